@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every third-party library, from Debian bookworm. A room links one only in its platform/ folder.
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(cpprestsdk REQUIRED)
+find_package(LibArchive REQUIRED)
+find_package(zstd REQUIRED)
+find_package(prometheus-cpp REQUIRED)
+if(CACHEWARM_TESTS)
+  find_package(GTest REQUIRED)
+endif()

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# cachewarm_library(NAME SRCS file... [DEPS target...] [PRIVATE_DEPS target...])
+# One room, one static library. PRIVATE_DEPS are the third-party targets of its platform/ folders.
+function(cachewarm_library name)
+  cmake_parse_arguments(ROOM "" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(${name} STATIC ${ROOM_SRCS})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${ROOM_DEPS} PRIVATE ${ROOM_PRIVATE_DEPS})
+endfunction()
+
+# cachewarm_program(NAME SRCS file... DEPS target...): an executable called NAME in its room's folder.
+function(cachewarm_program name)
+  cmake_parse_arguments(ROOM "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ROOM_SRCS})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ROOM_DEPS})
+endfunction()
+
+# cachewarm_test(NAME SRCS file... DEPS target...): one GoogleTest program per room.
+# Tests find their golden and corpus files below CACHEWARM_SOURCE_DIR.
+function(cachewarm_test name)
+  cmake_parse_arguments(ROOM "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ROOM_SRCS})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE CACHEWARM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${ROOM_DEPS} GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/backoff.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cachewarm {
+
+Duration BackoffDelay(const BackoffPolicy& policy, int attempt, double random) {
+  const double most = static_cast<double>(policy.most.count());
+  // 64 doublings overflow any limit that makes sense; the clamp keeps pow finite.
+  const double grown = static_cast<double>(policy.first.count()) *
+                       std::pow(policy.factor, std::clamp(attempt, 0, 64));
+  const double spread = std::min(grown, most) * (1.0 - policy.jitter * random);
+  return Duration(static_cast<int64_t>(spread));
+}
+
+}  // namespace cachewarm

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/digest.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+
+namespace cachewarm {
+namespace {
+
+constexpr std::string_view kPrefix = "sha256:";
+
+bool IsHexDigest(std::string_view hex) {
+  return hex.size() == 64 && std::all_of(hex.begin(), hex.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+}  // namespace
+
+absl::StatusOr<Digest> Digest::Parse(std::string_view text) {
+  if (!text.starts_with(kPrefix) || !IsHexDigest(text.substr(kPrefix.size()))) {
+    return absl::InvalidArgumentError(fmt::format(
+        "\"{}\" is not a digest: expected sha256: and 64 lower-case hex digits", text.substr(0, 80)));
+  }
+  return FromHex(text.substr(kPrefix.size()));
+}
+
+Digest Digest::FromHex(std::string_view hex) {
+  Digest digest;
+  digest.hex_ = std::string(hex);
+  return digest;
+}
+
+Digest DigestOf(std::string_view bytes) {
+  Sha256 hash;
+  hash.Update(bytes);
+  return hash.Finish();
+}
+
+}  // namespace cachewarm

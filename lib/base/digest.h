@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace cachewarm {
+
+// "sha256:" and 64 lower-case hex digits, as OCI image-spec 1.1 §descriptor writes it. The only
+// algorithm we accept. A default-made Digest is empty and equal to no parsed one.
+class Digest {
+ public:
+  Digest() = default;
+  static absl::StatusOr<Digest> Parse(std::string_view text);
+  static Digest FromHex(std::string_view hex);  // requires 64 lower-case hex digits
+
+  bool empty() const { return hex_.empty(); }
+  const std::string& hex() const { return hex_; }
+  std::string ToString() const { return empty() ? std::string() : "sha256:" + hex_; }
+  // First 12 hex digits: for people and for names, never for comparison.
+  std::string Short() const { return hex_.substr(0, 12); }
+
+  friend bool operator==(const Digest&, const Digest&) = default;
+  friend auto operator<=>(const Digest&, const Digest&) = default;
+
+ private:
+  std::string hex_;
+};
+
+// Streaming SHA-256. Not thread-safe; Finish() may be called once.
+class Sha256 {
+ public:
+  Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+  ~Sha256();
+
+  void Update(std::string_view bytes);
+  Digest Finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+Digest DigestOf(std::string_view bytes);
+
+}  // namespace cachewarm

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+
+namespace cachewarm {
+
+// Writes LogLine()s of `level` and above to standard error. `clock` must outlive it.
+std::unique_ptr<Log> MakeJsonLog(LogLevel level, const Clock& clock);
+
+}  // namespace cachewarm

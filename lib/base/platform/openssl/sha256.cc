@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <openssl/evp.h>
+
+#include <array>
+
+#include "fmt/format.h"
+#include "lib/base/digest.h"
+
+namespace cachewarm {
+
+struct Sha256::State {
+  struct Free {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  std::unique_ptr<EVP_MD_CTX, Free> context{EVP_MD_CTX_new()};
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr);
+}
+
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+Sha256::~Sha256() = default;
+
+void Sha256::Update(std::string_view bytes) {
+  EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size());
+}
+
+Digest Sha256::Finish() {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> raw{};
+  unsigned size = 0;
+  EVP_DigestFinal_ex(state_->context.get(), raw.data(), &size);
+  std::string hex;
+  hex.reserve(64);
+  for (unsigned i = 0; i < size; ++i) {
+    fmt::format_to(std::back_inserter(hex), "{:02x}", raw.at(i));
+  }
+  return Digest::FromHex(hex);
+}
+
+}  // namespace cachewarm

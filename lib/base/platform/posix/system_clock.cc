@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/clock.h"
+
+namespace cachewarm {
+namespace {
+
+class MachineClock final : public Clock {
+ public:
+  WallTime Now() const override {
+    return std::chrono::floor<Duration>(std::chrono::system_clock::now());
+  }
+
+  MonoTime Monotonic() const override {
+    return std::chrono::floor<Duration>(std::chrono::steady_clock::now());
+  }
+
+  void WaitUntil(std::unique_lock<std::mutex>& lock, std::condition_variable_any& wake,
+                 MonoTime deadline, std::stop_token stop) const override {
+    bool notified = false;
+    wake.wait_until(lock, stop, deadline, [&notified] { return std::exchange(notified, true); });
+  }
+};
+
+}  // namespace
+
+const Clock& SystemClock() {
+  static const MachineClock clock;
+  return clock;
+}
+
+}  // namespace cachewarm

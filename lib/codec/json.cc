@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/codec/json.h"
+
+#include "fmt/format.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::codec {
+namespace {
+
+// Depth of nesting outside strings, without building a value: the parser recurses, we do not.
+int Depth(std::string_view text) {
+  int depth = 0;
+  int deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') {
+        ++i;
+      } else if (c == '"') {
+        in_string = false;
+      }
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+bool HoldsFloat(const Json& value) {
+  if (value.is_number_float()) {
+    return true;
+  }
+  if (!value.is_structured()) {
+    return false;
+  }
+  for (const Json& member : value) {
+    if (HoldsFloat(member)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits) {
+  if (text.size() > limits.bytes_max) {
+    return absl::InvalidArgumentError(
+        fmt::format("JSON of {} bytes is over the limit of {}", text.size(), limits.bytes_max));
+  }
+  if (Depth(text) > limits.depth_max) {
+    return absl::InvalidArgumentError(
+        fmt::format("JSON is nested deeper than {} levels", limits.depth_max));
+  }
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    return absl::InvalidArgumentError(fmt::format("malformed JSON at byte {}", error.byte));
+  }
+}
+
+std::string DumpJson(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::StatusOr<std::string> CanonicalJson(const Json& value) {
+  if (HoldsFloat(value)) {
+    return absl::InvalidArgumentError("canonical JSON holds no floating point numbers");
+  }
+  try {
+    return value.dump();
+  } catch (const Json::type_error&) {
+    return absl::InvalidArgumentError("canonical JSON holds only valid UTF-8");
+  }
+}
+
+}  // namespace cachewarm::codec

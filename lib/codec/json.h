@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "lib/codec/json_fwd.h"
+
+namespace cachewarm::codec {
+
+// What a text may hold before we look at it.
+struct JsonLimits {
+  size_t bytes_max = 64U << 20U;
+  int depth_max = 64;
+};
+
+// Parses one JSON value (RFC 8259). INVALID_ARGUMENT with the byte offset when it is malformed,
+// too long or too deep. The caller includes <nlohmann/json.hpp> by "lib/codec/json_value.h".
+absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits = {});
+
+// Compact text; invalid UTF-8 in strings is replaced by U+FFFD.
+std::string DumpJson(const Json& value);
+
+// The same value always gives the same bytes: members sorted by their UTF-8 bytes, no blanks, no
+// floating point (INVALID_ARGUMENT). What keys and digests are computed over.
+absl::StatusOr<std::string> CanonicalJson(const Json& value);
+
+}  // namespace cachewarm::codec

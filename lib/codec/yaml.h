@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/codec/json_fwd.h"
+
+namespace cachewarm::codec {
+
+struct YamlLimits {
+  size_t bytes_max = 8U << 20U;
+  int depth_max = 64;
+  size_t nodes_max = 1'000'000;  // after aliases are followed: stops "billion laughs"
+};
+
+// Reads one YAML document into JSON by the core schema of YAML 1.2: plain true/false, null,
+// integers and floats get their type, everything quoted is a string, keys are strings.
+// INVALID_ARGUMENT with line and column when it is malformed, over a limit, or has a duplicate key.
+absl::StatusOr<Json> ParseYaml(std::string_view text, const YamlLimits& limits = {});
+
+// Every document of a stream; empty documents are left out.
+absl::StatusOr<std::vector<Json>> ParseYamlStream(std::string_view text,
+                                                  const YamlLimits& limits = {});
+
+}  // namespace cachewarm::codec
