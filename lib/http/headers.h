@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cachewarm::http {
+
+// Header fields in the order they were added. Names compare without case (RFC 9110 §5.1); a name
+// may occur more than once. A value type.
+class Headers {
+ public:
+  Headers() = default;
+  Headers(std::initializer_list<std::pair<std::string, std::string>> fields) : fields_(fields) {}
+
+  void Add(std::string name, std::string value);
+  // Replaces every field of that name.
+  void Set(std::string name, std::string value);
+  // The first value; nullopt when there is none.
+  std::optional<std::string> Find(std::string_view name) const;
+
+  auto begin() const { return fields_.begin(); }
+  auto end() const { return fields_.end(); }
+  size_t size() const { return fields_.size(); }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> fields_;
+};
+
+}  // namespace cachewarm::http

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace cachewarm::http {
+
+// An absolute http or https URL without user information and fragment (RFC 3986).
+struct Url {
+  std::string scheme;  // "http" or "https"
+  std::string host;    // lower case, an IPv6 address without its brackets
+  uint16_t port = 0;   // never 0 after parsing
+  std::string target;  // path and query, at least "/"
+
+  static absl::StatusOr<Url> Parse(std::string_view text);
+
+  // "https://host:port", with brackets where IPv6 needs them.
+  std::string Origin() const;
+  std::string ToString() const { return Origin() + target; }
+};
+
+// A Location header against the URL that answered with it (RFC 3986 §5.2, without dot segments).
+absl::StatusOr<Url> ResolveLocation(const Url& base, std::string_view location);
+
+// "localhost", 127.0.0.0/8 or ::1: where plain http shows nothing to a network.
+bool IsLoopback(std::string_view host);
+
+// Percent-encodes everything but the unreserved characters (RFC 3986 §2.3).
+std::string PercentEncode(std::string_view text);
+
+}  // namespace cachewarm::http
