@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/api/condition.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/codec/json_fwd.h"
+
+// The CacheWarmup resource (crds/cachewarmups.yaml; tests/unit/lib/api keeps both together).
+// Values: no I/O, no clock. Decode refuses what the schema refuses; limits are the schema's.
+namespace cachewarm::api {
+
+struct WorkloadRef {
+  std::string api_version;
+  std::string kind;
+  std::string name;
+  friend bool operator==(const WorkloadRef&, const WorkloadRef&) = default;
+};
+
+// One entry of spec.caches: a preset by name, or a cache of the user's own.
+struct CacheChoice {
+  std::string name;
+  std::string env;   // own cache: variable that points the engine at the path
+  std::string path;  // own cache: relative to the mount
+  std::vector<std::string> include;  // own cache: globs below path; empty means all
+  friend bool operator==(const CacheChoice&, const CacheChoice&) = default;
+};
+
+enum class Builder { kAuto, kFirstPod, kJob };
+
+// Limits of one build, counted from the start of the builder's container.
+struct CompileSpec {
+  Builder builder = Builder::kAuto;
+  int timeout_seconds = 1800;
+  int pending_seconds = 600;
+  int settle_seconds = 10;
+  int backoff_limit = 3;
+  friend bool operator==(const CompileSpec&, const CompileSpec&) = default;
+};
+
+enum class GateMode { kHold, kOff };
+
+struct GateSpec {
+  GateMode mode = GateMode::kHold;
+  int max_hold_seconds = 60;
+  friend bool operator==(const GateSpec&, const GateSpec&) = default;
+};
+
+struct WarmupSpec {
+  std::optional<WorkloadRef> workload_ref;
+  // A PodTemplateSpec as the user wrote it; null when absent.
+  std::shared_ptr<const codec::Json> pod_template;
+  std::map<std::string, std::string> selector;  // matchLabels
+  std::string container;                        // empty: chosen by the operator
+  std::vector<CacheChoice> caches;              // empty: every preset
+  std::vector<std::string> gpu_types;           // empty: every type
+  std::map<std::string, std::string> node_selector;
+  CompileSpec compile;
+  GateSpec gate;
+  bool paused = false;
+};
+
+struct EnvVar {
+  std::string name;
+  std::string value;
+  friend bool operator==(const EnvVar&, const EnvVar&) = default;
+};
+
+// What the admission policy reads. Paths are not here: the policy computes them.
+struct Injection {
+  std::map<std::string, std::string> labels;
+  std::string container;
+  std::vector<EnvVar> env;
+  bool gate = false;
+  std::vector<std::string> warm_revisions;  // at most 16
+  friend bool operator==(const Injection&, const Injection&) = default;
+};
+
+// One published bundle and how far it has spread.
+struct BundleStatus {
+  std::string key;  // 64 hex
+  std::string gpu_type;
+  std::string cpu_class;
+  std::string image;  // as the template names it
+  Digest digest;
+  int64_t bytes = 0;
+  int files = 0;
+  bool native = true;  // holds native host code: bound to its CPU class
+  double compile_seconds = 0;
+  std::string builder_pod;
+  std::string builder_node;
+  WallTime published_time{};
+  int nodes_desired = 0;
+  int nodes_ready = 0;
+  int nodes_failed = 0;
+  std::string message;
+  friend bool operator==(const BundleStatus&, const BundleStatus&) = default;
+};
+
+enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
+
+// The last build of one key. Attempts and times are the whole memory of backoff: a new leader
+// decides the same from it.
+struct BuilderStatus {
+  std::string key;
+  std::string gpu_type;
+  std::string cpu_class;
+  std::string image;
+  std::string revision;
+  std::string pod_uid;
+  std::string pod_name;
+  std::string job;  // name of the builder Job; empty when the builder is the first pod
+  std::string node;
+  BuilderState state = BuilderState::kElected;
+  int attempt = 1;
+  WallTime elected_time{};
+  WallTime finished_time{};  // zero while it runs
+  std::string reason;
+  std::string message;  // last words of a failed builder
+  friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
+};
+
+// How one first start went. `cold`: no evidence was possible or asked for (slipped past the policy
+// or not yet warm); the others are what the engine was seen to do.
+enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
+
+// One measured start, newest last. Seconds are whole because API times are.
+struct StartSample {
+  std::string pod_uid;
+  std::string pod;
+  std::string node;
+  std::string key;
+  std::string gpu_type;
+  StartResult result = StartResult::kUnknown;
+  double start_seconds = 0;    // container started → Ready
+  double hold_seconds = 0;     // created → gate released
+  double compile_seconds = 0;  // compile span seen in the builder's or a missing pod's events
+  double saved_seconds = 0;    // net; negative when it cost
+  friend bool operator==(const StartSample&, const StartSample&) = default;
+};
+
+struct StartCounts {
+  int64_t builder = 0;
+  int64_t cold = 0;
+  int64_t hit = 0;
+  int64_t partial = 0;
+  int64_t miss = 0;
+  int64_t inert = 0;
+  int64_t hollow = 0;
+  int64_t unknown = 0;
+  friend bool operator==(const StartCounts&, const StartCounts&) = default;
+};
+
+struct Starts {
+  WallTime since{};
+  StartCounts counts;
+  double hold_median_seconds = 0;
+  double cold_median_seconds = 0;
+  double warm_median_seconds = 0;
+  double saved_seconds = 0;  // sum of the positive net savings
+  double lost_seconds = 0;   // sum of the negative ones, as a positive number
+  std::vector<StartSample> recent;   // at most 64
+  std::vector<std::string> counted;  // ring of 256 pod uids
+  friend bool operator==(const Starts&, const Starts&) = default;
+};
+
+// Strings for the printer columns.
+struct Summary {
+  std::string types;  // "2/2"
+  std::string nodes;  // "12/12"
+  std::string hit;    // "97%", "" while nothing was counted
+  std::string saved;  // "3h41m"
+  friend bool operator==(const Summary&, const Summary&) = default;
+};
+
+struct WarmupStatus {
+  int64_t observed_generation = 0;
+  std::vector<Condition> conditions;
+  std::optional<Injection> injection;
+  std::vector<BundleStatus> bundles;    // at most 64, by key
+  std::vector<BuilderStatus> builders;  // at most 64, by key
+  Starts starts;
+  Summary summary;
+  friend bool operator==(const WarmupStatus&, const WarmupStatus&) = default;
+};
+
+struct CacheWarmup {
+  std::string ns;
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+  int64_t generation = 0;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  bool deleting = false;
+  WarmupSpec spec;
+  WarmupStatus status;
+};
+
+// INVALID_ARGUMENT names the first wrong field by its full path.
+absl::StatusOr<CacheWarmup> DecodeCacheWarmup(const codec::Json& object);
+codec::Json EncodeSpec(const WarmupSpec& spec);
+codec::Json EncodeStatus(const WarmupStatus& status);
+
+std::string_view Name(Builder value);
+std::string_view Name(GateMode value);
+std::string_view Name(BuilderState value);
+std::string_view Name(StartResult value);  // "hit", as in metric labels
+
+}  // namespace cachewarm::api

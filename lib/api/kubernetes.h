@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/clock.h"
+#include "lib/codec/json_fwd.h"
+
+// The few Kubernetes types that we read, cut down to the fields that decisions need. Unknown
+// fields are ignored, absent ones have the API's defaults; wrong types are INVALID_ARGUMENT.
+namespace cachewarm::api {
+
+struct ObjectMeta {
+  std::string ns;
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+  int64_t generation = 0;
+  WallTime created{};
+  bool deleting = false;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  std::string owner_kind;  // of the controlling owner
+  std::string owner_name;
+  std::string owner_uid;
+};
+
+struct Taint {
+  std::string key;
+  std::string value;
+  std::string effect;
+};
+
+struct Node {
+  ObjectMeta meta;
+  bool ready = false;
+  bool unschedulable = false;
+  std::string os = "linux";
+  std::vector<Taint> taints;
+  std::map<std::string, int64_t> allocatable;  // milli-units for cpu, bytes for memory, else counts
+};
+
+struct ContainerStatus {
+  std::string name;
+  bool ready = false;
+  bool running = false;
+  int restarts = 0;
+  WallTime started_at{};  // of the running instance; zero when not running
+  bool terminated = false;
+  int exit_code = 0;
+  std::string message;  // waiting or termination reason and message
+};
+
+struct Pod {
+  ObjectMeta meta;
+  std::string node;  // spec.nodeName
+  std::vector<std::string> gates;
+  std::map<std::string, std::string> node_selector;
+  std::string phase;  // the API's word: Pending, Running, Succeeded, Failed, Unknown
+  bool ready = false;
+  bool containers_ready = false;
+  WallTime ready_at{};
+  WallTime containers_ready_at{};
+  std::vector<ContainerStatus> containers;
+  std::map<std::string, int64_t> requests;  // summed over containers, units as Node::allocatable
+  // The pod as it was read, for what only render/ looks at (affinity, containers).
+  std::shared_ptr<const codec::Json> object;
+};
+
+absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);
+absl::StatusOr<Node> DecodeNode(const codec::Json& object);
+absl::StatusOr<Pod> DecodePod(std::shared_ptr<const codec::Json> object);
+
+// Kubernetes resource.Quantity: cpu in milli-units, everything else in whole units (bytes).
+absl::StatusOr<int64_t> ParseQuantity(std::string_view text, bool milli);
+
+}  // namespace cachewarm::api

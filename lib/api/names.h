@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// Every name that two programs, or a program and a manifest, must agree on.
+namespace cachewarm::api {
+
+inline constexpr std::string_view kGroup = "cachewarm.io";
+inline constexpr std::string_view kVersion = "v1alpha1";
+inline constexpr std::string_view kApiVersion = "cachewarm.io/v1alpha1";
+
+// On the CacheWarmup; the admission policy's binding selects its parameters by it. Set by the
+// operator while it injects, removed to withdraw.
+inline constexpr std::string_view kInjectLabel = "cachewarm.io/inject";
+// On an injected pod: the name of its warmup. Written by the admission policy.
+inline constexpr std::string_view kWarmupAnnotation = "cachewarm.io/warmup";
+// On an injected pod, written by the operator once it knows: how its first start went ("hit",
+// "builder", ...) and what was measured, as one JSON object.
+inline constexpr std::string_view kStartAnnotation = "cachewarm.io/start";
+// On a pod held for more than 2 s: RFC 3339 time at which it is released at the latest.
+inline constexpr std::string_view kHeldUntilAnnotation = "cachewarm.io/held-until";
+// On a released pod: why (one of the gate reasons of reasons.h).
+inline constexpr std::string_view kReleasedAnnotation = "cachewarm.io/released";
+// On a builder Job's pod and on the Job: the warmup's uid and the key it builds.
+inline constexpr std::string_view kBuilderWarmupLabel = "cachewarm.io/builder-warmup";
+inline constexpr std::string_view kBuilderKeyLabel = "cachewarm.io/builder-key";
+// Readiness gate of a builder Job's pod; nobody ever sets it, so no Service sends it traffic.
+inline constexpr std::string_view kBuilderReadinessGate = "cachewarm.io/serving";
+
+inline constexpr std::string_view kSchedulingGate = "cachewarm.io/warm";
+inline constexpr std::string_view kVolume = "cachewarm";
+// Where every pod sees its cache: the same for builders and users, because engines store and hash
+// absolute paths.
+inline constexpr std::string_view kMountPath = "/var/cache/cachewarm";
+inline constexpr std::string_view kDefaultRoot = "/var/lib/cachewarm";
+
+// Server-side-apply field managers.
+inline constexpr std::string_view kOperatorManager = "cachewarm-operator";
+inline constexpr std::string_view kAgentManager = "cachewarm-agent";
+// "cw-<uid>": owns the entries of one warmup in every NodeCache.spec.
+std::string WarmupManager(std::string_view warmup_uid);
+
+// "u<uid>" or "image": the last part of a pod's cache path.
+std::string RunAsName(std::optional<int64_t> run_as_user);
+
+// "<namespace>/<name>/<uid>/<run-as>" below the root: what the admission policy mounts.
+std::string CachePath(std::string_view ns, std::string_view name, std::string_view uid,
+                      std::string_view run_as);
+
+// What tells the pods of one template from those of another: pod-template-hash, then
+// rollouts-pod-template-hash, then controller-revision-hash, else "none". Same rule as the policy.
+std::string RevisionOf(const std::map<std::string, std::string>& labels);
+
+}  // namespace cachewarm::api

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/api/cache_warmup.h"
+#include "lib/api/condition.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/codec/json_fwd.h"
+
+// The NodeCache resource: one per node, named after it. The operator writes spec, the agent of
+// that node writes status. Values: no I/O, no clock.
+namespace cachewarm::api {
+
+struct WantedBundle {
+  std::string key;
+  Digest digest;
+  int64_t bytes = 0;
+  friend bool operator==(const WantedBundle&, const WantedBundle&) = default;
+};
+
+// One warmup that may run on this node: directories to prepare and bundles to have active.
+// Absence never evicts.
+struct WantedWarmup {
+  std::string uid;
+  std::string ns;
+  std::string name;
+  std::vector<std::string> run_as;    // "u1000", "image"; at most 8
+  std::vector<CacheChoice> caches;    // what capture may take; empty: every preset
+  std::vector<WantedBundle> bundles;  // union of the live keys that fit here; at most 16
+  friend bool operator==(const WantedWarmup&, const WantedWarmup&) = default;
+};
+
+// The factors of a key (lib/fingerprint hashes them); written into the bundle's config.
+struct KeyFactors {
+  std::string gpu_type;
+  std::string cpu_class;
+  std::string image;
+  int devices = 0;
+  std::string container;
+  friend bool operator==(const KeyFactors&, const KeyFactors&) = default;
+};
+
+// One capture that the operator asks for. `id` is "<podUID>": one capture per builder pod.
+struct CaptureRequest {
+  std::string id;
+  std::string warmup_uid;
+  std::string pod_uid;
+  std::string run_as;
+  std::string key;
+  KeyFactors factors;
+  int settle_seconds = 10;
+  WallTime started_at{};  // of the builder's container
+  WallTime ready_at{};    // zero until the builder is ready
+  friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
+};
+
+// A pod in its first start: the window that file events are attributed to.
+struct StartWindow {
+  std::string pod_uid;
+  std::string warmup_uid;
+  std::string run_as;
+  WallTime started_at{};
+  WallTime ready_at{};  // zero until Ready
+  friend bool operator==(const StartWindow&, const StartWindow&) = default;
+};
+
+struct NodeCacheSpec {
+  std::vector<WantedWarmup> warmups;     // by uid, at most 64
+  std::vector<CaptureRequest> captures;  // by id, at most 16
+  std::vector<StartWindow> starts;       // by podUID, at most 64
+};
+
+struct RootStatus {
+  std::string path;
+  bool writable = false;
+  bool executable = false;
+  int64_t used_bytes = 0;
+  int64_t limit_bytes = 0;  // 0: no limit
+  int64_t free_bytes = 0;
+  std::string message;  // why it is not usable
+  friend bool operator==(const RootStatus&, const RootStatus&) = default;
+};
+
+struct NodeStatus {
+  std::string gpu_type;
+  std::string cpu_class;
+  int devices = 0;
+  std::string driver;  // empty on a node without GPU
+  std::string agent_version;
+  RootStatus root;
+  friend bool operator==(const NodeStatus&, const NodeStatus&) = default;
+};
+
+enum class BundleState { kWaiting, kFetching, kActive, kFailed };
+
+struct NodeBundle {
+  Digest digest;
+  BundleState state = BundleState::kWaiting;
+  int64_t bytes_done = 0;
+  double fetch_seconds = 0;
+  std::string reason;
+  std::string message;
+  friend bool operator==(const NodeBundle&, const NodeBundle&) = default;
+};
+
+struct NodeWarmup {
+  std::string uid;
+  std::vector<std::string> prepared;  // run-as names whose directory is usable
+  std::string generation;             // id of the active tree; the first run-as stands for all
+  std::vector<NodeBundle> bundles;    // by digest
+  std::string message;                // why a directory could not be prepared
+  friend bool operator==(const NodeWarmup&, const NodeWarmup&) = default;
+};
+
+enum class CaptureState { kWaiting, kPacking, kPushed, kFailed };
+
+struct CaptureStatus {
+  std::string id;
+  CaptureState state = CaptureState::kWaiting;
+  Digest digest;
+  int64_t bytes = 0;
+  int files = 0;
+  bool native = true;
+  double compile_seconds = 0;
+  std::string reason;
+  std::string message;
+  friend bool operator==(const CaptureStatus&, const CaptureStatus&) = default;
+};
+
+struct StartEvidence {
+  std::string pod_uid;
+  StartResult result = StartResult::kUnknown;
+  int opened = 0;
+  int written = 0;
+  int native_built = 0;
+  double compile_seconds = 0;
+  friend bool operator==(const StartEvidence&, const StartEvidence&) = default;
+};
+
+struct NodeCacheStatus {
+  NodeStatus node;
+  WallTime heartbeat{};
+  std::vector<NodeWarmup> warmups;      // by uid
+  std::vector<CaptureStatus> captures;  // by id
+  std::vector<StartEvidence> starts;    // by podUID
+  friend bool operator==(const NodeCacheStatus&, const NodeCacheStatus&) = default;
+};
+
+struct NodeCache {
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+  std::string node_uid;  // of the owning Node
+  NodeCacheSpec spec;
+  NodeCacheStatus status;
+};
+
+absl::StatusOr<NodeCache> DecodeNodeCache(const codec::Json& object);
+codec::Json EncodeSpec(const NodeCacheSpec& spec);
+codec::Json EncodeStatus(const NodeCacheStatus& status);
+
+std::string_view Name(BundleState value);
+std::string_view Name(CaptureState value);
+
+}  // namespace cachewarm::api

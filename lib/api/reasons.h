@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+// One vocabulary for conditions, events, annotations, logs and metric labels.
+namespace cachewarm::api::reason {
+
+// CacheWarmup Ready
+inline constexpr std::string_view kInjecting = "Injecting";
+inline constexpr std::string_view kPaused = "Paused";
+inline constexpr std::string_view kWorkloadNotFound = "WorkloadNotFound";
+inline constexpr std::string_view kContainerNotFound = "ContainerNotFound";
+inline constexpr std::string_view kUnsupportedWorkload = "UnsupportedWorkload";
+inline constexpr std::string_view kNamespaceForbids = "NamespaceForbidsHostPath";
+inline constexpr std::string_view kVolumeConflict = "VolumeConflict";
+inline constexpr std::string_view kInjectionRefused = "InjectionRefused";
+inline constexpr std::string_view kPreparing = "PreparingNodes";
+inline constexpr std::string_view kNoFittingNode = "NoFittingNode";
+inline constexpr std::string_view kDirectoryUnusable = "DirectoryUnusable";
+inline constexpr std::string_view kInvalidSpec = "InvalidSpec";
+inline constexpr std::string_view kOverlap = "OverlapsAnotherWarmup";
+
+// CacheWarmup Warm
+inline constexpr std::string_view kDistributed = "Distributed";
+inline constexpr std::string_view kNoBundle = "NoBundle";
+inline constexpr std::string_view kBuilding = "Building";
+inline constexpr std::string_view kDistributing = "Distributing";
+
+// CacheWarmup Degraded
+inline constexpr std::string_view kHealthy = "Healthy";
+inline constexpr std::string_view kBuildFailed = "BuildFailed";
+inline constexpr std::string_view kNodesFailed = "NodesFailed";
+inline constexpr std::string_view kStoreRefuses = "StoreRefuses";
+
+// Builders and captures
+inline constexpr std::string_view kBuilderElected = "BuilderElected";
+inline constexpr std::string_view kBuilderLost = "BuilderLost";
+inline constexpr std::string_view kBuilderRestarted = "BuilderRestarted";
+inline constexpr std::string_view kBuilderTimeout = "BuilderTimeout";
+inline constexpr std::string_view kBuilderPending = "BuilderPending";
+inline constexpr std::string_view kBuilderCrashed = "BuilderCrashed";
+inline constexpr std::string_view kCaptured = "Captured";
+inline constexpr std::string_view kNothingToCapture = "NothingToCapture";
+inline constexpr std::string_view kNeverSettled = "NeverSettled";
+inline constexpr std::string_view kPublishFailed = "PublishFailed";
+inline constexpr std::string_view kPublished = "Published";
+
+// NodeCache bundles and directories
+inline constexpr std::string_view kActive = "Active";
+inline constexpr std::string_view kFetchFailed = "FetchFailed";
+inline constexpr std::string_view kVerifyFailed = "VerifyFailed";
+inline constexpr std::string_view kOverLimit = "OverByteLimit";
+inline constexpr std::string_view kDiskFull = "DiskFull";
+inline constexpr std::string_view kRootUnusable = "RootUnusable";
+
+// Why a gate was released: the closed list, also `reason` of cachewarm_gate_releases_total.
+inline constexpr std::string_view kReleasedWarm = "Warm";
+inline constexpr std::string_view kReleasedBuilder = "Builder";
+inline constexpr std::string_view kReleasedNoRoom = "NoRoom";
+inline constexpr std::string_view kReleasedDeadline = "Deadline";
+inline constexpr std::string_view kReleasedWithdrawn = "Withdrawn";
+
+}  // namespace cachewarm::api::reason
