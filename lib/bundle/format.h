@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/digest.h"
+
+// The bundle as bytes: an OCI 1.1 image manifest, an image config with one field of ours, and
+// tar+zstd layers. Pure: text in, text out. The same bundle always gives the same text.
+namespace cachewarm::bundle {
+
+inline constexpr std::string_view kArtifactType = "application/vnd.cachewarm.bundle.v1";
+inline constexpr std::string_view kManifestType = "application/vnd.oci.image.manifest.v1+json";
+inline constexpr std::string_view kConfigType = "application/vnd.oci.image.config.v1+json";
+inline constexpr std::string_view kLayerType = "application/vnd.oci.image.layer.v1.tar+zstd";
+
+inline constexpr int64_t kManifestBytesMax = 4LL << 20;
+inline constexpr int64_t kConfigBytesMax = 64LL << 20;
+inline constexpr int kLayersMax = 16;
+
+// Names a blob.
+struct Descriptor {
+  std::string media_type;
+  Digest digest;
+  int64_t bytes = 0;
+
+  friend bool operator==(const Descriptor&, const Descriptor&) = default;
+};
+
+struct Manifest {
+  Descriptor config;
+  std::vector<Descriptor> layers;
+  std::map<std::string, std::string> annotations;
+};
+
+// One file of the bundle. Directories are those that the paths imply.
+struct Entry {
+  std::string path;  // "inductor/ab/cab.py": relative, UTF-8
+  std::string kind;  // of lib/caches: decides mode, mtime and linking on the node
+  int64_t bytes = 0;
+  Digest digest;
+  int64_t mtime_ns = 0;  // since 1970; 0 for kinds that do not compare it
+
+  friend bool operator==(const Entry&, const Entry&) = default;
+};
+
+// One independent zstd frame of a layer: it decompresses, and is verified, on its own. It holds
+// whole tar members, or a part of one member that is larger than a frame.
+struct Frame {
+  int64_t offset = 0;  // in the layer blob
+  int64_t bytes = 0;   // compressed
+  int64_t raw_bytes = 0;
+  Digest digest;        // of the compressed bytes
+  int64_t entries = 0;  // files whose tar header is in this frame, in the order of the entry list
+
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+struct LayerIndex {
+  Digest diff_id;  // of the whole uncompressed tar
+  std::vector<Frame> frames;
+};
+
+// What the bundle was made from and what it asks of a node.
+struct Facts {
+  std::string key;                             // 64 hex digits, lib/fingerprint
+  std::map<std::string, std::string> factors;  // what the key is the hash of
+  std::map<std::string, std::string> node;     // driver, raw CPU flags...
+  std::map<std::string, std::string> engines;  // "torch": "2.15.0"
+  bool requires_cpu_class = false;             // holds native host code
+  std::vector<std::string> gpu_architectures;  // sorted
+  int64_t compile_milliseconds = 0;            // found in the entries; what a hit saves
+
+  friend bool operator==(const Facts&, const Facts&) = default;
+};
+
+struct Config {
+  Facts facts;
+  std::vector<Entry> entries;      // by path in byte order, no duplicate
+  std::vector<LayerIndex> layers;  // in the order of Manifest::layers
+};
+
+struct FormatLimits {
+  int64_t entries_max = 200'000;
+  int64_t frames_max = 100'000;  // of all layers
+};
+
+absl::StatusOr<std::string> WriteManifest(const Manifest& manifest);
+// Strict: another media type, artifact type or schema, a bad digest, a negative size, no layer or
+// more than kLayersMax is INVALID_ARGUMENT naming the field. Unknown fields are ignored, as OCI
+// asks for.
+absl::StatusOr<Manifest> ParseManifest(std::string_view text);
+
+absl::StatusOr<std::string> WriteConfig(const Config& config);
+// Strict too: entries must be sorted, unique and pass policy.h's CheckPath; the frames of a layer
+// must follow one another without a gap from offset 0.
+absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& limits = {});
+
+// The sum of the entries' sizes.
+int64_t RawBytes(const Config& config);
+// The sum of config and layers: what a fetch moves.
+int64_t PackedBytes(const Manifest& manifest);
+
+}  // namespace cachewarm::bundle

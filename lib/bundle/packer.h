@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/bundle/format.h"
+#include "lib/bundle/policy.h"
+#include "lib/bundle/stream.h"
+
+namespace cachewarm::bundle {
+
+// One file to pack. What `open` gives must be exactly `bytes` long and must not change while it is
+// read: the caller has made sure that nobody writes it.
+struct PackFile {
+  std::string path;
+  std::string kind;
+  int64_t bytes = 0;
+  int64_t mtime_ns = 0;  // 0 unless the kind compares it
+  std::function<absl::StatusOr<std::unique_ptr<Source>>()> open;
+};
+
+struct PackOptions {
+  int level = 3;                    // zstd
+  int64_t frame_bytes = 4LL << 20;  // raw bytes after which a frame is cut; multiple of 512
+  Limits limits;
+};
+
+struct Packed {
+  Config config;
+  std::string config_text;
+  std::string manifest_text;
+  Manifest manifest;
+  Digest digest;  // of the manifest: the name of the bundle
+};
+
+// Writes the layer to `layer` and returns what belongs beside it. The same paths, kinds, contents,
+// mtimes and facts give the same bytes, whatever the order of `files`. Memory: two frames.
+// INVALID_ARGUMENT for what policy.h refuses, duplicates, or no file at all; ABORTED when a file
+// is not as long as was said; else the error of `open`, of a Source or of the sink.
+absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
+                            const PackOptions& options, Sink& layer, std::stop_token stop);
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+// What a bundle may hold. Pure. Whatever is refused here is refused before a byte of it reaches the
+// disk; messages name the member and the limit.
+namespace cachewarm::bundle {
+
+struct Limits {
+  int64_t entries_max = 200'000;
+  int64_t file_bytes_max = 8LL << 30;
+  int64_t total_bytes_max = 64LL << 30;  // uncompressed, all files
+  // Uncompressed to compressed, of a whole bundle above 64 MiB: a real vLLM cache has 141.
+  int64_t ratio_max = 400;
+  int64_t frame_raw_bytes_max = 16LL << 20;  // what one worker must hold in memory
+  int path_bytes_max = 1024;
+  int name_bytes_max = 255;
+  int depth_max = 32;
+};
+
+enum class MemberType { kFile, kDirectory, kHardLink, kSymbolicLink, kDevice, kFifo, kOther };
+
+// A tar member as its header describes it.
+struct Member {
+  std::string path;
+  MemberType type = MemberType::kOther;
+  int64_t bytes = 0;
+  int64_t mtime_ns = 0;
+  unsigned mode = 0;  // 07777
+  bool sparse = false;
+  bool has_extended_attributes = false;
+};
+
+// Relative, UTF-8 without control characters, no empty, "." or ".." part, within the limits.
+absl::Status CheckPath(std::string_view path, const Limits& limits);
+
+// Path, type (regular files and directories only), no setuid, setgid or sticky bit, no sparse map,
+// no extended attributes, size.
+absl::Status CheckMember(const Member& member, const Limits& limits);
+
+// Of a whole bundle, before it is fetched: counts, sum and ratio.
+struct Totals {
+  int64_t entries = 0;
+  int64_t raw_bytes = 0;
+  int64_t packed_bytes = 0;
+};
+absl::Status CheckTotals(const Totals& totals, const Limits& limits);
+
+}  // namespace cachewarm::bundle

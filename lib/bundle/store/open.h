@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/clock.h"
+#include "lib/bundle/store/store.h"
+
+namespace cachewarm::bundle {
+
+// "oci://host[:port][/base]" or "layout:///dir".
+struct StoreUrl {
+  enum class Kind { kRegistry, kLayout };
+  Kind kind = Kind::kLayout;
+  std::string host;       // kRegistry: "10.100.0.1:5000"
+  std::string base;       // kRegistry: repository prefix, may be empty
+  std::string directory;  // kLayout: absolute
+};
+
+absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view text);
+
+struct StoreOptions {
+  std::string url;
+  // Hosts ("10.100.0.1:5000") that are spoken to by plain http. Loopback always may be.
+  std::vector<std::string> insecure_hosts;
+  std::string ca_file;    // PEM, in addition to nothing else; empty: the system's
+  std::string auth_file;  // a docker config.json with "auths"; empty: anonymous
+};
+
+// The store of that URL. `clock` must outlive it. Does not connect: Ping does.
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreOptions& options, const Clock& clock);
+
+}  // namespace cachewarm::bundle

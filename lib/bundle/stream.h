@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace cachewarm::bundle {
+
+// Bytes that are read in order, once. One thread at a time; may block.
+class Source {
+ public:
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+
+  // Fills at most `buffer`; 0 is the end.
+  virtual absl::StatusOr<size_t> Read(std::span<char> buffer) = 0;
+};
+
+// Where bytes go, in order. One thread at a time; may block: that is the back-pressure. An error
+// ends the transfer and is what its caller gets.
+class Sink {
+ public:
+  Sink() = default;
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  virtual ~Sink() = default;
+
+  virtual absl::Status Write(std::string_view bytes) = 0;
+};
+
+// Reads a text that must outlive it.
+class TextSource : public Source {
+ public:
+  explicit TextSource(std::string_view text) : rest_(text) {}
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override;
+
+ private:
+  std::string_view rest_;
+};
+
+// Collects up to `bytes_max`; RESOURCE_EXHAUSTED above.
+class TextSink : public Sink {
+ public:
+  explicit TextSink(size_t bytes_max) : bytes_max_(bytes_max) {}
+  absl::Status Write(std::string_view bytes) override;
+  std::string& text() { return text_; }
+
+ private:
+  size_t bytes_max_;
+  std::string text_;
+};
+
+// Moves all of `source` to `sink`; the number of bytes.
+absl::StatusOr<int64_t> Copy(Source& source, Sink& sink);
+
+}  // namespace cachewarm::bundle

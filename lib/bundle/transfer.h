@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/bundle/format.h"
+#include "lib/bundle/packer.h"
+#include "lib/bundle/store/store.h"
+#include "lib/bundle/unpacker.h"
+#include "lib/fs/dir.h"
+
+// A whole bundle between a tree and a store.
+namespace cachewarm::bundle {
+
+// Layer bytes done and to do. Called on the caller's thread, often; must be quick.
+using OnProgress = std::function<void(int64_t done_bytes, int64_t total_bytes)>;
+
+struct Place {
+  Store& store;
+  std::string repository;
+};
+
+struct Publication {
+  Digest digest;
+  int64_t bytes = 0;  // config and layers
+  int64_t files = 0;
+  int64_t raw_bytes = 0;
+};
+
+// Packs `files` straight into `place`; the bundle is readable when it returns, `tag` (may be empty)
+// points to it. A failure leaves at most unreferenced blobs.
+absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> files,
+                                    const Facts& facts, const std::string& tag,
+                                    std::stop_token stop);
+
+// A bundle's manifest and config, verified down from its digest.
+struct Bundle {
+  Digest digest;
+  Manifest manifest;
+  Config config;
+};
+absl::StatusOr<Bundle> ReadBundle(const Place& place, const Digest& digest, std::stop_token stop);
+
+// Streams the layers of `bundle` through an Unpacker into `staging` (see there what an error
+// leaves behind), which is durable afterwards.
+struct Extraction {
+  const Bundle& bundle;
+  const fs::Dir& staging;
+  UnpackOptions options;
+  OnProgress on_progress;
+};
+absl::Status Extract(const Place& place, const Extraction& extraction, std::stop_token stop);
+
+// Reads all of `bundle`, checks every byte, keeps nothing.
+absl::Status Verify(const Place& place, const Bundle& bundle, const OnProgress& on_progress,
+                    std::stop_token stop);
+
+// Copies a bundle byte by byte, only the blobs that `to` lacks.
+struct CopyReport {
+  int64_t copied_bytes = 0;
+  int64_t present_bytes = 0;
+};
+absl::StatusOr<CopyReport> CopyBundle(const Place& from, const Place& to, const Bundle& bundle,
+                                      const std::string& tag, std::stop_token stop);
+
+}  // namespace cachewarm::bundle

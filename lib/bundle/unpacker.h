@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/bundle/format.h"
+#include "lib/bundle/policy.h"
+#include "lib/bundle/stream.h"
+#include "lib/fs/dir.h"
+
+namespace cachewarm::bundle {
+
+struct UnpackOptions {
+  Limits limits;
+  // Mode of a file of this kind; unset: 0444.
+  std::function<mode_t(const std::string& kind)> mode_of_kind;
+  mode_t directory_mode = 0777;
+  // A generation is the union of several bundles: a path that an earlier one wrote stays as it is
+  // (the later content is still verified). Without it such a path is ALREADY_EXISTS.
+  bool keep_existing = false;
+};
+
+// Writes the layers of one bundle into `staging`, a directory that nobody else writes. Bytes are
+// looked at only after their frame's sha256 was right; files only appear that the entry list
+// names, with the size and sha256 it says. On any error the staging directory is worthless: the
+// caller removes it (DATA_LOSS: bytes do not match; INVALID_ARGUMENT: refused by policy;
+// RESOURCE_EXHAUSTED: disk full). Not thread-safe. Memory: two frames.
+class Unpacker : public Sink {
+ public:
+  // `config` must have come from a verified blob; it and `staging` must outlive the unpacker.
+  Unpacker(const Config& config, const Manifest& manifest, const fs::Dir& staging,
+           UnpackOptions options);
+  ~Unpacker() override;
+
+  // Checks the totals and makes the directories. First.
+  absl::Status Start();
+  // The bytes of the layers, in order, in pieces of any size.
+  absl::Status Write(std::string_view bytes) override;
+  // Everything that the entry list names is there. Then syncfs once.
+  absl::Status Finish();
+
+ private:
+  class Progress;
+  std::unique_ptr<Progress> progress_;
+};
+
+}  // namespace cachewarm::bundle
