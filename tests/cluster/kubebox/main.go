@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"k8s.io/component-base/cli"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+	kwoknodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
+	kwokheartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
+	kwokpodfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
+)
+
+func main() {
+	name := filepath.Base(os.Args[0])
+	if len(os.Args) > 1 && name == "kubebox" {
+		name = os.Args[1]
+		os.Args = append([]string{name}, os.Args[2:]...)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	switch name {
+	case "kube-apiserver":
+		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
+	case "kube-controller-manager":
+		os.Exit(cli.Run(kcm.NewControllerManagerCommand()))
+	case "kube-scheduler":
+		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
+	case "kubelet":
+		os.Exit(cli.Run(kubelet.NewKubeletCommand(ctx)))
+	case "kube-proxy":
+		os.Exit(cli.Run(kubeproxy.NewProxyCommand()))
+	case "kubectl":
+		stop()
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			kubectlutil.CheckErr(err)
+		}
+	case "kwok":
+		if err := runKwok(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case "kwok-stages": // default stages embedded in the kwok module, as one YAML stream for kwok --config
+		for _, y := range []string{kwoknodefast.DefaultNodeInit, kwokheartbeat.DefaultNodeHeartbeatWithLease, kwokpodfast.DefaultPodReady, kwokpodfast.DefaultPodComplete, kwokpodfast.DefaultPodDelete} {
+			fmt.Println("---\n" + y)
+		}
+	case "etcd":
+		runEtcd()
+	default:
+		fmt.Fprintln(os.Stderr, "unknown program", name)
+		os.Exit(2)
+	}
+}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cluster left behind on the machine. Nothing is removed here."""
+
+import json
+import os
+from pathlib import Path
+
+from . import network
+from . import settings as names
+from .nodes import cgroups
+from .process import run, start_time
+from .settings import Settings
+
+
+def leftovers(settings: Settings) -> list[str]:
+    return [
+        *_processes(settings),
+        *_mounts(settings),
+        *(f"cgroup {group}" for group in cgroups.groups()),
+        *_links(),
+        *_routes(),
+        *([f"directory {settings.state}"] if settings.state.exists() else []),
+    ]
+
+
+def _processes(settings: Settings) -> list[str]:
+    """Anything that runs a program of the cluster, except somebody's kubectl, or names its state."""
+    programs = [str(settings.cache / name) + "/" for name in ("kubebox", "containerd", "debs")]
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid() or not start_time(int(entry.name)):
+            continue
+        try:
+            program = os.readlink(entry / "exe")
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        ours = program.startswith(tuple(programs)) and not words[0].endswith("kubectl")
+        if ours or str(settings.state) + "/" in " ".join(words):
+            found.append(f"process {entry.name} {' '.join(words)[:100]}")
+    return found
+
+
+def _mounts(settings: Settings) -> list[str]:
+    lines = Path("/proc/mounts").read_text().splitlines()
+    marks = (f"{settings.state}/", "/var/lib/kubelet", "/run/containerd", "/run/netns")
+    return [f"mount {line}" for line in lines if any(mark in line for mark in marks)]
+
+
+def _links() -> list[str]:
+    links = json.loads(run("ip", "-json", "link").stdout or "[]")
+    ours = (names.BRIDGE, network.veth(0)[:-1])
+    return [f"link {link['ifname']}" for link in links if link["ifname"].startswith(ours)]
+
+
+def _routes() -> list[str]:
+    routes = json.loads(run("ip", "-json", "route").stdout or "[]")
+    return [f"route {r['dst']}" for r in routes if r["dst"].startswith(("10.244.", "10.100.0."))]

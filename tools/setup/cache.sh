@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the set-up scripts: a cache of built artifacts, each named by a hash of what it is made from.
+#
+#   dir=$(cached NAME KEY FUNCTION)   the artifact's directory; FUNCTION DIR fills it when it is not there yet
+#   key_of FILE... [-- WORD...]       hex key of the files' contents and of the words
+#
+# An artifact is complete when DIR/.complete exists, which is written last: an interrupted build is thrown
+# away by the next one. Builds of one name wait for each other (flock). $CACHE/NAME/current names the last
+# one asked for. Progress goes to stderr; stdout carries the directory only.
+
+set -a  # builds run in a bash of their own, where errexit holds whatever the caller's context is
+CACHE=${CACHEWARM_CACHE:-$HOME/.cache/cachewarm}
+REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+
+say() { printf '%s\n' "setup: $*" >&2; }
+die() { printf '%s\n' "setup: $*" >&2; exit 1; }
+
+key_of() {
+  local -a files=()
+  while (($#)) && [ "$1" != -- ]; do files+=("$1"); shift; done
+  { ((${#files[@]})) && cat "${files[@]}"; printf '%s\n' "$@"; } | sha256sum | cut -c1-16
+}
+
+cached() {
+  local name=$1 key=$2 build=$3 dir=$CACHE/$1/$2 started=$SECONDS
+  mkdir -p "$CACHE/$name"
+  if [ ! -e "$dir/.complete" ]; then
+    exec {lock}>"$CACHE/$name/.lock"
+    flock "$lock"
+    if [ ! -e "$dir/.complete" ]; then
+      say "$name: building (once; kept in $dir)"
+      rm -rf "$dir"
+      mkdir -p "$dir"
+      bash -euo pipefail -c '"$@"' "$build" "$build" "$dir" >&2 ||
+        die "$name: failed; the lines above say why. Run it again after the cure."
+      touch "$dir/.complete"
+      say "$name: done in $((SECONDS - started)) s"
+    fi
+    exec {lock}>&-
+  fi
+  if [ "$(readlink "$CACHE/$name/current" 2>/dev/null)" != "$key" ]; then
+    ln -sfn "$key" "$CACHE/$name/.current.$$"
+    mv -fT "$CACHE/$name/.current.$$" "$CACHE/$name/current"
+  fi
+  printf '%s\n' "$dir"
+}
