@@ -87,13 +87,12 @@ class Client {
 // Where trust and identity come from. Files are read again for every new connection, so that a
 // rotated file counts from then on; a file that cannot be read leaves its last good content.
 struct TlsOptions {
-  std::string ca_file;  // PEM; trusted instead of the system's authorities
-  std::string ca_pem;   // the same as text; both may be given
+  std::string ca_file;           // PEM; trusted instead of the system's authorities
+  std::string ca_pem;            // the same as text; both may be given
   std::string certificate_file;  // PEM chain of the client, with key_file
   std::string certificate_pem;
   std::string key_file;
   std::string key_pem;
-  std::string server_name;  // verified instead of the URL's host (kubeconfig tls-server-name)
 };
 
 struct ClientOptions {

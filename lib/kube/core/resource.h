@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace cachewarm::kube {
+
+// One kind of object as the API server addresses it. The texts are literals and live for ever.
+struct Resource {
+  std::string_view group;  // empty: the core group
+  std::string_view version;
+  std::string_view plural;  // "pods"
+  std::string_view kind;    // "Pod"
+  bool namespaced = true;
+
+  // "v1", "apps/v1": the apiVersion field of an object.
+  std::string ApiVersion() const;
+
+  friend bool operator==(const Resource&, const Resource&) = default;
+};
+
+inline constexpr Resource kPods{"", "v1", "pods", "Pod"};
+inline constexpr Resource kNodes{"", "v1", "nodes", "Node", false};
+inline constexpr Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
+inline constexpr Resource kDeployments{"apps", "v1", "deployments", "Deployment"};
+inline constexpr Resource kReplicaSets{"apps", "v1", "replicasets", "ReplicaSet"};
+inline constexpr Resource kStatefulSets{"apps", "v1", "statefulsets", "StatefulSet"};
+inline constexpr Resource kDaemonSets{"apps", "v1", "daemonsets", "DaemonSet"};
+inline constexpr Resource kControllerRevisions{"apps", "v1", "controllerrevisions",
+                                               "ControllerRevision"};
+inline constexpr Resource kJobs{"batch", "v1", "jobs", "Job"};
+inline constexpr Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
+inline constexpr Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
+inline constexpr Resource kCacheWarmups{"cachewarm.io", "v1alpha1", "cachewarmups", "CacheWarmup"};
+inline constexpr Resource kNodeCaches{"cachewarm.io", "v1alpha1", "nodecaches", "NodeCache", false};
+
+// All of the above.
+std::span<const Resource> KnownResources();
+
+// By the apiVersion and kind of an object or of a workloadRef; nullptr when we do not know it.
+const Resource* FindResource(std::string_view api_version, std::string_view kind);
+
+}  // namespace cachewarm::kube

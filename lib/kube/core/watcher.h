@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "lib/base/backoff.h"
+#include "lib/base/clock.h"
+
+namespace cachewarm::kube {
+
+enum class WatcherActionType {
+  kList,   // ask for the page after `continue_token` and answer OnPage() or OnFailure()
+  kWatch,  // watch from `resource_version`, answer OnProgress() on the way and OnWatchEnd()
+  kSleep,  // for `delay`, then ask again
+};
+
+struct WatcherAction {
+  WatcherActionType type = WatcherActionType::kList;
+  std::string continue_token;
+  std::string resource_version;
+  Duration delay{0};
+};
+
+// The rules of list and watch as a state machine without any I/O: Empty → Listing → Watching.
+//  - A failed list starts over; its pages so far are void (`OnPage` of the first page says so).
+//  - OUT_OF_RANGE (410) anywhere: list again at once, the first time; then with backoff.
+//  - A watch that ended in order or broke off goes on from the last version seen.
+//  - Backoff after failures 0.8 s × 2 up to 30 s, reset after 120 s without failure.
+// Not thread-safe.
+class Watcher {
+ public:
+  explicit Watcher(BackoffPolicy backoff = {.first = Duration(800),
+                                            .most = Duration(30'000),
+                                            .factor = 2.0,
+                                            .jitter = 0.5});
+
+  // What to do now. `random` in [0, 1).
+  WatcherAction Next(MonoTime now, double random);
+
+  // A page arrived; `continue_token` empty: it was the last. True: the list is complete now.
+  bool OnPage(std::string continue_token, std::string resource_version, MonoTime now);
+  // True when the page that was asked for last begins a new list.
+  bool IsFirstPage() const { return continue_token_.empty(); }
+  void OnListFailure(const absl::Status& status, MonoTime now);
+  // An event or bookmark carried this version.
+  void OnProgress(std::string resource_version);
+  void OnWatchEnd(const absl::Status& status, MonoTime now);
+
+ private:
+  enum class State { kEmpty, kListing, kWatching };
+  void Fail(MonoTime now);
+  void Restart();
+
+  BackoffPolicy backoff_;
+  State state_ = State::kEmpty;
+  std::string continue_token_;
+  std::string resource_version_;
+  int failures_ = 0;
+  bool sleep_due_ = false;
+  MonoTime last_failure_{};
+};
+
+}  // namespace cachewarm::kube

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/log.h"
+#include "lib/kube/runtime/store.h"
+#include "lib/kube/runtime/work_queue.h"
+
+namespace cachewarm::kube {
+
+// What one reconcile asks for beside "call me when something changes".
+struct Outcome {
+  std::optional<Duration> requeue_after;
+};
+
+// Makes the world of one key right. Level-based: it looks, it is not told. Called by one worker at
+// a time for any one key. Should return soon after `stop`.
+using Reconcile = std::function<absl::StatusOr<Outcome>(const std::string& key, std::stop_token)>;
+
+struct ControllerOptions {
+  std::string name;  // for logs and metrics
+  int workers = 1;
+  // Nothing is reconciled before these have synced.
+  std::vector<const Store*> wait_for;
+  // A key whose error will not go away by itself is looked at again after this.
+  Duration terminal_retry{300'000};
+  // Called after each reconcile with "success", "requeue", "retry" or "terminal"; may be empty.
+  std::function<void(std::string_view result, Duration took)> on_reconcile;
+};
+
+// Workers over a queue. What an error means to a key:
+//   ABORTED, UNAVAILABLE, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, INTERNAL, UNKNOWN, ...
+//       again with the key's backoff (5 ms and doubling)
+//   RESOURCE_EXHAUSTED   again after what the server asked, at least 1 s
+//   INVALID_ARGUMENT, FAILED_PRECONDITION, PERMISSION_DENIED, UNAUTHENTICATED, UNIMPLEMENTED
+//       again after terminal_retry, or when something changes
+//   CANCELLED            as success
+// One log line per failure.
+class Controller {
+ public:
+  // Everything must outlive it.
+  Controller(WorkQueue& queue, const Clock& clock, Log& log, ControllerOptions options,
+             Reconcile reconcile);
+
+  // Runs until `stop`, then waits for the workers. Reconciles nothing when `stop` comes before the
+  // stores have synced.
+  void Run(std::stop_token stop);
+
+ private:
+  void Work(std::stop_token stop);
+  std::string_view Settle(const std::string& key, const absl::StatusOr<Outcome>& outcome);
+
+  WorkQueue& queue_;
+  const Clock& clock_;
+  Log& log_;
+  ControllerOptions options_;
+  Reconcile reconcile_;
+};
+
+}  // namespace cachewarm::kube

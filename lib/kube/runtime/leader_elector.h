@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "lib/base/clock.h"
+#include "lib/kube/core/object.h"
+#include "lib/kube/runtime/reflector.h"
+
+namespace cachewarm::kube {
+
+struct LeaderElectorOptions {
+  ObjectName lease;
+  std::string identity;             // unique per process: pod name and a random part
+  Duration lease_duration{15'000};  // others wait this long after the last renewal that they saw
+  Duration renew_deadline{10'000};  // without a renewal for this long we stop leading
+  Duration retry_period{2'000};
+};
+
+// Election by a coordination.k8s.io/v1 Lease, with the rules of client-go's leaderelection: only
+// the time at which *we* saw the record change counts, never a time that is written in it. It is no
+// fence: a paused leader may believe for a moment longer; writes are guarded by server-side apply
+// and resource versions. Released on stop, so that the next one leads within retry_period.
+class LeaderElector {
+ public:
+  // INVALID_ARGUMENT unless lease_duration > renew_deadline > 1.2 × retry_period > 0.
+  static absl::Status Validate(const LeaderElectorOptions& options);
+
+  LeaderElector(const Runtime& runtime, LeaderElectorOptions options);
+
+  // Waits for the lease, calls `lead` with a stop token that ends when the lease is lost or `stop`
+  // comes, and returns when `lead` has returned: OK after `stop`, ABORTED after a loss. The lease
+  // is renewed on a thread of its own meanwhile. `lead` must return soon after its token ends.
+  absl::Status Run(const std::function<void(std::stop_token)>& lead, std::stop_token stop);
+
+  bool IsLeader() const { return leading_.load(); }
+
+ private:
+  struct Seen {
+    std::string holder;
+    std::string record;  // the spec as text: any change counts as a sign of life
+    std::string resource_version;
+    int64_t transitions = 0;
+    Duration duration{0};
+    std::string acquired;
+    MonoTime at{};
+  };
+
+  bool TryAcquireOrRenew(std::stop_token stop);
+  bool Create(std::stop_token stop);
+  bool Take(std::stop_token stop);
+  void Observe(const codec::Json& lease);
+  void Release();
+  bool Acquire(std::stop_token stop);
+  void Renew(std::stop_source& lost, std::stop_token stop);
+
+  Runtime runtime_;
+  LeaderElectorOptions options_;
+  std::optional<Seen> seen_;
+  std::atomic<bool> leading_{false};
+};
+
+}  // namespace cachewarm::kube

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/kube/client/client.h"
+
+namespace cachewarm::fakes {
+
+// An API server in the process: a kube::Client over a map. Passes tests/contract like the real one.
+//
+// It does: list with selectors (labels =, !=, in, notin, exists; fields metadata.name,
+// metadata.namespace, spec.nodeName, status.phase), limit and continue, watch with bookmarks and
+// 410, create (generateName too), update, delete with preconditions, JSON patch, merge patch,
+// server-side apply with managers, status subresource, dryRun, uid, generation, resourceVersion
+// conflicts, name validation.
+// Known lies: no schemas, defaults or admission unless set by OnWrite(); apply merges lists by
+// name, key, uid, id, podUID or type where every item has one, and replaces them otherwise; no
+// finalizers, no garbage collection by owner; deletion is at once; no RBAC; nodes run nothing.
+class FakeApiServer final : public kube::Client {
+ public:
+  explicit FakeApiServer(const Clock& clock);
+  ~FakeApiServer() override;
+
+  absl::StatusOr<codec::Json> Do(const kube::Request& request, std::stop_token stop) override;
+  absl::Status Watch(const kube::Request& request, const kube::WatchEventHandler& on_event,
+                     std::stop_token stop) override;
+
+  // The test as a user with all rights: stores the object as it is (status too), replacing.
+  kube::Object Put(const kube::Resource& resource, const codec::Json& object);
+  kube::Object Find(const kube::Resource& resource, const kube::ObjectName& name) const;
+  std::vector<kube::Object> All(const kube::Resource& resource) const;
+  void Remove(const kube::Resource& resource, const kube::ObjectName& name);
+  // Changes one object in place; the object must exist.
+  void Edit(const kube::Resource& resource, const kube::ObjectName& name,
+            const std::function<void(codec::Json&)>& edit);
+
+  // Called before every request; an error is what the caller gets. For faults and for counting.
+  using Interceptor = std::function<absl::Status(const kube::Request&)>;
+  void Intercept(Interceptor interceptor);
+  // Called with every object that is about to be stored (dry runs too); may change or refuse it.
+  using WriteHook = std::function<absl::Status(const kube::Request&, codec::Json&)>;
+  void OnWrite(WriteHook hook);
+
+  // Ends every running watch with this status (OK: as if its timeout had come).
+  void BreakWatches(const absl::Status& status);
+  // Forgets the history, so that any watch from an older version answers 410.
+  void Compact();
+  void SendBookmarks();
+
+  // Every request so far, as "verb resource ns/name".
+  std::vector<std::string> Requests() const;
+  int watches() const;  // running now
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cachewarm::fakes
