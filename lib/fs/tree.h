@@ -32,7 +32,8 @@ absl::Status Walk(const Dir& dir, std::string_view path, const WalkLimits& limit
                   const std::function<WalkNext(const WalkEntry&)>& visit);
 
 // Removes `path` and all below it, following nothing. What is gone already is OK. Directories that
-// forbid it are made writable first. RESOURCE_EXHAUSTED above `limits`, with a part removed.
+// forbid it are made writable first. RESOURCE_EXHAUSTED above `limits`, FAILED_PRECONDITION at
+// another file system: a part is removed then.
 absl::Status RemoveTree(const Dir& dir, std::string_view path, const WalkLimits& limits = {});
 
 struct TreeUsage {

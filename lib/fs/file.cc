@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/fs/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/fs/error.h"
+#include "lib/fs/open_beneath.h"
+
+namespace cachewarm::fs {
+namespace {
+
+constexpr size_t kReadBytes = 64U << 10U;
+constexpr int kNamesTried = 10'000;
+
+// A fresh name beside `path`. The process id keeps two programs apart, the number two writers of
+// one program and what a crash left behind; O_EXCL decides.
+std::string NameBeside(std::string_view path, int number) {
+  const size_t slash = path.rfind('/');
+  const std::string_view folder =
+      slash == std::string_view::npos ? std::string_view() : path.substr(0, slash + 1);
+  return fmt::format("{}.tmp-{}-{}", folder, ::getpid(), number);
+}
+
+std::string_view FolderOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+// Calls `make` with fresh names until one was free; the name it made.
+template <typename Make>
+absl::StatusOr<std::string> MakeBeside(std::string_view path, const Make& make) {
+  for (int number = 0; number < kNamesTried; ++number) {
+    std::string name = NameBeside(path, number);
+    const absl::Status made = make(name);
+    if (made.ok()) {
+      return name;
+    }
+    if (!absl::IsAlreadyExists(made)) {
+      return made;
+    }
+  }
+  return absl::ResourceExhaustedError(
+      fmt::format("{}: too many temporary files beside it; remove .tmp-*", path));
+}
+
+absl::Status ReplaceWith(const Dir& dir, const std::string& temporary, std::string_view path) {
+  absl::Status renamed = dir.Rename(temporary, path);
+  if (!renamed.ok()) {
+    dir.Remove(temporary).IgnoreError();
+    return renamed;
+  }
+  return dir.Sync(FolderOf(path));
+}
+
+}  // namespace
+
+absl::Status WriteAll(const Fd& file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) {
+      return ErrnoStatus(errno, "write");
+    }
+    bytes.remove_prefix(static_cast<size_t>(std::max<ssize_t>(written, 0)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadAll(const Fd& file, int64_t bytes_max) {
+  std::string text;
+  while (true) {
+    const size_t start = text.size();
+    text.resize(start + kReadBytes);
+    const ssize_t got = ::read(file.get(), text.data() + start, kReadBytes);
+    if (got < 0 && errno != EINTR) {
+      return ErrnoStatus(errno, "read");
+    }
+    text.resize(start + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (static_cast<int64_t>(text.size()) > bytes_max) {
+      return absl::OutOfRangeError(fmt::format("longer than {} bytes", bytes_max));
+    }
+    if (got == 0) {
+      return text;
+    }
+  }
+}
+
+absl::StatusOr<size_t> ReadAt(const Fd& file, int64_t offset, char* buffer, size_t buffer_bytes) {
+  while (true) {
+    const ssize_t got = ::pread(file.get(), buffer, buffer_bytes, offset);
+    if (got >= 0) {
+      return static_cast<size_t>(got);
+    }
+    if (errno != EINTR) {
+      return ErrnoStatus(errno, "read");
+    }
+  }
+}
+
+absl::Status SyncFile(const Fd& file) {
+  return ::fsync(file.get()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "fsync");
+}
+
+absl::StatusOr<FileStat> StatFile(const Fd& file) {
+  struct ::stat buffer {};
+  if (::fstat(file.get(), &buffer) != 0) {
+    return ErrnoStatus(errno, "fstat");
+  }
+  return ToFileStat(buffer);
+}
+
+absl::StatusOr<std::string> ReadFile(const Dir& dir, std::string_view path, int64_t bytes_max) {
+  CW_ASSIGN_OR_RETURN(const Fd file, dir.OpenFile(path));
+  auto text = ReadAll(file, bytes_max);
+  if (!text.ok()) {
+    return Annotate(text.status(), FullName(dir, path));
+  }
+  return text;
+}
+
+absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_view bytes,
+                             mode_t mode) {
+  CW_RETURN_IF_ERROR(CheckRelativePath(path));
+  Fd file;
+  CW_ASSIGN_OR_RETURN(const std::string temporary,
+                      MakeBeside(path, [&](const std::string& name) -> absl::Status {
+                        CW_ASSIGN_OR_RETURN(file, dir.CreateFile(name, mode));
+                        return absl::OkStatus();
+                      }));
+  absl::Status written = WriteAll(file, bytes);
+  if (written.ok()) {
+    written = SyncFile(file);
+  }
+  if (!written.ok()) {
+    dir.Remove(temporary).IgnoreError();
+    return Annotate(written, FullName(dir, path));
+  }
+  return ReplaceWith(dir, temporary, path);
+}
+
+absl::Status PointLink(const Dir& dir, std::string_view path, const std::string& target) {
+  CW_RETURN_IF_ERROR(CheckRelativePath(path));
+  if (const auto found = dir.Stat(path); found.ok() && found->type == FileType::kDirectory) {
+    return absl::AlreadyExistsError(
+        fmt::format("{}: is a directory, not a link", FullName(dir, path)));
+  }
+  CW_ASSIGN_OR_RETURN(const std::string temporary,
+                      MakeBeside(path, [&](const std::string& name) -> absl::Status {
+                        CW_ASSIGN_OR_RETURN(const Parent parent, Parent::Of(dir, name));
+                        return ::symlinkat(target.c_str(), parent.fd(), parent.name()) == 0
+                                   ? absl::OkStatus()
+                                   : ErrnoStatus(errno, FullName(dir, name));
+                      }));
+  return ReplaceWith(dir, temporary, path);
+}
+
+}  // namespace cachewarm::fs

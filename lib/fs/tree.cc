@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/fs/tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/fs/error.h"
+#include "lib/fs/open_beneath.h"
+
+namespace cachewarm::fs {
+namespace {
+
+struct CloseDir {
+  void operator()(DIR* stream) const { ::closedir(stream); }
+};
+
+absl::Status TooMany(const WalkLimits& limits, const std::string& path) {
+  return absl::ResourceExhaustedError(fmt::format("{}: more than {} entries or {} levels below",
+                                                  path.empty() ? "." : path, limits.entries_max,
+                                                  limits.depth_max));
+}
+
+// The names in an open directory, in byte order; at most `names_max`.
+absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max,
+                                                 const std::string& path) {
+  // A descriptor of its own: closedir closes it, and its position is not shared.
+  Fd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!own.ok()) {
+    return ErrnoStatus(errno, path);
+  }
+  const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(own.get()));
+  if (stream == nullptr) {
+    return ErrnoStatus(errno, path);
+  }
+  static_cast<void>(own.Release());
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string_view name = &entry->d_name[0];
+    if (name == "." || name == "..") {
+      continue;
+    }
+    if (static_cast<int64_t>(names.size()) >= names_max) {
+      return absl::ResourceExhaustedError(
+          fmt::format("{}: more than {} entries", path.empty() ? "." : path, names_max));
+    }
+    names.emplace_back(name);
+  }
+  if (errno != 0) {
+    return ErrnoStatus(errno, path);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Fd OpenChild(int fd, const std::string& name) {
+  return Fd(::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// What disappears or is swapped for something else while we look is somebody else's doing.
+bool Vanished(int error) {
+  return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
+class Walker {
+ public:
+  Walker(const WalkLimits& limits, uint64_t device,
+         const std::function<WalkNext(const WalkEntry&)>& visit)
+      : limits_(limits), device_(device), left_(limits.entries_max), visit_(visit) {}
+
+  absl::Status Directory(int fd, const std::string& path, int depth) {
+    if (depth > limits_.depth_max) {
+      return TooMany(limits_, path);
+    }
+    CW_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(fd, left_, path));
+    left_ -= static_cast<int64_t>(names.size());
+    for (const std::string& name : names) {
+      CW_RETURN_IF_ERROR(Child(fd, path.empty() ? name : path + "/" + name, name, depth));
+      if (stopped_) {
+        break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Child(int fd, const std::string& path, const std::string& name, int depth) {
+    struct ::stat buffer {};
+    if (::fstatat(fd, name.c_str(), &buffer, AT_SYMLINK_NOFOLLOW) != 0) {
+      return Vanished(errno) ? absl::OkStatus() : ErrnoStatus(errno, path);
+    }
+    const WalkEntry entry{.path = path, .stat = ToFileStat(buffer)};
+    const WalkNext next = visit_(entry);
+    stopped_ = next == WalkNext::kStop;
+    if (next != WalkNext::kGoOn || entry.stat.type != FileType::kDirectory ||
+        entry.stat.device != device_) {
+      return absl::OkStatus();
+    }
+    const Fd child = OpenChild(fd, name);
+    if (!child.ok()) {
+      return Vanished(errno) ? absl::OkStatus() : ErrnoStatus(errno, path);
+    }
+    return Directory(child.get(), path, depth + 1);
+  }
+
+  const WalkLimits& limits_;
+  const uint64_t device_;
+  int64_t left_;
+  const std::function<WalkNext(const WalkEntry&)>& visit_;
+  bool stopped_ = false;
+};
+
+class Remover {
+ public:
+  Remover(const WalkLimits& limits, uint64_t device)
+      : limits_(limits), device_(device), left_(limits.entries_max) {}
+
+  absl::Status Directory(int fd, const std::string& path, int depth) {
+    if (depth > limits_.depth_max) {
+      return TooMany(limits_, path);
+    }
+    CW_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(fd, left_, path));
+    left_ -= static_cast<int64_t>(names.size());
+    for (const std::string& name : names) {
+      CW_RETURN_IF_ERROR(Name(fd, name, path + "/" + name, depth));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Name(int fd, const std::string& name, const std::string& path, int depth) {
+    if (::unlinkat(fd, name.c_str(), 0) == 0 || errno == ENOENT) {
+      return absl::OkStatus();
+    }
+    const int unlink_error = errno;
+    const Fd child = OpenChild(fd, name);
+    if (!child.ok()) {
+      return ErrnoStatus(errno == ENOTDIR ? unlink_error : errno, path);
+    }
+    struct ::stat buffer {};
+    if (::fstat(child.get(), &buffer) != 0) {
+      return ErrnoStatus(errno, path);
+    }
+    if (buffer.st_dev != device_) {
+      return absl::FailedPreconditionError(
+          fmt::format("{}: another file system is mounted there; unmount it first", path));
+    }
+    // Only an unprivileged owner of a 0555 directory needs it; when it fails, unlinkat will say so.
+    static_cast<void>(::fchmod(child.get(), 0700));
+    CW_RETURN_IF_ERROR(Directory(child.get(), path, depth + 1));
+    if (::unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+      return ErrnoStatus(errno, path);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const WalkLimits& limits_;
+  const uint64_t device_;
+  int64_t left_;
+};
+
+}  // namespace
+
+absl::Status Walk(const Dir& dir, std::string_view path, const WalkLimits& limits,
+                  const std::function<WalkNext(const WalkEntry&)>& visit) {
+  if (!path.empty()) {
+    CW_ASSIGN_OR_RETURN(const Dir below, dir.OpenDir(path));
+    return Walk(below, "", limits, visit);
+  }
+  struct ::stat buffer {};
+  if (::fstat(dir.fd(), &buffer) != 0) {
+    return ErrnoStatus(errno, dir.name());
+  }
+  return Annotate(Walker(limits, buffer.st_dev, visit).Directory(dir.fd(), "", 1), dir.name());
+}
+
+absl::Status RemoveTree(const Dir& dir, std::string_view path, const WalkLimits& limits) {
+  const auto parent = Parent::Of(dir, path);
+  if (absl::IsNotFound(parent.status())) {
+    return absl::OkStatus();
+  }
+  CW_RETURN_IF_ERROR(parent.status());
+  struct ::stat buffer {};
+  if (::fstat(dir.fd(), &buffer) != 0) {
+    return ErrnoStatus(errno, dir.name());
+  }
+  return Remover(limits, buffer.st_dev).Name(parent->fd(), parent->name(), FullName(dir, path), 0);
+}
+
+absl::StatusOr<TreeUsage> MeasureTree(const Dir& dir, std::string_view path,
+                                      const WalkLimits& limits) {
+  TreeUsage usage;
+  CW_RETURN_IF_ERROR(Walk(dir, path, limits, [&usage](const WalkEntry& entry) {
+    usage.allocated_bytes += entry.stat.allocated_bytes;
+    if (entry.stat.type == FileType::kFile) {
+      ++usage.files;
+      usage.bytes += entry.stat.bytes;
+    }
+    return WalkNext::kGoOn;
+  }));
+  return usage;
+}
+
+absl::StatusOr<Space> MeasureSpace(const Dir& dir) {
+  struct ::statvfs buffer {};
+  if (::fstatvfs(dir.fd(), &buffer) != 0) {
+    return ErrnoStatus(errno, dir.name());
+  }
+  const auto block = static_cast<int64_t>(buffer.f_frsize);
+  return Space{.total_bytes = static_cast<int64_t>(buffer.f_blocks) * block,
+               .free_bytes = static_cast<int64_t>(buffer.f_bavail) * block,
+               .read_only = (buffer.f_flag & ST_RDONLY) != 0,
+               .no_exec = (buffer.f_flag & ST_NOEXEC) != 0};
+}
+
+}  // namespace cachewarm::fs
