@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "lib/codec/json_fwd.h"
+#include "lib/fingerprint/cpu_class.h"
+#include "lib/fingerprint/gpu_type.h"
+
+namespace cachewarm::fingerprint {
+
+// What compiled code on one node depends on.
+struct NodeFacts {
+  std::string gpu_type{kCpuOnly};
+  std::string cpu_class;
+  std::string driver_version;  // empty without a GPU
+  int device_count = 0;        // devices (MIG: instances) of the node, not of a pod
+  CpuFacts cpu;                // empty when only the class was declared
+  std::string gpu_source;      // "nvml", "cuda", "none" or "file"
+  std::string cpu_source;      // "proc" or "file"
+
+  friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
+};
+
+// The file given by --node-facts. What it leaves out is probed.
+struct DeclaredFacts {
+  std::optional<std::string> gpu_type;
+  std::optional<std::string> cpu_class;
+  std::optional<CpuFacts> cpu;
+  std::string driver_version;
+  int device_count = 0;
+};
+
+// Reads JSON or YAML of at most 64 KiB:
+//   gpuType: nvidia/h100-80gb-hbm3/sm_90     or   gpu: {name: NVIDIA H100 80GB HBM3,
+//                                                       computeCapability: "9.0", migProfile: ""}
+//   driverVersion: 570.86.15
+//   deviceCount: 8
+//   cpuClass: x86-64-v3/intel-6-85/0123abcd  or   cpu: {architecture: x86_64, vendor: intel,
+//                                                       family: "6", model: "85", flags: [avx2]}
+// Unknown members, both ways at once and malformed values are INVALID_ARGUMENT with the field.
+absl::StatusOr<DeclaredFacts> ParseDeclaredFacts(std::string_view text);
+
+// What the file declares stands; the rest is `probed`.
+NodeFacts Combine(const DeclaredFacts& declared, const NodeFacts& probed);
+
+// {"gpuType","cpuClass","driverVersion","deviceCount","cpu":{...},"gpuSource","cpuSource"}: for
+// bundles, for status and for people. ParseDeclaredFacts does not read it.
+codec::Json NodeFactsToJson(const NodeFacts& facts);
+
+}  // namespace cachewarm::fingerprint

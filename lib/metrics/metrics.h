@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace cachewarm::metrics {
+
+// One value per label of the metric, in the order of MetricSpec::labels.
+using LabelValues = std::vector<std::string>;
+
+struct MetricSpec {
+  // cachewarm_[a-z_]+; counters end with _total (or _seconds_total, _bytes_total), histograms
+  // with _seconds or _bytes.
+  std::string name;
+  std::string help;
+  std::vector<std::string> labels;
+  // Once so many label combinations exist, further ones are counted in one series whose values
+  // are all "other", and in cachewarm_metrics_overflow_total{metric}.
+  size_t series_max = 2000;
+};
+
+// The three below live as long as their Registry, are thread-safe and never fail: a wrong number
+// of labels is counted as overflow.
+class Counter {
+ public:
+  virtual ~Counter() = default;
+  // Negative and non-finite amounts are ignored.
+  virtual void Add(const LabelValues& labels, double amount = 1) = 0;
+  // Forgets every series whose labels include `match` ({"namespace", "x"}, ...).
+  virtual void Remove(const std::map<std::string, std::string>& match) = 0;
+};
+
+class Gauge {
+ public:
+  virtual ~Gauge() = default;
+  virtual void Set(const LabelValues& labels, double value) = 0;
+  virtual void Add(const LabelValues& labels, double amount) = 0;
+  virtual void Remove(const std::map<std::string, std::string>& match) = 0;
+};
+
+class Histogram {
+ public:
+  virtual ~Histogram() = default;
+  virtual void Observe(const LabelValues& labels, double value) = 0;
+  virtual void Remove(const std::map<std::string, std::string>& match) = 0;
+};
+
+// 5 ms to 30 min: holds, compiles, fetches, starts.
+std::vector<double> SecondsBuckets();
+// 64 KiB to 16 GiB, by 4.
+std::vector<double> BytesBuckets();
+
+// What /metrics serves. Owns its metrics. Thread-safe. One per program, made in main.
+class Registry {
+ public:
+  Registry() = default;
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+  virtual ~Registry() = default;
+
+  virtual Counter& NewCounter(const MetricSpec& spec) = 0;
+  virtual Gauge& NewGauge(const MetricSpec& spec) = 0;
+  virtual Histogram& NewHistogram(const MetricSpec& spec, std::vector<double> buckets) = 0;
+
+  // OK, or INVALID_ARGUMENT about the first spec that breaks a rule above; its metric is served
+  // nowhere. Checked once at start-up.
+  virtual absl::Status status() const = 0;
+  // Text exposition format 0.0.4.
+  virtual std::string Serialize() const = 0;
+};
+
+inline constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+std::unique_ptr<Registry> MakeRegistry();
+
+}  // namespace cachewarm::metrics
