@@ -1,0 +1,82 @@
+# One door for every verb; CI and the README use only these. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export CACHEWARM_CACHE ?= $(HOME)/.cache/cachewarm
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+export CCACHE_MAXSIZE ?= 5G
+K ?=
+
+.PHONY: help
+help: ## list the verbs
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+.PHONY: setup
+setup: ## install every package and tool that build and tests need (Debian 12, as root)
+	@tools/setup/all
+
+.PHONY: build
+build: setup ## build the programs as they ship, into build/release
+	@tools/stage build-release
+
+.PHONY: test
+test: setup ## run every test: unit (ASan, UBSan), contract, charts, and e2e on a real cluster
+	@tools/run_tests.py
+
+.PHONY: unit
+unit: setup ## run the tests that need no cluster
+	@tools/run_tests.py unit
+
+.PHONY: check
+check: setup ## format, rules of the house, clang-tidy
+	@tools/stage check
+
+.PHONY: format
+format: ## format every source in place
+	@git ls-files -co --exclude-standard '*.cc' '*.h' | xargs clang-format -i
+
+.PHONY: sanitize
+sanitize: setup ## threads under TSan, built by clang
+	@tools/stage sanitize
+
+.PHONY: golden
+golden: ## rewrite the golden files from what the code says now; read the diff
+	@UPDATE_GOLDEN=1 tools/run_tests.py unit
+
+.PHONY: images
+images: build ## the container images of operator and agent, built without docker
+	@tools/stage images
+
+.PHONY: manifests
+manifests: ## rewrite manifests/install.yaml from its parts
+	@tools/render-manifests
+
+.PHONY: cluster-up
+cluster-up: setup ## start the test cluster: a real Kubernetes 1.36 with three real nodes
+	@tests/cluster/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## stop the test cluster and leave nothing behind
+	@tests/cluster/cluster down
+
+.PHONY: e2e
+e2e: images ## run tests/e2e on a cluster that stays up; K=main_job runs one folder
+	@tools/run_tests.py e2e $(K)
+
+.PHONY: demo
+demo: ## the main job on a real cluster, from nothing; CLUSTER=current uses your own
+	@tools/demo/run
+
+.PHONY: demo-shell
+demo-shell: ## a shell with kubectl set to the demo cluster
+	@tools/demo/shell
+
+.PHONY: demo-down
+demo-down: ## remove the demo and its cluster
+	@tools/demo/down
+
+.PHONY: clean
+clean: ## remove what was built here; the caches below ~/.cache/cachewarm stay
+	@rm -rf build

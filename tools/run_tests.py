@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests stage by stage and ends with one line "N passed, N failed".
+
+Usage: tools/run_tests.py [unit | e2e [FOLDER]]     no argument: everything
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1].resolve()
+CACHE = Path(os.environ.get("CACHEWARM_CACHE", Path.home() / ".cache/cachewarm"))
+BEGIN = time.monotonic()
+TOTAL = {"passed": 0, "failed": 0, "skipped": 0}
+
+
+def say(text):
+    seconds = int(time.monotonic() - BEGIN)
+    print(f"[{seconds // 60:3d}m{seconds % 60:02d}s] {text}", flush=True)
+
+
+def run(title, *command, env=None):
+    """One command; its failure counts as one failed test. Returns its exit status."""
+    say(title)
+    status = subprocess.run(command, cwd=ROOT, env={**os.environ, **(env or {})}).returncode
+    if status:
+        say(f"{title}: FAILED (exit status {status})")
+    return status
+
+
+def must(title, *command, env=None):
+    if run(title, *command, env=env):
+        TOTAL["failed"] += 1
+        finish()
+
+
+def finish():
+    skipped = f", {TOTAL['skipped']} skipped" if TOTAL["skipped"] else ""
+    print(f"{TOTAL['passed']} passed, {TOTAL['failed']} failed{skipped}", flush=True)
+    sys.exit(1 if TOTAL["failed"] else 0)
+
+
+def count_gtest(folder, status):
+    """Adds up what the test programs wrote; a program that wrote nothing crashed."""
+    failed = 0
+    for path in sorted(folder.glob("*.json")):
+        report = json.loads(path.read_text())
+        skipped = sum(1 for suite in report["testsuites"] for test in suite["testsuite"]
+                      if test.get("result") == "SKIPPED")
+        failed += report["failures"] + report["errors"]
+        TOTAL["skipped"] += skipped
+        TOTAL["passed"] += (report["tests"] - report["failures"] - report["errors"] - skipped -
+                            report["disabled"])
+    TOTAL["failed"] += failed if failed or not status else 1
+
+
+def ctest(title, pattern=None, env=None):
+    results = ROOT / "build/dev/results"
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True)
+    command = ["ctest", "--test-dir", "build/dev", "--output-on-failure", "-j2", "--quiet"]
+    command += ["-R", pattern] if pattern else []
+    status = run(title, *command, env={"GTEST_OUTPUT": f"json:{results}/", **(env or {})})
+    count_gtest(results, status)
+
+
+def pytest(title, *arguments, env=None):
+    say(title)
+    command = [str(CACHE / "test-venv/current/bin/python"), "-m", "pytest", "-q", "-ra",
+               *arguments]
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(env or {})}, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    last = ""
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        last = line if re.search(r"\d+ (passed|failed|error)", line) else last
+    status = process.wait()
+    for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped)", last):
+        TOTAL["failed" if word.startswith("error") else word] += int(number)
+    if status and not re.search(r"failed|error", last):
+        TOTAL["failed"] += 1
+
+
+def unit():
+    must("building the tests (ASan, UBSan)", "tools/stage", "build-dev")
+    ctest("unit, golden and contract tests", env={
+        "CACHEWARM_REGISTRY_BIN": str(CACHE / "debs/current/docker-registry/usr/bin/docker-registry")})
+    pytest("chart and manifest tests", "tests/charts")
+
+
+def e2e(folder=None):
+    must("building the programs", "tools/stage", "build-release")
+    must("building the images", "tools/stage", "images")
+    must("starting the cluster", "tests/cluster/cluster", "up")
+    pytest(f"e2e {folder or ''}", f"tests/e2e/{folder}" if folder else "tests/e2e")
+
+
+def everything():
+    unit()
+    e2e()
+    kubeconfig = subprocess.run(["tests/cluster/cluster", "env", "--kubeconfig"], cwd=ROOT,
+                                text=True, capture_output=True).stdout.strip()
+    ctest("contract tests on the real API server", "contract",
+          env={"CACHEWARM_TEST_KUBECONFIG": kubeconfig})
+    must("stopping the cluster", "tests/cluster/cluster", "down")
+
+
+def main():
+    arguments = sys.argv[1:]
+    if not arguments:
+        everything()
+    elif arguments == ["unit"]:
+        unit()
+    elif arguments[0] == "e2e" and len(arguments) <= 2:
+        e2e(*arguments[1:])
+    else:
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
+    finish()
+
+
+if __name__ == "__main__":
+    main()
