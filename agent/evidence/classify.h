@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string_view>
-
 #include "agent/evidence/events.h"
 #include "lib/caches/cache_table.h"
 
 namespace cachewarm::agent {
 
-// What the engine of one starting pod did with its tree. Which events mean what is measured in
-// docs/design/0003-file-events.md.
-enum class StartResult {
-  kUnknown,  // the record is incomplete
-  kHit,      // entries read, none compiled
-  kPartial,  // some read, some compiled
-  kMiss,     // compiled, none read
-  kInert,    // no entry read, nothing compiled
-  kHollow,   // entries read, none compiled, yet native code was rebuilt
-};
-
-// "Unknown", "Hit", ...: as NodeCache.status.starts writes it.
-std::string_view ResultName(StartResult result);
-
+// What the engine of one starting pod did with its tree. Which file events mean what is measured in
+// docs/design/0003-file-events.md:
+//   unknown   the record is incomplete
+//   hit       entries read, none compiled         partial   some read, some compiled
+//   miss      compiled, none read                 inert     no entry read, nothing compiled
+//   hollow    entries read, none compiled, yet native code was rebuilt
+// Whether a miss was a cold start or a builder's is the caller's to know.
 struct Observation {
-  StartResult result = StartResult::kUnknown;
+  api::StartResult result = api::StartResult::kUnknown;
   int entries_opened = 0;   // distinct index entries that were there before and were read
   int entries_written = 0;  // distinct index entries that were compiled
   int native_built = 0;     // distinct native objects built, compiler probes left out
@@ -31,8 +22,8 @@ struct Observation {
   Duration compile_span{0};
 };
 
-// Pure. `record` holds the events of `window` (see StartWindow::begin and end).
-Observation ClassifyStart(const EventRecord& record, const StartWindow& window,
+// Pure. `record` holds the events from WindowBegin to WindowEnd of `start`.
+Observation ClassifyStart(const EventRecord& record, const api::StartWindow& start,
                           const caches::CacheTable& table);
 
 // Pure. Paths of the record that were opened, read or written and that may travel.

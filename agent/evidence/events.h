@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/api/node_cache.h"
 #include "lib/base/clock.h"
 
 namespace cachewarm::agent {
@@ -35,15 +36,12 @@ struct EventRecord {
   bool complete = true;
 };
 
-// A pod's first start as the operator reports it (NodeCache.spec.starts): whole seconds, rounded
-// down, so events are looked for one second to either side.
-struct StartWindow {
-  WallTime started_at{};
-  WallTime ready_at{};
-
-  WallTime begin() const { return started_at - Duration(1000); }
-  WallTime end() const { return ready_at + Duration(2000); }
-};
+// API times are whole seconds, rounded down, and the kubelet writes them a moment after the fact:
+// events of a start are looked for from one second before it to two seconds after Ready.
+inline WallTime WindowBegin(const api::StartWindow& start) {
+  return start.started_at - Duration(1000);
+}
+inline WallTime WindowEnd(const api::StartWindow& start) { return start.ready_at + Duration(2000); }
 
 // Files that were opened or written; what a capture takes.
 struct UsedFiles {

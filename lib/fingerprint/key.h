@@ -5,23 +5,16 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "lib/api/node_cache.h"
 
 namespace cachewarm::fingerprint {
 
-// What a bundle was compiled for. Arguments and environment of the container are left to the
-// engine's own keys.
-struct KeyFactors {
-  std::string gpu_type;
-  std::string cpu_class;
-  std::string image;     // as the pod template writes it, tag or digest included
-  int device_count = 0;  // accelerators that the container asks for
-  std::string container;
-
-  friend bool operator==(const KeyFactors&, const KeyFactors&) = default;
-};
+// What a bundle was compiled for: the image as the pod template names it, and the accelerators that
+// the container asks for. Its arguments and environment are left to the engine's own keys.
+using api::KeyFactors;
 
 // 64 lower-case hex digits: SHA-256 over the canonical JSON
-// {"container","cpuClass","deviceCount","gpuType","image","version":1}. INVALID_ARGUMENT names the
+// {"container","cpuClass","devices","gpuType","image","version":1}. INVALID_ARGUMENT names the
 // factor that is missing or malformed.
 absl::StatusOr<std::string> KeyOf(const KeyFactors& factors);
 
