@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/api/cache_warmup.h"
+#include "lib/api/node_cache.h"
+#include "lib/base/clock.h"
+#include "lib/codec/json_fwd.h"
+#include "operator/plan/snapshot.h"
+
+// What Decide() wants done. operator/apply executes it without a policy of its own, in the order
+// of the members: a failure of one step ends the round, and the next Snapshot decides again.
+namespace cachewarm::plan {
+
+// Entries of this warmup in one NodeCache.spec: the full set of field manager cw-<uid>. An empty
+// spec removes them. Listed only where the NodeCache differs from it.
+struct NodeWants {
+  std::string node;
+  std::string node_uid;
+  api::NodeCacheSpec spec;
+};
+
+struct JobWish {
+  std::string name;
+  std::shared_ptr<const codec::Json> object;  // batch/v1 Job, complete
+};
+
+// Sets one annotation. The patch tests the uid: a pod of the same name is another pod.
+struct PodAnnotation {
+  std::string ns;
+  std::string pod;
+  std::string uid;
+  std::string key;
+  std::string value;
+};
+
+struct GateRelease {
+  std::shared_ptr<const api::Pod> pod;
+  std::string reason;  // api::reason::kReleased…
+  double held_seconds = 0;
+  std::vector<std::string> preferred;  // hostnames, at most 64; empty: no preference
+  std::vector<std::string> excluded;   // hostnames that must not be used; at most 1
+};
+
+struct ObjectRef {
+  std::string api_version;
+  std::string kind;
+  std::string ns;
+  std::string name;
+  std::string uid;
+};
+
+struct EventWish {
+  ObjectRef regarding;
+  bool warning = false;
+  std::string reason;
+  std::string action;
+  std::string note;  // at most 1 kB
+};
+
+// Create both pods with dryRun=All and hand the answers back in Snapshot::rehearsal.
+struct RehearsalWish {
+  std::string fingerprint;
+  std::shared_ptr<const codec::Json> as_is;
+  std::shared_ptr<const codec::Json> injected;
+};
+
+struct BuildOutcome {
+  std::string gpu_type;
+  std::string reason;  // "Captured" or why it failed
+  double seconds = 0;  // election → end
+};
+
+struct Plan {
+  // 1. The whole desired status, server-side applied with the resourceVersion of the Snapshot (a
+  // stale plan gets 409 and is dropped). `status_changed` is false when it equals what is there.
+  bool status_changed = false;
+  api::WarmupStatus status;
+  // 2. kInjectLabel on the warmup; nothing when it is already right.
+  std::optional<bool> set_inject_label;
+  // 3. Before any gate is released.
+  std::vector<NodeWants> nodes;
+  // 4.
+  std::vector<JobWish> jobs_to_create;  // AlreadyExists is success
+  std::vector<std::string> jobs_to_delete;
+  // 5.
+  std::vector<PodAnnotation> annotations;
+  // 6. render::GateReleasePatch makes the patch.
+  std::vector<GateRelease> releases;
+  // 7.
+  std::vector<EventWish> events;
+  // 8. Counted once, after the status write has succeeded.
+  std::vector<api::StartSample> starts_counted;
+  std::vector<BuildOutcome> builds_finished;
+
+  std::optional<RehearsalWish> rehearsal;
+  std::optional<Duration> requeue_after;  // nothing: only a change can matter
+};
+
+// Total and pure: the same Snapshot always gives the same Plan.
+Plan Decide(const Snapshot& snapshot);
+
+}  // namespace cachewarm::plan

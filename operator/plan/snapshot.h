@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/api/cache_warmup.h"
+#include "lib/api/kubernetes.h"
+#include "lib/api/node_cache.h"
+#include "lib/base/clock.h"
+#include "lib/codec/json_fwd.h"
+
+// What operator/observe hands to Decide(): everything about one warmup at one moment. Values only;
+// nothing in it changes once it is made. (`operator` is a keyword: the namespace of this room is
+// cachewarm::plan.)
+namespace cachewarm::plan {
+
+// "cpu" in milli-units, "memory" in bytes, "pods" and devices as counts; as api::Node::allocatable.
+using Resources = std::map<std::string, int64_t>;
+
+enum class WorkloadKind { kDeployment, kStatefulSet, kJob, kTemplate, kSelector };
+
+struct Workload {
+  WorkloadKind kind = WorkloadKind::kDeployment;
+  bool found = false;
+  std::string problem;  // when not found: what was looked for, for people
+  std::string name;     // "" for kTemplate and kSelector
+  std::string uid;
+  // spec.selector.matchLabels of the workload (for kTemplate and kSelector: of the warmup). Empty
+  // when it selects by expressions only.
+  std::map<std::string, std::string> selector;
+  int64_t replicas = 1;  // spec.replicas, 1 where the API defaults it; 0 for kTemplate
+  // The PodTemplateSpec {metadata, spec}. Null when not found and for kSelector, whose template
+  // Decide() learns from the newest pod.
+  std::shared_ptr<const codec::Json> pod_template;
+};
+
+// What the API server said to a dry-run create.
+enum class Answer { kUnknown, kAllowed, kRefused };
+
+// The last rehearsal of the pod. `fingerprint` is that of the Plan's RehearsalWish it answers.
+// Quota, rate limits, webhooks without dry run and our own transport errors are kUnknown.
+struct Rehearsal {
+  std::string fingerprint;  // "" when none was made yet
+  WallTime time{};
+  Answer as_is = Answer::kUnknown;
+  Answer injected = Answer::kUnknown;
+  std::string message;  // the server's words about the injected pod when it refused it
+};
+
+// A pod creation of the workload that failed and names our volume, gate or path.
+struct CreateFailure {
+  WallTime time{};      // zero: none
+  std::string message;  // of the ReplicaFailure condition or the FailedCreate event
+};
+
+struct NodeView {
+  std::shared_ptr<const api::Node> node;
+  // Null when there is none. One whose node_uid is not the node's is stale and treated as none.
+  std::shared_ptr<const api::NodeCache> cache;
+  bool agent_ready = false;  // an agent's pod on this node is Ready
+  // allocatable − requests of the non-terminal pods bound here, "pods" included.
+  Resources free;
+};
+
+// A batch/v1 Job that carries kBuilderWarmupLabel == our uid.
+struct BuilderJob {
+  std::string name;
+  std::string uid;
+  std::string key;  // kBuilderKeyLabel
+  WallTime created{};
+  bool deleting = false;
+  bool failed = false;   // condition Failed
+  std::string message;   // of that condition
+};
+
+// Another CacheWarmup of the namespace. Older: created earlier, or at the same second with the
+// smaller uid.
+struct OtherWarmup {
+  std::string name;
+  bool older = false;
+  std::optional<api::WorkloadRef> workload_ref;
+  std::map<std::string, std::string> labels;  // its status.injection.labels, {} while it has none
+};
+
+// What the operator was started with.
+struct Settings {
+  std::string root = "/var/lib/cachewarm";        // as in the admission policy
+  std::string builder_priority_class = "cachewarm-builder";
+  int builder_jobs_max = 8;                       // builder Jobs in the cluster at any time
+};
+
+struct Snapshot {
+  WallTime now{};
+  Settings settings;
+  // With `deleting` set (or an object that is gone, made up from ns, name and uid with `deleting`
+  // set) Decide() withdraws everything.
+  api::CacheWarmup warmup;
+  Workload workload;
+  std::map<std::string, std::string> namespace_labels;
+  std::vector<OtherWarmup> others;
+  Rehearsal rehearsal;
+  CreateFailure create_failure;
+  // Every pod of the namespace that matches the workload's labels, or has kWarmupAnnotation with
+  // this warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata
+  // and spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.
+  std::vector<std::shared_ptr<const api::Pod>> pods;
+  std::vector<BuilderJob> jobs;
+  int builder_jobs_elsewhere = 0;  // of other warmups, not finished
+  std::vector<NodeView> nodes;     // all nodes of the cluster
+};
+
+}  // namespace cachewarm::plan
