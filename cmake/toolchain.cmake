@@ -18,6 +18,7 @@ endif()
 add_compile_options(
   -Wall -Wextra -Werror -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wnon-virtual-dtor
   -Woverloaded-virtual -Wold-style-cast -Wcast-qual -Wformat=2 -Wundef
+  -Wno-missing-field-initializers  # designated initialisers leave members at their defaults
   -fno-omit-frame-pointer -fstack-protector-strong)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports these inside libstdc++ and absl once the sanitizers have changed the inlining.
