@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/cache_warmup.h"
+
+#include "lib/api/json/parts.h"
+#include "lib/api/json/words.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::api {
+
+absl::StatusOr<CacheWarmup> DecodeCacheWarmup(const codec::Json& object) {
+  codec::Reader reader(object, "");
+  ObjectMeta meta;
+  json::ReadMeta(reader, meta);
+  CacheWarmup out;
+  reader.Require("spec");
+  reader.Object("spec", [&](codec::Reader& spec) { json::ReadSpec(spec, out.spec); });
+  reader.Object("status", [&](codec::Reader& status) { json::ReadStatus(status, out.status); });
+  if (!reader.status().ok()) {
+    return reader.status();
+  }
+  out.ns = std::move(meta.ns);
+  out.name = std::move(meta.name);
+  out.uid = std::move(meta.uid);
+  out.resource_version = std::move(meta.resource_version);
+  out.generation = meta.generation;
+  out.labels = std::move(meta.labels);
+  out.annotations = std::move(meta.annotations);
+  out.deleting = meta.deleting;
+  return out;
+}
+
+std::string_view Name(Builder value) {
+  return json::TextOf(json::kBuilderWords, value);
+}
+std::string_view Name(GateMode value) {
+  return json::TextOf(json::kGateModeWords, value);
+}
+std::string_view Name(BuilderState value) {
+  return json::TextOf(json::kBuilderStateWords, value);
+}
+std::string_view Name(StartResult value) {
+  return json::TextOf(json::kStartResultWords, value);
+}
+
+}  // namespace cachewarm::api

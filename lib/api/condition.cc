@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/condition.h"
+
+#include <algorithm>
+
+#include "lib/api/json/checks.h"
+#include "lib/api/json/limits.h"
+#include "lib/api/json/writer.h"
+
+namespace cachewarm::api {
+
+void SetCondition(std::vector<Condition>& conditions, std::string_view type, const Verdict& verdict,
+                  int64_t generation, WallTime now) {
+  auto found = std::find_if(conditions.begin(), conditions.end(),
+                            [&](const Condition& c) { return c.type == type; });
+  if (found == conditions.end()) {
+    found = conditions.insert(found, Condition{.type = std::string(type)});
+  }
+  const std::string status = verdict.holds ? "True" : "False";
+  if (found->status != status || found->last_transition_time == WallTime{}) {
+    found->status = status;
+    // metav1.Time has whole seconds; a finer time would not read back as it was written.
+    found->last_transition_time = std::chrono::floor<std::chrono::seconds>(now);
+  }
+  found->reason = verdict.reason;
+  found->message = json::Cut(verdict.message, json::kMessageBytes);
+  found->observed_generation = generation;
+}
+
+const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type) {
+  const auto found = std::find_if(conditions.begin(), conditions.end(),
+                                  [&](const Condition& c) { return c.type == type; });
+  return found == conditions.end() ? nullptr : &*found;
+}
+
+void Decode(codec::Reader& reader, Condition& out) {
+  reader.Require("type")
+      .Read("type", out.type, json::kNameBytes)
+      .Read("status", out.status, 16)
+      .Read("reason", out.reason, json::kReasonBytes)
+      .Read("message", out.message, size_t{4} * json::kMessageBytes)
+      .Read("observedGeneration", out.observed_generation, 0);
+  json::ReadTime(reader, "lastTransitionTime", out.last_transition_time);
+}
+
+codec::Json Encode(const Condition& condition) {
+  return json::Writer()
+      .Always("type", condition.type)
+      .Always("status", condition.status)
+      .Always("reason", json::Cut(condition.reason, json::kReasonBytes))
+      .Always("message", json::Cut(condition.message, json::kMessageBytes))
+      .Put("observedGeneration", condition.observed_generation)
+      .Put("lastTransitionTime", condition.last_transition_time)
+      .Take();
+}
+
+}  // namespace cachewarm::api

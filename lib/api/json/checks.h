@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/codec/reader.h"
+
+// Reads of one member with the schema's own pattern. What they let through may become part of a
+// path or of an object's name.
+namespace cachewarm::api::json {
+
+using Pattern = bool (*)(std::string_view);
+
+bool IsDnsLabel(std::string_view text);      // RFC 1123 label
+bool IsDnsSubdomain(std::string_view text);  // RFC 1123 subdomain
+bool IsUid(std::string_view text);           // letters, digits, '-'; at most 64
+bool IsRunAs(std::string_view text);         // "image" or 'u' and digits
+bool IsKey(std::string_view text);           // 64 lower-case hex digits
+bool IsEnvName(std::string_view text);       // C identifier, at most 128
+// Relative, at most 128 bytes, segments of [A-Za-z0-9._-] that are neither "." nor "..".
+bool IsRelativePath(std::string_view text);
+
+// What a refused value is told it should have been.
+struct Expected {
+  Pattern pattern;
+  std::string_view words;
+};
+inline constexpr Expected kDnsLabel{IsDnsLabel, "expected a DNS label of at most 63 characters"};
+inline constexpr Expected kDnsSubdomain{IsDnsSubdomain, "expected a Kubernetes object name"};
+inline constexpr Expected kUid{IsUid, "expected a uid"};
+inline constexpr Expected kRunAs{IsRunAs, "expected \"image\" or \"u<uid>\""};
+inline constexpr Expected kKey{IsKey, "expected 64 lower-case hex digits"};
+inline constexpr Expected kEnvName{IsEnvName, "expected the name of an environment variable"};
+inline constexpr Expected kRelativePath{
+    IsRelativePath, "expected a relative path of [A-Za-z0-9._-] segments without . and .."};
+
+// Required, and of that pattern.
+void ReadChecked(codec::Reader& reader, std::string_view name, std::string& out,
+                 const Expected& expected);
+void ReadTime(codec::Reader& reader, std::string_view name, WallTime& out);
+void ReadDigest(codec::Reader& reader, std::string_view name, Digest& out);
+
+}  // namespace cachewarm::api::json

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+// The limits of crds/*.yaml; tests/unit/lib/api/schema_test.cc keeps both equal.
+namespace cachewarm::api::json {
+
+inline constexpr size_t kMessageBytes = 1024;
+inline constexpr size_t kReasonBytes = 128;
+inline constexpr size_t kNameBytes = 253;
+inline constexpr size_t kLabelBytes = 63;
+inline constexpr size_t kUidBytes = 64;
+inline constexpr size_t kGpuTypeBytes = 253;
+inline constexpr size_t kCpuClassBytes = 256;
+inline constexpr size_t kImageBytes = 1024;
+inline constexpr size_t kPathBytes = 1024;
+inline constexpr size_t kGlobBytes = 256;
+inline constexpr size_t kEnvValueBytes = 1024;
+inline constexpr size_t kSummaryBytes = 32;
+
+inline constexpr size_t kConditionsMax = 16;
+inline constexpr size_t kSelectorLabelsMax = 32;
+inline constexpr size_t kCachesMax = 32;
+inline constexpr size_t kIncludesMax = 32;
+inline constexpr size_t kGpuTypesMax = 32;
+inline constexpr size_t kEnvMax = 128;
+inline constexpr size_t kWarmRevisionsMax = 16;
+inline constexpr size_t kKeysMax = 64;
+inline constexpr size_t kRecentStartsMax = 64;
+inline constexpr size_t kCountedMax = 256;
+
+inline constexpr size_t kNodeWarmupsMax = 64;
+inline constexpr size_t kRunAsMax = 8;
+inline constexpr size_t kNodeBundlesMax = 16;
+inline constexpr size_t kCapturesMax = 16;
+inline constexpr size_t kStartsMax = 64;
+
+inline constexpr int kSecondsMax = 86'400;
+inline constexpr int kSettleSecondsMax = 600;
+inline constexpr int kHoldSecondsMax = 3'600;
+inline constexpr int kBackoffLimitMax = 10;
+inline constexpr int kDevicesMax = 1'024;
+inline constexpr int kCountMax = 1'000'000'000;
+
+}  // namespace cachewarm::api::json

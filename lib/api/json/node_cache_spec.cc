@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/json/checks.h"
+#include "lib/api/json/limits.h"
+#include "lib/api/json/parts.h"
+#include "lib/api/json/writer.h"
+
+namespace cachewarm::api {
+namespace json {
+namespace {
+
+using codec::Json;
+using codec::Reader;
+
+void ReadWantedBundle(Reader& reader, WantedBundle& out) {
+  ReadChecked(reader, "key", out.key, kKey);
+  reader.Require("digest").Read("bytes", out.bytes, 0);
+  ReadDigest(reader, "digest", out.digest);
+}
+
+Json EncodeWantedBundle(const WantedBundle& bundle) {
+  return Writer()
+      .Always("key", bundle.key)
+      .Always("digest", bundle.digest.ToString())
+      .Put("bytes", bundle.bytes)
+      .Take();
+}
+
+// Namespace, name, uid and run-as names become a path on the node.
+void ReadWantedWarmup(Reader& reader, WantedWarmup& out) {
+  ReadChecked(reader, "uid", out.uid, kUid);
+  ReadChecked(reader, "namespace", out.ns, kDnsLabel);
+  ReadChecked(reader, "name", out.name, kDnsSubdomain);
+  reader.Read("runAs", out.run_as, kRunAsMax);
+  for (const std::string& run_as : out.run_as) {
+    if (!IsRunAs(run_as)) {
+      reader.Fail("runAs", kRunAs.words);
+    }
+  }
+  ReadCaches(reader, out.caches);
+  reader.List("bundles", kNodeBundlesMax,
+              [&](Reader& item) { ReadWantedBundle(item, out.bundles.emplace_back()); });
+}
+
+Json EncodeWantedWarmup(const WantedWarmup& warmup) {
+  return Writer()
+      .Always("uid", warmup.uid)
+      .Always("namespace", warmup.ns)
+      .Always("name", warmup.name)
+      .Put("runAs", warmup.run_as, kRunAsMax)
+      .PutPart("caches", EncodeCaches(warmup.caches))
+      .PutPart("bundles", ListOf(warmup.bundles, kNodeBundlesMax, EncodeWantedBundle))
+      .Take();
+}
+
+void ReadFactors(Reader& reader, KeyFactors& out) {
+  reader.Read("gpuType", out.gpu_type, kGpuTypeBytes)
+      .Read("cpuClass", out.cpu_class, kCpuClassBytes)
+      .Read("image", out.image, kImageBytes)
+      .Read("devices", out.devices, 0, kDevicesMax)
+      .Read("container", out.container, kLabelBytes);
+}
+
+Json EncodeFactors(const KeyFactors& factors) {
+  return Writer()
+      .Put("gpuType", factors.gpu_type, kGpuTypeBytes)
+      .Put("cpuClass", factors.cpu_class, kCpuClassBytes)
+      .Put("image", factors.image, kImageBytes)
+      .Put("devices", int64_t{factors.devices})
+      .Put("container", factors.container, kLabelBytes)
+      .Take();
+}
+
+void ReadCapture(Reader& reader, CaptureRequest& out) {
+  ReadChecked(reader, "id", out.id, kUid);
+  ReadChecked(reader, "warmupUID", out.warmup_uid, kUid);
+  ReadChecked(reader, "podUID", out.pod_uid, kUid);
+  ReadChecked(reader, "runAs", out.run_as, kRunAs);
+  ReadChecked(reader, "key", out.key, kKey);
+  reader.Object("factors", [&](Reader& factors) { ReadFactors(factors, out.factors); });
+  reader.Read("settleSeconds", out.settle_seconds, 1, kSettleSecondsMax);
+  ReadTime(reader, "startedAt", out.started_at);
+  ReadTime(reader, "readyAt", out.ready_at);
+}
+
+Json EncodeCapture(const CaptureRequest& capture) {
+  return Writer()
+      .Always("id", capture.id)
+      .Always("warmupUID", capture.warmup_uid)
+      .Always("podUID", capture.pod_uid)
+      .Always("runAs", capture.run_as)
+      .Always("key", capture.key)
+      .PutPart("factors", EncodeFactors(capture.factors))
+      .Always("settleSeconds", capture.settle_seconds)
+      .Put("startedAt", capture.started_at)
+      .Put("readyAt", capture.ready_at)
+      .Take();
+}
+
+void ReadWindow(Reader& reader, StartWindow& out) {
+  ReadChecked(reader, "podUID", out.pod_uid, kUid);
+  ReadChecked(reader, "warmupUID", out.warmup_uid, kUid);
+  ReadChecked(reader, "runAs", out.run_as, kRunAs);
+  ReadTime(reader, "startedAt", out.started_at);
+  ReadTime(reader, "readyAt", out.ready_at);
+}
+
+Json EncodeWindow(const StartWindow& window) {
+  return Writer()
+      .Always("podUID", window.pod_uid)
+      .Always("warmupUID", window.warmup_uid)
+      .Always("runAs", window.run_as)
+      .Put("startedAt", window.started_at)
+      .Put("readyAt", window.ready_at)
+      .Take();
+}
+
+}  // namespace
+
+void ReadSpec(Reader& reader, NodeCacheSpec& out) {
+  reader.List("warmups", kNodeWarmupsMax,
+              [&](Reader& item) { ReadWantedWarmup(item, out.warmups.emplace_back()); });
+  reader.List("captures", kCapturesMax,
+              [&](Reader& item) { ReadCapture(item, out.captures.emplace_back()); });
+  reader.List("starts", kStartsMax,
+              [&](Reader& item) { ReadWindow(item, out.starts.emplace_back()); });
+}
+
+}  // namespace json
+
+codec::Json EncodeSpec(const NodeCacheSpec& spec) {
+  using json::ListOf;
+  return json::Writer()
+      .PutPart("warmups", ListOf(spec.warmups, json::kNodeWarmupsMax, json::EncodeWantedWarmup))
+      .PutPart("captures", ListOf(spec.captures, json::kCapturesMax, json::EncodeCapture))
+      .PutPart("starts", ListOf(spec.starts, json::kStartsMax, json::EncodeWindow))
+      .Take();
+}
+
+}  // namespace cachewarm::api

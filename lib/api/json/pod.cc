@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "lib/api/json/checks.h"
+#include "lib/api/json/limits.h"
+#include "lib/api/json/parts.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::api::json {
+namespace {
+
+using codec::Reader;
+using Resources = std::map<std::string, int64_t>;
+
+constexpr size_t kItemsMax = 4096;
+constexpr size_t kTextMax = 1U << 20U;
+
+void Add(Resources& sum, const Resources& more) {
+  for (const auto& [resource, amount] : more) {
+    sum[resource] += amount;
+  }
+}
+
+void Raise(Resources& most, const Resources& other) {
+  for (const auto& [resource, amount] : other) {
+    most[resource] = std::max(most[resource], amount);
+  }
+}
+
+// A limit without a request stands for the request, as the API server defaults it.
+Resources RequestsOf(Reader& owner) {
+  Resources requests;
+  owner.Object("resources", [&](Reader& resources) {
+    ReadResources(resources, "limits", requests);
+    ReadResources(resources, "requests", requests);
+  });
+  return requests;
+}
+
+// What the scheduler counts: containers and sidecars together, or the largest init container
+// beside the sidecars started before it, whichever is more (Kubernetes "Pod effective request").
+void ReadRequests(Reader& spec, Resources& out) {
+  Resources running;
+  Resources init_most;
+  spec.List("initContainers", kItemsMax, [&](Reader& container) {
+    std::string restart_policy;
+    container.Read("restartPolicy", restart_policy);
+    Resources own = RequestsOf(container);
+    if (restart_policy == "Always") {
+      Add(running, own);
+      Raise(init_most, running);
+    } else {
+      Add(own, running);
+      Raise(init_most, own);
+    }
+  });
+  spec.List("containers", kItemsMax,
+            [&](Reader& container) { Add(running, RequestsOf(container)); });
+  Raise(running, init_most);
+  for (const auto& [resource, amount] : RequestsOf(spec)) {
+    running[resource] = amount;
+  }
+  Resources overhead;
+  ReadResources(spec, "overhead", overhead);
+  Add(running, overhead);
+  out = std::move(running);
+}
+
+std::string Words(std::string_view reason, std::string_view message) {
+  if (reason.empty() || message.empty()) {
+    return std::string(reason.empty() ? message : reason);
+  }
+  return fmt::format("{}: {}", reason, message);
+}
+
+std::string WordsOf(Reader& state) {
+  std::string reason;
+  std::string message;
+  state.Read("reason", reason).Read("message", message, kTextMax);
+  return Words(reason, message);
+}
+
+std::string TerminationWords(Reader& state) {
+  int64_t exit_code = 0;
+  state.Read("exitCode", exit_code);
+  return fmt::format("exit {}: {}", exit_code, WordsOf(state));
+}
+
+void ReadState(Reader& state, ContainerStatus& out) {
+  state.Object("running", [&](Reader& running) {
+    out.running = true;
+    ReadTime(running, "startedAt", out.started_at);
+  });
+  state.Object("waiting", [&](Reader& waiting) { out.message = WordsOf(waiting); });
+  state.Object("terminated", [&](Reader& terminated) {
+    int64_t exit_code = 0;
+    terminated.Read("exitCode", exit_code);
+    out.terminated = true;
+    out.exit_code = static_cast<int>(exit_code);
+    out.message = TerminationWords(terminated);
+  });
+}
+
+void ReadContainerStatus(Reader& reader, ContainerStatus& out) {
+  reader.Read("name", out.name)
+      .Read("ready", out.ready)
+      .Read("restartCount", out.restarts, 0, kCountMax);
+  reader.Object("state", [&](Reader& state) { ReadState(state, out); });
+  // "CrashLoopBackOff" says nothing; how it ended before does.
+  reader.Object("lastState", [&](Reader& last) {
+    last.Object("terminated", [&](Reader& terminated) {
+      if (!out.running && !out.terminated) {
+        out.message = Words(out.message, TerminationWords(terminated));
+      }
+    });
+  });
+}
+
+void ReadCondition(Reader& condition, Pod& out) {
+  std::string type;
+  std::string status;
+  condition.Read("type", type).Read("status", status);
+  if (status != "True") {
+    return;
+  }
+  if (type == "Ready") {
+    out.ready = true;
+    ReadTime(condition, "lastTransitionTime", out.ready_at);
+  } else if (type == "ContainersReady") {
+    out.containers_ready = true;
+    ReadTime(condition, "lastTransitionTime", out.containers_ready_at);
+  }
+}
+
+}  // namespace
+
+void ReadPod(Reader& object, Pod& out) {
+  ReadMeta(object, out.meta);
+  object.Object("spec", [&](Reader& spec) {
+    spec.Read("nodeName", out.node).Read("nodeSelector", out.node_selector);
+    spec.List("schedulingGates", kItemsMax,
+              [&](Reader& gate) { gate.Read("name", out.gates.emplace_back()); });
+    ReadRequests(spec, out.requests);
+  });
+  object.Object("status", [&](Reader& status) {
+    status.Read("phase", out.phase);
+    status.List("conditions", kItemsMax, [&](Reader& condition) { ReadCondition(condition, out); });
+    status.List("containerStatuses", kItemsMax,
+                [&](Reader& item) { ReadContainerStatus(item, out.containers.emplace_back()); });
+  });
+}
+
+}  // namespace cachewarm::api::json

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/json/checks.h"
+#include "lib/api/json/limits.h"
+#include "lib/api/json/parts.h"
+#include "lib/api/json/words.h"
+#include "lib/api/json/writer.h"
+
+namespace cachewarm::api {
+namespace json {
+namespace {
+
+using codec::Json;
+using codec::Reader;
+
+void ReadInjection(Reader& reader, Injection& out) {
+  reader.Read("labels", out.labels, kSelectorLabelsMax)
+      .Read("container", out.container, kLabelBytes)
+      .Read("gate", out.gate)
+      .Read("warmRevisions", out.warm_revisions, kWarmRevisionsMax);
+  reader.List("env", kEnvMax, [&](Reader& item) {
+    EnvVar& var = out.env.emplace_back();
+    ReadChecked(item, "name", var.name, kEnvName);
+    item.Read("value", var.value, kEnvValueBytes);
+  });
+}
+
+// Every member that the policy reads is always there: a missing one is an error in CEL, and an
+// error there means that nothing is injected.
+Json EncodeInjection(const Injection& injection) {
+  return Writer()
+      .Always("labels", injection.labels)
+      .Always("container", injection.container)
+      .Always("env",
+              ListOf(injection.env, kEnvMax,
+                     [](const EnvVar& var) {
+                       return Writer().Always("name", var.name).Always("value", var.value).Take();
+                     }))
+      .Always("gate", injection.gate)
+      .Put("warmRevisions", injection.warm_revisions, kWarmRevisionsMax)
+      .Take();
+}
+
+void ReadBundle(Reader& reader, BundleStatus& out) {
+  ReadChecked(reader, "key", out.key, kKey);
+  reader.Read("gpuType", out.gpu_type, kGpuTypeBytes)
+      .Read("cpuClass", out.cpu_class, kCpuClassBytes)
+      .Read("image", out.image, kImageBytes)
+      .Read("bytes", out.bytes, 0)
+      .Read("files", out.files, 0, kCountMax)
+      .Read("native", out.native)
+      .Read("compileSeconds", out.compile_seconds)
+      .Read("builderPod", out.builder_pod, kNameBytes)
+      .Read("builderNode", out.builder_node, kNameBytes)
+      .Read("nodesDesired", out.nodes_desired, 0, kCountMax)
+      .Read("nodesReady", out.nodes_ready, 0, kCountMax)
+      .Read("nodesFailed", out.nodes_failed, 0, kCountMax)
+      .Read("message", out.message, size_t{4} * kMessageBytes);
+  ReadDigest(reader, "digest", out.digest);
+  ReadTime(reader, "publishedTime", out.published_time);
+}
+
+Json EncodeBundle(const BundleStatus& bundle) {
+  return Writer()
+      .Always("key", bundle.key)
+      .Put("gpuType", bundle.gpu_type, kGpuTypeBytes)
+      .Put("cpuClass", bundle.cpu_class, kCpuClassBytes)
+      .Put("image", bundle.image, kImageBytes)
+      .Put("digest", bundle.digest)
+      .Put("bytes", bundle.bytes)
+      .Put("files", int64_t{bundle.files})
+      .Always("native", bundle.native)
+      .Put("compileSeconds", bundle.compile_seconds)
+      .Put("builderPod", bundle.builder_pod, kNameBytes)
+      .Put("builderNode", bundle.builder_node, kNameBytes)
+      .Put("publishedTime", bundle.published_time)
+      .Put("nodesDesired", int64_t{bundle.nodes_desired})
+      .Put("nodesReady", int64_t{bundle.nodes_ready})
+      .Put("nodesFailed", int64_t{bundle.nodes_failed})
+      .Put("message", bundle.message, kMessageBytes)
+      .Take();
+}
+
+void ReadBuilder(Reader& reader, BuilderStatus& out) {
+  ReadChecked(reader, "key", out.key, kKey);
+  ReadWord(reader, "state", kBuilderStateWords, out.state);
+  reader.Read("gpuType", out.gpu_type, kGpuTypeBytes)
+      .Read("cpuClass", out.cpu_class, kCpuClassBytes)
+      .Read("image", out.image, kImageBytes)
+      .Read("revision", out.revision, kLabelBytes)
+      .Read("podUID", out.pod_uid, kUidBytes)
+      .Read("podName", out.pod_name, kNameBytes)
+      .Read("job", out.job, kNameBytes)
+      .Read("node", out.node, kNameBytes)
+      .Read("attempt", out.attempt, 1, kCountMax)
+      .Read("reason", out.reason, kReasonBytes)
+      .Read("message", out.message, size_t{4} * kMessageBytes);
+  ReadTime(reader, "electedTime", out.elected_time);
+  ReadTime(reader, "finishedTime", out.finished_time);
+}
+
+Json EncodeBuilder(const BuilderStatus& builder) {
+  return Writer()
+      .Always("key", builder.key)
+      .Always("state", Name(builder.state))
+      .Always("attempt", builder.attempt)
+      .Put("gpuType", builder.gpu_type, kGpuTypeBytes)
+      .Put("cpuClass", builder.cpu_class, kCpuClassBytes)
+      .Put("image", builder.image, kImageBytes)
+      .Put("revision", builder.revision, kLabelBytes)
+      .Put("podUID", builder.pod_uid, kUidBytes)
+      .Put("podName", builder.pod_name, kNameBytes)
+      .Put("job", builder.job, kNameBytes)
+      .Put("node", builder.node, kNameBytes)
+      .Put("electedTime", builder.elected_time)
+      .Put("finishedTime", builder.finished_time)
+      .Put("reason", builder.reason, kReasonBytes)
+      .Put("message", builder.message, kMessageBytes)
+      .Take();
+}
+
+void ReadSummary(Reader& reader, Summary& out) {
+  reader.Read("types", out.types, kSummaryBytes)
+      .Read("nodes", out.nodes, kSummaryBytes)
+      .Read("hit", out.hit, kSummaryBytes)
+      .Read("saved", out.saved, kSummaryBytes);
+}
+
+Json EncodeSummary(const Summary& summary) {
+  return Writer()
+      .Put("types", summary.types, kSummaryBytes)
+      .Put("nodes", summary.nodes, kSummaryBytes)
+      .Put("hit", summary.hit, kSummaryBytes)
+      .Put("saved", summary.saved, kSummaryBytes)
+      .Take();
+}
+
+}  // namespace
+
+void ReadStatus(Reader& reader, WarmupStatus& out) {
+  reader.Read("observedGeneration", out.observed_generation, 0);
+  reader.List("conditions", kConditionsMax,
+              [&](Reader& item) { Decode(item, out.conditions.emplace_back()); });
+  reader.Object("injection", [&](Reader& part) { ReadInjection(part, out.injection.emplace()); });
+  reader.List("bundles", kKeysMax,
+              [&](Reader& item) { ReadBundle(item, out.bundles.emplace_back()); });
+  reader.List("builders", kKeysMax,
+              [&](Reader& item) { ReadBuilder(item, out.builders.emplace_back()); });
+  reader.Object("starts", [&](Reader& part) { ReadStarts(part, out.starts); });
+  reader.Object("summary", [&](Reader& part) { ReadSummary(part, out.summary); });
+}
+
+}  // namespace json
+
+codec::Json EncodeStatus(const WarmupStatus& status) {
+  json::Writer out;
+  out.Put("observedGeneration", status.observed_generation)
+      .PutPart("conditions", json::ListOf(status.conditions, json::kConditionsMax, Encode));
+  if (status.injection.has_value()) {
+    out.Always("injection", json::EncodeInjection(*status.injection));
+  }
+  return out.PutPart("bundles", json::ListOf(status.bundles, json::kKeysMax, json::EncodeBundle))
+      .PutPart("builders", json::ListOf(status.builders, json::kKeysMax, json::EncodeBuilder))
+      .PutPart("starts", json::EncodeStarts(status.starts))
+      .PutPart("summary", json::EncodeSummary(status.summary))
+      .Take();
+}
+
+}  // namespace cachewarm::api

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/kubernetes.h"
+
+#include "lib/api/json/checks.h"
+#include "lib/api/json/parts.h"
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::api {
+namespace json {
+namespace {
+
+using codec::Reader;
+
+// Only an object that the API server would not store has more than this.
+constexpr size_t kItemsMax = 4096;
+
+void ReadOwner(Reader& owner, ObjectMeta& out) {
+  bool controller = false;
+  owner.Read("controller", controller);
+  if (controller) {
+    owner.Read("kind", out.owner_kind).Read("name", out.owner_name).Read("uid", out.owner_uid);
+  }
+}
+
+void ReadConditions(Reader& status, Node& out) {
+  status.List("conditions", kItemsMax, [&](Reader& condition) {
+    std::string type;
+    std::string value;
+    condition.Read("type", type).Read("status", value);
+    out.ready = out.ready || (type == "Ready" && value == "True");
+  });
+}
+
+void ReadNodeSpec(Reader& spec, Node& out) {
+  spec.Read("unschedulable", out.unschedulable);
+  spec.List("taints", kItemsMax, [&](Reader& item) {
+    Taint& taint = out.taints.emplace_back();
+    item.Read("key", taint.key).Read("value", taint.value).Read("effect", taint.effect);
+  });
+}
+
+}  // namespace
+
+void ReadMeta(Reader& object, ObjectMeta& out) {
+  object.Object("metadata", [&](Reader& meta) {
+    meta.Require("name")
+        .Read("name", out.name)
+        .Read("namespace", out.ns)
+        .Read("uid", out.uid)
+        .Read("resourceVersion", out.resource_version)
+        .Read("generation", out.generation)
+        .Read("labels", out.labels)
+        .Read("annotations", out.annotations);
+    ReadTime(meta, "creationTimestamp", out.created);
+    out.deleting = meta.Has("deletionTimestamp");
+    meta.List("ownerReferences", kItemsMax, [&](Reader& owner) { ReadOwner(owner, out); });
+  });
+  object.Require("metadata");
+}
+
+void ReadResources(Reader& reader, std::string_view name, std::map<std::string, int64_t>& out) {
+  reader.Object(name, [&](Reader& list) {
+    for (const auto& [resource, quantity] : reader.Member(name)->items()) {
+      // The API writes strings, people and older clients write plain numbers too.
+      const std::string text =
+          quantity.is_string() ? quantity.get<std::string>() : codec::Json(quantity).dump();
+      absl::StatusOr<int64_t> value = ParseQuantity(text, resource == "cpu");
+      if (value.ok()) {
+        out[resource] = *value;
+      } else {
+        list.Fail(resource, Message(value.status()));
+      }
+    }
+  });
+}
+
+}  // namespace json
+
+absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object) {
+  codec::Reader reader(object, "");
+  ObjectMeta out;
+  json::ReadMeta(reader, out);
+  if (!reader.status().ok()) {
+    return reader.status();
+  }
+  return out;
+}
+
+absl::StatusOr<Node> DecodeNode(const codec::Json& object) {
+  codec::Reader reader(object, "");
+  Node out;
+  json::ReadMeta(reader, out.meta);
+  reader.Object("spec", [&](codec::Reader& spec) { json::ReadNodeSpec(spec, out); });
+  reader.Object("status", [&](codec::Reader& status) {
+    json::ReadConditions(status, out);
+    json::ReadResources(status, "allocatable", out.allocatable);
+    status.Object("nodeInfo", [&](codec::Reader& node) { node.Read("operatingSystem", out.os); });
+  });
+  if (!reader.status().ok()) {
+    return reader.status();
+  }
+  return out;
+}
+
+absl::StatusOr<Pod> DecodePod(std::shared_ptr<const codec::Json> object) {
+  if (object == nullptr) {
+    return absl::InvalidArgumentError("pod: expected an object");
+  }
+  codec::Reader reader(*object, "");
+  Pod out;
+  json::ReadPod(reader, out);
+  if (!reader.status().ok()) {
+    return reader.status();
+  }
+  out.object = std::move(object);
+  return out;
+}
+
+}  // namespace cachewarm::api

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/node_cache.h"
+
+#include "lib/api/json/parts.h"
+#include "lib/api/json/words.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::api {
+namespace {
+
+// The owning Node; a controlling owner is not asked for, because an owner of that kind is enough
+// for garbage collection.
+std::string NodeUid(codec::Reader& object) {
+  std::string uid;
+  object.Object("metadata", [&](codec::Reader& meta) {
+    meta.List("ownerReferences", 64, [&](codec::Reader& owner) {
+      std::string kind;
+      owner.Read("kind", kind);
+      if (kind == "Node") {
+        owner.Read("uid", uid);
+      }
+    });
+  });
+  return uid;
+}
+
+}  // namespace
+
+absl::StatusOr<NodeCache> DecodeNodeCache(const codec::Json& object) {
+  codec::Reader reader(object, "");
+  ObjectMeta meta;
+  json::ReadMeta(reader, meta);
+  NodeCache out;
+  out.node_uid = NodeUid(reader);
+  reader.Object("spec", [&](codec::Reader& spec) { json::ReadSpec(spec, out.spec); });
+  reader.Object("status", [&](codec::Reader& status) { json::ReadStatus(status, out.status); });
+  if (!reader.status().ok()) {
+    return reader.status();
+  }
+  out.name = std::move(meta.name);
+  out.uid = std::move(meta.uid);
+  out.resource_version = std::move(meta.resource_version);
+  return out;
+}
+
+std::string_view Name(BundleState value) {
+  return json::TextOf(json::kBundleStateWords, value);
+}
+std::string_view Name(CaptureState value) {
+  return json::TextOf(json::kCaptureStateWords, value);
+}
+
+}  // namespace cachewarm::api
