@@ -45,18 +45,20 @@ struct Entry {
   int64_t bytes = 0;
   Digest digest;
   int64_t mtime_ns = 0;  // since 1970; 0 for kinds that do not compare it
+  // The frame that holds its tar header, counted from 0 through all layers. Entries of one frame
+  // lie there in the order of the list.
+  int64_t frame = 0;
 
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
 // One independent zstd frame of a layer: it decompresses, and is verified, on its own. It holds
-// whole tar members, or a part of one member that is larger than a frame.
+// whole tar members, or a part of the one member that is larger than a frame (then nothing else).
 struct Frame {
   int64_t offset = 0;  // in the layer blob
   int64_t bytes = 0;   // compressed
   int64_t raw_bytes = 0;
-  Digest digest;        // of the compressed bytes
-  int64_t entries = 0;  // files whose tar header is in this frame, in the order of the entry list
+  Digest digest;  // of the compressed bytes
 
   friend bool operator==(const Frame&, const Frame&) = default;
 };
@@ -68,6 +70,7 @@ struct LayerIndex {
 
 // What the bundle was made from and what it asks of a node.
 struct Facts {
+  std::string architecture = "amd64";          // as OCI names it
   std::string key;                             // 64 hex digits, lib/fingerprint
   std::map<std::string, std::string> factors;  // what the key is the hash of
   std::map<std::string, std::string> node;     // driver, raw CPU flags...

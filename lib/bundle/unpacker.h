@@ -49,4 +49,8 @@ class Unpacker : public Sink {
   std::unique_ptr<Progress> progress_;
 };
 
+// What can be told of a bundle before any layer is read: counts, sizes and ratio within `limits`,
+// and a frame index that covers the layers exactly. INVALID_ARGUMENT.
+absl::Status CheckBundle(const Manifest& manifest, const Config& config, const Limits& limits);
+
 }  // namespace cachewarm::bundle

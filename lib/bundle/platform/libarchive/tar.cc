@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/tar.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include <algorithm>
+
+#include "fmt/format.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+struct FreeEntry {
+  void operator()(archive_entry* entry) const { archive_entry_free(entry); }
+};
+struct FreeWriter {
+  void operator()(archive* writer) const {
+    // Without it, free would pad the member with as many zeros as its content has bytes.
+    archive_write_fail(writer);
+    archive_write_free(writer);
+  }
+};
+struct FreeReader {
+  void operator()(archive* reader) const { archive_read_free(reader); }
+};
+
+la_ssize_t Append(archive* /*writer*/, void* text, const void* bytes, size_t size) {
+  static_cast<std::string*>(text)->append(static_cast<const char*>(bytes), size);
+  return static_cast<la_ssize_t>(size);
+}
+
+bool IsAscii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+std::string ErrorOf(archive* handle) {
+  const char* text = archive_error_string(handle);
+  return text == nullptr ? "unknown error" : text;
+}
+
+std::unique_ptr<archive_entry, FreeEntry> EntryOf(const Member& member) {
+  std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+  const bool directory = member.type == MemberType::kDirectory;
+  archive_entry_set_pathname(entry.get(), (member.path + (directory ? "/" : "")).c_str());
+  archive_entry_set_filetype(entry.get(), directory ? AE_IFDIR : AE_IFREG);
+  archive_entry_set_perm(entry.get(), member.mode);
+  archive_entry_set_size(entry.get(), member.bytes);
+  archive_entry_set_mtime(entry.get(), member.mtime_ns / kNanosecondsPerSecond,
+                          static_cast<long>(member.mtime_ns % kNanosecondsPerSecond));
+  return entry;
+}
+
+// Saturates: a hostile header may say any number of seconds.
+int64_t MtimeOf(archive_entry* entry) {
+  constexpr int64_t kSecondsMax = INT64_MAX / kNanosecondsPerSecond - 1;
+  const int64_t seconds =
+      std::clamp<int64_t>(archive_entry_mtime(entry), -kSecondsMax, kSecondsMax);
+  return seconds * kNanosecondsPerSecond + archive_entry_mtime_nsec(entry);
+}
+
+MemberType TypeOf(archive_entry* entry) {
+  if (archive_entry_hardlink(entry) != nullptr) {
+    return MemberType::kHardLink;
+  }
+  switch (archive_entry_filetype(entry)) {
+    case AE_IFREG:
+      return MemberType::kFile;
+    case AE_IFDIR:
+      return MemberType::kDirectory;
+    case AE_IFLNK:
+      return MemberType::kSymbolicLink;
+    case AE_IFCHR:
+    case AE_IFBLK:
+      return MemberType::kDevice;
+    case AE_IFIFO:
+      return MemberType::kFifo;
+    default:
+      return MemberType::kOther;
+  }
+}
+
+Member MemberOf(archive_entry* entry) {
+  const char* path = archive_entry_pathname(entry);
+  Member member{.path = path == nullptr ? "" : path,
+                .type = TypeOf(entry),
+                .bytes = archive_entry_size(entry),
+                .mtime_ns = MtimeOf(entry),
+                .mode = archive_entry_perm(entry),
+                .sparse = archive_entry_sparse_count(entry) > 0,
+                .has_extended_attributes =
+                    archive_entry_xattr_count(entry) > 0 || archive_entry_acl_types(entry) != 0};
+  if (member.type == MemberType::kDirectory && member.path.ends_with('/')) {
+    member.path.pop_back();
+  }
+  return member;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> TarHeader(const Member& member) {
+  std::string header;
+  const std::unique_ptr<archive, FreeWriter> writer(archive_write_new());
+  // Full pax costs 1 KiB a member, but the restricted one drops nanoseconds.
+  if (member.mtime_ns % kNanosecondsPerSecond != 0) {
+    archive_write_set_format_pax(writer.get());
+  } else {
+    archive_write_set_format_pax_restricted(writer.get());
+  }
+  if (!IsAscii(member.path)) {
+    // Paths are UTF-8 by policy; without it the library would convert by the process's locale.
+    archive_write_set_options(writer.get(), "pax:hdrcharset=BINARY");
+  }
+  archive_write_set_bytes_per_block(writer.get(), 0);
+  if (archive_write_open(writer.get(), &header, nullptr, &Append, nullptr) != ARCHIVE_OK ||
+      archive_write_header(writer.get(), EntryOf(member).get()) != ARCHIVE_OK) {
+    return absl::InvalidArgumentError(fmt::format("{}: cannot be written as a tar member: {}",
+                                                  member.path, ErrorOf(writer.get())));
+  }
+  return header;
+}
+
+std::string TarEnd() {
+  return std::string(2 * kTarBlockBytes, '\0');
+}
+
+struct TarReader::State {
+  std::unique_ptr<archive, FreeReader> reader{archive_read_new()};
+  absl::Status opened;
+};
+
+TarReader::TarReader(std::string_view piece) : state_(std::make_unique<State>()) {
+  archive* reader = state_->reader.get();
+  archive_read_support_format_tar(reader);
+  if (archive_read_open_memory(reader, piece.data(), piece.size()) != ARCHIVE_OK) {
+    state_->opened = absl::DataLossError(fmt::format("tar: {}", ErrorOf(reader)));
+  }
+}
+
+TarReader::TarReader(TarReader&&) noexcept = default;
+TarReader& TarReader::operator=(TarReader&&) noexcept = default;
+TarReader::~TarReader() = default;
+
+absl::StatusOr<std::optional<Member>> TarReader::Next() {
+  if (!state_->opened.ok()) {
+    return state_->opened;
+  }
+  archive_entry* entry = nullptr;
+  const int result = archive_read_next_header(state_->reader.get(), &entry);
+  if (result == ARCHIVE_EOF) {
+    return std::nullopt;
+  }
+  // A flipped header byte gives only ARCHIVE_RETRY or a warning: nothing but OK is good.
+  if (result != ARCHIVE_OK) {
+    return absl::DataLossError(fmt::format("tar: {}", ErrorOf(state_->reader.get())));
+  }
+  return MemberOf(entry);
+}
+
+absl::StatusOr<std::string_view> TarReader::Content() {
+  const void* block = nullptr;
+  size_t size = 0;
+  la_int64_t offset = 0;
+  const int result = archive_read_data_block(state_->reader.get(), &block, &size, &offset);
+  if (result == ARCHIVE_EOF) {
+    return std::string_view();
+  }
+  if (result != ARCHIVE_OK) {
+    return absl::DataLossError(fmt::format("tar: {}", ErrorOf(state_->reader.get())));
+  }
+  return std::string_view(static_cast<const char*>(block), size);
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/frame_codec.h"
+
+#include <zstd.h>
+
+#include "fmt/format.h"
+
+namespace cachewarm::bundle {
+
+struct FrameWriter::State {
+  struct Free {
+    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+  };
+  std::unique_ptr<ZSTD_CCtx, Free> context{ZSTD_createCCtx()};
+  int level = 0;
+};
+
+FrameWriter::FrameWriter(int level) : state_(std::make_unique<State>()) {
+  state_->level = level;
+}
+FrameWriter::FrameWriter(FrameWriter&&) noexcept = default;
+FrameWriter& FrameWriter::operator=(FrameWriter&&) noexcept = default;
+FrameWriter::~FrameWriter() = default;
+
+absl::Status FrameWriter::Compress(std::string_view raw, std::string& frame) {
+  if (state_->context == nullptr) {
+    return absl::ResourceExhaustedError("zstd: out of memory");
+  }
+  frame.resize(ZSTD_compressBound(raw.size()));
+  const size_t size = ZSTD_compressCCtx(state_->context.get(), frame.data(), frame.size(),
+                                        raw.data(), raw.size(), state_->level);
+  if (ZSTD_isError(size) != 0) {
+    return absl::InternalError(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
+  }
+  frame.resize(size);
+  return absl::OkStatus();
+}
+
+struct FrameReader::State {
+  struct Free {
+    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+  };
+  std::unique_ptr<ZSTD_DCtx, Free> context{ZSTD_createDCtx()};
+};
+
+FrameReader::FrameReader() : state_(std::make_unique<State>()) {}
+FrameReader::FrameReader(FrameReader&&) noexcept = default;
+FrameReader& FrameReader::operator=(FrameReader&&) noexcept = default;
+FrameReader::~FrameReader() = default;
+
+absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, std::string& raw) {
+  if (state_->context == nullptr) {
+    return absl::ResourceExhaustedError("zstd: out of memory");
+  }
+  // One frame and nothing after it: ZSTD_decompress would go on with a second one.
+  if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
+    return absl::DataLossError("not one whole zstd frame");
+  }
+  raw.resize(raw_bytes);
+  const size_t size = ZSTD_decompressDCtx(state_->context.get(), raw.data(), raw.size(),
+                                          frame.data(), frame.size());
+  if (ZSTD_isError(size) != 0) {
+    return absl::DataLossError(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
+  }
+  if (size != raw_bytes) {
+    return absl::DataLossError(
+        fmt::format("a frame holds {} bytes where the index says {}", size, raw_bytes));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cachewarm::bundle
