@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
 	"flag"
-	"log"
+	"fmt"
 	"net/url"
 	"os"
 	"os/signal"
@@ -11,34 +13,44 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-func runEtcd() {
-	fs := flag.NewFlagSet("etcd", flag.ExitOnError)
-	dir := fs.String("data-dir", "", "")
-	client := fs.String("client-url", "http://127.0.0.1:2379", "")
-	peer := fs.String("peer-url", "http://127.0.0.1:2380", "")
-	fs.Parse(os.Args[1:])
-	cfg := embed.NewConfig()
-	cfg.Dir = *dir
-	cu, _ := url.Parse(*client)
-	pu, _ := url.Parse(*peer)
-	cfg.ListenClientUrls = []url.URL{*cu}
-	cfg.AdvertiseClientUrls = []url.URL{*cu}
-	cfg.ListenPeerUrls = []url.URL{*pu}
-	cfg.AdvertisePeerUrls = []url.URL{*pu}
-	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-	cfg.UnsafeNoFsync = true
-	cfg.LogLevel = "error"
-	e, err := embed.StartEtcd(cfg)
-	if err != nil {
-		log.Fatal(err)
+// runEtcd serves one embedded etcd until SIGTERM. It never syncs to disk: the cluster is for tests, and
+// a crash of the machine may cost it its state.
+func runEtcd() error {
+	flags := flag.NewFlagSet("etcd", flag.ExitOnError)
+	dir := flags.String("data-dir", "", "directory of the database")
+	client := flags.String("client-url", "http://127.0.0.1:2379", "where clients connect")
+	peer := flags.String("peer-url", "http://127.0.0.1:2380", "where peers would connect")
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		return err
 	}
-	<-e.Server.ReadyNotify()
-	ch := make(chan os.Signal, 1)
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM)
+	clientURL, err := url.Parse(*client)
+	if err != nil {
+		return fmt.Errorf("--client-url: %w", err)
+	}
+	peerURL, err := url.Parse(*peer)
+	if err != nil {
+		return fmt.Errorf("--peer-url: %w", err)
+	}
+	config := embed.NewConfig()
+	config.Dir = *dir
+	config.ListenClientUrls = []url.URL{*clientURL}
+	config.AdvertiseClientUrls = []url.URL{*clientURL}
+	config.ListenPeerUrls = []url.URL{*peerURL}
+	config.AdvertisePeerUrls = []url.URL{*peerURL}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	config.UnsafeNoFsync = true
+	config.LogLevel = "error"
+	server, err := embed.StartEtcd(config)
+	if err != nil {
+		return err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
 	select {
-	case <-ch:
-		e.Close()
-	case err := <-e.Err():
-		log.Fatal(err)
+	case <-stop:
+		server.Close()
+		return nil
+	case err := <-server.Err():
+		return err
 	}
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -21,6 +23,8 @@ import (
 	kwokpodfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 )
 
+// kubebox: the Kubernetes servers, kubectl, kwok and etcd in one program, chosen by the name it is called
+// by or by its first argument.
 func main() {
 	name := filepath.Base(os.Args[0])
 	if len(os.Args) > 1 && name == "kubebox" {
@@ -46,18 +50,22 @@ func main() {
 			kubectlutil.CheckErr(err)
 		}
 	case "kwok":
-		if err := runKwok(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+		exitOn(runKwok(ctx))
 	case "kwok-stages": // default stages embedded in the kwok module, as one YAML stream for kwok --config
 		for _, y := range []string{kwoknodefast.DefaultNodeInit, kwokheartbeat.DefaultNodeHeartbeatWithLease, kwokpodfast.DefaultPodReady, kwokpodfast.DefaultPodComplete, kwokpodfast.DefaultPodDelete} {
 			fmt.Println("---\n" + y)
 		}
 	case "etcd":
-		runEtcd()
+		exitOn(runEtcd())
 	default:
 		fmt.Fprintln(os.Stderr, "unknown program", name)
 		os.Exit(2)
+	}
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }

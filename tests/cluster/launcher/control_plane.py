@@ -45,19 +45,22 @@ def up(settings: Settings, progress: Progress) -> None:
 
 
 def down(settings: Settings) -> None:
-    for name in ("scheduler", "controller-manager", "apiserver", "etcd"):
+    for name in ("scheduler", "controller-manager"):
         daemon(settings, name).kill()
+    stop_apiserver(settings)
+    daemon(settings, "etcd").kill()
 
 
 def restart_apiserver(settings: Settings, progress: Progress) -> None:
     since = progress.now()
-    daemon(settings, "apiserver").kill()
+    stop_apiserver(settings)
     start_apiserver(settings)
     progress.done("apiserver restarted", since)
 
 
 def stop_apiserver(settings: Settings) -> None:
-    daemon(settings, "apiserver").kill()
+    """It would wait a minute for open watches; everything it has acknowledged is in etcd by then."""
+    daemon(settings, "apiserver").kill(grace=1.0)
 
 
 def kubectl(settings: Settings, *words: str, text_in: str | None = None):

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the cluster tests. The cluster is reused when it runs and is left running."""
+
+import re
+import uuid
+
+import pytest
+
+from harness.cluster import NODES, Cluster
+from harness.kubectl import Kubectl
+from harness.waiting import diagnose, wait_for
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Cluster:
+    running = Cluster()
+    running.up(*NODES)
+    return running
+
+
+@pytest.fixture
+def kubectl(cluster: Cluster, request):
+    """A kubectl for a namespace of the test's own, which is gone, pods included, when the test ends."""
+    slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
+    name = f"{slug}-{uuid.uuid4().hex[:5]}"
+    client: Kubectl = cluster.kubectl().within(name)
+    client.run("create", "namespace", name)
+    wait_for("default ServiceAccount", lambda: client.get("serviceaccount", "default"), 30)
+    yield client
+    client.run("delete", "namespace", name, "--wait=false")
+    client.run("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false", check=False)
+    wait_for("the test's pods are gone", lambda: not client.list("pods"), 60, client)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failed test shows what its namespace looked like, unless the failure already does."""
+    outcome = yield
+    report = outcome.get_result()
+    client = getattr(item, "funcargs", {}).get("kubectl")
+    if report.when == "call" and report.failed and client and "--- kubectl" not in str(call.excinfo.value):
+        report.sections.append(("cluster", diagnose(client)))

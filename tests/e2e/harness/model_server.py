@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kubernetes objects that run tests/workload/model_server.py from the image localhost/cachewarm-workload.
+
+The image holds links and the script; the machine's /usr and the torch environment come in as read-only
+host paths. Without cachewarm a start is always cold.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CONTAINER = "server"
+FACTS_DIRECTORY = "/etc/cachewarm-test"  # another directory on every node
+PORT = 8080
+
+
+def torch_directory() -> str:
+    cache = Path(os.environ.get("CACHEWARM_CACHE") or Path.home() / ".cache" / "cachewarm")
+    return str((cache / "torch" / "current").resolve())
+
+
+@dataclass
+class ModelServer:
+    """The knobs of one workload; every builder below makes fresh objects from them."""
+
+    name: str = "model"
+    replicas: int = 1
+    size: str = "small"
+    revision: int = 1
+    env: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+    one_per_node: bool = False
+    run_as: int | None = None
+    spec: dict = field(default_factory=dict)  # merged over the pod spec, last
+    strategy: dict | None = None
+
+    @property
+    def image(self) -> str:
+        return f"localhost/cachewarm-workload:{self.revision}"
+
+    @property
+    def selector(self) -> dict[str, str]:
+        return {"app": self.name}
+
+    def pod_labels(self) -> dict[str, str]:
+        return {**self.selector, **self.labels}
+
+    def container(self) -> dict:
+        settings = {"HOME": "/tmp", "OMP_NUM_THREADS": "2", "MODEL_SIZE": self.size, **self.env}
+        mounts = [("usr", "/usr", True), ("torch", torch_directory(), True), ("tmp", "/tmp", False)]
+        mounts.append(("facts", FACTS_DIRECTORY, True))
+        return {
+            "name": CONTAINER,
+            "image": self.image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": [f"{torch_directory()}/bin/python", "/opt/model/model_server.py"],
+            "env": [{"name": name, "value": value} for name, value in settings.items()],
+            "ports": [{"containerPort": PORT}],
+            "readinessProbe": {"httpGet": {"path": "/readyz", "port": PORT}, "periodSeconds": 1},
+            "volumeMounts": [
+                {"name": name, "mountPath": path, "readOnly": read_only}
+                for name, path, read_only in mounts
+            ],
+        }
+
+    def pod_spec(self) -> dict:
+        spec: dict = {
+            "terminationGracePeriodSeconds": 0,
+            "dnsPolicy": "Default",
+            "containers": [self.container()],
+            "volumes": [
+                {"name": "usr", "hostPath": {"path": "/usr"}},
+                {"name": "torch", "hostPath": {"path": torch_directory()}},
+                {"name": "tmp", "emptyDir": {}},
+                {"name": "facts", "hostPath": {"path": FACTS_DIRECTORY, "type": "Directory"}},
+            ],
+        }
+        affinity = {}
+        if self.nodes:
+            names = [{"key": "kubernetes.io/hostname", "operator": "In", "values": list(self.nodes)}]
+            terms = {"nodeSelectorTerms": [{"matchExpressions": names}]}
+            affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        if self.one_per_node:
+            apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": self.selector}}
+            affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+        if affinity:
+            spec["affinity"] = affinity
+        if self.run_as is not None:
+            spec["securityContext"] = {"runAsUser": self.run_as, "runAsGroup": self.run_as}
+        return {**spec, **self.spec}
+
+    def template(self) -> dict:
+        return {"metadata": {"labels": self.pod_labels()}, "spec": self.pod_spec()}
+
+    def pod(self, name: str = "") -> dict:
+        metadata = {"name": name or self.name, "labels": self.pod_labels()}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.pod_spec()}
+
+    def deployment(self) -> dict:
+        spec: dict = {
+            "replicas": self.replicas,
+            "selector": {"matchLabels": self.selector},
+            "template": self.template(),
+        }
+        if self.strategy:
+            spec["strategy"] = self.strategy
+        return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": self.name}, "spec": spec}
+
+    def stateful_set(self) -> dict:
+        thing = self.deployment()
+        thing["kind"] = "StatefulSet"
+        thing["spec"]["serviceName"] = self.name
+        return thing
+
+    def job(self) -> dict:
+        template = self.template()
+        template["spec"]["restartPolicy"] = "Never"
+        template["spec"]["containers"][0]["env"].append({"name": "MODEL_EXIT", "value": "1"})
+        spec = {"template": template, "backoffLimit": 0, "completions": self.replicas}
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": self.name}, "spec": spec}

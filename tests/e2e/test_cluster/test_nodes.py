@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test cluster itself: nodes that are apart, a registry, power cuts, a node that joins later."""
+
+import time
+
+import pytest
+from harness import pods
+from harness.cluster import NODES, THROTTLED_REGISTRY, Cluster
+from harness.kubectl import Kubectl
+from harness.waiting import wait_for
+
+BUSYBOX = "localhost/busybox:1"
+
+
+def shell_pod(name: str, node: str, script: str, image: str = BUSYBOX) -> dict:
+    container = {
+        "name": "c",
+        "image": image,
+        "command": ["sh", "-c", script + "; sleep 100000"],
+        "volumeMounts": [{"name": "disk", "mountPath": "/var/lib/cachewarm"}],
+    }
+    spec = {
+        "nodeName": node,
+        "dnsPolicy": "Default",
+        "terminationGracePeriodSeconds": 0,
+        "containers": [container],
+        "volumes": [{"name": "disk", "hostPath": {"path": "/var/lib/cachewarm"}}],
+    }
+    metadata = {"name": name, "labels": {"app": "shell"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def test_every_node_runs_pods_and_has_a_disk_of_its_own(kubectl: Kubectl):
+    mark = kubectl.namespace
+    kubectl.apply(*(shell_pod(n, n, f"echo {n} >/var/lib/cachewarm/{mark}") for n in NODES))
+    pods.wait_ready(kubectl, "shell", 3, 60)
+    for node in NODES:
+        assert kubectl.execute(node, "cat", f"/var/lib/cachewarm/{mark}").strip() == node
+        kubectl.execute(node, "rm", f"/var/lib/cachewarm/{mark}")
+
+
+def test_pods_reach_each_other_and_the_api_server_across_nodes(kubectl: Kubectl):
+    kubectl.apply(shell_pod("left", "node-a", "true"))
+    kubectl.apply(shell_pod("right", "node-b", "nc -ll -p 8080 -e echo hi"))
+    pods.wait_ready(kubectl, "shell", 2, 60)
+    address = kubectl.get("pod", "right")["status"]["podIP"]
+    assert "hi" in kubectl.execute("left", "sh", "-c", f"echo | nc -w 3 {address} 8080")
+    kubectl.execute("left", "sh", "-c", "echo | nc -w 3 $KUBERNETES_SERVICE_HOST 443")
+
+
+def test_an_image_is_pulled_from_the_registry_also_after_its_restart(cluster: Cluster, kubectl: Kubectl):
+    archive = cluster.base_image("busybox")
+    reference = cluster.push(archive, "test/busybox", kubectl.namespace)
+    cluster.verb("registry-restart")
+    kubectl.apply(shell_pod("pulled", "node-c", "true", image=reference))
+    pods.wait_ready(kubectl, "shell", 1, 60)
+
+
+def test_the_throttling_proxy_slows_and_frees_a_download(cluster: Cluster, kubectl: Kubectl):
+    cluster.push(cluster.base_image("busybox"), "test/busybox", "throttle")
+    layer = cluster.largest_layer("test/busybox", "throttle")
+    address = f"http://{THROTTLED_REGISTRY}/v2/test/busybox/blobs/{layer['digest']}"
+    command = ["curl", "-sf", "-m", "60", "-o", "/dev/null", "-w", "%{time_total}", address]
+    try:
+        cluster.verb("registry-throttle", str(layer["size"] // 2))
+        slow = float(cluster.in_node("node-a", *command))
+        cluster.verb("registry-throttle", "unlimited")
+        quick = float(cluster.in_node("node-a", *command))
+    finally:
+        cluster.verb("registry-throttle", "unlimited")
+    assert slow > 1.5 > quick
+
+
+def test_a_power_cut_ends_every_process_and_keeps_the_disk(cluster: Cluster, kubectl: Kubectl):
+    mark = f"/var/lib/cachewarm/{kubectl.namespace}"
+    kubectl.apply(shell_pod("victim", "node-b", f"[ -e {mark} ] || echo once >{mark}"))
+    first = pods.wait_ready(kubectl, "shell", 1, 60)[0]
+    cluster.verb("node-reboot", "node-b")
+    again = wait_for(
+        "the pod runs again",
+        lambda: [p for p in pods.of(kubectl, "shell") if pods.ready(p) and pods.restarts(p) > 0],
+        60,
+        kubectl,
+    )[0]
+    assert again["metadata"]["uid"] == first["metadata"]["uid"]
+    assert kubectl.execute("victim", "cat", mark).strip() == "once"
+    kubectl.execute("victim", "rm", mark)
+
+
+def test_a_fourth_node_joins_and_leaves_without_a_trace(cluster: Cluster, kubectl: Kubectl):
+    try:
+        cluster.verb("node-up", "node-d")
+        kubectl.apply(shell_pod("late", "node-d", "true"))
+        pods.wait_ready(kubectl, "shell", 1, 60)
+    finally:
+        cluster.verb("node-down", "node-d", "--purge")
+    assert kubectl.get("node", "node-d") is None
+
+
+def test_the_api_server_restarts_and_keeps_what_it_knew(cluster: Cluster, kubectl: Kubectl):
+    kubectl.run("create", "configmap", "kept", "--from-literal=a=b")
+    cluster.verb("apiserver-restart")
+    assert kubectl.get("configmap", "kept")["data"] == {"a": "b"}
+
+
+def test_a_lost_node_is_noticed(cluster: Cluster, kubectl: Kubectl):
+    def ready() -> str:
+        conditions = kubectl.get("node", "node-c")["status"]["conditions"]
+        return next(c["status"] for c in conditions if c["type"] == "Ready")
+
+    began = time.monotonic()
+    cluster.verb("node-down", "node-c")
+    try:
+        wait_for("node-c is not Ready", lambda: ready() != "True", 60, kubectl)
+        assert time.monotonic() - began < 60
+    finally:
+        cluster.verb("node-up", "node-c")
+    assert ready() == "True"
+
+
+@pytest.mark.parametrize("name", ["node-z", "worker", "node-1"])
+def test_a_wrong_node_name_is_refused_with_the_names_that_exist(cluster: Cluster, name: str):
+    with pytest.raises(AssertionError, match="expected node-a to node-i"):
+        cluster.verb("node-up", name)
