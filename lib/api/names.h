@@ -26,6 +26,8 @@ inline constexpr std::string_view kStartAnnotation = "cachewarm.io/start";
 inline constexpr std::string_view kHeldUntilAnnotation = "cachewarm.io/held-until";
 // On a released pod: why (one of the gate reasons of reasons.h).
 inline constexpr std::string_view kReleasedAnnotation = "cachewarm.io/released";
+// On a released pod: how long it was held, in seconds ("3.214").
+inline constexpr std::string_view kHeldSecondsAnnotation = "cachewarm.io/held-seconds";
 // On a builder Job's pod and on the Job: the warmup's uid and the key it builds.
 inline constexpr std::string_view kBuilderWarmupLabel = "cachewarm.io/builder-warmup";
 inline constexpr std::string_view kBuilderKeyLabel = "cachewarm.io/builder-key";

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/render/applied.h"
+
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::render {
+
+using codec::Json;
+
+namespace {
+
+constexpr size_t kNoteBytesMax = 1024;
+
+Json Object(const char* kind, Json metadata) {
+  return {{"apiVersion", std::string(api::kApiVersion)},
+          {"kind", kind},
+          {"metadata", std::move(metadata)}};
+}
+
+std::string CutAtBorder(std::string text, size_t bytes_max) {
+  if (text.size() <= bytes_max) {
+    return text;
+  }
+  size_t end = bytes_max;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+    --end;
+  }
+  text.resize(end);
+  return text;
+}
+
+}  // namespace
+
+Json NodeCacheApply(const std::string& node, const api::NodeCacheSpec& spec) {
+  Json body = Object("NodeCache", {{"name", node}});
+  Json encoded = api::EncodeSpec(spec);
+  if (!encoded.empty()) {
+    body["spec"] = std::move(encoded);
+  }
+  return body;
+}
+
+Json NodeCacheBase(const std::string& node, const std::string& node_uid) {
+  const Json owner = {
+      {"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node_uid}};
+  return Object("NodeCache", {{"name", node}, {"ownerReferences", Json::array({owner})}});
+}
+
+Json StatusApply(const api::CacheWarmup& warmup, const api::WarmupStatus& status) {
+  Json body = Object("CacheWarmup", {{"name", warmup.name},
+                                     {"namespace", warmup.ns},
+                                     {"resourceVersion", warmup.resource_version}});
+  body["status"] = api::EncodeStatus(status);
+  return body;
+}
+
+Json InjectLabelPatch(bool inject) {
+  const Json value = inject ? Json("true") : Json(nullptr);
+  return {{"metadata", {{"labels", {{std::string(api::kInjectLabel), value}}}}}};
+}
+
+Json EventBody(const EventSpec& spec) {
+  Json regarding = {{"apiVersion", spec.api_version}, {"kind", spec.kind}, {"name", spec.name}};
+  if (!spec.ns.empty()) {
+    regarding["namespace"] = spec.ns;
+  }
+  if (!spec.uid.empty()) {
+    regarding["uid"] = spec.uid;
+  }
+  return {{"regarding", regarding},
+          {"type", spec.warning ? "Warning" : "Normal"},
+          {"reason", spec.reason},
+          {"action", spec.action},
+          {"note", CutAtBorder(spec.note, kNoteBytesMax)}};
+}
+
+}  // namespace cachewarm::render

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/render/injection.h"
+
+#include <fmt/format.h>
+
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+#include "operator/render/fields.h"
+
+namespace cachewarm::render {
+
+using codec::Json;
+
+namespace {
+
+std::optional<int64_t> RunAsUser(const Json& holder) {
+  const Json* user = Find(holder, {"securityContext", "runAsUser"});
+  if (user == nullptr || !user->is_number_integer()) {
+    return std::nullopt;
+  }
+  return user->get<int64_t>();
+}
+
+bool IsBelowMount(const std::string& path) {
+  const std::string mount = std::string(api::kMountPath) + "/";
+  return (path + "/").starts_with(mount);
+}
+
+}  // namespace
+
+std::string RunAs(const Json& pod_spec, std::string_view container) {
+  const Json* found = Named(List(pod_spec, {"containers"}), container);
+  if (found != nullptr) {
+    if (const auto user = RunAsUser(*found)) {
+      return api::RunAsName(user);
+    }
+  }
+  return api::RunAsName(RunAsUser(pod_spec));
+}
+
+void AddMount(Json& pod_spec, const Mount& mount) {
+  Json* container = Named(MakeList(pod_spec, "containers"), mount.container);
+  if (container == nullptr) {
+    return;
+  }
+  const Json volume = {
+      {"name", std::string(api::kVolume)},
+      {"hostPath", {{"path", mount.host_path}, {"type", "DirectoryOrCreate"}}}};
+  Json& volumes = MakeList(pod_spec, "volumes");
+  if (Json* present = Named(volumes, api::kVolume)) {
+    *present = volume;
+  } else {
+    volumes.push_back(volume);
+  }
+  Json& mounts = MakeList(*container, "volumeMounts");
+  if (Named(mounts, api::kVolume) == nullptr) {
+    mounts.push_back({{"name", std::string(api::kVolume)},
+                      {"mountPath", std::string(api::kMountPath)}});
+  }
+  Json& env = MakeList(*container, "env");
+  for (const api::EnvVar& variable : mount.env) {
+    if (Named(env, variable.name) == nullptr) {
+      env.push_back({{"name", variable.name}, {"value", variable.value}});
+    }
+  }
+}
+
+void AddEvictionAnnotation(Json& metadata) {
+  static constexpr std::string_view kSafeToEvict =
+      "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
+  Json& annotations = MakeObject(metadata, "annotations");
+  const std::string present = Text(annotations, kSafeToEvict);
+  const std::string ours(api::kVolume);
+  if (present.empty()) {
+    annotations[std::string(kSafeToEvict)] = ours;
+  } else if (("," + present + ",").find("," + ours + ",") == std::string::npos) {
+    annotations[std::string(kSafeToEvict)] = present + "," + ours;
+  }
+}
+
+std::string MountConflict(const Json& pod_spec, std::string_view root) {
+  if (const Json* volume = Named(List(pod_spec, {"volumes"}), api::kVolume)) {
+    const Json* path = Find(*volume, {"hostPath", "path"});
+    const std::string text = path != nullptr && path->is_string() ? path->get<std::string>() : "";
+    if (!text.starts_with(std::string(root) + "/")) {
+      return fmt::format(
+          "the pod template has a volume of its own named \"{}\"; rename it, the name is used for "
+          "the compile cache",
+          api::kVolume);
+    }
+  }
+  for (const Json& container : List(pod_spec, {"containers"})) {
+    for (const Json& mount : List(container, {"volumeMounts"})) {
+      if (Text(mount, "name") != api::kVolume && IsBelowMount(Text(mount, "mountPath"))) {
+        return fmt::format(
+            "container \"{}\" mounts volume \"{}\" at {}; {} is used for the compile cache, mount "
+            "it elsewhere",
+            Text(container, "name"), Text(mount, "name"), Text(mount, "mountPath"),
+            api::kMountPath);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace cachewarm::render

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/render/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+#include "lib/fingerprint/key.h"
+#include "operator/render/affinity.h"
+#include "operator/render/fields.h"
+
+namespace cachewarm::render {
+
+using codec::Json;
+
+namespace {
+
+constexpr size_t kNameBytesMax = 63;
+constexpr size_t kKeyLabelBytes = 32;
+
+// Labels that name pods of a workload by convention, so that Services and PDBs select by them.
+constexpr std::string_view kSelectingLabels[] = {
+    "app",
+    "k8s-app",
+    "app.kubernetes.io/name",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/component",
+    "pod-template-hash",
+    "controller-revision-hash",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+    "controller-uid",
+    "job-name",
+    "statefulset.kubernetes.io/pod-name",
+    "apps.kubernetes.io/pod-index",
+};
+
+bool Selects(const BuilderJobSpec& spec, const std::string& key) {
+  return spec.label_keys.contains(key) ||
+         std::find(std::begin(kSelectingLabels), std::end(kSelectingLabels), key) !=
+             std::end(kSelectingLabels);
+}
+
+Json OwnLabels(const BuilderJobSpec& spec) {
+  return {{std::string(api::kBuilderWarmupLabel), spec.warmup.uid},
+          {std::string(api::kBuilderKeyLabel), BuilderKeyLabelValue(spec.key)}};
+}
+
+Json PodMetadata(const BuilderJobSpec& spec) {
+  Json metadata = Json::object();
+  Json& labels = MakeObject(metadata, "labels");
+  for (const auto& [key, value] : Texts(Find(spec.pod_template, {"metadata", "labels"}))) {
+    if (!Selects(spec, key)) {
+      labels[key] = value;
+    }
+  }
+  labels.update(OwnLabels(spec));
+  const auto annotations = Texts(Find(spec.pod_template, {"metadata", "annotations"}));
+  if (!annotations.empty()) {
+    metadata["annotations"] = annotations;
+  }
+  AddEvictionAnnotation(metadata);
+  return metadata;
+}
+
+Json PodSpec(const BuilderJobSpec& spec) {
+  const Json* given = Find(spec.pod_template, {"spec"});
+  Json pod = given != nullptr && given->is_object() ? *given : Json::object();
+  // Each of these would tie the copy to the workload, its group or its priority.
+  for (const char* member : {"activeDeadlineSeconds", "hostname", "nodeName", "preemptionPolicy",
+                             "priority", "schedulingGates", "setHostnameAsFQDN", "subdomain"}) {
+    pod.erase(member);
+  }
+  pod["restartPolicy"] = "Never";
+  if (!spec.priority_class.empty()) {
+    pod["priorityClassName"] = spec.priority_class;
+  }
+  MakeList(pod, "readinessGates")
+      .push_back({{"conditionType", std::string(api::kBuilderReadinessGate)}});
+  const Json* affinity = Find(pod, {"affinity"});
+  pod["affinity"] = WithHostRules(affinity != nullptr ? *affinity : Json(),
+                                  HostRules{.required = spec.hostnames});
+  AddMount(pod, spec.mount);
+  return pod;
+}
+
+}  // namespace
+
+std::string BuilderJobName(std::string_view warmup, std::string_view key, int attempt) {
+  const std::string tail = fmt::format("-{}-{}", fingerprint::Key8(key), attempt);
+  std::string head(warmup.substr(0, kNameBytesMax - tail.size()));
+  std::replace(head.begin(), head.end(), '.', '-');
+  return head + tail;
+}
+
+std::string BuilderKeyLabelValue(std::string_view key) {
+  return std::string(key.substr(0, kKeyLabelBytes));
+}
+
+Json BuilderJob(const BuilderJobSpec& spec) {
+  const Json owner = {{"apiVersion", std::string(api::kApiVersion)},
+                      {"kind", "CacheWarmup"},
+                      {"name", spec.warmup.name},
+                      {"uid", spec.warmup.uid},
+                      {"controller", true}};
+  return {{"apiVersion", "batch/v1"},
+          {"kind", "Job"},
+          {"metadata",
+           {{"name", BuilderJobName(spec.warmup.name, spec.key, spec.attempt)},
+            {"namespace", spec.warmup.ns},
+            {"labels", OwnLabels(spec)},
+            {"ownerReferences", Json::array({owner})}}},
+          {"spec",
+           {{"backoffLimit", 0},
+            {"completions", 1},
+            {"parallelism", 1},
+            {"podReplacementPolicy", "Failed"},
+            {"template", {{"metadata", PodMetadata(spec)}, {"spec", PodSpec(spec)}}}}}};
+}
+
+std::string CopyRefusal(const Json& pod_template) {
+  const Json* spec = Find(pod_template, {"spec"});
+  if (spec == nullptr) {
+    return "the pod template has no spec; give it one";
+  }
+  if (Flag(*spec, "hostNetwork")) {
+    return "spec.hostNetwork is set and a copy would take the same ports; set compile.builder to "
+           "FirstPod";
+  }
+  for (const Json& container : List(*spec, {"containers"})) {
+    for (const Json& port : List(container, {"ports"})) {
+      if (Integer(port, "hostPort", 0) != 0) {
+        return fmt::format(
+            "container \"{}\" has hostPort {} and a copy would take it; set compile.builder to "
+            "FirstPod",
+            Text(container, "name"), Integer(port, "hostPort", 0));
+      }
+    }
+  }
+  for (const Json& volume : List(*spec, {"volumes"})) {
+    const Json* claim = Find(volume, {"persistentVolumeClaim"});
+    if (claim != nullptr && !Flag(*claim, "readOnly")) {
+      return fmt::format(
+          "volume \"{}\" is a claim that a copy could write to; set its readOnly to true, or "
+          "compile.builder to FirstPod",
+          Text(volume, "name"));
+    }
+  }
+  return "";
+}
+
+}  // namespace cachewarm::render

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/render/rehearsal.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+#include "operator/render/fields.h"
+
+namespace cachewarm::render {
+
+using codec::Json;
+
+namespace {
+
+// No warmup can have this name, so the policy's condition `first` leaves the pod alone.
+constexpr std::string_view kNoWarmup = "-";
+
+Json PodOf(const RehearsalSpec& spec, std::string_view annotation) {
+  Json metadata = {{"generateName", "cachewarm-rehearsal-"}, {"namespace", spec.warmup.ns}};
+  const auto labels = Texts(Find(spec.pod_template, {"metadata", "labels"}));
+  if (!labels.empty()) {
+    metadata["labels"] = labels;
+  }
+  auto annotations = Texts(Find(spec.pod_template, {"metadata", "annotations"}));
+  annotations[std::string(api::kWarmupAnnotation)] = std::string(annotation);
+  metadata["annotations"] = annotations;
+  const Json* pod_spec = Find(spec.pod_template, {"spec"});
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", metadata},
+          {"spec", pod_spec != nullptr && pod_spec->is_object() ? *pod_spec : Json::object()}};
+}
+
+bool IsAddedByServer(const Json& volume) {
+  return Text(volume, "name").starts_with("kube-api-access-");
+}
+
+bool IsOurs(const Json& volume) { return Text(volume, "name") == api::kVolume; }
+
+template <typename Drop>
+void DropFrom(Json& object, const char* member, const Drop& drop) {
+  if (!object.contains(member) || !object[member].is_array()) {
+    return;
+  }
+  Json kept = Json::array();
+  for (const Json& each : object[member]) {
+    if (!drop(each)) {
+      kept.push_back(each);
+    }
+  }
+  if (kept.empty()) {
+    object.erase(member);
+  } else {
+    object[member] = std::move(kept);
+  }
+}
+
+void CleanContainer(Json& container) {
+  const auto added = [](const Json& each) { return IsAddedByServer(each) || IsOurs(each); };
+  DropFrom(container, "volumeMounts", added);
+  DropFrom(container, "env", [](const Json& each) {
+    return Text(each, "value").starts_with(std::string(api::kMountPath) + "/");
+  });
+}
+
+}  // namespace
+
+RehearsalPods MakeRehearsalPods(const RehearsalSpec& spec) {
+  RehearsalPods out{.as_is = PodOf(spec, kNoWarmup), .injected = PodOf(spec, spec.warmup.name)};
+  AddMount(out.injected["spec"], spec.mount);
+  AddEvictionAnnotation(out.injected["metadata"]);
+  if (spec.gate) {
+    Json& gates = MakeList(out.injected["spec"], "schedulingGates");
+    if (Named(gates, api::kSchedulingGate) == nullptr) {
+      gates.push_back({{"name", std::string(api::kSchedulingGate)}});
+    }
+  }
+  return out;
+}
+
+Json TemplateOf(const Json& pod, const std::string& uid) {
+  Json metadata = Json::object();
+  auto labels = Texts(Find(pod, {"metadata", "labels"}));
+  for (const char* revision :
+       {"pod-template-hash", "rollouts-pod-template-hash", "controller-revision-hash"}) {
+    labels.erase(revision);
+  }
+  metadata["labels"] = labels;
+  const Json* found = Find(pod, {"spec"});
+  Json spec = found != nullptr && found->is_object() ? *found : Json::object();
+  for (const char* member : {"nodeName", "schedulingGates", "priority", "preemptionPolicy"}) {
+    spec.erase(member);
+  }
+  DropFrom(spec, "volumes", [&uid](const Json& volume) {
+    const Json* path = Find(volume, {"hostPath", "path"});
+    const bool mounts_ours = path != nullptr && path->is_string() &&
+                             path->get<std::string>().find("/" + uid + "/") != std::string::npos;
+    return IsAddedByServer(volume) || (IsOurs(volume) && mounts_ours);
+  });
+  for (const char* list : {"containers", "initContainers"}) {
+    if (spec.contains(list) && spec[list].is_array()) {
+      for (Json& container : spec[list]) {
+        CleanContainer(container);
+      }
+    }
+  }
+  return {{"metadata", metadata}, {"spec", spec}};
+}
+
+}  // namespace cachewarm::render

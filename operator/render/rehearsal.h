@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lib/api/cache_warmup.h"
+#include "lib/codec/json_fwd.h"
+#include "operator/render/injection.h"
+
+// The pods that acceptance creates with dryRun=All. Pure.
+namespace cachewarm::render {
+
+struct RehearsalSpec {
+  const api::CacheWarmup& warmup;
+  const codec::Json& pod_template;
+  Mount mount;
+  bool gate = true;
+};
+
+struct RehearsalPods {
+  codec::Json as_is;     // annotated so that our own policy leaves it alone
+  codec::Json injected;  // as the policy would make it
+};
+
+RehearsalPods MakeRehearsalPods(const RehearsalSpec& spec);
+
+// A PodTemplateSpec from a pod that runs: what the API server, kubelet's admission and we have
+// added is taken out again. For warmups that have only a selector. `uid` is the warmup's.
+codec::Json TemplateOf(const codec::Json& pod, const std::string& uid);
+
+}  // namespace cachewarm::render
