@@ -17,6 +17,8 @@ namespace {
 constexpr unsigned kFileMode = 0444;
 constexpr unsigned kDirectoryMode = 0755;
 constexpr size_t kKindBytesMax = 64;
+// A frame holds at least the headers of a member with the longest path and some content.
+constexpr int64_t kFrameBytesMin = 8 * kTarBlockBytes;
 
 // Collects raw tar bytes and lets go of them as frames.
 class FrameCutter {
@@ -215,11 +217,11 @@ absl::StatusOr<Packed> Describe(Config config, const Descriptor& layer) {
 
 absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
                             const PackOptions& options, Sink& layer, std::stop_token stop) {
-  if (options.frame_bytes < kTarBlockBytes || options.frame_bytes % kTarBlockBytes != 0 ||
+  if (options.frame_bytes < kFrameBytesMin || options.frame_bytes % kTarBlockBytes != 0 ||
       options.frame_bytes > options.limits.frame_raw_bytes_max) {
     return absl::InvalidArgumentError(
-        fmt::format("frame_bytes: {} is not a multiple of {} up to {}", options.frame_bytes,
-                    kTarBlockBytes, options.limits.frame_raw_bytes_max));
+        fmt::format("frame_bytes: {} is not a multiple of {} within {} and {}", options.frame_bytes,
+                    kTarBlockBytes, kFrameBytesMin, options.limits.frame_raw_bytes_max));
   }
   Config config{.facts = facts};
   CW_ASSIGN_OR_RETURN(config.entries, Arrange(files, options.limits));

@@ -27,7 +27,7 @@ struct PackFile {
 
 struct PackOptions {
   int level = 3;                    // zstd
-  int64_t frame_bytes = 4LL << 20;  // raw bytes after which a frame is cut; multiple of 512
+  int64_t frame_bytes = 4LL << 20;  // raw; a frame is cut there. Multiple of 512, at least 4096
   Limits limits;
 };
 

@@ -5,6 +5,7 @@
 #include <archive_entry.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "fmt/format.h"
 
@@ -17,18 +18,24 @@ struct FreeEntry {
   void operator()(archive_entry* entry) const { archive_entry_free(entry); }
 };
 struct FreeWriter {
-  void operator()(archive* writer) const {
-    // Without it, free would pad the member with as many zeros as its content has bytes.
-    archive_write_fail(writer);
-    archive_write_free(writer);
-  }
+  void operator()(archive* writer) const { archive_write_free(writer); }
 };
 struct FreeReader {
   void operator()(archive* reader) const { archive_read_free(reader); }
 };
 
-la_ssize_t Append(archive* /*writer*/, void* text, const void* bytes, size_t size) {
-  static_cast<std::string*>(text)->append(static_cast<const char*>(bytes), size);
+// What the library writes: kept until the header is whole. Then it pads a member whose content
+// never came, and ends the archive: both go nowhere. (archive_write_fail would stop that, but it
+// leaks the library's map of the member.)
+struct HeaderText {
+  std::string text;
+  bool whole = false;
+};
+
+la_ssize_t Append(archive* /*writer*/, void* header, const void* bytes, size_t size) {
+  if (auto* kept = static_cast<HeaderText*>(header); !kept->whole) {
+    kept->text.append(static_cast<const char*>(bytes), size);
+  }
   return static_cast<la_ssize_t>(size);
 }
 
@@ -102,7 +109,7 @@ Member MemberOf(archive_entry* entry) {
 }  // namespace
 
 absl::StatusOr<std::string> TarHeader(const Member& member) {
-  std::string header;
+  HeaderText header;
   const std::unique_ptr<archive, FreeWriter> writer(archive_write_new());
   // Full pax costs 1 KiB a member, but the restricted one drops nanoseconds.
   if (member.mtime_ns % kNanosecondsPerSecond != 0) {
@@ -120,7 +127,8 @@ absl::StatusOr<std::string> TarHeader(const Member& member) {
     return absl::InvalidArgumentError(fmt::format("{}: cannot be written as a tar member: {}",
                                                   member.path, ErrorOf(writer.get())));
   }
-  return header;
+  header.whole = true;
+  return std::move(header.text);
 }
 
 std::string TarEnd() {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "lib/fs/dir.h"
+
+namespace cachewarm {
+
+// A directory of its own for one test, removed afterwards with everything in it.
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = ::testing::TempDir() + "cachewarm-XXXXXX";
+    path_ = ::mkdtemp(pattern.data()) == nullptr ? "" : pattern;
+    EXPECT_FALSE(path_.empty()) << "cannot make " << pattern;
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  fs::Dir Open() const { return *fs::Dir::Open(path_); }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace cachewarm

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/bundle/packer.h"
+#include "lib/bundle/unpacker.h"
+#include "lib/fs/file.h"
+#include "lib/fs/tree.h"
+#include "tests/fakes/temp_dir.h"
+
+// Small trees and bundles for the tests of this room.
+namespace cachewarm::bundle {
+
+struct TestFile {
+  std::string content;
+  std::string kind = "torchinductor";
+  int64_t mtime_ns = 0;
+};
+using TestTree = std::map<std::string, TestFile>;
+
+// A source that owns its text.
+class OwnedSource : public Source {
+ public:
+  explicit OwnedSource(std::string text) : text_(std::move(text)), source_(text_) {}
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override { return source_.Read(buffer); }
+
+ private:
+  std::string text_;
+  TextSource source_;
+};
+
+inline PackFile FileOf(const std::string& path, const TestFile& file) {
+  return {.path = path,
+          .kind = file.kind,
+          .bytes = static_cast<int64_t>(file.content.size()),
+          .mtime_ns = file.mtime_ns,
+          .open = [content = file.content]() -> absl::StatusOr<std::unique_ptr<Source>> {
+            return std::make_unique<OwnedSource>(content);
+          }};
+}
+
+inline std::vector<PackFile> FilesOf(const TestTree& tree) {
+  std::vector<PackFile> files;
+  for (const auto& [path, file] : tree) {
+    files.push_back(FileOf(path, file));
+  }
+  return files;
+}
+
+// Bytes that do not compress and depend on `seed` only.
+inline std::string Noise(size_t bytes, uint32_t seed) {
+  std::string text(bytes, '\0');
+  uint32_t state = seed * 2654435761U + 1;
+  for (char& c : text) {
+    state ^= state << 13U;
+    state ^= state >> 17U;
+    state ^= state << 5U;
+    c = static_cast<char>(state & 0xFFU);
+  }
+  return text;
+}
+
+// Every shape that the format treats apart: empty, one block, long path, nanoseconds, UTF-8, larger
+// than a frame of 4 KiB.
+inline TestTree SampleTree() {
+  return {{"inductor/ab/cab.py", {.content = "print('hello')\n"}},
+          {"inductor/ab/empty", {.content = ""}},
+          {"inductor/block", {.content = std::string(512, 'b')}},
+          {"inductor/large.so", {.content = Noise(20'000, 1)}},
+          {"inductor/" + std::string(200, 'x') + "/" + std::string(180, 'y'), {.content = "long"}},
+          {"flashinfer/build.ninja",
+           {.content = "rule", .kind = "flashinfer", .mtime_ns = 1'700'000'000'123'456'789}},
+          {"triton/\xc3\xa9t\xc3\xa9.cubin", {.content = Noise(4096, 2), .kind = "triton"}},
+          {"z", {.content = "last"}}};
+}
+
+inline Facts SampleFacts() {
+  return {.key = std::string(64, 'a'),
+          .factors = {{"gpuType", "nvidia/h100-80gb-hbm3/sm_90"}, {"container", "main"}},
+          .node = {{"driver", "570.10"}},
+          .engines = {{"torch", "2.15.0"}},
+          .requires_cpu_class = true,
+          .gpu_architectures = {"sm_90"},
+          .compile_milliseconds = 12'345};
+}
+
+struct PackedSample {
+  Packed packed;
+  std::string layer;
+};
+
+inline PackedSample PackTree(const TestTree& tree, int64_t frame_bytes = 4096) {
+  PackedSample sample;
+  TextSink layer(64U << 20U);
+  auto packed =
+      Pack(FilesOf(tree), SampleFacts(), {.frame_bytes = frame_bytes}, layer, std::stop_token());
+  EXPECT_TRUE(packed.ok()) << packed.status();
+  if (packed.ok()) {
+    sample.packed = *std::move(packed);
+  }
+  sample.layer = std::move(layer.text());
+  return sample;
+}
+
+// Start, all of `layer` in pieces, Finish; the first error.
+struct UnpackCall {
+  const Config& config;
+  const Manifest& manifest;
+  std::string_view layer;
+  size_t piece_bytes = 1000;
+};
+inline absl::Status Unpack(const UnpackCall& call, const fs::Dir& staging,
+                           UnpackOptions options = {}) {
+  Unpacker unpacker(call.config, call.manifest, staging, std::move(options));
+  absl::Status status = unpacker.Start();
+  for (size_t at = 0; at < call.layer.size() && status.ok(); at += call.piece_bytes) {
+    status = unpacker.Write(call.layer.substr(at, call.piece_bytes));
+  }
+  return status.ok() ? unpacker.Finish() : status;
+}
+inline absl::Status Unpack(const PackedSample& sample, const fs::Dir& staging,
+                           UnpackOptions options = {}) {
+  return Unpack({sample.packed.config, sample.packed.manifest, sample.layer}, staging,
+                std::move(options));
+}
+
+// What is on the disk: path to content; directories with a slash at the end.
+inline std::map<std::string, std::string> ReadTree(const fs::Dir& dir) {
+  std::map<std::string, std::string> found;
+  EXPECT_TRUE(fs::Walk(dir, "", {}, [&](const fs::WalkEntry& entry) {
+                if (entry.stat.type == fs::FileType::kFile) {
+                  found[entry.path] = *fs::ReadFile(dir, entry.path, 64LL << 20);
+                } else {
+                  found[entry.path + "/"] = "";
+                }
+                return fs::WalkNext::kGoOn;
+              }).ok());
+  return found;
+}
+
+inline std::map<std::string, std::string> ExpectedTree(const TestTree& tree) {
+  std::map<std::string, std::string> expected;
+  for (const auto& [path, file] : tree) {
+    expected[path] = file.content;
+    for (size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+      expected[path.substr(0, end + 1)] = "";
+    }
+  }
+  return expected;
+}
+
+}  // namespace cachewarm::bundle
