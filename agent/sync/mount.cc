@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/sync/mount.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr size_t kNameBytesMax = 253;  // a DNS subdomain, RFC 1123
+constexpr size_t kUidBytesMax = 64;
+constexpr std::string_view kColdPrefix = "cold-";
+constexpr size_t kIdDigits = 32;
+constexpr size_t kColdDigits = 16;
+
+bool IsLowerAlnum(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+
+bool IsDnsName(std::string_view text) {
+  return !text.empty() && text.size() <= kNameBytesMax && IsLowerAlnum(text.front()) &&
+         IsLowerAlnum(text.back()) && std::all_of(text.begin(), text.end(), [](char c) {
+           return IsLowerAlnum(c) || c == '-' || c == '.';
+         });
+}
+
+bool IsUid(std::string_view text) {
+  return !text.empty() && text.size() <= kUidBytesMax && text.front() != '-' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return IsLowerAlnum(c) || (c >= 'A' && c <= 'Z') || c == '-';
+         });
+}
+
+bool IsHex(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+}
+
+absl::Status Wrong(std::string_view part, std::string_view value, std::string_view expected) {
+  return absl::InvalidArgumentError(
+      fmt::format("warmup {} \"{}\": expected {}", part, value.substr(0, 80), expected));
+}
+
+}  // namespace
+
+absl::Status CheckMount(const Mount& mount) {
+  if (!IsDnsName(mount.ns)) {
+    return Wrong("namespace", mount.ns, "the name of a namespace");
+  }
+  if (!IsDnsName(mount.name)) {
+    return Wrong("name", mount.name, "the name of a CacheWarmup");
+  }
+  if (!IsUid(mount.uid)) {
+    return Wrong("uid", mount.uid, "at most 64 letters, digits and dashes");
+  }
+  if (mount.run_as != "image" && RunAsUser(mount.run_as) < 0) {
+    return Wrong("runAs", mount.run_as, "\"image\" or \"u\" and a user number");
+  }
+  return absl::OkStatus();
+}
+
+int64_t RunAsUser(std::string_view run_as) {
+  if (run_as.size() < 2 || run_as.front() != 'u') {
+    return -1;
+  }
+  uint32_t user = 0;
+  const char* end = run_as.data() + run_as.size();
+  const auto [rest, error] = std::from_chars(run_as.data() + 1, end, user);
+  const bool has_padding = run_as[1] == '0' && run_as.size() > 2;
+  // 2^32 - 1 means "no change" to chown(2).
+  const bool is_number = error == std::errc() && rest == end && !has_padding;
+  return is_number && user != UINT32_MAX ? int64_t{user} : -1;
+}
+
+std::string GenerationId(const Mount& mount, std::vector<Digest> digests) {
+  std::sort(digests.begin(), digests.end());
+  digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
+  std::string text = fmt::format("generation 1\n{}\n{}\n", mount.uid, mount.run_as);
+  for (const Digest& digest : digests) {
+    text += digest.hex() + "\n";
+  }
+  return DigestOf(text).hex().substr(0, kIdDigits);
+}
+
+std::string ColdId(const Mount& mount, int attempt) {
+  const std::string text = fmt::format("cold 1\n{}\n{}\n{}\n", mount.uid, mount.run_as, attempt);
+  return std::string(kColdPrefix) + DigestOf(text).hex().substr(0, kColdDigits);
+}
+
+bool IsColdId(std::string_view id) {
+  return id.starts_with(kColdPrefix) && id.size() == kColdPrefix.size() + kColdDigits &&
+         IsHex(id.substr(kColdPrefix.size()));
+}
+
+bool IsGenerationId(std::string_view id) {
+  return IsColdId(id) || (id.size() == kIdDigits && IsHex(id));
+}
+
+}  // namespace cachewarm::agent

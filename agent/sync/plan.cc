@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/sync/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/api/reasons.h"
+
+namespace cachewarm::agent {
+namespace {
+
+// Left free on the node's disk, so that a cache is never what makes kubelet evict pods.
+constexpr int64_t kReserveBytes = int64_t{64} << 20;
+
+const Link* FindLink(const Inventory& inventory, const Mount& mount) {
+  const auto found = inventory.links.find(mount);
+  return found == inventory.links.end() ? nullptr : &found->second;
+}
+
+bool IsLinked(const Link* link) { return link != nullptr && !link->generation.empty(); }
+
+// Gathers the steps of one kind each, because their order in the plan is by kind.
+class Planner {
+ public:
+  explicit Planner(const PlanInput& input) : input_(input) {}
+
+  Plan Run() {
+    MendLinks();
+    for (const api::WantedWarmup& wanted : input_.desired.warmups) {
+      for (const std::string& run_as : wanted.run_as) {
+        PlanMount(wanted, Mount{wanted.ns, wanted.name, wanted.uid, run_as});
+      }
+    }
+    for (const std::string& name : input_.inventory.staging) {
+      if (!input_.history.fetching.contains(name)) {
+        discard_.emplace_back(Discard{name});
+      }
+    }
+    for (auto* steps : {&prepare_, &activate_, &discard_, &fetch_}) {
+      plan_.steps.insert(plan_.steps.end(), steps->begin(), steps->end());
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  // A link to nothing stops containers from being created, wanted or not.
+  void MendLinks() {
+    for (const auto& [mount, link] : input_.inventory.links) {
+      if (link.state == LinkState::kBroken) {
+        prepare_.emplace_back(Prepare{mount});
+      }
+    }
+  }
+
+  void PlanMount(const api::WantedWarmup& wanted, const Mount& mount) {
+    if (const absl::Status valid = CheckMount(mount); !valid.ok()) {
+      plan_.invalid[wanted.uid] = std::string(valid.message());
+      return;
+    }
+    const Link* link = FindLink(input_.inventory, mount);
+    if (link == nullptr || link->state == LinkState::kDirectory ||
+        link->state == LinkState::kUnusable) {
+      prepare_.emplace_back(Prepare{mount});
+    }
+    const auto bundles = TriableBundles(wanted, input_.history, input_.now);
+    NoteWaiting(wanted);
+    if (!bundles.empty()) {
+      Show(wanted, mount, link, bundles);
+    }
+  }
+
+  void Show(const api::WantedWarmup& wanted, const Mount& mount, const Link* link,
+            const std::vector<api::WantedBundle>& bundles) {
+    const std::string id = GenerationId(mount, DigestsOf(bundles));
+    if (IsLinked(link) && link->generation == id) {
+      return;
+    }
+    if (input_.inventory.generations.contains(id)) {
+      activate_.emplace_back(Activate{mount, id});
+      return;
+    }
+    const auto setback = input_.history.generations.find(id);
+    if (setback != input_.history.generations.end() && setback->second.not_before > input_.now) {
+      plan_.next = std::min(plan_.next, setback->second.not_before);
+      return;
+    }
+    if (!input_.history.fetching.contains(id) && HasRoom(wanted, bundles)) {
+      fetch_.emplace_back(Fetch{mount, id, bundles});
+    }
+  }
+
+  // By the packed size, the only one known before the manifest is read; the fetch looks again.
+  bool HasRoom(const api::WantedWarmup& wanted, const std::vector<api::WantedBundle>& bundles) {
+    int64_t bytes = planned_bytes_;
+    for (const api::WantedBundle& bundle : bundles) {
+      bytes += bundle.bytes;
+    }
+    Setback refusal;
+    if (input_.disk.limit_bytes > 0 && input_.disk.used_bytes + bytes > input_.disk.limit_bytes) {
+      refusal = {.reason = std::string(api::reason::kOverLimit),
+                 .message = fmt::format(
+                     "{} bytes are in use and {} more are wanted, but byteLimit is {}: raise "
+                     "byteLimit in the agent's configuration or remove warmups from this node",
+                     input_.disk.used_bytes, bytes, input_.disk.limit_bytes)};
+    } else if (bytes > input_.disk.free_bytes - kReserveBytes) {
+      refusal = {.reason = std::string(api::reason::kDiskFull),
+                 .message = fmt::format("{} bytes are wanted and {} are free: free space on the "
+                                        "disk that holds the root directory",
+                                        bytes, input_.disk.free_bytes)};
+    } else {
+      planned_bytes_ = bytes;
+      return true;
+    }
+    for (const api::WantedBundle& bundle : bundles) {
+      plan_.refused[BundleName{wanted.uid, bundle.digest}] = refusal;
+    }
+    return false;
+  }
+
+  void NoteWaiting(const api::WantedWarmup& wanted) {
+    for (const api::WantedBundle& bundle : wanted.bundles) {
+      const auto found = input_.history.bundles.find(BundleName{wanted.uid, bundle.digest});
+      if (found != input_.history.bundles.end() && found->second.not_before > input_.now) {
+        plan_.next = std::min(plan_.next, found->second.not_before);
+      }
+    }
+  }
+
+  const PlanInput& input_;
+  Plan plan_;
+  int64_t planned_bytes_ = 0;
+  std::vector<Step> prepare_;
+  std::vector<Step> activate_;
+  std::vector<Step> discard_;
+  std::vector<Step> fetch_;
+};
+
+}  // namespace
+
+Plan MakePlan(const PlanInput& input) { return Planner(input).Run(); }
+
+std::vector<api::WantedBundle> TriableBundles(const api::WantedWarmup& wanted,
+                                              const History& history, MonoTime now) {
+  std::vector<api::WantedBundle> triable;
+  for (const api::WantedBundle& bundle : wanted.bundles) {
+    const auto found = history.bundles.find(BundleName{wanted.uid, bundle.digest});
+    const bool waits = found != history.bundles.end() && found->second.not_before > now;
+    const bool repeated = std::any_of(triable.begin(), triable.end(), [&](const auto& earlier) {
+      return earlier.digest == bundle.digest;
+    });
+    if (!bundle.digest.empty() && !waits && !repeated) {
+      triable.push_back(bundle);
+    }
+  }
+  return triable;
+}
+
+std::vector<Digest> DigestsOf(const std::vector<api::WantedBundle>& bundles) {
+  std::vector<Digest> digests;
+  digests.reserve(bundles.size());
+  for (const api::WantedBundle& bundle : bundles) {
+    digests.push_back(bundle.digest);
+  }
+  return digests;
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/sync/history.h"
+#include "agent/sync/inventory.h"
+#include "lib/api/node_cache.h"
+
+// What the agent does next: desired × inventory × limits → ordered steps. Pure: no clock, no disk,
+// no log. Planned again after every step, so a plan need not foresee what its own steps change.
+namespace cachewarm::agent {
+
+// Make the mount a link to a usable directory.
+struct Prepare {
+  Mount mount;
+  friend bool operator==(const Prepare&, const Prepare&) = default;
+};
+
+// Flip the mount's link to a generation that is complete on the disk.
+struct Activate {
+  Mount mount;
+  std::string generation;
+  friend bool operator==(const Activate&, const Activate&) = default;
+};
+
+// Make the generation from these bundles; the first wins where two have the same path.
+struct Fetch {
+  Mount mount;
+  std::string generation;
+  std::vector<api::WantedBundle> bundles;
+  friend bool operator==(const Fetch&, const Fetch&) = default;
+};
+
+// Remove what an interrupted step left in the staging directory.
+struct Discard {
+  std::string staging;
+  friend bool operator==(const Discard&, const Discard&) = default;
+};
+
+using Step = std::variant<Prepare, Activate, Fetch, Discard>;
+
+struct DiskLimits {
+  int64_t limit_bytes = 0;  // of all generations together; 0: no limit
+  int64_t used_bytes = 0;
+  int64_t free_bytes = INT64_MAX;
+};
+
+struct PlanInput {
+  const api::NodeCacheSpec& desired;
+  const Inventory& inventory;
+  const History& history;
+  DiskLimits disk;
+  MonoTime now{};
+};
+
+struct Plan {
+  // Prepare before Activate before Discard before Fetch: what pods wait for comes first.
+  std::vector<Step> steps;
+  // Bundles that are not fetched because there is no room, with the reason to report.
+  std::map<BundleName, Setback> refused;
+  // Mounts that the spec names wrongly, by warmup uid.
+  std::map<std::string, std::string> invalid;
+  // When a setback ends; MonoTime::max() when none is waiting.
+  MonoTime next = MonoTime::max();
+};
+
+Plan MakePlan(const PlanInput& input);
+
+// The bundles of `wanted` that may be tried now, in their order: all but those whose own setback
+// lasts. What a mount should show.
+std::vector<api::WantedBundle> TriableBundles(const api::WantedWarmup& wanted,
+                                              const History& history, MonoTime now);
+
+std::vector<Digest> DigestsOf(const std::vector<api::WantedBundle>& bundles);
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/tree/layout.h"
+
+#include <fmt/format.h>
+
+#include "lib/base/digest.h"
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr std::string_view kTargetPrefix = "../../../.gen/";
+
+}  // namespace
+
+std::string MountParent(const Mount& mount) {
+  return fmt::format("{}/{}/{}", mount.ns, mount.name, mount.uid);
+}
+
+std::string MountPath(const Mount& mount) {
+  return fmt::format("{}/{}", MountParent(mount), mount.run_as);
+}
+
+std::string LinkTarget(std::string_view generation) {
+  return fmt::format("{}{}", kTargetPrefix, generation);
+}
+
+std::string TargetGeneration(std::string_view target) {
+  if (!target.starts_with(kTargetPrefix)) {
+    return {};
+  }
+  const std::string_view id = target.substr(kTargetPrefix.size());
+  return IsGenerationId(id) ? std::string(id) : std::string();
+}
+
+std::string GenerationPath(std::string_view id) { return fmt::format("{}/{}", kGenerations, id); }
+
+std::string StagingPath(std::string_view id) { return fmt::format("{}/{}", kStaging, id); }
+
+std::string GenerationRecordPath(std::string_view id) {
+  return fmt::format("{}/{}.json", kGenerationRecords, id);
+}
+
+std::string EntriesRecordPath(std::string_view id) {
+  return fmt::format("{}/{}.entries.json", kGenerationRecords, id);
+}
+
+std::string LinkRecordPath(const Mount& mount) {
+  return fmt::format("{}/{}.{}.json", kLinkRecords, mount.uid, mount.run_as);
+}
+
+std::string CaptureRecordPath(std::string_view id) {
+  return fmt::format("{}/{}.json", kCaptureRecords, DigestOf(id).hex().substr(0, 32));
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/tree/links.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "agent/tree/layout.h"
+#include "agent/tree/records.h"
+#include "agent/tree/scan.h"
+#include "lib/base/status.h"
+#include "lib/fs/file.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr mode_t kFolderMode = 0755;
+constexpr mode_t kTreeMode = 0777;  // no sticky bit: fs.protected_regular would refuse O_CREAT
+constexpr int kColdTreesMax = 1000;
+
+absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::string& tree,
+                         const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    const std::string path = fmt::format("{}/{}", tree, folder);
+    if (const absl::Status made = root.MakeDir(path, kTreeMode);
+        !made.ok() && !absl::IsAlreadyExists(made)) {
+      return made;
+    }
+    // A file or link of that name is what a pod wanted there; a directory may be ours from before
+    // a kill, and not open yet.
+    CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(path));
+    if (found.type == fs::FileType::kDirectory && found.mode != kTreeMode) {
+      CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The first cold id of `mount` that no tree has.
+absl::StatusOr<std::string> FreeColdId(const fs::Dir& root, const Mount& mount) {
+  for (int attempt = 0; attempt < kColdTreesMax; ++attempt) {
+    std::string id = ColdId(mount, attempt);
+    const absl::StatusOr<fs::FileStat> found = root.Stat(GenerationPath(id));
+    // A link is what a killed adoption left: taken over by the next one.
+    if (absl::IsNotFound(found.status()) ||
+        (found.ok() && found->type == fs::FileType::kSymlink)) {
+      return id;
+    }
+    CW_RETURN_IF_ERROR(found.status());
+  }
+  return absl::ResourceExhaustedError(
+      fmt::format("{}: {} cold trees; remove old ones below .gen", MountPath(mount),
+                  kColdTreesMax));
+}
+
+absl::StatusOr<std::string> MakeColdTree(const fs::Dir& root, const Mount& mount,
+                                         const PrepareOptions& options) {
+  // The first one is made again and again until its link is there, so that kills leave no litter.
+  const std::string id = ColdId(mount, 0);
+  const std::string tree = GenerationPath(id);
+  if (const absl::StatusOr<fs::FileStat> found = root.Stat(tree);
+      found.ok() && found->type == fs::FileType::kSymlink) {
+    CW_RETURN_IF_ERROR(root.Remove(tree));
+  }
+  if (const absl::Status made = root.MakeDir(tree, kTreeMode);
+      !made.ok() && !absl::IsAlreadyExists(made)) {
+    return made;
+  }
+  CW_RETURN_IF_ERROR(OpenToPods(root, tree, mount));
+  CW_RETURN_IF_ERROR(MakeFolders(root, mount, tree, options.folders));
+  CW_RETURN_IF_ERROR(root.Sync(kGenerations));
+  return id;
+}
+
+absl::Status Flip(const fs::Dir& root, const Mount& mount, const std::string& generation,
+                  WallTime now) {
+  CW_RETURN_IF_ERROR(NoteActivation(root, mount, {.generation = generation, .at = now}));
+  return fs::PointLink(root, MountPath(mount), LinkTarget(generation));
+}
+
+// Kubelet came first. The pod goes on writing into the same directory while the link takes its
+// place in one step.
+absl::Status Adopt(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
+  const std::string path = MountPath(mount);
+  CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
+  CW_RETURN_IF_ERROR(MakeFolders(root, mount, path, options.folders));
+  CW_ASSIGN_OR_RETURN(const std::string id, FreeColdId(root, mount));
+  const std::string tree = GenerationPath(id);
+  CW_RETURN_IF_ERROR(fs::PointLink(root, tree, LinkTarget(id)));
+  // The container has used it since before we came.
+  CW_RETURN_IF_ERROR(NoteActivation(root, mount, {.generation = id, .at = WallTime{}}));
+  CW_RETURN_IF_ERROR(root.Exchange(path, tree));
+  CW_RETURN_IF_ERROR(root.Sync(kGenerations));
+  return root.Sync(MountParent(mount));
+}
+
+absl::Status Mend(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
+  const std::vector<Activation> past = ReadActivations(root, mount);
+  for (auto it = past.rbegin(); it != past.rend(); ++it) {
+    const absl::StatusOr<fs::FileStat> tree = root.Stat(GenerationPath(it->generation));
+    if (tree.ok() && tree->type == fs::FileType::kDirectory) {
+      return Flip(root, mount, it->generation, options.now);
+    }
+  }
+  CW_ASSIGN_OR_RETURN(const std::string id, MakeColdTree(root, mount, options));
+  return Flip(root, mount, id, options.now);
+}
+
+}  // namespace
+
+absl::Status OpenToPods(const fs::Dir& root, const std::string& path, const Mount& mount) {
+  if (const int64_t user = RunAsUser(mount.run_as); user >= 0) {
+    const absl::Status owned =
+        root.SetOwner(path, static_cast<uid_t>(user), static_cast<gid_t>(-1));
+    // The mode alone lets the pod write; an agent without CAP_CHOWN is no reason to refuse.
+    if (!owned.ok() && !absl::IsPermissionDenied(owned)) {
+      return owned;
+    }
+  }
+  return root.SetMode(path, kTreeMode);
+}
+
+absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
+  CW_RETURN_IF_ERROR(CheckMount(mount));
+  CW_ASSIGN_OR_RETURN(const std::optional<Link> link, ScanLink(root, mount));
+  if (!link.has_value()) {
+    CW_RETURN_IF_ERROR(root.MakeDirs(MountParent(mount), kFolderMode));
+    CW_ASSIGN_OR_RETURN(const std::string id, MakeColdTree(root, mount, options));
+    return Flip(root, mount, id, options.now);
+  }
+  switch (link->state) {
+    case LinkState::kDirectory:
+      return Adopt(root, mount, options);
+    case LinkState::kBroken:
+      return Mend(root, mount, options);
+    case LinkState::kUnusable:
+    case LinkState::kActive:
+      CW_RETURN_IF_ERROR(OpenToPods(root, GenerationPath(link->generation), mount));
+      return MendActivations(root, mount, link->generation, options.now);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ActivateGeneration(const fs::Dir& root, const Mount& mount,
+                                const std::string& generation, const PrepareOptions& options) {
+  CW_RETURN_IF_ERROR(CheckMount(mount));
+  const std::string tree = GenerationPath(generation);
+  CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(tree));
+  if (found.type != fs::FileType::kDirectory) {
+    return absl::FailedPreconditionError(fmt::format("{} is not a directory", tree));
+  }
+  CW_ASSIGN_OR_RETURN(const std::optional<Link> link, ScanLink(root, mount));
+  if (link.has_value() && link->state == LinkState::kDirectory) {
+    CW_RETURN_IF_ERROR(Adopt(root, mount, options));
+  }
+  CW_RETURN_IF_ERROR(root.MakeDirs(MountParent(mount), kFolderMode));
+  return Flip(root, mount, generation, options.now);
+}
+
+absl::Status CommitGeneration(const fs::Dir& root, const std::string& generation) {
+  const absl::Status renamed = root.RenameNew(StagingPath(generation), GenerationPath(generation));
+  if (absl::IsAlreadyExists(renamed)) {
+    return fs::RemoveTree(root, StagingPath(generation));
+  }
+  CW_RETURN_IF_ERROR(renamed);
+  return root.Sync(kGenerations);
+}
+
+}  // namespace cachewarm::agent

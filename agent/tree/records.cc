@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/tree/records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/tree/layout.h"
+#include "lib/base/status.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "lib/codec/reader.h"
+#include "lib/fs/file.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::agent {
+namespace {
+
+using codec::Json;
+using codec::Reader;
+
+constexpr mode_t kRecordMode = 0600;
+constexpr int64_t kRecordBytesMax = int64_t{1} << 20;
+constexpr int64_t kEntriesBytesMax = int64_t{128} << 20;
+constexpr size_t kEntriesMax = 1'000'000;
+constexpr size_t kDigestsMax = 64;
+
+absl::StatusOr<Json> ReadRecord(const fs::Dir& root, const std::string& path, int64_t bytes_max) {
+  CW_ASSIGN_OR_RETURN(const std::string text, fs::ReadFile(root, path, bytes_max));
+  absl::StatusOr<Json> object =
+      codec::ParseJson(text, {.bytes_max = static_cast<size_t>(bytes_max)});
+  if (object.ok() && !object->is_object()) {
+    return absl::InvalidArgumentError(fmt::format("{}: expected a JSON object", path));
+  }
+  return object.ok() ? std::move(object) : Annotate(object.status(), path);
+}
+
+absl::Status WriteRecord(const fs::Dir& root, const std::string& path, const Json& object) {
+  return fs::WriteFileAtomic(root, path, codec::DumpJson(object) + "\n", kRecordMode);
+}
+
+void ReadDigest(Reader& reader, std::string_view name, Digest& out) {
+  std::string text;
+  reader.Read(name, text);
+  if (text.empty()) {
+    return;
+  }
+  absl::StatusOr<Digest> digest = Digest::Parse(text);
+  if (!digest.ok()) {
+    reader.Fail(name, Message(digest.status()));
+    return;
+  }
+  out = *std::move(digest);
+}
+
+void ReadTime(Reader& reader, std::string_view name, WallTime& out) {
+  int64_t milliseconds = 0;
+  reader.Read(name, milliseconds);
+  out = WallTime(Duration(milliseconds));
+}
+
+Json ActivationsToJson(const std::vector<Activation>& activations) {
+  Json list = Json::array();
+  for (const Activation& activation : activations) {
+    list.push_back({{"generation", activation.generation},
+                    {"atMilliseconds", activation.at.time_since_epoch().count()}});
+  }
+  return {{"activations", std::move(list)}};
+}
+
+api::CaptureState StateNamed(std::string_view name) {
+  return name == api::Name(api::CaptureState::kPushed) ? api::CaptureState::kPushed
+                                                       : api::CaptureState::kFailed;
+}
+
+absl::StatusOr<api::CaptureStatus> DecodeCapture(const Json& object) {
+  api::CaptureStatus capture;
+  std::string state;
+  int64_t files = 0;
+  Reader reader(object, "capture");
+  reader.Require("id").Read("id", capture.id).Read("state", state).Read("bytes", capture.bytes);
+  reader.Read("files", files, 0, INT32_MAX).Read("native", capture.native);
+  reader.Read("compileSeconds", capture.compile_seconds).Read("reason", capture.reason);
+  reader.Read("message", capture.message);
+  ReadDigest(reader, "digest", capture.digest);
+  CW_RETURN_IF_ERROR(reader.status());
+  capture.files = static_cast<int>(files);
+  capture.state = StateNamed(state);
+  return capture;
+}
+
+}  // namespace
+
+absl::Status WriteGenerationRecord(const fs::Dir& root, const GenerationRecord& record,
+                                   const std::vector<EntryRecord>& entries) {
+  Json list = Json::array();
+  for (const EntryRecord& entry : entries) {
+    list.push_back({{"path", entry.path},
+                    {"kind", entry.kind},
+                    {"digest", entry.digest.ToString()},
+                    {"bytes", entry.bytes},
+                    {"inode", entry.inode},
+                    {"mtime", entry.mtime_ns},
+                    {"ctime", entry.ctime_ns}});
+  }
+  CW_RETURN_IF_ERROR(
+      WriteRecord(root, EntriesRecordPath(record.id), Json{{"entries", std::move(list)}}));
+  Json digests = Json::array();
+  for (const Digest& digest : record.digests) {
+    digests.push_back(digest.ToString());
+  }
+  return WriteRecord(root, GenerationRecordPath(record.id),
+                     {{"id", record.id},
+                      {"namespace", record.mount.ns},
+                      {"name", record.mount.name},
+                      {"warmupUID", record.mount.uid},
+                      {"runAs", record.mount.run_as},
+                      {"digests", std::move(digests)},
+                      {"files", record.files},
+                      {"bytes", record.bytes},
+                      {"fetchSeconds", record.fetch_seconds}});
+}
+
+absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const std::string& id) {
+  CW_ASSIGN_OR_RETURN(const Json object,
+                      ReadRecord(root, GenerationRecordPath(id), kRecordBytesMax));
+  GenerationRecord record;
+  Reader reader(object, GenerationRecordPath(id));
+  std::vector<std::string> digests;
+  reader.Require("id").Read("id", record.id).Read("namespace", record.mount.ns);
+  reader.Read("name", record.mount.name).Read("warmupUID", record.mount.uid);
+  reader.Read("runAs", record.mount.run_as).Read("digests", digests, kDigestsMax);
+  reader.Read("files", record.files).Read("bytes", record.bytes);
+  reader.Read("fetchSeconds", record.fetch_seconds);
+  if (record.id != id) {
+    reader.Fail("id", "is not that of the file name");
+  }
+  CW_RETURN_IF_ERROR(reader.status());
+  for (const std::string& text : digests) {
+    CW_ASSIGN_OR_RETURN(Digest digest, Digest::Parse(text));
+    record.digests.push_back(std::move(digest));
+  }
+  return record;
+}
+
+absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
+                                                          const std::string& id) {
+  CW_ASSIGN_OR_RETURN(const Json object,
+                      ReadRecord(root, EntriesRecordPath(id), kEntriesBytesMax));
+  std::vector<EntryRecord> entries;
+  Reader reader(object, EntriesRecordPath(id));
+  reader.List("entries", kEntriesMax, [&](Reader& item) {
+    EntryRecord entry;
+    int64_t inode = 0;
+    item.Require("path").Read("path", entry.path).Read("kind", entry.kind);
+    item.Read("bytes", entry.bytes).Read("inode", inode);
+    item.Read("mtime", entry.mtime_ns).Read("ctime", entry.ctime_ns);
+    ReadDigest(item, "digest", entry.digest);
+    entry.inode = static_cast<uint64_t>(inode);
+    entries.push_back(std::move(entry));
+  });
+  CW_RETURN_IF_ERROR(reader.status());
+  return entries;
+}
+
+std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount) {
+  const absl::StatusOr<Json> object = ReadRecord(root, LinkRecordPath(mount), kRecordBytesMax);
+  if (!object.ok()) {
+    return {};
+  }
+  std::vector<Activation> activations;
+  Reader reader(*object, LinkRecordPath(mount));
+  reader.List("activations", 4 * kActivationsMax, [&](Reader& item) {
+    Activation activation;
+    item.Read("generation", activation.generation);
+    ReadTime(item, "atMilliseconds", activation.at);
+    if (IsGenerationId(activation.generation)) {
+      activations.push_back(std::move(activation));
+    }
+  });
+  return activations;
+}
+
+absl::Status NoteActivation(const fs::Dir& root, const Mount& mount, const Activation& activation) {
+  std::vector<Activation> activations = ReadActivations(root, mount);
+  activations.push_back(activation);
+  if (activations.size() > kActivationsMax) {
+    activations.erase(activations.begin(),
+                      activations.end() - static_cast<ptrdiff_t>(kActivationsMax));
+  }
+  return WriteRecord(root, LinkRecordPath(mount), ActivationsToJson(activations));
+}
+
+absl::Status MendActivations(const fs::Dir& root, const Mount& mount,
+                             const std::string& generation, WallTime now) {
+  std::vector<Activation> activations = ReadActivations(root, mount);
+  if (!activations.empty() && activations.back().generation == generation) {
+    return absl::OkStatus();
+  }
+  // At most one note can be ahead of the link; a longer tail means that the link was put back by
+  // hand, and then the past is not known either.
+  if (activations.size() > 1 && activations[activations.size() - 2].generation == generation) {
+    activations.pop_back();
+  } else {
+    activations.push_back({generation, now});
+  }
+  return WriteRecord(root, LinkRecordPath(mount), ActivationsToJson(activations));
+}
+
+std::vector<std::string> GenerationsAt(const std::vector<Activation>& activations,
+                                       WallTime started_at, Duration before) {
+  constexpr Duration kApiResolution(1000);
+  std::vector<std::string> candidates;
+  for (auto it = activations.rbegin(); it != activations.rend(); ++it) {
+    if (it->at > started_at + kApiResolution) {
+      continue;
+    }
+    if (std::find(candidates.begin(), candidates.end(), it->generation) == candidates.end()) {
+      candidates.push_back(it->generation);
+    }
+    if (it->at <= started_at - before) {
+      break;
+    }
+  }
+  // Started before everything that is remembered: the oldest is the best guess.
+  if (candidates.empty() && !activations.empty()) {
+    candidates.push_back(activations.front().generation);
+  }
+  return candidates;
+}
+
+absl::Status WriteCaptureRecord(const fs::Dir& root, const api::CaptureStatus& capture) {
+  return WriteRecord(root, CaptureRecordPath(capture.id),
+                     {{"id", capture.id},
+                      {"state", api::Name(capture.state)},
+                      {"digest", capture.digest.ToString()},
+                      {"bytes", capture.bytes},
+                      {"files", capture.files},
+                      {"native", capture.native},
+                      {"compileSeconds", capture.compile_seconds},
+                      {"reason", capture.reason},
+                      {"message", capture.message}});
+}
+
+std::vector<api::CaptureStatus> ReadCaptureRecords(const fs::Dir& root) {
+  std::vector<api::CaptureStatus> captures;
+  std::vector<std::string> paths;
+  const absl::Status walked = fs::Walk(root, kCaptureRecords, {}, [&](const fs::WalkEntry& entry) {
+    if (entry.stat.type == fs::FileType::kFile && entry.path.ends_with(".json")) {
+      paths.push_back(fmt::format("{}/{}", kCaptureRecords, entry.path));
+    }
+    return entry.stat.type == fs::FileType::kDirectory ? fs::WalkNext::kSkipDirectory
+                                                       : fs::WalkNext::kGoOn;
+  });
+  if (!walked.ok()) {
+    return {};
+  }
+  for (const std::string& path : paths) {
+    const absl::StatusOr<Json> object = ReadRecord(root, path, kRecordBytesMax);
+    if (!object.ok()) {
+      continue;
+    }
+    if (absl::StatusOr<api::CaptureStatus> capture = DecodeCapture(*object); capture.ok()) {
+      captures.push_back(*std::move(capture));
+    }
+  }
+  return captures;
+}
+
+absl::Status RemoveCaptureRecord(const fs::Dir& root, const std::string& id) {
+  return root.Remove(CaptureRecordPath(id));
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/sync/mount.h"
+#include "lib/api/node_cache.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/fs/dir.h"
+
+// The journal below .state: small JSON files, each replaced in one rename. A file that is missing
+// or cannot be read costs knowledge, never a tree: readers say NOT_FOUND or INVALID_ARGUMENT and
+// their callers go on without.
+namespace cachewarm::agent {
+
+// One file that a bundle put into a tree, and the inode it became. While the stamp holds, nobody
+// has changed the file.
+struct EntryRecord {
+  std::string path;
+  std::string kind;
+  Digest digest;
+  int64_t bytes = 0;
+  uint64_t inode = 0;
+  int64_t mtime_ns = 0;
+  int64_t ctime_ns = 0;
+  friend bool operator==(const EntryRecord&, const EntryRecord&) = default;
+};
+
+struct GenerationRecord {
+  std::string id;
+  Mount mount;
+  std::vector<Digest> digests;
+  int64_t files = 0;
+  int64_t bytes = 0;
+  double fetch_seconds = 0;
+  friend bool operator==(const GenerationRecord&, const GenerationRecord&) = default;
+};
+
+// Entries first, then the record: who finds the record finds the entries.
+absl::Status WriteGenerationRecord(const fs::Dir& root, const GenerationRecord& record,
+                                   const std::vector<EntryRecord>& entries);
+absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const std::string& id);
+absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
+                                                          const std::string& id);
+
+// `generation` is what a mount's link leads to from `at` on.
+struct Activation {
+  std::string generation;
+  WallTime at{};
+  friend bool operator==(const Activation&, const Activation&) = default;
+};
+
+inline constexpr size_t kActivationsMax = 64;
+
+// Oldest first; empty when nothing is recorded.
+std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount);
+// Appends, forgetting the oldest above kActivationsMax. Written before the flip.
+absl::Status NoteActivation(const fs::Dir& root, const Mount& mount, const Activation& activation);
+// After a crash between note and flip: drops what the link does not confirm.
+absl::Status MendActivations(const fs::Dir& root, const Mount& mount,
+                             const std::string& generation, WallTime now);
+
+// What the link may have led to when the container that started at `started_at` was made: a mount
+// is resolved up to `before` earlier, and the API's times are whole seconds. Newest first, never
+// empty unless nothing is recorded.
+std::vector<std::string> GenerationsAt(const std::vector<Activation>& activations,
+                                       WallTime started_at, Duration before);
+
+// Captures that ended, so that a restarted agent repeats its answer instead of the work.
+absl::Status WriteCaptureRecord(const fs::Dir& root, const api::CaptureStatus& capture);
+std::vector<api::CaptureStatus> ReadCaptureRecords(const fs::Dir& root);
+absl::Status RemoveCaptureRecord(const fs::Dir& root, const std::string& id);
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/tree/root.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "agent/tree/layout.h"
+#include "lib/base/status.h"
+#include "lib/fs/file.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr mode_t kRootMode = 0755;
+constexpr mode_t kPrivateMode = 0700;
+constexpr std::string_view kProbeFile = ".state/.probe";
+
+absl::Status MakePrivate(const fs::Dir& root, std::string_view path) {
+  if (const absl::Status made = root.MakeDir(path, kPrivateMode);
+      !made.ok() && !absl::IsAlreadyExists(made)) {
+    return made;
+  }
+  // Also proves that it is a directory of this file system, not a link that somebody planted.
+  return root.SetMode(path, kPrivateMode);
+}
+
+// Removes what `is_leftover` says, of the entries of `folder` down to `depth` levels.
+absl::Status Sweep(const fs::Dir& root, std::string_view folder, long depth,
+                   const std::function<bool(const fs::WalkEntry&)>& is_leftover) {
+  std::vector<std::string> leftovers;
+  CW_RETURN_IF_ERROR(fs::Walk(root, folder, {}, [&](const fs::WalkEntry& entry) {
+    const bool is_state = folder.empty() && entry.path.starts_with('.');
+    if (!is_state && is_leftover(entry)) {
+      leftovers.push_back(folder.empty() ? entry.path : fmt::format("{}/{}", folder, entry.path));
+    }
+    const long level = 1 + std::count(entry.path.begin(), entry.path.end(), '/');
+    return is_state || level >= depth ? fs::WalkNext::kSkipDirectory : fs::WalkNext::kGoOn;
+  }));
+  for (const std::string& path : leftovers) {
+    CW_RETURN_IF_ERROR(fs::RemoveTree(root, path));
+  }
+  return absl::OkStatus();
+}
+
+bool IsTemporary(const fs::WalkEntry& entry) {
+  const std::string_view path = entry.path;
+  const size_t slash = path.rfind('/');
+  return entry.stat.type != fs::FileType::kDirectory &&
+         path.substr(slash == std::string_view::npos ? 0 : slash + 1).starts_with(".tmp-");
+}
+
+}  // namespace
+
+absl::StatusOr<fs::Dir> OpenRoot(const std::string& path) {
+  absl::StatusOr<fs::Dir> root = fs::Dir::OpenOrMake(path, kRootMode);
+  if (!root.ok()) {
+    return Annotate(root.status(), fmt::format("root directory {}", path));
+  }
+  for (const std::string_view folder :
+       {kGenerations, kStaging, kState, kGenerationRecords, kLinkRecords, kCaptureRecords}) {
+    if (const absl::Status made = MakePrivate(*root, folder); !made.ok()) {
+      return Annotate(made, fmt::format("root directory {} cannot be used (it must be on a local "
+                                        "disk that is mounted read-write)",
+                                        path));
+    }
+  }
+  return root;
+}
+
+absl::Status SweepLeftovers(const fs::Dir& root) {
+  constexpr long kMountDepth = 4;
+  CW_RETURN_IF_ERROR(Sweep(root, kStaging, 1, [](const fs::WalkEntry&) { return true; }));
+  for (const std::string_view folder :
+       {kState, kGenerationRecords, kLinkRecords, kCaptureRecords}) {
+    CW_RETURN_IF_ERROR(Sweep(root, folder, 1, IsTemporary));
+  }
+  // Only directories are generations; a link here is half of an adoption.
+  CW_RETURN_IF_ERROR(Sweep(root, kGenerations, 1, [](const fs::WalkEntry& entry) {
+    return entry.stat.type != fs::FileType::kDirectory;
+  }));
+  return Sweep(root, "", kMountDepth, IsTemporary);
+}
+
+api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes) {
+  api::RootStatus status{.path = root.name(), .limit_bytes = limit_bytes};
+  const absl::StatusOr<fs::Space> space = fs::MeasureSpace(root);
+  if (!space.ok()) {
+    status.message = Message(space.status());
+    return status;
+  }
+  status.free_bytes = space->free_bytes;
+  status.executable = !space->no_exec;
+  const absl::Status written = fs::WriteFileAtomic(root, kProbeFile, "probe\n", 0600);
+  status.writable = written.ok() && !space->read_only;
+  if (!status.writable) {
+    status.message = space->read_only
+                         ? "the disk is mounted read-only: mount it read-write"
+                         : fmt::format("cannot write: {}", Message(written));
+  } else if (!status.executable) {
+    status.message = "the disk is mounted noexec, compiled code cannot be loaded from it: mount it "
+                     "with exec or set another root";
+  }
+  if (const auto usage = fs::MeasureTree(root, kGenerations); usage.ok()) {
+    status.used_bytes = usage->allocated_bytes;
+  }
+  return status;
+}
+
+}  // namespace cachewarm::agent

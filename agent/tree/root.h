@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/api/node_cache.h"
+#include "lib/fs/dir.h"
+
+namespace cachewarm::agent {
+
+// Opens the root directory and makes what belongs in it. The trees themselves are 0777, so the
+// folder above them is 0700: a container that mounts the root by another way, and is not root,
+// reaches no other tenant's trees. PERMISSION_DENIED or FAILED_PRECONDITION say what to change.
+absl::StatusOr<fs::Dir> OpenRoot(const std::string& path);
+
+// Removes every unfinished tree and every ".tmp-*" that a killed agent left. At start, before
+// anything else writes below the root.
+absl::Status SweepLeftovers(const fs::Dir& root);
+
+// Whether pods could use a directory below the root: writes a file to find out. Sizes: what all
+// generations hold and what the file system has left.
+api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes);
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/tree/scan.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "agent/tree/layout.h"
+#include "agent/tree/records.h"
+#include "lib/base/status.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr fs::WalkLimits kScanLimits{.entries_max = 100'000, .depth_max = 8};
+constexpr mode_t kTreeMode = 0777;
+constexpr size_t kMountParts = 4;
+
+std::vector<std::string> Parts(std::string_view path) {
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t slash = path.find('/');
+    parts.emplace_back(path.substr(0, slash));
+    if (slash == std::string_view::npos) {
+      return parts;
+    }
+    path.remove_prefix(slash + 1);
+  }
+}
+
+absl::StatusOr<Link> LookAt(const fs::Dir& root, const Mount& mount, fs::FileType type) {
+  if (type == fs::FileType::kDirectory) {
+    return Link{.state = LinkState::kDirectory};
+  }
+  if (type != fs::FileType::kSymlink) {
+    return Link{.state = LinkState::kBroken};
+  }
+  const absl::StatusOr<std::string> target = root.ReadLink(MountPath(mount));
+  const std::string generation = target.ok() ? TargetGeneration(*target) : std::string();
+  if (generation.empty()) {
+    return Link{.state = LinkState::kBroken};
+  }
+  const absl::StatusOr<fs::FileStat> tree = root.Stat(GenerationPath(generation));
+  if (!tree.ok() && !absl::IsNotFound(tree.status())) {
+    return tree.status();
+  }
+  if (!tree.ok() || tree->type != fs::FileType::kDirectory) {
+    return Link{.state = LinkState::kBroken};
+  }
+  return Link{.state = tree->mode == kTreeMode ? LinkState::kActive : LinkState::kUnusable,
+              .generation = generation};
+}
+
+absl::Status ScanMounts(const fs::Dir& root, Inventory& inventory) {
+  absl::Status broken;
+  CW_RETURN_IF_ERROR(fs::Walk(root, "", kScanLimits, [&](const fs::WalkEntry& entry) {
+    if (entry.path.starts_with('.')) {
+      return fs::WalkNext::kSkipDirectory;
+    }
+    const std::vector<std::string> parts = Parts(entry.path);
+    if (parts.size() < kMountParts) {
+      return fs::WalkNext::kGoOn;
+    }
+    const Mount mount{parts[0], parts[1], parts[2], parts[3]};
+    if (CheckMount(mount).ok()) {
+      absl::StatusOr<Link> link = LookAt(root, mount, entry.stat.type);
+      if (!link.ok()) {
+        broken = link.status();
+        return fs::WalkNext::kStop;
+      }
+      inventory.links[mount] = *std::move(link);
+    }
+    return fs::WalkNext::kSkipDirectory;
+  }));
+  return broken;
+}
+
+absl::Status ScanNames(const fs::Dir& root, std::string_view folder,
+                       const std::function<void(const fs::WalkEntry&)>& visit) {
+  return fs::Walk(root, folder, kScanLimits, [&](const fs::WalkEntry& entry) {
+    visit(entry);
+    return fs::WalkNext::kSkipDirectory;
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
+  Inventory inventory;
+  CW_RETURN_IF_ERROR(ScanMounts(root, inventory));
+  CW_RETURN_IF_ERROR(ScanNames(root, kGenerations, [&](const fs::WalkEntry& entry) {
+    if (entry.stat.type == fs::FileType::kDirectory && IsGenerationId(entry.path)) {
+      inventory.generations[entry.path];
+    }
+  }));
+  CW_RETURN_IF_ERROR(ScanNames(root, kStaging, [&](const fs::WalkEntry& entry) {
+    inventory.staging.insert(entry.path);
+  }));
+  for (auto& [id, generation] : inventory.generations) {
+    if (absl::StatusOr<GenerationRecord> record = ReadGenerationRecord(root, id); record.ok()) {
+      generation = {.digests = std::move(record->digests), .bytes = record->bytes};
+    }
+  }
+  return inventory;
+}
+
+absl::StatusOr<std::optional<Link>> ScanLink(const fs::Dir& root, const Mount& mount) {
+  const absl::StatusOr<fs::FileStat> found = root.Stat(MountPath(mount));
+  if (absl::IsNotFound(found.status())) {
+    return std::optional<Link>();
+  }
+  CW_RETURN_IF_ERROR(found.status());
+  CW_ASSIGN_OR_RETURN(Link link, LookAt(root, mount, found->type));
+  return std::optional<Link>(std::move(link));
+}
+
+}  // namespace cachewarm::agent
