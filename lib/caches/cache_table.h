@@ -17,8 +17,8 @@ const std::vector<std::string>& PresetNames();
 
 struct CacheKind;
 
-// The caches of one warmup: which variables point them below api::kMountPath, and what each file is.
-// Immutable after Make; thread-safe.
+// The caches of one warmup: which variables point them below api::kMountPath, and what each file
+// is. Immutable after Make; thread-safe.
 class CacheTable {
  public:
   // `choices` as in spec.caches: none means every preset. A choice with `env` is the user's own

@@ -9,8 +9,8 @@ namespace cachewarm::fingerprint {
 
 // One accelerator as its driver names it.
 struct GpuDevice {
-  std::string name;         // NVML product name, "NVIDIA H100 80GB HBM3"
-  int sm_major = 0;         // compute capability 9.0
+  std::string name;  // NVML product name, "NVIDIA H100 80GB HBM3"
+  int sm_major = 0;  // compute capability 9.0
   int sm_minor = 0;
   std::string mig_profile;  // "1g.10gb", empty without MIG
 

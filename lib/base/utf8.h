@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace cachewarm {
+
+// Length of the well-formed UTF-8 sequence at `text[at]` (RFC 3629, Unicode table 3-7); 0 when
+// there is none.
+size_t Utf8SequenceLength(std::string_view text, size_t at);
+
+bool IsUtf8(std::string_view text);
+
+}  // namespace cachewarm

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/caches/cache_table.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "lib/api/names.h"
+#include "lib/base/utf8.h"
+#include "lib/caches/glob.h"
+#include "lib/caches/kind.h"
+
+namespace cachewarm::caches {
+namespace {
+
+constexpr size_t kPathMax = 1024;
+constexpr int kDepthMax = 32;
+
+bool IsSafePath(std::string_view path) {
+  if (path.empty() || path.size() > kPathMax || path.find('\0') != std::string_view::npos ||
+      !IsUtf8(path)) {
+    return false;
+  }
+  int depth = 0;
+  while (true) {
+    const size_t slash = path.find('/');
+    const std::string_view component = path.substr(0, slash);
+    if (component.empty() || component == "." || component == ".." || ++depth > kDepthMax) {
+      return false;
+    }
+    if (slash == std::string_view::npos) {
+      return true;
+    }
+    path.remove_prefix(slash + 1);
+  }
+}
+
+// `path` without `directory` and its "/"; empty when it is not below it.
+std::string_view Below(std::string_view directory, std::string_view path) {
+  return path.size() > directory.size() + 1 && path.starts_with(directory) &&
+                 path[directory.size()] == '/'
+             ? path.substr(directory.size() + 1)
+             : std::string_view();
+}
+
+std::string DirectoryOf(const CacheKind& kind) {
+  return kind.root.empty() ? std::string(kind.path) : fmt::format("{}/{}", kind.path, kind.root);
+}
+
+Placement PlaceInKind(const CacheKind& kind, std::string_view path) {
+  const std::string directory = DirectoryOf(kind);
+  const std::string_view below = Below(directory, path);
+  if (below.empty()) {
+    return {.skip = Skip::kNotAllowed, .cache = std::string(kind.name), .unit = {}};
+  }
+  return ClassifyInKind(kind, below, directory);
+}
+
+// Nothing is known about a user's files: each is an entry, and the careful answer to all else.
+Placement PlaceInUserCache(const api::CacheChoice& cache, std::string_view below) {
+  const bool included =
+      cache.include.empty() ||
+      std::any_of(cache.include.begin(), cache.include.end(),
+                  [below](const std::string& glob) { return GlobMatches(glob, below); });
+  return {.skip = included ? Skip::kNo : Skip::kNotAllowed,
+          .cache = cache.name,
+          .role = Role::kIndex,
+          .native = true,
+          .keep_mtime = true,
+          .writable = true,
+          .in_place = true,
+          .unit = {}};
+}
+
+}  // namespace
+
+const std::vector<std::string>& PresetNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const CacheKind& kind : AllKinds()) {
+      out.emplace_back(kind.name);
+    }
+    return out;
+  }();
+  return names;
+}
+
+const CacheTable& CacheTable::AllPresets() {
+  static const CacheTable table = [] {
+    CacheTable all;
+    for (const CacheKind& kind : AllKinds()) {
+      all.kinds_.push_back(&kind);
+    }
+    return all;
+  }();
+  return table;
+}
+
+std::vector<api::EnvVar> CacheTable::Env() const {
+  std::vector<api::EnvVar> env;
+  for (const CacheKind* kind : kinds_) {
+    for (const EnvRow& row : kind->env) {
+      env.push_back({.name = std::string(row.name),
+                     .value = row.value == "@" ? fmt::format("{}/{}", api::kMountPath, kind->path)
+                                               : std::string(row.value)});
+    }
+  }
+  for (const api::CacheChoice& cache : user_) {
+    env.push_back({.name = cache.env, .value = fmt::format("{}/{}", api::kMountPath, cache.path)});
+  }
+  std::sort(env.begin(), env.end(),
+            [](const api::EnvVar& a, const api::EnvVar& b) { return a.name < b.name; });
+  return env;
+}
+
+Placement CacheTable::Classify(std::string_view path) const {
+  if (!IsSafePath(path)) {
+    return {.skip = Skip::kUnsafePath, .cache = {}, .unit = {}};
+  }
+  Placement placement;
+  for (const CacheKind* kind : kinds_) {
+    if (!Below(kind->path, path).empty()) {
+      placement = PlaceInKind(*kind, path);
+    }
+  }
+  for (const api::CacheChoice& cache : user_) {
+    if (const std::string_view below = Below(cache.path, path); !below.empty()) {
+      placement = PlaceInUserCache(cache, below);
+    }
+  }
+  if (placement.skip != Skip::kUnknownCache) {
+    if (const Skip common = CommonSkip(path); common != Skip::kNo) {
+      placement.skip = common;
+    }
+  }
+  return placement;
+}
+
+std::vector<std::string> CacheTable::Directories() const {
+  std::set<std::string> directories;
+  for (const CacheKind* kind : kinds_) {
+    directories.emplace(kind->path);
+  }
+  for (const api::CacheChoice& cache : user_) {
+    directories.insert(cache.path.substr(0, cache.path.find('/')));
+  }
+  return {directories.begin(), directories.end()};
+}
+
+std::vector<std::string> CacheTable::SelectUsed(
+    const std::vector<std::string>& present, const std::set<std::string, std::less<>>& used) const {
+  std::vector<Placement> placements;
+  placements.reserve(present.size());
+  std::set<std::string> units;
+  for (const std::string& path : present) {
+    const Placement& placement = placements.emplace_back(Classify(path));
+    if (placement.carried() && !placement.unit.empty() &&
+        (placement.always || used.contains(path))) {
+      units.insert(placement.unit);
+    }
+  }
+  std::vector<std::string> selected;
+  for (size_t i = 0; i < present.size(); ++i) {
+    const Placement& placement = placements[i];
+    if (placement.carried() &&
+        (placement.always || used.contains(present[i]) || units.contains(placement.unit))) {
+      selected.push_back(present[i]);
+    }
+  }
+  return selected;
+}
+
+}  // namespace cachewarm::caches

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+// Inside lib/caches only: as much of ELF (gABI 4.1) as it takes to see that a file was cut.
+namespace cachewarm::caches {
+
+inline constexpr size_t kElfHeaderMax = 64;
+
+struct ElfHeader {
+  bool wide = true;  // ELFCLASS64
+  bool big_endian = false;
+  uint8_t os_abi = 0;
+  uint8_t abi_version = 0;
+  uint16_t machine = 0;
+  uint32_t flags = 0;
+  uint64_t segments_at = 0;
+  uint64_t sections_at = 0;
+  uint32_t segments = 0;
+  uint32_t segment_size = 0;
+  uint32_t sections = 0;
+  uint32_t section_size = 0;
+
+  // One past the last byte of the tables; UINT64_MAX when that overflows, 0 without a table.
+  uint64_t sections_end() const;
+  uint64_t segments_end() const;
+};
+
+// The first bytes of a file (kElfHeaderMax, fewer only when it is shorter); nullopt when they are
+// no complete ELF header of a known class and byte order.
+std::optional<ElfHeader> ParseElfHeader(std::string_view head);
+
+// One past the last file byte of segment `index`; UINT64_MAX when the table is cut or overflows.
+uint64_t SegmentEnd(const ElfHeader& elf, std::string_view table, uint32_t index);
+
+}  // namespace cachewarm::caches

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/caches/kind.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "lib/caches/glob.h"
+
+namespace cachewarm::caches {
+namespace {
+
+constexpr int kNestingMax = 4;
+
+bool IsLock(std::string_view name) {
+  return name == "lock" || name == "locks" || name == ".lockfile" || name.ends_with(".lock");
+}
+
+// Names that writers use before a rename, and directories that they stage in.
+bool IsTemporary(std::string_view name) {
+  return name == "tmp" || name == ".staging" || name.starts_with("tmp.") ||
+         name.ends_with(".tmp") || name.find(".tmp.") != std::string_view::npos ||
+         name.starts_with(".nfs");
+}
+
+// The components of `path` before its `count`-th "/", empty when it has fewer directories.
+std::string_view Leading(std::string_view path, int count) {
+  size_t end = 0;
+  for (int i = 0; i < count; ++i) {
+    end = path.find('/', i == 0 ? 0 : end + 1);
+    if (end == std::string_view::npos) {
+      return {};
+    }
+  }
+  return path.substr(0, end);
+}
+
+std::string UnitOf(const FileRow& row, std::string_view path, std::string_view prefix) {
+  if (row.unit.components > 0) {
+    const std::string_view unit = Leading(path, row.unit.components);
+    return unit.empty() ? std::string() : fmt::format("{}/{}", prefix, unit);
+  }
+  if (row.unit.stem) {
+    const size_t name = path.rfind('/') + 1;
+    return fmt::format("{}/{}", prefix, path.substr(0, path.find('.', name)));
+  }
+  return {};
+}
+
+int Depth(std::string_view path) {
+  return static_cast<int>(std::count(path.begin(), path.end(), '/')) + 1;
+}
+
+Placement Classify(const CacheKind& kind, std::string_view path, std::string_view prefix,
+                   int nesting) {
+  for (const NestedRow& nested : kind.nested) {
+    const int depth = Depth(nested.directory);
+    const std::string_view directory = Leading(path, depth);
+    const CacheKind* inner = FindKind(nested.kind);
+    if (directory.empty() || inner == nullptr || nesting >= kNestingMax ||
+        !GlobMatches(nested.directory, directory)) {
+      continue;
+    }
+    Placement placement = Classify(*inner, path.substr(directory.size() + 1),
+                                   fmt::format("{}/{}", prefix, directory), nesting + 1);
+    if (nested.silent && placement.role == Role::kIndex) {
+      placement.role = Role::kOutput;
+    }
+    return placement;
+  }
+  Placement placement{.skip = Skip::kNotAllowed, .cache = std::string(kind.name), .unit = {}};
+  for (const FileRow& row : kind.files) {
+    if (GlobMatches(row.glob, path)) {
+      placement.skip = row.skip;
+      placement.role = row.role;
+      placement.native = row.native;
+      placement.keep_mtime = row.keep_mtime;
+      placement.writable = row.writable;
+      placement.hard_link = row.hard_link && !row.writable;
+      placement.in_place = row.in_place;
+      placement.always = row.always;
+      placement.directory_is_write = kind.directory_is_write;
+      placement.unit = UnitOf(row, path, prefix);
+      break;
+    }
+  }
+  return placement;
+}
+
+}  // namespace
+
+const std::vector<CacheKind>& AllKinds() {
+  static const std::vector<CacheKind> kinds = {
+      TorchInductorKind(), TritonKind(),   VllmKind(),     SglangKind(),
+      FlashInferKind(),    DeepGemmKind(), TileLangKind(), TorchExtensionsKind(),
+      CudaKind(),          JaxKind(),      CupyKind(),     CuteDslKind(),
+      TvmFfiKind(),        NumbaKind()};
+  return kinds;
+}
+
+const CacheKind* FindKind(std::string_view name) {
+  for (const CacheKind& kind : AllKinds()) {
+    if (kind.name == name) {
+      return &kind;
+    }
+  }
+  return nullptr;
+}
+
+Skip CommonSkip(std::string_view path) {
+  std::string_view rest = path;
+  while (true) {
+    const size_t slash = rest.find('/');
+    const std::string_view name = rest.substr(0, slash);
+    if (IsLock(name)) {
+      return Skip::kLock;
+    }
+    if (IsTemporary(name)) {
+      return Skip::kTemporary;
+    }
+    if (slash == std::string_view::npos) {
+      break;
+    }
+    rest.remove_prefix(slash + 1);
+  }
+  if (rest.ends_with(".log")) {
+    return Skip::kLog;
+  }
+  return rest == "cache_key_factors.json" ? Skip::kPrivate : Skip::kNo;
+}
+
+Placement ClassifyInKind(const CacheKind& kind, std::string_view path, std::string_view prefix) {
+  return Classify(kind, path, prefix, 0);
+}
+
+}  // namespace cachewarm::caches

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeepGEMM (csrc/jit): a kernel's directory is staged in tmp/ and renamed as a whole; one without
+// its source or its cubin is a fatal assertion, so a directory travels as one unit.
+#include "lib/caches/kind.h"
+
+namespace cachewarm::caches {
+
+CacheKind DeepGemmKind() {
+  const UnitRule kernel = {.components = 2};
+  return {.name = "deepgemm",
+          .path = "deepgemm",
+          .env = {{"DG_JIT_CACHE_DIR"}, {"SGLANG_DG_CACHE_DIR"}},
+          .nested = {},
+          .files = {{.glob = "cache/*/kernel.cubin", .role = Role::kIndex, .unit = kernel},
+                    {.glob = "cache/*/kernel.*", .role = Role::kOutput, .unit = kernel}},
+          .directory_is_write = true};
+}
+
+}  // namespace cachewarm::caches

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// TileLang: <version>/<platform>/kernels/<sha256>/, staged in .staging/ and renamed as a whole.
+#include "lib/caches/kind.h"
+
+namespace cachewarm::caches {
+
+CacheKind TileLangKind() {
+  const UnitRule kernel = {.components = 4};
+  return {.name = "tilelang",
+          .path = "tilelang",
+          .env = {{"TILELANG_CACHE_DIR"}},
+          .nested = {},
+          .files = {{.glob = "*/*/kernels/*/params.pkl", .role = Role::kIndex, .unit = kernel},
+                    {.glob = "*/*/kernels/*/*.so",
+                     .role = Role::kOutput,
+                     .native = true,
+                     .unit = kernel},
+                    {.glob = "*/*/kernels/*/*", .role = Role::kOutput, .unit = kernel},
+                    {.glob = "*/*/autotuner/**", .writable = true, .in_place = true}},
+          .directory_is_write = true};
+}
+
+}  // namespace cachewarm::caches

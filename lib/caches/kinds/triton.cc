@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Triton 3.x (triton/runtime/cache.py): one directory per key. A group file stores the absolute
+// paths of its members, and all of them must exist: hence one mount path and one unit per key.
+// The launcher modules are built without -march and their key holds the machine's architecture,
+// so they bind a bundle to no CPU class (triton/runtime/build.py).
+#include "lib/caches/kind.h"
+
+namespace cachewarm::caches {
+
+CacheKind TritonKind() {
+  const UnitRule key = {.components = 1};
+  return {.name = "triton",
+          .path = "triton",
+          .env = {{"TRITON_CACHE_DIR"}},
+          .nested = {},
+          .files = {
+              {.glob = "*/__grp__*.json", .role = Role::kIndex, .unit = key},
+              {.glob = "*/*.so", .role = Role::kOutput, .unit = key},
+              {.glob = "*/*.json", .role = Role::kOutput, .unit = key},
+              {.glob = "*/*.source", .role = Role::kOutput, .unit = key},
+              {.glob = "*/*.ttir", .role = Role::kOutput, .unit = key},
+              {.glob = "*/*.ttgir", .role = Role::kOutput, .unit = key},
+              {.glob = "*/*.llir", .role = Role::kOutput, .unit = key},
+              {.glob = "*/*.ptx", .role = Role::kOutput, .unit = key},
+              {.glob = "*/*.cubin", .role = Role::kOutput, .unit = key},
+              {.glob = "*/*.amdgcn", .role = Role::kOutput, .unit = key},
+              {.glob = "*/*.hsaco", .role = Role::kOutput, .unit = key},
+          }};
+}
+
+}  // namespace cachewarm::caches

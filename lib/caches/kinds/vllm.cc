@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// vLLM's compile caches below VLLM_CACHE_ROOT (vllm/compilation, as of mid 2026): per-graph
+// artifacts with a Python literal as index, and whole ahead-of-time models. Levels between the
+// hash and the prefix have changed before, so they are matched loosely.
+#include "lib/caches/kind.h"
+
+namespace cachewarm::caches {
+
+CacheKind VllmKind() {
+  const UnitRule model = {.components = 3};
+  const UnitRule graph = {.components = 2};
+  return {
+      .name = "vllm",
+      .path = "vllm",
+      .env = {{"VLLM_CACHE_ROOT"}},
+      // Loading an artifact writes its Inductor entries again, on a hit too: they are silent.
+      .nested = {{"torch_compile_cache/torch_aot_compile/*/inductor_cache", "torchinductor", true},
+                 {"torch_compile_cache/torch_aot_compile/*/triton_cache", "triton", true},
+                 {"torch_compile_cache/*/*/*/inductor_cache", "torchinductor", true},
+                 {"torch_compile_cache/*/*/*/triton_cache", "triton", true},
+                 {"torch_compile_cache/*/*/inductor_cache", "torchinductor", true},
+                 {"torch_compile_cache/*/*/triton_cache", "triton", true},
+                 {"deep_gemm", "deepgemm"}},
+      .files = {
+          {.glob = "torch_compile_cache/**/computation_graph.py", .skip = Skip::kPrivate},
+          {.glob = "torch_compile_cache/**/transformed_code.py", .skip = Skip::kPrivate},
+          {.glob = "torch_compile_cache/torch_aot_compile/*/*/model",
+           .role = Role::kIndex,
+           .unit = model},
+          {.glob = "torch_compile_cache/**/vllm_compile_cache.py",
+           .role = Role::kIndex,
+           .writable = true,
+           .in_place = true,
+           .unit = graph},
+          {.glob = "torch_compile_cache/**/artifact_*/**", .role = Role::kIndex, .unit = graph},
+          {.glob = "torch_compile_cache/**/artifact_*", .role = Role::kIndex, .unit = graph},
+          {.glob = "modelinfos/*.json", .writable = true, .in_place = true},
+          {.glob = "flashinfer_autotune_cache/**", .writable = true, .in_place = true},
+      }};
+}
+
+}  // namespace cachewarm::caches

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/fingerprint/gpu_type.h"
+
+#include <algorithm>
+#include <set>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace cachewarm::fingerprint {
+namespace {
+
+constexpr size_t kNameMax = 63;
+constexpr size_t kTypeMax = 253;
+constexpr std::string_view kVendor = "nvidia";
+
+bool IsNameChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '+' || c == '-';
+}
+
+// [a-z0-9.+-], runs of anything else become one "-", none at either end.
+std::string Clean(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const char kept = IsNameChar(lower) ? lower : '-';
+    if (kept != '-' || (!out.empty() && out.back() != '-')) {
+      out += kept;
+    }
+  }
+  out.resize(std::min(out.size(), kNameMax));
+  while (!out.empty() && out.back() == '-') {
+    out.pop_back();
+  }
+  return out;
+}
+
+struct Parts {
+  std::string name;
+  std::string sm;
+  std::string mig;
+};
+
+Parts PartsOf(const GpuDevice& device) {
+  Parts parts{.name = Clean(device.name), .sm = {}, .mig = Clean(device.mig_profile)};
+  if (parts.name.starts_with(fmt::format("{}-", kVendor))) {
+    parts.name.erase(0, kVendor.size() + 1);
+  }
+  // GPU feature discovery marks time slicing and single-strategy MIG in the product label.
+  if (constexpr std::string_view kShared = "-shared"; parts.name.ends_with(kShared)) {
+    parts.name.resize(parts.name.size() - kShared.size());
+  }
+  constexpr std::string_view kMig = "-mig-";
+  if (const size_t at = parts.name.find(kMig); at != std::string::npos) {
+    if (parts.mig.empty()) {
+      parts.mig = parts.name.substr(at + kMig.size());
+    }
+    parts.name.resize(at);
+  }
+  if (parts.name.empty()) {
+    parts.name = "unknown";
+  }
+  parts.sm = fmt::format("sm_{}{}", std::clamp(device.sm_major, 0, 999),
+                         std::clamp(device.sm_minor, 0, 9));
+  return parts;
+}
+
+// Joined by "+"; cut at a limit that no real machine reaches.
+std::string Join(const std::set<std::string>& kinds, size_t bytes_max) {
+  std::string out = fmt::format("{}", fmt::join(kinds, "+"));
+  out.resize(std::min(out.size(), bytes_max));
+  return out;
+}
+
+bool IsName(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), IsNameChar);
+}
+
+// "sm_90" or "sm_80+sm_90".
+bool IsSm(std::string_view text) {
+  constexpr std::string_view kPrefix = "sm_";
+  while (text.starts_with(kPrefix)) {
+    text.remove_prefix(kPrefix.size());
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    if (digits < 2 || digits > 4) {
+      return false;
+    }
+    text.remove_prefix(digits);
+    if (text.empty()) {
+      return true;
+    }
+    if (text.front() != '+') {
+      return false;
+    }
+    text.remove_prefix(1);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string GpuTypeOf(const GpuDevice& device) {
+  return GpuTypeOf(std::vector<GpuDevice>{device});
+}
+
+std::string GpuTypeOf(const std::vector<GpuDevice>& devices) {
+  if (devices.empty()) {
+    return std::string(kCpuOnly);
+  }
+  std::set<std::string> names;
+  std::set<std::string> sms;
+  std::set<std::string> migs;
+  for (const GpuDevice& device : devices) {
+    Parts parts = PartsOf(device);
+    names.insert(std::move(parts.name));
+    sms.insert(std::move(parts.sm));
+    if (!parts.mig.empty()) {
+      migs.insert(std::move(parts.mig));
+    }
+  }
+  std::string type = fmt::format("{}/{}/{}", kVendor, Join(names, 120), Join(sms, 40));
+  if (!migs.empty()) {
+    type += fmt::format("/mig-{}", Join(migs, 60));
+  }
+  return type;
+}
+
+bool IsGpuType(std::string_view text) {
+  if (text == kCpuOnly) {
+    return true;
+  }
+  std::vector<std::string_view> parts;
+  for (std::string_view rest = text; parts.size() < 5;) {
+    const size_t slash = rest.find('/');
+    parts.push_back(rest.substr(0, slash));
+    if (slash == std::string_view::npos) {
+      break;
+    }
+    rest.remove_prefix(slash + 1);
+  }
+  const bool shape = text.size() <= kTypeMax && (parts.size() == 3 || parts.size() == 4);
+  return shape && IsName(parts[0]) && IsName(parts[1]) && IsSm(parts[2]) &&
+         (parts.size() == 3 || (parts[3].starts_with("mig-") && IsName(parts[3].substr(4))));
+}
+
+}  // namespace cachewarm::fingerprint
