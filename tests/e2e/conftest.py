@@ -20,7 +20,8 @@ def cluster() -> Cluster:
 
 @pytest.fixture
 def kubectl(cluster: Cluster, request):
-    """A kubectl for a namespace of the test's own, which is gone, pods included, when the test ends."""
+    """A kubectl for a namespace of the test's own, which is gone, pods included, when the test
+    ends."""
     slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
     name = f"{slug}-{uuid.uuid4().hex[:5]}"
     client: Kubectl = cluster.kubectl().within(name)
@@ -28,7 +29,9 @@ def kubectl(cluster: Cluster, request):
     wait_for("default ServiceAccount", lambda: client.get("serviceaccount", "default"), 30)
     yield client
     client.run("delete", "namespace", name, "--wait=false")
-    client.run("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false", check=False)
+    client.run(
+        "delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false", check=False
+    )
     wait_for("the test's pods are gone", lambda: not client.list("pods"), 60, client)
 
 
@@ -38,5 +41,10 @@ def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
     client = getattr(item, "funcargs", {}).get("kubectl")
-    if report.when == "call" and report.failed and client and "--- kubectl" not in str(call.excinfo.value):
+    if (
+        report.when == "call"
+        and report.failed
+        and client
+        and "--- kubectl" not in str(call.excinfo.value)
+    ):
         report.sections.append(("cluster", diagnose(client)))

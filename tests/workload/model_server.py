@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model server that compiles at start (torch.compile on CPU), then serves GET /readyz and /run.
 
-It knows nothing of cachewarm: TORCHINDUCTOR_CACHE_DIR decides where its compile cache is, and without it
-every start has a private, empty one. When ready it prints one line:
+It knows nothing of cachewarm: TORCHINDUCTOR_CACHE_DIR decides where its compile cache is, and
+without it every start has a private, empty one. When ready it prints one line:
 
-  READY total_s= import_s= compile_s= fx_hit= fx_miss= aot_hit= aot_miss= new_so= max_diff= isa= dir=
+  READY total_s= import_s= compile_s= fx_hit= fx_miss= aot_hit= aot_miss= max_diff= isa=
+        new_so= dir=
 
-total_s counts from the start of the process; new_so is the number of *.main.so files that this start built;
-max_diff is the largest absolute difference to the same model in eager mode.
+total_s counts from the start of the process; new_so is the number of *.main.so files that this
+start built; max_diff is the largest absolute difference to the same model in eager mode.
 
-Environment: MODEL_SIZE small | large, MODEL_THREADS, MODEL_EXIT=1 (end after the line, for Jobs), PORT,
-MODEL_ISA_FILE (a node-local file, may be absent, whose content becomes ATEN_CPU_CAPABILITY).
+Environment: MODEL_SIZE small | large, MODEL_THREADS, MODEL_EXIT=1 (end after the line, for Jobs),
+PORT, MODEL_ISA_FILE (a node-local file, may be absent, whose content becomes ATEN_CPU_CAPABILITY).
 """
 
 import http.server
@@ -38,8 +39,8 @@ def prepare_environment() -> Path:
     """Everything that torch reads when it is imported."""
     if ISA_FILE.is_file():
         os.environ["ATEN_CPU_CAPABILITY"] = ISA_FILE.read_text().strip()
-    # The precompiled header lies outside the cache directory and pays only above three kernels; the
-    # instruction set probes cost g++ runs on every empty directory.
+    # The precompiled header lies outside the cache directory and pays only above three kernels;
+    # the instruction set probes cost g++ runs on every empty directory.
     os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
     if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
@@ -158,7 +159,9 @@ def main() -> None:
     before = native_objects(directory)
     seen = compile_model(size, int(os.environ.get("MODEL_THREADS", "2")))
     built = len(native_objects(directory) - before)
-    STATE.update(total_s=round(process_age(), 2), **seen, new_so=built, dir=str(directory), ready=True)
+    STATE.update(
+        total_s=round(process_age(), 2), **seen, new_so=built, dir=str(directory), ready=True
+    )
     words = " ".join(f"{name}={value}" for name, value in STATE.items() if name != "ready")
     print("READY " + words, flush=True)
     if os.environ.get("MODEL_EXIT") == "1":

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the set-up scripts: a cache of built artifacts, each named by a hash of what it is made from.
+# Sourced by the set-up scripts: a cache of built artifacts, each named by a hash of what it is
+# made from.
 #
-#   dir=$(cached NAME KEY FUNCTION)   the artifact's directory; FUNCTION DIR fills it when it is not there yet
+#   dir=$(cached NAME KEY FUNCTION)   the artifact's directory; FUNCTION DIR fills it when missing
 #   key_of FILE... [-- WORD...]       hex key of the files' contents and of the words
 #
-# An artifact is complete when DIR/.complete exists, which is written last: an interrupted build is thrown
-# away by the next one. Builds of one name wait for each other (flock). $CACHE/NAME/current names the last
-# one asked for. Progress goes to stderr; stdout carries the directory only.
+# An artifact is complete when DIR/.complete exists, which is written last: an interrupted build
+# is thrown away by the next one. Builds of one name wait for each other (flock).
+# $CACHE/NAME/current names the last one asked for. Progress goes to stderr; stdout carries the
+# directory only.
 
 set -a  # builds run in a bash of their own, where errexit holds whatever the caller's context is
 CACHE=${CACHEWARM_CACHE:-$HOME/.cache/cachewarm}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Writes go.mod and go.sum anew, for another version of Kubernetes: edit the versions, run, commit both.
-# Kubernetes' own staging modules have to be replaced by their published versions one by one.
+# Writes go.mod and go.sum anew, for another version of Kubernetes: edit the versions, run,
+# commit both. Kubernetes' own staging modules have to be replaced by their published versions
+# one by one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -9,10 +10,11 @@ KUBERNETES=36.1
 ETCD=v3.6.8
 KWOK=v0.8.0
 STAGING="api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider
-  cluster-bootstrap code-generator component-base component-helpers controller-manager cri-api cri-client
-  cri-streaming csi-translation-lib dynamic-resource-allocation endpointslice externaljwt kms
-  kube-aggregator kube-controller-manager kube-proxy kube-scheduler kubectl kubelet metrics mount-utils
-  pod-security-admission sample-apiserver sample-cli-plugin sample-controller streaming"
+  cluster-bootstrap code-generator component-base component-helpers controller-manager cri-api
+  cri-client cri-streaming csi-translation-lib dynamic-resource-allocation endpointslice externaljwt
+  kms kube-aggregator kube-controller-manager kube-proxy kube-scheduler kubectl kubelet metrics
+  mount-utils pod-security-admission sample-apiserver sample-cli-plugin
+  sample-controller streaming"
 
 {
   printf 'module cachewarm.io/tests/kubebox\n\ngo 1.26.0\n\nrequire (\n'

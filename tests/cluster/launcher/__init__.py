@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Kubernetes on one machine: control plane, nodes in own namespaces, registry, kwok nodes."""
+"""A real Kubernetes on one machine: control plane, nodes in own namespaces, registry, kwok
+nodes."""

@@ -24,11 +24,16 @@ def leftovers(settings: Settings) -> list[str]:
 
 
 def _processes(settings: Settings) -> list[str]:
-    """Anything that runs a program of the cluster, except somebody's kubectl, or names its state."""
+    """Anything that runs a program of the cluster, except somebody's kubectl, or names its
+    state."""
     programs = [str(settings.cache / name) + "/" for name in ("kubebox", "containerd", "debs")]
     found = []
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid() or not start_time(int(entry.name)):
+        if (
+            not entry.name.isdigit()
+            or int(entry.name) == os.getpid()
+            or not start_time(int(entry.name))
+        ):
             continue
         try:
             program = os.readlink(entry / "exe")

@@ -27,8 +27,11 @@ def _verb(name: str, summary: str, *arguments: tuple):
     return register
 
 
-@_verb("up", "control plane, nodes and registry; nothing happens to what already runs",
-       ("nodes", {"nargs": "*", "default": list(names.DEFAULT_NODES), "metavar": "node"}))
+@_verb(
+    "up",
+    "control plane, nodes and registry; nothing happens to what already runs",
+    ("nodes", {"nargs": "*", "default": list(names.DEFAULT_NODES), "metavar": "node"}),
+)
 def up(settings: Settings, progress: Progress, options) -> None:
     for name in options.nodes:
         names.node_index(name)
@@ -41,8 +44,14 @@ def up(settings: Settings, progress: Progress, options) -> None:
     progress.done("cluster up; `eval $(tests/cluster/cluster env)` gives you kubectl")
 
 
-@_verb("down", "stop everything and remove every trace",
-       ("--keep", {"action": "store_true", "help": "keep the state directory (disks, etcd, registry)"}))
+@_verb(
+    "down",
+    "stop everything and remove every trace",
+    (
+        "--keep",
+        {"action": "store_true", "help": "keep the state directory (disks, etcd, registry)"},
+    ),
+)
 def down(settings: Settings, progress: Progress, options) -> None:
     kwok.down(settings)
     registry.down(settings)
@@ -76,8 +85,12 @@ def node_up(settings: Settings, progress: Progress, options) -> None:
     lifecycle.up(settings, options.node, progress)
 
 
-@_verb("node-down", "cut a node's power", ("node", {}),
-       ("--purge", {"action": "store_true", "help": "also delete its disk and its Node object"}))
+@_verb(
+    "node-down",
+    "cut a node's power",
+    ("node", {}),
+    ("--purge", {"action": "store_true", "help": "also delete its disk and its Node object"}),
+)
 def node_down(settings: Settings, progress: Progress, options) -> None:
     lifecycle.down(settings, options.node, options.purge)
     progress.done(f"{options.node} off")
@@ -89,8 +102,12 @@ def node_reboot(settings: Settings, progress: Progress, options) -> None:
     lifecycle.up(settings, options.node, progress)
 
 
-@_verb("in-node", "run a command inside a node (ctr, ip, ls ...)", ("node", {}),
-       ("command", {"nargs": argparse.REMAINDER}))
+@_verb(
+    "in-node",
+    "run a command inside a node (ctr, ip, ls ...)",
+    ("node", {}),
+    ("command", {"nargs": argparse.REMAINDER}),
+)
 def in_node(settings: Settings, progress: Progress, options) -> None:
     command = lifecycle.enter(settings, options.node, options.command or ["bash"])
     os.execvp(command[0], command)
@@ -113,7 +130,11 @@ def registry_restart(settings: Settings, progress: Progress, options) -> None:
     registry.up(settings, progress)
 
 
-@_verb("registry-throttle", "limit downloads through the proxy", ("rate", {"help": "bytes/s, 0, unlimited"}))
+@_verb(
+    "registry-throttle",
+    "limit downloads through the proxy",
+    ("rate", {"help": "bytes/s, 0, unlimited"}),
+)
 def registry_throttle(settings: Settings, progress: Progress, options) -> None:
     registry.throttle(settings, options.rate)
 
@@ -144,8 +165,11 @@ def kwok_nodes(settings: Settings, progress: Progress, options) -> None:
         kwok.down(settings)
 
 
-@_verb("load-image", "import OCI tars into every node, and into nodes that come later",
-       ("archives", {"nargs": "+", "type": Path}))
+@_verb(
+    "load-image",
+    "import OCI tars into every node, and into nodes that come later",
+    ("archives", {"nargs": "+", "type": Path}),
+)
 def load_image(settings: Settings, progress: Progress, options) -> None:
     for archive in options.archives:
         lifecycle.load_image(settings, archive, progress)
@@ -156,8 +180,15 @@ def fake_gpus(settings: Settings, progress: Progress, options) -> None:
     lifecycle.make_fake_gpus(settings, options.node, options.count)
 
 
-@_verb("env", "shell lines that set KUBECONFIG and PATH")
+@_verb(
+    "env",
+    "shell lines that set KUBECONFIG and PATH",
+    ("--kubeconfig", {"action": "store_true", "help": "only the path of the kubeconfig"}),
+)
 def env(settings: Settings, progress: Progress, options) -> None:
+    if options.kubeconfig:
+        print(settings.kubeconfig)
+        return
     print(f"export KUBECONFIG={settings.kubeconfig}")
     print(f"export PATH={settings.kubebox.parent}:{settings.artifact('helm')}:$PATH")
 
@@ -167,14 +198,16 @@ _UNLOCKED = {"env", "in-node", "check-clean", "registry-throttle"}
 
 @contextlib.contextmanager
 def _locked(settings: Settings):
-    """One changing command at a time; the lock file lies beside the state, which `down` removes."""
+    """One changing command at a time; the lock lies beside the state, which `down` removes."""
     with open(f"{settings.state}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="cluster", description="A real Kubernetes on one machine.")
+    parser = argparse.ArgumentParser(
+        prog="cluster", description="A real Kubernetes on one machine."
+    )
     parsers = parser.add_subparsers(dest="verb", required=True, metavar="verb")
     for name, (_, summary, words) in _VERBS.items():
         sub = parsers.add_parser(name, help=summary)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""etcd, kube-apiserver, kube-controller-manager and kube-scheduler, each a process of the machine."""
+"""etcd, kube-apiserver, kube-controller-manager and kube-scheduler, each a process of the
+machine."""
 
 import json
 import subprocess
@@ -59,7 +60,8 @@ def restart_apiserver(settings: Settings, progress: Progress) -> None:
 
 
 def stop_apiserver(settings: Settings) -> None:
-    """It would wait a minute for open watches; everything it has acknowledged is in etcd by then."""
+    """It would wait a minute for open watches; everything it has acknowledged is in etcd by
+    then."""
     daemon(settings, "apiserver").kill(grace=1.0)
 
 
@@ -106,7 +108,9 @@ def _ready(settings: Settings) -> bool:
     trust = ssl.create_default_context(cafile=str(keys / "ca.crt"))
     trust.load_cert_chain(keys / "admin.crt", keys / "admin.key")
     try:
-        with urllib.request.urlopen(f"{names.API_SERVER}/readyz", timeout=2, context=trust) as answer:
+        with urllib.request.urlopen(
+            f"{names.API_SERVER}/readyz", timeout=2, context=trust
+        ) as answer:
             return answer.status == 200
     except (urllib.error.URLError, OSError):
         return False

@@ -65,6 +65,8 @@ def _node(number: int) -> dict:
                 "type": "kwok",
             },
         },
-        "spec": {"taints": [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]},
+        "spec": {
+            "taints": [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]
+        },
         "status": {"allocatable": _CAPACITY, "capacity": _CAPACITY},
     }

@@ -66,6 +66,6 @@ def _refuse_overlap() -> None:
     for route in routes:
         if route.get("dst", "").startswith(("10.100.0.", "10.244.", "10.96.")):
             raise ClusterError(
-                f"the machine already routes {route['dst']} over {route.get('dev')}; the test cluster"
-                " needs 10.100.0.0/24, 10.96.0.0/16 and 10.244.0.0/16 for itself"
+                f"the machine already routes {route['dst']} over {route.get('dev')};"
+                " the test cluster needs 10.100.0.0/24, 10.96.0.0/16 and 10.244.0.0/16 for itself"
             )

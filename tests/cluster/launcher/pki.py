@@ -40,8 +40,7 @@ def client(settings: Settings, name: str, subject: str) -> Path:
     """STATE/NAME.kubeconfig with a client certificate of this subject."""
     _certificate(settings.pki, name, subject)
     path = settings.state / f"{name}.kubeconfig"
-    path.write_text(
-        f"""apiVersion: v1
+    path.write_text(f"""apiVersion: v1
 kind: Config
 current-context: test
 clusters: [{{name: test, cluster: {{server: "{names.API_SERVER}",
@@ -49,8 +48,7 @@ clusters: [{{name: test, cluster: {{server: "{names.API_SERVER}",
 contexts: [{{name: test, context: {{cluster: test, user: u}}}}]
 users: [{{name: u, user: {{client-certificate: {settings.pki}/{name}.crt,
   client-key: {settings.pki}/{name}.key}}}}]
-"""
-    )
+""")
     path.chmod(0o600)
     return path
 
@@ -79,7 +77,9 @@ def _certificate(pki: Path, name: str, subject: str, usage="clientAuth", alt_nam
     _key(pki / f"{name}.key")
     extensions = pki / f"{name}.ext"
     lines = ["keyUsage=critical,digitalSignature", f"extendedKeyUsage={usage}"]
-    extensions.write_text("\n".join(lines + ([f"subjectAltName={alt_names}"] if alt_names else [])))
+    extensions.write_text(
+        "\n".join(lines + ([f"subjectAltName={alt_names}"] if alt_names else []))
+    )
     run("openssl", "req", "-new", "-key", pki / f"{name}.key", "-subj", subject, "-out", request)
     run(
         *("openssl", "x509", "-req", "-in", request, "-days", _DAYS, "-extfile", extensions),

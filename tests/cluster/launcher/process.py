@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background processes known by pid and start time, so that a re-used pid is never taken for ours."""
+"""Background processes known by pid and start time, so that a re-used pid is never taken for
+ours."""
 
 import os
 import signal
@@ -10,8 +11,11 @@ from pathlib import Path
 from .settings import ClusterError
 
 
-def run(*command: object, check: bool = True, text_in: str | None = None) -> subprocess.CompletedProcess:
-    """Runs a command to its end. With `check` a failure raises with the command's own last words."""
+def run(
+    *command: object, check: bool = True, text_in: str | None = None
+) -> subprocess.CompletedProcess:
+    """Runs a command to its end. With `check` a failure raises with the command's own last
+    words."""
     argv = [str(c) for c in command]
     done = subprocess.run(argv, input=text_in, capture_output=True, text=True)
     if check and done.returncode != 0:
@@ -37,7 +41,8 @@ def children(pid: int) -> list[int]:
 
 
 class Daemon:
-    """A process that outlives this command. Files: STATE/NAME.pid ("pid starttime") and NAME.log."""
+    """A process that outlives this command. Files: STATE/NAME.pid ("pid starttime") and
+    NAME.log."""
 
     def __init__(self, directory: Path, name: str):
         self.name = name

@@ -12,7 +12,8 @@ _lock = threading.Lock()
 
 
 class Progress:
-    """One line per finished step: seconds since the command began, seconds of the step, what it was."""
+    """One line per finished step: seconds since the command began, seconds of the step, what it
+    was."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, out=sys.stderr):
         self._clock = clock

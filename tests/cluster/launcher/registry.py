@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container registry on the bridge address, and before it a throttling proxy (http and https)."""
+"""A container registry on the bridge address, and a throttling proxy before it."""
 
 import http.client
 import json
@@ -38,7 +38,8 @@ def down(settings: Settings) -> None:
 
 
 def throttle(settings: Settings, rate: str) -> None:
-    """Bytes per second of all downloads through the proxy; 0 stalls them; `unlimited` is the default."""
+    """Bytes per second of all downloads through the proxy; 0 stalls them; `unlimited` is the
+    default."""
     if rate != "unlimited" and not rate.isdigit():
         raise ClusterError(f"rate {rate!r}: expected bytes per second, 0, or `unlimited`")
     settings.state.mkdir(parents=True, exist_ok=True)
@@ -100,7 +101,9 @@ def _answers(daemon: Daemon, port: int) -> bool:
 def _listens(daemon: Daemon) -> bool:
     """Asks for a connection only: a throttled proxy would keep an answer back."""
     daemon.require_alive()
-    connection = http.client.HTTPConnection(names.BRIDGE_ADDRESS, names.REGISTRY_PROXY_PORT, timeout=2)
+    connection = http.client.HTTPConnection(
+        names.BRIDGE_ADDRESS, names.REGISTRY_PROXY_PORT, timeout=2
+    )
     try:
         connection.connect()
         return True

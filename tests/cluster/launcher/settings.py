@@ -8,7 +8,9 @@ from pathlib import Path
 BRIDGE = "cwbr0"
 BRIDGE_ADDRESS = "10.100.0.1"
 SERVICE_CIDR = "10.96.0.0/16"
-SERVICE_ADDRESS = "10.96.0.1"  # the Service "kubernetes": an address of the bridge, so no kube-proxy
+SERVICE_ADDRESS = (
+    "10.96.0.1"  # the Service "kubernetes": an address of the bridge, so no kube-proxy
+)
 API_PORT = 443
 ETCD_PORT = 12379
 ETCD_PEER_PORT = 12380

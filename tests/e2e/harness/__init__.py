@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cluster tests share: kubectl, the test cluster's verbs, the model server, its log line."""
+"""What the cluster tests share: kubectl, the test cluster's verbs, the model server, its log
+line."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kubectl with objects in and out. Every call has a timeout; a failure carries kubectl's own words."""
+"""kubectl with objects in and out. Every call has a timeout; a failure carries kubectl's own
+words."""
 
 import json
 import subprocess
@@ -24,7 +25,9 @@ class Kubectl:
     def run(self, *words: str, text_in: str | None = None, check=True, seconds=60.0) -> str:
         command = [*self._base, f"--namespace={self.namespace}", *words]
         try:
-            done = subprocess.run(command, input=text_in, capture_output=True, text=True, timeout=seconds)
+            done = subprocess.run(
+                command, input=text_in, capture_output=True, text=True, timeout=seconds
+            )
         except subprocess.TimeoutExpired as error:
             raise KubectlError(f"kubectl {' '.join(words)}: no answer in {seconds} s") from error
         if check and done.returncode != 0:
@@ -37,7 +40,9 @@ class Kubectl:
         self.run("apply", *flags, "-f", "-", text_in=content)
 
     def create(self, thing: dict, *flags: str) -> dict:
-        return json.loads(self.run("create", "-f", "-", "-o", "json", *flags, text_in=json.dumps(thing)))
+        return json.loads(
+            self.run("create", "-f", "-", "-o", "json", *flags, text_in=json.dumps(thing))
+        )
 
     def get(self, kind: str, name: str) -> dict | None:
         """The object, or None when there is none of that name."""

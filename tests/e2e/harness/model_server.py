@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubernetes objects that run tests/workload/model_server.py from the image localhost/cachewarm-workload.
+"""Kubernetes objects that run tests/workload/model_server.py from localhost/cachewarm-workload.
 
-The image holds links and the script; the machine's /usr and the torch environment come in as read-only
-host paths. Without cachewarm a start is always cold.
+The image holds links and the script; the machine's /usr and the torch environment come in as
+read-only host paths. Without cachewarm a start is always cold.
 """
 
 import os
@@ -48,7 +48,11 @@ class ModelServer:
 
     def container(self) -> dict:
         settings = {"HOME": "/tmp", "OMP_NUM_THREADS": "2", "MODEL_SIZE": self.size, **self.env}
-        mounts = [("usr", "/usr", True), ("torch", torch_directory(), True), ("tmp", "/tmp", False)]
+        mounts = [
+            ("usr", "/usr", True),
+            ("torch", torch_directory(), True),
+            ("tmp", "/tmp", False),
+        ]
         mounts.append(("facts", FACTS_DIRECTORY, True))
         return {
             "name": CONTAINER,
@@ -78,12 +82,19 @@ class ModelServer:
         }
         affinity = {}
         if self.nodes:
-            names = [{"key": "kubernetes.io/hostname", "operator": "In", "values": list(self.nodes)}]
+            names = [
+                {"key": "kubernetes.io/hostname", "operator": "In", "values": list(self.nodes)}
+            ]
             terms = {"nodeSelectorTerms": [{"matchExpressions": names}]}
             affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
         if self.one_per_node:
-            apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": self.selector}}
-            affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+            apart = {
+                "topologyKey": "kubernetes.io/hostname",
+                "labelSelector": {"matchLabels": self.selector},
+            }
+            affinity["podAntiAffinity"] = {
+                "requiredDuringSchedulingIgnoredDuringExecution": [apart]
+            }
         if affinity:
             spec["affinity"] = affinity
         if self.run_as is not None:
@@ -105,7 +116,12 @@ class ModelServer:
         }
         if self.strategy:
             spec["strategy"] = self.strategy
-        return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": self.name}, "spec": spec}
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": self.name},
+            "spec": spec,
+        }
 
     def stateful_set(self) -> dict:
         thing = self.deployment()
@@ -118,4 +134,9 @@ class ModelServer:
         template["spec"]["restartPolicy"] = "Never"
         template["spec"]["containers"][0]["env"].append({"name": "MODEL_EXIT", "value": "1"})
         spec = {"template": template, "backoffLimit": 0, "completions": self.replicas}
-        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": self.name}, "spec": spec}
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": self.name},
+            "spec": spec,
+        }

@@ -39,7 +39,9 @@ def manifest(base: str, repository: str, reference: str) -> dict:
 def tags(base: str, repository: str) -> list[str]:
     """The tags of a repository; none when there is no such repository."""
     try:
-        return json.loads(_ask("GET", f"{base}/v2/{repository}/tags/list").read()).get("tags") or []
+        return (
+            json.loads(_ask("GET", f"{base}/v2/{repository}/tags/list").read()).get("tags") or []
+        )
     except urllib.error.HTTPError as error:
         if error.code == 404:
             return []

@@ -12,9 +12,12 @@ PATIENCE = float(os.environ.get("E2E_PATIENCE", "1"))
 POLL_SECONDS = 0.25
 
 
-def wait_for(what: str, condition: Callable[[], object], seconds: float, kubectl: Kubectl | None = None):
-    """Returns the first true value of `condition`. An answer that kubectl could not get counts as not
-    yet; when the deadline passes, the last such error and a picture of the namespace are shown."""
+def wait_for(
+    what: str, condition: Callable[[], object], seconds: float, kubectl: Kubectl | None = None
+):
+    """Returns the first true value of `condition`. An answer that kubectl could not get counts as
+    not yet; when the deadline passes, the last such error and a picture of the namespace are
+    shown."""
     deadline = time.monotonic() + seconds * PATIENCE
     error = None
     while True:
@@ -49,8 +52,14 @@ def diagnose(kubectl: Kubectl) -> str:
         (kubectl, ("get", "nodecaches", "-o", "yaml")),
         (kubectl, ("get", "nodes")),
         (system, ("get", "pods", "-o", "wide")),
-        (system, ("logs", "-l", "app.kubernetes.io/name=cachewarm-operator", "--tail=60", "--prefix")),
-        (system, ("logs", "-l", "app.kubernetes.io/name=cachewarm-agent", "--tail=40", "--prefix")),
+        (
+            system,
+            ("logs", "-l", "app.kubernetes.io/name=cachewarm-operator", "--tail=60", "--prefix"),
+        ),
+        (
+            system,
+            ("logs", "-l", "app.kubernetes.io/name=cachewarm-agent", "--tail=40", "--prefix"),
+        ),
     ]
     parts = []
     for client, words in looks:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test cluster itself: nodes that are apart, a registry, power cuts, a node that joins later."""
+"""The test cluster itself: nodes that are apart, a registry, power cuts, a node that joins
+later."""
 
 import time
 
@@ -48,7 +49,9 @@ def test_pods_reach_each_other_and_the_api_server_across_nodes(kubectl: Kubectl)
     kubectl.execute("left", "sh", "-c", "echo | nc -w 3 $KUBERNETES_SERVICE_HOST 443")
 
 
-def test_an_image_is_pulled_from_the_registry_also_after_its_restart(cluster: Cluster, kubectl: Kubectl):
+def test_an_image_is_pulled_from_the_registry_also_after_its_restart(
+    cluster: Cluster, kubectl: Kubectl
+):
     archive = cluster.base_image("busybox")
     reference = cluster.push(archive, "test/busybox", kubectl.namespace)
     cluster.verb("registry-restart")

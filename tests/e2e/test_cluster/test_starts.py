@@ -21,7 +21,9 @@ LINE = (
         (1, 0, 0, "3.37", True, False, False),
     ],
 )
-def test_a_start_is_judged_by_counters_and_directory(hit, miss, built, diff, full_hit, cold, right):
+def test_a_start_is_judged_by_counters_and_directory(
+    hit, miss, built, diff, full_hit, cold, right
+):
     start = parse("noise\n" + LINE.format(hit=hit, miss=miss, built=built, diff=diff))
     assert (start.full_hit, start.cold, start.right) == (full_hit, cold, right)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a node's containerd, CNI and kubelet read. Written before every start of the node."""
+"""The files that a node's containerd, CNI and kubelet read. Written before every start of the
+node."""
 
 import json
 from pathlib import Path
@@ -41,8 +42,8 @@ def write(settings: Settings, name: str) -> None:
 
 def _containerd(settings: Settings) -> str:
     cni = settings.debs / "containernetworking-plugins/usr/lib/cni"
-    # restrict_oom_score_adj: machines without CAP_SYS_RESOURCE cannot lower the score, and runc then
-    # dies with "can't get final child's PID from pipe: EOF".
+    # restrict_oom_score_adj: machines without CAP_SYS_RESOURCE cannot lower the score, and runc
+    # then dies with "can't get final child's PID from pipe: EOF".
     return f"""version = 3
 disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.tracing.processor.v1.otlp",
   "io.containerd.internal.v1.tracing"]
@@ -103,7 +104,8 @@ def _kubelet(settings: Settings, name: str) -> dict:
         "nodeStatusUpdateFrequency": "5s",
         "maxPods": 110,
         "registryPullQPS": 0,
-        # Else an image pulled from the registry makes the imported one of the same content unusable.
+        # Else an image pulled from the registry makes the imported one of the same content
+        # unusable.
         "imagePullCredentialsVerificationPolicy": "NeverVerify",
     }
 

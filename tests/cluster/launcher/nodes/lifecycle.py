@@ -52,7 +52,8 @@ def up(settings: Settings, name: str, progress: Progress) -> None:
 
 
 def down(settings: Settings, name: str, purge: bool = False) -> None:
-    """Power cut: everything in the node dies at once. `purge` also takes its disk and Node object."""
+    """Power cut: everything in the node dies at once. `purge` also takes its disk and Node
+    object."""
     index = names.node_index(name)
     pid = init_pid(settings, name)
     if pid:
@@ -70,7 +71,9 @@ def enter(settings: Settings, name: str, command: list[str]) -> list[str]:
     """The command line that runs `command` inside the node."""
     pid = init_pid(settings, name)
     if not pid:
-        raise ClusterError(f"{name} is not running: start it with `tests/cluster/cluster node-up {name}`")
+        raise ClusterError(
+            f"{name} is not running: start it with `tests/cluster/cluster node-up {name}`"
+        )
     path = f"PATH={_search_path(settings)}"
     return ["nsenter", "-t", str(pid), *_NAMESPACES, "env", path, *command]
 
@@ -84,11 +87,13 @@ def load_image(settings: Settings, archive: Path, progress: Progress) -> None:
     partial = kept.with_suffix(".new")
     shutil.copyfile(archive, partial)
     partial.rename(kept)
+    digest = _digest(kept)
     for name in settings.node_names():
-        if init_pid(settings, name):
+        mark = _mark(settings, name, kept)
+        if init_pid(settings, name) and not (mark.exists() and mark.read_text() == digest):
             since = progress.now()
             run(*enter(settings, name, ["ctr", "-n", "k8s.io", "images", "import", str(kept)]))
-            _mark(settings, name, kept).write_text(_digest(kept))
+            mark.write_text(digest)
             progress.done(f"{archive.name} in {name}", since)
 
 
