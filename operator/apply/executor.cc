@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/apply/executor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <mutex>
+
+#include "lib/api/names.h"
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+#include "operator/apply/fan_out.h"
+#include "operator/render/applied.h"
+#include "operator/render/gate_release.h"
+
+namespace cachewarm::apply {
+namespace {
+
+using codec::Json;
+
+kube::WriteOptions AsOperator() {
+  return {.field_manager = std::string(api::kOperatorManager)};
+}
+
+// Runs `each` for all indices at once, bounded, and gives the first error.
+absl::Status TryAll(size_t count, size_t width, std::stop_token stop,
+                    const std::function<absl::Status(size_t)>& each) {
+  std::mutex mutex;
+  absl::Status first;
+  FanOut(count, width, stop, [&](size_t i) {
+    const absl::Status status = each(i);
+    if (!status.ok()) {
+      std::lock_guard lock(mutex);
+      if (first.ok()) {
+        first = status;
+      }
+    }
+  });
+  if (first.ok() && stop.stop_requested()) {
+    return absl::CancelledError("stopping");
+  }
+  return first;
+}
+
+// True when the pod that a request was about is gone, whatever bears its name now.
+bool IsReplaced(kube::Client& client, const kube::ObjectName& name, const std::string& uid,
+                std::stop_token stop) {
+  const auto current = client.Do(kube::Get(kube::kPods, name), stop);
+  return current.ok() ? kube::UidOf(*current) != uid : absl::IsNotFound(current.status());
+}
+
+bool HasOurGate(const Json& pod) {
+  const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
+  return gates != nullptr && gates->is_array() &&
+         std::any_of(gates->begin(), gates->end(), [](const Json& gate) {
+           return kube::TextAt(gate, {"name"}) == api::kSchedulingGate;
+         });
+}
+
+// The object an event is about, as far as an ObjectReference needs it.
+kube::Object Regarding(const plan::ObjectRef& ref) {
+  return std::make_shared<const Json>(
+      Json{{"apiVersion", ref.api_version},
+           {"kind", ref.kind},
+           {"metadata", {{"namespace", ref.ns}, {"name", ref.name}, {"uid", ref.uid}}}});
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ReleaseGate(kube::Client& client, const plan::GateRelease& release,
+                                 std::stop_token stop) {
+  const api::Pod& pod = *release.pod;
+  const kube::ObjectName name{pod.meta.ns, pod.meta.name};
+  CW_ASSIGN_OR_RETURN(const Json patch,
+                      render::GateReleasePatch({.pod = pod,
+                                                .reason = release.reason,
+                                                .held_seconds = release.held_seconds,
+                                                .hosts = {.excluded = release.excluded,
+                                                          .preferred = release.preferred}}));
+  const auto answer = client.Do(kube::JsonPatch(kube::kPods, name, patch, AsOperator()), stop);
+  if (answer.ok()) {
+    return true;
+  }
+  // A failed "test": the gate or the pod that we saw may not be there any more.
+  const auto current = client.Do(kube::Get(kube::kPods, name), stop);
+  if (absl::IsNotFound(current.status()) ||
+      (current.ok() && (kube::UidOf(*current) != pod.meta.uid || !HasOurGate(*current)))) {
+    return false;
+  }
+  return answer.status();
+}
+
+absl::Status Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                               std::stop_token stop) const {
+  const bool there = !snapshot.warmup.resource_version.empty();
+  if (there && plan.status_changed) {
+    CW_RETURN_IF_ERROR(WriteStatus(snapshot, plan, stop));
+    Count(snapshot, plan);
+  }
+  // With the status: a later step may fail and be planned again, the transition will not.
+  Tell(plan);
+  if (there && plan.set_inject_label.has_value()) {
+    CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
+  }
+  CW_RETURN_IF_ERROR(WriteNodes(snapshot, plan, stop));
+  CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
+  CW_RETURN_IF_ERROR(Annotate(plan, stop));
+  return Release(snapshot, plan, stop);
+}
+
+absl::Status Executor::WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                   std::stop_token stop) const {
+  kube::WriteOptions options = AsOperator();
+  options.subresource = "status";
+  return means_.client
+      .Do(kube::Apply(kube::kCacheWarmups, render::StatusApply(snapshot.warmup, plan.status),
+                      options),
+          stop)
+      .status();
+}
+
+absl::Status Executor::SetLabel(const api::CacheWarmup& warmup, bool inject,
+                                std::stop_token stop) const {
+  Json patch = render::InjectLabelPatch(inject);
+  patch["metadata"]["uid"] = warmup.uid;
+  const auto answer =
+      means_.client.Do(kube::MergePatch(kube::kCacheWarmups, {.ns = warmup.ns, .name = warmup.name},
+                                        patch, AsOperator()),
+                       stop);
+  means_.log.Info(
+      "injection switched",
+      {{"warmup", warmup.ns + "/" + warmup.name}, {"inject", inject}, {"ok", answer.ok()}});
+  return absl::IsNotFound(answer.status()) ? absl::OkStatus() : answer.status();
+}
+
+absl::Status Executor::WriteNodes(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                  std::stop_token stop) const {
+  const kube::WriteOptions options{.field_manager = api::WarmupManager(snapshot.warmup.uid)};
+  return TryAll(plan.nodes.size(), means_.width, stop, [&](size_t i) {
+    const auto answer = means_.client.Do(
+        kube::Apply(kube::kNodeCaches,
+                    render::NodeCacheApply(plan.nodes[i].node, plan.nodes[i].spec), options),
+        stop);
+    return cachewarm::Annotate(answer.status(), "NodeCache " + plan.nodes[i].node);
+  });
+}
+
+absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                  std::stop_token stop) const {
+  for (const plan::JobWish& job : plan.jobs_to_create) {
+    const auto answer =
+        means_.client.Do(kube::Create(kube::kJobs, *job.object, AsOperator()), stop);
+    if (!answer.ok() && !absl::IsAlreadyExists(answer.status())) {
+      return cachewarm::Annotate(answer.status(), "builder Job " + job.name);
+    }
+  }
+  for (const std::string& name : plan.jobs_to_delete) {
+    const auto answer = means_.client.Do(
+        kube::Delete(kube::kJobs, {.ns = snapshot.warmup.ns, .name = name}, {}), stop);
+    if (!answer.ok() && !absl::IsNotFound(answer.status())) {
+      return cachewarm::Annotate(answer.status(), "builder Job " + name);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Annotate(const plan::Plan& plan, std::stop_token stop) const {
+  return TryAll(plan.annotations.size(), means_.width, stop, [&](size_t i) {
+    const plan::PodAnnotation& wish = plan.annotations[i];
+    // A uid in a patch is a precondition: another pod of that name refuses it.
+    const Json patch = {
+        {"metadata", {{"uid", wish.uid}, {"annotations", {{wish.key, wish.value}}}}}};
+    const kube::ObjectName name{wish.ns, wish.pod};
+    const auto answer =
+        means_.client.Do(kube::MergePatch(kube::kPods, name, patch, AsOperator()), stop);
+    if (!answer.ok() && IsReplaced(means_.client, name, wish.uid, stop)) {
+      return absl::OkStatus();
+    }
+    return cachewarm::Annotate(answer.status(), "annotation of pod " + wish.pod);
+  });
+}
+
+absl::Status Executor::Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                               std::stop_token stop) const {
+  const api::CacheWarmup& warmup = snapshot.warmup;
+  return TryAll(plan.releases.size(), means_.width, stop, [&](size_t i) {
+    const plan::GateRelease& release = plan.releases[i];
+    const auto released = ReleaseGate(means_.client, release, stop);
+    if (released.ok() && *released) {
+      means_.metrics.gate_releases.Add({warmup.ns, warmup.name, release.reason});
+      means_.metrics.hold_seconds.Observe({warmup.ns, warmup.name}, release.held_seconds);
+      means_.log.Info("pod released", {{"warmup", warmup.ns + "/" + warmup.name},
+                                       {"pod", release.pod->meta.name},
+                                       {"reason", release.reason},
+                                       {"held_seconds", release.held_seconds}});
+    }
+    return cachewarm::Annotate(released.status(), "release of pod " + release.pod->meta.name);
+  });
+}
+
+void Executor::Tell(const plan::Plan& plan) const {
+  for (const plan::EventWish& wish : plan.events) {
+    means_.events.Record({.regarding = Regarding(wish.regarding),
+                          .is_warning = wish.warning,
+                          .reason = wish.reason,
+                          .action = wish.action,
+                          .note = wish.note});
+  }
+}
+
+void Executor::Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const {
+  const std::string& ns = snapshot.warmup.ns;
+  const std::string& name = snapshot.warmup.name;
+  for (const api::StartSample& start : plan.starts_counted) {
+    means_.metrics.pod_starts.Add({ns, name, start.gpu_type, std::string(Name(start.result))});
+    metrics::Counter& total =
+        start.saved_seconds < 0 ? means_.metrics.lost_seconds : means_.metrics.saved_seconds;
+    total.Add({ns, name, start.gpu_type}, std::abs(start.saved_seconds));
+  }
+  for (const plan::BuildOutcome& build : plan.builds_finished) {
+    means_.metrics.builds.Add({ns, name, build.gpu_type, build.reason});
+    means_.metrics.build_seconds.Observe({ns, name, build.gpu_type}, build.seconds);
+  }
+}
+
+}  // namespace cachewarm::apply

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stop_token>
+
+#include "absl/status/status.h"
+#include "lib/base/log.h"
+#include "lib/kube/client/client.h"
+#include "lib/kube/runtime/event_recorder.h"
+#include "operator/metrics.h"
+#include "operator/plan/plan.h"
+
+namespace cachewarm::apply {
+
+// What the executor works with. All of it must outlive it.
+struct Means {
+  kube::Client& client;
+  kube::EventSink& events;
+  const op::Metrics& metrics;
+  Log& log;
+  // Requests of one plan that may be under way at once: releases, NodeCaches, annotations.
+  size_t width = 16;
+};
+
+// Carries out a Plan, in the order of its members, and decides nothing. Thread-safe.
+//
+// The status goes first and on condition that nobody wrote since the snapshot: ABORTED then, and
+// nothing else is done. Afterwards a step's first error is returned and later steps are left out;
+// within one step everything is tried. What is already so (a Job that exists, a pod that is gone, a
+// gate that somebody else removed) is success. Metrics of a step count after it succeeded.
+class Executor {
+ public:
+  explicit Executor(Means means) : means_(means) {}
+
+  absl::Status Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                       std::stop_token stop) const;
+
+ private:
+  absl::Status WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                           std::stop_token stop) const;
+  absl::Status SetLabel(const api::CacheWarmup& warmup, bool inject, std::stop_token stop) const;
+  absl::Status WriteNodes(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                          std::stop_token stop) const;
+  absl::Status ChangeJobs(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                          std::stop_token stop) const;
+  absl::Status Annotate(const plan::Plan& plan, std::stop_token stop) const;
+  absl::Status Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                       std::stop_token stop) const;
+  void Tell(const plan::Plan& plan) const;
+  void Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const;
+
+  Means means_;
+};
+
+// Removes our gate from one pod; true when this call did it, false when it was already gone.
+absl::StatusOr<bool> ReleaseGate(kube::Client& client, const plan::GateRelease& release,
+                                 std::stop_token stop);
+
+}  // namespace cachewarm::apply

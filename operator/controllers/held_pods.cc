@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/controllers/held_pods.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "lib/api/names.h"
+#include "lib/api/reasons.h"
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+#include "operator/apply/executor.h"
+#include "operator/apply/fan_out.h"
+
+namespace cachewarm::controllers {
+namespace {
+
+// After the deadline of the plan; creation times are whole seconds.
+constexpr Duration kGrace{1500};
+// A warmup that we have not seen yet may be younger than our last look at the store.
+constexpr Duration kUnknownWarmup{2000};
+constexpr size_t kSweepWidth = 16;
+
+std::string WarmupNameOf(const api::Pod& pod) {
+  const auto found = pod.meta.annotations.find(std::string(api::kWarmupAnnotation));
+  return found == pod.meta.annotations.end() ? "" : found->second;
+}
+
+bool IsHeld(const api::Pod& pod) {
+  return std::find(pod.gates.begin(), pod.gates.end(), api::kSchedulingGate) != pod.gates.end();
+}
+
+HeldVerdict At(WallTime due, WallTime now, std::string_view reason) {
+  if (now >= due) {
+    return {.reason = reason, .wait = std::nullopt};
+  }
+  return {.reason = "", .wait = due - now};
+}
+
+}  // namespace
+
+HeldVerdict JudgeHeld(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
+                      Duration grace) {
+  if (warmup == nullptr) {
+    return At(pod.meta.created + kUnknownWarmup, now, api::reason::kReleasedWithdrawn);
+  }
+  const bool injecting = warmup->labels.contains(std::string(api::kInjectLabel));
+  if (warmup->deleting || warmup->spec.paused || !injecting ||
+      warmup->spec.gate.mode == api::GateMode::kOff) {
+    return {.reason = api::reason::kReleasedWithdrawn, .wait = std::nullopt};
+  }
+  const WallTime deadline =
+      pod.meta.created + std::chrono::seconds(warmup->spec.gate.max_hold_seconds);
+  return At(deadline + grace, now, api::reason::kReleasedDeadline);
+}
+
+void HeldPods::Sweep(std::stop_token stop) {
+  const std::vector<kube::Object> held = world_.pods.store().ByIndex(observe::kHeldIndex);
+  apply::FanOut(held.size(), kSweepWidth, stop, [&](size_t i) {
+    const auto outcome = Look(held[i], Duration(0), stop);
+    if (!outcome.ok()) {
+      means_.log.Warning("held pod not released", {{"pod", kube::NameOf(*held[i]).ToString()},
+                                                   {"error", Message(outcome.status())}});
+    }
+  });
+  means_.log.Info("held pods swept", {{"held", static_cast<int64_t>(held.size())}});
+}
+
+absl::StatusOr<kube::Outcome> HeldPods::Reconcile(const std::string& key, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const kube::ObjectName name, kube::ObjectName::Parse(key));
+  const kube::Object object = world_.pods.store().Get(name);
+  if (object == nullptr) {
+    return kube::Outcome{};
+  }
+  return Look(object, kGrace, stop);
+}
+
+absl::StatusOr<kube::Outcome> HeldPods::Look(const kube::Object& object, Duration grace,
+                                             std::stop_token stop) {
+  const auto pod = world_.pod_views.Of(object);
+  if (pod == nullptr || !IsHeld(*pod) || pod->meta.deleting) {
+    return kube::Outcome{};
+  }
+  const std::string warmup_name = WarmupNameOf(*pod);
+  const auto warmup = world_.warmup_views.Get({.ns = pod->meta.ns, .name = warmup_name});
+  const HeldVerdict verdict = JudgeHeld(*pod, warmup.get(), means_.clock.Now(), grace);
+  if (verdict.reason.empty()) {
+    return kube::Outcome{.requeue_after = verdict.wait};
+  }
+  CW_RETURN_IF_ERROR(Release(pod, verdict.reason, stop));
+  return kube::Outcome{};
+}
+
+absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,
+                               std::stop_token stop) {
+  const Duration held = std::max(means_.clock.Now() - pod->meta.created, Duration(0));
+  const double held_seconds = std::chrono::duration<double>(held).count();
+  CW_ASSIGN_OR_RETURN(
+      const bool released,
+      apply::ReleaseGate(means_.client,
+                         {.pod = pod, .reason = std::string(reason), .held_seconds = held_seconds},
+                         stop));
+  if (!released) {
+    return absl::OkStatus();
+  }
+  const std::string warmup = WarmupNameOf(*pod);
+  means_.metrics.gate_releases.Add({pod->meta.ns, warmup, std::string(reason)});
+  means_.metrics.hold_seconds.Observe({pod->meta.ns, warmup}, held_seconds);
+  means_.log.Info("pod released", {{"warmup", pod->meta.ns + "/" + warmup},
+                                   {"pod", pod->meta.name},
+                                   {"reason", reason},
+                                   {"held_seconds", held_seconds}});
+  means_.events.Record({.regarding = pod->object,
+                        .reason = "GateReleased",
+                        .action = "Release",
+                        .note = fmt::format("released after {} without waiting any longer: {}",
+                                            FormatDuration(held), reason)});
+  return absl::OkStatus();
+}
+
+}  // namespace cachewarm::controllers

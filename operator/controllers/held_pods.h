@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "lib/base/clock.h"
+#include "lib/kube/client/client.h"
+#include "lib/kube/runtime/controller.h"
+#include "lib/kube/runtime/event_recorder.h"
+#include "operator/metrics.h"
+#include "operator/observe/world.h"
+
+namespace cachewarm::controllers {
+
+// What is to become of a pod at our gate, if nothing else releases it.
+struct HeldVerdict {
+  std::string_view reason;       // api::reason::kReleased…; empty: it may wait
+  std::optional<Duration> wait;  // then: look again after this
+};
+
+// Pure. `warmup` is null when there is none of that name. The deadline is that of plan/gates plus
+// `grace`, so that the plan, which knows more, comes first while it works.
+HeldVerdict JudgeHeld(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
+                      Duration grace);
+
+// The dead man's switch of the gate: releases pods whose warmup is gone, paused or withdrawn or
+// whose deadline has passed, without a look at anything else, so that no failure of planning or of
+// writing a status can hold a pod for ever. The key is the pod's "ns/name".
+class HeldPods {
+ public:
+  struct Means {
+    kube::Client& client;
+    const Clock& clock;
+    kube::EventSink& events;
+    const op::Metrics& metrics;
+    Log& log;
+  };
+
+  // Everything must outlive it.
+  HeldPods(const observe::World& world, Means means) : world_(world), means_(means) {}
+
+  // First thing of a new leader, before any controller runs: every pod that is due now.
+  void Sweep(std::stop_token stop);
+
+  absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
+
+ private:
+  absl::StatusOr<kube::Outcome> Look(const kube::Object& object, Duration grace,
+                                     std::stop_token stop);
+  absl::Status Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,
+                       std::stop_token stop);
+
+  const observe::World& world_;
+  Means means_;
+};
+
+}  // namespace cachewarm::controllers

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/controllers/warmups.h"
+
+#include <algorithm>
+#include <set>
+
+#include "lib/api/names.h"
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+#include "operator/observe/workload.h"
+#include "operator/plan/plan.h"
+
+namespace cachewarm::controllers {
+namespace {
+
+// How soon to look again when the store is behind our own write, and for how long to believe that.
+constexpr Duration kStaleRetry{25};
+constexpr Duration kStaleAtMost{5000};
+// A workload that lacks pods is rehearsed again this often: its creates may be refused.
+constexpr Duration kRepeatRehearsal{15'000};
+
+std::string_view VerdictName(const plan::Rehearsal& verdict) {
+  if (verdict.as_is == plan::Answer::kRefused) {
+    return "refused_as_it_is";
+  }
+  switch (verdict.injected) {
+    case plan::Answer::kAllowed:
+      return "allowed";
+    case plan::Answer::kRefused:
+      return "refused_injected";
+    case plan::Answer::kUnknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+std::optional<Duration> Sooner(std::optional<Duration> a, std::optional<Duration> b) {
+  if (!a.has_value() || !b.has_value()) {
+    return a.has_value() ? a : b;
+  }
+  return std::min(*a, *b);
+}
+
+}  // namespace
+
+std::vector<std::string> LeftBehind(const observe::World& world, const kube::ObjectName& name,
+                                    const std::string& live_uid) {
+  std::set<std::string> uids;
+  for (const auto& node_cache : world.node_cache_views.List()) {
+    for (const api::WantedWarmup& entry : node_cache->spec.warmups) {
+      if (entry.ns == name.ns && entry.name == name.name && entry.uid != live_uid) {
+        uids.insert(entry.uid);
+      }
+    }
+  }
+  return {uids.begin(), uids.end()};
+}
+
+absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const kube::ObjectName name, kube::ObjectName::Parse(key));
+  const kube::Object object = means_.world.warmups.store().Get(name);
+  CW_RETURN_IF_ERROR(Withdraw(name, object == nullptr ? "" : kube::UidOf(*object), stop));
+  if (object == nullptr) {
+    return kube::Outcome{};
+  }
+  const auto warmup = means_.world.warmup_views.Of(object);
+  if (warmup == nullptr) {
+    return absl::InvalidArgumentError("the CacheWarmup is not understood; see the log");
+  }
+  if (IsStale(*warmup)) {
+    return kube::Outcome{.requeue_after = kStaleRetry};
+  }
+  return Advance(*warmup, stop);
+}
+
+absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
+                                               std::stop_token stop) {
+  const plan::Snapshot snapshot = Look(warmup);
+  const plan::Plan plan = plan::Decide(snapshot);
+  if (plan.status_changed) {
+    NoteWrite(warmup);
+  }
+  const absl::Status executed = means_.executor.Execute(snapshot, plan, stop);
+  if (!executed.ok()) {
+    ForgetWrite(warmup.uid);
+    return executed;
+  }
+  CW_ASSIGN_OR_RETURN(const kube::Outcome rehearsed, Rehearse(warmup, plan, stop));
+  return kube::Outcome{.requeue_after = Sooner(plan.requeue_after, rehearsed.requeue_after)};
+}
+
+absl::StatusOr<kube::Outcome> Warmups::Rehearse(const api::CacheWarmup& warmup,
+                                                const plan::Plan& plan, std::stop_token stop) {
+  std::optional<plan::Rehearsal> verdict;
+  const bool lacks_pods = observe::LacksPods(means_.world, warmup);
+  if (plan.rehearsal.has_value()) {
+    verdict = means_.rehearsals.Rehearse(warmup.uid, warmup.ns, *plan.rehearsal, stop);
+  } else if (lacks_pods) {
+    verdict = means_.rehearsals.Repeat(warmup.uid, warmup.ns, kRepeatRehearsal, stop);
+  }
+  if (verdict.has_value()) {
+    means_.metrics.rehearsals.Add({std::string(VerdictName(*verdict))});
+    return kube::Outcome{.requeue_after = Duration(0)};
+  }
+  return kube::Outcome{.requeue_after =
+                           lacks_pods ? std::optional(kRepeatRehearsal) : std::nullopt};
+}
+
+absl::Status Warmups::Withdraw(const kube::ObjectName& name, const std::string& live_uid,
+                               std::stop_token stop) {
+  std::vector<std::string> uids = LeftBehind(means_.world, name, live_uid);
+  const bool is_gone = live_uid.empty();
+  if (is_gone) {
+    // Pods may wait for it although no NodeCache knows it.
+    if (uids.empty()) {
+      uids.emplace_back();
+    }
+    means_.metrics.Forget(name.ns, name.name);
+  }
+  for (const std::string& uid : uids) {
+    api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
+    plan::Snapshot snapshot = Look(gone);
+    if (!is_gone) {
+      // Its pods now belong to the warmup that bears the name.
+      snapshot.pods.clear();
+    }
+    CW_RETURN_IF_ERROR(means_.executor.Execute(snapshot, plan::Decide(snapshot), stop));
+    means_.rehearsals.Forget(uid);
+    ForgetWrite(uid);
+  }
+  return absl::OkStatus();
+}
+
+plan::Snapshot Warmups::Look(const api::CacheWarmup& warmup) const {
+  return observe::Observe(means_.world, warmup,
+                          {.now = means_.clock.Now(),
+                           .settings = means_.settings,
+                           .rehearsal = means_.rehearsals.Last(warmup.uid),
+                           .agent_namespace = means_.agent_namespace});
+}
+
+bool Warmups::IsStale(const api::CacheWarmup& warmup) {
+  std::lock_guard lock(mutex_);
+  const auto write = writes_.find(warmup.uid);
+  if (write == writes_.end()) {
+    return false;
+  }
+  if (write->second.on_version == warmup.resource_version &&
+      means_.clock.Monotonic() - write->second.at < kStaleAtMost) {
+    return true;
+  }
+  writes_.erase(write);
+  return false;
+}
+
+void Warmups::NoteWrite(const api::CacheWarmup& warmup) {
+  std::lock_guard lock(mutex_);
+  writes_[warmup.uid] = {.on_version = warmup.resource_version, .at = means_.clock.Monotonic()};
+}
+
+void Warmups::ForgetWrite(const std::string& warmup_uid) {
+  std::lock_guard lock(mutex_);
+  writes_.erase(warmup_uid);
+}
+
+}  // namespace cachewarm::controllers

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/base/clock.h"
+#include "lib/kube/runtime/controller.h"
+#include "operator/admission/rehearsals.h"
+#include "operator/apply/executor.h"
+#include "operator/observe/snapshot.h"
+
+namespace cachewarm::controllers {
+
+// observe → plan → apply for one warmup. The key is its "ns/name"; a warmup that is gone is looked
+// at too, until nothing of it is left. Holds no state but what keeps it from planning twice on the
+// same stale store.
+class Warmups {
+ public:
+  struct Means {
+    const observe::World& world;
+    const apply::Executor& executor;
+    admission::Rehearsals& rehearsals;
+    const Clock& clock;
+    const op::Metrics& metrics;
+    plan::Settings settings;
+    std::string agent_namespace;
+  };
+
+  // Everything must outlive it.
+  explicit Warmups(Means means) : means_(std::move(means)) {}
+
+  absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
+
+ private:
+  absl::StatusOr<kube::Outcome> Advance(const api::CacheWarmup& warmup, std::stop_token stop);
+  absl::StatusOr<kube::Outcome> Rehearse(const api::CacheWarmup& warmup, const plan::Plan& plan,
+                                         std::stop_token stop);
+  absl::Status Withdraw(const kube::ObjectName& name, const std::string& live_uid,
+                        std::stop_token stop);
+  plan::Snapshot Look(const api::CacheWarmup& warmup) const;
+  // True while the store has not seen our last write to this warmup.
+  bool IsStale(const api::CacheWarmup& warmup);
+  void NoteWrite(const api::CacheWarmup& warmup);
+  void ForgetWrite(const std::string& warmup_uid);
+
+  Means means_;
+  struct Write {
+    std::string on_version;  // resourceVersion that the write was based on
+    MonoTime at{};
+  };
+  std::mutex mutex_;
+  std::map<std::string, Write> writes_;  // by warmup uid
+};
+
+// uids of warmups of this name, other than `live_uid`, that NodeCaches still have entries of.
+std::vector<std::string> LeftBehind(const observe::World& world, const kube::ObjectName& name,
+                                    const std::string& live_uid);
+
+}  // namespace cachewarm::controllers

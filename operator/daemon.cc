@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/daemon.h"
+
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/kube/runtime/controller.h"
+#include "lib/kube/runtime/event_recorder.h"
+#include "lib/kube/runtime/leader_elector.h"
+#include "operator/admission/rehearsals.h"
+#include "operator/apply/executor.h"
+#include "operator/controllers/held_pods.h"
+#include "operator/controllers/nodes.h"
+#include "operator/controllers/warmups.h"
+#include "operator/observe/triggers.h"
+#include "operator/observe/world.h"
+
+namespace cachewarm::op {
+namespace {
+
+constexpr std::string_view kLeaseName = "cachewarm-operator";
+constexpr std::string_view kReportingController = "cachewarm.io/operator";
+constexpr Duration kSyncLook{60'000};  // a log line this often while the stores are not full
+
+std::string EnvironmentOf(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+plan::Settings SettingsOf(const Config& config) {
+  plan::Settings settings;
+  settings.root = config.root;
+  return settings;
+}
+
+}  // namespace
+
+// Everything with a lifetime, in the order in which it must be made.
+struct Daemon::Room {
+  Room(const Config& config, const DaemonParts& parts)
+      : runtime{parts.client, parts.clock, parts.random, parts.log},
+        world(runtime),
+        warmup_queue(parts.clock),
+        node_queue(parts.clock),
+        held_queue(parts.clock),
+        triggers(world, {warmup_queue, node_queue, held_queue}),
+        events(runtime,
+               {.controller = std::string(kReportingController), .instance = config.identity}),
+        executor(
+            {.client = parts.client, .events = events, .metrics = parts.metrics, .log = parts.log}),
+        rehearsals(parts.client, parts.clock),
+        warmups({.world = world,
+                 .executor = executor,
+                 .rehearsals = rehearsals,
+                 .clock = parts.clock,
+                 .metrics = parts.metrics,
+                 .settings = SettingsOf(config),
+                 .agent_namespace = config.ns}),
+        nodes(parts.client, world),
+        held(world, {.client = parts.client,
+                     .clock = parts.clock,
+                     .events = events,
+                     .metrics = parts.metrics,
+                     .log = parts.log}) {
+    triggers.Attach();
+  }
+
+  kube::Runtime runtime;
+  observe::World world;
+  kube::WorkQueue warmup_queue;
+  kube::WorkQueue node_queue;
+  kube::WorkQueue held_queue;
+  observe::Triggers triggers;
+  kube::EventRecorder events;
+  apply::Executor executor;
+  admission::Rehearsals rehearsals;
+  controllers::Warmups warmups;
+  controllers::Nodes nodes;
+  controllers::HeldPods held;
+};
+
+Daemon::Daemon(const Config& config, const DaemonParts& parts)
+    : config_(config), parts_(parts), room_(std::make_unique<Room>(config, parts)) {}
+
+Daemon::~Daemon() = default;
+
+bool Daemon::IsReady() const {
+  return room_->world.HasSynced();
+}
+
+absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
+  const auto metrics = [this](const http::ServerRequest&) {
+    return http::ServerResponse{.content_type = std::string(metrics::kContentType),
+                                .body = parts_.registry.Serialize()};
+  };
+  const auto healthy = [](const http::ServerRequest&) {
+    return http::ServerResponse{.body = "ok\n"};
+  };
+  const auto ready = [this](const http::ServerRequest&) {
+    return IsReady() ? http::ServerResponse{.body = "ok\n"}
+                     : http::ServerResponse{.status = 503, .body = "stores not synced yet\n"};
+  };
+  return http::StartServer({.address = config_.listen_address, .port = config_.listen_port},
+                           {{"/metrics", metrics}, {"/healthz", healthy}, {"/readyz", ready}});
+}
+
+absl::Status Daemon::Run(std::stop_token stop) {
+  CW_RETURN_IF_ERROR(parts_.registry.status());
+  CW_ASSIGN_OR_RETURN(const std::unique_ptr<http::Server> server, Serve());
+  port_ = server->port();
+  // The world ends with `stop` and also when this function returns for another reason.
+  std::stop_source world_stop;
+  const std::stop_callback forward(stop, [&] { world_stop.request_stop(); });
+  room_->world.Start(world_stop.get_token());
+  parts_.log.Info("operator started", {{"listen", config_.listen_address},
+                                       {"port", static_cast<int64_t>(server->port())},
+                                       {"identity", config_.identity}});
+  while (!kube::AwaitSynced(room_->world.Stores(), parts_.clock, kSyncLook, stop) &&
+         !stop.stop_requested()) {
+    parts_.log.Warning("stores not synced yet");
+  }
+  absl::Status ended;
+  if (!config_.leader_elect) {
+    Lead(stop);
+  } else if (!stop.stop_requested()) {
+    kube::LeaderElector elector(
+        room_->runtime,
+        {.lease = {.ns = config_.ns, .name = std::string(kLeaseName)},
+         .identity = fmt::format("{}_{:08x}", config_.identity,
+                                 static_cast<uint32_t>(parts_.random() * 4294967295.0))});
+    ended = elector.Run([this](std::stop_token leading) { Lead(leading); }, stop);
+  }
+  world_stop.request_stop();
+  room_->world.Join();
+  server->Stop();
+  parts_.log.Info("operator stopped", {{"reason", ended.ok() ? "asked to" : Message(ended)}});
+  return ended;
+}
+
+void Daemon::Lead(std::stop_token stop) {
+  if (stop.stop_requested()) {
+    return;
+  }
+  parts_.metrics.leader.Set({}, 1);
+  parts_.log.Info("leading");
+  room_->held.Sweep(stop);
+  room_->triggers.AddEverything();
+  const auto run = [&](const std::string& name, int workers, kube::WorkQueue& queue,
+                       kube::Reconcile reconcile) {
+    kube::Controller controller(queue, parts_.clock, parts_.log,
+                                {.name = name,
+                                 .workers = workers,
+                                 .wait_for = room_->world.Stores(),
+                                 .on_reconcile =
+                                     [this, name](std::string_view result, Duration took) {
+                                       parts_.metrics.reconciles.Add({name, std::string(result)});
+                                       parts_.metrics.reconcile_seconds.Observe(
+                                           {name}, std::chrono::duration<double>(took).count());
+                                     }},
+                                std::move(reconcile));
+    controller.Run(stop);
+  };
+  std::vector<std::jthread> controllers;
+  controllers.emplace_back([&] {
+    run("held", 2, room_->held_queue, [this](const std::string& key, std::stop_token ending) {
+      return room_->held.Reconcile(key, ending);
+    });
+  });
+  controllers.emplace_back([&] {
+    run("nodes", 2, room_->node_queue, [this](const std::string& key, std::stop_token ending) {
+      return room_->nodes.Reconcile(key, ending);
+    });
+  });
+  run("warmups", config_.workers, room_->warmup_queue,
+      [this](const std::string& key, std::stop_token ending) {
+        return room_->warmups.Reconcile(key, ending);
+      });
+  controllers.clear();
+  parts_.metrics.leader.Set({}, 0);
+}
+
+absl::StatusOr<std::unique_ptr<kube::Client>> ConnectToCluster(
+    const Config& config, const Clock& clock, Random random, const Metrics& metrics,
+    std::unique_ptr<http::Client>& http) {
+  const kube::PodEnvironment environment{.service_host = EnvironmentOf("KUBERNETES_SERVICE_HOST"),
+                                         .service_port = EnvironmentOf("KUBERNETES_SERVICE_PORT")};
+  CW_ASSIGN_OR_RETURN(kube::ClusterConfig cluster,
+                      kube::FindConfig(config.kubeconfig, environment));
+  CW_ASSIGN_OR_RETURN(http,
+                      http::MakeClient({.tls = cluster.tls, .user_agent = "cachewarm-operator"}));
+  return kube::MakeHttpClient(
+      *http, clock, std::move(random),
+      {.config = std::move(cluster), .on_request = [&metrics](const kube::RequestReport& report) {
+         metrics.api_requests.Add({report.verb, report.resource, std::to_string(report.http_code)});
+         metrics.api_seconds.Observe({report.verb},
+                                     std::chrono::duration<double>(report.took).count());
+       }});
+}
+
+}  // namespace cachewarm::op

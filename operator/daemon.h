@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/random.h"
+#include "lib/http/server.h"
+#include "lib/kube/client/client.h"
+#include "lib/kube/client/http_client.h"
+#include "operator/config.h"
+#include "operator/metrics.h"
+
+namespace cachewarm::op {
+
+// What the daemon is given; tests give a fake clock and API server. All of it must outlive it.
+struct DaemonParts {
+  kube::Client& client;
+  const Clock& clock;
+  Random random;
+  Log& log;
+  metrics::Registry& registry;
+  const Metrics& metrics;
+};
+
+// The operator at work: composed here and nowhere else. Started in the order server, reflectors,
+// election, controllers; stopped in reverse. Single use.
+class Daemon {
+ public:
+  Daemon(const Config& config, const DaemonParts& parts);
+  ~Daemon();
+
+  // Blocks until `stop` (OK) or until it cannot go on: the port is taken, the Lease was lost. The
+  // process is then to end, so that whoever leads next starts from what the API server has.
+  absl::Status Run(std::stop_token stop);
+
+  // Of /metrics, /healthz and /readyz; 0 before Run() listens.
+  uint16_t port() const { return port_.load(); }
+  bool IsReady() const;
+
+ private:
+  struct Room;
+
+  absl::StatusOr<std::unique_ptr<http::Server>> Serve();
+  void Lead(std::stop_token stop);
+
+  Config config_;
+  DaemonParts parts_;
+  std::unique_ptr<Room> room_;
+  std::atomic<uint16_t> port_{0};
+};
+
+// The client of the real API server for `config`, reporting to `metrics`. The http client that it
+// works with is owned by `http`. Everything must outlive it.
+absl::StatusOr<std::unique_ptr<kube::Client>> ConnectToCluster(const Config& config,
+                                                               const Clock& clock, Random random,
+                                                               const Metrics& metrics,
+                                                               std::unique_ptr<http::Client>& http);
+
+}  // namespace cachewarm::op

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/projections.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+#include "lib/kube/core/object.h"
+
+namespace cachewarm::observe {
+namespace {
+
+using codec::Json;
+using Names = std::initializer_list<std::string_view>;
+
+// Leaves only the members named; a value that is no object becomes an empty one.
+void Keep(Json& object, Names names) {
+  Json kept = Json::object();
+  if (object.is_object()) {
+    for (const std::string_view name : names) {
+      const auto found = object.find(name);
+      if (found != object.end() && !found->is_null()) {
+        kept[std::string(name)] = std::move(*found);
+      }
+    }
+  }
+  object = std::move(kept);
+}
+
+// Applies `each` to the object member `name`, where there is one.
+template <typename Function>
+void Inside(Json& object, std::string_view name, Function each) {
+  if (object.is_object()) {
+    const auto found = object.find(name);
+    if (found != object.end() && found->is_object()) {
+      each(*found);
+    }
+  }
+}
+
+template <typename Function>
+void EachOf(Json& object, std::string_view name, Function each) {
+  if (object.is_object()) {
+    const auto found = object.find(name);
+    if (found != object.end() && found->is_array()) {
+      std::for_each(found->begin(), found->end(), each);
+    }
+  }
+}
+
+void KeepOurAnnotations(Json& metadata) {
+  Inside(metadata, "annotations", [](Json& annotations) {
+    Json kept = Json::object();
+    const std::string ours = std::string(api::kGroup) + "/";
+    for (auto& [key, value] : annotations.items()) {
+      if (key.starts_with(ours)) {
+        kept[key] = std::move(value);
+      }
+    }
+    annotations = std::move(kept);
+  });
+}
+
+enum class Annotations { kOurs, kAll };
+
+void KeepMetadata(Json& object, Annotations annotations) {
+  Inside(object, "metadata", [&](Json& metadata) {
+    Keep(metadata,
+         {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+          "deletionTimestamp", "labels", "annotations", "ownerReferences"});
+    if (annotations == Annotations::kOurs) {
+      KeepOurAnnotations(metadata);
+    }
+  });
+}
+
+void KeepContainer(Json& container) {
+  Keep(container,
+       {"name", "image", "resources", "restartPolicy", "readinessProbe", "securityContext"});
+  Inside(container, "securityContext", [](Json& context) { Keep(context, {"runAsUser"}); });
+  Inside(container, "readinessProbe", [](Json& probe) { Keep(probe, {}); });
+}
+
+void KeepOurVolume(Json& spec) {
+  if (const auto volumes = spec.find("volumes"); volumes != spec.end() && volumes->is_array()) {
+    std::erase_if(volumes->get_ref<Json::array_t&>(), [](const Json& volume) {
+      return kube::TextAt(volume, {"name"}) != api::kVolume;
+    });
+  }
+}
+
+bool IsGated(const Json& pod) {
+  const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
+  return gates != nullptr && gates->is_array() && !gates->empty();
+}
+
+void KeepPodSpec(Json& spec, bool gated) {
+  Keep(spec,
+       {"nodeName", "schedulingGates", "nodeSelector", "affinity", "tolerations", "containers",
+        "initContainers", "overhead", "resources", "securityContext", "volumes"});
+  EachOf(spec, "containers", KeepContainer);
+  EachOf(spec, "initContainers", KeepContainer);
+  Inside(spec, "securityContext", [](Json& context) { Keep(context, {"runAsUser"}); });
+  KeepOurVolume(spec);
+  if (!gated) {
+    spec.erase("affinity");
+    spec.erase("tolerations");
+  }
+}
+
+void KeepContainerStatus(Json& status) {
+  Keep(status, {"name", "ready", "started", "restartCount", "state", "lastState"});
+}
+
+}  // namespace
+
+void ProjectPod(Json& pod) {
+  // The patch that releases a gate needs to know whether there are any annotations at all.
+  const bool gated = IsGated(pod);
+  Keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
+  KeepMetadata(pod, gated ? Annotations::kAll : Annotations::kOurs);
+  Inside(pod, "spec", [&](Json& spec) { KeepPodSpec(spec, gated); });
+  Inside(pod, "status", [](Json& status) {
+    Keep(status, {"phase", "conditions", "containerStatuses", "reason", "message", "startTime"});
+    EachOf(status, "conditions", [](Json& condition) {
+      Keep(condition, {"type", "status", "reason", "message", "lastTransitionTime"});
+    });
+    EachOf(status, "containerStatuses", KeepContainerStatus);
+  });
+}
+
+void ProjectNode(Json& node) {
+  Keep(node, {"apiVersion", "kind", "metadata", "spec", "status"});
+  KeepMetadata(node, Annotations::kOurs);
+  Inside(node, "spec", [](Json& spec) { Keep(spec, {"taints", "unschedulable"}); });
+  Inside(node, "status", [](Json& status) {
+    Keep(status, {"allocatable", "conditions", "nodeInfo"});
+    Inside(status, "nodeInfo", [](Json& facts) { Keep(facts, {"operatingSystem"}); });
+    // The heartbeat changes every few minutes without meaning; without it nodes stay equal.
+    EachOf(status, "conditions", [](Json& condition) { Keep(condition, {"type", "status"}); });
+  });
+}
+
+void ProjectWorkload(Json& workload) {
+  Keep(workload, {"apiVersion", "kind", "metadata", "spec", "status"});
+  KeepMetadata(workload, Annotations::kOurs);
+  Inside(workload, "status", [](Json& status) {
+    Keep(status, {"observedGeneration", "replicas", "readyReplicas", "availableReplicas",
+                  "updatedReplicas", "updateRevision", "currentRevision", "conditions"});
+  });
+}
+
+void ProjectJob(Json& job) {
+  Keep(job, {"apiVersion", "kind", "metadata", "spec", "status"});
+  KeepMetadata(job, Annotations::kOurs);
+  const Json* labels = kube::At(job, {"metadata", "labels"});
+  const bool ours = labels != nullptr && labels->is_object() &&
+                    labels->contains(std::string(api::kBuilderWarmupLabel));
+  if (!ours && kube::At(job, {"status", "completionTime"}) != nullptr) {
+    Inside(job, "spec", [](Json& spec) { Keep(spec, {"selector", "template"}); });
+  }
+}
+
+void ProjectNamespace(Json& object) {
+  Keep(object, {"apiVersion", "kind", "metadata"});
+  KeepMetadata(object, Annotations::kOurs);
+}
+
+void ProjectOwn(Json& object) {
+  Inside(object, "metadata", [](Json& metadata) {
+    metadata.erase("managedFields");
+    Inside(metadata, "annotations", [](Json& annotations) {
+      annotations.erase("kubectl.kubernetes.io/last-applied-configuration");
+    });
+  });
+}
+
+}  // namespace cachewarm::observe

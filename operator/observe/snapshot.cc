@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/snapshot.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+#include "operator/observe/workload.h"
+
+namespace cachewarm::observe {
+namespace {
+
+using codec::Json;
+
+bool Matches(const std::map<std::string, std::string>& selector,
+             const std::map<std::string, std::string>& labels) {
+  return !selector.empty() &&
+         std::all_of(selector.begin(), selector.end(), [&](const auto& wanted) {
+           const auto found = labels.find(wanted.first);
+           return found != labels.end() && found->second == wanted.second;
+         });
+}
+
+// The labels of the pods that are ours to look at, whether injected or not.
+std::map<std::string, std::string> PodLabels(const plan::Workload& workload,
+                                             const api::CacheWarmup& warmup) {
+  if (!workload.selector.empty()) {
+    return workload.selector;
+  }
+  return warmup.status.injection.has_value() ? warmup.status.injection->labels
+                                             : std::map<std::string, std::string>{};
+}
+
+std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
+                                                      const plan::Snapshot& snapshot) {
+  const api::CacheWarmup& warmup = snapshot.warmup;
+  const kube::Store& store = world.pods.store();
+  std::map<kube::ObjectName, kube::Object> found;
+  const auto take = [&](const std::vector<kube::Object>& objects) {
+    for (const kube::Object& object : objects) {
+      found.emplace(kube::NameOf(*object), object);
+    }
+  };
+  take(store.ByIndex(InjectedIndex(warmup.ns, warmup.name)));
+  take(store.ByIndex(BuilderIndex(warmup.uid)));
+  const std::map<std::string, std::string> labels = PodLabels(snapshot.workload, warmup);
+  if (!labels.empty()) {
+    for (const kube::Object& object : store.ListNamespace(warmup.ns)) {
+      if (Matches(labels, kube::LabelsOf(*object))) {
+        found.emplace(kube::NameOf(*object), object);
+      }
+    }
+  }
+  std::vector<kube::Object> objects;
+  for (const auto& [name, object] : found) {
+    objects.push_back(object);
+  }
+  return world.pod_views.Of(objects);
+}
+
+bool IsFinished(const Json& job) {
+  const Json* conditions = kube::At(job, {"status", "conditions"});
+  return conditions != nullptr && conditions->is_array() &&
+         std::any_of(conditions->begin(), conditions->end(), [](const Json& condition) {
+           const std::string type = kube::TextAt(condition, {"type"});
+           return (type == "Failed" || type == "Complete") &&
+                  kube::TextAt(condition, {"status"}) == "True";
+         });
+}
+
+plan::BuilderJob ReadJob(const Json& job) {
+  plan::BuilderJob out{
+      .name = kube::NameOf(job).name,
+      .uid = kube::UidOf(job),
+      .key = kube::TextAt(job, {"metadata", "labels", api::kBuilderKeyLabel}),
+      .created =
+          ParseTime(kube::TextAt(job, {"metadata", "creationTimestamp"})).value_or(WallTime{}),
+      .deleting = kube::IsDeleting(job)};
+  const Json* conditions = kube::At(job, {"status", "conditions"});
+  if (conditions != nullptr && conditions->is_array()) {
+    for (const Json& condition : *conditions) {
+      if (kube::TextAt(condition, {"type"}) == "Failed" &&
+          kube::TextAt(condition, {"status"}) == "True") {
+        out.failed = true;
+        out.message = kube::TextAt(condition, {"message"});
+      }
+    }
+  }
+  return out;
+}
+
+void TakeJobs(const World& world, plan::Snapshot& snapshot) {
+  for (const kube::Object& job : world.jobs.store().List()) {
+    const std::string owner = kube::TextAt(*job, {"metadata", "labels", api::kBuilderWarmupLabel});
+    if (owner.empty()) {
+      continue;
+    }
+    if (owner == snapshot.warmup.uid && kube::NameOf(*job).ns == snapshot.warmup.ns) {
+      snapshot.jobs.push_back(ReadJob(*job));
+    } else if (!IsFinished(*job)) {
+      ++snapshot.builder_jobs_elsewhere;
+    }
+  }
+}
+
+void TakeOthers(const World& world, plan::Snapshot& snapshot) {
+  const api::CacheWarmup& ours = snapshot.warmup;
+  const kube::Object own = world.warmups.store().Get({.ns = ours.ns, .name = ours.name});
+  const auto age = [](const kube::Object& object) {
+    return object == nullptr
+               ? std::tuple(WallTime{}, std::string())
+               : std::tuple(ParseTime(kube::TextAt(*object, {"metadata", "creationTimestamp"}))
+                                .value_or(WallTime{}),
+                            kube::UidOf(*object));
+  };
+  for (const kube::Object& object : world.warmups.store().ListNamespace(ours.ns)) {
+    const auto other = world.warmup_views.Of(object);
+    if (other == nullptr || other->name == ours.name || other->deleting) {
+      continue;
+    }
+    snapshot.others.push_back({.name = other->name,
+                               .older = age(object) < age(own),
+                               .workload_ref = other->spec.workload_ref,
+                               .labels = other->status.injection.has_value()
+                                             ? other->status.injection->labels
+                                             : std::map<std::string, std::string>{}});
+  }
+}
+
+// Names of the nodes whose agent is Ready.
+std::set<std::string> NodesWithAgent(const World& world, const std::string& ns) {
+  std::set<std::string> nodes;
+  for (const kube::Object& object : world.pods.store().ListNamespace(ns)) {
+    if (kube::TextAt(*object, {"metadata", "labels", kAgentLabel}) != kAgentLabelValue) {
+      continue;
+    }
+    const auto pod = world.pod_views.Of(object);
+    if (pod != nullptr && pod->ready && !pod->meta.deleting) {
+      nodes.insert(pod->node);
+    }
+  }
+  return nodes;
+}
+
+plan::Resources FreeOf(const api::Node& node, const Amounts& used) {
+  plan::Resources free = node.allocatable;
+  for (const auto& [name, amount] : used) {
+    const auto found = free.find(name);
+    if (found != free.end()) {
+      found->second -= amount;
+    }
+  }
+  return free;
+}
+
+void TakeNodes(const World& world, const std::string& agent_namespace, plan::Snapshot& snapshot) {
+  const std::set<std::string> with_agent = NodesWithAgent(world, agent_namespace);
+  const std::map<std::string, Amounts> usage = world.usage.All();
+  for (const auto& node : world.node_views.List()) {
+    const auto used = usage.find(node->meta.name);
+    snapshot.nodes.push_back(
+        {.node = node,
+         .cache = world.node_cache_views.Get({.name = node->meta.name}),
+         .agent_ready = with_agent.contains(node->meta.name),
+         .free = FreeOf(*node, used == usage.end() ? Amounts{} : used->second)});
+  }
+}
+
+}  // namespace
+
+plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
+                       const Circumstances& circumstances) {
+  plan::Snapshot snapshot{.now = circumstances.now,
+                          .settings = circumstances.settings,
+                          .warmup = warmup,
+                          .workload = ResolveWorkload(world, warmup),
+                          .rehearsal = circumstances.rehearsal,
+                          .create_failure = FindCreateFailure(world, warmup)};
+  const kube::Object ns = world.namespaces.store().Get({.name = warmup.ns});
+  if (ns != nullptr) {
+    snapshot.namespace_labels = kube::LabelsOf(*ns);
+  }
+  snapshot.pods = FindPods(world, snapshot);
+  TakeJobs(world, snapshot);
+  TakeOthers(world, snapshot);
+  TakeNodes(world, circumstances.agent_namespace, snapshot);
+  return snapshot;
+}
+
+}  // namespace cachewarm::observe

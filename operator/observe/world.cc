@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/world.h"
+
+#include <algorithm>
+
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+#include "operator/observe/projections.h"
+
+namespace cachewarm::observe {
+namespace {
+
+kube::ReflectorOptions Watched(const kube::Resource& resource,
+                               std::function<void(codec::Json&)> project) {
+  return {.resource = resource, .project = std::move(project)};
+}
+
+kube::ReflectorOptions WatchedPods() {
+  kube::ReflectorOptions options = Watched(kube::kPods, &ProjectPod);
+  options.index = &PodIndex;
+  return options;
+}
+
+template <typename T>
+auto DecodeWith(absl::StatusOr<T> (*decode)(const codec::Json&)) {
+  return [decode](const kube::Object& object) { return decode(*object); };
+}
+
+}  // namespace
+
+std::string InjectedIndex(const std::string& ns, const std::string& warmup) {
+  return "warmup:" + ns + "/" + warmup;
+}
+
+std::string BuilderIndex(const std::string& warmup_uid) {
+  return "builder:" + warmup_uid;
+}
+
+std::vector<std::string> PodIndex(const codec::Json& pod) {
+  std::vector<std::string> values;
+  const codec::Json* gates = kube::At(pod, {"spec", "schedulingGates"});
+  if (gates != nullptr && gates->is_array() &&
+      std::any_of(gates->begin(), gates->end(), [](const codec::Json& gate) {
+        return kube::TextAt(gate, {"name"}) == api::kSchedulingGate;
+      })) {
+    values.emplace_back(kHeldIndex);
+  }
+  const std::string warmup = kube::TextAt(pod, {"metadata", "annotations", api::kWarmupAnnotation});
+  if (!warmup.empty()) {
+    values.push_back(InjectedIndex(kube::NameOf(pod).ns, warmup));
+  }
+  const std::string builder_of =
+      kube::TextAt(pod, {"metadata", "labels", api::kBuilderWarmupLabel});
+  if (!builder_of.empty()) {
+    values.push_back(BuilderIndex(builder_of));
+  }
+  return values;
+}
+
+World::World(const kube::Runtime& runtime)
+    : warmups(runtime, Watched(kube::kCacheWarmups, &ProjectOwn)),
+      node_caches(runtime, Watched(kube::kNodeCaches, &ProjectOwn)),
+      nodes(runtime, Watched(kube::kNodes, &ProjectNode)),
+      pods(runtime, WatchedPods()),
+      jobs(runtime, Watched(kube::kJobs, &ProjectJob)),
+      deployments(runtime, Watched(kube::kDeployments, &ProjectWorkload)),
+      stateful_sets(runtime, Watched(kube::kStatefulSets, &ProjectWorkload)),
+      namespaces(runtime, Watched(kube::kNamespaces, &ProjectNamespace)),
+      warmup_views("CacheWarmup", warmups.store(), DecodeWith(&api::DecodeCacheWarmup),
+                   runtime.log),
+      node_cache_views("NodeCache", node_caches.store(), DecodeWith(&api::DecodeNodeCache),
+                       runtime.log),
+      node_views("Node", nodes.store(), DecodeWith(&api::DecodeNode), runtime.log),
+      pod_views("Pod", pods.store(), &api::DecodePod, runtime.log) {
+  warmups.OnChange([this](const kube::Change& change) { warmup_views.Take(change); });
+  node_caches.OnChange([this](const kube::Change& change) { node_cache_views.Take(change); });
+  nodes.OnChange([this](const kube::Change& change) { node_views.Take(change); });
+  pods.OnChange([this](const kube::Change& change) {
+    pod_views.Take(change);
+    usage.Take(change);
+  });
+}
+
+void World::Start(std::stop_token stop) {
+  for (kube::Reflector* reflector : Reflectors()) {
+    threads_.emplace_back([reflector, stop] { reflector->Run(stop); });
+  }
+}
+
+void World::Join() {
+  threads_.clear();
+}
+
+std::vector<kube::Reflector*> World::Reflectors() {
+  return {&warmups, &node_caches, &nodes, &pods, &jobs, &deployments, &stateful_sets, &namespaces};
+}
+
+std::vector<const kube::Store*> World::Stores() const {
+  return {&warmups.store(), &node_caches.store(), &nodes.store(),         &pods.store(),
+          &jobs.store(),    &deployments.store(), &stateful_sets.store(), &namespaces.store()};
+}
+
+bool World::HasSynced() const {
+  const std::vector<const kube::Store*> stores = Stores();
+  return std::all_of(stores.begin(), stores.end(),
+                     [](const kube::Store* store) { return store->HasSynced(); });
+}
+
+}  // namespace cachewarm::observe

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/api/cache_warmup.h"
+#include "lib/api/kubernetes.h"
+#include "lib/api/node_cache.h"
+#include "lib/kube/runtime/reflector.h"
+#include "operator/observe/decoded.h"
+#include "operator/observe/node_usage.h"
+
+namespace cachewarm::observe {
+
+// Everything that the operator watches: one reflector a kind, cut down by projections.h, and the
+// decoded views that are fed by them. Made before any thread runs, read by all afterwards.
+class World {
+ public:
+  // What `runtime` references must outlive it.
+  explicit World(const kube::Runtime& runtime);
+
+  // Starts one thread a reflector; they end with `stop` or the World.
+  void Start(std::stop_token stop);
+  // Blocks until the threads have ended.
+  void Join();
+
+  std::vector<kube::Reflector*> Reflectors();
+  std::vector<const kube::Store*> Stores() const;
+  bool HasSynced() const;
+
+  kube::Reflector warmups;
+  kube::Reflector node_caches;
+  kube::Reflector nodes;
+  kube::Reflector pods;
+  kube::Reflector jobs;
+  kube::Reflector deployments;
+  kube::Reflector stateful_sets;
+  kube::Reflector namespaces;
+
+  Decoded<api::CacheWarmup> warmup_views;
+  Decoded<api::NodeCache> node_cache_views;
+  Decoded<api::Node> node_views;
+  Decoded<api::Pod> pod_views;
+  NodeUsage usage;
+
+ private:
+  std::vector<std::jthread> threads_;
+};
+
+// Pod index: what a pod is found by in World::pods.store().ByIndex().
+// "held": it waits at our gate.
+// "warmup:<ns>/<name>": injected for that warmup.
+// "builder:<uid>": builder Job's pod of the warmup with this uid.
+std::vector<std::string> PodIndex(const codec::Json& pod);
+std::string InjectedIndex(const std::string& ns, const std::string& warmup);
+std::string BuilderIndex(const std::string& warmup_uid);
+inline constexpr const char* kHeldIndex = "held";
+
+}  // namespace cachewarm::observe

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "lib/base/status.h"
+
+namespace cachewarm::op {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Setup {
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> files;
+  std::string host_name = "operator-0";
+};
+
+absl::StatusOr<CommandLine> Parse(const Setup& setup) {
+  return ParseConfig({
+      .arguments = setup.arguments,
+      .environment = [&](const std::string& name) -> std::optional<std::string> {
+        const auto found = setup.environment.find(name);
+        return found == setup.environment.end() ? std::nullopt : std::optional(found->second);
+      },
+      .read_file = [&](const std::string& path) -> absl::StatusOr<std::string> {
+        const auto found = setup.files.find(path);
+        if (found == setup.files.end()) {
+          return absl::NotFoundError(path + ": no such file");
+        }
+        return found->second;
+      },
+      .host_name = setup.host_name,
+      .version = "9.8.7",
+  });
+}
+
+TEST(OperatorConfig, DefaultsNeedNothing) {
+  const auto parsed = Parse({});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.listen_port, 8080);
+  EXPECT_EQ(parsed->config.root, "/var/lib/cachewarm");
+  EXPECT_TRUE(parsed->config.leader_elect);
+  EXPECT_EQ(parsed->config.identity, "operator-0");
+  EXPECT_EQ(parsed->config.ns, "cachewarm-system");
+  EXPECT_FALSE(parsed->print.has_value());
+}
+
+TEST(OperatorConfig, FlagBeatsEnvironmentBeatsFile) {
+  Setup setup{.arguments = {"--config", "/c.yaml", "--log-level=debug"},
+              .environment = {{"CACHEWARM_LOG_LEVEL", "error"}, {"CACHEWARM_ROOT", "/from/env"}},
+              .files = {{"/c.yaml", "logLevel: warning\nroot: /from/file\nworkers: 5\n"}}};
+  const auto parsed = Parse(setup);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.log_level, LogLevel::kDebug);
+  EXPECT_EQ(parsed->config.root, "/from/env");
+  EXPECT_EQ(parsed->config.workers, 5);
+}
+
+TEST(OperatorConfig, ReadsTheFileThatItSharesWithTheAgents) {
+  const auto parsed = Parse({.arguments = {"--config=/c.yaml"},
+                             .files = {{"/c.yaml",
+                                        "store: oci://registry:5000/warm\n"
+                                        "root: /data/cachewarm/\n"
+                                        "registry:\n  insecure: [\"registry:5000\"]\n"
+                                        "byteLimit: 1000\nleaderElect: false\n"}}});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.root, "/data/cachewarm");
+  EXPECT_FALSE(parsed->config.leader_elect);
+}
+
+TEST(OperatorConfig, AnEmptyFileChangesNothing) {
+  const auto parsed =
+      Parse({.environment = {{"CACHEWARM_CONFIG", "/c.yaml"}}, .files = {{"/c.yaml", ""}}});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.workers, 2);
+}
+
+TEST(OperatorConfig, SwitchNeedsNoValue) {
+  const auto parsed = Parse({.arguments = {"--leader-elect", "--listen", "[::1]:0"}});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_TRUE(parsed->config.leader_elect);
+  EXPECT_EQ(parsed->config.listen_address, "::1");
+  EXPECT_EQ(parsed->config.listen_port, 0);
+}
+
+TEST(OperatorConfig, RefusalsNameTheSettingAndTheRemedy) {
+  struct Case {
+    std::string name;
+    Setup setup;
+    std::string expected;
+  };
+  const std::vector<Case> cases = {
+      {"unknown flag", {.arguments = {"--foo=1"}}, "unknown argument \"--foo=1\"; --help"},
+      {"stray word", {.arguments = {"start"}}, "unknown argument \"start\""},
+      {"no value", {.arguments = {"--root"}}, "--root needs a value"},
+      {"relative root", {.arguments = {"--root=var"}}, "--root: \"var\" is not an absolute"},
+      {"climbing root", {.arguments = {"--root=/a/../b"}}, "--root"},
+      {"port too large", {.arguments = {"--listen=:70000"}}, "0 to 65535"},
+      {"no port", {.arguments = {"--listen=localhost"}}, "ADDRESS:PORT"},
+      {"bad bool", {.environment = {{"CACHEWARM_LEADER_ELECT", "yes"}}}, "CACHEWARM_LEADER_ELECT"},
+      {"bad level", {.arguments = {"--log-level=loud"}}, "--log-level"},
+      {"bad namespace", {.arguments = {"--namespace=A b"}}, "--namespace"},
+      {"too many workers", {.arguments = {"--workers=99"}}, "1 to 16"},
+      {"missing file", {.arguments = {"--config=/none"}}, "/none: no such file"},
+      {"unknown key",
+       {.arguments = {"--config=/c"}, .files = {{"/c", "storage: x\n"}}},
+       "/c: unknown key \"storage\""},
+      {"broken yaml", {.arguments = {"--config=/c"}, .files = {{"/c", "a: [\n"}}}, "/c: "},
+      {"list", {.arguments = {"--config=/c"}, .files = {{"/c", "- a\n"}}}, "map of settings"},
+      {"nested",
+       {.arguments = {"--config=/c"}, .files = {{"/c", "root: {a: b}\n"}}},
+       "/c: root: must be one plain value"},
+      {"bad key value",
+       {.arguments = {"--config=/c"}, .files = {{"/c", "workers: many\n"}}},
+       "workers: \"many\""},
+      {"nameless host", {.host_name = ""}, "--identity"},
+  };
+  for (const Case& test : cases) {
+    const auto parsed = Parse(test.setup);
+    ASSERT_FALSE(parsed.ok()) << test.name;
+    EXPECT_THAT(Message(parsed.status()), HasSubstr(test.expected)) << test.name;
+  }
+}
+
+TEST(OperatorConfig, HelpNamesEverySettingWithItsDefault) {
+  const auto parsed = Parse({.arguments = {"--help", "--log-level=loud"}});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  for (const char* text :
+       {"--config=FILE", "--kubeconfig", "--listen", "--root", "--leader-elect", "--log-level",
+        "--namespace", "CACHEWARM_LISTEN", "key leaderElect", "0.0.0.0:8080", "--version"}) {
+    EXPECT_THAT(*parsed->print, HasSubstr(text));
+  }
+}
+
+TEST(OperatorConfig, VersionIsThatOfTheBuild) {
+  const auto parsed = Parse({.arguments = {"--version"}});
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(*parsed->print, "cachewarm-operator 9.8.7\n");
+}
+
+}  // namespace
+}  // namespace cachewarm::op
