@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "lib/metrics/metrics.h"
+
+// Inside lib/metrics/platform/prometheus only.
+namespace cachewarm::metrics {
+
+// The series of one metric: finds or makes the one for a combination of label values, within the
+// limit of the spec. `Metric` is prometheus::Counter, Gauge or Histogram. Thread-safe.
+template <typename Metric>
+class Series {
+ public:
+  using Make = std::function<Metric&(prometheus::Family<Metric>&, const prometheus::Labels&)>;
+
+  // `overflow` is called, unlocked, for what is counted as "other"; may be empty.
+  Series(MetricSpec spec, Make make, std::function<void()> overflow)
+      : spec_(std::move(spec)),
+        make_(std::move(make)),
+        overflow_(std::move(overflow)),
+        family_(spec_.name, spec_.help, {}) {
+    if (spec_.labels.empty()) {
+      Use({}, [](Metric&) {});  // visible as 0 from the start
+    }
+  }
+
+  // Calls `use` with the series of `values`; it is not removed meanwhile.
+  template <typename Function>
+  void Use(const LabelValues& values, Function use) {
+    bool overflowed = false;
+    {
+      const std::lock_guard lock(mutex_);
+      use(*Find(values, overflowed));
+    }
+    if (overflowed && overflow_) {
+      overflow_();
+    }
+  }
+
+  void Remove(const std::map<std::string, std::string>& match) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(series_, [&](const auto& entry) {
+      if (!Matches(entry.first, match)) {
+        return false;
+      }
+      family_.Remove(entry.second);
+      return true;
+    });
+  }
+
+  // Sorted by label values.
+  std::vector<prometheus::MetricFamily> Collect() const {
+    std::vector<prometheus::MetricFamily> families = family_.Collect();
+    for (prometheus::MetricFamily& family : families) {
+      std::sort(family.metric.begin(), family.metric.end(),
+                [](const prometheus::ClientMetric& a, const prometheus::ClientMetric& b) {
+                  return a.label < b.label;
+                });
+    }
+    return families;
+  }
+
+ private:
+  Metric* Find(const LabelValues& values, bool& overflowed) {
+    const LabelValues other(spec_.labels.size(), "other");
+    const bool known = values.size() == spec_.labels.size();
+    if (known) {
+      if (const auto found = series_.find(values); found != series_.end()) {
+        return found->second;
+      }
+    }
+    overflowed = !known || series_.size() >= spec_.series_max;
+    const LabelValues& wanted = overflowed ? other : values;
+    const auto [at, added] = series_.try_emplace(wanted, nullptr);
+    if (added) {
+      prometheus::Labels labels;
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        labels.emplace(spec_.labels[i], wanted[i]);
+      }
+      at->second = &make_(family_, labels);
+    }
+    return at->second;
+  }
+
+  bool Matches(const LabelValues& values, const std::map<std::string, std::string>& match) const {
+    return std::all_of(match.begin(), match.end(), [&](const auto& wanted) {
+      const auto label = std::find(spec_.labels.begin(), spec_.labels.end(), wanted.first);
+      return label != spec_.labels.end() &&
+             values[static_cast<size_t>(label - spec_.labels.begin())] == wanted.second;
+    });
+  }
+
+  const MetricSpec spec_;
+  const Make make_;
+  const std::function<void()> overflow_;
+  std::mutex mutex_;
+  prometheus::Family<Metric> family_;
+  std::map<LabelValues, Metric*> series_;
+};
+
+}  // namespace cachewarm::metrics
