@@ -53,8 +53,8 @@ class Server {
   virtual ~Server() = default;  // stops it
 
   virtual uint16_t port() const = 0;
-  // Ends listening and every connection, and waits at most 1 s for running handlers to be
-  // answered. May be called from any thread but a handler's; later calls do nothing.
+  // Ends listening and every idle connection at once, gives running requests 1 s to be answered and
+  // returns when their handlers have. From any thread but a handler's; later calls do nothing.
   virtual void Stop() = 0;
 };
 

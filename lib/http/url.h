@@ -29,7 +29,4 @@ absl::StatusOr<Url> ResolveLocation(const Url& base, std::string_view location);
 // "localhost", 127.0.0.0/8 or ::1: where plain http shows nothing to a network.
 bool IsLoopback(std::string_view host);
 
-// Percent-encodes everything but the unreserved characters (RFC 3986 §2.3).
-std::string PercentEncode(std::string_view text);
-
 }  // namespace cachewarm::http

@@ -16,6 +16,9 @@
 
 namespace cachewarm::fakes {
 
+struct KubeRoute;
+struct KubeSelector;
+
 // An API server in the process: a kube::Client over a map. Passes tests/contract like the real one.
 //
 // It does: list with selectors (labels =, !=, in, notin, exists; fields metadata.name,
@@ -63,6 +66,14 @@ class FakeApiServer final : public kube::Client {
 
  private:
   struct State;
+  struct Listener {
+    const kube::WatchEventHandler& on_event;
+    const KubeSelector& selector;
+    int64_t seen = 0;
+  };
+  absl::Status Admit(const kube::Request& request, const KubeRoute& route, std::stop_token stop);
+  absl::Status Pump(const KubeRoute& route, const Listener& listener, std::stop_token stop);
+
   std::unique_ptr<State> state_;
 };
 

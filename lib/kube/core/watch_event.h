@@ -15,7 +15,8 @@ enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark };
 
 struct WatchEvent {
   WatchEventType type = WatchEventType::kBookmark;
-  Object object;  // never null; of a bookmark only metadata.resourceVersion counts
+  // Never null and the handler's own. Of a bookmark only metadata.resourceVersion counts.
+  std::shared_ptr<codec::Json> object;
 };
 
 using WatchEventHandler = std::function<absl::Status(WatchEvent)>;

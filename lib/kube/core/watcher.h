@@ -23,9 +23,11 @@ struct WatcherAction {
 };
 
 // The rules of list and watch as a state machine without any I/O: Empty → Listing → Watching.
-//  - A failed list starts over; its pages so far are void (`OnPage` of the first page says so).
-//  - OUT_OF_RANGE (410) anywhere: list again at once, the first time; then with backoff.
+//  - A failed list starts over; its pages so far are void (IsFirstPage() says so).
+//  - OUT_OF_RANGE (410): list again, at once when nothing failed in the last 120 s.
 //  - A watch that ended in order or broke off goes on from the last version seen.
+//  - INVALID_ARGUMENT out of a watch: we cannot read what was said, so list again, with backoff.
+//  - A watch that ends at once, in order but without a word, counts as a failure.
 //  - Backoff after failures 0.8 s × 2 up to 30 s, reset after 120 s without failure.
 // Not thread-safe.
 class Watcher {
@@ -39,7 +41,7 @@ class Watcher {
   WatcherAction Next(MonoTime now, double random);
 
   // A page arrived; `continue_token` empty: it was the last. True: the list is complete now.
-  bool OnPage(std::string continue_token, std::string resource_version, MonoTime now);
+  bool OnPage(std::string continue_token, std::string resource_version);
   // True when the page that was asked for last begins a new list.
   bool IsFirstPage() const { return continue_token_.empty(); }
   void OnListFailure(const absl::Status& status, MonoTime now);
@@ -49,6 +51,8 @@ class Watcher {
 
  private:
   enum class State { kEmpty, kListing, kWatching };
+  bool FailedLately(MonoTime now) const;
+  void NoteFailure(MonoTime now);
   void Fail(MonoTime now);
   void Restart();
 
@@ -59,6 +63,8 @@ class Watcher {
   int failures_ = 0;
   bool sleep_due_ = false;
   MonoTime last_failure_{};
+  MonoTime watch_began_{};
+  bool heard_ = false;  // anything on the running watch
 };
 
 }  // namespace cachewarm::kube

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/base/clock.h"
 #include "lib/kube/core/object.h"
 
 namespace cachewarm::kube {
@@ -37,7 +41,9 @@ class Store {
   std::vector<Object> ByIndex(const std::string& value) const;
   size_t size() const;
   // True once a whole list was taken in, and for ever after.
-  bool HasSynced() const;
+  bool HasSynced() const { return synced_.load(); }
+  // Blocks until HasSynced(); false when `deadline` of `clock` or `stop` came first.
+  bool AwaitSynced(const Clock& clock, MonoTime deadline, std::stop_token stop) const;
 
   // For the reflector, and for tests: returns what changed, deletions that a list reveals included.
   std::vector<Change> Replace(std::vector<Object> objects);
@@ -47,12 +53,15 @@ class Store {
  private:
   void Insert(const ObjectName& name, const Object& object);
   Object Erase(const ObjectName& name);
+  void NoteSynced();
 
   IndexFunction index_;
   mutable std::shared_mutex mutex_;
   std::map<ObjectName, Object> objects_;
   std::map<std::string, std::map<ObjectName, Object>> by_index_;
-  bool synced_ = false;
+  std::atomic<bool> synced_{false};
+  mutable std::mutex sync_mutex_;
+  mutable std::condition_variable_any sync_wake_;
 };
 
 }  // namespace cachewarm::kube

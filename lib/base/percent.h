@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cachewarm {
+
+// Percent-encodes everything but the unreserved characters (RFC 3986 §2.3): for one path segment or
+// one value of a query.
+std::string PercentEncode(std::string_view text);
+
+}  // namespace cachewarm

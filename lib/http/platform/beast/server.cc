@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/http/server.h"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/http/platform/beast/session.h"
+
+namespace cachewarm::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+constexpr std::chrono::seconds kAnswerGrace{1};
+
+class BeastServer final : public Server {
+ public:
+  BeastServer(ServerOptions options, std::map<std::string, Handler> routes)
+      : options_(std::move(options)),
+        routes_(std::move(routes)),
+        acceptor_(asio::make_strand(io_)),
+        again_(acceptor_.get_executor()) {}
+
+  ~BeastServer() override { Stop(); }
+
+  absl::Status Start() {
+    boost::system::error_code error;
+    const asio::ip::address address = asio::ip::make_address(options_.address, error);
+    if (error) {
+      return absl::InvalidArgumentError(
+          fmt::format("address: \"{}\" is no IP address", options_.address));
+    }
+    const tcp::endpoint endpoint(address, options_.port);
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) {
+      acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+      acceptor_.bind(endpoint, error);
+    }
+    if (!error) {
+      acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    }
+    if (error) {
+      return absl::UnavailableError(fmt::format("cannot listen on {}:{}: {}", options_.address,
+                                                options_.port, error.message()));
+    }
+    port_ = acceptor_.local_endpoint().port();
+    Accept();
+    for (int i = 0; i < std::max(1, options_.threads); ++i) {
+      threads_.emplace_back([this] { io_.run(); });
+    }
+    return absl::OkStatus();
+  }
+
+  uint16_t port() const override { return port_; }
+
+  void Stop() override {
+    std::lock_guard stop_lock(stop_mutex_);
+    if (threads_.empty()) {
+      return;
+    }
+    asio::post(acceptor_.get_executor(), [this] {
+      boost::system::error_code ignored;
+      acceptor_.close(ignored);
+      again_.cancel();
+    });
+    for (const auto& session : StopTaking()) {
+      session->Close();
+    }
+    {
+      std::unique_lock lock(live_mutex_);
+      ended_.wait_for(lock, kAnswerGrace, [this] { return live_ == 0; });
+    }
+    io_.stop();
+    threads_.clear();  // joins
+  }
+
+ private:
+  std::vector<std::shared_ptr<Session>> StopTaking() {
+    std::lock_guard lock(sessions_mutex_);
+    stopping_ = true;
+    std::vector<std::shared_ptr<Session>> live;
+    for (const std::weak_ptr<Session>& weak : sessions_) {
+      if (std::shared_ptr<Session> session = weak.lock(); session != nullptr) {
+        live.push_back(std::move(session));
+      }
+    }
+    return live;
+  }
+
+  void Accept() {
+    acceptor_.async_accept(asio::make_strand(io_),
+                           [this](boost::system::error_code error, tcp::socket socket) {
+                             if (!acceptor_.is_open()) {
+                               return;
+                             }
+                             if (error) {
+                               return AcceptLater();
+                             }
+                             Admit(std::move(socket));
+                             Accept();
+                           });
+  }
+
+  // Out of file descriptors: asking again at once would only burn a core.
+  void AcceptLater() {
+    again_.expires_after(std::chrono::milliseconds(100));
+    again_.async_wait([this](boost::system::error_code error) {
+      if (!error && acceptor_.is_open()) {
+        Accept();
+      }
+    });
+  }
+
+  void Admit(tcp::socket socket) {
+    std::lock_guard lock(sessions_mutex_);
+    std::erase_if(sessions_, [](const auto& session) { return session.expired(); });
+    if (stopping_ || sessions_.size() >= static_cast<size_t>(options_.connections_max)) {
+      return;  // the socket closes
+    }
+    {
+      std::lock_guard live_lock(live_mutex_);
+      ++live_;
+    }
+    // The deleter tells Stop() that one less is under way.
+    std::shared_ptr<Session> session(new Session(std::move(socket), options_, routes_),
+                                     [this](Session* ended) {
+                                       delete ended;
+                                       std::lock_guard live_lock(live_mutex_);
+                                       --live_;
+                                       ended_.notify_all();
+                                     });
+    sessions_.push_back(session);
+    session->Run();
+  }
+
+  const ServerOptions options_;
+  const std::map<std::string, Handler> routes_;
+  // Before io_, whose end may end sessions.
+  std::mutex live_mutex_;
+  std::condition_variable ended_;
+  int live_ = 0;
+  asio::io_context io_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer again_;
+  uint16_t port_ = 0;
+  std::mutex stop_mutex_;
+  std::mutex sessions_mutex_;
+  bool stopping_ = false;
+  std::vector<std::weak_ptr<Session>> sessions_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> StartServer(const ServerOptions& options,
+                                                    std::map<std::string, Handler> routes) {
+  auto server = std::make_unique<BeastServer>(options, std::move(routes));
+  CW_RETURN_IF_ERROR(server->Start());
+  return server;
+}
+
+}  // namespace cachewarm::http

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/http/client.h"
+
+#include <cpprest/http_client.h>
+#include <pplx/threadpool.h>
+
+#include <algorithm>
+#include <boost/asio/ssl/context.hpp>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/http/platform/cpprest/body_buffer.h"
+#include "lib/http/platform/cpprest/exchange.h"
+#include "lib/http/platform/openssl/tls_context.h"
+#include "lib/http/url.h"
+
+namespace cachewarm::http {
+namespace {
+
+using web::http::client::http_client;
+using web::http::client::http_client_config;
+
+constexpr size_t kSocketReadBytes = 256U << 10U;
+constexpr size_t kOriginsMax = 32;
+// The library's own timer also runs while our sink blocks, so it is put out of the way and
+// Exchange::Await() keeps the time.
+constexpr std::chrono::seconds kLibraryTimeout{24 * 3600};
+constexpr Duration kCancelGrace{500};
+
+absl::Status FromException(std::exception_ptr thrown, const Url& url) {
+  try {
+    std::rethrow_exception(std::move(thrown));
+  } catch (const web::http::http_exception& error) {
+    const std::string reason = error.error_code() ? error.error_code().message() : "";
+    return absl::UnavailableError(
+        fmt::format("{}: {}{}{}", url.Origin(), error.what(), reason.empty() ? "" : ": ", reason));
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(fmt::format("{}: {}", url.Origin(), error.what()));
+  }
+}
+
+// The whole of one transfer on the caller's thread.
+class Transfer {
+ public:
+  Transfer(const Request& request, const Url& url, BodySink* sink)
+      : request_(request), url_(url), sink_(sink), exchange_(std::make_shared<Exchange>()) {}
+
+  absl::StatusOr<Response> Run(http_client client, const std::string& user_agent,
+                               std::stop_token stop) {
+    absl::Status status = Start(std::move(client), user_agent);
+    if (status.ok()) {
+      status = Pump(stop);
+    }
+    if (!status.ok()) {
+      exchange_->Abandon();
+      cancel_.cancel();
+      if (started_) {
+        exchange_->AwaitDone(kCancelGrace);
+      }
+      return status;
+    }
+    return std::move(response_);
+  }
+
+ private:
+  absl::Status Start(http_client client, const std::string& user_agent) {
+    try {
+      web::http::http_request message(std::string(MethodName(request_.method)));
+      message.set_request_uri(web::uri(url_.target));
+      message.headers().add("User-Agent", user_agent);
+      for (const auto& [name, value] : request_.headers) {
+        message.headers()[name] = value;
+      }
+      SetBody(message);
+      message.set_response_stream(concurrency::streams::streambuf<uint8_t>(
+                                      std::make_shared<BodyBuffer>(exchange_, std::ios_base::out))
+                                      .create_ostream());
+      Launch(client, message);
+      return absl::OkStatus();
+    } catch (const web::uri_exception& error) {
+      return absl::InvalidArgumentError(fmt::format("url: {}", error.what()));
+    } catch (...) {
+      return FromException(std::current_exception(), url_);
+    }
+  }
+
+  void SetBody(web::http::http_request& message) {
+    const std::string type = request_.headers.Find("Content-Type").value_or("");
+    if (request_.source != nullptr) {
+      message.set_body(concurrency::streams::streambuf<uint8_t>(
+                           std::make_shared<BodyBuffer>(exchange_, std::ios_base::in))
+                           .create_istream(),
+                       request_.source->size(), type.empty() ? "application/octet-stream" : type);
+    } else if (!request_.body.empty()) {
+      message.set_body(std::vector<unsigned char>(request_.body.begin(), request_.body.end()));
+      message.headers().set_content_type(type.empty() ? "application/octet-stream" : type);
+    } else if (request_.method == Method::kPatch) {
+      message.headers().set_content_length(0);
+    }
+  }
+
+  void Launch(http_client& client, const web::http::http_request& message) {
+    const auto fail = [exchange = exchange_, url = url_] {
+      exchange->OnDone(FromException(std::current_exception(), url));
+    };
+    client.request(message, cancel_.get_token())
+        .then([exchange = exchange_, fail](pplx::task<web::http::http_response> answered) {
+          try {
+            web::http::http_response response = answered.get();
+            exchange->OnHead(response);
+            response.content_ready().then(
+                [exchange, fail](pplx::task<web::http::http_response> all) {
+                  try {
+                    all.get();
+                    exchange->OnDone(absl::OkStatus());
+                  } catch (...) {
+                    fail();
+                  }
+                });
+          } catch (...) {
+            fail();
+          }
+        });
+    started_ = true;
+  }
+
+  absl::Status Pump(std::stop_token stop) {
+    for (;;) {
+      switch (exchange_->Await(request_.inactivity, stop)) {
+        case Exchange::Turn::kStopped:
+          return absl::CancelledError("stopped");
+        case Exchange::Turn::kSilence:
+          return absl::DeadlineExceededError(fmt::format("{}: no byte moved for {}", url_.Origin(),
+                                                         FormatDuration(request_.inactivity)));
+        case Exchange::Turn::kUpload:
+          CW_RETURN_IF_ERROR(Upload());
+          break;
+        case Exchange::Turn::kHead:
+          CW_RETURN_IF_ERROR(Begin());
+          break;
+        case Exchange::Turn::kBytes:
+          CW_RETURN_IF_ERROR(Deliver(exchange_->TakeBytes()));
+          break;
+        case Exchange::Turn::kDone:
+          return Finish();
+      }
+    }
+  }
+
+  absl::Status Upload() {
+    buffer_.resize(exchange_->wanted());
+    CW_ASSIGN_OR_RETURN(const size_t count, request_.source->Read(buffer_));
+    if (count == 0) {
+      return absl::InvalidArgumentError("body: its source ended before the announced size");
+    }
+    exchange_->Supply(std::string_view(buffer_.data(), count));
+    return absl::OkStatus();
+  }
+
+  absl::Status Begin() {
+    response_ = exchange_->TakeHead();
+    is_sunk_ = sink_ != nullptr && response_.status / 100 == 2;
+    return is_sunk_ ? sink_->Begin(response_) : absl::OkStatus();
+  }
+
+  absl::Status Deliver(const std::string& bytes) {
+    if (is_sunk_) {
+      return sink_->Write(bytes);
+    }
+    const size_t room = request_.body_bytes_max - response_.body.size();
+    // An error's text may be cut; an answer that somebody wants to read may not.
+    if (bytes.size() > room && sink_ == nullptr) {
+      return absl::ResourceExhaustedError(fmt::format("{}: the answer is larger than {} bytes",
+                                                      url_.Origin(), request_.body_bytes_max));
+    }
+    response_.body.append(bytes, 0, std::min(room, bytes.size()));
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish() { return exchange_->result(); }
+
+  const Request& request_;
+  const Url& url_;
+  BodySink* sink_;
+  std::shared_ptr<Exchange> exchange_;
+  pplx::cancellation_token_source cancel_;
+  std::vector<char> buffer_;
+  Response response_;
+  bool is_sunk_ = false;
+  bool started_ = false;
+};
+
+class CpprestClient final : public Client {
+ public:
+  CpprestClient(ClientOptions options, std::shared_ptr<TlsMaterial> tls)
+      : options_(std::move(options)), tls_(std::move(tls)) {}
+
+  absl::StatusOr<Response> Send(const Request& request, std::stop_token stop) override {
+    return Run(request, nullptr, stop);
+  }
+
+  absl::StatusOr<Response> Stream(const Request& request, BodySink& sink,
+                                  std::stop_token stop) override {
+    return Run(request, &sink, stop);
+  }
+
+ private:
+  absl::StatusOr<Response> Run(const Request& request, BodySink* sink, std::stop_token stop) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError("stopped");
+    }
+    CW_ASSIGN_OR_RETURN(const Url url, Url::Parse(request.url));
+    if (url.scheme == "http" && !IsLoopback(url.host) &&
+        std::find(options_.plain_http_hosts.begin(), options_.plain_http_hosts.end(), url.host) ==
+            options_.plain_http_hosts.end()) {
+      return absl::InvalidArgumentError(fmt::format(
+          "{}: plain http is for loopback only: use https, or list the host as one that may be "
+          "spoken to over plain http",
+          url.Origin()));
+    }
+    CW_ASSIGN_OR_RETURN(http_client client, ClientOf(url));
+    return Transfer(request, url, sink).Run(std::move(client), options_.user_agent, stop);
+  }
+
+  absl::StatusOr<http_client> ClientOf(const Url& url) {
+    const std::string origin = url.Origin();
+    std::lock_guard lock(mutex_);
+    if (const auto found = clients_.find(origin); found != clients_.end()) {
+      return found->second;
+    }
+    if (clients_.size() >= kOriginsMax) {
+      clients_.clear();  // redirects may lead anywhere; running transfers keep what they use
+    }
+    try {
+      return clients_.emplace(origin, http_client(web::uri(origin), Config())).first->second;
+    } catch (...) {
+      return FromException(std::current_exception(), url);
+    }
+  }
+
+  http_client_config Config() const {
+    http_client_config config;
+    config.set_timeout(kLibraryTimeout);
+    config.set_chunksize(kSocketReadBytes);
+    config.set_max_redirects(0);
+    config.set_ssl_context_callback([tls = tls_](boost::asio::ssl::context& context) {
+      if (const absl::Status status = tls->Configure(context.native_handle()); !status.ok()) {
+        throw std::runtime_error(Message(status));
+      }
+    });
+    return config;
+  }
+
+  const ClientOptions options_;
+  std::shared_ptr<TlsMaterial> tls_;
+  std::mutex mutex_;
+  std::map<std::string, http_client> clients_;
+};
+
+}  // namespace
+
+void PrepareProcess(int io_threads) {
+  // Connections get exactly the authorities that TlsMaterial gives them; these keep OpenSSL from
+  // reading the system's bundle before that, each time.
+  setenv("SSL_CERT_FILE", "/dev/null", 1);
+  setenv("SSL_CERT_DIR", "/nonexistent", 1);
+  try {
+    crossplat::threadpool::initialize_with_threads(static_cast<size_t>(std::max(1, io_threads)));
+  } catch (const std::exception&) {
+    // Already running with its default of 40 threads: more than needed, and correct.
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options) {
+  auto tls = std::make_shared<TlsMaterial>(options.tls);
+  CW_RETURN_IF_ERROR(tls->Load());
+  return std::make_unique<CpprestClient>(options, std::move(tls));
+}
+
+}  // namespace cachewarm::http

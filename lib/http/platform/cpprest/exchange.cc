@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/http/platform/cpprest/exchange.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace cachewarm::http {
+namespace {
+
+// Beyond this the next read of the socket waits for the caller.
+constexpr size_t kArrivedBytesMax = 512U << 10U;
+
+std::exception_ptr Gone() {
+  return std::make_exception_ptr(std::runtime_error("the caller has gone"));
+}
+
+}  // namespace
+
+bool Exchange::IsEventful() const {
+  return wish_.has_value() || head_.has_value() || (head_taken_ && !arrived_.empty()) ||
+         done_.has_value();
+}
+
+Exchange::Turn Exchange::Await(Duration inactivity, std::stop_token stop) {
+  std::unique_lock lock(mutex_);
+  do {
+    stirred_ = false;
+    wake_.wait_for(lock, stop, inactivity, [&] { return stirred_ || IsEventful(); });
+  } while (stirred_ && !IsEventful() && !stop.stop_requested());
+  if (stop.stop_requested()) {
+    return Turn::kStopped;
+  }
+  if (head_.has_value()) {
+    return Turn::kHead;
+  }
+  if (head_taken_ && !arrived_.empty()) {
+    return Turn::kBytes;
+  }
+  if (done_.has_value()) {
+    return Turn::kDone;
+  }
+  return wish_.has_value() ? Turn::kUpload : Turn::kSilence;
+}
+
+size_t Exchange::wanted() const {
+  std::lock_guard lock(mutex_);
+  return wish_.has_value() ? wish_->count : 0;
+}
+
+void Exchange::Supply(std::string_view bytes) {
+  std::unique_lock lock(mutex_);
+  if (!wish_.has_value()) {
+    return;
+  }
+  Wish wish = std::move(*wish_);
+  wish_.reset();
+  lock.unlock();
+  // The library keeps `out` alive until `filled` is set.
+  const size_t count = std::min(bytes.size(), wish.count);
+  std::memcpy(wish.out, bytes.data(), count);
+  wish.filled.set(count);
+}
+
+Response Exchange::TakeHead() {
+  std::lock_guard lock(mutex_);
+  Response head = std::move(*head_);
+  head_.reset();
+  head_taken_ = true;
+  return head;
+}
+
+std::string Exchange::TakeBytes() {
+  std::unique_lock lock(mutex_);
+  std::string bytes = std::exchange(arrived_, std::string());
+  auto held_back = std::exchange(held_back_, std::nullopt);
+  lock.unlock();
+  if (held_back.has_value()) {
+    held_back->second.set(held_back->first);
+  }
+  return bytes;
+}
+
+absl::Status Exchange::result() const {
+  std::lock_guard lock(mutex_);
+  return done_.value_or(absl::OkStatus());
+}
+
+void Exchange::Abandon() {
+  std::unique_lock lock(mutex_);
+  abandoned_ = true;
+  arrived_.clear();
+  auto held_back = std::exchange(held_back_, std::nullopt);
+  auto wish = std::exchange(wish_, std::nullopt);
+  lock.unlock();
+  if (held_back.has_value()) {
+    held_back->second.set_exception(Gone());
+  }
+  if (wish.has_value()) {
+    wish->filled.set_exception(Gone());
+  }
+}
+
+void Exchange::AwaitDone(Duration limit) {
+  std::unique_lock lock(mutex_);
+  wake_.wait_for(lock, limit, [&] { return done_.has_value(); });
+}
+
+void Exchange::OnHead(const web::http::http_response& response) {
+  Response head;
+  head.status = response.status_code();
+  for (const auto& [name, value] : response.headers()) {
+    head.headers.Add(name, value);
+  }
+  std::lock_guard lock(mutex_);
+  head_ = std::move(head);
+  wake_.notify_all();
+}
+
+void Exchange::OnDone(absl::Status result) {
+  std::lock_guard lock(mutex_);
+  if (!done_.has_value()) {
+    done_ = std::move(result);
+  }
+  wake_.notify_all();
+}
+
+pplx::task<size_t> Exchange::Put(const uint8_t* bytes, size_t count) {
+  std::lock_guard lock(mutex_);
+  if (abandoned_) {
+    return pplx::task_from_exception<size_t>(Gone());
+  }
+  arrived_.append(reinterpret_cast<const char*>(bytes), count);
+  stirred_ = true;
+  wake_.notify_all();
+  if (arrived_.size() < kArrivedBytesMax) {
+    return pplx::task_from_result(count);
+  }
+  held_back_.emplace(count, pplx::task_completion_event<size_t>());
+  return pplx::create_task(held_back_->second);
+}
+
+pplx::task<size_t> Exchange::Get(uint8_t* out, size_t count) {
+  std::lock_guard lock(mutex_);
+  if (abandoned_) {
+    return pplx::task_from_exception<size_t>(Gone());
+  }
+  wish_ = Wish{.out = out, .count = count, .filled = {}};
+  stirred_ = true;
+  wake_.notify_all();
+  return pplx::create_task(wish_->filled);
+}
+
+}  // namespace cachewarm::http

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/kube/client/http_client.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/backoff.h"
+#include "lib/base/status.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "lib/kube/client/token.h"
+
+namespace cachewarm::kube {
+namespace {
+
+using codec::Json;
+
+constexpr BackoffPolicy kRetryBackoff{
+    .first = Duration(100), .most = Duration(3'000), .factor = 3.0, .jitter = 0.5};
+constexpr Duration kRetryAfterMost = std::chrono::seconds(10);
+
+http::Method MethodOf(const std::string& name) {
+  for (const http::Method method : {http::Method::kPost, http::Method::kPut, http::Method::kPatch,
+                                    http::Method::kDelete, http::Method::kHead}) {
+    if (http::MethodName(method) == name) {
+      return method;
+    }
+  }
+  return http::Method::kGet;
+}
+
+std::optional<Duration> RetryAfter(const http::Headers& headers) {
+  const std::string text = headers.Find("Retry-After").value_or("");
+  int64_t seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || text.empty() || seconds < 0 || seconds > 3600) {
+    return std::nullopt;
+  }
+  return std::chrono::seconds(seconds);
+}
+
+// Answers of proxies and of aggregated servers that are down are no JSON.
+absl::Status ErrorOf(const http::Response& response) {
+  ApiError error{.code = response.status, .reason = {}, .message = {}, .retry_after = {}};
+  if (const absl::StatusOr<Json> body = codec::ParseJson(response.body);
+      body.ok() && body->is_object()) {
+    error = ParseApiError(*body, response.status);
+  }
+  if (error.message.empty()) {
+    error.message = Message(http::StatusOf(response));
+  }
+  if (const std::optional<Duration> wait = RetryAfter(response.headers); wait.has_value()) {
+    error.retry_after = wait;
+  }
+  return ToStatus(error);
+}
+
+// Hands the bytes of a watch to its decoder.
+class WatchSink final : public http::BodySink {
+ public:
+  WatchSink(const WatchEventHandler& on_event, std::function<void()> on_begin)
+      : decoder_(on_event), on_begin_(std::move(on_begin)) {}
+
+  absl::Status Begin(const http::Response&) override {
+    on_begin_();
+    return absl::OkStatus();
+  }
+  absl::Status Write(std::string_view bytes) override { return decoder_.Feed(bytes); }
+  absl::Status Finish() { return decoder_.Finish(); }
+
+ private:
+  WatchDecoder decoder_;
+  std::function<void()> on_begin_;
+};
+
+class HttpClient final : public Client {
+ public:
+  HttpClient(http::Client& http, const Clock& clock, Random random, HttpClientOptions options)
+      : http_(http),
+        clock_(clock),
+        random_(std::move(random)),
+        options_(std::move(options)),
+        tokens_(options_.config, clock) {}
+
+  absl::StatusOr<Json> Do(const Request& request, std::stop_token stop) override {
+    for (int attempt = 0;; ++attempt) {
+      absl::StatusOr<Json> answer = Once(request, stop);
+      if (answer.ok() || !MayRetry(request, answer.status(), attempt)) {
+        return answer;
+      }
+      if (!SleepFor(clock_, RetryDelay(answer.status(), attempt), stop)) {
+        return absl::CancelledError("stopped");
+      }
+    }
+  }
+
+  absl::Status Watch(const Request& request, const WatchEventHandler& on_event,
+                     std::stop_token stop) override {
+    for (bool again = true;; again = false) {
+      const std::string token = tokens_.Token();
+      const MonoTime began = clock_.Monotonic();
+      WatchSink sink(on_event, [&] { Report(request, 200, began); });
+      const absl::StatusOr<http::Response> response =
+          http_.Stream(ToHttp(request, token, options_.watch_timeout), sink, stop);
+      if (!response.ok()) {
+        return response.status();
+      }
+      if (response->status == 200) {
+        return sink.Finish();
+      }
+      Report(request, response->status, began);
+      if (response->status != 401 || !again || !tokens_.Refused(token)) {
+        return ErrorOf(*response);
+      }
+    }
+  }
+
+ private:
+  http::Request ToHttp(const Request& request, const std::string& token, Duration timeout) const {
+    http::Request message;
+    message.method = MethodOf(request.method);
+    message.url =
+        options_.config.server + request.path + (request.query.empty() ? "" : "?" + request.query);
+    message.headers.Set("Accept", "application/json");
+    if (!request.content_type.empty()) {
+      message.headers.Set("Content-Type", request.content_type);
+    }
+    if (!token.empty()) {
+      message.headers.Set("Authorization", "Bearer " + token);
+    }
+    message.body = request.body;
+    message.inactivity = timeout;
+    message.body_bytes_max = options_.answer_bytes_max;
+    return message;
+  }
+
+  absl::StatusOr<http::Response> SendOnce(const Request& request, const std::string& token,
+                                          std::stop_token stop) {
+    const MonoTime began = clock_.Monotonic();
+    absl::StatusOr<http::Response> response =
+        http_.Send(ToHttp(request, token, options_.unary_timeout), stop);
+    Report(request, response.ok() ? response->status : 0, began);
+    return response;
+  }
+
+  absl::StatusOr<Json> Once(const Request& request, std::stop_token stop) {
+    const std::string token = tokens_.Token();
+    absl::StatusOr<http::Response> response = SendOnce(request, token, stop);
+    if (response.ok() && response->status == 401 && tokens_.Refused(token)) {
+      response = SendOnce(request, tokens_.Token(), stop);
+    }
+    if (!response.ok()) {
+      return response.status();
+    }
+    if (response->status < 200 || response->status > 299) {
+      return Named(ErrorOf(*response), request);
+    }
+    absl::StatusOr<Json> body =
+        codec::ParseJson(response->body, {.bytes_max = options_.answer_bytes_max});
+    if (!body.ok()) {
+      return absl::UnavailableError(fmt::format("{} {}: the answer is no JSON: {}", request.verb,
+                                                request.path, Message(body.status())));
+    }
+    return body;
+  }
+
+  // The message says what was asked; the payloads stay.
+  static absl::Status Named(const absl::Status& status, const Request& request) {
+    absl::Status annotated(status.code(),
+                           fmt::format("{} {}: {}", request.verb, request.path, Message(status)));
+    status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+      annotated.SetPayload(url, payload);
+    });
+    return annotated;
+  }
+
+  bool MayRetry(const Request& request, const absl::Status& status, int attempt) const {
+    if (attempt + 1 >= options_.tries) {
+      return false;
+    }
+    // A server that says 429 did nothing, whatever the verb.
+    if (HttpCodeOf(status) == 429) {
+      return RetryAfterOf(status).value_or(Duration(0)) <= kRetryAfterMost;
+    }
+    return request.idempotent && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
+  }
+
+  Duration RetryDelay(const absl::Status& status, int attempt) const {
+    const Duration own = BackoffDelay(kRetryBackoff, attempt, random_());
+    return std::max(own, RetryAfterOf(status).value_or(Duration(0)));
+  }
+
+  void Report(const Request& request, int code, MonoTime began) const {
+    if (options_.on_request) {
+      options_.on_request({.verb = request.verb,
+                           .resource = request.resource,
+                           .http_code = code,
+                           .took = clock_.Monotonic() - began});
+    }
+  }
+
+  http::Client& http_;
+  const Clock& clock_;
+  Random random_;
+  const HttpClientOptions options_;
+  TokenSource tokens_;
+};
+
+}  // namespace
+
+std::unique_ptr<Client> MakeHttpClient(http::Client& http, const Clock& clock, Random random,
+                                       HttpClientOptions options) {
+  return std::make_unique<HttpClient>(http, clock, std::move(random), std::move(options));
+}
+
+}  // namespace cachewarm::kube

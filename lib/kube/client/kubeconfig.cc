@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <filesystem>
+#include <string>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+#include "lib/codec/yaml.h"
+#include "lib/http/url.h"
+#include "lib/kube/client/base64.h"
+#include "lib/kube/client/config.h"
+#include "lib/kube/client/small_file.h"
+#include "lib/kube/core/object.h"
+
+namespace cachewarm::kube {
+namespace {
+
+using codec::Json;
+
+constexpr size_t kKubeconfigBytesMax = 4U << 20U;
+
+// A field that we do not support, and what to do instead.
+struct Refused {
+  std::string_view field;
+  std::string_view remedy;
+};
+constexpr std::array kRefusedOfUser = {
+    Refused{"exec", "programs are not run to get credentials; create a token and put it in token"},
+    Refused{"auth-provider", "auth providers are gone from Kubernetes; use token"},
+    Refused{"username", "the API server has no basic authentication any more; use token"},
+    Refused{"password", "the API server has no basic authentication any more; use token"},
+    Refused{"as", "impersonation is not supported"},
+};
+constexpr std::array kRefusedOfCluster = {
+    Refused{"proxy-url", "proxies are not supported"},
+    Refused{"tls-server-name", "use a server address that the certificate names"},
+};
+
+absl::Status Refuse(const Json& object, const std::string& path, std::span<const Refused> list) {
+  for (const Refused& refused : list) {
+    if (At(object, {refused.field}) != nullptr) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}.{}: {}", path, refused.field, refused.remedy));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The object `section[name == name].<member>`; contexts, clusters and users are all written so.
+absl::StatusOr<Json> Named(const Json& config, std::string_view section, const std::string& name,
+                           std::string_view member) {
+  const Json* list = At(config, {section});
+  if (list != nullptr && list->is_array()) {
+    for (const Json& item : *list) {
+      const Json* found = At(item, {member});
+      if (TextAt(item, {"name"}) == name && found != nullptr && found->is_object()) {
+        return *found;
+      }
+    }
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("{}: there is none with the name \"{}\"", section, name));
+}
+
+std::string Absolute(const std::filesystem::path& folder, const std::string& path) {
+  return path.empty() ? path : (folder / path).lexically_normal().string();
+}
+
+// `<field>-data` (base64) into `pem`, `<field>` (a path) into `file`; data wins, as in kubectl.
+struct PemField {
+  std::string_view name;
+  std::string* file;
+  std::string* pem;
+};
+absl::Status ReadPem(const Json& object, const std::filesystem::path& folder,
+                     const PemField& field) {
+  const std::string data_field = fmt::format("{}-data", field.name);
+  if (const std::string encoded = TextAt(object, {data_field}); !encoded.empty()) {
+    absl::StatusOr<std::string> pem = DecodeBase64(encoded);
+    if (!pem.ok()) {
+      return Annotate(pem.status(), data_field);
+    }
+    *field.pem = *std::move(pem);
+    return absl::OkStatus();
+  }
+  *field.file = Absolute(folder, TextAt(object, {field.name}));
+  return absl::OkStatus();
+}
+
+absl::Status ReadCluster(const Json& cluster, const std::filesystem::path& folder,
+                         ClusterConfig& config) {
+  CW_RETURN_IF_ERROR(Refuse(cluster, "cluster", kRefusedOfCluster));
+  if (const Json* insecure = At(cluster, {"insecure-skip-tls-verify"});
+      insecure != nullptr && *insecure == true) {
+    return absl::InvalidArgumentError(
+        "cluster.insecure-skip-tls-verify: certificates are always verified; set "
+        "certificate-authority");
+  }
+  config.server = TextAt(cluster, {"server"});
+  absl::StatusOr<http::Url> url = http::Url::Parse(config.server);
+  if (!url.ok()) {
+    return Annotate(url.status(), "cluster.server");
+  }
+  while (config.server.ends_with('/')) {
+    config.server.pop_back();
+  }
+  return ReadPem(
+      cluster, folder,
+      {.name = "certificate-authority", .file = &config.tls.ca_file, .pem = &config.tls.ca_pem});
+}
+
+absl::Status ReadUser(const Json& user, const std::filesystem::path& folder,
+                      ClusterConfig& config) {
+  CW_RETURN_IF_ERROR(Refuse(user, "user", kRefusedOfUser));
+  config.token_file = Absolute(folder, TextAt(user, {"tokenFile"}));
+  config.token = config.token_file.empty() ? TextAt(user, {"token"}) : "";
+  CW_RETURN_IF_ERROR(ReadPem(user, folder,
+                             {.name = "client-certificate",
+                              .file = &config.tls.certificate_file,
+                              .pem = &config.tls.certificate_pem}));
+  return ReadPem(user, folder,
+                 {.name = "client-key", .file = &config.tls.key_file, .pem = &config.tls.key_pem});
+}
+
+}  // namespace
+
+absl::StatusOr<ClusterConfig> KubeconfigFile(const std::string& path, const std::string& context) {
+  CW_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kKubeconfigBytesMax));
+  absl::StatusOr<Json> parsed = codec::ParseYaml(text);
+  if (!parsed.ok()) {
+    return Annotate(parsed.status(), path);
+  }
+  const auto read = [&]() -> absl::StatusOr<ClusterConfig> {
+    const std::string name = context.empty() ? TextAt(*parsed, {"current-context"}) : context;
+    if (name.empty()) {
+      return absl::InvalidArgumentError("current-context: is not set, and no context was chosen");
+    }
+    CW_ASSIGN_OR_RETURN(const Json chosen, Named(*parsed, "contexts", name, "context"));
+    CW_ASSIGN_OR_RETURN(const Json cluster,
+                        Named(*parsed, "clusters", TextAt(chosen, {"cluster"}), "cluster"));
+    CW_ASSIGN_OR_RETURN(const Json user, Named(*parsed, "users", TextAt(chosen, {"user"}), "user"));
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    ClusterConfig config;
+    CW_RETURN_IF_ERROR(ReadCluster(cluster, folder, config));
+    CW_RETURN_IF_ERROR(ReadUser(user, folder, config));
+    if (const std::string ns = TextAt(chosen, {"namespace"}); !ns.empty()) {
+      config.default_namespace = ns;
+    }
+    return config;
+  };
+  absl::StatusOr<ClusterConfig> config = read();
+  if (!config.ok()) {
+    return Annotate(config.status(), path);
+  }
+  return config;
+}
+
+}  // namespace cachewarm::kube

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/kube/core/error.h"
+
+#include <charconv>
+
+#include "absl/strings/cord.h"
+#include "lib/codec/json_value.h"
+#include "lib/kube/core/object.h"
+
+namespace cachewarm::kube {
+namespace {
+
+using codec::Json;
+
+constexpr char kCode[] = "cachewarm.io/http-code";
+constexpr char kReason[] = "cachewarm.io/reason";
+constexpr char kRetryAfter[] = "cachewarm.io/retry-after-ms";
+constexpr int64_t kRetryAfterSecondsMax = 3600;
+
+absl::StatusCode CodeFor(const ApiError& error) {
+  if (error.reason == "Expired" || error.reason == "Gone") {
+    return absl::StatusCode::kOutOfRange;
+  }
+  switch (error.code) {
+    case 400:
+    case 413:
+    case 415:
+    case 422:
+      return absl::StatusCode::kInvalidArgument;
+    case 401:
+      return absl::StatusCode::kUnauthenticated;
+    case 403:
+      return absl::StatusCode::kPermissionDenied;
+    case 404:
+      return absl::StatusCode::kNotFound;
+    case 405:
+    case 501:
+      return absl::StatusCode::kUnimplemented;
+    case 409:
+      return error.reason == "AlreadyExists" ? absl::StatusCode::kAlreadyExists
+                                             : absl::StatusCode::kAborted;
+    case 410:
+      return absl::StatusCode::kOutOfRange;
+    case 429:
+      return absl::StatusCode::kResourceExhausted;
+    case 408:
+    case 500:
+    case 502:
+    case 503:
+      return absl::StatusCode::kUnavailable;
+    case 504:
+      return absl::StatusCode::kDeadlineExceeded;
+    default:
+      return absl::StatusCode::kUnknown;
+  }
+}
+
+int64_t NumberIn(const absl::Status& status, const char* url) {
+  const auto payload = status.GetPayload(url);
+  int64_t number = -1;
+  if (payload.has_value()) {
+    const std::string text(*payload);
+    std::from_chars(text.data(), text.data() + text.size(), number);
+  }
+  return number;
+}
+
+int64_t IntegerAt(const Json& object, std::initializer_list<std::string_view> path) {
+  const Json* at = At(object, path);
+  return at != nullptr && at->is_number_integer() ? at->get<int64_t>() : 0;
+}
+
+}  // namespace
+
+absl::Status ToStatus(const ApiError& error) {
+  absl::Status status(CodeFor(error),
+                      error.message.empty() ? "the API server gave no message" : error.message);
+  status.SetPayload(kCode, absl::Cord(std::to_string(error.code)));
+  if (!error.reason.empty()) {
+    status.SetPayload(kReason, absl::Cord(error.reason));
+  }
+  if (error.retry_after.has_value()) {
+    status.SetPayload(kRetryAfter, absl::Cord(std::to_string(error.retry_after->count())));
+  }
+  return status;
+}
+
+ApiError ParseApiError(const Json& status, int http_code) {
+  ApiError error{.code = http_code,
+                 .reason = TextAt(status, {"reason"}),
+                 .message = TextAt(status, {"message"}),
+                 .retry_after = std::nullopt};
+  const int64_t code = IntegerAt(status, {"code"});
+  if (code >= 400 && code <= 599) {
+    error.code = static_cast<int>(code);
+  }
+  const int64_t seconds = IntegerAt(status, {"details", "retryAfterSeconds"});
+  if (seconds > 0) {
+    error.retry_after = std::chrono::seconds(std::min(seconds, kRetryAfterSecondsMax));
+  }
+  return error;
+}
+
+int HttpCodeOf(const absl::Status& status) {
+  return static_cast<int>(std::max<int64_t>(0, NumberIn(status, kCode)));
+}
+
+std::string ReasonOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kReason);
+  return payload.has_value() ? std::string(*payload) : std::string();
+}
+
+std::optional<Duration> RetryAfterOf(const absl::Status& status) {
+  const int64_t millis = NumberIn(status, kRetryAfter);
+  return millis < 0 ? std::nullopt : std::optional(Duration(millis));
+}
+
+}  // namespace cachewarm::kube

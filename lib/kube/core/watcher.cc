@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/kube/core/watcher.h"
+
+#include <utility>
+
+namespace cachewarm::kube {
+namespace {
+
+constexpr Duration kHealthyAgain = std::chrono::seconds(120);
+constexpr Duration kShortestWatch = std::chrono::seconds(1);
+
+}  // namespace
+
+Watcher::Watcher(BackoffPolicy backoff) : backoff_(backoff) {}
+
+WatcherAction Watcher::Next(MonoTime now, double random) {
+  WatcherAction action;
+  if (std::exchange(sleep_due_, false)) {
+    action.type = WatcherActionType::kSleep;
+    action.delay = BackoffDelay(backoff_, failures_ - 1, random);
+  } else if (state_ == State::kWatching) {
+    action.type = WatcherActionType::kWatch;
+    action.resource_version = resource_version_;
+    watch_began_ = now;
+    heard_ = false;
+  } else {
+    action.type = WatcherActionType::kList;
+    action.continue_token = continue_token_;
+  }
+  return action;
+}
+
+bool Watcher::OnPage(std::string continue_token, std::string resource_version) {
+  continue_token_ = std::move(continue_token);
+  resource_version_ = std::move(resource_version);
+  state_ = continue_token_.empty() ? State::kWatching : State::kListing;
+  return state_ == State::kWatching;
+}
+
+void Watcher::OnListFailure(const absl::Status& status, MonoTime now) {
+  const bool token_expired = absl::IsOutOfRange(status) && state_ == State::kListing;
+  Restart();
+  if (token_expired && !FailedLately(now)) {
+    NoteFailure(now);
+  } else {
+    Fail(now);
+  }
+}
+
+void Watcher::OnProgress(std::string resource_version) {
+  heard_ = true;
+  if (!resource_version.empty()) {
+    resource_version_ = std::move(resource_version);
+  }
+}
+
+void Watcher::OnWatchEnd(const absl::Status& status, MonoTime now) {
+  if (status.ok()) {
+    if (!heard_ && now - watch_began_ < kShortestWatch) {
+      Fail(now);
+    }
+    return;
+  }
+  if (absl::IsOutOfRange(status) || absl::IsInvalidArgument(status)) {
+    Restart();
+  }
+  if (absl::IsOutOfRange(status) && !FailedLately(now)) {
+    NoteFailure(now);
+  } else {
+    Fail(now);
+  }
+}
+
+bool Watcher::FailedLately(MonoTime now) const {
+  return failures_ > 0 && now - last_failure_ < kHealthyAgain;
+}
+
+void Watcher::NoteFailure(MonoTime now) {
+  failures_ = FailedLately(now) ? failures_ + 1 : 1;
+  last_failure_ = now;
+}
+
+void Watcher::Fail(MonoTime now) {
+  NoteFailure(now);
+  sleep_due_ = true;
+}
+
+void Watcher::Restart() {
+  state_ = State::kEmpty;
+  continue_token_.clear();
+  resource_version_.clear();
+}
+
+}  // namespace cachewarm::kube

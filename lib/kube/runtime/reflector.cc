@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/kube/runtime/reflector.h"
+
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::kube {
+
+using codec::Json;
+
+Reflector::Reflector(const Runtime& runtime, ReflectorOptions options)
+    : runtime_(runtime), options_(std::move(options)), store_(options_.index) {}
+
+void Reflector::OnChange(Handler handler) {
+  handlers_.push_back(std::move(handler));
+}
+
+void Reflector::Run(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    Obey(watcher_.Next(runtime_.clock.Monotonic(), runtime_.random()), stop);
+  }
+}
+
+void Reflector::Obey(const WatcherAction& action, std::stop_token stop) {
+  switch (action.type) {
+    case WatcherActionType::kList:
+      return ListPage(action, stop);
+    case WatcherActionType::kWatch:
+      return WatchFrom(action, stop);
+    case WatcherActionType::kSleep:
+      SleepFor(runtime_.clock, action.delay, stop);
+      return;
+  }
+}
+
+void Reflector::ListPage(const WatcherAction& action, std::stop_token stop) {
+  absl::StatusOr<Json> page =
+      runtime_.client.Do(List(options_.resource, {.ns = options_.ns,
+                                                  .label_selector = options_.label_selector,
+                                                  .field_selector = options_.field_selector,
+                                                  .limit = options_.page_items,
+                                                  .continue_token = action.continue_token,
+                                                  .resource_version = {}}),
+                         stop);
+  const Json* items = page.ok() ? At(*page, {"items"}) : nullptr;
+  const bool usable = items != nullptr && (items->is_array() || items->is_null());
+  if (!usable) {
+    const absl::Status status =
+        page.ok() ? absl::InvalidArgumentError("the answer has no list of items") : page.status();
+    NoteFailure(status, "list");
+    watcher_.OnListFailure(status, runtime_.clock.Monotonic());
+    return;
+  }
+  if (watcher_.IsFirstPage()) {
+    listed_.clear();
+  }
+  for (Json& item : (*page)["items"]) {
+    Trim(item);
+    listed_.push_back(std::make_shared<const Json>(std::move(item)));
+  }
+  if (watcher_.OnPage(TextAt(*page, {"metadata", "continue"}),
+                      TextAt(*page, {"metadata", "resourceVersion"}))) {
+    Report(store_.Replace(std::exchange(listed_, {})));
+  }
+}
+
+void Reflector::WatchFrom(const WatcherAction& action, std::stop_token stop) {
+  const auto on_event = [this](WatchEvent event) {
+    watcher_.OnProgress(ResourceVersionOf(*event.object));
+    if (event.type == WatchEventType::kDeleted) {
+      Report({store_.Remove(NameOf(*event.object))});
+    } else if (event.type != WatchEventType::kBookmark) {
+      Trim(*event.object);
+      Report({store_.Put(std::move(event.object))});
+    }
+    return absl::OkStatus();
+  };
+  const absl::Status status = runtime_.client.Watch(
+      kube::Watch(options_.resource, {.ns = options_.ns,
+                                      .label_selector = options_.label_selector,
+                                      .field_selector = options_.field_selector,
+                                      .resource_version = action.resource_version}),
+      on_event, stop);
+  if (stop.stop_requested()) {
+    return;
+  }
+  NoteFailure(status, "watch");
+  watcher_.OnWatchEnd(status, runtime_.clock.Monotonic());
+}
+
+void Reflector::Trim(Json& object) const {
+  if (object.is_object() && object.contains("metadata") && object["metadata"].is_object()) {
+    object["metadata"].erase("managedFields");
+  }
+  // Items of a list carry neither, objects of a watch both: readers see the same either way.
+  if (object.is_object()) {
+    object["apiVersion"] = options_.resource.ApiVersion();
+    object["kind"] = options_.resource.kind;
+  }
+  if (options_.project) {
+    options_.project(object);
+  }
+}
+
+void Reflector::Report(const std::vector<Change>& changes) const {
+  for (const Change& change : changes) {
+    if (change.before == nullptr && change.after == nullptr) {
+      continue;  // the end of an object that we never had
+    }
+    for (const Handler& handler : handlers_) {
+      handler(change);
+    }
+  }
+}
+
+void Reflector::NoteFailure(const absl::Status& status, std::string_view doing) const {
+  if (status.ok() || absl::IsCancelled(status)) {
+    return;
+  }
+  const LogFields fields = {
+      {"resource", options_.resource.plural}, {"verb", doing}, {"error", Message(status)}};
+  if (absl::IsOutOfRange(status)) {
+    runtime_.log.Debug("place in the history was forgotten, listing again", fields);
+  } else {
+    runtime_.log.Warning("list or watch failed", fields);
+  }
+}
+
+bool AwaitSynced(const std::vector<const Store*>& stores, const Clock& clock, Duration limit,
+                 std::stop_token stop) {
+  const MonoTime deadline = clock.Monotonic() + limit;
+  for (const Store* store : stores) {
+    if (!store->AwaitSynced(clock, deadline, stop)) {
+      return false;
+    }
+  }
+  return !stop.stop_requested();
+}
+
+}  // namespace cachewarm::kube

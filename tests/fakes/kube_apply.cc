@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fakes/kube_apply.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "fmt/format.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::fakes {
+namespace {
+
+using codec::Json;
+
+constexpr std::array<std::string_view, 6> kListKeys = {"uid", "podUID", "id",
+                                                       "key", "type",   "name"};
+
+// The member by which the items of a list are told apart; empty: the list is replaced as a whole.
+std::string KeyOf(const Json& list) {
+  if (list.empty()) {
+    return "";
+  }
+  for (const std::string_view candidate : kListKeys) {
+    const std::string key(candidate);
+    if (std::all_of(list.begin(), list.end(), [&](const Json& item) {
+          return item.is_object() && item.contains(key) && item[key].is_string();
+        })) {
+      return key;
+    }
+  }
+  return "";
+}
+
+std::string Segment(const std::string& key, const Json& item) {
+  return fmt::format("[{}={}]", key, item[key].get<std::string>());
+}
+
+void Collect(const Json& value, FieldPath& path, FieldSet& fields) {
+  const std::string key = value.is_array() ? KeyOf(value) : "";
+  if (value.is_object() && !value.empty()) {
+    for (const auto& [name, member] : value.items()) {
+      path.push_back(name);
+      Collect(member, path, fields);
+      path.pop_back();
+    }
+  } else if (!key.empty()) {
+    for (const Json& item : value) {
+      path.push_back(Segment(key, item));
+      fields.insert(path);  // the item itself is owned too
+      Collect(item, path, fields);
+      path.pop_back();
+    }
+  } else {
+    fields.insert(path);
+  }
+}
+
+// The item that `segment` ("[uid=a]") names.
+Json::iterator FindItem(Json& list, const std::string& segment) {
+  const size_t equals = segment.find('=');
+  const std::string key = segment.substr(1, equals - 1);
+  const std::string value = segment.substr(equals + 1, segment.size() - equals - 2);
+  return std::find_if(list.begin(), list.end(), [&](const Json& item) {
+    return item.is_object() && item.contains(key) && item[key] == value;
+  });
+}
+
+bool IsItem(const std::string& segment) {
+  return !segment.empty() && segment.front() == '[';
+}
+
+// "uid" right below "[uid=a]": goes only together with its item.
+bool IsItemKey(const FieldPath& path) {
+  return path.size() >= 2 && IsItem(path[path.size() - 2]) &&
+         path[path.size() - 2].starts_with(fmt::format("[{}=", path.back()));
+}
+
+void Take(Json& live, const FieldPath& path, size_t depth) {
+  const std::string& segment = path[depth];
+  if (live.is_array() && IsItem(segment)) {
+    const auto item = FindItem(live, segment);
+    if (item == live.end()) {
+      return;
+    }
+    if (depth + 1 == path.size()) {
+      live.erase(item);
+    } else {
+      Take(*item, path, depth + 1);
+    }
+    return;
+  }
+  if (!live.is_object() || !live.contains(segment)) {
+    return;
+  }
+  if (depth + 1 == path.size()) {
+    live.erase(segment);
+    return;
+  }
+  Json& member = live[segment];
+  Take(member, path, depth + 1);
+  if ((member.is_object() || member.is_array()) && member.empty()) {
+    live.erase(segment);
+  }
+}
+
+bool StartsWith(const FieldPath& path, const FieldPath& prefix) {
+  return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
+}
+
+// An item of a list goes only when nobody owns anything in it.
+bool IsOwned(const FieldPath& path, const FieldSet& fields) {
+  const auto at = fields.lower_bound(path);
+  return at != fields.end() && StartsWith(*at, path);
+}
+
+void Merge(const Json& config, Json& live) {
+  if (config.is_object() && live.is_object()) {
+    for (const auto& [name, member] : config.items()) {
+      if (live.contains(name)) {
+        Merge(member, live[name]);
+      } else {
+        live[name] = member;
+      }
+    }
+    return;
+  }
+  const std::string key = config.is_array() && live.is_array() ? KeyOf(config) : "";
+  if (key.empty()) {
+    live = config;
+    return;
+  }
+  for (const Json& item : config) {
+    const auto known = FindItem(live, Segment(key, item));
+    if (known == live.end()) {
+      live.push_back(item);
+    } else {
+      Merge(item, *known);
+    }
+  }
+}
+
+}  // namespace
+
+FieldSet FieldsOf(const Json& config) {
+  Json named = config;
+  named.erase("apiVersion");
+  named.erase("kind");
+  if (named.contains("metadata")) {
+    for (const char* identity : {"name", "namespace", "uid", "resourceVersion"}) {
+      named["metadata"].erase(identity);
+    }
+    if (named["metadata"].empty()) {
+      named.erase("metadata");
+    }
+  }
+  FieldSet fields;
+  FieldPath path;
+  if (!named.empty()) {
+    Collect(named, path, fields);
+  }
+  return fields;
+}
+
+void ApplyConfig(const std::string& manager, const Json& config, Json& live, FieldOwners& owners) {
+  const FieldSet now = FieldsOf(config);
+  const FieldSet before = owners[manager];
+  owners[manager] = now;
+  // Longest first, so that what is inside an item goes before the item.
+  for (auto path = before.rbegin(); path != before.rend(); ++path) {
+    const bool stays = std::any_of(owners.begin(), owners.end(),
+                                   [&](const auto& owner) { return IsOwned(*path, owner.second); });
+    if (!stays && !IsItemKey(*path)) {
+      Take(live, *path, 0);
+    }
+  }
+  Merge(config, live);
+}
+
+}  // namespace cachewarm::fakes
