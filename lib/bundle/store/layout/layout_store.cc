@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/store/layout/layout_store.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/bundle/store/layout/index.h"
+#include "lib/bundle/store/layout/layout_upload.h"
+#include "lib/fs/file.h"
+#include "lib/fs/lock.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr char kIndex[] = "index.json";
+constexpr char kIndexLock[] = ".index.lock";
+constexpr char kLayout[] = "oci-layout";
+constexpr char kLayoutText[] = R"({"imageLayoutVersion":"1.0.0"})";
+constexpr mode_t kDirectoryMode = 0755;
+constexpr mode_t kFileMode = 0644;
+constexpr size_t kPieceBytes = 256U << 10U;
+
+std::string BlobPath(const Digest& digest) {
+  return fmt::format("{}/{}", kBlobs, digest.hex());
+}
+
+// "a/blobs" would lie inside the layout of "a".
+absl::Status CheckLayoutRepository(const std::string& repository) {
+  CW_RETURN_IF_ERROR(CheckRepository(repository));
+  if (fmt::format("/{}/", repository).find("/blobs/") != std::string::npos) {
+    return absl::InvalidArgumentError(
+        fmt::format("repository \"{}\": no part may be \"blobs\" in an image layout", repository));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<IndexItem>> ReadIndex(const fs::Dir& repository) {
+  const auto text = fs::ReadFile(repository, kIndex, kIndexBytesMax);
+  if (absl::IsNotFound(text.status())) {
+    return std::vector<IndexItem>();
+  }
+  CW_RETURN_IF_ERROR(text.status());
+  auto items = ParseIndex(*text);
+  if (!items.ok()) {
+    return Annotate(items.status(), repository.name());
+  }
+  return items;
+}
+
+// A reader must never find a manifest whose blobs are not there.
+absl::Status CheckBlobs(const fs::Dir& repository, const Manifest& manifest) {
+  std::vector<Descriptor> blobs = manifest.layers;
+  blobs.push_back(manifest.config);
+  for (const Descriptor& blob : blobs) {
+    const auto found = repository.Stat(BlobPath(blob.digest));
+    if (!found.ok() || found->bytes != blob.bytes) {
+      return absl::FailedPreconditionError(
+          fmt::format("the manifest names blob {} with {} bytes, which is not there",
+                      blob.digest.Short(), blob.bytes));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteAll(BlobUpload& upload, const std::string& bytes) {
+  CW_RETURN_IF_ERROR(upload.Write(bytes));
+  return upload.Commit().status();
+}
+
+}  // namespace
+
+LayoutStore::LayoutStore(std::string directory, const Clock& clock)
+    : directory_(std::move(directory)), clock_(clock) {}
+
+absl::StatusOr<fs::Dir> LayoutStore::OpenRepository(const std::string& repository) const {
+  CW_RETURN_IF_ERROR(CheckLayoutRepository(repository));
+  CW_ASSIGN_OR_RETURN(const fs::Dir root, fs::Dir::Open(directory_));
+  return root.OpenDir(repository);
+}
+
+absl::StatusOr<fs::Dir> LayoutStore::MakeRepository(const std::string& repository) const {
+  CW_RETURN_IF_ERROR(CheckLayoutRepository(repository));
+  CW_ASSIGN_OR_RETURN(const fs::Dir root, fs::Dir::OpenOrMake(directory_, kDirectoryMode));
+  CW_RETURN_IF_ERROR(root.MakeDirs(repository, kDirectoryMode));
+  CW_ASSIGN_OR_RETURN(fs::Dir dir, root.OpenDir(repository));
+  CW_RETURN_IF_ERROR(dir.MakeDirs(kBlobs, kDirectoryMode));
+  CW_RETURN_IF_ERROR(dir.MakeDirs(kUploads, kDirectoryMode));
+  CW_ASSIGN_OR_RETURN(const bool marked, dir.Exists(kLayout));
+  if (!marked) {
+    CW_RETURN_IF_ERROR(fs::WriteFileAtomic(dir, kLayout, kLayoutText, kFileMode));
+  }
+  return dir;
+}
+
+absl::StatusOr<bool> LayoutStore::HasBlob(const std::string& repository, const Digest& digest,
+                                          std::stop_token /*stop*/) {
+  const auto dir = OpenRepository(repository);
+  if (absl::IsNotFound(dir.status())) {
+    return false;
+  }
+  CW_RETURN_IF_ERROR(dir.status());
+  return dir->Exists(BlobPath(digest));
+}
+
+absl::Status LayoutStore::ReadBlob(const std::string& repository, const BlobRange& range,
+                                   Sink& sink, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const fs::Dir dir, OpenRepository(repository));
+  CW_ASSIGN_OR_RETURN(const fs::Fd file, dir.OpenFile(BlobPath(range.digest)));
+  std::vector<char> piece(kPieceBytes);
+  for (int64_t done = 0; done < range.bytes;) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError("reading was stopped");
+    }
+    const auto wanted = std::min(piece.size(), static_cast<size_t>(range.bytes - done));
+    CW_ASSIGN_OR_RETURN(const size_t got,
+                        fs::ReadAt(file, range.offset + done, piece.data(), wanted));
+    if (got == 0) {
+      return absl::DataLossError(
+          fmt::format("blob {} ends after {} bytes", range.digest.Short(), range.offset + done));
+    }
+    CW_RETURN_IF_ERROR(sink.Write({piece.data(), got}));
+    done += static_cast<int64_t>(got);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<BlobUpload>> LayoutStore::StartBlob(const std::string& repository,
+                                                                   std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(fs::Dir dir, MakeRepository(repository));
+  return StartLayoutUpload(std::move(dir), std::move(stop));
+}
+
+absl::StatusOr<std::string> LayoutStore::ReadManifest(const std::string& repository,
+                                                      const Digest& digest,
+                                                      std::stop_token /*stop*/) {
+  CW_ASSIGN_OR_RETURN(const fs::Dir dir, OpenRepository(repository));
+  CW_ASSIGN_OR_RETURN(std::string text, fs::ReadFile(dir, BlobPath(digest), kManifestBytesMax));
+  if (DigestOf(text) != digest) {
+    return absl::DataLossError(
+        fmt::format("manifest {} does not have the content of its name", digest.Short()));
+  }
+  return text;
+}
+
+absl::StatusOr<Digest> LayoutStore::ResolveTag(const std::string& repository,
+                                               const std::string& tag, std::stop_token /*stop*/) {
+  CW_RETURN_IF_ERROR(CheckTag(tag));
+  CW_ASSIGN_OR_RETURN(const fs::Dir dir, OpenRepository(repository));
+  CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(dir));
+  const auto found = FindTag(items, tag);
+  if (!found.has_value()) {
+    return absl::NotFoundError(fmt::format("{}: no tag \"{}\"", dir.name(), tag));
+  }
+  return *found;
+}
+
+absl::StatusOr<Digest> LayoutStore::WriteManifest(const std::string& repository,
+                                                  const std::string& bytes, const std::string& tag,
+                                                  std::stop_token stop) {
+  if (!tag.empty()) {
+    CW_RETURN_IF_ERROR(CheckTag(tag));
+  }
+  CW_ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(bytes));
+  CW_ASSIGN_OR_RETURN(const fs::Dir dir, MakeRepository(repository));
+  CW_RETURN_IF_ERROR(CheckBlobs(dir, manifest));
+  CW_ASSIGN_OR_RETURN(const auto upload, StartBlob(repository, stop));
+  CW_RETURN_IF_ERROR(WriteAll(*upload, bytes));
+
+  CW_ASSIGN_OR_RETURN(const fs::Fd lock,
+                      fs::Lock(dir, kIndexLock, {.clock = clock_, .stop = stop}));
+  CW_ASSIGN_OR_RETURN(std::vector<IndexItem> items, ReadIndex(dir));
+  const IndexItem added{.manifest = {.media_type = std::string(kManifestType),
+                                     .digest = DigestOf(bytes),
+                                     .bytes = static_cast<int64_t>(bytes.size())},
+                        .tag = tag};
+  CW_ASSIGN_OR_RETURN(const std::string text, WriteIndex(Listed(std::move(items), added)));
+  CW_RETURN_IF_ERROR(fs::WriteFileAtomic(dir, kIndex, text, kFileMode));
+  return added.manifest.digest;
+}
+
+absl::Status LayoutStore::Ping(std::stop_token /*stop*/) {
+  return fs::Dir::OpenOrMake(directory_, kDirectoryMode).status();
+}
+
+}  // namespace cachewarm::bundle

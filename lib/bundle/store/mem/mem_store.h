@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "lib/bundle/store/store.h"
+
+namespace cachewarm::bundle {
+
+// Bundles in memory: the store of simulations and of other rooms' tests. Keeps the whole contract;
+// gone with the object.
+class MemStore : public Store {
+ public:
+  // Asked before every call, with its name ("ReadBlob"); what is not OK is the call's answer.
+  using Fault = std::function<absl::Status(std::string_view call)>;
+  void SetFault(Fault fault);
+  // Changes stored bytes behind every check's back. False when there is no such blob.
+  bool Corrupt(const std::string& repository, const Digest& digest, std::string bytes);
+
+  absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
+                               std::stop_token stop) override;
+  absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
+                        std::stop_token stop) override;
+  absl::StatusOr<std::unique_ptr<BlobUpload>> StartBlob(const std::string& repository,
+                                                        std::stop_token stop) override;
+  absl::StatusOr<std::string> ReadManifest(const std::string& repository, const Digest& digest,
+                                           std::stop_token stop) override;
+  absl::StatusOr<Digest> ResolveTag(const std::string& repository, const std::string& tag,
+                                    std::stop_token stop) override;
+  absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
+                                       const std::string& tag, std::stop_token stop) override;
+  absl::Status Ping(std::stop_token stop) override;
+
+ private:
+  struct Repository {
+    std::map<Digest, std::shared_ptr<const std::string>> blobs;
+    std::map<Digest, std::string> manifests;
+    std::map<std::string, Digest> tags;
+  };
+  class Upload;
+
+  absl::Status Enter(std::string_view call, const std::string& repository,
+                     const std::stop_token& stop) const;
+  void Keep(const std::string& repository, const Digest& digest, std::string bytes);
+
+  mutable std::mutex mutex_;
+  Fault fault_;
+  std::map<std::string, Repository> repositories_;
+};
+
+}  // namespace cachewarm::bundle

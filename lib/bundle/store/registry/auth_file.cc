@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/store/registry/auth_file.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "lib/codec/reader.h"
+#include "lib/fs/dir.h"
+#include "lib/fs/file.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+using codec::Json;
+using codec::Reader;
+
+constexpr int64_t kFileBytesMax = 1 << 20;
+constexpr std::string_view kDigits =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+std::string Base64(std::string_view bytes) {
+  std::string text;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min<size_t>(3, bytes.size()))) {
+    uint32_t group = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      const unsigned char byte = i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0;
+      group = (group << 8U) | byte;
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      text.push_back(i <= bytes.size() ? kDigits[(group >> (18 - 6 * i)) & 0x3FU] : '=');
+    }
+  }
+  return text;
+}
+
+bool IsBase64(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return c == '=' || kDigits.find(c) != std::string_view::npos;
+  });
+}
+
+// "https://index.docker.io/v1/" and "host:5000/path" both name a host.
+std::string_view HostOf(std::string_view name) {
+  if (const size_t scheme = name.find("://"); scheme != std::string_view::npos) {
+    name.remove_prefix(scheme + 3);
+  }
+  return name.substr(0, name.find('/'));
+}
+
+const Json* MemberOf(const Json& object, std::string_view host) {
+  if (!object.is_object()) {
+    return nullptr;
+  }
+  for (const auto& [name, value] : object.items()) {
+    if (HostOf(name) == host) {
+      return &value;
+    }
+  }
+  return nullptr;
+}
+
+absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view host) {
+  Reader reader(auth, fmt::format("auths[\"{}\"]", host));
+  std::string base64;
+  std::string username;
+  std::string password;
+  reader.Read("auth", base64).Read("username", username).Read("password", password);
+  if (reader.status().ok() && base64.empty() && username.empty()) {
+    reader.Fail("auth", "is required, or username and password");
+  }
+  if (reader.status().ok() && base64.empty()) {
+    base64 = Base64(fmt::format("{}:{}", username, password));
+  }
+  if (reader.status().ok() && !IsBase64(base64)) {
+    reader.Fail("auth", "is not base64");
+  }
+  CW_RETURN_IF_ERROR(reader.status());
+  return BasicCredentials{.base64 = base64};
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<BasicCredentials>> FindCredentials(std::string_view config_json,
+                                                                std::string_view host) {
+  CW_ASSIGN_OR_RETURN(const Json json,
+                      codec::ParseJson(config_json, {.bytes_max = size_t{kFileBytesMax}}));
+  const Reader reader(json, "");
+  CW_RETURN_IF_ERROR(reader.status());
+  const Json* auths = reader.Member("auths");
+  const Json* auth = auths == nullptr ? nullptr : MemberOf(*auths, host);
+  // "docker login" with a helper leaves an empty object behind.
+  if (auth != nullptr && !(auth->is_object() && auth->empty())) {
+    CW_ASSIGN_OR_RETURN(BasicCredentials found, ReadAuth(*auth, host));
+    return found;
+  }
+  const Json* helpers = reader.Member("credHelpers");
+  if (reader.Has("credsStore") || (helpers != nullptr && MemberOf(*helpers, host) != nullptr)) {
+    return absl::InvalidArgumentError(
+        fmt::format("credentials for {} are kept by a credential helper, which is not run; put "
+                    "them under \"auths\" of a file of their own",
+                    host));
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<BasicCredentials>> ReadCredentials(const std::string& path,
+                                                                std::string_view host) {
+  if (path.empty()) {
+    return std::nullopt;
+  }
+  // A mounted Secret is reached through links; the file is the administrator's.
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  if (error) {
+    return absl::NotFoundError(fmt::format("{}: {}", path, error.message()));
+  }
+  CW_ASSIGN_OR_RETURN(const fs::Dir dir, fs::Dir::Open(real.parent_path().string()));
+  const auto text = fs::ReadFile(dir, real.filename().string(), kFileBytesMax);
+  CW_RETURN_IF_ERROR(text.status());
+  auto found = FindCredentials(*text, host);
+  if (!found.ok()) {
+    return Annotate(found.status(), path);
+  }
+  return found;
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/store/registry/download.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "fmt/format.h"
+#include "lib/base/backoff.h"
+#include "lib/base/status.h"
+#include "lib/http/url.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr int kTriesWithoutProgress = 4;
+constexpr int kRedirectsMax = 3;
+constexpr int kPartialContent = 206;
+
+bool IsRedirect(int status) {
+  return status >= 301 && status <= 308 && status != 304;
+}
+
+// The first number of "bytes 100-199/200".
+std::optional<int64_t> StartOf(const std::optional<std::string>& content_range) {
+  constexpr std::string_view kUnit = "bytes ";
+  int64_t start = 0;
+  if (!content_range.has_value() || !content_range->starts_with(kUnit)) {
+    return std::nullopt;
+  }
+  const char* begin = content_range->data() + kUnit.size();
+  const auto [end, error] =
+      std::from_chars(begin, content_range->data() + content_range->size(), start);
+  return error == std::errc() ? std::optional(start) : std::nullopt;
+}
+
+// Takes the wanted bytes out of an answer, whole or partial, and remembers how far it came.
+class RangeSink : public http::BodySink {
+ public:
+  RangeSink(const BlobRange& range, Sink& sink) : range_(range), sink_(sink) {}
+
+  int64_t done() const { return done_; }
+  bool complete() const { return done_ == range_.bytes; }
+  // The consumer's own error: it must not be tried again.
+  const absl::Status& sink_status() const { return sink_status_; }
+
+  absl::Status Begin(const http::Response& head) override {
+    const int64_t wanted = range_.offset + done_;
+    if (head.status != kPartialContent) {
+      skip_ = wanted;
+      return absl::OkStatus();
+    }
+    skip_ = 0;
+    const auto start = StartOf(head.headers.Find("Content-Range"));
+    return start == wanted ? absl::OkStatus()
+                           : absl::UnavailableError("the registry answered another range");
+  }
+
+  absl::Status Write(std::string_view bytes) override {
+    const auto skipped = std::min(static_cast<size_t>(skip_), bytes.size());
+    skip_ -= static_cast<int64_t>(skipped);
+    bytes.remove_prefix(skipped);
+    bytes = bytes.substr(0, static_cast<size_t>(range_.bytes - done_));
+    if (bytes.empty()) {
+      return complete() ? absl::AbortedError("enough") : absl::OkStatus();
+    }
+    sink_status_ = sink_.Write(bytes);
+    if (sink_status_.ok()) {
+      done_ += static_cast<int64_t>(bytes.size());
+    }
+    return sink_status_;
+  }
+
+ private:
+  const BlobRange& range_;
+  Sink& sink_;
+  int64_t done_ = 0;
+  int64_t skip_ = 0;
+  absl::Status sink_status_;
+};
+
+// One try: the request and the redirects it leads to.
+absl::Status Try(Session& session, const Download& download, RangeSink& sink,
+                 std::stop_token stop) {
+  const int64_t first = download.range.offset + sink.done();
+  const int64_t last = download.range.offset + download.range.bytes - 1;
+  http::Request request{
+      .url = download.url,
+      .headers = {{"Range", fmt::format("bytes={}-{}", first, last)}},
+  };
+  for (int hop = 0; hop <= kRedirectsMax; ++hop) {
+    CW_ASSIGN_OR_RETURN(const http::Response response,
+                        session.Stream(request, sink, download.scope, stop));
+    if (!IsRedirect(response.status)) {
+      CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("GET {}", request.url)));
+      return sink.complete() ? absl::OkStatus()
+                             : absl::UnavailableError("the registry sent less than was asked for");
+    }
+    const auto location = response.headers.Find("Location");
+    CW_ASSIGN_OR_RETURN(const http::Url base, http::Url::Parse(request.url));
+    CW_ASSIGN_OR_RETURN(const http::Url next, http::ResolveLocation(base, location.value_or("")));
+    request.url = next.ToString();
+  }
+  return absl::UnavailableError(fmt::format("GET {}: too many redirects", download.url));
+}
+
+}  // namespace
+
+absl::Status RunDownload(Session& session, const Download& download, Sink& sink, const Clock& clock,
+                         const Random& random, std::stop_token stop) {
+  RangeSink taken(download.range, sink);
+  int64_t before = 0;
+  for (int failures = 0; !taken.complete();) {
+    const absl::Status status = Try(session, download, taken, stop);
+    if (taken.complete()) {
+      break;
+    }
+    CW_RETURN_IF_ERROR(taken.sink_status());
+    if (!IsRetryable(status)) {
+      return status;
+    }
+    failures = taken.done() > before ? 1 : failures + 1;
+    before = taken.done();
+    if (failures >= kTriesWithoutProgress) {
+      return status;
+    }
+    if (!SleepFor(clock, BackoffDelay({}, failures - 1, random()), stop)) {
+      return absl::CancelledError("the download was stopped");
+    }
+  }
+  return taken.sink_status();
+}
+
+}  // namespace cachewarm::bundle

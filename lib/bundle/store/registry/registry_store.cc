@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/store/registry/registry_store.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/bundle/store/registry/download.h"
+#include "lib/bundle/store/registry/upload.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr int kNotFound = 404;
+
+}  // namespace
+
+RegistryStore::RegistryStore(RegistryOptions options, std::unique_ptr<http::Client> client,
+                             const Clock& clock, Random random)
+    : options_(std::move(options)),
+      clock_(clock),
+      random_(std::move(random)),
+      session_(options_.session, std::move(client)) {}
+
+absl::StatusOr<RegistryStore::Address> RegistryStore::AddressOf(
+    const std::string& repository) const {
+  CW_RETURN_IF_ERROR(CheckRepository(repository));
+  const std::string full =
+      options_.base.empty() ? repository : fmt::format("{}/{}", options_.base, repository);
+  CW_RETURN_IF_ERROR(CheckRepository(full));
+  return Address{.url = fmt::format("{}/v2/{}", session_.origin(), full),
+                 .pull = fmt::format("repository:{}:pull", full),
+                 .push = fmt::format("repository:{}:pull,push", full)};
+}
+
+absl::StatusOr<bool> RegistryStore::HasBlob(const std::string& repository, const Digest& digest,
+                                            std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  const std::string url = fmt::format("{}/blobs/{}", address.url, digest.ToString());
+  CW_ASSIGN_OR_RETURN(
+      const http::Response response,
+      session_.Send({.method = http::Method::kHead, .url = url}, address.pull, stop));
+  if (response.status == kNotFound) {
+    return false;
+  }
+  // A redirect tells where it lies: it is there.
+  if (response.status / 100 != 3) {
+    CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("HEAD {}", url)));
+  }
+  return true;
+}
+
+absl::Status RegistryStore::ReadBlob(const std::string& repository, const BlobRange& range,
+                                     Sink& sink, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  const Download download{.url = fmt::format("{}/blobs/{}", address.url, range.digest.ToString()),
+                          .scope = address.pull,
+                          .range = range};
+  return RunDownload(session_, download, sink, clock_, random_, stop);
+}
+
+absl::StatusOr<std::unique_ptr<BlobUpload>> RegistryStore::StartBlob(const std::string& repository,
+                                                                     std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  return std::make_unique<RegistryUpload>(session_,
+                                          UploadTarget{.repository_url = address.url,
+                                                       .scope = address.push,
+                                                       .chunk_bytes = options_.chunk_bytes},
+                                          std::move(stop));
+}
+
+absl::StatusOr<std::string> RegistryStore::GetManifest(const Address& address,
+                                                       const std::string& reference,
+                                                       std::stop_token stop) {
+  const std::string url = fmt::format("{}/manifests/{}", address.url, reference);
+  CW_ASSIGN_OR_RETURN(http::Response response,
+                      session_.Send({.url = url,
+                                     .headers = {{"Accept", std::string(kManifestType)}},
+                                     .body_bytes_max = size_t{kManifestBytesMax}},
+                                    address.pull, stop));
+  CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("GET {}", url)));
+  return std::move(response.body);
+}
+
+absl::StatusOr<std::string> RegistryStore::ReadManifest(const std::string& repository,
+                                                        const Digest& digest,
+                                                        std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  CW_ASSIGN_OR_RETURN(std::string text, GetManifest(address, digest.ToString(), stop));
+  if (DigestOf(text) != digest) {
+    return absl::DataLossError(
+        fmt::format("manifest {} does not have the content of its name", digest.Short()));
+  }
+  return text;
+}
+
+absl::StatusOr<Digest> RegistryStore::ResolveTag(const std::string& repository,
+                                                 const std::string& tag, std::stop_token stop) {
+  CW_RETURN_IF_ERROR(CheckTag(tag));
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  CW_ASSIGN_OR_RETURN(const std::string text, GetManifest(address, tag, stop));
+  return DigestOf(text);
+}
+
+absl::StatusOr<Digest> RegistryStore::WriteManifest(const std::string& repository,
+                                                    const std::string& bytes,
+                                                    const std::string& tag, std::stop_token stop) {
+  if (!tag.empty()) {
+    CW_RETURN_IF_ERROR(CheckTag(tag));
+  }
+  CW_RETURN_IF_ERROR(ParseManifest(bytes).status());
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  Digest digest = DigestOf(bytes);
+  const std::string url =
+      fmt::format("{}/manifests/{}", address.url, tag.empty() ? digest.ToString() : tag);
+  CW_ASSIGN_OR_RETURN(const http::Response response,
+                      session_.Send({.method = http::Method::kPut,
+                                     .url = url,
+                                     .headers = {{"Content-Type", std::string(kManifestType)}},
+                                     .body = bytes},
+                                    address.push, stop));
+  CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("PUT {}", url)));
+  if (const auto named = response.headers.Find("Docker-Content-Digest");
+      named.has_value() && *named != digest.ToString()) {
+    return absl::DataLossError(
+        fmt::format("the registry kept {} where {} was sent", *named, digest.ToString()));
+  }
+  return digest;
+}
+
+absl::Status RegistryStore::Ping(std::stop_token stop) {
+  const std::string url = session_.origin() + "/v2/";
+  CW_ASSIGN_OR_RETURN(const http::Response response, session_.Send({.url = url}, "", stop));
+  return RegistryStatus(response, fmt::format("GET {}", url));
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
+#include "lib/bundle/store/registry/session.h"
+#include "lib/bundle/store/store.h"
+#include "lib/http/client.h"
+
+namespace cachewarm::bundle {
+
+struct RegistryOptions {
+  SessionOptions session;
+  std::string base;  // before every repository; may be empty
+  int64_t chunk_bytes = 8LL << 20;
+};
+
+// An OCI registry (distribution-spec 1.1). Nothing is kept but what Session keeps.
+class RegistryStore : public Store {
+ public:
+  // `clock` must outlive it.
+  RegistryStore(RegistryOptions options, std::unique_ptr<http::Client> client, const Clock& clock,
+                Random random);
+
+  absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
+                               std::stop_token stop) override;
+  absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
+                        std::stop_token stop) override;
+  absl::StatusOr<std::unique_ptr<BlobUpload>> StartBlob(const std::string& repository,
+                                                        std::stop_token stop) override;
+  absl::StatusOr<std::string> ReadManifest(const std::string& repository, const Digest& digest,
+                                           std::stop_token stop) override;
+  absl::StatusOr<Digest> ResolveTag(const std::string& repository, const std::string& tag,
+                                    std::stop_token stop) override;
+  absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
+                                       const std::string& tag, std::stop_token stop) override;
+  absl::Status Ping(std::stop_token stop) override;
+
+ private:
+  // Url and token scopes of one repository.
+  struct Address {
+    std::string url;  // "http://host/v2/base/team/llama"
+    std::string pull;
+    std::string push;
+  };
+  absl::StatusOr<Address> AddressOf(const std::string& repository) const;
+  absl::StatusOr<std::string> GetManifest(const Address& address, const std::string& reference,
+                                          std::stop_token stop);
+
+  const RegistryOptions options_;
+  const Clock& clock_;
+  const Random random_;
+  Session session_;
+};
+
+}  // namespace cachewarm::bundle

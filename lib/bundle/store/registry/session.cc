@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/store/registry/session.h"
+
+#include <optional>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/bundle/store/registry/auth_file.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "lib/http/url.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr int kUnauthorized = 401;
+// Tokens are kept by scope, one for each repository and direction.
+constexpr size_t kTokensMax = 1024;
+constexpr size_t kTokenAnswerBytesMax = 64U << 10U;
+
+// {"errors":[{"code":"DENIED","message":"..."}]} in words; empty when it is something else.
+std::string OciError(const std::string& body) {
+  const auto json = codec::ParseJson(body, {.bytes_max = 64U << 10U});
+  if (!json.ok() || !json->is_object()) {
+    return "";
+  }
+  const auto errors = json->find("errors");
+  if (errors == json->end() || !errors->is_array() || errors->empty()) {
+    return "";
+  }
+  const auto text_of = [&first = errors->front()](const char* name) -> std::string {
+    const auto found = first.is_object() ? first.find(name) : first.end();
+    return first.is_object() && found != first.end() && found->is_string()
+               ? found->get<std::string>().substr(0, 500)
+               : "";
+  };
+  return fmt::format("{}: {}", text_of("code"), text_of("message"));
+}
+
+}  // namespace
+
+absl::Status RegistryStatus(const http::Response& response, std::string_view what) {
+  if (response.status / 100 == 2) {
+    return absl::OkStatus();
+  }
+  absl::Status status = http::StatusOf(response);
+  if (status.ok()) {
+    return absl::UnavailableError(fmt::format(
+        "{}: the registry answered {} where that means nothing", what, response.status));
+  }
+  const std::string words = OciError(response.body);
+  return absl::Status(status.code(), fmt::format("{}: HTTP {}: {}", what, response.status,
+                                                 words.empty() ? Message(status) : words));
+}
+
+Session::Session(SessionOptions options, std::unique_ptr<http::Client> client)
+    : options_(std::move(options)), client_(std::move(client)) {}
+
+bool Session::IsOurs(const std::string& url) const {
+  const auto theirs = http::Url::Parse(url);
+  const auto ours = http::Url::Parse(options_.origin);
+  return theirs.ok() && ours.ok() && theirs->Origin() == ours->Origin();
+}
+
+void Session::Authorize(http::Request& request, const std::string& scope) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = authorization_.find(scope);
+  if (found != authorization_.end() && IsOurs(request.url)) {
+    request.headers.Set("Authorization", found->second);
+  }
+}
+
+absl::StatusOr<http::Response> Session::Send(http::Request request, const std::string& scope,
+                                             std::stop_token stop) {
+  Authorize(request, scope);
+  auto response = client_->Send(request, stop);
+  if (!response.ok() || response->status != kUnauthorized || !IsOurs(request.url)) {
+    return response;
+  }
+  CW_ASSIGN_OR_RETURN(const bool again, Login(*response, scope, stop));
+  if (!again) {
+    return response;
+  }
+  Authorize(request, scope);
+  return client_->Send(request, stop);
+}
+
+absl::StatusOr<http::Response> Session::Stream(http::Request request, http::BodySink& sink,
+                                               const std::string& scope, std::stop_token stop) {
+  Authorize(request, scope);
+  auto response = client_->Stream(request, sink, stop);
+  if (!response.ok() || response->status != kUnauthorized || !IsOurs(request.url)) {
+    return response;
+  }
+  CW_ASSIGN_OR_RETURN(const bool again, Login(*response, scope, stop));
+  if (!again) {
+    return response;
+  }
+  Authorize(request, scope);
+  return client_->Stream(request, sink, stop);
+}
+
+absl::StatusOr<bool> Session::Login(const http::Response& refused, const std::string& scope,
+                                    std::stop_token stop) {
+  const auto header = refused.headers.Find("WWW-Authenticate");
+  if (!header.has_value()) {
+    return false;
+  }
+  CW_ASSIGN_OR_RETURN(const Challenge challenge, ParseChallenge(*header));
+  std::string value;
+  if (challenge.scheme == "bearer") {
+    CW_ASSIGN_OR_RETURN(const std::string token, FetchToken(challenge, scope, stop));
+    value = "Bearer " + token;
+  } else if (challenge.scheme == "basic") {
+    CW_ASSIGN_OR_RETURN(const std::optional<BasicCredentials> credentials,
+                        ReadCredentials(options_.auth_file, options_.host));
+    if (!credentials.has_value()) {
+      return false;
+    }
+    value = "Basic " + credentials->base64;
+  } else {
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  if (authorization_.size() >= kTokensMax) {
+    authorization_.clear();
+  }
+  authorization_[scope] = std::move(value);
+  return true;
+}
+
+absl::StatusOr<std::string> Session::FetchToken(const Challenge& challenge,
+                                                const std::string& scope, std::stop_token stop) {
+  http::Request request{.body_bytes_max = kTokenAnswerBytesMax};
+  CW_ASSIGN_OR_RETURN(request.url, TokenUrl(challenge, scope));
+  CW_ASSIGN_OR_RETURN(const std::optional<BasicCredentials> credentials,
+                      ReadCredentials(options_.auth_file, options_.host));
+  if (credentials.has_value()) {
+    // The http client speaks plain http only to hosts that the administrator named.
+    request.headers.Set("Authorization", "Basic " + credentials->base64);
+  }
+  CW_ASSIGN_OR_RETURN(const http::Response response, client_->Send(request, stop));
+  CW_RETURN_IF_ERROR(RegistryStatus(response, "token server"));
+  return ParseToken(response.body);
+}
+
+}  // namespace cachewarm::bundle

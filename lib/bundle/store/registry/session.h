@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "lib/bundle/store/registry/challenge.h"
+#include "lib/http/client.h"
+
+namespace cachewarm::bundle {
+
+struct SessionOptions {
+  std::string origin;     // "http://10.100.0.1:5000"
+  std::string host;       // as the auth file names it
+  std::string auth_file;  // may be empty
+};
+
+// Speaks to one registry as one user: answers its challenges (Basic, Bearer) with the credentials
+// of the auth file or anonymously, and keeps what was accepted. Authorization goes to the origin
+// and to the token server that it names, nowhere else. Thread-safe.
+class Session {
+ public:
+  Session(SessionOptions options, std::unique_ptr<http::Client> client);
+
+  const std::string& origin() const { return options_.origin; }
+
+  // Sends `request`, whose url is below the origin or was named by the origin. `scope` is what a
+  // token must allow ("repository:team/llama:pull"). A second 401 is returned as it is.
+  absl::StatusOr<http::Response> Send(http::Request request, const std::string& scope,
+                                      std::stop_token stop);
+  // Same with http::Client::Stream.
+  absl::StatusOr<http::Response> Stream(http::Request request, http::BodySink& sink,
+                                        const std::string& scope, std::stop_token stop);
+
+ private:
+  bool IsOurs(const std::string& url) const;
+  void Authorize(http::Request& request, const std::string& scope) const;
+  // Finds an answer to the challenge of a 401; false when there is none.
+  absl::StatusOr<bool> Login(const http::Response& refused, const std::string& scope,
+                             std::stop_token stop);
+  absl::StatusOr<std::string> FetchToken(const Challenge& challenge, const std::string& scope,
+                                         std::stop_token stop);
+
+  const SessionOptions options_;
+  const std::unique_ptr<http::Client> client_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> authorization_;  // by scope
+};
+
+// OK for 2xx; else the status of http::StatusOf with the registry's own words (OCI distribution
+// "errors") and `what`.
+absl::Status RegistryStatus(const http::Response& response, std::string_view what);
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/transfer.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/bundle/frames.h"
+#include "lib/bundle/members.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+// Passes bytes on and tells how many there were.
+class CountingSink : public Sink {
+ public:
+  CountingSink(Sink& sink, const OnProgress& on_progress, int64_t total_bytes)
+      : sink_(sink), on_progress_(on_progress), total_bytes_(total_bytes) {}
+
+  absl::Status Write(std::string_view bytes) override {
+    CW_RETURN_IF_ERROR(sink_.Write(bytes));
+    done_bytes_ += static_cast<int64_t>(bytes.size());
+    if (on_progress_) {
+      on_progress_(done_bytes_, total_bytes_);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Sink& sink_;
+  const OnProgress& on_progress_;
+  const int64_t total_bytes_;
+  int64_t done_bytes_ = 0;
+};
+
+// Hashes what passes.
+class HashingSink : public Sink {
+ public:
+  explicit HashingSink(Sink& sink) : sink_(sink) {}
+  absl::Status Write(std::string_view bytes) override {
+    hash_.Update(bytes);
+    return sink_.Write(bytes);
+  }
+  Digest Finish() { return std::exchange(hash_, Sha256()).Finish(); }
+
+ private:
+  Sink& sink_;
+  Sha256 hash_;
+};
+
+class NoTarget : public MemberTarget {
+ public:
+  absl::Status Begin(const Entry& /*entry*/) override { return absl::OkStatus(); }
+  absl::Status Write(std::string_view /*bytes*/) override { return absl::OkStatus(); }
+  absl::Status End() override { return absl::OkStatus(); }
+};
+
+int64_t LayerBytes(const Manifest& manifest) {
+  return PackedBytes(manifest) - manifest.config.bytes;
+}
+
+absl::Status WrongDigest(std::string_view what, const Digest& expected) {
+  return absl::DataLossError(
+      fmt::format("{} does not have the sha256 {} that names it", what, expected.Short()));
+}
+
+absl::Status CopyBlob(const Place& from, const Place& to, const Descriptor& blob,
+                      CopyReport& report, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const bool there, to.store.HasBlob(to.repository, blob.digest, stop));
+  if (there) {
+    report.present_bytes += blob.bytes;
+    return absl::OkStatus();
+  }
+  CW_ASSIGN_OR_RETURN(const auto upload, to.store.StartBlob(to.repository, stop));
+  HashingSink hashed(*upload);
+  CW_RETURN_IF_ERROR(from.store.ReadBlob(
+      from.repository, {.digest = blob.digest, .bytes = blob.bytes}, hashed, stop));
+  // Before it is committed: a wrong blob must not even appear under its own name.
+  if (hashed.Finish() != blob.digest) {
+    return WrongDigest("a blob", blob.digest);
+  }
+  CW_RETURN_IF_ERROR(upload->Commit().status());
+  report.copied_bytes += blob.bytes;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> files,
+                                    const Facts& facts, const std::string& tag,
+                                    std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const auto upload, place.store.StartBlob(place.repository, stop));
+  CW_ASSIGN_OR_RETURN(const Packed packed, Pack(std::move(files), facts, {}, *upload, stop));
+  CW_ASSIGN_OR_RETURN(const Descriptor layer, upload->Commit());
+  if (layer.digest != packed.manifest.layers[0].digest) {
+    return WrongDigest("the layer that was stored", packed.manifest.layers[0].digest);
+  }
+  CW_RETURN_IF_ERROR(
+      WriteSmallBlob(place.store, place.repository, packed.config_text, stop).status());
+  CW_RETURN_IF_ERROR(
+      place.store.WriteManifest(place.repository, packed.manifest_text, tag, stop).status());
+  return Publication{.digest = packed.digest,
+                     .bytes = PackedBytes(packed.manifest),
+                     .files = static_cast<int64_t>(packed.config.entries.size()),
+                     .raw_bytes = RawBytes(packed.config)};
+}
+
+absl::StatusOr<Bundle> ReadBundle(const Place& place, const Digest& digest, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const std::string manifest,
+                      place.store.ReadManifest(place.repository, digest, stop));
+  Bundle bundle{.digest = digest};
+  CW_ASSIGN_OR_RETURN(bundle.manifest, ParseManifest(manifest));
+  CW_ASSIGN_OR_RETURN(
+      const std::string config,
+      ReadSmallBlob(place.store, place.repository, bundle.manifest.config, kConfigBytesMax, stop));
+  CW_ASSIGN_OR_RETURN(bundle.config, ParseConfig(config));
+  return bundle;
+}
+
+absl::Status Extract(const Place& place, const Extraction& extraction, std::stop_token stop) {
+  const Bundle& bundle = extraction.bundle;
+  Unpacker unpacker(bundle.config, bundle.manifest, extraction.staging, extraction.options);
+  CW_RETURN_IF_ERROR(unpacker.Start());
+  CountingSink counted(unpacker, extraction.on_progress, LayerBytes(bundle.manifest));
+  for (const Descriptor& layer : bundle.manifest.layers) {
+    CW_RETURN_IF_ERROR(place.store.ReadBlob(
+        place.repository, {.digest = layer.digest, .bytes = layer.bytes}, counted, stop));
+  }
+  return unpacker.Finish();
+}
+
+absl::Status Verify(const Place& place, const Bundle& bundle, const OnProgress& on_progress,
+                    std::stop_token stop) {
+  const Limits limits;
+  CW_RETURN_IF_ERROR(CheckBundle(bundle.manifest, bundle.config, limits));
+  NoTarget nothing;
+  MemberStream members(bundle.config, limits, nothing);
+  Sha256 raw_hash;
+  FrameStream frames(bundle.config, [&](int64_t index, std::string_view raw) {
+    raw_hash.Update(raw);
+    return members.Frame(index, raw);
+  });
+  HashingSink hashed(frames);
+  CountingSink counted(hashed, on_progress, LayerBytes(bundle.manifest));
+  for (size_t i = 0; i < bundle.manifest.layers.size(); ++i) {
+    const Descriptor& layer = bundle.manifest.layers[i];
+    CW_RETURN_IF_ERROR(place.store.ReadBlob(
+        place.repository, {.digest = layer.digest, .bytes = layer.bytes}, counted, stop));
+    if (hashed.Finish() != layer.digest) {
+      return WrongDigest("a layer", layer.digest);
+    }
+    const Digest& diff_id = bundle.config.layers[i].diff_id;
+    if (std::exchange(raw_hash, Sha256()).Finish() != diff_id) {
+      return WrongDigest("an uncompressed layer", diff_id);
+    }
+  }
+  CW_RETURN_IF_ERROR(frames.Finish());
+  return members.Finish();
+}
+
+absl::StatusOr<CopyReport> CopyBundle(const Place& from, const Place& to, const Bundle& bundle,
+                                      const std::string& tag, std::stop_token stop) {
+  CopyReport report;
+  for (const Descriptor& layer : bundle.manifest.layers) {
+    CW_RETURN_IF_ERROR(CopyBlob(from, to, layer, report, stop));
+  }
+  CW_RETURN_IF_ERROR(CopyBlob(from, to, bundle.manifest.config, report, stop));
+  CW_ASSIGN_OR_RETURN(const std::string manifest,
+                      from.store.ReadManifest(from.repository, bundle.digest, stop));
+  CW_RETURN_IF_ERROR(to.store.WriteManifest(to.repository, manifest, tag, stop).status());
+  return report;
+}
+
+}  // namespace cachewarm::bundle

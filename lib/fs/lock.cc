@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/fs/lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <string>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/fs/error.h"
+#include "lib/fs/open_beneath.h"
+
+namespace cachewarm::fs {
+namespace {
+
+constexpr Duration kBetweenTries{10};
+
+}  // namespace
+
+absl::StatusOr<bool> TryLock(const Fd& file) {
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      return false;
+    }
+    if (errno != EINTR) {
+      return ErrnoStatus(errno, "flock");
+    }
+  }
+  return true;
+}
+
+absl::StatusOr<Fd> Lock(const Dir& dir, std::string_view path, const LockWait& wait) {
+  CW_RETURN_IF_ERROR(CheckRelativePath(path));
+  CW_ASSIGN_OR_RETURN(Fd file,
+                      OpenBeneath(dir, std::string(path), O_RDWR | O_CREAT | O_NOFOLLOW, 0644));
+  const MonoTime deadline = wait.clock.Monotonic() + wait.patience;
+  while (true) {
+    CW_ASSIGN_OR_RETURN(const bool locked, TryLock(file));
+    if (locked) {
+      return file;
+    }
+    if (!SleepFor(wait.clock, kBetweenTries, wait.stop)) {
+      return absl::CancelledError("stopped while waiting for a lock");
+    }
+    if (wait.clock.Monotonic() >= deadline) {
+      return absl::DeadlineExceededError(
+          fmt::format("{}: locked by another writer", FullName(dir, path)));
+    }
+  }
+}
+
+}  // namespace cachewarm::fs
