@@ -106,7 +106,7 @@ def build_model(torch, size: str):
     if size == "small":
         return nn.Sequential(Mlp(64), Mlp(64))
     layers = []
-    for width in (64, 96, 128, 160, 192):  # each width gives kernels of its own
+    for width in (64, 96, 128, 160, 192, 224, 256):  # each width gives kernels of its own
         layers += [nn.Linear(64, width), Attention(width), nn.LayerNorm(width), Mlp(width)]
         layers += [nn.Linear(width, 64)]
     return nn.Sequential(*layers)

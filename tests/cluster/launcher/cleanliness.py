@@ -24,25 +24,24 @@ def leftovers(settings: Settings) -> list[str]:
 
 
 def _processes(settings: Settings) -> list[str]:
-    """Anything that runs a program of the cluster, except somebody's kubectl, or names its
-    state."""
-    programs = [str(settings.cache / name) + "/" for name in ("kubebox", "containerd", "debs")]
+    """Container runtimes, and whatever names this cluster's state in its words or environment."""
+    runtime = f"{settings.cache}/containerd/"
+    state = f"{settings.state}/".encode()
     found = []
     for entry in Path("/proc").iterdir():
-        if (
-            not entry.name.isdigit()
-            or int(entry.name) == os.getpid()
-            or not start_time(int(entry.name))
-        ):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
             program = os.readlink(entry / "exe")
-            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            words = (entry / "cmdline").read_bytes()
+            environment = (entry / "environ").read_bytes()
         except OSError:
             continue
-        ours = program.startswith(tuple(programs)) and not words[0].endswith("kubectl")
-        if ours or str(settings.state) + "/" in " ".join(words):
-            found.append(f"process {entry.name} {' '.join(words)[:100]}")
+        visitor = words.split(b"\0")[0].endswith((b"kubectl", b"bash", b"sh"))
+        if program.startswith(runtime) or (state in words + environment and not visitor):
+            if start_time(int(entry.name)):
+                shown = words.replace(b"\0", b" ").decode(errors="replace")[:100]
+                found.append(f"process {entry.name} {shown}")
     return found
 
 

@@ -54,11 +54,11 @@ def diagnose(kubectl: Kubectl) -> str:
         (system, ("get", "pods", "-o", "wide")),
         (
             system,
-            ("logs", "-l", "app.kubernetes.io/name=cachewarm-operator", "--tail=60", "--prefix"),
+            ("logs", "-l", "app.kubernetes.io/component=operator", "--tail=60", "--prefix"),
         ),
         (
             system,
-            ("logs", "-l", "app.kubernetes.io/name=cachewarm-agent", "--tail=40", "--prefix"),
+            ("logs", "-l", "app.kubernetes.io/component=agent", "--tail=40", "--prefix"),
         ),
     ]
     parts = []

@@ -20,6 +20,7 @@ NODE_PATHS = (
     "/var/log/containers",
     "/etc/cni/net.d",
     "/etc/containerd",
+    "/etc/cachewarm",
     "/etc/cachewarm-test",
 )
 # Of these the content is of one boot only.

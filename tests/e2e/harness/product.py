@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Installs cachewarm as a user would: images into the nodes, manifests/install.yaml by kubectl.
+
+Only what belongs to an installation is changed: image names, the configuration, and files below
+/etc/cachewarm of the nodes, by which a node declares the GPU type and CPU class that it plays.
+"""
+
+import json
+
+import yaml
+
+from . import pods
+from .cluster import NODES, REPOSITORY, THROTTLED_REGISTRY, Cluster
+from .kubectl import Kubectl
+from .waiting import wait_for
+
+NAMESPACE = "cachewarm-system"
+STORE = f"oci://{THROTTLED_REGISTRY}/cachewarm"
+PROGRAMS = ("operator", "agent")
+_IMAGES = REPOSITORY / "build" / "images"
+
+
+def configuration(store: str = STORE, **settings: object) -> dict:
+    """The content of config.yaml: all nodes share one store; every node declares its facts."""
+    return {
+        "store": store,
+        "root": "/var/lib/cachewarm",
+        "logLevel": "debug",
+        "registry": {"insecure": [THROTTLED_REGISTRY]},
+        "nodeFacts": "/etc/cachewarm-node/facts.yaml",
+        **settings,
+    }
+
+
+def selector(program: str) -> str:
+    return f"app.kubernetes.io/name=cachewarm,app.kubernetes.io/component={program}"
+
+
+class Product:
+    """One installation in the built-in cluster."""
+
+    def __init__(self, cluster: Cluster):
+        self.cluster = cluster
+        self.kubectl: Kubectl = cluster.kubectl().within(NAMESPACE)
+
+    def install(self, config: dict | None = None) -> None:
+        """Idempotent: programs restart only where their image or configuration changed."""
+        archives = [str(_IMAGES / f"{program}.tar") for program in PROGRAMS]
+        self.cluster.verb("load-image", *archives)
+        for node in NODES:
+            self.declare(node, {})
+        objects = self._objects(config or configuration())
+        # The policy needs its CRD to be served before it means anything.
+        first = [o for o in objects if o["kind"] in ("Namespace", "CustomResourceDefinition")]
+        self.kubectl.apply(*first, server_side=True)
+        for thing in first[1:]:
+            name = f"crd/{thing['metadata']['name']}"
+            self.kubectl.run("wait", "--for=condition=Established", name, "--timeout=30s")
+        self.kubectl.apply(*(o for o in objects if o not in first), server_side=True)
+        self.wait_ready()
+
+    def declare(self, node: str, facts: dict) -> None:
+        """What the node says of itself: {"gpuType": ..., "cpuClass": ...}; {} probes everything.
+        The agent reads it when it starts: restart it afterwards."""
+        self.cluster.write_in_node(node, "/etc/cachewarm/facts.yaml", json.dumps(facts))
+
+    def play_cpu(self, node: str, capability: str) -> None:
+        """Model servers on this node run as if its CPU had no more than `capability`; "" ends it."""
+        path = "/etc/cachewarm-test/isa"
+        if capability:
+            self.cluster.write_in_node(node, path, capability)
+        else:
+            self.cluster.remove_in_node(node, path)
+
+    def wait_ready(self, seconds: float = 120) -> None:
+        def rolled_out() -> bool:
+            deployment = self.kubectl.get("deployment", "cachewarm-operator")
+            agents = self.kubectl.get("daemonset", "cachewarm-agent")
+            return _settled(deployment, "readyReplicas", "replicas") and _settled(
+                agents, "numberReady", "desiredNumberScheduled"
+            )
+
+        wait_for("operator and agents are ready", rolled_out, seconds, self.kubectl)
+
+    def pods(self, program: str) -> list[dict]:
+        found = self.kubectl.list("pods", selector(program))
+        return [pod for pod in found if not pods.deleted(pod)]
+
+    def agent(self, node: str) -> dict:
+        return next(pod for pod in self.pods("agent") if pods.node(pod) == node)
+
+    def restart(self, program: str, *nodes: str) -> None:
+        """New pods, gracefully, and waits for them; of the agents only those of `nodes`, if any."""
+        for pod in self.pods(program):
+            if not nodes or pods.node(pod) in nodes:
+                self.kubectl.delete("pod", pods.name(pod), "--wait=true")
+        self.wait_ready()
+
+    def kill(self, pod: dict) -> None:
+        """SIGKILL to the program of a pod, from outside: its container restarts in the same pod."""
+        program = f"cachewarm-{pod['metadata']['labels']['app.kubernetes.io/component']}"
+        uid = pod["metadata"]["uid"]
+        script = (
+            'for c in /proc/[0-9]*/cgroup; do grep -q "$1" "$c" || continue; d=${c%/cgroup};'
+            ' [ "$(cat "$d/comm")" = "$2" ] && kill -9 "${d#/proc/}"; done; true'
+        )
+        # The kernel keeps fifteen characters of a program's name.
+        self.cluster.in_node(pods.node(pod), "bash", "-c", script, "bash", uid, program[:15])
+
+    def leader(self) -> str:
+        """The name of the operator's pod that holds the Lease; "" while nobody does."""
+        leases = self.kubectl.list("leases")
+        holders = [lease["spec"].get("holderIdentity", "") for lease in leases]
+        names = {pods.name(pod) for pod in self.pods("operator")}
+        return next((name for name in names for holder in holders if name in holder), "")
+
+    def metrics(self, program: str) -> str:
+        """The text of /metrics of every pod of the program, one after the other."""
+        texts = []
+        for pod in self.pods(program):
+            path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pods.name(pod)}:8080/proxy/metrics"
+            texts.append(self.kubectl.run("get", "--raw", path))
+        return "\n".join(texts)
+
+    def _objects(self, config: dict) -> list[dict]:
+        text = (REPOSITORY / "manifests" / "install.yaml").read_text()
+        objects = [thing for thing in yaml.safe_load_all(text) if thing]
+        content = yaml.safe_dump(config)
+        for thing in objects:
+            if thing["kind"] == "ConfigMap" and "config.yaml" in thing.get("data", {}):
+                thing["data"]["config.yaml"] = content
+            if thing["kind"] in ("Deployment", "DaemonSet"):
+                self._use_local_image(thing["spec"]["template"], content)
+        return objects
+
+    def _use_local_image(self, template: dict, config: str) -> None:
+        program = template["metadata"]["labels"]["app.kubernetes.io/component"]
+        archive = _IMAGES / f"{program}.tar"
+        notes = template["metadata"].setdefault("annotations", {})
+        notes["cachewarm.test/image"] = str(archive.stat().st_mtime_ns)
+        notes["cachewarm.test/config"] = config
+        for container in template["spec"]["containers"]:
+            container["image"] = f"localhost/cachewarm-{program}:dev"
+            container["imagePullPolicy"] = "Never"
+
+
+def _settled(thing: dict | None, ready: str, wanted: str) -> bool:
+    """The controller has seen the last change, and every pod of it, and no other, is ready."""
+    if not thing or thing["status"].get("observedGeneration") != thing["metadata"]["generation"]:
+        return False
+    status = thing["status"]
+    updated = status.get("updatedReplicas", status.get("updatedNumberScheduled", 0))
+    return status.get(ready, 0) == status.get(wanted, 0) == updated > 0
