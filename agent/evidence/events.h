@@ -11,12 +11,12 @@
 namespace cachewarm::agent {
 
 enum class FileEventType {
-  kOpened,        // by anybody but us
-  kRead,          // closed without having been open for writing
-  kCreated,       // appeared under this name (also: found in a directory just made)
-  kWritten,       // closed after having been open for writing
-  kMovedTo,       // renamed to this name
-  kDirectoryIn,   // came with a directory that was renamed into place
+  kOpened,       // by anybody but us
+  kRead,         // closed without having been open for writing
+  kCreated,      // appeared under this name (also: found in a directory just made)
+  kWritten,      // closed after having been open for writing
+  kMovedTo,      // renamed to this name
+  kDirectoryIn,  // came with a directory that was renamed into place
 };
 
 struct FileEvent {
@@ -41,7 +41,9 @@ struct EventRecord {
 inline WallTime WindowBegin(const api::StartWindow& start) {
   return start.started_at - Duration(1000);
 }
-inline WallTime WindowEnd(const api::StartWindow& start) { return start.ready_at + Duration(2000); }
+inline WallTime WindowEnd(const api::StartWindow& start) {
+  return start.ready_at + Duration(2000);
+}
 
 // Files that were opened or written; what a capture takes.
 struct UsedFiles {

@@ -14,19 +14,23 @@
 namespace cachewarm::agent {
 
 struct WatcherLimits {
-  int directories_max = 50'000;     // watched, all trees together; 1 KB of kernel memory each
+  int directories_max = 50'000;  // watched, all trees together; 1 KB of kernel memory each
   int directories_per_tree = 20'000;
   int depth_max = 32;
-  int events_max = 400'000;         // kept, all trees together; 24 bytes each
-  int paths_max = 400'000;          // distinct names kept, all trees together
-  Duration keep{2 * 3600 * 1000};   // older events are forgotten
+  int events_max = 200'000;        // kept for each tree; 24 bytes each
+  int paths_max = 50'000;          // distinct names for each tree
+  Duration keep{2 * 3600 * 1000};  // older events are forgotten
 };
 
 // One generation on disk. A warmup has several: the active one and those that pods still use.
 struct WatchedTree {
   std::string generation;  // unique
   std::string warmup_uid;
-  std::string directory;   // absolute
+  std::string directory;  // absolute
+  std::string run_as;     // "u1000", "image"; empty: not told apart
+  // No pod can have used it yet (staged by us, not activated): its record has no beginning that
+  // a start window could lie before. False for trees that are found after a restart or adopted.
+  bool fresh = false;
 };
 
 class OwnReads;
@@ -52,9 +56,13 @@ class Watcher {
   // Forgets the tree's watches and events.
   virtual void RemoveTree(std::string_view generation) = 0;
 
-  // Events of all trees of the warmup in [begin, end], after everything that the kernel had
-  // queued when it was called. Incomplete for a warmup without trees.
-  virtual EventRecord Read(std::string_view warmup_uid, WallTime begin, WallTime end) = 0;
+  // Events in [begin, end] of the warmup's trees for `run_as` (empty: for all), everything
+  // included that the kernel had queued when it was called. Incomplete when there is no such tree.
+  virtual EventRecord Read(std::string_view warmup_uid, std::string_view run_as, WallTime begin,
+                           WallTime end) = 0;
+  EventRecord Read(std::string_view warmup_uid, WallTime begin, WallTime end) {
+    return Read(warmup_uid, "", begin, end);
+  }
   // Same, of one tree.
   virtual EventRecord ReadTree(std::string_view generation, WallTime begin, WallTime end) = 0;
 
@@ -62,9 +70,10 @@ class Watcher {
   // takes one open and one close of that file out of the record.
   virtual OwnReads BeginOwnReads(std::string_view generation) = 0;
 
-  // Watched directories and kept events, for metrics.
+  // For metrics: watched directories, kept events, and how often the kernel's queue overflowed.
   virtual int directories() const = 0;
   virtual int events() const = 0;
+  virtual int overflows() const = 0;
 
  protected:
   Watcher() = default;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/evidence/classify.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace cachewarm::agent {
+namespace {
+
+using caches::Placement;
+using caches::Role;
+
+constexpr std::string_view kMarkerEnd = ".load_ok";
+
+// A lock or a database that is opened for writing on every start closes as "written" although
+// nothing was: its mtime is older than the start.
+bool Changed(const FileEvent& event, WallTime begin) {
+  switch (event.type) {
+    case FileEventType::kCreated:
+    case FileEventType::kMovedTo:
+      return true;
+    case FileEventType::kWritten:
+      return event.mtime >= begin;
+    default:
+      return false;
+  }
+}
+
+bool Arrived(const FileEvent& event, const Placement& placement, WallTime begin) {
+  return event.type == FileEventType::kDirectoryIn ? placement.directory_is_write
+                                                   : Changed(event, begin);
+}
+
+// What one pass over the events collects. Sets hold paths.
+class Tally {
+ public:
+  Tally(const caches::CacheTable& table, WallTime begin) : table_(table), begin_(begin) {}
+
+  void Add(const FileEvent& event) {
+    const Placement& placement = Place(event.path);
+    if (!placement.carried()) {
+      return;
+    }
+    const bool written = Arrived(event, placement, begin_);
+    switch (placement.role) {
+      case Role::kIndex:
+        if (written) {
+          written_.insert(event.path);
+          last_index_ = event.time;
+        } else if (event.type == FileEventType::kRead && !written_.contains(event.path)) {
+          opened_.insert(event.path);
+        }
+        break;
+      case Role::kNative:
+        if (written) {
+          native_.insert(event.path);
+        }
+        break;
+      case Role::kProbeMarker:
+        if (written) {
+          probes_.insert(event.path.substr(0, event.path.size() - kMarkerEnd.size()));
+        }
+        break;
+      case Role::kOutput:
+      case Role::kContent:
+        break;
+    }
+    if (written && placement.role != Role::kContent && !first_product_.has_value()) {
+      first_product_ = event.time;
+    }
+  }
+
+  Observation Result(bool complete) const {
+    Observation seen;
+    seen.entries_opened = static_cast<int>(opened_.size());
+    seen.entries_written = static_cast<int>(written_.size());
+    seen.native_built = static_cast<int>(
+        std::count_if(native_.begin(), native_.end(),
+                      [this](const std::string& path) { return !probes_.contains(path); }));
+    if (first_product_.has_value() && last_index_.has_value()) {
+      seen.compile_span = *last_index_ - *first_product_;
+    }
+    seen.result = complete ? Name(seen) : api::StartResult::kUnknown;
+    return seen;
+  }
+
+ private:
+  static api::StartResult Name(const Observation& seen) {
+    if (seen.entries_written > 0) {
+      return seen.entries_opened > 0 ? api::StartResult::kPartial : api::StartResult::kMiss;
+    }
+    if (seen.native_built > 0) {
+      return seen.entries_opened > 0 ? api::StartResult::kHollow : api::StartResult::kMiss;
+    }
+    return seen.entries_opened > 0 ? api::StartResult::kHit : api::StartResult::kInert;
+  }
+
+  const Placement& Place(const std::string& path) {
+    const auto [at, added] = placements_.try_emplace(path);
+    if (added) {
+      at->second = table_.Classify(path);
+    }
+    return at->second;
+  }
+
+  const caches::CacheTable& table_;
+  const WallTime begin_;
+  std::map<std::string, Placement> placements_;
+  std::set<std::string> opened_;
+  std::set<std::string> written_;
+  std::set<std::string> native_;
+  std::set<std::string> probes_;
+  std::optional<WallTime> first_product_;
+  std::optional<WallTime> last_index_;
+};
+
+}  // namespace
+
+Observation ClassifyStart(const EventRecord& record, const api::StartWindow& start,
+                          const caches::CacheTable& table) {
+  Tally tally(table, WindowBegin(start));
+  for (const FileEvent& event : record.events) {
+    tally.Add(event);
+  }
+  return tally.Result(record.complete);
+}
+
+UsedFiles UsedIn(const EventRecord& record, const caches::CacheTable& table) {
+  UsedFiles used{.all = !record.complete, .paths = {}};
+  for (const FileEvent& event : record.events) {
+    if (!used.paths.contains(event.path) && table.Classify(event.path).carried()) {
+      used.paths.insert(event.path);
+    }
+  }
+  return used;
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/evidence/event_log.h"
+
+#include <algorithm>
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr int64_t kRepeatMs = 1000;
+
+WallTime AtMs(int64_t ms) {
+  return WallTime(Duration(ms));
+}
+int64_t ToMs(WallTime time) {
+  return time.time_since_epoch().count();
+}
+
+}  // namespace
+
+void EventLog::Add(const FileEvent& event) {
+  if (events_.size() >= limits_.events_max) {
+    DropBefore(event.time - limits_.keep);
+  }
+  if (events_.size() >= limits_.events_max) {
+    DropOldestHalf();
+  }
+  int64_t path = Intern(event.path);
+  if (path < 0) {
+    DropBefore(event.time - limits_.keep);
+    path = Intern(event.path);
+  }
+  if (path < 0) {
+    Lose(event.time);
+    return;
+  }
+  const Stored stored{.time_ms = ToMs(event.time),
+                      .mtime_ms = ToMs(event.mtime),
+                      .path = static_cast<uint32_t>(path),
+                      .type = event.type};
+  if (!IsRepeat(stored)) {
+    events_.push_back(stored);
+  }
+}
+
+bool EventLog::IsRepeat(const Stored& stored) {
+  const uint64_t slot = uint64_t{stored.path} << 8U | static_cast<uint64_t>(stored.type);
+  const auto [last, added] = last_ms_.try_emplace(slot, stored.time_ms);
+  // A write may change the mtime, and the clock may be set back: both are kept.
+  const bool repeat = !added && stored.type != FileEventType::kWritten &&
+                      stored.time_ms >= last->second && stored.time_ms - last->second < kRepeatMs;
+  if (!repeat) {
+    last->second = stored.time_ms;
+  }
+  return repeat;
+}
+
+void EventLog::Lose(WallTime now) {
+  complete_since_ = std::max(complete_since_, now);
+}
+
+void EventLog::Read(WallTime begin, WallTime end, EventRecord& out) const {
+  out.complete = out.complete && complete_since_ <= begin;
+  for (const Stored& stored : events_) {
+    const WallTime time = AtMs(stored.time_ms);
+    if (time >= begin && time <= end) {
+      out.events.push_back({.type = stored.type,
+                            .time = time,
+                            .mtime = AtMs(stored.mtime_ms),
+                            .path = *paths_[stored.path]});
+    }
+  }
+}
+
+int64_t EventLog::Intern(const std::string& path) {
+  if (const auto found = numbers_.find(path); found != numbers_.end()) {
+    return found->second;
+  }
+  if (paths_.size() >= limits_.paths_max) {
+    return -1;
+  }
+  const auto number = static_cast<uint32_t>(paths_.size());
+  paths_.push_back(&numbers_.emplace(path, number).first->first);
+  return number;
+}
+
+void EventLog::DropBefore(WallTime time) {
+  const auto kept = std::find_if(events_.begin(), events_.end(), [time](const Stored& stored) {
+    return AtMs(stored.time_ms) >= time;
+  });
+  if (kept == events_.begin()) {
+    return;
+  }
+  events_.erase(events_.begin(), kept);
+  Lose(time);
+  Renumber();
+}
+
+void EventLog::DropOldestHalf() {
+  const size_t half = (events_.size() + 1) / 2;
+  Lose(AtMs(events_[half - 1].time_ms) + Duration(1));
+  events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(half));
+  Renumber();
+}
+
+// Names that no event uses any longer are forgotten.
+void EventLog::Renumber() {
+  const std::unordered_map<std::string, uint32_t> old_numbers = std::move(numbers_);
+  const std::vector<const std::string*> old_paths = std::move(paths_);
+  numbers_ = {};
+  paths_ = {};
+  last_ms_ = {};
+  for (Stored& stored : events_) {
+    stored.path = static_cast<uint32_t>(Intern(*old_paths[stored.path]));
+  }
+}
+
+}  // namespace cachewarm::agent
