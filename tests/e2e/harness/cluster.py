@@ -2,6 +2,7 @@
 """The verbs of tests/cluster/cluster, for tests."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -37,13 +38,25 @@ class Cluster:
     def in_node(self, node: str, *command: str) -> str:
         return self.verb("in-node", node, *command)
 
-    def write_in_node(self, node: str, path: str, content: str) -> None:
-        """A small file on the node's own disk, written at once or not at all."""
-        script = 'mkdir -p "${1%/*}" && printf %s "$2" >"$1.new" && mv "$1.new" "$1"'
-        self.in_node(node, "sh", "-c", script, "sh", path, content)
+    def on_disk(self, node: str, path: str) -> Path:
+        """A path of the node as the machine sees it, also while the node is off. Only below the
+        directories that are the node's own: /var/lib/cachewarm, /etc/cachewarm(-test) ..."""
+        return self.state / "nodes" / node / "disk" / path.lstrip("/")
 
-    def remove_in_node(self, node: str, *paths: str) -> None:
-        self.in_node(node, "rm", "-rf", *paths)
+    def write_in_node(self, node: str, path: str, content: str) -> None:
+        """A small file on the node's own disk, there as a whole or not at all."""
+        target = self.on_disk(node, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(target.name + ".new")
+        partial.write_text(content)
+        partial.rename(target)
+
+    def remove_in_node(self, node: str, path: str) -> None:
+        target = self.on_disk(node, path)
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
 
     def base_image(self, name: str) -> Path:
         return _cache() / "images" / "current" / f"{name}.tar"

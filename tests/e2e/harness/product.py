@@ -65,7 +65,7 @@ class Product:
         self.cluster.write_in_node(node, "/etc/cachewarm/facts.yaml", json.dumps(facts))
 
     def play_cpu(self, node: str, capability: str) -> None:
-        """Model servers on this node run as if its CPU had no more than `capability`; "" ends it."""
+        """Model servers on this node see a CPU with no more than `capability`; "" ends it."""
         path = "/etc/cachewarm-test/isa"
         if capability:
             self.cluster.write_in_node(node, path, capability)
