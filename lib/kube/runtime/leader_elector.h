@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -40,27 +42,35 @@ class LeaderElector {
   bool IsLeader() const { return leading_.load(); }
 
  private:
+  // The lease as we saw it last, and when that was news to us.
   struct Seen {
     std::string holder;
-    std::string record;  // the spec as text: any change counts as a sign of life
+    std::string spec;  // as text: any change of it is a sign of life
     std::string resource_version;
+    std::string acquired;
     int64_t transitions = 0;
     Duration duration{0};
-    std::string acquired;
     MonoTime at{};
   };
 
-  bool TryAcquireOrRenew(std::stop_token stop);
+  bool Acquire(std::stop_token stop);
+  void Renew(std::stop_source& lost, std::stop_token stop);
+  void WatchDeadline(std::stop_source& lost, std::stop_token stop);
+  // True when the lease is ours now.
+  bool TryOnce(std::stop_token stop);
   bool Create(std::stop_token stop);
   bool Take(std::stop_token stop);
   void Observe(const codec::Json& lease);
+  bool IsHeldByAnother() const;
+  codec::Json Record(const std::string& holder) const;
   void Release();
-  bool Acquire(std::stop_token stop);
-  void Renew(std::stop_source& lost, std::stop_token stop);
 
   Runtime runtime_;
   LeaderElectorOptions options_;
-  std::optional<Seen> seen_;
+  std::optional<Seen> seen_;  // of the one thread that talks to the server at a time
+  std::mutex renewed_mutex_;
+  std::condition_variable_any renewed_wake_;
+  MonoTime renewed_at_{};
   std::atomic<bool> leading_{false};
 };
 

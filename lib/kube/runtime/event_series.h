@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/kube/core/object.h"
+#include "lib/kube/core/request.h"
+#include "lib/kube/runtime/event_recorder.h"
+
+namespace cachewarm::kube {
+
+// The rules by which many happenings become few Event objects: repeats count up, and one object
+// cannot flood the server. No I/O, no clock; not thread-safe.
+class EventSeries {
+ public:
+  explicit EventSeries(const EventRecorderOptions& options) : options_(options) {}
+
+  // What one happening asks for: a new Event, or nothing (counted for later, or too many).
+  struct Verdict {
+    std::optional<Request> create;
+    bool is_dropped = false;
+  };
+  Verdict Take(const Event& event, MonoTime now, WallTime wall, double random);
+
+  // Patches of counters that are due.
+  std::vector<Request> Due(MonoTime now);
+  // When Due() has something next.
+  std::optional<MonoTime> NextDue() const;
+  // The server does not have this Event any more: its next repeat is a new one.
+  void Forget(const ObjectName& event);
+  size_t size() const { return series_.size(); }
+
+ private:
+  struct Series {
+    ObjectName event;
+    int count = 1;
+    bool is_unsent = false;
+    WallTime last_seen{};
+    MonoTime touched{};
+    MonoTime sent{};
+    std::list<std::string>::iterator age;
+  };
+  struct Bucket {
+    double tokens = 0;
+    MonoTime filled{};
+  };
+
+  bool TakeToken(const std::string& key, MonoTime now);
+  void Remember(const std::string& key, Series series);
+
+  const EventRecorderOptions options_;
+  std::map<std::string, Series> series_;
+  std::list<std::string> ages_;  // keys of series_, oldest first
+  std::map<std::string, Bucket> buckets_;
+};
+
+}  // namespace cachewarm::kube

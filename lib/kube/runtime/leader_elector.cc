@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/kube/runtime/leader_elector.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "lib/kube/runtime/stop_after.h"
+
+namespace cachewarm::kube {
+namespace {
+
+using codec::Json;
+
+constexpr Duration kReleaseLimit = std::chrono::seconds(1);
+constexpr double kJitter = 0.2;
+
+int64_t IntegerAt(const Json& object, std::string_view member) {
+  const Json* at = At(object, {"spec", member});
+  return at != nullptr && at->is_number_integer() ? at->get<int64_t>() : 0;
+}
+
+}  // namespace
+
+absl::Status LeaderElector::Validate(const LeaderElectorOptions& options) {
+  if (options.lease.name.empty() || options.lease.ns.empty() || options.identity.empty()) {
+    return absl::InvalidArgumentError("lease and identity: must not be empty");
+  }
+  if (options.retry_period <= Duration(0) ||
+      options.renew_deadline * 5 <= options.retry_period * 6 ||
+      options.lease_duration <= options.renew_deadline) {
+    return absl::InvalidArgumentError(
+        "lease_duration must be longer than renew_deadline, and that longer than 1.2 times "
+        "retry_period");
+  }
+  return absl::OkStatus();
+}
+
+LeaderElector::LeaderElector(const Runtime& runtime, LeaderElectorOptions options)
+    : runtime_(runtime), options_(std::move(options)) {}
+
+absl::Status LeaderElector::Run(const std::function<void(std::stop_token)>& lead,
+                                std::stop_token stop) {
+  CW_RETURN_IF_ERROR(Validate(options_));
+  if (!Acquire(stop)) {
+    return absl::OkStatus();
+  }
+  runtime_.log.Info("leadership acquired", {{"identity", options_.identity}});
+  leading_ = true;
+  std::stop_source lost;
+  {
+    const std::stop_callback forward(stop, [&lost] { lost.request_stop(); });
+    // The deadline is watched apart, because a renewal can hang longer than it.
+    const std::jthread watchdog([this, &lost] { WatchDeadline(lost, lost.get_token()); });
+    const std::jthread renewer([this, &lost] { Renew(lost, lost.get_token()); });
+    lead(lost.get_token());
+    lost.request_stop();
+  }
+  const bool was_lost = !leading_.exchange(false);
+  if (was_lost) {
+    runtime_.log.Warning("leadership lost", {{"identity", options_.identity}});
+    return absl::AbortedError("the lease was lost");
+  }
+  Release();
+  return absl::OkStatus();
+}
+
+bool LeaderElector::Acquire(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    const MonoTime asked = runtime_.clock.Monotonic();
+    if (TryOnce(stop)) {
+      std::lock_guard lock(renewed_mutex_);
+      renewed_at_ = asked;
+      return true;
+    }
+    const double period = static_cast<double>(options_.retry_period.count());
+    SleepFor(runtime_.clock,
+             Duration(static_cast<int64_t>(period * (1.0 + kJitter * runtime_.random()))), stop);
+  }
+  return false;
+}
+
+void LeaderElector::Renew(std::stop_source& lost, std::stop_token stop) {
+  while (SleepFor(runtime_.clock, options_.retry_period, stop)) {
+    const MonoTime asked = runtime_.clock.Monotonic();
+    if (TryOnce(stop)) {
+      std::lock_guard lock(renewed_mutex_);
+      renewed_at_ = asked;
+      renewed_wake_.notify_all();
+    } else if (IsHeldByAnother()) {
+      leading_ = false;
+      lost.request_stop();
+    }
+  }
+}
+
+void LeaderElector::WatchDeadline(std::stop_source& lost, std::stop_token stop) {
+  std::unique_lock lock(renewed_mutex_);
+  while (!stop.stop_requested()) {
+    const MonoTime deadline = renewed_at_ + options_.renew_deadline;
+    if (runtime_.clock.Monotonic() >= deadline) {
+      leading_ = false;
+      lock.unlock();
+      lost.request_stop();
+      return;
+    }
+    runtime_.clock.WaitUntil(lock, renewed_wake_, deadline, stop);
+  }
+}
+
+bool LeaderElector::TryOnce(std::stop_token stop) {
+  const absl::StatusOr<Json> lease = runtime_.client.Do(Get(kLeases, options_.lease), stop);
+  if (absl::IsNotFound(lease.status())) {
+    return Create(stop);
+  }
+  if (!lease.ok()) {
+    if (!absl::IsCancelled(lease.status())) {
+      runtime_.log.Warning("lease could not be read", {{"error", Message(lease.status())}});
+    }
+    return false;
+  }
+  Observe(*lease);
+  return !IsHeldByAnother() && Take(stop);
+}
+
+bool LeaderElector::IsHeldByAnother() const {
+  return seen_.has_value() && !seen_->holder.empty() && seen_->holder != options_.identity &&
+         runtime_.clock.Monotonic() < seen_->at + seen_->duration;
+}
+
+void LeaderElector::Observe(const Json& lease) {
+  const Json* spec = At(lease, {"spec"});
+  Seen now;
+  now.holder = TextAt(lease, {"spec", "holderIdentity"});
+  now.spec = spec == nullptr ? "" : codec::DumpJson(*spec);
+  now.resource_version = ResourceVersionOf(lease);
+  now.acquired = TextAt(lease, {"spec", "acquireTime"});
+  now.transitions = IntegerAt(lease, "leaseTransitions");
+  // What the holder promised, within reason: a foreign record must not lock us out for ever.
+  now.duration =
+      std::clamp<Duration>(std::chrono::seconds(IntegerAt(lease, "leaseDurationSeconds")),
+                           Duration(0), options_.lease_duration * 10);
+  now.at = runtime_.clock.Monotonic();
+  if (seen_.has_value() && seen_->spec == now.spec) {
+    now.at = seen_->at;
+  }
+  seen_ = std::move(now);
+}
+
+Json LeaderElector::Record(const std::string& holder) const {
+  const bool stays = seen_.has_value() && seen_->holder == options_.identity;
+  const std::string now = FormatMicroTime(runtime_.clock.Now());
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(options_.lease_duration).count();
+  Json lease = {
+      {"metadata", {{"name", options_.lease.name}, {"namespace", options_.lease.ns}}},
+      {"spec",
+       {{"holderIdentity", holder},
+        {"leaseDurationSeconds", holder.empty() ? 1 : seconds},
+        {"renewTime", now},
+        {"acquireTime", stays && !seen_->acquired.empty() ? seen_->acquired : now},
+        {"leaseTransitions", !seen_.has_value() ? 0 : seen_->transitions + (stays ? 0 : 1)}}}};
+  if (seen_.has_value()) {
+    lease["metadata"]["resourceVersion"] = seen_->resource_version;
+  }
+  return lease;
+}
+
+bool LeaderElector::Create(std::stop_token stop) {
+  seen_.reset();
+  const absl::StatusOr<Json> created =
+      runtime_.client.Do(kube::Create(kLeases, Record(options_.identity), {}), stop);
+  if (created.ok()) {
+    Observe(*created);
+  }
+  return created.ok();
+}
+
+bool LeaderElector::Take(std::stop_token stop) {
+  const absl::StatusOr<Json> taken =
+      runtime_.client.Do(Update(kLeases, Record(options_.identity), {}), stop);
+  if (taken.ok()) {
+    Observe(*taken);
+  } else if (!absl::IsAborted(taken.status()) && !absl::IsCancelled(taken.status())) {
+    runtime_.log.Warning("lease could not be renewed", {{"error", Message(taken.status())}});
+  }
+  return taken.ok();
+}
+
+void LeaderElector::Release() {
+  if (!seen_.has_value() || seen_->holder != options_.identity) {
+    return;
+  }
+  const StopAfter limit(runtime_.clock, kReleaseLimit);
+  const absl::Status released =
+      runtime_.client.Do(Update(kLeases, Record(""), {}), limit.token()).status();
+  if (!released.ok()) {
+    runtime_.log.Warning("lease was not released; the next leader waits until it expires",
+                         {{"error", Message(released)}});
+  }
+}
+
+}  // namespace cachewarm::kube
