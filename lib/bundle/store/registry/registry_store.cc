@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "lib/base/backoff.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/registry/download.h"
 #include "lib/bundle/store/registry/upload.h"
@@ -11,7 +12,10 @@
 namespace cachewarm::bundle {
 namespace {
 
+constexpr int kBadRequest = 400;
 constexpr int kNotFound = 404;
+constexpr int kRaceRetries = 4;
+constexpr BackoffPolicy kRaceBackoff{.first = Duration{50}, .most = Duration{1000}};
 
 }  // namespace
 
@@ -114,11 +118,11 @@ absl::StatusOr<Digest> RegistryStore::WriteManifest(const std::string& repositor
   const std::string url =
       fmt::format("{}/manifests/{}", address.url, tag.empty() ? digest.ToString() : tag);
   CW_ASSIGN_OR_RETURN(const http::Response response,
-                      session_.Send({.method = http::Method::kPut,
-                                     .url = url,
-                                     .headers = {{"Content-Type", std::string(kManifestType)}},
-                                     .body = bytes},
-                                    address.push, stop));
+                      PutManifest({.method = http::Method::kPut,
+                                   .url = url,
+                                   .headers = {{"Content-Type", std::string(kManifestType)}},
+                                   .body = bytes},
+                                  address.push, stop));
   CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("PUT {}", url)));
   if (const auto named = response.headers.Find("Docker-Content-Digest");
       named.has_value() && *named != digest.ToString()) {
@@ -126,6 +130,24 @@ absl::StatusOr<Digest> RegistryStore::WriteManifest(const std::string& repositor
         fmt::format("the registry kept {} where {} was sent", *named, digest.ToString()));
   }
   return digest;
+}
+
+absl::StatusOr<http::Response> RegistryStore::PutManifest(const http::Request& request,
+                                                          const std::string& scope,
+                                                          std::stop_token stop) {
+  for (int attempt = 0;; ++attempt) {
+    auto response = session_.Send(request, scope, stop);
+    // Seen with distribution 2.8: while another writer commits one of the blobs, its link file is
+    // empty for a moment. We made the manifest: its digests are well-formed.
+    const bool raced = response.ok() && response->status == kBadRequest &&
+                       response->body.find("DIGEST_INVALID") != std::string::npos;
+    if (!raced || attempt == kRaceRetries) {
+      return response;
+    }
+    if (!SleepFor(clock_, BackoffDelay(kRaceBackoff, attempt, random_()), stop)) {
+      return absl::CancelledError("stopped while a manifest was written");
+    }
+  }
 }
 
 absl::Status RegistryStore::Ping(std::stop_token stop) {

@@ -51,6 +51,8 @@ class RegistryStore : public Store {
   absl::StatusOr<Address> AddressOf(const std::string& repository) const;
   absl::StatusOr<std::string> GetManifest(const Address& address, const std::string& reference,
                                           std::stop_token stop);
+  absl::StatusOr<http::Response> PutManifest(const http::Request& request, const std::string& scope,
+                                             std::stop_token stop);
 
   const RegistryOptions options_;
   const Clock& clock_;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/contract/store/registry_process.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr std::chrono::seconds kStartPatience{20};
+constexpr std::chrono::milliseconds kBetweenTries{20};
+
+sockaddr_in Loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+int FreePort() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = Loopback(0);
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+}  // namespace
+
+std::string RegistryProcess::Program() {
+  const char* program = std::getenv("CACHEWARM_REGISTRY_BIN");
+  return program == nullptr ? "" : program;
+}
+
+RegistryProcess::RegistryProcess(bool with_password) : port_(FreePort()) {
+  WriteConfig(with_password);
+  Start();
+}
+
+RegistryProcess::~RegistryProcess() {
+  Kill();
+}
+
+std::string RegistryProcess::address() const {
+  return fmt::format("127.0.0.1:{}", port_);
+}
+
+void RegistryProcess::WriteConfig(bool with_password) {
+  config_file_ = directory_ / "config.yml";
+  auth_file_ = directory_ / "config.json";
+  std::ofstream config(config_file_);
+  config << fmt::format(
+      "version: 0.1\nlog: {{level: error, accesslog: {{disabled: true}}}}\n"
+      "storage: {{filesystem: {{rootdirectory: {}/data}}, delete: {{enabled: true}}}}\n"
+      "http: {{addr: 127.0.0.1:{}}}\n",
+      directory_.path(), port_);
+  if (with_password) {
+    config << fmt::format("auth: {{htpasswd: {{realm: test, path: {}/htpasswd}}}}\n",
+                          directory_.path());
+    std::ofstream(directory_ / "htpasswd")
+        << "warm:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n";
+    std::ofstream(auth_file_) << fmt::format(
+        R"({{"auths":{{"{}":{{"username":"warm","password":"secret"}}}}}})", address());
+  }
+}
+
+void RegistryProcess::Start() {
+  const std::string program = Program();
+  process_ = ::fork();
+  if (process_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int log = ::open((directory_ / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    ::dup2(log, STDOUT_FILENO);
+    ::dup2(log, STDERR_FILENO);
+    ::execl(program.c_str(), program.c_str(), "serve", config_file_.c_str(), nullptr);
+    ::_exit(127);
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kStartPatience;
+  while (!Answers()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << program << " does not answer";
+    ASSERT_EQ(::waitpid(process_, nullptr, WNOHANG), 0) << program << " ended at once";
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+}
+
+void RegistryProcess::Kill() {
+  if (process_ > 0) {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    process_ = -1;
+  }
+}
+
+bool RegistryProcess::Answers() const {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = Loopback(port_);
+  const bool connected =
+      ::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  ::close(socket);
+  return connected;
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Store promises, run on all of them: in memory, an image layout, and a real registry
+// (where CACHEWARM_REGISTRY_BIN names one).
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/base/status.h"
+#include "lib/bundle/store/layout/layout_store.h"
+#include "lib/bundle/store/mem/mem_store.h"
+#include "lib/bundle/store/open.h"
+#include "lib/bundle/store/registry/registry_store.h"
+#include "lib/bundle/transfer.h"
+#include "lib/http/client.h"
+#include "tests/contract/store/registry_process.h"
+#include "tests/unit/lib/bundle/trees.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr char kRepository[] = "team/llama";
+constexpr int64_t kSmallChunk = 64 << 10;
+
+// A store and what must live as long.
+struct StoreUnderTest {
+  std::unique_ptr<TempDir> directory;
+  std::unique_ptr<RegistryProcess> registry;
+  std::unique_ptr<Store> store;
+};
+
+struct StoreKind {
+  std::string name;
+  bool needs_registry = false;
+  std::function<StoreUnderTest()> make;
+};
+
+std::ostream& operator<<(std::ostream& out, const StoreKind& kind) {
+  return out << kind.name;
+}
+
+StoreUnderTest MakeMem() {
+  return {.store = std::make_unique<MemStore>()};
+}
+
+StoreUnderTest MakeLayout() {
+  StoreUnderTest made{.directory = std::make_unique<TempDir>()};
+  made.store = *OpenStore({.url = "layout://" + *made.directory / "store"}, SystemClock());
+  return made;
+}
+
+StoreUnderTest MakeRegistry() {
+  StoreUnderTest made{.registry = std::make_unique<RegistryProcess>()};
+  made.store =
+      *OpenStore({.url = fmt::format("oci://{}/base", made.registry->address())}, SystemClock());
+  return made;
+}
+
+// Small chunks, so that a small blob takes the PATCH way; basic auth.
+StoreUnderTest MakeGuardedRegistry() {
+  StoreUnderTest made{.registry = std::make_unique<RegistryProcess>(true)};
+  const RegistryProcess& registry = *made.registry;
+  made.store = std::make_unique<RegistryStore>(
+      RegistryOptions{.session = {.origin = "http://" + registry.address(),
+                                  .host = registry.address(),
+                                  .auth_file = registry.auth_file()},
+                      .chunk_bytes = kSmallChunk},
+      *http::MakeClient({}), SystemClock(), [] { return 0.0; });
+  return made;
+}
+
+class StoreContract : public ::testing::TestWithParam<StoreKind> {
+ protected:
+  static void SetUpTestSuite() { http::PrepareProcess(); }
+
+  void SetUp() override {
+    if (GetParam().needs_registry && RegistryProcess::Program().empty()) {
+      GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
+    }
+    under_test_ = GetParam().make();
+  }
+
+  Store& store() { return *under_test_.store; }
+
+  Descriptor WriteBlob(const std::string& bytes, const std::string& repository = kRepository) {
+    auto upload = store().StartBlob(repository, {});
+    EXPECT_TRUE(upload.ok()) << upload.status();
+    EXPECT_TRUE((*upload)->Write(bytes).ok());
+    auto blob = (*upload)->Commit();
+    EXPECT_TRUE(blob.ok()) << blob.status();
+    return *blob;
+  }
+
+  absl::StatusOr<std::string> ReadBlob(const BlobRange& range) {
+    TextSink text(1U << 24U);
+    const absl::Status status = store().ReadBlob(kRepository, range, text, {});
+    if (!status.ok()) {
+      return status;
+    }
+    return text.text();
+  }
+
+  // A whole small bundle under `tag`.
+  Digest WriteBundle(const std::string& content, const std::string& tag) {
+    const PackedSample sample = PackTree({{"a", {.content = content}}});
+    WriteBlob(sample.layer);
+    WriteBlob(sample.packed.config_text);
+    const auto digest = store().WriteManifest(kRepository, sample.packed.manifest_text, tag, {});
+    EXPECT_TRUE(digest.ok()) << digest.status();
+    return digest.value_or(Digest());
+  }
+
+ private:
+  StoreUnderTest under_test_;
+};
+
+TEST_P(StoreContract, APingIsAnswered) {
+  const absl::Status status = store().Ping({});
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_P(StoreContract, ABlobIsReadAsItWasWritten) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{1000}, size_t{kSmallChunk},
+                            size_t{kSmallChunk} + 1, size_t{3} << 20U}) {
+    const std::string bytes = Noise(size, static_cast<uint32_t>(size));
+    const Descriptor blob = WriteBlob(bytes);
+    EXPECT_EQ(blob.digest, DigestOf(bytes)) << size;
+    EXPECT_EQ(blob.bytes, static_cast<int64_t>(size));
+    const auto has = store().HasBlob(kRepository, blob.digest, {});
+    ASSERT_TRUE(has.ok()) << has.status();
+    EXPECT_TRUE(*has) << size;
+    const auto read = ReadBlob({.digest = blob.digest, .bytes = blob.bytes});
+    ASSERT_TRUE(read.ok()) << size << read.status();
+    EXPECT_TRUE(*read == bytes) << size;
+  }
+}
+
+TEST_P(StoreContract, AnyRangeOfABlobCanBeRead) {
+  const std::string bytes = Noise(300'000, 1);
+  const Descriptor blob = WriteBlob(bytes);
+  const struct {
+    int64_t offset;
+    int64_t bytes;
+  } ranges[] = {{0, 1}, {0, 0}, {1, 100}, {299'999, 1}, {65'535, 131'074}, {0, 300'000}};
+  for (const auto& range : ranges) {
+    const auto read =
+        ReadBlob({.digest = blob.digest, .offset = range.offset, .bytes = range.bytes});
+    ASSERT_TRUE(read.ok()) << range.offset << read.status();
+    EXPECT_TRUE(*read ==
+                bytes.substr(static_cast<size_t>(range.offset), static_cast<size_t>(range.bytes)))
+        << range.offset;
+  }
+}
+
+TEST_P(StoreContract, ARangeBeyondTheEndIsAnError) {
+  const Descriptor blob = WriteBlob("ten bytes!");
+  EXPECT_FALSE(ReadBlob({.digest = blob.digest, .offset = 5, .bytes = 6}).ok());
+}
+
+TEST_P(StoreContract, ManyPiecesMakeOneBlob) {
+  std::string whole;
+  auto upload = store().StartBlob(kRepository, {});
+  ASSERT_TRUE(upload.ok()) << upload.status();
+  for (uint32_t i = 0; i < 100; ++i) {
+    const std::string piece = Noise(i * 37, i);
+    ASSERT_TRUE((*upload)->Write(piece).ok());
+    whole += piece;
+  }
+  const auto blob = (*upload)->Commit();
+  ASSERT_TRUE(blob.ok()) << blob.status();
+  EXPECT_EQ(blob->digest, DigestOf(whole));
+  EXPECT_TRUE(*ReadBlob({.digest = blob->digest, .bytes = blob->bytes}) == whole);
+}
+
+TEST_P(StoreContract, ABlobAppearsOnlyWithItsCommit) {
+  const std::string bytes = Noise(200'000, 2);
+  {
+    const auto upload = store().StartBlob(kRepository, {});
+    ASSERT_TRUE((*upload)->Write(bytes).ok());
+    EXPECT_FALSE(*store().HasBlob(kRepository, DigestOf(bytes), {}));
+  }
+  EXPECT_FALSE(*store().HasBlob(kRepository, DigestOf(bytes), {}));
+}
+
+TEST_P(StoreContract, WritingABlobTwiceIsNoError) {
+  const Descriptor first = WriteBlob("the same");
+  const Descriptor second = WriteBlob("the same");
+  EXPECT_EQ(first.digest, second.digest);
+}
+
+TEST_P(StoreContract, WhatIsNotThereIsNotFound) {
+  const Digest nothing = DigestOf("nothing");
+  const auto has = store().HasBlob(kRepository, nothing, {});
+  ASSERT_TRUE(has.ok()) << has.status();
+  EXPECT_FALSE(*has);
+  EXPECT_TRUE(absl::IsNotFound(ReadBlob({.digest = nothing, .bytes = 1}).status()));
+  EXPECT_TRUE(absl::IsNotFound(store().ReadManifest(kRepository, nothing, {}).status()));
+  EXPECT_TRUE(absl::IsNotFound(store().ResolveTag(kRepository, "k-none", {}).status()));
+  WriteBlob("the repository exists from now on");
+  EXPECT_TRUE(absl::IsNotFound(ReadBlob({.digest = nothing, .bytes = 1}).status()));
+  EXPECT_TRUE(absl::IsNotFound(store().ReadManifest(kRepository, nothing, {}).status()));
+  EXPECT_TRUE(absl::IsNotFound(store().ResolveTag(kRepository, "k-none", {}).status()));
+}
+
+TEST_P(StoreContract, RepositoriesAreApart) {
+  const Descriptor blob = WriteBlob("mine", "team/one");
+  EXPECT_TRUE(*store().HasBlob("team/one", blob.digest, {}));
+  EXPECT_FALSE(*store().HasBlob("team/two", blob.digest, {}));
+  EXPECT_FALSE(*store().HasBlob("team", blob.digest, {}));
+}
+
+TEST_P(StoreContract, AManifestIsReadByItsDigestAndItsTag) {
+  const Digest digest = WriteBundle("one", "k-1234");
+  const auto text = store().ReadManifest(kRepository, digest, {});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(DigestOf(*text), digest);
+  const auto resolved = store().ResolveTag(kRepository, "k-1234", {});
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(*resolved, digest);
+}
+
+TEST_P(StoreContract, ATagMovesAndTheOldManifestStays) {
+  const Digest first = WriteBundle("one", "k-1");
+  const Digest second = WriteBundle("two", "k-1");
+  EXPECT_EQ(*store().ResolveTag(kRepository, "k-1", {}), second);
+  EXPECT_TRUE(store().ReadManifest(kRepository, first, {}).ok());
+  EXPECT_TRUE(store().ReadManifest(kRepository, second, {}).ok());
+}
+
+TEST_P(StoreContract, AManifestWithoutATagIsReadable) {
+  const Digest digest = WriteBundle("untagged", "");
+  EXPECT_TRUE(store().ReadManifest(kRepository, digest, {}).ok());
+}
+
+TEST_P(StoreContract, AManifestWhoseBlobsAreMissingIsRefused) {
+  const PackedSample sample = PackTree(SampleTree());
+  WriteBlob(sample.packed.config_text);
+  const auto written = store().WriteManifest(kRepository, sample.packed.manifest_text, "k-1", {});
+  EXPECT_FALSE(written.ok());
+  EXPECT_FALSE(IsRetryable(written.status())) << written.status();
+  EXPECT_TRUE(absl::IsNotFound(store().ResolveTag(kRepository, "k-1", {}).status()));
+}
+
+TEST_P(StoreContract, OnlyManifestsOfBundlesAreTaken) {
+  for (const std::string text : {"", "{}", "not json", R"({"schemaVersion":2})"}) {
+    EXPECT_TRUE(
+        absl::IsInvalidArgument(store().WriteManifest(kRepository, text, "k-1", {}).status()))
+        << text;
+  }
+}
+
+TEST_P(StoreContract, MalformedNamesAreRefused) {
+  for (const std::string repository :
+       {"", "/", "a//b", "../etc", "a/..", "UPPER", "a/", "-a", "a_-b", "a...b", "a b", "a\n"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(store().StartBlob(repository, {}).status())) << repository;
+    EXPECT_TRUE(absl::IsInvalidArgument(store().HasBlob(repository, DigestOf(""), {}).status()))
+        << repository;
+  }
+  const PackedSample sample = PackTree({{"a", {.content = "x"}}});
+  for (const std::string tag : {".a", "-a", "a/b", "a:b", "a b", "a\n"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        store().WriteManifest(kRepository, sample.packed.manifest_text, tag, {}).status()))
+        << tag;
+    EXPECT_TRUE(absl::IsInvalidArgument(store().ResolveTag(kRepository, tag, {}).status())) << tag;
+  }
+}
+
+TEST_P(StoreContract, AStoppedReadOrWriteIsCancelled) {
+  const Descriptor blob = WriteBlob(Noise(2U << 20U, 3));
+  std::stop_source stop;
+  stop.request_stop();
+  TextSink text(4U << 20U);
+  EXPECT_TRUE(absl::IsCancelled(store().ReadBlob(
+      kRepository, {.digest = blob.digest, .bytes = blob.bytes}, text, stop.get_token())));
+  const auto upload = store().StartBlob(kRepository, stop.get_token());
+  if (upload.ok()) {
+    absl::Status status = (*upload)->Write(Noise(200'000, 4));
+    if (status.ok()) {
+      status = (*upload)->Commit().status();
+    }
+    EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  } else {
+    EXPECT_TRUE(absl::IsCancelled(upload.status())) << upload.status();
+  }
+}
+
+TEST_P(StoreContract, TheErrorOfASinkEndsTheReadAsItIs) {
+  const Descriptor blob = WriteBlob(Noise(2U << 20U, 5));
+  TextSink full(100'000);
+  const absl::Status status =
+      store().ReadBlob(kRepository, {.digest = blob.digest, .bytes = blob.bytes}, full, {});
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_LE(full.text().size(), 100'000U);
+}
+
+TEST_P(StoreContract, WritersAtOnceLoseNothing) {
+  constexpr int kWriters = 4;
+  constexpr int kEach = 5;
+  {
+    std::vector<std::jthread> writers;
+    for (int writer = 0; writer < kWriters; ++writer) {
+      writers.emplace_back([this, writer] {
+        for (int i = 0; i < kEach; ++i) {
+          WriteBundle(fmt::format("content {} {}", writer, i), fmt::format("k-{}-{}", writer, i));
+          WriteBundle("shared", "k-shared");
+        }
+      });
+    }
+  }
+  for (int writer = 0; writer < kWriters; ++writer) {
+    for (int i = 0; i < kEach; ++i) {
+      const auto digest = store().ResolveTag(kRepository, fmt::format("k-{}-{}", writer, i), {});
+      ASSERT_TRUE(digest.ok()) << digest.status();
+      const auto bundle = ReadBundle({store(), kRepository}, *digest, {});
+      ASSERT_TRUE(bundle.ok()) << bundle.status();
+      EXPECT_TRUE(Verify({store(), kRepository}, *bundle, {}, {}).ok());
+    }
+  }
+}
+
+TEST_P(StoreContract, AWholeBundleGoesThroughIt) {
+  const TestTree tree = SampleTree();
+  const Place place{store(), kRepository};
+  const auto published = Publish(place, FilesOf(tree), SampleFacts(), "k-sample", {});
+  ASSERT_TRUE(published.ok()) << published.status();
+  EXPECT_EQ(published->files, static_cast<int64_t>(tree.size()));
+  EXPECT_EQ(*store().ResolveTag(kRepository, "k-sample", {}), published->digest);
+
+  const auto bundle = ReadBundle(place, published->digest, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_EQ(bundle->config.facts, SampleFacts());
+  EXPECT_TRUE(Verify(place, *bundle, {}, {}).ok());
+  const TempDir staging;
+  const fs::Dir dir = staging.Open();
+  int64_t last_done = 0;
+  int64_t total = 0;
+  const absl::Status extracted = Extract(place,
+                                         {.bundle = *bundle,
+                                          .staging = dir,
+                                          .on_progress =
+                                              [&](int64_t done, int64_t all) {
+                                                last_done = done;
+                                                total = all;
+                                              }},
+                                         {});
+  EXPECT_TRUE(extracted.ok()) << extracted;
+  EXPECT_EQ(ReadTree(dir), ExpectedTree(tree));
+  EXPECT_EQ(last_done, total);
+  EXPECT_GT(total, 0);
+}
+
+TEST_P(StoreContract, ABundleIsCopiedOnceAndOnlyWhatIsMissing) {
+  MemStore source;
+  const Place from{source, "elsewhere"};
+  const Place to{store(), kRepository};
+  const auto published = Publish(from, FilesOf(SampleTree()), SampleFacts(), "", {});
+  ASSERT_TRUE(published.ok());
+  const auto bundle = ReadBundle(from, published->digest, {});
+  const auto first = CopyBundle(from, to, *bundle, "k-copy", {});
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->copied_bytes, published->bytes);
+  const auto again = CopyBundle(from, to, *bundle, "k-copy", {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->copied_bytes, 0);
+  EXPECT_EQ(again->present_bytes, published->bytes);
+  EXPECT_TRUE(Verify(to, *ReadBundle(to, published->digest, {}), {}, {}).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Stores, StoreContract,
+    ::testing::Values(
+        StoreKind{.name = "mem", .make = MakeMem}, StoreKind{.name = "layout", .make = MakeLayout},
+        StoreKind{.name = "registry", .needs_registry = true, .make = MakeRegistry},
+        StoreKind{.name = "guarded_registry", .needs_registry = true, .make = MakeGuardedRegistry}),
+    [](const ::testing::TestParamInfo<StoreKind>& kind) { return kind.param.name; });
+
+TEST(RegistryWithPassword, RefusesWhoDoesNotKnowIt) {
+  if (RegistryProcess::Program().empty()) {
+    GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
+  }
+  http::PrepareProcess();
+  const RegistryProcess registry(true);
+  const auto store = OpenStore({.url = "oci://" + registry.address()}, SystemClock());
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_TRUE(absl::IsUnauthenticated((*store)->Ping({}))) << (*store)->Ping({});
+}
+
+TEST(RegistryThatIsDown, IsUnavailableAndBackWhenItIsUp) {
+  if (RegistryProcess::Program().empty()) {
+    GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
+  }
+  http::PrepareProcess();
+  RegistryProcess registry;
+  const auto store = *OpenStore({.url = "oci://" + registry.address()}, SystemClock());
+  const Place place{*store, kRepository};
+  const auto published = Publish(place, FilesOf(SampleTree()), SampleFacts(), "k-1", {});
+  ASSERT_TRUE(published.ok()) << published.status();
+  registry.Kill();
+  EXPECT_TRUE(IsRetryable(store->Ping({}))) << store->Ping({});
+  EXPECT_TRUE(IsRetryable(ReadBundle(place, published->digest, {}).status()));
+  registry.Start();
+  const auto bundle = ReadBundle(place, published->digest, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_TRUE(Verify(place, *bundle, {}, {}).ok());
+}
+
+}  // namespace
+}  // namespace cachewarm::bundle
