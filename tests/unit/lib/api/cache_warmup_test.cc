@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/cache_warmup.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "tests/unit/lib/api/samples.h"
+
+namespace cachewarm::api {
+namespace {
+
+using codec::Json;
+
+Json WithSpec(const std::string& spec) {
+  Json object = MinimalWarmup();
+  object["spec"] = *codec::ParseJson(spec);
+  return object;
+}
+
+TEST(CacheWarmup, MetadataIsTaken) {
+  Json object = MinimalWarmup();
+  object["metadata"]["resourceVersion"] = "42";
+  object["metadata"]["generation"] = 3;
+  object["metadata"]["labels"] = {{"cachewarm.io/inject", "true"}};
+  object["metadata"]["annotations"] = {{"a", "b"}};
+  object["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z";
+  const auto warmup = DecodeCacheWarmup(object);
+  ASSERT_TRUE(warmup.ok()) << warmup.status();
+  EXPECT_EQ(warmup->ns, "default");
+  EXPECT_EQ(warmup->name, "llama");
+  EXPECT_EQ(warmup->uid, "0b9c");
+  EXPECT_EQ(warmup->resource_version, "42");
+  EXPECT_EQ(warmup->generation, 3);
+  EXPECT_EQ(warmup->labels.at("cachewarm.io/inject"), "true");
+  EXPECT_EQ(warmup->annotations.at("a"), "b");
+  EXPECT_TRUE(warmup->deleting);
+}
+
+TEST(CacheWarmup, MinimalSpecHasTheDefaults) {
+  const auto warmup = DecodeCacheWarmup(MinimalWarmup());
+  ASSERT_TRUE(warmup.ok()) << warmup.status();
+  EXPECT_EQ(warmup->spec.compile, CompileSpec{});
+  EXPECT_EQ(warmup->spec.gate, GateSpec{});
+  EXPECT_FALSE(warmup->spec.paused);
+  EXPECT_FALSE(warmup->spec.workload_ref.has_value());
+  EXPECT_EQ(warmup->spec.pod_template, nullptr);
+  EXPECT_EQ(warmup->status, WarmupStatus{});
+}
+
+TEST(CacheWarmup, FullSpecReadsBackAsItWasWritten) {
+  WarmupSpec full = FullWarmupSpec();
+  full.workload_ref.reset();
+  Json object = MinimalWarmup();
+  object["spec"] = EncodeSpec(full);
+  const auto warmup = DecodeCacheWarmup(object);
+  ASSERT_TRUE(warmup.ok()) << warmup.status();
+  EXPECT_EQ(warmup->spec.selector, full.selector);
+  EXPECT_EQ(*warmup->spec.pod_template, *full.pod_template);
+  EXPECT_EQ(warmup->spec.container, full.container);
+  EXPECT_EQ(warmup->spec.caches, full.caches);
+  EXPECT_EQ(warmup->spec.gpu_types, full.gpu_types);
+  EXPECT_EQ(warmup->spec.node_selector, full.node_selector);
+  EXPECT_EQ(warmup->spec.compile, full.compile);
+  EXPECT_EQ(warmup->spec.gate, full.gate);
+  EXPECT_TRUE(warmup->spec.paused);
+  EXPECT_EQ(EncodeSpec(warmup->spec), object["spec"]);
+}
+
+TEST(CacheWarmup, EveryWayToNameThePodsIsAccepted) {
+  const char* const specs[] = {
+      R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}})",
+      R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "llama.x"}})",
+      R"({"workloadRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "llama"}})",
+      R"({"selector": {"matchLabels": {"app": "llama"}}})",
+      R"({"template": {"spec": {"containers": [{"name": "c"}]}}})",
+      R"({"template": {"spec": {}}, "selector": {"matchLabels": {"app": "llama"}}})",
+  };
+  for (const char* spec : specs) {
+    const auto warmup = DecodeCacheWarmup(WithSpec(spec));
+    EXPECT_TRUE(warmup.ok()) << spec << ": " << warmup.status();
+  }
+}
+
+struct Refusal {
+  const char* spec;
+  const char* message;
+};
+
+void ExpectRefused(const std::vector<Refusal>& cases) {
+  for (const Refusal& each : cases) {
+    const auto warmup = DecodeCacheWarmup(WithSpec(each.spec));
+    EXPECT_EQ(warmup.status().code(), absl::StatusCode::kInvalidArgument) << each.spec;
+    EXPECT_EQ(warmup.status().message(), each.message) << each.spec;
+  }
+}
+
+TEST(CacheWarmup, PodsThatAreNotNamedOnceAreRefused) {
+  const char* const kinds =
+      "spec.workloadRef.kind: expected Deployment or StatefulSet (apps/v1) or Job (batch/v1); for "
+      "pods of other owners use spec.selector alone";
+  ExpectRefused({
+      {"{}", "spec.workloadRef: name one of workloadRef, template or selector"},
+      {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+           "selector": {"matchLabels": {"app": "llama"}}})",
+       "spec.workloadRef: stands alone: remove template and selector, or workloadRef"},
+      {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+           "template": {}})",
+       "spec.workloadRef: stands alone: remove template and selector, or workloadRef"},
+      {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "a"}})", kinds},
+      {R"({"workloadRef": {"apiVersion": "batch/v1", "kind": "Deployment", "name": "a"}})", kinds},
+      {R"({"workloadRef": {"kind": "Deployment", "name": "a"}})",
+       "spec.workloadRef.apiVersion: is required"},
+      {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment"}})",
+       "spec.workloadRef.name: is required"},
+      {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "../a"}})",
+       "spec.workloadRef.name: expected a Kubernetes object name"},
+      {R"({"selector": {"matchLabels": {}}})",
+       "spec.selector.matchLabels: expected at least one label"},
+      {R"({"selector": {}})", "spec.selector.matchLabels: is required"},
+      {R"({"template": [], "selector": {"matchLabels": {"a": "b"}}})",
+       "spec.template: expected a pod template"},
+  });
+}
+
+TEST(CacheWarmup, CachesThatAreNeitherPresetNorOwnAreRefused) {
+  ExpectRefused({
+      {R"({"caches": [{}]})", "spec.caches[0].name: is required"},
+      {R"({"caches": [{"name": "vllm"}, {"name": "mine", "env": "A"}]})",
+       "spec.caches[1].path: a cache of your own needs both env and path"},
+      {R"({"caches": [{"name": "mine", "path": "a"}]})",
+       "spec.caches[0].env: a cache of your own needs both env and path"},
+      {R"({"caches": [{"name": "vllm", "include": ["*"]}]})",
+       "spec.caches[0].include: only a cache of your own (env and path) may name files"},
+      {R"({"caches": [{"name": "mine", "env": "A-B", "path": "a"}]})",
+       "spec.caches[0].env: expected the name of an environment variable"},
+      {R"({"caches": [{"name": "mine", "env": "A", "path": "../../etc"}]})",
+       "spec.caches[0].path: expected a relative path of [A-Za-z0-9._-] segments without . and .."},
+      {R"({"caches": [{"name": "mine", "env": "A", "path": "/etc"}]})",
+       "spec.caches[0].path: expected a relative path of [A-Za-z0-9._-] segments without . and .."},
+      {R"({"caches": [{"name": "Mine"}]})",
+       "spec.caches[0].name: expected a DNS label of at most 63 characters"},
+  });
+}
+
+TEST(CacheWarmup, LimitsOutOfRangeAreRefused) {
+  ExpectRefused({
+      {R"({"compile": {"timeoutSeconds": 0}})",
+       "spec.compile.timeoutSeconds: 0 is not within 1 and 86400"},
+      {R"({"compile": {"pendingSeconds": 1.5}})",
+       "spec.compile.pendingSeconds: expected an integer"},
+      {R"({"compile": {"settleSeconds": 601}})",
+       "spec.compile.settleSeconds: 601 is not within 1 and 600"},
+      {R"({"compile": {"backoffLimit": -1}})",
+       "spec.compile.backoffLimit: -1 is not within 0 and 10"},
+      {R"({"compile": {"builder": "Pod"}})",
+       "spec.compile.builder: expected one of Auto, FirstPod, Job"},
+      {R"({"gate": {"mode": "Auto"}})", "spec.gate.mode: expected one of Hold, Off"},
+      {R"({"gate": {"maxHoldSeconds": 3601}})",
+       "spec.gate.maxHoldSeconds: 3601 is not within 0 and 3600"},
+      {R"({"paused": "yes"})", "spec.paused: expected true or false"},
+      {R"({"container": "a/b"})", "spec.container: expected a DNS label of at most 63 characters"},
+      {R"({"gpuTypes": "cpu"})", "spec.gpuTypes: expected a list of at most 32 strings"},
+      {R"({"nodeSelector": ["a"]})", "spec.nodeSelector: expected a map of at most 32 strings"},
+  });
+}
+
+TEST(CacheWarmup, ObjectWithoutSpecIsRefused) {
+  Json object = MinimalWarmup();
+  object.erase("spec");
+  EXPECT_EQ(DecodeCacheWarmup(object).status().message(), "spec: is required");
+  EXPECT_FALSE(DecodeCacheWarmup(Json::array()).ok());
+  EXPECT_FALSE(DecodeCacheWarmup(nullptr).ok());
+}
+
+TEST(CacheWarmup, WordsAreThoseOfTheSchema) {
+  EXPECT_EQ(Name(Builder::kFirstPod), "FirstPod");
+  EXPECT_EQ(Name(GateMode::kOff), "Off");
+  EXPECT_EQ(Name(BuilderState::kCapturing), "Capturing");
+  EXPECT_EQ(Name(StartResult::kHollow), "hollow");
+}
+
+}  // namespace
+}  // namespace cachewarm::api

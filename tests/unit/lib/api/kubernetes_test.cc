@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/kubernetes.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::api {
+namespace {
+
+using codec::Json;
+
+// As a kubelet of 1.36 writes it, cut to what may matter.
+Json RealNode() {
+  return *codec::ParseJson(R"({
+    "apiVersion": "v1", "kind": "Node",
+    "metadata": {"name": "node-a", "uid": "0d4b", "resourceVersion": "731",
+      "creationTimestamp": "2026-11-21T08:00:05Z",
+      "labels": {"kubernetes.io/hostname": "node-a", "kubernetes.io/os": "linux"},
+      "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
+    "spec": {"podCIDR": "10.244.1.0/24", "unschedulable": true,
+      "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
+                 {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule",
+                  "timeAdded": "2026-11-21T08:00:06Z"}]},
+    "status": {
+      "capacity": {"cpu": "96", "memory": "1056123456Ki"},
+      "allocatable": {"cpu": "95500m", "ephemeral-storage": "46321340Ki", "memory": "1056021056Ki",
+                      "nvidia.com/gpu": "8", "pods": "110"},
+      "conditions": [
+        {"type": "MemoryPressure", "status": "False", "reason": "KubeletHasSufficientMemory"},
+        {"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+      "nodeInfo": {"operatingSystem": "linux", "architecture": "amd64"}}})");
+}
+
+TEST(Node, IsReadFromWhatAKubeletWrites) {
+  const auto node = DecodeNode(RealNode());
+  ASSERT_TRUE(node.ok()) << node.status();
+  EXPECT_EQ(node->meta.name, "node-a");
+  EXPECT_EQ(node->meta.uid, "0d4b");
+  EXPECT_EQ(node->meta.resource_version, "731");
+  EXPECT_EQ(FormatTime(node->meta.created), "2026-11-21T08:00:05Z");
+  EXPECT_EQ(node->meta.labels.at("kubernetes.io/hostname"), "node-a");
+  EXPECT_TRUE(node->ready);
+  EXPECT_TRUE(node->unschedulable);
+  EXPECT_EQ(node->os, "linux");
+  ASSERT_EQ(node->taints.size(), 2U);
+  EXPECT_EQ(node->taints[0].value, "present");
+  EXPECT_EQ(node->taints[1].value, "");
+  EXPECT_EQ(node->taints[1].effect, "NoSchedule");
+  EXPECT_EQ(node->allocatable.at("cpu"), 95500);
+  EXPECT_EQ(node->allocatable.at("memory"), int64_t{1056021056} * 1024);
+  EXPECT_EQ(node->allocatable.at("nvidia.com/gpu"), 8);
+  EXPECT_EQ(node->allocatable.at("pods"), 110);
+}
+
+TEST(Node, IsNotReadyUnlessItSaysSo) {
+  for (const char* status : {"False", "Unknown"}) {
+    Json node = RealNode();
+    node["status"]["conditions"][1]["status"] = status;
+    EXPECT_FALSE(DecodeNode(node)->ready) << status;
+  }
+  Json silent = RealNode();
+  silent.erase("status");
+  const auto node = DecodeNode(silent);
+  ASSERT_TRUE(node.ok());
+  EXPECT_FALSE(node->ready);
+  EXPECT_EQ(node->os, "linux");
+}
+
+TEST(Node, WindowsIsTold) {
+  Json node = RealNode();
+  node["status"]["nodeInfo"]["operatingSystem"] = "windows";
+  EXPECT_EQ(DecodeNode(node)->os, "windows");
+}
+
+TEST(Node, PlainNumbersAreQuantitiesToo) {
+  Json node = RealNode();
+  node["status"]["allocatable"]["pods"] = 250;
+  EXPECT_EQ(DecodeNode(node)->allocatable.at("pods"), 250);
+}
+
+TEST(Node, WrongTypesAreNamedByTheirPath) {
+  struct Case {
+    const char* pointer;
+    Json value;
+    std::string message;
+  };
+  const Case cases[] = {
+      {"/spec/unschedulable", "yes", "spec.unschedulable: expected true or false"},
+      {"/spec/taints/0/key", 7, "spec.taints[0].key: expected a string"},
+      {"/status/conditions", 7, "status.conditions: expected a list of at most 4096 items"},
+      {"/status/conditions/0", 7, "status.conditions[0]: expected an object"},
+      {"/metadata/labels", Json::array(),
+       "metadata.labels: expected a map of at most 4096 strings"},
+      {"/metadata/creationTimestamp", "yesterday",
+       "metadata.creationTimestamp: \"yesterday\" is not an RFC 3339 time in UTC such as "
+       "2026-01-31T12:00:00Z"},
+      {"/status/allocatable/cpu", "many",
+       "status.allocatable.cpu: \"many\" is not a Kubernetes quantity such as 500m, 4, 16Gi or "
+       "1e9"},
+      {"/status/allocatable/cpu", Json::object(),
+       "status.allocatable.cpu: \"{}\" is not a Kubernetes quantity such as 500m, 4, 16Gi or 1e9"},
+  };
+  for (const Case& each : cases) {
+    Json node = RealNode();
+    node[Json::json_pointer(each.pointer)] = each.value;
+    EXPECT_EQ(DecodeNode(node).status().message(), each.message);
+  }
+}
+
+TEST(Meta, NamesTheControllingOwnerOnly) {
+  const Json object = *codec::ParseJson(R"({"metadata": {"name": "p", "namespace": "default",
+    "deletionTimestamp": "2026-11-21T08:00:05Z", "generation": 4,
+    "ownerReferences": [
+      {"kind": "ConfigMap", "name": "other", "uid": "1"},
+      {"kind": "ReplicaSet", "name": "llama-6f9c", "uid": "2", "controller": true}]}})");
+  const auto meta = DecodeMeta(object);
+  ASSERT_TRUE(meta.ok()) << meta.status();
+  EXPECT_EQ(meta->ns, "default");
+  EXPECT_EQ(meta->generation, 4);
+  EXPECT_TRUE(meta->deleting);
+  EXPECT_EQ(meta->owner_kind, "ReplicaSet");
+  EXPECT_EQ(meta->owner_name, "llama-6f9c");
+  EXPECT_EQ(meta->owner_uid, "2");
+}
+
+TEST(Meta, MustBeThereAndHaveAName) {
+  EXPECT_EQ(DecodeMeta(Json::object()).status().message(), "metadata: is required");
+  EXPECT_EQ(DecodeMeta({{"metadata", Json::object()}}).status().message(),
+            "metadata.name: is required");
+  EXPECT_EQ(DecodeMeta(Json::array()).status().message(), "document: expected an object");
+  EXPECT_EQ(DecodeNode(Json("node")).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace cachewarm::api

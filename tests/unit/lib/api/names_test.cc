@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/names.h"
+
+#include <gtest/gtest.h>
+
+namespace cachewarm::api {
+namespace {
+
+TEST(Names, EveryWarmupHasItsOwnFieldManager) {
+  EXPECT_EQ(WarmupManager("0b9c-11"), "cw-0b9c-11");
+  EXPECT_NE(WarmupManager("a"), WarmupManager("b"));
+}
+
+TEST(Names, RunAsIsTheUserOfThePodOrTheImage) {
+  EXPECT_EQ(RunAsName(std::nullopt), "image");
+  EXPECT_EQ(RunAsName(0), "u0");
+  EXPECT_EQ(RunAsName(1000), "u1000");
+}
+
+TEST(Names, CachePathIsWhatTheAdmissionPolicyMounts) {
+  EXPECT_EQ(CachePath("default", "llama", "uid-1", "u1000"), "default/llama/uid-1/u1000");
+}
+
+TEST(Names, RevisionTakesTheFirstLabelThatAControllerSets) {
+  struct Case {
+    std::map<std::string, std::string> labels;
+    std::string revision;
+  };
+  const Case cases[] = {
+      {{}, "none"},
+      {{{"app", "llama"}}, "none"},
+      {{{"pod-template-hash", "a"}}, "a"},
+      {{{"rollouts-pod-template-hash", "b"}}, "b"},
+      {{{"controller-revision-hash", "c"}}, "c"},
+      {{{"pod-template-hash", "a"}, {"rollouts-pod-template-hash", "b"}}, "a"},
+      {{{"rollouts-pod-template-hash", "b"}, {"controller-revision-hash", "c"}}, "b"},
+  };
+  for (const Case& each : cases) {
+    EXPECT_EQ(RevisionOf(each.labels), each.revision);
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::api

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/lib/api/samples.h"
+
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::api {
+namespace {
+
+using codec::Json;
+
+WallTime At(int64_t millis) {
+  return WallTime(Duration(1'700'000'000'000 + millis));
+}
+
+CacheChoice OwnCache() {
+  return {.name = "mine", .env = "MY_CACHE", .path = "my/cache", .include = {"*.so"}};
+}
+
+BundleStatus FullBundle() {
+  return {.key = KeyOf('a'),
+          .gpu_type = "nvidia/h100-80gb-hbm3/sm_90",
+          .cpu_class = "x86-64-v4/amd-25-17/5c0d9f21",
+          .image = "registry.example.com/llama:1",
+          .digest = DigestOfText("bundle"),
+          .bytes = 123'456'789,
+          .files = 812,
+          .native = false,
+          .compile_seconds = 41.25,
+          .builder_pod = "llama-6f9c-x2",
+          .builder_node = "node-a",
+          .published_time = At(1000),
+          .nodes_desired = 12,
+          .nodes_ready = 11,
+          .nodes_failed = 1,
+          .message = "1 node has no room"};
+}
+
+BuilderStatus FullBuilder() {
+  return {.key = KeyOf('b'),
+          .gpu_type = "cpu",
+          .cpu_class = "x86-64-v3/intel-6-85/0123abcd",
+          .image = "registry.example.com/llama:2",
+          .revision = "6f9c",
+          .pod_uid = "77aa",
+          .pod_name = "llama-6f9c-x3",
+          .job = "llama-bbbbbbbb-2",
+          .node = "node-b",
+          .state = BuilderState::kFailed,
+          .attempt = 2,
+          .elected_time = At(2000),
+          .finished_time = At(3250),
+          .reason = "BuilderTimeout",
+          .message = "never ready"};
+}
+
+Starts FullStarts() {
+  const StartSample sample{.pod_uid = "88bb",
+                           .pod = "llama-6f9c-x4",
+                           .node = "node-c",
+                           .key = KeyOf('a'),
+                           .gpu_type = "cpu",
+                           .result = StartResult::kHit,
+                           .start_seconds = 5,
+                           .hold_seconds = 2,
+                           .compile_seconds = 0.5,
+                           .saved_seconds = -1.5};
+  return {.since = At(0),
+          .counts = {.builder = 1,
+                     .cold = 2,
+                     .hit = 3,
+                     .partial = 4,
+                     .miss = 5,
+                     .inert = 6,
+                     .hollow = 7,
+                     .unknown = 8},
+          .hold_median_seconds = 2,
+          .cold_median_seconds = 41,
+          .warm_median_seconds = 5.5,
+          .saved_seconds = 13'260,
+          .lost_seconds = 3,
+          .recent = {sample},
+          .counted = {"77aa", "88bb"}};
+}
+
+}  // namespace
+
+std::string KeyOf(char digit) {
+  return std::string(64, digit);
+}
+Digest DigestOfText(const std::string& text) {
+  return DigestOf(text);
+}
+
+WarmupSpec FullWarmupSpec() {
+  WarmupSpec spec;
+  spec.workload_ref = WorkloadRef{"apps/v1", "Deployment", "llama"};
+  spec.pod_template = std::make_shared<const Json>(
+      Json{{"metadata", {{"labels", {{"app", "llama"}}}}},
+           {"spec", {{"containers", Json::array({{{"name", "server"}}})}}}});
+  spec.selector = {{"app", "llama"}};
+  spec.container = "server";
+  spec.caches = {{.name = "vllm"}, OwnCache()};
+  spec.gpu_types = {"cpu", "nvidia/h100-80gb-hbm3/sm_90"};
+  spec.node_selector = {{"pool", "gpu"}};
+  spec.compile = {.builder = Builder::kJob,
+                  .timeout_seconds = 900,
+                  .pending_seconds = 300,
+                  .settle_seconds = 2,
+                  .backoff_limit = 5};
+  spec.gate = {.mode = GateMode::kOff, .max_hold_seconds = 120};
+  spec.paused = true;
+  return spec;
+}
+
+WarmupStatus FullWarmupStatus() {
+  WarmupStatus status;
+  status.observed_generation = 7;
+  status.conditions = {{"Ready", "True", "Injecting", "accepted", 7, At(0)}};
+  status.injection = Injection{.labels = {{"app", "llama"}},
+                               .container = "server",
+                               .env = {{"TRITON_CACHE_DIR", "/var/cache/cachewarm/triton"}},
+                               .gate = true,
+                               .warm_revisions = {"6f9c"}};
+  status.bundles = {FullBundle()};
+  status.builders = {FullBuilder()};
+  status.starts = FullStarts();
+  status.summary = {.types = "2/2", .nodes = "12/12", .hit = "97%", .saved = "3h41m"};
+  return status;
+}
+
+NodeCacheSpec FullNodeCacheSpec() {
+  NodeCacheSpec spec;
+  spec.warmups = {{.uid = "0b9c",
+                   .ns = "default",
+                   .name = "llama",
+                   .run_as = {"image", "u1000"},
+                   .caches = {OwnCache()},
+                   .bundles = {{KeyOf('a'), DigestOfText("bundle"), 123'456'789}}}};
+  spec.captures = {{.id = "77aa",
+                    .warmup_uid = "0b9c",
+                    .pod_uid = "77aa",
+                    .run_as = "u1000",
+                    .key = KeyOf('b'),
+                    .factors = {.gpu_type = "cpu",
+                                .cpu_class = "x86-64-v3/intel-6-85/0123abcd",
+                                .image = "registry.example.com/llama:2",
+                                .devices = 2,
+                                .container = "server"},
+                    .settle_seconds = 2,
+                    .started_at = At(1000),
+                    .ready_at = At(42'000)}};
+  spec.starts = {{.pod_uid = "88bb",
+                  .warmup_uid = "0b9c",
+                  .run_as = "image",
+                  .started_at = At(3000),
+                  .ready_at = At(8000)}};
+  return spec;
+}
+
+NodeCacheStatus FullNodeCacheStatus() {
+  NodeCacheStatus status;
+  status.node = {.gpu_type = "nvidia/h100-80gb-hbm3/sm_90",
+                 .cpu_class = "x86-64-v4/amd-25-17/5c0d9f21",
+                 .devices = 8,
+                 .driver = "570.86.15",
+                 .agent_version = "0.1.0",
+                 .root = {.path = "/var/lib/cachewarm",
+                          .writable = true,
+                          .executable = true,
+                          .used_bytes = 1'500'000'000,
+                          .limit_bytes = 20'000'000'000,
+                          .free_bytes = 200'000'000'000,
+                          .message = "nearly full"}};
+  status.heartbeat = At(60'000);
+  status.warmups = {{.uid = "0b9c",
+                     .prepared = {"image", "u1000"},
+                     .generation = "5c0d9f21",
+                     .bundles = {{.digest = DigestOfText("bundle"),
+                                  .state = BundleState::kFetching,
+                                  .bytes_done = 1024,
+                                  .fetch_seconds = 1.5,
+                                  .reason = "FetchFailed",
+                                  .message = "registry is away"}},
+                     .message = "u1001 cannot be prepared"}};
+  status.captures = {{.id = "77aa",
+                      .state = CaptureState::kPushed,
+                      .digest = DigestOfText("bundle"),
+                      .bytes = 123'456'789,
+                      .files = 812,
+                      .native = false,
+                      .compile_seconds = 41.25,
+                      .reason = "Published",
+                      .message = "pushed"}};
+  status.starts = {{.pod_uid = "88bb",
+                    .result = StartResult::kHollow,
+                    .opened = 30,
+                    .written = 2,
+                    .native_built = 1,
+                    .compile_seconds = 3.5}};
+  return status;
+}
+
+Json MinimalWarmup() {
+  return {{"apiVersion", "cachewarm.io/v1alpha1"},
+          {"kind", "CacheWarmup"},
+          {"metadata", {{"name", "llama"}, {"namespace", "default"}, {"uid", "0b9c"}}},
+          {"spec", {{"selector", {{"matchLabels", {{"app", "llama"}}}}}}}};
+}
+
+Json MinimalNodeCache() {
+  return {{"apiVersion", "cachewarm.io/v1alpha1"},
+          {"kind", "NodeCache"},
+          {"metadata", {{"name", "node-a"}}}};
+}
+
+}  // namespace cachewarm::api
