@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,10 @@ struct Snapshot {
   api::CacheWarmup warmup;
   Workload workload;
   std::map<std::string, std::string> namespace_labels;
+  // Label keys that Services and PodDisruptionBudgets of the namespace select by, where the
+  // operator knows them: builder Jobs carry none of these. Those of the workload's own selector and
+  // the usual names (app, app.kubernetes.io/name, ...) are left out in any case.
+  std::set<std::string> selected_label_keys;
   std::vector<OtherWarmup> others;
   Rehearsal rehearsal;
   CreateFailure create_failure;

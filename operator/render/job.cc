@@ -139,7 +139,18 @@ std::string CopyRefusal(const Json& pod_template) {
       }
     }
   }
-  for (const Json& volume : List(*spec, {"volumes"})) {
+  const Json& volumes = List(*spec, {"volumes"});
+  for (const Json& container : List(*spec, {"containers"})) {
+    for (const Json& mount : List(container, {"volumeMounts"})) {
+      if (Named(volumes, Text(mount, "name")) == nullptr) {
+        return fmt::format(
+            "container \"{}\" mounts \"{}\" of volumeClaimTemplates, which a copy has not; set "
+            "compile.builder to FirstPod",
+            Text(container, "name"), Text(mount, "name"));
+      }
+    }
+  }
+  for (const Json& volume : volumes) {
     const Json* claim = Find(volume, {"persistentVolumeClaim"});
     if (claim != nullptr && !Flag(*claim, "readOnly")) {
       return fmt::format(

@@ -36,7 +36,7 @@ std::string BuilderKeyLabelValue(std::string_view key);
 codec::Json BuilderJob(const BuilderJobSpec& spec);
 
 // Why a copy of this template would have side effects, naming field and remedy; "" when it has
-// none: hostNetwork, hostPort, writable claims (claim templates are the caller's to know).
+// none: hostNetwork, hostPort, claim templates, writable claims.
 std::string CopyRefusal(const codec::Json& pod_template);
 
 }  // namespace cachewarm::render

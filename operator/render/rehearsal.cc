@@ -68,16 +68,17 @@ void CleanContainer(Json& container) {
 }  // namespace
 
 RehearsalPods MakeRehearsalPods(const RehearsalSpec& spec) {
-  RehearsalPods out{.as_is = PodOf(spec, kNoWarmup), .injected = PodOf(spec, spec.warmup.name)};
-  AddMount(out.injected["spec"], spec.mount);
-  AddEvictionAnnotation(out.injected["metadata"]);
+  Json injected = PodOf(spec, spec.warmup.name);
+  AddMount(injected["spec"], spec.mount);
+  AddEvictionAnnotation(injected["metadata"]);
   if (spec.gate) {
-    Json& gates = MakeList(out.injected["spec"], "schedulingGates");
+    Json& gates = MakeList(injected["spec"], "schedulingGates");
     if (Named(gates, api::kSchedulingGate) == nullptr) {
       gates.push_back({{"name", std::string(api::kSchedulingGate)}});
     }
   }
-  return out;
+  return {.as_is = std::make_shared<const Json>(PodOf(spec, kNoWarmup)),
+          .injected = std::make_shared<const Json>(std::move(injected))};
 }
 
 Json TemplateOf(const Json& pod, const std::string& uid) {

@@ -19,8 +19,8 @@ struct RehearsalSpec {
 };
 
 struct RehearsalPods {
-  codec::Json as_is;     // annotated so that our own policy leaves it alone
-  codec::Json injected;  // as the policy would make it
+  std::shared_ptr<const codec::Json> as_is;     // annotated so that our policy leaves it alone
+  std::shared_ptr<const codec::Json> injected;  // as the policy would make it
 };
 
 RehearsalPods MakeRehearsalPods(const RehearsalSpec& spec);

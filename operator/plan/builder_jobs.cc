@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/builder_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/api/names.h"
+#include "lib/api/reasons.h"
+#include "lib/codec/json_value.h"
+#include "operator/plan/decisions.h"
+#include "operator/render/affinity.h"
+#include "operator/render/job.h"
+
+namespace cachewarm::plan {
+
+namespace reason = api::reason;
+using api::BuilderStatus;
+
+namespace {
+
+constexpr Duration kLookAgain = std::chrono::seconds(30);
+
+std::vector<size_t> NodesFor(const Round& round, const LiveKey& key) {
+  std::vector<size_t> out;
+  for (const size_t index : round.targets[key.target].nodes) {
+    const NodeState& node = round.nodes[index];
+    if (node.possible && node.ready && node.prepared) {
+      out.push_back(index);
+    }
+  }
+  return out;
+}
+
+int JobsRunning(const Round& round) {
+  const auto& builders = round.out.status.builders;
+  return round.in.builder_jobs_elsewhere +
+         static_cast<int>(std::count_if(builders.begin(), builders.end(), [](const auto& each) {
+           return IsRunning(each) && !each.job.empty();
+         }));
+}
+
+bool Refuse(Round& round, std::string why) {
+  round.job_refusal = std::move(why);
+  WakeAt(round, round.in.now + kLookAgain);
+  return false;
+}
+
+const BuilderJob* FindJob(const Round& round, const std::string& name) {
+  const auto found = std::find_if(round.in.jobs.begin(), round.in.jobs.end(),
+                                  [&](const BuilderJob& job) { return job.name == name; });
+  return found == round.in.jobs.end() ? nullptr : &*found;
+}
+
+const PodView* PodOf(const Round& round, const std::string& job) {
+  for (const PodView& pod : round.pods) {
+    const auto& labels = pod.pod->meta.labels;
+    auto name = labels.find("batch.kubernetes.io/job-name");
+    name = name == labels.end() ? labels.find("job-name") : name;
+    if (pod.of_job && name != labels.end() && name->second == job) {
+      return &pod;
+    }
+  }
+  return nullptr;
+}
+
+std::string LastWords(const PodView* pod, const std::string& job_message) {
+  const bool says = pod != nullptr && pod->container != nullptr && !pod->container->message.empty();
+  return says ? pod->container->message : job_message;
+}
+
+void WishJob(Round& round, const LiveKey& key, const BuilderStatus& builder) {
+  render::BuilderJobSpec spec{
+      .warmup = round.in.warmup,
+      .pod_template = *round.pod_template.pod_template,
+      .key = key.key,
+      .attempt = builder.attempt,
+      .mount = {.container = round.pod_template.factors.container,
+                .host_path = HostPath(round, round.pod_template.run_as),
+                .env = round.env},
+      .priority_class = round.in.settings.builder_priority_class};
+  for (const size_t node : NodesFor(round, key)) {
+    if (spec.hostnames.size() < render::kHostnamesMax) {
+      spec.hostnames.push_back(round.nodes[node].hostname);
+    }
+  }
+  for (const auto& [label, value] : round.in.workload.selector) {
+    spec.label_keys.insert(label);
+  }
+  spec.label_keys.insert(round.in.selected_label_keys.begin(), round.in.selected_label_keys.end());
+  round.out.jobs_to_create.push_back(
+      {.name = builder.job,
+       .object = std::make_shared<const codec::Json>(render::BuilderJob(spec))});
+}
+
+}  // namespace
+
+bool UsesJob(const Round& round) {
+  switch (round.in.warmup.spec.compile.builder) {
+    case api::Builder::kJob:
+      return true;
+    case api::Builder::kFirstPod:
+      return false;
+    case api::Builder::kAuto:
+      break;
+  }
+  const Workload& workload = round.in.workload;
+  return workload.kind == WorkloadKind::kTemplate ||
+         (workload.kind != WorkloadKind::kSelector && workload.replicas == 0);
+}
+
+bool MayMakeJob(Round& round, const LiveKey& key) {
+  if (round.in.workload.kind == WorkloadKind::kSelector) {
+    return Refuse(round, "a builder Job needs a template; name a workload in spec.workloadRef, or "
+                         "set compile.builder to FirstPod");
+  }
+  std::string refusal = render::CopyRefusal(*round.pod_template.pod_template);
+  if (!refusal.empty()) {
+    return Refuse(round, "no builder Job is made: " + refusal);
+  }
+  if (JobsRunning(round) >= round.in.settings.builder_jobs_max) {
+    return Refuse(round, fmt::format("{} builder Jobs are running in the cluster, as many as the "
+                                     "operator allows; waiting for one to end",
+                                     round.in.settings.builder_jobs_max));
+  }
+  const auto nodes = NodesFor(round, key);
+  const auto room = std::find_if(nodes.begin(), nodes.end(), [&](size_t node) {
+    return CanTake(round, node, round.pod_template.shape);
+  });
+  if (room == nodes.end()) {
+    return Refuse(round, fmt::format("no node of {}, {} has room for a builder; waiting",
+                                     key.factors.gpu_type, key.factors.cpu_class));
+  }
+  return true;
+}
+
+void MakeJob(Round& round, const LiveKey& key, BuilderStatus& builder) {
+  builder.job = render::BuilderJobName(round.in.warmup.name, key.key, builder.attempt);
+  const auto nodes = NodesFor(round, key);
+  for (const size_t node : nodes) {
+    if (CanTake(round, node, round.pod_template.shape)) {
+      Take(round, node, round.pod_template.shape);
+      break;
+    }
+  }
+  WishJob(round, key, builder);
+}
+
+void FollowJob(Round& round, const LiveKey* key, BuilderStatus& builder) {
+  if (key == nullptr) {
+    FailBuild(round, builder, reason::kBuilderLost,
+              "the image or the nodes that it was made for are gone");
+    return;
+  }
+  const BuilderJob* job = FindJob(round, builder.job);
+  const PodView* pod = PodOf(round, builder.job);
+  if (pod != nullptr && pod->container != nullptr && pod->container->running && pod->node >= 0) {
+    builder.pod_uid = pod->pod->meta.uid;
+    builder.pod_name = pod->pod->meta.name;
+    builder.node = pod->pod->node;
+    Tell(round, false, reason::kBuilderElected,
+         fmt::format("Job {} compiles on node {} for {}, {} (attempt {})", builder.job,
+                     builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
+    FollowCapture(round, builder);
+    return;
+  }
+  if (job != nullptr && job->failed && !job->deleting) {
+    FailBuild(round, builder, reason::kBuilderCrashed, LastWords(pod, job->message));
+    return;
+  }
+  const Duration pending = std::chrono::seconds(round.in.warmup.spec.compile.pending_seconds);
+  if (round.in.now >= builder.elected_time + pending) {
+    FailBuild(round, builder, reason::kBuilderPending,
+              fmt::format("Job {} has not started within compile.pendingSeconds ({} s): {}",
+                          builder.job, round.in.warmup.spec.compile.pending_seconds,
+                          LastWords(pod, "no node took its pod")));
+    return;
+  }
+  WakeAt(round, builder.elected_time + pending);
+  // Made again where the create was lost; AlreadyExists is success. One that is being deleted keeps
+  // the name until it is gone.
+  if (job == nullptr) {
+    WishJob(round, *key, builder);
+  }
+}
+
+void DeleteDoneJobs(Round& round) {
+  for (const BuilderJob& job : round.in.jobs) {
+    const auto& builders = round.out.status.builders;
+    const bool runs = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
+      return IsRunning(each) && each.job == job.name;
+    });
+    if (!runs && !job.deleting) {
+      round.out.jobs_to_delete.push_back(job.name);
+    }
+  }
+}
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "operator/plan/round.h"
+
+// Builders that are pods of a Job, because the workload has no pod to elect. Called by builders.cc.
+namespace cachewarm::plan {
+
+// compile.builder asks for a Job, or leaves it to us and the workload has no pods.
+bool UsesJob(const Round& round);
+
+// A copy has no side effects, a node of the key has a free device, and the cluster's cap is not
+// reached; else notes why in Round::job_refusal.
+bool MayMakeJob(Round& round, const LiveKey& key);
+
+// Names the Job in `builder` and wishes it.
+void MakeJob(Round& round, const LiveKey& key, api::BuilderStatus& builder);
+
+// Follows a Job until its container has started. `key` is null when nothing needs it any more.
+void FollowJob(Round& round, const LiveKey* key, api::BuilderStatus& builder);
+
+// Jobs of ours that no running builder names.
+void DeleteDoneJobs(Round& round);
+
+}  // namespace cachewarm::plan

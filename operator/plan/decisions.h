@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "operator/plan/round.h"
+
+// The chain of Decide(), in its order; one file each. All are total and pure but for their Round.
+namespace cachewarm::plan {
+
+// reading.cc: the template, its container and run-as; which pods are injected, held, builders.
+void ReadWorkload(Round& round);
+
+// targets.cc: nodes that pods could land on, GPU types and CPU classes, live keys.
+void FindTargets(Round& round);
+
+// acceptance.cc: may pods be injected? Condition Ready and its reason; the rehearsal to make.
+void DecideAcceptance(Round& round);
+
+// builders.cc: which keys are due, who builds them, and when a build has failed.
+void DecideBuilders(Round& round);
+
+// captures.cc, called for each builder whose container has started: asks for the capture, follows
+// its answers, and records the bundle.
+void FollowCapture(Round& round, api::BuilderStatus& builder);
+// Ends the build of `builder` without a bundle.
+void FailBuild(Round& round, api::BuilderStatus& builder, std::string_view reason,
+               std::string message);
+
+// starts.cc: first starts: windows to observe, results to count, seconds saved.
+void DecideStarts(Round& round);
+
+// distribution.cc: bundles wanted per node; the entries of every NodeCache; counts per bundle.
+void DecideDistribution(Round& round);
+
+// gates.cc: which held pods are released, why, and where they should go.
+void DecideGates(Round& round);
+
+// status.cc: status.injection, the inject label, conditions Warm and Degraded, summary.
+void DecideStatus(Round& round);
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "lib/api/cache_warmup.h"
+
+// What the cache was worth, from counted starts alone. Pure arithmetic on status.starts.
+namespace cachewarm::plan {
+
+// Net seconds that `sample` saved against a cold start of its GPU type:
+//   hit, partial, hollow  min(cold median − (hold + start), compile span), negative when it cost
+//   miss, inert           the same, never above 0: what it did not use saved nothing
+//   cold, unknown         − hold: the wait was all that we did to it
+//   builder               0
+// The cold median is that of cold starts, of builders' where there were none; the span is the
+// longest that was seen for its key in a builder's or cold pod's events, else the compile seconds
+// found in the bundle. Where no cold start was seen nothing is claimed but the hold.
+double NetSavedSeconds(const api::WarmupStatus& status, const api::StartSample& sample);
+
+// Counts the sample, keeps it in `recent` (64, of which the newest 16 cold ones stay longest) and
+// refreshes medians and sums.
+void AddSample(api::Starts& starts, const api::StartSample& sample);
+
+// The JSON object of annotation kStartAnnotation.
+std::string DescribeSample(const api::StartSample& sample);
+
+// "97%": hits ÷ all first starts of injected pods that were not builders, unknown left out.
+std::string HitRate(const api::StartCounts& counts);
+
+}  // namespace cachewarm::plan

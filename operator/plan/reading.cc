@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/api/names.h"
+#include "lib/base/digest.h"
+#include "lib/base/status.h"
+#include "lib/caches/cache_table.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "operator/plan/decisions.h"
+#include "operator/plan/scheduling/requests.h"
+#include "operator/render/fields.h"
+#include "operator/render/injection.h"
+#include "operator/render/rehearsal.h"
+
+namespace cachewarm::plan {
+
+using codec::Json;
+using render::Find;
+using render::List;
+using render::Text;
+
+namespace {
+
+constexpr api::StartResult kStartResults[] = {
+    api::StartResult::kBuilder, api::StartResult::kCold, api::StartResult::kHit,
+    api::StartResult::kPartial, api::StartResult::kMiss, api::StartResult::kInert,
+    api::StartResult::kHollow,  api::StartResult::kUnknown};
+
+// Of a selector's pods the newest one shows the template as it is now.
+std::shared_ptr<const Json> LearnTemplate(const Snapshot& in) {
+  const api::Pod* newest = nullptr;
+  for (const auto& pod : in.pods) {
+    const bool of_job = pod->meta.labels.contains(std::string(api::kBuilderWarmupLabel));
+    if (of_job || pod->object == nullptr || pod->phase == "Succeeded" || pod->phase == "Failed") {
+      continue;
+    }
+    if (newest == nullptr || std::pair(pod->meta.created, pod->meta.uid) >
+                                 std::pair(newest->meta.created, newest->meta.uid)) {
+      newest = pod.get();
+    }
+  }
+  return newest == nullptr ? nullptr
+                           : std::make_shared<const Json>(
+                                 render::TemplateOf(*newest->object, in.warmup.uid));
+}
+
+const Json* ChooseContainer(const Json& pod_spec, const std::string& wanted) {
+  const Json& containers = List(pod_spec, {"containers"});
+  if (!wanted.empty()) {
+    return render::Named(containers, wanted);
+  }
+  for (const Json& container : containers) {
+    if (AcceleratorsOf(container) > 0) {
+      return &container;
+    }
+  }
+  return containers.empty() ? nullptr : &containers.front();
+}
+
+PodFactors FactorsOf(const Json& container) {
+  return {.image = Text(container, "image"),
+          .devices = AcceleratorsOf(container),
+          .container = Text(container, "name")};
+}
+
+void ReadTemplate(Round& round) {
+  const Snapshot& in = round.in;
+  TemplateView& out = round.pod_template;
+  out.pod_template = in.workload.kind == WorkloadKind::kSelector ? LearnTemplate(in)
+                                                                 : in.workload.pod_template;
+  if (out.pod_template == nullptr) {
+    out.factors.container = in.warmup.spec.container;
+    if (out.factors.container.empty() && in.warmup.status.injection) {
+      out.factors.container = in.warmup.status.injection->container;
+    }
+    return;
+  }
+  out.labels = render::Texts(Find(*out.pod_template, {"metadata", "labels"}));
+  out.revision = "t-" + DigestOf(codec::DumpJson(*out.pod_template)).Short();
+  const Json* spec = Find(*out.pod_template, {"spec"});
+  if (spec == nullptr) {
+    return;
+  }
+  out.shape = ShapeOf(*spec);
+  if (const Json* container = ChooseContainer(*spec, in.warmup.spec.container)) {
+    out.factors = FactorsOf(*container);
+    out.run_as = render::RunAs(*spec, out.factors.container);
+    out.has_readiness_probe = Find(*container, {"readinessProbe"}) != nullptr;
+  }
+}
+
+// The run-as part of the pod's volume, "" when it does not mount this warmup's directory. The uid
+// tells a warmup from an earlier one of the same name.
+std::string MountedRunAs(const Round& round, const Json& object) {
+  const Json* volume = render::Named(List(object, {"spec", "volumes"}), api::kVolume);
+  const Json* path = volume == nullptr ? nullptr : Find(*volume, {"hostPath", "path"});
+  if (path == nullptr || !path->is_string()) {
+    return "";
+  }
+  const std::string text = path->get<std::string>();
+  const std::string ours = fmt::format("/{}/{}/{}/", round.in.warmup.ns, round.in.warmup.name,
+                                       round.in.warmup.uid);
+  const size_t at = text.find(ours);
+  return at == std::string::npos ? "" : text.substr(at + ours.size());
+}
+
+// From the annotation, which says it for the pod's whole life, else from the newest samples.
+std::optional<api::StartResult> CountedAs(const Round& round, const api::Pod& pod) {
+  for (const api::StartSample& sample : round.in.warmup.status.starts.recent) {
+    if (sample.pod_uid == pod.meta.uid) {
+      return sample.result;
+    }
+  }
+  const auto annotation = pod.meta.annotations.find(std::string(api::kStartAnnotation));
+  if (annotation != pod.meta.annotations.end()) {
+    const auto parsed = codec::ParseJson(annotation->second, {.bytes_max = 4096, .depth_max = 4});
+    const std::string word = parsed.ok() ? Text(*parsed, "result") : std::string();
+    for (const api::StartResult each : kStartResults) {
+      if (api::Name(each) == word) {
+        return each;
+      }
+    }
+    return api::StartResult::kUnknown;
+  }
+  const auto& counted = round.in.warmup.status.starts.counted;
+  return std::find(counted.begin(), counted.end(), pod.meta.uid) == counted.end()
+             ? std::nullopt
+             : std::optional(api::StartResult::kUnknown);
+}
+
+PodView ReadPod(const Round& round, const std::shared_ptr<const api::Pod>& pod) {
+  PodView view{.pod = pod};
+  view.held = std::find(pod->gates.begin(), pod->gates.end(), api::kSchedulingGate) !=
+              pod->gates.end();
+  view.of_job = pod->meta.labels.contains(std::string(api::kBuilderWarmupLabel));
+  view.finished = pod->phase == "Succeeded" || pod->phase == "Failed";
+  view.revision = api::RevisionOf(pod->meta.labels);
+  if (pod->object != nullptr) {
+    view.run_as = MountedRunAs(round, *pod->object);
+    view.ours = !view.run_as.empty();
+    const Json* container = render::Named(List(*pod->object, {"spec", "containers"}),
+                                          round.pod_template.factors.container);
+    if (container != nullptr) {
+      view.factors = FactorsOf(*container);
+    }
+  }
+  view.counted = CountedAs(round, *pod);
+  for (const api::ContainerStatus& container : pod->containers) {
+    if (container.name == round.pod_template.factors.container) {
+      view.container = &container;
+    }
+  }
+  return view;
+}
+
+// Pods of one template have one shape: read once, not once for each of a thousand held pods.
+void ReadShapes(Round& round) {
+  std::map<std::string, std::shared_ptr<const PodShape>> shapes;
+  for (PodView& pod : round.pods) {
+    const Json* spec =
+        pod.held && pod.pod->object != nullptr ? Find(*pod.pod->object, {"spec"}) : nullptr;
+    if (!pod.held) {
+      continue;
+    }
+    Json parts = Json::object();
+    for (const char* part :
+         {"affinity", "containers", "initContainers", "nodeSelector", "overhead", "tolerations"}) {
+      const Json* found = spec == nullptr ? nullptr : Find(*spec, {part});
+      if (found != nullptr) {
+        parts[part] = *found;
+      }
+    }
+    auto& shape = shapes[codec::DumpJson(parts)];
+    if (shape == nullptr) {
+      shape = std::make_shared<const PodShape>(ShapeOf(parts));
+    }
+    pod.shape = shape;
+  }
+}
+
+}  // namespace
+
+void ReadWorkload(Round& round) {
+  ReadTemplate(round);
+  for (const auto& pod : round.in.pods) {
+    round.pods.push_back(ReadPod(round, pod));
+  }
+  std::sort(round.pods.begin(), round.pods.end(), [](const PodView& a, const PodView& b) {
+    return std::pair(a.pod->meta.created, std::string_view(a.pod->meta.uid)) <
+           std::pair(b.pod->meta.created, std::string_view(b.pod->meta.uid));
+  });
+  ReadShapes(round);
+  const auto table = caches::CacheTable::Make(round.in.warmup.spec.caches);
+  if (table.ok()) {
+    round.env = table->Env();
+  } else {
+    round.spec_problem = Message(table.status());
+  }
+}
+
+}  // namespace cachewarm::plan

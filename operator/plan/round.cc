@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/round.h"
+
+#include <algorithm>
+
+#include "lib/api/names.h"
+#include "lib/fingerprint/key.h"
+
+namespace cachewarm::plan {
+
+namespace {
+
+constexpr Duration kReadyWithoutProbe = std::chrono::seconds(60);
+
+// Device count and container are not kept in status.bundles: they are those of the template when
+// the bundle's key says so.
+api::KeyFactors FactorsOf(const Round& round, const api::BundleStatus& bundle) {
+  api::KeyFactors factors{.gpu_type = bundle.gpu_type,
+                          .cpu_class = bundle.cpu_class,
+                          .image = bundle.image,
+                          .devices = round.pod_template.factors.devices,
+                          .container = round.pod_template.factors.container};
+  const auto key = fingerprint::KeyOf(factors);
+  if (!key.ok() || *key != bundle.key) {
+    for (const LiveKey& live : round.keys) {
+      if (live.key == bundle.key) {
+        return live.factors;
+      }
+    }
+    factors.devices = -1;
+    factors.container.clear();
+  }
+  return factors;
+}
+
+// A workload Job's container that has exited keeps no time that we read: the request remembers
+// when it was first seen.
+WallTime FirstSeenDone(const Round& round, const PodView& pod) {
+  if (pod.node >= 0) {
+    const NodeState& node = round.nodes[static_cast<size_t>(pod.node)];
+    if (node.cache != nullptr) {
+      for (const api::CaptureRequest& request : node.cache->spec.captures) {
+        if (request.pod_uid == pod.pod->meta.uid && request.ready_at != WallTime{}) {
+          return request.ready_at;
+        }
+      }
+      for (const api::StartWindow& window : node.cache->spec.starts) {
+        if (window.pod_uid == pod.pod->meta.uid && window.ready_at != WallTime{}) {
+          return window.ready_at;
+        }
+      }
+    }
+  }
+  return std::chrono::floor<std::chrono::seconds>(round.in.now);
+}
+
+}  // namespace
+
+void WakeAt(Round& round, WallTime when) {
+  const Duration wait = std::max(when - round.in.now, Duration{0});
+  auto& requeue = round.out.requeue_after;
+  requeue = requeue ? std::min(*requeue, wait) : wait;
+}
+
+void Tell(Round& round, bool warning, std::string_view reason, std::string note) {
+  const api::CacheWarmup& warmup = round.in.warmup;
+  round.out.events.push_back({.regarding = {.api_version = std::string(api::kApiVersion),
+                                            .kind = "CacheWarmup",
+                                            .ns = warmup.ns,
+                                            .name = warmup.name,
+                                            .uid = warmup.uid},
+                              .warning = warning,
+                              .reason = std::string(reason),
+                              .action = "Plan",
+                              .note = std::move(note)});
+}
+
+void TellAboutPod(Round& round, const api::Pod& pod, std::string_view reason, std::string note) {
+  round.out.events.push_back({.regarding = {.api_version = "v1",
+                                            .kind = "Pod",
+                                            .ns = pod.meta.ns,
+                                            .name = pod.meta.name,
+                                            .uid = pod.meta.uid},
+                              .warning = false,
+                              .reason = std::string(reason),
+                              .action = "Gate",
+                              .note = std::move(note)});
+}
+
+std::vector<fingerprint::BundleFacts> BundlesOf(const Round& round) {
+  std::vector<fingerprint::BundleFacts> out;
+  for (const api::BundleStatus& bundle : round.out.status.bundles) {
+    out.push_back({.factors = FactorsOf(round, bundle),
+                   .native_host_code = bundle.native,
+                   .published = bundle.published_time,
+                   .digest = bundle.digest.ToString()});
+  }
+  return out;
+}
+
+const api::BundleStatus* BundleFor(const Round& round, const LiveKey& key) {
+  auto known = round.serving.find(key.key);
+  if (known == round.serving.end()) {
+    const auto facts = BundlesOf(round);
+    const fingerprint::BundleFacts* chosen = fingerprint::ChooseBundle(facts, key.factors);
+    const int index = chosen == nullptr ? -1 : static_cast<int>(chosen - facts.data());
+    known = round.serving.emplace(key.key, index).first;
+  }
+  return known->second < 0 ? nullptr
+                           : &round.out.status.bundles[static_cast<size_t>(known->second)];
+}
+
+const LiveKey* FindKey(const Round& round, int target, const PodFactors& factors) {
+  for (const LiveKey& key : round.keys) {
+    if (target >= 0 && key.target == static_cast<size_t>(target) &&
+        key.factors.image == factors.image && key.factors.devices == factors.devices &&
+        key.factors.container == factors.container) {
+      return &key;
+    }
+  }
+  return nullptr;
+}
+
+const PodView* FindPod(const Round& round, std::string_view uid) {
+  const auto found = std::find_if(round.pods.begin(), round.pods.end(),
+                                  [&](const PodView& pod) { return pod.pod->meta.uid == uid; });
+  return found == round.pods.end() ? nullptr : &*found;
+}
+
+api::BuilderStatus* FindBuilder(api::WarmupStatus& status, std::string_view key) {
+  for (api::BuilderStatus& builder : status.builders) {
+    if (builder.key == key) {
+      return &builder;
+    }
+  }
+  return nullptr;
+}
+
+const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::string_view key) {
+  for (const api::BuilderStatus& builder : status.builders) {
+    if (builder.key == key) {
+      return &builder;
+    }
+  }
+  return nullptr;
+}
+
+bool IsRunning(const api::BuilderStatus& builder) {
+  return builder.state == api::BuilderState::kElected ||
+         builder.state == api::BuilderState::kCapturing;
+}
+
+const api::NodeBundle* ReportedBundle(const NodeState& node, const Digest& digest) {
+  if (node.reported != nullptr && !digest.empty()) {
+    for (const api::NodeBundle& bundle : node.reported->bundles) {
+      if (bundle.digest == digest) {
+        return &bundle;
+      }
+    }
+  }
+  return nullptr;
+}
+
+bool IsActive(const NodeState& node, const Digest& digest) {
+  const api::NodeBundle* bundle = ReportedBundle(node, digest);
+  return bundle != nullptr && bundle->state == api::BundleState::kActive;
+}
+
+bool IsWarm(const Round& round, const NodeState& node, const PodFactors& factors) {
+  const LiveKey* key = FindKey(round, node.target, factors);
+  const api::BundleStatus* bundle = key == nullptr ? nullptr : BundleFor(round, *key);
+  return bundle != nullptr && IsActive(node, bundle->digest);
+}
+
+bool CanTake(const Round& round, size_t index, const PodShape& shape) {
+  const NodeState& node = round.nodes[index];
+  const api::Node& object = *node.view->node;
+  if (!node.ready || object.os != "linux" || !Selects(shape, object) ||
+      !Tolerates(shape, object, /*passing=*/true)) {
+    return false;
+  }
+  const auto taken = round.taken.find(index);
+  if (taken == round.taken.end()) {
+    return Holds(node.view->free, shape.requests);
+  }
+  Resources left = node.view->free;
+  for (auto& [name, amount] : left) {
+    const auto part = taken->second.find(name);
+    amount -= part == taken->second.end() ? 0 : part->second;
+  }
+  return Holds(left, shape.requests);
+}
+
+void Take(Round& round, size_t node, const PodShape& shape) {
+  for (const auto& [name, amount] : shape.requests) {
+    round.taken[node][name] += amount;
+  }
+}
+
+std::string HostPath(const Round& round, std::string_view run_as) {
+  const api::CacheWarmup& warmup = round.in.warmup;
+  return round.in.settings.root + "/" +
+         api::CachePath(warmup.ns, warmup.name, warmup.uid, run_as);
+}
+
+WallTime ReadyAt(const Round& round, const PodView& view) {
+  const api::Pod& pod = *view.pod;
+  if (view.container == nullptr) {
+    return {};
+  }
+  if (round.in.workload.kind == WorkloadKind::kJob && !view.of_job) {
+    const bool done = view.container->terminated && view.container->exit_code == 0;
+    return done ? FirstSeenDone(round, view) : WallTime{};
+  }
+  if (!view.container->running || view.container->started_at == WallTime{}) {
+    return {};
+  }
+  if (!round.pod_template.has_readiness_probe) {
+    const WallTime assumed = view.container->started_at + kReadyWithoutProbe;
+    return pod.containers_ready && assumed <= round.in.now ? assumed : WallTime{};
+  }
+  if (view.of_job) {
+    return pod.containers_ready ? pod.containers_ready_at : WallTime{};
+  }
+  return pod.ready ? pod.ready_at : WallTime{};
+}
+
+}  // namespace cachewarm::plan

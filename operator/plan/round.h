@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/api/cache_warmup.h"
+#include "lib/api/condition.h"
+#include "lib/api/node_cache.h"
+#include "lib/fingerprint/fit.h"
+#include "operator/plan/plan.h"
+#include "operator/plan/scheduling/shape.h"
+#include "operator/plan/snapshot.h"
+
+// What the decisions of one Decide() know and have decided so far. Lives only inside Decide(); each
+// member is written by the one decision named at it and read by those after it.
+namespace cachewarm::plan {
+
+// What a key has beside its node: equal factors on nodes of one target give one key.
+struct PodFactors {
+  std::string image;
+  int devices = 0;
+  std::string container;
+  friend auto operator<=>(const PodFactors&, const PodFactors&) = default;
+};
+
+struct TemplateView {
+  std::shared_ptr<const codec::Json> pod_template;  // null: not known
+  std::map<std::string, std::string> labels;
+  PodFactors factors;  // container "" when the template has none of the wanted name
+  std::string run_as;
+  std::string revision;  // "t-" and a short hash: what a builder Job is made from
+  bool has_readiness_probe = false;
+  PodShape shape;
+};
+
+struct PodView {
+  std::shared_ptr<const api::Pod> pod;
+  bool ours = false;    // mounts this warmup's directory
+  bool held = false;    // has our gate
+  bool of_job = false;  // of a builder Job
+  bool finished = false;  // Succeeded or Failed
+  std::string run_as;
+  std::string revision;
+  PodFactors factors;
+  std::shared_ptr<const PodShape> shape;            // of held pods only
+  std::optional<api::StartResult> counted;          // how its first start went, once that is known
+  const api::ContainerStatus* container = nullptr;  // null before kubelet reports it
+  int node = -1;                                    // in Round::nodes; -1: not bound, or unknown
+};
+
+struct NodeState {
+  const NodeView* view = nullptr;
+  const api::NodeCache* cache = nullptr;       // null: none, or of a node that is gone
+  const api::NodeWarmup* reported = nullptr;   // what the agent says about this warmup
+  std::string hostname;
+  bool possible = false;  // a pod of the workload could land here
+  bool fits = false;      // ... and spec.gpuTypes and spec.nodeSelector want it warm
+  bool ready = false;     // the node
+  bool prepared = false;  // the template's run-as has a usable directory
+  bool hosts = false;     // a pod that mounts our directory is bound here
+  std::string problem;    // why the directory cannot be prepared, in the agent's words
+  int target = -1;        // in Round::targets; -1: does not fit, or its facts are not known
+};
+
+// The fitting nodes of one (GPU type, CPU class).
+struct Target {
+  std::string gpu_type;
+  std::string cpu_class;
+  std::vector<size_t> nodes;  // in Round::nodes
+};
+
+struct LiveKey {
+  std::string key;
+  api::KeyFactors factors;
+  size_t target = 0;
+  bool current = false;  // of the template as it is now
+};
+
+// A held pod that is released to become the builder of a key.
+struct Candidate {
+  size_t pod = 0;     // in Round::pods
+  size_t target = 0;  // whose nodes it should prefer
+};
+
+struct Acceptance {
+  api::Verdict ready;
+  bool inject = false;
+  bool hard = false;  // what is there stays as it is; nothing new
+};
+
+struct Round {
+  explicit Round(const Snapshot& snapshot) : in(snapshot) {}
+
+  const Snapshot& in;
+  Plan out;  // out.status starts as a copy of the warmup's
+
+  // ReadWorkload
+  TemplateView pod_template;
+  std::vector<PodView> pods;
+  std::vector<api::EnvVar> env;
+  std::string spec_problem;
+  // FindTargets
+  std::vector<NodeState> nodes;
+  std::vector<Target> targets;
+  std::vector<LiveKey> keys;
+  // DecideAcceptance
+  Acceptance acceptance;
+  // DecideBuilders
+  std::vector<Candidate> candidates;
+  std::map<size_t, std::vector<api::CaptureRequest>> captures;  // by node
+  std::string job_refusal;    // why no Job is made
+  std::string store_refusal;  // what the store said to a publish
+  // DecideStarts
+  std::map<size_t, std::vector<api::StartWindow>> windows;  // by node
+  std::set<std::string> proven_revisions;
+
+  // Room that pods released in this round, or not bound yet, will take; by node.
+  std::map<size_t, Resources> taken;
+  // BundleFor's answers by key, an index or -1; forgotten when a bundle is recorded.
+  mutable std::map<std::string, int, std::less<>> serving;
+
+  bool deleting() const { return in.warmup.deleting; }
+  bool paused() const { return in.warmup.spec.paused; }
+  const std::string& uid() const { return in.warmup.uid; }
+};
+
+// Asks for another round at `when`, at the latest.
+void WakeAt(Round& round, WallTime when);
+
+// An event about the warmup.
+void Tell(Round& round, bool warning, std::string_view reason, std::string note);
+void TellAboutPod(Round& round, const api::Pod& pod, std::string_view reason, std::string note);
+
+// The published bundles as lib/fingerprint judges them, in the order of out.status.bundles.
+std::vector<fingerprint::BundleFacts> BundlesOf(const Round& round);
+// The bundle that serves `key`, in out.status.bundles; nullptr when there is none.
+const api::BundleStatus* BundleFor(const Round& round, const LiveKey& key);
+const LiveKey* FindKey(const Round& round, int target, const PodFactors& factors);
+const PodView* FindPod(const Round& round, std::string_view uid);
+api::BuilderStatus* FindBuilder(api::WarmupStatus& status, std::string_view key);
+const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::string_view key);
+bool IsRunning(const api::BuilderStatus& builder);
+
+// The agent of `node` reports the bundle as active.
+bool IsActive(const NodeState& node, const Digest& digest);
+const api::NodeBundle* ReportedBundle(const NodeState& node, const Digest& digest);
+// The bundle that serves the pods of `factors` on this node is there and active.
+bool IsWarm(const Round& round, const NodeState& node, const PodFactors& factors);
+
+// A held pod could be bound to this node now: Ready, schedulable for it, and with room left.
+bool CanTake(const Round& round, size_t node, const PodShape& shape);
+void Take(Round& round, size_t node, const PodShape& shape);
+
+// The directory of a run-as on the host, as pods of this warmup mount it.
+std::string HostPath(const Round& round, std::string_view run_as);
+
+// When the pod's first start ended: Ready; without a readiness probe 60 s after the container's
+// start; for a workload Job its exit with 0 (first seen now, or as the request recorded it). Zero
+// while it has not ended.
+WallTime ReadyAt(const Round& round, const PodView& pod);
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "lib/codec/json_fwd.h"
+#include "operator/plan/snapshot.h"
+
+namespace cachewarm::plan {
+
+// What the scheduler counts for one pod: containers and restartable init containers summed, at
+// least the largest other init container, plus overhead; "pods": 1. A limit stands where a
+// container names no request. Quantities that cannot be read count as nothing.
+Resources RequestsOf(const codec::Json& pod_spec);
+
+// Accelerators that one container asks for, all kinds summed.
+int AcceleratorsOf(const codec::Json& container);
+
+}  // namespace cachewarm::plan

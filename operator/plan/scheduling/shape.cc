@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/scheduling/shape.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "lib/codec/json_value.h"
+#include "operator/plan/scheduling/requests.h"
+#include "operator/render/fields.h"
+
+namespace cachewarm::plan {
+
+using codec::Json;
+using render::Find;
+using render::List;
+using render::Text;
+
+namespace {
+
+constexpr std::string_view kPassingTaintPrefixes[] = {"node.kubernetes.io/", "cachewarm.io/"};
+
+std::vector<Requirement> RequirementsOf(const Json& term, std::string_view member) {
+  std::vector<Requirement> out;
+  for (const Json& each : List(term, {member})) {
+    Requirement requirement{.key = Text(each, "key"), .op = Text(each, "operator")};
+    for (const Json& value : List(each, {"values"})) {
+      if (value.is_string()) {
+        requirement.values.push_back(value.get<std::string>());
+      }
+    }
+    out.push_back(std::move(requirement));
+  }
+  return out;
+}
+
+std::optional<int64_t> AsInteger(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+bool Compares(const Requirement& requirement, const std::string& value) {
+  const auto bound =
+      requirement.values.size() == 1 ? AsInteger(requirement.values[0]) : std::nullopt;
+  const auto have = AsInteger(value);
+  if (!bound || !have) {
+    return false;
+  }
+  return requirement.op == "Gt" ? *have > *bound : *have < *bound;
+}
+
+bool Meets(const Requirement& requirement, const std::string* value) {
+  const auto& values = requirement.values;
+  const bool listed =
+      value != nullptr && std::find(values.begin(), values.end(), *value) != values.end();
+  if (requirement.op == "In") {
+    return listed;
+  }
+  if (requirement.op == "NotIn") {
+    return !listed;
+  }
+  if (requirement.op == "Exists") {
+    return value != nullptr;
+  }
+  if (requirement.op == "DoesNotExist") {
+    return value == nullptr;
+  }
+  return value != nullptr && Compares(requirement, *value);
+}
+
+bool Matches(const SelectorTerm& term, const api::Node& node) {
+  if (term.labels.empty() && term.fields.empty()) {
+    return false;  // the API's rule: an empty term matches nothing
+  }
+  const auto& labels = node.meta.labels;
+  const bool by_labels =
+      std::all_of(term.labels.begin(), term.labels.end(), [&](const Requirement& each) {
+        const auto found = labels.find(each.key);
+        return Meets(each, found == labels.end() ? nullptr : &found->second);
+      });
+  return by_labels &&
+         std::all_of(term.fields.begin(), term.fields.end(), [&](const Requirement& each) {
+           return each.key == "metadata.name" && Meets(each, &node.meta.name);
+         });
+}
+
+bool IsPassing(const api::Taint& taint) {
+  return std::any_of(std::begin(kPassingTaintPrefixes), std::end(kPassingTaintPrefixes),
+                     [&](std::string_view prefix) { return taint.key.starts_with(prefix); });
+}
+
+bool Tolerated(const Toleration& toleration, const api::Taint& taint) {
+  if (!toleration.effect.empty() && toleration.effect != taint.effect) {
+    return false;
+  }
+  if (toleration.op == "Exists") {
+    return toleration.key.empty() || toleration.key == taint.key;
+  }
+  return toleration.key == taint.key && toleration.value == taint.value;
+}
+
+}  // namespace
+
+PodShape ShapeOf(const Json& pod_spec) {
+  PodShape out;
+  out.node_selector = render::Texts(Find(pod_spec, {"nodeSelector"}));
+  const Json* required = Find(
+      pod_spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
+  if (required != nullptr) {
+    out.has_required_affinity = true;
+    for (const Json& term : List(*required, {"nodeSelectorTerms"})) {
+      out.terms.push_back({.labels = RequirementsOf(term, "matchExpressions"),
+                           .fields = RequirementsOf(term, "matchFields")});
+    }
+  }
+  for (const Json& each : List(pod_spec, {"tolerations"})) {
+    out.tolerations.push_back({.key = Text(each, "key"),
+                               .op = Text(each, "operator"),
+                               .value = Text(each, "value"),
+                               .effect = Text(each, "effect")});
+  }
+  out.requests = RequestsOf(pod_spec);
+  return out;
+}
+
+bool HasLabels(const std::map<std::string, std::string>& selector, const api::Node& node) {
+  return std::all_of(selector.begin(), selector.end(), [&](const auto& wanted) {
+    const auto found = node.meta.labels.find(wanted.first);
+    return found != node.meta.labels.end() && found->second == wanted.second;
+  });
+}
+
+bool Selects(const PodShape& shape, const api::Node& node) {
+  if (!HasLabels(shape.node_selector, node)) {
+    return false;
+  }
+  return !shape.has_required_affinity ||
+         std::any_of(shape.terms.begin(), shape.terms.end(),
+                     [&](const SelectorTerm& term) { return Matches(term, node); });
+}
+
+bool Tolerates(const PodShape& shape, const api::Node& node, bool passing) {
+  if (passing && node.unschedulable) {
+    return false;
+  }
+  return std::all_of(node.taints.begin(), node.taints.end(), [&](const api::Taint& taint) {
+    if (taint.effect == "PreferNoSchedule" || (!passing && IsPassing(taint))) {
+      return true;
+    }
+    return std::any_of(shape.tolerations.begin(), shape.tolerations.end(),
+                       [&](const Toleration& each) { return Tolerated(each, taint); });
+  });
+}
+
+bool Holds(const Resources& have, const Resources& requests) {
+  return std::all_of(requests.begin(), requests.end(), [&](const auto& request) {
+    if (request.second <= 0) {
+      return true;
+    }
+    const auto found = have.find(request.first);
+    if (found == have.end()) {
+      return request.first.find('/') == std::string::npos;
+    }
+    return found->second >= request.second;
+  });
+}
+
+std::string HostnameOf(const api::Node& node) {
+  const auto found = node.meta.labels.find("kubernetes.io/hostname");
+  return found == node.meta.labels.end() ? node.meta.name : found->second;
+}
+
+bool IsAccelerator(std::string_view resource) {
+  const size_t slash = resource.find('/');
+  if (slash == std::string_view::npos) {
+    return false;
+  }
+  const std::string_view domain = resource.substr(0, slash);
+  const std::string_view name = resource.substr(slash + 1);
+  static constexpr std::string_view kPrefixes[] = {"gpu", "mig-", "tpu", "neuron", "gaudi"};
+  return domain == "gpu.intel.com" ||
+         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+}  // namespace cachewarm::plan

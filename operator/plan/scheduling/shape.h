@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/api/kubernetes.h"
+#include "lib/codec/json_fwd.h"
+#include "operator/plan/snapshot.h"
+
+// Where a pod may run, as far as we must know it: node selector, required node affinity,
+// tolerations, requests (kube-scheduler's NodeAffinity, TaintToleration and NodeResourcesFit).
+// Pod (anti)affinity and spread are left to the scheduler: what we conclude is only ever a hint.
+namespace cachewarm::plan {
+
+struct Requirement {
+  std::string key;
+  std::string op;  // In, NotIn, Exists, DoesNotExist, Gt, Lt
+  std::vector<std::string> values;
+};
+
+struct SelectorTerm {
+  std::vector<Requirement> labels;  // ANDed
+  std::vector<Requirement> fields;  // metadata.name only
+};
+
+struct Toleration {
+  std::string key;  // empty with Exists: every taint
+  std::string op;   // Equal, Exists
+  std::string value;
+  std::string effect;  // empty: every effect
+};
+
+struct PodShape {
+  std::map<std::string, std::string> node_selector;
+  bool has_required_affinity = false;
+  std::vector<SelectorTerm> terms;  // ORed
+  std::vector<Toleration> tolerations;
+  Resources requests;  // what the scheduler counts, "pods": 1 included
+};
+
+PodShape ShapeOf(const codec::Json& pod_spec);
+
+// Node selector and required affinity allow the node.
+bool Selects(const PodShape& shape, const api::Node& node);
+// Equal labels for all of `selector`.
+bool HasLabels(const std::map<std::string, std::string>& selector, const api::Node& node);
+
+// NoSchedule and NoExecute taints are tolerated. Without `passing` those that come and go by
+// themselves (node.kubernetes.io/…, our own startup taint) and cordons are not looked at.
+bool Tolerates(const PodShape& shape, const api::Node& node, bool passing);
+
+// Every request is at most what `have` holds; what `have` does not name counts as unlimited for
+// cpu, memory and pods, and as none for devices.
+bool Holds(const Resources& have, const Resources& requests);
+
+// kubernetes.io/hostname of the node, else its name.
+std::string HostnameOf(const api::Node& node);
+
+// True for resources that kernels are compiled for: nvidia.com/gpu, nvidia.com/mig-…, amd.com/gpu,
+// gpu.intel.com/…, TPUs, Neuron, Gaudi; not for network devices.
+bool IsAccelerator(std::string_view resource);
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include "lib/fingerprint/cpu_class.h"
+#include "lib/fingerprint/gpu_type.h"
+#include "lib/fingerprint/key.h"
+#include "operator/plan/decisions.h"
+
+namespace cachewarm::plan {
+
+namespace {
+
+constexpr size_t kLiveImagesMax = 8;
+
+// A NodeCache outlives the node that it was made for only until the garbage collector comes.
+const api::NodeCache* CacheOf(const NodeView& view) {
+  const api::NodeCache* cache = view.cache.get();
+  const bool stale =
+      cache != nullptr && !cache->node_uid.empty() && cache->node_uid != view.node->meta.uid;
+  return stale ? nullptr : cache;
+}
+
+bool IsPossible(const Round& round, const api::Node& node) {
+  const PodShape& shape = round.pod_template.shape;
+  return round.pod_template.pod_template != nullptr && node.os == "linux" &&
+         Selects(shape, node) && Tolerates(shape, node, /*passing=*/false) &&
+         Holds(node.allocatable, shape.requests);
+}
+
+// "nvidia/h100-80gb-hbm3" names every type below it.
+bool IsListed(const std::vector<std::string>& gpu_types, const std::string& type) {
+  return gpu_types.empty() ||
+         std::any_of(gpu_types.begin(), gpu_types.end(), [&](const std::string& each) {
+           return type == each || type.starts_with(each + "/");
+         });
+}
+
+std::string ProblemOf(const NodeState& node) {
+  if (node.reported != nullptr && !node.reported->message.empty()) {
+    return node.reported->message;
+  }
+  const api::RootStatus* root = node.cache == nullptr ? nullptr : &node.cache->status.node.root;
+  const bool known = root != nullptr && !node.cache->status.node.cpu_class.empty();
+  return known && (!root->writable || !root->executable) ? root->message : std::string();
+}
+
+NodeState ReadNode(const Round& round, const NodeView& view) {
+  NodeState out{.view = &view, .cache = CacheOf(view), .hostname = HostnameOf(*view.node)};
+  out.ready = view.node->ready;
+  out.possible = IsPossible(round, *view.node);
+  if (out.cache != nullptr) {
+    for (const api::NodeWarmup& warmup : out.cache->status.warmups) {
+      if (warmup.uid == round.uid()) {
+        out.reported = &warmup;
+      }
+    }
+  }
+  if (out.reported != nullptr) {
+    const auto& prepared = out.reported->prepared;
+    out.prepared = std::find(prepared.begin(), prepared.end(), round.pod_template.run_as) !=
+                   prepared.end();
+  }
+  if (!out.prepared) {
+    out.problem = ProblemOf(out);
+  }
+  return out;
+}
+
+bool HasEntries(const NodeState& node, const std::string& uid) {
+  if (node.cache == nullptr) {
+    return false;
+  }
+  const api::NodeCacheSpec& spec = node.cache->spec;
+  const auto is_ours = [&](const auto& entry) { return entry.warmup_uid == uid; };
+  return std::any_of(spec.warmups.begin(), spec.warmups.end(),
+                     [&](const api::WantedWarmup& entry) { return entry.uid == uid; }) ||
+         std::any_of(spec.captures.begin(), spec.captures.end(), is_ours) ||
+         std::any_of(spec.starts.begin(), spec.starts.end(), is_ours);
+}
+
+void ReadNodes(Round& round) {
+  std::map<std::string_view, std::vector<PodView*>> bound;
+  for (PodView& pod : round.pods) {
+    if (!pod.pod->node.empty()) {
+      bound[pod.pod->node].push_back(&pod);
+    }
+  }
+  for (const NodeView& view : round.in.nodes) {
+    NodeState node = ReadNode(round, view);
+    const auto here = bound.find(view.node->meta.name);
+    if (here != bound.end()) {
+      for (PodView* pod : here->second) {
+        pod->node = static_cast<int>(round.nodes.size());
+        node.hosts = node.hosts || (pod->ours && !pod->finished);
+      }
+    }
+    if (node.possible || here != bound.end() || HasEntries(node, round.uid())) {
+      round.nodes.push_back(std::move(node));
+    }
+  }
+}
+
+void GroupNodes(Round& round) {
+  const api::WarmupSpec& spec = round.in.warmup.spec;
+  std::map<std::pair<std::string, std::string>, std::vector<size_t>> groups;
+  for (size_t i = 0; i < round.nodes.size(); ++i) {
+    NodeState& node = round.nodes[i];
+    if (node.cache == nullptr || !(node.possible || node.hosts)) {
+      continue;
+    }
+    const api::NodeStatus& facts = node.cache->status.node;
+    // Closed for bytes: a node whose agent names nothing that we know gets no bundle.
+    if (!fingerprint::IsGpuType(facts.gpu_type) || !fingerprint::IsCpuClass(facts.cpu_class)) {
+      continue;
+    }
+    node.fits = HasLabels(spec.node_selector, *node.view->node) &&
+                IsListed(spec.gpu_types, facts.gpu_type);
+    if (node.fits) {
+      groups[{facts.gpu_type, facts.cpu_class}].push_back(i);
+    }
+  }
+  for (auto& [names, nodes] : groups) {
+    for (const size_t node : nodes) {
+      round.nodes[node].target = static_cast<int>(round.targets.size());
+    }
+    round.targets.push_back(
+        {.gpu_type = names.first, .cpu_class = names.second, .nodes = std::move(nodes)});
+  }
+}
+
+void FindKeys(Round& round) {
+  std::vector<PodFactors> live;
+  if (!round.pod_template.factors.image.empty()) {
+    live.push_back(round.pod_template.factors);
+  }
+  for (const PodView& pod : round.pods) {
+    const bool counts = pod.ours && !pod.finished && !pod.factors.image.empty();
+    if (counts && live.size() < kLiveImagesMax &&
+        std::find(live.begin(), live.end(), pod.factors) == live.end()) {
+      live.push_back(pod.factors);
+    }
+  }
+  for (size_t target = 0; target < round.targets.size(); ++target) {
+    for (const PodFactors& factors : live) {
+      LiveKey key{.factors = {.gpu_type = round.targets[target].gpu_type,
+                              .cpu_class = round.targets[target].cpu_class,
+                              .image = factors.image,
+                              .devices = factors.devices,
+                              .container = factors.container},
+                  .target = target,
+                  .current = factors == round.pod_template.factors};
+      if (auto text = fingerprint::KeyOf(key.factors); text.ok()) {
+        key.key = *std::move(text);
+        round.keys.push_back(std::move(key));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void FindTargets(Round& round) {
+  ReadNodes(round);
+  GroupNodes(round);
+  FindKeys(round);
+}
+
+}  // namespace cachewarm::plan
