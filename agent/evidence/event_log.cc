@@ -30,7 +30,7 @@ void EventLog::Add(const FileEvent& event) {
     path = Intern(event.path);
   }
   if (path < 0) {
-    Lose(event.time);
+    Lose(event.time + Duration(1));
     return;
   }
   const Stored stored{.time_ms = ToMs(event.time),

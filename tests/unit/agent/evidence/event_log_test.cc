@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/evidence/event_log.h"
+
+#include <gmock/gmock.h>
+
+#include "fmt/format.h"
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr WallTime kNow{Duration(1'700'000'000'000)};
+
+FileEvent At(int seconds, const std::string& path, FileEventType type = FileEventType::kRead) {
+  return {.type = type, .time = kNow + std::chrono::seconds(seconds), .path = path};
+}
+
+EventRecord ReadAll(const EventLog& log, int begin, int end) {
+  EventRecord record;
+  log.Read(kNow + std::chrono::seconds(begin), kNow + std::chrono::seconds(end), record);
+  return record;
+}
+
+TEST(EventLog, GivesBackWhatFellIntoTheWindow) {
+  EventLog log({}, kNow);
+  for (int i = 0; i < 10; ++i) {
+    log.Add(At(i * 2, fmt::format("f{}", i)));
+  }
+  const EventRecord record = ReadAll(log, 4, 8);
+  ASSERT_EQ(record.events.size(), 3U);
+  EXPECT_EQ(record.events.front(), At(4, "f2"));
+  EXPECT_EQ(record.events.back(), At(8, "f4"));
+  EXPECT_TRUE(record.complete);
+}
+
+TEST(EventLog, AWindowBeforeItsBeginningIsIncomplete) {
+  EventLog log({}, kNow);
+  EXPECT_FALSE(ReadAll(log, -1, 5).complete);
+  EXPECT_TRUE(ReadAll(log, 0, 5).complete);
+}
+
+TEST(EventLog, ALossSpoilsEveryWindowThatBeganBefore) {
+  EventLog log({}, kNow);
+  log.Lose(kNow + std::chrono::seconds(10));
+  EXPECT_FALSE(ReadAll(log, 9, 20).complete);
+  EXPECT_TRUE(ReadAll(log, 10, 20).complete);
+  log.Lose(kNow);
+  EXPECT_FALSE(ReadAll(log, 9, 20).complete) << "an earlier loss takes nothing back";
+}
+
+TEST(EventLog, AnIncompleteRecordStaysSo) {
+  EventLog log({}, kNow);
+  EventRecord record{.complete = false};
+  log.Read(kNow, kNow, record);
+  EXPECT_FALSE(record.complete);
+}
+
+TEST(EventLog, ARepeatWithinASecondIsOneEvent) {
+  EventLog log({}, kNow);
+  for (int i = 0; i < 1000; ++i) {
+    log.Add(At(0, "hot"));
+  }
+  EXPECT_EQ(log.size(), 1U);
+  log.Add(At(0, "hot", FileEventType::kOpened));
+  log.Add(At(1, "hot"));
+  EXPECT_EQ(log.size(), 3U);
+}
+
+TEST(EventLog, EveryWriteIsKeptBecauseItsTimeMatters) {
+  EventLog log({}, kNow);
+  FileEvent write = At(0, "f", FileEventType::kWritten);
+  log.Add(write);
+  write.mtime = kNow;
+  log.Add(write);
+  EXPECT_EQ(log.size(), 2U);
+}
+
+TEST(EventLog, TheClockMayBeSetBack) {
+  EventLog log({}, kNow);
+  log.Add(At(100, "f"));
+  log.Add(At(5, "f"));
+  EXPECT_EQ(ReadAll(log, 0, 10).events.size(), 1U);
+}
+
+TEST(EventLog, DropsTheOldestHalfAtItsLimitAndSaysSo) {
+  EventLog log({.events_max = 100, .paths_max = 1000}, kNow);
+  for (int i = 0; i < 101; ++i) {
+    log.Add(At(i, fmt::format("f{}", i)));
+  }
+  EXPECT_EQ(log.size(), 51U);
+  EXPECT_FALSE(ReadAll(log, 49, 200).complete);
+  const EventRecord record = ReadAll(log, 50, 200);
+  EXPECT_TRUE(record.complete);
+  ASSERT_EQ(record.events.size(), 51U);
+  EXPECT_EQ(record.events.front().path, "f50");
+  EXPECT_EQ(record.events.back().path, "f100");
+}
+
+TEST(EventLog, OldEventsGoFirst) {
+  EventLog log({.events_max = 10, .paths_max = 1000, .keep = std::chrono::seconds(5)}, kNow);
+  for (int i = 0; i < 11; ++i) {
+    log.Add(At(i, fmt::format("f{}", i)));
+  }
+  EXPECT_EQ(log.size(), 6U);
+  EXPECT_TRUE(ReadAll(log, 5, 10).complete);
+  EXPECT_FALSE(ReadAll(log, 4, 10).complete);
+}
+
+TEST(EventLog, TooManyNamesMakeItIncompleteUntilOldOnesAreForgotten) {
+  EventLog log({.events_max = 1000, .paths_max = 3, .keep = std::chrono::seconds(5)}, kNow);
+  for (int i = 0; i < 4; ++i) {
+    log.Add(At(0, fmt::format("f{}", i)));
+  }
+  EXPECT_EQ(log.size(), 3U);
+  EXPECT_FALSE(ReadAll(log, 0, 1).complete);
+  EXPECT_TRUE(ReadAll(log, 1, 2).complete);
+  log.Add(At(10, "new"));
+  const EventRecord record = ReadAll(log, 5, 20);
+  ASSERT_EQ(record.events.size(), 1U);
+  EXPECT_EQ(record.events[0].path, "new");
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/evidence/own_reads.h"
+
+#include <gtest/gtest.h>
+
+namespace cachewarm::agent {
+namespace {
+
+FileEvent Opened(const std::string& path) {
+  return {.type = FileEventType::kOpened, .path = path};
+}
+FileEvent Closed(const std::string& path) {
+  return {.type = FileEventType::kRead, .path = path};
+}
+
+TEST(OwnReadScopes, TakeOneOpenAndOneCloseForEachOpening) {
+  OwnReadScopes scopes;
+  OwnReads reads = scopes.Begin("g");
+  reads.Opening("a");
+  EXPECT_TRUE(scopes.Take("g", Opened("a")));
+  EXPECT_TRUE(scopes.Take("g", Closed("a")));
+  EXPECT_FALSE(scopes.Take("g", Opened("a"))) << "the second is an engine's";
+  EXPECT_FALSE(scopes.Take("g", Closed("a")));
+}
+
+TEST(OwnReadScopes, LeaveOtherFilesTreesAndEventsAlone) {
+  OwnReadScopes scopes;
+  OwnReads reads = scopes.Begin("g");
+  reads.Opening("a");
+  EXPECT_FALSE(scopes.Take("g", Opened("b")));
+  EXPECT_FALSE(scopes.Take("h", Opened("a")));
+  for (FileEventType type : {FileEventType::kCreated, FileEventType::kWritten,
+                             FileEventType::kMovedTo, FileEventType::kDirectoryIn}) {
+    EXPECT_FALSE(scopes.Take("g", {.type = type, .path = "a"}));
+  }
+}
+
+TEST(OwnReadScopes, CountReadsOfOneFileByTwoScopes) {
+  OwnReadScopes scopes;
+  OwnReads capture = scopes.Begin("g");
+  OwnReads scrub = scopes.Begin("g");
+  capture.Opening("a");
+  scrub.Opening("a");
+  EXPECT_TRUE(scopes.Take("g", Opened("a")));
+  EXPECT_TRUE(scopes.Take("g", Opened("a")));
+  EXPECT_FALSE(scopes.Take("g", Opened("a")));
+}
+
+TEST(OwnReadScopes, AnEndedScopeLastsUntilItsEventsWereRead) {
+  OwnReadScopes scopes;
+  {
+    OwnReads reads = scopes.Begin("g");
+    reads.Opening("a");
+    EXPECT_TRUE(scopes.EndedNow().empty());
+  }
+  const OwnReadScopes::Ended ended = scopes.EndedNow();
+  EXPECT_EQ(ended.size(), 1U);
+  EXPECT_TRUE(scopes.Take("g", Opened("a")));
+  scopes.Forget(ended);
+  EXPECT_FALSE(scopes.Take("g", Closed("a")));
+}
+
+TEST(OwnReadScopes, AScopeMayOutliveThem) {
+  std::optional<OwnReads> reads;
+  {
+    OwnReadScopes scopes;
+    reads = scopes.Begin("g");
+  }
+  reads->Opening("a");
+  reads.reset();
+}
+
+TEST(OwnReads, MovedFromDoesNothing) {
+  OwnReadScopes scopes;
+  OwnReads first = scopes.Begin("g");
+  OwnReads second = std::move(first);
+  second.Opening("a");
+  EXPECT_TRUE(scopes.EndedNow().empty());
+  EXPECT_TRUE(scopes.Take("g", Opened("a")));
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

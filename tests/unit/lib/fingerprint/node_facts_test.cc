@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/fingerprint/node_facts.h"
+
+#include <gmock/gmock.h>
+
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::fingerprint {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+NodeFacts Probed() {
+  return {.gpu_type = "nvidia/h200/sm_90",
+          .cpu_class = "x86-64-v4/amd-25-17/5c0d9f21",
+          .driver_version = "570.86.15",
+          .device_count = 8,
+          .cpu = {.architecture = "x86_64",
+                  .vendor = "amd",
+                  .family = "25",
+                  .model = "17",
+                  .flags = {"avx"}},
+          .gpu_source = "nvml",
+          .cpu_source = "proc"};
+}
+
+TEST(ParseDeclaredFacts, ReadsTypesAsTheyAre) {
+  const auto facts = ParseDeclaredFacts(R"(
+gpuType: nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb
+driverVersion: 570.86.15
+deviceCount: 7
+cpuClass: x86-64-v3/intel-6-85/0123abcd
+)");
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->gpu_type, "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb");
+  EXPECT_EQ(facts->cpu_class, "x86-64-v3/intel-6-85/0123abcd");
+  EXPECT_EQ(facts->driver_version, "570.86.15");
+  EXPECT_EQ(facts->device_count, 7);
+  EXPECT_FALSE(facts->cpu.has_value());
+}
+
+TEST(ParseDeclaredFacts, ReadsADeviceAndAProcessor) {
+  const auto facts = ParseDeclaredFacts(
+      R"({"gpu": {"name": "NVIDIA H100 80GB HBM3", "computeCapability": "9.0"},
+          "cpu": {"architecture": "x86_64", "vendor": "intel", "family": "6", "model": "85",
+                  "flags": ["avx2", "avx", "hypervisor"]}})");
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->gpu_type, "nvidia/h100-80gb-hbm3/sm_90");
+  EXPECT_EQ(facts->device_count, 1);
+  ASSERT_TRUE(facts->cpu.has_value());
+  EXPECT_THAT(facts->cpu->flags, ::testing::ElementsAre("avx", "avx2"));
+}
+
+TEST(ParseDeclaredFacts, ACpuNodeHasNoDevices) {
+  const auto facts = ParseDeclaredFacts("gpuType: cpu");
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->device_count, 0);
+}
+
+TEST(ParseDeclaredFacts, NamesTheFieldAndTheRemedy) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "document"},
+      {"- a", "document: expected an object"},
+      {"gpuTyp: cpu", "gpuTyp: unknown field; known are gpuType"},
+      {"gpuType: H100", "gpuType: expected \"cpu\" or"},
+      {"gpuType: 5", "gpuType: expected a string"},
+      {"{gpuType: cpu, gpu: {name: x, computeCapability: '9.0'}}", "gpu: stands beside gpuType"},
+      {"gpu: {name: x}", "gpu.computeCapability: is required"},
+      {"gpu: {computeCapability: '9.0'}", "gpu.name: is required"},
+      {"gpu: {name: x, computeCapability: 9.0}", "gpu.computeCapability: expected a string"},
+      {"gpu: {name: x, computeCapability: '90'}", "gpu.computeCapability: expected a quoted"},
+      {"gpu: {name: x, computeCapability: '9.-1'}", "gpu.computeCapability"},
+      {"gpu: {name: x, computeCapability: '9.0', sm: 90}", "gpu.sm: unknown field"},
+      {"cpuClass: avx2", "cpuClass: expected <level>"},
+      {"{cpuClass: x86-64/a/01234567, cpu: {architecture: x86_64}}", "cpu: stands beside"},
+      {"cpu: {architecture: x86_64, vendor: amd, model: '1'}", "cpu.flags: is required"},
+      {"cpu: {architecture: mips, vendor: amd, model: '1', flags: []}", "cpu.architecture"},
+      {"cpu: {architecture: x86_64, vendor: amd, model: '1', flags: [], cores: 4}",
+       "cpu.cores: unknown field"},
+      {"{gpuType: cpu, deviceCount: -1}", "deviceCount: -1 is not within"},
+      {"{gpuType: cpu, deviceCount: many}", "deviceCount: expected an integer"},
+      {"gpuType: cpu\ngpuType: cpu", "stands twice"},
+      {"{", "malformed YAML"},
+  };
+  for (const auto& [text, message] : cases) {
+    const absl::Status status = ParseDeclaredFacts(text).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
+  }
+}
+
+TEST(ParseDeclaredFacts, IsBounded) {
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      ParseDeclaredFacts("gpuType: " + std::string(100'000, 'x')).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      ParseDeclaredFacts(std::string(1000, '[') + std::string(1000, ']')).status()));
+}
+
+TEST(Combine, WhatTheFileLeavesOutIsProbed) {
+  EXPECT_EQ(Combine({}, Probed()), Probed());
+  DeclaredFacts declared;
+  declared.gpu_type = "cpu";
+  const NodeFacts facts = Combine(declared, Probed());
+  EXPECT_EQ(facts.gpu_type, "cpu");
+  EXPECT_EQ(facts.driver_version, "");
+  EXPECT_EQ(facts.device_count, 0);
+  EXPECT_EQ(facts.gpu_source, "file");
+  EXPECT_EQ(facts.cpu_class, Probed().cpu_class);
+  EXPECT_EQ(facts.cpu_source, "proc");
+}
+
+TEST(Combine, ADeclaredClassHidesTheMachinesProcessor) {
+  DeclaredFacts declared;
+  declared.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
+  const NodeFacts facts = Combine(declared, Probed());
+  EXPECT_EQ(facts.cpu_class, "x86-64-v3/intel-6-85/0123abcd");
+  EXPECT_EQ(facts.cpu, CpuFacts{});
+  EXPECT_EQ(facts.cpu_source, "file");
+  EXPECT_EQ(facts.gpu_type, "nvidia/h200/sm_90");
+}
+
+TEST(Combine, ADeclaredProcessorGetsItsClass) {
+  const auto declared = ParseDeclaredFacts(
+      "cpu: {architecture: x86_64, vendor: intel, family: '6', model: '85', flags: [avx2]}");
+  ASSERT_TRUE(declared.ok()) << declared.status();
+  EXPECT_THAT(Combine(*declared, Probed()).cpu_class, StartsWith("x86-64/intel-6-85/"));
+}
+
+TEST(NodeFactsToJson, WritesWhatIsKnown) {
+  EXPECT_EQ(codec::DumpJson(NodeFactsToJson(Probed())),
+            R"({"cpu":{"architecture":"x86_64","family":"25","flags":["avx"],"model":"17",)"
+            R"("vendor":"amd"},"cpuClass":"x86-64-v4/amd-25-17/5c0d9f21","cpuSource":"proc",)"
+            R"("deviceCount":8,"driverVersion":"570.86.15","gpuSource":"nvml",)"
+            R"("gpuType":"nvidia/h200/sm_90"})");
+  NodeFacts declared = Probed();
+  declared.cpu = {};
+  EXPECT_FALSE(NodeFactsToJson(declared).contains("cpu"));
+}
+
+}  // namespace
+}  // namespace cachewarm::fingerprint
