@@ -1,0 +1,45 @@
+{{/* SPDX-License-Identifier: Apache-2.0 */}}
+{{- define "cachewarm.labels" -}}
+app.kubernetes.io/name: cachewarm
+{{- end }}
+
+{{- define "cachewarm.ownLabels" -}}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{/* Call with (dict "root" $ "image" .Values.operator.image) */}}
+{{- define "cachewarm.image" -}}
+{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}
+{{- end }}
+
+{{/* User names of the two identities, for CEL. */}}
+{{- define "cachewarm.operatorUser" -}}
+'system:serviceaccount:{{ .Release.Namespace }}:cachewarm-operator'
+{{- end }}
+
+{{- define "cachewarm.agentUser" -}}
+'system:serviceaccount:{{ .Release.Namespace }}:cachewarm-agent'
+{{- end }}
+
+{{- define "cachewarm.podAnnotations" -}}
+checksum/config: {{ include (print .Template.BasePath "/config.yaml") . | sha256sum }}
+{{- if .Values.metrics.annotations }}
+prometheus.io/scrape: "true"
+prometheus.io/port: "8080"
+prometheus.io/path: /metrics
+{{- end }}
+{{- end }}
+
+{{- define "cachewarm.probes" -}}
+livenessProbe:
+  httpGet: {path: /healthz, port: metrics}
+  periodSeconds: 20
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /readyz, port: metrics}
+  periodSeconds: 5
+  timeoutSeconds: 5
+{{- end }}

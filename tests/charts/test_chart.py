@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chart, rendered by real helm, against manifests/install.yaml."""
+import copy
+
+import pytest
+import yaml
+
+from conftest import CHART
+
+OWN_LABELS = ("helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/version")
+
+
+def plain(thing):
+    """Without what only helm adds; the configuration as values instead of text."""
+    thing = copy.deepcopy(thing)
+    for label in OWN_LABELS:
+        thing["metadata"].get("labels", {}).pop(label, None)
+    if thing["kind"] in ("Deployment", "DaemonSet"):
+        thing["spec"]["template"]["metadata"]["annotations"].pop("checksum/config", None)
+    if thing["kind"] == "ConfigMap":
+        thing["data"] = {name: yaml.safe_load(text) for name, text in thing["data"].items()}
+    return thing
+
+
+def config_of(rendered):
+    return yaml.safe_load(rendered["ConfigMap", "cachewarm"]["data"]["config.yaml"])
+
+
+def pod_of(rendered, kind, name):
+    spec = rendered[kind, name]["spec"]["template"]["spec"]
+    return spec, spec["containers"][0]
+
+
+def test_lint_finds_nothing(helm):
+    done = helm.run("lint", "--strict", str(CHART))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "[WARNING]" not in done.stdout + done.stderr
+
+
+def test_default_values_give_the_objects_of_install_yaml(installed, rendered):
+    # helm makes the namespace itself (--create-namespace).
+    wanted = {key: plain(thing) for key, thing in installed.items() if key[0] != "Namespace"}
+    assert set(rendered) == set(wanted)
+    for key, thing in wanted.items():
+        assert plain(rendered[key]) == thing, key
+
+
+def test_every_object_says_which_chart_it_is_of(rendered):
+    for (kind, name), thing in rendered.items():
+        if kind != "CustomResourceDefinition":
+            assert thing["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm", name
+
+
+def test_another_namespace_reaches_every_place(helm):
+    rendered = helm.template(namespace="elsewhere")
+    for key, thing in rendered.items():
+        assert "cachewarm-system" not in yaml.safe_dump(thing), key
+    text = yaml.safe_dump(list(rendered.values()))
+    assert "system:serviceaccount:elsewhere:cachewarm-operator" in text
+    policy = rendered["MutatingAdmissionPolicy", "cachewarm.io"]["spec"]
+    names = policy["matchConstraints"]["namespaceSelector"]["matchExpressions"][1]["values"]
+    assert names == ["kube-system", "elsewhere"]
+
+
+def test_another_root_reaches_policy_mount_and_configuration(helm):
+    rendered = helm.template("--set", "root=/mnt/nvme/warm,store=oci://r.example.com/cw")
+    for key, thing in rendered.items():
+        if key[0] != "CustomResourceDefinition":
+            assert "/var/lib/cachewarm" not in yaml.safe_dump(thing), key
+    assert config_of(rendered)["root"] == "/mnt/nvme/warm"
+    spec, container = pod_of(rendered, "DaemonSet", "cachewarm-agent")
+    assert spec["volumes"][0]["hostPath"]["path"] == "/mnt/nvme/warm"
+    assert container["volumeMounts"][0]["mountPath"] == "/mnt/nvme/warm"
+    policy = rendered["MutatingAdmissionPolicy", "cachewarm.io"]["spec"]
+    free = next(c for c in policy["matchConditions"] if c["name"] == "free")["expression"]
+    assert "'/mnt/nvme/warm/'" in free
+    mutation = policy["mutations"][0]["applyConfiguration"]["expression"]
+    assert '"/mnt/nvme/warm/" + request.namespace' in mutation
+
+
+def test_registry_and_limits_reach_the_configuration(helm):
+    rendered = helm.template(
+        "--set", "store=oci://r.local:5000/cw,byteLimit=50000000000,logLevel=debug",
+        "--set", "registry.insecure={r.local:5000,s.local}",
+        "--set", "registry.authFile=/etc/cachewarm-registry/config.json",
+        "--set", "agent.nodeFacts=/etc/cachewarm-node/facts.yaml")
+    assert config_of(rendered) == {
+        "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
+        "byteLimit": 50000000000, "logLevel": "debug",
+        "registry": {"insecure": ["r.local:5000", "s.local"],
+                     "authFile": "/etc/cachewarm-registry/config.json"},
+        "nodeFacts": "/etc/cachewarm-node/facts.yaml"}
+
+
+def test_changed_configuration_restarts_both_programs(helm, rendered):
+    changed = helm.template("--set", "logLevel=debug")
+    for key in (("Deployment", "cachewarm-operator"), ("DaemonSet", "cachewarm-agent")):
+        before, after = (things[key]["spec"]["template"]["metadata"]["annotations"]
+                         for things in (rendered, changed))
+        assert before["checksum/config"] != after["checksum/config"]
+
+
+def test_images_and_placement_are_values(helm):
+    rendered = helm.template(
+        "--set", "agent.image.repository=localhost/a,agent.image.tag=dev",
+        "--set", "agent.image.pullPolicy=Never,agent.runtimeClassName=nvidia",
+        "--set", "operator.image.repository=localhost/o,operator.replicas=1",
+        "--set", "imagePullSecrets[0].name=pull",
+        "--set-json", 'agent.tolerations=[{"operator":"Exists"}]',
+        "--set-json", 'operator.tolerations=[{"key":"infra","operator":"Exists"}]')
+    spec, container = pod_of(rendered, "DaemonSet", "cachewarm-agent")
+    assert (container["image"], container["imagePullPolicy"]) == ("localhost/a:dev", "Never")
+    assert spec["runtimeClassName"] == "nvidia"
+    assert spec["tolerations"] == [{"operator": "Exists"}]
+    assert spec["imagePullSecrets"] == [{"name": "pull"}]
+    spec, container = pod_of(rendered, "Deployment", "cachewarm-operator")
+    assert container["image"] == "localhost/o:0.1.0"
+    assert rendered["Deployment", "cachewarm-operator"]["spec"]["replicas"] == 1
+    assert spec["tolerations"] == [{"key": "infra", "operator": "Exists"}]
+
+
+def test_hosts_with_a_read_only_etc_can_do_without_the_node_directory(helm):
+    rendered = helm.template("--set", "agent.nodeDirectory=")
+    spec, container = pod_of(rendered, "DaemonSet", "cachewarm-agent")
+    assert "node" not in [volume["name"] for volume in spec["volumes"]]
+    assert "node" not in [mount["name"] for mount in container["volumeMounts"]]
+
+
+def test_metrics_objects_appear_when_asked_for(helm, rendered):
+    assert not [key for key in rendered if key[0] in ("Service", "ServiceMonitor")]
+    asked = helm.template("--set", "metrics.serviceMonitor.enabled=true,"
+                          "metrics.serviceMonitor.labels.release=prom,metrics.annotations=false")
+    for program in ("operator", "agent"):
+        service = asked["Service", f"cachewarm-{program}"]["spec"]
+        assert service["selector"]["app.kubernetes.io/component"] == program
+        assert service["ports"] == [{"name": "metrics", "port": 8080, "targetPort": "metrics"}]
+    monitor = asked["ServiceMonitor", "cachewarm"]
+    assert monitor["metadata"]["labels"]["release"] == "prom"
+    assert monitor["spec"]["endpoints"] == [{"port": "metrics", "interval": "30s"}]
+    agents = asked["DaemonSet", "cachewarm-agent"]["spec"]["template"]["metadata"]["annotations"]
+    assert list(agents) == ["checksum/config"]
+
+
+def test_network_policy_lets_only_metrics_in(helm):
+    policy = helm.template("--set", "networkPolicy.enabled=true")["NetworkPolicy", "cachewarm"]
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+    assert policy["spec"]["ingress"] == [{"ports": [{"port": "metrics"}]}]
+
+
+def test_quota_can_be_left_out(helm):
+    rendered = helm.template("--set", "criticalQuota.enabled=false")
+    assert ("ResourceQuota", "cachewarm-critical") not in rendered
+
+
+@pytest.mark.parametrize("value,named", [
+    ("store=s3://bucket", "store"),
+    ("store=", "store"),
+    ("root=relative", "root"),
+    ("root=/", "root"),
+    ("root=/var/../etc", "root"),
+    ("root=/var/lib/it's", "root"),
+    ("byteLimit=-1", "byteLimit"),
+    ("logLevel=loud", "logLevel"),
+    ("operator.replicas=99", "replicas"),
+    ("agent.image.pullPolicy=Sometimes", "pullPolicy"),
+    ("registry.authFile=relative", "authFile"),
+    ("metrics.serviceMonitor.interval=soon", "interval"),
+    ("typo=1", "typo"),
+])
+def test_wrong_values_are_refused_by_name(helm, value, named):
+    done = helm.run("template", "cachewarm", str(CHART), "--set", value)
+    assert done.returncode != 0
+    assert named in done.stderr
+
+
+def test_notes_warn_about_a_store_that_nodes_do_not_share(helm):
+    def notes(*words):
+        done = helm.run("install", "cachewarm", str(CHART), "--dry-run=client", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout[done.stdout.index("NOTES:"):]
+
+    assert "store=oci://" in notes()
+    assert "store=oci://" not in notes("--set", "store=oci://r.example.com/cw")
