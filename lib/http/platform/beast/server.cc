@@ -83,6 +83,8 @@ class BeastServer final : public Server {
     }
     io_.stop();
     threads_.clear();  // joins
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);  // if the posted one above did not get its turn
   }
 
  private:

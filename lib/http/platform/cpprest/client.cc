@@ -29,6 +29,7 @@ constexpr size_t kOriginsMax = 32;
 // Exchange::Await() keeps the time.
 constexpr std::chrono::seconds kLibraryTimeout{24 * 3600};
 constexpr Duration kCancelGrace{500};
+constexpr int kStaleConnectionsMax = 4;
 
 absl::Status FromException(std::exception_ptr thrown, const Url& url) {
   try {
@@ -40,6 +41,13 @@ absl::Status FromException(std::exception_ptr thrown, const Url& url) {
   } catch (const std::exception& error) {
     return absl::UnavailableError(fmt::format("{}: {}", url.Origin(), error.what()));
   }
+}
+
+// A kept connection that the server closed meanwhile shows only when we write. Whoever did not get
+// the whole request did not act on it, so it may be sent again on a new connection.
+bool WasNeverSent(const absl::Status& status) {
+  return absl::IsUnavailable(status) &&
+         status.message().find("Failed to write request") != absl::string_view::npos;
 }
 
 // The whole of one transfer on the caller's thread.
@@ -64,6 +72,8 @@ class Transfer {
     }
     return std::move(response_);
   }
+
+  bool HasReadSource() const { return !buffer_.empty(); }
 
  private:
   absl::Status Start(http_client client, const std::string& user_agent) {
@@ -222,7 +232,14 @@ class CpprestClient final : public Client {
           url.Origin()));
     }
     CW_ASSIGN_OR_RETURN(http_client client, ClientOf(url));
-    return Transfer(request, url, sink).Run(std::move(client), options_.user_agent, stop);
+    for (int stale = 0;; ++stale) {
+      Transfer transfer(request, url, sink);
+      absl::StatusOr<Response> response = transfer.Run(client, options_.user_agent, stop);
+      if (!WasNeverSent(response.status()) || transfer.HasReadSource() ||
+          stale == kStaleConnectionsMax) {
+        return response;
+      }
+    }
   }
 
   absl::StatusOr<http_client> ClientOf(const Url& url) {

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/http/client.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "tests/fakes/raw_server.h"
+
+namespace cachewarm::http {
+namespace {
+
+using fakes::RawAnswer;
+using fakes::RawChunk;
+using fakes::RawConnection;
+using fakes::RawServer;
+
+constexpr char kChunkedHead[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+std::unique_ptr<Client> NewClient() {
+  return *MakeClient({});
+}
+
+// Collects; can be told to block in Write() until released.
+class Collector final : public BodySink {
+ public:
+  absl::Status Begin(const Response& head) override {
+    status = head.status;
+    return begin_status;
+  }
+  absl::Status Write(std::string_view bytes) override {
+    std::unique_lock lock(mutex);
+    body += bytes;
+    taken += bytes.size();
+    changed.notify_all();
+    changed.wait(lock, [this] { return !is_blocked; });
+    return write_status;
+  }
+  void Release() {
+    std::lock_guard lock(mutex);
+    is_blocked = false;
+    changed.notify_all();
+  }
+  bool AwaitBody(std::string_view wanted) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(20), [&] { return body == wanted; });
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string body;
+  uint64_t taken = 0;
+  int status = 0;
+  bool is_blocked = false;
+  absl::Status begin_status;
+  absl::Status write_status;
+};
+
+class StringSource final : public BodySource {
+ public:
+  explicit StringSource(std::string text, size_t piece = SIZE_MAX)
+      : text_(std::move(text)), announced_(text_.size()), piece_(piece) {}
+  absl::StatusOr<size_t> Read(std::span<char> out) override {
+    if (!error.ok() && at_ > 0) {
+      return error;
+    }
+    const size_t count = std::min({out.size(), piece_, text_.size() - at_});
+    std::copy_n(text_.data() + at_, count, out.data());
+    at_ += count;
+    return count;
+  }
+  uint64_t size() const override { return announced_; }
+  void Announce(uint64_t size) { announced_ = size; }
+  absl::Status error;
+
+ private:
+  std::string text_;
+  uint64_t announced_;
+  size_t piece_;
+  size_t at_ = 0;
+};
+
+// Blanks around a field's value mean nothing (RFC 9110 §5.5).
+bool Says(const std::string& request, const std::string& field) {
+  const std::string tight =
+      field.substr(0, field.find(": ") + 1) + field.substr(field.find(": ") + 2);
+  return request.find(field + "\r\n") != std::string::npos ||
+         request.find(tight + "\r\n") != std::string::npos;
+}
+
+template <typename Done>
+bool Within(std::chrono::seconds limit, Done done) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+TEST(Client, SendsMethodTargetHeadersAndBodyAsGiven) {
+  std::string seen;
+  RawServer server([&](RawConnection& connection, int) {
+    seen = connection.ReadRequest();
+    connection.Write(RawAnswer(201, "made", "X-Answer: yes\r\n"));
+    connection.AwaitPeerClose();
+  });
+  const auto response = NewClient()->Send({.method = Method::kPatch,
+                                           .url = server.Url("/a%2Fb/?x=1&y=%5B2%5D"),
+                                           .headers = {{"X-One", "1"}, {"Content-Type", "a/b"}},
+                                           .body = "hello"},
+                                          {});
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->status, 201);
+  EXPECT_EQ(response->body, "made");
+  EXPECT_EQ(response->headers.Find("x-answer"), "yes");
+  EXPECT_EQ(seen.substr(0, seen.find("\r\n")), "PATCH /a%2Fb/?x=1&y=%5B2%5D HTTP/1.1");
+  EXPECT_TRUE(Says(seen, "X-One: 1"));
+  EXPECT_TRUE(Says(seen, "Content-Type: a/b"));
+  EXPECT_TRUE(Says(seen, "User-Agent: cachewarm"));
+  EXPECT_TRUE(seen.ends_with("\r\n\r\nhello"));
+}
+
+TEST(Client, EveryMethodArrivesAndAnEmptyBodyHasALength) {
+  for (const Method method : {Method::kGet, Method::kPost, Method::kPut, Method::kPatch,
+                              Method::kDelete, Method::kHead}) {
+    std::string seen;
+    RawServer server([&](RawConnection& connection, int) {
+      seen = connection.ReadRequest();
+      connection.Write(method == Method::kHead ? "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"
+                                               : RawAnswer(200, ""));
+      connection.AwaitPeerClose();
+    });
+    const auto response = NewClient()->Send({.method = method, .url = server.Url("/")}, {});
+    ASSERT_TRUE(response.ok()) << MethodName(method) << response.status();
+    EXPECT_TRUE(seen.starts_with(MethodName(method)));
+    const bool writes =
+        method == Method::kPost || method == Method::kPut || method == Method::kPatch;
+    EXPECT_EQ(Says(seen, "Content-Length: 0"), writes) << seen;
+  }
+}
+
+TEST(Client, AnErrorAnswerIsAResponse) {
+  RawServer server([](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write(RawAnswer(503, "later", "Retry-After: 3\r\n"));
+  });
+  const auto response = NewClient()->Send({.url = server.Url("/")}, {});
+  ASSERT_TRUE(response.ok());
+  EXPECT_EQ(response->status, 503);
+  EXPECT_EQ(response->headers.Find("retry-after"), "3");
+  EXPECT_EQ(StatusOf(*response), absl::UnavailableError("HTTP 503: later"));
+}
+
+TEST(Client, RedirectsAreGivenToTheCaller) {
+  RawServer server([](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write(RawAnswer(307, "", "Location: http://elsewhere.example/x\r\n"));
+  });
+  const auto response = NewClient()->Send({.url = server.Url("/")}, {});
+  ASSERT_TRUE(response.ok());
+  EXPECT_EQ(response->status, 307);
+  EXPECT_EQ(response->headers.Find("Location"), "http://elsewhere.example/x");
+  EXPECT_EQ(server.connections(), 1);
+}
+
+TEST(Client, ConnectionsAreKeptAndUsedAgain) {
+  RawServer server([](RawConnection& connection, int) {
+    while (!connection.ReadRequest().empty()) {
+      connection.Write(RawAnswer(200, "x"));
+    }
+  });
+  const auto client = NewClient();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(client->Send({.url = server.Url("/")}, {}).ok());
+  }
+  // Now and then the next request is faster than the way back of its connection.
+  EXPECT_LT(server.connections(), 10);
+}
+
+TEST(Client, AnAnswerWithoutBodyLeavesTheConnectionUsable) {
+  for (const std::string head : {"HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 304 Same\r\n\r\n"}) {
+    RawServer server([&](RawConnection& connection, int) {
+      while (!connection.ReadRequest().empty()) {
+        connection.Write(head);
+      }
+    });
+    const auto client = NewClient();
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(client->Send({.url = server.Url("/")}, {}).ok());
+    }
+    EXPECT_LT(server.connections(), 10);
+  }
+}
+
+TEST(Client, AKeptConnectionThatTheServerClosedIsReplaced) {
+  RawServer server([](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write(RawAnswer(200, "x"));
+  });
+  const auto client = NewClient();
+  for (int i = 0; i < 3; ++i) {
+    const auto response =
+        client->Send({.method = Method::kPost, .url = server.Url("/"), .body = "again"}, {});
+    ASSERT_TRUE(response.ok()) << i << response.status();
+  }
+}
+
+TEST(Client, AChunkedBodyArrivesPieceByPiece) {
+  std::promise<void> first_seen;
+  RawServer server([&](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write(kChunkedHead + RawChunk("one\n"));
+    first_seen.get_future().wait_for(std::chrono::seconds(20));
+    connection.Write(RawChunk("two\n") + RawChunk(""));
+  });
+  Collector sink;
+  std::jthread watcher([&] {
+    EXPECT_TRUE(sink.AwaitBody("one\n"));
+    first_seen.set_value();
+  });
+  const auto response = NewClient()->Stream({.url = server.Url("/")}, sink, {});
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(sink.body, "one\ntwo\n");
+  EXPECT_EQ(sink.status, 200);
+  EXPECT_EQ(response->body, "");
+}
+
+TEST(Client, TheBodyOfAnErrorDoesNotGoToTheSink) {
+  RawServer server([](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write(RawAnswer(410, "gone for good"));
+  });
+  Collector sink;
+  const auto response =
+      NewClient()->Stream({.url = server.Url("/"), .body_bytes_max = 4}, sink, {});
+  ASSERT_TRUE(response.ok());
+  EXPECT_EQ(response->status, 410);
+  EXPECT_EQ(response->body, "gone") << "cut, not refused";
+  EXPECT_EQ(sink.body, "");
+  EXPECT_EQ(sink.status, 0);
+}
+
+TEST(Client, AnAnswerOverTheLimitIsRefused) {
+  RawServer server([](RawConnection& connection, int) {
+    while (!connection.ReadRequest().empty()) {
+      connection.Write(RawAnswer(200, std::string(1000, 'x')));
+    }
+  });
+  const auto client = NewClient();
+  EXPECT_TRUE(client->Send({.url = server.Url("/"), .body_bytes_max = 1000}, {}).ok());
+  EXPECT_EQ(client->Send({.url = server.Url("/"), .body_bytes_max = 999}, {}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+struct Cut {
+  std::string name;
+  std::string bytes;
+  bool is_reset = false;
+};
+
+class EndsBrokenAnswer : public testing::TestWithParam<Cut> {};
+
+TEST_P(EndsBrokenAnswer, WithUnavailable) {
+  RawServer server([](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write(GetParam().bytes);
+    if (GetParam().is_reset) {
+      connection.Reset();
+    }
+  });
+  Collector sink;
+  const auto response = NewClient()->Stream({.url = server.Url("/")}, sink, {});
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kUnavailable) << response.status();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, EndsBrokenAnswer,
+    testing::Values(Cut{"nothing", ""}, Cut{"noise", "SSH-2.0-OpenSSH\r\n\r\n"},
+                    Cut{"head", "HTTP/1.1 200 OK\r\nContent-Le"},
+                    Cut{"body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"},
+                    Cut{"chunk", std::string(kChunkedHead) + "a\r\nabc"},
+                    Cut{"chunk_head", std::string(kChunkedHead) + RawChunk("abc") + "5"},
+                    Cut{"last_chunk", std::string(kChunkedHead) + RawChunk("abc")},
+                    Cut{"chunk_size", std::string(kChunkedHead) + "zz\r\nabc"},
+                    Cut{"reset", std::string(kChunkedHead) + RawChunk("abc"), true}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(Client, ARefusedConnectionIsUnavailable) {
+  uint16_t port = 0;
+  {
+    RawServer server([](RawConnection&, int) {});
+    port = server.port();
+  }
+  const auto response =
+      NewClient()->Send({.url = "http://127.0.0.1:" + std::to_string(port) + "/"}, {});
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(response.status().message().find("127.0.0.1"), std::string::npos);
+}
+
+TEST(Client, ANameThatDoesNotExistIsUnavailable) {
+  const auto response = NewClient()->Send({.url = "https://no-such-host.invalid/"}, {});
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(Client, ASilentServerIsNoticedByTheInactivityTimeout) {
+  for (const std::string said : {"", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"}) {
+    RawServer server([&](RawConnection& connection, int) {
+      connection.ReadRequest();
+      connection.Write(said);
+      connection.Hang();
+    });
+    Collector sink;
+    const auto response =
+        NewClient()->Stream({.url = server.Url("/"), .inactivity = Duration(150)}, sink, {});
+    EXPECT_EQ(response.status().code(), absl::StatusCode::kDeadlineExceeded) << response.status();
+  }
+}
+
+TEST(Client, AServerThatDoesNotTakeAnUploadIsNoticedToo) {
+  RawServer server([](RawConnection& connection, int) { connection.Hang(); },
+                   {.receive_buffer_bytes = 4096});
+  StringSource source(std::string(64U << 20U, 'x'));
+  const auto response = NewClient()->Send({.method = Method::kPut,
+                                           .url = server.Url("/"),
+                                           .source = &source,
+                                           .inactivity = Duration(300)},
+                                          {});
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kDeadlineExceeded) << response.status();
+}
+
+TEST(Client, ASlowSinkSlowsTheServerDownAndDoesNotRunIntoTheTimeout) {
+  constexpr uint64_t kBytes = 64U << 20U;
+  RawConnection* peer = nullptr;
+  std::promise<void> answering;
+  RawServer server([&](RawConnection& connection, int) {
+    connection.ReadRequest();
+    peer = &connection;
+    answering.set_value();
+    connection.Write(RawAnswer(200, std::string(kBytes, 'x')));
+    connection.Hang();
+  });
+  Collector sink;
+  sink.is_blocked = true;
+  std::jthread watcher([&] {
+    answering.get_future().wait();
+    uint64_t before = 0;
+    // Written bytes stand still once every buffer on the way is full.
+    EXPECT_TRUE(Within(std::chrono::seconds(20), [&] {
+      const uint64_t now = peer->written();
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      return now > 0 && std::exchange(before, now) == now;
+    }));
+    EXPECT_LT(peer->written(), kBytes / 2);
+    sink.Release();
+  });
+  const auto response =
+      NewClient()->Stream({.url = server.Url("/"), .inactivity = Duration(700)}, sink, {});
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(sink.taken, kBytes);
+}
+
+TEST(Client, AnErrorOfTheSinkEndsTheTransferWithIt) {
+  RawServer server([](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write(kChunkedHead + RawChunk("abc"));
+    EXPECT_TRUE(connection.AwaitPeerClose()) << "the connection must not be kept";
+  });
+  Collector sink;
+  sink.write_status = absl::DataLossError("not what I expected");
+  EXPECT_EQ(NewClient()->Stream({.url = server.Url("/")}, sink, {}).status(), sink.write_status);
+  Collector early;
+  early.begin_status = absl::FailedPreconditionError("not at all");
+  EXPECT_EQ(NewClient()->Stream({.url = server.Url("/")}, early, {}).status(), early.begin_status);
+  EXPECT_EQ(early.body, "");
+}
+
+TEST(Client, AnUploadIsPulledFromItsSourceWithItsLength) {
+  std::string seen;
+  RawServer server([&](RawConnection& connection, int) {
+    seen = connection.ReadRequest();
+    connection.Write(RawAnswer(201, ""));
+  });
+  std::string content;
+  for (int i = 0; i < 300'000; ++i) {
+    content += std::to_string(i);
+  }
+  StringSource source(content, 70'001);
+  const auto response =
+      NewClient()->Send({.method = Method::kPut, .url = server.Url("/up"), .source = &source}, {});
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_TRUE(Says(seen, "Content-Length: " + std::to_string(content.size())));
+  EXPECT_EQ(seen.substr(seen.find("\r\n\r\n") + 4), content);
+}
+
+TEST(Client, AnEmptyUploadIsSentToo) {
+  std::string seen;
+  RawServer server([&](RawConnection& connection, int) {
+    seen = connection.ReadRequest();
+    connection.Write(RawAnswer(201, ""));
+  });
+  StringSource source("");
+  const auto response =
+      NewClient()->Send({.method = Method::kPut, .url = server.Url("/up"), .source = &source}, {});
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_TRUE(Says(seen, "Content-Length: 0"));
+}
+
+TEST(Client, ASourceThatFailsOrEndsEarlyEndsTheUpload) {
+  RawServer server([](RawConnection& connection, int) { connection.AwaitPeerClose(); });
+  StringSource failing(std::string(1U << 20U, 'x'), 1000);
+  failing.error = absl::DataLossError("disk");
+  EXPECT_EQ(NewClient()
+                ->Send({.method = Method::kPut, .url = server.Url("/"), .source = &failing}, {})
+                .status(),
+            failing.error);
+  StringSource early("abc");
+  early.Announce(10);
+  EXPECT_EQ(NewClient()
+                ->Send({.method = Method::kPut, .url = server.Url("/"), .source = &early}, {})
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// Runs a request against a server that never answers and stops it once `reached`.
+void ExpectStops(RawServer& server, const Request& request, const std::function<bool()>& reached) {
+  std::stop_source stop;
+  Collector sink;
+  auto running = std::async(std::launch::async, [&] {
+    return NewClient()->Stream(request, sink, stop.get_token()).status();
+  });
+  EXPECT_TRUE(Within(std::chrono::seconds(20), reached));
+  const auto began = std::chrono::steady_clock::now();
+  stop.request_stop();
+  ASSERT_EQ(running.wait_for(std::chrono::seconds(2)), std::future_status::ready);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(1500));
+  EXPECT_EQ(running.get().code(), absl::StatusCode::kCancelled);
+  static_cast<void>(server);
+}
+
+TEST(Client, StopsWhileItWaitsForAnAnswer) {
+  RawServer server([](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Hang();
+  });
+  ExpectStops(server, {.url = server.Url("/")}, [&] { return server.connections() > 0; });
+}
+
+TEST(Client, StopsInTheMiddleOfABody) {
+  std::atomic<bool> said = false;
+  RawServer server([&](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write(kChunkedHead + RawChunk("abc"));
+    said = true;
+    connection.Hang();
+  });
+  ExpectStops(server, {.url = server.Url("/")}, [&] { return said.load(); });
+}
+
+TEST(Client, StopsWhileItConnects) {
+  // 203.0.113.0/24 is for documentation: nobody answers there, or the network says so at once.
+  std::stop_source stop;
+  auto running = std::async(std::launch::async, [&] {
+    return NewClient()->Send({.url = "https://203.0.113.1/"}, stop.get_token()).status().code();
+  });
+  running.wait_for(std::chrono::milliseconds(100));
+  stop.request_stop();
+  ASSERT_EQ(running.wait_for(std::chrono::seconds(2)), std::future_status::ready);
+  const absl::StatusCode code = running.get();
+  EXPECT_TRUE(code == absl::StatusCode::kCancelled || code == absl::StatusCode::kUnavailable);
+}
+
+TEST(Client, DoesNotBeginWhenStoppedAlready) {
+  RawServer server([](RawConnection&, int) {});
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(
+      absl::IsCancelled(NewClient()->Send({.url = server.Url("/")}, stop.get_token()).status()));
+  EXPECT_EQ(server.connections(), 0);
+}
+
+TEST(Client, ManyCancelsAtAnyMomentLeaveNothingBehind) {
+  RawServer server([](RawConnection& connection, int) {
+    while (!connection.ReadRequest().empty()) {
+      connection.Write(kChunkedHead);
+      for (int i = 0; i < 20; ++i) {
+        connection.Write(RawChunk(std::string(10'000, 'x')));
+      }
+      connection.Write(RawChunk(""));
+    }
+  });
+  const auto client = NewClient();
+  for (int i = 0; i < 150; ++i) {
+    std::stop_source stop;
+    Collector sink;
+    std::jthread canceller([&, i] {
+      std::this_thread::sleep_for(std::chrono::microseconds(i * 20));
+      stop.request_stop();
+    });
+    const auto response = client->Stream({.url = server.Url("/")}, sink, stop.get_token());
+    EXPECT_TRUE(response.ok() || absl::IsCancelled(response.status())) << response.status();
+  }
+}
+
+TEST(Client, ManyThreadsShareOne) {
+  RawServer server([](RawConnection& connection, int) {
+    for (std::string request; !(request = connection.ReadRequest()).empty();) {
+      connection.Write(RawAnswer(200, request.substr(0, request.find(" HTTP"))));
+    }
+  });
+  const auto client = NewClient();
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        const std::string target = "/" + std::to_string(t) + "/" + std::to_string(i);
+        const auto response = client->Send({.url = server.Url(target)}, {});
+        EXPECT_TRUE(response.ok()) << response.status();
+        EXPECT_EQ(response->body, "GET " + target);
+      }
+    });
+  }
+}
+
+TEST(Client, PlainHttpIsRefusedBeyondLoopbackUnlessTheHostIsListed) {
+  const auto refused = NewClient()->Send({.url = "http://registry.invalid/"}, {});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(refused.status().message().find("use https"), std::string::npos);
+  const auto client = *MakeClient({.plain_http_hosts = {"registry.invalid"}});
+  EXPECT_EQ(client->Send({.url = "http://registry.invalid/"}, {}).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST(Client, AMalformedUrlIsRefused) {
+  for (const char* url : {"", "http:/x", "http://a b/", "gopher://a"}) {
+    EXPECT_EQ(NewClient()->Send({.url = url}, {}).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << url;
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::http

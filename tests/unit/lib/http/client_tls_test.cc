@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "fmt/format.h"
+#include "lib/http/client.h"
+#include "tests/fakes/raw_server.h"
+#include "tests/fakes/temp_dir.h"
+
+namespace cachewarm::http {
+namespace {
+
+using fakes::RawAnswer;
+using fakes::RawConnection;
+using fakes::RawServer;
+
+// A certificate authority in a folder, made by the openssl program.
+class Authority {
+ public:
+  Authority(std::string folder, std::string name) : base_(folder + "/" + name) {
+    Openssl(
+        fmt::format("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+                    "-subj /CN={0} -keyout {1}.key -out {1}.crt",
+                    name, base_));
+  }
+
+  std::string ca() const { return base_ + ".crt"; }
+
+  // <base>-<name>.crt and .key, signed by this authority.
+  std::string Issue(const std::string& name, const std::string& alt_names) const {
+    const std::string leaf = base_ + "-" + name;
+    std::ofstream(leaf + ".ext") << "subjectAltName=" << alt_names << "\n";
+    Openssl(
+        fmt::format("req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={0} "
+                    "-keyout {1}.key -out {1}.csr",
+                    name, leaf));
+    Openssl(
+        fmt::format("x509 -req -in {0}.csr -CA {1}.crt -CAkey {1}.key -CAcreateserial -days 2 "
+                    "-extfile {0}.ext -out {0}.crt",
+                    leaf, base_));
+    return leaf;
+  }
+
+ private:
+  static void Openssl(const std::string& arguments) {
+    ASSERT_EQ(std::system(("openssl " + arguments + " >/dev/null 2>&1").c_str()), 0) << arguments;
+  }
+
+  std::string base_;
+};
+
+std::string ReadAll(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+void Answer(RawConnection& connection, int) {
+  while (!connection.ReadRequest().empty()) {
+    connection.Write(RawAnswer(200, "secret"));
+  }
+}
+
+class ClientTls : public testing::Test {
+ protected:
+  absl::StatusOr<Response> Get(const TlsOptions& tls, const std::string& url) {
+    auto client = MakeClient({.tls = tls});
+    return client.ok() ? (*client)->Send({.url = url}, {}) : client.status();
+  }
+
+  TempDir folder_;
+  Authority ours_{folder_.path(), "ours"};
+  Authority other_{folder_.path(), "other"};
+  std::string leaf_ = ours_.Issue("server", "IP:127.0.0.1");
+};
+
+TEST_F(ClientTls, TheGivenAuthorityIsTrustedFromFileAndFromText) {
+  RawServer server(Answer, {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
+  for (const TlsOptions& tls :
+       {TlsOptions{.ca_file = ours_.ca()}, TlsOptions{.ca_pem = ReadAll(ours_.ca())}}) {
+    const auto response = Get(tls, server.Url("/"));
+    ASSERT_TRUE(response.ok()) << response.status();
+    EXPECT_EQ(response->body, "secret");
+  }
+}
+
+TEST_F(ClientTls, AServerOfAnotherAuthorityIsRefused) {
+  RawServer server(Answer, {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
+  for (const TlsOptions& tls : {TlsOptions{.ca_file = other_.ca()}, TlsOptions{}}) {
+    const auto response = Get(tls, server.Url("/"));
+    EXPECT_EQ(response.status().code(), absl::StatusCode::kUnavailable) << response.status();
+  }
+}
+
+TEST_F(ClientTls, AWrongHostNameIsRefused) {
+  const std::string elsewhere = ours_.Issue("elsewhere", "IP:127.0.0.2,DNS:elsewhere.example");
+  RawServer server(Answer,
+                   {.certificate_file = elsewhere + ".crt", .key_file = elsewhere + ".key"});
+  EXPECT_EQ(Get({.ca_file = ours_.ca()}, server.Url("/")).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ClientTls, TheClientShowsItsCertificate) {
+  const std::string mine = ours_.Issue("client", "DNS:client");
+  RawServer server(Answer, {.certificate_file = leaf_ + ".crt",
+                            .key_file = leaf_ + ".key",
+                            .client_ca_file = ours_.ca()});
+  const auto shown =
+      Get({.ca_file = ours_.ca(), .certificate_file = mine + ".crt", .key_file = mine + ".key"},
+          server.Url("/"));
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  const auto as_text = Get({.ca_file = ours_.ca(),
+                            .certificate_pem = ReadAll(mine + ".crt"),
+                            .key_pem = ReadAll(mine + ".key")},
+                           server.Url("/"));
+  EXPECT_TRUE(as_text.ok()) << as_text.status();
+  EXPECT_FALSE(Get({.ca_file = ours_.ca()}, server.Url("/")).ok());
+}
+
+TEST_F(ClientTls, ARotatedAuthorityCountsFromTheNextConnectionOn) {
+  const std::string ca = folder_ / "rotating.crt";
+  std::filesystem::copy_file(other_.ca(), ca);
+  RawServer server(
+      [](RawConnection& connection, int) {
+        connection.ReadRequest();
+        connection.Write(RawAnswer(200, "secret", "Connection: close\r\n"));
+      },
+      {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
+  const auto client = *MakeClient({.tls = {.ca_file = ca}});
+  EXPECT_FALSE(client->Send({.url = server.Url("/")}, {}).ok());
+  std::filesystem::copy_file(ours_.ca(), ca, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_TRUE(client->Send({.url = server.Url("/")}, {}).ok());
+  std::ofstream(ca) << "half a rota";
+  EXPECT_TRUE(client->Send({.url = server.Url("/")}, {}).ok()) << "the last good content stays";
+  std::filesystem::remove(ca);
+  EXPECT_TRUE(client->Send({.url = server.Url("/")}, {}).ok());
+}
+
+TEST_F(ClientTls, WhatCannotBeReadIsRefusedAtTheStart) {
+  std::ofstream(folder_ / "noise") << "no PEM at all";
+  const std::string other_leaf = ours_.Issue("second", "DNS:second");
+  const std::pair<TlsOptions, std::string> table[] = {
+      {{.ca_file = folder_ / "missing"}, "ca_file"},
+      {{.ca_file = folder_ / "noise"}, "CA"},
+      {{.ca_pem = "noise"}, "CA"},
+      {{.certificate_file = folder_ / "missing", .key_file = leaf_ + ".key"}, "certificate_file"},
+      {{.certificate_file = folder_ / "noise", .key_file = leaf_ + ".key"}, "certificate"},
+      {{.certificate_file = leaf_ + ".crt"}, "key"},
+      {{.key_file = leaf_ + ".key"}, "key"},
+      {{.certificate_file = leaf_ + ".crt", .key_file = other_leaf + ".key"}, "key"},
+  };
+  for (const auto& [tls, named] : table) {
+    const auto client = MakeClient({.tls = tls});
+    EXPECT_EQ(client.status().code(), absl::StatusCode::kInvalidArgument) << named;
+    EXPECT_NE(client.status().message().find(named), std::string::npos) << client.status();
+  }
+}
+
+TEST_F(ClientTls, AServerThatSpeaksPlainHttpIsUnavailable) {
+  RawServer server(
+      [](RawConnection& connection, int) { connection.Write(RawAnswer(400, "plain only")); });
+  const std::string url = "https" + server.Url("/").substr(4);
+  EXPECT_EQ(Get({.ca_file = ours_.ca()}, url).status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace cachewarm::http
