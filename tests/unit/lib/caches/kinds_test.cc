@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each engine writes, file by file, as it was listed from real caches and sources.
+#include <gmock/gmock.h>
+
+#include "lib/caches/cache_table.h"
+
+namespace cachewarm::caches {
+namespace {
+
+// Flags of a row: n(ative), m(time), w(ritable), h(ard link), p(in place), a(lways),
+// d(irectory is a write).
+std::string FlagsOf(const Placement& p) {
+  std::string flags;
+  flags += p.native ? "n" : "";
+  flags += p.keep_mtime ? "m" : "";
+  flags += p.writable ? "w" : "";
+  flags += p.hard_link ? "h" : "";
+  flags += p.in_place ? "p" : "";
+  flags += p.always ? "a" : "";
+  flags += p.directory_is_write ? "d" : "";
+  return flags;
+}
+
+struct Carried {
+  const char* path;
+  const char* cache;
+  Role role;
+  const char* flags;
+  const char* unit;
+};
+
+void ExpectCarried(const Carried& c) {
+  SCOPED_TRACE(c.path);
+  const Placement placement = CacheTable::AllPresets().Classify(c.path);
+  EXPECT_EQ(SkipName(placement.skip), "carried");
+  EXPECT_EQ(placement.cache, c.cache);
+  EXPECT_EQ(static_cast<int>(placement.role), static_cast<int>(c.role));
+  EXPECT_EQ(FlagsOf(placement), c.flags);
+  EXPECT_EQ(placement.unit, c.unit);
+  EXPECT_EQ(placement.mode(), placement.writable ? 0666U : 0444U);
+}
+
+TEST(Kinds, TorchInductor) {
+  const char* kind = "torchinductor";
+  const Carried files[] = {
+      {"inductor/fxgraph/rm/frm2azru/0a1b", kind, Role::kIndex, "h",
+       "inductor/fxgraph/rm/frm2azru"},
+      {"inductor/aotautograd/ax34ejms/0a1b", kind, Role::kIndex, "h",
+       "inductor/aotautograd/ax34ejms"},
+      {"inductor/aotautograd/ax34ejms/entry", kind, Role::kIndex, "h",
+       "inductor/aotautograd/ax34ejms"},
+      {"inductor/ab/cab1.main.so", kind, Role::kNative, "nhp", "inductor/ab/cab1"},
+      {"inductor/ab/cab1.main.cpp", kind, Role::kOutput, "h", "inductor/ab/cab1"},
+      {"inductor/ab/cab1.so", kind, Role::kNative, "nhp", "inductor/ab/cab1"},
+      {"inductor/ab/cab1.so.load_ok", kind, Role::kProbeMarker, "hpa", "inductor/ab/cab1"},
+      {"inductor/ab/cab1.main.o", kind, Role::kOutput, "nhpa", "inductor/ab/cab1"},
+      {"inductor/ab/cab1.py", kind, Role::kOutput, "h", "inductor/ab/cab1"},
+      {"inductor/ab/0011.best_config", kind, Role::kOutput, "h", ""},
+      {"inductor/cache/0011", kind, Role::kContent, "wp", ""},
+      {"inductor/triton/0/ABCD/__grp__k.json", "triton", Role::kIndex, "h",
+       "inductor/triton/0/ABCD"},
+  };
+  for (const Carried& c : files) {
+    ExpectCarried(c);
+  }
+}
+
+TEST(Kinds, Triton) {
+  const char* unit = "triton/6VHUNY";
+  for (const char* ending :
+       {"k.source", "k.ttir", "k.ttgir", "k.llir", "k.ptx", "k.cubin", "k.json", "k.hsaco",
+        "k.amdgcn", "k.autotune.json", "cuda_utils.cpython-311-x86_64-linux-gnu.so",
+        "__triton_launcher.so"}) {
+    ExpectCarried(
+        {("triton/6VHUNY/" + std::string(ending)).c_str(), "triton", Role::kOutput, "h", unit});
+  }
+  ExpectCarried({"triton/6VHUNY/__grp__k.json", "triton", Role::kIndex, "h", unit});
+}
+
+TEST(Kinds, Vllm) {
+  const char* kind = "vllm";
+  const char* graph = "vllm/torch_compile_cache/d4ec7c2a7d";
+  const char* model = "vllm/torch_compile_cache/torch_aot_compile/9f";
+  const Carried files[] = {
+      {"vllm/torch_compile_cache/d4ec7c2a7d/rank_0_0/backbone/vllm_compile_cache.py", kind,
+       Role::kIndex, "wp", graph},
+      {"vllm/torch_compile_cache/d4ec7c2a7d/rank_0_0/backbone/"
+       "artifact_compile_range_1_2048_subgraph_0",
+       kind, Role::kIndex, "h", graph},
+      {"vllm/torch_compile_cache/d4ec7c2a7d/rank_0_0/backbone/artifact_1/fxgraph/ab/c/d", kind,
+       Role::kIndex, "h", graph},
+      {"vllm/torch_compile_cache/d4ec7c2a7d/rank_0_0_dev0/eagle_head/artifact_x", kind,
+       Role::kIndex, "h", graph},
+      {"vllm/torch_compile_cache/d4ec7c2a7d/rank_0_0/inductor_cache/fxgraph/ab/fab/1",
+       "torchinductor", Role::kOutput, "h",
+       "vllm/torch_compile_cache/d4ec7c2a7d/rank_0_0/inductor_cache/fxgraph/ab/fab"},
+      {"vllm/torch_compile_cache/d4ec7c2a7d/rank_0_0/backbone/triton_cache/ABC/__grp__k.json",
+       "triton", Role::kOutput, "h",
+       "vllm/torch_compile_cache/d4ec7c2a7d/rank_0_0/backbone/triton_cache/ABC"},
+      {"vllm/torch_compile_cache/torch_aot_compile/9f/rank_0_0/model", kind, Role::kIndex, "h",
+       model},
+      {"vllm/torch_compile_cache/torch_aot_compile/9f/inductor_cache/ab/cab.main.so",
+       "torchinductor", Role::kNative, "nhp",
+       "vllm/torch_compile_cache/torch_aot_compile/9f/inductor_cache/ab/cab"},
+      {"vllm/modelinfos/llama.json", kind, Role::kContent, "wp", ""},
+      {"vllm/deep_gemm/cache/kernel.a.1/kernel.cubin", "deepgemm", Role::kIndex, "hd",
+       "vllm/deep_gemm/cache/kernel.a.1"},
+      {"vllm/flashinfer_autotune_cache/x/y.json", kind, Role::kContent, "wp", ""},
+  };
+  for (const Carried& c : files) {
+    ExpectCarried(c);
+  }
+}
+
+TEST(Kinds, NinjaBuildsKeepTheirTimes) {
+  const Carried files[] = {
+      {"flashinfer/.cache/flashinfer/0.4.0/90a/cached_ops/moe/moe.so", "flashinfer", Role::kIndex,
+       "nmwp", "flashinfer/.cache/flashinfer/0.4.0/90a/cached_ops/moe"},
+      {"flashinfer/.cache/flashinfer/0.4.0/90a/cached_ops/moe/.ninja_log", "flashinfer",
+       Role::kOutput, "nmwp", "flashinfer/.cache/flashinfer/0.4.0/90a/cached_ops/moe"},
+      {"flashinfer/.cache/flashinfer/0.4.0/90a/generated/moe/a.cu", "flashinfer", Role::kOutput,
+       "mwpa", ""},
+      {"torch_extensions/my_ops/my_ops.so", "torch-extensions", Role::kIndex, "nmwp",
+       "torch_extensions/my_ops"},
+      {"torch_extensions/my_ops/build.ninja", "torch-extensions", Role::kOutput, "nmwp",
+       "torch_extensions/my_ops"},
+      {"tvm_ffi/add_one/main.so", "tvm-ffi", Role::kIndex, "nmwp", "tvm_ffi/add_one"},
+  };
+  for (const Carried& c : files) {
+    ExpectCarried(c);
+  }
+}
+
+TEST(Kinds, TheOthers) {
+  const Carried files[] = {
+      {"deepgemm/cache/kernel.gemm.ab/kernel.cubin", "deepgemm", Role::kIndex, "hd",
+       "deepgemm/cache/kernel.gemm.ab"},
+      {"deepgemm/cache/kernel.gemm.ab/kernel.cu", "deepgemm", Role::kOutput, "hd",
+       "deepgemm/cache/kernel.gemm.ab"},
+      {"tilelang/0.1.6/linux-x86_64/kernels/ab12/params.pkl", "tilelang", Role::kIndex, "hd",
+       "tilelang/0.1.6/linux-x86_64/kernels/ab12"},
+      {"tilelang/0.1.6/linux-x86_64/kernels/ab12/kernel_lib.so", "tilelang", Role::kOutput, "nhd",
+       "tilelang/0.1.6/linux-x86_64/kernels/ab12"},
+      {"cuda/index", "cuda", Role::kContent, "wpa", ""},
+      {"cuda/a/b/0123456789", "cuda", Role::kIndex, "wp", ""},
+      {"jax/jit_f-00ff-cache", "jax", Role::kIndex, "nhp", ""},
+      {"jax/xla_gpu_per_fusion_autotune_cache_dir/x.textproto", "jax", Role::kOutput, "wp", ""},
+      {"sglang/flashinfer/autotune/x.json", "sglang", Role::kContent, "wp", ""},
+      {"sglang/triton/ABC/__grp__k.json", "triton", Role::kIndex, "h", "sglang/triton/ABC"},
+      {"sglang/.cache/flashinfer/0.4.0/90a/cached_ops/moe/moe.so", "flashinfer", Role::kIndex,
+       "nmwp", "sglang/.cache/flashinfer/0.4.0/90a/cached_ops/moe"},
+      {"sglang/inductor/fxgraph/ab/fab/1", "torchinductor", Role::kIndex, "h",
+       "sglang/inductor/fxgraph/ab/fab"},
+      {"cupy/0011.cubin", "cupy", Role::kIndex, "h", ""},
+      {"numba/pkg_ab/f.py311.1.nbc", "numba", Role::kIndex, "nh", "numba/pkg_ab"},
+      {"cute_dsl/x/y.mlir", "cute-dsl", Role::kIndex, "wp", ""},
+  };
+  for (const Carried& c : files) {
+    ExpectCarried(c);
+  }
+}
+
+TEST(Kinds, WhatStaysBehindAndWhy) {
+  const std::pair<const char*, Skip> files[] = {
+      {"inductor/locks/cab.lock", Skip::kLock},
+      {"inductor/locks/anything", Skip::kLock},
+      {"torch_extensions/my_ops/lock", Skip::kLock},
+      {"jax/.lockfile", Skip::kLock},
+      {"inductor/fxgraph/ab/fab/.12.34.tmp", Skip::kTemporary},
+      {"inductor/tmp.0123/cab.py", Skip::kTemporary},
+      {"triton/ABC/tmp.pid_12_ab/k.cubin", Skip::kTemporary},
+      {"deepgemm/tmp/uuid/kernel.cu", Skip::kTemporary},
+      {"tilelang/0.1/linux-x/.staging/ab/kernel.cu", Skip::kTemporary},
+      {"vllm/torch_compile_cache/torch_aot_compile/9f/rank_0_0/model.77.tmp", Skip::kTemporary},
+      {"numba/pkg/f.nbi.tmp.0a1b", Skip::kTemporary},
+      {"inductor/fxgraph/ab/fab/.nfs0001", Skip::kTemporary},
+      {"flashinfer/.cache/flashinfer/0.4.0/90a/flashinfer_jit.log", Skip::kLog},
+      {"vllm/torch_compile_cache/ab/rank_0_0/backbone/cache_key_factors.json", Skip::kPrivate},
+      {"vllm/torch_compile_cache/ab/rank_0_0/backbone/computation_graph.py", Skip::kPrivate},
+      {"vllm/torch_compile_cache/ab/rank_0_0/backbone/transformed_code.py", Skip::kPrivate},
+      {"inductor/precompiled_headers/x.h.gch", Skip::kNotAllowed},
+      {"inductor/fxgraph/ab/fab", Skip::kNotAllowed},
+      {"inductor/readme.txt", Skip::kNotAllowed},
+      {"jax/jit_f-00ff-atime", Skip::kNotAllowed},
+      {"jax/deep/jit_f-cache", Skip::kNotAllowed},
+      {"flashinfer/elsewhere", Skip::kNotAllowed},
+      {"inductor", Skip::kUnknownCache},
+      {"other/x", Skip::kUnknownCache},
+      {"inductorx/ab/cab.py", Skip::kUnknownCache},
+      {"other/x.lock", Skip::kUnknownCache},
+  };
+  for (const auto& [path, skip] : files) {
+    EXPECT_EQ(SkipName(CacheTable::AllPresets().Classify(path).skip), SkipName(skip)) << path;
+  }
+}
+
+TEST(Kinds, NothingTravelsWithoutAnEntryInTheTable) {
+  for (const std::string& preset : PresetNames()) {
+    const auto table = CacheTable::Make({{.name = preset}});
+    ASSERT_TRUE(table.ok()) << table.status();
+    for (const std::string& directory : table->Directories()) {
+      EXPECT_NE(table->Classify(directory + "/core.12345.lock").skip, Skip::kNo) << directory;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::caches

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "lib/caches/cache_table.h"
+
+namespace cachewarm::caches {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> Select(const std::vector<std::string>& present,
+                                const std::set<std::string, std::less<>>& used) {
+  return CacheTable::AllPresets().SelectUsed(present, used);
+}
+
+TEST(SelectUsed, TakesWhatWasUsedInTheOrderOfThePresent) {
+  EXPECT_THAT(Select({"jax/b-cache", "jax/c-cache", "jax/a-cache"}, {"jax/a-cache", "jax/b-cache"}),
+              ElementsAre("jax/b-cache", "jax/a-cache"));
+}
+
+TEST(SelectUsed, LeavesWhatMayNotTravelWhoeverUsedIt) {
+  EXPECT_THAT(Select({"inductor/locks/a.lock", "other/x", "inductor/x"},
+                     {"inductor/locks/a.lock", "other/x", "inductor/x"}),
+              IsEmpty());
+}
+
+TEST(SelectUsed, UsedFilesThatAreGoneAreLeftOut) {
+  EXPECT_THAT(Select({}, {"jax/a-cache"}), IsEmpty());
+}
+
+TEST(SelectUsed, AKernelOfTritonIsWholeOrAbsent) {
+  // A lookup opens the group file and the cubin; the rest must merely exist.
+  EXPECT_THAT(Select({"triton/A/__grp__k.json", "triton/A/k.cubin", "triton/A/k.ttir",
+                      "triton/B/__grp__k.json", "triton/B/k.cubin"},
+                     {"triton/A/__grp__k.json"}),
+              ElementsAre("triton/A/__grp__k.json", "triton/A/k.cubin", "triton/A/k.ttir"));
+}
+
+TEST(SelectUsed, ADeepGemmKernelTakesItsSourceAlong) {
+  EXPECT_THAT(
+      Select({"deepgemm/cache/kernel.a/kernel.cu", "deepgemm/cache/kernel.a/kernel.cubin"},
+             {"deepgemm/cache/kernel.a/kernel.cubin"}),
+      ElementsAre("deepgemm/cache/kernel.a/kernel.cu", "deepgemm/cache/kernel.a/kernel.cubin"));
+}
+
+TEST(SelectUsed, InductorsProbesTravelThoughEnginesOnlyStatThem) {
+  EXPECT_THAT(
+      Select({"inductor/ab/cab.cpp", "inductor/ab/cab.so", "inductor/ab/cab.so.load_ok",
+              "inductor/cd/ccd.main.cpp", "inductor/cd/ccd.main.so", "inductor/ef/cef.main.so"},
+             {"inductor/cd/ccd.main.so"}),
+      ElementsAre("inductor/ab/cab.cpp", "inductor/ab/cab.so", "inductor/ab/cab.so.load_ok",
+                  "inductor/cd/ccd.main.cpp", "inductor/cd/ccd.main.so"));
+}
+
+TEST(SelectUsed, OldEntriesOfASeedStayBehind) {
+  EXPECT_THAT(Select({"inductor/fxgraph/aa/fnew/1", "inductor/fxgraph/aa/fold/1",
+                      "inductor/aotautograd/aold/1"},
+                     {"inductor/fxgraph/aa/fnew/1"}),
+              ElementsAre("inductor/fxgraph/aa/fnew/1"));
+}
+
+TEST(SelectUsed, GuardVariantsOfOneGraphTravelTogether) {
+  EXPECT_THAT(Select({"inductor/fxgraph/aa/fk/1", "inductor/fxgraph/aa/fk/2"},
+                     {"inductor/fxgraph/aa/fk/2"}),
+              ElementsAre("inductor/fxgraph/aa/fk/1", "inductor/fxgraph/aa/fk/2"));
+}
+
+TEST(SelectUsed, SourcesThatNinjaOnlyStatsTravel) {
+  const std::string op = "flashinfer/.cache/flashinfer/1/90a/cached_ops/moe/";
+  const std::string other = "flashinfer/.cache/flashinfer/1/90a/cached_ops/old/old.so";
+  const std::string source = "flashinfer/.cache/flashinfer/1/90a/generated/moe/a.cu";
+  EXPECT_THAT(
+      Select({op + ".ninja_log", op + "a.cuda.o", op + "moe.so", other, source}, {op + "moe.so"}),
+      ElementsAre(op + ".ninja_log", op + "a.cuda.o", op + "moe.so", source));
+}
+
+}  // namespace
+}  // namespace cachewarm::caches

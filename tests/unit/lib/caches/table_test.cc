@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "lib/api/names.h"
+#include "lib/caches/cache_table.h"
+
+namespace cachewarm::caches {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+
+TEST(PresetNames, AreThoseOfTheDocumentation) {
+  EXPECT_THAT(PresetNames(), ElementsAre("torchinductor", "triton", "vllm", "sglang", "flashinfer",
+                                         "deepgemm", "tilelang", "torch-extensions", "cuda", "jax",
+                                         "cupy", "cute-dsl", "tvm-ffi", "numba"));
+}
+
+TEST(CacheTable, PointsEveryPresetBelowTheMount) {
+  const std::vector<api::EnvVar> env = CacheTable::AllPresets().Env();
+  const api::EnvVar expected[] = {
+      {"CUDA_CACHE_PATH", "/var/cache/cachewarm/cuda"},
+      {"DG_JIT_CACHE_DIR", "/var/cache/cachewarm/deepgemm"},
+      {"FLASHINFER_WORKSPACE_BASE", "/var/cache/cachewarm/flashinfer"},
+      {"JAX_COMPILATION_CACHE_DIR", "/var/cache/cachewarm/jax"},
+      {"SGLANG_CACHE_DIR", "/var/cache/cachewarm/sglang"},
+      {"SGLANG_DG_CACHE_DIR", "/var/cache/cachewarm/deepgemm"},
+      {"TILELANG_CACHE_DIR", "/var/cache/cachewarm/tilelang"},
+      {"TORCHINDUCTOR_CACHE_DIR", "/var/cache/cachewarm/inductor"},
+      {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0"},
+      {"TORCH_EXTENSIONS_DIR", "/var/cache/cachewarm/torch_extensions"},
+      {"TRITON_CACHE_DIR", "/var/cache/cachewarm/triton"},
+      {"VLLM_CACHE_ROOT", "/var/cache/cachewarm/vllm"},
+  };
+  for (const api::EnvVar& variable : expected) {
+    EXPECT_THAT(env, Contains(variable));
+  }
+}
+
+TEST(CacheTable, SetsEachVariableOnceInOrder) {
+  std::vector<std::string> names;
+  for (const api::EnvVar& variable : CacheTable::AllPresets().Env()) {
+    names.push_back(variable.name);
+  }
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+}
+
+TEST(CacheTable, GivesEachCacheADirectoryOfItsOwn) {
+  const std::vector<std::string> directories = CacheTable::AllPresets().Directories();
+  EXPECT_EQ(directories.size(), PresetNames().size());
+  EXPECT_THAT(directories, Contains("inductor"));
+  EXPECT_EQ(std::set<std::string>(directories.begin(), directories.end()).size(),
+            directories.size());
+}
+
+TEST(CacheTable, NoChoiceMeansEveryPreset) {
+  const auto table = CacheTable::Make({});
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->Env(), CacheTable::AllPresets().Env());
+}
+
+TEST(CacheTable, AChoiceLimitsEnvAndFiles) {
+  const auto table = CacheTable::Make({{.name = "triton"}, {.name = "triton"}});
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_THAT(table->Env(),
+              ElementsAre(api::EnvVar{"TRITON_CACHE_DIR", "/var/cache/cachewarm/triton"}));
+  EXPECT_TRUE(table->Classify("triton/ABC/k.cubin").carried());
+  EXPECT_EQ(table->Classify("inductor/ab/cab.py").skip, Skip::kUnknownCache);
+}
+
+TEST(CacheTable, RefusesPathsThatAreNoPlainNames) {
+  const std::string deep = [] {
+    std::string path = "inductor";
+    for (int i = 0; i < 32; ++i) {
+      path += "/d";
+    }
+    return path;
+  }();
+  const std::string long_name = "triton/ABC/" + std::string(1024, 'k') + ".cubin";
+  for (const std::string& path :
+       {std::string(), std::string("/inductor/ab/cab.py"), std::string("inductor/../x"),
+        std::string("inductor/./x"), std::string("inductor//x"), std::string("inductor/"),
+        std::string("inductor/ab/c\0b.py", 18), std::string("inductor/ab/c\xff.py"), deep,
+        long_name, std::string("..")}) {
+    EXPECT_EQ(CacheTable::AllPresets().Classify(path).skip, Skip::kUnsafePath) << path;
+  }
+}
+
+TEST(CacheTable, NamesFromEveryAlphabetTravel) {
+  EXPECT_TRUE(CacheTable::AllPresets().Classify("torch_extensions/größe/核.so").carried());
+}
+
+TEST(CacheTable, EveryReasonHasAName) {
+  std::set<std::string_view> names;
+  for (Skip skip : {Skip::kNo, Skip::kUnknownCache, Skip::kNotAllowed, Skip::kLock,
+                    Skip::kTemporary, Skip::kLog, Skip::kPrivate, Skip::kUnsafePath}) {
+    EXPECT_FALSE(SkipName(skip).empty());
+    names.insert(SkipName(skip));
+  }
+  EXPECT_EQ(names.size(), 8U);
+}
+
+}  // namespace
+}  // namespace cachewarm::caches
