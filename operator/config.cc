@@ -185,18 +185,18 @@ std::string ScalarText(const codec::Json& value) {
 absl::StatusOr<std::map<std::string, std::string, std::less<>>> ReadFileKeys(
     const ConfigSources& sources, const std::string& path) {
   CW_ASSIGN_OR_RETURN(const std::string text, sources.read_file(path));
-  auto parsed = codec::ParseYaml(text);
-  if (!parsed.ok()) {
-    return Annotate(parsed.status(), path);
+  const auto documents = codec::ParseYamlStream(text);
+  if (!documents.ok()) {
+    return Annotate(documents.status(), path);
   }
   std::map<std::string, std::string, std::less<>> keys;
-  if (parsed->is_null()) {
+  if (documents->empty()) {
     return keys;
   }
-  if (!parsed->is_object()) {
-    return absl::InvalidArgumentError(fmt::format("{}: must be a map of settings", path));
+  if (documents->size() > 1 || !documents->front().is_object()) {
+    return absl::InvalidArgumentError(fmt::format("{}: must be one map of settings", path));
   }
-  for (const auto& [key, value] : parsed->items()) {
+  for (const auto& [key, value] : documents->front().items()) {
     if (std::find(kAgentKeys.begin(), kAgentKeys.end(), key) != kAgentKeys.end()) {
       continue;
     }

@@ -16,8 +16,8 @@ namespace {
 
 // After the deadline of the plan; creation times are whole seconds.
 constexpr Duration kGrace{1500};
-// A warmup that we have not seen yet may be younger than our last look at the store.
-constexpr Duration kUnknownWarmup{2000};
+// What let a young pod be held, a warmup or its label, may not have reached our store yet.
+constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 
 std::string WarmupNameOf(const api::Pod& pod) {
@@ -40,12 +40,10 @@ HeldVerdict At(WallTime due, WallTime now, std::string_view reason) {
 
 HeldVerdict JudgeHeld(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
                       Duration grace) {
-  if (warmup == nullptr) {
-    return At(pod.meta.created + kUnknownWarmup, now, api::reason::kReleasedWithdrawn);
+  if (warmup == nullptr || !warmup->labels.contains(std::string(api::kInjectLabel))) {
+    return At(pod.meta.created + kStoreLag, now, api::reason::kReleasedWithdrawn);
   }
-  const bool injecting = warmup->labels.contains(std::string(api::kInjectLabel));
-  if (warmup->deleting || warmup->spec.paused || !injecting ||
-      warmup->spec.gate.mode == api::GateMode::kOff) {
+  if (warmup->deleting || warmup->spec.paused || warmup->spec.gate.mode == api::GateMode::kOff) {
     return {.reason = api::reason::kReleasedWithdrawn, .wait = std::nullopt};
   }
   const WallTime deadline =

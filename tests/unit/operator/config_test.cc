@@ -13,14 +13,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Setup {
+struct Given {
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment;
   std::map<std::string, std::string> files;
   std::string host_name = "operator-0";
 };
 
-absl::StatusOr<CommandLine> Parse(const Setup& setup) {
+absl::StatusOr<CommandLine> Parse(const Given& setup) {
   return ParseConfig({
       .arguments = setup.arguments,
       .environment = [&](const std::string& name) -> std::optional<std::string> {
@@ -51,7 +51,7 @@ TEST(OperatorConfig, DefaultsNeedNothing) {
 }
 
 TEST(OperatorConfig, FlagBeatsEnvironmentBeatsFile) {
-  Setup setup{.arguments = {"--config", "/c.yaml", "--log-level=debug"},
+  Given setup{.arguments = {"--config", "/c.yaml", "--log-level=debug"},
               .environment = {{"CACHEWARM_LOG_LEVEL", "error"}, {"CACHEWARM_ROOT", "/from/env"}},
               .files = {{"/c.yaml", "logLevel: warning\nroot: /from/file\nworkers: 5\n"}}};
   const auto parsed = Parse(setup);
@@ -91,7 +91,7 @@ TEST(OperatorConfig, SwitchNeedsNoValue) {
 TEST(OperatorConfig, RefusalsNameTheSettingAndTheRemedy) {
   struct Case {
     std::string name;
-    Setup setup;
+    Given setup;
     std::string expected;
   };
   const std::vector<Case> cases = {
@@ -111,7 +111,7 @@ TEST(OperatorConfig, RefusalsNameTheSettingAndTheRemedy) {
        {.arguments = {"--config=/c"}, .files = {{"/c", "storage: x\n"}}},
        "/c: unknown key \"storage\""},
       {"broken yaml", {.arguments = {"--config=/c"}, .files = {{"/c", "a: [\n"}}}, "/c: "},
-      {"list", {.arguments = {"--config=/c"}, .files = {{"/c", "- a\n"}}}, "map of settings"},
+      {"list", {.arguments = {"--config=/c"}, .files = {{"/c", "- a\n"}}}, "one map of settings"},
       {"nested",
        {.arguments = {"--config=/c"}, .files = {{"/c", "root: {a: b}\n"}}},
        "/c: root: must be one plain value"},

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/apply/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lib/api/reasons.h"
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::apply {
+namespace {
+
+using op::testing::HeldPodObject;
+using op::testing::NodeCacheObject;
+using op::testing::PodObject;
+using op::testing::WarmupObject;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ExecutorTest : public op::testing::WorldFixture {
+ protected:
+  ExecutorTest() : executor({.client = server, .events = events, .metrics = metrics, .log = log}) {
+    const kube::Object stored = server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+    snapshot.warmup = api::DecodeCacheWarmup(*stored).value();
+  }
+
+  std::shared_ptr<const api::Pod> Stored(const codec::Json& pod) {
+    return std::make_shared<const api::Pod>(api::DecodePod(server.Put(kube::kPods, pod)).value());
+  }
+
+  absl::Status Execute() { return executor.Execute(snapshot, plan, {}); }
+
+  bool IsHeld(const std::string& name) {
+    const kube::Object pod = server.Find(kube::kPods, {"default", name});
+    const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+    return gates != nullptr && !gates->empty();
+  }
+
+  // Position of the first request that starts with `prefix`; -1 when there is none.
+  int Position(const std::string& prefix) {
+    const std::vector<std::string> requests = server.Requests();
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].starts_with(prefix)) {
+        return static_cast<int>(i);
+      }
+    }
+    return -1;
+  }
+
+  codec::Json Warmup() { return *server.Find(kube::kCacheWarmups, {"default", "llama"}); }
+
+  Executor executor;
+  plan::Snapshot snapshot;
+  plan::Plan plan;
+};
+
+TEST_F(ExecutorTest, AnEmptyPlanSendsNothing) {
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_TRUE(server.Requests().empty());
+}
+
+TEST_F(ExecutorTest, WritesTheStatusThroughItsSubresource) {
+  plan.status_changed = true;
+  plan.status.summary.types = "1/2";
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ(Warmup()["status"]["summary"]["types"], "1/2");
+  EXPECT_THAT(server.Requests(), Contains(HasSubstr("cachewarmups/status")));
+}
+
+TEST_F(ExecutorTest, AStalePlanIsDroppedWhole) {
+  server.Edit(kube::kCacheWarmups, {"default", "llama"},
+              [](codec::Json& warmup) { warmup["metadata"]["labels"]["x"] = "y"; });
+  plan.status_changed = true;
+  plan.status.summary.types = "1/2";
+  plan.starts_counted.push_back({.gpu_type = "cpu", .result = api::StartResult::kHit});
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")),
+                           .reason = std::string(api::reason::kReleasedWarm)});
+  EXPECT_TRUE(absl::IsAborted(Execute()));
+  EXPECT_TRUE(IsHeld("a"));
+  EXPECT_EQ(Metric("cachewarm_pod_starts_total{namespace=\"default\",warmup=\"llama\","
+                   "gpu_type=\"cpu\",result=\"hit\"}"),
+            -1);
+}
+
+TEST_F(ExecutorTest, CountsStartsOnceTheStatusIsWritten) {
+  plan.status_changed = true;
+  plan.starts_counted = {
+      {.gpu_type = "cpu", .result = api::StartResult::kHit, .saved_seconds = 12.5},
+      {.gpu_type = "cpu", .result = api::StartResult::kHit, .saved_seconds = -2},
+      {.gpu_type = "cpu", .result = api::StartResult::kCold}};
+  plan.builds_finished = {{.gpu_type = "cpu", .reason = "Captured", .seconds = 40}};
+  ASSERT_TRUE(Execute().ok());
+  const std::string labels = "{namespace=\"default\",warmup=\"llama\",gpu_type=\"cpu\"";
+  EXPECT_EQ(Metric("cachewarm_pod_starts_total" + labels + ",result=\"hit\"}"), 2);
+  EXPECT_EQ(Metric("cachewarm_pod_starts_total" + labels + ",result=\"cold\"}"), 1);
+  EXPECT_EQ(Metric("cachewarm_saved_seconds_total" + labels + "}"), 12.5);
+  EXPECT_EQ(Metric("cachewarm_lost_seconds_total" + labels + "}"), 2);
+  EXPECT_EQ(Metric("cachewarm_builds_total" + labels + ",result=\"Captured\"}"), 1);
+  EXPECT_EQ(Metric("cachewarm_build_seconds_sum" + labels + "}"), 40);
+}
+
+TEST_F(ExecutorTest, SwitchesTheLabelBothWays) {
+  plan.set_inject_label = false;
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_FALSE(Warmup()["metadata"]["labels"].contains("cachewarm.io/inject"));
+  plan.set_inject_label = true;
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ(Warmup()["metadata"]["labels"]["cachewarm.io/inject"], "true");
+}
+
+TEST_F(ExecutorTest, EachWarmupOwnsItsEntriesOfANodeCache) {
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
+  plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-llama", .name = "llama"}}}}};
+  ASSERT_TRUE(Execute().ok());
+  plan::Snapshot other = snapshot;
+  other.warmup.uid = "uid-other";
+  plan::Plan other_plan;
+  other_plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-other", .name = "o"}}}}};
+  ASSERT_TRUE(executor.Execute(other, other_plan, {}).ok());
+  codec::Json spec = (*server.Find(kube::kNodeCaches, {.name = "n1"}))["spec"];
+  EXPECT_EQ(spec["warmups"].size(), 2U);
+  plan.nodes = {{.node = "n1"}};
+  ASSERT_TRUE(Execute().ok());
+  spec = (*server.Find(kube::kNodeCaches, {.name = "n1"}))["spec"];
+  ASSERT_EQ(spec["warmups"].size(), 1U);
+  EXPECT_EQ(spec["warmups"][0]["uid"], "uid-other");
+}
+
+TEST_F(ExecutorTest, OneNodeThatFailsKeepsTheOthersFromNothingButTheNextStep) {
+  for (const char* node : {"n1", "n2", "n3"}) {
+    server.Put(kube::kNodeCaches, NodeCacheObject(node, "u"));
+    plan.nodes.push_back({.node = node, .spec = {.warmups = {{.uid = "uid-llama"}}}});
+  }
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  server.Intercept([](const kube::Request& request) {
+    return request.path.ends_with("/n1") ? absl::UnavailableError("down") : absl::OkStatus();
+  });
+  const absl::Status status = Execute();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("NodeCache n1"));
+  EXPECT_TRUE(server.Find(kube::kNodeCaches, {.name = "n3"})->contains("spec"));
+  EXPECT_TRUE(IsHeld("a")) << "released before the wanted set was written";
+}
+
+TEST_F(ExecutorTest, KeepsTheOrderStatusNodesJobsReleases) {
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
+  plan.status_changed = true;
+  plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-llama"}}}}};
+  plan.jobs_to_create = {{.name = "j",
+                          .object = std::make_shared<const codec::Json>(codec::Json{
+                              {"apiVersion", "batch/v1"},
+                              {"kind", "Job"},
+                              {"metadata", {{"name", "j"}, {"namespace", "default"}}}})}};
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  ASSERT_TRUE(Execute().ok());
+  const int status = Position("apply cachewarmups/status");
+  const int node = Position("apply nodecaches");
+  const int job = Position("create jobs");
+  const int release = Position("patch pods");
+  EXPECT_TRUE(0 <= status && status < node && node < job && job < release)
+      << status << node << job << release;
+}
+
+TEST_F(ExecutorTest, AJobThatExistsAndOneThatIsGoneAreSuccess) {
+  const codec::Json job = {{"apiVersion", "batch/v1"},
+                           {"kind", "Job"},
+                           {"metadata", {{"name", "j"}, {"namespace", "default"}}}};
+  server.Put(kube::kJobs, job);
+  plan.jobs_to_create = {{.name = "j", .object = std::make_shared<const codec::Json>(job)}};
+  plan.jobs_to_delete = {"k"};
+  EXPECT_TRUE(Execute().ok());
+  plan.jobs_to_create.clear();
+  plan.jobs_to_delete = {"j"};
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_EQ(server.Find(kube::kJobs, {"default", "j"}), nullptr);
+}
+
+TEST_F(ExecutorTest, ReleasesManyPodsAndCountsEachOnce) {
+  for (int i = 0; i < 60; ++i) {
+    plan.releases.push_back({.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")),
+                             .reason = "Warm",
+                             .held_seconds = 3});
+  }
+  ASSERT_TRUE(Execute().ok());
+  ASSERT_TRUE(Execute().ok()) << "a gate that is gone is no error";
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_FALSE(IsHeld("p" + std::to_string(i)));
+  }
+  EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
+                   "reason=\"Warm\"}"),
+            60);
+  EXPECT_EQ(Metric("cachewarm_hold_seconds_count{namespace=\"default\",warmup=\"llama\"}"), 60);
+}
+
+TEST_F(ExecutorTest, AReleaseNotesWhyOnThePodAndAddsItsPreference) {
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")),
+                           .reason = "Warm",
+                           .held_seconds = 3,
+                           .preferred = {"n1"},
+                           .excluded = {"n9"}});
+  ASSERT_TRUE(Execute().ok());
+  const codec::Json pod = *server.Find(kube::kPods, {"default", "a"});
+  EXPECT_EQ(pod["metadata"]["annotations"]["cachewarm.io/released"], "Warm");
+  EXPECT_THAT(pod["spec"]["affinity"].dump(), HasSubstr("\"n1\""));
+  EXPECT_THAT(pod["spec"]["affinity"].dump(), HasSubstr("NotIn"));
+}
+
+TEST_F(ExecutorTest, AnnotatesThePodItMeansAndNoOther) {
+  server.Put(kube::kPods, PodObject("a"));
+  plan.annotations = {{.ns = "default", .pod = "a", .uid = "uid-a", .key = "k", .value = "v"}};
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ((*server.Find(kube::kPods, {"default", "a"}))["metadata"]["annotations"]["k"], "v");
+  plan.annotations = {{.ns = "default", .pod = "a", .uid = "older", .key = "k", .value = "w"},
+                      {.ns = "default", .pod = "gone", .uid = "u", .key = "k", .value = "w"}};
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ((*server.Find(kube::kPods, {"default", "a"}))["metadata"]["annotations"]["k"], "v");
+}
+
+TEST_F(ExecutorTest, TellsTheEventsOfThePlan) {
+  plan.events = {{.regarding = {.api_version = "v1", .kind = "Pod", .ns = "default", .name = "a"},
+                  .warning = true,
+                  .reason = "BuildFailed",
+                  .action = "Build",
+                  .note = "because"}};
+  ASSERT_TRUE(Execute().ok());
+  ASSERT_EQ(events.Count("BuildFailed"), 1);
+  const kube::Event event = events.All()[0];
+  EXPECT_TRUE(event.is_warning);
+  EXPECT_EQ(kube::NameOf(*event.regarding).name, "a");
+}
+
+TEST_F(ExecutorTest, OfAWarmupThatIsGoneNothingIsWritten) {
+  snapshot.warmup = {.ns = "default", .name = "llama", .uid = "uid-llama", .deleting = true};
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
+  plan.status_changed = true;
+  plan.set_inject_label = false;
+  plan.nodes = {{.node = "n1"}};
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_THAT(server.Requests(), Not(Contains(HasSubstr("cachewarmups"))));
+  EXPECT_THAT(server.Requests(), Contains(HasSubstr("nodecaches")));
+}
+
+TEST_F(ExecutorTest, StopsBetweenRequests) {
+  std::stop_source stopping;
+  for (int i = 0; i < 20; ++i) {
+    plan.releases.push_back(
+        {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "Warm"});
+  }
+  stopping.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(executor.Execute(snapshot, plan, stopping.get_token())));
+}
+
+}  // namespace
+}  // namespace cachewarm::apply

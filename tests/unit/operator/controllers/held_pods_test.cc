@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/controllers/held_pods.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/api/reasons.h"
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::controllers {
+namespace {
+
+using op::testing::HeldPodObject;
+using op::testing::PodObject;
+using op::testing::WarmupObject;
+using std::chrono::seconds;
+
+api::Pod HeldPod(WallTime created) {
+  api::Pod pod;
+  pod.meta.created = created;
+  pod.gates = {std::string(api::kSchedulingGate)};
+  return pod;
+}
+
+api::CacheWarmup Injecting() {
+  api::CacheWarmup warmup{.name = "llama"};
+  warmup.labels[std::string(api::kInjectLabel)] = "true";
+  warmup.spec.gate.max_hold_seconds = 60;
+  return warmup;
+}
+
+TEST(JudgeHeld, LetsGoOfAPodForEachOfItsReasons) {
+  const WallTime created{seconds(1'000'000)};
+  struct Case {
+    const char* name;
+    std::function<void(api::CacheWarmup&)> change;
+    seconds age;
+    std::string_view reason;
+    std::optional<Duration> wait;
+  };
+  const std::vector<Case> cases = {
+      {"young", [](api::CacheWarmup&) {}, seconds(10), "", seconds(51)},
+      {"just before the deadline", [](api::CacheWarmup&) {}, seconds(60), "", seconds(1)},
+      {"past the deadline", [](api::CacheWarmup&) {}, seconds(61), api::reason::kReleasedDeadline,
+       std::nullopt},
+      {"paused", [](api::CacheWarmup& w) { w.spec.paused = true; }, seconds(1),
+       api::reason::kReleasedWithdrawn, std::nullopt},
+      {"being deleted", [](api::CacheWarmup& w) { w.deleting = true; }, seconds(1),
+       api::reason::kReleasedWithdrawn, std::nullopt},
+      {"withdrawn", [](api::CacheWarmup& w) { w.labels.clear(); }, seconds(2),
+       api::reason::kReleasedWithdrawn, std::nullopt},
+      {"label not seen yet", [](api::CacheWarmup& w) { w.labels.clear(); }, seconds(1), "",
+       seconds(1)},
+      {"gate off", [](api::CacheWarmup& w) { w.spec.gate.mode = api::GateMode::kOff; }, seconds(1),
+       api::reason::kReleasedWithdrawn, std::nullopt},
+  };
+  for (const Case& test : cases) {
+    api::CacheWarmup warmup = Injecting();
+    test.change(warmup);
+    const HeldVerdict verdict =
+        JudgeHeld(HeldPod(created), &warmup, created + test.age, Duration(1000));
+    EXPECT_EQ(verdict.reason, test.reason) << test.name;
+    EXPECT_EQ(verdict.wait, test.wait) << test.name;
+  }
+}
+
+TEST(JudgeHeld, AWarmupThatIsUnknownMayBeNewerThanOurStore) {
+  const WallTime created{seconds(1'000'000)};
+  EXPECT_EQ(JudgeHeld(HeldPod(created), nullptr, created + seconds(1), Duration(0)).wait,
+            Duration(seconds(1)));
+  EXPECT_EQ(JudgeHeld(HeldPod(created), nullptr, created + seconds(2), Duration(0)).reason,
+            api::reason::kReleasedWithdrawn);
+}
+
+class HeldPodsTest : public op::testing::WorldFixture {
+ protected:
+  HeldPodsTest() : held_(world, {client(), clock, events, metrics, log}) {}
+
+  bool IsHeld(const std::string& name) {
+    const kube::Object pod = server.Find(kube::kPods, {"default", name});
+    const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+    return gates != nullptr && !gates->empty();
+  }
+
+  HeldPods held_;
+};
+
+TEST_F(HeldPodsTest, SweepReleasesWhatIsDueAndNothingElse) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  codec::Json paused = WarmupObject("paused");
+  paused["spec"]["paused"] = true;
+  server.Put(kube::kCacheWarmups, paused);
+  server.Put(kube::kPods, HeldPodObject("young", "llama"));
+  codec::Json old = HeldPodObject("old", "llama");
+  old["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
+  server.Put(kube::kPods, old);
+  server.Put(kube::kPods, HeldPodObject("of-paused", "paused"));
+  codec::Json orphan = HeldPodObject("orphan", "no-such-warmup");
+  orphan["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
+  server.Put(kube::kPods, orphan);
+  server.Put(kube::kPods, PodObject("free"));
+  StartWorld();
+  held_.Sweep({});
+  EXPECT_TRUE(IsHeld("young"));
+  EXPECT_FALSE(IsHeld("old"));
+  EXPECT_FALSE(IsHeld("of-paused"));
+  EXPECT_FALSE(IsHeld("orphan"));
+  EXPECT_EQ(events.Count("GateReleased"), 3);
+}
+
+TEST_F(HeldPodsTest, OtherGatesStay) {
+  codec::Json pod = HeldPodObject("a", "gone");
+  pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
+  pod["spec"]["schedulingGates"] = {{{"name", "kueue.x-k8s.io/admission"}},
+                                    {{"name", std::string(api::kSchedulingGate)}}};
+  server.Put(kube::kPods, pod);
+  StartWorld();
+  const auto outcome = held_.Reconcile("default/a", {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  const kube::Object after = server.Find(kube::kPods, {"default", "a"});
+  EXPECT_EQ((*after)["spec"]["schedulingGates"].size(), 1U);
+  EXPECT_EQ((*after)["spec"]["schedulingGates"][0]["name"], "kueue.x-k8s.io/admission");
+}
+
+TEST_F(HeldPodsTest, LooksAgainAtTheDeadline) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kPods, HeldPodObject("a", "llama"));
+  StartWorld();
+  const auto outcome = held_.Reconcile("default/a", {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  ASSERT_TRUE(outcome->requeue_after.has_value());
+  EXPECT_EQ(*outcome->requeue_after, Duration(61'500));
+  clock.Advance(*outcome->requeue_after);
+  ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());
+  EXPECT_FALSE(IsHeld("a"));
+  EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
+                   "reason=\"Deadline\"}"),
+            1);
+}
+
+TEST_F(HeldPodsTest, AGateThatSomebodyElseRemovedIsNoError) {
+  codec::Json pod = HeldPodObject("a", "gone");
+  pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
+  server.Put(kube::kPods, pod);
+  StartWorld();
+  StopWorld();  // so that the store stays behind
+  server.Edit(kube::kPods, {"default", "a"},
+              [](codec::Json& edited) { edited["spec"].erase("schedulingGates"); });
+  EXPECT_TRUE(held_.Reconcile("default/a", {}).ok());
+  EXPECT_EQ(events.Count("GateReleased"), 0);
+  server.Remove(kube::kPods, {"default", "a"});
+  EXPECT_TRUE(held_.Reconcile("default/a", {}).ok());
+}
+
+TEST_F(HeldPodsTest, AFailureOfTheServerIsAnErrorToTryAgain) {
+  codec::Json pod = HeldPodObject("a", "gone");
+  pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
+  server.Put(kube::kPods, pod);
+  StartWorld();
+  server.Intercept([](const kube::Request& request) {
+    return request.verb == "patch" ? absl::UnavailableError("down") : absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsUnavailable(held_.Reconcile("default/a", {}).status()));
+  EXPECT_TRUE(IsHeld("a"));
+}
+
+TEST_F(HeldPodsTest, UnknownAndMalformedKeysAreNothingToDo) {
+  StartWorld();
+  EXPECT_TRUE(held_.Reconcile("default/none", {}).ok());
+  EXPECT_FALSE(held_.Reconcile("a/b/c", {}).ok());
+}
+
+}  // namespace
+}  // namespace cachewarm::controllers

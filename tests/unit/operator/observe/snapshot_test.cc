@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/snapshot.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::observe {
+namespace {
+
+using op::testing::DeploymentObject;
+using op::testing::FromYaml;
+using op::testing::HeldPodObject;
+using op::testing::NamespaceObject;
+using op::testing::NodeCacheObject;
+using op::testing::NodeObject;
+using op::testing::PodObject;
+using op::testing::WarmupObject;
+
+class SnapshotTest : public op::testing::WorldFixture {
+ protected:
+  plan::Snapshot Look(const std::string& name = "llama") {
+    const auto warmup = world.warmup_views.Get({"default", name});
+    return Observe(world, *warmup, {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
+  }
+
+  static std::set<std::string> NamesOf(const plan::Snapshot& snapshot) {
+    std::set<std::string> names;
+    for (const auto& pod : snapshot.pods) {
+      names.insert(pod->meta.name);
+    }
+    return names;
+  }
+
+  void PutAgent(const std::string& node, bool ready) {
+    codec::Json agent = PodObject("agent-" + node);
+    agent["metadata"]["namespace"] = "cachewarm-system";
+    agent["metadata"]["labels"] = {{std::string(kAgentLabel), std::string(kAgentLabelValue)}};
+    agent["spec"]["nodeName"] = node;
+    agent["status"] = {{"phase", "Running"},
+                       {"conditions", {{{"type", "Ready"}, {"status", ready ? "True" : "False"}}}}};
+    server.Put(kube::kPods, agent);
+  }
+};
+
+TEST_F(SnapshotTest, HoldsThePodsOfTheWorkloadInjectedOrNotAndItsBuilders) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  server.Put(kube::kPods, PodObject("plain"));
+  server.Put(kube::kPods, HeldPodObject("held", "llama"));
+  codec::Json builder = PodObject("builder");
+  builder["metadata"]["labels"] = {{"cachewarm.io/builder-warmup", "uid-llama"}};
+  server.Put(kube::kPods, builder);
+  codec::Json other = PodObject("other");
+  other["metadata"]["labels"] = {{"app", "mistral"}};
+  server.Put(kube::kPods, other);
+  codec::Json elsewhere = PodObject("elsewhere");
+  elsewhere["metadata"]["namespace"] = "prod";
+  server.Put(kube::kPods, elsewhere);
+  StartWorld();
+  EXPECT_EQ(NamesOf(Look()), (std::set<std::string>{"plain", "held", "builder"}));
+}
+
+TEST_F(SnapshotTest, NodesComeWithNodeCacheAgentAndFreeRoom) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  for (const char* node : {"a", "b"}) {
+    server.Put(kube::kNodes, NodeObject(node, std::string("uid-") + node));
+  }
+  server.Put(kube::kNodeCaches, NodeCacheObject("a", "uid-a"));
+  PutAgent("a", true);
+  PutAgent("b", false);
+  codec::Json pod = PodObject("busy");
+  pod["spec"]["nodeName"] = "a";
+  pod["status"]["phase"] = "Running";
+  server.Put(kube::kPods, pod);
+  StartWorld();
+  ASSERT_TRUE(op::testing::Eventually([&] { return world.usage.All().size() == 2; }));
+  const plan::Snapshot snapshot = Look();
+  ASSERT_EQ(snapshot.nodes.size(), 2U);
+  EXPECT_EQ(snapshot.nodes[0].node->meta.name, "a");
+  EXPECT_TRUE(snapshot.nodes[0].agent_ready);
+  ASSERT_NE(snapshot.nodes[0].cache, nullptr);
+  // The agent's pod of the fixture asks for a CPU too.
+  EXPECT_EQ(snapshot.nodes[0].free.at("cpu"), 8000 - 2000);
+  EXPECT_EQ(snapshot.nodes[0].free.at("pods"), 108);
+  EXPECT_FALSE(snapshot.nodes[1].agent_ready);
+  EXPECT_EQ(snapshot.nodes[1].cache, nullptr);
+}
+
+TEST_F(SnapshotTest, JobsAreOursOrCounted) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  const auto job = [&](const std::string& name, const std::string& uid, const char* condition) {
+    codec::Json object = FromYaml("{apiVersion: batch/v1, kind: Job, spec: {}, status: {}}");
+    object["metadata"] = {
+        {"name", name},
+        {"namespace", "default"},
+        {"uid", "uid-" + name},
+        {"labels", {{"cachewarm.io/builder-warmup", uid}, {"cachewarm.io/builder-key", "k"}}}};
+    if (condition != nullptr) {
+      object["status"]["conditions"] = {
+          {{"type", condition}, {"status", "True"}, {"message", "too bad"}}};
+    }
+    server.Put(kube::kJobs, object);
+  };
+  job("ours", "uid-llama", nullptr);
+  job("failed", "uid-llama", "Failed");
+  job("running-elsewhere", "another", nullptr);
+  job("done-elsewhere", "another", "Complete");
+  StartWorld();
+  const plan::Snapshot snapshot = Look();
+  ASSERT_EQ(snapshot.jobs.size(), 2U);
+  EXPECT_EQ(snapshot.jobs[0].name, "failed");
+  EXPECT_TRUE(snapshot.jobs[0].failed);
+  EXPECT_EQ(snapshot.jobs[0].message, "too bad");
+  EXPECT_EQ(snapshot.jobs[1].key, "k");
+  EXPECT_EQ(snapshot.builder_jobs_elsewhere, 1);
+}
+
+TEST_F(SnapshotTest, OtherWarmupsAreOlderByTimeThenByUid) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kCacheWarmups, WarmupObject("aardvark"));  // same second, smaller uid
+  codec::Json late = WarmupObject("late");
+  late["metadata"]["creationTimestamp"] = "2026-01-01T00:00:09Z";
+  server.Put(kube::kCacheWarmups, late);
+  StartWorld();
+  const plan::Snapshot snapshot = Look();
+  ASSERT_EQ(snapshot.others.size(), 2U);
+  EXPECT_EQ(snapshot.others[0].name, "aardvark");
+  EXPECT_TRUE(snapshot.others[0].older);
+  EXPECT_FALSE(snapshot.others[1].older);
+  EXPECT_FALSE(Look("aardvark").others[0].older);
+}
+
+TEST_F(SnapshotTest, HoldsTheLabelsOfTheNamespace) {
+  codec::Json ns = NamespaceObject("default");
+  ns["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline";
+  server.Put(kube::kNamespaces, ns);
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  StartWorld();
+  EXPECT_EQ(Look().namespace_labels.at("pod-security.kubernetes.io/enforce"), "baseline");
+}
+
+TEST_F(SnapshotTest, OfAWarmupThatIsGoneItStillFindsThePods) {
+  server.Put(kube::kPods, HeldPodObject("held", "gone"));
+  StartWorld();
+  const plan::Snapshot snapshot =
+      Observe(world, {.ns = "default", .name = "gone", .deleting = true},
+              {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
+  EXPECT_EQ(NamesOf(snapshot), std::set<std::string>{"held"});
+}
+
+TEST(PodIndex, NamesEveryWayToAPod) {
+  codec::Json pod = HeldPodObject("a", "llama");
+  pod["metadata"]["labels"]["cachewarm.io/builder-warmup"] = "u";
+  EXPECT_EQ(PodIndex(pod),
+            (std::vector<std::string>{kHeldIndex, "warmup:default/llama", "builder:u"}));
+  EXPECT_TRUE(PodIndex(PodObject("b")).empty());
+  EXPECT_TRUE(PodIndex(codec::Json::array()).empty());
+}
+
+TEST_F(SnapshotTest, AnObjectThatIsNotUnderstoodIsLeftOutAndLoggedOnce) {
+  codec::Json odd = WarmupObject("odd");
+  odd["spec"]["gate"] = {{"maxHoldSeconds", "soon"}};
+  server.Put(kube::kCacheWarmups, odd);
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  StartWorld();
+  EXPECT_EQ(world.warmup_views.Get({"default", "odd"}), nullptr);
+  EXPECT_EQ(world.warmup_views.List().size(), 1U);
+  EXPECT_TRUE(log.Has("object not understood"));
+  EXPECT_TRUE(log.Has("maxHoldSeconds"));
+}
+
+}  // namespace
+}  // namespace cachewarm::observe

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/triggers.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "lib/base/clock.h"
+#include "operator/observe/snapshot.h"
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::observe {
+namespace {
+
+using op::testing::DeploymentObject;
+using op::testing::Eventually;
+using op::testing::HeldPodObject;
+using op::testing::NamespaceObject;
+using op::testing::NodeCacheObject;
+using op::testing::NodeObject;
+using op::testing::PodObject;
+using op::testing::WarmupObject;
+using Keys = std::set<std::string>;
+
+class TriggersTest : public op::testing::WorldFixture {
+ protected:
+  TriggersTest()
+      : warmups(queue_clock),
+        nodes(queue_clock),
+        held(queue_clock),
+        triggers(world, {warmups, nodes, held}) {
+    triggers.Attach();
+    for (const char* name : {"llama", "mistral"}) {
+      codec::Json warmup = WarmupObject(name);
+      warmup["status"]["injection"] = {{"labels", {{"app", name}}}, {"container", "server"}};
+      server.Put(kube::kCacheWarmups, warmup);
+    }
+    codec::Json elsewhere = WarmupObject("llama");
+    elsewhere["metadata"]["namespace"] = "prod";
+    elsewhere["metadata"]["uid"] = "uid-prod";
+    elsewhere["status"]["injection"] = {{"labels", {{"app", "llama"}}}, {"container", "server"}};
+    server.Put(kube::kCacheWarmups, elsewhere);
+  }
+
+  // Takes everything that waits, delayed keys too.
+  Keys Take(kube::WorkQueue& queue) {
+    Keys keys;
+    while (queue.size() > 0 || queue.delayed() > 0) {
+      queue_clock.Advance(std::chrono::seconds(1));
+      const auto key = queue.Get({});  // what was delayed before the advance is due now
+      keys.insert(*key);
+      queue.Done(*key);
+    }
+    return keys;
+  }
+
+  // Starts, and forgets what the first lists brought.
+  void Settle() {
+    StartWorld();
+    ASSERT_TRUE(Eventually([&] { return warmups.size() + warmups.delayed() >= 3; }));
+    Keys seen;
+    ASSERT_TRUE(Eventually([&] {
+      seen.merge(Take(warmups));
+      return seen.size() >= 3 && warmups.size() + warmups.delayed() == 0;
+    }));
+    Take(nodes);
+    Take(held);
+  }
+
+  // The keys that one change brings, once there are some.
+  Keys After(kube::WorkQueue& queue, const std::function<void()>& change) {
+    Take(queue);
+    change();
+    if (!Eventually([&] { return queue.size() + queue.delayed() > 0; })) {
+      return {};
+    }
+    // A change adds its keys one after the other: wait for a later change of another kind, which
+    // the same handler thread would report only afterwards, is not possible across kinds, so the
+    // keys are collected until none has come for a while.
+    Keys keys;
+    auto quiet_since = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - quiet_since < std::chrono::milliseconds(50)) {
+      const Keys more = Take(queue);
+      if (!more.empty()) {
+        keys.insert(more.begin(), more.end());
+        quiet_since = std::chrono::steady_clock::now();
+      }
+      std::this_thread::yield();
+    }
+    return keys;
+  }
+
+  // Apart from the world's clock: its watches must not see time fly.
+  fakes::FakeClock queue_clock;
+  kube::WorkQueue warmups;
+  kube::WorkQueue nodes;
+  kube::WorkQueue held;
+  Triggers triggers;
+};
+
+TEST_F(TriggersTest, APodConcernsTheWarmupWhoseLabelsItHas) {
+  Settle();
+  EXPECT_EQ(After(warmups, [&] { server.Put(kube::kPods, PodObject("a")); }),
+            Keys{"default/llama"});
+}
+
+TEST_F(TriggersTest, AnInjectedPodConcernsItsWarmupEvenWhenThatIsGone) {
+  Settle();
+  codec::Json pod = HeldPodObject("a", "gone");
+  pod["metadata"]["labels"] = {{"app", "none"}};
+  EXPECT_EQ(After(warmups, [&] { server.Put(kube::kPods, pod); }), Keys{"default/gone"});
+  EXPECT_EQ(Take(held), Keys{"default/a"});
+}
+
+TEST_F(TriggersTest, ABuilderPodAndItsJobConcernTheirWarmup) {
+  Settle();
+  codec::Json pod = PodObject("a");
+  pod["metadata"]["labels"] = {{std::string(api::kBuilderWarmupLabel), "uid-prod"}};
+  EXPECT_EQ(After(warmups, [&] { server.Put(kube::kPods, pod); }), Keys{"prod/llama"});
+  codec::Json job = pod;
+  job["kind"] = "Job";
+  EXPECT_EQ(After(warmups, [&] { server.Put(kube::kJobs, job); }), Keys{"prod/llama"});
+}
+
+TEST_F(TriggersTest, AWorkloadConcernsTheWarmupThatNamesIt) {
+  Settle();
+  EXPECT_EQ(After(warmups, [&] { server.Put(kube::kDeployments, DeploymentObject("mistral")); }),
+            Keys{"default/mistral"});
+}
+
+TEST_F(TriggersTest, ANodeConcernsAllButItsHeartbeatNobody) {
+  Settle();
+  const Keys all = {"default/llama", "default/mistral", "prod/llama"};
+  EXPECT_EQ(After(warmups, [&] { server.Put(kube::kNodes, NodeObject("n", "u")); }), all);
+  EXPECT_EQ(After(warmups,
+                  [&] {
+                    server.Edit(kube::kNodes, {.name = "n"}, [](codec::Json& node) {
+                      node["status"]["conditions"][0]["lastHeartbeatTime"] = "x";
+                    });
+                    server.Edit(kube::kNodes, {.name = "n"},
+                                [](codec::Json& node) { node["spec"]["unschedulable"] = true; });
+                  }),
+            all);
+  EXPECT_EQ(Take(nodes), Keys{"n"});
+}
+
+TEST_F(TriggersTest, ANodeCacheConcernsTheWarmupsThatItNames) {
+  Settle();
+  codec::Json node_cache = NodeCacheObject("n", "u");
+  node_cache["spec"]["warmups"] = {{{"uid", "uid-prod"}, {"namespace", "prod"}, {"name", "llama"}}};
+  server.Put(kube::kNodeCaches, node_cache);
+  ASSERT_TRUE(Eventually([&] { return world.node_caches.store().size() == 1; }));
+  node_cache["status"]["warmups"] = {{{"uid", "uid-prod"}, {"generation", "g"}}};
+  After(warmups, [] {});
+  EXPECT_EQ(After(warmups, [&] { server.Put(kube::kNodeCaches, node_cache); }), Keys{"prod/llama"});
+}
+
+TEST_F(TriggersTest, AnAgentThatComesUpConcernsAll) {
+  Settle();
+  codec::Json agent = PodObject("agent");
+  agent["metadata"]["namespace"] = "cachewarm-system";
+  agent["metadata"]["labels"] = {{std::string(kAgentLabel), std::string(kAgentLabelValue)}};
+  EXPECT_EQ(After(warmups, [&] { server.Put(kube::kPods, agent); }).size(), 3U);
+}
+
+TEST_F(TriggersTest, ANamespaceConcernsItsWarmups) {
+  Settle();
+  EXPECT_EQ(After(warmups, [&] { server.Put(kube::kNamespaces, NamespaceObject("default")); }),
+            (Keys{"default/llama", "default/mistral"}));
+}
+
+TEST_F(TriggersTest, AWarmupConcernsItsNeighboursOnlyWhenItsWishChanges) {
+  Settle();
+  EXPECT_EQ(After(warmups,
+                  [&] {
+                    server.Edit(kube::kCacheWarmups, {"default", "llama"}, [](codec::Json& warmup) {
+                      warmup["status"]["summary"]["hit"] = "9%";
+                    });
+                  }),
+            Keys{"default/llama"});
+  EXPECT_EQ(After(warmups,
+                  [&] {
+                    server.Edit(kube::kCacheWarmups, {"default", "llama"},
+                                [](codec::Json& warmup) { warmup["spec"]["paused"] = true; });
+                  }),
+            (Keys{"default/llama", "default/mistral"}));
+}
+
+TEST_F(TriggersTest, ALeaderLooksAtEverything) {
+  codec::Json node_cache = NodeCacheObject("n", "u");
+  node_cache["spec"]["warmups"] = {
+      {{"uid", "old"}, {"namespace", "default"}, {"name", "left-behind"}}};
+  server.Put(kube::kNodeCaches, node_cache);
+  server.Put(kube::kNodes, NodeObject("n", "u"));
+  server.Put(kube::kPods, HeldPodObject("a", "llama"));
+  Settle();
+  triggers.AddEverything();
+  EXPECT_EQ(Take(warmups),
+            (Keys{"default/llama", "default/mistral", "prod/llama", "default/left-behind"}));
+  EXPECT_EQ(Take(nodes), Keys{"n"});
+  EXPECT_EQ(Take(held), Keys{"default/a"});
+}
+
+}  // namespace
+}  // namespace cachewarm::observe

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/workload.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::observe {
+namespace {
+
+using op::testing::DeploymentObject;
+using op::testing::FromYaml;
+
+api::CacheWarmup WarmupOf(const std::string& kind, const std::string& name) {
+  api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
+  warmup.spec.workload_ref = api::WorkloadRef{.kind = kind, .name = name};
+  return warmup;
+}
+
+class WorkloadTest : public op::testing::WorldFixture {};
+
+TEST_F(WorkloadTest, FindsADeploymentWithItsTemplate) {
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  StartWorld();
+  const plan::Workload workload = ResolveWorkload(world, WarmupOf("Deployment", "llama"));
+  EXPECT_TRUE(workload.found);
+  EXPECT_EQ(workload.kind, plan::WorkloadKind::kDeployment);
+  EXPECT_EQ(workload.uid, "uid-llama");
+  EXPECT_EQ(workload.replicas, 2);
+  EXPECT_EQ(workload.selector.at("app"), "llama");
+  ASSERT_NE(workload.pod_template, nullptr);
+  EXPECT_EQ((*workload.pod_template)["spec"]["containers"][0]["name"], "server");
+}
+
+TEST_F(WorkloadTest, FindsStatefulSetsAndJobs) {
+  codec::Json set = DeploymentObject("llama");
+  set["kind"] = "StatefulSet";
+  set["spec"].erase("replicas");
+  server.Put(kube::kStatefulSets, set);
+  server.Put(kube::kJobs, FromYaml(R"(
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: default, uid: j}
+spec:
+  parallelism: 3
+  selector: {matchLabels: {batch.kubernetes.io/controller-uid: j}}
+  template: {metadata: {}, spec: {containers: []}}
+)"));
+  StartWorld();
+  const plan::Workload first = ResolveWorkload(world, WarmupOf("StatefulSet", "llama"));
+  EXPECT_EQ(first.kind, plan::WorkloadKind::kStatefulSet);
+  EXPECT_EQ(first.replicas, 1) << "what the API defaults";
+  const plan::Workload second = ResolveWorkload(world, WarmupOf("Job", "train"));
+  EXPECT_EQ(second.kind, plan::WorkloadKind::kJob);
+  EXPECT_EQ(second.replicas, 3);
+  EXPECT_EQ(second.selector.at("batch.kubernetes.io/controller-uid"), "j");
+}
+
+TEST_F(WorkloadTest, SaysWhatWasNotFound) {
+  StartWorld();
+  const plan::Workload none = ResolveWorkload(world, WarmupOf("Deployment", "llama"));
+  EXPECT_FALSE(none.found);
+  EXPECT_EQ(none.problem, "no Deployment named \"llama\" in namespace \"default\"");
+  const plan::Workload odd = ResolveWorkload(world, WarmupOf("CronJob", "llama"));
+  EXPECT_FALSE(odd.found);
+  EXPECT_NE(odd.problem.find("spec.workloadRef.kind"), std::string::npos);
+}
+
+TEST_F(WorkloadTest, ATemplateOrASelectorIsItsOwnWorkload) {
+  StartWorld();
+  api::CacheWarmup warmup{.ns = "default", .name = "llama"};
+  warmup.spec.selector = {{"app", "x"}};
+  EXPECT_EQ(ResolveWorkload(world, warmup).kind, plan::WorkloadKind::kSelector);
+  EXPECT_EQ(ResolveWorkload(world, warmup).selector.at("app"), "x");
+  warmup.spec.pod_template = std::make_shared<const codec::Json>(FromYaml("{spec: {}}"));
+  EXPECT_EQ(ResolveWorkload(world, warmup).kind, plan::WorkloadKind::kTemplate);
+  EXPECT_EQ(ResolveWorkload(world, warmup).replicas, 0);
+}
+
+TEST_F(WorkloadTest, ACreateFailureCountsOnlyWhenItNamesUs) {
+  struct Case {
+    const char* message;
+    bool own_host_path;
+    bool counts;
+  };
+  const std::vector<Case> cases = {
+      {"violates PodSecurity \"baseline:latest\": hostPath volumes (volume \"cachewarm\")", true,
+       true},
+      {"hostPath volumes are not allowed here", false, true},
+      {"hostPath volumes are not allowed here", true, false},
+      {"invalid mount /var/cache/cachewarm", false, true},
+      {"unknown scheduling gate cachewarm.io/warm", false, true},
+      {"exceeded quota: q", false, false},
+      {"image policy: latest is not allowed", false, false},
+  };
+  for (const Case& test : cases) {
+    codec::Json deployment = DeploymentObject("llama");
+    deployment["status"]["conditions"] = {{{"type", "ReplicaFailure"},
+                                           {"status", "True"},
+                                           {"reason", "FailedCreate"},
+                                           {"lastTransitionTime", "2026-01-01T00:00:05Z"},
+                                           {"message", test.message}}};
+    if (test.own_host_path) {
+      deployment["spec"]["template"]["spec"]["volumes"] = {
+          {{"name", "models"}, {"hostPath", {{"path", "/models"}}}}};
+    }
+    server.Put(kube::kDeployments, deployment);
+    if (!world.HasSynced()) {
+      StartWorld();
+    }
+    ASSERT_TRUE(op::testing::Eventually([&] {
+      const kube::Object seen = world.deployments.store().Get({"default", "llama"});
+      return seen != nullptr && (*seen)["spec"] == deployment["spec"] &&
+             (*seen)["status"]["conditions"] == deployment["status"]["conditions"];
+    }));
+    const auto failure = FindCreateFailure(world, WarmupOf("Deployment", "llama"));
+    EXPECT_EQ(failure.time != WallTime{}, test.counts) << test.message;
+    EXPECT_EQ(failure.message, test.counts ? test.message : "");
+  }
+}
+
+TEST_F(WorkloadTest, FewerPodsThanWantedIsASignOfRefusal) {
+  codec::Json deployment = DeploymentObject("llama");
+  server.Put(kube::kDeployments, deployment);
+  deployment["metadata"]["name"] = "short";
+  deployment["status"]["replicas"] = 1;
+  server.Put(kube::kDeployments, deployment);
+  StartWorld();
+  EXPECT_FALSE(LacksPods(world, WarmupOf("Deployment", "llama")));
+  EXPECT_TRUE(LacksPods(world, WarmupOf("Deployment", "short")));
+  EXPECT_FALSE(LacksPods(world, WarmupOf("Deployment", "none")));
+}
+
+}  // namespace
+}  // namespace cachewarm::observe

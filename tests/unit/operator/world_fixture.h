@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/kube/runtime/event_recorder.h"
+#include "operator/metrics.h"
+#include "operator/observe/world.h"
+#include "tests/fakes/fake_api_server.h"
+#include "tests/fakes/fake_clock.h"
+
+namespace cachewarm::op::testing {
+
+// Remembers what was recorded.
+class EventList final : public kube::EventSink {
+ public:
+  void Record(kube::Event event) override {
+    std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+  }
+  int Count(const std::string& reason) const {
+    std::lock_guard lock(mutex_);
+    return static_cast<int>(std::count_if(
+        events_.begin(), events_.end(), [&](const auto& event) { return event.reason == reason; }));
+  }
+  std::vector<kube::Event> All() const {
+    std::lock_guard lock(mutex_);
+    return events_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<kube::Event> events_;
+};
+
+class LogLines final : public Log {
+ public:
+  void Write(LogLevel level, std::string_view event, LogFields fields) override {
+    std::lock_guard lock(mutex_);
+    lines_.push_back(LogLine("", level, event, fields));
+  }
+  bool Has(const std::string& part) const {
+    std::lock_guard lock(mutex_);
+    return std::any_of(lines_.begin(), lines_.end(), [&](const std::string& line) {
+      return line.find(part) != std::string::npos;
+    });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+// Waits for `condition` with a deadline; true when it came.
+inline bool Eventually(const std::function<bool()>& condition,
+                       std::chrono::seconds limit = std::chrono::seconds(20)) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+// A series as name and labels, whatever the order of the labels.
+inline std::multiset<std::string> SeriesParts(const std::string& series) {
+  std::multiset<std::string> parts;
+  const size_t brace = series.find('{');
+  parts.insert(series.substr(0, brace));
+  if (brace != std::string::npos) {
+    std::stringstream labels(series.substr(brace + 1, series.rfind('}') - brace - 1));
+    for (std::string label; std::getline(labels, label, ',');) {
+      parts.insert(label);
+    }
+  }
+  return parts;
+}
+
+// Value of one series in the text exposition; -1 when it is not there.
+inline double SeriesValue(const std::string& text, const std::string& series) {
+  const std::multiset<std::string> wanted = SeriesParts(series);
+  std::stringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t space = line.rfind(' ');
+    if (space != std::string::npos && !line.starts_with('#') &&
+        SeriesParts(line.substr(0, space)) == wanted) {
+      return std::stod(line.substr(space + 1));
+    }
+  }
+  return -1;
+}
+
+// A world over an API server in the process. Tests put objects, then StartWorld().
+class WorldFixture : public ::testing::Test {
+ protected:
+  WorldFixture()
+      : server(clock),
+        registry(metrics::MakeRegistry()),
+        metrics(MakeMetrics(*registry, "test")),
+        world({server, clock, [] { return 0.5; }, log}) {}
+  ~WorldFixture() override { StopWorld(); }
+
+  void StartWorld() {
+    world.Start(stop.get_token());
+    ASSERT_TRUE(Eventually([&] { return world.HasSynced(); }));
+  }
+  void StopWorld() {
+    stop.request_stop();
+    world.Join();
+  }
+  kube::Client& client() { return server; }
+  double Metric(const std::string& series) const {
+    return SeriesValue(registry->Serialize(), series);
+  }
+
+  fakes::FakeClock clock;
+  LogLines log;
+  fakes::FakeApiServer server;
+  EventList events;
+  std::unique_ptr<metrics::Registry> registry;
+  Metrics metrics;
+  std::stop_source stop;
+  observe::World world;
+};
+
+}  // namespace cachewarm::op::testing
