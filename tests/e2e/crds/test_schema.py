@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the API server makes of crds/: real validation, real defaults, real kubectl."""
+
+import json
+
+import pytest
+
+from harness.definitions import answer, golden, nodecache, refusal, warmup
+
+SELECTOR = {"matchLabels": {"app": "llama"}}
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
+TEMPLATE = {"metadata": {"labels": {"app": "llama"}}, "spec": {"containers": [{"name": "c"}]}}
+OWN = {"name": "mine", "env": "MY_CACHE", "path": "my/cache"}
+
+ACCEPTED = {
+    "a deployment": {"workloadRef": DEPLOYMENT},
+    "a stateful set": {"workloadRef": {**DEPLOYMENT, "kind": "StatefulSet"}},
+    "a job": {"workloadRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "llama.2"}},
+    "a selector alone": {"selector": SELECTOR},
+    "a bare template": {"template": TEMPLATE},
+    "a template with everything a pod may have": {
+        "template": {
+            "metadata": {"labels": {"app": "llama"}, "creationTimestamp": None},
+            "spec": {
+                "containers": [{"name": "c", "image": "i", "env": [{"name": "A", "value": "b"}]}],
+                "volumes": [{"name": "v", "emptyDir": {}}],
+                "topologySpreadConstraints": [],
+            },
+        }
+    },
+    "a template with a selector": {
+        "template": {"spec": {"containers": [{"name": "c"}]}},
+        "selector": SELECTOR,
+        "compile": {"builder": "FirstPod"},
+    },
+    "presets and caches of one's own": {"selector": SELECTOR, "caches": [{"name": "vllm"}, OWN]},
+    "globs of one's own": {"selector": SELECTOR, "caches": [{**OWN, "include": ["**/*.so"]}]},
+    "every limit": {
+        "selector": SELECTOR,
+        "compile": {"timeoutSeconds": 86400, "settleSeconds": 1, "backoffLimit": 0},
+        "gate": {"mode": "Off", "maxHoldSeconds": 3600},
+        "gpuTypes": ["cpu", "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb"],
+    },
+}
+
+# What is wrong → (spec, words that the answer must hold).
+REFUSED = {
+    "no pods named": ({"paused": True}, "give one of workloadRef, template or selector"),
+    "pods named twice": (
+        {"workloadRef": DEPLOYMENT, "selector": SELECTOR},
+        "workloadRef stands alone: remove template and selector, or remove workloadRef",
+    ),
+    "a daemon set": (
+        {"workloadRef": {**DEPLOYMENT, "kind": "DaemonSet"}},
+        "workloadRef cannot be DaemonSet of apps/v1: use a Deployment or StatefulSet of apps/v1 "
+        "or a Job of batch/v1",
+    ),
+    "a group that comes later": (
+        {
+            "workloadRef": {
+                "apiVersion": "leaderworkerset.x-k8s.io/v1",
+                "kind": "LeaderWorkerSet",
+                "name": "llama",
+            }
+        },
+        "for pods of any other owner give spec.selector alone",
+    ),
+    "a name that is a path": ({"workloadRef": {**DEPLOYMENT, "name": "../x"}}, "should match"),
+    "no name": ({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment"}}, "Required value"),
+    "an empty selector": ({"selector": {"matchLabels": {}}}, "at least 1 properties"),
+    "expressions": (
+        {"selector": {"matchLabels": {"a": "b"}, "matchExpressions": []}},
+        'unknown field "spec.selector.matchExpressions"',
+    ),
+    "a template nobody can be found by": (
+        {"template": {"spec": {"containers": [{"name": "c"}]}}},
+        "template needs metadata.labels, or selector.matchLabels beside it",
+    ),
+    "a template without containers": (
+        {"template": {"metadata": TEMPLATE["metadata"], "spec": {"containers": []}}},
+        "at least 1 items",
+    ),
+    "a first pod of a bare template": (
+        {"template": TEMPLATE, "compile": {"builder": "FirstPod"}},
+        "a bare template has no pods of its own: set compile.builder to Job or Auto",
+    ),
+    "an unknown preset": (
+        {"selector": SELECTOR, "caches": [{"name": "tritton"}]},
+        "there is no preset tritton: use torchinductor, triton, vllm",
+    ),
+    "a path without a variable": (
+        {"selector": SELECTOR, "caches": [{"name": "mine", "path": "a"}]},
+        "a cache of your own needs both env and path; a preset needs neither",
+    ),
+    "a variable without a path": (
+        {"selector": SELECTOR, "caches": [{"name": "mine", "env": "A"}]},
+        "a cache of your own needs both env and path; a preset needs neither",
+    ),
+    "a preset's name taken": (
+        {"selector": SELECTOR, "caches": [{**OWN, "name": "vllm"}]},
+        "cannot have the name of a preset",
+    ),
+    "globs for a preset": (
+        {"selector": SELECTOR, "caches": [{"name": "vllm", "include": ["*"]}]},
+        "include is for a cache of your own",
+    ),
+    "a way out of the directory": (
+        {"selector": SELECTOR, "caches": [{**OWN, "path": "a/../../etc"}]},
+        "path must be relative, below the mounted cache directory, without . and ..",
+    ),
+    "an absolute path": (
+        {"selector": SELECTOR, "caches": [{**OWN, "path": "/etc"}]},
+        "path must be relative",
+    ),
+    "two caches of one name": (
+        {"selector": SELECTOR, "caches": [{"name": "vllm"}, {"name": "vllm"}]},
+        "Duplicate value",
+    ),
+    "too many caches": (
+        {"selector": SELECTOR, "caches": [{**OWN, "name": f"c{i}"} for i in range(33)]},
+        "must have at most 32 items",
+    ),
+    "no time to compile": (
+        {"selector": SELECTOR, "compile": {"timeoutSeconds": 0}},
+        "greater than or equal to 1",
+    ),
+    "an endless hold": (
+        {"selector": SELECTOR, "gate": {"maxHoldSeconds": 100000}},
+        "less than or equal to 3600",
+    ),
+    "an unknown builder": (
+        {"selector": SELECTOR, "compile": {"builder": "Pod"}},
+        'supported values: "Auto", "FirstPod", "Job"',
+    ),
+    "a mode that comes later": (
+        {"selector": SELECTOR, "gate": {"mode": "Auto"}},
+        'supported values: "Hold", "Off"',
+    ),
+    "a bare Off": ({"selector": SELECTOR, "gate": {"mode": False}}, 'supported values: "Hold", "Off"'),
+    **{
+        f"{field} that comes later": ({"selector": SELECTOR, **spec}, f'unknown field "spec.{field}"')
+        for field, spec in {
+            "harvest": {"harvest": True},
+            "retain": {"retain": 2},
+            "compile.requests": {"compile": {"requests": []}},
+            "compile.overrides": {"compile": {"overrides": {}}},
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["cachewarmups.cachewarm.io", "nodecaches.cachewarm.io"])
+def test_definition_is_established_and_structural(admin, name):
+    status = admin.get("crd", name)["status"]
+    conditions = {c["type"]: c["status"] for c in status["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
+    assert status["storedVersions"] == ["v1alpha1"]
+
+
+@pytest.mark.parametrize("what", ACCEPTED)
+def test_good_object_is_accepted(admin, what):
+    assert refusal(admin, warmup(**ACCEPTED[what])) == ""
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_bad_object_is_refused_with_a_message_that_helps(admin, what):
+    spec, words = REFUSED[what]
+    assert words in refusal(admin, warmup(**spec))
+
+
+@pytest.mark.parametrize("name", ["Llama", "a.b", "x" * 46])
+def test_name_that_does_not_fit_builders_and_paths_is_refused(admin, name):
+    words = refusal(admin, warmup(name))
+    assert "at most 45 characters" in words or "RFC 1123" in words
+
+
+def test_defaults_are_filled_in(admin):
+    made = admin.create(warmup(), "--dry-run=server")
+    assert made["spec"] == {
+        "selector": SELECTOR,
+        "compile": {
+            "builder": "Auto",
+            "timeoutSeconds": 1800,
+            "pendingSeconds": 600,
+            "settleSeconds": 10,
+            "backoffLimit": 3,
+        },
+        "gate": {"mode": "Hold", "maxHoldSeconds": 60},
+        "paused": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "field,words",
+    [
+        ("cw", ["A CacheWarmup makes one workload start warm"]),
+        ("cw.spec", ["workloadRef\t<Object>", "selector\t<Object>", "caches\t<[]Object>"]),
+        (
+            "cw.spec.compile",
+            [
+                "builder\t<string>\n  enum: Auto, FirstPod, Job",
+                "timeoutSeconds\t<integer>",
+                "Default 1800.",
+                "Default 600.",
+                "Default 10.",
+                "Default 3.",
+            ],
+        ),
+        ("cw.spec.gate", ["enum: Hold, Off", "Default 60."]),
+        ("cw.status.starts.counts", ["hollow\t<integer>"]),
+        ("nc.status.node", ["gpuType\t<string>", "cpuClass\t<string>"]),
+    ],
+)
+def test_explain_reads_well(admin, field, words):
+    text = admin.run("explain", field)
+    assert [word for word in words if word not in text] == []
+    assert "<no description>" not in text
+
+
+def test_columns_are_those_that_users_read(kubectl):
+    kubectl.apply(warmup())
+    header = kubectl.run("get", "cw").splitlines()[0].split()
+    assert header == ["NAME", "TYPES", "NODES", "HIT", "SAVED", "READY", "AGE"]
+    wide = kubectl.run("get", "cw", "-o", "wide").splitlines()[0].split()
+    assert wide == ["NAME", "TYPES", "NODES", "HIT", "SAVED", "READY", "REASON", "AGE"]
+    assert "llama" in kubectl.run("get", "cachewarm")
+
+
+def test_columns_of_a_node_are_those_that_users_read(kubectl, operator):
+    operator.run("apply", "--server-side", "-f", "-", text_in=json.dumps(nodecache("columns")))
+    try:
+        header = kubectl.run("get", "nc", "columns").splitlines()[0].split()
+        assert header == ["NAME", "GPU-TYPE", "CPU-CLASS", "USED", "FREE", "AGE"]
+    finally:
+        operator.delete("nodecache", "columns")
+
+
+def test_status_cannot_be_written_with_the_object(admin):
+    made = admin.create({**warmup(), "status": {"observedGeneration": 5}}, "--dry-run=server")
+    assert "status" not in made
+
+
+def test_golden_warmup_is_accepted_field_by_field(admin):
+    full = golden("cachewarmup.json")
+    made = admin.create(full, "--dry-run=server", "--validate=strict")
+    assert made["spec"] == full["spec"]
+
+
+def test_golden_status_with_an_unknown_field_is_refused(kubectl, operator):
+    full = golden("cachewarmup.json")
+    kubectl.apply({key: full[key] for key in ("apiVersion", "kind", "metadata", "spec")})
+    full["status"]["surprise"] = 1
+    words = answer(
+        operator,
+        "apply", "--server-side", "--subresource=status", "--dry-run=server", "-f", "-",
+        given=full,
+    )
+    assert "surprise" in words

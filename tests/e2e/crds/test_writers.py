@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may write what: with real tokens of the real accounts, against RBAC and the policies of
+manifests/write-policy.yaml."""
+
+import json
+import uuid
+
+import pytest
+
+from harness.definitions import OPERATOR, SYSTEM, answer, impersonating, nodecache, warmup
+from harness.kubectl import Kubectl
+
+DRY = "--dry-run=server"
+
+
+@pytest.fixture(scope="module")
+def nodes(admin, installed) -> tuple[str, str]:
+    """Two nodes that have a NodeCache."""
+    operator = impersonating(admin, OPERATOR)
+    names = sorted(node["metadata"]["name"] for node in admin.list("nodes"))[:2]
+    assert len(names) == 2, "needs a cluster of two nodes"
+    made = [name for name in names if not admin.get("nodecache", name)]
+    for name in made:
+        operator.create(nodecache(name))
+    yield tuple(names)
+    for name in made:
+        operator.delete("nodecache", name)
+
+
+@pytest.fixture(scope="module")
+def identity(admin, installed, tmp_path_factory):
+    """kubectl by a real token: identity("cachewarm-agent", node=...) is bound to a pod there."""
+    system = admin.within(SYSTEM)
+    folder = tmp_path_factory.mktemp("identities")
+    pods = []
+
+    def bound(account: str, node: str) -> tuple[str, ...]:
+        pod = system.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"identity-{uuid.uuid4().hex[:8]}"},
+                "spec": {
+                    "serviceAccountName": account,
+                    "nodeName": node,
+                    "tolerations": [{"operator": "Exists"}],
+                    "containers": [
+                        {"name": "c", "image": "localhost/none:1", "imagePullPolicy": "Never"}
+                    ],
+                },
+            }
+        )["metadata"]
+        pods.append(pod["name"])
+        return (
+            "--bound-object-kind=Pod",
+            f"--bound-object-name={pod['name']}",
+            f"--bound-object-uid={pod['uid']}",
+        )
+
+    def make(account: str, node: str = "") -> Kubectl:
+        flags = bound(account, node) if node else ()
+        token = system.run("create", "token", account, *flags).strip()
+        config = json.loads(system.run("config", "view", "--raw", "--flatten", "-o", "json"))
+        user = config["contexts"][0]["context"]["user"]
+        config["users"] = [{"name": user, "user": {"token": token}}]
+        path = folder / uuid.uuid4().hex
+        path.write_text(json.dumps(config))
+        return Kubectl(admin._base[0], str(path))
+
+    yield make
+    for name in pods:
+        system.kill_pod(name)
+
+
+@pytest.fixture(scope="module")
+def agent(identity, nodes) -> Kubectl:
+    return identity("cachewarm-agent", nodes[0])
+
+
+@pytest.fixture(scope="module")
+def operator_token(identity) -> Kubectl:
+    return identity("cachewarm-operator")
+
+
+def report(client: Kubectl, node: str) -> str:
+    """The answer to an agent's report, of which nothing stays."""
+    words = ("apply", "--server-side", "--force-conflicts", "--field-manager=cachewarm-agent",
+             "--subresource=status", DRY, "-f", "-")
+    return answer(client, *words, given=nodecache(node, status={"node": {"gpuType": "cpu"}}))
+
+
+def test_agent_reports_on_its_own_node(agent, nodes):
+    assert report(agent, nodes[0]) == ""
+
+
+def test_agent_cannot_report_on_another_node(agent, nodes):
+    assert f"the agent on {nodes[0]} may not write NodeCache {nodes[1]}" in report(agent, nodes[1])
+
+
+def test_token_that_is_bound_to_no_node_cannot_report(identity, nodes):
+    words = report(identity("cachewarm-agent"), nodes[0])
+    assert "the token names no node" in words
+
+
+def test_agent_cannot_want_anything(agent, nodes):
+    wish = {"spec": {"starts": [{"podUID": "p", "warmupUID": "w", "runAs": "image"}]}}
+    words = answer(agent, "patch", "nc", nodes[0], "--type=merge", DRY, "-p", json.dumps(wish))
+    assert 'cannot patch resource "nodecaches"' in words
+    assert "forbidden" in answer(agent, "delete", "nc", nodes[0], DRY)
+    assert "forbidden" in answer(agent, "create", DRY, "-f", "-", given=nodecache("x"))
+
+
+@pytest.mark.parametrize("kind", ["secrets", "pods", "nodes", "configmaps", "cachewarmups", "jobs"])
+def test_agent_reads_nothing_else(agent, kind):
+    assert f'cannot list resource "{kind}"' in answer(agent, "get", kind, "--all-namespaces")
+
+
+def test_agent_watches_its_nodecache(agent, nodes):
+    assert agent.get("nodecache", nodes[0])["metadata"]["name"] == nodes[0]
+
+
+@pytest.mark.parametrize("kind", ["secrets", "configmaps", "serviceaccounts", "daemonsets"])
+def test_operator_reads_nothing_that_it_does_not_need(operator_token, kind):
+    assert f'cannot list resource "{kind}"' in answer(operator_token, "get", kind, "-A")
+
+
+@pytest.mark.parametrize("kind", ["cachewarmups", "nodecaches", "pods", "nodes", "namespaces",
+                                  "deployments", "statefulsets", "jobs"])
+def test_operator_reads_what_it_decides_from(operator_token, kind):
+    assert answer(operator_token, "get", kind, "-A", "--chunk-size=1", "-o", "name") == ""
+
+
+def test_operator_cannot_report_for_an_agent(operator_token, nodes):
+    assert "forbidden" in report(operator_token, nodes[0])
+
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "rehearsal"},
+    "spec": {
+        "schedulingGates": [{"name": "cachewarm.io/warm"}, {"name": "example.com/other"}],
+        "containers": [{"name": "c", "image": "localhost/none:1"}],
+    },
+}
+
+
+def test_operator_makes_pods_by_dry_run_only(operator_token):
+    assert answer(operator_token, "create", DRY, "-f", "-", given=POD) == ""
+    words = answer(operator_token, "create", "-f", "-", given=POD)
+    assert "the operator of cachewarm creates pods by dry run only" in words
+
+
+def test_operator_releases_and_annotates_a_pod_and_changes_nothing_else(kubectl, operator_token):
+    kubectl.create(POD)
+    client = operator_token.within(kubectl.namespace)
+    rule = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["a"]}
+    preference = [{"weight": 1, "preference": {"matchExpressions": [rule]}}]
+    node_affinity = {"preferredDuringSchedulingIgnoredDuringExecution": preference}
+    client.patch("pod", "rehearsal", [
+        {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "cachewarm.io/warm"},
+        {"op": "remove", "path": "/spec/schedulingGates/0"},
+        {"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": node_affinity}},
+        {"op": "add", "path": "/metadata/annotations", "value": {"cachewarm.io/released": "Warm"}},
+    ])
+    only = "changes of a pod only its annotations, scheduling gates and affinity"
+    for patch in (
+        {"metadata": {"labels": {"app": "other"}}},
+        {"metadata": {"finalizers": ["example.com/stay"]}},
+        {"metadata": {"ownerReferences": [
+            {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x"}]}},
+    ):
+        words = answer(client, "patch", "pod", "rehearsal", "--type=merge", "-p", json.dumps(patch))
+        assert only in words, patch
+    image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "localhost/evil:1"}]
+    words = answer(client, "patch", "pod", "rehearsal", "--type=json", "-p", json.dumps(image))
+    assert only in words
+    assert "cannot delete" in answer(client, "delete", "pod", "rehearsal")
+
+
+def test_operator_touches_only_builder_jobs(kubectl, operator_token):
+    client = operator_token.within(kubectl.namespace)
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "labels": {}},
+        "spec": {"suspend": True, "template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "localhost/none:1"}]}}},
+    }
+    words = answer(client, "create", "-f", "-", given=job)
+    assert "only Jobs with the label cachewarm.io/builder-warmup" in words
+    kubectl.create(job)
+    assert "only Jobs with the label" in answer(client, "delete", "job", "j", "--wait=false")
+    job["metadata"] = {"name": "b", "labels": {"cachewarm.io/builder-warmup": "uid"}}
+    assert answer(client, "create", "-f", "-", given=job) == ""
+    assert answer(client, "delete", "job", "b", "--wait=false") == ""
+
+
+def test_nobody_else_writes_what_programs_say(kubectl, nodes):
+    """Not even the administrator: a status that somebody typed would be taken for observed."""
+    kubectl.apply(warmup())
+    status = json.dumps({"status": {"observedGeneration": 9}})
+    words = answer(kubectl, "patch", "cw", "llama", "--subresource=status", "--type=merge", DRY,
+                   "-p", status)
+    assert "only the operator of cachewarm writes the status of a CacheWarmup" in words
+    assert "only the agent of a node writes the status of its NodeCache" in report(
+        kubectl, nodes[0])
+    words = answer(kubectl, "create", DRY, "-f", "-", given=nodecache("planted"))
+    assert "only the operator of cachewarm writes the spec of a NodeCache" in words
+    spec = json.dumps({"spec": {"warmups": [{"uid": "u", "namespace": "n", "name": "n"}]}})
+    words = answer(kubectl, "patch", "nc", nodes[0], "--type=merge", DRY, "-p", spec)
+    assert "only the operator of cachewarm writes the spec of a NodeCache" in words
+
+
+def test_administrator_may_label_and_delete_a_nodecache(admin, nodes):
+    assert answer(admin, "label", "nc", nodes[0], "example.com/a=b", DRY) == ""
+    assert answer(admin, "delete", "nc", nodes[0], DRY) == ""
+
+
+@pytest.mark.parametrize("role,verbs", [
+    ("view", {"get": "yes", "create": "no"}),
+    ("edit", {"get": "yes", "create": "yes", "delete": "yes"}),
+])
+def test_roles_of_a_namespace_hold_for_warmups(kubectl, role, verbs):
+    kubectl.run("create", "rolebinding", "r", f"--clusterrole={role}", "--user=ann")
+    ann = impersonating(kubectl, "ann")
+    for verb, wanted in verbs.items():
+        said = ann.run("auth", "can-i", verb, "cachewarmups", check=False).strip()
+        assert said == wanted, verb
+    assert ann.run("auth", "can-i", "patch", "cachewarmups", "--subresource=status",
+                   check=False).strip() == "no"

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Definitions, rights and policies of manifests/install.yaml, without the programs."""
+
+import json
+
+import yaml
+
+from .cluster import REPOSITORY
+from .kubectl import Kubectl, KubectlError
+from .waiting import wait_for
+
+SYSTEM = "cachewarm-system"
+OPERATOR = f"system:serviceaccount:{SYSTEM}:cachewarm-operator"
+AGENT = f"system:serviceaccount:{SYSTEM}:cachewarm-agent"
+# What only the programs need.
+_LEFT_OUT = ("Deployment", "DaemonSet", "ConfigMap", "PodDisruptionBudget")
+
+
+def objects() -> dict[tuple[str, str], dict]:
+    """Objects of install.yaml by (kind, name)."""
+    text = (REPOSITORY / "manifests" / "install.yaml").read_text()
+    things = [thing for thing in yaml.safe_load_all(text) if thing]
+    return {(thing["kind"], thing["metadata"]["name"]): thing for thing in things}
+
+
+def apply(admin: Kubectl) -> None:
+    """Idempotent, also where the whole product is installed."""
+    admin = admin.within(SYSTEM)
+    things = objects().values()
+    first = [o for o in things if o["kind"] in ("Namespace", "CustomResourceDefinition")]
+    admin.apply(*first, server_side=True)
+    crds = [f"crd/{o['metadata']['name']}" for o in first[1:]]
+    admin.run("wait", *crds, "--for=condition=Established", "--timeout=30s")
+    admin.apply(
+        *(o for o in things if o not in first and o["kind"] not in _LEFT_OUT), server_side=True
+    )
+    # A policy that was just made is not obeyed at once.
+    wait_for(
+        "the write policies are in force",
+        lambda: "writers.cachewarm.io" in refusal(admin, nodecache("nobody")),
+        30,
+    )
+
+
+def golden(name: str) -> dict:
+    """An object with every field set, as the programs' encoder writes it."""
+    return json.loads((REPOSITORY / "tests/golden/api" / name).read_text())
+
+
+def refusal(client: Kubectl, thing: dict, *flags: str) -> str:
+    """What the API server says against creating `thing`; "" when it would. Nothing is made."""
+    words = ("create", "--dry-run=server", "-f", "-", *flags)
+    return answer(client, *words, given=thing)
+
+
+def answer(client: Kubectl, *words: str, given: object = None) -> str:
+    """Why kubectl was refused; "" when it was not."""
+    try:
+        client.run(*words, text_in=None if given is None else json.dumps(given))
+    except KubectlError as error:
+        return str(error)
+    return ""
+
+
+def impersonating(client: Kubectl, user: str, *flags: str) -> Kubectl:
+    other = client.within(client.namespace)
+    other._base = [*client._base, f"--as={user}", *flags]
+    return other
+
+
+def warmup(name: str = "llama", **spec: object) -> dict:
+    spec = spec or {"selector": {"matchLabels": {"app": "llama"}}}
+    return {
+        "apiVersion": "cachewarm.io/v1alpha1",
+        "kind": "CacheWarmup",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def nodecache(name: str, **parts: object) -> dict:
+    return {
+        "apiVersion": "cachewarm.io/v1alpha1",
+        "kind": "NodeCache",
+        "metadata": {"name": name},
+        **parts,
+    }
