@@ -270,7 +270,8 @@ def test_pod_that_is_bound_already_is_not_held(place):
 
 
 @pytest.mark.parametrize("before,after", [
-    ("scratch", "scratch,cachewarm"), ("cachewarm", "cachewarm"), ("a,cachewarm,b", "a,cachewarm,b"),
+    ("scratch", "scratch,cachewarm"), ("cachewarm", "cachewarm"),
+    ("a,cachewarm,b", "a,cachewarm,b"),
     ("cachewarm2", "cachewarm2,cachewarm"),
 ])
 def test_autoscaler_may_still_remove_the_node(place, before, after):

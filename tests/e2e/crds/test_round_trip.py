@@ -80,7 +80,9 @@ def test_each_warmup_owns_just_its_own_entries(operator, node):
         return nodecache(
             node,
             spec={
-                "warmups": [{"uid": uid, "namespace": "default", "name": uid, "runAs": list(run_as)}],
+                "warmups": [
+                    {"uid": uid, "namespace": "default", "name": uid, "runAs": list(run_as)}
+                ],
                 "starts": [{"podUID": f"pod-{uid}", "warmupUID": uid, "runAs": run_as[0]}],
             },
         )

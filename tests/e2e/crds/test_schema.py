@@ -136,9 +136,15 @@ REFUSED = {
         {"selector": SELECTOR, "gate": {"mode": "Auto"}},
         'supported values: "Hold", "Off"',
     ),
-    "a bare Off": ({"selector": SELECTOR, "gate": {"mode": False}}, 'supported values: "Hold", "Off"'),
+    "a bare Off": (
+        {"selector": SELECTOR, "gate": {"mode": False}},
+        'supported values: "Hold", "Off"',
+    ),
     **{
-        f"{field} that comes later": ({"selector": SELECTOR, **spec}, f'unknown field "spec.{field}"')
+        f"{field} that comes later": (
+            {"selector": SELECTOR, **spec},
+            f'unknown field "spec.{field}"',
+        )
         for field, spec in {
             "harvest": {"harvest": True},
             "retain": {"retain": 2},
