@@ -20,5 +20,8 @@ if(NOT cuda_include)
     "cuda.h and nvml.h were not found. Run tools/setup/cuda-headers once (it unpacks NVIDIA's "
     "header wheels below ${cuda_cache}/cuda), or pass -DCACHEWARM_CUDA_INCLUDE=<directory>.")
 endif()
+if(TARGET cachewarm_cuda_headers)
+  return()
+endif()
 add_library(cachewarm_cuda_headers INTERFACE)
 target_include_directories(cachewarm_cuda_headers SYSTEM INTERFACE "${cuda_include}")

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "lib/gpu/platform/cuda/sources.h"
+
+namespace cachewarm::gpu {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kNone[] = "libno-such-driver.so.1";
+
+class CudaProbeTest : public ::testing::Test {
+ protected:
+  void TearDown() override { ::unsetenv("PLAYED_SCENE"); }
+
+  absl::StatusOr<Devices> Ask(const std::string& scene, const std::string& nvml = PLAYED_NVML,
+                              const std::string& cuda = kNone) {
+    ::setenv("PLAYED_SCENE", scene.c_str(), 1);
+    return MakeCudaProbe(nvml, cuda)->Run();
+  }
+};
+
+TEST_F(CudaProbeTest, NvmlSeesEveryDeviceOfTheNode) {
+  const auto devices = Ask("h100x8");
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(devices->source, "nvml");
+  EXPECT_EQ(devices->driver_version, "570.86.15");
+  ASSERT_EQ(devices->devices.size(), 8U);
+  EXPECT_EQ(devices->devices[0].name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(devices->devices[0].sm_major, 9);
+  EXPECT_EQ(devices->devices[0].memory_bytes, 85'520'809'984U);
+  EXPECT_EQ(devices->devices[0].mig_profile, "");
+}
+
+TEST_F(CudaProbeTest, MigInstancesStandForTheirGpu) {
+  const auto devices = Ask("mig");
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_EQ(devices->devices.size(), 4U);
+  EXPECT_EQ(devices->devices[3].name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(devices->devices[3].mig_profile, "1g.10gb");
+  EXPECT_EQ(devices->devices[3].sm_major, 9);
+}
+
+TEST_F(CudaProbeTest, AGpuInMigModeWithoutInstancesIsNoDevice) {
+  const auto devices = Ask("mig-empty");
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_TRUE(devices->devices.empty());
+}
+
+TEST_F(CudaProbeTest, UnknownMemoryIsNoError) {
+  const auto devices = Ask("memory-fails");
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(devices->devices.at(0).memory_bytes, 0U);
+}
+
+TEST_F(CudaProbeTest, WithoutAnyLibraryThereIsNoDevice) {
+  const auto devices = Ask("", kNone, kNone);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(devices->source, "none");
+  EXPECT_TRUE(devices->devices.empty());
+}
+
+TEST_F(CudaProbeTest, ALibraryWithoutADriverBehindItIsNoDevice) {
+  const auto devices = Ask("no-driver");
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(devices->source, "none");
+}
+
+TEST_F(CudaProbeTest, ADriverWithoutDevicesIsAnswered) {
+  const auto devices = Ask("none");
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(devices->source, "nvml");
+  EXPECT_TRUE(devices->devices.empty());
+}
+
+TEST_F(CudaProbeTest, ADriverThatDoesNotAnswerIsAskedAgain) {
+  for (const char* scene :
+       {"init-fails", "count-fails", "gpu-lost", "name-fails", "capability-fails", "absurd"}) {
+    const absl::Status status = Ask(scene).status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << scene << ": " << status;
+  }
+  EXPECT_THAT(std::string(Ask("gpu-lost").status().message()), HasSubstr("GPU is lost"));
+}
+
+TEST_F(CudaProbeTest, ALibraryWithoutTheSymbolsIsAnError) {
+  EXPECT_TRUE(absl::IsUnavailable(Ask("", PLAYED_EMPTY).status()));
+  EXPECT_TRUE(absl::IsUnavailable(Ask("", kNone, PLAYED_EMPTY).status()));
+}
+
+TEST_F(CudaProbeTest, TheCudaDriverStandsInForNvml) {
+  const auto devices = Ask("h200", kNone, PLAYED_CUDA);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(devices->source, "cuda");
+  EXPECT_EQ(devices->driver_version, "");
+  ASSERT_EQ(devices->devices.size(), 2U);
+  EXPECT_EQ(devices->devices[1].name, "NVIDIA H200");
+  EXPECT_EQ(devices->devices[1].sm_major, 9);
+  EXPECT_EQ(devices->devices[1].sm_minor, 0);
+  EXPECT_EQ(devices->devices[1].memory_bytes, 150'000'000'000U);
+}
+
+TEST_F(CudaProbeTest, AStubOfTheCudaDriverIsNoDevice) {
+  for (const char* scene : {"stub", "no-device"}) {
+    const auto devices = Ask(scene, kNone, PLAYED_CUDA);
+    ASSERT_TRUE(devices.ok()) << devices.status();
+    EXPECT_EQ(devices->source, "none") << scene;
+  }
+}
+
+TEST_F(CudaProbeTest, ErrorsOfTheCudaDriverAreNamed) {
+  for (const char* scene : {"init-fails", "count-fails", "get-fails", "name-fails",
+                            "attribute-fails", "absurd", "silent"}) {
+    EXPECT_TRUE(absl::IsUnavailable(Ask(scene, kNone, PLAYED_CUDA).status())) << scene;
+  }
+  EXPECT_THAT(std::string(Ask("silent", kNone, PLAYED_CUDA).status().message()),
+              HasSubstr("unknown error"));
+}
+
+TEST_F(CudaProbeTest, TheMachineThatRunsThisTestAnswers) {
+  // With or without a GPU: it must not fail. What it sees is printed for people.
+  const auto devices = MakeCudaProbe()->Run();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  std::printf("source %s, driver %s, devices %zu\n", devices->source.c_str(),
+              devices->driver_version.c_str(), devices->devices.size());
+  for (const Device& device : devices->devices) {
+    std::printf("  %s sm_%d%d %llu bytes %s\n", device.name.c_str(), device.sm_major,
+                device.sm_minor, static_cast<unsigned long long>(device.memory_bytes),
+                device.mig_profile.c_str());
+    EXPECT_FALSE(device.name.empty());
+    EXPECT_GT(device.sm_major, 0);
+  }
+}
+
+TEST(EmptyProbe, SeesNothing) {
+  const auto devices = MakeEmptyProbe()->Run();
+  ASSERT_TRUE(devices.ok());
+  EXPECT_EQ(devices->source, "none");
+  EXPECT_TRUE(devices->devices.empty());
+}
+
+TEST(SplitMigName, CutsTheProfileOff) {
+  const std::pair<const char*, std::pair<const char*, const char*>> cases[] = {
+      {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", {"NVIDIA H100 80GB HBM3", "1g.10gb"}},
+      {"NVIDIA A100-SXM4-40GB MIG 1g.5gb+me", {"NVIDIA A100-SXM4-40GB", "1g.5gb+me"}},
+      {"NVIDIA H200", {"NVIDIA H200", ""}},
+      {"", {"", ""}},
+  };
+  for (const auto& [full, expected] : cases) {
+    Device device;
+    SplitMigName(full, device);
+    EXPECT_EQ(device.name, expected.first);
+    EXPECT_EQ(device.mig_profile, expected.second);
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::gpu
