@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+
+#include "cli/commands/commands.h"
+#include "cli/reference.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "lib/base/status.h"
+#include "lib/bundle/transfer.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::cli {
+namespace {
+
+struct KindSum {
+  int64_t files = 0;
+  int64_t bytes = 0;
+};
+
+std::map<std::string, KindSum> SumsOf(const bundle::Config& config) {
+  std::map<std::string, KindSum> sums;
+  for (const bundle::Entry& entry : config.entries) {
+    KindSum& sum = sums[entry.kind];
+    ++sum.files;
+    sum.bytes += entry.bytes;
+  }
+  return sums;
+}
+
+codec::Json ToJson(const bundle::Bundle& found, bool with_entries) {
+  const bundle::Facts& facts = found.config.facts;
+  codec::Json json = {
+      {"digest", found.digest.ToString()},
+      {"bytes", bundle::PackedBytes(found.manifest)},
+      {"rawBytes", bundle::RawBytes(found.config)},
+      {"files", found.config.entries.size()},
+      {"key", facts.key},
+      {"factors", facts.factors},
+      {"node", facts.node},
+      {"engines", facts.engines},
+      {"requires",
+       {{"cpuClass", facts.requires_cpu_class}, {"gpuArchitectures", facts.gpu_architectures}}},
+      {"compileMilliseconds", facts.compile_milliseconds}};
+  for (const auto& [kind, sum] : SumsOf(found.config)) {
+    json["caches"][kind] = {{"files", sum.files}, {"bytes", sum.bytes}};
+  }
+  for (const bundle::Entry& entry : found.config.entries) {
+    if (with_entries) {
+      json["entries"].push_back({{"path", entry.path},
+                                 {"kind", entry.kind},
+                                 {"size", entry.bytes},
+                                 {"sha256", entry.digest.hex()}});
+    }
+  }
+  return json;
+}
+
+void PrintText(const bundle::Bundle& found, bool with_entries, Console& console) {
+  const bundle::Facts& facts = found.config.facts;
+  const auto line = [&console](std::string_view name, const std::string& value) {
+    console.out << fmt::format("{:<14} {}\n", name, value.empty() ? "-" : value);
+  };
+  line("digest", found.digest.ToString());
+  line("size",
+       fmt::format("{}, unpacked {} in {} files", FormatBytes(bundle::PackedBytes(found.manifest)),
+                   FormatBytes(bundle::RawBytes(found.config)), found.config.entries.size()));
+  line("key", facts.key);
+  for (const auto& [name, value] : facts.factors) {
+    line("  " + name, value);
+  }
+  line("CPU class", facts.requires_cpu_class ? "required: holds native host code" : "any");
+  line("GPU code for", fmt::format("{}", fmt::join(facts.gpu_architectures, " ")));
+  line("compile time", FormatDuration(Duration(facts.compile_milliseconds)));
+  for (const auto& [name, value] : facts.engines) {
+    line("engine", fmt::format("{} {}", name, value));
+  }
+  for (const auto& [kind, sum] : SumsOf(found.config)) {
+    line("cache", fmt::format("{}: {} files, {}", kind, sum.files, FormatBytes(sum.bytes)));
+  }
+  for (const bundle::Entry& entry : found.config.entries) {
+    if (with_entries) {
+      console.out << fmt::format("{} {:>12} {}\n", entry.digest.Short(), entry.bytes, entry.path);
+    }
+  }
+}
+
+absl::StatusOr<int> Inspect(const Arguments& arguments, Console& console) {
+  CW_ASSIGN_OR_RETURN(const OpenedReference source,
+                      OpenReference(arguments.positionals()[0], arguments, console.clock));
+  CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
+  CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
+                      bundle::ReadBundle(source.place(), digest, console.stop));
+  if (arguments.Has("json")) {
+    PrintJson(console, ToJson(found, arguments.Has("entries")));
+  } else {
+    PrintText(found, arguments.Has("entries"), console);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Verb InspectVerb() {
+  Verb verb{.name = "inspect",
+            .operands = "BUNDLE",
+            .summary = "Show what is in a bundle and where it fits",
+            .text =
+                "Reads manifest and config only: a few kilobytes.\n\n"
+                "  cachewarm inspect layout:///srv/bundles/llama:k-1f... --entries\n",
+            .options = {{.name = "entries", .help = "list every file too"},
+                        {.name = "json", .help = "as one JSON object"}},
+            .run = Inspect};
+  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
+  return verb;
+}
+
+}  // namespace cachewarm::cli

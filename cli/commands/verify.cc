@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/commands.h"
+#include "cli/reference.h"
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/bundle/transfer.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::cli {
+namespace {
+
+absl::StatusOr<int> Verify(const Arguments& arguments, Console& console) {
+  CW_ASSIGN_OR_RETURN(const OpenedReference source,
+                      OpenReference(arguments.positionals()[0], arguments, console.clock));
+  CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
+  CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
+                      bundle::ReadBundle(source.place(), digest, console.stop));
+  {
+    Progress progress(console, "verifying", arguments.Has("quiet"));
+    CW_RETURN_IF_ERROR(bundle::Verify(
+        source.place(), found, [&](int64_t done, int64_t total) { progress.Show(done, total); },
+        console.stop));
+  }
+  if (arguments.Has("json")) {
+    PrintJson(console, {{"digest", digest.ToString()},
+                        {"files", found.config.entries.size()},
+                        {"bytes", bundle::PackedBytes(found.manifest)},
+                        {"intact", true}});
+  } else {
+    console.out << fmt::format("{}: {} files, {}: intact\n", digest.ToString(),
+                               found.config.entries.size(),
+                               FormatBytes(bundle::PackedBytes(found.manifest)));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Verb VerifyVerb() {
+  Verb verb{.name = "verify",
+            .operands = "BUNDLE",
+            .summary = "Read a bundle and check every byte of it",
+            .text =
+                "Manifest, config, layers, frames and files are held against their sha256 and the\n"
+                "bundle against the limits of an unpacking node; nothing is written. Exit code 3\n"
+                "says that it is damaged or would be refused by its bytes.\n\n"
+                "  cachewarm verify oci://registry.example.com/warm/team/llama@sha256:...\n",
+            .options = {{.name = "json", .help = "the result as one JSON object"},
+                        {.name = "quiet", .help = "no progress line"}},
+            .run = Verify};
+  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
+  return verb;
+}
+
+}  // namespace cachewarm::cli

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <ostream>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "lib/base/clock.h"
+#include "lib/codec/json_fwd.h"
+
+namespace cachewarm::cli {
+
+// What scripts may rely on.
+enum ExitCode : int {
+  kOk = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kDamaged = 3,   // bytes that do not match their digest, or that policy refuses
+  kNotFound = 4,  // no such bundle
+  kInterrupted = 130,
+};
+ExitCode ExitCodeOf(const absl::Status& status);
+
+// Everything a verb may touch outside its arguments. One thread, but `stop`.
+struct Console {
+  std::ostream& out;     // results
+  std::ostream& err;     // progress and errors
+  bool err_is_terminal;  // progress only then
+  const Clock& clock;
+  std::stop_token stop;
+  std::map<std::string, std::string> environment;
+
+  std::string Environment(const std::string& name) const;
+};
+
+// One line that is rewritten at most ten times a second: "fetching 12.0 MB of 195 MB, 6 %".
+// Silent where there is no terminal or with --quiet. Clears its line at the end.
+class Progress {
+ public:
+  Progress(Console& console, std::string_view what, bool quiet);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress();
+
+  void Show(int64_t done_bytes, int64_t total_bytes);
+
+ private:
+  Console& console_;
+  const std::string what_;
+  const bool silent_;
+  MonoTime next_;
+  bool drawn_ = false;
+};
+
+// "195 MB", "6.2 kB": 1000-based, as ls --si.
+std::string FormatBytes(int64_t bytes);
+
+// Indented, with a line break.
+void PrintJson(Console& console, const codec::Json& value);
+
+}  // namespace cachewarm::cli

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/verbs.h"
+#include "lib/http/client.h"
+
+namespace cachewarm::cli {
+namespace {
+
+// The signals that end us, blocked in every thread and taken by StopOnSignal() alone.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  // A file size limit is then an error of write(2), like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
+  return signals;
+}
+
+std::map<std::string, std::string> EnvironmentOf(char** variables) {
+  std::map<std::string, std::string> environment;
+  for (; *variables != nullptr; ++variables) {
+    const std::string text = *variables;
+    const size_t equals = text.find('=');
+    environment[text.substr(0, equals)] = equals == text.npos ? "" : text.substr(equals + 1);
+  }
+  return environment;
+}
+
+int Main(const std::vector<std::string>& words) {
+  const sigset_t signals = BlockSignals();
+  http::PrepareProcess();
+  std::stop_source stop;
+  std::atomic<bool> done = false;
+  std::jthread waiter([&] {
+    int signal = 0;
+    while (sigwait(&signals, &signal) == 0 && !done) {
+      stop.request_stop();
+    }
+  });
+  Console console{.out = std::cout,
+                  .err = std::cerr,
+                  .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
+                  .clock = SystemClock(),
+                  .stop = stop.get_token(),
+                  .environment = EnvironmentOf(environ)};
+  const int code = RunProgram(words, console);
+  std::cout.flush();
+  done = true;
+  pthread_kill(waiter.native_handle(), SIGTERM);
+  return code;
+}
+
+}  // namespace
+}  // namespace cachewarm::cli
+
+int main(int argc, char** argv) {
+  return cachewarm::cli::Main({argv + 1, argv + argc});
+}

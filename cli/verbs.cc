@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verbs.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "cli/commands/commands.h"
+#include "fmt/format.h"
+#include "lib/base/status.h"
+
+namespace cachewarm::cli {
+namespace {
+
+constexpr std::string_view kAbout =
+    "cachewarm carries the compile caches of model servers (torch.compile, Triton, vLLM, ...) as\n"
+    "bundles: OCI artifacts named by digest, in an image layout directory or a registry.\n";
+
+std::vector<std::string> WordsOf(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) {
+    words.push_back(word);
+  }
+  return words;
+}
+
+std::string OptionLine(const Option& option) {
+  const std::string left = option.value.empty() ? fmt::format("--{}", option.name)
+                                                : fmt::format("--{} {}", option.name, option.value);
+  return fmt::format("  {:<28} {}{}\n", left, option.help, option.repeats ? " (repeatable)" : "");
+}
+
+// Exit code of a wrong command line.
+int Misused(Console& console, std::string_view problem, std::string_view verb) {
+  console.err << fmt::format("cachewarm: {}\n", problem)
+              << fmt::format("See \"cachewarm {}{}--help\".\n", verb, verb.empty() ? "" : " ");
+  return kUsage;
+}
+
+int RunVerb(const Verb& verb, std::span<const std::string> words, Console& console) {
+  const auto arguments = Arguments::Parse(words, OptionsOf(verb));
+  if (!arguments.ok()) {
+    return Misused(console, Message(arguments.status()), verb.name);
+  }
+  if (arguments->Has("help")) {
+    console.out << VerbHelp(verb);
+    return kOk;
+  }
+  const size_t operands = WordsOf(verb.operands).size();
+  if (arguments->positionals().size() != operands) {
+    return Misused(
+        console,
+        fmt::format("{} takes {}, not {} words", verb.name,
+                    operands == 0 ? "no operand" : verb.operands, arguments->positionals().size()),
+        verb.name);
+  }
+  if (verb.takes_rest == arguments->rest().empty()) {
+    return Misused(console,
+                   verb.takes_rest ? "expected a command behind --" : "nothing may follow --",
+                   verb.name);
+  }
+  const absl::StatusOr<int> code = verb.run(*arguments, console);
+  if (!code.ok()) {
+    console.err << fmt::format("cachewarm {}: {}\n", verb.name, Message(code.status()));
+    return ExitCodeOf(code.status());
+  }
+  return *code;
+}
+
+}  // namespace
+
+const std::vector<Verb>& AllVerbs() {
+  static const std::vector<Verb> verbs = {PackVerb(),   UnpackVerb(),  PushVerb(),      PullVerb(),
+                                          VerifyVerb(), InspectVerb(), CompletionVerb()};
+  return verbs;
+}
+
+std::vector<Option> OptionsOf(const Verb& verb) {
+  std::vector<Option> options = verb.options;
+  options.push_back({.name = "help", .help = "this text"});
+  return options;
+}
+
+std::string ProgramHelp() {
+  std::string help = fmt::format("{}\nUsage: cachewarm VERB [OPTIONS] ...\n\n", kAbout);
+  for (const Verb& verb : AllVerbs()) {
+    help += fmt::format("  {:<12} {}\n", verb.name, verb.summary);
+  }
+  help +=
+      "\nA BUNDLE is oci://host[:port]/path/name or layout:///directory/name, followed by :tag or\n"
+      "@sha256:hex where one of several is meant.\n\n"
+      "\"cachewarm VERB --help\" explains a verb; \"cachewarm --version\" tells the version.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 damaged bundle, 4 no such bundle,\n"
+      "130 interrupted.\n";
+  return help;
+}
+
+std::string VerbHelp(const Verb& verb) {
+  std::string help = fmt::format("Usage: cachewarm {}{}{} [OPTIONS]{}\n\n{}.\n\n{}\nOptions:\n",
+                                 verb.name, verb.operands.empty() ? "" : " ", verb.operands,
+                                 verb.takes_rest ? " -- COMMAND ..." : "", verb.summary, verb.text);
+  for (const Option& option : OptionsOf(verb)) {
+    help += OptionLine(option);
+  }
+  return help;
+}
+
+int RunProgram(std::span<const std::string> words, Console& console) {
+  if (words.empty() || words[0] == "--help" || words[0] == "help") {
+    console.out << ProgramHelp();
+    return words.empty() ? kUsage : kOk;
+  }
+  if (words[0] == "--version") {
+    console.out << "cachewarm " << CACHEWARM_VERSION << '\n';
+    return kOk;
+  }
+  const auto& verbs = AllVerbs();
+  const auto verb = std::find_if(verbs.begin(), verbs.end(),
+                                 [&](const Verb& each) { return each.name == words[0]; });
+  if (verb == verbs.end()) {
+    return Misused(console, fmt::format("there is no verb \"{}\"", words[0]), "");
+  }
+  return RunVerb(*verb, words.subspan(1), console);
+}
+
+}  // namespace cachewarm::cli

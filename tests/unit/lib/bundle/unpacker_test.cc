@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/unpacker.h"
+
+#include <sys/stat.h>
+
+#include "gtest/gtest.h"
+#include "tests/unit/lib/bundle/trees.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+mode_t ModeOf(const fs::Dir& dir, const std::string& path) {
+  return dir.Stat(path)->mode;
+}
+
+TEST(Unpacker, ModesAreThoseOfTheKindWhateverTheUmask) {
+  const mode_t before = ::umask(077);
+  const TempDir staging;
+  const fs::Dir dir = staging.Open();
+  const absl::Status status =
+      Unpack(PackTree(SampleTree()), dir, {.mode_of_kind = [](const std::string& kind) {
+               return kind == "flashinfer" ? mode_t{0666} : mode_t{0444};
+             }});
+  ::umask(before);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ModeOf(dir, "flashinfer/build.ninja"), 0666U);
+  EXPECT_EQ(ModeOf(dir, "inductor/ab/cab.py"), 0444U);
+  EXPECT_EQ(ModeOf(dir, "inductor"), 0777U);
+  EXPECT_EQ(ModeOf(dir, "inductor/ab"), 0777U);
+}
+
+TEST(Unpacker, MtimesKeepTheirNanosecondsWhereTheKindComparesThem) {
+  const TempDir staging;
+  const fs::Dir dir = staging.Open();
+  ASSERT_TRUE(Unpack(PackTree(SampleTree()), dir).ok());
+  EXPECT_EQ(dir.Stat("flashinfer/build.ninja")->mtime_ns, 1'700'000'000'123'456'789);
+}
+
+TEST(Unpacker, AUnionOfBundlesKeepsWhatTheFirstOneWrote) {
+  const TempDir staging;
+  const fs::Dir dir = staging.Open();
+  const TestTree first = {{"triton/a", {.content = "first"}}, {"triton/x", {.content = "x"}}};
+  const TestTree second = {{"triton/a", {.content = "second"}}, {"inductor/b", {.content = "b"}}};
+  ASSERT_TRUE(Unpack(PackTree(first), dir).ok());
+  const absl::Status status = Unpack(PackTree(second), dir, {.keep_existing = true});
+  ASSERT_TRUE(status.ok()) << status;
+  const auto tree = ReadTree(dir);
+  EXPECT_EQ(tree.at("triton/a"), "first");
+  EXPECT_EQ(tree.at("triton/x"), "x");
+  EXPECT_EQ(tree.at("inductor/b"), "b");
+}
+
+TEST(Unpacker, AUnionStillVerifiesWhatItDoesNotWrite) {
+  const TempDir staging;
+  const fs::Dir dir = staging.Open();
+  ASSERT_TRUE(Unpack(PackTree({{"a", {.content = "first"}}}), dir).ok());
+  PackedSample sample = PackTree({{"a", {.content = "second"}}});
+  sample.packed.config.entries[0].digest = DigestOf("something else");
+  EXPECT_TRUE(absl::IsDataLoss(Unpack(sample, dir, {.keep_existing = true})));
+}
+
+TEST(Unpacker, AUnionRefusesAFileWhereAnotherBundleHasADirectory) {
+  const TempDir staging;
+  const fs::Dir dir = staging.Open();
+  ASSERT_TRUE(Unpack(PackTree({{"a/b", {.content = "x"}}}), dir).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      Unpack(PackTree({{"a", {.content = "x"}}}), dir, {.keep_existing = true})));
+}
+
+TEST(Unpacker, SeveralLayersMakeOneTree) {
+  const PackedSample one = PackTree({{"a", {.content = "1"}}, {"c", {.content = "3"}}});
+  const PackedSample two = PackTree({{"b", {.content = "2"}}});
+  Config config = one.packed.config;
+  config.layers.push_back(two.packed.config.layers[0]);
+  Entry b = two.packed.config.entries[0];
+  b.frame += static_cast<int64_t>(one.packed.config.layers[0].frames.size());
+  config.entries.insert(config.entries.begin() + 1, b);
+  Manifest manifest = one.packed.manifest;
+  manifest.layers.push_back(two.packed.manifest.layers[0]);
+  const TempDir staging;
+  const absl::Status status = Unpack({config, manifest, one.layer + two.layer}, staging.Open());
+  ASSERT_TRUE(status.ok()) << status;
+  const std::map<std::string, std::string> expected = {{"a", "1"}, {"b", "2"}, {"c", "3"}};
+  EXPECT_EQ(ReadTree(staging.Open()), expected);
+}
+
+}  // namespace
+}  // namespace cachewarm::bundle
