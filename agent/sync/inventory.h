@@ -30,6 +30,7 @@ struct Link {
 struct Generation {
   std::vector<Digest> digests;  // empty when cold, or when its record was lost
   int64_t bytes = 0;            // of the bundles' files
+  double fetch_seconds = 0;     // manifest to complete tree
   friend bool operator==(const Generation&, const Generation&) = default;
 };
 

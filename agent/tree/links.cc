@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "agent/tree/layout.h"
@@ -74,8 +75,15 @@ absl::StatusOr<std::string> MakeColdTree(const fs::Dir& root, const Mount& mount
 }
 
 absl::Status Flip(const fs::Dir& root, const Mount& mount, const std::string& generation,
-                  WallTime now) {
-  CW_RETURN_IF_ERROR(NoteActivation(root, mount, {.generation = generation, .at = now}));
+                  const PrepareOptions& options) {
+  if (options.before_flip) {
+    const std::vector<Activation> past = ReadActivations(root, mount);
+    options.before_flip(generation,
+                        std::none_of(past.begin(), past.end(), [&](const Activation& each) {
+                          return each.generation == generation;
+                        }));
+  }
+  CW_RETURN_IF_ERROR(NoteActivation(root, mount, {.generation = generation, .at = options.now}));
   return fs::PointLink(root, MountPath(mount), LinkTarget(generation));
 }
 
@@ -100,11 +108,11 @@ absl::Status Mend(const fs::Dir& root, const Mount& mount, const PrepareOptions&
   for (auto it = past.rbegin(); it != past.rend(); ++it) {
     const absl::StatusOr<fs::FileStat> tree = root.Stat(GenerationPath(it->generation));
     if (tree.ok() && tree->type == fs::FileType::kDirectory) {
-      return Flip(root, mount, it->generation, options.now);
+      return Flip(root, mount, it->generation, options);
     }
   }
   CW_ASSIGN_OR_RETURN(const std::string id, MakeColdTree(root, mount, options));
-  return Flip(root, mount, id, options.now);
+  return Flip(root, mount, id, options);
 }
 
 }  // namespace
@@ -127,7 +135,7 @@ absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const Prepare
   if (!link.has_value()) {
     CW_RETURN_IF_ERROR(root.MakeDirs(MountParent(mount), kFolderMode));
     CW_ASSIGN_OR_RETURN(const std::string id, MakeColdTree(root, mount, options));
-    return Flip(root, mount, id, options.now);
+    return Flip(root, mount, id, options);
   }
   switch (link->state) {
     case LinkState::kDirectory:
@@ -155,7 +163,7 @@ absl::Status ActivateGeneration(const fs::Dir& root, const Mount& mount,
     CW_RETURN_IF_ERROR(Adopt(root, mount, options));
   }
   CW_RETURN_IF_ERROR(root.MakeDirs(MountParent(mount), kFolderMode));
-  return Flip(root, mount, generation, options.now);
+  return Flip(root, mount, generation, options);
 }
 
 absl::Status CommitGeneration(const fs::Dir& root, const std::string& generation) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct PrepareOptions {
   // Folders that every tree has from the start, 0777 as the tree itself.
   std::vector<std::string> folders;
   WallTime now{};  // for the journal
+  // Called before a link leads to `generation`; `fresh` when none ever did. May be empty.
+  std::function<void(const std::string& generation, bool fresh)> before_flip;
 };
 
 // Makes `mount` a link to a directory that its pods can write and that is there:

@@ -99,7 +99,9 @@ absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
   }));
   for (auto& [id, generation] : inventory.generations) {
     if (absl::StatusOr<GenerationRecord> record = ReadGenerationRecord(root, id); record.ok()) {
-      generation = {.digests = std::move(record->digests), .bytes = record->bytes};
+      generation = {.digests = std::move(record->digests),
+                    .bytes = record->bytes,
+                    .fetch_seconds = record->fetch_seconds};
     }
   }
   return inventory;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/log.h"
+#include "lib/bundle/store/open.h"
+
+namespace cachewarm::agent {
+
+// Everything the agent can be told. Read once at start, then passed down by value.
+struct Config {
+  std::string node_name;
+  std::string root = "/var/lib/cachewarm";
+  bundle::StoreOptions store;
+  int64_t byte_limit = 0;  // of all generations; 0: none
+  std::string node_facts;  // file; empty: everything is probed
+  bool node_facts_must_exist = false;  // named for this process, not for all nodes by the file
+  std::string kubeconfig;  // empty: the service account of the pod we run in
+  std::string listen_address = "0.0.0.0";
+  uint16_t listen_port = 8080;
+  int workers = 3;  // fetches and publications at the same time
+  LogLevel log_level = LogLevel::kInfo;
+};
+
+struct CommandLine {
+  Config config;
+  bool print_node_facts = false;     // print what this node is and exit
+  std::optional<std::string> print;  // --help, --version: text to print before a successful exit
+};
+
+// Where settings come from, as arguments, so that tests need no process.
+struct ConfigSources {
+  std::vector<std::string> arguments;  // without the program's name
+  std::function<std::optional<std::string>(const std::string& name)> environment;
+  // Whole content of a file; an error names the path.
+  std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
+  std::string host_name;  // the default node name
+  std::string version;
+};
+
+// A flag beats its environment variable, which beats the file named by --config. Unknown flags and
+// keys and wrong values are INVALID_ARGUMENT with the name and the remedy. The file may be the one
+// that the operator reads too: its keys are accepted and not looked at.
+absl::StatusOr<CommandLine> ParseConfig(const ConfigSources& sources);
+
+// The text of --help, from the table that ParseConfig() reads.
+std::string HelpText();
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/daemon.h"
+
+#include <utility>
+
+#include "agent/blind_watcher.h"
+#include "agent/steps/workers.h"
+#include "agent/tree/journal.h"
+#include "agent/tree/root.h"
+#include "lib/base/status.h"
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr Duration kAskAgain(5'000);
+// A turn is short; longer silence means that the disk hangs, and a restart shows it.
+constexpr Duration kTurnMost(180'000);
+constexpr size_t kJobsMax = 64;
+
+std::unique_ptr<Watcher> MakeWatcher(const Clock& clock, Log& log) {
+  absl::StatusOr<std::unique_ptr<Watcher>> watcher = Watcher::Start({}, clock, log);
+  if (watcher.ok()) {
+    return *std::move(watcher);
+  }
+  log.Warning("file events cannot be watched", {{"message", Message(watcher.status())}});
+  return MakeBlindWatcher();
+}
+
+// What an earlier process left in the middle, before anything new begins.
+absl::Status Recover(const fs::Dir& root, WallTime now) {
+  CW_RETURN_IF_ERROR(SweepLeftovers(root));
+  return MendJournal(root, now);
+}
+
+}  // namespace
+
+Daemon::Daemon(const Config& config, const DaemonParts& parts)
+    : config_(config),
+      parts_(parts),
+      runtime_{parts.client, parts.clock, parts.random, parts.log},
+      own_(runtime_, config.node_name,
+           [this](std::shared_ptr<const api::NodeCache> node_cache) {
+             Take(std::move(node_cache));
+           }) {}
+
+absl::Status Daemon::Run(std::stop_token stop) {
+  CW_RETURN_IF_ERROR(parts_.registry.status());
+  CW_ASSIGN_OR_RETURN(const std::unique_ptr<http::Server> server, Serve());
+  port_ = server->port();
+  parts_.log.Info("agent started", {{"node", config_.node_name},
+                                    {"root", config_.root},
+                                    {"store", config_.store.url},
+                                    {"version", parts_.version},
+                                    {"port", static_cast<int64_t>(server->port())}});
+  if (const auto node = AwaitFacts(stop); node.has_value()) {
+    WithNode(*node, stop);
+  }
+  server->Stop();
+  parts_.log.Info("agent stopped");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
+  const auto metrics = [this](const http::ServerRequest&) {
+    return http::ServerResponse{.content_type = std::string(metrics::kContentType),
+                                .body = parts_.registry.Serialize()};
+  };
+  const auto healthy = [this](const http::ServerRequest&) {
+    return IsHealthy()
+               ? http::ServerResponse{.body = "ok\n"}
+               : http::ServerResponse{.status = 503, .body = "the sync loop does not turn\n"};
+  };
+  const auto ready = [this](const http::ServerRequest&) {
+    return IsReady() ? http::ServerResponse{.body = "ok\n"}
+                     : http::ServerResponse{.status = 503,
+                                            .body = "root or API server not reached yet\n"};
+  };
+  return http::StartServer({.address = config_.listen_address, .port = config_.listen_port},
+                           {{"/metrics", metrics}, {"/healthz", healthy}, {"/readyz", ready}});
+}
+
+std::optional<fingerprint::NodeFacts> Daemon::AwaitFacts(std::stop_token stop) {
+  std::string said;
+  while (!stop.stop_requested()) {
+    absl::StatusOr<fingerprint::NodeFacts> facts = parts_.probe();
+    if (facts.ok()) {
+      parts_.log.Info("node probed", {{"gpuType", facts->gpu_type},
+                                      {"cpuClass", facts->cpu_class},
+                                      {"devices", facts->device_count},
+                                      {"driver", facts->driver_version}});
+      return *std::move(facts);
+    }
+    if (Message(facts.status()) != said) {
+      said = Message(facts.status());
+      parts_.log.Error("node facts not known", {{"message", said}});
+    }
+    SleepFor(parts_.clock, kAskAgain, stop);
+  }
+  return std::nullopt;
+}
+
+void Daemon::WithNode(const fingerprint::NodeFacts& node, std::stop_token stop) {
+  StatusWriter writer(runtime_, {.node_name = config_.node_name});
+  // Both end with `stop` itself, not one after the other.
+  const std::jthread writing([&] { writer.Run(stop); });
+  if (const std::optional<fs::Dir> root = AwaitRoot(node, writer, stop); root.has_value()) {
+    Work(*root, node, writer, stop);
+  }
+  if (watching_.joinable()) {
+    watching_.join();
+  }
+}
+
+std::optional<fs::Dir> Daemon::AwaitRoot(const fingerprint::NodeFacts& node, StatusWriter& writer,
+                                         std::stop_token stop) {
+  std::string said;
+  while (!stop.stop_requested()) {
+    absl::StatusOr<fs::Dir> root = OpenRoot(config_.root);
+    absl::Status usable = root.ok() ? Recover(*root, parts_.clock.Now()) : root.status();
+    if (usable.ok()) {
+      return *std::move(root);
+    }
+    if (Message(usable) != said) {
+      said = Message(usable);
+      parts_.log.Error("root directory not usable", {{"message", said}});
+    }
+    // The watch tells which object to report to.
+    StartWatch(stop);
+    api::NodeCacheStatus status;
+    status.node = NodeStatusOf(node, parts_.version);
+    status.node.root = {.path = config_.root, .limit_bytes = config_.byte_limit, .message = said};
+    std::string target;
+    {
+      std::lock_guard lock(mutex_);
+      target = latest_ == nullptr ? std::string() : latest_->uid;
+    }
+    writer.Set(target, std::move(status));
+    SleepFor(parts_.clock, kAskAgain, stop);
+  }
+  return std::nullopt;
+}
+
+void Daemon::Work(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
+                  std::stop_token stop) {
+  const std::unique_ptr<Watcher> watcher = MakeWatcher(parts_.clock, parts_.log);
+  Workers workers(config_.workers, kJobsMax);
+  Loop* turning = nullptr;
+  const Context context{.root = root,
+                        .store = parts_.store,
+                        .watcher = *watcher,
+                        .workers = workers,
+                        .clock = parts_.clock,
+                        .random = parts_.random,
+                        .log = parts_.log,
+                        .metrics = parts_.metrics,
+                        .node = node,
+                        .wake = [&turning] { turning->Wake(); }};
+  Loop loop(context, {.limit_bytes = config_.byte_limit, .version = parts_.version},
+            [&](std::string target, api::NodeCacheStatus status) {
+              is_ready_ = own_.HasSynced() && status.node.root.writable;
+              writer.Set(target, std::move(status));
+            });
+  turning = &loop;
+  // Without a wish yet: repairs what pods mount, before anything that could take long.
+  loop.Turn();
+  {
+    std::lock_guard lock(mutex_);
+    loop_ = &loop;
+    loop.Desired(latest_);
+  }
+  StartWatch(stop);
+  loop.Run(stop);
+  std::lock_guard lock(mutex_);
+  loop_ = nullptr;
+}
+
+void Daemon::StartWatch(std::stop_token stop) {
+  if (!watching_.joinable()) {
+    watching_ = std::jthread([this, stop] { own_.Run(stop); });
+  }
+}
+
+void Daemon::Take(std::shared_ptr<const api::NodeCache> node_cache) {
+  std::lock_guard lock(mutex_);
+  latest_ = std::move(node_cache);
+  if (loop_ != nullptr) {
+    loop_->Desired(latest_);
+  }
+}
+
+bool Daemon::IsHealthy() const {
+  std::lock_guard lock(mutex_);
+  return loop_ == nullptr || parts_.clock.Monotonic() - loop_->last_turn() < kTurnMost;
+}
+
+}  // namespace cachewarm::agent

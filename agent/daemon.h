@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "agent/config.h"
+#include "agent/loop.h"
+#include "agent/metrics.h"
+#include "agent/watch/own_node_cache.h"
+#include "agent/watch/status_writer.h"
+#include "lib/http/server.h"
+
+namespace cachewarm::agent {
+
+// What the daemon is given; tests give a fake clock and API server. All of it must outlive it.
+struct DaemonParts {
+  kube::Client& client;
+  bundle::Store& store;
+  const Clock& clock;
+  Random random;
+  Log& log;
+  metrics::Registry& registry;
+  Metrics& metrics;
+  // What this node is; UNAVAILABLE: the driver does not answer yet, ask again.
+  std::function<absl::StatusOr<fingerprint::NodeFacts>()> probe;
+  std::string version;
+};
+
+// The agent at work: composed here and nowhere else. Started in the order server, node facts, root
+// directory (links repaired first of all), loop, status writer, watch; stopped in reverse. Single
+// use.
+class Daemon {
+ public:
+  Daemon(const Config& config, const DaemonParts& parts);
+
+  // Blocks until `stop` (OK) or until it cannot go on (the port is taken). Returns within 2 s of
+  // `stop`.
+  absl::Status Run(std::stop_token stop);
+
+  // Of /metrics, /healthz and /readyz; 0 before Run() listens.
+  uint16_t port() const { return port_.load(); }
+  bool IsReady() const { return is_ready_.load(); }
+
+ private:
+  absl::StatusOr<std::unique_ptr<http::Server>> Serve();
+  std::optional<fingerprint::NodeFacts> AwaitFacts(std::stop_token stop);
+  void WithNode(const fingerprint::NodeFacts& node, std::stop_token stop);
+  // Waits for a usable root, saying in the status why it is not.
+  std::optional<fs::Dir> AwaitRoot(const fingerprint::NodeFacts& node, StatusWriter& writer,
+                                   std::stop_token stop);
+  void Work(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
+            std::stop_token stop);
+  void StartWatch(std::stop_token stop);
+  void Take(std::shared_ptr<const api::NodeCache> node_cache);
+  bool IsHealthy() const;
+
+  const Config config_;
+  DaemonParts parts_;
+  kube::Runtime runtime_;
+  OwnNodeCache own_;
+  std::atomic<uint16_t> port_{0};
+  std::atomic<bool> is_ready_{false};
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const api::NodeCache> latest_;
+  Loop* loop_ = nullptr;  // while Work() runs
+  std::jthread watching_;
+};
+
+}  // namespace cachewarm::agent

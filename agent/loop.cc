@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/sync/report.h"
+#include "agent/tree/layout.h"
+#include "agent/tree/links.h"
+#include "agent/tree/root.h"
+#include "agent/tree/scan.h"
+#include "lib/api/reasons.h"
+#include "lib/base/status.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::agent {
+namespace {
+
+// Steps change what the next plan sees; a few rounds settle everything that is quick.
+constexpr int kRoundsMax = 4;
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+}  // namespace
+
+api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::string& version) {
+  return {.gpu_type = node.gpu_type,
+          .cpu_class = node.cpu_class,
+          .devices = node.device_count,
+          .driver = node.driver_version,
+          .agent_version = version};
+}
+
+Loop::Loop(const Context& context, LoopOptions options, Report report)
+    : context_(context),
+      options_(std::move(options)),
+      report_(std::move(report)),
+      watched_(context),
+      fetches_(context),
+      captures_(context),
+      starts_(context, [this](const std::string& uid) { return tables_.Of(uid); }) {}
+
+Loop::~Loop() { context_.workers.Stop(); }
+
+void Loop::Desired(std::shared_ptr<const api::NodeCache> node_cache) {
+  {
+    std::lock_guard lock(mutex_);
+    desired_ = std::move(node_cache);
+  }
+  Wake();
+}
+
+void Loop::Wake() {
+  {
+    std::lock_guard lock(mutex_);
+    awake_ = true;
+  }
+  wake_.notify_all();
+}
+
+std::shared_ptr<const api::NodeCache> Loop::TakeDesired() {
+  std::lock_guard lock(mutex_);
+  awake_ = false;
+  return desired_;
+}
+
+void Loop::Turn() {
+  const MonoTime begin = context_.clock.Monotonic();
+  const auto node_cache = TakeDesired();
+  const api::NodeCacheSpec nothing;
+  const api::NodeCacheSpec& desired = node_cache == nullptr ? nothing : node_cache->spec;
+  if (node_cache != nullptr && !has_adopted_) {
+    starts_.Adopt(node_cache->status.starts);
+    has_adopted_ = true;
+  }
+  const absl::Status moved = Move(desired);
+  if (!moved.ok()) {
+    root_status_.writable = false;
+    root_status_.message = Message(moved);
+    context_.metrics.failures.Add({std::string(api::reason::kRootUnusable)});
+    context_.log.Error("root directory not usable", {{"message", Message(moved)}});
+  }
+  // Without a wish, an answer that the operator waits for must not be forgotten.
+  if (node_cache != nullptr) {
+    captures_.Poll(Orders(desired));
+    starts_.Poll(desired.starts);
+  }
+  Publish(node_cache == nullptr ? std::string() : node_cache->uid, desired);
+  const MonoTime end = context_.clock.Monotonic();
+  context_.metrics.turns.Add({moved.ok() ? "ok" : "failed"});
+  context_.metrics.turn_seconds.Observe({}, std::chrono::duration<double>(end - begin).count());
+  last_turn_ = end;
+}
+
+absl::Status Loop::Move(const api::NodeCacheSpec& desired) {
+  tables_.Follow(desired.warmups);
+  const bool completed = fetches_.Collect(history_);
+  PruneHistory(desired);
+  MeasureRoot(completed);
+  known_problems_ = std::exchange(mount_problems_, {});
+  for (int round = 0; round < kRoundsMax; ++round) {
+    CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
+    plan_ = MakePlan({.desired = desired,
+                      .inventory = inventory_,
+                      .history = history_,
+                      .disk = Disk(),
+                      .now = context_.clock.Monotonic()});
+    bool changed = false;
+    for (const Step& step : plan_.steps) {
+      changed |= Do(step);
+    }
+    if (!changed) {
+      break;
+    }
+  }
+  watched_.Follow(inventory_);
+  return absl::OkStatus();
+}
+
+// True when the disk is another than the plan was made for.
+bool Loop::Do(const Step& step) {
+  const auto options = [&](const Mount& mount) {
+    return PrepareOptions{.folders = tables_.Of(mount.uid)->Directories(),
+                          .now = context_.clock.Now(),
+                          .before_flip = [this, mount](const std::string& generation, bool fresh) {
+                            watched_.Add(mount, generation, fresh);
+                          }};
+  };
+  return std::visit(
+      Overloaded{
+          [&](const Prepare& prepare) {
+            return DoQuick(prepare.mount,
+                           PrepareMount(context_.root, prepare.mount, options(prepare.mount)),
+                           "directory prepared");
+          },
+          [&](const Activate& activate) {
+            const bool done = DoQuick(
+                activate.mount,
+                ActivateGeneration(context_.root, activate.mount, activate.generation,
+                                   options(activate.mount)),
+                "generation activated");
+            context_.metrics.activations.Add({}, done ? 1 : 0);
+            return done;
+          },
+          [&](const Discard& discard) {
+            return fs::RemoveTree(context_.root, StagingPath(discard.staging)).ok();
+          },
+          [&](const Fetch& fetch) {
+            fetches_.Start(fetch, tables_.Of(fetch.mount.uid), Disk());
+            return false;
+          }},
+      step);
+}
+
+bool Loop::DoQuick(const Mount& mount, const absl::Status& done, std::string_view what) {
+  if (done.ok()) {
+    context_.log.Info(what, {{"namespace", mount.ns},
+                             {"warmup", mount.name},
+                             {"uid", mount.uid},
+                             {"runAs", mount.run_as}});
+    return true;
+  }
+  mount_problems_[mount] = Message(done);
+  const auto known = known_problems_.find(mount);
+  if (known != known_problems_.end() && known->second == mount_problems_[mount]) {
+    return false;
+  }
+  context_.metrics.failures.Add({std::string(api::reason::kDirectoryUnusable)});
+  context_.log.Error("step failed", {{"step", what},
+                                     {"path", MountPath(mount)},
+                                     {"message", Message(done)}});
+  return false;
+}
+
+std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const {
+  std::vector<CaptureOrder> orders;
+  for (const api::CaptureRequest& request : desired.captures) {
+    CaptureOrder order{.request = request, .table = tables_.Of(request.warmup_uid)};
+    const auto warmup =
+        std::find_if(desired.warmups.begin(), desired.warmups.end(),
+                     [&](const auto& each) { return each.uid == request.warmup_uid; });
+    if (warmup != desired.warmups.end()) {
+      order.ns = warmup->ns;
+      order.name = warmup->name;
+    }
+    orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
+// Setbacks of what nobody wants any more would be remembered for ever.
+void Loop::PruneHistory(const api::NodeCacheSpec& desired) {
+  std::erase_if(history_.bundles, [&](const auto& each) {
+    return std::none_of(desired.warmups.begin(), desired.warmups.end(), [&](const auto& warmup) {
+      return warmup.uid == each.first.warmup_uid &&
+             std::any_of(warmup.bundles.begin(), warmup.bundles.end(), [&](const auto& bundle) {
+               return bundle.digest == each.first.digest;
+             });
+    });
+  });
+  if (desired.warmups.empty()) {
+    history_.generations.clear();
+  }
+}
+
+void Loop::MeasureRoot(bool anyway) {
+  const MonoTime now = context_.clock.Monotonic();
+  if (!anyway && measured_at_ != MonoTime{} && now - measured_at_ < options_.measure) {
+    return;
+  }
+  root_status_ = CheckRoot(context_.root, options_.limit_bytes);
+  measured_at_ = now;
+  context_.metrics.root_bytes.Set({"used"}, static_cast<double>(root_status_.used_bytes));
+  context_.metrics.root_bytes.Set({"free"}, static_cast<double>(root_status_.free_bytes));
+  context_.metrics.root_bytes.Set({"limit"}, static_cast<double>(root_status_.limit_bytes));
+}
+
+DiskLimits Loop::Disk() const {
+  return {.limit_bytes = options_.limit_bytes,
+          .used_bytes = root_status_.used_bytes,
+          .free_bytes = root_status_.free_bytes};
+}
+
+void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired) {
+  int64_t warm = 0;
+  int64_t cold = 0;
+  for (const auto& [mount, link] : inventory_.links) {
+    (link.generation.empty() || IsColdId(link.generation) ? cold : warm) += 1;
+  }
+  context_.metrics.active_generations.Set({"true"}, static_cast<double>(warm));
+  context_.metrics.active_generations.Set({"false"}, static_cast<double>(cold));
+  context_.metrics.watched_directories.Set({}, context_.watcher.directories());
+  api::NodeCacheStatus status;
+  status.node = NodeStatusOf(context_.node, options_.version);
+  status.node.root = root_status_;
+  status.warmups = ReportWarmups({.desired = desired,
+                                  .inventory = inventory_,
+                                  .history = history_,
+                                  .plan = plan_,
+                                  .progress = fetches_.Progress(),
+                                  .mount_problems = mount_problems_,
+                                  .root = root_status_});
+  for (api::NodeWarmup& warmup : status.warmups) {
+    if (warmup.message.empty()) {
+      warmup.message = tables_.Problem(warmup.uid);
+    }
+  }
+  status.captures = captures_.Statuses();
+  status.starts = starts_.Statuses();
+  report_(target, std::move(status));
+}
+
+MonoTime Loop::NextTurn() const {
+  const MonoTime now = context_.clock.Monotonic();
+  const bool is_busy =
+      captures_.IsWaiting() || starts_.IsWaiting() || !history_.fetching.empty();
+  return std::min(std::max(plan_.next, now + Duration(10)),
+                  now + (is_busy ? options_.busy : options_.idle));
+}
+
+void Loop::Run(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    Turn();
+    const MonoTime next = NextTurn();
+    std::unique_lock lock(mutex_);
+    while (!awake_ && !stop.stop_requested() && context_.clock.Monotonic() < next) {
+      context_.clock.WaitUntil(lock, wake_, next, stop);
+    }
+  }
+}
+
+}  // namespace cachewarm::agent

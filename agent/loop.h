@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include "agent/steps/captures.h"
+#include "agent/steps/context.h"
+#include "agent/steps/fetches.h"
+#include "agent/steps/starts.h"
+#include "agent/steps/tables.h"
+#include "agent/steps/watched_trees.h"
+#include "agent/sync/plan.h"
+#include "lib/api/node_cache.h"
+
+namespace cachewarm::agent {
+
+struct LoopOptions {
+  int64_t limit_bytes = 0;  // byteLimit; 0: none
+  std::string version;
+  // Between turns when nothing calls: kubelet makes directories without telling us.
+  Duration idle{15'000};
+  Duration busy{1'000};         // while a capture or a start window is open
+  Duration measure{300'000};    // between measurements of the whole tree
+};
+
+api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::string& version);
+
+// The agent's one mover: scan, plan, do the quick steps, start the long ones, look at captures and
+// starts, report. Turn() does it once; Run() is only the pump. Desired() and Wake() may be called
+// from any thread, the rest from one.
+class Loop {
+ public:
+  // `target` is the uid of the NodeCache that the status answers; empty while there is none.
+  using Report = std::function<void(std::string target, api::NodeCacheStatus status)>;
+
+  // `context` must outlive it.
+  Loop(const Context& context, LoopOptions options, Report report);
+  // Stops the workers of `context` first: their jobs use the loop's parts.
+  ~Loop();
+
+  // What the operator wants; null before it is known, and when our NodeCache is gone: then
+  // directories are kept as they are.
+  void Desired(std::shared_ptr<const api::NodeCache> node_cache);
+  void Wake();
+
+  void Turn();
+  void Run(std::stop_token stop);
+
+  // When the last turn ended; the epoch before the first.
+  MonoTime last_turn() const { return last_turn_.load(); }
+
+ private:
+  std::shared_ptr<const api::NodeCache> TakeDesired();
+  absl::Status Move(const api::NodeCacheSpec& desired);
+  bool Do(const Step& step);
+  bool DoQuick(const Mount& mount, const absl::Status& done, std::string_view what);
+  std::vector<CaptureOrder> Orders(const api::NodeCacheSpec& desired) const;
+  void PruneHistory(const api::NodeCacheSpec& desired);
+  void MeasureRoot(bool anyway);
+  void Publish(const std::string& target, const api::NodeCacheSpec& desired);
+  DiskLimits Disk() const;
+  MonoTime NextTurn() const;
+
+  const Context& context_;
+  const LoopOptions options_;
+  Report report_;
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::shared_ptr<const api::NodeCache> desired_;
+  bool awake_ = false;
+  std::atomic<MonoTime> last_turn_{MonoTime{}};
+
+  Tables tables_;
+  WatchedTrees watched_;
+  Fetches fetches_;
+  Captures captures_;
+  Starts starts_;
+  History history_;
+  Inventory inventory_;
+  Plan plan_;
+  std::map<Mount, std::string> mount_problems_;
+  std::map<Mount, std::string> known_problems_;  // of the turn before, already in the log
+  api::RootStatus root_status_;
+  MonoTime measured_at_{};
+  bool has_adopted_ = false;
+};
+
+}  // namespace cachewarm::agent

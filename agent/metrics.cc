@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/metrics.h"
+
+namespace cachewarm::agent {
+
+Metrics::Metrics(metrics::Registry& registry, const std::string& version)
+    : fetches(registry.NewCounter({.name = "cachewarm_fetches_total",
+                                   .help = "Generations fetched from the store, by result.",
+                                   .labels = {"result"}})),
+      fetched_bytes(registry.NewCounter({.name = "cachewarm_fetched_bytes_total",
+                                         .help = "Packed bytes of fetched bundles."})),
+      fetch_seconds(registry.NewHistogram(
+          {.name = "cachewarm_fetch_seconds",
+           .help = "From reading the manifest to a complete tree on the disk."},
+          metrics::SecondsBuckets())),
+      captures(registry.NewCounter({.name = "cachewarm_captures_total",
+                                    .help = "Builder directories captured, by result.",
+                                    .labels = {"result"}})),
+      published_bytes(registry.NewCounter({.name = "cachewarm_published_bytes_total",
+                                           .help = "Packed bytes of published bundles."})),
+      publish_seconds(registry.NewHistogram(
+          {.name = "cachewarm_publish_seconds",
+           .help = "From a settled directory to a readable bundle."},
+          metrics::SecondsBuckets())),
+      activations(registry.NewCounter({.name = "cachewarm_activations_total",
+                                       .help = "Links flipped to another generation."})),
+      active_generations(registry.NewGauge(
+          {.name = "cachewarm_active_generations",
+           .help = "Directories that pods may mount, by whether bundles are in them.",
+           .labels = {"warm"}})),
+      failures(registry.NewCounter({.name = "cachewarm_agent_failures_total",
+                                    .help = "Steps that failed, by the reason in status.",
+                                    .labels = {"reason"}})),
+      starts(registry.NewCounter({.name = "cachewarm_observed_starts_total",
+                                  .help = "First starts seen on this node, by result.",
+                                  .labels = {"result"}})),
+      turn_seconds(registry.NewHistogram({.name = "cachewarm_agent_turn_seconds",
+                                          .help = "One turn of the sync loop."},
+                                         metrics::SecondsBuckets())),
+      turns(registry.NewCounter({.name = "cachewarm_agent_turns_total",
+                                 .help = "Turns of the sync loop, by result.",
+                                 .labels = {"result"}})),
+      api_requests(registry.NewCounter({.name = "cachewarm_api_requests_total",
+                                        .help = "Requests to the Kubernetes API; code 0: none came.",
+                                        .labels = {"verb", "resource", "code"}})),
+      root_bytes(registry.NewGauge({.name = "cachewarm_root_bytes",
+                                    .help = "The root directory: used, free and limit (0: none).",
+                                    .labels = {"kind"}})),
+      watched_directories(registry.NewGauge({.name = "cachewarm_watched_directories",
+                                             .help = "Directories watched for file events."})),
+      build(registry.NewGauge({.name = "cachewarm_build",
+                               .help = "Always 1; the version is the label.",
+                               .labels = {"version"}})) {
+  build.Set({version}, 1);
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/captures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/evidence/classify.h"
+#include "agent/tree/layout.h"
+#include "agent/tree/records.h"
+#include "lib/api/reasons.h"
+#include "lib/base/status.h"
+
+namespace cachewarm::agent {
+namespace {
+
+// A container's mount is resolved when it is created, a moment before it counts as started.
+constexpr Duration kMountedBefore(30'000);
+constexpr BackoffPolicy kRetryPolicy{.first = Duration(1'000), .most = Duration(30'000)};
+
+// What a later try may change; the rest is for somebody to repair.
+bool IsWorthWaiting(const absl::Status& status) {
+  return IsRetryable(status) || absl::IsResourceExhausted(status) || absl::IsInternal(status) ||
+         absl::IsUnknown(status);
+}
+
+WallTime WindowBegin(const api::CaptureRequest& request) {
+  return cachewarm::agent::WindowBegin(api::StartWindow{.started_at = request.started_at});
+}
+
+}  // namespace
+
+Captures::Captures(const Context& context) : context_(context) {
+  for (api::CaptureStatus& status : ReadCaptureRecords(context_.root)) {
+    std::string id = status.id;
+    captures_[std::move(id)] = Capture{.status = std::move(status), .done = true};
+  }
+}
+
+void Captures::Poll(const std::vector<CaptureOrder>& orders) {
+  Collect();
+  Forget(orders);
+  for (const CaptureOrder& order : orders) {
+    Capture& capture = captures_[order.request.id];
+    capture.status.id = order.request.id;
+    if (!capture.done && !capture.running) {
+      Advance(order, capture);
+    }
+  }
+}
+
+std::vector<api::CaptureStatus> Captures::Statuses() const {
+  std::vector<api::CaptureStatus> statuses;
+  for (const auto& [id, capture] : captures_) {
+    statuses.push_back(capture.status);
+  }
+  return statuses;
+}
+
+bool Captures::IsWaiting() const {
+  return std::any_of(captures_.begin(), captures_.end(),
+                     [](const auto& each) { return !each.second.done; });
+}
+
+void Captures::Forget(const std::vector<CaptureOrder>& orders) {
+  std::erase_if(captures_, [&](const auto& each) {
+    const bool is_asked = std::any_of(orders.begin(), orders.end(), [&](const auto& order) {
+      return order.request.id == each.first;
+    });
+    if (is_asked || each.second.running) {
+      return false;
+    }
+    RemoveCaptureRecord(context_.root, each.first).IgnoreError();
+    return true;
+  });
+}
+
+void Captures::Advance(const CaptureOrder& order, Capture& capture) {
+  const api::CaptureRequest& request = order.request;
+  const MonoTime now = context_.clock.Monotonic();
+  if (now < capture.setback.not_before) {
+    return;
+  }
+  if (order.ns.empty()) {
+    return Wait(capture, "", "the warmup is not among this node's");
+  }
+  if (const absl::Status valid = CheckRequest(request, context_.node); !valid.ok()) {
+    return NoteError(valid, capture);
+  }
+  const std::string generation = FindGeneration(order);
+  if (generation.empty()) {
+    return Wait(capture, "", "the builder's directory is not known yet");
+  }
+  const absl::StatusOr<fs::Dir> tree = context_.root.OpenDir(GenerationPath(generation));
+  if (!tree.ok()) {
+    return NoteError(tree.status(), capture);
+  }
+  const absl::StatusOr<std::vector<TreeFile>> files = LookAtTree(*tree, *order.table);
+  if (!files.ok()) {
+    return NoteError(files.status(), capture);
+  }
+  const SettleSample sample = SampleOf(*files);
+  const bool quiet =
+      capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
+  if (request.ready_at == WallTime{}) {
+    return Wait(capture, "", fmt::format("the builder is not ready; {} files", sample.files));
+  }
+  if (sample.files == 0) {
+    return Wait(capture, api::reason::kNothingToCapture,
+                "the builder is ready and has written no file that spec.caches allows to travel");
+  }
+  if (!quiet) {
+    return Wait(capture, "",
+                fmt::format("{} files, {} bytes, still changing", sample.files, sample.bytes));
+  }
+  Start(order, capture, generation);
+}
+
+std::string Captures::FindGeneration(const CaptureOrder& order) const {
+  const Mount mount{order.ns, order.name, order.request.warmup_uid, order.request.run_as};
+  if (!CheckMount(mount).ok()) {
+    return {};
+  }
+  std::vector<std::string> candidates = GenerationsAt(ReadActivations(context_.root, mount),
+                                                      order.request.started_at, kMountedBefore);
+  return candidates.size() <= 1 ? (candidates.empty() ? std::string() : candidates.front())
+                                : Busiest(candidates, order);
+}
+
+std::string Captures::Busiest(const std::vector<std::string>& generations,
+                              const CaptureOrder& order) const {
+  std::string best = generations.front();
+  size_t most = 0;
+  for (const std::string& generation : generations) {
+    const EventRecord record = context_.watcher.ReadTree(generation, WindowBegin(order.request),
+                                                         context_.clock.Now());
+    const size_t used = UsedIn(record, *order.table).paths.size();
+    if (used > most) {
+      most = used;
+      best = generation;
+    }
+  }
+  return best;
+}
+
+void Captures::Start(const CaptureOrder& order, Capture& capture, const std::string& generation) {
+  const bool posted = context_.workers.Post([this, order, generation](std::stop_token stop) {
+    auto publish = [&]() -> absl::StatusOr<Published> {
+      CW_ASSIGN_OR_RETURN(const fs::Dir tree, context_.root.OpenDir(GenerationPath(generation)));
+      const EventRecord record = context_.watcher.ReadTree(
+          generation, WindowBegin(order.request), context_.clock.Now());
+      OwnReads own_reads = context_.watcher.BeginOwnReads(generation);
+      return PublishTree(
+          {.store = context_.store,
+           .tree = tree,
+           .table = *order.table,
+           .node = context_.node,
+           .request = order.request,
+           .ns = order.ns,
+           .name = order.name,
+           .used = UsedIn(record, *order.table),
+           .on_opening = [&](const std::string& path) { own_reads.Opening(path); }},
+          stop);
+    };
+    absl::StatusOr<Published> outcome = publish();
+    {
+      std::lock_guard lock(mutex_);
+      ended_.push_back(
+          {order.request.id, generation, order.request, order.table, std::move(outcome)});
+    }
+    context_.wake();
+  });
+  if (posted) {
+    capture.running = true;
+    // A try after a failure says what the last one ran into until it went better.
+    if (capture.status.state == api::CaptureState::kWaiting) {
+      capture.status.state = api::CaptureState::kPacking;
+      capture.status.reason.clear();
+      capture.status.message.clear();
+    }
+    capture.settled_at = context_.clock.Monotonic();
+  }
+}
+
+void Captures::Collect() {
+  std::vector<Ended> ended;
+  {
+    std::lock_guard lock(mutex_);
+    ended.swap(ended_);
+  }
+  for (const Ended& each : ended) {
+    Capture& capture = captures_[each.id];
+    capture.running = false;
+    Note(each, capture);
+  }
+}
+
+void Captures::Note(const Ended& ended, Capture& capture) {
+  if (ended.outcome.ok()) {
+    NotePublished(ended, capture);
+  } else if (!absl::IsCancelled(ended.outcome.status())) {
+    NoteError(ended.outcome.status(), capture);
+  }
+}
+
+void Captures::NoteError(const absl::Status& status, Capture& capture) {
+  const MonoTime now = context_.clock.Monotonic();
+  if (absl::IsAborted(status)) {
+    ++capture.changed;
+    capture.settle.Restart();
+    context_.metrics.captures.Add({"changed"});
+    return Wait(capture, api::reason::kNeverSettled,
+                fmt::format("{} ({} times)", Message(status), capture.changed));
+  }
+  const bool is_new = capture.setback.message != Message(status);
+  NoteSetback(capture.setback, status, kRetryPolicy, context_.random(), now);
+  capture.status.reason = std::string(absl::IsNotFound(status) ? api::reason::kNothingToCapture
+                                                               : api::reason::kPublishFailed);
+  capture.status.message = Message(status);
+  capture.status.state =
+      IsWorthWaiting(status) ? api::CaptureState::kPacking : api::CaptureState::kFailed;
+  context_.metrics.captures.Add({"failed"});
+  context_.metrics.failures.Add({capture.status.reason});
+  if (is_new) {
+    context_.log.Warning("capture not published", {{"capture", capture.status.id},
+                                                   {"reason", capture.status.reason},
+                                                   {"message", capture.status.message}});
+  }
+}
+
+void Captures::NotePublished(const Ended& ended, Capture& capture) {
+  const Published& published = *ended.outcome;
+  const api::StartWindow window{.started_at = ended.request.started_at,
+                                .ready_at = ended.request.ready_at};
+  const Observation seen =
+      ClassifyStart(context_.watcher.ReadTree(ended.generation, WindowBegin(ended.request),
+                                              WindowEnd(window)),
+                    window, *ended.table);
+  const double span = std::chrono::duration<double>(seen.compile_span).count();
+  capture.status = {.id = ended.id,
+                    .state = api::CaptureState::kPushed,
+                    .digest = published.publication.digest,
+                    .bytes = published.publication.bytes,
+                    .files = static_cast<int>(published.publication.files),
+                    .native = published.native,
+                    .compile_seconds = span > 0 ? span : published.stored_compile_seconds};
+  capture.done = true;
+  // Without the record a restarted agent does the work again and gets the same digest.
+  WriteCaptureRecord(context_.root, capture.status).IgnoreError();
+  const double seconds =
+      std::chrono::duration<double>(context_.clock.Monotonic() - capture.settled_at).count();
+  context_.metrics.captures.Add({"pushed"});
+  context_.metrics.published_bytes.Add({}, static_cast<double>(capture.status.bytes));
+  context_.metrics.publish_seconds.Observe({}, seconds);
+  context_.log.Info("bundle published", {{"capture", ended.id},
+                                         {"key", ended.request.key},
+                                         {"digest", capture.status.digest.ToString()},
+                                         {"files", capture.status.files},
+                                         {"bytes", capture.status.bytes},
+                                         {"leftOut", static_cast<uint64_t>(published.torn.size())},
+                                         {"compileSeconds", capture.status.compile_seconds},
+                                         {"seconds", seconds}});
+}
+
+void Captures::Wait(Capture& capture, std::string_view reason, std::string message) {
+  capture.status.state = api::CaptureState::kWaiting;
+  capture.status.reason = std::string(reason);
+  capture.status.message = std::move(message);
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "agent/evidence/watcher.h"
+#include "agent/metrics.h"
+#include "agent/steps/workers.h"
+#include "lib/base/random.h"
+#include "lib/bundle/store/store.h"
+#include "lib/fingerprint/node_facts.h"
+#include "lib/fs/dir.h"
+
+namespace cachewarm::agent {
+
+// What every step works with. Everything referenced outlives the steps.
+struct Context {
+  const fs::Dir& root;
+  bundle::Store& store;
+  Watcher& watcher;
+  Workers& workers;
+  const Clock& clock;
+  Random random;
+  Log& log;
+  Metrics& metrics;
+  fingerprint::NodeFacts node;
+  // Makes the sync loop take its next turn now. From any thread.
+  std::function<void()> wake;
+};
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/fetch.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "agent/steps/seal.h"
+#include "agent/tree/layout.h"
+#include "agent/tree/links.h"
+#include "agent/tree/records.h"
+#include "lib/base/status.h"
+#include "lib/fingerprint/fit.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr mode_t kStagingMode = 0700;
+// Beside the files' own bytes: directories, and blocks that are not full.
+constexpr int64_t kBlockBytes = 4096;
+constexpr int64_t kReserveBytes = int64_t{64} << 20;
+
+// What the files will take on the disk, rounded up to blocks.
+int64_t DiskBytes(const bundle::Config& config) {
+  int64_t bytes = 0;
+  for (const bundle::Entry& entry : config.entries) {
+    bytes += (entry.bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  }
+  return bytes;
+}
+
+absl::Status CheckFit(const bundle::Bundle& bundle, const FetchJob& job) {
+  const auto factor = [&](const char* name) {
+    const auto found = bundle.config.facts.factors.find(name);
+    return found == bundle.config.facts.factors.end() ? std::string() : found->second;
+  };
+  fingerprint::BundleFacts facts;
+  facts.factors.gpu_type = factor("gpuType");
+  facts.factors.cpu_class = factor("cpuClass");
+  facts.native_host_code = bundle.config.facts.requires_cpu_class;
+  if (!fingerprint::FitsNode(facts, job.gpu_type, job.cpu_class)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "bundle {} was built for GPU type {} and CPU class {}, this node is {} and {}",
+        bundle.digest.Short(), facts.factors.gpu_type, facts.factors.cpu_class, job.gpu_type,
+        job.cpu_class));
+  }
+  return absl::OkStatus();
+}
+
+// The work of one fetch; remembers which bundle it was at.
+class Fetcher {
+ public:
+  Fetcher(const FetchJob& job, std::stop_token stop) : job_(job), stop_(std::move(stop)) {}
+
+  absl::StatusOr<Fetched> Run() {
+    const MonoTime begin = job_.clock.Monotonic();
+    const std::string staging = StagingPath(job_.step.generation);
+    CW_RETURN_IF_ERROR(fs::RemoveTree(job_.root, staging));
+    CW_RETURN_IF_ERROR(ReadBundles());
+    CW_RETURN_IF_ERROR(job_.root.MakeDir(staging, kStagingMode));
+    CW_RETURN_IF_ERROR(ExtractAll(staging));
+    blamed_ = Digest();
+    CW_ASSIGN_OR_RETURN(const std::vector<EntryRecord> entries,
+                        SealTree(job_.root, staging, job_.step.mount, job_.table, digests_));
+    fetched_.seconds = std::chrono::duration<double>(job_.clock.Monotonic() - begin).count();
+    fetched_.files = static_cast<int64_t>(entries.size());
+    for (const EntryRecord& entry : entries) {
+      fetched_.bytes += entry.bytes;
+    }
+    CW_RETURN_IF_ERROR(job_.root.SyncFileSystem());
+    CW_RETURN_IF_ERROR(WriteGenerationRecord(job_.root,
+                                             {.id = job_.step.generation,
+                                              .mount = job_.step.mount,
+                                              .digests = DigestsOf(job_.step.bundles),
+                                              .files = fetched_.files,
+                                              .bytes = fetched_.bytes,
+                                              .fetch_seconds = fetched_.seconds},
+                                             entries));
+    CW_RETURN_IF_ERROR(CommitGeneration(job_.root, job_.step.generation));
+    return fetched_;
+  }
+
+  const Digest& blamed() const { return blamed_; }
+
+ private:
+  absl::Status ReadBundles() {
+    int64_t disk_bytes = 0;
+    for (const api::WantedBundle& wanted : job_.step.bundles) {
+      blamed_ = wanted.digest;
+      absl::StatusOr<bundle::Bundle> bundle = bundle::ReadBundle(Place(), wanted.digest, stop_);
+      CW_RETURN_IF_ERROR(bundle.status());
+      CW_RETURN_IF_ERROR(CheckFit(*bundle, job_));
+      disk_bytes += DiskBytes(bundle->config);
+      CW_RETURN_IF_ERROR(CheckRoom(disk_bytes));
+      fetched_.packed_bytes += bundle::PackedBytes(bundle->manifest);
+      bundles_.push_back(*std::move(bundle));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckRoom(int64_t bytes) const {
+    const DiskLimits& disk = job_.disk;
+    if (disk.limit_bytes > 0 && disk.used_bytes + bytes > disk.limit_bytes) {
+      return absl::OutOfRangeError(fmt::format(
+          "needs {} bytes, {} are in use and byteLimit is {}: raise byteLimit in the agent's "
+          "configuration or remove warmups from this node",
+          bytes, disk.used_bytes, disk.limit_bytes));
+    }
+    CW_ASSIGN_OR_RETURN(const fs::Space space, fs::MeasureSpace(job_.root));
+    if (bytes > space.free_bytes - kReserveBytes) {
+      return absl::ResourceExhaustedError(fmt::format(
+          "needs {} bytes and {} are free: free space on the disk of {}", bytes, space.free_bytes,
+          job_.root.name()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ExtractAll(const std::string& staging) {
+    CW_ASSIGN_OR_RETURN(const fs::Dir tree, job_.root.OpenDir(staging));
+    for (const bundle::Bundle& bundle : bundles_) {
+      blamed_ = bundle.digest;
+      const auto on_progress = [&](int64_t done, int64_t) {
+        if (job_.on_progress) {
+          job_.on_progress(bundle.digest, done);
+        }
+      };
+      CW_RETURN_IF_ERROR(bundle::Extract(Place(),
+                                         {.bundle = bundle,
+                                          .staging = tree,
+                                          .options = {.keep_existing = true},
+                                          .on_progress = on_progress},
+                                         stop_));
+      for (const bundle::Entry& entry : bundle.config.entries) {
+        digests_.try_emplace(entry.path, SealEntry{entry.kind, entry.digest});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bundle::Place Place() const {
+    const Mount& mount = job_.step.mount;
+    return {.store = job_.store, .repository = fmt::format("{}/{}", mount.ns, mount.name)};
+  }
+
+  const FetchJob& job_;
+  std::stop_token stop_;
+  std::vector<bundle::Bundle> bundles_;
+  std::map<std::string, SealEntry> digests_;
+  Fetched fetched_;
+  Digest blamed_;
+};
+
+}  // namespace
+
+std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop_token stop) {
+  Fetcher fetcher(job, std::move(stop));
+  absl::StatusOr<Fetched> fetched = fetcher.Run();
+  if (fetched.ok()) {
+    return *std::move(fetched);
+  }
+  fs::RemoveTree(job.root, StagingPath(job.step.generation)).IgnoreError();
+  return FetchFault{.status = fetched.status(), .digest = fetcher.blamed()};
+}
+
+}  // namespace cachewarm::agent

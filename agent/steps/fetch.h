@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/sync/plan.h"
+#include "lib/bundle/transfer.h"
+#include "lib/caches/cache_table.h"
+
+namespace cachewarm::agent {
+
+// One generation on its way to the disk. What it refers to must outlive the call.
+struct FetchJob {
+  bundle::Store& store;
+  const fs::Dir& root;
+  const caches::CacheTable& table;
+  const Clock& clock;
+  Fetch step;
+  std::string gpu_type;   // of this node: a bundle for another one is refused
+  std::string cpu_class;  // likewise, when it holds native host code
+  DiskLimits disk;
+  // Of one bundle; on the calling thread, often.
+  std::function<void(const Digest& digest, int64_t done_bytes)> on_progress;
+};
+
+struct Fetched {
+  int64_t packed_bytes = 0;  // moved over the network
+  int64_t files = 0;
+  int64_t bytes = 0;  // of the files
+  double seconds = 0;
+};
+
+struct FetchFault {
+  absl::Status status;
+  Digest digest;  // of the bundle to blame; empty when none is
+};
+
+// Reads the manifests, checks fit and room, extracts all bundles into one staging tree, sets owner
+// and modes, writes the journal and gives the tree its name. Afterwards it is complete and on the
+// disk, but no link leads to it. On a fault the staging tree is gone again. Codes as
+// sync/history.h tells them apart; OUT_OF_RANGE: over byteLimit.
+std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop_token stop);
+
+}  // namespace cachewarm::agent

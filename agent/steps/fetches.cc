@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/fetches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace cachewarm::agent {
+namespace {
+
+// The store or the network: it may be back in a second.
+constexpr BackoffPolicy kStorePolicy{.first = Duration(1'000), .most = Duration(30'000)};
+// The bundle itself: somebody has to push it again.
+constexpr BackoffPolicy kBundlePolicy{.first = Duration(15'000), .most = Duration(600'000)};
+
+}  // namespace
+
+void Fetches::Start(const Fetch& step, std::shared_ptr<const caches::CacheTable> table,
+                    const DiskLimits& disk) {
+  if (!running_.insert(step.generation).second) {
+    return;
+  }
+  const bool posted = context_.workers.Post([this, step, table, disk](std::stop_token stop) {
+    const auto on_progress = [this, &step](const Digest& digest, int64_t done) {
+      std::lock_guard lock(mutex_);
+      progress_[step.generation][digest] = done;
+    };
+    auto outcome = FetchGeneration({.store = context_.store,
+                                    .root = context_.root,
+                                    .table = *table,
+                                    .clock = context_.clock,
+                                    .step = step,
+                                    .gpu_type = context_.node.gpu_type,
+                                    .cpu_class = context_.node.cpu_class,
+                                    .disk = disk,
+                                    .on_progress = on_progress},
+                                   std::move(stop));
+    {
+      std::lock_guard lock(mutex_);
+      progress_.erase(step.generation);
+      ended_.push_back({step, std::move(outcome)});
+    }
+    context_.wake();
+  });
+  if (!posted) {
+    running_.erase(step.generation);
+  }
+}
+
+bool Fetches::Collect(History& history) {
+  std::vector<Ended> ended;
+  {
+    std::lock_guard lock(mutex_);
+    ended.swap(ended_);
+  }
+  bool completed = false;
+  for (const Ended& each : ended) {
+    running_.erase(each.step.generation);
+    Note(each, history);
+    completed |= std::holds_alternative<Fetched>(each.outcome);
+  }
+  history.fetching = running_;
+  return completed;
+}
+
+void Fetches::Note(const Ended& ended, History& history) {
+  const Fetch& step = ended.step;
+  if (const auto* fault = std::get_if<FetchFault>(&ended.outcome)) {
+    NoteFault(step, *fault, history);
+    return;
+  }
+  const Fetched& fetched = std::get<Fetched>(ended.outcome);
+  history.generations.erase(step.generation);
+  for (const api::WantedBundle& bundle : step.bundles) {
+    history.bundles.erase({step.mount.uid, bundle.digest});
+  }
+  context_.metrics.fetches.Add({"ok"});
+  context_.metrics.fetched_bytes.Add({}, static_cast<double>(fetched.packed_bytes));
+  context_.metrics.fetch_seconds.Observe({}, fetched.seconds);
+  context_.log.Info("generation fetched", {{"warmup", step.mount.name},
+                                           {"namespace", step.mount.ns},
+                                           {"generation", step.generation},
+                                           {"bundles", static_cast<uint64_t>(step.bundles.size())},
+                                           {"files", fetched.files},
+                                           {"bytes", fetched.bytes},
+                                           {"seconds", fetched.seconds}});
+}
+
+void Fetches::NoteFault(const Fetch& step, const FetchFault& fault, History& history) {
+  if (absl::IsCancelled(fault.status)) {
+    return;
+  }
+  const MonoTime now = context_.clock.Monotonic();
+  const bool is_bundle = IsBundleFault(fault.status) && !fault.digest.empty();
+  Setback& setback = is_bundle ? history.bundles[{step.mount.uid, fault.digest}]
+                               : history.generations[step.generation];
+  NoteSetback(setback, fault.status, is_bundle ? kBundlePolicy : kStorePolicy, context_.random(),
+              now);
+  context_.metrics.fetches.Add({"failed"});
+  context_.metrics.failures.Add({setback.reason});
+  context_.log.Warning("generation not fetched", {{"warmup", step.mount.name},
+                                                  {"namespace", step.mount.ns},
+                                                  {"generation", step.generation},
+                                                  {"digest", fault.digest.ToString()},
+                                                  {"reason", setback.reason},
+                                                  {"message", setback.message},
+                                                  {"failures", setback.failures}});
+}
+
+std::map<Digest, int64_t> Fetches::Progress() const {
+  std::lock_guard lock(mutex_);
+  std::map<Digest, int64_t> progress;
+  for (const auto& [generation, bundles] : progress_) {
+    for (const auto& [digest, bytes] : bundles) {
+      progress[digest] = std::max(progress[digest], bytes);
+    }
+  }
+  return progress;
+}
+
+}  // namespace cachewarm::agent

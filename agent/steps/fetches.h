@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/steps/context.h"
+#include "agent/steps/fetch.h"
+#include "agent/sync/history.h"
+
+namespace cachewarm::agent {
+
+// The fetches under way, each on a worker. Called by the sync thread only.
+class Fetches {
+ public:
+  explicit Fetches(const Context& context) : context_(context) {}
+
+  // Starts one unless it runs already or the workers are busy (then the next turn tries again).
+  void Start(const Fetch& step, std::shared_ptr<const caches::CacheTable> table,
+             const DiskLimits& disk);
+
+  // Takes in what ended since the last call: `history` learns of setbacks and of what runs.
+  // True when a generation was completed.
+  bool Collect(History& history);
+
+  // Layer bytes that the running fetches have moved, by bundle.
+  std::map<Digest, int64_t> Progress() const;
+
+ private:
+  struct Ended {
+    Fetch step;
+    std::variant<Fetched, FetchFault> outcome;
+  };
+
+  void Note(const Ended& ended, History& history);
+  void NoteFault(const Fetch& step, const FetchFault& fault, History& history);
+
+  const Context& context_;
+  std::set<std::string> running_;
+  mutable std::mutex mutex_;
+  std::vector<Ended> ended_;
+  std::map<std::string, std::map<Digest, int64_t>> progress_;  // by generation
+};
+
+}  // namespace cachewarm::agent

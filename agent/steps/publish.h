@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/evidence/events.h"
+#include "agent/steps/tree_look.h"
+#include "lib/bundle/transfer.h"
+#include "lib/fingerprint/node_facts.h"
+
+namespace cachewarm::agent {
+
+// One settled tree on its way to the store. What it refers to must outlive the call.
+struct PublishJob {
+  bundle::Store& store;
+  const fs::Dir& tree;
+  const caches::CacheTable& table;
+  const fingerprint::NodeFacts& node;
+  api::CaptureRequest request;
+  std::string ns;    // of the warmup
+  std::string name;  // of the warmup
+  UsedFiles used;
+  std::function<void(const std::string&)> on_opening;  // before every open of a file in the tree
+};
+
+struct Published {
+  bundle::Publication publication;
+  bool native = false;
+  double stored_compile_seconds = 0;  // what the entries say about themselves
+  std::vector<std::string> torn;      // left out
+};
+
+// FAILED_PRECONDITION unless the request's key is that of its factors and its GPU type and CPU
+// class are those of this node: a bundle that says otherwise could be shown to the wrong CPU.
+absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint::NodeFacts& node);
+
+// Chooses, checks, packs and pushes. ABORTED: the tree changed meanwhile, let it settle again.
+// NOT_FOUND: nothing in it may travel. INVALID_ARGUMENT: the bundle would be over a limit. Else the
+// store's error. Nothing is readable in the store unless the call succeeds; done again it gives
+// the same digest.
+absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop);
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/stable_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/fs/error.h"
+#include "lib/fs/file.h"
+
+namespace cachewarm::agent {
+namespace {
+
+absl::Status Changed(const std::string& path) {
+  return absl::AbortedError(fmt::format("{} changed while it was captured", path));
+}
+
+class StableSource final : public bundle::Source {
+ public:
+  StableSource(fs::Fd file, std::string path, const fs::FileStat& expected)
+      : file_(std::move(file)), path_(std::move(path)), expected_(expected) {}
+
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    CW_ASSIGN_OR_RETURN(const size_t got,
+                        fs::ReadAt(file_, offset_, buffer.data(), buffer.size()));
+    offset_ += static_cast<int64_t>(got);
+    const bool at_end = got == 0 || offset_ >= expected_.bytes;
+    if (!buffer.empty() && at_end && !checked_) {
+      CW_RETURN_IF_ERROR(CheckStill());
+    }
+    return got;
+  }
+
+ private:
+  // With the last byte and not after it: a reader that knows the size never asks for more.
+  absl::Status CheckStill() {
+    CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(file_));
+    if (offset_ != expected_.bytes || !IsUnchanged(expected_, now)) {
+      return Changed(path_);
+    }
+    CW_RETURN_IF_ERROR(CheckNoWriter(file_, path_));
+    checked_ = true;
+    return absl::OkStatus();
+  }
+
+  fs::Fd file_;
+  std::string path_;
+  fs::FileStat expected_;
+  int64_t offset_ = 0;
+  bool checked_ = false;
+};
+
+}  // namespace
+
+absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path) {
+  // Who opens the file for writing in the moment between the two calls has the kernel signal us;
+  // SIGURG is ignored by default, where SIGIO would end the process.
+  if (::fcntl(file.get(), F_SETSIG, SIGURG) != 0 ||
+      ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) {
+    const int error = errno;
+    switch (error) {
+      case EAGAIN:
+        return absl::AbortedError(fmt::format("{} is open for writing", path));
+      case EACCES:
+      case EPERM:
+        return absl::PermissionDeniedError(
+            fmt::format("{}: cannot prove that nobody writes it: the agent needs CAP_LEASE", path));
+      case EINVAL:
+      case ENOLCK:
+        return absl::FailedPreconditionError(fmt::format(
+            "{}: the file system has no leases: put the root directory on a local disk", path));
+      default:
+        return fs::ErrnoStatus(error, path);
+    }
+  }
+  ::fcntl(file.get(), F_SETLEASE, F_UNLCK);
+  return absl::OkStatus();
+}
+
+bool IsUnchanged(const fs::FileStat& before, const fs::FileStat& after) {
+  return before.device == after.device && before.inode == after.inode &&
+         before.bytes == after.bytes && before.mtime_ns == after.mtime_ns &&
+         before.ctime_ns == after.ctime_ns;
+}
+
+absl::StatusOr<std::unique_ptr<bundle::Source>> OpenStable(const StableOpen& open) {
+  if (open.on_opening) {
+    open.on_opening(open.path);
+  }
+  absl::StatusOr<fs::Fd> file = open.tree.OpenFile(open.path);
+  if (absl::IsNotFound(file.status())) {
+    return Changed(open.path);
+  }
+  CW_RETURN_IF_ERROR(file.status());
+  CW_RETURN_IF_ERROR(CheckNoWriter(*file, open.path));
+  CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(*file));
+  if (!IsUnchanged(open.expected, now)) {
+    return Changed(open.path);
+  }
+  return std::make_unique<StableSource>(*std::move(file), open.path, open.expected);
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/starts.h"
+
+#include <algorithm>
+
+#include "agent/evidence/classify.h"
+
+namespace cachewarm::agent {
+
+void Starts::Adopt(const std::vector<api::StartEvidence>& reported) {
+  for (const api::StartEvidence& evidence : reported) {
+    judged_.try_emplace(evidence.pod_uid, evidence);
+  }
+}
+
+void Starts::Poll(const std::vector<api::StartWindow>& windows) {
+  std::erase_if(judged_, [&](const auto& each) {
+    return std::none_of(windows.begin(), windows.end(),
+                        [&](const auto& window) { return window.pod_uid == each.first; });
+  });
+  is_waiting_ = false;
+  for (const api::StartWindow& window : windows) {
+    if (judged_.contains(window.pod_uid)) {
+      continue;
+    }
+    if (window.ready_at == WallTime{} || context_.clock.Now() < WindowEnd(window)) {
+      is_waiting_ = true;
+      continue;
+    }
+    const api::StartEvidence evidence = Judge(window, windows);
+    judged_.emplace(window.pod_uid, evidence);
+    context_.metrics.starts.Add({std::string(api::Name(evidence.result))});
+    context_.log.Info("start observed", {{"pod", window.pod_uid},
+                                         {"warmup", window.warmup_uid},
+                                         {"result", api::Name(evidence.result)},
+                                         {"opened", evidence.opened},
+                                         {"written", evidence.written},
+                                         {"nativeBuilt", evidence.native_built},
+                                         {"compileSeconds", evidence.compile_seconds}});
+  }
+}
+
+api::StartEvidence Starts::Judge(const api::StartWindow& window,
+                                 const std::vector<api::StartWindow>& windows) const {
+  const EventRecord record =
+      context_.watcher.Read(window.warmup_uid, window.run_as, WindowBegin(window),
+                            WindowEnd(window));
+  const Observation seen = ClassifyStart(record, window, *table_of_(window.warmup_uid));
+  api::StartEvidence evidence{
+      .pod_uid = window.pod_uid,
+      .result = seen.result,
+      .opened = seen.entries_opened,
+      .written = seen.entries_written,
+      .native_built = seen.native_built,
+      .compile_seconds = std::chrono::duration<double>(seen.compile_span).count()};
+  const bool is_shared = std::any_of(windows.begin(), windows.end(), [&](const auto& other) {
+    return other.pod_uid != window.pod_uid && Overlap(other, window);
+  });
+  if (is_shared && IsAmbiguous(seen.result)) {
+    evidence.result = api::StartResult::kUnknown;
+  }
+  return evidence;
+}
+
+std::vector<api::StartEvidence> Starts::Statuses() const {
+  std::vector<api::StartEvidence> statuses;
+  for (const auto& [uid, evidence] : judged_) {
+    statuses.push_back(evidence);
+  }
+  return statuses;
+}
+
+bool IsAmbiguous(api::StartResult result) {
+  switch (result) {
+    case api::StartResult::kPartial:
+    case api::StartResult::kHollow:
+      return true;
+    case api::StartResult::kBuilder:
+    case api::StartResult::kCold:
+    case api::StartResult::kHit:
+    case api::StartResult::kMiss:
+    case api::StartResult::kInert:
+    case api::StartResult::kUnknown:
+      return false;
+  }
+  return false;
+}
+
+bool Overlap(const api::StartWindow& a, const api::StartWindow& b) {
+  const auto ends_before = [](const api::StartWindow& first, const api::StartWindow& second) {
+    return first.ready_at != WallTime{} && WindowEnd(first) < WindowBegin(second);
+  };
+  return a.warmup_uid == b.warmup_uid && a.run_as == b.run_as && !ends_before(a, b) &&
+         !ends_before(b, a);
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/watched_trees.h"
+
+#include <fmt/format.h>
+
+#include "agent/tree/layout.h"
+#include "lib/base/status.h"
+
+namespace cachewarm::agent {
+namespace {
+
+// A build may take half an hour, and its tree is read again at the end of it.
+constexpr Duration kKeep(7'200'000);
+
+}  // namespace
+
+void WatchedTrees::Add(const Mount& mount, const std::string& generation, bool fresh) {
+  const MonoTime now = context_.clock.Monotonic();
+  const auto [found, is_new] = last_active_.try_emplace(generation, now);
+  found->second = now;
+  if (!is_new) {
+    return;
+  }
+  const absl::Status added = context_.watcher.AddTree(
+      {.generation = generation,
+       .warmup_uid = mount.uid,
+       .directory = fmt::format("{}/{}", context_.root.name(), GenerationPath(generation)),
+       .run_as = mount.run_as,
+       .fresh = fresh});
+  if (!added.ok()) {
+    // Results of its starts will be unknown; the pods go on all the same.
+    context_.log.Warning("tree not watched",
+                         {{"generation", generation}, {"message", Message(added)}});
+  }
+}
+
+void WatchedTrees::Follow(const Inventory& inventory) {
+  for (const auto& [mount, link] : inventory.links) {
+    if (!link.generation.empty()) {
+      Add(mount, link.generation, false);
+    }
+  }
+  const MonoTime now = context_.clock.Monotonic();
+  std::erase_if(last_active_, [&](const auto& each) {
+    if (now - each.second < kKeep) {
+      return false;
+    }
+    context_.watcher.RemoveTree(each.first);
+    return true;
+  });
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "agent/steps/context.h"
+#include "agent/sync/inventory.h"
+
+namespace cachewarm::agent {
+
+// Which trees file events are recorded of: the active one of every mount, and those that were
+// active lately, because pods go on using what they mounted. One thread.
+class WatchedTrees {
+ public:
+  explicit WatchedTrees(const Context& context) : context_(context) {}
+
+  // Before a link is flipped, so that no pod is faster than the watch. `fresh`: no link has led
+  // to the tree yet.
+  void Add(const Mount& mount, const std::string& generation, bool fresh);
+  // Once a turn.
+  void Follow(const Inventory& inventory);
+
+ private:
+  const Context& context_;
+  std::map<std::string, MonoTime> last_active_;  // by generation
+};
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+namespace cachewarm::agent {
+
+// A few threads for what takes long: fetching and publishing. Thread-safe.
+class Workers {
+ public:
+  using Job = std::function<void(std::stop_token)>;
+
+  Workers(int threads, size_t queue_max);
+  // Stops and waits: a job ends soon after its token says so; jobs not begun are dropped.
+  ~Workers();
+
+  // False when the queue is full or the workers are stopping.
+  bool Post(Job job);
+  void Stop();
+
+ private:
+  void Run(std::stop_token stop);
+
+  const size_t queue_max_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::deque<Job> queue_;
+  bool stopping_ = false;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/sync/report.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lib/api/reasons.h"
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr int64_t kSizeStep = 20;  // a twentieth
+
+class Reporter {
+ public:
+  Reporter(const ReportInput& input, const api::WantedWarmup& wanted)
+      : input_(input), wanted_(wanted) {
+    for (const std::string& run_as : wanted.run_as) {
+      mounts_.push_back({wanted.ns, wanted.name, wanted.uid, run_as});
+    }
+  }
+
+  api::NodeWarmup Run() const {
+    api::NodeWarmup warmup{.uid = wanted_.uid, .prepared = Prepared(), .message = Problem()};
+    if (!mounts_.empty()) {
+      if (const Link* link = FindLink(mounts_.front()); link != nullptr) {
+        warmup.generation = link->generation;
+      }
+    }
+    for (const api::WantedBundle& bundle : wanted_.bundles) {
+      warmup.bundles.push_back(ReportBundle(bundle));
+    }
+    return warmup;
+  }
+
+ private:
+  const Link* FindLink(const Mount& mount) const {
+    const auto found = input_.inventory.links.find(mount);
+    return found == input_.inventory.links.end() ? nullptr : &found->second;
+  }
+
+  std::vector<std::string> Prepared() const {
+    std::vector<std::string> prepared;
+    if (!input_.root.writable || !input_.root.executable) {
+      return prepared;
+    }
+    for (const Mount& mount : mounts_) {
+      const Link* link = FindLink(mount);
+      if (link != nullptr && link->state == LinkState::kActive) {
+        prepared.push_back(mount.run_as);
+      }
+    }
+    return prepared;
+  }
+
+  std::string Problem() const {
+    if (!input_.root.message.empty()) {
+      return input_.root.message;
+    }
+    if (const auto found = input_.plan.invalid.find(wanted_.uid);
+        found != input_.plan.invalid.end()) {
+      return found->second;
+    }
+    for (const Mount& mount : mounts_) {
+      const auto found = input_.mount_problems.find(mount);
+      if (found != input_.mount_problems.end()) {
+        return found->second;
+      }
+    }
+    return {};
+  }
+
+  api::NodeBundle ReportBundle(const api::WantedBundle& wanted) const {
+    api::NodeBundle bundle{.digest = wanted.digest};
+    if (IsActive(wanted.digest)) {
+      bundle.state = api::BundleState::kActive;
+      bundle.reason = std::string(api::reason::kActive);
+      bundle.bytes_done = wanted.bytes;
+      bundle.fetch_seconds = FetchSeconds();
+      return bundle;
+    }
+    if (const Setback* setback = FindSetback(wanted.digest); setback != nullptr) {
+      bundle.state = api::BundleState::kFailed;
+      bundle.reason = setback->reason;
+      bundle.message = setback->message;
+    } else if (IsFetching(wanted.digest)) {
+      bundle.state = api::BundleState::kFetching;
+    }
+    if (const auto done = input_.progress.find(wanted.digest); done != input_.progress.end()) {
+      bundle.bytes_done = done->second;
+    }
+    return bundle;
+  }
+
+  bool IsActive(const Digest& digest) const {
+    return !mounts_.empty() && std::all_of(mounts_.begin(), mounts_.end(), [&](const auto& mount) {
+      const Link* link = FindLink(mount);
+      return link != nullptr && !link->generation.empty() && Holds(link->generation, mount, digest);
+    });
+  }
+
+  // By its record, or, where that was lost, by its name.
+  bool Holds(const std::string& generation, const Mount& mount, const Digest& digest) const {
+    const auto found = input_.inventory.generations.find(generation);
+    if (found == input_.inventory.generations.end()) {
+      return false;
+    }
+    const std::vector<Digest>& digests = found->second.digests;
+    return std::find(digests.begin(), digests.end(), digest) != digests.end() ||
+           generation == GenerationId(mount, DigestsOf(wanted_.bundles));
+  }
+
+  double FetchSeconds() const {
+    double most = 0;
+    for (const Mount& mount : mounts_) {
+      if (const Link* link = FindLink(mount); link != nullptr) {
+        const auto found = input_.inventory.generations.find(link->generation);
+        most = found == input_.inventory.generations.end()
+                   ? most
+                   : std::max(most, found->second.fetch_seconds);
+      }
+    }
+    return most;
+  }
+
+  // Its own, then the disk's, then that of a generation it would be in.
+  const Setback* FindSetback(const Digest& digest) const {
+    const BundleName name{wanted_.uid, digest};
+    if (const auto own = input_.history.bundles.find(name); own != input_.history.bundles.end()) {
+      return &own->second;
+    }
+    if (const auto full = input_.plan.refused.find(name); full != input_.plan.refused.end()) {
+      return &full->second;
+    }
+    for (const Mount& mount : mounts_) {
+      const auto found =
+          input_.history.generations.find(GenerationId(mount, TriableDigests()));
+      if (found != input_.history.generations.end()) {
+        return &found->second;
+      }
+    }
+    return nullptr;
+  }
+
+  std::vector<Digest> TriableDigests() const {
+    std::vector<Digest> digests;
+    for (const api::WantedBundle& bundle : wanted_.bundles) {
+      if (!input_.history.bundles.contains({wanted_.uid, bundle.digest})) {
+        digests.push_back(bundle.digest);
+      }
+    }
+    return digests;
+  }
+
+  bool IsFetching(const Digest& digest) const {
+    return input_.progress.contains(digest) ||
+           std::any_of(mounts_.begin(), mounts_.end(), [&](const auto& mount) {
+             return input_.history.fetching.contains(GenerationId(mount, TriableDigests()));
+           });
+  }
+
+  const ReportInput& input_;
+  const api::WantedWarmup& wanted_;
+  std::vector<Mount> mounts_;
+};
+
+bool IsClose(int64_t before, int64_t after) {
+  return std::abs(before - after) <= std::max(before, after) / kSizeStep;
+}
+
+}  // namespace
+
+std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input) {
+  std::vector<api::NodeWarmup> warmups;
+  for (const api::WantedWarmup& wanted : input.desired.warmups) {
+    warmups.push_back(Reporter(input, wanted).Run());
+  }
+  return warmups;
+}
+
+bool IsNews(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after) {
+  if (!IsClose(before.node.root.used_bytes, after.node.root.used_bytes) ||
+      !IsClose(before.node.root.free_bytes, after.node.root.free_bytes)) {
+    return true;
+  }
+  api::NodeCacheStatus same = after;
+  same.heartbeat = before.heartbeat;
+  same.node.root.used_bytes = before.node.root.used_bytes;
+  same.node.root.free_bytes = before.node.root.free_bytes;
+  return !(same == before);
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/tree/journal.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "agent/tree/layout.h"
+#include "agent/tree/records.h"
+#include "agent/tree/scan.h"
+#include "lib/base/status.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::agent {
+namespace {
+
+absl::Status RemoveOrphanRecords(const fs::Dir& root, const Inventory& inventory) {
+  std::vector<std::string> orphans;
+  CW_RETURN_IF_ERROR(fs::Walk(root, kGenerationRecords, {}, [&](const fs::WalkEntry& entry) {
+    const std::string id = entry.path.substr(0, entry.path.find('.'));
+    if (!inventory.generations.contains(id)) {
+      orphans.push_back(fmt::format("{}/{}", kGenerationRecords, entry.path));
+    }
+    return fs::WalkNext::kSkipDirectory;
+  }));
+  for (const std::string& path : orphans) {
+    CW_RETURN_IF_ERROR(root.Remove(path));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status MendJournal(const fs::Dir& root, WallTime now) {
+  CW_ASSIGN_OR_RETURN(const Inventory inventory, ScanInventory(root));
+  for (const auto& [mount, link] : inventory.links) {
+    if (!link.generation.empty()) {
+      CW_RETURN_IF_ERROR(MendActivations(root, mount, link.generation, now));
+    }
+  }
+  return RemoveOrphanRecords(root, inventory);
+}
+
+}  // namespace cachewarm::agent
