@@ -3,6 +3,7 @@
 
 import re
 import uuid
+from contextlib import contextmanager
 
 import pytest
 
@@ -18,11 +19,9 @@ def cluster() -> Cluster:
     return running
 
 
-@pytest.fixture
-def kubectl(cluster: Cluster, request):
-    """A kubectl for a namespace of the test's own, which is gone, pods included, when the test
-    ends."""
-    slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
+@contextmanager
+def _namespace(cluster: Cluster, title: str):
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-")
     name = f"{slug}-{uuid.uuid4().hex[:5]}"
     client: Kubectl = cluster.kubectl().within(name)
     client.run("create", "namespace", name)
@@ -35,12 +34,28 @@ def kubectl(cluster: Cluster, request):
     wait_for("the test's pods are gone", lambda: not client.list("pods"), 60, client)
 
 
+@pytest.fixture
+def kubectl(cluster: Cluster, request):
+    """A kubectl for a namespace of the test's own, which is gone, pods included, when the test
+    ends."""
+    with _namespace(cluster, request.node.name) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def shared(cluster: Cluster, request):
+    """The same for all tests of a file, which build on one another in their order."""
+    with _namespace(cluster, request.module.__name__.rpartition(".")[2]) as client:
+        yield client
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """A failed test shows what its namespace looked like, unless the failure already does."""
     outcome = yield
     report = outcome.get_result()
-    client = getattr(item, "funcargs", {}).get("kubectl")
+    arguments = getattr(item, "funcargs", {})
+    client = arguments.get("kubectl") or arguments.get("shared")
     if (
         report.when == "call"
         and report.failed

@@ -16,6 +16,7 @@ from .waiting import wait_for
 
 NAMESPACE = "cachewarm-system"
 STORE = f"oci://{THROTTLED_REGISTRY}/cachewarm"
+H100 = "nvidia/h100-80gb-hbm3/sm_90"  # a GPU type that nodes play in tests
 PROGRAMS = ("operator", "agent")
 _IMAGES = REPOSITORY / "build" / "images"
 
@@ -43,12 +44,12 @@ class Product:
         self.cluster = cluster
         self.kubectl: Kubectl = cluster.kubectl().within(NAMESPACE)
 
-    def install(self, config: dict | None = None) -> None:
-        """Idempotent: programs restart only where their image or configuration changed."""
+    def install(self, config: dict | None = None, facts: dict[str, dict] | None = None) -> None:
+        """Idempotent: programs restart only where their image, configuration or facts changed.
+        `facts` by node, as for declare(); a node that is not in it is probed."""
         archives = [str(_IMAGES / f"{program}.tar") for program in PROGRAMS]
         self.cluster.verb("load-image", *archives)
-        for node in NODES:
-            self.declare(node, {})
+        changed = [node for node in NODES if self._declare(node, (facts or {}).get(node, {}))]
         objects = self._objects(config or configuration())
         # The policy needs its CRD to be served before it means anything.
         first = [o for o in objects if o["kind"] in ("Namespace", "CustomResourceDefinition")]
@@ -58,11 +59,28 @@ class Product:
             self.kubectl.run("wait", "--for=condition=Established", name, "--timeout=30s")
         self.kubectl.apply(*(o for o in objects if o not in first), server_side=True)
         self.wait_ready()
+        if changed:
+            self.restart("agent", *changed)
 
     def declare(self, node: str, facts: dict) -> None:
         """What the node says of itself: {"gpuType": ..., "cpuClass": ...}; {} probes everything.
-        The agent reads it when it starts: restart it afterwards."""
-        self.cluster.write_in_node(node, "/etc/cachewarm/facts.yaml", json.dumps(facts))
+        Its agent reads it when it starts, and is restarted where it changed."""
+        if self._declare(node, facts):
+            self.restart("agent", node)
+
+    def declare_all(self, facts: dict[str, dict]) -> None:
+        changed = [node for node in NODES if self._declare(node, facts.get(node, {}))]
+        if changed:
+            self.restart("agent", *changed)
+
+    def _declare(self, node: str, facts: dict) -> bool:
+        path = "/etc/cachewarm/facts.yaml"
+        content = json.dumps(facts)
+        known = self.cluster.on_disk(node, path)
+        if known.exists() and known.read_text() == content:
+            return False
+        self.cluster.write_in_node(node, path, content)
+        return True
 
     def play_cpu(self, node: str, capability: str) -> None:
         """Model servers on this node see a CPU with no more than `capability`; "" ends it."""

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CacheWarmups: made for a workload, and asked about from outside, by the API alone."""
+
+import json
+from dataclasses import dataclass
+
+from . import pods
+from .kubectl import Kubectl
+from .waiting import wait_for
+
+API_VERSION = "cachewarm.io/v1alpha1"
+GATE = "cachewarm.io/warm"
+DIRECTORY = "/var/cache/cachewarm"
+
+
+def wish(name: str, **spec) -> dict:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "CacheWarmup",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def wish_for(workload: dict, **spec) -> dict:
+    """For a Deployment, StatefulSet or Job as tests make them; settles fast unless told."""
+    reference = {
+        "apiVersion": workload["apiVersion"],
+        "kind": workload["kind"],
+        "name": workload["metadata"]["name"],
+    }
+    spec["compile"] = {"settleSeconds": 2, **spec.get("compile", {})}
+    return wish(reference["name"], workloadRef=reference, **spec)
+
+
+@dataclass
+class Warmup:
+    """One CacheWarmup of the kubectl's namespace, read anew by every question."""
+
+    kubectl: Kubectl
+    name: str
+
+    def read(self) -> dict:
+        return self.kubectl.get("cachewarmup", self.name) or {}
+
+    @property
+    def uid(self) -> str:
+        return self.read()["metadata"]["uid"]
+
+    @property
+    def status(self) -> dict:
+        return self.read().get("status", {})
+
+    @property
+    def bundles(self) -> list[dict]:
+        return self.status.get("bundles", [])
+
+    @property
+    def builders(self) -> list[dict]:
+        return self.status.get("builders", [])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """First starts by result, without those that never happened."""
+        counts = self.status.get("starts", {}).get("counts", {})
+        return {result: count for result, count in counts.items() if count}
+
+    @property
+    def injection(self) -> dict:
+        return self.status.get("injection", {})
+
+    def condition(self, kind: str) -> dict:
+        conditions = self.status.get("conditions", [])
+        return next((c for c in conditions if c["type"] == kind), {})
+
+    def wait_condition(self, kind: str, status: str, reason: str = "", seconds=60.0) -> dict:
+        def reached() -> dict | None:
+            seen = self.condition(kind)
+            right = seen.get("status") == status and reason in ("", seen.get("reason"))
+            return seen if right else None
+
+        what = f"{kind}={status} {reason} of cachewarmup {self.name}"
+        return wait_for(what, reached, seconds, self.kubectl)
+
+    def wait_injecting(self, seconds=60.0) -> None:
+        self.wait_condition("Ready", "True", "Injecting", seconds)
+
+    def wait_bundles(self, count: int, seconds=240.0) -> list[dict]:
+        def published() -> list[dict]:
+            return self.bundles if len(self.bundles) >= count else []
+
+        return wait_for(f"{count} bundles of {self.name}", published, seconds, self.kubectl)
+
+    def wait_warm(self, seconds=240.0) -> None:
+        """Every type has its bundle on every node that fits."""
+        self.wait_condition("Warm", "True", "Distributed", seconds)
+
+    def wait_counted(self, expected: dict[str, int], seconds=120.0) -> None:
+        wait_for(
+            f"{self.name} counts {expected}",
+            lambda: self.counts == expected,
+            seconds,
+            self.kubectl,
+        )
+
+    def active_on(self, node: str) -> set[str]:
+        """Digests of the bundles that the node's agent reports as active for this warmup."""
+        cache = self.kubectl.get("nodecache", node) or {}
+        entries = cache.get("status", {}).get("warmups", [])
+        uid = self.uid
+        return {
+            bundle["digest"]
+            for entry in entries
+            if entry["uid"] == uid
+            for bundle in entry.get("bundles", [])
+            if bundle.get("state") == "Active"
+        }
+
+    def jobs(self) -> list[dict]:
+        return self.kubectl.list("jobs", f"cachewarm.io/builder-warmup={self.uid}")
+
+    def job_pods(self) -> list[dict]:
+        return self.kubectl.list("pods", f"cachewarm.io/builder-warmup={self.uid}")
+
+
+def events(kubectl: Kubectl, name: str = "") -> list[dict]:
+    """Events about one object of the namespace, or about all of them; ours and Kubernetes' own."""
+    found = kubectl.list("events.events.k8s.io")
+    return [e for e in found if name in ("", e.get("regarding", {}).get("name"))]
+
+
+def wait_event(kubectl: Kubectl, name: str, reason: str, seconds=60.0) -> dict:
+    def heard() -> dict | None:
+        return next((e for e in events(kubectl, name) if e.get("reason") == reason), None)
+
+    return wait_for(f"event {reason} about {name}", heard, seconds, kubectl)
+
+
+def injected(pod: dict) -> bool:
+    return any(volume["name"] == "cachewarm" for volume in pod["spec"].get("volumes", []))
+
+
+def gated(pod: dict) -> bool:
+    return GATE in pods.gates(pod)
+
+
+def released(pod: dict) -> str:
+    """Why our gate was taken from it; "" for a pod that was never held."""
+    return pods.annotation(pod, "cachewarm.io/released")
+
+
+def start_note(pod: dict) -> dict:
+    """What the operator wrote on the pod about its first start; {} while it knows nothing."""
+    return json.loads(pods.annotation(pod, "cachewarm.io/start") or "{}")
