@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/fs/lock.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/fs/file.h"
+#include "tests/fakes/temp_dir.h"
+
+namespace cachewarm::fs {
+namespace {
+
+TEST(Lock, ExcludesOthersUntilItIsLetGo) {
+  const TempDir temp;
+  const Dir dir = temp.Open();
+  std::optional<Fd> first = *Lock(dir, "lock", {.clock = SystemClock()});
+  const auto second = Lock(dir, "lock", {.clock = SystemClock(), .patience = Duration{30}});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(second.status())) << second.status();
+  first.reset();
+  EXPECT_TRUE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
+}
+
+TEST(Lock, WaitingEndsWithStop) {
+  const TempDir temp;
+  const Dir dir = temp.Open();
+  const auto held = Lock(dir, "lock", {.clock = SystemClock()});
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(
+      Lock(dir, "lock", {.clock = SystemClock(), .stop = stop.get_token()}).status()));
+}
+
+TEST(Lock, DiesWithItsProcess) {
+  const TempDir temp;
+  const Dir dir = temp.Open();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto held = Lock(dir, "lock", {.clock = SystemClock()});
+    WriteFileAtomic(dir, "held", "", 0644).IgnoreError();
+    ::pause();
+    ::_exit(0);
+  }
+  while (!*dir.Exists("held")) {
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(Lock(dir, "lock", {.clock = SystemClock(), .patience = Duration{20}}).ok());
+  ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
+}
+
+TEST(Lock, MakesReadersOfOneFileWaitForEachOther) {
+  const TempDir temp;
+  const Dir dir = temp.Open();
+  ASSERT_TRUE(WriteFileAtomic(dir, "count", "0", 0644).ok());
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&dir] {
+        for (int i = 0; i < 10; ++i) {
+          const auto held = Lock(dir, "lock", {.clock = SystemClock()});
+          const int count = std::stoi(*ReadFile(dir, "count", 10));
+          EXPECT_TRUE(WriteFileAtomic(dir, "count", std::to_string(count + 1), 0644).ok());
+        }
+      });
+    }
+  }
+  EXPECT_EQ(*ReadFile(dir, "count", 10), "40");
+}
+
+TEST(Lock, DoesNotFollowALink) {
+  const TempDir temp;
+  const Dir dir = temp.Open();
+  ASSERT_TRUE(PointLink(dir, "lock", "/tmp/cachewarm-lock-elsewhere").ok());
+  EXPECT_FALSE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
+  EXPECT_NE(::access("/tmp/cachewarm-lock-elsewhere", F_OK), 0);
+}
+
+}  // namespace
+}  // namespace cachewarm::fs

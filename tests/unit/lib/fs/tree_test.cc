@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/fs/tree.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/fs/file.h"
+#include "tests/fakes/temp_dir.h"
+
+namespace cachewarm::fs {
+namespace {
+
+std::vector<std::string> PathsBelow(const Dir& dir, const std::string& path = "") {
+  std::vector<std::string> paths;
+  EXPECT_TRUE(Walk(dir, path, {}, [&paths](const WalkEntry& entry) {
+                paths.push_back(entry.path);
+                return WalkNext::kGoOn;
+              }).ok());
+  return paths;
+}
+
+class TreeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(dir_.MakeDirs("tree/b/deep", 0755).ok());
+    ASSERT_TRUE(dir_.MakeDirs("outside", 0755).ok());
+    for (const std::string path : {"tree/b/deep/f", "tree/b/f", "tree/c", "tree/a", "outside/f"}) {
+      ASSERT_TRUE(WriteFileAtomic(dir_, path, "12345", 0644).ok());
+    }
+    ASSERT_TRUE(PointLink(dir_, "tree/link", "../outside").ok());
+    ASSERT_TRUE(PointLink(dir_, "tree/dangling", "nowhere").ok());
+    ASSERT_EQ(::mkfifo((temp_ / "tree/fifo").c_str(), 0644), 0);
+  }
+
+  TempDir temp_;
+  Dir dir_ = temp_.Open();
+};
+
+TEST_F(TreeTest, AWalkIsInOrderAndFollowsNothing) {
+  const std::vector<std::string> expected = {"a", "b",        "b/deep", "b/deep/f", "b/f",
+                                             "c", "dangling", "fifo",   "link"};
+  EXPECT_EQ(PathsBelow(dir_, "tree"), expected);
+}
+
+TEST_F(TreeTest, AWalkTellsTypesApart) {
+  int files = 0;
+  int directories = 0;
+  int links = 0;
+  int others = 0;
+  ASSERT_TRUE(Walk(dir_, "tree", {}, [&](const WalkEntry& entry) {
+                files += entry.stat.type == FileType::kFile;
+                directories += entry.stat.type == FileType::kDirectory;
+                links += entry.stat.type == FileType::kSymlink;
+                others += entry.stat.type == FileType::kOther;
+                return WalkNext::kGoOn;
+              }).ok());
+  EXPECT_EQ(files, 4);
+  EXPECT_EQ(directories, 2);
+  EXPECT_EQ(links, 2);
+  EXPECT_EQ(others, 1);
+}
+
+TEST_F(TreeTest, AVisitorSkipsAndStops) {
+  std::vector<std::string> seen;
+  ASSERT_TRUE(Walk(dir_, "tree", {}, [&seen](const WalkEntry& entry) {
+                seen.push_back(entry.path);
+                return entry.path == "b"   ? WalkNext::kSkipDirectory
+                       : entry.path == "c" ? WalkNext::kStop
+                                           : WalkNext::kGoOn;
+              }).ok());
+  const std::vector<std::string> expected = {"a", "b", "c"};
+  EXPECT_EQ(seen, expected);
+}
+
+TEST_F(TreeTest, AWalkIsBounded) {
+  const auto go_on = [](const WalkEntry&) { return WalkNext::kGoOn; };
+  EXPECT_TRUE(Walk(dir_, "tree", {.entries_max = 9}, go_on).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Walk(dir_, "tree", {.entries_max = 8}, go_on)));
+  EXPECT_TRUE(Walk(dir_, "tree", {.depth_max = 3}, go_on).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Walk(dir_, "tree", {.depth_max = 2}, go_on)));
+  EXPECT_TRUE(absl::IsNotFound(Walk(dir_, "none", {}, go_on)));
+  EXPECT_TRUE(absl::IsPermissionDenied(Walk(dir_, "tree/link", {}, go_on)));
+}
+
+TEST_F(TreeTest, AWalkLivesWithADirectoryThatChanges) {
+  std::jthread changer([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      EXPECT_TRUE(dir_.MakeDirs("tree/b/new/deeper", 0755).ok());
+      EXPECT_TRUE(WriteFileAtomic(dir_, "tree/b/new/deeper/f", "x", 0644).ok());
+      EXPECT_TRUE(RemoveTree(dir_, "tree/b/new").ok());
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_TRUE(MeasureTree(dir_, "tree").ok());
+  }
+}
+
+TEST_F(TreeTest, ARemovedTreeTakesNothingElseWithIt) {
+  ASSERT_TRUE(RemoveTree(dir_, "tree").ok());
+  EXPECT_FALSE(*dir_.Exists("tree"));
+  EXPECT_EQ(*ReadFile(dir_, "outside/f", 10), "12345");
+  EXPECT_TRUE(RemoveTree(dir_, "tree").ok());
+  EXPECT_TRUE(RemoveTree(dir_, "tree/b").ok());
+}
+
+TEST_F(TreeTest, RemovingALinkRemovesTheLink) {
+  ASSERT_TRUE(RemoveTree(dir_, "tree/link").ok());
+  EXPECT_FALSE(*dir_.Exists("tree/link"));
+  EXPECT_TRUE(*dir_.Exists("outside/f"));
+  ASSERT_TRUE(PointLink(dir_, "tree/link", "../outside").ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(RemoveTree(dir_, "tree/link/f")));
+  EXPECT_TRUE(*dir_.Exists("outside/f"));
+}
+
+TEST_F(TreeTest, RemovingIsBounded) {
+  EXPECT_TRUE(absl::IsResourceExhausted(RemoveTree(dir_, "tree", {.depth_max = 2})));
+  EXPECT_TRUE(absl::IsResourceExhausted(RemoveTree(dir_, "tree", {.entries_max = 2})));
+  EXPECT_TRUE(absl::IsInvalidArgument(RemoveTree(dir_, "")));
+  EXPECT_TRUE(absl::IsInvalidArgument(RemoveTree(dir_, "..")));
+  EXPECT_TRUE(RemoveTree(dir_, "tree").ok());
+}
+
+TEST_F(TreeTest, ReadOnlyDirectoriesAreRemovedToo) {
+  ASSERT_TRUE(dir_.SetMode("tree/b/deep", 0555).ok());
+  ASSERT_TRUE(dir_.SetMode("tree/b", 0555).ok());
+  EXPECT_TRUE(RemoveTree(dir_, "tree").ok());
+}
+
+TEST_F(TreeTest, UsageCountsFilesAndBytes) {
+  const auto usage = MeasureTree(dir_, "tree");
+  ASSERT_TRUE(usage.ok()) << usage.status();
+  EXPECT_EQ(usage->files, 4);
+  EXPECT_EQ(usage->bytes, 20);
+  EXPECT_GE(usage->allocated_bytes, usage->bytes);
+}
+
+TEST_F(TreeTest, SpaceIsThatOfTheFileSystem) {
+  const auto space = MeasureSpace(dir_);
+  ASSERT_TRUE(space.ok()) << space.status();
+  EXPECT_GT(space->total_bytes, 0);
+  EXPECT_GE(space->total_bytes, space->free_bytes);
+  EXPECT_FALSE(space->read_only);
+}
+
+}  // namespace
+}  // namespace cachewarm::fs
