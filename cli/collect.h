@@ -25,7 +25,7 @@ struct Collection {
   std::vector<std::string> damaged;            // "path: why"; left behind too
 };
 
-// Walks `tree`, the root of a generation ("torchinductor/...", "triton/..." below it), and takes
+// Walks `tree`, the root of a generation ("inductor/...", "triton/..." below it), and takes
 // every file that `table` lets travel and that is whole. The files open `tree` again when they are
 // packed and answer ABORTED when they changed since: `tree` must outlive them.
 absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table);

@@ -94,7 +94,7 @@ absl::StatusOr<int> Pack(const Arguments& arguments, Console& console) {
   CW_ASSIGN_OR_RETURN(Collection collection, CollectTree(tree, caches::CacheTable::AllPresets()));
   if (collection.files.empty()) {
     return absl::NotFoundError(fmt::format(
-        "{}: no file in it is one of a known cache that may travel; it must hold torchinductor/, "
+        "{}: no file in it is one of a known cache that may travel; it must hold inductor/, "
         "triton/, vllm/ ... as /var/cache/cachewarm does",
         tree.name()));
   }
@@ -116,7 +116,7 @@ Verb PackVerb() {
       .operands = "DIRECTORY BUNDLE",
       .summary = "Make a bundle of a cache directory",
       .text =
-          "DIRECTORY is laid out as /var/cache/cachewarm is in a pod: torchinductor/, triton/,\n"
+          "DIRECTORY is laid out as /var/cache/cachewarm is in a pod: inductor/, triton/,\n"
           "vllm/ ... below it. Only files that may travel are taken: no locks, logs, temporary\n"
           "or private files, and nothing that was cut. The bundle is tagged k-<key> unless\n"
           "BUNDLE has a tag; its full name is printed. The same files give the same digest.\n\n"

@@ -100,7 +100,7 @@ std::vector<HostileMember> HostileMembers() {
       {"larger than listed", {{.path = "a", .content = "xx"}}, "its size is 2"},
       {"smaller than listed", {{.path = "a"}}, "its size is 0"},
       {"other content", {{.path = "a", .content = "y"}}, "does not have the sha256"},
-      {"missing", {}, "is not in frame 0"},
+      {"missing", {{.path = "d", .type = '5'}}, "is not in frame 0"},
       {"type of the future", {{.path = "a", .type = 'Z', .link = "x"}}, ""},
   };
 }
