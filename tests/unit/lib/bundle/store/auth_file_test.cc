@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/store/registry/auth_file.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/fakes/temp_dir.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr char kHost[] = "registry.test:5000";
+
+std::string Found(const std::string& json, const std::string& host = kHost) {
+  const auto found = FindCredentials(json, host);
+  if (!found.ok()) {
+    return std::string(found.status().message());
+  }
+  return found->has_value() ? (*found)->base64 : "none";
+}
+
+TEST(AuthFile, FindsAHostInEveryFormThatDockerWrites) {
+  EXPECT_EQ(Found(R"({"auths":{"registry.test:5000":{"auth":"YTpi"}}})"), "YTpi");
+  EXPECT_EQ(Found(R"({"auths":{"https://registry.test:5000/v1/":{"auth":"YTpi"}}})"), "YTpi");
+  EXPECT_EQ(Found(R"({"auths":{"registry.test:5000/team":{"auth":"YTpi"}}})"), "YTpi");
+  EXPECT_EQ(Found(R"({"auths":{"registry.test:5000":{"username":"a","password":"b"}}})"), "YTpi");
+  EXPECT_EQ(Found(R"({"auths":{"registry.test:5000":{"username":"ab","password":"c"}}})"),
+            "YWI6Yw==");
+  EXPECT_EQ(Found(R"({"auths":{"registry.test:5000":{"username":"abc","password":"d"}}})"),
+            "YWJjOmQ=");
+}
+
+TEST(AuthFile, OtherHostsAreAnonymous) {
+  EXPECT_EQ(Found(R"({"auths":{"registry.test":{"auth":"YTpi"}}})"), "none");
+  EXPECT_EQ(Found(R"({"auths":{}})"), "none");
+  EXPECT_EQ(Found("{}"), "none");
+}
+
+TEST(AuthFile, CredentialHelpersAreRefusedInWords) {
+  const auto mentions_helper = ::testing::HasSubstr("credential helper");
+  EXPECT_THAT(Found(R"({"credsStore":"desktop"})"), mentions_helper);
+  EXPECT_THAT(Found(R"({"auths":{"registry.test:5000":{}},"credsStore":"desktop"})"),
+              mentions_helper);
+  EXPECT_THAT(Found(R"({"credHelpers":{"registry.test:5000":"ecr-login"}})"), mentions_helper);
+  EXPECT_EQ(Found(R"({"credHelpers":{"other.test":"ecr-login"}})"), "none");
+  EXPECT_EQ(Found(R"({"auths":{"registry.test:5000":{"auth":"YTpi"}},"credsStore":"x"})"), "YTpi");
+}
+
+TEST(AuthFile, MalformedFilesAreRefused) {
+  for (const std::string json :
+       {"", "[]", "not json", R"({"auths":{"registry.test:5000":{"auth":1}}})",
+        R"({"auths":{"registry.test:5000":{"auth":"not base64\r\n"}}})",
+        R"({"auths":{"registry.test:5000":{"email":"x"}}})",
+        R"({"auths":{"registry.test:5000":"x"}})"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(FindCredentials(json, kHost).status())) << json;
+  }
+}
+
+TEST(AuthFile, IsReadThroughTheLinksOfAMountedSecretAndAnewEachTime) {
+  const TempDir temp;
+  const fs::Dir dir = temp.Open();
+  ASSERT_TRUE(dir.MakeDirs("..one", 0755).ok());
+  ASSERT_TRUE(dir.MakeDirs("..two", 0755).ok());
+  std::ofstream(temp / "..one/config.json")
+      << R"({"auths":{"registry.test:5000":{"auth":"YTpi"}}})";
+  std::ofstream(temp / "..two/config.json")
+      << R"({"auths":{"registry.test:5000":{"auth":"Yzpk"}}})";
+  ASSERT_EQ(::symlink("..one", (temp / "..data").c_str()), 0);
+  ASSERT_EQ(::symlink("..data/config.json", (temp / "config.json").c_str()), 0);
+  EXPECT_EQ((*ReadCredentials(temp / "config.json", kHost))->base64, "YTpi");
+  ASSERT_EQ(::unlink((temp / "..data").c_str()), 0);
+  ASSERT_EQ(::symlink("..two", (temp / "..data").c_str()), 0);
+  EXPECT_EQ((*ReadCredentials(temp / "config.json", kHost))->base64, "Yzpk");
+  EXPECT_FALSE(ReadCredentials("", kHost)->has_value());
+  EXPECT_TRUE(absl::IsNotFound(ReadCredentials(temp / "none", kHost).status()));
+}
+
+}  // namespace
+}  // namespace cachewarm::bundle

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "lib/bundle/store/layout/index.h"
+#include "lib/bundle/store/layout/layout_store.h"
+#include "lib/bundle/transfer.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "tests/unit/lib/bundle/trees.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+class LayoutTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<Publication> PublishContent(const std::string& content, const std::string& tag) {
+    return Publish(place_, FilesOf({{"a", {.content = content}}}), SampleFacts(), tag, {});
+  }
+  int64_t UploadsLeft() {
+    const auto usage = fs::MeasureTree(temp_.Open(), "store/team/llama/.uploads");
+    return usage.ok() ? usage->files : -1;
+  }
+  std::string path(const std::string& name) { return temp_ / ("store/team/llama/" + name); }
+
+  TempDir temp_;
+  LayoutStore store_{temp_ / "store", SystemClock()};
+  Place place_{store_, "team/llama"};
+};
+
+TEST_F(LayoutTest, IsAnImageLayoutThatOtherToolsRead) {
+  const auto published = PublishContent("x", "k-1");
+  ASSERT_TRUE(published.ok()) << published.status();
+  const fs::Dir dir = *temp_.Open().OpenDir("store/team/llama");
+  EXPECT_EQ(*fs::ReadFile(dir, "oci-layout", 100), R"({"imageLayoutVersion":"1.0.0"})");
+  const auto index = codec::ParseJson(*fs::ReadFile(dir, "index.json", 10'000));
+  ASSERT_TRUE(index.ok());
+  const auto& item = (*index)["manifests"][0];
+  EXPECT_EQ((*index)["schemaVersion"], 2);
+  EXPECT_EQ(item["mediaType"], "application/vnd.oci.image.manifest.v1+json");
+  EXPECT_EQ(item["digest"], published->digest.ToString());
+  EXPECT_EQ(item["annotations"]["org.opencontainers.image.ref.name"], "k-1");
+  const auto blob = dir.Stat("blobs/sha256/" + published->digest.hex());
+  ASSERT_TRUE(blob.ok());
+  EXPECT_EQ(item["size"], blob->bytes);
+  EXPECT_EQ(blob->mode, 0444U);
+}
+
+TEST_F(LayoutTest, ReadingMakesNothing) {
+  EXPECT_FALSE(*store_.HasBlob("team/llama", DigestOf("x"), {}));
+  EXPECT_FALSE(store_.ResolveTag("team/llama", "k-1", {}).ok());
+  EXPECT_FALSE(*temp_.Open().Exists("store"));
+}
+
+TEST_F(LayoutTest, ARepositoryCannotHideInAnother) {
+  EXPECT_TRUE(absl::IsInvalidArgument(store_.StartBlob("team/blobs/sha256", {}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(store_.HasBlob("blobs", DigestOf("x"), {}).status()));
+}
+
+TEST_F(LayoutTest, WhatADeadWriterLeftIsRemovedAndALivingOneIsNot) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto upload = store_.StartBlob("team/llama", {});
+    (*upload)->Write("half").IgnoreError();
+    ::kill(::getpid(), SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(UploadsLeft(), 1);
+  const auto living = store_.StartBlob("team/llama", {});
+  ASSERT_TRUE(living.ok()) << living.status();
+  EXPECT_EQ(UploadsLeft(), 1);
+  const auto second = store_.StartBlob("team/llama", {});
+  EXPECT_EQ(UploadsLeft(), 2);
+  EXPECT_TRUE((*living)->Write("whole").ok());
+  EXPECT_TRUE((*living)->Commit().ok());
+  EXPECT_TRUE((*second)->Commit().ok());
+  EXPECT_EQ(UploadsLeft(), 0);
+}
+
+TEST_F(LayoutTest, AKilledPublisherLeavesNoHalfBundle) {
+  for (int round = 0; round < 15; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (int i = 0;; ++i) {
+        PublishContent(fmt::format("{} {}", round, i), fmt::format("k-{}", i % 3))
+            .status()
+            .IgnoreError();
+      }
+    }
+    // The moment is arbitrary on purpose.
+    std::this_thread::sleep_for(std::chrono::milliseconds(7 * round));
+    ::kill(child, SIGKILL);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    for (const std::string tag : {"k-0", "k-1", "k-2"}) {
+      const auto digest = store_.ResolveTag("team/llama", tag, {});
+      if (absl::IsNotFound(digest.status())) {
+        continue;
+      }
+      ASSERT_TRUE(digest.ok()) << digest.status();
+      const auto bundle = ReadBundle(place_, *digest, {});
+      ASSERT_TRUE(bundle.ok()) << bundle.status();
+      EXPECT_TRUE(Verify(place_, *bundle, {}, {}).ok());
+    }
+  }
+  ASSERT_TRUE(PublishContent("after all", "k-0").ok());
+  EXPECT_EQ(UploadsLeft(), 0);
+}
+
+TEST_F(LayoutTest, AFullDiskIsResourceExhaustedAndLeavesNothing) {
+  ASSERT_TRUE(PublishContent("x", "k-1").ok());
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{.rlim_cur = 20'000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto published = PublishContent(Noise(100'000, 1), "k-1");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(published.status())) << published.status();
+  EXPECT_EQ(UploadsLeft(), 0);
+  EXPECT_TRUE(ReadBundle(place_, *store_.ResolveTag("team/llama", "k-1", {}), {}).ok());
+}
+
+TEST_F(LayoutTest, DamageOnTheDiskIsDataLoss) {
+  const auto published = PublishContent(Noise(10'000, 2), "k-1");
+  ASSERT_TRUE(published.ok());
+  const auto bundle = ReadBundle(place_, published->digest, {});
+  ASSERT_TRUE(bundle.ok());
+  const auto damage = [&](const Digest& digest, const std::string& bytes) {
+    const fs::Dir dir = *temp_.Open().OpenDir("store/team/llama/blobs/sha256");
+    EXPECT_TRUE(fs::WriteFileAtomic(dir, digest.hex(), bytes, 0644).ok());
+  };
+  for (const std::string& bytes : {std::string(), Noise(100, 3), Noise(10'600, 4)}) {
+    damage(bundle->manifest.layers[0].digest, bytes);
+    EXPECT_TRUE(absl::IsDataLoss(Verify(place_, *bundle, {}, {})));
+    const TempDir staging;
+    const fs::Dir dir = staging.Open();
+    EXPECT_TRUE(absl::IsDataLoss(Extract(place_, {.bundle = *bundle, .staging = dir}, {})));
+  }
+  damage(bundle->manifest.config.digest, "{}");
+  EXPECT_TRUE(absl::IsDataLoss(ReadBundle(place_, published->digest, {}).status()));
+  damage(published->digest, "{}");
+  EXPECT_TRUE(absl::IsDataLoss(ReadBundle(place_, published->digest, {}).status()));
+}
+
+TEST_F(LayoutTest, AForeignIndexIsNotOverwritten) {
+  ASSERT_TRUE(PublishContent("x", "k-1").ok());
+  for (const std::string text : {"", "{}", "[1]", R"({"schemaVersion":1})"}) {
+    std::ofstream(path("index.json")) << text;
+    EXPECT_FALSE(PublishContent("y", "k-2").ok()) << text;
+    EXPECT_FALSE(store_.ResolveTag("team/llama", "k-1", {}).ok()) << text;
+    EXPECT_EQ(*fs::ReadFile(temp_.Open(), "store/team/llama/index.json", 100), text);
+  }
+}
+
+IndexItem Item(const std::string& name, const std::string& tag) {
+  return {.manifest = {.media_type = std::string(kManifestType), .digest = DigestOf(name)},
+          .tag = tag};
+}
+
+std::string Tags(const std::vector<IndexItem>& items) {
+  std::string text;
+  for (const IndexItem& item : items) {
+    text += fmt::format("{}:{} ", item.manifest.digest.hex().substr(0, 4), item.tag);
+  }
+  return text;
+}
+
+TEST(Index, ATagBelongsToTheLastManifestThatGotIt) {
+  std::vector<IndexItem> items = Listed({}, Item("a", "k"));
+  items = Listed(items, Item("b", "k"));
+  EXPECT_EQ(FindTag(items, "k"), DigestOf("b"));
+  EXPECT_EQ(items.size(), 2U);
+  EXPECT_EQ(FindTag(items, ""), std::nullopt);
+}
+
+TEST(Index, ListingAgainChangesNothing) {
+  const std::vector<IndexItem> once = Listed({}, Item("a", "k"));
+  EXPECT_EQ(Tags(Listed(once, Item("a", "k"))), Tags(once));
+  EXPECT_EQ(Tags(Listed(once, Item("a", ""))), Tags(once));
+}
+
+TEST(Index, OneManifestMayHaveSeveralTags) {
+  const auto items = Listed(Listed({}, Item("a", "one")), Item("a", "two"));
+  EXPECT_EQ(FindTag(items, "one"), DigestOf("a"));
+  EXPECT_EQ(FindTag(items, "two"), DigestOf("a"));
+}
+
+TEST(Index, TheOldestWithoutATagGoFirst) {
+  std::vector<IndexItem> items = Listed({}, Item("tagged", "keep"), 3);
+  for (const std::string name : {"a", "b", "c", "d"}) {
+    items = Listed(items, Item(name, ""), 3);
+  }
+  EXPECT_EQ(items.size(), 3U);
+  EXPECT_EQ(FindTag(items, "keep"), DigestOf("tagged"));
+  EXPECT_EQ(items.back().manifest.digest, DigestOf("d"));
+}
+
+}  // namespace
+}  // namespace cachewarm::bundle

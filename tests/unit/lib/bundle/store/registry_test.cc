@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a registry may answer, word by word; the real one is in tests/contract/store.
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/base/status.h"
+#include "lib/bundle/store/registry/registry_store.h"
+#include "tests/fakes/fake_http_client.h"
+#include "tests/fakes/temp_dir.h"
+#include "tests/unit/lib/bundle/trees.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+using fakes::FakeHttpClient;
+using http::Headers;
+using http::Request;
+using http::Response;
+using ::testing::HasSubstr;
+
+constexpr char kOrigin[] = "http://registry.test:5000";
+constexpr char kRepository[] = "team/llama";
+constexpr char kBlobUrl[] = "http://registry.test:5000/v2/base/team/llama/blobs/";
+
+// A clock that never waits.
+class ImpatientClock : public Clock {
+ public:
+  WallTime Now() const override { return {}; }
+  MonoTime Monotonic() const override { return MonoTime(Duration(ticks_ += 100'000)); }
+  void WaitUntil(std::unique_lock<std::mutex>& /*lock*/, std::condition_variable_any& /*wake*/,
+                 MonoTime /*deadline*/, std::stop_token /*stop*/) const override {}
+
+ private:
+  mutable std::atomic<int64_t> ticks_ = 0;
+};
+
+class RegistryTest : public ::testing::Test {
+ protected:
+  RegistryTest() {
+    auto client = std::make_unique<FakeHttpClient>();
+    http_ = client.get();
+    std::ofstream(temp_ / "config.json")
+        << R"({"auths":{"registry.test:5000":{"username":"warm","password":"secret"}}})";
+    store_ = std::make_unique<RegistryStore>(
+        RegistryOptions{.session = {.origin = kOrigin,
+                                    .host = "registry.test:5000",
+                                    .auth_file = temp_ / "config.json"},
+                        .base = "base",
+                        .chunk_bytes = 1000},
+        std::move(client), clock_, [] { return 0.0; });
+  }
+
+  absl::Status Read(const Digest& digest, int64_t bytes, int64_t offset = 0) {
+    text_ = std::make_unique<TextSink>(1U << 20U);
+    return store_->ReadBlob(kRepository, {.digest = digest, .offset = offset, .bytes = bytes},
+                            *text_, {});
+  }
+  const std::string& text() { return text_->text(); }
+
+  // The n-th request that was sent.
+  Request Sent(size_t n) { return http_->requests().at(n); }
+  std::string HeaderSent(size_t n, const std::string& name) {
+    return Sent(n).headers.Find(name).value_or("");
+  }
+
+  TempDir temp_;
+  ImpatientClock clock_;
+  FakeHttpClient* http_ = nullptr;
+  std::unique_ptr<RegistryStore> store_;
+  std::unique_ptr<TextSink> text_;
+};
+
+Response Partial(const std::string& blob, size_t start) {
+  return {.status = 206,
+          .headers = {{"Content-Range",
+                       fmt::format("bytes {}-{}/{}", start, blob.size() - 1, blob.size())}},
+          .body = blob.substr(start)};
+}
+
+TEST_F(RegistryTest, AnswersABasicChallengeAndKeepsTheAnswer) {
+  http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
+      .ThenAnswer(200, "")
+      .ThenAnswer(404, "");
+  const Digest digest = DigestOf("x");
+  EXPECT_TRUE(*store_->HasBlob(kRepository, digest, {}));
+  EXPECT_FALSE(*store_->HasBlob(kRepository, digest, {}));
+  EXPECT_EQ(HeaderSent(0, "Authorization"), "");
+  EXPECT_EQ(HeaderSent(1, "Authorization"), "Basic d2FybTpzZWNyZXQ=");
+  EXPECT_EQ(HeaderSent(2, "Authorization"), "Basic d2FybTpzZWNyZXQ=");
+  EXPECT_EQ(Sent(0).url, kBlobUrl + digest.ToString());
+}
+
+TEST_F(RegistryTest, FetchesATokenForTheRightScope) {
+  http_
+      ->ThenAnswer(401, "",
+                   {{"WWW-Authenticate",
+                     "Bearer realm=\"https://auth.test/token\",service=\"reg, istry\","
+                     "scope=\"repository:base/team/llama:pull\""}})
+      .ThenAnswer(200, R"({"token":"abc.def","expires_in":60})")
+      .ThenAnswer(200, "");
+  EXPECT_TRUE(*store_->HasBlob(kRepository, DigestOf("x"), {}));
+  EXPECT_EQ(Sent(1).url,
+            "https://auth.test:443/token?service=reg%2C%20istry&"
+            "scope=repository%3Abase%2Fteam%2Fllama%3Apull");
+  EXPECT_EQ(HeaderSent(1, "Authorization"), "Basic d2FybTpzZWNyZXQ=");
+  EXPECT_EQ(HeaderSent(2, "Authorization"), "Bearer abc.def");
+}
+
+TEST_F(RegistryTest, ATokenThatEndedIsFetchedAgain) {
+  const Headers challenge = {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\""}};
+  http_->ThenAnswer(401, "", challenge)
+      .ThenAnswer(200, R"({"access_token":"first"})")
+      .ThenAnswer(200, "")
+      .ThenAnswer(401, "", challenge)
+      .ThenAnswer(200, R"({"access_token":"second"})")
+      .ThenAnswer(200, "");
+  EXPECT_TRUE(*store_->HasBlob(kRepository, DigestOf("x"), {}));
+  EXPECT_TRUE(*store_->HasBlob(kRepository, DigestOf("x"), {}));
+  EXPECT_EQ(HeaderSent(5, "Authorization"), "Bearer second");
+}
+
+TEST_F(RegistryTest, ARefusalAfterTheLoginIsUnauthenticated) {
+  const Headers challenge = {{"WWW-Authenticate", "Basic realm=\"x\""}};
+  http_->ThenAnswer(401, "", challenge)
+      .ThenAnswer(401, R"({"errors":[{"code":"UNAUTHORIZED","message":"wrong password"}]})",
+                  challenge);
+  const absl::Status status = store_->Ping({});
+  EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("UNAUTHORIZED: wrong password"));
+}
+
+TEST_F(RegistryTest, MalformedTokenAnswersAreRefused) {
+  for (const std::string answer :
+       {"", "{}", "[]", R"({"token":1})", R"({"token":"a\r\nb"})", R"({"token":""})"}) {
+    http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/t\""}})
+        .ThenAnswer(200, answer);
+    EXPECT_FALSE(store_->Ping({}).ok()) << answer;
+  }
+}
+
+TEST_F(RegistryTest, MalformedChallengesAreRefused) {
+  for (const std::string challenge : {"Bearer", "Bearer realm", "Bearer realm=\"open",
+                                      "Bearer realm=\"ftp://x/\"", " ", "Bearer service=\"x\""}) {
+    http_->ThenAnswer(401, "", {{"WWW-Authenticate", challenge}});
+    EXPECT_FALSE(store_->Ping({}).ok()) << challenge;
+  }
+  http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Negotiate abc=="}});
+  EXPECT_FALSE(store_->Ping({}).ok());
+}
+
+TEST_F(RegistryTest, ADownloadAsksForItsRange) {
+  const std::string blob = Noise(1000, 1);
+  http_->Then([&](const Request&) { return Partial(blob, 100); });
+  ASSERT_TRUE(Read(DigestOf(blob), 900, 100).ok());
+  EXPECT_EQ(text(), blob.substr(100));
+  EXPECT_EQ(HeaderSent(0, "Range"), "bytes=100-999");
+}
+
+TEST_F(RegistryTest, AServerThatIgnoresRangeIsUnderstood) {
+  const std::string blob = Noise(1000, 2);
+  http_->ThenAnswer(200, blob);
+  ASSERT_TRUE(Read(DigestOf(blob), 300, 100).ok());
+  EXPECT_EQ(text(), blob.substr(100, 300));
+}
+
+TEST_F(RegistryTest, AnAnswerThatIsTooShortIsContinued) {
+  const std::string blob = Noise(1000, 3);
+  http_
+      ->Then([&](const Request&) {
+        Response part = Partial(blob, 0);
+        part.body.resize(400);
+        return part;
+      })
+      .Then([&](const Request&) { return Partial(blob, 400); });
+  ASSERT_TRUE(Read(DigestOf(blob), 1000).ok());
+  EXPECT_EQ(text(), blob);
+  EXPECT_EQ(HeaderSent(1, "Range"), "bytes=400-999");
+}
+
+TEST_F(RegistryTest, AServerThatIsDownForAWhileIsWaitedFor) {
+  const std::string blob = Noise(1000, 4);
+  http_->ThenFail(absl::UnavailableError("refused"))
+      .ThenAnswer(503, "")
+      .ThenFail(absl::DeadlineExceededError("slow"))
+      .Then([&](const Request&) { return Partial(blob, 0); });
+  EXPECT_TRUE(Read(DigestOf(blob), 1000).ok());
+  EXPECT_EQ(text(), blob);
+}
+
+TEST_F(RegistryTest, WithoutProgressADownloadGivesUp) {
+  http_->Otherwise([](const Request&) { return absl::UnavailableError("refused"); });
+  EXPECT_TRUE(absl::IsUnavailable(Read(DigestOf("x"), 1)));
+  EXPECT_EQ(http_->requests().size(), 4U);
+}
+
+TEST_F(RegistryTest, WhatTryingAgainCannotHelpEndsADownloadAtOnce) {
+  for (const int code : {400, 403, 404}) {
+    const size_t before = http_->requests().size();
+    http_->ThenAnswer(code, R"({"errors":[{"code":"X","message":"no"}]})");
+    EXPECT_FALSE(IsRetryable(Read(DigestOf("x"), 1))) << code;
+    EXPECT_EQ(http_->requests().size(), before + 1) << code;
+  }
+}
+
+TEST_F(RegistryTest, AnotherRangeThanAskedForIsNotTaken) {
+  const std::string blob = Noise(1000, 5);
+  http_->Otherwise([&](const Request&) { return Partial(blob, 10); });
+  EXPECT_FALSE(Read(DigestOf(blob), 900, 100).ok());
+  EXPECT_EQ(text(), "");
+}
+
+TEST_F(RegistryTest, ARedirectIsFollowedWithoutTheCredentials) {
+  const std::string blob = Noise(1000, 6);
+  http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
+      .ThenAnswer(307, "", {{"Location", "https://bucket.test/blob?sig=1"}})
+      .Then([&](const Request&) { return Partial(blob, 0); });
+  ASSERT_TRUE(Read(DigestOf(blob), 1000).ok());
+  EXPECT_EQ(HeaderSent(1, "Authorization"), "Basic d2FybTpzZWNyZXQ=");
+  EXPECT_EQ(Sent(2).url, "https://bucket.test:443/blob?sig=1");
+  EXPECT_EQ(HeaderSent(2, "Authorization"), "");
+  EXPECT_EQ(HeaderSent(2, "Range"), "bytes=0-999");
+}
+
+TEST_F(RegistryTest, AChallengeOfAnotherHostGetsNoCredentials) {
+  http_->ThenAnswer(307, "", {{"Location", "https://bucket.test/blob"}})
+      .ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}});
+  EXPECT_TRUE(absl::IsUnauthenticated(Read(DigestOf("x"), 1)));
+  for (const Request& request : http_->requests()) {
+    EXPECT_FALSE(request.headers.Find("Authorization").has_value());
+  }
+}
+
+TEST_F(RegistryTest, RedirectsThatNeverEndAreNotFollowedForEver) {
+  http_->Otherwise([](const Request&) {
+    return Response{.status = 302, .headers = {{"Location", "/again"}}};
+  });
+  EXPECT_TRUE(absl::IsUnavailable(Read(DigestOf("x"), 1)));
+  EXPECT_LE(http_->requests().size(), 16U);
+}
+
+TEST_F(RegistryTest, ASmallBlobGoesUpInOnePut) {
+  const std::string blob = Noise(1000, 7);
+  http_->ThenAnswer(202, "", {{"Location", "/v2/base/team/llama/blobs/uploads/1?_state=a%3D"}})
+      .ThenAnswer(201, "");
+  auto upload = store_->StartBlob(kRepository, {});
+  ASSERT_TRUE((*upload)->Write(blob).ok());
+  const auto written = (*upload)->Commit();
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_EQ(Sent(0).method, http::Method::kPost);
+  EXPECT_EQ(Sent(0).url, std::string(kBlobUrl) + "uploads/");
+  EXPECT_EQ(Sent(1).method, http::Method::kPut);
+  EXPECT_EQ(Sent(1).url, fmt::format("{}uploads/1?_state=a%3D&digest=sha256%3A{}", kBlobUrl,
+                                     DigestOf(blob).hex()));
+  EXPECT_EQ(Sent(1).body, blob);
+}
+
+TEST_F(RegistryTest, ALargeBlobGoesUpInChunks) {
+  const std::string blob = Noise(2500, 8);
+  const auto accepted = [](int number) {
+    return Headers{{"Location", fmt::format("/upload/{}", number)}};
+  };
+  http_->ThenAnswer(202, "", accepted(1))
+      .ThenAnswer(202, "", accepted(2))
+      .ThenAnswer(202, "", accepted(3))
+      .ThenAnswer(202, "", accepted(4))
+      .ThenAnswer(201, "");
+  auto upload = store_->StartBlob(kRepository, {});
+  for (size_t at = 0; at < blob.size(); at += 300) {
+    ASSERT_TRUE((*upload)->Write(blob.substr(at, 300)).ok());
+  }
+  const auto written = (*upload)->Commit();
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_EQ(written->digest, DigestOf(blob));
+  const char* const ranges[] = {"0-999", "1000-1999", "2000-2499"};
+  std::string sent;
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(Sent(1 + i).method, http::Method::kPatch);
+    EXPECT_EQ(Sent(1 + i).url, fmt::format("{}/upload/{}", kOrigin, i + 1));
+    EXPECT_EQ(HeaderSent(1 + i, "Content-Range"), ranges[i]);
+    sent += Sent(1 + i).body;
+  }
+  EXPECT_EQ(sent, blob);
+  EXPECT_EQ(Sent(4).body, "");
+}
+
+TEST_F(RegistryTest, AnUploadToAnotherHostCarriesNoCredentials) {
+  http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
+      .ThenAnswer(202, "", {{"Location", "https://upload.test/1"}})
+      .ThenAnswer(201, "");
+  auto upload = store_->StartBlob(kRepository, {});
+  ASSERT_TRUE((*upload)->Commit().ok());
+  EXPECT_EQ(HeaderSent(1, "Authorization"), "Basic d2FybTpzZWNyZXQ=");
+  EXPECT_EQ(HeaderSent(2, "Authorization"), "");
+}
+
+TEST_F(RegistryTest, AnUploadWithoutALocationFails) {
+  http_->ThenAnswer(202, "");
+  auto upload = store_->StartBlob(kRepository, {});
+  EXPECT_FALSE((*upload)->Commit().ok());
+}
+
+TEST_F(RegistryTest, AManifestOfOtherContentIsDataLoss) {
+  http_->ThenAnswer(200, "something else");
+  EXPECT_TRUE(
+      absl::IsDataLoss(store_->ReadManifest(kRepository, DigestOf("the manifest"), {}).status()));
+}
+
+TEST_F(RegistryTest, ARaceOfTheRegistryWithItselfIsWaitedOut) {
+  const PackedSample sample = PackTree({{"a", {.content = "x"}}});
+  const std::string raced =
+      R"({"errors":[{"code":"DIGEST_INVALID","message":"provided digest did not match"}]})";
+  http_->ThenAnswer(400, raced).ThenAnswer(400, raced).ThenAnswer(201, "");
+  EXPECT_TRUE(store_->WriteManifest(kRepository, sample.packed.manifest_text, "k-1", {}).ok());
+  http_->Otherwise([&](const Request&) { return Response{.status = 400, .body = raced}; });
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      store_->WriteManifest(kRepository, sample.packed.manifest_text, "k-1", {}).status()));
+}
+
+TEST_F(RegistryTest, ADigestThatTheRegistryMakesUpIsDataLoss) {
+  const PackedSample sample = PackTree({{"a", {.content = "x"}}});
+  http_->ThenAnswer(201, "", {{"Docker-Content-Digest", DigestOf("other").ToString()}});
+  EXPECT_TRUE(absl::IsDataLoss(
+      store_->WriteManifest(kRepository, sample.packed.manifest_text, "", {}).status()));
+}
+
+}  // namespace
+}  // namespace cachewarm::bundle
