@@ -36,6 +36,24 @@ struct Destination {
   std::string staging;
 };
 
+// Nothing there, or an empty directory, which rename(2) replaces.
+absl::StatusOr<bool> IsFree(const Destination& destination) {
+  const auto found = destination.parent.Stat(destination.name);
+  if (absl::IsNotFound(found.status())) {
+    return true;
+  }
+  CW_RETURN_IF_ERROR(found.status());
+  bool empty = found->type == fs::FileType::kDirectory;
+  if (empty) {
+    CW_RETURN_IF_ERROR(
+        fs::Walk(destination.parent, destination.name, {}, [&empty](const fs::WalkEntry&) {
+          empty = false;
+          return fs::WalkNext::kStop;
+        }));
+  }
+  return empty;
+}
+
 absl::StatusOr<Destination> Prepare(const std::string& text) {
   const std::filesystem::path path =
       std::filesystem::absolute(text).lexically_normal() / "";  // one form, slash at the end
@@ -43,8 +61,8 @@ absl::StatusOr<Destination> Prepare(const std::string& text) {
   CW_ASSIGN_OR_RETURN(fs::Dir parent, fs::Dir::Open(plain.parent_path().string()));
   Destination destination{.parent = std::move(parent), .name = plain.filename().string()};
   destination.staging = fmt::format(".{}.{}", destination.name, ::getpid());
-  CW_ASSIGN_OR_RETURN(const bool exists, destination.parent.Exists(destination.name));
-  if (exists && !destination.parent.Remove(destination.name).ok()) {
+  CW_ASSIGN_OR_RETURN(const bool free, IsFree(destination));
+  if (!free) {
     return absl::AlreadyExistsError(
         fmt::format("{}: exists and is not empty; name a new directory", plain.string()));
   }
@@ -62,7 +80,7 @@ absl::Status Fill(const Destination& destination, const bundle::Place& place,
        .options = {.mode_of_kind = ModesOf(found)},
        .on_progress = [&](int64_t done, int64_t total) { progress.Show(done, total); }},
       stop));
-  CW_RETURN_IF_ERROR(destination.parent.RenameNew(destination.staging, destination.name));
+  CW_RETURN_IF_ERROR(destination.parent.Rename(destination.staging, destination.name));
   return destination.parent.Sync();
 }
 

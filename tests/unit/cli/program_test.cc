@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole program, as a shell would call it.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cli/verbs.h"
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "lib/fs/file.h"
+#include "tests/fakes/temp_dir.h"
+
+namespace cachewarm::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(dir_.MakeDirs("tree/inductor/ab", 0755).ok());
+    std::ofstream(temp_ / "tree/inductor/ab/cabcd.py") << "print(1)\n";
+    std::ofstream(temp_ / "facts.json")
+        << R"({"gpuType":"nvidia/h100-80gb-hbm3/sm_90","cpuClass":"x86-64-v3/intel-6-85/0123abcd"})";
+  }
+
+  Outcome Run(const std::vector<std::string>& words) {
+    std::ostringstream out;
+    std::ostringstream err;
+    Console console{.out = out, .err = err, .err_is_terminal = false, .clock = SystemClock()};
+    const int code = RunProgram(words, console);
+    return {code, out.str(), err.str()};
+  }
+  Outcome Pack(const std::string& tag) {
+    return Run({"pack", temp_ / "tree", Bundle(tag), "--node-facts", temp_ / "facts.json"});
+  }
+  std::string Bundle(const std::string& tag) const {
+    return fmt::format("layout://{}/store/llama:{}", temp_.path(), tag);
+  }
+
+  TempDir temp_;
+  fs::Dir dir_ = temp_.Open();
+};
+
+TEST_F(ProgramTest, HelpTeachesEveryVerb) {
+  const Outcome help = Run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const Verb& verb : AllVerbs()) {
+    EXPECT_THAT(help.out, HasSubstr(std::string(verb.name)));
+    const Outcome one = Run({std::string(verb.name), "--help"});
+    EXPECT_EQ(one.code, 0) << verb.name;
+    EXPECT_THAT(one.out, HasSubstr("Usage: cachewarm " + std::string(verb.name)));
+    EXPECT_THAT(one.out, ::testing::ContainsRegex("  .*cachewarm")) << "an example";
+    for (const Option& option : verb.options) {
+      EXPECT_THAT(one.out, HasSubstr("--" + std::string(option.name)));
+    }
+  }
+  EXPECT_EQ(Run({}).code, 2);
+  EXPECT_THAT(Run({"--version"}).out, HasSubstr("cachewarm "));
+}
+
+TEST_F(ProgramTest, AWrongCommandLineIsExplained) {
+  const struct {
+    std::vector<std::string> words;
+    std::string message;
+  } cases[] = {{{"nope"}, "there is no verb \"nope\""},
+               {{"pack"}, "pack takes DIRECTORY BUNDLE"},
+               {{"pack", "a", "b", "c"}, "pack takes DIRECTORY BUNDLE"},
+               {{"verify", "x", "--nope"}, "--nope: there is no such option"},
+               {{"verify", "x", "--", "y"}, "nothing may follow --"}};
+  for (const auto& c : cases) {
+    const Outcome outcome = Run(c.words);
+    EXPECT_EQ(outcome.code, 2) << c.message;
+    EXPECT_THAT(outcome.err, HasSubstr(c.message));
+    EXPECT_THAT(outcome.err, HasSubstr("--help"));
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST_F(ProgramTest, ABundleGoesThroughEveryVerb) {
+  const Outcome packed = Pack("k-1");
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  EXPECT_THAT(packed.out, HasSubstr("/store/llama@sha256:"));
+  EXPECT_THAT(packed.err, HasSubstr("packed 1 files"));
+
+  EXPECT_EQ(Run({"verify", Bundle("k-1")}).code, 0);
+  const Outcome shown = Run({"inspect", Bundle("k-1"), "--entries"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("nvidia/h100-80gb-hbm3/sm_90"));
+  EXPECT_THAT(shown.out, HasSubstr("inductor/ab/cabcd.py"));
+
+  const std::string copy = fmt::format("layout://{}/other/copy", temp_.path());
+  const Outcome pulled = Run({"pull", Bundle("k-1"), copy});
+  EXPECT_EQ(pulled.code, 0) << pulled.err;
+  EXPECT_EQ(Run({"push", copy + ":k-1", Bundle("k-2")}).code, 0);
+
+  const Outcome unpacked = Run({"unpack", copy + ":k-1", temp_ / "out/"});
+  EXPECT_EQ(unpacked.code, 0) << unpacked.err;
+  EXPECT_EQ(*fs::ReadFile(dir_, "out/inductor/ab/cabcd.py", 100), "print(1)\n");
+  EXPECT_EQ(dir_.Stat("out/inductor/ab/cabcd.py")->mode, 0444U);
+}
+
+TEST_F(ProgramTest, TheSameTreeGivesTheSameDigest) {
+  const Outcome first = Pack("k-1");
+  std::filesystem::last_write_time(
+      temp_ / "tree/inductor/ab/cabcd.py",
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(100));
+  const Outcome second = Pack("k-2");
+  EXPECT_EQ(first.out, second.out);
+}
+
+TEST_F(ProgramTest, JsonIsOneObjectOnStandardOutput) {
+  ASSERT_EQ(Pack("k-1").code, 0);
+  const std::vector<std::vector<std::string>> calls = {
+      {"pack", temp_ / "tree", Bundle("k-2"), "--node-facts", temp_ / "facts.json"},
+      {"verify", Bundle("k-1")},
+      {"inspect", Bundle("k-1"), "--entries"},
+      {"pull", Bundle("k-1"), fmt::format("layout://{}/other/copy", temp_.path())},
+      {"unpack", Bundle("k-1"), temp_ / "out"}};
+  for (std::vector<std::string> call : calls) {
+    call.emplace_back("--json");
+    const Outcome outcome = Run(call);
+    EXPECT_EQ(outcome.code, 0) << call[0] << outcome.err;
+    const auto json = codec::ParseJson(outcome.out);
+    ASSERT_TRUE(json.ok()) << call[0] << outcome.out;
+    EXPECT_TRUE(json->contains("digest")) << call[0];
+    EXPECT_EQ(outcome.err, "") << call[0];
+  }
+}
+
+TEST_F(ProgramTest, AnExistingDirectoryIsNotOverwritten) {
+  ASSERT_EQ(Pack("k-1").code, 0);
+  std::filesystem::create_directories(temp_ / "empty");
+  EXPECT_EQ(Run({"unpack", Bundle("k-1"), temp_ / "empty"}).code, 0);
+  const Outcome again = Run({"unpack", Bundle("k-1"), temp_ / "empty"});
+  EXPECT_EQ(again.code, 1);
+  EXPECT_THAT(again.err, HasSubstr("exists and is not empty"));
+  EXPECT_EQ(Run({"unpack", Bundle("k-1"), temp_ / "facts.json"}).code, 1);
+  EXPECT_TRUE(std::filesystem::is_regular_file(temp_ / "facts.json"));
+}
+
+TEST_F(ProgramTest, DamageHasAnExitCodeOfItsOwnAndLeavesNoDirectory) {
+  ASSERT_EQ(Pack("k-1").code, 0);
+  for (const auto& blob : std::filesystem::directory_iterator(temp_ / "store/llama/blobs/sha256")) {
+    std::ofstream(blob.path(), std::ios::binary | std::ios::in | std::ios::out) << "XXXX";
+  }
+  EXPECT_EQ(Run({"verify", Bundle("k-1")}).code, 3);
+  EXPECT_EQ(Run({"unpack", Bundle("k-1"), temp_ / "out"}).code, 3);
+  EXPECT_FALSE(std::filesystem::exists(temp_ / "out"));
+}
+
+TEST_F(ProgramTest, WhatIsNotThereHasAnExitCodeOfItsOwn) {
+  EXPECT_EQ(Run({"verify", Bundle("k-1")}).code, 4);
+  ASSERT_EQ(Pack("k-1").code, 0);
+  EXPECT_EQ(Run({"verify", Bundle("k-none")}).code, 4);
+  const Outcome vague = Run({"verify", fmt::format("layout://{}/store/llama", temp_.path())});
+  EXPECT_EQ(vague.code, 1);
+  EXPECT_THAT(vague.err, HasSubstr("add :tag or @sha256:hex"));
+}
+
+TEST_F(ProgramTest, ADirectoryWithoutCachesIsNoBundle) {
+  std::filesystem::create_directories(temp_ / "nothing");
+  const Outcome outcome = Run({"pack", temp_ / "nothing", Bundle("k-1")});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("no file in it is one of a known cache"));
+}
+
+TEST_F(ProgramTest, TheCompletionScriptIsValidBash) {
+  const Outcome script = Run({"completion"});
+  EXPECT_EQ(script.code, 0);
+  std::ofstream(temp_ / "completion.bash")
+      << script.out
+      << "COMP_WORDS=(cachewarm ver); COMP_CWORD=1; _cachewarm; echo \"${COMPREPLY[@]}\"\n"
+      << "COMP_WORDS=(cachewarm pack --im); COMP_CWORD=2; _cachewarm; echo \"${COMPREPLY[@]}\"\n";
+  const std::string command = fmt::format("bash {0}/completion.bash > {0}/completed", temp_.path());
+  ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT(cert-env33-c): a fixed command
+  EXPECT_EQ(*fs::ReadFile(dir_, "completed", 1000), "verify\n--image\n");
+}
+
+}  // namespace
+}  // namespace cachewarm::cli
