@@ -38,6 +38,15 @@ class Cluster:
     def in_node(self, node: str, *command: str) -> str:
         return self.verb("in-node", node, *command)
 
+    def kill_in_pod(self, pod: dict) -> None:
+        """SIGKILL to every process of a pod's containers; kubelet restarts them in the same pod."""
+        script = (
+            'for c in /proc/[0-9]*/cgroup; do grep -q "$1" "$c" 2>/dev/null || continue;'
+            ' d=${c%/cgroup}; [ "$(cat "$d/comm")" = pause ] || kill -9 "${d#/proc/}"; done; true'
+        )
+        node = pod["spec"]["nodeName"]
+        self.in_node(node, "bash", "-c", script, "bash", pod["metadata"]["uid"])
+
     def on_disk(self, node: str, path: str) -> Path:
         """A path of the node as the machine sees it, also while the node is off. Only below the
         directories that are the node's own: /var/lib/cachewarm, /etc/cachewarm(-test) ..."""

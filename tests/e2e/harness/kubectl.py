@@ -56,7 +56,7 @@ class Kubectl:
 
     def patch(self, kind: str, name: str, patch: object, *flags: str) -> None:
         style = "json" if isinstance(patch, list) else "merge"
-        self.run("patch", kind, name, f"--type={style}", "-p", json.dumps(patch), *flags)
+        self.run("patch", kind, name, f"--type={style}", *flags, "-p", json.dumps(patch))
 
     def delete(self, kind: str, name: str, *flags: str) -> None:
         self.run("delete", kind, name, "--ignore-not-found", *flags)
@@ -70,6 +70,10 @@ class Kubectl:
 
     def logs(self, pod: str, *flags: str) -> str:
         return self.run("logs", pod, *flags, check=False)
+
+    def start(self, *words: str) -> subprocess.Popen:
+        """Goes on in the background; the caller ends it."""
+        return subprocess.Popen([*self._base, f"--namespace={self.namespace}", *words])
 
     def execute(self, pod: str, *command: str) -> str:
         return self.run("exec", pod, "--", *command)

@@ -43,13 +43,16 @@ class Product:
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
         self.kubectl: Kubectl = cluster.kubectl().within(NAMESPACE)
+        self.facts: dict[str, dict] = {}
 
     def install(self, config: dict | None = None, facts: dict[str, dict] | None = None) -> None:
         """Idempotent: programs restart only where their image, configuration or facts changed.
-        `facts` by node, as for declare(); a node that is not in it is probed."""
+        `facts` by node, as for declare(), a node that is not in it is probed; None keeps those
+        that were given last."""
+        self.facts = self.facts if facts is None else facts
         archives = [str(_IMAGES / f"{program}.tar") for program in PROGRAMS]
         self.cluster.verb("load-image", *archives)
-        changed = [node for node in NODES if self._declare(node, (facts or {}).get(node, {}))]
+        changed = [node for node in NODES if self._declare(node, self.facts.get(node, {}))]
         objects = self._objects(config or configuration())
         # The policy needs its CRD to be served before it means anything.
         first = [o for o in objects if o["kind"] in ("Namespace", "CustomResourceDefinition")]
@@ -116,21 +119,31 @@ class Product:
 
     def kill(self, pod: dict) -> None:
         """SIGKILL to the program of a pod, from outside: its container restarts in the same pod."""
-        program = f"cachewarm-{pod['metadata']['labels']['app.kubernetes.io/component']}"
-        uid = pod["metadata"]["uid"]
-        script = (
-            'for c in /proc/[0-9]*/cgroup; do grep -q "$1" "$c" || continue; d=${c%/cgroup};'
-            ' [ "$(cat "$d/comm")" = "$2" ] && kill -9 "${d#/proc/}"; done; true'
-        )
-        # The kernel keeps fifteen characters of a program's name.
-        self.cluster.in_node(pods.node(pod), "bash", "-c", script, "bash", uid, program[:15])
+        self.cluster.kill_in_pod(pod)
+
+    def kill_leader(self) -> None:
+        name = self.leader()
+        self.kill(next(pod for pod in self.pods("operator") if pods.name(pod) == name))
+
+    def lease_holder(self) -> str:
+        """The identity of the operator process that leads; "" while nobody does."""
+        lease = self.kubectl.get("lease", "cachewarm-operator") or {}
+        return lease.get("spec", {}).get("holderIdentity", "")
 
     def leader(self) -> str:
         """The name of the operator's pod that holds the Lease; "" while nobody does."""
-        leases = self.kubectl.list("leases")
-        holders = [lease["spec"].get("holderIdentity", "") for lease in leases]
-        names = {pods.name(pod) for pod in self.pods("operator")}
-        return next((name for name in names for holder in holders if name in holder), "")
+        holder = self.lease_holder()
+        return next((n for n in map(pods.name, self.pods("operator")) if n in holder), "")
+
+    def scale_operator(self, replicas: int) -> None:
+        self.kubectl.scale("deployment", "cachewarm-operator", replicas)
+        wait_for(
+            f"{replicas} operators", lambda: len(self._running()) == replicas, 120, self.kubectl
+        )
+
+    def _running(self) -> list[dict]:
+        found = self.kubectl.list("pods", selector("operator"))
+        return [pod for pod in found if pods.deleted(pod) or pods.ready(pod)]
 
     def metrics(self, program: str) -> str:
         """The text of /metrics of every pod of the program, one after the other."""

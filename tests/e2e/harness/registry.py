@@ -36,6 +36,10 @@ def manifest(base: str, repository: str, reference: str) -> dict:
     return json.loads(_ask("GET", f"{base}/v2/{repository}/manifests/{reference}").read())
 
 
+def blob(base: str, repository: str, digest: str) -> bytes:
+    return _ask("GET", f"{base}/v2/{repository}/blobs/{digest}").read()
+
+
 def tags(base: str, repository: str) -> list[str]:
     """The tags of a repository; none when there is no such repository."""
     try:

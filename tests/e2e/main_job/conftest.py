@@ -4,6 +4,7 @@ another GPU type by its facts file."""
 
 import pytest
 from harness.cluster import NODES, Cluster
+from harness.pods import name, ready
 from harness.product import H100, Product
 
 FACTS = {"node-c": {"gpuType": H100}}
@@ -29,7 +30,9 @@ def installation(cluster: Cluster) -> Product:
 def product(installation: Product, cluster: Cluster) -> Product:
     """The installation, whole at the start of every test."""
     _put_right(cluster)
-    for node in NODES:
+    off = [node for node in cluster.kubectl().list("nodes") if not ready(node)]
+    missing = set(NODES) - {name(node) for node in cluster.kubectl().list("nodes")}
+    for node in {name(node) for node in off} | missing:
         cluster.verb("node-up", node)
     installation.declare_all(FACTS)
     installation.wait_ready()

@@ -8,8 +8,9 @@ from harness.cluster import NODES, Cluster
 from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import H100, Product
+from harness.steps import accept, assert_cold, assert_hit, replace
 from harness.waiting import wait_for
-from harness.warmup import DIRECTORY, Warmup, start_note, wish_for
+from harness.warmup import Warmup, start_note
 
 SERVER = ModelServer(name="llama", replicas=3, one_per_node=True)
 
@@ -23,34 +24,10 @@ def builder_pods(warmup: Warmup) -> dict[str, str]:
     return {builder["gpuType"]: builder["podName"] for builder in warmup.builders}
 
 
-def assert_warm(kubectl: Kubectl, pod: dict) -> None:
-    start = pods.start(kubectl, pod)
-    assert start.full_hit and start.right, f"{pods.name(pod)} on {pods.node(pod)}: {start}"
-    assert start.dir.startswith(DIRECTORY), start
-    assert pods.restarts(pod) == 0
-
-
-def replace(kubectl: Kubectl, pod: dict) -> dict:
-    """Deletes a pod; returns the one that the Deployment made instead, Ready."""
-    known = {pods.name(each) for each in pods.of(kubectl, SERVER.name)}
-    kubectl.kill_pod(pods.name(pod))
-
-    def successor() -> dict | None:
-        made = [p for p in pods.of(kubectl, SERVER.name) if pods.name(p) not in known]
-        return made[0] if made and pods.ready(made[0]) else None
-
-    return wait_for(f"a pod instead of {pods.name(pod)} is Ready", successor, 120, kubectl)
-
-
 def test_exactly_one_pod_per_gpu_type_compiles_and_every_other_pod_starts_warm(
     shared: Kubectl, warmup: Warmup
 ):
-    deployment = SERVER.deployment()
-    deployment["spec"]["replicas"] = 0
-    shared.apply(deployment)
-    wish = wish_for(deployment, gate={"maxHoldSeconds": 600}, compile={"builder": "FirstPod"})
-    shared.apply(wish)
-    warmup.wait_injecting()
+    accept(shared, SERVER, gate={"maxHoldSeconds": 600})
     shared.scale("deployment", SERVER.name, SERVER.replicas)
     running = pods.wait_ready(shared, SERVER.name, SERVER.replicas, 300)
     warmup.wait_warm()
@@ -61,9 +38,9 @@ def test_exactly_one_pod_per_gpu_type_compiles_and_every_other_pod_starts_warm(
     assert sorted(builders) == ["cpu", H100] and len(set(builders.values())) == 2
     for pod in running:
         if pods.name(pod) in builders.values():
-            assert pods.start(shared, pod).cold
+            assert_cold(shared, pod)
         else:
-            assert_warm(shared, pod)
+            assert_hit(shared, pod)
     warmup.wait_counted({"builder": 2, "hit": 1})
 
 
@@ -72,8 +49,8 @@ def test_a_new_pod_on_any_node_is_a_full_hit(shared: Kubectl, warmup: Warmup, no
     before = warmup.status
     (old,) = (pod for pod in pods.of(shared, SERVER.name) if pods.node(pod) == node)
     pod = replace(shared, old)
-    assert pods.node(pod) == node
-    assert_warm(shared, pod)
+    assert_hit(shared, pod)
+    assert pods.node(shared.get("pod", pods.name(pod))) == node
     wait_for(
         "the pod's annotation says hit",
         lambda: start_note(shared.get("pod", pods.name(pod))).get("result") == "hit",
@@ -95,19 +72,27 @@ def test_pods_hit_after_the_builders_node_is_gone_and_the_registry_was_restarted
     for pod in pods.of(shared, SERVER.name):
         if pods.node(pod) == gone:
             shared.kill_pod(pods.name(pod))
+    shared.scale("deployment", SERVER.name, 2)
     (old,) = (pod for pod in pods.of(shared, SERVER.name) if pods.node(pod) == other)
     shared.kill_pod(pods.name(old))
 
-    def on_the_other_node() -> dict | None:
-        found = [p for p in pods.of(shared, SERVER.name) if pods.node(p) == other]
+    def on(node: str) -> dict | None:
+        found = [p for p in pods.of(shared, SERVER.name) if pods.node(p) == node]
         return found[0] if found and pods.ready(found[0]) else None
 
-    assert_warm(shared, wait_for("a pod on the node left", on_the_other_node, 180, shared))
+    left = wait_for(f"a pod on {other}", lambda: on(other), 180, shared)
+    assert_hit(shared, left)
 
     # The node comes back with an empty disk and gets the bundle from the store.
     cluster.verb("node-up", gone)
-    running = pods.wait_ready(shared, SERVER.name, SERVER.replicas, 240)
-    (back,) = (pod for pod in running if pods.node(pod) == gone)
-    assert_warm(shared, back)
+    wait_for(
+        f"{gone} has the bundle again",
+        lambda: bundle["digest"] in warmup.active_on(gone),
+        240,
+        shared,
+    )
+    shared.scale("deployment", SERVER.name, 3)
+    back = wait_for(f"a pod on {gone}", lambda: on(gone), 180, shared)
+    assert_hit(shared, back)
     assert {b["digest"] for b in warmup.bundles if b["gpuType"] == "cpu"} == {bundle["digest"]}
     assert bundle["builderPod"] in builder_pods(warmup).values()

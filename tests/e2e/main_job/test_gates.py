@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate: a pod waits while waiting brings the bundle, never longer than it was allowed to, and
+never at all where its revision is warm."""
+
+from datetime import datetime
+
+import pytest
+from harness import pods
+from harness.cluster import Cluster
+from harness.kubectl import Kubectl
+from harness.model_server import ModelServer
+from harness.product import Product
+from harness.steps import accept, add_pod, assert_cold, assert_hit, until_released
+from harness.waiting import wait_for
+from harness.warmup import Warmup, gated, injected, released, wait_event
+
+# A bundle of 54 kB takes a minute; what a publish needs of answers, a few seconds.
+SLOW = "1000"
+
+
+def publish_slowly(kubectl: Kubectl, cluster: Cluster, server: ModelServer, hold: int) -> Warmup:
+    """One pod of `server` has compiled, its bundle is published, and the nodes fetch it at SLOW."""
+    warmup = accept(kubectl, server, gate={"maxHoldSeconds": hold})
+    cluster.verb("registry-throttle", SLOW)
+    kubectl.scale("deployment", server.name, 1)
+    pods.wait_ready(kubectl, server.name, 1, 180)
+    warmup.wait_bundles(1)
+    return warmup
+
+
+def seconds_between(earlier: str, later: str) -> float:
+    read = datetime.fromisoformat
+    return (read(later) - read(earlier)).total_seconds()
+
+
+def scheduled(pod: dict) -> str:
+    conditions = pod["status"].get("conditions", [])
+    return next(c["lastTransitionTime"] for c in conditions if c["type"] == "PodScheduled")
+
+
+class TestWhileTheNodesFetch:
+    """One Deployment, from its first pod to a warm revision."""
+
+    SERVER = ModelServer(name="fetching", nodes=("node-a", "node-b"))
+
+    @pytest.fixture
+    def warmup(self, shared: Kubectl, product: Product) -> Warmup:
+        return Warmup(shared, self.SERVER.name)
+
+    def test_a_pod_created_while_its_node_fetches_is_held_and_then_starts_with_a_hit(
+        self, shared: Kubectl, warmup: Warmup, cluster: Cluster
+    ):
+        publish_slowly(shared, cluster, self.SERVER, hold=900)
+        pod = add_pod(shared, self.SERVER.name)
+        assert gated(pod) and injected(pod)
+        note = "cachewarm.io/held-until"
+        wait_for(
+            "the pod says until when it is held",
+            lambda: pods.annotation(shared.get("pod", pods.name(pod)), note),
+            60,
+            shared,
+        )
+        wait_event(shared, pods.name(pod), "Held")
+        assert gated(shared.get("pod", pods.name(pod)))
+        cluster.verb("registry-throttle", "unlimited")
+        free = until_released(shared, pod)
+        assert released(free) == "Warm"
+        assert_hit(shared, pod)
+
+    def test_no_gate_is_added_for_a_warm_revision(self, shared: Kubectl, warmup: Warmup):
+        warmup.wait_warm()
+        wait_for("the revision is warm", lambda: warmup.injection.get("warmRevisions"), 60, shared)
+        pod = add_pod(shared, self.SERVER.name)
+        assert injected(pod) and not gated(pod)
+        assert_hit(shared, pod)
+        assert released(shared.get("pod", pods.name(pod))) == ""
+
+    def test_no_gate_is_added_for_a_warm_revision_while_there_is_no_operator(
+        self, shared: Kubectl, warmup: Warmup, product: Product
+    ):
+        try:
+            product.scale_operator(0)
+            pod = add_pod(shared, self.SERVER.name)
+            assert injected(pod) and not gated(pod)
+            assert_hit(shared, pod)
+        finally:
+            product.scale_operator(2)
+
+
+class TestWhileTheStoreIsOff:
+    """One Deployment whose bundle is published and cannot be fetched."""
+
+    SERVER = ModelServer(name="off", nodes=("node-a", "node-b"))
+    HOLD = 15
+
+    @pytest.fixture
+    def warmup(self, shared: Kubectl, product: Product) -> Warmup:
+        return Warmup(shared, self.SERVER.name)
+
+    def test_a_pod_starts_cold_at_its_deadline(
+        self, shared: Kubectl, warmup: Warmup, cluster: Cluster
+    ):
+        publish_slowly(shared, cluster, self.SERVER, hold=self.HOLD)
+        cluster.verb("registry-down")
+        pod = add_pod(shared, self.SERVER.name)
+        assert gated(pod)
+        free = until_released(shared, pod, 60)
+        assert released(free) == "Deadline"
+        assert_cold(shared, pod)
+        ready = shared.get("pod", pods.name(pod))
+        held = seconds_between(ready["metadata"]["creationTimestamp"], scheduled(ready))
+        assert self.HOLD - 1 <= held
+
+    def test_a_held_pod_is_released_by_the_new_leader_when_the_operator_is_killed(
+        self, shared: Kubectl, warmup: Warmup, cluster: Cluster, product: Product
+    ):
+        cluster.verb("registry-throttle", SLOW)
+        shared.patch("cachewarmup", self.SERVER.name, {"spec": {"gate": {"maxHoldSeconds": 900}}})
+        assert not warmup.active_on("node-a") and not warmup.active_on("node-b")
+        pod = add_pod(shared, self.SERVER.name)
+        assert gated(pod)
+        before = product.lease_holder()
+        product.kill_leader()
+        cluster.verb("registry-throttle", "unlimited")
+        free = until_released(shared, pod)
+        assert released(free) == "Warm"
+        assert product.lease_holder() not in ("", before)
+        assert_hit(shared, pod)
