@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/base/clock.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -105,7 +106,7 @@ absl::StatusOr<WallTime> ParseTime(std::string_view text) {
 std::string FormatDuration(Duration duration) {
   const int64_t millis = duration.count();
   if (millis < 0) {
-    return "-" + FormatDuration(-duration);
+    return "-" + FormatDuration(-std::max(duration, -Duration::max()));
   }
   const int64_t seconds = millis / 1000;
   if (seconds < 1) {

@@ -20,8 +20,9 @@ bool IsHexDigest(std::string_view hex) {
 
 absl::StatusOr<Digest> Digest::Parse(std::string_view text) {
   if (!text.starts_with(kPrefix) || !IsHexDigest(text.substr(kPrefix.size()))) {
-    return absl::InvalidArgumentError(fmt::format(
-        "\"{}\" is not a digest: expected sha256: and 64 lower-case hex digits", text.substr(0, 80)));
+    return absl::InvalidArgumentError(
+        fmt::format("\"{}\" is not a digest: expected sha256: and 64 lower-case hex digits",
+                    text.substr(0, 80)));
   }
   return FromHex(text.substr(kPrefix.size()));
 }

@@ -61,6 +61,8 @@ absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits) 
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
     return absl::InvalidArgumentError(fmt::format("malformed JSON at byte {}", error.byte));
+  } catch (const Json::exception&) {
+    return absl::InvalidArgumentError("malformed JSON: a number is out of range");
   }
 }
 

@@ -25,7 +25,9 @@ const Json* Reader::Member(std::string_view name) const {
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
 
-bool Reader::Has(std::string_view name) const { return Member(name) != nullptr; }
+bool Reader::Has(std::string_view name) const {
+  return Member(name) != nullptr;
+}
 
 void Reader::Fail(std::string_view name, std::string_view problem) {
   if (status_.ok()) {

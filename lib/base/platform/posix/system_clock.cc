@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
 #include "lib/base/clock.h"
 
 namespace cachewarm {
@@ -16,8 +19,10 @@ class MachineClock final : public Clock {
 
   void WaitUntil(std::unique_lock<std::mutex>& lock, std::condition_variable_any& wake,
                  MonoTime deadline, std::stop_token stop) const override {
+    // A deadline near the end of time would overflow in nanoseconds; callers loop anyway.
+    const MonoTime soon = std::min(deadline, Monotonic() + std::chrono::hours(1));
     bool notified = false;
-    wake.wait_until(lock, stop, deadline, [&notified] { return std::exchange(notified, true); });
+    wake.wait_until(lock, stop, soon, [&notified] { return std::exchange(notified, true); });
   }
 };
 

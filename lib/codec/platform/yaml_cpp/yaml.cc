@@ -8,21 +8,29 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::codec {
 namespace {
 
 absl::Status At(const YAML::Mark& mark, std::string_view problem) {
-  return absl::InvalidArgumentError(
-      fmt::format("malformed YAML at line {} column {}: {}", mark.line + 1, mark.column + 1,
-                  problem));
+  return absl::InvalidArgumentError(fmt::format("malformed YAML at line {} column {}: {}",
+                                                mark.line + 1, mark.column + 1, problem));
 }
 
-template <typename Number>
-bool Whole(std::string_view text, Number& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+template <typename Number, typename... Base>
+bool Whole(std::string_view text, Number& out, Base... base) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, base...);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+// "0x1F" and "0o17", which have no sign.
+bool IsPrefixedInteger(std::string_view text, int64_t& out) {
+  return (text.starts_with("0x") && text.find('-') == std::string_view::npos &&
+          Whole(text.substr(2), out, 16)) ||
+         (text.starts_with("0o") && text.find('-') == std::string_view::npos &&
+          Whole(text.substr(2), out, 8));
 }
 
 // An untagged plain scalar by the core schema (YAML 1.2.2 §10.3.2).
@@ -36,9 +44,9 @@ Json PlainScalar(const std::string& text) {
   if (text == "false" || text == "False" || text == "FALSE") {
     return false;
   }
-  const std::string_view unsigned_text =
-      text.front() == '+' ? std::string_view(text).substr(1) : std::string_view(text);
-  if (int64_t integer = 0; Whole(unsigned_text, integer)) {
+  const bool plus = text.front() == '+' && !text.starts_with("+-");
+  const std::string_view unsigned_text = std::string_view(text).substr(plus ? 1 : 0);
+  if (int64_t integer = 0; Whole(unsigned_text, integer) || IsPrefixedInteger(text, integer)) {
     return integer;
   }
   const bool number_like = text.find_first_not_of("+-.0123456789eE") == std::string::npos &&
@@ -102,19 +110,21 @@ class Converter {
   size_t nodes_ = 0;
 };
 
-absl::Status CheckSize(std::string_view text, const YamlLimits& limits) {
+absl::Status CheckText(std::string_view text, const YamlLimits& limits) {
   if (text.size() > limits.bytes_max) {
     return absl::InvalidArgumentError(
         fmt::format("YAML of {} bytes is over the limit of {}", text.size(), limits.bytes_max));
+  }
+  if (!IsUtf8(text)) {
+    return absl::InvalidArgumentError("malformed YAML: it is not UTF-8");
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<Json>> ParseYamlStream(std::string_view text,
-                                                  const YamlLimits& limits) {
-  CW_RETURN_IF_ERROR(CheckSize(text, limits));
+absl::StatusOr<std::vector<Json>> ParseYamlStream(std::string_view text, const YamlLimits& limits) {
+  CW_RETURN_IF_ERROR(CheckText(text, limits));
   try {
     std::vector<Json> documents;
     for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {

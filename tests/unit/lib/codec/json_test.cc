@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/codec/json.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "lib/base/utf8.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::codec {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ParseJson, ReadsEveryKindOfValue) {
+  const absl::StatusOr<Json> value =
+      ParseJson(R"({"s":"x","i":-5,"u":18446744073709551615,"d":1.5,"b":true,"n":null,"l":[1]})");
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ((*value)["s"], "x");
+  EXPECT_EQ((*value)["i"], -5);
+  EXPECT_EQ((*value)["u"].get<uint64_t>(), UINT64_MAX);
+  EXPECT_TRUE((*value)["n"].is_null());
+  EXPECT_EQ((*value)["l"].size(), 1U);
+}
+
+TEST(ParseJson, NamesThePlaceOfAnError) {
+  for (const char* bad :
+       {"", " ", "{", "[1,]", "{\"a\":1,}", "{a:1}", "nul", "01", "\"\n\"", "\"\xff\"", "\"\\x\"",
+        "1 2", "{} x", "'a'", "NaN", "[1e999]", "-1e999", "\"\\ud800\""}) {
+    const absl::Status status = ParseJson(bad).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("malformed JSON")) << bad;
+  }
+  EXPECT_THAT(std::string(ParseJson("{\"a\":x}").status().message()), HasSubstr("at byte 6"));
+}
+
+TEST(ParseJson, IsBoundedInBytesAndDepth) {
+  EXPECT_THAT(std::string(ParseJson("[1,2,3]", {.bytes_max = 6}).status().message()),
+              HasSubstr("7 bytes is over the limit of 6"));
+  EXPECT_TRUE(ParseJson("[[[]]]", {.depth_max = 3}).ok());
+  EXPECT_THAT(std::string(ParseJson("[[[]]]", {.depth_max = 2}).status().message()),
+              HasSubstr("deeper than 2"));
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseJson(std::string(10'000'000, '[')).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseJson(std::string(1'000'000, '{')).status()));
+}
+
+TEST(ParseJson, BracketsInStringsAreNoDepth) {
+  EXPECT_TRUE(ParseJson(R"(["[[[[", "{\"{", "\\"])", {.depth_max = 1}).ok());
+}
+
+TEST(DumpJson, IsCompactAndAlwaysUtf8) {
+  EXPECT_EQ(DumpJson({{"b", 1}, {"a", {1, 2}}}), R"({"a":[1,2],"b":1})");
+  const std::string text = DumpJson(Json("bad \xff name"));
+  EXPECT_TRUE(IsUtf8(text));
+  EXPECT_EQ(text, "\"bad \xEF\xBF\xBD name\"");
+}
+
+TEST(CanonicalJson, SortsMembersByBytes) {
+  const absl::StatusOr<Json> value = ParseJson(R"({"b":{"z":1,"a":2},"a":[3,1],"é":0,"B":1})");
+  ASSERT_TRUE(value.ok());
+  EXPECT_EQ(CanonicalJson(*value).value(), R"({"B":1,"a":[3,1],"b":{"a":2,"z":1},"é":0})");
+}
+
+TEST(CanonicalJson, DoesNotDependOnHowItWasWritten) {
+  const auto canonical = [](const char* text) { return CanonicalJson(*ParseJson(text)).value(); };
+  EXPECT_EQ(canonical(R"({"a":1,"b":[ ]})"), canonical("{ \"b\" : [], \"a\" : 1 }"));
+  EXPECT_EQ(canonical(R"("\u0041\/")"), canonical(R"("A/")"));
+}
+
+TEST(CanonicalJson, RefusesWhatHasNoOneForm) {
+  EXPECT_TRUE(absl::IsInvalidArgument(CanonicalJson(Json(1.5)).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(CanonicalJson({{"a", {1, {{"b", 0.0}}}}}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(CanonicalJson(Json("\xff")).status()));
+  EXPECT_TRUE(CanonicalJson(Json(INT64_MIN)).ok());
+}
+
+TEST(ParseJson, SurvivesDamagedTexts) {
+  const std::string good =
+      R"({"metadata":{"name":"x","labels":{"a":"b"}},"spec":{"n":[1,-2,3.5e10,null,true]}})";
+  std::mt19937 random(1);
+  for (int i = 0; i < 5000; ++i) {
+    std::string bad = good;
+    for (int flips = 0; flips < 3; ++flips) {
+      bad[random() % bad.size()] = static_cast<char>(random());
+    }
+    const absl::StatusOr<Json> value = ParseJson(bad.substr(0, random() % (bad.size() + 1)));
+    if (value.ok()) {
+      EXPECT_TRUE(IsUtf8(DumpJson(*value)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::codec
