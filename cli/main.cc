@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -46,7 +47,9 @@ int Main(const std::vector<std::string>& words) {
   std::jthread waiter([&] {
     int signal = 0;
     while (sigwait(&signals, &signal) == 0 && !done) {
-      stop.request_stop();
+      if (!stop.request_stop()) {
+        std::_Exit(kInterrupted);  // asked twice; nothing of ours minds being killed
+      }
     }
   });
   Console console{.out = std::cout,

@@ -70,8 +70,9 @@ int RunVerb(const Verb& verb, std::span<const std::string> words, Console& conso
 }  // namespace
 
 const std::vector<Verb>& AllVerbs() {
-  static const std::vector<Verb> verbs = {PackVerb(),   UnpackVerb(),  PushVerb(),      PullVerb(),
-                                          VerifyVerb(), InspectVerb(), CompletionVerb()};
+  static const std::vector<Verb> verbs = {PackVerb(), UnpackVerb(),    PushVerb(),
+                                          PullVerb(), VerifyVerb(),    InspectVerb(),
+                                          RunVerb(),  CompletionVerb()};
   return verbs;
 }
 

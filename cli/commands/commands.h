@@ -12,6 +12,7 @@ Verb PushVerb();
 Verb PullVerb();
 Verb VerifyVerb();
 Verb InspectVerb();
+Verb RunVerb();
 Verb CompletionVerb();
 
 }  // namespace cachewarm::cli

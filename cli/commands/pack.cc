@@ -3,62 +3,15 @@
 
 #include "cli/collect.h"
 #include "cli/commands/commands.h"
-#include "cli/machine.h"
+#include "cli/facts.h"
 #include "cli/reference.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 #include "lib/base/status.h"
 #include "lib/bundle/transfer.h"
 #include "lib/codec/json_value.h"
-#include "lib/fingerprint/key.h"
 
 namespace cachewarm::cli {
 namespace {
-
-constexpr int kDevicesMax = 1024;
-
-absl::StatusOr<int> DevicesOf(const Arguments& arguments, const fingerprint::NodeFacts& machine) {
-  const std::string text = arguments.Value("devices");
-  if (text.empty()) {
-    return machine.device_count;
-  }
-  int devices = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9' || devices > kDevicesMax) {
-      return absl::InvalidArgumentError(
-          fmt::format("--devices: expected a number up to {}", kDevicesMax));
-    }
-    devices = devices * 10 + (c - '0');
-  }
-  return devices;
-}
-
-absl::StatusOr<bundle::Facts> FactsOf(const Arguments& arguments, const Collection& collection) {
-  CW_ASSIGN_OR_RETURN(const fingerprint::NodeFacts machine,
-                      FindMachineFacts(arguments.Value("node-facts")));
-  fingerprint::KeyFactors factors{.gpu_type = machine.gpu_type,
-                                  .cpu_class = machine.cpu_class,
-                                  .image = arguments.Value("image", "local"),
-                                  .container = arguments.Value("container", "main")};
-  CW_ASSIGN_OR_RETURN(factors.devices, DevicesOf(arguments, machine));
-  bundle::Facts facts;
-  CW_ASSIGN_OR_RETURN(facts.key, fingerprint::KeyOf(factors));
-  facts.architecture = machine.cpu.architecture == "aarch64" ? "arm64" : "amd64";
-  facts.factors = {{"gpuType", factors.gpu_type},
-                   {"cpuClass", factors.cpu_class},
-                   {"image", factors.image},
-                   {"devices", fmt::format("{}", factors.devices)},
-                   {"container", factors.container}};
-  facts.node = {{"gpuType", machine.gpu_type},
-                {"cpuClass", machine.cpu_class},
-                {"driver", machine.driver_version},
-                {"cpuFlags", fmt::format("{}", fmt::join(machine.cpu.flags, " "))}};
-  facts.requires_cpu_class = collection.native;
-  facts.gpu_architectures.assign(collection.gpu_architectures.begin(),
-                                 collection.gpu_architectures.end());
-  facts.compile_milliseconds = static_cast<int64_t>(collection.compile_time.Seconds() * 1000);
-  return facts;
-}
 
 void Report(const Collection& collection, const bundle::Publication& published,
             const Reference& reference, const Arguments& arguments, Console& console) {
@@ -98,7 +51,8 @@ absl::StatusOr<int> Pack(const Arguments& arguments, Console& console) {
         "triton/, vllm/ ... as /var/cache/cachewarm does",
         tree.name()));
   }
-  CW_ASSIGN_OR_RETURN(const bundle::Facts facts, FactsOf(arguments, collection));
+  CW_ASSIGN_OR_RETURN(const Machine machine, FindMachine(arguments));
+  const bundle::Facts facts = FactsOf(machine, collection);
   const std::string tag =
       target.reference.tag.empty() ? fmt::format("k-{}", facts.key) : target.reference.tag;
   CW_ASSIGN_OR_RETURN(
@@ -121,14 +75,9 @@ Verb PackVerb() {
           "or private files, and nothing that was cut. The bundle is tagged k-<key> unless\n"
           "BUNDLE has a tag; its full name is printed. The same files give the same digest.\n\n"
           "  cachewarm pack /var/cache/cachewarm layout:///srv/bundles/llama\n",
-      .options = {{.name = "image", .value = "NAME", .help = "image of the key (default: local)"},
-                  {.name = "container", .value = "NAME", .help = "container of the key"},
-                  {.name = "devices", .value = "N", .help = "devices of the key (default: all)"},
-                  {.name = "node-facts",
-                   .value = "FILE",
-                   .help = "GPU type and CPU class, where they are not this machine's"},
-                  {.name = "json", .help = "the result as one JSON object"}},
+      .options = {{.name = "json", .help = "the result as one JSON object"}},
       .run = Pack};
+  verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
   return verb;
 }

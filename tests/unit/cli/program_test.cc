@@ -30,8 +30,8 @@ class ProgramTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(dir_.MakeDirs("tree/inductor/ab", 0755).ok());
     std::ofstream(temp_ / "tree/inductor/ab/cabcd.py") << "print(1)\n";
-    std::ofstream(temp_ / "facts.json")
-        << R"({"gpuType":"nvidia/h100-80gb-hbm3/sm_90","cpuClass":"x86-64-v3/intel-6-85/0123abcd"})";
+    std::ofstream(temp_ / "facts.json") << R"({"gpuType":"nvidia/h100-80gb-hbm3/sm_90",)"
+                                        << R"("cpuClass":"x86-64-v3/intel-6-85/0123abcd"})";
   }
 
   Outcome Run(const std::vector<std::string>& words) {
@@ -173,6 +173,49 @@ TEST_F(ProgramTest, ADirectoryWithoutCachesIsNoBundle) {
   const Outcome outcome = Run({"pack", temp_ / "nothing", Bundle("k-1")});
   EXPECT_EQ(outcome.code, 4);
   EXPECT_THAT(outcome.err, HasSubstr("no file in it is one of a known cache"));
+}
+
+// A "model server" that compiles when its cache is empty and says which.
+constexpr char kServer[] =
+    "f=$TORCHINDUCTOR_CACHE_DIR/ab/cabcd.py; mkdir -p ${f%/*}; "
+    "if [ -e $f ]; then echo warm; else echo cold; echo 'print(1)' > $f; fi > $1; exit $2";
+
+TEST_F(ProgramTest, ACommandIsColdOnceAndWarmOnTheNextMachine) {
+  const auto run = [&](const std::string& machine, const std::string& code) {
+    return Run({"run", "--store", temp_ / "bundles", "--name", "llama", "--dir", temp_ / machine,
+                "--node-facts", temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh",
+                temp_ / "said", code});
+  };
+  const auto said = [&] { return *fs::ReadFile(dir_, "said", 100); };
+  const Outcome cold = run("one", "7");
+  EXPECT_EQ(cold.code, 7) << cold.err;
+  EXPECT_EQ(said(), "cold\n");
+  EXPECT_THAT(cold.err, HasSubstr("kept 1 files"));
+  const Outcome again = run("one", "0");
+  EXPECT_EQ(again.code, 0);
+  EXPECT_EQ(said(), "warm\n");
+  EXPECT_EQ(again.err, "");
+  const Outcome other = run("two", "0");
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_EQ(said(), "warm\n");
+  EXPECT_TRUE(std::filesystem::is_regular_file(temp_ / "two/inductor/ab/cabcd.py"));
+}
+
+TEST_F(ProgramTest, ACommandRunsWithoutAStoreThatAnswers) {
+  const Outcome outcome =
+      Run({"run", "--store", "oci://127.0.0.1:1", "--dir", temp_ / "one", "--node-facts",
+           temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(*fs::ReadFile(dir_, "said", 100), "cold\n");
+  EXPECT_THAT(outcome.err, HasSubstr("starting cold"));
+}
+
+TEST_F(ProgramTest, ACommandThatIsNotThereIsExitCode127) {
+  const Outcome outcome = Run({"run", "--store", temp_ / "bundles", "--dir", temp_ / "one",
+                               "--node-facts", temp_ / "facts.json", "--", "/nonexistent/server"});
+  EXPECT_EQ(outcome.code, 127);
+  EXPECT_EQ(Run({"run", "--store", "x"}).code, 2);
+  EXPECT_EQ(Run({"run", "--", "true"}).code, 1);
 }
 
 TEST_F(ProgramTest, TheCompletionScriptIsValidBash) {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <utility>
+
+#include "cli/child.h"
+#include "cli/collect.h"
+#include "cli/commands/commands.h"
+#include "cli/facts.h"
+#include "cli/reference.h"
+#include "cli/tree.h"
+#include "fmt/format.h"
+#include "lib/api/names.h"
+#include "lib/base/status.h"
+#include "lib/bundle/transfer.h"
+
+namespace cachewarm::cli {
+namespace {
+
+constexpr mode_t kTreeMode = 0755;
+constexpr int kCommandNotFound = 127;
+
+// Everything that one run needs, found before the command starts.
+struct Warmth {
+  OpenedReference store;
+  Machine machine;
+  std::string tag;
+};
+
+// "DIR" is a layout below which every name has its repository.
+absl::StatusOr<Warmth> Prepare(const Arguments& arguments, const Clock& clock) {
+  std::string store = arguments.Value("store");
+  if (store.find("://") == std::string::npos) {
+    store = "layout://" + std::filesystem::absolute(store).lexically_normal().string();
+  }
+  while (store.ends_with('/')) {
+    store.pop_back();
+  }
+  Warmth warmth;
+  CW_ASSIGN_OR_RETURN(
+      warmth.store,
+      OpenReference(fmt::format("{}/{}", store, arguments.Value("name", "run")), arguments, clock));
+  CW_ASSIGN_OR_RETURN(warmth.machine, FindMachine(arguments));
+  warmth.tag = TagOf(warmth.machine);
+  return warmth;
+}
+
+absl::StatusOr<std::string> DirectoryOf(const Arguments& arguments, const Console& console) {
+  std::string directory = arguments.Value("dir");
+  if (directory.empty()) {
+    const std::string cache = console.Environment("XDG_CACHE_HOME");
+    const std::string home = console.Environment("HOME");
+    if (cache.empty() && home.empty()) {
+      return absl::InvalidArgumentError("--dir: is required where HOME is not set");
+    }
+    directory = fmt::format("{}/cachewarm/{}", cache.empty() ? home + "/.cache" : cache,
+                            arguments.Value("name", "run"));
+  }
+  return std::filesystem::absolute(directory).lexically_normal().string();
+}
+
+// The presets, below `directory` instead of a pod's mount. What the caller set stays.
+std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
+                                                  const Console& console) {
+  std::map<std::string, std::string> environment = console.environment;
+  for (const api::EnvVar& preset : caches::CacheTable::AllPresets().Env()) {
+    std::string value = preset.value;
+    if (value.starts_with(api::kMountPath)) {
+      value.replace(0, api::kMountPath.size(), directory);
+    }
+    environment.emplace(preset.name, std::move(value));
+  }
+  return environment;
+}
+
+// Digest and files that tell whether the command added anything.
+struct Before {
+  std::map<std::string, int64_t> files;  // path to size
+};
+
+Before Look(const std::string& directory) {
+  Before before;
+  const auto tree = fs::Dir::Open(directory);
+  if (!tree.ok()) {
+    return before;
+  }
+  const auto collection = CollectTree(*tree, caches::CacheTable::AllPresets());
+  if (collection.ok()) {
+    for (const bundle::PackFile& file : collection->files) {
+      before.files[file.path] = file.bytes;
+    }
+  }
+  return before;
+}
+
+// What an earlier run made and nobody used is in the way of a tree.
+void RemoveEmptyBelow(const std::string& directory) {
+  const auto tree = fs::Dir::Open(directory);
+  for (const std::string& below : caches::CacheTable::AllPresets().Directories()) {
+    if (tree.ok()) {
+      tree->Remove(below).IgnoreError();
+    }
+  }
+}
+
+absl::Status Fetch(const Warmth& warmth, const std::string& directory, Console& console) {
+  if (!Look(directory).files.empty()) {
+    return absl::OkStatus();
+  }
+  RemoveEmptyBelow(directory);
+  const bundle::Place place = warmth.store.place();
+  CW_ASSIGN_OR_RETURN(const Digest digest,
+                      warmth.store.store->ResolveTag(place.repository, warmth.tag, console.stop));
+  CW_ASSIGN_OR_RETURN(const bundle::Bundle found, bundle::ReadBundle(place, digest, console.stop));
+  Progress progress(console, "fetching", false);
+  return MakeTree(place, found, directory, progress, console.stop);
+}
+
+absl::Status Publish(const Warmth& warmth, const std::string& directory, Console& console) {
+  CW_ASSIGN_OR_RETURN(const fs::Dir tree, fs::Dir::Open(directory));
+  CW_ASSIGN_OR_RETURN(Collection collection, CollectTree(tree, caches::CacheTable::AllPresets()));
+  if (collection.files.empty()) {
+    return absl::OkStatus();
+  }
+  const bundle::Facts facts = FactsOf(warmth.machine, collection);
+  // The command has ended, often by the very signal that stops us: its work is kept all the same.
+  CW_ASSIGN_OR_RETURN(const bundle::Publication published,
+                      bundle::Publish(warmth.store.place(), std::move(collection.files), facts,
+                                      warmth.tag, std::stop_token()));
+  console.err << fmt::format("cachewarm run: kept {} files, {}, for the next start\n",
+                             published.files, FormatBytes(published.bytes));
+  return absl::OkStatus();
+}
+
+void Warn(const absl::Status& status, std::string_view consequence, Console& console) {
+  if (!status.ok() && !absl::IsNotFound(status)) {
+    console.err << fmt::format("cachewarm run: {}; {}\n", Message(status), consequence);
+  }
+}
+
+absl::Status MakeDirectories(const std::string& directory) {
+  for (const std::string& below : caches::CacheTable::AllPresets().Directories()) {
+    CW_RETURN_IF_ERROR(fs::Dir::OpenOrMake(directory + "/" + below, kTreeMode).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Warm(const absl::StatusOr<Warmth>& warmth, const std::string& directory,
+                  Console& console) {
+  CW_RETURN_IF_ERROR(warmth.status());
+  const std::filesystem::path parent = std::filesystem::path(directory).parent_path();
+  CW_RETURN_IF_ERROR(fs::Dir::OpenOrMake(parent.string(), kTreeMode).status());
+  return Fetch(*warmth, directory, console);
+}
+
+absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
+  if (arguments.Value("store").empty()) {
+    return absl::InvalidArgumentError("--store: say where bundles are kept, a directory or a URL");
+  }
+  CW_ASSIGN_OR_RETURN(const std::string directory, DirectoryOf(arguments, console));
+  const auto warmth = Prepare(arguments, console.clock);
+  if (absl::IsInvalidArgument(warmth.status())) {
+    return warmth.status();
+  }
+  Warn(Warm(warmth, directory, console), "starting cold", console);
+  Warn(MakeDirectories(directory), "engines must make them", console);
+  const Before before = Look(directory);
+  const auto code = RunChild(
+      {.words = arguments.rest(), .environment = EnvironmentFor(directory, console)}, console.stop);
+  if (absl::IsNotFound(code.status())) {
+    console.err << fmt::format("cachewarm run: {}\n", Message(code.status()));
+    return kCommandNotFound;
+  }
+  CW_RETURN_IF_ERROR(code.status());
+  if (warmth.ok() && Look(directory).files != before.files) {
+    Warn(Publish(*warmth, directory, console), "nothing is kept", console);
+  }
+  return *code;
+}
+
+}  // namespace
+
+Verb RunVerb() {
+  Verb verb{
+      .name = "run",
+      .operands = "",
+      .summary = "Run a model server with its compile caches kept between starts",
+      .text =
+          "Points every known compile cache below one directory, fills it from the store when\n"
+          "it is empty, runs the command, and publishes what was compiled when the command\n"
+          "has ended. Variables that are set already stay as they are. Whatever goes wrong\n"
+          "with the store, the command runs. The exit code is the command's.\n\n"
+          "Some engines keep absolute paths: use the same --dir on every machine.\n\n"
+          "  cachewarm run --store /srv/bundles --name llama -- vllm serve llama\n",
+      .options = {{.name = "store",
+                   .value = "DIR|URL",
+                   .help = "where bundles are kept: a directory, oci://host/path or layout:///dir"},
+                  {.name = "name", .value = "NAME", .help = "what runs (default: run)"},
+                  {.name = "dir",
+                   .value = "DIR",
+                   .help = "the cache directory (default: ~/.cache/cachewarm/NAME)"}},
+      .run = Run,
+      .takes_rest = true};
+  verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
+  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
+  return verb;
+}
+
+}  // namespace cachewarm::cli

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/facts.h"
+
+#include <array>
+
+#include "cli/machine.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "lib/base/status.h"
+
+namespace cachewarm::cli {
+namespace {
+
+constexpr int kDevicesMax = 1024;
+
+absl::StatusOr<int> DevicesOf(const Arguments& arguments, const fingerprint::NodeFacts& facts) {
+  const std::string text = arguments.Value("devices");
+  if (text.empty()) {
+    return facts.device_count;
+  }
+  int devices = 0;
+  for (const char c : text) {
+    devices = devices * 10 + (c - '0');
+    if (c < '0' || c > '9' || devices > kDevicesMax) {
+      return absl::InvalidArgumentError(
+          fmt::format("--devices: expected a number up to {}", kDevicesMax));
+    }
+  }
+  return devices;
+}
+
+}  // namespace
+
+std::span<const Option> MachineOptionList() {
+  static constexpr std::array<Option, 4> kOptions = {{
+      {.name = "image", .value = "NAME", .help = "image of the key (default: local)"},
+      {.name = "container", .value = "NAME", .help = "container of the key (default: main)"},
+      {.name = "devices", .value = "N", .help = "devices of the key (default: all there are)"},
+      {.name = "node-facts",
+       .value = "FILE",
+       .help = "GPU type and CPU class, where they are not this machine's"},
+  }};
+  return kOptions;
+}
+
+absl::StatusOr<Machine> FindMachine(const Arguments& arguments) {
+  Machine machine;
+  CW_ASSIGN_OR_RETURN(machine.facts, FindMachineFacts(arguments.Value("node-facts")));
+  machine.factors = {.gpu_type = machine.facts.gpu_type,
+                     .cpu_class = machine.facts.cpu_class,
+                     .image = arguments.Value("image", "local"),
+                     .container = arguments.Value("container", "main")};
+  CW_ASSIGN_OR_RETURN(machine.factors.devices, DevicesOf(arguments, machine.facts));
+  CW_ASSIGN_OR_RETURN(machine.key, fingerprint::KeyOf(machine.factors));
+  return machine;
+}
+
+std::string TagOf(const Machine& machine) {
+  return fmt::format("k-{}", machine.key);
+}
+
+bundle::Facts FactsOf(const Machine& machine, const Collection& collection) {
+  const fingerprint::KeyFactors& factors = machine.factors;
+  bundle::Facts facts;
+  facts.architecture = machine.facts.cpu.architecture == "aarch64" ? "arm64" : "amd64";
+  facts.key = machine.key;
+  facts.factors = {{"gpuType", factors.gpu_type},
+                   {"cpuClass", factors.cpu_class},
+                   {"image", factors.image},
+                   {"devices", fmt::format("{}", factors.devices)},
+                   {"container", factors.container}};
+  facts.node = {{"gpuType", machine.facts.gpu_type},
+                {"cpuClass", machine.facts.cpu_class},
+                {"driver", machine.facts.driver_version},
+                {"cpuFlags", fmt::format("{}", fmt::join(machine.facts.cpu.flags, " "))}};
+  facts.requires_cpu_class = collection.native;
+  facts.gpu_architectures.assign(collection.gpu_architectures.begin(),
+                                 collection.gpu_architectures.end());
+  facts.compile_milliseconds = static_cast<int64_t>(collection.compile_time.Seconds() * 1000);
+  return facts;
+}
+
+}  // namespace cachewarm::cli

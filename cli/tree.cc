@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/tree.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/caches/cache_table.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::cli {
+namespace {
+
+constexpr mode_t kTreeMode = 0755;
+
+// Files that an engine rewrites in place must be writable for it.
+std::function<mode_t(const std::string&)> ModesOf(const bundle::Bundle& found) {
+  // The mode is the kind's: any file of it tells.
+  std::map<std::string, mode_t> modes;
+  for (const bundle::Entry& entry : found.config.entries) {
+    const caches::Placement placement = caches::CacheTable::AllPresets().Classify(entry.path);
+    mode_t& mode = modes.try_emplace(entry.kind, 0444).first->second;
+    mode |= placement.mode();
+  }
+  return [modes = std::move(modes)](const std::string& kind) { return modes.at(kind); };
+}
+
+struct Destination {
+  fs::Dir parent;
+  std::string name;
+  std::string staging;
+};
+
+// Nothing there, or an empty directory, which rename(2) replaces.
+absl::StatusOr<bool> IsFree(const Destination& destination) {
+  const auto found = destination.parent.Stat(destination.name);
+  if (absl::IsNotFound(found.status())) {
+    return true;
+  }
+  CW_RETURN_IF_ERROR(found.status());
+  bool empty = found->type == fs::FileType::kDirectory;
+  if (empty) {
+    CW_RETURN_IF_ERROR(
+        fs::Walk(destination.parent, destination.name, {}, [&empty](const fs::WalkEntry&) {
+          empty = false;
+          return fs::WalkNext::kStop;
+        }));
+  }
+  return empty;
+}
+
+absl::StatusOr<Destination> Prepare(const std::string& text) {
+  const std::filesystem::path path =
+      std::filesystem::absolute(text).lexically_normal() / "";  // one form, slash at the end
+  const std::filesystem::path plain = path.parent_path();
+  CW_ASSIGN_OR_RETURN(fs::Dir parent, fs::Dir::Open(plain.parent_path().string()));
+  Destination destination{.parent = std::move(parent), .name = plain.filename().string()};
+  destination.staging = fmt::format(".{}.{}", destination.name, ::getpid());
+  CW_ASSIGN_OR_RETURN(const bool free, IsFree(destination));
+  if (!free) {
+    return absl::AlreadyExistsError(
+        fmt::format("{}: exists and is not empty; name a new directory", plain.string()));
+  }
+  return destination;
+}
+
+absl::Status Fill(const Destination& destination, const bundle::Place& place,
+                  const bundle::Bundle& found, Progress& progress, std::stop_token stop) {
+  CW_RETURN_IF_ERROR(destination.parent.MakeDir(destination.staging, kTreeMode));
+  CW_ASSIGN_OR_RETURN(const fs::Dir staging, destination.parent.OpenDir(destination.staging));
+  CW_RETURN_IF_ERROR(bundle::Extract(
+      place,
+      {.bundle = found,
+       .staging = staging,
+       .options = {.mode_of_kind = ModesOf(found)},
+       .on_progress = [&](int64_t done, int64_t total) { progress.Show(done, total); }},
+      stop));
+  CW_RETURN_IF_ERROR(destination.parent.Rename(destination.staging, destination.name));
+  return destination.parent.Sync();
+}
+
+}  // namespace
+
+absl::Status MakeTree(const bundle::Place& place, const bundle::Bundle& found,
+                      const std::string& directory, Progress& progress, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Destination destination, Prepare(directory));
+  absl::Status filled = Fill(destination, place, found, progress, std::move(stop));
+  if (!filled.ok()) {
+    fs::RemoveTree(destination.parent, destination.staging).IgnoreError();
+  }
+  return filled;
+}
+
+}  // namespace cachewarm::cli

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "cli/console.h"
+#include "lib/bundle/transfer.h"
+
+namespace cachewarm::cli {
+
+// Makes `directory` of a bundle: extracted beside it, verified, synced, then renamed. It must be
+// missing or empty (else ALREADY_EXISTS); after an error or a crash it is what it was. Modes are
+// those of lib/caches, so that engines can work in it.
+absl::Status MakeTree(const bundle::Place& place, const bundle::Bundle& found,
+                      const std::string& directory, Progress& progress, std::stop_token stop);
+
+}  // namespace cachewarm::cli
