@@ -33,6 +33,11 @@ struct WantedWarmup {
   std::vector<std::string> run_as;    // "u1000", "image"; at most 8
   std::vector<CacheChoice> caches;    // what capture may take; empty: every preset
   std::vector<WantedBundle> bundles;  // union of the live keys that fit here; at most 16
+  // Part of the generation's id: when it grows, the agent starts a fresh tree from the bundles.
+  int renew = 0;
+  // What was counted in `renew`, so that one crash counts once: "<podUID>:<restarts>", newest last;
+  // at most 16.
+  std::vector<std::string> renewed_for;
   friend bool operator==(const WantedWarmup&, const WantedWarmup&) = default;
 };
 

@@ -33,6 +33,7 @@ inline constexpr size_t kCountedMax = 256;
 inline constexpr size_t kNodeWarmupsMax = 64;
 inline constexpr size_t kRunAsMax = 8;
 inline constexpr size_t kNodeBundlesMax = 16;
+inline constexpr size_t kRenewedForMax = 16;
 inline constexpr size_t kCapturesMax = 16;
 inline constexpr size_t kStartsMax = 64;
 

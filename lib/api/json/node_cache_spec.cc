@@ -39,6 +39,7 @@ void ReadWantedWarmup(Reader& reader, WantedWarmup& out) {
   ReadCaches(reader, out.caches);
   reader.List("bundles", kNodeBundlesMax,
               [&](Reader& item) { ReadWantedBundle(item, out.bundles.emplace_back()); });
+  reader.Read("renew", out.renew, 0, kCountMax).Read("renewedFor", out.renewed_for, kRenewedForMax);
 }
 
 Json EncodeWantedWarmup(const WantedWarmup& warmup) {
@@ -49,6 +50,8 @@ Json EncodeWantedWarmup(const WantedWarmup& warmup) {
       .Put("runAs", warmup.run_as, kRunAsMax)
       .PutPart("caches", EncodeCaches(warmup.caches))
       .PutPart("bundles", ListOf(warmup.bundles, kNodeBundlesMax, EncodeWantedBundle))
+      .Put("renew", int64_t{warmup.renew})
+      .Put("renewedFor", warmup.renewed_for, kRenewedForMax)
       .Take();
 }
 

@@ -135,7 +135,9 @@ NodeCacheSpec FullNodeCacheSpec() {
                    .name = "llama",
                    .run_as = {"image", "u1000"},
                    .caches = {OwnCache()},
-                   .bundles = {{KeyOf('a'), DigestOfText("bundle"), 123'456'789}}}};
+                   .bundles = {{KeyOf('a'), DigestOfText("bundle"), 123'456'789}},
+                   .renew = 2,
+                   .renewed_for = {"77aa:1", "88bb:1"}}};
   spec.captures = {{.id = "77aa",
                     .warmup_uid = "0b9c",
                     .pod_uid = "77aa",
