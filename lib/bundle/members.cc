@@ -38,10 +38,7 @@ std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& 
 }
 
 MemberStream::MemberStream(const Config& config, const Limits& limits, MemberTarget& target)
-    : config_(config),
-      limits_(limits),
-      target_(target),
-      directories_(ImpliedDirectories(config.entries)) {
+    : limits_(limits), target_(target), directories_(ImpliedDirectories(config.entries)) {
   by_frame_.reserve(config.entries.size());
   for (const Entry& entry : config.entries) {
     by_frame_.push_back(&entry);

@@ -49,7 +49,6 @@ class MemberStream {
   absl::Status Feed(std::string_view content);
   absl::Status EndFile();
 
-  const Config& config_;
   const Limits& limits_;
   MemberTarget& target_;
   std::vector<const Entry*> by_frame_;  // entries by frame, within one by path

@@ -9,7 +9,7 @@ namespace cachewarm::bundle {
 
 struct FrameWriter::State {
   struct Free {
-    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+    void operator()(ZSTD_CCtx* owned) const { ZSTD_freeCCtx(owned); }
   };
   std::unique_ptr<ZSTD_CCtx, Free> context{ZSTD_createCCtx()};
   int level = 0;
@@ -38,7 +38,7 @@ absl::Status FrameWriter::Compress(std::string_view raw, std::string& frame) {
 
 struct FrameReader::State {
   struct Free {
-    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+    void operator()(ZSTD_DCtx* owned) const { ZSTD_freeDCtx(owned); }
   };
   std::unique_ptr<ZSTD_DCtx, Free> context{ZSTD_createDCtx()};
 };
