@@ -178,6 +178,11 @@ absl::StatusOr<Arguments> SplitArguments(const std::vector<std::string>& argumen
   return out;
 }
 
+bool IsSettable(std::string_view key) {
+  return std::any_of(kSettings.begin(), kSettings.end(),
+                     [&](const Setting& row) { return row.key == key; });
+}
+
 std::string ScalarText(const codec::Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -200,10 +205,7 @@ absl::StatusOr<std::map<std::string, std::string, std::less<>>> ReadFileKeys(
     if (std::find(kAgentKeys.begin(), kAgentKeys.end(), key) != kAgentKeys.end()) {
       continue;
     }
-    const bool known = std::any_of(kSettings.begin(), kSettings.end(), [&](const Setting& row) {
-      return !row.key.empty() && row.key == key;
-    });
-    if (!known) {
+    if (key.empty() || !IsSettable(key)) {
       return absl::InvalidArgumentError(
           fmt::format("{}: unknown key \"{}\"; --help lists those that exist", path, key));
     }
