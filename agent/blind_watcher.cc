@@ -22,6 +22,8 @@ class BlindWatcher final : public Watcher {
 
 }  // namespace
 
-std::unique_ptr<Watcher> MakeBlindWatcher() { return std::make_unique<BlindWatcher>(); }
+std::unique_ptr<Watcher> MakeBlindWatcher() {
+  return std::make_unique<BlindWatcher>();
+}
 
 }  // namespace cachewarm::agent

@@ -34,9 +34,8 @@ struct Arguments {
 
 bool IsKnown(std::string_view flag) {
   const auto settings = Settings();
-  return flag == kConfigFlag || std::any_of(settings.begin(), settings.end(), [&](const auto& row) {
-           return row.flag == flag;
-         });
+  return flag == kConfigFlag || std::any_of(settings.begin(), settings.end(),
+                                            [&](const auto& row) { return row.flag == flag; });
 }
 
 absl::StatusOr<Arguments> SplitArguments(const std::vector<std::string>& arguments) {
@@ -59,8 +58,7 @@ absl::StatusOr<Arguments> SplitArguments(const std::vector<std::string>& argumen
       if (equals == std::string::npos && i + 1 == arguments.size()) {
         return absl::InvalidArgumentError(fmt::format("{} needs a value", flag));
       }
-      out.values[flag] =
-          equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
+      out.values[flag] = equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
     }
   }
   return out;
@@ -104,7 +102,8 @@ class FileReader {
       return Wrong(key, "unknown key; --help lists those that exist");
     }
     if (value.is_array() && value.size() <= kListMax &&
-        std::all_of(value.begin(), value.end(), [](const auto& item) { return item.is_string(); })) {
+        std::all_of(value.begin(), value.end(),
+                    [](const auto& item) { return item.is_string(); })) {
       values_[key] = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ","));
       return absl::OkStatus();
     }
@@ -184,9 +183,9 @@ absl::Status Apply(const ConfigSources& sources, const Arguments& arguments, con
 
 std::string HelpText() {
   std::string text =
-      "cachewarm-agent: one on each node. Prepares the directories that pods mount, captures what a\n"
-      "builder compiled, publishes it, and fetches, verifies and activates bundles before pods come.\n"
-      "It does what the NodeCache of its node says and reports in the status of the same object.\n\n"
+      "cachewarm-agent: one on each node. Prepares the directories that pods mount, captures what\n"
+      "a builder compiled, publishes it, and fetches, verifies and activates bundles before pods\n"
+      "come. It does what the NodeCache of its node says and reports in that object's status.\n\n"
       "Usage: cachewarm-agent --store URL [--config FILE] [flags]\n"
       "       cachewarm-agent --print-node-facts [--node-facts FILE]\n\n"
       "A flag beats its environment variable, which beats the file.\n\n";

@@ -18,10 +18,10 @@ struct Config {
   std::string node_name;
   std::string root = "/var/lib/cachewarm";
   bundle::StoreOptions store;
-  int64_t byte_limit = 0;  // of all generations; 0: none
-  std::string node_facts;  // file; empty: everything is probed
+  int64_t byte_limit = 0;              // of all generations; 0: none
+  std::string node_facts;              // file; empty: everything is probed
   bool node_facts_must_exist = false;  // named for this process, not for all nodes by the file
-  std::string kubeconfig;  // empty: the service account of the pod we run in
+  std::string kubeconfig;              // empty: the service account of the pod we run in
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8080;
   int workers = 3;  // fetches and publications at the same time

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/daemon.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "agent/blind_watcher.h"
 #include "agent/steps/workers.h"
 #include "agent/tree/journal.h"
+#include "agent/tree/retire.h"
 #include "agent/tree/root.h"
 #include "lib/base/status.h"
 
@@ -26,10 +29,19 @@ std::unique_ptr<Watcher> MakeWatcher(const Clock& clock, Log& log) {
   return MakeBlindWatcher();
 }
 
-// What an earlier process left in the middle, before anything new begins.
-absl::Status Recover(const fs::Dir& root, WallTime now) {
+// What an earlier process left in the middle, and what another node did, before anything new.
+absl::Status Recover(const fs::Dir& root, const fingerprint::NodeFacts& node, WallTime now,
+                     Log& log) {
   CW_RETURN_IF_ERROR(SweepLeftovers(root));
-  return MendJournal(root, now);
+  CW_RETURN_IF_ERROR(MendJournal(root, now));
+  CW_ASSIGN_OR_RETURN(
+      const int retired,
+      RetireForeignTrees(root, fmt::format("{}\n{}\n", node.gpu_type, node.cpu_class),
+                         {.folders = caches::CacheTable::AllPresets().Directories(), .now = now}));
+  if (retired > 0) {
+    log.Warning("trees of another kind of node retired", {{"trees", retired}});
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -38,10 +50,9 @@ Daemon::Daemon(const Config& config, const DaemonParts& parts)
     : config_(config),
       parts_(parts),
       runtime_{parts.client, parts.clock, parts.random, parts.log},
-      own_(runtime_, config.node_name,
-           [this](std::shared_ptr<const api::NodeCache> node_cache) {
-             Take(std::move(node_cache));
-           }) {}
+      own_(runtime_, config.node_name, [this](std::shared_ptr<const api::NodeCache> node_cache) {
+        Take(std::move(node_cache));
+      }) {}
 
 absl::Status Daemon::Run(std::stop_token stop) {
   CW_RETURN_IF_ERROR(parts_.registry.status());
@@ -116,7 +127,8 @@ std::optional<fs::Dir> Daemon::AwaitRoot(const fingerprint::NodeFacts& node, Sta
   std::string said;
   while (!stop.stop_requested()) {
     absl::StatusOr<fs::Dir> root = OpenRoot(config_.root);
-    absl::Status usable = root.ok() ? Recover(*root, parts_.clock.Now()) : root.status();
+    absl::Status usable =
+        root.ok() ? Recover(*root, node, parts_.clock.Now(), parts_.log) : root.status();
     if (usable.ok()) {
       return *std::move(root);
     }

@@ -43,9 +43,11 @@ Loop::Loop(const Context& context, LoopOptions options, Report report)
       watched_(context),
       fetches_(context),
       captures_(context),
-      starts_(context, [this](const std::string& uid) { return tables_.Of(uid); }) {}
+      starts_(context, tables_) {}
 
-Loop::~Loop() { context_.workers.Stop(); }
+Loop::~Loop() {
+  context_.workers.Stop();
+}
 
 void Loop::Desired(std::shared_ptr<const api::NodeCache> node_cache) {
   {
@@ -124,36 +126,44 @@ absl::Status Loop::Move(const api::NodeCacheSpec& desired) {
 
 // True when the disk is another than the plan was made for.
 bool Loop::Do(const Step& step) {
-  const auto options = [&](const Mount& mount) {
+  const auto options = [&](const Mount& mount, int renew) {
     return PrepareOptions{.folders = tables_.Of(mount.uid)->Directories(),
                           .now = context_.clock.Now(),
+                          .renew = renew,
                           .before_flip = [this, mount](const std::string& generation, bool fresh) {
                             watched_.Add(mount, generation, fresh);
                           }};
   };
   return std::visit(
-      Overloaded{
-          [&](const Prepare& prepare) {
-            return DoQuick(prepare.mount,
-                           PrepareMount(context_.root, prepare.mount, options(prepare.mount)),
-                           "directory prepared");
-          },
-          [&](const Activate& activate) {
-            const bool done = DoQuick(
-                activate.mount,
-                ActivateGeneration(context_.root, activate.mount, activate.generation,
-                                   options(activate.mount)),
-                "generation activated");
-            context_.metrics.activations.Add({}, done ? 1 : 0);
-            return done;
-          },
-          [&](const Discard& discard) {
-            return fs::RemoveTree(context_.root, StagingPath(discard.staging)).ok();
-          },
-          [&](const Fetch& fetch) {
-            fetches_.Start(fetch, tables_.Of(fetch.mount.uid), Disk());
-            return false;
-          }},
+      Overloaded{[&](const Prepare& prepare) {
+                   return DoQuick(prepare.mount,
+                                  PrepareMount(context_.root, prepare.mount,
+                                               options(prepare.mount, prepare.renew)),
+                                  "directory prepared");
+                 },
+                 [&](const Renew& renew) {
+                   return DoQuick(renew.mount,
+                                  ActivateFreshTree(context_.root, renew.mount,
+                                                    options(renew.mount, renew.renew))
+                                      .status(),
+                                  "directory renewed");
+                 },
+                 [&](const Activate& activate) {
+                   const bool done = DoQuick(
+                       activate.mount,
+                       ActivateGeneration(context_.root, activate.mount, activate.generation,
+                                          options(activate.mount, activate.renew)),
+                       "generation activated");
+                   context_.metrics.activations.Add({}, done ? 1 : 0);
+                   return done;
+                 },
+                 [&](const Discard& discard) {
+                   return fs::RemoveTree(context_.root, StagingPath(discard.staging)).ok();
+                 },
+                 [&](const Fetch& fetch) {
+                   fetches_.Start(fetch, tables_.Of(fetch.mount.uid), Disk());
+                   return false;
+                 }},
       step);
 }
 
@@ -171,9 +181,8 @@ bool Loop::DoQuick(const Mount& mount, const absl::Status& done, std::string_vie
     return false;
   }
   context_.metrics.failures.Add({std::string(api::reason::kDirectoryUnusable)});
-  context_.log.Error("step failed", {{"step", what},
-                                     {"path", MountPath(mount)},
-                                     {"message", Message(done)}});
+  context_.log.Error("step failed",
+                     {{"step", what}, {"path", MountPath(mount)}, {"message", Message(done)}});
   return false;
 }
 
@@ -198,9 +207,8 @@ void Loop::PruneHistory(const api::NodeCacheSpec& desired) {
   std::erase_if(history_.bundles, [&](const auto& each) {
     return std::none_of(desired.warmups.begin(), desired.warmups.end(), [&](const auto& warmup) {
       return warmup.uid == each.first.warmup_uid &&
-             std::any_of(warmup.bundles.begin(), warmup.bundles.end(), [&](const auto& bundle) {
-               return bundle.digest == each.first.digest;
-             });
+             std::any_of(warmup.bundles.begin(), warmup.bundles.end(),
+                         [&](const auto& bundle) { return bundle.digest == each.first.digest; });
     });
   });
   if (desired.warmups.empty()) {
@@ -222,7 +230,7 @@ void Loop::MeasureRoot(bool anyway) {
 
 DiskLimits Loop::Disk() const {
   return {.limit_bytes = options_.limit_bytes,
-          .used_bytes = root_status_.used_bytes,
+          .used_bytes = root_status_.used_bytes + fetches_.RunningBytes(),
           .free_bytes = root_status_.free_bytes};
 }
 
@@ -257,8 +265,7 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
 
 MonoTime Loop::NextTurn() const {
   const MonoTime now = context_.clock.Monotonic();
-  const bool is_busy =
-      captures_.IsWaiting() || starts_.IsWaiting() || !history_.fetching.empty();
+  const bool is_busy = captures_.IsWaiting() || starts_.IsWaiting() || !history_.fetching.empty();
   return std::min(std::max(plan_.next, now + Duration(10)),
                   now + (is_busy ? options_.busy : options_.idle));
 }

@@ -26,8 +26,8 @@ struct LoopOptions {
   std::string version;
   // Between turns when nothing calls: kubelet makes directories without telling us.
   Duration idle{15'000};
-  Duration busy{1'000};         // while a capture or a start window is open
-  Duration measure{300'000};    // between measurements of the whole tree
+  Duration busy{1'000};       // while a capture or a start window is open
+  Duration measure{300'000};  // between measurements of the whole tree
 };
 
 api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::string& version);

@@ -98,8 +98,7 @@ absl::StatusOr<Outside> Connect(const Config& config, Metrics& metrics) {
   outside.kube = kube::MakeHttpClient(
       *outside.http, SystemClock(), SystemRandom(),
       {.config = std::move(cluster), .on_request = [&metrics](const kube::RequestReport& report) {
-         metrics.api_requests.Add(
-             {report.verb, report.resource, std::to_string(report.http_code)});
+         metrics.api_requests.Add({report.verb, report.resource, std::to_string(report.http_code)});
        }});
   CW_ASSIGN_OR_RETURN(outside.store, bundle::OpenStore(config.store, SystemClock()));
   return outside;
@@ -174,4 +173,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace cachewarm::agent
 
-int main(int argc, char** argv) { return cachewarm::agent::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return cachewarm::agent::Main(argc, argv);
+}

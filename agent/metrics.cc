@@ -7,8 +7,8 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
     : fetches(registry.NewCounter({.name = "cachewarm_fetches_total",
                                    .help = "Generations fetched from the store, by result.",
                                    .labels = {"result"}})),
-      fetched_bytes(registry.NewCounter({.name = "cachewarm_fetched_bytes_total",
-                                         .help = "Packed bytes of fetched bundles."})),
+      fetched_bytes(registry.NewCounter(
+          {.name = "cachewarm_fetched_bytes_total", .help = "Packed bytes of fetched bundles."})),
       fetch_seconds(registry.NewHistogram(
           {.name = "cachewarm_fetch_seconds",
            .help = "From reading the manifest to a complete tree on the disk."},
@@ -18,12 +18,12 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
                                     .labels = {"result"}})),
       published_bytes(registry.NewCounter({.name = "cachewarm_published_bytes_total",
                                            .help = "Packed bytes of published bundles."})),
-      publish_seconds(registry.NewHistogram(
-          {.name = "cachewarm_publish_seconds",
-           .help = "From a settled directory to a readable bundle."},
-          metrics::SecondsBuckets())),
-      activations(registry.NewCounter({.name = "cachewarm_activations_total",
-                                       .help = "Links flipped to another generation."})),
+      publish_seconds(
+          registry.NewHistogram({.name = "cachewarm_publish_seconds",
+                                 .help = "From a settled directory to a readable bundle."},
+                                metrics::SecondsBuckets())),
+      activations(registry.NewCounter(
+          {.name = "cachewarm_activations_total", .help = "Links flipped to another generation."})),
       active_generations(registry.NewGauge(
           {.name = "cachewarm_active_generations",
            .help = "Directories that pods may mount, by whether bundles are in them.",
@@ -34,15 +34,16 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
       starts(registry.NewCounter({.name = "cachewarm_observed_starts_total",
                                   .help = "First starts seen on this node, by result.",
                                   .labels = {"result"}})),
-      turn_seconds(registry.NewHistogram({.name = "cachewarm_agent_turn_seconds",
-                                          .help = "One turn of the sync loop."},
-                                         metrics::SecondsBuckets())),
+      turn_seconds(registry.NewHistogram(
+          {.name = "cachewarm_agent_turn_seconds", .help = "One turn of the sync loop."},
+          metrics::SecondsBuckets())),
       turns(registry.NewCounter({.name = "cachewarm_agent_turns_total",
                                  .help = "Turns of the sync loop, by result.",
                                  .labels = {"result"}})),
-      api_requests(registry.NewCounter({.name = "cachewarm_api_requests_total",
-                                        .help = "Requests to the Kubernetes API; code 0: none came.",
-                                        .labels = {"verb", "resource", "code"}})),
+      api_requests(
+          registry.NewCounter({.name = "cachewarm_api_requests_total",
+                               .help = "Requests to the Kubernetes API; code 0: no answer.",
+                               .labels = {"verb", "resource", "code"}})),
       root_bytes(registry.NewGauge({.name = "cachewarm_root_bytes",
                                     .help = "The root directory: used, free and limit (0: none).",
                                     .labels = {"kind"}})),

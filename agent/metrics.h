@@ -12,22 +12,22 @@ namespace cachewarm::agent {
 struct Metrics {
   explicit Metrics(metrics::Registry& registry, const std::string& version);
 
-  metrics::Counter& fetches;             // result: ok, failed
-  metrics::Counter& fetched_bytes;       // over the network
-  metrics::Histogram& fetch_seconds;     // manifest to complete tree
-  metrics::Counter& captures;            // result: pushed, failed, changed
-  metrics::Counter& published_bytes;     // packed
-  metrics::Histogram& publish_seconds;   // settled to pushed
-  metrics::Counter& activations;         // links flipped to another generation
-  metrics::Gauge& active_generations;    // links, by warm: true, false
-  metrics::Counter& failures;            // reason
-  metrics::Counter& starts;              // result of the pods' first starts seen on this node
-  metrics::Histogram& turn_seconds;      // of the sync loop
-  metrics::Counter& turns;               // result: ok, failed
-  metrics::Counter& api_requests;        // verb, resource, code
-  metrics::Gauge& root_bytes;            // kind: used, free, limit
+  metrics::Counter& fetches;            // result: ok, failed
+  metrics::Counter& fetched_bytes;      // over the network
+  metrics::Histogram& fetch_seconds;    // manifest to complete tree
+  metrics::Counter& captures;           // result: pushed, failed, changed
+  metrics::Counter& published_bytes;    // packed
+  metrics::Histogram& publish_seconds;  // settled to pushed
+  metrics::Counter& activations;        // links flipped to another generation
+  metrics::Gauge& active_generations;   // links, by warm: true, false
+  metrics::Counter& failures;           // reason
+  metrics::Counter& starts;             // result of the pods' first starts seen on this node
+  metrics::Histogram& turn_seconds;     // of the sync loop
+  metrics::Counter& turns;              // result: ok, failed
+  metrics::Counter& api_requests;       // verb, resource, code
+  metrics::Gauge& root_bytes;           // kind: used, free, limit
   metrics::Gauge& watched_directories;
-  metrics::Gauge& build;                 // version; always 1
+  metrics::Gauge& build;  // version; always 1
 };
 
 }  // namespace cachewarm::agent

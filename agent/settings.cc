@@ -154,6 +154,8 @@ constexpr std::array<Setting, 12> kSettings = {{
 
 }  // namespace
 
-std::span<const Setting> Settings() { return kSettings; }
+std::span<const Setting> Settings() {
+  return kSettings;
+}
 
 }  // namespace cachewarm::agent

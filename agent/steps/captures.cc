@@ -15,9 +15,10 @@
 namespace cachewarm::agent {
 namespace {
 
-// A container's mount is resolved when it is created, a moment before it counts as started.
-constexpr Duration kMountedBefore(30'000);
 constexpr BackoffPolicy kRetryPolicy{.first = Duration(1'000), .most = Duration(30'000)};
+
+// Failures of the store that are not worth a word to the operator yet: about seven seconds.
+constexpr int kBlips = 3;
 
 // What a later try may change; the rest is for somebody to repair.
 bool IsWorthWaiting(const absl::Status& status) {
@@ -101,8 +102,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
     return NoteError(files.status(), capture);
   }
   const SettleSample sample = SampleOf(*files);
-  const bool quiet =
-      capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
+  const bool quiet = capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
   if (request.ready_at == WallTime{}) {
     return Wait(capture, "", fmt::format("the builder is not ready; {} files", sample.files));
   }
@@ -118,6 +118,9 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
 }
 
 std::string Captures::FindGeneration(const CaptureOrder& order) const {
+  if (order.request.started_at == WallTime{}) {
+    return {};
+  }
   const Mount mount{order.ns, order.name, order.request.warmup_uid, order.request.run_as};
   if (!CheckMount(mount).ok()) {
     return {};
@@ -130,14 +133,21 @@ std::string Captures::FindGeneration(const CaptureOrder& order) const {
 
 std::string Captures::Busiest(const std::vector<std::string>& generations,
                               const CaptureOrder& order) const {
-  std::string best = generations.front();
-  size_t most = 0;
+  // Files seen in use, and, where events were lost, the newest file.
+  std::pair<size_t, int64_t> most{0, -1};
+  std::string best;
   for (const std::string& generation : generations) {
-    const EventRecord record = context_.watcher.ReadTree(generation, WindowBegin(order.request),
-                                                         context_.clock.Now());
-    const size_t used = UsedIn(record, *order.table).paths.size();
-    if (used > most) {
-      most = used;
+    const absl::StatusOr<fs::Dir> tree = context_.root.OpenDir(GenerationPath(generation));
+    if (!tree.ok()) {
+      continue;
+    }
+    const auto files = LookAtTree(*tree, *order.table);
+    const EventRecord record =
+        context_.watcher.ReadTree(generation, WindowBegin(order.request), context_.clock.Now());
+    const std::pair<size_t, int64_t> score{UsedIn(record, *order.table).paths.size(),
+                                           files.ok() ? SampleOf(*files).newest_mtime_ns : 0};
+    if (score > most) {
+      most = score;
       best = generation;
     }
   }
@@ -148,20 +158,19 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
   const bool posted = context_.workers.Post([this, order, generation](std::stop_token stop) {
     auto publish = [&]() -> absl::StatusOr<Published> {
       CW_ASSIGN_OR_RETURN(const fs::Dir tree, context_.root.OpenDir(GenerationPath(generation)));
-      const EventRecord record = context_.watcher.ReadTree(
-          generation, WindowBegin(order.request), context_.clock.Now());
+      const EventRecord record =
+          context_.watcher.ReadTree(generation, WindowBegin(order.request), context_.clock.Now());
       OwnReads own_reads = context_.watcher.BeginOwnReads(generation);
-      return PublishTree(
-          {.store = context_.store,
-           .tree = tree,
-           .table = *order.table,
-           .node = context_.node,
-           .request = order.request,
-           .ns = order.ns,
-           .name = order.name,
-           .used = UsedIn(record, *order.table),
-           .on_opening = [&](const std::string& path) { own_reads.Opening(path); }},
-          stop);
+      return PublishTree({.store = context_.store,
+                          .tree = tree,
+                          .table = *order.table,
+                          .node = context_.node,
+                          .request = order.request,
+                          .ns = order.ns,
+                          .name = order.name,
+                          .used = UsedIn(record, *order.table),
+                          .on_opening = [&](const std::string& path) { own_reads.Opening(path); }},
+                         stop);
     };
     absl::StatusOr<Published> outcome = publish();
     {
@@ -215,11 +224,14 @@ void Captures::NoteError(const absl::Status& status, Capture& capture) {
   }
   const bool is_new = capture.setback.message != Message(status);
   NoteSetback(capture.setback, status, kRetryPolicy, context_.random(), now);
-  capture.status.reason = std::string(absl::IsNotFound(status) ? api::reason::kNothingToCapture
-                                                               : api::reason::kPublishFailed);
+  // The engine may compile later, with its first request: the operator says how long that may take.
+  if (absl::IsNotFound(status)) {
+    return Wait(capture, api::reason::kNothingToCapture, Message(status));
+  }
+  const bool is_blip = IsWorthWaiting(status) && capture.setback.failures <= kBlips;
+  capture.status.state = is_blip ? api::CaptureState::kPacking : api::CaptureState::kFailed;
+  capture.status.reason = std::string(api::reason::kPublishFailed);
   capture.status.message = Message(status);
-  capture.status.state =
-      IsWorthWaiting(status) ? api::CaptureState::kPacking : api::CaptureState::kFailed;
   context_.metrics.captures.Add({"failed"});
   context_.metrics.failures.Add({capture.status.reason});
   if (is_new) {
@@ -233,10 +245,9 @@ void Captures::NotePublished(const Ended& ended, Capture& capture) {
   const Published& published = *ended.outcome;
   const api::StartWindow window{.started_at = ended.request.started_at,
                                 .ready_at = ended.request.ready_at};
-  const Observation seen =
-      ClassifyStart(context_.watcher.ReadTree(ended.generation, WindowBegin(ended.request),
-                                              WindowEnd(window)),
-                    window, *ended.table);
+  const Observation seen = ClassifyStart(
+      context_.watcher.ReadTree(ended.generation, WindowBegin(ended.request), WindowEnd(window)),
+      window, *ended.table);
   const double span = std::chrono::duration<double>(seen.compile_span).count();
   capture.status = {.id = ended.id,
                     .state = api::CaptureState::kPushed,

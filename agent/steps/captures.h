@@ -24,9 +24,9 @@ struct CaptureOrder {
 };
 
 // The captures of this node: waits until a builder's tree has settled, publishes it on a worker,
-// keeps the answer on the disk until the request is gone. A failure of the store is tried again
-// for ever, with backoff, as Packing with a reason; what nobody can help by waiting is Failed, and
-// tried again too. Called by the sync thread only.
+// keeps the answer on the disk until the request is gone. Whatever fails is tried again for as long
+// as it is asked for, with backoff: Packing with a reason at first, Failed with PublishFailed when
+// it lasts or when waiting alone will not help. Called by the sync thread only.
 class Captures {
  public:
   // Answers of an earlier process are read from the disk.
@@ -61,8 +61,7 @@ class Captures {
   void Advance(const CaptureOrder& order, Capture& capture);
   // The tree that the builder's container mounted; empty when it cannot be told.
   std::string FindGeneration(const CaptureOrder& order) const;
-  std::string Busiest(const std::vector<std::string>& generations,
-                      const CaptureOrder& order) const;
+  std::string Busiest(const std::vector<std::string>& generations, const CaptureOrder& order) const;
   void Start(const CaptureOrder& order, Capture& capture, const std::string& generation);
   void Collect();
   void Note(const Ended& ended, Capture& capture);

@@ -41,10 +41,10 @@ absl::Status CheckFit(const bundle::Bundle& bundle, const FetchJob& job) {
   facts.factors.cpu_class = factor("cpuClass");
   facts.native_host_code = bundle.config.facts.requires_cpu_class;
   if (!fingerprint::FitsNode(facts, job.gpu_type, job.cpu_class)) {
-    return absl::InvalidArgumentError(fmt::format(
-        "bundle {} was built for GPU type {} and CPU class {}, this node is {} and {}",
-        bundle.digest.Short(), facts.factors.gpu_type, facts.factors.cpu_class, job.gpu_type,
-        job.cpu_class));
+    return absl::InvalidArgumentError(
+        fmt::format("bundle {} was built for GPU type {} and CPU class {}, this node is {} and {}",
+                    bundle.digest.Short(), facts.factors.gpu_type, facts.factors.cpu_class,
+                    job.gpu_type, job.cpu_class));
   }
   return absl::OkStatus();
 }
@@ -110,9 +110,9 @@ class Fetcher {
     }
     CW_ASSIGN_OR_RETURN(const fs::Space space, fs::MeasureSpace(job_.root));
     if (bytes > space.free_bytes - kReserveBytes) {
-      return absl::ResourceExhaustedError(fmt::format(
-          "needs {} bytes and {} are free: free space on the disk of {}", bytes, space.free_bytes,
-          job_.root.name()));
+      return absl::ResourceExhaustedError(
+          fmt::format("needs {} bytes and {} are free: free space on the disk of {}", bytes,
+                      space.free_bytes, job_.root.name()));
     }
     return absl::OkStatus();
   }

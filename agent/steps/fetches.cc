@@ -20,7 +20,7 @@ constexpr BackoffPolicy kBundlePolicy{.first = Duration(15'000), .most = Duratio
 
 void Fetches::Start(const Fetch& step, std::shared_ptr<const caches::CacheTable> table,
                     const DiskLimits& disk) {
-  if (!running_.insert(step.generation).second) {
+  if (running_.contains(step.generation)) {
     return;
   }
   const bool posted = context_.workers.Post([this, step, table, disk](std::stop_token stop) {
@@ -45,8 +45,10 @@ void Fetches::Start(const Fetch& step, std::shared_ptr<const caches::CacheTable>
     }
     context_.wake();
   });
-  if (!posted) {
-    running_.erase(step.generation);
+  for (const api::WantedBundle& bundle : step.bundles) {
+    if (posted) {
+      running_[step.generation] += bundle.bytes;
+    }
   }
 }
 
@@ -62,7 +64,10 @@ bool Fetches::Collect(History& history) {
     Note(each, history);
     completed |= std::holds_alternative<Fetched>(each.outcome);
   }
-  history.fetching = running_;
+  history.fetching.clear();
+  for (const auto& [generation, bytes] : running_) {
+    history.fetching.insert(generation);
+  }
   return completed;
 }
 
@@ -108,6 +113,14 @@ void Fetches::NoteFault(const Fetch& step, const FetchFault& fault, History& his
                                                   {"reason", setback.reason},
                                                   {"message", setback.message},
                                                   {"failures", setback.failures}});
+}
+
+int64_t Fetches::RunningBytes() const {
+  int64_t sum = 0;
+  for (const auto& [generation, bytes] : running_) {
+    sum += bytes;
+  }
+  return sum;
 }
 
 std::map<Digest, int64_t> Fetches::Progress() const {

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -28,6 +27,9 @@ class Fetches {
   // True when a generation was completed.
   bool Collect(History& history);
 
+  // What the running fetches were said to take.
+  int64_t RunningBytes() const;
+
   // Layer bytes that the running fetches have moved, by bundle.
   std::map<Digest, int64_t> Progress() const;
 
@@ -41,7 +43,7 @@ class Fetches {
   void NoteFault(const Fetch& step, const FetchFault& fault, History& history);
 
   const Context& context_;
-  std::set<std::string> running_;
+  std::map<std::string, int64_t> running_;  // bytes by generation
   mutable std::mutex mutex_;
   std::vector<Ended> ended_;
   std::map<std::string, std::map<Digest, int64_t>> progress_;  // by generation

@@ -56,8 +56,9 @@ std::vector<bundle::PackFile> PackFilesOf(const PublishJob& job, const Selection
 absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint::NodeFacts& node) {
   CW_ASSIGN_OR_RETURN(const std::string key, fingerprint::KeyOf(request.factors));
   if (key != request.key) {
-    return absl::FailedPreconditionError("the key is not that of its factors: operator and agent "
-                                         "are of different versions; upgrade the older one");
+    return absl::FailedPreconditionError(
+        "the key is not that of its factors: operator and agent "
+        "are of different versions; upgrade the older one");
   }
   if (request.factors.gpu_type != node.gpu_type || request.factors.cpu_class != node.cpu_class) {
     return absl::FailedPreconditionError(fmt::format(
@@ -70,11 +71,11 @@ absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint:
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckRequest(job.request, job.node));
   CW_ASSIGN_OR_RETURN(std::vector<TreeFile> files, LookAtTree(job.tree, job.table));
-  CW_ASSIGN_OR_RETURN(const Selection selection,
-                      SelectFiles(std::move(files), {.tree = job.tree,
-                                                     .table = job.table,
-                                                     .used = job.used,
-                                                     .on_opening = job.on_opening}));
+  CW_ASSIGN_OR_RETURN(
+      const Selection selection,
+      SelectFiles(
+          std::move(files),
+          {.tree = job.tree, .table = job.table, .used = job.used, .on_opening = job.on_opening}));
   if (selection.files.empty()) {
     return absl::NotFoundError(
         selection.torn.empty()

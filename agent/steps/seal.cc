@@ -19,8 +19,7 @@ absl::Status Own(const fs::Dir& root, const std::string& path, const Mount& moun
   if (user < 0) {
     return absl::OkStatus();
   }
-  const absl::Status owned =
-      root.SetOwner(path, static_cast<uid_t>(user), static_cast<gid_t>(-1));
+  const absl::Status owned = root.SetOwner(path, static_cast<uid_t>(user), static_cast<gid_t>(-1));
   return absl::IsPermissionDenied(owned) ? absl::OkStatus() : owned;
 }
 

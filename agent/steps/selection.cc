@@ -21,9 +21,8 @@ absl::StatusOr<std::string> ReadRange(const fs::Fd& file, uint64_t offset, size_
   std::string bytes(size, '\0');
   size_t filled = 0;
   while (filled < size) {
-    CW_ASSIGN_OR_RETURN(const size_t got,
-                        fs::ReadAt(file, static_cast<int64_t>(offset + filled),
-                                   bytes.data() + filled, size - filled));
+    CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file, static_cast<int64_t>(offset + filled),
+                                                     bytes.data() + filled, size - filled));
     if (got == 0) {
       break;
     }
@@ -86,9 +85,8 @@ class Inspector {
       return torn_paths_.contains(file.path) ||
              (!file.placement.unit.empty() && torn_units_.contains(file.placement.unit));
     });
-    selection_.native = std::any_of(files.begin(), files.end(), [](const TreeFile& file) {
-      return file.placement.native;
-    });
+    selection_.native = std::any_of(files.begin(), files.end(),
+                                    [](const TreeFile& file) { return file.placement.native; });
     selection_.gpu_architectures.assign(architectures_.begin(), architectures_.end());
     selection_.files = std::move(files);
     return std::move(selection_);
@@ -96,8 +94,8 @@ class Inspector {
 
  private:
   absl::Status NoteFacts(const TreeFile& file, const fs::Fd& opened) {
-    const bool is_timed = caches::StoresCompileTime(file.placement) &&
-                          file.stat.bytes <= kTimedEntryBytesMax;
+    const bool is_timed =
+        caches::StoresCompileTime(file.placement) && file.stat.bytes <= kTimedEntryBytesMax;
     const size_t size = is_timed ? static_cast<size_t>(file.stat.bytes) : kCubinHeadBytes;
     CW_ASSIGN_OR_RETURN(const std::string bytes, ReadRange(opened, 0, size));
     if (is_timed) {

@@ -14,8 +14,8 @@ namespace cachewarm::agent {
 
 // What one bundle is made of.
 struct Selection {
-  std::vector<TreeFile> files;  // by path
-  bool native = false;          // holds host code of one CPU class
+  std::vector<TreeFile> files;                 // by path
+  bool native = false;                         // holds host code of one CPU class
   std::vector<std::string> gpu_architectures;  // sorted, each once
   caches::StoredCompileTime compile_time;
   // "path: why" of damaged files; they and what is useless without them stay behind.

@@ -25,8 +25,7 @@ class StableSource final : public bundle::Source {
       : file_(std::move(file)), path_(std::move(path)), expected_(expected) {}
 
   absl::StatusOr<size_t> Read(std::span<char> buffer) override {
-    CW_ASSIGN_OR_RETURN(const size_t got,
-                        fs::ReadAt(file_, offset_, buffer.data(), buffer.size()));
+    CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file_, offset_, buffer.data(), buffer.size()));
     offset_ += static_cast<int64_t>(got);
     const bool at_end = got == 0 || offset_ >= expected_.bytes;
     if (!buffer.empty() && at_end && !checked_) {
@@ -59,8 +58,7 @@ class StableSource final : public bundle::Source {
 absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path) {
   // Who opens the file for writing in the moment between the two calls has the kernel signal us;
   // SIGURG is ignored by default, where SIGIO would end the process.
-  if (::fcntl(file.get(), F_SETSIG, SIGURG) != 0 ||
-      ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) {
+  if (::fcntl(file.get(), F_SETSIG, SIGURG) != 0 || ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) {
     const int error = errno;
     switch (error) {
       case EAGAIN:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "agent/evidence/classify.h"
+#include "agent/tree/records.h"
 
 namespace cachewarm::agent {
 
@@ -40,12 +41,23 @@ void Starts::Poll(const std::vector<api::StartWindow>& windows) {
   }
 }
 
+// Nothing was there that could have been missed.
+bool Starts::StartedWithoutBundle(const api::StartWindow& window) const {
+  const Mount mount = tables_.MountOf(window.warmup_uid, window.run_as);
+  if (!CheckMount(mount).ok()) {
+    return false;
+  }
+  const std::vector<std::string> generations =
+      GenerationsAt(ReadActivations(context_.root, mount), window.started_at, kMountedBefore);
+  return !generations.empty() && std::all_of(generations.begin(), generations.end(),
+                                             [](const auto& id) { return IsColdId(id); });
+}
+
 api::StartEvidence Starts::Judge(const api::StartWindow& window,
                                  const std::vector<api::StartWindow>& windows) const {
-  const EventRecord record =
-      context_.watcher.Read(window.warmup_uid, window.run_as, WindowBegin(window),
-                            WindowEnd(window));
-  const Observation seen = ClassifyStart(record, window, *table_of_(window.warmup_uid));
+  const EventRecord record = context_.watcher.Read(window.warmup_uid, window.run_as,
+                                                   WindowBegin(window), WindowEnd(window));
+  const Observation seen = ClassifyStart(record, window, *tables_.Of(window.warmup_uid));
   api::StartEvidence evidence{
       .pod_uid = window.pod_uid,
       .result = seen.result,
@@ -58,6 +70,9 @@ api::StartEvidence Starts::Judge(const api::StartWindow& window,
   });
   if (is_shared && IsAmbiguous(seen.result)) {
     evidence.result = api::StartResult::kUnknown;
+  }
+  if (evidence.result == api::StartResult::kMiss && StartedWithoutBundle(window)) {
+    evidence.result = api::StartResult::kCold;
   }
   return evidence;
 }

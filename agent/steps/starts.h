@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "agent/steps/context.h"
+#include "agent/steps/tables.h"
 #include "lib/api/node_cache.h"
-#include "lib/caches/cache_table.h"
 
 namespace cachewarm::agent {
 
@@ -18,11 +16,8 @@ namespace cachewarm::agent {
 // the sync thread only.
 class Starts {
  public:
-  using TableOf =
-      std::function<std::shared_ptr<const caches::CacheTable>(const std::string& warmup_uid)>;
-
-  Starts(const Context& context, TableOf table_of)
-      : context_(context), table_of_(std::move(table_of)) {}
+  // `tables` must outlive it and follow the spec that Poll() is given windows of.
+  Starts(const Context& context, const Tables& tables) : context_(context), tables_(tables) {}
 
   // What this agent had reported before it was restarted; events of that time are gone.
   void Adopt(const std::vector<api::StartEvidence>& reported);
@@ -34,11 +29,12 @@ class Starts {
   bool IsWaiting() const { return is_waiting_; }
 
  private:
+  bool StartedWithoutBundle(const api::StartWindow& window) const;
   api::StartEvidence Judge(const api::StartWindow& window,
                            const std::vector<api::StartWindow>& windows) const;
 
   const Context& context_;
-  TableOf table_of_;
+  const Tables& tables_;
   std::map<std::string, api::StartEvidence> judged_;  // by pod uid
   bool is_waiting_ = false;
 };

@@ -26,7 +26,7 @@ void Tables::Follow(const std::vector<api::WantedWarmup>& warmups) {
     if (found != rows_.end() && found->second.caches == warmup.caches) {
       continue;
     }
-    Row row{.caches = warmup.caches, .table = Presets()};
+    Row row{.ns = warmup.ns, .name = warmup.name, .caches = warmup.caches, .table = Presets()};
     absl::StatusOr<caches::CacheTable> table = caches::CacheTable::Make(warmup.caches);
     if (table.ok()) {
       row.table = std::make_shared<const caches::CacheTable>(*std::move(table));
@@ -40,6 +40,12 @@ void Tables::Follow(const std::vector<api::WantedWarmup>& warmups) {
 std::shared_ptr<const caches::CacheTable> Tables::Of(const std::string& warmup_uid) const {
   const auto found = rows_.find(warmup_uid);
   return found == rows_.end() ? Presets() : found->second.table;
+}
+
+Mount Tables::MountOf(const std::string& warmup_uid, const std::string& run_as) const {
+  const auto found = rows_.find(warmup_uid);
+  return found == rows_.end() ? Mount{"", "", warmup_uid, run_as}
+                              : Mount{found->second.ns, found->second.name, warmup_uid, run_as};
 }
 
 std::string Tables::Problem(const std::string& warmup_uid) const {

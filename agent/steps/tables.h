@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/sync/mount.h"
 #include "lib/api/node_cache.h"
 #include "lib/caches/cache_table.h"
 
@@ -19,11 +20,15 @@ class Tables {
 
   // All presets for a warmup that is not in the spec.
   std::shared_ptr<const caches::CacheTable> Of(const std::string& warmup_uid) const;
+  // The mount of that warmup's pods; without namespace and name when it is not in the spec.
+  Mount MountOf(const std::string& warmup_uid, const std::string& run_as) const;
   // Empty when the caches of the warmup are understood.
   std::string Problem(const std::string& warmup_uid) const;
 
  private:
   struct Row {
+    std::string ns;
+    std::string name;
     std::vector<api::CacheChoice> caches;
     std::shared_ptr<const caches::CacheTable> table;
     std::string problem;

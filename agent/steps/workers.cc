@@ -11,7 +11,9 @@ Workers::Workers(int threads, size_t queue_max) : queue_max_(queue_max) {
   }
 }
 
-Workers::~Workers() { Stop(); }
+Workers::~Workers() {
+  Stop();
+}
 
 bool Workers::Post(Job job) {
   {

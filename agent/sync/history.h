@@ -29,9 +29,9 @@ struct BundleName {
 
 // What went on since the agent started. Lost with the process, and nothing is wrong then.
 struct History {
-  std::set<std::string> fetching;               // generation ids under way
-  std::map<std::string, Setback> generations;   // by id: the store or the disk failed us
-  std::map<BundleName, Setback> bundles;        // the bundle itself is missing, damaged or refused
+  std::set<std::string> fetching;              // generation ids under way
+  std::map<std::string, Setback> generations;  // by id: the store or the disk failed us
+  std::map<BundleName, Setback> bundles;       // the bundle itself is missing, damaged or refused
 };
 
 // One more failure: counts up and sets the time of the next try.

@@ -23,6 +23,7 @@ enum class LinkState {
 struct Link {
   LinkState state = LinkState::kBroken;
   std::string generation;  // where the link leads; empty for kDirectory and kBroken
+  int renew = 0;           // which fresh start of the mount that tree belongs to
   friend bool operator==(const Link&, const Link&) = default;
 };
 

@@ -15,7 +15,9 @@ constexpr std::string_view kColdPrefix = "cold-";
 constexpr size_t kIdDigits = 32;
 constexpr size_t kColdDigits = 16;
 
-bool IsLowerAlnum(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool IsLowerAlnum(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
 
 bool IsDnsName(std::string_view text) {
   return !text.empty() && text.size() <= kNameBytesMax && IsLowerAlnum(text.front()) &&
@@ -26,15 +28,13 @@ bool IsDnsName(std::string_view text) {
 
 bool IsUid(std::string_view text) {
   return !text.empty() && text.size() <= kUidBytesMax && text.front() != '-' &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return IsLowerAlnum(c) || (c >= 'A' && c <= 'Z') || c == '-';
-         });
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return IsLowerAlnum(c) || (c >= 'A' && c <= 'Z') || c == '-'; });
 }
 
 bool IsHex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-  });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 absl::Status Wrong(std::string_view part, std::string_view value, std::string_view expected) {
@@ -73,12 +73,15 @@ int64_t RunAsUser(std::string_view run_as) {
   return is_number && user != UINT32_MAX ? int64_t{user} : -1;
 }
 
-std::string GenerationId(const Mount& mount, std::vector<Digest> digests) {
+std::string GenerationId(const Mount& mount, std::vector<Digest> digests, int renew) {
   std::sort(digests.begin(), digests.end());
   digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
   std::string text = fmt::format("generation 1\n{}\n{}\n", mount.uid, mount.run_as);
   for (const Digest& digest : digests) {
     text += digest.hex() + "\n";
+  }
+  if (renew != 0) {
+    text += fmt::format("renew {}\n", renew);
   }
   return DigestOf(text).hex().substr(0, kIdDigits);
 }

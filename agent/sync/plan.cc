@@ -18,7 +18,9 @@ const Link* FindLink(const Inventory& inventory, const Mount& mount) {
   return found == inventory.links.end() ? nullptr : &found->second;
 }
 
-bool IsLinked(const Link* link) { return link != nullptr && !link->generation.empty(); }
+bool IsLinked(const Link* link) {
+  return link != nullptr && !link->generation.empty();
+}
 
 // Gathers the steps of one kind each, because their order in the plan is by kind.
 class Planner {
@@ -48,7 +50,7 @@ class Planner {
   void MendLinks() {
     for (const auto& [mount, link] : input_.inventory.links) {
       if (link.state == LinkState::kBroken) {
-        prepare_.emplace_back(Prepare{mount});
+        prepare_.emplace_back(Prepare{mount, link.renew});
       }
     }
   }
@@ -61,10 +63,15 @@ class Planner {
     const Link* link = FindLink(input_.inventory, mount);
     if (link == nullptr || link->state == LinkState::kDirectory ||
         link->state == LinkState::kUnusable) {
-      prepare_.emplace_back(Prepare{mount});
+      prepare_.emplace_back(Prepare{mount, wanted.renew});
     }
     const auto bundles = TriableBundles(wanted, input_.history, input_.now);
     NoteWaiting(wanted);
+    const std::string id = GenerationId(mount, DigestsOf(bundles), wanted.renew);
+    const bool is_stale = IsLinked(link) && link->renew != wanted.renew;
+    if (is_stale && (bundles.empty() || !input_.inventory.generations.contains(id))) {
+      prepare_.emplace_back(Renew{mount, wanted.renew});
+    }
     if (!bundles.empty()) {
       Show(wanted, mount, link, bundles);
     }
@@ -72,12 +79,12 @@ class Planner {
 
   void Show(const api::WantedWarmup& wanted, const Mount& mount, const Link* link,
             const std::vector<api::WantedBundle>& bundles) {
-    const std::string id = GenerationId(mount, DigestsOf(bundles));
+    const std::string id = GenerationId(mount, DigestsOf(bundles), wanted.renew);
     if (IsLinked(link) && link->generation == id) {
       return;
     }
     if (input_.inventory.generations.contains(id)) {
-      activate_.emplace_back(Activate{mount, id});
+      activate_.emplace_back(Activate{mount, id, wanted.renew});
       return;
     }
     const auto setback = input_.history.generations.find(id);
@@ -138,7 +145,9 @@ class Planner {
 
 }  // namespace
 
-Plan MakePlan(const PlanInput& input) { return Planner(input).Run(); }
+Plan MakePlan(const PlanInput& input) {
+  return Planner(input).Run();
+}
 
 std::vector<api::WantedBundle> TriableBundles(const api::WantedWarmup& wanted,
                                               const History& history, MonoTime now) {

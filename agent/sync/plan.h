@@ -18,13 +18,22 @@ namespace cachewarm::agent {
 // Make the mount a link to a usable directory.
 struct Prepare {
   Mount mount;
+  int renew = 0;
   friend bool operator==(const Prepare&, const Prepare&) = default;
+};
+
+// The active tree is not to be used any more: flip the link to an empty one at once.
+struct Renew {
+  Mount mount;
+  int renew = 0;
+  friend bool operator==(const Renew&, const Renew&) = default;
 };
 
 // Flip the mount's link to a generation that is complete on the disk.
 struct Activate {
   Mount mount;
   std::string generation;
+  int renew = 0;
   friend bool operator==(const Activate&, const Activate&) = default;
 };
 
@@ -42,7 +51,7 @@ struct Discard {
   friend bool operator==(const Discard&, const Discard&) = default;
 };
 
-using Step = std::variant<Prepare, Activate, Fetch, Discard>;
+using Step = std::variant<Prepare, Renew, Activate, Fetch, Discard>;
 
 struct DiskLimits {
   int64_t limit_bytes = 0;  // of all generations together; 0: no limit
@@ -59,7 +68,7 @@ struct PlanInput {
 };
 
 struct Plan {
-  // Prepare before Activate before Discard before Fetch: what pods wait for comes first.
+  // Prepare and Renew before Activate before Discard before Fetch: what pods wait for comes first.
   std::vector<Step> steps;
   // Bundles that are not fetched because there is no room, with the reason to report.
   std::map<BundleName, Setback> refused;

@@ -87,7 +87,9 @@ class Reporter {
       bundle.state = api::BundleState::kFetching;
     }
     if (const auto done = input_.progress.find(wanted.digest); done != input_.progress.end()) {
-      bundle.bytes_done = done->second;
+      // In twentieths: a write of the status for every chunk would drown the API server.
+      const int64_t step = std::max<int64_t>(wanted.bytes / kSizeStep, 1);
+      bundle.bytes_done = done->second / step * step;
     }
     return bundle;
   }
@@ -107,7 +109,7 @@ class Reporter {
     }
     const std::vector<Digest>& digests = found->second.digests;
     return std::find(digests.begin(), digests.end(), digest) != digests.end() ||
-           generation == GenerationId(mount, DigestsOf(wanted_.bundles));
+           generation == GenerationId(mount, DigestsOf(wanted_.bundles), wanted_.renew);
   }
 
   double FetchSeconds() const {
@@ -134,7 +136,7 @@ class Reporter {
     }
     for (const Mount& mount : mounts_) {
       const auto found =
-          input_.history.generations.find(GenerationId(mount, TriableDigests()));
+          input_.history.generations.find(GenerationId(mount, TriableDigests(), wanted_.renew));
       if (found != input_.history.generations.end()) {
         return &found->second;
       }
@@ -155,7 +157,8 @@ class Reporter {
   bool IsFetching(const Digest& digest) const {
     return input_.progress.contains(digest) ||
            std::any_of(mounts_.begin(), mounts_.end(), [&](const auto& mount) {
-             return input_.history.fetching.contains(GenerationId(mount, TriableDigests()));
+             return input_.history.fetching.contains(
+                 GenerationId(mount, TriableDigests(), wanted_.renew));
            });
   }
 

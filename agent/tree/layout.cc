@@ -32,9 +32,13 @@ std::string TargetGeneration(std::string_view target) {
   return IsGenerationId(id) ? std::string(id) : std::string();
 }
 
-std::string GenerationPath(std::string_view id) { return fmt::format("{}/{}", kGenerations, id); }
+std::string GenerationPath(std::string_view id) {
+  return fmt::format("{}/{}", kGenerations, id);
+}
 
-std::string StagingPath(std::string_view id) { return fmt::format("{}/{}", kStaging, id); }
+std::string StagingPath(std::string_view id) {
+  return fmt::format("{}/{}", kStaging, id);
+}
 
 std::string GenerationRecordPath(std::string_view id) {
   return fmt::format("{}/{}.json", kGenerationRecords, id);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "agent/tree/layout.h"
 #include "agent/tree/records.h"
@@ -44,21 +45,17 @@ absl::StatusOr<std::string> FreeColdId(const fs::Dir& root, const Mount& mount) 
     std::string id = ColdId(mount, attempt);
     const absl::StatusOr<fs::FileStat> found = root.Stat(GenerationPath(id));
     // A link is what a killed adoption left: taken over by the next one.
-    if (absl::IsNotFound(found.status()) ||
-        (found.ok() && found->type == fs::FileType::kSymlink)) {
+    if (absl::IsNotFound(found.status()) || (found.ok() && found->type == fs::FileType::kSymlink)) {
       return id;
     }
     CW_RETURN_IF_ERROR(found.status());
   }
-  return absl::ResourceExhaustedError(
-      fmt::format("{}: {} cold trees; remove old ones below .gen", MountPath(mount),
-                  kColdTreesMax));
+  return absl::ResourceExhaustedError(fmt::format("{}: {} cold trees; remove old ones below .gen",
+                                                  MountPath(mount), kColdTreesMax));
 }
 
-absl::StatusOr<std::string> MakeColdTree(const fs::Dir& root, const Mount& mount,
-                                         const PrepareOptions& options) {
-  // The first one is made again and again until its link is there, so that kills leave no litter.
-  const std::string id = ColdId(mount, 0);
+absl::StatusOr<std::string> MakeTree(const fs::Dir& root, const Mount& mount, std::string id,
+                                     const PrepareOptions& options) {
   const std::string tree = GenerationPath(id);
   if (const absl::StatusOr<fs::FileStat> found = root.Stat(tree);
       found.ok() && found->type == fs::FileType::kSymlink) {
@@ -74,6 +71,12 @@ absl::StatusOr<std::string> MakeColdTree(const fs::Dir& root, const Mount& mount
   return id;
 }
 
+// The first one is made again and again until its link is there, so that kills leave no litter.
+absl::StatusOr<std::string> MakeColdTree(const fs::Dir& root, const Mount& mount,
+                                         const PrepareOptions& options) {
+  return MakeTree(root, mount, ColdId(mount, 0), options);
+}
+
 absl::Status Flip(const fs::Dir& root, const Mount& mount, const std::string& generation,
                   const PrepareOptions& options) {
   if (options.before_flip) {
@@ -83,7 +86,8 @@ absl::Status Flip(const fs::Dir& root, const Mount& mount, const std::string& ge
                           return each.generation == generation;
                         }));
   }
-  CW_RETURN_IF_ERROR(NoteActivation(root, mount, {.generation = generation, .at = options.now}));
+  CW_RETURN_IF_ERROR(NoteActivation(
+      root, mount, {.generation = generation, .at = options.now, .renew = options.renew}));
   return fs::PointLink(root, MountPath(mount), LinkTarget(generation));
 }
 
@@ -97,7 +101,8 @@ absl::Status Adopt(const fs::Dir& root, const Mount& mount, const PrepareOptions
   const std::string tree = GenerationPath(id);
   CW_RETURN_IF_ERROR(fs::PointLink(root, tree, LinkTarget(id)));
   // The container has used it since before we came.
-  CW_RETURN_IF_ERROR(NoteActivation(root, mount, {.generation = id, .at = WallTime{}}));
+  CW_RETURN_IF_ERROR(
+      NoteActivation(root, mount, {.generation = id, .at = WallTime{}, .renew = options.renew}));
   CW_RETURN_IF_ERROR(root.Exchange(path, tree));
   CW_RETURN_IF_ERROR(root.Sync(kGenerations));
   return root.Sync(MountParent(mount));
@@ -105,14 +110,18 @@ absl::Status Adopt(const fs::Dir& root, const Mount& mount, const PrepareOptions
 
 absl::Status Mend(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
   const std::vector<Activation> past = ReadActivations(root, mount);
+  PrepareOptions same_start = options;
+  same_start.renew = past.empty() ? options.renew : past.back().renew;
   for (auto it = past.rbegin(); it != past.rend(); ++it) {
+    if (it->renew != same_start.renew) {
+      continue;  // given up for a fresh start: it may be what crashed a pod
+    }
     const absl::StatusOr<fs::FileStat> tree = root.Stat(GenerationPath(it->generation));
     if (tree.ok() && tree->type == fs::FileType::kDirectory) {
-      return Flip(root, mount, it->generation, options);
+      return Flip(root, mount, it->generation, same_start);
     }
   }
-  CW_ASSIGN_OR_RETURN(const std::string id, MakeColdTree(root, mount, options));
-  return Flip(root, mount, id, options);
+  return ActivateFreshTree(root, mount, same_start).status();
 }
 
 }  // namespace
@@ -134,6 +143,9 @@ absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const Prepare
   CW_ASSIGN_OR_RETURN(const std::optional<Link> link, ScanLink(root, mount));
   if (!link.has_value()) {
     CW_RETURN_IF_ERROR(root.MakeDirs(MountParent(mount), kFolderMode));
+    if (!ReadActivations(root, mount).empty()) {
+      return Mend(root, mount, options);
+    }
     CW_ASSIGN_OR_RETURN(const std::string id, MakeColdTree(root, mount, options));
     return Flip(root, mount, id, options);
   }
@@ -164,6 +176,15 @@ absl::Status ActivateGeneration(const fs::Dir& root, const Mount& mount,
   }
   CW_RETURN_IF_ERROR(root.MakeDirs(MountParent(mount), kFolderMode));
   return Flip(root, mount, generation, options);
+}
+
+absl::StatusOr<std::string> ActivateFreshTree(const fs::Dir& root, const Mount& mount,
+                                              const PrepareOptions& options) {
+  CW_RETURN_IF_ERROR(CheckMount(mount));
+  CW_ASSIGN_OR_RETURN(std::string id, FreeColdId(root, mount));
+  CW_ASSIGN_OR_RETURN(id, MakeTree(root, mount, std::move(id), options));
+  CW_RETURN_IF_ERROR(Flip(root, mount, id, options));
+  return id;
 }
 
 absl::Status CommitGeneration(const fs::Dir& root, const std::string& generation) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "agent/sync/mount.h"
 #include "lib/base/clock.h"
 #include "lib/fs/dir.h"
@@ -19,6 +19,7 @@ struct PrepareOptions {
   // Folders that every tree has from the start, 0777 as the tree itself.
   std::vector<std::string> folders;
   WallTime now{};  // for the journal
+  int renew = 0;   // which fresh start of the mount this is
   // Called before a link leads to `generation`; `fresh` when none ever did. May be empty.
   std::function<void(const std::string& generation, bool fresh)> before_flip;
 };
@@ -26,7 +27,7 @@ struct PrepareOptions {
 // Makes `mount` a link to a directory that its pods can write and that is there:
 //   nothing there          a cold tree, then the link
 //   a directory (kubelet)  becomes the tree of a cold generation, under the pods that use it
-//   a link to nothing      the newest tree of this mount that is left, else a cold one
+//   a link to nothing      the newest tree of this mount that is left, else an empty one
 //   a link to a tree       its mode is put right
 absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const PrepareOptions& options);
 
@@ -34,6 +35,10 @@ absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const Prepare
 // that stands in the way is adopted first.
 absl::Status ActivateGeneration(const fs::Dir& root, const Mount& mount,
                                 const std::string& generation, const PrepareOptions& options);
+
+// Flips the link of `mount` to an empty tree that no link has led to; its id.
+absl::StatusOr<std::string> ActivateFreshTree(const fs::Dir& root, const Mount& mount,
+                                              const PrepareOptions& options);
 
 // Gives a finished tree its name: from now on it is complete. The tree must be on the disk already.
 // When the generation exists, the staging tree is removed and it stays.

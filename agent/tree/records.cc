@@ -63,7 +63,8 @@ Json ActivationsToJson(const std::vector<Activation>& activations) {
   Json list = Json::array();
   for (const Activation& activation : activations) {
     list.push_back({{"generation", activation.generation},
-                    {"atMilliseconds", activation.at.time_since_epoch().count()}});
+                    {"atMilliseconds", activation.at.time_since_epoch().count()},
+                    {"renew", activation.renew}});
   }
   return {{"activations", std::move(list)}};
 }
@@ -145,8 +146,7 @@ absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const
 
 absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
                                                           const std::string& id) {
-  CW_ASSIGN_OR_RETURN(const Json object,
-                      ReadRecord(root, EntriesRecordPath(id), kEntriesBytesMax));
+  CW_ASSIGN_OR_RETURN(const Json object, ReadRecord(root, EntriesRecordPath(id), kEntriesBytesMax));
   std::vector<EntryRecord> entries;
   Reader reader(object, EntriesRecordPath(id));
   reader.List("entries", kEntriesMax, [&](Reader& item) {
@@ -174,6 +174,7 @@ std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount)
     Activation activation;
     item.Read("generation", activation.generation);
     ReadTime(item, "atMilliseconds", activation.at);
+    item.Read("renew", activation.renew, 0, INT32_MAX);
     if (IsGenerationId(activation.generation)) {
       activations.push_back(std::move(activation));
     }
@@ -191,8 +192,8 @@ absl::Status NoteActivation(const fs::Dir& root, const Mount& mount, const Activ
   return WriteRecord(root, LinkRecordPath(mount), ActivationsToJson(activations));
 }
 
-absl::Status MendActivations(const fs::Dir& root, const Mount& mount,
-                             const std::string& generation, WallTime now) {
+absl::Status MendActivations(const fs::Dir& root, const Mount& mount, const std::string& generation,
+                             WallTime now) {
   std::vector<Activation> activations = ReadActivations(root, mount);
   if (!activations.empty() && activations.back().generation == generation) {
     return absl::OkStatus();

@@ -51,6 +51,7 @@ absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
 struct Activation {
   std::string generation;
   WallTime at{};
+  int renew = 0;  // which fresh start of the mount it belongs to
   friend bool operator==(const Activation&, const Activation&) = default;
 };
 
@@ -61,8 +62,11 @@ std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount)
 // Appends, forgetting the oldest above kActivationsMax. Written before the flip.
 absl::Status NoteActivation(const fs::Dir& root, const Mount& mount, const Activation& activation);
 // After a crash between note and flip: drops what the link does not confirm.
-absl::Status MendActivations(const fs::Dir& root, const Mount& mount,
-                             const std::string& generation, WallTime now);
+absl::Status MendActivations(const fs::Dir& root, const Mount& mount, const std::string& generation,
+                             WallTime now);
+
+// A container's mount is resolved when it is created, a moment before it counts as started.
+inline constexpr Duration kMountedBefore{30'000};
 
 // What the link may have led to when the container that started at `started_at` was made: a mount
 // is resolved up to `before` earlier, and the API's times are whole seconds. Newest first, never

@@ -97,12 +97,12 @@ api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes) {
   const absl::Status written = fs::WriteFileAtomic(root, kProbeFile, "probe\n", 0600);
   status.writable = written.ok() && !space->read_only;
   if (!status.writable) {
-    status.message = space->read_only
-                         ? "the disk is mounted read-only: mount it read-write"
-                         : fmt::format("cannot write: {}", Message(written));
+    status.message = space->read_only ? "the disk is mounted read-only: mount it read-write"
+                                      : fmt::format("cannot write: {}", Message(written));
   } else if (!status.executable) {
-    status.message = "the disk is mounted noexec, compiled code cannot be loaded from it: mount it "
-                     "with exec or set another root";
+    status.message =
+        "the disk is mounted noexec, compiled code cannot be loaded from it: mount it "
+        "with exec or set another root";
   }
   if (const auto usage = fs::MeasureTree(root, kGenerations); usage.ok()) {
     status.used_bytes = usage->allocated_bytes;

@@ -48,8 +48,11 @@ absl::StatusOr<Link> LookAt(const fs::Dir& root, const Mount& mount, fs::FileTyp
   if (!tree.ok() || tree->type != fs::FileType::kDirectory) {
     return Link{.state = LinkState::kBroken};
   }
+  const std::vector<Activation> past = ReadActivations(root, mount);
+  const bool is_known = !past.empty() && past.back().generation == generation;
   return Link{.state = tree->mode == kTreeMode ? LinkState::kActive : LinkState::kUnusable,
-              .generation = generation};
+              .generation = generation,
+              .renew = is_known ? past.back().renew : 0};
 }
 
 absl::Status ScanMounts(const fs::Dir& root, Inventory& inventory) {
@@ -94,9 +97,8 @@ absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
       inventory.generations[entry.path];
     }
   }));
-  CW_RETURN_IF_ERROR(ScanNames(root, kStaging, [&](const fs::WalkEntry& entry) {
-    inventory.staging.insert(entry.path);
-  }));
+  CW_RETURN_IF_ERROR(ScanNames(
+      root, kStaging, [&](const fs::WalkEntry& entry) { inventory.staging.insert(entry.path); }));
   for (auto& [id, generation] : inventory.generations) {
     if (absl::StatusOr<GenerationRecord> record = ReadGenerationRecord(root, id); record.ok()) {
       generation = {.digests = std::move(record->digests),

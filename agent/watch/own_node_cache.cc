@@ -11,8 +11,8 @@ OwnNodeCache::OwnNodeCache(const kube::Runtime& runtime, std::string node_name, 
     : log_(runtime.log),
       node_name_(std::move(node_name)),
       handler_(std::move(handler)),
-      reflector_(runtime, {.resource = kube::kNodeCaches,
-                           .field_selector = "metadata.name=" + node_name_}) {
+      reflector_(runtime,
+                 {.resource = kube::kNodeCaches, .field_selector = "metadata.name=" + node_name_}) {
   reflector_.OnChange([this](const kube::Change& change) { OnChange(change); });
 }
 

@@ -106,8 +106,9 @@ void StatusWriter::Write(api::NodeCacheStatus status, const std::string& target,
     failures_ = 0;
     not_before_ = MonoTime{};
     has_written_ = true;
-    heartbeat_due_ = now + Duration(static_cast<int64_t>(
-                               static_cast<double>(options_.heartbeat.count()) * jitter));
+    heartbeat_due_ =
+        now +
+        Duration(static_cast<int64_t>(static_cast<double>(options_.heartbeat.count()) * jitter));
     if (wanted_.has_value() && IsNews(status, *wanted_) && !news_since_.has_value()) {
       news_since_ = now;
     }

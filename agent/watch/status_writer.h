@@ -14,8 +14,8 @@ namespace cachewarm::agent {
 
 struct StatusWriterOptions {
   std::string node_name;
-  Duration coalesce{1'000};      // after the first change, for others to come along
-  Duration heartbeat{300'000};   // at least; up to a fifth more, so that nodes spread
+  Duration coalesce{1'000};     // after the first change, for others to come along
+  Duration heartbeat{300'000};  // at least; up to a fifth more, so that nodes spread
   Duration retry_first{1'000};
   Duration retry_most{60'000};
 };
