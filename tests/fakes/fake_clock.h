@@ -35,9 +35,9 @@ class FakeClock final : public Clock {
     const Waiter waiter{&wake, deadline};
     Enter(&waiter);
     // Advance() can fall between Enter() and the wait, because the caller's mutex is not ours to
-    // take there: so the wait itself looks again every 2 ms.
-    while (!stop.stop_requested() && Monotonic() < deadline &&
-           wake.wait_for(lock, std::chrono::milliseconds(2)) == std::cv_status::timeout) {
+    // take there: so the caller looks at its condition again every 2 ms.
+    if (!stop.stop_requested() && Monotonic() < deadline) {
+      wake.wait_for(lock, std::chrono::milliseconds(2));
     }
     Leave(&waiter);
   }
