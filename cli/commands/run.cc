@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "cli/child.h"
@@ -12,6 +14,7 @@
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/bundle/transfer.h"
+#include "lib/fs/tree.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -72,24 +75,26 @@ std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
   return environment;
 }
 
-// Digest and files that tell whether the command added anything.
-struct Before {
-  std::map<std::string, int64_t> files;  // path to size
-};
+// Sizes and times of the files that may travel: tells whether the command added anything.
+using Look = std::map<std::string, std::pair<int64_t, int64_t>>;
 
-Before Look(const std::string& directory) {
-  Before before;
+Look LookAt(const std::string& directory) {
+  Look look;
   const auto tree = fs::Dir::Open(directory);
   if (!tree.ok()) {
-    return before;
+    return look;
   }
-  const auto collection = CollectTree(*tree, caches::CacheTable::AllPresets());
-  if (collection.ok()) {
-    for (const bundle::PackFile& file : collection->files) {
-      before.files[file.path] = file.bytes;
+  const absl::Status walked = fs::Walk(*tree, "", {}, [&look](const fs::WalkEntry& entry) {
+    if (entry.stat.type == fs::FileType::kFile &&
+        caches::CacheTable::AllPresets().Classify(entry.path).carried()) {
+      look[entry.path] = {entry.stat.bytes, entry.stat.mtime_ns};
     }
+    return fs::WalkNext::kGoOn;
+  });
+  if (!walked.ok()) {
+    look.clear();
   }
-  return before;
+  return look;
 }
 
 // What an earlier run made and nobody used is in the way of a tree.
@@ -103,7 +108,7 @@ void RemoveEmptyBelow(const std::string& directory) {
 }
 
 absl::Status Fetch(const Warmth& warmth, const std::string& directory, Console& console) {
-  if (!Look(directory).files.empty()) {
+  if (!LookAt(directory).empty()) {
     return absl::OkStatus();
   }
   RemoveEmptyBelow(directory);
@@ -113,6 +118,13 @@ absl::Status Fetch(const Warmth& warmth, const std::string& directory, Console& 
   CW_ASSIGN_OR_RETURN(const bundle::Bundle found, bundle::ReadBundle(place, digest, console.stop));
   Progress progress(console, "fetching", false);
   return MakeTree(place, found, directory, progress, console.stop);
+}
+
+// The store has nothing for this key: an earlier run could not reach it.
+bool IsMissing(const Warmth& warmth, const Console& console) {
+  return absl::IsNotFound(
+      warmth.store.store->ResolveTag(warmth.store.reference.repository, warmth.tag, console.stop)
+          .status());
 }
 
 absl::Status Publish(const Warmth& warmth, const std::string& directory, Console& console) {
@@ -163,7 +175,7 @@ absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
   }
   Warn(Warm(warmth, directory, console), "starting cold", console);
   Warn(MakeDirectories(directory), "engines must make them", console);
-  const Before before = Look(directory);
+  const Look before = LookAt(directory);
   const auto code = RunChild(
       {.words = arguments.rest(), .environment = EnvironmentFor(directory, console)}, console.stop);
   if (absl::IsNotFound(code.status())) {
@@ -171,7 +183,7 @@ absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
     return kCommandNotFound;
   }
   CW_RETURN_IF_ERROR(code.status());
-  if (warmth.ok() && Look(directory).files != before.files) {
+  if (warmth.ok() && (LookAt(directory) != before || IsMissing(*warmth, console))) {
     Warn(Publish(*warmth, directory, console), "nothing is kept", console);
   }
   return *code;

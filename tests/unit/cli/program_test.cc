@@ -201,13 +201,19 @@ TEST_F(ProgramTest, ACommandIsColdOnceAndWarmOnTheNextMachine) {
   EXPECT_TRUE(std::filesystem::is_regular_file(temp_ / "two/inductor/ab/cabcd.py"));
 }
 
-TEST_F(ProgramTest, ACommandRunsWithoutAStoreThatAnswers) {
+TEST_F(ProgramTest, ACommandRunsWithoutAStoreThatAnswersAndIsKeptLater) {
   const Outcome outcome =
       Run({"run", "--store", "oci://127.0.0.1:1", "--dir", temp_ / "one", "--node-facts",
            temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(*fs::ReadFile(dir_, "said", 100), "cold\n");
   EXPECT_THAT(outcome.err, HasSubstr("starting cold"));
+  const Outcome later =
+      Run({"run", "--store", temp_ / "bundles", "--dir", temp_ / "one", "--node-facts",
+           temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
+  EXPECT_EQ(later.code, 0);
+  EXPECT_EQ(*fs::ReadFile(dir_, "said", 100), "warm\n");
+  EXPECT_THAT(later.err, HasSubstr("kept 1 files"));
 }
 
 TEST_F(ProgramTest, ACommandThatIsNotThereIsExitCode127) {
