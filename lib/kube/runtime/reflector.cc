@@ -123,6 +123,9 @@ void Reflector::NoteFailure(const absl::Status& status, std::string_view doing) 
       {"resource", options_.resource.plural}, {"verb", doing}, {"error", Message(status)}};
   if (absl::IsOutOfRange(status)) {
     runtime_.log.Debug("place in the history was forgotten, listing again", fields);
+  } else if (absl::IsDeadlineExceeded(status) && doing == "watch") {
+    // Bookmarks are no promise: a kind where nothing happens may be silent for that long.
+    runtime_.log.Debug("watch was silent for too long, taking it up again", fields);
   } else {
     runtime_.log.Warning("list or watch failed", fields);
   }

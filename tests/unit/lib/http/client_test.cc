@@ -353,25 +353,26 @@ TEST(Client, ASlowSinkSlowsTheServerDownAndDoesNotRunIntoTheTimeout) {
     answering.get_future().wait();
     uint64_t before = 0;
     // Written bytes stand still once every buffer on the way is full.
-    EXPECT_TRUE(Within(std::chrono::seconds(20), [&] {
+    EXPECT_TRUE(Within(std::chrono::seconds(60), [&] {
       const uint64_t now = peer->written();
-      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      std::this_thread::sleep_for(std::chrono::milliseconds(4000));  // longer than the inactivity
       return now > 0 && std::exchange(before, now) == now;
     }));
     EXPECT_LT(peer->written(), kBytes / 2);
     sink.Release();
   });
   const auto response =
-      NewClient()->Stream({.url = server.Url("/"), .inactivity = Duration(700)}, sink, {});
+      NewClient()->Stream({.url = server.Url("/"), .inactivity = Duration(3000)}, sink, {});
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(sink.taken, kBytes);
 }
 
 TEST(Client, AnErrorOfTheSinkEndsTheTransferWithIt) {
-  RawServer server([](RawConnection& connection, int) {
+  std::atomic<int> closed = 0;
+  RawServer server([&](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write(kChunkedHead + RawChunk("abc"));
-    EXPECT_TRUE(connection.AwaitPeerClose()) << "the connection must not be kept";
+    closed += connection.AwaitPeerClose() ? 1 : 0;
   });
   Collector sink;
   sink.write_status = absl::DataLossError("not what I expected");
@@ -380,6 +381,8 @@ TEST(Client, AnErrorOfTheSinkEndsTheTransferWithIt) {
   early.begin_status = absl::FailedPreconditionError("not at all");
   EXPECT_EQ(NewClient()->Stream({.url = server.Url("/")}, early, {}).status(), early.begin_status);
   EXPECT_EQ(early.body, "");
+  EXPECT_TRUE(Within(std::chrono::seconds(20), [&] { return closed == 2; }))
+      << "the connections must not be kept";
 }
 
 TEST(Client, AnUploadIsPulledFromItsSourceWithItsLength) {
@@ -434,14 +437,14 @@ TEST(Client, ASourceThatFailsOrEndsEarlyEndsTheUpload) {
 void ExpectStops(RawServer& server, const Request& request, const std::function<bool()>& reached) {
   std::stop_source stop;
   Collector sink;
+  const auto client = NewClient();
   auto running = std::async(std::launch::async, [&] {
-    return NewClient()->Stream(request, sink, stop.get_token()).status();
+    return client->Stream(request, sink, stop.get_token()).status();
   });
   EXPECT_TRUE(Within(std::chrono::seconds(20), reached));
-  const auto began = std::chrono::steady_clock::now();
   stop.request_stop();
-  ASSERT_EQ(running.wait_for(std::chrono::seconds(2)), std::future_status::ready);
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(1500));
+  // 1 s is promised; the rest is for a machine that is busy with other things.
+  ASSERT_EQ(running.wait_for(std::chrono::seconds(5)), std::future_status::ready);
   EXPECT_EQ(running.get().code(), absl::StatusCode::kCancelled);
   static_cast<void>(server);
 }
@@ -467,13 +470,14 @@ TEST(Client, StopsInTheMiddleOfABody) {
 
 TEST(Client, StopsWhileItConnects) {
   // 203.0.113.0/24 is for documentation: nobody answers there, or the network says so at once.
+  const auto client = *MakeClient({.plain_http_hosts = {"203.0.113.1"}});
   std::stop_source stop;
   auto running = std::async(std::launch::async, [&] {
-    return NewClient()->Send({.url = "https://203.0.113.1/"}, stop.get_token()).status().code();
+    return client->Send({.url = "http://203.0.113.1/"}, stop.get_token()).status().code();
   });
   running.wait_for(std::chrono::milliseconds(100));
   stop.request_stop();
-  ASSERT_EQ(running.wait_for(std::chrono::seconds(2)), std::future_status::ready);
+  ASSERT_EQ(running.wait_for(std::chrono::seconds(5)), std::future_status::ready);
   const absl::StatusCode code = running.get();
   EXPECT_TRUE(code == absl::StatusCode::kCancelled || code == absl::StatusCode::kUnavailable);
 }

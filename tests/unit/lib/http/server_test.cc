@@ -187,7 +187,7 @@ TEST(Server, StopEndsIdleConnectionsAtOnce) {
   const auto began = steady_clock::now();
   server->Stop();
   server->Stop();
-  EXPECT_LT(steady_clock::now() - began, std::chrono::seconds(2));
+  EXPECT_LT(steady_clock::now() - began, std::chrono::seconds(10));
   EXPECT_EQ(idle.Rest(), "");
 }
 

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/kube/client/http_client.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <thread>
+
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+#include "tests/fakes/await.h"
+#include "tests/fakes/fake_clock.h"
+#include "tests/fakes/fake_http_client.h"
+#include "tests/fakes/raw_server.h"
+#include "tests/fakes/temp_dir.h"
+
+namespace cachewarm::kube {
+namespace {
+
+using codec::Json;
+
+constexpr char kExpired[] =
+    R"({"kind":"Status","code":410,"reason":"Expired","message":"too old"})";
+const Request kGet = Get(kPods, {.ns = "a", .name = "b"});
+const Request kWatch = kube::Watch(kPods, {.resource_version = "5"});
+
+class HttpClientTest : public testing::Test {
+ protected:
+  Client& client() {
+    if (client_ == nullptr) {
+      options_.config.server = "https://api:6443";
+      options_.on_request = [this](const RequestReport& report) { reports_.push_back(report); };
+      client_ = MakeHttpClient(
+          http_, clock_, [] { return 0.5; }, options_);
+    }
+    return *client_;
+  }
+  // Time passes by itself, so that waiting between tries takes none.
+  absl::StatusOr<Json> Do(const Request& request) {
+    std::jthread time([this](std::stop_token stop) {
+      while (!stop.stop_requested()) {
+        clock_.Advance(Duration(50));
+        std::this_thread::yield();
+      }
+    });
+    return client().Do(request, {});
+  }
+
+  fakes::FakeClock clock_;
+  fakes::FakeHttpClient http_;
+  HttpClientOptions options_;
+  std::vector<RequestReport> reports_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(HttpClientTest, SendsARequestAsItWasBuilt) {
+  options_.config.token = "abc";
+  http_.ThenAnswer(200, R"({"kind":"Pod"})");
+  const auto answer = client().Do(
+      MergePatch(kPods, {.ns = "a", .name = "b"}, {{"x", 1}}, {.subresource = "status"}), {});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ((*answer)["kind"], "Pod");
+  const http::Request seen = http_.requests().at(0);
+  EXPECT_EQ(seen.method, http::Method::kPatch);
+  EXPECT_EQ(seen.url, "https://api:6443/api/v1/namespaces/a/pods/b/status?fieldManager=cachewarm");
+  EXPECT_EQ(seen.headers.Find("Authorization"), "Bearer abc");
+  EXPECT_EQ(seen.headers.Find("Content-Type"), "application/merge-patch+json");
+  EXPECT_EQ(seen.body, R"({"x":1})");
+}
+
+TEST_F(HttpClientTest, WithoutTokenNothingIsShown) {
+  http_.ThenAnswer(200, "{}");
+  EXPECT_TRUE(client().Do(kGet, {}).ok());
+  EXPECT_EQ(http_.requests().at(0).headers.Find("Authorization"), std::nullopt);
+}
+
+TEST_F(HttpClientTest, AnErrorSaysWhatWasAskedAndKeepsItsReason) {
+  http_.ThenAnswer(404, R"({"kind":"Status","code":404,"reason":"NotFound","message":"no b"})");
+  const absl::Status status = client().Do(kGet, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReasonOf(status), "NotFound");
+  EXPECT_EQ(HttpCodeOf(status), 404);
+  EXPECT_EQ(Message(status), "get /api/v1/namespaces/a/pods/b: no b");
+}
+
+TEST_F(HttpClientTest, AnErrorThatIsNoStatusObjectIsReadToo) {
+  http_.ThenAnswer(403, "<html>proxy says no</html>");
+  const absl::Status status = client().Do(kGet, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_NE(Message(status).find("proxy says no"), std::string::npos);
+}
+
+TEST_F(HttpClientTest, IdempotentRequestsAreTriedAgain) {
+  http_.ThenFail(absl::UnavailableError("reset"))
+      .ThenAnswer(503, "")
+      .ThenFail(absl::DeadlineExceededError("silent"))
+      .ThenAnswer(200, "{}");
+  EXPECT_TRUE(Do(kGet).ok());
+  EXPECT_EQ(http_.requests().size(), 4U);
+}
+
+TEST_F(HttpClientTest, TriesEndAfterFour) {
+  http_.Otherwise([](const http::Request&) { return absl::UnavailableError("down"); });
+  EXPECT_EQ(Do(kGet).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(http_.requests().size(), 4U);
+}
+
+TEST_F(HttpClientTest, OthersAreSentOnce) {
+  http_.Otherwise([](const http::Request&) { return absl::UnavailableError("down"); });
+  EXPECT_FALSE(Do(JsonPatch(kPods, {.ns = "a", .name = "b"}, Json::array(), {})).ok());
+  EXPECT_FALSE(Do(Create(kPods, {{"metadata", {{"generateName", "a"}}}}, {})).ok());
+  EXPECT_EQ(http_.requests().size(), 2U);
+}
+
+TEST_F(HttpClientTest, TooManyRequestsWaitsAsAskedWhateverTheVerb) {
+  http_.ThenAnswer(429, "", {{"Retry-After", "7"}}).ThenAnswer(200, "{}");
+  const MonoTime began = clock_.Monotonic();
+  EXPECT_TRUE(Do(JsonPatch(kPods, {.ns = "a", .name = "b"}, Json::array(), {})).ok());
+  EXPECT_GE(clock_.Monotonic() - began, std::chrono::seconds(7));
+}
+
+TEST_F(HttpClientTest, ALongRetryAfterIsTheCallersToWait) {
+  http_.ThenAnswer(429, "", {{"Retry-After", "60"}});
+  const absl::Status status = Do(kGet).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(RetryAfterOf(status), std::chrono::seconds(60));
+}
+
+TEST_F(HttpClientTest, ConflictsAreNotTriedAgain) {
+  http_.ThenAnswer(409, R"({"reason":"Conflict","code":409})");
+  EXPECT_EQ(Do(kGet).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(http_.requests().size(), 1U);
+}
+
+TEST_F(HttpClientTest, ARefusedTokenIsReadAgainAndTriedOnce) {
+  TempDir folder;
+  options_.config.token_file = folder / "token";
+  std::ofstream(folder / "token") << "old";
+  client();
+  std::ofstream(folder / "token") << "new";
+  http_.ThenAnswer(401, "").ThenAnswer(200, "{}");
+  EXPECT_TRUE(client().Do(kGet, {}).ok());
+  EXPECT_EQ(http_.requests().at(0).headers.Find("Authorization"), "Bearer old");
+  EXPECT_EQ(http_.requests().at(1).headers.Find("Authorization"), "Bearer new");
+  http_.ThenAnswer(401, "");
+  EXPECT_EQ(client().Do(kGet, {}).status().code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(http_.requests().size(), 3U) << "there is no other token to try";
+}
+
+TEST_F(HttpClientTest, AnAnswerThatIsNoJsonIsUnavailable) {
+  http_.Otherwise([](const http::Request&) {
+    return http::Response{.status = 200, .headers = {}, .body = "<html>"};
+  });
+  EXPECT_EQ(Do(kGet).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(HttpClientTest, StopsWhileItWaitsForTheNextTry) {
+  http_.Otherwise([](const http::Request&) { return absl::UnavailableError("down"); });
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    EXPECT_TRUE(clock_.AwaitWaiters(1));
+    stop.request_stop();
+  });
+  EXPECT_TRUE(absl::IsCancelled(client().Do(kGet, stop.get_token()).status()));
+}
+
+TEST_F(HttpClientTest, EveryRequestIsReported) {
+  http_.ThenFail(absl::UnavailableError("reset")).ThenAnswer(404, "{}");
+  EXPECT_FALSE(Do(kGet).ok());
+  ASSERT_EQ(reports_.size(), 2U);
+  EXPECT_EQ(reports_[0].http_code, 0);
+  EXPECT_EQ(reports_[1].http_code, 404);
+  EXPECT_EQ(reports_[1].verb, "get");
+  EXPECT_EQ(reports_[1].resource, "pods");
+}
+
+TEST_F(HttpClientTest, AWatchGivesItsEventsAndEndsInOrder) {
+  http_.ThenAnswer(200, R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"
+                        "\n"
+                        R"({"type":"DELETED","object":{"metadata":{"name":"a"}}})"
+                        "\n");
+  int events = 0;
+  EXPECT_TRUE(client()
+                  .Watch(kWatch,
+                         [&](WatchEvent) {
+                           ++events;
+                           return absl::OkStatus();
+                         },
+                         {})
+                  .ok());
+  EXPECT_EQ(events, 2);
+  EXPECT_EQ(reports_.at(0).http_code, 200);
+  EXPECT_EQ(reports_.at(0).verb, "watch");
+}
+
+TEST_F(HttpClientTest, AForgottenVersionIsSeenInBothItsForms) {
+  const auto nothing = [](WatchEvent) { return absl::OkStatus(); };
+  http_.ThenAnswer(410, kExpired);
+  EXPECT_EQ(client().Watch(kWatch, nothing, {}).code(), absl::StatusCode::kOutOfRange);
+  http_.ThenAnswer(200, std::string(R"({"type":"ERROR","object":)") + kExpired + "}\n");
+  EXPECT_EQ(client().Watch(kWatch, nothing, {}).code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_F(HttpClientTest, AWatchThatEndsWithinALineIsUnavailable) {
+  http_.ThenAnswer(200, R"({"type":"ADD)");
+  EXPECT_EQ(client().Watch(kWatch, [](WatchEvent) { return absl::OkStatus(); }, {}).code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(HttpClientTest, AWatchReadsARefusedTokenAgain) {
+  TempDir folder;
+  options_.config.token_file = folder / "token";
+  std::ofstream(folder / "token") << "old";
+  client();
+  std::ofstream(folder / "token") << "new";
+  http_.ThenAnswer(401, "").ThenAnswer(200, "");
+  EXPECT_TRUE(client().Watch(kWatch, [](WatchEvent) { return absl::OkStatus(); }, {}).ok());
+  http_.ThenAnswer(401, "");
+  EXPECT_EQ(client().Watch(kWatch, [](WatchEvent) { return absl::OkStatus(); }, {}).code(),
+            absl::StatusCode::kUnauthenticated);
+}
+
+// Over a real connection: events come while the watch runs, and a stop ends it.
+TEST(HttpClientOverLoopback, AWatchDeliversAtOnceAndStopsAtOnce) {
+  fakes::RawServer server([](fakes::RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    const std::string line = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})";
+    connection.Write(fakes::RawChunk(line.substr(0, 20)));
+    connection.Write(fakes::RawChunk(line.substr(20) + "\n"));
+    connection.Hang();
+  });
+  const auto http = *http::MakeClient({});
+  const auto client = MakeHttpClient(*http, SystemClock(), [] { return 0.5; },
+                                     {.config = {.server = server.Url("")}});
+  std::stop_source stop;
+  const absl::Status status = client->Watch(
+      kWatch,
+      [&](WatchEvent event) {
+        EXPECT_EQ(NameOf(*event.object).name, "a");
+        stop.request_stop();
+        return absl::OkStatus();
+      },
+      stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
+TEST(HttpClientOverLoopback, ASilentWatchIsNoticed) {
+  fakes::RawServer server([](fakes::RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    connection.Hang();
+  });
+  const auto http = *http::MakeClient({});
+  const auto client =
+      MakeHttpClient(*http, SystemClock(), [] { return 0.5; },
+                     {.config = {.server = server.Url("")}, .watch_timeout = Duration(200)});
+  EXPECT_EQ(client->Watch(kWatch, [](WatchEvent) { return absl::OkStatus(); }, {}).code(),
+            absl::StatusCode::kDeadlineExceeded);
+}
+
+}  // namespace
+}  // namespace cachewarm::kube

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/kube/core/watch_event.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "fmt/format.h"
+#include "lib/codec/json_value.h"
+#include "lib/kube/core/error.h"
+
+namespace cachewarm::kube {
+namespace {
+
+std::string Line(const std::string& type, const std::string& name) {
+  return fmt::format(R"({{"type":"{}","object":{{"metadata":{{"name":"{}"}}}}}})", type, name) +
+         "\n";
+}
+
+// What came out: "ADDED a" and so on.
+class Decoded {
+ public:
+  explicit Decoded(size_t line_bytes_max = 8U << 20U)
+      : decoder([this](WatchEvent event) { return Note(std::move(event)); }, line_bytes_max) {}
+
+  absl::Status Note(WatchEvent event) {
+    constexpr const char* kNames[] = {"added", "modified", "deleted", "bookmark"};
+    events.push_back(
+        fmt::format("{} {}", kNames[static_cast<int>(event.type)], NameOf(*event.object).name));
+    return answer;
+  }
+
+  std::vector<std::string> events;
+  absl::Status answer;
+  WatchDecoder decoder;
+};
+
+TEST(WatchDecoder, GivesEachLineAsAnEvent) {
+  Decoded decoded;
+  ASSERT_TRUE(decoded.decoder
+                  .Feed(Line("ADDED", "a") + Line("MODIFIED", "b") + Line("DELETED", "c") +
+                        Line("BOOKMARK", "d"))
+                  .ok());
+  EXPECT_TRUE(decoded.decoder.Finish().ok());
+  EXPECT_EQ(decoded.events,
+            (std::vector<std::string>{"added a", "modified b", "deleted c", "bookmark d"}));
+}
+
+TEST(WatchDecoder, BytesMayBeCutAnywhere) {
+  std::string text;
+  std::vector<std::string> expected;
+  for (int i = 0; i < 30; ++i) {
+    text += Line("ADDED", fmt::format("pod-{}-\u00e4\U0001f525", i));
+    expected.push_back(fmt::format("added pod-{}-\u00e4\U0001f525", i));
+  }
+  std::mt19937 random(1);
+  for (int round = 0; round < 50; ++round) {
+    Decoded decoded;
+    for (size_t at = 0; at < text.size();) {
+      const size_t count =
+          std::min<size_t>(text.size() - at, random() % static_cast<unsigned>(round * 4 + 2));
+      ASSERT_TRUE(decoded.decoder.Feed(text.substr(at, count)).ok());
+      at += count;
+    }
+    ASSERT_TRUE(decoded.decoder.Finish().ok());
+    ASSERT_EQ(decoded.events, expected) << round;
+  }
+}
+
+TEST(WatchDecoder, EmptyLinesMeanNothing) {
+  Decoded decoded;
+  EXPECT_TRUE(decoded.decoder.Feed("\n\r\n  \n" + Line("ADDED", "a") + "\n").ok());
+  EXPECT_EQ(decoded.events.size(), 1U);
+}
+
+TEST(WatchDecoder, AnErrorEventEndsTheStreamWithWhatItSays) {
+  Decoded decoded;
+  const absl::Status status = decoded.decoder.Feed(
+      Line("ADDED", "a") +
+      R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"old"}})"
+      "\n" +
+      Line("ADDED", "b"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(ReasonOf(status), "Expired");
+  EXPECT_EQ(decoded.events.size(), 1U);
+  EXPECT_EQ(decoded.decoder.Feed(Line("ADDED", "c")), status) << "it takes nothing more";
+  EXPECT_EQ(decoded.events.size(), 1U);
+}
+
+TEST(WatchDecoder, AnErrorOfTheHandlerEndsTheStreamWithIt) {
+  Decoded decoded;
+  decoded.answer = absl::FailedPreconditionError("enough");
+  EXPECT_EQ(decoded.decoder.Feed(Line("ADDED", "a") + Line("ADDED", "b")), decoded.answer);
+  EXPECT_EQ(decoded.events.size(), 1U);
+}
+
+TEST(WatchDecoder, AStreamThatEndsWithinALineIsUnavailable) {
+  Decoded decoded;
+  EXPECT_TRUE(decoded.decoder.Feed(R"({"type":"ADD)").ok());
+  EXPECT_EQ(decoded.decoder.Finish().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(WatchDecoder, ALineBeyondTheLimitIsRefusedBeforeItIsHeld) {
+  const std::string line = Line("ADDED", std::string(80, 'x'));
+  Decoded fits(line.size() - 1);  // the newline does not count
+  EXPECT_TRUE(fits.decoder.Feed(line).ok());
+  Decoded whole(line.size() - 2);
+  EXPECT_EQ(whole.decoder.Feed(line).code(), absl::StatusCode::kResourceExhausted);
+  Decoded pieces(50);
+  absl::Status status;
+  for (int i = 0; i < 60 && status.ok(); ++i) {
+    status = pieces.decoder.Feed("x");
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(WatchDecoder, NoiseIsInvalid) {
+  for (const char* line :
+       {"noise", "[]", "3", "null", "{}", R"({"type":"ADDED"})", R"({"type":"ADDED","object":[]})",
+        R"({"type":"NEW","object":{}})", R"({"type":7,"object":{}})", R"({"object":{}})",
+        "{\"type\":\"ADDED\","}) {
+    Decoded decoded;
+    EXPECT_EQ(decoded.decoder.Feed(std::string(line) + "\n").code(),
+              absl::StatusCode::kInvalidArgument)
+        << line;
+    EXPECT_TRUE(decoded.events.empty()) << line;
+  }
+  Decoded deep;
+  EXPECT_FALSE(deep.decoder.Feed(std::string(100'000, '[') + "\n").ok());
+}
+
+}  // namespace
+}  // namespace cachewarm::kube

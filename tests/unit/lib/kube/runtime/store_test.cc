@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/kube/runtime/store.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "lib/codec/json_value.h"
+#include "tests/fakes/fake_clock.h"
+
+namespace cachewarm::kube {
+namespace {
+
+using codec::Json;
+
+Object Pod(const std::string& ns, const std::string& name, const std::string& version = "1",
+           const std::string& node = "") {
+  return std::make_shared<const Json>(
+      Json{{"metadata",
+            {{"name", name}, {"namespace", ns}, {"uid", name}, {"resourceVersion", version}}},
+           {"spec", {{"nodeName", node}}}});
+}
+
+std::vector<std::string> NodeIndex(const Json& object) {
+  const std::string node = TextAt(object, {"spec", "nodeName"});
+  return node.empty() ? std::vector<std::string>() : std::vector<std::string>{node};
+}
+
+TEST(Store, GivesBackWhatWasPut) {
+  Store store;
+  const Object pod = Pod("a", "x");
+  const Change change = store.Put(pod);
+  EXPECT_EQ(change.before, nullptr);
+  EXPECT_EQ(change.after, pod);
+  EXPECT_EQ(store.Get({"a", "x"}), pod);
+  EXPECT_EQ(store.Get({"a", "y"}), nullptr);
+  EXPECT_EQ(store.Get({"", "x"}), nullptr);
+}
+
+TEST(Store, AnOldObjectStaysValidForItsReader) {
+  Store store;
+  store.Put(Pod("a", "x", "1"));
+  const Object held = store.Get({"a", "x"});
+  const Change change = store.Put(Pod("a", "x", "2"));
+  EXPECT_EQ(ResourceVersionOf(*held), "1");
+  EXPECT_EQ(change.before, held);
+  store.Remove({"a", "x"});
+  EXPECT_EQ(ResourceVersionOf(*held), "1");
+}
+
+TEST(Store, ListsInTheOrderOfNamespaceAndName) {
+  Store store;
+  for (const auto& [ns, name] :
+       {std::pair("b", "a"), std::pair("a", "z"), std::pair("a", "b"), std::pair("ab", "c")}) {
+    store.Put(Pod(ns, name));
+  }
+  std::vector<std::string> names;
+  for (const Object& object : store.List()) {
+    names.push_back(NameOf(*object).ToString());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"a/b", "a/z", "ab/c", "b/a"}));
+  EXPECT_EQ(store.ListNamespace("a").size(), 2U);
+  EXPECT_EQ(store.ListNamespace("").size(), 0U);
+  EXPECT_EQ(store.size(), 4U);
+}
+
+TEST(Store, ReplaceTellsWhatCameChangedAndWent) {
+  Store store;
+  store.Replace({Pod("a", "same"), Pod("a", "changed"), Pod("a", "gone")});
+  const auto changes = store.Replace({Pod("a", "same"), Pod("a", "changed", "2"), Pod("a", "new")});
+  std::map<std::string, std::string> told;
+  for (const Change& change : changes) {
+    told[NameOf(change.object()).name] =
+        std::string(change.before == nullptr ? "-" : "b") + (change.after == nullptr ? "-" : "a");
+  }
+  EXPECT_EQ(told,
+            (std::map<std::string, std::string>{{"changed", "ba"}, {"gone", "b-"}, {"new", "-a"}}));
+  EXPECT_EQ(store.size(), 3U);
+}
+
+TEST(Store, ANewObjectUnderAnOldNameIsAChange) {
+  Store store;
+  store.Replace({Pod("a", "x", "1")});
+  Json other = *Pod("a", "x", "1");
+  other["metadata"]["uid"] = "another";
+  EXPECT_EQ(store.Replace({std::make_shared<const Json>(other)}).size(), 1U);
+}
+
+TEST(Store, IndexFollowsEveryChange) {
+  Store store(NodeIndex);
+  store.Put(Pod("a", "x", "1", "n1"));
+  store.Put(Pod("a", "y", "1", "n1"));
+  store.Put(Pod("a", "unbound"));
+  EXPECT_EQ(store.ByIndex("n1").size(), 2U);
+  store.Put(Pod("a", "x", "2", "n2"));
+  EXPECT_EQ(store.ByIndex("n1").size(), 1U);
+  EXPECT_EQ(store.ByIndex("n2").size(), 1U);
+  store.Remove({"a", "y"});
+  EXPECT_EQ(store.ByIndex("n1").size(), 0U);
+  store.Replace({Pod("a", "z", "1", "n3")});
+  EXPECT_EQ(store.ByIndex("n2").size(), 0U);
+  EXPECT_EQ(store.ByIndex("n3").size(), 1U);
+  EXPECT_EQ(store.ByIndex("").size(), 0U);
+}
+
+TEST(Store, RemovingWhatIsNotThereChangesNothing) {
+  Store store;
+  const Change change = store.Remove({"a", "x"});
+  EXPECT_EQ(change.before, nullptr);
+  EXPECT_EQ(change.after, nullptr);
+}
+
+TEST(Store, HasSyncedFromTheFirstWholeListOn) {
+  Store store;
+  EXPECT_FALSE(store.HasSynced());
+  store.Put(Pod("a", "x"));
+  EXPECT_FALSE(store.HasSynced());
+  store.Replace({});
+  EXPECT_TRUE(store.HasSynced());
+}
+
+TEST(Store, AwaitSyncedEndsWithTheListTheDeadlineOrTheStop) {
+  const fakes::FakeClock clock;
+  Store store;
+  std::stop_source stop;
+  stop.request_stop();
+  const MonoTime later = clock.Monotonic() + std::chrono::hours(1);
+  EXPECT_FALSE(store.AwaitSynced(clock, later, stop.get_token()));
+  EXPECT_FALSE(store.AwaitSynced(clock, clock.Monotonic(), {}));
+  auto waiting =
+      std::async(std::launch::async, [&] { return store.AwaitSynced(clock, later, {}); });
+  ASSERT_TRUE(clock.AwaitWaiters(1));
+  store.Replace({});
+  EXPECT_TRUE(waiting.get());
+}
+
+TEST(Store, ReadersNeverSeeHalfOfAList) {
+  Store store;
+  const auto list = [](const std::string& version) {
+    std::vector<Object> objects;
+    for (int i = 0; i < 50; ++i) {
+      objects.push_back(Pod("a", std::to_string(i), version));
+    }
+    return objects;
+  };
+  store.Replace(list("0"));
+  std::jthread writer([&](std::stop_token stop) {
+    for (int i = 1; !stop.stop_requested(); ++i) {
+      store.Replace(list(std::to_string(i)));
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    const std::vector<Object> seen = store.List();
+    ASSERT_EQ(seen.size(), 50U);
+    for (const Object& object : seen) {
+      ASSERT_EQ(ResourceVersionOf(*object), ResourceVersionOf(*seen[0]));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::kube
