@@ -69,6 +69,18 @@ std::string LastWords(const PodView* pod, const std::string& job_message) {
   return says ? pod->container->message : job_message;
 }
 
+// The start of a captured builder is what savings are measured against: its pod stays until that is
+// counted, which DecideStarts() does soon after Ready, with or without the agent's word.
+bool IsToBeCounted(const Round& round, const BuilderJob& job) {
+  const auto& builders = round.out.status.builders;
+  const bool captured = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
+    return each.state == api::BuilderState::kCaptured && each.job == job.name;
+  });
+  const PodView* pod = captured ? PodOf(round, job.name) : nullptr;
+  return pod != nullptr && pod->ours && !pod->counted && !pod->pod->meta.deleting &&
+         pod->node >= 0 && ReadyAt(round, *pod) != WallTime{};
+}
+
 void WishJob(Round& round, const LiveKey& key, const BuilderStatus& builder) {
   render::BuilderJobSpec spec{
       .warmup = round.in.warmup,
@@ -190,7 +202,7 @@ void DeleteDoneJobs(Round& round) {
     const bool runs = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
       return IsRunning(each) && each.job == job.name;
     });
-    if (!runs && !job.deleting) {
+    if (!runs && !job.deleting && !IsToBeCounted(round, job)) {
       round.out.jobs_to_delete.push_back(job.name);
     }
   }

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "lib/api/names.h"
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using api::BuilderState;
+using fakes::At;
+using fakes::SnapshotBuilder;
+
+SnapshotBuilder Asleep() {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.in().workload.replicas = 0;
+  builder.Accepted();
+  return builder;
+}
+
+// The plan's Jobs and status as the API server would hold them.
+std::string Apply(SnapshotBuilder& builder, const Plan& plan) {
+  builder.status() = plan.status;
+  for (const JobWish& job : plan.jobs_to_create) {
+    builder.in().jobs.push_back({.name = job.name, .uid = "j", .created = builder.in().now});
+  }
+  return plan.jobs_to_create.empty() ? "" : plan.jobs_to_create[0].name;
+}
+
+struct ModeCase {
+  const char* name;
+  api::Builder mode;
+  WorkloadKind kind;
+  int replicas;
+  bool job;
+};
+
+class Modes : public testing::TestWithParam<ModeCase> {};
+
+TEST_P(Modes, AJobIsMadeWhereNoPodCouldBeElected) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.in().workload.kind = GetParam().kind;
+  builder.in().workload.replicas = GetParam().replicas;
+  builder.warmup().spec.compile.builder = GetParam().mode;
+  builder.Accepted();
+  EXPECT_EQ(builder.Decide().jobs_to_create.size(), GetParam().job ? 1U : 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Modes,
+    testing::Values(
+        ModeCase{"auto_replicas", api::Builder::kAuto, WorkloadKind::kDeployment, 3, false},
+        ModeCase{"auto_zero", api::Builder::kAuto, WorkloadKind::kDeployment, 0, true},
+        ModeCase{"auto_zero_set", api::Builder::kAuto, WorkloadKind::kStatefulSet, 0, true},
+        ModeCase{"auto_template", api::Builder::kAuto, WorkloadKind::kTemplate, 0, true},
+        ModeCase{"job", api::Builder::kJob, WorkloadKind::kDeployment, 3, true},
+        ModeCase{"first_pod", api::Builder::kFirstPod, WorkloadKind::kDeployment, 0, false},
+        ModeCase{"first_pod_template", api::Builder::kFirstPod, WorkloadKind::kTemplate, 0,
+                 false}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(BuilderJobs, EachTypeGetsOneJobOnItsOwnNodes) {
+  SnapshotBuilder builder = Asleep();
+  builder.Node({.name = "n2", .cpu_class = fakes::kAvx2});
+  builder.Node({.name = "n3", .cpu_class = fakes::kAvx2});
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.jobs_to_create.size(), 2U);
+  EXPECT_NE(plan.jobs_to_create[0].name, plan.jobs_to_create[1].name);
+  std::set<size_t> sizes;
+  for (const JobWish& job : plan.jobs_to_create) {
+    const auto& terms =
+        (*job.object)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+                     ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+    sizes.insert(terms[0]["matchExpressions"][0]["values"].size());
+  }
+  EXPECT_EQ(sizes, (std::set<size_t>{1, 2}));
+}
+
+TEST(BuilderJobs, TheNameTellsWarmupKeyAndAttempt) {
+  SnapshotBuilder builder = Asleep();
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.jobs_to_create[0].name, "llama-" + builder.Key("n1").substr(0, 8) + "-1");
+  EXPECT_EQ(plan.status.builders[0].job, plan.jobs_to_create[0].name);
+}
+
+TEST(BuilderJobs, AJobThatTheStoreDoesNotShowYetIsWishedAgainUnderTheSameName) {
+  SnapshotBuilder builder = Asleep();
+  const Plan first = builder.Decide();
+  builder.status() = first.status;
+  const Plan again = builder.Decide();
+  ASSERT_EQ(again.jobs_to_create.size(), 1U);
+  EXPECT_EQ(again.jobs_to_create[0].name, first.jobs_to_create[0].name);
+  EXPECT_EQ(again.status.builders, first.status.builders);
+}
+
+TEST(BuilderJobs, ThePodOfTheJobBecomesTheBuilderWhenItStarts) {
+  SnapshotBuilder builder = Asleep();
+  const std::string job = Apply(builder, builder.Decide());
+  builder.Pod({.name = "b", .node = "n1", .created = 101, .started = 103, .job = job});
+  builder.Now(104);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.status.builders[0].pod_uid, "uid-b");
+  EXPECT_TRUE(plan.jobs_to_create.empty());
+  EXPECT_TRUE(plan.jobs_to_delete.empty());
+  ASSERT_NE(fakes::WantsOf(plan, "n1"), nullptr);
+  EXPECT_EQ(fakes::WantsOf(plan, "n1")->spec.captures[0].pod_uid, "uid-b");
+}
+
+TEST(BuilderJobs, ReadyContainersAreEnoughBecauseItsReadinessGateIsNeverSet) {
+  SnapshotBuilder builder = Asleep();
+  const std::string job = Apply(builder, builder.Decide());
+  builder.Pod(
+      {.name = "b", .node = "n1", .created = 101, .started = 103, .ready = 120, .job = job});
+  builder.Now(121);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(fakes::WantsOf(plan, "n1")->spec.captures[0].ready_at, At(120));
+}
+
+TEST(BuilderJobs, AFailedJobIsRetriedUnderANewNameWithItsLastWordsKept) {
+  SnapshotBuilder builder = Asleep();
+  const std::string job = Apply(builder, builder.Decide());
+  builder.in().jobs[0].failed = true;
+  builder.in().jobs[0].message = "BackoffLimitExceeded";
+  builder.Pod({.name = "b",
+               .node = "n1",
+               .created = 101,
+               .started = 103,
+               .exit_code = 2,
+               .job = job,
+               .words = "CUDA out of memory"});
+  builder.Now(110);
+  const Plan failed = builder.Decide();
+  EXPECT_EQ(failed.status.builders[0].state, BuilderState::kFailed);
+  EXPECT_EQ(failed.status.builders[0].reason, "BuilderCrashed");
+  EXPECT_NE(failed.status.builders[0].message.find("out of memory"), std::string::npos);
+  EXPECT_EQ(failed.jobs_to_delete, std::vector<std::string>{job});
+  builder.status() = failed.status;
+  builder.in().jobs.clear();
+  builder.in().pods.clear();
+  builder.Now(121);
+  const Plan next = builder.Decide();
+  ASSERT_EQ(next.jobs_to_create.size(), 1U);
+  EXPECT_TRUE(next.jobs_to_create[0].name.ends_with("-2"));
+}
+
+TEST(BuilderJobs, AJobThatNoNodeTakesIsGivenUpAfterPendingSeconds) {
+  SnapshotBuilder builder = Asleep();
+  Apply(builder, builder.Decide());
+  builder.Now(100 + 600);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.status.builders[0].reason, "BuilderPending");
+  EXPECT_EQ(plan.jobs_to_delete.size(), 1U);
+}
+
+TEST(BuilderJobs, IsDeletedOnceCaptured) {
+  SnapshotBuilder builder = Asleep();
+  const std::string job = Apply(builder, builder.Decide());
+  builder.status().builders[0].state = BuilderState::kCaptured;
+  builder.Bundle({.node = "n1", .published = 99, .active = {"n1"}});
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.jobs_to_delete, std::vector<std::string>{job});
+}
+
+// Every saving is measured against the builder's start; gone before that, nothing was ever saved.
+TEST(BuilderJobs, StaysAfterItsCaptureUntilItsStartIsCounted) {
+  SnapshotBuilder builder = Asleep();
+  const std::string job = Apply(builder, builder.Decide());
+  builder.Pod(
+      {.name = "b", .node = "n1", .created = 101, .started = 103, .ready = 120, .job = job});
+  builder.status().builders[0].state = BuilderState::kCaptured;
+  builder.status().builders[0].pod_uid = "uid-b";
+  builder.status().builders[0].node = "n1";
+  builder.Bundle({.node = "n1", .published = 122, .active = {"n1"}});
+  builder.Now(123);
+  const Plan waits = builder.Decide();
+  EXPECT_TRUE(waits.jobs_to_delete.empty());
+  EXPECT_TRUE(waits.requeue_after.has_value());
+
+  builder.Now(120 + 90);  // the agent said nothing
+  const Plan counts = builder.Decide();
+  ASSERT_EQ(counts.starts_counted.size(), 1U);
+  EXPECT_EQ(counts.starts_counted[0].result, api::StartResult::kBuilder);
+  EXPECT_EQ(counts.starts_counted[0].start_seconds, 17);
+  EXPECT_EQ(counts.status.starts.cold_median_seconds, 17);
+
+  builder.status() = counts.status;
+  EXPECT_EQ(builder.Decide().jobs_to_delete, std::vector<std::string>{job});
+}
+
+TEST(BuilderJobs, OneThatIsBeingDeletedIsLeftAlone) {
+  SnapshotBuilder builder = Asleep();
+  builder.Bundle({.node = "n1", .published = 99, .active = {"n1"}});
+  builder.in().jobs = {{.name = "llama-old-1", .deleting = true}};
+  EXPECT_TRUE(builder.Decide().jobs_to_delete.empty());
+}
+
+struct WaitCase {
+  const char* name;
+  void (*change)(SnapshotBuilder&);
+  const char* words;
+};
+
+const WaitCase kWaits[] = {
+    {"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "has room"},
+    {"cap", [](SnapshotBuilder& b) { b.in().builder_jobs_elsewhere = 8; }, "as the operator"},
+    {"host_network",
+     [](SnapshotBuilder& b) { b.pod_template()["spec"]["hostNetwork"] = true; }, "hostNetwork"},
+    {"host_port",
+     [](SnapshotBuilder& b) {
+       b.pod_template()["spec"]["containers"][0]["ports"] = {{{"hostPort", 80}}};
+     },
+     "hostPort"},
+    {"claim",
+     [](SnapshotBuilder& b) {
+       b.pod_template()["spec"]["volumes"] = {
+           {{"name", "w"}, {"persistentVolumeClaim", {{"claimName", "w"}}}}};
+     },
+     "claim"},
+    {"claim_template",
+     [](SnapshotBuilder& b) {
+       b.pod_template()["spec"]["containers"][0]["volumeMounts"] = {
+           {{"name", "w"}, {"mountPath", "/w"}}};
+     },
+     "volumeClaimTemplates"},
+};
+
+class Waits : public testing::TestWithParam<WaitCase> {};
+
+TEST_P(Waits, NoJobIsMadeAndTheConditionSaysWhy) {
+  SnapshotBuilder builder = Asleep();
+  GetParam().change(builder);
+  const Plan plan = builder.Decide();
+  EXPECT_TRUE(plan.jobs_to_create.empty());
+  EXPECT_TRUE(plan.status.builders.empty());
+  EXPECT_NE(fakes::Condition(plan, "Warm")->message.find(GetParam().words), std::string::npos)
+      << fakes::Condition(plan, "Warm")->message;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Waits, testing::ValuesIn(kWaits),
+                         [](const auto& each) { return each.param.name; });
+
+TEST(BuilderJobs, AClaimThatIsMountedReadOnlyMayBeCopied) {
+  SnapshotBuilder builder = Asleep();
+  builder.pod_template()["spec"]["volumes"] = {
+      {{"name", "w"}, {"persistentVolumeClaim", {{"claimName", "w"}, {"readOnly", true}}}}};
+  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
+}
+
+TEST(BuilderJobs, TheCapOfTheClusterCountsTheJobsOfThisPlanToo) {
+  SnapshotBuilder builder = Asleep();
+  builder.Node({.name = "n2", .cpu_class = fakes::kAvx2});
+  builder.in().builder_jobs_elsewhere = 7;
+  EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
+}
+
+TEST(BuilderJobs, ANewTemplateIsBuiltAtOnceEvenAfterFailures) {
+  SnapshotBuilder builder = Asleep();
+  builder.status().builders = {{.key = builder.Key("n1"),
+                                .revision = "t-before",
+                                .state = BuilderState::kFailed,
+                                .attempt = 4,
+                                .elected_time = At(90),
+                                .finished_time = At(99),
+                                .reason = "BuilderTimeout"}};
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.jobs_to_create.size(), 1U);
+  EXPECT_EQ(plan.status.builders[0].attempt, 1);
+}
+
+}  // namespace
+}  // namespace cachewarm::plan
