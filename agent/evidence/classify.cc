@@ -2,6 +2,7 @@
 #include "agent/evidence/classify.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -45,12 +46,7 @@ class Tally {
     const bool written = Arrived(event, placement, begin_);
     switch (placement.role) {
       case Role::kIndex:
-        if (written) {
-          written_.insert(event.path);
-          last_index_ = event.time;
-        } else if (event.type == FileEventType::kRead && !written_.contains(event.path)) {
-          opened_.insert(event.path);
-        }
+        AddIndex(event, written);
         break;
       case Role::kNative:
         if (written) {
@@ -72,8 +68,11 @@ class Tally {
   }
 
   Observation Result(bool complete) const {
+    std::set<std::string> opened = read_;
+    std::set_difference(held_.begin(), held_.end(), written_.begin(), written_.end(),
+                        std::inserter(opened, opened.end()));
     Observation seen;
-    seen.entries_opened = static_cast<int>(opened_.size());
+    seen.entries_opened = static_cast<int>(opened.size());
     seen.entries_written = static_cast<int>(written_.size());
     seen.native_built = static_cast<int>(
         std::count_if(native_.begin(), native_.end(),
@@ -96,6 +95,22 @@ class Tally {
     return seen.entries_opened > 0 ? api::StartResult::kHit : api::StartResult::kInert;
   }
 
+  // A file that is mapped, as dlopen does, is closed only when the process ends: open and not
+  // closed after writing is a read too.
+  void AddIndex(const FileEvent& event, bool written) {
+    if (written) {
+      written_.insert(event.path);
+      last_index_ = event.time;
+    } else if (event.type == FileEventType::kOpened) {
+      held_.insert(event.path);
+    } else if (event.type == FileEventType::kRead && !written_.contains(event.path)) {
+      read_.insert(event.path);
+    }
+    if (event.type == FileEventType::kWritten) {
+      held_.erase(event.path);
+    }
+  }
+
   const Placement& Place(const std::string& path) {
     const auto [at, added] = placements_.try_emplace(path);
     if (added) {
@@ -107,7 +122,8 @@ class Tally {
   const caches::CacheTable& table_;
   const WallTime begin_;
   std::map<std::string, Placement> placements_;
-  std::set<std::string> opened_;
+  std::set<std::string> read_;
+  std::set<std::string> held_;
   std::set<std::string> written_;
   std::set<std::string> native_;
   std::set<std::string> probes_;

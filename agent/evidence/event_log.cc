@@ -6,7 +6,7 @@
 namespace cachewarm::agent {
 namespace {
 
-constexpr int64_t kRepeatMs = 1000;
+constexpr int64_t kRepeatMs = 100;
 
 WallTime AtMs(int64_t ms) {
   return WallTime(Duration(ms));

@@ -24,7 +24,7 @@ class EventLog {
   // `since`: nothing that happened earlier was seen.
   EventLog(const Limits& limits, WallTime since) : limits_(limits), complete_since_(since) {}
 
-  // The same event of the same file within a second is one event. When a limit is reached, the
+  // The same event of the same file within 100 ms is one event. When a limit is reached, the
   // oldest half goes, or the event itself; the record is incomplete from then on.
   void Add(const FileEvent& event);
   // Something was lost at `now`.

@@ -175,6 +175,26 @@ TEST(ClassifyStart, ACloseAfterWritingCountsOnlyWhenTheFileChanged) {
             StartResult::kPartial);
 }
 
+TEST(ClassifyStart, AMappedEntryIsReadThoughItIsNotClosed) {
+  const std::string module = "torch_extensions/ops/ops.so";
+  const Observation seen = ClassifyStart(Script().Add(FileEventType::kOpened, module).record(),
+                                         Window(), caches::CacheTable::AllPresets());
+  EXPECT_EQ(seen.result, StartResult::kHit);
+  EXPECT_EQ(seen.entries_opened, 1);
+  const Observation built =
+      ClassifyStart(Script().InPlace(module).Add(FileEventType::kOpened, module).record(), Window(),
+                    caches::CacheTable::AllPresets());
+  EXPECT_EQ(built.result, StartResult::kMiss);
+  EXPECT_EQ(built.entries_opened, 0);
+}
+
+TEST(ClassifyStart, OpeningForWritingAloneIsNoRead) {
+  EXPECT_EQ(
+      ClassifyStart(Script().Touch("cuda/a/b").record(), Window(), caches::CacheTable::AllPresets())
+          .result,
+      StartResult::kInert);
+}
+
 TEST(ClassifyStart, AnEntryReadAfterItWasWrittenIsNoHit) {
   const Observation seen = ClassifyStart(Script().MoveIn(kFx).Read(kFx).record(), Window(),
                                          caches::CacheTable::AllPresets());

@@ -54,7 +54,7 @@ TEST(EventLog, AnIncompleteRecordStaysSo) {
   EXPECT_FALSE(record.complete);
 }
 
-TEST(EventLog, ARepeatWithinASecondIsOneEvent) {
+TEST(EventLog, ARepeatAtOnceIsOneEvent) {
   EventLog log({}, kNow);
   for (int i = 0; i < 1000; ++i) {
     log.Add(At(0, "hot"));

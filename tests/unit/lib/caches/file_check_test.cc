@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "lib/caches/cache_table.h"
 #include "tests/unit/lib/caches/elf_image.h"
@@ -22,8 +22,10 @@ absl::Status Check(const std::string& path, const std::string& bytes) {
 }
 
 std::string OwnBinary() {
+  std::string bytes(std::filesystem::file_size("/proc/self/exe"), '\0');
   std::ifstream file("/proc/self/exe", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 TEST(CheckWhole, PassesACompleteSharedObject) {
