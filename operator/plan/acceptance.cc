@@ -302,6 +302,13 @@ api::Injection MakeInjection(const Round& round) {
   return out;
 }
 
+// The pods that a selector's template was learnt from are gone: what it was stays good for the next.
+bool IsBetweenPods(const Round& round) {
+  return round.in.workload.kind == WorkloadKind::kSelector &&
+         round.pod_template.pod_template == nullptr && WasInjecting(round) &&
+         !ForbiddenNamespace(round) && !BadSpec(round);
+}
+
 }  // namespace
 
 void DecideAcceptance(Round& round) {
@@ -309,6 +316,14 @@ void DecideAcceptance(Round& round) {
   if (round.deleting()) {
     round.out.status.injection.reset();
     out.hard = true;
+    return;
+  }
+  if (IsBetweenPods(round)) {
+    out = {.ready = {.holds = true,
+                     .reason = std::string(reason::kInjecting),
+                     .message = "no pod is left; the next ones get the cache"},
+           .inject = true,
+           .hard = true};
     return;
   }
   const Refusal refusal = Accepts(round);

@@ -81,7 +81,7 @@ BuilderStatus& Begin(Round& round, const LiveKey& key, const Start& start) {
               .image = key.factors.image,
               .revision = start.revision,
               .attempt = attempt,
-              .elected_time = round.in.now};
+              .elected_time = round.stamp()};
   return *present;
 }
 
@@ -207,9 +207,9 @@ void ElectFor(Round& round, const LiveKey& key) {
 // the next one may be elected at once.
 void Retire(Round& round, BuilderStatus& builder, std::string message) {
   builder.state = BuilderState::kFailed;
-  builder.finished_time = round.in.now;
+  builder.finished_time = round.stamp();
   builder.reason = std::string(reason::kBuilderLost);
-  builder.message = std::move(message);
+  builder.message = CutMessage(std::move(message));
 }
 
 void FollowCandidate(Round& round, const LiveKey& key, BuilderStatus& builder) {
@@ -268,9 +268,9 @@ void Follow(Round& round, BuilderStatus& builder) {
 
 void FailBuild(Round& round, BuilderStatus& builder, std::string_view why, std::string message) {
   builder.state = BuilderState::kFailed;
-  builder.finished_time = round.in.now;
+  builder.finished_time = round.stamp();
   builder.reason = std::string(why);
-  builder.message = std::move(message);
+  builder.message = CutMessage(std::move(message));
   round.out.builds_finished.push_back(
       {.gpu_type = builder.gpu_type,
        .reason = builder.reason,

@@ -29,9 +29,11 @@ struct Site {
 };
 
 Site FindSite(const Round& round, const BuilderStatus& builder) {
-  // A failed attempt's answer must not be taken for that of the next one by the same pod.
+  // The answer to a failed attempt, or about another key, must not be taken for that of this one by
+  // the same pod.
   Site site{.pod = FindPod(round, builder.pod_uid),
-            .id = fmt::format("{}-{}", builder.pod_uid, builder.attempt)};
+            .id = fmt::format("{}-{}-{}", builder.pod_uid, fingerprint::Key8(builder.key),
+                              builder.attempt)};
   for (size_t i = 0; i < round.nodes.size(); ++i) {
     if (round.nodes[i].view->node->meta.name == builder.node) {
       site.node_index = i;
@@ -42,7 +44,8 @@ Site FindSite(const Round& round, const BuilderStatus& builder) {
     return site;
   }
   for (const CaptureRequest& request : site.node->cache->spec.captures) {
-    if (request.id == site.id && request.warmup_uid == round.uid()) {
+    if (request.id == site.id && request.warmup_uid == round.uid() &&
+        request.key == builder.key) {
       site.asked = &request;
     }
   }
@@ -157,7 +160,7 @@ CaptureRequest Ask(const Round& round, const Site& site, const BuilderStatus& bu
           .key = builder.key,
           .factors = {.gpu_type = builder.gpu_type,
                       .cpu_class = builder.cpu_class,
-                      .image = builder.image,
+                      .image = pod.factors.image,
                       .devices = pod.factors.devices,
                       .container = pod.factors.container},
           .settle_seconds = round.in.warmup.spec.compile.settle_seconds,
@@ -178,7 +181,7 @@ void Record(Round& round, const Site& site, BuilderStatus& builder) {
                                  .compile_seconds = answer.compile_seconds,
                                  .builder_pod = builder.pod_name,
                                  .builder_node = builder.node,
-                                 .published_time = round.in.now};
+                                 .published_time = round.stamp()};
   auto& bundles = round.out.status.bundles;
   const auto present = std::find_if(bundles.begin(), bundles.end(), [&](const auto& each) {
     return each.key == builder.key;
@@ -190,7 +193,7 @@ void Record(Round& round, const Site& site, BuilderStatus& builder) {
   }
   round.serving.clear();
   builder.state = BuilderState::kCaptured;
-  builder.finished_time = round.in.now;
+  builder.finished_time = round.stamp();
   builder.reason = std::string(reason::kCaptured);
   builder.message.clear();
   const double seconds =
@@ -229,7 +232,7 @@ void Note(Round& round, const CaptureStatus& answer, BuilderStatus& builder) {
   const bool failed = answer.state == CaptureState::kFailed;
   builder.state = waits ? BuilderState::kElected : BuilderState::kCapturing;
   builder.reason = failed ? answer.reason : std::string();
-  builder.message = failed ? answer.message : std::string();
+  builder.message = failed ? CutMessage(answer.message) : std::string();
   if (failed) {
     round.store_refusal = answer.message;
   }

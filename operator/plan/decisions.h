@@ -28,6 +28,11 @@ void FailBuild(Round& round, api::BuilderStatus& builder, std::string_view reaso
 // starts.cc: first starts: windows to observe, results to count, seconds saved.
 void DecideStarts(Round& round);
 
+// renewals.cc, called for each node: counts entry.renew up when an injected container ended badly
+// before it was ever ready, so that the agent gives the next start a fresh tree. A torn .so would
+// else crash every restart for ever. `entry` comes with what it remembers.
+void RenewTree(const Round& round, size_t node, api::WantedWarmup& entry);
+
 // distribution.cc: bundles wanted per node; the entries of every NodeCache; counts per bundle.
 void DecideDistribution(Round& round);
 

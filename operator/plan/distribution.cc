@@ -15,6 +15,7 @@ constexpr size_t kBundlesMax = 64;
 constexpr size_t kBuildersMax = 64;
 constexpr size_t kRunAsMax = 8;
 constexpr size_t kCapturesMax = 16;
+constexpr size_t kStartsMax = 64;
 
 // ---- what a target should have ------------------------------------------------------------------
 
@@ -112,10 +113,23 @@ template <typename Entry>
 std::vector<Entry> SortedEntries(const std::map<size_t, std::vector<Entry>>& all, size_t node) {
   const auto found = all.find(node);
   std::vector<Entry> out = found == all.end() ? std::vector<Entry>() : found->second;
-  const auto name = [](const Entry& entry) -> const std::string& { return entry.pod_uid; };
   std::sort(out.begin(), out.end(),
-            [&](const Entry& a, const Entry& b) { return name(a) < name(b); });
+            [](const Entry& a, const Entry& b) { return a.pod_uid < b.pod_uid; });
   return out;
+}
+
+// All warmups share the lists of one node, and an apply beyond the schema's limit is refused whole.
+template <typename Entry>
+void LeaveRoom(std::vector<Entry>& ours, const std::vector<Entry>& all, size_t limit,
+               const std::string& uid) {
+  const auto others = static_cast<size_t>(std::count_if(
+      all.begin(), all.end(), [&](const Entry& entry) { return entry.warmup_uid != uid; }));
+  ours.resize(std::min(ours.size(), limit - std::min(limit, others)));
+}
+
+void LeaveRoomForOthers(const Round& round, const NodeState& node, api::NodeCacheSpec& spec) {
+  LeaveRoom(spec.captures, node.cache->spec.captures, kCapturesMax, round.uid());
+  LeaveRoom(spec.starts, node.cache->spec.starts, kStartsMax, round.uid());
 }
 
 api::NodeCacheSpec Desired(const Round& round, const Wanted& wanted, size_t index) {
@@ -140,12 +154,16 @@ api::NodeCacheSpec Desired(const Round& round, const Wanted& wanted, size_t inde
                           .name = round.in.warmup.name,
                           .run_as = wanted.run_as,
                           .caches = round.in.warmup.spec.caches};
+  if (!present.warmups.empty()) {
+    entry.renew = present.warmups.front().renew;
+    entry.renewed_for = present.warmups.front().renewed_for;
+  }
+  RenewTree(round, index, entry);
   if (node.target >= 0) {
     entry.bundles = wanted.by_target[static_cast<size_t>(node.target)];
   }
   out.warmups.push_back(std::move(entry));
   out.captures = SortedEntries(round.captures, index);
-  out.captures.resize(std::min(out.captures.size(), kCapturesMax));
   return out;
 }
 
@@ -183,8 +201,8 @@ void CountNodes(const Round& round, const Wanted& wanted, api::BundleStatus& bun
     if (reported->state == api::BundleState::kFailed) {
       ++bundle.nodes_failed;
       if (bundle.message.empty()) {
-        bundle.message = fmt::format("node {}: {}: {}", node.view->node->meta.name,
-                                     reported->reason, reported->message);
+        bundle.message = CutMessage(fmt::format("node {}: {}: {}", node.view->node->meta.name,
+                                                reported->reason, reported->message));
       }
     }
   }
@@ -231,6 +249,7 @@ void DecideDistribution(Round& round) {
     const api::NodeCacheSpec present = Present(node, round.uid());
     api::NodeCacheSpec desired =
         round.deleting() ? api::NodeCacheSpec{} : Desired(round, wanted, i);
+    LeaveRoomForOthers(round, node, desired);
     if (IsEmpty(desired) && IsEmpty(present)) {
       continue;
     }

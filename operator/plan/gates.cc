@@ -19,7 +19,7 @@ constexpr Duration kQuietHold = std::chrono::seconds(2);
 constexpr size_t kWarmPerComing = 10;
 
 // What waiting can bring to a node, for the pods of one shape and key.
-enum class Prospect { kWarm, kComing, kCold };
+enum class Prospect { kWarm, kComing, kStuck, kCold };
 
 bool IsBuilding(const Round& round, const LiveKey& key) {
   const api::BuilderStatus* builder = FindBuilder(round.out.status, key.key);
@@ -28,9 +28,14 @@ bool IsBuilding(const Round& round, const LiveKey& key) {
 
 // A failed fetch is tried again by the agent, and an unreachable store waits for the deadline; a
 // full disk or a refused bundle does not pass by waiting.
-bool MayStillCome(const api::NodeBundle* reported) {
-  return reported == nullptr || reported->state != api::BundleState::kFailed ||
-         reported->reason == reason::kFetchFailed;
+Prospect ProspectOfFetch(const NodeState& node, const api::NodeBundle* reported) {
+  if (!node.view->agent_ready) {
+    return Prospect::kCold;
+  }
+  if (reported == nullptr || reported->state != api::BundleState::kFailed) {
+    return Prospect::kComing;
+  }
+  return reported->reason == reason::kFetchFailed ? Prospect::kStuck : Prospect::kCold;
 }
 
 Prospect ProspectOf(const Round& round, const NodeState& node, const PodFactors& factors) {
@@ -45,18 +50,20 @@ Prospect ProspectOf(const Round& round, const NodeState& node, const PodFactors&
   if (IsActive(node, bundle->digest)) {
     return Prospect::kWarm;
   }
-  const bool fetches =
-      node.view->agent_ready && MayStillCome(ReportedBundle(node, bundle->digest));
-  return fetches ? Prospect::kComing : Prospect::kCold;
+  return ProspectOfFetch(node, ReportedBundle(node, bundle->digest));
 }
 
 // Where pods of one shape and key could go now.
 struct Places {
   std::vector<size_t> warm;
   std::vector<size_t> coming;
+  std::vector<size_t> stuck;
   std::vector<size_t> cold;
   std::vector<size_t> unusable;  // no usable directory: a pod that mounts it could crash
 };
+
+// Pods of one template share their places; what has been taken since is dropped again.
+using PlacesOf = std::map<std::pair<const PodShape*, PodFactors>, Places>;
 
 Places FindPlaces(const Round& round, const PodView& pod) {
   Places out;
@@ -76,12 +83,30 @@ Places FindPlaces(const Round& round, const PodView& pod) {
       case Prospect::kComing:
         out.coming.push_back(i);
         break;
+      case Prospect::kStuck:
+        out.stuck.push_back(i);
+        break;
       case Prospect::kCold:
         out.cold.push_back(i);
         break;
     }
   }
   return out;
+}
+
+const Places& PlacesFor(const Round& round, const PodView& pod, PlacesOf& known) {
+  auto found = known.find({pod.shape.get(), pod.factors});
+  if (found == known.end()) {
+    found = known.emplace(std::pair(pod.shape.get(), pod.factors), FindPlaces(round, pod)).first;
+    return found->second;
+  }
+  for (std::vector<size_t>* list :
+       {&found->second.warm, &found->second.coming, &found->second.stuck, &found->second.cold}) {
+    std::erase_if(*list, [&](size_t node) {
+      return round.taken.contains(node) && !CanTake(round, node, *pod.shape);
+    });
+  }
+  return found->second;
 }
 
 std::vector<std::string> Hostnames(const Round& round, const std::vector<size_t>& nodes) {
@@ -125,9 +150,10 @@ void Release(Round& round, const PodView& pod, const Places& places, const Choic
   round.out.releases.push_back(std::move(release));
 }
 
-// Everything but a warm node is only preferred against where a pod could still land cold.
+// A preference is worth its patch only where the pod could still land cold.
 std::vector<size_t> PreferWarm(const Places& places) {
-  return places.coming.empty() && places.cold.empty() ? std::vector<size_t>() : places.warm;
+  const bool all_warm = places.coming.empty() && places.stuck.empty() && places.cold.empty();
+  return all_warm ? std::vector<size_t>() : places.warm;
 }
 
 std::optional<Choice> ChooseFor(const Round& round, const PodView& pod, const Places& places) {
@@ -135,14 +161,15 @@ std::optional<Choice> ChooseFor(const Round& round, const PodView& pod, const Pl
   if (round.in.now >= pod.pod->meta.created + most) {
     return Choice{reason::kReleasedDeadline, places.warm};
   }
-  if (places.warm.empty() && places.coming.empty() && places.cold.empty()) {
-    return Choice{reason::kReleasedNoRoom, {}};
+  const bool waits = places.coming.size() * kWarmPerComing > places.warm.size() ||
+                     (places.warm.empty() && !places.stuck.empty());
+  if (waits) {
+    return std::nullopt;
   }
-  if (places.coming.size() * kWarmPerComing <= places.warm.size()) {
-    return places.warm.empty() ? Choice{reason::kReleasedNoGain, {}}
-                               : Choice{reason::kReleasedWarm, PreferWarm(places)};
+  if (!places.warm.empty()) {
+    return Choice{reason::kReleasedWarm, PreferWarm(places)};
   }
-  return std::nullopt;
+  return Choice{places.cold.empty() ? reason::kReleasedNoRoom : reason::kReleasedNoGain, {}};
 }
 
 void Hold(Round& round, const PodView& pod) {
@@ -196,12 +223,13 @@ void DecideGates(Round& round) {
   const bool withdrawn = round.deleting() || round.paused() || !round.acceptance.inject ||
                          round.in.warmup.spec.gate.mode == api::GateMode::kOff;
   CountUnbound(round);
+  PlacesOf known;
   for (size_t i = 0; i < round.pods.size(); ++i) {
     const PodView& pod = round.pods[i];
     if (!pod.held || pod.pod->meta.deleting) {
       continue;
     }
-    const Places places = FindPlaces(round, pod);
+    const Places& places = PlacesFor(round, pod, known);
     if (withdrawn) {
       Release(round, pod, places, {reason::kReleasedWithdrawn, places.warm});
       continue;

@@ -10,6 +10,7 @@ namespace cachewarm::plan {
 
 namespace {
 
+constexpr size_t kMessageBytesMax = 1024;
 constexpr Duration kReadyWithoutProbe = std::chrono::seconds(60);
 
 // Device count and container are not kept in status.bundles: they are those of the template when
@@ -55,6 +56,18 @@ WallTime FirstSeenDone(const Round& round, const PodView& pod) {
 }
 
 }  // namespace
+
+std::string CutMessage(std::string text) {
+  if (text.size() <= kMessageBytesMax) {
+    return text;
+  }
+  size_t end = kMessageBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+    --end;  // not within a character
+  }
+  text.resize(end);
+  return text;
+}
 
 void WakeAt(Round& round, WallTime when) {
   const Duration wait = std::max(when - round.in.now, Duration{0});

@@ -126,10 +126,15 @@ struct Round {
   // BundleFor's answers by key, an index or -1; forgotten when a bundle is recorded.
   mutable std::map<std::string, int, std::less<>> serving;
 
+  // `now` as it is written: Kubernetes keeps whole seconds, and what is read back must be equal.
+  WallTime stamp() const { return std::chrono::floor<std::chrono::seconds>(in.now); }
   bool deleting() const { return in.warmup.deleting; }
   bool paused() const { return in.warmup.spec.paused; }
   const std::string& uid() const { return in.warmup.uid; }
 };
+
+// The schema allows 1024 bytes in a message, and one that is longer would be refused for ever.
+std::string CutMessage(std::string text);
 
 // Asks for another round at `when`, at the latest.
 void WakeAt(Round& round, WallTime when);

@@ -208,7 +208,7 @@ void DecideStarts(Round& round) {
   }
   api::Starts& starts = round.out.status.starts;
   if (starts.since == WallTime{} && round.acceptance.inject) {
-    starts.since = round.in.now;
+    starts.since = round.stamp();
   }
   for (const FirstStart& start : FindStarts(round)) {
     const bool ended = start.ready != WallTime{};

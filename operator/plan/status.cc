@@ -207,7 +207,7 @@ void Set(Round& round, std::string_view type, const api::Verdict& verdict) {
   const api::Condition* before = api::FindCondition(round.in.warmup.status.conditions, type);
   const bool same = before != nullptr && before->reason == verdict.reason &&
                     before->status == (verdict.holds ? "True" : "False");
-  api::SetCondition(conditions, type, verdict, round.in.warmup.generation, round.in.now);
+  api::SetCondition(conditions, type, verdict, round.in.warmup.generation, round.stamp());
   // What is well from the start is no news.
   const bool news = !same && !(before == nullptr && verdict.reason == reason::kHealthy);
   if (news) {

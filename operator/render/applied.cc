@@ -10,24 +10,10 @@ using codec::Json;
 
 namespace {
 
-constexpr size_t kNoteBytesMax = 1024;
-
 Json Object(const char* kind, Json metadata) {
   return {{"apiVersion", std::string(api::kApiVersion)},
           {"kind", kind},
           {"metadata", std::move(metadata)}};
-}
-
-std::string CutAtBorder(std::string text, size_t bytes_max) {
-  if (text.size() <= bytes_max) {
-    return text;
-  }
-  size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
-    --end;
-  }
-  text.resize(end);
-  return text;
 }
 
 }  // namespace
@@ -58,21 +44,6 @@ Json StatusApply(const api::CacheWarmup& warmup, const api::WarmupStatus& status
 Json InjectLabelPatch(bool inject) {
   const Json value = inject ? Json("true") : Json(nullptr);
   return {{"metadata", {{"labels", {{std::string(api::kInjectLabel), value}}}}}};
-}
-
-Json EventBody(const EventSpec& spec) {
-  Json regarding = {{"apiVersion", spec.api_version}, {"kind", spec.kind}, {"name", spec.name}};
-  if (!spec.ns.empty()) {
-    regarding["namespace"] = spec.ns;
-  }
-  if (!spec.uid.empty()) {
-    regarding["uid"] = spec.uid;
-  }
-  return {{"regarding", regarding},
-          {"type", spec.warning ? "Warning" : "Normal"},
-          {"reason", spec.reason},
-          {"action", spec.action},
-          {"note", CutAtBorder(spec.note, kNoteBytesMax)}};
 }
 
 }  // namespace cachewarm::render

@@ -24,20 +24,4 @@ codec::Json StatusApply(const api::CacheWarmup& warmup, const api::WarmupStatus&
 // Merge patch that sets or removes kInjectLabel.
 codec::Json InjectLabelPatch(bool inject);
 
-struct EventSpec {
-  std::string api_version;
-  std::string kind;
-  std::string ns;
-  std::string name;
-  std::string uid;
-  bool warning = false;
-  std::string reason;
-  std::string action;
-  std::string note;
-};
-
-// The part of an events.k8s.io/v1 Event that the plan decides: regarding, type, reason, action and
-// note (cut to 1024 bytes at a UTF-8 border).
-codec::Json EventBody(const EventSpec& spec);
-
 }  // namespace cachewarm::render

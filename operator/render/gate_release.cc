@@ -68,11 +68,4 @@ absl::StatusOr<Json> GateReleasePatch(const GateReleaseSpec& spec) {
   return patch;
 }
 
-Json AnnotationPatch(const std::string& uid, const std::string& key, const std::string& value) {
-  Json patch = Json::array();
-  patch.push_back(Operation("test", "/metadata/uid", uid));
-  patch.push_back(Operation("add", AnnotationPath(key), value));
-  return patch;
-}
-
 }  // namespace cachewarm::render

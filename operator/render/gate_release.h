@@ -22,9 +22,4 @@ struct GateReleaseSpec {
 // (409 or 422) when the pod has changed in between. NOT_FOUND when the pod has no gate of ours.
 absl::StatusOr<codec::Json> GateReleasePatch(const GateReleaseSpec& spec);
 
-// The JSON patch that sets one annotation on the pod of this uid, which has some already (every
-// injected pod has the policy's).
-codec::Json AnnotationPatch(const std::string& uid, const std::string& key,
-                            const std::string& value);
-
 }  // namespace cachewarm::render

@@ -9,7 +9,7 @@
 #include "lib/codec/json_fwd.h"
 
 // What the admission policy (manifests/admission.yaml) does to a pod, done here for builder Jobs
-// and for the rehearsal. tests/golden holds both to the same result. Pure.
+// and for the rehearsal; a change of either is a change of both. Pure.
 namespace cachewarm::render {
 
 // "u1000" or "image": what the container of this PodSpec runs as.

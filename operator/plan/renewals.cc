@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "lib/api/names.h"
+#include "operator/plan/decisions.h"
+
+namespace cachewarm::plan {
+
+namespace {
+
+constexpr size_t kRemembered = 16;
+// A workload that crashes for reasons of its own must not fill the disk with trees.
+constexpr int kRenewalsPerPod = 2;
+
+// How often the pod's container has ended. kubelet counts a restart only when it has begun.
+int EndsOf(const api::ContainerStatus& container) {
+  const bool ended_now =
+      container.terminated || (!container.running && !container.message.empty() &&
+                               container.message.find("exit ") != std::string::npos);
+  return container.restarts + (ended_now ? 1 : 0);
+}
+
+bool CrashedBeforeReady(const PodView& pod) {
+  if (!pod.ours || pod.container == nullptr || pod.counted || pod.pod->ready ||
+      pod.pod->containers_ready) {
+    return false;
+  }
+  const bool well = pod.container->terminated && pod.container->exit_code == 0;
+  return !well && EndsOf(*pod.container) > 0;
+}
+
+bool IsAbout(const std::string& memory, const std::string& uid) {
+  return memory.starts_with(uid + ":");
+}
+
+// Of pods that are gone nothing needs to be remembered.
+void Forget(const Round& round, std::vector<std::string>& memory) {
+  std::erase_if(memory, [&](const std::string& each) {
+    return FindPod(round, each.substr(0, each.rfind(':'))) == nullptr;
+  });
+}
+
+}  // namespace
+
+void RenewTree(const Round& round, size_t node, api::WantedWarmup& entry) {
+  Forget(round, entry.renewed_for);
+  for (const PodView& pod : round.pods) {
+    if (pod.node != static_cast<int>(node) || !CrashedBeforeReady(pod)) {
+      continue;
+    }
+    auto& memory = entry.renewed_for;
+    const std::string& uid = pod.pod->meta.uid;
+    const std::string crash = fmt::format("{}:{}", uid, EndsOf(*pod.container));
+    const auto before = std::count_if(memory.begin(), memory.end(),
+                                      [&](const auto& each) { return IsAbout(each, uid); });
+    const bool known = std::find(memory.begin(), memory.end(), crash) != memory.end();
+    if (known || before >= kRenewalsPerPod || memory.size() >= kRemembered) {
+      continue;
+    }
+    memory.push_back(crash);
+    ++entry.renew;
+  }
+}
+
+}  // namespace cachewarm::plan

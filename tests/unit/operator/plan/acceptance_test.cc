@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "lib/api/names.h"
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using fakes::At;
+using fakes::Condition;
+using fakes::HasEvent;
+using fakes::ReasonOf;
+using fakes::SnapshotBuilder;
+
+SnapshotBuilder OneNode() {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  return builder;
+}
+
+TEST(Acceptance, AsksForARehearsalBeforeItInjects) {
+  SnapshotBuilder builder = OneNode();
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "Rehearsing");
+  EXPECT_FALSE(plan.status.injection.has_value());
+  ASSERT_TRUE(plan.rehearsal.has_value());
+  EXPECT_EQ((*plan.rehearsal->as_is)["metadata"]["annotations"]["cachewarm.io/warmup"], "-");
+  EXPECT_EQ((*plan.rehearsal->injected)["spec"]["volumes"][0]["hostPath"]["path"],
+            "/var/lib/cachewarm/models/llama/7d0f/image");
+  EXPECT_FALSE(plan.set_inject_label.has_value()) << "there is no label to remove";
+}
+
+TEST(Acceptance, InjectsOnceTheRehearsalIsAllowed) {
+  SnapshotBuilder builder = OneNode();
+  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "Injecting");
+  ASSERT_TRUE(plan.status.injection.has_value());
+  EXPECT_EQ(plan.status.injection->labels, (std::map<std::string, std::string>{{"app", "llama"}}));
+  EXPECT_EQ(plan.status.injection->container, "server");
+  EXPECT_TRUE(plan.status.injection->gate);
+  EXPECT_FALSE(plan.status.injection->env.empty());
+  EXPECT_EQ(plan.set_inject_label, true);
+  EXPECT_FALSE(plan.rehearsal.has_value());
+  EXPECT_TRUE(HasEvent(plan, "Injecting"));
+}
+
+TEST(Acceptance, RehearsesAgainAfterTenMinutesWithoutWithdrawing) {
+  SnapshotBuilder builder = OneNode();
+  builder.Accepted().Now(100 + 599);
+  EXPECT_FALSE(builder.Decide().rehearsal.has_value());
+  builder.Now(100 + 601);
+  const Plan plan = builder.Decide();
+  EXPECT_TRUE(plan.rehearsal.has_value());
+  EXPECT_TRUE(plan.status.injection.has_value());
+}
+
+TEST(Acceptance, AChangedTemplateIsRehearsedAgain) {
+  SnapshotBuilder builder = OneNode();
+  builder.Accepted();
+  const std::string before = builder.in().rehearsal.fingerprint;
+  builder.pod_template()["spec"]["containers"][0]["args"] = {"--more"};
+  const Plan plan = builder.Decide();
+  ASSERT_TRUE(plan.rehearsal.has_value());
+  EXPECT_NE(plan.rehearsal->fingerprint, before);
+  EXPECT_TRUE(plan.status.injection.has_value()) << "goes on until an answer says otherwise";
+}
+
+struct AnswerCase {
+  const char* name;
+  Answer as_is;
+  Answer injected;
+  const char* reason;
+};
+
+class RehearsalAnswers : public testing::TestWithParam<AnswerCase> {};
+
+TEST_P(RehearsalAnswers, OnlyAllowedAsItIsAndRefusedInjectedCountsAgainstUs) {
+  SnapshotBuilder builder = OneNode();
+  builder.Rehearsed(GetParam().as_is, GetParam().injected, "denied by x");
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), GetParam().reason);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RehearsalAnswers,
+    testing::Values(AnswerCase{"both", Answer::kAllowed, Answer::kAllowed, "Injecting"},
+                    AnswerCase{"refused", Answer::kAllowed, Answer::kRefused, "InjectionRefused"},
+                    AnswerCase{"both_refused", Answer::kRefused, Answer::kRefused, "Injecting"},
+                    AnswerCase{"unknown", Answer::kUnknown, Answer::kUnknown, "Injecting"},
+                    AnswerCase{"half", Answer::kUnknown, Answer::kRefused, "Injecting"},
+                    AnswerCase{"odd", Answer::kRefused, Answer::kAllowed, "Injecting"}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(Acceptance, AFailedCreateThatNamesUsWithdrawsAtOnce) {
+  SnapshotBuilder builder = OneNode();
+  builder.Accepted();
+  builder.in().create_failure = {.time = At(99), .message = "volume \"cachewarm\" is not allowed"};
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "InjectionRefused");
+  EXPECT_FALSE(plan.status.injection.has_value());
+  EXPECT_EQ(plan.set_inject_label, false);
+  EXPECT_NE(Condition(plan, "Ready")->message.find("not allowed"), std::string::npos);
+}
+
+TEST(Acceptance, StaysWithdrawnUntilAYoungerRehearsalIsAllowed) {
+  SnapshotBuilder builder = OneNode();
+  builder.Accepted();
+  builder.in().create_failure = {.time = At(99), .message = "hostPath is forbidden"};
+  const Plan refused = builder.Decide();
+  builder.status() = refused.status;
+  builder.in().create_failure = {};
+  builder.Now(110);
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "InjectionRefused");
+  builder.Now(800).Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
+}
+
+TEST(Acceptance, AChangeOfTheSpecIsLookedAtAtOnceAfterARefusal) {
+  SnapshotBuilder builder = OneNode();
+  builder.Accepted();
+  builder.in().create_failure = {.time = At(99), .message = "hostPath is forbidden"};
+  builder.status() = builder.Decide().status;
+  builder.in().create_failure = {};
+  builder.warmup().generation = 2;
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
+}
+
+// ---- reasons that only the user can remove ------------------------------------------------------
+
+struct RefusalCase {
+  const char* name;
+  void (*change)(SnapshotBuilder&);
+  const char* reason;
+  const char* words;
+};
+
+void AddVolume(SnapshotBuilder& b) {
+  b.pod_template()["spec"]["volumes"] = {{{"name", "cachewarm"}, {"emptyDir", nullptr}}};
+}
+
+void AddMountBelow(SnapshotBuilder& b) {
+  b.pod_template()["spec"]["containers"][0]["volumeMounts"] = {
+      {{"name", "x"}, {"mountPath", "/var/cache/cachewarm/triton"}}};
+}
+
+const RefusalCase kRefusals[] = {
+    {"workload", [](SnapshotBuilder& b) { b.in().workload = {.problem = "no Deployment llama"}; },
+     "WorkloadNotFound", "no Deployment llama"},
+    {"container", [](SnapshotBuilder& b) { b.warmup().spec.container = "engine"; },
+     "ContainerNotFound", "\"engine\""},
+    {"no_image",
+     [](SnapshotBuilder& b) { b.pod_template()["spec"]["containers"][0].erase("image"); },
+     "ContainerNotFound", "names no image"},
+    {"windows", [](SnapshotBuilder& b) { b.pod_template()["spec"]["os"]["name"] = "windows"; },
+     "UnsupportedWorkload", "linux"},
+    {"baseline",
+     [](SnapshotBuilder& b) {
+       b.in().namespace_labels = {{"pod-security.kubernetes.io/enforce", "baseline"}};
+     },
+     "NamespaceForbidsHostPath", "baseline"},
+    {"restricted",
+     [](SnapshotBuilder& b) {
+       b.in().namespace_labels = {{"pod-security.kubernetes.io/enforce", "restricted"}};
+     },
+     "NamespaceForbidsHostPath", "restricted"},
+    {"volume", AddVolume, "VolumeConflict", "rename it"},
+    {"mount", AddMountBelow, "VolumeConflict", "mount it elsewhere"},
+    {"labels",
+     [](SnapshotBuilder& b) {
+       b.in().workload.selector.clear();
+       b.pod_template()["metadata"].erase("labels");
+     },
+     "InvalidSpec", "labels"},
+    {"caches",
+     [](SnapshotBuilder& b) { b.warmup().spec.caches = {{.name = "no-such-preset"}}; },
+     "InvalidSpec", "spec.caches"},
+    {"overlap_workload",
+     [](SnapshotBuilder& b) {
+       b.in().others = {{.name = "first",
+                         .older = true,
+                         .workload_ref = b.warmup().spec.workload_ref}};
+     },
+     "OverlapsAnotherWarmup", "first"},
+    {"overlap_labels",
+     [](SnapshotBuilder& b) {
+       b.in().others = {{.name = "first", .older = true, .labels = {{"app", "llama"}}}};
+     },
+     "OverlapsAnotherWarmup", "first"},
+    {"no_node", [](SnapshotBuilder& b) { b.node("n1").ready = false; }, "NoFittingNode", "Ready"},
+    {"selector_without_pods",
+     [](SnapshotBuilder& b) {
+       b.in().workload.kind = WorkloadKind::kSelector;
+       b.in().workload.pod_template = nullptr;
+     },
+     "WorkloadNotFound", "no pod matches"},
+};
+
+class Refusals : public testing::TestWithParam<RefusalCase> {};
+
+TEST_P(Refusals, AreNotInjectedAndSayWhatToDo) {
+  SnapshotBuilder builder = OneNode();
+  GetParam().change(builder);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), GetParam().reason);
+  ASSERT_NE(Condition(plan, "Ready"), nullptr);
+  EXPECT_EQ(Condition(plan, "Ready")->status, "False");
+  EXPECT_NE(Condition(plan, "Ready")->message.find(GetParam().words), std::string::npos)
+      << Condition(plan, "Ready")->message;
+  EXPECT_FALSE(plan.status.injection.has_value());
+  EXPECT_TRUE(HasEvent(plan, GetParam().reason));
+}
+
+TEST_P(Refusals, WithdrawWhatWasInjectedBefore) {
+  SnapshotBuilder builder = OneNode();
+  builder.Accepted();
+  builder.Pod({.name = "held", .held = true, .created = 95});
+  GetParam().change(builder);
+  if (builder.in().workload.kind == WorkloadKind::kSelector) {
+    return;  // the held pod teaches the template
+  }
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.set_inject_label, false);
+  EXPECT_FALSE(plan.status.injection.has_value());
+  ASSERT_NE(fakes::ReleaseOf(plan, "held"), nullptr);
+  EXPECT_EQ(fakes::ReleaseOf(plan, "held")->reason, "Withdrawn");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Refusals, testing::ValuesIn(kRefusals),
+                         [](const auto& each) { return each.param.name; });
+
+TEST(Acceptance, AYoungerWarmupOfTheSamePodsIsNoObstacle) {
+  SnapshotBuilder builder = OneNode();
+  builder.in().others = {{.name = "second", .older = false, .labels = {{"app", "llama"}}}};
+  builder.Accepted();
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
+}
+
+TEST(Acceptance, AnOlderWarmupOfOtherPodsIsNoObstacle) {
+  SnapshotBuilder builder = OneNode();
+  builder.in().others = {{.name = "first", .older = true, .labels = {{"app", "mistral"}}}};
+  builder.Accepted();
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
+}
+
+// ---- the container ------------------------------------------------------------------------------
+
+TEST(Acceptance, ChoosesTheContainerThatAsksForAnAccelerator) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "g1", .gpu_type = fakes::kH100, .gpus = 8});
+  builder.pod_template()["spec"]["containers"] = {
+      {{"name", "proxy"}, {"image", "envoy"}},
+      {{"name", "engine"},
+       {"image", "vllm:1"},
+       {"resources", {{"limits", {{"nvidia.com/gpu", "2"}}}}}}};
+  builder.Accepted();
+  EXPECT_EQ(builder.Decide().status.injection->container, "engine");
+}
+
+TEST(Acceptance, AJobIsMatchedByItsNameSoThatOneMadeAgainIsToo) {
+  SnapshotBuilder builder = OneNode();
+  builder.in().workload.kind = WorkloadKind::kJob;
+  builder.in().workload.name = "train";
+  builder.in().workload.selector = {{"batch.kubernetes.io/controller-uid", "u-1"}};
+  builder.Accepted();
+  EXPECT_EQ(builder.Decide().status.injection->labels,
+            (std::map<std::string, std::string>{{"batch.kubernetes.io/job-name", "train"}}));
+}
+
+TEST(Acceptance, ASelectorAloneLearnsItsTemplateFromTheNewestPod) {
+  SnapshotBuilder builder = OneNode();
+  builder.in().workload.kind = WorkloadKind::kSelector;
+  builder.in().workload.pod_template = nullptr;
+  builder.Pod({.name = "old", .node = "n1", .image = "server:0", .created = 1, .started = 2});
+  builder.Pod({.name = "new", .node = "n1", .image = "server:1", .created = 9, .started = 10});
+  builder.Accepted();
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.status.injection->container, "server");
+  ASSERT_EQ(plan.status.builders.size(), 1U);
+  EXPECT_EQ(plan.status.builders[0].image, "server:1");
+}
+
+TEST(Acceptance, ASelectorWhosePodsAreGoneGoesOnInjecting) {
+  SnapshotBuilder builder = OneNode();
+  builder.in().workload.kind = WorkloadKind::kSelector;
+  builder.in().workload.pod_template = nullptr;
+  builder.Pod({.name = "only", .node = "n1", .created = 1, .started = 2});
+  builder.Accepted();
+  builder.in().pods.clear();
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "Injecting");
+  ASSERT_TRUE(plan.status.injection.has_value());
+  EXPECT_EQ(plan.status.injection->container, "server");
+  EXPECT_FALSE(plan.status.injection->gate);
+}
+
+// ---- directories --------------------------------------------------------------------------------
+
+struct DirectoryCase {
+  const char* name;
+  bool was_injecting;
+  int prepared;
+  int pending;   // an agent is there, nothing failed yet
+  int unusable;  // the agent says why
+  int no_agent;
+  const char* reason;
+};
+
+class Directories : public testing::TestWithParam<DirectoryCase> {};
+
+TEST_P(Directories, InjectsOnlyWhileAtMostOneNodeMustBeAvoided) {
+  const DirectoryCase& c = GetParam();
+  SnapshotBuilder builder;
+  builder.Node({.name = "first"});
+  if (c.was_injecting) {
+    builder.Accepted();
+  } else {
+    builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  }
+  if (c.prepared == 0) {
+    builder.reported("first").prepared.clear();
+    builder.reported("first").message = "mounted read-only";
+  }
+  for (int i = 1; i < c.prepared; ++i) {
+    builder.Node({.name = "p" + std::to_string(i)});
+  }
+  for (int i = 0; i < c.pending; ++i) {
+    builder.Node({.name = "w" + std::to_string(i), .prepared = false});
+  }
+  for (int i = 0; i < c.unusable; ++i) {
+    const std::string name = "u" + std::to_string(i);
+    builder.Node({.name = name, .prepared = false});
+    builder.reported(name).message = "mounted noexec";
+  }
+  for (int i = 0; i < c.no_agent; ++i) {
+    builder.Node({.name = "a" + std::to_string(i), .agent = false, .prepared = false});
+  }
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), c.reason);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Directories,
+    testing::Values(DirectoryCase{"all", false, 3, 0, 0, 0, "Injecting"},
+                    DirectoryCase{"first_waits", false, 2, 1, 0, 0, "PreparingNodes"},
+                    DirectoryCase{"joins_later", true, 2, 1, 0, 0, "Injecting"},
+                    DirectoryCase{"two_join", true, 2, 2, 0, 0, "PreparingNodes"},
+                    DirectoryCase{"one_unusable", false, 2, 0, 1, 0, "Injecting"},
+                    DirectoryCase{"two_unusable", false, 2, 0, 2, 0, "DirectoryUnusable"},
+                    DirectoryCase{"two_unusable_later", true, 2, 0, 2, 0, "DirectoryUnusable"},
+                    DirectoryCase{"one_without_agent", false, 2, 0, 0, 1, "Injecting"},
+                    DirectoryCase{"mixed", true, 2, 0, 1, 1, "DirectoryUnusable"},
+                    DirectoryCase{"none", false, 0, 0, 0, 0, "DirectoryUnusable"}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(Acceptance, WithoutGatesEveryNodeMustHaveItsDirectory) {
+  SnapshotBuilder builder = OneNode();
+  builder.warmup().spec.gate.mode = api::GateMode::kOff;
+  builder.Accepted();
+  EXPECT_FALSE(builder.Decide().status.injection->gate);
+  builder.Node({.name = "n2", .agent = false, .prepared = false});
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "DirectoryUnusable");
+}
+
+TEST(Acceptance, ANodeThatPodsCannotLandOnNeedsNoDirectory) {
+  SnapshotBuilder builder = OneNode();
+  builder.Node({.name = "control", .agent = false, .prepared = false});
+  builder.node("control").taints = {{.key = "control-plane", .effect = "NoSchedule"}};
+  builder.Accepted();
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
+}
+
+TEST(Acceptance, ADirectoryOfAnotherRunAsIsNotEnough) {
+  SnapshotBuilder builder = OneNode();
+  builder.pod_template()["spec"]["securityContext"]["runAsUser"] = 1000;
+  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "PreparingNodes");
+  builder.reported("n1").prepared = {"u1000"};
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
+}
+
+TEST(Acceptance, ANodeMadeAgainUnderItsNameIsNotPrepared) {
+  SnapshotBuilder builder = OneNode();
+  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  builder.node("n1").meta.uid = "another";
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "PreparingNodes");
+}
+
+// ---- paused and deleted -------------------------------------------------------------------------
+
+TEST(Acceptance, PausedKeepsWhatIsThereWithoutGates) {
+  SnapshotBuilder builder = OneNode();
+  builder.Accepted();
+  builder.warmup().spec.paused = true;
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "Paused");
+  ASSERT_TRUE(plan.status.injection.has_value());
+  EXPECT_FALSE(plan.status.injection->gate);
+}
+
+TEST(Acceptance, PausedFromTheStartInjectsNothing) {
+  SnapshotBuilder builder = OneNode();
+  builder.warmup().spec.paused = true;
+  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "Paused");
+  EXPECT_EQ(Condition(plan, "Ready")->status, "False");
+  EXPECT_FALSE(plan.status.injection.has_value());
+}
+
+TEST(Acceptance, ADeletedWarmupWithdrawsEverything) {
+  SnapshotBuilder builder = OneNode();
+  builder.Accepted();
+  builder.Pod({.name = "held", .held = true, .created = 99});
+  builder.in().jobs = {{.name = "llama-1"}};
+  builder.cache("n1").spec.warmups = {{.uid = "7d0f"}, {.uid = "other"}};
+  builder.warmup().deleting = true;
+  const Plan plan = builder.Decide();
+  EXPECT_FALSE(plan.status_changed);
+  EXPECT_EQ(plan.set_inject_label, false);
+  EXPECT_EQ(plan.jobs_to_delete, std::vector<std::string>{"llama-1"});
+  ASSERT_NE(fakes::ReleaseOf(plan, "held"), nullptr);
+  ASSERT_NE(fakes::WantsOf(plan, "n1"), nullptr);
+  EXPECT_TRUE(fakes::WantsOf(plan, "n1")->spec.warmups.empty());
+  EXPECT_FALSE(plan.requeue_after.has_value());
+}
+
+TEST(Acceptance, TheVerdictKeepsItsTimeWhileItStands) {
+  SnapshotBuilder builder = OneNode();
+  builder.Accepted();
+  builder.Now(150);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(Condition(plan, "Ready")->last_transition_time, At(100));
+  EXPECT_FALSE(HasEvent(plan, "Injecting"));
+}
+
+}  // namespace
+}  // namespace cachewarm::plan

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "lib/api/names.h"
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using api::BuilderState;
+using api::CaptureState;
+using fakes::At;
+using fakes::HasEvent;
+using fakes::SnapshotBuilder;
+
+// A builder "a" on n1 that was elected at 100 and asked for its capture.
+class Handshake : public testing::Test {
+ protected:
+  Handshake() {
+    builder.Node({.name = "n1"}).Node({.name = "n2"});
+    builder.Accepted();
+    builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
+    Apply(builder.Decide());
+  }
+
+  void Apply(const Plan& plan) {
+    builder.status() = plan.status;
+    for (const NodeWants& wants : plan.nodes) {
+      builder.cache(wants.node).spec = wants.spec;
+    }
+  }
+
+  std::string Id(int attempt) {
+    return "uid-a-" + builder.Key("n1").substr(0, 8) + "-" + std::to_string(attempt);
+  }
+
+  void Answer(const api::CaptureStatus& answer) {
+    builder.cache("n1").status.captures = {answer};
+  }
+
+  api::CaptureStatus Pushed() {
+    return {.id = Id(1),
+            .state = CaptureState::kPushed,
+            .digest = fakes::DigestNamed("c"),
+            .bytes = 1234,
+            .files = 9,
+            .native = true,
+            .compile_seconds = 21.5};
+  }
+
+  void Ready(int at) {
+    builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = at});
+    builder.Now(at + 1);
+    Apply(builder.Decide());
+  }
+
+  SnapshotBuilder builder;
+};
+
+TEST_F(Handshake, TheRequestLearnsWhenThePodIsReady) {
+  Ready(110);
+  ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].id, Id(1));
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(110));
+}
+
+TEST_F(Handshake, APushedBundleIsRecordedAndTheRequestRemovedInOnePlan) {
+  Ready(110);
+  Answer(Pushed());
+  builder.Now(130);
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.status.bundles.size(), 1U);
+  const api::BundleStatus& bundle = plan.status.bundles[0];
+  EXPECT_EQ(bundle.key, builder.Key("n1"));
+  EXPECT_EQ(bundle.digest, fakes::DigestNamed("c"));
+  EXPECT_EQ(bundle.bytes, 1234);
+  EXPECT_EQ(bundle.builder_pod, "a");
+  EXPECT_EQ(bundle.published_time, At(130));
+  EXPECT_DOUBLE_EQ(bundle.compile_seconds, 21.5);
+  EXPECT_EQ(plan.status.builders[0].state, BuilderState::kCaptured);
+  EXPECT_TRUE(HasEvent(plan, "Published"));
+  ASSERT_EQ(plan.builds_finished.size(), 1U);
+  EXPECT_EQ(plan.builds_finished[0].reason, "Captured");
+  ASSERT_NE(fakes::WantsOf(plan, "n1"), nullptr);
+  EXPECT_TRUE(fakes::WantsOf(plan, "n1")->spec.captures.empty());
+  // In the same plan every fitting node is told of the bundle.
+  for (const char* node : {"n1", "n2"}) {
+    ASSERT_NE(fakes::WantsOf(plan, node), nullptr);
+    ASSERT_EQ(fakes::WantsOf(plan, node)->spec.warmups[0].bundles.size(), 1U);
+    EXPECT_EQ(fakes::WantsOf(plan, node)->spec.warmups[0].bundles[0].digest,
+              fakes::DigestNamed("c"));
+  }
+}
+
+TEST_F(Handshake, PackingIsShownAsCapturing) {
+  Ready(110);
+  Answer({.id = Id(1), .state = CaptureState::kPacking});
+  EXPECT_EQ(builder.Decide().status.builders[0].state, BuilderState::kCapturing);
+}
+
+struct DistrustCase {
+  const char* name;
+  fakes::PodSetup pod;  // "a" as it is when the agent says Pushed; no name: gone
+  const char* reason;   // of the failed build; "": not recorded, but still followed
+};
+
+class Distrusted : public Handshake, public testing::WithParamInterface<DistrustCase> {};
+
+TEST_P(Distrusted, APushIsRecordedOnlyWhileThePodIsWhatWasElected) {
+  Ready(110);
+  Answer(Pushed());
+  builder.in().pods.clear();
+  if (!GetParam().pod.name.empty()) {
+    builder.Pod(GetParam().pod);
+  }
+  builder.Now(130);
+  const Plan plan = builder.Decide();
+  EXPECT_TRUE(plan.status.bundles.empty());
+  const api::BuilderStatus& entry = plan.status.builders[0];
+  if (GetParam().reason[0] == '\0') {
+    EXPECT_NE(entry.state, BuilderState::kFailed);
+  } else {
+    EXPECT_NE(entry.state, BuilderState::kCaptured);
+    EXPECT_TRUE(HasEvent(plan, GetParam().reason));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Distrusted,
+    testing::Values(
+        DistrustCase{"gone", {}, "BuilderLost"},
+        DistrustCase{"moved", {.name = "a", .node = "n2", .started = 90, .ready = 110},
+                     "BuilderLost"},
+        DistrustCase{"restarted",
+                     {.name = "a", .node = "n1", .started = 120, .ready = 125, .restarts = 1},
+                     "BuilderRestarted"},
+        DistrustCase{"crashed",
+                     {.name = "a", .node = "n1", .restarts = 1, .words = "CrashLoopBackOff"},
+                     "BuilderCrashed"},
+        DistrustCase{"exited", {.name = "a", .node = "n1", .exit_code = 137}, "BuilderCrashed"},
+        DistrustCase{"other_image",
+                     {.name = "a", .node = "n1", .image = "x:2", .started = 90, .ready = 110},
+                     "BuilderLost"},
+        DistrustCase{"not_ready", {.name = "a", .node = "n1", .started = 90}, ""}),
+    [](const auto& each) { return each.param.name; });
+
+TEST_F(Handshake, APushWithoutADigestIsNotRecorded) {
+  Ready(110);
+  api::CaptureStatus answer = Pushed();
+  answer.digest = {};
+  Answer(answer);
+  EXPECT_TRUE(builder.Decide().status.bundles.empty());
+}
+
+TEST_F(Handshake, AnAnswerToAnotherRequestIsNotTaken) {
+  Ready(110);
+  api::CaptureStatus answer = Pushed();
+  answer.id = Id(2);
+  Answer(answer);
+  EXPECT_TRUE(builder.Decide().status.bundles.empty());
+}
+
+TEST_F(Handshake, AnAnswerIsNotTakenWhereTheNodeHasChangedItsFacts) {
+  Ready(110);
+  Answer(Pushed());
+  const std::string before = Id(1);
+  builder.cache("n1").status.node.cpu_class = fakes::kAvx2;
+  const Plan plan = builder.Decide();
+  EXPECT_TRUE(plan.status.bundles.empty()) << "the pod builds for the other class now, afresh";
+  EXPECT_TRUE(HasEvent(plan, "BuilderLost"));
+  ASSERT_NE(fakes::WantsOf(plan, "n1"), nullptr);
+  EXPECT_NE(fakes::WantsOf(plan, "n1")->spec.captures.at(0).id, before);
+}
+
+TEST_F(Handshake, AFailedCaptureEndsTheBuildWithTheAgentsWords) {
+  Ready(110);
+  Answer({.id = Id(1),
+          .state = CaptureState::kFailed,
+          .reason = "NothingToCapture",
+          .message = "no file of a known cache was used"});
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.status.builders[0].state, BuilderState::kFailed);
+  EXPECT_EQ(plan.status.builders[0].reason, "NothingToCapture");
+  EXPECT_EQ(plan.status.builders[0].message, "no file of a known cache was used");
+}
+
+TEST_F(Handshake, AStoreThatRefusesIsWaitedForAndShownAsDegraded) {
+  Ready(110);
+  Answer({.id = Id(1),
+          .state = CaptureState::kFailed,
+          .reason = "PublishFailed",
+          .message = "registry: connection refused"});
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.status.builders[0].state, BuilderState::kCapturing);
+  EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "StoreRefuses");
+  EXPECT_NE(fakes::Condition(plan, "Degraded")->message.find("refused"), std::string::npos);
+  Apply(plan);
+  EXPECT_EQ(builder.cache("n1").spec.captures.size(), 1U) << "the agent goes on trying";
+  Answer(Pushed());
+  const Plan later = builder.Decide();
+  EXPECT_EQ(later.status.bundles.size(), 1U);
+  EXPECT_EQ(fakes::ReasonOf(later, "Degraded"), "Healthy");
+}
+
+TEST_F(Handshake, ABuilderThatIsNeverReadyTimesOutFromItsContainersStart) {
+  builder.Now(90 + 1799);
+  EXPECT_EQ(builder.Decide().status.builders[0].state, BuilderState::kElected);
+  builder.Now(90 + 1800);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.status.builders[0].reason, "BuilderTimeout");
+  EXPECT_NE(plan.status.builders[0].message.find("compile.timeoutSeconds"), std::string::npos);
+}
+
+TEST_F(Handshake, ACaptureThatNeverSettlesEnds) {
+  Ready(110);
+  Answer({.id = Id(1), .state = CaptureState::kWaiting});
+  builder.Now(110 + 1800);
+  EXPECT_EQ(builder.Decide().status.builders[0].reason, "NeverSettled");
+}
+
+TEST_F(Handshake, ThePodThatIsElectedAgainHasAnotherRequest) {
+  builder.Now(90 + 1800);
+  Apply(builder.Decide());
+  EXPECT_TRUE(builder.cache("n1").spec.captures.empty());
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 1895});
+  builder.Now(1900);
+  Apply(builder.Decide());
+  ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].id, Id(2));
+}
+
+TEST_F(Handshake, BackoffExhaustedIsDegradedWithTheLastWords) {
+  builder.warmup().spec.compile.backoff_limit = 0;
+  builder.Now(90 + 1800);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "BuildFailed");
+  EXPECT_NE(fakes::Condition(plan, "Degraded")->message.find("not ready 1800 s"),
+            std::string::npos);
+  EXPECT_FALSE(plan.status.injection->gate) << "a held pod could gain nothing";
+}
+
+TEST_F(Handshake, WithoutAReadinessProbeItIsReadyAMinuteAfterItsStart) {
+  builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 91});
+  builder.Now(149);
+  Apply(builder.Decide());
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, WallTime{});
+  builder.Now(150);
+  Apply(builder.Decide());
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(150));
+}
+
+TEST_F(Handshake, AWorkloadJobIsReadyWhenItHasExitedWithZero) {
+  builder.in().workload.kind = WorkloadKind::kJob;
+  builder.Now(150);
+  Apply(builder.Decide());
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, WallTime{});
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .exit_code = 0});
+  builder.Now(200);
+  Apply(builder.Decide());
+  ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(200));
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].started_at, At(90));
+  builder.Now(230);
+  Answer(Pushed());
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.status.bundles.size(), 1U);
+}
+
+TEST_F(Handshake, LongLastWordsAreCutToWhatTheSchemaAllows) {
+  Ready(110);
+  Answer({.id = Id(1),
+          .state = CaptureState::kFailed,
+          .reason = "NothingToCapture",
+          .message = std::string(1023, 'x') + "ä"});
+  const std::string message = builder.Decide().status.builders[0].message;
+  EXPECT_EQ(message, std::string(1023, 'x')) << "not within a character";
+}
+
+TEST_F(Handshake, WhilePausedNothingMoves) {
+  Ready(110);
+  Answer(Pushed());
+  builder.warmup().spec.paused = true;
+  const Plan plan = builder.Decide();
+  EXPECT_TRUE(plan.status.bundles.empty());
+  EXPECT_EQ(plan.status.builders, builder.status().builders);
+  EXPECT_TRUE(plan.nodes.empty()) << "the request stays";
+}
+
+}  // namespace
+}  // namespace cachewarm::plan

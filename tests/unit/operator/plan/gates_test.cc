@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "lib/api/names.h"
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using fakes::At;
+using fakes::ReleaseOf;
+using fakes::SnapshotBuilder;
+using Names = std::vector<std::string>;
+
+SnapshotBuilder Nodes(int count) {
+  SnapshotBuilder builder;
+  for (int i = 1; i <= count; ++i) {
+    builder.Node({.name = "n" + std::to_string(i)});
+  }
+  builder.Accepted();
+  return builder;
+}
+
+std::string ReasonFor(const SnapshotBuilder& builder, const std::string& pod = "p") {
+  const Plan plan = builder.Decide();
+  const GateRelease* release = ReleaseOf(plan, pod);
+  return release == nullptr ? "held" : release->reason;
+}
+
+TEST(Gates, ReleasedWithoutAPreferenceWhenEveryNodeIsWarm) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1", "n2"}});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  const Plan plan = builder.Decide();
+  const GateRelease* release = ReleaseOf(plan, "p");
+  ASSERT_NE(release, nullptr);
+  EXPECT_EQ(release->reason, "Warm");
+  EXPECT_TRUE(release->preferred.empty());
+  EXPECT_TRUE(release->excluded.empty());
+  EXPECT_DOUBLE_EQ(release->held_seconds, 3);
+}
+
+TEST(Gates, HeldWhileANodeItCouldLandOnIsStillFetching) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReasonFor(builder), "held");
+}
+
+TEST(Gates, TheLastTenthOfManyNodesIsNotWaitedFor) {
+  SnapshotBuilder builder = Nodes(11);
+  Names active;
+  for (int i = 1; i <= 10; ++i) {
+    active.push_back("n" + std::to_string(i));
+  }
+  builder.Bundle({.node = "n1", .active = active});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  const Plan plan = builder.Decide();
+  ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
+  EXPECT_EQ(ReleaseOf(plan, "p")->preferred.size(), 10U);
+}
+
+TEST(Gates, HeldWhileTheBuilderCompilesAndReleasedWhenItsBundleIsActive) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Pod({.name = "builder", .node = "n1", .created = 90, .started = 92});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReasonFor(builder), "held");
+  builder.Bundle({.node = "n1", .published = 99, .active = {}});
+  EXPECT_EQ(ReasonFor(builder), "held");
+  builder.reported("n1").bundles = {
+      {.digest = fakes::DigestNamed("a"), .state = api::BundleState::kActive}};
+  EXPECT_EQ(ReasonFor(builder), "Warm");
+}
+
+TEST(Gates, ReleasedAtTheDeadlineTowardsWhateverIsWarm) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  builder.Now(97 + 59);
+  EXPECT_EQ(ReasonFor(builder), "held");
+  EXPECT_LE(*builder.Decide().requeue_after, std::chrono::seconds(1));
+  builder.Now(97 + 60);
+  const Plan plan = builder.Decide();
+  ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "Deadline");
+  EXPECT_EQ(ReleaseOf(plan, "p")->preferred, Names{"n1"});
+}
+
+struct FailureCase {
+  const char* reason;
+  const char* outcome;
+};
+
+class FailedFetch : public testing::TestWithParam<FailureCase> {};
+
+TEST_P(FailedFetch, IsWaitedForOnlyWhereItMayStillSucceed) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1"});
+  builder.reported("n1").bundles = {{.digest = fakes::DigestNamed("a"),
+                                     .state = api::BundleState::kFailed,
+                                     .reason = GetParam().reason}};
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReasonFor(builder), GetParam().outcome);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailedFetch,
+                         testing::Values(FailureCase{"FetchFailed", "held"},
+                                         FailureCase{"OverByteLimit", "NoGain"},
+                                         FailureCase{"DiskFull", "NoGain"},
+                                         FailureCase{"VerifyFailed", "NoGain"}),
+                         [](const auto& each) { return each.param.reason; });
+
+TEST(Gates, AFetchThatFailsIsNotWaitedForWhereAnotherNodeIsWarm) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.reported("n2").bundles = {{.digest = fakes::DigestNamed("a"),
+                                     .state = api::BundleState::kFailed,
+                                     .reason = "FetchFailed"}};
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  const Plan plan = builder.Decide();
+  ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "Warm");
+  EXPECT_EQ(ReleaseOf(plan, "p")->preferred, Names{"n1"});
+}
+
+TEST(Gates, ANodeWithoutAgentWillNotFetch) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1"});
+  builder.view("n1").agent_ready = false;
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReasonFor(builder), "NoGain");
+}
+
+TEST(Gates, ReleasedWhenNoNodeHasRoomBecauseAutoscalersDoNotSeeHeldPods) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.view("n1").free["pods"] = 0;
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReasonFor(builder), "NoRoom");
+}
+
+TEST(Gates, ACordonedNodeHasNoRoom) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.node("n1").unschedulable = true;
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReasonFor(builder), "NoRoom");
+}
+
+TEST(Gates, OnlyAsManyAreReleasedAsWarmNodesHaveRoomFor) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.view("n1").free["pods"] = 2;
+  builder.view("n2").agent_ready = false;  // stays cold
+  for (int i = 0; i < 4; ++i) {
+    builder.Pod({.name = "p" + std::to_string(i), .held = true, .created = 90 + i});
+  }
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReleaseOf(plan, "p0")->reason, "Warm");
+  EXPECT_EQ(ReleaseOf(plan, "p0")->preferred, Names{"n1"});
+  EXPECT_EQ(ReleaseOf(plan, "p1")->reason, "Warm");
+  EXPECT_EQ(ReleaseOf(plan, "p2")->reason, "NoGain");
+}
+
+TEST(Gates, PodsReleasedButNotBoundYetTakeRoom) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.view("n1").free["pods"] = 1;
+  builder.Pod({.name = "earlier", .created = 90});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReasonFor(builder), "NoRoom");
+}
+
+TEST(Gates, AHeldPodIsKeptOffTheOneUnusableNode) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.Node({.name = "bad", .agent = false, .prepared = false});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  const Plan plan = builder.Decide();
+  ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
+  EXPECT_EQ(ReleaseOf(plan, "p")->excluded, Names{"bad"});
+}
+
+TEST(Gates, WithdrawnPodsAreKeptOffUnusableNodesToo) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Node({.name = "b1", .agent = false, .prepared = false});
+  builder.Node({.name = "b2", .agent = false, .prepared = false});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "Withdrawn");
+  EXPECT_EQ(ReleaseOf(plan, "p")->excluded, (Names{"b1", "b2"}));
+}
+
+TEST(Gates, NothingIsExcludedWhereThatWouldLeaveNowhereToGo) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.reported("n1").prepared.clear();
+  builder.reported("n1").message = "mounted noexec";
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  const Plan plan = builder.Decide();
+  ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
+  EXPECT_TRUE(ReleaseOf(plan, "p")->excluded.empty());
+}
+
+struct WithdrawCase {
+  const char* name;
+  void (*change)(SnapshotBuilder&);
+};
+
+class Withdraws : public testing::TestWithParam<WithdrawCase> {};
+
+TEST_P(Withdraws, ReleasesAtOnce) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.Pod({.name = "p", .held = true, .created = 99});
+  ASSERT_EQ(ReasonFor(builder), "held");
+  GetParam().change(builder);
+  EXPECT_EQ(ReasonFor(builder), "Withdrawn");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Withdraws,
+    testing::Values(
+        WithdrawCase{"deleted", [](SnapshotBuilder& b) { b.warmup().deleting = true; }},
+        WithdrawCase{"paused", [](SnapshotBuilder& b) { b.warmup().spec.paused = true; }},
+        WithdrawCase{"mode_off",
+                     [](SnapshotBuilder& b) { b.warmup().spec.gate.mode = api::GateMode::kOff; }},
+        WithdrawCase{"not_accepted", [](SnapshotBuilder& b) { b.in().workload.found = false; }}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(Gates, ADeletedPodIsLeftAlone) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.Pod({.name = "p", .held = true, .created = 97, .deleting = true});
+  EXPECT_EQ(ReasonFor(builder), "held");
+}
+
+TEST(Gates, APodHeldForTwoSecondsIsToldUntilWhen) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.Pod({.name = "p", .held = true, .created = 99});
+  const Plan early = builder.Decide();
+  EXPECT_EQ(fakes::AnnotationOf(early, "p", "cachewarm.io/held-until"), nullptr);
+  EXPECT_LE(*early.requeue_after, std::chrono::seconds(1));
+  builder.Now(101);
+  const Plan plan = builder.Decide();
+  ASSERT_NE(fakes::AnnotationOf(plan, "p", "cachewarm.io/held-until"), nullptr);
+  EXPECT_EQ(fakes::AnnotationOf(plan, "p", "cachewarm.io/held-until")->value,
+            FormatTime(At(99 + 60)));
+  EXPECT_TRUE(fakes::HasEvent(plan, "Held"));
+  builder.Pod({.name = "p",
+               .held = true,
+               .created = 99,
+               .annotations = {{"cachewarm.io/held-until", "x"}}});
+  EXPECT_FALSE(fakes::HasEvent(builder.Decide(), "Held")) << "told once";
+}
+
+TEST(Gates, HostnameLabelsAreUsedWhereTheyDifferFromNames) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.node("n1").meta.labels["kubernetes.io/hostname"] = "host-1";
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.view("n2").agent_ready = false;
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReleaseOf(builder.Decide(), "p")->preferred, Names{"host-1"});
+}
+
+TEST(Gates, APreferenceNamesAtMostSixtyFourHosts) {
+  SnapshotBuilder builder = Nodes(70);
+  Names active;
+  for (int i = 1; i <= 69; ++i) {
+    active.push_back("n" + std::to_string(i));
+  }
+  builder.Bundle({.node = "n1", .active = active});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReleaseOf(builder.Decide(), "p")->preferred.size(), 64U);
+}
+
+TEST(Gates, APodOfTheOldImageIsWarmByTheOldBundle) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1", .image = "server:0", .digest = "b", .active = {"n1"}});
+  builder.Pod({.name = "p", .held = true, .image = "server:0", .created = 97});
+  EXPECT_EQ(ReasonFor(builder), "Warm");
+}
+
+TEST(Gates, ThousandsOfHeldPodsAndNodesAreDecidedInOneGo) {
+  SnapshotBuilder builder = Nodes(300);
+  Names active;
+  for (int i = 1; i <= 300; ++i) {
+    active.push_back("n" + std::to_string(i));
+  }
+  builder.Bundle({.node = "n1", .active = active});
+  for (int i = 0; i < 200; ++i) {
+    builder.Pod({.name = "p" + std::to_string(i), .held = true, .created = 95});
+  }
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.releases.size(), 200U);
+  for (const GateRelease& release : plan.releases) {
+    EXPECT_EQ(release.reason, "Warm");
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::plan

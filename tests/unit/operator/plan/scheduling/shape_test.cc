@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/scheduling/shape.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "operator/plan/scheduling/requests.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using codec::Json;
+
+Json Parse(const std::string& text) { return codec::ParseJson(text).value(); }
+
+api::Node NodeWith(std::map<std::string, std::string> labels) {
+  api::Node node;
+  node.meta.name = "n1";
+  node.meta.labels = std::move(labels);
+  node.ready = true;
+  return node;
+}
+
+std::string Required(const std::string& terms) {
+  return R"({"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":)"
+         R"({"nodeSelectorTerms":[)" +
+         terms + "]}}}}";
+}
+
+std::string Expression(const std::string& body) {
+  return R"({"matchExpressions":[)" + body + "]}";
+}
+
+struct SelectCase {
+  const char* name;
+  std::string spec;
+  bool selected;
+};
+
+class SelectsNode : public testing::TestWithParam<SelectCase> {};
+
+TEST_P(SelectsNode, AsTheSchedulerWould) {
+  const PodShape shape = ShapeOf(Parse(GetParam().spec));
+  EXPECT_EQ(Selects(shape, NodeWith({{"pool", "a"}, {"cores", "64"}})), GetParam().selected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, SelectsNode,
+    testing::Values(
+        SelectCase{"nothing", "{}", true},
+        SelectCase{"selector", R"({"nodeSelector":{"pool":"a"}})", true},
+        SelectCase{"selector_other", R"({"nodeSelector":{"pool":"b"}})", false},
+        SelectCase{"selector_absent", R"({"nodeSelector":{"zone":"x"}})", false},
+        SelectCase{"in", Required(Expression(R"({"key":"pool","operator":"In","values":["a"]})")),
+                   true},
+        SelectCase{"not_in",
+                   Required(Expression(R"({"key":"pool","operator":"NotIn","values":["a"]})")),
+                   false},
+        SelectCase{"not_in_absent",
+                   Required(Expression(R"({"key":"zone","operator":"NotIn","values":["a"]})")),
+                   true},
+        SelectCase{"exists", Required(Expression(R"({"key":"pool","operator":"Exists"})")), true},
+        SelectCase{"absent", Required(Expression(R"({"key":"pool","operator":"DoesNotExist"})")),
+                   false},
+        SelectCase{"greater",
+                   Required(Expression(R"({"key":"cores","operator":"Gt","values":["32"]})")),
+                   true},
+        SelectCase{"less",
+                   Required(Expression(R"({"key":"cores","operator":"Lt","values":["32"]})")),
+                   false},
+        SelectCase{"not_a_number",
+                   Required(Expression(R"({"key":"pool","operator":"Gt","values":["1"]})")),
+                   false},
+        SelectCase{"either",
+                   Required(Expression(R"({"key":"pool","operator":"In","values":["b"]})") + "," +
+                            Expression(R"({"key":"cores","operator":"Exists"})")),
+                   true},
+        SelectCase{"both",
+                   Required(Expression(R"({"key":"pool","operator":"Exists"},)"
+                                       R"({"key":"zone","operator":"Exists"})")),
+                   false},
+        SelectCase{"by_name",
+                   Required(R"({"matchFields":[{"key":"metadata.name","operator":"In",)"
+                            R"("values":["n1"]}]})"),
+                   true},
+        SelectCase{"by_other_name",
+                   Required(R"({"matchFields":[{"key":"metadata.name","operator":"In",)"
+                            R"("values":["n2"]}]})"),
+                   false},
+        SelectCase{"empty_term", Required("{}"), false},
+        SelectCase{"no_terms", Required(""), false},
+        SelectCase{"malformed", R"({"nodeSelector":7,"affinity":"x","tolerations":{}})", true}),
+    [](const auto& each) { return each.param.name; });
+
+struct TaintCase {
+  const char* name;
+  api::Taint taint;
+  const char* tolerations;
+  bool passing;
+  bool tolerated;
+};
+
+class ToleratesNode : public testing::TestWithParam<TaintCase> {};
+
+TEST_P(ToleratesNode, AsTheSchedulerWould) {
+  api::Node node = NodeWith({});
+  node.taints = {GetParam().taint};
+  const PodShape shape =
+      ShapeOf(Parse(std::string(R"({"tolerations":[)") + GetParam().tolerations + "]}"));
+  EXPECT_EQ(Tolerates(shape, node, GetParam().passing), GetParam().tolerated);
+}
+
+constexpr const char* kGpuExists = R"({"key":"nvidia.com/gpu","operator":"Exists"})";
+constexpr const char* kGpuEqual = R"({"key":"nvidia.com/gpu","value":"yes"})";
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ToleratesNode,
+    testing::Values(
+        TaintCase{"bare", {"nvidia.com/gpu", "yes", "NoSchedule"}, "", true, false},
+        TaintCase{"exists", {"nvidia.com/gpu", "yes", "NoSchedule"}, kGpuExists, true, true},
+        TaintCase{"equal", {"nvidia.com/gpu", "yes", "NoSchedule"}, kGpuEqual, true, true},
+        TaintCase{"unequal", {"nvidia.com/gpu", "no", "NoSchedule"}, kGpuEqual, true, false},
+        TaintCase{"all", {"any", "", "NoExecute"}, R"({"operator":"Exists"})", true, true},
+        TaintCase{"effect", {"any", "", "NoExecute"},
+                  R"({"key":"any","operator":"Exists","effect":"NoSchedule"})", true, false},
+        TaintCase{"prefer", {"any", "", "PreferNoSchedule"}, "", true, true},
+        TaintCase{"passing", {"node.kubernetes.io/not-ready", "", "NoSchedule"}, "", true, false},
+        TaintCase{"passing_ignored", {"node.kubernetes.io/not-ready", "", "NoSchedule"}, "", false,
+                  true},
+        TaintCase{"startup_ignored", {"cachewarm.io/starting", "", "NoSchedule"}, "", false,
+                  true}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(Shape, ACordonCountsOnlyForNow) {
+  api::Node node = NodeWith({});
+  node.unschedulable = true;
+  EXPECT_FALSE(Tolerates({}, node, /*passing=*/true));
+  EXPECT_TRUE(Tolerates({}, node, /*passing=*/false));
+}
+
+TEST(Shape, RequestsAreSummedAsTheSchedulerCounts) {
+  const Resources requests = RequestsOf(Parse(R"({
+    "containers":[
+      {"resources":{"requests":{"cpu":"500m","memory":"1Gi"},"limits":{"nvidia.com/gpu":"2"}}},
+      {"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"4"}}}],
+    "initContainers":[
+      {"resources":{"requests":{"cpu":"3"}}},
+      {"restartPolicy":"Always","resources":{"requests":{"memory":"1Gi"}}}],
+    "overhead":{"cpu":"100m"}})"));
+  EXPECT_EQ(requests.at("cpu"), 3100);
+  EXPECT_EQ(requests.at("memory"), int64_t{2} << 30);
+  EXPECT_EQ(requests.at("nvidia.com/gpu"), 2);
+  EXPECT_EQ(requests.at("pods"), 1);
+}
+
+TEST(Shape, QuantitiesThatCannotBeReadCountAsNothing) {
+  const Resources requests = RequestsOf(Parse(
+      R"({"containers":[{"resources":{"requests":{"cpu":"lots","memory":[]}}},"x",null]})"));
+  EXPECT_EQ(requests.at("cpu"), 0);
+  EXPECT_EQ(requests.at("memory"), 0);
+}
+
+TEST(Shape, DevicesThatANodeDoesNotNameAreNotThere) {
+  EXPECT_TRUE(Holds({{"cpu", 1000}}, {{"cpu", 1000}, {"memory", 5}}));
+  EXPECT_FALSE(Holds({{"cpu", 1000}}, {{"cpu", 1001}}));
+  EXPECT_FALSE(Holds({{"cpu", 1000}}, {{"nvidia.com/gpu", 1}}));
+  EXPECT_TRUE(Holds({{"cpu", 1000}}, {{"nvidia.com/gpu", 0}}));
+}
+
+TEST(Shape, AcceleratorsAreToldFromOtherDevices) {
+  for (const char* yes : {"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb",
+                          "amd.com/gpu", "gpu.intel.com/xe", "google.com/tpu",
+                          "aws.amazon.com/neuroncore", "habana.ai/gaudi"}) {
+    EXPECT_TRUE(IsAccelerator(yes)) << yes;
+  }
+  for (const char* no : {"cpu", "memory", "rdma/hca", "vpc.amazonaws.com/efa", "hugepages-2Mi",
+                         "nvidia.com/hostdev"}) {
+    EXPECT_FALSE(IsAccelerator(no)) << no;
+  }
+}
+
+TEST(Shape, TheHostnameIsTheLabelElseTheName) {
+  EXPECT_EQ(HostnameOf(NodeWith({})), "n1");
+  EXPECT_EQ(HostnameOf(NodeWith({{"kubernetes.io/hostname", "h"}})), "h");
+}
+
+}  // namespace
+}  // namespace cachewarm::plan

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "lib/api/names.h"
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using api::StartResult;
+using api::StartSample;
+using fakes::At;
+using fakes::SnapshotBuilder;
+
+SnapshotBuilder Warm() {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.Accepted();
+  builder.Bundle({.node = "n1", .published = 10, .compile_seconds = 12, .active = {"n1"}});
+  return builder;
+}
+
+void Evidence(SnapshotBuilder& builder, const std::string& pod, StartResult result,
+              double compile_seconds = 0) {
+  builder.cache("n1").status.starts.push_back(
+      {.pod_uid = "uid-" + pod, .result = result, .compile_seconds = compile_seconds});
+}
+
+void Apply(SnapshotBuilder& builder, const Plan& plan) {
+  builder.status() = plan.status;
+  for (const NodeWants& wants : plan.nodes) {
+    builder.cache(wants.node).spec = wants.spec;
+  }
+}
+
+TEST(Starts, AStartingPodIsWatchedUntilItIsCounted) {
+  SnapshotBuilder builder = Warm();
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
+  Apply(builder, builder.Decide());
+  ASSERT_EQ(builder.cache("n1").spec.starts.size(), 1U);
+  EXPECT_EQ(builder.cache("n1").spec.starts[0].started_at, At(90));
+  EXPECT_EQ(builder.cache("n1").spec.starts[0].ready_at, WallTime{});
+  EXPECT_EQ(builder.cache("n1").spec.starts[0].run_as, "image");
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
+  Apply(builder, builder.Decide());
+  EXPECT_EQ(builder.cache("n1").spec.starts[0].ready_at, At(95));
+  Evidence(builder, "a", StartResult::kHit);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.status.starts.counts.hit, 1);
+  EXPECT_EQ(plan.status.starts.counted, std::vector<std::string>{"uid-a"});
+  ASSERT_EQ(plan.starts_counted.size(), 1U);
+  EXPECT_EQ(plan.starts_counted[0].start_seconds, 5);
+  EXPECT_TRUE(fakes::WantsOf(plan, "n1")->spec.starts.empty());
+}
+
+TEST(Starts, IsCountedOnceHoweverOftenItIsPlanned) {
+  SnapshotBuilder builder = Warm();
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
+  Evidence(builder, "a", StartResult::kHit);
+  Apply(builder, builder.Decide());
+  const Plan again = builder.Decide();
+  EXPECT_TRUE(again.starts_counted.empty());
+  EXPECT_EQ(again.status.starts.counts.hit, 1);
+}
+
+TEST(Starts, TheAnnotationCountsToo) {
+  SnapshotBuilder builder = Warm();
+  builder.Pod({.name = "a",
+               .node = "n1",
+               .created = 80,
+               .started = 90,
+               .ready = 95,
+               .annotations = {{"cachewarm.io/start", R"({"result":"hit"})"}}});
+  Evidence(builder, "a", StartResult::kHit);
+  EXPECT_TRUE(builder.Decide().starts_counted.empty());
+}
+
+TEST(Starts, ThePodIsToldWhatWasCounted) {
+  SnapshotBuilder builder = Warm();
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
+  Evidence(builder, "a", StartResult::kHit);
+  const Plan plan = builder.Decide();
+  const PodAnnotation* note = fakes::AnnotationOf(plan, "a", "cachewarm.io/start");
+  ASSERT_NE(note, nullptr);
+  const codec::Json value = codec::Json::parse(note->value);
+  EXPECT_EQ(value["result"], "hit");
+  EXPECT_EQ(value["startSeconds"], 5);
+}
+
+struct ResultCase {
+  const char* name;
+  StartResult seen;
+  int published;  // of the bundle; the pod starts at 90
+  bool active;
+  int restarts;
+  StartResult counted;
+};
+
+class Results : public testing::TestWithParam<ResultCase> {};
+
+TEST_P(Results, AreWhatWasObserved) {
+  const ResultCase& c = GetParam();
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.Accepted();
+  builder.Bundle({.node = "n1",
+                  .published = c.published,
+                  .active = c.active ? std::vector<std::string>{"n1"}
+                                     : std::vector<std::string>{}});
+  builder.Pod({.name = "a",
+               .node = "n1",
+               .created = 80,
+               .started = 90,
+               .ready = 95,
+               .restarts = c.restarts});
+  Evidence(builder, "a", c.seen);
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.starts_counted.size(), 1U);
+  EXPECT_EQ(api::Name(plan.starts_counted[0].result), api::Name(c.counted));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Results,
+    testing::Values(
+        ResultCase{"hit", StartResult::kHit, 10, true, 0, StartResult::kHit},
+        ResultCase{"partial", StartResult::kPartial, 10, true, 0, StartResult::kPartial},
+        ResultCase{"inert", StartResult::kInert, 10, true, 0, StartResult::kInert},
+        ResultCase{"hollow", StartResult::kHollow, 10, true, 0, StartResult::kHollow},
+        ResultCase{"miss", StartResult::kMiss, 10, true, 0, StartResult::kMiss},
+        ResultCase{"cold_agent", StartResult::kCold, 10, true, 0, StartResult::kCold},
+        ResultCase{"before_bundle", StartResult::kMiss, 91, true, 0, StartResult::kCold},
+        ResultCase{"not_active", StartResult::kMiss, 10, false, 0, StartResult::kCold},
+        ResultCase{"restarted", StartResult::kHit, 10, true, 1, StartResult::kUnknown}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(Starts, TheBuilderIsCountedAsSuchWhateverItsEvents) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.Accepted();
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 98});
+  Evidence(builder, "a", StartResult::kMiss, 6.5);
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.starts_counted.size(), 1U);
+  EXPECT_EQ(plan.starts_counted[0].result, StartResult::kBuilder);
+  EXPECT_DOUBLE_EQ(plan.starts_counted[0].compile_seconds, 6.5);
+  EXPECT_EQ(plan.status.starts.counts.builder, 1);
+  EXPECT_EQ(plan.status.summary.hit, "") << "builders are not in the hit rate";
+}
+
+TEST(Starts, AnAgentThatSaysNothingMakesItUnknownAfterAWhile) {
+  SnapshotBuilder builder = Warm();
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
+  builder.Now(95 + 89);
+  const Plan waiting = builder.Decide();
+  EXPECT_TRUE(waiting.starts_counted.empty());
+  EXPECT_LE(*waiting.requeue_after, std::chrono::seconds(1));
+  builder.Now(95 + 90);
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.starts_counted.size(), 1U);
+  EXPECT_EQ(plan.starts_counted[0].result, StartResult::kUnknown);
+  EXPECT_EQ(plan.status.summary.hit, "") << "unknown is counted apart";
+}
+
+TEST(Starts, HoldIsReadFromTheReleasedPod) {
+  SnapshotBuilder builder = Warm();
+  builder.Pod({.name = "a",
+               .node = "n1",
+               .created = 80,
+               .started = 90,
+               .ready = 95,
+               .annotations = {{"cachewarm.io/held-seconds", "7.250"}}});
+  Evidence(builder, "a", StartResult::kHit);
+  EXPECT_DOUBLE_EQ(builder.Decide().starts_counted[0].hold_seconds, 7.25);
+}
+
+TEST(Starts, AnAbsurdHoldIsNotBelieved) {
+  for (const char* text : {"-5", "1e30", "nan", "7x", ""}) {
+    SnapshotBuilder builder = Warm();
+    builder.Pod({.name = "a",
+                 .node = "n1",
+                 .created = 80,
+                 .started = 90,
+                 .ready = 95,
+                 .annotations = {{"cachewarm.io/held-seconds", text}}});
+    Evidence(builder, "a", StartResult::kHit);
+    EXPECT_EQ(builder.Decide().starts_counted[0].hold_seconds, 0) << text;
+  }
+}
+
+TEST(Starts, PodsWithoutOurDirectoryAreNotCounted) {
+  SnapshotBuilder builder = Warm();
+  builder.Pod({.name = "a",
+               .node = "n1",
+               .injected = false,
+               .created = 80,
+               .started = 90,
+               .ready = 95});
+  Evidence(builder, "a", StartResult::kMiss);
+  const Plan plan = builder.Decide();
+  EXPECT_TRUE(plan.starts_counted.empty());
+  EXPECT_TRUE(plan.annotations.empty());
+}
+
+TEST(Starts, TheRingKeepsTheNewestTwoHundredAndFiftySix) {
+  SnapshotBuilder builder = Warm();
+  for (int i = 0; i < 256; ++i) {
+    builder.status().starts.counted.push_back("old-" + std::to_string(i));
+  }
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
+  Evidence(builder, "a", StartResult::kHit);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.status.starts.counted.size(), 256U);
+  EXPECT_EQ(plan.status.starts.counted.back(), "uid-a");
+  EXPECT_EQ(plan.status.starts.counted.front(), "old-1");
+}
+
+TEST(Starts, ABurstIsCountedInPortionsThatTheRingKeepsUpWith) {
+  SnapshotBuilder builder = Warm();
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    builder.Pod({.name = name, .node = "n1", .created = 80, .started = 90, .ready = 95});
+    Evidence(builder, name, StartResult::kHit);
+  }
+  const Plan first = builder.Decide();
+  EXPECT_EQ(first.starts_counted.size(), 32U);
+  EXPECT_LE(*first.requeue_after, std::chrono::milliseconds(100));
+  Apply(builder, first);
+  EXPECT_EQ(builder.Decide().starts_counted.size(), 8U);
+}
+
+TEST(Starts, ANodeIsAskedAboutAtMostSixtyFourPodsOfAllWarmups) {
+  SnapshotBuilder builder = Warm();
+  for (int i = 0; i < 60; ++i) {
+    builder.cache("n1").spec.starts.push_back(
+        {.pod_uid = "other-" + std::to_string(i), .warmup_uid = "other"});
+  }
+  for (int i = 0; i < 9; ++i) {
+    builder.Pod(
+        {.name = "p" + std::to_string(i), .node = "n1", .created = 80, .started = 90});
+  }
+  EXPECT_EQ(fakes::WantsOf(builder.Decide(), "n1")->spec.starts.size(), 4U);
+}
+
+// The numbers of one cold start that was no builder, and five warm ones.
+TEST(Starts, AfterOneColdAndFiveWarmStartsTheSumsAreExact) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.Accepted();
+  builder.Pod({.name = "builder", .node = "n1", .created = 0, .started = 1, .ready = 43});
+  builder.Pod({.name = "cold", .node = "n1", .created = 2, .started = 3, .ready = 43});
+  Evidence(builder, "builder", StartResult::kMiss, 33);
+  Evidence(builder, "cold", StartResult::kMiss, 31);
+  Apply(builder, builder.Decide());
+  builder.Bundle({.node = "n1", .published = 60, .active = {"n1"}});
+  builder.status().builders[0].state = api::BuilderState::kCaptured;
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = "warm-" + std::to_string(i);
+    const int start = 70 + 10 * i;
+    builder.Pod({.name = name,
+                 .node = "n1",
+                 .created = start - 2,
+                 .started = start,
+                 .ready = start + 5,
+                 .annotations = {{"cachewarm.io/held-seconds", "1.0"}}});
+    Evidence(builder, name, StartResult::kHit);
+    builder.Now(start + 6);
+    Apply(builder, builder.Decide());
+  }
+  const api::Starts& starts = builder.status().starts;
+  EXPECT_EQ(starts.counts, (api::StartCounts{.builder = 1, .cold = 1, .hit = 5}));
+  EXPECT_DOUBLE_EQ(starts.cold_median_seconds, 40);
+  EXPECT_DOUBLE_EQ(starts.warm_median_seconds, 5);
+  // min(40 − (1 + 5), the longer span of 33 s) each; the cold one was not held.
+  EXPECT_DOUBLE_EQ(starts.saved_seconds, 5 * 33);
+  EXPECT_DOUBLE_EQ(starts.lost_seconds, 0);
+  EXPECT_EQ(builder.status().summary.hit, "83%");
+  EXPECT_EQ(builder.status().summary.saved, "2m45s");
+}
+
+}  // namespace
+}  // namespace cachewarm::plan

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "lib/api/names.h"
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using fakes::At;
+using fakes::Condition;
+using fakes::ReasonOf;
+using fakes::SnapshotBuilder;
+using Names = std::vector<std::string>;
+
+SnapshotBuilder Two() {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"}).Node({.name = "n2"});
+  builder.Accepted();
+  return builder;
+}
+
+void AddPod(SnapshotBuilder& builder, const std::string& revision, const std::string& result) {
+  builder.Pod({.name = "p-" + revision,
+               .node = "n1",
+               .revision = revision,
+               .created = 80,
+               .started = 90,
+               .ready = 95,
+               .annotations = {{"cachewarm.io/start", "{\"result\":\"" + result + "\"}"}}});
+}
+
+Names WarmRevisions(const SnapshotBuilder& builder) {
+  return builder.Decide().status.injection->warm_revisions;
+}
+
+// ---- warm revisions -----------------------------------------------------------------------------
+
+TEST(Status, ARevisionThatHitIsWarmOnceEveryNodeIs) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1"}});
+  AddPod(builder, "r1", "hit");
+  EXPECT_TRUE(WarmRevisions(builder).empty()) << "n2 has no bundle yet";
+  builder.reported("n2").bundles = {
+      {.digest = fakes::DigestNamed("a"), .state = api::BundleState::kActive}};
+  EXPECT_EQ(WarmRevisions(builder), Names{"r1"});
+}
+
+TEST(Status, ARevisionWhoseBuilderWasCapturedIsWarmOnceEveryNodeIs) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  builder.status().builders = {{.key = builder.Key("n1"),
+                                .revision = "r7",
+                                .state = api::BuilderState::kCaptured,
+                                .elected_time = At(1),
+                                .finished_time = At(10)}};
+  EXPECT_EQ(WarmRevisions(builder), Names{"r7"});
+}
+
+
+class Unproven : public testing::TestWithParam<const char*> {};
+
+TEST_P(Unproven, ARevisionThatDidNotHitIsNotWarm) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  AddPod(builder, "r1", GetParam());
+  EXPECT_TRUE(WarmRevisions(builder).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Unproven,
+                         testing::Values("miss", "cold", "inert", "hollow", "unknown", "partial"));
+
+TEST(Status, AWarmRevisionStaysWarmWhenItsPodsAreGone) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  builder.status().injection->warm_revisions = {"r0"};
+  EXPECT_EQ(WarmRevisions(builder), Names{"r0"});
+}
+
+TEST(Status, ANodeThatIsNotWarmTakesTheRevisionsBackIntoTheGate) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  builder.status().injection->warm_revisions = {"r0"};
+  builder.Node({.name = "joined"});
+  EXPECT_TRUE(WarmRevisions(builder).empty());
+}
+
+TEST(Status, ANodeWithoutADirectoryDoesToo) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  builder.status().injection->warm_revisions = {"r0"};
+  builder.Node({.name = "bare", .agent = false, .prepared = false, .has_facts = false});
+  const Plan plan = builder.Decide();
+  ASSERT_TRUE(plan.status.injection.has_value());
+  EXPECT_TRUE(plan.status.injection->warm_revisions.empty());
+  EXPECT_TRUE(plan.status.injection->gate);
+}
+
+TEST(Status, ANodeThatIsDownDoesNot) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  builder.status().injection->warm_revisions = {"r0"};
+  builder.Node({.name = "down"});
+  builder.node("down").ready = false;
+  EXPECT_EQ(WarmRevisions(builder), Names{"r0"});
+}
+
+TEST(Status, AtMostSixteenRevisionsAreNamedThoseWithPodsFirst) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  for (int i = 0; i < 16; ++i) {
+    builder.status().injection->warm_revisions.push_back("a" + std::to_string(100 + i));
+  }
+  AddPod(builder, "zz", "hit");
+  const Names names = WarmRevisions(builder);
+  EXPECT_EQ(names.size(), 16U);
+  EXPECT_EQ(names.back(), "zz");
+}
+
+TEST(Status, ARevisionOfAnImageWithoutBundleIsNotWarmBecauseAnotherIs) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  builder.Pod({.name = "old",
+               .node = "n1",
+               .revision = "r0",
+               .image = "server:0",
+               .created = 1,
+               .started = 2,
+               .ready = 3,
+               .annotations = {{"cachewarm.io/start", R"({"result":"hit"})"}}});
+  EXPECT_TRUE(WarmRevisions(builder).empty());
+}
+
+// ---- conditions ---------------------------------------------------------------------------------
+
+TEST(Status, WarmSaysHowFarItIs) {
+  SnapshotBuilder builder = Two();
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Warm"), "NoBundle");
+  builder.Pod({.name = "b", .node = "n1", .created = 80, .started = 90});
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Warm"), "Building");
+  builder.Bundle({.node = "n1", .published = 95, .active = {"n1"}});
+  const Plan distributing = builder.Decide();
+  EXPECT_EQ(ReasonOf(distributing, "Warm"), "Distributing");
+  EXPECT_EQ(distributing.status.summary.types, "0/1");
+  EXPECT_EQ(distributing.status.summary.nodes, "1/2");
+  builder.reported("n2").bundles = {
+      {.digest = fakes::DigestNamed("a"), .state = api::BundleState::kActive}};
+  const Plan warm = builder.Decide();
+  EXPECT_EQ(ReasonOf(warm, "Warm"), "Distributed");
+  EXPECT_EQ(Condition(warm, "Warm")->status, "True");
+  EXPECT_EQ(warm.status.summary.types, "1/1");
+  EXPECT_EQ(warm.status.summary.nodes, "2/2");
+}
+
+TEST(Status, ReadyNeverWaitsForACompile) {
+  SnapshotBuilder builder = Two();
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(Condition(plan, "Ready")->status, "True");
+  EXPECT_EQ(Condition(plan, "Warm")->status, "False");
+}
+
+struct DegradedCase {
+  const char* node_reason;
+  const char* reason;
+};
+
+class Degraded : public testing::TestWithParam<DegradedCase> {};
+
+TEST_P(Degraded, NamesWhatFailsOnTheNodes) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1"}});
+  builder.reported("n2").bundles = {{.digest = fakes::DigestNamed("a"),
+                                     .state = api::BundleState::kFailed,
+                                     .reason = GetParam().node_reason,
+                                     .message = "words of the agent"}};
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Degraded"), GetParam().reason);
+  EXPECT_EQ(Condition(plan, "Degraded")->status, "True");
+  EXPECT_NE(Condition(plan, "Degraded")->message.find("n2: words of the agent"),
+            std::string::npos);
+  EXPECT_TRUE(fakes::HasEvent(plan, GetParam().reason));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Degraded,
+                         testing::Values(DegradedCase{"FetchFailed", "StoreRefuses"},
+                                         DegradedCase{"DiskFull", "NodesFailed"},
+                                         DegradedCase{"VerifyFailed", "NodesFailed"}),
+                         [](const auto& each) { return each.param.node_reason; });
+
+TEST(Status, TheSavedColumnShowsTheDifference) {
+  SnapshotBuilder builder = Two();
+  builder.status().starts.recent = {{.pod_uid = "x"}};
+  builder.status().starts.saved_seconds = 100;
+  builder.status().starts.lost_seconds = 160;
+  EXPECT_EQ(builder.Decide().status.summary.saved, "-1m00s");
+  builder.status().starts.saved_seconds = 13'420;
+  EXPECT_EQ(builder.Decide().status.summary.saved, "3h41m");
+}
+
+TEST(Status, PlanningOnAnAppliedStatusChangesNothing) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  builder.status() = builder.Decide().status;
+  const Plan again = builder.Decide();
+  EXPECT_FALSE(again.status_changed);
+  EXPECT_TRUE(again.events.empty());
+  EXPECT_FALSE(again.set_inject_label.has_value());
+}
+
+TEST(Status, SurvivesTheWayThroughTheApiServer) {
+  SnapshotBuilder builder = Two();
+  builder.Now(100);
+  builder.in().now += std::chrono::milliseconds(123);
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1"}});
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
+  builder.cache("n1").status.starts = {
+      {.pod_uid = "uid-a", .result = api::StartResult::kHit, .compile_seconds = 1.5}};
+  const Plan plan = builder.Decide();
+  codec::Json object = {{"apiVersion", "cachewarm.io/v1alpha1"},
+                        {"kind", "CacheWarmup"},
+                        {"metadata", {{"name", "llama"}, {"namespace", "models"}, {"uid", "7d0f"}}},
+                        {"spec", api::EncodeSpec(builder.warmup().spec)},
+                        {"status", api::EncodeStatus(plan.status)}};
+  const auto decoded = api::DecodeCacheWarmup(object);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->status, plan.status) << "else every round would write it again";
+}
+
+}  // namespace
+}  // namespace cachewarm::plan

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "lib/api/kubernetes.h"
+#include "lib/api/names.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "operator/render/affinity.h"
+#include "operator/render/applied.h"
+#include "operator/render/gate_release.h"
+#include "operator/render/injection.h"
+#include "operator/render/job.h"
+#include "operator/render/rehearsal.h"
+
+namespace cachewarm::render {
+namespace {
+
+using codec::Json;
+
+Json Parse(const std::string& text) { return codec::ParseJson(text).value(); }
+
+const std::string kKey(64, 'a');
+
+api::CacheWarmup Warmup() {
+  api::CacheWarmup warmup;
+  warmup.ns = "models";
+  warmup.name = "llama";
+  warmup.uid = "7d0f";
+  warmup.resource_version = "42";
+  return warmup;
+}
+
+Mount MountOf() {
+  return {.container = "server",
+          .host_path = "/var/lib/cachewarm/models/llama/7d0f/image",
+          .env = {{"A_DIR", "/var/cache/cachewarm/a"}, {"B_DIR", "/var/cache/cachewarm/b"}}};
+}
+
+// ---- affinity -----------------------------------------------------------------------------------
+
+Json Terms(const Json& affinity) {
+  return affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                 ["nodeSelectorTerms"];
+}
+
+TEST(Affinity, ARequirementGoesIntoEveryTermBecauseTermsAreOred) {
+  const Json users = Parse(R"({"nodeAffinity":{
+    "requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+      {"matchExpressions":[{"key":"pool","operator":"In","values":["a"]}]},
+      {"matchExpressions":[{"key":"pool","operator":"In","values":["b"]}]}]}},
+    "podAntiAffinity":{"x":1}})");
+  const Json out = WithHostRules(users, {.excluded = {"bad"}});
+  ASSERT_EQ(Terms(out).size(), 2U);
+  for (const Json& term : Terms(out)) {
+    EXPECT_EQ(term["matchExpressions"].size(), 2U);
+    EXPECT_EQ(term["matchExpressions"][1]["operator"], "NotIn");
+    EXPECT_EQ(term["matchExpressions"][1]["values"], Json::array({"bad"}));
+  }
+  EXPECT_EQ(out["podAntiAffinity"], users["podAntiAffinity"]);
+}
+
+TEST(Affinity, APreferenceIsAddedToTheUsersOwnWithALowWeight) {
+  const Json users = Parse(R"({"nodeAffinity":{
+    "preferredDuringSchedulingIgnoredDuringExecution":[{"weight":50,"preference":{}}]}})");
+  const Json out = WithHostRules(users, {.preferred = {"n1", "n2"}});
+  const Json& list = out["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list[0]["weight"], 50);
+  EXPECT_EQ(list[1]["weight"], 10);
+  EXPECT_EQ(list[1]["preference"]["matchExpressions"][0]["values"], Json::array({"n1", "n2"}));
+  EXPECT_FALSE(out["nodeAffinity"].contains("requiredDuringSchedulingIgnoredDuringExecution"));
+}
+
+TEST(Affinity, AddingTheSameRulesTwiceChangesNothingMore) {
+  const HostRules rules{.required = {"n1"}, .excluded = {"bad"}, .preferred = {"n2"}};
+  const Json once = WithHostRules(Json(), rules);
+  EXPECT_EQ(WithHostRules(once, rules), once);
+}
+
+TEST(Affinity, NoRulesLeaveThePodAsItIs) {
+  EXPECT_EQ(WithHostRules(Parse(R"({"a":1})"), {}), Parse(R"({"a":1})"));
+}
+
+TEST(Affinity, ListsAreCutToSixtyFourHosts) {
+  std::vector<std::string> many(100, "n");
+  const Json out = WithHostRules(Json(), {.excluded = many});
+  EXPECT_EQ(Terms(out)[0]["matchExpressions"][0]["values"].size(), 64U);
+}
+
+// ---- gate release -------------------------------------------------------------------------------
+
+api::Pod HeldPod(const std::string& extra = "") {
+  const std::string text =
+      R"({"metadata":{"name":"p","namespace":"models","uid":"u1",)"
+      R"("annotations":{"cachewarm.io/warmup":"llama"}},)"
+      R"("spec":{"schedulingGates":[{"name":"other"},{"name":"cachewarm.io/warm"}])" +
+      extra + "}}";
+  return api::DecodePod(std::make_shared<const Json>(Parse(text))).value();
+}
+
+TEST(GateRelease, TestsThePodAndTheGateBeforeItRemovesIt) {
+  const api::Pod pod = HeldPod();
+  const Json patch =
+      GateReleasePatch({.pod = pod, .reason = "Warm", .held_seconds = 3.2}).value();
+  EXPECT_EQ(patch, Parse(R"([
+    {"op":"test","path":"/metadata/uid","value":"u1"},
+    {"op":"test","path":"/spec/schedulingGates/1/name","value":"cachewarm.io/warm"},
+    {"op":"remove","path":"/spec/schedulingGates/1"},
+    {"op":"add","path":"/metadata/annotations/cachewarm.io~1released","value":"Warm"},
+    {"op":"add","path":"/metadata/annotations/cachewarm.io~1held-seconds","value":"3.200"}])"));
+}
+
+TEST(GateRelease, MergesTheAffinityIntoThePodsOwnInTheSamePatch) {
+  const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
+  const Json patch =
+      GateReleasePatch({.pod = pod, .reason = "Builder", .hosts = {.preferred = {"n1"}}}).value();
+  const Json& last = patch.back();
+  EXPECT_EQ(last["path"], "/spec/affinity");
+  EXPECT_EQ(last["value"]["podAffinity"]["x"], 1);
+  EXPECT_TRUE(last["value"].contains("nodeAffinity"));
+}
+
+TEST(GateRelease, DoesWhatItSaysWhenItIsApplied) {
+  const api::Pod pod = HeldPod();
+  const Json patch = GateReleasePatch({.pod = pod,
+                                       .reason = "Warm",
+                                       .hosts = {.excluded = {"bad"}, .preferred = {"n1"}}})
+                         .value();
+  const Json after = pod.object->patch(patch);
+  EXPECT_EQ(after["spec"]["schedulingGates"], Parse(R"([{"name":"other"}])"));
+  EXPECT_EQ(after["metadata"]["annotations"]["cachewarm.io/warmup"], "llama");
+  EXPECT_EQ(Terms(after["spec"]["affinity"]).size(), 1U);
+}
+
+TEST(GateRelease, FailsAsAWholeOnAnotherPodOfThatName) {
+  const api::Pod pod = HeldPod();
+  const Json patch = GateReleasePatch({.pod = pod, .reason = "Warm"}).value();
+  Json other = *pod.object;
+  other["metadata"]["uid"] = "u2";
+  EXPECT_THROW(other.patch(patch), Json::exception);
+}
+
+TEST(GateRelease, APodThatIsNotHeldHasNone) {
+  api::Pod pod = HeldPod();
+  pod.gates = {"other"};
+  EXPECT_TRUE(absl::IsNotFound(GateReleasePatch({.pod = pod, .reason = "Warm"}).status()));
+}
+
+TEST(GateRelease, DoesNotDependOnANoteWhereThePodShowsNoAnnotations) {
+  api::Pod pod = HeldPod();
+  pod.meta.annotations.clear();
+  EXPECT_EQ(GateReleasePatch({.pod = pod, .reason = "Warm"}).value().size(), 3U);
+}
+
+// ---- injection ----------------------------------------------------------------------------------
+
+Json SpecOf() {
+  return Parse(R"({"securityContext":{"runAsUser":5},"containers":[
+    {"name":"proxy","securityContext":{"runAsUser":7}},
+    {"name":"server","image":"s:1","env":[{"name":"A_DIR","value":"/mine"}],
+     "volumeMounts":[{"name":"w","mountPath":"/w"}]}],
+    "volumes":[{"name":"w","emptyDir":{}}]})");
+}
+
+TEST(Injection, RunsAsTheContainersUserElseThePodsElseTheImages) {
+  EXPECT_EQ(RunAs(SpecOf(), "proxy"), "u7");
+  EXPECT_EQ(RunAs(SpecOf(), "server"), "u5");
+  EXPECT_EQ(RunAs(Parse(R"({"containers":[{"name":"server"}]})"), "server"), "image");
+}
+
+TEST(Injection, AddsVolumeMountAndVariablesToTheOneContainer) {
+  Json spec = SpecOf();
+  AddMount(spec, MountOf());
+  EXPECT_EQ(spec["volumes"].size(), 2U);
+  EXPECT_EQ(spec["volumes"][1]["hostPath"]["type"], "DirectoryOrCreate");
+  EXPECT_EQ(spec["containers"][1]["volumeMounts"][1]["mountPath"], "/var/cache/cachewarm");
+  EXPECT_EQ(spec["containers"][0], SpecOf()["containers"][0]) << "others are untouched";
+}
+
+TEST(Injection, AVariableThatTheUserSetsStays) {
+  Json spec = SpecOf();
+  AddMount(spec, MountOf());
+  const Json& env = spec["containers"][1]["env"];
+  ASSERT_EQ(env.size(), 2U);
+  EXPECT_EQ(env[0]["value"], "/mine");
+  EXPECT_EQ(env[1]["name"], "B_DIR");
+}
+
+TEST(Injection, IsIdempotent) {
+  Json once = SpecOf();
+  AddMount(once, MountOf());
+  Json twice = once;
+  AddMount(twice, MountOf());
+  EXPECT_EQ(once, twice);
+}
+
+TEST(Injection, KeepsTheAutoscalerFreeToEvict) {
+  Json metadata = Json::object();
+  AddEvictionAnnotation(metadata);
+  const char* name = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
+  EXPECT_EQ(metadata["annotations"][name], "cachewarm");
+  metadata["annotations"][name] = "scratch";
+  AddEvictionAnnotation(metadata);
+  AddEvictionAnnotation(metadata);
+  EXPECT_EQ(metadata["annotations"][name], "scratch,cachewarm");
+}
+
+TEST(Injection, ConflictsNameFieldAndRemedy) {
+  EXPECT_EQ(MountConflict(SpecOf(), "/var/lib/cachewarm"), "");
+  Json injected = SpecOf();
+  AddMount(injected, MountOf());
+  EXPECT_EQ(MountConflict(injected, "/var/lib/cachewarm"), "") << "our own is no conflict";
+  EXPECT_NE(MountConflict(injected, "/srv"), "");
+  Json below = SpecOf();
+  below["containers"][0]["volumeMounts"] = Parse(
+      R"([{"name":"w","mountPath":"/var/cache/cachewarm"}])");
+  EXPECT_NE(MountConflict(below, "/var/lib/cachewarm").find("proxy"), std::string::npos);
+}
+
+// ---- builder Job --------------------------------------------------------------------------------
+
+Json JobFor(const Json& pod_template, int attempt = 1) {
+  const api::CacheWarmup warmup = Warmup();
+  return BuilderJob({.warmup = warmup,
+                     .pod_template = pod_template,
+                     .key = kKey,
+                     .attempt = attempt,
+                     .mount = MountOf(),
+                     .hostnames = {"n1", "n2"},
+                     .label_keys = {"role"},
+                     .priority_class = "cachewarm-builder"});
+}
+
+Json Template() {
+  return {{"metadata",
+           {{"labels", {{"app", "llama"}, {"role", "serve"}, {"team", "x"}}},
+            {"annotations", {{"sidecar", "no"}}}}},
+          {"spec", SpecOf()}};
+}
+
+TEST(Job, RunsOnceAndIsNeverRestartedOrCutOffWhilePending) {
+  const Json job = JobFor(Template());
+  EXPECT_EQ(job["spec"]["backoffLimit"], 0);
+  EXPECT_EQ(job["spec"]["parallelism"], 1);
+  EXPECT_EQ(job["spec"]["template"]["spec"]["restartPolicy"], "Never");
+  EXPECT_FALSE(job["spec"].contains("activeDeadlineSeconds"));
+  EXPECT_FALSE(job["spec"].contains("ttlSecondsAfterFinished"));
+}
+
+TEST(Job, GetsNoTrafficAndNoLabelThatSomethingSelectsBy) {
+  const Json pod = JobFor(Template())["spec"]["template"];
+  EXPECT_EQ(pod["spec"]["readinessGates"][0]["conditionType"], "cachewarm.io/serving");
+  const Json& labels = pod["metadata"]["labels"];
+  EXPECT_FALSE(labels.contains("app"));
+  EXPECT_FALSE(labels.contains("role"));
+  EXPECT_EQ(labels["team"], "x");
+  EXPECT_EQ(labels["cachewarm.io/builder-warmup"], "7d0f");
+}
+
+TEST(Job, IsOwnedByTheWarmupAndNamedAfterItsKey) {
+  const Json job = JobFor(Template(), 3);
+  EXPECT_EQ(job["metadata"]["name"], "llama-aaaaaaaa-3");
+  EXPECT_EQ(job["metadata"]["namespace"], "models");
+  EXPECT_EQ(job["metadata"]["ownerReferences"][0]["uid"], "7d0f");
+}
+
+TEST(Job, MountsTheCacheAsThePolicyWould) {
+  Json pod = JobFor(Template())["spec"]["template"]["spec"];
+  EXPECT_EQ(pod["volumes"][1]["hostPath"]["path"], MountOf().host_path);
+  EXPECT_EQ(pod["containers"][1]["env"].size(), 2U);
+  EXPECT_EQ(pod["priorityClassName"], "cachewarm-builder");
+  EXPECT_EQ(Terms(pod["affinity"])[0]["matchExpressions"][0]["values"],
+            Json::array({"n1", "n2"}));
+}
+
+TEST(Job, LosesWhatWouldTieTheCopyToTheWorkload) {
+  Json pod_template = Template();
+  for (const char* member : {"activeDeadlineSeconds", "hostname", "nodeName", "preemptionPolicy",
+                             "priority", "schedulingGates", "subdomain"}) {
+    pod_template["spec"][member] = 1;
+  }
+  const Json pod = JobFor(pod_template)["spec"]["template"]["spec"];
+  for (const char* member : {"activeDeadlineSeconds", "hostname", "nodeName", "preemptionPolicy",
+                             "priority", "schedulingGates", "subdomain"}) {
+    EXPECT_FALSE(pod.contains(member)) << member;
+  }
+}
+
+TEST(Job, NamesAreDnsLabelsOfAtMostSixtyThreeBytes) {
+  const std::string name = BuilderJobName(std::string(80, 'x') + ".y", kKey, 12);
+  EXPECT_EQ(name.size(), 63U);
+  EXPECT_TRUE(name.ends_with("-aaaaaaaa-12"));
+  EXPECT_EQ(BuilderJobName("a.b", kKey, 1), "a-b-aaaaaaaa-1");
+  EXPECT_EQ(BuilderKeyLabelValue(kKey).size(), 32U);
+}
+
+TEST(Job, CopiesWithSideEffectsAreRefused) {
+  EXPECT_EQ(CopyRefusal(Template()), "");
+  EXPECT_NE(CopyRefusal(Json::object()), "");
+  Json host_network = Template();
+  host_network["spec"]["hostNetwork"] = true;
+  EXPECT_NE(CopyRefusal(host_network).find("hostNetwork"), std::string::npos);
+}
+
+// ---- rehearsal and learnt templates -------------------------------------------------------------
+
+TEST(Rehearsal, OnlyTheInjectedPodHasWhatWeAdd) {
+  const api::CacheWarmup warmup = Warmup();
+  const Json pod_template = Template();
+  const RehearsalPods pods =
+      MakeRehearsalPods({.warmup = warmup, .pod_template = pod_template, .mount = MountOf()});
+  EXPECT_EQ((*pods.as_is)["spec"], pod_template["spec"]);
+  EXPECT_EQ((*pods.as_is)["metadata"]["annotations"]["cachewarm.io/warmup"], "-");
+  EXPECT_EQ((*pods.injected)["metadata"]["annotations"]["cachewarm.io/warmup"], "llama");
+  EXPECT_EQ((*pods.injected)["spec"]["schedulingGates"],
+            Parse(R"([{"name":"cachewarm.io/warm"}])"));
+  EXPECT_EQ((*pods.injected)["metadata"]["labels"], pod_template["metadata"]["labels"]);
+  EXPECT_TRUE((*pods.as_is)["metadata"].contains("generateName"));
+}
+
+TEST(Rehearsal, ATemplateLearntFromAPodHasNothingThatWasAdded) {
+  Json pod = {{"metadata", {{"labels", {{"app", "x"}, {"pod-template-hash", "h"}}}}},
+              {"spec", SpecOf()}};
+  AddMount(pod["spec"], MountOf());
+  pod["spec"]["nodeName"] = "n1";
+  pod["spec"]["schedulingGates"] = Parse(R"([{"name":"cachewarm.io/warm"}])");
+  pod["spec"]["volumes"].push_back({{"name", "kube-api-access-x"}, {"projected", Json::object()}});
+  const Json learnt = TemplateOf(pod, "7d0f");
+  EXPECT_EQ(learnt["metadata"]["labels"], Parse(R"({"app":"x"})"));
+  EXPECT_EQ(learnt["spec"], SpecOf());
+}
+
+// ---- bodies -------------------------------------------------------------------------------------
+
+TEST(Applied, TheStatusCarriesTheVersionThatWasPlannedOn) {
+  const Json body = StatusApply(Warmup(), {});
+  EXPECT_EQ(body["metadata"]["resourceVersion"], "42");
+  EXPECT_EQ(body["metadata"]["namespace"], "models");
+  EXPECT_EQ(body["kind"], "CacheWarmup");
+}
+
+TEST(Applied, AnEmptySpecRemovesWhatTheManagerHad) {
+  EXPECT_FALSE(NodeCacheApply("n1", {}).contains("spec"));
+  const Json body = NodeCacheApply("n1", {.warmups = {{.uid = "7d0f", .ns = "m", .name = "l"}}});
+  EXPECT_EQ(body["spec"]["warmups"][0]["uid"], "7d0f");
+  EXPECT_FALSE(body["metadata"].contains("resourceVersion")) << "each manager has its own entries";
+}
+
+TEST(Applied, TheNodeCacheBelongsToItsNode) {
+  const Json body = NodeCacheBase("n1", "uid-n1");
+  EXPECT_EQ(body["metadata"]["ownerReferences"][0]["uid"], "uid-n1");
+  EXPECT_EQ(body["metadata"]["ownerReferences"][0]["kind"], "Node");
+}
+
+TEST(Applied, TheLabelIsRemovedByNull) {
+  EXPECT_EQ(InjectLabelPatch(true), Parse(R"({"metadata":{"labels":{"cachewarm.io/inject":"true"}}})"));
+  EXPECT_TRUE(InjectLabelPatch(false)["metadata"]["labels"]["cachewarm.io/inject"].is_null());
+}
+
+}  // namespace
+}  // namespace cachewarm::render
