@@ -172,14 +172,12 @@ const RefusalCase kRefusals[] = {
        b.pod_template()["metadata"].erase("labels");
      },
      "InvalidSpec", "labels"},
-    {"caches",
-     [](SnapshotBuilder& b) { b.warmup().spec.caches = {{.name = "no-such-preset"}}; },
+    {"caches", [](SnapshotBuilder& b) { b.warmup().spec.caches = {{.name = "no-such-preset"}}; },
      "InvalidSpec", "spec.caches"},
     {"overlap_workload",
      [](SnapshotBuilder& b) {
-       b.in().others = {{.name = "first",
-                         .older = true,
-                         .workload_ref = b.warmup().spec.workload_ref}};
+       b.in().others = {
+           {.name = "first", .older = true, .workload_ref = b.warmup().spec.workload_ref}};
      },
      "OverlapsAnotherWarmup", "first"},
     {"overlap_labels",

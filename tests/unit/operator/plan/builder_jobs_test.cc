@@ -57,8 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
         ModeCase{"auto_template", api::Builder::kAuto, WorkloadKind::kTemplate, 0, true},
         ModeCase{"job", api::Builder::kJob, WorkloadKind::kDeployment, 3, true},
         ModeCase{"first_pod", api::Builder::kFirstPod, WorkloadKind::kDeployment, 0, false},
-        ModeCase{"first_pod_template", api::Builder::kFirstPod, WorkloadKind::kTemplate, 0,
-                 false}),
+        ModeCase{"first_pod_template", api::Builder::kFirstPod, WorkloadKind::kTemplate, 0, false}),
     [](const auto& each) { return each.param.name; });
 
 TEST(BuilderJobs, EachTypeGetsOneJobOnItsOwnNodes) {
@@ -205,8 +204,8 @@ struct WaitCase {
 const WaitCase kWaits[] = {
     {"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "has room"},
     {"cap", [](SnapshotBuilder& b) { b.in().builder_jobs_elsewhere = 8; }, "as the operator"},
-    {"host_network",
-     [](SnapshotBuilder& b) { b.pod_template()["spec"]["hostNetwork"] = true; }, "hostNetwork"},
+    {"host_network", [](SnapshotBuilder& b) { b.pod_template()["spec"]["hostNetwork"] = true; },
+     "hostNetwork"},
     {"host_port",
      [](SnapshotBuilder& b) {
        b.pod_template()["spec"]["containers"][0]["ports"] = {{{"hostPort", 80}}};

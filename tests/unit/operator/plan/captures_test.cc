@@ -34,9 +34,7 @@ class Handshake : public testing::Test {
     return "uid-a-" + builder.Key("n1").substr(0, 8) + "-" + std::to_string(attempt);
   }
 
-  void Answer(const api::CaptureStatus& answer) {
-    builder.cache("n1").status.captures = {answer};
-  }
+  void Answer(const api::CaptureStatus& answer) { builder.cache("n1").status.captures = {answer}; }
 
   api::CaptureStatus Pushed() {
     return {.id = Id(1),
@@ -129,8 +127,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, Distrusted,
     testing::Values(
         DistrustCase{"gone", {}, "BuilderLost"},
-        DistrustCase{"moved", {.name = "a", .node = "n2", .started = 90, .ready = 110},
-                     "BuilderLost"},
+        DistrustCase{
+            "moved", {.name = "a", .node = "n2", .started = 90, .ready = 110}, "BuilderLost"},
         DistrustCase{"restarted",
                      {.name = "a", .node = "n1", .started = 120, .ready = 125, .restarts = 1},
                      "BuilderRestarted"},

@@ -143,12 +143,8 @@ TEST(Distribution, ASeedNeverCrossesTheCpuClassUnlessItHasNoNativeCode) {
 TEST(Distribution, UsersStillRunningAsAnotherKeepTheirDirectory) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
-  builder.Pod({.name = "old",
-               .node = "n1",
-               .run_as = "u1000",
-               .created = 1,
-               .started = 2,
-               .ready = 3});
+  builder.Pod(
+      {.name = "old", .node = "n1", .run_as = "u1000", .created = 1, .started = 2, .ready = 3});
   EXPECT_EQ(WantsOf(builder.Decide(), "n1")->spec.warmups[0].run_as,
             (std::vector<std::string>{"image", "u1000"}));
 }
@@ -248,8 +244,7 @@ TEST(Distribution, TheUsersCachesTravelToTheAgent) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.warmup().spec.caches = {{.name = "triton"}};
-  EXPECT_EQ(WantsOf(builder.Decide(), "n1")->spec.warmups[0].caches,
-            builder.warmup().spec.caches);
+  EXPECT_EQ(WantsOf(builder.Decide(), "n1")->spec.warmups[0].caches, builder.warmup().spec.caches);
 }
 
 // ---- fresh trees after a crash ------------------------------------------------------------------

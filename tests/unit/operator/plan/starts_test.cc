@@ -103,10 +103,10 @@ TEST_P(Results, AreWhatWasObserved) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
-  builder.Bundle({.node = "n1",
-                  .published = c.published,
-                  .active = c.active ? std::vector<std::string>{"n1"}
-                                     : std::vector<std::string>{}});
+  builder.Bundle(
+      {.node = "n1",
+       .published = c.published,
+       .active = c.active ? std::vector<std::string>{"n1"} : std::vector<std::string>{}});
   builder.Pod({.name = "a",
                .node = "n1",
                .created = 80,
@@ -189,12 +189,8 @@ TEST(Starts, AnAbsurdHoldIsNotBelieved) {
 
 TEST(Starts, PodsWithoutOurDirectoryAreNotCounted) {
   SnapshotBuilder builder = Warm();
-  builder.Pod({.name = "a",
-               .node = "n1",
-               .injected = false,
-               .created = 80,
-               .started = 90,
-               .ready = 95});
+  builder.Pod(
+      {.name = "a", .node = "n1", .injected = false, .created = 80, .started = 90, .ready = 95});
   Evidence(builder, "a", StartResult::kMiss);
   const Plan plan = builder.Decide();
   EXPECT_TRUE(plan.starts_counted.empty());
@@ -235,8 +231,7 @@ TEST(Starts, ANodeIsAskedAboutAtMostSixtyFourPodsOfAllWarmups) {
         {.pod_uid = "other-" + std::to_string(i), .warmup_uid = "other"});
   }
   for (int i = 0; i < 9; ++i) {
-    builder.Pod(
-        {.name = "p" + std::to_string(i), .node = "n1", .created = 80, .started = 90});
+    builder.Pod({.name = "p" + std::to_string(i), .node = "n1", .created = 80, .started = 90});
   }
   EXPECT_EQ(fakes::WantsOf(builder.Decide(), "n1")->spec.starts.size(), 4U);
 }

@@ -57,7 +57,6 @@ TEST(Status, ARevisionWhoseBuilderWasCapturedIsWarmOnceEveryNodeIs) {
   EXPECT_EQ(WarmRevisions(builder), Names{"r7"});
 }
 
-
 class Unproven : public testing::TestWithParam<const char*> {};
 
 TEST_P(Unproven, ARevisionThatDidNotHitIsNotWarm) {
@@ -176,8 +175,7 @@ TEST_P(Degraded, NamesWhatFailsOnTheNodes) {
   const Plan plan = builder.Decide();
   EXPECT_EQ(ReasonOf(plan, "Degraded"), GetParam().reason);
   EXPECT_EQ(Condition(plan, "Degraded")->status, "True");
-  EXPECT_NE(Condition(plan, "Degraded")->message.find("n2: words of the agent"),
-            std::string::npos);
+  EXPECT_NE(Condition(plan, "Degraded")->message.find("n2: words of the agent"), std::string::npos);
   EXPECT_TRUE(fakes::HasEvent(plan, GetParam().reason));
 }
 

@@ -44,22 +44,21 @@ TEST_P(Net, SecondsAreTheColdMedianLessHoldAndStartAtMostTheSpan) {
       GetParam().saved);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Net,
-    testing::Values(NetCase{"hit", StartResult::kHit, 15, 2, 23},
-                    NetCase{"hit_capped", StartResult::kHit, 5, 0, 30},
-                    NetCase{"hit_that_cost", StartResult::kHit, 39, 6, -5},
-                    NetCase{"partial", StartResult::kPartial, 25, 0, 15},
-                    NetCase{"hollow", StartResult::kHollow, 30, 0, 10},
-                    NetCase{"miss_never_saves", StartResult::kMiss, 20, 0, 0},
-                    NetCase{"miss_costs", StartResult::kMiss, 39, 4, -3},
-                    NetCase{"inert", StartResult::kInert, 41, 0, -1},
-                    NetCase{"cold", StartResult::kCold, 20, 0, 0},
-                    NetCase{"cold_held", StartResult::kCold, 20, 9, -9},
-                    NetCase{"unknown_held", StartResult::kUnknown, 20, 3, -3},
-                    NetCase{"builder", StartResult::kBuilder, 50, 3, 0},
-                    NetCase{"no_probe", StartResult::kHit, 0, 2, -2}),
-    [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Net,
+                         testing::Values(NetCase{"hit", StartResult::kHit, 15, 2, 23},
+                                         NetCase{"hit_capped", StartResult::kHit, 5, 0, 30},
+                                         NetCase{"hit_that_cost", StartResult::kHit, 39, 6, -5},
+                                         NetCase{"partial", StartResult::kPartial, 25, 0, 15},
+                                         NetCase{"hollow", StartResult::kHollow, 30, 0, 10},
+                                         NetCase{"miss_never_saves", StartResult::kMiss, 20, 0, 0},
+                                         NetCase{"miss_costs", StartResult::kMiss, 39, 4, -3},
+                                         NetCase{"inert", StartResult::kInert, 41, 0, -1},
+                                         NetCase{"cold", StartResult::kCold, 20, 0, 0},
+                                         NetCase{"cold_held", StartResult::kCold, 20, 9, -9},
+                                         NetCase{"unknown_held", StartResult::kUnknown, 20, 3, -3},
+                                         NetCase{"builder", StartResult::kBuilder, 50, 3, 0},
+                                         NetCase{"no_probe", StartResult::kHit, 0, 2, -2}),
+                         [](const auto& each) { return each.param.name; });
 
 TEST(Savings, NothingIsClaimedWhereNoColdStartWasSeen) {
   EXPECT_DOUBLE_EQ(NetSavedSeconds({}, Sample(StartResult::kHit, 5, 3)), -3);
@@ -119,9 +118,9 @@ TEST(Savings, OldColdStartsMakeRoomForNewOnes) {
   for (int i = 0; i < 100; ++i) {
     AddSample(status.starts, Sample(StartResult::kHit, 5));
   }
-  const auto cold = std::count_if(
-      status.starts.recent.begin(), status.starts.recent.end(),
-      [](const StartSample& each) { return each.result == StartResult::kCold; });
+  const auto cold =
+      std::count_if(status.starts.recent.begin(), status.starts.recent.end(),
+                    [](const StartSample& each) { return each.result == StartResult::kCold; });
   EXPECT_EQ(cold, 16);
 }
 

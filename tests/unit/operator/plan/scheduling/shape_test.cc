@@ -12,7 +12,9 @@ namespace {
 
 using codec::Json;
 
-Json Parse(const std::string& text) { return codec::ParseJson(text).value(); }
+Json Parse(const std::string& text) {
+  return codec::ParseJson(text).value();
+}
 
 api::Node NodeWith(std::map<std::string, std::string> labels) {
   api::Node node;
@@ -70,8 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
                    Required(Expression(R"({"key":"cores","operator":"Lt","values":["32"]})")),
                    false},
         SelectCase{"not_a_number",
-                   Required(Expression(R"({"key":"pool","operator":"Gt","values":["1"]})")),
-                   false},
+                   Required(Expression(R"({"key":"pool","operator":"Gt","values":["1"]})")), false},
         SelectCase{"either",
                    Required(Expression(R"({"key":"pool","operator":"In","values":["b"]})") + "," +
                             Expression(R"({"key":"cores","operator":"Exists"})")),
@@ -122,14 +123,16 @@ INSTANTIATE_TEST_SUITE_P(
         TaintCase{"equal", {"nvidia.com/gpu", "yes", "NoSchedule"}, kGpuEqual, true, true},
         TaintCase{"unequal", {"nvidia.com/gpu", "no", "NoSchedule"}, kGpuEqual, true, false},
         TaintCase{"all", {"any", "", "NoExecute"}, R"({"operator":"Exists"})", true, true},
-        TaintCase{"effect", {"any", "", "NoExecute"},
-                  R"({"key":"any","operator":"Exists","effect":"NoSchedule"})", true, false},
+        TaintCase{"effect",
+                  {"any", "", "NoExecute"},
+                  R"({"key":"any","operator":"Exists","effect":"NoSchedule"})",
+                  true,
+                  false},
         TaintCase{"prefer", {"any", "", "PreferNoSchedule"}, "", true, true},
         TaintCase{"passing", {"node.kubernetes.io/not-ready", "", "NoSchedule"}, "", true, false},
-        TaintCase{"passing_ignored", {"node.kubernetes.io/not-ready", "", "NoSchedule"}, "", false,
-                  true},
-        TaintCase{"startup_ignored", {"cachewarm.io/starting", "", "NoSchedule"}, "", false,
-                  true}),
+        TaintCase{
+            "passing_ignored", {"node.kubernetes.io/not-ready", "", "NoSchedule"}, "", false, true},
+        TaintCase{"startup_ignored", {"cachewarm.io/starting", "", "NoSchedule"}, "", false, true}),
     [](const auto& each) { return each.param.name; });
 
 TEST(Shape, ACordonCountsOnlyForNow) {
@@ -155,8 +158,8 @@ TEST(Shape, RequestsAreSummedAsTheSchedulerCounts) {
 }
 
 TEST(Shape, QuantitiesThatCannotBeReadCountAsNothing) {
-  const Resources requests = RequestsOf(Parse(
-      R"({"containers":[{"resources":{"requests":{"cpu":"lots","memory":[]}}},"x",null]})"));
+  const Resources requests = RequestsOf(
+      Parse(R"({"containers":[{"resources":{"requests":{"cpu":"lots","memory":[]}}},"x",null]})"));
   EXPECT_EQ(requests.at("cpu"), 0);
   EXPECT_EQ(requests.at("memory"), 0);
 }
@@ -169,9 +172,9 @@ TEST(Shape, DevicesThatANodeDoesNotNameAreNotThere) {
 }
 
 TEST(Shape, AcceleratorsAreToldFromOtherDevices) {
-  for (const char* yes : {"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb",
-                          "amd.com/gpu", "gpu.intel.com/xe", "google.com/tpu",
-                          "aws.amazon.com/neuroncore", "habana.ai/gaudi"}) {
+  for (const char* yes :
+       {"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "amd.com/gpu",
+        "gpu.intel.com/xe", "google.com/tpu", "aws.amazon.com/neuroncore", "habana.ai/gaudi"}) {
     EXPECT_TRUE(IsAccelerator(yes)) << yes;
   }
   for (const char* no : {"cpu", "memory", "rdma/hca", "vpc.amazonaws.com/efa", "hugepages-2Mi",
