@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever is wrong: a condition and an event say what to do, and the workload runs as without
+us."""
+
+import pytest
+from harness import pods
+from harness.cluster import Cluster
+from harness.kubectl import Kubectl
+from harness.model_server import ModelServer
+from harness.product import Product, configuration
+from harness.refusing_registry import WORDS, refusing_registry
+from harness.steps import accept, assert_cold
+from harness.waiting import wait_for
+from harness.warmup import Warmup, injected, wait_event, wish_for
+
+NODE = "node-b"
+
+
+def sleeper(name: str, script="exec sleep 3600", **container) -> dict:
+    """A Deployment of one pod that needs nothing: no host path, no compile."""
+    labels = {"app": name}
+    spec = {
+        "terminationGracePeriodSeconds": 0,
+        "containers": [
+            {
+                "name": "server",
+                "image": "localhost/busybox:1",
+                "command": ["/bin/sh", "-c", script],
+                **container,
+            }
+        ],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
+def pod_spec(deployment: dict) -> dict:
+    return deployment["spec"]["template"]["spec"]
+
+
+def assert_told(warmup: Warmup, kind: str, status: str, reason: str, *words: str) -> None:
+    """The condition says so with every one of `words`, and an event carries the same reason."""
+
+    def told() -> bool:
+        seen = warmup.condition(kind)
+        right = (seen.get("status"), seen.get("reason")) == (status, reason)
+        return right and all(word in seen["message"] for word in words)
+
+    what = f"{kind}={status} {reason} of {warmup.name} with the words {words}"
+    wait_for(what, told, 120, warmup.kubectl)
+    event = wait_event(warmup.kubectl, warmup.name, reason)
+    assert event["note"] and event["regarding"]["kind"] == "CacheWarmup", event
+
+
+def assert_runs_without_us(kubectl: Kubectl, app: str) -> None:
+    (pod,) = pods.wait_ready(kubectl, app, 1, 60)
+    assert not injected(pod) and not pods.gates(pod) and pods.restarts(pod) == 0
+
+
+def renew_pod(kubectl: Kubectl, app: str) -> None:
+    for pod in pods.of(kubectl, app):
+        kubectl.kill_pod(pods.name(pod))
+    wait_for("the old pod is gone", lambda: len(pods.of(kubectl, app)) == 1, 60, kubectl)
+
+
+def test_a_workload_that_does_not_exist_yet_is_waited_for(kubectl: Kubectl, product: Product):
+    deployment = sleeper("later")
+    kubectl.apply(wish_for(deployment))
+    warmup = Warmup(kubectl, "later")
+    assert_told(warmup, "Ready", "False", "WorkloadNotFound", "Deployment", "later")
+    kubectl.apply(deployment)
+    warmup.wait_injecting()
+
+
+def test_a_container_name_that_is_not_there_is_named(kubectl: Kubectl, product: Product):
+    deployment = sleeper("typo")
+    kubectl.apply(deployment, wish_for(deployment, container="sevrer"))
+    warmup = Warmup(kubectl, "typo")
+    assert_told(warmup, "Ready", "False", "ContainerNotFound", "sevrer", "spec.container")
+    assert_runs_without_us(kubectl, "typo")
+
+
+def test_a_builder_that_never_becomes_ready_ends_in_degraded(kubectl: Kubectl, product: Product):
+    probe = {"exec": {"command": ["/bin/false"]}, "periodSeconds": 1}
+    deployment = sleeper("unready", readinessProbe=probe)
+    limits = {"timeoutSeconds": 5, "backoffLimit": 1}
+    deployment["spec"]["replicas"] = 0
+    kubectl.apply(deployment, wish_for(deployment, compile={"builder": "FirstPod", **limits}))
+    warmup = Warmup(kubectl, "unready")
+    warmup.wait_injecting()
+    kubectl.scale("deployment", "unready", 1)
+    wait_event(kubectl, "unready", "BuilderTimeout")
+    assert_told(warmup, "Degraded", "True", "BuildFailed", "2 attempts", "timeoutSeconds", "probe")
+    (pod,) = pods.of(kubectl, "unready")
+    assert pods.restarts(pod) == 0 and pod["status"]["phase"] == "Running"
+
+
+def test_a_builder_that_crashes_is_quoted_with_its_last_words(kubectl: Kubectl, product: Product):
+    script = "sleep 3; echo no memory left for kernel 7; exit 3"
+    probe = {"exec": {"command": ["/bin/false"]}, "periodSeconds": 1}
+    deployment = sleeper(
+        "crashing",
+        script,
+        terminationMessagePolicy="FallbackToLogsOnError",
+        readinessProbe=probe,
+    )
+    deployment["spec"]["replicas"] = 0
+    limits = {"builder": "FirstPod", "backoffLimit": 0}
+    kubectl.apply(deployment, wish_for(deployment, compile=limits))
+    warmup = Warmup(kubectl, "crashing")
+    warmup.wait_injecting()
+    kubectl.scale("deployment", "crashing", 1)
+    assert_told(warmup, "Degraded", "True", "BuildFailed", "no memory left for kernel 7")
+
+
+def test_a_namespace_that_forbids_host_paths_is_left_alone(kubectl: Kubectl, product: Product):
+    enforce = "pod-security.kubernetes.io/enforce=baseline"
+    kubectl.run("label", "namespace", kubectl.namespace, enforce)
+    deployment = sleeper("forbidden")
+    kubectl.apply(deployment, wish_for(deployment))
+    warmup = Warmup(kubectl, "forbidden")
+    assert_told(warmup, "Ready", "False", "NamespaceForbidsHostPath", kubectl.namespace, "label")
+    assert_runs_without_us(kubectl, "forbidden")
+
+
+def test_a_namespace_that_forbids_host_paths_later_loses_the_injection(
+    kubectl: Kubectl, product: Product
+):
+    deployment = sleeper("withdrawn")
+    deployment["spec"]["replicas"] = 0
+    kubectl.apply(deployment, wish_for(deployment, gate={"mode": "Off"}))
+    warmup = Warmup(kubectl, "withdrawn")
+    warmup.wait_injecting()
+    kubectl.scale("deployment", "withdrawn", 1)
+    (pod,) = pods.wait_ready(kubectl, "withdrawn", 1, 60)
+    assert injected(pod)
+    enforce = "pod-security.kubernetes.io/enforce=baseline"
+    kubectl.run("label", "namespace", kubectl.namespace, enforce)
+    assert_told(warmup, "Ready", "False", "NamespaceForbidsHostPath", "baseline")
+    wait_for(
+        "the policy no longer sees the warmup",
+        lambda: "cachewarm.io/inject" not in warmup.read()["metadata"].get("labels", {}),
+        30,
+        kubectl,
+    )
+    renew_pod(kubectl, "withdrawn")
+    assert_runs_without_us(kubectl, "withdrawn")
+
+
+@pytest.mark.parametrize("kind", ["volume", "mount"])
+def test_a_volume_or_mount_of_the_users_that_is_in_our_way_stays_theirs(
+    kubectl: Kubectl, product: Product, kind: str
+):
+    deployment = sleeper("conflict")
+    name = "cachewarm" if kind == "volume" else "theirs"
+    pod_spec(deployment)["volumes"] = [{"name": name, "emptyDir": {}}]
+    mount = {"name": name, "mountPath": "/data" if kind == "volume" else "/var/cache/cachewarm"}
+    pod_spec(deployment)["containers"][0]["volumeMounts"] = [mount]
+    kubectl.apply(deployment, wish_for(deployment))
+    warmup = Warmup(kubectl, "conflict")
+    words = ("cachewarm",) if kind == "volume" else ("/var/cache/cachewarm",)
+    assert_told(warmup, "Ready", "False", "VolumeConflict", *words)
+    (pod,) = pods.wait_ready(kubectl, "conflict", 1, 60)
+    assert [v["name"] for v in pod["spec"]["volumes"]].count(name) == 1
+    assert not any("hostPath" in volume for volume in pod["spec"]["volumes"])
+
+
+def test_a_node_whose_root_directory_cannot_be_written_gets_no_injected_pod(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    def remount(how: str) -> None:
+        cluster.in_node(NODE, "mount", "-o", f"remount,bind,{how}", "/var/lib/cachewarm")
+        product.kubectl.kill_pod(pods.name(product.agent(NODE)))
+
+    deployment = sleeper("readonly")
+    pod_spec(deployment)["nodeSelector"] = {"kubernetes.io/hostname": NODE}
+    pod_spec(deployment)["securityContext"] = {"runAsUser": 1000}
+    remount("ro")
+    try:
+        kubectl.apply(deployment, wish_for(deployment))
+        warmup = Warmup(kubectl, "readonly")
+        assert_told(warmup, "Ready", "False", "DirectoryUnusable", NODE, "ead-only")
+        assert_runs_without_us(kubectl, "readonly")
+    finally:
+        remount("rw")
+    product.wait_ready()
+    warmup.wait_injecting()
+
+
+def test_a_store_that_refuses_is_quoted_and_the_workload_runs_cold(
+    kubectl: Kubectl, product: Product
+):
+    server = ModelServer(name="refused", nodes=("node-a",))
+    with refusing_registry() as address:
+        try:
+            product.install(
+                configuration(f"oci://{address}/cachewarm", registry={"insecure": [address]})
+            )
+            warmup = accept(kubectl, server)
+            kubectl.scale("deployment", server.name, 1)
+            (pod,) = pods.wait_ready(kubectl, server.name, 1, 240)
+            assert_cold(kubectl, pod)
+            assert_told(warmup, "Degraded", "True", "StoreRefuses", WORDS, address)
+            assert pods.restarts(pod) == 0
+        finally:
+            product.install()
+    # The agent goes on trying: once the store is what it should be, the bundle is published.
+    warmup.wait_bundles(1, 240)
+    warmup.wait_condition("Degraded", "False", "Healthy", 120)
