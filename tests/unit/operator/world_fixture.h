@@ -122,6 +122,15 @@ class WorldFixture : public ::testing::Test {
     world.Join();
   }
   kube::Client& client() { return server; }
+  // Requests so far that were to change something.
+  size_t Writes() const {
+    const std::vector<std::string> requests = server.Requests();
+    return static_cast<size_t>(
+        std::count_if(requests.begin(), requests.end(), [](const std::string& request) {
+          return !request.starts_with("list") && !request.starts_with("watch") &&
+                 !request.starts_with("get");
+        }));
+  }
   double Metric(const std::string& series) const {
     return SeriesValue(registry->Serialize(), series);
   }

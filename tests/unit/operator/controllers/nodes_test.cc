@@ -39,9 +39,9 @@ TEST_F(NodesTest, DoingItAgainWritesNothing) {
   server.Put(kube::kNodes, NodeObject("a", "uid-a"));
   server.Put(kube::kNodeCaches, NodeCacheObject("a", "uid-a"));
   StartWorld();
-  const size_t before = server.Requests().size();
+  const size_t before = Writes();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
-  EXPECT_EQ(server.Requests().size(), before);
+  EXPECT_EQ(Writes(), before);
 }
 
 TEST_F(NodesTest, ANodeReplacedUnderItsNameStartsOver) {

@@ -77,7 +77,10 @@ TEST_F(SnapshotTest, NodesComeWithNodeCacheAgentAndFreeRoom) {
   pod["status"]["phase"] = "Running";
   server.Put(kube::kPods, pod);
   StartWorld();
-  ASSERT_TRUE(op::testing::Eventually([&] { return world.usage.All().size() == 2; }));
+  ASSERT_TRUE(op::testing::Eventually([&] {
+    const Amounts used = world.usage.Of("a");
+    return used.contains("pods") && used.at("pods") == 2;
+  }));
   const plan::Snapshot snapshot = Look();
   ASSERT_EQ(snapshot.nodes.size(), 2U);
   EXPECT_EQ(snapshot.nodes[0].node->meta.name, "a");

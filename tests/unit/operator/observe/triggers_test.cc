@@ -43,6 +43,12 @@ class TriggersTest : public op::testing::WorldFixture {
     server.Put(kube::kCacheWarmups, elsewhere);
   }
 
+  // Before the queues go: the world's threads add to them.
+  ~TriggersTest() override { StopWorld(); }
+
+  // The world reports into the queues, which go before it.
+  ~TriggersTest() override { StopWorld(); }
+
   // Takes everything that waits, delayed keys too.
   Keys Take(kube::WorkQueue& queue) {
     Keys keys;

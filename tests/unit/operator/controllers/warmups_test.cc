@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/controllers/warmups.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::controllers {
+namespace {
+
+using op::testing::DeploymentObject;
+using op::testing::Eventually;
+using op::testing::HeldPodObject;
+using op::testing::NamespaceObject;
+using op::testing::NodeCacheObject;
+using op::testing::NodeObject;
+using op::testing::WarmupObject;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class WarmupsTest : public op::testing::WorldFixture {
+ protected:
+  WarmupsTest()
+      : executor({.client = server, .events = events, .metrics = metrics, .log = log}),
+        rehearsals(server, clock),
+        warmups({.world = world,
+                 .executor = executor,
+                 .rehearsals = rehearsals,
+                 .clock = clock,
+                 .metrics = metrics,
+                 .agent_namespace = "cachewarm-system"}) {
+    server.Put(kube::kNamespaces, NamespaceObject("default"));
+  }
+
+  absl::StatusOr<kube::Outcome> Reconcile() { return warmups.Reconcile("default/llama", {}); }
+
+  codec::Json Warmup() { return *server.Find(kube::kCacheWarmups, {"default", "llama"}); }
+
+  std::string ReadyReason() {
+    const codec::Json warmup = Warmup();
+    const codec::Json* conditions = kube::At(warmup, {"status", "conditions"});
+    for (size_t i = 0; conditions != nullptr && i < conditions->size(); ++i) {
+      if (kube::TextAt((*conditions)[i], {"type"}) == "Ready") {
+        return kube::TextAt((*conditions)[i], {"reason"});
+      }
+    }
+    return "";
+  }
+
+  // Waits until the store has what the server has.
+  bool Seen() {
+    return Eventually([&] {
+      const kube::Object stored = world.warmups.store().Get({"default", "llama"});
+      const kube::Object there = server.Find(kube::kCacheWarmups, {"default", "llama"});
+      return stored != nullptr &&
+             kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*there);
+    });
+  }
+
+  codec::Json SpecOf(const std::string& node) {
+    const kube::Object node_cache = server.Find(kube::kNodeCaches, {.name = node});
+    return node_cache->value("spec", codec::Json::object());
+  }
+
+  apply::Executor executor;
+  admission::Rehearsals rehearsals;
+  Warmups warmups;
+};
+
+TEST_F(WarmupsTest, AWorkloadThatIsNotThereIsACondition) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  StartWorld();
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(ReadyReason(), "WorkloadNotFound");
+  EXPECT_FALSE(Warmup()["metadata"]["labels"].contains("cachewarm.io/inject"));
+}
+
+TEST_F(WarmupsTest, RehearsesBeforeItInjects) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
+  StartWorld();
+  const auto outcome = Reconcile();
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->requeue_after, Duration(0)) << "a new verdict is looked at at once";
+  EXPECT_EQ(rehearsals.Last("uid-llama").injected, plan::Answer::kAllowed);
+  EXPECT_EQ(Metric("cachewarm_rehearsals_total{result=\"allowed\"}"), 1);
+}
+
+TEST_F(WarmupsTest, APlanOnAStoreThatIsBehindItsOwnWriteWaits) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  StartWorld();
+  StopWorld();  // the store stays as it is
+  ASSERT_TRUE(Reconcile().ok());
+  const size_t before = Writes();
+  const auto outcome = Reconcile();
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_TRUE(outcome->requeue_after.has_value());
+  EXPECT_EQ(Writes(), before) << "planned twice on the same object";
+  clock.Advance(std::chrono::seconds(5));
+  EXPECT_TRUE(absl::IsAborted(Reconcile().status())) << "and after a while it tries all the same";
+}
+
+TEST_F(WarmupsTest, SettlesToNoFurtherWrites) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
+  StartWorld();
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(Reconcile().ok());
+    ASSERT_TRUE(Seen());
+    ASSERT_TRUE(Eventually([&] {
+      const kube::Object stored = world.node_caches.store().Get({.name = "n1"});
+      return kube::ResourceVersionOf(*stored) ==
+             kube::ResourceVersionOf(*server.Find(kube::kNodeCaches, {.name = "n1"}));
+    }));
+  }
+  const size_t before = Writes();
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(Writes(), before);
+  EXPECT_EQ(ReadyReason(), "DirectoryUnusable");  // no agent runs on n1
+  EXPECT_EQ(SpecOf("n1")["warmups"][0]["uid"], "uid-llama");
+}
+
+TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsLeft) {
+  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
+  const auto applied =
+      server.Do(kube::Apply(kube::kNodeCaches,
+                            {{"metadata", {{"name", "n1"}}},
+                             {"spec",
+                              {{"warmups", codec::Json::array({{{"uid", "uid-llama"},
+                                                                {"namespace", "default"},
+                                                                {"name", "llama"}}})}}}},
+                            {.field_manager = "cw-uid-llama"}),
+                {});
+  ASSERT_TRUE(applied.ok()) << applied.status();
+  server.Put(kube::kPods, HeldPodObject("held", "llama"));
+  StartWorld();
+  ASSERT_EQ(LeftBehind(world, {"default", "llama"}, ""), std::vector<std::string>{"uid-llama"});
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_FALSE(SpecOf("n1").contains("warmups") && !SpecOf("n1")["warmups"].empty());
+  const kube::Object pod = server.Find(kube::kPods, {"default", "held"});
+  const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+  EXPECT_TRUE(gates == nullptr || gates->empty());
+}
+
+TEST_F(WarmupsTest, AWarmupMadeAgainKeepsItsPodsAndLosesOldEntries) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
+  ASSERT_TRUE(server
+                  .Do(kube::Apply(kube::kNodeCaches,
+                                  {{"metadata", {{"name", "n1"}}},
+                                   {"spec",
+                                    {{"warmups", codec::Json::array({{{"uid", "uid-before"},
+                                                                      {"namespace", "default"},
+                                                                      {"name", "llama"}}})}}}},
+                                  {.field_manager = "cw-uid-before"}),
+                      {})
+                  .ok());
+  StartWorld();
+  EXPECT_EQ(LeftBehind(world, {"default", "llama"}, "uid-llama"),
+            std::vector<std::string>{"uid-before"});
+  ASSERT_TRUE(Reconcile().ok());
+  for (const codec::Json& entry : SpecOf("n1").value("warmups", codec::Json::array())) {
+    EXPECT_NE(entry["uid"], "uid-before");
+  }
+}
+
+TEST_F(WarmupsTest, AServerThatRefusesTheStatusIsToldAsAnError) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  StartWorld();
+  server.Intercept([](const kube::Request& request) {
+    return request.resource == "cachewarmups/status" ? absl::UnavailableError("down")
+                                                     : absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsUnavailable(Reconcile().status()));
+  server.Intercept(nullptr);
+  EXPECT_TRUE(Reconcile().ok()) << "a failed write is no reason to wait";
+}
+
+TEST_F(WarmupsTest, AKeyWithoutAnythingIsNothingToDo) {
+  StartWorld();
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_THAT(server.Requests(), Not(Contains(HasSubstr("apply"))));
+  EXPECT_FALSE(warmups.Reconcile("//", {}).ok());
+}
+
+}  // namespace
+}  // namespace cachewarm::controllers

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cachewarm::op {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(OperatorMetrics, KeepTheRulesOfTheRegistry) {
+  const auto registry = metrics::MakeRegistry();
+  MakeMetrics(*registry, "1.2.3");
+  EXPECT_TRUE(registry->status().ok()) << registry->status();
+}
+
+TEST(OperatorMetrics, TellTheVersionThatRuns) {
+  const auto registry = metrics::MakeRegistry();
+  MakeMetrics(*registry, "1.2.3");
+  EXPECT_THAT(registry->Serialize(), HasSubstr("cachewarm_build_info{version=\"1.2.3\"} 1"));
+}
+
+TEST(OperatorMetrics, ForgetTheSeriesOfOneWarmupOnly) {
+  const auto registry = metrics::MakeRegistry();
+  const Metrics metrics = MakeMetrics(*registry, "1");
+  for (const char* warmup : {"llama", "mistral"}) {
+    metrics.pod_starts.Add({"default", warmup, "cpu", "hit"});
+    metrics.gate_releases.Add({"default", warmup, "Warm"});
+    metrics.hold_seconds.Observe({"default", warmup}, 1);
+    metrics.build_seconds.Observe({"default", warmup, "cpu"}, 1);
+  }
+  metrics.Forget("default", "llama");
+  EXPECT_THAT(registry->Serialize(), Not(HasSubstr("llama")));
+  EXPECT_THAT(registry->Serialize(), HasSubstr("mistral"));
+}
+
+}  // namespace
+}  // namespace cachewarm::op
