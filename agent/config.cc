@@ -179,6 +179,19 @@ absl::Status Apply(const ConfigSources& sources, const Arguments& arguments, con
   return absl::OkStatus();
 }
 
+// `text` in lines of at most 90 columns, each behind six blanks.
+std::string Indented(std::string_view text) {
+  constexpr size_t kColumns = 84;
+  std::string lines;
+  while (!text.empty()) {
+    size_t end = text.size() <= kColumns ? text.size() : text.rfind(' ', kColumns);
+    end = std::min(end, text.size());
+    lines += fmt::format("      {}\n", text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string HelpText() {
@@ -193,8 +206,9 @@ std::string HelpText() {
                       kConfigEnvironment);
   for (const Setting& row : Settings()) {
     const std::string key = row.key.empty() ? "" : fmt::format(", key {}", row.key);
-    text += fmt::format("  {}\n      {}\n      default: {}  (environment {}{})\n", row.flag,
-                        row.help, row.fallback, row.environment, key);
+    text += fmt::format("  {}\n{}{}", row.flag, Indented(row.help),
+                        Indented(fmt::format("default: {}  (environment {}{})", row.fallback,
+                                             row.environment, key)));
   }
   text +=
       "  --print-node-facts\n      print GPU type and CPU class of this node as JSON and exit\n"

@@ -25,14 +25,14 @@ absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::str
                          const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     const std::string path = fmt::format("{}/{}", tree, folder);
-    if (const absl::Status made = root.MakeDir(path, kTreeMode);
-        !made.ok() && !absl::IsAlreadyExists(made)) {
+    const absl::Status made = root.MakeDir(path, kTreeMode);
+    if (!made.ok() && !absl::IsAlreadyExists(made)) {
       return made;
     }
     // A file or link of that name is what a pod wanted there; a directory may be ours from before
     // a kill, and not open yet.
     CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(path));
-    if (found.type == fs::FileType::kDirectory && found.mode != kTreeMode) {
+    if (found.type == fs::FileType::kDirectory && (made.ok() || found.mode != kTreeMode)) {
       CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
     }
   }

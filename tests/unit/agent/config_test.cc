@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/settings.h"
+
+namespace cachewarm::agent {
+namespace {
+
+struct Given {
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> files;
+};
+
+absl::StatusOr<CommandLine> Parse(const Given& given) {
+  return ParseConfig({.arguments = given.arguments,
+                      .environment = [&](const std::string& name) -> std::optional<std::string> {
+                        const auto found = given.environment.find(name);
+                        return found == given.environment.end()
+                                   ? std::nullopt
+                                   : std::optional<std::string>(found->second);
+                      },
+                      .read_file = [&](const std::string& path) -> absl::StatusOr<std::string> {
+                        const auto found = given.files.find(path);
+                        if (found == given.files.end()) {
+                          return absl::NotFoundError(path + ": cannot be read");
+                        }
+                        return found->second;
+                      },
+                      .host_name = "host-1",
+                      .version = "1.2.3"});
+}
+
+const std::string kStore = "--store=layout:///srv/bundles";
+
+TEST(Config, HasDefaultsThatWorkInAPod) {
+  const auto parsed = Parse({.arguments = {kStore}});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.node_name, "host-1");
+  EXPECT_EQ(parsed->config.root, "/var/lib/cachewarm");
+  EXPECT_EQ(parsed->config.listen_address, "0.0.0.0");
+  EXPECT_EQ(parsed->config.listen_port, 8080);
+  EXPECT_EQ(parsed->config.byte_limit, 0);
+  EXPECT_EQ(parsed->config.node_facts, "");
+}
+
+TEST(Config, ReadsTheWholeFile) {
+  const auto parsed = Parse({.arguments = {"--config", "/c.yaml"}, .files = {{"/c.yaml", R"(
+store: oci://10.100.0.1:5000/cachewarm
+root: /data/cachewarm/
+byteLimit: 1000000000000
+logLevel: debug
+leaderElect: true
+workers: 4
+nodeFacts: /etc/cachewarm-node/facts.yaml
+registry:
+  insecure: ["10.100.0.1:5000", "registry.local:80"]
+  caFile: /etc/ca.crt
+  authFile: /etc/auth.json
+)"}}});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Config& config = parsed->config;
+  EXPECT_EQ(config.store.url, "oci://10.100.0.1:5000/cachewarm");
+  EXPECT_EQ(config.store.insecure_hosts,
+            (std::vector<std::string>{"10.100.0.1:5000", "registry.local:80"}));
+  EXPECT_EQ(config.store.ca_file, "/etc/ca.crt");
+  EXPECT_EQ(config.store.auth_file, "/etc/auth.json");
+  EXPECT_EQ(config.root, "/data/cachewarm");
+  EXPECT_EQ(config.byte_limit, 1'000'000'000'000);
+  EXPECT_EQ(config.node_facts, "/etc/cachewarm-node/facts.yaml");
+  EXPECT_FALSE(config.node_facts_must_exist);
+  EXPECT_EQ(config.log_level, LogLevel::kDebug);
+  EXPECT_EQ(config.workers, 3) << "workers is the operator's";
+}
+
+TEST(Config, TakesTheShippedConfiguration) {
+  std::ifstream in(std::string(CACHEWARM_SOURCE_DIR) + "/manifests/config.yaml");
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const size_t begin = text.find("config.yaml: |\n");
+  ASSERT_NE(begin, std::string::npos);
+  std::string file;
+  std::string line;
+  std::istringstream lines(text.substr(begin + 15));
+  while (std::getline(lines, line)) {
+    file += line.substr(std::min<size_t>(4, line.size())) + "\n";
+  }
+  const auto parsed = Parse({.arguments = {"--config=/c.yaml"}, .files = {{"/c.yaml", file}}});
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+}
+
+TEST(Config, FlagBeatsEnvironmentBeatsFile) {
+  Given given{.arguments = {"--config=/c", "--root=/flag"},
+              .environment = {{"CACHEWARM_ROOT", "/environment"}},
+              .files = {{"/c", "store: layout:///s\nroot: /file\n"}}};
+  EXPECT_EQ(Parse(given)->config.root, "/flag");
+  given.arguments = {"--config=/c"};
+  EXPECT_EQ(Parse(given)->config.root, "/environment");
+  given.environment.clear();
+  EXPECT_EQ(Parse(given)->config.root, "/file");
+}
+
+TEST(Config, NodeFactsNamedForThisProcessMustExist) {
+  EXPECT_TRUE(Parse({.arguments = {kStore, "--node-facts=/f"}})->config.node_facts_must_exist);
+  EXPECT_TRUE(Parse({.arguments = {kStore}, .environment = {{"CACHEWARM_NODE_FACTS", "/f"}}})
+                  ->config.node_facts_must_exist);
+}
+
+TEST(Config, RefusesWhatIsWrongAndNamesIt) {
+  struct Case {
+    Given given;
+    std::string named;
+  };
+  const std::vector<Case> cases = {
+      {{.arguments = {}}, "--store"},
+      {{.arguments = {"--store"}}, "needs a value"},
+      {{.arguments = {"--store=ftp://x"}}, "--store"},
+      {{.arguments = {kStore, "--rot=/x"}}, "--rot"},
+      {{.arguments = {kStore, "positional"}}, "positional"},
+      {{.arguments = {kStore, "--root=relative"}}, "--root"},
+      {{.arguments = {kStore, "--root=/"}}, "--root"},
+      {{.arguments = {kStore, "--root=/a/../b"}}, "--root"},
+      {{.arguments = {kStore, "--byte-limit=-1"}}, "--byte-limit"},
+      {{.arguments = {kStore, "--byte-limit=10GB"}}, "--byte-limit"},
+      {{.arguments = {kStore, "--listen=8080"}}, "--listen"},
+      {{.arguments = {kStore, "--listen=:99999"}}, "--listen"},
+      {{.arguments = {kStore, "--workers=0"}}, "--workers"},
+      {{.arguments = {kStore, "--log-level=loud"}}, "--log-level"},
+      {{.arguments = {kStore, "--node-name=Node A"}}, "--node-name"},
+      {{.arguments = {kStore}, .environment = {{"CACHEWARM_BYTE_LIMIT", "x"}}},
+       "CACHEWARM_BYTE_LIMIT"},
+      {{.arguments = {"--config=/none"}}, "/none"},
+      {{.arguments = {"--config=/c"}, .files = {{"/c", "stoer: x"}}}, "stoer"},
+      {{.arguments = {"--config=/c"}, .files = {{"/c", "registry: {insecur: []}"}}},
+       "registry.insecur"},
+      {{.arguments = {"--config=/c"}, .files = {{"/c", "root: [1, 2]"}}}, "root"},
+      {{.arguments = {"--config=/c"}, .files = {{"/c", "- a\n- b"}}}, "/c"},
+      {{.arguments = {"--config=/c"}, .files = {{"/c", "a: [unclosed"}}}, "/c"},
+      {{.arguments = {"--config=/c"}, .files = {{"/c", "byteLimit: 1.5\nstore: layout:///s"}}},
+       "byteLimit"},
+  };
+  for (const Case& each : cases) {
+    const absl::Status status = Parse(each.given).status();
+    EXPECT_FALSE(status.ok()) << each.named;
+    EXPECT_NE(std::string(status.message()).find(each.named), std::string::npos) << status;
+  }
+}
+
+TEST(Config, PrintingNodeFactsNeedsNoStore) {
+  const auto parsed = Parse({.arguments = {"--print-node-facts"}});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_TRUE(parsed->print_node_facts);
+}
+
+TEST(Config, HelpAndVersionBeatEverythingElse) {
+  EXPECT_EQ(*Parse({.arguments = {"--version"}})->print, "cachewarm-agent 1.2.3\n");
+  EXPECT_EQ(*Parse({.arguments = {"--root=relative", "--help"}})->print, HelpText());
+}
+
+TEST(Config, HelpNamesEveryWayToSetEverySetting) {
+  const std::string help = HelpText();
+  for (const Setting& setting : Settings()) {
+    EXPECT_NE(help.find(setting.flag), std::string::npos) << setting.flag;
+    EXPECT_NE(help.find(setting.environment), std::string::npos) << setting.environment;
+    EXPECT_NE(help.find(setting.key), std::string::npos) << setting.key;
+  }
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 100U) << line;
+  }
+}
+
+TEST(Config, EmptyEntriesOfAHostListAreLeftOut) {
+  const auto parsed = Parse({.arguments = {kStore, "--registry-insecure=a:1,,b:2,"}});
+  EXPECT_EQ(parsed->config.store.insecure_hosts, (std::vector<std::string>{"a:1", "b:2"}));
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/daemon.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "agent/tree/layout.h"
+#include "lib/codec/json_value.h"
+#include "lib/http/client.h"
+#include "tests/fakes/fake_api_server.h"
+#include "tests/unit/agent/steps/workbench.h"
+
+namespace cachewarm::agent {
+namespace {
+
+using std::chrono::seconds;
+namespace stdfs = std::filesystem;
+
+// The whole agent on a real clock, a real directory and an API server in the process.
+class DaemonTest : public ::testing::Test, protected Workbench {
+ protected:
+  DaemonTest() : server_(SystemClock()) {
+    config_.node_name = "node-a";
+    config_.root = (scratch_ / "root").string();
+    config_.listen_address = "127.0.0.1";
+    config_.listen_port = 0;
+    http_ = *http::MakeClient({});
+  }
+  ~DaemonTest() override { Stop(); }
+
+  void Start() {
+    daemon_ = std::make_unique<Daemon>(
+        config_, DaemonParts{.client = server_,
+                             .store = store_,
+                             .clock = SystemClock(),
+                             .random = [] { return 0.5; },
+                             .log = log_,
+                             .registry = *registry_,
+                             .metrics = metrics_,
+                             .probe = [this]() -> absl::StatusOr<fingerprint::NodeFacts> {
+                               if (probe_failures_-- > 0) {
+                                 return absl::UnavailableError("driver is starting");
+                               }
+                               return node_;
+                             },
+                             .version = "test"});
+    stop_ = {};
+    running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
+  }
+
+  // How long the daemon took to end.
+  Duration Stop() {
+    const auto begin = std::chrono::steady_clock::now();
+    stop_.request_stop();
+    if (running_.valid()) {
+      EXPECT_TRUE(running_.get().ok());
+    }
+    return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin);
+  }
+
+  static bool Eventually(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + seconds(60);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        return false;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
+  }
+
+  void Put(const api::NodeCacheSpec& spec) {
+    server_.Put(kube::kNodeCaches, {{"apiVersion", "cachewarm.io/v1alpha1"},
+                                    {"kind", "NodeCache"},
+                                    {"metadata", {{"name", "node-a"}, {"uid", "nc-1"}}},
+                                    {"spec", api::EncodeSpec(spec)}});
+  }
+  api::NodeCacheStatus Status() const {
+    const kube::Object object = server_.Find(kube::kNodeCaches, {"", "node-a"});
+    return object == nullptr ? api::NodeCacheStatus{} : api::DecodeNodeCache(*object)->status;
+  }
+  http::Response Get(const std::string& path) {
+    const auto answer =
+        http_->Send({.url = "http://127.0.0.1:" + std::to_string(daemon_->port()) + path}, {});
+    return answer.ok() ? *answer : http::Response{};
+  }
+
+  static api::WantedWarmup Warmup() {
+    return {.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .run_as = {kMount.run_as}};
+  }
+
+  Scratch scratch_;
+  Config config_;
+  fakes::FakeApiServer server_;
+  std::unique_ptr<http::Client> http_;
+  std::atomic<int> probe_failures_ = 0;
+  std::unique_ptr<Daemon> daemon_;
+  std::stop_source stop_;
+  std::future<absl::Status> running_;
+};
+
+TEST_F(DaemonTest, CarriesABundleFromOneNodesBuilderToThePodsOfTheNext) {
+  api::CaptureRequest request = Request();
+  request.settle_seconds = 1;
+  request.started_at = SystemClock().Now();
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually(
+      [&] { return Status().warmups.size() == 1 && Status().warmups[0].prepared.size() == 1; }));
+  // The builder compiles and becomes ready.
+  scratch_.Write("root/" + MountPath(kMount) + "/" + kIndexFile, "compiled");
+  request.ready_at = SystemClock().Now();
+  Put({.warmups = {Warmup()}, .captures = {request}});
+  ASSERT_TRUE(Eventually([&] {
+    return Status().captures.size() == 1 &&
+           Status().captures[0].state == api::CaptureState::kPushed;
+  }));
+  const Digest digest = Status().captures[0].digest;
+  // The operator distributes it.
+  api::WantedWarmup warm = Warmup();
+  warm.bundles = {{.key = request.key, .digest = digest, .bytes = Status().captures[0].bytes}};
+  Put({.warmups = {warm}});
+  ASSERT_TRUE(Eventually([&] {
+    return Status().warmups.size() == 1 && Status().warmups[0].bundles.size() == 1 &&
+           Status().warmups[0].bundles[0].state == api::BundleState::kActive;
+  }));
+  EXPECT_EQ(FilesBelow(stdfs::canonical(scratch_ / ("root/" + MountPath(kMount)))),
+            (std::map<std::string, std::string>{{kIndexFile, "compiled"}}));
+  EXPECT_TRUE(Status().captures.empty());
+  EXPECT_NE(Get("/metrics").body.find("cachewarm_fetches_total{result=\"ok\"} 1"),
+            std::string::npos);
+}
+
+TEST_F(DaemonTest, IsHealthyAtOnceAndReadyWhenItKnowsItsWish) {
+  server_.Intercept([](const kube::Request&) { return absl::UnavailableError("down"); });
+  Start();
+  ASSERT_TRUE(Eventually([&] { return daemon_->port() != 0; }));
+  EXPECT_EQ(Get("/healthz").status, 200);
+  EXPECT_EQ(Get("/readyz").status, 503);
+  server_.Intercept(nullptr);
+  Put({});
+  EXPECT_TRUE(Eventually([&] { return Get("/readyz").status == 200; }));
+}
+
+TEST_F(DaemonTest, PreparesAndRepairsWhileTheApiServerIsAway) {
+  stdfs::create_directories(scratch_ / ("root/" + MountParent(kMount)));
+  stdfs::create_symlink(LinkTarget(std::string(32, 'e')), scratch_ / ("root/" + MountPath(kMount)));
+  server_.Intercept([](const kube::Request&) { return absl::UnavailableError("down"); });
+  Start();
+  EXPECT_TRUE(
+      Eventually([&] { return stdfs::is_directory(scratch_ / ("root/" + MountPath(kMount))); }));
+}
+
+TEST_F(DaemonTest, SaysInTheStatusWhyItsRootIsUnusable) {
+  scratch_.Write("root", "a file stands where the directory should be");
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return !Status().node.root.message.empty(); }));
+  EXPECT_FALSE(Status().node.root.writable);
+  EXPECT_EQ(Status().node.gpu_type, "cpu");
+  stdfs::remove(scratch_ / "root");
+  EXPECT_TRUE(Eventually([&] { return Status().node.root.writable; }));
+}
+
+TEST_F(DaemonTest, WaitsForADriverThatIsStarting) {
+  probe_failures_ = 1;
+  Put({});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return Get("/healthz").status == 200; }));
+  EXPECT_TRUE(Eventually([&] { return Status().node.gpu_type == "cpu"; }));
+}
+
+TEST_F(DaemonTest, StopsSoonFromEveryState) {
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
+  EXPECT_LT(Stop(), Duration(20'000));
+
+  server_.Intercept([](const kube::Request&) { return absl::UnavailableError("down"); });
+  Start();
+  ASSERT_TRUE(Eventually([&] { return daemon_->port() != 0; }));
+  EXPECT_LT(Stop(), Duration(20'000));
+
+  probe_failures_ = 1'000'000;
+  Start();
+  ASSERT_TRUE(Eventually([&] { return daemon_->port() != 0; }));
+  EXPECT_LT(Stop(), Duration(20'000));
+}
+
+TEST_F(DaemonTest, GivesUpWhenItsPortIsTaken) {
+  Start();
+  ASSERT_TRUE(Eventually([&] { return daemon_->port() != 0; }));
+  Config other = config_;
+  other.listen_port = daemon_->port();
+  Daemon second(other, {.client = server_,
+                        .store = store_,
+                        .clock = SystemClock(),
+                        .random = [] { return 0.5; },
+                        .log = log_,
+                        .registry = *registry_,
+                        .metrics = metrics_,
+                        .probe = [this] { return absl::StatusOr<fingerprint::NodeFacts>(node_); }});
+  EXPECT_FALSE(second.Run({}).ok());
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/loop.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/tree/layout.h"
+#include "agent/tree/links.h"
+#include "lib/api/reasons.h"
+#include "tests/unit/agent/steps/workbench.h"
+
+namespace cachewarm::agent {
+namespace {
+
+using std::chrono::seconds;
+namespace stdfs = std::filesystem;
+
+// A node whose loop is turned by hand.
+class LoopTest : public ::testing::Test, protected Workbench {
+ protected:
+  LoopTest() { Restart(); }
+
+  void Restart(LoopOptions options = {.version = "test"}) {
+    loop_.reset();
+    workers_ = std::make_unique<Workers>(2, 8);
+    context_ = std::make_unique<Context>(ContextWith(*workers_));
+    loop_ = std::make_unique<Loop>(*context_, options,
+                                   [this](std::string target, api::NodeCacheStatus status) {
+                                     target_ = std::move(target);
+                                     status_ = std::move(status);
+                                   });
+  }
+
+  void Want(const std::vector<Digest>& digests) {
+    api::NodeCache node_cache{.name = "node-a", .uid = "nc-1", .spec = spec_};
+    api::WantedWarmup warmup{
+        .uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .run_as = {kMount.run_as}};
+    for (const Digest& digest : digests) {
+      warmup.bundles.push_back({.key = "k", .digest = digest, .bytes = 10});
+    }
+    warmup.renew = renew_;
+    node_cache.spec.warmups = {warmup};
+    loop_->Desired(std::make_shared<const api::NodeCache>(node_cache));
+  }
+
+  // Turns until `condition` holds; time stands still unless the test moves it.
+  bool TurnUntil(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + seconds(60);
+    while (std::chrono::steady_clock::now() < deadline) {
+      loop_->Turn();
+      if (condition()) {
+        return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  bool TurnUntilActive() {
+    return TurnUntil([this] { return Bundle(0).state == api::BundleState::kActive; });
+  }
+  bool TurnUntilFailed(size_t bundle = 0) {
+    return TurnUntil([this, bundle] { return Bundle(bundle).state == api::BundleState::kFailed; });
+  }
+
+  const api::NodeWarmup& Warmup() const { return status_.warmups.at(0); }
+  const api::NodeBundle& Bundle(size_t index) const { return Warmup().bundles.at(index); }
+  Digest Publish(const std::map<std::string, std::string>& files) {
+    return PublishFiles(files)->publication.digest;
+  }
+  std::map<std::string, std::string> Shown() {
+    return FilesBelow(stdfs::canonical(root_ / MountPath(kMount)));
+  }
+
+  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<Context> context_;
+  api::NodeCacheSpec spec_;
+  int renew_ = 0;
+  std::unique_ptr<Loop> loop_;
+  std::string target_;
+  api::NodeCacheStatus status_;
+};
+
+TEST_F(LoopTest, PreparesFirstAndReportsTheNode) {
+  Want({});
+  loop_->Turn();
+  EXPECT_EQ(Warmup().prepared, std::vector<std::string>{"image"});
+  EXPECT_EQ(status_.node.gpu_type, "cpu");
+  EXPECT_EQ(status_.node.agent_version, "test");
+  EXPECT_TRUE(status_.node.root.writable);
+  EXPECT_EQ(target_, "nc-1");
+}
+
+TEST_F(LoopTest, BringsAWantedBundleToThePods) {
+  Want({Publish({{kIndexFile, "index"}})});
+  ASSERT_TRUE(TurnUntilActive());
+  EXPECT_EQ(Shown(), (std::map<std::string, std::string>{{kIndexFile, "index"}}));
+  EXPECT_EQ(Warmup().generation.size(), 32U);
+}
+
+TEST_F(LoopTest, WatchesATreeBeforePodsCanUseIt) {
+  Want({Publish({{kIndexFile, "index"}})});
+  ASSERT_TRUE(TurnUntilActive());
+  EXPECT_TRUE(watcher_.trees().contains(Warmup().generation));
+  EXPECT_TRUE(watcher_.trees().contains(ColdId(kMount, 0))) << "older pods still use it";
+}
+
+TEST_F(LoopTest, RepairsABrokenLinkBeforeItKnowsAnyWish) {
+  stdfs::create_directories(root_ / MountParent(kMount));
+  stdfs::create_symlink(LinkTarget(std::string(32, 'e')), root_ / MountPath(kMount));
+  loop_->Turn();
+  EXPECT_TRUE(stdfs::is_directory(root_ / MountPath(kMount)));
+  EXPECT_EQ(target_, "");
+}
+
+TEST_F(LoopTest, SwitchesToANewBundleAndBackWithoutTheStore) {
+  const Digest first = Publish({{kIndexFile, "first"}});
+  const Digest second = Publish({{kIndexFile, "second"}});
+  Want({first});
+  ASSERT_TRUE(TurnUntilActive());
+  Want({second});
+  ASSERT_TRUE(TurnUntilActive());
+  EXPECT_EQ(Shown().at(kIndexFile), "second");
+  store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
+  Want({first});
+  ASSERT_TRUE(TurnUntilActive());
+  EXPECT_EQ(Shown().at(kIndexFile), "first");
+}
+
+TEST_F(LoopTest, KeepsWhatIsActiveWhenTheWishIsGone) {
+  Want({Publish({{kIndexFile, "index"}})});
+  ASSERT_TRUE(TurnUntilActive());
+  Want({});
+  loop_->Turn();
+  loop_->Desired(nullptr);
+  loop_->Turn();
+  EXPECT_EQ(Shown().at(kIndexFile), "index");
+}
+
+TEST_F(LoopTest, RenewGivesAFreshTreeOfTheSameBundle) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  Want({digest});
+  ASSERT_TRUE(TurnUntilActive());
+  const std::string before = Warmup().generation;
+  root_.Write(MountPath(kMount) + "/" + kObjectFile, "torn by a pod that was killed");
+  renew_ = 1;
+  Want({digest});
+  ASSERT_TRUE(TurnUntil([&] {
+    return Bundle(0).state == api::BundleState::kActive && Warmup().generation != before;
+  }));
+  EXPECT_EQ(Shown(), (std::map<std::string, std::string>{{kIndexFile, "index"}}));
+}
+
+TEST_F(LoopTest, ADamagedBundleIsRefusedAndTheOldOneStays) {
+  const Digest good = Publish({{kIndexFile, "good"}});
+  const Digest bad = Publish({{kIndexFile, "bad"}});
+  const auto bundle = bundle::ReadBundle({store_, "team/llama"}, bad, {});
+  ASSERT_TRUE(
+      store_.Corrupt("team/llama", bundle->manifest.layers.at(0).digest,
+                     std::string(static_cast<size_t>(bundle->manifest.layers[0].bytes), 'x')));
+  Want({good});
+  ASSERT_TRUE(TurnUntilActive());
+  Want({bad});
+  ASSERT_TRUE(TurnUntilFailed());
+  EXPECT_EQ(Bundle(0).reason, api::reason::kVerifyFailed);
+  EXPECT_EQ(Shown().at(kIndexFile), "good");
+}
+
+TEST_F(LoopTest, OneDamagedBundleDoesNotKeepTheOthersAway) {
+  const Digest good = Publish({{kIndexFile, "good"}});
+  Want({good, DigestOf("never pushed")});
+  ASSERT_TRUE(TurnUntil([this] {
+    return Bundle(0).state == api::BundleState::kActive &&
+           Bundle(1).state == api::BundleState::kFailed;
+  }));
+  EXPECT_EQ(Shown().at(kIndexFile), "good");
+}
+
+TEST_F(LoopTest, AStoreThatIsDownIsAskedAgainLater) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  store_.SetFault([](std::string_view) { return absl::UnavailableError("503 from the registry"); });
+  Want({digest});
+  ASSERT_TRUE(TurnUntilFailed());
+  EXPECT_EQ(Bundle(0).reason, api::reason::kFetchFailed);
+  EXPECT_NE(Bundle(0).message.find("503"), std::string::npos);
+  EXPECT_EQ(Warmup().prepared.size(), 1U) << "pods may start cold";
+  store_.SetFault(nullptr);
+  clock_.Advance(seconds(60));
+  EXPECT_TRUE(TurnUntilActive());
+}
+
+TEST_F(LoopTest, RefusesAboveTheByteLimit) {
+  const Digest digest = Publish({{kIndexFile, std::string(100'000, 'x')}});
+  Restart({.limit_bytes = 50'000});
+  Want({digest});
+  ASSERT_TRUE(TurnUntilFailed());
+  EXPECT_EQ(Bundle(0).reason, api::reason::kOverLimit);
+}
+
+TEST_F(LoopTest, ARestartedAgentReportsTheSameFromTheDisk) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  Want({digest});
+  ASSERT_TRUE(TurnUntilActive());
+  const std::vector<api::NodeWarmup> before = status_.warmups;
+  store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
+  Restart();
+  Want({digest});
+  loop_->Turn();
+  EXPECT_EQ(status_.warmups, before);
+}
+
+TEST_F(LoopTest, CapturesForTheOperatorAndAnswersUntilItIsTakenIn) {
+  Want({});
+  loop_->Turn();
+  root_.Write(MountPath(kMount) + "/" + kIndexFile, "compiled");
+  api::CaptureRequest request = Request();
+  request.ready_at = clock_.Now();
+  spec_.captures = {request};
+  Want({});
+  loop_->Turn();
+  ASSERT_EQ(status_.captures.size(), 1U);
+  clock_.Advance(seconds(request.settle_seconds));
+  ASSERT_TRUE(TurnUntil([this] {
+    return status_.captures.at(0).state == api::CaptureState::kPushed;
+  })) << status_.captures.at(0).message;
+  loop_->Desired(nullptr);
+  loop_->Turn();
+  EXPECT_EQ(status_.captures.size(), 1U) << "a lost wish is no answer taken in";
+  spec_.captures.clear();
+  Want({});
+  loop_->Turn();
+  EXPECT_TRUE(status_.captures.empty());
+}
+
+TEST_F(LoopTest, RunsUntilItIsStopped) {
+  Want({});
+  std::jthread running([this](std::stop_token stop) { loop_->Run(stop); });
+  ASSERT_TRUE(clock_.AwaitWaiters(1));
+  const auto before = std::chrono::steady_clock::now();
+  running.request_stop();
+  running.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(20));
+  EXPECT_NE(loop_->last_turn(), MonoTime{});
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/captures.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "agent/tree/layout.h"
+#include "agent/tree/links.h"
+#include "agent/tree/records.h"
+#include "lib/api/reasons.h"
+#include "tests/unit/agent/steps/workbench.h"
+
+namespace cachewarm::agent {
+namespace {
+
+using std::chrono::seconds;
+
+// Counts wakes, so that tests wait for a worker's end and never for time.
+class WakeCounter {
+ public:
+  void Wake() {
+    std::lock_guard lock(mutex_);
+    ++count_;
+    changed_.notify_all();
+  }
+  bool Await(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, seconds(60), [&] { return count_ >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+};
+
+class CapturesTest : public ::testing::Test, protected Workbench {
+ protected:
+  CapturesTest() : context_(ContextWith(workers_, [this] { wakes_.Wake(); })) {
+    EXPECT_TRUE(PrepareMount(root_.dir(), kMount, {.now = clock_.Now()}).ok());
+    clock_.Advance(seconds(60));
+    captures_ = std::make_unique<Captures>(context_);
+    order_ = {.request = Request(),
+              .ns = kMount.ns,
+              .name = kMount.name,
+              .table = {std::shared_ptr<void>(), &caches::CacheTable::AllPresets()}};
+  }
+  ~CapturesTest() override { workers_.Stop(); }
+
+  void Write(const std::string& path, const std::string& bytes) {
+    root_.Write(MountPath(kMount) + "/" + path, bytes);
+  }
+  void WriteCache() {
+    Write(kIndexFile, "index");
+    Write(kObjectFile, SharedObject("code"));
+  }
+  api::CaptureStatus Poll() {
+    captures_->Poll({order_});
+    return captures_->Statuses().at(0);
+  }
+  api::CaptureStatus PollAfter(int second) {
+    clock_.Advance(seconds(second));
+    return Poll();
+  }
+  // Until the publication that is under way has ended and was taken in.
+  api::CaptureStatus AwaitEnd() {
+    EXPECT_TRUE(wakes_.Await(++expected_wakes_));
+    return Poll();
+  }
+  void Ready() { order_.request.ready_at = clock_.Now(); }
+
+  Workers workers_{2, 8};
+  WakeCounter wakes_;
+  int expected_wakes_ = 0;
+  Context context_;
+  std::unique_ptr<Captures> captures_;
+  CaptureOrder order_;
+};
+
+TEST_F(CapturesTest, WaitsForReadyEvenWhenQuiet) {
+  WriteCache();
+  EXPECT_EQ(Poll().state, api::CaptureState::kWaiting);
+  EXPECT_EQ(PollAfter(60).state, api::CaptureState::kWaiting);
+  EXPECT_NE(Poll().message.find("not ready"), std::string::npos);
+  EXPECT_TRUE(captures_->IsWaiting());
+}
+
+TEST_F(CapturesTest, PublishesWhenReadyAndQuiet) {
+  WriteCache();
+  Ready();
+  EXPECT_EQ(Poll().state, api::CaptureState::kWaiting);
+  EXPECT_EQ(PollAfter(1).state, api::CaptureState::kWaiting);
+  EXPECT_EQ(PollAfter(1).state, api::CaptureState::kPacking);
+  const api::CaptureStatus done = AwaitEnd();
+  EXPECT_EQ(done.state, api::CaptureState::kPushed) << done.message;
+  EXPECT_FALSE(done.digest.empty());
+  EXPECT_EQ(done.files, 2);
+  EXPECT_GT(done.bytes, 0);
+  EXPECT_TRUE(done.native);
+  EXPECT_FALSE(captures_->IsWaiting());
+  EXPECT_TRUE(store_.ReadManifest("team/llama", done.digest, {}).ok());
+}
+
+TEST_F(CapturesTest, QuietCountsFromTheLastChange) {
+  WriteCache();
+  Ready();
+  Poll();
+  clock_.Advance(seconds(1));
+  Write(kOutputFile, "late");
+  EXPECT_EQ(Poll().state, api::CaptureState::kWaiting);
+  EXPECT_EQ(PollAfter(1).state, api::CaptureState::kWaiting);
+  EXPECT_EQ(PollAfter(1).state, api::CaptureState::kPacking);
+  EXPECT_EQ(AwaitEnd().files, 3);
+}
+
+TEST_F(CapturesTest, LocksAndLogsDoNotKeepItFromSettling) {
+  WriteCache();
+  Ready();
+  Poll();
+  clock_.Advance(seconds(2));
+  Write(kLockFile, "busy");
+  EXPECT_EQ(Poll().state, api::CaptureState::kPacking);
+  AwaitEnd();
+}
+
+TEST_F(CapturesTest, AReadyBuilderWithoutAFileIsNotCaptured) {
+  Ready();
+  EXPECT_EQ(PollAfter(60).state, api::CaptureState::kWaiting);
+  EXPECT_EQ(Poll().reason, api::reason::kNothingToCapture);
+}
+
+TEST_F(CapturesTest, TakesTheTreeThatTheBuilderMountedNotTheActiveOne) {
+  WriteCache();
+  Ready();
+  const std::string newer(32, 'a');
+  root_.Write(GenerationPath(newer) + "/" + kIndexFile, "of another bundle");
+  clock_.Advance(seconds(120));
+  ASSERT_TRUE(ActivateGeneration(root_.dir(), kMount, newer, {.now = clock_.Now()}).ok());
+  Poll();
+  EXPECT_EQ(PollAfter(2).state, api::CaptureState::kPacking);
+  EXPECT_EQ(AwaitEnd().files, 2);
+}
+
+TEST_F(CapturesTest, TellsTwoPossibleTreesApartByWhatHappenedInThem) {
+  const std::string newer(32, 'a');
+  root_.Write(GenerationPath(newer) + "/" + kIndexFile, "used by the builder");
+  // Flipped two seconds before the container counted as started: it may have mounted either.
+  ASSERT_TRUE(
+      ActivateGeneration(root_.dir(), kMount, newer, {.now = clock_.Now() - seconds(2)}).ok());
+  watcher_.Saw(ColdId(kMount, 0), {});
+  watcher_.Saw(
+      newer,
+      {{.type = FileEventType::kOpened, .time = clock_.Now() + seconds(1), .path = kIndexFile}});
+  Ready();
+  Poll();
+  EXPECT_EQ(PollAfter(3).state, api::CaptureState::kPacking);
+  EXPECT_EQ(AwaitEnd().files, 1);
+}
+
+TEST_F(CapturesTest, TakesOnlyWhatWasUsedInTheBuildersWindow) {
+  WriteCache();
+  Write("inductor/fxgraph/zz/fold/entry9", "of the seed");
+  watcher_.Saw(
+      ColdId(kMount, 0),
+      {{.type = FileEventType::kMovedTo, .time = order_.request.started_at, .path = kIndexFile}});
+  Ready();
+  Poll();
+  PollAfter(2);
+  EXPECT_EQ(AwaitEnd().files, 1);
+}
+
+TEST_F(CapturesTest, KeepsItsOwnReadsOutOfTheEvidence) {
+  WriteCache();
+  Ready();
+  Poll();
+  PollAfter(2);
+  AwaitEnd();
+  // Once to look into it, once to pack it.
+  EXPECT_EQ(watcher_.own_reads().size(), 4U);
+}
+
+TEST_F(CapturesTest, TriesAgainWhileTheStoreIsDown) {
+  store_.SetFault([](std::string_view) { return absl::UnavailableError("503"); });
+  WriteCache();
+  Ready();
+  Poll();
+  PollAfter(2);
+  api::CaptureStatus status = AwaitEnd();
+  EXPECT_EQ(status.state, api::CaptureState::kPacking);
+  EXPECT_EQ(status.reason, api::reason::kPublishFailed);
+  EXPECT_NE(status.message.find("503"), std::string::npos);
+  store_.SetFault(nullptr);
+  PollAfter(31);
+  status = AwaitEnd();
+  EXPECT_EQ(status.state, api::CaptureState::kPushed) << status.message;
+  EXPECT_EQ(status.reason, "");
+}
+
+TEST_F(CapturesTest, SaysFailedWhenTheStoreStaysDown) {
+  store_.SetFault([](std::string_view) { return absl::UnavailableError("503"); });
+  WriteCache();
+  Ready();
+  Poll();
+  for (int i = 0; i < 4; ++i) {
+    PollAfter(31);
+    AwaitEnd();
+  }
+  EXPECT_EQ(captures_->Statuses()[0].state, api::CaptureState::kFailed);
+  EXPECT_EQ(captures_->Statuses()[0].reason, api::reason::kPublishFailed);
+}
+
+TEST_F(CapturesTest, WaitsForABuilderThatHasUsedNothingYet) {
+  WriteCache();
+  watcher_.Saw(ColdId(kMount, 0), {});
+  Ready();
+  Poll();
+  PollAfter(2);
+  EXPECT_EQ(AwaitEnd().state, api::CaptureState::kWaiting);
+  EXPECT_EQ(captures_->Statuses()[0].reason, api::reason::kNothingToCapture);
+}
+
+TEST_F(CapturesTest, SaysFailedWhenTheStoreRefusesAndRecoversWhenItNoLongerDoes) {
+  store_.SetFault([](std::string_view) { return absl::PermissionDeniedError("not yours"); });
+  WriteCache();
+  Ready();
+  Poll();
+  PollAfter(2);
+  EXPECT_EQ(AwaitEnd().state, api::CaptureState::kFailed);
+  PollAfter(31);  // tries again, still Failed meanwhile
+  EXPECT_EQ(captures_->Statuses()[0].state, api::CaptureState::kFailed);
+  AwaitEnd();
+  store_.SetFault(nullptr);
+  PollAfter(31);
+  EXPECT_EQ(AwaitEnd().state, api::CaptureState::kPushed);
+}
+
+TEST_F(CapturesTest, ARequestForAnotherNodesFactsIsRefused) {
+  WriteCache();
+  Ready();
+  order_.request.factors.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
+  order_.request.key = *fingerprint::KeyOf(order_.request.factors);
+  const api::CaptureStatus status = Poll();
+  EXPECT_EQ(status.state, api::CaptureState::kFailed);
+  EXPECT_NE(status.message.find("this node is"), std::string::npos);
+}
+
+TEST_F(CapturesTest, AHostileMountNameTouchesNothing) {
+  order_.ns = "../../etc";
+  Ready();
+  EXPECT_EQ(PollAfter(5).state, api::CaptureState::kWaiting);
+}
+
+TEST_F(CapturesTest, ARestartedAgentRepeatsItsAnswerWithoutTheWork) {
+  WriteCache();
+  Ready();
+  Poll();
+  PollAfter(2);
+  const api::CaptureStatus before = AwaitEnd();
+  store_.SetFault([](std::string_view) { return absl::InternalError("must not be asked"); });
+  captures_ = std::make_unique<Captures>(context_);
+  EXPECT_EQ(Poll(), before);
+}
+
+TEST_F(CapturesTest, WithoutItsRecordARestartedAgentComesToTheSameDigest) {
+  WriteCache();
+  Ready();
+  Poll();
+  PollAfter(2);
+  const api::CaptureStatus before = AwaitEnd();
+  ASSERT_TRUE(RemoveCaptureRecord(root_.dir(), order_.request.id).ok());
+  captures_ = std::make_unique<Captures>(context_);
+  Poll();
+  PollAfter(2);
+  EXPECT_EQ(AwaitEnd().digest, before.digest);
+}
+
+TEST_F(CapturesTest, ForgetsWhatIsNoLongerAskedFor) {
+  WriteCache();
+  Ready();
+  Poll();
+  PollAfter(2);
+  AwaitEnd();
+  captures_->Poll({});
+  EXPECT_TRUE(captures_->Statuses().empty());
+  EXPECT_TRUE(ReadCaptureRecords(root_.dir()).empty());
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

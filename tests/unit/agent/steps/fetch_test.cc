@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/fetch.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "agent/sync/history.h"
+#include "agent/tree/layout.h"
+#include "agent/tree/records.h"
+#include "tests/unit/agent/steps/workbench.h"
+
+namespace cachewarm::agent {
+namespace {
+
+using Files = std::map<std::string, std::string>;
+
+class FetchTest : public ::testing::Test, protected Workbench {
+ protected:
+  Digest Publish(const Files& files) {
+    const absl::StatusOr<Published> published = PublishFiles(files);
+    EXPECT_TRUE(published.ok()) << published.status();
+    return published.ok() ? published->publication.digest : Digest();
+  }
+
+  absl::Status FaultOf(const std::variant<Fetched, FetchFault>& outcome) {
+    const auto* fault = std::get_if<FetchFault>(&outcome);
+    return fault == nullptr ? absl::OkStatus() : fault->status;
+  }
+
+  // Nothing of a failed fetch is left, in any place.
+  void ExpectNoTrace(const Fetch& step) {
+    EXPECT_FALSE(root_.Exists(StagingPath(step.generation)));
+    EXPECT_FALSE(root_.Exists(GenerationPath(step.generation)));
+    EXPECT_FALSE(root_.Exists(GenerationRecordPath(step.generation)));
+  }
+
+  const Files files_ = {
+      {kIndexFile, "index"}, {kObjectFile, SharedObject("code")}, {kSourceFile, "int main() {}"}};
+};
+
+TEST_F(FetchTest, GivesTheTreeThatWasCaptured) {
+  const Fetch step = FetchOf({Publish(files_)});
+  const auto outcome = RunFetch(step);
+  ASSERT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
+  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), files_);
+  const Fetched& fetched = std::get<Fetched>(outcome);
+  EXPECT_EQ(fetched.files, 3);
+  EXPECT_GT(fetched.packed_bytes, 0);
+  EXPECT_FALSE(root_.Exists(StagingPath(step.generation)));
+}
+
+TEST_F(FetchTest, MakesATreeThatAnyPodMayWrite) {
+  const Fetch step = FetchOf({Publish(files_)});
+  const mode_t before = ::umask(077);
+  const auto outcome = RunFetch(step);
+  ::umask(before);
+  ASSERT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
+  const std::string tree = GenerationPath(step.generation);
+  EXPECT_EQ(root_.Mode(tree), 0777U);
+  EXPECT_EQ(root_.Mode(tree + "/inductor"), 0777U);
+  EXPECT_EQ(root_.Mode(tree + "/inductor/cd"), 0777U);
+  EXPECT_EQ(root_.Mode(tree + "/triton"), 0777U) << "folders of caches without files too";
+  EXPECT_EQ(root_.Mode(tree + "/" + kObjectFile), 0444U);
+}
+
+TEST_F(FetchTest, OwnsTheTreeByTheUserOfThePods) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "needs CAP_CHOWN";
+  }
+  Fetch step = FetchOf({Publish(files_)});
+  step.mount.run_as = "u1234";
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+  for (const std::string& path : {std::string(), std::string("/inductor/cd"), "/" + kIndexFile}) {
+    struct ::stat buffer {};
+    ASSERT_EQ(::stat((root_ / (GenerationPath(step.generation) + path)).c_str(), &buffer), 0);
+    EXPECT_EQ(buffer.st_uid, 1234U) << path;
+  }
+}
+
+TEST_F(FetchTest, WritesAJournalWhoseStampsHold) {
+  const Digest digest = Publish(files_);
+  const Fetch step = FetchOf({digest});
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+  const auto record = ReadGenerationRecord(root_.dir(), step.generation);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->digests, std::vector<Digest>{digest});
+  EXPECT_EQ(record->mount, kMount);
+  const auto entries = ReadEntryRecords(root_.dir(), step.generation);
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  ASSERT_EQ(entries->size(), files_.size());
+  for (const EntryRecord& entry : *entries) {
+    const auto stat = root_.dir().Stat(GenerationPath(step.generation) + "/" + entry.path);
+    ASSERT_TRUE(stat.ok());
+    EXPECT_EQ(entry.inode, stat->inode);
+    EXPECT_EQ(entry.ctime_ns, stat->ctime_ns);
+    EXPECT_EQ(entry.digest, DigestOf(files_.at(entry.path)));
+  }
+}
+
+TEST_F(FetchTest, UnitesBundlesAndTheFirstWins) {
+  const Digest first = Publish({{kIndexFile, "first"}, {kOutputFile, "only first"}});
+  const Digest second = Publish({{kIndexFile, "second"}, {kSourceFile, "only second"}});
+  const Fetch step = FetchOf({first, second});
+  const auto outcome = RunFetch(step);
+  ASSERT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
+  EXPECT_EQ(
+      FilesBelow(root_ / GenerationPath(step.generation)),
+      (Files{{kIndexFile, "first"}, {kOutputFile, "only first"}, {kSourceFile, "only second"}}));
+}
+
+TEST_F(FetchTest, TwoRunsGiveTheSameTree) {
+  const Fetch step = FetchOf({Publish(files_)});
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+  const Files once = FilesBelow(root_ / GenerationPath(step.generation));
+  ASSERT_TRUE(fs::RemoveTree(root_.dir(), GenerationPath(step.generation)).ok());
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), once);
+}
+
+TEST_F(FetchTest, StartsAnewOverWhatAKilledFetchLeft) {
+  const Fetch step = FetchOf({Publish(files_)});
+  root_.Write(StagingPath(step.generation) + "/inductor/half", "torn");
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), files_);
+}
+
+TEST_F(FetchTest, ReportsHowFarItIs) {
+  FetchJob job = JobOf(FetchOf({Publish(files_)}));
+  int64_t most = 0;
+  job.on_progress = [&](const Digest& digest, int64_t done) {
+    EXPECT_EQ(digest, job.step.bundles[0].digest);
+    EXPECT_GE(done, most);
+    most = done;
+  };
+  ASSERT_TRUE(std::holds_alternative<Fetched>(FetchGeneration(job, {})));
+  EXPECT_GT(most, 0);
+}
+
+TEST_F(FetchTest, BlamesTheBundleThatIsMissing) {
+  const Digest there = Publish(files_);
+  const Digest missing = DigestOf("never pushed");
+  const Fetch step = FetchOf({there, missing});
+  const auto outcome = RunFetch(step);
+  EXPECT_EQ(FaultOf(outcome).code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(IsBundleFault(FaultOf(outcome)));
+  EXPECT_EQ(std::get<FetchFault>(outcome).digest, missing);
+  ExpectNoTrace(step);
+}
+
+TEST_F(FetchTest, ShowsNoByteOfABundleThatWasTamperedWith) {
+  const Digest digest = Publish(files_);
+  const std::string repository = kMount.ns + "/" + kMount.name;
+  const auto bundle = bundle::ReadBundle({store_, repository}, digest, {});
+  ASSERT_TRUE(bundle.ok());
+  const bundle::Descriptor layer = bundle->manifest.layers.at(0);
+  std::string bytes;
+  bundle::TextSink sink(static_cast<size_t>(layer.bytes));
+  ASSERT_TRUE(store_.ReadBlob(repository, {layer.digest, 0, layer.bytes}, sink, {}).ok());
+  for (size_t at = 0; at < sink.text().size(); at += 1 + sink.text().size() / 40) {
+    std::string damaged = sink.text();
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x20);
+    ASSERT_TRUE(store_.Corrupt(repository, layer.digest, damaged));
+    const Fetch step = FetchOf({digest});
+    const auto outcome = RunFetch(step);
+    EXPECT_TRUE(absl::IsDataLoss(FaultOf(outcome))) << at << FaultOf(outcome);
+    EXPECT_EQ(FetchReason(FaultOf(outcome)), "VerifyFailed");
+    ExpectNoTrace(step);
+  }
+}
+
+TEST_F(FetchTest, RefusesABundleOfAnotherCpuClassWithHostCode) {
+  const Digest digest = Publish(files_);
+  FetchJob job = JobOf(FetchOf({digest}));
+  job.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
+  EXPECT_EQ(FaultOf(FetchGeneration(job, {})).code(), absl::StatusCode::kInvalidArgument);
+  ExpectNoTrace(job.step);
+}
+
+TEST_F(FetchTest, TakesABundleWithoutHostCodeOnEveryCpuClass) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  FetchJob job = JobOf(FetchOf({digest}));
+  job.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
+  EXPECT_TRUE(std::holds_alternative<Fetched>(FetchGeneration(job, {})));
+}
+
+TEST_F(FetchTest, RefusesABundleOfAnotherGpuType) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  FetchJob job = JobOf(FetchOf({digest}));
+  job.gpu_type = "nvidia/h100-80gb-hbm3/sm_90";
+  EXPECT_EQ(FaultOf(FetchGeneration(job, {})).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(FetchTest, RefusesAboveTheByteLimitBeforeItFetches) {
+  FetchJob job = JobOf(FetchOf({Publish(files_)}));
+  job.disk = {.limit_bytes = 20'000, .used_bytes = 15'000};
+  const absl::Status status = FaultOf(FetchGeneration(job, {}));
+  EXPECT_EQ(FetchReason(status), "OverByteLimit") << status;
+  EXPECT_NE(std::string(status.message()).find("raise byteLimit"), std::string::npos);
+  ExpectNoTrace(job.step);
+}
+
+TEST_F(FetchTest, AStoreThatIsDownIsNoBundlesFault) {
+  const Fetch step = FetchOf({Publish(files_)});
+  for (const std::string_view failing : {"ReadManifest", "ReadBlob"}) {
+    store_.SetFault([&](std::string_view call) {
+      return call == failing ? absl::UnavailableError("503") : absl::OkStatus();
+    });
+    const absl::Status status = FaultOf(RunFetch(step));
+    EXPECT_TRUE(absl::IsUnavailable(status)) << failing << status;
+    EXPECT_FALSE(IsBundleFault(status));
+    ExpectNoTrace(step);
+  }
+  store_.SetFault(nullptr);
+  EXPECT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+}
+
+TEST_F(FetchTest, AFullDiskLeavesNoTrace) {
+  Files large = files_;
+  large[kOutputFile] = std::string(300'000, 'x');
+  const Fetch step = FetchOf({Publish(large)});
+  struct ::rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const struct ::rlimit small { .rlim_cur = 100'000, .rlim_max = before.rlim_max };
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto outcome = RunFetch(step);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(FetchReason(FaultOf(outcome)), "DiskFull") << FaultOf(outcome);
+  ExpectNoTrace(step);
+  EXPECT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+}
+
+TEST_F(FetchTest, StopsWhenAskedTo) {
+  std::stop_source stop;
+  stop.request_stop();
+  FetchJob job = JobOf(FetchOf({Publish(files_)}));
+  EXPECT_TRUE(absl::IsCancelled(FaultOf(FetchGeneration(job, stop.get_token()))));
+  ExpectNoTrace(job.step);
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

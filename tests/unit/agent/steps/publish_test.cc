@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/publish.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "lib/bundle/transfer.h"
+#include "tests/unit/agent/steps/workbench.h"
+
+namespace cachewarm::agent {
+namespace {
+
+class PublishTest : public ::testing::Test, protected Workbench {
+ protected:
+  PublishTest() : tree_(*fs::Dir::Open(scratch_.path())) {
+    scratch_.Write(kIndexFile, "index");
+    scratch_.Write(kObjectFile, SharedObject("code"));
+    scratch_.Write(kLockFile, "");
+  }
+
+  PublishJob Job() {
+    return {.store = store_,
+            .tree = tree_,
+            .table = caches::CacheTable::AllPresets(),
+            .node = node_,
+            .request = Request(),
+            .ns = kMount.ns,
+            .name = kMount.name,
+            .used = {.all = true}};
+  }
+  absl::StatusOr<Published> RunPublish() { return PublishTree(Job(), {}); }
+
+  Scratch scratch_;
+  fs::Dir tree_;
+  const std::string repository_ = "team/llama";
+};
+
+TEST_F(PublishTest, WritesABundleThatTellsWhatItIs) {
+  const auto published = RunPublish();
+  ASSERT_TRUE(published.ok()) << published.status();
+  EXPECT_TRUE(published->native);
+  EXPECT_EQ(published->publication.files, 2);
+  const auto bundle = bundle::ReadBundle({store_, repository_}, published->publication.digest, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  const bundle::Facts& facts = bundle->config.facts;
+  EXPECT_EQ(facts.key, Request().key);
+  EXPECT_EQ(facts.factors.at("image"), "llama:1");
+  EXPECT_EQ(facts.factors.at("cpuClass"), node_.cpu_class);
+  EXPECT_TRUE(facts.requires_cpu_class);
+}
+
+TEST_F(PublishTest, PointsTheTagOfTheKeyToIt) {
+  const auto published = RunPublish();
+  ASSERT_TRUE(published.ok());
+  EXPECT_EQ(*store_.ResolveTag(repository_, "k-" + Request().key, {}),
+            published->publication.digest);
+}
+
+TEST_F(PublishTest, DoneTwiceGivesTheSameDigest) {
+  const auto first = RunPublish();
+  const auto second = RunPublish();
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->publication.digest, second->publication.digest);
+}
+
+TEST_F(PublishTest, RefusesAKeyThatIsNotThatOfItsFactors) {
+  PublishJob job = Job();
+  job.request.factors.image = "llama:2";
+  EXPECT_EQ(PublishTree(job, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(PublishTest, RefusesARequestMeantForAnotherKindOfNode) {
+  node_.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
+  PublishJob job = Job();
+  node_.cpu_class = "x86-64-v4/amd-25-17/5c0d9f21";
+  const absl::Status status = PublishTree(job, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(std::string(status.message()).find("this node is"), std::string::npos);
+}
+
+TEST_F(PublishTest, SaysSoWhenThereIsNothingToTake) {
+  PublishJob job = Job();
+  job.used = {.all = false};
+  std::filesystem::remove(scratch_ / kObjectFile);
+  EXPECT_EQ(PublishTree(job, {}).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(PublishTest, NeverPublishesATornObject) {
+  const std::string whole = SharedObject(std::string(10'000, 'x'));
+  scratch_.Write(kObjectFile, whole.substr(0, 6000));
+  const auto published = RunPublish();
+  ASSERT_TRUE(published.ok()) << published.status();
+  EXPECT_EQ(published->torn.size(), 1U);
+  const auto bundle = bundle::ReadBundle({store_, repository_}, published->publication.digest, {});
+  for (const bundle::Entry& entry : bundle->config.entries) {
+    EXPECT_NE(entry.path, kObjectFile);
+  }
+}
+
+TEST_F(PublishTest, AbortsWhileAWriterHasAFileOpenAndLeavesNothingReadable) {
+  const int writer = ::open((scratch_ / kObjectFile).c_str(), O_WRONLY);
+  ASSERT_GE(writer, 0);
+  EXPECT_TRUE(absl::IsAborted(RunPublish().status()));
+  EXPECT_TRUE(absl::IsNotFound(store_.ResolveTag(repository_, "k-" + Request().key, {}).status()));
+  ::close(writer);
+  EXPECT_TRUE(RunPublish().ok());
+}
+
+// A compiler that writes the same object over and over, in place, as g++ does. Whatever the
+// moment: what is published is whole, or nothing is.
+TEST_F(PublishTest, ACaptureThatRacesWithAWriterPublishesWholeFilesOrNothing) {
+  const std::string whole = SharedObject(std::string(50'000, 'y'));
+  std::jthread compiler([&](std::stop_token stop) {
+    while (!stop.stop_requested()) {
+      const int file = ::open((scratch_ / kObjectFile).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      for (size_t at = 0; at < whole.size() && file >= 0; at += 5000) {
+        if (::write(file, whole.data() + at, std::min<size_t>(5000, whole.size() - at)) < 0) {
+          break;
+        }
+        std::this_thread::yield();
+      }
+      ::close(file);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+  });
+  int published_count = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto published = RunPublish();
+    if (!published.ok()) {
+      EXPECT_TRUE(absl::IsAborted(published.status())) << published.status();
+      continue;
+    }
+    ++published_count;
+    const auto bundle =
+        bundle::ReadBundle({store_, repository_}, published->publication.digest, {});
+    ASSERT_TRUE(bundle.ok());
+    for (const bundle::Entry& entry : bundle->config.entries) {
+      if (entry.path == kObjectFile) {
+        EXPECT_TRUE(entry.digest == DigestOf(whole) ||
+                    entry.digest == DigestOf(SharedObject("code")));
+      }
+    }
+  }
+  RecordProperty("published", published_count);
+}
+
+TEST_F(PublishTest, AStoreThatRefusesIsReportedAsItSays) {
+  store_.SetFault([](std::string_view call) {
+    return call == "WriteManifest" ? absl::PermissionDeniedError("denied by policy")
+                                   : absl::OkStatus();
+  });
+  EXPECT_EQ(RunPublish().status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

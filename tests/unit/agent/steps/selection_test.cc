@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/selection.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/steps/tree_look.h"
+#include "tests/unit/agent/scratch.h"
+#include "tests/unit/agent/steps/cache_files.h"
+
+namespace cachewarm::agent {
+namespace {
+
+class SelectionTest : public ::testing::Test {
+ protected:
+  SelectionTest() {
+    scratch_.Write(kIndexFile, "index");
+    scratch_.Write(kAutogradFile, "autograd");
+    scratch_.Write(kObjectFile, SharedObject("code"));
+    scratch_.Write(kSourceFile, "int main() {}");
+    scratch_.Write(kOutputFile, "def call(): pass");
+    scratch_.Write(kLockFile, "");
+    scratch_.Write("inductor/cache_key_factors.json", "{\"HF_TOKEN\": \"secret\"}");
+    scratch_.Write("elsewhere/file", "x");
+  }
+
+  std::vector<TreeFile> Look() {
+    tree_ = *fs::Dir::Open(scratch_.path());
+    return *LookAtTree(*tree_, caches::CacheTable::AllPresets());
+  }
+
+  absl::StatusOr<Selection> Select(const UsedFiles& used) {
+    std::vector<TreeFile> files = Look();
+    return SelectFiles(std::move(files),
+                       {.tree = *tree_,
+                        .table = caches::CacheTable::AllPresets(),
+                        .used = used,
+                        .on_opening = [this](const std::string& path) { opened_.insert(path); }});
+  }
+
+  static std::set<std::string> Names(const std::vector<TreeFile>& files) {
+    std::set<std::string> names;
+    for (const TreeFile& file : files) {
+      names.insert(file.path);
+    }
+    return names;
+  }
+
+  Scratch scratch_;
+  std::optional<fs::Dir> tree_;
+  std::multiset<std::string> opened_;
+};
+
+TEST_F(SelectionTest, LooksOnlyAtFilesThatMayTravel) {
+  std::filesystem::create_symlink("/etc/passwd", scratch_ / "inductor/cd/cevil.py");
+  EXPECT_EQ(Names(Look()), (std::set<std::string>{kIndexFile, kAutogradFile, kObjectFile,
+                                                  kSourceFile, kOutputFile}));
+}
+
+TEST_F(SelectionTest, SamplesCountBytesAndNewestTime) {
+  const std::vector<TreeFile> files = Look();
+  const SettleSample sample = SampleOf(files);
+  EXPECT_EQ(sample.files, 5);
+  int64_t bytes = 0;
+  int64_t newest = 0;
+  for (const TreeFile& file : files) {
+    bytes += file.stat.bytes;
+    newest = std::max(newest, file.stat.mtime_ns);
+  }
+  EXPECT_EQ(sample.bytes, bytes);
+  EXPECT_EQ(sample.newest_mtime_ns, newest);
+}
+
+TEST_F(SelectionTest, TakesEverythingWhenEventsWereLost) {
+  const absl::StatusOr<Selection> selection = Select({.all = true});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->files.size(), 5U);
+  EXPECT_TRUE(selection->native);
+  EXPECT_TRUE(selection->torn.empty());
+}
+
+TEST_F(SelectionTest, TakesOnlyWhatTheBuilderUsed) {
+  scratch_.Write("inductor/fxgraph/zz/fold/entry9", "left by the seed");
+  const absl::StatusOr<Selection> selection =
+      Select({.paths = {kIndexFile, kAutogradFile, kOutputFile}});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  const std::set<std::string> names = Names(selection->files);
+  EXPECT_TRUE(names.contains(kIndexFile));
+  EXPECT_TRUE(names.contains(kOutputFile));
+  EXPECT_FALSE(names.contains("inductor/fxgraph/zz/fold/entry9"));
+}
+
+TEST_F(SelectionTest, WithoutHostCodeItIsNotNative) {
+  std::filesystem::remove(scratch_ / kObjectFile);
+  std::filesystem::remove(scratch_ / kSourceFile);
+  const absl::StatusOr<Selection> selection = Select({.all = true});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_FALSE(selection->native);
+}
+
+TEST_F(SelectionTest, LeavesTornObjectsBehindWithTheirUnit) {
+  struct Case {
+    std::string what;
+    std::string bytes;
+  };
+  const std::string whole = SharedObject(std::string(4000, 'x'));
+  for (const Case& each : {Case{"empty", ""}, Case{"cut", whole.substr(0, 2000)},
+                           Case{"cut in its header", whole.substr(0, 20)},
+                           Case{"cut at its last byte", whole.substr(0, whole.size() - 1)}}) {
+    scratch_.Write(kObjectFile, each.bytes);
+    const absl::StatusOr<Selection> selection = Select({.all = true});
+    ASSERT_TRUE(selection.ok()) << each.what << selection.status();
+    const std::set<std::string> names = Names(selection->files);
+    EXPECT_FALSE(names.contains(kObjectFile)) << each.what;
+    EXPECT_FALSE(names.contains(kSourceFile)) << each.what << ": same unit";
+    EXPECT_TRUE(names.contains(kIndexFile)) << each.what;
+    ASSERT_EQ(selection->torn.size(), 1U) << each.what;
+    EXPECT_NE(selection->torn[0].find(kObjectFile), std::string::npos);
+    EXPECT_FALSE(selection->native) << each.what;
+  }
+}
+
+TEST_F(SelectionTest, ReadsTheCompileTimeThatEntriesStore) {
+  // SHORT_BINUNICODE 14 "_time_taken_ns" MEMOIZE LONG1 5 bytes: 21.21 s.
+  const int64_t taken = 21'210'000'000;
+  std::string entry = "\x80\x04\x8c\x0e_time_taken_ns\x94\x8a\x05";
+  for (int i = 0; i < 5; ++i) {
+    entry += static_cast<char>(taken >> (8 * i));
+  }
+  scratch_.Write(kIndexFile, entry + ".");
+  const absl::StatusOr<Selection> selection = Select({.all = true});
+  ASSERT_TRUE(selection.ok());
+  EXPECT_NEAR(selection->compile_time.Seconds(), 21.21, 1e-9);
+}
+
+TEST_F(SelectionTest, TellsTheEvidenceOfEveryOneOfItsReads) {
+  ASSERT_TRUE(Select({.all = true}).ok());
+  EXPECT_EQ(opened_, (std::multiset<std::string>{kIndexFile, kAutogradFile, kObjectFile,
+                                                 kSourceFile, kOutputFile}));
+}
+
+TEST_F(SelectionTest, AbortsWhenAFileGoesAwayMeanwhile) {
+  std::vector<TreeFile> files = Look();
+  std::filesystem::remove(scratch_ / kOutputFile);
+  const UsedFiles used{.all = true};
+  EXPECT_EQ(SelectFiles(std::move(files),
+                        {.tree = *tree_, .table = caches::CacheTable::AllPresets(), .used = used})
+                .status()
+                .code(),
+            absl::StatusCode::kAborted);
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/starts.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "agent/tree/links.h"
+#include "agent/tree/records.h"
+#include "tests/unit/agent/steps/workbench.h"
+
+namespace cachewarm::agent {
+namespace {
+
+using std::chrono::seconds;
+
+class StartsTest : public ::testing::Test, protected Workbench {
+ protected:
+  StartsTest() : context_(ContextWith(workers_)), starts_(context_, tables_), begin_(clock_.Now()) {
+    tables_.Follow({{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}});
+  }
+
+  api::StartWindow Window(const std::string& pod, int started, int ready) const {
+    return {.pod_uid = pod,
+            .warmup_uid = kMount.uid,
+            .run_as = kMount.run_as,
+            .started_at = begin_ + seconds(started),
+            .ready_at = ready == 0 ? WallTime{} : begin_ + seconds(ready)};
+  }
+  FileEvent Event(FileEventType type, int second, const std::string& path) const {
+    return {.type = type, .time = begin_ + seconds(second), .path = path};
+  }
+
+  Workers workers_{1, 1};
+  Context context_;
+  Tables tables_;
+  Starts starts_;
+  WallTime begin_;
+};
+
+TEST_F(StartsTest, SaysNothingBeforeTheWindowHasClosed) {
+  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
+  starts_.Poll({Window("a", 0, 0)});
+  EXPECT_TRUE(starts_.Statuses().empty());
+  EXPECT_TRUE(starts_.IsWaiting());
+  clock_.Advance(seconds(6));
+  starts_.Poll({Window("a", 0, 5)});  // ready at 5, rounded down: what belongs to it may still come
+  EXPECT_TRUE(starts_.Statuses().empty());
+  clock_.Advance(seconds(2));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().size(), 1U);
+  EXPECT_FALSE(starts_.IsWaiting());
+}
+
+TEST_F(StartsTest, CallsAStartThatOnlyReadAHit) {
+  watcher_.Saw(kMount.uid, {Event(FileEventType::kOpened, 2, kIndexFile),
+                            Event(FileEventType::kRead, 2, kIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  const api::StartEvidence evidence = starts_.Statuses().at(0);
+  EXPECT_EQ(evidence.pod_uid, "a");
+  EXPECT_EQ(evidence.result, api::StartResult::kHit);
+  EXPECT_EQ(evidence.opened, 1);
+  EXPECT_EQ(evidence.written, 0);
+}
+
+TEST_F(StartsTest, AMissWithoutAnyBundleIsACleanColdStart) {
+  watcher_.Saw(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
+  ASSERT_TRUE(PrepareMount(root_.dir(), kMount, {.now = begin_ - seconds(100)}).ok());
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kCold);
+}
+
+TEST_F(StartsTest, AMissWithABundleIsAMiss) {
+  watcher_.Saw(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
+  ASSERT_TRUE(NoteActivation(root_.dir(), kMount,
+                             {.generation = std::string(32, 'a'), .at = begin_ - seconds(100)})
+                  .ok());
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kMiss);
+}
+
+TEST_F(StartsTest, SaysUnknownWhenTheRecordIsIncomplete) {
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kUnknown);
+}
+
+TEST_F(StartsTest, JudgesOnceAndKeepsTheJudgement) {
+  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  const auto before = starts_.Statuses();
+  watcher_.Saw(kMount.uid, {});
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses(), before);
+}
+
+TEST_F(StartsTest, ForgetsWhatTheOperatorHasTakenIn) {
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5), Window("b", 10, 15)});
+  starts_.Poll({Window("b", 10, 15)});
+  ASSERT_EQ(starts_.Statuses().size(), 1U);
+  EXPECT_EQ(starts_.Statuses()[0].pod_uid, "b");
+}
+
+TEST_F(StartsTest, ARestartedAgentKeepsWhatItHadReported) {
+  const api::StartEvidence reported{.pod_uid = "a", .result = api::StartResult::kHit, .opened = 7};
+  starts_.Adopt({reported});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses(), std::vector<api::StartEvidence>{reported});
+}
+
+TEST_F(StartsTest, TwoPodsAtOnceThatCannotBeToldApartAreUnknown) {
+  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile),
+                            Event(FileEventType::kMovedTo, 3, "inductor/fxgraph/zz/fnew/e")});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5), Window("b", 1, 6)});
+  for (const api::StartEvidence& evidence : starts_.Statuses()) {
+    EXPECT_EQ(evidence.result, api::StartResult::kUnknown) << evidence.pod_uid;
+  }
+}
+
+TEST_F(StartsTest, TwoPodsAtOnceThatBothOnlyReadAreBothHits) {
+  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5), Window("b", 1, 6)});
+  for (const api::StartEvidence& evidence : starts_.Statuses()) {
+    EXPECT_EQ(evidence.result, api::StartResult::kHit) << evidence.pod_uid;
+  }
+}
+
+TEST(Overlap, OfTheSameDirectoryOnly) {
+  const WallTime zero{};
+  const auto window = [&](const std::string& uid, const std::string& run_as, int started,
+                          int ready) {
+    return api::StartWindow{.warmup_uid = uid,
+                            .run_as = run_as,
+                            .started_at = zero + seconds(started),
+                            .ready_at = zero + seconds(ready)};
+  };
+  const api::StartWindow base = window("u", "image", 100, 110);
+  EXPECT_TRUE(Overlap(base, window("u", "image", 105, 120)));
+  EXPECT_TRUE(Overlap(base, window("u", "image", 112, 120))) << "windows are widened";
+  EXPECT_TRUE(Overlap(base, window("u", "image", 105, 0))) << "not ready yet";
+  EXPECT_FALSE(Overlap(base, window("u", "image", 120, 130)));
+  EXPECT_FALSE(Overlap(base, window("u", "image", 80, 90)));
+  EXPECT_FALSE(Overlap(base, window("v", "image", 105, 120)));
+  EXPECT_FALSE(Overlap(base, window("u", "u1000", 105, 120)));
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

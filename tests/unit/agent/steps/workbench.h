@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/steps/context.h"
+#include "agent/steps/fetch.h"
+#include "agent/steps/publish.h"
+#include "lib/bundle/store/mem/mem_store.h"
+#include "lib/fingerprint/key.h"
+#include "lib/fs/tree.h"
+#include "lib/metrics/metrics.h"
+#include "tests/fakes/fake_clock.h"
+#include "tests/unit/agent/fake_watcher.h"
+#include "tests/unit/agent/scratch.h"
+#include "tests/unit/agent/steps/cache_files.h"
+
+namespace cachewarm::agent {
+
+class SilentLog final : public Log {
+ public:
+  void Write(LogLevel, std::string_view, LogFields) override {}
+};
+
+inline const Mount kMount{"team", "llama", "uid-1", "image"};
+
+// A node with a root, a store in memory and a clock that stands still: what steps run on.
+class Workbench {
+ public:
+  Workbench() : registry_(metrics::MakeRegistry()), metrics_(*registry_, "test") {
+    node_.cpu_class = "x86-64-v4/amd-25-17/5c0d9f21";
+  }
+
+  api::CaptureRequest Request() const {
+    api::CaptureRequest request{.id = "pod-1",
+                                .warmup_uid = kMount.uid,
+                                .pod_uid = "pod-1",
+                                .run_as = kMount.run_as,
+                                .factors = {.gpu_type = node_.gpu_type,
+                                            .cpu_class = node_.cpu_class,
+                                            .image = "llama:1",
+                                            .devices = 0,
+                                            .container = "server"},
+                                .settle_seconds = 2,
+                                .started_at = clock_.Now()};
+    request.key = *fingerprint::KeyOf(request.factors);
+    return request;
+  }
+
+  // Publishes a directory of these files as a bundle of kMount's warmup.
+  absl::StatusOr<Published> PublishFiles(const std::map<std::string, std::string>& files) {
+    const Scratch tree;
+    for (const auto& [path, bytes] : files) {
+      tree.Write(path, bytes);
+    }
+    const fs::Dir dir = *fs::Dir::Open(tree.path());
+    return PublishTree({.store = store_,
+                        .tree = dir,
+                        .table = caches::CacheTable::AllPresets(),
+                        .node = node_,
+                        .request = Request(),
+                        .ns = kMount.ns,
+                        .name = kMount.name,
+                        .used = {.all = true}},
+                       {});
+  }
+
+  static Fetch FetchOf(const std::vector<Digest>& digests) {
+    Fetch fetch{.mount = kMount, .generation = GenerationId(kMount, digests)};
+    for (const Digest& digest : digests) {
+      fetch.bundles.push_back({.key = "k", .digest = digest, .bytes = 1});
+    }
+    return fetch;
+  }
+
+  FetchJob JobOf(Fetch step) {
+    return {.store = store_,
+            .root = root_.dir(),
+            .table = caches::CacheTable::AllPresets(),
+            .clock = clock_,
+            .step = std::move(step),
+            .gpu_type = node_.gpu_type,
+            .cpu_class = node_.cpu_class};
+  }
+
+  std::variant<Fetched, FetchFault> RunFetch(const Fetch& step) {
+    return FetchGeneration(JobOf(step), {});
+  }
+
+  Context ContextWith(
+      Workers& workers, std::function<void()> wake = [] {}) {
+    return {.root = root_.dir(),
+            .store = store_,
+            .watcher = watcher_,
+            .workers = workers,
+            .clock = clock_,
+            .random = [] { return 0.5; },
+            .log = log_,
+            .metrics = metrics_,
+            .node = node_,
+            .wake = std::move(wake)};
+  }
+
+  Root root_;
+  fakes::FakeClock clock_;
+  bundle::MemStore store_;
+  FakeWatcher watcher_;
+  SilentLog log_;
+  fingerprint::NodeFacts node_;
+  std::unique_ptr<metrics::Registry> registry_;
+  Metrics metrics_;
+};
+
+}  // namespace cachewarm::agent

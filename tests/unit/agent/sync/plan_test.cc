@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/sync/plan.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "lib/api/reasons.h"
+
+namespace cachewarm::agent {
+namespace {
+
+using std::chrono::seconds;
+
+const MonoTime kNow{seconds(1000)};
+
+Digest DigestNumber(int number) {
+  return DigestOf(std::to_string(number));
+}
+
+api::WantedBundle Bundle(int number, int64_t bytes = 100) {
+  return {.key = fmt::format("key-{}", number), .digest = DigestNumber(number), .bytes = bytes};
+}
+
+api::WantedWarmup Warmup(std::vector<api::WantedBundle> bundles = {}) {
+  return {.uid = "uid-1",
+          .ns = "team",
+          .name = "llama",
+          .run_as = {"u1000"},
+          .bundles = std::move(bundles)};
+}
+
+Mount MountOf(const api::WantedWarmup& warmup, const std::string& run_as = "u1000") {
+  return {warmup.ns, warmup.name, warmup.uid, run_as};
+}
+
+// A node as a test describes it; Steps() is what the plan says, as text.
+class Node {
+ public:
+  Node& Want(const api::WantedWarmup& warmup) {
+    spec_.warmups.push_back(warmup);
+    return *this;
+  }
+  Node& Linked(const Mount& mount, const std::string& generation,
+               LinkState state = LinkState::kActive) {
+    inventory.links[mount] = {state, generation};
+    inventory.generations[generation];
+    return *this;
+  }
+  Node& Shows(const Mount& mount, const std::vector<Digest>& digests) {
+    const std::string id = GenerationId(mount, digests);
+    inventory.generations[id].digests = digests;
+    return Linked(mount, id);
+  }
+  Plan Make() const {
+    return MakePlan(
+        {.desired = spec_, .inventory = inventory, .history = history, .disk = disk, .now = kNow});
+  }
+  std::vector<std::string> Steps() const {
+    std::vector<std::string> steps;
+    for (const Step& step : Make().steps) {
+      steps.push_back(Describe(step));
+    }
+    return steps;
+  }
+
+  Inventory inventory;
+  History history;
+  DiskLimits disk;
+
+ private:
+  static std::string Describe(const Step& step) {
+    if (const auto* prepare = std::get_if<Prepare>(&step)) {
+      return "prepare " + prepare->mount.run_as;
+    }
+    if (const auto* renew = std::get_if<Renew>(&step)) {
+      return fmt::format("renew {} {}", renew->mount.run_as, renew->renew);
+    }
+    if (const auto* activate = std::get_if<Activate>(&step)) {
+      return fmt::format("activate {} {}", activate->mount.run_as, activate->generation);
+    }
+    if (const auto* fetch = std::get_if<Fetch>(&step)) {
+      return fmt::format("fetch {} {} of {}", fetch->mount.run_as, fetch->generation,
+                         fetch->bundles.size());
+    }
+    return "discard " + std::get<Discard>(step).staging;
+  }
+
+  api::NodeCacheSpec spec_;
+};
+
+using Texts = std::vector<std::string>;
+
+TEST(Plan, EmptyNodeWithoutAWishHasNothingToDo) {
+  EXPECT_EQ(Node().Steps(), Texts{});
+}
+
+TEST(Plan, NewWarmupGetsADirectoryForEachRunAs) {
+  api::WantedWarmup warmup = Warmup();
+  warmup.run_as = {"u1000", "image"};
+  EXPECT_EQ(Node().Want(warmup).Steps(), (Texts{"prepare u1000", "prepare image"}));
+}
+
+TEST(Plan, PreparesWhateverIsNotALinkThatPodsCanUse) {
+  struct Case {
+    LinkState state;
+    bool prepares;
+  };
+  for (const Case& each : {Case{LinkState::kActive, false}, Case{LinkState::kUnusable, true},
+                           Case{LinkState::kDirectory, true}, Case{LinkState::kBroken, true}}) {
+    const api::WantedWarmup warmup = Warmup();
+    Node node;
+    node.Want(warmup);
+    const bool has_tree = each.state == LinkState::kActive || each.state == LinkState::kUnusable;
+    node.inventory.links[MountOf(warmup)] = {each.state,
+                                             has_tree ? ColdId(MountOf(warmup), 0) : std::string()};
+    EXPECT_EQ(node.Steps(), each.prepares ? Texts{"prepare u1000"} : Texts{})
+        << static_cast<int>(each.state);
+  }
+}
+
+TEST(Plan, MendsABrokenLinkThatNobodyWantsAnyMore) {
+  Node node;
+  node.inventory.links[{"gone", "old", "uid-9", "image"}] = {LinkState::kBroken, ""};
+  EXPECT_EQ(node.Steps(), Texts{"prepare image"});
+}
+
+TEST(Plan, LeavesOtherLinksOfUnwantedWarmupsAlone) {
+  Node node;
+  node.Linked({"gone", "old", "uid-9", "image"}, "0123456789abcdef0123456789abcdef");
+  node.inventory.links[{"gone", "old", "uid-9", "u5"}] = {LinkState::kDirectory, ""};
+  EXPECT_EQ(node.Steps(), Texts{});
+}
+
+TEST(Plan, FetchesWhatIsWantedAndNotThere) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
+  const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1), DigestNumber(2)});
+  EXPECT_EQ(Node().Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0)).Steps(),
+            Texts{fmt::format("fetch u1000 {} of 2", id)});
+}
+
+TEST(Plan, PreparesBeforeItFetchesSoThatAPodMayComeMeanwhile) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1)});
+  const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
+  EXPECT_EQ(Node().Want(warmup).Steps(),
+            (Texts{"prepare u1000", fmt::format("fetch u1000 {} of 1", id)}));
+}
+
+TEST(Plan, ActivatesACompleteGenerationInsteadOfFetchingIt) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1)});
+  const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
+  node.inventory.generations[id];
+  EXPECT_EQ(node.Steps(), Texts{"activate u1000 " + id});
+}
+
+TEST(Plan, IsDoneWhenTheWantedGenerationIsActive) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
+  EXPECT_EQ(Node().Want(warmup).Shows(MountOf(warmup), {DigestNumber(2), DigestNumber(1)}).Steps(),
+            Texts{});
+}
+
+TEST(Plan, AbsenceNeverEvicts) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1)});
+  EXPECT_EQ(Node().Shows(MountOf(warmup), {DigestNumber(1)}).Steps(), Texts{});
+  EXPECT_EQ(Node().Want(Warmup()).Shows(MountOf(warmup), {DigestNumber(1)}).Steps(), Texts{});
+}
+
+TEST(Plan, RollBackFlipsToTheTreeThatIsStillThere) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1)});
+  const Mount mount = MountOf(warmup);
+  Node node;
+  node.Want(warmup).Shows(mount, {DigestNumber(2)});
+  const std::string old = GenerationId(mount, {DigestNumber(1)});
+  node.inventory.generations[old].digests = {DigestNumber(1)};
+  EXPECT_EQ(node.Steps(), Texts{"activate u1000 " + old});
+}
+
+TEST(Plan, StartsNoFetchTwice) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1)});
+  const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
+  node.history.fetching = {id};
+  node.inventory.staging = {id};
+  EXPECT_EQ(node.Steps(), Texts{});
+}
+
+TEST(Plan, DiscardsStagingThatNoFetchOwns) {
+  Node node;
+  node.inventory.staging = {"a", "b"};
+  node.history.fetching = {"b"};
+  EXPECT_EQ(node.Steps(), Texts{"discard a"});
+}
+
+TEST(Plan, FetchesForEachRunAsItsOwnTree) {
+  api::WantedWarmup warmup = Warmup({Bundle(1)});
+  warmup.run_as = {"u1000", "image"};
+  Node node;
+  node.Want(warmup)
+      .Linked(MountOf(warmup, "u1000"), ColdId(MountOf(warmup, "u1000"), 0))
+      .Linked(MountOf(warmup, "image"), ColdId(MountOf(warmup, "image"), 0));
+  const Texts steps = node.Steps();
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_TRUE(steps[0].starts_with("fetch u1000 "));
+  EXPECT_TRUE(steps[1].starts_with("fetch image "));
+}
+
+TEST(Plan, GoesOnWithoutABundleThatIsRefused) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
+  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.failures = 1,
+                                                      .not_before = kNow + seconds(5)};
+  const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
+  EXPECT_EQ(node.Steps(), Texts{fmt::format("fetch u1000 {} of 1", id)});
+  EXPECT_EQ(node.Make().next, kNow + seconds(5));
+}
+
+TEST(Plan, TriesARefusedBundleAgainWhenItsTimeHasCome) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
+  Node node;
+  node.Want(warmup).Shows(MountOf(warmup), {DigestNumber(1)});
+  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.failures = 1, .not_before = kNow};
+  const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1), DigestNumber(2)});
+  EXPECT_EQ(node.Steps(), Texts{fmt::format("fetch u1000 {} of 2", id)});
+}
+
+TEST(Plan, KeepsWhatIsActiveWhileEveryWantedBundleIsRefused) {
+  const api::WantedWarmup warmup = Warmup({Bundle(2)});
+  Node node;
+  node.Want(warmup).Shows(MountOf(warmup), {DigestNumber(1)});
+  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.failures = 3,
+                                                      .not_before = kNow + seconds(60)};
+  EXPECT_EQ(node.Steps(), Texts{});
+}
+
+TEST(Plan, AnotherWarmupsTroubleWithTheSameBundleIsNotOurs) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1)});
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
+  node.history.bundles[{"uid-2", DigestNumber(1)}] = {.failures = 1,
+                                                      .not_before = kNow + seconds(5)};
+  EXPECT_EQ(node.Steps().size(), 1U);
+}
+
+TEST(Plan, WaitsForTheStoreAsLongAsTheSetbackSays) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1)});
+  const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
+  node.history.generations[id] = {.failures = 2, .not_before = kNow + seconds(7)};
+  EXPECT_EQ(node.Steps(), Texts{});
+  EXPECT_EQ(node.Make().next, kNow + seconds(7));
+  node.history.generations[id].not_before = kNow;
+  EXPECT_EQ(node.Steps().size(), 1U);
+}
+
+TEST(Plan, RefusesAboveTheByteLimitAndSaysWhatToDo) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1, 600), Bundle(2, 500)});
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
+  node.disk = {.limit_bytes = 2000, .used_bytes = 1000};
+  const Plan plan = node.Make();
+  EXPECT_TRUE(plan.steps.empty());
+  const Setback& refusal = plan.refused.at({"uid-1", DigestNumber(1)});
+  EXPECT_EQ(refusal.reason, api::reason::kOverLimit);
+  EXPECT_NE(refusal.message.find("raise byteLimit"), std::string::npos);
+  EXPECT_TRUE(plan.refused.contains({"uid-1", DigestNumber(2)}));
+}
+
+TEST(Plan, ExactlyTheByteLimitFits) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1, 1000)});
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
+  node.disk = {.limit_bytes = 2000, .used_bytes = 1000};
+  EXPECT_EQ(node.Steps().size(), 1U);
+}
+
+TEST(Plan, RefusesWhatTheDiskHasNoRoomFor) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1, int64_t{1} << 30)});
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
+  node.disk = {.free_bytes = (int64_t{1} << 30) + (int64_t{10} << 20)};
+  const Plan plan = node.Make();
+  EXPECT_TRUE(plan.steps.empty());
+  EXPECT_EQ(plan.refused.at({"uid-1", DigestNumber(1)}).reason, api::reason::kDiskFull);
+}
+
+TEST(Plan, CountsTheFetchesOfOnePlanTogetherAgainstTheLimit) {
+  api::WantedWarmup first = Warmup({Bundle(1, 600)});
+  api::WantedWarmup second = Warmup({Bundle(2, 600)});
+  second.uid = "uid-2";
+  Node node;
+  node.Want(first).Want(second);
+  node.Linked(MountOf(first), ColdId(MountOf(first), 0));
+  node.Linked(MountOf(second), ColdId(MountOf(second), 0));
+  node.disk = {.limit_bytes = 1000};
+  const Plan plan = node.Make();
+  EXPECT_EQ(plan.steps.size(), 1U);
+  EXPECT_TRUE(plan.refused.contains({"uid-2", DigestNumber(2)}));
+}
+
+TEST(Plan, NeverTouchesTheDiskForANameThatCouldLeaveTheRoot) {
+  api::WantedWarmup hostile = Warmup({Bundle(1)});
+  hostile.ns = "../../etc";
+  const Plan plan = Node().Want(hostile).Make();
+  EXPECT_TRUE(plan.steps.empty());
+  EXPECT_NE(plan.invalid.at("uid-1").find("namespace"), std::string::npos);
+}
+
+TEST(Plan, PutsWhatPodsWaitForFirst) {
+  const api::WantedWarmup ready = Warmup({Bundle(1)});
+  api::WantedWarmup fresh = Warmup({Bundle(2)});
+  fresh.uid = "uid-2";
+  Node node;
+  node.Want(fresh).Want(ready).Linked(MountOf(ready), ColdId(MountOf(ready), 0));
+  const std::string id = GenerationId(MountOf(ready), {DigestNumber(1)});
+  node.inventory.generations[id];
+  node.inventory.staging = {"left"};
+  const Texts steps = node.Steps();
+  ASSERT_EQ(steps.size(), 4U);
+  EXPECT_TRUE(steps[0].starts_with("prepare"));
+  EXPECT_TRUE(steps[1].starts_with("activate"));
+  EXPECT_TRUE(steps[2].starts_with("discard"));
+  EXPECT_TRUE(steps[3].starts_with("fetch"));
+}
+
+TEST(Plan, RenewShowsAnEmptyTreeAtOnceAndFetchesTheSameBundleAnew) {
+  api::WantedWarmup warmup = Warmup({Bundle(1)});
+  warmup.renew = 1;
+  const std::string fresh = GenerationId(MountOf(warmup), {DigestNumber(1)}, 1);
+  Node node;
+  node.Want(warmup).Shows(MountOf(warmup), {DigestNumber(1)});
+  EXPECT_EQ(node.Steps(), (Texts{"renew u1000 1", fmt::format("fetch u1000 {} of 1", fresh)}));
+}
+
+TEST(Plan, RenewFlipsStraightToATreeThatIsThere) {
+  api::WantedWarmup warmup = Warmup({Bundle(1)});
+  warmup.renew = 1;
+  const std::string fresh = GenerationId(MountOf(warmup), {DigestNumber(1)}, 1);
+  Node node;
+  node.Want(warmup).Shows(MountOf(warmup), {DigestNumber(1)});
+  node.inventory.generations[fresh];
+  EXPECT_EQ(node.Steps(), Texts{"activate u1000 " + fresh});
+}
+
+TEST(Plan, RenewOfAColdDirectoryIsAnotherColdOne) {
+  api::WantedWarmup warmup = Warmup();
+  warmup.renew = 2;
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
+  EXPECT_EQ(node.Steps(), Texts{"renew u1000 2"});
+  node.inventory.links[MountOf(warmup)].renew = 2;
+  EXPECT_EQ(node.Steps(), Texts{});
+}
+
+TEST(Plan, ARenewedDirectoryStaysWithItsGeneration) {
+  api::WantedWarmup warmup = Warmup({Bundle(1)});
+  warmup.renew = 3;
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), GenerationId(MountOf(warmup), {DigestNumber(1)}, 3));
+  node.inventory.links[MountOf(warmup)].renew = 3;
+  EXPECT_EQ(node.Steps(), Texts{});
+}
+
+TEST(TriableBundles, DropsEmptyAndRepeatedDigestsAndKeepsTheOrder) {
+  api::WantedWarmup warmup = Warmup({Bundle(3), Bundle(1), Bundle(3)});
+  warmup.bundles.push_back({.key = "none"});
+  const auto triable = TriableBundles(warmup, {}, kNow);
+  EXPECT_EQ(DigestsOf(triable), (std::vector<Digest>{DigestNumber(3), DigestNumber(1)}));
+}
+
+TEST(Plan, IsTheSameHoweverOftenItIsMade) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
+  Node node;
+  node.Want(warmup);
+  node.inventory.staging = {"x", "y"};
+  EXPECT_EQ(node.Steps(), node.Steps());
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

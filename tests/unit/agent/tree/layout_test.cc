@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/tree/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lib/api/names.h"
+
+namespace cachewarm::agent {
+namespace {
+
+const Mount kMount{"team", "llama", "uid-1", "u1000"};
+const std::string kId(32, 'a');
+
+TEST(Layout, MountsWhereTheAdmissionPolicySends) {
+  EXPECT_EQ(MountPath(kMount), api::CachePath("team", "llama", "uid-1", api::RunAsName(1000)));
+  EXPECT_EQ(MountParent(kMount), "team/llama/uid-1");
+}
+
+TEST(Layout, LinksAreRelativeSoThatTheRootMayBeMountedAnywhere) {
+  EXPECT_EQ(LinkTarget(kId), "../../../.gen/" + kId);
+  EXPECT_EQ(TargetGeneration(LinkTarget(kId)), kId);
+}
+
+TEST(Layout, ReadsNoOtherTextAsALinkOfOurs) {
+  for (const std::string& text :
+       {std::string(), std::string("/etc"), "../../.gen/" + kId, "../../../.gen/" + kId + "/..",
+        std::string("../../../.gen/"), std::string("../../../.gen/.."),
+        "../../../.gen/../../../../../" + kId}) {
+    EXPECT_EQ(TargetGeneration(text), "") << text;
+  }
+}
+
+TEST(Layout, HashesCaptureIdsBecauseTheyMayHoldAnything) {
+  const std::string path = CaptureRecordPath("../../../etc/passwd");
+  EXPECT_EQ(path.find(".."), std::string::npos);
+  EXPECT_NE(path, CaptureRecordPath("other"));
+}
+
+}  // namespace
+}  // namespace cachewarm::agent
