@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing in this folder needs the programs, and nothing in it disturbs them."""
+"""Nothing in this folder needs the programs; test_round_trip.py lets the operator rest."""
 
 import pytest
 
