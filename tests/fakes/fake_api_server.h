@@ -27,7 +27,8 @@ struct KubeSelector;
 // server-side apply with managers, status subresource, dryRun, uid, generation, resourceVersion
 // conflicts, name validation.
 // Known lies: no schemas, defaults or admission unless set by OnWrite(); apply merges lists by
-// name, key, uid, id, podUID or type where every item has one, and replaces them otherwise; no
+// uid, podUID, id, key, digest, type or name where every item has one, others are replaced; no
+// managedFields; namespaces need not exist; pages of one list may differ in version; no
 // finalizers, no garbage collection by owner; deletion is at once; no RBAC; nodes run nothing.
 class FakeApiServer final : public kube::Client {
  public:

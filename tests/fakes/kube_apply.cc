@@ -2,42 +2,90 @@
 #include "tests/fakes/kube_apply.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
-#include "fmt/format.h"
 #include "lib/codec/json_value.h"
+#include "lib/kube/core/object.h"
 
 namespace cachewarm::fakes {
 namespace {
 
 using codec::Json;
 
-constexpr std::array<std::string_view, 6> kListKeys = {"uid", "podUID", "id",
-                                                       "key", "type",   "name"};
+using ListKey = std::vector<std::string>;
 
-// The member by which the items of a list are told apart; empty: the list is replaced as a whole.
-std::string KeyOf(const Json& list) {
+// In this order of preference; the x-kubernetes-list-map-keys of our own resources among them.
+const std::vector<ListKey>& ListKeys() {
+  static const std::vector<ListKey> keys = {{"uid"}, {"podUID"}, {"id"},   {"key", "digest"},
+                                            {"key"}, {"digest"}, {"type"}, {"name"}};
+  return keys;
+}
+
+// The members by which the items of a list are told apart; empty: it is replaced as a whole.
+ListKey KeyOf(const Json& list) {
   if (list.empty()) {
-    return "";
+    return {};
   }
-  for (const std::string_view candidate : kListKeys) {
-    const std::string key(candidate);
+  for (const ListKey& key : ListKeys()) {
     if (std::all_of(list.begin(), list.end(), [&](const Json& item) {
-          return item.is_object() && item.contains(key) && item[key].is_string();
+          return item.is_object() &&
+                 std::all_of(key.begin(), key.end(), [&](const std::string& member) {
+                   return item.contains(member) && item[member].is_string();
+                 });
         })) {
       return key;
     }
   }
-  return "";
+  return {};
 }
 
-std::string Segment(const std::string& key, const Json& item) {
-  return fmt::format("[{}={}]", key, item[key].get<std::string>());
+constexpr char kBetweenParts = '\x1f';
+constexpr char kBeforeValues = '\x1e';
+
+// One step of a FieldPath into a list: "[" names of the key, their values.
+std::string Segment(const ListKey& key, const Json& item) {
+  std::string segment = "[";
+  for (const std::string& member : key) {
+    segment += member + kBetweenParts;
+  }
+  segment += kBeforeValues;
+  for (const std::string& member : key) {
+    segment += kube::TextAt(item, {member}) + kBetweenParts;
+  }
+  return segment;
+}
+
+bool IsItem(const std::string& segment) {
+  return !segment.empty() && segment.front() == '[';
+}
+
+ListKey KeyIn(const std::string& segment) {
+  ListKey key;
+  size_t at = 1;
+  for (size_t end = 0; at < segment.find(kBeforeValues); at = end + 1) {
+    end = segment.find(kBetweenParts, at);
+    key.push_back(segment.substr(at, end - at));
+  }
+  return key;
+}
+
+// The item that `segment` names.
+Json::iterator FindItem(Json& list, const std::string& segment) {
+  const ListKey key = KeyIn(segment);
+  return std::find_if(list.begin(), list.end(),
+                      [&](const Json& item) { return Segment(key, item) == segment; });
+}
+
+// A member of an item's key goes only together with its item.
+bool IsItemKey(const FieldPath& path) {
+  if (path.size() < 2 || !IsItem(path[path.size() - 2])) {
+    return false;
+  }
+  const ListKey key = KeyIn(path[path.size() - 2]);
+  return std::find(key.begin(), key.end(), path.back()) != key.end();
 }
 
 void Collect(const Json& value, FieldPath& path, FieldSet& fields) {
-  const std::string key = value.is_array() ? KeyOf(value) : "";
+  const ListKey key = value.is_array() ? KeyOf(value) : ListKey();
   if (value.is_object() && !value.empty()) {
     for (const auto& [name, member] : value.items()) {
       path.push_back(name);
@@ -54,26 +102,6 @@ void Collect(const Json& value, FieldPath& path, FieldSet& fields) {
   } else {
     fields.insert(path);
   }
-}
-
-// The item that `segment` ("[uid=a]") names.
-Json::iterator FindItem(Json& list, const std::string& segment) {
-  const size_t equals = segment.find('=');
-  const std::string key = segment.substr(1, equals - 1);
-  const std::string value = segment.substr(equals + 1, segment.size() - equals - 2);
-  return std::find_if(list.begin(), list.end(), [&](const Json& item) {
-    return item.is_object() && item.contains(key) && item[key] == value;
-  });
-}
-
-bool IsItem(const std::string& segment) {
-  return !segment.empty() && segment.front() == '[';
-}
-
-// "uid" right below "[uid=a]": goes only together with its item.
-bool IsItemKey(const FieldPath& path) {
-  return path.size() >= 2 && IsItem(path[path.size() - 2]) &&
-         path[path.size() - 2].starts_with(fmt::format("[{}=", path.back()));
 }
 
 void Take(Json& live, const FieldPath& path, size_t depth) {
@@ -125,7 +153,7 @@ void Merge(const Json& config, Json& live) {
     }
     return;
   }
-  const std::string key = config.is_array() && live.is_array() ? KeyOf(config) : "";
+  const ListKey key = config.is_array() && live.is_array() ? KeyOf(config) : ListKey();
   if (key.empty()) {
     live = config;
     return;

@@ -10,7 +10,7 @@
 
 namespace cachewarm::fakes {
 
-// Fields as server-side apply owns them: the way to a leaf, list items by their key ("[uid=a]").
+// Fields as server-side apply owns them: the way to a leaf, list items by their key.
 using FieldPath = std::vector<std::string>;
 using FieldSet = std::set<FieldPath>;
 // Of one object: what each field manager applied last.
@@ -21,7 +21,7 @@ FieldSet FieldsOf(const codec::Json& config);
 
 // One server-side apply with force: takes away what `manager` applied before and does not now (and
 // nobody else applied), then merges `config` into `live`. Lists whose items all have a key of
-// their own (uid, podUID, id, key, type or name) merge by it, others are replaced.
+// their own (uid, podUID, id, key and digest, type or name) merge by it, others are replaced.
 void ApplyConfig(const std::string& manager, const codec::Json& config, codec::Json& live,
                  FieldOwners& owners);
 

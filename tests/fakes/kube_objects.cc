@@ -267,8 +267,10 @@ absl::StatusOr<Json> KubeObjects::Apply(const kube::Request& request, const Kube
   if (!exists && (!uid.empty() || !version.empty())) {
     return Conflict(route);
   }
-  if (exists && ((!uid.empty() && uid != kube::UidOf(*found->second.object)) ||
-                 (!version.empty() && version != kube::ResourceVersionOf(*found->second.object)))) {
+  if (exists && !uid.empty() && uid != kube::UidOf(*found->second.object)) {
+    return Invalid(route, "metadata.uid: Invalid value: field is immutable");
+  }
+  if (exists && !version.empty() && version != kube::ResourceVersionOf(*found->second.object)) {
     return Conflict(route);
   }
   FieldOwners owners = exists ? found->second.owners : FieldOwners();

@@ -55,7 +55,9 @@ Request Create(const Resource& resource, const codec::Json& object, const WriteO
 // PUT; a metadata.resourceVersion in `object` makes it conditional (ABORTED when it moved on).
 Request Update(const Resource& resource, const codec::Json& object, const WriteOptions& options);
 // Server-side apply with force: we own every field that `object` names, the others stay.
-// apiVersion and kind are filled in from `resource`, name and namespace are those of `object`.
+// apiVersion and kind are filled in from `resource`, name and namespace are those of `object`. With
+// a metadata.uid in it: only to that object (INVALID_ARGUMENT when it is another one, ABORTED when
+// there is none); with a metadata.resourceVersion: only from that version (ABORTED).
 Request Apply(const Resource& resource, const codec::Json& object, const WriteOptions& options);
 // RFC 6902. A failing "test" operation answers INVALID_ARGUMENT.
 Request JsonPatch(const Resource& resource, const ObjectName& name, const codec::Json& operations,
