@@ -168,7 +168,7 @@ void Daemon::Work(const fs::Dir& root, const fingerprint::NodeFacts& node, Statu
                         .node = node,
                         .wake = [&turning] { turning->Wake(); }};
   Loop loop(context, {.limit_bytes = config_.byte_limit, .version = parts_.version},
-            [&](std::string target, api::NodeCacheStatus status) {
+            [&](const std::string& target, api::NodeCacheStatus status) {
               is_ready_ = own_.HasSynced() && status.node.root.writable;
               writer.Set(target, std::move(status));
             });

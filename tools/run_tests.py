@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1].resolve()
 CACHE = Path(os.environ.get("CACHEWARM_CACHE", Path.home() / ".cache/cachewarm"))
+REGISTRY = CACHE / "debs/current/docker-registry/usr/bin/docker-registry"
 BEGIN = time.monotonic()
 TOTAL = {"passed": 0, "failed": 0, "skipped": 0}
 
@@ -89,7 +90,7 @@ def pytest(title, *arguments, env=None):
 def unit():
     must("building the tests (ASan, UBSan)", "tools/stage", "build-dev")
     ctest("unit, golden and contract tests", env={
-        "CACHEWARM_REGISTRY_BIN": str(CACHE / "debs/current/docker-registry/usr/bin/docker-registry")})
+        "CACHEWARM_REGISTRY_BIN": str(REGISTRY)})
     pytest("chart and manifest tests", "tests/charts")
 
 
@@ -103,10 +104,9 @@ def e2e(folder=None):
 def everything():
     unit()
     e2e()
-    kubeconfig = subprocess.run(["tests/cluster/cluster", "env", "--kubeconfig"], cwd=ROOT,
-                                text=True, capture_output=True).stdout.strip()
+    state = os.environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster"
     ctest("contract tests on the real API server", "contract",
-          env={"CACHEWARM_TEST_KUBECONFIG": kubeconfig})
+          env={"CACHEWARM_TEST_KUBECONFIG": f"{state}/admin.kubeconfig"})
     must("stopping the cluster", "tests/cluster/cluster", "down")
 
 

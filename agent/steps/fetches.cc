@@ -18,7 +18,7 @@ constexpr BackoffPolicy kBundlePolicy{.first = Duration(15'000), .most = Duratio
 
 }  // namespace
 
-void Fetches::Start(const Fetch& step, std::shared_ptr<const caches::CacheTable> table,
+void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
                     const DiskLimits& disk) {
   if (running_.contains(step.generation)) {
     return;

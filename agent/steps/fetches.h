@@ -20,7 +20,7 @@ class Fetches {
   explicit Fetches(const Context& context) : context_(context) {}
 
   // Starts one unless it runs already or the workers are busy (then the next turn tries again).
-  void Start(const Fetch& step, std::shared_ptr<const caches::CacheTable> table,
+  void Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
              const DiskLimits& disk);
 
   // Takes in what ended since the last call: `history` learns of setbacks and of what runs.

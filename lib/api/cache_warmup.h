@@ -29,8 +29,8 @@ struct WorkloadRef {
 // One entry of spec.caches: a preset by name, or a cache of the user's own.
 struct CacheChoice {
   std::string name;
-  std::string env;   // own cache: variable that points the engine at the path
-  std::string path;  // own cache: relative to the mount
+  std::string env;                   // own cache: variable that points the engine at the path
+  std::string path;                  // own cache: relative to the mount
   std::vector<std::string> include;  // own cache: globs below path; empty means all
   friend bool operator==(const CacheChoice&, const CacheChoice&) = default;
 };
@@ -166,8 +166,8 @@ struct Starts {
   double hold_median_seconds = 0;
   double cold_median_seconds = 0;
   double warm_median_seconds = 0;
-  double saved_seconds = 0;  // sum of the positive net savings
-  double lost_seconds = 0;   // sum of the negative ones, as a positive number
+  double saved_seconds = 0;          // sum of the positive net savings
+  double lost_seconds = 0;           // sum of the negative ones, as a positive number
   std::vector<StartSample> recent;   // at most 64
   std::vector<std::string> counted;  // ring of 256 pod uids
   friend bool operator==(const Starts&, const Starts&) = default;

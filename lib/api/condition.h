@@ -32,8 +32,8 @@ struct Verdict {
 
 // Adds or replaces the condition `type`. last_transition_time moves to `now` only when the status
 // flips. Messages are cut to 1024 bytes at a UTF-8 border.
-void SetCondition(std::vector<Condition>& conditions, std::string_view type,
-                  const Verdict& verdict, int64_t generation, WallTime now);
+void SetCondition(std::vector<Condition>& conditions, std::string_view type, const Verdict& verdict,
+                  int64_t generation, WallTime now);
 const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type);
 
 void Decode(codec::Reader& reader, Condition& out);

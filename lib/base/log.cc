@@ -75,8 +75,7 @@ struct AppendValue {
 }  // namespace
 
 absl::StatusOr<LogLevel> ParseLogLevel(std::string_view text) {
-  for (LogLevel level :
-       {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
+  for (LogLevel level : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
     if (text == LevelName(level)) {
       return level;
     }

@@ -33,19 +33,19 @@ std::string Message(const absl::Status& status);
 #define CW_STATUS_CONCAT(a, b) CW_STATUS_CONCAT_INNER(a, b)
 
 // Returns the status of `expr` from the function when it is an error.
-#define CW_RETURN_IF_ERROR(expr)                        \
-  do {                                                  \
+#define CW_RETURN_IF_ERROR(expr)                            \
+  do {                                                      \
     if (absl::Status cw_status = (expr); !cw_status.ok()) { \
-      return cw_status;                                 \
-    }                                                   \
+      return cw_status;                                     \
+    }                                                       \
   } while (false)
 
 // Assigns the value of a StatusOr to `lhs`, or returns its status from the function.
 #define CW_ASSIGN_OR_RETURN(lhs, expr) \
   CW_ASSIGN_OR_RETURN_INNER(CW_STATUS_CONCAT(cw_status_or_, __LINE__), lhs, expr)
 #define CW_ASSIGN_OR_RETURN_INNER(holder, lhs, expr) \
-  auto holder = (expr);                               \
-  if (!holder.ok()) {                                 \
-    return std::move(holder).status();                \
-  }                                                   \
+  auto holder = (expr);                              \
+  if (!holder.ok()) {                                \
+    return std::move(holder).status();               \
+  }                                                  \
   lhs = std::move(holder).value()

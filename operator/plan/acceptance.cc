@@ -60,8 +60,7 @@ Refusal NoWorkload(const Round& round) {
 }
 
 Refusal Unsupported(const Round& round) {
-  const codec::Json* os =
-      render::Find(*round.pod_template.pod_template, {"spec", "os", "name"});
+  const codec::Json* os = render::Find(*round.pod_template.pod_template, {"spec", "os", "name"});
   if (os != nullptr && os->is_string() && os->get<std::string>() != "linux") {
     return No(reason::kUnsupportedWorkload,
               "spec.os.name of the pod template is not linux; only Linux pods can be warmed");
@@ -138,8 +137,8 @@ Refusal Overlap(const Round& round) {
   for (const OtherWarmup& other : round.in.others) {
     const bool same_workload =
         other.workload_ref && other.workload_ref == round.in.warmup.spec.workload_ref;
-    const bool same_pods = !other.labels.empty() &&
-                           (IsSubset(other.labels, labels) || IsSubset(labels, other.labels));
+    const bool same_pods =
+        !other.labels.empty() && (IsSubset(other.labels, labels) || IsSubset(labels, other.labels));
     if (other.older && (same_workload || same_pods)) {
       return No(reason::kOverlap,
                 fmt::format("CacheWarmup {} is older and covers the same pods; delete one of them",
@@ -184,15 +183,16 @@ std::string Describe(const NodeState& node) {
 Refusal Unprepared(const Round& round) {
   const Preparation count = CountPrepared(round);
   if (count.ready == 0) {
-    return No(reason::kNoFittingNode,
-              "no Ready node fits the pod template (node selector, affinity, tolerations, devices)");
+    return No(
+        reason::kNoFittingNode,
+        "no Ready node fits the pod template (node selector, affinity, tolerations, devices)");
   }
   const size_t allowed =
       round.in.warmup.spec.gate.mode == api::GateMode::kHold ? kUnpreparedMax : 0;
   const size_t unprepared = count.pending + count.cannot.size();
-  const bool enough = count.prepared > 0 && (WasInjecting(round) ? unprepared <= allowed
-                                                                 : count.pending == 0 &&
-                                                                       unprepared <= allowed);
+  const bool enough =
+      count.prepared > 0 &&
+      (WasInjecting(round) ? unprepared <= allowed : count.pending == 0 && unprepared <= allowed);
   if (enough) {
     return std::nullopt;
   }
@@ -238,13 +238,13 @@ Refusal Refused(const Round& round) {
 RehearsalWish MakeRehearsal(const Round& round) {
   const api::CacheWarmup& warmup = round.in.warmup;
   const TemplateView& shape = round.pod_template;
-  render::RehearsalPods pods = render::MakeRehearsalPods(
-      {.warmup = warmup,
-       .pod_template = *shape.pod_template,
-       .mount = {.container = shape.factors.container,
-                 .host_path = HostPath(round, shape.run_as),
-                 .env = round.env},
-       .gate = warmup.spec.gate.mode == api::GateMode::kHold});
+  render::RehearsalPods pods =
+      render::MakeRehearsalPods({.warmup = warmup,
+                                 .pod_template = *shape.pod_template,
+                                 .mount = {.container = shape.factors.container,
+                                           .host_path = HostPath(round, shape.run_as),
+                                           .env = round.env},
+                                 .gate = warmup.spec.gate.mode == api::GateMode::kHold});
   std::string text = codec::DumpJson(*pods.injected);
   for (const auto& [key, value] : round.in.namespace_labels) {
     text += fmt::format("\n{}={}", key, value);
@@ -273,9 +273,9 @@ Refusal Unrehearsed(Round& round) {
 
 Refusal Accepts(Round& round) {
   using Check = Refusal (*)(const Round&);
-  static constexpr std::array<Check, 8> kHard = {BadSpec,  NoWorkload,         Unsupported,
-                                                 NoContainer, Conflict, ForbiddenNamespace,
-                                                 NoLabels, Overlap};
+  static constexpr std::array<Check, 8> kHard = {BadSpec,     NoWorkload, Unsupported,
+                                                 NoContainer, Conflict,   ForbiddenNamespace,
+                                                 NoLabels,    Overlap};
   for (const Check check : kHard) {
     if (Refusal refusal = check(round)) {
       round.acceptance.hard = true;
@@ -302,7 +302,8 @@ api::Injection MakeInjection(const Round& round) {
   return out;
 }
 
-// The pods that a selector's template was learnt from are gone: what it was stays good for the next.
+// The pods that a selector's template was learnt from are gone: what it was stays good for the
+// next.
 bool IsBetweenPods(const Round& round) {
   return round.in.workload.kind == WorkloadKind::kSelector &&
          round.pod_template.pod_template == nullptr && WasInjecting(round) &&

@@ -82,15 +82,14 @@ bool IsToBeCounted(const Round& round, const BuilderJob& job) {
 }
 
 void WishJob(Round& round, const LiveKey& key, const BuilderStatus& builder) {
-  render::BuilderJobSpec spec{
-      .warmup = round.in.warmup,
-      .pod_template = *round.pod_template.pod_template,
-      .key = key.key,
-      .attempt = builder.attempt,
-      .mount = {.container = round.pod_template.factors.container,
-                .host_path = HostPath(round, round.pod_template.run_as),
-                .env = round.env},
-      .priority_class = round.in.settings.builder_priority_class};
+  render::BuilderJobSpec spec{.warmup = round.in.warmup,
+                              .pod_template = *round.pod_template.pod_template,
+                              .key = key.key,
+                              .attempt = builder.attempt,
+                              .mount = {.container = round.pod_template.factors.container,
+                                        .host_path = HostPath(round, round.pod_template.run_as),
+                                        .env = round.env},
+                              .priority_class = round.in.settings.builder_priority_class};
   for (const size_t node : NodesFor(round, key)) {
     if (spec.hostnames.size() < render::kHostnamesMax) {
       spec.hostnames.push_back(round.nodes[node].hostname);
@@ -123,8 +122,9 @@ bool UsesJob(const Round& round) {
 
 bool MayMakeJob(Round& round, const LiveKey& key) {
   if (round.in.workload.kind == WorkloadKind::kSelector) {
-    return Refuse(round, "a builder Job needs a template; name a workload in spec.workloadRef, or "
-                         "set compile.builder to FirstPod");
+    return Refuse(round,
+                  "a builder Job needs a template; name a workload in spec.workloadRef, or "
+                  "set compile.builder to FirstPod");
   }
   std::string refusal = render::CopyRefusal(*round.pod_template.pod_template);
   if (!refusal.empty()) {

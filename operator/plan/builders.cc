@@ -100,8 +100,8 @@ std::vector<const PodView*> Starters(const Round& round, const LiveKey& key) {
         !HasStarted(pod)) {
       continue;
     }
-    const LiveKey* own = FindKey(round, round.nodes[static_cast<size_t>(pod.node)].target,
-                                 pod.factors);
+    const LiveKey* own =
+        FindKey(round, round.nodes[static_cast<size_t>(pod.node)].target, pod.factors);
     if (own != nullptr && own->key == key.key) {
       out.push_back(&pod);
     }
@@ -119,8 +119,8 @@ std::vector<const PodView*> Missed(const Round& round, const LiveKey& key,
   const BuilderStatus* last = FindBuilder(round.out.status, key.key);
   std::vector<const PodView*> out = Starters(round, key);
   std::erase_if(out, [&](const PodView* pod) {
-    const bool missed = pod->counted == api::StartResult::kMiss ||
-                        pod->counted == api::StartResult::kPartial;
+    const bool missed =
+        pod->counted == api::StartResult::kMiss || pod->counted == api::StartResult::kPartial;
     const bool built = last != nullptr && last->pod_uid == pod->pod->meta.uid;
     return !missed || built || pod->container->started_at <= bundle.published_time;
   });
@@ -163,8 +163,7 @@ void ElectHeld(Round& round, const LiveKey& key, const BuilderStatus* last) {
   }
 }
 
-void ElectFirstPod(Round& round, const LiveKey& key,
-                   const std::vector<const PodView*>& starters) {
+void ElectFirstPod(Round& round, const LiveKey& key, const std::vector<const PodView*>& starters) {
   const BuilderStatus* last = FindBuilder(round.out.status, key.key);
   for (const PodView* pod : starters) {
     const Start start{.revision = pod->revision, .created = pod->pod->meta.created};

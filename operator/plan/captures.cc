@@ -44,8 +44,7 @@ Site FindSite(const Round& round, const BuilderStatus& builder) {
     return site;
   }
   for (const CaptureRequest& request : site.node->cache->spec.captures) {
-    if (request.id == site.id && request.warmup_uid == round.uid() &&
-        request.key == builder.key) {
+    if (request.id == site.id && request.warmup_uid == round.uid() && request.key == builder.key) {
       site.asked = &request;
     }
   }
@@ -77,9 +76,8 @@ std::optional<Failure> IsLost(const Site& site, const BuilderStatus& builder) {
   if (site.node->cache != nullptr) {
     const api::NodeStatus& facts = site.node->cache->status.node;
     if (facts.gpu_type != builder.gpu_type || facts.cpu_class != builder.cpu_class) {
-      return Failure{reason::kBuilderLost,
-                     fmt::format("node {} is now {}, {}", builder.node, facts.gpu_type,
-                                 facts.cpu_class)};
+      return Failure{reason::kBuilderLost, fmt::format("node {} is now {}, {}", builder.node,
+                                                       facts.gpu_type, facts.cpu_class)};
     }
   }
   return std::nullopt;
@@ -105,9 +103,8 @@ std::optional<Failure> HasStopped(const Round& round, const Site& site) {
   }
   if (site.asked != nullptr && site.asked->started_at != container->started_at) {
     return Failure{reason::kBuilderRestarted,
-                   fmt::format("the container was restarted ({} restarts){}{}",
-                               container->restarts, container->message.empty() ? "" : ": ",
-                               container->message)};
+                   fmt::format("the container was restarted ({} restarts){}{}", container->restarts,
+                               container->message.empty() ? "" : ": ", container->message)};
   }
   return std::nullopt;
 }
@@ -117,8 +114,8 @@ std::optional<Failure> IsLate(Round& round, const Site& site, const BuilderStatu
   const Duration limit = std::chrono::seconds(seconds);
   const WallTime ready = ReadyAt(round, *site.pod);
   const bool is_ready = ready != WallTime{};
-  const WallTime from = is_ready ? std::max(ready, builder.elected_time)
-                                 : site.pod->container->started_at;
+  const WallTime from =
+      is_ready ? std::max(ready, builder.elected_time) : site.pod->container->started_at;
   if (round.in.now < from + limit) {
     WakeAt(round, from + limit);
     return std::nullopt;
@@ -183,9 +180,8 @@ void Record(Round& round, const Site& site, BuilderStatus& builder) {
                                  .builder_node = builder.node,
                                  .published_time = round.stamp()};
   auto& bundles = round.out.status.bundles;
-  const auto present = std::find_if(bundles.begin(), bundles.end(), [&](const auto& each) {
-    return each.key == builder.key;
-  });
+  const auto present = std::find_if(bundles.begin(), bundles.end(),
+                                    [&](const auto& each) { return each.key == builder.key; });
   if (present == bundles.end()) {
     bundles.push_back(bundle);
   } else {
@@ -196,14 +192,13 @@ void Record(Round& round, const Site& site, BuilderStatus& builder) {
   builder.finished_time = round.stamp();
   builder.reason = std::string(reason::kCaptured);
   builder.message.clear();
-  const double seconds =
-      std::chrono::duration<double>(round.in.now - builder.elected_time).count();
+  const double seconds = std::chrono::duration<double>(round.in.now - builder.elected_time).count();
   round.out.builds_finished.push_back(
       {.gpu_type = builder.gpu_type, .reason = builder.reason, .seconds = seconds});
-  Tell(round, false, reason::kPublished,
-       fmt::format("{} files, {} bytes from pod {} for {}, {}: {}", bundle.files, bundle.bytes,
-                   builder.pod_name, builder.gpu_type, builder.cpu_class,
-                   bundle.digest.ToString()));
+  Tell(
+      round, false, reason::kPublished,
+      fmt::format("{} files, {} bytes from pod {} for {}, {}: {}", bundle.files, bundle.bytes,
+                  builder.pod_name, builder.gpu_type, builder.cpu_class, bundle.digest.ToString()));
 }
 
 // Why there can be no bundle from this builder any more.

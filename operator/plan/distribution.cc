@@ -56,8 +56,7 @@ std::vector<api::WantedBundle> BundlesOfTarget(const Round& round, size_t target
       }
     }
   }
-  std::sort(out.begin(), out.end(),
-            [](const auto& a, const auto& b) { return a.key < b.key; });
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
   return out;
 }
 

@@ -25,8 +25,8 @@ using render::Text;
 namespace {
 
 constexpr api::StartResult kStartResults[] = {
-    api::StartResult::kBuilder, api::StartResult::kCold, api::StartResult::kHit,
-    api::StartResult::kPartial, api::StartResult::kMiss, api::StartResult::kInert,
+    api::StartResult::kBuilder, api::StartResult::kCold,   api::StartResult::kHit,
+    api::StartResult::kPartial, api::StartResult::kMiss,   api::StartResult::kInert,
     api::StartResult::kHollow,  api::StartResult::kUnknown};
 
 // Of a selector's pods the newest one shows the template as it is now.
@@ -42,9 +42,9 @@ std::shared_ptr<const Json> LearnTemplate(const Snapshot& in) {
       newest = pod.get();
     }
   }
-  return newest == nullptr ? nullptr
-                           : std::make_shared<const Json>(
-                                 render::TemplateOf(*newest->object, in.warmup.uid));
+  return newest == nullptr
+             ? nullptr
+             : std::make_shared<const Json>(render::TemplateOf(*newest->object, in.warmup.uid));
 }
 
 const Json* ChooseContainer(const Json& pod_spec, const std::string& wanted) {
@@ -69,8 +69,8 @@ PodFactors FactorsOf(const Json& container) {
 void ReadTemplate(Round& round) {
   const Snapshot& in = round.in;
   TemplateView& out = round.pod_template;
-  out.pod_template = in.workload.kind == WorkloadKind::kSelector ? LearnTemplate(in)
-                                                                 : in.workload.pod_template;
+  out.pod_template =
+      in.workload.kind == WorkloadKind::kSelector ? LearnTemplate(in) : in.workload.pod_template;
   if (out.pod_template == nullptr) {
     out.factors.container = in.warmup.spec.container;
     if (out.factors.container.empty() && in.warmup.status.injection) {
@@ -101,8 +101,8 @@ std::string MountedRunAs(const Round& round, const Json& object) {
     return "";
   }
   const std::string text = path->get<std::string>();
-  const std::string ours = fmt::format("/{}/{}/{}/", round.in.warmup.ns, round.in.warmup.name,
-                                       round.in.warmup.uid);
+  const std::string ours =
+      fmt::format("/{}/{}/{}/", round.in.warmup.ns, round.in.warmup.name, round.in.warmup.uid);
   const size_t at = text.find(ours);
   return at == std::string::npos ? "" : text.substr(at + ours.size());
 }
@@ -133,8 +133,8 @@ std::optional<api::StartResult> CountedAs(const Round& round, const api::Pod& po
 
 PodView ReadPod(const Round& round, const std::shared_ptr<const api::Pod>& pod) {
   PodView view{.pod = pod};
-  view.held = std::find(pod->gates.begin(), pod->gates.end(), api::kSchedulingGate) !=
-              pod->gates.end();
+  view.held =
+      std::find(pod->gates.begin(), pod->gates.end(), api::kSchedulingGate) != pod->gates.end();
   view.of_job = pod->meta.labels.contains(std::string(api::kBuilderWarmupLabel));
   view.finished = pod->phase == "Succeeded" || pod->phase == "Failed";
   view.revision = api::RevisionOf(pod->meta.labels);

@@ -212,8 +212,7 @@ void Take(Round& round, size_t node, const PodShape& shape) {
 
 std::string HostPath(const Round& round, std::string_view run_as) {
   const api::CacheWarmup& warmup = round.in.warmup;
-  return round.in.settings.root + "/" +
-         api::CachePath(warmup.ns, warmup.name, warmup.uid, run_as);
+  return round.in.settings.root + "/" + api::CachePath(warmup.ns, warmup.name, warmup.uid, run_as);
 }
 
 WallTime ReadyAt(const Round& round, const PodView& view) {

@@ -42,9 +42,9 @@ struct TemplateView {
 
 struct PodView {
   std::shared_ptr<const api::Pod> pod;
-  bool ours = false;    // mounts this warmup's directory
-  bool held = false;    // has our gate
-  bool of_job = false;  // of a builder Job
+  bool ours = false;      // mounts this warmup's directory
+  bool held = false;      // has our gate
+  bool of_job = false;    // of a builder Job
   bool finished = false;  // Succeeded or Failed
   std::string run_as;
   std::string revision;
@@ -57,8 +57,8 @@ struct PodView {
 
 struct NodeState {
   const NodeView* view = nullptr;
-  const api::NodeCache* cache = nullptr;       // null: none, or of a node that is gone
-  const api::NodeWarmup* reported = nullptr;   // what the agent says about this warmup
+  const api::NodeCache* cache = nullptr;      // null: none, or of a node that is gone
+  const api::NodeWarmup* reported = nullptr;  // what the agent says about this warmup
   std::string hostname;
   bool possible = false;  // a pod of the workload could land here
   bool fits = false;      // ... and spec.gpuTypes and spec.nodeSelector want it warm
@@ -115,8 +115,8 @@ struct Round {
   // DecideBuilders
   std::vector<Candidate> candidates;
   std::map<size_t, std::vector<api::CaptureRequest>> captures;  // by node
-  std::string job_refusal;    // why no Job is made
-  std::string store_refusal;  // what the store said to a publish
+  std::string job_refusal;                                      // why no Job is made
+  std::string store_refusal;                                    // what the store said to a publish
   // DecideStarts
   std::map<size_t, std::vector<api::StartWindow>> windows;  // by node
   std::set<std::string> proven_revisions;

@@ -75,8 +75,8 @@ struct BuilderJob {
   std::string key;  // kBuilderKeyLabel
   WallTime created{};
   bool deleting = false;
-  bool failed = false;   // condition Failed
-  std::string message;   // of that condition
+  bool failed = false;  // condition Failed
+  std::string message;  // of that condition
 };
 
 // Another CacheWarmup of the namespace. Older: created earlier, or at the same second with the
@@ -90,9 +90,9 @@ struct OtherWarmup {
 
 // What the operator was started with.
 struct Settings {
-  std::string root = "/var/lib/cachewarm";        // as in the admission policy
+  std::string root = "/var/lib/cachewarm";  // as in the admission policy
   std::string builder_priority_class = "cachewarm-builder";
-  int builder_jobs_max = 8;                       // builder Jobs in the cluster at any time
+  int builder_jobs_max = 8;  // builder Jobs in the cluster at any time
 };
 
 struct Snapshot {

@@ -72,9 +72,8 @@ std::vector<FirstStart> FindStarts(const Round& round) {
       out.push_back(start);
     }
   }
-  std::stable_sort(out.begin(), out.end(), [](const FirstStart& a, const FirstStart& b) {
-    return a.ready < b.ready;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const FirstStart& a, const FirstStart& b) { return a.ready < b.ready; });
   return out;
 }
 
@@ -121,14 +120,14 @@ StartSample Measure(const Round& round, const FirstStart& start) {
   const PodView& pod = *start.pod;
   const NodeState& node = round.nodes[start.node];
   const LiveKey* key = FindKey(round, node.target, pod.factors);
-  StartSample out{.pod_uid = pod.pod->meta.uid,
-                  .pod = pod.pod->meta.name,
-                  .node = pod.pod->node,
-                  .key = key == nullptr ? std::string() : key->key,
-                  .gpu_type = node.cache == nullptr ? std::string()
-                                                    : node.cache->status.node.gpu_type,
-                  .result = Judge(round, start),
-                  .hold_seconds = HoldSeconds(*pod.pod)};
+  StartSample out{
+      .pod_uid = pod.pod->meta.uid,
+      .pod = pod.pod->meta.name,
+      .node = pod.pod->node,
+      .key = key == nullptr ? std::string() : key->key,
+      .gpu_type = node.cache == nullptr ? std::string() : node.cache->status.node.gpu_type,
+      .result = Judge(round, start),
+      .hold_seconds = HoldSeconds(*pod.pod)};
   // Without a probe Ready says nothing about the engine, and after a restart it is not the first.
   if (round.pod_template.has_readiness_probe && pod.container->restarts == 0) {
     out.start_seconds =
@@ -165,8 +164,7 @@ void Count(Round& round, const FirstStart& start) {
 void Annotate(Round& round) {
   for (const StartSample& sample : round.out.status.starts.recent) {
     const PodView* pod = FindPod(round, sample.pod_uid);
-    if (pod == nullptr ||
-        pod->pod->meta.annotations.contains(std::string(api::kStartAnnotation))) {
+    if (pod == nullptr || pod->pod->meta.annotations.contains(std::string(api::kStartAnnotation))) {
       continue;
     }
     round.out.annotations.push_back({.ns = pod->pod->meta.ns,

@@ -76,9 +76,8 @@ bool IsExhausted(const Round& round, const LiveKey& key) {
 // A gate is added only while a held pod could gain by it.
 bool WantsGate(const Round& round) {
   return round.in.warmup.spec.gate.mode == api::GateMode::kHold && !round.paused() &&
-         std::any_of(round.keys.begin(), round.keys.end(), [&](const LiveKey& key) {
-           return key.current && !IsExhausted(round, key);
-         });
+         std::any_of(round.keys.begin(), round.keys.end(),
+                     [&](const LiveKey& key) { return key.current && !IsExhausted(round, key); });
 }
 
 // ---- conditions ---------------------------------------------------------------------------------
@@ -130,16 +129,16 @@ api::Verdict WarmVerdict(const Round& round, const Spread& spread) {
   }
   if (spread.building > 0) {
     return {.reason = std::string(reason::kBuilding),
-            .message = fmt::format("{} of {} types are being compiled", spread.building,
-                                   spread.targets)};
+            .message =
+                fmt::format("{} of {} types are being compiled", spread.building, spread.targets)};
   }
   if (spread.without_bundle > 0 || spread.targets == 0) {
     return {.reason = std::string(reason::kNoBundle),
-            .message = !round.job_refusal.empty() ? round.job_refusal
-                                                  : fmt::format("{} of {} types wait for a first "
-                                                                "pod that starts there",
-                                                                spread.without_bundle,
-                                                                spread.targets)};
+            .message = !round.job_refusal.empty()
+                           ? round.job_refusal
+                           : fmt::format("{} of {} types wait for a first "
+                                         "pod that starts there",
+                                         spread.without_bundle, spread.targets)};
   }
   return {.reason = std::string(reason::kDistributing),
           .message = fmt::format("{} of {} nodes have the bundle active", spread.nodes_warm,

@@ -23,9 +23,8 @@ const api::NodeCache* CacheOf(const NodeView& view) {
 
 bool IsPossible(const Round& round, const api::Node& node) {
   const PodShape& shape = round.pod_template.shape;
-  return round.pod_template.pod_template != nullptr && node.os == "linux" &&
-         Selects(shape, node) && Tolerates(shape, node, /*passing=*/false) &&
-         Holds(node.allocatable, shape.requests);
+  return round.pod_template.pod_template != nullptr && node.os == "linux" && Selects(shape, node) &&
+         Tolerates(shape, node, /*passing=*/false) && Holds(node.allocatable, shape.requests);
 }
 
 // "nvidia/h100-80gb-hbm3" names every type below it.
@@ -58,8 +57,8 @@ NodeState ReadNode(const Round& round, const NodeView& view) {
   }
   if (out.reported != nullptr) {
     const auto& prepared = out.reported->prepared;
-    out.prepared = std::find(prepared.begin(), prepared.end(), round.pod_template.run_as) !=
-                   prepared.end();
+    out.prepared =
+        std::find(prepared.begin(), prepared.end(), round.pod_template.run_as) != prepared.end();
   }
   if (!out.prepared) {
     out.problem = ProblemOf(out);
@@ -114,8 +113,8 @@ void GroupNodes(Round& round) {
     if (!fingerprint::IsGpuType(facts.gpu_type) || !fingerprint::IsCpuClass(facts.cpu_class)) {
       continue;
     }
-    node.fits = HasLabels(spec.node_selector, *node.view->node) &&
-                IsListed(spec.gpu_types, facts.gpu_type);
+    node.fits =
+        HasLabels(spec.node_selector, *node.view->node) && IsListed(spec.gpu_types, facts.gpu_type);
     if (node.fits) {
       groups[{facts.gpu_type, facts.cpu_class}].push_back(i);
     }

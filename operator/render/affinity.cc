@@ -54,10 +54,8 @@ Json WithHostRules(const Json& affinity, const HostRules& rules) {
   if (!rules.preferred.empty()) {
     const Json preference = {
         {"weight", kPreferenceWeight},
-        {"preference",
-         {{"matchExpressions", Json::array({Requirement("In", rules.preferred)})}}}};
-    AddOnce(MakeList(node_affinity, "preferredDuringSchedulingIgnoredDuringExecution"),
-            preference);
+        {"preference", {{"matchExpressions", Json::array({Requirement("In", rules.preferred)})}}}};
+    AddOnce(MakeList(node_affinity, "preferredDuringSchedulingIgnoredDuringExecution"), preference);
   }
   return out;
 }

@@ -28,8 +28,7 @@ Json NodeCacheApply(const std::string& node, const api::NodeCacheSpec& spec) {
 }
 
 Json NodeCacheBase(const std::string& node, const std::string& node_uid) {
-  const Json owner = {
-      {"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node_uid}};
+  const Json owner = {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node_uid}};
   return Object("NodeCache", {{"name", node}, {"ownerReferences", Json::array({owner})}});
 }
 

@@ -43,9 +43,8 @@ void AddMount(Json& pod_spec, const Mount& mount) {
   if (container == nullptr) {
     return;
   }
-  const Json volume = {
-      {"name", std::string(api::kVolume)},
-      {"hostPath", {{"path", mount.host_path}, {"type", "DirectoryOrCreate"}}}};
+  const Json volume = {{"name", std::string(api::kVolume)},
+                       {"hostPath", {{"path", mount.host_path}, {"type", "DirectoryOrCreate"}}}};
   Json& volumes = MakeList(pod_spec, "volumes");
   if (Json* present = Named(volumes, api::kVolume)) {
     *present = volume;
@@ -54,8 +53,8 @@ void AddMount(Json& pod_spec, const Mount& mount) {
   }
   Json& mounts = MakeList(*container, "volumeMounts");
   if (Named(mounts, api::kVolume) == nullptr) {
-    mounts.push_back({{"name", std::string(api::kVolume)},
-                      {"mountPath", std::string(api::kMountPath)}});
+    mounts.push_back(
+        {{"name", std::string(api::kVolume)}, {"mountPath", std::string(api::kMountPath)}});
   }
   Json& env = MakeList(*container, "env");
   for (const api::EnvVar& variable : mount.env) {

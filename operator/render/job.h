@@ -20,8 +20,8 @@ struct BuilderJobSpec {
   std::string key;
   int attempt = 1;
   Mount mount;
-  std::vector<std::string> hostnames;   // nodes of the key's target; the pod may run only there
-  std::set<std::string> label_keys;     // that Services, PDBs and the workload select by
+  std::vector<std::string> hostnames;  // nodes of the key's target; the pod may run only there
+  std::set<std::string> label_keys;    // that Services, PDBs and the workload select by
   std::string priority_class;
 };
 

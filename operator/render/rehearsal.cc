@@ -37,7 +37,9 @@ bool IsAddedByServer(const Json& volume) {
   return Text(volume, "name").starts_with("kube-api-access-");
 }
 
-bool IsOurs(const Json& volume) { return Text(volume, "name") == api::kVolume; }
+bool IsOurs(const Json& volume) {
+  return Text(volume, "name") == api::kVolume;
+}
 
 template <typename Drop>
 void DropFrom(Json& object, const char* member, const Drop& drop) {

@@ -46,7 +46,9 @@ void PlanWorld::Rollout(const std::string& revision, const std::string& image) {
   builder_.pod_template()["spec"]["containers"][0]["args"] = {revision};
 }
 
-void PlanWorld::Kill(const std::string& pod) { pods_.erase(pod); }
+void PlanWorld::Kill(const std::string& pod) {
+  pods_.erase(pod);
+}
 
 void PlanWorld::KillOne() {
   if (!pods_.empty()) {
@@ -55,13 +57,13 @@ void PlanWorld::KillOne() {
 }
 
 size_t PlanWorld::pods_ready() const {
-  return static_cast<size_t>(std::count_if(
-      pods_.begin(), pods_.end(), [](const auto& pod) { return pod.second.setup.ready; }));
+  return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(),
+                                           [](const auto& pod) { return pod.second.setup.ready; }));
 }
 
 size_t PlanWorld::pods_held() const {
-  return static_cast<size_t>(std::count_if(
-      pods_.begin(), pods_.end(), [](const auto& pod) { return pod.second.setup.held; }));
+  return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(),
+                                           [](const auto& pod) { return pod.second.setup.held; }));
 }
 
 int PlanWorld::elections(const std::string& key) const {
@@ -83,9 +85,8 @@ int PlanWorld::misses_after(int second) const {
 }
 
 int PlanWorld::FreeSlots(const std::string& node) const {
-  const auto used = std::count_if(pods_.begin(), pods_.end(), [&](const auto& pod) {
-    return pod.second.setup.node == node;
-  });
+  const auto used = std::count_if(pods_.begin(), pods_.end(),
+                                  [&](const auto& pod) { return pod.second.setup.node == node; });
   return nodes_.at(node).pods - static_cast<int>(used);
 }
 
@@ -118,8 +119,8 @@ void PlanWorld::RunDeployment() {
                          .revision = revision_,
                          .image = image_,
                          .created = now_}};
-    pod.setup.held = injects && status.injection->gate &&
-                     !Contains(status.injection->warm_revisions, revision_);
+    pod.setup.held =
+        injects && status.injection->gate && !Contains(status.injection->warm_revisions, revision_);
     pod.gated_at = now_;
     pods_[pod.setup.name] = pod;
     return;
@@ -176,8 +177,8 @@ void PlanWorld::RunKubelets() {
                                   have.state == api::BundleState::kActive);
         }
       }
-    } else if (now_ >= *pod.setup.started + (pod.warm ? setup_.warm_seconds
-                                                      : setup_.cold_seconds)) {
+    } else if (now_ >=
+               *pod.setup.started + (pod.warm ? setup_.warm_seconds : setup_.cold_seconds)) {
       pod.setup.ready = now_;
       if (pod.setup.injected) {
         ended_.insert("uid-" + name);
@@ -244,9 +245,8 @@ void PlanWorld::RunAgent(const std::string& node) {
       cache.status.starts.push_back(
           {.pod_uid = window.pod_uid,
            .result = pod->second.warm ? api::StartResult::kHit : api::StartResult::kMiss,
-           .compile_seconds = pod->second.warm
-                                  ? 0.0
-                                  : double(setup_.cold_seconds - setup_.warm_seconds)});
+           .compile_seconds =
+               pod->second.warm ? 0.0 : double(setup_.cold_seconds - setup_.warm_seconds)});
     }
   }
 }
@@ -298,8 +298,8 @@ bool PlanWorld::Apply(const plan::Plan& plan) {
       continue;
     }
     jobs.push_back({.name = job.name, .uid = "j-" + job.name, .created = At(now_)});
-    SimPod pod{.setup = {.name = job.name + "-pod", .image = image_, .created = now_,
-                         .job = job.name}};
+    SimPod pod{
+        .setup = {.name = job.name + "-pod", .image = image_, .created = now_, .job = job.name}};
     const auto& terms =
         (*job.object)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
                      ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
@@ -359,8 +359,8 @@ void PlanWorld::Check() {
   }
   std::set<std::string> running;
   for (const api::BuilderStatus& entry : builder_.status().builders) {
-    const bool runs = entry.state == api::BuilderState::kElected ||
-                      entry.state == api::BuilderState::kCapturing;
+    const bool runs =
+        entry.state == api::BuilderState::kElected || entry.state == api::BuilderState::kCapturing;
     if (runs && !running.insert(entry.key).second) {
       Violate("two builders for key " + entry.key.substr(0, 8));
     }

@@ -69,18 +69,18 @@ Json PodObject(const plan::Snapshot& in, const PodSetup& setup) {
   if (setup.gpus > 0) {
     resources["limits"] = {{"nvidia.com/gpu", setup.gpus}};
   }
-  Json pod = {{"metadata",
-               {{"namespace", in.warmup.ns},
-                {"name", setup.name},
-                {"uid", "uid-" + setup.name},
-                {"creationTimestamp", FormatTime(At(setup.created))},
-                {"labels", labels},
-                {"annotations", annotations}}},
-              {"spec",
-               {{"containers", Json::array({{{"name", "server"},
-                                             {"image", setup.image},
-                                             {"resources", resources}}})}}},
-              {"status", PodStatus(setup)}};
+  Json pod = {
+      {"metadata",
+       {{"namespace", in.warmup.ns},
+        {"name", setup.name},
+        {"uid", "uid-" + setup.name},
+        {"creationTimestamp", FormatTime(At(setup.created))},
+        {"labels", labels},
+        {"annotations", annotations}}},
+      {"spec",
+       {{"containers",
+         Json::array({{{"name", "server"}, {"image", setup.image}, {"resources", resources}}})}}},
+      {"status", PodStatus(setup)}};
   if (setup.deleting) {
     pod["metadata"]["deletionTimestamp"] = FormatTime(in.now);
   }
@@ -88,15 +88,14 @@ Json PodObject(const plan::Snapshot& in, const PodSetup& setup) {
     pod["spec"]["nodeName"] = setup.node;
   }
   if (setup.held) {
-    pod["spec"]["schedulingGates"] =
-        Json::array({{{"name", std::string(api::kSchedulingGate)}}});
+    pod["spec"]["schedulingGates"] = Json::array({{{"name", std::string(api::kSchedulingGate)}}});
   }
   if (setup.injected) {
     const std::string path =
         in.settings.root + "/" +
         api::CachePath(in.warmup.ns, in.warmup.name, in.warmup.uid, setup.run_as);
-    pod["spec"]["volumes"] = Json::array(
-        {{{"name", std::string(api::kVolume)}, {"hostPath", {{"path", path}}}}});
+    pod["spec"]["volumes"] =
+        Json::array({{{"name", std::string(api::kVolume)}, {"hostPath", {{"path", path}}}}});
   }
   return pod;
 }
@@ -183,8 +182,7 @@ SnapshotBuilder& SnapshotBuilder::Bundle(const BundleSetup& setup) {
                                  .published_time = At(setup.published)};
   status().bundles.push_back(bundle);
   for (const std::string& name : setup.active) {
-    reported(name).bundles.push_back(
-        {.digest = bundle.digest, .state = api::BundleState::kActive});
+    reported(name).bundles.push_back({.digest = bundle.digest, .state = api::BundleState::kActive});
   }
   return *this;
 }
@@ -218,9 +216,13 @@ SnapshotBuilder& SnapshotBuilder::Accepted() {
   return *this;
 }
 
-api::Node& SnapshotBuilder::node(const std::string& name) { return *nodes_.at(name); }
+api::Node& SnapshotBuilder::node(const std::string& name) {
+  return *nodes_.at(name);
+}
 
-api::NodeCache& SnapshotBuilder::cache(const std::string& name) { return *caches_.at(name); }
+api::NodeCache& SnapshotBuilder::cache(const std::string& name) {
+  return *caches_.at(name);
+}
 
 plan::NodeView& SnapshotBuilder::view(const std::string& name) {
   for (plan::NodeView& view : in_.nodes) {
@@ -254,7 +256,9 @@ std::string SnapshotBuilder::Key(const std::string& name, const std::string& ima
       .value();
 }
 
-plan::Plan SnapshotBuilder::Decide() const { return plan::Decide(in_); }
+plan::Plan SnapshotBuilder::Decide() const {
+  return plan::Decide(in_);
+}
 
 const api::Condition* Condition(const plan::Plan& plan, const std::string& type) {
   return api::FindCondition(plan.status.conditions, type);

@@ -24,7 +24,9 @@ bool IsCold(const StartSample& sample) {
   return sample.result == StartResult::kCold || sample.result == StartResult::kBuilder;
 }
 
-bool IsWarm(const StartSample& sample) { return sample.result == StartResult::kHit; }
+bool IsWarm(const StartSample& sample) {
+  return sample.result == StartResult::kHit;
+}
 
 double Median(std::vector<double> values) {
   if (values.empty()) {
@@ -111,17 +113,18 @@ int64_t& CountOf(api::StartCounts& counts, StartResult result) {
 // Cold starts are rare once it works, and every saving is measured against them.
 void Trim(std::vector<StartSample>& recent) {
   while (recent.size() > kRecentMax) {
-    const auto cold =
-        static_cast<size_t>(std::count_if(recent.begin(), recent.end(), IsCold));
-    const auto oldest =
-        std::find_if(recent.begin(), recent.end(),
-                     [&](const StartSample& each) { return IsCold(each) == (cold > kColdKept); });
+    const auto cold = static_cast<size_t>(std::count_if(recent.begin(), recent.end(), IsCold));
+    const auto oldest = std::find_if(recent.begin(), recent.end(), [&](const StartSample& each) {
+      return IsCold(each) == (cold > kColdKept);
+    });
     recent.erase(oldest == recent.end() ? recent.begin() : oldest);
   }
 }
 
 // Whole milliseconds: a status must not differ by the noise of floating point.
-double Rounded(double seconds) { return std::round(seconds * 1000) / 1000; }
+double Rounded(double seconds) {
+  return std::round(seconds * 1000) / 1000;
+}
 
 }  // namespace
 
@@ -183,8 +186,8 @@ std::string DescribeSample(const StartSample& sample) {
 }
 
 std::string HitRate(const api::StartCounts& counts) {
-  const int64_t all = counts.cold + counts.hit + counts.partial + counts.miss + counts.inert +
-                      counts.hollow;
+  const int64_t all =
+      counts.cold + counts.hit + counts.partial + counts.miss + counts.inert + counts.hollow;
   return all == 0 ? "" : fmt::format("{}%", counts.hit * 100 / all);
 }
 

@@ -116,6 +116,9 @@ class WorldFixture : public ::testing::Test {
   void StartWorld() {
     world.Start(stop.get_token());
     ASSERT_TRUE(Eventually([&] { return world.HasSynced(); }));
+    // A reflector watches once its handlers have seen the whole list.
+    const int reflectors = static_cast<int>(world.Reflectors().size());
+    ASSERT_TRUE(Eventually([&] { return server.watches() == reflectors; }));
   }
   void StopWorld() {
     stop.request_stop();

@@ -17,7 +17,9 @@ namespace {
 
 using codec::Json;
 
-Json Parse(const std::string& text) { return codec::ParseJson(text).value(); }
+Json Parse(const std::string& text) {
+  return codec::ParseJson(text).value();
+}
 
 const std::string kKey(64, 'a');
 
@@ -100,8 +102,7 @@ api::Pod HeldPod(const std::string& extra = "") {
 
 TEST(GateRelease, TestsThePodAndTheGateBeforeItRemovesIt) {
   const api::Pod pod = HeldPod();
-  const Json patch =
-      GateReleasePatch({.pod = pod, .reason = "Warm", .held_seconds = 3.2}).value();
+  const Json patch = GateReleasePatch({.pod = pod, .reason = "Warm", .held_seconds = 3.2}).value();
   EXPECT_EQ(patch, Parse(R"([
     {"op":"test","path":"/metadata/uid","value":"u1"},
     {"op":"test","path":"/spec/schedulingGates/1/name","value":"cachewarm.io/warm"},
@@ -122,10 +123,10 @@ TEST(GateRelease, MergesTheAffinityIntoThePodsOwnInTheSamePatch) {
 
 TEST(GateRelease, DoesWhatItSaysWhenItIsApplied) {
   const api::Pod pod = HeldPod();
-  const Json patch = GateReleasePatch({.pod = pod,
-                                       .reason = "Warm",
-                                       .hosts = {.excluded = {"bad"}, .preferred = {"n1"}}})
-                         .value();
+  const Json patch =
+      GateReleasePatch(
+          {.pod = pod, .reason = "Warm", .hosts = {.excluded = {"bad"}, .preferred = {"n1"}}})
+          .value();
   const Json after = pod.object->patch(patch);
   EXPECT_EQ(after["spec"]["schedulingGates"], Parse(R"([{"name":"other"}])"));
   EXPECT_EQ(after["metadata"]["annotations"]["cachewarm.io/warmup"], "llama");
@@ -212,8 +213,8 @@ TEST(Injection, ConflictsNameFieldAndRemedy) {
   EXPECT_EQ(MountConflict(injected, "/var/lib/cachewarm"), "") << "our own is no conflict";
   EXPECT_NE(MountConflict(injected, "/srv"), "");
   Json below = SpecOf();
-  below["containers"][0]["volumeMounts"] = Parse(
-      R"([{"name":"w","mountPath":"/var/cache/cachewarm"}])");
+  below["containers"][0]["volumeMounts"] =
+      Parse(R"([{"name":"w","mountPath":"/var/cache/cachewarm"}])");
   EXPECT_NE(MountConflict(below, "/var/lib/cachewarm").find("proxy"), std::string::npos);
 }
 
@@ -269,8 +270,7 @@ TEST(Job, MountsTheCacheAsThePolicyWould) {
   EXPECT_EQ(pod["volumes"][1]["hostPath"]["path"], MountOf().host_path);
   EXPECT_EQ(pod["containers"][1]["env"].size(), 2U);
   EXPECT_EQ(pod["priorityClassName"], "cachewarm-builder");
-  EXPECT_EQ(Terms(pod["affinity"])[0]["matchExpressions"][0]["values"],
-            Json::array({"n1", "n2"}));
+  EXPECT_EQ(Terms(pod["affinity"])[0]["matchExpressions"][0]["values"], Json::array({"n1", "n2"}));
 }
 
 TEST(Job, LosesWhatWouldTieTheCopyToTheWorkload) {
@@ -353,7 +353,8 @@ TEST(Applied, TheNodeCacheBelongsToItsNode) {
 }
 
 TEST(Applied, TheLabelIsRemovedByNull) {
-  EXPECT_EQ(InjectLabelPatch(true), Parse(R"({"metadata":{"labels":{"cachewarm.io/inject":"true"}}})"));
+  EXPECT_EQ(InjectLabelPatch(true),
+            Parse(R"({"metadata":{"labels":{"cachewarm.io/inject":"true"}}})"));
   EXPECT_TRUE(InjectLabelPatch(false)["metadata"]["labels"]["cachewarm.io/inject"].is_null());
 }
 

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever is killed, and whenever: it converges, one builder per key, and no pod fails because of
+us."""
+
+import os
+import threading
+
+from harness import pods
+from harness.cluster import NODES, Cluster
+from harness.kubectl import Kubectl, KubectlError
+from harness.model_server import CONTAINER, ModelServer
+from harness.product import Product
+from harness.steps import accept, assert_hit, replace, until_ready
+from harness.storm import Storm, seed_of_the_day
+from harness.waiting import holds_for, wait_for
+from harness.warmup import Warmup, events
+
+KILLS = int(os.environ.get("KILLS", "20"))
+SERVER = ModelServer(
+    name="battered",
+    replicas=3,
+    one_per_node=True,
+    strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+)
+SEED = int(os.environ.get("KILL_SEED") or seed_of_the_day())
+
+
+class BuilderLog:
+    """Every (key, attempt, pod) that status.builders ever named, looked at all the time."""
+
+    def __init__(self, warmup: Warmup):
+        self._warmup = warmup
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.seen: set[tuple[str, int, str]] = set()
+
+    def __enter__(self) -> "BuilderLog":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._stop.set()
+        self._thread.join(timeout=60)
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.5):
+            try:
+                for builder in self._warmup.builders:
+                    if builder.get("podUID"):
+                        entry = (builder["key"], builder["attempt"], builder["podUID"])
+                        self.seen.add(entry)
+            except KubectlError:
+                continue
+
+
+def settle(kubectl: Kubectl, warmup: Warmup, bundles: int) -> list[dict]:
+    running = pods.wait_ready(kubectl, SERVER.name, SERVER.replicas, 400)
+    warmup.wait_bundles(bundles, 300)
+    warmup.wait_warm(300)
+    return running
+
+
+def failures(kubectl: Kubectl) -> list[str]:
+    """Events that tell of a pod that did not come up as it should."""
+    bad = {"Failed", "BackOff", "FailedCreate", "FailedMount", "FailedCreatePodSandBox"}
+    return [
+        f"{event['reason']}: {event.get('note', '')}"
+        for event in events(kubectl)
+        if event.get("reason") in bad and "kube-root-ca" not in event.get("note", "")
+    ]
+
+
+def roll_to(kubectl: Kubectl, revision: int) -> None:
+    image = ModelServer(revision=revision).image
+    kubectl.run("set", "image", f"deployment/{SERVER.name}", f"{CONTAINER}={image}")
+
+
+def test_it_converges_through_kills_of_everything(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    print(f"KILL_SEED={SEED}")
+    warmup = accept(kubectl, SERVER, gate={"maxHoldSeconds": 900})
+    with BuilderLog(warmup) as log, Storm(product, KILLS, SEED) as storm:
+        kubectl.scale("deployment", SERVER.name, SERVER.replicas)
+        settle(kubectl, warmup, bundles=2)
+
+        cluster.verb("registry-down")
+        roll_to(kubectl, 2)
+        holds_for("nothing fails", lambda: not failures(kubectl), 30)
+        cluster.verb("registry-up")
+        rolled = f"deployment/{SERVER.name}"
+        kubectl.run("rollout", "status", rolled, "--timeout=900s", seconds=920)
+        settle(kubectl, warmup, bundles=4)
+
+        cluster.verb("apiserver-restart")
+        node = 0
+        while not storm.over:
+            target = NODES[node % len(NODES)]
+            (old,) = (p for p in pods.of(kubectl, SERVER.name) if pods.node(p) == target)
+            assert_hit(kubectl, replace(kubectl, old))
+            node += 1
+        product.wait_ready()
+        for pod in settle(kubectl, warmup, bundles=4):
+            assert_hit(kubectl, until_ready(kubectl, pod))
+
+    assert storm.operators_killed == storm.agents_killed == KILLS
+    builders_per_key: dict[str, set[str]] = {}
+    for key, _, uid in log.seen:
+        builders_per_key.setdefault(key, set()).add(uid)
+    assert len(builders_per_key) == 4
+    assert all(len(uids) == 1 for uids in builders_per_key.values()), log.seen
+    assert all(builder["state"] == "Captured" for builder in warmup.builders), warmup.builders
+    assert failures(kubectl) == []
+    assert all(pods.restarts(pod) == 0 for pod in pods.of(kubectl, SERVER.name))
+
+
+def test_a_leader_that_is_told_to_stop_hands_over_within_seconds(
+    kubectl: Kubectl, product: Product
+):
+    before = product.lease_holder()
+    product.kubectl.delete("pod", product.leader(), "--wait=false")
+    wait_for(
+        "another operator leads",
+        lambda: product.lease_holder() not in ("", before),
+        10,
+        product.kubectl,
+    )
+    product.wait_ready()
