@@ -46,9 +46,6 @@ class TriggersTest : public op::testing::WorldFixture {
   // Before the queues go: the world's threads add to them.
   ~TriggersTest() override { StopWorld(); }
 
-  // The world reports into the queues, which go before it.
-  ~TriggersTest() override { StopWorld(); }
-
   // Takes everything that waits, delayed keys too.
   Keys Take(kube::WorkQueue& queue) {
     Keys keys;
@@ -131,7 +128,8 @@ TEST_F(TriggersTest, ANodeConcernsAllButItsHeartbeatNobody) {
                     });
                     server.Edit(kube::kNodes, {.name = "n"},
                                 [](codec::Json& node) { node["spec"]["unschedulable"] = true; });
-                  }),
+                  },
+                  3),
             all);
   EXPECT_EQ(Take(nodes), Keys{"n"});
 }
