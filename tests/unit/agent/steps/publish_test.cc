@@ -130,7 +130,7 @@ TEST_F(PublishTest, ACaptureThatRacesWithAWriterPublishesWholeFilesOrNothing) {
     }
   });
   int published_count = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 80; ++i) {
     const auto published = RunPublish();
     if (!published.ok()) {
       EXPECT_TRUE(absl::IsAborted(published.status())) << published.status();
