@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/http/client.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <future>
 #include <mutex>
 #include <thread>
 
 #include "tests/fakes/raw_server.h"
+#include "tests/unit/lib/http/client_ends.h"
 
 namespace cachewarm::http {
 namespace {
@@ -22,47 +19,10 @@ using fakes::RawAnswer;
 using fakes::RawChunk;
 using fakes::RawConnection;
 using fakes::RawServer;
-
-constexpr char kChunkedHead[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-
-std::unique_ptr<Client> NewClient() {
-  return *MakeClient({});
-}
-
-// Collects; can be told to block in Write() until released.
-class Collector final : public BodySink {
- public:
-  absl::Status Begin(const Response& head) override {
-    status = head.status;
-    return begin_status;
-  }
-  absl::Status Write(std::string_view bytes) override {
-    std::unique_lock lock(mutex);
-    body += bytes;
-    taken += bytes.size();
-    changed.notify_all();
-    changed.wait(lock, [this] { return !is_blocked; });
-    return write_status;
-  }
-  void Release() {
-    std::lock_guard lock(mutex);
-    is_blocked = false;
-    changed.notify_all();
-  }
-  bool AwaitBody(std::string_view wanted) {
-    std::unique_lock lock(mutex);
-    return changed.wait_for(lock, std::chrono::seconds(20), [&] { return body == wanted; });
-  }
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::string body;
-  uint64_t taken = 0;
-  int status = 0;
-  bool is_blocked = false;
-  absl::Status begin_status;
-  absl::Status write_status;
-};
+using testing::Collector;
+using testing::kChunkedHead;
+using testing::NewClient;
+using testing::Within;
 
 class StringSource final : public BodySource {
  public:
@@ -94,18 +54,6 @@ bool Says(const std::string& request, const std::string& field) {
       field.substr(0, field.find(": ") + 1) + field.substr(field.find(": ") + 2);
   return request.find(field + "\r\n") != std::string::npos ||
          request.find(tight + "\r\n") != std::string::npos;
-}
-
-template <typename Done>
-bool Within(std::chrono::seconds limit, Done done) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) {
-      return false;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
 }
 
 TEST(Client, SendsMethodTargetHeadersAndBodyAsGiven) {
@@ -269,7 +217,7 @@ struct Cut {
   bool is_reset = false;
 };
 
-class EndsBrokenAnswer : public testing::TestWithParam<Cut> {};
+class EndsBrokenAnswer : public ::testing::TestWithParam<Cut> {};
 
 TEST_P(EndsBrokenAnswer, WithUnavailable) {
   RawServer server([](RawConnection& connection, int) {
@@ -286,14 +234,14 @@ TEST_P(EndsBrokenAnswer, WithUnavailable) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, EndsBrokenAnswer,
-    testing::Values(Cut{"nothing", ""}, Cut{"noise", "SSH-2.0-OpenSSH\r\n\r\n"},
-                    Cut{"head", "HTTP/1.1 200 OK\r\nContent-Le"},
-                    Cut{"body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"},
-                    Cut{"chunk", std::string(kChunkedHead) + "a\r\nabc"},
-                    Cut{"chunk_head", std::string(kChunkedHead) + RawChunk("abc") + "5"},
-                    Cut{"last_chunk", std::string(kChunkedHead) + RawChunk("abc")},
-                    Cut{"chunk_size", std::string(kChunkedHead) + "zz\r\nabc"},
-                    Cut{"reset", std::string(kChunkedHead) + RawChunk("abc"), true}),
+    ::testing::Values(Cut{"nothing", ""}, Cut{"noise", "SSH-2.0-OpenSSH\r\n\r\n"},
+                      Cut{"head", "HTTP/1.1 200 OK\r\nContent-Le"},
+                      Cut{"body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"},
+                      Cut{"chunk", std::string(kChunkedHead) + "a\r\nabc"},
+                      Cut{"chunk_head", std::string(kChunkedHead) + RawChunk("abc") + "5"},
+                      Cut{"last_chunk", std::string(kChunkedHead) + RawChunk("abc")},
+                      Cut{"chunk_size", std::string(kChunkedHead) + "zz\r\nabc"},
+                      Cut{"reset", std::string(kChunkedHead) + RawChunk("abc"), true}),
     [](const auto& each) { return each.param.name; });
 
 TEST(Client, ARefusedConnectionIsUnavailable) {
@@ -434,122 +382,6 @@ TEST(Client, ASourceThatFailsOrEndsEarlyEndsTheUpload) {
                 .status()
                 .code(),
             absl::StatusCode::kInvalidArgument);
-}
-
-// Runs a request against a server that never answers and stops it once `reached`.
-void ExpectStops(RawServer& server, const Request& request, const std::function<bool()>& reached) {
-  std::stop_source stop;
-  Collector sink;
-  const auto client = NewClient();
-  auto running = std::async(
-      std::launch::async, [&] { return client->Stream(request, sink, stop.get_token()).status(); });
-  EXPECT_TRUE(Within(std::chrono::seconds(20), reached));
-  stop.request_stop();
-  // 1 s is promised; the rest is for a machine that is busy with other things.
-  ASSERT_EQ(running.wait_for(std::chrono::seconds(5)), std::future_status::ready);
-  EXPECT_EQ(running.get().code(), absl::StatusCode::kCancelled);
-  static_cast<void>(server);
-}
-
-TEST(Client, StopsWhileItWaitsForAnAnswer) {
-  RawServer server([](RawConnection& connection, int) {
-    connection.ReadRequest();
-    connection.Hang();
-  });
-  ExpectStops(server, {.url = server.Url("/")}, [&] { return server.connections() > 0; });
-}
-
-TEST(Client, StopsInTheMiddleOfABody) {
-  std::atomic<bool> said = false;
-  RawServer server([&](RawConnection& connection, int) {
-    connection.ReadRequest();
-    connection.Write(kChunkedHead + RawChunk("abc"));
-    said = true;
-    connection.Hang();
-  });
-  ExpectStops(server, {.url = server.Url("/")}, [&] { return said.load(); });
-}
-
-// A listener whose queue is full: whoever connects next waits.
-class FullListener {
- public:
-  FullListener() {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    socklen_t length = sizeof address;
-    sockets_.push_back(socket(AF_INET, SOCK_STREAM, 0));
-    EXPECT_EQ(bind(sockets_[0], generic, length), 0);
-    EXPECT_EQ(listen(sockets_[0], 0), 0);
-    EXPECT_EQ(getsockname(sockets_[0], generic, &length), 0);
-    for (int i = 0; i < 4; ++i) {
-      sockets_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
-      connect(sockets_.back(), generic, length);
-    }
-    url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
-  }
-  ~FullListener() {
-    for (const int fd : sockets_) {
-      close(fd);
-    }
-  }
-  std::string url;
-
- private:
-  std::vector<int> sockets_;
-};
-
-TEST(Client, StopsWhileItConnects) {
-  const FullListener listener;
-  const auto client = NewClient();
-  std::stop_source stop;
-  auto running = std::async(std::launch::async, [&] {
-    return client->Send({.url = listener.url}, stop.get_token()).status().code();
-  });
-  EXPECT_EQ(running.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
-  stop.request_stop();
-  ASSERT_EQ(running.wait_for(std::chrono::seconds(5)), std::future_status::ready);
-  EXPECT_EQ(running.get(), absl::StatusCode::kCancelled);
-}
-
-TEST(Client, AConnectThatIsNotAnsweredIsNoticedByTheInactivityTimeout) {
-  const FullListener listener;
-  EXPECT_EQ(
-      NewClient()->Send({.url = listener.url, .inactivity = Duration(200)}, {}).status().code(),
-      absl::StatusCode::kDeadlineExceeded);
-}
-
-TEST(Client, DoesNotBeginWhenStoppedAlready) {
-  RawServer server([](RawConnection&, int) {});
-  std::stop_source stop;
-  stop.request_stop();
-  EXPECT_TRUE(
-      absl::IsCancelled(NewClient()->Send({.url = server.Url("/")}, stop.get_token()).status()));
-  EXPECT_EQ(server.connections(), 0);
-}
-
-TEST(Client, ManyCancelsAtAnyMomentLeaveNothingBehind) {
-  RawServer server([](RawConnection& connection, int) {
-    while (!connection.ReadRequest().empty()) {
-      connection.Write(kChunkedHead);
-      for (int i = 0; i < 20; ++i) {
-        connection.Write(RawChunk(std::string(10'000, 'x')));
-      }
-      connection.Write(RawChunk(""));
-    }
-  });
-  const auto client = NewClient();
-  for (int i = 0; i < 150; ++i) {
-    std::stop_source stop;
-    Collector sink;
-    std::jthread canceller([&, i] {
-      std::this_thread::sleep_for(std::chrono::microseconds(i * 20));
-      stop.request_stop();
-    });
-    const auto response = client->Stream({.url = server.Url("/")}, sink, stop.get_token());
-    EXPECT_TRUE(response.ok() || absl::IsCancelled(response.status())) << response.status();
-  }
 }
 
 TEST(Client, ManyThreadsShareOne) {

@@ -121,15 +121,16 @@ TEST_F(TriggersTest, ANodeConcernsAllButItsHeartbeatNobody) {
   EXPECT_EQ(After(
                 warmups, [&] { server.Put(kube::kNodes, NodeObject("n", "u")); }, 3),
             all);
-  EXPECT_EQ(After(warmups,
-                  [&] {
-                    server.Edit(kube::kNodes, {.name = "n"}, [](codec::Json& node) {
-                      node["status"]["conditions"][0]["lastHeartbeatTime"] = "x";
-                    });
-                    server.Edit(kube::kNodes, {.name = "n"},
-                                [](codec::Json& node) { node["spec"]["unschedulable"] = true; });
-                  },
-                  3),
+  EXPECT_EQ(After(
+                warmups,
+                [&] {
+                  server.Edit(kube::kNodes, {.name = "n"}, [](codec::Json& node) {
+                    node["status"]["conditions"][0]["lastHeartbeatTime"] = "x";
+                  });
+                  server.Edit(kube::kNodes, {.name = "n"},
+                              [](codec::Json& node) { node["spec"]["unschedulable"] = true; });
+                },
+                3),
             all);
   EXPECT_EQ(Take(nodes), Keys{"n"});
 }
