@@ -161,7 +161,7 @@ bool Loop::Do(const Step& step) {
                    return fs::RemoveTree(context_.root, StagingPath(discard.staging)).ok();
                  },
                  [&](const Fetch& fetch) {
-                   fetches_.Start(fetch, tables_.Of(fetch.mount.uid), Disk());
+                   fetches_.Start(fetch, tables_.Of(fetch.mount.uid), Disk(), history_);
                    return false;
                  }},
       step);

@@ -19,7 +19,7 @@ constexpr BackoffPolicy kBundlePolicy{.first = Duration(15'000), .most = Duratio
 }  // namespace
 
 void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
-                    const DiskLimits& disk) {
+                    const DiskLimits& disk, History& history) {
   if (running_.contains(step.generation)) {
     return;
   }
@@ -45,11 +45,13 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
     }
     context_.wake();
   });
-  for (const api::WantedBundle& bundle : step.bundles) {
-    if (posted) {
-      running_[step.generation] += bundle.bytes;
-    }
+  if (!posted) {
+    return;
   }
+  for (const api::WantedBundle& bundle : step.bundles) {
+    running_[step.generation] += bundle.bytes;
+  }
+  history.fetching.insert(step.generation);
 }
 
 bool Fetches::Collect(History& history) {

@@ -20,8 +20,9 @@ class Fetches {
   explicit Fetches(const Context& context) : context_(context) {}
 
   // Starts one unless it runs already or the workers are busy (then the next turn tries again).
+  // `history` knows at once that it runs: the plan of the same turn would discard its staging tree.
   void Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
-             const DiskLimits& disk);
+             const DiskLimits& disk, History& history);
 
   // Takes in what ended since the last call: `history` learns of setbacks and of what runs.
   // True when a generation was completed.

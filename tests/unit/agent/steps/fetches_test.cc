@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/fetches.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/steps/workers.h"
+#include "agent/sync/history.h"
+#include "agent/tree/layout.h"
+#include "lib/api/reasons.h"
+#include "tests/unit/agent/steps/workbench.h"
+
+namespace cachewarm::agent {
+namespace {
+
+class FetchesTest : public ::testing::Test, protected Workbench {
+ protected:
+  Digest Publish() { return PublishFiles({{kIndexFile, "index"}})->publication.digest; }
+
+  void Start(const Fetch& fetch) {
+    fetches_.Start(fetch, std::make_shared<const caches::CacheTable>(table_), {}, history_);
+  }
+
+  // Collects until something ended; true when a generation was completed.
+  bool CollectTheEnd() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (std::chrono::steady_clock::now() < deadline) {
+      const bool completed = fetches_.Collect(history_);
+      if (completed || history_.fetching.empty()) {
+        return completed;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ADD_FAILURE() << "no fetch ended";
+    return false;
+  }
+
+  // The store answers nothing until the test lets it.
+  void Hold() {
+    store_.SetFault([gate = gate_.get_future().share()](std::string_view) {
+      gate.wait();
+      return absl::OkStatus();
+    });
+  }
+  void Release() { gate_.set_value(); }
+
+  std::promise<void> gate_;
+  const caches::CacheTable table_ = caches::CacheTable::AllPresets();
+  History history_;
+  Workers workers_{1, 1};
+  const Context context_ = ContextWith(workers_);
+  Fetches fetches_{context_};
+};
+
+TEST_F(FetchesTest, IsKnownAsRunningFromItsStartUntilItsEnd) {
+  const Fetch fetch = FetchOf({Publish()});
+  Hold();
+  Start(fetch);
+  EXPECT_EQ(history_.fetching, std::set<std::string>{fetch.generation})
+      << "the plan of the same turn would discard its staging tree";
+  EXPECT_FALSE(fetches_.Collect(history_));
+  EXPECT_EQ(history_.fetching, std::set<std::string>{fetch.generation});
+  EXPECT_EQ(fetches_.RunningBytes(), 1);
+  Release();
+  EXPECT_TRUE(CollectTheEnd());
+  EXPECT_TRUE(history_.fetching.empty());
+  EXPECT_EQ(fetches_.RunningBytes(), 0);
+  EXPECT_TRUE(root_.Exists(GenerationPath(fetch.generation)));
+}
+
+TEST_F(FetchesTest, IsNotStartedTwice) {
+  const Fetch fetch = FetchOf({Publish()});
+  Hold();
+  Start(fetch);
+  Start(fetch);
+  EXPECT_EQ(fetches_.RunningBytes(), 1);
+  Release();
+  EXPECT_TRUE(CollectTheEnd());
+  EXPECT_FALSE(fetches_.Collect(history_)) << "the second one would end too";
+}
+
+TEST_F(FetchesTest, IsNotRunningWhenTheWorkersAreBusy) {
+  std::vector<Fetch> all;
+  for (const char* content : {"first", "second", "third"}) {
+    all.push_back(FetchOf({PublishFiles({{kIndexFile, content}})->publication.digest}));
+  }
+  Hold();
+  for (const Fetch& fetch : all) {
+    Start(fetch);
+  }
+  EXPECT_LT(history_.fetching.size(), all.size()) << "one thread and a queue of one";
+  Release();
+  while (!history_.fetching.empty()) {
+    CollectTheEnd();
+  }
+}
+
+TEST_F(FetchesTest, RemembersAsSetbackOfTheBundleWhatAnotherTryCannotMend) {
+  const Fetch fetch = FetchOf({DigestOf("never pushed")});
+  Start(fetch);
+  EXPECT_FALSE(CollectTheEnd());
+  const auto& setback = history_.bundles.at({kMount.uid, DigestOf("never pushed")});
+  EXPECT_EQ(setback.reason, api::reason::kFetchFailed);
+  EXPECT_GT(setback.not_before, clock_.Monotonic());
+}
+
+TEST_F(FetchesTest, RemembersAStoreThatIsDownAsSetbackOfTheGeneration) {
+  const Fetch fetch = FetchOf({Publish()});
+  store_.SetFault([](std::string_view) { return absl::UnavailableError("503"); });
+  Start(fetch);
+  EXPECT_FALSE(CollectTheEnd());
+  EXPECT_TRUE(history_.bundles.empty());
+  EXPECT_EQ(history_.generations.at(fetch.generation).failures, 1);
+  store_.SetFault(nullptr);
+  Start(fetch);
+  EXPECT_TRUE(CollectTheEnd());
+  EXPECT_TRUE(history_.generations.empty()) << "forgotten once it worked";
+}
+
+}  // namespace
+}  // namespace cachewarm::agent
