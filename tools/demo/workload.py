@@ -27,7 +27,6 @@ def install() -> Kubectl:
     product = Product(cluster)
     product.install()
     product.declare("node-c", {"gpuType": SECOND_TYPE, "deviceCount": 1})
-    product.restart("agent", "node-c")
     return cluster.kubectl()
 
 
