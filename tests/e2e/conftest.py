@@ -7,9 +7,14 @@ from contextlib import contextmanager
 
 import pytest
 
+from harness import pods
 from harness.cluster import NODES, Cluster
 from harness.kubectl import Kubectl
+from harness.product import H100, Product
 from harness.waiting import diagnose, wait_for
+
+# node-a and node-b are what they are, node-c plays another GPU type by its facts file.
+FACTS = {"node-c": {"gpuType": H100}}
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +52,36 @@ def shared(cluster: Cluster, request):
     """The same for all tests of a file, which build on one another in their order."""
     with _namespace(cluster, request.module.__name__.rpartition(".")[2]) as client:
         yield client
+
+
+def _put_right(cluster: Cluster) -> None:
+    """What a test that was cut short may have left behind."""
+    cluster.verb("registry-up")
+    cluster.verb("registry-throttle", "unlimited")
+    for node in NODES:
+        cluster.remove_in_node(node, "/etc/cachewarm-test/isa")
+
+
+@pytest.fixture(scope="session")
+def installation(cluster: Cluster) -> Product:
+    _put_right(cluster)
+    product = Product(cluster)
+    product.install(facts=FACTS)
+    return product
+
+
+@pytest.fixture
+def product(installation: Product, cluster: Cluster) -> Product:
+    """One installation serves all tests; it is whole at the start of each."""
+    _put_right(cluster)
+    nodes = cluster.kubectl().list("nodes")
+    off = {pods.name(node) for node in nodes if not pods.ready(node)}
+    missing = set(NODES) - {pods.name(node) for node in nodes}
+    for node in off | missing:
+        cluster.verb("node-up", node)
+    installation.declare_all(FACTS)
+    installation.wait_ready()
+    return installation
 
 
 @pytest.hookimpl(hookwrapper=True)
