@@ -31,7 +31,6 @@ BANNED_TYPES = re.compile(r"\b(?:class|struct|enum class)\s+(\w*(?:Manager|Helpe
                           r"Misc|Impl|Info|Data))\b")
 # Deciding code that has no test file of its own name, and the one that covers it.
 COVERED_BY = {
-    "operator/plan/decide.cc": "tests/golden/plan/plan_golden_test.cc",
     "operator/plan/reading.cc": "tests/unit/operator/plan/acceptance_test.cc",
     "operator/plan/renewals.cc": "tests/unit/operator/plan/distribution_test.cc",
     "operator/plan/round.cc": "tests/unit/operator/plan/convergence_test.cc",

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing in this folder needs the programs; test_round_trip.py lets the operator rest."""
+"""Nothing in this folder needs the programs. The operator rests meanwhile: it would rightly correct
+what these tests write in its name."""
 
 import pytest
 
 from harness import definitions
 from harness.cluster import Cluster
+from harness.definitions import SYSTEM
 from harness.kubectl import Kubectl
+from harness.waiting import wait_for
+
+OPERATOR_PODS = "app.kubernetes.io/name=cachewarm,app.kubernetes.io/component=operator"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -13,6 +18,19 @@ def installed(cluster: Cluster) -> dict:
     """Objects of install.yaml by (kind, name): definitions, rights and policies are in force."""
     definitions.apply(cluster.kubectl())
     return definitions.objects()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def operator_at_rest(cluster: Cluster, installed):
+    system = cluster.kubectl().within(SYSTEM)
+    deployment = system.get("deployment", "cachewarm-operator")
+    replicas = deployment["spec"]["replicas"] if deployment else 0
+    if replicas:
+        system.scale("deployment", "cachewarm-operator", 0)
+        wait_for("the operator has stopped", lambda: not system.list("pods", OPERATOR_PODS), 60)
+    yield
+    if replicas:
+        system.scale("deployment", "cachewarm-operator", replicas)
 
 
 @pytest.fixture(scope="session")

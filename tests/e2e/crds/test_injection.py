@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The admission policy alone. A copy of it, under a label that the operator does not know, is
-tried by dry run, so that it makes no difference whether the operator runs."""
+"""The admission policy alone: a copy of it, under a label that the operator does not know, is tried
+by dry run."""
 
 import copy
 import json

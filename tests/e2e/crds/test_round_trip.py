@@ -7,25 +7,8 @@ import json
 import pytest
 
 from harness import definitions
-from harness.definitions import AGENT, SYSTEM, golden, impersonating, nodecache, warmup
+from harness.definitions import AGENT, golden, impersonating, nodecache, warmup
 from harness.kubectl import Kubectl
-from harness.waiting import wait_for
-
-OPERATOR_PODS = "app.kubernetes.io/name=cachewarm,app.kubernetes.io/component=operator"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def operator_at_rest(admin, installed):
-    """A running operator would rightly correct what these tests write in its name."""
-    system = admin.within(SYSTEM)
-    deployment = system.get("deployment", "cachewarm-operator")
-    replicas = deployment["spec"]["replicas"] if deployment else 0
-    if replicas:
-        system.scale("deployment", "cachewarm-operator", 0)
-        wait_for("the operator has stopped", lambda: not system.list("pods", OPERATOR_PODS), 60)
-    yield
-    if replicas:
-        system.scale("deployment", "cachewarm-operator", replicas)
 
 
 def apply(client: Kubectl, manager: str, thing: dict, *flags: str) -> dict:
