@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <array>
-#include <csignal>
 #include <cstdlib>
-#include <ctime>
-#include <fstream>
-#include <future>
 #include <iostream>
 
 #include "agent/daemon.h"
@@ -18,49 +13,10 @@
 #include "lib/gpu/probe.h"
 #include "lib/kube/client/config.h"
 #include "lib/kube/client/http_client.h"
+#include "lib/process/process.h"
 
 namespace cachewarm::agent {
 namespace {
-
-constexpr auto kStopWithin = std::chrono::milliseconds(1800);
-constexpr size_t kConfigBytesMax = 1U << 20U;
-
-std::optional<std::string> Environment(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::NotFoundError(path + ": cannot be read; see --config");
-  }
-  std::string text(kConfigBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kConfigBytesMax) {
-    return absl::InvalidArgumentError(path + ": holds more than 1 MiB");
-  }
-  return text;
-}
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
-// The signals that end us, blocked in every thread and taken by AwaitEnd() alone.
-sigset_t BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  // A file size limit is then an error of write(2), like a full disk.
-  std::signal(SIGXFSZ, SIG_IGN);
-  return signals;
-}
 
 absl::StatusOr<fingerprint::NodeFacts> Probe(const Config& config) {
   NodeProbeOptions options{.facts_file = config.node_facts};
@@ -91,9 +47,10 @@ absl::StatusOr<Outside> Connect(const Config& config, Metrics& metrics) {
   Outside outside;
   CW_ASSIGN_OR_RETURN(
       kube::ClusterConfig cluster,
-      kube::FindConfig(config.kubeconfig,
-                       {.service_host = Environment("KUBERNETES_SERVICE_HOST").value_or(""),
-                        .service_port = Environment("KUBERNETES_SERVICE_PORT").value_or("")}));
+      kube::FindConfig(
+          config.kubeconfig,
+          {.service_host = process::Environment("KUBERNETES_SERVICE_HOST").value_or(""),
+           .service_port = process::Environment("KUBERNETES_SERVICE_PORT").value_or("")}));
   CW_ASSIGN_OR_RETURN(outside.http, http::MakeClient({.tls = cluster.tls}));
   outside.kube = kube::MakeHttpClient(
       *outside.http, SystemClock(), SystemRandom(),
@@ -102,23 +59,6 @@ absl::StatusOr<Outside> Connect(const Config& config, Metrics& metrics) {
        }});
   CW_ASSIGN_OR_RETURN(outside.store, bundle::OpenStore(config.store, SystemClock()));
   return outside;
-}
-
-// Blocks until a signal or the end of `daemon`; after a signal the daemon gets kStopWithin.
-absl::Status AwaitEnd(std::future<absl::Status>& daemon, std::stop_source& stop,
-                      const sigset_t& signals, Log& log) {
-  const timespec quarter{.tv_sec = 0, .tv_nsec = 250'000'000};
-  while (daemon.wait_for(std::chrono::milliseconds(0)) != std::future_status::ready) {
-    if (sigtimedwait(&signals, nullptr, &quarter) > 0) {
-      log.Info("stopping");
-      stop.request_stop();
-      if (daemon.wait_for(kStopWithin) != std::future_status::ready) {
-        log.Warning("not stopped in time");
-        std::_Exit(EXIT_SUCCESS);  // every step may be killed at any instruction
-      }
-    }
-  }
-  return daemon.get();
 }
 
 int RunDaemon(const Config& config, const sigset_t& signals) {
@@ -139,10 +79,8 @@ int RunDaemon(const Config& config, const sigset_t& signals) {
                          .metrics = metrics,
                          .probe = [&config] { return Probe(config); },
                          .version = CACHEWARM_VERSION});
-  std::stop_source stop;
-  std::future<absl::Status> running =
-      std::async(std::launch::async, [&] { return daemon.Run(stop.get_token()); });
-  const absl::Status ended = AwaitEnd(running, stop, signals, *log);
+  const absl::Status ended = process::RunUntilSignal(
+      signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); });
   if (!ended.ok()) {
     log->Error("agent ended", {{"message", Message(ended)}});
   }
@@ -150,13 +88,13 @@ int RunDaemon(const Config& config, const sigset_t& signals) {
 }
 
 int Main(int argc, char** argv) {
-  const sigset_t signals = BlockSignals();
+  const sigset_t signals = process::BlockSignals();
   http::PrepareProcess();
   const absl::StatusOr<CommandLine> command =
       ParseConfig({.arguments = std::vector<std::string>(argv + 1, argv + argc),
-                   .environment = &Environment,
-                   .read_file = &ReadFile,
-                   .host_name = HostName(),
+                   .environment = &process::Environment,
+                   .read_file = &process::ReadConfigFile,
+                   .host_name = process::HostName(),
                    .version = CACHEWARM_VERSION});
   if (!command.ok()) {
     std::cerr << "cachewarm-agent: " << Message(command.status()) << '\n';

@@ -12,22 +12,10 @@
 #include "cli/console.h"
 #include "cli/verbs.h"
 #include "lib/http/client.h"
+#include "lib/process/process.h"
 
 namespace cachewarm::cli {
 namespace {
-
-// The signals that end us, blocked in every thread and taken by StopOnSignal() alone.
-sigset_t BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  // A file size limit is then an error of write(2), like a full disk.
-  std::signal(SIGXFSZ, SIG_IGN);
-  return signals;
-}
 
 std::map<std::string, std::string> EnvironmentOf(char** variables) {
   std::map<std::string, std::string> environment;
@@ -40,7 +28,7 @@ std::map<std::string, std::string> EnvironmentOf(char** variables) {
 }
 
 int Main(const std::vector<std::string>& words) {
-  const sigset_t signals = BlockSignals();
+  const sigset_t signals = process::BlockSignals();
   http::PrepareProcess();
   std::stop_source stop;
   std::atomic<bool> done = false;
@@ -61,7 +49,8 @@ int Main(const std::vector<std::string>& words) {
   const int code = RunProgram(words, console);
   std::cout.flush();
   done = true;
-  pthread_kill(waiter.native_handle(), SIGTERM);
+  // The waiter has it blocked and takes it with sigwait().
+  pthread_kill(waiter.native_handle(), SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   return code;
 }
 

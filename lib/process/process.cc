@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/process/process.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <future>
+
+#include "fmt/format.h"
+
+namespace cachewarm::process {
+namespace {
+
+constexpr auto kStopWithin = std::chrono::milliseconds(1800);
+constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
+constexpr size_t kConfigBytesMax = 1U << 20U;
+
+}  // namespace
+
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  return signals;
+}
+
+std::optional<std::string> Environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(fmt::format("{}: cannot be read; see --config", path));
+  }
+  std::string text(kConfigBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kConfigBytesMax) {
+    return absl::InvalidArgumentError(fmt::format("{}: holds more than 1 MiB", path));
+  }
+  return text;
+}
+
+absl::Status RunUntilSignal(const sigset_t& signals, Log& log,
+                            const std::function<absl::Status(std::stop_token)>& work) {
+  std::stop_source stop;
+  std::future<absl::Status> running =
+      std::async(std::launch::async, [&] { return work(stop.get_token()); });
+  while (running.wait_for(std::chrono::milliseconds(0)) != std::future_status::ready) {
+    if (sigtimedwait(&signals, nullptr, &kLook) > 0) {
+      log.Info("stopping");
+      stop.request_stop();
+      if (running.wait_for(kStopWithin) != std::future_status::ready) {
+        log.Warning("not stopped in time");
+        std::_Exit(EXIT_SUCCESS);
+      }
+    }
+  }
+  return running.get();
+}
+
+}  // namespace cachewarm::process

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <csignal>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/base/log.h"
+
+// What each program does around its own work. For main alone: this reads and changes the process.
+namespace cachewarm::process {
+
+// First thing in main, before any thread: blocks SIGTERM and SIGINT in every thread and returns
+// them, to be taken by one that waits for them. SIGPIPE and SIGXFSZ are ignored: a closed peer and
+// a file size limit are then errors of write(2), like a full disk.
+sigset_t BlockSignals();
+
+std::optional<std::string> Environment(const std::string& name);
+
+// Of the machine or, in a pod, of the pod; empty when it has none.
+std::string HostName();
+
+// The whole configuration file. NOT_FOUND when it cannot be read, INVALID_ARGUMENT when it holds
+// more than 1 MiB; both name the path.
+absl::StatusOr<std::string> ReadConfigFile(const std::string& path);
+
+// Runs `work` on a thread of its own and returns its status. At the first of `signals`
+// (BlockSignals() gave them) `work` is asked to stop; when it has not returned 1.8 s later the
+// process ends with success, so that it never takes 2 s from SIGTERM: whatever it does may be
+// killed at any instruction anyway.
+absl::Status RunUntilSignal(const sigset_t& signals, Log& log,
+                            const std::function<absl::Status(std::stop_token)>& work);
+
+}  // namespace cachewarm::process

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/process/process.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "tests/fakes/memory_log.h"
+
+namespace cachewarm::process {
+namespace {
+
+// Returns at once when it is asked to stop, and after a minute in any case.
+void AwaitStop(std::stop_token stop) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any never;
+  never.wait_for(lock, stop, std::chrono::minutes(1), [] { return false; });
+}
+
+class ProcessTest : public ::testing::Test {
+ protected:
+  // Leaves the mask and the dispositions of this process as they were.
+  ProcessTest() {
+    pthread_sigmask(SIG_BLOCK, nullptr, &mask_);
+    pipe_ = std::signal(SIGPIPE, SIG_DFL);
+    file_size_ = std::signal(SIGXFSZ, SIG_DFL);
+    signals_ = BlockSignals();
+  }
+  ~ProcessTest() override {
+    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+    std::signal(SIGPIPE, pipe_);
+    std::signal(SIGXFSZ, file_size_);
+  }
+
+  fakes::MemoryLog log_;
+  sigset_t signals_{};
+
+ private:
+  sigset_t mask_{};
+  void (*pipe_)(int) = nullptr;
+  void (*file_size_)(int) = nullptr;
+};
+
+TEST_F(ProcessTest, WorkThatEndsGivesItsStatus) {
+  EXPECT_TRUE(
+      RunUntilSignal(signals_, log_, [](std::stop_token) { return absl::OkStatus(); }).ok());
+  EXPECT_TRUE(absl::IsUnavailable(RunUntilSignal(signals_, log_, [](std::stop_token) {
+    return absl::UnavailableError("the port is taken");
+  })));
+}
+
+TEST_F(ProcessTest, EachSignalThatEndsUsStopsTheWork) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    bool stopped = false;
+    const absl::Status ended = RunUntilSignal(signals_, log_, [&](std::stop_token stop) {
+      ::kill(::getpid(), signal);
+      AwaitStop(stop);
+      stopped = stop.stop_requested();
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(ended.ok()) << ended;
+    EXPECT_TRUE(stopped) << signal;
+  }
+}
+
+TEST_F(ProcessTest, WorkThatDoesNotStopIsLeftBehindWithSuccess) {
+  EXPECT_EXIT(RunUntilSignal(signals_, log_,
+                             [](std::stop_token) {
+                               ::kill(::getpid(), SIGTERM);
+                               AwaitStop({});
+                               return absl::OkStatus();
+                             })
+                  .IgnoreError(),
+              ::testing::ExitedWithCode(EXIT_SUCCESS), "");
+}
+
+TEST_F(ProcessTest, AClosedPeerIsAnErrorOfWrite) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  ::close(ends[0]);
+  EXPECT_EQ(::write(ends[1], "x", 1), -1);
+  EXPECT_EQ(errno, EPIPE);
+  ::close(ends[1]);
+}
+
+TEST(Process, AVariableThatIsNotSetIsNotAnEmptyOne) {
+  ::setenv("CACHEWARM_TEST_EMPTY", "", 1);
+  EXPECT_EQ(Environment("CACHEWARM_TEST_EMPTY"), "");
+  EXPECT_EQ(Environment("CACHEWARM_TEST_NOT_SET"), std::nullopt);
+  ::unsetenv("CACHEWARM_TEST_EMPTY");
+}
+
+TEST(Process, TheConfigurationFileIsReadWholeAndBounded) {
+  const std::string path = ::testing::TempDir() + "/process_test.yaml";
+  const auto write = [&](size_t bytes) {
+    std::ofstream(path, std::ios::binary) << std::string(bytes, 'x');
+  };
+  write(1U << 20U);
+  EXPECT_EQ(ReadConfigFile(path)->size(), 1U << 20U);
+  write((1U << 20U) + 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadConfigFile(path).status()));
+  std::filesystem::remove(path);
+  const absl::Status missing = ReadConfigFile(path).status();
+  EXPECT_TRUE(absl::IsNotFound(missing));
+  EXPECT_NE(missing.message().find(path), std::string::npos) << missing;
+}
+
+}  // namespace
+}  // namespace cachewarm::process
