@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,9 @@ inline constexpr std::string_view kState = ".state";
 inline constexpr std::string_view kGenerationRecords = ".state/generations";
 inline constexpr std::string_view kLinkRecords = ".state/links";
 inline constexpr std::string_view kCaptureRecords = ".state/captures";
+
+// Of every directory in a tree; no sticky bit: fs.protected_regular would refuse O_CREAT.
+inline constexpr mode_t kTreeMode = 0777;
 
 std::string MountParent(const Mount& mount);  // "<ns>/<name>/<uid>"
 std::string MountPath(const Mount& mount);

@@ -18,14 +18,13 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr mode_t kFolderMode = 0755;
-constexpr mode_t kTreeMode = 0777;  // no sticky bit: fs.protected_regular would refuse O_CREAT
 constexpr int kColdTreesMax = 1000;
 
 absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::string& tree,
                          const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     const std::string path = fmt::format("{}/{}", tree, folder);
-    const absl::Status made = root.MakeDir(path, kTreeMode);
+    absl::Status made = root.MakeDir(path, kTreeMode);
     if (!made.ok() && !absl::IsAlreadyExists(made)) {
       return made;
     }
@@ -61,7 +60,7 @@ absl::StatusOr<std::string> MakeTree(const fs::Dir& root, const Mount& mount, st
       found.ok() && found->type == fs::FileType::kSymlink) {
     CW_RETURN_IF_ERROR(root.Remove(tree));
   }
-  if (const absl::Status made = root.MakeDir(tree, kTreeMode);
+  if (absl::Status made = root.MakeDir(tree, kTreeMode);
       !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
   }
@@ -128,8 +127,7 @@ absl::Status Mend(const fs::Dir& root, const Mount& mount, const PrepareOptions&
 
 absl::Status OpenToPods(const fs::Dir& root, const std::string& path, const Mount& mount) {
   if (const int64_t user = RunAsUser(mount.run_as); user >= 0) {
-    const absl::Status owned =
-        root.SetOwner(path, static_cast<uid_t>(user), static_cast<gid_t>(-1));
+    absl::Status owned = root.SetOwner(path, static_cast<uid_t>(user), static_cast<gid_t>(-1));
     // The mode alone lets the pod write; an agent without CAP_CHOWN is no reason to refuse.
     if (!owned.ok() && !absl::IsPermissionDenied(owned)) {
       return owned;

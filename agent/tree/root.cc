@@ -20,7 +20,7 @@ constexpr mode_t kPrivateMode = 0700;
 constexpr std::string_view kProbeFile = ".state/.probe";
 
 absl::Status MakePrivate(const fs::Dir& root, std::string_view path) {
-  if (const absl::Status made = root.MakeDir(path, kPrivateMode);
+  if (absl::Status made = root.MakeDir(path, kPrivateMode);
       !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
   }

@@ -14,7 +14,6 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr fs::WalkLimits kScanLimits{.entries_max = 100'000, .depth_max = 8};
-constexpr mode_t kTreeMode = 0777;
 constexpr size_t kMountParts = 4;
 
 std::vector<std::string> Parts(std::string_view path) {
