@@ -11,7 +11,7 @@
 namespace cachewarm::kube {
 namespace {
 
-constexpr Duration kIdle = std::chrono::hours(1);
+constexpr Duration kNothingDue = std::chrono::hours(1);
 
 ObjectName EventNameOf(const Request& patch) {
   // ".../namespaces/<ns>/events/<name>"; event names hold nothing that is percent-encoded.
@@ -27,7 +27,7 @@ struct EventRecorder::State {
   State(const Runtime& r, const EventRecorderOptions& o) : runtime(r), options(o), series(o) {}
 
   void Write(std::stop_token stop);
-  std::vector<Request> Collect(std::deque<Event> events);
+  std::vector<Request> Collect(const std::deque<Event>& events);
   void Send(const Request& request, std::stop_token stop);
 
   Runtime runtime;
@@ -41,7 +41,7 @@ struct EventRecorder::State {
   size_t dropped = 0;
 };
 
-EventRecorder::EventRecorder(const Runtime& runtime, EventRecorderOptions options)
+EventRecorder::EventRecorder(const Runtime& runtime, const EventRecorderOptions& options)
     : state_(std::make_unique<State>(runtime, options)),
       writer_([state = state_.get()](std::stop_token stop) { state->Write(stop); }) {}
 
@@ -82,15 +82,15 @@ void EventRecorder::State::Write(std::stop_token stop) {
   std::unique_lock lock(mutex);
   while (!stop.stop_requested()) {
     const MonoTime now = runtime.clock.Monotonic();
-    const MonoTime due = series.NextDue().value_or(now + kIdle);
+    const MonoTime due = series.NextDue().value_or(now + kNothingDue);
     if (queue.empty() && due > now) {
       runtime.clock.WaitUntil(lock, wake, due, stop);
       continue;
     }
-    std::deque<Event> events = std::exchange(queue, {});
+    const std::deque<Event> events = std::exchange(queue, {});
     busy = true;
     lock.unlock();
-    for (const Request& request : Collect(std::move(events))) {
+    for (const Request& request : Collect(events)) {
       Send(request, stop);
     }
     lock.lock();
@@ -99,7 +99,7 @@ void EventRecorder::State::Write(std::stop_token stop) {
   }
 }
 
-std::vector<Request> EventRecorder::State::Collect(std::deque<Event> events) {
+std::vector<Request> EventRecorder::State::Collect(const std::deque<Event>& events) {
   const MonoTime now = runtime.clock.Monotonic();
   std::vector<Request> requests;
   for (const Event& event : events) {

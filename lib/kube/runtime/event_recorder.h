@@ -48,7 +48,7 @@ struct EventRecorderOptions {
 // a patch of series.count of the first one, at most every 10 s.
 class EventRecorder final : public EventSink {
  public:
-  EventRecorder(const Runtime& runtime, EventRecorderOptions options);
+  EventRecorder(const Runtime& runtime, const EventRecorderOptions& options);
   // Stops, without waiting for what is queued.
   ~EventRecorder() override;
 

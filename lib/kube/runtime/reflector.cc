@@ -67,13 +67,13 @@ void Reflector::ListPage(const WatcherAction& action, std::stop_token stop) {
 }
 
 void Reflector::WatchFrom(const WatcherAction& action, std::stop_token stop) {
-  const auto on_event = [this](WatchEvent event) {
+  const auto on_event = [this](const WatchEvent& event) {
     watcher_.OnProgress(ResourceVersionOf(*event.object));
     if (event.type == WatchEventType::kDeleted) {
       Report({store_.Remove(NameOf(*event.object))});
     } else if (event.type != WatchEventType::kBookmark) {
       Trim(*event.object);
-      Report({store_.Put(std::move(event.object))});
+      Report({store_.Put(event.object)});
     }
     return absl::OkStatus();
   };

@@ -98,7 +98,7 @@ std::vector<Change> Store::Replace(std::vector<Object> objects) {
   return changes;
 }
 
-Change Store::Put(Object object) {
+Change Store::Put(const Object& object) {
   const ObjectName name = NameOf(*object);
   std::unique_lock lock(mutex_);
   Change change{.before = Erase(name), .after = object};

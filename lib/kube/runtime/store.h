@@ -47,7 +47,7 @@ class Store {
 
   // For the reflector, and for tests: returns what changed, deletions that a list reveals included.
   std::vector<Change> Replace(std::vector<Object> objects);
-  Change Put(Object object);
+  Change Put(const Object& object);
   Change Remove(const ObjectName& name);
 
  private:
