@@ -56,9 +56,9 @@ class Transfer {
   Transfer(const Request& request, const Url& url, BodySink* sink)
       : request_(request), url_(url), sink_(sink), exchange_(std::make_shared<Exchange>()) {}
 
-  absl::StatusOr<Response> Run(http_client client, const std::string& user_agent,
+  absl::StatusOr<Response> Run(http_client& client, const std::string& user_agent,
                                std::stop_token stop) {
-    absl::Status status = Start(std::move(client), user_agent);
+    absl::Status status = Start(client, user_agent);
     if (status.ok()) {
       status = Pump(stop);
     }
@@ -76,7 +76,7 @@ class Transfer {
   bool HasReadSource() const { return !buffer_.empty(); }
 
  private:
-  absl::Status Start(http_client client, const std::string& user_agent) {
+  absl::Status Start(http_client& client, const std::string& user_agent) {
     try {
       web::http::http_request message(std::string(MethodName(request_.method)));
       message.set_request_uri(web::uri(url_.target));
@@ -117,12 +117,12 @@ class Transfer {
       exchange->OnDone(FromException(std::current_exception(), url));
     };
     client.request(message, cancel_.get_token())
-        .then([exchange = exchange_, fail](pplx::task<web::http::http_response> answered) {
+        .then([exchange = exchange_, fail](const pplx::task<web::http::http_response>& answered) {
           try {
             web::http::http_response response = answered.get();
             exchange->OnHead(response);
             response.content_ready().then(
-                [exchange, fail](pplx::task<web::http::http_response> all) {
+                [exchange, fail](const pplx::task<web::http::http_response>& all) {
                   try {
                     all.get();
                     exchange->OnDone(absl::OkStatus());
