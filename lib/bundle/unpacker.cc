@@ -97,7 +97,7 @@ class Unpacker::Progress {
   absl::Status Start() {
     CW_RETURN_IF_ERROR(CheckBundle(manifest_, config_, options_.limits));
     for (const std::string& directory : ImpliedDirectories(config_.entries)) {
-      const absl::Status made = staging_.MakeDir(directory, options_.directory_mode);
+      absl::Status made = staging_.MakeDir(directory, options_.directory_mode);
       if (!made.ok() && !(absl::IsAlreadyExists(made) && options_.keep_existing)) {
         return made;
       }

@@ -111,7 +111,7 @@ absl::Status RunDownload(Session& session, const Download& download, Sink& sink,
   RangeSink taken(download.range, sink);
   int64_t before = 0;
   for (int failures = 0; !taken.complete();) {
-    const absl::Status status = Try(session, download, taken, stop);
+    absl::Status status = Try(session, download, taken, stop);
     if (taken.complete()) {
       break;
     }
