@@ -10,7 +10,7 @@
 namespace cachewarm::fingerprint {
 namespace {
 
-constexpr size_t kNameMax = 63;
+constexpr size_t kCleanMax = 63;
 constexpr size_t kTypeMax = 253;
 constexpr std::string_view kVendor = "nvidia";
 
@@ -28,7 +28,7 @@ std::string Clean(std::string_view text) {
       out += kept;
     }
   }
-  out.resize(std::min(out.size(), kNameMax));
+  out.resize(std::min(out.size(), kCleanMax));
   while (!out.empty() && out.back() == '-') {
     out.pop_back();
   }

@@ -17,6 +17,8 @@ struct GpuDevice {
   friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
 };
 
+inline constexpr int kDevicesMax = 1024;  // of one node
+
 // The GPU type of a node without a GPU.
 inline constexpr std::string_view kCpuOnly = "cpu";
 

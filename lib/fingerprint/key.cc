@@ -14,7 +14,6 @@
 namespace cachewarm::fingerprint {
 namespace {
 
-constexpr int kDevicesMax = 1024;
 constexpr size_t kImageMax = 1024;
 constexpr size_t kContainerMax = 63;  // a DNS label
 

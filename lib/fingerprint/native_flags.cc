@@ -27,7 +27,7 @@ constexpr std::string_view kArm64 =
     "smebf16 smef16f16 smef32f32 smefa64 smei8i32 ssbs sve sve2 sve2p1 sveaes svebf16 "
     "svebitperm svef32mm svef64mm svei8mm svepmull svesha3 svesm4 uscat";
 
-std::vector<std::string_view> Words(std::string_view text) {
+std::vector<std::string_view> WordsOf(std::string_view text) {
   std::vector<std::string_view> words;
   while (!text.empty()) {
     const size_t end = std::min(text.find(' '), text.size());
@@ -40,8 +40,8 @@ std::vector<std::string_view> Words(std::string_view text) {
 }  // namespace
 
 const std::vector<std::string_view>& NativeFlags(std::string_view architecture) {
-  static const std::vector<std::string_view> x86 = Words(kX86);
-  static const std::vector<std::string_view> arm64 = Words(kArm64);
+  static const std::vector<std::string_view> x86 = WordsOf(kX86);
+  static const std::vector<std::string_view> arm64 = WordsOf(kArm64);
   static const std::vector<std::string_view> none;
   return architecture == "x86_64" ? x86 : architecture == "aarch64" ? arm64 : none;
 }

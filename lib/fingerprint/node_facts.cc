@@ -17,7 +17,6 @@ namespace {
 using codec::Reader;
 
 constexpr size_t kFlagsMax = 512;
-constexpr int kDevicesMax = 1024;
 
 absl::Status CheckMembers(const codec::Json& object, std::string_view path,
                           std::initializer_list<std::string_view> known) {
