@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kChoicesMax = 64;
 constexpr size_t kNameMax = 40;
 constexpr size_t kEnvMax = 128;
-constexpr size_t kPathMax = 256;
+constexpr size_t kChoicePathMax = 256;
 constexpr size_t kGlobsMax = 32;
 constexpr size_t kGlobMax = 256;
 
@@ -44,7 +44,7 @@ bool IsEnvName(std::string_view text) {
 
 // Components of [A-Za-z0-9._-] that neither are nor begin with a dot.
 bool IsCachePath(std::string_view path) {
-  if (path.empty() || path.size() > kPathMax) {
+  if (path.empty() || path.size() > kChoicePathMax) {
     return false;
   }
   bool start = true;
@@ -104,7 +104,7 @@ absl::Status CheckUserCache(size_t index, const api::CacheChoice& choice) {
     return Bad(index, ".path",
                fmt::format("expected a relative path of A-Z, a-z, 0-9, ., _ and -, at most {} "
                            "bytes, without hidden or empty parts",
-                           kPathMax));
+                           kChoicePathMax));
   }
   return CheckGlobs(index, choice);
 }

@@ -94,7 +94,7 @@ void ReadBundle(Reader& reader, NodeBundle& out) {
       .Read("message", out.message, size_t{4} * kMessageBytes);
 }
 
-Json EncodeBundle(const NodeBundle& bundle) {
+Json EncodeNodeBundle(const NodeBundle& bundle) {
   return Writer()
       .Always("digest", bundle.digest.ToString())
       .Always("state", Name(bundle.state))
@@ -119,7 +119,7 @@ Json EncodeWarmup(const NodeWarmup& warmup) {
       .Always("uid", warmup.uid)
       .Put("prepared", warmup.prepared, kRunAsMax)
       .Put("generation", warmup.generation, kReasonBytes)
-      .PutPart("bundles", ListOf(warmup.bundles, kNodeBundlesMax, EncodeBundle))
+      .PutPart("bundles", ListOf(warmup.bundles, kNodeBundlesMax, EncodeNodeBundle))
       .Put("message", warmup.message, kMessageBytes)
       .Take();
 }
@@ -136,7 +136,7 @@ void ReadCapture(Reader& reader, CaptureStatus& out) {
       .Read("message", out.message, size_t{4} * kMessageBytes);
 }
 
-Json EncodeCapture(const CaptureStatus& capture) {
+Json EncodeCaptureStatus(const CaptureStatus& capture) {
   return Writer()
       .Always("id", capture.id)
       .Always("state", Name(capture.state))
@@ -192,7 +192,7 @@ codec::Json EncodeStatus(const NodeCacheStatus& status) {
       .PutPart("summary", json::EncodeSummary(status.node.root))
       .Put("heartbeatTime", status.heartbeat)
       .PutPart("warmups", ListOf(status.warmups, json::kNodeWarmupsMax, json::EncodeWarmup))
-      .PutPart("captures", ListOf(status.captures, json::kCapturesMax, json::EncodeCapture))
+      .PutPart("captures", ListOf(status.captures, json::kCapturesMax, json::EncodeCaptureStatus))
       .PutPart("starts", ListOf(status.starts, json::kStartsMax, json::EncodeEvidence))
       .Take();
 }
