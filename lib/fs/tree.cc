@@ -85,7 +85,8 @@ class Walker {
     CW_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(fd, left_, path));
     left_ -= static_cast<int64_t>(names.size());
     for (const std::string& name : names) {
-      CW_RETURN_IF_ERROR(Child(fd, path.empty() ? name : path + "/" + name, name, depth));
+      CW_RETURN_IF_ERROR(
+          Child(fd, path.empty() ? name : fmt::format("{}/{}", path, name), name, depth));
       if (stopped_) {
         break;
       }
@@ -132,7 +133,7 @@ class Remover {
     CW_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(fd, left_, path));
     left_ -= static_cast<int64_t>(names.size());
     for (const std::string& name : names) {
-      CW_RETURN_IF_ERROR(Name(fd, name, path + "/" + name, depth));
+      CW_RETURN_IF_ERROR(Name(fd, name, fmt::format("{}/{}", path, name), depth));
     }
     return absl::OkStatus();
   }
