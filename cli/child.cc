@@ -33,6 +33,7 @@ struct CStrings {
 
 std::vector<std::string> Assignments(const std::map<std::string, std::string>& environment) {
   std::vector<std::string> assignments;
+  assignments.reserve(environment.size());
   for (const auto& [name, value] : environment) {
     assignments.push_back(fmt::format("{}={}", name, value));
   }

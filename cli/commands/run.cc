@@ -151,7 +151,8 @@ void Warn(const absl::Status& status, std::string_view consequence, Console& con
 
 absl::Status MakeDirectories(const std::string& directory) {
   for (const std::string& below : caches::CacheTable::AllPresets().Directories()) {
-    CW_RETURN_IF_ERROR(fs::Dir::OpenOrMake(directory + "/" + below, kTreeMode).status());
+    CW_RETURN_IF_ERROR(
+        fs::Dir::OpenOrMake(fmt::format("{}/{}", directory, below), kTreeMode).status());
   }
   return absl::OkStatus();
 }
