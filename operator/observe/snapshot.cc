@@ -54,6 +54,7 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
     }
   }
   std::vector<kube::Object> objects;
+  objects.reserve(found.size());
   for (const auto& [name, object] : found) {
     objects.push_back(object);
   }

@@ -23,9 +23,9 @@ const Json* Find(const Json& from, std::initializer_list<std::string_view> path)
 }
 
 const Json& List(const Json& from, std::initializer_list<std::string_view> path) {
-  static const Json kEmpty = Json::array();
+  static const Json none = Json::array();
   const Json* found = Find(from, path);
-  return found != nullptr && found->is_array() ? *found : kEmpty;
+  return found != nullptr && found->is_array() ? *found : none;
 }
 
 std::string Text(const Json& object, std::string_view name) {
