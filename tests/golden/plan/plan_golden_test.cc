@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "lib/api/names.h"
+#include "lib/base/status.h"
+#include "lib/codec/yaml.h"
+#include "operator/plan/plan.h"
+#include "operator/render/applied.h"
+#include "operator/render/fields.h"
+#include "operator/render/gate_release.h"
+#include "tests/golden/plan/yaml_text.h"
+
+// cluster YAML in, Plan YAML out: NAME.yaml holds the objects as kubectl shows them, after one
+// document {now, agents, free, rehearsal} for what no object says; NAME.plan.yaml what Decide()
+// makes of it. UPDATE_GOLDEN=1 rewrites the latter.
+namespace cachewarm::plan {
+namespace {
+
+using codec::Json;
+using render::Find;
+using render::Text;
+
+std::filesystem::path Folder() {
+  return std::filesystem::path(CACHEWARM_SOURCE_DIR) / "tests/golden/plan";
+}
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+template <typename T>
+T Must(absl::StatusOr<T> value, const std::string& what) {
+  if (!value.ok()) {
+    throw std::runtime_error(what + ": " + value.status().ToString());
+  }
+  return *std::move(value);
+}
+
+void ReadWorkload(const Json& object, Snapshot& out) {
+  const auto shared = std::make_shared<const Json>(object);
+  out.workload = {
+      .found = true,
+      .name = Text(object["metadata"], "name"),
+      .selector = render::Texts(Find(object, {"spec", "selector", "matchLabels"})),
+      .replicas = render::Integer(object["spec"], "replicas", 1),
+      .pod_template = std::shared_ptr<const Json>(shared, Find(*shared, {"spec", "template"}))};
+}
+
+void ReadObject(const Json& object, Snapshot& out) {
+  const std::string kind = Text(object, "kind");
+  if (kind == "CacheWarmup") {
+    out.warmup = Must(api::DecodeCacheWarmup(object), "CacheWarmup");
+  } else if (kind == "Deployment") {
+    ReadWorkload(object, out);
+  } else if (kind == "Node") {
+    auto node = std::make_shared<api::Node>(Must(api::DecodeNode(object), "Node"));
+    out.nodes.push_back({.node = node, .agent_ready = true, .free = node->allocatable});
+  } else if (kind == "NodeCache") {
+    auto cache = std::make_shared<api::NodeCache>(Must(api::DecodeNodeCache(object), "NodeCache"));
+    for (NodeView& view : out.nodes) {
+      if (view.node->meta.name == cache->name) {
+        view.cache = cache;
+      }
+    }
+  } else if (kind == "Pod") {
+    out.pods.push_back(std::make_shared<const api::Pod>(
+        Must(api::DecodePod(std::make_shared<const Json>(object)), "Pod")));
+  } else {
+    throw std::runtime_error("kind " + kind + " is not known here");
+  }
+}
+
+Snapshot ReadSnapshot(const std::string& text) {
+  const auto documents = Must(codec::ParseYamlStream(text), "YAML");
+  Snapshot out;
+  out.now = Must(ParseTime(Text(documents.at(0), "now")), "now");
+  for (size_t i = 1; i < documents.size(); ++i) {
+    ReadObject(documents[i], out);
+  }
+  out.workload.found = out.workload.pod_template != nullptr;
+  // Answered as a real API server would have: for the pod that is wished for.
+  if (render::Flag(documents[0], "rehearsed")) {
+    const Plan first = Decide(out);
+    out.rehearsal = {.fingerprint = first.rehearsal ? first.rehearsal->fingerprint : "",
+                     .time = out.now,
+                     .as_is = Answer::kAllowed,
+                     .injected = Answer::kAllowed};
+  }
+  return out;
+}
+
+Json ReleaseJson(const GateRelease& release) {
+  return {{"pod", release.pod->meta.name},
+          {"reason", release.reason},
+          {"patch", Must(render::GateReleasePatch({.pod = *release.pod,
+                                                   .reason = release.reason,
+                                                   .held_seconds = release.held_seconds,
+                                                   .hosts = {.excluded = release.excluded,
+                                                             .preferred = release.preferred}}),
+                         "patch")}};
+}
+
+template <typename Items, typename ToJson>
+void AddList(Json& out, const char* name, const Items& items, const ToJson& to_json) {
+  for (const auto& item : items) {
+    out[name].push_back(to_json(item));
+  }
+}
+
+Json PlanJson(const Plan& plan) {
+  Json out = {{"statusChanged", plan.status_changed}, {"status", api::EncodeStatus(plan.status)}};
+  if (plan.set_inject_label) {
+    out["setInjectLabel"] = *plan.set_inject_label;
+  }
+  AddList(out, "nodes", plan.nodes,
+          [](const NodeWants& wants) { return render::NodeCacheApply(wants.node, wants.spec); });
+  AddList(out, "jobsToCreate", plan.jobs_to_create, [](const JobWish& job) { return *job.object; });
+  AddList(out, "jobsToDelete", plan.jobs_to_delete,
+          [](const std::string& name) { return Json(name); });
+  AddList(out, "annotations", plan.annotations, [](const PodAnnotation& note) {
+    return Json{{"pod", note.pod}, {"key", note.key}, {"value", note.value}};
+  });
+  AddList(out, "releases", plan.releases, ReleaseJson);
+  AddList(out, "events", plan.events, [](const EventWish& event) {
+    return Json{{"about", event.regarding.kind + "/" + event.regarding.name},
+                {"warning", event.warning},
+                {"reason", event.reason},
+                {"note", event.note}};
+  });
+  AddList(out, "startsCounted", plan.starts_counted, [](const api::StartSample& sample) {
+    return Json{{"pod", sample.pod}, {"result", std::string(api::Name(sample.result))}};
+  });
+  if (plan.rehearsal) {
+    out["rehearsal"] = *plan.rehearsal->injected;
+  }
+  return out;
+}
+
+std::vector<std::string> CaseNames() {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(Folder())) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".yaml") && !name.ends_with(".plan.yaml")) {
+      out.push_back(name.substr(0, name.size() - 5));
+    }
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+class Golden : public testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, ThePlanIsTheOneThatWasAgreed) {
+  const Snapshot snapshot = ReadSnapshot(ReadFile(Folder() / (GetParam() + ".yaml")));
+  const std::string text = golden::YamlText(PlanJson(Decide(snapshot)));
+  const std::filesystem::path golden = Folder() / (GetParam() + ".plan.yaml");
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(golden) << text;
+  }
+  EXPECT_EQ(text, ReadFile(golden)) << "UPDATE_GOLDEN=1 rewrites " << golden;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(CaseNames()), [](const auto& each) {
+  std::string name = each.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace cachewarm::plan

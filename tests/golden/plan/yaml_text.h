@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::golden {
+
+// Block-style YAML of a JSON value, members sorted: for files that people read and compare.
+std::string YamlText(const codec::Json& value);
+
+}  // namespace cachewarm::golden
