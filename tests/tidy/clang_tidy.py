@@ -95,7 +95,7 @@ def groups(build, chosen):
         folders[os.path.dirname(name), tuple(words[1:words.index("-o")])].add(name)
     small = defaultdict(set)
     for (folder, flags), names in list(folders.items()):
-        if len(names) == 1:
+        if len(names) == 1 and not any(n.endswith("/main.cc") for n in names):
             small["", flags] |= folders.pop((folder, flags))
     return [(sorted(names), flags)
             for (_, flags), names in sorted((folders | small).items(), key=lambda i: -len(i[1]))]
@@ -104,7 +104,7 @@ def groups(build, chosen):
 def main():
     CACHE.mkdir(parents=True, exist_ok=True)
     version = subprocess.run(["clang-tidy", "--version"], text=True, capture_output=True).stdout
-    salt = version.encode() + (ROOT / ".clang-tidy").read_bytes()
+    salt = (version + re.sub(r"(?m)^#.*\n", "", (ROOT / ".clang-tidy").read_text())).encode()
     work = groups(sys.argv[1], set(sys.argv[2:]))
     begin, failed = time.monotonic(), 0
     with ThreadPoolExecutor(int(os.environ.get("CACHEWARM_JOBS", os.cpu_count()))) as pool:
