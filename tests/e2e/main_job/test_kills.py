@@ -117,8 +117,9 @@ def test_it_converges_through_kills_of_everything(
 def test_a_leader_that_is_told_to_stop_hands_over_within_seconds(
     kubectl: Kubectl, product: Product
 ):
+    leader = wait_for("an operator leads", product.leader, 60, product.kubectl)
     before = product.lease_holder()
-    product.kubectl.delete("pod", product.leader(), "--wait=false")
+    product.kubectl.delete("pod", leader, "--wait=false")
     wait_for(
         "another operator leads",
         lambda: product.lease_holder() not in ("", before),

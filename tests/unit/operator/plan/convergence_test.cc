@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "tests/fakes/plan_world.h"
 
 namespace cachewarm::plan {
@@ -117,7 +119,89 @@ TEST_P(EverySeed, ARolloutToANewImageBuildsOncePerClassAndARollBackHitsAtOnce) {
   EXPECT_EQ(Joined(world.violations()), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, EverySeed, testing::Range(1, 2));
+TEST_P(EverySeed, AChangeOfArgsAloneCostsNoBuild) {
+  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  ASSERT_TRUE(world.Settle(200));
+  const int since = world.now();
+  world.Rollout("r2", "server:1");
+  ASSERT_TRUE(world.Settle(300));
+  EXPECT_EQ(world.elections(world.builder().Key("n1")), 1);
+  EXPECT_EQ(world.elections(world.builder().Key("n3")), 1);
+  EXPECT_EQ(world.misses_after(since), 0);
+}
+
+TEST_P(EverySeed, WithTheStoreDownPodsStartColdAtTheirDeadline) {
+  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  ASSERT_TRUE(world.Settle(200));
+  world.StoreDown(true);
+  world.AddNode({.name = "n4", .pods = 50});
+  world.Scale(30);
+  world.Seconds(120);
+  EXPECT_EQ(world.pods_held(), 0U);
+  EXPECT_EQ(world.pods_ready(), 30U);
+  EXPECT_EQ(Joined(world.violations()), "");
+  world.StoreDown(false);
+  EXPECT_TRUE(world.Settle(200));
+}
+
+TEST_P(EverySeed, AnOperatorThatDiesAtAnyMomentConvergesWithOneBuilderPerKey) {
+  fakes::WorldSetup setup = Seeded(6);
+  setup.operator_dies = 0.2;
+  PlanWorld world = ThreeNodesOfTwoClasses(setup);
+  world.Seconds(150);
+  world.SetOperatorDies(0);
+  ASSERT_TRUE(world.Settle(300)) << Joined(world.violations());
+  EXPECT_EQ(world.pods_ready(), 6U);
+  EXPECT_LE(world.elections(world.builder().Key("n1")), 1);
+  EXPECT_LE(world.elections(world.builder().Key("n3")), 1);
+  EXPECT_EQ(Joined(world.violations()), "");
+}
+
+TEST_P(EverySeed, RandomHistoriesConverge) {
+  fakes::WorldSetup setup = Seeded(4);
+  setup.operator_dies = 0.1;
+  setup.preference_kept = 0.8;
+  PlanWorld world = ThreeNodesOfTwoClasses(setup);
+  std::mt19937 random(static_cast<uint32_t>(GetParam()) * 7919U);
+  int revision = 1;
+  for (int i = 0; i < 40; ++i) {
+    switch (random() % 7) {
+      case 0:
+        world.Scale(static_cast<int>(random() % 10));
+        break;
+      case 1:
+        world.KillOne();
+        break;
+      case 2:
+        ++revision;
+        world.Rollout("r" + std::to_string(revision), "server:" + std::to_string(random() % 3));
+        break;
+      case 3:
+        world.StoreDown(random() % 2 == 0);
+        break;
+      case 4:
+        world.OperatorDown(random() % 2 == 0);
+        break;
+      case 5:
+        world.AddNode({.name = "x" + std::to_string(i)});
+        break;
+      default:
+        world.RemoveNode("x" + std::to_string(random() % 40));
+        break;
+    }
+    world.Seconds(static_cast<int>(random() % 20));
+  }
+  world.StoreDown(false);
+  world.OperatorDown(false);
+  world.SetOperatorDies(0);
+  world.Scale(5);
+  ASSERT_TRUE(world.Settle(2500)) << Joined(world.violations());
+  EXPECT_EQ(world.pods_ready(), 5U);
+  EXPECT_EQ(world.pods_held(), 0U);
+  EXPECT_EQ(Joined(world.violations()), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, EverySeed, testing::Range(1, 3));
 
 }  // namespace
 }  // namespace cachewarm::plan
