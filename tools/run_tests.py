@@ -107,7 +107,7 @@ def everything():
     unit()
     e2e()
     state = os.environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster"
-    ctest("contract tests on the real API server", "contract",
+    ctest("contract tests on the real API server", "kube_contract",
           env={"CACHEWARM_TEST_KUBECONFIG": f"{state}/admin.kubeconfig"})
     must("stopping the cluster", "tests/cluster/cluster", "down")
 
