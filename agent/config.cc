@@ -2,232 +2,126 @@
 #include "agent/config.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <utility>
 
-#include "agent/settings.h"
 #include "lib/base/status.h"
-#include "lib/codec/json_value.h"
-#include "lib/codec/yaml.h"
+#include "lib/settings/values.h"
 
 namespace cachewarm::agent {
 namespace {
 
-using Values = std::map<std::string, std::string, std::less<>>;
+using settings::AbsolutePath;
+using settings::Given;
+using settings::Setter;
+using settings::Setting;
 
-// Keys of the shared file that only the operator reads.
-constexpr std::array<std::string_view, 2> kOperatorKeys = {"leaderElect", "workers"};
-constexpr std::string_view kConfigFlag = "--config";
-constexpr std::string_view kConfigEnvironment = "CACHEWARM_CONFIG";
-constexpr size_t kListMax = 64;
+constexpr size_t kHostsMax = 64;
 
-struct Arguments {
-  Values values;
-  bool help = false;
-  bool version = false;
-  bool print_node_facts = false;
-};
+constexpr std::string_view kPurpose =
+    "cachewarm-agent: one on each node. Prepares the directories that pods mount, captures what\n"
+    "a builder compiled, publishes it, and fetches, verifies and activates bundles before pods\n"
+    "come. It does what the NodeCache of its node says and reports in that object's status.\n\n"
+    "Usage: cachewarm-agent --store URL [--config FILE] [flags]\n"
+    "       cachewarm-agent --print-node-facts [--node-facts FILE]";
 
-bool IsKnown(std::string_view flag) {
-  const auto settings = Settings();
-  return flag == kConfigFlag || std::any_of(settings.begin(), settings.end(),
-                                            [&](const auto& row) { return row.flag == flag; });
-}
-
-absl::StatusOr<Arguments> SplitArguments(const std::vector<std::string>& arguments) {
-  Arguments out;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument == "--help" || argument == "-h") {
-      out.help = true;
-    } else if (argument == "--version") {
-      out.version = true;
-    } else if (argument == "--print-node-facts") {
-      out.print_node_facts = true;
-    } else {
-      const size_t equals = argument.find('=');
-      const std::string flag = argument.substr(0, equals);
-      if (!IsKnown(flag)) {
-        return absl::InvalidArgumentError(
-            fmt::format("unknown argument \"{}\"; --help lists those that exist", argument));
-      }
-      if (equals == std::string::npos && i + 1 == arguments.size()) {
-        return absl::InvalidArgumentError(fmt::format("{} needs a value", flag));
-      }
-      out.values[flag] = equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
-    }
-  }
-  return out;
-}
-
-// The file as "key" or "outer.inner" → text. Lists of plain values are joined by commas.
-class FileReader {
- public:
-  explicit FileReader(std::string path) : path_(std::move(path)) {}
-
-  absl::Status Read(const codec::Json& object, const std::string& prefix) {
-    for (const auto& [name, value] : object.items()) {
-      const std::string key = prefix + name;
-      if (value.is_object() && IsOuter(key)) {
-        CW_RETURN_IF_ERROR(Read(value, key + "."));
-      } else if (!IsOperators(key)) {
-        CW_RETURN_IF_ERROR(ReadPlain(key, value));
-      }
-    }
+Setter StoreUrl(std::string& to) {
+  return [&to](const Given& given) -> absl::Status {
+    CW_RETURN_IF_ERROR(bundle::ParseStoreUrl(given.value).status());
+    to = given.value;
     return absl::OkStatus();
-  }
-
-  Values TakeValues() { return std::move(values_); }
-
- private:
-  static bool IsOuter(std::string_view key) {
-    const auto settings = Settings();
-    const std::string prefix = fmt::format("{}.", key);
-    return std::any_of(settings.begin(), settings.end(),
-                       [&](const auto& row) { return row.key.starts_with(prefix); });
-  }
-
-  static bool IsOperators(std::string_view key) {
-    return std::find(kOperatorKeys.begin(), kOperatorKeys.end(), key) != kOperatorKeys.end();
-  }
-
-  absl::Status ReadPlain(const std::string& key, const codec::Json& value) {
-    const auto settings = Settings();
-    if (std::none_of(settings.begin(), settings.end(),
-                     [&](const auto& row) { return row.key == key; })) {
-      return Wrong(key, "unknown key; --help lists those that exist");
-    }
-    if (value.is_array() && value.size() <= kListMax &&
-        std::all_of(value.begin(), value.end(),
-                    [](const auto& item) { return item.is_string(); })) {
-      values_[key] = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ","));
-      return absl::OkStatus();
-    }
-    if (value.is_null()) {
-      return absl::OkStatus();
-    }
-    if (value.is_structured()) {
-      return Wrong(key, "expected one plain value or a list of texts");
-    }
-    values_[key] = value.is_string() ? value.get<std::string>() : value.dump();
-    return absl::OkStatus();
-  }
-
-  absl::Status Wrong(std::string_view key, std::string_view problem) const {
-    return absl::InvalidArgumentError(fmt::format("{}: {}: {}", path_, key, problem));
-  }
-
-  std::string path_;
-  Values values_;
-};
-
-absl::StatusOr<Values> ReadFileValues(const ConfigSources& sources, const std::string& path) {
-  CW_ASSIGN_OR_RETURN(const std::string text, sources.read_file(path));
-  const absl::StatusOr<codec::Json> parsed = codec::ParseYaml(text);
-  if (!parsed.ok()) {
-    return Annotate(parsed.status(), path);
-  }
-  if (parsed->is_null()) {
-    return Values();
-  }
-  if (!parsed->is_object()) {
-    return absl::InvalidArgumentError(fmt::format("{}: expected a map of settings", path));
-  }
-  FileReader reader(path);
-  CW_RETURN_IF_ERROR(reader.Read(*parsed, ""));
-  return reader.TakeValues();
+  };
 }
 
-absl::StatusOr<Values> FindFile(const ConfigSources& sources, const Arguments& arguments) {
-  const auto named = arguments.values.find(kConfigFlag);
-  const std::optional<std::string> path =
-      named != arguments.values.end() ? std::optional(named->second)
-                                      : sources.environment(std::string(kConfigEnvironment));
-  if (!path.has_value() || path->empty()) {
-    return Values();
-  }
-  return ReadFileValues(sources, *path);
-}
-
-absl::Status SetOne(const Setting& setting, const std::string& value, std::string_view source,
-                    Config& config) {
-  return Annotate(setting.set(config, value), source);
-}
-
-absl::Status Apply(const ConfigSources& sources, const Arguments& arguments, const Values& file,
-                   Config& config) {
-  for (const Setting& setting : Settings()) {
-    const auto flag = arguments.values.find(setting.flag);
-    const auto variable = sources.environment(std::string(setting.environment));
-    const auto key = setting.key.empty() ? file.end() : file.find(setting.key);
-    const bool is_ours = flag != arguments.values.end() || variable.has_value();
-    if (flag != arguments.values.end()) {
-      CW_RETURN_IF_ERROR(SetOne(setting, flag->second, setting.flag, config));
-    } else if (variable.has_value()) {
-      CW_RETURN_IF_ERROR(SetOne(setting, *variable, setting.environment, config));
-    } else if (key != file.end()) {
-      CW_RETURN_IF_ERROR(SetOne(setting, key->second, setting.key, config));
+Setter Hosts(std::vector<std::string>& to) {
+  return [&to](const Given& given) {
+    const std::string& value = given.value;
+    to.clear();
+    for (size_t begin = 0; begin < value.size();) {
+      const size_t comma = std::min(value.find(',', begin), value.size());
+      if (comma > begin) {
+        to.push_back(value.substr(begin, comma - begin));
+      }
+      begin = comma + 1;
     }
-    if (setting.flag == "--node-facts") {
-      config.node_facts_must_exist = is_ours;
-    }
-  }
-  return absl::OkStatus();
+    return to.size() <= kHostsMax
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(fmt::format("more than {} hosts", kHostsMax));
+  };
 }
 
-// `text` in lines of at most 90 columns, each behind six blanks.
-std::string Indented(std::string_view text) {
-  constexpr size_t kColumns = 84;
-  std::string lines;
-  while (!text.empty()) {
-    size_t end = text.size() <= kColumns ? text.size() : text.rfind(' ', kColumns);
-    end = std::min(end, text.size());
-    lines += fmt::format("      {}\n", text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
+// The file is that of all nodes; a flag or variable is meant for this one.
+Setter NodeFacts(Config& config) {
+  return [&config](const Given& given) {
+    config.node_facts_must_exist = given.origin != settings::Origin::kFile;
+    return AbsolutePath(config.node_facts)(given);
+  };
+}
+
+std::vector<Setting> SettingsOf(Config& config) {
+  return {
+      {"--node-name", "CACHEWARM_NODE_NAME", "", "the host name",
+       settings::Subdomain(config.node_name, "a node"),
+       "name of this node in Kubernetes; its NodeCache has the same name"},
+      {"--root", "CACHEWARM_ROOT", "root", "/var/lib/cachewarm", AbsolutePath(config.root),
+       "directory of the caches; must be the same as in the admission policy, on a local disk"},
+      {"--store", "CACHEWARM_STORE", "store", "none", StoreUrl(config.store.url),
+       "where bundles are kept: oci://HOST[:PORT]/BASE or layout:///DIRECTORY"},
+      {.flag = "--registry-insecure",
+       .environment = "CACHEWARM_REGISTRY_INSECURE",
+       .key = "registry.insecure",
+       .fallback = "none",
+       .set = Hosts(config.store.insecure_hosts),
+       .help = "hosts (HOST:PORT,...) that are spoken to over plain http; loopback always is",
+       .is_list = true},
+      {"--registry-ca-file", "CACHEWARM_REGISTRY_CA_FILE", "registry.caFile", "the system's",
+       AbsolutePath(config.store.ca_file),
+       "PEM file with the authority that signed the registry's certificate"},
+      {"--registry-auth-file", "CACHEWARM_REGISTRY_AUTH_FILE", "registry.authFile", "anonymous",
+       AbsolutePath(config.store.auth_file), "docker config.json with \"auths\" for the registry"},
+      {"--byte-limit", "CACHEWARM_BYTE_LIMIT", "byteLimit", "0",
+       settings::Number(config.byte_limit, 0, INT64_MAX),
+       "bytes that all caches of the node may take; 0 is no limit; what does not fit is refused"},
+      {"--node-facts", "CACHEWARM_NODE_FACTS", "nodeFacts", "probed", NodeFacts(config),
+       "file that declares GPU type and CPU class instead of asking driver and processor; named in "
+       "the configuration file, it may be missing on some nodes"},
+      {"--kubeconfig", "CACHEWARM_KUBECONFIG", "", "the pod's service account",
+       settings::Text(config.kubeconfig),
+       "kubeconfig file to reach the API server with; exec plugins are refused"},
+      {"--listen", "CACHEWARM_LISTEN", "listen", "0.0.0.0:8080",
+       settings::Listen(config.listen_address, config.listen_port),
+       "address and port of /metrics, /healthz and /readyz"},
+      {"--workers", "CACHEWARM_WORKERS", "agentWorkers", "3",
+       settings::Number(config.workers, 1, 16),
+       "fetches and publications at the same time, 1 to 16"},
+      {"--log-level", "CACHEWARM_LOG_LEVEL", "logLevel", "info",
+       settings::Parsed(config.log_level, &ParseLogLevel),
+       "debug, info, warning or error; one JSON line per event on standard error"},
+  };
+}
+
+settings::Table TableOf(CommandLine& command) {
+  return {.program = "cachewarm-agent",
+          .purpose = kPurpose,
+          .settings = SettingsOf(command.config),
+          .requests = {{"--print-node-facts",
+                        "print GPU type and CPU class of this node as JSON and exit",
+                        &command.print_node_facts}},
+          .foreign_keys = {"leaderElect", "workers"}};
 }
 
 }  // namespace
 
 std::string HelpText() {
-  std::string text =
-      "cachewarm-agent: one on each node. Prepares the directories that pods mount, captures what\n"
-      "a builder compiled, publishes it, and fetches, verifies and activates bundles before pods\n"
-      "come. It does what the NodeCache of its node says and reports in that object's status.\n\n"
-      "Usage: cachewarm-agent --store URL [--config FILE] [flags]\n"
-      "       cachewarm-agent --print-node-facts [--node-facts FILE]\n\n"
-      "A flag beats its environment variable, which beats the file.\n\n";
-  text += fmt::format("  {}=FILE\n      YAML file with the keys named below ({})\n", kConfigFlag,
-                      kConfigEnvironment);
-  for (const Setting& row : Settings()) {
-    const std::string key = row.key.empty() ? "" : fmt::format(", key {}", row.key);
-    text += fmt::format("  {}\n{}{}", row.flag, Indented(row.help),
-                        Indented(fmt::format("default: {}  (environment {}{})", row.fallback,
-                                             row.environment, key)));
-  }
-  text +=
-      "  --print-node-facts\n      print GPU type and CPU class of this node as JSON and exit\n"
-      "  --version\n      print the version and exit\n  --help\n      print this and exit\n";
-  return text;
+  CommandLine unused;
+  return settings::HelpText(TableOf(unused));
 }
 
-absl::StatusOr<CommandLine> ParseConfig(const ConfigSources& sources) {
+absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources) {
   CommandLine out;
   out.config.node_name = sources.host_name;
-  CW_ASSIGN_OR_RETURN(const Arguments arguments, SplitArguments(sources.arguments));
-  if (arguments.help || arguments.version) {
-    out.print = arguments.help ? HelpText() : fmt::format("cachewarm-agent {}\n", sources.version);
-    return out;
-  }
-  CW_ASSIGN_OR_RETURN(const Values file, FindFile(sources, arguments));
-  CW_RETURN_IF_ERROR(Apply(sources, arguments, file, out.config));
-  out.print_node_facts = arguments.print_node_facts;
-  if (out.print_node_facts) {
+  CW_ASSIGN_OR_RETURN(out.print, settings::Read(TableOf(out), sources));
+  if (out.print.has_value() || out.print_node_facts) {
     return out;
   }
   if (out.config.store.url.empty()) {

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/base/log.h"
 #include "lib/bundle/store/open.h"
+#include "lib/settings/settings.h"
 
 namespace cachewarm::agent {
 
@@ -34,22 +33,11 @@ struct CommandLine {
   std::optional<std::string> print;  // --help, --version: text to print before a successful exit
 };
 
-// Where settings come from, as arguments, so that tests need no process.
-struct ConfigSources {
-  std::vector<std::string> arguments;  // without the program's name
-  std::function<std::optional<std::string>(const std::string& name)> environment;
-  // Whole content of a file; an error names the path.
-  std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
-  std::string host_name;  // the default node name
-  std::string version;
-};
+// As lib/settings reads them. The file may be the one that the operator reads too: its keys are
+// accepted and not looked at.
+absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources);
 
-// A flag beats its environment variable, which beats the file named by --config. Unknown flags and
-// keys and wrong values are INVALID_ARGUMENT with the name and the remedy. The file may be the one
-// that the operator reads too: its keys are accepted and not looked at.
-absl::StatusOr<CommandLine> ParseConfig(const ConfigSources& sources);
-
-// The text of --help, from the table that ParseConfig() reads.
+// The text of --help.
 std::string HelpText();
 
 }  // namespace cachewarm::agent

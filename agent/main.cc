@@ -91,11 +91,7 @@ int Main(int argc, char** argv) {
   const sigset_t signals = process::BlockSignals();
   http::PrepareProcess();
   const absl::StatusOr<CommandLine> command =
-      ParseConfig({.arguments = std::vector<std::string>(argv + 1, argv + argc),
-                   .environment = &process::Environment,
-                   .read_file = &process::ReadConfigFile,
-                   .host_name = process::HostName(),
-                   .version = CACHEWARM_VERSION});
+      ParseConfig(process::SettingSources(argc, argv, CACHEWARM_VERSION));
   if (!command.ok()) {
     std::cerr << "cachewarm-agent: " << Message(command.status()) << '\n';
     return 2;

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/base/log.h"
+#include "lib/settings/settings.h"
 
 namespace cachewarm::op {
 
@@ -33,22 +31,8 @@ struct CommandLine {
   std::optional<std::string> print;
 };
 
-// Where settings come from, as arguments, so that tests need no process.
-struct ConfigSources {
-  std::vector<std::string> arguments;  // without the program's name
-  std::function<std::optional<std::string>(const std::string& name)> environment;
-  // Whole content of a file; an error names the path.
-  std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
-  std::string host_name;  // the default identity
-  std::string version;
-};
-
-// A flag beats its environment variable, which beats the file named by --config. Unknown flags and
-// unknown keys are INVALID_ARGUMENT with the name and the remedy. The file may be the one of the
-// agents: keys that are theirs alone are accepted and not looked at.
-absl::StatusOr<CommandLine> ParseConfig(const ConfigSources& sources);
-
-// The text of --help: one row per setting, from the same table that ParseConfig() reads.
-std::string HelpText();
+// As lib/settings reads them. The file may be the one of the agents: keys that are theirs alone are
+// accepted and not looked at.
+absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources);
 
 }  // namespace cachewarm::op

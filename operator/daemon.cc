@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/daemon.h"
 
-#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
 #include "lib/kube/runtime/leader_elector.h"
+#include "lib/process/process.h"
 #include "operator/admission/rehearsals.h"
 #include "operator/apply/executor.h"
 #include "operator/controllers/held_pods.h"
@@ -24,11 +24,6 @@ namespace {
 constexpr std::string_view kLeaseName = "cachewarm-operator";
 constexpr std::string_view kReportingController = "cachewarm.io/operator";
 constexpr Duration kSyncLook{60'000};  // a log line this often while the stores are not full
-
-std::string EnvironmentOf(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 plan::Settings SettingsOf(const Config& config) {
   plan::Settings settings;
@@ -185,8 +180,9 @@ void Daemon::Lead(std::stop_token stop) {
 absl::StatusOr<std::unique_ptr<kube::Client>> ConnectToCluster(
     const Config& config, const Clock& clock, Random random, const Metrics& metrics,
     std::unique_ptr<http::Client>& http) {
-  const kube::PodEnvironment environment{.service_host = EnvironmentOf("KUBERNETES_SERVICE_HOST"),
-                                         .service_port = EnvironmentOf("KUBERNETES_SERVICE_PORT")};
+  const kube::PodEnvironment environment{
+      .service_host = process::Environment("KUBERNETES_SERVICE_HOST").value_or(""),
+      .service_port = process::Environment("KUBERNETES_SERVICE_PORT").value_or("")};
   CW_ASSIGN_OR_RETURN(kube::ClusterConfig cluster,
                       kube::FindConfig(config.kubeconfig, environment));
   CW_ASSIGN_OR_RETURN(http,

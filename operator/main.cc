@@ -10,18 +10,11 @@
 namespace cachewarm::op {
 namespace {
 
-absl::StatusOr<CommandLine> ReadCommandLine(int argc, char** argv) {
-  return ParseConfig({.arguments = std::vector<std::string>(argv + 1, argv + argc),
-                      .environment = &process::Environment,
-                      .read_file = &process::ReadConfigFile,
-                      .host_name = process::HostName(),
-                      .version = CACHEWARM_VERSION});
-}
-
 int Main(int argc, char** argv) {
   const sigset_t signals = process::BlockSignals();
   http::PrepareProcess();
-  const absl::StatusOr<CommandLine> command = ReadCommandLine(argc, argv);
+  const absl::StatusOr<CommandLine> command =
+      ParseConfig(process::SettingSources(argc, argv, CACHEWARM_VERSION));
   if (!command.ok()) {
     std::cerr << "cachewarm-operator: " << Message(command.status()) << '\n';
     return 2;

@@ -19,6 +19,25 @@ constexpr auto kStopWithin = std::chrono::milliseconds(1800);
 constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
 constexpr size_t kConfigBytesMax = 1U << 20U;
 
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(fmt::format("{}: cannot be read; see --config", path));
+  }
+  std::string text(kConfigBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kConfigBytesMax) {
+    return absl::InvalidArgumentError(fmt::format("{}: holds more than 1 MiB", path));
+  }
+  return text;
+}
+
 }  // namespace
 
 sigset_t BlockSignals() {
@@ -37,23 +56,12 @@ std::optional<std::string> Environment(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
-absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::NotFoundError(fmt::format("{}: cannot be read; see --config", path));
-  }
-  std::string text(kConfigBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kConfigBytesMax) {
-    return absl::InvalidArgumentError(fmt::format("{}: holds more than 1 MiB", path));
-  }
-  return text;
+settings::Sources SettingSources(int argc, char** argv, const std::string& version) {
+  return {.arguments = std::vector<std::string>(argv + 1, argv + argc),
+          .environment = &Environment,
+          .read_file = &ReadConfigFile,
+          .host_name = HostName(),
+          .version = version};
 }
 
 absl::Status RunUntilSignal(const sigset_t& signals, Log& log,

@@ -9,8 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/log.h"
+#include "lib/settings/settings.h"
 
-// What each program does around its own work. For main alone: this reads and changes the process.
+// What each program does around its own work. For main and composition roots: this reads and
+// changes the process.
 namespace cachewarm::process {
 
 // First thing in main, before any thread: blocks SIGTERM and SIGINT in every thread and returns
@@ -20,12 +22,9 @@ sigset_t BlockSignals();
 
 std::optional<std::string> Environment(const std::string& name);
 
-// Of the machine or, in a pod, of the pod; empty when it has none.
-std::string HostName();
-
-// The whole configuration file. NOT_FOUND when it cannot be read, INVALID_ARGUMENT when it holds
-// more than 1 MiB; both name the path.
-absl::StatusOr<std::string> ReadConfigFile(const std::string& path);
+// What settings are read from: arguments of main, Environment(), the host name and files. One of
+// more than 1 MiB is INVALID_ARGUMENT, one that cannot be read NOT_FOUND, both with its path.
+settings::Sources SettingSources(int argc, char** argv, const std::string& version);
 
 // Runs `work` on a thread of its own and returns its status. At the first of `signals`
 // (BlockSignals() gave them) `work` is asked to stop; when it has not returned 1.8 s later the

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "agent/settings.h"
-
 namespace cachewarm::agent {
 namespace {
 
@@ -162,19 +160,6 @@ TEST(Config, PrintingNodeFactsNeedsNoStore) {
 TEST(Config, HelpAndVersionBeatEverythingElse) {
   EXPECT_EQ(*Parse({.arguments = {"--version"}})->print, "cachewarm-agent 1.2.3\n");
   EXPECT_EQ(*Parse({.arguments = {"--root=relative", "--help"}})->print, HelpText());
-}
-
-TEST(Config, HelpNamesEveryWayToSetEverySetting) {
-  const std::string help = HelpText();
-  for (const Setting& setting : Settings()) {
-    EXPECT_NE(help.find(setting.flag), std::string::npos) << setting.flag;
-    EXPECT_NE(help.find(setting.environment), std::string::npos) << setting.environment;
-    EXPECT_NE(help.find(setting.key), std::string::npos) << setting.key;
-  }
-  std::istringstream lines(help);
-  for (std::string line; std::getline(lines, line);) {
-    EXPECT_LE(line.size(), 100U) << line;
-  }
 }
 
 TEST(Config, EmptyEntriesOfAHostListAreLeftOut) {

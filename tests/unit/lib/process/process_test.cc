@@ -98,17 +98,33 @@ TEST(Process, AVariableThatIsNotSetIsNotAnEmptyOne) {
   ::unsetenv("CACHEWARM_TEST_EMPTY");
 }
 
+settings::Sources SourcesOf(std::vector<std::string> words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) {
+    pointers.push_back(word.data());
+  }
+  return SettingSources(static_cast<int>(pointers.size()), pointers.data(), "1.2");
+}
+
+TEST(Process, SettingsComeWithoutTheProgramsName) {
+  const settings::Sources sources = SourcesOf({"/usr/bin/agent", "--root", "/x"});
+  EXPECT_EQ(sources.arguments, (std::vector<std::string>{"--root", "/x"}));
+  EXPECT_FALSE(sources.host_name.empty());
+  EXPECT_EQ(sources.version, "1.2");
+}
+
 TEST(Process, TheConfigurationFileIsReadWholeAndBounded) {
+  const auto read = SourcesOf({"agent"}).read_file;
   const std::string path = ::testing::TempDir() + "/process_test.yaml";
   const auto write = [&](size_t bytes) {
     std::ofstream(path, std::ios::binary) << std::string(bytes, 'x');
   };
   write(1U << 20U);
-  EXPECT_EQ(ReadConfigFile(path)->size(), 1U << 20U);
+  EXPECT_EQ(read(path)->size(), 1U << 20U);
   write((1U << 20U) + 1);
-  EXPECT_TRUE(absl::IsInvalidArgument(ReadConfigFile(path).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(read(path).status()));
   std::filesystem::remove(path);
-  const absl::Status missing = ReadConfigFile(path).status();
+  const absl::Status missing = read(path).status();
   EXPECT_TRUE(absl::IsNotFound(missing));
   EXPECT_NE(missing.message().find(path), std::string::npos) << missing;
 }
