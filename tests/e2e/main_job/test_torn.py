@@ -2,6 +2,7 @@
 """Native code is written in place: a builder that dies while it writes, and a capture that races
 with a writer, must never put half a file into a bundle."""
 
+import os
 import struct
 import subprocess
 import tarfile
@@ -70,8 +71,10 @@ def wait_for_a_shared_object(directory: Path, seconds: float) -> Path:
     """The first one that appears, as soon as it does: g++ has only begun to write it."""
     deadline = time.monotonic() + seconds * PATIENCE
     while time.monotonic() < deadline:
-        for path in directory.rglob("*.main.so"):
-            return path
+        for folder, _, files in os.walk(directory):  # does not mind folders that vanish meanwhile
+            for name in files:
+                if name.endswith(".main.so"):
+                    return Path(folder) / name
     raise AssertionError(f"no shared object in {directory}")
 
 
@@ -97,7 +100,8 @@ def test_nothing_torn_is_published_when_a_builder_is_killed_while_it_writes_nati
     assert native(entries) and all(is_whole(content) for content in native(entries).values())
     # The container that was killed came back in its pod, and so did every pod after it.
     restarted = pods.wait_ready(kubectl, server.name, 1, 180)[0]
-    assert pods.restarts(restarted) >= 1
+    # The kill, and at most one crash: kubelet restarts a container sooner than its tree is renewed.
+    assert 1 <= pods.restarts(restarted) <= 2
     assert pods.start(kubectl, restarted).right
     warmup.wait_warm()
     assert_hit(kubectl, add_pod(kubectl, server.name))
