@@ -2,51 +2,12 @@
 #include "lib/http/client.h"
 
 #include "fmt/format.h"
+#include "lib/base/http_status.h"
 
 namespace cachewarm::http {
 namespace {
 
 constexpr size_t kMessageBytesMax = 400;
-
-absl::StatusCode CodeFor(int status) {
-  switch (status) {
-    case 400:
-    case 405:
-    case 411:
-    case 413:
-    case 414:
-    case 415:
-    case 422:
-    case 431:
-      return absl::StatusCode::kInvalidArgument;
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-      return absl::StatusCode::kNotFound;
-    case 409:
-    case 412:
-      return absl::StatusCode::kAborted;
-    case 410:
-    case 416:
-      return absl::StatusCode::kOutOfRange;
-    case 429:
-    case 507:
-      return absl::StatusCode::kResourceExhausted;
-    case 501:
-      return absl::StatusCode::kUnimplemented;
-    case 504:
-      return absl::StatusCode::kDeadlineExceeded;
-    case 408:
-    case 500:
-    case 502:
-    case 503:
-      return absl::StatusCode::kUnavailable;
-    default:
-      return absl::StatusCode::kUnknown;
-  }
-}
 
 // One printable line of at most kMessageBytesMax bytes.
 std::string Excerpt(std::string_view body) {
@@ -83,12 +44,13 @@ std::string_view MethodName(Method method) {
 }
 
 absl::Status StatusOf(const Response& response) {
-  if (response.status >= 200 && response.status < 400) {
+  const absl::StatusCode code = CodeOfHttpStatus(response.status);
+  if (code == absl::StatusCode::kOk) {
     return absl::OkStatus();
   }
   const std::string excerpt = Excerpt(response.body);
-  return absl::Status(CodeFor(response.status), fmt::format("HTTP {}{}{}", response.status,
-                                                            excerpt.empty() ? "" : ": ", excerpt));
+  return absl::Status(
+      code, fmt::format("HTTP {}{}{}", response.status, excerpt.empty() ? "" : ": ", excerpt));
 }
 
 }  // namespace cachewarm::http

@@ -109,8 +109,8 @@ void PrepareProcess(int io_threads = 2);
 // INVALID_ARGUMENT when a certificate, key or CA given here cannot be read now.
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options);
 
-// OK for 2xx and 3xx; otherwise what the code means to a retry loop (lib/base/status.h), with the
-// beginning of the body as message. 408, 500, 502, 503: UNAVAILABLE. 504: DEADLINE_EXCEEDED.
+// What the code means to a retry loop (lib/base/http_status.h), with the beginning of the body as
+// message.
 absl::Status StatusOf(const Response& response);
 
 }  // namespace cachewarm::http

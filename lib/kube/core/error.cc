@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "absl/strings/cord.h"
+#include "lib/base/http_status.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 
@@ -21,38 +22,11 @@ absl::StatusCode CodeFor(const ApiError& error) {
   if (error.reason == "Expired" || error.reason == "Gone") {
     return absl::StatusCode::kOutOfRange;
   }
-  switch (error.code) {
-    case 400:
-    case 413:
-    case 415:
-    case 422:
-      return absl::StatusCode::kInvalidArgument;
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-      return absl::StatusCode::kNotFound;
-    case 405:
-    case 501:
-      return absl::StatusCode::kUnimplemented;
-    case 409:
-      return error.reason == "AlreadyExists" ? absl::StatusCode::kAlreadyExists
-                                             : absl::StatusCode::kAborted;
-    case 410:
-      return absl::StatusCode::kOutOfRange;
-    case 429:
-      return absl::StatusCode::kResourceExhausted;
-    case 408:
-    case 500:
-    case 502:
-    case 503:
-      return absl::StatusCode::kUnavailable;
-    case 504:
-      return absl::StatusCode::kDeadlineExceeded;
-    default:
-      return absl::StatusCode::kUnknown;
+  if (error.code == 409 && error.reason == "AlreadyExists") {
+    return absl::StatusCode::kAlreadyExists;
   }
+  const absl::StatusCode code = CodeOfHttpStatus(error.code);
+  return code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code;
 }
 
 int64_t NumberIn(const absl::Status& status, const char* url) {

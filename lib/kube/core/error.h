@@ -19,12 +19,9 @@ struct ApiError {
   std::optional<Duration> retry_after;
 };
 
-// The absl code that says what to do:
-//   400 413 415 422  INVALID_ARGUMENT          401  UNAUTHENTICATED     403  PERMISSION_DENIED
-//   404              NOT_FOUND                 405 501  UNIMPLEMENTED
-//   409 AlreadyExists: ALREADY_EXISTS, other 409  ABORTED
-//   410 and reason Expired  OUT_OF_RANGE       429  RESOURCE_EXHAUSTED
-//   408 500 502 503  UNAVAILABLE               504  DEADLINE_EXCEEDED
+// The absl code that says what to do: that of the HTTP code (lib/base/http_status.h), but
+// OUT_OF_RANGE for the reasons Expired and Gone, and ALREADY_EXISTS for a 409 of that reason. Never
+// OK: an error with a code of success is UNKNOWN.
 // The ApiError travels along and is read back by the functions below.
 absl::Status ToStatus(const ApiError& error);
 
