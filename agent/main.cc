@@ -5,7 +5,6 @@
 #include <iostream>
 
 #include "agent/daemon.h"
-#include "agent/probe/node_probe.h"
 #include "lib/base/json_log.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
@@ -13,17 +12,18 @@
 #include "lib/gpu/probe.h"
 #include "lib/kube/client/config.h"
 #include "lib/kube/client/http_client.h"
+#include "lib/probe/node_probe.h"
 #include "lib/process/process.h"
 
 namespace cachewarm::agent {
 namespace {
 
 absl::StatusOr<fingerprint::NodeFacts> Probe(const Config& config) {
-  NodeProbeOptions options{.facts_file = config.node_facts};
+  probe::NodeProbeOptions options{.facts_file = config.node_facts};
   if (!config.node_facts_must_exist && ::access(config.node_facts.c_str(), F_OK) != 0) {
     options.facts_file.clear();
   }
-  return ProbeNode(options, *gpu::MakeCudaProbe());
+  return probe::ProbeNode(options, *gpu::MakeCudaProbe());
 }
 
 int PrintNodeFacts(const Config& config) {

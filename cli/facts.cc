@@ -3,10 +3,11 @@
 
 #include <array>
 
-#include "cli/machine.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 #include "lib/base/status.h"
+#include "lib/capture/bundle_parts.h"
+#include "lib/gpu/probe.h"
+#include "lib/probe/node_probe.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -45,7 +46,8 @@ std::span<const Option> MachineOptionList() {
 
 absl::StatusOr<Machine> FindMachine(const Arguments& arguments) {
   Machine machine;
-  CW_ASSIGN_OR_RETURN(machine.facts, FindMachineFacts(arguments.Value("node-facts")));
+  CW_ASSIGN_OR_RETURN(machine.facts, probe::ProbeNode({.facts_file = arguments.Value("node-facts")},
+                                                      *gpu::MakeCudaProbe()));
   machine.factors = {.gpu_type = machine.facts.gpu_type,
                      .cpu_class = machine.facts.cpu_class,
                      .image = arguments.Value("image", "local"),
@@ -60,24 +62,8 @@ std::string TagOf(const Machine& machine) {
 }
 
 bundle::Facts FactsOf(const Machine& machine, const Collection& collection) {
-  const fingerprint::KeyFactors& factors = machine.factors;
-  bundle::Facts facts;
-  facts.architecture = machine.facts.cpu.architecture == "aarch64" ? "arm64" : "amd64";
-  facts.key = machine.key;
-  facts.factors = {{"gpuType", factors.gpu_type},
-                   {"cpuClass", factors.cpu_class},
-                   {"image", factors.image},
-                   {"devices", fmt::format("{}", factors.devices)},
-                   {"container", factors.container}};
-  facts.node = {{"gpuType", machine.facts.gpu_type},
-                {"cpuClass", machine.facts.cpu_class},
-                {"driver", machine.facts.driver_version},
-                {"cpuFlags", fmt::format("{}", fmt::join(machine.facts.cpu.flags, " "))}};
-  facts.requires_cpu_class = collection.native;
-  facts.gpu_architectures.assign(collection.gpu_architectures.begin(),
-                                 collection.gpu_architectures.end());
-  facts.compile_milliseconds = static_cast<int64_t>(collection.compile_time.Seconds() * 1000);
-  return facts;
+  return capture::FactsOf({.key = machine.key, .factors = machine.factors, .node = machine.facts},
+                          collection.selection);
 }
 
 }  // namespace cachewarm::cli

@@ -97,11 +97,11 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   if (!tree.ok()) {
     return NoteError(tree.status(), capture);
   }
-  const absl::StatusOr<std::vector<TreeFile>> files = LookAtTree(*tree, *order.table);
-  if (!files.ok()) {
-    return NoteError(files.status(), capture);
+  const absl::StatusOr<capture::TreeLook> look = capture::LookAtTree(*tree, *order.table);
+  if (!look.ok()) {
+    return NoteError(look.status(), capture);
   }
-  const SettleSample sample = SampleOf(*files);
+  const SettleSample sample = SampleOf(look->files);
   const bool quiet = capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
   if (request.ready_at == WallTime{}) {
     return Wait(capture, "", fmt::format("the builder is not ready; {} files", sample.files));
@@ -141,11 +141,11 @@ std::string Captures::Busiest(const std::vector<std::string>& generations,
     if (!tree.ok()) {
       continue;
     }
-    const auto files = LookAtTree(*tree, *order.table);
+    const auto look = capture::LookAtTree(*tree, *order.table);
     const EventRecord record =
         context_.watcher.ReadTree(generation, WindowBegin(order.request), context_.clock.Now());
     const std::pair<size_t, int64_t> score{UsedIn(record, *order.table).paths.size(),
-                                           files.ok() ? SampleOf(*files).newest_mtime_ns : 0};
+                                           look.ok() ? SampleOf(look->files).newest_mtime_ns : 0};
     if (score > most) {
       most = score;
       best = generation;

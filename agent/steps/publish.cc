@@ -2,57 +2,16 @@
 #include "agent/steps/publish.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <set>
 #include <utility>
 
-#include "agent/steps/selection.h"
-#include "agent/steps/stable_file.h"
 #include "lib/base/status.h"
+#include "lib/capture/bundle_parts.h"
+#include "lib/capture/selection.h"
 #include "lib/fingerprint/key.h"
 
 namespace cachewarm::agent {
-namespace {
-
-bundle::Facts FactsOf(const PublishJob& job, const Selection& selection) {
-  const api::KeyFactors& factors = job.request.factors;
-  bundle::Facts facts;
-  facts.key = job.request.key;
-  facts.factors = {{"gpuType", factors.gpu_type},
-                   {"cpuClass", factors.cpu_class},
-                   {"image", factors.image},
-                   {"devices", fmt::format("{}", factors.devices)},
-                   {"container", factors.container}};
-  facts.node = {{"gpuType", job.node.gpu_type},
-                {"cpuClass", job.node.cpu_class},
-                {"driver", job.node.driver_version},
-                {"cpuFlags", fmt::format("{}", fmt::join(job.node.cpu.flags, " "))}};
-  facts.requires_cpu_class = selection.native;
-  facts.gpu_architectures = selection.gpu_architectures;
-  facts.compile_milliseconds = static_cast<int64_t>(selection.compile_time.Seconds() * 1000);
-  return facts;
-}
-
-std::vector<bundle::PackFile> PackFilesOf(const PublishJob& job, const Selection& selection) {
-  std::vector<bundle::PackFile> files;
-  files.reserve(selection.files.size());
-  for (const TreeFile& file : selection.files) {
-    files.push_back({.path = file.path,
-                     .kind = file.placement.cache,
-                     .bytes = file.stat.bytes,
-                     .mtime_ns = file.placement.keep_mtime ? file.stat.mtime_ns : 0,
-                     .open = [&job, &file] {
-                       return OpenStable({.tree = job.tree,
-                                          .path = file.path,
-                                          .expected = file.stat,
-                                          .on_opening = job.on_opening});
-                     }});
-  }
-  return files;
-}
-
-}  // namespace
-
 absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint::NodeFacts& node) {
   CW_ASSIGN_OR_RETURN(const std::string key, fingerprint::KeyOf(request.factors));
   if (key != request.key) {
@@ -68,14 +27,28 @@ absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint:
   return absl::OkStatus();
 }
 
+std::vector<capture::TreeFile> KeepUsed(std::vector<capture::TreeFile> files,
+                                        const caches::CacheTable& table, const UsedFiles& used) {
+  if (used.all) {
+    return files;
+  }
+  std::vector<std::string> present;
+  present.reserve(files.size());
+  for (const capture::TreeFile& file : files) {
+    present.push_back(file.path);
+  }
+  const auto taken = table.SelectUsed(present, used.paths);
+  const std::set<std::string, std::less<>> keep(taken.begin(), taken.end());
+  std::erase_if(files, [&](const capture::TreeFile& file) { return !keep.contains(file.path); });
+  return files;
+}
+
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckRequest(job.request, job.node));
-  CW_ASSIGN_OR_RETURN(std::vector<TreeFile> files, LookAtTree(job.tree, job.table));
-  CW_ASSIGN_OR_RETURN(
-      const Selection selection,
-      SelectFiles(
-          std::move(files),
-          {.tree = job.tree, .table = job.table, .used = job.used, .on_opening = job.on_opening}));
+  CW_ASSIGN_OR_RETURN(capture::TreeLook look, capture::LookAtTree(job.tree, job.table));
+  CW_ASSIGN_OR_RETURN(const capture::Selection selection,
+                      capture::SelectFiles(KeepUsed(std::move(look.files), job.table, job.used),
+                                           {.tree = job.tree, .on_opening = job.on_opening}));
   if (selection.files.empty()) {
     return absl::NotFoundError(
         selection.torn.empty()
@@ -84,9 +57,13 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
   }
   CW_ASSIGN_OR_RETURN(
       bundle::Publication publication,
-      bundle::Publish({.store = job.store, .repository = fmt::format("{}/{}", job.ns, job.name)},
-                      PackFilesOf(job, selection), FactsOf(job, selection),
-                      fmt::format("k-{}", job.request.key), std::move(stop)));
+      bundle::Publish(
+          {.store = job.store, .repository = fmt::format("{}/{}", job.ns, job.name)},
+          capture::PackFilesOf(selection, {.tree = job.tree, .on_opening = job.on_opening}),
+          capture::FactsOf(
+              {.key = job.request.key, .factors = job.request.factors, .node = job.node},
+              selection),
+          fmt::format("k-{}", job.request.key), std::move(stop)));
   return Published{.publication = std::move(publication),
                    .native = selection.native,
                    .stored_compile_seconds = selection.compile_time.Seconds(),

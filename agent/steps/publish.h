@@ -4,11 +4,13 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/evidence/events.h"
-#include "agent/steps/tree_look.h"
 #include "lib/bundle/transfer.h"
+#include "lib/caches/cache_table.h"
+#include "lib/capture/tree_look.h"
 #include "lib/fingerprint/node_facts.h"
 
 namespace cachewarm::agent {
@@ -36,6 +38,10 @@ struct Published {
 // FAILED_PRECONDITION unless the request's key is that of its factors and its GPU type and CPU
 // class are those of this node: a bundle that says otherwise could be shown to the wrong CPU.
 absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint::NodeFacts& node);
+
+// Of `files` those that the builder used.
+std::vector<capture::TreeFile> KeepUsed(std::vector<capture::TreeFile> files,
+                                        const caches::CacheTable& table, const UsedFiles& used);
 
 // Chooses, checks, packs and pushes. ABORTED: the tree changed meanwhile, let it settle again.
 // NOT_FOUND: nothing in it may travel. INVALID_ARGUMENT: the bundle would be over a limit. Else the

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/capture/tree_look.h"
 
 namespace cachewarm::agent {
 
@@ -14,6 +16,8 @@ struct SettleSample {
   int64_t newest_mtime_ns = 0;
   friend bool operator==(const SettleSample&, const SettleSample&) = default;
 };
+
+SettleSample SampleOf(const std::vector<capture::TreeFile>& files);
 
 // Tells when an engine has stopped writing: at least one file, and count, bytes and newest mtime
 // the same for a while. Pure; one thread.

@@ -23,7 +23,7 @@ void Report(const Collection& collection, const bundle::Publication& published,
                         {"bytes", published.bytes},
                         {"rawBytes", published.raw_bytes},
                         {"leftBehind", collection.left_behind},
-                        {"damaged", collection.damaged}});
+                        {"damaged", collection.selection.torn}});
     return;
   }
   console.out << name << '\n';
@@ -32,7 +32,7 @@ void Report(const Collection& collection, const bundle::Publication& published,
   for (const auto& [reason, count] : collection.left_behind) {
     console.err << fmt::format("left behind {} files: {}\n", count, reason);
   }
-  for (const std::string& damaged : collection.damaged) {
+  for (const std::string& damaged : collection.selection.torn) {
     console.err << fmt::format("left behind, damaged: {}\n", damaged);
   }
 }

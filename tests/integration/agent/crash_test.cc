@@ -29,9 +29,9 @@
 #include "lib/bundle/transfer.h"
 #include "lib/fingerprint/key.h"
 #include "lib/fs/tree.h"
+#include "tests/fakes/cache_files.h"
 #include "tests/integration/agent/kill_at_call.h"
 #include "tests/unit/agent/scratch.h"
-#include "tests/unit/agent/steps/cache_files.h"
 
 namespace cachewarm::agent {
 namespace {

@@ -54,13 +54,16 @@ TEST_F(CollectTest, LinksStayBehind) {
   EXPECT_EQ(collection.left_behind.at("not a regular file"), 1);
 }
 
-TEST_F(CollectTest, ATornSharedObjectStaysBehindAndIsNamed) {
+TEST_F(CollectTest, ATornSharedObjectStaysBehindWithItsUnitAndIsNamed) {
   Write("inductor/ab/cabcd.main.so", "");
-  Write("inductor/ab/cabcd.py", "print(1)\n");
+  Write("inductor/ab/cabcd.main.cpp", "int main() {}");
+  Write("inductor/ab/cefgh.py", "print(1)\n");
   const Collection collection = Collect();
-  EXPECT_EQ(collection.files.size(), 1U);
-  ASSERT_EQ(collection.damaged.size(), 1U);
-  EXPECT_THAT(collection.damaged[0], ::testing::HasSubstr("cabcd.main.so"));
+  ASSERT_EQ(collection.files.size(), 1U);
+  EXPECT_EQ(collection.files[0].path, "inductor/ab/cefgh.py");
+  EXPECT_EQ(collection.left_behind.at("useless without a damaged file"), 1);
+  ASSERT_EQ(collection.selection.torn.size(), 1U);
+  EXPECT_THAT(collection.selection.torn[0], ::testing::HasSubstr("cabcd.main.so"));
 }
 
 TEST_F(CollectTest, AFileThatChangesBeforeItIsPackedIsNoticed) {
@@ -75,8 +78,8 @@ TEST_F(CollectTest, AFileThatChangesWhileItIsPackedIsNoticed) {
   const Collection collection = Collect();
   const auto source = collection.files[0].open();
   ASSERT_TRUE(source.ok()) << source.status();
-  std::string buffer(100, '\0');
-  EXPECT_EQ(*(*source)->Read(buffer), 9U);
+  std::string buffer(4, '\0');
+  EXPECT_EQ(*(*source)->Read(buffer), 4U);
   std::ofstream(temp_ / "inductor/ab/cabcd.py", std::ios::app) << "more";
   absl::Status status;
   while (status.ok()) {

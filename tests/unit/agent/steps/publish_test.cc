@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -82,6 +83,24 @@ TEST_F(PublishTest, RefusesARequestMeantForAnotherKindOfNode) {
   const absl::Status status = PublishTree(job, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(std::string(status.message()).find("this node is"), std::string::npos);
+}
+
+TEST_F(PublishTest, TakesOnlyWhatTheBuilderUsed) {
+  scratch_.Write(kOutputFile, "def call(): pass");
+  scratch_.Write("inductor/fxgraph/zz/fold/entry9", "left by the seed");
+  const auto names = [this](const UsedFiles& used) {
+    std::set<std::string> paths;
+    const auto look = capture::LookAtTree(tree_, caches::CacheTable::AllPresets());
+    for (const auto& file : KeepUsed(look->files, caches::CacheTable::AllPresets(), used)) {
+      paths.insert(file.path);
+    }
+    return paths;
+  };
+  const std::set<std::string> taken = names({.paths = {kIndexFile, kOutputFile}});
+  EXPECT_TRUE(taken.contains(kIndexFile));
+  EXPECT_TRUE(taken.contains(kOutputFile));
+  EXPECT_FALSE(taken.contains("inductor/fxgraph/zz/fold/entry9"));
+  EXPECT_EQ(names({.all = true}).size(), 4U) << "events were lost";
 }
 
 TEST_F(PublishTest, SaysSoWhenThereIsNothingToTake) {

@@ -16,6 +16,17 @@ MonoTime At(int second) {
   return MonoTime(seconds(1000 + second));
 }
 
+TEST(Settle, ASampleCountsBytesAndNewestTime) {
+  const auto file = [](int64_t bytes, int64_t mtime_ns) {
+    capture::TreeFile each;
+    each.stat.bytes = bytes;
+    each.stat.mtime_ns = mtime_ns;
+    return each;
+  };
+  EXPECT_EQ(SampleOf({}), SettleSample());
+  EXPECT_EQ(SampleOf({file(3, 70), file(4, 90), file(0, 80)}), (SettleSample{3, 7, 90}));
+}
+
 TEST(Settle, WaitsForTheWholeQuietTime) {
   Settle settle;
   const SettleSample sample{3, 100, 5};

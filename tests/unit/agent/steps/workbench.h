@@ -16,10 +16,10 @@
 #include "lib/fingerprint/key.h"
 #include "lib/fs/tree.h"
 #include "lib/metrics/metrics.h"
+#include "tests/fakes/cache_files.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/unit/agent/fake_watcher.h"
 #include "tests/unit/agent/scratch.h"
-#include "tests/unit/agent/steps/cache_files.h"
 
 namespace cachewarm::agent {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/selection.h"
+#include "lib/capture/selection.h"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include <set>
 #include <utility>
 
-#include "agent/steps/stable_file.h"
 #include "lib/base/status.h"
+#include "lib/capture/stable_file.h"
 #include "lib/fs/file.h"
 
-namespace cachewarm::agent {
+namespace cachewarm::capture {
 namespace {
 
 constexpr int64_t kTimedEntryBytesMax = int64_t{64} << 20;
@@ -30,21 +30,6 @@ absl::StatusOr<std::string> ReadRange(const fs::Fd& file, uint64_t offset, size_
   }
   bytes.resize(filled);
   return bytes;
-}
-
-std::vector<TreeFile> Used(std::vector<TreeFile> files, const SelectionInput& input) {
-  if (input.used.all) {
-    return files;
-  }
-  std::vector<std::string> present;
-  present.reserve(files.size());
-  for (const TreeFile& file : files) {
-    present.push_back(file.path);
-  }
-  const auto taken = input.table.SelectUsed(present, input.used.paths);
-  const std::set<std::string, std::less<>> keep(taken.begin(), taken.end());
-  std::erase_if(files, [&](const TreeFile& file) { return !keep.contains(file.path); });
-  return files;
 }
 
 // Looks into the files one by one and gathers what the bundle's facts need.
@@ -117,7 +102,6 @@ class Inspector {
 }  // namespace
 
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input) {
-  files = Used(std::move(files), input);
   Inspector inspector(input);
   for (const TreeFile& file : files) {
     CW_RETURN_IF_ERROR(inspector.Inspect(file));
@@ -125,4 +109,4 @@ absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const Selecti
   return inspector.Finish(std::move(files));
 }
 
-}  // namespace cachewarm::agent
+}  // namespace cachewarm::capture

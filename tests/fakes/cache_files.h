@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-namespace cachewarm::agent {
+namespace cachewarm {
 
 // The smallest ELF64 shared object that counts as whole: a header, `payload`, a section table.
 inline std::string SharedObject(const std::string& payload) {
@@ -39,4 +39,4 @@ inline const std::string kSourceFile = "inductor/cd/cabc.main.cpp";
 inline const std::string kOutputFile = "inductor/cd/cout.py";
 inline const std::string kLockFile = "inductor/locks/cabc.lock";
 
-}  // namespace cachewarm::agent
+}  // namespace cachewarm

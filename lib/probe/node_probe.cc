@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/probe/node_probe.h"
+#include "lib/probe/node_probe.h"
 
 #include <array>
 #include <fstream>
@@ -7,7 +7,7 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 
-namespace cachewarm::agent {
+namespace cachewarm::probe {
 namespace {
 
 using fingerprint::DeclaredFacts;
@@ -89,4 +89,4 @@ absl::StatusOr<NodeFacts> ProbeNode(const NodeProbeOptions& options, gpu::Probe&
   return Combine(declared, probed);
 }
 
-}  // namespace cachewarm::agent
+}  // namespace cachewarm::probe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/stable_file.h"
+#include "lib/capture/stable_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "lib/fs/file.h"
-#include "tests/unit/agent/scratch.h"
+#include "tests/fakes/temp_dir.h"
 
-namespace cachewarm::agent {
+namespace cachewarm::capture {
 namespace {
 
 // A tree with one file, and how it was when it was chosen.
@@ -52,7 +52,7 @@ class StableFile : public ::testing::Test {
     return ::open((scratch_ / "inductor/f").c_str(), O_WRONLY | O_NONBLOCK);
   }
 
-  Scratch scratch_;
+  TempDir scratch_;
   std::optional<fs::Dir> tree_;
   fs::FileStat chosen_;
   std::vector<std::string> opened_;
@@ -91,6 +91,21 @@ TEST_F(StableFile, NoticesAWriterThatCameBetweenFirstAndLastByte) {
   ASSERT_GE(writer, 0);
   EXPECT_EQ(ReadAll(**source, 100).status().code(), absl::StatusCode::kAborted);
   ::close(writer);
+}
+
+TEST_F(StableFile, AnOpenWriterIsNoMatterWhereNobodyAskedForProof) {
+  const int writer = OpenForWriting();
+  ASSERT_GE(writer, 0);
+  const auto open = [&] {
+    return OpenStable(
+        {.tree = *tree_, .path = "inductor/f", .expected = chosen_, .against_writers = false});
+  };
+  auto source = open();
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ(*ReadAll(**source, 3), "0123456789");
+  ASSERT_EQ(::write(writer, "x", 1), 1);
+  ::close(writer);
+  EXPECT_EQ(open().status().code(), absl::StatusCode::kAborted);
 }
 
 TEST_F(StableFile, NoticesAFileThatWasChangedSinceItWasChosen) {
@@ -156,4 +171,4 @@ TEST_F(StableFile, AnEmptyFileIsReadAndCheckedToo) {
 }
 
 }  // namespace
-}  // namespace cachewarm::agent
+}  // namespace cachewarm::capture

@@ -7,7 +7,7 @@
 #include "lib/fingerprint/node_facts.h"
 #include "lib/gpu/probe.h"
 
-namespace cachewarm::agent {
+namespace cachewarm::probe {
 
 struct NodeProbeOptions {
   std::string proc_root = "/proc";  // holds cpuinfo
@@ -21,4 +21,4 @@ struct NodeProbeOptions {
 absl::StatusOr<fingerprint::NodeFacts> ProbeNode(const NodeProbeOptions& options,
                                                  gpu::Probe& gpu_probe);
 
-}  // namespace cachewarm::agent
+}  // namespace cachewarm::probe

@@ -10,7 +10,7 @@
 #include "lib/fs/dir.h"
 #include "lib/fs/fd.h"
 
-namespace cachewarm::agent {
+namespace cachewarm::capture {
 
 // OK when nobody has the file open for writing, which a read lease proves (fcntl(2), F_SETLEASE;
 // it is given back at once). ABORTED when somebody has. PERMISSION_DENIED without CAP_LEASE on a
@@ -26,11 +26,12 @@ struct StableOpen {
   std::string path;
   fs::FileStat expected;                               // as it was when the file was chosen
   std::function<void(const std::string&)> on_opening;  // right before; may be empty
+  bool against_writers = true;                         // CheckNoWriter() too
 };
 
 // Reads a file that engines may write at any time. Gives exactly the bytes of a file that did not
-// change: `expected` and CheckNoWriter() hold before the first byte and again after the last one,
-// else the open or the read that meets the end fails with ABORTED.
+// change: `expected` and, unless it is not asked for, CheckNoWriter() hold before the first byte
+// and again after the last one, else the open or the read that meets the end fails with ABORTED.
 absl::StatusOr<std::unique_ptr<bundle::Source>> OpenStable(const StableOpen& open);
 
-}  // namespace cachewarm::agent
+}  // namespace cachewarm::capture

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/probe/node_probe.h"
+#include "lib/probe/node_probe.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/fakes/temp_dir.h"
 
-namespace cachewarm::agent {
+namespace cachewarm::probe {
 namespace {
 
 using ::testing::HasSubstr;
@@ -118,4 +118,4 @@ TEST_F(NodeProbe, ReadsThisMachine) {
 }
 
 }  // namespace
-}  // namespace cachewarm::agent
+}  // namespace cachewarm::probe

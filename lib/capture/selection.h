@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/evidence/events.h"
-#include "agent/steps/tree_look.h"
 #include "lib/caches/file_check.h"
+#include "lib/capture/tree_look.h"
 
-namespace cachewarm::agent {
+namespace cachewarm::capture {
 
 // What one bundle is made of.
 struct Selection {
@@ -24,13 +23,11 @@ struct Selection {
 
 struct SelectionInput {
   const fs::Dir& tree;
-  const caches::CacheTable& table;
-  const UsedFiles& used;
   std::function<void(const std::string&)> on_opening;  // before every read of a file; may be empty
 };
 
-// Of `files` those that the builder used, as far as they are whole. Reads every one of them.
+// Of `files` those that are whole. Reads every one of them.
 // ABORTED when a file went away or changed meanwhile.
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input);
 
-}  // namespace cachewarm::agent
+}  // namespace cachewarm::capture

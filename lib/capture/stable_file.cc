@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/stable_file.h"
+#include "lib/capture/stable_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include "lib/fs/error.h"
 #include "lib/fs/file.h"
 
-namespace cachewarm::agent {
+namespace cachewarm::capture {
 namespace {
 
 absl::Status Changed(const std::string& path) {
@@ -21,8 +21,11 @@ absl::Status Changed(const std::string& path) {
 
 class StableSource final : public bundle::Source {
  public:
-  StableSource(fs::Fd file, std::string path, const fs::FileStat& expected)
-      : file_(std::move(file)), path_(std::move(path)), expected_(expected) {}
+  StableSource(fs::Fd file, const StableOpen& open)
+      : file_(std::move(file)),
+        path_(open.path),
+        expected_(open.expected),
+        against_writers_(open.against_writers) {}
 
   absl::StatusOr<size_t> Read(std::span<char> buffer) override {
     CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file_, offset_, buffer.data(), buffer.size()));
@@ -41,14 +44,17 @@ class StableSource final : public bundle::Source {
     if (offset_ != expected_.bytes || !IsUnchanged(expected_, now)) {
       return Changed(path_);
     }
-    CW_RETURN_IF_ERROR(CheckNoWriter(file_, path_));
+    if (against_writers_) {
+      CW_RETURN_IF_ERROR(CheckNoWriter(file_, path_));
+    }
     checked_ = true;
     return absl::OkStatus();
   }
 
-  fs::Fd file_;
-  std::string path_;
-  fs::FileStat expected_;
+  const fs::Fd file_;
+  const std::string path_;
+  const fs::FileStat expected_;
+  const bool against_writers_;
   int64_t offset_ = 0;
   bool checked_ = false;
 };
@@ -94,12 +100,14 @@ absl::StatusOr<std::unique_ptr<bundle::Source>> OpenStable(const StableOpen& ope
     return Changed(open.path);
   }
   CW_RETURN_IF_ERROR(file.status());
-  CW_RETURN_IF_ERROR(CheckNoWriter(*file, open.path));
+  if (open.against_writers) {
+    CW_RETURN_IF_ERROR(CheckNoWriter(*file, open.path));
+  }
   CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(*file));
   if (!IsUnchanged(open.expected, now)) {
     return Changed(open.path);
   }
-  return std::make_unique<StableSource>(*std::move(file), open.path, open.expected);
+  return std::make_unique<StableSource>(*std::move(file), open);
 }
 
-}  // namespace cachewarm::agent
+}  // namespace cachewarm::capture

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/selection.h"
+#include "lib/capture/selection.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/steps/tree_look.h"
-#include "tests/unit/agent/scratch.h"
-#include "tests/unit/agent/steps/cache_files.h"
+#include "lib/capture/tree_look.h"
+#include "tests/fakes/cache_files.h"
+#include "tests/fakes/temp_dir.h"
 
-namespace cachewarm::agent {
+namespace cachewarm::capture {
 namespace {
 
 class SelectionTest : public ::testing::Test {
@@ -28,18 +28,16 @@ class SelectionTest : public ::testing::Test {
     scratch_.Write("elsewhere/file", "x");
   }
 
-  std::vector<TreeFile> Look() {
+  TreeLook Look() {
     tree_ = *fs::Dir::Open(scratch_.path());
     return *LookAtTree(*tree_, caches::CacheTable::AllPresets());
   }
 
-  absl::StatusOr<Selection> Select(const UsedFiles& used) {
-    std::vector<TreeFile> files = Look();
-    return SelectFiles(std::move(files),
-                       {.tree = *tree_,
-                        .table = caches::CacheTable::AllPresets(),
-                        .used = used,
-                        .on_opening = [this](const std::string& path) { opened_.insert(path); }});
+  absl::StatusOr<Selection> Select() {
+    TreeLook look = Look();
+    return SelectFiles(
+        std::move(look.files),
+        {.tree = *tree_, .on_opening = [this](const std::string& path) { opened_.insert(path); }});
   }
 
   static std::set<std::string> Names(const std::vector<TreeFile>& files) {
@@ -50,54 +48,40 @@ class SelectionTest : public ::testing::Test {
     return names;
   }
 
-  Scratch scratch_;
+  TempDir scratch_;
   std::optional<fs::Dir> tree_;
   std::multiset<std::string> opened_;
 };
 
 TEST_F(SelectionTest, LooksOnlyAtFilesThatMayTravel) {
   std::filesystem::create_symlink("/etc/passwd", scratch_ / "inductor/cd/cevil.py");
-  EXPECT_EQ(Names(Look()), (std::set<std::string>{kIndexFile, kAutogradFile, kObjectFile,
-                                                  kSourceFile, kOutputFile}));
+  EXPECT_EQ(Names(Look().files), (std::set<std::string>{kIndexFile, kAutogradFile, kObjectFile,
+                                                        kSourceFile, kOutputFile}));
 }
 
-TEST_F(SelectionTest, SamplesCountBytesAndNewestTime) {
-  const std::vector<TreeFile> files = Look();
-  const SettleSample sample = SampleOf(files);
-  EXPECT_EQ(sample.files, 5);
-  int64_t bytes = 0;
-  int64_t newest = 0;
-  for (const TreeFile& file : files) {
-    bytes += file.stat.bytes;
-    newest = std::max(newest, file.stat.mtime_ns);
+TEST_F(SelectionTest, WhatIsLeftBehindIsCountedByReason) {
+  std::filesystem::create_symlink("/etc/passwd", scratch_ / "inductor/cd/cevil.py");
+  const TreeLook look = Look();
+  EXPECT_EQ(look.left_behind.at("not a regular file"), 1);
+  int64_t files = 0;
+  for (const auto& [reason, count] : look.left_behind) {
+    files += count;
   }
-  EXPECT_EQ(sample.bytes, bytes);
-  EXPECT_EQ(sample.newest_mtime_ns, newest);
+  EXPECT_EQ(files, 4) << "link, lock, private file, unknown folder";
 }
 
-TEST_F(SelectionTest, TakesEverythingWhenEventsWereLost) {
-  const absl::StatusOr<Selection> selection = Select({.all = true});
+TEST_F(SelectionTest, TakesEverythingThatIsWhole) {
+  const absl::StatusOr<Selection> selection = Select();
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_EQ(selection->files.size(), 5U);
   EXPECT_TRUE(selection->native);
   EXPECT_TRUE(selection->torn.empty());
 }
 
-TEST_F(SelectionTest, TakesOnlyWhatTheBuilderUsed) {
-  scratch_.Write("inductor/fxgraph/zz/fold/entry9", "left by the seed");
-  const absl::StatusOr<Selection> selection =
-      Select({.paths = {kIndexFile, kAutogradFile, kOutputFile}});
-  ASSERT_TRUE(selection.ok()) << selection.status();
-  const std::set<std::string> names = Names(selection->files);
-  EXPECT_TRUE(names.contains(kIndexFile));
-  EXPECT_TRUE(names.contains(kOutputFile));
-  EXPECT_FALSE(names.contains("inductor/fxgraph/zz/fold/entry9"));
-}
-
 TEST_F(SelectionTest, WithoutHostCodeItIsNotNative) {
   std::filesystem::remove(scratch_ / kObjectFile);
   std::filesystem::remove(scratch_ / kSourceFile);
-  const absl::StatusOr<Selection> selection = Select({.all = true});
+  const absl::StatusOr<Selection> selection = Select();
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_FALSE(selection->native);
 }
@@ -112,7 +96,7 @@ TEST_F(SelectionTest, LeavesTornObjectsBehindWithTheirUnit) {
                            Case{"cut in its header", whole.substr(0, 20)},
                            Case{"cut at its last byte", whole.substr(0, whole.size() - 1)}}) {
     scratch_.Write(kObjectFile, each.bytes);
-    const absl::StatusOr<Selection> selection = Select({.all = true});
+    const absl::StatusOr<Selection> selection = Select();
     ASSERT_TRUE(selection.ok()) << each.what << selection.status();
     const std::set<std::string> names = Names(selection->files);
     EXPECT_FALSE(names.contains(kObjectFile)) << each.what;
@@ -132,27 +116,28 @@ TEST_F(SelectionTest, ReadsTheCompileTimeThatEntriesStore) {
     entry += static_cast<char>(taken >> (8 * i));
   }
   scratch_.Write(kIndexFile, entry + ".");
-  const absl::StatusOr<Selection> selection = Select({.all = true});
+  const absl::StatusOr<Selection> selection = Select();
   ASSERT_TRUE(selection.ok());
   EXPECT_NEAR(selection->compile_time.Seconds(), 21.21, 1e-9);
 }
 
 TEST_F(SelectionTest, TellsTheEvidenceOfEveryOneOfItsReads) {
-  ASSERT_TRUE(Select({.all = true}).ok());
+  ASSERT_TRUE(Select().ok());
   EXPECT_EQ(opened_, (std::multiset<std::string>{kIndexFile, kAutogradFile, kObjectFile,
                                                  kSourceFile, kOutputFile}));
 }
 
 TEST_F(SelectionTest, AbortsWhenAFileGoesAwayMeanwhile) {
-  std::vector<TreeFile> files = Look();
+  TreeLook look = Look();
   std::filesystem::remove(scratch_ / kOutputFile);
-  const UsedFiles used{.all = true};
-  EXPECT_EQ(SelectFiles(std::move(files),
-                        {.tree = *tree_, .table = caches::CacheTable::AllPresets(), .used = used})
-                .status()
-                .code(),
-            absl::StatusCode::kAborted);
+  EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(look.files), {.tree = *tree_}).status()));
+}
+
+TEST_F(SelectionTest, AbortsWhenAFileChangesMeanwhile) {
+  TreeLook look = Look();
+  scratch_.Write(kOutputFile, "def call(): raise");
+  EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(look.files), {.tree = *tree_}).status()));
 }
 
 }  // namespace
-}  // namespace cachewarm::agent
+}  // namespace cachewarm::capture

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/capture/bundle_parts.h"
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "lib/capture/stable_file.h"
+
+namespace cachewarm::capture {
+
+bundle::Facts FactsOf(const Maker& maker, const Selection& selection) {
+  const auto& [key, factors, node] = maker;
+  bundle::Facts facts;
+  facts.architecture = node.cpu.architecture == "aarch64" ? "arm64" : "amd64";
+  facts.key = key;
+  facts.factors = {{"gpuType", factors.gpu_type},
+                   {"cpuClass", factors.cpu_class},
+                   {"image", factors.image},
+                   {"devices", fmt::format("{}", factors.devices)},
+                   {"container", factors.container}};
+  facts.node = {{"gpuType", node.gpu_type},
+                {"cpuClass", node.cpu_class},
+                {"driver", node.driver_version},
+                {"cpuFlags", fmt::format("{}", fmt::join(node.cpu.flags, " "))}};
+  facts.requires_cpu_class = selection.native;
+  facts.gpu_architectures = selection.gpu_architectures;
+  facts.compile_milliseconds = static_cast<int64_t>(selection.compile_time.Seconds() * 1000);
+  return facts;
+}
+
+std::vector<bundle::PackFile> PackFilesOf(const Selection& selection, const Reading& reading) {
+  std::vector<bundle::PackFile> files;
+  files.reserve(selection.files.size());
+  for (const TreeFile& file : selection.files) {
+    files.push_back({.path = file.path,
+                     .kind = file.placement.cache,
+                     .bytes = file.stat.bytes,
+                     .mtime_ns = file.placement.keep_mtime ? file.stat.mtime_ns : 0,
+                     .open = [reading, path = file.path, chosen = file.stat] {
+                       return OpenStable({.tree = reading.tree,
+                                          .path = path,
+                                          .expected = chosen,
+                                          .on_opening = reading.on_opening,
+                                          .against_writers = reading.against_writers});
+                     }});
+  }
+  return files;
+}
+
+}  // namespace cachewarm::capture

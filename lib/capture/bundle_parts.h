@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lib/api/node_cache.h"
+#include "lib/bundle/packer.h"
+#include "lib/capture/selection.h"
+#include "lib/fingerprint/node_facts.h"
+#include "lib/fs/dir.h"
+
+// What bundle::Publish() is given of a selection.
+namespace cachewarm::capture {
+
+// What a bundle was made for, and where. Borrowed for the call.
+struct Maker {
+  const std::string& key;
+  const api::KeyFactors& factors;
+  const fingerprint::NodeFacts& node;
+};
+
+bundle::Facts FactsOf(const Maker& maker, const Selection& selection);
+
+// How the files are opened again when they are packed.
+struct Reading {
+  const fs::Dir& tree;                                 // must outlive the files
+  std::function<void(const std::string&)> on_opening;  // before every open; may be empty
+  bool against_writers = true;                         // StableOpen
+};
+
+// Each answers ABORTED when it is no longer what was selected.
+std::vector<bundle::PackFile> PackFilesOf(const Selection& selection, const Reading& reading);
+
+}  // namespace cachewarm::capture

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/capture/bundle_parts.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "lib/capture/tree_look.h"
+#include "tests/fakes/cache_files.h"
+#include "tests/fakes/temp_dir.h"
+
+namespace cachewarm::capture {
+namespace {
+
+bundle::Facts Facts(const fingerprint::NodeFacts& node, const Selection& selection) {
+  const api::KeyFactors factors{.gpu_type = "nvidia/a10/sm_86",
+                                .cpu_class = "x86-64-v3/intel-6-85/0123abcd",
+                                .image = "llama:1",
+                                .devices = 2,
+                                .container = "server"};
+  return FactsOf({.key = "k", .factors = factors, .node = node}, selection);
+}
+
+TEST(FactsOf, NamesWhatTheKeyIsMadeOfAndWhatTheNodeIs) {
+  fingerprint::NodeFacts node;
+  node.gpu_type = "nvidia/a10/sm_86";
+  node.driver_version = "570.86.15";
+  node.cpu.flags = {"avx", "avx2"};
+  Selection selection;
+  selection.native = true;
+  selection.gpu_architectures = {"sm_86"};
+  selection.compile_time.graph_ns = 1'500'000'000;
+  const bundle::Facts facts = Facts(node, selection);
+  EXPECT_EQ(facts.key, "k");
+  EXPECT_EQ(facts.factors.at("gpuType"), "nvidia/a10/sm_86");
+  EXPECT_EQ(facts.factors.at("cpuClass"), "x86-64-v3/intel-6-85/0123abcd");
+  EXPECT_EQ(facts.factors.at("image"), "llama:1");
+  EXPECT_EQ(facts.factors.at("devices"), "2");
+  EXPECT_EQ(facts.factors.at("container"), "server");
+  EXPECT_EQ(facts.node.at("driver"), "570.86.15");
+  EXPECT_EQ(facts.node.at("cpuFlags"), "avx avx2");
+  EXPECT_TRUE(facts.requires_cpu_class);
+  EXPECT_EQ(facts.gpu_architectures, std::vector<std::string>{"sm_86"});
+  EXPECT_EQ(facts.compile_milliseconds, 1500);
+}
+
+TEST(FactsOf, TheArchitectureIsThatOfTheNodeAsOciNamesIt) {
+  for (const auto& [architecture, expected] :
+       {std::pair{"aarch64", "arm64"}, std::pair{"x86_64", "amd64"}, std::pair{"", "amd64"}}) {
+    fingerprint::NodeFacts node;
+    node.cpu.architecture = architecture;
+    EXPECT_EQ(Facts(node, {}).architecture, expected) << architecture;
+  }
+}
+
+class PackFiles : public ::testing::Test {
+ protected:
+  PackFiles() {
+    scratch_.Write(kIndexFile, "index");
+    scratch_.Write(kObjectFile, SharedObject("code"));
+  }
+
+  std::vector<bundle::PackFile> Take() {
+    TreeLook look = *LookAtTree(tree_, caches::CacheTable::AllPresets());
+    const Selection selection = *SelectFiles(std::move(look.files), {.tree = tree_});
+    return PackFilesOf(selection, {.tree = tree_, .on_opening = [this](const std::string& path) {
+                                     opened_.push_back(path);
+                                   }});
+  }
+
+  TempDir scratch_;
+  fs::Dir tree_ = scratch_.Open();
+  std::vector<std::string> opened_;
+};
+
+TEST_F(PackFiles, AreThoseOfTheSelectionAndOutliveIt) {
+  const std::vector<bundle::PackFile> files = Take();
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0].path, kObjectFile);
+  EXPECT_EQ(files[0].kind, "torchinductor");
+  EXPECT_EQ(files[0].bytes, static_cast<int64_t>(SharedObject("code").size()));
+  EXPECT_EQ(files[0].mtime_ns, 0);
+  EXPECT_EQ(files[1].path, kIndexFile);
+  EXPECT_TRUE(opened_.empty());
+  ASSERT_TRUE(files[1].open().ok());
+  EXPECT_EQ(opened_, std::vector<std::string>{kIndexFile});
+}
+
+TEST_F(PackFiles, AFileThatChangedSinceIsNotOpened) {
+  const std::vector<bundle::PackFile> files = Take();
+  scratch_.Write(kIndexFile, "xedni");
+  EXPECT_TRUE(absl::IsAborted(files[1].open().status()));
+  std::filesystem::remove(scratch_ / kObjectFile);
+  EXPECT_TRUE(absl::IsAborted(files[0].open().status()));
+}
+
+}  // namespace
+}  // namespace cachewarm::capture
