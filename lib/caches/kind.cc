@@ -128,6 +128,21 @@ Skip CommonSkip(std::string_view path) {
   return rest == "cache_key_factors.json" ? Skip::kPrivate : Skip::kNo;
 }
 
+std::vector<FileRow> NinjaRows(std::string_view objects, std::string_view rest, UnitRule module) {
+  FileRow row = {.glob = objects,
+                 .role = Role::kIndex,
+                 .native = true,
+                 .keep_mtime = true,
+                 .writable = true,
+                 .in_place = true,
+                 .unit = module};
+  std::vector<FileRow> rows = {row};
+  row.glob = rest;
+  row.role = Role::kOutput;
+  rows.push_back(row);
+  return rows;
+}
+
 Placement ClassifyInKind(const CacheKind& kind, std::string_view path, std::string_view prefix) {
   return Classify(kind, path, prefix, 0);
 }

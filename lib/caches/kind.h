@@ -68,6 +68,11 @@ Skip CommonSkip(std::string_view path);
 // Classifies `path`, relative to the kind's directory. `prefix` is put before the unit.
 Placement ClassifyInKind(const CacheKind& kind, std::string_view path, std::string_view prefix);
 
+// Rows of modules that ninja builds below a directory of their own: the object, by which a start
+// finds the module, and everything beside it. ninja compares the mtimes of objects, sources and its
+// own log to the nanosecond, and rewrites in place.
+std::vector<FileRow> NinjaRows(std::string_view objects, std::string_view rest, UnitRule module);
+
 CacheKind TorchInductorKind();
 CacheKind TritonKind();
 CacheKind VllmKind();

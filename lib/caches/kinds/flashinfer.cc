@@ -1,40 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// FlashInfer: ninja below <base>/.cache/flashinfer/<version>/<architectures>/. ninja compares
-// nanosecond mtimes of objects, sources and its own log, and rewrites in place.
+// FlashInfer: ninja below <base>/.cache/flashinfer/<version>/<architectures>/.
+#include <utility>
+
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {
 
 CacheKind FlashInferKind() {
-  const UnitRule op = {.components = 4};
+  std::vector<FileRow> files = {
+      {.glob = "cubins/**", .role = Role::kOutput, .writable = true, .in_place = true},
+      {.glob = "*/*/generated/**",
+       .role = Role::kOutput,
+       .keep_mtime = true,
+       .writable = true,
+       .in_place = true,
+       .always = true}};
+  const std::vector<FileRow> modules =
+      NinjaRows("*/*/cached_ops/*/*.so", "*/*/cached_ops/*/*", {.components = 4});
+  files.insert(files.end(), modules.begin(), modules.end());
   return {.name = "flashinfer",
           .path = "flashinfer",
           .root = ".cache/flashinfer",
           .env = {{"FLASHINFER_WORKSPACE_BASE"}},
           .nested = {},
-          .files = {
-              {.glob = "cubins/**", .role = Role::kOutput, .writable = true, .in_place = true},
-              {.glob = "*/*/generated/**",
-               .role = Role::kOutput,
-               .keep_mtime = true,
-               .writable = true,
-               .in_place = true,
-               .always = true},
-              {.glob = "*/*/cached_ops/*/*.so",
-               .role = Role::kIndex,
-               .native = true,
-               .keep_mtime = true,
-               .writable = true,
-               .in_place = true,
-               .unit = op},
-              {.glob = "*/*/cached_ops/*/*",
-               .role = Role::kOutput,
-               .native = true,
-               .keep_mtime = true,
-               .writable = true,
-               .in_place = true,
-               .unit = op},
-          }};
+          .files = std::move(files)};
 }
 
 }  // namespace cachewarm::caches

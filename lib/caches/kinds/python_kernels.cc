@@ -25,25 +25,11 @@ CacheKind CuteDslKind() {
 
 // TVM FFI inline modules: built by ninja below one directory each.
 CacheKind TvmFfiKind() {
-  const UnitRule module = {.components = 1};
   return {.name = "tvm-ffi",
           .path = "tvm_ffi",
           .env = {{"TVM_FFI_CACHE_DIR"}},
           .nested = {},
-          .files = {{.glob = "**/*.so",
-                     .role = Role::kIndex,
-                     .native = true,
-                     .keep_mtime = true,
-                     .writable = true,
-                     .in_place = true,
-                     .unit = module},
-                    {.glob = "*/**",
-                     .role = Role::kOutput,
-                     .native = true,
-                     .keep_mtime = true,
-                     .writable = true,
-                     .in_place = true,
-                     .unit = module}}};
+          .files = NinjaRows("**/*.so", "*/**", {.components = 1})};
 }
 
 // Index (.nbi) and code (.nbc) of one function, renamed into place; the key holds the host CPU. The

@@ -6,25 +6,11 @@
 namespace cachewarm::caches {
 
 CacheKind TorchExtensionsKind() {
-  const UnitRule extension = {.components = 1};
   return {.name = "torch-extensions",
           .path = "torch_extensions",
           .env = {{"TORCH_EXTENSIONS_DIR"}},
           .nested = {},
-          .files = {{.glob = "**/*.so",
-                     .role = Role::kIndex,
-                     .native = true,
-                     .keep_mtime = true,
-                     .writable = true,
-                     .in_place = true,
-                     .unit = extension},
-                    {.glob = "*/**",
-                     .role = Role::kOutput,
-                     .native = true,
-                     .keep_mtime = true,
-                     .writable = true,
-                     .in_place = true,
-                     .unit = extension}}};
+          .files = NinjaRows("**/*.so", "*/**", {.components = 1})};
 }
 
 }  // namespace cachewarm::caches
