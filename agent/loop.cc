@@ -41,6 +41,7 @@ Loop::Loop(const Context& context, LoopOptions options, Report report)
       options_(std::move(options)),
       report_(std::move(report)),
       watched_(context),
+      torn_files_(context),
       fetches_(context),
       captures_(context),
       starts_(context, tables_) {}
@@ -121,6 +122,7 @@ absl::Status Loop::Move(const api::NodeCacheSpec& desired) {
     }
   }
   watched_.Follow(inventory_);
+  torn_files_.Sweep(inventory_);
   return absl::OkStatus();
 }
 

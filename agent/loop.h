@@ -15,6 +15,7 @@
 #include "agent/steps/fetches.h"
 #include "agent/steps/starts.h"
 #include "agent/steps/tables.h"
+#include "agent/steps/torn_files.h"
 #include "agent/steps/watched_trees.h"
 #include "agent/sync/plan.h"
 #include "lib/api/node_cache.h"
@@ -80,6 +81,7 @@ class Loop {
 
   Tables tables_;
   WatchedTrees watched_;
+  TornFiles torn_files_;
   Fetches fetches_;
   Captures captures_;
   Starts starts_;

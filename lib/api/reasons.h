@@ -56,6 +56,7 @@ inline constexpr std::string_view kVerifyFailed = "VerifyFailed";
 inline constexpr std::string_view kOverLimit = "OverByteLimit";
 inline constexpr std::string_view kDiskFull = "DiskFull";
 inline constexpr std::string_view kRootUnusable = "RootUnusable";
+inline constexpr std::string_view kTornFile = "TornFile";  // left half-written by a killed engine
 
 // Why a gate was released: the closed list, also `reason` of cachewarm_gate_releases_total.
 inline constexpr std::string_view kReleasedWarm = "Warm";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/process/process.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +19,7 @@ namespace {
 constexpr auto kStopWithin = std::chrono::milliseconds(1800);
 constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
 constexpr size_t kConfigBytesMax = 1U << 20U;
+constexpr int kHeapKeptMax = 128 << 10;  // bytes; also the size from which a block is its own map
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -49,6 +51,12 @@ sigset_t BlockSignals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   return signals;
+}
+
+void KeepMemoryLow() {
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_TRIM_THRESHOLD, kHeapKeptMax);
+  mallopt(M_MMAP_THRESHOLD, kHeapKeptMax);
 }
 
 std::optional<std::string> Environment(const std::string& name) {

@@ -20,6 +20,11 @@ namespace cachewarm::process {
 // a file size limit are then errors of write(2), like a full disk.
 sigset_t BlockSignals();
 
+// For daemons, before any thread: one heap for all threads, given back to the kernel when it is
+// free (mallopt(3)). The allocator's own choice, a heap a thread that only grows, held 37 MB of
+// free memory in an operator that uses 4 MB.
+void KeepMemoryLow();
+
 std::optional<std::string> Environment(const std::string& name);
 
 // What settings are read from: arguments of main, Environment(), the host name and files. One of

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/torn_files.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "agent/tree/layout.h"
+#include "lib/api/reasons.h"
+#include "lib/base/status.h"
+#include "lib/caches/cache_table.h"
+#include "lib/caches/file_check.h"
+#include "lib/capture/stable_file.h"
+#include "lib/fs/file.h"
+
+namespace cachewarm::agent {
+namespace {
+
+// The tools of one compile follow one another at once; a container comes back and imports its
+// libraries in several seconds.
+constexpr Duration kQuiet(1'000);
+
+absl::StatusOr<std::string> ReadRange(const fs::Fd& file, uint64_t offset, size_t size) {
+  std::string bytes(size, '\0');
+  CW_ASSIGN_OR_RETURN(const size_t got,
+                      fs::ReadAt(file, static_cast<int64_t>(offset), bytes.data(), bytes.size()));
+  bytes.resize(got);
+  return bytes;
+}
+
+absl::Status CheckFile(const fs::Fd& file, const caches::Placement& placement,
+                       const std::string& path) {
+  CW_ASSIGN_OR_RETURN(const fs::FileStat before, fs::StatFile(file));
+  const absl::Status whole = caches::CheckWhole(
+      placement, path, static_cast<uint64_t>(before.bytes),
+      [&](uint64_t offset, size_t size) { return ReadRange(file, offset, size); });
+  if (!absl::IsDataLoss(whole)) {
+    return whole;
+  }
+  CW_RETURN_IF_ERROR(capture::CheckNoWriter(file, path));
+  CW_ASSIGN_OR_RETURN(const fs::FileStat after, fs::StatFile(file));
+  return capture::IsUnchanged(before, after) ? whole : absl::AbortedError(path);
+}
+
+}  // namespace
+
+void TornFiles::Sweep(const Inventory& inventory) {
+  std::set<std::string> active;
+  for (const auto& [mount, link] : inventory.links) {
+    if (!link.generation.empty()) {
+      active.insert(link.generation);
+    }
+  }
+  const auto is_gone = [&](const auto& each) { return !active.contains(each.first); };
+  std::erase_if(looked_until_, is_gone);
+  std::erase_if(suspects_, is_gone);
+  const WallTime now = context_.clock.Now();
+  for (const std::string& generation : active) {
+    Gather(generation);
+    std::erase_if(suspects_[generation], [&](const auto& each) {
+      return now - each.second >= kQuiet && IsDone(generation, each.first);
+    });
+  }
+}
+
+void TornFiles::Gather(const std::string& generation) {
+  const WallTime now = context_.clock.Now();
+  // Of a tree that is new to us all that is known: we may have been away when it was written.
+  const auto [until, is_new] = looked_until_.try_emplace(generation, WallTime{});
+  const EventRecord record = context_.watcher.ReadTree(generation, until->second, now);
+  until->second = now;
+  for (const FileEvent& event : record.events) {
+    if (event.type == FileEventType::kWritten &&
+        caches::CacheTable::AllPresets().Classify(event.path).native) {
+      suspects_[generation][event.path] = event.time;
+    }
+  }
+}
+
+// False while somebody writes it: it is looked at again.
+bool TornFiles::IsDone(const std::string& generation, const std::string& path) {
+  const std::string below = fmt::format("{}/{}", GenerationPath(generation), path);
+  OwnReads own_reads = context_.watcher.BeginOwnReads(generation);
+  own_reads.Opening(path);
+  const absl::StatusOr<fs::Fd> file = context_.root.OpenFile(below);
+  if (!file.ok()) {
+    return true;  // gone, or no file: its engine does without
+  }
+  const absl::Status state =
+      CheckFile(*file, caches::CacheTable::AllPresets().Classify(path), path);
+  if (!absl::IsDataLoss(state)) {
+    return !absl::IsAborted(state);
+  }
+  const absl::Status removed = context_.root.Remove(below);
+  context_.metrics.failures.Add({std::string(api::reason::kTornFile)});
+  context_.log.Warning("torn file taken away",
+                       {{"generation", generation},
+                        {"path", path},
+                        {"message", Message(state)},
+                        {"removed", removed.ok() ? "true" : Message(removed)}});
+  return true;
+}
+
+}  // namespace cachewarm::agent

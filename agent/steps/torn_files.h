@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "agent/steps/context.h"
+#include "agent/sync/inventory.h"
+
+namespace cachewarm::agent {
+
+// Takes a native file away that an engine left half-written when it was killed. It crashes every
+// start that maps it, and kubelet starts a container again sooner than `renew` can put another
+// tree in place (docs/design/0004-torn-files.md). One thread.
+class TornFiles {
+ public:
+  explicit TornFiles(const Context& context) : context_(context) {}
+
+  // Once a turn: looks at what was written in the active trees and has been quiet for a second.
+  // Takes away only what CheckWhole() calls DATA_LOSS and nobody has open for writing.
+  void Sweep(const Inventory& inventory);
+
+ private:
+  void Gather(const std::string& generation);
+  bool IsDone(const std::string& generation, const std::string& path);
+
+  const Context& context_;
+  std::map<std::string, WallTime> looked_until_;                     // by generation
+  std::map<std::string, std::map<std::string, WallTime>> suspects_;  // last write by path
+};
+
+}  // namespace cachewarm::agent
