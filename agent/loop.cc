@@ -18,6 +18,8 @@ namespace {
 
 // Steps change what the next plan sees; a few rounds settle everything that is quick.
 constexpr int kRoundsMax = 4;
+// A container that is started again mounts the tree of before when it is faster than `renew`.
+constexpr Duration kRestartedWithin(600'000);
 
 template <class... Ts>
 struct Overloaded : Ts... {
@@ -122,7 +124,7 @@ absl::Status Loop::Move(const api::NodeCacheSpec& desired) {
     }
   }
   watched_.Follow(inventory_);
-  torn_files_.Sweep(inventory_);
+  torn_files_.Sweep(watched_.ActiveWithin(kRestartedWithin));
   return absl::OkStatus();
 }
 

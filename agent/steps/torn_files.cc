@@ -44,18 +44,13 @@ absl::Status CheckFile(const fs::Fd& file, const caches::Placement& placement,
 
 }  // namespace
 
-void TornFiles::Sweep(const Inventory& inventory) {
-  std::set<std::string> active;
-  for (const auto& [mount, link] : inventory.links) {
-    if (!link.generation.empty()) {
-      active.insert(link.generation);
-    }
-  }
-  const auto is_gone = [&](const auto& each) { return !active.contains(each.first); };
+void TornFiles::Sweep(const std::vector<std::string>& generations) {
+  const std::set<std::string> looked_at(generations.begin(), generations.end());
+  const auto is_gone = [&](const auto& each) { return !looked_at.contains(each.first); };
   std::erase_if(looked_until_, is_gone);
   std::erase_if(suspects_, is_gone);
   const WallTime now = context_.clock.Now();
-  for (const std::string& generation : active) {
+  for (const std::string& generation : looked_at) {
     Gather(generation);
     std::erase_if(suspects_[generation], [&](const auto& each) {
       return now - each.second >= kQuiet && IsDone(generation, each.first);

@@ -3,9 +3,9 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "agent/steps/context.h"
-#include "agent/sync/inventory.h"
 
 namespace cachewarm::agent {
 
@@ -16,9 +16,9 @@ class TornFiles {
  public:
   explicit TornFiles(const Context& context) : context_(context) {}
 
-  // Once a turn: looks at what was written in the active trees and has been quiet for a second.
-  // Takes away only what CheckWhole() calls DATA_LOSS and nobody has open for writing.
-  void Sweep(const Inventory& inventory);
+  // Once a turn: looks at what was written in these trees and has been quiet for a second. Takes
+  // away only what CheckWhole() calls DATA_LOSS and nobody has open for writing.
+  void Sweep(const std::vector<std::string>& generations);
 
  private:
   void Gather(const std::string& generation);

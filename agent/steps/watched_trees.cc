@@ -50,4 +50,15 @@ void WatchedTrees::Follow(const Inventory& inventory) {
   });
 }
 
+std::vector<std::string> WatchedTrees::ActiveWithin(Duration within) const {
+  const MonoTime now = context_.clock.Monotonic();
+  std::vector<std::string> generations;
+  for (const auto& [generation, at] : last_active_) {
+    if (now - at <= within) {
+      generations.push_back(generation);
+    }
+  }
+  return generations;
+}
+
 }  // namespace cachewarm::agent

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "agent/steps/context.h"
 #include "agent/sync/inventory.h"
@@ -20,6 +21,8 @@ class WatchedTrees {
   void Add(const Mount& mount, const std::string& generation, bool fresh);
   // Once a turn.
   void Follow(const Inventory& inventory);
+  // Those that were active at some time in the last `within`.
+  std::vector<std::string> ActiveWithin(Duration within) const;
 
  private:
   const Context& context_;

@@ -75,6 +75,7 @@ def wait_for_a_shared_object(directory: Path, seconds: float) -> Path:
             for name in files:
                 if name.endswith(".main.so"):
                     return Path(folder) / name
+        time.sleep(0.01)
     raise AssertionError(f"no shared object in {directory}")
 
 
@@ -100,8 +101,8 @@ def test_nothing_torn_is_published_when_a_builder_is_killed_while_it_writes_nati
     assert native(entries) and all(is_whole(content) for content in native(entries).values())
     # The container that was killed came back in its pod, and so did every pod after it.
     restarted = pods.wait_ready(kubectl, server.name, 1, 180)[0]
-    # The kill, and at most one crash: kubelet restarts a container sooner than its tree is renewed.
-    assert 1 <= pods.restarts(restarted) <= 2
+    # The kill, and no crash on what it left behind.
+    assert pods.restarts(restarted) == 1
     assert pods.start(kubectl, restarted).right
     warmup.wait_warm()
     assert_hit(kubectl, add_pod(kubectl, server.name))

@@ -158,6 +158,25 @@ TEST_F(LoopTest, RenewGivesAFreshTreeOfTheSameBundle) {
   EXPECT_EQ(Shown(), (std::map<std::string, std::string>{{kIndexFile, "index"}}));
 }
 
+TEST_F(LoopTest, TakesATornFileAwayAlsoFromTheTreeOfBefore) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  Want({digest});
+  ASSERT_TRUE(TurnUntilActive());
+  const std::string before = Warmup().generation;
+  root_.Write(GenerationPath(before) + "/" + kObjectFile, SharedObject("code").substr(0, 70));
+  watcher_.Saw(before,
+               {{.type = FileEventType::kWritten, .time = clock_.Now(), .path = kObjectFile}});
+  renew_ = 1;
+  Want({digest});
+  loop_->Turn();
+  ASSERT_NE(Warmup().generation, before);
+  clock_.Advance(seconds(2));
+  loop_->Turn();
+  EXPECT_FALSE(root_.Exists(GenerationPath(before) + "/" + kObjectFile))
+      << "a container that came back at once has mounted this tree";
+  EXPECT_TRUE(root_.Exists(GenerationPath(before) + "/" + kIndexFile));
+}
+
 TEST_F(LoopTest, ADamagedBundleIsRefusedAndTheOldOneStays) {
   const Digest good = Publish({{kIndexFile, "good"}});
   const Digest bad = Publish({{kIndexFile, "bad"}});

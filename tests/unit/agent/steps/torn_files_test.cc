@@ -23,10 +23,6 @@ constexpr char kGeneration[] = "cold-0123456789abcdef";
 
 class TornFilesTest : public ::testing::Test, protected Workbench {
  protected:
-  TornFilesTest() {
-    inventory_.links[kMount] = {.state = LinkState::kActive, .generation = kGeneration};
-  }
-
   static std::string Path(const std::string& file) {
     return GenerationPath(kGeneration) + "/" + file;
   }
@@ -40,13 +36,13 @@ class TornFilesTest : public ::testing::Test, protected Workbench {
 
   void SweepAfter(seconds pause) {
     clock_.Advance(pause);
-    torn_files_.Sweep(inventory_);
+    torn_files_.Sweep(trees_);
   }
 
   const std::string whole_ = SharedObject(std::string(4096, 'c'));
   const std::string torn_ = whole_.substr(0, 2048);
   std::vector<FileEvent> events_;
-  Inventory inventory_;
+  std::vector<std::string> trees_ = {kGeneration};
   Workers workers_{1, 1};
   const Context context_ = ContextWith(workers_);
   TornFiles torn_files_{context_};
@@ -87,7 +83,7 @@ TEST_F(TornFilesTest, WaitsUntilTheFileHasBeenQuietForASecond) {
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
   clock_.Advance(std::chrono::milliseconds(900));
   Wrote(kObjectFile, torn_);
-  torn_files_.Sweep(inventory_);
+  torn_files_.Sweep(trees_);
   SweepAfter(seconds(0));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
   SweepAfter(seconds(1));
@@ -108,15 +104,15 @@ TEST_F(TornFilesTest, WaitsForWhoeverStillWritesIt) {
 
 TEST_F(TornFilesTest, LeavesTheFileThatTookItsPlaceInTheMeantime) {
   Wrote(kObjectFile, torn_);
-  torn_files_.Sweep(inventory_);
+  torn_files_.Sweep(trees_);
   root_.Write(Path(kObjectFile), whole_);
   SweepAfter(seconds(2));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TornFilesTest, LooksOnlyIntoActiveTrees) {
+TEST_F(TornFilesTest, LooksOnlyIntoTheTreesItIsGiven) {
   Wrote(kObjectFile, torn_);
-  inventory_.links.clear();
+  trees_.clear();
   SweepAfter(seconds(2));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
 }
