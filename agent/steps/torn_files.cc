@@ -31,7 +31,7 @@ absl::StatusOr<std::string> ReadRange(const fs::Fd& file, uint64_t offset, size_
 absl::Status CheckFile(const fs::Fd& file, const caches::Placement& placement,
                        const std::string& path) {
   CW_ASSIGN_OR_RETURN(const fs::FileStat before, fs::StatFile(file));
-  const absl::Status whole = caches::CheckWhole(
+  absl::Status whole = caches::CheckWhole(
       placement, path, static_cast<uint64_t>(before.bytes),
       [&](uint64_t offset, size_t size) { return ReadRange(file, offset, size); });
   if (!absl::IsDataLoss(whole)) {
