@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 
 namespace cachewarm::http {
@@ -11,10 +10,6 @@ namespace {
 
 // Beyond this the next read of the socket waits for the caller.
 constexpr size_t kArrivedBytesMax = 512U << 10U;
-
-std::exception_ptr Gone() {
-  return std::make_exception_ptr(std::runtime_error("the caller has gone"));
-}
 
 }  // namespace
 
@@ -95,10 +90,10 @@ void Exchange::Abandon() {
   auto wish = std::exchange(wish_, std::nullopt);
   lock.unlock();
   if (held_back.has_value()) {
-    held_back->second.set_exception(Gone());
+    held_back->second.set(held_back->first);
   }
   if (wish.has_value()) {
-    wish->filled.set_exception(Gone());
+    wish->filled.set(0);
   }
 }
 
@@ -129,7 +124,7 @@ void Exchange::OnDone(absl::Status result) {
 pplx::task<size_t> Exchange::Put(const uint8_t* bytes, size_t count) {
   std::lock_guard lock(mutex_);
   if (abandoned_) {
-    return pplx::task_from_exception<size_t>(Gone());
+    return pplx::task_from_result(count);
   }
   arrived_.append(reinterpret_cast<const char*>(bytes), count);
   stirred_ = true;
@@ -144,7 +139,7 @@ pplx::task<size_t> Exchange::Put(const uint8_t* bytes, size_t count) {
 pplx::task<size_t> Exchange::Get(uint8_t* out, size_t count) {
   std::lock_guard lock(mutex_);
   if (abandoned_) {
-    return pplx::task_from_exception<size_t>(Gone());
+    return pplx::task_from_result<size_t>(0);
   }
   wish_ = Wish{.out = out, .count = count, .filled = {}};
   stirred_ = true;

@@ -35,7 +35,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::string TakeBytes();
   // After kDone.
   absl::Status result() const;
-  // The caller is leaving: whatever the library still waits for fails now.
+  // The caller is leaving and cancels next: whatever the library still waits for ends now. Answers
+  // are thrown away and a request's body ends short, both without an exception: for that the
+  // library would block one of its few threads until another one has closed the stream.
   void Abandon();
   // Blocks until the library is through with it, at most `limit`.
   void AwaitDone(Duration limit);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <future>
 #include <thread>
@@ -139,6 +140,36 @@ TEST(Client, ManyCancelsAtAnyMomentLeaveNothingBehind) {
     const auto response = client->Stream({.url = server.Url("/")}, sink, stop.get_token());
     EXPECT_TRUE(response.ok() || absl::IsCancelled(response.status())) << response.status();
   }
+}
+
+// Ends the process: with 0 when the library's only thread still works after answers were abandoned
+// in the middle.
+[[noreturn]] void AbandonAnswersAndAskAgain() {
+  PrepareProcess(1);
+  ::alarm(60);  // a thread that is blocked stays so
+  RawServer server([](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write(kChunkedHead);
+    for (int i = 0; i < 100; ++i) {
+      connection.Write(RawChunk(std::string(100'000, 'x')));
+    }
+    connection.Write(RawChunk(""));
+  });
+  const auto client = NewClient();
+  for (int i = 0; i < 3; ++i) {
+    Collector sink;
+    sink.write_status = absl::ResourceExhaustedError("disk full");
+    if (client->Stream({.url = server.Url("/")}, sink, {}).ok()) {
+      std::_Exit(1);
+    }
+  }
+  Collector sink;
+  std::_Exit(client->Stream({.url = server.Url("/")}, sink, {}).ok() ? 0 : 2);
+}
+
+TEST(ClientDeathTest, AnswersThatNobodyWantsLeaveAThreadForTheNextRequest) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(AbandonAnswersAndAskAgain(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
