@@ -41,8 +41,8 @@ cached() {
     exec {lock}>&-
   fi
   if [ "$(readlink "$CACHE/$name/current" 2>/dev/null)" != "$key" ]; then
-    ln -sfn "$key" "$CACHE/$name/.current.$$"
-    mv -fT "$CACHE/$name/.current.$$" "$CACHE/$name/current"
+    ln -sfn "$key" "$CACHE/$name/.current.$BASHPID"
+    mv -fT "$CACHE/$name/.current.$BASHPID" "$CACHE/$name/current"
   fi
   printf '%s\n' "$dir"
 }
