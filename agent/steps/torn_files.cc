@@ -9,8 +9,8 @@
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/caches/cache_table.h"
-#include "lib/caches/file_check.h"
 #include "lib/capture/stable_file.h"
+#include "lib/capture/whole_file.h"
 #include "lib/fs/file.h"
 
 namespace cachewarm::agent {
@@ -20,20 +20,10 @@ namespace {
 // libraries in several seconds.
 constexpr Duration kQuiet(1'000);
 
-absl::StatusOr<std::string> ReadRange(const fs::Fd& file, uint64_t offset, size_t size) {
-  std::string bytes(size, '\0');
-  CW_ASSIGN_OR_RETURN(const size_t got,
-                      fs::ReadAt(file, static_cast<int64_t>(offset), bytes.data(), bytes.size()));
-  bytes.resize(got);
-  return bytes;
-}
-
 absl::Status CheckFile(const fs::Fd& file, const caches::Placement& placement,
                        const std::string& path) {
   CW_ASSIGN_OR_RETURN(const fs::FileStat before, fs::StatFile(file));
-  absl::Status whole = caches::CheckWhole(
-      placement, path, static_cast<uint64_t>(before.bytes),
-      [&](uint64_t offset, size_t size) { return ReadRange(file, offset, size); });
+  absl::Status whole = capture::CheckWholeFile(file, placement, path, before.bytes);
   if (!absl::IsDataLoss(whole)) {
     return whole;
   }

@@ -9,6 +9,7 @@
 
 #include "lib/base/status.h"
 #include "lib/capture/stable_file.h"
+#include "lib/capture/whole_file.h"
 #include "lib/fs/file.h"
 
 namespace cachewarm::capture {
@@ -16,21 +17,6 @@ namespace {
 
 constexpr int64_t kTimedEntryBytesMax = int64_t{64} << 20;
 constexpr size_t kCubinHeadBytes = 64;
-
-absl::StatusOr<std::string> ReadRange(const fs::Fd& file, uint64_t offset, size_t size) {
-  std::string bytes(size, '\0');
-  size_t filled = 0;
-  while (filled < size) {
-    CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file, static_cast<int64_t>(offset + filled),
-                                                     bytes.data() + filled, size - filled));
-    if (got == 0) {
-      break;
-    }
-    filled += got;
-  }
-  bytes.resize(filled);
-  return bytes;
-}
 
 // Looks into the files one by one and gathers what the bundle's facts need.
 class Inspector {
@@ -50,9 +36,7 @@ class Inspector {
     if (!IsUnchanged(file.stat, now)) {
       return absl::AbortedError(fmt::format("{} changed while it was captured", file.path));
     }
-    const absl::Status whole = caches::CheckWhole(
-        file.placement, file.path, static_cast<uint64_t>(file.stat.bytes),
-        [&](uint64_t offset, size_t size) { return ReadRange(*opened, offset, size); });
+    const absl::Status whole = CheckWholeFile(*opened, file.placement, file.path, file.stat.bytes);
     if (absl::IsDataLoss(whole)) {
       selection_.torn.push_back(Message(whole));
       torn_paths_.insert(file.path);
