@@ -86,9 +86,14 @@ def product(installation: Product, cluster: Cluster) -> Product:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failed test shows what its namespace looked like, unless the failure already does."""
+    """A failure is told in one line when it happens; at the end it shows what the test's namespace
+    looked like, unless the failure's own text already does."""
     outcome = yield
     report = outcome.get_result()
+    terminal = item.config.pluginmanager.get_plugin("terminalreporter")
+    if report.failed and terminal:
+        first = str(call.excinfo.value).strip().partition("\n")[0]
+        terminal.write_line(f"\n{item.nodeid} {report.when}: {call.excinfo.typename}: {first}")
     arguments = getattr(item, "funcargs", {})
     client = arguments.get("kubectl") or arguments.get("shared")
     if (

@@ -25,12 +25,14 @@ def run(
 
 
 def start_time(pid: int) -> str | None:
-    """The kernel's start time of a live process; None for the dead and for zombies."""
+    """The kernel's start time of a live process; None for the dead and for zombies. A process
+    whose first thread has ended lives, sockets and all, until its last thread has."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ended = fields[0] in "ZX" and len(os.listdir(f"/proc/{pid}/task")) <= 1
     except (OSError, IndexError):
         return None
-    return None if fields[0] in "ZX" else fields[19]
+    return None if ended else fields[19]
 
 
 def children(pid: int) -> list[int]:
