@@ -8,6 +8,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_MAXSIZE ?= 5G
 K ?=
+ARGS ?=
 
 .PHONY: help
 help: ## list the verbs
@@ -40,6 +41,10 @@ format: ## format every source in place
 .PHONY: sanitize
 sanitize: setup ## threads under TSan, built by clang
 	@tools/stage sanitize
+
+.PHONY: bench
+bench: setup ## bundles against zip, tar, Go and containerd; ARGS=--small: a minute, ARGS=--help
+	@tools/stage bench $(ARGS)
 
 .PHONY: golden
 golden: ## rewrite the golden files from what the code says now; read the diff

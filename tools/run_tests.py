@@ -94,7 +94,7 @@ def unit():
     must("building the tests (ASan, UBSan)", "tools/stage", "build-dev")
     ctest("unit, golden and contract tests", env={
         "CACHEWARM_REGISTRY_BIN": str(REGISTRY)})
-    pytest("chart and manifest tests", "tests/charts")
+    pytest("chart and manifest tests, tests of the bench", "tests/charts", "tests/bench")
 
 
 def e2e(folder=None):

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who runs: a name, what it does, and how one run of it is measured.
+
+Every contender of a group does the same work on the same tree. Ours is `ours` in each group.
+"""
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from course import RUN_SECONDS
+from processes import CommandFailed, Sample, measure, shell
+
+LEVEL = "3"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """`run` takes a Course whose target is empty, and returns a Sample."""
+    group: str
+    name: str
+    what: str
+    run: Callable[..., Sample]
+
+    @property
+    def title(self):
+        """As --only and --list name it."""
+        return f"{self.group}/{self.name}"
+
+
+def bytes_below(folder):
+    """The sum of the files' sizes."""
+    return sum(p.stat().st_size for p in Path(folder).rglob("*") if p.is_file())
+
+
+def packing(command):
+    """A contender of pack: writes one archive, or a store, into the target."""
+    def run(course):
+        sample = shell(command.format(tree=course.corpus.tree, out=course.target,
+                                      cachewarm=course.programs.cachewarm),
+                       course.log, RUN_SECONDS)
+        size = bytes_below(course.target)
+        return dataclasses.replace(sample, size=size, synced=sample.wall + course.sync())
+    return run
+
+
+def unpacking(command, size_of):
+    """A contender of unpack: makes the tree in TARGET/tree. `size_of` is what it reads."""
+    def run(course):
+        words = dict(archives=course.corpus.archives, out=course.target / "tree",
+                     programs=course.programs, bundle=course.bundle, gzip=course.digest,
+                     zstd=course.digest_zst)
+        sample = shell(command.format(**words), course.log, RUN_SECONDS)
+        synced = sample.wall + course.sync()
+        course.check_tree(course.target / "tree")
+        return dataclasses.replace(sample, synced=synced, size=size_of(course))
+    return run
+
+
+def archive_size(name):
+    """Bytes of one of the corpus' archives."""
+    return lambda course: (course.corpus.archives / name).stat().st_size
+
+
+def bundle_size(course):
+    """Bytes of our store: layers, config, manifest."""
+    return bytes_below(course.work / "store")
+
+
+def activating(command, size_of):
+    """A contender of activate: from the registry to the tree in TARGET/tree."""
+    def run(course):
+        sample = shell(command.format(out=course.target, remote=course.remote,
+                                      programs=course.programs), course.log, RUN_SECONDS)
+        synced = sample.wall + course.sync()
+        course.check_tree(course.target / "tree")
+        return dataclasses.replace(sample, synced=synced, size=size_of(course))
+    return run
+
+
+def pulling(kind, archive):
+    """containerd does the work for ctr: its CPU and its memory count."""
+    def run(course):
+        containerd, image = course.containerd, f"{course.remote}:{kind}"
+        containerd.reset_peak()
+        before = containerd.cpu()
+        try:
+            sample = measure(containerd.pull_command(image), course.log, RUN_SECONDS)
+            synced = sample.wall + course.sync()
+            cpu = sample.cpu + containerd.cpu() - before
+            check_snapshot(course)
+        finally:
+            containerd.forget(image)
+        return dataclasses.replace(sample, cpu=cpu, synced=synced, rss_mb=containerd.peak(),
+                                   size=archive_size(archive)(course))
+    return run
+
+
+def check_snapshot(course):
+    """Raises unless the newest snapshot of containerd holds the tree."""
+    found = list(course.disk.glob(
+        "containerd/root/io.containerd.snapshotter.v1.overlayfs/snapshots/*/fs"))
+    if not found:
+        raise CommandFailed("ctr: nothing was unpacked")
+    course.check_tree(max(found, key=lambda path: path.stat().st_ctime))
+
+
+def limit(*words):
+    """The limit as a contender: its wall is computed, not run."""
+    def run(course):
+        places = dict(tree=course.corpus.tree, blob=course.layer(), out=course.target)
+        sample = measure([str(course.programs.limit), *(w.format(**places) for w in words)],
+                         course.log, RUN_SECONDS)
+        parts = json.loads(course.log.read_text())
+        return dataclasses.replace(sample, wall=parts["limit"], cpu=parts["limit"] * parts["cores"],
+                                   synced=parts["limit"] + parts.get("sync", 0), notes=parts)
+    return run
+
+
+PACK = [
+    Contender("pack", "ours", "cachewarm pack TREE layout://...: zstd -3 frames, sha256, fsync",
+              packing("'{cachewarm}' pack '{tree}' 'layout://{out}/store/tree:bench'")),
+    Contender("pack", "zip", "zip -q -r",
+              packing("cd '{tree}' && zip -q -r '{out}/tree.zip' .")),
+    Contender("pack", "tar_zstd", "tar | zstd -3 -T2",
+              packing("tar -cf - -C '{tree}' . | zstd -q -3 -T2 -o '{out}/tree.tar.zst'")),
+    Contender("pack", "limit", "max(read the tree, CPU of zstd -3 and sha256 / cores)",
+              limit("pack", "{tree}", LEVEL)),
+]
+UNPACK = [
+    Contender("unpack", "ours", "cachewarm unpack layout://...: verified, one syncfs, one rename",
+              unpacking("'{programs.cachewarm}' unpack '{bundle}' '{out}' --quiet", bundle_size)),
+    Contender("unpack", "unzip", "unzip -q (CRC32 only)",
+              unpacking("unzip -q '{archives}/tree.zip' -d '{out}'", archive_size("tree.zip"))),
+    Contender("unpack", "go_gzip", "Go archive/tar, compress/gzip, sha256 by a TeeReader",
+              unpacking("'{programs.peers}/goextract' gzip '{archives}/tree.tar.gz' {gzip} '{out}'",
+                        archive_size("tree.tar.gz"))),
+    Contender("unpack", "go_zstd", "Go archive/tar, klauspost zstd, sha256 by a TeeReader",
+              unpacking("'{programs.peers}/goextract' zstd '{archives}/tree.tar.zst' {zstd} "
+                        "'{out}'", archive_size("tree.tar.zst"))),
+    Contender("unpack", "sha_tar_zstd", "sha256sum && tar --zstd -x",
+              unpacking("echo '{zstd}  {archives}/tree.tar.zst' | sha256sum -c --quiet && "
+                        "mkdir '{out}' && tar --zstd -xf '{archives}/tree.tar.zst' -C '{out}'",
+                        archive_size("tree.tar.zst"))),
+    Contender("unpack", "limit", "(CPU of create + zstd + sha256) / cores",
+              limit("unpack", "{blob}", "{tree}", "{out}")),
+]
+ACTIVATE = [
+    Contender("activate", "ours", "cachewarm unpack oci://...: verified, one syncfs, one rename",
+              activating("'{programs.cachewarm}' unpack 'oci://{remote}:bundle' '{out}/tree' "
+                         "--quiet", bundle_size)),
+    Contender("activate", "ctr_zstd", "ctr images pull, zstd layer, overlayfs",
+              pulling("zstd", "tree.tar.zst")),
+    Contender("activate", "ctr_gzip", "ctr images pull, gzip layer, overlayfs",
+              pulling("gzip", "tree.tar.gz")),
+    Contender("activate", "skopeo_untar", "skopeo copy to dir:, tar --zstd -x",
+              activating("skopeo --insecure-policy copy -q --src-tls-verify=false "
+                         "'docker://{remote}:zstd' 'dir:{out}/copy' && mkdir '{out}/tree' && "
+                         "tar --zstd -xf \"$(ls -S '{out}'/copy/* | head -1)\" -C '{out}/tree'",
+                         archive_size("tree.tar.zst"))),
+    Contender("activate", "oras_untar", "oras pull, tar --zstd -x",
+              activating("'{programs.peers}/oras' pull --plain-http '{remote}:oras' -o '{out}' "
+                         "&& mkdir '{out}/tree' && tar --zstd -xf '{out}/tree.tar.zst' -C "
+                         "'{out}/tree'", archive_size("tree.tar.zst"))),
+]
+ALL = [*PACK, *UNPACK, *ACTIVATE]

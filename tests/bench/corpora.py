@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trees that contenders carry: two made from a seed and kept, and a real one of torch.
+
+A generated corpus and its archives lie in CACHE/corpus/<key>, where key is the hash of what they
+are made from. It is complete when .complete is there, which is written last.
+"""
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpus import tree
+from corpus.material import Material
+from corpus.mutation import mutate
+
+HERE = Path(__file__).parent
+CACHE = Path(os.environ.get("CACHEWARM_CACHE", Path.home() / ".cache/cachewarm"))
+SHAPES = {"small": tree.SMALL, "big": tree.BIG}
+ARCHIVE_SECONDS = 600
+TAR = "tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf -"
+ARCHIVES = {
+    "tree.zip": "cd '{tree}' && zip -q -r '{out}' .",
+    "tree.tar.gz": TAR + " -C '{tree}' . | gzip -n >'{out}'",
+    "tree.tar.zst": TAR + " -C '{tree}' . | zstd -q -3 -T2 -o '{out}'",
+}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One tree, what it holds, and the archives of it that others unpack."""
+    name: str
+    tree: Path
+    archives: Path
+    files: int
+    folders: int
+    bytes: int
+
+    @property
+    def megabytes(self):
+        """10^6 bytes of content."""
+        return self.bytes / 1e6
+
+
+def count(root):
+    """(files, folders below root, bytes of files) of a tree."""
+    files = folders = size = 0
+    for path, names, leaves in os.walk(root):
+        folders += len(names)
+        files += len(leaves)
+        size += sum(os.lstat(os.path.join(path, leaf)).st_size for leaf in leaves)
+    return files, folders, size
+
+
+def key_of(name):
+    """Changes with the generator, its pinned packages, the Python and the shape."""
+    digest = hashlib.sha256(repr((SHAPES[name], platform.python_version())).encode())
+    for path in [*sorted((HERE / "corpus").glob("*.py")), HERE / "requirements.txt"]:
+        digest.update(path.read_bytes())
+    digest.update(repr(ARCHIVES).encode())
+    return digest.hexdigest()[:16]
+
+
+def archive(root, folder):
+    """Writes every archive of the tree into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, command in ARCHIVES.items():
+        subprocess.run(["bash", "-euo", "pipefail", "-c",
+                        command.format(tree=root, out=folder / name)],
+                       check=True, timeout=ARCHIVE_SECONDS)
+
+
+def generated(name, say):
+    """The corpus called `name`, made now if it is not there."""
+    folder = CACHE / "corpus" / key_of(name)
+    if not (folder / ".complete").exists():
+        say(f"corpus {name}: making it (once; kept in {folder})")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        material = Material()
+        tree.build(folder / "tree", SHAPES[name], material)
+        mutate(folder / "tree", folder / "second", SHAPES[name], material)
+        say(f"corpus {name}: its archives")
+        archive(folder / "tree", folder / "archives")
+        (folder / ".complete").touch()
+    files, folders, size = count(folder / "tree")
+    return Corpus(name, folder / "tree", folder / "archives", files, folders, size)
+
+
+def newest_torch_cache():
+    """The tree of the newest generation on a node of the test cluster, else None."""
+    cluster = Path(os.environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster")
+    found = [path for path in cluster.glob("nodes/*/disk/var/lib/cachewarm/.gen/*")
+             if path.is_dir() and count(path)[2] > 1_000_000]
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def real(source, scratch, cachewarm):
+    """What may travel of an engine's cache directory, copied: pods may still write into it."""
+    folder = scratch / "torch"
+    bundle = f"layout://{folder}/store/torch:bench"
+    folder.mkdir()
+    for command in (["pack", str(source), bundle], ["unpack", bundle, str(folder / "tree")]):
+        subprocess.run([str(cachewarm), *command], check=True, timeout=ARCHIVE_SECONDS,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    archive(folder / "tree", folder / "archives")
+    files, folders, size = count(folder / "tree")
+    return Corpus("torch", folder / "tree", folder / "archives", files, folders, size)

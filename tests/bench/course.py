@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One corpus on one scratch file system: where contenders read, and where they write."""
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import corpora
+from processes import CommandFailed, quiet
+
+RUN_SECONDS = 600
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+CONFIG = "application/vnd.oci.image.config.v1+json"
+LAYER = "application/vnd.oci.image.layer.v1.tar+"
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Of this repository and of others."""
+    cachewarm: Path
+    limit: Path
+    peers: Path  # goextract, oras
+
+
+class Course:
+    """Makes in `work`, once, what unpackers and pullers start from."""
+
+    def __init__(self, corpus, disk, work, programs):
+        self.corpus, self.disk, self.work, self.programs = corpus, disk, work, programs
+        self.target = disk / f"{corpus.name}-target"
+        self.log = work / "command.log"
+        work.mkdir(parents=True)
+        self.bundle = f"layout://{work}/store/{corpus.name}:bench"
+        self.cachewarm("pack", corpus.tree, self.bundle)
+        self.digest = file_digest(corpus.archives / "tree.tar.gz")
+        self.digest_zst = file_digest(corpus.archives / "tree.tar.zst")
+        self.registry = self.containerd = self.remote = None
+
+    def cachewarm(self, *words):
+        """Our program, unmeasured. The corpus must travel as a whole, else nothing compares."""
+        report = json.loads(quiet(self.programs.cachewarm, *words, "--json",
+                                  timeout=RUN_SECONDS))
+        if report.get("files", self.corpus.files) != self.corpus.files:
+            raise CommandFailed(f"cachewarm {words[0]}: {report['files']} files of "
+                                f"{self.corpus.files}; left behind: {report.get('leftBehind')}")
+        return report
+
+    def layer(self):
+        """The largest blob of the bundle."""
+        return max(self.work.glob("store/**/blobs/sha256/*"), key=lambda p: p.stat().st_size)
+
+    def publish(self, registry, containerd):
+        """Puts the bundle, an image of each compression and the oras artifact into `registry`."""
+        self.registry, self.containerd = registry, containerd
+        self.remote = f"{registry.host}/bench/{self.corpus.name}"
+        self.cachewarm("push", self.bundle, f"oci://{self.remote}:bundle")
+        for kind in ("gzip", "zstd"):
+            layout = self.work / f"image-{kind}"
+            write_image(layout, self.corpus.archives, kind)
+            quiet("skopeo", "--insecure-policy", "copy", "-q", "--dest-tls-verify=false",
+                  f"oci:{layout}:bench", f"docker://{self.remote}:{kind}", timeout=RUN_SECONDS)
+        subprocess.run([str(self.programs.peers / "oras"), "push", "--plain-http",
+                        f"{self.remote}:oras", f"tree.tar.zst:{LAYER}zstd"],
+                       cwd=self.corpus.archives, check=True, timeout=RUN_SECONDS,
+                       stdout=subprocess.DEVNULL)
+
+    @contextlib.contextmanager
+    def clean_target(self):
+        """An empty directory for one run; afterwards it is gone and the disk is quiet."""
+        self.target.mkdir()
+        try:
+            yield self.target
+        finally:
+            shutil.rmtree(self.target)
+            quiet("sync", "-f", self.disk, timeout=RUN_SECONDS)
+
+    def sync(self):
+        """Seconds until what was written is on disk."""
+        begin = time.monotonic()
+        quiet("sync", "-f", self.disk, timeout=RUN_SECONDS)
+        return time.monotonic() - begin
+
+    def check_tree(self, root):
+        """Raises unless as many files and bytes are there as in the corpus."""
+        files, _, size = corpora.count(root)
+        if (files, size) != (self.corpus.files, self.corpus.bytes):
+            raise CommandFailed(f"{root}: {files} files of {size} bytes, not {self.corpus.files} "
+                                f"of {self.corpus.bytes}")
+
+
+def file_digest(path):
+    """sha256 of a file, in hex."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def diff_id(archive, kind):
+    """sha256 of the tar in an archive, in hex."""
+    process = subprocess.Popen([kind, "-dc", str(archive)], stdout=subprocess.PIPE)
+    with process.stdout:
+        digest = hashlib.file_digest(process.stdout, "sha256").hexdigest()
+    if process.wait(RUN_SECONDS):
+        raise CommandFailed(f"{archive}: {kind} cannot read it")
+    return digest
+
+
+def write_image(layout, archives, kind):
+    """An OCI image layout whose one layer is an archive that lies elsewhere."""
+    blobs = layout / "blobs/sha256"
+    blobs.mkdir(parents=True)
+    archive = archives / {"gzip": "tree.tar.gz", "zstd": "tree.tar.zst"}[kind]
+
+    def add(value):
+        content = json.dumps(value).encode()
+        digest = hashlib.sha256(content).hexdigest()
+        (blobs / digest).write_bytes(content)
+        return {"digest": f"sha256:{digest}", "size": len(content)}
+
+    layer = file_digest(archive)
+    os.symlink(archive, blobs / layer)
+    config = add({"architecture": "amd64", "os": "linux", "rootfs": {
+        "type": "layers", "diff_ids": [f"sha256:{diff_id(archive, kind)}"]}})
+    manifest = add({"schemaVersion": 2, "mediaType": MANIFEST,
+                    "config": {"mediaType": CONFIG, **config},
+                    "layers": [{"mediaType": LAYER + kind, "digest": f"sha256:{layer}",
+                                "size": archive.stat().st_size}]})
+    (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    (layout / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [
+        {"mediaType": MANIFEST, **manifest,
+         "annotations": {"org.opencontainers.image.ref.name": "bench"}}]}))

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A registry and a containerd of the bench's own, on free addresses and in folders of their own."""
+import http.client
+import json
+import os
+import socket
+
+from corpora import CACHE
+from processes import CommandFailed, Server, quiet
+
+PROGRAMS = CACHE / "containerd/current"
+REGISTRY = CACHE / "debs/current/docker-registry/usr/bin/docker-registry"
+
+
+def free_port():
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def serves(port):
+    """Whether a registry answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/v2/")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+class Registry(Server):
+    """distribution 2.8 over a folder, without TLS."""
+
+    def __init__(self, folder):
+        folder.mkdir(parents=True)
+        self.port = free_port()
+        settings = {"version": 0.1, "log": {"level": "error", "accesslog": {"disabled": True}},
+                    "storage": {"filesystem": {"rootdirectory": str(folder / "content")},
+                                "delete": {"enabled": True}},
+                    "http": {"addr": f"127.0.0.1:{self.port}"}}
+        (folder / "config.yml").write_text(json.dumps(settings))  # JSON is YAML
+        super().__init__([str(REGISTRY), "serve", str(folder / "config.yml")],
+                         folder / "log", lambda: serves(self.port))
+
+    @property
+    def host(self):
+        """As in an image's name."""
+        return f"127.0.0.1:{self.port}"
+
+
+class Containerd(Server):
+    """containerd that pulls and unpacks by the overlayfs snapshotter. Its socket lies in `short`:
+    the path of one has at most 107 bytes."""
+
+    def __init__(self, folder, short):
+        folder.mkdir(parents=True)
+        self.socket = short / "sock"
+        plugins = ["io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime",
+                   "io.containerd.grpc.v1.cri", "io.containerd.nri.v1.nri",
+                   "io.containerd.internal.v1.opt"]
+        (folder / "config.toml").write_text(
+            f"version = 3\nroot = '{folder}/root'\nstate = '{short}/state'\n"
+            f"temp = '{folder}/temp'\ndisabled_plugins = {plugins}\n"
+            f"[grpc]\naddress = '{self.socket}'\n[ttrpc]\naddress = '{self.socket}.ttrpc'\n"
+            "[plugins.'io.containerd.shim.v1.manager']\nenv = []\n")
+        super().__init__([str(PROGRAMS / "containerd"), "--config", str(folder / "config.toml")],
+                         folder / "log", self.answers)
+
+    def answers(self):
+        """Whether its socket does."""
+        if not os.path.exists(self.socket):
+            return False
+        try:
+            self.ctr("version")
+            return True
+        except CommandFailed:
+            return False
+
+    def pull_command(self, image):
+        """Pulls and unpacks."""
+        return [str(PROGRAMS / "ctr"), "--address", str(self.socket), "images", "pull",
+                "--plain-http", image]
+
+    def ctr(self, *words):
+        """Runs ctr against it."""
+        return quiet(PROGRAMS / "ctr", "--address", self.socket, *words)
+
+    def forget(self, image):
+        """Removes image, content and snapshots, and waits for that."""
+        if image in self.ctr("images", "list", "--quiet").split():
+            self.ctr("images", "remove", "--sync", image)
+        self.ctr("content", "prune", "references")

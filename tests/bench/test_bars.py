@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bars: ratios come from the same round, failures count for nothing, names are the issue's."""
+from pathlib import Path
+
+import bars
+import pytest
+from corpora import Corpus
+from processes import Sample
+from rounds import Runs, rotated
+
+NAMES = """pack_vs_zip pack_vs_tar_zstd unpack_vs_unzip unpack_vs_go_gzip unpack_vs_go_zstd
+unpack_vs_sha_tar_zstd activate_vs_ctr_zstd activate_vs_ctr_gzip update5_bytes update5_time
+agent_rss_mb_1g unpack_vs_limit pack_vs_limit""".split()
+BIG = Corpus("big", Path("/tree"), Path("/archives"), 20000, 3600, 1_000_000_000)
+
+
+def samples(*walls, rss=10.0, size=100):
+    return [wall and Sample(wall, wall, rss, synced=wall * 2, size=size) for wall in walls]
+
+
+def runs_of(**groups):
+    runs = Runs()
+    for title, found in groups.items():
+        runs.samples[("big", "ext4", title.replace("__", "/"))] = found
+    return runs
+
+
+def judged(name, runs, corpus=BIG):
+    return next(bar for bar in bars.judge_all(runs, corpus, "ext4") if bar["name"] == name)
+
+
+def test_every_bar_has_the_name_that_scripts_look_for():
+    assert [bar.name for bar in bars.BARS] == NAMES
+
+
+def test_a_ratio_is_the_median_of_same_round_ratios():
+    runs = runs_of(pack__ours=samples(1, 2, 4), pack__zip=samples(10, 40, 44))
+    found = judged("pack_vs_zip", runs)
+    assert found["each_round"] == [10, 20, 11]
+    assert (found["ratio"], found["rounds"], found["bar"], found["holds"]) == (11, 3, 10, True)
+    assert found["ratio_when_both_sync"] == 11
+
+
+def test_a_round_in_which_one_failed_does_not_count():
+    runs = runs_of(pack__ours=samples(1, None, 1), pack__zip=samples(8, 900, None))
+    found = judged("pack_vs_zip", runs)
+    assert (found["ratio"], found["rounds"], found["holds"]) == (8, 1, False)
+
+
+def test_a_limit_is_compared_by_the_best_rounds():
+    runs = runs_of(unpack__ours=samples(3, 2), unpack__limit=samples(1, 1.6))
+    found = judged("unpack_vs_limit", runs)
+    assert (found["ratio"], found["holds"], found["holds_when"]) == (2, False, "<=")
+    assert found["ratio_when_both_sync"] is None
+
+
+def test_memory_is_the_largest_peak_and_says_when_the_tree_was_small():
+    runs = runs_of(activate__ours=[*samples(1, rss=30), *samples(1, rss=70)])
+    assert judged("agent_rss_mb_1g", runs)["ratio"] == 70
+    assert not judged("agent_rss_mb_1g", runs)["holds"]
+    small = Corpus("big", Path("/tree"), Path("/archives"), 1, 1, 72_000_000)
+    assert judged("agent_rss_mb_1g", runs, small)["note"] == "of 72 MB, not of 1 GB"
+
+
+@pytest.mark.parametrize("name", ["update5_bytes", "update5_time"])
+def test_an_update_that_is_not_built_has_no_number(name):
+    found = judged(name, runs_of(activate__ours=samples(1)))
+    assert (found["ratio"], found["holds"], found["note"]) == (None, None, bars.NOT_BUILT)
+
+
+def test_an_update_is_compared_with_the_whole():
+    runs = runs_of(activate__ours=samples(2, 2), update__ours=samples(0.5, 0.5, size=4))
+    assert judged("update5_bytes", runs)["ratio"] == 0.04
+    assert judged("update5_time", runs)["ratio"] == 0.25
+
+
+def test_what_did_not_run_holds_nothing():
+    for found in bars.judge_all(Runs(), BIG, "ext4"):
+        assert (found["ratio"], found["rounds"], found["holds"]) == (None, 0, None)
+        assert found["note"] in (bars.NOT_BUILT, bars.NOT_RUN)
+
+
+@pytest.mark.parametrize("items,by,expected", [
+    ([], 3, []), ([1], 5, [1]), ([1, 2, 3], 0, [1, 2, 3]), ([1, 2, 3], 1, [2, 3, 1]),
+    ([1, 2, 3], 5, [3, 1, 2])])
+def test_each_round_begins_with_another_contender(items, by, expected):
+    assert rotated(items, by) == expected

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The corpus: the same seed gives the same bytes, and the second version differs as it says."""
+import hashlib
+import json
+import pickle
+import random
+
+import corpora
+import pytest
+from corpus import kernels, tree
+from corpus.material import ELF_HEADER
+from corpus.mutation import mutate
+
+SHAPE = tree.Shape(kernels=6, py=17, pickles=4, so=4, ranks=2, pickle_mu=-3.0, seed=11)
+
+
+class StandIn:
+    """For ptxas and numpy, which the tests' environment lacks."""
+
+    def compile(self, ptx, path):
+        path.write_bytes(hashlib.sha256(ptx.encode()).digest() * 8)
+
+    def text(self, index):
+        return f"print({index})\n"
+
+    def code(self, rng, index, stub):
+        return ELF_HEADER + rng.randbytes(20 if stub else 90) + bytes([index])
+
+
+def contents(root):
+    return {path.relative_to(root).as_posix(): path.read_bytes()
+            for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    root = tmp_path_factory.mktemp("corpus") / "tree"
+    tree.build(root, SHAPE, StandIn())
+    return root
+
+
+def test_the_same_seed_gives_the_same_bytes_whatever_the_jobs(made, tmp_path):
+    tree.build(tmp_path / "again", SHAPE, StandIn(), jobs=1)
+    assert contents(tmp_path / "again") == contents(made)
+
+
+def test_another_seed_gives_other_bytes(made, tmp_path):
+    tree.build(tmp_path / "other", tree.Shape(**{**SHAPE.__dict__, "seed": 12}), StandIn())
+    assert not set(contents(tmp_path / "other")) & {
+        path for path in contents(made) if "modelinfos" not in path}
+
+
+def test_the_tree_is_laid_out_as_a_pod_of_vllm_has_it(made):
+    shapes = {"/".join(path.split("/")[3:6:2]) for path in contents(made)}
+    assert {path.split("/")[0] for path in contents(made)} == {"vllm"}
+    assert shapes >= {"rank_0_0/fxgraph", "rank_1_0/aotautograd", "rank_0_0"}
+
+
+def test_a_kernels_group_file_names_members_that_are_there(made):
+    for group in made.rglob("__grp__*.json"):
+        names = json.loads(group.read_text())["child_paths"]
+        assert {path.name for path in group.parent.iterdir()} == {*names, group.name}
+
+
+def test_pickles_hold_the_bytes_of_their_kernels(made):
+    files = contents(made)
+    for path in made.rglob("fxgraph/*/*/*"):
+        for kernel in pickle.loads(path.read_bytes())["triton_bundle"]:
+            for name, content in kernel["artifacts"]:
+                assert content in (files[found] for found in files
+                                   if found.endswith(f"{kernel['kernel_hash']}/{name}"))
+
+
+def test_the_second_version_differs_in_a_few_files_and_in_nothing_else(made, tmp_path):
+    mutate(made, tmp_path / "second", SHAPE, StandIn(), fraction=0.34)
+    before, after = contents(made), contents(tmp_path / "second")
+    gone, new = set(before) - set(after), set(after) - set(before)
+    changed = {path for path in set(before) & set(after) if before[path] != after[path]}
+    assert len(gone) == len(new) == 2 * 8  # one kernel of three, in each rank
+    assert changed and all("inductor_cache" in path for path in changed)
+    assert not any(path.endswith(".so") for path in changed | gone)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_operations_read_only_registers_that_were_written(seed):
+    rng = random.Random(seed)
+    operations, registers = kernels.draw_operations(rng, kernels.draw_length(rng))
+    written = 4
+    for operation in operations:
+        if operation[0] == "st":
+            assert operation[1] < written
+            continue
+        assert operation[1] == written
+        if operation[0] != "ld":
+            assert max(operation[2:5]) < written
+        written += 1
+    assert written == registers
+
+
+def test_counting_a_tree_follows_no_link(tmp_path):
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/b/file").write_bytes(b"12345")
+    (tmp_path / "a/link").symlink_to("/usr")
+    files, folders, size = corpora.count(tmp_path)
+    assert (files, folders) == (1, 3)
+    assert size == 5
+
+
+def test_the_key_of_a_corpus_tells_shapes_apart():
+    assert corpora.key_of("small") != corpora.key_of("big")
+    assert corpora.key_of("small") == corpora.key_of("small")
+
+
+def test_the_newest_tree_of_the_test_cluster_is_taken(tmp_path, monkeypatch):
+    monkeypatch.setenv("CACHEWARM_CLUSTER", str(tmp_path))
+    assert corpora.newest_torch_cache() is None
+    trees = tmp_path / "nodes/node-a/disk/var/lib/cachewarm/.gen"
+    for name, size in (("cold-1", 10), ("abc", 1_000_001)):
+        (trees / name).mkdir(parents=True)
+        (trees / name / "file").write_bytes(b"x" * size)
+    assert corpora.newest_torch_cache() == trees / "abc"
