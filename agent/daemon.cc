@@ -16,6 +16,8 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr Duration kAskAgain(5'000);
+// An agent ends within seconds of SIGTERM; one that is still there after this is stuck.
+constexpr Duration kLockMost(60'000);
 // A turn is short; longer silence means that the disk hangs, and a restart shows it.
 constexpr Duration kTurnMost(180'000);
 constexpr size_t kJobsMax = 64;
@@ -114,42 +116,63 @@ void Daemon::WithNode(const fingerprint::NodeFacts& node, std::stop_token stop) 
   StatusWriter writer(runtime_, {.node_name = config_.node_name});
   // Both end with `stop` itself, not one after the other.
   const std::jthread writing([&] { writer.Run(stop); });
-  if (const std::optional<fs::Dir> root = AwaitRoot(node, writer, stop); root.has_value()) {
-    Work(*root, node, writer, stop);
+  if (const std::optional<LockedRoot> root = AwaitRoot(node, writer, stop); root.has_value()) {
+    Work(root->dir, node, writer, stop);
   }
   if (watching_.joinable()) {
     watching_.join();
   }
 }
 
-std::optional<fs::Dir> Daemon::AwaitRoot(const fingerprint::NodeFacts& node, StatusWriter& writer,
-                                         std::stop_token stop) {
+absl::StatusOr<Daemon::LockedRoot> Daemon::TakeRoot(const fingerprint::NodeFacts& node,
+                                                    std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(fs::Dir root, OpenRoot(config_.root));
+  const auto lock = [&](Duration patience) {
+    return LockRoot(root, {.clock = parts_.clock, .patience = patience, .stop = stop});
+  };
+  absl::StatusOr<fs::Fd> held = lock(Duration(0));
+  if (absl::IsDeadlineExceeded(held.status())) {
+    parts_.log.Info("waits for another agent of this node to end");
+    held = lock(kLockMost);
+  }
+  CW_RETURN_IF_ERROR(held.status());
+  CW_RETURN_IF_ERROR(Recover(root, node, parts_.clock.Now(), parts_.log));
+  return LockedRoot{.dir = std::move(root), .lock = *std::move(held)};
+}
+
+std::optional<Daemon::LockedRoot> Daemon::AwaitRoot(const fingerprint::NodeFacts& node,
+                                                    StatusWriter& writer, std::stop_token stop) {
   std::string said;
-  while (!stop.stop_requested()) {
-    absl::StatusOr<fs::Dir> root = OpenRoot(config_.root);
-    absl::Status usable =
-        root.ok() ? Recover(*root, node, parts_.clock.Now(), parts_.log) : root.status();
-    if (usable.ok()) {
+  while (true) {
+    absl::StatusOr<LockedRoot> root = TakeRoot(node, stop);
+    if (root.ok()) {
       return *std::move(root);
     }
-    if (Message(usable) != said) {
-      said = Message(usable);
+    if (stop.stop_requested()) {
+      return std::nullopt;
+    }
+    if (Message(root.status()) != said) {
+      said = Message(root.status());
       parts_.log.Error("root directory not usable", {{"message", said}});
     }
     // The watch tells which object to report to.
     StartWatch(stop);
-    api::NodeCacheStatus status;
-    status.node = NodeStatusOf(node, parts_.version);
-    status.node.root = {.path = config_.root, .limit_bytes = config_.byte_limit, .message = said};
-    std::string target;
-    {
-      std::lock_guard lock(mutex_);
-      target = latest_ == nullptr ? std::string() : latest_->uid;
-    }
-    writer.Set(target, std::move(status));
+    ReportUnusable(node, said, writer);
     SleepFor(parts_.clock, kAskAgain, stop);
   }
-  return std::nullopt;
+}
+
+void Daemon::ReportUnusable(const fingerprint::NodeFacts& node, const std::string& why,
+                            StatusWriter& writer) {
+  api::NodeCacheStatus status;
+  status.node = NodeStatusOf(node, parts_.version);
+  status.node.root = {.path = config_.root, .limit_bytes = config_.byte_limit, .message = why};
+  std::string target;
+  {
+    std::lock_guard lock(mutex_);
+    target = latest_ == nullptr ? std::string() : latest_->uid;
+  }
+  writer.Set(target, std::move(status));
 }
 
 void Daemon::Work(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,

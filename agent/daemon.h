@@ -52,9 +52,16 @@ class Daemon {
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
   std::optional<fingerprint::NodeFacts> AwaitFacts(std::stop_token stop);
   void WithNode(const fingerprint::NodeFacts& node, std::stop_token stop);
+  struct LockedRoot {
+    fs::Dir dir;
+    fs::Fd lock;
+  };
+  absl::StatusOr<LockedRoot> TakeRoot(const fingerprint::NodeFacts& node, std::stop_token stop);
   // Waits for a usable root, saying in the status why it is not.
-  std::optional<fs::Dir> AwaitRoot(const fingerprint::NodeFacts& node, StatusWriter& writer,
-                                   std::stop_token stop);
+  std::optional<LockedRoot> AwaitRoot(const fingerprint::NodeFacts& node, StatusWriter& writer,
+                                      std::stop_token stop);
+  void ReportUnusable(const fingerprint::NodeFacts& node, const std::string& why,
+                      StatusWriter& writer);
   void Work(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
             std::stop_token stop);
   void StartWatch(std::stop_token stop);

@@ -16,6 +16,7 @@
 //   .state/generations/<id>.json, <id>.entries.json    what was put into a tree
 //   .state/links/<uid>.<run-as>.json                   when which tree became active
 //   .state/captures/<id>.json                          captures that ended
+//   .state/lock                                        held by the agent that works here
 namespace cachewarm::agent {
 
 inline constexpr std::string_view kGenerations = ".gen";

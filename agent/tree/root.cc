@@ -17,6 +17,7 @@ namespace {
 
 constexpr mode_t kRootMode = 0755;
 constexpr mode_t kPrivateMode = 0700;
+constexpr std::string_view kLockFile = ".state/lock";
 constexpr std::string_view kProbeFile = ".state/.probe";
 
 absl::Status MakePrivate(const fs::Dir& root, std::string_view path) {
@@ -69,6 +70,10 @@ absl::StatusOr<fs::Dir> OpenRoot(const std::string& path) {
     }
   }
   return root;
+}
+
+absl::StatusOr<fs::Fd> LockRoot(const fs::Dir& root, const fs::LockWait& wait) {
+  return fs::Lock(root, kLockFile, wait);
 }
 
 absl::Status SweepLeftovers(const fs::Dir& root) {

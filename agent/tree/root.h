@@ -6,6 +6,8 @@
 #include "absl/status/statusor.h"
 #include "lib/api/node_cache.h"
 #include "lib/fs/dir.h"
+#include "lib/fs/fd.h"
+#include "lib/fs/lock.h"
 
 namespace cachewarm::agent {
 
@@ -14,8 +16,13 @@ namespace cachewarm::agent {
 // reaches no other tenant's trees. PERMISSION_DENIED or FAILED_PRECONDITION say what to change.
 absl::StatusOr<fs::Dir> OpenRoot(const std::string& path);
 
-// Removes every unfinished tree and every ".tmp-*" that a killed agent left. At start, before
-// anything else writes below the root.
+// One agent at a time works below a root. Kubelet may restart the container of a pod that is being
+// deleted while its successor starts, and the second one would sweep away what the first one makes.
+// DEADLINE_EXCEEDED: another agent still runs.
+absl::StatusOr<fs::Fd> LockRoot(const fs::Dir& root, const fs::LockWait& wait);
+
+// Removes every unfinished tree and every ".tmp-*" that a killed agent left. At start, under
+// the lock, before anything else writes below the root.
 absl::Status SweepLeftovers(const fs::Dir& root);
 
 // Whether pods could use a directory below the root: writes a file to find out. Sizes: what all

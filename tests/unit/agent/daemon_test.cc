@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -10,8 +11,10 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "agent/tree/layout.h"
+#include "agent/tree/root.h"
 #include "lib/codec/json_value.h"
 #include "lib/http/client.h"
 #include "tests/fakes/fake_api_server.h"
@@ -92,6 +95,11 @@ class DaemonTest : public ::testing::Test, protected Workbench {
     return answer.ok() ? *answer : http::Response{};
   }
 
+  bool Said(const std::string& event) const {
+    const std::vector<std::string> events = log_.events();
+    return std::find(events.begin(), events.end(), event) != events.end();
+  }
+
   static api::WantedWarmup Warmup() {
     return {.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .run_as = {kMount.run_as}};
   }
@@ -167,6 +175,31 @@ TEST_F(DaemonTest, SaysInTheStatusWhyItsRootIsUnusable) {
   EXPECT_EQ(Status().node.gpu_type, "cpu");
   stdfs::remove(scratch_ / "root");
   EXPECT_TRUE(Eventually([&] { return Status().node.root.writable; }));
+}
+
+TEST_F(DaemonTest, TouchesNothingWhileAnotherAgentOfTheNodeStillRuns) {
+  scratch_.Write("root/.staging/half/file", "the other agent fetches this");
+  const auto root = OpenRoot(config_.root);
+  auto other = LockRoot(*root, {.clock = SystemClock()});
+  ASSERT_TRUE(other.ok()) << other.status();
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return Said("waits for another agent of this node to end"); }));
+  EXPECT_EQ(Get("/healthz").status, 200);
+  EXPECT_EQ(Get("/readyz").status, 503);
+  EXPECT_EQ(scratch_.Read("root/.staging/half/file"), "the other agent fetches this");
+  { const fs::Fd ended = *std::move(other); }
+  EXPECT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
+  EXPECT_TRUE(stdfs::is_empty(scratch_ / "root/.staging"));
+}
+
+TEST_F(DaemonTest, LetsGoOfItsRootWhenItStops) {
+  Put({});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
+  Stop();
+  EXPECT_TRUE(
+      LockRoot(*OpenRoot(config_.root), {.clock = SystemClock(), .patience = Duration(0)}).ok());
 }
 
 TEST_F(DaemonTest, WaitsForADriverThatIsStarting) {

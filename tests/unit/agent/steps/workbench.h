@@ -18,15 +18,11 @@
 #include "lib/metrics/metrics.h"
 #include "tests/fakes/cache_files.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/fakes/memory_log.h"
 #include "tests/unit/agent/fake_watcher.h"
 #include "tests/unit/agent/scratch.h"
 
 namespace cachewarm::agent {
-
-class SilentLog final : public Log {
- public:
-  void Write(LogLevel, std::string_view, LogFields) override {}
-};
 
 inline const Mount kMount{"team", "llama", "uid-1", "image"};
 
@@ -111,7 +107,7 @@ class Workbench {
   fakes::FakeClock clock_;
   bundle::MemStore store_;
   FakeWatcher watcher_;
-  SilentLog log_;
+  fakes::MemoryLog log_;
   fingerprint::NodeFacts node_;
   std::unique_ptr<metrics::Registry> registry_;
   Metrics metrics_;

@@ -14,16 +14,12 @@
 #include "lib/codec/json_value.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/fakes/memory_log.h"
 
 namespace cachewarm::agent {
 namespace {
 
 using std::chrono::seconds;
-
-class SilentLog final : public Log {
- public:
-  void Write(LogLevel, std::string_view, LogFields) override {}
-};
 
 bool Eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + seconds(30);
@@ -76,7 +72,7 @@ class StatusWriterTest : public ::testing::Test {
 
   fakes::FakeClock clock_;
   fakes::FakeApiServer server_;
-  SilentLog log_;
+  fakes::MemoryLog log_;
   kube::Runtime runtime_;
   StatusWriter writer_;
   api::NodeCacheStatus status_;
@@ -185,7 +181,7 @@ TEST_F(StatusWriterTest, NeverTouchesTheSpec) {
 TEST(OwnNodeCache, SeesItsOwnObjectAndNoOther) {
   fakes::FakeClock clock;
   fakes::FakeApiServer server(clock);
-  SilentLog log;
+  fakes::MemoryLog log;
   std::mutex mutex;
   std::vector<std::string> seen;
   OwnNodeCache own({server, clock, [] { return 0.5; }, log}, "node-a",
@@ -211,7 +207,7 @@ TEST(OwnNodeCache, SeesItsOwnObjectAndNoOther) {
 TEST(OwnNodeCache, KeepsTheLastWishWhenANewOneIsNotUnderstood) {
   fakes::FakeClock clock;
   fakes::FakeApiServer server(clock);
-  SilentLog log;
+  fakes::MemoryLog log;
   std::atomic<int> calls = 0;
   OwnNodeCache own({server, clock, [] { return 0.5; }, log}, "node-a",
                    [&](const std::shared_ptr<const api::NodeCache>&) { ++calls; });
