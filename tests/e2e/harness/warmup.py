@@ -85,6 +85,15 @@ class Warmup:
     def wait_injecting(self, seconds=60.0) -> None:
         self.wait_condition("Ready", "True", "Injecting", seconds)
 
+    def wait_admission(self, pod: dict, seconds=60.0) -> None:
+        """An API server that has just started may admit pods before it has read its policies'
+        parameters: those start as without us."""
+
+        def acts() -> bool:
+            return injected(self.kubectl.create(pod, "--dry-run=server"))
+
+        wait_for(f"pods of {self.name} are injected again", acts, seconds, self.kubectl)
+
     def wait_bundles(self, count: int, seconds=240.0) -> list[dict]:
         def published() -> list[dict]:
             return self.bundles if len(self.bundles) >= count else []

@@ -93,6 +93,7 @@ def test_it_converges_through_kills_of_everything(
         settle(kubectl, warmup, bundles=4)
 
         cluster.verb("apiserver-restart")
+        warmup.wait_admission(SERVER.pod("probe"))
         node = 0
         while not storm.over:
             target = NODES[node % len(NODES)]

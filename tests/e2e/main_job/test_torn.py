@@ -101,8 +101,8 @@ def test_nothing_torn_is_published_when_a_builder_is_killed_while_it_writes_nati
     assert native(entries) and all(is_whole(content) for content in native(entries).values())
     # The container that was killed came back in its pod, and so did every pod after it.
     restarted = pods.wait_ready(kubectl, server.name, 1, 180)[0]
-    # The kill, and no crash on what it left behind.
-    assert pods.restarts(restarted) == 1
+    # The kill, and one more where the new container came to the file before the agent (0004).
+    assert pods.restarts(restarted) in (1, 2)
     assert pods.start(kubectl, restarted).right
     warmup.wait_warm()
     assert_hit(kubectl, add_pod(kubectl, server.name))
