@@ -4,9 +4,8 @@
 
 Usage: tools/demo/demo.py [SECONDS ALREADY SPENT]     tools/demo/run prepares everything first
 
-Writes build/demo/result.json. Environment: CLUSTER=current works on the cluster of KUBECONFIG, with
-REGISTRY=host/path for the images and the bundles and DEMO_IMAGE for the model server (an image
-with python, torch and g++). DEMO_REPLICAS (4), DEMO_SIZE (small, large).
+Writes build/demo/result.json. Environment: DEMO_REPLICAS (4), DEMO_SIZE (small, large), and with
+CLUSTER=current what tools/demo/README.md says.
 """
 
 import json

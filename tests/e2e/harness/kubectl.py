@@ -11,14 +11,15 @@ class KubectlError(Exception):
 
 
 class Kubectl:
-    """One kubectl binary, one kubeconfig, one default namespace."""
+    """One kubectl binary, one kubeconfig ("": what kubectl finds by itself), one default
+    namespace."""
 
-    def __init__(self, program: str, kubeconfig: str, namespace: str = "default"):
-        self._base = [program, f"--kubeconfig={kubeconfig}"]
+    def __init__(self, program: str, kubeconfig: str = "", namespace: str = "default"):
+        self._base = [program, *([f"--kubeconfig={kubeconfig}"] if kubeconfig else [])]
         self.namespace = namespace
 
     def within(self, namespace: str) -> "Kubectl":
-        other = Kubectl("", "", namespace)
+        other = Kubectl("", namespace=namespace)
         other._base = self._base
         return other
 

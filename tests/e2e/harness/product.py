@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs cachewarm as a user would: images into the nodes, manifests/install.yaml by kubectl.
-
-Only what belongs to an installation is changed: image names, the configuration, and files below
-/etc/cachewarm of the nodes, by which a node declares the GPU type and CPU class that it plays.
-"""
+"""Cachewarm in the built-in cluster: images into the nodes, and files below /etc/cachewarm by which
+a node declares the GPU type and CPU class that it plays."""
 
 import json
 
-import yaml
-
-from . import pods
+from . import installation, pods
 from .cluster import NODES, REPOSITORY, THROTTLED_REGISTRY, Cluster
+from .installation import NAMESPACE, PROGRAMS, Image
 from .kubectl import Kubectl
 from .waiting import wait_for
 
-NAMESPACE = "cachewarm-system"
 STORE = f"oci://{THROTTLED_REGISTRY}/cachewarm"
 H100 = "nvidia/h100-80gb-hbm3/sm_90"  # a GPU type that nodes play in tests
-PROGRAMS = ("operator", "agent")
 _IMAGES = REPOSITORY / "build" / "images"
 
 
@@ -53,14 +47,8 @@ class Product:
         archives = [str(_IMAGES / f"{program}.tar") for program in PROGRAMS]
         self.cluster.verb("load-image", *archives)
         changed = [node for node in NODES if self._declare(node, self.facts.get(node, {}))]
-        objects = self._objects(config or configuration())
-        # The policy needs its CRD to be served before it means anything.
-        first = [o for o in objects if o["kind"] in ("Namespace", "CustomResourceDefinition")]
-        self.kubectl.apply(*first, server_side=True)
-        for thing in first[1:]:
-            name = f"crd/{thing['metadata']['name']}"
-            self.kubectl.run("wait", "--for=condition=Established", name, "--timeout=30s")
-        self.kubectl.apply(*(o for o in objects if o not in first), server_side=True)
+        rendered = installation.objects(config or configuration(), _loaded)
+        installation.apply(self.kubectl, rendered)
         self.wait_ready()
         if changed:
             self.restart("agent", *changed)
@@ -94,14 +82,7 @@ class Product:
             self.cluster.remove_in_node(node, path)
 
     def wait_ready(self, seconds: float = 120) -> None:
-        def rolled_out() -> bool:
-            deployment = self.kubectl.get("deployment", "cachewarm-operator")
-            agents = self.kubectl.get("daemonset", "cachewarm-agent")
-            return _settled(deployment, "readyReplicas", "replicas") and _settled(
-                agents, "numberReady", "desiredNumberScheduled"
-            )
-
-        wait_for("operator and agents are ready", rolled_out, seconds, self.kubectl)
+        installation.wait_ready(self.kubectl, seconds)
 
     def pods(self, program: str) -> list[dict]:
         found = self.kubectl.list("pods", selector(program))
@@ -153,32 +134,8 @@ class Product:
             texts.append(self.kubectl.run("get", "--raw", path))
         return "\n".join(texts)
 
-    def _objects(self, config: dict) -> list[dict]:
-        text = (REPOSITORY / "manifests" / "install.yaml").read_text()
-        objects = [thing for thing in yaml.safe_load_all(text) if thing]
-        content = yaml.safe_dump(config)
-        for thing in objects:
-            if thing["kind"] == "ConfigMap" and "config.yaml" in thing.get("data", {}):
-                thing["data"]["config.yaml"] = content
-            if thing["kind"] in ("Deployment", "DaemonSet"):
-                self._use_local_image(thing["spec"]["template"], content)
-        return objects
 
-    def _use_local_image(self, template: dict, config: str) -> None:
-        program = template["metadata"]["labels"]["app.kubernetes.io/component"]
-        archive = _IMAGES / f"{program}.tar"
-        notes = template["metadata"].setdefault("annotations", {})
-        notes["cachewarm.test/image"] = str(archive.stat().st_mtime_ns)
-        notes["cachewarm.test/config"] = config
-        for container in template["spec"]["containers"]:
-            container["image"] = f"localhost/cachewarm-{program}:dev"
-            container["imagePullPolicy"] = "Never"
-
-
-def _settled(thing: dict | None, ready: str, wanted: str) -> bool:
-    """The controller has seen the last change, and every pod of it, and no other, is ready."""
-    if not thing or thing["status"].get("observedGeneration") != thing["metadata"]["generation"]:
-        return False
-    status = thing["status"]
-    updated = status.get("updatedReplicas", status.get("updatedNumberScheduled", 0))
-    return status.get(ready, 0) == status.get(wanted, 0) == updated > 0
+def _loaded(program: str) -> Image:
+    """The image that `install` put into the nodes."""
+    built = (_IMAGES / f"{program}.tar").stat().st_mtime_ns
+    return Image(f"localhost/cachewarm-{program}:dev", pull_policy="Never", version=str(built))

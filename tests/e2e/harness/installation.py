@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""manifests/install.yaml in any cluster: rendered with images and a configuration, applied, awaited.
+What a user does by hand, in the same order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from .kubectl import Kubectl
+from .waiting import wait_for
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+NAMESPACE = "cachewarm-system"
+PROGRAMS = ("operator", "agent")
+
+
+@dataclass(frozen=True)
+class Image:
+    """Where the nodes find one program."""
+
+    reference: str
+    pull_policy: str = "Always"
+    version: str = ""  # pods are replaced when it changes, though the reference stays
+
+
+def objects(config: dict, image: Callable[[str], Image]) -> list[dict]:
+    """What is installed; `image` by program."""
+    text = (REPOSITORY / "manifests" / "install.yaml").read_text()
+    rendered = [thing for thing in yaml.safe_load_all(text) if thing]
+    content = yaml.safe_dump(config)
+    for thing in rendered:
+        if thing["kind"] == "ConfigMap" and "config.yaml" in thing.get("data", {}):
+            thing["data"]["config.yaml"] = content
+        if thing["kind"] in ("Deployment", "DaemonSet"):
+            _use(thing["spec"]["template"], content, image)
+    return rendered
+
+
+def apply(kubectl: Kubectl, rendered: list[dict]) -> None:
+    """The policy needs its CRD to be served before it means anything."""
+    first = [o for o in rendered if o["kind"] in ("Namespace", "CustomResourceDefinition")]
+    kubectl.apply(*first, server_side=True)
+    for thing in first[1:]:
+        name = f"crd/{thing['metadata']['name']}"
+        kubectl.run("wait", "--for=condition=Established", name, "--timeout=30s")
+    kubectl.apply(*(o for o in rendered if o not in first), server_side=True)
+
+
+def wait_ready(kubectl: Kubectl, seconds: float = 120) -> None:
+    """Operator and agents as they were last applied, and no others, are ready."""
+
+    def rolled_out() -> bool:
+        deployment = kubectl.get("deployment", "cachewarm-operator")
+        agents = kubectl.get("daemonset", "cachewarm-agent")
+        return _settled(deployment, "readyReplicas", "replicas") and _settled(
+            agents, "numberReady", "desiredNumberScheduled"
+        )
+
+    wait_for("operator and agents are ready", rolled_out, seconds, kubectl)
+
+
+def _use(template: dict, config: str, image: Callable[[str], Image]) -> None:
+    found = image(template["metadata"]["labels"]["app.kubernetes.io/component"])
+    notes = template["metadata"].setdefault("annotations", {})
+    notes["cachewarm.test/image"] = found.version
+    notes["cachewarm.test/config"] = config
+    for container in template["spec"]["containers"]:
+        container["image"] = found.reference
+        container["imagePullPolicy"] = found.pull_policy
+
+
+def _settled(thing: dict | None, ready: str, wanted: str) -> bool:
+    """The controller has seen the last change, and every pod of it, and no other, is ready."""
+    if not thing or thing["status"].get("observedGeneration") != thing["metadata"]["generation"]:
+        return False
+    status = thing["status"]
+    updated = status.get("updatedReplicas", status.get("updatedNumberScheduled", 0))
+    return status.get(ready, 0) == status.get(wanted, 0) == updated > 0
