@@ -4,8 +4,8 @@
 
 Contenders run interleaved in rounds, each once a round in an order that rotates; a ratio is the
 median of same-round ratios, so a busy machine blurs it but does not bend it. Trees: two made from a
-seed (20,000 files of 1 GB, 1,500 files of 70 MB; kept in ~/.cache/cachewarm/corpus), and a real
-cache of torch.compile where one is found. Disks: loop-mounted ext4 with a journal, and xfs.
+seed (20,000 files of 1 GB, 1,500 files of 70 MB; kept in ~/.cache/cachewarm/corpus), and what a
+real torch.compile of the test workload left. Disks: loop-mounted ext4 with a journal, and xfs.
 
 It leaves report.md, report.json and report.svg in build/bench. It exits with 1 when a contender
 failed, not when a bar is missed: report.json has {"bars": [{"name", "ratio", "rounds", "bar",
@@ -67,7 +67,7 @@ def parse():
                         help="run what has a name that this is found in; see --list")
     parser.add_argument("--torch-cache", type=Path, metavar="DIRECTORY",
                         help="a cache directory of a real engine, laid out as "
-                             "/var/cache/cachewarm is (default: the newest on the test cluster)")
+                             "/var/cache/cachewarm is (default: the test workload's)")
     parser.add_argument("--list", action="store_true", help="name contenders and bars, and stop")
     arguments = parser.parse_args()
     if arguments.rounds is None:
@@ -107,13 +107,13 @@ def choose_corpora(arguments, work, programs):
     """(corpora, remarks); the first is the one that the bars are judged by."""
     names = ["small"] if arguments.small else ["big", "small"]
     chosen, remarks = [corpora.generated(name, say) for name in names], []
-    source = arguments.torch_cache or (None if arguments.small else corpora.newest_torch_cache())
+    source = arguments.torch_cache or (None if arguments.small else corpora.torch_cache(say))
     if source:
         chosen.append(corpora.real(source, work, programs.cachewarm))
         remarks.append(f"`torch` is what may travel of {source}.")
     elif not arguments.small:
-        remarks.append("No cache of a real torch was found: start the test cluster and its "
-                       "workload, or name one by --torch-cache.")
+        remarks.append("No cache of a real torch: tools/setup/torch-venv was not run, and "
+                       "--torch-cache names none.")
     return chosen, remarks
 
 

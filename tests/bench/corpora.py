@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("CACHEWARM_CACHE", Path.home() / ".cache/cachewarm"))
 SHAPES = {"small": tree.SMALL, "big": tree.BIG}
 ARCHIVE_SECONDS = 600
+COMPILE_SECONDS = 1200
 TAR = "tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf -"
 ARCHIVES = {
     "tree.zip": "cd '{tree}' && zip -q -r '{out}' .",
@@ -89,17 +90,29 @@ def generated(name, say):
     return Corpus(name, folder / "tree", folder / "archives", files, folders, size)
 
 
-def newest_torch_cache():
-    """The tree of the newest generation on a node of the test cluster, else None."""
-    cluster = Path(os.environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster")
-    found = [path for path in cluster.glob("nodes/*/disk/var/lib/cachewarm/.gen/*")
-             if path.is_dir() and count(path)[2] > 1_000_000]
-    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+def torch_cache(say):
+    """What a real torch.compile of the test workload left; None when torch is not set up."""
+    python, script = CACHE / "torch/current/bin/python", HERE.parent / "workload/model_server.py"
+    if not python.exists():
+        return None
+    pins = script.with_name("requirements.txt")
+    key = hashlib.sha256(script.read_bytes() + pins.read_bytes()).hexdigest()[:16]
+    folder = CACHE / "corpus" / f"torch-{key}"
+    if not (folder / ".complete").exists():
+        say(f"corpus torch: compiling the test workload (once; kept in {folder})")
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "tree").mkdir(parents=True)
+        subprocess.run([str(python), str(script)], check=True, timeout=COMPILE_SECONDS,
+                       stdout=subprocess.DEVNULL, env={
+                           **os.environ, "MODEL_SIZE": "large", "MODEL_EXIT": "1",
+                           "TORCHINDUCTOR_CACHE_DIR": str(folder / "tree/inductor")})
+        (folder / ".complete").touch()
+    return folder / "tree"
 
 
 def real(source, scratch, cachewarm):
     """What may travel of an engine's cache directory, copied: pods may still write into it."""
-    folder = scratch / "torch"
+    folder = scratch / "real"
     bundle = f"layout://{folder}/store/torch:bench"
     folder.mkdir()
     for command in (["pack", str(source), bundle], ["unpack", bundle, str(folder / "tree")]):

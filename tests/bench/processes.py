@@ -81,7 +81,8 @@ def quiet(*command, timeout=120):
 
 
 class Server:
-    """A program that serves until the `with` ends. `ready` is asked until it says yes."""
+    """A program that serves until the `with` ends, or this process. `ready` is asked until it says
+    yes."""
 
     def __init__(self, command, log, ready, seconds=30):
         self.command, self.log, self.ready, self.seconds = command, log, ready, seconds
@@ -89,7 +90,8 @@ class Server:
 
     def __enter__(self):
         with open(self.log, "w", encoding="utf-8") as out:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out,
+            self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *self.command],
+                                            stdin=subprocess.DEVNULL, stdout=out,
                                             stderr=subprocess.STDOUT, start_new_session=True)
         deadline = time.monotonic() + self.seconds
         while not self.ready():

@@ -111,11 +111,14 @@ def test_the_key_of_a_corpus_tells_shapes_apart():
     assert corpora.key_of("small") == corpora.key_of("small")
 
 
-def test_the_newest_tree_of_the_test_cluster_is_taken(tmp_path, monkeypatch):
-    monkeypatch.setenv("CACHEWARM_CLUSTER", str(tmp_path))
-    assert corpora.newest_torch_cache() is None
-    trees = tmp_path / "nodes/node-a/disk/var/lib/cachewarm/.gen"
-    for name, size in (("cold-1", 10), ("abc", 1_000_001)):
-        (trees / name).mkdir(parents=True)
-        (trees / name / "file").write_bytes(b"x" * size)
-    assert corpora.newest_torch_cache() == trees / "abc"
+def test_a_real_cache_is_compiled_once_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpora, "CACHE", tmp_path)
+    assert corpora.torch_cache(print) is None
+    python = tmp_path / "torch/current/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/bash\nmkdir \"$TORCHINDUCTOR_CACHE_DIR\"\necho >>\"$0.ran\"\n")
+    python.chmod(0o755)
+    tree_made = corpora.torch_cache(lambda text: None)
+    assert (tree_made / "inductor").is_dir()
+    assert corpora.torch_cache(print) == tree_made
+    assert python.with_name("python.ran").read_text() == "\n"
