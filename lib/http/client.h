@@ -102,11 +102,12 @@ struct ClientOptions {
   std::string user_agent = "cachewarm";
 };
 
-// First thing in main, before any thread: bounds the client's I/O threads for the whole process and
-// keeps OpenSSL from parsing the system's authorities for every connection (23 ms each).
-void PrepareProcess(int io_threads = 2);
+// First thing in main, before any thread: keeps OpenSSL from parsing the system's authorities for
+// every connection (23 ms each). All clients of a process share one I/O thread, started here.
+void PrepareProcess();
 
-// INVALID_ARGUMENT when a certificate, key or CA given here cannot be read now.
+// INVALID_ARGUMENT when a certificate, key or CA given here cannot be read now; INTERNAL when the
+// process cannot start the I/O thread.
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options);
 
 // What the code means to a retry loop (lib/base/http_status.h), with the beginning of the body as

@@ -5,6 +5,7 @@
 #include <pplx/threadpool.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <cstdlib>
 #include <map>
@@ -30,6 +31,28 @@ constexpr size_t kOriginsMax = 32;
 constexpr std::chrono::seconds kLibraryTimeout{24 * 3600};
 constexpr Duration kCancelGrace{500};
 constexpr int kStaleConnectionsMax = 4;
+
+// One thread, because two would race: cancelling closes a socket while the other thread may be
+// between two reads of it (docs/design/0005-cancelling-in-cpprestsdk.md).
+absl::Status StartIoThread() {
+  PlaceOpensslCleanup();
+  try {
+    crossplat::threadpool::initialize_with_threads(1);
+    return absl::OkStatus();
+  } catch (const std::exception& error) {
+    return absl::InternalError(fmt::format("the client's I/O thread: {}", error.what()));
+  }
+}
+
+absl::Status EnsureIoThread() {
+  static const absl::Status started = StartIoThread();
+  return started;
+}
+
+void CancelOnIoThread(const pplx::cancellation_token_source& source) {
+  boost::asio::post(crossplat::threadpool::shared_instance().service(),
+                    [source] { source.cancel(); });
+}
 
 absl::Status FromException(std::exception_ptr thrown, const Url& url) {
   try {
@@ -64,8 +87,8 @@ class Transfer {
     }
     if (!status.ok()) {
       exchange_->Abandon();
-      cancel_.cancel();
       if (started_) {
+        CancelOnIoThread(cancel_);
         exchange_->AwaitDone(kCancelGrace);
       }
       return status;
@@ -279,21 +302,18 @@ class CpprestClient final : public Client {
 
 }  // namespace
 
-void PrepareProcess(int io_threads) {
+void PrepareProcess() {
   // Connections get exactly the authorities that TlsMaterial gives them; these keep OpenSSL from
   // reading the system's bundle before that, each time.
   setenv("SSL_CERT_FILE", "/dev/null", 1);
   setenv("SSL_CERT_DIR", "/nonexistent", 1);
-  try {
-    crossplat::threadpool::initialize_with_threads(static_cast<size_t>(std::max(1, io_threads)));
-  } catch (const std::exception&) {
-    // Already running with its default of 40 threads: more than needed, and correct.
-  }
+  EnsureIoThread().IgnoreError();  // MakeClient() tells
 }
 
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options) {
   auto tls = std::make_shared<TlsMaterial>(options.tls);
   CW_RETURN_IF_ERROR(tls->Load());
+  CW_RETURN_IF_ERROR(EnsureIoThread());
   return std::make_unique<CpprestClient>(options, std::move(tls));
 }
 

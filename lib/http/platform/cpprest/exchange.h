@@ -15,8 +15,8 @@
 
 namespace cachewarm::http {
 
-// One request and its answer between two worlds: the library's I/O threads put what arrives and
-// take what is to be sent, the caller's thread does all the work of sink and source. The library
+// One request and its answer between two worlds: the library's I/O thread puts what arrives and
+// takes what is to be sent, the caller's thread does all the work of sink and source. The library
 // may hold on to it after the caller has gone; then it takes nothing more.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
@@ -37,12 +37,12 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   absl::Status result() const;
   // The caller is leaving and cancels next: whatever the library still waits for ends now. Answers
   // are thrown away and a request's body ends short, both without an exception: for that the
-  // library would block one of its few threads until another one has closed the stream.
+  // library would block its only thread until another one had closed the stream.
   void Abandon();
   // Blocks until the library is through with it, at most `limit`.
   void AwaitDone(Duration limit);
 
-  // For the library's threads.
+  // For the library's thread.
 
   void OnHead(const web::http::http_response& response);
   void OnDone(absl::Status result);

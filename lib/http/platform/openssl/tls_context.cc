@@ -107,6 +107,10 @@ absl::Status UseKey(SSL_CTX* context, const std::string& pem) {
 
 }  // namespace
 
+void PlaceOpensslCleanup() {
+  OPENSSL_init_ssl(0, nullptr);
+}
+
 struct TlsMaterial::Content {
   std::string ca;
   std::string certificate;

@@ -10,6 +10,11 @@ struct ssl_ctx_st;  // SSL_CTX
 
 namespace cachewarm::http {
 
+// OpenSSL cleans up when the process ends, after whatever was set up for the end later than this.
+// To be called before the first static object that owns a thread which uses OpenSSL: such a thread
+// must have ended by then, or what OpenSSL keeps per thread is never freed.
+void PlaceOpensslCleanup();
+
 // Trust and identity out of TlsOptions. Files are read again by each Configure(); one that cannot
 // be read or parsed then leaves its last good content. Thread-safe.
 class TlsMaterial {

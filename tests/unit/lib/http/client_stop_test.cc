@@ -142,10 +142,10 @@ TEST(Client, ManyCancelsAtAnyMomentLeaveNothingBehind) {
   }
 }
 
-// Ends the process: with 0 when the library's only thread still works after answers were abandoned
-// in the middle.
+// Ends the process: with 0 when the only I/O thread still works after answers were abandoned in the
+// middle.
 [[noreturn]] void AbandonAnswersAndAskAgain() {
-  PrepareProcess(1);
+  PrepareProcess();
   ::alarm(60);  // a thread that is blocked stays so
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();

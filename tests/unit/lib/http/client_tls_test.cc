@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stop_token>
+#include <string>
+#include <thread>
 
 #include "fmt/format.h"
 #include "lib/http/client.h"
@@ -67,6 +71,8 @@ void Answer(RawConnection& connection, int) {
 
 class ClientTls : public testing::Test {
  protected:
+  static void SetUpTestSuite() { PrepareProcess(); }
+
   absl::StatusOr<Response> Get(const TlsOptions& tls, const std::string& url) {
     auto client = MakeClient({.tls = tls});
     return client.ok() ? (*client)->Send({.url = url}, {}) : client.status();
@@ -165,6 +171,46 @@ TEST_F(ClientTls, AServerThatSpeaksPlainHttpIsUnavailable) {
       [](RawConnection& connection, int) { connection.Write(RawAnswer(400, "plain only")); });
   const std::string url = "https" + server.Url("/").substr(4);
   EXPECT_EQ(Get({.ca_file = ours_.ca()}, url).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ClientTls, ManyCancelsInHandshakesAndBodiesLeaveNothingBehind) {
+  RawServer server(
+      [](RawConnection& connection, int) {
+        while (!connection.ReadRequest().empty()) {
+          connection.Write(RawAnswer(200, std::string(100'000, 'x')));
+        }
+      },
+      {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
+  const auto client = *MakeClient({.tls = {.ca_file = ours_.ca()}});
+  for (int i = 0; i < 60; ++i) {
+    std::stop_source stop;
+    std::jthread canceller([&, i] {
+      std::this_thread::sleep_for(std::chrono::microseconds(i * 500));
+      stop.request_stop();
+    });
+    const auto response = client->Send({.url = server.Url("/")}, stop.get_token());
+    EXPECT_TRUE(response.ok() || absl::IsCancelled(response.status())) << response.status();
+  }
+}
+
+// Ends the process the ordinary way, so that the leak check of a sanitizer build looks at it.
+[[noreturn]] void FailHandshakesAndEnd() {
+  PrepareProcess();
+  RawServer server(
+      [](RawConnection& connection, int) { connection.Write(RawAnswer(400, "plain only")); });
+  const auto client = *MakeClient({});
+  for (int i = 0; i < 3; ++i) {
+    const auto response = client->Send({.url = "https" + server.Url("/").substr(4)}, {});
+    if (!absl::IsUnavailable(response.status())) {
+      std::exit(1);
+    }
+  }
+  std::exit(0);
+}
+
+TEST(ClientTlsDeathTest, AProcessWhoseHandshakesFailedEndsWithoutALeak) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(FailHandshakesAndEnd(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
