@@ -65,9 +65,7 @@ def ctest(title, pattern=None, env=None):
     results = ROOT / "build/dev/results"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    # A second try, because of docs/design/0005-cancelling-in-cpprestsdk.md alone.
-    command = ["ctest", "--test-dir", "build/dev", "--output-on-failure", "-j2", "--quiet",
-               "--repeat", "until-pass:2"]
+    command = ["ctest", "--test-dir", "build/dev", "--output-on-failure", "-j2", "--quiet"]
     command += ["-R", pattern] if pattern else []
     status = run(title, *command, env={"GTEST_OUTPUT": f"json:{results}/", **(env or {})})
     count_gtest(results, status)
