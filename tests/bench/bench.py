@@ -92,10 +92,12 @@ def list_names():
 
 def find_programs():
     """Builds nothing: tools/stage bench did."""
-    programs = Programs(cachewarm=ROOT / "build/release/cli/cachewarm",
-                        limit=ROOT / "build/release/tests/bench/limit/bench_limit",
+    built = ROOT / "build/release"
+    programs = Programs(cachewarm=built / "cli/cachewarm",
+                        limit=built / "tests/bench/limit/bench_limit",
+                        download=built / "tests/bench/download/bench_download",
                         peers=corpora.CACHE / "bench-peers/current")
-    for path in (programs.cachewarm, programs.limit, programs.peers / "oras"):
+    for path in (programs.cachewarm, programs.limit, programs.download, programs.peers / "oras"):
         if not path.exists():
             raise SystemExit(f"bench: {path} is missing: run `make bench`, which makes it")
     if os.geteuid() != 0:

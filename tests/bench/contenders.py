@@ -118,6 +118,20 @@ def limit(*words):
     return run
 
 
+def downloading(way):
+    """A contender of download: the largest blob of our bundle, its bytes thrown away."""
+    def run(course):
+        layer = course.layer()
+        host, _, repository = course.remote.partition("/")
+        sample = measure([str(course.programs.download), way,
+                          f"http://{host}/v2/{repository}/blobs/sha256:{layer.name}"],
+                         course.log, RUN_SECONDS)
+        if int(course.log.read_text()) != layer.stat().st_size:
+            raise CommandFailed(f"{way}: {course.log.read_text().strip()} bytes of {layer}")
+        return dataclasses.replace(sample, synced=sample.wall, size=layer.stat().st_size)
+    return run
+
+
 PACK = [
     Contender("pack", "ours", "cachewarm pack TREE layout://...: zstd -3 frames, sha256, fsync",
               packing("'{cachewarm}' pack '{tree}' 'layout://{out}/store/tree:bench'")),
@@ -164,4 +178,8 @@ ACTIVATE = [
                          "&& mkdir '{out}/tree' && tar --zstd -xf '{out}/tree.tar.zst' -C "
                          "'{out}/tree'", archive_size("tree.tar.zst"))),
 ]
-ALL = [*PACK, *UNPACK, *ACTIVATE]
+DOWNLOAD = [
+    Contender("download", "ours", "lib/http to a sink that counts", downloading("client")),
+    Contender("download", "socket", "recv(2) into one buffer", downloading("socket")),
+]
+ALL = [*PACK, *UNPACK, *ACTIVATE, *DOWNLOAD]

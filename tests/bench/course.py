@@ -24,6 +24,7 @@ class Programs:
     """Of this repository and of others."""
     cachewarm: Path
     limit: Path
+    download: Path
     peers: Path  # goextract, oras
 
 
