@@ -175,8 +175,9 @@ def main() -> int:
         print(f"\ndemo: {problem}\n{diagnose(kubectl)}", file=sys.stderr)
         return 1
     print(f"\n{gain(table)}")
-    print("The table as JSON: build/demo/result.json. Look around: make demo-shell. "
-          "Remove everything: make demo-down.")
+    make = "CLUSTER=current make" if workload.CURRENT else "make"
+    print(f"The table as JSON: build/demo/result.json. Look around: {make} demo-shell. "
+          f"Remove everything: {make} demo-down.")
     return 0
 
 
