@@ -16,7 +16,6 @@ failed, not when a bar is missed: report.json has {"bars": [{"name", "ratio", "r
   make bench ARGS='--only pack/ --rounds 9'   the packers alone
 """
 import argparse
-import copy
 import contextlib
 import datetime
 import fcntl
@@ -46,7 +45,8 @@ ROOT = Path(__file__).parents[2].resolve()
 OUT = ROOT / "build/bench"
 DISK_BYTES = 12 << 30
 BEGIN = time.monotonic()
-INSTRUCTIONS = ["instructions/pack", "instructions/unpack"]
+DISKS = ["ext4", "xfs"]
+INSTRUCTIONS = ["small/instructions/pack", "small/instructions/unpack"]
 
 
 def say(text):
@@ -64,7 +64,8 @@ def parse():
     parser.add_argument("--small", action="store_true",
                         help="the small corpus on ext4 alone, without instruction counts")
     parser.add_argument("--only", type=re.compile, metavar="REGEX", default=re.compile(""),
-                        help="run what has a name that this is found in; see --list")
+                        help="run what has a name CORPUS/DISK/GROUP/CONTENDER that this is found "
+                             "in, as in '^big/ext4/unpack'; see --list")
     parser.add_argument("--torch-cache", type=Path, metavar="DIRECTORY",
                         help="a cache directory of a real engine, laid out as "
                              "/var/cache/cachewarm is (default: the test workload's)")
@@ -84,7 +85,7 @@ def list_names():
     for contender in contenders.ALL:
         print(f"{contender.title:24} {contender.what}")
     for name in INSTRUCTIONS:
-        print(f"{name:24} counted by callgrind")
+        print(f"{name:24} counted by callgrind, once")
     print()
     for bar in bars.BARS:
         print(f"{bar.name:24} {'>=' if bar.at_least else '<='} {bar.bar:<6} {bar.what}")
@@ -96,8 +97,10 @@ def find_programs():
     programs = Programs(cachewarm=built / "cli/cachewarm",
                         limit=built / "tests/bench/limit/bench_limit",
                         download=built / "tests/bench/download/bench_download",
+                        openat2=built / "tests/bench/libbench_openat2.so",
                         peers=corpora.CACHE / "bench-peers/current")
-    for path in (programs.cachewarm, programs.limit, programs.download, programs.peers / "oras"):
+    for path in (programs.cachewarm, programs.limit, programs.download, programs.openat2,
+                 programs.peers / "oras"):
         if not path.exists():
             raise SystemExit(f"bench: {path} is missing: run `make bench`, which makes it")
     if os.geteuid() != 0:
@@ -125,36 +128,37 @@ def warm(corpus):
         quiet("bash", "-c", 'find "$0" -type f -exec cat {} + >/dev/null', folder, timeout=600)
 
 
-def entries_of(course, other_disk, wanted):
-    """(course, contender) of everything on the first disk, and unpack on the second as well."""
-    entries = [(course, c) for c in contenders.ALL if wanted(c.title)]
-    if other_disk:
-        second = copy.copy(course)
-        second.disk, second.target = other_disk, other_disk / course.target.name
-        entries += [(second, c) for c in contenders.UNPACK if wanted(c.title)]
-    return entries
+def entries_of(corpus, disk_names, wanted):
+    """(disk, contender) of what --only asks for: everything on the first disk, unpack on all."""
+    return [(disk, contender) for disk in disk_names for contender in contenders.ALL
+            if (disk == disk_names[0] or contender.group == "unpack")
+            and wanted(f"{corpus.name}/{disk}/{contender.title}")]
 
 
 def measure_all(arguments, chosen, work, programs, stack):
     """Starts what is needed and runs the rounds. Returns (runs, disks' names, instructions)."""
     wanted = arguments.only.search
-    ext4 = stack.enter_context(disks.mounted("ext4", work, DISK_BYTES))
-    xfs = None if arguments.small else stack.enter_context(
-        disks.mounted("xfs", work, DISK_BYTES))
+    names = DISKS[:1] if arguments.small else DISKS
+    points = {name: stack.enter_context(disks.mounted(name, work, DISK_BYTES)) for name in names}
     short = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cachewarm-bench-")))
     registry = stack.enter_context(Registry(work / "registry"))
-    containerd = stack.enter_context(Containerd(ext4 / "containerd", short))
+    containerd = stack.enter_context(Containerd(points["ext4"] / "containerd", short))
     runs, counted = Runs(), {}
     for corpus in chosen:
+        entries = entries_of(corpus, names, wanted)
+        counting = corpus.name == "small" and not arguments.small and any(map(wanted, INSTRUCTIONS))
+        if not entries and not counting:
+            continue
         say(f"corpus {corpus.name}: {corpus.files} files, {corpus.megabytes:.0f} MB")
-        course = Course(corpus, ext4, work / corpus.name, programs)
+        course = Course(corpus, points["ext4"], work / corpus.name, programs)
         course.publish(registry, containerd)
         warm(corpus)
-        run_rounds(runs, entries_of(course, xfs, wanted), arguments.rounds, say)
-        if corpus.name == "small" and not arguments.small and any(map(wanted, INSTRUCTIONS)):
+        run_rounds(runs, [(course.on(points[disk]), contender) for disk, contender in entries],
+                   arguments.rounds, say)
+        if counting:
             say("counting instructions")
             counted = instructions.count(course, wanted)
-    return runs, ["ext4", "xfs"] if xfs else ["ext4"], counted
+    return runs, names, counted
 
 
 def machine():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One corpus on one scratch file system: where contenders read, and where they write."""
 import contextlib
+import copy
 import hashlib
 import json
 import os
@@ -25,6 +26,7 @@ class Programs:
     cachewarm: Path
     limit: Path
     download: Path
+    openat2: Path  # preloaded under valgrind
     peers: Path  # goextract, oras
 
 
@@ -41,6 +43,12 @@ class Course:
         self.digest = file_digest(corpus.archives / "tree.tar.gz")
         self.digest_zst = file_digest(corpus.archives / "tree.tar.zst")
         self.registry = self.containerd = self.remote = None
+
+    def on(self, disk):
+        """The same on another file system."""
+        other = copy.copy(self)
+        other.disk, other.target = disk, disk / self.target.name
+        return other
 
     def cachewarm(self, *words):
         """Our program, unmeasured. The corpus must travel as a whole, else nothing compares."""

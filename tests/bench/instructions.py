@@ -11,10 +11,10 @@ from processes import CommandFailed, measure
 COUNT_SECONDS = 600
 
 
-def callgrind(words, log):
+def callgrind(words, preload, log):
     """Instructions of one command line."""
-    measure(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words], log,
-            COUNT_SECONDS)
+    measure(["env", f"LD_PRELOAD={preload}", "valgrind", "--tool=callgrind",
+             "--callgrind-out-file=/dev/null", *words], log, COUNT_SECONDS)
     found = re.search(r"Collected : (\d+)", log.read_text())
     if not found:
         raise CommandFailed(f"{log}: callgrind told no count")
@@ -28,8 +28,8 @@ def count(course, wanted):
         verbs = {"pack": ["pack", str(course.corpus.tree), f"layout://{target}/store/tree:bench"],
                  "unpack": ["unpack", course.bundle, str(target / "tree"), "--quiet"]}
         for name, words in verbs.items():
-            if wanted(f"instructions/{name}"):
-                instructions = callgrind([program, *words], course.log)
+            if wanted(f"small/instructions/{name}"):
+                instructions = callgrind([program, *words], course.programs.openat2, course.log)
                 found[name] = {"count": instructions,
                                "per_mb": instructions / course.corpus.megabytes}
     return found
