@@ -94,6 +94,10 @@ std::vector<Setting> SettingsOf(Config& config) {
       {"--workers", "CACHEWARM_WORKERS", "agentWorkers", "3",
        settings::Number(config.workers, 1, 16),
        "fetches and publications at the same time, 1 to 16"},
+      {"--transfer-threads", "CACHEWARM_TRANSFER_THREADS", "transfer.threads", "2",
+       settings::Number(config.transfer_threads, 1, 16),
+       "threads of each fetch (verify, decompress, write) and publication (read, compress), 1 to "
+       "16; each takes about 10 MB while it works"},
       {"--log-level", "CACHEWARM_LOG_LEVEL", "logLevel", "info",
        settings::Parsed(config.log_level, &ParseLogLevel),
        "debug, info, warning or error; one JSON line per event on standard error"},

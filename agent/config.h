@@ -23,7 +23,8 @@ struct Config {
   std::string kubeconfig;              // empty: the service account of the pod we run in
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8080;
-  int workers = 3;  // fetches and publications at the same time
+  int workers = 3;           // fetches and publications at the same time
+  int transfer_threads = 2;  // of each of them
   LogLevel log_level = LogLevel::kInfo;
 };
 

@@ -189,6 +189,7 @@ void Daemon::Work(const fs::Dir& root, const fingerprint::NodeFacts& node, Statu
                         .log = parts_.log,
                         .metrics = parts_.metrics,
                         .node = node,
+                        .transfer_threads = config_.transfer_threads,
                         .wake = [&turning] { turning->Wake(); }};
   Loop loop(context, {.limit_bytes = config_.byte_limit, .version = parts_.version},
             [&](const std::string& target, api::NodeCacheStatus status) {

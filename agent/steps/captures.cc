@@ -169,6 +169,7 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
                           .ns = order.ns,
                           .name = order.name,
                           .used = UsedIn(record, *order.table),
+                          .threads = context_.transfer_threads,
                           .on_opening = [&](const std::string& path) { own_reads.Opening(path); }},
                          stop);
     };

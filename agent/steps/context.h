@@ -25,6 +25,7 @@ struct Context {
   Log& log;
   Metrics& metrics;
   fingerprint::NodeFacts node;
+  int transfer_threads;  // of one fetch or publication
   // Makes the sync loop take its next turn now. From any thread.
   std::function<void()> wake;
 };

@@ -126,12 +126,13 @@ class Fetcher {
           job_.on_progress(bundle.digest, done);
         }
       };
-      CW_RETURN_IF_ERROR(bundle::Extract(Place(),
-                                         {.bundle = bundle,
-                                          .staging = tree,
-                                          .options = {.keep_existing = true},
-                                          .on_progress = on_progress},
-                                         stop_));
+      CW_RETURN_IF_ERROR(
+          bundle::Extract(Place(),
+                          {.bundle = bundle,
+                           .staging = tree,
+                           .options = {.threads = job_.threads, .keep_existing = true},
+                           .on_progress = on_progress},
+                          stop_));
       for (const bundle::Entry& entry : bundle.config.entries) {
         digests_.try_emplace(entry.path, SealEntry{entry.kind, entry.digest});
       }

@@ -23,6 +23,7 @@ struct FetchJob {
   std::string gpu_type;   // of this node: a bundle for another one is refused
   std::string cpu_class;  // likewise, when it holds native host code
   DiskLimits disk;
+  int threads = bundle::DefaultThreads();  // that verify, decompress and write
   // Of one bundle; on the calling thread, often.
   std::function<void(const Digest& digest, int64_t done_bytes)> on_progress;
 };

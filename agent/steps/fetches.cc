@@ -36,6 +36,7 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
                                     .gpu_type = context_.node.gpu_type,
                                     .cpu_class = context_.node.cpu_class,
                                     .disk = disk,
+                                    .threads = context_.transfer_threads,
                                     .on_progress = on_progress},
                                    std::move(stop));
     {

@@ -63,7 +63,8 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
           capture::FactsOf(
               {.key = job.request.key, .factors = job.request.factors, .node = job.node},
               selection),
-          fmt::format("k-{}", job.request.key), std::move(stop)));
+          {.tag = fmt::format("k-{}", job.request.key), .pack = {.threads = job.threads}},
+          std::move(stop)));
   return Published{.publication = std::move(publication),
                    .native = selection.native,
                    .stored_compile_seconds = selection.compile_time.Seconds(),

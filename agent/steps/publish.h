@@ -25,7 +25,9 @@ struct PublishJob {
   std::string ns;    // of the warmup
   std::string name;  // of the warmup
   UsedFiles used;
-  std::function<void(const std::string&)> on_opening;  // before every open of a file in the tree
+  int threads = bundle::DefaultThreads();  // that read and compress
+  // Before every open of a file in the tree; by several threads at the same time.
+  std::function<void(const std::string&)> on_opening;
 };
 
 struct Published {

@@ -55,9 +55,9 @@ absl::StatusOr<int> Pack(const Arguments& arguments, Console& console) {
   const bundle::Facts facts = FactsOf(machine, collection);
   const std::string tag =
       target.reference.tag.empty() ? fmt::format("k-{}", facts.key) : target.reference.tag;
-  CW_ASSIGN_OR_RETURN(
-      const bundle::Publication published,
-      bundle::Publish(target.place(), std::move(collection.files), facts, tag, console.stop));
+  CW_ASSIGN_OR_RETURN(const bundle::Publication published,
+                      bundle::Publish(target.place(), std::move(collection.files), facts,
+                                      {.tag = tag}, console.stop));
   Report(collection, published, target.reference, arguments, console);
   return kOk;
 }

@@ -137,7 +137,7 @@ absl::Status Publish(const Warmth& warmth, const std::string& directory, Console
   // The command has ended, often by the very signal that stops us: its work is kept all the same.
   CW_ASSIGN_OR_RETURN(const bundle::Publication published,
                       bundle::Publish(warmth.store.place(), std::move(collection.files), facts,
-                                      warmth.tag, std::stop_token()));
+                                      {.tag = warmth.tag}, std::stop_token()));
   console.err << fmt::format("cachewarm run: kept {} files, {}, for the next start\n",
                              published.files, FormatBytes(published.bytes));
   return absl::OkStatus();

@@ -269,6 +269,20 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& li
   return config;
 }
 
+std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& entries) {
+  std::set<std::string, std::less<>> directories;
+  for (const Entry& entry : entries) {
+    // From the deepest up: where one is known, so are those above it.
+    for (size_t end = entry.path.rfind('/'); end != std::string::npos && end > 0;
+         end = entry.path.rfind('/', end - 1)) {
+      if (!directories.insert(entry.path.substr(0, end)).second) {
+        break;
+      }
+    }
+  }
+  return directories;
+}
+
 int64_t RawBytes(const Config& config) {
   int64_t sum = 0;
   for (const Entry& entry : config.entries) {

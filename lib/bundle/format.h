@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,6 +105,9 @@ absl::StatusOr<std::string> WriteConfig(const Config& config);
 // Strict too: entries must be sorted, unique and pass policy.h's CheckPath; the frames of a layer
 // must follow one another without a gap from offset 0.
 absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& limits = {});
+
+// Every directory that the paths of `entries` imply, parents before children.
+std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& entries);
 
 // The sum of the entries' sizes.
 int64_t RawBytes(const Config& config);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "lib/bundle/buffer.h"
 
 // One zstd frame (RFC 8878) at a time; the only place that knows the library is platform/zstd.
 namespace cachewarm::bundle {
@@ -20,7 +20,7 @@ class FrameWriter {
   ~FrameWriter();
 
   // `frame` is overwritten.
-  absl::Status Compress(std::string_view raw, std::string& frame);
+  absl::Status Compress(std::string_view raw, Buffer& frame);
 
  private:
   struct State;
@@ -37,11 +37,14 @@ class FrameReader {
 
   // `raw` becomes exactly `raw_bytes` long. DATA_LOSS when `frame` is not one whole frame that
   // decompresses to that many bytes; nothing larger is ever allocated.
-  absl::Status Decompress(std::string_view frame, size_t raw_bytes, std::string& raw);
+  absl::Status Decompress(std::string_view frame, size_t raw_bytes, Buffer& raw);
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// The most that a frame of so many raw bytes takes.
+size_t FrameBytesMax(size_t raw_bytes);
 
 }  // namespace cachewarm::bundle

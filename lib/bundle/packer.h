@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/bundle/crew.h"
 #include "lib/bundle/format.h"
 #include "lib/bundle/policy.h"
 #include "lib/bundle/stream.h"
@@ -16,7 +17,8 @@
 namespace cachewarm::bundle {
 
 // One file to pack. What `open` gives must be exactly `bytes` long and must not change while it is
-// read: the caller has made sure that nobody writes it.
+// read: the caller has made sure that nobody writes it. `open` is called once, from a thread of the
+// packer; several files are opened and read at the same time.
 struct PackFile {
   std::string path;
   std::string kind;
@@ -28,6 +30,7 @@ struct PackFile {
 struct PackOptions {
   int level = 3;                    // zstd
   int64_t frame_bytes = 4LL << 20;  // raw; a frame is cut there. Multiple of 512, at least 4096
+  int threads = DefaultThreads();   // that read, hash and compress; beside the calling one
   Limits limits;
 };
 
@@ -40,9 +43,11 @@ struct Packed {
 };
 
 // Writes the layer to `layer` and returns what belongs beside it. The same paths, kinds, contents,
-// mtimes and facts give the same bytes, whatever the order of `files`. Memory: two frames.
-// INVALID_ARGUMENT for what policy.h refuses, duplicates, or no file at all; ABORTED when a file
-// is not as long as was said; else the error of `open`, of a Source or of the sink.
+// mtimes and facts give the same bytes, whatever the order of `files` and the number of threads.
+// `layer` is written by the calling thread; when the call returns, all others have ended. Memory:
+// raw and packed bytes of threads + 1 frames, and what the entry list takes. INVALID_ARGUMENT for
+// what policy.h refuses, duplicates, or no file at all; ABORTED when a file is not as long as was
+// said; else the error of `open`, of a Source or of the sink. CANCELLED soon after `stop`.
 absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
                             const PackOptions& options, Sink& layer, std::stop_token stop);
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/bundle/transfer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
-#include "lib/bundle/frames.h"
-#include "lib/bundle/members.h"
+#include "lib/bundle/unpack/frames.h"
+#include "lib/bundle/unpack/members.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -48,20 +49,49 @@ class HashingSink : public Sink {
   Sha256 hash_;
 };
 
-class NoTarget : public MemberTarget {
+absl::Status WrongDigest(std::string_view what, const Digest& expected) {
+  return absl::DataLossError(
+      fmt::format("{} does not have the sha256 {} that names it", what, expected.Short()));
+}
+
+// Verifies, keeps nothing.
+class NoFiles : public FileMaker {
  public:
-  absl::Status Begin(const Entry& /*entry*/) override { return absl::OkStatus(); }
-  absl::Status Write(std::string_view /*bytes*/) override { return absl::OkStatus(); }
-  absl::Status End() override { return absl::OkStatus(); }
+  absl::StatusOr<fs::Fd> Make(const Entry& /*entry*/) override { return fs::Fd(); }
+};
+
+// Hashes the tar of each layer out of its frames, which must come in order.
+class TarHashes {
+ public:
+  explicit TarHashes(const Config& config) : config_(config), hashes_(config.layers.size()) {
+    for (const LayerIndex& layer : config.layers) {
+      ends_.push_back((ends_.empty() ? 0 : ends_.back()) +
+                      static_cast<int64_t>(layer.frames.size()));
+    }
+  }
+
+  void Update(const RawFrame& frame) {
+    const auto layer = std::upper_bound(ends_.begin(), ends_.end(), frame.index) - ends_.begin();
+    hashes_[static_cast<size_t>(layer)].Update(frame.raw);
+  }
+
+  absl::Status Check() {
+    for (size_t i = 0; i < hashes_.size(); ++i) {
+      if (const Digest& diff_id = config_.layers[i].diff_id; hashes_[i].Finish() != diff_id) {
+        return WrongDigest("an uncompressed layer", diff_id);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const Config& config_;
+  std::vector<Sha256> hashes_;
+  std::vector<int64_t> ends_;  // the frame behind the last one of each layer
 };
 
 int64_t LayerBytes(const Manifest& manifest) {
   return PackedBytes(manifest) - manifest.config.bytes;
-}
-
-absl::Status WrongDigest(std::string_view what, const Digest& expected) {
-  return absl::DataLossError(
-      fmt::format("{} does not have the sha256 {} that names it", what, expected.Short()));
 }
 
 absl::Status CopyBlob(const Place& from, const Place& to, const Descriptor& blob,
@@ -87,10 +117,11 @@ absl::Status CopyBlob(const Place& from, const Place& to, const Descriptor& blob
 }  // namespace
 
 absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> files,
-                                    const Facts& facts, const std::string& tag,
+                                    const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const auto upload, place.store.StartBlob(place.repository, stop));
-  CW_ASSIGN_OR_RETURN(const Packed packed, Pack(std::move(files), facts, {}, *upload, stop));
+  CW_ASSIGN_OR_RETURN(const Packed packed,
+                      Pack(std::move(files), facts, options.pack, *upload, stop));
   CW_ASSIGN_OR_RETURN(const Descriptor layer, upload->Commit());
   if (layer.digest != packed.manifest.layers[0].digest) {
     return WrongDigest("the layer that was stored", packed.manifest.layers[0].digest);
@@ -98,7 +129,8 @@ absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> fi
   CW_RETURN_IF_ERROR(
       WriteSmallBlob(place.store, place.repository, packed.config_text, stop).status());
   CW_RETURN_IF_ERROR(
-      place.store.WriteManifest(place.repository, packed.manifest_text, tag, stop).status());
+      place.store.WriteManifest(place.repository, packed.manifest_text, options.tag, stop)
+          .status());
   return Publication{.digest = packed.digest,
                      .bytes = PackedBytes(packed.manifest),
                      .files = static_cast<int64_t>(packed.config.entries.size()),
@@ -133,29 +165,27 @@ absl::Status Verify(const Place& place, const Bundle& bundle, const OnProgress& 
                     std::stop_token stop) {
   const Limits limits;
   CW_RETURN_IF_ERROR(CheckBundle(bundle.manifest, bundle.config, limits));
-  NoTarget nothing;
-  MemberStream members(bundle.config, limits, nothing);
-  Sha256 raw_hash;
-  FrameStream frames(bundle.config, [&](int64_t index, std::string_view raw) {
-    raw_hash.Update(raw);
-    return members.Frame(index, raw);
+  NoFiles nothing;
+  MemberStream members(bundle.config, limits);
+  TarHashes tars(bundle.config);
+  FrameStream frames(bundle.config, DefaultThreads(), [&](const RawFrame& frame) {
+    CW_RETURN_IF_ERROR(members.Handle(frame, nothing));
+    CW_RETURN_IF_ERROR(frame.AwaitEarlier());
+    tars.Update(frame);
+    return absl::OkStatus();
   });
   HashingSink hashed(frames);
   CountingSink counted(hashed, on_progress, LayerBytes(bundle.manifest));
-  for (size_t i = 0; i < bundle.manifest.layers.size(); ++i) {
-    const Descriptor& layer = bundle.manifest.layers[i];
+  for (const Descriptor& layer : bundle.manifest.layers) {
     CW_RETURN_IF_ERROR(place.store.ReadBlob(
         place.repository, {.digest = layer.digest, .bytes = layer.bytes}, counted, stop));
     if (hashed.Finish() != layer.digest) {
       return WrongDigest("a layer", layer.digest);
     }
-    const Digest& diff_id = bundle.config.layers[i].diff_id;
-    if (std::exchange(raw_hash, Sha256()).Finish() != diff_id) {
-      return WrongDigest("an uncompressed layer", diff_id);
-    }
   }
   CW_RETURN_IF_ERROR(frames.Finish());
-  return members.Finish();
+  CW_RETURN_IF_ERROR(members.Finish());
+  return tars.Check();
 }
 
 absl::StatusOr<CopyReport> CopyBundle(const Place& from, const Place& to, const Bundle& bundle,

@@ -31,10 +31,15 @@ struct Publication {
   int64_t raw_bytes = 0;
 };
 
-// Packs `files` straight into `place`; the bundle is readable when it returns, `tag` (may be empty)
-// points to it. A failure leaves at most unreferenced blobs.
+struct PublishOptions {
+  std::string tag;  // points to the bundle afterwards; empty: none
+  PackOptions pack;
+};
+
+// Packs `files` straight into `place`; the bundle is readable when it returns. A failure leaves at
+// most unreferenced blobs.
 absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> files,
-                                    const Facts& facts, const std::string& tag,
+                                    const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop);
 
 // A bundle's manifest and config, verified down from its digest.
@@ -55,7 +60,7 @@ struct Extraction {
 };
 absl::Status Extract(const Place& place, const Extraction& extraction, std::stop_token stop);
 
-// Reads all of `bundle`, checks every byte, keeps nothing.
+// Reads all of `bundle`, checks every byte with DefaultThreads(), keeps nothing.
 absl::Status Verify(const Place& place, const Bundle& bundle, const OnProgress& on_progress,
                     std::stop_token stop);
 

@@ -1,84 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/bundle/unpacker.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include <cerrno>
+#include <deque>
+#include <optional>
 #include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
-#include "lib/bundle/frames.h"
-#include "lib/bundle/members.h"
-#include "lib/fs/error.h"
-#include "lib/fs/file.h"
+#include "lib/bundle/frame_codec.h"
+#include "lib/bundle/unpack/frames.h"
+#include "lib/bundle/unpack/members.h"
+#include "lib/bundle/unpack/tree_files.h"
 
 namespace cachewarm::bundle {
-namespace {
-
-constexpr mode_t kPlainFileMode = 0444;
-constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
-
-absl::Status SetMtime(const fs::Fd& file, int64_t mtime_ns) {
-  const timespec times[2] = {
-      {.tv_sec = 0, .tv_nsec = UTIME_OMIT},
-      {.tv_sec = mtime_ns / kNanosecondsPerSecond, .tv_nsec = mtime_ns % kNanosecondsPerSecond}};
-  return ::futimens(file.get(), &times[0]) == 0 ? absl::OkStatus()
-                                                : fs::ErrnoStatus(errno, "futimens");
-}
-
-// Writes members as files below a directory.
-class TreeTarget : public MemberTarget {
- public:
-  TreeTarget(const fs::Dir& staging, const UnpackOptions& options)
-      : staging_(staging), options_(options) {}
-
-  absl::Status Begin(const Entry& entry) override {
-    entry_ = &entry;
-    auto file = staging_.CreateFile(entry.path, ModeOf(entry));
-    skipping_ = absl::IsAlreadyExists(file.status()) && options_.keep_existing;
-    if (skipping_) {
-      return CheckExisting(entry);
-    }
-    CW_RETURN_IF_ERROR(file.status());
-    file_ = *std::move(file);
-    return absl::OkStatus();
-  }
-
-  absl::Status Write(std::string_view bytes) override {
-    return skipping_ ? absl::OkStatus() : Annotate(fs::WriteAll(file_, bytes), entry_->path);
-  }
-
-  absl::Status End() override {
-    if (skipping_) {
-      return absl::OkStatus();
-    }
-    const fs::Fd file = std::move(file_);
-    return entry_->mtime_ns == 0 ? absl::OkStatus() : SetMtime(file, entry_->mtime_ns);
-  }
-
- private:
-  mode_t ModeOf(const Entry& entry) const {
-    return options_.mode_of_kind ? options_.mode_of_kind(entry.kind) : kPlainFileMode;
-  }
-
-  absl::Status CheckExisting(const Entry& entry) const {
-    CW_ASSIGN_OR_RETURN(const fs::FileStat found, staging_.Stat(entry.path));
-    return found.type == fs::FileType::kFile
-               ? absl::OkStatus()
-               : absl::AlreadyExistsError(fmt::format(
-                     "\"{}\" is a directory in another bundle of this tree", entry.path));
-  }
-
-  const fs::Dir& staging_;
-  const UnpackOptions& options_;
-  const Entry* entry_ = nullptr;
-  fs::Fd file_;
-  bool skipping_ = false;
-};
-
-}  // namespace
 
 class Unpacker::Progress {
  public:
@@ -88,27 +22,24 @@ class Unpacker::Progress {
         manifest_(manifest),
         staging_(staging),
         options_(std::move(options)),
-        target_(staging_, options_),
-        members_(config, options_.limits, target_),
-        frames_(config, [this](int64_t index, std::string_view raw) {
-          return members_.Frame(index, raw);
-        }) {}
+        members_(config, options_.limits) {}
 
   absl::Status Start() {
     CW_RETURN_IF_ERROR(CheckBundle(manifest_, config_, options_.limits));
-    for (const std::string& directory : ImpliedDirectories(config_.entries)) {
-      absl::Status made = staging_.MakeDir(directory, options_.directory_mode);
-      if (!made.ok() && !(absl::IsAlreadyExists(made) && options_.keep_existing)) {
-        return made;
-      }
+    CW_RETURN_IF_ERROR(MakeDirectories(config_, staging_, options_));
+    frames_.emplace(config_, options_.threads, [this](const RawFrame& frame) {
+      return members_.Handle(frame, files_[frame.worker]);
+    });
+    for (int worker = 0; worker < frames_->threads(); ++worker) {
+      files_.emplace_back(staging_, options_);
     }
     return absl::OkStatus();
   }
 
-  absl::Status Write(std::string_view bytes) { return frames_.Write(bytes); }
+  absl::Status Write(std::string_view bytes) { return frames_->Write(bytes); }
 
   absl::Status Finish() {
-    CW_RETURN_IF_ERROR(frames_.Finish());
+    CW_RETURN_IF_ERROR(frames_->Finish());
     CW_RETURN_IF_ERROR(members_.Finish());
     return staging_.SyncFileSystem();
   }
@@ -118,9 +49,9 @@ class Unpacker::Progress {
   const Manifest& manifest_;
   const fs::Dir& staging_;
   const UnpackOptions options_;
-  TreeTarget target_;
   MemberStream members_;
-  FrameStream frames_;
+  std::deque<TreeFiles> files_;        // by worker
+  std::optional<FrameStream> frames_;  // last: its workers use all of the above
 };
 
 Unpacker::Unpacker(const Config& config, const Manifest& manifest, const fs::Dir& staging,
@@ -141,6 +72,39 @@ absl::Status Unpacker::Finish() {
   return progress_->Finish();
 }
 
+namespace {
+
+// Bounds what a worker must hold before it can verify anything.
+absl::Status CheckFrameSize(const Frame& frame, size_t layer, const Limits& limits) {
+  if (frame.raw_bytes > limits.frame_raw_bytes_max) {
+    return absl::InvalidArgumentError(
+        fmt::format("the bundle is refused: a frame of layer {} holds {} bytes, at most {}", layer,
+                    frame.raw_bytes, limits.frame_raw_bytes_max));
+  }
+  if (frame.bytes > static_cast<int64_t>(FrameBytesMax(static_cast<size_t>(frame.raw_bytes)))) {
+    return absl::InvalidArgumentError(
+        fmt::format("the bundle is refused: a frame of layer {} takes {} bytes for {} raw ones",
+                    layer, frame.bytes, frame.raw_bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckIndex(const LayerIndex& index, const Descriptor& blob, size_t layer,
+                        const Limits& limits) {
+  const Frame& last = index.frames.back();
+  if (last.offset + last.bytes != blob.bytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("the bundle is refused: the frames of layer {} cover {} of its {} bytes", layer,
+                    last.offset + last.bytes, blob.bytes));
+  }
+  for (const Frame& frame : index.frames) {
+    CW_RETURN_IF_ERROR(CheckFrameSize(frame, layer, limits));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status CheckBundle(const Manifest& manifest, const Config& config, const Limits& limits) {
   if (manifest.layers.size() != config.layers.size()) {
     return absl::InvalidArgumentError(
@@ -148,19 +112,7 @@ absl::Status CheckBundle(const Manifest& manifest, const Config& config, const L
                     manifest.layers.size(), config.layers.size()));
   }
   for (size_t i = 0; i < config.layers.size(); ++i) {
-    const Frame& last = config.layers[i].frames.back();
-    if (last.offset + last.bytes != manifest.layers[i].bytes) {
-      return absl::InvalidArgumentError(
-          fmt::format("the bundle is refused: the frames of layer {} cover {} of its {} bytes", i,
-                      last.offset + last.bytes, manifest.layers[i].bytes));
-    }
-    for (const Frame& frame : config.layers[i].frames) {
-      if (frame.raw_bytes > limits.frame_raw_bytes_max) {
-        return absl::InvalidArgumentError(
-            fmt::format("the bundle is refused: a frame of layer {} holds {} bytes, at most {}", i,
-                        frame.raw_bytes, limits.frame_raw_bytes_max));
-      }
-    }
+    CW_RETURN_IF_ERROR(CheckIndex(config.layers[i], manifest.layers[i], i, limits));
   }
   return CheckTotals({.entries = static_cast<int64_t>(config.entries.size()),
                       .raw_bytes = RawBytes(config),

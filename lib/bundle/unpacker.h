@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "lib/bundle/crew.h"
 #include "lib/bundle/format.h"
 #include "lib/bundle/policy.h"
 #include "lib/bundle/stream.h"
@@ -17,7 +18,8 @@ namespace cachewarm::bundle {
 
 struct UnpackOptions {
   Limits limits;
-  // Mode of a file of this kind; unset: 0444.
+  int threads = DefaultThreads();  // that verify, decompress and write; beside the calling one
+  // Mode of a file of this kind; unset: 0444. Called by several threads at the same time.
   std::function<mode_t(const std::string& kind)> mode_of_kind;
   mode_t directory_mode = 0777;
   // A generation is the union of several bundles: a path that an earlier one wrote stays as it is
@@ -29,7 +31,10 @@ struct UnpackOptions {
 // looked at only after their frame's sha256 was right; files only appear that the entry list
 // names, with the size and sha256 it says. On any error the staging directory is worthless: the
 // caller removes it (DATA_LOSS: bytes do not match; INVALID_ARGUMENT: refused by policy;
-// RESOURCE_EXHAUSTED: disk full). Not thread-safe. Memory: two frames.
+// RESOURCE_EXHAUSTED: disk full), and it is the same one whatever the number of threads. One thread
+// at a time calls it; the files are written by threads of its own, which have ended when it is
+// destroyed. Memory: packed bytes of threads + 2 frames, raw bytes of `threads`; at most
+// kHandlesMax + 1 descriptors a thread.
 class Unpacker : public Sink {
  public:
   // `config` must have come from a verified blob; it and `staging` must outlive the unpacker.
@@ -39,9 +44,9 @@ class Unpacker : public Sink {
 
   // Checks the totals and makes the directories. First.
   absl::Status Start();
-  // The bytes of the layers, in order, in pieces of any size.
+  // The bytes of the layers, in order, in pieces of any size. Blocks while the threads are behind.
   absl::Status Write(std::string_view bytes) override;
-  // Everything that the entry list names is there. Then syncfs once.
+  // Waits until everything that the entry list names is there. Then syncfs once.
   absl::Status Finish();
 
  private:

@@ -26,7 +26,8 @@ bundle::Facts FactsOf(const Maker& maker, const Selection& selection);
 // How the files are opened again when they are packed.
 struct Reading {
   const fs::Dir& tree;                                 // must outlive the files
-  std::function<void(const std::string&)> on_opening;  // before every open; may be empty
+  // Before every open, by the threads that pack; may be empty.
+  std::function<void(const std::string&)> on_opening;
   bool against_writers = true;                         // StableOpen
 };
 

@@ -326,7 +326,7 @@ TEST_P(StoreContract, WritersAtOnceLoseNothing) {
 TEST_P(StoreContract, AWholeBundleGoesThroughIt) {
   const TestTree tree = SampleTree();
   const Place place{store(), kRepository};
-  const auto published = Publish(place, FilesOf(tree), SampleFacts(), "k-sample", {});
+  const auto published = Publish(place, FilesOf(tree), SampleFacts(), {.tag = "k-sample"}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   EXPECT_EQ(published->files, static_cast<int64_t>(tree.size()));
   EXPECT_EQ(*store().ResolveTag(kRepository, "k-sample", {}), published->digest);
@@ -358,7 +358,7 @@ TEST_P(StoreContract, ABundleIsCopiedOnceAndOnlyWhatIsMissing) {
   MemStore source;
   const Place from{source, "elsewhere"};
   const Place to{store(), kRepository};
-  const auto published = Publish(from, FilesOf(SampleTree()), SampleFacts(), "", {});
+  const auto published = Publish(from, FilesOf(SampleTree()), SampleFacts(), {}, {});
   ASSERT_TRUE(published.ok());
   const auto bundle = ReadBundle(from, published->digest, {});
   const auto first = CopyBundle(from, to, *bundle, "k-copy", {});
@@ -398,7 +398,7 @@ TEST(RegistryThatIsDown, IsUnavailableAndBackWhenItIsUp) {
   RegistryProcess registry;
   const auto store = *OpenStore({.url = "oci://" + registry.address()}, SystemClock());
   const Place place{*store, kRepository};
-  const auto published = Publish(place, FilesOf(SampleTree()), SampleFacts(), "k-1", {});
+  const auto published = Publish(place, FilesOf(SampleTree()), SampleFacts(), {.tag = "k-1"}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   registry.Kill();
   EXPECT_TRUE(IsRetryable(store->Ping({}))) << store->Ping({});

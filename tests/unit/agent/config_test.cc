@@ -47,6 +47,7 @@ TEST(Config, HasDefaultsThatWorkInAPod) {
   EXPECT_EQ(parsed->config.listen_address, "0.0.0.0");
   EXPECT_EQ(parsed->config.listen_port, 8080);
   EXPECT_EQ(parsed->config.byte_limit, 0);
+  EXPECT_EQ(parsed->config.transfer_threads, 2);
   EXPECT_EQ(parsed->config.node_facts, "");
 }
 
@@ -58,6 +59,8 @@ byteLimit: 1000000000000
 logLevel: debug
 leaderElect: true
 workers: 4
+transfer:
+  threads: 4
 nodeFacts: /etc/cachewarm-node/facts.yaml
 registry:
   insecure: ["10.100.0.1:5000", "registry.local:80"]
@@ -77,6 +80,7 @@ registry:
   EXPECT_FALSE(config.node_facts_must_exist);
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
   EXPECT_EQ(config.workers, 3) << "workers is the operator's";
+  EXPECT_EQ(config.transfer_threads, 4);
 }
 
 TEST(Config, TakesTheShippedConfiguration) {
@@ -130,6 +134,7 @@ TEST(Config, RefusesWhatIsWrongAndNamesIt) {
       {{.arguments = {kStore, "--listen=8080"}}, "--listen"},
       {{.arguments = {kStore, "--listen=:99999"}}, "--listen"},
       {{.arguments = {kStore, "--workers=0"}}, "--workers"},
+      {{.arguments = {kStore, "--transfer-threads=17"}}, "--transfer-threads"},
       {{.arguments = {kStore, "--log-level=loud"}}, "--log-level"},
       {{.arguments = {kStore, "--node-name=Node A"}}, "--node-name"},
       {{.arguments = {kStore}, .environment = {{"CACHEWARM_BYTE_LIMIT", "x"}}},

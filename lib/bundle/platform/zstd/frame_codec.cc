@@ -22,17 +22,17 @@ FrameWriter::FrameWriter(FrameWriter&&) noexcept = default;
 FrameWriter& FrameWriter::operator=(FrameWriter&&) noexcept = default;
 FrameWriter::~FrameWriter() = default;
 
-absl::Status FrameWriter::Compress(std::string_view raw, std::string& frame) {
+absl::Status FrameWriter::Compress(std::string_view raw, Buffer& frame) {
   if (state_->context == nullptr) {
     return absl::ResourceExhaustedError("zstd: out of memory");
   }
-  frame.resize(ZSTD_compressBound(raw.size()));
-  const size_t size = ZSTD_compressCCtx(state_->context.get(), frame.data(), frame.size(),
-                                        raw.data(), raw.size(), state_->level);
+  const std::span<char> room = frame.Make(FrameBytesMax(raw.size()));
+  const size_t size = ZSTD_compressCCtx(state_->context.get(), room.data(), room.size(), raw.data(),
+                                        raw.size(), state_->level);
   if (ZSTD_isError(size) != 0) {
     return absl::InternalError(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
   }
-  frame.resize(size);
+  frame.Cut(size);
   return absl::OkStatus();
 }
 
@@ -48,7 +48,7 @@ FrameReader::FrameReader(FrameReader&&) noexcept = default;
 FrameReader& FrameReader::operator=(FrameReader&&) noexcept = default;
 FrameReader::~FrameReader() = default;
 
-absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, std::string& raw) {
+absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, Buffer& raw) {
   if (state_->context == nullptr) {
     return absl::ResourceExhaustedError("zstd: out of memory");
   }
@@ -56,8 +56,8 @@ absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, s
   if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
     return absl::DataLossError("not one whole zstd frame");
   }
-  raw.resize(raw_bytes);
-  const size_t size = ZSTD_decompressDCtx(state_->context.get(), raw.data(), raw.size(),
+  const std::span<char> room = raw.Make(raw_bytes);
+  const size_t size = ZSTD_decompressDCtx(state_->context.get(), room.data(), room.size(),
                                           frame.data(), frame.size());
   if (ZSTD_isError(size) != 0) {
     return absl::DataLossError(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
@@ -67,6 +67,10 @@ absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, s
         fmt::format("a frame holds {} bytes where the index says {}", size, raw_bytes));
   }
   return absl::OkStatus();
+}
+
+size_t FrameBytesMax(size_t raw_bytes) {
+  return ZSTD_compressBound(raw_bytes);
 }
 
 }  // namespace cachewarm::bundle

@@ -100,6 +100,7 @@ class Workbench {
             .log = log_,
             .metrics = metrics_,
             .node = node_,
+            .transfer_threads = 2,
             .wake = std::move(wake)};
   }
 

@@ -105,12 +105,14 @@ std::vector<HostileMember> HostileMembers() {
   };
 }
 
-TEST(HostileMembers, AreRefusedAndTouchNothing) {
+class HostileMembersTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(HostileMembersTest, AreRefusedAndTouchNothing) {
   for (const HostileMember& hostile : HostileMembers()) {
     const RawBundle bundle =
         BundleOf({RawTar(hostile.members), TarEnd()}, {EntryOf("a", "x"), EntryOf("d/z", "z", 1)});
     const Guarded guarded;
-    const absl::Status status = UnpackRaw(bundle, guarded.staging());
+    const absl::Status status = UnpackRaw(bundle, guarded.staging(), {.threads = GetParam()});
     EXPECT_FALSE(status.ok()) << hostile.name;
     EXPECT_FALSE(IsRetryable(status)) << hostile.name << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(hostile.message)) << hostile.name;
@@ -121,6 +123,8 @@ TEST(HostileMembers, AreRefusedAndTouchNothing) {
     guarded.ExpectOnly("");
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Threads, HostileMembersTest, ::testing::Values(1, 4));
 
 TEST(HostileTree, AFileInTheWayOfADirectoryIsRefused) {
   const RawBundle bundle =
@@ -140,7 +144,8 @@ TEST(HostileTree, ALinkThatAppearsInStagingIsNotFollowed) {
   ASSERT_TRUE(unpacker.Start().ok());
   ASSERT_TRUE(staging.Remove("d").ok());
   ASSERT_EQ(::symlink(guarded.path("").c_str(), (guarded.path("staging") + "/d").c_str()), 0);
-  const absl::Status status = unpacker.Write(bundle.layer);
+  absl::Status status = unpacker.Write(bundle.layer);
+  status.Update(unpacker.Finish());
   EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
   guarded.ExpectOnly("d");
 }
@@ -225,6 +230,8 @@ TEST(HostileIndex, AListThatDoesNotFitTheLayerIsRefused) {
   refuse("no layer", [](Config& c, Manifest&) { c.layers.clear(); });
   refuse("layer longer", [](Config&, Manifest& m) { ++m.layers[0].bytes; });
   refuse("one layer more", [](Config&, Manifest& m) { m.layers.push_back(m.layers[0]); });
+  refuse("frame larger than zstd makes it",
+         [](Config& c, Manifest&) { c.layers[0].frames[0].raw_bytes = 1; });
   refuse("frame digest",
          [](Config& c, Manifest&) { c.layers[0].frames[0].digest = DigestOf("?"); });
 }
@@ -270,7 +277,8 @@ TEST(DamagedLayer, EveryFlippedBitIsFound) {
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << (seed % 8)));
     const Guarded guarded;
     const absl::Status status =
-        Unpack({sample.packed.config, sample.packed.manifest, damaged}, guarded.staging());
+        Unpack({sample.packed.config, sample.packed.manifest, damaged}, guarded.staging(),
+               {.threads = 1 + static_cast<int>(seed % 4)});
     EXPECT_TRUE(absl::IsDataLoss(status)) << "byte " << at << ": " << status;
   }
 }

@@ -87,10 +87,11 @@ inline RawBundle BundleOf(const std::vector<std::string>& raw_frames, std::vecto
   RawBundle bundle;
   FrameWriter writer(3);
   LayerIndex index;
-  std::string packed;
+  Buffer room;
   std::string raw_layer;
   for (const std::string& raw : raw_frames) {
-    writer.Compress(raw, packed).IgnoreError();
+    writer.Compress(raw, room).IgnoreError();
+    const std::string packed(room.view());
     index.frames.push_back({.offset = static_cast<int64_t>(bundle.layer.size()),
                             .bytes = static_cast<int64_t>(packed.size()),
                             .raw_bytes = static_cast<int64_t>(raw.size()),

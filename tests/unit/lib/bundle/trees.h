@@ -79,6 +79,17 @@ inline TestTree SampleTree() {
           {"z", {.content = "last"}}};
 }
 
+// Hundreds of small files in many directories, and some that span frames of 4 KiB.
+inline TestTree ManyFiles() {
+  TestTree tree;
+  for (size_t i = 0; i < 300; ++i) {
+    tree["triton/" + std::to_string(i % 37) + "/d" + std::to_string(i % 5) + "/f" +
+         std::to_string(i)] = {.content = Noise(i * 97 % 2900, static_cast<uint32_t>(i)) +
+                                          std::string(i % 50 == 0 ? 30'000 : i * 3, 'x')};
+  }
+  return tree;
+}
+
 inline Facts SampleFacts() {
   return {.key = std::string(64, 'a'),
           .factors = {{"gpuType", "nvidia/h100-80gb-hbm3/sm_90"}, {"container", "main"}},
@@ -94,11 +105,12 @@ struct PackedSample {
   std::string layer;
 };
 
-inline PackedSample PackTree(const TestTree& tree, int64_t frame_bytes = 4096) {
+inline PackedSample PackTree(const TestTree& tree, int64_t frame_bytes = 4096,
+                             int threads = DefaultThreads()) {
   PackedSample sample;
   TextSink layer(64U << 20U);
-  auto packed =
-      Pack(FilesOf(tree), SampleFacts(), {.frame_bytes = frame_bytes}, layer, std::stop_token());
+  auto packed = Pack(FilesOf(tree), SampleFacts(), {.frame_bytes = frame_bytes, .threads = threads},
+                     layer, std::stop_token());
   EXPECT_TRUE(packed.ok()) << packed.status();
   if (packed.ok()) {
     sample.packed = *std::move(packed);

@@ -22,7 +22,7 @@ namespace {
 class LayoutTest : public ::testing::Test {
  protected:
   absl::StatusOr<Publication> PublishContent(const std::string& content, const std::string& tag) {
-    return Publish(place_, FilesOf({{"a", {.content = content}}}), SampleFacts(), tag, {});
+    return Publish(place_, FilesOf({{"a", {.content = content}}}), SampleFacts(), {.tag = tag}, {});
   }
   int64_t UploadsLeft() {
     const auto usage = fs::MeasureTree(temp_.Open(), "store/team/llama/.uploads");

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/pack/layer.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/bundle/buffer.h"
+#include "lib/bundle/crew.h"
+#include "lib/bundle/frame_codec.h"
+#include "lib/bundle/pack/cut.h"
+#include "lib/bundle/pack/member_reader.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+// A frame on its way from the files to the sink.
+struct FrameInWork {
+  Buffer raw;
+  Buffer packed;
+  Digest digest;  // of `packed`
+};
+
+// The tar of a tree, and how it is cut.
+struct Plan {
+  std::vector<int64_t> member_bytes;
+  std::vector<Cut> cuts;
+};
+
+absl::StatusOr<Plan> PlanLayer(PackTree& tree, int64_t frame_bytes) {
+  Plan plan;
+  CW_ASSIGN_OR_RETURN(plan.member_bytes, MemberBytes(tree));
+  plan.cuts = CutTar(plan.member_bytes, frame_bytes);
+  for (size_t frame = 0; frame < plan.cuts.size(); ++frame) {
+    const Cut& cut = plan.cuts[frame];
+    for (size_t member = cut.first; member < cut.first + cut.members; ++member) {
+      if (cut.from == 0 && tree.IsFile(member)) {
+        tree.entries[tree.FileOf(member)].frame = static_cast<int64_t>(frame);
+      }
+    }
+  }
+  return plan;
+}
+
+// Makes frames; in the workers.
+class FrameMaker {
+ public:
+  FrameMaker(PackTree& tree, const Plan& plan, int level)
+      : tree_(tree), plan_(plan), writer_(level) {}
+
+  // `shared` is the member of which the frame holds a part; else null.
+  absl::Status Make(const Cut& cut, SharedMember* shared, FrameInWork& work) {
+    const std::span<char> raw = work.raw.Make(static_cast<size_t>(cut.bytes));
+    CW_RETURN_IF_ERROR(shared == nullptr ? Fill(cut, raw) : shared->Read(cut.from, raw));
+    CW_RETURN_IF_ERROR(writer_.Compress(work.raw.view(), work.packed));
+    work.digest = DigestOf(work.packed.view());
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Fill(const Cut& cut, std::span<char> raw) {
+    for (size_t member = cut.first; member < cut.first + cut.members; ++member) {
+      const auto bytes = static_cast<size_t>(plan_.member_bytes[member]);
+      CW_RETURN_IF_ERROR(MemberReader(tree_, member).Read(raw.first(bytes)));
+      raw = raw.subspan(bytes);
+    }
+    // The end of the archive.
+    std::fill(raw.begin(), raw.end(), '\0');
+    return absl::OkStatus();
+  }
+
+  PackTree& tree_;
+  const Plan& plan_;
+  FrameWriter writer_;
+};
+
+// Lets go of finished frames in order; on the calling thread.
+class FrameEmitter {
+ public:
+  explicit FrameEmitter(Sink& sink) : sink_(sink) {}
+
+  absl::Status Emit(const FrameInWork& work) {
+    const std::string_view packed = work.packed.view();
+    index_.frames.push_back({.offset = bytes_,
+                             .bytes = static_cast<int64_t>(packed.size()),
+                             .raw_bytes = static_cast<int64_t>(work.raw.size()),
+                             .digest = work.digest});
+    raw_hash_.Update(work.raw.view());
+    blob_hash_.Update(packed);
+    bytes_ += static_cast<int64_t>(packed.size());
+    return sink_.Write(packed);
+  }
+
+  Layer Finish() {
+    index_.diff_id = raw_hash_.Finish();
+    return {
+        .index = std::move(index_),
+        .blob = {
+            .media_type = std::string(kLayerType), .digest = blob_hash_.Finish(), .bytes = bytes_}};
+  }
+
+ private:
+  Sink& sink_;
+  int64_t bytes_ = 0;
+  Sha256 raw_hash_;
+  Sha256 blob_hash_;
+  LayerIndex index_;
+};
+
+// Everything that the workers of one layer use.
+class Workshop {
+ public:
+  Workshop(PackTree& tree, const Plan& plan, const PackOptions& options)
+      : tree_(tree), plan_(plan), crew_(options.threads) {
+    for (int i = 0; i < crew_.threads(); ++i) {
+      makers_.emplace_back(tree, plan, options.level);
+    }
+    // One with each worker and one being emitted.
+    works_.resize(makers_.size() + 1);
+  }
+
+  // Blocks until frame `number` is made; called with 0, 1, 2 ... Valid until the next call.
+  absl::StatusOr<const FrameInWork*> Next(size_t number) {
+    while (posted_ < std::min(plan_.cuts.size(), number + works_.size())) {
+      Post(posted_++);
+    }
+    CW_RETURN_IF_ERROR(crew_.Wait(static_cast<int64_t>(number)));
+    return &works_[number % works_.size()];
+  }
+
+ private:
+  void Post(size_t number) {
+    const Cut& cut = plan_.cuts[number];
+    if (cut.from == 0) {
+      const bool goes_on = cut.members == 1 && cut.bytes < plan_.member_bytes[cut.first];
+      shared_ = goes_on ? std::make_shared<SharedMember>(tree_, cut.first) : nullptr;
+    }
+    crew_.Post([this, &cut, &work = works_[number % works_.size()], shared = shared_](
+                   size_t worker) { return makers_[worker].Make(cut, shared.get(), work); });
+  }
+
+  PackTree& tree_;
+  const Plan& plan_;
+  std::vector<FrameMaker> makers_;        // by worker
+  std::vector<FrameInWork> works_;        // a ring
+  std::shared_ptr<SharedMember> shared_;  // of the frame that was posted last
+  size_t posted_ = 0;
+  Crew crew_;  // last: its threads use all of the above
+};
+
+}  // namespace
+
+absl::StatusOr<Layer> WriteLayer(PackTree& tree, const PackOptions& options, Sink& sink,
+                                 const std::stop_token& stop) {
+  CW_ASSIGN_OR_RETURN(const Plan plan, PlanLayer(tree, options.frame_bytes));
+  Workshop workshop(tree, plan, options);
+  FrameEmitter emitter(sink);
+  for (size_t number = 0; number < plan.cuts.size(); ++number) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError("packing was stopped");
+    }
+    CW_ASSIGN_OR_RETURN(const FrameInWork* made, workshop.Next(number));
+    CW_RETURN_IF_ERROR(emitter.Emit(*made));
+  }
+  return emitter.Finish();
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "lib/base/digest.h"
+#include "lib/bundle/pack/tree.h"
+#include "lib/bundle/stream.h"
+
+namespace cachewarm::bundle {
+
+// The bytes of one tar member, in order: header, content, zeros up to the next block. Not
+// thread-safe. ABORTED when a file is not as long as was said.
+class MemberReader {
+ public:
+  // `tree` must outlive it. With the last byte of a file its entry there gets its digest.
+  MemberReader(PackTree& tree, size_t member) : tree_(tree), member_(member) {}
+
+  // Fills all of `piece`; after the last block there is nothing but zeros.
+  absl::Status Read(std::span<char> piece);
+
+ private:
+  absl::Status Begin();
+  absl::Status Content(std::span<char> piece);
+  absl::Status EndContent();
+
+  PackTree& tree_;
+  const size_t member_;
+  bool begun_ = false;
+  std::string header_;
+  size_t header_done_ = 0;
+  std::unique_ptr<Source> source_;  // until the content ends
+  int64_t left_bytes_ = 0;          // of the content
+  Sha256 hash_;
+};
+
+// A member that is larger than a frame, read by the workers of its frames. Thread-safe.
+class SharedMember {
+ public:
+  SharedMember(PackTree& tree, size_t member) : reader_(tree, member) {}
+
+  // Fills `piece` with the bytes from `from`; blocks until what lies before has been read, which
+  // another thread must be about to do. After an error all who wait get it.
+  absl::Status Read(int64_t from, std::span<char> piece);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable read_;
+  MemberReader reader_;
+  int64_t done_bytes_ = 0;
+  absl::Status status_;
+};
+
+}  // namespace cachewarm::bundle

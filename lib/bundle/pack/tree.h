@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/bundle/format.h"
+#include "lib/bundle/packer.h"
+#include "lib/bundle/policy.h"
+
+namespace cachewarm::bundle {
+
+// What is packed, in the order of the tar: directories, parents first, then files by path.
+struct PackTree {
+  std::vector<std::string> directories;
+  std::vector<PackFile> files;
+  std::vector<Entry> entries;  // of `files`, one by one; digest and frame are not known yet
+
+  size_t members() const { return directories.size() + files.size(); }
+  bool IsFile(size_t member) const { return member >= directories.size(); }
+  size_t FileOf(size_t member) const { return member - directories.size(); }
+  Member HeaderOf(size_t member) const;
+};
+
+// Sorts the files and makes sure that they are a tree that `limits` allow. INVALID_ARGUMENT.
+absl::StatusOr<PackTree> ArrangeTree(std::vector<PackFile> files, const Limits& limits);
+
+// Header and padded content of every member, in bytes.
+absl::StatusOr<std::vector<int64_t>> MemberBytes(const PackTree& tree);
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/unpack/members.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/bundle/utf8.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+absl::Status Unlisted(const Member& member) {
+  return absl::InvalidArgumentError(fmt::format(
+      "member \"{}\" is refused: the entry list does not name it there", Printable(member.path)));
+}
+
+absl::Status Unlike(const Entry& entry, std::string_view what, int64_t found, int64_t listed) {
+  return absl::InvalidArgumentError(
+      fmt::format("member \"{}\" is refused: its {} is {}, the entry list says {}", entry.path,
+                  what, found, listed));
+}
+
+absl::Status CheckListed(const Member& member, const Entry& entry) {
+  if (member.bytes != entry.bytes) {
+    return Unlike(entry, "size", member.bytes, entry.bytes);
+  }
+  if (member.mtime_ns != entry.mtime_ns) {
+    return Unlike(entry, "mtime in nanoseconds", member.mtime_ns, entry.mtime_ns);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MemberStream::MemberStream(const Config& config, const Limits& limits)
+    : limits_(limits), directories_(ImpliedDirectories(config.entries)) {
+  by_frame_.reserve(config.entries.size());
+  for (const Entry& entry : config.entries) {
+    by_frame_.push_back(&entry);
+  }
+  std::stable_sort(by_frame_.begin(), by_frame_.end(),
+                   [](const Entry* a, const Entry* b) { return a->frame < b->frame; });
+}
+
+MemberStream::Entries MemberStream::EntriesOf(int64_t frame) const {
+  const auto first = std::partition_point(by_frame_.begin(), by_frame_.end(),
+                                          [=](const Entry* e) { return e->frame < frame; });
+  const auto last = std::partition_point(first, by_frame_.end(),
+                                         [=](const Entry* e) { return e->frame == frame; });
+  return {first, last};
+}
+
+absl::Status MemberStream::Handle(const RawFrame& frame, FileMaker& maker) {
+  const Entries listed = EntriesOf(frame.index);
+  if (listed.empty()) {
+    // Only such a frame can hold the rest of a file that began earlier.
+    CW_RETURN_IF_ERROR(frame.AwaitEarlier());
+    if (std::optional<NewFile> open = TakeOpen(frame.index - 1); open.has_value()) {
+      return Rest(frame, *std::move(open));
+    }
+  }
+  return Members(frame, listed, maker);
+}
+
+absl::Status MemberStream::Members(const RawFrame& frame, Entries listed, FileMaker& maker) {
+  TarReader reader(frame.raw);
+  bool is_open = false;
+  while (!is_open) {
+    CW_ASSIGN_OR_RETURN(const std::optional<Member> member, reader.Next());
+    if (!member.has_value()) {
+      break;
+    }
+    CW_RETURN_IF_ERROR(CheckMember(*member, limits_));
+    if (member->type == MemberType::kDirectory) {
+      if (!directories_.contains(member->path)) {
+        return Unlisted(*member);
+      }
+      continue;
+    }
+    if (listed.empty() || listed.front()->path != member->path) {
+      return Unlisted(*member);
+    }
+    const Entry& entry = *listed.front();
+    listed = listed.subspan(1);
+    CW_RETURN_IF_ERROR(CheckListed(*member, entry));
+    CW_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(entry, maker));
+    if (entry.bytes > 0) {
+      CW_ASSIGN_OR_RETURN(const std::string_view content, reader.Content());
+      CW_RETURN_IF_ERROR(file.Write(content));
+    }
+    is_open = file.left_bytes() > 0;
+    CW_RETURN_IF_ERROR(Part(frame, std::move(file)));
+  }
+  if (!listed.empty()) {
+    return absl::InvalidArgumentError(fmt::format(
+        "the bundle is refused: \"{}\" is not in frame {}", listed.front()->path, frame.index));
+  }
+  return absl::OkStatus();
+}
+
+// A frame in the middle of a member: content, and after its end only padding.
+absl::Status MemberStream::Rest(const RawFrame& frame, NewFile file) {
+  const auto content = std::min<size_t>(frame.raw.size(), static_cast<size_t>(file.left_bytes()));
+  CW_RETURN_IF_ERROR(file.Write(frame.raw.substr(0, content)));
+  const std::string_view padding = frame.raw.substr(content);
+  if (padding.size() >= size_t{kTarBlockBytes} ||
+      padding.find_first_not_of('\0') != std::string_view::npos) {
+    return absl::InvalidArgumentError(fmt::format(
+        "member \"{}\" is refused: something follows its end within a frame", file.entry().path));
+  }
+  return Part(frame, std::move(file));
+}
+
+// All that the frame holds of the file is written.
+absl::Status MemberStream::Part(const RawFrame& frame, NewFile file) {
+  if (file.left_bytes() == 0) {
+    ++whole_files_;
+    return file.End();
+  }
+  if (!EntriesOf(frame.index + 1).empty()) {
+    return absl::InvalidArgumentError(fmt::format(
+        "member \"{}\" is refused: other members begin before it ends", file.entry().path));
+  }
+  const std::lock_guard lock(mutex_);
+  open_.emplace(frame.index, std::move(file));
+  return absl::OkStatus();
+}
+
+std::optional<NewFile> MemberStream::TakeOpen(int64_t frame) {
+  const std::lock_guard lock(mutex_);
+  auto node = open_.extract(frame);
+  return node.empty() ? std::nullopt : std::optional<NewFile>(std::move(node.mapped()));
+}
+
+absl::Status MemberStream::Finish() const {
+  if (whole_files_ != by_frame_.size()) {
+    return absl::DataLossError(
+        fmt::format("the layers hold {} of {} files", whole_files_.load(), by_frame_.size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/unpack/new_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/fs/error.h"
+#include "lib/fs/file.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+absl::Status SetMtime(const fs::Fd& file, int64_t mtime_ns) {
+  const timespec times[2] = {
+      {.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+      {.tv_sec = mtime_ns / kNanosecondsPerSecond, .tv_nsec = mtime_ns % kNanosecondsPerSecond}};
+  return ::futimens(file.get(), &times[0]) == 0 ? absl::OkStatus()
+                                                : fs::ErrnoStatus(errno, "futimens");
+}
+
+}  // namespace
+
+absl::StatusOr<NewFile> NewFile::Begin(const Entry& entry, FileMaker& maker) {
+  CW_ASSIGN_OR_RETURN(fs::Fd file, maker.Make(entry));
+  return NewFile(entry, std::move(file));
+}
+
+absl::Status NewFile::Write(std::string_view content) {
+  const auto bytes = static_cast<int64_t>(content.size());
+  if (bytes > left_bytes_) {
+    return absl::InvalidArgumentError(
+        fmt::format("member \"{}\" is refused: it holds {} bytes more than the entry list says",
+                    entry_->path, bytes - left_bytes_));
+  }
+  hash_.Update(content);
+  left_bytes_ -= bytes;
+  return file_.ok() ? Annotate(fs::WriteAll(file_, content), entry_->path) : absl::OkStatus();
+}
+
+absl::Status NewFile::End() {
+  if (hash_.Finish() != entry_->digest) {
+    return absl::DataLossError(
+        fmt::format("\"{}\" does not have the sha256 that the entry list says", entry_->path));
+  }
+  const fs::Fd file = std::move(file_);
+  return file.ok() && entry_->mtime_ns != 0 ? SetMtime(file, entry_->mtime_ns) : absl::OkStatus();
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "lib/base/digest.h"
+#include "lib/bundle/format.h"
+#include "lib/fs/fd.h"
+
+namespace cachewarm::bundle {
+
+// Where the files of a bundle are made. Not thread-safe; one per worker.
+class FileMaker {
+ public:
+  FileMaker() = default;
+  FileMaker(const FileMaker&) = delete;
+  FileMaker& operator=(const FileMaker&) = delete;
+  virtual ~FileMaker() = default;
+
+  // A new file for writing; none: the content is verified and not kept.
+  virtual absl::StatusOr<fs::Fd> Make(const Entry& entry) = 0;
+};
+
+// A file whose content comes, in one piece or several. One thread at a time.
+class NewFile {
+ public:
+  // `entry` must outlive it.
+  static absl::StatusOr<NewFile> Begin(const Entry& entry, FileMaker& maker);
+
+  const Entry& entry() const { return *entry_; }
+  int64_t left_bytes() const { return left_bytes_; }
+  // INVALID_ARGUMENT when it is more than the entry says.
+  absl::Status Write(std::string_view content);
+  // When nothing is left: it has the sha256 of its entry, else DATA_LOSS. Sets the mtime.
+  absl::Status End();
+
+ private:
+  NewFile(const Entry& entry, fs::Fd file)
+      : entry_(&entry), file_(std::move(file)), left_bytes_(entry.bytes) {}
+
+  const Entry* entry_;
+  fs::Fd file_;
+  int64_t left_bytes_;
+  Sha256 hash_;
+};
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/unpack/tree_files.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr mode_t kPlainFileMode = 0444;
+
+}  // namespace
+
+SplitPath::SplitPath(std::string_view path) : name(path) {
+  if (const size_t slash = path.rfind('/'); slash != std::string_view::npos) {
+    directory = path.substr(0, slash);
+    name = path.substr(slash + 1);
+  }
+}
+
+absl::StatusOr<const fs::Dir*> DirHandles::Open(std::string_view path) {
+  if (path.empty()) {
+    return &root_;
+  }
+  const auto found = std::find_if(handles_.begin(), handles_.end(),
+                                  [&](const Handle& handle) { return handle.path == path; });
+  if (found != handles_.end()) {
+    std::rotate(handles_.begin(), found, found + 1);
+    return &handles_.front().dir;
+  }
+  CW_ASSIGN_OR_RETURN(fs::Dir dir, root_.OpenDir(path));
+  if (handles_.size() == kHandlesMax) {
+    handles_.pop_back();
+  }
+  handles_.insert(handles_.begin(), {.path = std::string(path), .dir = std::move(dir)});
+  return &handles_.front().dir;
+}
+
+absl::StatusOr<fs::Fd> TreeFiles::Make(const Entry& entry) {
+  const SplitPath split(entry.path);
+  const mode_t mode = options_.mode_of_kind ? options_.mode_of_kind(entry.kind) : kPlainFileMode;
+  CW_ASSIGN_OR_RETURN(const fs::Dir* directory, handles_.Open(split.directory));
+  absl::StatusOr<fs::Fd> file = directory->CreateFile(split.name, mode);
+  if (!absl::IsAlreadyExists(file.status()) || !options_.keep_existing) {
+    return file;
+  }
+  CW_ASSIGN_OR_RETURN(const fs::FileStat found, directory->Stat(split.name));
+  if (found.type != fs::FileType::kFile) {
+    return absl::AlreadyExistsError(
+        fmt::format("\"{}\" is a directory in another bundle of this tree", entry.path));
+  }
+  return fs::Fd();
+}
+
+absl::Status MakeDirectories(const Config& config, const fs::Dir& staging,
+                             const UnpackOptions& options) {
+  DirHandles handles(staging);
+  for (const std::string& path : ImpliedDirectories(config.entries)) {
+    const SplitPath split(path);
+    CW_ASSIGN_OR_RETURN(const fs::Dir* parent, handles.Open(split.directory));
+    absl::Status made = parent->MakeDir(split.name, options.directory_mode);
+    if (!made.ok() && !(absl::IsAlreadyExists(made) && options.keep_existing)) {
+      return made;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cachewarm::bundle

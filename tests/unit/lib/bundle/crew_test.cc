@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/crew.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/fakes/await.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr std::array kThreadCounts = {1, 2, 3, 8};
+
+TEST(Crew, EveryJobRunsOnceInAWorkerOfItsNumber) {
+  for (const int threads : kThreadCounts) {
+    constexpr int kJobs = 100;
+    std::array<std::atomic<int>, kJobs> ran{};
+    std::atomic<size_t> highest_worker = 0;
+    Crew crew(threads);
+    for (std::atomic<int>& each : ran) {
+      crew.Post([&](size_t worker) {
+        ++each;
+        for (size_t seen = highest_worker; seen < worker;) {
+          highest_worker.compare_exchange_weak(seen, worker);
+        }
+        return absl::OkStatus();
+      });
+    }
+    ASSERT_TRUE(crew.Wait(kJobs - 1).ok());
+    EXPECT_TRUE(std::all_of(ran.begin(), ran.end(), [](int times) { return times == 1; }));
+    EXPECT_LT(highest_worker, static_cast<size_t>(threads));
+  }
+}
+
+TEST(Crew, WaitingForAJobWaitsForThoseBeforeIt) {
+  for (const int threads : kThreadCounts) {
+    std::atomic<int> ended = 0;
+    Crew crew(threads);
+    for (int job = 0; job < 50; ++job) {
+      crew.Post([&](size_t) {
+        ++ended;
+        return absl::OkStatus();
+      });
+      if (job % 7 == 0) {
+        ASSERT_TRUE(crew.Wait(job).ok());
+        EXPECT_EQ(ended, job + 1);
+      }
+    }
+  }
+}
+
+TEST(Crew, AJobMayWaitForEarlierOnes) {
+  for (const int threads : kThreadCounts) {
+    std::string order;  // by turns
+    Crew crew(threads);
+    for (int job = 0; job < 26; ++job) {
+      crew.Post([&, job](size_t) {
+        const absl::Status earlier = crew.Wait(job - 1);
+        order += static_cast<char>('a' + job);
+        return earlier;
+      });
+    }
+    ASSERT_TRUE(crew.Wait(25).ok());
+    EXPECT_EQ(order, "abcdefghijklmnopqrstuvwxyz");
+  }
+}
+
+TEST(Crew, TheErrorIsThatOfTheEarliestJobThatFails) {
+  for (const int threads : kThreadCounts) {
+    Crew crew(threads);
+    std::atomic<bool> later_failed = false;
+    crew.Post([&](size_t) {
+      // With several threads the later job fails first.
+      if (threads > 1) {
+        EXPECT_TRUE(fakes::Await([&] { return later_failed.load(); }));
+      }
+      return absl::DataLossError("first");
+    });
+    crew.Post([&](size_t) {
+      later_failed = true;
+      return absl::InternalError("second");
+    });
+    EXPECT_EQ(crew.Wait(1), absl::DataLossError("first"));
+    EXPECT_EQ(crew.Wait(0), absl::DataLossError("first"));
+  }
+}
+
+TEST(Crew, NothingBeginsAfterAFailure) {
+  for (const int threads : kThreadCounts) {
+    Crew crew(threads);
+    crew.Post([](size_t) { return absl::DataLossError("bad"); });
+    EXPECT_FALSE(crew.Wait(0).ok());
+    std::atomic<bool> began = false;
+    crew.Post([&](size_t) {
+      began = true;
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(absl::IsDataLoss(crew.Wait(1)));
+    EXPECT_FALSE(began);
+  }
+}
+
+TEST(Crew, WhatEndedWellBeforeAFailureIsNotBlamed) {
+  Crew crew(2);
+  crew.Post([](size_t) { return absl::OkStatus(); });
+  crew.Post([](size_t) { return absl::DataLossError("bad"); });
+  EXPECT_FALSE(crew.Wait(1).ok());
+  EXPECT_TRUE(crew.Wait(0).ok());
+  EXPECT_TRUE(crew.Wait(-1).ok());
+}
+
+TEST(Crew, DestroyedItWaitsForTheJobThatRunsAndForgetsTheRest) {
+  std::atomic<bool> begun = false;
+  std::atomic<bool> go_on = false;
+  std::atomic<bool> ended = false;
+  auto held = std::make_shared<int>(0);
+  const std::weak_ptr<int> by_jobs = held;
+  std::jthread release;
+  {
+    Crew crew(1);
+    crew.Post([&](size_t) {
+      begun = true;
+      EXPECT_TRUE(fakes::Await([&] { return go_on.load(); }));
+      ended = true;
+      return absl::OkStatus();
+    });
+    for (int job = 0; job < 100; ++job) {
+      crew.Post([held](size_t) { return absl::OkStatus(); });
+    }
+    held.reset();
+    ASSERT_TRUE(fakes::Await([&] { return begun.load(); }));
+    release = std::jthread([&] { go_on = true; });
+  }
+  EXPECT_TRUE(ended);
+  EXPECT_TRUE(by_jobs.expired());
+}
+
+TEST(Crew, TheNumberOfThreadsIsBounded) {
+  EXPECT_EQ(Crew(0).threads(), 1);
+  EXPECT_EQ(Crew(-5).threads(), 1);
+  EXPECT_EQ(Crew(1'000'000).threads(), kThreadsMax);
+  EXPECT_GE(DefaultThreads(), 1);
+  EXPECT_LE(DefaultThreads(), 4);
+}
+
+}  // namespace
+}  // namespace cachewarm::bundle

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing with several threads: the same bytes, bounded memory, and an end whatever goes wrong.
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "lib/bundle/packer.h"
+#include "tests/fakes/await.h"
+#include "tests/unit/lib/bundle/trees.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr int64_t kFrame = 4096;
+
+// So large that each has a frame of its own.
+std::vector<PackFile> OneFileAFrame(size_t count) {
+  TestTree tree;
+  for (size_t i = 0; i < count; ++i) {
+    tree[fmt::format("f{:04}", i)] = {.content = Noise(3000, static_cast<uint32_t>(i))};
+  }
+  return FilesOf(tree);
+}
+
+// Tells how many sources were opened, and does `on_open` before each.
+class Opened {
+ public:
+  explicit Opened(std::vector<PackFile>& files) {
+    for (PackFile& file : files) {
+      file.open = [this, open = std::move(file.open)] {
+        ++count_;
+        return open();
+      };
+    }
+  }
+  int count() const { return count_; }
+
+ private:
+  std::atomic<int> count_ = 0;
+};
+
+class CallSink : public Sink {
+ public:
+  explicit CallSink(std::function<absl::Status()> on_write) : on_write_(std::move(on_write)) {}
+  absl::Status Write(std::string_view /*bytes*/) override { return on_write_(); }
+
+ private:
+  std::function<absl::Status()> on_write_;
+};
+
+class PackThreads : public ::testing::TestWithParam<int> {
+ protected:
+  PackOptions Options() const { return {.frame_bytes = kFrame, .threads = GetParam()}; }
+  int threads() const { return GetParam(); }
+};
+
+TEST_P(PackThreads, DoNotChangeAByte) {
+  for (const int64_t frame_bytes : {int64_t{4096}, int64_t{16384}, int64_t{1} << 20}) {
+    const PackedSample one = PackTree(ManyFiles(), frame_bytes, 1);
+    const PackedSample several = PackTree(ManyFiles(), frame_bytes, threads());
+    EXPECT_EQ(several.packed.digest, one.packed.digest);
+    EXPECT_EQ(several.layer, one.layer);
+  }
+}
+
+TEST_P(PackThreads, MakeTheTarThatTheFirstReleaseMade) {
+  // Of the tar and not of the layer: another version of zstd may compress it to other bytes.
+  EXPECT_EQ(PackTree(SampleTree(), kFrame, threads()).packed.config.layers[0].diff_id.hex(),
+            "29c6f43ed77074f1bc19a1d4ef0c5b67c99c6d9d7f77b31634f9945c1007081d");
+}
+
+TEST_P(PackThreads, EachFileIsOpenedOnce) {
+  std::vector<PackFile> files = FilesOf(ManyFiles());
+  std::mutex mutex;
+  std::multiset<std::string> opened;
+  for (PackFile& file : files) {
+    file.open = [&, path = file.path, open = std::move(file.open)] {
+      const std::lock_guard lock(mutex);
+      opened.insert(path);
+      return open();
+    };
+  }
+  TextSink layer(64U << 20U);
+  ASSERT_TRUE(Pack(files, {}, Options(), layer, {}).ok());
+  EXPECT_EQ(opened.size(), files.size());
+  for (const PackFile& file : files) {
+    EXPECT_EQ(opened.count(file.path), 1U) << file.path;
+  }
+}
+
+TEST_P(PackThreads, NoMoreFramesAreInWorkThanThreadsAndOne) {
+  std::vector<PackFile> files = OneFileAFrame(50);
+  const Opened opened(files);
+  int emitted = 0;
+  int most_ahead = 0;
+  CallSink slow([&] {
+    // The workers get as far as they may before the sink takes a frame.
+    const int ahead = std::min(50, emitted + threads() + 1);
+    EXPECT_TRUE(fakes::Await([&] { return opened.count() >= ahead; }));
+    most_ahead = std::max(most_ahead, opened.count() - emitted);
+    ++emitted;
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(Pack(std::move(files), {}, Options(), slow, {}).ok());
+  EXPECT_EQ(emitted, 51);
+  EXPECT_EQ(most_ahead, threads() + 1);
+}
+
+TEST_P(PackThreads, ASinkThatRefusesEndsItAll) {
+  std::vector<PackFile> files = OneFileAFrame(500);
+  const Opened opened(files);
+  int writes = 0;
+  CallSink full(
+      [&] { return ++writes < 10 ? absl::OkStatus() : absl::ResourceExhaustedError("full"); });
+  EXPECT_TRUE(absl::IsResourceExhausted(Pack(std::move(files), {}, Options(), full, {}).status()));
+  EXPECT_EQ(writes, 10);
+  EXPECT_LE(opened.count(), 10 + threads());
+}
+
+TEST_P(PackThreads, TheFirstFileThatFailsIsTheOneThatIsReported) {
+  std::vector<PackFile> files = OneFileAFrame(100);
+  const Opened opened(files);
+  for (const size_t bad : {40U, 41U, 42U, 43U}) {
+    files[bad].open = [bad] { return absl::PermissionDeniedError(std::to_string(bad)); };
+  }
+  int writes = 0;
+  CallSink sink([&] {
+    ++writes;
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(Pack(std::move(files), {}, Options(), sink, {}).status(),
+            absl::PermissionDeniedError("40"));
+  EXPECT_EQ(writes, 40);
+  EXPECT_LE(opened.count(), 40 + threads());
+}
+
+// Gives so many bytes and then an error.
+class BreakingSource : public Source {
+ public:
+  explicit BreakingSource(size_t good_bytes) : left_(good_bytes) {}
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    if (left_ == 0) {
+      return absl::DataLossError("broken");
+    }
+    const size_t size = std::min(buffer.size(), left_);
+    std::fill_n(buffer.begin(), size, 'b');
+    left_ -= size;
+    return size;
+  }
+
+ private:
+  size_t left_;
+};
+
+TEST_P(PackThreads, AFileThatBreaksInTheMiddleOfItsFramesEndsItAll) {
+  for (const size_t good_bytes : {size_t{0}, size_t{1}, size_t{9000}, size_t{99'999}}) {
+    std::vector<PackFile> files = OneFileAFrame(3);
+    files.push_back({.path = "large",
+                     .kind = "triton",
+                     .bytes = 100'000,
+                     .open = [good_bytes]() -> absl::StatusOr<std::unique_ptr<Source>> {
+                       return std::make_unique<BreakingSource>(good_bytes);
+                     }});
+    TextSink layer(1U << 20U);
+    EXPECT_EQ(Pack(std::move(files), {}, Options(), layer, {}).status(),
+              absl::DataLossError("broken"))
+        << good_bytes;
+  }
+}
+
+TEST_P(PackThreads, AnotherLengthThanWasSaidAbortsAlsoWhenItSpansFrames) {
+  for (const int64_t claimed : {99'999, 100'001, 8191, 8193}) {
+    std::vector<PackFile> files = {FileOf("a", {.content = Noise(100'000, 1)})};
+    files[0].bytes = claimed;
+    TextSink layer(1U << 20U);
+    EXPECT_TRUE(absl::IsAborted(Pack(std::move(files), {}, Options(), layer, {}).status()))
+        << claimed;
+  }
+}
+
+TEST_P(PackThreads, StopWithinTheNextFrame) {
+  std::vector<PackFile> files = OneFileAFrame(500);
+  const Opened opened(files);
+  std::stop_source stop;
+  int writes = 0;
+  CallSink sink([&] {
+    if (++writes == 7) {
+      stop.request_stop();
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(
+      absl::IsCancelled(Pack(std::move(files), {}, Options(), sink, stop.get_token()).status()));
+  EXPECT_EQ(writes, 7);
+  EXPECT_LE(opened.count(), 7 + threads());
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, PackThreads, ::testing::Values(1, 2, 3, 8));
+
+}  // namespace
+}  // namespace cachewarm::bundle
