@@ -2,7 +2,8 @@
 """The trees that contenders carry: two made from a seed and kept, and a real one of torch.
 
 A generated corpus and its archives lie in CACHE/corpus/<key>, where key is the hash of what they
-are made from. It is complete when .complete is there, which is written last.
+are made from: tree, archives of it, and second, the tree after an upgrade that changed 5 %. It is
+complete when .complete is there, which is written last.
 """
 import hashlib
 import os
