@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""manifests/install.yaml in any cluster: rendered with images and a configuration, applied, awaited.
-What a user does by hand, in the same order."""
+"""manifests/install.yaml in any cluster: rendered with images and a configuration, applied, waited
+for. What a user does by hand, in the same order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
