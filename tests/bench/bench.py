@@ -168,13 +168,13 @@ def machine():
     return f"{os.cpu_count()} x {models[0] if models else 'unknown CPU'}"
 
 
-def facts_of(arguments, chosen, remarks, disk_names):
-    """What a reader must know to believe a number."""
+def facts_now(arguments):
+    """What a reader must know to believe a number, as it is when the bench begins."""
     commit = quiet("git", "-C", ROOT, "describe", "--always", "--dirty").strip()
     now = datetime.datetime.now(datetime.timezone.utc)
     return {"date": now.strftime("%Y-%m-%d %H:%M UTC"), "commit": commit, "machine": machine(),
-            "rounds": arguments.rounds, "corpora": chosen, "remarks": remarks,
-            "disks": disk_names, "instruction_corpus": "small"}
+            "load": f"{os.getloadavg()[0]:.1f}", "rounds": arguments.rounds,
+            "instruction_corpus": "small"}
 
 
 def write(facts, runs, results):
@@ -208,7 +208,7 @@ def main():
         return list_names()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     programs, work = find_programs(), OUT / "work"
-    load = os.getloadavg()[0]
+    facts = facts_now(arguments)
     with lock(), contextlib.ExitStack() as stack:
         disks.reclaim(work)
         work.mkdir()
@@ -218,7 +218,8 @@ def main():
             runs, names, counted = measure_all(arguments, chosen, work, programs, stack)
         except (CommandFailed, subprocess.SubprocessError) as error:
             raise SystemExit(f"bench: {error}") from error
-        facts = {**facts_of(arguments, chosen, remarks, names), "load": f"{load:.1f}"}
+        facts |= {"corpora": chosen, "remarks": remarks, "disks": names,
+                  "load_at_the_end": f"{os.getloadavg()[0]:.1f}"}
         write(facts, runs, {"bars": bars.judge_all(runs, chosen[0], "ext4"),
                             "instructions": counted})
         return 1 if runs.errors else 0

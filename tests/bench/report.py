@@ -72,8 +72,8 @@ def instruction_table(instructions, corpus):
 def markdown(facts, runs, contenders, results):
     """`facts` as bench.py gathers them; `results` = {"bars", "instructions"}."""
     lines = ["# Bundles: measured", "", f"{facts['date']}, commit {facts['commit']}, "
-             f"{facts['machine']}; {facts['rounds']} interleaved rounds, load average at the "
-             f"start {facts['load']}.", "",
+             f"{facts['machine']}; {facts['rounds']} interleaved rounds, load average "
+             f"{facts['load']} at the start and {facts['load_at_the_end']} at the end.", "",
              "Ratios are medians of same-round ratios. The column `both synced` compares the times "
              "until all bytes are on disk: ours ends with one syncfs, the others do not.", ""]
     lines += bar_table(results["bars"])

@@ -15,7 +15,8 @@ from rounds import Runs
 
 CORPUS = Corpus("big", Path("/tree"), Path("/archives"), 20000, 3600, 1_000_000_000)
 FACTS = {"date": "2026-11-21 16:00 UTC", "commit": "abc", "machine": "2 x CPU", "rounds": 2,
-         "load": "0.1", "corpora": [CORPUS], "remarks": ["No cache of a real torch."],
+         "load": "0.1", "load_at_the_end": "2.1",
+         "corpora": [CORPUS], "remarks": ["No cache of a real torch."],
          "disks": ["ext4", "xfs"], "instruction_corpus": "small"}
 
 
