@@ -2,7 +2,6 @@
 #include "lib/kube/client/http_client.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "fmt/format.h"
@@ -10,6 +9,7 @@
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "lib/http/retry_after.h"
 #include "lib/kube/client/token.h"
 
 namespace cachewarm::kube {
@@ -31,16 +31,6 @@ http::Method MethodOf(const std::string& name) {
   return http::Method::kGet;
 }
 
-std::optional<Duration> RetryAfter(const http::Headers& headers) {
-  const std::string text = headers.Find("Retry-After").value_or("");
-  int64_t seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || text.empty() || seconds < 0 || seconds > 3600) {
-    return std::nullopt;
-  }
-  return std::chrono::seconds(seconds);
-}
-
 // Answers of proxies and of aggregated servers that are down are no JSON.
 absl::Status ErrorOf(const http::Response& response) {
   ApiError error{.code = response.status, .reason = {}, .message = {}, .retry_after = {}};
@@ -51,7 +41,7 @@ absl::Status ErrorOf(const http::Response& response) {
   if (error.message.empty()) {
     error.message = Message(http::StatusOf(response));
   }
-  if (const std::optional<Duration> wait = RetryAfter(response.headers); wait.has_value()) {
+  if (const std::optional<Duration> wait = http::RetryAfter(response.headers); wait.has_value()) {
     error.retry_after = wait;
   }
   return ToStatus(error);

@@ -6,14 +6,12 @@
 #include <optional>
 
 #include "fmt/format.h"
-#include "lib/base/backoff.h"
 #include "lib/base/status.h"
 #include "lib/http/url.h"
 
 namespace cachewarm::bundle {
 namespace {
 
-constexpr int kTriesWithoutProgress = 4;
 constexpr int kRedirectsMax = 3;
 constexpr int kPartialContent = 206;
 
@@ -106,12 +104,13 @@ absl::Status Try(Session& session, const Download& download, RangeSink& sink,
 
 }  // namespace
 
-absl::Status RunDownload(Session& session, const Download& download, Sink& sink, const Clock& clock,
-                         const Random& random, std::stop_token stop) {
+absl::Status RunDownload(Session& session, const Download& download, Sink& sink,
+                         std::stop_token stop) {
   RangeSink taken(download.range, sink);
+  Patience patience = session.NewPatience();
   int64_t before = 0;
-  for (int failures = 0; !taken.complete();) {
-    absl::Status status = Try(session, download, taken, stop);
+  while (!taken.complete()) {
+    const absl::Status status = Try(session, download, taken, stop);
     if (taken.complete()) {
       break;
     }
@@ -119,14 +118,11 @@ absl::Status RunDownload(Session& session, const Download& download, Sink& sink,
     if (!IsRetryable(status)) {
       return status;
     }
-    failures = taken.done() > before ? 1 : failures + 1;
-    before = taken.done();
-    if (failures >= kTriesWithoutProgress) {
-      return status;
+    if (taken.done() > before) {
+      before = taken.done();
+      patience.Progress();
     }
-    if (!SleepFor(clock, BackoffDelay({}, failures - 1, random()), stop)) {
-      return absl::CancelledError("the download was stopped");
-    }
+    CW_RETURN_IF_ERROR(patience.Await(status, stop));
   }
   return taken.sink_status();
 }

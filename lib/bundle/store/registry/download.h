@@ -5,8 +5,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "lib/base/clock.h"
-#include "lib/base/random.h"
 #include "lib/bundle/store/registry/session.h"
 #include "lib/bundle/store/store.h"
 
@@ -21,7 +19,7 @@ struct Download {
 // Streams a range of a blob by Range requests: a connection that breaks is taken up at the byte
 // where it broke, as long as every few tries bring a byte (then UNAVAILABLE). Follows at most three
 // redirects a try. Servers that ignore Range cost what comes before the range once more.
-absl::Status RunDownload(Session& session, const Download& download, Sink& sink, const Clock& clock,
-                         const Random& random, std::stop_token stop);
+absl::Status RunDownload(Session& session, const Download& download, Sink& sink,
+                         std::stop_token stop);
 
 }  // namespace cachewarm::bundle

@@ -24,7 +24,7 @@ RegistryStore::RegistryStore(RegistryOptions options, std::unique_ptr<http::Clie
     : options_(std::move(options)),
       clock_(clock),
       random_(std::move(random)),
-      session_(options_.session, std::move(client)) {}
+      session_(options_.session, std::move(client), clock, random_) {}
 
 absl::StatusOr<RegistryStore::Address> RegistryStore::AddressOf(
     const std::string& repository) const {
@@ -60,7 +60,7 @@ absl::Status RegistryStore::ReadBlob(const std::string& repository, const BlobRa
   const Download download{.url = fmt::format("{}/blobs/{}", address.url, range.digest.ToString()),
                           .scope = address.pull,
                           .range = range};
-  return RunDownload(session_, download, sink, clock_, random_, stop);
+  return RunDownload(session_, download, sink, stop);
 }
 
 absl::StatusOr<std::unique_ptr<BlobUpload>> RegistryStore::StartBlob(const std::string& repository,
@@ -152,7 +152,9 @@ absl::StatusOr<http::Response> RegistryStore::PutManifest(const http::Request& r
 
 absl::Status RegistryStore::Ping(std::stop_token stop) {
   const std::string url = session_.origin() + "/v2/";
-  CW_ASSIGN_OR_RETURN(const http::Response response, session_.Send({.url = url}, "", stop));
+  // A question about now: nobody wants it answered a minute later.
+  http::Request request{.url = url};
+  CW_ASSIGN_OR_RETURN(const http::Response response, session_.SendOnce(request, "", stop));
   return RegistryStatus(response, fmt::format("GET {}", url));
 }
 

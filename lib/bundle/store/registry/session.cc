@@ -9,12 +9,15 @@
 #include "lib/bundle/store/registry/auth_file.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "lib/http/retry_after.h"
 #include "lib/http/url.h"
 
 namespace cachewarm::bundle {
 namespace {
 
 constexpr int kUnauthorized = 401;
+constexpr int kTooManyRequests = 429;
+constexpr int kServiceUnavailable = 503;
 // Tokens are kept by scope, one for each repository and direction.
 constexpr size_t kTokensMax = 1024;
 constexpr size_t kTokenAnswerBytesMax = 64U << 10U;
@@ -50,12 +53,23 @@ absl::Status RegistryStatus(const http::Response& response, std::string_view wha
         "{}: the registry answered {} where that means nothing", what, response.status));
   }
   const std::string words = OciError(response.body);
-  return absl::Status(status.code(), fmt::format("{}: HTTP {}: {}", what, response.status,
-                                                 words.empty() ? Message(status) : words));
+  const bool busy = response.status == kTooManyRequests;
+  absl::Status told(busy ? absl::StatusCode::kUnavailable : status.code(),
+                    fmt::format("{}: HTTP {}: {}", what, response.status,
+                                words.empty() ? Message(status) : words));
+  const auto wait = http::RetryAfter(response.headers);
+  if (busy || (response.status == kServiceUnavailable && wait.has_value())) {
+    SetRetryAfter(told, wait.value_or(Duration{0}));
+  }
+  return told;
 }
 
-Session::Session(SessionOptions options, std::unique_ptr<http::Client> client)
-    : options_(std::move(options)), client_(std::move(client)) {}
+Session::Session(SessionOptions options, std::unique_ptr<http::Client> client, const Clock& clock,
+                 Random random)
+    : options_(std::move(options)),
+      client_(std::move(client)),
+      clock_(clock),
+      random_(std::move(random)) {}
 
 bool Session::IsOurs(const std::string& url) const {
   const auto theirs = http::Url::Parse(url);
@@ -73,6 +87,26 @@ void Session::Authorize(http::Request& request, const std::string& scope) const 
 
 absl::StatusOr<http::Response> Session::Send(http::Request request, const std::string& scope,
                                              std::stop_token stop) {
+  for (Patience patience = NewPatience();;) {
+    auto response = SendOnce(request, scope, stop);
+    // The token server may be the busy one: then it is no answer.
+    const absl::Status status =
+        response.ok() ? RegistryStatus(*response, request.url) : response.status();
+    if (!RetryAfterOf(status).has_value()) {
+      return response;
+    }
+    const absl::Status waited = patience.Await(status, stop);
+    if (absl::IsCancelled(waited)) {
+      return waited;
+    }
+    if (!waited.ok()) {
+      return response;
+    }
+  }
+}
+
+absl::StatusOr<http::Response> Session::SendOnce(http::Request& request, const std::string& scope,
+                                                 std::stop_token stop) {
   Authorize(request, scope);
   auto response = client_->Send(request, stop);
   if (!response.ok() || response->status != kUnauthorized || !IsOurs(request.url)) {

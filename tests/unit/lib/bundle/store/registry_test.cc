@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a registry may answer, word by word; the real one is in tests/contract/store.
-#include <atomic>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,78 +8,16 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
-#include "lib/bundle/store/registry/registry_store.h"
-#include "tests/fakes/fake_http_client.h"
-#include "tests/fakes/temp_dir.h"
+#include "tests/unit/lib/bundle/store/registry_fixture.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
 namespace {
 
-using fakes::FakeHttpClient;
 using http::Headers;
 using http::Request;
 using http::Response;
 using ::testing::HasSubstr;
-
-constexpr char kOrigin[] = "http://registry.test:5000";
-constexpr char kRepository[] = "team/llama";
-constexpr char kBlobUrl[] = "http://registry.test:5000/v2/base/team/llama/blobs/";
-
-// A clock that never waits.
-class ImpatientClock : public Clock {
- public:
-  WallTime Now() const override { return {}; }
-  MonoTime Monotonic() const override { return MonoTime(Duration(ticks_ += 100'000)); }
-  void WaitUntil(std::unique_lock<std::mutex>& /*lock*/, std::condition_variable_any& /*wake*/,
-                 MonoTime /*deadline*/, std::stop_token /*stop*/) const override {}
-
- private:
-  mutable std::atomic<int64_t> ticks_ = 0;
-};
-
-class RegistryTest : public ::testing::Test {
- protected:
-  RegistryTest() {
-    auto client = std::make_unique<FakeHttpClient>();
-    http_ = client.get();
-    std::ofstream(temp_ / "config.json")
-        << R"({"auths":{"registry.test:5000":{"username":"warm","password":"secret"}}})";
-    store_ = std::make_unique<RegistryStore>(
-        RegistryOptions{.session = {.origin = kOrigin,
-                                    .host = "registry.test:5000",
-                                    .auth_file = temp_ / "config.json"},
-                        .base = "base",
-                        .chunk_bytes = 1000},
-        std::move(client), clock_, [] { return 0.0; });
-  }
-
-  absl::Status Read(const Digest& digest, int64_t bytes, int64_t offset = 0) {
-    text_ = std::make_unique<TextSink>(1U << 20U);
-    return store_->ReadBlob(kRepository, {.digest = digest, .offset = offset, .bytes = bytes},
-                            *text_, {});
-  }
-  const std::string& text() { return text_->text(); }
-
-  // The n-th request that was sent.
-  Request Sent(size_t n) { return http_->requests().at(n); }
-  std::string HeaderSent(size_t n, const std::string& name) {
-    return Sent(n).headers.Find(name).value_or("");
-  }
-
-  TempDir temp_;
-  ImpatientClock clock_;
-  FakeHttpClient* http_ = nullptr;
-  std::unique_ptr<RegistryStore> store_;
-  std::unique_ptr<TextSink> text_;
-};
-
-Response Partial(const std::string& blob, size_t start) {
-  return {.status = 206,
-          .headers = {{"Content-Range",
-                       fmt::format("bytes {}-{}/{}", start, blob.size() - 1, blob.size())}},
-          .body = blob.substr(start)};
-}
 
 TEST_F(RegistryTest, AnswersABasicChallengeAndKeepsTheAnswer) {
   http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/store/registry/patience.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "lib/base/backoff.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+constexpr char kRetryAfter[] = "cachewarm.io/registry-retry-after-ms";
+constexpr Duration kAskedMost = std::chrono::seconds(60);
+
+Duration Spread(Duration asked, double random) {
+  const auto least = static_cast<double>(std::min(asked, kAskedMost).count());
+  return Duration(static_cast<int64_t>(least * (1.0 + random / 4)));
+}
+
+}  // namespace
+
+void SetRetryAfter(absl::Status& status, Duration wait) {
+  status.SetPayload(kRetryAfter, absl::Cord(std::to_string(wait.count())));
+}
+
+std::optional<Duration> RetryAfterOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRetryAfter);
+  if (!payload.has_value()) {
+    return std::nullopt;
+  }
+  const auto text = std::string(*payload);
+  int64_t milliseconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
+  return error == std::errc() ? std::optional(Duration(milliseconds)) : std::nullopt;
+}
+
+Patience::Patience(const Clock& clock, const Random& random, int tries)
+    : clock_(clock), random_(random), tries_(tries) {}
+
+absl::Status Patience::Await(const absl::Status& why, std::stop_token stop) {
+  if (++failures_ >= tries_) {
+    return why;
+  }
+  const Duration asked = Spread(RetryAfterOf(why).value_or(Duration{0}), random_());
+  const Duration own = BackoffDelay({}, failures_ - 1, random_());
+  return SleepFor(clock_, std::max(asked, own), stop)
+             ? absl::OkStatus()
+             : absl::CancelledError("stopped while the registry was waited for");
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <stop_token>
+
+#include "absl/status/status.h"
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
+
+namespace cachewarm::bundle {
+
+// How long a busy registry asked us to wait (429, or 503 with Retry-After), kept in the status.
+void SetRetryAfter(absl::Status& status, Duration wait);
+// nullopt: it did not ask.
+std::optional<Duration> RetryAfterOf(const absl::Status& status);
+
+// The tries of one request. Not thread-safe.
+class Patience {
+ public:
+  // `clock` and `random` must outlive it. `tries` counts the first one too.
+  Patience(const Clock& clock, const Random& random, int tries);
+
+  // Waits before the next try: with backoff from 0.5 s, and as long as the registry asked for, of
+  // that at most 60 s and up to a quarter more, so that a thousand nodes do not come back at once.
+  // `why` when the tries are spent; CANCELLED at once when stopped.
+  absl::Status Await(const absl::Status& why, std::stop_token stop);
+  // The last try brought something: all tries but one are there again.
+  void Progress() { failures_ = 0; }
+
+ private:
+  const Clock& clock_;
+  const Random& random_;
+  const int tries_;
+  int failures_ = 0;
+};
+
+}  // namespace cachewarm::bundle
