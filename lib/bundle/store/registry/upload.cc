@@ -2,6 +2,8 @@
 #include "lib/bundle/store/registry/upload.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <utility>
 
 #include "fmt/format.h"
@@ -13,11 +15,51 @@ namespace cachewarm::bundle {
 namespace {
 
 constexpr char kBytes[] = "application/octet-stream";
+constexpr int kNotFound = 404;
+constexpr Duration kDeleteInactivity{1000};
+
+// What trying the same chunk again may mend. 416: the registry has more or less than we think.
+bool IsRecoverable(const absl::Status& status) {
+  return IsRetryable(status) || absl::IsOutOfRange(status);
+}
+
+// How many bytes "0-1999" are; registries write "0-0" for none, too.
+std::optional<int64_t> BytesOf(std::string_view range) {
+  const size_t dash = range.find('-');
+  int64_t last = -1;
+  if (dash == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const char* end = range.data() + range.size();
+  const auto [at, error] = std::from_chars(range.data() + dash + 1, end, last);
+  if (error != std::errc() || at != end || last < 0) {
+    return std::nullopt;
+  }
+  return last == 0 ? 0 : last + 1;
+}
+
+absl::Status UploadStatus(const http::Response& response, std::string_view what) {
+  absl::Status status = RegistryStatus(response, what);
+  if (response.status == kNotFound) {
+    return absl::UnavailableError(fmt::format(
+        "{}; the registry forgot the upload: send the whole blob again", Message(status)));
+  }
+  return status;
+}
 
 }  // namespace
 
 RegistryUpload::RegistryUpload(Session& session, UploadTarget target, std::stop_token stop)
     : session_(session), target_(std::move(target)), stop_(std::move(stop)) {}
+
+RegistryUpload::~RegistryUpload() {
+  if (!location_.empty()) {
+    http::Request request{
+        .method = http::Method::kDelete, .url = location_, .inactivity = kDeleteInactivity};
+    // Not with stop_: an upload that was stopped is the one to delete.
+    session_.SendOnce(request, target_.scope, {}).status().IgnoreError();
+  }
+}
 
 absl::Status RegistryUpload::Write(std::string_view bytes) {
   const auto chunk_bytes = static_cast<size_t>(target_.chunk_bytes);
@@ -43,26 +85,50 @@ absl::StatusOr<Descriptor> RegistryUpload::Commit() {
     CW_RETURN_IF_ERROR(SendChunk());
   }
   CW_RETURN_IF_ERROR(Close(blob.digest));
+  location_.clear();
   return blob;
 }
 
 absl::Status RegistryUpload::Open() {
   const std::string url = target_.repository_url + "/blobs/uploads/";
-  location_ = url;
   CW_ASSIGN_OR_RETURN(
       const http::Response response,
       session_.Send({.method = http::Method::kPost, .url = url}, target_.scope, stop_));
   CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("POST {}", url)));
-  return Follow(response);
+  if (!response.headers.Find("Location").has_value()) {
+    return absl::UnavailableError("the registry opened an upload without a Location");
+  }
+  location_ = url;
+  const absl::Status followed = Follow(response);
+  if (!followed.ok()) {
+    location_.clear();
+  }
+  return followed;
 }
 
 absl::Status RegistryUpload::SendChunk() {
   if (location_.empty()) {
     CW_RETURN_IF_ERROR(Open());
   }
-  if (chunk_.empty()) {
-    return absl::OkStatus();
+  Patience patience = session_.NewPatience();
+  while (!chunk_.empty()) {
+    const absl::Status status = Patch();
+    if (status.ok()) {
+      continue;
+    }
+    if (!IsRecoverable(status)) {
+      return status;
+    }
+    const int64_t before = sent_bytes_;
+    CW_RETURN_IF_ERROR(Recover(status, patience));
+    if (sent_bytes_ > before) {
+      patience.Progress();
+    }
   }
+  return absl::OkStatus();
+}
+
+absl::Status RegistryUpload::Patch() {
   const auto size = static_cast<int64_t>(chunk_.size());
   http::Request request{
       .method = http::Method::kPatch,
@@ -70,12 +136,88 @@ absl::Status RegistryUpload::SendChunk() {
       .headers = {{"Content-Type", kBytes},
                   {"Content-Range", fmt::format("{}-{}", sent_bytes_, sent_bytes_ + size - 1)}},
       .body = std::move(chunk_)};
+  auto response = session_.SendOnce(request, target_.scope, stop_);
+  chunk_ = std::move(request.body);
+  CW_RETURN_IF_ERROR(response.status());
+  CW_RETURN_IF_ERROR(UploadStatus(*response, fmt::format("PATCH {}", location_)));
+  CW_RETURN_IF_ERROR(Follow(*response));
   chunk_.clear();
-  CW_ASSIGN_OR_RETURN(const http::Response response,
-                      session_.Send(std::move(request), target_.scope, stop_));
-  CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("PATCH {}", location_)));
   sent_bytes_ += size;
-  return Follow(response);
+  return absl::OkStatus();
+}
+
+absl::Status RegistryUpload::Close(const Digest& digest) {
+  Patience patience = session_.NewPatience();
+  for (;;) {
+    const absl::Status status = Put(digest);
+    if (!IsRecoverable(status)) {
+      return status;
+    }
+    const absl::Status recovered = Recover(status, patience);
+    if (recovered.ok()) {
+      continue;
+    }
+    // It may be its answer only that was lost: the upload is then gone and the blob there.
+    const auto there = IsThere(digest);
+    return there.ok() && *there ? absl::OkStatus() : recovered;
+  }
+}
+
+absl::Status RegistryUpload::Put(const Digest& digest) {
+  const char separator = location_.find('?') == std::string::npos ? '?' : '&';
+  http::Request request{
+      .method = http::Method::kPut,
+      .url = fmt::format("{}{}digest={}", location_, separator, PercentEncode(digest.ToString())),
+      .headers = {{"Content-Type", kBytes}},
+      .body = std::move(chunk_)};
+  if (sent_bytes_ > 0 && !request.body.empty()) {
+    const auto size = static_cast<int64_t>(request.body.size());
+    request.headers.Set("Content-Range", fmt::format("{}-{}", sent_bytes_, sent_bytes_ + size - 1));
+  }
+  auto response = session_.SendOnce(request, target_.scope, stop_);
+  chunk_ = std::move(request.body);
+  CW_RETURN_IF_ERROR(response.status());
+  return UploadStatus(*response, fmt::format("PUT {}", location_));
+}
+
+absl::Status RegistryUpload::Recover(const absl::Status& why, Patience& patience) {
+  http::Request request{.url = location_};
+  for (absl::Status last = why;;) {
+    CW_RETURN_IF_ERROR(patience.Await(last, stop_));
+    const auto response = session_.SendOnce(request, target_.scope, stop_);
+    last = response.ok() ? RegistryStatus(*response, fmt::format("GET {}", location_))
+                         : response.status();
+    if (last.ok() || (response.ok() && response->status == kNotFound)) {
+      return Annotate(Resume(*response), Message(why));
+    }
+    if (!IsRetryable(last)) {
+      return last;
+    }
+  }
+}
+
+absl::Status RegistryUpload::Resume(const http::Response& response) {
+  CW_RETURN_IF_ERROR(UploadStatus(response, fmt::format("GET {}", location_)));
+  const std::string range = response.headers.Find("Range").value_or("");
+  const auto has = BytesOf(range);
+  const int64_t most = sent_bytes_ + static_cast<int64_t>(chunk_.size());
+  if (!has.has_value() || *has < sent_bytes_ || *has > most) {
+    return absl::UnavailableError(
+        fmt::format("the registry has \"{}\" of an upload of which it took {} bytes before: send "
+                    "the whole blob again",
+                    range, sent_bytes_));
+  }
+  chunk_.erase(0, static_cast<size_t>(*has - sent_bytes_));
+  sent_bytes_ = *has;
+  return response.headers.Find("Location").has_value() ? Follow(response) : absl::OkStatus();
+}
+
+absl::StatusOr<bool> RegistryUpload::IsThere(const Digest& digest) {
+  const std::string url = fmt::format("{}/blobs/{}", target_.repository_url, digest.ToString());
+  CW_ASSIGN_OR_RETURN(
+      const http::Response response,
+      session_.Send({.method = http::Method::kHead, .url = url}, target_.scope, stop_));
+  return response.status / 100 == 2 || response.status / 100 == 3;
 }
 
 absl::Status RegistryUpload::Follow(const http::Response& response) {
@@ -87,19 +229,6 @@ absl::Status RegistryUpload::Follow(const http::Response& response) {
   CW_ASSIGN_OR_RETURN(const http::Url next, http::ResolveLocation(base, *location));
   location_ = next.ToString();
   return absl::OkStatus();
-}
-
-absl::Status RegistryUpload::Close(const Digest& digest) {
-  const char separator = location_.find('?') == std::string::npos ? '?' : '&';
-  http::Request request{
-      .method = http::Method::kPut,
-      .url = fmt::format("{}{}digest={}", location_, separator, PercentEncode(digest.ToString())),
-      .headers = {{"Content-Type", kBytes}},
-      .body = std::move(chunk_)};
-  chunk_.clear();
-  CW_ASSIGN_OR_RETURN(const http::Response response,
-                      session_.Send(std::move(request), target_.scope, stop_));
-  return RegistryStatus(response, fmt::format("PUT {}", location_));
 }
 
 }  // namespace cachewarm::bundle

@@ -180,67 +180,6 @@ TEST_F(RegistryTest, RedirectsThatNeverEndAreNotFollowedForEver) {
   EXPECT_LE(http_->requests().size(), 16U);
 }
 
-TEST_F(RegistryTest, ASmallBlobGoesUpInOnePut) {
-  const std::string blob = Noise(1000, 7);
-  http_->ThenAnswer(202, "", {{"Location", "/v2/base/team/llama/blobs/uploads/1?_state=a%3D"}})
-      .ThenAnswer(201, "");
-  auto upload = store_->StartBlob(kRepository, {});
-  ASSERT_TRUE((*upload)->Write(blob).ok());
-  const auto written = (*upload)->Commit();
-  ASSERT_TRUE(written.ok()) << written.status();
-  EXPECT_EQ(Sent(0).method, http::Method::kPost);
-  EXPECT_EQ(Sent(0).url, std::string(kBlobUrl) + "uploads/");
-  EXPECT_EQ(Sent(1).method, http::Method::kPut);
-  EXPECT_EQ(Sent(1).url, fmt::format("{}uploads/1?_state=a%3D&digest=sha256%3A{}", kBlobUrl,
-                                     DigestOf(blob).hex()));
-  EXPECT_EQ(Sent(1).body, blob);
-}
-
-TEST_F(RegistryTest, ALargeBlobGoesUpInChunks) {
-  const std::string blob = Noise(2500, 8);
-  const auto accepted = [](int number) {
-    return Headers{{"Location", fmt::format("/upload/{}", number)}};
-  };
-  http_->ThenAnswer(202, "", accepted(1))
-      .ThenAnswer(202, "", accepted(2))
-      .ThenAnswer(202, "", accepted(3))
-      .ThenAnswer(202, "", accepted(4))
-      .ThenAnswer(201, "");
-  auto upload = store_->StartBlob(kRepository, {});
-  for (size_t at = 0; at < blob.size(); at += 300) {
-    ASSERT_TRUE((*upload)->Write(blob.substr(at, 300)).ok());
-  }
-  const auto written = (*upload)->Commit();
-  ASSERT_TRUE(written.ok()) << written.status();
-  EXPECT_EQ(written->digest, DigestOf(blob));
-  const char* const ranges[] = {"0-999", "1000-1999", "2000-2499"};
-  std::string sent;
-  for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(Sent(1 + i).method, http::Method::kPatch);
-    EXPECT_EQ(Sent(1 + i).url, fmt::format("{}/upload/{}", kOrigin, i + 1));
-    EXPECT_EQ(HeaderSent(1 + i, "Content-Range"), ranges[i]);
-    sent += Sent(1 + i).body;
-  }
-  EXPECT_EQ(sent, blob);
-  EXPECT_EQ(Sent(4).body, "");
-}
-
-TEST_F(RegistryTest, AnUploadToAnotherHostCarriesNoCredentials) {
-  http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
-      .ThenAnswer(202, "", {{"Location", "https://upload.test/1"}})
-      .ThenAnswer(201, "");
-  auto upload = store_->StartBlob(kRepository, {});
-  ASSERT_TRUE((*upload)->Commit().ok());
-  EXPECT_EQ(HeaderSent(1, "Authorization"), "Basic d2FybTpzZWNyZXQ=");
-  EXPECT_EQ(HeaderSent(2, "Authorization"), "");
-}
-
-TEST_F(RegistryTest, AnUploadWithoutALocationFails) {
-  http_->ThenAnswer(202, "");
-  auto upload = store_->StartBlob(kRepository, {});
-  EXPECT_FALSE((*upload)->Commit().ok());
-}
-
 TEST_F(RegistryTest, AManifestOfOtherContentIsDataLoss) {
   http_->ThenAnswer(200, "something else");
   EXPECT_TRUE(
