@@ -75,6 +75,13 @@ absl::Status CheckTag(std::string_view tag) {
                     tag.substr(0, kTagBytesMax), kTagBytesMax));
 }
 
+absl::StatusOr<bool> Store::MountBlob(const std::string& from, const std::string& repository,
+                                      const Digest& /*digest*/, std::stop_token /*stop*/) {
+  CW_RETURN_IF_ERROR(CheckRepository(from));
+  CW_RETURN_IF_ERROR(CheckRepository(repository));
+  return false;
+}
+
 absl::StatusOr<std::string> ReadSmallBlob(Store& store, const std::string& repository,
                                           const Descriptor& blob, int64_t bytes_max,
                                           std::stop_token stop) {

@@ -47,6 +47,10 @@ class Store {
   // `stop` covers the life of the upload.
   virtual absl::StatusOr<std::unique_ptr<BlobUpload>> StartBlob(const std::string& repository,
                                                                 std::stop_token stop) = 0;
+  // Makes a blob of `from` readable in `repository` without moving it, where store and credentials
+  // allow that. False: nothing happened, copy it. Stores without such a short way say so.
+  virtual absl::StatusOr<bool> MountBlob(const std::string& from, const std::string& repository,
+                                         const Digest& digest, std::stop_token stop);
 
   // At most kManifestBytesMax, verified against `digest`.
   virtual absl::StatusOr<std::string> ReadManifest(const std::string& repository,

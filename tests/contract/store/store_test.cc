@@ -214,6 +214,22 @@ TEST_P(StoreContract, RepositoriesAreApart) {
   EXPECT_FALSE(*store().HasBlob("team", blob.digest, {}));
 }
 
+TEST_P(StoreContract, AMountedBlobIsReadableAndOneThatIsNotIsNot) {
+  const std::string bytes = Noise(100'000, 6);
+  const Descriptor blob = WriteBlob(bytes, "team/one");
+  const auto mounted = store().MountBlob("team/one", kRepository, blob.digest, {});
+  ASSERT_TRUE(mounted.ok()) << mounted.status();
+  EXPECT_EQ(*store().HasBlob(kRepository, blob.digest, {}), *mounted);
+  if (*mounted) {
+    EXPECT_TRUE(*ReadBlob({.digest = blob.digest, .bytes = blob.bytes}) == bytes);
+  }
+  const Digest nothing = DigestOf("nothing");
+  EXPECT_FALSE(store().MountBlob("team/one", kRepository, nothing, {}).value_or(true));
+  EXPECT_FALSE(*store().HasBlob(kRepository, nothing, {}));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(store().MountBlob("../one", kRepository, blob.digest, {}).status()));
+}
+
 TEST_P(StoreContract, AManifestIsReadByItsDigestAndItsTag) {
   const Digest digest = WriteBundle("one", "k-1234");
   const auto text = store().ReadManifest(kRepository, digest, {});
@@ -378,6 +394,17 @@ INSTANTIATE_TEST_SUITE_P(
         StoreKind{.name = "registry", .needs_registry = true, .make = MakeRegistry},
         StoreKind{.name = "guarded_registry", .needs_registry = true, .make = MakeGuardedRegistry}),
     [](const ::testing::TestParamInfo<StoreKind>& kind) { return kind.param.name; });
+
+TEST(RealRegistry, MountsBlobs) {
+  if (RegistryProcess::Program().empty()) {
+    GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
+  }
+  http::PrepareProcess();
+  const StoreUnderTest made = MakeRegistry();
+  const auto blob = WriteSmallBlob(*made.store, "team/one", "content", {});
+  ASSERT_TRUE(blob.ok()) << blob.status();
+  EXPECT_TRUE(made.store->MountBlob("team/one", "team/two", blob->digest, {}).value_or(false));
+}
 
 TEST(RegistryWithPassword, RefusesWhoDoesNotKnowIt) {
   if (RegistryProcess::Program().empty()) {

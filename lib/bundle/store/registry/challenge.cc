@@ -96,8 +96,10 @@ absl::StatusOr<std::string> TokenUrl(const Challenge& challenge, std::string_vie
       service != challenge.parameters.end()) {
     add("service", service->second);
   }
-  if (!scope.empty()) {
-    add("scope", scope);
+  while (!scope.empty()) {
+    const size_t space = std::min(scope.find(' '), scope.size());
+    add("scope", scope.substr(0, space));
+    scope.remove_prefix(std::min(space + 1, scope.size()));
   }
   return text;
 }

@@ -18,8 +18,8 @@ struct Challenge {
 // INVALID_ARGUMENT when it is malformed or longer than 8 KiB. Pure.
 absl::StatusOr<Challenge> ParseChallenge(std::string_view header);
 
-// The URL to ask for a token (distribution: docs/spec/auth/token): realm?service=...&scope=... .
-// The realm must be an http or https URL. Pure.
+// The URL to ask for a token (distribution: docs/spec/auth/token): realm?service=...&scope=... ,
+// one of the latter for each word of `scope`. The realm must be an http or https URL. Pure.
 absl::StatusOr<std::string> TokenUrl(const Challenge& challenge, std::string_view scope);
 
 // The token of the answer: "token" or "access_token". Pure.

@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/backoff.h"
+#include "lib/base/percent.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/registry/download.h"
 #include "lib/bundle/store/registry/upload.h"
@@ -12,6 +13,8 @@
 namespace cachewarm::bundle {
 namespace {
 
+constexpr int kCreated = 201;
+constexpr int kAccepted = 202;
 constexpr int kBadRequest = 400;
 constexpr int kNotFound = 404;
 constexpr int kRaceRetries = 4;
@@ -32,7 +35,8 @@ absl::StatusOr<RegistryStore::Address> RegistryStore::AddressOf(
   const std::string full =
       options_.base.empty() ? repository : fmt::format("{}/{}", options_.base, repository);
   CW_RETURN_IF_ERROR(CheckRepository(full));
-  return Address{.url = fmt::format("{}/v2/{}", session_.origin(), full),
+  return Address{.name = full,
+                 .url = fmt::format("{}/v2/{}", session_.origin(), full),
                  .pull = fmt::format("repository:{}:pull", full),
                  .push = fmt::format("repository:{}:pull,push", full)};
 }
@@ -71,6 +75,31 @@ absl::StatusOr<std::unique_ptr<BlobUpload>> RegistryStore::StartBlob(const std::
                                                        .scope = address.push,
                                                        .chunk_bytes = options_.chunk_bytes},
                                           std::move(stop));
+}
+
+absl::StatusOr<bool> RegistryStore::MountBlob(const std::string& from,
+                                              const std::string& repository, const Digest& digest,
+                                              std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Address source, AddressOf(from));
+  CW_ASSIGN_OR_RETURN(const Address target, AddressOf(repository));
+  const std::string url = fmt::format("{}/blobs/uploads/?mount={}&from={}", target.url,
+                                      PercentEncode(digest.ToString()), PercentEncode(source.name));
+  // With a token for both repositories.
+  CW_ASSIGN_OR_RETURN(const http::Response response,
+                      session_.Send({.method = http::Method::kPost, .url = url},
+                                    fmt::format("{} {}", target.push, source.pull), stop));
+  if (response.status == kAccepted) {
+    // It opened an upload instead; gone with the object.
+    RegistryUpload opened(session_, {.repository_url = target.url, .scope = target.push}, stop);
+    CW_RETURN_IF_ERROR(opened.Adopt(response));
+    return false;
+  }
+  const absl::Status status = RegistryStatus(response, fmt::format("POST {}", url));
+  if (IsRetryable(status)) {
+    return status;
+  }
+  // Who may not read the source, and who is not understood, copies.
+  return response.status == kCreated;
 }
 
 absl::StatusOr<std::string> RegistryStore::GetManifest(const Address& address,

@@ -33,6 +33,8 @@ class RegistryStore : public Store {
                         std::stop_token stop) override;
   absl::StatusOr<std::unique_ptr<BlobUpload>> StartBlob(const std::string& repository,
                                                         std::stop_token stop) override;
+  absl::StatusOr<bool> MountBlob(const std::string& from, const std::string& repository,
+                                 const Digest& digest, std::stop_token stop) override;
   absl::StatusOr<std::string> ReadManifest(const std::string& repository, const Digest& digest,
                                            std::stop_token stop) override;
   absl::StatusOr<Digest> ResolveTag(const std::string& repository, const std::string& tag,
@@ -44,7 +46,8 @@ class RegistryStore : public Store {
  private:
   // Url and token scopes of one repository.
   struct Address {
-    std::string url;  // "http://host/v2/base/team/llama"
+    std::string name;  // with the base: "base/team/llama"
+    std::string url;   // "http://host/v2/base/team/llama"
     std::string pull;
     std::string push;
   };

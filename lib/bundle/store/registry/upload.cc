@@ -95,11 +95,12 @@ absl::Status RegistryUpload::Open() {
       const http::Response response,
       session_.Send({.method = http::Method::kPost, .url = url}, target_.scope, stop_));
   CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("POST {}", url)));
-  if (!response.headers.Find("Location").has_value()) {
-    return absl::UnavailableError("the registry opened an upload without a Location");
-  }
-  location_ = url;
-  const absl::Status followed = Follow(response);
+  return Adopt(response);
+}
+
+absl::Status RegistryUpload::Adopt(const http::Response& opened) {
+  location_ = target_.repository_url + "/blobs/uploads/";
+  const absl::Status followed = Follow(opened);
   if (!followed.ok()) {
     location_.clear();
   }

@@ -26,11 +26,16 @@ struct UploadTarget {
 // A PATCH or PUT that breaks off (connection, 5xx, 416, 429) is continued: the registry is asked
 // how much it has, and gets what is missing of the chunk; tries without progress are limited.
 // UNAVAILABLE when it has less than the chunk's beginning, or forgot the upload: only the whole
-// blob can be sent again then. An upload that is given up is deleted there (best effort, 1 s).
+// blob can be sent again then. (distribution 2.8 signs what it has into the upload's location and
+// answers no other: there, only what did not reach it at all is continued.)
+// An upload that is given up is deleted there (best effort, 1 s).
 class RegistryUpload : public BlobUpload {
  public:
   RegistryUpload(Session& session, UploadTarget target, std::stop_token stop);
   ~RegistryUpload() override;
+
+  // Takes up an upload that the registry opened with this answer.
+  absl::Status Adopt(const http::Response& opened);
 
   absl::Status Write(std::string_view bytes) override;
   absl::StatusOr<Descriptor> Commit() override;

@@ -204,5 +204,46 @@ TEST_F(RegistryTest, ADigestThatTheRegistryMakesUpIsDataLoss) {
       store_->WriteManifest(kRepository, sample.packed.manifest_text, "", {}).status()));
 }
 
+TEST_F(RegistryTest, ABlobOfAnotherRepositoryIsMounted) {
+  http_
+      ->ThenAnswer(401, "",
+                   {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\",service=\"r\""}})
+      .ThenAnswer(200, R"({"token":"both"})")
+      .ThenAnswer(201, "");
+  const Digest digest = DigestOf("x");
+  const auto mounted = store_->MountBlob("team/other", kRepository, digest, {});
+  ASSERT_TRUE(mounted.ok()) << mounted.status();
+  EXPECT_TRUE(*mounted);
+  EXPECT_EQ(Sent(1).url,
+            "https://auth.test:443/token?service=r&scope=repository%3Abase%2Fteam%2Fllama%3Apull%2C"
+            "push&scope=repository%3Abase%2Fteam%2Fother%3Apull");
+  EXPECT_EQ(Sent(2).method, http::Method::kPost);
+  EXPECT_EQ(Sent(2).url, fmt::format("{}uploads/?mount=sha256%3A{}&from=base%2Fteam%2Fother",
+                                     kBlobUrl, digest.hex()));
+}
+
+TEST_F(RegistryTest, AMountThatBecameAnUploadIsACopyAndTheUploadGoes) {
+  http_->ThenAnswer(202, "", {{"Location", "/upload/7"}}).ThenAnswer(204, "");
+  const auto mounted = store_->MountBlob("team/other", kRepository, DigestOf("x"), {});
+  ASSERT_TRUE(mounted.ok()) << mounted.status();
+  EXPECT_FALSE(*mounted);
+  EXPECT_EQ(Sent(1).method, http::Method::kDelete);
+  EXPECT_EQ(Sent(1).url, fmt::format("{}/upload/7", kOrigin));
+}
+
+TEST_F(RegistryTest, WhoMayNotMountCopiesAndWhoCannotAskTriesAgain) {
+  for (const int status : {400, 403, 404, 405}) {
+    http_->ThenAnswer(status, "");
+    const auto mounted = store_->MountBlob("team/other", kRepository, DigestOf("x"), {});
+    ASSERT_TRUE(mounted.ok()) << mounted.status();
+    EXPECT_FALSE(*mounted) << status;
+  }
+  http_->ThenAnswer(500, "");
+  EXPECT_TRUE(absl::IsUnavailable(
+      store_->MountBlob("team/other", kRepository, DigestOf("x"), {}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      store_->MountBlob("../other", kRepository, DigestOf("x"), {}).status()));
+}
+
 }  // namespace
 }  // namespace cachewarm::bundle
