@@ -13,7 +13,9 @@
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/layout/layout_store.h"
+#include "lib/bundle/store/limited/limited_store.h"
 #include "lib/bundle/store/mem/mem_store.h"
+#include "lib/bundle/store/mirrors/mirrored_store.h"
 #include "lib/bundle/store/open.h"
 #include "lib/bundle/store/registry/registry_store.h"
 #include "lib/bundle/transfer.h"
@@ -72,6 +74,24 @@ StoreUnderTest MakeGuardedRegistry() {
                       .chunk_bytes = kSmallChunk},
       *http::MakeClient({}), SystemClock(), [] { return 0.0; });
   return made;
+}
+
+StoreUnderTest MakeLimited() {
+  return {.store = std::make_unique<LimitedStore>(
+              std::make_unique<MemStore>(),
+              StoreLimits{.connections = 1,
+                          .downloads = std::make_shared<Bandwidth>(1LL << 30, SystemClock())})};
+}
+
+// One mirror that has nothing and one that is always down.
+StoreUnderTest MakeMirrored() {
+  std::vector<std::unique_ptr<Store>> mirrors;
+  mirrors.push_back(std::make_unique<MemStore>());
+  auto down = std::make_unique<MemStore>();
+  down->SetFault([](std::string_view) { return absl::UnavailableError("down"); });
+  mirrors.push_back(std::move(down));
+  return {.store = std::make_unique<MirroredStore>(std::make_unique<MemStore>(), std::move(mirrors),
+                                                   SystemClock(), [] { return 0.0; })};
 }
 
 class StoreContract : public ::testing::TestWithParam<StoreKind> {
@@ -391,6 +411,8 @@ INSTANTIATE_TEST_SUITE_P(
     Stores, StoreContract,
     ::testing::Values(
         StoreKind{.name = "mem", .make = MakeMem}, StoreKind{.name = "layout", .make = MakeLayout},
+        StoreKind{.name = "limited", .make = MakeLimited},
+        StoreKind{.name = "mirrored", .make = MakeMirrored},
         StoreKind{.name = "registry", .needs_registry = true, .make = MakeRegistry},
         StoreKind{.name = "guarded_registry", .needs_registry = true, .make = MakeGuardedRegistry}),
     [](const ::testing::TestParamInfo<StoreKind>& kind) { return kind.param.name; });

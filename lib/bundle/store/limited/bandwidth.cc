@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/store/limited/bandwidth.h"
+
+#include <algorithm>
+
+namespace cachewarm::bundle {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kBurst = std::chrono::milliseconds(250);
+constexpr int64_t kBurstBytesMin = 64 << 10;
+
+nanoseconds TimeOf(int64_t bytes, int64_t bytes_per_second) {
+  return nanoseconds(static_cast<int64_t>(static_cast<double>(bytes) * 1e9 /
+                                          static_cast<double>(bytes_per_second)));
+}
+
+}  // namespace
+
+Bandwidth::Bandwidth(int64_t bytes_per_second, const Clock& clock)
+    : bytes_per_second_(bytes_per_second), clock_(clock), paid_until_(nanoseconds::min()) {}
+
+absl::Status Bandwidth::Take(int64_t bytes, std::stop_token stop) {
+  const nanoseconds burst = std::max(kBurst, TimeOf(kBurstBytesMin, bytes_per_second_));
+  nanoseconds wait{0};
+  {
+    const std::lock_guard lock(mutex_);
+    const nanoseconds now = clock_.Monotonic().time_since_epoch();
+    paid_until_ = std::max(paid_until_, now - burst) + TimeOf(bytes, bytes_per_second_);
+    wait = paid_until_ - now;
+  }
+  if (!SleepFor(clock_, std::chrono::duration_cast<Duration>(std::max(wait, nanoseconds(0))),
+                stop)) {
+    return absl::CancelledError("stopped while the bandwidth limit was waited for");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/store/limited/limited_store.h"
+
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+class ThrottledSink : public Sink {
+ public:
+  ThrottledSink(Sink& sink, Bandwidth& bandwidth, std::stop_token stop)
+      : sink_(sink), bandwidth_(bandwidth), stop_(std::move(stop)) {}
+  absl::Status Write(std::string_view bytes) override {
+    CW_RETURN_IF_ERROR(bandwidth_.Take(static_cast<int64_t>(bytes.size()), stop_));
+    return sink_.Write(bytes);
+  }
+
+ private:
+  Sink& sink_;
+  Bandwidth& bandwidth_;
+  const std::stop_token stop_;
+};
+
+}  // namespace
+
+class LimitedStore::Upload : public BlobUpload {
+ public:
+  Upload(std::unique_ptr<BlobUpload> upload, Slots& writing, std::stop_token stop)
+      : upload_(std::move(upload)), writing_(writing), stop_(std::move(stop)) {}
+
+  absl::Status Write(std::string_view bytes) override {
+    CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop_));
+    return upload_->Write(bytes);
+  }
+  absl::StatusOr<Descriptor> Commit() override {
+    CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop_));
+    return upload_->Commit();
+  }
+
+ private:
+  const std::unique_ptr<BlobUpload> upload_;
+  Slots& writing_;
+  const std::stop_token stop_;
+};
+
+LimitedStore::LimitedStore(std::unique_ptr<Store> store, StoreLimits limits)
+    : store_(std::move(store)),
+      downloads_(std::move(limits.downloads)),
+      reading_(limits.connections),
+      writing_(limits.connections) {}
+
+absl::StatusOr<bool> LimitedStore::HasBlob(const std::string& repository, const Digest& digest,
+                                           std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
+  return store_->HasBlob(repository, digest, stop);
+}
+
+absl::Status LimitedStore::ReadBlob(const std::string& repository, const BlobRange& range,
+                                    Sink& sink, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
+  if (downloads_ == nullptr) {
+    return store_->ReadBlob(repository, range, sink, stop);
+  }
+  ThrottledSink throttled(sink, *downloads_, stop);
+  return store_->ReadBlob(repository, range, throttled, stop);
+}
+
+absl::StatusOr<std::unique_ptr<BlobUpload>> LimitedStore::StartBlob(const std::string& repository,
+                                                                    std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
+  CW_ASSIGN_OR_RETURN(std::unique_ptr<BlobUpload> upload, store_->StartBlob(repository, stop));
+  return std::make_unique<Upload>(std::move(upload), writing_, stop);
+}
+
+absl::StatusOr<bool> LimitedStore::MountBlob(const std::string& from, const std::string& repository,
+                                             const Digest& digest, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
+  return store_->MountBlob(from, repository, digest, stop);
+}
+
+absl::StatusOr<std::string> LimitedStore::ReadManifest(const std::string& repository,
+                                                       const Digest& digest, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
+  return store_->ReadManifest(repository, digest, stop);
+}
+
+absl::StatusOr<Digest> LimitedStore::ResolveTag(const std::string& repository,
+                                                const std::string& tag, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
+  return store_->ResolveTag(repository, tag, stop);
+}
+
+absl::StatusOr<Digest> LimitedStore::WriteManifest(const std::string& repository,
+                                                   const std::string& bytes, const std::string& tag,
+                                                   std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
+  return store_->WriteManifest(repository, bytes, tag, stop);
+}
+
+absl::Status LimitedStore::Ping(std::stop_token stop) {
+  return store_->Ping(stop);
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/bundle/store/limited/bandwidth.h"
+#include "lib/bundle/store/limited/slots.h"
+#include "lib/bundle/store/store.h"
+
+namespace cachewarm::bundle {
+
+struct StoreLimits {
+  int connections = 0;                   // at once and in each direction; 0: no limit
+  std::shared_ptr<Bandwidth> downloads;  // of blobs, shared with other stores; null: no limit
+};
+
+// A store that is not asked more at once, nor read faster, than it is meant to be. Calls that read
+// and calls that write wait in two lines, because a copy within one store writes while it reads:
+// in one line such copies could wait for each other for ever. A sink or source must not call back
+// into the same direction of the same store. Waiting ends at once with `stop` (CANCELLED).
+class LimitedStore : public Store {
+ public:
+  LimitedStore(std::unique_ptr<Store> store, StoreLimits limits);
+
+  absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
+                               std::stop_token stop) override;
+  absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
+                        std::stop_token stop) override;
+  absl::StatusOr<std::unique_ptr<BlobUpload>> StartBlob(const std::string& repository,
+                                                        std::stop_token stop) override;
+  absl::StatusOr<bool> MountBlob(const std::string& from, const std::string& repository,
+                                 const Digest& digest, std::stop_token stop) override;
+  absl::StatusOr<std::string> ReadManifest(const std::string& repository, const Digest& digest,
+                                           std::stop_token stop) override;
+  absl::StatusOr<Digest> ResolveTag(const std::string& repository, const std::string& tag,
+                                    std::stop_token stop) override;
+  absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
+                                       const std::string& tag, std::stop_token stop) override;
+  // Waits for nobody: it asks whether the store answers, not whether it is busy.
+  absl::Status Ping(std::stop_token stop) override;
+
+ private:
+  class Upload;
+
+  const std::unique_ptr<Store> store_;
+  const std::shared_ptr<Bandwidth> downloads_;
+  Slots reading_;
+  Slots writing_;
+};
+
+}  // namespace cachewarm::bundle

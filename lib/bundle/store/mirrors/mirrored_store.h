@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/backoff.h"
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
+#include "lib/bundle/store/store.h"
+
+namespace cachewarm::bundle {
+
+// A store with mirrors that are asked first for what has a digest: blobs and manifests. Whatever
+// can change or must be certain (tags, writes, "is this blob there?") is the origin's alone.
+//
+// Mirrors are tried in order, the origin is last. One that fails is left out for 30 s, then for
+// longer up to 10 min while it goes on failing; one that only lacks the content is not. What a
+// mirror delivered before it failed is kept, and the next one continues behind it.
+//
+// Mirrors are not trusted. Blobs are not verified here (Store::ReadBlob), so a mirror with wrong
+// bytes shows only where the caller checks them: with a sink that says DATA_LOSS the mirror is left
+// out at once; and whoever finds it out later just reads again: a range that mirrors delivered once
+// comes from the origin the next time, for 10 min.
+class MirroredStore : public Store {
+ public:
+  // `clock` must outlive it.
+  MirroredStore(std::unique_ptr<Store> origin, std::vector<std::unique_ptr<Store>> mirrors,
+                const Clock& clock, Random random);
+  ~MirroredStore() override;
+
+  absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
+                               std::stop_token stop) override;
+  absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
+                        std::stop_token stop) override;
+  absl::StatusOr<std::unique_ptr<BlobUpload>> StartBlob(const std::string& repository,
+                                                        std::stop_token stop) override;
+  absl::StatusOr<bool> MountBlob(const std::string& from, const std::string& repository,
+                                 const Digest& digest, std::stop_token stop) override;
+  absl::StatusOr<std::string> ReadManifest(const std::string& repository, const Digest& digest,
+                                           std::stop_token stop) override;
+  absl::StatusOr<Digest> ResolveTag(const std::string& repository, const std::string& tag,
+                                    std::stop_token stop) override;
+  absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
+                                       const std::string& tag, std::stop_token stop) override;
+  absl::Status Ping(std::stop_token stop) override;
+
+ private:
+  struct Mirror {
+    std::unique_ptr<Store> store;
+    MonoTime bad_until{};
+    int failures = 0;
+  };
+  // Repository, digest, offset.
+  using Reading = std::tuple<std::string, Digest, int64_t>;
+
+  bool IsLeftOut(size_t mirror);
+  void Note(size_t mirror, const absl::Status& result);
+  bool WasDelivered(const Reading& reading);
+  void NoteDelivered(const Reading& reading);
+
+  const std::unique_ptr<Store> origin_;
+  const Clock& clock_;
+  const Random random_;
+  std::mutex mutex_;
+  std::vector<Mirror> mirrors_;
+  std::map<Reading, MonoTime> delivered_;
+};
+
+}  // namespace cachewarm::bundle
