@@ -28,7 +28,7 @@ struct PackFile {
 };
 
 struct PackOptions {
-  int level = 3;                    // zstd
+  int level = 2;                    // zstd: docs/design/0006
   int64_t frame_bytes = 4LL << 20;  // raw; a frame is cut there. Multiple of 512, at least 4096
   int threads = DefaultThreads();   // that read, hash and compress; beside the calling one
   Limits limits;

@@ -40,7 +40,8 @@ class TarReader {
   // The next member, nullopt at the end of the piece or of the archive. DATA_LOSS when the piece
   // is malformed.
   absl::StatusOr<std::optional<Member>> Next();
-  // The member's content in one go: all of it, or as much as the piece holds. Once a member.
+  // The member's content in one go: all of it, or as much as the piece holds, where it lies in the
+  // piece. Once a member.
   absl::StatusOr<std::string_view> Content();
 
  private:

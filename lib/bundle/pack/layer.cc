@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/digests.h"
 #include "lib/base/status.h"
 #include "lib/bundle/buffer.h"
 #include "lib/bundle/crew.h"
@@ -55,9 +56,10 @@ class FrameMaker {
   // `shared` is the member of which the frame holds a part; else null.
   absl::Status Make(const Cut& cut, SharedMember* shared, FrameInWork& work) {
     const std::span<char> raw = work.raw.Make(static_cast<size_t>(cut.bytes));
+    contents_.clear();
     CW_RETURN_IF_ERROR(shared == nullptr ? Fill(cut, raw) : shared->Read(cut.from, raw));
     CW_RETURN_IF_ERROR(writer_.Compress(work.raw.view(), work.packed));
-    work.digest = DigestOf(work.packed.view());
+    Hash(work);
     return absl::OkStatus();
   }
 
@@ -65,7 +67,11 @@ class FrameMaker {
   absl::Status Fill(const Cut& cut, std::span<char> raw) {
     for (size_t member = cut.first; member < cut.first + cut.members; ++member) {
       const auto bytes = static_cast<size_t>(plan_.member_bytes[member]);
-      CW_RETURN_IF_ERROR(MemberReader(tree_, member).Read(raw.first(bytes)));
+      CW_ASSIGN_OR_RETURN(const std::string_view content,
+                          MemberReader(tree_, member).Read(raw.first(bytes)));
+      if (tree_.IsFile(member)) {
+        contents_.emplace_back(&tree_.entries[tree_.FileOf(member)], content);
+      }
       raw = raw.subspan(bytes);
     }
     // The end of the archive.
@@ -73,9 +79,23 @@ class FrameMaker {
     return absl::OkStatus();
   }
 
+  // The frame and the files in it at once: see DigestsOf().
+  void Hash(FrameInWork& work) {
+    std::vector<std::string_view> texts = {work.packed.view()};
+    for (const auto& [entry, content] : contents_) {
+      texts.push_back(content);
+    }
+    std::vector<Digest> digests = DigestsOf(texts);
+    work.digest = std::move(digests.front());
+    for (size_t i = 0; i < contents_.size(); ++i) {
+      contents_[i].first->digest = std::move(digests[i + 1]);
+    }
+  }
+
   PackTree& tree_;
   const Plan& plan_;
   FrameWriter writer_;
+  std::vector<std::pair<Entry*, std::string_view>> contents_;  // of the frame in work
 };
 
 // Lets go of finished frames in order; on the calling thread.
@@ -133,11 +153,16 @@ class Workshop {
   }
 
  private:
+  // Only a file can be larger than a frame.
+  std::shared_ptr<SharedMember> Share(size_t member) {
+    return std::make_shared<SharedMember>(tree_, member, tree_.entries[tree_.FileOf(member)]);
+  }
+
   void Post(size_t number) {
     const Cut& cut = plan_.cuts[number];
     if (cut.from == 0) {
       const bool goes_on = cut.members == 1 && cut.bytes < plan_.member_bytes[cut.first];
-      shared_ = goes_on ? std::make_shared<SharedMember>(tree_, cut.first) : nullptr;
+      shared_ = goes_on ? Share(cut.first) : nullptr;
     }
     crew_.Post([this, &cut, &work = works_[number % works_.size()], shared = shared_](
                    size_t worker) { return makers_[worker].Make(cut, shared.get(), work); });

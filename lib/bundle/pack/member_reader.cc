@@ -17,7 +17,7 @@ absl::Status ChangedWhileRead(const PackFile& file) {
 
 }  // namespace
 
-absl::Status MemberReader::Read(std::span<char> piece) {
+absl::StatusOr<std::string_view> MemberReader::Read(std::span<char> piece) {
   if (!begun_) {
     CW_RETURN_IF_ERROR(Begin());
     begun_ = true;
@@ -33,7 +33,7 @@ absl::Status MemberReader::Read(std::span<char> piece) {
   }
   const std::span<char> padding = piece.subspan(content);
   std::fill(padding.begin(), padding.end(), '\0');
-  return absl::OkStatus();
+  return std::string_view(piece.data(), content);
 }
 
 absl::Status MemberReader::Begin() {
@@ -53,7 +53,6 @@ absl::Status MemberReader::Content(std::span<char> piece) {
     if (got == 0) {
       return ChangedWhileRead(tree_.files[tree_.FileOf(member_)]);
     }
-    hash_.Update({piece.data(), got});
     left_bytes_ -= static_cast<int64_t>(got);
     piece = piece.subspan(got);
   }
@@ -67,7 +66,6 @@ absl::Status MemberReader::EndContent() {
     return ChangedWhileRead(tree_.files[tree_.FileOf(member_)]);
   }
   source_.reset();
-  tree_.entries[tree_.FileOf(member_)].digest = hash_.Finish();
   return absl::OkStatus();
 }
 
@@ -75,11 +73,21 @@ absl::Status SharedMember::Read(int64_t from, std::span<char> piece) {
   std::unique_lock lock(mutex_);
   read_.wait(lock, [&] { return done_bytes_ == from || !status_.ok(); });
   if (status_.ok()) {
-    status_ = reader_.Read(piece);
+    status_ = ReadNext(piece);
     done_bytes_ += static_cast<int64_t>(piece.size());
   }
   read_.notify_all();
   return status_;
+}
+
+absl::Status SharedMember::ReadNext(std::span<char> piece) {
+  CW_ASSIGN_OR_RETURN(const std::string_view content, reader_.Read(piece));
+  hash_.Update(content);
+  left_bytes_ -= static_cast<int64_t>(content.size());
+  if (left_bytes_ == 0) {
+    entry_.digest = hash_.Finish();
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace cachewarm::bundle

@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "lib/base/digest.h"
 #include "lib/bundle/pack/tree.h"
 #include "lib/bundle/stream.h"
@@ -21,41 +20,48 @@ namespace cachewarm::bundle {
 // thread-safe. ABORTED when a file is not as long as was said.
 class MemberReader {
  public:
-  // `tree` must outlive it. With the last byte of a file its entry there gets its digest.
-  MemberReader(PackTree& tree, size_t member) : tree_(tree), member_(member) {}
+  // `tree` must outlive it.
+  MemberReader(const PackTree& tree, size_t member) : tree_(tree), member_(member) {}
 
-  // Fills all of `piece`; after the last block there is nothing but zeros.
-  absl::Status Read(std::span<char> piece);
+  // Fills all of `piece`; after the last block there is nothing but zeros. What of it is content
+  // of the file.
+  absl::StatusOr<std::string_view> Read(std::span<char> piece);
 
  private:
   absl::Status Begin();
   absl::Status Content(std::span<char> piece);
   absl::Status EndContent();
 
-  PackTree& tree_;
+  const PackTree& tree_;
   const size_t member_;
   bool begun_ = false;
   std::string header_;
   size_t header_done_ = 0;
   std::unique_ptr<Source> source_;  // until the content ends
   int64_t left_bytes_ = 0;          // of the content
-  Sha256 hash_;
 };
 
-// A member that is larger than a frame, read by the workers of its frames. Thread-safe.
+// A file that is larger than a frame, read by the workers of its frames. Thread-safe.
 class SharedMember {
  public:
-  SharedMember(PackTree& tree, size_t member) : reader_(tree, member) {}
+  // `entry` is that of the file and gets its digest with the last byte.
+  SharedMember(const PackTree& tree, size_t member, Entry& entry)
+      : reader_(tree, member), entry_(entry), left_bytes_(entry.bytes) {}
 
   // Fills `piece` with the bytes from `from`; blocks until what lies before has been read, which
   // another thread must be about to do. After an error all who wait get it.
   absl::Status Read(int64_t from, std::span<char> piece);
 
  private:
+  absl::Status ReadNext(std::span<char> piece);
+
   std::mutex mutex_;
   std::condition_variable read_;
   MemberReader reader_;
+  Entry& entry_;
   int64_t done_bytes_ = 0;
+  int64_t left_bytes_;  // of the content
+  Sha256 hash_;
   absl::Status status_;
 };
 

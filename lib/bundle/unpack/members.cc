@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "lib/base/digests.h"
 #include "lib/base/status.h"
 #include "lib/bundle/utf8.h"
 
@@ -33,6 +34,25 @@ absl::Status CheckListed(const Member& member, const Entry& entry) {
 }
 
 }  // namespace
+
+// Of the whole files among `pieces`, at once: see DigestsOf().
+absl::Status MemberStream::CheckDigests(const std::vector<Piece>& pieces) {
+  std::vector<std::string_view> contents;
+  contents.reserve(pieces.size());
+  for (const Piece& piece : pieces) {
+    if (piece.IsWhole()) {
+      contents.push_back(piece.content);
+    }
+  }
+  // Only the last one may not be whole.
+  const std::vector<Digest> digests = DigestsOf(contents);
+  for (size_t i = 0; i < digests.size(); ++i) {
+    if (digests[i] != pieces[i].entry->digest) {
+      return NotItsDigest(*pieces[i].entry);
+    }
+  }
+  return absl::OkStatus();
+}
 
 MemberStream::MemberStream(const Config& config, const Limits& limits)
     : limits_(limits), directories_(ImpliedDirectories(config.entries)) {
@@ -65,9 +85,27 @@ absl::Status MemberStream::Handle(const RawFrame& frame, FileMaker& maker) {
 }
 
 absl::Status MemberStream::Members(const RawFrame& frame, Entries listed, FileMaker& maker) {
+  CW_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, Parse(frame, listed));
+  CW_RETURN_IF_ERROR(CheckDigests(pieces));
+  for (const Piece& piece : pieces) {
+    if (piece.IsWhole()) {
+      CW_RETURN_IF_ERROR(WriteFile(*piece.entry, piece.content, maker));
+      ++whole_files_;
+      continue;
+    }
+    CW_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(*piece.entry, maker));
+    CW_RETURN_IF_ERROR(file.Write(piece.content));
+    CW_RETURN_IF_ERROR(Part(frame, std::move(file)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<MemberStream::Piece>> MemberStream::Parse(const RawFrame& frame,
+                                                                     Entries listed) const {
   TarReader reader(frame.raw);
-  bool is_open = false;
-  while (!is_open) {
+  std::vector<Piece> pieces;
+  pieces.reserve(listed.size());
+  while (pieces.empty() || pieces.back().IsWhole()) {
     CW_ASSIGN_OR_RETURN(const std::optional<Member> member, reader.Next());
     if (!member.has_value()) {
       break;
@@ -79,25 +117,21 @@ absl::Status MemberStream::Members(const RawFrame& frame, Entries listed, FileMa
       }
       continue;
     }
-    if (listed.empty() || listed.front()->path != member->path) {
+    if (pieces.size() == listed.size() || listed[pieces.size()]->path != member->path) {
       return Unlisted(*member);
     }
-    const Entry& entry = *listed.front();
-    listed = listed.subspan(1);
-    CW_RETURN_IF_ERROR(CheckListed(*member, entry));
-    CW_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(entry, maker));
-    if (entry.bytes > 0) {
-      CW_ASSIGN_OR_RETURN(const std::string_view content, reader.Content());
-      CW_RETURN_IF_ERROR(file.Write(content));
+    Piece& piece = pieces.emplace_back(Piece{.entry = listed[pieces.size()]});
+    CW_RETURN_IF_ERROR(CheckListed(*member, *piece.entry));
+    if (member->bytes > 0) {
+      CW_ASSIGN_OR_RETURN(piece.content, reader.Content());
     }
-    is_open = file.left_bytes() > 0;
-    CW_RETURN_IF_ERROR(Part(frame, std::move(file)));
   }
-  if (!listed.empty()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "the bundle is refused: \"{}\" is not in frame {}", listed.front()->path, frame.index));
+  if (pieces.size() < listed.size()) {
+    return absl::InvalidArgumentError(
+        fmt::format("the bundle is refused: \"{}\" is not in frame {}", listed[pieces.size()]->path,
+                    frame.index));
   }
-  return absl::OkStatus();
+  return pieces;
 }
 
 // A frame in the middle of a member: content, and after its end only padding.

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "lib/bundle/format.h"
 #include "lib/bundle/policy.h"
 #include "lib/bundle/tar.h"
@@ -39,8 +39,19 @@ class MemberStream {
  private:
   using Entries = std::span<const Entry* const>;
 
+  // What a frame holds of a file that begins in it.
+  struct Piece {
+    const Entry* entry = nullptr;
+    std::string_view content;
+
+    bool IsWhole() const { return static_cast<int64_t>(content.size()) == entry->bytes; }
+  };
+
+  static absl::Status CheckDigests(const std::vector<Piece>& pieces);
+
   Entries EntriesOf(int64_t frame) const;
   absl::Status Members(const RawFrame& frame, Entries listed, FileMaker& maker);
+  absl::StatusOr<std::vector<Piece>> Parse(const RawFrame& frame, Entries listed) const;
   absl::Status Rest(const RawFrame& frame, NewFile file);
   absl::Status Part(const RawFrame& frame, NewFile file);
   std::optional<NewFile> TakeOpen(int64_t frame);

@@ -25,7 +25,26 @@ absl::Status SetMtime(const fs::Fd& file, int64_t mtime_ns) {
                                                 : fs::ErrnoStatus(errno, "futimens");
 }
 
+absl::Status Keep(const fs::Fd& file, const Entry& entry, std::string_view content) {
+  return file.ok() ? Annotate(fs::WriteAll(file, content), entry.path) : absl::OkStatus();
+}
+
+absl::Status Close(const fs::Fd& file, const Entry& entry) {
+  return file.ok() && entry.mtime_ns != 0 ? SetMtime(file, entry.mtime_ns) : absl::OkStatus();
+}
+
 }  // namespace
+
+absl::Status NotItsDigest(const Entry& entry) {
+  return absl::DataLossError(
+      fmt::format("\"{}\" does not have the sha256 that the entry list says", entry.path));
+}
+
+absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& maker) {
+  CW_ASSIGN_OR_RETURN(const fs::Fd file, maker.Make(entry));
+  CW_RETURN_IF_ERROR(Keep(file, entry, content));
+  return Close(file, entry);
+}
 
 absl::StatusOr<NewFile> NewFile::Begin(const Entry& entry, FileMaker& maker) {
   CW_ASSIGN_OR_RETURN(fs::Fd file, maker.Make(entry));
@@ -41,16 +60,15 @@ absl::Status NewFile::Write(std::string_view content) {
   }
   hash_.Update(content);
   left_bytes_ -= bytes;
-  return file_.ok() ? Annotate(fs::WriteAll(file_, content), entry_->path) : absl::OkStatus();
+  return Keep(file_, *entry_, content);
 }
 
 absl::Status NewFile::End() {
   if (hash_.Finish() != entry_->digest) {
-    return absl::DataLossError(
-        fmt::format("\"{}\" does not have the sha256 that the entry list says", entry_->path));
+    return NotItsDigest(*entry_);
   }
   const fs::Fd file = std::move(file_);
-  return file.ok() && entry_->mtime_ns != 0 ? SetMtime(file, entry_->mtime_ns) : absl::OkStatus();
+  return Close(file, *entry_);
 }
 
 }  // namespace cachewarm::bundle

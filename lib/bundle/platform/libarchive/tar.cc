@@ -5,6 +5,7 @@
 #include <archive_entry.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "fmt/format.h"
@@ -137,10 +138,12 @@ std::string TarEnd() {
 
 struct TarReader::State {
   std::unique_ptr<archive, FreeReader> reader{archive_read_new()};
+  std::string_view piece;
   absl::Status opened;
 };
 
 TarReader::TarReader(std::string_view piece) : state_(std::make_unique<State>()) {
+  state_->piece = piece;
   archive* reader = state_->reader.get();
   archive_read_support_format_tar(reader);
   if (archive_read_open_memory(reader, piece.data(), piece.size()) != ARCHIVE_OK) {
@@ -179,7 +182,14 @@ absl::StatusOr<std::string_view> TarReader::Content() {
   if (result != ARCHIVE_OK) {
     return absl::DataLossError(fmt::format("tar: {}", ErrorOf(state_->reader.get())));
   }
-  return std::string_view(static_cast<const char*>(block), size);
+  // The library copies what it cannot give in one block; that would be gone with the next member.
+  const auto* const content = static_cast<const char*>(block);
+  const std::string_view piece = state_->piece;
+  if (std::less<>()(content, piece.data()) ||
+      std::less<>()(piece.data() + piece.size(), content + size)) {
+    return absl::InternalError("tar: libarchive gave a copy of a member's content");
+  }
+  return std::string_view(content, size);
 }
 
 }  // namespace cachewarm::bundle
