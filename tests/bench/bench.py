@@ -213,6 +213,7 @@ def main():
         disks.reclaim(work)
         work.mkdir()
         stack.callback(disks.reclaim, work)
+        programs = programs.copied(work / "programs")
         try:
             chosen, remarks = choose_corpora(arguments, work, programs)
             runs, names, counted = measure_all(arguments, chosen, work, programs, stack)

@@ -2,6 +2,7 @@
 """One corpus on one scratch file system: where contenders read, and where they write."""
 import contextlib
 import copy
+import dataclasses
 import hashlib
 import json
 import os
@@ -28,6 +29,13 @@ class Programs:
     download: Path
     openat2: Path  # preloaded under valgrind
     peers: Path  # goextract, oras
+
+    def copied(self, folder):
+        """The same out of `folder`, for those that a build could replace meanwhile."""
+        folder.mkdir()
+        names = ("cachewarm", "limit", "download", "openat2")
+        return dataclasses.replace(self, **{
+            name: Path(shutil.copy2(getattr(self, name), folder)) for name in names})
 
 
 class Course:

@@ -62,6 +62,17 @@ def test_the_same_course_on_another_disk_writes_there(tmp_path):
     assert first.target == tmp_path / "target"
 
 
+def test_programs_are_those_that_were_there_at_the_begin(tmp_path):
+    names = ("cachewarm", "limit", "download", "openat2")
+    for name in names:
+        (tmp_path / name).write_text("before")
+    programs = course.Programs(peers=tmp_path, **{name: tmp_path / name for name in names})
+    copied = programs.copied(tmp_path / "copies")
+    (tmp_path / "cachewarm").write_text("after")
+    assert copied.cachewarm.read_text() == "before"
+    assert copied.peers == tmp_path
+
+
 def test_a_failed_contender_is_kept_and_the_round_goes_on(tmp_path):
     place = at(tmp_path)
     place.sync = lambda: 0.0
