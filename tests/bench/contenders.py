@@ -133,7 +133,7 @@ def downloading(way):
 
 
 PACK = [
-    Contender("pack", "ours", "cachewarm pack TREE layout://...: zstd -3 frames, sha256, fsync",
+    Contender("pack", "ours", "cachewarm pack TREE layout://...: zstd frames, sha256, fsync",
               packing("'{cachewarm}' pack '{tree}' 'layout://{out}/store/tree:bench'")),
     Contender("pack", "zip", "zip -q -r",
               packing("cd '{tree}' && zip -q -r '{out}/tree.zip' .")),
