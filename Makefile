@@ -46,6 +46,10 @@ sanitize: setup ## threads under TSan, built by clang
 bench: setup ## bundles against zip, tar, Go and containerd; ARGS=--small: a minute, ARGS=--help
 	@tools/stage bench $(ARGS)
 
+.PHONY: fuzz
+fuzz: setup ## every parser of strangers' bytes under libFuzzer; FUZZ_SECONDS=60 each, K=manifest one
+	@K=$(K) tools/stage fuzz
+
 .PHONY: golden
 golden: ## rewrite the golden files from what the code says now; read the diff
 	@UPDATE_GOLDEN=1 tools/run_tests.py unit

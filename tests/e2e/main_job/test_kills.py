@@ -26,7 +26,9 @@ SEED = int(os.environ.get("KILL_SEED") or seed_of_the_day())
 
 
 class BuilderLog:
-    """Every (key, attempt, pod) that status.builders ever named, looked at all the time."""
+    """Every (key, attempt, pod) that began to build, by status.builders, looked at all the time.
+    Without a node an entry names the held pod that was released for it: another one may be first.
+    """
 
     def __init__(self, warmup: Warmup):
         self._warmup = warmup
@@ -46,7 +48,7 @@ class BuilderLog:
         while not self._stop.wait(0.5):
             try:
                 for builder in self._warmup.builders:
-                    if builder.get("podUID"):
+                    if builder.get("node"):
                         entry = (builder["key"], builder["attempt"], builder["podUID"])
                         self.seen.add(entry)
             except KubectlError:

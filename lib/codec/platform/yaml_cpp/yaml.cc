@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/codec/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <sstream>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
@@ -57,57 +61,136 @@ Json PlainScalar(const std::string& text) {
   return text;
 }
 
-class Converter {
- public:
-  explicit Converter(const YamlLimits& limits) : limits_(limits) {}
+struct Refused {
+  YAML::Mark mark;
+  std::string problem;
+};
 
-  absl::StatusOr<Json> Convert(const YAML::Node& node, int depth) {
-    if (depth > limits_.depth_max || ++nodes_ > limits_.nodes_max) {
-      return At(node.Mark(), "nested too deep or too many nodes");
-    }
-    switch (node.Type()) {
-      case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null:
-        return Json(nullptr);
-      case YAML::NodeType::Scalar:
-        return node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str"
-                   ? Json(node.Scalar())
-                   : PlainScalar(node.Scalar());
-      case YAML::NodeType::Sequence:
-        return Sequence(node, depth);
-      case YAML::NodeType::Map:
-        return Map(node, depth);
-    }
-    return At(node.Mark(), "unknown kind of node");
+// Makes JSON of the parser's events while they come, so that no text, however it confuses the
+// parser, takes more than the limits: yaml-cpp 0.7 reports nodes for ever on some of them.
+class Builder final : public YAML::EventHandler {
+ public:
+  explicit Builder(const YamlLimits& limits) : limits_(limits) {}
+
+  std::vector<Json>& documents() { return documents_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    anchors_.clear();
+    Count(mark, 1);
   }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Count(mark, 1);
+    Add(mark, {.value = nullptr}, anchor);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    Count(mark, 1);
+    if (WantsKey()) {
+      if (open_.back().value.contains(text)) {
+        throw Refused{mark, fmt::format("the key \"{}\" stands twice", text)};
+      }
+      open_.back().key = text;
+      Remember({.value = text}, anchor);
+      return;
+    }
+    const bool is_text = tag == "!" || tag == "tag:yaml.org,2002:str";
+    Add(mark, {.value = is_text ? Json(text) : PlainScalar(text)}, anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) {
+      throw Refused{mark, "an alias within what it names"};
+    }
+    Count(mark, found->second.nodes);
+    Add(mark, found->second, 0);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, Json::array(), anchor);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, Json::object(), anchor);
+  }
+  void OnMapEnd() override { Close(); }
 
  private:
-  absl::StatusOr<Json> Sequence(const YAML::Node& node, int depth) {
-    Json list = Json::array();
-    for (const YAML::Node& item : node) {
-      CW_ASSIGN_OR_RETURN(Json value, Convert(item, depth + 1));
-      list.push_back(std::move(value));
-    }
-    return list;
+  struct Counted {
+    Json value;
+    size_t nodes = 1;
+  };
+  // A list or map whose end has not come.
+  struct Unfinished {
+    Json value;
+    YAML::Mark mark;
+    YAML::anchor_t anchor = 0;
+    size_t nodes_before = 0;
+    std::optional<std::string> key;  // of the member that comes next
+  };
+
+  bool WantsKey() const {
+    return !open_.empty() && open_.back().value.is_object() && !open_.back().key.has_value();
   }
 
-  absl::StatusOr<Json> Map(const YAML::Node& node, int depth) {
-    Json object = Json::object();
-    for (const auto& pair : node) {
-      const YAML::Node& key = pair.first;
-      if (!key.IsScalar()) {
-        return At(key.Mark(), "a key must be a string");
-      }
-      CW_ASSIGN_OR_RETURN(Json member, Convert(pair.second, depth + 1));
-      if (!object.emplace(key.Scalar(), std::move(member)).second) {
-        return At(key.Mark(), fmt::format("the key \"{}\" stands twice", key.Scalar()));
-      }
+  void Count(const YAML::Mark& mark, size_t nodes) {
+    nodes_ += nodes;
+    if (nodes_ > limits_.nodes_max) {
+      throw Refused{mark, fmt::format("more than {} nodes", limits_.nodes_max)};
     }
-    return object;
+  }
+
+  void Remember(Counted counted, YAML::anchor_t anchor) {
+    if (anchor != 0) {
+      anchors_[anchor] = std::move(counted);
+    }
+  }
+
+  void Add(const YAML::Mark& mark, const Counted& counted, YAML::anchor_t anchor) {
+    Remember(counted, anchor);
+    if (open_.empty()) {
+      if (!counted.value.is_null()) {
+        documents_.push_back(counted.value);
+      }
+      return;
+    }
+    Unfinished& parent = open_.back();
+    if (parent.value.is_array()) {
+      parent.value.push_back(counted.value);
+      return;
+    }
+    if (WantsKey()) {
+      throw Refused{mark, "a key must be a string"};
+    }
+    parent.value.emplace(*parent.key, counted.value);
+    parent.key.reset();
+  }
+
+  void Open(const YAML::Mark& mark, Json empty, YAML::anchor_t anchor) {
+    if (WantsKey()) {
+      throw Refused{mark, "a key must be a string"};
+    }
+    if (open_.size() >= static_cast<size_t>(limits_.depth_max)) {
+      throw Refused{mark, fmt::format("nested deeper than {}", limits_.depth_max)};
+    }
+    open_.push_back(
+        {.value = std::move(empty), .mark = mark, .anchor = anchor, .nodes_before = nodes_});
+    Count(mark, 1);
+  }
+
+  void Close() {
+    Unfinished done = std::move(open_.back());
+    open_.pop_back();
+    Add(done.mark, {.value = std::move(done.value), .nodes = nodes_ - done.nodes_before},
+        done.anchor);
   }
 
   const YamlLimits& limits_;
   size_t nodes_ = 0;
+  std::vector<Unfinished> open_;
+  std::map<YAML::anchor_t, Counted> anchors_;
+  std::vector<Json> documents_;
 };
 
 absl::Status CheckText(std::string_view text, const YamlLimits& limits) {
@@ -126,14 +209,14 @@ absl::Status CheckText(std::string_view text, const YamlLimits& limits) {
 absl::StatusOr<std::vector<Json>> ParseYamlStream(std::string_view text, const YamlLimits& limits) {
   CW_RETURN_IF_ERROR(CheckText(text, limits));
   try {
-    std::vector<Json> documents;
-    for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
-      CW_ASSIGN_OR_RETURN(Json document, Converter(limits).Convert(node, 0));
-      if (!document.is_null()) {
-        documents.push_back(std::move(document));
-      }
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    Builder builder(limits);
+    while (parser.HandleNextDocument(builder)) {
     }
-    return documents;
+    return std::move(builder.documents());
+  } catch (const Refused& refused) {
+    return At(refused.mark, refused.problem);
   } catch (const YAML::Exception& error) {
     return At(error.mark, error.msg);
   }

@@ -117,6 +117,14 @@ TEST(ParseYaml, IsBounded) {
   }
 }
 
+// yaml-cpp 0.7 reports empty nodes for ever behind a closing bracket that nothing opened.
+TEST(ParseYaml, EndsWhereTheParserWouldNot) {
+  for (const char* endless : {"{}},x", "{\"a\":[1]},true],\"b\":{}}}"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseYamlStream(endless, {.nodes_max = 1000}).status()))
+        << endless;
+  }
+}
+
 TEST(ParseYaml, StopsABillionLaughs) {
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "lib/caches/cache_table.h"
+#include "lib/caches/file_check.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "lib/codec/yaml.h"
+#include "lib/fingerprint/cpu_class.h"
+#include "lib/fingerprint/node_facts.h"
+#include "tests/fuzz/targets.h"
+
+namespace cachewarm::fuzz {
+
+void NodeFacts(std::string_view bytes) {
+  static_cast<void>(fingerprint::ParseDeclaredFacts(bytes));
+}
+
+void CpuInfo(std::string_view bytes) {
+  const auto facts = fingerprint::ParseProcCpu(bytes);
+  if (!facts.ok()) {
+    return;
+  }
+  const auto once = fingerprint::NormaliseCpu(*facts);
+  if (once.ok()) {
+    const auto twice = fingerprint::NormaliseCpu(*once);
+    Promise(twice.ok() && *twice == *once, "what is normal stays as it is");
+  }
+}
+
+void Yaml(std::string_view bytes) {
+  static_cast<void>(codec::ParseYamlStream(bytes, {.nodes_max = 10'000}));
+  if (const auto json = codec::ParseJson(bytes, {.bytes_max = 1U << 20U}); json.ok()) {
+    const auto text = codec::CanonicalJson(*json);
+    if (text.ok()) {
+      const auto again = codec::ParseJson(*text);
+      Promise(again.ok() && *codec::CanonicalJson(*again) == *text, "canonical text is canonical");
+    }
+  }
+}
+
+// A path, a newline, and what a pod wrote there.
+void CachedFile(std::string_view bytes) {
+  const size_t end = std::min(bytes.find('\n'), bytes.size());
+  const std::string_view path = bytes.substr(0, end);
+  const std::string_view content = bytes.substr(std::min(end + 1, bytes.size()));
+  const auto& table = caches::CacheTable::AllPresets();
+  const caches::Placement placement = table.Classify(path);
+  uint64_t read = 0;
+  const auto look = [content, &read](uint64_t offset, size_t size) -> absl::StatusOr<std::string> {
+    read += size;
+    return offset >= content.size()
+               ? std::string()
+               : std::string(content.substr(static_cast<size_t>(offset), size));
+  };
+  static_cast<void>(caches::CheckWhole(placement, path, content.size(), look));
+  Promise(read <= 64U << 10U, "a check reads at most 64 KiB");
+  static_cast<void>(caches::CubinArchitecture(content.substr(0, 64)));
+  const auto time = caches::FindCompileTime(content);
+  Promise(time.graph_ns >= 0 && time.autograd_ns >= 0, "a compile time is not negative");
+}
+
+}  // namespace cachewarm::fuzz

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/targets.h"
+
+#include <cstdlib>
+#include <iostream>
+
+namespace cachewarm::fuzz {
+
+const std::vector<Target>& AllTargets() {
+  static const std::vector<Target> targets = {
+      {"manifest", &Manifest},
+      {"config", &Config},
+      {"layout_index", &LayoutIndex},
+      {"tar_members", &TarMembers},
+      {"registry_answer", &RegistryAnswer},
+      {"location", &Location},
+      {"cache_warmup", &CacheWarmup},
+      {"node_cache", &NodeCache},
+      {"pod", &Pod},
+      {"watch_stream", &WatchStream},
+      {"node_facts", &NodeFacts},
+      {"cpu_info", &CpuInfo},
+      {"yaml", &Yaml},
+      {"cached_file", &CachedFile},
+  };
+  return targets;
+}
+
+void Promise(bool kept, std::string_view promise) {
+  if (!kept) {
+    std::cerr << "promise broken: " << promise << std::endl;
+    std::abort();
+  }
+}
+
+}  // namespace cachewarm::fuzz
