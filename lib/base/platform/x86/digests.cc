@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -89,16 +90,26 @@ void Step(Hashing& a, Hashing& b) {
   alone.Advance(blocks);
 }
 
+// The longest first, so that none is left to be hashed alone at the end.
+std::vector<size_t> LongestFirst(std::span<const std::string_view> texts) {
+  std::vector<size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return texts[a].size() > texts[b].size(); });
+  return order;
+}
+
 std::vector<Digest> InPairs(std::span<const std::string_view> texts) {
   std::vector<Digest> digests(texts.size());
+  const std::vector<size_t> order = LongestFirst(texts);
   std::array<Hashing, 2> pair;
   size_t begun = 0;
   size_t ended = 0;
   while (ended < texts.size()) {
     for (Hashing& each : pair) {
       if (!each.busy() && begun < texts.size()) {
-        each.Begin(texts[begun], begun);
-        ++begun;
+        const size_t index = order[begun++];
+        each.Begin(texts[index], index);
       }
     }
     const std::array was_busy = {pair[0].busy(), pair[1].busy()};
