@@ -17,6 +17,7 @@ using settings::Setter;
 using settings::Setting;
 
 constexpr size_t kHostsMax = 64;
+constexpr int64_t kBytesPerSecondMin = 64 << 10;
 
 constexpr std::string_view kPurpose =
     "cachewarm-agent: one on each node. Prepares the directories that pods mount, captures what\n"
@@ -50,6 +51,52 @@ Setter Hosts(std::vector<std::string>& to) {
   };
 }
 
+// At least what a layer of a few megabytes needs to come within minutes.
+Setter BytesPerSecond(int64_t& to) {
+  return [&to](const Given& given) -> absl::Status {
+    CW_ASSIGN_OR_RETURN(to, settings::WholeNumber(given.value, 0, INT64_MAX));
+    return to == 0 || to >= kBytesPerSecondMin
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(fmt::format("\"{}\": 0 for no limit, or at least {}",
+                                                        given.value, kBytesPerSecondMin));
+  };
+}
+
+Setter Mirrors(std::vector<std::string>& to) {
+  return [&to](const Given& given) -> absl::Status {
+    CW_RETURN_IF_ERROR(Hosts(to)(given));
+    for (const std::string& mirror : to) {
+      CW_RETURN_IF_ERROR(bundle::ParseMirror(mirror).status());
+    }
+    return absl::OkStatus();
+  };
+}
+
+// One proxy for both schemes.
+Setter Proxy(http::ProxyOptions& to) {
+  return [&to](const Given& given) -> absl::Status {
+    CW_RETURN_IF_ERROR(http::ParseProxy(given.value).status());
+    to.https = given.value;
+    to.http = given.value;
+    return absl::OkStatus();
+  };
+}
+
+// The variables that other programs read, where no setting says otherwise.
+absl::Status TakeProxies(const settings::Sources& sources, http::ProxyOptions& to) {
+  const auto take = [&sources](const char* upper, const char* lower, std::string& into) {
+    for (const char* name : {upper, lower}) {
+      if (into.empty()) {
+        into = sources.environment(name).value_or("");
+      }
+    }
+  };
+  take("HTTPS_PROXY", "https_proxy", to.https);
+  take("HTTP_PROXY", "http_proxy", to.http);
+  take("NO_PROXY", "no_proxy", to.no_proxy);
+  return Annotate(http::ProxyRules::Make(to).status(), "HTTPS_PROXY, HTTP_PROXY, NO_PROXY");
+}
+
 // The file is that of all nodes; a flag or variable is meant for this one.
 Setter NodeFacts(Config& config) {
   return [&config](const Given& given) {
@@ -58,8 +105,42 @@ Setter NodeFacts(Config& config) {
   };
 }
 
-std::vector<Setting> SettingsOf(Config& config) {
+std::vector<Setting> RegistrySettings(bundle::StoreOptions& store) {
   return {
+      {.flag = "--registry-insecure",
+       .environment = "CACHEWARM_REGISTRY_INSECURE",
+       .key = "registry.insecure",
+       .fallback = "none",
+       .set = Hosts(store.insecure_hosts),
+       .help = "hosts (HOST:PORT,...) that are spoken to over plain http; loopback always is",
+       .is_list = true},
+      {"--registry-ca-file", "CACHEWARM_REGISTRY_CA_FILE", "registry.caFile", "the system's",
+       AbsolutePath(store.ca_file),
+       "PEM file with the authority that signed the registry's certificate"},
+      {"--registry-auth-file", "CACHEWARM_REGISTRY_AUTH_FILE", "registry.authFile", "anonymous",
+       AbsolutePath(store.auth_file), "docker config.json with \"auths\" for the registry"},
+      {.flag = "--registry-mirrors",
+       .environment = "CACHEWARM_REGISTRY_MIRRORS",
+       .key = "registry.mirrors",
+       .fallback = "none",
+       .set = Mirrors(store.mirrors),
+       .help = "registries (HOST[:PORT][/BASE],...) that are asked first, in order, for what has a "
+               "digest; one that fails is left out for a while",
+       .is_list = true},
+      {"--registry-proxy", "CACHEWARM_REGISTRY_PROXY", "registry.proxy", "HTTPS_PROXY, HTTP_PROXY",
+       Proxy(store.proxy),
+       "http://HOST[:PORT] of a proxy to the registries, but not to those that NO_PROXY names"},
+      {"--registry-max-connections", "CACHEWARM_REGISTRY_MAX_CONNECTIONS",
+       "registry.maxConnections", "0", settings::Number(store.connections_max, 0, 1024),
+       "downloads, and uploads, at the same time with each registry; 0 is no limit"},
+      {"--registry-bytes-per-second", "CACHEWARM_REGISTRY_BYTES_PER_SECOND",
+       "registry.bytesPerSecond", "0", BytesPerSecond(store.bytes_per_second),
+       "bytes that all downloads of this node together may take in a second; 0 is no limit"},
+  };
+}
+
+std::vector<Setting> SettingsOf(Config& config) {
+  std::vector<Setting> all = {
       {"--node-name", "CACHEWARM_NODE_NAME", "", "the host name",
        settings::Subdomain(config.node_name, "a node"),
        "name of this node in Kubernetes; its NodeCache has the same name"},
@@ -67,18 +148,6 @@ std::vector<Setting> SettingsOf(Config& config) {
        "directory of the caches; must be the same as in the admission policy, on a local disk"},
       {"--store", "CACHEWARM_STORE", "store", "none", StoreUrl(config.store.url),
        "where bundles are kept: oci://HOST[:PORT]/BASE or layout:///DIRECTORY"},
-      {.flag = "--registry-insecure",
-       .environment = "CACHEWARM_REGISTRY_INSECURE",
-       .key = "registry.insecure",
-       .fallback = "none",
-       .set = Hosts(config.store.insecure_hosts),
-       .help = "hosts (HOST:PORT,...) that are spoken to over plain http; loopback always is",
-       .is_list = true},
-      {"--registry-ca-file", "CACHEWARM_REGISTRY_CA_FILE", "registry.caFile", "the system's",
-       AbsolutePath(config.store.ca_file),
-       "PEM file with the authority that signed the registry's certificate"},
-      {"--registry-auth-file", "CACHEWARM_REGISTRY_AUTH_FILE", "registry.authFile", "anonymous",
-       AbsolutePath(config.store.auth_file), "docker config.json with \"auths\" for the registry"},
       {"--byte-limit", "CACHEWARM_BYTE_LIMIT", "byteLimit", "0",
        settings::Number(config.byte_limit, 0, INT64_MAX),
        "bytes that all caches of the node may take; 0 is no limit; what does not fit is refused"},
@@ -102,6 +171,10 @@ std::vector<Setting> SettingsOf(Config& config) {
        settings::Parsed(config.log_level, &ParseLogLevel),
        "debug, info, warning or error; one JSON line per event on standard error"},
   };
+  std::vector<Setting> registry = RegistrySettings(config.store);
+  // Behind --store.
+  all.insert(all.begin() + 3, registry.begin(), registry.end());
+  return all;
 }
 
 settings::Table TableOf(CommandLine& command) {
@@ -131,6 +204,13 @@ absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources) {
   if (out.config.store.url.empty()) {
     return absl::InvalidArgumentError(
         "--store: not given; name a registry (oci://HOST/BASE) or a directory (layout:///DIR)");
+  }
+  CW_RETURN_IF_ERROR(TakeProxies(sources, out.config.store.proxy));
+  if (const auto store = bundle::ParseStoreUrl(out.config.store.url);
+      !out.config.store.mirrors.empty() && store->kind != bundle::StoreUrl::Kind::kRegistry) {
+    return absl::InvalidArgumentError(
+        "registry.mirrors: a store in a directory has no mirrors; name none, or a registry as the "
+        "store (oci://HOST/BASE)");
   }
   if (out.config.node_name.empty()) {
     return absl::InvalidArgumentError("--node-name: the host has no name; give one");

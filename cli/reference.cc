@@ -66,7 +66,7 @@ absl::StatusOr<Reference> Reference::Parse(std::string_view text) {
 }
 
 std::span<const Option> StoreOptionList() {
-  static constexpr std::array<Option, 3> kOptions = {{
+  static constexpr std::array<Option, 4> kOptions = {{
       {.name = "auth-file",
        .value = "FILE",
        .help = "docker config.json whose \"auths\" hold the registry's user and password"},
@@ -76,6 +76,10 @@ std::span<const Option> StoreOptionList() {
       {.name = "insecure-host",
        .value = "HOST[:PORT]",
        .help = "speak plain http to this registry (loopback always does)",
+       .repeats = true},
+      {.name = "mirror",
+       .value = "HOST[:PORT][/BASE]",
+       .help = "ask this registry first for what has a digest",
        .repeats = true},
   }};
   return kOptions;
@@ -89,7 +93,8 @@ absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arg
                       bundle::OpenStore({.url = opened.reference.store_url,
                                          .insecure_hosts = arguments.Values("insecure-host"),
                                          .ca_file = arguments.Value("ca-file"),
-                                         .auth_file = arguments.Value("auth-file")},
+                                         .auth_file = arguments.Value("auth-file"),
+                                         .mirrors = arguments.Values("mirror")},
                                         clock));
   return opened;
 }

@@ -27,7 +27,7 @@ struct Reference {
   std::string ToString() const { return store_url + "/" + repository; }
 };
 
-// --auth-file, --ca-file, --insecure-host: of every verb that opens a store.
+// --auth-file, --ca-file, --insecure-host, --mirror: of every verb that opens a store.
 std::span<const Option> StoreOptionList();
 
 // An open store with one of its repositories.

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 #include "lib/http/headers.h"
+#include "lib/http/proxy.h"
 
 namespace cachewarm::http {
 
@@ -67,7 +68,7 @@ class BodySink {
 // returned only when there is no whole answer: UNAVAILABLE (refused, reset, cut short, name not
 // found, certificate not accepted), DEADLINE_EXCEEDED (inactivity), CANCELLED (stop),
 // INVALID_ARGUMENT (the request), RESOURCE_EXHAUSTED (body limit).
-// Redirects are not followed, proxies not used, cookies not kept, bodies not decompressed.
+// Redirects are not followed, cookies not kept, bodies not decompressed.
 // Returns within 1 s of `stop`, whatever the peer does, unless a sink or source blocks longer.
 class Client {
  public:
@@ -100,14 +101,15 @@ struct ClientOptions {
   // Hosts that may be spoken to over plain http beside loopback ones.
   std::vector<std::string> plain_http_hosts;
   std::string user_agent = "cachewarm";
+  ProxyOptions proxy;  // the environment is not looked at
 };
 
 // First thing in main, before any thread: keeps OpenSSL from parsing the system's authorities for
 // every connection (23 ms each). All clients of a process share one I/O thread, started here.
 void PrepareProcess();
 
-// INVALID_ARGUMENT when a certificate, key or CA given here cannot be read now; INTERNAL when the
-// process cannot start the I/O thread.
+// INVALID_ARGUMENT when a certificate, key or CA given here cannot be read now, or a proxy is bad;
+// INTERNAL when the process cannot start the I/O thread.
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options);
 
 // What the code means to a retry loop (lib/base/http_status.h), with the beginning of the body as

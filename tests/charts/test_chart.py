@@ -83,12 +83,17 @@ def test_registry_and_limits_reach_the_configuration(helm):
         "--set", "store=oci://r.local:5000/cw,byteLimit=50000000000,logLevel=debug",
         "--set", "registry.insecure={r.local:5000,s.local}",
         "--set", "registry.authFile=/etc/cachewarm-registry/config.json",
+        "--set", "registry.mirrors={m.local:5000/cw,10.0.0.7}",
+        "--set", "registry.proxy=http://p.local:3128",
+        "--set", "registry.maxConnections=8,registry.bytesPerSecond=50000000",
         "--set", "agent.nodeFacts=/etc/cachewarm-node/facts.yaml")
     assert config_of(rendered) == {
         "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
         "byteLimit": 50000000000, "logLevel": "debug",
         "registry": {"insecure": ["r.local:5000", "s.local"],
-                     "authFile": "/etc/cachewarm-registry/config.json"},
+                     "authFile": "/etc/cachewarm-registry/config.json",
+                     "mirrors": ["m.local:5000/cw", "10.0.0.7"], "proxy": "http://p.local:3128",
+                     "maxConnections": 8, "bytesPerSecond": 50000000},
         "nodeFacts": "/etc/cachewarm-node/facts.yaml"}
 
 
@@ -164,6 +169,10 @@ def test_quota_can_be_left_out(helm):
     ("operator.replicas=99", "replicas"),
     ("agent.image.pullPolicy=Sometimes", "pullPolicy"),
     ("registry.authFile=relative", "authFile"),
+    ("registry.mirrors={user@m.local}", "mirrors"),
+    ("registry.proxy=https://p.local", "proxy"),
+    ("registry.maxConnections=1025", "maxConnections"),
+    ("registry.bytesPerSecond=100", "bytesPerSecond"),
     ("metrics.serviceMonitor.interval=soon", "interval"),
     ("typo=1", "typo"),
 ])

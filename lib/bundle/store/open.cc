@@ -8,6 +8,8 @@
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/layout/layout_store.h"
+#include "lib/bundle/store/limited/limited_store.h"
+#include "lib/bundle/store/mirrors/mirrored_store.h"
 #include "lib/bundle/store/registry/registry_store.h"
 #include "lib/http/client.h"
 #include "lib/http/url.h"
@@ -18,6 +20,8 @@ namespace {
 constexpr std::string_view kOci = "oci://";
 constexpr std::string_view kLayout = "layout://";
 constexpr size_t kUrlBytesMax = 4096;
+constexpr int kTries = 4;
+constexpr int kMirrorTries = 1;  // the next one is tried instead
 
 absl::Status BadUrl(std::string_view text, std::string_view reason) {
   return absl::InvalidArgumentError(
@@ -71,24 +75,64 @@ absl::StatusOr<bool> IsPlain(const StoreUrl& url, const StoreOptions& options) {
 }
 
 absl::StatusOr<std::unique_ptr<Store>> OpenRegistry(const StoreUrl& url,
-                                                    const StoreOptions& options,
-                                                    const Clock& clock) {
+                                                    const StoreOptions& options, const Clock& clock,
+                                                    int tries) {
   CW_ASSIGN_OR_RETURN(const bool plain, IsPlain(url, options));
   CW_ASSIGN_OR_RETURN(const http::Url origin, http::Url::Parse(fmt::format(
                                                   "{}://{}/", plain ? "http" : "https", url.host)));
-  http::ClientOptions client_options{.tls = {.ca_file = options.ca_file}};
+  http::ClientOptions client_options{.tls = {.ca_file = options.ca_file}, .proxy = options.proxy};
   if (plain) {
     client_options.plain_http_hosts.push_back(origin.host);
   }
   CW_ASSIGN_OR_RETURN(std::unique_ptr<http::Client> client, http::MakeClient(client_options));
-  return std::make_unique<RegistryStore>(
-      RegistryOptions{
-          .session = {.origin = origin.Origin(), .host = url.host, .auth_file = options.auth_file},
-          .base = url.base},
-      std::move(client), clock, SystemRandom());
+  return std::make_unique<RegistryStore>(RegistryOptions{.session = {.origin = origin.Origin(),
+                                                                     .host = url.host,
+                                                                     .auth_file = options.auth_file,
+                                                                     .tries = tries},
+                                                         .base = url.base},
+                                         std::move(client), clock, SystemRandom());
+}
+
+absl::StatusOr<std::unique_ptr<Store>> OpenMirrored(const StoreUrl& url,
+                                                    const StoreOptions& options,
+                                                    const Clock& clock) {
+  StoreLimits limits{.connections = options.connections_max};
+  if (options.bytes_per_second > 0) {
+    limits.downloads = std::make_shared<Bandwidth>(options.bytes_per_second, clock);
+  }
+  const auto open = [&](const StoreUrl& from, int tries) -> absl::StatusOr<std::unique_ptr<Store>> {
+    CW_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenRegistry(from, options, clock, tries));
+    if (limits.connections == 0 && limits.downloads == nullptr) {
+      return store;
+    }
+    return std::make_unique<LimitedStore>(std::move(store), limits);
+  };
+  CW_ASSIGN_OR_RETURN(std::unique_ptr<Store> origin, open(url, kTries));
+  if (options.mirrors.empty()) {
+    return origin;
+  }
+  std::vector<std::unique_ptr<Store>> mirrors;
+  for (const std::string& text : options.mirrors) {
+    CW_ASSIGN_OR_RETURN(const StoreUrl mirror, ParseMirror(text));
+    CW_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, open(mirror, kMirrorTries));
+    mirrors.push_back(std::move(store));
+  }
+  return std::make_unique<MirroredStore>(std::move(origin), std::move(mirrors), clock,
+                                         SystemRandom());
 }
 
 }  // namespace
+
+absl::StatusOr<StoreUrl> ParseMirror(std::string_view text) {
+  const absl::StatusOr<StoreUrl> url =
+      text.find("://") == std::string_view::npos && text.size() <= kUrlBytesMax
+          ? ParseRegistry(fmt::format("{}{}", kOci, text))
+          : absl::InvalidArgumentError("");
+  return url.ok() ? url
+                  : absl::InvalidArgumentError(
+                        fmt::format("mirror \"{}\": expected host[:port][/base] without a scheme",
+                                    text.substr(0, kUrlBytesMax)));
+}
 
 absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view text) {
   if (text.size() > kUrlBytesMax) {
@@ -106,9 +150,14 @@ absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view text) {
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreOptions& options, const Clock& clock) {
   CW_ASSIGN_OR_RETURN(const StoreUrl url, ParseStoreUrl(options.url));
   if (url.kind == StoreUrl::Kind::kLayout) {
+    if (!options.mirrors.empty()) {
+      return absl::InvalidArgumentError(fmt::format(
+          "store \"{}\": a directory has no mirrors; name none, or a registry (oci://...)",
+          options.url));
+    }
     return std::make_unique<LayoutStore>(url.directory, clock);
   }
-  return OpenRegistry(url, options, clock);
+  return OpenMirrored(url, options, clock);
 }
 
 }  // namespace cachewarm::bundle

@@ -12,6 +12,7 @@
 namespace cachewarm::agent {
 namespace {
 
+constexpr char kOciStore[] = "--store=oci://registry.local/base";
 struct Given {
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment;
@@ -66,6 +67,10 @@ registry:
   insecure: ["10.100.0.1:5000", "registry.local:80"]
   caFile: /etc/ca.crt
   authFile: /etc/auth.json
+  mirrors: [mirror.local:5000/cache, "10.0.0.7"]
+  maxConnections: 8
+  proxy: http://proxy.local:3128
+  bytesPerSecond: 50000000
 )"}}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Config& config = parsed->config;
@@ -74,6 +79,12 @@ registry:
             (std::vector<std::string>{"10.100.0.1:5000", "registry.local:80"}));
   EXPECT_EQ(config.store.ca_file, "/etc/ca.crt");
   EXPECT_EQ(config.store.auth_file, "/etc/auth.json");
+  EXPECT_EQ(config.store.mirrors,
+            (std::vector<std::string>{"mirror.local:5000/cache", "10.0.0.7"}));
+  EXPECT_EQ(config.store.connections_max, 8);
+  EXPECT_EQ(config.store.proxy.https, "http://proxy.local:3128");
+  EXPECT_EQ(config.store.proxy.http, "http://proxy.local:3128");
+  EXPECT_EQ(config.store.bytes_per_second, 50'000'000);
   EXPECT_EQ(config.root, "/data/cachewarm");
   EXPECT_EQ(config.byte_limit, 1'000'000'000'000);
   EXPECT_EQ(config.node_facts, "/etc/cachewarm-node/facts.yaml");
@@ -109,6 +120,25 @@ TEST(Config, FlagBeatsEnvironmentBeatsFile) {
   EXPECT_EQ(Parse(given)->config.root, "/file");
 }
 
+TEST(Config, TheUsualVariablesNameTheProxyUnlessASettingDoes) {
+  Given given{.arguments = {kOciStore},
+              .environment = {{"HTTPS_PROXY", "http://tls.local:1"},
+                              {"https_proxy", "http://lower.local:1"},
+                              {"http_proxy", "http://plain.local:1"},
+                              {"NO_PROXY", "10.0.0.0/8,.svc"}}};
+  const auto usual = Parse(given);
+  ASSERT_TRUE(usual.ok()) << usual.status();
+  EXPECT_EQ(usual->config.store.proxy.https, "http://tls.local:1");
+  EXPECT_EQ(usual->config.store.proxy.http, "http://plain.local:1");
+  EXPECT_EQ(usual->config.store.proxy.no_proxy, "10.0.0.0/8,.svc");
+  given.arguments.push_back("--registry-proxy=http://own.local:1");
+  const auto own = Parse(given);
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->config.store.proxy.https, "http://own.local:1");
+  EXPECT_EQ(own->config.store.proxy.http, "http://own.local:1");
+  EXPECT_EQ(own->config.store.proxy.no_proxy, "10.0.0.0/8,.svc");
+}
+
 TEST(Config, NodeFactsNamedForThisProcessMustExist) {
   EXPECT_TRUE(Parse({.arguments = {kStore, "--node-facts=/f"}})->config.node_facts_must_exist);
   EXPECT_TRUE(Parse({.arguments = {kStore}, .environment = {{"CACHEWARM_NODE_FACTS", "/f"}}})
@@ -132,6 +162,15 @@ TEST(Config, RefusesWhatIsWrongAndNamesIt) {
       {{.arguments = {kStore, "--byte-limit=-1"}}, "--byte-limit"},
       {{.arguments = {kStore, "--byte-limit=10GB"}}, "--byte-limit"},
       {{.arguments = {kStore, "--listen=8080"}}, "--listen"},
+      {{.arguments = {kOciStore, "--registry-mirrors=https://m"}}, "--registry-mirrors"},
+      {{.arguments = {kOciStore, "--registry-mirrors=a,user@b"}}, "user@b"},
+      {{.arguments = {kStore, "--registry-mirrors=m.local"}}, "registry.mirrors"},
+      {{.arguments = {kOciStore, "--registry-proxy=https://p"}}, "--registry-proxy"},
+      {{.arguments = {kOciStore, "--registry-proxy=http://u:pw@p"}}, "--registry-proxy"},
+      {{.arguments = {kOciStore}, .environment = {{"HTTPS_PROXY", "socks5://p"}}}, "HTTPS_PROXY"},
+      {{.arguments = {kOciStore}, .environment = {{"NO_PROXY", "10.0.0.0/40"}}}, "10.0.0.0/40"},
+      {{.arguments = {kOciStore, "--registry-max-connections=1025"}}, "--registry-max-connections"},
+      {{.arguments = {kOciStore, "--registry-bytes-per-second=100"}}, "at least 65536"},
       {{.arguments = {kStore, "--listen=:99999"}}, "--listen"},
       {{.arguments = {kStore, "--workers=0"}}, "--workers"},
       {{.arguments = {kStore, "--transfer-threads=17"}}, "--transfer-threads"},

@@ -228,8 +228,8 @@ class Transfer {
 
 class CpprestClient final : public Client {
  public:
-  CpprestClient(ClientOptions options, std::shared_ptr<TlsMaterial> tls)
-      : options_(std::move(options)), tls_(std::move(tls)) {}
+  CpprestClient(ClientOptions options, std::shared_ptr<TlsMaterial> tls, ProxyRules proxies)
+      : options_(std::move(options)), tls_(std::move(tls)), proxies_(std::move(proxies)) {}
 
   absl::StatusOr<Response> Send(const Request& request, std::stop_token stop) override {
     return Run(request, nullptr, stop);
@@ -275,14 +275,17 @@ class CpprestClient final : public Client {
       clients_.clear();  // redirects may lead anywhere; running transfers keep what they use
     }
     try {
-      return clients_.emplace(origin, http_client(web::uri(origin), Config())).first->second;
+      return clients_.emplace(origin, http_client(web::uri(origin), Config(url))).first->second;
     } catch (...) {
       return FromException(std::current_exception(), url);
     }
   }
 
-  http_client_config Config() const {
+  http_client_config Config(const Url& url) const {
     http_client_config config;
+    if (const auto proxy = proxies_.For(url); proxy.has_value()) {
+      config.set_proxy(web::web_proxy(web::uri(proxy->Origin())));
+    }
     config.set_timeout(kLibraryTimeout);
     config.set_chunksize(kSocketReadBytes);
     config.set_max_redirects(0);
@@ -296,6 +299,7 @@ class CpprestClient final : public Client {
 
   const ClientOptions options_;
   std::shared_ptr<TlsMaterial> tls_;
+  const ProxyRules proxies_;
   std::mutex mutex_;
   std::map<std::string, http_client> clients_;
 };
@@ -313,8 +317,9 @@ void PrepareProcess() {
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options) {
   auto tls = std::make_shared<TlsMaterial>(options.tls);
   CW_RETURN_IF_ERROR(tls->Load());
+  CW_ASSIGN_OR_RETURN(ProxyRules proxies, ProxyRules::Make(options.proxy));
   CW_RETURN_IF_ERROR(EnsureIoThread());
-  return std::make_unique<CpprestClient>(options, std::move(tls));
+  return std::make_unique<CpprestClient>(options, std::move(tls), std::move(proxies));
 }
 
 }  // namespace cachewarm::http

@@ -44,6 +44,32 @@ TEST(StoreUrl, EverythingElseIsRefusedWithWhatIsExpected) {
   }
 }
 
+TEST(Mirror, IsAHostAndABase) {
+  EXPECT_EQ(ParseMirror("mirror.local:5000/cache/warm")->host, "mirror.local:5000");
+  EXPECT_EQ(ParseMirror("mirror.local:5000/cache/warm")->base, "cache/warm");
+  EXPECT_EQ(ParseMirror("10.0.0.7")->host, "10.0.0.7");
+  for (const std::string text :
+       {"", "/", "oci://m", "https://m", "user:pw@m", "m/UPPER", "m:port", "a b"}) {
+    const auto mirror = ParseMirror(text);
+    EXPECT_TRUE(absl::IsInvalidArgument(mirror.status())) << text;
+    EXPECT_THAT(std::string(mirror.status().message()), ::testing::HasSubstr("host[:port][/base]"));
+  }
+}
+
+TEST(OpenStore, TakesMirrorsAndLimitsForARegistryOnly) {
+  const StoreOptions registry{.url = "oci://127.0.0.1:1/base",
+                              .mirrors = {"127.0.0.1:2", "127.0.0.1:3/other"},
+                              .connections_max = 2,
+                              .bytes_per_second = 1 << 20};
+  EXPECT_TRUE(OpenStore(registry, SystemClock()).ok());
+  StoreOptions bad = registry;
+  bad.mirrors.push_back("oci://x");
+  EXPECT_TRUE(absl::IsInvalidArgument(OpenStore(bad, SystemClock()).status()));
+  const auto layout = OpenStore({.url = "layout:///tmp/x", .mirrors = {"m"}}, SystemClock());
+  EXPECT_TRUE(absl::IsInvalidArgument(layout.status()));
+  EXPECT_THAT(std::string(layout.status().message()), ::testing::HasSubstr("no mirrors"));
+}
+
 TEST(OpenStore, RefusesAnAuthorityThatCannotBeRead) {
   EXPECT_FALSE(
       OpenStore({.url = "oci://registry.test", .ca_file = "/nonexistent/ca.pem"}, SystemClock())
