@@ -62,7 +62,7 @@ CW_INLINE_WITH_SHA void FourRounds(Registers& lane, int n, const char* block) {
   if (n < 4) {
     now = _mm_shuffle_epi8(Load(block + 16 * n), big_endian);
   }
-  __m128i sum = _mm_add_epi32(now, Load(&kRound[static_cast<size_t>(4 * n)]));
+  __m128i sum = _mm_add_epi32(now, Load(&kRound[4 * static_cast<size_t>(n)]));
   lane.cdgh = _mm_sha256rnds2_epu32(lane.cdgh, lane.abef, sum);
   if (n >= 3 && n < 15) {
     next = _mm_sha256msg2_epu32(_mm_add_epi32(next, _mm_alignr_epi8(now, before, 4)), now);
