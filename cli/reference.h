@@ -33,7 +33,7 @@ std::span<const Option> StoreOptionList();
 // An open store with one of its repositories.
 struct OpenedReference {
   Reference reference;
-  std::unique_ptr<bundle::Store> store;
+  std::shared_ptr<bundle::Store> store;
 
   bundle::Place place() const { return {*store, reference.repository}; }
   // The digest that the reference names; a tag is looked up. INVALID_ARGUMENT with neither.

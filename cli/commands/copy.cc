@@ -38,8 +38,11 @@ absl::StatusOr<Copied> CopyBetween(const OpenedReference& source, const OpenedRe
 absl::StatusOr<int> CopyVerb(const Arguments& arguments, Console& console, bool verify) {
   CW_ASSIGN_OR_RETURN(const OpenedReference source,
                       OpenReference(arguments.positionals()[0], arguments, console.clock));
-  CW_ASSIGN_OR_RETURN(const OpenedReference target,
+  CW_ASSIGN_OR_RETURN(OpenedReference target,
                       OpenReference(arguments.positionals()[1], arguments, console.clock));
+  if (target.reference.store_url == source.reference.store_url) {
+    target.store = source.store;  // one store can mount what it has
+  }
   CW_ASSIGN_OR_RETURN(const Copied copied, CopyBetween(source, target, verify, console));
   const std::string name =
       fmt::format("{}@{}", target.reference.ToString(), copied.digest.ToString());

@@ -96,7 +96,11 @@ int64_t LayerBytes(const Manifest& manifest) {
 
 absl::Status CopyBlob(const Place& from, const Place& to, const Descriptor& blob,
                       CopyReport& report, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const bool there, to.store.HasBlob(to.repository, blob.digest, stop));
+  CW_ASSIGN_OR_RETURN(bool there, to.store.HasBlob(to.repository, blob.digest, stop));
+  if (!there && &from.store == &to.store) {
+    CW_ASSIGN_OR_RETURN(there,
+                        to.store.MountBlob(from.repository, to.repository, blob.digest, stop));
+  }
   if (there) {
     report.present_bytes += blob.bytes;
     return absl::OkStatus();

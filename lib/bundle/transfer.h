@@ -64,7 +64,8 @@ absl::Status Extract(const Place& place, const Extraction& extraction, std::stop
 absl::Status Verify(const Place& place, const Bundle& bundle, const OnProgress& on_progress,
                     std::stop_token stop);
 
-// Copies a bundle byte by byte, only the blobs that `to` lacks.
+// Copies a bundle byte by byte, only the blobs that `to` lacks. Within one Store they are mounted
+// where it can; they count as present.
 struct CopyReport {
   int64_t copied_bytes = 0;
   int64_t present_bytes = 0;

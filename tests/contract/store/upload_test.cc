@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/registry/registry_store.h"
+#include "lib/bundle/transfer.h"
 #include "tests/contract/store/broken_client.h"
 #include "tests/contract/store/registry_process.h"
 #include "tests/unit/lib/bundle/trees.h"
@@ -106,6 +107,28 @@ TEST_F(BrokenUpload, ThatIsGivenUpLeavesNothingInTheRegistry) {
     EXPECT_EQ(OpenUploads(), 1);
   }
   EXPECT_EQ(OpenUploads(), 0);
+}
+
+TEST_F(BrokenUpload, IsNoneWhereTheRegistryCanMountTheBlob) {
+  std::atomic<int> uploads = 0;
+  const auto store = Open([&uploads](const http::Request& request) {
+    const bool is_blob = request.url.find("/blobs/") != std::string::npos;
+    uploads += is_blob && !request.body.empty() ? 1 : 0;
+    return Break::kNot;
+  });
+  const Place from{*store, kRepository};
+  const Place to{*store, "team/other"};
+  const auto published = Publish(from, FilesOf(SampleTree()), SampleFacts(), {}, {});
+  ASSERT_TRUE(published.ok()) << published.status();
+  const auto bundle = ReadBundle(from, published->digest, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_GT(uploads.exchange(0), 0);
+  const auto copied = CopyBundle(from, to, *bundle, "k-1", {});
+  ASSERT_TRUE(copied.ok()) << copied.status();
+  EXPECT_EQ(uploads, 0);
+  EXPECT_EQ(copied->copied_bytes, 0);
+  EXPECT_EQ(copied->present_bytes, published->bytes);
+  EXPECT_TRUE(Verify(to, *bundle, {}, {}).ok());
 }
 
 }  // namespace
