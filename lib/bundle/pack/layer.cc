@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/digests.h"
+#include "lib/base/digest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/buffer.h"
 #include "lib/bundle/crew.h"
@@ -56,10 +56,9 @@ class FrameMaker {
   // `shared` is the member of which the frame holds a part; else null.
   absl::Status Make(const Cut& cut, SharedMember* shared, FrameInWork& work) {
     const std::span<char> raw = work.raw.Make(static_cast<size_t>(cut.bytes));
-    contents_.clear();
     CW_RETURN_IF_ERROR(shared == nullptr ? Fill(cut, raw) : shared->Read(cut.from, raw));
     CW_RETURN_IF_ERROR(writer_.Compress(work.raw.view(), work.packed));
-    Hash(work);
+    work.digest = DigestOf(work.packed.view());
     return absl::OkStatus();
   }
 
@@ -70,7 +69,7 @@ class FrameMaker {
       CW_ASSIGN_OR_RETURN(const std::string_view content,
                           MemberReader(tree_, member).Read(raw.first(bytes)));
       if (tree_.IsFile(member)) {
-        contents_.emplace_back(&tree_.entries[tree_.FileOf(member)], content);
+        tree_.entries[tree_.FileOf(member)].digest = DigestOf(content);
       }
       raw = raw.subspan(bytes);
     }
@@ -79,23 +78,9 @@ class FrameMaker {
     return absl::OkStatus();
   }
 
-  // The frame and the files in it at once: see DigestsOf().
-  void Hash(FrameInWork& work) {
-    std::vector<std::string_view> texts = {work.packed.view()};
-    for (const auto& [entry, content] : contents_) {
-      texts.push_back(content);
-    }
-    std::vector<Digest> digests = DigestsOf(texts);
-    work.digest = std::move(digests.front());
-    for (size_t i = 0; i < contents_.size(); ++i) {
-      contents_[i].first->digest = std::move(digests[i + 1]);
-    }
-  }
-
   PackTree& tree_;
   const Plan& plan_;
   FrameWriter writer_;
-  std::vector<std::pair<Entry*, std::string_view>> contents_;  // of the frame in work
 };
 
 // Lets go of finished frames in order; on the calling thread.

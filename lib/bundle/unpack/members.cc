@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "lib/base/digests.h"
+#include "lib/base/digest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/utf8.h"
 
@@ -34,25 +34,6 @@ absl::Status CheckListed(const Member& member, const Entry& entry) {
 }
 
 }  // namespace
-
-// Of the whole files among `pieces`, at once: see DigestsOf().
-absl::Status MemberStream::CheckDigests(const std::vector<Piece>& pieces) {
-  std::vector<std::string_view> contents;
-  contents.reserve(pieces.size());
-  for (const Piece& piece : pieces) {
-    if (piece.IsWhole()) {
-      contents.push_back(piece.content);
-    }
-  }
-  // Only the last one may not be whole.
-  const std::vector<Digest> digests = DigestsOf(contents);
-  for (size_t i = 0; i < digests.size(); ++i) {
-    if (digests[i] != pieces[i].entry->digest) {
-      return NotItsDigest(*pieces[i].entry);
-    }
-  }
-  return absl::OkStatus();
-}
 
 MemberStream::MemberStream(const Config& config, const Limits& limits)
     : limits_(limits), directories_(ImpliedDirectories(config.entries)) {
@@ -86,9 +67,11 @@ absl::Status MemberStream::Handle(const RawFrame& frame, FileMaker& maker) {
 
 absl::Status MemberStream::Members(const RawFrame& frame, Entries listed, FileMaker& maker) {
   CW_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, Parse(frame, listed));
-  CW_RETURN_IF_ERROR(CheckDigests(pieces));
   for (const Piece& piece : pieces) {
     if (piece.IsWhole()) {
+      if (DigestOf(piece.content) != piece.entry->digest) {
+        return NotItsDigest(*piece.entry);
+      }
       CW_RETURN_IF_ERROR(WriteFile(*piece.entry, piece.content, maker));
       ++whole_files_;
       continue;

@@ -47,8 +47,6 @@ class MemberStream {
     bool IsWhole() const { return static_cast<int64_t>(content.size()) == entry->bytes; }
   };
 
-  static absl::Status CheckDigests(const std::vector<Piece>& pieces);
-
   Entries EntriesOf(int64_t frame) const;
   absl::Status Members(const RawFrame& frame, Entries listed, FileMaker& maker);
   absl::StatusOr<std::vector<Piece>> Parse(const RawFrame& frame, Entries listed) const;
