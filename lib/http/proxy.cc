@@ -74,7 +74,7 @@ absl::StatusOr<Url> ParseProxy(std::string_view text) {
         fmt::format("proxy \"{}\": {}; expected http://host[:port]", text.substr(0, 200), problem));
   };
   const bool has_scheme = text.find("://") != std::string_view::npos;
-  const auto url = Url::Parse(has_scheme ? std::string(text) : fmt::format("http://{}", text));
+  auto url = Url::Parse(has_scheme ? std::string(text) : fmt::format("http://{}", text));
   if (!url.ok()) {
     return refuse("it is malformed");
   }

@@ -97,7 +97,7 @@ absl::Status MirroredStore::ReadBlob(const std::string& repository, const BlobRa
     if (IsLeftOut(i)) {
       continue;
     }
-    const absl::Status read = mirrors_[i].store->ReadBlob(repository, rest(), told, stop);
+    absl::Status read = mirrors_[i].store->ReadBlob(repository, rest(), told, stop);
     if (told.wrote()) {
       NoteDelivered(reading);
     }

@@ -110,7 +110,7 @@ absl::Status RunDownload(Session& session, const Download& download, Sink& sink,
   Patience patience = session.NewPatience();
   int64_t before = 0;
   while (!taken.complete()) {
-    const absl::Status status = Try(session, download, taken, stop);
+    absl::Status status = Try(session, download, taken, stop);
     if (taken.complete()) {
       break;
     }

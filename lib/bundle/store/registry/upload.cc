@@ -100,7 +100,7 @@ absl::Status RegistryUpload::Open() {
 
 absl::Status RegistryUpload::Adopt(const http::Response& opened) {
   location_ = target_.repository_url + "/blobs/uploads/";
-  const absl::Status followed = Follow(opened);
+  absl::Status followed = Follow(opened);
   if (!followed.ok()) {
     location_.clear();
   }
@@ -113,7 +113,7 @@ absl::Status RegistryUpload::SendChunk() {
   }
   Patience patience = session_.NewPatience();
   while (!chunk_.empty()) {
-    const absl::Status status = Patch();
+    absl::Status status = Patch();
     if (status.ok()) {
       continue;
     }
@@ -150,7 +150,7 @@ absl::Status RegistryUpload::Patch() {
 absl::Status RegistryUpload::Close(const Digest& digest) {
   Patience patience = session_.NewPatience();
   for (;;) {
-    const absl::Status status = Put(digest);
+    absl::Status status = Put(digest);
     if (!IsRecoverable(status)) {
       return status;
     }
