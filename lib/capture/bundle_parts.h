@@ -25,10 +25,10 @@ bundle::Facts FactsOf(const Maker& maker, const Selection& selection);
 
 // How the files are opened again when they are packed.
 struct Reading {
-  const fs::Dir& tree;                                 // must outlive the files
+  const fs::Dir& tree;  // must outlive the files
   // Before every open, by the threads that pack; may be empty.
   std::function<void(const std::string&)> on_opening;
-  bool against_writers = true;                         // StableOpen
+  bool against_writers = true;  // StableOpen
 };
 
 // Each answers ABORTED when it is no longer what was selected.

@@ -3,12 +3,10 @@
 
 #include <algorithm>
 
+#include "lib/http/ascii.h"
+
 namespace cachewarm::http {
 namespace {
-
-char Lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 bool IsSameName(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),

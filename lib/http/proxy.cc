@@ -8,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/http/ascii.h"
 
 namespace cachewarm::http {
 namespace {
@@ -37,13 +38,6 @@ template <typename T>
 bool TakeNumber(std::string_view text, T& to) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
   return error == std::errc() && end == text.data() + text.size();
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return lower;
 }
 
 absl::Status BadException(std::string_view entry) {

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "fmt/format.h"
+#include "lib/http/ascii.h"
 
 namespace cachewarm::http {
 namespace {
@@ -14,14 +15,6 @@ constexpr size_t kUrlBytesMax = 16U << 10U;
 absl::Status Refuse(std::string_view text, std::string_view problem) {
   return absl::InvalidArgumentError(
       fmt::format("\"{}\" is not a usable URL: {}", text.substr(0, 200), problem));
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return lower;
 }
 
 bool IsPrintable(std::string_view text) {
