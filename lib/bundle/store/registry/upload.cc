@@ -15,7 +15,7 @@ namespace cachewarm::bundle {
 namespace {
 
 constexpr char kBytes[] = "application/octet-stream";
-constexpr int kNotFound = 404;
+constexpr int kUploadUnknown = 404;
 constexpr Duration kDeleteInactivity{1000};
 
 // What trying the same chunk again may mend. 416: the registry has more or less than we think.
@@ -40,7 +40,7 @@ std::optional<int64_t> BytesOf(std::string_view range) {
 
 absl::Status UploadStatus(const http::Response& response, std::string_view what) {
   absl::Status status = RegistryStatus(response, what);
-  if (response.status == kNotFound) {
+  if (response.status == kUploadUnknown) {
     return absl::UnavailableError(fmt::format(
         "{}; the registry forgot the upload: send the whole blob again", Message(status)));
   }
@@ -188,7 +188,7 @@ absl::Status RegistryUpload::Recover(const absl::Status& why, Patience& patience
     const auto response = session_.SendOnce(request, target_.scope, stop_);
     last = response.ok() ? RegistryStatus(*response, fmt::format("GET {}", location_))
                          : response.status();
-    if (last.ok() || (response.ok() && response->status == kNotFound)) {
+    if (last.ok() || (response.ok() && response->status == kUploadUnknown)) {
       return Annotate(Resume(*response), Message(why));
     }
     if (!IsRetryable(last)) {
