@@ -15,7 +15,6 @@ using codec::Json;
 
 constexpr char kCode[] = "cachewarm.io/http-code";
 constexpr char kReason[] = "cachewarm.io/reason";
-constexpr char kRetryAfter[] = "cachewarm.io/retry-after-ms";
 constexpr int64_t kRetryAfterSecondsMax = 3600;
 
 absl::StatusCode CodeFor(const ApiError& error) {
@@ -54,7 +53,7 @@ absl::Status ToStatus(const ApiError& error) {
     status.SetPayload(kReason, absl::Cord(error.reason));
   }
   if (error.retry_after.has_value()) {
-    status.SetPayload(kRetryAfter, absl::Cord(std::to_string(error.retry_after->count())));
+    SetRetryAfter(status, *error.retry_after);
   }
   return status;
 }
@@ -82,11 +81,6 @@ int HttpCodeOf(const absl::Status& status) {
 std::string ReasonOf(const absl::Status& status) {
   const auto payload = status.GetPayload(kReason);
   return payload.has_value() ? std::string(*payload) : std::string();
-}
-
-std::optional<Duration> RetryAfterOf(const absl::Status& status) {
-  const int64_t millis = NumberIn(status, kRetryAfter);
-  return millis < 0 ? std::nullopt : std::optional(Duration(millis));
 }
 
 }  // namespace cachewarm::kube

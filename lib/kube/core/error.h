@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "lib/base/clock.h"
+#include "lib/base/retry_after.h"
 #include "lib/codec/json_fwd.h"
 
 namespace cachewarm::kube {
@@ -22,7 +23,8 @@ struct ApiError {
 // The absl code that says what to do: that of the HTTP code (lib/base/http_status.h), but
 // OUT_OF_RANGE for the reasons Expired and Gone, and ALREADY_EXISTS for a 409 of that reason. Never
 // OK: an error with a code of success is UNKNOWN.
-// The ApiError travels along and is read back by the functions below.
+// The ApiError travels along and is read back by the functions below and, how long the server asked
+// us to wait, by RetryAfterOf() of lib/base.
 absl::Status ToStatus(const ApiError& error);
 
 // Reads a metav1.Status; `http_code` where it gives no code of its own.
@@ -32,7 +34,5 @@ ApiError ParseApiError(const codec::Json& status, int http_code);
 int HttpCodeOf(const absl::Status& status);
 // metav1.Status.reason; empty when there is none.
 std::string ReasonOf(const absl::Status& status);
-// How long the server asked us to wait (Retry-After or details.retryAfterSeconds).
-std::optional<Duration> RetryAfterOf(const absl::Status& status);
 
 }  // namespace cachewarm::kube

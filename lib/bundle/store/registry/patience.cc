@@ -2,15 +2,13 @@
 #include "lib/bundle/store/registry/patience.h"
 
 #include <algorithm>
-#include <charconv>
-#include <string>
 
 #include "lib/base/backoff.h"
+#include "lib/base/retry_after.h"
 
 namespace cachewarm::bundle {
 namespace {
 
-constexpr char kRetryAfter[] = "cachewarm.io/registry-retry-after-ms";
 constexpr Duration kAskedMost = std::chrono::seconds(60);
 
 Duration Spread(Duration asked, double random) {
@@ -19,21 +17,6 @@ Duration Spread(Duration asked, double random) {
 }
 
 }  // namespace
-
-void SetRetryAfter(absl::Status& status, Duration wait) {
-  status.SetPayload(kRetryAfter, absl::Cord(std::to_string(wait.count())));
-}
-
-std::optional<Duration> RetryAfterOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kRetryAfter);
-  if (!payload.has_value()) {
-    return std::nullopt;
-  }
-  const auto text = std::string(*payload);
-  int64_t milliseconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
-  return error == std::errc() ? std::optional(Duration(milliseconds)) : std::nullopt;
-}
 
 Patience::Patience(const Clock& clock, const Random& random, int tries)
     : clock_(clock), random_(random), tries_(tries) {}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <stop_token>
 
 #include "absl/status/status.h"
@@ -9,11 +8,6 @@
 #include "lib/base/random.h"
 
 namespace cachewarm::bundle {
-
-// How long a busy registry asked us to wait (429, or 503 with Retry-After), kept in the status.
-void SetRetryAfter(absl::Status& status, Duration wait);
-// nullopt: it did not ask.
-std::optional<Duration> RetryAfterOf(const absl::Status& status);
 
 // The tries of one request. Not thread-safe.
 class Patience {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "lib/base/retry_after.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/registry/auth_file.h"
 #include "lib/codec/json.h"

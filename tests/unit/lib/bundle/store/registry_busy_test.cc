@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/base/retry_after.h"
 #include "lib/base/status.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/unit/lib/bundle/store/registry_fixture.h"
