@@ -5,10 +5,10 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/codec/base64.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/yaml.h"
 #include "lib/http/url.h"
-#include "lib/kube/client/base64.h"
 #include "lib/kube/client/config.h"
 #include "lib/kube/client/small_file.h"
 #include "lib/kube/core/object.h"
@@ -77,7 +77,7 @@ absl::Status ReadPem(const Json& object, const std::filesystem::path& folder,
                      const PemField& field) {
   const std::string data_field = fmt::format("{}-data", field.name);
   if (const std::string encoded = TextAt(object, {data_field}); !encoded.empty()) {
-    absl::StatusOr<std::string> pem = DecodeBase64(encoded);
+    absl::StatusOr<std::string> pem = codec::DecodeBase64(encoded);
     if (!pem.ok()) {
       return Annotate(pem.status(), data_field);
     }

@@ -8,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/codec/base64.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/reader.h"
@@ -21,29 +22,6 @@ using codec::Json;
 using codec::Reader;
 
 constexpr int64_t kFileBytesMax = 1 << 20;
-constexpr std::string_view kDigits =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-std::string Base64(std::string_view bytes) {
-  std::string text;
-  for (; !bytes.empty(); bytes.remove_prefix(std::min<size_t>(3, bytes.size()))) {
-    uint32_t group = 0;
-    for (size_t i = 0; i < 3; ++i) {
-      const unsigned char byte = i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0;
-      group = (group << 8U) | byte;
-    }
-    for (size_t i = 0; i < 4; ++i) {
-      text.push_back(i <= bytes.size() ? kDigits[(group >> (18 - 6 * i)) & 0x3FU] : '=');
-    }
-  }
-  return text;
-}
-
-bool IsBase64(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return c == '=' || kDigits.find(c) != std::string_view::npos;
-  });
-}
 
 // "https://index.docker.io/v1/" and "host:5000/path" both name a host.
 std::string_view HostOf(std::string_view name) {
@@ -75,13 +53,15 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
     reader.Fail("auth", "is required, or username and password");
   }
   if (reader.status().ok() && base64.empty()) {
-    base64 = Base64(fmt::format("{}:{}", username, password));
+    base64 = codec::EncodeBase64(fmt::format("{}:{}", username, password));
   }
-  if (reader.status().ok() && !IsBase64(base64)) {
-    reader.Fail("auth", "is not base64");
+  const absl::StatusOr<std::string> plain = codec::DecodeBase64(base64);
+  if (reader.status().ok() && !plain.ok()) {
+    reader.Fail("auth", Message(plain.status()));
   }
   CW_RETURN_IF_ERROR(reader.status());
-  return BasicCredentials{.base64 = base64};
+  // Written anew: no blank or line break of the file gets into a header.
+  return BasicCredentials{.base64 = codec::EncodeBase64(*plain)};
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "lib/base/status.h"
-#include "lib/kube/client/base64.h"
 #include "tests/fakes/temp_dir.h"
 
 namespace cachewarm::kube {
@@ -126,22 +125,6 @@ TEST_F(ConfigTest, MalformedFilesAreRefusedWithTheirPath) {
 TEST_F(ConfigTest, TheFileIsPreferredWhenItIsNamed) {
   EXPECT_EQ(FindConfig(folder_ / "missing", {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(FindConfig("", {}).status().code(), absl::StatusCode::kFailedPrecondition);
-}
-
-TEST(Base64, DecodesWhatItShouldAndNothingElse) {
-  const std::pair<const char*, const char*> good[] = {{"", ""},
-                                                      {"Zg==", "f"},
-                                                      {"Zm8=", "fo"},
-                                                      {"Zm9v", "foo"},
-                                                      {"Zm9vYg==", "foob"},
-                                                      {"Zm9v\nYmFy\n", "foobar"},
-                                                      {"+/+/", "\xfb\xff\xbf"}};
-  for (const auto& [text, bytes] : good) {
-    EXPECT_EQ(DecodeBase64(text).value_or("refused"), bytes) << text;
-  }
-  for (const char* text : {"Z", "Zg", "Zg=", "Zg===", "Z=g=", "Zm9v!", "Zm-_", "===="}) {
-    EXPECT_FALSE(DecodeBase64(text).ok()) << text;
-  }
 }
 
 }  // namespace
