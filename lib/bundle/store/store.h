@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/base/digest.h"
@@ -62,6 +63,19 @@ class Store {
   virtual absl::StatusOr<Digest> WriteManifest(const std::string& repository,
                                                const std::string& bytes, const std::string& tag,
                                                std::stop_token stop) = 0;
+
+  // The manifests about `subject` (OCI "referrers") whose artifact type is, or may be,
+  // `artifact_type`, in no order; at most kReferrersMax. None is no error, nor is a subject that is
+  // not there. A list is what somebody said: ParseArtifact() of the manifest tells.
+  virtual absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
+                                                            const Digest& subject,
+                                                            const std::string& artifact_type,
+                                                            std::stop_token stop) = 0;
+  // Writes a manifest that ParseArtifact() reads; the blobs it names must be there already.
+  // Registries without the referrers API keep a list that writers change in turns: of two at the
+  // same moment one may be lost from it, so whoever must be sure looks and writes again.
+  virtual absl::StatusOr<Digest> WriteReferrer(const std::string& repository,
+                                               const std::string& bytes, std::stop_token stop) = 0;
 
   // Reachable and willing to answer us.
   virtual absl::Status Ping(std::stop_token stop) = 0;

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
+#include "lib/bundle/referrers/artifact.h"
 #include "lib/bundle/store/layout/layout_store.h"
 #include "lib/bundle/store/limited/limited_store.h"
 #include "lib/bundle/store/mem/mem_store.h"
@@ -405,6 +406,65 @@ TEST_P(StoreContract, ABundleIsCopiedOnceAndOnlyWhatIsMissing) {
   EXPECT_EQ(again->copied_bytes, 0);
   EXPECT_EQ(again->present_bytes, published->bytes);
   EXPECT_TRUE(Verify(to, *ReadBundle(to, published->digest, {}), {}, {}).ok());
+}
+
+// What refers to `subject`, told apart by `note`.
+Artifact ArtifactAbout(const Digest& subject, const std::string& note,
+                       const std::string& type = "application/vnd.example.note") {
+  return {.type = type,
+          .config = {.media_type = std::string(kEmptyType),
+                     .digest = DigestOf(kEmptyConfig),
+                     .bytes = static_cast<int64_t>(kEmptyConfig.size())},
+          .layers = {{.media_type = "text/plain",
+                      .digest = DigestOf(note),
+                      .bytes = static_cast<int64_t>(note.size())}},
+          .subject = {.media_type = std::string(kManifestType), .digest = subject, .bytes = 1000},
+          .annotations = {{"org.example.note", note}}};
+}
+
+TEST_P(StoreContract, WhatRefersToAManifestIsListed) {
+  const Digest subject = WriteBundle("signed", "k-1");
+  const Digest other = WriteBundle("another", "k-2");
+  const std::string type = "application/vnd.example.note";
+  ASSERT_EQ(store().Referrers(kRepository, subject, type, {})->size(), 0U);
+  WriteBlob(std::string(kEmptyConfig));
+  std::vector<Digest> written;
+  for (const std::string note : {"one", "two", "two"}) {
+    WriteBlob(note);
+    const auto digest =
+        store().WriteReferrer(kRepository, *WriteArtifact(ArtifactAbout(subject, note)), {});
+    ASSERT_TRUE(digest.ok()) << digest.status();
+    written.push_back(*digest);
+  }
+  const auto elsewhere = store().WriteReferrer(
+      kRepository, *WriteArtifact(ArtifactAbout(subject, "one", "application/vnd.example.x")), {});
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
+
+  const auto found = store().Referrers(kRepository, subject, type, {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  std::vector<Digest> digests;
+  for (const Descriptor& each : *found) {
+    const auto text = store().ReadManifest(kRepository, each.digest, {});
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_EQ(each.bytes, static_cast<int64_t>(text->size()));
+    EXPECT_EQ(ParseArtifact(*text)->subject.digest, subject);
+    digests.push_back(each.digest);
+  }
+  EXPECT_THAT(digests, ::testing::UnorderedElementsAre(written[0], written[1]));
+  EXPECT_EQ(store().Referrers(kRepository, other, type, {})->size(), 0U);
+  EXPECT_EQ(*store().ResolveTag(kRepository, "k-1", {}), subject);
+}
+
+TEST_P(StoreContract, WhatRefersToNothingOrLacksItsBlobsIsRefused) {
+  const Digest subject = WriteBundle("signed", "k-1");
+  const Artifact artifact = ArtifactAbout(subject, "never written");
+  const auto written = store().WriteReferrer(kRepository, *WriteArtifact(artifact), {});
+  EXPECT_FALSE(written.ok());
+  EXPECT_FALSE(IsRetryable(written.status())) << written.status();
+  const std::string bundle = PackTree({{"a", {.content = "signed"}}}).packed.manifest_text;
+  EXPECT_TRUE(absl::IsInvalidArgument(store().WriteReferrer(kRepository, bundle, {}).status()));
+  EXPECT_EQ(store().Referrers(kRepository, subject, artifact.type, {})->size(), 0U);
+  EXPECT_EQ(store().Referrers("team/nothing", subject, artifact.type, {})->size(), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -23,7 +23,7 @@ Json ToJson(const IndexItem& item) {
   Json json = {{"mediaType", item.manifest.media_type},
                {"digest", item.manifest.digest.ToString()},
                {"size", item.manifest.bytes},
-               {"artifactType", kArtifactType}};
+               {"artifactType", item.artifact_type}};
   if (!item.tag.empty()) {
     json["annotations"] = {{kRefName, item.tag}};
   }
@@ -36,7 +36,7 @@ void ReadItem(Reader& reader, IndexItem& item) {
   reader.Require("mediaType").Read("mediaType", item.manifest.media_type);
   reader.Require("digest").Read("digest", digest);
   reader.Require("size").Read("size", item.manifest.bytes, 0);
-  reader.Read("annotations", annotations);
+  reader.Read("annotations", annotations).Read("artifactType", item.artifact_type);
   if (!reader.status().ok()) {
     return;
   }
@@ -87,9 +87,13 @@ std::vector<IndexItem> Listed(std::vector<IndexItem> items, const IndexItem& add
     return old.manifest.digest == item.manifest.digest && (old.tag.empty() || old.tag == item.tag);
   });
   items.push_back(std::move(item));
-  for (auto oldest = items.begin(); items.size() > items_max;) {
-    oldest =
-        std::find_if(oldest, items.end() - 1, [](const IndexItem& old) { return old.tag.empty(); });
+  const auto is_same = [&](const IndexItem& old) {
+    return old.artifact_type == added.artifact_type;
+  };
+  auto count = static_cast<size_t>(std::count_if(items.begin(), items.end(), is_same));
+  for (auto oldest = items.begin(); count > items_max; --count) {
+    oldest = std::find_if(oldest, items.end() - 1,
+                          [&](const IndexItem& old) { return old.tag.empty() && is_same(old); });
     if (oldest == items.end() - 1) {
       break;
     }

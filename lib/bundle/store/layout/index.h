@@ -18,13 +18,15 @@ inline constexpr int64_t kIndexBytesMax = 4LL << 20;
 struct IndexItem {
   Descriptor manifest;
   std::string tag;  // org.opencontainers.image.ref.name; empty: none
+  std::string artifact_type = std::string(kArtifactType);
 };
 
 absl::StatusOr<std::vector<IndexItem>> ParseIndex(std::string_view text);
 absl::StatusOr<std::string> WriteIndex(const std::vector<IndexItem>& items);
 
 // Adds `manifest` at the end, or moves it there. A `tag` that is not empty leaves the manifest that
-// had it. Above `items_max` the oldest without a tag go: they stay readable by digest.
+// had it. Above `items_max` of one artifact type its oldest without a tag go: they stay readable by
+// digest, and what referred to something does so no longer.
 std::vector<IndexItem> Listed(std::vector<IndexItem> items, const IndexItem& added,
                               size_t items_max = 1000);
 

@@ -7,7 +7,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
-#include "lib/bundle/store/layout/index.h"
+#include "lib/bundle/referrers/artifact.h"
 #include "lib/bundle/store/layout/layout_upload.h"
 #include "lib/fs/file.h"
 #include "lib/fs/lock.h"
@@ -51,9 +51,9 @@ absl::StatusOr<std::vector<IndexItem>> ReadIndex(const fs::Dir& repository) {
 }
 
 // A reader must never find a manifest whose blobs are not there.
-absl::Status CheckBlobs(const fs::Dir& repository, const Manifest& manifest) {
-  std::vector<Descriptor> blobs = manifest.layers;
-  blobs.push_back(manifest.config);
+absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs,
+                        const Descriptor& config) {
+  blobs.push_back(config);
   for (const Descriptor& blob : blobs) {
     const auto found = repository.Stat(BlobPath(blob.digest));
     if (!found.ok() || found->bytes != blob.bytes) {
@@ -165,20 +165,61 @@ absl::StatusOr<Digest> LayoutStore::WriteManifest(const std::string& repository,
   }
   CW_ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(bytes));
   CW_ASSIGN_OR_RETURN(const fs::Dir dir, MakeRepository(repository));
-  CW_RETURN_IF_ERROR(CheckBlobs(dir, manifest));
+  CW_RETURN_IF_ERROR(CheckBlobs(dir, manifest.layers, manifest.config));
+  return KeepManifest(repository, bytes, {.tag = tag}, std::move(stop));
+}
+
+absl::StatusOr<Digest> LayoutStore::KeepManifest(const std::string& repository,
+                                                 const std::string& bytes, IndexItem item,
+                                                 std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const auto upload, StartBlob(repository, stop));
   CW_RETURN_IF_ERROR(WriteAll(*upload, bytes));
-
+  item.manifest = {.media_type = std::string(kManifestType),
+                   .digest = DigestOf(bytes),
+                   .bytes = static_cast<int64_t>(bytes.size())};
+  CW_ASSIGN_OR_RETURN(const fs::Dir dir, OpenRepository(repository));
   CW_ASSIGN_OR_RETURN(const fs::Fd lock,
                       fs::Lock(dir, kIndexLock, {.clock = clock_, .stop = stop}));
   CW_ASSIGN_OR_RETURN(std::vector<IndexItem> items, ReadIndex(dir));
-  const IndexItem added{.manifest = {.media_type = std::string(kManifestType),
-                                     .digest = DigestOf(bytes),
-                                     .bytes = static_cast<int64_t>(bytes.size())},
-                        .tag = tag};
-  CW_ASSIGN_OR_RETURN(const std::string text, WriteIndex(Listed(std::move(items), added)));
+  CW_ASSIGN_OR_RETURN(const std::string text, WriteIndex(Listed(std::move(items), item)));
   CW_RETURN_IF_ERROR(fs::WriteFileAtomic(dir, kIndex, text, kFileMode));
-  return added.manifest.digest;
+  return item.manifest.digest;
+}
+
+absl::StatusOr<std::vector<Descriptor>> LayoutStore::Referrers(const std::string& repository,
+                                                               const Digest& subject,
+                                                               const std::string& artifact_type,
+                                                               std::stop_token stop) {
+  std::vector<Descriptor> found;
+  const auto dir = OpenRepository(repository);
+  if (absl::IsNotFound(dir.status())) {
+    return found;
+  }
+  CW_RETURN_IF_ERROR(dir.status());
+  CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(*dir));
+  for (const IndexItem& item : items) {
+    if (item.artifact_type != artifact_type || item.manifest.media_type != kManifestType) {
+      continue;
+    }
+    const auto text = ReadManifest(repository, item.manifest.digest, stop);
+    if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsDataLoss(text.status())) {
+      return text.status();
+    }
+    // A damaged one refers to nothing.
+    const auto artifact = text.ok() ? ParseArtifact(*text) : text.status();
+    if (artifact.ok() && artifact->subject.digest == subject) {
+      found.push_back(item.manifest);
+    }
+  }
+  return found;
+}
+
+absl::StatusOr<Digest> LayoutStore::WriteReferrer(const std::string& repository,
+                                                  const std::string& bytes, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Artifact artifact, ParseArtifact(bytes));
+  CW_ASSIGN_OR_RETURN(const fs::Dir dir, MakeRepository(repository));
+  CW_RETURN_IF_ERROR(CheckBlobs(dir, artifact.layers, artifact.config));
+  return KeepManifest(repository, bytes, {.artifact_type = artifact.type}, std::move(stop));
 }
 
 absl::Status LayoutStore::Ping(std::stop_token /*stop*/) {

@@ -4,9 +4,11 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
+#include "lib/bundle/store/layout/index.h"
 #include "lib/bundle/store/store.h"
 #include "lib/fs/dir.h"
 
@@ -33,12 +35,21 @@ class LayoutStore : public Store {
                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
                                        const std::string& tag, std::stop_token stop) override;
+  absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
+                                                    const Digest& subject,
+                                                    const std::string& artifact_type,
+                                                    std::stop_token stop) override;
+  absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
+                                       std::stop_token stop) override;
   // Makes the directory when it is missing.
   absl::Status Ping(std::stop_token stop) override;
 
  private:
   absl::StatusOr<fs::Dir> OpenRepository(const std::string& repository) const;
   absl::StatusOr<fs::Dir> MakeRepository(const std::string& repository) const;
+  // Writes the blob of a manifest and lists it as `item`, whose descriptor is filled in here.
+  absl::StatusOr<Digest> KeepManifest(const std::string& repository, const std::string& bytes,
+                                      IndexItem item, std::stop_token stop);
 
   const std::string directory_;
   const Clock& clock_;

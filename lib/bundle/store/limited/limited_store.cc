@@ -99,6 +99,20 @@ absl::StatusOr<Digest> LimitedStore::WriteManifest(const std::string& repository
   return store_->WriteManifest(repository, bytes, tag, stop);
 }
 
+absl::StatusOr<std::vector<Descriptor>> LimitedStore::Referrers(const std::string& repository,
+                                                                const Digest& subject,
+                                                                const std::string& artifact_type,
+                                                                std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
+  return store_->Referrers(repository, subject, artifact_type, stop);
+}
+
+absl::StatusOr<Digest> LimitedStore::WriteReferrer(const std::string& repository,
+                                                   const std::string& bytes, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
+  return store_->WriteReferrer(repository, bytes, stop);
+}
+
 absl::Status LimitedStore::Ping(std::stop_token stop) {
   return store_->Ping(stop);
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/bundle/store/limited/bandwidth.h"
@@ -39,6 +40,12 @@ class LimitedStore : public Store {
                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
                                        const std::string& tag, std::stop_token stop) override;
+  absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
+                                                    const Digest& subject,
+                                                    const std::string& artifact_type,
+                                                    std::stop_token stop) override;
+  absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
+                                       std::stop_token stop) override;
   // Waits for nobody: it asks whether the store answers, not whether it is busy.
   absl::Status Ping(std::stop_token stop) override;
 

@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/bundle/referrers/artifact.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -80,6 +81,16 @@ absl::Status MemStore::Enter(std::string_view call, const std::string& repositor
 void MemStore::Keep(const std::string& repository, const Digest& digest, std::string bytes) {
   const std::lock_guard lock(mutex_);
   repositories_[repository].blobs[digest] = std::make_shared<const std::string>(std::move(bytes));
+}
+
+absl::Status MemStore::CheckBlobs(const Repository& there, const Descriptor& config,
+                                  const std::vector<Descriptor>& layers) {
+  bool complete = there.blobs.contains(config.digest);
+  for (const Descriptor& layer : layers) {
+    complete = complete && there.blobs.contains(layer.digest);
+  }
+  return complete ? absl::OkStatus()
+                  : absl::FailedPreconditionError("the manifest names a blob that is not there");
 }
 
 absl::StatusOr<bool> MemStore::HasBlob(const std::string& repository, const Digest& digest,
@@ -158,17 +169,45 @@ absl::StatusOr<Digest> MemStore::WriteManifest(const std::string& repository,
   CW_ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(bytes));
   const std::lock_guard lock(mutex_);
   Repository& there = repositories_[repository];
-  bool complete = there.blobs.contains(manifest.config.digest);
-  for (const Descriptor& layer : manifest.layers) {
-    complete = complete && there.blobs.contains(layer.digest);
-  }
-  if (!complete) {
-    return absl::FailedPreconditionError("the manifest names a blob that is not there");
-  }
+  CW_RETURN_IF_ERROR(CheckBlobs(there, manifest.config, manifest.layers));
   const Digest digest = DigestOf(bytes);
   there.manifests[digest] = bytes;
   if (!tag.empty()) {
     there.tags[tag] = digest;
+  }
+  return digest;
+}
+
+absl::StatusOr<std::vector<Descriptor>> MemStore::Referrers(const std::string& repository,
+                                                            const Digest& subject,
+                                                            const std::string& artifact_type,
+                                                            std::stop_token stop) {
+  CW_RETURN_IF_ERROR(Enter("Referrers", repository, stop));
+  const std::lock_guard lock(mutex_);
+  Repository& there = repositories_[repository];
+  std::vector<Descriptor> found;
+  for (const Descriptor& referrer : there.referrers[subject]) {
+    const auto artifact = ParseArtifact(there.manifests[referrer.digest]);
+    if (artifact.ok() && artifact->type == artifact_type) {
+      found.push_back(referrer);
+    }
+  }
+  return found;
+}
+
+absl::StatusOr<Digest> MemStore::WriteReferrer(const std::string& repository,
+                                               const std::string& bytes, std::stop_token stop) {
+  CW_RETURN_IF_ERROR(Enter("WriteReferrer", repository, stop));
+  CW_ASSIGN_OR_RETURN(const Artifact artifact, ParseArtifact(bytes));
+  const std::lock_guard lock(mutex_);
+  Repository& there = repositories_[repository];
+  CW_RETURN_IF_ERROR(CheckBlobs(there, artifact.config, artifact.layers));
+  const Digest digest = DigestOf(bytes);
+  if (there.manifests.insert_or_assign(digest, bytes).second) {
+    there.referrers[artifact.subject.digest].push_back(
+        {.media_type = std::string(kManifestType),
+         .digest = digest,
+         .bytes = static_cast<int64_t>(bytes.size())});
   }
   return digest;
 }

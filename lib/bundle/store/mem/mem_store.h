@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/bundle/store/store.h"
@@ -36,6 +37,12 @@ class MemStore : public Store {
                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
                                        const std::string& tag, std::stop_token stop) override;
+  absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
+                                                    const Digest& subject,
+                                                    const std::string& artifact_type,
+                                                    std::stop_token stop) override;
+  absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
+                                       std::stop_token stop) override;
   absl::Status Ping(std::stop_token stop) override;
 
  private:
@@ -43,9 +50,12 @@ class MemStore : public Store {
     std::map<Digest, std::shared_ptr<const std::string>> blobs;
     std::map<Digest, std::string> manifests;
     std::map<std::string, Digest> tags;
+    std::map<Digest, std::vector<Descriptor>> referrers;  // by subject
   };
   class Upload;
 
+  static absl::Status CheckBlobs(const Repository& there, const Descriptor& config,
+                                 const std::vector<Descriptor>& layers);
   absl::Status Enter(std::string_view call, const std::string& repository,
                      const std::stop_token& stop) const;
   void Keep(const std::string& repository, const Digest& digest, std::string bytes);

@@ -157,6 +157,31 @@ absl::StatusOr<Digest> MirroredStore::WriteManifest(const std::string& repositor
   return origin_->WriteManifest(repository, bytes, tag, stop);
 }
 
+absl::StatusOr<std::vector<Descriptor>> MirroredStore::Referrers(const std::string& repository,
+                                                                 const Digest& subject,
+                                                                 const std::string& artifact_type,
+                                                                 std::stop_token stop) {
+  auto found = origin_->Referrers(repository, subject, artifact_type, stop);
+  // What refers to a bundle proves itself: while the origin is down, a mirror's list is as good.
+  for (size_t i = 0; IsRetryable(found.status()) && i < mirrors_.size(); ++i) {
+    if (IsLeftOut(i)) {
+      continue;
+    }
+    auto listed = mirrors_[i].store->Referrers(repository, subject, artifact_type, stop);
+    Note(i, listed.status());
+    if (listed.ok() || absl::IsCancelled(listed.status())) {
+      found = std::move(listed);
+    }
+  }
+  return found;
+}
+
+absl::StatusOr<Digest> MirroredStore::WriteReferrer(const std::string& repository,
+                                                    const std::string& bytes,
+                                                    std::stop_token stop) {
+  return origin_->WriteReferrer(repository, bytes, stop);
+}
+
 absl::Status MirroredStore::Ping(std::stop_token stop) {
   return origin_->Ping(stop);
 }

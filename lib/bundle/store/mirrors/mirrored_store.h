@@ -50,6 +50,12 @@ class MirroredStore : public Store {
                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
                                        const std::string& tag, std::stop_token stop) override;
+  absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
+                                                    const Digest& subject,
+                                                    const std::string& artifact_type,
+                                                    std::stop_token stop) override;
+  absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
+                                       std::stop_token stop) override;
   absl::Status Ping(std::stop_token stop) override;
 
  private:

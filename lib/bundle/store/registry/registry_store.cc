@@ -144,26 +144,57 @@ absl::StatusOr<Digest> RegistryStore::WriteManifest(const std::string& repositor
   CW_RETURN_IF_ERROR(ParseManifest(bytes).status());
   CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
   Digest digest = DigestOf(bytes);
-  const std::string url =
-      fmt::format("{}/manifests/{}", address.url, tag.empty() ? digest.ToString() : tag);
-  CW_ASSIGN_OR_RETURN(const http::Response response,
-                      PutManifest({.method = http::Method::kPut,
-                                   .url = url,
-                                   .headers = {{"Content-Type", std::string(kManifestType)}},
-                                   .body = bytes},
-                                  address.push, stop));
-  CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("PUT {}", url)));
-  if (const auto named = response.headers.Find("Docker-Content-Digest");
-      named.has_value() && *named != digest.ToString()) {
-    return absl::DataLossError(
-        fmt::format("the registry kept {} where {} was sent", *named, digest.ToString()));
-  }
+  CW_RETURN_IF_ERROR(
+      PutManifest(address, tag.empty() ? digest.ToString() : tag, bytes, std::move(stop)));
   return digest;
 }
 
-absl::StatusOr<http::Response> RegistryStore::PutManifest(const http::Request& request,
-                                                          const std::string& scope,
-                                                          std::stop_token stop) {
+absl::StatusOr<std::vector<Descriptor>> RegistryStore::Referrers(const std::string& repository,
+                                                                 const Digest& subject,
+                                                                 const std::string& artifact_type,
+                                                                 std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  return ReferrersAt(address).Read(subject, artifact_type, std::move(stop));
+}
+
+absl::StatusOr<Digest> RegistryStore::WriteReferrer(const std::string& repository,
+                                                    const std::string& bytes,
+                                                    std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Artifact artifact, ParseArtifact(bytes));
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  Descriptor referrer{.media_type = std::string(kManifestType),
+                      .digest = DigestOf(bytes),
+                      .bytes = static_cast<int64_t>(bytes.size())};
+  CW_RETURN_IF_ERROR(PutManifest(address, referrer.digest.ToString(), bytes, stop));
+  CW_RETURN_IF_ERROR(ReferrersAt(address).Add(referrer, artifact, std::move(stop)));
+  return std::move(referrer.digest);
+}
+
+ReferrerList RegistryStore::ReferrersAt(const Address& address) {
+  return {session_, {.repository_url = address.url, .pull = address.pull, .push = address.push}};
+}
+
+absl::Status RegistryStore::PutManifest(const Address& address, const std::string& reference,
+                                        const std::string& bytes, std::stop_token stop) {
+  const http::Request request{.method = http::Method::kPut,
+                              .url = fmt::format("{}/manifests/{}", address.url, reference),
+                              .headers = {{"Content-Type", std::string(kManifestType)}},
+                              .body = bytes};
+  CW_ASSIGN_OR_RETURN(const http::Response response,
+                      SendManifest(request, address.push, std::move(stop)));
+  CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("PUT {}", request.url)));
+  const std::string digest = DigestOf(bytes).ToString();
+  if (const auto named = response.headers.Find("Docker-Content-Digest");
+      named.has_value() && *named != digest) {
+    return absl::DataLossError(
+        fmt::format("the registry kept {} where {} was sent", *named, digest));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<http::Response> RegistryStore::SendManifest(const http::Request& request,
+                                                           const std::string& scope,
+                                                           std::stop_token stop) {
   for (int attempt = 0;; ++attempt) {
     auto response = session_.Send(request, scope, stop);
     // Seen with distribution 2.8: while another writer commits one of the blobs, its link file is

@@ -4,10 +4,12 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
+#include "lib/bundle/store/registry/referrer_list.h"
 #include "lib/bundle/store/registry/session.h"
 #include "lib/bundle/store/store.h"
 #include "lib/http/client.h"
@@ -41,6 +43,12 @@ class RegistryStore : public Store {
                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
                                        const std::string& tag, std::stop_token stop) override;
+  absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
+                                                    const Digest& subject,
+                                                    const std::string& artifact_type,
+                                                    std::stop_token stop) override;
+  absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
+                                       std::stop_token stop) override;
   absl::Status Ping(std::stop_token stop) override;
 
  private:
@@ -54,8 +62,11 @@ class RegistryStore : public Store {
   absl::StatusOr<Address> AddressOf(const std::string& repository) const;
   absl::StatusOr<std::string> GetManifest(const Address& address, const std::string& reference,
                                           std::stop_token stop);
-  absl::StatusOr<http::Response> PutManifest(const http::Request& request, const std::string& scope,
-                                             std::stop_token stop);
+  absl::Status PutManifest(const Address& address, const std::string& reference,
+                           const std::string& bytes, std::stop_token stop);
+  absl::StatusOr<http::Response> SendManifest(const http::Request& request,
+                                              const std::string& scope, std::stop_token stop);
+  ReferrerList ReferrersAt(const Address& address);
 
   const RegistryOptions options_;
   const Clock& clock_;

@@ -202,5 +202,21 @@ TEST(Index, TheOldestWithoutATagGoFirst) {
   EXPECT_EQ(items.back().manifest.digest, DigestOf("d"));
 }
 
+TEST(Index, ManySignaturesPushNoBundleOut) {
+  std::vector<IndexItem> items = Listed({}, Item("bundle", ""), 3);
+  for (const std::string name : {"a", "b", "c", "d"}) {
+    IndexItem signature = Item(name, "");
+    signature.artifact_type = "application/vnd.example.note";
+    items = Listed(items, signature, 3);
+  }
+  EXPECT_EQ(items.size(), 4U);
+  EXPECT_EQ(items.front().manifest.digest, DigestOf("bundle"));
+  EXPECT_EQ(items[1].manifest.digest, DigestOf("b"));
+  const auto read = ParseIndex(*WriteIndex(items));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->front().artifact_type, kArtifactType);
+  EXPECT_EQ(read->back().artifact_type, "application/vnd.example.note");
+}
+
 }  // namespace
 }  // namespace cachewarm::bundle

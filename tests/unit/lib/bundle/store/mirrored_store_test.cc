@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
+#include "lib/bundle/referrers/artifact.h"
 #include "lib/bundle/store/mem/mem_store.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/unit/lib/bundle/trees.h"
@@ -228,6 +229,27 @@ TEST_F(MirroredStoreTest, AStopEndsItWithoutBlame) {
   EXPECT_EQ(origin_->reads.size(), 0U);
   EXPECT_TRUE(Read(blob, 1).ok());
   EXPECT_EQ(mirrors_[0]->reads.size(), 2U);
+}
+
+TEST_F(MirroredStoreTest, SignaturesAreTheOriginsWhileItAnswers) {
+  const Artifact artifact{.type = "application/vnd.example.note",
+                          .config = *WriteSmallBlob(*mirrors_[1], kRepository, "{}", {}),
+                          .layers = {*WriteSmallBlob(*mirrors_[1], kRepository, "x", {})},
+                          .subject = {.media_type = "a/b", .digest = DigestOf("bundle")}};
+  Artifact typed = artifact;
+  typed.config.media_type = typed.layers[0].media_type = "a/b";
+  ASSERT_TRUE(mirrors_[1]->WriteReferrer(kRepository, *WriteArtifact(typed), {}).ok());
+  const auto ask = [&] {
+    return store_->Referrers(kRepository, DigestOf("bundle"), artifact.type, {});
+  };
+  EXPECT_TRUE(ask()->empty());
+  origin_->SetFault([](std::string_view) { return absl::UnavailableError("down"); });
+  mirrors_[0]->SetFault([](std::string_view) { return absl::UnavailableError("down too"); });
+  EXPECT_EQ(ask()->size(), 1U);
+  mirrors_[1]->SetFault([](std::string_view) { return absl::UnavailableError("all are down"); });
+  EXPECT_TRUE(absl::IsUnavailable(ask().status()));
+  origin_->SetFault([](std::string_view) { return absl::PermissionDeniedError("not you"); });
+  EXPECT_TRUE(absl::IsPermissionDenied(ask().status()));
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "lib/bundle/format.h"
+#include "lib/codec/json_fwd.h"
+#include "lib/codec/reader.h"
+
+namespace cachewarm::bundle {
+
+// OCI image-spec 1.1 "Content Descriptors": media type, digest and size, all required.
+codec::Json DescriptorJson(const Descriptor& blob);
+void ReadDescriptor(codec::Reader& reader, Descriptor& out);
+
+}  // namespace cachewarm::bundle
