@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
@@ -122,6 +124,16 @@ absl::StatusOr<std::string> ReadFile(const Dir& dir, std::string_view path, int6
     return Annotate(text.status(), FullName(dir, path));
   }
   return text;
+}
+
+absl::StatusOr<std::string> ReadNamedFile(const std::string& path, int64_t bytes_max) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  if (error) {
+    return absl::NotFoundError(fmt::format("{}: {}", path, error.message()));
+  }
+  CW_ASSIGN_OR_RETURN(const Dir dir, Dir::Open(real.parent_path().string()));
+  return ReadFile(dir, real.filename().string(), bytes_max);
 }
 
 absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_view bytes,

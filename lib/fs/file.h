@@ -23,6 +23,10 @@ absl::StatusOr<FileStat> StatFile(const Fd& file);
 // The whole of a small file below `dir`.
 absl::StatusOr<std::string> ReadFile(const Dir& dir, std::string_view path, int64_t bytes_max);
 
+// The same of an absolute path that the administrator named: links in it are followed, as those of
+// a mounted Secret must be.
+absl::StatusOr<std::string> ReadNamedFile(const std::string& path, int64_t bytes_max);
+
 // Replaces `path` with a file of these bytes and this mode: written beside it as ".tmp-*", synced,
 // renamed, directory synced. After a crash at any instruction `path` is the old or the new file,
 // and at most one ".tmp-*" is left over.

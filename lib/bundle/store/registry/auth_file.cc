@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <system_error>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
@@ -12,7 +10,6 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/reader.h"
-#include "lib/fs/dir.h"
 #include "lib/fs/file.h"
 
 namespace cachewarm::bundle {
@@ -94,14 +91,7 @@ absl::StatusOr<std::optional<BasicCredentials>> ReadCredentials(const std::strin
   if (path.empty()) {
     return std::nullopt;
   }
-  // A mounted Secret is reached through links; the file is the administrator's.
-  std::error_code error;
-  const std::filesystem::path real = std::filesystem::canonical(path, error);
-  if (error) {
-    return absl::NotFoundError(fmt::format("{}: {}", path, error.message()));
-  }
-  CW_ASSIGN_OR_RETURN(const fs::Dir dir, fs::Dir::Open(real.parent_path().string()));
-  const auto text = fs::ReadFile(dir, real.filename().string(), kFileBytesMax);
+  const auto text = fs::ReadNamedFile(path, kFileBytesMax);
   CW_RETURN_IF_ERROR(text.status());
   auto found = FindCredentials(*text, host);
   if (!found.ok()) {
