@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/referrers/listing.h"
+#include "lib/bundle/store/layout/index.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -36,9 +37,8 @@ std::string Item(const std::string& name, const std::string& artifact_type) {
 }
 
 std::string List(const std::string& items) {
-  return fmt::format(
-      R"({{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{}]}})",
-      items);
+  return fmt::format(R"({{"schemaVersion":2,"mediaType":"{}","manifests":[{}]}})", kIndexType,
+                     items);
 }
 
 TEST(Artifact, IsReadAsItWasWritten) {
