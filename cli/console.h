@@ -20,7 +20,7 @@ enum ExitCode : int {
   kOk = 0,
   kFailed = 1,
   kUsage = 2,
-  kDamaged = 3,   // bytes that do not match their digest, or that policy refuses
+  kDamaged = 3,   // bytes that do not match their digest, or that --key did not sign
   kNotFound = 4,  // no such bundle
   kInterrupted = 130,
 };

@@ -70,9 +70,9 @@ int RunVerb(const Verb& verb, std::span<const std::string> words, Console& conso
 }  // namespace
 
 const std::vector<Verb>& AllVerbs() {
-  static const std::vector<Verb> verbs = {PackVerb(), UnpackVerb(),    PushVerb(),
-                                          PullVerb(), VerifyVerb(),    InspectVerb(),
-                                          RunVerb(),  CompletionVerb()};
+  static const std::vector<Verb> verbs = {PackVerb(),    UnpackVerb(), PushVerb(),
+                                          PullVerb(),    SignVerb(),   VerifyVerb(),
+                                          InspectVerb(), RunVerb(),    CompletionVerb()};
   return verbs;
 }
 
@@ -91,8 +91,9 @@ std::string ProgramHelp() {
       "\nA BUNDLE is oci://host[:port]/path/name or layout:///directory/name, followed by :tag or\n"
       "@sha256:hex where one of several is meant.\n\n"
       "\"cachewarm VERB --help\" explains a verb; \"cachewarm --version\" tells the version.\n"
-      "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 damaged bundle, 4 no such bundle,\n"
-      "130 interrupted.\n";
+      "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 damaged bundle or not signed by "
+      "--key,\n"
+      "4 no such bundle, 130 interrupted.\n";
   return help;
 }
 

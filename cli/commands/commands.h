@@ -10,6 +10,7 @@ Verb PackVerb();
 Verb UnpackVerb();
 Verb PushVerb();
 Verb PullVerb();
+Verb SignVerb();
 Verb VerifyVerb();
 Verb InspectVerb();
 Verb RunVerb();

@@ -3,8 +3,10 @@
 
 #include "cli/commands/commands.h"
 #include "cli/reference.h"
+#include "cli/signature.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/bundle/signature/signature.h"
 #include "lib/bundle/transfer.h"
 #include "lib/codec/json_value.h"
 
@@ -12,26 +14,29 @@ namespace cachewarm::cli {
 namespace {
 
 struct Copied {
-  Digest digest;
+  bundle::Bundle bundle;
+  int signatures = 0;
   bundle::CopyReport report;
 };
 
 absl::StatusOr<Copied> CopyBetween(const OpenedReference& source, const OpenedReference& target,
-                                   bool verify, Console& console) {
+                                   const Arguments& arguments, Console& console) {
   if (!target.reference.digest.empty()) {
     return absl::InvalidArgumentError("the target takes a :tag or nothing, not a digest");
   }
   Copied copied;
-  CW_ASSIGN_OR_RETURN(copied.digest, source.Resolve(console.stop));
-  CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
-                      bundle::ReadBundle(source.place(), copied.digest, console.stop));
+  CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
+  CW_RETURN_IF_ERROR(CheckKey(source, digest, arguments, console));
+  CW_ASSIGN_OR_RETURN(copied.bundle, bundle::ReadBundle(source.place(), digest, console.stop));
   const std::string& tag =
       target.reference.tag.empty() ? source.reference.tag : target.reference.tag;
-  CW_ASSIGN_OR_RETURN(copied.report,
-                      bundle::CopyBundle(source.place(), target.place(), found, tag, console.stop));
-  if (verify) {
-    CW_RETURN_IF_ERROR(bundle::Verify(target.place(), found, {}, console.stop));
-  }
+  CW_ASSIGN_OR_RETURN(copied.report, bundle::CopyBundle(source.place(), target.place(),
+                                                        copied.bundle, tag, console.stop));
+  const auto signatures =
+      bundle::CopySignatures(source.place(), target.place(), digest, console.stop);
+  CW_RETURN_IF_ERROR(
+      Annotate(signatures.status(), "the bundle was copied, its signatures were not"));
+  copied.signatures = *signatures;
   return copied;
 }
 
@@ -43,20 +48,27 @@ absl::StatusOr<int> CopyVerb(const Arguments& arguments, Console& console, bool 
   if (target.reference.store_url == source.reference.store_url) {
     target.store = source.store;  // one store can mount what it has
   }
-  CW_ASSIGN_OR_RETURN(const Copied copied, CopyBetween(source, target, verify, console));
-  const std::string name =
-      fmt::format("{}@{}", target.reference.ToString(), copied.digest.ToString());
+  CW_ASSIGN_OR_RETURN(const Copied copied, CopyBetween(source, target, arguments, console));
+  if (verify) {
+    CW_RETURN_IF_ERROR(bundle::Verify(target.place(), copied.bundle, {}, console.stop));
+  }
+  const std::string digest = copied.bundle.digest.ToString();
+  const std::string name = fmt::format("{}@{}", target.reference.ToString(), digest);
   if (arguments.Has("json")) {
     PrintJson(console, {{"bundle", name},
-                        {"digest", copied.digest.ToString()},
+                        {"digest", digest},
                         {"copiedBytes", copied.report.copied_bytes},
-                        {"presentBytes", copied.report.present_bytes}});
+                        {"presentBytes", copied.report.present_bytes},
+                        {"copiedSignatures", copied.signatures}});
     return kOk;
   }
   console.out << name << '\n';
   console.err << fmt::format("copied {}, {} were there already\n",
                              FormatBytes(copied.report.copied_bytes),
                              FormatBytes(copied.report.present_bytes));
+  if (copied.signatures > 0) {
+    console.err << fmt::format("copied {} signatures\n", copied.signatures);
+  }
   return kOk;
 }
 
@@ -70,7 +82,7 @@ absl::StatusOr<int> Pull(const Arguments& arguments, Console& console) {
 
 Verb Described(Verb verb) {
   verb.operands = "SOURCE TARGET";
-  verb.options = {{.name = "json", .help = "the result as one JSON object"}};
+  verb.options = {PublicKeyOption(), {.name = "json", .help = "the result as one JSON object"}};
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
   return verb;
 }
@@ -81,10 +93,12 @@ Verb PushVerb() {
   return Described(
       {.name = "push",
        .summary = "Copy a bundle into a registry",
-       .text = "SOURCE and TARGET are bundles; of the target only what it lacks is sent. It gets\n"
-               "the source's tag unless it names one. The digest stays the same.\n\n"
-               "  cachewarm push layout:///srv/bundles/llama:k-1f... \\\n"
-               "      oci://registry.example.com/warm/team/llama\n",
+       .text =
+           "SOURCE and TARGET are bundles; of the target only what it lacks is sent. It gets\n"
+           "the source's tag unless it names one. The digest stays the same, and its signatures\n"
+           "go with it.\n\n"
+           "  cachewarm push layout:///srv/bundles/llama:k-1f... \\\n"
+           "      oci://registry.example.com/warm/team/llama\n",
        .run = Push});
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/reference.h"
+#include "cli/signature.h"
 #include "cli/tree.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
@@ -16,6 +17,7 @@ absl::StatusOr<int> Unpack(const Arguments& arguments, Console& console) {
   CW_ASSIGN_OR_RETURN(const OpenedReference source,
                       OpenReference(arguments.positionals()[0], arguments, console.clock));
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
+  CW_RETURN_IF_ERROR(CheckKey(source, digest, arguments, console));
   CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
                       bundle::ReadBundle(source.place(), digest, console.stop));
   {
@@ -46,7 +48,8 @@ Verb UnpackVerb() {
           "Every byte is verified on its way. DIRECTORY must not exist or be empty; it appears\n"
           "when all of it is there, or not at all.\n\n"
           "  cachewarm unpack layout:///srv/bundles/llama:k-1f... /var/cache/cachewarm\n",
-      .options = {{.name = "json", .help = "the result as one JSON object"},
+      .options = {PublicKeyOption(),
+                  {.name = "json", .help = "the result as one JSON object"},
                   {.name = "quiet", .help = "no progress line"}},
       .run = Unpack};
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands/commands.h"
 #include "cli/reference.h"
+#include "cli/signature.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/bundle/transfer.h"
@@ -13,6 +14,7 @@ absl::StatusOr<int> Verify(const Arguments& arguments, Console& console) {
   CW_ASSIGN_OR_RETURN(const OpenedReference source,
                       OpenReference(arguments.positionals()[0], arguments, console.clock));
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
+  CW_RETURN_IF_ERROR(CheckKey(source, digest, arguments, console));
   CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
                       bundle::ReadBundle(source.place(), digest, console.stop));
   {
@@ -25,11 +27,13 @@ absl::StatusOr<int> Verify(const Arguments& arguments, Console& console) {
     PrintJson(console, {{"digest", digest.ToString()},
                         {"files", found.config.entries.size()},
                         {"bytes", bundle::PackedBytes(found.manifest)},
-                        {"intact", true}});
+                        {"intact", true},
+                        {"signed", !arguments.Value("key").empty()}});
   } else {
-    console.out << fmt::format("{}: {} files, {}: intact\n", digest.ToString(),
+    console.out << fmt::format("{}: {} files, {}: intact{}\n", digest.ToString(),
                                found.config.entries.size(),
-                               FormatBytes(bundle::PackedBytes(found.manifest)));
+                               FormatBytes(bundle::PackedBytes(found.manifest)),
+                               arguments.Value("key").empty() ? "" : ", signed");
   }
   return kOk;
 }
@@ -37,17 +41,21 @@ absl::StatusOr<int> Verify(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Verb VerifyVerb() {
-  Verb verb{.name = "verify",
-            .operands = "BUNDLE",
-            .summary = "Read a bundle and check every byte of it",
-            .text =
-                "Manifest, config, layers, frames and files are held against their sha256 and the\n"
-                "bundle against the limits of an unpacking node; nothing is written. Exit code 3\n"
-                "says that it is damaged or would be refused by its bytes.\n\n"
-                "  cachewarm verify oci://registry.example.com/warm/team/llama@sha256:...\n",
-            .options = {{.name = "json", .help = "the result as one JSON object"},
-                        {.name = "quiet", .help = "no progress line"}},
-            .run = Verify};
+  Verb verb{
+      .name = "verify",
+      .operands = "BUNDLE",
+      .summary = "Read a bundle and check every byte of it",
+      .text =
+          "Manifest, config, layers, frames and files are held against their sha256 and the\n"
+          "bundle against the limits of an unpacking node; nothing is written. Exit code 3\n"
+          "says that it is damaged, would be refused by its bytes, or was not signed by a key\n"
+          "of --key.\n\n"
+          "  cachewarm verify oci://registry.example.com/warm/team/llama@sha256:... --key "
+          "key.pub\n",
+      .options = {PublicKeyOption(),
+                  {.name = "json", .help = "the result as one JSON object"},
+                  {.name = "quiet", .help = "no progress line"}},
+      .run = Verify};
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
   return verb;
 }

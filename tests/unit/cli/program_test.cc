@@ -13,6 +13,7 @@
 #include "lib/codec/json_value.h"
 #include "lib/fs/file.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/unit/lib/bundle/signature/sample_keys.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -108,6 +109,52 @@ TEST_F(ProgramTest, ABundleGoesThroughEveryVerb) {
   EXPECT_EQ(unpacked.code, 0) << unpacked.err;
   EXPECT_EQ(*fs::ReadFile(dir_, "out/inductor/ab/cabcd.py", 100), "print(1)\n");
   EXPECT_EQ(dir_.Stat("out/inductor/ab/cabcd.py")->mode, 0444U);
+}
+
+TEST_F(ProgramTest, ASignatureIsAskedForByKeyAndTravelsWithItsBundle) {
+  std::ofstream(temp_ / "key.pem") << bundle::kSigner;
+  std::ofstream(temp_ / "key.pub") << bundle::kSignerPublic;
+  std::ofstream(temp_ / "stranger.pub") << bundle::kStrangerPublic;
+  ASSERT_EQ(Pack("k-1").code, 0);
+  const std::string copy = fmt::format("layout://{}/other/copy", temp_.path());
+  const std::vector<std::vector<std::string>> readings = {{"verify", Bundle("k-1")},
+                                                          {"pull", Bundle("k-1"), copy},
+                                                          {"unpack", Bundle("k-1"), temp_ / "out"}};
+  const auto with_key = [&](std::vector<std::string> words, const std::string& key) {
+    words.insert(words.end(), {"--key", temp_ / key});
+    return Run(words);
+  };
+  for (const auto& words : readings) {
+    const Outcome unsigned_yet = with_key(words, "key.pub");
+    EXPECT_EQ(unsigned_yet.code, 3) << words[0];
+    EXPECT_THAT(unsigned_yet.err, HasSubstr("has no signature")) << words[0];
+  }
+  EXPECT_FALSE(*dir_.Exists("out"));
+  EXPECT_FALSE(*dir_.Exists("other/copy"));
+
+  const Outcome made = Run({"sign", Bundle("k-1"), "--key", temp_ / "key.pem"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("/store/llama@sha256:"));
+  const Outcome again = Run({"sign", Bundle("k-1"), "--key", temp_ / "key.pem"});
+  EXPECT_THAT(again.err, HasSubstr("already"));
+  for (const auto& words : readings) {
+    EXPECT_EQ(with_key(words, "stranger.pub").code, 3) << words[0];
+    const Outcome read = with_key(words, "key.pub");
+    EXPECT_EQ(read.code, 0) << words[0] << read.err;
+  }
+  const Outcome verified = Run({"verify", copy + ":k-1", "--key", temp_ / "key.pub"});
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("intact, signed"));
+}
+
+TEST_F(ProgramTest, AKeyThatCannotBeUsedIsNamed) {
+  ASSERT_EQ(Pack("k-1").code, 0);
+  std::ofstream(temp_ / "cosign.key") << "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n";
+  const Outcome encrypted = Run({"sign", Bundle("k-1"), "--key", temp_ / "cosign.key"});
+  EXPECT_EQ(encrypted.code, 1);
+  EXPECT_THAT(encrypted.err, HasSubstr("sign with cosign sign"));
+  EXPECT_THAT(Run({"sign", Bundle("k-1")}).err, HasSubstr("--key"));
+  EXPECT_EQ(Run({"verify", Bundle("k-1"), "--key", temp_ / "none"}).code, 1);
 }
 
 TEST_F(ProgramTest, TheSameTreeGivesTheSameDigest) {

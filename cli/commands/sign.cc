@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/commands.h"
+#include "cli/reference.h"
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/bundle/signature/signature.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::cli {
+namespace {
+
+absl::StatusOr<int> Sign(const Arguments& arguments, Console& console) {
+  const std::string file = arguments.Value("key");
+  if (file.empty()) {
+    return absl::InvalidArgumentError("--key FILE: whose key is to sign?");
+  }
+  CW_ASSIGN_OR_RETURN(const bundle::PrivateKey key, bundle::ReadPrivateKey(file));
+  CW_ASSIGN_OR_RETURN(const OpenedReference target,
+                      OpenReference(arguments.positionals()[0], arguments, console.clock));
+  CW_ASSIGN_OR_RETURN(const Digest digest, target.Resolve(console.stop));
+  CW_ASSIGN_OR_RETURN(const bool added, bundle::Sign(target.place(), digest, key, console.stop));
+  const std::string name = fmt::format("{}@{}", target.reference.ToString(), digest.ToString());
+  if (arguments.Has("json")) {
+    PrintJson(console, {{"bundle", name}, {"digest", digest.ToString()}, {"added", added}});
+  } else {
+    console.out << name << '\n';
+    console.err << (added ? "signed\n" : "was signed with this key already\n");
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Verb SignVerb() {
+  Verb verb{
+      .name = "sign",
+      .operands = "BUNDLE",
+      .summary = "Sign a bundle with a key, as cosign does",
+      .text =
+          "The signature lies beside the bundle in its store; the digest stays the same.\n"
+          "verify, pull and unpack ask for it with --key, agents with the setting\n"
+          "signature.publicKeyFile, and so does cosign, for which FILE must be an ECDSA\n"
+          "P-256 key that is not encrypted:\n\n"
+          "  openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem\n"
+          "  openssl pkey -in key.pem -pubout -out key.pub\n"
+          "  cachewarm sign oci://registry.example.com/warm/team/llama:k-1f... --key key.pem\n"
+          "  cosign verify --key key.pub --insecure-ignore-tlog \\\n"
+          "      registry.example.com/warm/team/llama@sha256:...\n\n"
+          "What `cosign sign --key` wrote is accepted too (2.6 and newer, ECDSA P-256).\n",
+      .options = {{.name = "key", .value = "FILE", .help = "private key (PEM)"},
+                  {.name = "json", .help = "the result as one JSON object"}},
+      .run = Sign};
+  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
+  return verb;
+}
+
+}  // namespace cachewarm::cli

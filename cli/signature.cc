@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/signature.h"
+
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/bundle/signature/signature.h"
+
+namespace cachewarm::cli {
+
+Option PublicKeyOption() {
+  return {.name = "key",
+          .value = "FILE",
+          .help = "public keys (PEM) one of which must have signed the bundle"};
+}
+
+absl::Status CheckKey(const OpenedReference& source, const Digest& digest,
+                      const Arguments& arguments, const Console& console) {
+  const std::string file = arguments.Value("key");
+  if (file.empty()) {
+    return absl::OkStatus();
+  }
+  CW_ASSIGN_OR_RETURN(const std::vector<bundle::PublicKey> keys, bundle::ReadPublicKeys(file));
+  CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
+                      bundle::CheckSignature(source.place(), digest, keys, console.stop));
+  return check.good ? absl::OkStatus() : absl::DataLossError(check.problem);
+}
+
+}  // namespace cachewarm::cli
