@@ -3,9 +3,14 @@
 
 #include "lib/bundle/format.h"
 #include "lib/bundle/policy.h"
+#include "lib/bundle/referrers/artifact.h"
+#include "lib/bundle/referrers/listing.h"
+#include "lib/bundle/signature/envelope.h"
+#include "lib/bundle/signature/keys.h"
 #include "lib/bundle/store/layout/index.h"
 #include "lib/bundle/store/registry/auth_file.h"
 #include "lib/bundle/store/registry/challenge.h"
+#include "lib/bundle/store/registry/referrer_list.h"
 #include "lib/bundle/tar.h"
 #include "lib/http/url.h"
 #include "tests/fuzz/targets.h"
@@ -93,6 +98,50 @@ void RegistryAnswer(std::string_view bytes) {
     Promise(token->find_first_of("\r\n") == std::string::npos, "a token fits into a header line");
   }
   static_cast<void>(bundle::FindCredentials(bytes, "registry.example.com"));
+}
+
+void Referrers(std::string_view bytes) {
+  constexpr char kType[] = "application/vnd.example.note";
+  const auto artifact = bundle::ParseArtifact(bytes);
+  if (artifact.ok()) {
+    const auto again = bundle::ParseArtifact(*bundle::WriteArtifact(*artifact));
+    Promise(again.ok() && again->subject == artifact->subject && again->layers == artifact->layers,
+            "a written artifact reads the same");
+  }
+  const auto listed = bundle::ParseListing(bytes, kType);
+  if (listed.ok()) {
+    const bundle::Descriptor added{.media_type = std::string(bundle::kManifestType),
+                                   .digest = DigestOf(bytes)};
+    const auto longer = bundle::AddToListing(bytes, added, {.type = kType});
+    Promise(!longer.ok() || bundle::ParseListing(*longer, kType)->size() > listed->size() ||
+                *longer == bytes,
+            "a list grows by what is added");
+  }
+  const std::string url = "https://registry.example.com/v2/team/llama/referrers/x";
+  if (const auto next = bundle::NextPage(bytes, url); next.ok() && next->has_value()) {
+    Promise((*next)->starts_with("https://registry.example.com:443/"), "a list stays on its host");
+  }
+}
+
+void Signature(std::string_view bytes) {
+  const Digest digest = DigestOf("signed");
+  static_cast<void>(bundle::PublicKey::Parse(bytes));
+  Promise(
+      !bundle::CheckStatement(
+           {.payload_type = "application/vnd.in-toto+json", .payload = std::string(bytes)}, digest)
+              .ok() ||
+          bytes.find(digest.hex()) != std::string_view::npos,
+      "a statement that passes names the digest");
+  const auto envelope = bundle::ParseSigstoreBundle(bytes);
+  if (!envelope.ok()) {
+    return;
+  }
+  const auto text = bundle::WriteSigstoreBundle(*envelope);
+  Promise(text.ok(), "a sigstore bundle that was read can be written");
+  const auto again = bundle::ParseSigstoreBundle(*text);
+  Promise(again.ok() && bundle::SignedBytes(*again) == bundle::SignedBytes(*envelope) &&
+              again->signature == envelope->signature,
+          "a written sigstore bundle reads the same");
 }
 
 void Location(std::string_view bytes) {

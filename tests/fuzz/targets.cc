@@ -13,6 +13,8 @@ const std::vector<Target>& AllTargets() {
       {"layout_index", &LayoutIndex},
       {"tar_members", &TarMembers},
       {"registry_answer", &RegistryAnswer},
+      {"referrers", &Referrers},
+      {"signature", &Signature},
       {"location", &Location},
       {"cache_warmup", &CacheWarmup},
       {"node_cache", &NodeCache},

@@ -22,6 +22,8 @@ void Config(std::string_view bytes);
 void LayoutIndex(std::string_view bytes);
 void TarMembers(std::string_view bytes);
 void RegistryAnswer(std::string_view bytes);
+void Referrers(std::string_view bytes);
+void Signature(std::string_view bytes);
 void Location(std::string_view bytes);
 
 // Of the API server (object_targets.cc).
