@@ -24,6 +24,15 @@ absl::Status Annotate(const absl::Status& status, std::string_view context);
 // True for the codes above that say "try again".
 bool IsRetryable(const absl::Status& status);
 
+// The status of a result, for code that takes both kinds. As long as its argument.
+inline const absl::Status& StatusOf(const absl::Status& status) {
+  return status;
+}
+template <typename T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+  return result.status();
+}
+
 // Message of `status` without its code, never empty for an error.
 std::string Message(const absl::Status& status);
 

@@ -11,6 +11,7 @@
 #include "lib/bundle/store/limited/limited_store.h"
 #include "lib/bundle/store/mirrors/mirrored_store.h"
 #include "lib/bundle/store/registry/registry_store.h"
+#include "lib/bundle/store/retry/retry_store.h"
 #include "lib/http/client.h"
 #include "lib/http/url.h"
 
@@ -155,7 +156,8 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreOptions& options, co
           "store \"{}\": a directory has no mirrors; name none, or a registry (oci://...)",
           options.url));
     }
-    return std::make_unique<LayoutStore>(url.directory, clock);
+    return std::make_unique<RetryStore>(std::make_unique<LayoutStore>(url.directory, clock), clock,
+                                        SystemRandom());
   }
   return OpenMirrored(url, options, clock);
 }

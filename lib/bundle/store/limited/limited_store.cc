@@ -45,8 +45,8 @@ class LimitedStore::Upload : public BlobUpload {
   const std::stop_token stop_;
 };
 
-LimitedStore::LimitedStore(std::unique_ptr<Store> store, StoreLimits limits)
-    : store_(std::move(store)),
+LimitedStore::LimitedStore(std::unique_ptr<Store> inner, StoreLimits limits)
+    : ForwardingStore(std::move(inner)),
       downloads_(std::move(limits.downloads)),
       reading_(limits.connections),
       writing_(limits.connections) {}
@@ -54,49 +54,49 @@ LimitedStore::LimitedStore(std::unique_ptr<Store> store, StoreLimits limits)
 absl::StatusOr<bool> LimitedStore::HasBlob(const std::string& repository, const Digest& digest,
                                            std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
-  return store_->HasBlob(repository, digest, stop);
+  return inner().HasBlob(repository, digest, stop);
 }
 
 absl::Status LimitedStore::ReadBlob(const std::string& repository, const BlobRange& range,
                                     Sink& sink, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
   if (downloads_ == nullptr) {
-    return store_->ReadBlob(repository, range, sink, stop);
+    return inner().ReadBlob(repository, range, sink, stop);
   }
   ThrottledSink throttled(sink, *downloads_, stop);
-  return store_->ReadBlob(repository, range, throttled, stop);
+  return inner().ReadBlob(repository, range, throttled, stop);
 }
 
 absl::StatusOr<std::unique_ptr<BlobUpload>> LimitedStore::StartBlob(const std::string& repository,
                                                                     std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
-  CW_ASSIGN_OR_RETURN(std::unique_ptr<BlobUpload> upload, store_->StartBlob(repository, stop));
+  CW_ASSIGN_OR_RETURN(std::unique_ptr<BlobUpload> upload, inner().StartBlob(repository, stop));
   return std::make_unique<Upload>(std::move(upload), writing_, stop);
 }
 
 absl::StatusOr<bool> LimitedStore::MountBlob(const std::string& from, const std::string& repository,
                                              const Digest& digest, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
-  return store_->MountBlob(from, repository, digest, stop);
+  return inner().MountBlob(from, repository, digest, stop);
 }
 
 absl::StatusOr<std::string> LimitedStore::ReadManifest(const std::string& repository,
                                                        const Digest& digest, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
-  return store_->ReadManifest(repository, digest, stop);
+  return inner().ReadManifest(repository, digest, stop);
 }
 
 absl::StatusOr<Digest> LimitedStore::ResolveTag(const std::string& repository,
                                                 const std::string& tag, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
-  return store_->ResolveTag(repository, tag, stop);
+  return inner().ResolveTag(repository, tag, stop);
 }
 
 absl::StatusOr<Digest> LimitedStore::WriteManifest(const std::string& repository,
                                                    const std::string& bytes, const std::string& tag,
                                                    std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
-  return store_->WriteManifest(repository, bytes, tag, stop);
+  return inner().WriteManifest(repository, bytes, tag, stop);
 }
 
 absl::StatusOr<std::vector<Descriptor>> LimitedStore::Referrers(const std::string& repository,
@@ -104,17 +104,13 @@ absl::StatusOr<std::vector<Descriptor>> LimitedStore::Referrers(const std::strin
                                                                 const std::string& artifact_type,
                                                                 std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
-  return store_->Referrers(repository, subject, artifact_type, stop);
+  return inner().Referrers(repository, subject, artifact_type, stop);
 }
 
 absl::StatusOr<Digest> LimitedStore::WriteReferrer(const std::string& repository,
                                                    const std::string& bytes, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
-  return store_->WriteReferrer(repository, bytes, stop);
-}
-
-absl::Status LimitedStore::Ping(std::stop_token stop) {
-  return store_->Ping(stop);
+  return inner().WriteReferrer(repository, bytes, stop);
 }
 
 }  // namespace cachewarm::bundle

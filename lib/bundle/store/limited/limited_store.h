@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/bundle/store/forwarding_store.h"
 #include "lib/bundle/store/limited/bandwidth.h"
 #include "lib/bundle/store/limited/slots.h"
-#include "lib/bundle/store/store.h"
 
 namespace cachewarm::bundle {
 
@@ -21,10 +21,11 @@ struct StoreLimits {
 // A store that is not asked more at once, nor read faster, than it is meant to be. Calls that read
 // and calls that write wait in two lines, because a copy within one store writes while it reads:
 // in one line such copies could wait for each other for ever. A sink or source must not call back
-// into the same direction of the same store. Waiting ends at once with `stop` (CANCELLED).
-class LimitedStore : public Store {
+// into the same direction of the same store. Waiting ends at once with `stop` (CANCELLED). A Ping
+// waits for nobody: it asks whether the store answers, not whether it is busy.
+class LimitedStore : public ForwardingStore {
  public:
-  LimitedStore(std::unique_ptr<Store> store, StoreLimits limits);
+  LimitedStore(std::unique_ptr<Store> inner, StoreLimits limits);
 
   absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
                                std::stop_token stop) override;
@@ -46,13 +47,10 @@ class LimitedStore : public Store {
                                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
                                        std::stop_token stop) override;
-  // Waits for nobody: it asks whether the store answers, not whether it is busy.
-  absl::Status Ping(std::stop_token stop) override;
 
  private:
   class Upload;
 
-  const std::unique_ptr<Store> store_;
   const std::shared_ptr<Bandwidth> downloads_;
   Slots reading_;
   Slots writing_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/bundle/store/telling_sink.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -13,35 +14,12 @@ constexpr BackoffPolicy kLeftOut{
 constexpr Duration kDeliveredFor = std::chrono::minutes(10);
 constexpr size_t kDeliveredMax = 8192;
 
-// Counts what arrives, and tells the consumer's errors from the store's.
-class TellingSink : public Sink {
- public:
-  explicit TellingSink(Sink& sink) : sink_(sink) {}
-  absl::Status Write(std::string_view bytes) override {
-    wrote_ = true;
-    status_ = sink_.Write(bytes);
-    if (status_.ok()) {
-      bytes_ += static_cast<int64_t>(bytes.size());
-    }
-    return status_;
-  }
-  bool wrote() const { return wrote_; }
-  int64_t bytes() const { return bytes_; }  // that the consumer took
-  const absl::Status& status() const { return status_; }
-
- private:
-  Sink& sink_;
-  bool wrote_ = false;
-  int64_t bytes_ = 0;
-  absl::Status status_;
-};
-
 }  // namespace
 
 MirroredStore::MirroredStore(std::unique_ptr<Store> origin,
                              std::vector<std::unique_ptr<Store>> mirrors, const Clock& clock,
                              Random random)
-    : origin_(std::move(origin)), clock_(clock), random_(std::move(random)) {
+    : ForwardingStore(std::move(origin)), clock_(clock), random_(std::move(random)) {
   for (std::unique_ptr<Store>& store : mirrors) {
     mirrors_.push_back({.store = std::move(store)});
   }
@@ -111,7 +89,7 @@ absl::Status MirroredStore::ReadBlob(const std::string& repository, const BlobRa
       return read;
     }
   }
-  return origin_->ReadBlob(repository, rest(), told, stop);
+  return inner().ReadBlob(repository, rest(), told, stop);
 }
 
 absl::StatusOr<std::string> MirroredStore::ReadManifest(const std::string& repository,
@@ -127,41 +105,14 @@ absl::StatusOr<std::string> MirroredStore::ReadManifest(const std::string& repos
       return text;
     }
   }
-  return origin_->ReadManifest(repository, digest, stop);
-}
-
-absl::StatusOr<bool> MirroredStore::HasBlob(const std::string& repository, const Digest& digest,
-                                            std::stop_token stop) {
-  return origin_->HasBlob(repository, digest, stop);
-}
-
-absl::StatusOr<std::unique_ptr<BlobUpload>> MirroredStore::StartBlob(const std::string& repository,
-                                                                     std::stop_token stop) {
-  return origin_->StartBlob(repository, stop);
-}
-
-absl::StatusOr<bool> MirroredStore::MountBlob(const std::string& from,
-                                              const std::string& repository, const Digest& digest,
-                                              std::stop_token stop) {
-  return origin_->MountBlob(from, repository, digest, stop);
-}
-
-absl::StatusOr<Digest> MirroredStore::ResolveTag(const std::string& repository,
-                                                 const std::string& tag, std::stop_token stop) {
-  return origin_->ResolveTag(repository, tag, stop);
-}
-
-absl::StatusOr<Digest> MirroredStore::WriteManifest(const std::string& repository,
-                                                    const std::string& bytes,
-                                                    const std::string& tag, std::stop_token stop) {
-  return origin_->WriteManifest(repository, bytes, tag, stop);
+  return inner().ReadManifest(repository, digest, stop);
 }
 
 absl::StatusOr<std::vector<Descriptor>> MirroredStore::Referrers(const std::string& repository,
                                                                  const Digest& subject,
                                                                  const std::string& artifact_type,
                                                                  std::stop_token stop) {
-  auto found = origin_->Referrers(repository, subject, artifact_type, stop);
+  auto found = inner().Referrers(repository, subject, artifact_type, stop);
   // What refers to a bundle proves itself: while the origin is down, a mirror's list is as good.
   for (size_t i = 0; IsRetryable(found.status()) && i < mirrors_.size(); ++i) {
     if (IsLeftOut(i)) {
@@ -174,16 +125,6 @@ absl::StatusOr<std::vector<Descriptor>> MirroredStore::Referrers(const std::stri
     }
   }
   return found;
-}
-
-absl::StatusOr<Digest> MirroredStore::WriteReferrer(const std::string& repository,
-                                                    const std::string& bytes,
-                                                    std::stop_token stop) {
-  return origin_->WriteReferrer(repository, bytes, stop);
-}
-
-absl::Status MirroredStore::Ping(std::stop_token stop) {
-  return origin_->Ping(stop);
 }
 
 }  // namespace cachewarm::bundle

@@ -14,7 +14,7 @@
 #include "lib/base/backoff.h"
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
-#include "lib/bundle/store/store.h"
+#include "lib/bundle/store/forwarding_store.h"
 
 namespace cachewarm::bundle {
 
@@ -29,34 +29,21 @@ namespace cachewarm::bundle {
 // bytes shows only where the caller checks them: with a sink that says DATA_LOSS the mirror is left
 // out at once; and whoever finds it out later just reads again: a range that mirrors delivered once
 // comes from the origin the next time, for 10 min.
-class MirroredStore : public Store {
+class MirroredStore : public ForwardingStore {
  public:
   // `clock` must outlive it.
   MirroredStore(std::unique_ptr<Store> origin, std::vector<std::unique_ptr<Store>> mirrors,
                 const Clock& clock, Random random);
   ~MirroredStore() override;
 
-  absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
-                               std::stop_token stop) override;
   absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
                         std::stop_token stop) override;
-  absl::StatusOr<std::unique_ptr<BlobUpload>> StartBlob(const std::string& repository,
-                                                        std::stop_token stop) override;
-  absl::StatusOr<bool> MountBlob(const std::string& from, const std::string& repository,
-                                 const Digest& digest, std::stop_token stop) override;
   absl::StatusOr<std::string> ReadManifest(const std::string& repository, const Digest& digest,
                                            std::stop_token stop) override;
-  absl::StatusOr<Digest> ResolveTag(const std::string& repository, const std::string& tag,
-                                    std::stop_token stop) override;
-  absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
-                                       const std::string& tag, std::stop_token stop) override;
   absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
                                                     const Digest& subject,
                                                     const std::string& artifact_type,
                                                     std::stop_token stop) override;
-  absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
-                                       std::stop_token stop) override;
-  absl::Status Ping(std::stop_token stop) override;
 
  private:
   struct Mirror {
@@ -72,7 +59,6 @@ class MirroredStore : public Store {
   bool WasDelivered(const Reading& reading);
   void NoteDelivered(const Reading& reading);
 
-  const std::unique_ptr<Store> origin_;
   const Clock& clock_;
   const Random random_;
   std::mutex mutex_;

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "lib/bundle/stream.h"
+
+namespace cachewarm::bundle {
+
+// Counts what passes, and tells the consumer's errors from the store's: what a decorator must know
+// to continue a read behind what was taken. One thread.
+class TellingSink : public Sink {
+ public:
+  // `sink` must outlive it.
+  explicit TellingSink(Sink& sink) : sink_(sink) {}
+  absl::Status Write(std::string_view bytes) override {
+    wrote_ = true;
+    status_ = sink_.Write(bytes);
+    if (status_.ok()) {
+      bytes_ += static_cast<int64_t>(bytes.size());
+    }
+    return status_;
+  }
+  bool wrote() const { return wrote_; }
+  int64_t bytes() const { return bytes_; }  // that the consumer took
+  const absl::Status& status() const { return status_; }
+
+ private:
+  Sink& sink_;
+  bool wrote_ = false;
+  int64_t bytes_ = 0;
+  absl::Status status_;
+};
+
+}  // namespace cachewarm::bundle
