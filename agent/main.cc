@@ -57,7 +57,10 @@ absl::StatusOr<Outside> Connect(const Config& config, Metrics& metrics) {
       {.config = std::move(cluster), .on_request = [&metrics](const kube::RequestReport& report) {
          metrics.api_requests.Add({report.verb, report.resource, std::to_string(report.http_code)});
        }});
-  CW_ASSIGN_OR_RETURN(outside.store, bundle::OpenStore(config.store, SystemClock()));
+  CW_ASSIGN_OR_RETURN(auto store, bundle::OpenStore(config.store, SystemClock()));
+  outside.store = std::make_unique<bundle::MeteredStore>(
+      std::move(store), SystemClock(),
+      [&metrics](const bundle::StoreCall& call) { CountStoreCall(metrics, call); });
   return outside;
 }
 

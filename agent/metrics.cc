@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/metrics.h"
 
+#include <chrono>
+
 namespace cachewarm::agent {
 
 Metrics::Metrics(metrics::Registry& registry, const std::string& version)
@@ -44,6 +46,19 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
           registry.NewCounter({.name = "cachewarm_api_requests_total",
                                .help = "Requests to the Kubernetes API; code 0: no answer.",
                                .labels = {"verb", "resource", "code"}})),
+      store_requests(registry.NewCounter(
+          {.name = "cachewarm_store_requests_total",
+           .help = "Calls of the store, by operation and status code; an upload is one.",
+           .labels = {"operation", "code"}})),
+      store_bytes(registry.NewCounter(
+          {.name = "cachewarm_store_bytes_total",
+           .help = "Bytes of blobs and manifests read and written, also of calls that failed.",
+           .labels = {"operation"}})),
+      store_seconds(registry.NewHistogram(
+          {.name = "cachewarm_store_seconds",
+           .help = "Time inside the store, without what this node did with the bytes.",
+           .labels = {"operation"}},
+          metrics::SecondsBuckets())),
       root_bytes(registry.NewGauge({.name = "cachewarm_root_bytes",
                                     .help = "The root directory: used, free and limit (0: none).",
                                     .labels = {"kind"}})),
@@ -53,6 +68,13 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
                                .help = "Always 1; the version is the label.",
                                .labels = {"version"}})) {
   build.Set({version}, 1);
+}
+
+void CountStoreCall(Metrics& metrics, const bundle::StoreCall& call) {
+  const std::string operation(call.operation);
+  metrics.store_requests.Add({operation, absl::StatusCodeToString(call.code)});
+  metrics.store_bytes.Add({operation}, static_cast<double>(call.bytes));
+  metrics.store_seconds.Observe({operation}, std::chrono::duration<double>(call.time).count());
 }
 
 }  // namespace cachewarm::agent

@@ -3,12 +3,14 @@
 
 #include <string>
 
+#include "lib/bundle/store/metered/metered_store.h"
 #include "lib/metrics/metrics.h"
 
 namespace cachewarm::agent {
 
 // Every series of the agent. The registry must outlive it. Labels are from closed lists: results,
-// reasons of lib/api/reasons.h, verbs and HTTP codes.
+// reasons of lib/api/reasons.h, verbs and HTTP codes, operations of bundle::StoreCall and names of
+// absl::StatusCode ("OK", "NOT_FOUND").
 struct Metrics {
   explicit Metrics(metrics::Registry& registry, const std::string& version);
 
@@ -25,9 +27,15 @@ struct Metrics {
   metrics::Histogram& turn_seconds;     // of the sync loop
   metrics::Counter& turns;              // result: ok, failed
   metrics::Counter& api_requests;       // verb, resource, code
+  metrics::Counter& store_requests;     // operation, code
+  metrics::Counter& store_bytes;        // operation; of blobs and manifests
+  metrics::Histogram& store_seconds;    // operation; without what disk and processor took
   metrics::Gauge& root_bytes;           // kind: used, free, limit
   metrics::Gauge& watched_directories;
   metrics::Gauge& build;  // version; always 1
 };
+
+// Into the store_* series; for bundle::MeteredStore.
+void CountStoreCall(Metrics& metrics, const bundle::StoreCall& call);
 
 }  // namespace cachewarm::agent
