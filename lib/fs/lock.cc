@@ -31,6 +31,18 @@ absl::StatusOr<bool> TryLock(const Fd& file) {
   return true;
 }
 
+absl::StatusOr<std::optional<Fd>> TryLock(const Dir& dir, std::string_view path) {
+  constexpr int kFlags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  CW_RETURN_IF_ERROR(CheckRelativePath(path));
+  auto file = OpenBeneath(dir, std::string(path), O_RDWR | kFlags);
+  if (absl::IsPermissionDenied(file.status())) {
+    file = OpenBeneath(dir, std::string(path), O_RDONLY | kFlags);
+  }
+  CW_RETURN_IF_ERROR(file.status());
+  CW_ASSIGN_OR_RETURN(const bool locked, TryLock(*file));
+  return locked ? std::optional<Fd>(*std::move(file)) : std::nullopt;
+}
+
 absl::StatusOr<Fd> Lock(const Dir& dir, std::string_view path, const LockWait& wait) {
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
   CW_ASSIGN_OR_RETURN(Fd file,

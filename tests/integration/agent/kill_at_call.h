@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <limits>
 
@@ -19,5 +23,20 @@ struct TracedRun {
 // then stays done, as after a kill by anybody.
 TracedRun KillAtPoint(const std::function<bool()>& work,
                       int point = std::numeric_limits<int>::max());
+
+// A system call that a traced process is about to make.
+struct CallEntry {
+  pid_t process = 0;
+  uint64_t number = 0;  // SYS_openat
+  std::array<uint64_t, 6> arguments{};
+
+  // Calls after which the disk may be another than before. An open counts when it may create.
+  bool ChangesFiles() const;
+};
+
+// Runs `work` likewise, and has each call fail for which `error_of` says an errno; it is not made
+// then. With 0 it is. What a disk or a file system does that is full, broken or unlike a local one.
+TracedRun FailCalls(const std::function<bool()>& work,
+                    const std::function<int(const CallEntry&)>& error_of);
 
 }  // namespace cachewarm::agent

@@ -65,6 +65,13 @@ absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs
   return absl::OkStatus();
 }
 
+// The place is never empty nor half: all that is unfinished lies in .uploads/.
+absl::Status ReplaceFile(const fs::Dir& repository, const char* path, std::string_view bytes) {
+  CW_ASSIGN_OR_RETURN(GrowingFile file, GrowingFile::Start(repository));
+  CW_RETURN_IF_ERROR(file.Write(bytes));
+  return file.Place(path, kFileMode);
+}
+
 absl::Status WriteAll(BlobUpload& upload, const std::string& bytes) {
   CW_RETURN_IF_ERROR(upload.Write(bytes));
   return upload.Commit().status();
@@ -90,7 +97,7 @@ absl::StatusOr<fs::Dir> LayoutStore::MakeRepository(const std::string& repositor
   CW_RETURN_IF_ERROR(dir.MakeDirs(kUploads, kDirectoryMode));
   CW_ASSIGN_OR_RETURN(const bool marked, dir.Exists(kLayout));
   if (!marked) {
-    CW_RETURN_IF_ERROR(fs::WriteFileAtomic(dir, kLayout, kLayoutText, kFileMode));
+    CW_RETURN_IF_ERROR(ReplaceFile(dir, kLayout, kLayoutText));
   }
   return dir;
 }
@@ -182,7 +189,7 @@ absl::StatusOr<Digest> LayoutStore::KeepManifest(const std::string& repository,
                       fs::Lock(dir, kIndexLock, {.clock = clock_, .stop = stop}));
   CW_ASSIGN_OR_RETURN(std::vector<IndexItem> items, ReadIndex(dir));
   CW_ASSIGN_OR_RETURN(const std::string text, WriteIndex(Listed(std::move(items), item)));
-  CW_RETURN_IF_ERROR(fs::WriteFileAtomic(dir, kIndex, text, kFileMode));
+  CW_RETURN_IF_ERROR(ReplaceFile(dir, kIndex, text));
   return item.manifest.digest;
 }
 

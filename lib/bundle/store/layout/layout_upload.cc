@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/bundle/store/layout/layout_upload.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <string>
 #include <utility>
 
 #include "fmt/format.h"
@@ -22,16 +20,13 @@ constexpr int kNamesTried = 10'000;
 
 class LayoutUpload : public BlobUpload {
  public:
-  LayoutUpload(fs::Dir repository, std::string name, fs::Fd file, std::stop_token stop)
-      : repository_(std::move(repository)),
-        name_(std::move(name)),
-        file_(std::move(file)),
-        stop_(std::move(stop)) {}
-
-  ~LayoutUpload() override {
-    if (!committed_) {
-      repository_.Remove(name_).IgnoreError();
-    }
+  // The file keeps a pointer to the repository.
+  static absl::StatusOr<std::unique_ptr<BlobUpload>> Start(fs::Dir repository,
+                                                           std::stop_token stop) {
+    auto held = std::make_unique<fs::Dir>(std::move(repository));
+    CW_ASSIGN_OR_RETURN(GrowingFile file, GrowingFile::Start(*held));
+    return std::unique_ptr<BlobUpload>(
+        new LayoutUpload(std::move(held), std::move(file), std::move(stop)));
   }
 
   absl::Status Write(std::string_view bytes) override {
@@ -40,36 +35,32 @@ class LayoutUpload : public BlobUpload {
     }
     hash_.Update(bytes);
     bytes_ += static_cast<int64_t>(bytes.size());
-    return Annotate(fs::WriteAll(file_, bytes), repository_.name());
+    return file_.Write(bytes);
   }
 
   absl::StatusOr<Descriptor> Commit() override {
     Descriptor blob{.digest = hash_.Finish(), .bytes = bytes_};
-    CW_RETURN_IF_ERROR(fs::SyncFile(file_));
-    CW_RETURN_IF_ERROR(repository_.SetMode(name_, kBlobMode));
-    CW_RETURN_IF_ERROR(repository_.Rename(name_, fmt::format("{}/{}", kBlobs, blob.digest.hex())));
-    committed_ = true;
-    CW_RETURN_IF_ERROR(repository_.Sync(kBlobs));
+    CW_RETURN_IF_ERROR(file_.Place(fmt::format("{}/{}", kBlobs, blob.digest.hex()), kBlobMode));
     return blob;
   }
 
  private:
-  const fs::Dir repository_;
-  const std::string name_;
-  const fs::Fd file_;
+  LayoutUpload(std::unique_ptr<fs::Dir> repository, GrowingFile file, std::stop_token stop)
+      : repository_(std::move(repository)), file_(std::move(file)), stop_(std::move(stop)) {}
+
+  const std::unique_ptr<fs::Dir> repository_;
+  GrowingFile file_;
   const std::stop_token stop_;
   Sha256 hash_;
   int64_t bytes_ = 0;
-  bool committed_ = false;
 };
 
 // Whoever made these files is dead: it let go of the lock.
 void RemoveAbandoned(const fs::Dir& repository) {
   fs::Walk(repository, kUploads, {}, [&](const fs::WalkEntry& entry) {
     const std::string path = fmt::format("{}/{}", kUploads, entry.path);
-    const auto file = repository.OpenFile(path);
-    const auto locked = file.ok() ? fs::TryLock(*file) : false;
-    if (locked.ok() && *locked) {
+    const auto lock = fs::TryLock(repository, path);
+    if (lock.ok() && lock->has_value()) {
       repository.Remove(path).IgnoreError();
     }
     return fs::WalkNext::kGoOn;
@@ -88,10 +79,28 @@ absl::StatusOr<bool> LockNew(const fs::Dir& repository, const std::string& name,
   return found.ok() && found->inode == ours.inode;
 }
 
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BlobUpload>> StartLayoutUpload(fs::Dir repository,
-                                                              std::stop_token stop) {
+GrowingFile::GrowingFile(const fs::Dir& repository, std::string name, fs::Fd file)
+    : repository_(&repository), name_(std::move(name)), file_(std::move(file)) {}
+
+GrowingFile::GrowingFile(GrowingFile&& other) noexcept
+    : repository_(other.repository_),
+      name_(std::exchange(other.name_, "")),
+      file_(std::move(other.file_)) {}
+
+GrowingFile::~GrowingFile() {
+  if (!name_.empty()) {
+    repository_->Remove(name_).IgnoreError();
+  }
+}
+
+absl::StatusOr<GrowingFile> GrowingFile::Start(const fs::Dir& repository) {
   RemoveAbandoned(repository);
   for (int number = 0; number < kNamesTried; ++number) {
     const std::string name = fmt::format("{}/{}-{}", kUploads, ::getpid(), number);
@@ -100,14 +109,33 @@ absl::StatusOr<std::unique_ptr<BlobUpload>> StartLayoutUpload(fs::Dir repository
       continue;
     }
     CW_RETURN_IF_ERROR(file.status());
-    CW_ASSIGN_OR_RETURN(const bool locked, LockNew(repository, name, *file));
-    if (locked) {
-      return std::make_unique<LayoutUpload>(std::move(repository), name, *std::move(file),
-                                            std::move(stop));
+    GrowingFile growing(repository, name, *std::move(file));
+    const auto locked = LockNew(repository, name, growing.file_);
+    CW_RETURN_IF_ERROR(locked.status());
+    if (*locked) {
+      return growing;
     }
+    growing.name_.clear();  // another's by now, or nobody's
   }
   return absl::ResourceExhaustedError(
       fmt::format("{}/{}: too many uploads at once", repository.name(), kUploads));
+}
+
+absl::Status GrowingFile::Write(std::string_view bytes) {
+  return Annotate(fs::WriteAll(file_, bytes), repository_->name());
+}
+
+absl::Status GrowingFile::Place(const std::string& path, mode_t mode) {
+  CW_RETURN_IF_ERROR(fs::SyncFile(file_));
+  CW_RETURN_IF_ERROR(repository_->SetMode(name_, mode));
+  CW_RETURN_IF_ERROR(repository_->Rename(name_, path));
+  name_.clear();
+  return repository_->Sync(FolderOf(path));
+}
+
+absl::StatusOr<std::unique_ptr<BlobUpload>> StartLayoutUpload(fs::Dir repository,
+                                                              std::stop_token stop) {
+  return LayoutUpload::Start(std::move(repository), std::move(stop));
 }
 
 }  // namespace cachewarm::bundle

@@ -1,20 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <stop_token>
+#include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "lib/bundle/store/store.h"
 #include "lib/fs/dir.h"
+#include "lib/fs/fd.h"
 
 namespace cachewarm::bundle {
 
 inline constexpr char kBlobs[] = "blobs/sha256";
 inline constexpr char kUploads[] = ".uploads";
 
-// A blob that grows in .uploads/ of `repository` and is renamed into blobs/sha256/. Its file is
-// locked while its writer lives; files that nobody has locked are removed here.
+// A file that grows in .uploads/ of a repository and is then renamed to its place: nobody ever sees
+// a part of it there. It is locked while its writer lives; those that nobody has locked are removed
+// by the next Start. Destroyed without Place, it is gone.
+class GrowingFile {
+ public:
+  static absl::StatusOr<GrowingFile> Start(const fs::Dir& repository);
+  GrowingFile(GrowingFile&& other) noexcept;
+  GrowingFile& operator=(GrowingFile&&) = delete;
+  ~GrowingFile();
+
+  absl::Status Write(std::string_view bytes);
+  // Replaces what `path` names, durably. Once.
+  absl::Status Place(const std::string& path, mode_t mode);
+
+ private:
+  GrowingFile(const fs::Dir& repository, std::string name, fs::Fd file);
+
+  const fs::Dir* repository_;
+  std::string name_;  // empty once it is in its place
+  fs::Fd file_;
+};
+
+// A blob that grows likewise, on its way to blobs/sha256/.
 absl::StatusOr<std::unique_ptr<BlobUpload>> StartLayoutUpload(fs::Dir repository,
                                                               std::stop_token stop);
 

@@ -26,6 +26,23 @@ TEST(Lock, ExcludesOthersUntilItIsLetGo) {
   EXPECT_TRUE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
 }
 
+TEST(TryLock, OfAPathIsHeldByOneAtATimeAndMakesNothing) {
+  const TempDir temp;
+  const Dir dir = temp.Open();
+  EXPECT_TRUE(absl::IsNotFound(TryLock(dir, "file").status()));
+  EXPECT_FALSE(*dir.Exists("file"));
+  temp.Write("file", "x");
+  ASSERT_TRUE(dir.SetMode("file", 0444).ok());
+  auto first = TryLock(dir, "file");
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(first->has_value());
+  const auto second = TryLock(dir, "file");
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_FALSE(second->has_value());
+  first->reset();
+  EXPECT_TRUE(TryLock(dir, "file")->has_value());
+}
+
 TEST(Lock, WaitingEndsWithStop) {
   const TempDir temp;
   const Dir dir = temp.Open();
