@@ -8,9 +8,12 @@
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "agent/sync/history.h"
 #include "agent/tree/layout.h"
@@ -155,25 +158,36 @@ TEST_F(FetchTest, BlamesTheBundleThatIsMissing) {
   ExpectNoTrace(step);
 }
 
-TEST_F(FetchTest, ShowsNoByteOfABundleThatWasTamperedWith) {
+TEST_F(FetchTest, ShowsNoByteOfABundleInWhichABitFlippedAnywhere) {
+  constexpr unsigned kSeeds = 1000;
   const Digest digest = Publish(files_);
   const std::string repository = kMount.ns + "/" + kMount.name;
   const auto bundle = bundle::ReadBundle({store_, repository}, digest, {});
-  ASSERT_TRUE(bundle.ok());
-  const bundle::Descriptor layer = bundle->manifest.layers.at(0);
-  std::string bytes;
-  bundle::TextSink sink(static_cast<size_t>(layer.bytes));
-  ASSERT_TRUE(store_.ReadBlob(repository, {layer.digest, 0, layer.bytes}, sink, {}).ok());
-  for (size_t at = 0; at < sink.text().size(); at += 1 + sink.text().size() / 40) {
-    std::string damaged = sink.text();
-    damaged[at] = static_cast<char>(damaged[at] ^ 0x20);
-    ASSERT_TRUE(store_.Corrupt(repository, layer.digest, damaged));
-    const Fetch step = FetchOf({digest});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  const auto read = [&](const bundle::Descriptor& blob) {
+    bundle::TextSink text(static_cast<size_t>(blob.bytes));
+    EXPECT_TRUE(store_.ReadBlob(repository, {blob.digest, 0, blob.bytes}, text, {}).ok());
+    return text.text();
+  };
+  const std::vector<std::pair<Digest, std::string>> blobs = {
+      {digest, *store_.ReadManifest(repository, digest, {})},
+      {bundle->manifest.config.digest, read(bundle->manifest.config)},
+      {bundle->manifest.layers.at(0).digest, read(bundle->manifest.layers.at(0))}};
+  const Fetch step = FetchOf({digest});
+  std::mt19937 random(1);
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    const auto& [name, bytes] = blobs[seed % blobs.size()];
+    std::string damaged = bytes;
+    char& victim = damaged[random() % damaged.size()];
+    victim = static_cast<char>(victim ^ (1 << random() % 8));
+    ASSERT_TRUE(store_.Corrupt(repository, name, damaged));
     const auto outcome = RunFetch(step);
-    EXPECT_TRUE(absl::IsDataLoss(FaultOf(outcome))) << at << FaultOf(outcome);
+    EXPECT_TRUE(absl::IsDataLoss(FaultOf(outcome))) << seed << FaultOf(outcome);
     EXPECT_EQ(FetchReason(FaultOf(outcome)), "VerifyFailed");
     ExpectNoTrace(step);
+    ASSERT_TRUE(store_.Corrupt(repository, name, bytes));
   }
+  EXPECT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
 }
 
 TEST_F(FetchTest, RefusesABundleOfAnotherCpuClassWithHostCode) {
