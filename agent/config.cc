@@ -17,7 +17,6 @@ using settings::Setter;
 using settings::Setting;
 
 constexpr size_t kHostsMax = 64;
-constexpr int64_t kBytesPerSecondMin = 64 << 10;
 
 constexpr std::string_view kPurpose =
     "cachewarm-agent: one on each node. Prepares the directories that pods mount, captures what\n"
@@ -51,14 +50,13 @@ Setter Hosts(std::vector<std::string>& to) {
   };
 }
 
-// At least what a layer of a few megabytes needs to come within minutes.
 Setter BytesPerSecond(int64_t& to) {
   return [&to](const Given& given) -> absl::Status {
     CW_ASSIGN_OR_RETURN(to, settings::WholeNumber(given.value, 0, INT64_MAX));
-    return to == 0 || to >= kBytesPerSecondMin
+    return to == 0 || to >= bundle::kBytesPerSecondMin
                ? absl::OkStatus()
                : absl::InvalidArgumentError(fmt::format("\"{}\": 0 for no limit, or at least {}",
-                                                        given.value, kBytesPerSecondMin));
+                                                        given.value, bundle::kBytesPerSecondMin));
   };
 }
 
@@ -82,21 +80,6 @@ Setter Proxy(http::ProxyOptions& to) {
   };
 }
 
-// The variables that other programs read, where no setting says otherwise.
-absl::Status TakeProxies(const settings::Sources& sources, http::ProxyOptions& to) {
-  const auto take = [&sources](const char* upper, const char* lower, std::string& into) {
-    for (const char* name : {upper, lower}) {
-      if (into.empty()) {
-        into = sources.environment(name).value_or("");
-      }
-    }
-  };
-  take("HTTPS_PROXY", "https_proxy", to.https);
-  take("HTTP_PROXY", "http_proxy", to.http);
-  take("NO_PROXY", "no_proxy", to.no_proxy);
-  return Annotate(http::ProxyRules::Make(to).status(), "HTTPS_PROXY, HTTP_PROXY, NO_PROXY");
-}
-
 // The file is that of all nodes; a flag or variable is meant for this one.
 Setter NodeFacts(Config& config) {
   return [&config](const Given& given) {
@@ -117,6 +100,11 @@ std::vector<Setting> RegistrySettings(bundle::StoreOptions& store) {
       {"--registry-ca-file", "CACHEWARM_REGISTRY_CA_FILE", "registry.caFile", "the system's",
        AbsolutePath(store.ca_file),
        "PEM file with the authority that signed the registry's certificate"},
+      {"--registry-client-certificate-file", "CACHEWARM_REGISTRY_CLIENT_CERTIFICATE_FILE",
+       "registry.clientCertificateFile", "none", AbsolutePath(store.certificate_file),
+       "PEM file with the certificate chain that is shown to registries that ask for one"},
+      {"--registry-client-key-file", "CACHEWARM_REGISTRY_CLIENT_KEY_FILE", "registry.clientKeyFile",
+       "none", AbsolutePath(store.key_file), "PEM file with the key of that certificate"},
       {"--registry-auth-file", "CACHEWARM_REGISTRY_AUTH_FILE", "registry.authFile", "anonymous",
        AbsolutePath(store.auth_file), "docker config.json with \"auths\" for the registry"},
       {.flag = "--registry-mirrors",
@@ -167,6 +155,13 @@ std::vector<Setting> SettingsOf(Config& config) {
        settings::Number(config.transfer_threads, 1, 16),
        "threads of each fetch (verify, decompress, write) and publication (read, compress), 1 to "
        "16; each takes about 10 MB while it works"},
+      {"--signature-public-key-file", "CACHEWARM_SIGNATURE_PUBLIC_KEY_FILE",
+       "signature.publicKeyFile", "none", AbsolutePath(config.keys.public_key_file),
+       "PEM file of public keys; bundles that none of them signed (cachewarm sign, cosign sign "
+       "--key) are refused"},
+      {"--signature-private-key-file", "CACHEWARM_SIGNATURE_PRIVATE_KEY_FILE",
+       "signature.privateKeyFile", "none", AbsolutePath(config.keys.private_key_file),
+       "PEM file of the key that signs what this agent publishes; whoever reads it can sign too"},
       {"--log-level", "CACHEWARM_LOG_LEVEL", "logLevel", "info",
        settings::Parsed(config.log_level, &ParseLogLevel),
        "debug, info, warning or error; one JSON line per event on standard error"},
@@ -205,12 +200,16 @@ absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources) {
     return absl::InvalidArgumentError(
         "--store: not given; name a registry (oci://HOST/BASE) or a directory (layout:///DIR)");
   }
-  CW_RETURN_IF_ERROR(TakeProxies(sources, out.config.store.proxy));
+  CW_RETURN_IF_ERROR(http::TakeProxies(sources.environment, out.config.store.proxy));
   if (const auto store = bundle::ParseStoreUrl(out.config.store.url);
       !out.config.store.mirrors.empty() && store->kind != bundle::StoreUrl::Kind::kRegistry) {
     return absl::InvalidArgumentError(
         "registry.mirrors: a store in a directory has no mirrors; name none, or a registry as the "
         "store (oci://HOST/BASE)");
+  }
+  if (out.config.store.certificate_file.empty() != out.config.store.key_file.empty()) {
+    return absl::InvalidArgumentError(
+        "registry.clientCertificateFile, registry.clientKeyFile: give both or none");
   }
   if (out.config.node_name.empty()) {
     return absl::InvalidArgumentError("--node-name: the host has no name; give one");

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/log.h"
+#include "lib/bundle/signature/keys.h"
 #include "lib/bundle/store/open.h"
 #include "lib/settings/settings.h"
 
@@ -25,6 +26,7 @@ struct Config {
   uint16_t listen_port = 8080;
   int workers = 3;           // fetches and publications at the same time
   int transfer_threads = 2;  // of each of them
+  bundle::KeyFiles keys;
   LogLevel log_level = LogLevel::kInfo;
 };
 

@@ -190,6 +190,7 @@ void Daemon::Work(const fs::Dir& root, const fingerprint::NodeFacts& node, Statu
                         .metrics = parts_.metrics,
                         .node = node,
                         .transfer_threads = config_.transfer_threads,
+                        .keys = config_.keys,
                         .wake = [&turning] { turning->Wake(); }};
   Loop loop(context, {.limit_bytes = config_.byte_limit, .version = parts_.version},
             [&](const std::string& target, api::NodeCacheStatus status) {

@@ -7,6 +7,7 @@
 #include "agent/daemon.h"
 #include "lib/base/json_log.h"
 #include "lib/base/status.h"
+#include "lib/bundle/signature/keys.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/gpu/probe.h"
@@ -36,6 +37,19 @@ int PrintNodeFacts(const Config& config) {
   return EXIT_SUCCESS;
 }
 
+// An agent that could publish or take nothing says so at once. Later a file may come and go.
+absl::Status CheckKeys(const bundle::KeyFiles& keys) {
+  if (!keys.public_key_file.empty()) {
+    CW_RETURN_IF_ERROR(
+        Annotate(bundle::ReadPublicKeys(keys.public_key_file).status(), "signature.publicKeyFile"));
+  }
+  if (!keys.private_key_file.empty()) {
+    CW_RETURN_IF_ERROR(Annotate(bundle::ReadPrivateKey(keys.private_key_file).status(),
+                                "signature.privateKeyFile"));
+  }
+  return absl::OkStatus();
+}
+
 // Everything that reaches outside, in the order in which it must be made.
 struct Outside {
   std::unique_ptr<http::Client> http;
@@ -61,6 +75,7 @@ absl::StatusOr<Outside> Connect(const Config& config, Metrics& metrics) {
   outside.store = std::make_unique<bundle::MeteredStore>(
       std::move(store), SystemClock(),
       [&metrics](const bundle::StoreCall& call) { CountStoreCall(metrics, call); });
+  CW_RETURN_IF_ERROR(CheckKeys(config.keys));
   return outside;
 }
 

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/reference.h"
 
+#include <algorithm>
 #include <array>
+#include <climits>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/http/proxy.h"
+#include "lib/settings/values.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -65,14 +71,56 @@ absl::StatusOr<Reference> Reference::Parse(std::string_view text) {
   return reference;
 }
 
+namespace {
+
+// 0 where it was not given.
+absl::Status ReadLimit(const Arguments& arguments, std::string_view name, int64_t least,
+                       int64_t& to) {
+  const std::string text = arguments.Value(name);
+  if (text.empty()) {
+    return absl::OkStatus();
+  }
+  auto number = settings::WholeNumber(text, least, INT64_MAX);
+  if (!number.ok()) {
+    return Annotate(number.status(), fmt::format("--{}", name));
+  }
+  to = *number;
+  return absl::OkStatus();
+}
+
+absl::Status ReadLimits(const Arguments& arguments, bundle::StoreOptions& options) {
+  int64_t connections = 0;
+  CW_RETURN_IF_ERROR(ReadLimit(arguments, "max-connections", 1, connections));
+  options.connections_max = static_cast<int>(std::min<int64_t>(connections, INT_MAX));
+  return ReadLimit(arguments, "bytes-per-second", bundle::kBytesPerSecondMin,
+                   options.bytes_per_second);
+}
+
+absl::Status FindProxies(const Arguments& arguments, const Console& console,
+                         http::ProxyOptions& proxy) {
+  if (const std::string own = arguments.Value("proxy"); !own.empty()) {
+    CW_RETURN_IF_ERROR(Annotate(http::ParseProxy(own).status(), "--proxy"));
+    proxy.https = proxy.http = own;
+  }
+  return http::TakeProxies(
+      [&console](const std::string& name) { return std::optional(console.Environment(name)); },
+      proxy);
+}
+
+}  // namespace
+
 std::span<const Option> StoreOptionList() {
-  static constexpr std::array<Option, 4> kOptions = {{
+  static constexpr std::array<Option, 9> kOptions = {{
       {.name = "auth-file",
        .value = "FILE",
        .help = "docker config.json whose \"auths\" hold the registry's user and password"},
       {.name = "ca-file",
        .value = "FILE",
        .help = "PEM file of the authorities to trust instead of the system's"},
+      {.name = "client-certificate",
+       .value = "FILE",
+       .help = "PEM chain to show to a registry that asks for a certificate"},
+      {.name = "client-key", .value = "FILE", .help = "PEM key of that certificate"},
       {.name = "insecure-host",
        .value = "HOST[:PORT]",
        .help = "speak plain http to this registry (loopback always does)",
@@ -81,21 +129,33 @@ std::span<const Option> StoreOptionList() {
        .value = "HOST[:PORT][/BASE]",
        .help = "ask this registry first for what has a digest",
        .repeats = true},
+      {.name = "proxy",
+       .value = "http://HOST[:PORT]",
+       .help = "proxy to registries, instead of HTTPS_PROXY and HTTP_PROXY"},
+      {.name = "max-connections",
+       .value = "NUMBER",
+       .help = "requests at a time to each registry and in each direction"},
+      {.name = "bytes-per-second",
+       .value = "NUMBER",
+       .help = "limit of all downloads together, at least 65536"},
   }};
   return kOptions;
 }
 
 absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arguments& arguments,
-                                              const Clock& clock) {
+                                              const Console& console) {
   OpenedReference opened;
   CW_ASSIGN_OR_RETURN(opened.reference, Reference::Parse(text));
-  CW_ASSIGN_OR_RETURN(opened.store,
-                      bundle::OpenStore({.url = opened.reference.store_url,
-                                         .insecure_hosts = arguments.Values("insecure-host"),
-                                         .ca_file = arguments.Value("ca-file"),
-                                         .auth_file = arguments.Value("auth-file"),
-                                         .mirrors = arguments.Values("mirror")},
-                                        clock));
+  bundle::StoreOptions options{.url = opened.reference.store_url,
+                               .insecure_hosts = arguments.Values("insecure-host"),
+                               .ca_file = arguments.Value("ca-file"),
+                               .certificate_file = arguments.Value("client-certificate"),
+                               .key_file = arguments.Value("client-key"),
+                               .auth_file = arguments.Value("auth-file"),
+                               .mirrors = arguments.Values("mirror")};
+  CW_RETURN_IF_ERROR(ReadLimits(arguments, options));
+  CW_RETURN_IF_ERROR(FindProxies(arguments, console, options.proxy));
+  CW_ASSIGN_OR_RETURN(opened.store, bundle::OpenStore(options, console.clock));
   return opened;
 }
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/arguments.h"
-#include "lib/base/clock.h"
+#include "cli/console.h"
 #include "lib/base/digest.h"
 #include "lib/bundle/store/open.h"
 #include "lib/bundle/transfer.h"
@@ -27,7 +27,7 @@ struct Reference {
   std::string ToString() const { return store_url + "/" + repository; }
 };
 
-// --auth-file, --ca-file, --insecure-host, --mirror: of every verb that opens a store.
+// What a registry needs and a network allows: of every verb that opens a store.
 std::span<const Option> StoreOptionList();
 
 // An open store with one of its repositories.
@@ -40,7 +40,8 @@ struct OpenedReference {
   absl::StatusOr<Digest> Resolve(std::stop_token stop) const;
 };
 
+// Through the proxies of the environment unless --proxy names one.
 absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arguments& arguments,
-                                              const Clock& clock);
+                                              const Console& console);
 
 }  // namespace cachewarm::cli

@@ -53,12 +53,12 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
 }
 
 settings::Table TableOf(Config& config) {
-  return {
-      .program = "cachewarm-operator",
-      .purpose = kPurpose,
-      .settings = SettingsOf(config),
-      .requests = {},
-      .foreign_keys = {"store", "registry", "byteLimit", "nodeFacts", "agentWorkers", "transfer"}};
+  return {.program = "cachewarm-operator",
+          .purpose = kPurpose,
+          .settings = SettingsOf(config),
+          .requests = {},
+          .foreign_keys = {"store", "registry", "byteLimit", "nodeFacts", "agentWorkers",
+                           "transfer", "signature"}};
 }
 
 }  // namespace

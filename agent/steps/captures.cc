@@ -170,6 +170,7 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
                           .name = order.name,
                           .used = UsedIn(record, *order.table),
                           .threads = context_.transfer_threads,
+                          .private_key_file = context_.keys.private_key_file,
                           .on_opening = [&](const std::string& path) { own_reads.Opening(path); }},
                          stop);
     };

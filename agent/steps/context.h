@@ -8,6 +8,7 @@
 #include "agent/metrics.h"
 #include "agent/steps/workers.h"
 #include "lib/base/random.h"
+#include "lib/bundle/signature/keys.h"
 #include "lib/bundle/store/store.h"
 #include "lib/fingerprint/node_facts.h"
 #include "lib/fs/dir.h"
@@ -26,6 +27,7 @@ struct Context {
   Metrics& metrics;
   fingerprint::NodeFacts node;
   int transfer_threads;  // of one fetch or publication
+  bundle::KeyFiles keys;
   // Makes the sync loop take its next turn now. From any thread.
   std::function<void()> wake;
 };

@@ -10,7 +10,9 @@
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
 #include "agent/tree/records.h"
+#include "lib/api/reasons.h"
 #include "lib/base/status.h"
+#include "lib/bundle/signature/signature.h"
 #include "lib/fingerprint/fit.h"
 #include "lib/fs/tree.h"
 
@@ -58,6 +60,7 @@ class Fetcher {
     const MonoTime begin = job_.clock.Monotonic();
     const std::string staging = StagingPath(job_.step.generation);
     CW_RETURN_IF_ERROR(fs::RemoveTree(job_.root, staging));
+    CW_RETURN_IF_ERROR(CheckSignatures());
     CW_RETURN_IF_ERROR(ReadBundles());
     CW_RETURN_IF_ERROR(job_.root.MakeDir(staging, kStagingMode));
     CW_RETURN_IF_ERROR(ExtractAll(staging));
@@ -83,8 +86,28 @@ class Fetcher {
   }
 
   const Digest& blamed() const { return blamed_; }
+  std::string_view reason() const { return reason_; }
 
  private:
+  // Before anything of a bundle is read: what is not signed is not even parsed.
+  absl::Status CheckSignatures() {
+    if (job_.public_key_file.empty()) {
+      return absl::OkStatus();
+    }
+    CW_ASSIGN_OR_RETURN(const std::vector<bundle::PublicKey> keys,
+                        bundle::ReadPublicKeys(job_.public_key_file));
+    for (const api::WantedBundle& wanted : job_.step.bundles) {
+      blamed_ = wanted.digest;
+      CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
+                          bundle::CheckSignature(Place(), wanted.digest, keys, stop_));
+      if (!check.good) {
+        reason_ = api::reason::kSignatureRefused;
+        return absl::InvalidArgumentError(check.problem);
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status ReadBundles() {
     int64_t disk_bytes = 0;
     for (const api::WantedBundle& wanted : job_.step.bundles) {
@@ -151,6 +174,7 @@ class Fetcher {
   std::map<std::string, SealEntry> digests_;
   Fetched fetched_;
   Digest blamed_;
+  std::string_view reason_;
 };
 
 }  // namespace
@@ -162,7 +186,8 @@ std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop
     return *std::move(fetched);
   }
   fs::RemoveTree(job.root, StagingPath(job.step.generation)).IgnoreError();
-  return FetchFault{.status = fetched.status(), .digest = fetcher.blamed()};
+  return FetchFault{
+      .status = fetched.status(), .digest = fetcher.blamed(), .reason = fetcher.reason()};
 }
 
 }  // namespace cachewarm::agent

@@ -4,6 +4,7 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +25,7 @@ struct FetchJob {
   std::string cpu_class;  // likewise, when it holds native host code
   DiskLimits disk;
   int threads = bundle::DefaultThreads();  // that verify, decompress and write
+  std::string public_key_file;  // whose keys must have signed every bundle; empty: none need to
   // Of one bundle; on the calling thread, often.
   std::function<void(const Digest& digest, int64_t done_bytes)> on_progress;
 };
@@ -37,13 +39,14 @@ struct Fetched {
 
 struct FetchFault {
   absl::Status status;
-  Digest digest;  // of the bundle to blame; empty when none is
+  Digest digest;                 // of the bundle to blame; empty when none is
+  std::string_view reason = {};  // of lib/api/reasons.h, where the status does not tell
 };
 
-// Reads the manifests, checks fit and room, extracts all bundles into one staging tree, sets owner
-// and modes, writes the journal and gives the tree its name. Afterwards it is complete and on the
-// disk, but no link leads to it. On a fault the staging tree is gone again. Codes as
-// sync/history.h tells them apart; OUT_OF_RANGE: over byteLimit.
+// Checks signatures, reads the manifests, checks fit and room, extracts all bundles into one
+// staging tree, sets owner and modes, writes the journal and gives the tree its name. Afterwards it
+// is complete and on the disk, but no link leads to it. On a fault the staging tree is gone again.
+// Codes as sync/history.h tells them apart; OUT_OF_RANGE: over byteLimit.
 std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

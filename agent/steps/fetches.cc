@@ -37,6 +37,7 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
                                     .cpu_class = context_.node.cpu_class,
                                     .disk = disk,
                                     .threads = context_.transfer_threads,
+                                    .public_key_file = context_.keys.public_key_file,
                                     .on_progress = on_progress},
                                    std::move(stop));
     {
@@ -107,6 +108,9 @@ void Fetches::NoteFault(const Fetch& step, const FetchFault& fault, History& his
                                : history.generations[step.generation];
   NoteSetback(setback, fault.status, is_bundle ? kBundlePolicy : kStorePolicy, context_.random(),
               now);
+  if (!fault.reason.empty()) {
+    setback.reason = fault.reason;
+  }
   context_.metrics.fetches.Add({"failed"});
   context_.metrics.failures.Add({setback.reason});
   context_.log.Warning("generation not fetched", {{"warmup", step.mount.name},

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/bundle/signature/signature.h"
 #include "lib/capture/bundle_parts.h"
 #include "lib/capture/selection.h"
 #include "lib/fingerprint/key.h"
@@ -45,6 +47,11 @@ std::vector<capture::TreeFile> KeepUsed(std::vector<capture::TreeFile> files,
 
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckRequest(job.request, job.node));
+  // Before the work: without its key there is nothing to publish.
+  std::optional<bundle::PrivateKey> key;
+  if (!job.private_key_file.empty()) {
+    CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(job.private_key_file));
+  }
   CW_ASSIGN_OR_RETURN(capture::TreeLook look, capture::LookAtTree(job.tree, job.table));
   CW_ASSIGN_OR_RETURN(const capture::Selection selection,
                       capture::SelectFiles(KeepUsed(std::move(look.files), job.table, job.used),
@@ -55,16 +62,19 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
             ? "the builder used no file that spec.caches allows to travel"
             : fmt::format("nothing whole to capture: {}", selection.torn.front()));
   }
+  const bundle::Place place{.store = job.store,
+                            .repository = fmt::format("{}/{}", job.ns, job.name)};
   CW_ASSIGN_OR_RETURN(
       bundle::Publication publication,
       bundle::Publish(
-          {.store = job.store, .repository = fmt::format("{}/{}", job.ns, job.name)},
-          capture::PackFilesOf(selection, {.tree = job.tree, .on_opening = job.on_opening}),
+          place, capture::PackFilesOf(selection, {.tree = job.tree, .on_opening = job.on_opening}),
           capture::FactsOf(
               {.key = job.request.key, .factors = job.request.factors, .node = job.node},
               selection),
-          {.tag = fmt::format("k-{}", job.request.key), .pack = {.threads = job.threads}},
-          std::move(stop)));
+          {.tag = fmt::format("k-{}", job.request.key), .pack = {.threads = job.threads}}, stop));
+  if (key.has_value()) {
+    CW_RETURN_IF_ERROR(bundle::Sign(place, publication.digest, *key, std::move(stop)).status());
+  }
   return Published{.publication = std::move(publication),
                    .native = selection.native,
                    .stored_compile_seconds = selection.compile_time.Seconds(),

@@ -26,6 +26,7 @@ struct PublishJob {
   std::string name;  // of the warmup
   UsedFiles used;
   int threads = bundle::DefaultThreads();  // that read and compress
+  std::string private_key_file;            // signs the bundle; empty: it is not signed
   // Before every open of a file in the tree; by several threads at the same time.
   std::function<void(const std::string&)> on_opening;
 };
@@ -45,10 +46,10 @@ absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint:
 std::vector<capture::TreeFile> KeepUsed(std::vector<capture::TreeFile> files,
                                         const caches::CacheTable& table, const UsedFiles& used);
 
-// Chooses, checks, packs and pushes. ABORTED: the tree changed meanwhile, let it settle again.
-// NOT_FOUND: nothing in it may travel. INVALID_ARGUMENT: the bundle would be over a limit. Else the
-// store's error. Nothing is readable in the store unless the call succeeds; done again it gives
-// the same digest.
+// Chooses, checks, packs, pushes and signs. ABORTED: the tree changed meanwhile, let it settle
+// again. NOT_FOUND: nothing in it may travel. INVALID_ARGUMENT: the bundle would be over a limit.
+// FAILED_PRECONDITION: the key cannot be used. Else the store's error. Nothing is readable in the
+// store unless the call succeeds; done again it gives the same digest.
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

@@ -42,9 +42,9 @@ absl::StatusOr<Copied> CopyBetween(const OpenedReference& source, const OpenedRe
 
 absl::StatusOr<int> CopyVerb(const Arguments& arguments, Console& console, bool verify) {
   CW_ASSIGN_OR_RETURN(const OpenedReference source,
-                      OpenReference(arguments.positionals()[0], arguments, console.clock));
+                      OpenReference(arguments.positionals()[0], arguments, console));
   CW_ASSIGN_OR_RETURN(OpenedReference target,
-                      OpenReference(arguments.positionals()[1], arguments, console.clock));
+                      OpenReference(arguments.positionals()[1], arguments, console));
   if (target.reference.store_url == source.reference.store_url) {
     target.store = source.store;  // one store can mount what it has
   }

@@ -86,7 +86,7 @@ void PrintText(const bundle::Bundle& found, bool with_entries, Console& console)
 
 absl::StatusOr<int> Inspect(const Arguments& arguments, Console& console) {
   CW_ASSIGN_OR_RETURN(const OpenedReference source,
-                      OpenReference(arguments.positionals()[0], arguments, console.clock));
+                      OpenReference(arguments.positionals()[0], arguments, console));
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
   CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
                       bundle::ReadBundle(source.place(), digest, console.stop));

@@ -40,7 +40,7 @@ void Report(const Collection& collection, const bundle::Publication& published,
 absl::StatusOr<int> Pack(const Arguments& arguments, Console& console) {
   CW_ASSIGN_OR_RETURN(const fs::Dir tree, fs::Dir::Open(arguments.positionals()[0]));
   CW_ASSIGN_OR_RETURN(const OpenedReference target,
-                      OpenReference(arguments.positionals()[1], arguments, console.clock));
+                      OpenReference(arguments.positionals()[1], arguments, console));
   if (!target.reference.digest.empty()) {
     return absl::InvalidArgumentError("a new bundle gets its digest by what is in it: use a :tag");
   }

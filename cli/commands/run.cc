@@ -30,7 +30,7 @@ struct Warmth {
 };
 
 // "DIR" is a layout below which every name has its repository.
-absl::StatusOr<Warmth> Prepare(const Arguments& arguments, const Clock& clock) {
+absl::StatusOr<Warmth> Prepare(const Arguments& arguments, const Console& console) {
   std::string store = arguments.Value("store");
   if (store.find("://") == std::string::npos) {
     store = "layout://" + std::filesystem::absolute(store).lexically_normal().string();
@@ -39,9 +39,9 @@ absl::StatusOr<Warmth> Prepare(const Arguments& arguments, const Clock& clock) {
     store.pop_back();
   }
   Warmth warmth;
-  CW_ASSIGN_OR_RETURN(
-      warmth.store,
-      OpenReference(fmt::format("{}/{}", store, arguments.Value("name", "run")), arguments, clock));
+  CW_ASSIGN_OR_RETURN(warmth.store,
+                      OpenReference(fmt::format("{}/{}", store, arguments.Value("name", "run")),
+                                    arguments, console));
   CW_ASSIGN_OR_RETURN(warmth.machine, FindMachine(arguments));
   warmth.tag = TagOf(warmth.machine);
   return warmth;
@@ -170,7 +170,7 @@ absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
     return absl::InvalidArgumentError("--store: say where bundles are kept, a directory or a URL");
   }
   CW_ASSIGN_OR_RETURN(const std::string directory, DirectoryOf(arguments, console));
-  const auto warmth = Prepare(arguments, console.clock);
+  const auto warmth = Prepare(arguments, console);
   if (absl::IsInvalidArgument(warmth.status())) {
     return warmth.status();
   }

@@ -16,7 +16,7 @@ absl::StatusOr<int> Sign(const Arguments& arguments, Console& console) {
   }
   CW_ASSIGN_OR_RETURN(const bundle::PrivateKey key, bundle::ReadPrivateKey(file));
   CW_ASSIGN_OR_RETURN(const OpenedReference target,
-                      OpenReference(arguments.positionals()[0], arguments, console.clock));
+                      OpenReference(arguments.positionals()[0], arguments, console));
   CW_ASSIGN_OR_RETURN(const Digest digest, target.Resolve(console.stop));
   CW_ASSIGN_OR_RETURN(const bool added, bundle::Sign(target.place(), digest, key, console.stop));
   const std::string name = fmt::format("{}@{}", target.reference.ToString(), digest.ToString());

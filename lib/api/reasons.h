@@ -53,6 +53,7 @@ inline constexpr std::string_view kPublished = "Published";
 inline constexpr std::string_view kActive = "Active";
 inline constexpr std::string_view kFetchFailed = "FetchFailed";
 inline constexpr std::string_view kVerifyFailed = "VerifyFailed";
+inline constexpr std::string_view kSignatureRefused = "SignatureRefused";  // by no trusted key
 inline constexpr std::string_view kOverLimit = "OverByteLimit";
 inline constexpr std::string_view kDiskFull = "DiskFull";
 inline constexpr std::string_view kRootUnusable = "RootUnusable";

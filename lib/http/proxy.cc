@@ -81,6 +81,22 @@ absl::StatusOr<Url> ParseProxy(std::string_view text) {
   return url;
 }
 
+absl::Status TakeProxies(
+    const std::function<std::optional<std::string>(const std::string&)>& environment,
+    ProxyOptions& to) {
+  const auto take = [&environment](const char* upper, const char* lower, std::string& into) {
+    for (const char* name : {upper, lower}) {
+      if (into.empty()) {
+        into = environment(name).value_or("");
+      }
+    }
+  };
+  take("HTTPS_PROXY", "https_proxy", to.https);
+  take("HTTP_PROXY", "http_proxy", to.http);
+  take("NO_PROXY", "no_proxy", to.no_proxy);
+  return Annotate(ProxyRules::Make(to).status(), "HTTPS_PROXY, HTTP_PROXY, NO_PROXY");
+}
+
 absl::StatusOr<ProxyRules> ProxyRules::Make(const ProxyOptions& options) {
   ProxyRules rules;
   CW_ASSIGN_OR_RETURN(rules.https_, Optional(options.https));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,12 @@ struct ProxyOptions {
 // spoken to by TLS or SOCKS is not supported), and for credentials in it: those would end up in
 // logs and process lists.
 absl::StatusOr<Url> ParseProxy(std::string_view text);
+
+// Fills what is empty from HTTPS_PROXY, HTTP_PROXY and NO_PROXY, or their names in lower case.
+// INVALID_ARGUMENT, naming the variables, when the result is bad.
+absl::Status TakeProxies(
+    const std::function<std::optional<std::string>(const std::string&)>& environment,
+    ProxyOptions& to);
 
 // What is in NO_PROXY, read like Go's golang.org/x/net/http/httpproxy reads it, because a cluster's
 // other programs do: "*" is everybody; a name is itself and all below it; with a leading dot or

@@ -83,6 +83,8 @@ def test_registry_and_limits_reach_the_configuration(helm):
         "--set", "store=oci://r.local:5000/cw,byteLimit=50000000000,logLevel=debug",
         "--set", "registry.insecure={r.local:5000,s.local}",
         "--set", "registry.authFile=/etc/cachewarm-registry/config.json",
+        "--set", "registry.clientCertificateFile=/etc/cachewarm-registry/tls.crt",
+        "--set", "registry.clientKeyFile=/etc/cachewarm-registry/tls.key",
         "--set", "registry.mirrors={m.local:5000/cw,10.0.0.7}",
         "--set", "registry.proxy=http://p.local:3128",
         "--set", "registry.maxConnections=8,registry.bytesPerSecond=50000000",
@@ -91,10 +93,28 @@ def test_registry_and_limits_reach_the_configuration(helm):
         "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
         "byteLimit": 50000000000, "logLevel": "debug",
         "registry": {"insecure": ["r.local:5000", "s.local"],
+                     "clientCertificateFile": "/etc/cachewarm-registry/tls.crt",
+                     "clientKeyFile": "/etc/cachewarm-registry/tls.key",
                      "authFile": "/etc/cachewarm-registry/config.json",
                      "mirrors": ["m.local:5000/cw", "10.0.0.7"], "proxy": "http://p.local:3128",
                      "maxConnections": 8, "bytesPerSecond": 50000000},
         "nodeFacts": "/etc/cachewarm-node/facts.yaml"}
+
+
+def test_signature_keys_reach_the_agents(helm, rendered):
+    assert "signature" not in config_of(rendered)
+    signed = helm.template(
+        "--set", "signature.publicKeyFile=/etc/cachewarm-signature/cosign.pub",
+        "--set", "signature.privateKeyFile=/etc/cachewarm-signature/key.pem",
+        "--set", "signature.secretName=keys")
+    assert config_of(signed)["signature"] == {
+        "publicKeyFile": "/etc/cachewarm-signature/cosign.pub",
+        "privateKeyFile": "/etc/cachewarm-signature/key.pem"}
+    spec, container = pod_of(signed, "DaemonSet", "cachewarm-agent")
+    volume = next(v for v in spec["volumes"] if v["name"] == "signature")
+    assert volume["secret"] == {"secretName": "keys", "optional": True}
+    mount = next(m for m in container["volumeMounts"] if m["name"] == "signature")
+    assert (mount["mountPath"], mount["readOnly"]) == ("/etc/cachewarm-signature", True)
 
 
 def test_changed_configuration_restarts_both_programs(helm, rendered):
@@ -169,6 +189,8 @@ def test_quota_can_be_left_out(helm):
     ("operator.replicas=99", "replicas"),
     ("agent.image.pullPolicy=Sometimes", "pullPolicy"),
     ("registry.authFile=relative", "authFile"),
+    ("registry.clientKeyFile=relative", "clientKeyFile"),
+    ("signature.publicKeyFile=relative", "publicKeyFile"),
     ("registry.mirrors={user@m.local}", "mirrors"),
     ("registry.proxy=https://p.local", "proxy"),
     ("registry.maxConnections=1025", "maxConnections"),

@@ -52,6 +52,12 @@ class PrivateKey {
   PublicKey public_key_;  // its state holds the private half too
 };
 
+// Files of the administrator; empty: not used.
+struct KeyFiles {
+  std::string public_key_file;   // only what one of these keys signed is taken
+  std::string private_key_file;  // signs what is published
+};
+
 // The same from the administrator's file of at most 64 KiB, read now: links are followed, and a
 // rotated Secret counts. FAILED_PRECONDITION, naming the file, when that cannot be done.
 absl::StatusOr<std::vector<PublicKey>> ReadPublicKeys(const std::string& path);

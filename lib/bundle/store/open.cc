@@ -81,7 +81,10 @@ absl::StatusOr<std::unique_ptr<Store>> OpenRegistry(const StoreUrl& url,
   CW_ASSIGN_OR_RETURN(const bool plain, IsPlain(url, options));
   CW_ASSIGN_OR_RETURN(const http::Url origin, http::Url::Parse(fmt::format(
                                                   "{}://{}/", plain ? "http" : "https", url.host)));
-  http::ClientOptions client_options{.tls = {.ca_file = options.ca_file}, .proxy = options.proxy};
+  http::ClientOptions client_options{.tls = {.ca_file = options.ca_file,
+                                             .certificate_file = options.certificate_file,
+                                             .key_file = options.key_file},
+                                     .proxy = options.proxy};
   if (plain) {
     client_options.plain_http_hosts.push_back(origin.host);
   }

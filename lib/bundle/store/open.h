@@ -27,11 +27,17 @@ absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view text);
 // "host[:port][/base]": a registry that mirrors another one.
 absl::StatusOr<StoreUrl> ParseMirror(std::string_view text);
 
+// The least that a bandwidth limit may be: a layer of a few megabytes comes within minutes.
+inline constexpr int64_t kBytesPerSecondMin = 64 << 10;
+
 struct StoreOptions {
   std::string url;
   // Hosts ("10.100.0.1:5000") that are spoken to by plain http. Loopback always may be.
   std::vector<std::string> insecure_hosts;
-  std::string ca_file;    // PEM, in addition to nothing else; empty: the system's
+  std::string ca_file;  // PEM, in addition to nothing else; empty: the system's
+  // PEM chain and key that are shown to whoever asks for a certificate; both or none.
+  std::string certificate_file;
+  std::string key_file;
   std::string auth_file;  // a docker config.json with "auths"; empty: anonymous
   // Registries that are asked first, in order, for what has a digest (MirroredStore). With the
   // same authorities, and the credentials that auth_file has for them.

@@ -63,9 +63,14 @@ workers: 4
 transfer:
   threads: 4
 nodeFacts: /etc/cachewarm-node/facts.yaml
+signature:
+  publicKeyFile: /etc/key.pub
+  privateKeyFile: /etc/key.pem
 registry:
   insecure: ["10.100.0.1:5000", "registry.local:80"]
   caFile: /etc/ca.crt
+  clientCertificateFile: /etc/tls.crt
+  clientKeyFile: /etc/tls.key
   authFile: /etc/auth.json
   mirrors: [mirror.local:5000/cache, "10.0.0.7"]
   maxConnections: 8
@@ -78,6 +83,10 @@ registry:
   EXPECT_EQ(config.store.insecure_hosts,
             (std::vector<std::string>{"10.100.0.1:5000", "registry.local:80"}));
   EXPECT_EQ(config.store.ca_file, "/etc/ca.crt");
+  EXPECT_EQ(config.store.certificate_file, "/etc/tls.crt");
+  EXPECT_EQ(config.store.key_file, "/etc/tls.key");
+  EXPECT_EQ(config.keys.public_key_file, "/etc/key.pub");
+  EXPECT_EQ(config.keys.private_key_file, "/etc/key.pem");
   EXPECT_EQ(config.store.auth_file, "/etc/auth.json");
   EXPECT_EQ(config.store.mirrors,
             (std::vector<std::string>{"mirror.local:5000/cache", "10.0.0.7"}));
@@ -162,6 +171,9 @@ TEST(Config, RefusesWhatIsWrongAndNamesIt) {
       {{.arguments = {kStore, "--byte-limit=-1"}}, "--byte-limit"},
       {{.arguments = {kStore, "--byte-limit=10GB"}}, "--byte-limit"},
       {{.arguments = {kStore, "--listen=8080"}}, "--listen"},
+      {{.arguments = {kOciStore, "--registry-client-key-file=/k"}}, "both or none"},
+      {{.arguments = {kOciStore, "--registry-client-certificate-file=/c"}}, "both or none"},
+      {{.arguments = {kStore, "--signature-public-key-file=k"}}, "--signature-public-key-file"},
       {{.arguments = {kOciStore, "--registry-mirrors=https://m"}}, "--registry-mirrors"},
       {{.arguments = {kOciStore, "--registry-mirrors=a,user@b"}}, "user@b"},
       {{.arguments = {kStore, "--registry-mirrors=m.local"}}, "registry.mirrors"},

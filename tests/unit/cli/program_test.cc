@@ -157,6 +157,18 @@ TEST_F(ProgramTest, AKeyThatCannotBeUsedIsNamed) {
   EXPECT_EQ(Run({"verify", Bundle("k-1"), "--key", temp_ / "none"}).code, 1);
 }
 
+TEST_F(ProgramTest, LimitsAndProxiesOfAStoreAreCheckedByName) {
+  const std::pair<std::string, std::string> wrong[] = {
+      {"--max-connections", "0"},      {"--max-connections", "many"},
+      {"--bytes-per-second", "100"},   {"--proxy", "https://p"},
+      {"--proxy", "http://user:pw@p"}, {"--client-key", temp_ / "none"}};
+  for (const auto& [option, value] : wrong) {
+    const Outcome outcome = Run({"inspect", "oci://registry.test/team/llama:k-1", option, value});
+    EXPECT_EQ(outcome.code, 1) << option << value;
+    EXPECT_THAT(outcome.err, HasSubstr(option.substr(option.rfind('-') + 1))) << outcome.err;
+  }
+}
+
 TEST_F(ProgramTest, TheSameTreeGivesTheSameDigest) {
   const Outcome first = Pack("k-1");
   std::filesystem::last_write_time(

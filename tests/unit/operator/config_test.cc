@@ -67,6 +67,7 @@ TEST(OperatorConfig, ReadsTheFileThatItSharesWithTheAgents) {
                                         "store: oci://registry:5000/warm\n"
                                         "root: /data/cachewarm/\n"
                                         "registry:\n  insecure: [\"registry:5000\"]\n"
+                                        "signature:\n  publicKeyFile: /k.pub\n"
                                         "agentWorkers: 4\ntransfer:\n  threads: 4\n"
                                         "byteLimit: 1000\nleaderElect: false\n"}}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();

@@ -18,7 +18,10 @@
 #include "agent/sync/history.h"
 #include "agent/tree/layout.h"
 #include "agent/tree/records.h"
+#include "lib/base/status.h"
+#include "lib/bundle/signature/signature.h"
 #include "tests/unit/agent/steps/workbench.h"
+#include "tests/unit/lib/bundle/signature/sample_keys.h"
 
 namespace cachewarm::agent {
 namespace {
@@ -188,6 +191,59 @@ TEST_F(FetchTest, ShowsNoByteOfABundleInWhichABitFlippedAnywhere) {
     ASSERT_TRUE(store_.Corrupt(repository, name, bytes));
   }
   EXPECT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+}
+
+TEST_F(FetchTest, WithAKeyTakesOnlyWhatItSigned) {
+  const Digest digest = Publish(files_);
+  const bundle::Place place{store_, kMount.ns + "/" + kMount.name};
+  FetchJob job = JobOf(FetchOf({digest}));
+  job.public_key_file = root_ / "key.pub";
+  root_.Write("key.pub", bundle::kSignerPublic);
+  const auto expect_refused = [&](std::string_view problem) {
+    int blobs = 0;
+    store_.SetFault([&blobs](std::string_view call) {
+      blobs += call == "ReadBlob" ? 1 : 0;
+      return absl::OkStatus();
+    });
+    const auto outcome = FetchGeneration(job, {});
+    store_.SetFault(nullptr);
+    const auto* fault = std::get_if<FetchFault>(&outcome);
+    ASSERT_NE(fault, nullptr);
+    EXPECT_EQ(fault->reason, "SignatureRefused");
+    EXPECT_EQ(fault->digest, digest);
+    EXPECT_TRUE(IsBundleFault(fault->status));
+    EXPECT_NE(Message(fault->status).find(problem), std::string::npos) << fault->status;
+    EXPECT_LE(blobs, 1) << "of a signature, and none of the bundle";
+    ExpectNoTrace(job.step);
+  };
+  expect_refused("has no signature");
+  ASSERT_TRUE(*bundle::Sign(place, digest, *bundle::PrivateKey::Parse(bundle::kStranger), {}));
+  expect_refused("another key");
+  ASSERT_TRUE(*bundle::Sign(place, digest, *bundle::PrivateKey::Parse(bundle::kSigner), {}));
+  const auto outcome = FetchGeneration(job, {});
+  EXPECT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
+}
+
+TEST_F(FetchTest, AKeyThatCannotBeReadIsNoFaultOfTheBundle) {
+  FetchJob job = JobOf(FetchOf({Publish(files_)}));
+  job.public_key_file = root_ / "none.pub";
+  const auto outcome = FetchGeneration(job, {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(FaultOf(outcome))) << FaultOf(outcome);
+  EXPECT_TRUE(std::get<FetchFault>(outcome).digest.empty());
+  EXPECT_FALSE(IsBundleFault(FaultOf(outcome)));
+}
+
+TEST_F(FetchTest, AStoreThatCannotListSignaturesIsNoFaultOfTheBundle) {
+  FetchJob job = JobOf(FetchOf({Publish(files_)}));
+  job.public_key_file = root_ / "key.pub";
+  root_.Write("key.pub", bundle::kSignerPublic);
+  store_.SetFault([](std::string_view call) {
+    return call == "Referrers" ? absl::UnavailableError("down") : absl::OkStatus();
+  });
+  const auto outcome = FetchGeneration(job, {});
+  EXPECT_EQ(FetchReason(FaultOf(outcome)), "FetchFailed");
+  EXPECT_EQ(std::get<FetchFault>(outcome).reason, "");
+  EXPECT_FALSE(IsBundleFault(FaultOf(outcome)));
 }
 
 TEST_F(FetchTest, RefusesABundleOfAnotherCpuClassWithHostCode) {

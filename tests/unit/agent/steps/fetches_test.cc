@@ -16,6 +16,7 @@
 #include "agent/tree/layout.h"
 #include "lib/api/reasons.h"
 #include "tests/unit/agent/steps/workbench.h"
+#include "tests/unit/lib/bundle/signature/sample_keys.h"
 
 namespace cachewarm::agent {
 namespace {
@@ -109,6 +110,23 @@ TEST_F(FetchesTest, RemembersAsSetbackOfTheBundleWhatAnotherTryCannotMend) {
   const auto& setback = history_.bundles.at({kMount.uid, DigestOf("never pushed")});
   EXPECT_EQ(setback.reason, api::reason::kFetchFailed);
   EXPECT_GT(setback.not_before, clock_.Monotonic());
+}
+
+TEST_F(FetchesTest, RemembersThatABundleIsNotSigned) {
+  Context context = ContextWith(workers_);
+  context.keys.public_key_file = root_ / "key.pub";
+  root_.Write("key.pub", bundle::kSignerPublic);
+  Fetches fetches(context);
+  const Digest digest = Publish();
+  const Fetch fetch = FetchOf({digest});
+  fetches.Start(fetch, std::make_shared<const caches::CacheTable>(table_), {}, history_);
+  while (!history_.fetching.empty()) {
+    fetches.Collect(history_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const auto& setback = history_.bundles.at({kMount.uid, digest});
+  EXPECT_EQ(setback.reason, api::reason::kSignatureRefused);
+  EXPECT_NE(setback.message.find("has no signature"), std::string::npos) << setback.message;
 }
 
 TEST_F(FetchesTest, RemembersAStoreThatIsDownAsSetbackOfTheGeneration) {

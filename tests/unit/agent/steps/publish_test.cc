@@ -11,8 +11,11 @@
 #include <string>
 #include <thread>
 
+#include "lib/bundle/signature/envelope.h"
+#include "lib/bundle/signature/signature.h"
 #include "lib/bundle/transfer.h"
 #include "tests/unit/agent/steps/workbench.h"
+#include "tests/unit/lib/bundle/signature/sample_keys.h"
 
 namespace cachewarm::agent {
 namespace {
@@ -54,6 +57,29 @@ TEST_F(PublishTest, WritesABundleThatTellsWhatItIs) {
   EXPECT_EQ(facts.factors.at("image"), "llama:1");
   EXPECT_EQ(facts.factors.at("cpuClass"), node_.cpu_class);
   EXPECT_TRUE(facts.requires_cpu_class);
+}
+
+TEST_F(PublishTest, SignsWhatItPublishesOnceWhereItHasAKey) {
+  PublishJob job = Job();
+  const Scratch keys_folder;
+  keys_folder.Write("key.pem", bundle::kSigner);
+  job.private_key_file = keys_folder.path() + "/key.pem";
+  const auto keys = *bundle::PublicKey::Parse(bundle::kSignerPublic);
+  for (int i = 0; i < 2; ++i) {
+    const auto published = PublishTree(job, {});
+    ASSERT_TRUE(published.ok()) << published.status();
+    const Digest& digest = published->publication.digest;
+    EXPECT_TRUE(bundle::CheckSignature({store_, repository_}, digest, keys, {})->good);
+    EXPECT_EQ(store_.Referrers(repository_, digest, std::string(bundle::kSigstoreType), {})->size(),
+              1U);
+  }
+}
+
+TEST_F(PublishTest, PublishesNothingWithoutTheKeyThatItShouldSignWith) {
+  PublishJob job = Job();
+  job.private_key_file = scratch_.path() + "/none.pem";
+  EXPECT_TRUE(absl::IsFailedPrecondition(PublishTree(job, {}).status()));
+  EXPECT_FALSE(store_.ResolveTag(repository_, "k-" + Request().key, {}).ok());
 }
 
 TEST_F(PublishTest, PointsTheTagOfTheKeyToIt) {
