@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/bundle/entry_list.h"
 #include "lib/bundle/policy.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
@@ -19,7 +20,7 @@ using codec::Reader;
 
 constexpr int64_t kBlobBytesMax = 64LL << 30;
 constexpr int kSchemaVersion = 2;
-constexpr int kOurVersion = 1;
+constexpr int kOurVersion = 2;
 constexpr size_t kFactsMax = 256;
 constexpr size_t kHexBytes = 64;
 
@@ -41,7 +42,7 @@ void ReadDigest(Reader& reader, std::string_view name, Digest& out) {
   out = *std::move(digest);
 }
 
-// The entry list writes bare hex digits: it is long.
+// The frame index writes bare hex digits: it is long.
 void ReadHex(Reader& reader, std::string_view name, Digest& out) {
   std::string hex;
   reader.Require(name).Read(name, hex, kHexBytes);
@@ -82,18 +83,6 @@ Json ToJson(const Facts& facts) {
           {"compileMilliseconds", facts.compile_milliseconds}};
 }
 
-Json ToJson(const Entry& entry) {
-  Json json = {{"path", entry.path},
-               {"kind", entry.kind},
-               {"size", entry.bytes},
-               {"sha256", entry.digest.hex()},
-               {"frame", entry.frame}};
-  if (entry.mtime_ns != 0) {
-    json["mtimeNanoseconds"] = entry.mtime_ns;
-  }
-  return json;
-}
-
 Json ToJson(const LayerIndex& layer) {
   Json frames = Json::array();
   for (const Frame& frame : layer.frames) {
@@ -117,20 +106,21 @@ void ReadFacts(Reader& ours, Facts& facts) {
       });
 }
 
-void ReadEntry(Reader& reader, std::vector<Entry>& entries) {
-  Entry& entry = entries.emplace_back();
-  reader.Require("path").Read("path", entry.path);
-  reader.Require("kind").Read("kind", entry.kind, 64);
-  reader.Require("size").Read("size", entry.bytes, 0, kBlobBytesMax);
-  reader.Require("frame").Read("frame", entry.frame, 0);
-  reader.Read("mtimeNanoseconds", entry.mtime_ns, 0);
-  ReadHex(reader, "sha256", entry.digest);
-  if (const absl::Status path = CheckPath(entry.path, {}); reader.status().ok() && !path.ok()) {
-    reader.Fail("path", Message(path));
-  }
-  if (entries.size() > 1 && !(entries[entries.size() - 2].path < entry.path)) {
-    reader.Fail("path", "the list is not sorted or names a path twice");
-  }
+void ReadEntries(Reader& ours, const FormatLimits& limits, std::vector<Entry>& entries) {
+  ours.Require("entries").Object("entries", [&](Reader& reader) {
+    EntryList list;
+    reader.Require("lineBytes").Read("lineBytes", list.line_bytes, 0, kEntryLinesBytesMax);
+    reader.Require("packed").Read("packed", list.packed, size_t{kConfigBytesMax});
+    if (!reader.status().ok()) {
+      return;
+    }
+    auto read = ReadEntryList(list, limits.entries_max);
+    if (!read.ok()) {
+      reader.Fail("packed", Message(read.status()));
+      return;
+    }
+    entries = *std::move(read);
+  });
 }
 
 void ReadLayer(Reader& reader, const FormatLimits& limits, std::vector<LayerIndex>& layers) {
@@ -228,10 +218,8 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text) {
 absl::StatusOr<std::string> WriteConfig(const Config& config) {
   Json ours = ToJson(config.facts);
   ours["version"] = kOurVersion;
-  Json& entries = ours["entries"] = Json::array();
-  for (const Entry& entry : config.entries) {
-    entries.push_back(ToJson(entry));
-  }
+  CW_ASSIGN_OR_RETURN(EntryList entries, WriteEntryList(config.entries));
+  ours["entries"] = {{"lineBytes", entries.line_bytes}, {"packed", std::move(entries.packed)}};
   Json& layers = ours["layers"] = Json::array();
   Json diff_ids = Json::array();
   for (const LayerIndex& layer : config.layers) {
@@ -256,8 +244,7 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& li
     int version = 0;
     ours.Require("version").Read("version", version, kOurVersion, kOurVersion);
     ReadFacts(ours, config.facts);
-    ours.List("entries", static_cast<size_t>(limits.entries_max),
-              [&](Reader& entry) { ReadEntry(entry, config.entries); });
+    ReadEntries(ours, limits, config.entries);
     ours.List("layers", kLayersMax,
               [&](Reader& layer) { ReadLayer(layer, limits, config.layers); });
   });

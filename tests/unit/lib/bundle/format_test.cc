@@ -96,26 +96,20 @@ TEST(Config, ComesBackAsItWas) {
 }
 
 TEST(Config, WhatIsNotOneIsRefusedByTheNameOfItsField) {
-  const auto entry = [](Json& j) -> Json& { return j["cachewarm"]["entries"][0]; };
+  const auto entries = [](Json& j) -> Json& { return j["cachewarm"]["entries"]; };
   const auto frame = [](Json& j) -> Json& { return j["cachewarm"]["layers"][0]["frames"][0]; };
   const Change changes[] = {
       {"not ours", [](Json& j) { j.erase("cachewarm"); }, "cachewarm: is required"},
-      {"version", [](Json& j) { j["cachewarm"]["version"] = 2; }, "cachewarm.version"},
+      {"version", [](Json& j) { j["cachewarm"]["version"] = 1; }, "cachewarm.version"},
       {"no diff ids", [](Json& j) { j["rootfs"].erase("diff_ids"); }, "rootfs.diff_ids"},
       {"other diff ids", [](Json& j) { j["rootfs"]["diff_ids"] = Json::array(); }, "diff_ids"},
       {"diff id", [](Json& j) { j["rootfs"]["diff_ids"][0] = "x"; }, "rootfs.diff_ids"},
-      {"absolute", [&](Json& j) { entry(j)["path"] = "/etc/passwd"; }, "entries[0].path"},
-      {"parent", [&](Json& j) { entry(j)["path"] = "../x"; }, "entries[0].path"},
-      {"order", [&](Json& j) { std::swap(entry(j), j["cachewarm"]["entries"][1]); }, "sorted"},
-      {"twice", [&](Json& j) { j["cachewarm"]["entries"][1] = Json(entry(j)); }, "sorted"},
-      {"negative", [&](Json& j) { entry(j)["size"] = -1; }, "entries[0].size"},
-      {"text size", [&](Json& j) { entry(j)["size"] = "1"; }, "entries[0].size"},
-      {"digest", [&](Json& j) { entry(j)["sha256"] = std::string(64, 'G'); }, "sha256"},
-      {"no digest", [&](Json& j) { entry(j).erase("sha256"); }, "sha256: is required"},
-      {"no kind", [&](Json& j) { entry(j).erase("kind"); }, "entries[0].kind"},
-      {"frame", [&](Json& j) { entry(j)["frame"] = 1000; }, "is in frame 1000"},
-      {"frame below", [&](Json& j) { entry(j)["frame"] = -1; }, "entries[0].frame"},
-      {"mtime", [&](Json& j) { entry(j)["mtimeNanoseconds"] = -5; }, "mtimeNanoseconds"},
+      {"no entries", [](Json& j) { j["cachewarm"].erase("entries"); }, "entries: is required"},
+      {"no lines", [&](Json& j) { entries(j).erase("packed"); }, "entries.packed: is required"},
+      {"not packed", [&](Json& j) { entries(j)["packed"] = "AAAA"; }, "entries.packed"},
+      {"size of lines", [&](Json& j) { entries(j)["lineBytes"] = 1; }, "entries.packed"},
+      {"negative", [&](Json& j) { entries(j)["lineBytes"] = -1; }, "entries.lineBytes"},
+      {"bomb", [&](Json& j) { entries(j)["lineBytes"] = 1LL << 40; }, "entries.lineBytes"},
       {"gap", [&](Json& j) { frame(j)["offset"] = 1; }, "frames[0].offset"},
       {"empty frame", [&](Json& j) { frame(j)["size"] = 0; }, "frames[0].size"},
       {"huge frame", [&](Json& j) { frame(j)["rawSize"] = 1LL << 40; }, "frames[0].rawSize"},
@@ -131,6 +125,13 @@ TEST(Config, WhatIsNotOneIsRefusedByTheNameOfItsField) {
     EXPECT_TRUE(absl::IsInvalidArgument(parsed.status())) << c.name;
     EXPECT_THAT(std::string(parsed.status().message()), HasSubstr(c.message)) << c.name;
   }
+}
+
+TEST(Config, AnEntryLiesInAFrameOfTheIndex) {
+  PackedSample sample = PackTree(SampleTree());
+  sample.packed.config.entries[0].frame = 1000;
+  const auto parsed = ParseConfig(*WriteConfig(sample.packed.config));
+  EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("is in frame 1000"));
 }
 
 TEST(Config, CountsAreBounded) {

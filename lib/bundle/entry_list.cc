@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/entry_list.h"
+
+#include <charconv>
+#include <iterator>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/bundle/buffer.h"
+#include "lib/bundle/frame_codec.h"
+#include "lib/bundle/policy.h"
+#include "lib/bundle/utf8.h"
+#include "lib/codec/base64.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+// Digests do not compress: higher levels make it larger, and slower.
+constexpr int kLevel = 1;
+constexpr size_t kKindBytesMax = 64;
+
+// Takes one line apart and remembers the first field that was wrong.
+class Line {
+ public:
+  explicit Line(std::string_view text) : rest_(text), has_more_(true) {}
+
+  std::string_view Text(std::string_view name, size_t bytes_max) {
+    if (!has_more_) {
+      Fail(name, "is missing");
+      return {};
+    }
+    const size_t tab = rest_.find('\t');
+    const std::string_view field = rest_.substr(0, tab);
+    has_more_ = tab != std::string_view::npos;
+    rest_.remove_prefix(has_more_ ? tab + 1 : rest_.size());
+    if (field.empty() || field.size() > bytes_max) {
+      Fail(name, fmt::format("expected 1 to {} bytes, found {}", bytes_max, field.size()));
+    }
+    return field;
+  }
+
+  int64_t Number(std::string_view name, int64_t min) {
+    constexpr size_t kDigitsMax = 19;
+    const std::string_view field = Text(name, kDigitsMax);
+    int64_t value = min;
+    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+    if (error != std::errc() || end != field.data() + field.size() || value < min) {
+      Fail(name, fmt::format("expected an integer not below {}", min));
+    }
+    return value;
+  }
+
+  Digest Sha256(std::string_view name) {
+    constexpr size_t kHexBytes = 64;
+    auto digest = Digest::Parse(fmt::format("sha256:{}", Text(name, kHexBytes)));
+    if (!digest.ok()) {
+      Fail(name, "expected 64 lower-case hex digits");
+      return {};
+    }
+    return *std::move(digest);
+  }
+
+  void Fail(std::string_view name, std::string_view problem) {
+    if (status_.ok()) {
+      status_ = absl::InvalidArgumentError(fmt::format("{}: {}", name, problem));
+    }
+  }
+
+  bool has_more() const { return has_more_; }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  std::string_view rest_;
+  bool has_more_;
+  absl::Status status_;
+};
+
+absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {
+  Line line(text);
+  Entry entry;
+  entry.path = line.Text("path", static_cast<size_t>(Limits{}.path_bytes_max));
+  entry.kind = line.Text("kind", kKindBytesMax);
+  if (!IsPlainUtf8(entry.kind)) {
+    line.Fail("kind", "holds control characters");
+  }
+  entry.bytes = line.Number("size", 0);
+  entry.digest = line.Sha256("sha256");
+  entry.frame = line.Number("frame", 0);
+  if (line.has_more()) {
+    entry.mtime_ns = line.Number("mtimeNanoseconds", 1);
+  }
+  if (line.has_more()) {
+    line.Fail("mtimeNanoseconds", "something follows it");
+  }
+  CW_RETURN_IF_ERROR(line.status());
+  CW_RETURN_IF_ERROR(Annotate(CheckPath(entry.path, {}), "path"));
+  if (before != nullptr && !(before->path < entry.path)) {
+    return absl::InvalidArgumentError("path: the list is not sorted or names a path twice");
+  }
+  return entry;
+}
+
+absl::StatusOr<std::vector<Entry>> ReadLines(std::string_view lines, int64_t entries_max) {
+  std::vector<Entry> entries;
+  while (!lines.empty()) {
+    const size_t number = entries.size() + 1;
+    const size_t end = lines.find('\n');
+    if (end == std::string_view::npos) {
+      return absl::InvalidArgumentError(fmt::format("line {}: is cut", number));
+    }
+    if (static_cast<int64_t>(number) > entries_max) {
+      return absl::InvalidArgumentError(fmt::format("more than {} lines", entries_max));
+    }
+    auto entry = ReadEntry(lines.substr(0, end), entries.empty() ? nullptr : &entries.back());
+    CW_RETURN_IF_ERROR(Annotate(entry.status(), fmt::format("line {}", number)));
+    entries.push_back(*std::move(entry));
+    lines.remove_prefix(end + 1);
+  }
+  return entries;
+}
+
+}  // namespace
+
+absl::StatusOr<EntryList> WriteEntryList(const std::vector<Entry>& entries) {
+  std::string lines;
+  for (const Entry& entry : entries) {
+    if (!IsPlainUtf8(entry.kind)) {
+      return absl::InvalidArgumentError(
+          fmt::format("\"{}\": its kind holds control characters", entry.path));
+    }
+    fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{}", entry.path, entry.kind,
+                   entry.bytes, entry.digest.hex(), entry.frame);
+    if (entry.mtime_ns != 0) {
+      fmt::format_to(std::back_inserter(lines), "\t{}", entry.mtime_ns);
+    }
+    lines += '\n';
+  }
+  const auto line_bytes = static_cast<int64_t>(lines.size());
+  if (line_bytes > kEntryLinesBytesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("the entry list takes {} bytes, at most {}: pack fewer files or shorter paths",
+                    line_bytes, kEntryLinesBytesMax));
+  }
+  Buffer packed;
+  CW_RETURN_IF_ERROR(FrameWriter(kLevel).Compress(lines, packed));
+  return EntryList{.line_bytes = line_bytes, .packed = codec::EncodeBase64(packed.view())};
+}
+
+absl::StatusOr<std::vector<Entry>> ReadEntryList(const EntryList& list, int64_t entries_max) {
+  if (list.line_bytes < 0 || list.line_bytes > kEntryLinesBytesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("its size is not within 0 and {}", kEntryLinesBytesMax));
+  }
+  CW_ASSIGN_OR_RETURN(const std::string packed, codec::DecodeBase64(list.packed));
+  Buffer lines;
+  const absl::Status whole =
+      FrameReader().Decompress(packed, static_cast<size_t>(list.line_bytes), lines);
+  if (!whole.ok()) {
+    return absl::InvalidArgumentError(Message(whole));
+  }
+  return ReadLines(lines.view(), entries_max);
+}
+
+}  // namespace cachewarm::bundle
