@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <utility>
 
 #include "fmt/format.h"
@@ -17,18 +15,6 @@ namespace cachewarm::cli {
 namespace {
 
 constexpr mode_t kTreeMode = 0755;
-
-// Files that an engine rewrites in place must be writable for it.
-std::function<mode_t(const std::string&)> ModesOf(const bundle::Bundle& found) {
-  // The mode is the kind's: any file of it tells.
-  std::map<std::string, mode_t> modes;
-  for (const bundle::Entry& entry : found.config.entries) {
-    const caches::Placement placement = caches::CacheTable::AllPresets().Classify(entry.path);
-    mode_t& mode = modes.try_emplace(entry.kind, 0444).first->second;
-    mode |= placement.mode();
-  }
-  return [modes = std::move(modes)](const std::string& kind) { return modes.at(kind); };
-}
 
 struct Destination {
   fs::Dir parent;
@@ -77,7 +63,12 @@ absl::Status Fill(const Destination& destination, const bundle::Place& place,
       place,
       {.bundle = found,
        .staging = staging,
-       .options = {.mode_of_kind = ModesOf(found)},
+       .options = {.mode_of =
+                       [](const bundle::Entry& entry) {
+                         return mode_t{
+                             caches::CacheTable::AllPresets().Classify(entry.path).mode()};
+                       },
+                   .check_contents = false},
        .on_progress = [&](int64_t done, int64_t total) { progress.Show(done, total); }},
       stop));
   CW_RETURN_IF_ERROR(destination.parent.Rename(destination.staging, destination.name));

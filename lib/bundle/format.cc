@@ -8,6 +8,7 @@
 #include "lib/base/status.h"
 #include "lib/bundle/entry_list.h"
 #include "lib/bundle/policy.h"
+#include "lib/bundle/unpack/needed.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/reader.h"
@@ -146,10 +147,7 @@ absl::Status CheckWhole(const Config& config, size_t diff_ids) {
     return absl::InvalidArgumentError(fmt::format(
         "cachewarm.layers: {} items, but rootfs.diff_ids has {}", config.layers.size(), diff_ids));
   }
-  int64_t frames = 0;
-  for (const LayerIndex& layer : config.layers) {
-    frames += static_cast<int64_t>(layer.frames.size());
-  }
+  const int64_t frames = FrameCount(config);
   for (const Entry& entry : config.entries) {
     if (entry.frame >= frames) {
       return absl::InvalidArgumentError(fmt::format(

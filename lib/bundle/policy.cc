@@ -70,6 +70,10 @@ absl::Status CheckPath(std::string_view path, const Limits& limits) {
   }
 }
 
+bool IsWhiteout(std::string_view path) {
+  return path.substr(path.rfind('/') + 1).starts_with(".wh.");
+}
+
 absl::Status CheckMember(const Member& member, const Limits& limits) {
   constexpr unsigned kSpecialBits = 07000;
   CW_RETURN_IF_ERROR(CheckPath(member.path, limits));

@@ -39,6 +39,10 @@ struct Member {
 // Relative, UTF-8 without control characters, no empty, "." or ".." part, within the limits.
 absl::Status CheckPath(std::string_view path, const Limits& limits);
 
+// True when the last part begins with ".wh.": OCI image-spec 1.1, layer.md. To others such a file
+// says that another one is gone; it cannot be carried.
+bool IsWhiteout(std::string_view path);
+
 // Path, type (regular files and directories only), no setuid, setgid or sticky bit, no sparse map,
 // no extended attributes, size.
 absl::Status CheckMember(const Member& member, const Limits& limits);

@@ -2,12 +2,14 @@
 #include "lib/bundle/transfer.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/bundle/unpack/frames.h"
 #include "lib/bundle/unpack/members.h"
+#include "lib/bundle/unpack/needed.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -157,10 +159,17 @@ absl::Status Extract(const Place& place, const Extraction& extraction, std::stop
   const Bundle& bundle = extraction.bundle;
   Unpacker unpacker(bundle.config, bundle.manifest, extraction.staging, extraction.options);
   CW_RETURN_IF_ERROR(unpacker.Start());
-  CountingSink counted(unpacker, extraction.on_progress, LayerBytes(bundle.manifest));
-  for (const Descriptor& layer : bundle.manifest.layers) {
-    CW_RETURN_IF_ERROR(place.store.ReadBlob(
-        place.repository, {.digest = layer.digest, .bytes = layer.bytes}, counted, stop));
+  int64_t total_bytes = 0;
+  for (const FrameRun& run : unpacker.runs()) {
+    total_bytes += run.bytes;
+  }
+  CountingSink counted(unpacker, extraction.on_progress, total_bytes);
+  for (const FrameRun& run : unpacker.runs()) {
+    CW_RETURN_IF_ERROR(place.store.ReadBlob(place.repository,
+                                            {.digest = bundle.manifest.layers[run.layer].digest,
+                                             .offset = run.offset,
+                                             .bytes = run.bytes},
+                                            counted, stop));
   }
   return unpacker.Finish();
 }
@@ -170,9 +179,11 @@ absl::Status Verify(const Place& place, const Bundle& bundle, const OnProgress& 
   const Limits limits;
   CW_RETURN_IF_ERROR(CheckBundle(bundle.manifest, bundle.config, limits));
   NoFiles nothing;
-  MemberStream members(bundle.config, limits);
+  std::vector<int64_t> all(static_cast<size_t>(FrameCount(bundle.config)));
+  std::iota(all.begin(), all.end(), 0);
+  MemberStream members(bundle.config, all, {.limits = limits});
   TarHashes tars(bundle.config);
-  FrameStream frames(bundle.config, DefaultThreads(), [&](const RawFrame& frame) {
+  FrameStream frames(bundle.config, all, DefaultThreads(), [&](const RawFrame& frame) {
     CW_RETURN_IF_ERROR(members.Handle(frame, nothing));
     CW_RETURN_IF_ERROR(frame.AwaitEarlier());
     tars.Update(frame);

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/bundle/frame_codec.h"
+#include "lib/bundle/unpack/flusher.h"
 #include "lib/bundle/unpack/frames.h"
 #include "lib/bundle/unpack/members.h"
 #include "lib/bundle/unpack/tree_files.h"
@@ -22,34 +23,49 @@ class Unpacker::Progress {
         manifest_(manifest),
         staging_(staging),
         options_(std::move(options)),
-        members_(config, options_.limits) {}
+        flusher_(staging) {}
 
   absl::Status Start() {
     CW_RETURN_IF_ERROR(CheckBundle(manifest_, config_, options_.limits));
     CW_RETURN_IF_ERROR(MakeDirectories(config_, staging_, options_));
-    frames_.emplace(config_, options_.threads, [this](const RawFrame& frame) {
-      return members_.Handle(frame, files_[frame.worker]);
-    });
+    const std::vector<int64_t> needed = NeededFrames(config_, options_.present);
+    runs_ = RunsOf(config_, needed);
+    members_.emplace(config_, needed,
+                     MemberChecks{.limits = options_.limits, .contents = options_.check_contents});
+    frames_.emplace(config_, needed, options_.threads,
+                    [this](const RawFrame& frame) { return Handle(frame); });
     for (int worker = 0; worker < frames_->threads(); ++worker) {
       files_.emplace_back(staging_, options_);
     }
     return absl::OkStatus();
   }
 
+  const std::vector<FrameRun>& runs() const { return runs_; }
+
   absl::Status Write(std::string_view bytes) { return frames_->Write(bytes); }
 
   absl::Status Finish() {
     CW_RETURN_IF_ERROR(frames_->Finish());
-    CW_RETURN_IF_ERROR(members_.Finish());
-    return staging_.SyncFileSystem();
+    CW_RETURN_IF_ERROR(members_->Finish());
+    return options_.sync ? flusher_.Finish() : absl::OkStatus();
   }
 
  private:
+  absl::Status Handle(const RawFrame& frame) {
+    CW_RETURN_IF_ERROR(members_->Handle(frame, files_[frame.worker]));
+    if (options_.sync) {
+      flusher_.Wrote(static_cast<int64_t>(frame.raw.size()));
+    }
+    return absl::OkStatus();
+  }
+
   const Config& config_;
   const Manifest& manifest_;
   const fs::Dir& staging_;
   const UnpackOptions options_;
-  MemberStream members_;
+  Flusher flusher_;
+  std::vector<FrameRun> runs_;
+  std::optional<MemberStream> members_;
   std::deque<TreeFiles> files_;        // by worker
   std::optional<FrameStream> frames_;  // last: its workers use all of the above
 };
@@ -62,6 +78,10 @@ Unpacker::~Unpacker() = default;
 
 absl::Status Unpacker::Start() {
   return progress_->Start();
+}
+
+const std::vector<FrameRun>& Unpacker::runs() const {
+  return progress_->runs();
 }
 
 absl::Status Unpacker::Write(std::string_view bytes) {

@@ -15,10 +15,17 @@ constexpr size_t kSpareFrames = 2;
 
 }  // namespace
 
-FrameStream::FrameStream(const Config& config, int threads, OnFrame on_frame)
+FrameStream::FrameStream(const Config& config, const std::vector<int64_t>& needed, int threads,
+                         OnFrame on_frame)
     : on_frame_(std::move(on_frame)), crew_(threads) {
+  int64_t index = 0;
   for (const LayerIndex& layer : config.layers) {
-    frames_.insert(frames_.end(), layer.frames.begin(), layer.frames.end());
+    for (const Frame& frame : layer.frames) {
+      if (frames_.size() < needed.size() && needed[frames_.size()] == index) {
+        frames_.push_back({.index = index, .frame = frame});
+      }
+      ++index;
+    }
   }
   workers_.resize(static_cast<size_t>(crew_.threads()));
   packed_.resize(workers_.size() + kSpareFrames);
@@ -33,7 +40,7 @@ absl::Status FrameStream::Write(std::string_view bytes) {
       const auto ring = static_cast<int64_t>(packed_.size());
       CW_RETURN_IF_ERROR(crew_.Wait(next_ - ring));
       room_ = packed_[static_cast<size_t>(next_ % ring)].Make(
-          static_cast<size_t>(frames_[static_cast<size_t>(next_)].bytes));
+          static_cast<size_t>(frames_[static_cast<size_t>(next_)].frame.bytes));
     }
     const size_t taken = std::min(room_.size() - gathered_bytes_, bytes.size());
     std::copy_n(bytes.data(), taken, room_.data() + gathered_bytes_);
@@ -47,29 +54,30 @@ absl::Status FrameStream::Write(std::string_view bytes) {
 }
 
 void FrameStream::Post() {
-  crew_.Post([this, index = next_, packed = std::string_view(room_.data(), room_.size())](
-                 size_t worker) { return Handle(index, packed, worker); });
+  crew_.Post([this, position = next_, packed = std::string_view(room_.data(), room_.size())](
+                 size_t worker) { return Handle(position, packed, worker); });
   ++next_;
   gathered_bytes_ = 0;
 }
 
-absl::Status FrameStream::Handle(int64_t index, std::string_view packed, size_t worker) {
-  const Frame& frame = frames_[static_cast<size_t>(index)];
+absl::Status FrameStream::Handle(int64_t position, std::string_view packed, size_t worker) {
+  const auto& [index, frame] = frames_[static_cast<size_t>(position)];
   if (DigestOf(packed) != frame.digest) {
-    return absl::DataLossError(fmt::format(
-        "frame {} of {} does not have the sha256 that the index says", index, frames_.size()));
+    return absl::DataLossError(
+        fmt::format("frame {} does not have the sha256 that the index says", index));
   }
   auto& [reader, raw] = workers_[worker];
   const absl::Status whole = reader.Decompress(packed, static_cast<size_t>(frame.raw_bytes), raw);
-  CW_RETURN_IF_ERROR(Annotate(whole, fmt::format("frame {} of {}", index, frames_.size())));
-  return on_frame_({.index = index, .raw = raw.view(), .worker = worker, .crew = crew_});
+  CW_RETURN_IF_ERROR(Annotate(whole, fmt::format("frame {}", index)));
+  return on_frame_(
+      {.index = index, .position = position, .raw = raw.view(), .worker = worker, .crew = crew_});
 }
 
 absl::Status FrameStream::Finish() {
   CW_RETURN_IF_ERROR(crew_.Wait(next_ - 1));
   if (next_ != static_cast<int64_t>(frames_.size()) || gathered_bytes_ != 0) {
     return absl::DataLossError(
-        fmt::format("the layers end in frame {} of {}", next_, frames_.size()));
+        fmt::format("the layers end in frame {} of {} to read", next_, frames_.size()));
   }
   return absl::OkStatus();
 }

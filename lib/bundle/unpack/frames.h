@@ -18,17 +18,18 @@ namespace cachewarm::bundle {
 
 // A frame that had the right sha256, decompressed.
 struct RawFrame {
-  int64_t index = 0;  // through all layers
+  int64_t index = 0;     // through all layers
+  int64_t position = 0;  // among the frames that are read
   std::string_view raw;
   size_t worker = 0;  // of a FrameStream: 0 to threads() - 1
   Crew& crew;
 
   // Blocks until the frames before this one have been handled; the error of one of them.
-  absl::Status AwaitEarlier() const { return crew.Wait(index - 1); }
+  absl::Status AwaitEarlier() const { return crew.Wait(position - 1); }
 };
 
-// Cuts the bytes of a bundle's layers into frames, of which workers verify the sha256 and
-// decompress them. One thread at a time. Write() blocks while threads + 2 frames are not done yet:
+// Cuts bytes of a bundle's layers into frames, of which workers verify the sha256 and decompress
+// them. One thread at a time. Write() blocks while threads + 2 frames are not done yet:
 // with as many packed ones and one raw frame for each worker that is the memory it takes. The
 // first error is that of the first bad frame, whatever the number of threads; destroyed at any
 // moment it waits only for the frames that are being worked on.
@@ -37,8 +38,10 @@ class FrameStream : public Sink {
   // In a worker, several at the same time. `frame` is valid during the call.
   using OnFrame = std::function<absl::Status(const RawFrame& frame)>;
 
-  // `config` must be one that CheckBundle() accepts.
-  FrameStream(const Config& config, int threads, OnFrame on_frame);
+  // `config` must be one that CheckBundle() accepts. `needed` in ascending order: the frames that
+  // will be written, without what lies between them.
+  FrameStream(const Config& config, const std::vector<int64_t>& needed, int threads,
+              OnFrame on_frame);
 
   int threads() const { return crew_.threads(); }
   // DATA_LOSS at a frame that is not what its digest says, and for bytes after the last.
@@ -53,13 +56,18 @@ class FrameStream : public Sink {
   };
 
   void Post();
-  absl::Status Handle(int64_t index, std::string_view packed, size_t worker);
+  absl::Status Handle(int64_t position, std::string_view packed, size_t worker);
 
-  std::vector<Frame> frames_;
+  struct Wanted {
+    int64_t index = 0;  // through all layers
+    Frame frame;
+  };
+
+  std::vector<Wanted> frames_;
   OnFrame on_frame_;
-  std::vector<Buffer> packed_;  // a ring: frame n lies in n modulo its size
+  std::vector<Buffer> packed_;  // a ring: position n lies in n modulo its size
   std::vector<Worker> workers_;
-  int64_t next_ = 0;           // the frame that is being gathered
+  int64_t next_ = 0;           // position of the frame that is being gathered
   std::span<char> room_;       // of it
   size_t gathered_bytes_ = 0;  // of it
   Crew crew_;                  // last: its threads use all of the above

@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "lib/base/digest.h"
 #include "lib/base/status.h"
+#include "lib/bundle/unpack/needed.h"
 #include "lib/bundle/utf8.h"
 
 namespace cachewarm::bundle {
@@ -35,14 +36,20 @@ absl::Status CheckListed(const Member& member, const Entry& entry) {
 
 }  // namespace
 
-MemberStream::MemberStream(const Config& config, const Limits& limits)
-    : limits_(limits), directories_(ImpliedDirectories(config.entries)) {
+MemberStream::MemberStream(const Config& config, const std::vector<int64_t>& needed,
+                           const MemberChecks& checks)
+    : checks_(checks),
+      newest_(FirstFrameOfNewestLayer(config)),
+      directories_(ImpliedDirectories(config.entries)) {
   by_frame_.reserve(config.entries.size());
   for (const Entry& entry : config.entries) {
     by_frame_.push_back(&entry);
   }
   std::stable_sort(by_frame_.begin(), by_frame_.end(),
                    [](const Entry* a, const Entry* b) { return a->frame < b->frame; });
+  for (const int64_t frame : needed) {
+    expected_files_ += EntriesOf(frame).size();
+  }
 }
 
 MemberStream::Entries MemberStream::EntriesOf(int64_t frame) const {
@@ -59,7 +66,11 @@ absl::Status MemberStream::Handle(const RawFrame& frame, FileMaker& maker) {
     // Only such a frame can hold the rest of a file that began earlier.
     CW_RETURN_IF_ERROR(frame.AwaitEarlier());
     if (std::optional<NewFile> open = TakeOpen(frame.index - 1); open.has_value()) {
-      return Rest(frame, *std::move(open));
+      return Rest(frame, *std::move(open), maker);
+    }
+    if (frame.index < newest_) {
+      // It may begin in the middle of a file that the bundle has no more.
+      return absl::OkStatus();
     }
   }
   return Members(frame, listed, maker);
@@ -69,18 +80,27 @@ absl::Status MemberStream::Members(const RawFrame& frame, Entries listed, FileMa
   CW_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, Parse(frame, listed));
   for (const Piece& piece : pieces) {
     if (piece.IsWhole()) {
-      if (DigestOf(piece.content) != piece.entry->digest) {
+      if (checks_.contents && DigestOf(piece.content) != piece.entry->digest) {
         return NotItsDigest(*piece.entry);
       }
       CW_RETURN_IF_ERROR(WriteFile(*piece.entry, piece.content, maker));
       ++whole_files_;
       continue;
     }
-    CW_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(*piece.entry, maker));
+    CW_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(*piece.entry, checks_.contents, maker));
     CW_RETURN_IF_ERROR(file.Write(piece.content));
-    CW_RETURN_IF_ERROR(Part(frame, std::move(file)));
+    CW_RETURN_IF_ERROR(Part(frame, std::move(file), maker));
   }
   return absl::OkStatus();
+}
+
+absl::Status MemberStream::Parents(const Member& member, const RawFrame& frame) const {
+  return frame.index < newest_ || directories_.contains(member.path) ? absl::OkStatus()
+                                                                     : Unlisted(member);
+}
+
+bool MemberStream::MayHoldMore(const Member& member, const RawFrame& frame) const {
+  return frame.index < newest_ || (newest_ > 0 && IsWhiteout(member.path) && member.bytes == 0);
 }
 
 absl::StatusOr<std::vector<MemberStream::Piece>> MemberStream::Parse(const RawFrame& frame,
@@ -93,15 +113,16 @@ absl::StatusOr<std::vector<MemberStream::Piece>> MemberStream::Parse(const RawFr
     if (!member.has_value()) {
       break;
     }
-    CW_RETURN_IF_ERROR(CheckMember(*member, limits_));
+    CW_RETURN_IF_ERROR(CheckMember(*member, checks_.limits));
     if (member->type == MemberType::kDirectory) {
-      if (!directories_.contains(member->path)) {
-        return Unlisted(*member);
-      }
+      CW_RETURN_IF_ERROR(Parents(*member, frame));
       continue;
     }
     if (pieces.size() == listed.size() || listed[pieces.size()]->path != member->path) {
-      return Unlisted(*member);
+      if (!MayHoldMore(*member, frame)) {
+        return Unlisted(*member);
+      }
+      continue;
     }
     Piece& piece = pieces.emplace_back(Piece{.entry = listed[pieces.size()]});
     CW_RETURN_IF_ERROR(CheckListed(*member, *piece.entry));
@@ -118,7 +139,7 @@ absl::StatusOr<std::vector<MemberStream::Piece>> MemberStream::Parse(const RawFr
 }
 
 // A frame in the middle of a member: content, and after its end only padding.
-absl::Status MemberStream::Rest(const RawFrame& frame, NewFile file) {
+absl::Status MemberStream::Rest(const RawFrame& frame, NewFile file, FileMaker& maker) {
   const auto content = std::min<size_t>(frame.raw.size(), static_cast<size_t>(file.left_bytes()));
   CW_RETURN_IF_ERROR(file.Write(frame.raw.substr(0, content)));
   const std::string_view padding = frame.raw.substr(content);
@@ -127,14 +148,14 @@ absl::Status MemberStream::Rest(const RawFrame& frame, NewFile file) {
     return absl::InvalidArgumentError(fmt::format(
         "member \"{}\" is refused: something follows its end within a frame", file.entry().path));
   }
-  return Part(frame, std::move(file));
+  return Part(frame, std::move(file), maker);
 }
 
 // All that the frame holds of the file is written.
-absl::Status MemberStream::Part(const RawFrame& frame, NewFile file) {
+absl::Status MemberStream::Part(const RawFrame& frame, NewFile file, FileMaker& maker) {
   if (file.left_bytes() == 0) {
     ++whole_files_;
-    return file.End();
+    return file.End(maker);
   }
   if (!EntriesOf(frame.index + 1).empty()) {
     return absl::InvalidArgumentError(fmt::format(
@@ -152,9 +173,9 @@ std::optional<NewFile> MemberStream::TakeOpen(int64_t frame) {
 }
 
 absl::Status MemberStream::Finish() const {
-  if (whole_files_ != by_frame_.size()) {
+  if (whole_files_ != expected_files_) {
     return absl::DataLossError(
-        fmt::format("the layers hold {} of {} files", whole_files_.load(), by_frame_.size()));
+        fmt::format("the layers hold {} of {} files", whole_files_.load(), expected_files_));
   }
   return absl::OkStatus();
 }

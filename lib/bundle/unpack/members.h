@@ -22,18 +22,27 @@
 
 namespace cachewarm::bundle {
 
+struct MemberChecks {
+  Limits limits;
+  // The sha256 of every file against the entry list, beside that of its frame.
+  bool contents = true;
+};
+
 // Parses decompressed frames and holds every member against policy and entry list: the files of a
-// frame must be exactly those that the list names for it, in its order, with size, mtime and
-// sha256. Directories must be parents of a listed file. INVALID_ARGUMENT: refused. DATA_LOSS: the
-// content is not what its digest says. Thread-safe: frames are handled in parallel, only a file
-// that spans frames is written by one after the other.
+// frame must be those that the list names for it, in its order, with size, mtime and, if asked
+// for, sha256. In the newest layer there is nothing else but parents of listed files and whiteouts
+// (OCI image-spec 1.1, layer.md: what says to others that a file of an older layer is gone); older
+// layers may hold what the bundle has no more, which is passed over. INVALID_ARGUMENT: refused.
+// DATA_LOSS: the content is not what its digest says. Thread-safe: frames are handled in parallel,
+// only a file that spans frames is written by one after the other.
 class MemberStream {
  public:
-  // Both must outlive it.
-  MemberStream(const Config& config, const Limits& limits);
+  // `config` must outlive it. `needed`: the frames that it will be given.
+  MemberStream(const Config& config, const std::vector<int64_t>& needed,
+               const MemberChecks& checks);
 
   absl::Status Handle(const RawFrame& frame, FileMaker& maker);
-  // Every entry was there; after the last frame.
+  // Every entry of those frames was there; after the last frame.
   absl::Status Finish() const;
 
  private:
@@ -48,15 +57,19 @@ class MemberStream {
   };
 
   Entries EntriesOf(int64_t frame) const;
+  absl::Status Parents(const Member& member, const RawFrame& frame) const;
+  bool MayHoldMore(const Member& member, const RawFrame& frame) const;
   absl::Status Members(const RawFrame& frame, Entries listed, FileMaker& maker);
   absl::StatusOr<std::vector<Piece>> Parse(const RawFrame& frame, Entries listed) const;
-  absl::Status Rest(const RawFrame& frame, NewFile file);
-  absl::Status Part(const RawFrame& frame, NewFile file);
+  absl::Status Rest(const RawFrame& frame, NewFile file, FileMaker& maker);
+  absl::Status Part(const RawFrame& frame, NewFile file, FileMaker& maker);
   std::optional<NewFile> TakeOpen(int64_t frame);
 
-  const Limits& limits_;
+  const MemberChecks checks_;
+  const int64_t newest_;                // the first frame of the newest layer
   std::vector<const Entry*> by_frame_;  // entries by frame, within one by path
   std::set<std::string, std::less<>> directories_;
+  size_t expected_files_ = 0;
   std::atomic<size_t> whole_files_ = 0;
 
   mutable std::mutex mutex_;

@@ -29,8 +29,14 @@ absl::Status Keep(const fs::Fd& file, const Entry& entry, std::string_view conte
   return file.ok() ? Annotate(fs::WriteAll(file, content), entry.path) : absl::OkStatus();
 }
 
-absl::Status Close(const fs::Fd& file, const Entry& entry) {
-  return file.ok() && entry.mtime_ns != 0 ? SetMtime(file, entry.mtime_ns) : absl::OkStatus();
+absl::Status Close(const fs::Fd& file, const Entry& entry, FileMaker& maker) {
+  if (!file.ok()) {
+    return absl::OkStatus();
+  }
+  if (entry.mtime_ns != 0) {
+    CW_RETURN_IF_ERROR(SetMtime(file, entry.mtime_ns));
+  }
+  return maker.Finish(entry, file);
 }
 
 }  // namespace
@@ -43,12 +49,12 @@ absl::Status NotItsDigest(const Entry& entry) {
 absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& maker) {
   CW_ASSIGN_OR_RETURN(const fs::Fd file, maker.Make(entry));
   CW_RETURN_IF_ERROR(Keep(file, entry, content));
-  return Close(file, entry);
+  return Close(file, entry, maker);
 }
 
-absl::StatusOr<NewFile> NewFile::Begin(const Entry& entry, FileMaker& maker) {
+absl::StatusOr<NewFile> NewFile::Begin(const Entry& entry, bool checked, FileMaker& maker) {
   CW_ASSIGN_OR_RETURN(fs::Fd file, maker.Make(entry));
-  return NewFile(entry, std::move(file));
+  return NewFile(entry, checked, std::move(file));
 }
 
 absl::Status NewFile::Write(std::string_view content) {
@@ -58,17 +64,19 @@ absl::Status NewFile::Write(std::string_view content) {
         fmt::format("member \"{}\" is refused: it holds {} bytes more than the entry list says",
                     entry_->path, bytes - left_bytes_));
   }
-  hash_.Update(content);
+  if (hash_.has_value()) {
+    hash_->Update(content);
+  }
   left_bytes_ -= bytes;
   return Keep(file_, *entry_, content);
 }
 
-absl::Status NewFile::End() {
-  if (hash_.Finish() != entry_->digest) {
+absl::Status NewFile::End(FileMaker& maker) {
+  if (hash_.has_value() && hash_->Finish() != entry_->digest) {
     return NotItsDigest(*entry_);
   }
   const fs::Fd file = std::move(file_);
-  return Close(file, *entry_);
+  return Close(file, *entry_, maker);
 }
 
 }  // namespace cachewarm::bundle

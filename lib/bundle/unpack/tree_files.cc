@@ -41,7 +41,7 @@ absl::StatusOr<const fs::Dir*> DirHandles::Open(std::string_view path) {
 
 absl::StatusOr<fs::Fd> TreeFiles::Make(const Entry& entry) {
   const SplitPath split(entry.path);
-  const mode_t mode = options_.mode_of_kind ? options_.mode_of_kind(entry.kind) : kPlainFileMode;
+  const mode_t mode = options_.mode_of ? options_.mode_of(entry) : kPlainFileMode;
   CW_ASSIGN_OR_RETURN(const fs::Dir* directory, handles_.Open(split.directory));
   absl::StatusOr<fs::Fd> file = directory->CreateFile(split.name, mode);
   if (!absl::IsAlreadyExists(file.status()) || !options_.keep_existing) {
@@ -53,6 +53,10 @@ absl::StatusOr<fs::Fd> TreeFiles::Make(const Entry& entry) {
         fmt::format("\"{}\" is a directory in another bundle of this tree", entry.path));
   }
   return fs::Fd();
+}
+
+absl::Status TreeFiles::Finish(const Entry& entry, const fs::Fd& file) {
+  return options_.on_file ? options_.on_file(entry, file) : absl::OkStatus();
 }
 
 absl::Status MakeDirectories(const Config& config, const fs::Dir& staging,

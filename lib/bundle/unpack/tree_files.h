@@ -51,6 +51,7 @@ class TreeFiles : public FileMaker {
       : options_(options), handles_(staging) {}
 
   absl::StatusOr<fs::Fd> Make(const Entry& entry) override;
+  absl::Status Finish(const Entry& entry, const fs::Fd& file) override;
 
  private:
   const UnpackOptions& options_;

@@ -126,12 +126,30 @@ struct UnpackCall {
   std::string_view layer;
   size_t piece_bytes = 1000;
 };
+// What an unpacker asks for, out of layers that lie one after the other. Of a single layer all of
+// it, also what it would not ask for.
+inline std::string CutRuns(const UnpackCall& call, const Unpacker& unpacker) {
+  if (call.manifest.layers.size() == 1) {
+    return std::string(call.layer);
+  }
+  std::string cut;
+  for (const FrameRun& run : unpacker.runs()) {
+    int64_t begin = run.offset;
+    for (size_t layer = 0; layer < run.layer; ++layer) {
+      begin += call.manifest.layers[layer].bytes;
+    }
+    cut += call.layer.substr(static_cast<size_t>(begin), static_cast<size_t>(run.bytes));
+  }
+  return cut;
+}
+
 inline absl::Status Unpack(const UnpackCall& call, const fs::Dir& staging,
                            UnpackOptions options = {}) {
   Unpacker unpacker(call.config, call.manifest, staging, std::move(options));
   absl::Status status = unpacker.Start();
-  for (size_t at = 0; at < call.layer.size() && status.ok(); at += call.piece_bytes) {
-    status = unpacker.Write(call.layer.substr(at, call.piece_bytes));
+  const std::string bytes = status.ok() ? CutRuns(call, unpacker) : "";
+  for (size_t at = 0; at < bytes.size() && status.ok(); at += call.piece_bytes) {
+    status = unpacker.Write(std::string_view(bytes).substr(at, call.piece_bytes));
   }
   return status.ok() ? unpacker.Finish() : status;
 }

@@ -56,9 +56,7 @@ TEST_P(UnpackThreads, ReportTheFirstFrameThatIsBad) {
   const TempDir staging;
   const absl::Status status = Unpack(sample, staging.Open(), Options());
   EXPECT_TRUE(absl::IsDataLoss(status));
-  EXPECT_EQ(
-      status.message(),
-      fmt::format("frame 20 of {} does not have the sha256 that the index says", frames.size()));
+  EXPECT_EQ(status.message(), "frame 20 does not have the sha256 that the index says");
 }
 
 TEST_P(UnpackThreads, AFileOfWhichAFrameIsBadNeverEnds) {
@@ -90,7 +88,7 @@ TEST_P(UnpackThreads, NothingIsWrittenFarBehindABadFrame) {
 class Gate {
  public:
   UnpackOptions Options(int threads) {
-    return {.threads = threads, .mode_of_kind = [this](const std::string&) {
+    return {.threads = threads, .mode_of = [this](const Entry&) {
               ++waiting_;
               EXPECT_TRUE(fakes::Await([this] { return open_.load(); }));
               return mode_t{0444};

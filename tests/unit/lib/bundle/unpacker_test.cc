@@ -18,8 +18,8 @@ TEST(Unpacker, ModesAreThoseOfTheKindWhateverTheUmask) {
   const TempDir staging;
   const fs::Dir dir = staging.Open();
   const absl::Status status =
-      Unpack(PackTree(SampleTree()), dir, {.mode_of_kind = [](const std::string& kind) {
-               return kind == "flashinfer" ? mode_t{0666} : mode_t{0444};
+      Unpack(PackTree(SampleTree()), dir, {.mode_of = [](const Entry& entry) {
+               return entry.kind == "flashinfer" ? mode_t{0666} : mode_t{0444};
              }});
   ::umask(before);
   ASSERT_TRUE(status.ok()) << status;

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/unpack/flusher.h"
+
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+// Small trees are not worth a second sync; of large ones this much is left for the last.
+constexpr int64_t kWorthBytes = 96LL << 20;
+
+}  // namespace
+
+Flusher::Flusher(const fs::Dir& dir) : dir_(dir) {}
+
+Flusher::~Flusher() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+}
+
+void Flusher::Wrote(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  unsynced_bytes_ += bytes;
+  if (unsynced_bytes_ < kWorthBytes || closing_) {
+    return;
+  }
+  if (!thread_.joinable()) {
+    thread_ = std::jthread([this] { Work(); });
+  }
+  changed_.notify_all();
+}
+
+void Flusher::Work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return closing_ || unsynced_bytes_ >= kWorthBytes; });
+    if (closing_) {
+      return;
+    }
+    unsynced_bytes_ = 0;
+    lock.unlock();
+    absl::Status synced = dir_.SyncFileSystem();
+    lock.lock();
+    // The kernel tells an error of writing once.
+    if (status_.ok()) {
+      status_ = std::move(synced);
+    }
+  }
+}
+
+absl::Status Flusher::Finish() {
+  std::jthread thread;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    thread = std::move(thread_);
+  }
+  changed_.notify_all();
+  if (thread.joinable()) {
+    thread.join();
+  }
+  CW_RETURN_IF_ERROR(status_);
+  return dir_.SyncFileSystem();
+}
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/unpack/needed.h"
+
+#include <algorithm>
+
+#include "lib/bundle/tar.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+// What a frame holds, as the entry list tells.
+enum class Holds { kNothing, kPresent, kNeeded };
+
+struct FrameUse {
+  Holds holds = Holds::kNothing;
+  int64_t raw_bytes = 0;
+  bool begins_layer = false;
+  bool goes_on = false;  // the file that it holds ends in a later frame
+};
+
+std::vector<FrameUse> FramesOf(const Config& config) {
+  std::vector<FrameUse> uses;
+  for (const LayerIndex& layer : config.layers) {
+    for (const Frame& frame : layer.frames) {
+      uses.push_back({.raw_bytes = frame.raw_bytes, .begins_layer = &frame == &layer.frames[0]});
+    }
+  }
+  return uses;
+}
+
+void NoteEntries(const Config& config, const PresentEntries& present, std::vector<FrameUse>& uses) {
+  for (size_t i = 0; i < config.entries.size(); ++i) {
+    FrameUse& use = uses[static_cast<size_t>(config.entries[i].frame)];
+    const bool is_present = !present.empty() && present[i];
+    use.holds = is_present ? std::max(use.holds, Holds::kPresent) : Holds::kNeeded;
+    use.goes_on = config.entries[i].bytes > use.raw_bytes - kTarBlockBytes;
+  }
+}
+
+// Where a file ends is known by its header alone: frames without a name go on with the last one.
+void Spread(std::vector<FrameUse>& uses) {
+  for (size_t i = 1; i < uses.size(); ++i) {
+    if (uses[i].holds == Holds::kNothing && uses[i - 1].goes_on && !uses[i].begins_layer) {
+      uses[i].holds = uses[i - 1].holds;
+      uses[i].goes_on = true;
+    }
+  }
+}
+
+}  // namespace
+
+int64_t FrameCount(const Config& config) {
+  int64_t frames = 0;
+  for (const LayerIndex& layer : config.layers) {
+    frames += static_cast<int64_t>(layer.frames.size());
+  }
+  return frames;
+}
+
+int64_t FirstFrameOfNewestLayer(const Config& config) {
+  return config.layers.empty()
+             ? 0
+             : FrameCount(config) - static_cast<int64_t>(config.layers.back().frames.size());
+}
+
+std::vector<int64_t> NeededFrames(const Config& config, const PresentEntries& present) {
+  std::vector<FrameUse> uses = FramesOf(config);
+  NoteEntries(config, present, uses);
+  Spread(uses);
+  const auto newest = static_cast<size_t>(FirstFrameOfNewestLayer(config));
+  const bool is_new = std::none_of(uses.begin() + static_cast<std::ptrdiff_t>(newest), uses.end(),
+                                   [](const auto& use) { return use.holds == Holds::kPresent; });
+  std::vector<int64_t> needed;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (uses[i].holds == Holds::kNeeded || (is_new && i >= newest)) {
+      needed.push_back(static_cast<int64_t>(i));
+    }
+  }
+  return needed;
+}
+
+std::vector<FrameRun> RunsOf(const Config& config, const std::vector<int64_t>& frames) {
+  std::vector<FrameRun> runs;
+  int64_t first = 0;
+  auto next = frames.begin();
+  for (size_t layer = 0; layer < config.layers.size(); ++layer) {
+    const auto& index = config.layers[layer].frames;
+    const auto count = static_cast<int64_t>(index.size());
+    for (; next != frames.end() && *next < first + count; ++next) {
+      const Frame& frame = index[static_cast<size_t>(*next - first)];
+      const bool follows = !runs.empty() && runs.back().layer == layer &&
+                           runs.back().offset + runs.back().bytes == frame.offset;
+      if (!follows) {
+        runs.push_back({.layer = layer, .offset = frame.offset});
+      }
+      runs.back().bytes += frame.bytes;
+    }
+    first += count;
+  }
+  return runs;
+}
+
+}  // namespace cachewarm::bundle
