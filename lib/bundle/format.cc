@@ -8,7 +8,6 @@
 #include "lib/base/status.h"
 #include "lib/bundle/entry_list.h"
 #include "lib/bundle/policy.h"
-#include "lib/bundle/unpack/needed.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/reader.h"
@@ -266,6 +265,14 @@ std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& 
     }
   }
   return directories;
+}
+
+int64_t FrameCount(const Config& config) {
+  int64_t frames = 0;
+  for (const LayerIndex& layer : config.layers) {
+    frames += static_cast<int64_t>(layer.frames.size());
+  }
+  return frames;
 }
 
 int64_t RawBytes(const Config& config) {

@@ -90,6 +90,13 @@ struct Config {
   std::vector<LayerIndex> layers;  // in the order of Manifest::layers
 };
 
+// A bundle without the content of its layers.
+struct Bundle {
+  Digest digest;
+  Manifest manifest;
+  Config config;
+};
+
 struct FormatLimits {
   int64_t entries_max = 200'000;
   int64_t frames_max = 100'000;  // of all layers
@@ -109,6 +116,8 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& li
 // Every directory that the paths of `entries` imply, parents before children.
 std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& entries);
 
+// The number of frames in all layers.
+int64_t FrameCount(const Config& config);
 // The sum of the entries' sizes.
 int64_t RawBytes(const Config& config);
 // The sum of config and layers: what a fetch moves.

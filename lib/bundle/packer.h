@@ -17,8 +17,8 @@
 namespace cachewarm::bundle {
 
 // One file to pack. What `open` gives must be exactly `bytes` long and must not change while it is
-// read: the caller has made sure that nobody writes it. `open` is called once, from a thread of the
-// packer; several files are opened and read at the same time.
+// read: the caller has made sure that nobody writes it. `open` is called by threads of the packer,
+// for several files at the same time; twice for one that may be in the base already.
 struct PackFile {
   std::string path;
   std::string kind;
@@ -32,6 +32,10 @@ struct PackOptions {
   int64_t frame_bytes = 4LL << 20;  // raw; a frame is cut there. Multiple of 512, at least 4096
   int threads = DefaultThreads();   // that read, hash and compress; beside the calling one
   Limits limits;
+  // An older bundle of such files, or null. What of it is still the same is not packed again: the
+  // new bundle has its layers and one of what is new, and says what of the old ones is gone. Unless
+  // more than half of the bytes would be new, or more than half of the old ones gone.
+  const Bundle* base = nullptr;
 };
 
 struct Packed {
@@ -42,8 +46,9 @@ struct Packed {
   Digest digest;  // of the manifest: the name of the bundle
 };
 
-// Writes the layer to `layer` and returns what belongs beside it. The same paths, kinds, contents,
-// mtimes and facts give the same bytes, whatever the order of `files` and the number of threads.
+// Writes the newest layer to `layer`, nothing when the base has all of it, and returns what belongs
+// beside it. The same paths, kinds, contents, mtimes, facts and base give the same bytes, whatever
+// the order of `files` and the number of threads.
 // `layer` is written by the calling thread; when the call returns, all others have ended. Memory:
 // raw and packed bytes of threads + 1 frames, and what the entry list takes. INVALID_ARGUMENT for
 // what policy.h refuses, duplicates, or no file at all; ABORTED when a file is not as long as was

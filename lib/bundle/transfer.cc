@@ -2,6 +2,7 @@
 #include "lib/bundle/transfer.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -9,7 +10,6 @@
 #include "lib/base/status.h"
 #include "lib/bundle/unpack/frames.h"
 #include "lib/bundle/unpack/members.h"
-#include "lib/bundle/unpack/needed.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -120,18 +120,63 @@ absl::Status CopyBlob(const Place& from, const Place& to, const Descriptor& blob
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> HasLayers(const Place& place, const Bundle* bundle, std::stop_token stop) {
+  if (bundle == nullptr) {
+    return false;
+  }
+  for (const Descriptor& layer : bundle->manifest.layers) {
+    CW_ASSIGN_OR_RETURN(const bool there,
+                        place.store.HasBlob(place.repository, layer.digest, stop));
+    if (!there) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// A blob that is begun with its first byte: there may be none.
+class NewBlob : public Sink {
+ public:
+  NewBlob(const Place& place, std::stop_token stop) : place_(place), stop_(std::move(stop)) {}
+
+  absl::Status Write(std::string_view bytes) override {
+    if (upload_ == nullptr) {
+      CW_ASSIGN_OR_RETURN(upload_, place_.store.StartBlob(place_.repository, stop_));
+    }
+    return upload_->Write(bytes);
+  }
+
+  // The bytes of it; 0 when nothing was written.
+  absl::StatusOr<int64_t> Commit(const Descriptor& expected) {
+    if (upload_ == nullptr) {
+      return 0;
+    }
+    CW_ASSIGN_OR_RETURN(const Descriptor stored, upload_->Commit());
+    if (stored.digest != expected.digest) {
+      return WrongDigest("the layer that was stored", expected.digest);
+    }
+    return stored.bytes;
+  }
+
+ private:
+  const Place& place_;
+  std::stop_token stop_;
+  std::unique_ptr<BlobUpload> upload_;
+};
+
 }  // namespace
 
 absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> files,
                                     const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const auto upload, place.store.StartBlob(place.repository, stop));
-  CW_ASSIGN_OR_RETURN(const Packed packed,
-                      Pack(std::move(files), facts, options.pack, *upload, stop));
-  CW_ASSIGN_OR_RETURN(const Descriptor layer, upload->Commit());
-  if (layer.digest != packed.manifest.layers[0].digest) {
-    return WrongDigest("the layer that was stored", packed.manifest.layers[0].digest);
+  PackOptions pack = options.pack;
+  CW_ASSIGN_OR_RETURN(const bool has_base, HasLayers(place, pack.base, stop));
+  if (!has_base) {
+    pack.base = nullptr;
   }
+  NewBlob layer(place, stop);
+  CW_ASSIGN_OR_RETURN(const Packed packed, Pack(std::move(files), facts, pack, layer, stop));
+  CW_ASSIGN_OR_RETURN(const int64_t layer_bytes, layer.Commit(packed.manifest.layers.back()));
   CW_RETURN_IF_ERROR(
       WriteSmallBlob(place.store, place.repository, packed.config_text, stop).status());
   CW_RETURN_IF_ERROR(
@@ -139,6 +184,7 @@ absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> fi
           .status());
   return Publication{.digest = packed.digest,
                      .bytes = PackedBytes(packed.manifest),
+                     .new_bytes = layer_bytes + packed.manifest.config.bytes,
                      .files = static_cast<int64_t>(packed.config.entries.size()),
                      .raw_bytes = RawBytes(packed.config)};
 }

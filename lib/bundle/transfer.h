@@ -26,7 +26,8 @@ struct Place {
 
 struct Publication {
   Digest digest;
-  int64_t bytes = 0;  // config and layers
+  int64_t bytes = 0;      // config and layers
+  int64_t new_bytes = 0;  // of them, those that are not in a layer of the base
   int64_t files = 0;
   int64_t raw_bytes = 0;
 };
@@ -37,17 +38,12 @@ struct PublishOptions {
 };
 
 // Packs `files` straight into `place`; the bundle is readable when it returns. A failure leaves at
-// most unreferenced blobs.
+// most unreferenced blobs. A base of which `place` lacks a layer is not used.
 absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> files,
                                     const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop);
 
-// A bundle's manifest and config, verified down from its digest.
-struct Bundle {
-  Digest digest;
-  Manifest manifest;
-  Config config;
-};
+// Manifest and config, verified down from the digest.
 absl::StatusOr<Bundle> ReadBundle(const Place& place, const Digest& digest, std::stop_token stop);
 
 // Streams the layers of `bundle` through an Unpacker into `staging` (see there what an error

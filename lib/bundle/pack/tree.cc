@@ -62,6 +62,11 @@ Member PackTree::HeaderOf(size_t member) const {
   if (IsFile(member)) {
     return FileHeader(files[FileOf(member)]);
   }
+  if (member >= directories.size()) {
+    return {.path = whiteouts[member - directories.size()],
+            .type = MemberType::kFile,
+            .mode = kFileMode};
+  }
   return {.path = directories[member], .type = MemberType::kDirectory, .mode = kDirectoryMode};
 }
 

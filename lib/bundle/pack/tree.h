@@ -13,15 +13,18 @@
 
 namespace cachewarm::bundle {
 
-// What is packed, in the order of the tar: directories, parents first, then files by path.
+// What is packed, in the order of the tar: directories, parents first, then whiteouts, then files
+// by path.
 struct PackTree {
   std::vector<std::string> directories;
+  std::vector<std::string> whiteouts;  // empty files
   std::vector<PackFile> files;
   std::vector<Entry> entries;  // of `files`, one by one; digest and frame are not known yet
 
-  size_t members() const { return directories.size() + files.size(); }
-  bool IsFile(size_t member) const { return member >= directories.size(); }
-  size_t FileOf(size_t member) const { return member - directories.size(); }
+  size_t members() const { return before_files() + files.size(); }
+  bool IsFile(size_t member) const { return member >= before_files(); }
+  size_t FileOf(size_t member) const { return member - before_files(); }
+  size_t before_files() const { return directories.size() + whiteouts.size(); }
   Member HeaderOf(size_t member) const;
 };
 

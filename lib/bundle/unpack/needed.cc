@@ -49,14 +49,6 @@ void Spread(std::vector<FrameUse>& uses) {
 
 }  // namespace
 
-int64_t FrameCount(const Config& config) {
-  int64_t frames = 0;
-  for (const LayerIndex& layer : config.layers) {
-    frames += static_cast<int64_t>(layer.frames.size());
-  }
-  return frames;
-}
-
 int64_t FirstFrameOfNewestLayer(const Config& config) {
   return config.layers.empty()
              ? 0

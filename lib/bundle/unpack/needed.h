@@ -29,8 +29,7 @@ struct FrameRun {
 // `frames` in ascending order, as few runs as there are gaps.
 std::vector<FrameRun> RunsOf(const Config& config, const std::vector<int64_t>& frames);
 
-// The number of frames in all layers, and in those before the newest.
-int64_t FrameCount(const Config& config);
+// The number of frames in all layers before the newest.
 int64_t FirstFrameOfNewestLayer(const Config& config);
 
 }  // namespace cachewarm::bundle

@@ -144,7 +144,7 @@ inline std::string CutRuns(const UnpackCall& call, const Unpacker& unpacker) {
 }
 
 inline absl::Status Unpack(const UnpackCall& call, const fs::Dir& staging,
-                           UnpackOptions options = {}) {
+                           UnpackOptions options = {.sync = false}) {
   Unpacker unpacker(call.config, call.manifest, staging, std::move(options));
   absl::Status status = unpacker.Start();
   const std::string bytes = status.ok() ? CutRuns(call, unpacker) : "";
@@ -154,7 +154,7 @@ inline absl::Status Unpack(const UnpackCall& call, const fs::Dir& staging,
   return status.ok() ? unpacker.Finish() : status;
 }
 inline absl::Status Unpack(const PackedSample& sample, const fs::Dir& staging,
-                           UnpackOptions options = {}) {
+                           UnpackOptions options = {.sync = false}) {
   return Unpack({sample.packed.config, sample.packed.manifest, sample.layer}, staging,
                 std::move(options));
 }

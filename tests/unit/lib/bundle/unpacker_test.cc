@@ -3,7 +3,13 @@
 
 #include <sys/stat.h>
 
+#include <map>
+#include <mutex>
+
 #include "gtest/gtest.h"
+#include "lib/base/status.h"
+#include "lib/bundle/unpack/flusher.h"
+#include "lib/fs/file.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -65,6 +71,64 @@ TEST(Unpacker, AUnionRefusesAFileWhereAnotherBundleHasADirectory) {
   ASSERT_TRUE(Unpack(PackTree({{"a/b", {.content = "x"}}}), dir).ok());
   EXPECT_TRUE(absl::IsAlreadyExists(
       Unpack(PackTree({{"a", {.content = "x"}}}), dir, {.keep_existing = true})));
+}
+
+TEST(Unpacker, WithoutCheckingContentsAListThatLiesGoesUnnoticedButDamageDoesNot) {
+  PackedSample sample = PackTree(SampleTree());
+  sample.packed.config.entries[0].digest = DigestOf("something else");
+  const TempDir staging;
+  const absl::Status status = Unpack(sample, staging.Open(), {.check_contents = false});
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(SampleTree()));
+  sample.layer[sample.layer.size() / 2] ^= 1;
+  const TempDir other;
+  EXPECT_TRUE(absl::IsDataLoss(Unpack(sample, other.Open(), {.check_contents = false})));
+}
+
+TEST(Unpacker, TellsEachFileOnceWhenItIsWhole) {
+  const PackedSample sample = PackTree(ManyFiles());
+  const TempDir staging;
+  std::mutex mutex;
+  std::map<std::string, int64_t> told;
+  const auto on_file = [&](const Entry& entry, const fs::Fd& file) -> absl::Status {
+    CW_ASSIGN_OR_RETURN(const fs::FileStat stat, fs::StatFile(file));
+    const std::lock_guard lock(mutex);
+    EXPECT_TRUE(told.emplace(entry.path, stat.bytes).second) << entry.path;
+    return absl::OkStatus();
+  };
+  const absl::Status status = Unpack(sample, staging.Open(), {.on_file = on_file});
+  ASSERT_TRUE(status.ok()) << status;
+  std::map<std::string, int64_t> expected;
+  for (const Entry& entry : sample.packed.config.entries) {
+    expected[entry.path] = entry.bytes;
+  }
+  EXPECT_EQ(told, expected);
+}
+
+TEST(Unpacker, AnErrorOfWhoIsToldEndsIt) {
+  const TempDir staging;
+  const auto on_file = [](const Entry&, const fs::Fd&) { return absl::InternalError("no"); };
+  EXPECT_TRUE(
+      absl::IsInternal(Unpack(PackTree(SampleTree()), staging.Open(), {.on_file = on_file})));
+}
+
+TEST(Flusher, SyncsBesideTheWritingAndInTheEnd) {
+  const TempDir directory;
+  const fs::Dir dir = directory.Open();
+  Flusher flusher(dir);
+  for (int i = 0; i < 10; ++i) {
+    flusher.Wrote(64LL << 20);
+  }
+  EXPECT_TRUE(flusher.Finish().ok());
+}
+
+TEST(Flusher, MayBeGivenUpAtAnyMoment) {
+  const TempDir directory;
+  const fs::Dir dir = directory.Open();
+  for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{1} << 30}) {
+    Flusher flusher(dir);
+    flusher.Wrote(bytes);
+  }
 }
 
 TEST(Unpacker, SeveralLayersMakeOneTree) {

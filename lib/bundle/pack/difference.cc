@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/pack/difference.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string_view>
+
+#include "fmt/format.h"
+#include "lib/base/digest.h"
+#include "lib/base/status.h"
+#include "lib/bundle/crew.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+// What is gone adds up in them, and each is one more request.
+constexpr size_t kLayersMost = 8;
+constexpr size_t kFilesAJob = 64;
+constexpr size_t kPieceBytes = 256U << 10U;
+
+bool MayBeTheSame(const Entry& a, const Entry& b) {
+  return a.bytes == b.bytes && a.kind == b.kind && a.mtime_ns == b.mtime_ns;
+}
+
+absl::StatusOr<Digest> DigestOfFile(const PackFile& file, std::vector<char>& piece) {
+  CW_ASSIGN_OR_RETURN(const auto source, file.open());
+  Sha256 hash;
+  int64_t bytes = 0;
+  while (true) {
+    CW_ASSIGN_OR_RETURN(const size_t got, source->Read(piece));
+    if (got == 0) {
+      break;
+    }
+    hash.Update({piece.data(), got});
+    bytes += static_cast<int64_t>(got);
+  }
+  if (bytes != file.bytes) {
+    return absl::AbortedError(
+        fmt::format("\"{}\" is not {} bytes long any more: it changed while it was read", file.path,
+                    file.bytes));
+  }
+  return hash.Finish();
+}
+
+// Forgets what of [first, last) has another content.
+absl::Status Compare(const PackTree& tree, size_t first, size_t last,
+                     std::vector<const Entry*>& kept) {
+  std::vector<char> piece(kPieceBytes);
+  for (size_t i = first; i < last; ++i) {
+    if (kept[i] == nullptr) {
+      continue;
+    }
+    CW_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(tree.files[i], piece));
+    if (digest != kept[i]->digest) {
+      kept[i] = nullptr;
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t RawBytesOfFrames(const Config& config) {
+  int64_t sum = 0;
+  for (const LayerIndex& layer : config.layers) {
+    for (const Frame& frame : layer.frames) {
+      sum += frame.raw_bytes;
+    }
+  }
+  return sum;
+}
+
+// The highest part of `path` that is neither a file nor a directory of the new tree; empty when the
+// new tree has a file on the way, or a directory where the file was.
+std::string_view HighestGone(std::string_view path,
+                             const std::set<std::string, std::less<>>& directories,
+                             const std::set<std::string_view>& files) {
+  for (size_t end = path.find('/');; end = path.find('/', end + 1)) {
+    const std::string_view part = path.substr(0, end);
+    if (files.contains(part)) {
+      return {};
+    }
+    if (!directories.contains(part)) {
+      return part;
+    }
+    if (end == std::string_view::npos) {
+      return {};
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<const Entry*>> FindKept(const Bundle& base, const PackTree& tree,
+                                                   int threads, const std::stop_token& stop) {
+  std::vector<const Entry*> kept(tree.entries.size(), nullptr);
+  auto old = base.config.entries.begin();
+  for (size_t i = 0; i < tree.entries.size(); ++i) {
+    const Entry& entry = tree.entries[i];
+    while (old != base.config.entries.end() && old->path < entry.path) {
+      ++old;
+    }
+    if (old != base.config.entries.end() && old->path == entry.path && MayBeTheSame(*old, entry)) {
+      kept[i] = &*old;
+    }
+  }
+  Crew crew(threads);
+  int64_t jobs = 0;
+  for (size_t first = 0; first < kept.size(); first += kFilesAJob, ++jobs) {
+    crew.Post([&, first](size_t) {
+      if (stop.stop_requested()) {
+        return absl::CancelledError("packing was stopped");
+      }
+      return Compare(tree, first, std::min(first + kFilesAJob, kept.size()), kept);
+    });
+  }
+  CW_RETURN_IF_ERROR(crew.Wait(jobs - 1));
+  return kept;
+}
+
+bool IsWorthALayer(const Bundle& base, const std::vector<const Entry*>& kept,
+                   const PackTree& tree) {
+  int64_t all_bytes = 0;
+  int64_t kept_bytes = 0;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    all_bytes += tree.entries[i].bytes;
+    kept_bytes += kept[i] != nullptr ? kept[i]->bytes : 0;
+  }
+  return base.manifest.layers.size() < kLayersMost && kept_bytes > all_bytes / 2 &&
+         kept_bytes > RawBytesOfFrames(base.config) / 2;
+}
+
+std::vector<std::string> WhiteoutsOf(const Config& base, const PackTree& tree) {
+  const std::set<std::string, std::less<>> directories(tree.directories.begin(),
+                                                       tree.directories.end());
+  std::set<std::string_view> files;
+  for (const Entry& entry : tree.entries) {
+    files.insert(entry.path);
+  }
+  std::set<std::string> whiteouts;
+  for (const Entry& entry : base.entries) {
+    const std::string_view gone = HighestGone(entry.path, directories, files);
+    if (!gone.empty()) {
+      const size_t name = gone.rfind('/') + 1;
+      whiteouts.insert(fmt::format("{}.wh.{}", gone.substr(0, name), gone.substr(name)));
+    }
+  }
+  return {whiteouts.begin(), whiteouts.end()};
+}
+
+}  // namespace cachewarm::bundle
