@@ -18,7 +18,7 @@ namespace {
 
 class UnpackThreads : public ::testing::TestWithParam<int> {
  protected:
-  UnpackOptions Options() const { return {.threads = GetParam()}; }
+  UnpackOptions Options() const { return {.threads = GetParam(), .sync = false}; }
   int threads() const { return GetParam(); }
 };
 
