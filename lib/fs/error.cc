@@ -21,8 +21,6 @@ absl::StatusCode CodeOf(int error) {
     case ELOOP:
     case EXDEV:
       return absl::StatusCode::kPermissionDenied;
-    case EIO:
-      return absl::StatusCode::kDataLoss;
     case ENOSYS:
     case EROFS:
     case ENOTEMPTY:
@@ -33,6 +31,7 @@ absl::StatusCode CodeOf(int error) {
     case ENAMETOOLONG:
       return absl::StatusCode::kInvalidArgument;
     case EAGAIN:
+    case EIO:
       return absl::StatusCode::kUnavailable;
     default:
       return absl::ErrnoToStatusCode(error);
