@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/process/process.h"
 
+#include <linux/ioprio.h>
 #include <malloc.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,6 +22,7 @@ namespace {
 constexpr auto kStopWithin = std::chrono::milliseconds(1800);
 constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
 constexpr size_t kConfigBytesMax = 1U << 20U;
+constexpr int kNiceMost = 19;
 constexpr int kHeapKeptMax = 128 << 10;  // bytes; also the size from which a block is its own map
 
 std::string HostName() {
@@ -57,6 +61,13 @@ void KeepMemoryLow() {
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_TRIM_THRESHOLD, kHeapKeptMax);
   mallopt(M_MMAP_THRESHOLD, kHeapKeptMax);
+}
+
+void YieldToOthers() {
+  // Both are of the one thread on Linux; 0 is the calling one.
+  static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNiceMost));
+  static_cast<void>(
+      ::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)));
 }
 
 std::optional<std::string> Environment(const std::string& name) {

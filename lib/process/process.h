@@ -25,6 +25,10 @@ sigset_t BlockSignals();
 // free memory in an operator that uses 4 MB.
 void KeepMemoryLow();
 
+// From now on the calling thread has the CPU and the disk when nobody else wants them (nice 19,
+// idle I/O class). Where the kernel refuses, it works like any other.
+void YieldToOthers();
+
 std::optional<std::string> Environment(const std::string& name);
 
 // What settings are read from: arguments of main, Environment(), the host name and files. One of

@@ -2,6 +2,9 @@
 #include "lib/process/process.h"
 
 #include <gtest/gtest.h>
+#include <linux/ioprio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <thread>
 
 #include "tests/fakes/memory_log.h"
 
@@ -127,6 +131,20 @@ TEST(Process, TheConfigurationFileIsReadWholeAndBounded) {
   const absl::Status missing = read(path).status();
   EXPECT_TRUE(absl::IsNotFound(missing));
   EXPECT_NE(missing.message().find(path), std::string::npos) << missing;
+}
+
+TEST(YieldToOthers, ChangesTheCallingThreadOnly) {
+  const int before = ::getpriority(PRIO_PROCESS, 0);
+  int nice = 0;
+  long io = 0;
+  std::thread([&] {
+    YieldToOthers();
+    nice = ::getpriority(PRIO_PROCESS, 0);
+    io = ::syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
+  }).join();
+  EXPECT_EQ(nice, 19);
+  EXPECT_EQ(IOPRIO_PRIO_CLASS(io), static_cast<long>(IOPRIO_CLASS_IDLE));
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), before);
 }
 
 }  // namespace
