@@ -17,6 +17,8 @@ using settings::Setter;
 using settings::Setting;
 
 constexpr size_t kHostsMax = 64;
+constexpr int64_t kScrubSecondsMin = 60;
+constexpr int64_t kScrubSecondsMax = 30 * 24 * 3600;
 
 constexpr std::string_view kPurpose =
     "cachewarm-agent: one on each node. Prepares the directories that pods mount, captures what\n"
@@ -77,6 +79,17 @@ Setter Proxy(http::ProxyOptions& to) {
     to.https = given.value;
     to.http = given.value;
     return absl::OkStatus();
+  };
+}
+
+// More often than once a minute it would be all that the disk does.
+Setter ScrubSeconds(int64_t& to) {
+  return [&to](const Given& given) -> absl::Status {
+    CW_ASSIGN_OR_RETURN(to, settings::WholeNumber(given.value, 0, kScrubSecondsMax));
+    return to == 0 || to >= kScrubSecondsMin
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(fmt::format("\"{}\": 0 for never, or at least {}",
+                                                        given.value, kScrubSecondsMin));
   };
 }
 
@@ -162,6 +175,10 @@ std::vector<Setting> SettingsOf(Config& config) {
       {"--signature-private-key-file", "CACHEWARM_SIGNATURE_PRIVATE_KEY_FILE",
        "signature.privateKeyFile", "none", AbsolutePath(config.keys.private_key_file),
        "PEM file of the key that signs what this agent publishes; whoever reads it can sign too"},
+      {"--scrub-interval-seconds", "CACHEWARM_SCRUB_INTERVAL_SECONDS", "scrub.intervalSeconds",
+       "3600", ScrubSeconds(config.scrub_seconds),
+       "seconds between two looks at an active tree for files that are no longer those of its "
+       "bundles, 60 to 2592000; 0 is never"},
       {"--log-level", "CACHEWARM_LOG_LEVEL", "logLevel", "info",
        settings::Parsed(config.log_level, &ParseLogLevel),
        "debug, info, warning or error; one JSON line per event on standard error"},

@@ -24,8 +24,9 @@ struct Config {
   std::string kubeconfig;              // empty: the service account of the pod we run in
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8080;
-  int workers = 3;           // fetches and publications at the same time
-  int transfer_threads = 2;  // of each of them
+  int workers = 3;               // fetches and publications at the same time
+  int transfer_threads = 2;      // of each of them
+  int64_t scrub_seconds = 3600;  // between two passes over an active tree; 0: never
   bundle::KeyFiles keys;
   LogLevel log_level = LogLevel::kInfo;
 };

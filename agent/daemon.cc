@@ -192,7 +192,10 @@ void Daemon::Work(const fs::Dir& root, const fingerprint::NodeFacts& node, Statu
                         .transfer_threads = config_.transfer_threads,
                         .keys = config_.keys,
                         .wake = [&turning] { turning->Wake(); }};
-  Loop loop(context, {.limit_bytes = config_.byte_limit, .version = parts_.version},
+  Loop loop(context,
+            {.limit_bytes = config_.byte_limit,
+             .version = parts_.version,
+             .scrub = Duration(config_.scrub_seconds * 1000)},
             [&](const std::string& target, api::NodeCacheStatus status) {
               is_ready_ = own_.HasSynced() && status.node.root.writable;
               writer.Set(target, std::move(status));

@@ -46,7 +46,11 @@ Loop::Loop(const Context& context, LoopOptions options, Report report)
       torn_files_(context),
       fetches_(context),
       captures_(context),
-      starts_(context, tables_) {}
+      starts_(context, tables_),
+      quarantine_(context, options_.version),
+      scrub_(context, tables_, options_.scrub) {
+  quarantine_.Recall(history_);
+}
 
 Loop::~Loop() {
   context_.workers.Stop();
@@ -83,7 +87,7 @@ void Loop::Turn() {
     starts_.Adopt(node_cache->status.starts);
     has_adopted_ = true;
   }
-  const absl::Status moved = Move(desired);
+  const absl::Status moved = Move(desired, node_cache != nullptr);
   if (!moved.ok()) {
     root_status_.writable = false;
     root_status_.message = Message(moved);
@@ -102,11 +106,9 @@ void Loop::Turn() {
   last_turn_ = end;
 }
 
-absl::Status Loop::Move(const api::NodeCacheSpec& desired) {
+absl::Status Loop::Move(const api::NodeCacheSpec& desired, bool is_known) {
   tables_.Follow(desired.warmups);
-  const bool completed = fetches_.Collect(history_);
-  PruneHistory(desired);
-  MeasureRoot(completed);
+  UpdateHistory(desired, is_known);
   known_problems_ = std::exchange(mount_problems_, {});
   for (int round = 0; round < kRoundsMax; ++round) {
     CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
@@ -123,6 +125,7 @@ absl::Status Loop::Move(const api::NodeCacheSpec& desired) {
       break;
     }
   }
+  scrub_.Follow(inventory_);
   watched_.Follow(inventory_);
   torn_files_.Sweep(watched_.ActiveWithin(kRestartedWithin));
   return absl::OkStatus();
@@ -204,6 +207,17 @@ std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const 
     orders.push_back(std::move(order));
   }
   return orders;
+}
+
+void Loop::UpdateHistory(const api::NodeCacheSpec& desired, bool is_known) {
+  const bool completed = fetches_.Collect(history_);
+  // Before the wish is known, everything would look unwanted.
+  if (is_known) {
+    PruneHistory(desired);
+  }
+  scrub_.Collect(history_);
+  quarantine_.Follow(history_);
+  MeasureRoot(completed);
 }
 
 // Setbacks of what nobody wants any more would be remembered for ever.

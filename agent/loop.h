@@ -13,6 +13,8 @@
 #include "agent/steps/captures.h"
 #include "agent/steps/context.h"
 #include "agent/steps/fetches.h"
+#include "agent/steps/quarantine.h"
+#include "agent/steps/scrub.h"
 #include "agent/steps/starts.h"
 #include "agent/steps/tables.h"
 #include "agent/steps/torn_files.h"
@@ -29,6 +31,7 @@ struct LoopOptions {
   Duration idle{15'000};
   Duration busy{1'000};       // while a capture or a start window is open
   Duration measure{300'000};  // between measurements of the whole tree
+  Duration scrub{3'600'000};  // between two passes over an active tree; zero: never
 };
 
 api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::string& version);
@@ -59,10 +62,11 @@ class Loop {
 
  private:
   std::shared_ptr<const api::NodeCache> TakeDesired();
-  absl::Status Move(const api::NodeCacheSpec& desired);
+  absl::Status Move(const api::NodeCacheSpec& desired, bool is_known);
   bool Do(const Step& step);
   bool DoQuick(const Mount& mount, const absl::Status& done, std::string_view what);
   std::vector<CaptureOrder> Orders(const api::NodeCacheSpec& desired) const;
+  void UpdateHistory(const api::NodeCacheSpec& desired, bool is_known);
   void PruneHistory(const api::NodeCacheSpec& desired);
   void MeasureRoot(bool anyway);
   void Publish(const std::string& target, const api::NodeCacheSpec& desired);
@@ -85,6 +89,8 @@ class Loop {
   Fetches fetches_;
   Captures captures_;
   Starts starts_;
+  Quarantine quarantine_;
+  Scrub scrub_;
   History history_;
   Inventory inventory_;
   Plan plan_;

@@ -33,6 +33,16 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
       failures(registry.NewCounter({.name = "cachewarm_agent_failures_total",
                                     .help = "Steps that failed, by the reason in status.",
                                     .labels = {"reason"}})),
+      quarantined_bundles(registry.NewGauge(
+          {.name = "cachewarm_quarantined_bundles",
+           .help = "Wanted bundles that this node does not fetch, by the reason in status.",
+           .labels = {"reason"}})),
+      scrubs(registry.NewCounter({.name = "cachewarm_scrubs_total",
+                                  .help = "Passes over active trees, by result.",
+                                  .labels = {"result"}})),
+      scrubbed_bytes(
+          registry.NewCounter({.name = "cachewarm_scrubbed_bytes_total",
+                               .help = "Bytes of active trees that were read to be compared."})),
       starts(registry.NewCounter({.name = "cachewarm_observed_starts_total",
                                   .help = "First starts seen on this node, by result.",
                                   .labels = {"result"}})),

@@ -23,6 +23,9 @@ struct Metrics {
   metrics::Counter& activations;        // links flipped to another generation
   metrics::Gauge& active_generations;   // links, by warm: true, false
   metrics::Counter& failures;           // reason
+  metrics::Gauge& quarantined_bundles;  // reason: VerifyFailed, BundleRefused
+  metrics::Counter& scrubs;             // result: whole, damaged, failed
+  metrics::Counter& scrubbed_bytes;     // read to be compared
   metrics::Counter& starts;             // result of the pods' first starts seen on this node
   metrics::Histogram& turn_seconds;     // of the sync loop
   metrics::Counter& turns;              // result: ok, failed

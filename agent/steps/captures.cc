@@ -8,14 +8,13 @@
 
 #include "agent/evidence/classify.h"
 #include "agent/tree/layout.h"
+#include "agent/tree/quarantine.h"
 #include "agent/tree/records.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
 
 namespace cachewarm::agent {
 namespace {
-
-constexpr BackoffPolicy kRetryPolicy{.first = Duration(1'000), .most = Duration(30'000)};
 
 // Failures of the store that are not worth a word to the operator yet: about seven seconds.
 constexpr int kBlips = 3;
@@ -24,6 +23,13 @@ constexpr int kBlips = 3;
 bool IsWorthWaiting(const absl::Status& status) {
   return IsRetryable(status) || absl::IsResourceExhausted(status) || absl::IsInternal(status) ||
          absl::IsUnknown(status);
+}
+
+// Its bytes would get a digest of their own, and travel.
+absl::Status DamagedError(const std::string& generation) {
+  return absl::FailedPreconditionError(
+      fmt::format("the builder's tree {} holds files that were damaged: another builder is needed",
+                  generation));
 }
 
 WallTime WindowBegin(const api::CaptureRequest& request) {
@@ -92,6 +98,9 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const std::string generation = FindGeneration(order);
   if (generation.empty()) {
     return Wait(capture, "", "the builder's directory is not known yet");
+  }
+  if (IsDamagedTree(context_.root, generation)) {
+    return NoteError(DamagedError(generation), capture);
   }
   const absl::StatusOr<fs::Dir> tree = context_.root.OpenDir(GenerationPath(generation));
   if (!tree.ok()) {
@@ -208,7 +217,9 @@ void Captures::Collect() {
 }
 
 void Captures::Note(const Ended& ended, Capture& capture) {
-  if (ended.outcome.ok()) {
+  if (ended.outcome.ok() && IsDamagedTree(context_.root, ended.generation)) {
+    NoteError(DamagedError(ended.generation), capture);
+  } else if (ended.outcome.ok()) {
     NotePublished(ended, capture);
   } else if (!absl::IsCancelled(ended.outcome.status())) {
     NoteError(ended.outcome.status(), capture);
@@ -216,7 +227,6 @@ void Captures::Note(const Ended& ended, Capture& capture) {
 }
 
 void Captures::NoteError(const absl::Status& status, Capture& capture) {
-  const MonoTime now = context_.clock.Monotonic();
   if (absl::IsAborted(status)) {
     ++capture.changed;
     capture.settle.Restart();
@@ -225,7 +235,10 @@ void Captures::NoteError(const absl::Status& status, Capture& capture) {
                 fmt::format("{} ({} times)", Message(status), capture.changed));
   }
   const bool is_new = capture.setback.message != Message(status);
-  NoteSetback(capture.setback, status, kRetryPolicy, context_.random(), now);
+  NoteSetback(capture.setback, FaultKind::kStore, status,
+              {.mono = context_.clock.Monotonic(),
+               .wall = context_.clock.Now(),
+               .random = context_.random()});
   // The engine may compile later, with its first request: the operator says how long that may take.
   if (absl::IsNotFound(status)) {
     return Wait(capture, api::reason::kNothingToCapture, Message(status));

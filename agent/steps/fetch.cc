@@ -6,11 +6,11 @@
 #include <map>
 #include <utility>
 
+#include "agent/steps/blamed_store.h"
 #include "agent/steps/seal.h"
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
 #include "agent/tree/records.h"
-#include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/bundle/signature/signature.h"
 #include "lib/fingerprint/fit.h"
@@ -51,10 +51,17 @@ absl::Status CheckFit(const bundle::Bundle& bundle, const FetchJob& job) {
   return absl::OkStatus();
 }
 
+// The store does what it should, so the layers are read and written: what do they say?
+FaultSource SourceOfExtraction(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) ? FaultSource::kBundle
+                                                                     : FaultSource::kDisk;
+}
+
 // The work of one fetch; remembers which bundle it was at.
 class Fetcher {
  public:
-  Fetcher(const FetchJob& job, std::stop_token stop) : job_(job), stop_(std::move(stop)) {}
+  Fetcher(const FetchJob& job, std::stop_token stop)
+      : job_(job), store_(job.store), stop_(std::move(stop)) {}
 
   absl::StatusOr<Fetched> Run() {
     const MonoTime begin = job_.clock.Monotonic();
@@ -85,8 +92,11 @@ class Fetcher {
     return fetched_;
   }
 
-  const Digest& blamed() const { return blamed_; }
-  std::string_view reason() const { return reason_; }
+  FetchFault Fault(absl::Status status) const {
+    return {.status = std::move(status),
+            .digest = blamed_,
+            .source = store_.has_failed() ? FaultSource::kStore : source_};
+  }
 
  private:
   // Before anything of a bundle is read: what is not signed is not even parsed.
@@ -94,14 +104,15 @@ class Fetcher {
     if (job_.public_key_file.empty()) {
       return absl::OkStatus();
     }
+    source_ = FaultSource::kSignature;
     CW_ASSIGN_OR_RETURN(const std::vector<bundle::PublicKey> keys,
                         bundle::ReadPublicKeys(job_.public_key_file));
     for (const api::WantedBundle& wanted : job_.step.bundles) {
       blamed_ = wanted.digest;
       CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
                           bundle::CheckSignature(Place(), wanted.digest, keys, stop_));
+      store_.Forgive();  // a signature that could not be read was passed over
       if (!check.good) {
-        reason_ = api::reason::kSignatureRefused;
         return absl::InvalidArgumentError(check.problem);
       }
     }
@@ -112,9 +123,11 @@ class Fetcher {
     int64_t disk_bytes = 0;
     for (const api::WantedBundle& wanted : job_.step.bundles) {
       blamed_ = wanted.digest;
+      source_ = FaultSource::kBundle;
       absl::StatusOr<bundle::Bundle> bundle = bundle::ReadBundle(Place(), wanted.digest, stop_);
       CW_RETURN_IF_ERROR(bundle.status());
       CW_RETURN_IF_ERROR(CheckFit(*bundle, job_));
+      source_ = FaultSource::kDisk;
       disk_bytes += DiskBytes(bundle->config);
       CW_RETURN_IF_ERROR(CheckRoom(disk_bytes));
       fetched_.packed_bytes += bundle::PackedBytes(bundle->manifest);
@@ -149,13 +162,17 @@ class Fetcher {
           job_.on_progress(bundle.digest, done);
         }
       };
-      CW_RETURN_IF_ERROR(
+      const absl::Status extracted =
           bundle::Extract(Place(),
                           {.bundle = bundle,
                            .staging = tree,
                            .options = {.threads = job_.threads, .keep_existing = true},
                            .on_progress = on_progress},
-                          stop_));
+                          stop_);
+      if (!extracted.ok()) {
+        source_ = SourceOfExtraction(extracted);
+        return extracted;
+      }
       for (const bundle::Entry& entry : bundle.config.entries) {
         digests_.try_emplace(entry.path, SealEntry{entry.kind, entry.digest});
       }
@@ -163,18 +180,19 @@ class Fetcher {
     return absl::OkStatus();
   }
 
-  bundle::Place Place() const {
+  bundle::Place Place() {
     const Mount& mount = job_.step.mount;
-    return {.store = job_.store, .repository = fmt::format("{}/{}", mount.ns, mount.name)};
+    return {.store = store_, .repository = fmt::format("{}/{}", mount.ns, mount.name)};
   }
 
   const FetchJob& job_;
+  BlamedStore store_;
   std::stop_token stop_;
   std::vector<bundle::Bundle> bundles_;
   std::map<std::string, SealEntry> digests_;
   Fetched fetched_;
   Digest blamed_;
-  std::string_view reason_;
+  FaultSource source_ = FaultSource::kDisk;  // unless the store failed
 };
 
 }  // namespace
@@ -186,8 +204,7 @@ std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop
     return *std::move(fetched);
   }
   fs::RemoveTree(job.root, StagingPath(job.step.generation)).IgnoreError();
-  return FetchFault{
-      .status = fetched.status(), .digest = fetcher.blamed(), .reason = fetcher.reason()};
+  return fetcher.Fault(fetched.status());
 }
 
 }  // namespace cachewarm::agent

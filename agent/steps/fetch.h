@@ -4,7 +4,6 @@
 #include <functional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,14 +38,14 @@ struct Fetched {
 
 struct FetchFault {
   absl::Status status;
-  Digest digest;                 // of the bundle to blame; empty when none is
-  std::string_view reason = {};  // of lib/api/reasons.h, where the status does not tell
+  Digest digest;  // of the bundle that was worked at; empty when it was none
+  FaultSource source = FaultSource::kDisk;
 };
 
 // Checks signatures, reads the manifests, checks fit and room, extracts all bundles into one
 // staging tree, sets owner and modes, writes the journal and gives the tree its name. Afterwards it
 // is complete and on the disk, but no link leads to it. On a fault the staging tree is gone again.
-// Codes as sync/history.h tells them apart; OUT_OF_RANGE: over byteLimit.
+// Sources and codes as KindOfFault() tells them apart; OUT_OF_RANGE: over byteLimit.
 std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

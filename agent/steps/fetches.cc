@@ -9,15 +9,6 @@
 #include "lib/base/status.h"
 
 namespace cachewarm::agent {
-namespace {
-
-// The store or the network: it may be back in a second.
-constexpr BackoffPolicy kStorePolicy{.first = Duration(1'000), .most = Duration(30'000)};
-// The bundle itself: somebody has to push it again.
-constexpr BackoffPolicy kBundlePolicy{.first = Duration(15'000), .most = Duration(600'000)};
-
-}  // namespace
-
 void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
                     const DiskLimits& disk, History& history) {
   if (running_.contains(step.generation)) {
@@ -102,15 +93,14 @@ void Fetches::NoteFault(const Fetch& step, const FetchFault& fault, History& his
   if (absl::IsCancelled(fault.status)) {
     return;
   }
-  const MonoTime now = context_.clock.Monotonic();
-  const bool is_bundle = IsBundleFault(fault.status) && !fault.digest.empty();
-  Setback& setback = is_bundle ? history.bundles[{step.mount.uid, fault.digest}]
-                               : history.generations[step.generation];
-  NoteSetback(setback, fault.status, is_bundle ? kBundlePolicy : kStorePolicy, context_.random(),
-              now);
-  if (!fault.reason.empty()) {
-    setback.reason = fault.reason;
-  }
+  const FaultKind kind = KindOfFault(fault.source, fault.status);
+  Setback& setback = IsBundleFault(kind) && !fault.digest.empty()
+                         ? history.bundles[{step.mount.uid, fault.digest}]
+                         : history.generations[step.generation];
+  NoteSetback(setback, kind, fault.status,
+              {.mono = context_.clock.Monotonic(),
+               .wall = context_.clock.Now(),
+               .random = context_.random()});
   context_.metrics.fetches.Add({"failed"});
   context_.metrics.failures.Add({setback.reason});
   context_.log.Warning("generation not fetched", {{"warmup", step.mount.name},

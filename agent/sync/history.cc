@@ -1,42 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/sync/history.h"
 
+#include <fmt/format.h>
+
 #include "lib/api/reasons.h"
+#include "lib/base/backoff.h"
 #include "lib/base/status.h"
 
 namespace cachewarm::agent {
+namespace {
 
-void NoteSetback(Setback& setback, const absl::Status& status, const BackoffPolicy& policy,
-                 double random, MonoTime now) {
-  setback.not_before = now + BackoffDelay(policy, setback.failures, random);
-  ++setback.failures;
-  setback.reason = FetchReason(status);
-  setback.message = Message(status);
+constexpr BackoffPolicy kStorePolicy{.first = Duration(1'000), .most = Duration(30'000)};
+constexpr BackoffPolicy kBundlePolicy{.first = Duration(15'000), .most = Duration(600'000)};
+constexpr BackoffPolicy kDamagedPolicy{
+    .first = Duration(60'000), .most = kQuarantineMost, .factor = 4.0};
+
+const BackoffPolicy& PolicyOf(FaultKind kind) {
+  if (kind == FaultKind::kDamaged) {
+    return kDamagedPolicy;
+  }
+  return IsBundleFault(kind) ? kBundlePolicy : kStorePolicy;
 }
 
-std::string FetchReason(const absl::Status& status) {
+FaultKind KindOfStoreFault(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kInvalidArgument:
-      return std::string(api::reason::kVerifyFailed);
-    case absl::StatusCode::kOutOfRange:
-      return std::string(api::reason::kOverLimit);
-    case absl::StatusCode::kResourceExhausted:
-      return std::string(api::reason::kDiskFull);
+      return FaultKind::kDamaged;
+    case absl::StatusCode::kNotFound:
+      return FaultKind::kMissing;
     default:
-      return std::string(api::reason::kFetchFailed);
+      return FaultKind::kStore;
   }
 }
 
-bool IsBundleFault(const absl::Status& status) {
+FaultKind KindOfDiskFault(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kNotFound:
     case absl::StatusCode::kOutOfRange:
-      return true;
+      return FaultKind::kOverLimit;
+    case absl::StatusCode::kResourceExhausted:
+      return FaultKind::kDiskFull;
     default:
+      return FaultKind::kDisk;
+  }
+}
+
+}  // namespace
+
+FaultKind KindOfFault(FaultSource source, const absl::Status& status) {
+  switch (source) {
+    case FaultSource::kBundle:
+      return absl::IsDataLoss(status) ? FaultKind::kDamaged : FaultKind::kRefused;
+    case FaultSource::kSignature:
+      // Else the file with the keys cannot be read.
+      return absl::IsInvalidArgument(status) ? FaultKind::kUnsigned : FaultKind::kDisk;
+    case FaultSource::kStore:
+      return KindOfStoreFault(status);
+    case FaultSource::kDisk:
+      return KindOfDiskFault(status);
+  }
+  return FaultKind::kDisk;
+}
+
+std::string ReasonOf(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kRefused:
+      return std::string(api::reason::kBundleRefused);
+    case FaultKind::kDamaged:
+      return std::string(api::reason::kVerifyFailed);
+    case FaultKind::kUnsigned:
+      return std::string(api::reason::kSignatureRefused);
+    case FaultKind::kOverLimit:
+      return std::string(api::reason::kOverLimit);
+    case FaultKind::kDiskFull:
+      return std::string(api::reason::kDiskFull);
+    case FaultKind::kDisk:
+      return std::string(api::reason::kDiskFailed);
+    case FaultKind::kMissing:
+    case FaultKind::kStore:
+      return std::string(api::reason::kFetchFailed);
+  }
+  return {};
+}
+
+bool IsBundleFault(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kRefused:
+    case FaultKind::kDamaged:
+    case FaultKind::kUnsigned:
+    case FaultKind::kMissing:
+    case FaultKind::kOverLimit:
+      return true;
+    case FaultKind::kStore:
+    case FaultKind::kDiskFull:
+    case FaultKind::kDisk:
       return false;
+  }
+  return false;
+}
+
+void NoteSetback(Setback& setback, FaultKind kind, const absl::Status& status,
+                 const Moment& moment) {
+  const Duration wait = BackoffDelay(PolicyOf(kind), setback.failures, moment.random);
+  ++setback.failures;
+  setback.not_before = moment.mono + wait;
+  setback.reason = ReasonOf(kind);
+  setback.message = Message(status);
+  setback.quarantined = kind == FaultKind::kRefused || kind == FaultKind::kDamaged;
+  if (kind == FaultKind::kRefused) {
+    setback.not_before = MonoTime::max();
+    setback.message += "; quarantined: never fetched here again, publish another bundle";
+  } else if (kind == FaultKind::kDamaged) {
+    setback.message +=
+        fmt::format("; quarantined until {}: mend the store's copy or publish another bundle",
+                    FormatTime(moment.wall + wait));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/sync/damage.h"
 #include "agent/sync/mount.h"
 #include "lib/base/digest.h"
 
@@ -39,7 +40,8 @@ struct Generation {
 struct Inventory {
   std::map<Mount, Link> links;  // what does not exist at all is absent
   std::map<std::string, Generation> generations;
-  std::set<std::string> staging;  // names of unfinished trees
+  std::set<std::string> staging;               // names of unfinished trees
+  std::map<std::string, DamagedTree> damaged;  // by generation, whether it is still there or not
 };
 
 }  // namespace cachewarm::agent

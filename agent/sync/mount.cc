@@ -73,7 +73,7 @@ int64_t RunAsUser(std::string_view run_as) {
   return is_number && user != UINT32_MAX ? int64_t{user} : -1;
 }
 
-std::string GenerationId(const Mount& mount, std::vector<Digest> digests, int renew) {
+std::string GenerationId(const Mount& mount, std::vector<Digest> digests, int renew, int attempt) {
   std::sort(digests.begin(), digests.end());
   digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
   std::string text = fmt::format("generation 1\n{}\n{}\n", mount.uid, mount.run_as);
@@ -82,6 +82,9 @@ std::string GenerationId(const Mount& mount, std::vector<Digest> digests, int re
   }
   if (renew != 0) {
     text += fmt::format("renew {}\n", renew);
+  }
+  if (attempt != 0) {
+    text += fmt::format("attempt {}\n", attempt);
   }
   return DigestOf(text).hex().substr(0, kIdDigits);
 }

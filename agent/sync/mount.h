@@ -32,9 +32,11 @@ absl::Status CheckMount(const Mount& mount);
 int64_t RunAsUser(std::string_view run_as);
 
 // The name of a tree that holds exactly these bundles, whatever their order: 32 hex digits of
-// sha256 over warmup uid, run-as, sorted digests and `renew`, which asks for a fresh tree of the
-// same. The same wish gives the same name on any node and after any restart.
-std::string GenerationId(const Mount& mount, std::vector<Digest> digests, int renew = 0);
+// sha256 over warmup uid, run-as, sorted digests, `renew`, which asks for a fresh tree of the same,
+// and `attempt`: the trees that were damaged before it. The same wish gives the same name on any
+// node and after any restart.
+std::string GenerationId(const Mount& mount, std::vector<Digest> digests, int renew = 0,
+                         int attempt = 0);
 
 // The name of the `attempt`th tree without a bundle, counted from 0: "cold-" and 16 hex digits.
 std::string ColdId(const Mount& mount, int attempt);

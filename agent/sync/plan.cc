@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/api/reasons.h"
 
@@ -46,13 +47,20 @@ class Planner {
   }
 
  private:
-  // A link to nothing stops containers from being created, wanted or not.
+  // A link to nothing stops containers from being created, one to a damaged tree may crash them:
+  // wanted or not.
   void MendLinks() {
     for (const auto& [mount, link] : input_.inventory.links) {
       if (link.state == LinkState::kBroken) {
         prepare_.emplace_back(Prepare{mount, link.renew});
+      } else if (IsDamaged(link)) {
+        prepare_.emplace_back(Renew{mount, link.renew});
       }
     }
+  }
+
+  bool IsDamaged(const Link& link) const {
+    return !link.generation.empty() && input_.inventory.damaged.contains(link.generation);
   }
 
   void PlanMount(const api::WantedWarmup& wanted, const Mount& mount) {
@@ -67,19 +75,22 @@ class Planner {
     }
     const auto bundles = TriableBundles(wanted, input_.history, input_.now);
     NoteWaiting(wanted);
-    const std::string id = GenerationId(mount, DigestsOf(bundles), wanted.renew);
-    const bool is_stale = IsLinked(link) && link->renew != wanted.renew;
-    if (is_stale && (bundles.empty() || !input_.inventory.generations.contains(id))) {
+    const auto id = TreeOf(input_.inventory, mount, DigestsOf(bundles), wanted.renew);
+    const bool is_stale = IsLinked(link) && link->renew != wanted.renew && !IsDamaged(*link);
+    if (is_stale &&
+        (bundles.empty() || !id.has_value() || !input_.inventory.generations.contains(*id))) {
       prepare_.emplace_back(Renew{mount, wanted.renew});
     }
-    if (!bundles.empty()) {
-      Show(wanted, mount, link, bundles);
+    if (!bundles.empty() && id.has_value()) {
+      Show(wanted, mount, *id, bundles);
+    } else if (!bundles.empty()) {
+      GiveUp(wanted, mount, bundles);
     }
   }
 
-  void Show(const api::WantedWarmup& wanted, const Mount& mount, const Link* link,
+  void Show(const api::WantedWarmup& wanted, const Mount& mount, const std::string& id,
             const std::vector<api::WantedBundle>& bundles) {
-    const std::string id = GenerationId(mount, DigestsOf(bundles), wanted.renew);
+    const Link* link = FindLink(input_.inventory, mount);
     if (IsLinked(link) && link->generation == id) {
       return;
     }
@@ -94,6 +105,22 @@ class Planner {
     }
     if (!input_.history.fetching.contains(id) && HasRoom(wanted, bundles)) {
       fetch_.emplace_back(Fetch{mount, id, bundles});
+    }
+  }
+
+  void GiveUp(const api::WantedWarmup& wanted, const Mount& mount,
+              const std::vector<api::WantedBundle>& bundles) {
+    const std::string last = GenerationId(mount, DigestsOf(bundles), wanted.renew, kTreesMax - 1);
+    const Setback given_up{
+        .failures = kTreesMax,
+        .not_before = MonoTime::max(),
+        .reason = std::string(api::reason::kTreeDamaged),
+        .message = fmt::format(
+            "{} trees of it in a row were damaged on this node, and no more are made: find what "
+            "writes there, or replace the disk; the last one: {}",
+            kTreesMax, DescribeDamage(input_.inventory.damaged.at(last)))};
+    for (const api::WantedBundle& bundle : bundles) {
+      plan_.refused[BundleName{wanted.uid, bundle.digest}] = given_up;
     }
   }
 
@@ -147,6 +174,24 @@ class Planner {
 
 Plan MakePlan(const PlanInput& input) {
   return Planner(input).Run();
+}
+
+std::optional<std::string> TreeOf(const Inventory& inventory, const Mount& mount,
+                                  const std::vector<Digest>& digests, int renew) {
+  std::optional<std::string> next;
+  for (int attempt = 0; attempt < kTreesMax; ++attempt) {
+    std::string id = GenerationId(mount, digests, renew, attempt);
+    if (inventory.damaged.contains(id)) {
+      continue;
+    }
+    if (inventory.generations.contains(id)) {
+      return id;
+    }
+    if (!next.has_value()) {
+      next = std::move(id);
+    }
+  }
+  return next;
 }
 
 std::vector<api::WantedBundle> TriableBundles(const api::WantedWarmup& wanted,

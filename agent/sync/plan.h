@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -70,7 +71,8 @@ struct PlanInput {
 struct Plan {
   // Prepare and Renew before Activate before Discard before Fetch: what pods wait for comes first.
   std::vector<Step> steps;
-  // Bundles that are not fetched because there is no room, with the reason to report.
+  // Bundles that are not fetched because there is no room, or because their trees do not stay whole
+  // here, with the reason to report.
   std::map<BundleName, Setback> refused;
   // Mounts that the spec names wrongly, by warmup uid.
   std::map<std::string, std::string> invalid;
@@ -79,6 +81,15 @@ struct Plan {
 };
 
 Plan MakePlan(const PlanInput& input);
+
+// How often a node makes a new tree of the same bundles because the last one was damaged. What
+// damages three is no accident, and a fourth would end as they did.
+inline constexpr int kTreesMax = 3;
+
+// The name of the tree that `mount` should show for these bundles: one that is there and not
+// damaged, else the next that may be made; nullopt when kTreesMax were damaged.
+std::optional<std::string> TreeOf(const Inventory& inventory, const Mount& mount,
+                                  const std::vector<Digest>& digests, int renew);
 
 // The bundles of `wanted` that may be tried now, in their order: all but those whose own setback
 // lasts. What a mount should show.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/sync/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "lib/api/reasons.h"
 
@@ -77,6 +80,7 @@ class Reporter {
       bundle.reason = std::string(api::reason::kActive);
       bundle.bytes_done = wanted.bytes;
       bundle.fetch_seconds = FetchSeconds();
+      bundle.message = Replaced(wanted.digest);
       return bundle;
     }
     if (const Setback* setback = FindSetback(wanted.digest); setback != nullptr) {
@@ -94,10 +98,30 @@ class Reporter {
     return bundle;
   }
 
+  // Which damaged trees with this bundle an undamaged one stands for; empty when none.
+  std::string Replaced(const Digest& digest) const {
+    int count = 0;
+    const DamagedTree* last = nullptr;
+    for (const auto& each : input_.inventory.damaged) {
+      const bool is_ours = std::any_of(mounts_.begin(), mounts_.end(), [&](const Mount& mount) {
+        return Holds(each.first, mount, digest);
+      });
+      if (is_ours) {
+        ++count;
+        last = last == nullptr || last->at < each.second.at ? &each.second : last;
+      }
+    }
+    return last == nullptr ? std::string()
+                           : fmt::format("stands for {} damaged trees, the last one found {}: {}",
+                                         count, FormatTime(last->at), DescribeDamage(*last));
+  }
+
   bool IsActive(const Digest& digest) const {
     return !mounts_.empty() && std::all_of(mounts_.begin(), mounts_.end(), [&](const auto& mount) {
       const Link* link = FindLink(mount);
-      return link != nullptr && !link->generation.empty() && Holds(link->generation, mount, digest);
+      return link != nullptr && !link->generation.empty() &&
+             !input_.inventory.damaged.contains(link->generation) &&
+             Holds(link->generation, mount, digest);
     });
   }
 
@@ -109,7 +133,7 @@ class Reporter {
     }
     const std::vector<Digest>& digests = found->second.digests;
     return std::find(digests.begin(), digests.end(), digest) != digests.end() ||
-           generation == GenerationId(mount, DigestsOf(wanted_.bundles), wanted_.renew);
+           generation == TreeOf(input_.inventory, mount, DigestsOf(wanted_.bundles), wanted_.renew);
   }
 
   double FetchSeconds() const {
@@ -135,13 +159,18 @@ class Reporter {
       return &full->second;
     }
     for (const Mount& mount : mounts_) {
-      const auto found =
-          input_.history.generations.find(GenerationId(mount, TriableDigests(), wanted_.renew));
+      const auto tree = WantedTree(mount);
+      const auto found = tree.has_value() ? input_.history.generations.find(*tree)
+                                          : input_.history.generations.end();
       if (found != input_.history.generations.end()) {
         return &found->second;
       }
     }
     return nullptr;
+  }
+
+  std::optional<std::string> WantedTree(const Mount& mount) const {
+    return TreeOf(input_.inventory, mount, TriableDigests(), wanted_.renew);
   }
 
   std::vector<Digest> TriableDigests() const {
@@ -157,8 +186,8 @@ class Reporter {
   bool IsFetching(const Digest& digest) const {
     return input_.progress.contains(digest) ||
            std::any_of(mounts_.begin(), mounts_.end(), [&](const auto& mount) {
-             return input_.history.fetching.contains(
-                 GenerationId(mount, TriableDigests(), wanted_.renew));
+             const auto tree = WantedTree(mount);
+             return tree.has_value() && input_.history.fetching.contains(*tree);
            });
   }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/tree/layout.h"
+#include "agent/tree/quarantine.h"
 #include "agent/tree/records.h"
 #include "agent/tree/scan.h"
 #include "lib/base/status.h"
@@ -30,6 +31,16 @@ absl::Status RemoveOrphanRecords(const fs::Dir& root, const Inventory& inventory
   return absl::OkStatus();
 }
 
+// What is gone cannot be shown by mistake, and its name may be used again.
+absl::Status RemoveMarksOfGoneTrees(const fs::Dir& root, const Inventory& inventory) {
+  for (const auto& [id, tree] : inventory.damaged) {
+    if (!inventory.generations.contains(id)) {
+      CW_RETURN_IF_ERROR(RemoveDamagedTree(root, id));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status MendJournal(const fs::Dir& root, WallTime now) {
@@ -39,6 +50,7 @@ absl::Status MendJournal(const fs::Dir& root, WallTime now) {
       CW_RETURN_IF_ERROR(MendActivations(root, mount, link.generation, now));
     }
   }
+  CW_RETURN_IF_ERROR(RemoveMarksOfGoneTrees(root, inventory));
   return RemoveOrphanRecords(root, inventory);
 }
 

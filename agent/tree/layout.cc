@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lib/base/digest.h"
 
 namespace cachewarm::agent {
@@ -48,12 +50,29 @@ std::string EntriesRecordPath(std::string_view id) {
   return fmt::format("{}/{}.entries.json", kGenerationRecords, id);
 }
 
+std::string ScrubRecordPath(std::string_view id) {
+  return fmt::format("{}/{}.scrub.json", kGenerationRecords, id);
+}
+
 std::string LinkRecordPath(const Mount& mount) {
   return fmt::format("{}/{}.{}.json", kLinkRecords, mount.uid, mount.run_as);
 }
 
 std::string CaptureRecordPath(std::string_view id) {
   return fmt::format("{}/{}.json", kCaptureRecords, DigestOf(id).hex().substr(0, 32));
+}
+
+std::string QuarantinedBundlePath(std::string_view warmup_uid, const Digest& digest) {
+  return fmt::format("{}/{}.{}.json", kQuarantineRecords, warmup_uid, digest.hex());
+}
+
+std::string DamagedTreePath(std::string_view id) {
+  return fmt::format("{}/{}.json", kDamagedRecords, id);
+}
+
+std::string DamagedTreeOf(std::string_view path) {
+  path.remove_prefix(std::min(path.rfind('/') + 1, path.size()));
+  return std::string(path.substr(0, path.find('.')));
 }
 
 }  // namespace cachewarm::agent

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/tree/layout.h"
+#include "agent/tree/quarantine.h"
 #include "agent/tree/records.h"
 #include "agent/tree/scan.h"
 #include "lib/base/status.h"
@@ -115,6 +116,9 @@ absl::Status Mend(const fs::Dir& root, const Mount& mount, const PrepareOptions&
     if (it->renew != same_start.renew) {
       continue;  // given up for a fresh start: it may be what crashed a pod
     }
+    if (IsDamagedTree(root, it->generation)) {
+      continue;
+    }
     const absl::StatusOr<fs::FileStat> tree = root.Stat(GenerationPath(it->generation));
     if (tree.ok() && tree->type == fs::FileType::kDirectory) {
       return Flip(root, mount, it->generation, same_start);
@@ -167,6 +171,9 @@ absl::Status ActivateGeneration(const fs::Dir& root, const Mount& mount,
   CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(tree));
   if (found.type != fs::FileType::kDirectory) {
     return absl::FailedPreconditionError(fmt::format("{} is not a directory", tree));
+  }
+  if (IsDamagedTree(root, generation)) {
+    return absl::FailedPreconditionError(fmt::format("{} is damaged", tree));
   }
   CW_ASSIGN_OR_RETURN(const std::optional<Link> link, ScanLink(root, mount));
   if (link.has_value() && link->state == LinkState::kDirectory) {

@@ -31,8 +31,8 @@ struct PrepareOptions {
 //   a link to a tree       its mode is put right
 absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const PrepareOptions& options);
 
-// Flips the link of `mount` to `generation`, which must be on the disk (NOT_FOUND). A directory
-// that stands in the way is adopted first.
+// Flips the link of `mount` to `generation`, which must be on the disk (NOT_FOUND) and not damaged
+// (FAILED_PRECONDITION). A directory that stands in the way is adopted first.
 absl::Status ActivateGeneration(const fs::Dir& root, const Mount& mount,
                                 const std::string& generation, const PrepareOptions& options);
 

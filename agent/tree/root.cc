@@ -62,7 +62,8 @@ absl::StatusOr<fs::Dir> OpenRoot(const std::string& path) {
     return Annotate(root.status(), fmt::format("root directory {}", path));
   }
   for (const std::string_view folder :
-       {kGenerations, kStaging, kState, kGenerationRecords, kLinkRecords, kCaptureRecords}) {
+       {kGenerations, kStaging, kState, kGenerationRecords, kLinkRecords, kCaptureRecords,
+        kQuarantineRecords, kDamagedRecords}) {
     if (const absl::Status made = MakePrivate(*root, folder); !made.ok()) {
       return Annotate(made, fmt::format("root directory {} cannot be used (it must be on a local "
                                         "disk that is mounted read-write)",
@@ -79,8 +80,8 @@ absl::StatusOr<fs::Fd> LockRoot(const fs::Dir& root, const fs::LockWait& wait) {
 absl::Status SweepLeftovers(const fs::Dir& root) {
   constexpr long kMountDepth = 4;
   CW_RETURN_IF_ERROR(Sweep(root, kStaging, 1, [](const fs::WalkEntry&) { return true; }));
-  for (const std::string_view folder :
-       {kState, kGenerationRecords, kLinkRecords, kCaptureRecords}) {
+  for (const std::string_view folder : {kState, kGenerationRecords, kLinkRecords, kCaptureRecords,
+                                        kQuarantineRecords, kDamagedRecords}) {
     CW_RETURN_IF_ERROR(Sweep(root, folder, 1, IsTemporary));
   }
   // Only directories are generations; a link here is half of an adoption.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/tree/layout.h"
+#include "agent/tree/quarantine.h"
 #include "agent/tree/records.h"
 #include "lib/base/status.h"
 #include "lib/fs/tree.h"
@@ -98,6 +99,7 @@ absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
   }));
   CW_RETURN_IF_ERROR(ScanNames(
       root, kStaging, [&](const fs::WalkEntry& entry) { inventory.staging.insert(entry.path); }));
+  CW_ASSIGN_OR_RETURN(inventory.damaged, ReadDamagedTrees(root));
   for (auto& [id, generation] : inventory.generations) {
     if (absl::StatusOr<GenerationRecord> record = ReadGenerationRecord(root, id); record.ok()) {
       generation = {.digests = std::move(record->digests),

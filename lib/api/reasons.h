@@ -52,10 +52,13 @@ inline constexpr std::string_view kPublished = "Published";
 // NodeCache bundles and directories
 inline constexpr std::string_view kActive = "Active";
 inline constexpr std::string_view kFetchFailed = "FetchFailed";
-inline constexpr std::string_view kVerifyFailed = "VerifyFailed";
+inline constexpr std::string_view kVerifyFailed = "VerifyFailed";          // not the digest's bytes
+inline constexpr std::string_view kBundleRefused = "BundleRefused";        // by policy, for good
 inline constexpr std::string_view kSignatureRefused = "SignatureRefused";  // by no trusted key
+inline constexpr std::string_view kTreeDamaged = "TreeDamaged";            // found by the scrub
 inline constexpr std::string_view kOverLimit = "OverByteLimit";
 inline constexpr std::string_view kDiskFull = "DiskFull";
+inline constexpr std::string_view kDiskFailed = "DiskFailed";  // of the node, in other ways
 inline constexpr std::string_view kRootUnusable = "RootUnusable";
 inline constexpr std::string_view kTornFile = "TornFile";  // left half-written by a killed engine
 

@@ -81,6 +81,7 @@ def test_another_root_reaches_policy_mount_and_configuration(helm):
 def test_registry_and_limits_reach_the_configuration(helm):
     rendered = helm.template(
         "--set", "store=oci://r.local:5000/cw,byteLimit=50000000000,logLevel=debug",
+        "--set", "scrub.intervalSeconds=0",
         "--set", "registry.insecure={r.local:5000,s.local}",
         "--set", "registry.authFile=/etc/cachewarm-registry/config.json",
         "--set", "registry.clientCertificateFile=/etc/cachewarm-registry/tls.crt",
@@ -91,7 +92,7 @@ def test_registry_and_limits_reach_the_configuration(helm):
         "--set", "agent.nodeFacts=/etc/cachewarm-node/facts.yaml")
     assert config_of(rendered) == {
         "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
-        "byteLimit": 50000000000, "logLevel": "debug",
+        "byteLimit": 50000000000, "scrub": {"intervalSeconds": 0}, "logLevel": "debug",
         "registry": {"insecure": ["r.local:5000", "s.local"],
                      "clientCertificateFile": "/etc/cachewarm-registry/tls.crt",
                      "clientKeyFile": "/etc/cachewarm-registry/tls.key",
@@ -185,6 +186,8 @@ def test_quota_can_be_left_out(helm):
     ("root=/var/../etc", "root"),
     ("root=/var/lib/it's", "root"),
     ("byteLimit=-1", "byteLimit"),
+    ("scrub.intervalSeconds=59", "intervalSeconds"),
+    ("scrub.interval=3600", "interval"),
     ("logLevel=loud", "logLevel"),
     ("operator.replicas=99", "replicas"),
     ("agent.image.pullPolicy=Sometimes", "pullPolicy"),

@@ -49,6 +49,7 @@ TEST(Config, HasDefaultsThatWorkInAPod) {
   EXPECT_EQ(parsed->config.listen_port, 8080);
   EXPECT_EQ(parsed->config.byte_limit, 0);
   EXPECT_EQ(parsed->config.transfer_threads, 2);
+  EXPECT_EQ(parsed->config.scrub_seconds, 3600);
   EXPECT_EQ(parsed->config.node_facts, "");
 }
 
@@ -62,6 +63,8 @@ leaderElect: true
 workers: 4
 transfer:
   threads: 4
+scrub:
+  intervalSeconds: 86400
 nodeFacts: /etc/cachewarm-node/facts.yaml
 signature:
   publicKeyFile: /etc/key.pub
@@ -101,6 +104,7 @@ registry:
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
   EXPECT_EQ(config.workers, 3) << "workers is the operator's";
   EXPECT_EQ(config.transfer_threads, 4);
+  EXPECT_EQ(config.scrub_seconds, 86400);
 }
 
 TEST(Config, TakesTheShippedConfiguration) {
@@ -186,6 +190,8 @@ TEST(Config, RefusesWhatIsWrongAndNamesIt) {
       {{.arguments = {kStore, "--listen=:99999"}}, "--listen"},
       {{.arguments = {kStore, "--workers=0"}}, "--workers"},
       {{.arguments = {kStore, "--transfer-threads=17"}}, "--transfer-threads"},
+      {{.arguments = {kStore, "--scrub-interval-seconds=10"}}, "at least 60"},
+      {{.arguments = {kStore, "--scrub-interval-seconds=-1"}}, "--scrub-interval-seconds"},
       {{.arguments = {kStore, "--log-level=loud"}}, "--log-level"},
       {{.arguments = {kStore, "--node-name=Node A"}}, "--node-name"},
       {{.arguments = {kStore}, .environment = {{"CACHEWARM_BYTE_LIMIT", "x"}}},

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -190,6 +191,85 @@ TEST_F(LoopTest, ADamagedBundleIsRefusedAndTheOldOneStays) {
   ASSERT_TRUE(TurnUntilFailed());
   EXPECT_EQ(Bundle(0).reason, api::reason::kVerifyFailed);
   EXPECT_EQ(Shown().at(kIndexFile), "good");
+}
+
+TEST_F(LoopTest, WhatIsRefusedIsNotFetchedAgainNorAfterARestart) {
+  node_.gpu_type = "nvidia/h100-80gb-hbm3/sm_90";
+  const Digest foreign = Publish({{kIndexFile, "index"}});
+  node_.gpu_type = "cpu";
+  Restart();
+  Want({foreign});
+  ASSERT_TRUE(TurnUntilFailed());
+  EXPECT_EQ(Bundle(0).reason, api::reason::kBundleRefused);
+  const std::vector<api::NodeWarmup> before = status_.warmups;
+  std::atomic<int> calls = 0;
+  store_.SetFault([&](std::string_view) {
+    ++calls;
+    return absl::OkStatus();
+  });
+  for (int day = 0; day < 5; ++day) {
+    clock_.Advance(std::chrono::hours(24));
+    Restart();
+    loop_->Turn();  // before the wish is known
+    Want({foreign});
+    loop_->Turn();
+    EXPECT_EQ(status_.warmups, before);
+  }
+  Want({});
+  loop_->Turn();
+  Want({foreign});
+  ASSERT_TRUE(TurnUntilFailed());
+  EXPECT_GT(calls, 0) << "forgotten with the wish";
+}
+
+TEST_F(LoopTest, ADamagedTreeIsReplacedByAFreshOneBesideIt) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  Want({digest});
+  ASSERT_TRUE(TurnUntilActive());
+  const std::string damaged = Warmup().generation;
+  root_.Write(GenerationPath(damaged) + "/" + kIndexFile, "INDEX");
+  clock_.Advance(seconds(400));
+  ASSERT_TRUE(TurnUntil([&] {
+    return Bundle(0).state == api::BundleState::kActive && Warmup().generation != damaged;
+  })) << Bundle(0).message;
+  EXPECT_EQ(Shown().at(kIndexFile), "index");
+  EXPECT_EQ(root_.Read(GenerationPath(damaged) + "/" + kIndexFile), "INDEX")
+      << "pods may have it mounted";
+  EXPECT_NE(Bundle(0).message.find("stands for 1 damaged trees"), std::string::npos);
+  const std::vector<api::NodeWarmup> before = status_.warmups;
+  Restart();
+  Want({digest});
+  loop_->Turn();
+  EXPECT_EQ(status_.warmups, before) << "a restart does not go back to it";
+}
+
+TEST_F(LoopTest, ADamagedTreeIsOutOfUseAlsoWhileTheStoreIsDown) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  Want({digest});
+  ASSERT_TRUE(TurnUntilActive());
+  const std::string damaged = Warmup().generation;
+  root_.Write(GenerationPath(damaged) + "/" + kIndexFile, "INDEX");
+  store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
+  clock_.Advance(seconds(400));
+  ASSERT_TRUE(TurnUntilFailed());
+  EXPECT_TRUE(IsColdId(Warmup().generation)) << "cold is always correct";
+  EXPECT_TRUE(Shown().empty());
+}
+
+TEST_F(LoopTest, GivesUpOnABundleWhoseTreesAreDamagedAgainAndAgain) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  Want({digest});
+  for (int tree = 0; tree < kTreesMax; ++tree) {
+    ASSERT_TRUE(TurnUntilActive());
+    root_.Write(GenerationPath(Warmup().generation) + "/" + kIndexFile, "INDEX");
+    clock_.Advance(seconds(400));
+    ASSERT_TRUE(TurnUntil([&] { return Bundle(0).state != api::BundleState::kActive; }));
+  }
+  ASSERT_TRUE(TurnUntilFailed());
+  EXPECT_EQ(Bundle(0).reason, api::reason::kTreeDamaged);
+  renew_ = 1;
+  Want({digest});
+  EXPECT_TRUE(TurnUntilActive()) << "a new wish is a new try";
 }
 
 TEST_F(LoopTest, OneDamagedBundleDoesNotKeepTheOthersAway) {

@@ -41,6 +41,11 @@ class FetchTest : public ::testing::Test, protected Workbench {
     return fault == nullptr ? absl::OkStatus() : fault->status;
   }
 
+  static FaultKind KindOf(const std::variant<Fetched, FetchFault>& outcome) {
+    const FetchFault& fault = std::get<FetchFault>(outcome);
+    return KindOfFault(fault.source, fault.status);
+  }
+
   // Nothing of a failed fetch is left, in any place.
   void ExpectNoTrace(const Fetch& step) {
     EXPECT_FALSE(root_.Exists(StagingPath(step.generation)));
@@ -156,7 +161,7 @@ TEST_F(FetchTest, BlamesTheBundleThatIsMissing) {
   const Fetch step = FetchOf({there, missing});
   const auto outcome = RunFetch(step);
   EXPECT_EQ(FaultOf(outcome).code(), absl::StatusCode::kNotFound);
-  EXPECT_TRUE(IsBundleFault(FaultOf(outcome)));
+  EXPECT_EQ(KindOf(outcome), FaultKind::kMissing);
   EXPECT_EQ(std::get<FetchFault>(outcome).digest, missing);
   ExpectNoTrace(step);
 }
@@ -186,7 +191,7 @@ TEST_F(FetchTest, ShowsNoByteOfABundleInWhichABitFlippedAnywhere) {
     ASSERT_TRUE(store_.Corrupt(repository, name, damaged));
     const auto outcome = RunFetch(step);
     EXPECT_TRUE(absl::IsDataLoss(FaultOf(outcome))) << seed << FaultOf(outcome);
-    EXPECT_EQ(FetchReason(FaultOf(outcome)), "VerifyFailed");
+    EXPECT_EQ(KindOf(outcome), FaultKind::kDamaged);
     ExpectNoTrace(step);
     ASSERT_TRUE(store_.Corrupt(repository, name, bytes));
   }
@@ -209,9 +214,8 @@ TEST_F(FetchTest, WithAKeyTakesOnlyWhatItSigned) {
     store_.SetFault(nullptr);
     const auto* fault = std::get_if<FetchFault>(&outcome);
     ASSERT_NE(fault, nullptr);
-    EXPECT_EQ(fault->reason, "SignatureRefused");
+    EXPECT_EQ(KindOf(outcome), FaultKind::kUnsigned);
     EXPECT_EQ(fault->digest, digest);
-    EXPECT_TRUE(IsBundleFault(fault->status));
     EXPECT_NE(Message(fault->status).find(problem), std::string::npos) << fault->status;
     EXPECT_LE(blobs, 1) << "of a signature, and none of the bundle";
     ExpectNoTrace(job.step);
@@ -230,7 +234,7 @@ TEST_F(FetchTest, AKeyThatCannotBeReadIsNoFaultOfTheBundle) {
   const auto outcome = FetchGeneration(job, {});
   EXPECT_TRUE(absl::IsFailedPrecondition(FaultOf(outcome))) << FaultOf(outcome);
   EXPECT_TRUE(std::get<FetchFault>(outcome).digest.empty());
-  EXPECT_FALSE(IsBundleFault(FaultOf(outcome)));
+  EXPECT_EQ(KindOf(outcome), FaultKind::kDisk);
 }
 
 TEST_F(FetchTest, AStoreThatCannotListSignaturesIsNoFaultOfTheBundle) {
@@ -241,16 +245,14 @@ TEST_F(FetchTest, AStoreThatCannotListSignaturesIsNoFaultOfTheBundle) {
     return call == "Referrers" ? absl::UnavailableError("down") : absl::OkStatus();
   });
   const auto outcome = FetchGeneration(job, {});
-  EXPECT_EQ(FetchReason(FaultOf(outcome)), "FetchFailed");
-  EXPECT_EQ(std::get<FetchFault>(outcome).reason, "");
-  EXPECT_FALSE(IsBundleFault(FaultOf(outcome)));
+  EXPECT_EQ(KindOf(outcome), FaultKind::kStore);
 }
 
 TEST_F(FetchTest, RefusesABundleOfAnotherCpuClassWithHostCode) {
   const Digest digest = Publish(files_);
   FetchJob job = JobOf(FetchOf({digest}));
   job.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
-  EXPECT_EQ(FaultOf(FetchGeneration(job, {})).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRefused);
   ExpectNoTrace(job.step);
 }
 
@@ -265,14 +267,15 @@ TEST_F(FetchTest, RefusesABundleOfAnotherGpuType) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   FetchJob job = JobOf(FetchOf({digest}));
   job.gpu_type = "nvidia/h100-80gb-hbm3/sm_90";
-  EXPECT_EQ(FaultOf(FetchGeneration(job, {})).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRefused);
 }
 
 TEST_F(FetchTest, RefusesAboveTheByteLimitBeforeItFetches) {
   FetchJob job = JobOf(FetchOf({Publish(files_)}));
   job.disk = {.limit_bytes = 20'000, .used_bytes = 15'000};
-  const absl::Status status = FaultOf(FetchGeneration(job, {}));
-  EXPECT_EQ(FetchReason(status), "OverByteLimit") << status;
+  const auto outcome = FetchGeneration(job, {});
+  const absl::Status status = FaultOf(outcome);
+  EXPECT_EQ(KindOf(outcome), FaultKind::kOverLimit) << status;
   EXPECT_NE(std::string(status.message()).find("raise byteLimit"), std::string::npos);
   ExpectNoTrace(job.step);
 }
@@ -283,9 +286,9 @@ TEST_F(FetchTest, AStoreThatIsDownIsNoBundlesFault) {
     store_.SetFault([&](std::string_view call) {
       return call == failing ? absl::UnavailableError("503") : absl::OkStatus();
     });
-    const absl::Status status = FaultOf(RunFetch(step));
-    EXPECT_TRUE(absl::IsUnavailable(status)) << failing << status;
-    EXPECT_FALSE(IsBundleFault(status));
+    const auto outcome = RunFetch(step);
+    EXPECT_TRUE(absl::IsUnavailable(FaultOf(outcome))) << failing << FaultOf(outcome);
+    EXPECT_EQ(KindOf(outcome), FaultKind::kStore);
     ExpectNoTrace(step);
   }
   store_.SetFault(nullptr);
@@ -304,9 +307,25 @@ TEST_F(FetchTest, AFullDiskLeavesNoTrace) {
   const auto outcome = RunFetch(step);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, old_handler);
-  EXPECT_EQ(FetchReason(FaultOf(outcome)), "DiskFull") << FaultOf(outcome);
+  EXPECT_EQ(KindOf(outcome), FaultKind::kDiskFull) << FaultOf(outcome);
   ExpectNoTrace(step);
   EXPECT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+}
+
+TEST_F(FetchTest, AStoreThatIsTooBusyIsNoFullDisk) {
+  const Fetch step = FetchOf({Publish(files_)});
+  store_.SetFault([](std::string_view call) {
+    return call == "ReadBlob" ? absl::ResourceExhaustedError("429") : absl::OkStatus();
+  });
+  EXPECT_EQ(KindOf(RunFetch(step)), FaultKind::kStore);
+}
+
+TEST_F(FetchTest, ADiskThatRefusesIsNoStoresFault) {
+  const Fetch step = FetchOf({Publish(files_)});
+  // The staging directory cannot be made below a file.
+  std::filesystem::remove_all(root_ / ".staging");
+  root_.Write(".staging", "a file");
+  EXPECT_EQ(KindOf(RunFetch(step)), FaultKind::kDisk) << FaultOf(RunFetch(step));
 }
 
 TEST_F(FetchTest, StopsWhenAskedTo) {

@@ -11,44 +11,103 @@
 namespace cachewarm::agent {
 namespace {
 
-TEST(FetchReason, TellsPeopleWhereToLook) {
-  struct Case {
-    absl::StatusCode code;
-    std::string_view reason;
-    bool is_bundle_fault;
+using absl::StatusCode;
+using std::chrono::seconds;
+
+const MonoTime kMono{seconds(100)};
+const WallTime kWall{seconds(1'700'000'000)};
+
+struct FaultCase {
+  FaultSource source;
+  StatusCode code;
+  FaultKind kind;
+  std::string_view reason;
+  bool is_bundle_fault;
+};
+
+const std::vector<FaultCase>& FaultCases() {
+  using enum FaultSource;
+  static const std::vector<FaultCase> cases = {
+      {kBundle, StatusCode::kInvalidArgument, FaultKind::kRefused, "BundleRefused", true},
+      {kBundle, StatusCode::kResourceExhausted, FaultKind::kRefused, "BundleRefused", true},
+      {kBundle, StatusCode::kDataLoss, FaultKind::kDamaged, "VerifyFailed", true},
+      {kSignature, StatusCode::kInvalidArgument, FaultKind::kUnsigned, "SignatureRefused", true},
+      {kSignature, StatusCode::kFailedPrecondition, FaultKind::kDisk, "DiskFailed", false},
+      {kStore, StatusCode::kDataLoss, FaultKind::kDamaged, "VerifyFailed", true},
+      {kStore, StatusCode::kNotFound, FaultKind::kMissing, "FetchFailed", true},
+      {kStore, StatusCode::kUnavailable, FaultKind::kStore, "FetchFailed", false},
+      {kStore, StatusCode::kDeadlineExceeded, FaultKind::kStore, "FetchFailed", false},
+      {kStore, StatusCode::kResourceExhausted, FaultKind::kStore, "FetchFailed", false},
+      {kStore, StatusCode::kInvalidArgument, FaultKind::kStore, "FetchFailed", false},
+      {kStore, StatusCode::kUnauthenticated, FaultKind::kStore, "FetchFailed", false},
+      {kStore, StatusCode::kPermissionDenied, FaultKind::kStore, "FetchFailed", false},
+      {kDisk, StatusCode::kOutOfRange, FaultKind::kOverLimit, "OverByteLimit", true},
+      {kDisk, StatusCode::kResourceExhausted, FaultKind::kDiskFull, "DiskFull", false},
+      {kDisk, StatusCode::kPermissionDenied, FaultKind::kDisk, "DiskFailed", false},
+      {kDisk, StatusCode::kFailedPrecondition, FaultKind::kDisk, "DiskFailed", false},
+      {kDisk, StatusCode::kUnavailable, FaultKind::kDisk, "DiskFailed", false},
+      {kDisk, StatusCode::kInternal, FaultKind::kDisk, "DiskFailed", false},
   };
-  const std::vector<Case> cases = {
-      {absl::StatusCode::kDataLoss, api::reason::kVerifyFailed, true},
-      {absl::StatusCode::kInvalidArgument, api::reason::kVerifyFailed, true},
-      {absl::StatusCode::kOutOfRange, api::reason::kOverLimit, true},
-      {absl::StatusCode::kNotFound, api::reason::kFetchFailed, true},
-      {absl::StatusCode::kResourceExhausted, api::reason::kDiskFull, false},
-      {absl::StatusCode::kUnavailable, api::reason::kFetchFailed, false},
-      {absl::StatusCode::kDeadlineExceeded, api::reason::kFetchFailed, false},
-      {absl::StatusCode::kUnauthenticated, api::reason::kFetchFailed, false},
-      {absl::StatusCode::kPermissionDenied, api::reason::kFetchFailed, false},
-      {absl::StatusCode::kInternal, api::reason::kFetchFailed, false},
-  };
-  for (const Case& each : cases) {
+  return cases;
+}
+
+TEST(KindOfFault, TellsBundleStoreAndDiskApart) {
+  for (const FaultCase& each : FaultCases()) {
     const absl::Status status(each.code, "x");
-    EXPECT_EQ(FetchReason(status), each.reason) << status;
-    EXPECT_EQ(IsBundleFault(status), each.is_bundle_fault) << status;
+    const FaultKind kind = KindOfFault(each.source, status);
+    EXPECT_EQ(kind, each.kind) << status;
+    EXPECT_EQ(ReasonOf(kind), each.reason) << status;
+    EXPECT_EQ(IsBundleFault(kind), each.is_bundle_fault) << status;
   }
 }
 
-TEST(NoteSetback, WaitsLongerEachTimeUpToTheMost) {
-  const BackoffPolicy policy{.first = Duration(1000), .most = Duration(8000), .jitter = 0};
-  const MonoTime now{std::chrono::seconds(100)};
+// The waits of six failures in a row, in seconds, with the longest jitter.
+std::vector<int64_t> WaitsOf(FaultKind kind) {
   Setback setback;
   std::vector<int64_t> waits;
   for (int i = 0; i < 6; ++i) {
-    NoteSetback(setback, absl::UnavailableError("down"), policy, 0.5, now);
-    waits.push_back((setback.not_before - now).count());
+    NoteSetback(setback, kind, absl::UnavailableError("down"), {kMono, kWall, 0.0});
+    waits.push_back(std::chrono::duration_cast<seconds>(setback.not_before - kMono).count());
   }
-  EXPECT_EQ(waits, (std::vector<int64_t>{1000, 2000, 4000, 8000, 8000, 8000}));
-  EXPECT_EQ(setback.failures, 6);
-  EXPECT_EQ(setback.reason, api::reason::kFetchFailed);
-  EXPECT_EQ(setback.message, "down");
+  return waits;
+}
+
+TEST(NoteSetback, WaitsAsLongAsTheKindOfFaultMayTakeToBeMended) {
+  EXPECT_EQ(WaitsOf(FaultKind::kStore), (std::vector<int64_t>{1, 2, 4, 8, 16, 30}));
+  EXPECT_EQ(WaitsOf(FaultKind::kDiskFull), WaitsOf(FaultKind::kStore));
+  EXPECT_EQ(WaitsOf(FaultKind::kDisk), WaitsOf(FaultKind::kStore));
+  EXPECT_EQ(WaitsOf(FaultKind::kMissing), (std::vector<int64_t>{15, 30, 60, 120, 240, 480}));
+  EXPECT_EQ(WaitsOf(FaultKind::kOverLimit), WaitsOf(FaultKind::kMissing));
+  EXPECT_EQ(WaitsOf(FaultKind::kDamaged), (std::vector<int64_t>{60, 240, 960, 3840, 15360, 21600}));
+}
+
+TEST(NoteSetback, WhatIsRefusedIsNeverTriedAgain) {
+  Setback setback;
+  NoteSetback(setback, FaultKind::kRefused, absl::InvalidArgumentError("a device"),
+              {kMono, kWall, 0.5});
+  EXPECT_EQ(setback.not_before, MonoTime::max());
+  EXPECT_TRUE(setback.quarantined);
+  EXPECT_EQ(setback.reason, api::reason::kBundleRefused);
+  EXPECT_EQ(setback.message,
+            "a device; quarantined: never fetched here again, publish another bundle");
+}
+
+TEST(NoteSetback, SaysUntilWhenADamagedBundleWaits) {
+  Setback setback;
+  NoteSetback(setback, FaultKind::kDamaged, absl::DataLossError("wrong digest"),
+              {kMono, kWall, 0.0});
+  EXPECT_TRUE(setback.quarantined);
+  EXPECT_EQ(setback.message, "wrong digest; quarantined until " + FormatTime(kWall + seconds(60)) +
+                                 ": mend the store's copy or publish another bundle");
+}
+
+TEST(NoteSetback, AStoreThatIsDownAfterwardsIsNoQuarantine) {
+  Setback setback;
+  NoteSetback(setback, FaultKind::kDamaged, absl::DataLossError("x"), {kMono, kWall, 0.5});
+  NoteSetback(setback, FaultKind::kMissing, absl::NotFoundError("gone"), {kMono, kWall, 0.5});
+  EXPECT_FALSE(setback.quarantined);
+  EXPECT_EQ(setback.failures, 2);
+  EXPECT_EQ(setback.message, "gone");
 }
 
 }  // namespace

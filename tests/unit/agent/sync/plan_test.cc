@@ -104,6 +104,86 @@ TEST(Plan, NewWarmupGetsADirectoryForEachRunAs) {
   EXPECT_EQ(Node().Want(warmup).Steps(), (Texts{"prepare u1000", "prepare image"}));
 }
 
+TEST(Plan, ALinkToADamagedTreeIsFlippedAtOnceAndAFreshTreeFetched) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1)});
+  const Mount mount = MountOf(warmup);
+  Node node;
+  node.Want(warmup).Shows(mount, {DigestNumber(1)});
+  node.inventory.damaged[GenerationId(mount, {DigestNumber(1)})] = {};
+  const std::string fresh = GenerationId(mount, {DigestNumber(1)}, 0, 1);
+  EXPECT_EQ(node.Steps(), (Texts{"renew u1000 0", fmt::format("fetch u1000 {} of 1", fresh)}));
+  node.Linked(mount, ColdId(mount, 0));
+  EXPECT_EQ(node.Steps(), Texts{fmt::format("fetch u1000 {} of 1", fresh)});
+  node.inventory.generations[fresh];
+  EXPECT_EQ(node.Steps(), Texts{"activate u1000 " + fresh});
+  node.Linked(mount, fresh);
+  EXPECT_EQ(node.Steps(), Texts{});
+}
+
+TEST(Plan, ALinkToADamagedTreeIsFlippedAlsoWhenNobodyWantsItsBundles) {
+  const Mount mount{"gone", "old", "uid-9", "image"};
+  Node node;
+  node.Shows(mount, {DigestNumber(1)});
+  node.inventory.damaged[GenerationId(mount, {DigestNumber(1)})] = {};
+  EXPECT_EQ(node.Steps(), Texts{"renew image 0"});
+}
+
+TEST(Plan, GivesUpAfterThreeDamagedTreesUntilTheWishIsAnother) {
+  api::WantedWarmup warmup = Warmup({Bundle(1)});
+  const Mount mount = MountOf(warmup);
+  Node node;
+  node.Want(warmup).Linked(mount, ColdId(mount, 0));
+  for (int attempt = 0; attempt < kTreesMax; ++attempt) {
+    node.inventory.damaged[GenerationId(mount, {DigestNumber(1)}, 0, attempt)] = {
+        .path = "inductor/x.so", .message = "its content changed"};
+  }
+  EXPECT_EQ(node.Steps(), Texts{});
+  const Setback refusal = node.Make().refused.at({"uid-1", DigestNumber(1)});
+  EXPECT_EQ(refusal.reason, api::reason::kTreeDamaged);
+  EXPECT_NE(refusal.message.find("inductor/x.so: its content changed"), std::string::npos);
+  warmup.renew = 1;
+  const api::NodeCacheSpec spec{.warmups = {warmup}};
+  const Plan plan = MakePlan({.desired = spec,
+                              .inventory = node.inventory,
+                              .history = node.history,
+                              .disk = node.disk,
+                              .now = kNow});
+  EXPECT_TRUE(plan.refused.empty());
+  EXPECT_FALSE(plan.steps.empty());
+}
+
+TEST(TreeOf, PrefersWhatIsThereToWhatMayBeMade) {
+  const Mount mount{"team", "llama", "uid-1", "image"};
+  const std::vector<Digest> digests = {DigestNumber(1)};
+  const auto id = [&](int attempt) { return GenerationId(mount, digests, 2, attempt); };
+  struct Case {
+    std::string what;
+    std::vector<int> there;
+    std::vector<int> damaged;
+    int expected;  // -1: none
+  };
+  const std::vector<Case> cases = {
+      {"nothing yet", {}, {}, 0},
+      {"the first", {0}, {}, 0},
+      {"the first is damaged", {0}, {0}, 1},
+      {"the second stands for it", {0, 1}, {0}, 1},
+      {"the damaged one was removed, its mark too", {1}, {}, 1},
+      {"two damaged", {0, 1}, {0, 1}, 2},
+      {"all damaged", {0, 1, 2}, {0, 1, 2}, -1},
+  };
+  for (const Case& each : cases) {
+    Inventory inventory;
+    for (const int attempt : each.there) {
+      inventory.generations[id(attempt)];
+    }
+    for (const int attempt : each.damaged) {
+      inventory.damaged[id(attempt)];
+    }
+    const auto tree = TreeOf(inventory, mount, digests, 2);
+    EXPECT_EQ(tree.value_or(""), each.expected < 0 ? "" : id(each.expected)) << each.what;
+  }
+}
+
 TEST(Plan, PreparesWhateverIsNotALinkThatPodsCanUse) {
   struct Case {
     LinkState state;

@@ -166,6 +166,36 @@ TEST(ReportWarmups, FailuresCarryReasonAndMessageWhereverTheyAreFrom) {
   }
 }
 
+TEST(ReportWarmups, ADamagedTreeIsNotActive) {
+  World world;
+  world.Link(world.Id({DigestNumber(1)}), {DigestNumber(1)});
+  world.inventory.damaged[world.Id({DigestNumber(1)})] = {};
+  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kWaiting);
+  world.history.fetching = {GenerationId(world.mount(), {DigestNumber(1)}, 0, 1)};
+  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kFetching);
+  world.plan.refused[{"uid-1", DigestNumber(1)}] = {
+      .reason = std::string(api::reason::kTreeDamaged), .message = "three in a row"};
+  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kFailed);
+  EXPECT_EQ(world.Report().bundles[0].reason, api::reason::kTreeDamaged);
+}
+
+TEST(ReportWarmups, SaysThatATreeStandsForADamagedOne) {
+  World world;
+  const std::string second = GenerationId(world.mount(), {DigestNumber(1)}, 0, 1);
+  world.Link(second, {DigestNumber(1)});
+  const std::string first = world.Id({DigestNumber(1)});
+  world.inventory.generations[first].digests = {DigestNumber(1)};
+  world.inventory.damaged[first] = {.at = WallTime(seconds(1'700'000'000)),
+                                    .path = "inductor/x.so",
+                                    .message = "its content changed"};
+  const api::NodeBundle bundle = world.Report().bundles[0];
+  EXPECT_EQ(bundle.state, api::BundleState::kActive);
+  EXPECT_EQ(bundle.reason, api::reason::kActive);
+  EXPECT_EQ(bundle.message,
+            "stands for 1 damaged trees, the last one found 2023-11-14T22:13:20Z: inductor/x.so: "
+            "its content changed");
+}
+
 TEST(ReportWarmups, WhatIsActiveIsNotFailedByALaterSetback) {
   World world;
   world.Link(world.Id({DigestNumber(1)}), {DigestNumber(1)});

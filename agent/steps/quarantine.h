@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "agent/steps/context.h"
+#include "agent/sync/history.h"
+
+namespace cachewarm::agent {
+
+// Keeps the setbacks of bundles that are refused or damaged on the disk, so that a restarted agent
+// does not fetch them again. Forgotten with the wish for the bundle, when a fetch of it succeeds,
+// and by an agent of another version or on a node of another kind, which may judge otherwise. One
+// thread.
+class Quarantine {
+ public:
+  // `version` of this agent.
+  Quarantine(const Context& context, const std::string& version);
+
+  // Puts into `history` what an earlier process wrote down. Once, before the first plan.
+  void Recall(History& history);
+
+  // Writes down what is new in `history`, removes what is no longer there. What the disk refuses is
+  // tried again by the next call. Once a turn.
+  void Follow(const History& history);
+
+ private:
+  void Write(const BundleName& name, const Setback& setback);
+
+  const Context& context_;
+  const std::string judge_;
+  std::map<BundleName, Setback> written_;
+};
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/scrub.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "agent/tree/quarantine.h"
+#include "agent/tree/scrub_record.h"
+#include "lib/api/reasons.h"
+#include "lib/base/status.h"
+#include "lib/process/process.h"
+
+namespace cachewarm::agent {
+namespace {
+
+// Of all reading for the scrub; a disk that is busy gives it less.
+constexpr int64_t kBytesPerSecond = int64_t{32} << 20;
+// A tree that was just activated is read by starting pods first.
+constexpr Duration kFirstWait(300'000);
+
+// Until a file that was being changed can be judged.
+constexpr Duration kBusyWait(120'000);
+
+// The same nodes were given the same bundle at the same time: their disks need not be read at once.
+Duration Spread(Duration wait, double random) {
+  return Duration(static_cast<int64_t>(static_cast<double>(wait.count()) * (0.9 + 0.2 * random)));
+}
+
+}  // namespace
+
+Scrub::Scrub(const Context& context, const Tables& tables, Duration interval)
+    : context_(context),
+      tables_(tables),
+      interval_(interval),
+      bandwidth_(kBytesPerSecond, context.clock),
+      thread_(1, 1) {}
+
+void Scrub::Collect(History& history) {
+  std::optional<Ended> ended;
+  {
+    std::lock_guard lock(mutex_);
+    ended.swap(ended_);
+  }
+  if (ended.has_value()) {
+    running_.clear();
+    const bool is_busy = ended->outcome.ok() && ended->outcome->busy > 0;
+    due_[ended->generation] =
+        context_.clock.Monotonic() +
+        Spread(is_busy ? std::min(kBusyWait, interval_) : interval_, context_.random());
+    Note(*ended, history);
+  }
+  WriteDown();
+}
+
+void Scrub::Follow(const Inventory& inventory) {
+  if (interval_ <= Duration(0)) {
+    return;
+  }
+  const std::map<std::string, Mount> active = ActiveTrees(inventory);
+  const auto is_gone = [&](const auto& each) { return !active.contains(each.first); };
+  std::erase_if(due_, is_gone);
+  std::erase_if(said_, is_gone);
+  const MonoTime now = context_.clock.Monotonic();
+  for (const auto& [generation, mount] : active) {
+    if (!due_.contains(generation)) {
+      due_[generation] = now + FirstWait(generation);
+    }
+  }
+  const auto next = std::min_element(
+      due_.begin(), due_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (running_.empty() && next != due_.end() && next->second <= now) {
+    Start(next->first, active.at(next->first), inventory);
+  }
+}
+
+std::map<std::string, Mount> Scrub::ActiveTrees(const Inventory& inventory) const {
+  std::map<std::string, Mount> active;
+  for (const auto& [mount, link] : inventory.links) {
+    const auto tree = inventory.generations.find(link.generation);
+    // Without digests it is cold, or its record is lost: nothing to compare it with.
+    if (tree != inventory.generations.end() && !tree->second.digests.empty() &&
+        !inventory.damaged.contains(link.generation) && !to_write_.contains(link.generation)) {
+      active.emplace(link.generation, mount);
+    }
+  }
+  return active;
+}
+
+// A restart is no reason to read everything again.
+Duration Scrub::FirstWait(const std::string& generation) const {
+  const absl::StatusOr<ScrubRecord> record = ReadScrubRecord(context_.root, generation);
+  if (!record.ok() || record->at == WallTime{}) {
+    return Spread(std::min(kFirstWait, interval_), context_.random());
+  }
+  const Duration since = context_.clock.Now() - record->at;
+  return std::clamp(interval_ - since, Duration(0), interval_);
+}
+
+void Scrub::Start(const std::string& generation, const Mount& mount, const Inventory& inventory) {
+  const bool posted = thread_.Post([this, generation, mount, table = tables_.Of(mount.uid),
+                                    damaged = inventory.damaged](std::stop_token stop) {
+    process::YieldToOthers();
+    absl::StatusOr<Scrubbed> outcome =
+        ScrubTree({.root = context_.root,
+                   .watcher = context_.watcher,
+                   .store = context_.store,
+                   .table = *table,
+                   .clock = context_.clock,
+                   .generation = generation,
+                   .damaged = damaged,
+                   .pace = [&](int64_t bytes) { return bandwidth_.Take(bytes, stop); }},
+                  stop);
+    {
+      std::lock_guard lock(mutex_);
+      ended_ = Ended{mount, generation, std::move(outcome)};
+    }
+    context_.wake();
+  });
+  if (posted) {
+    running_ = generation;
+  }
+}
+
+void Scrub::Note(const Ended& ended, History& history) {
+  if (!ended.outcome.ok()) {
+    const std::string message = Message(ended.outcome.status());
+    context_.metrics.scrubs.Add({"failed"});
+    if (!absl::IsCancelled(ended.outcome.status()) &&
+        std::exchange(said_[ended.generation], message) != message) {
+      context_.log.Warning("tree not scrubbed",
+                           {{"generation", ended.generation}, {"message", message}});
+    }
+    return;
+  }
+  const Scrubbed& scrubbed = *ended.outcome;
+  context_.metrics.scrubs.Add({scrubbed.damage.has_value() ? "damaged" : "whole"});
+  context_.metrics.scrubbed_bytes.Add({}, static_cast<double>(scrubbed.read_bytes));
+  if (scrubbed.damage.has_value()) {
+    NoteDamage(ended, scrubbed, history);
+  } else if (scrubbed.read_files > 0) {
+    context_.log.Info("tree scrubbed", {{"generation", ended.generation},
+                                        {"files", scrubbed.files},
+                                        {"read", scrubbed.read_files},
+                                        {"theirs", scrubbed.theirs},
+                                        {"gone", scrubbed.gone}});
+  }
+}
+
+void Scrub::NoteDamage(const Ended& ended, const Scrubbed& scrubbed, History& history) {
+  context_.metrics.failures.Add({std::string(api::reason::kTreeDamaged)});
+  context_.log.Error("tree damaged", {{"namespace", ended.mount.ns},
+                                      {"warmup", ended.mount.name},
+                                      {"generation", ended.generation},
+                                      {"path", scrubbed.damage->path},
+                                      {"message", scrubbed.damage->message}});
+  to_write_[ended.generation] = *scrubbed.damage;
+  if (scrubbed.liar.empty()) {
+    return;
+  }
+  Setback& setback = history.bundles[{ended.mount.uid, scrubbed.liar}];
+  NoteSetback(setback, FaultKind::kRefused,
+              absl::InvalidArgumentError(fmt::format(
+                  "its entry list says {} for {}, but it holds other bytes: two trees of it have "
+                  "shown so",
+                  scrubbed.damage->digest.ToString(), scrubbed.damage->path)),
+              {.mono = context_.clock.Monotonic(),
+               .wall = context_.clock.Now(),
+               .random = context_.random()});
+  context_.metrics.failures.Add({setback.reason});
+  context_.log.Error("bundle put into quarantine", {{"namespace", ended.mount.ns},
+                                                    {"warmup", ended.mount.name},
+                                                    {"digest", scrubbed.liar.ToString()},
+                                                    {"message", setback.message}});
+}
+
+// Until it is on the disk the tree stays in use: a flip without it would be undone by a restart.
+void Scrub::WriteDown() {
+  std::erase_if(to_write_, [&](const auto& each) {
+    const absl::Status written = WriteDamagedTree(context_.root, each.first, each.second);
+    if (!written.ok()) {
+      const std::string message = Message(written);
+      if (std::exchange(said_[each.first], message) != message) {
+        context_.log.Error("damage not written down",
+                           {{"generation", each.first}, {"message", message}});
+      }
+    }
+    return written.ok();
+  });
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/scrub_tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "agent/tree/layout.h"
+#include "agent/tree/records.h"
+#include "agent/tree/scrub_record.h"
+#include "lib/base/status.h"
+#include "lib/bundle/transfer.h"
+#include "lib/capture/stable_file.h"
+#include "lib/capture/whole_file.h"
+#include "lib/fs/file.h"
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{256} << 10;
+// A file that was written so lately may be written on.
+constexpr Duration kQuiet(60'000);
+// Expectations of a scope last until its end: one that no event answers must not last long.
+constexpr int kReadsPerScope = 64;
+
+enum class Sight { kWhole, kTheirs, kGone, kBusy, kDamaged };
+
+bool HasStamp(const fs::FileStat& stat, const EntryRecord& entry) {
+  return stat.inode == entry.inode && stat.bytes == entry.bytes &&
+         stat.mtime_ns == entry.mtime_ns && stat.ctime_ns == entry.ctime_ns;
+}
+
+bool HasStamp(const fs::FileStat& stat, const FileStamp& file) {
+  return stat.inode == file.inode && stat.bytes == file.bytes && stat.mtime_ns == file.mtime_ns &&
+         stat.ctime_ns == file.ctime_ns;
+}
+
+class TreeScrub {
+ public:
+  TreeScrub(const ScrubJob& job, std::stop_token stop)
+      : job_(job),
+        stop_(std::move(stop)),
+        buffer_(std::make_unique<char[]>(kBufferBytes)),
+        own_reads_(job.watcher.BeginOwnReads(job.generation)) {}
+
+  absl::StatusOr<Scrubbed> Run() {
+    CW_ASSIGN_OR_RETURN(record_, ReadGenerationRecord(job_.root, job_.generation));
+    CW_ASSIGN_OR_RETURN(entries_, ReadEntryRecords(job_.root, job_.generation));
+    Remember();
+    scrubbed_.files = static_cast<int64_t>(entries_.size());
+    const absl::Status looked = LookAtAll();
+    if (!looked.ok() && !absl::IsCancelled(looked)) {
+      return looked;
+    }
+    if (scrubbed_.damage.has_value()) {
+      if (IsLyingList(*scrubbed_.damage, job_.damaged)) {
+        scrubbed_.liar = FindLiar();
+      }
+      return scrubbed_;
+    }
+    CW_RETURN_IF_ERROR(Write(looked.ok()));
+    CW_RETURN_IF_ERROR(looked);
+    return scrubbed_;
+  }
+
+ private:
+  void Remember() {
+    absl::StatusOr<ScrubRecord> before = ReadScrubRecord(job_.root, job_.generation);
+    if (!before.ok()) {
+      return;
+    }
+    before_ = before->at;
+    for (FileStamp& file : before->theirs) {
+      std::string path = file.path;
+      theirs_.emplace(std::move(path), std::move(file));
+    }
+    if (before->entries == static_cast<int64_t>(entries_.size())) {
+      judged_ = std::min(before->judged, before->entries);
+    }
+  }
+
+  absl::Status LookAtAll() {
+    for (size_t at = 0; at < entries_.size(); ++at) {
+      if (stop_.stop_requested()) {
+        return absl::CancelledError("stopped while a tree was scrubbed");
+      }
+      CW_RETURN_IF_ERROR(LookAt(at));
+      if (scrubbed_.damage.has_value()) {
+        return absl::OkStatus();
+      }
+      judged_ = std::max(judged_, static_cast<int64_t>(at) + 1);
+    }
+    LookForBrokenUnits();
+    return absl::OkStatus();
+  }
+
+  absl::Status LookAt(size_t at) {
+    EntryRecord& entry = entries_[at];
+    const caches::Placement placement = job_.table.Classify(entry.path);
+    CW_ASSIGN_OR_RETURN(const Sight sight, See(at, placement));
+    scrubbed_.theirs += sight == Sight::kTheirs ? 1 : 0;
+    scrubbed_.gone += sight == Sight::kGone ? 1 : 0;
+    scrubbed_.busy += sight == Sight::kBusy && !placement.writable ? 1 : 0;
+    if (placement.directory_is_write && !placement.unit.empty()) {
+      (sight == Sight::kGone ? gone_units_ : there_units_).emplace(placement.unit, at);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Sight> See(size_t at, const caches::Placement& placement) {
+    const EntryRecord& entry = entries_[at];
+    const absl::StatusOr<fs::FileStat> stat = job_.root.Stat(PathOf(entry));
+    if (!stat.ok()) {
+      return SeeError(entry, stat.status());
+    }
+    if (stat->type != fs::FileType::kFile) {
+      return Sight::kTheirs;
+    }
+    if (const auto known = theirs_.find(entry.path); known != theirs_.end()) {
+      if (HasStamp(*stat, known->second)) {
+        return Sight::kTheirs;
+      }
+    } else if (static_cast<int64_t>(at) < judged_ && HasStamp(*stat, entry)) {
+      return Sight::kWhole;
+    }
+    return Read(entries_[at], placement);
+  }
+
+  // An engine may have removed it, or put a link or directory there; else the disk cannot read it.
+  absl::StatusOr<Sight> SeeError(const EntryRecord& entry, const absl::Status& status) {
+    if (absl::IsNotFound(status)) {
+      return Sight::kGone;
+    }
+    if (absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status)) {
+      return Sight::kTheirs;
+    }
+    if (absl::IsCancelled(status) || absl::IsResourceExhausted(status)) {
+      return status;
+    }
+    Damage(entry, 0, fmt::format("cannot be read: {}", Message(status)));
+    return Sight::kDamaged;
+  }
+
+  absl::StatusOr<Sight> Read(EntryRecord& entry, const caches::Placement& placement) {
+    Announce(entry.path);
+    const absl::StatusOr<fs::Fd> file = job_.root.OpenFile(PathOf(entry));
+    if (!file.ok()) {
+      return SeeError(entry, file.status());
+    }
+    const absl::StatusOr<fs::FileStat> stat = fs::StatFile(*file);
+    const absl::StatusOr<Digest> digest = stat.ok() ? Hash(*file, stat->bytes) : stat.status();
+    if (!digest.ok()) {
+      return SeeError(entry, digest.status());
+    }
+    FileChange change{.right = *digest == entry.digest,
+                      .same_file = stat->inode == entry.inode && stat->mode == placement.mode(),
+                      .written = stat->bytes != entry.bytes || stat->mtime_ns != entry.mtime_ns,
+                      .writable = placement.writable};
+    if (!change.right) {
+      const absl::Status whole = capture::CheckWholeFile(*file, placement, entry.path, stat->bytes);
+      change.torn = absl::IsDataLoss(whole);
+      if (!whole.ok() && !change.torn) {
+        return SeeError(entry, whole);
+      }
+    }
+    CW_ASSIGN_OR_RETURN(const fs::FileStat after, fs::StatFile(*file));
+    const bool is_ours = change.same_file && !change.written;
+    if (!capture::IsUnchanged(*stat, after) ||
+        (!change.right && !is_ours && !IsQuiet(*file, *stat, entry.path))) {
+      return Sight::kBusy;
+    }
+    return Note(entry, change, *stat);
+  }
+
+  Sight Note(EntryRecord& entry, const FileChange& change, const fs::FileStat& stat) {
+    theirs_.erase(entry.path);
+    switch (JudgeFile(change)) {
+      case FileVerdict::kWhole:
+        if (!HasStamp(stat, entry)) {
+          entry.inode = stat.inode;
+          entry.mtime_ns = stat.mtime_ns;
+          entry.ctime_ns = stat.ctime_ns;
+          has_new_stamps_ = true;
+        }
+        return Sight::kWhole;
+      case FileVerdict::kTheirs:
+        theirs_[entry.path] = {.path = entry.path,
+                               .bytes = stat.bytes,
+                               .inode = stat.inode,
+                               .mtime_ns = stat.mtime_ns,
+                               .ctime_ns = stat.ctime_ns};
+        return Sight::kTheirs;
+      case FileVerdict::kDamaged:
+        break;
+    }
+    Damage(entry, stat.inode, std::string(DescribeDamage(change)));
+    scrubbed_.damage->untouched = change.same_file && !change.written;
+    return Sight::kDamaged;
+  }
+
+  absl::StatusOr<Digest> Hash(const fs::Fd& file, int64_t bytes) {
+    Sha256 hash;
+    for (int64_t offset = 0; offset < bytes;) {
+      if (stop_.stop_requested()) {
+        return absl::CancelledError("stopped while a file was read");
+      }
+      CW_RETURN_IF_ERROR(job_.pace(std::min<int64_t>(kBufferBytes, bytes - offset)));
+      CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file, offset, buffer_.get(), kBufferBytes));
+      if (got == 0) {
+        break;
+      }
+      hash.Update({buffer_.get(), got});
+      offset += static_cast<int64_t>(got);
+      scrubbed_.read_bytes += static_cast<int64_t>(got);
+    }
+    ++scrubbed_.read_files;
+    return hash.Finish();
+  }
+
+  // Where nobody can prove that no writer has it open, a minute without a write must do.
+  bool IsQuiet(const fs::Fd& file, const fs::FileStat& stat, const std::string& path) const {
+    const WallTime written(std::chrono::duration_cast<Duration>(
+        std::chrono::nanoseconds(std::max(stat.mtime_ns, stat.ctime_ns))));
+    const Duration age = job_.clock.Now() - written;
+    // A time that is not here yet says nothing.
+    const bool is_old = age > kQuiet || age < -kQuiet;
+    return is_old && !absl::IsAborted(capture::CheckNoWriter(file, path));
+  }
+
+  // Kinds whose engine renames whole directories into place die of one that lacks a file.
+  void LookForBrokenUnits() {
+    for (const auto& [unit, at] : gone_units_) {
+      const auto there = there_units_.find(unit);
+      const EntryRecord& entry = entries_[at];
+      if (there == there_units_.end() || IsThere(entry) || !IsThere(entries_[there->second])) {
+        continue;  // an engine removed it all, perhaps while we looked
+      }
+      Damage(entry, 0, fmt::format("is gone, and {} is still there", entries_[there->second].path));
+      return;
+    }
+  }
+
+  bool IsThere(const EntryRecord& entry) const {
+    const absl::StatusOr<bool> exists = job_.root.Exists(PathOf(entry));
+    return exists.ok() && *exists;
+  }
+
+  void Damage(const EntryRecord& entry, uint64_t inode, std::string message) {
+    scrubbed_.damage = DamagedTree{.at = job_.clock.Now(),
+                                   .path = entry.path,
+                                   .message = std::move(message),
+                                   .digest = entry.digest,
+                                   .inode = inode};
+  }
+
+  absl::Status Write(bool is_whole_pass) {
+    if (has_new_stamps_) {
+      CW_RETURN_IF_ERROR(WriteGenerationRecord(job_.root, record_, entries_));
+    }
+    ScrubRecord now{.at = is_whole_pass ? job_.clock.Now() : before_,
+                    .entries = static_cast<int64_t>(entries_.size()),
+                    .judged = judged_};
+    for (auto& [path, file] : theirs_) {
+      now.theirs.push_back(file);
+    }
+    return WriteScrubRecord(job_.root, job_.generation, now);
+  }
+
+  // The first bundle that names the file: it won the path when the tree was made.
+  Digest FindLiar() const {
+    const DamagedTree& damage = *scrubbed_.damage;
+    if (record_.digests.size() == 1) {
+      return record_.digests.front();
+    }
+    const bundle::Place place{
+        .store = job_.store,
+        .repository = fmt::format("{}/{}", record_.mount.ns, record_.mount.name)};
+    for (const Digest& digest : record_.digests) {
+      const absl::StatusOr<bundle::Bundle> bundle = bundle::ReadBundle(place, digest, stop_);
+      if (!bundle.ok()) {
+        return {};  // a later tree asks again; kTreesMax ends it
+      }
+      for (const bundle::Entry& entry : bundle->config.entries) {
+        if (entry.path == damage.path && entry.digest == damage.digest) {
+          return digest;
+        }
+      }
+    }
+    return {};
+  }
+
+  void Announce(const std::string& path) {
+    if (++reads_in_scope_ > kReadsPerScope) {
+      own_reads_ = job_.watcher.BeginOwnReads(job_.generation);
+      reads_in_scope_ = 1;
+    }
+    own_reads_.Opening(path);
+  }
+
+  std::string PathOf(const EntryRecord& entry) const {
+    return fmt::format("{}/{}", GenerationPath(job_.generation), entry.path);
+  }
+
+  const ScrubJob& job_;
+  std::stop_token stop_;
+  std::unique_ptr<char[]> buffer_;
+  OwnReads own_reads_;
+  int reads_in_scope_ = 0;
+  GenerationRecord record_;
+  std::vector<EntryRecord> entries_;
+  bool has_new_stamps_ = false;
+  WallTime before_{};
+  int64_t judged_ = 0;
+  std::map<std::string, FileStamp> theirs_;
+  std::map<std::string, size_t> gone_units_;   // index of one entry by unit
+  std::map<std::string, size_t> there_units_;  // likewise
+  Scrubbed scrubbed_;
+};
+
+}  // namespace
+
+absl::StatusOr<Scrubbed> ScrubTree(const ScrubJob& job, std::stop_token stop) {
+  return TreeScrub(job, std::move(stop)).Run();
+}
+
+}  // namespace cachewarm::agent

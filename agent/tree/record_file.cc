@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/tree/record_file.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+#include "lib/fs/file.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::agent {
+namespace {
+
+using codec::Json;
+
+constexpr mode_t kRecordMode = 0600;
+constexpr fs::WalkLimits kFolderLimits{.entries_max = 10'000, .depth_max = 1};
+
+}  // namespace
+
+absl::StatusOr<Json> ReadRecord(const fs::Dir& root, const std::string& path, int64_t bytes_max) {
+  CW_ASSIGN_OR_RETURN(const std::string text, fs::ReadFile(root, path, bytes_max));
+  absl::StatusOr<Json> object =
+      codec::ParseJson(text, {.bytes_max = static_cast<size_t>(bytes_max)});
+  if (object.ok() && !object->is_object()) {
+    return absl::InvalidArgumentError(fmt::format("{}: expected a JSON object", path));
+  }
+  return object.ok() ? std::move(object) : Annotate(object.status(), path);
+}
+
+absl::Status WriteRecord(const fs::Dir& root, const std::string& path, const Json& object) {
+  return fs::WriteFileAtomic(root, path, codec::DumpJson(object) + "\n", kRecordMode);
+}
+
+absl::Status ForEachRecord(const fs::Dir& root, std::string_view folder,
+                           const std::function<void(const std::string& path)>& visit) {
+  std::vector<std::string> paths;
+  CW_RETURN_IF_ERROR(fs::Walk(root, folder, kFolderLimits, [&](const fs::WalkEntry& entry) {
+    if (entry.stat.type == fs::FileType::kFile && entry.path.ends_with(".json")) {
+      paths.push_back(fmt::format("{}/{}", folder, entry.path));
+    }
+    return entry.stat.type == fs::FileType::kDirectory ? fs::WalkNext::kSkipDirectory
+                                                       : fs::WalkNext::kGoOn;
+  }));
+  for (const std::string& path : paths) {
+    visit(path);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cachewarm::agent

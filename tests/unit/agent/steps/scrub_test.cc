@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/scrub.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "agent/tree/layout.h"
+#include "agent/tree/links.h"
+#include "agent/tree/quarantine.h"
+#include "agent/tree/scan.h"
+#include "agent/tree/scrub_record.h"
+#include "tests/unit/agent/steps/workbench.h"
+
+namespace cachewarm::agent {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+class ScrubTest : public ::testing::Test, protected Workbench {
+ protected:
+  // Fetches a tree of these files and makes it the active one.
+  std::string Activate(const std::map<std::string, std::string>& files) {
+    const Fetch step = FetchOf({PublishFiles(files)->publication.digest});
+    EXPECT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+    EXPECT_TRUE(
+        ActivateGeneration(root_.dir(), kMount, step.generation, {.now = clock_.Now()}).ok());
+    return step.generation;
+  }
+  void Follow() { scrub_->Follow(*ScanInventory(root_.dir())); }
+  double Count(const std::string& series) const {
+    const std::string text = registry_->Serialize();
+    const size_t at = text.find("\n" + series + " ");
+    return at == std::string::npos ? 0 : std::stod(text.substr(at + series.size() + 2));
+  }
+  double Scrubs(const std::string& result) const {
+    return Count("cachewarm_scrubs_total{result=\"" + result + "\"}");
+  }
+  // Collects until one more pass with that result has ended.
+  bool CollectOne(const std::string& result) {
+    const double before = Scrubs(result);
+    const auto deadline = std::chrono::steady_clock::now() + seconds(60);
+    while (Scrubs(result) == before && std::chrono::steady_clock::now() < deadline) {
+      scrub_->Collect(history_);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return Scrubs(result) > before;
+  }
+  void Restart(Duration interval) { scrub_ = std::make_unique<Scrub>(context_, tables_, interval); }
+  void Damage(const std::string& generation) {
+    std::ofstream(root_ / (GenerationPath(generation) + "/" + kIndexFile)) << "by a root process";
+  }
+
+  History history_;
+  Workers workers_{1, 1};
+  Tables tables_;
+  const Context context_ = ContextWith(workers_);
+  std::unique_ptr<Scrub> scrub_ = std::make_unique<Scrub>(context_, tables_, hours(1));
+};
+
+TEST_F(ScrubTest, LooksMinutesAfterTheFirstSightAndThenOnceAnInterval) {
+  Activate({{kIndexFile, "index"}});
+  Follow();
+  clock_.Advance(minutes(4));
+  Follow();
+  EXPECT_EQ(watcher_.own_reads().size(), 0U);
+  clock_.Advance(minutes(2));
+  Follow();
+  ASSERT_TRUE(CollectOne("whole"));
+  clock_.Advance(minutes(50));
+  Follow();
+  scrub_->Collect(history_);
+  EXPECT_EQ(Scrubs("whole"), 1);
+  clock_.Advance(minutes(20));
+  Follow();
+  EXPECT_TRUE(CollectOne("whole"));
+}
+
+TEST_F(ScrubTest, ARestartDoesNotBeginAnew) {
+  const std::string tree = Activate({{kIndexFile, "index"}});
+  ASSERT_TRUE(
+      WriteScrubRecord(root_.dir(), tree, {.at = clock_.Now(), .entries = 1, .judged = 1}).ok());
+  clock_.Advance(minutes(10));
+  Restart(hours(1));
+  Follow();
+  clock_.Advance(minutes(45));
+  Follow();
+  scrub_->Collect(history_);
+  EXPECT_EQ(Scrubs("whole"), 0);
+  clock_.Advance(minutes(6));
+  Follow();
+  EXPECT_TRUE(CollectOne("whole"));
+}
+
+TEST_F(ScrubTest, CanBeTurnedOff) {
+  Activate({{kIndexFile, "index"}});
+  Restart(Duration(0));
+  Follow();
+  clock_.Advance(hours(100));
+  Follow();
+  scrub_->Collect(history_);
+  EXPECT_TRUE(watcher_.own_reads().empty());
+}
+
+TEST_F(ScrubTest, LeavesColdTreesAlone) {
+  ASSERT_TRUE(PrepareMount(root_.dir(), kMount, {.now = clock_.Now()}).ok());
+  root_.Write(MountPath(kMount) + "/" + kIndexFile, "a pod's");
+  Follow();
+  clock_.Advance(hours(2));
+  Follow();
+  scrub_->Collect(history_);
+  EXPECT_EQ(Scrubs("whole"), 0);
+}
+
+TEST_F(ScrubTest, WritesDownADamagedTree) {
+  const std::string tree = Activate({{kIndexFile, "index"}});
+  Damage(tree);
+  Follow();
+  clock_.Advance(minutes(6));
+  Follow();
+  ASSERT_TRUE(CollectOne("damaged"));
+  const auto damaged = ReadDamagedTrees(root_.dir());
+  ASSERT_TRUE(damaged.ok());
+  ASSERT_TRUE(damaged->contains(tree));
+  EXPECT_EQ(damaged->at(tree).path, kIndexFile);
+  EXPECT_EQ(log_.warnings(), std::vector<std::string>{"tree damaged"});
+  EXPECT_EQ(Count("cachewarm_agent_failures_total{reason=\"TreeDamaged\"}"), 1);
+  clock_.Advance(hours(2));
+  Follow();
+  scrub_->Collect(history_);
+  EXPECT_EQ(Scrubs("damaged"), 1) << "a damaged tree is not looked at again";
+}
+
+TEST_F(ScrubTest, DamageThatTheDiskCannotNoteIsNotedLater) {
+  const std::string tree = Activate({{kIndexFile, "index"}});
+  Damage(tree);
+  std::filesystem::remove_all(root_ / ".state/damaged");
+  scrub_->Follow({.links = {{kMount, {LinkState::kActive, tree}}},
+                  .generations = {{tree, {.digests = {DigestOf("any")}}}},
+                  .staging = {},
+                  .damaged = {}});
+  clock_.Advance(minutes(6));
+  scrub_->Follow({.links = {{kMount, {LinkState::kActive, tree}}},
+                  .generations = {{tree, {.digests = {DigestOf("any")}}}},
+                  .staging = {},
+                  .damaged = {}});
+  ASSERT_TRUE(CollectOne("damaged"));
+  EXPECT_FALSE(root_.Exists(DamagedTreePath(tree)));
+  std::filesystem::create_directory(root_ / ".state/damaged");
+  scrub_->Collect(history_);
+  EXPECT_TRUE(root_.Exists(DamagedTreePath(tree)));
+}
+
+TEST_F(ScrubTest, SaysOnceThatATreeCannotBeScrubbed) {
+  const std::string tree = Activate({{kIndexFile, "index"}});
+  ASSERT_TRUE(root_.dir().Remove(EntriesRecordPath(tree)).ok());
+  Follow();
+  for (int pass = 0; pass < 2; ++pass) {
+    clock_.Advance(hours(2));
+    Follow();
+    ASSERT_TRUE(CollectOne("failed"));
+  }
+  EXPECT_EQ(log_.warnings(), std::vector<std::string>{"tree not scrubbed"});
+}
+
+TEST_F(ScrubTest, EndsAtOnceWhileItIsReading) {
+  // More than a burst of the pace, and the clock stands still.
+  Activate({{kIndexFile, std::string(size_t{20} << 20, 'x')}});
+  Follow();
+  clock_.Advance(minutes(6));
+  Follow();
+  ASSERT_TRUE(clock_.AwaitWaiters(1)) << "it reads no faster than it may";
+  const auto before = std::chrono::steady_clock::now();
+  scrub_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(20));
+}
+
+}  // namespace
+}  // namespace cachewarm::agent
