@@ -58,6 +58,17 @@ absl::StatusOr<Digest> BlamedStore::WriteManifest(const std::string& repository,
   return Note(inner_.WriteManifest(repository, bytes, tag, std::move(stop)));
 }
 
+absl::StatusOr<std::vector<bundle::Descriptor>> BlamedStore::Referrers(
+    const std::string& repository, const Digest& subject, const std::string& artifact_type,
+    std::stop_token stop) {
+  return Note(inner_.Referrers(repository, subject, artifact_type, std::move(stop)));
+}
+
+absl::StatusOr<Digest> BlamedStore::WriteReferrer(const std::string& repository,
+                                                  const std::string& bytes, std::stop_token stop) {
+  return Note(inner_.WriteReferrer(repository, bytes, std::move(stop)));
+}
+
 absl::Status BlamedStore::Ping(std::stop_token stop) {
   return Note(inner_.Ping(std::move(stop)));
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/bundle/store/store.h"
@@ -33,6 +34,12 @@ class BlamedStore final : public bundle::Store {
                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
                                        const std::string& tag, std::stop_token stop) override;
+  absl::StatusOr<std::vector<bundle::Descriptor>> Referrers(const std::string& repository,
+                                                            const Digest& subject,
+                                                            const std::string& artifact_type,
+                                                            std::stop_token stop) override;
+  absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
+                                       std::stop_token stop) override;
   absl::Status Ping(std::stop_token stop) override;
 
  private:
