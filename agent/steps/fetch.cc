@@ -162,7 +162,7 @@ class Fetcher {
           job_.on_progress(bundle.digest, done);
         }
       };
-      const absl::Status extracted =
+      absl::Status extracted =
           bundle::Extract(Place(),
                           {.bundle = bundle,
                            .staging = tree,

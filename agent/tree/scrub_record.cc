@@ -15,7 +15,7 @@ namespace {
 using codec::Json;
 using codec::Reader;
 
-constexpr int64_t kRecordBytesMax = int64_t{128} << 20;
+constexpr int64_t kScrubBytesMax = int64_t{128} << 20;
 constexpr size_t kFilesMax = 1'000'000;
 
 }  // namespace
@@ -39,7 +39,7 @@ absl::Status WriteScrubRecord(const fs::Dir& root, const std::string& generation
 
 absl::StatusOr<ScrubRecord> ReadScrubRecord(const fs::Dir& root, const std::string& generation) {
   const std::string path = ScrubRecordPath(generation);
-  CW_ASSIGN_OR_RETURN(const Json object, ReadRecord(root, path, kRecordBytesMax));
+  CW_ASSIGN_OR_RETURN(const Json object, ReadRecord(root, path, kScrubBytesMax));
   ScrubRecord record;
   Reader reader(object, path);
   int64_t milliseconds = 0;
