@@ -52,7 +52,16 @@ std::string RegistryProcess::Program() {
 }
 
 RegistryProcess::RegistryProcess(bool with_password) : port_(FreePort()) {
-  WriteConfig(with_password);
+  WriteConfig(with_password, "");
+  Start();
+}
+
+RegistryProcess::RegistryProcess(const RegistryTls& tls) : port_(FreePort()) {
+  const std::string clients = tls.client_ca_file.empty()
+                                  ? std::string()
+                                  : fmt::format(", clientcas: [{}]", tls.client_ca_file);
+  WriteConfig(false, fmt::format(", tls: {{certificate: {}, key: {}{}}}", tls.certificate_file,
+                                 tls.key_file, clients));
   Start();
 }
 
@@ -64,15 +73,15 @@ std::string RegistryProcess::address() const {
   return fmt::format("127.0.0.1:{}", port_);
 }
 
-void RegistryProcess::WriteConfig(bool with_password) {
+void RegistryProcess::WriteConfig(bool with_password, const std::string& tls) {
   config_file_ = directory_ / "config.yml";
   auth_file_ = directory_ / "config.json";
   std::ofstream config(config_file_);
   config << fmt::format(
       "version: 0.1\nlog: {{level: error, accesslog: {{disabled: true}}}}\n"
       "storage: {{filesystem: {{rootdirectory: {}/data}}, delete: {{enabled: true}}}}\n"
-      "http: {{addr: 127.0.0.1:{}}}\n",
-      directory_.path(), port_);
+      "http: {{addr: 127.0.0.1:{}{}}}\n",
+      directory_.path(), port_, tls);
   if (with_password) {
     config << fmt::format("auth: {{htpasswd: {{realm: test, path: {}/htpasswd}}}}\n",
                           directory_.path());

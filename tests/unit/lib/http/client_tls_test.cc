@@ -10,52 +10,18 @@
 #include <string>
 #include <thread>
 
-#include "fmt/format.h"
 #include "lib/http/client.h"
+#include "tests/fakes/authority.h"
 #include "tests/fakes/raw_server.h"
 #include "tests/fakes/temp_dir.h"
 
 namespace cachewarm::http {
 namespace {
 
+using fakes::Authority;
 using fakes::RawAnswer;
 using fakes::RawConnection;
 using fakes::RawServer;
-
-// A certificate authority in a folder, made by the openssl program.
-class Authority {
- public:
-  Authority(std::string folder, std::string name) : base_(folder + "/" + name) {
-    Openssl(
-        fmt::format("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
-                    "-subj /CN={0} -keyout {1}.key -out {1}.crt",
-                    name, base_));
-  }
-
-  std::string ca() const { return base_ + ".crt"; }
-
-  // <base>-<name>.crt and .key, signed by this authority.
-  std::string Issue(const std::string& name, const std::string& alt_names) const {
-    const std::string leaf = base_ + "-" + name;
-    std::ofstream(leaf + ".ext") << "subjectAltName=" << alt_names << "\n";
-    Openssl(
-        fmt::format("req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={0} "
-                    "-keyout {1}.key -out {1}.csr",
-                    name, leaf));
-    Openssl(
-        fmt::format("x509 -req -in {0}.csr -CA {1}.crt -CAkey {1}.key -CAcreateserial -days 2 "
-                    "-extfile {0}.ext -out {0}.crt",
-                    leaf, base_));
-    return leaf;
-  }
-
- private:
-  static void Openssl(const std::string& arguments) {
-    ASSERT_EQ(std::system(("openssl " + arguments + " >/dev/null 2>&1").c_str()), 0) << arguments;
-  }
-
-  std::string base_;
-};
 
 std::string ReadAll(const std::string& path) {
   std::ostringstream text;

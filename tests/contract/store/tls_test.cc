@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real registry that speaks TLS and asks for a certificate, behind a real proxy.
+#include <memory>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/base/status.h"
+#include "lib/bundle/store/open.h"
+#include "lib/bundle/transfer.h"
+#include "lib/http/client.h"
+#include "tests/contract/store/registry_process.h"
+#include "tests/fakes/authority.h"
+#include "tests/fakes/tunnel_proxy.h"
+#include "tests/unit/lib/bundle/trees.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class RegistryWithTls : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (RegistryProcess::Program().empty()) {
+      GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
+    }
+    http::PrepareProcess();
+    const std::string leaf = ours_.Issue("registry", "DNS:registry.test,IP:127.0.0.1");
+    registry_ = std::make_unique<RegistryProcess>(RegistryTls{.certificate_file = leaf + ".crt",
+                                                              .key_file = leaf + ".key",
+                                                              .client_ca_file = ours_.ca()});
+  }
+
+  // The whole way of a bundle, there and back.
+  absl::Status Use(const StoreOptions& options) {
+    CW_ASSIGN_OR_RETURN(const auto store, OpenStore(options, SystemClock()));
+    CW_RETURN_IF_ERROR(store->Ping({}));
+    const Place place{*store, "team/llama"};
+    CW_ASSIGN_OR_RETURN(const Publication published,
+                        Publish(place, FilesOf(SampleTree()), SampleFacts(), {.tag = "k-1"}, {}));
+    CW_ASSIGN_OR_RETURN(const Bundle bundle, ReadBundle(place, published.digest, {}));
+    return Verify(place, bundle, {}, {});
+  }
+
+  StoreOptions Options(const std::string& host) {
+    return {.url = "oci://" + host + "/base",
+            .ca_file = ours_.ca(),
+            .certificate_file = mine_ + ".crt",
+            .key_file = mine_ + ".key"};
+  }
+
+  TempDir folder_;
+  fakes::Authority ours_{folder_.path(), "ours"};
+  fakes::Authority other_{folder_.path(), "other"};
+  std::string mine_ = ours_.Issue("client", "DNS:client");
+  std::unique_ptr<RegistryProcess> registry_;
+};
+
+TEST_F(RegistryWithTls, TakesWhoShowsACertificateAndNobodyElse) {
+  const absl::Status shown = Use(Options(registry_->address()));
+  EXPECT_TRUE(shown.ok()) << shown;
+  StoreOptions anonymous = Options(registry_->address());
+  anonymous.certificate_file = anonymous.key_file = "";
+  EXPECT_TRUE(IsRetryable(Use(anonymous))) << Use(anonymous);
+  StoreOptions stranger = Options(registry_->address());
+  const std::string theirs = other_.Issue("client", "DNS:client");
+  stranger.certificate_file = theirs + ".crt";
+  stranger.key_file = theirs + ".key";
+  EXPECT_FALSE(Use(stranger).ok());
+}
+
+TEST_F(RegistryWithTls, IsNotTrustedByAnotherAuthority) {
+  StoreOptions options = Options(registry_->address());
+  options.ca_file = other_.ca();
+  EXPECT_FALSE(Use(options).ok());
+}
+
+TEST_F(RegistryWithTls, IsReachedThroughAProxyThatSeesNothingButItsName) {
+  const fakes::TunnelProxy proxy(registry_->port());
+  StoreOptions options = Options("registry.test");
+  options.proxy.https = "http://" + proxy.address();
+  const absl::Status used = Use(options);
+  EXPECT_TRUE(used.ok()) << used;
+  EXPECT_THAT(proxy.asked(), Not(IsEmpty()));
+  EXPECT_THAT(proxy.asked(), Each("CONNECT registry.test:443 HTTP/1.1"));
+  EXPECT_THAT(proxy.beginnings(), Each(HasSubstr("\x16\x03"))) << "a TLS handshake";
+  EXPECT_THAT(proxy.beginnings(), Each(Not(HasSubstr("/v2/"))));
+}
+
+TEST_F(RegistryWithTls, AProxyThatLeadsToAnotherServerIsNoticed) {
+  const std::string leaf = other_.Issue("registry", "DNS:registry.test");
+  const RegistryProcess impostor(
+      RegistryTls{.certificate_file = leaf + ".crt", .key_file = leaf + ".key"});
+  const fakes::TunnelProxy proxy(impostor.port());
+  StoreOptions options = Options("registry.test");
+  options.proxy.https = proxy.address();
+  EXPECT_FALSE(Use(options).ok());
+}
+
+}  // namespace
+}  // namespace cachewarm::bundle
