@@ -22,8 +22,10 @@ constexpr size_t kItemsMax = 10'000;
 Json ToJson(const IndexItem& item) {
   Json json = {{"mediaType", item.manifest.media_type},
                {"digest", item.manifest.digest.ToString()},
-               {"size", item.manifest.bytes},
-               {"artifactType", item.artifact_type}};
+               {"size", item.manifest.bytes}};
+  if (!item.artifact_type.empty()) {
+    json["artifactType"] = item.artifact_type;
+  }
   if (!item.tag.empty()) {
     json["annotations"] = {{kRefName, item.tag}};
   }
@@ -33,6 +35,7 @@ Json ToJson(const IndexItem& item) {
 void ReadItem(Reader& reader, IndexItem& item) {
   std::string digest;
   std::map<std::string, std::string> annotations;
+  item.artifact_type.clear();
   reader.Require("mediaType").Read("mediaType", item.manifest.media_type);
   reader.Require("digest").Read("digest", digest);
   reader.Require("size").Read("size", item.manifest.bytes, 0);

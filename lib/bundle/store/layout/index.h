@@ -18,7 +18,7 @@ inline constexpr int64_t kIndexBytesMax = 4LL << 20;
 struct IndexItem {
   Descriptor manifest;
   std::string tag;  // org.opencontainers.image.ref.name; empty: none
-  std::string artifact_type = std::string(kArtifactType);
+  std::string artifact_type = std::string(kArtifactType);  // empty: the writer did not say
 };
 
 absl::StatusOr<std::vector<IndexItem>> ParseIndex(std::string_view text);

@@ -72,6 +72,13 @@ absl::Status ReplaceFile(const fs::Dir& repository, const char* path, std::strin
   return file.Place(path, kFileMode);
 }
 
+// Other writers leave the type out, or list the config's.
+bool MayBe(const IndexItem& item, std::string_view artifact_type) {
+  return item.manifest.media_type == kManifestType &&
+         (item.artifact_type == artifact_type || item.artifact_type.empty() ||
+          item.artifact_type == kEmptyType);
+}
+
 absl::Status WriteAll(BlobUpload& upload, const std::string& bytes) {
   CW_RETURN_IF_ERROR(upload.Write(bytes));
   return upload.Commit().status();
@@ -205,7 +212,7 @@ absl::StatusOr<std::vector<Descriptor>> LayoutStore::Referrers(const std::string
   CW_RETURN_IF_ERROR(dir.status());
   CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(*dir));
   for (const IndexItem& item : items) {
-    if (item.artifact_type != artifact_type || item.manifest.media_type != kManifestType) {
+    if (!MayBe(item, artifact_type)) {
       continue;
     }
     const auto text = ReadManifest(repository, item.manifest.digest, stop);
@@ -214,7 +221,7 @@ absl::StatusOr<std::vector<Descriptor>> LayoutStore::Referrers(const std::string
     }
     // A damaged one refers to nothing.
     const auto artifact = text.ok() ? ParseArtifact(*text) : text.status();
-    if (artifact.ok() && artifact->subject.digest == subject) {
+    if (artifact.ok() && artifact->type == artifact_type && artifact->subject.digest == subject) {
       found.push_back(item.manifest);
     }
   }

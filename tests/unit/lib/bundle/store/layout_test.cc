@@ -9,6 +9,7 @@
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "lib/bundle/referrers/artifact.h"
 #include "lib/bundle/store/layout/index.h"
 #include "lib/bundle/store/layout/layout_store.h"
 #include "lib/bundle/transfer.h"
@@ -156,6 +157,33 @@ TEST_F(LayoutTest, AForeignIndexIsNotOverwritten) {
     EXPECT_FALSE(PublishContent("y", "k-2").ok()) << text;
     EXPECT_FALSE(store_.ResolveTag("team/llama", "k-1", {}).ok()) << text;
     EXPECT_EQ(*fs::ReadFile(temp_.Open(), "store/team/llama/index.json", 100), text);
+  }
+}
+
+TEST_F(LayoutTest, WhatRefersToABundleIsFoundWhateverItsWriterSaidOfItsType) {
+  ASSERT_TRUE(PublishContent("x", "k-1").ok());
+  const Digest subject = *store_.ResolveTag("team/llama", "k-1", {});
+  const std::string type = "application/vnd.example.note";
+  Artifact artifact{.type = type,
+                    .config = *WriteSmallBlob(store_, "team/llama", "{}", {}),
+                    .layers = {*WriteSmallBlob(store_, "team/llama", "note", {})},
+                    .subject = {.media_type = std::string(kManifestType), .digest = subject}};
+  artifact.config.media_type = std::string(kEmptyType);
+  artifact.layers[0].media_type = "text/plain";
+  ASSERT_TRUE(store_.WriteReferrer("team/llama", *WriteArtifact(artifact), {}).ok());
+  const std::string written = *fs::ReadFile(temp_.Open(), "store/team/llama/index.json", 10'000);
+  for (const std::string& said :
+       {type, std::string(kEmptyType), std::string("application/x"), std::string()}) {
+    std::string index = written;
+    const std::string member = "\"artifactType\":\"" + type + "\",";
+    ASSERT_NE(index.find(member), std::string::npos) << index;
+    index.replace(index.find(member), member.size(),
+                  said.empty() ? "" : "\"artifactType\":\"" + said + "\",");
+    std::ofstream(path("index.json")) << index;
+    const auto found = store_.Referrers("team/llama", subject, type, {});
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->size(), said == "application/x" ? 0U : 1U) << said;
+    EXPECT_TRUE(store_.Referrers("team/llama", DigestOf("another"), type, {})->empty());
   }
 }
 
