@@ -46,6 +46,10 @@ sanitize: setup ## threads under TSan, built by clang
 bench: setup ## bundles against zip, tar, Go and containerd; ARGS=--small: a minute, ARGS=--help
 	@tools/stage bench $(ARGS)
 
+.PHONY: peers
+peers: setup ## bundles against the real skopeo, oras, crane, containerd and cosign
+	@tools/stage peers
+
 .PHONY: fuzz
 fuzz: setup ## every parser of strangers' bytes under libFuzzer; FUZZ_SECONDS=60 each, K=manifest one
 	@K=$(K) tools/stage fuzz

@@ -32,9 +32,10 @@ def serves(port):
 
 
 class Registry(Server):
-    """distribution 2.8 over a folder, without TLS."""
+    """A registry over a folder, without TLS: distribution 2.8, or a program that takes its
+    configuration."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, program=REGISTRY):
         folder.mkdir(parents=True)
         self.port = free_port()
         settings = {"version": 0.1, "log": {"level": "error", "accesslog": {"disabled": True}},
@@ -42,7 +43,7 @@ class Registry(Server):
                                 "delete": {"enabled": True}},
                     "http": {"addr": f"127.0.0.1:{self.port}"}}
         (folder / "config.yml").write_text(json.dumps(settings))  # JSON is YAML
-        super().__init__([str(REGISTRY), "serve", str(folder / "config.yml")],
+        super().__init__([str(program), "serve", str(folder / "config.yml")],
                          folder / "log", lambda: serves(self.port))
 
     @property

@@ -1,0 +1,5 @@
+module cachewarm.io/tests/goregistry
+
+go 1.25.0
+
+require github.com/google/go-containerregistry v0.22.1
