@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills the agent's steps at every system call that changes the file system, looks at the disk as
-// a starting container would, starts anew, and looks again. What must hold after any kill:
+// Kills the agent's steps at every system call, of any thread, that changes the file system, looks
+// at the disk as a starting container would, starts anew, and looks again. What must hold after any
+// kill:
 //   the name that pods mount leads to a directory, and that is the old tree or the new one, whole;
 //   no tree that was ever active has changed;
 //   the next process reaches the same end as one that was never killed, and leaves no litter.
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -18,19 +20,24 @@
 
 #include "agent/steps/fetch.h"
 #include "agent/steps/publish.h"
+#include "agent/steps/scrub_tree.h"
 #include "agent/sync/plan.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/quarantine.h"
 #include "agent/tree/records.h"
 #include "agent/tree/root.h"
 #include "agent/tree/scan.h"
+#include "agent/tree/scrub_record.h"
+#include "lib/base/status.h"
 #include "lib/bundle/store/layout/layout_store.h"
 #include "lib/bundle/transfer.h"
 #include "lib/fingerprint/key.h"
 #include "lib/fs/tree.h"
 #include "tests/fakes/cache_files.h"
 #include "tests/integration/agent/kill_at_call.h"
+#include "tests/unit/agent/fake_watcher.h"
 #include "tests/unit/agent/scratch.h"
 
 namespace cachewarm::agent {
@@ -43,89 +50,160 @@ using Files = std::map<std::string, std::string>;
 const Mount kMount{"team", "llama", "uid-1", "image"};
 const std::string kCpuClass = "x86-64-v4/amd-25-17/5c0d9f21";
 
-fingerprint::NodeFacts NodeFacts() {
+fingerprint::NodeFacts NodeFacts(const std::string& gpu_type) {
   fingerprint::NodeFacts facts;
+  facts.gpu_type = gpu_type;
   facts.cpu_class = kCpuClass;
   return facts;
 }
 
-api::CaptureRequest Request() {
+api::CaptureRequest Request(const std::string& gpu_type = "cpu") {
   api::CaptureRequest request{
       .id = "pod-1",
       .warmup_uid = kMount.uid,
       .run_as = kMount.run_as,
-      .factors = {.gpu_type = "cpu", .cpu_class = kCpuClass, .image = "llama:1", .container = "c"}};
+      .factors = {
+          .gpu_type = gpu_type, .cpu_class = kCpuClass, .image = "llama:1", .container = "c"}};
   request.key = *fingerprint::KeyOf(request.factors);
   return request;
 }
 
-absl::StatusOr<Published> PublishFrom(bundle::Store& store, const std::string& directory) {
+absl::StatusOr<Published> PublishFrom(bundle::Store& store, const std::string& directory,
+                                      const std::string& gpu_type = "cpu") {
   const absl::StatusOr<fs::Dir> tree = fs::Dir::Open(directory);
   if (!tree.ok()) {
     return tree.status();
   }
-  const fingerprint::NodeFacts node = NodeFacts();
+  const fingerprint::NodeFacts node = NodeFacts(gpu_type);
   return PublishTree({.store = store,
                       .tree = *tree,
                       .table = caches::CacheTable::AllPresets(),
                       .node = node,
-                      .request = Request(),
+                      .request = Request(gpu_type),
                       .ns = kMount.ns,
                       .name = kMount.name,
                       .used = {.all = true}},
                      {});
 }
 
-// One life of an agent that wants `digests`: what the daemon does at start, then plan and steps
-// until nothing is left to do. One thread. False when a step fails.
-bool LiveOnce(const std::string& root_path, bundle::Store& store,
-              const std::vector<Digest>& digests) {
-  const absl::StatusOr<fs::Dir> root = OpenRoot(root_path);
-  if (!root.ok() || !SweepLeftovers(*root).ok() || !MendJournal(*root, SystemClock().Now()).ok()) {
-    return false;
+// One life of an agent that wants `digests`: what the daemon does at start, then scrub, plan and
+// steps until nothing is left to do.
+class Life {
+ public:
+  Life(const fs::Dir& root, bundle::Store& store, const std::vector<Digest>& digests)
+      : root_(root), store_(store) {
+    api::WantedWarmup warmup{
+        .uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .run_as = {kMount.run_as}};
+    for (const Digest& digest : digests) {
+      warmup.bundles.push_back({.key = "k", .digest = digest, .bytes = 1});
+    }
+    desired_.warmups = {warmup};
   }
-  api::WantedWarmup warmup{
-      .uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .run_as = {kMount.run_as}};
-  for (const Digest& digest : digests) {
-    warmup.bundles.push_back({.key = "k", .digest = digest, .bytes = 1});
-  }
-  const api::NodeCacheSpec desired{.warmups = {warmup}};
-  const caches::CacheTable& table = caches::CacheTable::AllPresets();
-  for (int round = 0; round < 10; ++round) {
-    const absl::StatusOr<Inventory> inventory = ScanInventory(*root);
-    if (!inventory.ok()) {
+
+  // False when a step fails.
+  bool Run() {
+    if (!SweepLeftovers(root_).ok() || !MendJournal(root_, SystemClock().Now()).ok()) {
       return false;
     }
-    const History history;
-    const Plan plan = MakePlan({.desired = desired, .inventory = *inventory, .history = history});
-    if (plan.steps.empty()) {
-      return true;
+    for (const QuarantinedBundle& bundle : ReadQuarantinedBundles(root_)) {
+      history_.bundles[bundle.name] = {.not_before = MonoTime::max(), .quarantined = true};
     }
-    const PrepareOptions options{.folders = table.Directories(), .now = SystemClock().Now()};
-    for (const Step& step : plan.steps) {
-      bool done = true;
-      if (const auto* prepare = std::get_if<Prepare>(&step)) {
-        done = PrepareMount(*root, prepare->mount, options).ok();
-      } else if (const auto* activate = std::get_if<Activate>(&step)) {
-        done = ActivateGeneration(*root, activate->mount, activate->generation, options).ok();
-      } else if (const auto* discard = std::get_if<Discard>(&step)) {
-        done = fs::RemoveTree(*root, StagingPath(discard->staging)).ok();
-      } else {
-        done = std::holds_alternative<Fetched>(FetchGeneration({.store = store,
-                                                                .root = *root,
-                                                                .table = table,
-                                                                .clock = SystemClock(),
-                                                                .step = std::get<Fetch>(step),
-                                                                .gpu_type = "cpu",
-                                                                .cpu_class = kCpuClass},
-                                                               {}));
+    for (int round = 0; round < 10; ++round) {
+      const absl::StatusOr<Inventory> inventory = LookAtTrees();
+      if (!inventory.ok()) {
+        return false;
       }
-      if (!done) {
+      const Plan plan =
+          MakePlan({.desired = desired_, .inventory = *inventory, .history = history_});
+      if (plan.steps.empty()) {
+        return true;
+      }
+      if (!std::all_of(plan.steps.begin(), plan.steps.end(),
+                       [&](const Step& step) { return Do(step); })) {
         return false;
       }
     }
+    return false;
   }
-  return false;
+
+ private:
+  // What stands on the disk once the active trees were scrubbed.
+  absl::StatusOr<Inventory> LookAtTrees() {
+    CW_ASSIGN_OR_RETURN(const Inventory inventory, ScanInventory(root_));
+    for (const auto& [mount, link] : inventory.links) {
+      const auto tree = inventory.generations.find(link.generation);
+      if (tree == inventory.generations.end() || tree->second.digests.empty() ||
+          inventory.damaged.contains(link.generation)) {
+        continue;
+      }
+      CW_ASSIGN_OR_RETURN(const Scrubbed scrubbed,
+                          ScrubTree({.root = root_,
+                                     .watcher = watcher_,
+                                     .store = store_,
+                                     .table = table_,
+                                     .clock = SystemClock(),
+                                     .generation = link.generation,
+                                     .damaged = inventory.damaged,
+                                     .pace = [](int64_t) { return absl::OkStatus(); }},
+                                    {}));
+      if (scrubbed.damage.has_value()) {
+        CW_RETURN_IF_ERROR(WriteDamagedTree(root_, link.generation, *scrubbed.damage));
+      }
+    }
+    return ScanInventory(root_);
+  }
+
+  bool Do(const Step& step) {
+    const PrepareOptions options{.folders = table_.Directories(), .now = SystemClock().Now()};
+    if (const auto* prepare = std::get_if<Prepare>(&step)) {
+      return PrepareMount(root_, prepare->mount, options).ok();
+    }
+    if (const auto* renew = std::get_if<Renew>(&step)) {
+      return ActivateFreshTree(root_, renew->mount, options).ok();
+    }
+    if (const auto* activate = std::get_if<Activate>(&step)) {
+      return ActivateGeneration(root_, activate->mount, activate->generation, options).ok();
+    }
+    if (const auto* discard = std::get_if<Discard>(&step)) {
+      return fs::RemoveTree(root_, StagingPath(discard->staging)).ok();
+    }
+    return Bring(std::get<Fetch>(step));
+  }
+
+  // True also when the bundle is now in quarantine.
+  bool Bring(const Fetch& step) {
+    const auto outcome = FetchGeneration({.store = store_,
+                                          .root = root_,
+                                          .table = table_,
+                                          .clock = SystemClock(),
+                                          .step = step,
+                                          .gpu_type = "cpu",
+                                          .cpu_class = kCpuClass},
+                                         {});
+    const auto* fault = std::get_if<FetchFault>(&outcome);
+    if (fault == nullptr) {
+      return true;
+    }
+    const BundleName name{kMount.uid, fault->digest};
+    Setback& setback = history_.bundles[name];
+    NoteSetback(setback, KindOfFault(fault->source, fault->status), fault->status, {});
+    setback.not_before = MonoTime::max();
+    return setback.quarantined &&
+           WriteQuarantinedBundle(root_, {.name = name, .reason = setback.reason}).ok();
+  }
+
+  const fs::Dir& root_;
+  bundle::Store& store_;
+  const caches::CacheTable& table_ = caches::CacheTable::AllPresets();
+  FakeWatcher watcher_;
+  api::NodeCacheSpec desired_;
+  History history_;
+};
+
+bool LiveOnce(const std::string& root_path, bundle::Store& store,
+              const std::vector<Digest>& digests) {
+  const absl::StatusOr<fs::Dir> root = OpenRoot(root_path);
+  return root.ok() && Life(*root, store, digests).Run();
 }
 
 // A disk before the kill, put together anew for each one.
@@ -136,13 +214,14 @@ struct Scene {
   std::vector<Files> allowed;  // what the mount may show after a kill
   Files final;                 // and what it shows in the end
   bool may_be_absent = false;  // nothing stood at the mount before, or a link to nothing
+  std::function<void(const Scratch&)> after = {};  // what else holds in the end
 };
 
 // Every point takes long; CACHEWARM_CRASH_POINTS=0 takes them all, any other number so many of
 // each scene, evenly spread.
 int StrideFor(int points) {
   const char* wanted = std::getenv("CACHEWARM_CRASH_POINTS");
-  const int count = wanted == nullptr ? 40 : std::atoi(wanted);
+  const int count = wanted == nullptr ? 30 : std::atoi(wanted);
   return count <= 0 ? 1 : std::max(1, points / count);
 }
 
@@ -153,14 +232,38 @@ class CrashTest : public ::testing::Test {
     second_ = Publish(second_files_);
   }
 
-  Digest Publish(const Files& files) {
+  Digest Publish(const Files& files, const std::string& gpu_type = "cpu") {
     const Scratch tree;
     for (const auto& [path, bytes] : files) {
       tree.Write(path, bytes);
     }
-    const absl::StatusOr<Published> published = PublishFrom(store_, tree.path());
+    const absl::StatusOr<Published> published = PublishFrom(store_, tree.path(), gpu_type);
     EXPECT_TRUE(published.ok()) << published.status();
     return published->publication.digest;
+  }
+
+  // Changes its last byte where the store keeps it.
+  void DamageLayerOf(const Digest& digest) {
+    const auto bundle = bundle::ReadBundle({store_, kMount.ns + "/" + kMount.name}, digest, {});
+    ASSERT_TRUE(bundle.ok()) << bundle.status();
+    const std::string name = bundle->manifest.layers.at(0).digest.hex();
+    for (const auto& [path, bytes] : FilesBelow(bundles_.path())) {
+      if (path.ends_with(name)) {
+        std::string damaged = bytes;
+        damaged.back() = static_cast<char>(damaged.back() ^ 1);
+        stdfs::permissions(bundles_ / path, stdfs::perms::owner_write, stdfs::perm_options::add);
+        bundles_.Write(path, damaged);
+        return;
+      }
+    }
+    FAIL() << "the store has no " << name;
+  }
+
+  static void ExpectQuarantined(const Scratch& scratch, const Digest& digest) {
+    const fs::Dir root = *OpenRoot((scratch / "root").string());
+    const std::vector<QuarantinedBundle> bundles = ReadQuarantinedBundles(root);
+    ASSERT_EQ(bundles.size(), 1U);
+    EXPECT_EQ(bundles[0].name.digest, digest);
   }
 
   bool Live(const Scratch& scratch, const std::vector<Digest>& wanted) {
@@ -179,6 +282,25 @@ class CrashTest : public ::testing::Test {
     const Files shown = FilesBelow(stdfs::canonical(mount));
     EXPECT_NE(std::find(scene.allowed.begin(), scene.allowed.end(), shown), scene.allowed.end())
         << scene.name << " at " << point << ": neither the old tree nor the new one";
+  }
+
+  // Below the store every file that is named by a digest has it.
+  static void ExpectWholeBlobs(const Scratch& place, int point) {
+    for (const auto& [path, bytes] : FilesBelow(place.path())) {
+      const std::string name = stdfs::path(path).filename().string();
+      if (name.size() == 64 && name.find_first_not_of("0123456789abcdef") == std::string::npos) {
+        EXPECT_EQ(DigestOf(bytes).hex(), name) << point << ": " << path;
+      }
+    }
+  }
+
+  // Another content of the same size and mtime: what a bad disk does.
+  static void Rot(const stdfs::path& path) {
+    const auto written = stdfs::last_write_time(path);
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.put('~');
+    file.close();
+    stdfs::last_write_time(path, written);
   }
 
   static void ExpectTidy(const Scene& scene, const Scratch& scratch, int point) {
@@ -211,11 +333,14 @@ class CrashTest : public ::testing::Test {
       EXPECT_EQ(FilesBelow(stdfs::canonical(scratch / ("root/" + MountPath(kMount)))), scene.final)
           << scene.name << " at " << point;
       ExpectTidy(scene, scratch, point);
+      if (scene.after) {
+        scene.after(scratch);
+      }
       if (HasFailure()) {
         return;
       }
     }
-    EXPECT_GE(kills, std::min(points, 20));
+    EXPECT_GE(kills, std::min(points, 15));
     std::cout << scene.name << ": " << kills << " kills at " << points << " points\n";
   }
 
@@ -280,6 +405,65 @@ TEST_F(CrashTest, RepairOfADanglingLink) {
             .may_be_absent = true});
 }
 
+TEST_F(CrashTest, ADamagedTreeIsReplacedAndNeverComesBack) {
+  Files rotten = first_files_;
+  rotten[kIndexFile] = "~irst";
+  RunScene({.name = "scrub",
+            .before =
+                [&](const Scratch& scratch) {
+                  ASSERT_TRUE(Live(scratch, {first_}));
+                  Rot(scratch / ("root/" + MountPath(kMount) + "/" + kIndexFile));
+                },
+            .wanted = {first_},
+            .allowed = {rotten, {}, first_files_},
+            .final = first_files_});
+}
+
+TEST_F(CrashTest, StampsThatAreRenewedLoseNoRecord) {
+  const std::string tree = GenerationId(kMount, {first_});
+  RunScene({.name = "stamps",
+            .before =
+                [&](const Scratch& scratch) {
+                  ASSERT_TRUE(Live(scratch, {first_}));
+                  stdfs::create_hard_link(
+                      scratch / ("root/" + MountPath(kMount) + "/" + kIndexFile),
+                      scratch / "elsewhere");
+                },
+            .wanted = {first_},
+            .allowed = {first_files_},
+            .final = first_files_,
+            .after =
+                [&](const Scratch& scratch) {
+                  const fs::Dir root = *OpenRoot((scratch / "root").string());
+                  const auto entries = ReadEntryRecords(root, tree);
+                  ASSERT_TRUE(entries.ok()) << entries.status();
+                  EXPECT_EQ(entries->size(), first_files_.size());
+                  const auto record = ReadScrubRecord(root, tree);
+                  ASSERT_TRUE(record.ok()) << record.status();
+                  EXPECT_EQ(record->judged, record->entries);
+                }});
+}
+
+TEST_F(CrashTest, ARefusedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
+  const Digest foreign = Publish(second_files_, "nvidia/h100-80gb-hbm3/sm_90");
+  RunScene({.name = "refused",
+            .before = [&](const Scratch& scratch) { ASSERT_TRUE(Live(scratch, {first_})); },
+            .wanted = {foreign},
+            .allowed = {first_files_},
+            .final = first_files_,
+            .after = [&](const Scratch& scratch) { ExpectQuarantined(scratch, foreign); }});
+}
+
+TEST_F(CrashTest, ADamagedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
+  DamageLayerOf(second_);
+  RunScene({.name = "damaged",
+            .before = [&](const Scratch& scratch) { ASSERT_TRUE(Live(scratch, {first_})); },
+            .wanted = {first_, second_},
+            .allowed = {first_files_},
+            .final = first_files_,
+            .after = [&](const Scratch& scratch) { ExpectQuarantined(scratch, second_); }});
+}
+
 // Whatever the moment of the kill: the tag leads to a bundle that verifies, or there is none.
 TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
   const Scratch tree;
@@ -302,6 +486,7 @@ TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
   for (int point = 0; point < points; point += StrideFor(points)) {
     const Scratch place;
     kills += KillAtPoint([&] { return publish(place); }, point).was_killed ? 1 : 0;
+    ExpectWholeBlobs(place, point);
     bundle::LayoutStore store(place.path(), SystemClock());
     const auto tagged = store.ResolveTag(repository, "k-" + Request().key, {});
     if (tagged.ok()) {
@@ -315,6 +500,7 @@ TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
     const absl::StatusOr<Published> again = PublishFrom(store, tree.path());
     ASSERT_TRUE(again.ok()) << point << again.status();
     EXPECT_EQ(again->publication.digest, first_) << point;
+    ExpectWholeBlobs(place, point);
   }
   std::cout << "publish: " << kills << " kills at " << points << " points\n";
 }

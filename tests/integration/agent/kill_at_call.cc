@@ -3,7 +3,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <gtest/gtest.h>
+#include <linux/fs.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <csignal>
 #include <iterator>
+#include <map>
 
 namespace cachewarm::agent {
 namespace {
@@ -60,50 +61,89 @@ void SetResult(pid_t child, int error) {
 #endif
 }
 
-// Called at the entry and at the exit of each call; false kills the process.
-using OnCall = std::function<bool(const CallEntry& entry, bool is_entry)>;
+// Called at the entry and at the exit of each call; `mark` keeps a number from one to the other.
+// False kills the process.
+using OnCall = std::function<bool(const CallEntry& entry, bool is_entry, int& mark)>;
 
-void Wait(pid_t child, int& status) {
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+// The one of `which`, -1 for any, that stopped or ended.
+pid_t Wait(pid_t which, int& status) {
+  pid_t process = -1;
+  do {
+    process = waitpid(which, &status, __WALL);
+  } while (process < 0 && errno == EINTR);
+  return process;
 }
 
-// Follows one child from stop to stop.
-TracedRun Follow(pid_t child, const OnCall& on_call) {
-  TracedRun run;
-  CallEntry entry;
-  int status = 0;
-  Wait(child, status);
-  ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
-  int signal = 0;
-  while (true) {
-    if (ptrace(PTRACE_SYSCALL, child, nullptr, signal) != 0) {
-      ADD_FAILURE() << "ptrace: " << errno;
-      break;
-    }
-    Wait(child, status);
-    if (WIFEXITED(status) || WIFSIGNALED(status)) {
-      run.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-      return run;
-    }
-    signal = IsTraceStop(status) ? 0 : WSTOPSIG(status);
-    if (!IsTraceStop(status)) {
-      continue;
-    }
-    __ptrace_syscall_info info{};
-    ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(info), &info);
-    const bool is_entry = info.op == PTRACE_SYSCALL_INFO_ENTRY;
-    if (is_entry) {
-      entry = ToEntry(child, info);
-    }
-    if (!on_call(entry, is_entry)) {
-      break;
+// Follows one child and its threads from stop to stop.
+class Tracer {
+ public:
+  Tracer(pid_t child, const OnCall& on_call) : child_(child), on_call_(on_call) {}
+
+  TracedRun Follow() {
+    int status = 0;
+    Wait(child_, status);
+    ptrace(PTRACE_SETOPTIONS, child_, nullptr,
+           PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE);
+    threads_[child_];
+    Resume(child_, 0);
+    while (true) {
+      const pid_t thread = Wait(-1, status);
+      if (WIFEXITED(status) || WIFSIGNALED(status)) {
+        threads_.erase(thread);
+        if (thread == child_) {
+          return {.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0};
+        }
+      } else if (IsTraceStop(status) && !Tell(thread)) {
+        return Kill();
+      } else {
+        Resume(thread, SignalOf(thread, status));
+      }
     }
   }
-  kill(child, SIGKILL);
-  Wait(child, status);
-  run.was_killed = true;
-  return run;
+
+ private:
+  struct Thread {
+    CallEntry entry;
+    int mark = 0;
+  };
+
+  // It may be gone already, with all others.
+  static void Resume(pid_t thread, int signal) { ptrace(PTRACE_SYSCALL, thread, nullptr, signal); }
+
+  // Stops come in pairs: entry, exit.
+  bool Tell(pid_t thread) {
+    Thread& known = threads_[thread];
+    __ptrace_syscall_info info{};
+    ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof(info), &info);
+    const bool is_entry = info.op == PTRACE_SYSCALL_INFO_ENTRY;
+    if (is_entry) {
+      known = {.entry = ToEntry(thread, info)};
+    }
+    return on_call_(known.entry, is_entry, known.mark);
+  }
+
+  // What the thread is to get: nothing of our own making.
+  int SignalOf(pid_t thread, int status) {
+    const bool is_new = threads_.try_emplace(thread).second;
+    const bool is_event = IsTraceStop(status) || (status >> 16) != 0;
+    return is_event || (is_new && WSTOPSIG(status) == SIGSTOP) ? 0 : WSTOPSIG(status);
+  }
+
+  TracedRun Kill() const {
+    kill(child_, SIGKILL);
+    int status = 0;
+    while (Wait(-1, status) != child_ || WIFSTOPPED(status)) {
+    }
+    return {.was_killed = true};
+  }
+
+  pid_t child_;
+  const OnCall& on_call_;
+  std::map<pid_t, Thread> threads_;
+};
+
+TracedRun Follow(pid_t child, const OnCall& on_call) {
+  return Tracer(child, on_call).Follow();
 }
 
 // A child that waits to be followed.
@@ -124,6 +164,8 @@ bool CallEntry::ChangesFiles() const {
   switch (number) {
     case SYS_openat:
       return (arguments[2] & O_CREAT) != 0;
+    case SYS_ioctl:  // a copy that shares its blocks
+      return arguments[1] == FICLONE || arguments[1] == FICLONERANGE;
     case SYS_openat2:  // struct open_how begins with the flags
       return (ptrace(PTRACE_PEEKDATA, process, arguments[2], nullptr) & O_CREAT) != 0;
     case SYS_renameat:
@@ -135,6 +177,17 @@ bool CallEntry::ChangesFiles() const {
     case SYS_write:
     case SYS_pwrite64:
     case SYS_writev:
+    case SYS_pwritev:
+    case SYS_pwritev2:
+    case SYS_copy_file_range:
+    case SYS_sendfile:
+    case SYS_splice:
+    case SYS_truncate:
+    case SYS_mknodat:
+    case SYS_setxattr:
+    case SYS_fsetxattr:
+    case SYS_sync_file_range:
+    case SYS_sync:
     case SYS_ftruncate:
     case SYS_fallocate:
     case SYS_fchmod:
@@ -146,6 +199,10 @@ bool CallEntry::ChangesFiles() const {
     case SYS_syncfs:
     case SYS_utimensat:
 #ifdef SYS_rename
+    case SYS_creat:
+    case SYS_link:
+    case SYS_chmod:
+    case SYS_chown:
     case SYS_rename:
     case SYS_mkdir:
     case SYS_symlink:
@@ -160,11 +217,12 @@ bool CallEntry::ChangesFiles() const {
 
 TracedRun KillAtPoint(const std::function<bool()>& work, int point) {
   int points = 0;
-  bool in_change = false;
-  TracedRun run = Follow(Begin(work), [&](const CallEntry& entry, bool is_entry) {
+  TracedRun run = Follow(Begin(work), [&](const CallEntry& entry, bool is_entry, int& mark) {
     // Not at the exit: the process may be gone where the flags lay.
-    in_change = is_entry ? entry.ChangesFiles() : in_change;
-    return !in_change || points++ != point;
+    if (is_entry) {
+      mark = entry.ChangesFiles() ? 1 : 0;
+    }
+    return mark == 0 || points++ != point;
   });
   run.points = points;
   return run;
@@ -172,15 +230,14 @@ TracedRun KillAtPoint(const std::function<bool()>& work, int point) {
 
 TracedRun FailCalls(const std::function<bool()>& work,
                     const std::function<int(const CallEntry&)>& error_of) {
-  int error = 0;
   int points = 0;
-  TracedRun run = Follow(Begin(work), [&](const CallEntry& entry, bool is_entry) {
+  TracedRun run = Follow(Begin(work), [&](const CallEntry& entry, bool is_entry, int& mark) {
     if (is_entry) {
       points += entry.ChangesFiles() ? 1 : 0;
-      error = error_of(entry);
+      mark = error_of(entry);
     }
-    if (error != 0) {
-      is_entry ? Skip(entry.process) : SetResult(entry.process, error);
+    if (mark != 0) {
+      is_entry ? Skip(entry.process) : SetResult(entry.process, mark);
     }
     return true;
   });

@@ -18,9 +18,10 @@ struct TracedRun {
 };
 
 // Runs `work` in a forked process under ptrace(2) and kills it with SIGKILL at the `point`th
-// moment, counted from 0, right before or right after a call that changes the file system: even
-// points are before, odd ones after. `work` must not start threads. What the process had done by
-// then stays done, as after a kill by anybody.
+// moment, counted from 0, right before or right after a call that changes the file system. The
+// calls of all its threads count, in the order in which they come, which is another one each time
+// when there are several; without threads even points are before a call and odd ones after it.
+// What the process had done by then stays done, as after a kill by anybody.
 TracedRun KillAtPoint(const std::function<bool()>& work,
                       int point = std::numeric_limits<int>::max());
 
