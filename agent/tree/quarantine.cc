@@ -18,6 +18,7 @@ using codec::Json;
 using codec::Reader;
 
 constexpr int64_t kRecordBytesMax = int64_t{1} << 20;
+constexpr size_t kMessageBytesMax = size_t{64} << 10;
 
 int64_t Milliseconds(WallTime time) {
   return time.time_since_epoch().count();
@@ -46,7 +47,7 @@ absl::StatusOr<QuarantinedBundle> DecodeBundle(const Json& object, const std::st
   Reader reader(object, path);
   reader.Require("warmupUID").Read("warmupUID", bundle.name.warmup_uid);
   bundle.name.digest = ReadDigest(reader, "digest");
-  reader.Read("reason", bundle.reason).Read("message", bundle.message);
+  reader.Read("reason", bundle.reason).Read("message", bundle.message, kMessageBytesMax);
   reader.Read("failures", failures, 0, INT32_MAX).Read("judge", bundle.judge);
   bundle.failures = static_cast<int>(failures);
   bundle.at = ReadTime(reader, "atMilliseconds");
@@ -65,7 +66,9 @@ absl::StatusOr<DamagedTree> DecodeTree(const Json& object, const std::string& pa
   Reader reader(object, path);
   int64_t inode = 0;
   tree.at = ReadTime(reader, "atMilliseconds");
-  reader.Read("path", tree.path).Read("message", tree.message).Read("untouched", tree.untouched);
+  reader.Read("path", tree.path)
+      .Read("message", tree.message, kMessageBytesMax)
+      .Read("untouched", tree.untouched);
   reader.Read("inode", inode);
   tree.inode = static_cast<uint64_t>(inode);
   tree.digest = ReadDigest(reader, "digest");

@@ -45,6 +45,7 @@ TEST(QuarantinedBundle, ComesBackAsItWasWritten) {
   const Root root;
   QuarantinedBundle for_good = Bundle("other");
   for_good.until = std::nullopt;
+  for_good.message = std::string(10'000, 'x');  // of a hostile bundle
   ASSERT_TRUE(WriteQuarantinedBundle(root.dir(), Bundle()).ok());
   ASSERT_TRUE(WriteQuarantinedBundle(root.dir(), for_good).ok());
   std::vector<QuarantinedBundle> all = ReadQuarantinedBundles(root.dir());
