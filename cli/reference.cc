@@ -154,7 +154,9 @@ absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arg
                                .auth_file = arguments.Value("auth-file"),
                                .mirrors = arguments.Values("mirror")};
   CW_RETURN_IF_ERROR(ReadLimits(arguments, options));
-  CW_RETURN_IF_ERROR(FindProxies(arguments, console, options.proxy));
+  if (options.url.starts_with(kOci)) {
+    CW_RETURN_IF_ERROR(FindProxies(arguments, console, options.proxy));
+  }
   CW_ASSIGN_OR_RETURN(opened.store, bundle::OpenStore(options, console.clock));
   return opened;
 }

@@ -38,7 +38,11 @@ class ProgramTest : public ::testing::Test {
   Outcome Run(const std::vector<std::string>& words) {
     std::ostringstream out;
     std::ostringstream err;
-    Console console{.out = out, .err = err, .err_is_terminal = false, .clock = SystemClock()};
+    Console console{.out = out,
+                    .err = err,
+                    .err_is_terminal = false,
+                    .clock = SystemClock(),
+                    .environment = environment_};
     const int code = RunProgram(words, console);
     return {code, out.str(), err.str()};
   }
@@ -49,6 +53,7 @@ class ProgramTest : public ::testing::Test {
     return fmt::format("layout://{}/store/llama:{}", temp_.path(), tag);
   }
 
+  std::map<std::string, std::string> environment_;
   TempDir temp_;
   fs::Dir dir_ = temp_.Open();
 };
@@ -167,6 +172,13 @@ TEST_F(ProgramTest, LimitsAndProxiesOfAStoreAreCheckedByName) {
     EXPECT_EQ(outcome.code, 1) << option << value;
     EXPECT_THAT(outcome.err, HasSubstr(option.substr(option.rfind('-') + 1))) << outcome.err;
   }
+}
+
+TEST_F(ProgramTest, TheProxyOfTheEnvironmentIsForRegistries) {
+  environment_["HTTPS_PROXY"] = "https://p.test";
+  const std::vector<std::string> words = {"inspect", "oci://registry.test/team/llama:k-1"};
+  EXPECT_THAT(Run(words).err, HasSubstr("HTTPS_PROXY"));
+  EXPECT_EQ(Pack("k-1").code, 0) << "a directory needs none";
 }
 
 TEST_F(ProgramTest, TheSameTreeGivesTheSameDigest) {
