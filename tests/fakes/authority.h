@@ -24,7 +24,7 @@ class Authority {
 
   // <base>-<name>.crt and .key, signed by this authority; returns them without the suffix.
   std::string Issue(const std::string& name, const std::string& alt_names) const {
-    const std::string leaf = base_ + "-" + name;
+    std::string leaf = base_ + "-" + name;
     std::ofstream(leaf + ".ext") << "subjectAltName=" << alt_names << "\n";
     Openssl(
         fmt::format("req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={0} "

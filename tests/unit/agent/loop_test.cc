@@ -16,7 +16,9 @@
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
 #include "lib/api/reasons.h"
+#include "lib/bundle/signature/signature.h"
 #include "tests/unit/agent/steps/workbench.h"
+#include "tests/unit/lib/bundle/signature/sample_keys.h"
 
 namespace cachewarm::agent {
 namespace {
@@ -191,6 +193,32 @@ TEST_F(LoopTest, ADamagedBundleIsRefusedAndTheOldOneStays) {
   ASSERT_TRUE(TurnUntilFailed());
   EXPECT_EQ(Bundle(0).reason, api::reason::kVerifyFailed);
   EXPECT_EQ(Shown().at(kIndexFile), "good");
+}
+
+TEST_F(LoopTest, AnUnsignedBundleWaitsForItsSignatureBesideTheOldOne) {
+  const Digest signed_one = Publish({{kIndexFile, "signed"}});
+  const Digest unsigned_one = Publish({{kIndexFile, "not yet"}});
+  const bundle::Place place{store_, "team/llama"};
+  const auto signer = *bundle::PrivateKey::Parse(bundle::kSigner);
+  ASSERT_TRUE(*bundle::Sign(place, signed_one, signer, {}));
+  root_.Write("keys/signer.pub", bundle::kSignerPublic);
+  keys_.public_key_file = root_ / "keys/signer.pub";
+  Restart();
+  Want({signed_one});
+  ASSERT_TRUE(TurnUntilActive());
+  Want({unsigned_one});
+  ASSERT_TRUE(TurnUntilFailed());
+  EXPECT_EQ(Bundle(0).reason, api::reason::kSignatureRefused);
+  EXPECT_EQ(Shown().at(kIndexFile), "signed");
+  Restart();
+  Want({unsigned_one});
+  ASSERT_TRUE(TurnUntilFailed());
+  EXPECT_EQ(Bundle(0).reason, api::reason::kSignatureRefused);
+
+  ASSERT_TRUE(*bundle::Sign(place, unsigned_one, signer, {}));
+  clock_.Advance(std::chrono::minutes(10));
+  ASSERT_TRUE(TurnUntilActive());
+  EXPECT_EQ(Shown().at(kIndexFile), "not yet");
 }
 
 TEST_F(LoopTest, WhatIsRefusedIsNotFetchedAgainNorAfterARestart) {

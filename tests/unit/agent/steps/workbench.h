@@ -101,6 +101,7 @@ class Workbench {
             .metrics = metrics_,
             .node = node_,
             .transfer_threads = 2,
+            .keys = keys_,
             .wake = std::move(wake)};
   }
 
@@ -110,6 +111,7 @@ class Workbench {
   FakeWatcher watcher_;
   fakes::MemoryLog log_;
   fingerprint::NodeFacts node_;
+  bundle::KeyFiles keys_;
   std::unique_ptr<metrics::Registry> registry_;
   Metrics metrics_;
 };
