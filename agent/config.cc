@@ -140,6 +140,23 @@ std::vector<Setting> RegistrySettings(bundle::StoreOptions& store) {
   };
 }
 
+// What a bundle may hold that somebody published.
+std::vector<Setting> LimitSettings(bundle::Limits& limits) {
+  return {
+      {"--limit-files", "CACHEWARM_LIMIT_FILES", "limits.files", "200000",
+       settings::Number(limits.entries_max, 1, bundle::Limits().entries_max),
+       "files of a bundle, 1 to 200000; a bundle with more is refused"},
+      {"--limit-file-bytes", "CACHEWARM_LIMIT_FILE_BYTES", "limits.fileBytes", "8589934592",
+       settings::Number(limits.file_bytes_max, 1, INT64_MAX), "bytes of each file of a bundle"},
+      {"--limit-bytes", "CACHEWARM_LIMIT_BYTES", "limits.bytes", "68719476736",
+       settings::Number(limits.total_bytes_max, 1, INT64_MAX),
+       "bytes of all files of a bundle together, uncompressed"},
+      {"--limit-ratio", "CACHEWARM_LIMIT_RATIO", "limits.ratio", "400",
+       settings::Number(limits.ratio_max, 1, 1'000'000),
+       "how many times larger than its layers a bundle above 64 MiB may become"},
+  };
+}
+
 std::vector<Setting> SettingsOf(Config& config) {
   std::vector<Setting> all = {
       {"--node-name", "CACHEWARM_NODE_NAME", "", "the host name",
@@ -183,6 +200,8 @@ std::vector<Setting> SettingsOf(Config& config) {
        settings::Parsed(config.log_level, &ParseLogLevel),
        "debug, info, warning or error; one JSON line per event on standard error"},
   };
+  std::vector<Setting> limits = LimitSettings(config.limits);
+  all.insert(all.end() - 1, limits.begin(), limits.end());
   std::vector<Setting> registry = RegistrySettings(config.store);
   // Behind --store.
   all.insert(all.begin() + 3, registry.begin(), registry.end());

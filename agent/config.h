@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/log.h"
+#include "lib/bundle/policy.h"
 #include "lib/bundle/signature/keys.h"
 #include "lib/bundle/store/open.h"
 #include "lib/settings/settings.h"
@@ -28,6 +29,7 @@ struct Config {
   int transfer_threads = 2;      // of each of them
   int64_t scrub_seconds = 3600;  // between two passes over an active tree; 0: never
   bundle::KeyFiles keys;
+  bundle::Limits limits;  // of each bundle
   LogLevel log_level = LogLevel::kInfo;
 };
 

@@ -191,6 +191,7 @@ void Daemon::Work(const fs::Dir& root, const fingerprint::NodeFacts& node, Statu
                         .node = node,
                         .transfer_threads = config_.transfer_threads,
                         .keys = config_.keys,
+                        .limits = config_.limits,
                         .wake = [&turning] { turning->Wake(); }};
   Loop loop(context,
             {.limit_bytes = config_.byte_limit,

@@ -20,6 +20,7 @@ struct Destination {
   fs::Dir parent;
   std::string name;
   std::string staging;
+  bundle::Limits limits;
 };
 
 // Nothing there, or an empty directory, which rename(2) replaces.
@@ -63,7 +64,8 @@ absl::Status Fill(const Destination& destination, const bundle::Place& place,
       place,
       {.bundle = found,
        .staging = staging,
-       .options = {.mode_of =
+       .options = {.limits = destination.limits,
+                   .mode_of =
                        [](const bundle::Entry& entry) {
                          return mode_t{
                              caches::CacheTable::AllPresets().Classify(entry.path).mode()};
@@ -77,9 +79,10 @@ absl::Status Fill(const Destination& destination, const bundle::Place& place,
 
 }  // namespace
 
-absl::Status MakeTree(const bundle::Place& place, const bundle::Bundle& found,
-                      const std::string& directory, Progress& progress, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Destination destination, Prepare(directory));
+absl::Status MakeTree(const bundle::Place& place, const bundle::Bundle& found, const NewTree& tree,
+                      Progress& progress, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(Destination destination, Prepare(tree.directory));
+  destination.limits = tree.limits;
   absl::Status filled = Fill(destination, place, found, progress, std::move(stop));
   if (!filled.ok()) {
     fs::RemoveTree(destination.parent, destination.staging).IgnoreError();

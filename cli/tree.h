@@ -10,10 +10,14 @@
 
 namespace cachewarm::cli {
 
-// Makes `directory` of a bundle: extracted beside it, verified, synced, then renamed. It must be
+// Makes a directory of a bundle: extracted beside it, verified, synced, then renamed. It must be
 // missing or empty (else ALREADY_EXISTS); after an error or a crash it is what it was. Modes are
 // those of lib/caches, so that engines can work in it.
-absl::Status MakeTree(const bundle::Place& place, const bundle::Bundle& found,
-                      const std::string& directory, Progress& progress, std::stop_token stop);
+struct NewTree {
+  std::string directory;
+  bundle::Limits limits;
+};
+absl::Status MakeTree(const bundle::Place& place, const bundle::Bundle& found, const NewTree& tree,
+                      Progress& progress, std::stop_token stop);
 
 }  // namespace cachewarm::cli

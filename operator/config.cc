@@ -58,7 +58,7 @@ settings::Table TableOf(Config& config) {
           .settings = SettingsOf(config),
           .requests = {},
           .foreign_keys = {"store", "registry", "byteLimit", "nodeFacts", "agentWorkers",
-                           "transfer", "signature", "scrub"}};
+                           "transfer", "signature", "scrub", "limits"}};
 }
 
 }  // namespace

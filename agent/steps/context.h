@@ -8,6 +8,7 @@
 #include "agent/metrics.h"
 #include "agent/steps/workers.h"
 #include "lib/base/random.h"
+#include "lib/bundle/policy.h"
 #include "lib/bundle/signature/keys.h"
 #include "lib/bundle/store/store.h"
 #include "lib/fingerprint/node_facts.h"
@@ -28,6 +29,7 @@ struct Context {
   fingerprint::NodeFacts node;
   int transfer_threads;  // of one fetch or publication
   bundle::KeyFiles keys;
+  bundle::Limits limits;  // of what is fetched
   // Makes the sync loop take its next turn now. From any thread.
   std::function<void()> wake;
 };

@@ -162,13 +162,13 @@ class Fetcher {
           job_.on_progress(bundle.digest, done);
         }
       };
-      absl::Status extracted =
-          bundle::Extract(Place(),
-                          {.bundle = bundle,
-                           .staging = tree,
-                           .options = {.threads = job_.threads, .keep_existing = true},
-                           .on_progress = on_progress},
-                          stop_);
+      absl::Status extracted = bundle::Extract(
+          Place(),
+          {.bundle = bundle,
+           .staging = tree,
+           .options = {.limits = job_.limits, .threads = job_.threads, .keep_existing = true},
+           .on_progress = on_progress},
+          stop_);
       if (!extracted.ok()) {
         source_ = SourceOfExtraction(extracted);
         return extracted;

@@ -25,6 +25,7 @@ struct FetchJob {
   DiskLimits disk;
   int threads = bundle::DefaultThreads();  // that verify, decompress and write
   std::string public_key_file;  // whose keys must have signed every bundle; empty: none need to
+  bundle::Limits limits;
   // Of one bundle; on the calling thread, often.
   std::function<void(const Digest& digest, int64_t done_bytes)> on_progress;
 };

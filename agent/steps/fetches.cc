@@ -29,6 +29,7 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
                                     .disk = disk,
                                     .threads = context_.transfer_threads,
                                     .public_key_file = context_.keys.public_key_file,
+                                    .limits = context_.limits,
                                     .on_progress = on_progress},
                                    std::move(stop));
     {

@@ -117,7 +117,7 @@ absl::Status Fetch(const Warmth& warmth, const std::string& directory, Console& 
                       warmth.store.store->ResolveTag(place.repository, warmth.tag, console.stop));
   CW_ASSIGN_OR_RETURN(const bundle::Bundle found, bundle::ReadBundle(place, digest, console.stop));
   Progress progress(console, "fetching", false);
-  return MakeTree(place, found, directory, progress, console.stop);
+  return MakeTree(place, found, {.directory = directory}, progress, console.stop);
 }
 
 // The store has nothing for this key: an earlier run could not reach it.

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/limits.h"
 #include "cli/reference.h"
 #include "cli/signature.h"
 #include "cli/tree.h"
@@ -14,6 +15,7 @@ namespace cachewarm::cli {
 namespace {
 
 absl::StatusOr<int> Unpack(const Arguments& arguments, Console& console) {
+  CW_ASSIGN_OR_RETURN(const bundle::Limits limits, LimitsOf(arguments));
   CW_ASSIGN_OR_RETURN(const OpenedReference source,
                       OpenReference(arguments.positionals()[0], arguments, console));
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
@@ -22,8 +24,9 @@ absl::StatusOr<int> Unpack(const Arguments& arguments, Console& console) {
                       bundle::ReadBundle(source.place(), digest, console.stop));
   {
     Progress progress(console, "fetching", arguments.Has("quiet"));
-    CW_RETURN_IF_ERROR(
-        MakeTree(source.place(), found, arguments.positionals()[1], progress, console.stop));
+    CW_RETURN_IF_ERROR(MakeTree(source.place(), found,
+                                {.directory = arguments.positionals()[1], .limits = limits},
+                                progress, console.stop));
   }
   if (arguments.Has("json")) {
     PrintJson(console, {{"digest", digest.ToString()},
@@ -52,6 +55,7 @@ Verb UnpackVerb() {
                   {.name = "json", .help = "the result as one JSON object"},
                   {.name = "quiet", .help = "no progress line"}},
       .run = Unpack};
+  verb.options.insert(verb.options.end(), LimitOptionList().begin(), LimitOptionList().end());
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
   return verb;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands/commands.h"
+#include "cli/limits.h"
 #include "cli/reference.h"
 #include "cli/signature.h"
 #include "fmt/format.h"
@@ -11,6 +12,7 @@ namespace cachewarm::cli {
 namespace {
 
 absl::StatusOr<int> Verify(const Arguments& arguments, Console& console) {
+  CW_ASSIGN_OR_RETURN(const bundle::Limits limits, LimitsOf(arguments));
   CW_ASSIGN_OR_RETURN(const OpenedReference source,
                       OpenReference(arguments.positionals()[0], arguments, console));
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
@@ -20,7 +22,9 @@ absl::StatusOr<int> Verify(const Arguments& arguments, Console& console) {
   {
     Progress progress(console, "verifying", arguments.Has("quiet"));
     CW_RETURN_IF_ERROR(bundle::Verify(
-        source.place(), found, [&](int64_t done, int64_t total) { progress.Show(done, total); },
+        source.place(), found,
+        {.on_progress = [&](int64_t done, int64_t total) { progress.Show(done, total); },
+         .limits = limits},
         console.stop));
   }
   if (arguments.Has("json")) {
@@ -56,6 +60,7 @@ Verb VerifyVerb() {
                   {.name = "json", .help = "the result as one JSON object"},
                   {.name = "quiet", .help = "no progress line"}},
       .run = Verify};
+  verb.options.insert(verb.options.end(), LimitOptionList().begin(), LimitOptionList().end());
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
   return verb;
 }

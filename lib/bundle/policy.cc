@@ -92,8 +92,8 @@ absl::Status CheckMember(const Member& member, const Limits& limits) {
     return Refuse(member.path, "it has extended attributes or an ACL");
   }
   if (member.bytes < 0 || member.bytes > limits.file_bytes_max) {
-    return Refuse(member.path, fmt::format("its size {} is not within 0 and {}", member.bytes,
-                                           limits.file_bytes_max));
+    return Refuse(member.path, fmt::format("its size {} is not within 0 and {} (limits.fileBytes)",
+                                           member.bytes, limits.file_bytes_max));
   }
   if (member.type == MemberType::kDirectory && member.bytes != 0) {
     return Refuse(member.path, "it is a directory with content");
@@ -103,19 +103,21 @@ absl::Status CheckMember(const Member& member, const Limits& limits) {
 
 absl::Status CheckTotals(const Totals& totals, const Limits& limits) {
   if (totals.entries > limits.entries_max) {
-    return absl::InvalidArgumentError(fmt::format("the bundle is refused: {} files, at most {}",
-                                                  totals.entries, limits.entries_max));
+    return absl::InvalidArgumentError(
+        fmt::format("the bundle is refused: {} files, at most {} (limits.files)", totals.entries,
+                    limits.entries_max));
   }
   if (totals.raw_bytes > limits.total_bytes_max) {
     return absl::InvalidArgumentError(
-        fmt::format("the bundle is refused: {} bytes uncompressed, at most {}", totals.raw_bytes,
-                    limits.total_bytes_max));
+        fmt::format("the bundle is refused: {} bytes uncompressed, at most {} (limits.bytes)",
+                    totals.raw_bytes, limits.total_bytes_max));
   }
   if (totals.raw_bytes > kRatioFreeBytes &&
       totals.raw_bytes / limits.ratio_max > totals.packed_bytes) {
-    return absl::InvalidArgumentError(fmt::format(
-        "the bundle is refused: {} bytes out of {} compressed ones are more than {} to 1",
-        totals.raw_bytes, totals.packed_bytes, limits.ratio_max));
+    return absl::InvalidArgumentError(
+        fmt::format("the bundle is refused: {} bytes out of {} compressed ones are more than {} to "
+                    "1 (limits.ratio)",
+                    totals.raw_bytes, totals.packed_bytes, limits.ratio_max));
   }
   return absl::OkStatus();
 }

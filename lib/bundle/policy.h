@@ -11,6 +11,8 @@
 // disk; messages name the member and the limit.
 namespace cachewarm::bundle {
 
+// The first four are settings of agents ("limits.files", ...) and flags of the CLI
+// ("--limit-files"); the rest belongs to the format.
 struct Limits {
   int64_t entries_max = 200'000;
   int64_t file_bytes_max = 8LL << 30;

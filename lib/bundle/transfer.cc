@@ -220,9 +220,9 @@ absl::Status Extract(const Place& place, const Extraction& extraction, std::stop
   return unpacker.Finish();
 }
 
-absl::Status Verify(const Place& place, const Bundle& bundle, const OnProgress& on_progress,
+absl::Status Verify(const Place& place, const Bundle& bundle, const Verification& verification,
                     std::stop_token stop) {
-  const Limits limits;
+  const Limits& limits = verification.limits;
   CW_RETURN_IF_ERROR(CheckBundle(bundle.manifest, bundle.config, limits));
   NoFiles nothing;
   std::vector<int64_t> all(static_cast<size_t>(FrameCount(bundle.config)));
@@ -236,7 +236,7 @@ absl::Status Verify(const Place& place, const Bundle& bundle, const OnProgress& 
     return absl::OkStatus();
   });
   HashingSink hashed(frames);
-  CountingSink counted(hashed, on_progress, LayerBytes(bundle.manifest));
+  CountingSink counted(hashed, verification.on_progress, LayerBytes(bundle.manifest));
   for (const Descriptor& layer : bundle.manifest.layers) {
     CW_RETURN_IF_ERROR(place.store.ReadBlob(
         place.repository, {.digest = layer.digest, .bytes = layer.bytes}, counted, stop));

@@ -57,7 +57,11 @@ struct Extraction {
 absl::Status Extract(const Place& place, const Extraction& extraction, std::stop_token stop);
 
 // Reads all of `bundle`, checks every byte with DefaultThreads(), keeps nothing.
-absl::Status Verify(const Place& place, const Bundle& bundle, const OnProgress& on_progress,
+struct Verification {
+  OnProgress on_progress;
+  Limits limits;
+};
+absl::Status Verify(const Place& place, const Bundle& bundle, const Verification& verification,
                     std::stop_token stop);
 
 // Copies a bundle byte by byte, only the blobs that `to` lacks. Within one Store they are mounted

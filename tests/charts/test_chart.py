@@ -89,6 +89,7 @@ def test_registry_and_limits_reach_the_configuration(helm):
         "--set", "registry.mirrors={m.local:5000/cw,10.0.0.7}",
         "--set", "registry.proxy=http://p.local:3128",
         "--set", "registry.maxConnections=8,registry.bytesPerSecond=50000000",
+        "--set", "limits.files=1000,limits.bytes=137438953472",
         "--set", "agent.nodeFacts=/etc/cachewarm-node/facts.yaml")
     assert config_of(rendered) == {
         "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
@@ -99,6 +100,7 @@ def test_registry_and_limits_reach_the_configuration(helm):
                      "authFile": "/etc/cachewarm-registry/config.json",
                      "mirrors": ["m.local:5000/cw", "10.0.0.7"], "proxy": "http://p.local:3128",
                      "maxConnections": 8, "bytesPerSecond": 50000000},
+        "limits": {"files": 1000, "bytes": 137438953472},
         "nodeFacts": "/etc/cachewarm-node/facts.yaml"}
 
 
@@ -198,6 +200,8 @@ def test_quota_can_be_left_out(helm):
     ("registry.proxy=https://p.local", "proxy"),
     ("registry.maxConnections=1025", "maxConnections"),
     ("registry.bytesPerSecond=100", "bytesPerSecond"),
+    ("limits.files=200001", "files"),
+    ("limits.megabytes=1", "megabytes"),
     ("metrics.serviceMonitor.interval=soon", "interval"),
     ("typo=1", "typo"),
 ])

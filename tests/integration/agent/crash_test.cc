@@ -493,7 +493,7 @@ TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
       const bundle::Place from{store, repository};
       const auto bundle = bundle::ReadBundle(from, *tagged, {});
       ASSERT_TRUE(bundle.ok()) << point << bundle.status();
-      EXPECT_TRUE(bundle::Verify(from, *bundle, nullptr, {}).ok()) << point;
+      EXPECT_TRUE(bundle::Verify(from, *bundle, {}, {}).ok()) << point;
     } else {
       EXPECT_TRUE(absl::IsNotFound(tagged.status())) << point << tagged.status();
     }

@@ -50,6 +50,8 @@ TEST(Config, HasDefaultsThatWorkInAPod) {
   EXPECT_EQ(parsed->config.byte_limit, 0);
   EXPECT_EQ(parsed->config.transfer_threads, 2);
   EXPECT_EQ(parsed->config.scrub_seconds, 3600);
+  EXPECT_EQ(parsed->config.limits.entries_max, 200'000);
+  EXPECT_EQ(parsed->config.limits.ratio_max, 400);
   EXPECT_EQ(parsed->config.node_facts, "");
 }
 
@@ -65,6 +67,11 @@ transfer:
   threads: 4
 scrub:
   intervalSeconds: 86400
+limits:
+  files: 1000
+  fileBytes: 17179869184
+  bytes: 137438953472
+  ratio: 1000
 nodeFacts: /etc/cachewarm-node/facts.yaml
 signature:
   publicKeyFile: /etc/key.pub
@@ -105,6 +112,10 @@ registry:
   EXPECT_EQ(config.workers, 3) << "workers is the operator's";
   EXPECT_EQ(config.transfer_threads, 4);
   EXPECT_EQ(config.scrub_seconds, 86400);
+  EXPECT_EQ(config.limits.entries_max, 1000);
+  EXPECT_EQ(config.limits.file_bytes_max, 16LL << 30);
+  EXPECT_EQ(config.limits.total_bytes_max, 128LL << 30);
+  EXPECT_EQ(config.limits.ratio_max, 1000);
 }
 
 TEST(Config, TakesTheShippedConfiguration) {
@@ -192,6 +203,8 @@ TEST(Config, RefusesWhatIsWrongAndNamesIt) {
       {{.arguments = {kStore, "--transfer-threads=17"}}, "--transfer-threads"},
       {{.arguments = {kStore, "--scrub-interval-seconds=10"}}, "at least 60"},
       {{.arguments = {kStore, "--scrub-interval-seconds=-1"}}, "--scrub-interval-seconds"},
+      {{.arguments = {kStore, "--limit-files=200001"}}, "--limit-files"},
+      {{.arguments = {kStore, "--limit-ratio=0"}}, "--limit-ratio"},
       {{.arguments = {kStore, "--log-level=loud"}}, "--log-level"},
       {{.arguments = {kStore, "--node-name=Node A"}}, "--node-name"},
       {{.arguments = {kStore}, .environment = {{"CACHEWARM_BYTE_LIMIT", "x"}}},

@@ -230,6 +230,30 @@ TEST_F(ProgramTest, DamageHasAnExitCodeOfItsOwnAndLeavesNoDirectory) {
   EXPECT_FALSE(std::filesystem::exists(temp_ / "out"));
 }
 
+TEST_F(ProgramTest, LimitsOfABundleAreOptions) {
+  std::ofstream(temp_ / "tree/inductor/ab/cabce.py") << "print(2)\n";
+  ASSERT_EQ(Pack("k-1").code, 0);
+  const struct {
+    std::string option;
+    std::string said;
+  } cases[] = {{"--limit-files=1", "at most 1 (limits.files)"},
+               {"--limit-file-bytes=1", "(limits.fileBytes)"},
+               {"--limit-bytes=1", "at most 1 (limits.bytes)"},
+               {"--limit-files=200001", "expected a whole number, 1 to 200000"},
+               {"--limit-ratio=many", "expected a whole number"}};
+  for (const auto& each : cases) {
+    for (const std::vector<std::string>& call :
+         {std::vector<std::string>{"verify", Bundle("k-1"), each.option},
+          std::vector<std::string>{"unpack", Bundle("k-1"), temp_ / "out", each.option}}) {
+      const Outcome refused = Run(call);
+      EXPECT_EQ(refused.code, 1) << call[0] << each.option;
+      EXPECT_THAT(refused.err, HasSubstr(each.said)) << call[0];
+    }
+    EXPECT_FALSE(std::filesystem::exists(temp_ / "out")) << each.option;
+  }
+  EXPECT_EQ(Run({"unpack", Bundle("k-1"), temp_ / "out", "--limit-files=100"}).code, 0);
+}
+
 TEST_F(ProgramTest, WhatIsNotThereHasAnExitCodeOfItsOwn) {
   EXPECT_EQ(Run({"verify", Bundle("k-1")}).code, 4);
   ASSERT_EQ(Pack("k-1").code, 0);

@@ -102,6 +102,7 @@ class Workbench {
             .node = node_,
             .transfer_threads = 2,
             .keys = keys_,
+            .limits = {},
             .wake = std::move(wake)};
   }
 

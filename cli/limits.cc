@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/limits.h"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <string>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+
+namespace cachewarm::cli {
+namespace {
+
+constexpr bundle::Limits kUsual;
+
+// `limit` stays as it is when the option was not given.
+absl::Status Take(const Arguments& arguments, std::string_view option, int64_t most,
+                  int64_t& limit) {
+  const std::string text = arguments.Value(option);
+  if (text.empty()) {
+    return absl::OkStatus();
+  }
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 1 || number > most) {
+    return absl::InvalidArgumentError(
+        fmt::format("--{} \"{}\": expected a whole number, 1 to {}", option, text, most));
+  }
+  limit = number;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::span<const Option> LimitOptionList() {
+  static constexpr std::array<Option, 4> kOptions = {{
+      {.name = "limit-files",
+       .value = "COUNT",
+       .help = "refuse a bundle of more files (200000, and never more)"},
+      {.name = "limit-file-bytes",
+       .value = "BYTES",
+       .help = "refuse a bundle with a larger file (8589934592)"},
+      {.name = "limit-bytes",
+       .value = "BYTES",
+       .help = "refuse a bundle whose files take more together (68719476736)"},
+      {.name = "limit-ratio",
+       .value = "TIMES",
+       .help = "refuse one above 64 MiB that grows more than so many times (400)"},
+  }};
+  return kOptions;
+}
+
+absl::StatusOr<bundle::Limits> LimitsOf(const Arguments& arguments) {
+  bundle::Limits limits;
+  CW_RETURN_IF_ERROR(Take(arguments, "limit-files", kUsual.entries_max, limits.entries_max));
+  CW_RETURN_IF_ERROR(Take(arguments, "limit-file-bytes", INT64_MAX, limits.file_bytes_max));
+  CW_RETURN_IF_ERROR(Take(arguments, "limit-bytes", INT64_MAX, limits.total_bytes_max));
+  CW_RETURN_IF_ERROR(Take(arguments, "limit-ratio", INT64_MAX, limits.ratio_max));
+  return limits;
+}
+
+}  // namespace cachewarm::cli
