@@ -104,7 +104,10 @@ absl::StatusOr<Descriptor> WriteSmallBlob(Store& store, const std::string& repos
   const Descriptor blob{.digest = DigestOf(bytes), .bytes = static_cast<int64_t>(bytes.size())};
   CW_ASSIGN_OR_RETURN(const bool there, store.HasBlob(repository, blob.digest, stop));
   if (there) {
-    return blob;
+    const auto text = ReadSmallBlob(store, repository, blob, blob.bytes, stop);
+    if (text.ok() || !absl::IsDataLoss(text.status())) {
+      return text.ok() ? absl::StatusOr<Descriptor>(blob) : text.status();
+    }
   }
   CW_ASSIGN_OR_RETURN(const std::unique_ptr<BlobUpload> upload, store.StartBlob(repository, stop));
   CW_RETURN_IF_ERROR(upload->Write(bytes));

@@ -91,7 +91,8 @@ absl::Status CheckTag(std::string_view tag);
 absl::StatusOr<std::string> ReadSmallBlob(Store& store, const std::string& repository,
                                           const Descriptor& blob, int64_t bytes_max,
                                           std::stop_token stop);
-// Writes `bytes` unless it is there already.
+// Writes `bytes` unless they are there already; what is there under their name and damaged is
+// replaced.
 absl::StatusOr<Descriptor> WriteSmallBlob(Store& store, const std::string& repository,
                                           std::string_view bytes, std::stop_token stop);
 

@@ -150,6 +150,31 @@ TEST_F(LayoutTest, DamageOnTheDiskIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(ReadBundle(place_, published->digest, {}).status()));
 }
 
+// Peers skip what has the right name, so that a bad archive stays for ever.
+TEST_F(LayoutTest, ADamagedBlobIsReplacedByTheNextPublicationOfTheSame) {
+  const std::string content = Noise(10'000, 5);
+  const auto published = PublishContent(content, "k-1");
+  ASSERT_TRUE(published.ok()) << published.status();
+  const auto bundle = ReadBundle(place_, published->digest, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  const fs::Dir blobs = *temp_.Open().OpenDir("store/team/llama/blobs/sha256");
+  for (const Digest& digest :
+       {published->digest, bundle->manifest.config.digest, bundle->manifest.layers[0].digest}) {
+    const std::string good = *fs::ReadFile(blobs, digest.hex(), 1 << 20);
+    std::string flipped = good;
+    flipped[good.size() / 2] ^= 1;
+    for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), flipped}) {
+      ASSERT_TRUE(fs::WriteFileAtomic(blobs, digest.hex(), bad, 0444).ok());
+      const auto again = PublishContent(content, "k-1");
+      ASSERT_TRUE(again.ok()) << again.status();
+      EXPECT_EQ(again->digest, published->digest);
+      const auto read = ReadBundle(place_, published->digest, {});
+      ASSERT_TRUE(read.ok()) << read.status();
+      EXPECT_TRUE(Verify(place_, *read, {}, {}).ok()) << bad.size();
+    }
+  }
+}
+
 TEST_F(LayoutTest, AForeignIndexIsNotOverwritten) {
   ASSERT_TRUE(PublishContent("x", "k-1").ok());
   for (const std::string text : {"", "{}", "[1]", R"({"schemaVersion":1})"}) {
