@@ -13,7 +13,7 @@ constexpr size_t kMessageBytesMax = 400;
 std::string Excerpt(std::string_view body) {
   std::string line(body.substr(0, kMessageBytesMax));
   for (char& c : line) {
-    if (c < ' ') {
+    if (c < ' ' || c > '~') {
       c = ' ';
     }
   }

@@ -26,6 +26,12 @@ void Referrers(std::string_view bytes);
 void Signature(std::string_view bytes);
 void Location(std::string_view bytes);
 
+// Of whole ways through both (store_targets.cc).
+void UnpackedMembers(std::string_view bytes);
+void FrameIndex(std::string_view bytes);
+void RegistryError(std::string_view bytes);
+void AuthFile(std::string_view bytes);
+
 // Of the API server (object_targets.cc).
 void CacheWarmup(std::string_view bytes);
 void NodeCache(std::string_view bytes);

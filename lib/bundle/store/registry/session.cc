@@ -8,6 +8,7 @@
 #include "lib/base/retry_after.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/registry/auth_file.h"
+#include "lib/bundle/utf8.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/http/retry_after.h"
@@ -39,7 +40,7 @@ std::string OciError(const std::string& body) {
                ? found->get<std::string>().substr(0, 500)
                : "";
   };
-  return fmt::format("{}: {}", text_of("code"), text_of("message"));
+  return Printable(fmt::format("{}: {}", text_of("code"), text_of("message")));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/retry_after.h"
 #include "lib/base/status.h"
+#include "lib/bundle/utf8.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/unit/lib/bundle/store/registry_fixture.h"
 #include "tests/unit/lib/bundle/trees.h"
@@ -113,6 +114,16 @@ TEST_F(BusyRegistryTest, APingIsNotRepeated) {
   http_->ThenAnswer(429, kWords, {{"Retry-After", "1"}});
   EXPECT_TRUE(absl::IsUnavailable(store_->Ping({})));
   EXPECT_EQ(http_->requests().size(), 1U);
+}
+
+TEST(RegistryStatus, WordsOfARegistryCanBeShownOnATerminal) {
+  for (const std::string body :
+       {R"({"errors":[{"code":"\u001b[2J","message":"a\nb\u0000c\u009b31m\u00e9"}]})",
+        "\x1b[2J\x9b\x7f\xff plain\r\n"}) {
+    const absl::Status status = RegistryStatus({.status = 404, .body = body}, "GET x");
+    EXPECT_TRUE(absl::IsNotFound(status));
+    EXPECT_TRUE(IsPlainUtf8(std::string(status.message()))) << status;
+  }
 }
 
 TEST(Patience, SpreadsWhoWaitsOverAQuarter) {

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a whole way reads: the members of a bundle behind its index, and what a registry answers.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/bundle/frame_codec.h"
+#include "lib/bundle/policy.h"
+#include "lib/bundle/store/mem/mem_store.h"
+#include "lib/bundle/store/registry/auth_file.h"
+#include "lib/bundle/store/registry/session.h"
+#include "lib/bundle/tar.h"
+#include "lib/bundle/transfer.h"
+#include "lib/bundle/utf8.h"
+#include "tests/fuzz/targets.h"
+
+namespace cachewarm::fuzz {
+namespace {
+
+constexpr char kRepository[] = "team/llama";
+
+// What a packer would list of a tar, or of what somebody says is one.
+std::map<std::string, bundle::Entry> Listed(const std::vector<std::string_view>& frames) {
+  std::map<std::string, bundle::Entry> entries;
+  for (size_t frame = 0; frame < frames.size(); ++frame) {
+    bundle::TarReader reader(frames[frame]);
+    while (true) {
+      const auto member = reader.Next();
+      if (!member.ok() || !member->has_value()) {
+        break;
+      }
+      const auto content = reader.Content();
+      if (!content.ok()) {
+        break;
+      }
+      if ((*member)->type == bundle::MemberType::kFile) {
+        entries[(*member)->path] = {.path = (*member)->path,
+                                    .kind = "triton",
+                                    .bytes = (*member)->bytes,
+                                    .digest = DigestOf(*content),
+                                    .mtime_ns = (*member)->mtime_ns,
+                                    .frame = static_cast<int64_t>(frame)};
+      }
+    }
+  }
+  return entries;
+}
+
+// Up to three frames; the first two bytes say where they are cut, in tar blocks.
+std::vector<std::string_view> Cut(std::string_view bytes) {
+  std::vector<std::string_view> frames;
+  std::string_view tar = bytes.substr(std::min<size_t>(2, bytes.size()));
+  for (size_t i = 0; i < std::min<size_t>(2, bytes.size()); ++i) {
+    const size_t blocks = static_cast<unsigned char>(bytes[i]);
+    const size_t at = std::min(tar.size(), blocks * size_t{bundle::kTarBlockBytes});
+    if (at > 0) {
+      frames.push_back(tar.substr(0, at));
+    }
+    tar.remove_prefix(at);
+  }
+  if (!tar.empty()) {
+    frames.push_back(tar);
+  }
+  return frames;
+}
+
+// As a node reads it: out of a text that anybody may have written.
+absl::StatusOr<bundle::Config> Read(const bundle::Config& config) {
+  const auto text = bundle::WriteConfig(config);
+  return text.ok() ? bundle::ParseConfig(*text) : text.status();
+}
+
+// One of the numbers that `bytes` are made of.
+int64_t TakeNumber(std::string_view& bytes) {
+  int64_t number = 0;
+  const size_t taken = std::min(bytes.size(), sizeof(number));
+  std::memcpy(&number, bytes.data(), taken);
+  bytes.remove_prefix(taken);
+  return number;
+}
+
+}  // namespace
+
+void UnpackedMembers(std::string_view bytes) {
+  const std::vector<std::string_view> frames = Cut(bytes);
+  bundle::Config config;
+  bundle::FrameWriter writer(1);
+  bundle::Buffer room;
+  bundle::LayerIndex index;
+  std::string layer;
+  std::string tar;
+  for (const std::string_view raw : frames) {
+    Promise(writer.Compress(raw, room).ok(), "anything can be compressed");
+    index.frames.push_back({.offset = static_cast<int64_t>(layer.size()),
+                            .bytes = static_cast<int64_t>(room.view().size()),
+                            .raw_bytes = static_cast<int64_t>(raw.size()),
+                            .digest = DigestOf(room.view())});
+    layer += room.view();
+    tar += raw;
+  }
+  index.diff_id = DigestOf(tar);
+  config.layers.push_back(index);
+  for (auto& [path, entry] : Listed(frames)) {
+    config.entries.push_back(std::move(entry));
+  }
+  const auto read = Read(config);
+  if (!read.ok()) {
+    return;
+  }
+  bundle::MemStore store;
+  const auto blob = bundle::WriteSmallBlob(store, kRepository, layer, {});
+  Promise(blob.ok(), "anything can be kept");
+  const bundle::Manifest manifest{
+      .config = {.media_type = std::string(bundle::kConfigType), .digest = DigestOf("c")},
+      .layers = {{.media_type = std::string(bundle::kLayerType),
+                  .digest = blob->digest,
+                  .bytes = blob->bytes}}};
+  if (bundle::Verify({store, kRepository}, {.manifest = manifest, .config = *read}, {}, {}).ok()) {
+    for (const bundle::Entry& entry : read->entries) {
+      Promise(bundle::CheckPath(entry.path, {}).ok(), "an accepted path passes the policy");
+      Promise(entry.bytes <= static_cast<int64_t>(bytes.size()), "no file is made of nothing");
+    }
+  }
+}
+
+void FrameIndex(std::string_view bytes) {
+  bundle::Config config;
+  bundle::Manifest manifest;
+  const auto layers = static_cast<size_t>(TakeNumber(bytes) & 3);
+  for (size_t i = 0; i < layers; ++i) {
+    manifest.layers.push_back({.media_type = std::string(bundle::kLayerType),
+                               .digest = DigestOf("layer"),
+                               .bytes = TakeNumber(bytes)});
+    bundle::LayerIndex& index = config.layers.emplace_back();
+    index.diff_id = DigestOf("tar");
+    for (auto frames = static_cast<size_t>(TakeNumber(bytes) & 7); frames > 0; --frames) {
+      index.frames.push_back({.offset = TakeNumber(bytes),
+                              .bytes = TakeNumber(bytes),
+                              .raw_bytes = TakeNumber(bytes),
+                              .digest = DigestOf("frame")});
+    }
+  }
+  while (!bytes.empty()) {
+    config.entries.push_back({.path = "e" + std::to_string(1'000'000 + config.entries.size()),
+                              .kind = "triton",
+                              .bytes = TakeNumber(bytes),
+                              .digest = DigestOf("file"),
+                              .frame = TakeNumber(bytes)});
+  }
+  const bundle::Limits limits;
+  const auto read = Read(config);
+  if (!read.ok() || !bundle::CheckBundle(manifest, *read, limits).ok()) {
+    return;
+  }
+  for (size_t i = 0; i < layers; ++i) {
+    int64_t end = 0;
+    for (const bundle::Frame& frame : read->layers[i].frames) {
+      Promise(frame.offset == end && frame.bytes > 0, "frames follow one another");
+      Promise(frame.raw_bytes >= 0 && frame.raw_bytes <= limits.frame_raw_bytes_max,
+              "a frame fits into its worker's memory");
+      end += frame.bytes;
+    }
+    Promise(end == manifest.layers[i].bytes, "frames cover their layer");
+  }
+}
+
+// A status, a line for Retry-After, and the body.
+void RegistryError(std::string_view bytes) {
+  http::Response response{.status = 400 + static_cast<int>(TakeNumber(bytes) & 127)};
+  const size_t line = std::min(bytes.find('\n'), bytes.size());
+  response.headers.Set("Retry-After", std::string(bytes.substr(0, line)));
+  response.headers.Set("Date", "Sat, 21 Nov 2026 08:00:00 GMT");
+  response.body = bytes.substr(std::min(line + 1, bytes.size()));
+  const absl::Status status = bundle::RegistryStatus(response, "GET x");
+  Promise(!status.ok(), "an error is an error");
+  Promise(status.message().size() < 5000, "the words of a registry are bounded");
+  Promise(bundle::IsPlainUtf8(std::string(status.message())),
+          "the words of a registry can be shown");
+}
+
+void AuthFile(std::string_view bytes) {
+  for (const std::string_view host : {"registry.example.com", "127.0.0.1:5000", "docker.io"}) {
+    const auto found = bundle::FindCredentials(bytes, host);
+    Promise(!found.ok() || !found->has_value() ||
+                (*found)->base64.find_first_of("\r\n ") == std::string::npos,
+            "credentials fit into a header line");
+  }
+}
+
+}  // namespace cachewarm::fuzz
