@@ -57,11 +57,24 @@ struct HostileMember {
   std::string message;
 };
 
+// So many folders with names of so many bytes, and a file.
+std::string LongPath(size_t folders, size_t name_bytes) {
+  std::string path;
+  for (size_t i = 0; i < folders; ++i) {
+    path += std::string(name_bytes, 'n') + "/";
+  }
+  return path + "f";
+}
+
 std::vector<HostileMember> HostileMembers() {
   return {
       {"symbolic link", {{.path = "a", .type = '2', .link = "/etc/passwd"}}, "symbolic link"},
       {"relative link", {{.path = "d/a", .type = '2', .link = "../../victim"}}, "symbolic link"},
+      {"link, then a file through it",
+       {{.path = "a", .type = '2', .link = ".."}, {.path = "a/victim", .content = "x"}},
+       "symbolic link"},
       {"hard link", {{.path = "a", .type = '1', .link = "../victim"}}, "hard link"},
+      {"hard link out", {{.path = "a", .type = '1', .link = "/etc/passwd"}}, "hard link"},
       {"character device", {{.path = "a", .type = '3'}}, "device"},
       {"block device", {{.path = "a", .type = '4'}}, "device"},
       {"FIFO", {{.path = "a", .type = '6'}}, "FIFO"},
@@ -79,6 +92,24 @@ std::vector<HostileMember> HostileMembers() {
       {"long name",
        {{.path = "a", .content = "x", .pax = {{"path", std::string(300, 'n')}}}},
        "longer than 255"},
+      {"long path",
+       {{.path = "a", .content = "x", .pax = {{"path", LongPath(6, 200)}}}},
+       "longer than 1024"},
+      {"deep path", {{.path = "a", .content = "x", .pax = {{"path", LongPath(40, 1)}}}}, "deeper"},
+      {"not UTF-8 by pax",
+       {{.path = "a",
+         .content = "x",
+         .pax = {{"path",
+                  "a\xc0\xaf"
+                  "b"}}}},
+       "UTF-8"},
+      {"absolute by GNU's long name",
+       {{.path = "././@LongLink",
+         .type = 'L',
+         .content = std::string("/tmp/cachewarm-hostile") + '\0'},
+        {.path = "a", .content = "x"}},
+       "absolute"},
+      {"size by pax", {{.path = "a", .content = "x", .pax = {{"size", "9000000000000"}}}}, "size"},
       {"absolute by pax",
        {{.path = "a", .content = "x", .pax = {{"path", "/tmp/cachewarm-hostile"}}}},
        "absolute"},
@@ -91,6 +122,14 @@ std::vector<HostileMember> HostileMembers() {
                  {"GNU.sparse.size", "1000"},
                  {"GNU.sparse.numblocks", "1"}}}},
        "sparse"},
+      {"sparse bomb of pax 1.0",
+       {{.path = "a",
+         .content = "1\n0\n1\n",
+         .pax = {{"GNU.sparse.major", "1"},
+                 {"GNU.sparse.minor", "0"},
+                 {"GNU.sparse.name", "a"},
+                 {"GNU.sparse.realsize", "1099511627776"}}}},
+       ""},
       {"extended attribute",
        {{.path = "a", .content = "x", .pax = {{"SCHILY.xattr.security.capability", "x"}}}},
        "extended attributes"},
@@ -125,6 +164,18 @@ TEST_P(HostileMembersTest, AreRefusedAndTouchNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, HostileMembersTest, ::testing::Values(1, 4));
+
+TEST(HarmlessNames, AreTaken) {
+  for (const std::string name :
+       {"a..b.txt", "..a", "a..", "...", "a b", "\xc3\xa9", ".hidden/..x/y", "-rf", "a\\b"}) {
+    const RawBundle bundle =
+        BundleOf({RawTar({{.path = name, .content = "x"}}), TarEnd()}, {EntryOf(name, "x")});
+    const Guarded guarded;
+    const absl::Status status = UnpackRaw(bundle, guarded.staging());
+    EXPECT_TRUE(status.ok()) << name << status;
+    EXPECT_EQ(ReadTree(guarded.staging())[name], "x");
+  }
+}
 
 TEST(HostileTree, AFileInTheWayOfADirectoryIsRefused) {
   const RawBundle bundle =
@@ -216,8 +267,15 @@ TEST(HostileIndex, AListThatDoesNotFitTheLayerIsRefused) {
     Config config = sample.packed.config;
     Manifest manifest = sample.packed.manifest;
     change(config, manifest);
+    // As a node reads it.
+    const auto text = WriteConfig(config);
+    const auto read = text.ok() ? ParseConfig(*text) : text.status();
     const Guarded guarded;
-    EXPECT_FALSE(Unpack({config, manifest, sample.layer}, guarded.staging()).ok()) << name;
+    const absl::Status status =
+        read.ok() ? Unpack({*read, manifest, sample.layer}, guarded.staging()) : read.status();
+    EXPECT_FALSE(status.ok()) << name;
+    EXPECT_FALSE(IsRetryable(status)) << name << status;
+    EXPECT_FALSE(Message(status).empty()) << name;
     guarded.ExpectOnly("");
   };
   refuse("one entry less", [](Config& c, Manifest&) { c.entries.pop_back(); });
@@ -230,6 +288,31 @@ TEST(HostileIndex, AListThatDoesNotFitTheLayerIsRefused) {
   refuse("no layer", [](Config& c, Manifest&) { c.layers.clear(); });
   refuse("layer longer", [](Config&, Manifest& m) { ++m.layers[0].bytes; });
   refuse("one layer more", [](Config&, Manifest& m) { m.layers.push_back(m.layers[0]); });
+  refuse("offset moved", [](Config& c, Manifest&) { ++c.layers[0].frames[1].offset; });
+  refuse("frames that overlap", [](Config& c, Manifest&) {
+    --c.layers[0].frames[1].offset;
+    ++c.layers[0].frames[1].bytes;
+  });
+  refuse("a gap between frames", [](Config& c, Manifest&) {
+    ++c.layers[0].frames[1].offset;
+    --c.layers[0].frames[1].bytes;
+  });
+  refuse("a frame's end moved", [](Config& c, Manifest&) {
+    ++c.layers[0].frames[0].bytes;
+    ++c.layers[0].frames[1].offset;
+    --c.layers[0].frames[1].bytes;
+  });
+  refuse("frames exchanged",
+         [](Config& c, Manifest&) { std::swap(c.layers[0].frames[0], c.layers[0].frames[1]); });
+  refuse("negative frame", [](Config& c, Manifest&) { c.layers[0].frames[0].bytes = -1; });
+  refuse("negative raw size", [](Config& c, Manifest&) { c.layers[0].frames[0].raw_bytes = -1; });
+  refuse("raw sizes exchanged", [](Config& c, Manifest&) {
+    std::swap(c.layers[0].frames[0].raw_bytes, c.layers[0].frames.back().raw_bytes);
+  });
+  refuse("entries of two frames exchanged",
+         [](Config& c, Manifest&) { std::swap(c.entries.front().frame, c.entries.back().frame); });
+  refuse("entry in no frame", [](Config& c, Manifest&) { c.entries[0].frame = 1000; });
+  refuse("entry before all frames", [](Config& c, Manifest&) { c.entries[0].frame = -1; });
   refuse("frame larger than zstd makes it",
          [](Config& c, Manifest&) { c.layers[0].frames[0].raw_bytes = 1; });
   refuse("frame digest",
@@ -256,13 +339,23 @@ TEST(HostileSizes, LimitsHoldBeforeAnythingIsWritten) {
   }
 }
 
+TEST(HostileSizes, AMillionEntriesAreRefusedByTheirNumber) {
+  PackedSample sample = PackTree(SampleTree());
+  sample.packed.config.entries.resize(1'000'000);
+  const Guarded guarded;
+  const absl::Status status = Unpack(sample, guarded.staging());
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("1000000 files, at most 200000 (limits.files)"));
+  EXPECT_TRUE(ReadTree(guarded.staging()).empty());
+}
+
 TEST(HostileSizes, ABombIsRefusedByItsRatio) {
   const int64_t bytes = 65LL << 20;
   const PackedSample bomb =
       PackTree({{"zeros", {.content = std::string(size_t{bytes}, '\0')}}}, 4LL << 20);
   const Guarded guarded;
   const absl::Status status = Unpack(bomb, guarded.staging());
-  EXPECT_THAT(std::string(status.message()), HasSubstr("more than 400 to 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("more than 400 to 1 (limits.ratio)"));
   EXPECT_TRUE(ReadTree(guarded.staging()).empty());
 }
 
