@@ -2,6 +2,7 @@
 #include "lib/bundle/entry_list.h"
 
 #include <charconv>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -19,6 +20,8 @@ namespace {
 // Digests do not compress: higher levels make it larger, and slower.
 constexpr int kLevel = 1;
 constexpr size_t kKindBytesMax = 64;
+// Of one file. So the sum of all of them is a number too.
+constexpr int64_t kFileBytesMax = 1LL << 40;
 
 // Takes one line apart and remembers the first field that was wrong.
 class Line {
@@ -40,13 +43,13 @@ class Line {
     return field;
   }
 
-  int64_t Number(std::string_view name, int64_t min) {
+  int64_t Number(std::string_view name, int64_t min, int64_t max = INT64_MAX) {
     constexpr size_t kDigitsMax = 19;
     const std::string_view field = Text(name, kDigitsMax);
     int64_t value = min;
     const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (error != std::errc() || end != field.data() + field.size() || value < min) {
-      Fail(name, fmt::format("expected an integer not below {}", min));
+    if (error != std::errc() || end != field.data() + field.size() || value < min || value > max) {
+      Fail(name, fmt::format("expected an integer, {} to {}", min, max));
     }
     return value;
   }
@@ -84,7 +87,7 @@ absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {
   if (!IsPlainUtf8(entry.kind)) {
     line.Fail("kind", "holds control characters");
   }
-  entry.bytes = line.Number("size", 0);
+  entry.bytes = line.Number("size", 0, kFileBytesMax);
   entry.digest = line.Sha256("sha256");
   entry.frame = line.Number("frame", 0);
   if (line.has_more()) {

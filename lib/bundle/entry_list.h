@@ -28,8 +28,8 @@ struct EntryList {
 // be written so: a kind with control characters, more than kEntryLinesBytesMax.
 absl::StatusOr<EntryList> WriteEntryList(const std::vector<Entry>& entries);
 
-// Strict: INVALID_ARGUMENT names line and field. Paths pass policy.h's CheckPath and are sorted,
-// each once.
+// Strict: INVALID_ARGUMENT names line and field. A size is at most 1 TiB. Paths pass policy.h's
+// CheckPath and are sorted, each once.
 absl::StatusOr<std::vector<Entry>> ReadEntryList(const EntryList& list, int64_t entries_max);
 
 }  // namespace cachewarm::bundle

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/bundle/entry_list.h"
 #include "lib/bundle/frame_codec.h"
 #include "lib/bundle/policy.h"
 #include "lib/bundle/store/mem/mem_store.h"
@@ -15,6 +16,7 @@
 #include "lib/bundle/tar.h"
 #include "lib/bundle/transfer.h"
 #include "lib/bundle/utf8.h"
+#include "lib/codec/base64.h"
 #include "tests/fuzz/targets.h"
 
 namespace cachewarm::fuzz {
@@ -124,6 +126,32 @@ void UnpackedMembers(std::string_view bytes) {
       Promise(entry.bytes <= static_cast<int64_t>(bytes.size()), "no file is made of nothing");
     }
   }
+}
+
+void EntryLines(std::string_view bytes) {
+  constexpr int64_t kEntriesMax = 1000;
+  static_cast<void>(bundle::ReadEntryList(
+      {.line_bytes = static_cast<int64_t>(bytes.size()), .packed = std::string(bytes)},
+      kEntriesMax));
+  bundle::Buffer packed;
+  Promise(bundle::FrameWriter(1).Compress(bytes, packed).ok(), "anything can be compressed");
+  const auto entries = bundle::ReadEntryList({.line_bytes = static_cast<int64_t>(bytes.size()),
+                                              .packed = codec::EncodeBase64(packed.view())},
+                                             kEntriesMax);
+  if (!entries.ok()) {
+    Promise(bundle::IsPlainUtf8(std::string(entries.status().message())), "errors can be shown");
+    return;
+  }
+  int64_t sum = 0;
+  for (const bundle::Entry& entry : *entries) {
+    Promise(bundle::CheckPath(entry.path, {}).ok(), "an accepted path passes the policy");
+    Promise(entry.bytes >= 0 && entry.frame >= 0, "accepted numbers are not negative");
+    Promise(!__builtin_add_overflow(sum, entry.bytes, &sum), "the sum of sizes is a number");
+  }
+  const auto text = bundle::WriteEntryList(*entries);
+  Promise(text.ok(), "an entry list that was read can be written");
+  const auto again = bundle::ReadEntryList(*text, kEntriesMax);
+  Promise(again.ok() && *again == *entries, "a written entry list reads the same");
 }
 
 void FrameIndex(std::string_view bytes) {

@@ -17,6 +17,7 @@ const std::vector<Target>& AllTargets() {
       {"signature", &Signature},
       {"location", &Location},
       {"unpacked_members", &UnpackedMembers},
+      {"entry_lines", &EntryLines},
       {"frame_index", &FrameIndex},
       {"registry_error", &RegistryError},
       {"auth_file", &AuthFile},

@@ -28,6 +28,7 @@ void Location(std::string_view bytes);
 
 // Of whole ways through both (store_targets.cc).
 void UnpackedMembers(std::string_view bytes);
+void EntryLines(std::string_view bytes);
 void FrameIndex(std::string_view bytes);
 void RegistryError(std::string_view bytes);
 void AuthFile(std::string_view bytes);

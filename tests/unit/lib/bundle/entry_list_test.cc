@@ -27,7 +27,7 @@ std::vector<Entry> Sample() {
            .digest = DigestOf(""),
            .mtime_ns = 1'700'000'000'123'456'789,
            .frame = 3},
-          {.path = "triton/x", .kind = "triton", .bytes = INT64_MAX, .digest = DigestOf("x")}};
+          {.path = "triton/x", .kind = "triton", .bytes = 1LL << 40, .digest = DigestOf("x")}};
 }
 
 EntryList Packed(std::string_view lines) {
@@ -91,6 +91,8 @@ TEST(EntryList, WhatIsNotOneIsRefusedByLineAndField) {
       {"text", fmt::format("a\ttriton\t1x\t{}\t0\n", kHex), "size: expected an integer"},
       {"plus", fmt::format("a\ttriton\t+1\t{}\t0\n", kHex), "size: expected an integer"},
       {"too large", fmt::format("a\ttriton\t9999999999999999999\t{}\t0\n", kHex), "size"},
+      {"so large that sums overflow", fmt::format("a\ttriton\t1099511627777\t{}\t0\n", kHex),
+       "size: expected an integer, 0 to 1099511627776"},
       {"digest", fmt::format("a\ttriton\t1\t{}\t0\n", std::string(64, 'G')), "sha256: expected"},
       {"short digest", "a\ttriton\t1\tabc\t0\n", "sha256: expected"},
       {"frame", fmt::format("a\ttriton\t1\t{}\t-1\n", kHex), "frame: expected an integer"},
