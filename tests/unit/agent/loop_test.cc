@@ -300,6 +300,35 @@ TEST_F(LoopTest, GivesUpOnABundleWhoseTreesAreDamagedAgainAndAgain) {
   EXPECT_TRUE(TurnUntilActive()) << "a new wish is a new try";
 }
 
+TEST_F(LoopTest, ABundleWhoseEntryListLiesEndsInQuarantine) {
+  const std::string repository = kMount.ns + "/" + kMount.name;
+  auto bundle = bundle::ReadBundle({store_, repository}, Publish({{kIndexFile, "index"}}), {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  bundle->config.entries.at(0).digest = DigestOf("other bytes than the frames hold");
+  const auto config =
+      bundle::WriteSmallBlob(store_, repository, *bundle::WriteConfig(bundle->config), {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  bundle->manifest.config.digest = config->digest;
+  bundle->manifest.config.bytes = config->bytes;
+  const auto liar =
+      store_.WriteManifest(repository, *bundle::WriteManifest(bundle->manifest), "", {});
+  ASSERT_TRUE(liar.ok()) << liar.status();
+  Want({*liar});
+  // The frames are right, so a fetch may not notice; then two trees show it.
+  for (int tree = 0; tree < 2; ++tree) {
+    ASSERT_TRUE(TurnUntil([this] {
+      return Bundle(0).state == api::BundleState::kActive ||
+             Bundle(0).state == api::BundleState::kFailed;
+    }));
+    clock_.Advance(seconds(400));
+    ASSERT_TRUE(TurnUntil([this] { return Bundle(0).state != api::BundleState::kActive; }));
+  }
+  ASSERT_TRUE(TurnUntilFailed());
+  EXPECT_NE(Bundle(0).message.find("quarantined"), std::string::npos) << Bundle(0).message;
+  EXPECT_TRUE(IsColdId(Warmup().generation));
+  EXPECT_TRUE(Shown().empty());
+}
+
 TEST_F(LoopTest, OneDamagedBundleDoesNotKeepTheOthersAway) {
   const Digest good = Publish({{kIndexFile, "good"}});
   Want({good, DigestOf("never pushed")});

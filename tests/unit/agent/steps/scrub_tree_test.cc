@@ -297,6 +297,33 @@ TEST_F(ScrubTreeTest, KeepsItsReadsOutOfTheEvidence) {
   EXPECT_EQ(announced, paths);
 }
 
+TEST_F(ScrubTreeTest, ARealWatcherTakesItsReadsForNobodys) {
+  const std::string tree = Fetch();
+  const auto watcher = Watcher::Start({}, SystemClock(), log_);
+  ASSERT_TRUE(watcher.ok()) << watcher.status();
+  const WallTime begin = SystemClock().Now();
+  ASSERT_TRUE((*watcher)
+                  ->AddTree({.generation = tree,
+                             .warmup_uid = kMount.uid,
+                             .directory = root_.path() + "/" + GenerationPath(tree),
+                             .run_as = kMount.run_as,
+                             .fresh = true})
+                  .ok());
+  const auto scrubbed = ScrubTree({.root = root_.dir(),
+                                   .watcher = **watcher,
+                                   .store = store_,
+                                   .table = caches::CacheTable::AllPresets(),
+                                   .clock = clock_,
+                                   .generation = tree,
+                                   .damaged = {},
+                                   .pace = pace_},
+                                  {});
+  ASSERT_TRUE(scrubbed.ok()) << scrubbed.status();
+  EXPECT_EQ(scrubbed->read_files, 7);
+  const EventRecord record = (*watcher)->ReadTree(tree, begin, SystemClock().Now() + seconds(1));
+  EXPECT_TRUE(record.events.empty()) << record.events.front().path;
+}
+
 TEST_F(ScrubTreeTest, GoesOnWhereItWasStopped) {
   const std::string tree = Fetch();
   std::stop_source stop;

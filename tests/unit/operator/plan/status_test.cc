@@ -182,6 +182,9 @@ TEST_P(Degraded, NamesWhatFailsOnTheNodes) {
 INSTANTIATE_TEST_SUITE_P(All, Degraded,
                          testing::Values(DegradedCase{"FetchFailed", "StoreRefuses"},
                                          DegradedCase{"DiskFull", "NodesFailed"},
+                                         DegradedCase{"DiskFailed", "NodesFailed"},
+                                         DegradedCase{"BundleRefused", "NodesFailed"},
+                                         DegradedCase{"TreeDamaged", "NodesFailed"},
                                          DegradedCase{"VerifyFailed", "NodesFailed"}),
                          [](const auto& each) { return each.param.node_reason; });
 
