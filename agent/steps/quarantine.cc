@@ -11,10 +11,21 @@
 #include "lib/base/status.h"
 
 namespace cachewarm::agent {
+namespace {
+
+// All that a refusal depends on beside the bundle.
+std::string JudgeOf(const Context& context, const std::string& version) {
+  const bundle::Limits& limits = context.limits;
+  return fmt::format("{} on {} {} within {} {} {} {} {} {} {} {}", version, context.node.gpu_type,
+                     context.node.cpu_class, limits.entries_max, limits.file_bytes_max,
+                     limits.total_bytes_max, limits.ratio_max, limits.frame_raw_bytes_max,
+                     limits.path_bytes_max, limits.name_bytes_max, limits.depth_max);
+}
+
+}  // namespace
 
 Quarantine::Quarantine(const Context& context, const std::string& version)
-    : context_(context),
-      judge_(fmt::format("{} on {} {}", version, context.node.gpu_type, context.node.cpu_class)) {}
+    : context_(context), judge_(JudgeOf(context, version)) {}
 
 void Quarantine::Recall(History& history) {
   const MonoTime mono = context_.clock.Monotonic();

@@ -11,8 +11,8 @@ namespace cachewarm::agent {
 
 // Keeps the setbacks of bundles that are refused or damaged on the disk, so that a restarted agent
 // does not fetch them again. Forgotten with the wish for the bundle, when a fetch of it succeeds,
-// and by an agent of another version or on a node of another kind, which may judge otherwise. One
-// thread.
+// and by an agent of another version, with other limits or on a node of another kind, which may
+// judge otherwise. One thread.
 class Quarantine {
  public:
   // `version` of this agent.

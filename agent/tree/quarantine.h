@@ -23,7 +23,7 @@ struct QuarantinedBundle {
   int failures = 0;
   WallTime at{};                  // of the last failure
   std::optional<WallTime> until;  // of the next try; none: never again
-  // Who refused it: another version of the agent, or another kind of node, looks again.
+  // Who refused it: another version of the agent, other limits, another kind of node look again.
   std::string judge;
   friend bool operator==(const QuarantinedBundle&, const QuarantinedBundle&) = default;
 };

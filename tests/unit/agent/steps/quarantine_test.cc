@@ -65,12 +65,10 @@ TEST_F(QuarantineTest, ARestartDoesNotShortenTheWaitForADamagedBundle) {
 }
 
 TEST_F(QuarantineTest, AClockThatWasWrongMakesNobodyWaitLonger) {
-  ASSERT_TRUE(WriteQuarantinedBundle(root_.dir(), {.name = bad_,
-                                                   .reason = "VerifyFailed",
-                                                   .failures = 1,
-                                                   .until = clock_.Now() + hours(1'000'000),
-                                                   .judge = "1.0 on cpu " + node_.cpu_class})
-                  .ok());
+  Note(FaultKind::kDamaged, bad_.digest);
+  QuarantinedBundle written = ReadQuarantinedBundles(root_.dir()).at(0);
+  written.until = clock_.Now() + hours(1'000'000);
+  ASSERT_TRUE(WriteQuarantinedBundle(root_.dir(), written).ok());
   EXPECT_EQ(Recalled().bundles.at(bad_).not_before - clock_.Monotonic(), kQuarantineMost);
 }
 
@@ -82,6 +80,16 @@ TEST_F(QuarantineTest, AnAgentOfAnotherVersionLooksAgain) {
   newer.Recall(history);
   newer.Follow(history);
   EXPECT_FALSE(root_.Exists(QuarantinedBundlePath(bad_.warmup_uid, bad_.digest)));
+}
+
+TEST_F(QuarantineTest, AnAgentWithOtherLimitsLooksAgain) {
+  Note(FaultKind::kRefused, bad_.digest);
+  Context raised = ContextWith(workers_);
+  raised.limits.entries_max += 1;
+  History history;
+  Quarantine(raised, "1.0").Recall(history);
+  EXPECT_TRUE(history.bundles.empty());
+  EXPECT_FALSE(Recalled().bundles.empty());
 }
 
 TEST_F(QuarantineTest, IsForgottenWithTheWishAndAfterASuccess) {
