@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/signature.h"
 
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/status.h"
@@ -15,15 +15,14 @@ Option PublicKeyOption() {
           .help = "public keys (PEM) one of which must have signed the bundle"};
 }
 
-absl::Status CheckKey(const OpenedReference& source, const Digest& digest,
-                      const Arguments& arguments, const Console& console) {
-  const std::string file = arguments.Value("key");
+absl::Status CheckKey(const OpenedReference& source, const Digest& digest, const std::string& file,
+                      std::stop_token stop) {
   if (file.empty()) {
     return absl::OkStatus();
   }
   CW_ASSIGN_OR_RETURN(const std::vector<bundle::PublicKey> keys, bundle::ReadPublicKeys(file));
   CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
-                      bundle::CheckSignature(source.place(), digest, keys, console.stop));
+                      bundle::CheckSignature(source.place(), digest, keys, std::move(stop)));
   return check.good ? absl::OkStatus() : absl::DataLossError(check.problem);
 }
 

@@ -26,7 +26,7 @@ absl::StatusOr<Copied> CopyBetween(const OpenedReference& source, const OpenedRe
   }
   Copied copied;
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
-  CW_RETURN_IF_ERROR(CheckKey(source, digest, arguments, console));
+  CW_RETURN_IF_ERROR(CheckKey(source, digest, arguments.Value("key"), console.stop));
   CW_ASSIGN_OR_RETURN(copied.bundle, bundle::ReadBundle(source.place(), digest, console.stop));
   const std::string& tag =
       target.reference.tag.empty() ? source.reference.tag : target.reference.tag;

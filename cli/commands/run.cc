@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,10 +10,12 @@
 #include "cli/commands/commands.h"
 #include "cli/facts.h"
 #include "cli/reference.h"
+#include "cli/signature.h"
 #include "cli/tree.h"
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/base/status.h"
+#include "lib/bundle/signature/signature.h"
 #include "lib/bundle/transfer.h"
 #include "lib/fs/tree.h"
 
@@ -27,6 +30,7 @@ struct Warmth {
   OpenedReference store;
   Machine machine;
   std::string tag;
+  bundle::KeyFiles keys;
 };
 
 // "DIR" is a layout below which every name has its repository.
@@ -44,6 +48,8 @@ absl::StatusOr<Warmth> Prepare(const Arguments& arguments, const Console& consol
                                     arguments, console));
   CW_ASSIGN_OR_RETURN(warmth.machine, FindMachine(arguments));
   warmth.tag = TagOf(warmth.machine);
+  warmth.keys = {.public_key_file = arguments.Value("key"),
+                 .private_key_file = arguments.Value("sign-key")};
   return warmth;
 }
 
@@ -115,6 +121,7 @@ absl::Status Fetch(const Warmth& warmth, const std::string& directory, Console& 
   const bundle::Place place = warmth.store.place();
   CW_ASSIGN_OR_RETURN(const Digest digest,
                       warmth.store.store->ResolveTag(place.repository, warmth.tag, console.stop));
+  CW_RETURN_IF_ERROR(CheckKey(warmth.store, digest, warmth.keys.public_key_file, console.stop));
   CW_ASSIGN_OR_RETURN(const bundle::Bundle found, bundle::ReadBundle(place, digest, console.stop));
   Progress progress(console, "fetching", false);
   return MakeTree(place, found, {.directory = directory}, progress, console.stop);
@@ -133,11 +140,19 @@ absl::Status Publish(const Warmth& warmth, const std::string& directory, Console
   if (collection.files.empty()) {
     return absl::OkStatus();
   }
+  std::optional<bundle::PrivateKey> key;
+  if (const std::string& file = warmth.keys.private_key_file; !file.empty()) {
+    CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(file));
+  }
   const bundle::Facts facts = FactsOf(warmth.machine, collection);
   // The command has ended, often by the very signal that stops us: its work is kept all the same.
   CW_ASSIGN_OR_RETURN(const bundle::Publication published,
                       bundle::Publish(warmth.store.place(), std::move(collection.files), facts,
                                       {.tag = warmth.tag}, std::stop_token()));
+  if (key.has_value()) {
+    CW_RETURN_IF_ERROR(
+        bundle::Sign(warmth.store.place(), published.digest, *key, std::stop_token()).status());
+  }
   console.err << fmt::format("cachewarm run: kept {} files, {}, for the next start\n",
                              published.files, FormatBytes(published.bytes));
   return absl::OkStatus();
@@ -201,7 +216,8 @@ Verb RunVerb() {
           "Points every known compile cache below one directory, fills it from the store when\n"
           "it is empty, runs the command, and publishes what was compiled when the command\n"
           "has ended. Variables that are set already stay as they are. Whatever goes wrong\n"
-          "with the store, the command runs. The exit code is the command's.\n\n"
+          "with the store, the command runs. The exit code is the command's. With --key only a\n"
+          "bundle that was signed with it is used, as --sign-key does with what is published.\n\n"
           "Some engines keep absolute paths: use the same --dir on every machine.\n\n"
           "  cachewarm run --store /srv/bundles --name llama -- vllm serve llama\n",
       .options = {{.name = "store",
@@ -210,7 +226,11 @@ Verb RunVerb() {
                   {.name = "name", .value = "NAME", .help = "what runs (default: run)"},
                   {.name = "dir",
                    .value = "DIR",
-                   .help = "the cache directory (default: ~/.cache/cachewarm/NAME)"}},
+                   .help = "the cache directory (default: ~/.cache/cachewarm/NAME)"},
+                  PublicKeyOption(),
+                  {.name = "sign-key",
+                   .value = "FILE",
+                   .help = "private key (PEM) that signs what is published"}},
       .run = Run,
       .takes_rest = true};
   verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());

@@ -19,7 +19,7 @@ absl::StatusOr<int> Unpack(const Arguments& arguments, Console& console) {
   CW_ASSIGN_OR_RETURN(const OpenedReference source,
                       OpenReference(arguments.positionals()[0], arguments, console));
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
-  CW_RETURN_IF_ERROR(CheckKey(source, digest, arguments, console));
+  CW_RETURN_IF_ERROR(CheckKey(source, digest, arguments.Value("key"), console.stop));
   CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
                       bundle::ReadBundle(source.place(), digest, console.stop));
   {

@@ -296,6 +296,31 @@ TEST_F(ProgramTest, ACommandIsColdOnceAndWarmOnTheNextMachine) {
   EXPECT_TRUE(std::filesystem::is_regular_file(temp_ / "two/inductor/ab/cabcd.py"));
 }
 
+TEST_F(ProgramTest, ACommandWithAKeyIsWarmedOnlyByWhatItSigned) {
+  std::ofstream(temp_ / "key.pem") << bundle::kSigner;
+  std::ofstream(temp_ / "key.pub") << bundle::kSignerPublic;
+  const auto run = [&](const std::string& machine, const std::vector<std::string>& options) {
+    std::vector<std::string> words = {"run",           "--store",      temp_ / "bundles",   "--dir",
+                                      temp_ / machine, "--node-facts", temp_ / "facts.json"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
+    return Run(words);
+  };
+  const auto said = [&] { return *fs::ReadFile(dir_, "said", 100); };
+  EXPECT_THAT(run("one", {}).err, HasSubstr("kept 1 files"));
+  const Outcome unsigned_yet = run("two", {"--key", temp_ / "key.pub"});
+  EXPECT_EQ(said(), "cold\n");
+  EXPECT_THAT(unsigned_yet.err, HasSubstr("has no signature"));
+  EXPECT_THAT(unsigned_yet.err, HasSubstr("starting cold"));
+  const Outcome signing =
+      run("three", {"--key", temp_ / "key.pub", "--sign-key", temp_ / "key.pem"});
+  EXPECT_EQ(said(), "cold\n");
+  EXPECT_EQ(signing.code, 0) << signing.err;
+  EXPECT_EQ(run("four", {"--key", temp_ / "key.pub"}).err, "");
+  EXPECT_EQ(said(), "warm\n");
+  EXPECT_THAT(run("five", {"--sign-key", temp_ / "none"}).code, 0);
+}
+
 TEST_F(ProgramTest, ACommandRunsWithoutAStoreThatAnswersAndIsKeptLater) {
   const Outcome outcome =
       Run({"run", "--store", "oci://127.0.0.1:1", "--dir", temp_ / "one", "--node-facts",
