@@ -203,6 +203,7 @@ std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const 
     if (warmup != desired.warmups.end()) {
       order.ns = warmup->ns;
       order.name = warmup->name;
+      order.bundles = DigestsOf(warmup->bundles);
     }
     orders.push_back(std::move(order));
   }

@@ -10,7 +10,10 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
                                    .help = "Generations fetched from the store, by result.",
                                    .labels = {"result"}})),
       fetched_bytes(registry.NewCounter(
-          {.name = "cachewarm_fetched_bytes_total", .help = "Packed bytes of fetched bundles."})),
+          {.name = "cachewarm_fetched_bytes_total", .help = "Packed bytes that fetches moved."})),
+      reused_bytes(registry.NewCounter(
+          {.name = "cachewarm_reused_bytes_total",
+           .help = "Bytes of files that a new tree got from another one of this node."})),
       fetch_seconds(registry.NewHistogram(
           {.name = "cachewarm_fetch_seconds",
            .help = "From reading the manifest to a complete tree on the disk."},

@@ -16,6 +16,7 @@ struct Metrics {
 
   metrics::Counter& fetches;            // result: ok, failed
   metrics::Counter& fetched_bytes;      // over the network
+  metrics::Counter& reused_bytes;       // of files that another tree of the node had
   metrics::Histogram& fetch_seconds;    // manifest to complete tree
   metrics::Counter& captures;           // result: pushed, failed, changed
   metrics::Counter& published_bytes;    // packed

@@ -177,6 +177,7 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
                           .request = order.request,
                           .ns = order.ns,
                           .name = order.name,
+                          .older = order.bundles,
                           .used = UsedIn(record, *order.table),
                           .threads = context_.transfer_threads,
                           .private_key_file = context_.keys.private_key_file,

@@ -18,8 +18,9 @@ namespace cachewarm::agent {
 // A capture request with what the agent knows about its warmup.
 struct CaptureOrder {
   api::CaptureRequest request;
-  std::string ns;    // of the warmup; empty when the spec does not name it
-  std::string name;  // of the warmup
+  std::string ns;               // of the warmup; empty when the spec does not name it
+  std::string name;             // of the warmup
+  std::vector<Digest> bundles;  // of the warmup, that this node should have
   std::shared_ptr<const caches::CacheTable> table;
 };
 

@@ -4,15 +4,18 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "agent/steps/blamed_store.h"
+#include "agent/steps/reuse.h"
 #include "agent/steps/seal.h"
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
 #include "agent/tree/records.h"
 #include "lib/base/status.h"
 #include "lib/bundle/signature/signature.h"
+#include "lib/bundle/unpack/tree_files.h"
 #include "lib/fingerprint/fit.h"
 #include "lib/fs/tree.h"
 
@@ -57,6 +60,16 @@ FaultSource SourceOfExtraction(const absl::Status& status) {
                                                                      : FaultSource::kDisk;
 }
 
+EntryRecord RecordOf(const bundle::Entry& entry, const fs::FileStat& stat) {
+  return {.path = entry.path,
+          .kind = entry.kind,
+          .digest = entry.digest,
+          .bytes = stat.bytes,
+          .inode = stat.inode,
+          .mtime_ns = stat.mtime_ns,
+          .ctime_ns = stat.ctime_ns};
+}
+
 // The work of one fetch; remembers which bundle it was at.
 class Fetcher {
  public:
@@ -72,8 +85,8 @@ class Fetcher {
     CW_RETURN_IF_ERROR(job_.root.MakeDir(staging, kStagingMode));
     CW_RETURN_IF_ERROR(ExtractAll(staging));
     blamed_ = Digest();
-    CW_ASSIGN_OR_RETURN(const std::vector<EntryRecord> entries,
-                        SealTree(job_.root, staging, job_.step.mount, job_.table, digests_));
+    CW_RETURN_IF_ERROR(SealDirectories(job_.root, staging, job_.step.mount, job_.table, Configs()));
+    const std::vector<EntryRecord> entries = Entries();
     fetched_.seconds = std::chrono::duration<double>(job_.clock.Monotonic() - begin).count();
     fetched_.files = static_cast<int64_t>(entries.size());
     for (const EntryRecord& entry : entries) {
@@ -130,7 +143,6 @@ class Fetcher {
       source_ = FaultSource::kDisk;
       disk_bytes += DiskBytes(bundle->config);
       CW_RETURN_IF_ERROR(CheckRoom(disk_bytes));
-      fetched_.packed_bytes += bundle::PackedBytes(bundle->manifest);
       bundles_.push_back(*std::move(bundle));
     }
     return absl::OkStatus();
@@ -157,27 +169,80 @@ class Fetcher {
     CW_ASSIGN_OR_RETURN(const fs::Dir tree, job_.root.OpenDir(staging));
     for (const bundle::Bundle& bundle : bundles_) {
       blamed_ = bundle.digest;
-      const auto on_progress = [&](int64_t done, int64_t) {
-        if (job_.on_progress) {
-          job_.on_progress(bundle.digest, done);
-        }
-      };
-      absl::Status extracted = bundle::Extract(
-          Place(),
-          {.bundle = bundle,
-           .staging = tree,
-           .options = {.limits = job_.limits, .threads = job_.threads, .keep_existing = true},
-           .on_progress = on_progress},
-          stop_);
-      if (!extracted.ok()) {
-        source_ = SourceOfExtraction(extracted);
-        return extracted;
-      }
-      for (const bundle::Entry& entry : bundle.config.entries) {
-        digests_.try_emplace(entry.path, SealEntry{entry.kind, entry.digest});
-      }
+      CW_RETURN_IF_ERROR(ExtractOne(bundle, tree));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status ExtractOne(const bundle::Bundle& bundle, const fs::Dir& tree) {
+    const auto note = [&](const bundle::Entry& entry, const fs::FileStat& stat) {
+      const std::lock_guard lock(mutex_);
+      records_.try_emplace(entry.path, RecordOf(entry, stat));
+    };
+    bundle::UnpackOptions options{
+        .limits = job_.limits,
+        .threads = job_.threads,
+        .mode_of =
+            [&](const bundle::Entry& entry) {
+              return mode_t{job_.table.Classify(entry.path).mode()};
+            },
+        .on_file = [&](const bundle::Entry& entry, const fs::Fd& file) -> absl::Status {
+          CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SealFile(file, job_.step.mount));
+          note(entry, stat);
+          return absl::OkStatus();
+        },
+        .check_contents = false,
+        .keep_existing = true};
+    source_ = FaultSource::kBundle;
+    CW_RETURN_IF_ERROR(bundle::CheckBundle(bundle.manifest, bundle.config, job_.limits));
+    source_ = FaultSource::kDisk;
+    CW_RETURN_IF_ERROR(bundle::MakeDirectories(bundle.config, tree, options));
+    CW_ASSIGN_OR_RETURN(Reused reused, ReuseContents({.root = job_.root,
+                                                      .staging = tree,
+                                                      .table = job_.table,
+                                                      .mount = job_.step.mount,
+                                                      .sources = job_.step.sources,
+                                                      .threads = job_.threads},
+                                                     bundle.config, note, stop_));
+    fetched_.reused_bytes += reused.bytes;
+    options.present = std::move(reused.present);
+    int64_t moved_bytes = 0;
+    const auto on_progress = [&](int64_t done, int64_t) {
+      moved_bytes = done;
+      if (job_.on_progress) {
+        job_.on_progress(bundle.digest, done);
+      }
+    };
+    absl::Status extracted = bundle::Extract(Place(),
+                                             {.bundle = bundle,
+                                              .staging = tree,
+                                              .options = std::move(options),
+                                              .on_progress = on_progress},
+                                             stop_);
+    if (!extracted.ok()) {
+      source_ = SourceOfExtraction(extracted);
+      return extracted;
+    }
+    fetched_.packed_bytes += bundle.manifest.config.bytes + moved_bytes;
+    return absl::OkStatus();
+  }
+
+  std::vector<const bundle::Config*> Configs() const {
+    std::vector<const bundle::Config*> configs;
+    for (const bundle::Bundle& bundle : bundles_) {
+      configs.push_back(&bundle.config);
+    }
+    return configs;
+  }
+
+  // By path.
+  std::vector<EntryRecord> Entries() {
+    std::vector<EntryRecord> entries;
+    entries.reserve(records_.size());
+    for (auto& [path, record] : records_) {
+      entries.push_back(std::move(record));
+    }
+    return entries;
   }
 
   bundle::Place Place() {
@@ -189,7 +254,8 @@ class Fetcher {
   BlamedStore store_;
   std::stop_token stop_;
   std::vector<bundle::Bundle> bundles_;
-  std::map<std::string, SealEntry> digests_;
+  std::mutex mutex_;  // of records_, while files are written
+  std::map<std::string, EntryRecord> records_;
   Fetched fetched_;
   Digest blamed_;
   FaultSource source_ = FaultSource::kDisk;  // unless the store failed

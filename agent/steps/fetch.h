@@ -32,6 +32,7 @@ struct FetchJob {
 
 struct Fetched {
   int64_t packed_bytes = 0;  // moved over the network
+  int64_t reused_bytes = 0;  // of files that another tree of this node had already
   int64_t files = 0;
   int64_t bytes = 0;  // of the files
   double seconds = 0;
@@ -43,10 +44,11 @@ struct FetchFault {
   FaultSource source = FaultSource::kDisk;
 };
 
-// Checks signatures, reads the manifests, checks fit and room, extracts all bundles into one
-// staging tree, sets owner and modes, writes the journal and gives the tree its name. Afterwards it
-// is complete and on the disk, but no link leads to it. On a fault the staging tree is gone again.
-// Sources and codes as KindOfFault() tells them apart; OUT_OF_RANGE: over byteLimit.
+// Checks signatures, reads the manifests, checks fit and room, gives one new tree what others of
+// this node have, extracts the rest of all bundles into that staging tree, sets owner and modes,
+// writes the journal and gives the tree its name. Afterwards it is complete and on the disk, but no
+// link leads to it. On a fault the staging tree is gone again. Sources and codes as KindOfFault()
+// tells them apart; OUT_OF_RANGE: over byteLimit.
 std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

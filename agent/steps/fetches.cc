@@ -80,6 +80,7 @@ void Fetches::Note(const Ended& ended, History& history) {
   }
   context_.metrics.fetches.Add({"ok"});
   context_.metrics.fetched_bytes.Add({}, static_cast<double>(fetched.packed_bytes));
+  context_.metrics.reused_bytes.Add({}, static_cast<double>(fetched.reused_bytes));
   context_.metrics.fetch_seconds.Observe({}, fetched.seconds);
   context_.log.Info("generation fetched", {{"warmup", step.mount.name},
                                            {"namespace", step.mount.ns},
@@ -87,6 +88,8 @@ void Fetches::Note(const Ended& ended, History& history) {
                                            {"bundles", static_cast<uint64_t>(step.bundles.size())},
                                            {"files", fetched.files},
                                            {"bytes", fetched.bytes},
+                                           {"movedBytes", fetched.packed_bytes},
+                                           {"reusedBytes", fetched.reused_bytes},
                                            {"seconds", fetched.seconds}});
 }
 

@@ -45,6 +45,36 @@ std::vector<capture::TreeFile> KeepUsed(std::vector<capture::TreeFile> files,
   return files;
 }
 
+namespace {
+
+// What the key had, or else another bundle of the warmup. One that is gone, damaged or of another
+// format is passed over: then the new bundle stands alone.
+absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::Place& place,
+                                                       const PublishJob& job,
+                                                       const std::string& tag,
+                                                       const std::stop_token& stop) {
+  std::vector<Digest> candidates = job.older;
+  absl::StatusOr<Digest> tagged = place.store.ResolveTag(place.repository, tag, stop);
+  if (tagged.ok()) {
+    candidates.insert(candidates.begin(), *std::move(tagged));
+  } else if (!absl::IsNotFound(tagged.status())) {
+    return tagged.status();
+  }
+  for (const Digest& digest : candidates) {
+    absl::StatusOr<bundle::Bundle> base = bundle::ReadBundle(place, digest, stop);
+    if (base.ok()) {
+      return *std::move(base);
+    }
+    if (!absl::IsNotFound(base.status()) && !absl::IsInvalidArgument(base.status()) &&
+        !absl::IsDataLoss(base.status())) {
+      return base.status();
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckRequest(job.request, job.node));
   // Before the work: without its key there is nothing to publish.
@@ -64,6 +94,8 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
   }
   const bundle::Place place{.store = job.store,
                             .repository = fmt::format("{}/{}", job.ns, job.name)};
+  const std::string tag = fmt::format("k-{}", job.request.key);
+  CW_ASSIGN_OR_RETURN(const std::optional<bundle::Bundle> base, FindBase(place, job, tag, stop));
   CW_ASSIGN_OR_RETURN(
       bundle::Publication publication,
       bundle::Publish(
@@ -71,7 +103,9 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
           capture::FactsOf(
               {.key = job.request.key, .factors = job.request.factors, .node = job.node},
               selection),
-          {.tag = fmt::format("k-{}", job.request.key), .pack = {.threads = job.threads}}, stop));
+          {.tag = tag,
+           .pack = {.threads = job.threads, .base = base.has_value() ? &*base : nullptr}},
+          stop));
   if (key.has_value()) {
     CW_RETURN_IF_ERROR(bundle::Sign(place, publication.digest, *key, std::move(stop)).status());
   }

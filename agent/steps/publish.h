@@ -24,6 +24,8 @@ struct PublishJob {
   api::CaptureRequest request;
   std::string ns;    // of the warmup
   std::string name;  // of the warmup
+  // Bundles of the warmup that fit this node: one of them is built upon when the key has none yet.
+  std::vector<Digest> older;
   UsedFiles used;
   int threads = bundle::DefaultThreads();  // that read and compress
   std::string private_key_file;            // signs the bundle; empty: it is not signed

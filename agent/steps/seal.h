@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/tree/records.h"
+#include "agent/sync/mount.h"
+#include "lib/bundle/format.h"
 #include "lib/caches/cache_table.h"
 #include "lib/fs/dir.h"
+#include "lib/fs/fd.h"
 
+// Makes a new tree what pods need: owned by the mount's user where it names one.
 namespace cachewarm::agent {
 
-struct SealEntry {
-  std::string kind;
-  Digest digest;
-};
+// A file that has just been written, with its mode; what it is then. An agent without CAP_CHOWN
+// leaves the owner: the mode alone lets pods read and write.
+absl::StatusOr<fs::FileStat> SealFile(const fs::Fd& file, const Mount& mount);
 
-// Makes a freshly extracted tree ready for pods: the folders that every tree has, directories
-// 0777, files 0444 or 0666 as lib/caches says, all owned by the mount's user. Returns the stamp of
-// every file, by path. INTERNAL when the tree holds what `entries` does not name.
-absl::StatusOr<std::vector<EntryRecord>> SealTree(const fs::Dir& root, const std::string& tree,
-                                                  const Mount& mount,
-                                                  const caches::CacheTable& table,
-                                                  const std::map<std::string, SealEntry>& entries);
+// True when SealFile() would change nothing.
+bool IsOwnedAsWanted(const fs::FileStat& stat, const Mount& mount);
+
+// The folders that every tree has, those that the paths of `configs` imply and the tree itself, all
+// 0777.
+absl::Status SealDirectories(const fs::Dir& root, const std::string& tree, const Mount& mount,
+                             const caches::CacheTable& table,
+                             const std::vector<const bundle::Config*>& configs);
 
 }  // namespace cachewarm::agent

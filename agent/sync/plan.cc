@@ -104,7 +104,7 @@ class Planner {
       return;
     }
     if (!input_.history.fetching.contains(id) && HasRoom(wanted, bundles)) {
-      fetch_.emplace_back(Fetch{mount, id, bundles});
+      fetch_.emplace_back(Fetch{mount, id, bundles, Sources(wanted, mount, id)});
     }
   }
 
@@ -122,6 +122,26 @@ class Planner {
     for (const api::WantedBundle& bundle : bundles) {
       plan_.refused[BundleName{wanted.uid, bundle.digest}] = given_up;
     }
+  }
+
+  // The mount's own tree first: its files have the right owner. A tree that replaces a damaged one
+  // takes nothing: what is damaged may have more names than one.
+  std::vector<std::string> Sources(const api::WantedWarmup& wanted, const Mount& mount,
+                                   const std::string& id) const {
+    std::vector<std::string> sources;
+    const auto bundles = TriableBundles(wanted, input_.history, input_.now);
+    if (id != GenerationId(mount, DigestsOf(bundles), wanted.renew)) {
+      return sources;
+    }
+    for (const auto& [other, link] : input_.inventory.links) {
+      const bool is_source = other.uid == wanted.uid && link.state == LinkState::kActive &&
+                             link.renew == wanted.renew && !IsColdId(link.generation) &&
+                             !input_.inventory.damaged.contains(link.generation);
+      if (is_source) {
+        sources.insert(other == mount ? sources.begin() : sources.end(), link.generation);
+      }
+    }
+    return sources;
   }
 
   // By the packed size, the only one known before the manifest is read; the fetch looks again.

@@ -43,6 +43,9 @@ struct Fetch {
   Mount mount;
   std::string generation;
   std::vector<api::WantedBundle> bundles;
+  // Active trees of the same warmup: what they hold need not be moved. None of an earlier `renew`
+  // or that was damaged, and none at all for a tree that replaces a damaged one.
+  std::vector<std::string> sources;
   friend bool operator==(const Fetch&, const Fetch&) = default;
 };
 

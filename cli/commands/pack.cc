@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <utility>
 
 #include "cli/collect.h"
@@ -21,6 +22,7 @@ void Report(const Collection& collection, const bundle::Publication& published,
                         {"digest", published.digest.ToString()},
                         {"files", published.files},
                         {"bytes", published.bytes},
+                        {"newBytes", published.new_bytes},
                         {"rawBytes", published.raw_bytes},
                         {"leftBehind", collection.left_behind},
                         {"damaged", collection.selection.torn}});
@@ -29,12 +31,29 @@ void Report(const Collection& collection, const bundle::Publication& published,
   console.out << name << '\n';
   console.err << fmt::format("packed {} files, {} into {}\n", published.files,
                              FormatBytes(published.raw_bytes), FormatBytes(published.bytes));
+  if (published.new_bytes < published.bytes) {
+    console.err << fmt::format("of them new: {}, the rest lies in the store already\n",
+                               FormatBytes(published.new_bytes));
+  }
   for (const auto& [reason, count] : collection.left_behind) {
     console.err << fmt::format("left behind {} files: {}\n", count, reason);
   }
   for (const std::string& damaged : collection.selection.torn) {
     console.err << fmt::format("left behind, damaged: {}\n", damaged);
   }
+}
+
+// Only layers of the same repository can be used again as they are.
+absl::StatusOr<bundle::Bundle> ReadBase(const std::string& text, const OpenedReference& target,
+                                        const Arguments& arguments, const Console& console) {
+  CW_ASSIGN_OR_RETURN(const OpenedReference base, OpenReference(text, arguments, console));
+  if (base.reference.store_url != target.reference.store_url ||
+      base.reference.repository != target.reference.repository) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--base: {} is not in {}, where the new bundle goes", text, target.reference.ToString()));
+  }
+  CW_ASSIGN_OR_RETURN(const Digest digest, base.Resolve(console.stop));
+  return bundle::ReadBundle(base.place(), digest, console.stop);
 }
 
 absl::StatusOr<int> Pack(const Arguments& arguments, Console& console) {
@@ -53,11 +72,17 @@ absl::StatusOr<int> Pack(const Arguments& arguments, Console& console) {
   }
   CW_ASSIGN_OR_RETURN(const Machine machine, FindMachine(arguments));
   const bundle::Facts facts = FactsOf(machine, collection);
+  std::optional<bundle::Bundle> base;
+  if (const std::string older = arguments.Value("base"); !older.empty()) {
+    CW_ASSIGN_OR_RETURN(base, ReadBase(older, target, arguments, console));
+  }
   const std::string tag =
       target.reference.tag.empty() ? fmt::format("k-{}", facts.key) : target.reference.tag;
-  CW_ASSIGN_OR_RETURN(const bundle::Publication published,
-                      bundle::Publish(target.place(), std::move(collection.files), facts,
-                                      {.tag = tag}, console.stop));
+  CW_ASSIGN_OR_RETURN(
+      const bundle::Publication published,
+      bundle::Publish(target.place(), std::move(collection.files), facts,
+                      {.tag = tag, .pack = {.base = base.has_value() ? &*base : nullptr}},
+                      console.stop));
   Report(collection, published, target.reference, arguments, console);
   return kOk;
 }
@@ -73,9 +98,17 @@ Verb PackVerb() {
           "DIRECTORY is laid out as /var/cache/cachewarm is in a pod: inductor/, triton/,\n"
           "vllm/ ... below it. Only files that may travel are taken: no locks, logs, temporary\n"
           "or private files, and nothing that was cut. The bundle is tagged k-<key> unless\n"
-          "BUNDLE has a tag; its full name is printed. The same files give the same digest.\n\n"
-          "  cachewarm pack /var/cache/cachewarm layout:///srv/bundles/llama\n",
-      .options = {{.name = "json", .help = "the result as one JSON object"}},
+          "BUNDLE has a tag; its full name is printed. The same files give the same digest.\n"
+          "With --base only what changed since an older bundle is packed: nodes that have that "
+          "one\n"
+          "fetch nothing else.\n\n"
+          "  cachewarm pack /var/cache/cachewarm layout:///srv/bundles/llama\n"
+          "  cachewarm pack /var/cache/cachewarm layout:///srv/bundles/llama:v2 \\\n"
+          "      --base layout:///srv/bundles/llama:v1\n",
+      .options = {{.name = "base",
+                   .value = "BUNDLE",
+                   .help = "an older bundle of the same repository to build upon"},
+                  {.name = "json", .help = "the result as one JSON object"}},
       .run = Pack};
   verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());

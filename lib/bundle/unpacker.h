@@ -31,7 +31,8 @@ struct UnpackOptions {
   // What `staging` holds already and need not be read. Sized as the entries, or empty.
   PresentEntries present;
   // Every file's sha256 is compared with the entry list too. Without it the bytes are still those
-  // of the bundle, by the sha256 of their frames; a list that says otherwise goes unnoticed.
+  // of the bundle, by the sha256 of their frames; a list that says otherwise of the newest layer,
+  // which has the same maker, goes unnoticed.
   bool check_contents = true;
   // Everything is on the disk when Finish() returns: one syncfs, begun while files are written.
   bool sync = true;

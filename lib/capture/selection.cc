@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -18,79 +20,104 @@ namespace {
 constexpr int64_t kTimedEntryBytesMax = int64_t{64} << 20;
 constexpr size_t kCubinHeadBytes = 64;
 
-// Looks into the files one by one and gathers what the bundle's facts need.
-class Inspector {
- public:
-  explicit Inspector(const SelectionInput& input) : input_(input) {}
+constexpr size_t kFilesAJob = 64;
 
-  absl::Status Inspect(const TreeFile& file) {
-    if (input_.on_opening) {
-      input_.on_opening(file.path);
-    }
-    absl::StatusOr<fs::Fd> opened = input_.tree.OpenFile(file.path);
-    if (absl::IsNotFound(opened.status())) {
-      return absl::AbortedError(fmt::format("{} went away while it was captured", file.path));
-    }
-    CW_RETURN_IF_ERROR(opened.status());
-    CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(*opened));
-    if (!IsUnchanged(file.stat, now)) {
-      return absl::AbortedError(fmt::format("{} changed while it was captured", file.path));
-    }
-    const absl::Status whole = CheckWholeFile(*opened, file.placement, file.path, file.stat.bytes);
-    if (absl::IsDataLoss(whole)) {
-      selection_.torn.push_back(Message(whole));
-      torn_paths_.insert(file.path);
-      if (!file.placement.unit.empty()) {
-        torn_units_.insert(file.placement.unit);
+// What a look into one file told.
+struct Finding {
+  std::string torn;  // why it is damaged
+  std::optional<std::string> architecture;
+  caches::StoredCompileTime compile_time;
+};
+
+absl::StatusOr<Finding> ReadFacts(const TreeFile& file, const fs::Fd& opened) {
+  const bool is_timed =
+      caches::StoresCompileTime(file.placement) && file.stat.bytes <= kTimedEntryBytesMax;
+  const size_t size = is_timed ? static_cast<size_t>(file.stat.bytes) : kCubinHeadBytes;
+  CW_ASSIGN_OR_RETURN(const std::string bytes, ReadRange(opened, 0, size));
+  Finding finding{.architecture = caches::CubinArchitecture(bytes)};
+  if (is_timed) {
+    finding.compile_time += caches::FindCompileTime(bytes);
+  }
+  return finding;
+}
+
+absl::StatusOr<Finding> LookInto(const TreeFile& file, const SelectionInput& input) {
+  if (input.on_opening) {
+    input.on_opening(file.path);
+  }
+  absl::StatusOr<fs::Fd> opened = input.tree.OpenFile(file.path);
+  if (absl::IsNotFound(opened.status())) {
+    return absl::AbortedError(fmt::format("{} went away while it was captured", file.path));
+  }
+  CW_RETURN_IF_ERROR(opened.status());
+  CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(*opened));
+  if (!IsUnchanged(file.stat, now)) {
+    return absl::AbortedError(fmt::format("{} changed while it was captured", file.path));
+  }
+  const absl::Status whole = CheckWholeFile(*opened, file.placement, file.path, file.stat.bytes);
+  if (absl::IsDataLoss(whole)) {
+    return Finding{.torn = Message(whole)};
+  }
+  CW_RETURN_IF_ERROR(whole);
+  return ReadFacts(file, *opened);
+}
+
+absl::StatusOr<std::vector<Finding>> LookIntoAll(const std::vector<TreeFile>& files,
+                                                 const SelectionInput& input) {
+  std::vector<Finding> findings(files.size());
+  bundle::Crew crew(input.threads);
+  int64_t jobs = 0;
+  for (size_t first = 0; first < files.size(); first += kFilesAJob, ++jobs) {
+    crew.Post([&, first](size_t) -> absl::Status {
+      for (size_t i = first; i < std::min(first + kFilesAJob, files.size()); ++i) {
+        CW_ASSIGN_OR_RETURN(findings[i], LookInto(files[i], input));
       }
       return absl::OkStatus();
-    }
-    CW_RETURN_IF_ERROR(whole);
-    return NoteFacts(file, *opened);
-  }
-
-  Selection Finish(std::vector<TreeFile> files) {
-    std::erase_if(files, [&](const TreeFile& file) {
-      return torn_paths_.contains(file.path) ||
-             (!file.placement.unit.empty() && torn_units_.contains(file.placement.unit));
     });
-    selection_.native = std::any_of(files.begin(), files.end(),
-                                    [](const TreeFile& file) { return file.placement.native; });
-    selection_.gpu_architectures.assign(architectures_.begin(), architectures_.end());
-    selection_.files = std::move(files);
-    return std::move(selection_);
   }
+  CW_RETURN_IF_ERROR(crew.Wait(jobs - 1));
+  return findings;
+}
 
- private:
-  absl::Status NoteFacts(const TreeFile& file, const fs::Fd& opened) {
-    const bool is_timed =
-        caches::StoresCompileTime(file.placement) && file.stat.bytes <= kTimedEntryBytesMax;
-    const size_t size = is_timed ? static_cast<size_t>(file.stat.bytes) : kCubinHeadBytes;
-    CW_ASSIGN_OR_RETURN(const std::string bytes, ReadRange(opened, 0, size));
-    if (is_timed) {
-      selection_.compile_time += caches::FindCompileTime(bytes);
+// Leaves out what is torn and what is useless without it.
+void RemoveTorn(const std::vector<Finding>& findings, std::vector<TreeFile>& files) {
+  std::set<std::string, std::less<>> paths;
+  std::set<std::string, std::less<>> units;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!findings[i].torn.empty()) {
+      paths.insert(files[i].path);
+      if (!files[i].placement.unit.empty()) {
+        units.insert(files[i].placement.unit);
+      }
     }
-    if (const auto architecture = caches::CubinArchitecture(bytes); architecture.has_value()) {
-      architectures_.insert(*architecture);
-    }
-    return absl::OkStatus();
   }
-
-  const SelectionInput& input_;
-  Selection selection_;
-  std::set<std::string> architectures_;
-  std::set<std::string, std::less<>> torn_paths_;
-  std::set<std::string, std::less<>> torn_units_;
-};
+  std::erase_if(files, [&](const TreeFile& file) {
+    return paths.contains(file.path) ||
+           (!file.placement.unit.empty() && units.contains(file.placement.unit));
+  });
+}
 
 }  // namespace
 
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input) {
-  Inspector inspector(input);
-  for (const TreeFile& file : files) {
-    CW_RETURN_IF_ERROR(inspector.Inspect(file));
+  CW_ASSIGN_OR_RETURN(const std::vector<Finding> findings, LookIntoAll(files, input));
+  Selection selection;
+  std::set<std::string> architectures;
+  for (const Finding& finding : findings) {
+    if (!finding.torn.empty()) {
+      selection.torn.push_back(finding.torn);
+    }
+    if (finding.architecture.has_value()) {
+      architectures.insert(*finding.architecture);
+    }
+    selection.compile_time += finding.compile_time;
   }
-  return inspector.Finish(std::move(files));
+  RemoveTorn(findings, files);
+  selection.native = std::any_of(files.begin(), files.end(),
+                                 [](const TreeFile& file) { return file.placement.native; });
+  selection.gpu_architectures.assign(architectures.begin(), architectures.end());
+  selection.files = std::move(files);
+  return selection;
 }
 
 }  // namespace cachewarm::capture

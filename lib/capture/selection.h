@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/bundle/crew.h"
 #include "lib/caches/file_check.h"
 #include "lib/capture/tree_look.h"
 
@@ -23,10 +24,12 @@ struct Selection {
 
 struct SelectionInput {
   const fs::Dir& tree;
-  std::function<void(const std::string&)> on_opening;  // before every read of a file; may be empty
+  // Before every read of a file, by several threads at the same time; may be empty.
+  std::function<void(const std::string&)> on_opening;
+  int threads = bundle::DefaultThreads();
 };
 
-// Of `files` those that are whole. Reads every one of them.
+// Of `files` those that are whole. Looks into every one of them.
 // ABORTED when a file went away or changed meanwhile.
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input);
 

@@ -179,6 +179,14 @@ absl::Status Dir::SetOwner(std::string_view path, uid_t uid, gid_t gid) const {
                                            : ErrnoStatus(errno, FullName(*this, path));
 }
 
+absl::Status Dir::LinkTo(std::string_view from, const Dir& to_dir, std::string_view to) const {
+  CW_ASSIGN_OR_RETURN(const Parent source, Parent::Of(*this, from));
+  CW_ASSIGN_OR_RETURN(const Parent target, Parent::Of(to_dir, to));
+  return ::linkat(source.fd(), source.name(), target.fd(), target.name(), 0) == 0
+             ? absl::OkStatus()
+             : ErrnoStatus(errno, FullName(to_dir, to));
+}
+
 absl::Status Dir::Rename(std::string_view from, std::string_view to) const {
   return RenameWith(*this, from, to, 0);
 }

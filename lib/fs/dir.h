@@ -65,6 +65,10 @@ class Dir {
   absl::Status SetMode(std::string_view path, mode_t mode) const;
   absl::Status SetOwner(std::string_view path, uid_t uid, gid_t gid) const;
 
+  // linkat(2): the file `from` gets a second name, `to` below `to_dir`. ALREADY_EXISTS when
+  // anything has that name. A link is not followed: what it made must be looked at.
+  absl::Status LinkTo(std::string_view from, const Dir& to_dir, std::string_view to) const;
+
   // rename(2): replaces what `to` names.
   absl::Status Rename(std::string_view from, std::string_view to) const;
   // ALREADY_EXISTS when `to` exists.

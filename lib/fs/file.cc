@@ -2,6 +2,8 @@
 #include "lib/fs/file.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -102,6 +104,26 @@ absl::StatusOr<size_t> ReadAt(const Fd& file, int64_t offset, char* buffer, size
     if (errno != EINTR) {
       return ErrnoStatus(errno, "read");
     }
+  }
+}
+
+absl::Status SetFileOwner(const Fd& file, uid_t uid, gid_t gid) {
+  return ::fchown(file.get(), uid, gid) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "fchown");
+}
+
+absl::StatusOr<bool> Reflink(const Fd& from, const Fd& to) {
+  if (::ioctl(to.get(), FICLONE, from.get()) == 0) {
+    return true;
+  }
+  switch (errno) {
+    case EOPNOTSUPP:
+    case ENOTTY:
+    case EINVAL:
+    case EXDEV:
+    case ENOSYS:
+      return false;
+    default:
+      return ErrnoStatus(errno, "ioctl(FICLONE)");
   }
 }
 

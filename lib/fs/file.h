@@ -18,6 +18,12 @@ absl::StatusOr<std::string> ReadAll(const Fd& file, int64_t bytes_max);
 // At most `buffer_bytes` from `offset`; 0 is the end.
 absl::StatusOr<size_t> ReadAt(const Fd& file, int64_t offset, char* buffer, size_t buffer_bytes);
 absl::Status SyncFile(const Fd& file);
+// fchown(2); -1 leaves the group.
+absl::Status SetFileOwner(const Fd& file, uid_t uid, gid_t gid);
+// The empty file `to` gets the content of `from` without a byte being copied (FICLONE,
+// ioctl_ficlone(2)).
+// False where the file system cannot.
+absl::StatusOr<bool> Reflink(const Fd& from, const Fd& to);
 absl::StatusOr<FileStat> StatFile(const Fd& file);
 
 // The whole of a small file below `dir`.

@@ -80,14 +80,14 @@ absl::Status MemberStream::Members(const RawFrame& frame, Entries listed, FileMa
   CW_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, Parse(frame, listed));
   for (const Piece& piece : pieces) {
     if (piece.IsWhole()) {
-      if (checks_.contents && DigestOf(piece.content) != piece.entry->digest) {
+      if (ChecksContents(frame) && DigestOf(piece.content) != piece.entry->digest) {
         return NotItsDigest(*piece.entry);
       }
       CW_RETURN_IF_ERROR(WriteFile(*piece.entry, piece.content, maker));
       ++whole_files_;
       continue;
     }
-    CW_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(*piece.entry, checks_.contents, maker));
+    CW_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(*piece.entry, ChecksContents(frame), maker));
     CW_RETURN_IF_ERROR(file.Write(piece.content));
     CW_RETURN_IF_ERROR(Part(frame, std::move(file), maker));
   }
@@ -97,6 +97,10 @@ absl::Status MemberStream::Members(const RawFrame& frame, Entries listed, FileMa
 absl::Status MemberStream::Parents(const Member& member, const RawFrame& frame) const {
   return frame.index < newest_ || directories_.contains(member.path) ? absl::OkStatus()
                                                                      : Unlisted(member);
+}
+
+bool MemberStream::ChecksContents(const RawFrame& frame) const {
+  return checks_.contents || frame.index < newest_;
 }
 
 bool MemberStream::MayHoldMore(const Member& member, const RawFrame& frame) const {

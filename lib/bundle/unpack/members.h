@@ -24,7 +24,8 @@ namespace cachewarm::bundle {
 
 struct MemberChecks {
   Limits limits;
-  // The sha256 of every file against the entry list, beside that of its frame.
+  // The sha256 of every file against the entry list, beside that of its frame. Of older layers it
+  // always is: who made the list did not make them.
   bool contents = true;
 };
 
@@ -58,6 +59,7 @@ class MemberStream {
 
   Entries EntriesOf(int64_t frame) const;
   absl::Status Parents(const Member& member, const RawFrame& frame) const;
+  bool ChecksContents(const RawFrame& frame) const;
   bool MayHoldMore(const Member& member, const RawFrame& frame) const;
   absl::Status Members(const RawFrame& frame, Entries listed, FileMaker& maker);
   absl::StatusOr<std::vector<Piece>> Parse(const RawFrame& frame, Entries listed) const;

@@ -17,14 +17,6 @@ namespace {
 
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-absl::Status SetMtime(const fs::Fd& file, int64_t mtime_ns) {
-  const timespec times[2] = {
-      {.tv_sec = 0, .tv_nsec = UTIME_OMIT},
-      {.tv_sec = mtime_ns / kNanosecondsPerSecond, .tv_nsec = mtime_ns % kNanosecondsPerSecond}};
-  return ::futimens(file.get(), &times[0]) == 0 ? absl::OkStatus()
-                                                : fs::ErrnoStatus(errno, "futimens");
-}
-
 absl::Status Keep(const fs::Fd& file, const Entry& entry, std::string_view content) {
   return file.ok() ? Annotate(fs::WriteAll(file, content), entry.path) : absl::OkStatus();
 }
@@ -33,13 +25,22 @@ absl::Status Close(const fs::Fd& file, const Entry& entry, FileMaker& maker) {
   if (!file.ok()) {
     return absl::OkStatus();
   }
-  if (entry.mtime_ns != 0) {
-    CW_RETURN_IF_ERROR(SetMtime(file, entry.mtime_ns));
-  }
+  CW_RETURN_IF_ERROR(SetMtime(entry, file));
   return maker.Finish(entry, file);
 }
 
 }  // namespace
+
+absl::Status SetMtime(const Entry& entry, const fs::Fd& file) {
+  if (entry.mtime_ns == 0) {
+    return absl::OkStatus();
+  }
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                             {.tv_sec = entry.mtime_ns / kNanosecondsPerSecond,
+                              .tv_nsec = entry.mtime_ns % kNanosecondsPerSecond}};
+  return ::futimens(file.get(), &times[0]) == 0 ? absl::OkStatus()
+                                                : fs::ErrnoStatus(errno, entry.path);
+}
 
 absl::Status NotItsDigest(const Entry& entry) {
   return absl::DataLossError(

@@ -31,6 +31,9 @@ class FileMaker {
 // DATA_LOSS: the content of its file is another one.
 absl::Status NotItsDigest(const Entry& entry);
 
+// The mtime of its entry, where that says one.
+absl::Status SetMtime(const Entry& entry, const fs::Fd& file);
+
 // Makes the file of `entry`, of which `content` is all, and sets its mtime. Verifies nothing.
 absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& maker);
 

@@ -93,6 +93,32 @@ TEST_F(ProgramTest, AWrongCommandLineIsExplained) {
   }
 }
 
+TEST_F(ProgramTest, PacksUponAnOlderBundleOfTheSameRepository) {
+  std::string noise(200'000, ' ');
+  uint32_t state = 1;
+  for (char& c : noise) {
+    state = state * 1664525U + 1013904223U;
+    c = static_cast<char>(state >> 24U);
+  }
+  std::ofstream(temp_ / "tree/inductor/ab/clarge.py") << noise;
+  ASSERT_EQ(Pack("v1").code, 0);
+  std::ofstream(temp_ / "tree/inductor/ab/cnew.py") << "print(2)\n";
+  const auto pack_upon = [&](const std::string& base) {
+    return Run({"pack", temp_ / "tree", Bundle("v2"), "--node-facts", temp_ / "facts.json",
+                "--base", base});
+  };
+  const Outcome packed = pack_upon(Bundle("v1"));
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  EXPECT_THAT(packed.err, HasSubstr("of them new: "));
+  EXPECT_EQ(Run({"verify", Bundle("v2")}).code, 0);
+  EXPECT_EQ(Run({"unpack", Bundle("v2"), temp_ / "v2"}).code, 0);
+  EXPECT_EQ(*fs::ReadFile(dir_, "v2/inductor/ab/clarge.py", 1 << 20), noise);
+  EXPECT_EQ(*fs::ReadFile(dir_, "v2/inductor/ab/cnew.py", 100), "print(2)\n");
+  const Outcome elsewhere = pack_upon(fmt::format("layout://{}/store/other:v1", temp_.path()));
+  EXPECT_EQ(elsewhere.code, 1);
+  EXPECT_THAT(elsewhere.err, HasSubstr("--base: "));
+}
+
 TEST_F(ProgramTest, ABundleGoesThroughEveryVerb) {
   const Outcome packed = Pack("k-1");
   ASSERT_EQ(packed.code, 0) << packed.err;

@@ -40,6 +40,17 @@ class PublishTest : public ::testing::Test, protected Workbench {
   }
   absl::StatusOr<Published> RunPublish() { return PublishTree(Job(), {}); }
 
+  // Does not compress.
+  static std::string Noise(size_t bytes) {
+    std::string text(bytes, ' ');
+    uint32_t state = 1;
+    for (char& c : text) {
+      state = state * 1664525U + 1013904223U;
+      c = static_cast<char>(state >> 24U);
+    }
+    return text;
+  }
+
   Scratch scratch_;
   fs::Dir tree_;
   const std::string repository_ = "team/llama";
@@ -94,6 +105,38 @@ TEST_F(PublishTest, DoneTwiceGivesTheSameDigest) {
   const auto second = RunPublish();
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first->publication.digest, second->publication.digest);
+}
+
+TEST_F(PublishTest, BuildsUponWhatTheKeyHadBefore) {
+  scratch_.Write("triton/LARGE/large.cubin", Noise(300'000));
+  const auto first = RunPublish();
+  ASSERT_TRUE(first.ok()) << first.status();
+  scratch_.Write("triton/NEW/new.cubin", "new");
+  const auto second = RunPublish();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_NE(second->publication.digest, first->publication.digest);
+  EXPECT_LT(second->publication.new_bytes, 30'000);
+  EXPECT_GT(second->publication.bytes, 300'000);
+  const auto bundle = bundle::ReadBundle({store_, repository_}, second->publication.digest, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_EQ(bundle->manifest.layers.size(), 2U);
+  const absl::Status verified = bundle::Verify({store_, repository_}, *bundle, {}, {});
+  EXPECT_TRUE(verified.ok()) << verified;
+}
+
+TEST_F(PublishTest, BuildsUponAnotherBundleOfTheWarmupWhereTheKeyHasNone) {
+  scratch_.Write("triton/LARGE/large.cubin", Noise(300'000));
+  const auto first = RunPublish();
+  ASSERT_TRUE(first.ok()) << first.status();
+  PublishJob job = Job();
+  job.request.factors.image = "llama:2";
+  job.request.key = *fingerprint::KeyOf(job.request.factors);
+  const Digest gone = DigestOf("a bundle that nobody has");
+  job.older = {gone, first->publication.digest};
+  const auto second = PublishTree(job, {});
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_NE(second->publication.digest, first->publication.digest);
+  EXPECT_LT(second->publication.new_bytes, 30'000);
 }
 
 TEST_F(PublishTest, RefusesAKeyThatIsNotThatOfItsFactors) {

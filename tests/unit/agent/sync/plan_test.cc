@@ -448,6 +448,60 @@ TEST(Plan, ARenewedDirectoryStaysWithItsGeneration) {
   EXPECT_EQ(node.Steps(), Texts{});
 }
 
+TEST(Plan, AnUpdateTakesFromTheActiveTreesOfItsWarmup) {
+  api::WantedWarmup warmup = Warmup({Bundle(2)});
+  warmup.run_as = {"u1000", "u2000"};
+  api::WantedWarmup other = Warmup();
+  other.uid = "uid-2";
+  const Mount first = MountOf(warmup);
+  const Mount second = MountOf(warmup, "u2000");
+  Node node;
+  node.Want(warmup);
+  node.Shows(first, {DigestNumber(1)}).Shows(second, {DigestNumber(1)});
+  node.Shows(MountOf(other), {DigestNumber(1)});
+  node.Linked({"team", "llama", "uid-1", "image"}, ColdId(first, 0));
+  const std::string of_first = GenerationId(first, {DigestNumber(1)});
+  const std::string of_second = GenerationId(second, {DigestNumber(1)});
+  std::vector<std::vector<std::string>> sources;
+  for (const Step& step : node.Make().steps) {
+    if (const auto* fetch = std::get_if<Fetch>(&step)) {
+      sources.push_back(fetch->sources);
+    }
+  }
+  // Its own first.
+  EXPECT_EQ(sources,
+            (std::vector<std::vector<std::string>>{{of_first, of_second}, {of_second, of_first}}));
+}
+
+TEST(Plan, ARenewedTreeTakesNothingFromTheOneThatIsNotTrusted) {
+  api::WantedWarmup warmup = Warmup({Bundle(1)});
+  warmup.renew = 1;
+  Node node;
+  node.Want(warmup).Shows(MountOf(warmup), {DigestNumber(1)});
+  for (const Step& step : node.Make().steps) {
+    if (const auto* fetch = std::get_if<Fetch>(&step)) {
+      EXPECT_TRUE(fetch->sources.empty());
+    }
+  }
+}
+
+TEST(Plan, ATreeThatReplacesADamagedOneTakesFromNoOther) {
+  api::WantedWarmup warmup = Warmup({Bundle(1)});
+  warmup.run_as = {"u1000", "u2000"};
+  Node node;
+  node.Want(warmup).Shows(MountOf(warmup), {DigestNumber(1)});
+  node.Shows(MountOf(warmup, "u2000"), {DigestNumber(1)});
+  node.inventory.damaged[GenerationId(MountOf(warmup), {DigestNumber(1)})] = {};
+  int fetches = 0;
+  for (const Step& step : node.Make().steps) {
+    if (const auto* fetch = std::get_if<Fetch>(&step)) {
+      EXPECT_TRUE(fetch->sources.empty());
+      ++fetches;
+    }
+  }
+  EXPECT_EQ(fetches, 1);
+}
+
 TEST(TriableBundles, DropsEmptyAndRepeatedDigestsAndKeepsTheOrder) {
   api::WantedWarmup warmup = Warmup({Bundle(3), Bundle(1), Bundle(3)});
   warmup.bundles.push_back({.key = "none"});

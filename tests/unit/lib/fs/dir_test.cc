@@ -32,6 +32,21 @@ class DirTest : public ::testing::Test {
   TempDir temp_;
 };
 
+TEST_F(DirTest, ALinkIsASecondNameAndNeverLeadsOut) {
+  const Dir dir = root();
+  ASSERT_TRUE(dir.MakeDir("other", 0755).ok());
+  const Dir other = *dir.OpenDir("other");
+  ASSERT_TRUE(dir.LinkTo("real/file", other, "same").ok());
+  EXPECT_EQ(other.Stat("same")->inode, dir.Stat("real/file")->inode);
+  EXPECT_TRUE(absl::IsAlreadyExists(dir.LinkTo("real/file", other, "same")));
+  EXPECT_TRUE(absl::IsPermissionDenied(dir.LinkTo("inside/file", other, "through")));
+  EXPECT_TRUE(absl::IsPermissionDenied(dir.LinkTo("up/secret", other, "out")));
+  EXPECT_TRUE(absl::IsNotFound(dir.LinkTo("real/none", other, "none")));
+  // The name itself, not what it leads to: whoever links looks at what came of it.
+  ASSERT_TRUE(dir.LinkTo("leak", other, "leak").ok());
+  EXPECT_EQ(other.Stat("leak")->type, FileType::kSymlink);
+}
+
 TEST(RelativePath, OnlyPlainNamesAreTaken) {
   for (const std::string good : {"a", "a/b", "a..b", "..a", "a.", "\xc3\xa9"}) {
     EXPECT_TRUE(CheckRelativePath(good).ok()) << good;

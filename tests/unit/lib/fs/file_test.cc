@@ -148,5 +148,27 @@ TEST(ReadAt, GivesWhatIsThereFromAnOffset) {
   EXPECT_EQ(*ReadAt(*file, 10, buffer.data(), 4), 0U);
 }
 
+TEST(Reflink, ClonesWhereTheFileSystemCanAndSaysSoWhereNot) {
+  const TempDir temp;
+  const Dir dir = temp.Open();
+  ASSERT_TRUE(WriteFileAtomic(dir, "from", std::string(10'000, 'x'), 0644).ok());
+  const auto from = dir.OpenFile("from");
+  const auto to = dir.CreateFile("to", 0644);
+  const auto cloned = Reflink(*from, *to);
+  ASSERT_TRUE(cloned.ok()) << cloned.status();
+  EXPECT_EQ(*ReadFile(dir, "to", 1 << 20), *cloned ? std::string(10'000, 'x') : "");
+}
+
+TEST(SetFileOwner, GivesTheFileAway) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can";
+  }
+  const TempDir temp;
+  const Dir dir = temp.Open();
+  const auto file = dir.CreateFile("f", 0644);
+  ASSERT_TRUE(SetFileOwner(*file, 1000, static_cast<gid_t>(-1)).ok());
+  EXPECT_EQ(dir.Stat("f")->uid, 1000U);
+}
+
 }  // namespace
 }  // namespace cachewarm::fs

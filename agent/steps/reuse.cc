@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/reuse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "agent/steps/seal.h"
+#include "agent/tree/layout.h"
+#include "lib/base/status.h"
+#include "lib/bundle/crew.h"
+#include "lib/bundle/unpack/new_file.h"
+#include "lib/fs/file.h"
+
+namespace cachewarm::agent {
+namespace {
+
+constexpr size_t kEntriesAJob = 256;
+constexpr size_t kPieceBytes = 256U << 10U;
+
+// A file of another tree as the journal knows it.
+struct Source {
+  std::string path;  // below the root
+  EntryRecord record;
+};
+
+using Sources = std::unordered_map<std::string, Source>;  // by sha256
+
+// Of the contents that `config` names. A source whose journal was lost has nothing to give.
+Sources FindSources(const ReuseJob& job, const bundle::Config& config) {
+  Sources wanted;
+  for (const bundle::Entry& entry : config.entries) {
+    wanted.try_emplace(entry.digest.hex());
+  }
+  size_t found = 0;
+  for (const std::string& generation : job.sources) {
+    absl::StatusOr<std::vector<EntryRecord>> records = ReadEntryRecords(job.root, generation);
+    if (!records.ok()) {
+      continue;
+    }
+    for (EntryRecord& record : *records) {
+      const auto source = wanted.find(record.digest.hex());
+      if (source != wanted.end() && source->second.path.empty()) {
+        source->second.path = fmt::format("{}/{}", GenerationPath(generation), record.path);
+        source->second.record = std::move(record);
+        ++found;
+      }
+    }
+  }
+  return found == 0 ? Sources() : wanted;
+}
+
+// Reads all of `from`, into `to` if that is open.
+absl::StatusOr<Digest> CopyContent(const fs::Fd& from, const fs::Fd& to) {
+  std::vector<char> piece(kPieceBytes);
+  Sha256 hash;
+  for (int64_t offset = 0;;) {
+    CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(from, offset, piece.data(), piece.size()));
+    if (got == 0) {
+      return hash.Finish();
+    }
+    hash.Update({piece.data(), got});
+    if (to.ok()) {
+      CW_RETURN_IF_ERROR(fs::WriteAll(to, {piece.data(), got}));
+    }
+    offset += static_cast<int64_t>(got);
+  }
+}
+
+// What became of one file.
+struct Placed {
+  bool is_there = false;
+  fs::FileStat stat;
+};
+
+class Placer {
+ public:
+  Placer(const ReuseJob& job, const Sources& sources) : job_(job), sources_(sources) {}
+
+  absl::StatusOr<Placed> Place(const bundle::Entry& entry) const {
+    const auto found = sources_.find(entry.digest.hex());
+    if (found == sources_.end() || found->second.path.empty()) {
+      return Placed{};
+    }
+    const Source& source = found->second;
+    const absl::StatusOr<fs::Fd> file = job_.root.OpenFile(source.path);
+    if (!file.ok()) {
+      return Placed{};
+    }
+    const absl::StatusOr<fs::FileStat> stat = fs::StatFile(*file);
+    if (!stat.ok() || !IsStill(source.record, *stat) || entry.bytes != stat->bytes) {
+      return Placed{};
+    }
+    // A link changes the ctime, and so does its end: then the content must tell.
+    const bool is_known = stat->ctime_ns == source.record.ctime_ns;
+    if (MayLink(entry, *stat)) {
+      return is_known || HasContent(*file, entry) ? Link(entry, source, *stat) : Placed{};
+    }
+    return Copy(entry, *file, is_known);
+  }
+
+ private:
+  static bool IsStill(const EntryRecord& record, const fs::FileStat& stat) {
+    return stat.inode == record.inode && stat.bytes == record.bytes &&
+           stat.mtime_ns == record.mtime_ns;
+  }
+
+  static bool HasContent(const fs::Fd& file, const bundle::Entry& entry) {
+    const absl::StatusOr<Digest> digest = CopyContent(file, fs::Fd());
+    return digest.ok() && *digest == entry.digest;
+  }
+
+  bool MayLink(const bundle::Entry& entry, const fs::FileStat& stat) const {
+    const caches::Placement placement = job_.table.Classify(entry.path);
+    return placement.hard_link && !placement.writable && stat.mode == placement.mode() &&
+           IsOwnedAsWanted(stat, job_.mount) &&
+           (entry.mtime_ns == 0 || entry.mtime_ns == stat.mtime_ns);
+  }
+
+  absl::StatusOr<Placed> Link(const bundle::Entry& entry, const Source& source,
+                              const fs::FileStat& stat) const {
+    const absl::Status linked = job_.root.LinkTo(source.path, job_.staging, entry.path);
+    if (!linked.ok()) {
+      // Too many links, another file system, or gone: the bundle has it too.
+      return Placed{};
+    }
+    CW_ASSIGN_OR_RETURN(const fs::FileStat made, job_.staging.Stat(entry.path));
+    if (made.type == fs::FileType::kFile && made.inode == stat.inode && made.bytes == stat.bytes &&
+        made.mtime_ns == stat.mtime_ns) {
+      return Placed{.is_there = true, .stat = made};
+    }
+    // A pod put another file there between our looks.
+    CW_RETURN_IF_ERROR(job_.staging.Remove(entry.path));
+    return Placed{};
+  }
+
+  absl::StatusOr<Placed> Copy(const bundle::Entry& entry, const fs::Fd& from, bool is_known) const {
+    CW_ASSIGN_OR_RETURN(
+        const fs::Fd file,
+        job_.staging.CreateFile(entry.path, mode_t{job_.table.Classify(entry.path).mode()}));
+    bool is_right = false;
+    if (is_known) {
+      CW_ASSIGN_OR_RETURN(is_right, fs::Reflink(from, file));
+    }
+    if (!is_right) {
+      CW_ASSIGN_OR_RETURN(const Digest digest, CopyContent(from, file));
+      is_right = digest == entry.digest;
+    }
+    if (!is_right) {
+      CW_RETURN_IF_ERROR(job_.staging.Remove(entry.path));
+      return Placed{};
+    }
+    CW_RETURN_IF_ERROR(bundle::SetMtime(entry, file));
+    CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SealFile(file, job_.mount));
+    return Placed{.is_there = true, .stat = stat};
+  }
+
+  const ReuseJob& job_;
+  const Sources& sources_;
+};
+
+}  // namespace
+
+absl::StatusOr<Reused> ReuseContents(
+    const ReuseJob& job, const bundle::Config& config,
+    const std::function<void(const bundle::Entry&, const fs::FileStat&)>& placed,
+    std::stop_token stop) {
+  const Sources sources = FindSources(job, config);
+  if (sources.empty()) {
+    return Reused{};
+  }
+  const Placer placer(job, sources);
+  // Not bool by bool: neighbours in a vector<bool> share a byte.
+  std::vector<char> there(config.entries.size(), 0);
+  const auto place = [&](size_t first, size_t last) -> absl::Status {
+    for (size_t i = first; i < last; ++i) {
+      if (stop.stop_requested()) {
+        return absl::CancelledError("the fetch was stopped");
+      }
+      const bundle::Entry& entry = config.entries[i];
+      absl::StatusOr<Placed> made = placer.Place(entry);
+      if (absl::IsAlreadyExists(made.status())) {
+        continue;  // an earlier bundle's file of this path stays
+      }
+      CW_RETURN_IF_ERROR(made.status());
+      if (made->is_there) {
+        there[i] = 1;
+        placed(entry, made->stat);
+      }
+    }
+    return absl::OkStatus();
+  };
+  bundle::Crew crew(job.threads);
+  int64_t jobs = 0;
+  for (size_t first = 0; first < there.size(); first += kEntriesAJob, ++jobs) {
+    crew.Post(
+        [&, first](size_t) { return place(first, std::min(first + kEntriesAJob, there.size())); });
+  }
+  CW_RETURN_IF_ERROR(crew.Wait(jobs - 1));
+  Reused reused;
+  for (size_t i = 0; i < there.size(); ++i) {
+    reused.present.push_back(there[i] != 0);
+    reused.files += there[i];
+    reused.bytes += there[i] != 0 ? config.entries[i].bytes : 0;
+  }
+  return reused;
+}
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/reuse.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "agent/tree/layout.h"
+#include "agent/tree/links.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/fs/file.h"
+#include "tests/unit/agent/steps/workbench.h"
+
+// What a new tree gets from those that the node has already.
+namespace cachewarm::agent {
+namespace {
+
+using Files = std::map<std::string, std::string>;
+
+constexpr char kCubin[] = "triton/AAAA/kernel.cubin";
+constexpr char kOther[] = "triton/BBBB/kernel.json";
+// Written in place by vLLM: never the inode of another tree.
+constexpr char kInPlace[] = "vllm/modelinfos/llama.json";
+
+class Reuse : public ::testing::Test {
+ protected:
+  Digest Publish(const Files& files) {
+    const absl::StatusOr<Published> published = bench_.PublishFiles(files);
+    EXPECT_TRUE(published.ok()) << published.status();
+    return published->publication.digest;
+  }
+
+  Fetched Run(const Fetch& step) {
+    const auto outcome = bench_.RunFetch(step);
+    if (const auto* fault = std::get_if<FetchFault>(&outcome)) {
+      ADD_FAILURE() << fault->status;
+      return {};
+    }
+    return std::get<Fetched>(outcome);
+  }
+
+  // A tree of `files`, which others may take from.
+  std::string Have(const Files& files) {
+    const Fetch step = Workbench::FetchOf({Publish(files)});
+    Run(step);
+    return step.generation;
+  }
+
+  Fetch StepOf(const Files& files, const std::string& source) {
+    Fetch step = Workbench::FetchOf({Publish(files)});
+    step.sources = {source};
+    return step;
+  }
+
+  fs::FileStat Stat(const std::string& generation, const std::string& path) {
+    return *bench_.root_.dir().Stat(GenerationPath(generation) + "/" + path);
+  }
+  std::string Read(const std::string& generation, const std::string& path) {
+    return *fs::ReadFile(bench_.root_.dir(), GenerationPath(generation) + "/" + path, 1 << 20);
+  }
+  std::string PathOf(const std::string& generation, const std::string& path) {
+    return bench_.root_.dir().name() + "/" + GenerationPath(generation) + "/" + path;
+  }
+
+  Workbench bench_;
+};
+
+const Files kFirst = {
+    {kCubin, std::string(3000, 'c')}, {kOther, "{\"a\": 1}"}, {kInPlace, std::string(2000, 'j')}};
+
+Files Second() {
+  Files files = kFirst;
+  files["triton/CCCC/new.cubin"] = "new";
+  return files;
+}
+
+TEST_F(Reuse, TakesWhatIsThereAndMovesTheRest) {
+  const std::string source = Have(kFirst);
+  const Fetch step = StepOf(Second(), source);
+  const Fetched fetched = Run(step);
+  EXPECT_EQ(fetched.reused_bytes, 3000 + 8 + 2000);
+  for (const auto& [path, content] : Second()) {
+    EXPECT_EQ(Read(step.generation, path), content) << path;
+  }
+}
+
+TEST_F(Reuse, LinksOnlyKindsThatNobodyWritesInPlace) {
+  const std::string source = Have(kFirst);
+  const Fetch step = StepOf(Second(), source);
+  Run(step);
+  EXPECT_EQ(Stat(step.generation, kCubin).inode, Stat(source, kCubin).inode);
+  EXPECT_NE(Stat(step.generation, kInPlace).inode, Stat(source, kInPlace).inode);
+  EXPECT_EQ(Stat(step.generation, kInPlace).mode, 0666U);
+  EXPECT_EQ(Stat(step.generation, kCubin).mode, 0444U);
+}
+
+TEST_F(Reuse, WritesAJournalThatHoldsForTheNewTree) {
+  const std::string source = Have(kFirst);
+  const Fetch step = StepOf(Second(), source);
+  Run(step);
+  const auto records = ReadEntryRecords(bench_.root_.dir(), step.generation);
+  ASSERT_TRUE(records.ok()) << records.status();
+  ASSERT_EQ(records->size(), Second().size());
+  for (const EntryRecord& record : *records) {
+    const fs::FileStat stat = Stat(step.generation, record.path);
+    EXPECT_EQ(record.inode, stat.inode) << record.path;
+    EXPECT_EQ(record.ctime_ns, stat.ctime_ns) << record.path;
+    EXPECT_EQ(record.mtime_ns, stat.mtime_ns) << record.path;
+    EXPECT_EQ(record.digest, DigestOf(Second().at(record.path))) << record.path;
+  }
+}
+
+TEST_F(Reuse, GoesOnFromTreeToTreeAlthoughALinkChangesTheCtime) {
+  const std::string first = Have(kFirst);
+  const Fetch second = StepOf(Second(), first);
+  Run(second);
+  // The first tree's journal is out of date now; its contents are not.
+  Files files = Second();
+  files["triton/DDDD/newer.cubin"] = "newer";
+  const Fetch third = StepOf(files, first);
+  const Fetched fetched = Run(third);
+  EXPECT_EQ(fetched.reused_bytes, 3000 + 8 + 2000);
+  EXPECT_EQ(Stat(third.generation, kCubin).inode, Stat(first, kCubin).inode);
+}
+
+TEST_F(Reuse, AFileThatWasWrittenSinceIsMovedAnew) {
+  for (const char* path : {kCubin, kInPlace}) {
+    Files files = kFirst;
+    files["triton/only/" + std::to_string(path[0]) + ".json"] = "a tree of its own";
+    const std::string source = Have(files);
+    const std::string victim = PathOf(source, path);
+    ASSERT_EQ(::chmod(victim.c_str(), 0666), 0);
+    std::fstream(victim, std::ios::in | std::ios::out) << "damage";
+    Files wanted = files;
+    wanted["triton/CCCC/new.cubin"] = std::string("for ") + path;
+    const Fetch step = StepOf(wanted, source);
+    Run(step);
+    EXPECT_EQ(Read(step.generation, path), kFirst.at(path)) << path;
+  }
+}
+
+TEST_F(Reuse, DamageThatKeepsSizeAndMtimeIsSeenByTheContent) {
+  const std::string source = Have(kFirst);
+  const std::string victim = PathOf(source, kCubin);
+  struct stat before {};
+  ASSERT_EQ(::stat(victim.c_str(), &before), 0);
+  ASSERT_EQ(::chmod(victim.c_str(), 0666), 0);
+  std::fstream(victim, std::ios::in | std::ios::out) << "damage";
+  const timespec times[2] = {before.st_atim, before.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, victim.c_str(), times, 0), 0);
+  ASSERT_EQ(::chmod(victim.c_str(), 0444), 0);
+  const Fetch step = StepOf(Second(), source);
+  Run(step);
+  EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
+}
+
+TEST_F(Reuse, ALinkInTheSourceLeadsNowhere) {
+  const std::string source = Have(kFirst);
+  const std::string secret = bench_.root_.dir().name() + "/secret";
+  std::ofstream(secret) << std::string(3000, 'c');
+  ASSERT_EQ(::unlink(PathOf(source, kCubin).c_str()), 0);
+  ASSERT_EQ(::symlink(secret.c_str(), PathOf(source, kCubin).c_str()), 0);
+  const Fetch step = StepOf(Second(), source);
+  Run(step);
+  EXPECT_EQ(Stat(step.generation, kCubin).type, fs::FileType::kFile);
+  EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
+}
+
+TEST_F(Reuse, ASourceWithoutAJournalHasNothingToGive) {
+  const std::string source = Have(kFirst);
+  ASSERT_TRUE(bench_.root_.dir().Remove(EntriesRecordPath(source)).ok());
+  const Fetch step = StepOf(Second(), source);
+  EXPECT_EQ(Run(step).reused_bytes, 0);
+  EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
+}
+
+TEST_F(Reuse, AFileThatIsGoneIsMovedAnew) {
+  const std::string source = Have(kFirst);
+  ASSERT_EQ(::unlink(PathOf(source, kCubin).c_str()), 0);
+  const Fetch step = StepOf(Second(), source);
+  EXPECT_EQ(Run(step).reused_bytes, 8 + 2000);
+  EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
+}
+
+TEST_F(Reuse, OfAnotherUserTheContentIsTakenAndNotTheInode) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can give files away";
+  }
+  const std::string source = Have(kFirst);
+  Fetch step = StepOf(Second(), source);
+  step.mount.run_as = "u1000";
+  step.generation = GenerationId(step.mount, DigestsOf(step.bundles));
+  Run(step);
+  EXPECT_NE(Stat(step.generation, kCubin).inode, Stat(source, kCubin).inode);
+  EXPECT_EQ(Stat(step.generation, kCubin).uid, 1000U);
+  EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
+}
+
+TEST_F(Reuse, AnUpdateThatIsPackedUponTheOldBundleMovesItsNewLayerOnly) {
+  Files files = kFirst;
+  uint32_t noise = 1;
+  for (char& c : files["triton/LARGE/large.cubin"] = std::string(200'000, ' ')) {
+    noise = noise * 1664525 + 1013904223;
+    c = static_cast<char>(noise >> 24U);
+  }
+  const std::string source = Have(files);
+  Files changed = files;
+  changed["triton/CCCC/new.cubin"] = "new";
+  const Fetch step = StepOf(changed, source);
+  const Fetched fetched = Run(step);
+  EXPECT_LT(fetched.packed_bytes, 20'000);
+  for (const auto& [path, content] : changed) {
+    EXPECT_EQ(Read(step.generation, path), content) << path;
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::agent
