@@ -127,8 +127,16 @@ absl::StatusOr<bool> HasLayers(const Place& place, const Bundle* bundle, std::st
   for (const Descriptor& layer : bundle->manifest.layers) {
     CW_ASSIGN_OR_RETURN(const bool there,
                         place.store.HasBlob(place.repository, layer.digest, stop));
-    if (!there) {
+    if (!there || layer.bytes == 0) {
       return false;
+    }
+    // Nothing is built upon a layer that was cut: it would be so for ever.
+    TextSink last(1);
+    const absl::Status read = place.store.ReadBlob(
+        place.repository, {.digest = layer.digest, .offset = layer.bytes - 1, .bytes = 1}, last,
+        stop);
+    if (!read.ok()) {
+      return IsRetryable(read) || absl::IsCancelled(read) ? absl::StatusOr<bool>(read) : false;
     }
   }
   return true;

@@ -175,6 +175,28 @@ TEST_F(LayoutTest, ADamagedBlobIsReplacedByTheNextPublicationOfTheSame) {
   }
 }
 
+TEST_F(LayoutTest, NothingIsBuiltUponALayerThatWasCut) {
+  TestTree tree = {{"a", {.content = Noise(10'000, 6)}}};
+  const auto older = Publish(place_, FilesOf(tree), SampleFacts(), {.tag = "k-1"}, {});
+  ASSERT_TRUE(older.ok()) << older.status();
+  const auto base = ReadBundle(place_, older->digest, {});
+  ASSERT_TRUE(base.ok()) << base.status();
+  const Digest& layer = base->manifest.layers[0].digest;
+  const fs::Dir blobs = *temp_.Open().OpenDir("store/team/llama/blobs/sha256");
+  const std::string good = *fs::ReadFile(blobs, layer.hex(), 1 << 20);
+  tree["b"] = {.content = "new"};
+  for (const std::string& bad : {std::string(), good.substr(0, good.size() - 1)}) {
+    ASSERT_TRUE(fs::WriteFileAtomic(blobs, layer.hex(), bad, 0444).ok());
+    const auto newer =
+        Publish(place_, FilesOf(tree), SampleFacts(), {.tag = "k-1", .pack = {.base = &*base}}, {});
+    ASSERT_TRUE(newer.ok()) << newer.status();
+    const auto read = ReadBundle(place_, newer->digest, {});
+    ASSERT_TRUE(read.ok()) << read.status();
+    const absl::Status whole = Verify(place_, *read, {}, {});
+    EXPECT_TRUE(whole.ok()) << bad.size() << whole;
+  }
+}
+
 TEST_F(LayoutTest, AForeignIndexIsNotOverwritten) {
   ASSERT_TRUE(PublishContent("x", "k-1").ok());
   for (const std::string text : {"", "{}", "[1]", R"({"schemaVersion":1})"}) {
