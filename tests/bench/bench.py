@@ -97,10 +97,11 @@ def find_programs():
     programs = Programs(cachewarm=built / "cli/cachewarm",
                         limit=built / "tests/bench/limit/bench_limit",
                         download=built / "tests/bench/download/bench_download",
+                        fetch=built / "tests/bench/fetch/bench_fetch",
                         openat2=built / "tests/bench/libbench_openat2.so",
                         peers=corpora.CACHE / "bench-peers/current")
-    for path in (programs.cachewarm, programs.limit, programs.download, programs.openat2,
-                 programs.peers / "oras"):
+    for path in (programs.cachewarm, programs.limit, programs.download, programs.fetch,
+                 programs.openat2, programs.peers / "oras"):
         if not path.exists():
             raise SystemExit(f"bench: {path} is missing: run `make bench`, which makes it")
     if os.geteuid() != 0:
@@ -132,6 +133,7 @@ def entries_of(corpus, disk_names, wanted):
     """(disk, contender) of what --only asks for: everything on the first disk, unpack on all."""
     return [(disk, contender) for disk in disk_names for contender in contenders.ALL
             if (disk == disk_names[0] or contender.group == "unpack")
+            and (corpus.second or contender.group != "update")
             and wanted(f"{corpus.name}/{disk}/{contender.title}")]
 
 

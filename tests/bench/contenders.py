@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import corpora
 from course import RUN_SECONDS
-from processes import CommandFailed, Sample, measure, shell
+from processes import CommandFailed, Sample, measure, quiet, shell
 
 LEVEL = "3"
 
@@ -132,6 +133,29 @@ def downloading(way):
     return run
 
 
+def fetching(tag, *older):
+    """A contender of update: the agent's own step. What is older is there before it begins."""
+    def run(course):
+        for each in older:
+            measure(course.fetch_command(each), course.log, RUN_SECONDS)
+        course.sync()
+        sample = measure(course.fetch_command(tag, *older), course.log, RUN_SECONDS)
+        told = json.loads(course.log.read_text())
+        synced = sample.wall + course.sync()
+        check_same(course.corpus.second, Path(told["tree"]))
+        return dataclasses.replace(sample, synced=synced, size=told["movedBytes"], notes=told)
+    return run
+
+
+def check_same(expected, found):
+    """Raises unless `found` holds the files of `expected` with their content, and no others."""
+    files, _, size = corpora.count(found)
+    if (files, size) != corpora.count(expected)[::2]:
+        raise CommandFailed(f"{found}: {files} files of {size} bytes")
+    for folder in expected.iterdir():
+        quiet("diff", "-rq", folder, found / folder.name, timeout=RUN_SECONDS)
+
+
 PACK = [
     Contender("pack", "ours", "cachewarm pack TREE layout://...: zstd frames, sha256, fsync",
               packing("'{cachewarm}' pack '{tree}' 'layout://{out}/store/tree:bench'")),
@@ -178,8 +202,14 @@ ACTIVATE = [
                          "&& mkdir '{out}/tree' && tar --zstd -xf '{out}/tree.tar.zst' -C "
                          "'{out}/tree'", archive_size("tree.tar.zst"))),
 ]
+UPDATE = [
+    Contender("update", "ours", "the agent's fetch of a bundle upon the one that is active",
+              fetching("second", "bundle")),
+    Contender("update", "whole", "the agent's fetch of the same tree to a node that has nothing",
+              fetching("alone")),
+]
 DOWNLOAD = [
     Contender("download", "ours", "lib/http to a sink that counts", downloading("client")),
     Contender("download", "socket", "recv(2) into one buffer", downloading("socket")),
 ]
-ALL = [*PACK, *UNPACK, *ACTIVATE, *DOWNLOAD]
+ALL = [*PACK, *UNPACK, *ACTIVATE, *UPDATE, *DOWNLOAD]

@@ -39,6 +39,7 @@ class Corpus:
     files: int
     folders: int
     bytes: int
+    second: Path | None = None  # the tree after an upgrade
 
     @property
     def megabytes(self):
@@ -88,7 +89,8 @@ def generated(name, say):
         archive(folder / "tree", folder / "archives")
         (folder / ".complete").touch()
     files, folders, size = count(folder / "tree")
-    return Corpus(name, folder / "tree", folder / "archives", files, folders, size)
+    return Corpus(name, folder / "tree", folder / "archives", files, folders, size,
+                  folder / "second")
 
 
 def torch_cache(say):

@@ -27,13 +27,14 @@ class Programs:
     cachewarm: Path
     limit: Path
     download: Path
+    fetch: Path
     openat2: Path  # preloaded under valgrind
     peers: Path  # goextract, oras
 
     def copied(self, folder):
         """The same out of `folder`, for those that a build could replace meanwhile."""
         folder.mkdir()
-        names = ("cachewarm", "limit", "download", "openat2")
+        names = ("cachewarm", "limit", "download", "fetch", "openat2")
         return dataclasses.replace(self, **{
             name: Path(shutil.copy2(getattr(self, name), folder)) for name in names})
 
@@ -76,6 +77,7 @@ class Course:
         self.registry, self.containerd = registry, containerd
         self.remote = f"{registry.host}/bench/{self.corpus.name}"
         self.cachewarm("push", self.bundle, f"oci://{self.remote}:bundle")
+        self.publish_second()
         for kind in ("gzip", "zstd"):
             layout = self.work / f"image-{kind}"
             write_image(layout, self.corpus.archives, kind)
@@ -85,6 +87,24 @@ class Course:
                         f"{self.remote}:oras", f"tree.tar.zst:{LAYER}zstd"],
                        cwd=self.corpus.archives, check=True, timeout=RUN_SECONDS,
                        stdout=subprocess.DEVNULL)
+
+    def publish_second(self):
+        """The upgraded tree as a bundle of its own, and as one upon the first."""
+        if not self.corpus.second:
+            return
+        for tag, base in (("alone", []), ("second", ["--base", self.bundle])):
+            bundle = f"{self.bundle.rpartition(':')[0]}:{tag}"
+            quiet(self.programs.cachewarm, "pack", self.corpus.second, bundle, *base,
+                  timeout=RUN_SECONDS)
+            quiet(self.programs.cachewarm, "push", bundle, f"oci://{self.remote}:{tag}",
+                  timeout=RUN_SECONDS)
+
+    def fetch_command(self, tag, *older):
+        """The agent's fetch of that tag into a root below the target."""
+        registry, _, path = self.remote.partition("/")
+        namespace, _, name = path.partition("/")
+        return [str(self.programs.fetch), str(self.target / "root"), f"oci://{registry}",
+                namespace, name, tag, *older]
 
     @contextlib.contextmanager
     def clean_target(self):
