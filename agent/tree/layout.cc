@@ -47,7 +47,7 @@ std::string GenerationRecordPath(std::string_view id) {
 }
 
 std::string EntriesRecordPath(std::string_view id) {
-  return fmt::format("{}/{}.entries.json", kGenerationRecords, id);
+  return fmt::format("{}/{}.entries", kGenerationRecords, id);
 }
 
 std::string ScrubRecordPath(std::string_view id) {

@@ -13,7 +13,7 @@
 //   <ns>/<name>/<uid>/<run-as> -> ../../../.gen/<id>   what pods mount
 //   .gen/<id>/                                         a complete tree
 //   .staging/<id>/                                     a tree being made
-//   .state/generations/<id>.json, <id>.entries.json    what was put into a tree
+//   .state/generations/<id>.json, <id>.entries         what was put into a tree
 //   .state/generations/<id>.scrub.json                 how far its scrub is
 //   .state/links/<uid>.<run-as>.json                   when which tree became active
 //   .state/captures/<id>.json                          captures that ended

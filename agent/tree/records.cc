@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "agent/tree/layout.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/reader.h"
+#include "lib/codec/tab_line.h"
 #include "lib/fs/file.h"
 #include "lib/fs/tree.h"
 
@@ -90,22 +92,42 @@ absl::StatusOr<api::CaptureStatus> DecodeCapture(const Json& object) {
   return capture;
 }
 
+// Lines of tabs: as JSON they would take longer than the files that they tell of.
+std::string EntryLines(const std::vector<EntryRecord>& entries) {
+  std::string lines;
+  for (const EntryRecord& entry : entries) {
+    fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{}\t{}\t{}\n", entry.path,
+                   entry.kind, entry.digest.hex(), entry.bytes, entry.inode, entry.mtime_ns,
+                   entry.ctime_ns);
+  }
+  return lines;
+}
+
+absl::StatusOr<EntryRecord> ReadEntryLine(std::string_view text) {
+  constexpr size_t kPathBytesMax = 4096;
+  constexpr size_t kKindBytesMax = 64;
+  codec::TabLine line(text);
+  EntryRecord entry;
+  entry.path = line.Text("path", kPathBytesMax);
+  entry.kind = line.Text("kind", kKindBytesMax);
+  entry.digest = line.Sha256("sha256");
+  entry.bytes = line.Number("bytes", 0);
+  entry.inode = static_cast<uint64_t>(line.Number("inode", 0));
+  entry.mtime_ns = line.Number("mtime", INT64_MIN);
+  entry.ctime_ns = line.Number("ctime", INT64_MIN);
+  if (line.has_more()) {
+    line.Fail("ctime", "something follows it");
+  }
+  CW_RETURN_IF_ERROR(line.status());
+  return entry;
+}
+
 }  // namespace
 
 absl::Status WriteGenerationRecord(const fs::Dir& root, const GenerationRecord& record,
                                    const std::vector<EntryRecord>& entries) {
-  Json list = Json::array();
-  for (const EntryRecord& entry : entries) {
-    list.push_back({{"path", entry.path},
-                    {"kind", entry.kind},
-                    {"digest", entry.digest.ToString()},
-                    {"bytes", entry.bytes},
-                    {"inode", entry.inode},
-                    {"mtime", entry.mtime_ns},
-                    {"ctime", entry.ctime_ns}});
-  }
   CW_RETURN_IF_ERROR(
-      WriteRecord(root, EntriesRecordPath(record.id), Json{{"entries", std::move(list)}}));
+      fs::WriteFileAtomic(root, EntriesRecordPath(record.id), EntryLines(entries), kRecordMode));
   Json digests = Json::array();
   for (const Digest& digest : record.digests) {
     digests.push_back(digest.ToString());
@@ -146,20 +168,21 @@ absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const
 
 absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
                                                           const std::string& id) {
-  CW_ASSIGN_OR_RETURN(const Json object, ReadRecord(root, EntriesRecordPath(id), kEntriesBytesMax));
+  const std::string path = EntriesRecordPath(id);
+  CW_ASSIGN_OR_RETURN(const std::string text, fs::ReadFile(root, path, kEntriesBytesMax));
   std::vector<EntryRecord> entries;
-  Reader reader(object, EntriesRecordPath(id));
-  reader.List("entries", kEntriesMax, [&](Reader& item) {
-    EntryRecord entry;
-    int64_t inode = 0;
-    item.Require("path").Read("path", entry.path).Read("kind", entry.kind);
-    item.Read("bytes", entry.bytes).Read("inode", inode);
-    item.Read("mtime", entry.mtime_ns).Read("ctime", entry.ctime_ns);
-    ReadDigest(item, "digest", entry.digest);
-    entry.inode = static_cast<uint64_t>(inode);
-    entries.push_back(std::move(entry));
-  });
-  CW_RETURN_IF_ERROR(reader.status());
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t end = rest.find('\n');
+    if (end == std::string_view::npos || entries.size() == kEntriesMax) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: line {} is cut, or there are too many", path, entries.size() + 1));
+    }
+    absl::StatusOr<EntryRecord> entry = ReadEntryLine(rest.substr(0, end));
+    CW_RETURN_IF_ERROR(
+        Annotate(entry.status(), fmt::format("{}: line {}", path, entries.size() + 1)));
+    entries.push_back(*std::move(entry));
+    rest.remove_prefix(end + 1);
+  }
   return entries;
 }
 

@@ -12,9 +12,9 @@
 #include "lib/base/digest.h"
 #include "lib/fs/dir.h"
 
-// The journal below .state: small JSON files, each replaced in one rename. A file that is missing
-// or cannot be read costs knowledge, never a tree: readers say NOT_FOUND or INVALID_ARGUMENT and
-// their callers go on without.
+// The journal below .state: small JSON files, and the entries of a tree as lines, each replaced in
+// one rename. A file that is missing or cannot be read costs knowledge, never a tree: readers say
+// NOT_FOUND or INVALID_ARGUMENT and their callers go on without.
 namespace cachewarm::agent {
 
 // One file that a bundle put into a tree, and the inode it became. While the stamp holds, nobody

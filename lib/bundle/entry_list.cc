@@ -13,6 +13,7 @@
 #include "lib/bundle/policy.h"
 #include "lib/bundle/utf8.h"
 #include "lib/codec/base64.h"
+#include "lib/codec/tab_line.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -23,64 +24,8 @@ constexpr size_t kKindBytesMax = 64;
 // Of one file. So the sum of all of them is a number too.
 constexpr int64_t kFileBytesMax = 1LL << 40;
 
-// Takes one line apart and remembers the first field that was wrong.
-class Line {
- public:
-  explicit Line(std::string_view text) : rest_(text), has_more_(true) {}
-
-  std::string_view Text(std::string_view name, size_t bytes_max) {
-    if (!has_more_) {
-      Fail(name, "is missing");
-      return {};
-    }
-    const size_t tab = rest_.find('\t');
-    const std::string_view field = rest_.substr(0, tab);
-    has_more_ = tab != std::string_view::npos;
-    rest_.remove_prefix(has_more_ ? tab + 1 : rest_.size());
-    if (field.empty() || field.size() > bytes_max) {
-      Fail(name, fmt::format("expected 1 to {} bytes, found {}", bytes_max, field.size()));
-    }
-    return field;
-  }
-
-  int64_t Number(std::string_view name, int64_t min, int64_t max = INT64_MAX) {
-    constexpr size_t kDigitsMax = 19;
-    const std::string_view field = Text(name, kDigitsMax);
-    int64_t value = min;
-    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (error != std::errc() || end != field.data() + field.size() || value < min || value > max) {
-      Fail(name, fmt::format("expected an integer, {} to {}", min, max));
-    }
-    return value;
-  }
-
-  Digest Sha256(std::string_view name) {
-    constexpr size_t kHexBytes = 64;
-    auto digest = Digest::Parse(fmt::format("sha256:{}", Text(name, kHexBytes)));
-    if (!digest.ok()) {
-      Fail(name, "expected 64 lower-case hex digits");
-      return {};
-    }
-    return *std::move(digest);
-  }
-
-  void Fail(std::string_view name, std::string_view problem) {
-    if (status_.ok()) {
-      status_ = absl::InvalidArgumentError(fmt::format("{}: {}", name, problem));
-    }
-  }
-
-  bool has_more() const { return has_more_; }
-  const absl::Status& status() const { return status_; }
-
- private:
-  std::string_view rest_;
-  bool has_more_;
-  absl::Status status_;
-};
-
 absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {
-  Line line(text);
+  codec::TabLine line(text);
   Entry entry;
   entry.path = line.Text("path", static_cast<size_t>(Limits{}.path_bytes_max));
   entry.kind = line.Text("kind", kKindBytesMax);
