@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "agent/tree/layout.h"
+#include "agent/tree/record_file.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
@@ -26,20 +27,6 @@ constexpr int64_t kRecordBytesMax = int64_t{1} << 20;
 constexpr int64_t kEntriesBytesMax = int64_t{128} << 20;
 constexpr size_t kEntriesMax = 1'000'000;
 constexpr size_t kDigestsMax = 64;
-
-absl::StatusOr<Json> ReadRecord(const fs::Dir& root, const std::string& path, int64_t bytes_max) {
-  CW_ASSIGN_OR_RETURN(const std::string text, fs::ReadFile(root, path, bytes_max));
-  absl::StatusOr<Json> object =
-      codec::ParseJson(text, {.bytes_max = static_cast<size_t>(bytes_max)});
-  if (object.ok() && !object->is_object()) {
-    return absl::InvalidArgumentError(fmt::format("{}: expected a JSON object", path));
-  }
-  return object.ok() ? std::move(object) : Annotate(object.status(), path);
-}
-
-absl::Status WriteRecord(const fs::Dir& root, const std::string& path, const Json& object) {
-  return fs::WriteFileAtomic(root, path, codec::DumpJson(object) + "\n", kRecordMode);
-}
 
 void ReadDigest(Reader& reader, std::string_view name, Digest& out) {
   std::string text;

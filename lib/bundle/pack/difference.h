@@ -10,7 +10,7 @@
 #include "lib/bundle/pack/tree.h"
 
 // What a tree has in common with an older bundle, whose layers are used again as they are
-// (docs/design/0008-updates.md).
+// (docs/design/0009-updates.md).
 namespace cachewarm::bundle {
 
 // For each file of `tree` the entry of `base` with the same path, kind, mtime and content; null
