@@ -23,13 +23,13 @@ std::string_view TabLine::Text(std::string_view name, size_t bytes_max) {
   return field;
 }
 
-int64_t TabLine::Number(std::string_view name, int64_t min) {
+int64_t TabLine::Number(std::string_view name, int64_t min, int64_t max) {
   constexpr size_t kBytesMax = 20;
   const std::string_view field = Text(name, kBytesMax);
   int64_t value = min;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error != std::errc() || end != field.data() + field.size() || value < min) {
-    Fail(name, fmt::format("expected an integer not below {}", min));
+  if (error != std::errc() || end != field.data() + field.size() || value < min || value > max) {
+    Fail(name, fmt::format("expected an integer, {} to {}", min, max));
   }
   return value;
 }

@@ -11,7 +11,7 @@
 namespace cachewarm::codec {
 
 // Takes the fields of one line apart, which lie in order with a tab between them, and remembers the
-// first thing that was wrong ("size: expected an integer not below 0"). For long lists, where JSON
+// first thing that was wrong ("frame: is missing"). For long lists, where JSON
 // costs more than what it tells. The line must outlive the reader. Not thread-safe.
 class TabLine {
  public:
@@ -19,8 +19,8 @@ class TabLine {
 
   // 1 to `bytes_max` bytes.
   std::string_view Text(std::string_view name, size_t bytes_max);
-  // Decimal, not below `min`.
-  int64_t Number(std::string_view name, int64_t min);
+  // Decimal.
+  int64_t Number(std::string_view name, int64_t min, int64_t max = INT64_MAX);
   // 64 lower-case hex digits.
   Digest Sha256(std::string_view name);
   // Records an error of the caller's own.

@@ -43,6 +43,9 @@ TEST(TabLine, RefusesWhatIsNoNumberOrTooSmallAndWhatIsNoDigest) {
     line.Sha256("sha256");
     EXPECT_EQ(line.status().message(), "sha256: expected 64 lower-case hex digits") << text;
   }
+  TabLine over("11");
+  over.Number("size", 0, 10);
+  EXPECT_EQ(over.status().message(), "size: expected an integer, 0 to 10");
   TabLine most("9223372036854775807");
   EXPECT_EQ(most.Number("size", 0), INT64_MAX);
   EXPECT_TRUE(most.status().ok());
