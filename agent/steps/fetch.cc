@@ -202,7 +202,8 @@ class Fetcher {
                                                       .table = job_.table,
                                                       .mount = job_.step.mount,
                                                       .sources = job_.step.sources,
-                                                      .threads = job_.threads},
+                                                      .threads = job_.threads,
+                                                      .on_opening = job_.on_opening_source},
                                                      bundle.config, note, stop_));
     fetched_.reused_bytes += reused.bytes;
     options.present = std::move(reused.present);

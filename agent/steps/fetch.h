@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "agent/steps/reuse.h"
 #include "agent/sync/plan.h"
 #include "lib/bundle/transfer.h"
 #include "lib/caches/cache_table.h"
@@ -26,6 +27,7 @@ struct FetchJob {
   int threads = bundle::DefaultThreads();  // that verify, decompress and write
   std::string public_key_file;  // whose keys must have signed every bundle; empty: none need to
   bundle::Limits limits;
+  OnOpeningSource on_opening_source;
   // Of one bundle; on the calling thread, often.
   std::function<void(const Digest& digest, int64_t done_bytes)> on_progress;
 };

@@ -19,19 +19,26 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
       std::lock_guard lock(mutex_);
       progress_[step.generation][digest] = done;
     };
-    auto outcome = FetchGeneration({.store = context_.store,
-                                    .root = context_.root,
-                                    .table = *table,
-                                    .clock = context_.clock,
-                                    .step = step,
-                                    .gpu_type = context_.node.gpu_type,
-                                    .cpu_class = context_.node.cpu_class,
-                                    .disk = disk,
-                                    .threads = context_.transfer_threads,
-                                    .public_key_file = context_.keys.public_key_file,
-                                    .limits = context_.limits,
-                                    .on_progress = on_progress},
-                                   std::move(stop));
+    std::map<std::string, OwnReads> own_reads;
+    for (const std::string& source : step.sources) {
+      own_reads.emplace(source, context_.watcher.BeginOwnReads(source));
+    }
+    auto outcome = FetchGeneration(
+        {.store = context_.store,
+         .root = context_.root,
+         .table = *table,
+         .clock = context_.clock,
+         .step = step,
+         .gpu_type = context_.node.gpu_type,
+         .cpu_class = context_.node.cpu_class,
+         .disk = disk,
+         .threads = context_.transfer_threads,
+         .public_key_file = context_.keys.public_key_file,
+         .limits = context_.limits,
+         .on_opening_source = [&](const std::string& source,
+                                  const std::string& path) { own_reads.at(source).Opening(path); },
+         .on_progress = on_progress},
+        std::move(stop));
     {
       std::lock_guard lock(mutex_);
       progress_.erase(step.generation);

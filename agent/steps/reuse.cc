@@ -24,6 +24,7 @@ constexpr size_t kPieceBytes = 256U << 10U;
 
 // A file of another tree as the journal knows it.
 struct Source {
+  std::string generation;
   std::string path;  // below the root
   EntryRecord record;
 };
@@ -45,6 +46,7 @@ Sources FindSources(const ReuseJob& job, const bundle::Config& config) {
     for (EntryRecord& record : *records) {
       const auto source = wanted.find(record.digest.hex());
       if (source != wanted.end() && source->second.path.empty()) {
+        source->second.generation = generation;
         source->second.path = fmt::format("{}/{}", GenerationPath(generation), record.path);
         source->second.record = std::move(record);
         ++found;
@@ -87,26 +89,45 @@ class Placer {
       return Placed{};
     }
     const Source& source = found->second;
-    const absl::StatusOr<fs::Fd> file = job_.root.OpenFile(source.path);
-    if (!file.ok()) {
-      return Placed{};
-    }
-    const absl::StatusOr<fs::FileStat> stat = fs::StatFile(*file);
+    const absl::StatusOr<fs::FileStat> stat = job_.root.Stat(source.path);
     if (!stat.ok() || !IsStill(source.record, *stat) || entry.bytes != stat->bytes) {
       return Placed{};
     }
     // A link changes the ctime, and so does its end: then the content must tell.
     const bool is_known = stat->ctime_ns == source.record.ctime_ns;
-    if (MayLink(entry, *stat)) {
-      return is_known || HasContent(*file, entry) ? Link(entry, source, *stat) : Placed{};
-    }
-    return Copy(entry, *file, is_known);
+    const bool may_link = MayLink(entry, *stat);
+    return may_link && is_known ? Link(entry, source, *stat)
+                                : Read(entry, source, {.is_known = is_known, .link = may_link});
   }
 
  private:
   static bool IsStill(const EntryRecord& record, const fs::FileStat& stat) {
     return stat.inode == record.inode && stat.bytes == record.bytes &&
            stat.mtime_ns == record.mtime_ns;
+  }
+
+  struct Reading {
+    bool is_known = false;  // its stamp is the journal's
+    bool link = false;      // it may share its inode
+  };
+
+  absl::StatusOr<Placed> Read(const bundle::Entry& entry, const Source& source,
+                              const Reading& reading) const {
+    if (job_.on_opening) {
+      job_.on_opening(source.generation, source.record.path);
+    }
+    const absl::StatusOr<fs::Fd> file = job_.root.OpenFile(source.path);
+    if (!file.ok()) {
+      return Placed{};
+    }
+    const absl::StatusOr<fs::FileStat> stat = fs::StatFile(*file);
+    if (!stat.ok() || !IsStill(source.record, *stat)) {
+      return Placed{};
+    }
+    if (reading.link) {
+      return HasContent(*file, entry) ? Link(entry, source, *stat) : Placed{};
+    }
+    return Copy(entry, *file, reading.is_known);
   }
 
   static bool HasContent(const fs::Fd& file, const bundle::Entry& entry) {

@@ -16,6 +16,9 @@
 
 namespace cachewarm::agent {
 
+// Pods use the sources: our own reads must be told from theirs.
+using OnOpeningSource = std::function<void(const std::string& generation, const std::string& path)>;
+
 // Into one new tree, out of others of this node. What it refers to must outlive the call.
 struct ReuseJob {
   const fs::Dir& root;
@@ -24,6 +27,8 @@ struct ReuseJob {
   const Mount& mount;                       // of the new tree
   const std::vector<std::string>& sources;  // generations
   int threads = 2;
+  // Before every open of a file in a source, by several threads at the same time; may be empty.
+  OnOpeningSource on_opening;
 };
 
 struct Reused {

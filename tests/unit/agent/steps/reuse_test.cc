@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <mutex>
+#include <variant>
+#include <vector>
 
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
@@ -124,6 +127,20 @@ TEST_F(Reuse, GoesOnFromTreeToTreeAlthoughALinkChangesTheCtime) {
   const Fetched fetched = Run(third);
   EXPECT_EQ(fetched.reused_bytes, 3000 + 8 + 2000);
   EXPECT_EQ(Stat(third.generation, kCubin).inode, Stat(first, kCubin).inode);
+}
+
+TEST_F(Reuse, TellsBeforeItReadsAFileThatPodsMayReadToo) {
+  const std::string source = Have(kFirst);
+  FetchJob job = bench_.JobOf(StepOf(Second(), source));
+  std::mutex mutex;
+  std::vector<std::string> told;
+  job.on_opening_source = [&](const std::string& generation, const std::string& path) {
+    const std::lock_guard lock(mutex);
+    told.push_back(generation + "/" + path);
+  };
+  ASSERT_TRUE(std::holds_alternative<Fetched>(FetchGeneration(job, {})));
+  // What is linked is not even opened.
+  EXPECT_THAT(told, ::testing::ElementsAre(source + "/" + kInPlace));
 }
 
 TEST_F(Reuse, AFileThatWasWrittenSinceIsMovedAnew) {
