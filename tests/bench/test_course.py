@@ -5,6 +5,8 @@ import hashlib
 import json
 from pathlib import Path
 
+import bench
+import contenders
 import course
 import pytest
 from contenders import Contender
@@ -63,7 +65,7 @@ def test_the_same_course_on_another_disk_writes_there(tmp_path):
 
 
 def test_programs_are_those_that_were_there_at_the_begin(tmp_path):
-    names = ("cachewarm", "limit", "download", "openat2")
+    names = ("cachewarm", "limit", "download", "fetch", "openat2")
     for name in names:
         (tmp_path / name).write_text("before")
     programs = course.Programs(peers=tmp_path, **{name: tmp_path / name for name in names})
@@ -71,6 +73,42 @@ def test_programs_are_those_that_were_there_at_the_begin(tmp_path):
     (tmp_path / "cachewarm").write_text("after")
     assert copied.cachewarm.read_text() == "before"
     assert copied.peers == tmp_path
+
+
+def test_a_fetch_is_asked_for_by_registry_namespace_and_name(tmp_path):
+    place = at(tmp_path)
+    place.remote = "127.0.0.1:5000/bench/big"
+    place.programs = course.Programs(*[tmp_path] * 6)
+    assert place.fetch_command("second", "bundle") == [
+        str(tmp_path), str(tmp_path / "target/root"), "oci://127.0.0.1:5000", "bench", "big",
+        "second", "bundle"]
+
+
+@pytest.mark.parametrize("change,good", [
+    (lambda tree: None, True),
+    (lambda tree: (tree / "empty").mkdir(), True),
+    (lambda tree: (tree / "vllm/a").write_text("b"), False),
+    (lambda tree: (tree / "vllm/a").unlink(), False),
+    (lambda tree: (tree / "vllm/more").write_text("a"), False),
+    (lambda tree: (tree / "vllm/a").rename(tree / "vllm/other"), False)])
+def test_an_updated_tree_has_the_content_of_the_second_one(tmp_path, change, good):
+    for tree in ("second", "found"):
+        (tmp_path / tree / "vllm").mkdir(parents=True)
+        (tmp_path / tree / "vllm/a").write_text("a")
+    change(tmp_path / "found")
+    if good:
+        contenders.check_same(tmp_path / "second", tmp_path / "found")
+        return
+    with pytest.raises(CommandFailed):
+        contenders.check_same(tmp_path / "second", tmp_path / "found")
+
+
+def test_only_a_corpus_with_a_second_version_is_updated(tmp_path):
+    def groups(corpus):
+        return {c.group for _, c in bench.entries_of(corpus, ["ext4"], lambda _: True)}
+    plain = Corpus("tiny", tmp_path, tmp_path, 1, 0, 1)
+    assert "update" not in groups(plain)
+    assert "update" in groups(Corpus("tiny", tmp_path, tmp_path, 1, 0, 1, tmp_path))
 
 
 def test_a_failed_contender_is_kept_and_the_round_goes_on(tmp_path):
