@@ -14,6 +14,7 @@
 #include "lib/base/status.h"
 #include "lib/bundle/crew.h"
 #include "lib/bundle/unpack/new_file.h"
+#include "lib/bundle/unpack/tree_files.h"
 #include "lib/fs/file.h"
 
 namespace cachewarm::agent {
@@ -79,28 +80,42 @@ struct Placed {
   fs::FileStat stat;
 };
 
+// Neighbours in the list are neighbours on the disk: directories stay open. One thread.
 class Placer {
  public:
-  Placer(const ReuseJob& job, const Sources& sources) : job_(job), sources_(sources) {}
+  Placer(const ReuseJob& job, const Sources& sources)
+      : job_(job), sources_(sources), from_(job.root), to_(job.staging) {}
 
-  absl::StatusOr<Placed> Place(const bundle::Entry& entry) const {
+  absl::StatusOr<Placed> Place(const bundle::Entry& entry) {
     const auto found = sources_.find(entry.digest.hex());
     if (found == sources_.end() || found->second.path.empty()) {
       return Placed{};
     }
     const Source& source = found->second;
-    const absl::StatusOr<fs::FileStat> stat = job_.root.Stat(source.path);
+    const bundle::SplitPath split(source.path);
+    const absl::StatusOr<const fs::Dir*> from = from_.Open(split.directory);
+    if (!from.ok()) {
+      return Placed{};
+    }
+    const absl::StatusOr<fs::FileStat> stat = (*from)->Stat(split.name);
     if (!stat.ok() || !IsStill(source.record, *stat) || entry.bytes != stat->bytes) {
       return Placed{};
     }
+    const Original original{.source = source, .dir = **from, .name = split.name};
     // A link changes the ctime, and so does its end: then the content must tell.
     const bool is_known = stat->ctime_ns == source.record.ctime_ns;
     const bool may_link = MayLink(entry, *stat);
-    return may_link && is_known ? Link(entry, source, *stat)
-                                : Read(entry, source, {.is_known = is_known, .link = may_link});
+    return may_link && is_known ? Link(entry, original, *stat)
+                                : Read(entry, original, {.is_known = is_known, .link = may_link});
   }
 
  private:
+  struct Original {
+    const Source& source;
+    const fs::Dir& dir;
+    std::string_view name;
+  };
+
   static bool IsStill(const EntryRecord& record, const fs::FileStat& stat) {
     return stat.inode == record.inode && stat.bytes == record.bytes &&
            stat.mtime_ns == record.mtime_ns;
@@ -111,12 +126,13 @@ class Placer {
     bool link = false;      // it may share its inode
   };
 
-  absl::StatusOr<Placed> Read(const bundle::Entry& entry, const Source& source,
-                              const Reading& reading) const {
+  absl::StatusOr<Placed> Read(const bundle::Entry& entry, const Original& original,
+                              const Reading& reading) {
+    const Source& source = original.source;
     if (job_.on_opening) {
       job_.on_opening(source.generation, source.record.path);
     }
-    const absl::StatusOr<fs::Fd> file = job_.root.OpenFile(source.path);
+    const absl::StatusOr<fs::Fd> file = original.dir.OpenFile(original.name);
     if (!file.ok()) {
       return Placed{};
     }
@@ -125,7 +141,7 @@ class Placer {
       return Placed{};
     }
     if (reading.link) {
-      return HasContent(*file, entry) ? Link(entry, source, *stat) : Placed{};
+      return HasContent(*file, entry) ? Link(entry, original, *stat) : Placed{};
     }
     return Copy(entry, *file, reading.is_known);
   }
@@ -142,20 +158,22 @@ class Placer {
            (entry.mtime_ns == 0 || entry.mtime_ns == stat.mtime_ns);
   }
 
-  absl::StatusOr<Placed> Link(const bundle::Entry& entry, const Source& source,
-                              const fs::FileStat& stat) const {
-    const absl::Status linked = job_.root.LinkTo(source.path, job_.staging, entry.path);
+  absl::StatusOr<Placed> Link(const bundle::Entry& entry, const Original& original,
+                              const fs::FileStat& stat) {
+    const bundle::SplitPath split(entry.path);
+    CW_ASSIGN_OR_RETURN(const fs::Dir* to, to_.Open(split.directory));
+    const absl::Status linked = original.dir.LinkTo(original.name, *to, split.name);
     if (!linked.ok()) {
       // Too many links, another file system, or gone: the bundle has it too.
       return Placed{};
     }
-    CW_ASSIGN_OR_RETURN(const fs::FileStat made, job_.staging.Stat(entry.path));
+    CW_ASSIGN_OR_RETURN(const fs::FileStat made, to->Stat(split.name));
     if (made.type == fs::FileType::kFile && made.inode == stat.inode && made.bytes == stat.bytes &&
         made.mtime_ns == stat.mtime_ns) {
       return Placed{.is_there = true, .stat = made};
     }
     // A pod put another file there between our looks.
-    CW_RETURN_IF_ERROR(job_.staging.Remove(entry.path));
+    CW_RETURN_IF_ERROR(to->Remove(split.name));
     return Placed{};
   }
 
@@ -182,6 +200,8 @@ class Placer {
 
   const ReuseJob& job_;
   const Sources& sources_;
+  bundle::DirHandles from_;
+  bundle::DirHandles to_;
 };
 
 }  // namespace
@@ -194,10 +214,10 @@ absl::StatusOr<Reused> ReuseContents(
   if (sources.empty()) {
     return Reused{};
   }
-  const Placer placer(job, sources);
   // Not bool by bool: neighbours in a vector<bool> share a byte.
   std::vector<char> there(config.entries.size(), 0);
   const auto place = [&](size_t first, size_t last) -> absl::Status {
+    Placer placer(job, sources);
     for (size_t i = first; i < last; ++i) {
       if (stop.stop_requested()) {
         return absl::CancelledError("the fetch was stopped");

@@ -36,11 +36,14 @@ absl::Status SealDirectories(const fs::Dir& root, const std::string& tree, const
     CW_RETURN_IF_ERROR(root.MakeDirs(fmt::format("{}/{}", tree, folder), kTreeMode));
     directories.insert(folder);
   }
-  for (const bundle::Config* config : configs) {
-    directories.merge(bundle::ImpliedDirectories(config->entries));
-  }
-  for (const std::string& directory : directories) {
-    CW_RETURN_IF_ERROR(OpenToPods(root, fmt::format("{}/{}", tree, directory), mount));
+  // All of them were made 0777; only an owner has to be given.
+  if (RunAsUser(mount.run_as) >= 0) {
+    for (const bundle::Config* config : configs) {
+      directories.merge(bundle::ImpliedDirectories(config->entries));
+    }
+    for (const std::string& directory : directories) {
+      CW_RETURN_IF_ERROR(OpenToPods(root, fmt::format("{}/{}", tree, directory), mount));
+    }
   }
   return OpenToPods(root, tree, mount);
 }
