@@ -255,8 +255,8 @@ class Fetcher {
   BlamedStore store_;
   std::stop_token stop_;
   std::vector<bundle::Bundle> bundles_;
-  std::mutex mutex_;  // of records_, while files are written
-  std::map<std::string, EntryRecord> records_;
+  std::mutex mutex_;                                 // of records_, while files are written
+  std::map<std::string_view, EntryRecord> records_;  // by path, as bundles_ has it
   Fetched fetched_;
   Digest blamed_;
   FaultSource source_ = FaultSource::kDisk;  // unless the store failed

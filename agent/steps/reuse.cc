@@ -25,9 +25,12 @@ constexpr size_t kPieceBytes = 256U << 10U;
 
 // A file of another tree as the journal knows it.
 struct Source {
-  std::string generation;
-  std::string path;  // below the root
+  const std::string* generation = nullptr;  // none: no tree has that content
   EntryRecord record;
+
+  std::string Path() const {
+    return fmt::format("{}/{}", GenerationPath(*generation), record.path);
+  }
 };
 
 using Sources = std::unordered_map<std::string, Source>;  // by sha256
@@ -46,9 +49,8 @@ Sources FindSources(const ReuseJob& job, const bundle::Config& config) {
     }
     for (EntryRecord& record : *records) {
       const auto source = wanted.find(record.digest.hex());
-      if (source != wanted.end() && source->second.path.empty()) {
-        source->second.generation = generation;
-        source->second.path = fmt::format("{}/{}", GenerationPath(generation), record.path);
+      if (source != wanted.end() && source->second.generation == nullptr) {
+        source->second.generation = &generation;
         source->second.record = std::move(record);
         ++found;
       }
@@ -88,11 +90,12 @@ class Placer {
 
   absl::StatusOr<Placed> Place(const bundle::Entry& entry) {
     const auto found = sources_.find(entry.digest.hex());
-    if (found == sources_.end() || found->second.path.empty()) {
+    if (found == sources_.end() || found->second.generation == nullptr) {
       return Placed{};
     }
     const Source& source = found->second;
-    const bundle::SplitPath split(source.path);
+    const std::string path = source.Path();
+    const bundle::SplitPath split(path);
     const absl::StatusOr<const fs::Dir*> from = from_.Open(split.directory);
     if (!from.ok()) {
       return Placed{};
@@ -130,7 +133,7 @@ class Placer {
                               const Reading& reading) {
     const Source& source = original.source;
     if (job_.on_opening) {
-      job_.on_opening(source.generation, source.record.path);
+      job_.on_opening(*source.generation, source.record.path);
     }
     const absl::StatusOr<fs::Fd> file = original.dir.OpenFile(original.name);
     if (!file.ok()) {

@@ -46,7 +46,7 @@ BARS = [
         "bytes of a 5 % update / bytes of the bundle"),
     Bar("update5_time", "cost", 0.35, "update/ours", "update/whole", "wall",
         "time of a 5 % update / time of the whole"),
-    Bar("agent_rss_mb_1g", "peak", 64, "activate/ours", what="peak RSS of registry to tree, MiB"),
+    Bar("agent_rss_mb_1g", "peak", 64, "update/whole", what="peak RSS of the agent's fetch, MiB"),
     Bar("unpack_vs_limit", "best", 1.5, "unpack/ours", "unpack/limit", what="best round / limit"),
     Bar("pack_vs_limit", "best", 1.5, "pack/ours", "pack/limit", what="best round / limit"),
 ]

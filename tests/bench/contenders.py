@@ -65,8 +65,8 @@ def archive_size(name):
 
 
 def bundle_size(course):
-    """Bytes of our store: layers, config, manifest."""
-    return bytes_below(course.work / "store")
+    """Bytes of our bundle: layers and config."""
+    return course.bundle_bytes
 
 
 def activating(command, size_of):

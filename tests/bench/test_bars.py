@@ -55,7 +55,7 @@ def test_a_limit_is_compared_by_the_best_rounds():
 
 
 def test_memory_is_the_largest_peak_and_says_when_the_tree_was_small():
-    runs = runs_of(activate__ours=[*samples(1, rss=30), *samples(1, rss=70)])
+    runs = runs_of(update__whole=[*samples(1, rss=30), *samples(1, rss=70)])
     assert judged("agent_rss_mb_1g", runs)["ratio"] == 70
     assert not judged("agent_rss_mb_1g", runs)["holds"]
     small = Corpus("big", Path("/tree"), Path("/archives"), 1, 1, 72_000_000)
