@@ -86,7 +86,7 @@ class Fetcher {
     CW_RETURN_IF_ERROR(ExtractAll(staging));
     blamed_ = Digest();
     CW_RETURN_IF_ERROR(SealDirectories(job_.root, staging, job_.step.mount, job_.table, Configs()));
-    const std::vector<EntryRecord> entries = Entries();
+    const std::vector<EntryRecord> entries = TakeEntries();
     fetched_.seconds = std::chrono::duration<double>(job_.clock.Monotonic() - begin).count();
     fetched_.files = static_cast<int64_t>(entries.size());
     for (const EntryRecord& entry : entries) {
@@ -236,13 +236,15 @@ class Fetcher {
     return configs;
   }
 
-  // By path.
-  std::vector<EntryRecord> Entries() {
+  // By path. Writing them takes as much again: what nobody needs any more makes room.
+  std::vector<EntryRecord> TakeEntries() {
     std::vector<EntryRecord> entries;
     entries.reserve(records_.size());
     for (auto& [path, record] : records_) {
       entries.push_back(std::move(record));
     }
+    records_.clear();
+    bundles_.clear();
     return entries;
   }
 
