@@ -16,6 +16,8 @@ namespace cachewarm::bundle {
 class ForwardingStore : public Store {
  public:
   explicit ForwardingStore(std::unique_ptr<Store> inner);
+  // Of somebody else, who keeps it for longer.
+  explicit ForwardingStore(Store& inner);
   ~ForwardingStore() override;
 
   absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
@@ -41,10 +43,11 @@ class ForwardingStore : public Store {
   absl::Status Ping(std::stop_token stop) override;
 
  protected:
-  Store& inner() { return *inner_; }
+  Store& inner() { return inner_; }
 
  private:
-  const std::unique_ptr<Store> inner_;
+  const std::unique_ptr<Store> owned_;  // null when it is somebody else's
+  Store& inner_;
 };
 
 }  // namespace cachewarm::bundle
