@@ -17,7 +17,6 @@ namespace {
 using codec::Json;
 using codec::Reader;
 
-constexpr int64_t kRecordBytesMax = int64_t{1} << 20;
 constexpr size_t kMessageBytesMax = size_t{64} << 10;
 
 int64_t Milliseconds(WallTime time) {

@@ -15,7 +15,6 @@ namespace {
 
 using codec::Json;
 
-constexpr mode_t kRecordMode = 0600;
 constexpr fs::WalkLimits kFolderLimits{.entries_max = 10'000, .depth_max = 1};
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -13,6 +15,9 @@
 // How a file of the journal below .state is written and read. Only the agent can write there, and
 // a damaged disk can too: what is read is bounded and may be refused.
 namespace cachewarm::agent {
+
+inline constexpr mode_t kRecordMode = 0600;
+inline constexpr int64_t kRecordBytesMax = int64_t{1} << 20;  // of one that tells of one thing
 
 // The JSON object in `path`. NOT_FOUND; INVALID_ARGUMENT names the file.
 absl::StatusOr<codec::Json> ReadRecord(const fs::Dir& root, const std::string& path,

@@ -22,8 +22,6 @@ namespace {
 using codec::Json;
 using codec::Reader;
 
-constexpr mode_t kRecordMode = 0600;
-constexpr int64_t kRecordBytesMax = int64_t{1} << 20;
 constexpr int64_t kEntriesBytesMax = int64_t{128} << 20;
 constexpr size_t kEntriesMax = 1'000'000;
 constexpr size_t kDigestsMax = 64;
