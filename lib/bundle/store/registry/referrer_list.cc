@@ -14,8 +14,6 @@ namespace cachewarm::bundle {
 namespace {
 
 constexpr int kOk = 200;
-constexpr int kBadRequest = 400;
-constexpr int kNotFound = 404;
 constexpr int kNotAllowed = 405;
 constexpr int kNotAcceptable = 406;
 constexpr int kPagesMax = 64;

@@ -15,8 +15,6 @@ namespace {
 
 constexpr int kCreated = 201;
 constexpr int kAccepted = 202;
-constexpr int kBadRequest = 400;
-constexpr int kNotFound = 404;
 constexpr int kRaceRetries = 4;
 constexpr BackoffPolicy kRaceBackoff{.first = Duration{50}, .most = Duration{1000}};
 

@@ -17,6 +17,10 @@
 
 namespace cachewarm::bundle {
 
+// Answers that more than one request has a meaning for.
+inline constexpr int kBadRequest = 400;
+inline constexpr int kNotFound = 404;
+
 struct SessionOptions {
   std::string origin;     // "http://10.100.0.1:5000"
   std::string host;       // as the auth file names it
