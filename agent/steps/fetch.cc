@@ -15,7 +15,6 @@
 #include "agent/tree/records.h"
 #include "lib/base/status.h"
 #include "lib/bundle/signature/signature.h"
-#include "lib/bundle/unpack/tree_files.h"
 #include "lib/fingerprint/fit.h"
 #include "lib/fs/tree.h"
 
@@ -196,7 +195,6 @@ class Fetcher {
     source_ = FaultSource::kBundle;
     CW_RETURN_IF_ERROR(bundle::CheckBundle(bundle.manifest, bundle.config, job_.limits));
     source_ = FaultSource::kDisk;
-    CW_RETURN_IF_ERROR(bundle::MakeDirectories(bundle.config, tree, options));
     CW_ASSIGN_OR_RETURN(Reused reused, ReuseContents({.root = job_.root,
                                                       .staging = tree,
                                                       .table = job_.table,

@@ -22,7 +22,7 @@ using OnOpeningSource = std::function<void(const std::string& generation, const 
 // Into one new tree, out of others of this node. What it refers to must outlive the call.
 struct ReuseJob {
   const fs::Dir& root;
-  const fs::Dir& staging;  // of the new tree; has its directories
+  const fs::Dir& staging;  // of the new tree
   const caches::CacheTable& table;
   const Mount& mount;                       // of the new tree
   const std::vector<std::string>& sources;  // generations
