@@ -29,14 +29,11 @@ constexpr int kReadsPerScope = 64;
 
 enum class Sight { kWhole, kTheirs, kGone, kBusy, kDamaged };
 
-bool HasStamp(const fs::FileStat& stat, const EntryRecord& entry) {
-  return stat.inode == entry.inode && stat.bytes == entry.bytes &&
-         stat.mtime_ns == entry.mtime_ns && stat.ctime_ns == entry.ctime_ns;
-}
-
-bool HasStamp(const fs::FileStat& stat, const FileStamp& file) {
-  return stat.inode == file.inode && stat.bytes == file.bytes && stat.mtime_ns == file.mtime_ns &&
-         stat.ctime_ns == file.ctime_ns;
+// `known` is an EntryRecord or a FileStamp.
+template <class Stamped>
+bool HasStamp(const fs::FileStat& stat, const Stamped& known) {
+  return stat.inode == known.inode && stat.bytes == known.bytes &&
+         stat.mtime_ns == known.mtime_ns && stat.ctime_ns == known.ctime_ns;
 }
 
 class TreeScrub {

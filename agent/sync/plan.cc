@@ -104,7 +104,10 @@ class Planner {
       return;
     }
     if (!input_.history.fetching.contains(id) && HasRoom(wanted, bundles)) {
-      fetch_.emplace_back(Fetch{mount, id, bundles, Sources(wanted, mount, id)});
+      // A tree that replaces a damaged one takes nothing: what is damaged may have more names.
+      const bool is_first = id == GenerationId(mount, DigestsOf(bundles), wanted.renew);
+      fetch_.emplace_back(Fetch{mount, id, bundles,
+                                is_first ? Sources(wanted, mount) : std::vector<std::string>()});
     }
   }
 
@@ -124,15 +127,9 @@ class Planner {
     }
   }
 
-  // The mount's own tree first: its files have the right owner. A tree that replaces a damaged one
-  // takes nothing: what is damaged may have more names than one.
-  std::vector<std::string> Sources(const api::WantedWarmup& wanted, const Mount& mount,
-                                   const std::string& id) const {
+  // The mount's own tree first: its files have the right owner.
+  std::vector<std::string> Sources(const api::WantedWarmup& wanted, const Mount& mount) const {
     std::vector<std::string> sources;
-    const auto bundles = TriableBundles(wanted, input_.history, input_.now);
-    if (id != GenerationId(mount, DigestsOf(bundles), wanted.renew)) {
-      return sources;
-    }
     for (const auto& [other, link] : input_.inventory.links) {
       const bool is_source = other.uid == wanted.uid && link.state == LinkState::kActive &&
                              link.renew == wanted.renew && !IsColdId(link.generation) &&
