@@ -12,6 +12,7 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/fs/file.h"
+#include "tests/fakes/noise.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
 
@@ -94,12 +95,7 @@ TEST_F(ProgramTest, AWrongCommandLineIsExplained) {
 }
 
 TEST_F(ProgramTest, PacksUponAnOlderBundleOfTheSameRepository) {
-  std::string noise(200'000, ' ');
-  uint32_t state = 1;
-  for (char& c : noise) {
-    state = state * 1664525U + 1013904223U;
-    c = static_cast<char>(state >> 24U);
-  }
+  const std::string noise = fakes::Noise(200'000, 1);
   std::ofstream(temp_ / "tree/inductor/ab/clarge.py") << noise;
   ASSERT_EQ(Pack("v1").code, 0);
   std::ofstream(temp_ / "tree/inductor/ab/cnew.py") << "print(2)\n";

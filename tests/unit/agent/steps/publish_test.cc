@@ -14,6 +14,7 @@
 #include "lib/bundle/signature/envelope.h"
 #include "lib/bundle/signature/signature.h"
 #include "lib/bundle/transfer.h"
+#include "tests/fakes/noise.h"
 #include "tests/unit/agent/steps/workbench.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
 
@@ -39,17 +40,6 @@ class PublishTest : public ::testing::Test, protected Workbench {
             .used = {.all = true}};
   }
   absl::StatusOr<Published> RunPublish() { return PublishTree(Job(), {}); }
-
-  // Does not compress.
-  static std::string Noise(size_t bytes) {
-    std::string text(bytes, ' ');
-    uint32_t state = 1;
-    for (char& c : text) {
-      state = state * 1664525U + 1013904223U;
-      c = static_cast<char>(state >> 24U);
-    }
-    return text;
-  }
 
   Scratch scratch_;
   fs::Dir tree_;
@@ -108,7 +98,7 @@ TEST_F(PublishTest, DoneTwiceGivesTheSameDigest) {
 }
 
 TEST_F(PublishTest, BuildsUponWhatTheKeyHadBefore) {
-  scratch_.Write("triton/LARGE/large.cubin", Noise(300'000));
+  scratch_.Write("triton/LARGE/large.cubin", fakes::Noise(300'000, 1));
   const auto first = RunPublish();
   ASSERT_TRUE(first.ok()) << first.status();
   scratch_.Write("triton/NEW/new.cubin", "new");
@@ -125,7 +115,7 @@ TEST_F(PublishTest, BuildsUponWhatTheKeyHadBefore) {
 }
 
 TEST_F(PublishTest, BuildsUponAnotherBundleOfTheWarmupWhereTheKeyHasNone) {
-  scratch_.Write("triton/LARGE/large.cubin", Noise(300'000));
+  scratch_.Write("triton/LARGE/large.cubin", fakes::Noise(300'000, 1));
   const auto first = RunPublish();
   ASSERT_TRUE(first.ok()) << first.status();
   PublishJob job = Job();

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/fs/file.h"
+#include "tests/fakes/noise.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 // What a new tree gets from those that the node has already.
@@ -218,11 +219,7 @@ TEST_F(Reuse, OfAnotherUserTheContentIsTakenAndNotTheInode) {
 
 TEST_F(Reuse, AnUpdateThatIsPackedUponTheOldBundleMovesItsNewLayerOnly) {
   Files files = kFirst;
-  uint32_t noise = 1;
-  for (char& c : files["triton/LARGE/large.cubin"] = std::string(200'000, ' ')) {
-    noise = noise * 1664525 + 1013904223;
-    c = static_cast<char>(noise >> 24U);
-  }
+  files["triton/LARGE/large.cubin"] = fakes::Noise(200'000, 1);
   const std::string source = Have(files);
   Files changed = files;
   changed["triton/CCCC/new.cubin"] = "new";

@@ -11,6 +11,7 @@
 #include "lib/bundle/unpacker.h"
 #include "lib/fs/file.h"
 #include "lib/fs/tree.h"
+#include "tests/fakes/noise.h"
 #include "tests/fakes/temp_dir.h"
 
 // Small trees and bundles for the tests of this room.
@@ -52,18 +53,7 @@ inline std::vector<PackFile> FilesOf(const TestTree& tree) {
   return files;
 }
 
-// Bytes that do not compress and depend on `seed` only.
-inline std::string Noise(size_t bytes, uint32_t seed) {
-  std::string text(bytes, '\0');
-  uint32_t state = seed * 2654435761U + 1;
-  for (char& c : text) {
-    state ^= state << 13U;
-    state ^= state >> 17U;
-    state ^= state << 5U;
-    c = static_cast<char>(state & 0xFFU);
-  }
-  return text;
-}
+using fakes::Noise;
 
 // Every shape that the format treats apart: empty, one block, long path, nanoseconds, UTF-8, larger
 // than a frame of 4 KiB.
