@@ -19,6 +19,8 @@ inline constexpr std::string_view kRehearsing = "Rehearsing";
 inline constexpr std::string_view kPreparing = "PreparingNodes";
 inline constexpr std::string_view kNoFittingNode = "NoFittingNode";
 inline constexpr std::string_view kDirectoryUnusable = "DirectoryUnusable";
+inline constexpr std::string_view kVolumeRejected = "VolumeRejected";  // by a kubelet
+inline constexpr std::string_view kPodsCrash = "PodsCrash";            // all that have the cache
 inline constexpr std::string_view kInvalidSpec = "InvalidSpec";
 inline constexpr std::string_view kOverlap = "OverlapsAnotherWarmup";
 

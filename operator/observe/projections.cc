@@ -169,6 +169,17 @@ void ProjectNamespace(Json& object) {
   KeepMetadata(object, Annotations::kOurs);
 }
 
+void ProjectEvent(Json& event) {
+  Keep(event, {"apiVersion", "kind", "metadata", "regarding", "note", "eventTime", "series",
+               "deprecatedLastTimestamp"});
+  Inside(event, "metadata", [](Json& metadata) {
+    Keep(metadata, {"name", "namespace", "uid", "resourceVersion"});
+  });
+  Inside(event, "regarding", [](Json& regarding) {
+    Keep(regarding, {"kind", "namespace", "name", "uid"});
+  });
+}
+
 void ProjectOwn(Json& object) {
   Inside(object, "metadata", [](Json& metadata) {
     metadata.erase("managedFields");

@@ -28,6 +28,9 @@ void ProjectJob(codec::Json& job);
 // Keeps identity and labels.
 void ProjectNamespace(codec::Json& object);
 
+// An event of events.k8s.io: keeps identity, what it is about, its words and times.
+void ProjectEvent(codec::Json& event);
+
 // Drops what the API server adds for others to read (managedFields are gone already).
 void ProjectOwn(codec::Json& object);
 

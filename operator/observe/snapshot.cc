@@ -7,6 +7,7 @@
 
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
+#include "operator/observe/failures.h"
 #include "operator/observe/workload.h"
 
 namespace cachewarm::observe {
@@ -177,13 +178,14 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
                           .settings = circumstances.settings,
                           .warmup = warmup,
                           .workload = ResolveWorkload(world, warmup),
-                          .rehearsal = circumstances.rehearsal,
-                          .create_failure = FindCreateFailure(world, warmup)};
+                          .rehearsal = circumstances.rehearsal};
   const kube::Object ns = world.namespaces.store().Get({.name = warmup.ns});
   if (ns != nullptr) {
     snapshot.namespace_labels = kube::LabelsOf(*ns);
   }
   snapshot.pods = FindPods(world, snapshot);
+  snapshot.create_failure = FindCreateFailure(world, warmup, snapshot.pods);
+  snapshot.mount_failures = FindMountFailures(world, snapshot.pods);
   TakeJobs(world, snapshot);
   TakeOthers(world, snapshot);
   TakeNodes(world, circumstances.agent_namespace, snapshot);

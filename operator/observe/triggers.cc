@@ -70,6 +70,8 @@ void Triggers::Attach() {
   world_.stateful_sets.OnChange(
       [this](const kube::Change& change) { OnWorkload(change, "StatefulSet"); });
   world_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
+  world_.failed_creates.OnChange([this](const kube::Change& change) { OnFailure(change); });
+  world_.failed_mounts.OnChange([this](const kube::Change& change) { OnFailure(change); });
 }
 
 void Triggers::AddEverything() {
@@ -169,6 +171,13 @@ void Triggers::OnWorkload(const kube::Change& change, std::string_view kind) {
 void Triggers::OnNamespace(const kube::Change& change) {
   if (IsNewOrGone(change) || Differs(change, {"metadata", "labels"})) {
     AddWarmupsOf(kube::NameOf(change.object()).name, kPodBurst,
+                 [](const api::CacheWarmup&) { return true; });
+  }
+}
+
+void Triggers::OnFailure(const kube::Change& change) {
+  if (change.after != nullptr) {  // that an event has aged away is no news
+    AddWarmupsOf(kube::NameOf(change.object()).ns, kClusterBurst,
                  [](const api::CacheWarmup&) { return true; });
   }
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/observe/workload.h"
 
-#include <algorithm>
-#include <array>
-
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
@@ -51,15 +48,6 @@ plan::WorkloadKind KindOf(const std::string& kind) {
   return kind == "Job" ? plan::WorkloadKind::kJob : plan::WorkloadKind::kDeployment;
 }
 
-kube::Object FindReferenced(const World& world, const api::CacheWarmup& warmup) {
-  if (!warmup.spec.workload_ref.has_value()) {
-    return nullptr;
-  }
-  const kube::Store* store = StoreOf(world, warmup.spec.workload_ref->kind);
-  return store == nullptr ? nullptr
-                          : store->Get({.ns = warmup.ns, .name = warmup.spec.workload_ref->name});
-}
-
 plan::Workload ResolveReferenced(const World& world, const api::CacheWarmup& warmup) {
   const api::WorkloadRef& ref = *warmup.spec.workload_ref;
   plan::Workload workload{.kind = KindOf(ref.kind), .name = ref.name};
@@ -86,25 +74,16 @@ plan::Workload ResolveReferenced(const World& world, const api::CacheWarmup& war
   return workload;
 }
 
-bool TemplateHasHostPath(const Json& workload) {
-  const Json* volumes = kube::At(workload, {"spec", "template", "spec", "volumes"});
-  return volumes != nullptr && volumes->is_array() &&
-         std::any_of(volumes->begin(), volumes->end(), [](const Json& volume) {
-           return volume.is_object() && volume.contains("hostPath");
-         });
-}
-
-bool NamesUs(const std::string& message, bool own_host_path) {
-  const std::array<std::string, 4> ours = {
-      fmt::format("\"{}\"", api::kVolume), std::string(api::kSchedulingGate),
-      std::string(api::kMountPath), std::string(api::kDefaultRoot)};
-  const bool named = std::any_of(ours.begin(), ours.end(), [&](const std::string& text) {
-    return message.find(text) != std::string::npos;
-  });
-  return named || (!own_host_path && message.find("hostPath") != std::string::npos);
-}
-
 }  // namespace
+
+kube::Object FindReferenced(const World& world, const api::CacheWarmup& warmup) {
+  if (!warmup.spec.workload_ref.has_value()) {
+    return nullptr;
+  }
+  const kube::Store* store = StoreOf(world, warmup.spec.workload_ref->kind);
+  return store == nullptr ? nullptr
+                          : store->Get({.ns = warmup.ns, .name = warmup.spec.workload_ref->name});
+}
 
 plan::Workload ResolveWorkload(const World& world, const api::CacheWarmup& warmup) {
   if (warmup.spec.workload_ref.has_value()) {
@@ -119,27 +98,6 @@ plan::Workload ResolveWorkload(const World& world, const api::CacheWarmup& warmu
   }
   workload.kind = plan::WorkloadKind::kSelector;
   return workload;
-}
-
-plan::CreateFailure FindCreateFailure(const World& world, const api::CacheWarmup& warmup) {
-  const kube::Object object = FindReferenced(world, warmup);
-  plan::CreateFailure failure;
-  const Json* conditions =
-      object == nullptr ? nullptr : kube::At(*object, {"status", "conditions"});
-  if (conditions == nullptr || !conditions->is_array()) {
-    return failure;
-  }
-  for (const Json& condition : *conditions) {
-    const std::string message = kube::TextAt(condition, {"message"});
-    if (kube::TextAt(condition, {"type"}) != "ReplicaFailure" ||
-        kube::TextAt(condition, {"status"}) != "True" ||
-        !NamesUs(message, TemplateHasHostPath(*object))) {
-      continue;
-    }
-    const auto time = ParseTime(kube::TextAt(condition, {"lastTransitionTime"}));
-    failure = {.time = time.value_or(WallTime{}), .message = message};
-  }
-  return failure;
 }
 
 bool LacksPods(const World& world, const api::CacheWarmup& warmup) {

@@ -21,6 +21,15 @@ kube::ReflectorOptions WatchedPods() {
   return options;
 }
 
+kube::ReflectorOptions WatchedEvents(std::string_view reason) {
+  kube::ReflectorOptions options = Watched(kube::kEvents, &ProjectEvent);
+  options.field_selector = "reason=" + std::string(reason);
+  options.index = [](const codec::Json& event) {
+    return std::vector<std::string>{kube::TextAt(event, {"regarding", "uid"})};
+  };
+  return options;
+}
+
 template <typename T>
 auto DecodeWith(absl::StatusOr<T> (*decode)(const codec::Json&)) {
   return [decode](const kube::Object& object) { return decode(*object); };
@@ -66,6 +75,8 @@ World::World(const kube::Runtime& runtime)
       deployments(runtime, Watched(kube::kDeployments, &ProjectWorkload)),
       stateful_sets(runtime, Watched(kube::kStatefulSets, &ProjectWorkload)),
       namespaces(runtime, Watched(kube::kNamespaces, &ProjectNamespace)),
+      failed_creates(runtime, WatchedEvents("FailedCreate")),
+      failed_mounts(runtime, WatchedEvents("FailedMount")),
       warmup_views("CacheWarmup", warmups.store(), DecodeWith(&api::DecodeCacheWarmup),
                    runtime.log),
       node_cache_views("NodeCache", node_caches.store(), DecodeWith(&api::DecodeNodeCache),
@@ -92,12 +103,15 @@ void World::Join() {
 }
 
 std::vector<kube::Reflector*> World::Reflectors() {
-  return {&warmups, &node_caches, &nodes, &pods, &jobs, &deployments, &stateful_sets, &namespaces};
+  return {&warmups,     &node_caches,   &nodes,      &pods,           &jobs,
+          &deployments, &stateful_sets, &namespaces, &failed_creates, &failed_mounts};
 }
 
 std::vector<const kube::Store*> World::Stores() const {
-  return {&warmups.store(), &node_caches.store(), &nodes.store(),         &pods.store(),
-          &jobs.store(),    &deployments.store(), &stateful_sets.store(), &namespaces.store()};
+  return {&warmups.store(),       &node_caches.store(), &nodes.store(),
+          &pods.store(),          &jobs.store(),        &deployments.store(),
+          &stateful_sets.store(), &namespaces.store(),  &failed_creates.store(),
+          &failed_mounts.store()};
 }
 
 bool World::HasSynced() const {

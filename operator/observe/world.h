@@ -40,6 +40,8 @@ class World {
   kube::Reflector deployments;
   kube::Reflector stateful_sets;
   kube::Reflector namespaces;
+  kube::Reflector failed_creates;  // events of that reason
+  kube::Reflector failed_mounts;   // by the uid of the pod that they are about
 
   Decoded<api::CacheWarmup> warmup_views;
   Decoded<api::NodeCache> node_cache_views;

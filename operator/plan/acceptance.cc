@@ -283,7 +283,7 @@ Refusal Accepts(Round& round) {
     }
   }
   Refusal unrehearsed = Unrehearsed(round);
-  static constexpr std::array<Check, 2> kSoft = {Refused, Unprepared};
+  static constexpr std::array<Check, 3> kSoft = {Refused, FindHarm, Unprepared};
   for (const Check check : kSoft) {
     if (Refusal refusal = check(round)) {
       return refusal;

@@ -15,14 +15,6 @@ constexpr size_t kRemembered = 16;
 // A workload that crashes for reasons of its own must not fill the disk with trees.
 constexpr int kRenewalsPerPod = 2;
 
-// How often the pod's container has ended. kubelet counts a restart only when it has begun.
-int EndsOf(const api::ContainerStatus& container) {
-  const bool ended_now =
-      container.terminated || (!container.running && !container.message.empty() &&
-                               container.message.find("exit ") != std::string::npos);
-  return container.restarts + (ended_now ? 1 : 0);
-}
-
 bool CrashedBeforeReady(const PodView& pod) {
   if (!pod.ours || pod.container == nullptr || pod.counted || pod.pod->ready ||
       pod.pod->containers_ready) {

@@ -110,6 +110,8 @@ struct Snapshot {
   std::vector<OtherWarmup> others;
   Rehearsal rehearsal;
   CreateFailure create_failure;
+  // By pod uid: kubelet's words on our volume, of pods whose containers have not started.
+  std::map<std::string, std::string> mount_failures;
   // Every pod of the namespace that matches the workload's labels, or has kWarmupAnnotation with
   // this warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata
   // and spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.

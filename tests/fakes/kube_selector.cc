@@ -125,6 +125,9 @@ std::optional<std::string> FieldOf(const Json& object, const std::string& field)
       return kube::TextAt(object, {section, member});
     }
   }
+  if (field == "reason") {  // of events
+    return kube::TextAt(object, {"reason"});
+  }
   return std::nullopt;
 }
 

@@ -208,6 +208,28 @@ TEST_P(ObjectsContract, ListsAreSelectedByLabelsAndFields) {
             StatusCode::kInvalidArgument);
 }
 
+TEST_P(ObjectsContract, EventsAreSelectedByTheirReason) {
+  for (const std::string reason : {"FailedMount", "Pulled"}) {
+    Do(Create(kEvents,
+              {{"apiVersion", "events.k8s.io/v1"},
+               {"kind", "Event"},
+               {"metadata", {{"name", reason == "Pulled" ? "b" : "a"}, {"namespace", ns_}}},
+               {"type", "Normal"},
+               {"reason", reason},
+               {"action", "Test"},
+               {"note", "words"},
+               {"eventTime", "2026-01-01T00:00:00.000000Z"},
+               {"reportingController", "cachewarm.io/test"},
+               {"reportingInstance", "test"},
+               {"regarding", {{"kind", "Pod"}, {"namespace", ns_}, {"name", "p"}, {"uid", "u"}}}},
+              {}));
+  }
+  const Json listed = Do(List(kEvents, {.ns = ns_, .field_selector = "reason=FailedMount"}));
+  ASSERT_EQ(listed["items"].size(), 1U);
+  EXPECT_EQ(listed["items"][0]["note"], "words");
+  EXPECT_EQ(listed["items"][0]["regarding"]["uid"], "u");
+}
+
 TEST_P(ObjectsContract, AResourceThatIsNotServedIsNotFound) {
   constexpr Resource kNone{"none.example", "v1", "nones", "None"};
   EXPECT_EQ(Fails(List(kNone, {.ns = ns_})).code(), StatusCode::kNotFound);

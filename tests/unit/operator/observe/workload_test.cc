@@ -78,48 +78,6 @@ TEST_F(WorkloadTest, ATemplateOrASelectorIsItsOwnWorkload) {
   EXPECT_EQ(ResolveWorkload(world, warmup).replicas, 0);
 }
 
-TEST_F(WorkloadTest, ACreateFailureCountsOnlyWhenItNamesUs) {
-  struct Case {
-    const char* message;
-    bool own_host_path;
-    bool counts;
-  };
-  const std::vector<Case> cases = {
-      {"violates PodSecurity \"baseline:latest\": hostPath volumes (volume \"cachewarm\")", true,
-       true},
-      {"hostPath volumes are not allowed here", false, true},
-      {"hostPath volumes are not allowed here", true, false},
-      {"invalid mount /var/cache/cachewarm", false, true},
-      {"unknown scheduling gate cachewarm.io/warm", false, true},
-      {"exceeded quota: q", false, false},
-      {"image policy: latest is not allowed", false, false},
-  };
-  for (const Case& test : cases) {
-    codec::Json deployment = DeploymentObject("llama");
-    deployment["status"]["conditions"] = {{{"type", "ReplicaFailure"},
-                                           {"status", "True"},
-                                           {"reason", "FailedCreate"},
-                                           {"lastTransitionTime", "2026-01-01T00:00:05Z"},
-                                           {"message", test.message}}};
-    if (test.own_host_path) {
-      deployment["spec"]["template"]["spec"]["volumes"] = {
-          {{"name", "models"}, {"hostPath", {{"path", "/models"}}}}};
-    }
-    server.Put(kube::kDeployments, deployment);
-    if (!world.HasSynced()) {
-      StartWorld();
-    }
-    ASSERT_TRUE(op::testing::Eventually([&] {
-      const kube::Object seen = world.deployments.store().Get({"default", "llama"});
-      return seen != nullptr && (*seen)["spec"] == deployment["spec"] &&
-             (*seen)["status"]["conditions"] == deployment["status"]["conditions"];
-    }));
-    const auto failure = FindCreateFailure(world, WarmupOf("Deployment", "llama"));
-    EXPECT_EQ(failure.time != WallTime{}, test.counts) << test.message;
-    EXPECT_EQ(failure.message, test.counts ? test.message : "");
-  }
-}
-
 TEST_F(WorkloadTest, FewerPodsThanWantedIsASignOfRefusal) {
   codec::Json deployment = DeploymentObject("llama");
   server.Put(kube::kDeployments, deployment);

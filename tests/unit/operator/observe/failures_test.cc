@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/failures.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::observe {
+namespace {
+
+using op::testing::DeploymentObject;
+using op::testing::FromYaml;
+using op::testing::PodObject;
+
+api::CacheWarmup WarmupOf(const std::string& kind, const std::string& name) {
+  api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
+  warmup.spec.workload_ref = api::WorkloadRef{.kind = kind, .name = name};
+  return warmup;
+}
+
+constexpr const char* kVolumeForbidden = "violates PodSecurity: hostPath (volume \"cachewarm\")";
+
+class FailuresTest : public op::testing::WorldFixture {
+ protected:
+  struct EventSetup {
+    std::string name = "e";
+    std::string reason = "FailedCreate";
+    std::string kind = "StatefulSet";
+    std::string about = "llama";
+    std::string note = kVolumeForbidden;
+    std::string time = "2026-01-01T00:05:00Z";
+    std::string field = "deprecatedLastTimestamp";
+  };
+
+  void PutEvent(const EventSetup& setup) {
+    codec::Json event = {
+        {"apiVersion", "events.k8s.io/v1"},
+        {"kind", "Event"},
+        {"metadata", {{"name", setup.name}, {"namespace", "default"}, {"uid", setup.name}}},
+        {"reason", setup.reason},
+        {"note", setup.note},
+        {"regarding",
+         {{"kind", setup.kind},
+          {"namespace", "default"},
+          {"name", setup.about},
+          {"uid", "uid-" + setup.about}}}};
+    if (setup.field == "series") {
+      event["series"] = {{"count", 3}, {"lastObservedTime", setup.time}};
+    } else {
+      event[setup.field] = setup.time;
+    }
+    server.Put(kube::kEvents, event);
+  }
+
+  plan::CreateFailure Failure(const api::CacheWarmup& warmup) {
+    return FindCreateFailure(world, warmup, {});
+  }
+};
+
+TEST_F(FailuresTest, ACreateFailureCountsOnlyWhenItNamesUs) {
+  struct Case {
+    const char* message;
+    bool own_host_path;
+    bool counts;
+  };
+  const std::vector<Case> cases = {
+      {"violates PodSecurity \"baseline:latest\": hostPath volumes (volume \"cachewarm\")", true,
+       true},
+      {"hostPath volumes are not allowed here", false, true},
+      {"hostPath volumes are not allowed here", true, false},
+      {"invalid mount /var/cache/cachewarm", false, true},
+      {"unknown scheduling gate cachewarm.io/warm", false, true},
+      {"exceeded quota: q", false, false},
+      {"image policy: latest is not allowed", false, false},
+  };
+  for (const Case& test : cases) {
+    codec::Json deployment = DeploymentObject("llama");
+    deployment["status"]["conditions"] = {{{"type", "ReplicaFailure"},
+                                           {"status", "True"},
+                                           {"reason", "FailedCreate"},
+                                           {"lastTransitionTime", "2026-01-01T00:00:05Z"},
+                                           {"message", test.message}}};
+    if (test.own_host_path) {
+      deployment["spec"]["template"]["spec"]["volumes"] = {
+          {{"name", "models"}, {"hostPath", {{"path", "/models"}}}}};
+    }
+    server.Put(kube::kDeployments, deployment);
+    if (!world.HasSynced()) {
+      StartWorld();
+    }
+    ASSERT_TRUE(op::testing::Eventually([&] {
+      const kube::Object seen = world.deployments.store().Get({"default", "llama"});
+      return seen != nullptr && (*seen)["spec"] == deployment["spec"] &&
+             (*seen)["status"]["conditions"] == deployment["status"]["conditions"];
+    }));
+    const auto failure = FindCreateFailure(world, WarmupOf("Deployment", "llama"), {});
+    EXPECT_EQ(failure.time != WallTime{}, test.counts) << test.message;
+    EXPECT_EQ(failure.message, test.counts ? test.message : "");
+  }
+}
+
+TEST_F(FailuresTest, AnEventAboutTheWorkloadCountsWhereverItsTimeIsWritten) {
+  int at = 0;
+  for (const char* field : {"eventTime", "deprecatedLastTimestamp", "series"}) {
+    PutEvent({.name = "e" + std::to_string(at++), .about = field, .field = field});
+  }
+  StartWorld();
+  for (const char* field : {"eventTime", "deprecatedLastTimestamp", "series"}) {
+    const plan::CreateFailure failure = Failure(WarmupOf("StatefulSet", field));
+    EXPECT_EQ(FormatTime(failure.time), "2026-01-01T00:05:00Z") << field;
+    EXPECT_EQ(failure.message, kVolumeForbidden);
+  }
+}
+
+TEST_F(FailuresTest, EventsOfOthersOrOfOtherThingsDoNotCount) {
+  PutEvent({.name = "another", .about = "mistral"});
+  PutEvent({.name = "kind", .kind = "Job"});
+  PutEvent({.name = "quota", .note = "exceeded quota: gpus"});
+  PutEvent({.name = "reason", .reason = "FailedKillPod"});
+  StartWorld();
+  EXPECT_EQ(Failure(WarmupOf("StatefulSet", "llama")).time, WallTime{});
+}
+
+TEST_F(FailuresTest, AnEventFromBeforeTheConditionChangedIsOver) {
+  PutEvent({});
+  StartWorld();
+  api::CacheWarmup warmup = WarmupOf("StatefulSet", "llama");
+  warmup.status.conditions = {{.type = "Ready",
+                               .status = "True",
+                               .reason = "Injecting",
+                               .last_transition_time = *ParseTime("2026-01-01T00:04:00Z")}};
+  EXPECT_NE(Failure(warmup).time, WallTime{});
+  warmup.status.conditions[0].last_transition_time = *ParseTime("2026-01-01T00:06:00Z");
+  EXPECT_EQ(Failure(warmup).time, WallTime{});
+}
+
+TEST_F(FailuresTest, PodsOfAnyOwnerAreWatchedThroughTheirOwners) {
+  PutEvent({.kind = "Gang", .about = "mine"});
+  StartWorld();
+  api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
+  warmup.spec.selector = {{"app", "llama"}};
+  EXPECT_EQ(Failure(warmup).time, WallTime{});
+  api::Pod pod;
+  pod.meta.owner_kind = "Gang";
+  pod.meta.owner_name = "mine";
+  EXPECT_NE(FindCreateFailure(world, warmup, {std::make_shared<const api::Pod>(pod)}).time,
+            WallTime{});
+}
+
+TEST_F(FailuresTest, KubeletsWordsOnOurVolumeAreFoundByThePod) {
+  const char* note = "MountVolume.SetUp failed for volume \"cachewarm\" : not a directory";
+  PutEvent({.name = "ours", .reason = "FailedMount", .kind = "Pod", .about = "a", .note = note});
+  PutEvent({.name = "theirs",
+            .reason = "FailedMount",
+            .kind = "Pod",
+            .about = "b",
+            .note = "MountVolume.SetUp failed for volume \"models\""});
+  StartWorld();
+  std::vector<std::shared_ptr<const api::Pod>> pods;
+  for (const char* name : {"a", "b"}) {
+    codec::Json object = PodObject(name);
+    object["spec"]["nodeName"] = "n1";
+    pods.push_back(std::make_shared<const api::Pod>(
+        *api::DecodePod(std::make_shared<const codec::Json>(object))));
+  }
+  const auto failures = FindMountFailures(world, pods);
+  EXPECT_EQ(failures, (std::map<std::string, std::string>{{"uid-a", note}}));
+
+  api::Pod started = *pods[0];
+  started.containers = {{.name = "server", .running = true}};
+  EXPECT_TRUE(FindMountFailures(world, {std::make_shared<const api::Pod>(started)}).empty())
+      << "it was late, not refused";
+}
+
+}  // namespace
+}  // namespace cachewarm::observe
