@@ -2,14 +2,41 @@
 #include "cli/arguments.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "fmt/format.h"
 
 namespace cachewarm::cli {
 namespace {
 
-absl::Status Usage(std::string_view name, std::string_view problem) {
-  return absl::InvalidArgumentError(fmt::format("--{}: {}", name, problem));
+// What one word says about options.
+struct Spelled {
+  std::string shown;  // "--name" or "-n", for messages
+  std::optional<std::string> value;
+  const Option* option = nullptr;
+};
+
+absl::Status Usage(const Spelled& spelled, std::string_view problem) {
+  return absl::InvalidArgumentError(fmt::format("{}: {}", spelled.shown, problem));
+}
+
+bool IsOption(std::string_view word) {
+  return word.starts_with("--") || (word.size() == 2 && word[0] == '-');
+}
+
+Spelled ReadOption(std::string_view word, std::span<const Option> options) {
+  const size_t equals = word.find('=');
+  Spelled spelled{.shown = std::string(word.substr(0, equals)), .value = {}};
+  if (equals != word.npos) {
+    spelled.value = std::string(word.substr(equals + 1));
+  }
+  const bool is_long = word.starts_with("--");
+  const auto found = std::find_if(options.begin(), options.end(), [&](const Option& each) {
+    return is_long ? each.name == spelled.shown.substr(2)
+                   : each.letter != 0 && each.letter == spelled.shown[1];
+  });
+  spelled.option = found == options.end() ? nullptr : &*found;
+  return spelled;
 }
 
 }  // namespace
@@ -18,37 +45,34 @@ absl::StatusOr<Arguments> Arguments::Parse(std::span<const std::string> words,
                                            std::span<const Option> options) {
   Arguments parsed;
   for (size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    if (word == "--") {
+    if (words[i] == "--") {
       parsed.rest_.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
       break;
     }
-    if (!word.starts_with("--")) {
-      parsed.positionals_.emplace_back(word);
+    if (!IsOption(words[i])) {
+      parsed.positionals_.emplace_back(words[i]);
       continue;
     }
-    const size_t equals = word.find('=');
-    const std::string name(word.substr(2, equals == word.npos ? word.npos : equals - 2));
-    const auto option = std::find_if(options.begin(), options.end(),
-                                     [&](const Option& each) { return each.name == name; });
-    if (option == options.end()) {
-      return Usage(name, "there is no such option; see --help");
+    Spelled spelled = ReadOption(words[i], options);
+    if (spelled.option == nullptr) {
+      return Usage(spelled, "there is no such option; see --help");
     }
-    if (option->value.empty()) {
-      if (equals != word.npos) {
-        return Usage(name, "takes no value");
+    const std::string name(spelled.option->name);
+    if (spelled.option->value.empty()) {
+      if (spelled.value.has_value()) {
+        return Usage(spelled, "takes no value");
       }
       parsed.flags_.insert(name);
       continue;
     }
-    if (equals == word.npos && i + 1 == words.size()) {
-      return Usage(name, fmt::format("expected {} behind it", option->value));
+    if (!spelled.value.has_value() && i + 1 == words.size()) {
+      return Usage(spelled, fmt::format("expected {} behind it", spelled.option->value));
     }
     std::vector<std::string>& values = parsed.values_[name];
-    if (!values.empty() && !option->repeats) {
-      return Usage(name, "is given twice");
+    if (!values.empty() && !spelled.option->repeats) {
+      return Usage(spelled, "is given twice");
     }
-    values.push_back(equals == word.npos ? words[++i] : std::string(word.substr(equals + 1)));
+    values.push_back(spelled.value.has_value() ? *spelled.value : words[++i]);
   }
   return parsed;
 }

@@ -19,13 +19,15 @@ struct Option {
   std::string_view value;  // "FILE"; empty: a flag without a value
   std::string_view help;
   bool repeats = false;
+  char letter = 0;  // 'n': also "-n"
 };
 
 // What stood behind a verb.
 class Arguments {
  public:
-  // "--name value", "--name=value"; everything behind "--" is in rest(). INVALID_ARGUMENT for an
-  // unknown option, a missing value or one that is given twice without repeating.
+  // "--name value", "--name=value", "-n value"; everything behind "--" is in rest().
+  // INVALID_ARGUMENT for an unknown option, a missing value or one that is given twice without
+  // repeating.
   static absl::StatusOr<Arguments> Parse(std::span<const std::string> words,
                                          std::span<const Option> options);
 

@@ -21,7 +21,7 @@ enum ExitCode : int {
   kFailed = 1,
   kUsage = 2,
   kDamaged = 3,   // bytes that do not match their digest, or that --key did not sign
-  kNotFound = 4,  // no such bundle
+  kNotFound = 4,  // no such bundle or pod
   kInterrupted = 130,
 };
 ExitCode ExitCodeOf(const absl::Status& status);

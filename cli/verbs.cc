@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view kAbout =
     "cachewarm carries the compile caches of model servers (torch.compile, Triton, vLLM, ...) as\n"
-    "bundles: OCI artifacts named by digest, in an image layout directory or a registry.\n";
+    "bundles: OCI artifacts named by digest, in an image layout directory or a registry. Of a\n"
+    "cluster it frees the pods that wait for them. kubectl finds it as \"kubectl cachewarm\".\n";
 
 std::vector<std::string> WordsOf(std::string_view text) {
   std::istringstream stream{std::string(text)};
@@ -25,8 +26,10 @@ std::vector<std::string> WordsOf(std::string_view text) {
 }
 
 std::string OptionLine(const Option& option) {
-  const std::string left = option.value.empty() ? fmt::format("--{}", option.name)
-                                                : fmt::format("--{} {}", option.name, option.value);
+  const std::string letter = option.letter == 0 ? "" : fmt::format("-{}, ", option.letter);
+  const std::string left = option.value.empty()
+                               ? fmt::format("{}--{}", letter, option.name)
+                               : fmt::format("{}--{} {}", letter, option.name, option.value);
   return fmt::format("  {:<28} {}{}\n", left, option.help, option.repeats ? " (repeatable)" : "");
 }
 
@@ -47,7 +50,7 @@ int RunVerb(const Verb& verb, std::span<const std::string> words, Console& conso
     return kOk;
   }
   const size_t operands = WordsOf(verb.operands).size();
-  if (arguments->positionals().size() != operands) {
+  if (!verb.operands.ends_with("...]") && arguments->positionals().size() != operands) {
     return Misused(
         console,
         fmt::format("{} takes {}, not {} words", verb.name,
@@ -70,9 +73,9 @@ int RunVerb(const Verb& verb, std::span<const std::string> words, Console& conso
 }  // namespace
 
 const std::vector<Verb>& AllVerbs() {
-  static const std::vector<Verb> verbs = {PackVerb(),    UnpackVerb(), PushVerb(),
-                                          PullVerb(),    SignVerb(),   VerifyVerb(),
-                                          InspectVerb(), RunVerb(),    CompletionVerb()};
+  static const std::vector<Verb> verbs = {PackVerb(),    UnpackVerb(),    PushVerb(),    PullVerb(),
+                                          SignVerb(),    VerifyVerb(),    InspectVerb(), RunVerb(),
+                                          ReleaseVerb(), CompletionVerb()};
   return verbs;
 }
 
@@ -93,7 +96,7 @@ std::string ProgramHelp() {
       "\"cachewarm VERB --help\" explains a verb; \"cachewarm --version\" tells the version.\n"
       "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 damaged bundle or not signed by "
       "--key,\n"
-      "4 no such bundle, 130 interrupted.\n";
+      "4 no such bundle or pod, 130 interrupted.\n";
   return help;
 }
 

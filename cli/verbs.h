@@ -16,11 +16,11 @@ namespace cachewarm::cli {
 // One thing that the program does.
 struct Verb {
   std::string_view name;
-  std::string_view operands;  // "DIRECTORY BUNDLE"; one word each
+  std::string_view operands;  // "DIRECTORY BUNDLE"; one word each. "[POD...]": any number
   std::string_view summary;   // one line
   std::string_view text;      // what a newcomer must know, with an example
   std::vector<Option> options;
-  // Operands are as many as `operands` has words. What the verb could not do is its status; the
+  // Operands are as many as `operands` says. What the verb could not do is its status; the
   // exit code of a child (run) its value.
   absl::StatusOr<int> (*run)(const Arguments& arguments, Console& console);
   bool takes_rest = false;  // words behind "--"

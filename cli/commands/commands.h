@@ -14,6 +14,7 @@ Verb SignVerb();
 Verb VerifyVerb();
 Verb InspectVerb();
 Verb RunVerb();
+Verb ReleaseVerb();
 Verb CompletionVerb();
 
 }  // namespace cachewarm::cli

@@ -71,5 +71,6 @@ inline constexpr std::string_view kReleasedNoRoom = "NoRoom";
 inline constexpr std::string_view kReleasedNoGain = "NoGain";  // no node will get warm by waiting
 inline constexpr std::string_view kReleasedDeadline = "Deadline";
 inline constexpr std::string_view kReleasedWithdrawn = "Withdrawn";
+inline constexpr std::string_view kReleasedByHand = "ByHand";  // cachewarm release
 
 }  // namespace cachewarm::api::reason

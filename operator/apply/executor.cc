@@ -7,9 +7,10 @@
 #include <mutex>
 
 #include "lib/api/names.h"
+#include "lib/base/fan_out.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
-#include "operator/apply/fan_out.h"
+#include "lib/kube/client/release_gate.h"
 #include "operator/render/applied.h"
 #include "operator/render/gate_release.h"
 
@@ -49,14 +50,6 @@ bool IsReplaced(kube::Client& client, const kube::ObjectName& name, const std::s
   return current.ok() ? kube::UidOf(*current) != uid : absl::IsNotFound(current.status());
 }
 
-bool HasOurGate(const Json& pod) {
-  const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
-  return gates != nullptr && gates->is_array() &&
-         std::any_of(gates->begin(), gates->end(), [](const Json& gate) {
-           return kube::TextAt(gate, {"name"}) == api::kSchedulingGate;
-         });
-}
-
 // The object an event is about, as far as an ObjectReference needs it.
 kube::Object Regarding(const plan::ObjectRef& ref) {
   return std::make_shared<const Json>(
@@ -69,25 +62,14 @@ kube::Object Regarding(const plan::ObjectRef& ref) {
 
 absl::StatusOr<bool> ReleaseGate(kube::Client& client, const plan::GateRelease& release,
                                  std::stop_token stop) {
-  const api::Pod& pod = *release.pod;
-  const kube::ObjectName name{pod.meta.ns, pod.meta.name};
   CW_ASSIGN_OR_RETURN(const Json patch,
-                      render::GateReleasePatch({.pod = pod,
+                      render::GateReleasePatch({.pod = *release.pod,
                                                 .reason = release.reason,
                                                 .held_seconds = release.held_seconds,
                                                 .hosts = {.excluded = release.excluded,
                                                           .preferred = release.preferred}}));
-  const auto answer = client.Do(kube::JsonPatch(kube::kPods, name, patch, AsOperator()), stop);
-  if (answer.ok()) {
-    return true;
-  }
-  // A failed "test": the gate or the pod that we saw may not be there any more.
-  const auto current = client.Do(kube::Get(kube::kPods, name), stop);
-  if (absl::IsNotFound(current.status()) ||
-      (current.ok() && (kube::UidOf(*current) != pod.meta.uid || !HasOurGate(*current)))) {
-    return false;
-  }
-  return answer.status();
+  return kube::ReleaseGate(
+      client, {.pod = *release.pod, .operations = patch, .manager = api::kOperatorManager}, stop);
 }
 
 absl::Status Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,

@@ -6,10 +6,10 @@
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "lib/base/fan_out.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "operator/apply/executor.h"
-#include "operator/apply/fan_out.h"
 
 namespace cachewarm::controllers {
 namespace {
@@ -53,7 +53,7 @@ HeldVerdict JudgeHeld(const api::Pod& pod, const api::CacheWarmup* warmup, WallT
 
 void HeldPods::Sweep(std::stop_token stop) {
   const std::vector<kube::Object> held = world_.pods.store().ByIndex(observe::kHeldIndex);
-  apply::FanOut(held.size(), kSweepWidth, stop, [&](size_t i) {
+  FanOut(held.size(), kSweepWidth, stop, [&](size_t i) {
     const auto outcome = Look(held[i], Duration(0), stop);
     if (!outcome.ok()) {
       means_.log.Warning("held pod not released", {{"pod", kube::NameOf(*held[i]).ToString()},

@@ -17,9 +17,7 @@ struct GateReleaseSpec {
   HostRules hosts;
 };
 
-// The JSON patch (RFC 6902) that releases our gate: tests the pod's uid and that our gate is where
-// it was, removes it, merges the affinity into the pod's own, and notes why. It fails as a whole
-// (409 or 422) when the pod has changed in between. NOT_FOUND when the pod has no gate of ours.
+// api::gate::ReleasePatch(), with the host rules merged into the pod's own affinity.
 absl::StatusOr<codec::Json> GateReleasePatch(const GateReleaseSpec& spec);
 
 }  // namespace cachewarm::render

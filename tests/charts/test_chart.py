@@ -22,6 +22,10 @@ def plain(thing):
     return thing
 
 
+def is_hook(thing):
+    return "helm.sh/hook" in thing["metadata"].get("annotations", {})
+
+
 def config_of(rendered):
     return yaml.safe_load(rendered["ConfigMap", "cachewarm"]["data"]["config.yaml"])
 
@@ -38,9 +42,9 @@ def test_lint_finds_nothing(helm):
 
 
 def test_default_values_give_the_objects_of_install_yaml(installed, rendered):
-    # helm makes the namespace itself (--create-namespace).
+    # helm makes the namespace itself (--create-namespace), and only helm has hooks.
     wanted = {key: plain(thing) for key, thing in installed.items() if key[0] != "Namespace"}
-    assert set(rendered) == set(wanted)
+    assert {key for key, thing in rendered.items() if not is_hook(thing)} == set(wanted)
     for key, thing in wanted.items():
         assert plain(rendered[key]) == thing, key
 
@@ -154,6 +158,49 @@ def test_hosts_with_a_read_only_etc_can_do_without_the_node_directory(helm):
     assert "node" not in [mount["name"] for mount in container["volumeMounts"]]
 
 
+def test_what_releases_pods_runs_where_and_as_the_operator_does(helm):
+    rendered = helm.template(
+        "--set", "operator.image.repository=localhost/o,operator.image.pullPolicy=Never",
+        "--set", "operator.nodeSelector.pool=infra,imagePullSecrets[0].name=pull",
+        "--set-json", 'operator.tolerations=[{"key":"infra","operator":"Exists"}]',
+        "--set", "release.schedule=*/2 * * * *")
+    cron = rendered["CronJob", "cachewarm-release"]["spec"]
+    assert cron["schedule"] == "*/2 * * * *"
+    for template in (cron["jobTemplate"]["spec"]["template"],
+                     rendered["Job", "cachewarm-uninstall"]["spec"]["template"]):
+        spec = template["spec"]
+        assert spec["containers"][0]["image"] == "localhost/o:0.1.0"
+        assert spec["containers"][0]["imagePullPolicy"] == "Never"
+        assert spec["nodeSelector"]["pool"] == "infra"
+        assert spec["tolerations"] == [{"key": "infra", "operator": "Exists"}]
+        assert spec["imagePullSecrets"] == [{"name": "pull"}]
+        assert spec["priorityClassName"] == "system-cluster-critical"
+
+
+def test_an_uninstall_ends_the_holding_first_and_has_no_more_rights_than_that(rendered):
+    hooks = {key: thing for key, thing in rendered.items() if is_hook(thing)}
+    assert sorted(hooks) == [(kind, "cachewarm-uninstall") for kind in (
+        "ClusterRole", "ClusterRoleBinding", "Job", "ServiceAccount")]
+    for key, thing in hooks.items():
+        notes = thing["metadata"]["annotations"]
+        assert notes["helm.sh/hook"] == "pre-delete"
+        assert (key[0] == "Job") == (int(notes["helm.sh/hook-weight"]) == 0)
+    rules = hooks["ClusterRole", "cachewarm-uninstall"]["rules"]
+    assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in rules] == [
+        (["pods"], None, ["get", "list", "patch"]),
+        (["mutatingadmissionpolicybindings", "mutatingwebhookconfigurations"], ["cachewarm.io"],
+         ["delete"])]
+    container = hooks["Job", "cachewarm-uninstall"]["spec"]["template"]["spec"]["containers"][0]
+    assert container["command"] == ["/usr/bin/cachewarm", "release", "--all", "--all-namespaces",
+                                    "--remove-policy"]
+
+
+def test_what_releases_pods_can_be_left_out(helm):
+    rendered = helm.template("--set", "release.enabled=false,uninstall.enabled=false")
+    assert not [key for key in rendered
+                if key[1] in ("cachewarm-release", "cachewarm-uninstall")]
+
+
 def test_metrics_objects_appear_when_asked_for(helm, rendered):
     assert not [key for key in rendered if key[0] in ("Service", "ServiceMonitor")]
     asked = helm.template("--set", "metrics.serviceMonitor.enabled=true,"
@@ -203,6 +250,8 @@ def test_quota_can_be_left_out(helm):
     ("limits.files=200001", "files"),
     ("limits.megabytes=1", "megabytes"),
     ("metrics.serviceMonitor.interval=soon", "interval"),
+    ("release.schedule=hourly", "schedule"),
+    ("uninstall.hook=false", "hook"),
     ("typo=1", "typo"),
 ])
 def test_wrong_values_are_refused_by_name(helm, value, named):

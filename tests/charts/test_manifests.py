@@ -8,6 +8,7 @@ from conftest import ROOT
 
 OPERATOR = "system:serviceaccount:cachewarm-system:cachewarm-operator"
 AGENT = "system:serviceaccount:cachewarm-system:cachewarm-agent"
+RELEASE = "system:serviceaccount:cachewarm-system:cachewarm-release"
 
 
 def rules_of(installed, kind, name):
@@ -97,6 +98,46 @@ def test_operator_runs_as_nobody_with_a_second_one_waiting(installed):
     assert not any("hostPath" in volume for volume in spec["volumes"])
 
 
+def test_operators_prefer_machines_and_zones_of_their_own_and_one_may_go_at_a_time(installed):
+    spec, _ = container_of(installed, "Deployment", "cachewarm-operator")
+    terms = spec["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert [term["podAffinityTerm"]["topologyKey"] for term in terms] == [
+        "kubernetes.io/hostname", "topology.kubernetes.io/zone"]
+    selector = spec_selector(installed, "Deployment", "cachewarm-operator")
+    assert all(term["podAffinityTerm"]["labelSelector"] == selector for term in terms)
+    budget = installed["PodDisruptionBudget", "cachewarm-operator"]["spec"]
+    assert (budget["maxUnavailable"], budget["selector"]) == (1, selector)
+
+
+def spec_selector(installed, kind, name):
+    return installed[kind, name]["spec"]["selector"]
+
+
+def test_pods_are_released_every_minute_with_rights_on_pods_alone(installed):
+    assert rules_of(installed, "ClusterRole", "cachewarm-release") == {
+        ("", "pods"): {"get", "list", "patch"}}
+    cron = installed["CronJob", "cachewarm-release"]["spec"]
+    assert cron["schedule"] == "* * * * *"
+    assert cron["concurrencyPolicy"] == "Forbid"
+    assert cron["jobTemplate"]["spec"]["backoffLimit"] == 0
+    assert cron["jobTemplate"]["spec"]["activeDeadlineSeconds"] < 60
+    spec = cron["jobTemplate"]["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == "cachewarm-release"
+    assert spec["restartPolicy"] == "Never" and spec["securityContext"]["runAsNonRoot"] is True
+    (container,) = spec["containers"]
+    assert container["command"] == ["/usr/bin/cachewarm", "release", "--all", "--all-namespaces",
+                                    "--past-deadline"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]}}
+    assert container["resources"]["limits"]["memory"] and container["resources"]["requests"]
+    operator = container_of(installed, "Deployment", "cachewarm-operator")[1]
+    assert container["image"] == operator["image"]
+    # Neither the operators' budget nor their anti-affinity counts these pods.
+    labels = cron["jobTemplate"]["spec"]["template"]["metadata"]["labels"]
+    assert labels["app.kubernetes.io/component"] == "release"
+
+
 def test_agent_has_four_capabilities_and_its_own_directory(installed):
     spec, container = container_of(installed, "DaemonSet", "cachewarm-agent")
     assert sorted(container["securityContext"]["capabilities"]["add"]) == [
@@ -129,7 +170,8 @@ def test_admission_policy_leaves_system_and_strict_namespaces_alone(installed):
 def test_every_policy_on_writers_denies_and_fails_closed(installed):
     policies = [name for kind, name in installed if kind == "ValidatingAdmissionPolicy"]
     assert sorted(policies) == ["agent.cachewarm.io", "operator-jobs.cachewarm.io",
-                                "operator-pods.cachewarm.io", "writers.cachewarm.io"]
+                                "operator-pods.cachewarm.io", "release-pods.cachewarm.io",
+                                "writers.cachewarm.io"]
     for name in policies:
         assert installed["ValidatingAdmissionPolicy", name]["spec"]["failurePolicy"] == "Fail"
         binding = installed["ValidatingAdmissionPolicyBinding", name]["spec"]
@@ -138,7 +180,7 @@ def test_every_policy_on_writers_denies_and_fails_closed(installed):
 
 def test_policies_name_the_identities_that_are_installed(installed):
     text = (ROOT / "manifests/write-policy.yaml").read_text()
-    for user in (OPERATOR, AGENT):
+    for user in (OPERATOR, AGENT, RELEASE):
         _, _, namespace, name = user.split(":")
         account = installed["ServiceAccount", name]
         assert account["metadata"]["namespace"] == namespace

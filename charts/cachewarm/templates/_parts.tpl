@@ -43,3 +43,19 @@ readinessProbe:
   periodSeconds: 5
   timeoutSeconds: 5
 {{- end }}
+
+{{/* Where the operator and what runs its image may be scheduled. */}}
+{{- define "cachewarm.placement" -}}
+{{- with .Values.operator.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets: {{ toJson . }}
+{{- end }}
+{{- with .Values.operator.nodeSelector }}
+nodeSelector: {{ toJson . }}
+{{- end }}
+{{- with .Values.operator.tolerations }}
+tolerations: {{ toJson . }}
+{{- end }}
+{{- end }}

@@ -20,6 +20,8 @@ constexpr std::array kKnown = {kPods,
                                kJobs,
                                kLeases,
                                kEvents,
+                               kMutatingPolicyBindings,
+                               kMutatingWebhooks,
                                kCacheWarmups,
                                kNodeCaches};
 

@@ -33,6 +33,12 @@ inline constexpr Resource kControllerRevisions{"apps", "v1", "controllerrevision
 inline constexpr Resource kJobs{"batch", "v1", "jobs", "Job"};
 inline constexpr Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 inline constexpr Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
+inline constexpr Resource kMutatingPolicyBindings{"admissionregistration.k8s.io", "v1",
+                                                  "mutatingadmissionpolicybindings",
+                                                  "MutatingAdmissionPolicyBinding", false};
+inline constexpr Resource kMutatingWebhooks{"admissionregistration.k8s.io", "v1",
+                                            "mutatingwebhookconfigurations",
+                                            "MutatingWebhookConfiguration", false};
 inline constexpr Resource kCacheWarmups{"cachewarm.io", "v1alpha1", "cachewarmups", "CacheWarmup"};
 inline constexpr Resource kNodeCaches{"cachewarm.io", "v1alpha1", "nodecaches", "NodeCache", false};
 

@@ -32,6 +32,9 @@ class Cluster:
         program = _cache() / "kubebox" / "current" / "kubectl"
         return Kubectl(str(program), str(self.state / "admin.kubeconfig"))
 
+    def helm(self) -> str:
+        return str(_cache() / "helm" / "current" / "helm")
+
     def up(self, *nodes: str) -> None:
         self.verb("up", *nodes)
 

@@ -13,7 +13,7 @@ SYSTEM = "cachewarm-system"
 OPERATOR = f"system:serviceaccount:{SYSTEM}:cachewarm-operator"
 AGENT = f"system:serviceaccount:{SYSTEM}:cachewarm-agent"
 # What only the programs need.
-_LEFT_OUT = ("Deployment", "DaemonSet", "ConfigMap", "PodDisruptionBudget")
+_LEFT_OUT = ("Deployment", "DaemonSet", "CronJob", "ConfigMap", "PodDisruptionBudget")
 
 
 def objects() -> dict[tuple[str, str], dict]:

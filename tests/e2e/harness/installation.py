@@ -35,6 +35,8 @@ def objects(config: dict, image: Callable[[str], Image]) -> list[dict]:
             thing["data"]["config.yaml"] = content
         if thing["kind"] in ("Deployment", "DaemonSet"):
             _use(thing["spec"]["template"], content, image)
+        if thing["kind"] == "CronJob":
+            _use(thing["spec"]["jobTemplate"]["spec"]["template"], content, image)
     return rendered
 
 
@@ -62,7 +64,8 @@ def wait_ready(kubectl: Kubectl, seconds: float = 120) -> None:
 
 
 def _use(template: dict, config: str, image: Callable[[str], Image]) -> None:
-    found = image(template["metadata"]["labels"]["app.kubernetes.io/component"])
+    program = template["metadata"]["labels"]["app.kubernetes.io/component"]
+    found = image(program if program in PROGRAMS else "operator")
     notes = template["metadata"].setdefault("annotations", {})
     notes["cachewarm.test/image"] = found.version
     notes["cachewarm.test/config"] = config

@@ -10,8 +10,8 @@ namespace cachewarm::cli {
 namespace {
 
 constexpr std::array<Option, 3> kOptions = {
-    {{.name = "json", .help = ""},
-     {.name = "file", .value = "FILE", .help = ""},
+    {{.name = "json", .help = "", .letter = 'j'},
+     {.name = "file", .value = "FILE", .help = "", .letter = 'f'},
      {.name = "host", .value = "HOST", .help = "", .repeats = true}}};
 
 absl::StatusOr<Arguments> Parse(const std::vector<std::string>& words) {
@@ -27,6 +27,15 @@ TEST(Arguments, OptionsAndOperandsMayStandInAnyOrder) {
   EXPECT_EQ(parsed->Value("file"), "f");
   EXPECT_TRUE(parsed->Has("json"));
   EXPECT_EQ(parsed->Values("host"), (Words{"a", "b"}));
+}
+
+TEST(Arguments, AnOptionMayHaveALetter) {
+  const auto parsed = Parse({"-f", "a", "-j", "one"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->Value("file"), "a");
+  EXPECT_TRUE(parsed->Has("json"));
+  EXPECT_EQ(parsed->positionals(), (Words{"one"}));
+  EXPECT_EQ(Parse({"-", "-1x"})->positionals(), (Words{"-", "-1x"}));
 }
 
 TEST(Arguments, WhatStandsBehindTwoDashesIsLeftAlone) {
@@ -48,6 +57,9 @@ TEST(Arguments, MistakesAreNamed) {
     std::string message;
   } cases[] = {{{"--nope"}, "--nope: there is no such option"},
                {{"--file"}, "--file: expected FILE"},
+               {{"-f"}, "-f: expected FILE"},
+               {{"-x"}, "-x: there is no such option"},
+               {{"-f", "a", "--file=b"}, "--file: is given twice"},
                {{"--json=yes"}, "--json: takes no value"},
                {{"--file=a", "--file=b"}, "--file: is given twice"}};
   for (const auto& c : cases) {

@@ -39,7 +39,9 @@ TEST(Resource, ClusterScopedOnesAreKnownAsSuch) {
       cluster_scoped.insert(resource.plural);
     }
   }
-  EXPECT_EQ(cluster_scoped, (std::set<std::string_view>{"nodes", "namespaces", "nodecaches"}));
+  EXPECT_EQ(cluster_scoped, (std::set<std::string_view>{"nodes", "namespaces", "nodecaches",
+                                                        "mutatingadmissionpolicybindings",
+                                                        "mutatingwebhookconfigurations"}));
 }
 
 }  // namespace

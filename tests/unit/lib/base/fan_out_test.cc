@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/apply/fan_out.h"
+#include "lib/base/fan_out.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <mutex>
 #include <set>
 
-namespace cachewarm::apply {
+namespace cachewarm {
 namespace {
 
 TEST(FanOut, CallsEachIndexOnce) {
@@ -55,4 +55,4 @@ TEST(FanOut, StartsNothingMoreAfterStop) {
 }
 
 }  // namespace
-}  // namespace cachewarm::apply
+}  // namespace cachewarm

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace cachewarm::apply {
+namespace cachewarm {
 
 // Calls `each` once for every index below `count`, on at most `width` threads (this one counts),
 // and returns when all calls have returned. Starts no new call once `stop` was requested.
@@ -27,4 +27,4 @@ inline void FanOut(size_t count, size_t width, std::stop_token stop,
   work();
 }
 
-}  // namespace cachewarm::apply
+}  // namespace cachewarm

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/clock.h"
+#include "lib/kube/client/client.h"
+
+// Held pods, found and let go with rights on pods alone (get, list, patch): CacheWarmups, their
+// definition and the operator may all be gone.
+namespace cachewarm::cli {
+
+// The operator lets go of a pod at its deadline and knows where it should run: for that long it has
+// the first word.
+inline constexpr Duration kOperatorsTurn = std::chrono::seconds(5);
+
+struct ReleaseWish {
+  std::string ns;                  // empty: all namespaces
+  std::vector<std::string> names;  // empty: every held pod
+  // Only pods past their deadline. The value is how long after its creation that is for a pod that
+  // does not say.
+  std::optional<Duration> past_deadline;
+  bool dry_run = false;
+  std::string_view reason;  // of lib/api/reasons.h
+};
+
+enum class ReleaseResult {
+  kReleased,
+  kWouldRelease,  // dry run
+  kNotDue,        // its deadline is yet to come
+  kNotHeld,       // named, but not held by us; or let go by somebody else meanwhile
+  kFailed,
+};
+std::string_view Name(ReleaseResult result);
+
+struct ReleaseOutcome {
+  std::string ns;
+  std::string pod;
+  std::string warmup;  // name of the CacheWarmup that it waited for; may be empty
+  Duration held{0};
+  ReleaseResult result = ReleaseResult::kReleased;
+  std::string message;  // of kFailed
+};
+
+// What a release works with. `on_outcome` is called for every pod, one call at a time.
+struct ReleaseMeans {
+  kube::Client& client;
+  const Clock& clock;
+  std::function<void(const ReleaseOutcome&)> on_outcome;
+};
+
+// Lets go of every pod that `wish` means, several at a time. A pod that could not be let go is an
+// outcome; an error means that the pods could not be listed, or (NOT_FOUND) that a named one does
+// not exist.
+absl::Status ReleaseHeld(const ReleaseMeans& means, const ReleaseWish& wish, std::stop_token stop);
+
+}  // namespace cachewarm::cli

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/cluster/policy.h"
+
+#include <string>
+
+#include "lib/api/names.h"
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+#include "lib/kube/core/request.h"
+#include "lib/kube/core/resource.h"
+
+namespace cachewarm::cli {
+namespace {
+
+constexpr Duration kBetweenSweeps = std::chrono::seconds(2);
+constexpr Duration kPatience = std::chrono::minutes(2);
+constexpr int kQuietSweeps = 2;
+
+absl::Status RemovePolicy(kube::Client& client, std::stop_token stop) {
+  for (const kube::Resource& resource : {kube::kMutatingPolicyBindings, kube::kMutatingWebhooks}) {
+    const auto answer =
+        client.Do(kube::Delete(resource, {.ns = "", .name = std::string(api::kGroup)}, {}), stop);
+    // Also where the server is too old for the resource, or it was deleted before.
+    if (!answer.ok() && !absl::IsNotFound(answer.status())) {
+      return Annotate(answer.status(), "--remove-policy");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReleaseForGood(const ReleaseMeans& means, const ReleaseWish& wish,
+                            std::stop_token stop) {
+  CW_RETURN_IF_ERROR(RemovePolicy(means.client, stop));
+  const MonoTime end = means.clock.Monotonic() + kPatience;
+  for (int quiet = 0; quiet < kQuietSweeps;) {
+    bool found = false;
+    CW_RETURN_IF_ERROR(ReleaseHeld({.client = means.client,
+                                    .clock = means.clock,
+                                    .on_outcome =
+                                        [&](const ReleaseOutcome& outcome) {
+                                          found = true;
+                                          means.on_outcome(outcome);
+                                        }},
+                                   wish, stop));
+    quiet = found ? 0 : quiet + 1;
+    if (means.clock.Monotonic() >= end) {
+      return absl::DeadlineExceededError(
+          "pods are still being held two minutes after the policy was removed: has somebody "
+          "installed it again?");
+    }
+    if (!SleepFor(means.clock, kBetweenSweeps, stop)) {
+      return absl::CancelledError("interrupted");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cachewarm::cli

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/gate/release.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "cli/cluster/connection.h"
+#include "cli/cluster/held_pods.h"
+#include "cli/cluster/policy.h"
+#include "cli/commands/commands.h"
+#include "fmt/format.h"
+#include "lib/api/reasons.h"
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::cli {
+namespace {
+
+constexpr int kMaxHoldSeconds = 60;  // default of spec.gate.maxHoldSeconds
+
+// Rows as they come, the sums behind them; or one JSON object.
+class Table {
+ public:
+  Table(Console& console, bool json) : console_(console), json_(json) {}
+
+  void Add(const ReleaseOutcome& outcome) {
+    ++counts_[outcome.result];
+    if (outcome.result == ReleaseResult::kNotDue) {
+      return;
+    }
+    if (json_) {
+      rows_.push_back({{"namespace", outcome.ns},
+                       {"pod", outcome.pod},
+                       {"warmup", outcome.warmup},
+                       {"heldSeconds", std::chrono::duration<double>(outcome.held).count()},
+                       {"result", Name(outcome.result)},
+                       {"message", outcome.message}});
+      return;
+    }
+    if (std::exchange(empty_, false)) {
+      console_.out << fmt::format(kRow, "RESULT", "HELD", "POD", "WARMUP");
+    }
+    const bool waited = outcome.result != ReleaseResult::kNotHeld;
+    console_.out << fmt::format(kRow, Name(outcome.result),
+                                waited ? FormatDuration(outcome.held) : "-",
+                                outcome.ns + "/" + outcome.pod, outcome.warmup)
+                 << std::flush;
+    if (!outcome.message.empty()) {
+      console_.err << fmt::format("cachewarm: {}/{}: {}\n", outcome.ns, outcome.pod,
+                                  outcome.message);
+    }
+  }
+
+  void End() {
+    if (json_) {
+      PrintJson(console_, {{"pods", rows_}, {"notDue", Count(ReleaseResult::kNotDue)}});
+      return;
+    }
+    const int failed = Count(ReleaseResult::kFailed);
+    const int waiting = Count(ReleaseResult::kNotDue);
+    const int would = Count(ReleaseResult::kWouldRelease);
+    console_.err << fmt::format("{} {} pods{}{}\n", would > 0 ? "would release" : "released",
+                                would > 0 ? would : Count(ReleaseResult::kReleased),
+                                failed > 0 ? fmt::format(", {} failed", failed) : "",
+                                waiting > 0 ? fmt::format(", {} may wait on", waiting) : "");
+  }
+
+  int Count(ReleaseResult result) const {
+    const auto found = counts_.find(result);
+    return found == counts_.end() ? 0 : found->second;
+  }
+
+ private:
+  static constexpr char kRow[] = "{:<14} {:<8} {:<56} {}\n";
+
+  Console& console_;
+  const bool json_;
+  bool empty_ = true;
+  std::map<ReleaseResult, int> counts_;
+  codec::Json rows_ = codec::Json::array();
+};
+
+absl::StatusOr<Duration> MaxHold(const Arguments& arguments) {
+  const std::string text = arguments.Value("max-hold", fmt::format("{}", kMaxHoldSeconds));
+  constexpr int64_t kMost =
+      std::chrono::duration_cast<std::chrono::seconds>(api::gate::kLongestHold).count();
+  int64_t seconds = 0;
+  if (!absl::SimpleAtoi(text, &seconds) || seconds < 0 || seconds > kMost) {
+    return absl::InvalidArgumentError(
+        fmt::format("--max-hold: expected whole seconds, 0 to {}, not \"{}\"", kMost, text));
+  }
+  return std::chrono::seconds(seconds);
+}
+
+absl::StatusOr<ReleaseWish> WishOf(const Arguments& arguments) {
+  ReleaseWish wish{.ns = {},
+                   .names = arguments.positionals(),
+                   .past_deadline = {},
+                   .dry_run = arguments.Has("dry-run"),
+                   .reason = api::reason::kReleasedByHand};
+  if (wish.names.empty() != arguments.Has("all")) {
+    return absl::InvalidArgumentError("expected either names of pods or --all");
+  }
+  if (!wish.names.empty() && arguments.Has("all-namespaces")) {
+    return absl::InvalidArgumentError("--all-namespaces: a named pod is in one; use --namespace");
+  }
+  CW_ASSIGN_OR_RETURN(const Duration max_hold, MaxHold(arguments));
+  if (arguments.Has("past-deadline")) {
+    wish.past_deadline = max_hold;
+    wish.reason = api::reason::kReleasedDeadline;
+  }
+  if (arguments.Has("remove-policy")) {
+    if (!arguments.Has("all") || !arguments.Has("all-namespaces") || wish.dry_run ||
+        wish.past_deadline.has_value()) {
+      return absl::InvalidArgumentError(
+          "--remove-policy: goes with --all --all-namespaces and nothing that spares a pod");
+    }
+    wish.reason = api::reason::kReleasedWithdrawn;
+  }
+  return wish;
+}
+
+absl::StatusOr<int> Release(const Arguments& arguments, Console& console) {
+  CW_ASSIGN_OR_RETURN(ReleaseWish wish, WishOf(arguments));
+  CW_ASSIGN_OR_RETURN(const Connection connection, Connect(arguments, console));
+  wish.ns = connection.ns;
+  Table table(console, arguments.Has("json"));
+  const ReleaseMeans means{
+      .client = *connection.client,
+      .clock = console.clock,
+      .on_outcome = [&table](const ReleaseOutcome& outcome) { table.Add(outcome); }};
+  const absl::Status status = arguments.Has("remove-policy")
+                                  ? ReleaseForGood(means, wish, console.stop)
+                                  : ReleaseHeld(means, wish, console.stop);
+  table.End();
+  CW_RETURN_IF_ERROR(status);
+  return table.Count(ReleaseResult::kFailed) > 0 ? kFailed : kOk;
+}
+
+std::vector<Option> Options() {
+  std::vector<Option> options = {
+      {.name = "all", .help = "every pod that waits for its cache"},
+      {.name = "past-deadline", .help = "only those that wait longer than they should"},
+      {.name = "max-hold",
+       .value = "SECONDS",
+       .help = "deadline of a pod that notes none, from its creation; default 60"},
+      {.name = "dry-run", .help = "say what would be released"},
+      {.name = "remove-policy", .help = "first end the holding of new pods: before an uninstall"},
+      {.name = "json", .help = "the result as one JSON object"}};
+  options.insert(options.end(), ClusterOptionList().begin(), ClusterOptionList().end());
+  return options;
+}
+
+}  // namespace
+
+Verb ReleaseVerb() {
+  return {
+      .name = "release",
+      .operands = "[POD...]",
+      .summary = "Let go of pods that wait for their cache; they start cold",
+      .text =
+          "A pod that is held has the scheduling gate cachewarm.io/warm. The operator takes it\n"
+          "away in time; this does the same without the operator, without CacheWarmups and with\n"
+          "rights on pods alone (get, list, patch). Other gates of a pod stay.\n\n"
+          "A pod's deadline is its annotation cachewarm.io/held-until, else --max-hold seconds\n"
+          "after its creation, and never more than an hour after it. --past-deadline leaves the\n"
+          "operator 5 seconds more, because it knows where the pod should run.\n\n"
+          "  cachewarm release llama-7d9f-x2x5q -n team\n"
+          "  cachewarm release --all -A --dry-run\n"
+          "  cachewarm release --all -A --past-deadline     what the CronJob does every minute\n"
+          "  cachewarm release --all -A --remove-policy     before kubectl delete -f "
+          "install.yaml\n",
+      .options = Options(),
+      .run = Release};
+}
+
+}  // namespace cachewarm::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "lib/api/kubernetes.h"
+#include "lib/base/clock.h"
+#include "lib/codec/json_fwd.h"
+
+// Letting go of a held pod, as anybody may who can read and patch pods: nothing here needs a
+// CacheWarmup. Pure.
+namespace cachewarm::api::gate {
+
+// No CacheWarmup can ask for a longer hold (maximum of spec.gate.maxHoldSeconds).
+inline constexpr Duration kLongestHold = std::chrono::hours(1);
+
+// Our gate is among the pod's scheduling gates.
+bool IsHeld(const Pod& pod);
+
+// The time by which a held pod should have been let go: kHeldUntilAnnotation, or `otherwise` after
+// its creation where the annotation is missing or unreadable. Never later than kLongestHold after
+// the creation, because anybody may write annotations.
+WallTime Deadline(const Pod& pod, Duration otherwise);
+
+// What the patch writes down beside the release.
+struct Note {
+  std::string_view reason;  // of reasons.h; annotation kReleasedAnnotation
+  double held_seconds = 0;  // annotation kHeldSecondsAnnotation
+};
+
+// The JSON patch (RFC 6902) that removes our gate: it tests the pod's uid and that our gate is
+// where it was, so it fails as a whole (409 or 422) when the pod has changed in between. NOT_FOUND
+// when the pod has no gate of ours.
+absl::StatusOr<codec::Json> ReleasePatch(const Pod& pod, const Note& note);
+
+}  // namespace cachewarm::api::gate

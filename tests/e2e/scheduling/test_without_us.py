@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nobody at home: what lets go of held pods when there is no operator, by whom, and not too early;
+and that nothing is left held when cachewarm goes. (That pods of warm revisions are not even held
+without an operator is in main_job/test_gates.py.)"""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from harness import installation, pods
+from harness.cluster import REPOSITORY, Cluster
+from harness.definitions import impersonating
+from harness.gates import held_pod, hold_everything, small_pod
+from harness.installation import NAMESPACE
+from harness.kubectl import Kubectl, KubectlError
+from harness.product import Product, configuration
+from harness.steps import until_ready, until_released
+from harness.waiting import wait_for
+from harness.warmup import gated, released
+
+RELEASE = f"system:serviceaccount:{NAMESPACE}:cachewarm-release"
+PROGRAM = REPOSITORY / "build" / "release" / "cli" / "cachewarm"
+LABELS = {"app": "left-behind"}
+
+
+@pytest.fixture(scope="module")
+def alone(installation: Product):
+    """The product without its operators."""
+    installation.scale_operator(0)
+    yield installation
+    installation.scale_operator(2)
+
+
+@pytest.fixture(scope="module")
+def outside(cluster: Cluster, shared: Kubectl, tmp_path_factory) -> Path:
+    """A kubeconfig of an identity that may get, list and patch pods of one namespace."""
+    shared.run("create", "serviceaccount", "on-call")
+    shared.run("create", "role", "on-call", "--verb=get,list,patch", "--resource=pods")
+    account = f"--serviceaccount={shared.namespace}:on-call"
+    shared.run("create", "rolebinding", "on-call", "--role=on-call", account)
+    config = yaml.safe_load((cluster.state / "admin.kubeconfig").read_text())
+    config["users"][0]["user"] = {"token": shared.run("create", "token", "on-call").strip()}
+    config["contexts"][0]["context"]["namespace"] = shared.namespace
+    path = tmp_path_factory.mktemp("on-call") / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def cachewarm(kubeconfig: Path | str, *words: str) -> subprocess.CompletedProcess:
+    command = [str(PROGRAM), *words, f"--kubeconfig={kubeconfig}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180)
+
+
+def run_cron_job_now(product: Product, name: str) -> str:
+    """What the CronJob's next Job would do, at once; its log."""
+    system = product.kubectl
+    system.run("create", "job", name, "--from=cronjob/cachewarm-release")
+
+    def ended() -> bool:
+        status = (system.get("job", name) or {}).get("status", {})
+        assert not status.get("failed"), system.logs(f"job/{name}")
+        return bool(status.get("succeeded"))
+
+    wait_for(f"job {name} has ended", ended, 60, system)
+    text = system.logs(f"job/{name}")
+    system.delete("job", name)
+    return text
+
+
+class TestWithoutAnOperator:
+    def test_the_cron_job_frees_what_is_past_its_deadline_and_nothing_else(
+        self, shared: Kubectl, alone: Product
+    ):
+        shared.apply(
+            held_pod("due", until=-10, others=("example.com/other",)),
+            held_pod("not-due", until=1800),
+            held_pod("unnoted"),
+        )
+        log = run_cron_job_now(alone, "release-now")
+        assert f"{shared.namespace}/due" in log
+        due = shared.get("pod", "due")
+        assert pods.gates(due) == ["example.com/other"]
+        assert released(due) == "Deadline"
+        assert gated(shared.get("pod", "not-due")) and gated(shared.get("pod", "unnoted"))
+        shared.kill_pod("due")
+
+    def test_its_identity_can_change_nothing_else_of_a_pod(self, shared: Kubectl, alone: Product):
+        shared.apply(held_pod("fixed", others=("example.com/other",)), small_pod("running"))
+        cron = impersonating(shared, RELEASE)
+        gates = "/spec/schedulingGates"
+        note = "/metadata/annotations/cachewarm.io~1"
+        refused = [
+            [{"op": "add", "path": "/metadata/labels/x", "value": "y"}],
+            [{"op": "remove", "path": f"{gates}/0"}],
+            [{"op": "remove", "path": gates}],
+            [{"op": "remove", "path": f"{note}warmup"}],
+            [{"op": "add", "path": f"{note}held-until", "value": "x"}],
+            [
+                {"op": "remove", "path": f"{gates}/1"},
+                {"op": "add", "path": "/spec/nodeSelector", "value": {"a": "b"}},
+            ],
+            [{"op": "add", "path": "/metadata/finalizers", "value": ["a.b/c"]}],
+            [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil:1"}],
+        ]
+        for patch in refused:
+            with pytest.raises(KubectlError, match="cachewarm release"):
+                cron.patch("pod", "fixed", patch)
+        for words in (["delete", "pod", "fixed"], ["get", "secrets"], ["get", "cachewarmups"]):
+            with pytest.raises(KubectlError, match="orbidden"):
+                cron.run(*words)
+        right = [
+            {"op": "remove", "path": f"{gates}/1"},
+            {"op": "add", "path": f"{note}released", "value": "Deadline"},
+        ]
+        cron.patch("pod", "fixed", right)
+        assert pods.gates(shared.get("pod", "fixed")) == ["example.com/other"]
+        shared.kill_pod("fixed")
+
+    def test_by_hand_with_rights_on_pods_alone(
+        self, shared: Kubectl, alone: Product, outside: Path
+    ):
+        shared.apply(held_pod("one"), held_pod("two", until=1800))
+        wished = cachewarm(outside, "release", "--all", "--dry-run", "--json")
+        assert wished.returncode == 0, wished.stderr
+        told = {pod["pod"]: pod["result"] for pod in json.loads(wished.stdout)["pods"]}
+        assert {"one", "two"} <= set(told) and set(told.values()) == {"would release"}
+        assert gated(shared.get("pod", "one"))
+
+        single = cachewarm(outside, "release", "one")
+        assert single.returncode == 0, single.stderr
+        assert released(until_ready(shared, {"metadata": {"name": "one"}})) == "ByHand"
+        assert gated(shared.get("pod", "two"))
+
+        late = cachewarm(outside, "release", "two", "--past-deadline")
+        assert late.returncode == 0 and "1 may wait on" in late.stderr
+        assert gated(shared.get("pod", "two"))
+        again = cachewarm(outside, "release", "one", "two")
+        assert again.returncode == 0, again.stderr
+        assert "not held" in again.stdout
+        until_ready(shared, {"metadata": {"name": "two"}})
+
+        assert cachewarm(outside, "release", "nobody").returncode == 4
+        elsewhere = cachewarm(outside, "release", "--all", "-A")
+        assert elsewhere.returncode == 1 and "forbidden" in elsewhere.stderr
+
+    def test_the_cron_job_frees_a_pod_that_notes_nothing_a_minute_after_its_creation(
+        self, shared: Kubectl, alone: Product
+    ):
+        """The pod has waited since the first test."""
+        free = until_released(shared, {"metadata": {"name": "unnoted"}}, 150)
+        assert released(free) == "Deadline"
+        assert float(pods.annotation(free, "cachewarm.io/held-seconds")) >= 65
+        assert gated(shared.get("pod", "not-due"))
+        shared.kill_pod("not-due")
+
+
+class TestUninstall:
+    """Last: what it removes is put back for the tests of other files."""
+
+    @pytest.fixture(scope="class")
+    def removed(self, cluster: Cluster, installation: Product, alone: Product):
+        yield installation
+        installation.install()
+
+    def test_by_hand_nothing_is_held_any_more_and_running_pods_go_on(
+        self, shared: Kubectl, removed: Product, cluster: Cluster
+    ):
+        hold_everything(shared, LABELS)
+        shared.apply(small_pod("waiting", LABELS))
+        assert gated(shared.get("pod", "waiting"))
+        running = shared.get("pod", "running")
+        gone = cachewarm(
+            cluster.state / "admin.kubeconfig", "release", "--all", "-A", "--remove-policy"
+        )
+        assert gone.returncode == 0, gone.stderr
+        assert released(until_ready(shared, {"metadata": {"name": "waiting"}})) == "Withdrawn"
+        assert not gated(shared.create(small_pod("later", LABELS)))
+        things = installation.objects(configuration(), lambda program: installation.Image("x"))
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": things})
+        shared.run("delete", "--ignore-not-found", "-f", "-", text_in=text, seconds=120)
+        still = shared.get("pod", "running")
+        assert still["metadata"]["uid"] == running["metadata"]["uid"]
+        assert pods.ready(shared.get("pod", "waiting"))
+        assert not gated(shared.create(small_pod("much-later", LABELS)))
+
+    def test_helm_lets_go_of_every_pod_before_it_deletes_anything(
+        self, shared: Kubectl, removed: Product, cluster: Cluster
+    ):
+        chart = Helm(cluster)
+        chart.install()
+        try:
+            removed.scale_operator(0)
+            hold_everything(shared, LABELS)
+            shared.apply(small_pod("of-helm", LABELS))
+            assert gated(shared.get("pod", "of-helm"))
+        finally:
+            chart.uninstall()
+        assert released(until_ready(shared, {"metadata": {"name": "of-helm"}})) == "Withdrawn"
+        assert not gated(shared.create(small_pod("after-helm", LABELS)))
+        system = removed.kubectl
+        for kind in ("cronjobs", "jobs", "deployments", "daemonsets"):
+            assert system.list(kind) == [], kind
+        for kind in ("mutatingadmissionpolicies", "clusterroles"):
+            ours = "app.kubernetes.io/name=cachewarm"
+            assert system.list(kind, ours) == [], kind
+
+
+class Helm:
+    """The chart with the images that are in the nodes."""
+
+    def __init__(self, cluster: Cluster):
+        self.program = cluster.helm()
+        self.kubeconfig = f"--kubeconfig={cluster.state / 'admin.kubeconfig'}"
+
+    def install(self) -> None:
+        values = []
+        for program in installation.PROGRAMS:
+            image = f"{program}.image"
+            values += ["--set", f"{image}.repository=localhost/cachewarm-{program}"]
+            values += ["--set", f"{image}.tag=dev,{image}.pullPolicy=Never"]
+        chart = str(REPOSITORY / "charts" / "cachewarm")
+        self.run("install", "cachewarm", chart, "--create-namespace", "--wait", *values)
+
+    def uninstall(self) -> None:
+        self.run("uninstall", "cachewarm", "--wait")
+
+    def run(self, *words: str) -> None:
+        command = [self.program, *words, f"--namespace={NAMESPACE}", self.kubeconfig]
+        done = subprocess.run([*command, "--timeout=150s"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/cluster/held_pods.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "cli/cluster/policy.h"
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+#include "tests/fakes/fake_api_server.h"
+#include "tests/fakes/fake_clock.h"
+
+namespace cachewarm::cli {
+namespace {
+
+using codec::Json;
+using std::chrono::seconds;
+
+class HeldPodsTest : public ::testing::Test {
+ protected:
+  // A pod that has waited for `age`.
+  Json Pod(const std::string& name, seconds age,
+           const std::vector<std::string>& gates = {std::string(api::kSchedulingGate)}) {
+    Json pod = {{"apiVersion", "v1"},
+                {"kind", "Pod"},
+                {"metadata",
+                 {{"namespace", "team"},
+                  {"name", name},
+                  {"uid", "uid-" + name},
+                  {"creationTimestamp", FormatTime(clock_.Now() - age)},
+                  {"annotations", {{"cachewarm.io/warmup", "llama"}}}}},
+                {"spec", {{"containers", Json::array({{{"name", "c"}}})}}}};
+    for (const std::string& gate : gates) {
+      pod["spec"]["schedulingGates"].push_back({{"name", gate}});
+    }
+    return pod;
+  }
+  void Put(const Json& pod) { server_.Put(kube::kPods, pod); }
+
+  absl::Status Run(const ReleaseWish& wish) {
+    seen_.clear();
+    return ReleaseHeld(means_, wish, {});
+  }
+  // "name=result" of every outcome, sorted by name.
+  std::string Seen() const {
+    std::string text;
+    for (const auto& [name, outcome] : seen_) {
+      text += (text.empty() ? "" : " ") + name + "=" + std::string(Name(outcome.result));
+    }
+    return text;
+  }
+  std::vector<std::string> Gates(const std::string& name) const {
+    std::vector<std::string> gates;
+    const kube::Object pod = server_.Find(kube::kPods, {"team", name});
+    const Json* list = kube::At(*pod, {"spec", "schedulingGates"});
+    for (const Json& gate : list == nullptr ? Json::array() : *list) {
+      gates.push_back(gate["name"]);
+    }
+    return gates;
+  }
+  std::string Note(const std::string& name, const std::string& key) const {
+    return kube::AnnotationsOf(*server_.Find(kube::kPods, {"team", name}))[key];
+  }
+
+  fakes::FakeClock clock_;
+  fakes::FakeApiServer server_{clock_};
+  std::map<std::string, ReleaseOutcome> seen_;
+  ReleaseMeans means_{.client = server_, .clock = clock_, .on_outcome = [this](const auto& each) {
+                        seen_[each.pod] = each;
+                      }};
+};
+
+TEST_F(HeldPodsTest, AllLetsGoOfEveryPodThatWeHoldAndOfNoOther) {
+  Put(Pod("young", seconds(1)));
+  Put(Pod("old", seconds(500)));
+  Put(Pod("of-kueue", seconds(500), {"kueue.x-k8s.io/admission"}));
+  Put(Pod("of-both", seconds(10), {"kueue.x-k8s.io/admission", "cachewarm.io/warm"}));
+  Put(Pod("free", seconds(500), {}));
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  EXPECT_EQ(Seen(), "of-both=released old=released young=released");
+  EXPECT_EQ(seen_["old"].held, Duration(seconds(500)));
+  EXPECT_EQ(seen_["old"].warmup, "llama");
+  EXPECT_TRUE(Gates("young").empty());
+  EXPECT_EQ(Gates("of-both"), std::vector<std::string>{"kueue.x-k8s.io/admission"});
+  EXPECT_EQ(Gates("of-kueue"), std::vector<std::string>{"kueue.x-k8s.io/admission"});
+  EXPECT_EQ(Note("young", "cachewarm.io/released"), "ByHand");
+  EXPECT_EQ(Note("old", "cachewarm.io/held-seconds"), "500.000");
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  EXPECT_EQ(Seen(), "") << "again is nothing";
+}
+
+TEST_F(HeldPodsTest, PastDeadlineLeavesTheOperatorItsTurn) {
+  Put(Pod("just-due", seconds(64)));
+  Put(Pod("over-due", seconds(65)));
+  Json noted = Pod("noted", seconds(65));
+  noted["metadata"]["annotations"]["cachewarm.io/held-until"] =
+      FormatTime(clock_.Now() + seconds(600));
+  Put(noted);
+  noted = Pod("noted-past", seconds(20));
+  noted["metadata"]["annotations"]["cachewarm.io/held-until"] =
+      FormatTime(clock_.Now() - seconds(5));
+  Put(noted);
+  const ReleaseWish wish{.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "Deadline"};
+  ASSERT_TRUE(Run(wish).ok());
+  EXPECT_EQ(Seen(), "just-due=not due noted=not due noted-past=released over-due=released");
+  clock_.Advance(seconds(3600));
+  ASSERT_TRUE(Run(wish).ok());
+  EXPECT_EQ(Seen(), "just-due=released noted=released");
+}
+
+TEST_F(HeldPodsTest, ADryRunChangesNothing) {
+  Put(Pod("held", seconds(1)));
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .dry_run = true, .reason = "ByHand"}).ok());
+  EXPECT_EQ(Seen(), "held=would release");
+  EXPECT_EQ(Gates("held").size(), 1U);
+}
+
+TEST_F(HeldPodsTest, NamedPodsAreLetGoAndThoseThatAreFreeAreSaid) {
+  Put(Pod("one", seconds(1)));
+  Put(Pod("two", seconds(1)));
+  Put(Pod("free", seconds(1), {}));
+  ASSERT_TRUE(Run({.ns = "team", .names = {"one", "free"}, .reason = "ByHand"}).ok());
+  EXPECT_EQ(Seen(), "free=not held one=released");
+  EXPECT_EQ(Gates("two").size(), 1U);
+  EXPECT_TRUE(absl::IsNotFound(Run({.ns = "team", .names = {"nobody"}, .reason = "ByHand"})));
+}
+
+TEST_F(HeldPodsTest, NeedsNothingButPods) {
+  Put(Pod("held", seconds(1)));
+  Put(Pod("also", seconds(1)));
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  for (const std::string& request : server_.Requests()) {
+    EXPECT_TRUE(request.starts_with("list pods") || request.starts_with("patch pods")) << request;
+  }
+  EXPECT_EQ(server_.Requests().size(), 3U);
+}
+
+TEST_F(HeldPodsTest, AsksOnlyForUnboundPodsPageByPage) {
+  std::vector<std::string> queries;
+  server_.Intercept([&](const kube::Request& request) {
+    if (request.verb == "list") {
+      queries.push_back(request.query);
+    }
+    return absl::OkStatus();
+  });
+  for (int i = 0; i < 1201; ++i) {
+    Put(Pod("p" + std::to_string(i), seconds(1)));
+  }
+  Json bound = Pod("bound", seconds(1), {});
+  bound["spec"]["nodeName"] = "node-a";
+  Put(bound);
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  EXPECT_EQ(seen_.size(), 1201U);
+  ASSERT_EQ(queries.size(), 3U);
+  EXPECT_NE(queries[0].find("fieldSelector=spec.nodeName%3D"), std::string::npos) << queries[0];
+  EXPECT_NE(queries[0].find("limit=500"), std::string::npos) << queries[0];
+}
+
+TEST_F(HeldPodsTest, StartsAgainWhenTheServerForgotTheFirstPage) {
+  for (int i = 0; i < 501; ++i) {
+    Put(Pod("p" + std::to_string(i), seconds(1)));
+  }
+  int forgotten = 0;
+  server_.Intercept([&](const kube::Request& request) {
+    const bool second = request.query.find("continue=") != std::string::npos;
+    return second && forgotten++ == 0 ? absl::OutOfRangeError("410") : absl::OkStatus();
+  });
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  EXPECT_EQ(seen_.size(), 501U);
+}
+
+TEST_F(HeldPodsTest, AnotherGateThatGoesAtTheSameTimeIsNoFailure) {
+  Put(Pod("held", seconds(1), {"other", "cachewarm.io/warm"}));
+  bool raced = false;
+  server_.Intercept([&](const kube::Request& request) {
+    if (request.verb == "patch" && !std::exchange(raced, true)) {
+      Put(Pod("held", seconds(1)));
+    }
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  EXPECT_EQ(Seen(), "held=released");
+  EXPECT_TRUE(Gates("held").empty());
+}
+
+TEST_F(HeldPodsTest, SomebodyElseMayBeFaster) {
+  Put(Pod("held", seconds(1)));
+  Put(Pod("gone", seconds(1)));
+  server_.Intercept([&](const kube::Request& request) {
+    if (request.verb == "patch") {
+      Put(Pod("held", seconds(1), {}));
+      server_.Remove(kube::kPods, {"team", "gone"});
+    }
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  EXPECT_EQ(Seen(), "gone=not held held=not held");
+}
+
+TEST_F(HeldPodsTest, OnePodThatIsRefusedDoesNotKeepTheOthers) {
+  Put(Pod("bad", seconds(1)));
+  Put(Pod("good", seconds(1)));
+  server_.Intercept([&](const kube::Request& request) {
+    return request.verb == "patch" && request.path.ends_with("/bad")
+               ? absl::PermissionDeniedError("policy says no")
+               : absl::OkStatus();
+  });
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  EXPECT_EQ(Seen(), "bad=failed good=released");
+  EXPECT_NE(seen_["bad"].message.find("policy says no"), std::string::npos);
+}
+
+TEST_F(HeldPodsTest, APodThatCannotBeReadIsAFailureOfItsOwn) {
+  Json bad = Pod("bad", seconds(1));
+  bad["metadata"]["annotations"] = "none";
+  Put(bad);
+  Put(Pod("good", seconds(1)));
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  EXPECT_EQ(Seen(), "bad=failed good=released");
+}
+
+TEST_F(HeldPodsTest, AListThatFailsIsAnError) {
+  server_.Intercept([](const kube::Request&) { return absl::PermissionDeniedError("no"); });
+  EXPECT_TRUE(absl::IsPermissionDenied(Run({.ns = "", .names = {}, .reason = "ByHand"})));
+}
+
+class ReleaseForGoodTest : public HeldPodsTest {
+ protected:
+  void PutPolicy() {
+    server_.Put(kube::kMutatingPolicyBindings, {{"metadata", {{"name", "cachewarm.io"}}}});
+    server_.Put(kube::kMutatingWebhooks, {{"metadata", {{"name", "cachewarm.io"}}}});
+  }
+  // Time goes on whenever somebody waits for it.
+  std::jthread Tick() {
+    return std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        if (clock_.AwaitWaiters(1, seconds(1))) {
+          clock_.Advance(seconds(1));
+        }
+      }
+    });
+  }
+  const ReleaseWish wish_{.ns = "", .names = {}, .reason = "Withdrawn"};
+};
+
+TEST_F(ReleaseForGoodTest, RemovesThePolicyBeforeTheGates) {
+  PutPolicy();
+  Put(Pod("held", seconds(1)));
+  const std::jthread ticking = Tick();
+  ASSERT_TRUE(ReleaseForGood(means_, wish_, {}).ok());
+  EXPECT_EQ(Seen(), "held=released");
+  const auto requests = server_.Requests();
+  ASSERT_GE(requests.size(), 3U);
+  EXPECT_EQ(requests[0], "delete mutatingadmissionpolicybindings cachewarm.io");
+  EXPECT_EQ(requests[1], "delete mutatingwebhookconfigurations cachewarm.io");
+  EXPECT_TRUE(server_.All(kube::kMutatingPolicyBindings).empty());
+}
+
+TEST_F(ReleaseForGoodTest, WaitsForPodsThatComeJustAfter) {
+  int lists = 0;
+  server_.Intercept([&](const kube::Request& request) {
+    if (request.verb == "list" && ++lists == 2) {
+      Put(Pod("late", seconds(0)));
+    }
+    return absl::OkStatus();
+  });
+  const std::jthread ticking = Tick();
+  ASSERT_TRUE(ReleaseForGood(means_, wish_, {}).ok());
+  EXPECT_EQ(Seen(), "late=released");
+  EXPECT_EQ(lists, 4) << "two quiet looks after the last pod";
+}
+
+TEST_F(ReleaseForGoodTest, SaysSoWhenPodsGoOnBeingHeld) {
+  int made = 0;
+  server_.Intercept([&](const kube::Request& request) {
+    if (request.verb == "list") {
+      Put(Pod("p" + std::to_string(made++), seconds(0)));
+    }
+    return absl::OkStatus();
+  });
+  const std::jthread ticking = Tick();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ReleaseForGood(means_, wish_, {})));
+}
+
+TEST_F(ReleaseForGoodTest, ReleasesNothingWhileThePolicyStands) {
+  PutPolicy();
+  Put(Pod("held", seconds(1)));
+  server_.Intercept([](const kube::Request& request) {
+    return request.verb == "delete" ? absl::PermissionDeniedError("no") : absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsPermissionDenied(ReleaseForGood(means_, wish_, {})));
+  EXPECT_EQ(Gates("held").size(), 1U);
+}
+
+}  // namespace
+}  // namespace cachewarm::cli

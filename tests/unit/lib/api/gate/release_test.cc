@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/gate/release.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::api::gate {
+namespace {
+
+using codec::Json;
+using std::chrono::seconds;
+
+const WallTime kCreated = ParseTime("2026-11-21T08:00:00Z").value();
+
+Pod Held(std::vector<std::string> gates = {std::string(kSchedulingGate)}) {
+  Pod pod;
+  pod.meta.name = "llama-0";
+  pod.meta.uid = "u1";
+  pod.meta.created = kCreated;
+  pod.gates = std::move(gates);
+  return pod;
+}
+
+TEST(Deadline, IsNotedOnThePodOrCountedFromItsCreationAndNeverLaterThanAnHour) {
+  const struct {
+    const char* what;
+    std::optional<std::string> note;
+    seconds expected;
+  } cases[] = {{"no note", std::nullopt, seconds(60)},
+               {"a note", "2026-11-21T08:05:00Z", seconds(300)},
+               {"an early note", "2026-11-21T08:00:01Z", seconds(1)},
+               {"a note from before the creation", "2026-11-21T07:00:00Z", seconds(-3600)},
+               {"a note for ever", "9999-01-01T00:00:00Z", seconds(3600)},
+               {"an empty note", "", seconds(60)},
+               {"no time", "tomorrow", seconds(60)}};
+  for (const auto& each : cases) {
+    Pod pod = Held();
+    if (each.note.has_value()) {
+      pod.meta.annotations[std::string(kHeldUntilAnnotation)] = *each.note;
+    }
+    EXPECT_EQ(Deadline(pod, seconds(60)) - kCreated, each.expected) << each.what;
+  }
+}
+
+TEST(ReleasePatch, TakesOurGateAndNoOther) {
+  Pod pod = Held({"kueue.x-k8s.io/admission", std::string(kSchedulingGate), "other"});
+  pod.meta.annotations["cachewarm.io/warmup"] = "llama";
+  ASSERT_TRUE(IsHeld(pod));
+  const auto patch = ReleasePatch(pod, {.reason = "ByHand", .held_seconds = 1.5});
+  ASSERT_TRUE(patch.ok()) << patch.status();
+  const Json expected = {
+      {{"op", "test"}, {"path", "/metadata/uid"}, {"value", "u1"}},
+      {{"op", "test"}, {"path", "/spec/schedulingGates/1/name"}, {"value", "cachewarm.io/warm"}},
+      {{"op", "remove"}, {"path", "/spec/schedulingGates/1"}},
+      {{"op", "add"},
+       {"path", "/metadata/annotations/cachewarm.io~1released"},
+       {"value", "ByHand"}},
+      {{"op", "add"},
+       {"path", "/metadata/annotations/cachewarm.io~1held-seconds"},
+       {"value", "1.500"}}};
+  EXPECT_EQ(*patch, expected) << patch->dump(1);
+}
+
+TEST(ReleasePatch, DoesNotDependOnAnnotations) {
+  const auto patch = ReleasePatch(Held(), {.reason = "ByHand"});
+  ASSERT_TRUE(patch.ok());
+  EXPECT_EQ(patch->size(), 3U);
+}
+
+TEST(ReleasePatch, IsNotForPodsThatWeDoNotHold) {
+  const Pod pod = Held({"kueue.x-k8s.io/admission"});
+  EXPECT_FALSE(IsHeld(pod));
+  EXPECT_TRUE(absl::IsNotFound(ReleasePatch(pod, {}).status()));
+}
+
+}  // namespace
+}  // namespace cachewarm::api::gate
