@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Held pods without a model server: small pods that have our gate, by a warmup or from the start."""
+"""Held pods without a model server: small pods with our gate, by a warmup or from the start."""
 
 from datetime import datetime, timedelta, timezone
 
