@@ -102,7 +102,7 @@ class Release {
   absl::Status FindAll() {
     for (int tries = 1;; ++tries) {
       held_.clear();
-      const absl::Status status = FindPages();
+      absl::Status status = FindPages();
       // The server no longer has the version that the first page was of.
       if (!absl::IsOutOfRange(status) || tries == kListTries) {
         return status;
@@ -144,7 +144,7 @@ class Release {
       CW_ASSIGN_OR_RETURN(
           const Json patch,
           api::gate::ReleasePatch(pod, {.reason = wish_.reason, .held_seconds = seconds}));
-      const auto released = kube::ReleaseGate(
+      auto released = kube::ReleaseGate(
           means_.client, {.pod = pod, .operations = patch, .manager = kManager}, stop_);
       const bool moved =
           absl::IsAborted(released.status()) || absl::IsInvalidArgument(released.status());
