@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload that needs nothing and compiles nothing: for what is about pods and not about code."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Sleeper:
+    """One busybox container; fresh objects from every call."""
+
+    name: str
+    replicas: int = 1
+    nodes: tuple[str, ...] = ()
+    script: str = "exec sleep 3600"
+    container: dict = field(default_factory=dict)  # merged over the container, last
+    spec: dict = field(default_factory=dict)  # merged over the pod spec, last
+    tolerate: tuple[str, ...] = ()  # keys of taints
+
+    def pod_spec(self) -> dict:
+        container = {
+            "name": "server",
+            "image": "localhost/busybox:1",
+            "command": ["/bin/sh", "-c", self.script],
+            **self.container,
+        }
+        spec: dict = {"terminationGracePeriodSeconds": 0, "containers": [container]}
+        if self.nodes:
+            names = {
+                "key": "kubernetes.io/hostname",
+                "operator": "In",
+                "values": list(self.nodes),
+            }
+            terms = {"nodeSelectorTerms": [{"matchExpressions": [names]}]}
+            spec["affinity"] = {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+            }
+        spec["tolerations"] = [{"key": key, "operator": "Exists"} for key in self.tolerate]
+        return {**spec, **self.spec}
+
+    def template(self) -> dict:
+        return {"metadata": {"labels": {"app": self.name}}, "spec": self.pod_spec()}
+
+    def pod(self, name: str) -> dict:
+        metadata = {"name": name, "labels": {"app": self.name}}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.pod_spec()}
+
+    def deployment(self) -> dict:
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": self.name},
+            "spec": {
+                "replicas": self.replicas,
+                "selector": {"matchLabels": {"app": self.name}},
+                "template": self.template(),
+            },
+        }

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A directory that cannot be used costs the cache and never the pod."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from harness import pods
+from harness.cluster import Cluster
+from harness.kubectl import Kubectl
+from harness.model_server import ModelServer
+from harness.product import Product
+from harness.sleeper import Sleeper
+from harness.steps import assert_hit, warm_up
+from harness.waiting import wait_for
+from harness.warmup import Warmup, injected, wish_for
+
+ROOT = "/var/lib/cachewarm"
+TRAPPED = "node-b"
+USABLE = "node-a"
+NO_AGENT = "test.cachewarm.io/no-agent"
+
+
+def renew_agent(product: Product) -> None:
+    """Another agent runs on TRAPPED. It is Ready only where the directory can be used."""
+    old = pods.name(product.agent(TRAPPED))
+    product.kubectl.kill_pod(old)
+
+    def runs() -> bool:
+        statuses = [
+            status
+            for pod in _agents_of(product)
+            if pods.name(pod) != old
+            for status in pod["status"].get("containerStatuses", [])
+        ]
+        return any("running" in status["state"] for status in statuses)
+
+    wait_for(f"another agent on {TRAPPED}", runs, 60, product.kubectl)
+
+
+@contextmanager
+def remounted(cluster: Cluster, product: Product, flag: str, back: str) -> Iterator[None]:
+    """The root of TRAPPED is mounted `flag` for everything that is started meanwhile."""
+    try:
+        cluster.in_node(TRAPPED, "mount", "-o", f"remount,bind,{flag}", ROOT)
+        renew_agent(product)
+        yield
+    finally:
+        cluster.in_node(TRAPPED, "mount", "-o", f"remount,bind,{back}", ROOT)
+        renew_agent(product)
+        product.wait_ready()
+
+
+@contextmanager
+def noexec(cluster: Cluster, product: Product) -> Iterator[None]:
+    with remounted(cluster, product, "noexec", "exec"):
+        yield
+
+
+@contextmanager
+def read_only(cluster: Cluster, product: Product) -> Iterator[None]:
+    with remounted(cluster, product, "ro", "rw"):
+        yield
+
+
+@contextmanager
+def full_disk(cluster: Cluster, product: Product) -> Iterator[None]:
+    """A root of its own with no block left, instead of the node's."""
+    try:
+        cluster.in_node(TRAPPED, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", ROOT)
+        cluster.in_node(TRAPPED, "bash", "-c", f"cat /dev/zero > {ROOT}/filler || true")
+        renew_agent(product)
+        yield
+    finally:
+        cluster.in_node(TRAPPED, "umount", "-l", ROOT)
+        renew_agent(product)
+        product.wait_ready()
+
+
+@contextmanager
+def no_agent(cluster: Cluster, product: Product) -> Iterator[None]:
+    """A taint that the agent does not tolerate."""
+    kubectl = product.kubectl
+    try:
+        kubectl.run("taint", "node", TRAPPED, f"{NO_AGENT}=:NoSchedule", "--overwrite")
+        kubectl.kill_pod(pods.name(product.agent(TRAPPED)))
+        wait_for("the agent is gone", lambda: not _agents_of(product), 60, kubectl)
+        yield
+    finally:
+        kubectl.run("taint", "node", TRAPPED, f"{NO_AGENT}-")
+        wait_for("the agent is back", lambda: _agents_of(product), 60, kubectl)
+        product.wait_ready()
+
+
+def _agents_of(product: Product) -> list[dict]:
+    return [pod for pod in product.pods("agent") if pods.node(pod) == TRAPPED]
+
+
+TRAPS = {
+    "noexec": (noexec, "noexec"),
+    "read-only": (read_only, "Read-only"),
+    "full-disk": (full_disk, "space"),
+    "no-agent": (no_agent, "agent"),
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_on_a_node_whose_directory_cannot_be_used_the_pod_runs_cold(
+    kubectl: Kubectl, product: Product, cluster: Cluster, name: str
+):
+    trap, word = TRAPS[name]
+    alone = Sleeper(name="alone", replicas=0, nodes=(TRAPPED,), tolerate=(NO_AGENT,))
+    with trap(cluster, product):
+        kubectl.apply(alone.deployment(), wish_for(alone.deployment()))
+        warmup = Warmup(kubectl, "alone")
+        warmup.wait_condition("Ready", "False", "DirectoryUnusable", 120)
+        wait_for(
+            f"the condition names {TRAPPED} and says {word}",
+            lambda: all(part in warmup.condition("Ready")["message"] for part in (TRAPPED, word)),
+            60,
+            kubectl,
+        )
+        kubectl.scale("deployment", "alone", 1)
+        (pod,) = pods.wait_ready(kubectl, "alone", 1, 60)
+        assert not injected(pod) and pods.restarts(pod) == 0
+    # Nothing was lost: as soon as the directory can be used, it is.
+    warmup.wait_injecting(120)
+
+
+def test_a_held_pod_is_kept_off_the_one_node_that_cannot_give_it_a_directory(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    both = Sleeper(name="both", replicas=0, nodes=(USABLE, TRAPPED))
+    kubectl.apply(both.deployment(), wish_for(both.deployment(), gate={"mode": "Hold"}))
+    warmup = Warmup(kubectl, "both")
+    warmup.wait_injecting()
+    with noexec(cluster, product):
+        kubectl.scale("deployment", "both", 3)
+        running = pods.wait_ready(kubectl, "both", 3, 120)
+        for pod in running:
+            where = (pods.name(pod), pods.node(pod))
+            assert pods.node(pod) == USABLE or not injected(pod), where
+            assert pods.restarts(pod) == 0, where
+
+
+def test_a_user_that_is_not_root_finds_a_directory_that_it_can_write(
+    kubectl: Kubectl, product: Product
+):
+    server = ModelServer(name="uid1000", run_as=1000, nodes=(USABLE, TRAPPED), one_per_node=True)
+    warmup = warm_up(kubectl, server)
+    builder = warmup.bundles[0]["builderPod"]
+    kubectl.scale("deployment", server.name, 2)
+    running = pods.wait_ready(kubectl, server.name, 2, 180)
+    (other,) = (pod for pod in running if pods.name(pod) != builder)
+    assert_hit(kubectl, other)
+
+
+def test_pods_that_crash_whatever_their_tree_end_the_injection_and_a_new_rollout_tries_again(
+    kubectl: Kubectl, product: Product
+):
+    broken = Sleeper(
+        name="broken",
+        replicas=0,
+        nodes=(USABLE,),
+        script='[ -d "$TORCHINDUCTOR_CACHE_DIR" ] && exit 1; exec sleep 3600',
+    )
+    broken.container = {"readinessProbe": {"exec": {"command": ["/bin/true"]}}}
+    kubectl.apply(broken.deployment(), wish_for(broken.deployment()))
+    warmup = Warmup(kubectl, "broken")
+    warmup.wait_injecting()
+    kubectl.scale("deployment", "broken", 1)
+    seen = warmup.wait_condition("Ready", "False", "PodsCrash", 180)
+    assert "fresh cache directory" in seen["message"], seen["message"]
+    for pod in pods.of(kubectl, "broken"):
+        kubectl.kill_pod(pods.name(pod))
+    (pod,) = pods.wait_ready(kubectl, "broken", 1, 60)
+    assert not injected(pod) and pods.restarts(pod) == 0
+    warmup.wait_injecting()
