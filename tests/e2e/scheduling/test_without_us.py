@@ -167,10 +167,11 @@ class TestUninstall:
     def test_by_hand_nothing_is_held_any_more_and_running_pods_go_on(
         self, shared: Kubectl, removed: Product, cluster: Cluster
     ):
+        shared.apply(small_pod("running"))
+        running = until_ready(shared, {"metadata": {"name": "running"}})
         hold_everything(shared, LABELS)
         shared.apply(small_pod("waiting", LABELS))
         assert gated(shared.get("pod", "waiting"))
-        running = shared.get("pod", "running")
         gone = cachewarm(
             cluster.state / "admin.kubeconfig", "release", "--all", "-A", "--remove-policy"
         )
@@ -179,7 +180,7 @@ class TestUninstall:
         assert not gated(shared.create(small_pod("later", LABELS)))
         things = installation.objects(configuration(), lambda program: installation.Image("x"))
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": things})
-        shared.run("delete", "--ignore-not-found", "-f", "-", text_in=text, seconds=120)
+        removed.kubectl.run("delete", "--ignore-not-found", "-f", "-", text_in=text, seconds=120)
         still = shared.get("pod", "running")
         assert still["metadata"]["uid"] == running["metadata"]["uid"]
         assert pods.ready(shared.get("pod", "waiting"))
