@@ -47,10 +47,12 @@ struct CompileSpec {
   friend bool operator==(const CompileSpec&, const CompileSpec&) = default;
 };
 
-enum class GateMode { kHold, kOff };
+// Auto: held only while waiting is expected to be shorter than the seconds that it saves. Hold:
+// until warm. Off: never held.
+enum class GateMode { kAuto, kHold, kOff };
 
 struct GateSpec {
-  GateMode mode = GateMode::kHold;
+  GateMode mode = GateMode::kAuto;
   int max_hold_seconds = 60;
   friend bool operator==(const GateSpec&, const GateSpec&) = default;
 };
@@ -185,6 +187,9 @@ struct Summary {
 struct WarmupStatus {
   int64_t observed_generation = 0;
   std::vector<Condition> conditions;
+  // Pods of the workload that were available together and that its strategy and disruption budgets
+  // promise at its present size: while fewer are available, none is held.
+  int64_t promised = 0;
   std::optional<Injection> injection;
   std::vector<BundleStatus> bundles;    // at most 64, by key
   std::vector<BuilderStatus> builders;  // at most 64, by key

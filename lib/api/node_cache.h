@@ -108,7 +108,7 @@ struct NodeBundle {
   Digest digest;
   BundleState state = BundleState::kWaiting;
   int64_t bytes_done = 0;
-  double fetch_seconds = 0;
+  double fetch_seconds = 0;  // first byte → active; while Fetching: first byte → bytes_done
   std::string reason;
   std::string message;
   friend bool operator==(const NodeBundle&, const NodeBundle&) = default;

@@ -68,9 +68,23 @@ inline constexpr std::string_view kTornFile = "TornFile";  // left half-written 
 inline constexpr std::string_view kReleasedWarm = "Warm";
 inline constexpr std::string_view kReleasedBuilder = "Builder";
 inline constexpr std::string_view kReleasedNoRoom = "NoRoom";
-inline constexpr std::string_view kReleasedNoGain = "NoGain";  // no node will get warm by waiting
+inline constexpr std::string_view kReleasedNoGain = "NoGain";  // waiting costs more than it saves
 inline constexpr std::string_view kReleasedDeadline = "Deadline";
 inline constexpr std::string_view kReleasedWithdrawn = "Withdrawn";
 inline constexpr std::string_view kReleasedByHand = "ByHand";  // cachewarm release
+inline constexpr std::string_view kReleasedBelowPromise = "BelowPromise";
+inline constexpr std::string_view kReleasedRecreate = "Recreate";
+inline constexpr std::string_view kReleasedNoSurge = "NoSurge";
+inline constexpr std::string_view kReleasedInOrder = "InOrder";
+inline constexpr std::string_view kReleasedJobDeadline = "JobDeadline";
+inline constexpr std::string_view kReleasedUnknownGang = "UnknownGang";
+inline constexpr std::string_view kReleasedOtherGate = "OtherGate";
+inline constexpr std::string_view kReleasedGroup = "Group";  // with another pod of its group
+
+inline constexpr std::string_view kReleaseReasons[] = {
+    kReleasedWarm,      kReleasedBuilder,   kReleasedNoRoom,       kReleasedNoGain,
+    kReleasedDeadline,  kReleasedWithdrawn, kReleasedBelowPromise, kReleasedRecreate,
+    kReleasedNoSurge,   kReleasedInOrder,   kReleasedJobDeadline,  kReleasedUnknownGang,
+    kReleasedOtherGate, kReleasedGroup,     kReleasedByHand};
 
 }  // namespace cachewarm::api::reason

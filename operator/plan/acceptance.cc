@@ -187,8 +187,7 @@ Refusal Unprepared(const Round& round) {
         reason::kNoFittingNode,
         "no Ready node fits the pod template (node selector, affinity, tolerations, devices)");
   }
-  const size_t allowed =
-      round.in.warmup.spec.gate.mode == api::GateMode::kHold ? kUnpreparedMax : 0;
+  const size_t allowed = round.may_hold() ? kUnpreparedMax : 0;
   const size_t unprepared = count.pending + count.cannot.size();
   const bool enough =
       count.prepared > 0 &&
@@ -244,7 +243,7 @@ RehearsalWish MakeRehearsal(const Round& round) {
                                  .mount = {.container = shape.factors.container,
                                            .host_path = HostPath(round, shape.run_as),
                                            .env = round.env},
-                                 .gate = warmup.spec.gate.mode == api::GateMode::kHold});
+                                 .gate = round.may_hold()});
   std::string text = codec::DumpJson(*pods.injected);
   for (const auto& [key, value] : round.in.namespace_labels) {
     text += fmt::format("\n{}={}", key, value);

@@ -19,12 +19,14 @@ Plan Decide(const Snapshot& snapshot) {
   round.out.status = snapshot.warmup.status;
   WakeAt(round, snapshot.now + kRequeueMax);
   ReadWorkload(round);
+  FindNeverHeld(round);
   FindTargets(round);
   DecideAcceptance(round);
   DecideBuilders(round);
   DecideStarts(round);
   DecideDistribution(round);
   DecideGates(round);
+  DecideFlag(round);
   DecideStatus(round);
   Plan& out = round.out;
   out.status_changed = !snapshot.warmup.deleting && !(out.status == snapshot.warmup.status);

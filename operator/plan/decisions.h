@@ -9,6 +9,9 @@ namespace cachewarm::plan {
 // reading.cc: the template, its container and run-as; which pods are injected, held, builders.
 void ReadWorkload(Round& round);
 
+// gates/never_held.cc: may pods of this workload be held at all?
+void FindNeverHeld(Round& round);
+
 // targets.cc: nodes that pods could land on, GPU types and CPU classes, live keys.
 void FindTargets(Round& round);
 
@@ -43,8 +46,11 @@ void RenewTree(const Round& round, size_t node, api::WantedWarmup& entry);
 // distribution.cc: bundles wanted per node; the entries of every NodeCache; counts per bundle.
 void DecideDistribution(Round& round);
 
-// gates.cc: which held pods are released, why, and where they should go.
+// gates/decide.cc: which held pods are released, why, and where they should go.
 void DecideGates(Round& round);
+
+// gates/flag.cc: status.promised, and whether new pods get a gate at all.
+void DecideFlag(Round& round);
 
 // status.cc: status.injection, the inject label, conditions Warm and Degraded, summary.
 void DecideStatus(Round& round);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/api/names.h"
+#include "lib/api/reasons.h"
 #include "lib/fingerprint/key.h"
 
 namespace cachewarm::plan {
@@ -161,6 +162,13 @@ const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::stri
 bool IsRunning(const api::BuilderStatus& builder) {
   return builder.state == api::BuilderState::kElected ||
          builder.state == api::BuilderState::kCapturing;
+}
+
+bool IsExhausted(const Round& round, const LiveKey& key) {
+  const api::BuilderStatus* last = FindBuilder(round.out.status, key.key);
+  return BundleFor(round, key) == nullptr && last != nullptr &&
+         last->state == api::BuilderState::kFailed && last->reason != api::reason::kBuilderLost &&
+         last->attempt > round.in.warmup.spec.compile.backoff_limit;
 }
 
 const api::NodeBundle* ReportedBundle(const NodeState& node, const Digest& digest) {

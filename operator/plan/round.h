@@ -106,6 +106,9 @@ struct Round {
   std::vector<PodView> pods;
   std::vector<api::EnvVar> env;
   std::string spec_problem;
+  // FindNeverHeld: why no pod of the workload is ever held, one of api::reason::kReleased…;
+  // empty: they may be.
+  std::string_view never_held;
   // FindTargets
   std::vector<NodeState> nodes;
   std::vector<Target> targets;
@@ -130,6 +133,9 @@ struct Round {
   WallTime stamp() const { return std::chrono::floor<std::chrono::seconds>(in.now); }
   bool deleting() const { return in.warmup.deleting; }
   bool paused() const { return in.warmup.spec.paused; }
+  bool may_hold() const {
+    return in.warmup.spec.gate.mode != api::GateMode::kOff && never_held.empty();
+  }
   const std::string& uid() const { return in.warmup.uid; }
 };
 
@@ -152,6 +158,8 @@ const PodView* FindPod(const Round& round, std::string_view uid);
 api::BuilderStatus* FindBuilder(api::WarmupStatus& status, std::string_view key);
 const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::string_view key);
 bool IsRunning(const api::BuilderStatus& builder);
+// As many builds of the key failed one after the other as spec.compile.backoffLimit allows.
+bool IsExhausted(const Round& round, const LiveKey& key);
 
 // The agent of `node` reports the bundle as active.
 bool IsActive(const NodeState& node, const Digest& digest);

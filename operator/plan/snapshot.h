@@ -59,6 +59,17 @@ struct CreateFailure {
   std::string message;  // of the ReplicaFailure condition or the FailedCreate event
 };
 
+// What the workload and the PodDisruptionBudgets of its pods promise, and what forbids a hold.
+struct Promises {
+  bool recreate = false;          // a Deployment whose strategy is Recreate
+  bool no_surge = false;          // ... that rolls without a pod in addition
+  bool in_order = false;          // a StatefulSet that starts one pod after the other
+  bool job_deadline = false;      // activeDeadlineSeconds, of a Job or of its pods
+  Duration progress_deadline{0};  // of a Deployment; 0: none
+  int64_t available = 0;          // pods of the workload that serve now
+  int64_t required = 0;           // pods that have to at its present size
+};
+
 struct NodeView {
   std::shared_ptr<const api::Node> node;
   // Null when there is none. One whose node_uid is not the node's is stale and treated as none.
@@ -112,6 +123,7 @@ struct Snapshot {
   CreateFailure create_failure;
   // By pod uid: kubelet's words on our volume, of pods whose containers have not started.
   std::map<std::string, std::string> mount_failures;
+  Promises promises;
   // Every pod of the namespace that matches the workload's labels, or has kWarmupAnnotation with
   // this warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata
   // and spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.

@@ -66,20 +66,6 @@ std::vector<std::string> WarmRevisions(const Round& round) {
   return out;
 }
 
-bool IsExhausted(const Round& round, const LiveKey& key) {
-  const api::BuilderStatus* last = FindBuilder(round.out.status, key.key);
-  return BundleFor(round, key) == nullptr && last != nullptr &&
-         last->state == api::BuilderState::kFailed && last->reason != reason::kBuilderLost &&
-         last->attempt > round.in.warmup.spec.compile.backoff_limit;
-}
-
-// A gate is added only while a held pod could gain by it.
-bool WantsGate(const Round& round) {
-  return round.in.warmup.spec.gate.mode == api::GateMode::kHold && !round.paused() &&
-         std::any_of(round.keys.begin(), round.keys.end(),
-                     [&](const LiveKey& key) { return key.current && !IsExhausted(round, key); });
-}
-
 // ---- conditions ---------------------------------------------------------------------------------
 
 struct Spread {
@@ -248,7 +234,6 @@ void DecideStatus(Round& round) {
   api::WarmupStatus& status = round.out.status;
   status.observed_generation = round.in.warmup.generation;
   if (status.injection) {
-    status.injection->gate = WantsGate(round);
     status.injection->warm_revisions = WarmRevisions(round);
   }
   const Spread spread = CountSpread(round);

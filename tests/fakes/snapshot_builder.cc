@@ -58,6 +58,7 @@ Digest DigestNamed(const std::string& digit) {
 
 Json PodObject(const plan::Snapshot& in, const PodSetup& setup) {
   Json labels = {{"app", "llama"}, {"pod-template-hash", setup.revision}};
+  labels.update(Json(setup.labels));
   Json annotations = setup.annotations;
   if (!setup.job.empty()) {
     labels = {{std::string(api::kBuilderWarmupLabel), in.warmup.uid},
@@ -90,6 +91,9 @@ Json PodObject(const plan::Snapshot& in, const PodSetup& setup) {
   if (setup.held) {
     pod["spec"]["schedulingGates"] = Json::array({{{"name", std::string(api::kSchedulingGate)}}});
   }
+  for (const std::string& gate : setup.other_gates) {
+    pod["spec"]["schedulingGates"].push_back({{"name", gate}});
+  }
   if (setup.injected) {
     const std::string path =
         in.settings.root + "/" +
@@ -107,6 +111,7 @@ SnapshotBuilder::SnapshotBuilder() {
   in_.warmup.uid = "7d0f";
   in_.warmup.resource_version = "1";
   in_.warmup.generation = 1;
+  in_.warmup.spec.gate.mode = api::GateMode::kHold;
   in_.warmup.spec.workload_ref =
       api::WorkloadRef{.api_version = "apps/v1", .kind = "Deployment", .name = "llama"};
   template_ = std::make_shared<Json>(

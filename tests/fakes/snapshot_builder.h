@@ -50,8 +50,10 @@ struct PodSetup {
   int restarts = 0;
   bool deleting = false;
   std::map<std::string, std::string> annotations;
-  std::string job;    // pod of this builder Job
-  std::string words;  // waiting or termination message
+  std::string job;                                 // pod of this builder Job
+  std::string words;                               // waiting or termination message
+  std::map<std::string, std::string> labels = {};  // beside those of the workload
+  std::vector<std::string> other_gates = {};       // of somebody else
 };
 
 struct BundleSetup {

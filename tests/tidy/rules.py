@@ -32,9 +32,11 @@ BANNED_TYPES = re.compile(r"\b(?:class|struct|enum class)\s+(\w*(?:Manager|Helpe
 # Deciding code that has no test file of its own name, and the one that covers it.
 COVERED_BY = {
     "operator/plan/decide.cc": "tests/golden/plan/plan_golden_test.cc",
+    "operator/plan/gates/decide.cc": "tests/unit/operator/plan/gates/hold_test.cc",
+    "operator/plan/gates/places.cc": "tests/unit/operator/plan/gates/auto_test.cc",
     "operator/plan/reading.cc": "tests/unit/operator/plan/acceptance_test.cc",
     "operator/plan/renewals.cc": "tests/unit/operator/plan/distribution_test.cc",
-    "operator/plan/round.cc": "tests/unit/operator/plan/convergence_test.cc",
+    "operator/plan/round.cc": "tests/sim/convergence_test.cc",
     "operator/plan/scheduling/requests.cc": "tests/unit/operator/plan/scheduling/shape_test.cc",
     "operator/plan/targets.cc": "tests/unit/operator/plan/distribution_test.cc",
 }

@@ -140,6 +140,7 @@ void ReadStatus(Reader& reader, WarmupStatus& out) {
   reader.Read("observedGeneration", out.observed_generation, 0);
   reader.List("conditions", kConditionsMax,
               [&](Reader& item) { Decode(item, out.conditions.emplace_back()); });
+  reader.Read("promised", out.promised, 0);
   reader.Object("injection", [&](Reader& part) { ReadInjection(part, out.injection.emplace()); });
   reader.List("bundles", kKeysMax,
               [&](Reader& item) { ReadBundle(item, out.bundles.emplace_back()); });
@@ -154,7 +155,8 @@ void ReadStatus(Reader& reader, WarmupStatus& out) {
 codec::Json EncodeStatus(const WarmupStatus& status) {
   json::Writer out;
   out.Put("observedGeneration", status.observed_generation)
-      .PutPart("conditions", json::ListOf(status.conditions, json::kConditionsMax, Encode));
+      .PutPart("conditions", json::ListOf(status.conditions, json::kConditionsMax, Encode))
+      .Put("promised", status.promised);
   if (status.injection.has_value()) {
     out.Always("injection", json::EncodeInjection(*status.injection));
   }

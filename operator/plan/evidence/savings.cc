@@ -152,6 +152,23 @@ double NetSavedSeconds(const api::WarmupStatus& status, const StartSample& sampl
   return Rounded(std::min(cold - (hold + sample.start_seconds), most));
 }
 
+double ColdSeconds(const api::Starts& starts, const StartKind& kind) {
+  const double own =
+      ColdMedian(starts.recent, [&](const StartSample& each) { return each.key == kind.key; });
+  return own > 0 ? own : ColdMedian(starts.recent, [&](const StartSample& each) {
+    return each.gpu_type == kind.gpu_type;
+  });
+}
+
+double WarmSeconds(const api::Starts& starts, const StartKind& kind) {
+  const double own = Median(StartSeconds(starts.recent, [&](const StartSample& each) {
+    return IsWarm(each) && each.key == kind.key;
+  }));
+  return own > 0 ? own : Median(StartSeconds(starts.recent, [&](const StartSample& each) {
+    return IsWarm(each) && each.gpu_type == kind.gpu_type;
+  }));
+}
+
 void AddSample(api::Starts& starts, const StartSample& sample) {
   ++CountOf(starts.counts, sample.result);
   starts.recent.push_back(sample);

@@ -18,6 +18,18 @@ namespace cachewarm::plan {
 // found in the bundle. Where no cold start was seen nothing is claimed but the hold.
 double NetSavedSeconds(const api::WarmupStatus& status, const api::StartSample& sample);
 
+// What measured starts are looked up by.
+struct StartKind {
+  std::string key;
+  std::string gpu_type;
+};
+
+// Median seconds of the cold starts of this key, else of this GPU type; builders' where there were
+// no others. 0: none was measured.
+double ColdSeconds(const api::Starts& starts, const StartKind& kind);
+// The same of the starts that hit.
+double WarmSeconds(const api::Starts& starts, const StartKind& kind);
+
 // Counts the sample, keeps it in `recent` (64, of which the newest 16 cold ones stay longest) and
 // refreshes medians and sums.
 void AddSample(api::Starts& starts, const api::StartSample& sample);

@@ -132,13 +132,9 @@ REFUSED = {
         {"selector": SELECTOR, "compile": {"builder": "Pod"}},
         'supported values: "Auto", "FirstPod", "Job"',
     ),
-    "a mode that comes later": (
-        {"selector": SELECTOR, "gate": {"mode": "Auto"}},
-        'supported values: "Hold", "Off"',
-    ),
     "a bare Off": (
         {"selector": SELECTOR, "gate": {"mode": False}},
-        'supported values: "Hold", "Off"',
+        'supported values: "Auto", "Hold", "Off"',
     ),
     **{
         f"{field} that comes later": (
@@ -191,7 +187,7 @@ def test_defaults_are_filled_in(admin):
             "settleSeconds": 10,
             "backoffLimit": 3,
         },
-        "gate": {"mode": "Hold", "maxHoldSeconds": 60},
+        "gate": {"mode": "Auto", "maxHoldSeconds": 60},
         "paused": False,
     }
 

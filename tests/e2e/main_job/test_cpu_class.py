@@ -38,7 +38,7 @@ def test_each_cpu_class_has_its_own_bundle_and_right_numbers(
     try:
         product.play_cpu("node-b", capability)
         product.declare("node-b", {"cpuClass": LESSER})
-        warmup = accept(kubectl, SERVER, gate={"maxHoldSeconds": 900})
+        warmup = accept(kubectl, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 900})
         kubectl.scale("deployment", SERVER.name, 2)
         for pod in pods.wait_ready(kubectl, SERVER.name, 2, 300):
             assert_cold(kubectl, pod)
@@ -63,7 +63,7 @@ def test_one_bundle_for_both_would_give_wrong_numbers_or_a_crash(
     """The danger is real: the same pods where node-b's facts hide that its CPU is another."""
     try:
         product.play_cpu("node-b", capability)
-        warmup = accept(kubectl, SERVER, gate={"maxHoldSeconds": 900})
+        warmup = accept(kubectl, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 900})
         kubectl.run("cordon", "node-b")
         kubectl.scale("deployment", SERVER.name, 1)
         pods.wait_ready(kubectl, SERVER.name, 1, 240)

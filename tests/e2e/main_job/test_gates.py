@@ -20,7 +20,7 @@ SLOW = "1000"
 
 def publish_slowly(kubectl: Kubectl, cluster: Cluster, server: ModelServer, hold: int) -> Warmup:
     """One pod of `server` has compiled, its bundle is published, and the nodes fetch it at SLOW."""
-    warmup = accept(kubectl, server, gate={"maxHoldSeconds": hold})
+    warmup = accept(kubectl, server, gate={"mode": "Hold", "maxHoldSeconds": hold})
     cluster.verb("registry-throttle", SLOW)
     kubectl.scale("deployment", server.name, 1)
     pods.wait_ready(kubectl, server.name, 1, 180)

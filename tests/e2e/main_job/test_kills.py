@@ -81,7 +81,7 @@ def test_it_converges_through_kills_of_everything(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     print(f"KILL_SEED={SEED}")
-    warmup = accept(kubectl, SERVER, gate={"maxHoldSeconds": 900})
+    warmup = accept(kubectl, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 900})
     with BuilderLog(warmup) as log, Storm(product, KILLS, SEED) as storm:
         kubectl.scale("deployment", SERVER.name, SERVER.replicas)
         settle(kubectl, warmup, bundles=2)

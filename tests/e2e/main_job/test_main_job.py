@@ -27,7 +27,7 @@ def builder_pods(warmup: Warmup) -> dict[str, str]:
 def test_exactly_one_pod_per_gpu_type_compiles_and_every_other_pod_starts_warm(
     shared: Kubectl, warmup: Warmup
 ):
-    accept(shared, SERVER, gate={"maxHoldSeconds": 600})
+    accept(shared, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 600})
     shared.scale("deployment", SERVER.name, SERVER.replicas)
     running = pods.wait_ready(shared, SERVER.name, SERVER.replicas, 300)
     warmup.wait_warm()

@@ -53,7 +53,7 @@ def restart_container(kubectl: Kubectl, cluster: Cluster, pod: dict) -> dict:
 def test_pods_of_either_revision_hit_also_when_a_container_restarts_in_the_middle(
     shared: Kubectl, product: Product, cluster: Cluster
 ):
-    warmup = warm_up(shared, SERVER, gate={"maxHoldSeconds": 600})
+    warmup = warm_up(shared, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 600})
     shared.scale("deployment", SERVER.name, 2)
     settled(shared)
     shared.run("set", "image", f"deployment/{SERVER.name}", f"{CONTAINER}={IMAGES[2]}")

@@ -155,7 +155,7 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRefused) {
        "spec.compile.backoffLimit: -1 is not within 0 and 10"},
       {R"({"compile": {"builder": "Pod"}})",
        "spec.compile.builder: expected one of Auto, FirstPod, Job"},
-      {R"({"gate": {"mode": "Auto"}})", "spec.gate.mode: expected one of Hold, Off"},
+      {R"({"gate": {"mode": "Always"}})", "spec.gate.mode: expected one of Auto, Hold, Off"},
       {R"({"gate": {"maxHoldSeconds": 3601}})",
        "spec.gate.maxHoldSeconds: 3601 is not within 0 and 3600"},
       {R"({"paused": "yes"})", "spec.paused: expected true or false"},

@@ -115,6 +115,7 @@ WarmupSpec FullWarmupSpec() {
 WarmupStatus FullWarmupStatus() {
   WarmupStatus status;
   status.observed_generation = 7;
+  status.promised = 3;
   status.conditions = {{"Ready", "True", "Injecting", "accepted", 7, At(0)}};
   status.injection = Injection{.labels = {{"app", "llama"}},
                                .container = "server",

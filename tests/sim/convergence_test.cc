@@ -3,12 +3,10 @@
 
 #include <random>
 
-#include "tests/fakes/plan_world.h"
+#include "tests/sim/world.h"
 
-namespace cachewarm::plan {
+namespace cachewarm::sim {
 namespace {
-
-using fakes::PlanWorld;
 
 std::string Joined(const std::vector<std::string>& lines) {
   std::string out;
@@ -18,15 +16,15 @@ std::string Joined(const std::vector<std::string>& lines) {
   return out;
 }
 
-void AddThreeNodesOfTwoClasses(PlanWorld& world) {
+void AddThreeNodesOfTwoClasses(World& world) {
   world.AddNode({.name = "n1"});
   world.AddNode({.name = "n2"});
   world.AddNode({.name = "n3", .cpu_class = fakes::kAvx2});
 }
 
 // Accepted before the first pod, as when the warmup is applied with the Deployment or before it.
-PlanWorld ThreeNodesOfTwoClasses(const fakes::WorldSetup& setup) {
-  PlanWorld world(setup);
+World ThreeNodesOfTwoClasses(const WorldSetup& setup) {
+  World world(setup);
   world.builder().warmup().spec.compile.builder = api::Builder::kFirstPod;
   AddThreeNodesOfTwoClasses(world);
   world.Scale(0);
@@ -37,13 +35,13 @@ PlanWorld ThreeNodesOfTwoClasses(const fakes::WorldSetup& setup) {
 
 class EverySeed : public testing::TestWithParam<int> {
  protected:
-  fakes::WorldSetup Seeded(int replicas) const {
+  WorldSetup Seeded(int replicas) const {
     return {.seed = static_cast<uint32_t>(GetParam()), .replicas = replicas};
   }
 };
 
 TEST_P(EverySeed, OneBuilderPerClassAndEveryLaterPodHits) {
-  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  World world = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(world.Settle(200)) << Joined(world.violations());
   EXPECT_EQ(world.pods_ready(), 6U);
   EXPECT_EQ(world.elections(world.builder().Key("n1")), 1);
@@ -59,7 +57,7 @@ TEST_P(EverySeed, OneBuilderPerClassAndEveryLaterPodHits) {
 }
 
 TEST_P(EverySeed, AWarmRevisionIsNeverGatedAlsoWithTheOperatorDead) {
-  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  World world = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(world.Settle(200));
   ASSERT_FALSE(world.status().injection->warm_revisions.empty());
   world.OperatorDown(true);
@@ -70,7 +68,7 @@ TEST_P(EverySeed, AWarmRevisionIsNeverGatedAlsoWithTheOperatorDead) {
 }
 
 TEST_P(EverySeed, JobsWarmAWorkloadThatSleepsAndAreGoneAfterwards) {
-  PlanWorld world(Seeded(0));
+  World world(Seeded(0));
   AddThreeNodesOfTwoClasses(world);
   ASSERT_TRUE(world.Settle(200)) << Joined(world.violations());
   EXPECT_EQ(world.status().summary.types, "2/2");
@@ -84,7 +82,7 @@ TEST_P(EverySeed, JobsWarmAWorkloadThatSleepsAndAreGoneAfterwards) {
 }
 
 TEST_P(EverySeed, ANodeThatJoinsLaterGetsTheBundleWithoutABuild) {
-  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  World world = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(world.Settle(200));
   world.AddNode({.name = "n4"});
   ASSERT_TRUE(world.Settle(100));
@@ -94,7 +92,7 @@ TEST_P(EverySeed, ANodeThatJoinsLaterGetsTheBundleWithoutABuild) {
 }
 
 TEST_P(EverySeed, TheBundleOutlivesItsBuildersNode) {
-  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  World world = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(world.Settle(200));
   world.RemoveNode("n1");
   const int since = world.now();
@@ -104,7 +102,7 @@ TEST_P(EverySeed, TheBundleOutlivesItsBuildersNode) {
 }
 
 TEST_P(EverySeed, ARolloutToANewImageBuildsOncePerClassAndARollBackHitsAtOnce) {
-  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  World world = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(world.Settle(200));
   world.Rollout("r2", "server:2");
   ASSERT_TRUE(world.Settle(600)) << Joined(world.violations());
@@ -120,7 +118,7 @@ TEST_P(EverySeed, ARolloutToANewImageBuildsOncePerClassAndARollBackHitsAtOnce) {
 }
 
 TEST_P(EverySeed, AChangeOfArgsAloneCostsNoBuild) {
-  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  World world = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(world.Settle(200));
   const int since = world.now();
   world.Rollout("r2", "server:1");
@@ -131,7 +129,7 @@ TEST_P(EverySeed, AChangeOfArgsAloneCostsNoBuild) {
 }
 
 TEST_P(EverySeed, WithTheStoreDownPodsStartColdAtTheirDeadline) {
-  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  World world = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(world.Settle(200));
   world.StoreDown(true);
   world.AddNode({.name = "n4", .pods = 50});
@@ -145,9 +143,9 @@ TEST_P(EverySeed, WithTheStoreDownPodsStartColdAtTheirDeadline) {
 }
 
 TEST_P(EverySeed, AnOperatorThatDiesAtAnyMomentConvergesWithOneBuilderPerKey) {
-  fakes::WorldSetup setup = Seeded(6);
+  WorldSetup setup = Seeded(6);
   setup.operator_dies = 0.2;
-  PlanWorld world = ThreeNodesOfTwoClasses(setup);
+  World world = ThreeNodesOfTwoClasses(setup);
   world.Seconds(150);
   world.SetOperatorDies(0);
   ASSERT_TRUE(world.Settle(300)) << Joined(world.violations());
@@ -158,10 +156,10 @@ TEST_P(EverySeed, AnOperatorThatDiesAtAnyMomentConvergesWithOneBuilderPerKey) {
 }
 
 TEST_P(EverySeed, RandomHistoriesConverge) {
-  fakes::WorldSetup setup = Seeded(4);
+  WorldSetup setup = Seeded(4);
   setup.operator_dies = 0.1;
   setup.preference_kept = 0.8;
-  PlanWorld world = ThreeNodesOfTwoClasses(setup);
+  World world = ThreeNodesOfTwoClasses(setup);
   std::mt19937 random(static_cast<uint32_t>(GetParam()) * 7919U);
   int revision = 1;
   for (int i = 0; i < 40; ++i) {
@@ -204,4 +202,4 @@ TEST_P(EverySeed, RandomHistoriesConverge) {
 INSTANTIATE_TEST_SUITE_P(Seeds, EverySeed, testing::Range(1, 3));
 
 }  // namespace
-}  // namespace cachewarm::plan
+}  // namespace cachewarm::sim

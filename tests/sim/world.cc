@@ -1,193 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/fakes/plan_world.h"
+#include "tests/sim/world.h"
 
 #include <algorithm>
 
 #include "lib/api/names.h"
 #include "lib/base/digest.h"
 
-namespace cachewarm::fakes {
+namespace cachewarm::sim {
 
 namespace {
 
 constexpr int kSettle = 2;
-constexpr int kFetch = 2;
-
-bool Contains(const std::vector<std::string>& list, const std::string& text) {
-  return std::find(list.begin(), list.end(), text) != list.end();
-}
 
 }  // namespace
 
-PlanWorld::PlanWorld(const WorldSetup& setup) : setup_(setup), random_(setup.seed) {
+World::World(const WorldSetup& setup) : setup_(setup), random_(setup.seed) {
   replicas_ = setup.replicas;
   builder_.Now(now_);
   builder_.warmup().spec.compile.settle_seconds = 1;
+  builder_.warmup().spec.gate.mode = setup.mode;
 }
 
-void PlanWorld::AddNode(const NodeSetup& node) {
+void World::AddNode(const NodeSetup& node) {
   NodeSetup fresh = node;
   fresh.prepared = false;
   nodes_[node.name] = fresh;
   builder_.Node(fresh);
 }
 
-void PlanWorld::RemoveNode(const std::string& name) {
+void World::RemoveNode(const std::string& name) {
   std::erase_if(builder_.in().nodes,
                 [&](const plan::NodeView& view) { return view.node->meta.name == name; });
   nodes_.erase(name);
   std::erase_if(pods_, [&](const auto& pod) { return pod.second.setup.node == name; });
 }
 
-void PlanWorld::Rollout(const std::string& revision, const std::string& image) {
+void World::Rollout(const std::string& revision, const std::string& image) {
   revision_ = revision;
   image_ = image;
   builder_.pod_template()["spec"]["containers"][0]["image"] = image;
   builder_.pod_template()["spec"]["containers"][0]["args"] = {revision};
 }
 
-void PlanWorld::Kill(const std::string& pod) {
+void World::Kill(const std::string& pod) {
   pods_.erase(pod);
 }
 
-void PlanWorld::KillOne() {
+void World::KillOne() {
   if (!pods_.empty()) {
     pods_.erase(std::next(pods_.begin(), static_cast<ptrdiff_t>(random_() % pods_.size())));
   }
 }
 
-size_t PlanWorld::pods_ready() const {
+size_t World::pods_ready() const {
   return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(),
                                            [](const auto& pod) { return pod.second.setup.ready; }));
 }
 
-size_t PlanWorld::pods_held() const {
+size_t World::pods_held() const {
   return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(),
                                            [](const auto& pod) { return pod.second.setup.held; }));
 }
 
-int PlanWorld::elections(const std::string& key) const {
+int World::elections(const std::string& key) const {
   const auto found = elected_.find(key);
   return found == elected_.end() ? 0 : static_cast<int>(found->second.size());
 }
 
-int PlanWorld::hits_after(int second) const {
+int World::hits_after(int second) const {
   return static_cast<int>(std::count_if(results_.begin(), results_.end(), [&](const auto& each) {
     return each.first >= second && each.second == api::StartResult::kHit;
   }));
 }
 
-int PlanWorld::misses_after(int second) const {
+int World::misses_after(int second) const {
   return static_cast<int>(std::count_if(results_.begin(), results_.end(), [&](const auto& each) {
     return each.first >= second && each.second != api::StartResult::kHit &&
            each.second != api::StartResult::kBuilder;
   }));
 }
 
-int PlanWorld::FreeSlots(const std::string& node) const {
+int World::FreeSlots(const std::string& node) const {
   const auto used = std::count_if(pods_.begin(), pods_.end(),
                                   [&](const auto& pod) { return pod.second.setup.node == node; });
   return nodes_.at(node).pods - static_cast<int>(used);
 }
 
-bool PlanWorld::Dies() {
-  return std::uniform_real_distribution<>(0, 1)(random_) < setup_.operator_dies;
+bool World::Chance(double chance) {
+  return std::uniform_real_distribution<>(0, 1)(random_) < chance;
 }
 
-void PlanWorld::Violate(const std::string& what) {
+void World::Violate(const std::string& what) {
   violations_.push_back("second " + std::to_string(now_) + ": " + what);
 }
 
-// One pod too many of the old revision goes as soon as a new one is ready: maxSurge 1.
-void PlanWorld::RunDeployment() {
-  const api::WarmupStatus& status = builder_.status();
-  const bool injects = status.injection && builder_.warmup().labels.contains("cachewarm.io/inject");
-  int current = 0;
-  int old = 0;
-  bool starting = false;
-  for (const auto& [name, pod] : pods_) {
-    if (!pod.setup.job.empty()) {
-      continue;
-    }
-    (pod.setup.revision == revision_ ? current : old) += 1;
-    starting = starting || (pod.setup.revision == revision_ && !pod.setup.ready);
-  }
-  const bool rolls = old > 0;
-  if (current < replicas_ && !(rolls && starting)) {
-    SimPod pod{.setup = {.name = "p" + std::to_string(1000 + next_pod_++),
-                         .injected = injects,
-                         .revision = revision_,
-                         .image = image_,
-                         .created = now_}};
-    pod.setup.held =
-        injects && status.injection->gate && !Contains(status.injection->warm_revisions, revision_);
-    pod.gated_at = now_;
-    pods_[pod.setup.name] = pod;
-    return;
-  }
-  for (auto pod = pods_.begin(); pod != pods_.end(); ++pod) {
-    const bool surplus_old = pod->second.setup.revision != revision_ && !starting;
-    const bool surplus = current + old > replicas_ && (old > 0 ? surplus_old : true);
-    if (pod->second.setup.job.empty() && surplus) {
-      pods_.erase(pod);
-      return;
-    }
-  }
-}
-
-void PlanWorld::Schedule() {
-  for (auto& entry : pods_) {
-    SimPod& pod = entry.second;
-    if (pod.setup.held || !pod.setup.node.empty()) {
-      continue;
-    }
-    std::vector<std::string> open;
-    for (const auto& [node, setup] : nodes_) {
-      const bool wrong_class = !pod.setup.job.empty() && !Contains(pod.preferred, node);
-      // The startup taint keeps pods off a node until its agent has prepared it.
-      const bool prepared = !builder_.reported(node).prepared.empty();
-      if (FreeSlots(node) > 0 && prepared && !Contains(pod.excluded, node) && !wrong_class) {
-        open.push_back(node);
-      }
-    }
-    std::vector<std::string> liked;
-    std::copy_if(open.begin(), open.end(), std::back_inserter(liked),
-                 [&](const std::string& node) { return Contains(pod.preferred, node); });
-    // A preference is only that: sometimes the scheduler has a better reason.
-    const double chance = std::uniform_real_distribution<>(0, 1)(random_);
-    const bool obeys = !pod.setup.job.empty() || chance < setup_.preference_kept;
-    const auto& from = liked.empty() || !obeys ? open : liked;
-    if (!from.empty()) {
-      pod.setup.node = from[random_() % from.size()];
-    }
-  }
-}
-
-void PlanWorld::RunKubelets() {
-  for (auto& [name, pod] : pods_) {
-    if (pod.setup.node.empty() || pod.setup.ready) {
-      continue;
-    }
-    if (!pod.setup.started) {
-      pod.setup.started = now_;
-      const std::string key = builder_.Key(pod.setup.node, pod.setup.image);
-      for (const api::BundleStatus& bundle : builder_.status().bundles) {
-        for (const auto& have : builder_.reported(pod.setup.node).bundles) {
-          pod.warm = pod.warm || (bundle.key == key && have.digest == bundle.digest &&
-                                  have.state == api::BundleState::kActive);
-        }
-      }
-    } else if (now_ >=
-               *pod.setup.started + (pod.warm ? setup_.warm_seconds : setup_.cold_seconds)) {
-      pod.setup.ready = now_;
-      if (pod.setup.injected) {
-        ended_.insert("uid-" + name);
-      }
-    }
-  }
-}
-
-void PlanWorld::RunAgents() {
+void World::RunAgents() {
   for (const auto& [name, setup] : nodes_) {
     if (setup.agent) {
       RunAgent(name);
@@ -195,32 +102,44 @@ void PlanWorld::RunAgents() {
   }
 }
 
-void PlanWorld::RunAgent(const std::string& node) {
+void World::RunFetches(const std::string& node, const api::WantedWarmup& wanted) {
+  std::vector<api::NodeBundle> bundles;
+  for (const api::WantedBundle& bundle : wanted.bundles) {
+    const std::string place = node + "/" + bundle.digest.ToString();
+    const auto known = class_of_digest_.find(bundle.digest.ToString());
+    if (known == class_of_digest_.end() ||
+        known->second != builder_.cache(node).status.node.cpu_class) {
+      Violate("node " + node + " was given a bundle of another CPU class");
+    }
+    if (!fetched_at_.contains(place) && !store_down_) {
+      fetched_at_[place] = now_ + setup_.fetch_seconds;
+    }
+    const auto at = fetched_at_.find(place);
+    api::NodeBundle& out = bundles.emplace_back(api::NodeBundle{.digest = bundle.digest});
+    if (at != fetched_at_.end() && now_ >= at->second) {
+      out.state = api::BundleState::kActive;
+      out.fetch_seconds = setup_.fetch_seconds;
+    } else if (store_down_) {
+      out.state = api::BundleState::kFailed;
+      out.reason = "FetchFailed";
+    } else {
+      out.state = api::BundleState::kFetching;
+      out.fetch_seconds = setup_.fetch_seconds - (at->second - now_);
+      out.bytes_done =
+          bundle.bytes * static_cast<int64_t>(out.fetch_seconds) / setup_.fetch_seconds;
+    }
+  }
+  builder_.reported(node).bundles = bundles;
+}
+
+void World::RunAgent(const std::string& node) {
   api::NodeCache& cache = builder_.cache(node);
   api::NodeWarmup& reported = builder_.reported(node);
   cache.status.captures.clear();
   cache.status.starts.clear();
   for (const api::WantedWarmup& wanted : cache.spec.warmups) {
     reported.prepared = wanted.run_as;
-    std::vector<api::NodeBundle> bundles;
-    for (const api::WantedBundle& bundle : wanted.bundles) {
-      const std::string place = node + "/" + bundle.digest.ToString();
-      const auto known = class_of_digest_.find(bundle.digest.ToString());
-      if (known == class_of_digest_.end() || known->second != cache.status.node.cpu_class) {
-        Violate("node " + node + " was given a bundle of another CPU class");
-      }
-      if (!fetched_at_.contains(place) && !store_down_) {
-        fetched_at_[place] = now_ + kFetch;
-      }
-      const auto at = fetched_at_.find(place);
-      const bool active = at != fetched_at_.end() && now_ >= at->second;
-      bundles.push_back({.digest = bundle.digest,
-                         .state = active ? api::BundleState::kActive
-                                         : (store_down_ ? api::BundleState::kFailed
-                                                        : api::BundleState::kFetching),
-                         .reason = active || !store_down_ ? "" : "FetchFailed"});
-    }
-    reported.bundles = bundles;
+    RunFetches(node, wanted);
   }
   for (const api::CaptureRequest& request : cache.spec.captures) {
     api::CaptureStatus answer{.id = request.id};
@@ -251,9 +170,15 @@ void PlanWorld::RunAgent(const std::string& node) {
   }
 }
 
-void PlanWorld::Publish() {
+void World::Publish() {
   builder_.Now(now_);
   builder_.in().workload.replicas = replicas_;
+  const bool rolls = setup_.strategy == Strategy::kRolling || setup_.strategy == Strategy::kGroup;
+  builder_.in().promises = {.recreate = setup_.strategy == Strategy::kRecreate,
+                            .in_order = setup_.strategy == Strategy::kInOrder,
+                            .job_deadline = setup_.strategy == Strategy::kJob,
+                            .available = static_cast<int64_t>(pods_ready()),
+                            .required = rolls ? replicas_ : 0};
   builder_.in().pods.clear();
   for (const auto& [name, pod] : pods_) {
     builder_.Pod(pod.setup);
@@ -263,10 +188,11 @@ void PlanWorld::Publish() {
   }
 }
 
-bool PlanWorld::Apply(const plan::Plan& plan) {
+bool World::Apply(const plan::Plan& plan) {
   if (Dies()) {
     return false;
   }
+  version_ += plan.status_changed ? 1 : 0;
   builder_.status() = plan.status;
   for (const api::StartSample& sample : plan.starts_counted) {
     results_.emplace_back(now_, sample.result);
@@ -290,14 +216,20 @@ bool PlanWorld::Apply(const plan::Plan& plan) {
     if (Dies()) {
       return false;
     }
-    builder_.cache(wants.node).spec = wants.spec;
+    if (nodes_.contains(wants.node)) {
+      builder_.cache(wants.node).spec = wants.spec;
+    }
   }
+  return ApplyJobs(plan) && ApplyReleases(plan);
+}
+
+bool World::ApplyJobs(const plan::Plan& plan) {
   for (const plan::JobWish& job : plan.jobs_to_create) {
     auto& jobs = builder_.in().jobs;
     if (std::any_of(jobs.begin(), jobs.end(), [&](const auto& j) { return j.name == job.name; })) {
       continue;
     }
-    jobs.push_back({.name = job.name, .uid = "j-" + job.name, .created = At(now_)});
+    jobs.push_back({.name = job.name, .uid = "j-" + job.name, .created = fakes::At(now_)});
     SimPod pod{
         .setup = {.name = job.name + "-pod", .image = image_, .created = now_, .job = job.name}};
     const auto& terms =
@@ -310,6 +242,10 @@ bool PlanWorld::Apply(const plan::Plan& plan) {
     std::erase_if(builder_.in().jobs, [&](const auto& job) { return job.name == name; });
     pods_.erase(name + "-pod");
   }
+  return true;
+}
+
+bool World::ApplyReleases(const plan::Plan& plan) {
   for (const plan::PodAnnotation& note : plan.annotations) {
     const auto pod = pods_.find(note.pod);
     if (pod != pods_.end() && !Dies()) {
@@ -318,24 +254,28 @@ bool PlanWorld::Apply(const plan::Plan& plan) {
   }
   for (const plan::GateRelease& release : plan.releases) {
     const auto pod = pods_.find(release.pod->meta.name);
-    if (Dies() || pod == pods_.end()) {
+    if (Dies()) {
       return false;
+    }
+    if (pod == pods_.end() || !pod->second.setup.held) {
+      continue;  // the patch tests uid and gate
     }
     pod->second.setup.held = false;
     pod->second.preferred = release.preferred;
     pod->second.excluded = release.excluded;
     pod->second.setup.annotations["cachewarm.io/held-seconds"] =
         std::to_string(now_ - pod->second.gated_at);
+    longest_hold_ = std::max(longest_hold_, now_ - pod->second.gated_at);
   }
   return true;
 }
 
-void PlanWorld::RunOperator() {
+void World::RunOperator() {
   if (operator_down_) {
     quiet_ = 0;
     return;
   }
-  const plan::Plan plan = builder_.Decide();
+  plan::Plan plan = builder_.Decide();
   if (plan.rehearsal) {
     builder_.in().rehearsal = {.fingerprint = plan.rehearsal->fingerprint,
                                .time = builder_.in().now,
@@ -346,17 +286,42 @@ void PlanWorld::RunOperator() {
                      !plan.jobs_to_create.empty() || !plan.jobs_to_delete.empty() ||
                      !plan.annotations.empty() || !plan.releases.empty() || plan.rehearsal;
   quiet_ = wants ? 0 : quiet_ + 1;
-  Apply(plan);
+  const int64_t version = version_;
+  if (earlier_plan_ && Chance(setup_.other_leader)) {
+    // Its write of the status is refused when somebody else has written since: all of it is
+    // dropped.
+    const bool stale = earlier_plan_->status_changed && earlier_version_ != version_;
+    if (!stale) {
+      earlier_plan_->status = earlier_plan_->status_changed ? earlier_plan_->status : status();
+      Apply(*earlier_plan_);
+    }
+  } else {
+    Apply(plan);
+  }
+  earlier_plan_ = std::move(plan);
+  earlier_version_ = version;
 }
 
-void PlanWorld::Check() {
+void World::CheckHeld() {
+  const bool is_alive = !operator_down_ && setup_.operator_dies == 0 && setup_.other_leader == 0;
+  const bool rolls = setup_.strategy == Strategy::kRolling || setup_.strategy == Strategy::kGroup;
+  const bool lost = rolls && static_cast<int>(pods_ready()) < builder_.status().promised;
   for (const auto& [name, pod] : pods_) {
     const int most = builder_.warmup().spec.gate.max_hold_seconds;
-    if (pod.setup.held && !operator_down_ && setup_.operator_dies == 0 &&
-        now_ > pod.setup.created + most) {
+    if (!pod.setup.held || !is_alive) {
+      continue;
+    }
+    if (now_ > pod.setup.created + most) {
       Violate("pod " + name + " is held beyond its deadline");
     }
+    if (lost || !rolls) {
+      Violate("pod " + name + " is held though its workload must not wait");
+    }
   }
+}
+
+void World::Check() {
+  CheckHeld();
   std::set<std::string> running;
   for (const api::BuilderStatus& entry : builder_.status().builders) {
     const bool runs =
@@ -373,9 +338,10 @@ void PlanWorld::Check() {
   }
 }
 
-void PlanWorld::Second() {
+void World::Second() {
   ++now_;
-  RunDeployment();
+  RunWorkload();
+  RunAutoscaler();
   Schedule();
   RunKubelets();
   Publish();
@@ -384,13 +350,13 @@ void PlanWorld::Second() {
   Check();
 }
 
-void PlanWorld::Seconds(int count) {
+void World::Seconds(int count) {
   for (int i = 0; i < count; ++i) {
     Second();
   }
 }
 
-bool PlanWorld::Settle(int limit) {
+bool World::Settle(int limit) {
   const int quiet_enough = 2 * setup_.cold_seconds;  // a compile is quiet too
   quiet_ = 0;
   for (int i = 0; i < limit && quiet_ < quiet_enough; ++i) {
@@ -399,4 +365,25 @@ bool PlanWorld::Settle(int limit) {
   return quiet_ >= quiet_enough;
 }
 
-}  // namespace cachewarm::fakes
+std::optional<int> World::UntilReady(int limit) {
+  for (int i = 0; i < limit; ++i) {
+    Second();
+    const auto right = std::count_if(pods_.begin(), pods_.end(), [&](const auto& pod) {
+      return pod.second.setup.ready && pod.second.setup.revision == revision_;
+    });
+    if (right == replicas_ && pods_.size() == static_cast<size_t>(replicas_)) {
+      return now_;
+    }
+  }
+  return std::nullopt;
+}
+
+void World::AddPodThatSlippedPast(const std::string& name) {
+  pods_[name] = {.setup = {.name = name,
+                           .injected = false,
+                           .revision = revision_,
+                           .image = image_,
+                           .created = now_}};
+}
+
+}  // namespace cachewarm::sim

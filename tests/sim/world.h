@@ -11,38 +11,63 @@
 
 #include "tests/fakes/snapshot_builder.h"
 
-// A cluster around operator/plan, one second at a time: a Deployment controller, a scheduler,
-// kubelets, agents and a store, all much simplified, and an operator that may die between any two
-// steps of an apply. The seed decides everything. What must hold is checked after every second.
-namespace cachewarm::fakes {
+// A cluster around operator/plan, one second at a time: a workload's controller, a scheduler,
+// kubelets, agents, a store and an autoscaler, all much simplified, and operators that may die
+// between any two steps of an apply or act on what they saw a second ago. The seed decides
+// everything. What must hold is checked after every second.
+namespace cachewarm::sim {
+
+using fakes::NodeSetup;
+using fakes::PodSetup;
+using fakes::SnapshotBuilder;
+
+// How the pods of the workload come and go.
+enum class Strategy {
+  kRolling,   // maxSurge 1, maxUnavailable 0
+  kRecreate,  // all old ones go first
+  kInOrder,   // the next one when all others are ready
+  kJob,       // with a deadline
+  kGroup,     // as kRolling, all of one gang
+};
 
 struct WorldSetup {
   uint32_t seed = 1;
   int replicas = 0;
   int cold_seconds = 9;
   int warm_seconds = 3;
+  int fetch_seconds = 2;
   double operator_dies = 0;    // chance that a second's apply stops somewhere
+  double other_leader = 0;     // chance that a second's plan is from what was a second ago
   double preference_kept = 1;  // chance that the scheduler heeds a preference
+  api::GateMode mode = api::GateMode::kHold;
+  Strategy strategy = Strategy::kRolling;
+  int pods_per_second = 1;   // that the workload's controller makes
+  int autoscaler_nodes = 0;  // that may be added for pods that find no room
 };
 
-class PlanWorld {
+class World {
  public:
-  explicit PlanWorld(const WorldSetup& setup);
+  explicit World(const WorldSetup& setup);
 
   void AddNode(const NodeSetup& node);
   void RemoveNode(const std::string& name);
   void Scale(int replicas) { replicas_ = replicas; }
   void Rollout(const std::string& revision, const std::string& image);
-  void Kill(const std::string& pod);  // the Deployment makes another
+  void Kill(const std::string& pod);  // the workload makes another
   void KillOne();                     // any running pod
   void StoreDown(bool down) { store_down_ = down; }
   void OperatorDown(bool down) { operator_down_ = down; }
   void SetOperatorDies(double chance) { setup_.operator_dies = chance; }
+  // A pod that the admission policy was too late for.
+  void AddPodThatSlippedPast(const std::string& name);
 
   void Second();
   void Seconds(int count);
   // True once plans have wanted nothing for longer than a compile takes; within `limit` seconds.
   bool Settle(int limit);
+  // The second at which all replicas of the current revision, and no others, are ready; nothing
+  // when that takes more than `limit` seconds.
+  std::optional<int> UntilReady(int limit);
 
   // What went wrong so far; empty when nothing did.
   const std::vector<std::string>& violations() const { return violations_; }
@@ -52,32 +77,46 @@ class PlanWorld {
   int now() const { return now_; }
   size_t pods_ready() const;
   size_t pods_held() const;
+  int longest_hold() const { return longest_hold_; }  // seconds, of any pod
   int elections(const std::string& key) const;
   int hits_after(int second) const;
   int misses_after(int second) const;
   size_t starts_ended() const { return ended_.size(); }
+  size_t nodes() const { return nodes_.size(); }
 
  private:
   struct SimPod {
     PodSetup setup;
     bool warm = false;
     int gated_at = 0;
+    int unschedulable_since = 0;  // 0: it is not
     std::vector<std::string> preferred;
     std::vector<std::string> excluded;
   };
 
-  void RunDeployment();
+  // workload.cc
+  void RunWorkload();
+  void MakePod();
+  void RemoveSurplus(int current, int old, bool starting);
+  void RunAutoscaler();
   void Schedule();
+  void SchedulePod(SimPod& pod);
   void RunKubelets();
+  // world.cc
   void RunAgents();
   void RunAgent(const std::string& node);
+  void RunFetches(const std::string& node, const api::WantedWarmup& wanted);
   void RunOperator();
   bool Apply(const plan::Plan& plan);
+  bool ApplyJobs(const plan::Plan& plan);
+  bool ApplyReleases(const plan::Plan& plan);
   void Publish();
   void Check();
+  void CheckHeld();
   void Violate(const std::string& what);
   int FreeSlots(const std::string& node) const;
-  bool Dies();
+  bool Chance(double chance);
+  bool Dies() { return Chance(setup_.operator_dies); }
 
   WorldSetup setup_;
   std::mt19937 random_;
@@ -90,15 +129,20 @@ class PlanWorld {
   bool operator_down_ = false;
   int next_pod_ = 0;
   int quiet_ = 0;
+  int longest_hold_ = 0;
+  int added_nodes_ = 0;
+  int64_t version_ = 0;  // of the status
+  std::optional<plan::Plan> earlier_plan_;
+  int64_t earlier_version_ = 0;
   std::map<std::string, NodeSetup> nodes_;
   std::map<std::string, SimPod> pods_;
   std::map<std::string, int> pushed_at_;                  // capture id → second
   std::map<std::string, int> fetched_at_;                 // node/digest → second
   std::map<std::string, std::string> class_of_digest_;    // digest → CPU class
   std::map<std::string, std::set<std::string>> elected_;  // key → pod uids
-  std::set<std::string> ended_;  // uids whose first start ended on an injected pod
+  std::set<std::string> ended_;                           // uids whose first start ended
   std::vector<std::pair<int, api::StartResult>> results_;
   std::vector<std::string> violations_;
 };
 
-}  // namespace cachewarm::fakes
+}  // namespace cachewarm::sim

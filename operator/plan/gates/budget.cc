@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/gates/budget.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "lib/api/names.h"
+
+namespace cachewarm::plan {
+
+namespace {
+
+constexpr Duration kRest = std::chrono::minutes(10);
+
+bool WasHeld(const api::Pod& pod) {
+  const auto& notes = pod.meta.annotations;
+  return notes.contains(std::string(api::kHeldSecondsAnnotation)) ||
+         notes.contains(std::string(api::kReleasedAnnotation)) ||
+         std::find(pod.gates.begin(), pod.gates.end(), api::kSchedulingGate) != pod.gates.end();
+}
+
+}  // namespace
+
+Duration LongestHold(const api::GateSpec& gate, const Promises& promises) {
+  const Duration most = std::chrono::seconds(gate.max_hold_seconds);
+  return promises.progress_deadline > Duration{0} ? std::min(most, promises.progress_deadline / 2)
+                                                  : most;
+}
+
+Budgets::Budgets(const std::vector<std::shared_ptr<const api::Pod>>& pods, Duration longest)
+    : longest_(longest) {
+  std::vector<const api::Pod*> by_age;
+  for (const auto& pod : pods) {
+    if (!pod->meta.labels.contains(std::string(api::kBuilderWarmupLabel))) {
+      by_age.push_back(pod.get());
+    }
+  }
+  std::sort(by_age.begin(), by_age.end(),
+            [](const api::Pod* a, const api::Pod* b) { return a->meta.created < b->meta.created; });
+  for (const api::Pod* pod : by_age) {
+    auto& rollouts = rollouts_[api::RevisionOf(pod->meta.labels)];
+    const WallTime created = pod->meta.created;
+    const bool goes_on = !rollouts.empty() && created - rollouts.rbegin()->second.last < kRest;
+    Rollout& rollout = goes_on ? rollouts.rbegin()->second : rollouts[created];
+    rollout.last = created;
+    if (rollout.first_held == WallTime{} && WasHeld(*pod)) {
+      rollout.first_held = created;
+    }
+  }
+}
+
+WallTime Budgets::DeadlineOf(const api::Pod& pod) const {
+  const auto revision = rollouts_.find(api::RevisionOf(pod.meta.labels));
+  if (revision != rollouts_.end()) {
+    const auto next = revision->second.upper_bound(pod.meta.created);
+    if (next != revision->second.begin()) {
+      const Rollout& rollout = std::prev(next)->second;
+      if (rollout.first_held != WallTime{} && rollout.first_held <= pod.meta.created) {
+        return rollout.first_held + longest_;
+      }
+    }
+  }
+  return pod.meta.created + longest_;
+}
+
+}  // namespace cachewarm::plan

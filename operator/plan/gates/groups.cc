@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/gates/groups.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+#include "operator/render/fields.h"
+
+namespace cachewarm::plan {
+
+namespace {
+
+// The name of a group, and for what makes many groups under one name, its number.
+struct Mark {
+  std::string_view name;
+  std::string_view number;
+};
+
+constexpr std::array<Mark, 9> kMarks = {{
+    {"leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"},
+    {"jobset.sigs.k8s.io/jobset-name", ""},
+    {"scheduling.x-k8s.io/pod-group", ""},
+    {"pod-group.scheduling.sigs.k8s.io", ""},
+    {"scheduling.k8s.io/group-name", ""},
+    {"volcano.sh/job-name", ""},
+    {"pod-group-name", ""},
+    {"ray.io/cluster", ""},
+    {"kueue.x-k8s.io/pod-group-name", ""},
+}};
+constexpr std::string_view kKnownPrefixes[] = {"kueue.x-k8s.io/", "volcano.sh/",
+                                               "scheduling.x-k8s.io/"};
+constexpr std::string_view kGangWords[] = {"gang", "pod-group", "podgroup"};
+
+const std::string* ValueOf(const api::Pod& pod, std::string_view key) {
+  for (const auto* map : {&pod.meta.labels, &pod.meta.annotations}) {
+    const auto found = map->find(std::string(key));
+    if (found != map->end() && !found->second.empty()) {
+      return &found->second;
+    }
+  }
+  return nullptr;
+}
+
+bool IsKnown(std::string_view key) {
+  return std::any_of(kMarks.begin(), kMarks.end(),
+                     [&](const Mark& mark) { return mark.name == key || mark.number == key; }) ||
+         std::any_of(std::begin(kKnownPrefixes), std::end(kKnownPrefixes),
+                     [&](std::string_view prefix) { return key.starts_with(prefix); });
+}
+
+bool SpeaksOfAGang(const std::map<std::string, std::string>& texts) {
+  return std::any_of(texts.begin(), texts.end(), [](const auto& text) {
+    return !IsKnown(text.first) &&
+           std::any_of(std::begin(kGangWords), std::end(kGangWords), [&](std::string_view word) {
+             return text.first.find(word) != std::string::npos;
+           });
+  });
+}
+
+}  // namespace
+
+std::string GroupOf(const api::Pod& pod) {
+  for (const Mark& mark : kMarks) {
+    if (const std::string* name = ValueOf(pod, mark.name)) {
+      const std::string* number = mark.number.empty() ? nullptr : ValueOf(pod, mark.number);
+      return std::string(mark.name) + "=" + *name + (number == nullptr ? "" : "/" + *number);
+    }
+  }
+  return "";
+}
+
+bool IsOfUnknownGang(const api::Pod& pod) {
+  if (!GroupOf(pod).empty()) {
+    return false;
+  }
+  const bool by_spec =
+      pod.object != nullptr && (render::Find(*pod.object, {"spec", "schedulingGroup"}) != nullptr ||
+                                render::Find(*pod.object, {"spec", "workloadRef"}) != nullptr);
+  return by_spec || SpeaksOfAGang(pod.meta.labels) || SpeaksOfAGang(pod.meta.annotations);
+}
+
+bool HasOtherGate(const api::Pod& pod) {
+  return std::any_of(pod.gates.begin(), pod.gates.end(),
+                     [](const std::string& gate) { return gate != api::kSchedulingGate; });
+}
+
+}  // namespace cachewarm::plan

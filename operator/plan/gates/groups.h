@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "lib/api/kubernetes.h"
+
+// Pods that run together or not at all. Pure.
+namespace cachewarm::plan {
+
+// The group that a pod belongs to, by the labels and annotations of LeaderWorkerSet, JobSet,
+// PodGroup (scheduler-plugins), Volcano, KAI, Ray and Kueue's plain pod groups; "" for none. Two
+// pods of one namespace are of one group when it is equal.
+std::string GroupOf(const api::Pod& pod);
+
+// The pod shows signs of a gang that we do not know: how many belong to it, and what its scheduler
+// makes of a member that waits, cannot be told.
+bool IsOfUnknownGang(const api::Pod& pod);
+
+// The pod waits at the gate of somebody else, Kueue's for one.
+bool HasOtherGate(const api::Pod& pod);
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
+#include "tests/sim/world.h"
+
+// What Kubernetes does with the pods of the simulated workload.
+namespace cachewarm::sim {
+
+namespace {
+
+constexpr int kAutoscalerSees = 3;  // seconds that a pod was unschedulable
+constexpr int kAddedSlots = 4;
+
+bool Contains(const std::vector<std::string>& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+}  // namespace
+
+void World::MakePod() {
+  const api::WarmupStatus& status = builder_.status();
+  const bool injects = status.injection && builder_.warmup().labels.contains("cachewarm.io/inject");
+  SimPod pod{.setup = {.name = "p" + std::to_string(1000 + next_pod_++),
+                       .injected = injects,
+                       .revision = revision_,
+                       .image = image_,
+                       .created = now_}};
+  pod.setup.held =
+      injects && status.injection->gate && !Contains(status.injection->warm_revisions, revision_);
+  if (setup_.strategy == Strategy::kGroup) {
+    pod.setup.labels = {{"scheduling.x-k8s.io/pod-group", revision_}};
+  }
+  pod.gated_at = now_;
+  pods_[pod.setup.name] = pod;
+}
+
+void World::RemoveSurplus(int current, int old, bool starting) {
+  for (auto pod = pods_.begin(); pod != pods_.end(); ++pod) {
+    const bool surplus_old = pod->second.setup.revision != revision_ && !starting;
+    const bool surplus = current + old > replicas_ && (old > 0 ? surplus_old : true);
+    if (pod->second.setup.job.empty() && surplus) {
+      pods_.erase(pod);
+      return;
+    }
+  }
+}
+
+// One pod too many of the old revision goes as soon as a new one is ready: maxSurge 1.
+void World::RunWorkload() {
+  if (setup_.strategy == Strategy::kRecreate) {
+    std::erase_if(pods_, [&](const auto& pod) {
+      return pod.second.setup.job.empty() && pod.second.setup.revision != revision_;
+    });
+  }
+  int current = 0;
+  int old = 0;
+  bool starting = false;
+  bool all_ready = true;
+  for (const auto& [name, pod] : pods_) {
+    if (pod.setup.job.empty()) {
+      (pod.setup.revision == revision_ ? current : old) += 1;
+      starting = starting || (pod.setup.revision == revision_ && !pod.setup.ready);
+      all_ready = all_ready && pod.setup.ready;
+    }
+  }
+  const bool waits = (old > 0 && starting) || (setup_.strategy == Strategy::kInOrder && !all_ready);
+  if (current >= replicas_ || waits) {
+    RemoveSurplus(current, old, starting);
+    return;
+  }
+  const bool one = old > 0 || setup_.strategy == Strategy::kInOrder;
+  const int most = one ? 1 : setup_.pods_per_second;
+  for (int i = 0; i < std::min(most, replicas_ - current); ++i) {
+    MakePod();
+  }
+}
+
+// Adds one node a second while a pod is seen that was unschedulable for a while. It does not see
+// gated pods.
+void World::RunAutoscaler() {
+  const bool wanted = std::any_of(pods_.begin(), pods_.end(), [&](const auto& pod) {
+    const int since = pod.second.unschedulable_since;
+    return since > 0 && now_ - since >= kAutoscalerSees;
+  });
+  if (wanted && added_nodes_ < setup_.autoscaler_nodes) {
+    AddNode({.name = "added" + std::to_string(added_nodes_++), .pods = kAddedSlots});
+  }
+}
+
+void World::Schedule() {
+  for (auto& entry : pods_) {
+    if (!entry.second.setup.held && entry.second.setup.node.empty()) {
+      SchedulePod(entry.second);
+    }
+  }
+}
+
+void World::SchedulePod(SimPod& pod) {
+  std::vector<std::string> open;
+  for (const auto& [node, setup] : nodes_) {
+    const bool wrong_class = !pod.setup.job.empty() && !Contains(pod.preferred, node);
+    // The startup taint keeps pods off a node until its agent has prepared it; without an operator
+    // nobody taints it.
+    const bool prepared = operator_down_ || !builder_.reported(node).prepared.empty();
+    if (FreeSlots(node) > 0 && prepared && !Contains(pod.excluded, node) && !wrong_class) {
+      open.push_back(node);
+    }
+  }
+  std::vector<std::string> liked;
+  std::copy_if(open.begin(), open.end(), std::back_inserter(liked),
+               [&](const std::string& node) { return Contains(pod.preferred, node); });
+  // A preference is only that: sometimes the scheduler has a better reason.
+  const bool obeys = Chance(setup_.preference_kept) || !pod.setup.job.empty();
+  const auto& from = liked.empty() || !obeys ? open : liked;
+  if (!from.empty()) {
+    pod.setup.node = from[random_() % from.size()];
+    pod.unschedulable_since = 0;
+  } else if (pod.unschedulable_since == 0) {
+    pod.unschedulable_since = now_;
+  }
+}
+
+void World::RunKubelets() {
+  for (auto& [name, pod] : pods_) {
+    if (pod.setup.node.empty() || pod.setup.ready) {
+      continue;
+    }
+    if (!pod.setup.started) {
+      pod.setup.started = now_;
+      const std::string key = builder_.Key(pod.setup.node, pod.setup.image);
+      for (const api::BundleStatus& bundle : builder_.status().bundles) {
+        for (const auto& have : builder_.reported(pod.setup.node).bundles) {
+          pod.warm =
+              pod.warm || (pod.setup.injected && bundle.key == key &&
+                           have.digest == bundle.digest && have.state == api::BundleState::kActive);
+        }
+      }
+    } else if (now_ >=
+               *pod.setup.started + (pod.warm ? setup_.warm_seconds : setup_.cold_seconds)) {
+      pod.setup.ready = now_;
+      ended_.insert("uid-" + name);
+    }
+  }
+}
+
+}  // namespace cachewarm::sim

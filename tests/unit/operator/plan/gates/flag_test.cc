@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/fakes/snapshot_builder.h"
+
+// Mode Auto: status.injection.gate, which new pods are gated by while no operator is asked.
+namespace cachewarm::plan {
+namespace {
+
+using fakes::SnapshotBuilder;
+
+SnapshotBuilder Nodes(int count) {
+  SnapshotBuilder builder;
+  builder.warmup().spec.gate.mode = api::GateMode::kAuto;
+  builder.warmup().spec.compile.settle_seconds = 2;
+  for (int i = 1; i <= count; ++i) {
+    builder.Node({.name = "n" + std::to_string(i)});
+  }
+  builder.Accepted();
+  return builder;
+}
+
+bool Gates(const SnapshotBuilder& builder) {
+  return builder.Decide().status.injection->gate;
+}
+
+TEST(AutoFlag, AWorkloadWithoutBundleAndBuildIsNotGated) {
+  SnapshotBuilder builder = Nodes(2);
+  EXPECT_FALSE(Gates(builder));
+  builder.Pod({.name = "builder", .node = "n1", .created = 90, .started = 92});
+  EXPECT_FALSE(Gates(builder)) << "nobody knows how long it takes";
+}
+
+TEST(AutoFlag, ABuildGatesWhenItIsNearItsEndAndTheRoundWakesForIt) {
+  SnapshotBuilder builder = Nodes(2);
+  for (const auto& [result, seconds] :
+       {std::pair(api::StartResult::kCold, 60.0), {api::StartResult::kHit, 20.0}}) {
+    builder.status().starts.recent.push_back({.pod_uid = "old",
+                                              .key = builder.Key("n1"),
+                                              .gpu_type = "cpu",
+                                              .result = result,
+                                              .start_seconds = seconds});
+  }
+  builder.Pod({.name = "builder", .node = "n1", .created = 90, .started = 92});
+  const Plan plan = builder.Decide();  // its end is second 159, 40 s can be gained
+  EXPECT_FALSE(plan.status.injection->gate);
+  EXPECT_LE(*plan.requeue_after, std::chrono::seconds(19));
+  builder.Now(120);
+  EXPECT_TRUE(Gates(builder));
+  builder.Now(200);
+  EXPECT_FALSE(Gates(builder)) << "41 s late";
+}
+
+TEST(AutoFlag, NodesThatAreAllWarmNeedNoGate) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1", "n2"}});
+  EXPECT_FALSE(Gates(builder));
+}
+
+TEST(AutoFlag, WarmNodesAmongColdOnesArePreferredByTheRelease) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  EXPECT_TRUE(Gates(builder));
+}
+
+TEST(AutoFlag, AFetchThatIsSoonDoneGates) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1"});
+  EXPECT_TRUE(Gates(builder));
+  builder.reported("n1").bundles = {{.digest = fakes::DigestNamed("a"),
+                                     .state = api::BundleState::kFetching,
+                                     .bytes_done = 50,
+                                     .fetch_seconds = 10}};
+  EXPECT_FALSE(Gates(builder)) << "190 s are left";
+}
+
+TEST(AutoFlag, AnUnusableNodeGatesBecauseTheReleaseKeepsPodsOffIt) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Node({.name = "bad", .agent = false, .prepared = false});
+  EXPECT_TRUE(Gates(builder));
+}
+
+TEST(AutoFlag, WithoutRoomAnywhereNothingIsGated) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  ASSERT_TRUE(Gates(builder));
+  for (const char* node : {"n1", "n2"}) {
+    builder.view(node).free["pods"] = 0;
+  }
+  EXPECT_FALSE(Gates(builder));
+}
+
+}  // namespace
+}  // namespace cachewarm::plan

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lib/api/reasons.h"
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using fakes::ReleaseOf;
+using fakes::SnapshotBuilder;
+using Texts = std::map<std::string, std::string>;
+
+// Mode Hold, and a node that will be warm: an ordinary pod is held.
+SnapshotBuilder Holding() {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"}).Accepted();
+  builder.Bundle({.node = "n1"});
+  builder.Pod({.name = "p", .held = true, .created = 98});
+  return builder;
+}
+
+std::string ReasonFor(const SnapshotBuilder& builder) {
+  const Plan plan = builder.Decide();
+  const GateRelease* release = ReleaseOf(plan, "p");
+  return release == nullptr ? "held" : release->reason;
+}
+
+void PodWith(SnapshotBuilder& builder, const Texts& labels, const std::vector<std::string>& gates) {
+  builder.Pod({.name = "p", .held = true, .created = 98, .labels = labels, .other_gates = gates});
+}
+
+struct NeverCase {
+  const char* name;
+  void (*change)(SnapshotBuilder&);
+  const char* reason;
+  bool gated;  // what status.injection says of the pods to come
+};
+
+class NeverHeld : public testing::TestWithParam<NeverCase> {};
+
+TEST_P(NeverHeld, IsLetGoAtOnceWithTheReason) {
+  SnapshotBuilder builder = Holding();
+  ASSERT_EQ(ReasonFor(builder), "held");
+  ASSERT_TRUE(builder.Decide().status.injection->gate);
+  GetParam().change(builder);
+  EXPECT_EQ(ReasonFor(builder), GetParam().reason);
+  EXPECT_EQ(builder.Decide().status.injection->gate, GetParam().gated);
+  const auto& all = api::reason::kReleaseReasons;
+  EXPECT_NE(std::find(std::begin(all), std::end(all), GetParam().reason), std::end(all));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, NeverHeld,
+    testing::Values(
+        NeverCase{"recreate", [](SnapshotBuilder& b) { b.in().promises.recreate = true; },
+                  "Recreate", false},
+        NeverCase{"no_surge", [](SnapshotBuilder& b) { b.in().promises.no_surge = true; },
+                  "NoSurge", false},
+        NeverCase{"in_order", [](SnapshotBuilder& b) { b.in().promises.in_order = true; },
+                  "InOrder", false},
+        NeverCase{"job_deadline", [](SnapshotBuilder& b) { b.in().promises.job_deadline = true; },
+                  "JobDeadline", false},
+        NeverCase{"below_promise",
+                  [](SnapshotBuilder& b) {
+                    b.status().promised = 3;
+                    b.in().promises = {.available = 2, .required = 3};
+                  },
+                  "BelowPromise", false},
+        NeverCase{"pod_of_an_unknown_gang",
+                  [](SnapshotBuilder& b) {
+                    PodWith(b, {{"grove.io/podgang", "g"}}, {});
+                  },
+                  "UnknownGang", true},
+        NeverCase{"template_of_an_unknown_gang",
+                  [](SnapshotBuilder& b) {
+                    b.pod_template()["metadata"]["labels"]["grove.io/podgang"] = "g";
+                  },
+                  "UnknownGang", false},
+        NeverCase{"gate_of_kueue",
+                  [](SnapshotBuilder& b) { PodWith(b, {}, {"kueue.x-k8s.io/admission"}); },
+                  "OtherGate", true},
+        NeverCase{"template_for_kueue",
+                  [](SnapshotBuilder& b) {
+                    b.pod_template()["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q";
+                  },
+                  "OtherGate", false},
+        NeverCase{"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "NoRoom",
+                  false}),
+    [](const auto& each) { return each.param.name; });
+
+struct PromiseCase {
+  const char* name;
+  int64_t before;  // status.promised
+  int64_t available;
+  int64_t required;
+  int64_t after;
+  bool held;
+};
+
+class Promised : public testing::TestWithParam<PromiseCase> {};
+
+TEST_P(Promised, OnlyWhatWasThereBeforeCanBeLost) {
+  SnapshotBuilder builder = Holding();
+  builder.status().promised = GetParam().before;
+  builder.in().promises = {.available = GetParam().available, .required = GetParam().required};
+  EXPECT_EQ(ReasonFor(builder), GetParam().held ? "held" : "BelowPromise");
+  EXPECT_EQ(builder.Decide().status.promised, GetParam().after);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Promised,
+                         testing::Values(PromiseCase{"first_start", 0, 0, 3, 0, true},
+                                         PromiseCase{"reached", 0, 3, 3, 3, true},
+                                         PromiseCase{"scaled_up", 3, 3, 9, 3, true},
+                                         PromiseCase{"scaled_down", 9, 9, 3, 3, true},
+                                         PromiseCase{"lost_one_of_three", 3, 2, 3, 3, false},
+                                         PromiseCase{"lost_while_scaled_up", 3, 2, 9, 3, false},
+                                         PromiseCase{"scaled_to_nothing", 3, 0, 0, 0, true}),
+                         [](const auto& each) { return each.param.name; });
+
+TEST(Held, APodThatMayNotBeKeptOffAnUnusableNodeIsNotInjectedWhereThereIsOne) {
+  SnapshotBuilder builder = Holding();
+  builder.Node({.name = "bad", .agent = false, .prepared = false});
+  EXPECT_EQ(fakes::ReasonOf(builder.Decide(), "Ready"), "Injecting");
+  builder.in().promises.recreate = true;
+  EXPECT_EQ(fakes::ReasonOf(builder.Decide(), "Ready"), "DirectoryUnusable");
+}
+
+}  // namespace
+}  // namespace cachewarm::plan
