@@ -10,6 +10,8 @@
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "operator/apply/executor.h"
+#include "operator/observe/promises.h"
+#include "operator/plan/gates/budget.h"
 
 namespace cachewarm::controllers {
 namespace {
@@ -39,16 +41,14 @@ HeldVerdict At(WallTime due, WallTime now, std::string_view reason) {
 }  // namespace
 
 HeldVerdict JudgeHeld(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
-                      Duration grace) {
+                      WallTime deadline) {
   if (warmup == nullptr || !warmup->labels.contains(std::string(api::kInjectLabel))) {
     return At(pod.meta.created + kStoreLag, now, api::reason::kReleasedWithdrawn);
   }
   if (warmup->deleting || warmup->spec.paused || warmup->spec.gate.mode == api::GateMode::kOff) {
     return {.reason = api::reason::kReleasedWithdrawn, .wait = std::nullopt};
   }
-  const WallTime deadline =
-      pod.meta.created + std::chrono::seconds(warmup->spec.gate.max_hold_seconds);
-  return At(deadline + grace, now, api::reason::kReleasedDeadline);
+  return At(deadline, now, api::reason::kReleasedDeadline);
 }
 
 void HeldPods::Sweep(std::stop_token stop) {
@@ -80,12 +80,25 @@ absl::StatusOr<kube::Outcome> HeldPods::Look(const kube::Object& object, Duratio
   }
   const std::string warmup_name = WarmupNameOf(*pod);
   const auto warmup = world_.warmup_views.Get({.ns = pod->meta.ns, .name = warmup_name});
-  const HeldVerdict verdict = JudgeHeld(*pod, warmup.get(), means_.clock.Now(), grace);
+  const HeldVerdict verdict =
+      JudgeHeld(*pod, warmup.get(), means_.clock.Now(), DeadlineOf(*pod, warmup.get()) + grace);
   if (verdict.reason.empty()) {
     return kube::Outcome{.requeue_after = verdict.wait};
   }
   CW_RETURN_IF_ERROR(Release(pod, verdict.reason, stop));
   return kube::Outcome{};
+}
+
+// From all pods of the warmup: those that were held before have used up some of the budget.
+WallTime HeldPods::DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmup) const {
+  if (warmup == nullptr) {
+    return pod.meta.created;
+  }
+  const auto pods = world_.pod_views.Of(
+      world_.pods.store().ByIndex(observe::InjectedIndex(warmup->ns, warmup->name)));
+  const Duration longest =
+      plan::LongestHold(warmup->spec.gate, observe::ReadPromises(world_, *warmup));
+  return plan::Budgets(pods, longest).DeadlineOf(pod);
 }
 
 absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,

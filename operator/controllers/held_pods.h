@@ -22,10 +22,11 @@ struct HeldVerdict {
   std::optional<Duration> wait;  // then: look again after this
 };
 
-// Pure. `warmup` is null when there is none of that name. The deadline is that of plan/gates plus
-// `grace`, so that the plan, which knows more, comes first while it works.
+// Pure. `warmup` is null when there is none of that name. `deadline` is that of the rollout
+// (operator/plan/gates/budget.h), the same as the plan's; with some grace added, the plan, which
+// knows more, comes first while it works.
 HeldVerdict JudgeHeld(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
-                      Duration grace);
+                      WallTime deadline);
 
 // The dead man's switch of the gate: releases pods whose warmup is gone, paused or withdrawn or
 // whose deadline has passed, without a look at anything else, so that no failure of planning or of
@@ -51,6 +52,7 @@ class HeldPods {
  private:
   absl::StatusOr<kube::Outcome> Look(const kube::Object& object, Duration grace,
                                      std::stop_token stop);
+  WallTime DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmup) const;
   absl::Status Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,
                        std::stop_token stop);
 

@@ -2,6 +2,7 @@
 #include "operator/observe/projections.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -15,6 +16,10 @@ namespace {
 
 using codec::Json;
 using Names = std::initializer_list<std::string_view>;
+
+// By these Volcano and KAI know the pods of a group; all others use labels.
+constexpr std::array<std::string_view, 2> kGroupAnnotations = {"scheduling.k8s.io/group-name",
+                                                               "pod-group-name"};
 
 // Leaves only the members named; a value that is no object becomes an empty one.
 void Keep(Json& object, Names names) {
@@ -56,7 +61,8 @@ void KeepOurAnnotations(Json& metadata) {
     Json kept = Json::object();
     const std::string ours = std::string(api::kGroup) + "/";
     for (auto& [key, value] : annotations.items()) {
-      if (key.starts_with(ours)) {
+      if (key.starts_with(ours) || std::count(kGroupAnnotations.begin(), kGroupAnnotations.end(),
+                                              std::string_view(key)) > 0) {
         kept[key] = std::move(value);
       }
     }
@@ -98,9 +104,9 @@ bool IsGated(const Json& pod) {
 }
 
 void KeepPodSpec(Json& spec, bool gated) {
-  Keep(spec,
-       {"nodeName", "schedulingGates", "nodeSelector", "affinity", "tolerations", "containers",
-        "initContainers", "overhead", "resources", "securityContext", "volumes"});
+  Keep(spec, {"nodeName", "schedulingGates", "nodeSelector", "affinity", "tolerations",
+              "containers", "initContainers", "overhead", "resources", "securityContext", "volumes",
+              "schedulingGroup", "workloadRef"});
   EachOf(spec, "containers", KeepContainer);
   EachOf(spec, "initContainers", KeepContainer);
   Inside(spec, "securityContext", [](Json& context) { Keep(context, {"runAsUser"}); });
@@ -177,6 +183,15 @@ void ProjectEvent(Json& event) {
   });
   Inside(event, "regarding", [](Json& regarding) {
     Keep(regarding, {"kind", "namespace", "name", "uid"});
+  });
+}
+
+void ProjectBudget(Json& budget) {
+  Keep(budget, {"apiVersion", "kind", "metadata", "spec", "status"});
+  KeepMetadata(budget, Annotations::kOurs);
+  Inside(budget, "spec", [](Json& spec) { Keep(spec, {"selector"}); });
+  Inside(budget, "status", [](Json& status) {
+    Keep(status, {"desiredHealthy", "currentHealthy"});
   });
 }
 

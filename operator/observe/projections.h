@@ -9,9 +9,9 @@
 namespace cachewarm::observe {
 
 // Keeps identity, labels, our annotations, the controlling owner, where and why it is (not) bound,
-// requests and run-as of containers, our volume, conditions and container statuses. Affinity,
-// tolerations and the annotations of others are kept of a gated pod only: the patch that releases
-// it needs them.
+// requests and run-as of containers, the group it is scheduled with, our volume, conditions and
+// container statuses. Affinity, tolerations and the annotations of others are kept of a gated pod
+// only: the patch that releases it needs them.
 void ProjectPod(codec::Json& pod);
 
 // Keeps identity, labels, taints, unschedulable, allocatable, conditions, operating system.
@@ -30,6 +30,9 @@ void ProjectNamespace(codec::Json& object);
 
 // An event of events.k8s.io: keeps identity, what it is about, its words and times.
 void ProjectEvent(codec::Json& event);
+
+// PodDisruptionBudget: keeps identity, the selector and the two numbers of the status.
+void ProjectBudget(codec::Json& budget);
 
 // Drops what the API server adds for others to read (managedFields are gone already).
 void ProjectOwn(codec::Json& object);

@@ -8,6 +8,7 @@
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/failures.h"
+#include "operator/observe/promises.h"
 #include "operator/observe/workload.h"
 
 namespace cachewarm::observe {
@@ -183,6 +184,7 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
   if (ns != nullptr) {
     snapshot.namespace_labels = kube::LabelsOf(*ns);
   }
+  snapshot.promises = ReadPromises(world, warmup);
   snapshot.pods = FindPods(world, snapshot);
   snapshot.create_failure = FindCreateFailure(world, warmup, snapshot.pods);
   snapshot.mount_failures = FindMountFailures(world, snapshot.pods);

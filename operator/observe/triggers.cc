@@ -70,6 +70,7 @@ void Triggers::Attach() {
   world_.stateful_sets.OnChange(
       [this](const kube::Change& change) { OnWorkload(change, "StatefulSet"); });
   world_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
+  world_.disruption_budgets.OnChange([this](const kube::Change& change) { OnBudget(change); });
   world_.failed_creates.OnChange([this](const kube::Change& change) { OnFailure(change); });
   world_.failed_mounts.OnChange([this](const kube::Change& change) { OnFailure(change); });
 }
@@ -177,6 +178,13 @@ void Triggers::OnNamespace(const kube::Change& change) {
 
 void Triggers::OnFailure(const kube::Change& change) {
   if (change.after != nullptr) {  // that an event has aged away is no news
+    AddWarmupsOf(kube::NameOf(change.object()).ns, kClusterBurst,
+                 [](const api::CacheWarmup&) { return true; });
+  }
+}
+
+void Triggers::OnBudget(const kube::Change& change) {
+  if (IsNewOrGone(change) || Differs(change, {"spec"}) || Differs(change, {"status"})) {
     AddWarmupsOf(kube::NameOf(change.object()).ns, kClusterBurst,
                  [](const api::CacheWarmup&) { return true; });
   }

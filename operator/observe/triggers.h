@@ -35,6 +35,7 @@ class Triggers {
   void OnJob(const kube::Change& change);
   void OnWorkload(const kube::Change& change, std::string_view kind);
   void OnNamespace(const kube::Change& change);
+  void OnBudget(const kube::Change& change);
   void OnFailure(const kube::Change& change);
 
   void AddAllWarmups(Duration delay);

@@ -75,6 +75,7 @@ World::World(const kube::Runtime& runtime)
       deployments(runtime, Watched(kube::kDeployments, &ProjectWorkload)),
       stateful_sets(runtime, Watched(kube::kStatefulSets, &ProjectWorkload)),
       namespaces(runtime, Watched(kube::kNamespaces, &ProjectNamespace)),
+      disruption_budgets(runtime, Watched(kube::kPodDisruptionBudgets, &ProjectBudget)),
       failed_creates(runtime, WatchedEvents("FailedCreate")),
       failed_mounts(runtime, WatchedEvents("FailedMount")),
       warmup_views("CacheWarmup", warmups.store(), DecodeWith(&api::DecodeCacheWarmup),
@@ -103,15 +104,16 @@ void World::Join() {
 }
 
 std::vector<kube::Reflector*> World::Reflectors() {
-  return {&warmups,     &node_caches,   &nodes,      &pods,           &jobs,
-          &deployments, &stateful_sets, &namespaces, &failed_creates, &failed_mounts};
+  return {&warmups,           &node_caches,   &nodes,      &pods,           &jobs,
+          &deployments,       &stateful_sets, &namespaces, &failed_creates, &failed_mounts,
+          &disruption_budgets};
 }
 
 std::vector<const kube::Store*> World::Stores() const {
-  return {&warmups.store(),       &node_caches.store(), &nodes.store(),
-          &pods.store(),          &jobs.store(),        &deployments.store(),
-          &stateful_sets.store(), &namespaces.store(),  &failed_creates.store(),
-          &failed_mounts.store()};
+  return {&warmups.store(),        &node_caches.store(),  &nodes.store(),
+          &pods.store(),           &jobs.store(),         &deployments.store(),
+          &stateful_sets.store(),  &namespaces.store(),   &disruption_budgets.store(),
+          &failed_creates.store(), &failed_mounts.store()};
 }
 
 bool World::HasSynced() const {

@@ -40,6 +40,7 @@ class World {
   kube::Reflector deployments;
   kube::Reflector stateful_sets;
   kube::Reflector namespaces;
+  kube::Reflector disruption_budgets;
   kube::Reflector failed_creates;  // events of that reason
   kube::Reflector failed_mounts;   // by the uid of the pod that they are about
 

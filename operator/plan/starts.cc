@@ -51,11 +51,22 @@ WallTime WindowStart(const NodeState& node, const std::string& uid) {
   return {};
 }
 
+// Created while we inject and not injected all the same: in its first moments a warmup is not seen
+// by the admission policy, and some pods it must leave alone. They start cold, and nothing waits
+// for them.
+bool SlippedPast(const Round& round, const PodView& pod) {
+  const api::Condition* ready = api::FindCondition(round.in.warmup.status.conditions, "Ready");
+  return !pod.ours && !pod.of_job && pod.container != nullptr && pod.container->restarts == 0 &&
+         round.acceptance.inject && ready != nullptr && ready->status == "True" &&
+         pod.pod->meta.created >= ready->last_transition_time;
+}
+
 // Pods whose first start runs, or has ended and is not counted yet; the first ready one first.
 std::vector<FirstStart> FindStarts(const Round& round) {
   std::vector<FirstStart> out;
   for (const PodView& pod : round.pods) {
-    if (!pod.ours || pod.counted || pod.node < 0 || pod.container == nullptr) {
+    if (!(pod.ours || SlippedPast(round, pod)) || pod.counted || pod.node < 0 ||
+        pod.container == nullptr) {
       continue;
     }
     const size_t index = static_cast<size_t>(pod.node);
@@ -96,6 +107,9 @@ bool HadBundle(const Round& round, const FirstStart& start) {
 StartResult Judge(const Round& round, const FirstStart& start) {
   if (IsBuilder(round, *start.pod)) {
     return StartResult::kBuilder;
+  }
+  if (!start.pod->ours) {
+    return StartResult::kCold;
   }
   if (start.evidence == nullptr || start.pod->container->restarts > 0) {
     return StartResult::kUnknown;
@@ -210,7 +224,8 @@ void DecideStarts(Round& round) {
   }
   for (const FirstStart& start : FindStarts(round)) {
     const bool ended = start.ready != WallTime{};
-    const bool judged = start.evidence != nullptr || start.pod->container->restarts > 0 ||
+    const bool judged = start.evidence != nullptr || !start.pod->ours ||
+                        start.pod->container->restarts > 0 ||
                         round.in.now >= start.ready + kEvidenceWait;
     if (ended && judged && round.out.starts_counted.size() < kCountedPerRound) {
       Count(round, start);
@@ -219,7 +234,7 @@ void DecideStarts(Round& round) {
     if (ended) {
       WakeAt(round, judged ? round.in.now : start.ready + kEvidenceWait);
     }
-    if (start.pod->container->restarts == 0) {
+    if (start.pod->ours && start.pod->container->restarts == 0) {
       Observe(round, start);
     }
   }

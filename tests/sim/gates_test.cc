@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 
 #include "tests/sim/world.h"
 
@@ -251,6 +251,12 @@ TEST_P(EveryGate, APodThatSlippedPastThePolicyStartsColdAndNothingWaitsForIt) {
   world.Scale(4);
   ASSERT_TRUE(world.UntilReady(kLong).has_value());
   ASSERT_TRUE(world.Settle(300));
+  ASSERT_FALSE(world.status().starts.recent.empty());
+  const auto& recent = world.status().starts.recent;
+  const auto early = std::find_if(recent.begin(), recent.end(),
+                                  [](const auto& each) { return each.pod == "early"; });
+  ASSERT_NE(early, recent.end());
+  EXPECT_EQ(early->result, api::StartResult::kCold);
   for (const api::BuilderStatus& builder : world.status().builders) {
     EXPECT_NE(builder.pod_name, "early");
   }

@@ -31,6 +31,8 @@ inline constexpr Resource kDaemonSets{"apps", "v1", "daemonsets", "DaemonSet"};
 inline constexpr Resource kControllerRevisions{"apps", "v1", "controllerrevisions",
                                                "ControllerRevision"};
 inline constexpr Resource kJobs{"batch", "v1", "jobs", "Job"};
+inline constexpr Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
+                                                "PodDisruptionBudget"};
 inline constexpr Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 inline constexpr Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
 inline constexpr Resource kMutatingPolicyBindings{"admissionregistration.k8s.io", "v1",

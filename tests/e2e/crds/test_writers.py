@@ -125,7 +125,8 @@ def test_operator_reads_nothing_that_it_does_not_need(operator_token, kind):
 
 
 @pytest.mark.parametrize("kind", ["cachewarmups", "nodecaches", "pods", "nodes", "namespaces",
-                                  "deployments", "statefulsets", "jobs"])
+                                  "deployments", "statefulsets", "jobs",
+                                  "poddisruptionbudgets"])
 def test_operator_reads_what_it_decides_from(operator_token, kind):
     assert answer(operator_token, "get", kind, "-A", "--chunk-size=1", "-o", "name") == ""
 

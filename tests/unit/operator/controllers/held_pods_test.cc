@@ -58,7 +58,7 @@ TEST(JudgeHeld, LetsGoOfAPodForEachOfItsReasons) {
     api::CacheWarmup warmup = Injecting();
     test.change(warmup);
     const HeldVerdict verdict =
-        JudgeHeld(HeldPod(created), &warmup, created + test.age, Duration(1000));
+        JudgeHeld(HeldPod(created), &warmup, created + test.age, created + seconds(61));
     EXPECT_EQ(verdict.reason, test.reason) << test.name;
     EXPECT_EQ(verdict.wait, test.wait) << test.name;
   }
@@ -66,9 +66,9 @@ TEST(JudgeHeld, LetsGoOfAPodForEachOfItsReasons) {
 
 TEST(JudgeHeld, AWarmupThatIsUnknownMayBeNewerThanOurStore) {
   const WallTime created{seconds(1'000'000)};
-  EXPECT_EQ(JudgeHeld(HeldPod(created), nullptr, created + seconds(1), Duration(0)).wait,
+  EXPECT_EQ(JudgeHeld(HeldPod(created), nullptr, created + seconds(1), created).wait,
             Duration(seconds(1)));
-  EXPECT_EQ(JudgeHeld(HeldPod(created), nullptr, created + seconds(2), Duration(0)).reason,
+  EXPECT_EQ(JudgeHeld(HeldPod(created), nullptr, created + seconds(2), created).reason,
             api::reason::kReleasedWithdrawn);
 }
 
@@ -136,6 +136,18 @@ TEST_F(HeldPodsTest, LooksAgainAtTheDeadline) {
   EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
                    "reason=\"Deadline\"}"),
             1);
+}
+
+TEST_F(HeldPodsTest, TheBudgetIsTheRolloutsAndNotThePods) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kPods, HeldPodObject("first", "llama"));
+  codec::Json second = HeldPodObject("second", "llama");
+  second["metadata"]["creationTimestamp"] = FormatTime(clock.Now() + seconds(30));
+  server.Put(kube::kPods, second);
+  StartWorld();
+  clock.Advance(seconds(62));
+  ASSERT_TRUE(held_.Reconcile("default/second", {}).ok());
+  EXPECT_FALSE(IsHeld("second")) << "62 s after the first, 32 s after its own creation";
 }
 
 TEST_F(HeldPodsTest, AGateThatSomebodyElseRemovedIsNoError) {

@@ -53,6 +53,37 @@ TEST(Starts, AStartingPodIsWatchedUntilItIsCounted) {
   EXPECT_TRUE(fakes::WantsOf(plan, "n1")->spec.starts.empty());
 }
 
+TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuilder) {
+  SnapshotBuilder builder = Warm();
+  const int accepted = 50;
+  builder.status().conditions = {{.type = "Ready",
+                                  .status = "True",
+                                  .reason = "Injecting",
+                                  .observed_generation = 1,
+                                  .last_transition_time = At(accepted)}};
+  builder.Pod({.name = "before",
+               .node = "n1",
+               .injected = false,
+               .created = 49,
+               .started = 50,
+               .ready = 60});
+  builder.Pod({.name = "late", .node = "n1", .injected = false, .created = 50, .started = 52});
+  Plan plan = builder.Decide();
+  EXPECT_TRUE(plan.starts_counted.empty());
+  EXPECT_TRUE(plan.status.builders.empty());
+  builder.Pod(
+      {.name = "late", .node = "n1", .injected = false, .created = 50, .started = 52, .ready = 70});
+  plan = builder.Decide();
+  ASSERT_EQ(plan.starts_counted.size(), 1U);
+  EXPECT_EQ(plan.starts_counted[0].pod, "late");
+  EXPECT_EQ(plan.starts_counted[0].result, StartResult::kCold);
+  EXPECT_EQ(plan.starts_counted[0].start_seconds, 18);
+  EXPECT_TRUE(plan.status.builders.empty());
+  Apply(builder, plan);
+  EXPECT_TRUE(builder.cache("n1").spec.starts.empty());
+  EXPECT_TRUE(builder.Decide().starts_counted.empty()) << "counted once";
+}
+
 TEST(Starts, IsCountedOnceHoweverOftenItIsPlanned) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/promises.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::observe {
+namespace {
+
+using codec::Json;
+using Labels = std::map<std::string, std::string>;
+
+constexpr int64_t kDefaultProgressDeadline = 600;  // apps/v1 Deployment
+constexpr int64_t kPodsMax = 1'000'000;            // what a number is cut to: a promise is no more
+
+int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path,
+                int64_t fallback) {
+  const Json* value = kube::At(object, path);
+  return value != nullptr && value->is_number_integer()
+             ? std::clamp<int64_t>(value->get<int64_t>(), 0, kPodsMax)
+             : fallback;
+}
+
+Labels TemplateLabels(const Json& workload) {
+  Labels out;
+  const Json* labels = kube::At(workload, {"spec", "template", "metadata", "labels"});
+  if (labels != nullptr && labels->is_object()) {
+    for (const auto& [key, value] : labels->items()) {
+      if (value.is_string()) {
+        out[key] = value.get<std::string>();
+      }
+    }
+  }
+  return out;
+}
+
+void ReadDeployment(const Json& object, plan::Promises& out) {
+  const int64_t replicas = CountAt(object, {"spec", "replicas"}, 1);
+  const Json* surge = kube::At(object, {"spec", "strategy", "rollingUpdate", "maxSurge"});
+  const Json* missing = kube::At(object, {"spec", "strategy", "rollingUpdate", "maxUnavailable"});
+  out.recreate = kube::TextAt(object, {"spec", "strategy", "type"}) == "Recreate";
+  // 25 % of anything, rounded up, is a pod: only a written 0 or 0% is none.
+  out.no_surge = !out.recreate && ScaledValue(surge, 100, true, 1) == 0;
+  out.progress_deadline = std::chrono::seconds(
+      CountAt(object, {"spec", "progressDeadlineSeconds"}, kDefaultProgressDeadline));
+  out.available = CountAt(object, {"status", "availableReplicas"}, 0);
+  const int64_t quarter = replicas / 4;
+  out.required = std::max<int64_t>(replicas - ScaledValue(missing, replicas, false, quarter), 0);
+}
+
+// One that starts its pods together is held at its first start; while it is updated, one pod after
+// the other is missing, and its promise is all of them.
+void ReadStatefulSet(const Json& object, plan::Promises& out) {
+  out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
+  out.available = CountAt(object, {"status", "availableReplicas"}, 0);
+  out.required = CountAt(object, {"spec", "replicas"}, 1);
+}
+
+bool HasDeadline(const Json& object) {
+  return CountAt(object, {"spec", "activeDeadlineSeconds"}, 0) > 0 ||
+         CountAt(object, {"spec", "template", "spec", "activeDeadlineSeconds"}, 0) > 0;
+}
+
+bool Meets(const Json& requirement, const Labels& labels) {
+  const auto found = labels.find(kube::TextAt(requirement, {"key"}));
+  const std::string op = kube::TextAt(requirement, {"operator"});
+  if (op == "Exists" || op == "DoesNotExist") {
+    return (found != labels.end()) == (op == "Exists");
+  }
+  if (op != "In" && op != "NotIn") {
+    return false;
+  }
+  const Json* values = kube::At(requirement, {"values"});
+  const bool listed = found != labels.end() && values != nullptr && values->is_array() &&
+                      std::find(values->begin(), values->end(), found->second) != values->end();
+  return listed == (op == "In");
+}
+
+// In terms of the workload's own pods, where it counts them: as many of those that are available as
+// the budget needs.
+void ReadBudget(const Json& budget, bool counts, plan::Promises& out) {
+  const int64_t desired = CountAt(budget, {"status", "desiredHealthy"}, 0);
+  const int64_t healthy = CountAt(budget, {"status", "currentHealthy"}, 0);
+  if (counts) {
+    out.required = std::max(out.required, out.available + desired - healthy);
+  } else if (out.required == 0 || desired - healthy > out.required - out.available) {
+    out.available = healthy;
+    out.required = desired;
+  }
+}
+
+const kube::Store* StoreOf(const World& world, const std::string& kind) {
+  return kind == "Deployment"    ? &world.deployments.store()
+         : kind == "StatefulSet" ? &world.stateful_sets.store()
+         : kind == "Job"         ? &world.jobs.store()
+                                 : nullptr;
+}
+
+}  // namespace
+
+int64_t ScaledValue(const Json* value, int64_t total, bool round_up, int64_t fallback) {
+  if (value == nullptr) {
+    return fallback;
+  }
+  if (value->is_number_integer()) {
+    return std::clamp<int64_t>(value->get<int64_t>(), 0, kPodsMax);
+  }
+  if (!value->is_string()) {
+    return fallback;
+  }
+  const auto& text = value->get_ref<const std::string&>();
+  int64_t percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (error != std::errc() || std::string_view(end) != "%" || percent < 0 || percent > 100) {
+    return fallback;
+  }
+  return (total * percent + (round_up ? 99 : 0)) / 100;
+}
+
+bool SelectsLabels(const Json& selector, const Labels& labels) {
+  const Json* equal = kube::At(selector, {"matchLabels"});
+  if (equal != nullptr && equal->is_object()) {
+    for (const auto& [key, value] : equal->items()) {
+      const auto found = labels.find(key);
+      if (found == labels.end() || !value.is_string() || value != found->second) {
+        return false;
+      }
+    }
+  }
+  const Json* terms = kube::At(selector, {"matchExpressions"});
+  return terms == nullptr || !terms->is_array() ||
+         std::all_of(terms->begin(), terms->end(),
+                     [&](const Json& term) { return Meets(term, labels); });
+}
+
+plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup) {
+  plan::Promises out;
+  Labels labels = warmup.spec.selector;
+  bool counts = false;
+  if (const auto& ref = warmup.spec.workload_ref) {
+    const kube::Store* store = StoreOf(world, ref->kind);
+    const kube::Object object =
+        store == nullptr ? nullptr : store->Get({.ns = warmup.ns, .name = ref->name});
+    if (object == nullptr) {
+      return out;
+    }
+    labels = TemplateLabels(*object);
+    out.job_deadline = HasDeadline(*object);
+    if (ref->kind == "Deployment") {
+      counts = true;
+      ReadDeployment(*object, out);
+    } else if (ref->kind == "StatefulSet") {
+      counts = true;
+      ReadStatefulSet(*object, out);
+    }
+  }
+  if (labels.empty()) {
+    return out;
+  }
+  for (const kube::Object& budget : world.disruption_budgets.store().ListNamespace(warmup.ns)) {
+    const Json* selector = kube::At(*budget, {"spec", "selector"});
+    if (selector != nullptr && selector->is_object() && SelectsLabels(*selector, labels)) {
+      ReadBudget(*budget, counts, out);
+    }
+  }
+  return out;
+}
+
+}  // namespace cachewarm::observe

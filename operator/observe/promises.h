@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "operator/observe/world.h"
+#include "operator/plan/snapshot.h"
+
+namespace cachewarm::observe {
+
+// What the workload that `warmup` names and the PodDisruptionBudgets of its pods promise. A budget
+// counts where it selects the labels of the template. It may cover more pods than the workload's:
+// what it lacks, or has to spare, is then counted as if it were the workload's own. Fields of
+// unexpected shape count as absent.
+plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup);
+
+// "25%" or a number of `total`; `fallback` for anything else. Percentages are rounded up or down as
+// the API does it for the field. Never negative.
+int64_t ScaledValue(const codec::Json* value, int64_t total, bool round_up, int64_t fallback);
+
+// True when a LabelSelector object selects `labels`. An empty one selects everything, as it does in
+// policy/v1; one with an unknown operator selects nothing.
+bool SelectsLabels(const codec::Json& selector, const std::map<std::string, std::string>& labels);
+
+}  // namespace cachewarm::observe

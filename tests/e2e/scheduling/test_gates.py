@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holding only while it pays, once a rollout, and never where it could break a promise."""
+
+import pytest
+from harness import pods
+from harness.cluster import Cluster
+from harness.kubectl import Kubectl
+from harness.model_server import ModelServer
+from harness.product import Product
+from harness.steps import accept, add_pod, assert_cold, assert_hit, until_released
+from harness.waiting import wait_for
+from harness.warmup import Warmup, gated, injected, released, wish_for
+
+# Bytes a second of what the registry sends; a bundle of the small model has about 54 kB.
+SOON = "12000"
+NEVER = "500"
+
+
+def published(kubectl: Kubectl, cluster: Cluster, server: ModelServer, rate: str, **gate) -> Warmup:
+    """One pod of `server` has compiled, its bundle is published, and the nodes begin to fetch it
+    at `rate`."""
+    warmup = accept(kubectl, server, gate=gate)
+    cluster.verb("registry-throttle", rate)
+    kubectl.scale("deployment", server.name, 1)
+    pods.wait_ready(kubectl, server.name, 1, 180)
+    warmup.wait_bundles(1)
+    return warmup
+
+
+def held_seconds(pod: dict) -> float:
+    return float(pods.annotation(pod, "cachewarm.io/held-seconds"))
+
+
+def test_in_mode_auto_a_cold_workload_is_not_gated_and_a_pod_waits_for_a_fetch_that_is_soon_done(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    server = ModelServer(name="soon", nodes=("node-a", "node-b"))
+    warmup = published(kubectl, cluster, server, SOON, mode="Auto")
+    first = pods.of(kubectl, server.name)[0]
+    assert injected(first) and released(first) == ""
+    pod = add_pod(kubectl, server.name)
+    assert gated(pod), warmup.injection
+    free = until_released(kubectl, pod)
+    assert released(free) == "Warm"
+    assert_hit(kubectl, pod)
+
+
+def test_in_mode_auto_a_pod_does_not_wait_for_a_fetch_that_takes_longer_than_it_saves(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    server = ModelServer(name="never", nodes=("node-a", "node-b"))
+    warmup = published(kubectl, cluster, server, NEVER, mode="Auto", maxHoldSeconds=900)
+    pod = add_pod(kubectl, server.name)
+    free = until_released(kubectl, pod)
+    assert released(free) in ("NoGain", ""), "NoGain, or the operator knew it before the pod came"
+    if released(free):
+        assert held_seconds(free) < 31
+    assert_cold(kubectl, pod)
+    wait_for("new pods are not gated", lambda: not warmup.injection.get("gate"), 60, kubectl)
+
+
+def test_a_rollout_is_held_up_once_and_not_once_for_each_of_its_pods(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    server = ModelServer(name="once", nodes=("node-a", "node-b"))
+    published(kubectl, cluster, server, NEVER, mode="Hold", maxHoldSeconds=15)
+    first = add_pod(kubectl, server.name)
+    assert gated(first)
+    free = until_released(kubectl, first, 60)
+    assert released(free) == "Deadline"
+    assert held_seconds(free) >= 14
+    second = until_released(kubectl, add_pod(kubectl, server.name), 60)
+    assert released(second) == "Deadline"
+    assert held_seconds(second) < 10
+
+
+def stateful_set(server: ModelServer) -> dict:
+    return server.stateful_set()
+
+
+def recreated(server: ModelServer) -> dict:
+    server.strategy = {"type": "Recreate"}
+    return server.deployment()
+
+
+def job_with_deadline(server: ModelServer) -> dict:
+    job = server.job()
+    job["spec"]["activeDeadlineSeconds"] = 600
+    return job
+
+
+@pytest.mark.parametrize("make", [stateful_set, recreated, job_with_deadline])
+def test_pods_that_may_not_wait_are_injected_and_not_gated_even_in_mode_hold(
+    kubectl: Kubectl, product: Product, make
+):
+    server = ModelServer(name="never-held", nodes=("node-a", "node-b"))
+    workload = make(server)
+    is_job = workload["kind"] == "Job"
+    workload["spec"].update({"suspend": True} if is_job else {"replicas": 0})
+    kubectl.apply(
+        workload, wish_for(workload, gate={"mode": "Hold"}, compile={"builder": "FirstPod"})
+    )
+    warmup = Warmup(kubectl, server.name)
+    warmup.wait_injecting()
+    assert not warmup.injection.get("gate")
+    go = {"suspend": False} if is_job else {"replicas": 1}
+    kubectl.patch(workload["kind"].lower(), server.name, {"spec": go})
+    pod = wait_for("its pod", lambda: pods.of(kubectl, server.name), 60, kubectl)[0]
+    assert injected(pod) and not gated(pod)

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/promises.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/observe/projections.h"
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::observe {
+namespace {
+
+using codec::Json;
+using op::testing::FromYaml;
+
+api::CacheWarmup WarmupOf(const std::string& kind) {
+  api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
+  warmup.spec.workload_ref = api::WorkloadRef{.kind = kind, .name = "llama"};
+  return warmup;
+}
+
+Json Workload(const std::string& kind, const std::string& spec, int available) {
+  Json object = FromYaml("{metadata: {name: llama, namespace: default, uid: w}, spec: {" + spec +
+                         (spec.empty() ? "" : ", ") +
+                         "template: {metadata: {labels: {app: llama}}, spec: {}}}}");
+  object["kind"] = kind;
+  object["apiVersion"] = kind == "Job" ? "batch/v1" : "apps/v1";
+  object["status"] = {{"availableReplicas", available}};
+  return object;
+}
+
+Json Budget(const std::string& name, const std::string& selector, int desired, int healthy) {
+  Json object = FromYaml(
+      "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: "
+      "default}, spec: {minAvailable: 2, selector: " +
+      selector + "}}");
+  object["metadata"]["name"] = name;
+  object["status"] = {{"desiredHealthy", desired}, {"currentHealthy", healthy}};
+  return object;
+}
+
+class PromisesTest : public op::testing::WorldFixture {};
+
+struct Case {
+  const char* name;
+  const char* kind;
+  const char* spec;
+  plan::Promises wanted;
+};
+
+class WorkloadPromises : public PromisesTest, public testing::WithParamInterface<Case> {};
+
+TEST_P(WorkloadPromises, AreReadFromTheObject) {
+  const Case& each = GetParam();
+  const Json object = Workload(each.kind, each.spec, 3);
+  const std::string kind = each.kind;
+  server.Put(kind == "Deployment"    ? kube::kDeployments
+             : kind == "StatefulSet" ? kube::kStatefulSets
+                                     : kube::kJobs,
+             object);
+  StartWorld();
+  const plan::Promises seen = ReadPromises(world, WarmupOf(each.kind));
+  EXPECT_EQ(seen.recreate, each.wanted.recreate);
+  EXPECT_EQ(seen.no_surge, each.wanted.no_surge);
+  EXPECT_EQ(seen.in_order, each.wanted.in_order);
+  EXPECT_EQ(seen.job_deadline, each.wanted.job_deadline);
+  EXPECT_EQ(seen.progress_deadline, each.wanted.progress_deadline);
+  EXPECT_EQ(seen.available, each.wanted.available);
+  EXPECT_EQ(seen.required, each.wanted.required);
+}
+
+constexpr Duration kTenMinutes = std::chrono::minutes(10);
+
+INSTANTIATE_TEST_SUITE_P(
+    All, WorkloadPromises,
+    testing::Values(
+        Case{"bare",
+             "Deployment",
+             "replicas: 4",
+             {.progress_deadline = kTenMinutes, .available = 3, .required = 3}},
+        Case{"recreate",
+             "Deployment",
+             "replicas: 4, strategy: {type: Recreate}",
+             {.recreate = true, .progress_deadline = kTenMinutes, .available = 3, .required = 3}},
+        Case{"no_surge",
+             "Deployment",
+             "replicas: 4, progressDeadlineSeconds: 30, strategy: {rollingUpdate: {maxSurge: 0%, "
+             "maxUnavailable: 2}}",
+             {.no_surge = true,
+              .progress_deadline = std::chrono::seconds(30),
+              .available = 3,
+              .required = 2}},
+        Case{"surge_of_one_percent",
+             "Deployment",
+             "replicas: 4, strategy: {rollingUpdate: {maxSurge: 1%, maxUnavailable: 0}}",
+             {.progress_deadline = kTenMinutes, .available = 3, .required = 4}},
+        Case{"more_may_be_missing_than_there_are",
+             "Deployment",
+             "replicas: 4, strategy: {rollingUpdate: {maxUnavailable: 9}}",
+             {.progress_deadline = kTenMinutes, .available = 3, .required = 0}},
+        Case{"odd_values",
+             "Deployment",
+             "replicas: 4, strategy: {rollingUpdate: {maxSurge: [], maxUnavailable: many}}",
+             {.progress_deadline = kTenMinutes, .available = 3, .required = 3}},
+        Case{"in_order",
+             "StatefulSet",
+             "replicas: 4",
+             {.in_order = true, .available = 3, .required = 4}},
+        Case{"together",
+             "StatefulSet",
+             "replicas: 4, podManagementPolicy: Parallel",
+             {.available = 3, .required = 4}},
+        Case{"job", "Job", "parallelism: 4", {}},
+        Case{"job_with_deadline", "Job", "activeDeadlineSeconds: 60", {.job_deadline = true}}),
+    [](const auto& each) { return each.param.name; });
+
+TEST_F(PromisesTest, ADisruptionBudgetOfTheseLabelsAsksForMore) {
+  server.Put(kube::kDeployments, Workload("Deployment", "replicas: 4", 3));
+  server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
+  server.Put(kube::kPodDisruptionBudgets, Budget("b", "{matchLabels: {app: other}}", 9, 0));
+  StartWorld();
+  EXPECT_EQ(ReadPromises(world, WarmupOf("Deployment")).required, 4);
+}
+
+TEST_F(PromisesTest, WithoutAWorkloadThatCountsTheBudgetDoes) {
+  server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
+  StartWorld();
+  api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
+  warmup.spec.selector = {{"app", "llama"}};
+  const plan::Promises seen = ReadPromises(world, warmup);
+  EXPECT_EQ(seen.available, 3);
+  EXPECT_EQ(seen.required, 4);
+}
+
+TEST_F(PromisesTest, AWorkloadThatIsNotThereOrNotKnownPromisesNothing) {
+  StartWorld();
+  for (const char* kind : {"Deployment", "CronTab"}) {
+    const plan::Promises seen = ReadPromises(world, WarmupOf(kind));
+    EXPECT_EQ(seen.required, 0);
+    EXPECT_FALSE(seen.recreate);
+  }
+}
+
+TEST(SelectsLabels, AsTheApiDoes) {
+  const std::map<std::string, std::string> labels = {{"app", "llama"}, {"tier", "gpu"}};
+  const std::vector<std::pair<const char*, bool>> cases = {
+      {"{}", true},
+      {"{matchLabels: {app: llama}}", true},
+      {"{matchLabels: {app: llama, tier: cpu}}", false},
+      {"{matchExpressions: [{key: tier, operator: In, values: [cpu, gpu]}]}", true},
+      {"{matchExpressions: [{key: tier, operator: NotIn, values: [cpu, gpu]}]}", false},
+      {"{matchExpressions: [{key: none, operator: NotIn, values: [cpu]}]}", true},
+      {"{matchExpressions: [{key: tier, operator: Exists}]}", true},
+      {"{matchExpressions: [{key: none, operator: DoesNotExist}]}", true},
+      {"{matchExpressions: [{key: tier, operator: Resembles}]}", false},
+      {"{matchExpressions: [5]}", false},
+  };
+  for (const auto& [selector, wanted] : cases) {
+    EXPECT_EQ(SelectsLabels(FromYaml(selector), labels), wanted) << selector;
+  }
+}
+
+TEST(ScaledValue, ReadsNumbersAndPercentages) {
+  const Json number = 3;
+  const Json percent = "25%";
+  EXPECT_EQ(ScaledValue(&number, 10, true, 7), 3);
+  EXPECT_EQ(ScaledValue(&percent, 10, true, 7), 3);
+  EXPECT_EQ(ScaledValue(&percent, 10, false, 7), 2);
+  EXPECT_EQ(ScaledValue(nullptr, 10, false, 7), 7);
+  for (const char* odd : {"25", "-5%", "101%", "%", "x%", ""}) {
+    const Json text = odd;
+    EXPECT_EQ(ScaledValue(&text, 10, false, 7), 7) << odd;
+  }
+}
+
+TEST(ProjectBudget, KeepsWhatIsRead) {
+  Json budget = Budget("a", "{matchLabels: {app: llama}}", 4, 3);
+  budget["status"]["conditions"] = Json::array({1});
+  budget["metadata"]["annotations"]["x"] = "y";
+  ProjectBudget(budget);
+  EXPECT_FALSE(budget["status"].contains("conditions"));
+  EXPECT_FALSE(budget["spec"].contains("minAvailable"));
+  EXPECT_EQ(budget["status"]["desiredHealthy"], 4);
+  EXPECT_TRUE(budget["metadata"]["annotations"].empty());
+}
+
+}  // namespace
+}  // namespace cachewarm::observe
