@@ -9,15 +9,36 @@
 #include "lib/base/status.h"
 
 namespace cachewarm::agent {
+
+namespace {
+
+int64_t BytesOf(const Fetch& step, const Digest& digest) {
+  for (const api::WantedBundle& bundle : step.bundles) {
+    if (bundle.digest == digest) {
+      return bundle.bytes;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
 void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
                     const DiskLimits& disk, History& history) {
   if (running_.contains(step.generation)) {
     return;
   }
   const bool posted = context_.workers.Post([this, step, table, disk](std::stop_token stop) {
-    const auto on_progress = [this, &step](const Digest& digest, int64_t done) {
+    const MonoTime begun = context_.clock.Monotonic();
+    const auto on_progress = [this, &step, begun](const Digest& digest, int64_t done) {
+      const Duration taken = context_.clock.Monotonic() - begun;
       std::lock_guard lock(mutex_);
-      progress_[step.generation][digest] = done;
+      FetchProgress& progress = progress_[step.generation][digest];
+      // The time belongs to the bytes that are reported with it.
+      if (const int64_t bytes = ReportedBytes(done, BytesOf(step, digest));
+          bytes > progress.bytes) {
+        progress = {.bytes = bytes, .seconds = std::chrono::duration<double>(taken).count()};
+      }
     };
     std::map<std::string, OwnReads> own_reads;
     for (const std::string& source : step.sources) {
@@ -133,10 +154,12 @@ int64_t Fetches::RunningBytes() const {
 
 std::map<Digest, int64_t> Fetches::Progress() const {
   std::lock_guard lock(mutex_);
-  std::map<Digest, int64_t> progress;
+  std::map<Digest, FetchProgress> progress;
   for (const auto& [generation, bundles] : progress_) {
-    for (const auto& [digest, bytes] : bundles) {
-      progress[digest] = std::max(progress[digest], bytes);
+    for (const auto& [digest, each] : bundles) {
+      if (each.bytes >= progress[digest].bytes) {
+        progress[digest] = each;
+      }
     }
   }
   return progress;

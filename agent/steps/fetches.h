@@ -11,6 +11,7 @@
 #include "agent/steps/context.h"
 #include "agent/steps/fetch.h"
 #include "agent/sync/history.h"
+#include "agent/sync/report.h"
 
 namespace cachewarm::agent {
 
@@ -31,8 +32,8 @@ class Fetches {
   // What the running fetches were said to take.
   int64_t RunningBytes() const;
 
-  // Layer bytes that the running fetches have moved, by bundle.
-  std::map<Digest, int64_t> Progress() const;
+  // Of the running fetches, by bundle.
+  std::map<Digest, FetchProgress> Progress() const;
 
  private:
   struct Ended {
@@ -47,7 +48,7 @@ class Fetches {
   std::map<std::string, int64_t> running_;  // bytes by generation
   mutable std::mutex mutex_;
   std::vector<Ended> ended_;
-  std::map<std::string, std::map<Digest, int64_t>> progress_;  // by generation
+  std::map<std::string, std::map<Digest, FetchProgress>> progress_;  // by generation
 };
 
 }  // namespace cachewarm::agent

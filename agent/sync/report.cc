@@ -91,9 +91,8 @@ class Reporter {
       bundle.state = api::BundleState::kFetching;
     }
     if (const auto done = input_.progress.find(wanted.digest); done != input_.progress.end()) {
-      // In twentieths: a write of the status for every chunk would drown the API server.
-      const int64_t step = std::max<int64_t>(wanted.bytes / kSizeStep, 1);
-      bundle.bytes_done = done->second / step * step;
+      bundle.bytes_done = done->second.bytes;
+      bundle.fetch_seconds = done->second.seconds;
     }
     return bundle;
   }
@@ -201,6 +200,11 @@ bool IsClose(int64_t before, int64_t after) {
 }
 
 }  // namespace
+
+int64_t ReportedBytes(int64_t done, int64_t wanted) {
+  const int64_t step = std::max<int64_t>(wanted / kSizeStep, 1);
+  return done / step * step;
+}
 
 std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input) {
   std::vector<api::NodeWarmup> warmups;

@@ -12,6 +12,16 @@
 
 namespace cachewarm::agent {
 
+// Layer bytes that a running fetch has moved, and in what time.
+struct FetchProgress {
+  int64_t bytes = 0;
+  double seconds = 0;  // first byte → that many
+};
+
+// `done` of `wanted` bytes as they are reported, in twentieths: a write of the status for every
+// chunk would drown the API server.
+int64_t ReportedBytes(int64_t done, int64_t wanted);
+
 // What the status says about warmups comes from the disk and from this process's setbacks; a
 // restarted agent reports the same.
 struct ReportInput {
@@ -19,7 +29,7 @@ struct ReportInput {
   const Inventory& inventory;
   const History& history;
   const Plan& plan;
-  const std::map<Digest, int64_t>& progress;           // of running fetches
+  const std::map<Digest, FetchProgress>& progress;     // of running fetches, in ReportedBytes()
   const std::map<Mount, std::string>& mount_problems;  // why a directory could not be prepared
   const api::RootStatus& root;
 };

@@ -32,7 +32,7 @@ struct World {
   Inventory inventory;
   History history;
   Plan plan;
-  std::map<Digest, int64_t> progress;
+  std::map<Digest, FetchProgress> progress;
   std::map<Mount, std::string> mount_problems;
   api::RootStatus root{.path = "/r", .writable = true, .executable = true};
 
@@ -138,8 +138,18 @@ TEST(ReportWarmups, ShowsTheProgressOfAFetch) {
   World world;
   world.history.fetching = {world.Id({DigestNumber(1)})};
   EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kFetching);
-  world.progress[DigestNumber(1)] = 40;
+  world.progress[DigestNumber(1)] = {.bytes = 40, .seconds = 2.5};
   EXPECT_EQ(world.Report().bundles[0].bytes_done, 40);
+  EXPECT_EQ(world.Report().bundles[0].fetch_seconds, 2.5);
+}
+
+TEST(ReportWarmups, BytesAreReportedInTwentieths) {
+  EXPECT_EQ(ReportedBytes(0, 1000), 0);
+  EXPECT_EQ(ReportedBytes(49, 1000), 0);
+  EXPECT_EQ(ReportedBytes(50, 1000), 50);
+  EXPECT_EQ(ReportedBytes(999, 1000), 950);
+  EXPECT_EQ(ReportedBytes(7, 7), 7);
+  EXPECT_EQ(ReportedBytes(7, 0), 7);
 }
 
 TEST(ReportWarmups, FailuresCarryReasonAndMessageWhereverTheyAreFrom) {
