@@ -59,7 +59,7 @@ def test_operator_has_exactly_the_rights_it_needs(installed):
         ("apps", "statefulsets"): look,
         ("batch", "jobs"): look | {"create", "delete"},
         ("policy", "poddisruptionbudgets"): look,
-        ("events.k8s.io", "events"): {"create", "patch"}}
+        ("events.k8s.io", "events"): {"list", "watch", "create", "patch"}}
     leases = installed["Role", "cachewarm-operator"]["rules"]
     assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in leases] == [
         (["leases"], None, ["create"]),
