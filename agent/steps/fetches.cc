@@ -152,7 +152,7 @@ int64_t Fetches::RunningBytes() const {
   return sum;
 }
 
-std::map<Digest, int64_t> Fetches::Progress() const {
+std::map<Digest, FetchProgress> Fetches::Progress() const {
   std::lock_guard lock(mutex_);
   std::map<Digest, FetchProgress> progress;
   for (const auto& [generation, bundles] : progress_) {
