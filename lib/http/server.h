@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 #include "lib/http/headers.h"
+#include "lib/http/server_identity.h"
 
 namespace cachewarm::http {
 
@@ -41,9 +42,12 @@ struct ServerOptions {
   size_t body_bytes_max = 1U << 20U;     // over it: 413, then closed
   Duration request_timeout{10'000};      // from the first byte to the last one written
   Duration idle_timeout{60'000};         // of a kept connection between requests
+  // Speaks TLS 1.2 or newer and shows this; null: plain HTTP. While it has no certificate yet,
+  // connections are closed at once. The handshake has to end within `request_timeout`.
+  std::shared_ptr<const ServerIdentity> identity;
 };
 
-// An HTTP/1.1 server without TLS, for probes and metrics. Unknown paths get 404, a handler sees
+// An HTTP/1.1 server, for probes, metrics and admission. Unknown paths get 404, a handler sees
 // every method of its path and HEAD gets the GET answer without its body.
 class Server {
  public:

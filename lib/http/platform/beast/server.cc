@@ -14,6 +14,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/http/platform/beast/identity.h"
 #include "lib/http/platform/beast/session.h"
 
 namespace cachewarm::http {
@@ -130,20 +131,34 @@ class BeastServer final : public Server {
     if (stopping_ || sessions_.size() >= static_cast<size_t>(options_.connections_max)) {
       return;  // the socket closes
     }
+    std::unique_ptr<Session> made = MakeSession(std::move(socket));
+    if (made == nullptr) {
+      return;
+    }
     {
       std::lock_guard live_lock(live_mutex_);
       ++live_;
     }
     // The deleter tells Stop() that one less is under way.
-    std::shared_ptr<Session> session(new Session(std::move(socket), options_, routes_),
-                                     [this](Session* ended) {
-                                       delete ended;
-                                       std::lock_guard live_lock(live_mutex_);
-                                       --live_;
-                                       ended_.notify_all();
-                                     });
+    std::shared_ptr<Session> session(made.release(), [this](Session* ended) {
+      delete ended;
+      std::lock_guard live_lock(live_mutex_);
+      --live_;
+      ended_.notify_all();
+    });
     sessions_.push_back(session);
     session->Run();
+  }
+
+  // Null: TLS without a certificate to show yet.
+  std::unique_ptr<Session> MakeSession(tcp::socket socket) {
+    const SessionMeans means{.options = options_, .routes = routes_};
+    if (options_.identity == nullptr) {
+      return MakePlainSession(std::move(socket), means);
+    }
+    auto context = options_.identity->state().Current();
+    return context == nullptr ? nullptr
+                              : MakeTlsSession(std::move(socket), std::move(context), means);
   }
 
   const ServerOptions options_;

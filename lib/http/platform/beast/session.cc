@@ -2,7 +2,12 @@
 #include "lib/http/platform/beast/session.h"
 
 #include <boost/asio/dispatch.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+#include <chrono>
 #include <exception>
+#include <optional>
 #include <utility>
 
 namespace cachewarm::http {
@@ -45,108 +50,190 @@ ServerRequest ToRequest(const beast::http::request<beast::http::string_body>& me
   return request;
 }
 
+using PlainStream = beast::tcp_stream;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+
+// How long a peer has to say goodbye.
+constexpr std::chrono::seconds kGoodbye{1};
+
+// A session over a stream of either kind.
+template <typename Stream>
+class StreamSession : public Session {
+ public:
+  template <typename... Arguments>
+  explicit StreamSession(const SessionMeans& means, Arguments&&... arguments)
+      : stream_(std::forward<Arguments>(arguments)...),
+        options_(means.options),
+        routes_(means.routes) {}
+
+  void Run() override {
+    boost::asio::dispatch(stream_.get_executor(), [self = Self()] {
+      if (!self->closing_) {
+        self->Begin();
+      }
+    });
+  }
+
+  void Close() override {
+    boost::asio::dispatch(stream_.get_executor(), [self = Self()] {
+      self->closing_ = true;
+      if (self->idle_) {
+        self->CloseSocket();
+      }
+    });
+  }
+
+ protected:
+  virtual void Begin() { AwaitRequest(); }
+  virtual void End() { CloseSocket(); }
+
+  std::shared_ptr<StreamSession> Self() {
+    return std::static_pointer_cast<StreamSession>(shared_from_this());
+  }
+  beast::tcp_stream& Socket() { return beast::get_lowest_layer(stream_); }
+
+  void CloseSocket() {
+    beast::error_code ignored;
+    Socket().socket().shutdown(boost::asio::ip::tcp::socket::shutdown_both, ignored);
+    Socket().close();
+  }
+
+  void AwaitRequest() {
+    idle_ = true;
+    if (closing_) {
+      return End();
+    }
+    if (buffer_.size() > 0) {
+      return ReadRequest();  // the next one came along with the last
+    }
+    Socket().expires_after(options_.idle_timeout);
+    stream_.async_read_some(buffer_.prepare(4096),
+                            [self = Self()](beast::error_code error, size_t count) {
+                              if (error) {
+                                return self->CloseSocket();
+                              }
+                              self->buffer_.commit(count);
+                              self->ReadRequest();
+                            });
+  }
+
+  Stream stream_;
+  const ServerOptions& options_;
+
+ private:
+  using Parser = beast::http::request_parser<beast::http::string_body>;
+  using Answer = beast::http::response<beast::http::string_body>;
+
+  void ReadRequest() {
+    idle_ = false;
+    parser_.emplace();
+    parser_->header_limit(static_cast<uint32_t>(options_.header_bytes_max));
+    parser_->body_limit(options_.body_bytes_max);
+    Socket().expires_after(options_.request_timeout);
+    beast::http::async_read(
+        stream_, buffer_, *parser_,
+        [self = Self()](beast::error_code error, size_t) { self->OnRequest(error); });
+  }
+
+  void OnRequest(beast::error_code error) {
+    if (error) {
+      return IsMalformed(error) && error != beast::http::error::end_of_stream &&
+                     error != beast::http::error::partial_message
+                 ? Refuse(RefusalOf(error))
+                 : End();
+    }
+    const auto& request = parser_->get();
+    const bool keep_alive = request.keep_alive() && !closing_;
+    Write(Handle(request), request.method() == beast::http::verb::head, keep_alive);
+  }
+
+  void Refuse(status refusal) {
+    ServerResponse response;
+    response.status = static_cast<int>(refusal);
+    response.body = Text(beast::http::obsolete_reason(refusal)) + "\n";
+    Write(response, false, false);
+  }
+
+  ServerResponse Handle(const Parser::value_type& message) const {
+    const ServerRequest request = ToRequest(message);
+    const auto route = routes_.find(request.path);
+    if (route == routes_.end()) {
+      return {.status = 404, .body = "not found\n"};
+    }
+    try {
+      return route->second(request);
+    } catch (const std::exception&) {
+      return {.status = 500, .body = "internal error\n"};
+    }
+  }
+
+  void Write(const ServerResponse& response, bool is_head, bool keep_alive) {
+    answer_ = Answer(static_cast<status>(response.status), 11);
+    answer_.set(field::content_type, response.content_type);
+    for (const auto& [name, value] : response.headers) {
+      answer_.insert(name, value);
+    }
+    answer_.keep_alive(keep_alive);
+    answer_.content_length(response.body.size());
+    if (!is_head) {
+      answer_.body() = response.body;
+    }
+    beast::http::async_write(stream_, answer_,
+                             [self = Self(), keep_alive](beast::error_code error, size_t) {
+                               if (error || !keep_alive || self->closing_) {
+                                 return self->End();
+                               }
+                               self->AwaitRequest();
+                             });
+  }
+
+  const std::map<std::string, Handler>& routes_;
+  beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  Answer answer_;
+  bool idle_ = true;
+  bool closing_ = false;
+};
+
+class TlsSession final : public StreamSession<TlsStream> {
+ public:
+  TlsSession(boost::asio::ip::tcp::socket socket,
+             std::shared_ptr<boost::asio::ssl::context> context, const SessionMeans& means)
+      : StreamSession(means, std::move(socket), *context), context_(std::move(context)) {}
+
+ protected:
+  void Begin() override {
+    Socket().expires_after(options_.request_timeout);
+    stream_.async_handshake(boost::asio::ssl::stream_base::server,
+                            [this, self = Self()](beast::error_code error) {
+                              if (error) {
+                                return CloseSocket();
+                              }
+                              AwaitRequest();
+                            });
+  }
+
+  void End() override {
+    Socket().expires_after(kGoodbye);
+    stream_.async_shutdown(
+        [this, self = Self()](const beast::error_code& /*ignored*/) { CloseSocket(); });
+  }
+
+ private:
+  std::shared_ptr<boost::asio::ssl::context> context_;
+};
+
 }  // namespace
 
-void Session::Run() {
-  boost::asio::dispatch(stream_.get_executor(), [self = shared_from_this()] {
-    if (!self->closing_) {
-      self->AwaitRequest();
-    }
-  });
+std::unique_ptr<Session> MakePlainSession(boost::asio::ip::tcp::socket socket,
+                                          const SessionMeans& means) {
+  return std::make_unique<StreamSession<PlainStream>>(means, std::move(socket));
 }
 
-void Session::Close() {
-  boost::asio::dispatch(stream_.get_executor(), [self = shared_from_this()] {
-    self->closing_ = true;
-    if (self->idle_) {
-      self->End();
-    }
-  });
-}
-
-void Session::AwaitRequest() {
-  idle_ = true;
-  if (buffer_.size() > 0) {
-    return ReadRequest();  // the next one came along with the last
-  }
-  stream_.expires_after(options_.idle_timeout);
-  stream_.async_read_some(buffer_.prepare(4096),
-                          [self = shared_from_this()](beast::error_code error, size_t count) {
-                            if (error) {
-                              return self->End();
-                            }
-                            self->buffer_.commit(count);
-                            self->ReadRequest();
-                          });
-}
-
-void Session::ReadRequest() {
-  idle_ = false;
-  parser_.emplace();
-  parser_->header_limit(static_cast<uint32_t>(options_.header_bytes_max));
-  parser_->body_limit(options_.body_bytes_max);
-  stream_.expires_after(options_.request_timeout);
-  beast::http::async_read(
-      stream_, buffer_, *parser_,
-      [self = shared_from_this()](beast::error_code error, size_t) { self->OnRequest(error); });
-}
-
-void Session::OnRequest(beast::error_code error) {
-  if (error) {
-    return IsMalformed(error) && error != beast::http::error::end_of_stream &&
-                   error != beast::http::error::partial_message
-               ? Refuse(RefusalOf(error))
-               : End();
-  }
-  const auto& request = parser_->get();
-  const bool keep_alive = request.keep_alive() && !closing_;
-  Write(Handle(request), request.method() == beast::http::verb::head, keep_alive);
-}
-
-void Session::Refuse(status refusal) {
-  ServerResponse response;
-  response.status = static_cast<int>(refusal);
-  response.body = Text(beast::http::obsolete_reason(refusal)) + "\n";
-  Write(response, false, false);
-}
-
-ServerResponse Session::Handle(const Parser::value_type& message) const {
-  const ServerRequest request = ToRequest(message);
-  const auto route = routes_.find(request.path);
-  if (route == routes_.end()) {
-    return {.status = 404, .body = "not found\n"};
-  }
-  try {
-    return route->second(request);
-  } catch (const std::exception&) {
-    return {.status = 500, .body = "internal error\n"};
-  }
-}
-
-void Session::Write(const ServerResponse& response, bool is_head, bool keep_alive) {
-  answer_ = Answer(static_cast<status>(response.status), 11);
-  answer_.set(field::content_type, response.content_type);
-  for (const auto& [name, value] : response.headers) {
-    answer_.insert(name, value);
-  }
-  answer_.keep_alive(keep_alive);
-  answer_.content_length(response.body.size());
-  if (!is_head) {
-    answer_.body() = response.body;
-  }
-  beast::http::async_write(
-      stream_, answer_, [self = shared_from_this(), keep_alive](beast::error_code error, size_t) {
-        if (error || !keep_alive || self->closing_) {
-          return self->End();
-        }
-        self->AwaitRequest();
-      });
-}
-
-void Session::End() {
-  beast::error_code ignored;
-  stream_.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_both, ignored);
-  stream_.close();
+std::unique_ptr<Session> MakeTlsSession(boost::asio::ip::tcp::socket socket,
+                                        std::shared_ptr<boost::asio::ssl::context> context,
+                                        const SessionMeans& means) {
+  return std::make_unique<TlsSession>(std::move(socket), std::move(context), means);
 }
 
 }  // namespace cachewarm::http

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
-#include <functional>
+#include <boost/asio/ssl/context.hpp>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "lib/http/server.h"
@@ -15,37 +12,29 @@
 namespace cachewarm::http {
 
 // One connection: reads a request, calls its handler, writes the answer, and again. All of it runs
-// on the strand of its stream. Keeps itself alive while something is under way.
+// on the strand of its socket. Keeps itself alive while something is under way.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(boost::asio::ip::tcp::socket socket, const ServerOptions& options,
-          const std::map<std::string, Handler>& routes)
-      : stream_(std::move(socket)), options_(options), routes_(routes) {}
+  Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  virtual ~Session() = default;
 
-  void Run();
+  virtual void Run() = 0;
   // From any thread: ends it now when it is idle, else after the answer under way.
-  void Close();
-
- private:
-  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
-  using Answer = boost::beast::http::response<boost::beast::http::string_body>;
-
-  void AwaitRequest();
-  void ReadRequest();
-  void OnRequest(boost::beast::error_code error);
-  void Refuse(boost::beast::http::status status);
-  ServerResponse Handle(const Parser::value_type& request) const;
-  void Write(const ServerResponse& response, bool is_head, bool keep_alive);
-  void End();
-
-  boost::beast::tcp_stream stream_;
-  const ServerOptions& options_;
-  const std::map<std::string, Handler>& routes_;
-  boost::beast::flat_buffer buffer_;
-  std::optional<Parser> parser_;
-  Answer answer_;
-  bool idle_ = true;
-  bool closing_ = false;
+  virtual void Close() = 0;
 };
+
+// What all connections of a server share; outlives them.
+struct SessionMeans {
+  const ServerOptions& options;
+  const std::map<std::string, Handler>& routes;
+};
+
+std::unique_ptr<Session> MakePlainSession(boost::asio::ip::tcp::socket socket,
+                                          const SessionMeans& means);
+std::unique_ptr<Session> MakeTlsSession(boost::asio::ip::tcp::socket socket,
+                                        std::shared_ptr<boost::asio::ssl::context> context,
+                                        const SessionMeans& means);
 
 }  // namespace cachewarm::http
