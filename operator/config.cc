@@ -29,6 +29,10 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
       {"--listen", "CACHEWARM_LISTEN", "listen", "0.0.0.0:8080",
        settings::Listen(config.listen_address, config.listen_port),
        "address and port of /metrics, /healthz and /readyz"},
+      {"--webhook-listen", "CACHEWARM_WEBHOOK_LISTEN", "webhookListen", "0.0.0.0:8443",
+       settings::Listen(config.webhook_address, config.webhook_port),
+       "address and port of the webhook, served only where it is installed (before Kubernetes "
+       "1.36)"},
       {"--root", "CACHEWARM_ROOT", "root", "/var/lib/cachewarm",
        settings::AbsolutePath(config.root),
        "directory of the agents on every node; must be the agents' own and the policy's"},

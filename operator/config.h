@@ -16,6 +16,8 @@ struct Config {
   std::string kubeconfig;  // empty: the service account of the pod we run in
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8080;
+  std::string webhook_address = "0.0.0.0";  // for servers without admission policies
+  uint16_t webhook_port = 8443;
   std::string root = "/var/lib/cachewarm";  // of the agents: rendered into builder Jobs
   bool leader_elect = true;
   LogLevel log_level = LogLevel::kInfo;

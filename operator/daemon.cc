@@ -11,6 +11,7 @@
 #include "lib/kube/runtime/leader_elector.h"
 #include "lib/process/process.h"
 #include "operator/admission/rehearsals.h"
+#include "operator/admission/webhook/service.h"
 #include "operator/apply/executor.h"
 #include "operator/controllers/held_pods.h"
 #include "operator/controllers/nodes.h"
@@ -47,13 +48,25 @@ struct Daemon::Room {
         executor(
             {.client = parts.client, .events = events, .metrics = parts.metrics, .log = parts.log}),
         rehearsals(parts.client, parts.clock),
+        webhook({.ns = config.ns,
+                 .root = config.root,
+                 .listen_address = config.webhook_address,
+                 .listen_port = config.webhook_port},
+                {.client = parts.client,
+                 .clock = parts.clock,
+                 .log = parts.log,
+                 .metrics = parts.metrics,
+                 .warmups =
+                     [this](std::string_view ns) { return world.warmup_views.ListNamespace(ns); },
+                 .on_change = [this] { triggers.AddEverything(); }}),
         warmups({.world = world,
                  .executor = executor,
                  .rehearsals = rehearsals,
                  .clock = parts.clock,
                  .metrics = parts.metrics,
                  .settings = SettingsOf(config),
-                 .agent_namespace = config.ns}),
+                 .agent_namespace = config.ns,
+                 .admission_missing = [this] { return webhook.Missing(); }}),
         nodes(parts.client, world),
         held(world, {.client = parts.client,
                      .clock = parts.clock,
@@ -72,6 +85,7 @@ struct Daemon::Room {
   kube::EventRecorder events;
   apply::Executor executor;
   admission::Rehearsals rehearsals;
+  webhook::Service webhook;
   controllers::Warmups warmups;
   controllers::Nodes nodes;
   controllers::HeldPods held;
@@ -110,6 +124,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
   std::stop_source world_stop;
   const std::stop_callback forward(stop, [&] { world_stop.request_stop(); });
   room_->world.Start(world_stop.get_token());
+  std::jthread webhook([this, stopped = world_stop.get_token()] { room_->webhook.Run(stopped); });
   parts_.log.Info("operator started", {{"listen", config_.listen_address},
                                        {"port", static_cast<int64_t>(server->port())},
                                        {"identity", config_.identity}});
@@ -129,6 +144,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
     ended = elector.Run([this](std::stop_token leading) { Lead(leading); }, stop);
   }
   world_stop.request_stop();
+  webhook.join();
   room_->world.Join();
   server->Stop();
   parts_.log.Info("operator stopped", {{"reason", ended.ok() ? "asked to" : Message(ended)}});
@@ -141,6 +157,7 @@ void Daemon::Lead(std::stop_token stop) {
   }
   parts_.metrics.leader.Set({}, 1);
   parts_.log.Info("leading");
+  room_->webhook.SetLeading(true);
   room_->held.Sweep(stop);
   room_->triggers.AddEverything();
   const auto run = [&](const std::string& name, int workers, kube::WorkQueue& queue,
@@ -174,6 +191,7 @@ void Daemon::Lead(std::stop_token stop) {
         return room_->warmups.Reconcile(key, ending);
       });
   controllers.clear();
+  room_->webhook.SetLeading(false);
   parts_.metrics.leader.Set({}, 0);
 }
 

@@ -2,6 +2,14 @@
 #include "operator/metrics.h"
 
 namespace cachewarm::op {
+namespace {
+
+// An answer should take milliseconds, and after 2 s nobody waits for it any more.
+std::vector<double> WebhookBuckets() {
+  return {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2};
+}
+
+}  // namespace
 
 Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
   const std::vector<std::string> of_type = {"namespace", "warmup", "gpu_type"};
@@ -57,6 +65,17 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
                                             .help = "Until the answer, of a watch until its head.",
                                             .labels = {"verb"}},
                                            metrics::SecondsBuckets()),
+      .admission = registry.NewGauge({.name = "cachewarm_admission",
+                                      .help = "1 where new pods are injected by this.",
+                                      .labels = {"by"}}),
+      .webhook_requests =
+          registry.NewCounter({.name = "cachewarm_webhook_requests_total",
+                               .help = "Pods that the API server asked the webhook about.",
+                               .labels = {"result"}}),
+      .webhook_seconds = registry.NewHistogram({.name = "cachewarm_webhook_seconds",
+                                                .help = "How long the webhook took to answer.",
+                                                .labels = {}},
+                                               WebhookBuckets()),
       .leader = registry.NewGauge({.name = "cachewarm_leader",
                                    .help = "1 while this process holds the Lease.",
                                    .labels = {}}),

@@ -23,6 +23,9 @@ struct Metrics {
   metrics::Histogram& reconcile_seconds;  // controller
   metrics::Counter& api_requests;         // verb, resource, code
   metrics::Histogram& api_seconds;        // verb
+  metrics::Gauge& admission;              // by: 1 where the policy, the webhook is installed
+  metrics::Counter& webhook_requests;     // result
+  metrics::Histogram& webhook_seconds;    // no labels
   metrics::Gauge& leader;                 // no labels: 1 while this process leads
 
   // Forgets the series of a warmup that is gone.

@@ -22,6 +22,7 @@ inline constexpr std::string_view kDirectoryUnusable = "DirectoryUnusable";
 inline constexpr std::string_view kVolumeRejected = "VolumeRejected";  // by a kubelet
 inline constexpr std::string_view kPodsCrash = "PodsCrash";            // all that have the cache
 inline constexpr std::string_view kInvalidSpec = "InvalidSpec";
+inline constexpr std::string_view kNoAdmission = "NoAdmission";
 inline constexpr std::string_view kOverlap = "OverlapsAnotherWarmup";
 
 // CacheWarmup Warm

@@ -136,6 +136,7 @@ plan::Snapshot Warmups::Look(const api::CacheWarmup& warmup) const {
                           {.now = means_.clock.Now(),
                            .settings = means_.settings,
                            .rehearsal = means_.rehearsals.Last(warmup.uid),
+                           .admission_missing = means_.admission_missing(),
                            .agent_namespace = means_.agent_namespace});
 }
 

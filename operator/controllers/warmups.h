@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <stop_token>
@@ -28,6 +29,8 @@ class Warmups {
     const op::Metrics& metrics;
     plan::Settings settings;
     std::string agent_namespace;
+    // As Snapshot::admission_missing; asked at every look, must not block.
+    std::function<std::string()> admission_missing;
   };
 
   // Everything must outlive it.

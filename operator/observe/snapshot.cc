@@ -179,6 +179,7 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
                           .settings = circumstances.settings,
                           .warmup = warmup,
                           .workload = ResolveWorkload(world, warmup),
+                          .admission_missing = circumstances.admission_missing,
                           .rehearsal = circumstances.rehearsal};
   const kube::Object ns = world.namespaces.store().Get({.name = warmup.ns});
   if (ns != nullptr) {

@@ -13,6 +13,7 @@ struct Circumstances {
   WallTime now{};
   plan::Settings settings;
   plan::Rehearsal rehearsal;
+  std::string admission_missing;
   std::string agent_namespace;  // where the agents' pods run
 };
 

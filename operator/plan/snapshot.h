@@ -119,6 +119,9 @@ struct Snapshot {
   // the usual names (app, app.kubernetes.io/name, ...) are left out in any case.
   std::set<std::string> selected_label_keys;
   std::vector<OtherWarmup> others;
+  // Why no pod of this cluster can be injected, for people; "" where policy or webhook is
+  // installed.
+  std::string admission_missing;
   Rehearsal rehearsal;
   CreateFailure create_failure;
   // By pod uid: kubelet's words on our volume, of pods whose containers have not started.

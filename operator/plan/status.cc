@@ -187,6 +187,14 @@ api::Verdict DegradedVerdict(const Round& round) {
   return {.holds = false, .reason = std::string(reason::kHealthy), .message = ""};
 }
 
+// All of ours is in order, but there is nobody to give it to the pods.
+api::Verdict ReadyVerdict(const Round& round) {
+  if (round.acceptance.ready.holds && !round.in.admission_missing.empty()) {
+    return {.reason = std::string(reason::kNoAdmission), .message = round.in.admission_missing};
+  }
+  return round.acceptance.ready;
+}
+
 void Set(Round& round, std::string_view type, const api::Verdict& verdict) {
   auto& conditions = round.out.status.conditions;
   const api::Condition* before = api::FindCondition(round.in.warmup.status.conditions, type);
@@ -237,7 +245,7 @@ void DecideStatus(Round& round) {
     status.injection->warm_revisions = WarmRevisions(round);
   }
   const Spread spread = CountSpread(round);
-  Set(round, "Ready", round.acceptance.ready);
+  Set(round, "Ready", ReadyVerdict(round));
   Set(round, "Warm", WarmVerdict(round, spread));
   Set(round, "Degraded", DegradedVerdict(round));
   status.summary = {.types = fmt::format("{}/{}", spread.targets_warm, spread.targets),

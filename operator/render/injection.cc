@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "operator/render/fields.h"
@@ -52,7 +54,10 @@ void AddMount(Json& pod_spec, const Mount& mount) {
     volumes.push_back(volume);
   }
   Json& mounts = MakeList(*container, "volumeMounts");
-  if (Named(mounts, api::kVolume) == nullptr) {
+  // By path, as the API server merges them: a mount of our volume elsewhere is the user's business.
+  if (std::none_of(mounts.begin(), mounts.end(), [](const Json& present) {
+        return Text(present, "mountPath") == api::kMountPath;
+      })) {
     mounts.push_back(
         {{"name", std::string(api::kVolume)}, {"mountPath", std::string(api::kMountPath)}});
   }

@@ -29,6 +29,7 @@ const std::vector<Target>& AllTargets() {
       {"cpu_info", &CpuInfo},
       {"yaml", &Yaml},
       {"cached_file", &CachedFile},
+      {"admission_review", &AdmissionReview},
   };
   return targets;
 }

@@ -39,6 +39,9 @@ void NodeCache(std::string_view bytes);
 void Pod(std::string_view bytes);
 void WatchStream(std::string_view bytes);
 
+// Of whoever reaches the webhook (webhook_targets.cc).
+void AdmissionReview(std::string_view bytes);
+
 // Of a node, its administrator and its pods (node_targets.cc).
 void NodeFacts(std::string_view bytes);
 void CpuInfo(std::string_view bytes);

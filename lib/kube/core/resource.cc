@@ -23,6 +23,8 @@ constexpr std::array kKnown = {kPods,
                                kEvents,
                                kMutatingPolicyBindings,
                                kMutatingWebhooks,
+                               kMutatingPolicies,
+                               kSecrets,
                                kCacheWarmups,
                                kNodeCaches};
 

@@ -41,6 +41,10 @@ inline constexpr Resource kMutatingPolicyBindings{"admissionregistration.k8s.io"
 inline constexpr Resource kMutatingWebhooks{"admissionregistration.k8s.io", "v1",
                                             "mutatingwebhookconfigurations",
                                             "MutatingWebhookConfiguration", false};
+inline constexpr Resource kMutatingPolicies{"admissionregistration.k8s.io", "v1",
+                                            "mutatingadmissionpolicies", "MutatingAdmissionPolicy",
+                                            false};
+inline constexpr Resource kSecrets{"", "v1", "secrets", "Secret"};
 inline constexpr Resource kCacheWarmups{"cachewarm.io", "v1alpha1", "cachewarmups", "CacheWarmup"};
 inline constexpr Resource kNodeCaches{"cachewarm.io", "v1alpha1", "nodecaches", "NodeCache", false};
 

@@ -31,7 +31,8 @@ class WarmupsTest : public op::testing::WorldFixture {
                  .rehearsals = rehearsals,
                  .clock = clock,
                  .metrics = metrics,
-                 .agent_namespace = "cachewarm-system"}) {
+                 .agent_namespace = "cachewarm-system",
+                 .admission_missing = [this] { return admission_missing; }}) {
     server.Put(kube::kNamespaces, NamespaceObject("default"));
   }
 
@@ -65,6 +66,7 @@ class WarmupsTest : public op::testing::WorldFixture {
     return node_cache->value("spec", codec::Json::object());
   }
 
+  std::string admission_missing;
   apply::Executor executor;
   admission::Rehearsals rehearsals;
   Warmups warmups;

@@ -34,6 +34,20 @@ Names WarmRevisions(const SnapshotBuilder& builder) {
   return builder.Decide().status.injection->warm_revisions;
 }
 
+// ---- admission --------------------------------------------------------------------------------
+
+TEST(Status, WithoutPolicyAndWebhookReadySaysWhyAndInjectionIsStillPrepared) {
+  SnapshotBuilder builder = Two();
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
+  builder.in().admission_missing = "apply manifests/install-webhook.yaml";
+  const Plan plan = builder.Decide();
+  const api::Condition* ready = Condition(plan, "Ready");
+  EXPECT_EQ(ready->status, "False");
+  EXPECT_EQ(ready->reason, "NoAdmission");
+  EXPECT_EQ(ready->message, "apply manifests/install-webhook.yaml");
+  EXPECT_TRUE(plan.status.injection.has_value()) << "so that it works as soon as it can";
+}
+
 // ---- warm revisions -----------------------------------------------------------------------------
 
 TEST(Status, ARevisionThatHitIsWarmOnceEveryNodeIs) {

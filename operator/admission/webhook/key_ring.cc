@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/admission/webhook/key_ring.h"
+
+#include <algorithm>
+
+#include "lib/base/status.h"
+#include "lib/pki/certificates.h"
+
+namespace cachewarm::webhook {
+namespace {
+
+constexpr char kAuthorityName[] = "cachewarm webhook";
+constexpr std::chrono::hours kServing{24 * 90};
+constexpr std::chrono::hours kAuthority{24 * 3650};
+// Clocks of API servers may be behind ours.
+constexpr std::chrono::hours kBehind{1};
+constexpr size_t kAuthoritiesMax = 4;
+
+using Certificates = std::vector<pki::Certificate>;
+
+Certificates Read(const std::string& pem) {
+  return pki::ParseCertificates(pem).value_or(Certificates{});
+}
+
+bool IsValid(const pki::Certificate& certificate, WallTime now) {
+  return certificate.from <= now && now < certificate.until;
+}
+
+bool IsFresh(const pki::Certificate& certificate, WallTime now) {
+  return IsValid(certificate, now) &&
+         certificate.until - now > (certificate.until - certificate.from) / 3;
+}
+
+std::string Join(const Certificates& certificates) {
+  std::string pem;
+  for (const pki::Certificate& each : certificates) {
+    pem += each.pem;
+  }
+  return pem;
+}
+
+bool Holds(const Certificates& certificates, const pki::Certificate& wanted) {
+  return std::any_of(certificates.begin(), certificates.end(),
+                     [&](const pki::Certificate& each) { return each.pem == wanted.pem; });
+}
+
+pki::Validity From(WallTime now, std::chrono::hours length) {
+  return {.from = now - kBehind, .until = now + length};
+}
+
+// One renewal: `ring` is changed step by step.
+class Renewal {
+ public:
+  Renewal(KeyRing ring, const Circumstances& circumstances)
+      : ring_(std::move(ring)), in_(circumstances), authorities_(Read(ring_.authorities)) {}
+
+  absl::Status Run() {
+    CW_RETURN_IF_ERROR(RenewAuthority());
+    const Certificates serving = Read(ring_.certificate);
+    const bool usable = IsUsable(serving);
+    const bool announced = Holds(Read(in_.announced), authorities_.front());
+    const bool ours = usable && pki::IsSignedBy(ring_.certificate, authorities_.front().pem);
+    const bool keep = usable && ours && IsFresh(serving.front(), in_.now);
+    return keep || (usable && !announced) ? absl::OkStatus() : RenewServing();
+  }
+
+  KeyRing Take() { return std::move(ring_); }
+
+ private:
+  absl::Status RenewAuthority() {
+    const bool readable =
+        !authorities_.empty() && pki::Belongs(ring_.authority_key, authorities_.front().pem);
+    std::erase_if(authorities_,
+                  [this](const pki::Certificate& each) { return !IsValid(each, in_.now); });
+    if (!readable || authorities_.empty() || !IsFresh(authorities_.front(), in_.now) ||
+        !pki::Belongs(ring_.authority_key, authorities_.front().pem)) {
+      CW_ASSIGN_OR_RETURN(const pki::Pair made,
+                          pki::MakeAuthority(kAuthorityName, From(in_.now, kAuthority)));
+      const Certificates fresh = Read(made.certificate);
+      authorities_.insert(authorities_.begin(), fresh.begin(), fresh.end());
+      ring_.authority_key = made.key;
+    }
+    authorities_.resize(std::min(authorities_.size(), kAuthoritiesMax));
+    ring_.authorities = Join(authorities_);
+    return absl::OkStatus();
+  }
+
+  // May be shown: valid, for our name, with its key, by somebody who is trusted.
+  bool IsUsable(const Certificates& serving) const {
+    return !serving.empty() && IsValid(serving.front(), in_.now) &&
+           serving.front().dns_names == std::vector<std::string>{in_.dns_name} &&
+           pki::Belongs(ring_.key, ring_.certificate) &&
+           std::any_of(authorities_.begin(), authorities_.end(), [&](const auto& authority) {
+             return pki::IsSignedBy(ring_.certificate, authority.pem);
+           });
+  }
+
+  absl::Status RenewServing() {
+    CW_ASSIGN_OR_RETURN(pki::Pair made, pki::IssueServing({.certificate = authorities_.front().pem,
+                                                           .key = ring_.authority_key},
+                                                          {in_.dns_name}, From(in_.now, kServing)));
+    ring_.certificate = std::move(made.certificate);
+    ring_.key = std::move(made.key);
+    return absl::OkStatus();
+  }
+
+  KeyRing ring_;
+  const Circumstances& in_;
+  Certificates authorities_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::optional<KeyRing>> Renew(const KeyRing& ring,
+                                             const Circumstances& circumstances) {
+  Renewal renewal(ring, circumstances);
+  CW_RETURN_IF_ERROR(renewal.Run());
+  KeyRing after = renewal.Take();
+  return after == ring ? std::nullopt : std::optional(std::move(after));
+}
+
+}  // namespace cachewarm::webhook

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/admission/webhook/pod_injection.h"
+
+#include <algorithm>
+#include <map>
+
+#include "fmt/format.h"
+#include "lib/api/names.h"
+#include "lib/codec/json_value.h"
+#include "operator/render/fields.h"
+#include "operator/render/injection.h"
+
+namespace cachewarm::webhook {
+namespace {
+
+using codec::Json;
+using render::Find;
+using render::List;
+using render::Named;
+using render::Text;
+using Labels = std::map<std::string, std::string>;
+
+bool IsOfDaemonSet(const Json& pod) {
+  const Json& owners = List(pod, {"metadata", "ownerReferences"});
+  return std::any_of(owners.begin(), owners.end(),
+                     [](const Json& owner) { return Text(owner, "kind") == "DaemonSet"; });
+}
+
+bool IsLinux(const Json& pod) {
+  const Json* os = Find(pod, {"spec", "os"});
+  return os == nullptr || Text(*os, "name") == "linux";
+}
+
+// What the conditions ask of a pod whatever the warmup.
+bool MayTake(const Json& pod, std::string_view root) {
+  const Json* labels = Find(pod, {"metadata", "labels"});
+  const Json* spec = Find(pod, {"spec"});
+  return labels != nullptr && labels->is_object() && spec != nullptr && spec->is_object() &&
+         !labels->contains(std::string(api::kBuilderWarmupLabel)) && !IsOfDaemonSet(pod) &&
+         IsLinux(pod) && render::MountConflict(*spec, root).empty();
+}
+
+bool Takes(const api::CacheWarmup& warmup, const Json& pod, const Labels& labels) {
+  const auto asked = warmup.labels.find(std::string(api::kInjectLabel));
+  if (asked == warmup.labels.end() || asked->second != "true" ||
+      !warmup.status.injection.has_value()) {
+    return false;
+  }
+  const api::Injection& injection = *warmup.status.injection;
+  const Json* annotations = Find(pod, {"metadata", "annotations"});
+  const bool taken =
+      annotations != nullptr && annotations->contains(std::string(api::kWarmupAnnotation));
+  return std::includes(labels.begin(), labels.end(), injection.labels.begin(),
+                       injection.labels.end()) &&
+         Named(List(pod, {"spec", "containers"}), injection.container) != nullptr &&
+         (!taken || Text(*annotations, api::kWarmupAnnotation) == warmup.name);
+}
+
+bool IsHeld(const api::Injection& injection, const Json& spec, const Labels& labels) {
+  const std::vector<std::string>& warm = injection.warm_revisions;
+  return injection.gate && Text(spec, "nodeName").empty() &&
+         std::find(warm.begin(), warm.end(), api::RevisionOf(labels)) == warm.end();
+}
+
+void Change(const api::CacheWarmup& warmup, std::string_view root, const Labels& labels,
+            Json& pod) {
+  const api::Injection& injection = *warmup.status.injection;
+  Json& metadata = pod["metadata"];
+  render::MakeObject(metadata, "annotations")[std::string(api::kWarmupAnnotation)] = warmup.name;
+  render::AddEvictionAnnotation(metadata);
+  Json& spec = pod["spec"];
+  if (IsHeld(injection, spec, labels)) {
+    Json& gates = render::MakeList(spec, "schedulingGates");
+    if (Named(gates, api::kSchedulingGate) == nullptr) {
+      gates.push_back({{"name", std::string(api::kSchedulingGate)}});
+    }
+  }
+  const std::string path =
+      api::CachePath(warmup.ns, warmup.name, warmup.uid, render::RunAs(spec, injection.container));
+  render::AddMount(spec, {.container = injection.container,
+                          .host_path = fmt::format("{}/{}", root, path),
+                          .env = injection.env});
+}
+
+}  // namespace
+
+std::string Inject(const std::vector<Warmup>& warmups, std::string_view root, Json& pod) {
+  if (!MayTake(pod, root)) {
+    return "";
+  }
+  const Labels labels = render::Texts(Find(pod, {"metadata", "labels"}));
+  const auto found = std::find_if(warmups.begin(), warmups.end(), [&](const Warmup& warmup) {
+    return Takes(*warmup, pod, labels);
+  });
+  if (found == warmups.end()) {
+    return "";
+  }
+  Change(**found, root, labels, pod);
+  return (*found)->name;
+}
+
+}  // namespace cachewarm::webhook

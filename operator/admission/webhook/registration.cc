@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/admission/webhook/registration.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/api/names.h"
+#include "lib/base/status.h"
+#include "lib/codec/base64.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::webhook {
+namespace {
+
+using codec::Json;
+
+constexpr char kInjectFrom[] = "cert-manager.io/inject-ca-from";
+constexpr std::pair<const char*, std::string KeyRing::*> kEntries[] = {
+    {"ca.crt", &KeyRing::authorities},
+    {"ca.key", &KeyRing::authority_key},
+    {"tls.crt", &KeyRing::certificate},
+    {"tls.key", &KeyRing::key}};
+
+std::string Decoded(const std::string& base64) {
+  return codec::DecodeBase64(base64).value_or("");
+}
+
+// Null: there is none.
+absl::StatusOr<std::optional<Json>> Find(kube::Client& client, const kube::Resource& resource,
+                                         std::stop_token stop) {
+  auto object =
+      client.Do(kube::Get(resource, {.name = std::string(kAdmissionName)}), std::move(stop));
+  if (absl::IsNotFound(object.status())) {
+    return std::nullopt;
+  }
+  CW_RETURN_IF_ERROR(object.status());
+  return *std::move(object);
+}
+
+absl::StatusOr<bool> AreServed(kube::Client& client, std::stop_token stop) {
+  const auto known = client.Do(kube::GetPath("/apis/admissionregistration.k8s.io/v1"), stop);
+  CW_RETURN_IF_ERROR(known.status());
+  const Json* resources = kube::At(*known, {"resources"});
+  return resources != nullptr && resources->is_array() &&
+         std::any_of(resources->begin(), resources->end(), [](const Json& resource) {
+           return kube::TextAt(resource, {"name"}) == kube::kMutatingPolicies.plural;
+         });
+}
+
+Registration ReadRegistration(const Json& object) {
+  Registration out{.by_cert_manager = kube::AnnotationsOf(object).contains(kInjectFrom)};
+  const Json* webhooks = kube::At(object, {"webhooks"});
+  if (webhooks != nullptr && webhooks->is_array()) {
+    for (const Json& webhook : *webhooks) {
+      out.authorities.push_back(Decoded(kube::TextAt(webhook, {"clientConfig", "caBundle"})));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<Installed> FindInstalled(kube::Client& client, std::stop_token stop) {
+  Installed out;
+  CW_ASSIGN_OR_RETURN(out.policy_served, AreServed(client, stop));
+  if (out.policy_served) {
+    CW_ASSIGN_OR_RETURN(const auto policy, Find(client, kube::kMutatingPolicies, stop));
+    CW_ASSIGN_OR_RETURN(const auto binding, Find(client, kube::kMutatingPolicyBindings, stop));
+    out.policy = policy.has_value() && binding.has_value();
+  }
+  CW_ASSIGN_OR_RETURN(const auto webhook, Find(client, kube::kMutatingWebhooks, stop));
+  if (webhook.has_value()) {
+    out.webhook = ReadRegistration(*webhook);
+  }
+  return out;
+}
+
+absl::StatusOr<StoredRing> ReadRing(kube::Client& client, const std::string& ns,
+                                    std::stop_token stop) {
+  auto secret =
+      client.Do(kube::Get(kube::kSecrets, {.ns = ns, .name = std::string(kWebhookName)}), stop);
+  if (absl::IsNotFound(secret.status())) {
+    return absl::FailedPreconditionError(
+        fmt::format("there is no Secret {}/{} for the certificates of the webhook: apply "
+                    "manifests/install-webhook.yaml again",
+                    ns, kWebhookName));
+  }
+  CW_RETURN_IF_ERROR(secret.status());
+  StoredRing stored;
+  for (const auto& [entry, member] : kEntries) {
+    stored.ring.*member = Decoded(kube::TextAt(*secret, {"data", entry}));
+  }
+  stored.secret = std::make_shared<const Json>(*std::move(secret));
+  return stored;
+}
+
+absl::Status WriteRing(kube::Client& client, const StoredRing& stored, const KeyRing& ring,
+                       std::stop_token stop) {
+  Json secret = *stored.secret;
+  if (!secret["data"].is_object()) {
+    secret["data"] = Json::object();
+  }
+  for (const auto& [entry, member] : kEntries) {
+    secret["data"][entry] = codec::EncodeBase64(ring.*member);
+  }
+  return client
+      .Do(kube::Update(kube::kSecrets, secret,
+                       {.field_manager = std::string(api::kOperatorManager)}),
+          stop)
+      .status();
+}
+
+absl::Status Announce(kube::Client& client, const Registration& registration,
+                      const std::string& authorities, std::stop_token stop) {
+  Json operations = Json::array();
+  for (size_t i = 0; i < registration.authorities.size(); ++i) {
+    operations.push_back({{"op", "add"},
+                          {"path", fmt::format("/webhooks/{}/clientConfig/caBundle", i)},
+                          {"value", codec::EncodeBase64(authorities)}});
+  }
+  return client
+      .Do(kube::JsonPatch(kube::kMutatingWebhooks, {.name = std::string(kAdmissionName)},
+                          operations, {.field_manager = std::string(api::kOperatorManager)}),
+          stop)
+      .status();
+}
+
+}  // namespace cachewarm::webhook

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+
+#include "lib/api/names.h"
+#include "lib/codec/base64.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "operator/admission/webhook/pod_injection.h"
+#include "operator/admission/webhook/review.h"
+#include "tests/fuzz/targets.h"
+
+namespace cachewarm::fuzz {
+
+// The pod of a question, given to a warmup that takes every pod with a container "c".
+void AdmissionReview(std::string_view bytes) {
+  const auto review = webhook::DecodeReview(bytes);
+  if (!review.ok()) {
+    return;
+  }
+  auto warmup = std::make_shared<api::CacheWarmup>();
+  warmup->ns = review->ns;
+  warmup->name = "llama";
+  warmup->uid = "u-1";
+  warmup->labels[std::string(api::kInjectLabel)] = "true";
+  warmup->status.injection =
+      api::Injection{.container = "c", .env = {{.name = "A", .value = "1"}}, .gate = true};
+  codec::Json changed = *review->pod;
+  const std::string taken = webhook::Inject({warmup}, api::kDefaultRoot, changed);
+  Promise(!taken.empty() || changed == *review->pod, "a pod that is not taken stays as it is");
+  codec::Json again = changed;
+  webhook::Inject({warmup}, api::kDefaultRoot, again);
+  Promise(again == changed, "doing it twice changes nothing more");
+  const auto answer = codec::ParseJson(webhook::EncodeAnswer(*review, changed));
+  Promise(answer.ok(), "an answer is JSON");
+  const codec::Json& response = (*answer)["response"];
+  if (response.contains("patch")) {
+    const auto patch = codec::DecodeBase64(response["patch"].get<std::string>());
+    Promise(patch.ok() && review->pod->patch(*codec::ParseJson(*patch)) == changed,
+            "the patch makes the changed pod");
+  }
+}
+
+}  // namespace cachewarm::fuzz
