@@ -54,5 +54,11 @@ def installed():
 
 
 @pytest.fixture(scope="session")
+def installed_older():
+    """For Kubernetes before 1.36."""
+    return by_key((ROOT / "manifests/install-webhook.yaml").read_text())
+
+
+@pytest.fixture(scope="session")
 def rendered(helm):
     return helm.template()

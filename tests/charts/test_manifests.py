@@ -59,7 +59,10 @@ def test_operator_has_exactly_the_rights_it_needs(installed):
         ("apps", "statefulsets"): look,
         ("batch", "jobs"): look | {"create", "delete"},
         ("policy", "poddisruptionbudgets"): look,
-        ("events.k8s.io", "events"): {"list", "watch", "create", "patch"}}
+        ("events.k8s.io", "events"): {"list", "watch", "create", "patch"},
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): {"get"},
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): {"get"},
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): {"get"}}
     leases = installed["Role", "cachewarm-operator"]["rules"]
     assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in leases] == [
         (["leases"], None, ["create"]),

@@ -59,3 +59,14 @@ nodeSelector: {{ toJson . }}
 tolerations: {{ toJson . }}
 {{- end }}
 {{- end }}
+
+{{/* By what new pods are given their cache: policy or webhook. */}}
+{{- define "cachewarm.admission" -}}
+{{- if ne .Values.admission "auto" -}}
+{{ .Values.admission }}
+{{- else if semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version -}}
+policy
+{{- else -}}
+webhook
+{{- end -}}
+{{- end -}}
