@@ -46,6 +46,10 @@ sanitize: setup ## threads under TSan, built by clang
 bench: setup ## bundles against zip, tar, Go and containerd; ARGS=--small: a minute, ARGS=--help
 	@tools/stage bench $(ARGS)
 
+.PHONY: bench-webhook
+bench-webhook: setup ## how long the webhook for older servers takes to answer
+	@tools/stage bench-webhook
+
 .PHONY: peers
 peers: setup ## bundles against the real skopeo, oras, crane, containerd and cosign
 	@tools/stage peers
@@ -77,6 +81,10 @@ cluster-down: ## stop the test cluster and leave nothing behind
 .PHONY: e2e
 e2e: images ## run tests/e2e on a cluster that stays up; K=main_job runs one folder
 	@tools/run_tests.py e2e $(K)
+
+.PHONY: e2e-older
+e2e-older: images ## tests/e2e/older on a real Kubernetes 1.34, which has no admission policies
+	@tools/stage e2e-older
 
 .PHONY: demo
 demo: ## the main job on a real cluster, from nothing; CLUSTER=current uses your own

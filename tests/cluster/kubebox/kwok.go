@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !older
+
 package main
 
 import (
 	"context"
 
 	"github.com/spf13/pflag"
+	kwoknodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
+	kwokheartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
+	kwokpodfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 	kwokconfig "sigs.k8s.io/kwok/pkg/config"
 	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
 	kwoklog "sigs.k8s.io/kwok/pkg/log"
@@ -25,4 +30,8 @@ func runKwok(ctx context.Context) error {
 	cmd := kwok.NewCommand(ctx)
 	cmd.PersistentFlags().AddFlagSet(fs)
 	return cmd.ExecuteContext(ctx)
+}
+
+func kwokStages() []string {
+	return []string{kwoknodefast.DefaultNodeInit, kwokheartbeat.DefaultNodeHeartbeatWithLease, kwokpodfast.DefaultPodReady, kwokpodfast.DefaultPodComplete, kwokpodfast.DefaultPodDelete}
 }

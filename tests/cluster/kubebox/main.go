@@ -18,9 +18,6 @@ import (
 	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
-	kwoknodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
-	kwokheartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
-	kwokpodfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 )
 
 // kubebox: the Kubernetes servers, kubectl, kwok and etcd in one program, chosen by the name it is called
@@ -52,8 +49,8 @@ func main() {
 	case "kwok":
 		exitOn(runKwok(ctx))
 	case "kwok-stages": // default stages embedded in the kwok module, as one YAML stream for kwok --config
-		for _, y := range []string{kwoknodefast.DefaultNodeInit, kwokheartbeat.DefaultNodeHeartbeatWithLease, kwokpodfast.DefaultPodReady, kwokpodfast.DefaultPodComplete, kwokpodfast.DefaultPodDelete} {
-			fmt.Println("---\n" + y)
+		for _, stage := range kwokStages() {
+			fmt.Println("---\n" + stage)
 		}
 	case "etcd":
 		exitOn(runEtcd())

@@ -97,6 +97,8 @@ def start_apiserver(settings: Settings) -> None:
         f"--kubelet-client-certificate={keys}/apiserver-kubelet.crt",
         f"--kubelet-client-key={keys}/apiserver-kubelet.key",
         "--kubelet-preferred-address-types=InternalIP",
+        # Webhooks are called at the addresses of their pods: there is no kube-proxy.
+        "--enable-aggregator-routing=true",
     )
     wait_until(lambda: _ready(settings), 90, lambda: f"apiserver is not ready; {api.tail()}")
 

@@ -47,6 +47,7 @@ def pod_subnet(index: int) -> str:
 class Settings:
     state: Path  # owned by one cluster; removed by `down`
     cache: Path  # owned by tools/setup; only read here
+    kubernetes: str  # "1.36", or "1.34" for one without admission policies
 
     @staticmethod
     def load(environ=os.environ) -> "Settings":
@@ -54,6 +55,7 @@ class Settings:
         return Settings(
             state=Path(environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster").absolute(),
             cache=Path(environ.get("CACHEWARM_CACHE") or home_cache).absolute(),
+            kubernetes=environ.get("CACHEWARM_KUBERNETES") or "1.36",
         )
 
     def artifact(self, name: str) -> Path:
@@ -63,12 +65,17 @@ class Settings:
         return path
 
     @property
+    def kubebox_dir(self) -> Path:
+        current = self.kubernetes == "1.36"
+        return self.artifact("kubebox" if current else f"kubebox-{self.kubernetes}")
+
+    @property
     def kubebox(self) -> Path:
-        return self.artifact("kubebox") / "kubebox"
+        return self.kubebox_dir / "kubebox"
 
     @property
     def kubectl(self) -> Path:
-        return self.artifact("kubebox") / "kubectl"
+        return self.kubebox_dir / "kubectl"
 
     @property
     def containerd_dir(self) -> Path:

@@ -11,6 +11,9 @@ from .kubectl import Kubectl
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 _PROGRAM = REPOSITORY / "tests" / "cluster" / "cluster"
+# A cluster whose API server has no admission policies: the webhook takes their place.
+OLDER = os.environ.get("CACHEWARM_KUBERNETES", "1.36") != "1.36"
+MANIFEST = REPOSITORY / "manifests" / ("install-webhook.yaml" if OLDER else "install.yaml")
 NODES = ("node-a", "node-b", "node-c")
 REGISTRY = "10.100.0.1:5000"
 THROTTLED_REGISTRY = "10.100.0.1:5001"
@@ -29,7 +32,8 @@ class Cluster:
         return done.stdout
 
     def kubectl(self) -> Kubectl:
-        program = _cache() / "kubebox" / "current" / "kubectl"
+        kubebox = "kubebox-1.34" if OLDER else "kubebox"
+        program = _cache() / kubebox / "current" / "kubectl"
         return Kubectl(str(program), str(self.state / "admin.kubeconfig"))
 
     def helm(self) -> str:

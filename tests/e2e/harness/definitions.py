@@ -5,7 +5,7 @@ import json
 
 import yaml
 
-from .cluster import REPOSITORY
+from .cluster import MANIFEST, REPOSITORY
 from .kubectl import Kubectl, KubectlError
 from .waiting import wait_for
 
@@ -18,7 +18,7 @@ _LEFT_OUT = ("Deployment", "DaemonSet", "CronJob", "ConfigMap", "PodDisruptionBu
 
 def objects() -> dict[tuple[str, str], dict]:
     """Objects of install.yaml by (kind, name)."""
-    text = (REPOSITORY / "manifests" / "install.yaml").read_text()
+    text = MANIFEST.read_text()
     things = [thing for thing in yaml.safe_load_all(text) if thing]
     return {(thing["kind"], thing["metadata"]["name"]): thing for thing in things}
 

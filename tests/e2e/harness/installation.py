@@ -4,14 +4,13 @@ for. What a user does by hand, in the same order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import yaml
 
+from .cluster import MANIFEST
 from .kubectl import Kubectl
 from .waiting import wait_for
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 NAMESPACE = "cachewarm-system"
 PROGRAMS = ("operator", "agent")
 
@@ -27,7 +26,7 @@ class Image:
 
 def objects(config: dict, image: Callable[[str], Image]) -> list[dict]:
     """What is installed; `image` by program."""
-    text = (REPOSITORY / "manifests" / "install.yaml").read_text()
+    text = MANIFEST.read_text()
     rendered = [thing for thing in yaml.safe_load_all(text) if thing]
     content = yaml.safe_dump(config)
     for thing in rendered:

@@ -105,10 +105,16 @@ def _kubelet(settings: Settings, name: str) -> dict:
         "nodeStatusUpdateFrequency": "5s",
         "maxPods": 110,
         "registryPullQPS": 0,
-        # Else an image pulled from the registry makes the imported one of the same content
-        # unusable.
-        "imagePullCredentialsVerificationPolicy": "NeverVerify",
+        **_pull_policy(settings),
     }
+
+
+def _pull_policy(settings: Settings) -> dict:
+    """Else an image pulled from the registry makes the imported one of the same content unusable.
+    Older kubelets do not verify, and end when they are told not to."""
+    if settings.kubernetes != "1.36":
+        return {}
+    return {"imagePullCredentialsVerificationPolicy": "NeverVerify"}
 
 
 def _registry_hosts(directory: Path) -> None:

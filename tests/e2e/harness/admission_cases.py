@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of tests/admission against what the API server does to new pods, by dry run. What has
+to come out is created too, where there is no warmup: so both have the server's own defaults."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+
+from .cluster import REPOSITORY
+from .definitions import warmup
+from .kubectl import Kubectl
+from .waiting import wait_for
+from .warmup import injected
+
+INJECTION = {
+    "labels": {"app": "llama"},
+    "container": "c",
+    "gate": False,
+    "env": [{"name": "TORCHINDUCTOR_CACHE_DIR", "value": "/var/cache/cachewarm/inductor"}],
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    warmups: dict  # name → what differs from INJECTION; None: not injected
+    pod: dict
+    expected: list[dict]  # one of these
+
+    @property
+    def group(self) -> str:
+        """Cases of the same warmups share a namespace."""
+        return json.dumps(self.warmups, sort_keys=True)
+
+
+def read() -> list[Case]:
+    found = []
+    for path in sorted((REPOSITORY / "tests" / "admission").glob("*.yaml")):
+        for each in filter(None, yaml.safe_load_all(path.read_text())):
+            expected = each["expected"]
+            if expected == "same":
+                expected = each["pod"]
+            listed = expected if isinstance(expected, list) else [expected]
+            warmups = each.get("warmups", {"llama": {}})
+            found.append(Case(each["case"], warmups, each["pod"], listed))
+    return found
+
+
+class Table:
+    """Every case, tried: `outcome` is what became of its pod, `wanted` what might have."""
+
+    def __init__(self, admin: Kubectl, cases: list[Case]):
+        self._admin = admin
+        self._cases = cases
+        self._prefix = f"cases-{uuid.uuid4().hex[:5]}"
+        self._namespaces: list[str] = []
+        self._outcomes: dict[str, dict] = {}
+        self._wanted: dict[str, list[dict]] = {}
+
+    def __enter__(self) -> "Table":
+        plain = self._namespace("plain")
+        groups: dict[str, list[Case]] = {}
+        for case in self._cases:
+            groups.setdefault(case.group, []).append(case)
+        for number, cases in enumerate(groups.values()):
+            self._try_group(self._namespace(str(number)), plain, cases)
+        return self
+
+    def __exit__(self, *unused) -> None:
+        self._admin.run("delete", "namespace", *self._namespaces, "--wait=false")
+
+    def outcome(self, case: Case) -> dict:
+        return self._outcomes[case.name]
+
+    def wanted(self, case: Case) -> list[dict]:
+        return self._wanted[case.name]
+
+    def _namespace(self, title: str) -> Kubectl:
+        name = f"{self._prefix}-{title}"
+        kubectl = self._admin.within(name)
+        kubectl.run("create", "namespace", name)
+        self._namespaces.append(name)
+        wait_for("default ServiceAccount", lambda: kubectl.get("serviceaccount", "default"), 30)
+        return kubectl
+
+    def _try_group(self, kubectl: Kubectl, plain: Kubectl, cases: list[Case]) -> None:
+        uids = {name: self._make(kubectl, name, d) for name, d in cases[0].warmups.items()}
+        for name, differs in cases[0].warmups.items():
+            if differs is not None:
+                _await_injection(kubectl, name, {**INJECTION, **differs})
+        outcomes = _create(kubectl, [case.pod for case in cases])
+        for case, outcome in zip(cases, outcomes, strict=True):
+            self._outcomes[case.name] = outcome
+            filled = [_fill(pod, kubectl.namespace, uids) for pod in case.expected]
+            self._wanted[case.name] = _create(plain, filled)
+
+    def _make(self, kubectl: Kubectl, name: str, differs: dict | None) -> str:
+        thing = warmup(name, selector={"matchLabels": {"app": "nobody"}}, paused=True)
+        if differs is not None:
+            thing["metadata"]["labels"] = {"cachewarm.io/inject": "true"}
+        made = kubectl.create(thing)
+        status = {"injection": {**INJECTION, **(differs or {})}}
+        client = kubectl.within(kubectl.namespace)
+        client._base = [*kubectl._base, *_AS_OPERATOR]
+        client.patch("cw", name, {"status": status}, "--subresource=status")
+        return made["metadata"]["uid"]
+
+
+_AS_OPERATOR = ("--as=system:serviceaccount:cachewarm-system:cachewarm-operator",)
+
+
+def _await_injection(kubectl: Kubectl, name: str, injection: dict) -> None:
+    """Whoever injects has seen this warmup. (Of two that match one wins: any will do.)"""
+    container = {"name": injection["container"], "image": "i"}
+    probe = {
+        "metadata": {"name": "probe", "labels": injection["labels"]},
+        "spec": {"containers": [container]},
+    }
+    wait_for(
+        f"pods of {name} are injected", lambda: injected(_raw(kubectl, [probe])[0]), 60, kubectl
+    )
+
+
+def _fill(pod: dict, namespace: str, uids: dict[str, str]) -> dict:
+    name = pod["metadata"].get("annotations", {}).get("cachewarm.io/warmup", "")
+    text = json.dumps(pod).replace("$NAMESPACE", namespace)
+    return json.loads(text.replace("$UID", uids.get(name, "")))
+
+
+def _raw(kubectl: Kubectl, pods: list[dict]) -> list[dict]:
+    items = []
+    for pod in pods:
+        spec = {"automountServiceAccountToken": False, **pod["spec"]}
+        items.append({"apiVersion": "v1", "kind": "Pod", **pod, "spec": spec})
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    text = kubectl.run("create", "-f", "-", "-o", "json", "--dry-run=server", text_in=listed)
+    return list(_documents(text))
+
+
+def _documents(text: str) -> Iterator[dict]:
+    """kubectl answers a list by one JSON document after the other."""
+    decoder = json.JSONDecoder()
+    while text := text.strip():
+        document, end = decoder.raw_decode(text)
+        text = text[end:]
+        yield document
+
+
+def _create(kubectl: Kubectl, pods: list[dict]) -> list[dict]:
+    """What the server makes of them, without what no two pods share."""
+    return [
+        {
+            "labels": pod["metadata"].get("labels", {}),
+            "annotations": pod["metadata"].get("annotations", {}),
+            "spec": pod["spec"],
+        }
+        for pod in _raw(kubectl, pods)
+    ]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that serve and watch, but decide nothing: somebody else holds their Lease."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+
+from .kubectl import Kubectl, KubectlError
+from .waiting import wait_for
+
+_LEASE = "cachewarm-operator"
+_HOLDER = "a-test"
+
+
+@contextmanager
+def taken(system: Kubectl) -> Iterator[None]:
+    """`system`: kubectl for the operators' namespace."""
+
+    def renew() -> None:
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": _HOLDER, "renewTime": now, "leaseDurationSeconds": 15}
+        system.patch("lease", _LEASE, {"spec": spec})
+
+    def keep() -> None:
+        while not done.wait(3):
+            try:
+                renew()
+            except KubectlError:
+                continue
+
+    def is_ours() -> bool:
+        lease = system.get("lease", _LEASE)
+        return bool(lease) and lease["spec"].get("holderIdentity") == _HOLDER
+
+    done = threading.Event()
+    renew()
+    keeper = threading.Thread(target=keep)
+    keeper.start()
+    try:
+        wait_for("the Lease is the test's", is_ours, 30, system)
+        yield
+    finally:
+        done.set()
+        keeper.join()
+        system.patch("lease", _LEASE, {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}})

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Kubernetes without admission policies: the operators serve the webhook, and everything else is
+as elsewhere."""
+
+import base64
+import json
+
+import pytest
+
+from harness import admission_cases, lease, pods, steps
+from harness.cluster import MANIFEST
+from harness.model_server import ModelServer
+from harness.waiting import wait_for
+from harness.warmup import Warmup, gated, injected
+
+CASES = admission_cases.read()
+
+
+def configuration(system) -> dict:
+    return system.get("mutatingwebhookconfiguration", "cachewarm.io")
+
+
+def announced(system) -> str:
+    bundle = configuration(system)["webhooks"][0]["clientConfig"].get("caBundle", "")
+    return base64.b64decode(bundle).decode()
+
+
+def entry(system, name: str) -> str:
+    secret = system.get("secret", "cachewarm-webhook") or {}
+    return base64.b64decode(secret.get("data", {}).get(name, "")).decode()
+
+
+@pytest.fixture(scope="module")
+def serving(installation):
+    """kubectl for the operators' namespace; both replicas serve the webhook."""
+    system = installation.kubectl
+
+    def all_serve() -> bool:
+        text = [system.logs(pods.name(pod)) for pod in installation.pods("operator")]
+        return len(text) == 2 and all('"webhook served"' in each for each in text)
+
+    wait_for("both operators serve the webhook", all_serve, 120, system)
+    return system
+
+
+def test_install_file_is_what_this_server_can_hold(cluster):
+    admin = cluster.kubectl()
+    version = json.loads(admin.run("version", "-o", "json"))["serverVersion"]
+    assert version["minor"] == "34"
+    known = json.loads(admin.run("get", "--raw", "/apis/admissionregistration.k8s.io/v1"))
+    assert "mutatingadmissionpolicies" not in [each["name"] for each in known["resources"]]
+    assert "MutatingAdmissionPolicy" not in MANIFEST.read_text()
+
+
+def test_operator_made_and_announced_its_certificate(serving):
+    assert "BEGIN CERTIFICATE" in announced(serving)
+    assert announced(serving) == entry(serving, "ca.crt")
+    assert "PRIVATE KEY" in entry(serving, "tls.key")
+
+
+def test_operator_says_by_what_pods_are_injected(serving, installation):
+    text = installation.metrics("operator")
+    assert 'cachewarm_admission{by="webhook"} 1' in text
+    assert 'cachewarm_admission{by="policy"} 0' in text
+
+
+def test_main_job_works_by_the_webhook(serving, product, kubectl):
+    server = ModelServer(name="llama", nodes=("node-a", "node-b"))
+    steps.warm_up(kubectl, server)
+    second = steps.add_pod(kubectl, server.name)
+    assert injected(second)
+    assert not gated(second)
+    pods.wait_ready(kubectl, server.name, 2, 240)
+    Warmup(kubectl, server.name).wait_counted({"builder": 1, "hit": 1})
+
+
+def test_cold_pods_are_held_and_released(serving, product, kubectl):
+    server = ModelServer(name="cold", nodes=("node-a", "node-b"))
+    steps.accept(kubectl, server, gate={"maxHoldSeconds": 20})
+    first = steps.add_pod(kubectl, server.name)
+    assert injected(first)
+    assert gated(first)
+    steps.until_released(kubectl, first)
+
+
+@pytest.fixture(scope="module")
+def table(serving, cluster):
+    with lease.taken(serving), admission_cases.Table(cluster.kubectl(), CASES) as tried:
+        yield tried
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_webhook_does_what_the_table_says(table, case):
+    assert table.outcome(case) in table.wanted(case)
+
+
+def test_certificates_that_were_lost_are_made_again(serving, product):
+    before = announced(serving)
+    serving.run("patch", "secret", "cachewarm-webhook", "--type=json",
+                "-p", '[{"op":"remove","path":"/data"}]')
+    wait_for("another authority is announced",
+             lambda: announced(serving) not in ("", before), 120, serving)
+    wait_for("it is the one of the Secret",
+             lambda: announced(serving) == entry(serving, "ca.crt"), 60, serving)
+
+
+def test_without_operators_pods_start_as_without_us(serving, product, kubectl):
+    product.scale_operator(0)
+    try:
+        pod = {
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "a", "labels": {"app": "llama"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+        assert not injected(kubectl.create(pod, "--dry-run=server"))
+    finally:
+        product.scale_operator(2)
+
+
+def test_without_the_webhook_ready_says_why(serving, product, kubectl):
+    server = ModelServer(name="unseen", nodes=("node-a", "node-b"))
+    steps.accept(kubectl, server, gate={"maxHoldSeconds": 20})
+    removed = configuration(serving)
+    serving.delete("mutatingwebhookconfiguration", "cachewarm.io")
+    try:
+        seen = Warmup(kubectl, server.name).wait_condition("Ready", "False", "NoAdmission", 90)
+        assert "install-webhook.yaml" in seen["message"]
+        pod = steps.add_pod(kubectl, server.name)
+        assert not injected(pod)
+        pods.wait_ready(kubectl, server.name, 1, 120)
+    finally:
+        for field in ("resourceVersion", "uid", "creationTimestamp", "managedFields"):
+            removed["metadata"].pop(field, None)
+        serving.apply(removed)
+    Warmup(kubectl, server.name).wait_condition("Ready", "True", "Injecting", 90)
