@@ -108,7 +108,7 @@ void Service::Note(const Installed& installed) {
 
 absl::Status Service::Serve(const Installed& installed, std::stop_token stop) {
   const Registration& registration = *installed.webhook;
-  CW_ASSIGN_OR_RETURN(StoredRing stored, ReadRing(means_.client, options_.ns, stop));
+  CW_ASSIGN_OR_RETURN(const StoredRing stored, ReadRing(means_.client, options_.ns, stop));
   bool keeps = false;
   {
     std::lock_guard lock(mutex_);
@@ -116,12 +116,12 @@ absl::Status Service::Serve(const Installed& installed, std::stop_token stop) {
   }
   KeyRing ring = stored.ring;
   if (keeps) {
-    CW_ASSIGN_OR_RETURN(ring, Keep(registration, std::move(stored), stop));
+    CW_ASSIGN_OR_RETURN(ring, Keep(registration, stored, stop));
   }
   return ring.certificate.empty() ? absl::OkStatus() : Show(ring);
 }
 
-absl::StatusOr<KeyRing> Service::Keep(const Registration& registration, StoredRing stored,
+absl::StatusOr<KeyRing> Service::Keep(const Registration& registration, const StoredRing& stored,
                                       std::stop_token stop) {
   const std::vector<std::string>& announced = registration.authorities;
   CW_ASSIGN_OR_RETURN(

@@ -60,7 +60,7 @@ class Service {
   absl::Status Look(std::stop_token stop);
   void Note(const Installed& installed);
   absl::Status Serve(const Installed& installed, std::stop_token stop);
-  absl::StatusOr<KeyRing> Keep(const Registration& registration, StoredRing stored,
+  absl::StatusOr<KeyRing> Keep(const Registration& registration, const StoredRing& stored,
                                std::stop_token stop);
   absl::Status Show(const KeyRing& ring);
   void StopServing();
