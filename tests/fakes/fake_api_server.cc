@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "fmt/format.h"
@@ -76,6 +77,7 @@ struct FakeApiServer::State {
   std::condition_variable_any wake;
   KubeObjects objects;
   Interceptor interceptor;
+  std::set<std::string> unserved;  // by kind
   std::vector<std::string> requests;
   int watches = 0;
   int64_t breaks = 0;
@@ -102,9 +104,51 @@ absl::Status FakeApiServer::Admit(const kube::Request& request, const KubeRoute&
   return interceptor ? interceptor(request) : absl::OkStatus();
 }
 
+void FakeApiServer::Serve(const kube::Resource& resource, bool served) {
+  std::lock_guard lock(state_->mutex);
+  if (served) {
+    state_->unserved.erase(std::string(resource.kind));
+  } else {
+    state_->unserved.insert(std::string(resource.kind));
+  }
+}
+
+// The kinds of "/apis/<group>/<version>"; nullopt for any other path and a group without kinds.
+std::optional<Json> FakeApiServer::Discover(const kube::Request& request) const {
+  Json kinds = Json::array();
+  std::string api_version;
+  std::lock_guard lock(state_->mutex);
+  for (const kube::Resource& resource : kube::KnownResources()) {
+    if (request.path == "/apis/" + resource.ApiVersion() &&
+        !state_->unserved.contains(std::string(resource.kind))) {
+      api_version = resource.ApiVersion();
+      kinds.push_back({{"name", resource.plural},
+                       {"kind", resource.kind},
+                       {"namespaced", resource.namespaced}});
+    }
+  }
+  if (kinds.empty()) {
+    return std::nullopt;
+  }
+  return Json{
+      {"kind", "APIResourceList"}, {"groupVersion", api_version}, {"resources", std::move(kinds)}};
+}
+
+std::optional<KubeRoute> FakeApiServer::ServedRoute(const kube::Request& request) const {
+  std::optional<KubeRoute> route = RouteOf(request);
+  std::lock_guard lock(state_->mutex);
+  if (route.has_value() && state_->unserved.contains(std::string(route->resource->kind))) {
+    route.reset();
+  }
+  return route;
+}
+
 absl::StatusOr<Json> FakeApiServer::Do(const kube::Request& request, std::stop_token stop) {
-  const std::optional<KubeRoute> route = RouteOf(request);
+  const std::optional<KubeRoute> route = ServedRoute(request);
   CW_RETURN_IF_ERROR(Admit(request, route.value_or(KubeRoute()), stop));
+  if (auto kinds = Discover(request); kinds.has_value()) {
+    return *std::move(kinds);
+  }
   if (!route.has_value()) {
     return KubeError(404, "NotFound", "the server could not find the requested resource");
   }
@@ -119,7 +163,7 @@ absl::StatusOr<Json> FakeApiServer::Do(const kube::Request& request, std::stop_t
 
 absl::Status FakeApiServer::Watch(const kube::Request& request,
                                   const kube::WatchEventHandler& on_event, std::stop_token stop) {
-  const std::optional<KubeRoute> route = RouteOf(request);
+  const std::optional<KubeRoute> route = ServedRoute(request);
   CW_RETURN_IF_ERROR(Admit(request, route.value_or(KubeRoute()), stop));
   if (!route.has_value()) {
     return KubeError(404, "NotFound", "the server could not find the requested resource");

@@ -25,7 +25,7 @@ struct KubeSelector;
 // metadata.namespace, spec.nodeName, status.phase), limit and continue, watch with bookmarks and
 // 410, create (generateName too), update, delete with preconditions, JSON patch, merge patch,
 // server-side apply with managers, status subresource, dryRun, uid, generation, resourceVersion
-// conflicts, name validation.
+// conflicts, name validation, discovery of a group and version.
 // Known lies: no schemas, defaults or admission unless set by OnWrite(); apply merges lists by
 // uid, podUID, id, key, digest, type or name where every item has one, others are replaced; no
 // managedFields; namespaces need not exist; pages of one list may differ in version; no
@@ -47,6 +47,10 @@ class FakeApiServer final : public kube::Client {
   // Changes one object in place; the object must exist.
   void Edit(const kube::Resource& resource, const kube::ObjectName& name,
             const std::function<void(codec::Json&)>& edit);
+
+  // Takes a kind away from the API, as if its definition were not installed, or brings it back.
+  // Every known kind is served at first.
+  void Serve(const kube::Resource& resource, bool served);
 
   // Called before every request; an error is what the caller gets. For faults and for counting.
   using Interceptor = std::function<absl::Status(const kube::Request&)>;
@@ -72,6 +76,8 @@ class FakeApiServer final : public kube::Client {
     const KubeSelector& selector;
     int64_t seen = 0;
   };
+  std::optional<KubeRoute> ServedRoute(const kube::Request& request) const;
+  std::optional<codec::Json> Discover(const kube::Request& request) const;
   absl::Status Admit(const kube::Request& request, const KubeRoute& route, std::stop_token stop);
   absl::Status Pump(const KubeRoute& route, const Listener& listener, std::stop_token stop);
 

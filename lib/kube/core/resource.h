@@ -33,6 +33,7 @@ inline constexpr Resource kControllerRevisions{"apps", "v1", "controllerrevision
 inline constexpr Resource kJobs{"batch", "v1", "jobs", "Job"};
 inline constexpr Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
                                                 "PodDisruptionBudget"};
+inline constexpr Resource kCronJobs{"batch", "v1", "cronjobs", "CronJob"};
 inline constexpr Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 inline constexpr Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
 inline constexpr Resource kMutatingPolicyBindings{"admissionregistration.k8s.io", "v1",
@@ -47,6 +48,16 @@ inline constexpr Resource kMutatingPolicies{"admissionregistration.k8s.io", "v1"
 inline constexpr Resource kSecrets{"", "v1", "secrets", "Secret"};
 inline constexpr Resource kCacheWarmups{"cachewarm.io", "v1alpha1", "cachewarmups", "CacheWarmup"};
 inline constexpr Resource kNodeCaches{"cachewarm.io", "v1alpha1", "nodecaches", "NodeCache", false};
+
+// Kinds of others, which a cluster may or may not serve.
+inline constexpr Resource kRollouts{"argoproj.io", "v1alpha1", "rollouts", "Rollout"};
+inline constexpr Resource kLeaderWorkerSets{"leaderworkerset.x-k8s.io", "v1", "leaderworkersets",
+                                            "LeaderWorkerSet"};
+inline constexpr Resource kRayClusters{"ray.io", "v1", "rayclusters", "RayCluster"};
+inline constexpr Resource kInferenceServices{"serving.kserve.io", "v1beta1", "inferenceservices",
+                                             "InferenceService"};
+inline constexpr Resource kLlmInferenceServices{
+    "serving.kserve.io", "v1alpha1", "llminferenceservices", "LLMInferenceService"};
 
 // All of the above.
 std::span<const Resource> KnownResources();

@@ -23,6 +23,12 @@ void Reflector::Run(std::stop_token stop) {
   }
 }
 
+void Reflector::Forget() {
+  watcher_ = Watcher();
+  listed_.clear();
+  Report(store_.Replace({}));
+}
+
 void Reflector::Obey(const WatcherAction& action, std::stop_token stop) {
   switch (action.type) {
     case WatcherActionType::kList:

@@ -51,6 +51,10 @@ class Reflector {
   // Runs until `stop`; returns within 1 s of it.
   void Run(std::stop_token stop);
 
+  // Only while Run() does not: reports every object as gone, so that the store is synced and empty,
+  // and lets the next Run() begin with a list.
+  void Forget();
+
   const Store& store() const { return store_; }
   const Resource& resource() const { return options_.resource; }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/kube/discovery/optional_reflector.h"
+
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace cachewarm::kube {
+
+OptionalReflector::OptionalReflector(const Runtime& runtime, ReflectorOptions options,
+                                     LookTimes times)
+    : runtime_(runtime), times_(times), reflector_(runtime, std::move(options)) {}
+
+void OptionalReflector::Run(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    const bool is_known = Look(stop);
+    SleepFor(runtime_.clock, is_known ? times_.known : times_.unknown, stop);
+  }
+  following_ = {};
+}
+
+bool OptionalReflector::Look(std::stop_token stop) {
+  const bool follows = following_.joinable();
+  const auto presence = LookUp(runtime_.client, reflector_.resource(), !follows, stop);
+  if (!presence.ok()) {
+    if (!absl::IsCancelled(presence.status())) {
+      runtime_.log.Warning("cannot tell whether a kind is served",
+                           {{"resource", reflector_.resource().plural},
+                            {"error", Message(presence.status())}});
+    }
+    return false;
+  }
+  // What was there is believed to be gone when it is said twice.
+  if (follows && *presence != Presence::kServed && !std::exchange(doubted_, true)) {
+    return false;
+  }
+  doubted_ = false;
+  Obey(*presence);
+  return true;
+}
+
+void OptionalReflector::Obey(Presence presence) {
+  if (presence == Presence::kServed && !following_.joinable()) {
+    following_ = std::jthread([this](std::stop_token ended) { reflector_.Run(ended); });
+  } else if (presence != Presence::kServed && (following_.joinable() || !last_.has_value())) {
+    following_ = {};  // joins
+    reflector_.Forget();
+  }
+  Note(presence);
+}
+
+void OptionalReflector::Note(Presence presence) {
+  if (std::exchange(last_, presence) == presence) {
+    return;
+  }
+  const LogFields fields = {{"resource", reflector_.resource().plural},
+                            {"group", reflector_.resource().group}};
+  switch (presence) {
+    case Presence::kServed:
+      return runtime_.log.Info("kind is served, watching it", fields);
+    case Presence::kAbsent:
+      return runtime_.log.Info("kind is not served", fields);
+    case Presence::kForbidden:
+      return runtime_.log.Warning(
+          "kind is served and may not be listed: its workloads are not seen; grant the operator "
+          "get, list and watch",
+          fields);
+  }
+}
+
+}  // namespace cachewarm::kube
