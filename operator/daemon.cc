@@ -16,7 +16,9 @@
 #include "operator/controllers/held_pods.h"
 #include "operator/controllers/nodes.h"
 #include "operator/controllers/warmups.h"
+#include "operator/controllers/wishes.h"
 #include "operator/observe/triggers.h"
+#include "operator/observe/wish_triggers.h"
 #include "operator/observe/world.h"
 
 namespace cachewarm::op {
@@ -42,7 +44,9 @@ struct Daemon::Room {
         warmup_queue(parts.clock),
         node_queue(parts.clock),
         held_queue(parts.clock),
+        wish_queue(parts.clock),
         triggers(world, {warmup_queue, node_queue, held_queue}),
+        wish_triggers(world, wish_queue),
         events(runtime,
                {.controller = std::string(kReportingController), .instance = config.identity}),
         executor(
@@ -72,8 +76,13 @@ struct Daemon::Room {
                      .clock = parts.clock,
                      .events = events,
                      .metrics = parts.metrics,
-                     .log = parts.log}) {
+                     .log = parts.log}),
+        wishes(world, {.client = parts.client,
+                       .clock = parts.clock,
+                       .events = events,
+                       .log = parts.log}) {
     triggers.Attach();
+    wish_triggers.Attach();
   }
 
   kube::Runtime runtime;
@@ -81,7 +90,9 @@ struct Daemon::Room {
   kube::WorkQueue warmup_queue;
   kube::WorkQueue node_queue;
   kube::WorkQueue held_queue;
+  kube::WorkQueue wish_queue;
   observe::Triggers triggers;
+  observe::WishTriggers wish_triggers;
   kube::EventRecorder events;
   apply::Executor executor;
   admission::Rehearsals rehearsals;
@@ -89,6 +100,7 @@ struct Daemon::Room {
   controllers::Warmups warmups;
   controllers::Nodes nodes;
   controllers::HeldPods held;
+  controllers::Wishes wishes;
 };
 
 Daemon::Daemon(const Config& config, const DaemonParts& parts)
@@ -160,6 +172,7 @@ void Daemon::Lead(std::stop_token stop) {
   room_->webhook.SetLeading(true);
   room_->held.Sweep(stop);
   room_->triggers.AddEverything();
+  room_->wish_triggers.AddEverything();
   const auto run = [&](const std::string& name, int workers, kube::WorkQueue& queue,
                        kube::Reconcile reconcile) {
     kube::Controller controller(queue, parts_.clock, parts_.log,
@@ -184,6 +197,11 @@ void Daemon::Lead(std::stop_token stop) {
   controllers.emplace_back([&] {
     run("nodes", 2, room_->node_queue, [this](const std::string& key, std::stop_token ending) {
       return room_->nodes.Reconcile(key, ending);
+    });
+  });
+  controllers.emplace_back([&] {
+    run("wishes", 1, room_->wish_queue, [this](const std::string& key, std::stop_token ending) {
+      return room_->wishes.Reconcile(key, ending);
     });
   });
   run("warmups", config_.workers, room_->warmup_queue,

@@ -34,6 +34,14 @@ inline constexpr std::string_view kBuilderKeyLabel = "cachewarm.io/builder-key";
 // Readiness gate of a builder Job's pod; nobody ever sets it, so no Service sends it traffic.
 inline constexpr std::string_view kBuilderReadinessGate = "cachewarm.io/serving";
 
+// On a workload, "true" or "false": whether it is to be warmed (annotations.h has what may stand
+// beside it). As a label of a Namespace, "true": every workload of it that asks for an accelerator.
+inline constexpr std::string_view kWarmAnnotation = "cachewarm.io/warm";
+// On a CacheWarmup that was made for such a workload: digest of what was asked for.
+inline constexpr std::string_view kWishAnnotation = "cachewarm.io/wish";
+// On such a CacheWarmup: RFC 3339 time since when nobody asks for it any more.
+inline constexpr std::string_view kUnaskedSinceAnnotation = "cachewarm.io/unasked-since";
+
 inline constexpr std::string_view kSchedulingGate = "cachewarm.io/warm";
 inline constexpr std::string_view kVolume = "cachewarm";
 // Where every pod sees its cache: the same for builders and users, because engines store and hash
@@ -43,6 +51,8 @@ inline constexpr std::string_view kDefaultRoot = "/var/lib/cachewarm";
 
 // Server-side-apply field managers.
 inline constexpr std::string_view kOperatorManager = "cachewarm-operator";
+// Of the CacheWarmups that annotations ask for.
+inline constexpr std::string_view kWishManager = "cachewarm-annotations";
 inline constexpr std::string_view kAgentManager = "cachewarm-agent";
 // "cw-<uid>": owns the entries of one warmup in every NodeCache.spec.
 std::string WarmupManager(std::string_view warmup_uid);

@@ -25,6 +25,14 @@ inline constexpr std::string_view kInvalidSpec = "InvalidSpec";
 inline constexpr std::string_view kNoAdmission = "NoAdmission";
 inline constexpr std::string_view kOverlap = "OverlapsAnotherWarmup";
 
+// Events on a workload with our annotations
+inline constexpr std::string_view kWarmupMade = "WarmupMade";
+inline constexpr std::string_view kWarmupUnasked = "WarmupUnasked";    // it goes if nobody asks again
+inline constexpr std::string_view kWarmupRemoved = "WarmupRemoved";
+inline constexpr std::string_view kAnnotationRefused = "AnnotationRefused";
+inline constexpr std::string_view kWarmupNameTaken = "WarmupNameTaken";
+inline constexpr std::string_view kAlreadyServed = "AlreadyServed";  // by a user's own warmup
+
 // CacheWarmup Warm
 inline constexpr std::string_view kDistributed = "Distributed";
 inline constexpr std::string_view kNoBundle = "NoBundle";

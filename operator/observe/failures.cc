@@ -11,6 +11,7 @@
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/workload.h"
+#include "operator/workloads/shape.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -20,7 +21,9 @@ using Pods = std::vector<std::shared_ptr<const api::Pod>>;
 using Owner = std::pair<std::string, std::string>;  // kind, name
 
 bool TemplateHasHostPath(const Json& workload) {
-  const Json* volumes = kube::At(workload, {"spec", "template", "spec", "volumes"});
+  const Json* pod_template = workloads::ShapeOf(workload).pod_template;
+  const Json* volumes =
+      pod_template == nullptr ? nullptr : kube::At(*pod_template, {"spec", "volumes"});
   return volumes != nullptr && volumes->is_array() &&
          std::any_of(volumes->begin(), volumes->end(), [](const Json& volume) {
            return volume.is_object() && volume.contains("hostPath");

@@ -65,10 +65,11 @@ void Triggers::Attach() {
   world_.nodes.OnChange([this](const kube::Change& change) { OnNode(change); });
   world_.pods.OnChange([this](const kube::Change& change) { OnPod(change); });
   world_.jobs.OnChange([this](const kube::Change& change) { OnJob(change); });
-  world_.deployments.OnChange(
-      [this](const kube::Change& change) { OnWorkload(change, "Deployment"); });
-  world_.stateful_sets.OnChange(
-      [this](const kube::Change& change) { OnWorkload(change, "StatefulSet"); });
+  world_.OnWorkload([this](const kube::Change& change, std::string_view kind) {
+    if (kind != "Job") {
+      OnWorkload(change, kind);
+    }
+  });
   world_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
   world_.disruption_budgets.OnChange([this](const kube::Change& change) { OnBudget(change); });
   world_.failed_creates.OnChange([this](const kube::Change& change) { OnFailure(change); });
@@ -165,7 +166,9 @@ void Triggers::OnWorkload(const kube::Change& change, std::string_view kind) {
   const kube::ObjectName name = kube::NameOf(change.object());
   AddWarmupsOf(name.ns, kPodBurst, [&](const api::CacheWarmup& warmup) {
     const auto& ref = warmup.spec.workload_ref;
-    return ref.has_value() && ref->kind == kind && ref->name == name.name;
+    // A Rollout may take its template from a Deployment.
+    return ref.has_value() && ((ref->kind == kind && ref->name == name.name) ||
+                               (kind == "Deployment" && ref->kind == "Rollout"));
   });
 }
 

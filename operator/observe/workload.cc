@@ -4,23 +4,12 @@
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
+#include "operator/workloads/shape.h"
 
 namespace cachewarm::observe {
 namespace {
 
 using codec::Json;
-
-std::map<std::string, std::string> TextMap(const Json* object) {
-  std::map<std::string, std::string> out;
-  if (object != nullptr && object->is_object()) {
-    for (const auto& [key, value] : object->items()) {
-      if (value.is_string()) {
-        out[key] = value.get<std::string>();
-      }
-    }
-  }
-  return out;
-}
 
 int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path,
                 int64_t fallback) {
@@ -28,48 +17,53 @@ int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path
   return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
 }
 
-const kube::Store* StoreOf(const World& world, const std::string& kind) {
-  if (kind == "Deployment") {
-    return &world.deployments.store();
-  }
-  if (kind == "StatefulSet") {
-    return &world.stateful_sets.store();
-  }
-  if (kind == "Job") {
-    return &world.jobs.store();
-  }
-  return nullptr;
+// The object that `object` takes its pod template and selector from: mostly itself. Null when that
+// one is not there.
+kube::Object TemplateOwner(const World& world, const kube::Object& object,
+                           const workloads::Shape& shape) {
+  return shape.borrows_from.empty()
+             ? object
+             : world.deployments.store().Get(
+                   {.ns = kube::NameOf(*object).ns, .name = shape.borrows_from});
 }
 
-plan::WorkloadKind KindOf(const std::string& kind) {
-  if (kind == "StatefulSet") {
-    return plan::WorkloadKind::kStatefulSet;
-  }
-  return kind == "Job" ? plan::WorkloadKind::kJob : plan::WorkloadKind::kDeployment;
+std::string LacksLabels(const api::WorkloadRef& ref) {
+  return fmt::format(
+      "the pod template of {} \"{}\" has no labels, so its pods cannot be told from others; add a "
+      "label to spec.jobTemplate.spec.template.metadata.labels",
+      ref.kind, ref.name);
 }
 
 plan::Workload ResolveReferenced(const World& world, const api::CacheWarmup& warmup) {
   const api::WorkloadRef& ref = *warmup.spec.workload_ref;
-  plan::Workload workload{.kind = KindOf(ref.kind), .name = ref.name};
-  if (StoreOf(world, ref.kind) == nullptr) {
-    workload.problem = fmt::format(
-        "spec.workloadRef.kind: {} is not one of Deployment, StatefulSet, Job", ref.kind);
-    return workload;
-  }
+  plan::Workload workload{.name = ref.name};
   const kube::Object object = FindReferenced(world, warmup);
   if (object == nullptr || kube::IsDeleting(*object)) {
     workload.problem =
         fmt::format("no {} named \"{}\" in namespace \"{}\"", ref.kind, ref.name, warmup.ns);
     return workload;
   }
-  workload.found = true;
+  const workloads::Shape own = workloads::ShapeOf(*object);
+  const kube::Object owner = TemplateOwner(world, object, own);
+  if (owner == nullptr) {
+    workload.problem = fmt::format("{} \"{}\" takes its template from Deployment \"{}\", which is "
+                                   "not there",
+                                   ref.kind, ref.name, own.borrows_from);
+    return workload;
+  }
+  const workloads::Shape shape = owner == object ? own : workloads::ShapeOf(*owner);
+  workload.kind = own.kind;
+  workload.replicas = own.replicas;
   workload.uid = kube::UidOf(*object);
-  workload.selector = TextMap(kube::At(*object, {"spec", "selector", "matchLabels"}));
-  workload.replicas = ref.kind == "Job" ? CountAt(*object, {"spec", "parallelism"}, 1)
-                                        : CountAt(*object, {"spec", "replicas"}, 1);
-  if (const Json* pod_template = kube::At(*object, {"spec", "template"})) {
+  workload.selector = own.selector.empty() ? shape.selector : own.selector;
+  if (own.kind == plan::WorkloadKind::kCronJob && workload.selector.empty()) {
+    workload.problem = LacksLabels(ref);
+    return workload;
+  }
+  workload.found = true;
+  if (shape.pod_template != nullptr) {
     // Shares the life of the stored object instead of copying it.
-    workload.pod_template = std::shared_ptr<const Json>(object, pod_template);
+    workload.pod_template = std::shared_ptr<const Json>(owner, shape.pod_template);
   }
   return workload;
 }
@@ -80,7 +74,7 @@ kube::Object FindReferenced(const World& world, const api::CacheWarmup& warmup) 
   if (!warmup.spec.workload_ref.has_value()) {
     return nullptr;
   }
-  const kube::Store* store = StoreOf(world, warmup.spec.workload_ref->kind);
+  const kube::Store* store = world.WorkloadStore(warmup.spec.workload_ref->kind);
   return store == nullptr ? nullptr
                           : store->Get({.ns = warmup.ns, .name = warmup.spec.workload_ref->name});
 }
@@ -110,6 +104,11 @@ bool LacksPods(const World& world, const api::CacheWarmup& warmup) {
            CountAt(*object, {"spec", "parallelism"}, 1) > 0 &&
            kube::At(*object, {"status", "completionTime"}) == nullptr &&
            CountAt(*object, {"status", "failed"}, 0) == 0;
+  }
+  // Kinds that do not count their pods in status.replicas may lack some unseen.
+  if (kube::At(*object, {"status", "replicas"}) == nullptr &&
+      kube::TextAt(*object, {"apiVersion"}) != "apps/v1") {
+    return false;
   }
   return CountAt(*object, {"status", "replicas"}, 0) < CountAt(*object, {"spec", "replicas"}, 1);
 }

@@ -72,6 +72,7 @@ World::World(const kube::Runtime& runtime)
       nodes(runtime, Watched(kube::kNodes, &ProjectNode)),
       pods(runtime, WatchedPods()),
       jobs(runtime, Watched(kube::kJobs, &ProjectJob)),
+      cron_jobs(runtime, Watched(kube::kCronJobs, &ProjectWorkload)),
       deployments(runtime, Watched(kube::kDeployments, &ProjectWorkload)),
       stateful_sets(runtime, Watched(kube::kStatefulSets, &ProjectWorkload)),
       namespaces(runtime, Watched(kube::kNamespaces, &ProjectNamespace)),
@@ -84,6 +85,11 @@ World::World(const kube::Runtime& runtime)
                        runtime.log),
       node_views("Node", nodes.store(), DecodeWith(&api::DecodeNode), runtime.log),
       pod_views("Pod", pods.store(), &api::DecodePod, runtime.log) {
+  for (const kube::Resource& resource :
+       {kube::kRollouts, kube::kLeaderWorkerSets, kube::kRayClusters, kube::kInferenceServices,
+        kube::kLlmInferenceServices}) {
+    optional_workloads.emplace_back(runtime, Watched(resource, &ProjectWorkload));
+  }
   warmups.OnChange([this](const kube::Change& change) { warmup_views.Take(change); });
   node_caches.OnChange([this](const kube::Change& change) { node_cache_views.Take(change); });
   nodes.OnChange([this](const kube::Change& change) { node_views.Take(change); });
@@ -97,23 +103,58 @@ void World::Start(std::stop_token stop) {
   for (kube::Reflector* reflector : Reflectors()) {
     threads_.emplace_back([reflector, stop] { reflector->Run(stop); });
   }
+  for (kube::OptionalReflector& optional : optional_workloads) {
+    threads_.emplace_back([&optional, stop] { optional.Run(stop); });
+  }
 }
 
 void World::Join() {
   threads_.clear();
 }
 
+void World::OnWorkload(
+    const std::function<void(const kube::Change&, std::string_view kind)>& handler) {
+  const auto with_kind = [&handler](const kube::Resource& resource) {
+    return [handler, kind = resource.kind](const kube::Change& change) { handler(change, kind); };
+  };
+  for (kube::Reflector* reflector : {&deployments, &stateful_sets, &jobs, &cron_jobs}) {
+    reflector->OnChange(with_kind(reflector->resource()));
+  }
+  for (kube::OptionalReflector& optional : optional_workloads) {
+    optional.OnChange(with_kind(optional.reflector().resource()));
+  }
+}
+
+const kube::Store* World::WorkloadStore(std::string_view kind) const {
+  for (const kube::Reflector* reflector : {&deployments, &stateful_sets, &jobs, &cron_jobs}) {
+    if (reflector->resource().kind == kind) {
+      return &reflector->store();
+    }
+  }
+  for (const kube::OptionalReflector& optional : optional_workloads) {
+    if (optional.reflector().resource().kind == kind) {
+      return &optional.store();
+    }
+  }
+  return nullptr;
+}
+
 std::vector<kube::Reflector*> World::Reflectors() {
-  return {&warmups,           &node_caches,   &nodes,      &pods,           &jobs,
-          &deployments,       &stateful_sets, &namespaces, &failed_creates, &failed_mounts,
-          &disruption_budgets};
+  return {&warmups,    &node_caches,    &nodes,         &pods,
+          &jobs,       &cron_jobs,      &deployments,   &stateful_sets,
+          &namespaces, &failed_creates, &failed_mounts, &disruption_budgets};
 }
 
 std::vector<const kube::Store*> World::Stores() const {
-  return {&warmups.store(),        &node_caches.store(),  &nodes.store(),
-          &pods.store(),           &jobs.store(),         &deployments.store(),
-          &stateful_sets.store(),  &namespaces.store(),   &disruption_budgets.store(),
-          &failed_creates.store(), &failed_mounts.store()};
+  std::vector<const kube::Store*> stores = {
+      &warmups.store(),        &node_caches.store(),   &nodes.store(),
+      &pods.store(),           &jobs.store(),          &cron_jobs.store(),
+      &deployments.store(),    &stateful_sets.store(), &namespaces.store(),
+      &failed_creates.store(), &failed_mounts.store(), &disruption_budgets.store()};
+  for (const kube::OptionalReflector& optional : optional_workloads) {
+    stores.push_back(&optional.store());
+  }
+  return stores;
 }
 
 bool World::HasSynced() const {

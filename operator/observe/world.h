@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "lib/api/cache_warmup.h"
 #include "lib/api/kubernetes.h"
 #include "lib/api/node_cache.h"
+#include "lib/kube/discovery/optional_reflector.h"
 #include "lib/kube/runtime/reflector.h"
 #include "operator/observe/decoded.h"
 #include "operator/observe/node_usage.h"
@@ -28,6 +32,11 @@ class World {
   // Blocks until the threads have ended.
   void Join();
 
+  // Calls `handler` with every change of a workload of any kind, and that kind. Before Start().
+  void OnWorkload(const std::function<void(const kube::Change&, std::string_view kind)>& handler);
+  // Where workloads of a kind (lib/api/workload_kinds.h) are; null for any other.
+  const kube::Store* WorkloadStore(std::string_view kind) const;
+
   std::vector<kube::Reflector*> Reflectors();
   std::vector<const kube::Store*> Stores() const;
   bool HasSynced() const;
@@ -37,12 +46,15 @@ class World {
   kube::Reflector nodes;
   kube::Reflector pods;
   kube::Reflector jobs;
+  kube::Reflector cron_jobs;
   kube::Reflector deployments;
   kube::Reflector stateful_sets;
   kube::Reflector namespaces;
   kube::Reflector disruption_budgets;
   kube::Reflector failed_creates;  // events of that reason
   kube::Reflector failed_mounts;   // by the uid of the pod that they are about
+  // Kinds of workloads that the cluster may not serve; one that it does not counts as synced.
+  std::deque<kube::OptionalReflector> optional_workloads;
 
   Decoded<api::CacheWarmup> warmup_views;
   Decoded<api::NodeCache> node_cache_views;

@@ -117,7 +117,8 @@ bool UsesJob(const Round& round) {
   }
   const Workload& workload = round.in.workload;
   return workload.kind == WorkloadKind::kTemplate ||
-         (workload.kind != WorkloadKind::kSelector && workload.replicas == 0);
+         (workload.kind != WorkloadKind::kSelector && workload.kind != WorkloadKind::kGroup &&
+          workload.replicas == 0);
 }
 
 bool MayMakeJob(Round& round, const LiveKey& key) {
@@ -125,6 +126,11 @@ bool MayMakeJob(Round& round, const LiveKey& key) {
     return Refuse(round,
                   "a builder Job needs a template; name a workload in spec.workloadRef, or "
                   "set compile.builder to FirstPod");
+  }
+  if (round.in.workload.kind == WorkloadKind::kGroup) {
+    return Refuse(round,
+                  "no builder Job is made: a pod of a group does not start without the others; set "
+                  "compile.builder to FirstPod");
   }
   std::string refusal = render::CopyRefusal(*round.pod_template.pod_template);
   if (!refusal.empty()) {

@@ -62,7 +62,7 @@ struct Failure {
 };
 
 bool HasExitedWell(const Round& round, const PodView& pod) {
-  return round.in.workload.kind == WorkloadKind::kJob && pod.container->terminated &&
+  return EndsByItself(round.in.workload.kind) && pod.container->terminated &&
          pod.container->exit_code == 0;
 }
 

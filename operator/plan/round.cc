@@ -228,7 +228,7 @@ WallTime ReadyAt(const Round& round, const PodView& view) {
   if (view.container == nullptr) {
     return {};
   }
-  if (round.in.workload.kind == WorkloadKind::kJob && !view.of_job) {
+  if (EndsByItself(round.in.workload.kind) && !view.of_job) {
     const bool done = view.container->terminated && view.container->exit_code == 0;
     return done ? FirstSeenDone(round, view) : WallTime{};
   }

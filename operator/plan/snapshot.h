@@ -23,7 +23,20 @@ namespace cachewarm::plan {
 // "cpu" in milli-units, "memory" in bytes, "pods" and devices as counts; as api::Node::allocatable.
 using Resources = std::map<std::string, int64_t>;
 
-enum class WorkloadKind { kDeployment, kStatefulSet, kJob, kTemplate, kSelector };
+enum class WorkloadKind {
+  kDeployment,  // and what scales like one: an Argo Rollout
+  kStatefulSet,
+  kJob,
+  kCronJob,
+  kGroup,  // pods that work only together: a LeaderWorkerSet, a RayCluster
+  kTemplate,
+  kSelector,
+};
+
+// Its pods run to an end: one that has compiled is ready when it has exited with 0.
+constexpr bool EndsByItself(WorkloadKind kind) {
+  return kind == WorkloadKind::kJob || kind == WorkloadKind::kCronJob;
+}
 
 struct Workload {
   WorkloadKind kind = WorkloadKind::kDeployment;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <utility>
 
+#include "fmt/format.h"
 #include "lib/api/json/checks.h"
 #include "lib/api/json/limits.h"
 #include "lib/api/json/parts.h"
 #include "lib/api/json/words.h"
 #include "lib/api/json/writer.h"
+#include "lib/api/workload_kinds.h"
 
 namespace cachewarm::api {
 namespace json {
@@ -16,19 +17,23 @@ namespace {
 using codec::Json;
 using codec::Reader;
 
-using Kind = std::pair<std::string_view, std::string_view>;
-constexpr std::array<Kind, 3> kWorkloadKinds = {
-    {{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"batch/v1", "Job"}}};
+std::string KindWords() {
+  std::string words;
+  for (const WorkloadKind& each : kWorkloadKinds) {
+    words += fmt::format("{}{} ({})", words.empty() ? "" : ", ", each.kind, each.api_version);
+  }
+  return words;
+}
 
 void ReadWorkloadRef(Reader& reader, WorkloadRef& out) {
   reader.Require("apiVersion").Read("apiVersion", out.api_version, kNameBytes);
   reader.Require("kind").Read("kind", out.kind, kNameBytes);
   ReadChecked(reader, "name", out.name, kDnsSubdomain);
-  const Kind kind{out.api_version, out.kind};
+  const WorkloadKind kind{out.api_version, out.kind};
   if (std::find(kWorkloadKinds.begin(), kWorkloadKinds.end(), kind) == kWorkloadKinds.end()) {
     reader.Fail("kind",
-                "expected Deployment or StatefulSet (apps/v1) or Job (batch/v1); "
-                "for pods of other owners use spec.selector alone");
+                fmt::format("expected one of {}; for pods of other owners use spec.selector alone",
+                            KindWords()));
   }
 }
 

@@ -117,7 +117,7 @@ class WorldFixture : public ::testing::Test {
     world.Start(stop.get_token());
     ASSERT_TRUE(Eventually([&] { return world.HasSynced(); }));
     // A reflector watches once its handlers have seen the whole list.
-    const int reflectors = static_cast<int>(world.Reflectors().size());
+    const int reflectors = static_cast<int>(world.Stores().size());
     ASSERT_TRUE(Eventually([&] { return server.watches() == reflectors; }));
   }
   void StopWorld() {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace cachewarm::api {
+
+// One kind of workload that spec.workloadRef may name and that may carry our annotations.
+struct WorkloadKind {
+  std::string_view api_version;
+  std::string_view kind;  // no two have the same
+  friend bool operator==(const WorkloadKind&, const WorkloadKind&) = default;
+};
+
+// The list of the rule in crds/cachewarmups.yaml; tests/unit/lib/api keeps both together.
+inline constexpr std::array<WorkloadKind, 9> kWorkloadKinds = {{
+    {"apps/v1", "Deployment"},
+    {"apps/v1", "StatefulSet"},
+    {"batch/v1", "Job"},
+    {"batch/v1", "CronJob"},
+    {"argoproj.io/v1alpha1", "Rollout"},
+    {"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"},
+    {"ray.io/v1", "RayCluster"},
+    {"serving.kserve.io/v1beta1", "InferenceService"},
+    {"serving.kserve.io/v1alpha1", "LLMInferenceService"},
+}};
+
+}  // namespace cachewarm::api

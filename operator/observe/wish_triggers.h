@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "lib/kube/runtime/work_queue.h"
+#include "operator/observe/world.h"
+
+namespace cachewarm::observe {
+
+// A workload as the key of a work queue: "Deployment/default/llama".
+struct WorkloadKey {
+  std::string kind;
+  kube::ObjectName name;
+
+  std::string ToString() const { return kind + "/" + name.ToString(); }
+  // INVALID_ARGUMENT unless it has three parts.
+  static absl::StatusOr<WorkloadKey> Parse(std::string_view key);
+
+  friend bool operator==(const WorkloadKey&, const WorkloadKey&) = default;
+};
+
+// Which workloads are to be asked again whether they want to be warmed: those that changed in what
+// they ask for, those of a namespace whose label changed, and the owner of a CacheWarmup that
+// changed. What only moves a status brings nothing.
+class WishTriggers {
+ public:
+  // Both must outlive it; it must outlive the world's threads. Keys of `queue` are WorkloadKeys.
+  WishTriggers(World& world, kube::WorkQueue& queue) : world_(world), queue_(queue) {}
+
+  // Before World::Start().
+  void Attach();
+  // Every workload of every kind: when this process begins to lead.
+  void AddEverything();
+
+ private:
+  void OnWorkload(const kube::Change& change, std::string_view kind);
+  void OnNamespace(const kube::Change& change);
+  void OnWarmup(const kube::Change& change);
+  // Those of one namespace, or of all when `ns` is empty.
+  void AddAll(const std::string& ns, Duration delay);
+
+  World& world_;
+  kube::WorkQueue& queue_;
+};
+
+}  // namespace cachewarm::observe

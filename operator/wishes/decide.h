@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/codec/json_value.h"
+
+// What a workload's annotations, or the label of its namespace, ask for. Pure: the workload and its
+// CacheWarmup in, what is to be done about the CacheWarmup out.
+namespace cachewarm::wishes {
+
+// How long nobody may ask for it before a CacheWarmup is deleted: those who own workloads (Argo,
+// Helm, controllers) strip annotations and put them back.
+inline constexpr Duration kGrace{600'000};
+
+// One workload and what there is for it at one moment.
+struct Asked {
+  WallTime now{};
+  std::string api_version;
+  std::string kind;
+  std::string ns;
+  std::string name;
+  std::string uid;
+  std::map<std::string, std::string> annotations;
+  bool accelerator = false;     // its pods ask for one
+  bool namespace_asks = false;  // the label cachewarm.io/warm=true of the namespace
+  // It cannot be warmed by itself: made by another workload that we know, or by us.
+  bool is_part = false;
+  bool over = false;  // it is being deleted, or is a Job that has ended: nothing new is made for it
+  // The CacheWarmup of the name WarmupName(name); null when there is none.
+  const codec::Json* present = nullptr;
+  // Another CacheWarmup that names this workload, not made by us; empty: none.
+  std::string served_by;
+};
+
+enum class Step {
+  kNothing,
+  kCreate,  // `object` is new; ALREADY_EXISTS: somebody was faster, look again
+  kApply,   // `object` by server-side apply, of api::kWishManager
+  kPatch,   // `object` is a merge patch, bound to the version that was looked at
+  kDelete,  // the one that was looked at, if it did not change since
+};
+
+// For people who look at the workload.
+struct Note {
+  bool is_warning = false;
+  std::string_view reason;  // of lib/api/reasons.h
+  std::string text;
+};
+
+struct Verdict {
+  Step step = Step::kNothing;
+  codec::Json object;
+  std::vector<Note> news;      // of this step: to be told when it was taken
+  std::vector<Note> problems;  // as long as they last: to be told when they are new
+  std::optional<Duration> look_again;
+};
+
+// Deterministic; taking the step that it returns and asking again returns kNothing in the end.
+//  - A CacheWarmup is made only for a workload that asks and whose annotations are all understood;
+//    one that is there keeps its spec while they are not.
+//  - Only one that the workload owns (ownerReferences) is ever changed or deleted.
+//  - "cachewarm.io/warm" decides over the namespace's label. A value that is neither true nor false
+//    changes nothing.
+Verdict Decide(const Asked& asked);
+
+}  // namespace cachewarm::wishes

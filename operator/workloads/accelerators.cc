@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/workloads/accelerators.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "lib/codec/json_value.h"
+#include "lib/kube/core/object.h"
+#include "operator/plan/scheduling/requests.h"
+
+namespace cachewarm::workloads {
+namespace {
+
+using codec::Json;
+using kube::At;
+
+// `pod` is a PodSpec, or anything that has its containers.
+bool PodAsks(const Json* pod) {
+  if (pod == nullptr) {
+    return false;
+  }
+  for (const std::string_view list : {"containers", "initContainers"}) {
+    const Json* containers = At(*pod, {list});
+    if (containers != nullptr && containers->is_array() &&
+        std::any_of(containers->begin(), containers->end(),
+                    [](const Json& each) { return plan::AcceleratorsOf(each) > 0; })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool TemplateAsks(const Json* pod_template) {
+  return pod_template != nullptr && TemplateAsksForAccelerator(*pod_template);
+}
+
+bool AnyGroupAsks(const Json& workload) {
+  const Json* groups = At(workload, {"spec", "workerGroupSpecs"});
+  return groups != nullptr && groups->is_array() &&
+         std::any_of(groups->begin(), groups->end(),
+                     [](const Json& group) { return TemplateAsks(At(group, {"template"})); });
+}
+
+// Of an InferenceService: a PodSpec with one member more, named model or after the framework,
+// which is a container.
+bool PredictorAsks(const Json& workload) {
+  const Json* predictor = At(workload, {"spec", "predictor"});
+  if (predictor == nullptr || !predictor->is_object()) {
+    return false;
+  }
+  return PodAsks(predictor) ||
+         std::any_of(predictor->begin(), predictor->end(), [](const Json& member) {
+           return member.is_object() && plan::AcceleratorsOf(member) > 0;
+         });
+}
+
+}  // namespace
+
+bool TemplateAsksForAccelerator(const Json& pod_template) {
+  return PodAsks(At(pod_template, {"spec"}));
+}
+
+bool AsksForAccelerator(const Json& workload) {
+  // A PodSpec stands below spec.{template,prefill.template,worker} of an LLMInferenceService, a
+  // PodTemplateSpec below spec.template of the others.
+  return TemplateAsks(At(workload, {"spec", "template"})) ||
+         TemplateAsks(At(workload, {"spec", "jobTemplate", "spec", "template"})) ||
+         TemplateAsks(At(workload, {"spec", "leaderWorkerTemplate", "workerTemplate"})) ||
+         TemplateAsks(At(workload, {"spec", "leaderWorkerTemplate", "leaderTemplate"})) ||
+         TemplateAsks(At(workload, {"spec", "headGroupSpec", "template"})) ||
+         AnyGroupAsks(workload) || PredictorAsks(workload) ||
+         PodAsks(At(workload, {"spec", "template"})) ||
+         PodAsks(At(workload, {"spec", "worker"}));
+}
+
+}  // namespace cachewarm::workloads

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/workloads/shape.h"
+
+#include <array>
+#include <string_view>
+
+#include "lib/codec/json_value.h"
+#include "lib/kube/core/object.h"
+#include "operator/workloads/accelerators.h"
+
+namespace cachewarm::workloads {
+namespace {
+
+using codec::Json;
+using kube::At;
+using plan::WorkloadKind;
+using Path = std::initializer_list<std::string_view>;
+
+std::map<std::string, std::string> Texts(const Json* object) {
+  std::map<std::string, std::string> out;
+  if (object != nullptr && object->is_object()) {
+    for (const auto& [key, value] : object->items()) {
+      if (value.is_string()) {
+        out[key] = value.get<std::string>();
+      }
+    }
+  }
+  return out;
+}
+
+int64_t Count(const Json& object, Path path, int64_t fallback) {
+  const Json* value = At(object, path);
+  return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
+}
+
+Shape Plain(const Json& workload) {
+  return {.selector = Texts(At(workload, {"spec", "selector", "matchLabels"})),
+          .replicas = Count(workload, {"spec", "replicas"}, 1),
+          .pod_template = At(workload, {"spec", "template"})};
+}
+
+Shape OfStatefulSet(const Json& workload) {
+  Shape shape = Plain(workload);
+  shape.kind = WorkloadKind::kStatefulSet;
+  return shape;
+}
+
+Shape OfJob(const Json& workload) {
+  Shape shape = Plain(workload);
+  shape.kind = WorkloadKind::kJob;
+  shape.replicas = Count(workload, {"spec", "parallelism"}, 1);
+  return shape;
+}
+
+Shape OfCronJob(const Json& workload) {
+  Shape shape{.kind = WorkloadKind::kCronJob,
+              .pod_template = At(workload, {"spec", "jobTemplate", "spec", "template"})};
+  if (shape.pod_template != nullptr) {
+    shape.selector = Texts(At(*shape.pod_template, {"metadata", "labels"}));
+  }
+  return shape;
+}
+
+Shape OfRollout(const Json& workload) {
+  Shape shape = Plain(workload);
+  if (kube::TextAt(workload, {"spec", "workloadRef", "kind"}) == "Deployment") {
+    shape.borrows_from = kube::TextAt(workload, {"spec", "workloadRef", "name"});
+  }
+  return shape;
+}
+
+Shape OfLeaderWorkerSet(const Json& workload) {
+  Shape shape{.kind = WorkloadKind::kGroup,
+              .selector = {{"leaderworkerset.sigs.k8s.io/name", kube::NameOf(workload).name}},
+              .replicas = Count(workload, {"spec", "replicas"}, 1)};
+  shape.pod_template = At(workload, {"spec", "leaderWorkerTemplate", "workerTemplate"});
+  if (shape.pod_template == nullptr) {
+    shape.pod_template = At(workload, {"spec", "leaderWorkerTemplate", "leaderTemplate"});
+  }
+  return shape;
+}
+
+Shape OfRayCluster(const Json& workload) {
+  const std::string name = kube::NameOf(workload).name;
+  const Json* groups = At(workload, {"spec", "workerGroupSpecs"});
+  if (groups == nullptr || !groups->is_array() || groups->empty()) {
+    return {.kind = WorkloadKind::kGroup,
+            .selector = {{"ray.io/cluster", name}, {"ray.io/node-type", "head"}},
+            .pod_template = At(workload, {"spec", "headGroupSpec", "template"})};
+  }
+  Shape shape{.kind = WorkloadKind::kGroup,
+              .selector = {{"ray.io/cluster", name}, {"ray.io/node-type", "worker"}},
+              .replicas = 0};
+  bool found = false;
+  for (const Json& group : *groups) {
+    shape.replicas += Count(group, {"replicas"}, 1);
+    const Json* pod_template = At(group, {"template"});
+    if (pod_template == nullptr || found) {
+      continue;
+    }
+    found = TemplateAsksForAccelerator(*pod_template);
+    if (found || shape.pod_template == nullptr) {
+      shape.pod_template = pod_template;
+    }
+  }
+  return shape;
+}
+
+Shape OfInferenceService(const Json& workload) {
+  return {.kind = WorkloadKind::kSelector,
+          .selector = {{"serving.kserve.io/inferenceservice", kube::NameOf(workload).name},
+                       {"component", "predictor"}}};
+}
+
+Shape OfLlmInferenceService(const Json& workload) {
+  return {.kind = WorkloadKind::kSelector,
+          .selector = {{"app.kubernetes.io/name", kube::NameOf(workload).name},
+                       {"app.kubernetes.io/part-of", "llminferenceservice"},
+                       {"kserve.io/component", "workload"}}};
+}
+
+struct Row {
+  std::string_view kind;
+  Shape (*shape)(const Json&);
+};
+constexpr std::array<Row, 8> kRows = {{{"StatefulSet", OfStatefulSet},
+                                       {"Job", OfJob},
+                                       {"CronJob", OfCronJob},
+                                       {"Rollout", OfRollout},
+                                       {"LeaderWorkerSet", OfLeaderWorkerSet},
+                                       {"RayCluster", OfRayCluster},
+                                       {"InferenceService", OfInferenceService},
+                                       {"LLMInferenceService", OfLlmInferenceService}}};
+
+}  // namespace
+
+Shape ShapeOf(const Json& workload) {
+  const std::string kind = kube::TextAt(workload, {"kind"});
+  for (const Row& row : kRows) {
+    if (row.kind == kind) {
+      return row.shape(workload);
+    }
+  }
+  return Plain(workload);
+}
+
+}  // namespace cachewarm::workloads
