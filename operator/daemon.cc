@@ -77,10 +77,8 @@ struct Daemon::Room {
                      .events = events,
                      .metrics = parts.metrics,
                      .log = parts.log}),
-        wishes(world, {.client = parts.client,
-                       .clock = parts.clock,
-                       .events = events,
-                       .log = parts.log}) {
+        wishes(world,
+               {.client = parts.client, .clock = parts.clock, .events = events, .log = parts.log}) {
     triggers.Attach();
     wish_triggers.Attach();
   }

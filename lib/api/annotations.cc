@@ -142,9 +142,9 @@ std::string Complaint(const SpecAnnotation& row, const Json& value) {
 
 std::string Refuse(const SpecAnnotation& row, std::string_view value, std::string_view why) {
   const bool cut = value.size() > kQuotedBytesMax;
-  return fmt::format("annotation {}: \"{}{}\" is refused: {}; give for example {}=\"{}\", or remove it",
-                     row.name, value.substr(0, kQuotedBytesMax), cut ? "..." : "", why, row.name,
-                     row.example);
+  return fmt::format(
+      "annotation {}: \"{}{}\" is refused: {}; give for example {}=\"{}\", or remove it", row.name,
+      value.substr(0, kQuotedBytesMax), cut ? "..." : "", why, row.name, row.example);
 }
 
 const SpecAnnotation* Find(std::string_view name) {

@@ -27,7 +27,7 @@ inline constexpr std::string_view kOverlap = "OverlapsAnotherWarmup";
 
 // Events on a workload with our annotations
 inline constexpr std::string_view kWarmupMade = "WarmupMade";
-inline constexpr std::string_view kWarmupUnasked = "WarmupUnasked";    // it goes if nobody asks again
+inline constexpr std::string_view kWarmupUnasked = "WarmupUnasked";
 inline constexpr std::string_view kWarmupRemoved = "WarmupRemoved";
 inline constexpr std::string_view kAnnotationRefused = "AnnotationRefused";
 inline constexpr std::string_view kWarmupNameTaken = "WarmupNameTaken";

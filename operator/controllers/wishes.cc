@@ -94,8 +94,8 @@ absl::StatusOr<kube::Outcome> Wishes::Advance(const kube::Object& workload, cons
       world_.warmups.store().Get({.ns = name.ns, .name = wishes::WarmupName(name.name)});
   for (int i = 0; i < kStepsAtOnce; ++i) {
     const wishes::Verdict verdict = wishes::Decide(Look(*workload, present));
-    TellProblems(workload, key, verdict.problems);
     if (verdict.step == Step::kNothing) {
+      TellProblems(workload, key, verdict.problems);
       return kube::Outcome{.requeue_after = verdict.look_again};
     }
     CW_ASSIGN_OR_RETURN(present, Take(verdict, present, stop));
@@ -142,19 +142,18 @@ absl::StatusOr<kube::Object> Wishes::Take(const wishes::Verdict& verdict,
   } else if (verdict.step == Step::kApply) {
     request = kube::Apply(kube::kCacheWarmups, verdict.object, AsWisher());
   } else if (verdict.step == Step::kPatch) {
-    request = kube::MergePatch(kube::kCacheWarmups, kube::NameOf(*present), verdict.object,
-                               AsWisher());
+    request =
+        kube::MergePatch(kube::kCacheWarmups, kube::NameOf(*present), verdict.object, AsWisher());
   } else {
-    request = kube::Delete(kube::kCacheWarmups, kube::NameOf(*present),
-                           {.uid = kube::UidOf(*present),
-                            .resource_version = kube::ResourceVersionOf(*present)});
+    request = kube::Delete(
+        kube::kCacheWarmups, kube::NameOf(*present),
+        {.uid = kube::UidOf(*present), .resource_version = kube::ResourceVersionOf(*present)});
   }
   absl::StatusOr<Json> answer = means_.client.Do(request, stop);
   if (!answer.ok()) {
     return answer.status();
   }
-  return verdict.step == Step::kDelete ? nullptr
-                                       : std::make_shared<const Json>(*std::move(answer));
+  return verdict.step == Step::kDelete ? nullptr : std::make_shared<const Json>(*std::move(answer));
 }
 
 void Wishes::Tell(const kube::Object& workload, const std::vector<wishes::Note>& notes) {

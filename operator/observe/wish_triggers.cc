@@ -43,9 +43,8 @@ absl::StatusOr<WorkloadKey> WorkloadKey::Parse(std::string_view key) {
 }
 
 void WishTriggers::Attach() {
-  world_.OnWorkload([this](const kube::Change& change, std::string_view kind) {
-    OnWorkload(change, kind);
-  });
+  world_.OnWorkload(
+      [this](const kube::Change& change, std::string_view kind) { OnWorkload(change, kind); });
   world_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
   world_.warmups.OnChange([this](const kube::Change& change) { OnWarmup(change); });
 }

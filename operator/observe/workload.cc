@@ -21,10 +21,9 @@ int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path
 // one is not there.
 kube::Object TemplateOwner(const World& world, const kube::Object& object,
                            const workloads::Shape& shape) {
-  return shape.borrows_from.empty()
-             ? object
-             : world.deployments.store().Get(
-                   {.ns = kube::NameOf(*object).ns, .name = shape.borrows_from});
+  return shape.borrows_from.empty() ? object
+                                    : world.deployments.store().Get({.ns = kube::NameOf(*object).ns,
+                                                                     .name = shape.borrows_from});
 }
 
 std::string LacksLabels(const api::WorkloadRef& ref) {
@@ -46,9 +45,10 @@ plan::Workload ResolveReferenced(const World& world, const api::CacheWarmup& war
   const workloads::Shape own = workloads::ShapeOf(*object);
   const kube::Object owner = TemplateOwner(world, object, own);
   if (owner == nullptr) {
-    workload.problem = fmt::format("{} \"{}\" takes its template from Deployment \"{}\", which is "
-                                   "not there",
-                                   ref.kind, ref.name, own.borrows_from);
+    workload.problem = fmt::format(
+        "{} \"{}\" takes its template from Deployment \"{}\", which is "
+        "not there",
+        ref.kind, ref.name, own.borrows_from);
     return workload;
   }
   const workloads::Shape shape = owner == object ? own : workloads::ShapeOf(*owner);

@@ -25,8 +25,7 @@ bool Contains(const Json& present, const Json& wanted) {
     return true;
   }
   if (wanted.is_array()) {
-    return present.is_array() &&
-           std::all_of(wanted.begin(), wanted.end(), [&](const Json& item) {
+    return present.is_array() && std::all_of(wanted.begin(), wanted.end(), [&](const Json& item) {
              return std::any_of(present.begin(), present.end(),
                                 [&](const Json& each) { return Contains(each, item); });
            });

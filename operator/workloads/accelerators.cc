@@ -69,8 +69,7 @@ bool AsksForAccelerator(const Json& workload) {
          TemplateAsks(At(workload, {"spec", "leaderWorkerTemplate", "leaderTemplate"})) ||
          TemplateAsks(At(workload, {"spec", "headGroupSpec", "template"})) ||
          AnyGroupAsks(workload) || PredictorAsks(workload) ||
-         PodAsks(At(workload, {"spec", "template"})) ||
-         PodAsks(At(workload, {"spec", "worker"}));
+         PodAsks(At(workload, {"spec", "template"})) || PodAsks(At(workload, {"spec", "worker"}));
 }
 
 }  // namespace cachewarm::workloads

@@ -49,7 +49,7 @@ def test_agent_may_report_on_nodecaches_and_nothing_else(installed):
 def test_operator_has_exactly_the_rights_it_needs(installed):
     look = {"get", "list", "watch"}
     assert rules_of(installed, "ClusterRole", "cachewarm-operator") == {
-        ("cachewarm.io", "cachewarmups"): look | {"patch"},
+        ("cachewarm.io", "cachewarmups"): look | {"create", "patch", "delete"},
         ("cachewarm.io", "cachewarmups/status"): {"get", "patch"},
         ("cachewarm.io", "nodecaches"): look | {"create", "patch", "delete"},
         ("", "pods"): look | {"create", "patch"},
@@ -59,6 +59,12 @@ def test_operator_has_exactly_the_rights_it_needs(installed):
         ("apps", "statefulsets"): look,
         ("batch", "jobs"): look | {"create", "delete"},
         ("policy", "poddisruptionbudgets"): look,
+        ("batch", "cronjobs"): look,
+        ("argoproj.io", "rollouts"): look,
+        ("leaderworkerset.x-k8s.io", "leaderworkersets"): look,
+        ("ray.io", "rayclusters"): look,
+        ("serving.kserve.io", "inferenceservices"): look,
+        ("serving.kserve.io", "llminferenceservices"): look,
         ("events.k8s.io", "events"): {"list", "watch", "create", "patch"},
         ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): {"get"},
         ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): {"get"},
@@ -174,7 +180,8 @@ def test_admission_policy_leaves_system_and_strict_namespaces_alone(installed):
 def test_every_policy_on_writers_denies_and_fails_closed(installed):
     policies = [name for kind, name in installed if kind == "ValidatingAdmissionPolicy"]
     assert sorted(policies) == ["agent.cachewarm.io", "operator-jobs.cachewarm.io",
-                                "operator-pods.cachewarm.io", "release-pods.cachewarm.io",
+                                "operator-pods.cachewarm.io", "operator-warmups.cachewarm.io",
+                                "release-pods.cachewarm.io",
                                 "writers.cachewarm.io"]
     for name in policies:
         assert installed["ValidatingAdmissionPolicy", name]["spec"]["failurePolicy"] == "Fail"

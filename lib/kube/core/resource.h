@@ -56,8 +56,8 @@ inline constexpr Resource kLeaderWorkerSets{"leaderworkerset.x-k8s.io", "v1", "l
 inline constexpr Resource kRayClusters{"ray.io", "v1", "rayclusters", "RayCluster"};
 inline constexpr Resource kInferenceServices{"serving.kserve.io", "v1beta1", "inferenceservices",
                                              "InferenceService"};
-inline constexpr Resource kLlmInferenceServices{
-    "serving.kserve.io", "v1alpha1", "llminferenceservices", "LLMInferenceService"};
+inline constexpr Resource kLlmInferenceServices{"serving.kserve.io", "v1alpha1",
+                                                "llminferenceservices", "LLMInferenceService"};
 
 // All of the above.
 std::span<const Resource> KnownResources();

@@ -24,9 +24,9 @@ bool OptionalReflector::Look(std::stop_token stop) {
   const auto presence = LookUp(runtime_.client, reflector_.resource(), !follows, stop);
   if (!presence.ok()) {
     if (!absl::IsCancelled(presence.status())) {
-      runtime_.log.Warning("cannot tell whether a kind is served",
-                           {{"resource", reflector_.resource().plural},
-                            {"error", Message(presence.status())}});
+      runtime_.log.Warning(
+          "cannot tell whether a kind is served",
+          {{"resource", reflector_.resource().plural}, {"error", Message(presence.status())}});
     }
     return false;
   }

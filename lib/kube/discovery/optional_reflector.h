@@ -17,8 +17,8 @@ struct LookTimes {
 };
 
 // A reflector of a kind that the cluster may not have. Asks the API server now and then whether it
-// serves the kind (one GET), follows it while it does, and lets go of every object when two answers in
-// a row say that it is gone.
+// serves the kind (one GET), follows it while it does, and lets go of every object when two answers
+// in a row say that it is gone.
 // While the kind is absent, or may not be listed, the store counts as synced and is empty. One log
 // line for each change of that.
 class OptionalReflector {
@@ -44,7 +44,7 @@ class OptionalReflector {
   LookTimes times_;
   Reflector reflector_;
   std::optional<Presence> last_;
-  bool doubted_ = false;  // it was there, and the last answer said that it is not
+  bool doubted_ = false;    // it was there, and the last answer said that it is not
   std::jthread following_;  // runs the reflector while the kind is served
 };
 

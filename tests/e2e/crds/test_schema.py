@@ -52,14 +52,14 @@ REFUSED = {
     ),
     "a daemon set": (
         {"workloadRef": {**DEPLOYMENT, "kind": "DaemonSet"}},
-        "workloadRef cannot be DaemonSet of apps/v1: use a Deployment or StatefulSet of apps/v1 "
-        "or a Job of batch/v1",
+        "workloadRef cannot be DaemonSet of apps/v1: use a Deployment or StatefulSet of apps/v1, "
+        "a Job or CronJob of batch/v1",
     ),
-    "a group that comes later": (
+    "a kind that we do not know": (
         {
             "workloadRef": {
-                "apiVersion": "leaderworkerset.x-k8s.io/v1",
-                "kind": "LeaderWorkerSet",
+                "apiVersion": "jobset.x-k8s.io/v1alpha2",
+                "kind": "JobSet",
                 "name": "llama",
             }
         },

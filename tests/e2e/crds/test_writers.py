@@ -198,6 +198,22 @@ def test_operator_touches_only_builder_jobs(kubectl, operator_token):
     assert answer(client, "delete", "job", "b", "--wait=false") == ""
 
 
+def test_operator_makes_and_deletes_only_warmups_that_annotations_ask_for(kubectl, operator_token):
+    client = operator_token.within(kubectl.namespace)
+    thing = warmup("asked")
+    words = answer(client, "create", "-f", "-", given=thing)
+    assert "only for a workload, which owns it" in words
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "x"}
+    thing["metadata"]["ownerReferences"] = [owner]
+    assert answer(client, "create", DRY, "-f", "-", given=thing) == ""
+    kubectl.create(warmup("mine"))
+    said = "only a CacheWarmup that it made and that nobody asks for any more"
+    assert said in answer(client, "delete", "cw", "mine", "--wait=false")
+    marks = {"cachewarm.io/wish": "x", "cachewarm.io/unasked-since": "2026-01-01T00:00:00Z"}
+    kubectl.patch("cw", "mine", {"metadata": {"annotations": marks}})
+    assert answer(client, "delete", "cw", "mine", "--wait=false") == ""
+
+
 def test_nobody_else_writes_what_programs_say(kubectl, nodes):
     """Not even the administrator: a status that somebody typed would be taken for observed."""
     kubectl.apply(warmup())

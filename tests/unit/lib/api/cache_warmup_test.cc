@@ -97,8 +97,11 @@ void ExpectRefused(const std::vector<Refusal>& cases) {
 
 TEST(CacheWarmup, PodsThatAreNotNamedOnceAreRefused) {
   const char* const kinds =
-      "spec.workloadRef.kind: expected Deployment or StatefulSet (apps/v1) or Job (batch/v1); for "
-      "pods of other owners use spec.selector alone";
+      "spec.workloadRef.kind: expected one of Deployment (apps/v1), StatefulSet (apps/v1), Job "
+      "(batch/v1), CronJob (batch/v1), Rollout (argoproj.io/v1alpha1), LeaderWorkerSet "
+      "(leaderworkerset.x-k8s.io/v1), RayCluster (ray.io/v1), InferenceService "
+      "(serving.kserve.io/v1beta1), LLMInferenceService (serving.kserve.io/v1alpha1); for pods of "
+      "other owners use spec.selector alone";
   ExpectRefused({
       {"{}", "spec.workloadRef: name one of workloadRef, template or selector"},
       {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},

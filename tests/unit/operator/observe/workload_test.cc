@@ -62,9 +62,64 @@ TEST_F(WorkloadTest, SaysWhatWasNotFound) {
   const plan::Workload none = ResolveWorkload(world, WarmupOf("Deployment", "llama"));
   EXPECT_FALSE(none.found);
   EXPECT_EQ(none.problem, "no Deployment named \"llama\" in namespace \"default\"");
-  const plan::Workload odd = ResolveWorkload(world, WarmupOf("CronJob", "llama"));
+  const plan::Workload odd = ResolveWorkload(world, WarmupOf("DaemonSet", "llama"));
   EXPECT_FALSE(odd.found);
-  EXPECT_NE(odd.problem.find("spec.workloadRef.kind"), std::string::npos);
+}
+
+TEST_F(WorkloadTest, FindsCronJobsByTheLabelsOfTheirPods) {
+  server.Put(kube::kCronJobs, FromYaml(R"(
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, namespace: default, uid: c}
+spec:
+  jobTemplate:
+    spec:
+      template: {metadata: {labels: {app: nightly}}, spec: {containers: [{name: c}]}}
+)"));
+  server.Put(kube::kCronJobs, FromYaml(R"(
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: bare, namespace: default, uid: b}
+spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c}]}}}}}
+)"));
+  StartWorld();
+  const plan::Workload found = ResolveWorkload(world, WarmupOf("CronJob", "nightly"));
+  EXPECT_TRUE(found.found);
+  EXPECT_EQ(found.kind, plan::WorkloadKind::kCronJob);
+  EXPECT_EQ(found.selector.at("app"), "nightly");
+  ASSERT_NE(found.pod_template, nullptr);
+  const plan::Workload bare = ResolveWorkload(world, WarmupOf("CronJob", "bare"));
+  EXPECT_FALSE(bare.found);
+  EXPECT_NE(bare.problem.find("jobTemplate.spec.template.metadata.labels"), std::string::npos);
+  EXPECT_FALSE(LacksPods(world, WarmupOf("CronJob", "nightly")));
+}
+
+TEST_F(WorkloadTest, ARolloutMayTakeItsTemplateFromADeployment) {
+  server.Put(kube::kRollouts, FromYaml(R"(
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: canary, namespace: default, uid: r}
+spec: {replicas: 4, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: llama}}
+)"));
+  StartWorld();
+  const plan::Workload early = ResolveWorkload(world, WarmupOf("Rollout", "canary"));
+  EXPECT_FALSE(early.found);
+  EXPECT_NE(early.problem.find("Deployment \"llama\""), std::string::npos);
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  ASSERT_TRUE(op::testing::Eventually([&] { return world.deployments.store().size() == 1; }));
+  const plan::Workload found = ResolveWorkload(world, WarmupOf("Rollout", "canary"));
+  EXPECT_TRUE(found.found);
+  EXPECT_EQ(found.uid, "r");
+  EXPECT_EQ(found.replicas, 4);
+  EXPECT_EQ(found.selector.at("app"), "llama");
+  EXPECT_NE(found.pod_template, nullptr);
+}
+
+TEST_F(WorkloadTest, AKindThatTheClusterDoesNotServeIsNotFound) {
+  server.Serve(kube::kRayClusters, false);
+  world.Start(stop.get_token());
+  ASSERT_TRUE(op::testing::Eventually([&] { return world.HasSynced(); }));
+  EXPECT_FALSE(ResolveWorkload(world, WarmupOf("RayCluster", "a")).found);
 }
 
 TEST_F(WorkloadTest, ATemplateOrASelectorIsItsOwnWorkload) {

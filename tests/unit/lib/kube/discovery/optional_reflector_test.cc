@@ -27,9 +27,8 @@ class OptionalReflectorTest : public testing::Test {
   OptionalReflectorTest()
       : server_(clock_),
         optional_({server_, clock_, [] { return 0.5; }, log_}, {.resource = kRollouts}) {
-    optional_.OnChange([this](const Change& change) {
-      (change.after == nullptr ? gone_ : came_) += 1;
-    });
+    optional_.OnChange(
+        [this](const Change& change) { (change.after == nullptr ? gone_ : came_) += 1; });
   }
 
   void Start() {
@@ -45,9 +44,9 @@ class OptionalReflectorTest : public testing::Test {
   }
   size_t Asked() const {
     const auto requests = server_.Requests();
-    return static_cast<size_t>(std::count_if(
-        requests.begin(), requests.end(),
-        [](const std::string& request) { return request.starts_with("get path"); }));
+    return static_cast<size_t>(
+        std::count_if(requests.begin(), requests.end(),
+                      [](const std::string& request) { return request.starts_with("get path"); }));
   }
 
   fakes::FakeClock clock_;
@@ -128,7 +127,8 @@ TEST_F(OptionalReflectorTest, AnUnansweredQuestionChangesNothing) {
 TEST(NamesTest, ReadsAListOfKindsAndSurvivesAnythingElse) {
   EXPECT_TRUE(Names({{"resources", {{{"name", "rollouts"}, {"kind", "Rollout"}}}}}, kRollouts));
   EXPECT_FALSE(Names({{"resources", {{{"name", "workflows"}, {"kind", "Workflow"}}}}}, kRollouts));
-  for (const Json& odd : {Json(), Json::array(), Json{{"resources", 1}}, Json{{"resources", {1}}}}) {
+  for (const Json& odd :
+       {Json(), Json::array(), Json{{"resources", 1}}, Json{{"resources", {1}}}}) {
     EXPECT_FALSE(Names(odd, kRollouts)) << odd;
   }
 }

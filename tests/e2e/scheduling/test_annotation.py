@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload asks to be warm by an annotation, a namespace by a label; kinds of others are followed
+from the moment the cluster has them."""
+
+import pytest
+from harness import pods
+from harness.cluster import Cluster
+from harness.kubectl import Kubectl
+from harness.model_server import ModelServer
+from harness.product import Product
+from harness.steps import add_pod, assert_hit
+from harness.waiting import holds_for, wait_for
+from harness.warmup import Warmup, events, injected, wait_event, wish
+
+PREFIX = "cachewarm.io/"
+# How often the operator asks whether a kind is served, and a margin.
+DISCOVERY_SECONDS = 90
+
+
+def definition(group: str, version: str, plural: str, kind: str) -> dict:
+    """A CustomResourceDefinition that takes anything."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, made by a test"},
+        },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+DEFINITIONS = (
+    definition("argoproj.io", "v1alpha1", "rollouts", "Rollout"),
+    definition("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet"),
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kinds_of_others(cluster: Cluster, installation: Product):
+    """Installed while the operator runs: it notices during the tests that do not need them."""
+    admin = cluster.kubectl()
+    for each in DEFINITIONS:
+        admin.delete("crd", each["metadata"]["name"])
+    admin.apply(*DEFINITIONS)
+    yield
+    for each in DEFINITIONS:
+        admin.delete("crd", each["metadata"]["name"], "--wait=false")
+
+
+def annotate(kubectl: Kubectl, kind: str, name: str, **values: str) -> None:
+    """None takes an annotation away."""
+    words = [
+        f"{PREFIX}{key.replace('_', '-')}" + ("-" if value is None else f"={value}")
+        for key, value in values.items()
+    ]
+    kubectl.run("annotate", "--overwrite", kind, name, *words)
+
+
+def asking(thing: dict, **values: str) -> dict:
+    marks = {f"{PREFIX}{key.replace('_', '-')}": value for key, value in values.items()}
+    thing["metadata"]["annotations"] = marks
+    return thing
+
+
+def wait_refused(kubectl: Kubectl, name: str, reason: str, words: str) -> None:
+    def told() -> bool:
+        return any(
+            e.get("reason") == reason and words in e.get("note", "") for e in events(kubectl, name)
+        )
+
+    wait_for(f"event {reason} about {name} says {words}", told, 30, kubectl)
+
+
+class TestADeployment:
+    """One that runs already when it is annotated."""
+
+    SERVER = ModelServer(name="llama", nodes=("node-a", "node-b"))
+
+    @pytest.fixture
+    def warmup(self, shared: Kubectl, product: Product) -> Warmup:
+        return Warmup(shared, self.SERVER.name)
+
+    def test_an_annotation_makes_its_warmup_and_no_rollout(self, shared: Kubectl, warmup: Warmup):
+        shared.apply(self.SERVER.deployment())
+        first = pods.wait_ready(shared, self.SERVER.name, 1, 180)
+        annotate(shared, "deployment", "llama", warm="true", settle_seconds="2", builder="FirstPod")
+        wait_for("the warmup is made", lambda: warmup.read(), 30, shared)
+        warmup.wait_injecting()
+        wish_made = warmup.read()
+        owner = wish_made["metadata"]["ownerReferences"][0]
+        assert (owner["kind"], owner["name"]) == ("Deployment", "llama")
+        assert wish_made["spec"]["compile"]["settleSeconds"] == 2
+        assert wish_made["spec"]["workloadRef"]["name"] == "llama"
+        wait_event(shared, "llama", "WarmupMade")
+        assert len(shared.list("replicasets", "app=llama")) == 1
+        assert [pods.name(p) for p in pods.of(shared, "llama")] == [pods.name(p) for p in first]
+        assert not injected(first[0])
+
+    def test_new_pods_start_warm(self, shared: Kubectl, warmup: Warmup):
+        assert injected(add_pod(shared, "llama"))
+        pods.wait_ready(shared, "llama", 2, 180)
+        warmup.wait_warm()
+        assert_hit(shared, add_pod(shared, "llama"))
+        assert len(shared.list("replicasets", "app=llama")) == 1
+
+    def test_annotations_override_and_users_keep_their_own_fields(
+        self, shared: Kubectl, warmup: Warmup
+    ):
+        shared.patch("cachewarmup", "llama", {"spec": {"compile": {"backoffLimit": 1}}})
+        annotate(shared, "deployment", "llama", max_hold_seconds="7")
+        spec = wait_for(
+            "the override is in the spec",
+            lambda: warmup.read()["spec"]["gate"]["maxHoldSeconds"] == 7 and warmup.read()["spec"],
+            30,
+            shared,
+        )
+        assert spec["compile"]["backoffLimit"] == 1
+        shared.patch("cachewarmup", "llama", {"spec": {"gate": {"maxHoldSeconds": 8}}})
+        wait_for(
+            "what an annotation says is put back",
+            lambda: warmup.read()["spec"]["gate"]["maxHoldSeconds"] == 7,
+            30,
+            shared,
+        )
+
+    def test_a_bad_value_and_an_unknown_name_are_told_on_the_workload(
+        self, shared: Kubectl, warmup: Warmup
+    ):
+        before = warmup.read()["spec"]
+        annotate(shared, "deployment", "llama", max_hold_seconds="soon", gates="Off")
+        refused = "AnnotationRefused"
+        wait_refused(shared, "llama", refused, 'cachewarm.io/max-hold-seconds: "soon"')
+        wait_refused(shared, "llama", refused, "cachewarm.io/gates is unknown")
+        assert warmup.read()["spec"] == before
+        annotate(shared, "deployment", "llama", max_hold_seconds=None, gates=None)
+        wait_for(
+            "the default is back",
+            lambda: warmup.read()["spec"]["gate"]["maxHoldSeconds"] == 60,
+            30,
+            shared,
+        )
+
+    def test_removal_waits_and_a_return_ends_the_wait(self, shared: Kubectl, warmup: Warmup):
+        uid = warmup.uid
+        annotate(shared, "deployment", "llama", warm=None)
+        since = f"{PREFIX}unasked-since"
+
+        def marked() -> bool:
+            return since in warmup.read()["metadata"]["annotations"]
+
+        wait_for("it is marked since when", marked, 30, shared)
+        wait_event(shared, "llama", "WarmupUnasked")
+        holds_for("the warmup is there and injects", lambda: warmup.injection != {}, 3)
+        annotate(shared, "deployment", "llama", warm="true")
+        wait_for("the mark is gone", lambda: not marked(), 30, shared)
+        assert warmup.uid == uid
+
+    def test_a_resync_and_a_new_leader_write_nothing(
+        self, shared: Kubectl, warmup: Warmup, product: Product
+    ):
+        before = warmup.read()["metadata"]["generation"], warmup.read()["spec"]
+        holder = product.lease_holder()
+        product.kill_leader()
+        wait_for("another leads", lambda: product.lease_holder() not in ("", holder), 60, shared)
+        holds_for(
+            "it stays as it is", lambda: warmup.read()["metadata"]["generation"] == before[0], 3
+        )
+        assert warmup.read()["spec"] == before[1]
+
+    def test_a_warmup_of_somebody_else_is_never_overwritten(self, shared: Kubectl, warmup: Warmup):
+        shared.apply(wish("taken", selector={"matchLabels": {"app": "theirs"}}))
+        before = shared.get("cachewarmup", "taken")["spec"]
+        server = ModelServer(name="taken", replicas=0)
+        shared.apply(asking(server.deployment(), warm="true"))
+        wait_event(shared, "taken", "WarmupNameTaken")
+        after = shared.get("cachewarmup", "taken")
+        assert after["spec"] == before and "ownerReferences" not in after["metadata"]
+
+
+def test_a_labelled_namespace_warms_what_asks_for_an_accelerator(
+    kubectl: Kubectl, product: Product
+):
+    gpu = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    things = []
+    for name, device in (("gpu", gpu), ("plain", {}), ("out", gpu)):
+        thing = ModelServer(name=name, replicas=0).deployment()
+        thing["spec"]["template"]["spec"]["containers"][0].update(device)
+        things.append(thing)
+    asking(things[2], warm="false")
+    kubectl.apply(*things)
+    kubectl.run("label", "namespace", kubectl.namespace, "cachewarm.io/warm=true")
+    wait_for("the one with a GPU is warmed", lambda: kubectl.get("cachewarmup", "gpu"), 30, kubectl)
+    holds_for(
+        "the others are left alone",
+        lambda: [pods.name(w) for w in kubectl.list("cachewarmups")] == ["gpu"],
+        2,
+    )
+
+
+def test_a_cron_job_is_warmed_over_its_jobs(kubectl: Kubectl, product: Product):
+    job = ModelServer(name="nightly", nodes=("node-a",)).job()
+    cron_job = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job["spec"]}},
+    }
+    kubectl.apply(asking(cron_job, warm="true", settle_seconds="2"))
+    warmup = Warmup(kubectl, "nightly")
+    wait_for("its warmup is made", lambda: warmup.read(), 30, kubectl)
+    warmup.wait_injecting()
+    kubectl.run("create", "job", "first", "--from=cronjob/nightly")
+    wait_for("it has a pod", lambda: pods.of(kubectl, "nightly"), 30, kubectl)
+    assert injected(pods.of(kubectl, "nightly")[0])
+    warmup.wait_bundles(1)
+    assert [pods.name(w) for w in kubectl.list("cachewarmups")] == ["nightly"]
+
+
+class TestKindsOfOthers:
+    """Pods are made by the test, as the kinds' controllers would."""
+
+    @staticmethod
+    def follow(kubectl: Kubectl, thing: dict, labels: dict[str, str]) -> None:
+        name = thing["metadata"]["name"]
+        kubectl.apply(asking(thing, warm="true"))
+        warmup = Warmup(kubectl, name)
+        wait_for(
+            f"the operator noticed {thing['kind']}",
+            lambda: warmup.read(),
+            DISCOVERY_SECONDS,
+            kubectl,
+        )
+        assert warmup.read()["spec"]["workloadRef"]["kind"] == thing["kind"]
+        warmup.wait_injecting()
+        pod = ModelServer(name=name, labels=labels).pod(f"{name}-0")
+        assert injected(kubectl.create(pod, "--dry-run=server"))
+
+    def test_a_rollout(self, kubectl: Kubectl, product: Product):
+        deployment = ModelServer(name="canary", replicas=0).deployment()
+        rollout = {**deployment, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+        self.follow(kubectl, rollout, {"rollouts-pod-template-hash": "abc"})
+
+    def test_a_leader_worker_set(self, kubectl: Kubectl, product: Product):
+        template = ModelServer(name="big").template()
+        thing = {
+            "apiVersion": "leaderworkerset.x-k8s.io/v1",
+            "kind": "LeaderWorkerSet",
+            "metadata": {"name": "big"},
+            "spec": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": template}},
+        }
+        label = {"leaderworkerset.sigs.k8s.io/name": "big"}
+        self.follow(kubectl, thing, label)
+
+    def test_a_kind_that_goes_crashes_nobody(self, cluster: Cluster, product: Product):
+        restarts = {pods.name(p): pods.restarts(p) for p in product.pods("operator")}
+        cluster.kubectl().delete("crd", "rollouts.argoproj.io")
+        holds_for(
+            "no operator crashed",
+            lambda: {pods.name(p): pods.restarts(p) for p in product.pods("operator")} == restarts,
+            3,
+        )
+        product.wait_ready()

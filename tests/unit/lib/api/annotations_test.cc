@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/annotations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "lib/api/workload_kinds.h"
+#include "tests/unit/lib/api/schema.h"
+
+namespace cachewarm::api {
+namespace {
+
+using codec::Json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+SpecWish Read(const std::string& name, const std::string& value) {
+  return ReadSpecWish({{"cachewarm.io/" + name, value}});
+}
+
+TEST(Annotations, EachSetsItsOneField) {
+  const std::vector<std::tuple<std::string, std::string, Json>> cases = {
+      {"gate", "Off", {{"gate", {{"mode", "Off"}}}}},
+      {"max-hold-seconds", "15", {{"gate", {{"maxHoldSeconds", 15}}}}},
+      {"container", "server", {{"container", "server"}}},
+      {"caches",
+       "triton, vllm",
+       {{"caches", Json::array({{{"name", "triton"}}, {{"name", "vllm"}}})}}},
+      {"gpu-types",
+       "cpu,nvidia/h100-80gb-hbm3/sm_90",
+       {{"gpuTypes", {"cpu", "nvidia/h100-80gb-hbm3/sm_90"}}}},
+      {"node-selector",
+       "pool=serving,zone=",
+       {{"nodeSelector", {{"pool", "serving"}, {"zone", ""}}}}},
+      {"builder", "Job", {{"compile", {{"builder", "Job"}}}}},
+      {"timeout-seconds", "60", {{"compile", {{"timeoutSeconds", 60}}}}},
+      {"pending-seconds", "61", {{"compile", {{"pendingSeconds", 61}}}}},
+      {"settle-seconds", " 2 ", {{"compile", {{"settleSeconds", 2}}}}},
+      {"backoff-limit", "0", {{"compile", {{"backoffLimit", 0}}}}},
+      {"paused", "true", {{"paused", true}}}};
+  EXPECT_EQ(cases.size(), SpecAnnotations().size()) << "a case for each";
+  for (const auto& [name, value, spec] : cases) {
+    const SpecWish wish = Read(name, value);
+    EXPECT_EQ(wish.spec, spec) << name;
+    EXPECT_THAT(wish.problems, IsEmpty()) << name;
+  }
+}
+
+TEST(Annotations, TheExampleOfEachIsAccepted) {
+  for (const SpecAnnotation& row : SpecAnnotations()) {
+    const SpecWish wish = ReadSpecWish({{std::string(row.name), std::string(row.example)}});
+    EXPECT_THAT(wish.problems, IsEmpty()) << row.name;
+    EXPECT_FALSE(wish.spec.empty()) << row.name;
+  }
+}
+
+TEST(Annotations, SeveralMakeOneSpec) {
+  const SpecWish wish = ReadSpecWish({{"cachewarm.io/warm", "true"},
+                                      {"cachewarm.io/gate", "Hold"},
+                                      {"cachewarm.io/max-hold-seconds", "5"},
+                                      {"example.com/gate", "x"}});
+  EXPECT_EQ(wish.spec, Json({{"gate", {{"mode", "Hold"}, {"maxHoldSeconds", 5}}}}));
+  EXPECT_THAT(wish.problems, IsEmpty());
+}
+
+TEST(Annotations, ABadValueIsRefusedByNameWithARemedy) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"gate", "Sometimes"},
+      {"gate", ""},
+      {"max-hold-seconds", "-1"},
+      {"max-hold-seconds", "3601"},
+      {"max-hold-seconds", "60s"},
+      {"max-hold-seconds", "99999999999999999999"},
+      {"container", "Server"},
+      {"container", "../x"},
+      {"caches", "triton,,vllm"},
+      {"caches", "Triton"},
+      {"gpu-types", ","},
+      {"node-selector", "pool"},
+      {"node-selector", "=x"},
+      {"builder", "job"},
+      {"timeout-seconds", "0"},
+      {"paused", "yes"},
+      {"settle-seconds", "601"},
+      {"backoff-limit", "11"},
+      {"gpu-types", std::string(5000, 'a')}};
+  for (const auto& [name, value] : cases) {
+    const SpecWish wish = Read(name, value);
+    EXPECT_TRUE(wish.spec.empty()) << name << "=" << value << " gave " << wish.spec;
+    ASSERT_EQ(wish.problems.size(), 1U) << name << "=" << value;
+    EXPECT_THAT(wish.problems[0], HasSubstr("annotation cachewarm.io/" + name + ": \""));
+    EXPECT_THAT(wish.problems[0], HasSubstr("or remove it"));
+    EXPECT_LT(wish.problems[0].size(), 1000U);
+  }
+}
+
+TEST(Annotations, AnUnknownOneIsNamed) {
+  const SpecWish wish = Read("gates", "Off");
+  EXPECT_TRUE(wish.spec.empty());
+  EXPECT_THAT(wish.problems, ElementsAre(HasSubstr("annotation cachewarm.io/gates is unknown")));
+  EXPECT_THAT(wish.problems[0], HasSubstr("cachewarm.io/gate,"));
+}
+
+TEST(Annotations, GoodOnesAreReadBesideBadOnes) {
+  const SpecWish wish =
+      ReadSpecWish({{"cachewarm.io/gate", "Off"}, {"cachewarm.io/settle-seconds", "x"}});
+  EXPECT_EQ(wish.spec, Json({{"gate", {{"mode", "Off"}}}}));
+  EXPECT_EQ(wish.problems.size(), 1U);
+}
+
+TEST(Annotations, TheDocumentHasARowForEach) {
+  std::ifstream file(std::string(CACHEWARM_SOURCE_DIR) + "/docs/annotations.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const SpecAnnotation& row : SpecAnnotations()) {
+    const std::string field =
+        (row.section.empty() ? "" : std::string(row.section) + ".") + std::string(row.field);
+    EXPECT_THAT(text.str(),
+                HasSubstr("| `" + std::string(row.name) + "` | `spec." + field + "` |"));
+  }
+}
+
+TEST(WorkloadKinds, AreThoseOfTheSchema) {
+  const Json rules = LoadSchema("cachewarmups.yaml")["properties"]["spec"]["properties"]
+                                                    ["workloadRef"]["x-kubernetes-validations"];
+  std::string list;
+  for (const WorkloadKind& each : kWorkloadKinds) {
+    list += (list.empty() ? "['" : ", ['") + std::string(each.api_version) + "', '" +
+            std::string(each.kind) + "']";
+  }
+  EXPECT_EQ(rules[0]["rule"], "[self.apiVersion, self.kind] in [" + list + "]");
+  for (const WorkloadKind& each : kWorkloadKinds) {
+    EXPECT_THAT(rules[0]["message"].get<std::string>(), HasSubstr(each.kind));
+    EXPECT_THAT(rules[0]["messageExpression"].get<std::string>(), HasSubstr(each.api_version));
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::api

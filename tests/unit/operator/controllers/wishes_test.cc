@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/controllers/wishes.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/api/names.h"
+#include "lib/api/reasons.h"
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::controllers {
+namespace {
+
+using codec::Json;
+using op::testing::DeploymentObject;
+using op::testing::Eventually;
+using op::testing::FromYaml;
+using op::testing::NamespaceObject;
+
+constexpr char kKey[] = "Deployment/default/llama";
+
+class WishesTest : public op::testing::WorldFixture {
+ protected:
+  WishesTest() : wishes_(world, {.client = server, .clock = clock, .events = events, .log = log}) {
+    server.Put(kube::kNamespaces, NamespaceObject("default"));
+  }
+
+  static Json Annotated(const std::map<std::string, std::string>& annotations) {
+    Json deployment = DeploymentObject("llama");
+    for (const auto& [name, value] : annotations) {
+      deployment["metadata"]["annotations"]["cachewarm.io/" + name] = value;
+    }
+    return deployment;
+  }
+
+  kube::Object Found() const {
+    return server.Find(kube::kCacheWarmups, {.ns = "default", .name = "llama"});
+  }
+
+  // Reconciles and waits until the store has seen what was written.
+  kube::Outcome Reconcile(const std::string& key = kKey) {
+    const auto outcome = wishes_.Reconcile(key, {});
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_TRUE(Eventually([&] { return IsCurrent(); }));
+    return outcome.value_or(kube::Outcome{});
+  }
+  bool IsCurrent() const {
+    const kube::Object stored = world.warmups.store().Get({.ns = "default", .name = "llama"});
+    const kube::Object found = Found();
+    return (stored == nullptr) == (found == nullptr) &&
+           (stored == nullptr ||
+            kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*found));
+  }
+
+  void Change(const Json& deployment) {
+    const kube::Object put = server.Put(kube::kDeployments, deployment);
+    ASSERT_TRUE(Eventually([&] {
+      const kube::Object stored = world.deployments.store().Get({.ns = "default", .name = "llama"});
+      return stored != nullptr && kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*put);
+    }));
+  }
+
+  Wishes wishes_;
+};
+
+TEST_F(WishesTest, AnAnnotatedDeploymentGetsItsWarmup) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"max-hold-seconds", "5"}}));
+  StartWorld();
+  Reconcile();
+  const kube::Object made = Found();
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ((*made)["spec"]["workloadRef"]["kind"], "Deployment");
+  EXPECT_EQ((*made)["spec"]["gate"]["maxHoldSeconds"], 5);
+  EXPECT_EQ(kube::ControllerOf(*made).uid, "uid-llama");
+  EXPECT_EQ(events.Count("WarmupMade"), 1);
+}
+
+TEST_F(WishesTest, DoingItAgainWritesNothing) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"gate", "Off"}}));
+  StartWorld();
+  Reconcile();
+  const size_t before = Writes();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Reconcile().requeue_after, std::nullopt);
+  }
+  EXPECT_EQ(Writes(), before);
+  EXPECT_EQ(events.All().size(), 1U);
+}
+
+TEST_F(WishesTest, AnOverrideThatIsTakenAwayIsTakenFromTheSpec) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"gate", "Off"}}));
+  StartWorld();
+  Reconcile();
+  Change(Annotated({{"warm", "true"}}));
+  Reconcile();
+  EXPECT_EQ(kube::At(*Found(), {"spec", "gate", "mode"}), nullptr) << *Found();
+}
+
+TEST_F(WishesTest, ABadAnnotationIsToldOnceWhileItLastsAndTheSpecStays) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"gate", "Off"}}));
+  StartWorld();
+  Reconcile();
+  const Json good = *Found();
+  Change(Annotated({{"warm", "true"}, {"gate", "Sometimes"}}));
+  for (int i = 0; i < 3; ++i) {
+    Reconcile();
+  }
+  EXPECT_EQ(*Found(), good);
+  EXPECT_EQ(events.Count(std::string(api::reason::kAnnotationRefused)), 1);
+  Change(Annotated({{"warm", "true"}, {"gate", "Hold"}}));
+  Reconcile();
+  EXPECT_EQ((*Found())["spec"]["gate"]["mode"], "Hold");
+  Change(Annotated({{"warm", "true"}, {"gate", "Sometimes"}}));
+  Reconcile();
+  EXPECT_EQ(events.Count(std::string(api::reason::kAnnotationRefused)), 2);
+}
+
+TEST_F(WishesTest, RemovalWaitsTenMinutesAlsoForANewLeader) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
+  StartWorld();
+  Reconcile();
+  Change(DeploymentObject("llama"));
+  EXPECT_EQ(Reconcile().requeue_after, wishes::kGrace);
+  clock.Advance(Duration(400'000));
+  Wishes next(world, {.client = server, .clock = clock, .events = events, .log = log});
+  EXPECT_EQ(next.Reconcile(kKey, {})->requeue_after, Duration(200'000));
+  EXPECT_NE(Found(), nullptr);
+  clock.Advance(Duration(200'000));
+  EXPECT_TRUE(next.Reconcile(kKey, {}).ok());
+  EXPECT_EQ(Found(), nullptr);
+  EXPECT_EQ(events.Count("WarmupRemoved"), 1);
+}
+
+TEST_F(WishesTest, AStripOfTheAnnotationThatIsPutBackLeavesNoTrace) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
+  StartWorld();
+  Reconcile();
+  const std::string uid = kube::UidOf(*Found());
+  Change(DeploymentObject("llama"));
+  Reconcile();
+  clock.Advance(Duration(60'000));
+  Change(Annotated({{"warm", "true"}}));
+  Reconcile();
+  EXPECT_EQ(kube::UidOf(*Found()), uid);
+  EXPECT_FALSE(
+      (*Found())["metadata"]["annotations"].contains(std::string(api::kUnaskedSinceAnnotation)));
+}
+
+TEST_F(WishesTest, AWarmupThatSomebodyMadeMeanwhileIsNotOverwritten) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
+  StartWorld();
+  // Ours does not know it yet.
+  server.Intercept([&](const kube::Request& request) {
+    return request.verb == "create" && request.resource == "cachewarmups"
+               ? absl::AlreadyExistsError("somebody was faster")
+               : absl::OkStatus();
+  });
+  EXPECT_TRUE(wishes_.Reconcile(kKey, {})->requeue_after.has_value());
+  server.Intercept(nullptr);
+  Json theirs = op::testing::WarmupObject("llama");
+  server.Put(kube::kCacheWarmups, theirs);
+  ASSERT_TRUE(Eventually([&] { return IsCurrent(); }));
+  Reconcile();
+  EXPECT_EQ(kube::UidOf(*Found()), "uid-llama");
+  EXPECT_EQ(kube::ControllerOf(*Found()).uid, "");
+  EXPECT_EQ(events.Count(std::string(api::reason::kWarmupNameTaken)), 1);
+}
+
+TEST_F(WishesTest, WhatTheApiServerRefusesIsToldOnTheWorkload) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
+  StartWorld();
+  server.Intercept([](const kube::Request& request) {
+    return request.verb == "create" ? absl::InvalidArgumentError("spec.caches: too many")
+                                    : absl::OkStatus();
+  });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_GE(*wishes_.Reconcile(kKey, {})->requeue_after, Duration(60'000));
+  }
+  EXPECT_EQ(events.Count(std::string(api::reason::kAnnotationRefused)), 1);
+}
+
+TEST_F(WishesTest, ALabelledNamespaceWarmsWhatAsksForAnAccelerator) {
+  Json ns = NamespaceObject("default");
+  ns["metadata"]["labels"]["cachewarm.io/warm"] = "true";
+  server.Put(kube::kNamespaces, ns);
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  Json gpu = DeploymentObject("gpu");
+  gpu["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 1;
+  server.Put(kube::kDeployments, gpu);
+  gpu["metadata"]["name"] = "opted-out";
+  gpu["metadata"]["annotations"]["cachewarm.io/warm"] = "false";
+  server.Put(kube::kDeployments, gpu);
+  StartWorld();
+  for (const char* name : {"llama", "gpu", "opted-out"}) {
+    EXPECT_TRUE(wishes_.Reconcile(std::string("Deployment/default/") + name, {}).ok());
+  }
+  const auto made = server.All(kube::kCacheWarmups);
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(kube::NameOf(*made[0]).name, "gpu");
+}
+
+TEST_F(WishesTest, PartsOfOtherWorkloadsAndEndedJobsAreLeftAlone) {
+  Json child = Annotated({{"warm", "true"}});
+  child["metadata"]["ownerReferences"] = FromYaml(
+      "[{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, name: x, uid: u, "
+      "controller: true}]");
+  server.Put(kube::kDeployments, child);
+  server.Put(kube::kJobs, FromYaml(R"(
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: default, uid: j, annotations: {cachewarm.io/warm: "true"}}
+spec: {template: {spec: {containers: []}}}
+status: {conditions: [{type: Complete, status: "True"}]}
+)"));
+  StartWorld();
+  Reconcile();
+  Reconcile("Job/default/train");
+  EXPECT_TRUE(server.All(kube::kCacheWarmups).empty());
+}
+
+TEST_F(WishesTest, AKindOfOthersIsServedLikeOurs) {
+  server.Put(kube::kLeaderWorkerSets, FromYaml(R"(
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: big, namespace: default, uid: l, annotations: {cachewarm.io/warm: "true"}}
+spec: {leaderWorkerTemplate: {workerTemplate: {spec: {containers: []}}}}
+)"));
+  StartWorld();
+  Reconcile("LeaderWorkerSet/default/big");
+  const kube::Object made = server.Find(kube::kCacheWarmups, {.ns = "default", .name = "big"});
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ((*made)["spec"]["workloadRef"]["apiVersion"], "leaderworkerset.x-k8s.io/v1");
+}
+
+TEST_F(WishesTest, AWorkloadThatIsGoneOrUnknownIsNothingToDo) {
+  StartWorld();
+  const size_t before = Writes();
+  Reconcile();
+  Reconcile("Pod/default/llama");
+  EXPECT_FALSE(wishes_.Reconcile("llama", {}).ok());
+  EXPECT_EQ(Writes(), before);
+}
+
+}  // namespace
+}  // namespace cachewarm::controllers

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/wish_triggers.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "lib/codec/json_value.h"
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::observe {
+namespace {
+
+using codec::Json;
+using op::testing::DeploymentObject;
+using op::testing::Eventually;
+using op::testing::NamespaceObject;
+using op::testing::WarmupObject;
+using Keys = std::set<std::string>;
+
+class WishTriggersTest : public op::testing::WorldFixture {
+ protected:
+  WishTriggersTest() : queue(queue_clock), triggers(world, queue) {
+    triggers.Attach();
+    server.Put(kube::kNamespaces, NamespaceObject("default"));
+    server.Put(kube::kDeployments, DeploymentObject("llama"));
+    Json rollout = DeploymentObject("canary");
+    rollout["apiVersion"] = "argoproj.io/v1alpha1";
+    rollout["kind"] = "Rollout";
+    server.Put(kube::kRollouts, rollout);
+  }
+  ~WishTriggersTest() override { StopWorld(); }
+
+  Keys Take() {
+    Keys keys;
+    while (queue.size() > 0 || queue.delayed() > 0) {
+      queue_clock.Advance(std::chrono::seconds(1));
+      const auto key = queue.Get({});
+      keys.insert(*key);
+      queue.Done(*key);
+    }
+    return keys;
+  }
+
+  void Settle() {
+    StartWorld();
+    ASSERT_EQ(Take(), (Keys{"Deployment/default/llama", "Rollout/default/canary"}));
+  }
+
+  // The keys until `last` is among them.
+  Keys Until(const std::string& last) {
+    Keys keys;
+    EXPECT_TRUE(Eventually([&] {
+      keys.merge(Take());
+      return keys.contains(last);
+    }));
+    return keys;
+  }
+
+  fakes::FakeClock queue_clock;
+  kube::WorkQueue queue;
+  WishTriggers triggers;
+};
+
+TEST_F(WishTriggersTest, AnAnnotationAsksAgainAndAStatusDoesNot) {
+  Settle();
+  Json moved = DeploymentObject("llama");
+  moved["status"]["replicas"] = 1;
+  server.Put(kube::kDeployments, moved);
+  server.Edit(kube::kRollouts, {.ns = "default", .name = "canary"}, [](Json& rollout) {
+    rollout["metadata"]["annotations"]["cachewarm.io/warm"] = "true";
+  });
+  EXPECT_EQ(Until("Rollout/default/canary"), Keys{"Rollout/default/canary"});
+}
+
+TEST_F(WishTriggersTest, ALabelOfTheNamespaceAsksAllOfIt) {
+  Settle();
+  server.Edit(kube::kNamespaces, {.name = "default"},
+              [](Json& ns) { ns["metadata"]["labels"]["cachewarm.io/warm"] = "true"; });
+  EXPECT_TRUE(Until("Rollout/default/canary").contains("Deployment/default/llama"));
+}
+
+TEST_F(WishTriggersTest, AWarmupThatIsChangedOrGoneAsksItsOwner) {
+  Settle();
+  Json warmup = WarmupObject("llama");
+  warmup["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "apps/v1"},
+                                                        {"kind", "Deployment"},
+                                                        {"name", "llama"},
+                                                        {"uid", "uid-llama"},
+                                                        {"controller", true}}});
+  server.Put(kube::kCacheWarmups, warmup);
+  EXPECT_EQ(Until("Deployment/default/llama"), Keys{"Deployment/default/llama"});
+  const kube::ObjectName name{.ns = "default", .name = "llama"};
+  server.Edit(kube::kCacheWarmups, name, [](Json& each) { each["spec"]["paused"] = true; });
+  EXPECT_EQ(Until("Deployment/default/llama"), Keys{"Deployment/default/llama"});
+  server.Remove(kube::kCacheWarmups, name);
+  EXPECT_TRUE(Until("Deployment/default/llama").contains("Rollout/default/canary"))
+      << "whoever wanted the name may have it";
+}
+
+TEST_F(WishTriggersTest, ANewLeaderAsksEverybody) {
+  Settle();
+  triggers.AddEverything();
+  EXPECT_EQ(Take(), (Keys{"Deployment/default/llama", "Rollout/default/canary"}));
+}
+
+TEST(WorkloadKey, IsReadBackAndRefusesWhatItIsNot) {
+  const auto key = WorkloadKey::Parse("Deployment/default/llama");
+  ASSERT_TRUE(key.ok());
+  EXPECT_EQ(key->kind, "Deployment");
+  EXPECT_EQ(key->name.ns, "default");
+  EXPECT_EQ(key->ToString(), "Deployment/default/llama");
+  for (const char* odd : {"", "x", "/default/llama", "Deployment/", "Deployment/a/b/c"}) {
+    EXPECT_FALSE(WorkloadKey::Parse(odd).ok()) << odd;
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::observe
