@@ -55,6 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
         ModeCase{"auto_zero", api::Builder::kAuto, WorkloadKind::kDeployment, 0, true},
         ModeCase{"auto_zero_set", api::Builder::kAuto, WorkloadKind::kStatefulSet, 0, true},
         ModeCase{"auto_template", api::Builder::kAuto, WorkloadKind::kTemplate, 0, true},
+        ModeCase{"auto_zero_group", api::Builder::kAuto, WorkloadKind::kGroup, 0, false},
+        ModeCase{"job_of_a_group", api::Builder::kJob, WorkloadKind::kGroup, 2, false},
         ModeCase{"job", api::Builder::kJob, WorkloadKind::kDeployment, 3, true},
         ModeCase{"first_pod", api::Builder::kFirstPod, WorkloadKind::kDeployment, 0, false},
         ModeCase{"first_pod_template", api::Builder::kFirstPod, WorkloadKind::kTemplate, 0, false}),

@@ -248,8 +248,12 @@ TEST_F(Handshake, WithoutAReadinessProbeItIsReadyAMinuteAfterItsStart) {
   EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(150));
 }
 
-TEST_F(Handshake, AWorkloadJobIsReadyWhenItHasExitedWithZero) {
-  builder.in().workload.kind = WorkloadKind::kJob;
+class EndsByItselfTest : public Handshake, public testing::WithParamInterface<WorkloadKind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, EndsByItselfTest,
+                         testing::Values(WorkloadKind::kJob, WorkloadKind::kCronJob));
+
+TEST_P(EndsByItselfTest, APodOfAJobIsReadyWhenItHasExitedWithZero) {
+  builder.in().workload.kind = GetParam();
   builder.Now(150);
   Apply(builder.Decide());
   EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, WallTime{});
