@@ -60,7 +60,11 @@ void ReadStatefulSet(const Json& object, plan::Promises& out) {
 
 bool HasDeadline(const Json& object) {
   return CountAt(object, {"spec", "activeDeadlineSeconds"}, 0) > 0 ||
-         CountAt(object, {"spec", "template", "spec", "activeDeadlineSeconds"}, 0) > 0;
+         CountAt(object, {"spec", "template", "spec", "activeDeadlineSeconds"}, 0) > 0 ||
+         CountAt(object, {"spec", "jobTemplate", "spec", "activeDeadlineSeconds"}, 0) > 0 ||
+         CountAt(object,
+                 {"spec", "jobTemplate", "spec", "template", "spec", "activeDeadlineSeconds"},
+                 0) > 0;
 }
 
 bool Meets(const Json& requirement, const Labels& labels) {
@@ -89,13 +93,6 @@ void ReadBudget(const Json& budget, bool counts, plan::Promises& out) {
     out.available = healthy;
     out.required = desired;
   }
-}
-
-const kube::Store* StoreOf(const World& world, const std::string& kind) {
-  return kind == "Deployment"    ? &world.deployments.store()
-         : kind == "StatefulSet" ? &world.stateful_sets.store()
-         : kind == "Job"         ? &world.jobs.store()
-                                 : nullptr;
 }
 
 }  // namespace
@@ -140,7 +137,7 @@ plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup) 
   Labels labels = warmup.spec.selector;
   bool counts = false;
   if (const auto& ref = warmup.spec.workload_ref) {
-    const kube::Store* store = StoreOf(world, ref->kind);
+    const kube::Store* store = world.WorkloadStore(ref->kind);
     const kube::Object object =
         store == nullptr ? nullptr : store->Get({.ns = warmup.ns, .name = ref->name});
     if (object == nullptr) {

@@ -56,6 +56,7 @@ TEST_P(WorkloadPromises, AreReadFromTheObject) {
   const std::string kind = each.kind;
   server.Put(kind == "Deployment"    ? kube::kDeployments
              : kind == "StatefulSet" ? kube::kStatefulSets
+             : kind == "CronJob"     ? kube::kCronJobs
                                      : kube::kJobs,
              object);
   StartWorld();
@@ -111,7 +112,11 @@ INSTANTIATE_TEST_SUITE_P(
              "replicas: 4, podManagementPolicy: Parallel",
              {.available = 3, .required = 4}},
         Case{"job", "Job", "parallelism: 4", {}},
-        Case{"job_with_deadline", "Job", "activeDeadlineSeconds: 60", {.job_deadline = true}}),
+        Case{"job_with_deadline", "Job", "activeDeadlineSeconds: 60", {.job_deadline = true}},
+        Case{"jobs_with_deadline",
+             "CronJob",
+             "jobTemplate: {spec: {activeDeadlineSeconds: 60}}",
+             {.job_deadline = true}}),
     [](const auto& each) { return each.param.name; });
 
 TEST_F(PromisesTest, ADisruptionBudgetOfTheseLabelsAsksForMore) {
