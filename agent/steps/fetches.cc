@@ -25,7 +25,8 @@ int64_t BytesOf(const Fetch& step, const Digest& digest) {
 
 void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
                     const DiskLimits& disk, History& history) {
-  if (running_.contains(step.generation)) {
+  // No more than can run: what waits here would be fetched before what is needed sooner.
+  if (running_.contains(step.generation) || running_.size() >= context_.workers.threads()) {
     return;
   }
   const bool posted = context_.workers.Post([this, step, table, disk](std::stop_token stop) {

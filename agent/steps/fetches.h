@@ -20,8 +20,9 @@ class Fetches {
  public:
   explicit Fetches(const Context& context) : context_(context) {}
 
-  // Starts one unless it runs already or the workers are busy (then the next turn tries again).
-  // `history` knows at once that it runs: the plan of the same turn would discard its staging tree.
+  // Starts one unless it runs already or as many run as there are workers (then the next turn,
+  // which comes when one of them ends, tries again). `history` knows at once that it runs: the plan
+  // of the same turn would discard its staging tree.
   void Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
              const DiskLimits& disk, History& history);
 

@@ -5,7 +5,8 @@
 
 namespace cachewarm::agent {
 
-Workers::Workers(int threads, size_t queue_max) : queue_max_(queue_max) {
+Workers::Workers(int threads, size_t queue_max)
+    : threads_max_(static_cast<size_t>(threads)), queue_max_(queue_max) {
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this](std::stop_token stop) { Run(std::move(stop)); });
   }

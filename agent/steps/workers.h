@@ -23,11 +23,13 @@ class Workers {
 
   // False when the queue is full or the workers are stopping.
   bool Post(Job job);
+  size_t threads() const { return threads_max_; }
   void Stop();
 
  private:
   void Run(std::stop_token stop);
 
+  const size_t threads_max_;
   const size_t queue_max_;
   std::mutex mutex_;
   std::condition_variable_any wake_;

@@ -30,9 +30,9 @@ class Planner {
 
   Plan Run() {
     MendLinks();
-    for (const api::WantedWarmup& wanted : input_.desired.warmups) {
-      for (const std::string& run_as : wanted.run_as) {
-        PlanMount(wanted, Mount{wanted.ns, wanted.name, wanted.uid, run_as});
+    for (const api::WantedWarmup* wanted : ByNeed()) {
+      for (const std::string& run_as : wanted->run_as) {
+        PlanMount(*wanted, Mount{wanted->ns, wanted->name, wanted->uid, run_as});
       }
     }
     for (const std::string& name : input_.inventory.staging) {
@@ -47,6 +47,17 @@ class Planner {
   }
 
  private:
+  // What pods wait for is fetched first, and has the disk's room first.
+  std::vector<const api::WantedWarmup*> ByNeed() const {
+    std::vector<const api::WantedWarmup*> out;
+    for (const api::WantedWarmup& wanted : input_.desired.warmups) {
+      out.push_back(&wanted);
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const auto* a, const auto* b) { return a->need > b->need; });
+    return out;
+  }
+
   // A link to nothing stops containers from being created, one to a damaged tree may crash them:
   // wanted or not.
   void MendLinks() {

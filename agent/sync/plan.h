@@ -72,7 +72,8 @@ struct PlanInput {
 };
 
 struct Plan {
-  // Prepare and Renew before Activate before Discard before Fetch: what pods wait for comes first.
+  // Prepare and Renew before Activate before Discard before Fetch: what pods wait for comes first,
+  // and of each kind the steps of warmups with the greater need.
   std::vector<Step> steps;
   // Bundles that are not fetched because there is no room, or because their trees do not stay whole
   // here, with the reason to report.

@@ -104,6 +104,7 @@ struct BundleStatus {
   int nodes_desired = 0;
   int nodes_ready = 0;
   int nodes_failed = 0;
+  int nodes_waiting = 0;  // for their turn to fetch
   std::string message;
   friend bool operator==(const BundleStatus&, const BundleStatus&) = default;
 };

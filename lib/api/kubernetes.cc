@@ -3,6 +3,7 @@
 
 #include "lib/api/json/checks.h"
 #include "lib/api/json/parts.h"
+#include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 
@@ -28,7 +29,15 @@ void ReadConditions(Reader& status, Node& out) {
     std::string type;
     std::string value;
     condition.Read("type", type).Read("status", value);
-    out.ready = out.ready || (type == "Ready" && value == "True");
+    if (type == "Ready" && value == "True") {
+      out.ready = true;
+      ReadTime(condition, "lastTransitionTime", out.ready_since);
+    }
+    if (type == kNodeCondition) {
+      NodeCondition& warm = out.warm.emplace();
+      warm.status = value;
+      condition.Read("reason", warm.reason).Read("message", warm.message);
+    }
   });
 }
 

@@ -37,9 +37,19 @@ struct Taint {
   std::string effect;
 };
 
+// Our own condition of a Node (kNodeCondition).
+struct NodeCondition {
+  std::string status;  // True, False, Unknown
+  std::string reason;
+  std::string message;
+  friend bool operator==(const NodeCondition&, const NodeCondition&) = default;
+};
+
 struct Node {
   ObjectMeta meta;
   bool ready = false;
+  WallTime ready_since{};  // by the node's clock; zero while it is not Ready
+  std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";
   std::vector<Taint> taints;

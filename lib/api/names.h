@@ -34,6 +34,12 @@ inline constexpr std::string_view kBuilderKeyLabel = "cachewarm.io/builder-key";
 // Readiness gate of a builder Job's pod; nobody ever sets it, so no Service sends it traffic.
 inline constexpr std::string_view kBuilderReadinessGate = "cachewarm.io/serving";
 
+// Startup taints that a node pool puts on fresh nodes: ours, and the form by which the cluster
+// autoscaler knows one. The operator only ever removes them.
+inline constexpr std::string_view kWarmingTaints[] = {
+    "cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm"};
+// Condition of a Node, for node-readiness-controller.
+inline constexpr std::string_view kNodeCondition = "cachewarm.io/Warm";
 // On a workload, "true" or "false": whether it is to be warmed (annotations.h has what may stand
 // beside it). As a label of a Namespace, "true": every workload of it that asks for an accelerator.
 inline constexpr std::string_view kWarmAnnotation = "cachewarm.io/warm";

@@ -24,6 +24,11 @@ struct WantedBundle {
   friend bool operator==(const WantedBundle&, const WantedBundle&) = default;
 };
 
+inline constexpr int kNeedNone = 0;
+inline constexpr int kNeedHeld = 1;   // held pods could go there
+inline constexpr int kNeedBound = 2;  // a pod that was bound there has not started yet
+inline constexpr int kNeedMax = kNeedBound;
+
 // One warmup that may run on this node: directories to prepare and bundles to have active.
 // Absence never evicts.
 struct WantedWarmup {
@@ -38,6 +43,10 @@ struct WantedWarmup {
   // What was counted in `renew`, so that one crash counts once: "<podUID>:<restarts>", newest last;
   // at most 16.
   std::vector<std::string> renewed_for;
+  // How soon pods need the bundles. The agent fetches for the greatest need first.
+  int need = 0;
+  // Since when `bundles` is as it is: the node's turn to fetch began then. Zero: never had any.
+  WallTime fetch_since{};
   friend bool operator==(const WantedWarmup&, const WantedWarmup&) = default;
 };
 

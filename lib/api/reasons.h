@@ -73,6 +73,15 @@ inline constexpr std::string_view kDiskFailed = "DiskFailed";  // of the node, i
 inline constexpr std::string_view kRootUnusable = "RootUnusable";
 inline constexpr std::string_view kTornFile = "TornFile";  // left half-written by a killed engine
 
+// The condition cachewarm.io/Warm of a Node, and why its startup taint was removed
+// (cachewarm_startup_taints_removed_total)
+inline constexpr std::string_view kNodeWarm = "Warm";
+inline constexpr std::string_view kNodeWarming = "Warming";
+inline constexpr std::string_view kNodeNothingFits = "NothingFits";
+inline constexpr std::string_view kNodeBundleFailed = "BundleFailed";
+inline constexpr std::string_view kNodeAgentNotReady = "AgentNotReady";
+inline constexpr std::string_view kNodeDeadline = "Deadline";
+
 // Why a gate was released: the closed list, also `reason` of cachewarm_gate_releases_total.
 inline constexpr std::string_view kReleasedWarm = "Warm";
 inline constexpr std::string_view kReleasedBuilder = "Builder";

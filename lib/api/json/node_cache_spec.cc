@@ -39,7 +39,10 @@ void ReadWantedWarmup(Reader& reader, WantedWarmup& out) {
   ReadCaches(reader, out.caches);
   reader.List("bundles", kNodeBundlesMax,
               [&](Reader& item) { ReadWantedBundle(item, out.bundles.emplace_back()); });
-  reader.Read("renew", out.renew, 0, kCountMax).Read("renewedFor", out.renewed_for, kRenewedForMax);
+  reader.Read("renew", out.renew, 0, kCountMax)
+      .Read("renewedFor", out.renewed_for, kRenewedForMax)
+      .Read("need", out.need, kNeedNone, kNeedMax);
+  ReadTime(reader, "fetchSince", out.fetch_since);
 }
 
 Json EncodeWantedWarmup(const WantedWarmup& warmup) {
@@ -52,6 +55,8 @@ Json EncodeWantedWarmup(const WantedWarmup& warmup) {
       .PutPart("bundles", ListOf(warmup.bundles, kNodeBundlesMax, EncodeWantedBundle))
       .Put("renew", int64_t{warmup.renew})
       .Put("renewedFor", warmup.renewed_for, kRenewedForMax)
+      .Put("need", int64_t{warmup.need})
+      .Put("fetchSince", warmup.fetch_since)
       .Take();
 }
 

@@ -54,6 +54,7 @@ void ReadBundle(Reader& reader, BundleStatus& out) {
       .Read("nodesDesired", out.nodes_desired, 0, kCountMax)
       .Read("nodesReady", out.nodes_ready, 0, kCountMax)
       .Read("nodesFailed", out.nodes_failed, 0, kCountMax)
+      .Read("nodesWaiting", out.nodes_waiting, 0, kCountMax)
       .Read("message", out.message, size_t{4} * kMessageBytes);
   ReadDigest(reader, "digest", out.digest);
   ReadTime(reader, "publishedTime", out.published_time);
@@ -76,6 +77,7 @@ Json EncodeBundle(const BundleStatus& bundle) {
       .Put("nodesDesired", int64_t{bundle.nodes_desired})
       .Put("nodesReady", int64_t{bundle.nodes_ready})
       .Put("nodesFailed", int64_t{bundle.nodes_failed})
+      .Put("nodesWaiting", int64_t{bundle.nodes_waiting})
       .Put("message", bundle.message, kMessageBytes)
       .Take();
 }

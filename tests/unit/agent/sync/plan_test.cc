@@ -270,6 +270,32 @@ TEST(Plan, StartsNoFetchTwice) {
   EXPECT_EQ(node.Steps(), Texts{});
 }
 
+TEST(Plan, FetchesFirstWhatPodsWaitForAndGivesItTheRoom) {
+  std::vector<api::WantedWarmup> warmups;
+  for (const int need : {api::kNeedNone, api::kNeedHeld, api::kNeedBound, api::kNeedHeld}) {
+    api::WantedWarmup warmup = Warmup({Bundle(need, 100)});
+    warmup.uid = fmt::format("uid-{}", warmups.size());
+    warmup.run_as = {fmt::format("u{}", warmups.size())};
+    warmup.need = need;
+    warmups.push_back(warmup);
+  }
+  Node node;
+  for (const api::WantedWarmup& warmup : warmups) {
+    node.Want(warmup).Shows(MountOf(warmup, warmup.run_as[0]), {});
+  }
+  const auto order = [&] {
+    std::string text;
+    for (const Step& step : node.Make().steps) {
+      const auto* fetch = std::get_if<Fetch>(&step);
+      text += fetch == nullptr ? "" : fetch->mount.run_as + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(order(), "u2 u1 u3 u0 ");
+  node.disk.limit_bytes = 250;
+  EXPECT_EQ(order(), "u2 u1 ");
+}
+
 TEST(Plan, DiscardsStagingThatNoFetchOwns) {
   Node node;
   node.inventory.staging = {"a", "b"};

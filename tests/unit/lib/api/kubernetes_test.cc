@@ -68,6 +68,21 @@ TEST(Node, IsNotReadyUnlessItSaysSo) {
   EXPECT_EQ(node->os, "linux");
 }
 
+TEST(Node, SaysSinceWhenItIsReadyAndWhatWeSaidOfIt) {
+  Json node = RealNode();
+  node["status"]["conditions"] = *codec::ParseJson(R"([
+    {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T08:00:05Z"},
+    {"type": "cachewarm.io/Warm", "status": "False", "reason": "Warming", "message": "waits"}])");
+  const auto decoded = DecodeNode(node);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(FormatTime(decoded->ready_since), "2026-11-21T08:00:05Z");
+  EXPECT_EQ(decoded->warm, (NodeCondition{"False", "Warming", "waits"}));
+  node["status"]["conditions"] = *codec::ParseJson(R"([
+    {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-21T08:00:05Z"}])");
+  EXPECT_EQ(DecodeNode(node)->ready_since, WallTime{});
+  EXPECT_FALSE(DecodeNode(node)->warm.has_value());
+}
+
 TEST(Node, WindowsIsTold) {
   Json node = RealNode();
   node["status"]["nodeInfo"]["operatingSystem"] = "windows";

@@ -32,6 +32,7 @@ BundleStatus FullBundle() {
           .nodes_desired = 12,
           .nodes_ready = 11,
           .nodes_failed = 1,
+          .nodes_waiting = 3,
           .message = "1 node has no room"};
 }
 
@@ -138,7 +139,9 @@ NodeCacheSpec FullNodeCacheSpec() {
                    .caches = {OwnCache()},
                    .bundles = {{KeyOf('a'), DigestOfText("bundle"), 123'456'789}},
                    .renew = 2,
-                   .renewed_for = {"77aa:1", "88bb:1"}}};
+                   .renewed_for = {"77aa:1", "88bb:1"},
+                   .need = kNeedBound,
+                   .fetch_since = At(1001)}};
   spec.captures = {{.id = "77aa",
                     .warmup_uid = "0b9c",
                     .pod_uid = "77aa",
