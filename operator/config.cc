@@ -53,6 +53,17 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
        settings::Parsed(config.identity, &ParseIdentity), "name of this process in the Lease"},
       {"--workers", "CACHEWARM_WORKERS", "workers", "2", settings::Number(config.workers, 1, 16),
        "warmups that are reconciled at the same time, 1 to 16"},
+      {"--fetch-nodes-max", "CACHEWARM_FETCH_NODES_MAX", "fetch.nodesMax", "32",
+       settings::Number(config.fetch_nodes_max, 1, 100'000),
+       "nodes that may fetch from the store at the same time, all warmups together, 1 to 100000; "
+       "those that pods wait for go first"},
+      {.flag = "--node-condition",
+       .environment = "CACHEWARM_NODE_CONDITION",
+       .key = "nodeCondition",
+       .fallback = "false",
+       .set = settings::Boolean(config.node_condition),
+       .help = "write the condition cachewarm.io/Warm to Nodes, for node-readiness-controller",
+       .is_switch = true},
   };
 }
 

@@ -24,6 +24,8 @@ struct Config {
   std::string ns = "cachewarm-system";  // where the operator runs and keeps its Lease
   std::string identity;                 // of this process in the Lease; the pod's name
   int workers = 2;                      // warmups reconciled at the same time
+  int fetch_nodes_max = 32;             // nodes that are told to fetch at the same time
+  bool node_condition = false;          // write the condition cachewarm.io/Warm to Nodes
 };
 
 // What the command line asked for. `print` is set for --help and --version: the text to print

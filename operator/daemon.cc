@@ -31,6 +31,7 @@ constexpr Duration kSyncLook{60'000};  // a log line this often while the stores
 plan::Settings SettingsOf(const Config& config) {
   plan::Settings settings;
   settings.root = config.root;
+  settings.fetch_nodes_max = config.fetch_nodes_max;
   return settings;
 }
 
@@ -71,7 +72,13 @@ struct Daemon::Room {
                  .settings = SettingsOf(config),
                  .agent_namespace = config.ns,
                  .admission_missing = [this] { return webhook.Missing(); }}),
-        nodes(parts.client, world),
+        nodes(world, {.client = parts.client,
+                      .clock = parts.clock,
+                      .metrics = parts.metrics,
+                      .log = parts.log,
+                      .settings = SettingsOf(config),
+                      .agent_namespace = config.ns,
+                      .writes_condition = config.node_condition}),
         held(world, {.client = parts.client,
                      .clock = parts.clock,
                      .events = events,

@@ -47,6 +47,14 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .gate_releases = registry.NewCounter({.name = "cachewarm_gate_releases_total",
                                             .help = "Held pods that were released, by reason.",
                                             .labels = {"namespace", "warmup", "reason"}}),
+      .nodes_waiting = registry.NewGauge(
+          {.name = "cachewarm_nodes_waiting",
+           .help = "Nodes that wait for their turn to fetch a bundle of the warmup.",
+           .labels = {"namespace", "warmup"}}),
+      .startup_taints =
+          registry.NewCounter({.name = "cachewarm_startup_taints_removed_total",
+                               .help = "Nodes whose startup taint was removed, by reason.",
+                               .labels = {"reason"}}),
       .rehearsals = registry.NewCounter({.name = "cachewarm_rehearsals_total",
                                          .help = "Dry-run rehearsals of injection by verdict.",
                                          .labels = {"result"}}),
@@ -91,6 +99,7 @@ void Metrics::Forget(const std::string& ns, const std::string& warmup) const {
   for (metrics::Histogram* histogram : {&hold_seconds, &build_seconds}) {
     histogram->Remove(match);
   }
+  nodes_waiting.Remove(match);
 }
 
 }  // namespace cachewarm::op

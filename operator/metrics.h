@@ -18,6 +18,8 @@ struct Metrics {
   metrics::Counter& builds;               // namespace, warmup, gpu_type, result
   metrics::Histogram& build_seconds;      // namespace, warmup, gpu_type
   metrics::Counter& gate_releases;        // namespace, warmup, reason
+  metrics::Gauge& nodes_waiting;          // namespace, warmup
+  metrics::Counter& startup_taints;       // reason
   metrics::Counter& rehearsals;           // result
   metrics::Counter& reconciles;           // controller, result
   metrics::Histogram& reconcile_seconds;  // controller

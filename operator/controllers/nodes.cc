@@ -4,11 +4,25 @@
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
+#include "operator/observe/snapshot.h"
+#include "operator/plan/scheduling/shape.h"
 #include "operator/render/applied.h"
+#include "operator/render/node.h"
 
 namespace cachewarm::controllers {
+namespace {
+
+// How soon to look again when the store is behind the node.
+constexpr Duration kStaleRetry{1000};
+
+kube::WriteOptions AsOperator() {
+  return {.field_manager = std::string(api::kOperatorManager)};
+}
+
+}  // namespace
+
 absl::Status Nodes::Delete(const api::NodeCache& node_cache, std::stop_token stop) {
-  const auto deleted = client_.Do(
+  const auto deleted = means_.client.Do(
       kube::Delete(kube::kNodeCaches, {.name = node_cache.name}, {.uid = node_cache.uid}), stop);
   return deleted.ok() || absl::IsNotFound(deleted.status()) ? absl::OkStatus() : deleted.status();
 }
@@ -24,15 +38,91 @@ absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop
     return kube::Outcome{};
   }
   if (wanted && !owned) {
-    auto applied =
-        client_.Do(kube::Apply(kube::kNodeCaches, render::NodeCacheBase(key, node->meta.uid),
-                               {.field_manager = std::string(api::kOperatorManager)}),
-                   stop);
+    auto applied = means_.client.Do(
+        kube::Apply(kube::kNodeCaches, render::NodeCacheBase(key, node->meta.uid), AsOperator()),
+        stop);
     if (!applied.ok()) {
       return applied.status();
     }
   }
-  return kube::Outcome{};
+  return wanted ? Attend(node, stop) : kube::Outcome{};
+}
+
+absl::StatusOr<kube::Outcome> Nodes::Attend(const std::shared_ptr<const api::Node>& node,
+                                            std::stop_token stop) {
+  if (!plan::IsWarming(*node) && !means_.writes_condition && !node->warm.has_value()) {
+    return kube::Outcome{};
+  }
+  const plan::NodeVerdict verdict = plan::JudgeNode(Look(node));
+  kube::Outcome outcome{.requeue_after = verdict.look_again};
+  if (!verdict.remove_taints_for.empty()) {
+    CW_ASSIGN_OR_RETURN(const bool removed, RemoveTaints(*node, verdict.remove_taints_for, stop));
+    if (!removed) {
+      outcome.requeue_after = kStaleRetry;
+    }
+  }
+  if (verdict.condition != node->warm) {
+    CW_RETURN_IF_ERROR(WriteCondition(*node, verdict.condition, stop));
+  }
+  return outcome;
+}
+
+plan::NodeLook Nodes::Look(const std::shared_ptr<const api::Node>& node) const {
+  plan::NodeLook look{
+      .now = means_.clock.Now(),
+      .view = observe::ObserveNode(world_, means_.agent_namespace, node),
+      .wants_condition = means_.writes_condition,
+  };
+  const observe::Circumstances circumstances{.now = look.now,
+                                             .settings = means_.settings,
+                                             .rehearsal = {},
+                                             .agent_namespace = means_.agent_namespace};
+  if (plan::IsWarming(*node) || means_.writes_condition) {
+    for (const auto& warmup : world_.warmup_views.List()) {
+      look.claims.push_back(
+          plan::ClaimOf(observe::ObserveOnNode(world_, *warmup, circumstances, look.view)));
+    }
+  }
+  return look;
+}
+
+absl::StatusOr<bool> Nodes::RemoveTaints(const api::Node& node, std::string_view why,
+                                         std::stop_token stop) {
+  const auto answer =
+      means_.client.Do(kube::JsonPatch(kube::kNodes, {.name = node.meta.name},
+                                       render::StartupTaintPatch(node), AsOperator()),
+                       stop);
+  // A failed "test": somebody else changed the taints, and our store does not know yet.
+  if (absl::IsInvalidArgument(answer.status()) || absl::IsAborted(answer.status()) ||
+      absl::IsNotFound(answer.status())) {
+    return false;
+  }
+  if (!answer.ok()) {
+    return Annotate(answer.status(), "startup taint of node " + node.meta.name);
+  }
+  means_.metrics.startup_taints.Add({std::string(why)});
+  means_.log.Info("startup taint removed",
+                  {{"node", node.meta.name},
+                   {"reason", why},
+                   {"ready_seconds",
+                    std::chrono::duration<double>(means_.clock.Now() - node.ready_since).count()}});
+  return true;
+}
+
+absl::Status Nodes::WriteCondition(const api::Node& node,
+                                   const std::optional<api::NodeCondition>& condition,
+                                   std::stop_token stop) {
+  const kube::Object object = world_.nodes.store().Get({.name = node.meta.name});
+  if (object == nullptr || kube::UidOf(*object) != node.meta.uid) {
+    return absl::OkStatus();
+  }
+  kube::WriteOptions options = AsOperator();
+  options.subresource = "status";
+  const auto answer = means_.client.Do(
+      kube::Apply(kube::kNodes, render::NodeConditionApply(*object, condition, means_.clock.Now()),
+                  options),
+      stop);
+  return Annotate(answer.status(), "condition of node " + node.meta.name);
 }
 
 }  // namespace cachewarm::controllers

@@ -1,32 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
+#include "operator/metrics.h"
 #include "operator/observe/world.h"
+#include "operator/plan/nodes/verdict.h"
 
 namespace cachewarm::controllers {
 
 // Sees to it that every Linux node has its NodeCache, owned by the Node, so that an agent can
 // report before any warmup exists. A node that was replaced under its old name gets a fresh
-// NodeCache: what the old machine reported says nothing about the new one. The key is the node's
-// name.
+// NodeCache: what the old machine reported says nothing about the new one. Takes our startup taint
+// from nodes, and writes their condition, as plan/nodes decides. The key is the node's name.
 class Nodes {
  public:
-  // Both must outlive it.
-  Nodes(kube::Client& client, const observe::World& world) : client_(client), world_(world) {}
+  struct Means {
+    kube::Client& client;
+    const Clock& clock;
+    const op::Metrics& metrics;
+    Log& log;
+    plan::Settings settings;
+    std::string agent_namespace;
+    bool writes_condition = false;
+  };
+
+  // Everything must outlive it.
+  Nodes(const observe::World& world, Means means) : world_(world), means_(std::move(means)) {}
 
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
 
  private:
   absl::Status Delete(const api::NodeCache& node_cache, std::stop_token stop);
+  absl::StatusOr<kube::Outcome> Attend(const std::shared_ptr<const api::Node>& node,
+                                       std::stop_token stop);
+  plan::NodeLook Look(const std::shared_ptr<const api::Node>& node) const;
+  // False when the node is not what we saw any more.
+  absl::StatusOr<bool> RemoveTaints(const api::Node& node, std::string_view why,
+                                    std::stop_token stop);
+  absl::Status WriteCondition(const api::Node& node,
+                              const std::optional<api::NodeCondition>& condition,
+                              std::stop_token stop);
 
-  kube::Client& client_;
   const observe::World& world_;
+  Means means_;
 };
 
 }  // namespace cachewarm::controllers

@@ -34,6 +34,15 @@ std::string_view VerdictName(const plan::Rehearsal& verdict) {
   return "unknown";
 }
 
+// Most nodes wait for one bundle; one that waits for more counts for each.
+double NodesWaiting(const api::WarmupStatus& status) {
+  double sum = 0;
+  for (const api::BundleStatus& bundle : status.bundles) {
+    sum += bundle.nodes_waiting;
+  }
+  return sum;
+}
+
 std::optional<Duration> Sooner(std::optional<Duration> a, std::optional<Duration> b) {
   if (!a.has_value() || !b.has_value()) {
     return a.has_value() ? a : b;
@@ -77,6 +86,7 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
                                                std::stop_token stop) {
   const plan::Snapshot snapshot = Look(warmup);
   const plan::Plan plan = plan::Decide(snapshot);
+  means_.metrics.nodes_waiting.Set({warmup.ns, warmup.name}, NodesWaiting(plan.status));
   if (plan.status_changed) {
     NoteWrite(warmup);
   }

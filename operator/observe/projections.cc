@@ -121,6 +121,18 @@ void KeepContainerStatus(Json& status) {
   Keep(status, {"name", "ready", "started", "restartCount", "state", "lastState"});
 }
 
+// Of Ready, since when; of our own, what it says.
+void KeepNodeCondition(Json& condition) {
+  const std::string type = kube::TextAt(condition, {"type"});
+  if (type == api::kNodeCondition) {
+    Keep(condition, {"type", "status", "reason", "message", "lastTransitionTime"});
+  } else if (type == "Ready") {
+    Keep(condition, {"type", "status", "lastTransitionTime"});
+  } else {
+    Keep(condition, {"type", "status"});
+  }
+}
+
 }  // namespace
 
 void ProjectPod(Json& pod) {
@@ -146,7 +158,7 @@ void ProjectNode(Json& node) {
     Keep(status, {"allocatable", "conditions", "nodeInfo"});
     Inside(status, "nodeInfo", [](Json& facts) { Keep(facts, {"operatingSystem"}); });
     // The heartbeat changes every few minutes without meaning; without it nodes stay equal.
-    EachOf(status, "conditions", [](Json& condition) { Keep(condition, {"type", "status"}); });
+    EachOf(status, "conditions", KeepNodeCondition);
   });
 }
 

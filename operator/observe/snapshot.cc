@@ -158,6 +158,16 @@ plan::Resources FreeOf(const api::Node& node, const Amounts& used) {
   return free;
 }
 
+bool HasAgent(const World& world, const std::string& ns, const std::string& node) {
+  for (const kube::Object& object : world.pods.store().ByIndex(AgentIndex(node))) {
+    const auto pod = kube::NameOf(*object).ns == ns ? world.pod_views.Of(object) : nullptr;
+    if (pod != nullptr && pod->ready && !pod->meta.deleting) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void TakeNodes(const World& world, const std::string& agent_namespace, plan::Snapshot& snapshot) {
   const std::set<std::string> with_agent = NodesWithAgent(world, agent_namespace);
   const std::map<std::string, Amounts> usage = world.usage.All();
@@ -192,6 +202,28 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
   TakeJobs(world, snapshot);
   TakeOthers(world, snapshot);
   TakeNodes(world, circumstances.agent_namespace, snapshot);
+  return snapshot;
+}
+
+plan::NodeView ObserveNode(const World& world, const std::string& agent_namespace,
+                           std::shared_ptr<const api::Node> node) {
+  const std::string& name = node->meta.name;
+  return {.node = node,
+          .cache = world.node_cache_views.Get({.name = name}),
+          .agent_ready = HasAgent(world, agent_namespace, name),
+          .free = FreeOf(*node, world.usage.Of(name))};
+}
+
+plan::Snapshot ObserveOnNode(const World& world, const api::CacheWarmup& warmup,
+                             const Circumstances& circumstances, const plan::NodeView& node) {
+  plan::Snapshot snapshot{.now = circumstances.now,
+                          .settings = circumstances.settings,
+                          .warmup = warmup,
+                          .workload = ResolveWorkload(world, warmup),
+                          .nodes = {node}};
+  if (snapshot.workload.kind == plan::WorkloadKind::kSelector) {
+    snapshot.pods = FindPods(world, snapshot);
+  }
   return snapshot;
 }
 

@@ -17,14 +17,19 @@ struct Circumstances {
   std::string agent_namespace;  // where the agents' pods run
 };
 
-// Label of an agent's pod (manifests/agent.yaml).
-inline constexpr std::string_view kAgentLabel = "app.kubernetes.io/component";
-inline constexpr std::string_view kAgentLabelValue = "agent";
-
 // Everything about `warmup` at one moment, from the stores. `warmup` may be made up, with
 // `deleting` set, for one that is gone: what it left behind is found by its namespace, name and
 // uid.
 plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
                        const Circumstances& circumstances);
+
+// One node as a snapshot holds it. `node` is of the world.
+plan::NodeView ObserveNode(const World& world, const std::string& agent_namespace,
+                           std::shared_ptr<const api::Node> node);
+
+// What plan::ClaimOf() needs of `warmup`: that node alone, and pods only where the template is
+// learnt from them.
+plan::Snapshot ObserveOnNode(const World& world, const api::CacheWarmup& warmup,
+                             const Circumstances& circumstances, const plan::NodeView& node);
 
 }  // namespace cachewarm::observe

@@ -96,6 +96,9 @@ void Triggers::AddEverything() {
 void Triggers::OnWarmup(const kube::Change& change) {
   const kube::ObjectName name = kube::NameOf(change.object());
   queues_.warmups.Add(name.ToString());
+  for (const kube::Object& node : world_.nodes.store().ByIndex(kWarmingIndex)) {
+    queues_.nodes.AddAfter(kube::NameOf(*node).ToString(), kClusterBurst);
+  }
   if (IsNewOrGone(change) || Differs(change, {"spec"})) {
     AddWarmupsOf(name.ns, kClusterBurst, [&](const api::CacheWarmup&) { return true; });
   }
@@ -138,6 +141,9 @@ void Triggers::OnPod(const kube::Change& change) {
   if (const auto agent = labels.find(std::string(kAgentLabel));
       agent != labels.end() && agent->second == kAgentLabelValue) {
     AddAllWarmups(kClusterBurst);
+    if (const std::string node = kube::TextAt(pod, {"spec", "nodeName"}); !node.empty()) {
+      queues_.nodes.AddAfter(node, kPodBurst);
+    }
   }
   if (const auto owner = labels.find(std::string(api::kBuilderWarmupLabel));
       owner != labels.end()) {

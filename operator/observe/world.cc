@@ -30,6 +30,12 @@ kube::ReflectorOptions WatchedEvents(std::string_view reason) {
   return options;
 }
 
+kube::ReflectorOptions WatchedNodes() {
+  kube::ReflectorOptions options = Watched(kube::kNodes, &ProjectNode);
+  options.index = &NodeIndex;
+  return options;
+}
+
 template <typename T>
 auto DecodeWith(absl::StatusOr<T> (*decode)(const codec::Json&)) {
   return [decode](const kube::Object& object) { return decode(*object); };
@@ -43,6 +49,21 @@ std::string InjectedIndex(const std::string& ns, const std::string& warmup) {
 
 std::string BuilderIndex(const std::string& warmup_uid) {
   return "builder:" + warmup_uid;
+}
+
+std::string AgentIndex(const std::string& node) {
+  return "agent:" + node;
+}
+
+std::vector<std::string> NodeIndex(const codec::Json& node) {
+  const codec::Json* taints = kube::At(node, {"spec", "taints"});
+  const bool warming =
+      taints != nullptr && taints->is_array() &&
+      std::any_of(taints->begin(), taints->end(), [](const codec::Json& taint) {
+        return std::find(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints),
+                         kube::TextAt(taint, {"key"})) != std::end(api::kWarmingTaints);
+      });
+  return warming ? std::vector<std::string>{kWarmingIndex} : std::vector<std::string>();
 }
 
 std::vector<std::string> PodIndex(const codec::Json& pod) {
@@ -63,13 +84,17 @@ std::vector<std::string> PodIndex(const codec::Json& pod) {
   if (!builder_of.empty()) {
     values.push_back(BuilderIndex(builder_of));
   }
+  const std::string node = kube::TextAt(pod, {"spec", "nodeName"});
+  if (!node.empty() && kube::TextAt(pod, {"metadata", "labels", kAgentLabel}) == kAgentLabelValue) {
+    values.push_back(AgentIndex(node));
+  }
   return values;
 }
 
 World::World(const kube::Runtime& runtime)
     : warmups(runtime, Watched(kube::kCacheWarmups, &ProjectOwn)),
       node_caches(runtime, Watched(kube::kNodeCaches, &ProjectOwn)),
-      nodes(runtime, Watched(kube::kNodes, &ProjectNode)),
+      nodes(runtime, WatchedNodes()),
       pods(runtime, WatchedPods()),
       jobs(runtime, Watched(kube::kJobs, &ProjectJob)),
       cron_jobs(runtime, Watched(kube::kCronJobs, &ProjectWorkload)),

@@ -70,7 +70,15 @@ class World {
 // "held": it waits at our gate.
 // "warmup:<ns>/<name>": injected for that warmup.
 // "builder:<uid>": builder Job's pod of the warmup with this uid.
+// "agent:<node>": labelled as an agent's pod (in whatever namespace) and bound to that node.
 std::vector<std::string> PodIndex(const codec::Json& pod);
+std::string AgentIndex(const std::string& node);
+// Node index: "warming", while it has one of our startup taints.
+std::vector<std::string> NodeIndex(const codec::Json& node);
+inline constexpr const char* kWarmingIndex = "warming";
+// Label of an agent's pod (manifests/agent.yaml).
+inline constexpr std::string_view kAgentLabel = "app.kubernetes.io/component";
+inline constexpr std::string_view kAgentLabelValue = "agent";
 std::string InjectedIndex(const std::string& ns, const std::string& warmup);
 std::string BuilderIndex(const std::string& warmup_uid);
 inline constexpr const char* kHeldIndex = "held";

@@ -166,6 +166,8 @@ Preparation CountPrepared(const Round& round) {
     ++out.ready;
     if (node.prepared) {
       ++out.prepared;
+    } else if (IsWarming(*node.view->node)) {
+      continue;  // no pod can land there before it is prepared, or has had its time
     } else if (node.view->agent_ready && node.problem.empty()) {
       ++out.pending;
     } else {

@@ -5,60 +5,20 @@
 #include <set>
 
 #include "operator/plan/decisions.h"
+#include "operator/plan/fetching/turns.h"
+#include "operator/plan/fetching/wanted.h"
 
 namespace cachewarm::plan {
 
 namespace {
 
-constexpr size_t kBundlesPerNodeMax = 16;
 constexpr size_t kBundlesMax = 64;
 constexpr size_t kBuildersMax = 64;
 constexpr size_t kRunAsMax = 8;
 constexpr size_t kCapturesMax = 16;
 constexpr size_t kStartsMax = 64;
-
-// ---- what a target should have ------------------------------------------------------------------
-
-// The bundles of one target: that of each live key, and the newest other one, which is the seed of
-// a key without a bundle and what a roll back finds. First the current key's.
-std::vector<api::WantedBundle> BundlesOfTarget(const Round& round, size_t target) {
-  std::vector<api::WantedBundle> out;
-  std::set<Digest> digests;
-  const auto add = [&](const api::BundleStatus& bundle) {
-    if (out.size() < kBundlesPerNodeMax && digests.insert(bundle.digest).second) {
-      out.push_back({.key = bundle.key, .digest = bundle.digest, .bytes = bundle.bytes});
-    }
-  };
-  for (const bool current : {true, false}) {
-    for (const LiveKey& key : round.keys) {
-      const api::BundleStatus* bundle =
-          key.target == target && key.current == current ? BundleFor(round, key) : nullptr;
-      if (bundle != nullptr) {
-        add(*bundle);
-      }
-    }
-  }
-  auto others = BundlesOf(round);
-  std::erase_if(others, [&](const fingerprint::BundleFacts& each) {
-    return std::any_of(digests.begin(), digests.end(),
-                       [&](const Digest& digest) { return digest.ToString() == each.digest; });
-  });
-  const api::KeyFactors wanted{.gpu_type = round.targets[target].gpu_type,
-                               .cpu_class = round.targets[target].cpu_class,
-                               .image = round.pod_template.factors.image,
-                               .devices = round.pod_template.factors.devices,
-                               .container = round.pod_template.factors.container};
-  if (const auto* seed = fingerprint::ChooseSeed(others, wanted)) {
-    for (const api::BundleStatus& bundle : round.out.status.bundles) {
-      if (bundle.digest.ToString() == seed->digest) {
-        add(bundle);
-        break;
-      }
-    }
-  }
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
-  return out;
-}
+// While nodes wait for their turn: turns of other warmups end without a word to this one.
+constexpr Duration kLookForTurn = std::chrono::seconds(5);
 
 // The template's run-as first, then those of pods that still run as another.
 std::vector<std::string> RunAsNames(const Round& round) {
@@ -106,7 +66,75 @@ api::NodeCacheSpec Present(const NodeState& node, const std::string& uid) {
 struct Wanted {
   std::vector<std::vector<api::WantedBundle>> by_target;
   std::vector<std::string> run_as;
+  Turns turns;
 };
+
+bool Names(const std::vector<api::WantedBundle>& bundles, const Digest& digest) {
+  return std::any_of(bundles.begin(), bundles.end(),
+                     [&](const api::WantedBundle& each) { return each.digest == digest; });
+}
+
+const api::WantedWarmup* PresentEntry(const Round& round, const NodeState& node) {
+  if (node.cache != nullptr) {
+    for (const api::WantedWarmup& entry : node.cache->spec.warmups) {
+      if (entry.uid == round.uid()) {
+        return &entry;
+      }
+    }
+  }
+  return nullptr;
+}
+
+// The node would have to fetch `digest`, and was not told to yet.
+bool Asks(const Round& round, const NodeState& node, const Digest& digest) {
+  const api::WantedWarmup* present = PresentEntry(round, node);
+  const bool told = present != nullptr && Names(present->bundles, digest);
+  return !told && !IsActive(node, digest);
+}
+
+std::vector<size_t> FindAsking(const Round& round, const Wanted& wanted) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < round.nodes.size(); ++i) {
+    const NodeState& node = round.nodes[i];
+    if (node.cache == nullptr || node.target < 0) {
+      continue;
+    }
+    const auto& here = wanted.by_target[static_cast<size_t>(node.target)];
+    if (std::any_of(here.begin(), here.end(), [&](const api::WantedBundle& each) {
+          return Asks(round, node, each.digest);
+        })) {
+      out.push_back(i);
+    }
+  }
+  return out;
+}
+
+// Until its turn comes, a node keeps what it has: to take one bundle away makes another tree, too.
+void SetBundles(const Round& round, const Wanted& wanted, size_t index, api::WantedWarmup& entry) {
+  const NodeState& node = round.nodes[index];
+  const api::WantedWarmup* present = PresentEntry(round, node);
+  if (present != nullptr) {
+    entry.need = present->need;
+    entry.fetch_since = present->fetch_since;
+  }
+  const int need = wanted.turns.needs.empty() ? api::kNeedNone : wanted.turns.needs[index];
+  if (present != nullptr && need > entry.need && IsFetching(*node.view, *present, round.in.now)) {
+    entry.need = need;
+  }
+  const auto& here = wanted.by_target[static_cast<size_t>(node.target)];
+  const bool asks = std::any_of(here.begin(), here.end(), [&](const api::WantedBundle& each) {
+    return Asks(round, node, each.digest);
+  });
+  if (!asks) {
+    entry.bundles = here;
+  } else if (wanted.turns.granted.contains(index)) {
+    entry.bundles = here;
+    entry.need = need;
+    entry.fetch_since = round.stamp();
+  } else if (present != nullptr) {
+    entry.bundles = present->bundles;
+  }
+}
 
 template <typename Entry>
 std::vector<Entry> SortedEntries(const std::map<size_t, std::vector<Entry>>& all, size_t node) {
@@ -159,7 +187,7 @@ api::NodeCacheSpec Desired(const Round& round, const Wanted& wanted, size_t inde
   }
   RenewTree(round, index, entry);
   if (node.target >= 0) {
-    entry.bundles = wanted.by_target[static_cast<size_t>(node.target)];
+    SetBundles(round, wanted, index, entry);
   }
   out.warmups.push_back(std::move(entry));
   out.captures = SortedEntries(round.captures, index);
@@ -181,17 +209,21 @@ void CountNodes(const Round& round, const Wanted& wanted, api::BundleStatus& bun
   bundle.nodes_desired = 0;
   bundle.nodes_ready = 0;
   bundle.nodes_failed = 0;
+  bundle.nodes_waiting = 0;
   bundle.message.clear();
-  for (const NodeState& node : round.nodes) {
+  for (size_t i = 0; i < round.nodes.size(); ++i) {
+    const NodeState& node = round.nodes[i];
     if (node.target < 0 || !node.ready) {
       continue;
     }
     const auto& here = wanted.by_target[static_cast<size_t>(node.target)];
-    if (std::none_of(here.begin(), here.end(),
-                     [&](const auto& each) { return each.digest == bundle.digest; })) {
+    if (!Names(here, bundle.digest)) {
       continue;
     }
     ++bundle.nodes_desired;
+    if (wanted.turns.waiting.contains(i) && Asks(round, node, bundle.digest)) {
+      ++bundle.nodes_waiting;
+    }
     const api::NodeBundle* reported = ReportedBundle(node, bundle.digest);
     if (reported == nullptr) {
       continue;
@@ -204,6 +236,14 @@ void CountNodes(const Round& round, const Wanted& wanted, api::BundleStatus& bun
                                                 reported->reason, reported->message));
       }
     }
+  }
+}
+
+void TellOfTurns(const Round& round, api::BundleStatus& bundle) {
+  if (bundle.nodes_waiting > 0 && bundle.message.empty()) {
+    bundle.message = fmt::format(
+        "{} nodes wait for their turn: no more than {} fetch at the same time (fetch.nodesMax)",
+        bundle.nodes_waiting, round.in.settings.fetch_nodes_max);
   }
 }
 
@@ -233,13 +273,34 @@ void Prune(Round& round) {
   round.serving.clear();
 }
 
+bool IsFrozen(const Round& round) {
+  return round.deleting() || round.paused() || round.acceptance.hard;
+}
+
+void TakeTurns(Round& round, Wanted& wanted) {
+  const std::vector<size_t> asking =
+      IsFrozen(round) ? std::vector<size_t>() : FindAsking(round, wanted);
+  if (!asking.empty()) {
+    wanted.turns = ShareTurns(round, asking);
+  } else if (std::any_of(round.nodes.begin(), round.nodes.end(), [&](const NodeState& node) {
+               const api::WantedWarmup* present = PresentEntry(round, node);
+               return present != nullptr && IsFetching(*node.view, *present, round.in.now);
+             })) {
+    wanted.turns.needs = NeedsOf(round);
+  }
+  if (!wanted.turns.waiting.empty()) {
+    WakeAt(round, round.in.now + kLookForTurn);
+  }
+}
+
 }  // namespace
 
 void DecideDistribution(Round& round) {
   Wanted wanted{.run_as = RunAsNames(round)};
   for (size_t target = 0; target < round.targets.size(); ++target) {
-    wanted.by_target.push_back(BundlesOfTarget(round, target));
+    wanted.by_target.push_back(WantedBundles(round, target));
   }
+  TakeTurns(round, wanted);
   for (size_t i = 0; i < round.nodes.size(); ++i) {
     const NodeState& node = round.nodes[i];
     if (node.cache == nullptr) {
@@ -263,6 +324,7 @@ void DecideDistribution(Round& round) {
   }
   for (api::BundleStatus& bundle : round.out.status.bundles) {
     CountNodes(round, wanted, bundle);
+    TellOfTurns(round, bundle);
   }
   Prune(round);
 }

@@ -117,6 +117,7 @@ struct Settings {
   std::string root = "/var/lib/cachewarm";  // as in the admission policy
   std::string builder_priority_class = "cachewarm-builder";
   int builder_jobs_max = 8;  // builder Jobs in the cluster at any time
+  int fetch_nodes_max = 32;  // nodes of the cluster that may be told to fetch at the same time
 };
 
 struct Snapshot {

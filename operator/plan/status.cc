@@ -24,7 +24,7 @@ bool CountsForWarm(const NodeState& node) {
 bool IsWarmEverywhere(const Round& round, const PodFactors& factors) {
   bool any = false;
   for (const NodeState& node : round.nodes) {
-    if (!node.ready || !node.possible) {
+    if (!node.ready || !node.possible || IsWarming(*node.view->node)) {
       continue;
     }
     if (!node.prepared) {

@@ -53,7 +53,8 @@ def test_operator_has_exactly_the_rights_it_needs(installed):
         ("cachewarm.io", "cachewarmups/status"): {"get", "patch"},
         ("cachewarm.io", "nodecaches"): look | {"create", "patch", "delete"},
         ("", "pods"): look | {"create", "patch"},
-        ("", "nodes"): look,
+        ("", "nodes"): look | {"patch"},
+        ("", "nodes/status"): {"get", "patch"},
         ("", "namespaces"): look,
         ("apps", "deployments"): look,
         ("apps", "statefulsets"): look,
@@ -177,10 +178,18 @@ def test_admission_policy_leaves_system_and_strict_namespaces_alone(installed):
     assert {rule["operator"] for rule in rules} == {"NotIn"}
 
 
+def test_agents_tolerate_every_taint_that_keeps_pods_off_a_fresh_node(installed):
+    spec = installed["DaemonSet", "cachewarm-agent"]["spec"]["template"]["spec"]
+    tolerated = {each["key"] for each in spec["tolerations"] if each["operator"] == "Exists"}
+    assert {"cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm",
+            "readiness.k8s.io/cachewarm"} <= tolerated
+
+
 def test_every_policy_on_writers_denies_and_fails_closed(installed):
     policies = [name for kind, name in installed if kind == "ValidatingAdmissionPolicy"]
     assert sorted(policies) == ["agent.cachewarm.io", "operator-jobs.cachewarm.io",
-                                "operator-pods.cachewarm.io", "operator-warmups.cachewarm.io",
+                                "operator-nodes.cachewarm.io", "operator-pods.cachewarm.io",
+                                "operator-warmups.cachewarm.io",
                                 "release-pods.cachewarm.io",
                                 "writers.cachewarm.io"]
     for name in policies:

@@ -91,6 +91,21 @@ TEST_P(EverySeed, ANodeThatJoinsLaterGetsTheBundleWithoutABuild) {
   EXPECT_FALSE(world.status().injection->warm_revisions.empty());
 }
 
+TEST_P(EverySeed, WithOneTurnAtATimeEveryNodeIsWarmInTheEnd) {
+  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  world.builder().in().settings.fetch_nodes_max = 1;
+  for (int i = 0; i < 5; ++i) {
+    world.AddNode({.name = "more" + std::to_string(i)});
+  }
+  ASSERT_TRUE(world.Settle(300)) << Joined(world.violations());
+  EXPECT_EQ(world.status().summary.nodes, "8/8");
+  const int warm_since = world.now();
+  world.Scale(16);
+  ASSERT_TRUE(world.Settle(200));
+  EXPECT_EQ(world.misses_after(warm_since), 0);
+  EXPECT_EQ(Joined(world.violations()), "");
+}
+
 TEST_P(EverySeed, TheBundleOutlivesItsBuildersNode) {
   World world = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(world.Settle(200));

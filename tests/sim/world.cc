@@ -320,8 +320,21 @@ void World::CheckHeld() {
   }
 }
 
+void World::CheckTurns() {
+  std::set<std::string> fetching;
+  for (const auto& [place, done] : fetched_at_) {
+    if (done > now_) {
+      fetching.insert(place.substr(0, place.find('/')));
+    }
+  }
+  if (fetching.size() > static_cast<size_t>(builder_.in().settings.fetch_nodes_max)) {
+    Violate(std::to_string(fetching.size()) + " nodes fetch at the same time");
+  }
+}
+
 void World::Check() {
   CheckHeld();
+  CheckTurns();
   std::set<std::string> running;
   for (const api::BuilderStatus& entry : builder_.status().builders) {
     const bool runs =

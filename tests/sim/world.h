@@ -113,6 +113,7 @@ class World {
   void Publish();
   void Check();
   void CheckHeld();
+  void CheckTurns();
   void Violate(const std::string& what);
   int FreeSlots(const std::string& node) const;
   bool Chance(double chance);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/scheduling/requests.h"
 #include "operator/render/fields.h"
@@ -18,7 +19,9 @@ using render::Text;
 
 namespace {
 
-constexpr std::string_view kPassingTaintPrefixes[] = {"node.kubernetes.io/", "cachewarm.io/"};
+constexpr std::string_view kPassingTaintPrefixes[] = {
+    "node.kubernetes.io/", "cachewarm.io/", "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "readiness.k8s.io/", "karpenter.sh/unregistered"};
 
 std::vector<Requirement> RequirementsOf(const Json& term, std::string_view member) {
   std::vector<Requirement> out;
@@ -166,6 +169,13 @@ bool Holds(const Resources& have, const Resources& requests) {
       return request.first.find('/') == std::string::npos;
     }
     return found->second >= request.second;
+  });
+}
+
+bool IsWarming(const api::Node& node) {
+  return std::any_of(node.taints.begin(), node.taints.end(), [](const api::Taint& taint) {
+    return std::find(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints), taint.key) !=
+           std::end(api::kWarmingTaints);
   });
 }
 

@@ -49,12 +49,15 @@ bool Selects(const PodShape& shape, const api::Node& node);
 bool HasLabels(const std::map<std::string, std::string>& selector, const api::Node& node);
 
 // NoSchedule and NoExecute taints are tolerated. Without `passing` those that come and go by
-// themselves (node.kubernetes.io/…, our own startup taint) and cordons are not looked at.
+// themselves (node.kubernetes.io/…, startup taints) and cordons are not looked at.
 bool Tolerates(const PodShape& shape, const api::Node& node, bool passing);
 
 // Every request is at most what `have` holds; what `have` does not name counts as unlimited for
 // cpu, memory and pods, and as none for devices.
 bool Holds(const Resources& have, const Resources& requests);
+
+// One of our startup taints still keeps pods off the node.
+bool IsWarming(const api::Node& node);
 
 // kubernetes.io/hostname of the node, else its name.
 std::string HostnameOf(const api::Node& node);

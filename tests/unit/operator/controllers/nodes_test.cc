@@ -15,7 +15,17 @@ using op::testing::NodeObject;
 
 class NodesTest : public op::testing::WorldFixture {
  protected:
-  NodesTest() : nodes_(server, world) {}
+  NodesTest() : nodes_(world, Means(false)) {}
+
+  Nodes::Means Means(bool writes_condition) {
+    return {.client = server,
+            .clock = clock,
+            .metrics = metrics,
+            .log = log,
+            .settings = {},
+            .agent_namespace = "cachewarm-system",
+            .writes_condition = writes_condition};
+  }
 
   kube::Object CacheOf(const std::string& node) {
     return server.Find(kube::kNodeCaches, {.name = node});
@@ -93,6 +103,147 @@ TEST_F(NodesTest, AServerThatFailsIsAnErrorToTryAgain) {
     return request.verb == "apply" ? absl::UnavailableError("down") : absl::OkStatus();
   });
   EXPECT_TRUE(absl::IsUnavailable(nodes_.Reconcile("a", {}).status()));
+}
+
+// ---- fresh nodes --------------------------------------------------------------------------------
+
+// A node with our startup taint between two others, Ready since the clock's now, and a warmup whose
+// pods could land there.
+class FreshNodeTest : public NodesTest {
+ protected:
+  FreshNodeTest() {
+    codec::Json node = NodeObject("a", "uid-a");
+    node["metadata"]["creationTimestamp"] = FormatTime(clock.Now());
+    node["metadata"]["labels"]["kept"] = "yes";
+    node["spec"]["taints"] = op::testing::FromYaml(R"(
+- {key: team, value: x, effect: NoSchedule}
+- {key: cachewarm.io/warming, effect: NoSchedule}
+- {key: other, effect: NoExecute}
+- {key: startup-taint.cluster-autoscaler.kubernetes.io/cachewarm, effect: NoSchedule}
+)");
+    node["status"]["conditions"][0]["lastTransitionTime"] = FormatTime(clock.Now());
+    server.Put(kube::kNodes, node);
+    server.Put(kube::kNodeCaches, NodeCacheObject("a", "uid-a"));
+    codec::Json deployment = op::testing::DeploymentObject("llama");
+    deployment["spec"]["template"]["spec"]["tolerations"] = {{{"operator", "Exists"}}};
+    server.Put(kube::kDeployments, deployment);
+    server.Put(kube::kCacheWarmups, op::testing::WarmupObject("llama"));
+  }
+
+  void AgentReports(bool prepared) {
+    codec::Json agent = op::testing::PodObject("agent-a");
+    agent["metadata"]["namespace"] = "cachewarm-system";
+    agent["metadata"]["labels"] = {{"app.kubernetes.io/component", "agent"}};
+    agent["spec"]["nodeName"] = "a";
+    agent["status"]["conditions"] = {{{"type", "Ready"}, {"status", "True"}}};
+    server.Put(kube::kPods, agent);
+    codec::Json cache = NodeCacheObject("a", "uid-a");
+    cache["status"]["node"] = {{"gpuType", "cpu"}, {"cpuClass", "x86-64-v4/amd-25-17/00000001"}};
+    cache["status"]["warmups"] = {
+        {{"uid", "uid-llama"},
+         {"prepared", prepared ? codec::Json{"image"} : codec::Json::array()}}};
+    server.Put(kube::kNodeCaches, cache);
+  }
+
+  std::vector<std::string> Taints() {
+    std::vector<std::string> keys;
+    for (const codec::Json& taint : (*Node())["spec"]["taints"]) {
+      keys.push_back(taint["key"].get<std::string>());
+    }
+    return keys;
+  }
+  kube::Object Node() { return server.Find(kube::kNodes, {.name = "a"}); }
+  codec::Json Condition() {
+    for (const codec::Json& each : (*Node())["status"]["conditions"]) {
+      if (each["type"] == "cachewarm.io/Warm") {
+        return each;
+      }
+    }
+    return nullptr;
+  }
+
+  const std::vector<std::string> others_ = {"team", "other"};
+};
+
+TEST_F(FreshNodeTest, ATaintGoesWhenTheNodeIsWarmAndNothingElseChanges) {
+  AgentReports(true);
+  StartWorld();
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  EXPECT_EQ(Taints(), others_);
+  EXPECT_EQ((*Node())["metadata"]["labels"]["kept"], "yes");
+  EXPECT_EQ(Metric("cachewarm_startup_taints_removed_total{reason=\"Warm\"}"), 1);
+  EXPECT_TRUE(log.Has("startup taint removed"));
+  EXPECT_EQ(Condition(), nullptr) << "the setting is off";
+}
+
+TEST_F(FreshNodeTest, ATaintStaysWhileTheNodeWarmsAndGoesAtItsDeadline) {
+  AgentReports(false);
+  StartWorld();
+  const size_t before = Writes();
+  const auto first = nodes_.Reconcile("a", {});
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(Taints().size(), 4U);
+  EXPECT_EQ(Writes(), before);
+  ASSERT_TRUE(first->requeue_after.has_value());
+  EXPECT_LE(*first->requeue_after, std::chrono::seconds(60));
+  clock.Advance(std::chrono::seconds(60));
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  EXPECT_EQ(Taints(), others_);
+  EXPECT_EQ(Metric("cachewarm_startup_taints_removed_total{reason=\"Deadline\"}"), 1);
+}
+
+TEST_F(FreshNodeTest, ANewOperatorRemovesItAtTheSameTimeThoughNoAgentEverCame) {
+  StartWorld();
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  clock.Advance(std::chrono::seconds(61));
+  Nodes restarted(world, Means(false));
+  ASSERT_TRUE(restarted.Reconcile("a", {}).ok());
+  EXPECT_EQ(Taints(), others_);
+}
+
+TEST_F(FreshNodeTest, TaintsThatMovedMeanwhileAreLookedAtAgain) {
+  AgentReports(true);
+  StartWorld();
+  codec::Json moved = *Node();
+  server.Intercept([&](const kube::Request& request) {
+    return request.verb == "patch" ? absl::InvalidArgumentError("test failed") : absl::OkStatus();
+  });
+  const auto outcome = nodes_.Reconcile("a", {});
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_TRUE(outcome->requeue_after.has_value());
+  EXPECT_EQ(Taints().size(), 4U);
+}
+
+TEST_F(FreshNodeTest, TheConditionIsWrittenOnChangeOnlyAndTakenBackWithTheSetting) {
+  AgentReports(false);
+  StartWorld();
+  Nodes writing(world, Means(true));
+  ASSERT_TRUE(writing.Reconcile("a", {}).ok());
+  EXPECT_EQ(Condition()["status"], "False");
+  EXPECT_EQ(Condition()["reason"], "Warming");
+  const auto seen = [&](const std::string& status) {
+    return Eventually([&] {
+      const auto node = world.node_views.Get({.name = "a"});
+      return (node->warm.has_value() ? node->warm->status : "") == status;
+    });
+  };
+  ASSERT_TRUE(seen("False"));
+  const size_t before = Writes();
+  ASSERT_TRUE(writing.Reconcile("a", {}).ok());
+  EXPECT_EQ(Writes(), before) << "nothing new, nothing written";
+  const std::string since = Condition()["lastTransitionTime"].get<std::string>();
+  clock.Advance(std::chrono::seconds(5));
+  AgentReports(true);
+  ASSERT_TRUE(Eventually([&] {
+    return world.node_cache_views.Get({.name = "a"})->status.warmups[0].prepared.size() == 1;
+  }));
+  ASSERT_TRUE(writing.Reconcile("a", {}).ok());
+  EXPECT_EQ(Condition()["status"], "True");
+  EXPECT_NE(Condition()["lastTransitionTime"], since);
+  EXPECT_EQ((*Node())["status"]["conditions"][0]["type"], "Ready");
+  ASSERT_TRUE(seen("True"));
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  EXPECT_EQ(Condition(), nullptr);
 }
 
 }  // namespace

@@ -119,6 +119,23 @@ TEST(ProjectNode, HeartbeatsLeaveItEqual) {
   EXPECT_EQ(decoded->allocatable.at("cpu"), 8000);
 }
 
+TEST(ProjectNode, KeepsSinceWhenItIsReadyAndOurOwnCondition) {
+  Json node = op::testing::NodeObject("a", "u");
+  node["status"]["conditions"] = FromYaml(R"(
+- {type: Ready, status: "True", reason: KubeletReady, lastTransitionTime: "2026-01-01T00:00:07Z"}
+- {type: cachewarm.io/Warm, status: "False", reason: Warming, message: waits,
+   lastHeartbeatTime: "2026-01-01T00:00:09Z", lastTransitionTime: "2026-01-01T00:00:08Z"}
+- {type: DiskPressure, status: "False", lastTransitionTime: "2026-01-01T00:00:07Z"}
+)");
+  ProjectNode(node);
+  EXPECT_EQ(node["status"]["conditions"], FromYaml(R"(
+- {type: Ready, status: "True", lastTransitionTime: "2026-01-01T00:00:07Z"}
+- {type: cachewarm.io/Warm, status: "False", reason: Warming, message: waits,
+   lastTransitionTime: "2026-01-01T00:00:08Z"}
+- {type: DiskPressure, status: "False"}
+)"));
+}
+
 TEST(ProjectWorkload, KeepsTheTemplateWhole) {
   Json deployment = op::testing::DeploymentObject("llama");
   const Json pod_template = deployment["spec"]["template"];

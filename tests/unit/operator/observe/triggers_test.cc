@@ -199,5 +199,30 @@ TEST_F(TriggersTest, ALeaderLooksAtEverything) {
   EXPECT_EQ(Take(held), Keys{"default/a"});
 }
 
+TEST_F(TriggersTest, ANodeIsLookedAtWhenItsAgentsPodChanges) {
+  StartWorld();
+  Take(nodes);
+  codec::Json agent = PodObject("agent-a");
+  agent["metadata"]["namespace"] = "cachewarm-system";
+  agent["metadata"]["labels"] = {{"app.kubernetes.io/component", "agent"}};
+  agent["spec"]["nodeName"] = "a";
+  server.Put(kube::kPods, agent);
+  ASSERT_TRUE(Eventually([&] { return nodes.size() + nodes.delayed() > 0; }));
+  EXPECT_EQ(Take(nodes), Keys{"a"});
+}
+
+TEST_F(TriggersTest, WarmingNodesAreLookedAtWhenAWarmupChanges) {
+  codec::Json fresh = NodeObject("fresh", "uid-fresh");
+  fresh["spec"]["taints"] = {{{"key", "cachewarm.io/warming"}, {"effect", "NoSchedule"}}};
+  server.Put(kube::kNodes, fresh);
+  server.Put(kube::kNodes, NodeObject("old", "uid-old"));
+  StartWorld();
+  ASSERT_TRUE(Eventually([&] { return nodes.size() + nodes.delayed() == 2; }));
+  Take(nodes);
+  server.Put(kube::kCacheWarmups, WarmupObject("new"));
+  ASSERT_TRUE(Eventually([&] { return nodes.size() + nodes.delayed() > 0; }));
+  EXPECT_EQ(Take(nodes), Keys{"fresh"});
+}
+
 }  // namespace
 }  // namespace cachewarm::observe

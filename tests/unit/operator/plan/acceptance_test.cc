@@ -431,5 +431,21 @@ TEST(Acceptance, TheVerdictKeepsItsTimeWhileItStands) {
   EXPECT_FALSE(HasEvent(plan, "Injecting"));
 }
 
+TEST(Acceptance, FreshNodesBehindTheStartupTaintWithdrawNothing) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.Accepted();
+  for (const char* name : {"f1", "f2", "f3"}) {
+    builder.Node({.name = name, .agent = false, .prepared = false, .has_facts = false});
+    builder.node(name).taints = {{.key = "cachewarm.io/warming", .effect = "NoSchedule"}};
+  }
+  EXPECT_EQ(fakes::ReasonOf(builder.Decide(), "Ready"), "Injecting");
+  for (const char* name : {"f1", "f2", "f3"}) {
+    builder.node(name).taints.clear();
+  }
+  EXPECT_EQ(fakes::ReasonOf(builder.Decide(), "Ready"), "DirectoryUnusable")
+      << "they have had their time";
+}
+
 }  // namespace
 }  // namespace cachewarm::plan

@@ -188,5 +188,26 @@ TEST(Shape, TheHostnameIsTheLabelElseTheName) {
   EXPECT_EQ(HostnameOf(NodeWith({{"kubernetes.io/hostname", "h"}})), "h");
 }
 
+TEST(Tolerates, StartupTaintsComeAndGoByThemselves) {
+  for (const char* key :
+       {"cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm",
+        "startup-taint.cluster-autoscaler.kubernetes.io/cilium", "readiness.k8s.io/network",
+        "karpenter.sh/unregistered"}) {
+    api::Node node;
+    node.taints = {{.key = key, .effect = "NoSchedule"}};
+    EXPECT_TRUE(Tolerates({}, node, /*passing=*/false)) << key;
+    EXPECT_FALSE(Tolerates({}, node, /*passing=*/true)) << key;
+  }
+}
+
+TEST(IsWarming, MeansOurOwnTaintsOnly) {
+  api::Node node;
+  EXPECT_FALSE(IsWarming(node));
+  node.taints = {{.key = "cachewarm.io/warmings", .effect = "NoSchedule"}};
+  EXPECT_FALSE(IsWarming(node));
+  node.taints.push_back({.key = "cachewarm.io/warming", .effect = "NoExecute"});
+  EXPECT_TRUE(IsWarming(node));
+}
+
 }  // namespace
 }  // namespace cachewarm::plan

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/fetching/wanted.h"
+
+#include <algorithm>
+#include <set>
+
+namespace cachewarm::plan {
+
+namespace {
+
+constexpr size_t kBundlesPerNodeMax = 16;
+
+}  // namespace
+
+std::vector<api::WantedBundle> WantedBundles(const Round& round, size_t target) {
+  std::vector<api::WantedBundle> out;
+  std::set<Digest> digests;
+  const auto add = [&](const api::BundleStatus& bundle) {
+    if (out.size() < kBundlesPerNodeMax && digests.insert(bundle.digest).second) {
+      out.push_back({.key = bundle.key, .digest = bundle.digest, .bytes = bundle.bytes});
+    }
+  };
+  for (const bool current : {true, false}) {
+    for (const LiveKey& key : round.keys) {
+      const api::BundleStatus* bundle =
+          key.target == target && key.current == current ? BundleFor(round, key) : nullptr;
+      if (bundle != nullptr) {
+        add(*bundle);
+      }
+    }
+  }
+  auto others = BundlesOf(round);
+  std::erase_if(others, [&](const fingerprint::BundleFacts& each) {
+    return std::any_of(digests.begin(), digests.end(),
+                       [&](const Digest& digest) { return digest.ToString() == each.digest; });
+  });
+  const api::KeyFactors wanted{.gpu_type = round.targets[target].gpu_type,
+                               .cpu_class = round.targets[target].cpu_class,
+                               .image = round.pod_template.factors.image,
+                               .devices = round.pod_template.factors.devices,
+                               .container = round.pod_template.factors.container};
+  if (const auto* seed = fingerprint::ChooseSeed(others, wanted)) {
+    for (const api::BundleStatus& bundle : round.out.status.bundles) {
+      if (bundle.digest.ToString() == seed->digest) {
+        add(bundle);
+        break;
+      }
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  return out;
+}
+
+}  // namespace cachewarm::plan

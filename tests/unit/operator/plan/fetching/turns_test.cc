@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/fetching/turns.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using fakes::At;
+using fakes::SnapshotBuilder;
+
+// `nodes` nodes of one type, a published bundle that none of them has, and a cap.
+class Turns : public testing::Test {
+ protected:
+  void Cluster(int nodes, int cap) {
+    for (int i = 0; i < nodes; ++i) {
+      builder.Node({.name = "n" + std::to_string(i)});
+    }
+    builder.Accepted();
+    builder.Bundle({.node = "n0", .active = {}});
+    builder.in().settings.fetch_nodes_max = cap;
+  }
+
+  // Plans and writes as the operator would; what was written.
+  std::set<std::string> Round() {
+    const Plan plan = builder.Decide();
+    builder.status() = plan.status;
+    std::set<std::string> written;
+    for (const NodeWants& wants : plan.nodes) {
+      auto& warmups = builder.cache(wants.node).spec.warmups;
+      std::erase_if(warmups, [](const auto& entry) { return entry.uid == "7d0f"; });
+      warmups.insert(warmups.end(), wants.spec.warmups.begin(), wants.spec.warmups.end());
+      written.insert(wants.node);
+    }
+    return written;
+  }
+
+  const api::WantedWarmup* Entry(const std::string& node) {
+    for (const api::WantedWarmup& entry : builder.cache(node).spec.warmups) {
+      if (entry.uid == "7d0f") {
+        return &entry;
+      }
+    }
+    return nullptr;
+  }
+
+  std::set<std::string> Told() {
+    std::set<std::string> out;
+    for (const NodeView& view : builder.in().nodes) {
+      const api::WantedWarmup* entry = Entry(view.node->meta.name);
+      if (entry != nullptr && !entry->bundles.empty()) {
+        out.insert(view.node->meta.name);
+      }
+    }
+    return out;
+  }
+
+  void Answer(const std::string& node, api::BundleState state,
+              const std::string& reason = "FetchFailed") {
+    builder.reported(node).bundles = {
+        {.digest = fakes::DigestNamed("a"), .state = state, .reason = reason}};
+  }
+
+  // Another warmup has told these nodes to fetch something.
+  void Elsewhere(const std::string& node, int since) {
+    builder.cache(node).spec.warmups.push_back(
+        {.uid = "other",
+         .bundles = {{.key = "k", .digest = fakes::DigestNamed("f"), .bytes = 1}},
+         .fetch_since = At(since)});
+  }
+
+  SnapshotBuilder builder;
+};
+
+TEST_F(Turns, NoMoreNodesAreToldThanMayFetch) {
+  Cluster(10, 3);
+  EXPECT_EQ(Round().size(), 10U) << "directories are asked for everywhere";
+  EXPECT_EQ(Told().size(), 3U);
+  const api::BundleStatus& bundle = builder.status().bundles[0];
+  EXPECT_EQ(bundle.nodes_desired, 10);
+  EXPECT_EQ(bundle.nodes_waiting, 7);
+  EXPECT_EQ(bundle.message,
+            "7 nodes wait for their turn: no more than 3 fetch at the same time (fetch.nodesMax)");
+}
+
+TEST_F(Turns, PlanningAgainWritesNothing) {
+  Cluster(10, 3);
+  Round();
+  EXPECT_TRUE(Round().empty());
+  const Plan plan = builder.Decide();
+  EXPECT_FALSE(plan.status_changed);
+  ASSERT_TRUE(plan.requeue_after.has_value());
+  EXPECT_LE(*plan.requeue_after, std::chrono::seconds(5)) << "turns elsewhere end silently";
+}
+
+TEST_F(Turns, ANodeThatHasAnsweredMakesRoomForTheNext) {
+  Cluster(6, 1);
+  std::set<std::string> before;
+  for (size_t turn = 1; turn <= 6; ++turn) {
+    Round();
+    const std::set<std::string> told = Told();
+    ASSERT_EQ(told.size(), turn);
+    for (const std::string& node : told) {
+      if (!before.contains(node)) {
+        Answer(node, turn % 2 == 0 ? api::BundleState::kActive : api::BundleState::kFailed);
+      }
+    }
+    before = told;
+  }
+  Round();
+  EXPECT_EQ(builder.status().bundles[0].nodes_waiting, 0);
+}
+
+TEST_F(Turns, WhatOtherWarmupsFetchCountsOncePerNode) {
+  Cluster(8, 4);
+  Elsewhere("n0", 90);
+  Elsewhere("n0", 95);
+  Elsewhere("n1", 95);
+  builder.Now(100);
+  Round();
+  // Two turns are left for nodes that fetch nothing; of n0 and n1 each fetches anyway.
+  const std::set<std::string> told = Told();
+  EXPECT_TRUE(told.contains("n0") && told.contains("n1"));
+  EXPECT_LE(told.size(), 4U);
+  EXPECT_GE(told.size(), 3U);
+}
+
+TEST_F(Turns, AFetchThatNeverEndsBlocksOthersOnlyForItsTime) {
+  Cluster(4, 1);
+  Elsewhere("n3", 100);
+  builder.Now(101);
+  Round();
+  EXPECT_EQ(Told(), std::set<std::string>{"n3"}) << "it fetches anyway";
+  builder.Now(100 + 122);
+  Round();
+  EXPECT_EQ(Told().size(), 2U);
+}
+
+TEST_F(Turns, ALargeBundleHasASecondForEachMebibyte) {
+  Cluster(2, 1);
+  builder.Now(100);
+  Round();
+  const std::string first = *Told().begin();
+  builder.cache(first).spec.warmups[0].bundles[0].bytes = int64_t{600} << 20;
+  builder.Now(100 + 600);
+  Round();
+  EXPECT_EQ(Told().size(), 1U);
+  builder.Now(100 + 721);
+  Round();
+  EXPECT_EQ(Told().size(), 2U);
+}
+
+TEST_F(Turns, ADeadAgentNeitherHasATurnNorKeepsOne) {
+  Cluster(3, 1);
+  for (const char* node : {"n0", "n1"}) {
+    builder.view(node).agent_ready = false;
+  }
+  Elsewhere("n0", 99);
+  builder.Now(100);
+  Round();
+  EXPECT_EQ(Told(), std::set<std::string>{"n2"});
+  EXPECT_EQ(builder.status().bundles[0].nodes_waiting, 0) << "nobody there waits for a turn";
+}
+
+TEST_F(Turns, AnAgentThatHasJustReportedNeedNotBeReadyYet) {
+  Cluster(1, 1);
+  builder.view("n0").agent_ready = false;
+  builder.cache("n0").status.heartbeat = At(95);
+  builder.Now(100);
+  Round();
+  EXPECT_EQ(Told(), std::set<std::string>{"n0"});
+}
+
+TEST_F(Turns, TheNodeOfABoundPodGoesFirstThenThatOfAHeldOne) {
+  Cluster(12, 1);
+  for (int i = 0; i < 12; ++i) {
+    builder.view("n" + std::to_string(i)).free["pods"] = i == 7 ? 5 : 0;
+  }
+  builder.Pod({.name = "held", .held = true, .created = 99});
+  builder.Now(100);
+  Round();
+  EXPECT_EQ(Told(), std::set<std::string>{"n7"}) << "the only one with room";
+  EXPECT_EQ(Entry("n7")->need, api::kNeedHeld);
+  EXPECT_EQ(Entry("n7")->fetch_since, At(100));
+  Answer("n7", api::BundleState::kActive);
+  builder.Pod({.name = "bound", .node = "n4", .created = 99});
+  Round();
+  EXPECT_EQ(Told(), (std::set<std::string>{"n4", "n7"}));
+  EXPECT_EQ(Entry("n4")->need, api::kNeedBound);
+}
+
+TEST_F(Turns, AQuarterOfTheTurnsIsKeptForNodesThatPodsWaitFor) {
+  Cluster(12, 4);
+  builder.Now(100);
+  Round();
+  EXPECT_EQ(Told().size(), 3U);
+  std::string other;
+  for (const NodeView& view : builder.in().nodes) {
+    other = Told().contains(view.node->meta.name) ? other : view.node->meta.name;
+  }
+  builder.Pod({.name = "bound", .node = other, .created = 99});
+  Round();
+  EXPECT_EQ(Told().size(), 4U);
+  EXPECT_TRUE(Told().contains(other));
+}
+
+TEST_F(Turns, NeedOfANodeThatFetchesGrowsAndIsNotTakenBack) {
+  Cluster(1, 1);
+  builder.Now(100);
+  Round();
+  EXPECT_EQ(Entry("n0")->need, api::kNeedNone);
+  builder.Pod({.name = "bound", .node = "n0", .created = 99});
+  EXPECT_EQ(Round().size(), 1U);
+  EXPECT_EQ(Entry("n0")->need, api::kNeedBound);
+  builder.in().pods.clear();
+  Answer("n0", api::BundleState::kActive);
+  EXPECT_TRUE(Round().empty()) << "no write only to say that nobody waits any more";
+}
+
+TEST_F(Turns, OnlyAsManyNodesAreNeededAsPodsWait) {
+  Cluster(10, 10);
+  for (int i = 0; i < 3; ++i) {
+    builder.Pod({.name = "p" + std::to_string(i), .held = true, .created = 99});
+  }
+  builder.Now(100);
+  Round();
+  int needed = 0;
+  for (const std::string& node : Told()) {
+    needed += Entry(node)->need == api::kNeedHeld ? 1 : 0;
+  }
+  EXPECT_EQ(needed, 3);
+}
+
+TEST_F(Turns, ANodeKeepsWhatItHasUntilItsTurnForTheNextBundle) {
+  Cluster(3, 8);
+  Round();
+  for (const char* node : {"n0", "n1", "n2"}) {
+    Answer(node, api::BundleState::kActive);
+  }
+  builder.Bundle({.node = "n0", .image = "server:2", .digest = "b", .published = 9});
+  builder.pod_template()["spec"]["containers"][0]["image"] = "server:2";
+  builder.in().settings.fetch_nodes_max = 1;
+  Round();
+  int both = 0;
+  for (const char* node : {"n0", "n1", "n2"}) {
+    const auto& bundles = Entry(node)->bundles;
+    EXPECT_TRUE(std::any_of(bundles.begin(), bundles.end(), [](const auto& each) {
+      return each.digest == fakes::DigestNamed("a");
+    })) << node;
+    both += bundles.size() == 2 ? 1 : 0;
+  }
+  EXPECT_EQ(both, 1);
+}
+
+TEST_F(Turns, TheOrderDoesNotFollowTheNames) {
+  Cluster(40, 8);
+  Round();
+  std::set<std::string> first_eight;
+  for (int i = 0; i < 6; ++i) {
+    first_eight.insert("n" + std::to_string(i));
+  }
+  EXPECT_EQ(Told().size(), 6U);
+  EXPECT_NE(Told(), first_eight);
+}
+
+}  // namespace
+}  // namespace cachewarm::plan

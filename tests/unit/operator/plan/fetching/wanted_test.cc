@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/fetching/wanted.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/plan/decisions.h"
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using fakes::SnapshotBuilder;
+
+// What nodes of the only target should have.
+std::vector<Digest> Wanted(SnapshotBuilder& builder) {
+  Round round(builder.in());
+  round.out.status = builder.status();
+  ReadWorkload(round);
+  FindTargets(round);
+  std::vector<Digest> out;
+  for (const api::WantedBundle& bundle : WantedBundles(round, 0)) {
+    out.push_back(bundle.digest);
+  }
+  return out;
+}
+
+TEST(WantedBundles, AreNoneBeforeTheFirstBuild) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  EXPECT_TRUE(Wanted(builder).empty());
+}
+
+TEST(WantedBundles, AreThatOfTheTemplateAndTheNewestOther) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.Bundle({.node = "n1", .image = "server:older", .digest = "c", .published = 1});
+  builder.Bundle({.node = "n1", .image = "server:0", .digest = "b", .published = 5});
+  builder.Bundle({.node = "n1", .image = "server:1", .digest = "a", .published = 9});
+  const std::vector<Digest> wanted = Wanted(builder);
+  EXPECT_EQ(std::set<Digest>(wanted.begin(), wanted.end()),
+            (std::set<Digest>{fakes::DigestNamed("a"), fakes::DigestNamed("b")}));
+}
+
+}  // namespace
+}  // namespace cachewarm::plan
