@@ -80,9 +80,22 @@ def check_clean(settings: Settings, progress: Progress, options) -> None:
         raise ClusterError(f"{len(found)} things left: run `tests/cluster/cluster down`")
 
 
-@_verb("node-up", "power a node on and wait until it is Ready", ("node", {}))
+@_verb(
+    "node-up",
+    "power a node on and wait until it is Ready",
+    ("node", {}),
+    (
+        "--taint",
+        {
+            "action": "append",
+            "default": [],
+            "metavar": "KEY:EFFECT",
+            "help": "that its kubelet registers it with; nothing happens to a node that is known",
+        },
+    ),
+)
 def node_up(settings: Settings, progress: Progress, options) -> None:
-    lifecycle.up(settings, options.node, progress)
+    lifecycle.up(settings, options.node, progress, options.taint)
 
 
 @_verb(

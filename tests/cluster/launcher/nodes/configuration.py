@@ -3,10 +3,11 @@
 node."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from .. import settings as names
-from ..settings import Settings
+from ..settings import ClusterError, Settings
 
 # In-node paths that are another directory on every node (under NODE/disk).
 NODE_PATHS = (
@@ -27,7 +28,7 @@ NODE_PATHS = (
 VOLATILE_PATHS = ("/run/containerd", "/run/netns")
 
 
-def write(settings: Settings, name: str) -> None:
+def write(settings: Settings, name: str, taints: Sequence[str] = ()) -> None:
     node = settings.node(name)
     index = names.node_index(name)
     disk = node / "disk"
@@ -37,7 +38,7 @@ def write(settings: Settings, name: str) -> None:
     (node / "resolv.conf").write_text("")
     (disk / "etc/containerd/config.toml").write_text(_containerd(settings))
     (disk / "etc/cni/net.d/10-bridge.conflist").write_text(json.dumps(_cni(index)))
-    (node / "kubelet.yaml").write_text(json.dumps(_kubelet(settings, name), indent=1))
+    (node / "kubelet.yaml").write_text(json.dumps(_kubelet(settings, name, taints), indent=1))
     _registry_hosts(disk / "etc/containerd/certs.d" / names.REGISTRY_NAME)
 
 
@@ -77,8 +78,16 @@ def _cni(index: int) -> dict:
     return {"cniVersion": "1.0.0", "name": "cachewarm-test", "plugins": [bridge]}
 
 
-def _kubelet(settings: Settings, name: str) -> dict:
+def _taint(text: str) -> dict:
+    key, found, effect = text.rpartition(":")
+    if not found:
+        raise ClusterError(f"taint {text!r}: expected KEY:EFFECT")
+    return {"key": key, "effect": effect}
+
+
+def _kubelet(settings: Settings, name: str, taints: Sequence[str]) -> dict:
     return {
+        "registerWithTaints": [_taint(text) for text in taints],
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "cgroupDriver": "cgroupfs",

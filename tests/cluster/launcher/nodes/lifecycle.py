@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -32,15 +33,18 @@ def init_pid(settings: Settings, name: str) -> int | None:
     return inside[0] if inside else None
 
 
-def up(settings: Settings, name: str, progress: Progress) -> None:
-    """Powers the node on and waits until Kubernetes calls it Ready. Idempotent."""
+def up(
+    settings: Settings, name: str, progress: Progress, taints: Sequence[str] = ()
+) -> None:
+    """Powers the node on and waits until Kubernetes calls it Ready. Idempotent. `taints`, as
+    KEY:EFFECT, are those that a Node object which this start makes begins with."""
     since = progress.now()
     index = names.node_index(name)
     booted = 0.0
     if not init_pid(settings, name):
         booted = time.time()
         _make_mount_points(settings)
-        configuration.write(settings, name)
+        configuration.write(settings, name, taints)
         for path in configuration.VOLATILE_PATHS:
             _empty(settings.node(name) / "disk" / path[1:])
         _offer_images(settings, name)

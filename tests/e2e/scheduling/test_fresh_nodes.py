@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that join: kept free by the startup taint until they are warm and never longer than a
+minute; and turns to fetch, pods' nodes first."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+from harness import pods
+from harness.cluster import Cluster
+from harness.definitions import OPERATOR, answer, impersonating
+from harness.kubectl import Kubectl
+from harness.model_server import ModelServer
+from harness.product import Product, configuration
+from harness.steps import accept, add_pod, assert_hit, warm_up
+from harness.waiting import wait_for
+from harness.warmup import Warmup, gated
+
+TAINT = "cachewarm.io/warming"
+FOREIGN = "example.com/no-agent"  # no agent tolerates it
+FRESH = "node-d"
+ABANDONED = "node-e"
+# A bundle of 54 kB takes half a minute.
+SLOW = "2000"
+
+
+@pytest.fixture(scope="module")
+def turns(installation: Product, cluster: Cluster) -> Iterator[Product]:
+    """One node fetches at a time, nodes have the condition, and two have joined: one that gets an
+    agent, one that never does."""
+    installation.install(configuration(fetch={"nodesMax": 1}, nodeCondition=True))
+    yield installation
+    for node in (FRESH, ABANDONED):
+        cluster.verb("node-down", node, "--purge")
+    installation.install()
+
+
+def node(kubectl: Kubectl, name: str) -> dict:
+    return kubectl.get("node", name) or {}
+
+
+def taints(kubectl: Kubectl, name: str) -> set[str]:
+    return {taint["key"] for taint in node(kubectl, name).get("spec", {}).get("taints", [])}
+
+
+def condition(kubectl: Kubectl, name: str, kind: str = "cachewarm.io/Warm") -> dict:
+    conditions = node(kubectl, name).get("status", {}).get("conditions", [])
+    return next((c for c in conditions if c["type"] == kind), {})
+
+
+def seconds_since_ready(kubectl: Kubectl, name: str) -> float:
+    since = datetime.fromisoformat(condition(kubectl, name, "Ready")["lastTransitionTime"])
+    return (datetime.now(since.tzinfo) - since).total_seconds()
+
+
+class TestANodeThatJoins:
+    SERVER = ModelServer(name="joined", nodes=("node-a", FRESH), one_per_node=True)
+
+    def test_it_loses_the_taint_when_it_is_warm_and_its_first_pod_hits(
+        self, shared: Kubectl, turns: Product, product: Product, cluster: Cluster
+    ):
+        warmup = warm_up(shared, self.SERVER)
+        kind = f"{TAINT}:NoSchedule"
+        cluster.verb("node-up", ABANDONED, "--taint", kind, "--taint", f"{FOREIGN}:NoSchedule")
+        cluster.verb("node-up", FRESH, "--taint", kind)
+        wait_for("the taint is gone", lambda: TAINT not in taints(shared, FRESH), 60, shared)
+        print(f"{FRESH}: free {seconds_since_ready(shared, FRESH):.1f} s after it was Ready")
+        assert warmup.active_on(FRESH) == {bundle["digest"] for bundle in warmup.bundles}
+        said = wait_for(
+            "the condition says so",
+            lambda: condition(shared, FRESH).get("status") == "True" and condition(shared, FRESH),
+            20,
+            shared,
+        )
+        assert said["reason"] == "Warm"
+        pod = add_pod(shared, self.SERVER.name)
+        assert_hit(shared, pod)
+        assert pods.node(shared.get("pod", pods.name(pod))) == FRESH
+
+    def test_nothing_else_of_a_node_can_be_changed_by_the_operator(
+        self, shared: Kubectl, turns: Product
+    ):
+        operator = impersonating(shared, OPERATOR)
+        ours = "only its own startup taint"
+        assert ours in answer(operator, "label", "node", FRESH, "x=y", "--dry-run=server")
+        assert ours in answer(operator, "cordon", FRESH, "--dry-run=server")
+        taint = answer(operator, "taint", "node", FRESH, "x=y:NoSchedule", "--dry-run=server")
+        assert "only its own startup taint" in taint
+        capacity = [{"op": "add", "path": "/status/capacity/example.com~1x", "value": "1"}]
+        status = ("--subresource=status", "--dry-run=server")
+        words = ("patch", "node", FRESH, "--type=json", *status, "-p")
+        assert "only the condition" in answer(operator, *words, json.dumps(capacity))
+
+
+class TestTurns:
+    SERVER = ModelServer(name="turns", nodes=("node-a", "node-b", FRESH), one_per_node=True)
+    NODES = ("node-a", "node-b", FRESH)
+
+    def told(self, kubectl: Kubectl, uid: str) -> set[str]:
+        """Nodes that were told to fetch and have not answered."""
+        out = set()
+        for name in self.NODES:
+            cache = kubectl.get("nodecache", name) or {}
+            wanted = cache.get("spec", {}).get("warmups", [])
+            reported = cache.get("status", {}).get("warmups", [])
+            digests = {b["digest"] for w in wanted if w["uid"] == uid for b in w.get("bundles", [])}
+            answered = {
+                b["digest"]
+                for w in reported
+                if w["uid"] == uid
+                for b in w.get("bundles", [])
+                if b.get("state") in ("Active", "Failed")
+            }
+            if digests - answered:
+                out.add(name)
+        return out
+
+    def test_nodes_fetch_one_after_the_other_and_that_of_a_held_pod_first(
+        self, shared: Kubectl, turns: Product, product: Product, cluster: Cluster
+    ):
+        gate = {"mode": "Hold", "maxHoldSeconds": 600}
+        warmup = accept(shared, self.SERVER, gate=gate)
+        uid = warmup.uid
+        shared.run("cordon", FRESH)
+        shared.scale("deployment", self.SERVER.name, 1)
+        wait_for("a builder is elected", lambda: warmup.builders, 120, shared)
+        # From here on a pod can go to the fresh node only.
+        shared.run("uncordon", FRESH)
+        shared.run("cordon", "node-a", "node-b")
+        try:
+            cluster.verb("registry-throttle", SLOW)
+            held = add_pod(shared, self.SERVER.name)
+            assert gated(held)
+            warmup.wait_bundles(1)
+            first = wait_for("a node is told", lambda: self.told(shared, uid), 30, shared)
+            assert first == {FRESH}
+            waiting = wait_for(
+                "status shows the queue",
+                lambda: warmup.bundles[0].get("nodesWaiting") == 2 and warmup.bundles[0],
+                30,
+                shared,
+            )
+            assert "wait for their turn" in waiting["message"]
+        finally:
+            shared.run("uncordon", "node-a", "node-b")
+        cluster.verb("registry-throttle", "unlimited")
+        self.watch_turns(shared, warmup, uid)
+        assert_hit(shared, held)
+
+    def watch_turns(self, kubectl: Kubectl, warmup: Warmup, uid: str) -> None:
+        def warm() -> bool:
+            assert len(self.told(kubectl, uid)) <= 1
+            return warmup.condition("Warm").get("status") == "True"
+
+        wait_for("every node is warm", warm, 120, kubectl)
+        assert not warmup.bundles[0].get("nodesWaiting")
+
+
+class TestANodeWithoutAnAgent:
+    def test_it_loses_the_taint_after_a_minute_and_keeps_what_is_not_ours(
+        self, shared: Kubectl, turns: Product, cluster: Cluster
+    ):
+        kind = f"{TAINT}:NoSchedule"
+        cluster.verb("node-up", ABANDONED, "--taint", kind, "--taint", f"{FOREIGN}:NoSchedule")
+        wait_for("the taint is gone", lambda: TAINT not in taints(shared, ABANDONED), 90, shared)
+        assert seconds_since_ready(shared, ABANDONED) >= 59
+        assert taints(shared, ABANDONED) == {FOREIGN}
+        removed = turns.metrics("operator")
+        assert 'cachewarm_startup_taints_removed_total{reason="Deadline"} 1' in removed
+        assert 'cachewarm_startup_taints_removed_total{reason="Warm"} 1' in removed
