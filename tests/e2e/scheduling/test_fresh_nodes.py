@@ -82,15 +82,20 @@ class TestANodeThatJoins:
         self, shared: Kubectl, turns: Product
     ):
         operator = impersonating(shared, OPERATOR)
-        ours = "only its own startup taint"
-        assert ours in answer(operator, "label", "node", FRESH, "x=y", "--dry-run=server")
-        assert ours in answer(operator, "cordon", FRESH, "--dry-run=server")
-        taint = answer(operator, "taint", "node", FRESH, "x=y:NoSchedule", "--dry-run=server")
-        assert "only its own startup taint" in taint
+
+        def refused(patch: object, *flags: str) -> str:
+            style = "json" if isinstance(patch, list) else "merge"
+            words = ("patch", "node", FRESH, f"--type={style}", "--dry-run=server", *flags)
+            return answer(operator, *words, "-p", json.dumps(patch))
+
+        other = "only its own startup taint"
+        assert other in refused({"metadata": {"labels": {"x": "y"}}})
+        assert other in refused({"spec": {"unschedulable": True}})
+        assert other in refused({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})
         capacity = [{"op": "add", "path": "/status/capacity/example.com~1x", "value": "1"}]
-        status = ("--subresource=status", "--dry-run=server")
-        words = ("patch", "node", FRESH, "--type=json", *status, "-p")
-        assert "only the condition" in answer(operator, *words, json.dumps(capacity))
+        status = "--subresource=status"
+        assert "only the condition" in refused(capacity, status)
+        assert "only the condition" in refused({"status": {"conditions": []}}, status)
 
 
 class TestTurns:
