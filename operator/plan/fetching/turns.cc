@@ -77,10 +77,9 @@ std::vector<size_t> Nearest(const Round& round) {
     return std::pair(a.work, std::string_view(a.order)) <
            std::pair(b.work, std::string_view(b.order));
   });
-  std::vector<size_t> out;
-  for (const Place& place : places) {
-    out.push_back(place.node);
-  }
+  std::vector<size_t> out(places.size());
+  std::transform(places.begin(), places.end(), out.begin(),
+                 [](const Place& place) { return place.node; });
   return out;
 }
 
