@@ -92,7 +92,7 @@ TEST_P(EverySeed, ANodeThatJoinsLaterGetsTheBundleWithoutABuild) {
 }
 
 TEST_P(EverySeed, WithOneTurnAtATimeEveryNodeIsWarmInTheEnd) {
-  PlanWorld world = ThreeNodesOfTwoClasses(Seeded(6));
+  World world = ThreeNodesOfTwoClasses(Seeded(6));
   world.builder().in().settings.fetch_nodes_max = 1;
   for (int i = 0; i < 5; ++i) {
     world.AddNode({.name = "more" + std::to_string(i)});
