@@ -217,7 +217,7 @@ TEST_F(TriggersTest, WarmingNodesAreLookedAtWhenAWarmupChanges) {
   server.Put(kube::kNodes, fresh);
   server.Put(kube::kNodes, NodeObject("old", "uid-old"));
   StartWorld();
-  ASSERT_TRUE(Eventually([&] { return nodes.size() + nodes.delayed() == 2; }));
+  ASSERT_TRUE(Eventually([&] { return nodes.size() == 2; }));
   Take(nodes);
   server.Put(kube::kCacheWarmups, WarmupObject("new"));
   ASSERT_TRUE(Eventually([&] { return nodes.size() + nodes.delayed() > 0; }));

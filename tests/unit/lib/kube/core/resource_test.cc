@@ -39,9 +39,10 @@ TEST(Resource, ClusterScopedOnesAreKnownAsSuch) {
       cluster_scoped.insert(resource.plural);
     }
   }
-  EXPECT_EQ(cluster_scoped, (std::set<std::string_view>{"nodes", "namespaces", "nodecaches",
-                                                        "mutatingadmissionpolicybindings",
-                                                        "mutatingwebhookconfigurations"}));
+  EXPECT_EQ(cluster_scoped,
+            (std::set<std::string_view>{
+                "nodes", "namespaces", "nodecaches", "mutatingadmissionpolicies",
+                "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations"}));
 }
 
 }  // namespace
