@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/strings/numbers.h"
 #include "lib/api/names.h"
 
 namespace cachewarm::plan {
@@ -11,12 +12,17 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr Duration kRest = std::chrono::minutes(10);
+constexpr double kQuietSeconds = 2;
 
+// A pod that was let go as soon as it was seen, as a builder is, has not used any of it.
 bool WasHeld(const api::Pod& pod) {
-  const auto& notes = pod.meta.annotations;
-  return notes.contains(std::string(api::kHeldSecondsAnnotation)) ||
-         notes.contains(std::string(api::kReleasedAnnotation)) ||
-         std::find(pod.gates.begin(), pod.gates.end(), api::kSchedulingGate) != pod.gates.end();
+  if (std::find(pod.gates.begin(), pod.gates.end(), api::kSchedulingGate) != pod.gates.end()) {
+    return true;
+  }
+  const auto note = pod.meta.annotations.find(std::string(api::kHeldSecondsAnnotation));
+  double seconds = 0;
+  return note != pod.meta.annotations.end() && absl::SimpleAtod(note->second, &seconds) &&
+         seconds >= kQuietSeconds;
 }
 
 }  // namespace

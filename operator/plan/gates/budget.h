@@ -20,8 +20,8 @@ namespace cachewarm::plan {
 Duration LongestHold(const api::GateSpec& gate, const Promises& promises);
 
 // A rollout is a run of pods of one revision with no 10 minutes between two creations. Its budget
-// begins with the creation of the first pod that is or was held; a pod that was says so in its
-// annotations. Pods that are gone are forgotten.
+// begins with the creation of the first pod that is held, or was for 2 s or longer; a pod that was
+// says so in its annotations. Pods that are gone are forgotten.
 class Budgets {
  public:
   // Pods in any order; those that are not of one warmup are the caller's to leave out.

@@ -50,6 +50,25 @@ TEST_F(Budget, PodsThatWereNeverHeldDoNotUseIt) {
   EXPECT_EQ(DeadlineOf("b"), At(200));
 }
 
+TEST_F(Budget, PodsThatWereLetGoAtOnceDoNotUseIt) {
+  builder_.Pod({.name = "builder",
+                .node = "n1",
+                .created = 100,
+                .annotations = {{"cachewarm.io/held-seconds", "0.214"},
+                                {"cachewarm.io/released", "Builder"}}});
+  builder_.Pod({.name = "b", .held = true, .created = 140});
+  EXPECT_EQ(DeadlineOf("b"), At(200));
+}
+
+TEST_F(Budget, ANoteThatIsNoNumberSaysNothing) {
+  builder_.Pod({.name = "a",
+                .node = "n1",
+                .created = 100,
+                .annotations = {{"cachewarm.io/held-seconds", "long"}}});
+  builder_.Pod({.name = "b", .held = true, .created = 140});
+  EXPECT_EQ(DeadlineOf("b"), At(200));
+}
+
 TEST_F(Budget, RevisionsHaveOneEach) {
   builder_.Pod({.name = "a", .held = true, .revision = "r1", .created = 100});
   builder_.Pod({.name = "b", .held = true, .revision = "r2", .created = 140});
