@@ -9,6 +9,38 @@ std::vector<double> WebhookBuckets() {
   return {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2};
 }
 
+metrics::Counter& ApiRequests(metrics::Registry& registry) {
+  return registry.NewCounter({.name = "cachewarm_api_requests_total",
+                              .help = "Requests to the API server; code 0 is no answer.",
+                              .labels = {"verb", "resource", "code"}});
+}
+
+metrics::Histogram& ApiSeconds(metrics::Registry& registry) {
+  return registry.NewHistogram({.name = "cachewarm_api_request_seconds",
+                                .help = "Until the answer, of a watch until its head.",
+                                .labels = {"verb"}},
+                               metrics::SecondsBuckets());
+}
+
+metrics::Gauge& Admission(metrics::Registry& registry) {
+  return registry.NewGauge({.name = "cachewarm_admission",
+                            .help = "1 where new pods are injected by this.",
+                            .labels = {"by"}});
+}
+
+metrics::Counter& WebhookRequests(metrics::Registry& registry) {
+  return registry.NewCounter({.name = "cachewarm_webhook_requests_total",
+                              .help = "Pods that the API server asked the webhook about.",
+                              .labels = {"result"}});
+}
+
+metrics::Histogram& WebhookSeconds(metrics::Registry& registry) {
+  return registry.NewHistogram({.name = "cachewarm_webhook_seconds",
+                                .help = "How long the webhook took to answer.",
+                                .labels = {}},
+                               WebhookBuckets());
+}
+
 }  // namespace
 
 Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
@@ -65,25 +97,11 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
                                                   .help = "How long one reconcile took.",
                                                   .labels = {"controller"}},
                                                  metrics::SecondsBuckets()),
-      .api_requests =
-          registry.NewCounter({.name = "cachewarm_api_requests_total",
-                               .help = "Requests to the API server; code 0 is no answer.",
-                               .labels = {"verb", "resource", "code"}}),
-      .api_seconds = registry.NewHistogram({.name = "cachewarm_api_request_seconds",
-                                            .help = "Until the answer, of a watch until its head.",
-                                            .labels = {"verb"}},
-                                           metrics::SecondsBuckets()),
-      .admission = registry.NewGauge({.name = "cachewarm_admission",
-                                      .help = "1 where new pods are injected by this.",
-                                      .labels = {"by"}}),
-      .webhook_requests =
-          registry.NewCounter({.name = "cachewarm_webhook_requests_total",
-                               .help = "Pods that the API server asked the webhook about.",
-                               .labels = {"result"}}),
-      .webhook_seconds = registry.NewHistogram({.name = "cachewarm_webhook_seconds",
-                                                .help = "How long the webhook took to answer.",
-                                                .labels = {}},
-                                               WebhookBuckets()),
+      .api_requests = ApiRequests(registry),
+      .api_seconds = ApiSeconds(registry),
+      .admission = Admission(registry),
+      .webhook_requests = WebhookRequests(registry),
+      .webhook_seconds = WebhookSeconds(registry),
       .leader = registry.NewGauge({.name = "cachewarm_leader",
                                    .help = "1 while this process holds the Lease.",
                                    .labels = {}}),

@@ -71,7 +71,7 @@ absl::StatusOr<kube::Outcome> Wishes::Reconcile(const std::string& key, std::sto
     Forget(key);
     return kube::Outcome{};
   }
-  const auto outcome = Advance(workload, key, stop);
+  auto outcome = Advance(workload, key, stop);
   if (absl::IsAlreadyExists(outcome.status()) || absl::IsAborted(outcome.status()) ||
       absl::IsNotFound(outcome.status())) {
     return kube::Outcome{.requeue_after = kFollow};

@@ -206,7 +206,7 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
 }
 
 plan::NodeView ObserveNode(const World& world, const std::string& agent_namespace,
-                           std::shared_ptr<const api::Node> node) {
+                           const std::shared_ptr<const api::Node>& node) {
   const std::string& name = node->meta.name;
   return {.node = node,
           .cache = world.node_cache_views.Get({.name = name}),

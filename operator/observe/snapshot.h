@@ -25,7 +25,7 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
 
 // One node as a snapshot holds it. `node` is of the world.
 plan::NodeView ObserveNode(const World& world, const std::string& agent_namespace,
-                           std::shared_ptr<const api::Node> node);
+                           const std::shared_ptr<const api::Node>& node);
 
 // What plan::ClaimOf() needs of `warmup`: that node alone, and pods only where the template is
 // learnt from them.

@@ -22,7 +22,7 @@ bool IsOurs(const api::Taint& taint) {
 
 std::string TransitionTime(const Json& node, const std::string& status, WallTime now) {
   for (const Json& each : List(node, {"status", "conditions"})) {
-    const std::string since = Text(each, "lastTransitionTime");
+    std::string since = Text(each, "lastTransitionTime");
     if (Text(each, "type") == api::kNodeCondition && Text(each, "status") == status &&
         !since.empty()) {
       return since;
