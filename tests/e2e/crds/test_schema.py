@@ -208,7 +208,7 @@ def test_defaults_are_filled_in(admin):
                 "Default 3.",
             ],
         ),
-        ("cw.spec.gate", ["enum: Hold, Off", "Default 60."]),
+        ("cw.spec.gate", ["enum: Auto, Hold, Off", "Default 60."]),
         ("cw.status.starts.counts", ["hollow\t<integer>"]),
         ("nc.status.node", ["gpuType\t<string>", "cpuClass\t<string>"]),
     ],
