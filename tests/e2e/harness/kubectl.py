@@ -72,9 +72,9 @@ class Kubectl:
     def logs(self, pod: str, *flags: str) -> str:
         return self.run("logs", pod, *flags, check=False)
 
-    def start(self, *words: str) -> subprocess.Popen:
-        """Goes on in the background; the caller ends it."""
-        return subprocess.Popen([*self._base, f"--namespace={self.namespace}", *words])
+    def start(self, *words: str, **how: object) -> subprocess.Popen:
+        """Goes on in the background; the caller ends it. `how` is for Popen."""
+        return subprocess.Popen([*self._base, f"--namespace={self.namespace}", *words], **how)
 
     def execute(self, pod: str, *command: str) -> str:
         return self.run("exec", pod, "--", *command)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rollouts keep what they promise: a gate never lets availability drop below it, never makes a
+rollout fail its deadline, and never takes a device or a place that the user did not give."""
+
+from dataclasses import replace
+
+import pytest
+from harness import pods
+from harness.availability import Watched
+from harness.kubectl import Kubectl
+from harness.model_server import ModelServer
+from harness.product import Product
+from harness.steps import warm_up
+from harness.waiting import wait_for
+from harness.warmup import Warmup, injected, released, wish_for
+
+NODES = ("node-a", "node-b")
+# A gate that would wait far longer than any rollout here may take, were it not to step aside.
+PATIENT = {"mode": "Hold", "maxHoldSeconds": 300}
+
+
+def roll(kubectl: Kubectl, server: ModelServer, kind: str = "deployment") -> None:
+    """To the next image; waits until kubectl says that it is out."""
+    image = replace(server, revision=2).image
+    kubectl.run("set", "image", f"{kind}/{server.name}", f"server={image}")
+    kubectl.run("rollout", "status", f"{kind}/{server.name}", "--timeout=300s", seconds=310)
+
+
+def of_revision(kubectl: Kubectl, server: ModelServer, revision: int) -> list[dict]:
+    image = replace(server, revision=revision).image
+    found = pods.of(kubectl, server.name)
+    return [pod for pod in found if pod["spec"]["containers"][0]["image"] == image]
+
+
+def test_a_rolling_update_with_a_surge_never_falls_below_its_replicas(
+    kubectl: Kubectl, product: Product
+):
+    server = ModelServer(
+        name="surge",
+        nodes=NODES,
+        strategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+    )
+    warm_up(kubectl, server, gate=PATIENT)
+    kubectl.scale("deployment", server.name, 2)
+    pods.wait_ready(kubectl, server.name, 2, 180)
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": server.name},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": server.selector}},
+    }
+    kubectl.apply(budget)
+    wait_for(
+        "the budget counts",
+        lambda: kubectl.get("pdb", server.name)["status"].get("currentHealthy") == 2,
+        30,
+        kubectl,
+    )
+    with (
+        Watched(kubectl, "deployment", server.name, "status.availableReplicas") as available,
+        Watched(kubectl, "deployment", server.name, "status.replicas") as made,
+        Watched(kubectl, "pdb", server.name, "status.currentHealthy") as healthy,
+    ):
+        roll(kubectl, server)
+    assert available.lowest >= 2 and healthy.lowest >= 2
+    assert made.highest <= 3, "no second place beyond the surge was taken"
+    assert len(of_revision(kubectl, server, 2)) == 2
+
+
+def test_recreate_is_not_held_while_nothing_serves(kubectl: Kubectl, product: Product):
+    server = ModelServer(name="recreate", nodes=NODES, strategy={"type": "Recreate"})
+    warmup = warm_up(kubectl, server, gate=PATIENT)
+    roll(kubectl, server)
+    (pod,) = of_revision(kubectl, server, 2)
+    assert released(pod) not in ("Deadline", "Warm"), "it waited"
+    assert pods.ready(pod) and injected(pod)
+    wait_for("the new image was built", lambda: len(warmup.bundles) == 2, 120, kubectl)
+
+
+def test_a_stateful_set_in_order_is_not_held(kubectl: Kubectl, product: Product):
+    server = ModelServer(name="ordered", nodes=NODES, replicas=2)
+    kubectl.apply(server.stateful_set(), wish_for(server.stateful_set(), gate=PATIENT))
+    Warmup(kubectl, server.name).wait_injecting()
+    pods.wait_ready(kubectl, server.name, 2, 240)
+    roll(kubectl, server, "statefulset")
+    assert [released(pod) for pod in of_revision(kubectl, server, 2)] == ["", ""]
+
+
+def test_a_job_with_a_deadline_ends_within_it(kubectl: Kubectl, product: Product):
+    server = ModelServer(name="hurried", nodes=NODES)
+    job = server.job()
+    job["spec"]["activeDeadlineSeconds"] = 60
+    kubectl.apply(wish_for(job, gate=PATIENT))
+    warmup = Warmup(kubectl, server.name)
+    warmup.wait_condition("Ready", "False", "WorkloadNotFound")
+    kubectl.apply(job)
+    wait_for(
+        "the Job is complete",
+        lambda: kubectl.get("job", server.name)["status"].get("succeeded") == 1,
+        90,
+        kubectl,
+    )
+    conditions = kubectl.get("job", server.name)["status"]["conditions"]
+    assert not [c for c in conditions if c["type"] == "Failed"], conditions
+
+
+@pytest.mark.parametrize("gate", ["Auto", "Hold"])
+def test_a_full_quota_and_a_single_device_do_not_stop_a_rollout(
+    kubectl: Kubectl, product: Product, gate: str
+):
+    """Room for one pod only: what must go first goes first, and nothing of ours takes the place."""
+    server = ModelServer(
+        name="tight",
+        nodes=NODES[:1],
+        strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+    )
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "pods"},
+        "spec": {"hard": {"pods": "1", "count/jobs.batch": "0"}},
+    }
+    kubectl.apply(quota)
+    warm_up(kubectl, server, gate={"mode": gate, "maxHoldSeconds": 300})
+    with Watched(kubectl, "resourcequota", "pods", "status.used.pods") as used:
+        roll(kubectl, server)
+    assert used.highest == 1
+    (pod,) = of_revision(kubectl, server, 2)
+    assert pods.ready(pod) and released(pod) not in ("Deadline", "Warm")
