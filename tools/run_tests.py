@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the tests stage by stage and ends with one line "N passed, N failed".
 
-Usage: tools/run_tests.py [unit | e2e [FOLDER]]     no argument: everything
+Usage: tools/run_tests.py [unit | e2e [FOLDER]]     no argument: everything but slow e2e tests
 """
 import json
 import os
@@ -95,17 +95,18 @@ def unit():
     pytest("chart and manifest tests, tests of the bench", "tests/charts", "tests/bench")
 
 
-def e2e(folder=None):
+def e2e(folder=None, *selection):
     must("building the programs", "tools/stage", "build-release")
     must("building the images", "tools/stage", "images")
     must("starting the cluster", "tests/cluster/cluster", "up")
     folders = [folder] if folder else E2E_FOLDERS
-    pytest(f"e2e: {', '.join(folders)}", *(f"tests/e2e/{name}" for name in folders))
+    pytest(f"e2e: {', '.join(folders)}", *(f"tests/e2e/{name}" for name in folders),
+           *selection)
 
 
 def everything():
     unit()
-    e2e()
+    e2e(None, "-m", "not slow")  # a change has 90 minutes to land
     state = os.environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster"
     ctest("contract tests on the real API server", "kube_contract",
           env={"CACHEWARM_TEST_KUBECONFIG": f"{state}/admin.kubeconfig"})

@@ -127,6 +127,7 @@ def test_on_a_node_whose_directory_cannot_be_used_the_pod_runs_cold(
     warmup.wait_injecting(120)
 
 
+@pytest.mark.slow
 def test_a_held_pod_is_kept_off_the_one_node_that_cannot_give_it_a_directory(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):

@@ -45,6 +45,7 @@ def test_in_mode_auto_a_cold_workload_is_not_gated_and_a_pod_waits_for_a_fetch_t
     assert_hit(kubectl, pod)
 
 
+@pytest.mark.slow
 def test_in_mode_auto_a_pod_does_not_wait_for_a_fetch_that_takes_longer_than_it_saves(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
@@ -58,6 +59,7 @@ def test_in_mode_auto_a_pod_does_not_wait_for_a_fetch_that_takes_longer_than_it_
     assert_cold(kubectl, pod)
 
 
+@pytest.mark.slow
 def test_a_rollout_is_held_up_once_and_not_once_for_each_of_its_pods(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
