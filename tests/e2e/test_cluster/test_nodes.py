@@ -125,3 +125,21 @@ def test_a_lost_node_is_noticed(cluster: Cluster, kubectl: Kubectl):
 def test_a_wrong_node_name_is_refused_with_the_names_that_exist(cluster: Cluster, name: str):
     with pytest.raises(AssertionError, match="expected node-a to node-i"):
         cluster.verb("node-up", name)
+
+
+@pytest.mark.parametrize("program", ["kubebox", "containerd"])
+def test_what_ends_in_a_node_is_started_again_and_its_pods_go_on(
+    cluster: Cluster, kubectl: Kubectl, program: str
+):
+    def running() -> set[str]:
+        return set(cluster.in_node("node-b", "sh", "-c", f"pidof {program} || true").split())
+
+    kubectl.apply(shell_pod("before", "node-b", "true"))
+    pods.wait_ready(kubectl, "shell", 1, 60)
+    ended = running()
+    assert len(ended) == 1
+    cluster.in_node("node-b", "kill", "-9", *ended)
+    wait_for(f"another {program} on node-b", lambda: running() - ended, 30)
+    kubectl.apply(shell_pod("after", "node-b", "true"))
+    pods.wait_ready(kubectl, "shell", 2, 90)
+    assert kubectl.get("pod", "before")["status"]["containerStatuses"][0]["restartCount"] == 0

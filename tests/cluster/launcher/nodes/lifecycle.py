@@ -176,7 +176,7 @@ def _wait_ready(settings: Settings, name: str, booted: float) -> None:
         said = [c for c in conditions if c["type"] == "Ready" and c["status"] == "True"]
         return bool(said) and _epoch(said[0]["lastHeartbeatTime"]) >= int(booted)
 
-    wait_until(ready, 90, lambda: f"{name} is not Ready; see {settings.node(name)}/kubelet.log")
+    wait_until(ready, 180, lambda: f"{name} is not Ready; see {settings.node(name)}/kubelet.log")
 
 
 def _epoch(text: str) -> float:
