@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/api/kubernetes.h"
 
+#include <algorithm>
+
 #include "lib/api/json/checks.h"
 #include "lib/api/json/parts.h"
 #include "lib/api/names.h"
@@ -85,6 +87,10 @@ void ReadResources(Reader& reader, std::string_view name, std::map<std::string, 
 }
 
 }  // namespace json
+
+bool HasLabels(const Labels& labels, const Labels& wanted) {
+  return std::includes(labels.begin(), labels.end(), wanted.begin(), wanted.end());
+}
 
 absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object) {
   codec::Reader reader(object, "");

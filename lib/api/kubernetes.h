@@ -83,6 +83,11 @@ struct Pod {
   std::shared_ptr<const codec::Json> object;
 };
 
+using Labels = std::map<std::string, std::string>;
+
+// `labels` has every one of `wanted`, as matchLabels and nodeSelector mean it.
+bool HasLabels(const Labels& labels, const Labels& wanted);
+
 absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);
 absl::StatusOr<Node> DecodeNode(const codec::Json& object);
 absl::StatusOr<Pod> DecodePod(std::shared_ptr<const codec::Json> object);

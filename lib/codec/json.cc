@@ -81,4 +81,17 @@ absl::StatusOr<std::string> CanonicalJson(const Json& value) {
   }
 }
 
+std::map<std::string, std::string> Texts(const Json* object) {
+  std::map<std::string, std::string> out;
+  if (object == nullptr || !object->is_object()) {
+    return out;
+  }
+  for (const auto& [name, value] : object->items()) {
+    if (value.is_string()) {
+      out.emplace(name, value.get<std::string>());
+    }
+  }
+  return out;
+}
+
 }  // namespace cachewarm::codec

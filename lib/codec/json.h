@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -26,5 +27,9 @@ std::string DumpJson(const Json& value);
 // The same value always gives the same bytes: members sorted by their UTF-8 bytes, no blanks, no
 // floating point (INVALID_ARGUMENT). What keys and digests are computed over.
 absl::StatusOr<std::string> CanonicalJson(const Json& value);
+
+// The members that are strings, as of labels and annotations; none for a null pointer and for what
+// is no object.
+std::map<std::string, std::string> Texts(const Json* object);
 
 }  // namespace cachewarm::codec

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
+#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/fan_out.h"
@@ -25,10 +26,6 @@ constexpr size_t kSweepWidth = 16;
 std::string WarmupNameOf(const api::Pod& pod) {
   const auto found = pod.meta.annotations.find(std::string(api::kWarmupAnnotation));
   return found == pod.meta.annotations.end() ? "" : found->second;
-}
-
-bool IsHeld(const api::Pod& pod) {
-  return std::find(pod.gates.begin(), pod.gates.end(), api::kSchedulingGate) != pod.gates.end();
 }
 
 HeldVerdict At(WallTime due, WallTime now, std::string_view reason) {
@@ -75,7 +72,7 @@ absl::StatusOr<kube::Outcome> HeldPods::Reconcile(const std::string& key, std::s
 absl::StatusOr<kube::Outcome> HeldPods::Look(const kube::Object& object, Duration grace,
                                              std::stop_token stop) {
   const auto pod = world_.pod_views.Of(object);
-  if (pod == nullptr || !IsHeld(*pod) || pod->meta.deleting) {
+  if (pod == nullptr || !api::gate::IsHeld(*pod) || pod->meta.deleting) {
     return kube::Outcome{};
   }
   const std::string warmup_name = WarmupNameOf(*pod);

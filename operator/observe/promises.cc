@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <charconv>
 
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::observe {
 namespace {
 
+using api::Labels;
 using codec::Json;
-using Labels = std::map<std::string, std::string>;
 
 constexpr int64_t kDefaultProgressDeadline = 600;  // apps/v1 Deployment
 constexpr int64_t kPodsMax = 1'000'000;            // what a number is cut to: a promise is no more
@@ -21,19 +22,6 @@ int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path
   return value != nullptr && value->is_number_integer()
              ? std::clamp<int64_t>(value->get<int64_t>(), 0, kPodsMax)
              : fallback;
-}
-
-Labels TemplateLabels(const Json& workload) {
-  Labels out;
-  const Json* labels = kube::At(workload, {"spec", "template", "metadata", "labels"});
-  if (labels != nullptr && labels->is_object()) {
-    for (const auto& [key, value] : labels->items()) {
-      if (value.is_string()) {
-        out[key] = value.get<std::string>();
-      }
-    }
-  }
-  return out;
 }
 
 void ReadDeployment(const Json& object, plan::Promises& out) {
@@ -118,13 +106,11 @@ int64_t ScaledValue(const Json* value, int64_t total, bool round_up, int64_t fal
 
 bool SelectsLabels(const Json& selector, const Labels& labels) {
   const Json* equal = kube::At(selector, {"matchLabels"});
-  if (equal != nullptr && equal->is_object()) {
-    for (const auto& [key, value] : equal->items()) {
-      const auto found = labels.find(key);
-      if (found == labels.end() || !value.is_string() || value != found->second) {
-        return false;
-      }
-    }
+  const Labels wanted = codec::Texts(equal);
+  const bool all_are_texts =
+      equal == nullptr || !equal->is_object() || wanted.size() == equal->size();
+  if (!all_are_texts || !api::HasLabels(labels, wanted)) {
+    return false;
   }
   const Json* terms = kube::At(selector, {"matchExpressions"});
   return terms == nullptr || !terms->is_array() ||
@@ -143,7 +129,7 @@ plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup) 
     if (object == nullptr) {
       return out;
     }
-    labels = TemplateLabels(*object);
+    labels = codec::Texts(kube::At(*object, {"spec", "template", "metadata", "labels"}));
     out.job_deadline = HasDeadline(*object);
     if (ref->kind == "Deployment") {
       counts = true;

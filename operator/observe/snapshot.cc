@@ -16,15 +16,6 @@ namespace {
 
 using codec::Json;
 
-bool Matches(const std::map<std::string, std::string>& selector,
-             const std::map<std::string, std::string>& labels) {
-  return !selector.empty() &&
-         std::all_of(selector.begin(), selector.end(), [&](const auto& wanted) {
-           const auto found = labels.find(wanted.first);
-           return found != labels.end() && found->second == wanted.second;
-         });
-}
-
 // The labels of the pods that are ours to look at, whether injected or not.
 std::map<std::string, std::string> PodLabels(const plan::Workload& workload,
                                              const api::CacheWarmup& warmup) {
@@ -50,7 +41,7 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
   const std::map<std::string, std::string> labels = PodLabels(snapshot.workload, warmup);
   if (!labels.empty()) {
     for (const kube::Object& object : store.ListNamespace(warmup.ns)) {
-      if (Matches(labels, kube::LabelsOf(*object))) {
+      if (api::HasLabels(kube::LabelsOf(*object), labels)) {
         found.emplace(kube::NameOf(*object), object);
       }
     }

@@ -33,16 +33,12 @@ bool IsNewOrGone(const kube::Change& change) {
   return change.before == nullptr || change.after == nullptr;
 }
 
-bool HasLabels(const api::CacheWarmup& warmup, const std::map<std::string, std::string>& labels) {
+bool MayConcern(const api::CacheWarmup& warmup, const std::map<std::string, std::string>& labels) {
   // Before acceptance the labels are not known: any pod of the namespace may be the first.
   if (!warmup.status.injection.has_value()) {
     return true;
   }
-  const auto& wanted = warmup.status.injection->labels;
-  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
-    const auto found = labels.find(label.first);
-    return found != labels.end() && found->second == label.second;
-  });
+  return api::HasLabels(labels, warmup.status.injection->labels);
 }
 
 // The warmups named in spec.warmups of a NodeCache.
@@ -155,7 +151,7 @@ void Triggers::OnPod(const kube::Change& change) {
     queues_.warmups.AddAfter(name.ns + "/" + warmup, kPodBurst);
   }
   AddWarmupsOf(name.ns, kPodBurst,
-               [&](const api::CacheWarmup& other) { return HasLabels(other, labels); });
+               [&](const api::CacheWarmup& other) { return MayConcern(other, labels); });
 }
 
 void Triggers::OnJob(const kube::Change& change) {

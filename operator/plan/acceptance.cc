@@ -124,21 +124,13 @@ Refusal NoLabels(const Round& round) {
              : std::nullopt;
 }
 
-bool IsSubset(const std::map<std::string, std::string>& part,
-              const std::map<std::string, std::string>& whole) {
-  return std::all_of(part.begin(), part.end(), [&](const auto& label) {
-    const auto found = whole.find(label.first);
-    return found != whole.end() && found->second == label.second;
-  });
-}
-
 Refusal Overlap(const Round& round) {
   const auto labels = InjectionLabels(round);
   for (const OtherWarmup& other : round.in.others) {
     const bool same_workload =
         other.workload_ref && other.workload_ref == round.in.warmup.spec.workload_ref;
-    const bool same_pods =
-        !other.labels.empty() && (IsSubset(other.labels, labels) || IsSubset(labels, other.labels));
+    const bool same_pods = !other.labels.empty() && (api::HasLabels(labels, other.labels) ||
+                                                     api::HasLabels(other.labels, labels));
     if (other.older && (same_workload || same_pods)) {
       return No(reason::kOverlap,
                 fmt::format("CacheWarmup {} is older and covers the same pods; delete one of them",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/base/digest.h"
 #include "lib/base/status.h"
@@ -78,7 +79,7 @@ void ReadTemplate(Round& round) {
     }
     return;
   }
-  out.labels = render::Texts(Find(*out.pod_template, {"metadata", "labels"}));
+  out.labels = codec::Texts(Find(*out.pod_template, {"metadata", "labels"}));
   out.revision = "t-" + DigestOf(codec::DumpJson(*out.pod_template)).Short();
   const Json* spec = Find(*out.pod_template, {"spec"});
   if (spec == nullptr) {
@@ -133,8 +134,7 @@ std::optional<api::StartResult> CountedAs(const Round& round, const api::Pod& po
 
 PodView ReadPod(const Round& round, const std::shared_ptr<const api::Pod>& pod) {
   PodView view{.pod = pod};
-  view.held =
-      std::find(pod->gates.begin(), pod->gates.end(), api::kSchedulingGate) != pod->gates.end();
+  view.held = api::gate::IsHeld(*pod);
   view.of_job = pod->meta.labels.contains(std::string(api::kBuilderWarmupLabel));
   view.finished = pod->phase == "Succeeded" || pod->phase == "Failed";
   view.revision = api::RevisionOf(pod->meta.labels);

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/evidence/savings.h"
@@ -118,18 +118,6 @@ StartResult Judge(const Round& round, const FirstStart& start) {
   return missed && !HadBundle(round, start) ? StartResult::kCold : start.evidence->result;
 }
 
-double HoldSeconds(const api::Pod& pod) {
-  const auto note = pod.meta.annotations.find(std::string(api::kHeldSecondsAnnotation));
-  double seconds = 0;
-  if (note != pod.meta.annotations.end()) {
-    const std::string& text = note->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    seconds = whole && seconds >= 0 && seconds < 86'400 ? seconds : 0;
-  }
-  return seconds;
-}
-
 StartSample Measure(const Round& round, const FirstStart& start) {
   const PodView& pod = *start.pod;
   const NodeState& node = round.nodes[start.node];
@@ -141,7 +129,7 @@ StartSample Measure(const Round& round, const FirstStart& start) {
       .key = key == nullptr ? std::string() : key->key,
       .gpu_type = node.cache == nullptr ? std::string() : node.cache->status.node.gpu_type,
       .result = Judge(round, start),
-      .hold_seconds = HoldSeconds(*pod.pod)};
+      .hold_seconds = api::gate::NotedHoldSeconds(*pod.pod)};
   // Without a probe Ready says nothing about the engine, and after a restart it is not the first.
   if (round.pod_template.has_readiness_probe && pod.container->restarts == 0) {
     out.start_seconds =

@@ -113,8 +113,8 @@ void GroupNodes(Round& round) {
     if (!fingerprint::IsGpuType(facts.gpu_type) || !fingerprint::IsCpuClass(facts.cpu_class)) {
       continue;
     }
-    node.fits =
-        HasLabels(spec.node_selector, *node.view->node) && IsListed(spec.gpu_types, facts.gpu_type);
+    node.fits = api::HasLabels(node.view->node->meta.labels, spec.node_selector) &&
+                IsListed(spec.gpu_types, facts.gpu_type);
     if (node.fits) {
       groups[{facts.gpu_type, facts.cpu_class}].push_back(i);
     }

@@ -43,19 +43,6 @@ int64_t Integer(const Json& object, std::string_view name, int64_t fallback) {
   return found != nullptr && found->is_number_integer() ? found->get<int64_t>() : fallback;
 }
 
-std::map<std::string, std::string> Texts(const Json* object) {
-  std::map<std::string, std::string> out;
-  if (object == nullptr || !object->is_object()) {
-    return out;
-  }
-  for (const auto& [name, value] : object->items()) {
-    if (value.is_string()) {
-      out.emplace(name, value.get<std::string>());
-    }
-  }
-  return out;
-}
-
 Json& MakeList(Json& object, std::string_view name) {
   Json& member = object[std::string(name)];
   if (!member.is_array()) {

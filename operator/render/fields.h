@@ -21,8 +21,6 @@ const codec::Json& List(const codec::Json& from, std::initializer_list<std::stri
 std::string Text(const codec::Json& object, std::string_view name);
 bool Flag(const codec::Json& object, std::string_view name);
 int64_t Integer(const codec::Json& object, std::string_view name, int64_t fallback);
-// String members of an object; others are left out.
-std::map<std::string, std::string> Texts(const codec::Json* object);
 
 // The list member `name` of `object`, made when it is absent.
 codec::Json& MakeList(codec::Json& object, std::string_view name);

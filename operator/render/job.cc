@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lib/api/names.h"
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/fingerprint/key.h"
 #include "operator/render/affinity.h"
@@ -51,13 +52,13 @@ Json OwnLabels(const BuilderJobSpec& spec) {
 Json PodMetadata(const BuilderJobSpec& spec) {
   Json metadata = Json::object();
   Json& labels = MakeObject(metadata, "labels");
-  for (const auto& [key, value] : Texts(Find(spec.pod_template, {"metadata", "labels"}))) {
+  for (const auto& [key, value] : codec::Texts(Find(spec.pod_template, {"metadata", "labels"}))) {
     if (!Selects(spec, key)) {
       labels[key] = value;
     }
   }
   labels.update(OwnLabels(spec));
-  const auto annotations = Texts(Find(spec.pod_template, {"metadata", "annotations"}));
+  const auto annotations = codec::Texts(Find(spec.pod_template, {"metadata", "annotations"}));
   if (!annotations.empty()) {
     metadata["annotations"] = annotations;
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lib/api/names.h"
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/render/fields.h"
 
@@ -19,11 +20,11 @@ constexpr std::string_view kNoWarmup = "-";
 
 Json PodOf(const RehearsalSpec& spec, std::string_view annotation) {
   Json metadata = {{"generateName", "cachewarm-rehearsal-"}, {"namespace", spec.warmup.ns}};
-  const auto labels = Texts(Find(spec.pod_template, {"metadata", "labels"}));
+  const auto labels = codec::Texts(Find(spec.pod_template, {"metadata", "labels"}));
   if (!labels.empty()) {
     metadata["labels"] = labels;
   }
-  auto annotations = Texts(Find(spec.pod_template, {"metadata", "annotations"}));
+  auto annotations = codec::Texts(Find(spec.pod_template, {"metadata", "annotations"}));
   annotations[std::string(api::kWarmupAnnotation)] = std::string(annotation);
   metadata["annotations"] = annotations;
   const Json* pod_spec = Find(spec.pod_template, {"spec"});
@@ -85,7 +86,7 @@ RehearsalPods MakeRehearsalPods(const RehearsalSpec& spec) {
 
 Json TemplateOf(const Json& pod, const std::string& uid) {
   Json metadata = Json::object();
-  auto labels = Texts(Find(pod, {"metadata", "labels"}));
+  auto labels = codec::Texts(Find(pod, {"metadata", "labels"}));
   for (const char* revision :
        {"pod-template-hash", "rollouts-pod-template-hash", "controller-revision-hash"}) {
     labels.erase(revision);

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 #include "operator/workloads/accelerators.h"
@@ -16,25 +17,13 @@ using kube::At;
 using plan::WorkloadKind;
 using Path = std::initializer_list<std::string_view>;
 
-std::map<std::string, std::string> Texts(const Json* object) {
-  std::map<std::string, std::string> out;
-  if (object != nullptr && object->is_object()) {
-    for (const auto& [key, value] : object->items()) {
-      if (value.is_string()) {
-        out[key] = value.get<std::string>();
-      }
-    }
-  }
-  return out;
-}
-
 int64_t Count(const Json& object, Path path, int64_t fallback) {
   const Json* value = At(object, path);
   return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
 }
 
 Shape Plain(const Json& workload) {
-  return {.selector = Texts(At(workload, {"spec", "selector", "matchLabels"})),
+  return {.selector = codec::Texts(At(workload, {"spec", "selector", "matchLabels"})),
           .replicas = Count(workload, {"spec", "replicas"}, 1),
           .pod_template = At(workload, {"spec", "template"})};
 }
@@ -56,7 +45,7 @@ Shape OfCronJob(const Json& workload) {
   Shape shape{.kind = WorkloadKind::kCronJob,
               .pod_template = At(workload, {"spec", "jobTemplate", "spec", "template"})};
   if (shape.pod_template != nullptr) {
-    shape.selector = Texts(At(*shape.pod_template, {"metadata", "labels"}));
+    shape.selector = codec::Texts(At(*shape.pod_template, {"metadata", "labels"}));
   }
   return shape;
 }

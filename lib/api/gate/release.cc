@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "fmt/format.h"
 #include "lib/api/json/limits.h"
 #include "lib/api/names.h"
@@ -43,6 +44,15 @@ WallTime Deadline(const Pod& pod, Duration otherwise) {
                          : ParseTime(noted->second);
   return std::min(until.ok() ? *until : pod.meta.created + otherwise,
                   pod.meta.created + kLongestHold);
+}
+
+double NotedHoldSeconds(const Pod& pod) {
+  constexpr double kDay = 86'400;
+  const auto note = pod.meta.annotations.find(std::string(kHeldSecondsAnnotation));
+  double seconds = 0;
+  const bool is_number =
+      note != pod.meta.annotations.end() && absl::SimpleAtod(note->second, &seconds);
+  return is_number && seconds >= 0 && seconds < kDay ? seconds : 0;
 }
 
 absl::StatusOr<Json> ReleasePatch(const Pod& pod, const Note& note) {

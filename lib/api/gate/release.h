@@ -23,6 +23,10 @@ bool IsHeld(const Pod& pod);
 // the creation, because anybody may write annotations.
 WallTime Deadline(const Pod& pod, Duration otherwise);
 
+// How long the pod was held before it was let go, in seconds, as the release noted it; 0 without a
+// note, and for one that is no number from 0 to a day: anybody may write annotations.
+double NotedHoldSeconds(const Pod& pod);
+
 // What the patch writes down beside the release.
 struct Note {
   std::string_view reason;  // of reasons.h; annotation kReleasedAnnotation

@@ -2,6 +2,7 @@
 #include "lib/kube/core/object.h"
 
 #include "fmt/format.h"
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::kube {
@@ -11,18 +12,6 @@ using codec::Json;
 
 std::string Text(const Json& object, std::string_view member) {
   return TextAt(object, {"metadata", member});
-}
-
-std::map<std::string, std::string> Texts(const Json& object, std::string_view member) {
-  std::map<std::string, std::string> texts;
-  if (const Json* map = At(object, {"metadata", member}); map != nullptr && map->is_object()) {
-    for (const auto& [key, value] : map->items()) {
-      if (value.is_string()) {
-        texts.emplace(key, value.get<std::string>());
-      }
-    }
-  }
-  return texts;
 }
 
 bool IsController(const Json& owner) {
@@ -77,11 +66,11 @@ std::string ResourceVersionOf(const Json& object) {
 }
 
 std::map<std::string, std::string> LabelsOf(const Json& object) {
-  return Texts(object, "labels");
+  return codec::Texts(At(object, {"metadata", "labels"}));
 }
 
 std::map<std::string, std::string> AnnotationsOf(const Json& object) {
-  return Texts(object, "annotations");
+  return codec::Texts(At(object, {"metadata", "annotations"}));
 }
 
 bool IsDeleting(const Json& object) {

@@ -5,7 +5,9 @@
 #include <map>
 
 #include "fmt/format.h"
+#include "lib/api/kubernetes.h"
 #include "lib/api/names.h"
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/render/fields.h"
 #include "operator/render/injection.h"
@@ -50,8 +52,7 @@ bool Takes(const api::CacheWarmup& warmup, const Json& pod, const Labels& labels
   const Json* annotations = Find(pod, {"metadata", "annotations"});
   const bool taken =
       annotations != nullptr && annotations->contains(std::string(api::kWarmupAnnotation));
-  return std::includes(labels.begin(), labels.end(), injection.labels.begin(),
-                       injection.labels.end()) &&
+  return api::HasLabels(labels, injection.labels) &&
          Named(List(pod, {"spec", "containers"}), injection.container) != nullptr &&
          (!taken || Text(*annotations, api::kWarmupAnnotation) == warmup.name);
 }
@@ -88,7 +89,7 @@ std::string Inject(const std::vector<Warmup>& warmups, std::string_view root, Js
   if (!MayTake(pod, root)) {
     return "";
   }
-  const Labels labels = render::Texts(Find(pod, {"metadata", "labels"}));
+  const Labels labels = codec::Texts(Find(pod, {"metadata", "labels"}));
   const auto found = std::find_if(warmups.begin(), warmups.end(), [&](const Warmup& warmup) {
     return Takes(*warmup, pod, labels);
   });

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "absl/strings/numbers.h"
+#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 
 namespace cachewarm::plan {
@@ -12,17 +12,11 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr Duration kRest = std::chrono::minutes(10);
-constexpr double kQuietSeconds = 2;
 
 // A pod that was let go as soon as it was seen, as a builder is, has not used any of it.
-bool WasHeld(const api::Pod& pod) {
-  if (std::find(pod.gates.begin(), pod.gates.end(), api::kSchedulingGate) != pod.gates.end()) {
-    return true;
-  }
-  const auto note = pod.meta.annotations.find(std::string(api::kHeldSecondsAnnotation));
-  double seconds = 0;
-  return note != pod.meta.annotations.end() && absl::SimpleAtod(note->second, &seconds) &&
-         seconds >= kQuietSeconds;
+bool CountsAsHeld(const api::Pod& pod) {
+  return api::gate::IsHeld(pod) ||
+         api::gate::NotedHoldSeconds(pod) >= std::chrono::duration<double>(kQuietHold).count();
 }
 
 }  // namespace
@@ -49,7 +43,7 @@ Budgets::Budgets(const std::vector<std::shared_ptr<const api::Pod>>& pods, Durat
     const bool goes_on = !rollouts.empty() && created - rollouts.rbegin()->second.last < kRest;
     Rollout& rollout = goes_on ? rollouts.rbegin()->second : rollouts[created];
     rollout.last = created;
-    if (rollout.first_held == WallTime{} && WasHeld(*pod)) {
+    if (rollout.first_held == WallTime{} && CountsAsHeld(*pod)) {
       rollout.first_held = created;
     }
   }

@@ -16,12 +16,15 @@
 // that each leader, and the sweep of held pods, judges the same. Pure.
 namespace cachewarm::plan {
 
+// A hold this short is neither told nor counted.
+inline constexpr Duration kQuietHold = std::chrono::seconds(2);
+
 // spec.gate.maxHoldSeconds, and never longer than half of the Deployment's progressDeadlineSeconds.
 Duration LongestHold(const api::GateSpec& gate, const Promises& promises);
 
 // A rollout is a run of pods of one revision with no 10 minutes between two creations. Its budget
-// begins with the creation of the first pod that is held, or was for 2 s or longer; a pod that was
-// says so in its annotations. Pods that are gone are forgotten.
+// begins with the creation of the first pod that is held, or was for kQuietHold or longer; a pod
+// that was says so in its annotations. Pods that are gone are forgotten.
 class Budgets {
  public:
   // Pods in any order; those that are not of one warmup are the caller's to leave out.

@@ -19,7 +19,6 @@ namespace reason = api::reason;
 
 namespace {
 
-constexpr Duration kQuietHold = std::chrono::seconds(2);
 // Mode Hold: waiting for the last nodes does not pay: released when at most one in so many is still
 // cold.
 constexpr size_t kWarmPerComing = 10;

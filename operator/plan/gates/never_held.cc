@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/api/reasons.h"
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
@@ -29,7 +30,7 @@ std::string_view OfTemplate(const TemplateView& view) {
   api::Pod pod;
   pod.meta.labels = view.labels;
   pod.meta.annotations =
-      render::Texts(render::Find(*view.pod_template, {"metadata", "annotations"}));
+      codec::Texts(render::Find(*view.pod_template, {"metadata", "annotations"}));
   pod.object = view.pod_template;
   return IsOfUnknownGang(pod) ? reason::kReleasedUnknownGang : std::string_view();
 }

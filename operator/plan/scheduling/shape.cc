@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lib/api/names.h"
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/scheduling/requests.h"
 #include "operator/render/fields.h"
@@ -110,7 +111,7 @@ bool Tolerated(const Toleration& toleration, const api::Taint& taint) {
 
 PodShape ShapeOf(const Json& pod_spec) {
   PodShape out;
-  out.node_selector = render::Texts(Find(pod_spec, {"nodeSelector"}));
+  out.node_selector = codec::Texts(Find(pod_spec, {"nodeSelector"}));
   const Json* required = Find(
       pod_spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
   if (required != nullptr) {
@@ -130,15 +131,8 @@ PodShape ShapeOf(const Json& pod_spec) {
   return out;
 }
 
-bool HasLabels(const std::map<std::string, std::string>& selector, const api::Node& node) {
-  return std::all_of(selector.begin(), selector.end(), [&](const auto& wanted) {
-    const auto found = node.meta.labels.find(wanted.first);
-    return found != node.meta.labels.end() && found->second == wanted.second;
-  });
-}
-
 bool Selects(const PodShape& shape, const api::Node& node) {
-  if (!HasLabels(shape.node_selector, node)) {
+  if (!api::HasLabels(node.meta.labels, shape.node_selector)) {
     return false;
   }
   return !shape.has_required_affinity ||

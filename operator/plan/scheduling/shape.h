@@ -45,8 +45,6 @@ PodShape ShapeOf(const codec::Json& pod_spec);
 
 // Node selector and required affinity allow the node.
 bool Selects(const PodShape& shape, const api::Node& node);
-// Equal labels for all of `selector`.
-bool HasLabels(const std::map<std::string, std::string>& selector, const api::Node& node);
 
 // NoSchedule and NoExecute taints are tolerated. Without `passing` those that come and go by
 // themselves (node.kubernetes.io/…, startup taints) and cordons are not looked at.

@@ -9,6 +9,7 @@
 
 #include "lib/api/names.h"
 #include "lib/base/status.h"
+#include "lib/codec/json.h"
 #include "lib/codec/yaml.h"
 #include "operator/plan/plan.h"
 #include "operator/render/applied.h"
@@ -50,7 +51,7 @@ void ReadWorkload(const Json& object, Snapshot& out) {
   out.workload = {
       .found = true,
       .name = Text(object["metadata"], "name"),
-      .selector = render::Texts(Find(object, {"spec", "selector", "matchLabels"})),
+      .selector = codec::Texts(Find(object, {"spec", "selector", "matchLabels"})),
       .replicas = render::Integer(object["spec"], "replicas", 1),
       .pod_template = std::shared_ptr<const Json>(shared, Find(*shared, {"spec", "template"}))};
 }

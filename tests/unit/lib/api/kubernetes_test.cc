@@ -124,6 +124,17 @@ TEST(Node, WrongTypesAreNamedByTheirPath) {
   }
 }
 
+TEST(Labels, AreHadWhenEveryWantedOneIsThereWithItsValue) {
+  const Labels labels = {{"app", "llama"}, {"tier", "gpu"}, {"zone", ""}};
+  EXPECT_TRUE(HasLabels(labels, {}));
+  EXPECT_TRUE(HasLabels(labels, {{"tier", "gpu"}}));
+  EXPECT_TRUE(HasLabels(labels, labels));
+  EXPECT_FALSE(HasLabels(labels, {{"tier", "cpu"}}));
+  EXPECT_FALSE(HasLabels(labels, {{"app", "llama"}, {"team", "a"}}));
+  EXPECT_FALSE(HasLabels(labels, {{"other", ""}}));
+  EXPECT_FALSE(HasLabels({}, {{"app", "llama"}}));
+}
+
 TEST(Meta, NamesTheControllingOwnerOnly) {
   const Json object = *codec::ParseJson(R"({"metadata": {"name": "p", "namespace": "default",
     "deletionTimestamp": "2026-11-21T08:00:05Z", "generation": 4,

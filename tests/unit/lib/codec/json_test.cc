@@ -75,6 +75,16 @@ TEST(CanonicalJson, RefusesWhatHasNoOneForm) {
   EXPECT_TRUE(CanonicalJson(Json(INT64_MIN)).ok());
 }
 
+TEST(Texts, AreTheMembersThatAreStrings) {
+  const Json object = {{"a", "1"}, {"b", 2}, {"c", nullptr}, {"d", {{"e", "f"}}}, {"g", ""}};
+  EXPECT_EQ(Texts(&object), (std::map<std::string, std::string>{{"a", "1"}, {"g", ""}}));
+  const Json list = {"a", "b"};
+  const Json text = "a";
+  EXPECT_TRUE(Texts(&list).empty());
+  EXPECT_TRUE(Texts(&text).empty());
+  EXPECT_TRUE(Texts(nullptr).empty());
+}
+
 TEST(ParseJson, SurvivesDamagedTexts) {
   const std::string good =
       R"({"metadata":{"name":"x","labels":{"a":"b"}},"spec":{"n":[1,-2,3.5e10,null,true]}})";

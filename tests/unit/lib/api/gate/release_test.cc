@@ -46,6 +46,22 @@ TEST(Deadline, IsNotedOnThePodOrCountedFromItsCreationAndNeverLaterThanAnHour) {
   }
 }
 
+TEST(NotedHoldSeconds, AreBelievedOnlyAsANumberUpToADay) {
+  const struct {
+    std::optional<std::string> note;
+    double expected;
+  } cases[] = {{std::nullopt, 0}, {"7.250", 7.25}, {"0", 0},    {"86399", 86'399}, {"86400", 0},
+               {"-1", 0},         {"nan", 0},      {"inf", 0},  {"", 0},           {"3 s", 0},
+               {"long", 0},       {"0x10", 16},    {"1e2", 100}};
+  for (const auto& each : cases) {
+    Pod pod = Held();
+    if (each.note.has_value()) {
+      pod.meta.annotations[std::string(kHeldSecondsAnnotation)] = *each.note;
+    }
+    EXPECT_DOUBLE_EQ(NotedHoldSeconds(pod), each.expected) << each.note.value_or("no note");
+  }
+}
+
 TEST(ReleasePatch, TakesOurGateAndNoOther) {
   Pod pod = Held({"kueue.x-k8s.io/admission", std::string(kSchedulingGate), "other"});
   pod.meta.annotations["cachewarm.io/warmup"] = "llama";
