@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "fmt/format.h"
+#include "lib/base/platform/openssl/handles.h"
 #include "lib/base/status.h"
 #include "lib/codec/base64.h"
 
@@ -24,23 +25,14 @@ constexpr size_t kPemBytesMax = 64U << 10U;
 constexpr char kMakeOne[] =
     "make one with: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem";
 
-template <auto free_function>
-struct Deleter {
-  template <typename T>
-  void operator()(T* pointer) const {
-    free_function(pointer);
-  }
-};
-using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
+using openssl::Bio;
+using openssl::Deleter;
+using openssl::Key;
+using openssl::Memory;
 using Context = std::unique_ptr<EVP_MD_CTX, Deleter<EVP_MD_CTX_free>>;
 
 const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-Bio Memory(std::string_view text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
 // Nobody is asked for a password.

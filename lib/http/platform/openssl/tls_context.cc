@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "lib/base/platform/openssl/handles.h"
 #include "lib/base/status.h"
 
 namespace cachewarm::http {
@@ -22,16 +23,11 @@ namespace {
 constexpr char kSystemAuthorities[] = "/etc/ssl/certs/ca-certificates.crt";
 constexpr size_t kPemBytesMax = 4U << 20U;
 
-template <auto free_function>
-struct Deleter {
-  template <typename T>
-  void operator()(T* pointer) const {
-    free_function(pointer);
-  }
-};
-using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
-using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
+using openssl::Bio;
+using openssl::Deleter;
+using openssl::Key;
+using openssl::Memory;
+using openssl::X509Pointer;
 using Authorities = std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>>;
 using Context = std::unique_ptr<SSL_CTX, Deleter<SSL_CTX_free>>;
 
@@ -58,15 +54,11 @@ absl::StatusOr<std::string> ReadPem(std::string_view option, const std::string& 
   return text;
 }
 
-Bio Memory(const std::string& text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
 absl::StatusOr<Authorities> ParseAuthorities(const std::string& pem) {
   Authorities store(X509_STORE_new());
   const Bio bio = Memory(pem);
   int count = 0;
-  while (Certificate certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
+  while (X509Pointer certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
     X509_STORE_add_cert(store.get(), certificate.get());
     ++count;
   }
@@ -79,12 +71,12 @@ absl::StatusOr<Authorities> ParseAuthorities(const std::string& pem) {
 
 absl::Status UseCertificate(SSL_CTX* context, const std::string& pem) {
   const Bio bio = Memory(pem);
-  const Certificate leaf(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+  const X509Pointer leaf(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   if (leaf == nullptr || SSL_CTX_use_certificate(context, leaf.get()) != 1) {
     return OpensslError("client certificate");
   }
   SSL_CTX_clear_chain_certs(context);
-  while (Certificate next{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
+  while (X509Pointer next{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
     if (SSL_CTX_add1_chain_cert(context, next.get()) != 1) {
       return OpensslError("client certificate chain");
     }

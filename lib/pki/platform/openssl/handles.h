@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <openssl/bio.h>
 #include <openssl/bn.h>
-#include <openssl/evp.h>
-#include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
 #include <memory>
@@ -12,25 +9,17 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "lib/base/platform/openssl/handles.h"
 
 namespace cachewarm::pki {
 
-template <auto free_function>
-struct Deleter {
-  template <typename T>
-  void operator()(T* pointer) const {
-    free_function(pointer);
-  }
-};
-using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-using X509Pointer = std::unique_ptr<X509, Deleter<X509_free>>;
+using openssl::Bio;
+using openssl::Deleter;
+using openssl::Key;
+using openssl::Memory;
+using openssl::X509Pointer;
 using Extension = std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION_free>>;
 using Number = std::unique_ptr<BIGNUM, Deleter<BN_free>>;
-
-inline Bio Memory(std::string_view text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
 
 // What was written into a BIO_s_mem().
 std::string Content(BIO* bio);
