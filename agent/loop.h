@@ -10,14 +10,14 @@
 #include <stop_token>
 #include <string>
 
-#include "agent/steps/captures.h"
+#include "agent/steps/capturing/captures.h"
+#include "agent/steps/capturing/torn_files.h"
 #include "agent/steps/context.h"
-#include "agent/steps/fetches.h"
-#include "agent/steps/quarantine.h"
-#include "agent/steps/scrub.h"
+#include "agent/steps/fetching/fetches.h"
+#include "agent/steps/scrubbing/quarantine.h"
+#include "agent/steps/scrubbing/scrub.h"
 #include "agent/steps/starts.h"
 #include "agent/steps/tables.h"
-#include "agent/steps/torn_files.h"
 #include "agent/steps/watched_trees.h"
 #include "agent/sync/plan.h"
 #include "lib/api/node_cache.h"

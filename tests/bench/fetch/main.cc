@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "agent/steps/fetch.h"
+#include "agent/steps/fetching/fetch.h"
 #include "agent/tree/layout.h"
 #include "agent/tree/root.h"
 #include "fmt/format.h"

@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/steps/fetch.h"
-#include "agent/steps/publish.h"
-#include "agent/steps/scrub_tree.h"
+#include "agent/steps/capturing/publish.h"
+#include "agent/steps/fetching/fetch.h"
+#include "agent/steps/scrubbing/scrub_tree.h"
 #include "agent/sync/plan.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/layout.h"

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "agent/steps/capturing/publish.h"
 #include "agent/steps/context.h"
-#include "agent/steps/fetch.h"
-#include "agent/steps/publish.h"
+#include "agent/steps/fetching/fetch.h"
 #include "lib/bundle/store/mem/mem_store.h"
 #include "lib/fingerprint/key.h"
 #include "lib/fs/tree.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/steps/capturing/publish.h"
+#include "agent/steps/capturing/settle.h"
 #include "agent/steps/context.h"
-#include "agent/steps/publish.h"
-#include "agent/steps/settle.h"
 #include "agent/sync/history.h"
 #include "agent/sync/inventory.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/seal.h"
+#include "agent/steps/fetching/seal.h"
 
 #include <fmt/format.h>
 

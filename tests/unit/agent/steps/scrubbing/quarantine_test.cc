@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/quarantine.h"
+#include "agent/steps/scrubbing/quarantine.h"
 
 #include <gtest/gtest.h>
 

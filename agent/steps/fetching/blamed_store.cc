@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/blamed_store.h"
+#include "agent/steps/fetching/blamed_store.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/reuse.h"
+#include "agent/steps/fetching/reuse.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "agent/steps/seal.h"
+#include "agent/steps/fetching/seal.h"
 #include "agent/tree/layout.h"
 #include "lib/base/status.h"
 #include "lib/bundle/crew.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/settle.h"
+#include "agent/steps/capturing/settle.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/reuse.h"
+#include "agent/steps/fetching/reuse.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/fetches.h"
+#include "agent/steps/fetching/fetches.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/scrub.h"
+#include "agent/steps/scrubbing/scrub.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "agent/steps/reuse.h"
+#include "agent/steps/fetching/reuse.h"
 #include "agent/sync/plan.h"
 #include "lib/bundle/transfer.h"
 #include "lib/caches/cache_table.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/scrub_tree.h"
+#include "agent/steps/scrubbing/scrub_tree.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

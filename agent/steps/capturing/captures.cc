@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/captures.h"
+#include "agent/steps/capturing/captures.h"
 
 #include <fmt/format.h>
 

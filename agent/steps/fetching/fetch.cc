@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/fetch.h"
+#include "agent/steps/fetching/fetch.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <mutex>
 #include <utility>
 
-#include "agent/steps/blamed_store.h"
-#include "agent/steps/reuse.h"
-#include "agent/steps/seal.h"
+#include "agent/steps/fetching/blamed_store.h"
+#include "agent/steps/fetching/reuse.h"
+#include "agent/steps/fetching/seal.h"
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
 #include "agent/tree/records.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/torn_files.h"
+#include "agent/steps/capturing/torn_files.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "agent/steps/context.h"
-#include "agent/steps/scrub_tree.h"
+#include "agent/steps/scrubbing/scrub_tree.h"
 #include "agent/steps/tables.h"
 #include "agent/steps/workers.h"
 #include "agent/sync/history.h"

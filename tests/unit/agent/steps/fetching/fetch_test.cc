@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/fetch.h"
+#include "agent/steps/fetching/fetch.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
