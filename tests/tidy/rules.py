@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 FILE_LINES = {".cc": 500, ".h": 300, ".py": 500, ".go": 500}
@@ -162,6 +163,25 @@ def check_links(root, files):
                 yield f"{path.as_posix()}: link to {target}, which is not there"
 
 
+def check_named_tests(root, files):
+    """docs/failures.md names the tests that prove it: as Suite.Test, Suite.*, .Test of the suite
+    before it, or test_function."""
+    sources = [(root / p).read_text() for p in files if below(p.as_posix(), "tests")
+               and p.suffix in (".cc", ".py")]
+    of_a_suite = re.compile(r"\b(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)")
+    tests = {name for text in sources for name in re.findall(r"^ *def (test_\w+)", text, re.M)}
+    tests |= {f"{suite}.{name}" for text in sources
+              for suite, name in of_a_suite.findall(text)}
+    page = "docs/failures.md"
+    suite = ""
+    for name in re.findall(r"`([A-Z]\w*(?:/\*)?\.[\w*]+|\.[A-Z]\w*|test_\w+)`",
+                           (root / page).read_text()):
+        whole = (suite + name if name.startswith(".") else name).replace("/*", "")
+        suite = whole.split(".")[0]
+        if not any(fnmatchcase(test, whole) for test in tests):
+            yield f"{page}: no test is called {whole}"
+
+
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     files = tracked(root)
@@ -181,6 +201,7 @@ def main():
     problems += check_tests_exist(files)
     problems += check_test_share(root, files)
     problems += check_links(root, files)
+    problems += check_named_tests(root, files)
     print("\n".join(problems) if problems else f"rules: {len(files)} files, nothing broken")
     return 1 if problems else 0
 
