@@ -50,6 +50,11 @@ Budgets::Budgets(const std::vector<std::shared_ptr<const api::Pod>>& pods, Durat
 }
 
 WallTime Budgets::DeadlineOf(const api::Pod& pod) const {
+  const WallTime end = EndFor(pod);
+  return std::min(end, api::gate::Deadline(pod, end - pod.meta.created));
+}
+
+WallTime Budgets::EndFor(const api::Pod& pod) const {
   const auto revision = rollouts_.find(api::RevisionOf(pod.meta.labels));
   if (revision != rollouts_.end()) {
     const auto next = revision->second.upper_bound(pod.meta.created);

@@ -30,10 +30,13 @@ class Budgets {
   // Pods in any order; those that are not of one warmup are the caller's to leave out.
   Budgets(const std::vector<std::shared_ptr<const api::Pod>>& pods, Duration longest);
 
-  // The time by which `pod` is released; by its own creation where it is not among the pods.
+  // The time by which `pod` is released; by its own creation where it is not among the pods. Never
+  // later than the pod says itself, though the pod that began the budget may be gone by now.
   WallTime DeadlineOf(const api::Pod& pod) const;
 
  private:
+  WallTime EndFor(const api::Pod& pod) const;
+
   struct Rollout {
     WallTime last{};        // creation of its last pod
     WallTime first_held{};  // zero: none

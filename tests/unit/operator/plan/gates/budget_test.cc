@@ -44,6 +44,19 @@ TEST_F(Budget, IsUsedUpByPodsThatWereReleasedSince) {
   EXPECT_EQ(DeadlineOf("c"), At(160)) << "the rollout still goes on";
 }
 
+TEST_F(Budget, DoesNotGrowForAPodThatWasToldItsEndWhenTheFirstOneIsGone) {
+  builder_.Pod({.name = "b",
+                .held = true,
+                .created = 140,
+                .annotations = {{"cachewarm.io/held-until", FormatTime(At(160))}}});
+  builder_.Pod({.name = "c",
+                .held = true,
+                .created = 141,
+                .annotations = {{"cachewarm.io/held-until", FormatTime(At(900))}}});
+  EXPECT_EQ(DeadlineOf("b"), At(160));
+  EXPECT_EQ(DeadlineOf("c"), At(200)) << "a note does not make it longer";
+}
+
 TEST_F(Budget, PodsThatWereNeverHeldDoNotUseIt) {
   builder_.Pod({.name = "a", .node = "n1", .created = 100});
   builder_.Pod({.name = "b", .held = true, .created = 140});
