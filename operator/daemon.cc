@@ -27,6 +27,14 @@ namespace {
 constexpr std::string_view kLeaseName = "cachewarm-operator";
 constexpr std::string_view kReportingController = "cachewarm.io/operator";
 constexpr Duration kSyncLook{60'000};  // a log line this often while the stores are not full
+// An API server that was away, or refused us for a while, is asked again this often at least. Held
+// pods wait for nothing else.
+constexpr Duration kHeldRetry{2'000};
+constexpr Duration kWarmupRetry{30'000};
+
+BackoffPolicy UpTo(Duration most) {
+  return {.first = Duration(5), .most = most, .factor = 2.0, .jitter = 0.0};
+}
 
 plan::Settings SettingsOf(const Config& config) {
   plan::Settings settings;
@@ -42,9 +50,9 @@ struct Daemon::Room {
   Room(const Config& config, const DaemonParts& parts)
       : runtime{parts.client, parts.clock, parts.random, parts.log},
         world(runtime),
-        warmup_queue(parts.clock),
+        warmup_queue(parts.clock, UpTo(kWarmupRetry)),
         node_queue(parts.clock),
-        held_queue(parts.clock),
+        held_queue(parts.clock, UpTo(kHeldRetry)),
         wish_queue(parts.clock),
         triggers(world, {warmup_queue, node_queue, held_queue}),
         wish_triggers(world, wish_queue),
@@ -142,6 +150,14 @@ absl::Status Daemon::Run(std::stop_token stop) {
   const std::stop_callback forward(stop, [&] { world_stop.request_stop(); });
   room_->world.Start(world_stop.get_token());
   std::jthread webhook([this, stopped = world_stop.get_token()] { room_->webhook.Run(stopped); });
+  std::jthread held([this, stopped = world_stop.get_token()] {
+    RunController(
+        {.name = "held", .workers = 2, .terminal_retry = kHeldRetry}, room_->held_queue,
+        [this](const std::string& key, std::stop_token ending) {
+          return room_->held.Reconcile(key, ending);
+        },
+        stopped);
+  });
   parts_.log.Info("operator started", {{"listen", config_.listen_address},
                                        {"port", static_cast<int64_t>(server->port())},
                                        {"identity", config_.identity}});
@@ -162,10 +178,23 @@ absl::Status Daemon::Run(std::stop_token stop) {
   }
   world_stop.request_stop();
   webhook.join();
+  held.join();
   room_->world.Join();
   server->Stop();
   parts_.log.Info("operator stopped", {{"reason", ended.ok() ? "asked to" : Message(ended)}});
   return ended;
+}
+
+void Daemon::RunController(kube::ControllerOptions options, kube::WorkQueue& queue,
+                           kube::Reconcile reconcile, std::stop_token stop) {
+  options.wait_for = room_->world.Stores();
+  options.on_reconcile = [this, name = options.name](std::string_view result, Duration took) {
+    parts_.metrics.reconciles.Add({name, std::string(result)});
+    parts_.metrics.reconcile_seconds.Observe({name}, std::chrono::duration<double>(took).count());
+  };
+  kube::Controller controller(queue, parts_.clock, parts_.log, std::move(options),
+                              std::move(reconcile));
+  controller.Run(stop);
 }
 
 void Daemon::Lead(std::stop_token stop) {
@@ -175,45 +204,36 @@ void Daemon::Lead(std::stop_token stop) {
   parts_.metrics.leader.Set({}, 1);
   parts_.log.Info("leading");
   room_->webhook.SetLeading(true);
+  room_->held.SetLeading(true);
   room_->held.Sweep(stop);
   room_->triggers.AddEverything();
   room_->wish_triggers.AddEverything();
-  const auto run = [&](const std::string& name, int workers, kube::WorkQueue& queue,
-                       kube::Reconcile reconcile) {
-    kube::Controller controller(queue, parts_.clock, parts_.log,
-                                {.name = name,
-                                 .workers = workers,
-                                 .wait_for = room_->world.Stores(),
-                                 .on_reconcile =
-                                     [this, name](std::string_view result, Duration took) {
-                                       parts_.metrics.reconciles.Add({name, std::string(result)});
-                                       parts_.metrics.reconcile_seconds.Observe(
-                                           {name}, std::chrono::duration<double>(took).count());
-                                     }},
-                                std::move(reconcile));
-    controller.Run(stop);
-  };
   std::vector<std::jthread> controllers;
   controllers.emplace_back([&] {
-    run("held", 2, room_->held_queue, [this](const std::string& key, std::stop_token ending) {
-      return room_->held.Reconcile(key, ending);
-    });
+    RunController(
+        {.name = "nodes", .workers = 2}, room_->node_queue,
+        [this](const std::string& key, std::stop_token ending) {
+          return room_->nodes.Reconcile(key, ending);
+        },
+        stop);
   });
   controllers.emplace_back([&] {
-    run("nodes", 2, room_->node_queue, [this](const std::string& key, std::stop_token ending) {
-      return room_->nodes.Reconcile(key, ending);
-    });
+    RunController(
+        {.name = "wishes"}, room_->wish_queue,
+        [this](const std::string& key, std::stop_token ending) {
+          return room_->wishes.Reconcile(key, ending);
+        },
+        stop);
   });
-  controllers.emplace_back([&] {
-    run("wishes", 1, room_->wish_queue, [this](const std::string& key, std::stop_token ending) {
-      return room_->wishes.Reconcile(key, ending);
-    });
-  });
-  run("warmups", config_.workers, room_->warmup_queue,
+  RunController(
+      {.name = "warmups", .workers = config_.workers, .terminal_retry = kWarmupRetry},
+      room_->warmup_queue,
       [this](const std::string& key, std::stop_token ending) {
         return room_->warmups.Reconcile(key, ending);
-      });
+      },
+      stop);
   controllers.clear();
+  room_->held.SetLeading(false);
   room_->webhook.SetLeading(false);
   parts_.metrics.leader.Set({}, 0);
 }

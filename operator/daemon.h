@@ -14,6 +14,7 @@
 #include "lib/http/server.h"
 #include "lib/kube/client/client.h"
 #include "lib/kube/client/http_client.h"
+#include "lib/kube/runtime/controller.h"
 #include "operator/config.h"
 #include "operator/metrics.h"
 
@@ -30,7 +31,7 @@ struct DaemonParts {
 };
 
 // The operator at work: composed here and nowhere else. Started in the order server, reflectors,
-// election, controllers; stopped in reverse. Single use.
+// the watch over held pods, election, the other controllers; stopped in reverse. Single use.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonParts& parts);
@@ -49,6 +50,9 @@ class Daemon {
 
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
   void Lead(std::stop_token stop);
+  // Until `stop`; counted under the name of its options.
+  void RunController(kube::ControllerOptions options, kube::WorkQueue& queue,
+                     kube::Reconcile reconcile, std::stop_token stop);
 
   Config config_;
   DaemonParts parts_;

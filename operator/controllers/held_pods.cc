@@ -19,6 +19,8 @@ namespace {
 
 // After the deadline of the plan; creation times are whole seconds.
 constexpr Duration kGrace{1500};
+// The same for replicas that do not lead: after the leader, and with time left for the patch.
+constexpr Duration kStandbyGrace{3000};
 // What let a young pod be held, a warmup or its label, may not have reached our store yet.
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
@@ -46,6 +48,11 @@ HeldVerdict JudgeHeld(const api::Pod& pod, const api::CacheWarmup* warmup, WallT
     return {.reason = api::reason::kReleasedWithdrawn, .wait = std::nullopt};
   }
   return At(deadline, now, api::reason::kReleasedDeadline);
+}
+
+HeldVerdict JudgeOverdue(const api::Pod& pod, WallTime now, WallTime deadline) {
+  return At(std::max(deadline, pod.meta.created + kStoreLag) + kStandbyGrace, now,
+            api::reason::kReleasedDeadline);
 }
 
 void HeldPods::Sweep(std::stop_token stop) {
@@ -77,13 +84,19 @@ absl::StatusOr<kube::Outcome> HeldPods::Look(const kube::Object& object, Duratio
   }
   const std::string warmup_name = WarmupNameOf(*pod);
   const auto warmup = world_.warmup_views.Get({.ns = pod->meta.ns, .name = warmup_name});
-  const HeldVerdict verdict =
-      JudgeHeld(*pod, warmup.get(), means_.clock.Now(), DeadlineOf(*pod, warmup.get()) + grace);
+  const HeldVerdict verdict = Judge(*pod, warmup.get(), grace);
   if (verdict.reason.empty()) {
     return kube::Outcome{.requeue_after = verdict.wait};
   }
   CW_RETURN_IF_ERROR(Release(pod, verdict.reason, stop));
   return kube::Outcome{};
+}
+
+HeldVerdict HeldPods::Judge(const api::Pod& pod, const api::CacheWarmup* warmup,
+                            Duration grace) const {
+  const WallTime deadline = DeadlineOf(pod, warmup);
+  return leading_ ? JudgeHeld(pod, warmup, means_.clock.Now(), deadline + grace)
+                  : JudgeOverdue(pod, means_.clock.Now(), deadline);
 }
 
 // From all pods of the warmup: those that were held before have used up some of the budget.

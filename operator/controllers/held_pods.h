@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -28,9 +29,15 @@ struct HeldVerdict {
 HeldVerdict JudgeHeld(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
                       WallTime deadline);
 
+// Pure. The same for a replica that does not lead: the deadline alone counts, and a leader, where
+// there is one, comes first. The Lease of one that was killed outlives it for longer than any pod
+// may wait.
+HeldVerdict JudgeOverdue(const api::Pod& pod, WallTime now, WallTime deadline);
+
 // The dead man's switch of the gate: releases pods whose warmup is gone, paused or withdrawn or
 // whose deadline has passed, without a look at anything else, so that no failure of planning or of
-// writing a status can hold a pod for ever. The key is the pod's "ns/name".
+// writing a status can hold a pod for ever. Every replica has one. The key is the pod's "ns/name".
+// Thread-safe.
 class HeldPods {
  public:
   struct Means {
@@ -44,6 +51,9 @@ class HeldPods {
   // Everything must outlive it.
   HeldPods(const observe::World& world, Means means) : world_(world), means_(means) {}
 
+  // Not before this is a replica a leader.
+  void SetLeading(bool leading) { leading_ = leading; }
+
   // First thing of a new leader, before any controller runs: every pod that is due now.
   void Sweep(std::stop_token stop);
 
@@ -52,12 +62,14 @@ class HeldPods {
  private:
   absl::StatusOr<kube::Outcome> Look(const kube::Object& object, Duration grace,
                                      std::stop_token stop);
+  HeldVerdict Judge(const api::Pod& pod, const api::CacheWarmup* warmup, Duration grace) const;
   WallTime DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmup) const;
   absl::Status Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,
                        std::stop_token stop);
 
   const observe::World& world_;
   Means means_;
+  std::atomic<bool> leading_{false};
 };
 
 }  // namespace cachewarm::controllers

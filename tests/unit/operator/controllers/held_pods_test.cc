@@ -74,7 +74,7 @@ TEST(JudgeHeld, AWarmupThatIsUnknownMayBeNewerThanOurStore) {
 
 class HeldPodsTest : public op::testing::WorldFixture {
  protected:
-  HeldPodsTest() : held_(world, {client(), clock, events, metrics, log}) {}
+  HeldPodsTest() : held_(world, {client(), clock, events, metrics, log}) { held_.SetLeading(true); }
 
   bool IsHeld(const std::string& name) {
     const kube::Object pod = server.Find(kube::kPods, {"default", name});
@@ -136,6 +136,36 @@ TEST_F(HeldPodsTest, LooksAgainAtTheDeadline) {
   EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
                    "reason=\"Deadline\"}"),
             1);
+}
+
+TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLetsGoOfWhatALeaderLeftPastItsDeadline) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kPods, HeldPodObject("a", "llama"));
+  StartWorld();
+  held_.SetLeading(false);
+  const auto outcome = held_.Reconcile("default/a", {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->requeue_after, Duration(63'000));
+  clock.Advance(Duration(62'999));
+  ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());
+  EXPECT_TRUE(IsHeld("a")) << "a leader comes first";
+  clock.Advance(Duration(1));
+  ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());
+  EXPECT_FALSE(IsHeld("a"));
+  EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
+                   "reason=\"Deadline\"}"),
+            1);
+}
+
+TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLeavesEverythingElseToTheLeader) {
+  codec::Json paused = WarmupObject("paused");
+  paused["spec"]["paused"] = true;
+  server.Put(kube::kCacheWarmups, paused);
+  server.Put(kube::kPods, HeldPodObject("of-paused", "paused"));
+  StartWorld();
+  held_.SetLeading(false);
+  ASSERT_TRUE(held_.Reconcile("default/of-paused", {}).ok());
+  EXPECT_TRUE(IsHeld("of-paused"));
 }
 
 TEST_F(HeldPodsTest, TheBudgetIsTheRolloutsAndNotThePods) {
