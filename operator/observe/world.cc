@@ -10,9 +10,13 @@
 namespace cachewarm::observe {
 namespace {
 
+// A pod that is created while we do not look may be held: it must not wait for us for long after
+// the API server is back.
+constexpr Duration kLongestWait{3'000};
+
 kube::ReflectorOptions Watched(const kube::Resource& resource,
                                std::function<void(codec::Json&)> project) {
-  return {.resource = resource, .project = std::move(project)};
+  return {.resource = resource, .longest_wait = kLongestWait, .project = std::move(project)};
 }
 
 kube::ReflectorOptions WatchedPods() {

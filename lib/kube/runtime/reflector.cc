@@ -10,8 +10,19 @@ namespace cachewarm::kube {
 
 using codec::Json;
 
+namespace {
+
+BackoffPolicy AfterFailures(const ReflectorOptions& options) {
+  return {.first = Duration(800), .most = options.longest_wait, .factor = 2.0, .jitter = 0.5};
+}
+
+}  // namespace
+
 Reflector::Reflector(const Runtime& runtime, ReflectorOptions options)
-    : runtime_(runtime), options_(std::move(options)), store_(options_.index) {}
+    : runtime_(runtime),
+      options_(std::move(options)),
+      store_(options_.index),
+      watcher_(AfterFailures(options_)) {}
 
 void Reflector::OnChange(Handler handler) {
   handlers_.push_back(std::move(handler));
@@ -24,7 +35,7 @@ void Reflector::Run(std::stop_token stop) {
 }
 
 void Reflector::Forget() {
-  watcher_ = Watcher();
+  watcher_ = Watcher(AfterFailures(options_));
   listed_.clear();
   Report(store_.Replace({}));
 }

@@ -22,6 +22,7 @@ struct ReflectorOptions {
   std::string label_selector;
   std::string field_selector;
   int page_items = 500;
+  Duration longest_wait{30'000};  // between two tries while the server fails
   // Cuts an object down to what is read of it, before it is stored. managedFields are gone already.
   std::function<void(codec::Json&)> project;
   Store::IndexFunction index;
@@ -36,7 +37,7 @@ struct Runtime {
 };
 
 // Keeps a Store equal to what the server has: lists in pages, watches with bookmarks, lists again
-// when the server forgot our place (410), with backoff 0.8 s to 30 s after failures. A relist turns
+// when the server forgot our place (410), with backoff from 0.8 s after failures. A relist turns
 // into changes: objects that vanished meanwhile are reported as gone.
 class Reflector {
  public:

@@ -238,6 +238,26 @@ TEST_F(ReflectorTest, AFailingServerIsAskedAgainWithBackoff) {
   EXPECT_GE(log_.warnings().size(), 5U);
 }
 
+TEST_F(ReflectorTest, WaitsNoLongerThanItMayForAServerThatFailedOften) {
+  std::atomic<bool> down = true;
+  server_.Intercept([&](const Request&) -> absl::Status {
+    return down ? absl::UnavailableError("down") : absl::OkStatus();
+  });
+  Put("one");
+  std::jthread running =
+      Start({.resource = kPods, .longest_wait = std::chrono::milliseconds(1'000)});
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(clock_.AwaitWaiters(1));
+    const int before = Count("list");
+    clock_.Advance(std::chrono::milliseconds(1'500));
+    ASSERT_TRUE(Await([&] { return Count("list") == before + 1; })) << i;
+  }
+  down = false;
+  ASSERT_TRUE(clock_.AwaitWaiters(1));
+  clock_.Advance(std::chrono::milliseconds(1'500));
+  EXPECT_TRUE(AwaitChanges({"+one"}));
+}
+
 TEST_F(ReflectorTest, AListThatBreaksOffBetweenPagesStartsOver) {
   for (int i = 0; i < 6; ++i) {
     Put(fmt::format("pod-{}", i));
