@@ -58,8 +58,11 @@ struct Daemon::Room {
         wish_triggers(world, wish_queue),
         events(runtime,
                {.controller = std::string(kReportingController), .instance = config.identity}),
-        executor(
-            {.client = parts.client, .events = events, .metrics = parts.metrics, .log = parts.log}),
+        executor({.client = parts.client,
+                  .events = events,
+                  .metrics = parts.metrics,
+                  .log = parts.log,
+                  .job_refusals = job_refusals}),
         rehearsals(parts.client, parts.clock),
         webhook({.ns = config.ns,
                  .root = config.root,
@@ -72,9 +75,19 @@ struct Daemon::Room {
                  .warmups =
                      [this](std::string_view ns) { return world.warmup_views.ListNamespace(ns); },
                  .on_change = [this] { triggers.AddEverything(); }}),
+        build_requests({.clock = parts.clock,
+                        .log = parts.log,
+                        .connect =
+                            [](const std::string& host) {
+                              return http::MakeClient(
+                                  {.plain_http_hosts = {host}, .user_agent = "cachewarm-operator"});
+                            },
+                        .wake = [this](const std::string& warmup) { warmup_queue.Add(warmup); }}),
         warmups({.world = world,
                  .executor = executor,
                  .rehearsals = rehearsals,
+                 .build_requests = build_requests,
+                 .job_refusals = job_refusals,
                  .clock = parts.clock,
                  .metrics = parts.metrics,
                  .settings = SettingsOf(config),
@@ -107,9 +120,11 @@ struct Daemon::Room {
   observe::Triggers triggers;
   observe::WishTriggers wish_triggers;
   kube::EventRecorder events;
+  apply::JobRefusals job_refusals;
   apply::Executor executor;
   admission::Rehearsals rehearsals;
   webhook::Service webhook;
+  apply::BuildRequests build_requests;
   controllers::Warmups warmups;
   controllers::Nodes nodes;
   controllers::HeldPods held;
@@ -235,6 +250,7 @@ void Daemon::Lead(std::stop_token stop) {
   controllers.clear();
   room_->held.SetLeading(false);
   room_->webhook.SetLeading(false);
+  room_->build_requests.Stop();
   parts_.metrics.leader.Set({}, 0);
 }
 

@@ -37,6 +37,25 @@ struct CacheChoice {
 
 enum class Builder { kAuto, kFirstPod, kJob };
 
+struct HttpHeader {
+  std::string name;
+  std::string value;
+  friend bool operator==(const HttpHeader&, const HttpHeader&) = default;
+};
+
+// One request to the pod of a builder Job, sent once its containers are ready.
+struct BuildRequest {
+  std::string method = "GET";
+  std::string path;
+  int port = 0;
+  std::vector<HttpHeader> headers;
+  std::string body;
+  int expect_status = 0;  // 0: any 2xx
+  int repeat = 1;
+  int timeout_seconds = 600;
+  friend bool operator==(const BuildRequest&, const BuildRequest&) = default;
+};
+
 // Limits of one build, counted from the start of the builder's container.
 struct CompileSpec {
   Builder builder = Builder::kAuto;
@@ -44,7 +63,10 @@ struct CompileSpec {
   int pending_seconds = 600;
   int settle_seconds = 10;
   int backoff_limit = 3;
-  friend bool operator==(const CompileSpec&, const CompileSpec&) = default;
+  // Strategic merge patch on the pod template of a builder Job, as written; null when absent.
+  std::shared_ptr<const codec::Json> overrides;
+  std::vector<BuildRequest> requests;
+  friend bool operator==(const CompileSpec& a, const CompileSpec& b);
 };
 
 // Auto: held only while waiting is expected to be shorter than the seconds that it saves. Hold:
@@ -126,6 +148,7 @@ struct BuilderStatus {
   BuilderState state = BuilderState::kElected;
   int attempt = 1;
   WallTime elected_time{};
+  WallTime answered_time{};  // when the last of compile.requests was answered; zero before
   WallTime finished_time{};  // zero while it runs
   std::string reason;
   std::string message;  // last words of a failed builder

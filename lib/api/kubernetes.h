@@ -72,6 +72,7 @@ struct Pod {
   std::string node;  // spec.nodeName
   std::vector<std::string> gates;
   std::map<std::string, std::string> node_selector;
+  std::string ip;     // status.podIP
   std::string phase;  // the API's word: Pending, Running, Succeeded, Failed, Unknown
   bool ready = false;
   bool containers_ready = false;

@@ -53,6 +53,7 @@ inline constexpr std::string_view kBuilderTimeout = "BuilderTimeout";
 inline constexpr std::string_view kBuilderPending = "BuilderPending";
 inline constexpr std::string_view kBuilderCrashed = "BuilderCrashed";
 inline constexpr std::string_view kBuilderRefused = "BuilderRefused";  // no Job may be made
+inline constexpr std::string_view kRequestFailed = "RequestFailed";    // one of compile.requests
 inline constexpr std::string_view kHeld = "Held";
 inline constexpr std::string_view kCaptured = "Captured";
 inline constexpr std::string_view kNothingToCapture = "NothingToCapture";

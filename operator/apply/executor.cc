@@ -85,9 +85,9 @@ absl::Status Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan&
     CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
   }
   CW_RETURN_IF_ERROR(WriteNodes(snapshot, plan, stop));
-  CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
   CW_RETURN_IF_ERROR(Annotate(plan, stop));
-  return Release(snapshot, plan, stop);
+  CW_RETURN_IF_ERROR(Release(snapshot, plan, stop));
+  return ChangeJobs(snapshot, plan, stop);
 }
 
 absl::Status Executor::WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
@@ -132,9 +132,16 @@ absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Pl
   for (const plan::JobWish& job : plan.jobs_to_create) {
     const auto answer =
         means_.client.Do(kube::Create(kube::kJobs, *job.object, AsOperator()), stop);
-    if (!answer.ok() && !absl::IsAlreadyExists(answer.status())) {
-      return cachewarm::Annotate(answer.status(), "builder Job " + job.name);
+    const absl::Status& status = answer.status();
+    if (absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status)) {
+      means_.job_refusals.Note(snapshot.warmup.uid, job.name, Message(status));
+      means_.log.Warning("builder Job refused", {{"job", job.name}, {"error", Message(status)}});
+      continue;
     }
+    if (!status.ok() && !absl::IsAlreadyExists(status)) {
+      return cachewarm::Annotate(status, "builder Job " + job.name);
+    }
+    means_.job_refusals.Forget(snapshot.warmup.uid, job.name);
   }
   for (const std::string& name : plan.jobs_to_delete) {
     const auto answer = means_.client.Do(

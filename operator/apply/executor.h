@@ -7,6 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/event_recorder.h"
+#include "operator/apply/job_refusals.h"
 #include "operator/metrics.h"
 #include "operator/plan/plan.h"
 
@@ -18,16 +19,20 @@ struct Means {
   kube::EventSink& events;
   const op::Metrics& metrics;
   Log& log;
+  JobRefusals& job_refusals;
   // Requests of one plan that may be under way at once: releases, NodeCaches, annotations.
   size_t width = 16;
 };
 
-// Carries out a Plan, in the order of its members, and decides nothing. Thread-safe.
+// Carries out a Plan, in the order of its members but for the Jobs, which go last: no pod is held
+// because of a Job that cannot be made. Decides nothing. Thread-safe.
 //
 // The status goes first and on condition that nobody wrote since the snapshot: ABORTED then, and
 // nothing else is done. Afterwards a step's first error is returned and later steps are left out;
 // within one step everything is tried. What is already so (a Job that exists, a pod that is gone, a
-// gate that somebody else removed) is success. Metrics of a step count after it succeeded.
+// gate that somebody else removed) is success. A Job that
+// the API server refuses is no error but noted in `job_refusals`. Metrics of a step count after it
+// succeeded.
 class Executor {
  public:
   explicit Executor(Means means) : means_(means) {}

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include "lib/api/names.h"
 #include "lib/base/status.h"
@@ -50,6 +51,17 @@ std::optional<Duration> Sooner(std::optional<Duration> a, std::optional<Duration
   return std::min(*a, *b);
 }
 
+// The Jobs whose end the status still waits for.
+std::set<std::string> JobsOf(const api::WarmupStatus& status) {
+  std::set<std::string> jobs;
+  for (const api::BuilderStatus& builder : status.builders) {
+    if (builder.finished_time == WallTime{} && !builder.job.empty()) {
+      jobs.insert(builder.job);
+    }
+  }
+  return jobs;
+}
+
 }  // namespace
 
 std::vector<std::string> LeftBehind(const observe::World& world, const kube::ObjectName& name,
@@ -68,6 +80,7 @@ std::vector<std::string> LeftBehind(const observe::World& world, const kube::Obj
 absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const kube::ObjectName name, kube::ObjectName::Parse(key));
   const kube::Object object = means_.world.warmups.store().Get(name);
+  means_.build_requests.EndOthers(name, object == nullptr ? "" : kube::UidOf(*object));
   CW_RETURN_IF_ERROR(Withdraw(name, object == nullptr ? "" : kube::UidOf(*object), stop));
   if (object == nullptr) {
     return kube::Outcome{};
@@ -94,6 +107,11 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
   if (!executed.ok()) {
     ForgetWrite(warmup.uid);
     return executed;
+  }
+  means_.build_requests.Follow(warmup, plan.build_requests);
+  means_.job_refusals.KeepOnly(warmup.uid, JobsOf(plan.status));
+  if (!plan.jobs_to_create.empty() && !means_.job_refusals.Of(warmup.uid).empty()) {
+    return kube::Outcome{.requeue_after = Duration(0)};
   }
   CW_ASSIGN_OR_RETURN(const kube::Outcome rehearsed, Rehearse(warmup, plan, stop));
   return kube::Outcome{.requeue_after = Sooner(plan.requeue_after, rehearsed.requeue_after)};
@@ -136,6 +154,7 @@ absl::Status Warmups::Withdraw(const kube::ObjectName& name, const std::string& 
     }
     CW_RETURN_IF_ERROR(means_.executor.Execute(snapshot, plan::Decide(snapshot), stop));
     means_.rehearsals.Forget(uid);
+    means_.job_refusals.KeepOnly(uid, {});
     ForgetWrite(uid);
   }
   return absl::OkStatus();
@@ -147,6 +166,8 @@ plan::Snapshot Warmups::Look(const api::CacheWarmup& warmup) const {
                            .settings = means_.settings,
                            .rehearsal = means_.rehearsals.Last(warmup.uid),
                            .admission_missing = means_.admission_missing(),
+                           .build_requests = means_.build_requests.States(warmup.uid),
+                           .refused_jobs = means_.job_refusals.Of(warmup.uid),
                            .agent_namespace = means_.agent_namespace});
 }
 

@@ -11,7 +11,9 @@
 #include "lib/base/clock.h"
 #include "lib/kube/runtime/controller.h"
 #include "operator/admission/rehearsals.h"
+#include "operator/apply/build_requests.h"
 #include "operator/apply/executor.h"
+#include "operator/apply/job_refusals.h"
 #include "operator/observe/snapshot.h"
 
 namespace cachewarm::controllers {
@@ -25,6 +27,8 @@ class Warmups {
     const observe::World& world;
     const apply::Executor& executor;
     admission::Rehearsals& rehearsals;
+    apply::BuildRequests& build_requests;
+    apply::JobRefusals& job_refusals;
     const Clock& clock;
     const op::Metrics& metrics;
     plan::Settings settings;

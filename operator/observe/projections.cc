@@ -142,7 +142,8 @@ void ProjectPod(Json& pod) {
   KeepMetadata(pod, gated ? Annotations::kAll : Annotations::kOurs);
   Inside(pod, "spec", [&](Json& spec) { KeepPodSpec(spec, gated); });
   Inside(pod, "status", [](Json& status) {
-    Keep(status, {"phase", "conditions", "containerStatuses", "reason", "message", "startTime"});
+    Keep(status,
+         {"phase", "conditions", "containerStatuses", "podIP", "reason", "message", "startTime"});
     EachOf(status, "conditions", [](Json& condition) {
       Keep(condition, {"type", "status", "reason", "message", "lastTransitionTime"});
     });

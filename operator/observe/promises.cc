@@ -151,4 +151,19 @@ plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup) 
   return out;
 }
 
+std::set<std::string> BudgetLabelKeys(const World& world, const std::string& ns) {
+  std::set<std::string> keys;
+  for (const kube::Object& budget : world.disruption_budgets.store().ListNamespace(ns)) {
+    const Json* equal = kube::At(*budget, {"spec", "selector", "matchLabels"});
+    for (const auto& [key, value] : codec::Texts(equal)) {
+      keys.insert(key);
+    }
+    const Json* required = kube::At(*budget, {"spec", "selector", "matchExpressions"});
+    for (const Json& each : required != nullptr && required->is_array() ? *required : Json()) {
+      keys.insert(kube::TextAt(each, {"key"}));
+    }
+  }
+  return keys;
+}
+
 }  // namespace cachewarm::observe

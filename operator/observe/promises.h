@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "operator/observe/world.h"
 #include "operator/plan/snapshot.h"
 
@@ -11,6 +14,10 @@ namespace cachewarm::observe {
 // what it lacks, or has to spare, is then counted as if it were the workload's own. Fields of
 // unexpected shape count as absent.
 plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup);
+
+// The label keys that the PodDisruptionBudgets of a namespace select by. A pod without these is no
+// pod of theirs: a builder is never Ready, and would else keep a budget from ever being met.
+std::set<std::string> BudgetLabelKeys(const World& world, const std::string& ns);
 
 // "25%" or a number of `total`; `fallback` for anything else. Percentages are rounded up or down as
 // the API does it for the field. Never negative.

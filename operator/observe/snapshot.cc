@@ -181,12 +181,15 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
                           .warmup = warmup,
                           .workload = ResolveWorkload(world, warmup),
                           .admission_missing = circumstances.admission_missing,
-                          .rehearsal = circumstances.rehearsal};
+                          .rehearsal = circumstances.rehearsal,
+                          .jobs = circumstances.refused_jobs,
+                          .build_requests = circumstances.build_requests};
   const kube::Object ns = world.namespaces.store().Get({.name = warmup.ns});
   if (ns != nullptr) {
     snapshot.namespace_labels = kube::LabelsOf(*ns);
   }
   snapshot.promises = ReadPromises(world, warmup);
+  snapshot.selected_label_keys = BudgetLabelKeys(world, warmup.ns);
   snapshot.pods = FindPods(world, snapshot);
   snapshot.create_failure = FindCreateFailure(world, warmup, snapshot.pods);
   snapshot.mount_failures = FindMountFailures(world, snapshot.pods);

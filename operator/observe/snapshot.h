@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "operator/observe/world.h"
 #include "operator/plan/snapshot.h"
@@ -14,6 +15,8 @@ struct Circumstances {
   plan::Settings settings;
   plan::Rehearsal rehearsal;
   std::string admission_missing;
+  std::vector<plan::BuildRequestsState> build_requests;
+  std::vector<plan::BuilderJob> refused_jobs;
   std::string agent_namespace;  // where the agents' pods run
 };
 

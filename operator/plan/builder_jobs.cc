@@ -4,12 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "lib/base/digest.h"
+#include "lib/base/status.h"
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/scheduling/requests.h"
+#include "operator/plan/scheduling/shape.h"
 #include "operator/render/affinity.h"
+#include "operator/render/fields.h"
 #include "operator/render/job.h"
 
 namespace cachewarm::plan {
@@ -81,9 +88,33 @@ bool IsToBeCounted(const Round& round, const BuilderJob& job) {
          pod->node >= 0 && ReadyAt(round, *pod) != WallTime{};
 }
 
+absl::StatusOr<codec::Json> TemplateOfJob(const Round& round) {
+  return render::WithOverrides(*round.pod_template.pod_template,
+                               round.in.warmup.spec.compile.overrides.get(),
+                               round.pod_template.factors.container);
+}
+
+// What a Job's pod takes of a node: overrides may ask for more, or less, than the workload.
+PodShape ShapeOfJob(const Round& round) {
+  const auto pod_template = TemplateOfJob(round);
+  const codec::Json* spec = pod_template.ok() ? render::Find(*pod_template, {"spec"}) : nullptr;
+  return spec == nullptr ? round.pod_template.shape : ShapeOf(*spec);
+}
+
+std::optional<size_t> NodeWithRoom(const Round& round, const LiveKey& key, const PodShape& shape) {
+  const auto nodes = NodesFor(round, key);
+  const auto room = std::find_if(nodes.begin(), nodes.end(),
+                                 [&](size_t node) { return CanTake(round, node, shape); });
+  return room == nodes.end() ? std::nullopt : std::optional(*room);
+}
+
 void WishJob(Round& round, const LiveKey& key, const BuilderStatus& builder) {
+  const auto pod_template = TemplateOfJob(round);
+  if (!pod_template.ok()) {
+    return;  // was looked at before the Job was named; it runs out of time if it changed since
+  }
   render::BuilderJobSpec spec{.warmup = round.in.warmup,
-                              .pod_template = *round.pod_template.pod_template,
+                              .pod_template = *pod_template,
                               .key = key.key,
                               .attempt = builder.attempt,
                               .mount = {.container = round.pod_template.factors.container,
@@ -121,6 +152,18 @@ bool UsesJob(const Round& round) {
           workload.replicas == 0);
 }
 
+std::string RevisionOfJob(const Round& round) {
+  const api::CompileSpec& compile = round.in.warmup.spec.compile;
+  if (compile.overrides == nullptr && compile.requests.empty()) {
+    return round.pod_template.revision;
+  }
+  api::WarmupSpec asked;
+  asked.compile.overrides = compile.overrides;
+  asked.compile.requests = compile.requests;
+  const codec::Json ours = api::EncodeSpec(asked)["compile"];
+  return "t-" + DigestOf(round.pod_template.revision + codec::DumpJson(ours)).Short();
+}
+
 bool MayMakeJob(Round& round, const LiveKey& key) {
   if (round.in.workload.kind == WorkloadKind::kSelector) {
     return Refuse(round,
@@ -132,20 +175,26 @@ bool MayMakeJob(Round& round, const LiveKey& key) {
                   "no builder Job is made: a pod of a group does not start without the others; set "
                   "compile.builder to FirstPod");
   }
-  std::string refusal = render::CopyRefusal(*round.pod_template.pod_template);
-  if (!refusal.empty()) {
+  const auto pod_template = TemplateOfJob(round);
+  if (!pod_template.ok()) {
+    return Refuse(round, "no builder Job is made: " + Message(pod_template.status()));
+  }
+  if (const std::string refusal = render::CopyRefusal(*pod_template); !refusal.empty()) {
     return Refuse(round, "no builder Job is made: " + refusal);
+  }
+  const codec::Json* container = render::Named(render::List(*pod_template, {"spec", "containers"}),
+                                               round.pod_template.factors.container);
+  if (container == nullptr || AcceleratorsOf(*container) != round.pod_template.factors.devices) {
+    return Refuse(round,
+                  "no builder Job is made: compile.overrides: the devices of the container "
+                  "that compiles must stay; another number compiles another cache");
   }
   if (JobsRunning(round) >= round.in.settings.builder_jobs_max) {
     return Refuse(round, fmt::format("{} builder Jobs are running in the cluster, as many as the "
                                      "operator allows; waiting for one to end",
                                      round.in.settings.builder_jobs_max));
   }
-  const auto nodes = NodesFor(round, key);
-  const auto room = std::find_if(nodes.begin(), nodes.end(), [&](size_t node) {
-    return CanTake(round, node, round.pod_template.shape);
-  });
-  if (room == nodes.end()) {
+  if (!NodeWithRoom(round, key, ShapeOfJob(round))) {
     return Refuse(round, fmt::format("no node of {}, {} has room for a builder; waiting",
                                      key.factors.gpu_type, key.factors.cpu_class));
   }
@@ -154,12 +203,9 @@ bool MayMakeJob(Round& round, const LiveKey& key) {
 
 void MakeJob(Round& round, const LiveKey& key, BuilderStatus& builder) {
   builder.job = render::BuilderJobName(round.in.warmup.name, key.key, builder.attempt);
-  const auto nodes = NodesFor(round, key);
-  for (const size_t node : nodes) {
-    if (CanTake(round, node, round.pod_template.shape)) {
-      Take(round, node, round.pod_template.shape);
-      break;
-    }
+  const PodShape shape = ShapeOfJob(round);
+  if (const auto node = NodeWithRoom(round, key, shape)) {
+    Take(round, *node, shape);
   }
   WishJob(round, key, builder);
 }
@@ -180,6 +226,11 @@ void FollowJob(Round& round, const LiveKey* key, BuilderStatus& builder) {
          fmt::format("Job {} compiles on node {} for {}, {} (attempt {})", builder.job,
                      builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
     FollowCapture(round, builder);
+    return;
+  }
+  if (job != nullptr && job->refused) {
+    FailBuild(round, builder, reason::kBuilderRefused,
+              fmt::format("the API server refuses Job {}: {}", job->name, job->message));
     return;
   }
   if (job != nullptr && job->failed && !job->deleting) {
@@ -208,7 +259,7 @@ void DeleteDoneJobs(Round& round) {
     const bool runs = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
       return IsRunning(each) && each.job == job.name;
     });
-    if (!runs && !job.deleting && !IsToBeCounted(round, job)) {
+    if (!runs && !job.deleting && !job.refused && !IsToBeCounted(round, job)) {
       round.out.jobs_to_delete.push_back(job.name);
     }
   }

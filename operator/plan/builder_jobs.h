@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "operator/plan/round.h"
 
 // Builders that are pods of a Job, because the workload has no pod to elect. Called by builders.cc.
@@ -8,6 +10,10 @@ namespace cachewarm::plan {
 
 // compile.builder asks for a Job, or leaves it to us and the workload has no pods.
 bool UsesJob(const Round& round);
+
+// What a build by Job is made of: the template, compile.overrides and compile.requests. Another one
+// is tried at once, whatever became of the last.
+std::string RevisionOfJob(const Round& round);
 
 // A copy has no side effects, a node of the key has a free device, and the cluster's cap is not
 // reached; else notes why in Round::job_refusal.

@@ -186,7 +186,7 @@ void ElectFor(Round& round, const LiveKey& key) {
     return;
   }
   if (UsesJob(round)) {
-    const Start start{.revision = round.pod_template.revision, .created = round.in.now};
+    const Start start{.revision = RevisionOfJob(round), .created = round.in.now};
     if (MayMakeJob(round, key) && MayBuild(round, last, start)) {
       MakeJob(round, key, Begin(round, key, start));
     }

@@ -249,6 +249,9 @@ void FollowCapture(Round& round, BuilderStatus& builder) {
     FailBuild(round, builder, failure->reason, std::move(failure->message));
     return;
   }
+  if (!AwaitRequests(round, *site.pod, builder)) {
+    return;
+  }
   if (site.node->cache != nullptr) {
     round.captures[site.node_index].push_back(Ask(round, site, builder));
   }

@@ -35,6 +35,10 @@ void FollowCapture(Round& round, api::BuilderStatus& builder);
 void FailBuild(Round& round, api::BuilderStatus& builder, std::string_view reason,
                std::string message);
 
+// builder_requests.cc, called for each builder whose container runs: true when nothing is left to
+// ask of it. Wishes what is, and fails a build whose request failed.
+bool AwaitRequests(Round& round, const PodView& pod, api::BuilderStatus& builder);
+
 // starts.cc: first starts: windows to observe, results to count, seconds saved.
 void DecideStarts(Round& round);
 

@@ -69,6 +69,15 @@ struct RehearsalWish {
   std::shared_ptr<const codec::Json> injected;
 };
 
+// Send spec.compile.requests to the pod of a builder Job and hand their state back in
+// Snapshot::build_requests; wished until they have ended, and again after that was forgotten.
+struct BuildRequestsWish {
+  std::string pod_uid;
+  std::string pod_name;
+  std::string pod_ip;
+  std::vector<api::BuildRequest> requests;
+};
+
 struct BuildOutcome {
   std::string gpu_type;
   std::string reason;  // "Captured" or why it failed
@@ -98,7 +107,8 @@ struct Plan {
   std::vector<BuildOutcome> builds_finished;
 
   std::optional<RehearsalWish> rehearsal;
-  std::optional<Duration> requeue_after;  // nothing: only a change can matter
+  std::vector<BuildRequestsWish> build_requests;  // what was begun and is not here is ended
+  std::optional<Duration> requeue_after;          // nothing: only a change can matter
 };
 
 // Total and pure: the same Snapshot always gives the same Plan.

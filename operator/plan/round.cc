@@ -5,7 +5,9 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "lib/codec/json_value.h"
 #include "lib/fingerprint/key.h"
+#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
@@ -223,6 +225,21 @@ std::string HostPath(const Round& round, std::string_view run_as) {
   return round.in.settings.root + "/" + api::CachePath(warmup.ns, warmup.name, warmup.uid, run_as);
 }
 
+namespace {
+
+// A builder Job's pod may have been given a probe, or lost it, by compile.overrides.
+bool HasReadinessProbe(const Round& round, const PodView& view) {
+  const codec::Json* own =
+      view.of_job && view.pod->object != nullptr
+          ? render::Named(render::List(*view.pod->object, {"spec", "containers"}),
+                          round.pod_template.factors.container)
+          : nullptr;
+  return own == nullptr ? round.pod_template.has_readiness_probe
+                        : render::Find(*own, {"readinessProbe"}) != nullptr;
+}
+
+}  // namespace
+
 WallTime ReadyAt(const Round& round, const PodView& view) {
   const api::Pod& pod = *view.pod;
   if (view.container == nullptr) {
@@ -235,7 +252,7 @@ WallTime ReadyAt(const Round& round, const PodView& view) {
   if (!view.container->running || view.container->started_at == WallTime{}) {
     return {};
   }
-  if (!round.pod_template.has_readiness_probe) {
+  if (!HasReadinessProbe(round, view)) {
     const WallTime assumed = view.container->started_at + kReadyWithoutProbe;
     return pod.containers_ready && assumed <= round.in.now ? assumed : WallTime{};
   }

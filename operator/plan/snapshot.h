@@ -99,8 +99,9 @@ struct BuilderJob {
   std::string key;  // kBuilderKeyLabel
   WallTime created{};
   bool deleting = false;
-  bool failed = false;  // condition Failed
-  std::string message;  // of that condition
+  bool failed = false;   // condition Failed
+  bool refused = false;  // the API server would not make it: there is no such Job
+  std::string message;   // of that condition, or of the API server
 };
 
 // Another CacheWarmup of the namespace. Older: created earlier, or at the same second with the
@@ -110,6 +111,13 @@ struct OtherWarmup {
   bool older = false;
   std::optional<api::WorkloadRef> workload_ref;
   std::map<std::string, std::string> labels;  // its status.injection.labels, {} while it has none
+};
+
+// A BuildRequestsWish that was begun, and what came of it.
+struct BuildRequestsState {
+  std::string pod_uid;
+  bool ended = false;
+  std::string failure;  // empty: every request was answered as expected
 };
 
 // What the operator was started with.
@@ -128,9 +136,9 @@ struct Snapshot {
   api::CacheWarmup warmup;
   Workload workload;
   std::map<std::string, std::string> namespace_labels;
-  // Label keys that Services and PodDisruptionBudgets of the namespace select by, where the
-  // operator knows them: builder Jobs carry none of these. Those of the workload's own selector and
-  // the usual names (app, app.kubernetes.io/name, ...) are left out in any case.
+  // Label keys that PodDisruptionBudgets of the namespace select by: builder Jobs have none of
+  // these (Services take no pod that is never Ready). Those of the workload's own selector and the
+  // usual names (app, app.kubernetes.io/name, ...) are left out in any case.
   std::set<std::string> selected_label_keys;
   std::vector<OtherWarmup> others;
   // Why no pod of this cluster can be injected, for people; "" where policy or webhook is
@@ -146,6 +154,7 @@ struct Snapshot {
   // and spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.
   std::vector<std::shared_ptr<const api::Pod>> pods;
   std::vector<BuilderJob> jobs;
+  std::vector<BuildRequestsState> build_requests;
   int builder_jobs_elsewhere = 0;  // of other warmups, not finished
   std::vector<NodeView> nodes;     // all nodes of the cluster
 };

@@ -6,11 +6,14 @@
 #include <algorithm>
 
 #include "lib/api/names.h"
+#include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/fingerprint/key.h"
 #include "operator/render/affinity.h"
 #include "operator/render/fields.h"
+#include "operator/render/rights.h"
+#include "operator/render/strategic_merge.h"
 
 namespace cachewarm::render {
 
@@ -84,6 +87,11 @@ Json PodSpec(const BuilderJobSpec& spec) {
   pod["affinity"] = WithHostRules(affinity != nullptr ? *affinity : Json(),
                                   HostRules{.required = spec.hostnames});
   AddMount(pod, spec.mount);
+  // What it says last is all that is left of a builder that failed.
+  if (Json* container = Named(MakeList(pod, "containers"), spec.mount.container);
+      container != nullptr && !container->contains("terminationMessagePolicy")) {
+    (*container)["terminationMessagePolicy"] = "FallbackToLogsOnError";
+  }
   return pod;
 }
 
@@ -119,6 +127,79 @@ Json BuilderJob(const BuilderJobSpec& spec) {
             {"parallelism", 1},
             {"podReplacementPolicy", "Failed"},
             {"template", {{"metadata", PodMetadata(spec)}, {"spec", PodSpec(spec)}}}}}};
+}
+
+namespace {
+
+// Keys of metadata that are not the user's to set: ours, and those that loosen confinement.
+bool IsReserved(std::string_view key) {
+  return key.starts_with(std::string(api::kGroup) + "/") ||
+         key.starts_with("container.apparmor.security.beta.kubernetes.io/");
+}
+
+// Why the patch touches what is not of the pod's spec, labels or annotations; "" when it does not.
+std::string MetadataRefusal(const Json& overrides) {
+  for (const auto& [name, value] : overrides.items()) {
+    if (name != "metadata" && name != "spec") {
+      return fmt::format("{}: only metadata and spec of the pod may be patched", name);
+    }
+  }
+  const Json* metadata = Find(overrides, {"metadata"});
+  if (metadata == nullptr || !metadata->is_object()) {
+    return "";
+  }
+  for (const auto& [name, notes] : metadata->items()) {
+    if (name != "labels" && name != "annotations") {
+      return fmt::format("metadata.{}: only labels and annotations may be patched", name);
+    }
+    for (const auto& [key, value] : notes.items()) {
+      if (IsReserved(key)) {
+        return fmt::format("metadata.{}: \"{}\" may not be patched; leave it out", name, key);
+      }
+    }
+  }
+  return "";
+}
+
+// Why the merged template would not compile the cache of the workload's; "" when it would.
+std::string OtherCache(const Json& pod_template, const Json& merged, std::string_view container) {
+  const Json* before = Named(List(pod_template, {"spec", "containers"}), container);
+  const Json* after = Named(List(merged, {"spec", "containers"}), container);
+  if (before == nullptr || after == nullptr) {
+    return fmt::format("container \"{}\" compiles and must stay", container);
+  }
+  if (Text(*before, "image") != Text(*after, "image")) {
+    return fmt::format(
+        "the image of container \"{}\" must stay: another one compiles another cache; change the "
+        "workload's",
+        container);
+  }
+  if (RunAs(pod_template["spec"], container) != RunAs(merged["spec"], container)) {
+    return "runAsUser must stay: directories belong to users";
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<Json> WithOverrides(const Json& pod_template, const Json* overrides,
+                                   std::string_view container) {
+  Json merged = pod_template;
+  if (overrides == nullptr) {
+    return merged;
+  }
+  std::string refusal = MetadataRefusal(*overrides);
+  if (refusal.empty()) {
+    CW_RETURN_IF_ERROR(Annotate(MergeStrategically(merged, *overrides), "compile.overrides"));
+    refusal = OtherCache(pod_template, merged, container);
+  }
+  if (refusal.empty()) {
+    refusal = RightGained(pod_template, merged, container);
+  }
+  if (!refusal.empty()) {
+    return absl::InvalidArgumentError("compile.overrides: " + refusal);
+  }
+  return merged;
 }
 
 std::string CopyRefusal(const Json& pod_template) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "lib/api/cache_warmup.h"
 #include "lib/codec/json_fwd.h"
 #include "operator/render/injection.h"
@@ -16,7 +17,7 @@ namespace cachewarm::render {
 
 struct BuilderJobSpec {
   const api::CacheWarmup& warmup;
-  const codec::Json& pod_template;  // PodTemplateSpec of the workload
+  const codec::Json& pod_template;  // PodTemplateSpec of the workload, WithOverrides()
   std::string key;
   int attempt = 1;
   Mount mount;
@@ -34,6 +35,13 @@ std::string BuilderKeyLabelValue(std::string_view key);
 // batch/v1 Job: one pod, never restarted, never retried, no activeDeadlineSeconds (it would count
 // the time spent pending), a readiness gate that nobody sets, so that no traffic comes.
 codec::Json BuilderJob(const BuilderJobSpec& spec);
+
+// The pod template with compile.overrides (null: none) merged in. INVALID_ARGUMENT, naming the
+// field and what to do, for a patch that cannot be merged, touches more than labels, annotations
+// and spec, changes name, image or user of `container` (the key would not be that of its cache), or
+// lets the copy do what the workload's pods may not (rights.h).
+absl::StatusOr<codec::Json> WithOverrides(const codec::Json& pod_template,
+                                          const codec::Json* overrides, std::string_view container);
 
 // Why a copy of this template would have side effects, naming field and remedy; "" when it has
 // none: hostNetwork, hostPort, claim templates, writable claims.

@@ -70,18 +70,19 @@ Json PodObject(const plan::Snapshot& in, const PodSetup& setup) {
   if (setup.gpus > 0) {
     resources["limits"] = {{"nvidia.com/gpu", setup.gpus}};
   }
-  Json pod = {
-      {"metadata",
-       {{"namespace", in.warmup.ns},
-        {"name", setup.name},
-        {"uid", "uid-" + setup.name},
-        {"creationTimestamp", FormatTime(At(setup.created))},
-        {"labels", labels},
-        {"annotations", annotations}}},
-      {"spec",
-       {{"containers",
-         Json::array({{{"name", "server"}, {"image", setup.image}, {"resources", resources}}})}}},
-      {"status", PodStatus(setup)}};
+  Json pod = {{"metadata",
+               {{"namespace", in.warmup.ns},
+                {"name", setup.name},
+                {"uid", "uid-" + setup.name},
+                {"creationTimestamp", FormatTime(At(setup.created))},
+                {"labels", labels},
+                {"annotations", annotations}}},
+              {"spec",
+               {{"containers", Json::array({{{"name", "server"},
+                                             {"image", setup.image},
+                                             {"resources", resources},
+                                             {"readinessProbe", Json::object()}}})}}},
+              {"status", PodStatus(setup)}};
   if (setup.deleting) {
     pod["metadata"]["deletionTimestamp"] = FormatTime(in.now);
   }

@@ -37,6 +37,16 @@ inline constexpr size_t kRenewedForMax = 16;
 inline constexpr size_t kCapturesMax = 16;
 inline constexpr size_t kStartsMax = 64;
 
+inline constexpr size_t kRequestsMax = 16;
+inline constexpr size_t kRequestHeadersMax = 16;
+inline constexpr size_t kRequestPathBytes = 1024;
+inline constexpr size_t kRequestBodyBytes = 65'536;
+inline constexpr size_t kHeaderNameBytes = 128;
+inline constexpr size_t kHeaderValueBytes = 4096;
+inline constexpr int kRepeatMax = 100;
+inline constexpr int kRequestSecondsMax = 3'600;
+inline constexpr size_t kOverridesBytes = 65'536;
+
 inline constexpr int kSecondsMax = 86'400;
 inline constexpr int kSettleSecondsMax = 600;
 inline constexpr int kHoldSecondsMax = 3'600;

@@ -144,7 +144,7 @@ void ReadPod(Reader& object, Pod& out) {
     ReadRequests(spec, out.requests);
   });
   object.Object("status", [&](Reader& status) {
-    status.Read("phase", out.phase);
+    status.Read("phase", out.phase).Read("podIP", out.ip);
     status.List("conditions", kItemsMax, [&](Reader& condition) { ReadCondition(condition, out); });
     status.List("containerStatuses", kItemsMax,
                 [&](Reader& item) { ReadContainerStatus(item, out.containers.emplace_back()); });

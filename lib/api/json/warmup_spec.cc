@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "fmt/format.h"
 #include "lib/api/json/checks.h"
 #include "lib/api/json/limits.h"
@@ -9,6 +11,8 @@
 #include "lib/api/json/words.h"
 #include "lib/api/json/writer.h"
 #include "lib/api/workload_kinds.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
 
 namespace cachewarm::api {
 namespace json {
@@ -63,12 +67,92 @@ void ReadTemplate(Reader& reader, WarmupSpec& out) {
   }
 }
 
+// A path that cannot end the line of the request or name another host.
+bool IsRequestPath(std::string_view text) {
+  return text.starts_with('/') && !text.starts_with("//") &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+bool IsHeaderName(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+  });
+}
+
+// Those that say how a message is framed or which way it goes: the sender's own.
+bool IsOfTheSender(std::string_view header) {
+  constexpr std::array<std::string_view, 8> kOwn = {
+      "connection", "content-length",    "expect", "proxy-connection", "te",
+      "trailer",    "transfer-encoding", "upgrade"};
+  return std::find(kOwn.begin(), kOwn.end(), absl::AsciiStrToLower(std::string(header))) !=
+         kOwn.end();
+}
+
+bool IsHeaderValue(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+void ReadHeader(Reader& reader, HttpHeader& out) {
+  reader.Read("name", out.name, kHeaderNameBytes).Read("value", out.value, kHeaderValueBytes);
+  if (!IsHeaderName(out.name)) {
+    reader.Fail("name", "expected letters, digits, - and _");
+  }
+  if (IsOfTheSender(out.name)) {
+    reader.Fail("name", "is set by the operator itself; leave it out");
+  }
+  if (!IsHeaderValue(out.value)) {
+    reader.Fail("value", "expected printable ASCII");
+  }
+}
+
+void ReadRequest(Reader& reader, BuildRequest& out) {
+  reader.Read("method", out.method)
+      .Require("path")
+      .Read("path", out.path, kRequestPathBytes)
+      .Require("port")
+      .Read("port", out.port, 1, 65'535)
+      .Read("body", out.body, kRequestBodyBytes)
+      .Read("expectStatus", out.expect_status, 100, 599)
+      .Read("repeat", out.repeat, 1, kRepeatMax)
+      .Read("timeoutSeconds", out.timeout_seconds, 1, kRequestSecondsMax)
+      .List("headers", kRequestHeadersMax,
+            [&](Reader& item) { ReadHeader(item, out.headers.emplace_back()); });
+  if (std::find(kRequestMethods.begin(), kRequestMethods.end(), out.method) ==
+      kRequestMethods.end()) {
+    reader.Fail("method", "expected GET, HEAD, POST, PUT, PATCH or DELETE");
+  }
+  if (!IsRequestPath(out.path)) {
+    reader.Fail("path", "expected printable ASCII that starts with one slash");
+  }
+}
+
+void ReadOverrides(Reader& reader, CompileSpec& out) {
+  const Json* member = reader.Member("overrides");
+  if (member == nullptr) {
+    return;
+  }
+  if (!member->is_object()) {
+    reader.Fail("overrides", "expected metadata and spec of a pod");
+  } else if (codec::DumpJson(*member).size() > kOverridesBytes) {
+    reader.Fail("overrides", "has more than 64 KiB; put less into it");
+  } else {
+    out.overrides = std::make_shared<const Json>(*member);
+  }
+}
+
 void ReadCompile(Reader& reader, CompileSpec& out) {
   ReadWord(reader, "builder", kBuilderWords, out.builder);
   reader.Read("timeoutSeconds", out.timeout_seconds, 1, kSecondsMax)
       .Read("pendingSeconds", out.pending_seconds, 1, kSecondsMax)
       .Read("settleSeconds", out.settle_seconds, 1, kSettleSecondsMax)
-      .Read("backoffLimit", out.backoff_limit, 0, kBackoffLimitMax);
+      .Read("backoffLimit", out.backoff_limit, 0, kBackoffLimitMax)
+      .List("requests", kRequestsMax,
+            [&](Reader& item) { ReadRequest(item, out.requests.emplace_back()); });
+  ReadOverrides(reader, out);
+  if (out.builder == Builder::kFirstPod && (out.overrides != nullptr || !out.requests.empty())) {
+    reader.Fail("builder",
+                "overrides and requests are for builder Jobs; set builder to Job or Auto");
+  }
 }
 
 void ReadGate(Reader& reader, GateSpec& out) {
@@ -83,6 +167,38 @@ void CheckWhosePods(Reader& reader, const WarmupSpec& spec) {
   } else if (!spec.workload_ref.has_value() && !has_template && spec.selector.empty()) {
     reader.Fail("workloadRef", "name one of workloadRef, template or selector");
   }
+}
+
+Json EncodeRequest(const BuildRequest& request) {
+  return Writer()
+      .Always("method", request.method)
+      .Always("path", request.path)
+      .Always("port", request.port)
+      .PutPart(
+          "headers",
+          ListOf(request.headers, kRequestHeadersMax,
+                 [](const HttpHeader& header) {
+                   return Writer().Always("name", header.name).Always("value", header.value).Take();
+                 }))
+      .Put("body", request.body, kRequestBodyBytes)
+      .Put("expectStatus", int64_t{request.expect_status})
+      .Always("repeat", request.repeat)
+      .Always("timeoutSeconds", request.timeout_seconds)
+      .Take();
+}
+
+Json EncodeCompile(const CompileSpec& compile) {
+  Writer out;
+  out.Always("builder", Name(compile.builder))
+      .Always("timeoutSeconds", compile.timeout_seconds)
+      .Always("pendingSeconds", compile.pending_seconds)
+      .Always("settleSeconds", compile.settle_seconds)
+      .Always("backoffLimit", compile.backoff_limit)
+      .PutPart("requests", ListOf(compile.requests, kRequestsMax, EncodeRequest));
+  if (compile.overrides != nullptr) {
+    out.Always("overrides", *compile.overrides);
+  }
+  return out.Take();
 }
 
 Json EncodeWorkloadRef(const WorkloadRef& ref) {
@@ -151,13 +267,7 @@ codec::Json EncodeSpec(const WarmupSpec& spec) {
       .PutPart("caches", json::EncodeCaches(spec.caches))
       .Put("gpuTypes", spec.gpu_types, json::kGpuTypesMax)
       .Put("nodeSelector", spec.node_selector)
-      .Always("compile", Writer()
-                             .Always("builder", Name(spec.compile.builder))
-                             .Always("timeoutSeconds", spec.compile.timeout_seconds)
-                             .Always("pendingSeconds", spec.compile.pending_seconds)
-                             .Always("settleSeconds", spec.compile.settle_seconds)
-                             .Always("backoffLimit", spec.compile.backoff_limit)
-                             .Take())
+      .Always("compile", json::EncodeCompile(spec.compile))
       .Always("gate", Writer()
                           .Always("mode", Name(spec.gate.mode))
                           .Always("maxHoldSeconds", spec.gate.max_hold_seconds)

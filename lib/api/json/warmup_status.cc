@@ -97,6 +97,7 @@ void ReadBuilder(Reader& reader, BuilderStatus& out) {
       .Read("reason", out.reason, kReasonBytes)
       .Read("message", out.message, size_t{4} * kMessageBytes);
   ReadTime(reader, "electedTime", out.elected_time);
+  ReadTime(reader, "answeredTime", out.answered_time);
   ReadTime(reader, "finishedTime", out.finished_time);
 }
 
@@ -114,6 +115,7 @@ Json EncodeBuilder(const BuilderStatus& builder) {
       .Put("job", builder.job, kNameBytes)
       .Put("node", builder.node, kNameBytes)
       .Put("electedTime", builder.elected_time)
+      .Put("answeredTime", builder.answered_time)
       .Put("finishedTime", builder.finished_time)
       .Put("reason", builder.reason, kReasonBytes)
       .Put("message", builder.message, kMessageBytes)

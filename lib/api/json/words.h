@@ -20,6 +20,8 @@ struct Word {
 
 inline constexpr std::array<Word<Builder>, 3> kBuilderWords = {
     {{Builder::kAuto, "Auto"}, {Builder::kFirstPod, "FirstPod"}, {Builder::kJob, "Job"}}};
+inline constexpr std::array<std::string_view, 6> kRequestMethods = {"GET", "HEAD",  "POST",
+                                                                    "PUT", "PATCH", "DELETE"};
 inline constexpr std::array<Word<GateMode>, 3> kGateModeWords = {
     {{GateMode::kAuto, "Auto"}, {GateMode::kHold, "Hold"}, {GateMode::kOff, "Off"}}};
 inline constexpr std::array<Word<BuilderState>, 4> kBuilderStateWords = {

@@ -10,6 +10,7 @@ from harness.definitions import answer, golden, nodecache, refusal, warmup
 SELECTOR = {"matchLabels": {"app": "llama"}}
 DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
 TEMPLATE = {"metadata": {"labels": {"app": "llama"}}, "spec": {"containers": [{"name": "c"}]}}
+ASK = {"path": "/", "port": 80}
 OWN = {"name": "mine", "env": "MY_CACHE", "path": "my/cache"}
 
 ACCEPTED = {
@@ -35,6 +36,17 @@ ACCEPTED = {
     },
     "presets and caches of one's own": {"selector": SELECTOR, "caches": [{"name": "vllm"}, OWN]},
     "globs of one's own": {"selector": SELECTOR, "caches": [{**OWN, "include": ["**/*.so"]}]},
+    "overrides and requests": {
+        "template": TEMPLATE,
+        "compile": {
+            "overrides": {"spec": {"containers": [{"name": "c", "$patch": "delete", "x": 1}]}},
+            "requests": [
+                {"path": "/v1/completions?a=b", "port": 8000},
+                {**ASK, "method": "POST", "body": "{}", "expectStatus": 201, "repeat": 100},
+                {**ASK, "headers": [{"name": "Content-Type", "value": "text/plain"}]},
+            ],
+        },
+    },
     "every limit": {
         "selector": SELECTOR,
         "compile": {"timeoutSeconds": 86400, "settleSeconds": 1, "backoffLimit": 0},
@@ -132,6 +144,37 @@ REFUSED = {
         {"selector": SELECTOR, "compile": {"builder": "Pod"}},
         'supported values: "Auto", "FirstPod", "Job"',
     ),
+    "overrides of the user's own pods": (
+        {"selector": SELECTOR, "compile": {"builder": "FirstPod", "overrides": {"spec": {}}}},
+        "overrides and requests are for builder Jobs: set builder to Job or Auto",
+    ),
+    "overrides of more than a pod": (
+        {"template": TEMPLATE, "compile": {"overrides": {"status": {}}}},
+        'unknown field "spec.compile.overrides.status"',
+    ),
+    **{
+        f"a request {title}": ({"template": TEMPLATE, "compile": {"requests": requests}}, words)
+        for title, requests, words in [
+            ("too many", [ASK] * 17, "must have at most 16 items"),
+            ("to nowhere", [{"path": "/"}], "port: Required value"),
+            ("to another host", [{**ASK, "path": "//other/"}], "should match"),
+            ("with two lines", [{**ASK, "path": "/ HTTP/1.1\r\nA: b"}], "should match"),
+            ("by tunnel", [{**ASK, "method": "CONNECT"}], "Unsupported value"),
+            ("for ever", [{**ASK, "timeoutSeconds": 3601}], "less than or equal to 3600"),
+            ("too often", [{**ASK, "repeat": 101}], "less than or equal to 100"),
+            ("too large", [{**ASK, "body": "x" * 65537}], "may not be more than 65536"),
+            (
+                "with a second line in a header",
+                [{**ASK, "headers": [{"name": "A", "value": "b\nC: d"}]}],
+                "should match",
+            ),
+            (
+                "framed otherwise",
+                [{**ASK, "headers": [{"name": "Transfer-Encoding", "value": "chunked"}]}],
+                "this header is set by the operator itself: leave it out",
+            ),
+        ]
+    },
     "a bare Off": (
         {"selector": SELECTOR, "gate": {"mode": False}},
         'supported values: "Auto", "Hold", "Off"',
@@ -144,8 +187,6 @@ REFUSED = {
         for field, spec in {
             "harvest": {"harvest": True},
             "retain": {"retain": 2},
-            "compile.requests": {"compile": {"requests": []}},
-            "compile.overrides": {"compile": {"overrides": {}}},
         }.items()
     },
 }

@@ -49,6 +49,7 @@ BuilderStatus FullBuilder() {
           .state = BuilderState::kFailed,
           .attempt = 2,
           .elected_time = At(2000),
+          .answered_time = At(2500),
           .finished_time = At(3250),
           .reason = "BuilderTimeout",
           .message = "never ready"};
@@ -108,6 +109,18 @@ WarmupSpec FullWarmupSpec() {
                   .pending_seconds = 300,
                   .settle_seconds = 2,
                   .backoff_limit = 5};
+  spec.compile.overrides = std::make_shared<const codec::Json>(codec::Json{
+      {"metadata", {{"labels", {{"copy", "yes"}}}}},
+      {"spec", {{"containers", codec::Json::array({{{"name", "server"}, {"tty", true}}})}}}});
+  spec.compile.requests = {{.method = "POST",
+                            .path = "/v1/completions?a=b",
+                            .port = 8000,
+                            .headers = {{.name = "Content-Type", .value = "application/json"}},
+                            .body = "{}",
+                            .expect_status = 201,
+                            .repeat = 2,
+                            .timeout_seconds = 30},
+                           {.path = "/", .port = 1}};
   spec.gate = {.mode = GateMode::kOff, .max_hold_seconds = 120};
   spec.paused = true;
   return spec;

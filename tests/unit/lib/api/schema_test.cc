@@ -139,8 +139,19 @@ TEST(Schema, AcceptsNodeStatusesWithTextsAndListsTooLong) {
   EXPECT_EQ(Problem(part.full, part.schema, part.path), "");
 }
 
+// The member at `path` ("a.b[].c") of an object with one element in each list.
+Json::json_pointer PointerTo(const std::string& path) {
+  std::string pointer = "/" + path;
+  for (size_t at = 0; (at = pointer.find_first_of(".[", at)) != std::string::npos; ++at) {
+    pointer.replace(at, pointer[at] == '[' ? 2 : 1, pointer[at] == '[' ? "/0" : "/");
+  }
+  return Json::json_pointer(pointer);
+}
+
 TEST(Schema, DefaultsAreThoseOfTheValues) {
-  const auto defaulted = DecodeCacheWarmup(MinimalWarmup());
+  Json minimal = MinimalWarmup();
+  minimal["spec"]["compile"]["requests"] = Json::array({{{"path", "/"}, {"port", 1}}});
+  const auto defaulted = DecodeCacheWarmup(minimal);
   NodeCacheSpec node;
   node.captures = {CaptureRequest{}};
   const std::map<std::string, Json> written = {
@@ -154,16 +165,12 @@ TEST(Schema, DefaultsAreThoseOfTheValues) {
         return;
       }
       ++count;
-      std::string pointer = "/" + path;
-      for (size_t at = 0; (at = pointer.find_first_of(".[", at)) != std::string::npos; ++at) {
-        pointer.replace(at, pointer[at] == '[' ? 2 : 1, pointer[at] == '[' ? "/0" : "/");
-      }
-      EXPECT_EQ(whole.at(Json::json_pointer(pointer)), schema["default"]) << path;
+      EXPECT_EQ(whole.at(PointerTo(path)), schema["default"]) << path;
       EXPECT_TRUE(schema["description"].get<std::string>().find("Default ") != std::string::npos)
           << path;
     });
   }
-  EXPECT_EQ(count, 9);
+  EXPECT_EQ(count, 12);
 }
 
 template <typename Words>
@@ -178,6 +185,7 @@ Json Texts(const Words& words) {
 TEST(Schema, EnumsHaveTheWordsOfTheValues) {
   const std::map<std::string, Json> cases = {
       {"spec.compile.builder", Texts(json::kBuilderWords)},
+      {"spec.compile.requests[].method", Json(json::kRequestMethods)},
       {"spec.gate.mode", Texts(json::kGateModeWords)},
       {"status.builders[].state", Texts(json::kBuilderStateWords)},
       {"status.starts.recent[].result", Texts(json::kStartResultWords)},
@@ -197,11 +205,12 @@ TEST(Schema, EnumsHaveTheWordsOfTheValues) {
   EXPECT_EQ(found, cases);
 }
 
-// Replaces the member at `path` ("a.b") of `object`.
+// Replaces the member at `path`; a request is there to be changed.
 Json With(Json object, const std::string& path, Json value) {
-  std::string pointer = "/" + path;
-  std::replace(pointer.begin(), pointer.end(), '.', '/');
-  object[Json::json_pointer(pointer)] = std::move(value);
+  if (path.find("requests[]") != std::string::npos) {
+    object["spec"]["compile"]["requests"] = Json::array({{{"path", "/"}, {"port", 1}}});
+  }
+  object[PointerTo(path)] = std::move(value);
   return object;
 }
 
@@ -220,7 +229,7 @@ TEST(Schema, NumbersOfTheSpecHaveTheSameRange) {
                 EXPECT_FALSE(DecodeCacheWarmup(With(MinimalWarmup(), path, low - 1)).ok()) << path;
                 EXPECT_FALSE(DecodeCacheWarmup(With(MinimalWarmup(), path, high + 1)).ok()) << path;
               });
-  EXPECT_EQ(count, 5);
+  EXPECT_EQ(count, 9);
 }
 
 TEST(Schema, EverythingIsBoundedAndDescribed) {
@@ -292,8 +301,7 @@ TEST(Schema, PresetsAreThoseOfTheCacheTable) {
 TEST(Schema, FieldsWhoseBehaviourHasNotLandedAreUnknown) {
   const std::set<std::string> paths =
       SchemaPaths(LoadSchema("cachewarmups.yaml")["properties"]["spec"], "spec");
-  for (const char* later :
-       {"spec.harvest", "spec.retain", "spec.compile.requests", "spec.compile.overrides"}) {
+  for (const char* later : {"spec.harvest", "spec.retain"}) {
     EXPECT_FALSE(paths.contains(later)) << later;
   }
 }

@@ -21,7 +21,12 @@ using ::testing::Not;
 
 class ExecutorTest : public op::testing::WorldFixture {
  protected:
-  ExecutorTest() : executor({.client = server, .events = events, .metrics = metrics, .log = log}) {
+  ExecutorTest()
+      : executor({.client = server,
+                  .events = events,
+                  .metrics = metrics,
+                  .log = log,
+                  .job_refusals = refusals}) {
     const kube::Object stored = server.Put(kube::kCacheWarmups, WarmupObject("llama"));
     snapshot.warmup = api::DecodeCacheWarmup(*stored).value();
   }
@@ -51,6 +56,7 @@ class ExecutorTest : public op::testing::WorldFixture {
 
   codec::Json Warmup() { return *server.Find(kube::kCacheWarmups, {"default", "llama"}); }
 
+  JobRefusals refusals;
   Executor executor;
   plan::Snapshot snapshot;
   plan::Plan plan;
@@ -144,7 +150,7 @@ TEST_F(ExecutorTest, OneNodeThatFailsKeepsTheOthersFromNothingButTheNextStep) {
   EXPECT_TRUE(IsHeld("a")) << "released before the wanted set was written";
 }
 
-TEST_F(ExecutorTest, KeepsTheOrderStatusNodesJobsReleases) {
+TEST_F(ExecutorTest, KeepsTheOrderStatusNodesReleasesJobs) {
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
   plan.status_changed = true;
   plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-llama"}}}}};
@@ -159,8 +165,29 @@ TEST_F(ExecutorTest, KeepsTheOrderStatusNodesJobsReleases) {
   const int node = Position("apply nodecaches");
   const int job = Position("create jobs");
   const int release = Position("patch pods");
-  EXPECT_TRUE(0 <= status && status < node && node < job && job < release)
-      << status << node << job << release;
+  EXPECT_TRUE(0 <= status && status < node && node < release && release < job)
+      << status << node << release << job;
+}
+
+TEST_F(ExecutorTest, AJobThatIsRefusedIsNotedAndKeepsNoPodWaiting) {
+  const codec::Json job = {{"apiVersion", "batch/v1"},
+                           {"kind", "Job"},
+                           {"metadata", {{"name", "j"}, {"namespace", "default"}}}};
+  plan.jobs_to_create = {{.name = "j", .object = std::make_shared<const codec::Json>(job)}};
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  for (const absl::Status& refusal :
+       {absl::InvalidArgumentError("tty: no boolean"), absl::PermissionDeniedError("quota")}) {
+    server.OnWrite([refusal](const kube::Request& request, codec::Json&) {
+      return request.path.find("/jobs") != std::string::npos ? refusal : absl::OkStatus();
+    });
+    ASSERT_TRUE(Execute().ok());
+    ASSERT_EQ(refusals.Of(snapshot.warmup.uid).size(), 1U);
+    EXPECT_EQ(refusals.Of(snapshot.warmup.uid)[0].message, refusal.message());
+  }
+  EXPECT_FALSE(IsHeld("a"));
+  server.OnWrite([](const kube::Request&, codec::Json&) { return absl::OkStatus(); });
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_TRUE(refusals.Of(snapshot.warmup.uid).empty()) << "it was made";
 }
 
 TEST_F(ExecutorTest, AJobThatExistsAndOneThatIsGoneAreSuccess) {

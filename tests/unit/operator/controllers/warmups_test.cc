@@ -24,11 +24,21 @@ using ::testing::Not;
 class WarmupsTest : public op::testing::WorldFixture {
  protected:
   WarmupsTest()
-      : executor({.client = server, .events = events, .metrics = metrics, .log = log}),
+      : executor({.client = server,
+                  .events = events,
+                  .metrics = metrics,
+                  .log = log,
+                  .job_refusals = job_refusals}),
         rehearsals(server, clock),
+        build_requests({.clock = clock,
+                        .log = log,
+                        .connect = [](const std::string&) { return http::MakeClient({}); },
+                        .wake = [](const std::string&) {}}),
         warmups({.world = world,
                  .executor = executor,
                  .rehearsals = rehearsals,
+                 .build_requests = build_requests,
+                 .job_refusals = job_refusals,
                  .clock = clock,
                  .metrics = metrics,
                  .agent_namespace = "cachewarm-system",
@@ -67,8 +77,10 @@ class WarmupsTest : public op::testing::WorldFixture {
   }
 
   std::string admission_missing;
+  apply::JobRefusals job_refusals;
   apply::Executor executor;
   admission::Rehearsals rehearsals;
+  apply::BuildRequests build_requests;
   Warmups warmups;
 };
 

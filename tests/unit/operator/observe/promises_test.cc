@@ -127,6 +127,16 @@ TEST_F(PromisesTest, ADisruptionBudgetOfTheseLabelsAsksForMore) {
   EXPECT_EQ(ReadPromises(world, WarmupOf("Deployment")).required, 4);
 }
 
+TEST_F(PromisesTest, TheLabelKeysOfBudgetsAreThoseOfTheNamespace) {
+  server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {tier: web}}", 1, 1));
+  server.Put(kube::kPodDisruptionBudgets,
+             Budget("b", "{matchExpressions: [{key: role, operator: In, values: [x]}]}", 1, 1));
+  server.Put(kube::kPodDisruptionBudgets, Budget("c", "{}", 1, 1));
+  StartWorld();
+  EXPECT_EQ(BudgetLabelKeys(world, "default"), (std::set<std::string>{"tier", "role"}));
+  EXPECT_TRUE(BudgetLabelKeys(world, "elsewhere").empty());
+}
+
 TEST_F(PromisesTest, WithoutAWorkloadThatCountsTheBudgetDoes) {
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
   StartWorld();

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "lib/api/names.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
 #include "tests/fakes/snapshot_builder.h"
 
 namespace cachewarm::plan {
@@ -117,6 +119,21 @@ TEST(BuilderJobs, ReadyContainersAreEnoughBecauseItsReadinessGateIsNeverSet) {
   builder.Now(121);
   const Plan plan = builder.Decide();
   EXPECT_EQ(fakes::WantsOf(plan, "n1")->spec.captures[0].ready_at, At(120));
+}
+
+TEST(BuilderJobs, AProbeThatOnlyTheCopyHasTellsWhenItIsReady) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.in().workload.replicas = 0;
+  codec::Json without = *builder.in().workload.pod_template;
+  without["spec"]["containers"][0].erase("readinessProbe");
+  builder.in().workload.pod_template = std::make_shared<const codec::Json>(without);
+  builder.Accepted();
+  const std::string job = Apply(builder, builder.Decide());
+  builder.Pod(
+      {.name = "b", .node = "n1", .created = 101, .started = 103, .ready = 104, .job = job});
+  builder.Now(105);
+  EXPECT_EQ(fakes::WantsOf(builder.Decide(), "n1")->spec.captures[0].ready_at, At(104));
 }
 
 TEST(BuilderJobs, AFailedJobIsRetriedUnderANewNameWithItsLastWordsKept) {
@@ -269,6 +286,81 @@ TEST(BuilderJobs, ANewTemplateIsBuiltAtOnceEvenAfterFailures) {
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.jobs_to_create.size(), 1U);
   EXPECT_EQ(plan.status.builders[0].attempt, 1);
+}
+
+std::shared_ptr<const codec::Json> Patch(std::string_view text) {
+  return std::make_shared<const codec::Json>(codec::ParseJson(text).value());
+}
+
+TEST(BuilderJobs, OverridesAreInTheJobAndOurVolumeAndPriorityAfterThem) {
+  SnapshotBuilder builder = Asleep();
+  builder.warmup().spec.compile.overrides =
+      Patch(R"({"spec":{"priorityClassName":"mine","restartPolicy":"Always",)"
+            R"("volumes":[{"name":"cachewarm","$patch":"delete"}],)"
+            R"("containers":[{"name":"server","command":["warm"]}]}})");
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.jobs_to_create.size(), 1U);
+  const codec::Json pod = (*plan.jobs_to_create[0].object)["spec"]["template"]["spec"];
+  EXPECT_EQ(pod["containers"][0]["command"][0], "warm");
+  EXPECT_EQ(pod["priorityClassName"], "cachewarm-builder");
+  EXPECT_EQ(pod["restartPolicy"], "Never");
+  EXPECT_EQ(pod["volumes"][0]["name"], "cachewarm");
+}
+
+TEST(BuilderJobs, OverridesThatCannotBeUsedMakeNoJobAndSayWhy) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"spec":{"containers":[{"image":"x"}]}})", "compile.overrides: spec.containers[0]"},
+      {R"({"spec":{"hostNetwork":true}})", "hostNetwork"},
+      {R"({"spec":{"containers":[{"name":"server","resources":{"limits":{"nvidia.com/gpu":2}}}]}})",
+       "the devices of the container"}};
+  for (const auto& [patch, message] : cases) {
+    SnapshotBuilder builder = Asleep();
+    builder.warmup().spec.compile.overrides = Patch(patch);
+    const Plan plan = builder.Decide();
+    EXPECT_TRUE(plan.jobs_to_create.empty()) << message;
+    const api::Condition* warm = fakes::Condition(plan, "Warm");
+    ASSERT_NE(warm, nullptr);
+    EXPECT_NE(warm->message.find(message), std::string::npos) << warm->message;
+  }
+}
+
+TEST(BuilderJobs, ANodeMustHaveRoomForThePodWithItsOverrides) {
+  SnapshotBuilder builder = Asleep();
+  builder.warmup().spec.compile.overrides = Patch(
+      R"({"spec":{"containers":[{"name":"driver","resources":{"limits":{"nvidia.com/gpu":1}}}]}})");
+  EXPECT_TRUE(builder.Decide().jobs_to_create.empty());
+}
+
+TEST(BuilderJobs, AJobThatTheApiServerRefusesFailsTheBuildWithItsWords) {
+  SnapshotBuilder builder = Asleep();
+  builder.warmup().spec.compile.backoff_limit = 0;
+  const Plan first = builder.Decide();
+  ASSERT_EQ(first.jobs_to_create.size(), 1U);
+  builder.status() = first.status;
+  const std::string& job = first.jobs_to_create[0].name;
+  builder.in().jobs.push_back({.name = job, .refused = true, .message = "tty: no boolean"});
+  builder.Now(101);
+  const Plan plan = builder.Decide();
+  const api::BuilderStatus& failed = plan.status.builders.at(0);
+  EXPECT_EQ(failed.state, api::BuilderState::kFailed);
+  EXPECT_EQ(failed.reason, "BuilderRefused");
+  EXPECT_NE(failed.message.find("tty: no boolean"), std::string::npos) << failed.message;
+  EXPECT_NE(fakes::Condition(plan, "Degraded")->message.find("tty: no boolean"), std::string::npos);
+  EXPECT_TRUE(plan.jobs_to_delete.empty()) << "there is no such Job";
+}
+
+TEST(BuilderJobs, OtherOverridesOrRequestsAreTriedAtOnceEvenAfterFailures) {
+  SnapshotBuilder builder = Asleep();
+  builder.warmup().spec.compile.backoff_limit = 0;
+  builder.warmup().spec.compile.overrides =
+      Patch(R"({"spec":{"terminationGracePeriodSeconds":1}})");
+  builder.status() = builder.Decide().status;
+  builder.status().builders.at(0).state = api::BuilderState::kFailed;
+  builder.status().builders.at(0).finished_time = At(101);
+  builder.Now(102);
+  EXPECT_TRUE(builder.Decide().jobs_to_create.empty()) << "nothing has changed";
+  builder.warmup().spec.compile.requests = {{.path = "/", .port = 1}};
+  EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
 }
 
 }  // namespace

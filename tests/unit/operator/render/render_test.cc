@@ -3,10 +3,12 @@
 
 #include "lib/api/kubernetes.h"
 #include "lib/api/names.h"
+#include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/render/affinity.h"
 #include "operator/render/applied.h"
+#include "operator/render/fields.h"
 #include "operator/render/gate_release.h"
 #include "operator/render/injection.h"
 #include "operator/render/job.h"
@@ -300,6 +302,58 @@ TEST(Job, CopiesWithSideEffectsAreRefused) {
   Json host_network = Template();
   host_network["spec"]["hostNetwork"] = true;
   EXPECT_NE(CopyRefusal(host_network).find("hostNetwork"), std::string::npos);
+}
+
+TEST(Job, TheLastWordsOfTheContainerThatCompilesAreKept) {
+  const api::CacheWarmup warmup = Warmup();
+  Json pod_template = Template();
+  const BuilderJobSpec spec{.warmup = warmup,
+                            .pod_template = pod_template,
+                            .key = std::string(64, 'a'),
+                            .mount = MountOf()};
+  const auto policy = [&] {
+    const Json job = BuilderJob(spec);
+    return Text(*Named(List(job, {"spec", "template", "spec", "containers"}), "server"),
+                "terminationMessagePolicy");
+  };
+  EXPECT_EQ(policy(), "FallbackToLogsOnError");
+  Named(pod_template["spec"]["containers"], "server")->emplace("terminationMessagePolicy", "File");
+  EXPECT_EQ(policy(), "File") << "the user's own stays";
+}
+
+TEST(Overrides, ChangeTheCopyAndNotWhatItIsACopyOf) {
+  const Json pod_template = Template();
+  EXPECT_EQ(*WithOverrides(pod_template, nullptr, "server"), pod_template);
+  const Json patch =
+      Parse(R"({"metadata":{"labels":{"copy":"yes"}},"spec":{"containers":[{"name":"server",)"
+            R"("command":["warm"]}],"nodeSelector":{"pool":"spare"}}})");
+  const auto merged = WithOverrides(pod_template, &patch, "server");
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_EQ((*merged)["metadata"]["labels"]["copy"], "yes");
+  EXPECT_EQ((*merged)["spec"]["nodeSelector"]["pool"], "spare");
+  EXPECT_EQ((*Named((*merged)["spec"]["containers"], "server"))["command"][0], "warm");
+}
+
+TEST(Overrides, WhatWouldCompileAnotherCacheOrIsNoPartOfAPodIsRefused) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"spec":{"containers":[{"name":"server","image":"other"}]}})", "image"},
+      {R"({"spec":{"containers":[{"name":"server","$patch":"delete"}]}})", "must stay"},
+      {R"({"spec":{"containers":[{"$patch":"replace"},{"name":"x"}]}})", "must stay"},
+      {R"({"spec":null})", "must stay"},
+      {R"({"spec":{"securityContext":{"runAsUser":4711}}})", "runAsUser"},
+      {R"({"spec":{"containers":[{"name":"server","securityContext":{"runAsUser":4711}}]}})",
+       "runAsUser"},
+      {R"({"status":{}})", "status"},
+      {R"({"metadata":{"name":"x"}})", "metadata.name"},
+      {R"({"metadata":{"ownerReferences":[]}})", "metadata.ownerReferences"},
+      {R"({"spec":{"containers":[{"image":"x"}]}})", "spec.containers[0]"}};
+  for (const auto& [text, named] : cases) {
+    const Json patch = Parse(text);
+    const auto merged = WithOverrides(Template(), &patch, "server");
+    EXPECT_TRUE(absl::IsInvalidArgument(merged.status())) << text;
+    EXPECT_TRUE(Message(merged.status()).starts_with("compile.overrides")) << merged.status();
+    EXPECT_NE(Message(merged.status()).find(named), std::string::npos) << merged.status();
+  }
 }
 
 // ---- rehearsal and learnt templates -------------------------------------------------------------

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/apply/build_requests.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/backoff.h"
+#include "lib/base/status.h"
+#include "lib/kube/runtime/stop_after.h"
+
+namespace cachewarm::apply {
+namespace {
+
+constexpr size_t kAnswerBytesMax = 1U << 20U;
+constexpr size_t kWordsBytes = 256;
+// A server that is not there yet, or says that it still loads.
+constexpr BackoffPolicy kAgain{.first = Duration(200), .most = Duration(5'000), .jitter = 0};
+
+std::string Named(const plan::BuildRequestsWish& wish, size_t index) {
+  const api::BuildRequest& request = wish.requests[index];
+  return fmt::format("request {} of {} ({} {}, port {}) to pod {}", index + 1, wish.requests.size(),
+                     request.method, request.path, request.port, wish.pod_name);
+}
+
+http::Request ToHttp(const std::string& ip, const api::BuildRequest& request) {
+  http::Request message;
+  for (const http::Method method : {http::Method::kHead, http::Method::kPost, http::Method::kPut,
+                                    http::Method::kPatch, http::Method::kDelete}) {
+    if (http::MethodName(method) == request.method) {
+      message.method = method;
+    }
+  }
+  const bool is_ipv6 = ip.find(':') != std::string::npos;
+  message.url = fmt::format("http://{}{}{}:{}{}", is_ipv6 ? "[" : "", ip, is_ipv6 ? "]" : "",
+                            request.port, request.path);
+  for (const api::HttpHeader& header : request.headers) {
+    message.headers.Set(header.name, header.value);
+  }
+  message.body = request.body;
+  message.inactivity = std::chrono::seconds(request.timeout_seconds);
+  message.body_bytes_max = kAnswerBytesMax;
+  return message;
+}
+
+// The beginning of what a server said, as one line of plain text.
+std::string Words(std::string_view text) {
+  std::string words(text.substr(0, kWordsBytes));
+  std::replace_if(
+      words.begin(), words.end(), [](char c) { return c < ' ' || c > '~'; }, ' ');
+  return words;
+}
+
+bool IsExpected(const api::BuildRequest& request, int status) {
+  return request.expect_status == 0 ? status >= 200 && status < 300
+                                    : status == request.expect_status;
+}
+
+bool IsLoading(int status) {
+  return status == 429 || status == 503;
+}
+
+// OK when the answer is the expected one. Until its time is over it is sent again to a server that
+// cannot be reached or still loads.
+absl::Status SendOne(http::Client& client, const Clock& clock, const http::Request& message,
+                     const api::BuildRequest& request, std::stop_token stop) {
+  const kube::StopAfter over(clock, std::chrono::seconds(request.timeout_seconds));
+  std::stop_source either;
+  const std::stop_callback stopped(stop, [&] { either.request_stop(); });
+  const std::stop_callback timed(over.token(), [&] { either.request_stop(); });
+  std::string words = "no answer";
+  for (int tries = 0;; ++tries) {
+    const absl::StatusOr<http::Response> answer = client.Send(message, either.get_token());
+    if (answer.ok() && IsExpected(request, answer->status)) {
+      return absl::OkStatus();
+    }
+    const bool again =
+        answer.ok() ? IsLoading(answer->status)
+                    : absl::IsUnavailable(answer.status()) || absl::IsCancelled(answer.status());
+    if (answer.ok()) {
+      words = fmt::format("answered {}: {}", answer->status, Words(answer->body));
+    } else if (!absl::IsCancelled(answer.status())) {
+      words = Message(answer.status());
+    }
+    if (!again) {
+      return absl::FailedPreconditionError(words);
+    }
+    if (!SleepFor(clock, BackoffDelay(kAgain, tries, 0), either.get_token())) {
+      return stop.stop_requested()
+                 ? absl::CancelledError("stopped")
+                 : absl::DeadlineExceededError(fmt::format("not answered as expected in {} s: {}",
+                                                           request.timeout_seconds, words));
+    }
+  }
+}
+
+absl::Status SendAll(http::Client& client, const Clock& clock, const plan::BuildRequestsWish& wish,
+                     std::stop_token stop) {
+  for (size_t i = 0; i < wish.requests.size(); ++i) {
+    const api::BuildRequest& request = wish.requests[i];
+    const http::Request message = ToHttp(wish.pod_ip, request);
+    for (int turn = 0; turn < request.repeat; ++turn) {
+      CW_RETURN_IF_ERROR(Annotate(SendOne(client, clock, message, request, stop), Named(wish, i)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool IsPodAddress4(uint32_t address) {
+  const uint32_t first = address >> 24U;
+  return first != 0 && first != 127 && (address >> 16U) != 0xA9FE && first < 224;
+}
+
+}  // namespace
+
+bool IsPodAddress(const std::string& ip) {
+  in_addr four{};
+  if (inet_pton(AF_INET, ip.c_str(), &four) == 1) {
+    return IsPodAddress4(ntohl(four.s_addr));
+  }
+  in6_addr six{};
+  if (inet_pton(AF_INET6, ip.c_str(), &six) != 1) {
+    return false;
+  }
+  // Those that stand for an IPv4 address, ::/96 and ::ffff:0:0/96, are of no use as a pod's.
+  return IN6_IS_ADDR_LOOPBACK(&six) == 0 && IN6_IS_ADDR_UNSPECIFIED(&six) == 0 &&
+         IN6_IS_ADDR_LINKLOCAL(&six) == 0 && IN6_IS_ADDR_MULTICAST(&six) == 0 &&
+         IN6_IS_ADDR_V4MAPPED(&six) == 0 && IN6_IS_ADDR_V4COMPAT(&six) == 0;
+}
+
+BuildRequests::~BuildRequests() {
+  Stop();
+}
+
+void BuildRequests::Follow(const api::CacheWarmup& warmup,
+                           const std::vector<plan::BuildRequestsWish>& wishes) {
+  std::set<std::string> wished;
+  for (const plan::BuildRequestsWish& wish : wishes) {
+    wished.insert(wish.pod_uid);
+  }
+  const Sendings over = TakeOut([&](const std::string& pod_uid, const Sending& sending) {
+    return sending.warmup_uid == warmup.uid && !wished.contains(pod_uid);
+  });
+  std::lock_guard lock(mutex_);
+  for (const plan::BuildRequestsWish& wish : wishes) {
+    std::unique_ptr<Sending>& sending = sendings_[wish.pod_uid];
+    if (sending == nullptr) {
+      sending = std::make_unique<Sending>();
+      sending->warmup = {.ns = warmup.ns, .name = warmup.name};
+      sending->warmup_uid = warmup.uid;
+      sending->thread =
+          std::jthread([this, wish, name = sending->warmup.ToString()](std::stop_token stop) {
+            Send(wish, name, std::move(stop));
+          });
+    }
+  }
+}
+
+void BuildRequests::EndOthers(const kube::ObjectName& name, const std::string& uid) {
+  TakeOut([&](const std::string&, const Sending& sending) {
+    return sending.warmup == name && sending.warmup_uid != uid;
+  });
+}
+
+BuildRequests::Sendings BuildRequests::TakeOut(
+    const std::function<bool(const std::string&, const Sending&)>& is_over) {
+  Sendings over;
+  std::lock_guard lock(mutex_);
+  for (auto each = sendings_.begin(); each != sendings_.end();) {
+    if (is_over(each->first, *each->second)) {
+      each->second->thread.request_stop();
+      over.insert(sendings_.extract(each++));
+    } else {
+      ++each;
+    }
+  }
+  return over;
+}
+
+void BuildRequests::Send(const plan::BuildRequestsWish& wish, const std::string& warmup,
+                         std::stop_token stop) {
+  absl::Status status =
+      IsPodAddress(wish.pod_ip)
+          ? absl::OkStatus()
+          : absl::FailedPreconditionError(fmt::format("pod {}: \"{}\" is no address of a pod",
+                                                      wish.pod_name, Words(wish.pod_ip)));
+  if (status.ok()) {
+    const auto client = means_.connect(wish.pod_ip);
+    status = client.ok() ? SendAll(**client, means_.clock, wish, stop) : client.status();
+  }
+  if (stop.stop_requested()) {
+    return;  // nobody asks any more
+  }
+  means_.log.Info("requests to a builder ended",
+                  {{"warmup", warmup},
+                   {"pod", wish.pod_name},
+                   {"ok", status.ok()},
+                   {"error", status.ok() ? std::string() : Message(status)}});
+  {
+    std::lock_guard lock(mutex_);
+    const auto own = sendings_.find(wish.pod_uid);
+    if (own == sendings_.end()) {
+      return;
+    }
+    own->second->ended = true;
+    own->second->status = std::move(status);
+  }
+  means_.wake(warmup);
+}
+
+std::vector<plan::BuildRequestsState> BuildRequests::States(const std::string& warmup_uid) const {
+  std::lock_guard lock(mutex_);
+  std::vector<plan::BuildRequestsState> states;
+  for (const auto& [pod_uid, sending] : sendings_) {
+    if (sending->warmup_uid == warmup_uid) {
+      states.push_back({.pod_uid = pod_uid,
+                        .ended = sending->ended,
+                        .failure = sending->status.ok() ? "" : Message(sending->status)});
+    }
+  }
+  return states;
+}
+
+void BuildRequests::Stop() {
+  TakeOut([](const std::string&, const Sending&) { return true; });
+}
+
+}  // namespace cachewarm::apply
