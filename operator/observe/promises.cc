@@ -6,6 +6,7 @@
 
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "operator/observe/workload.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using api::Labels;
 using codec::Json;
 
-constexpr int64_t kDefaultProgressDeadline = 600;  // apps/v1 Deployment
+constexpr int64_t kDefaultProgressDeadline = 600;  // apps/v1 Deployment, Argo Rollout
 constexpr int64_t kPodsMax = 1'000'000;            // what a number is cut to: a promise is no more
 
 int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path,
@@ -24,18 +25,41 @@ int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path
              : fallback;
 }
 
-void ReadDeployment(const Json& object, plan::Promises& out) {
+// How a Deployment or a Rollout replaces pods: fields of that meaning, null where they are absent.
+struct Rolling {
+  const Json* surge = nullptr;
+  const Json* missing = nullptr;
+};
+
+// Both default to a quarter (apps/v1; Argo Rollouts' CanaryStrategy).
+void ReadRolling(const Json& object, const Rolling& rolling, plan::Promises& out) {
   const int64_t replicas = CountAt(object, {"spec", "replicas"}, 1);
-  const Json* surge = kube::At(object, {"spec", "strategy", "rollingUpdate", "maxSurge"});
-  const Json* missing = kube::At(object, {"spec", "strategy", "rollingUpdate", "maxUnavailable"});
-  out.recreate = kube::TextAt(object, {"spec", "strategy", "type"}) == "Recreate";
   // 25 % of anything, rounded up, is a pod: only a written 0 or 0% is none.
-  out.no_surge = !out.recreate && ScaledValue(surge, 100, true, 1) == 0;
+  out.no_surge = ScaledValue(rolling.surge, 100, true, 1) == 0;
   out.progress_deadline = std::chrono::seconds(
       CountAt(object, {"spec", "progressDeadlineSeconds"}, kDefaultProgressDeadline));
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
-  const int64_t quarter = replicas / 4;
-  out.required = std::max<int64_t>(replicas - ScaledValue(missing, replicas, false, quarter), 0);
+  const int64_t missing = ScaledValue(rolling.missing, replicas, false, replicas / 4);
+  out.required = std::max<int64_t>(replicas - missing, 0);
+}
+
+void ReadDeployment(const Json& object, plan::Promises& out) {
+  ReadRolling(
+      object,
+      {.surge = kube::At(object, {"spec", "strategy", "rollingUpdate", "maxSurge"}),
+       .missing = kube::At(object, {"spec", "strategy", "rollingUpdate", "maxUnavailable"})},
+      out);
+  out.recreate = kube::TextAt(object, {"spec", "strategy", "type"}) == "Recreate";
+  out.no_surge = out.no_surge && !out.recreate;
+}
+
+// blueGreen makes a whole second set and takes nothing from the first.
+void ReadRollout(const Json& object, plan::Promises& out) {
+  const Json none = 0;
+  const bool whole = kube::At(object, {"spec", "strategy", "blueGreen"}) != nullptr;
+  const Json* surge = kube::At(object, {"spec", "strategy", "canary", "maxSurge"});
+  const Json* missing = kube::At(object, {"spec", "strategy", "canary", "maxUnavailable"});
+  ReadRolling(object, {.surge = whole ? nullptr : surge, .missing = whole ? &none : missing}, out);
 }
 
 // One that starts its pods together is held at its first start; while it is updated, one pod after
@@ -83,6 +107,34 @@ void ReadBudget(const Json& budget, bool counts, plan::Promises& out) {
   }
 }
 
+// Which of its pods serve is counted in `out`; false where the object does not say it in pods.
+bool ReadWorkload(const std::string& kind, const Json& object, plan::Promises& out) {
+  out.job_deadline = HasDeadline(object);
+  if (kind == "Deployment") {
+    ReadDeployment(object, out);
+    return true;
+  }
+  if (kind == "Rollout") {
+    ReadRollout(object, out);
+    return true;
+  }
+  if (kind == "StatefulSet") {
+    ReadStatefulSet(object, out);
+    return true;
+  }
+  if (kind == "InferenceService" || kind == "LLMInferenceService") {
+    // KServe makes Deployments of them, or Knative does; both give up after as long by default.
+    out.progress_deadline = std::chrono::seconds(kDefaultProgressDeadline);
+  }
+  return false;
+}
+
+Labels LabelsOf(const plan::Workload& workload) {
+  return workload.pod_template == nullptr
+             ? workload.selector
+             : codec::Texts(kube::At(*workload.pod_template, {"metadata", "labels"}));
+}
+
 }  // namespace
 
 int64_t ScaledValue(const Json* value, int64_t total, bool round_up, int64_t fallback) {
@@ -120,25 +172,15 @@ bool SelectsLabels(const Json& selector, const Labels& labels) {
 
 plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup) {
   plan::Promises out;
-  Labels labels = warmup.spec.selector;
   bool counts = false;
-  if (const auto& ref = warmup.spec.workload_ref) {
-    const kube::Store* store = world.WorkloadStore(ref->kind);
-    const kube::Object object =
-        store == nullptr ? nullptr : store->Get({.ns = warmup.ns, .name = ref->name});
+  if (warmup.spec.workload_ref.has_value()) {
+    const kube::Object object = FindReferenced(world, warmup);
     if (object == nullptr) {
       return out;
     }
-    labels = codec::Texts(kube::At(*object, {"spec", "template", "metadata", "labels"}));
-    out.job_deadline = HasDeadline(*object);
-    if (ref->kind == "Deployment") {
-      counts = true;
-      ReadDeployment(*object, out);
-    } else if (ref->kind == "StatefulSet") {
-      counts = true;
-      ReadStatefulSet(*object, out);
-    }
+    counts = ReadWorkload(warmup.spec.workload_ref->kind, *object, out);
   }
+  const Labels labels = LabelsOf(ResolveWorkload(world, warmup));
   if (labels.empty()) {
     return out;
   }

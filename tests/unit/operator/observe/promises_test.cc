@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/api/workload_kinds.h"
 #include "operator/observe/projections.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
@@ -24,7 +25,11 @@ Json Workload(const std::string& kind, const std::string& spec, int available) {
                          (spec.empty() ? "" : ", ") +
                          "template: {metadata: {labels: {app: llama}}, spec: {}}}}");
   object["kind"] = kind;
-  object["apiVersion"] = kind == "Job" ? "batch/v1" : "apps/v1";
+  for (const api::WorkloadKind& each : api::kWorkloadKinds) {
+    if (each.kind == kind) {
+      object["apiVersion"] = std::string(each.api_version);
+    }
+  }
   object["status"] = {{"availableReplicas", available}};
   return object;
 }
@@ -53,12 +58,13 @@ class WorkloadPromises : public PromisesTest, public testing::WithParamInterface
 TEST_P(WorkloadPromises, AreReadFromTheObject) {
   const Case& each = GetParam();
   const Json object = Workload(each.kind, each.spec, 3);
-  const std::string kind = each.kind;
-  server.Put(kind == "Deployment"    ? kube::kDeployments
-             : kind == "StatefulSet" ? kube::kStatefulSets
-             : kind == "CronJob"     ? kube::kCronJobs
-                                     : kube::kJobs,
-             object);
+  for (const kube::Resource& resource :
+       {kube::kDeployments, kube::kStatefulSets, kube::kCronJobs, kube::kJobs, kube::kRollouts,
+        kube::kInferenceServices, kube::kLeaderWorkerSets}) {
+    if (resource.kind == each.kind) {
+      server.Put(resource, object);
+    }
+  }
   StartWorld();
   const plan::Promises seen = ReadPromises(world, WarmupOf(each.kind));
   EXPECT_EQ(seen.recreate, each.wanted.recreate);
@@ -103,6 +109,23 @@ INSTANTIATE_TEST_SUITE_P(
              "Deployment",
              "replicas: 4, strategy: {rollingUpdate: {maxSurge: [], maxUnavailable: many}}",
              {.progress_deadline = kTenMinutes, .available = 3, .required = 3}},
+        Case{"rollout",
+             "Rollout",
+             "replicas: 4, progressDeadlineSeconds: 60, strategy: {canary: {maxSurge: 0, "
+             "maxUnavailable: 2}}",
+             {.no_surge = true,
+              .progress_deadline = std::chrono::minutes(1),
+              .available = 3,
+              .required = 2}},
+        Case{"rollout_blue_green",
+             "Rollout",
+             "replicas: 4, strategy: {blueGreen: {activeService: llama}, canary: {maxSurge: 0}}",
+             {.progress_deadline = kTenMinutes, .available = 3, .required = 4}},
+        Case{"inference_service",
+             "InferenceService",
+             "predictor: {model: {}}",
+             {.progress_deadline = kTenMinutes}},
+        Case{"leader_worker_set", "LeaderWorkerSet", "replicas: 4", {}},
         Case{"in_order",
              "StatefulSet",
              "replicas: 4",
@@ -125,6 +148,19 @@ TEST_F(PromisesTest, ADisruptionBudgetOfTheseLabelsAsksForMore) {
   server.Put(kube::kPodDisruptionBudgets, Budget("b", "{matchLabels: {app: other}}", 9, 0));
   StartWorld();
   EXPECT_EQ(ReadPromises(world, WarmupOf("Deployment")).required, 4);
+}
+
+TEST_F(PromisesTest, ADisruptionBudgetCountsWhereverTheTemplateIs) {
+  Json group = FromYaml(
+      "{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: llama, "
+      "namespace: default, uid: w}, spec: {leaderWorkerTemplate: {workerTemplate: {metadata: "
+      "{labels: {app: llama}}, spec: {}}}}}");
+  server.Put(kube::kLeaderWorkerSets, group);
+  server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
+  StartWorld();
+  const plan::Promises seen = ReadPromises(world, WarmupOf("LeaderWorkerSet"));
+  EXPECT_EQ(seen.required, 4);
+  EXPECT_EQ(seen.available, 3);
 }
 
 TEST_F(PromisesTest, TheLabelKeysOfBudgetsAreThoseOfTheNamespace) {
