@@ -283,6 +283,16 @@ int64_t RawBytes(const Config& config) {
   return sum;
 }
 
+int64_t FrameBytes(const Config& config) {
+  int64_t sum = 0;
+  for (const LayerIndex& layer : config.layers) {
+    for (const Frame& frame : layer.frames) {
+      sum += frame.raw_bytes;
+    }
+  }
+  return sum;
+}
+
 int64_t PackedBytes(const Manifest& manifest) {
   int64_t sum = manifest.config.bytes;
   for (const Descriptor& layer : manifest.layers) {

@@ -48,7 +48,8 @@ struct Entry {
   Digest digest;
   int64_t mtime_ns = 0;  // since 1970; 0 for kinds that do not compare it
   // The frame that holds its tar header, counted from 0 through all layers. Entries of one frame
-  // lie there in the order of the list.
+  // lie there in the order of the list. One that has the content of an earlier one of its frame may
+  // be a hard link to it there; on a node each is a file of its own.
   int64_t frame = 0;
 
   friend bool operator==(const Entry&, const Entry&) = default;
@@ -120,6 +121,8 @@ std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& 
 int64_t FrameCount(const Config& config);
 // The sum of the entries' sizes.
 int64_t RawBytes(const Config& config);
+// The sum of all frames, uncompressed.
+int64_t FrameBytes(const Config& config);
 // The sum of config and layers: what a fetch moves.
 int64_t PackedBytes(const Manifest& manifest);
 

@@ -18,7 +18,8 @@ namespace cachewarm::bundle {
 
 // One file to pack. What `open` gives must be exactly `bytes` long and must not change while it is
 // read: the caller has made sure that nobody writes it. `open` is called by threads of the packer,
-// for several files at the same time; twice for one that may be in the base already.
+// for several files at the same time; once more for one that may be in the base already, and for
+// one that may have the same content as another.
 struct PackFile {
   std::string path;
   std::string kind;

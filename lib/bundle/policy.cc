@@ -38,6 +38,14 @@ std::string_view TypeName(MemberType type) {
   return "member of unknown type";
 }
 
+absl::Status CheckLink(const Member& member, const Limits& limits) {
+  if (!CheckPath(member.link, limits).ok()) {
+    return Refuse(member.path, "it is a hard link to a path that is not one of the bundle");
+  }
+  return member.bytes == 0 ? absl::OkStatus()
+                           : Refuse(member.path, "it is a hard link with content");
+}
+
 }  // namespace
 
 absl::Status CheckPath(std::string_view path, const Limits& limits) {
@@ -77,9 +85,12 @@ bool IsWhiteout(std::string_view path) {
 absl::Status CheckMember(const Member& member, const Limits& limits) {
   constexpr unsigned kSpecialBits = 07000;
   CW_RETURN_IF_ERROR(CheckPath(member.path, limits));
-  if (member.type != MemberType::kFile && member.type != MemberType::kDirectory) {
+  if (member.type == MemberType::kHardLink) {
+    CW_RETURN_IF_ERROR(CheckLink(member, limits));
+  } else if (member.type != MemberType::kFile && member.type != MemberType::kDirectory) {
     return Refuse(member.path,
-                  fmt::format("it is a {}; only files and directories may be in a bundle",
+                  fmt::format("it is a {}; only files, directories and hard links to files of the "
+                              "bundle may be in it",
                               TypeName(member.type)));
   }
   if ((member.mode & kSpecialBits) != 0) {
@@ -112,12 +123,19 @@ absl::Status CheckTotals(const Totals& totals, const Limits& limits) {
         fmt::format("the bundle is refused: {} bytes uncompressed, at most {} (limits.bytes)",
                     totals.raw_bytes, limits.total_bytes_max));
   }
-  if (totals.raw_bytes > kRatioFreeBytes &&
-      totals.raw_bytes / limits.ratio_max > totals.packed_bytes) {
+  if (totals.frame_bytes > kRatioFreeBytes &&
+      totals.frame_bytes / limits.ratio_max > totals.packed_bytes) {
     return absl::InvalidArgumentError(
         fmt::format("the bundle is refused: {} bytes out of {} compressed ones are more than {} to "
                     "1 (limits.ratio)",
-                    totals.raw_bytes, totals.packed_bytes, limits.ratio_max));
+                    totals.frame_bytes, totals.packed_bytes, limits.ratio_max));
+  }
+  if (totals.raw_bytes > kRatioFreeBytes &&
+      totals.raw_bytes / limits.ratio_max > totals.frame_bytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("the bundle is refused: files of {} bytes out of {} that are stored are more "
+                    "than {} to 1 (limits.ratio)",
+                    totals.raw_bytes, totals.frame_bytes, limits.ratio_max));
   }
   return absl::OkStatus();
 }

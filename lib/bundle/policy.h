@@ -17,7 +17,8 @@ struct Limits {
   int64_t entries_max = 200'000;
   int64_t file_bytes_max = 8LL << 30;
   int64_t total_bytes_max = 64LL << 30;  // uncompressed, all files
-  // Uncompressed to compressed, of a whole bundle above 64 MiB: a real vLLM cache has 141.
+  // Of a whole bundle above 64 MiB, frames uncompressed to compressed (a real vLLM cache has 141),
+  // and files to uncompressed frames, which hold equal files once.
   int64_t ratio_max = 400;
   int64_t frame_raw_bytes_max = 16LL << 20;  // what one worker must hold in memory
   int path_bytes_max = 1024;
@@ -31,6 +32,7 @@ enum class MemberType { kFile, kDirectory, kHardLink, kSymbolicLink, kDevice, kF
 struct Member {
   std::string path;
   MemberType type = MemberType::kOther;
+  std::string link;  // of a hard link: the path of the other one
   int64_t bytes = 0;
   int64_t mtime_ns = 0;
   unsigned mode = 0;  // 07777
@@ -45,14 +47,15 @@ absl::Status CheckPath(std::string_view path, const Limits& limits);
 // says that another one is gone; it cannot be carried.
 bool IsWhiteout(std::string_view path);
 
-// Path, type (regular files and directories only), no setuid, setgid or sticky bit, no sparse map,
-// no extended attributes, size.
+// Path, type (regular files, directories, and hard links whose other path is within the bundle), no
+// setuid, setgid or sticky bit, no sparse map, no extended attributes, size.
 absl::Status CheckMember(const Member& member, const Limits& limits);
 
-// Of a whole bundle, before it is fetched: counts, sum and ratio.
+// Of a whole bundle, before it is fetched: counts, sum and ratios.
 struct Totals {
   int64_t entries = 0;
-  int64_t raw_bytes = 0;
+  int64_t raw_bytes = 0;    // of all files
+  int64_t frame_bytes = 0;  // of all frames, uncompressed
   int64_t packed_bytes = 0;
 };
 absl::Status CheckTotals(const Totals& totals, const Limits& limits);

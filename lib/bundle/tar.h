@@ -21,8 +21,8 @@ constexpr int64_t PaddedToBlock(int64_t bytes) {
   return (bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
 }
 
-// The header blocks of a file or directory, owner 0:0. Long paths and nanoseconds take a pax
-// header. The content, padded with zeros to whole blocks, is the caller's. Deterministic.
+// The header blocks of a file, directory or hard link, owner 0:0. Long paths and nanoseconds take a
+// pax header. The content, padded with zeros to whole blocks, is the caller's. Deterministic.
 absl::StatusOr<std::string> TarHeader(const Member& member);
 
 // The two zero blocks that end an archive.

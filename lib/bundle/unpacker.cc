@@ -136,6 +136,7 @@ absl::Status CheckBundle(const Manifest& manifest, const Config& config, const L
   }
   return CheckTotals({.entries = static_cast<int64_t>(config.entries.size()),
                       .raw_bytes = RawBytes(config),
+                      .frame_bytes = FrameBytes(config),
                       .packed_bytes = PackedBytes(manifest)},
                      limits);
 }

@@ -46,6 +46,14 @@ std::map<std::string, bundle::Entry> Listed(const std::vector<std::string_view>&
                                     .mtime_ns = (*member)->mtime_ns,
                                     .frame = static_cast<int64_t>(frame)};
       }
+      const auto linked = entries.find((*member)->link);
+      if ((*member)->type == bundle::MemberType::kHardLink && linked != entries.end()) {
+        bundle::Entry entry = linked->second;
+        entry.path = (*member)->path;
+        entry.mtime_ns = (*member)->mtime_ns;
+        entry.frame = static_cast<int64_t>(frame);
+        entries[entry.path] = std::move(entry);
+      }
     }
   }
   return entries;

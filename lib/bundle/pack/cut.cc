@@ -40,4 +40,38 @@ std::vector<Cut> CutTar(const std::vector<int64_t>& member_bytes, int64_t frame_
   return cuts;
 }
 
+Cutting CutWithMates(const std::vector<int64_t>& member_bytes,
+                     const std::vector<size_t>& frame_mate, int64_t frame_bytes) {
+  // A unit is a member with those that must lie with it.
+  std::vector<std::vector<size_t>> units;
+  std::vector<int64_t> unit_bytes;
+  std::vector<size_t> unit_of(member_bytes.size());
+  for (size_t member = 0; member < member_bytes.size(); ++member) {
+    if (frame_mate[member] == member) {
+      unit_of[member] = units.size();
+      units.emplace_back();
+      unit_bytes.push_back(0);
+    } else {
+      unit_of[member] = unit_of[frame_mate[member]];
+    }
+    units[unit_of[member]].push_back(member);
+    unit_bytes[unit_of[member]] += member_bytes[member];
+  }
+  Cutting out{.cuts = CutTar(unit_bytes, frame_bytes)};
+  for (Cut& cut : out.cuts) {
+    if (cut.from > 0) {
+      cut.first = out.order.size() - 1;
+      continue;
+    }
+    const auto begin = static_cast<std::ptrdiff_t>(out.order.size());
+    for (size_t unit = cut.first; unit < cut.first + cut.members; ++unit) {
+      out.order.insert(out.order.end(), units[unit].begin(), units[unit].end());
+    }
+    std::sort(out.order.begin() + begin, out.order.end());
+    cut.first = static_cast<size_t>(begin);
+    cut.members = out.order.size() - cut.first;
+  }
+  return out;
+}
+
 }  // namespace cachewarm::bundle

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "fmt/format.h"
-#include "lib/base/digest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/crew.h"
+#include "lib/bundle/pack/file_digest.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -17,56 +17,24 @@ namespace {
 // What is gone adds up in them, and each is one more request.
 constexpr size_t kLayersMost = 8;
 constexpr size_t kFilesAJob = 64;
-constexpr size_t kPieceBytes = 256U << 10U;
 
 bool MayBeTheSame(const Entry& a, const Entry& b) {
   return a.bytes == b.bytes && a.kind == b.kind && a.mtime_ns == b.mtime_ns;
 }
 
-absl::StatusOr<Digest> DigestOfFile(const PackFile& file, std::vector<char>& piece) {
-  CW_ASSIGN_OR_RETURN(const auto source, file.open());
-  Sha256 hash;
-  int64_t bytes = 0;
-  while (true) {
-    CW_ASSIGN_OR_RETURN(const size_t got, source->Read(piece));
-    if (got == 0) {
-      break;
-    }
-    hash.Update({piece.data(), got});
-    bytes += static_cast<int64_t>(got);
-  }
-  if (bytes != file.bytes) {
-    return absl::AbortedError(
-        fmt::format("\"{}\" is not {} bytes long any more: it changed while it was read", file.path,
-                    file.bytes));
-  }
-  return hash.Finish();
-}
-
 // Forgets what of [first, last) has another content.
 absl::Status Compare(const PackTree& tree, size_t first, size_t last,
                      std::vector<const Entry*>& kept) {
-  std::vector<char> piece(kPieceBytes);
   for (size_t i = first; i < last; ++i) {
     if (kept[i] == nullptr) {
       continue;
     }
-    CW_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(tree.files[i], piece));
+    CW_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(tree.files[i]));
     if (digest != kept[i]->digest) {
       kept[i] = nullptr;
     }
   }
   return absl::OkStatus();
-}
-
-int64_t RawBytesOfFrames(const Config& config) {
-  int64_t sum = 0;
-  for (const LayerIndex& layer : config.layers) {
-    for (const Frame& frame : layer.frames) {
-      sum += frame.raw_bytes;
-    }
-  }
-  return sum;
 }
 
 // The highest part of `path` that is neither a file nor a directory of the new tree; empty when the
@@ -126,7 +94,7 @@ bool IsWorthALayer(const Bundle& base, const std::vector<const Entry*>& kept,
     kept_bytes += kept[i] != nullptr ? kept[i]->bytes : 0;
   }
   return base.manifest.layers.size() < kLayersMost && kept_bytes > all_bytes / 2 &&
-         kept_bytes > RawBytesOfFrames(base.config) / 2;
+         kept_bytes > FrameBytes(base.config) / 2;
 }
 
 std::vector<std::string> WhiteoutsOf(const Config& base, const PackTree& tree) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "lib/bundle/crew.h"
 #include "lib/bundle/frame_codec.h"
 #include "lib/bundle/pack/cut.h"
+#include "lib/bundle/pack/duplicates.h"
+#include "lib/bundle/pack/file_digest.h"
 #include "lib/bundle/pack/member_reader.h"
 
 namespace cachewarm::bundle {
@@ -29,16 +32,35 @@ struct FrameInWork {
 // The tar of a tree, and how it is cut.
 struct Plan {
   std::vector<int64_t> member_bytes;
+  std::vector<size_t> order;
   std::vector<Cut> cuts;
+
+  std::span<const size_t> MembersOf(const Cut& cut) const {
+    return std::span(order).subspan(cut.first, cut.members);
+  }
 };
 
-absl::StatusOr<Plan> PlanLayer(PackTree& tree, int64_t frame_bytes) {
+// By member: the one whose content it has.
+std::vector<size_t> FrameMates(const PackTree& tree) {
+  std::vector<size_t> mates(tree.members());
+  std::iota(mates.begin(), mates.end(), size_t{0});
+  for (size_t file = 0; file < tree.content_of.size(); ++file) {
+    mates[tree.before_files() + file] = tree.before_files() + tree.content_of[file];
+  }
+  return mates;
+}
+
+absl::StatusOr<Plan> PlanLayer(PackTree& tree, const PackOptions& options,
+                               const std::stop_token& stop) {
+  CW_RETURN_IF_ERROR(FindDuplicates(tree, options.frame_bytes, options.threads, stop));
   Plan plan;
-  CW_ASSIGN_OR_RETURN(plan.member_bytes, MemberBytes(tree));
-  plan.cuts = CutTar(plan.member_bytes, frame_bytes);
+  CW_ASSIGN_OR_RETURN(plan.member_bytes, MemberBytes(tree, options.threads));
+  Cutting cutting = CutWithMates(plan.member_bytes, FrameMates(tree), options.frame_bytes);
+  plan.order = std::move(cutting.order);
+  plan.cuts = std::move(cutting.cuts);
   for (size_t frame = 0; frame < plan.cuts.size(); ++frame) {
     const Cut& cut = plan.cuts[frame];
-    for (size_t member = cut.first; member < cut.first + cut.members; ++member) {
+    for (const size_t member : plan.MembersOf(cut)) {
       if (cut.from == 0 && tree.IsFile(member)) {
         tree.entries[tree.FileOf(member)].frame = static_cast<int64_t>(frame);
       }
@@ -64,17 +86,28 @@ class FrameMaker {
 
  private:
   absl::Status Fill(const Cut& cut, std::span<char> raw) {
-    for (size_t member = cut.first; member < cut.first + cut.members; ++member) {
+    for (const size_t member : plan_.MembersOf(cut)) {
       const auto bytes = static_cast<size_t>(plan_.member_bytes[member]);
       CW_ASSIGN_OR_RETURN(const std::string_view content,
                           MemberReader(tree_, member).Read(raw.first(bytes)));
-      if (tree_.IsFile(member)) {
-        tree_.entries[tree_.FileOf(member)].digest = DigestOf(content);
+      if (tree_.IsFile(member) && !tree_.IsLink(member)) {
+        CW_RETURN_IF_ERROR(Note(tree_.FileOf(member), content));
       }
       raw = raw.subspan(bytes);
     }
     // The end of the archive.
     std::fill(raw.begin(), raw.end(), '\0');
+    return absl::OkStatus();
+  }
+
+  // A file that was looked at for duplicates must still be what it was.
+  absl::Status Note(size_t file, std::string_view content) {
+    Entry& entry = tree_.entries[file];
+    Digest digest = DigestOf(content);
+    if (!entry.digest.empty() && entry.digest != digest) {
+      return ChangedWhileRead(tree_.files[file]);
+    }
+    entry.digest = std::move(digest);
     return absl::OkStatus();
   }
 
@@ -146,8 +179,10 @@ class Workshop {
   void Post(size_t number) {
     const Cut& cut = plan_.cuts[number];
     if (cut.from == 0) {
-      const bool goes_on = cut.members == 1 && cut.bytes < plan_.member_bytes[cut.first];
-      shared_ = goes_on ? Share(cut.first) : nullptr;
+      const bool is_one = cut.members == 1;
+      const size_t member = is_one ? plan_.order[cut.first] : 0;
+      const bool goes_on = is_one && cut.bytes < plan_.member_bytes[member];
+      shared_ = goes_on ? Share(member) : nullptr;
     }
     crew_.Post([this, &cut, &work = works_[number % works_.size()], shared = shared_](
                    size_t worker) { return makers_[worker].Make(cut, shared.get(), work); });
@@ -166,7 +201,7 @@ class Workshop {
 
 absl::StatusOr<Layer> WriteLayer(PackTree& tree, const PackOptions& options, Sink& sink,
                                  const std::stop_token& stop) {
-  CW_ASSIGN_OR_RETURN(const Plan plan, PlanLayer(tree, options.frame_bytes));
+  CW_ASSIGN_OR_RETURN(const Plan plan, PlanLayer(tree, options, stop));
   Workshop workshop(tree, plan, options);
   FrameEmitter emitter(sink);
   for (size_t number = 0; number < plan.cuts.size(); ++number) {

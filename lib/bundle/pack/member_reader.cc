@@ -3,19 +3,11 @@
 
 #include <algorithm>
 
-#include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/bundle/pack/file_digest.h"
 #include "lib/bundle/tar.h"
 
 namespace cachewarm::bundle {
-namespace {
-
-absl::Status ChangedWhileRead(const PackFile& file) {
-  return absl::AbortedError(fmt::format(
-      "\"{}\" is not {} bytes long any more: it changed while it was read", file.path, file.bytes));
-}
-
-}  // namespace
 
 absl::StatusOr<std::string_view> MemberReader::Read(std::span<char> piece) {
   if (!begun_) {
@@ -38,7 +30,7 @@ absl::StatusOr<std::string_view> MemberReader::Read(std::span<char> piece) {
 
 absl::Status MemberReader::Begin() {
   CW_ASSIGN_OR_RETURN(header_, TarHeader(tree_.HeaderOf(member_)));
-  if (!tree_.IsFile(member_)) {
+  if (!tree_.IsFile(member_) || tree_.IsLink(member_)) {
     return absl::OkStatus();
   }
   const PackFile& file = tree_.files[tree_.FileOf(member_)];

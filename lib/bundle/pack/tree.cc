@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/bundle/crew.h"
 #include "lib/bundle/tar.h"
 
 namespace cachewarm::bundle {
@@ -14,6 +15,7 @@ namespace {
 constexpr unsigned kFileMode = 0444;
 constexpr unsigned kDirectoryMode = 0755;
 constexpr size_t kKindBytesMax = 64;
+constexpr size_t kMembersAJob = 256;
 
 Member FileHeader(const PackFile& file) {
   return {.path = file.path,
@@ -50,6 +52,7 @@ absl::Status CheckFiles(const std::vector<PackFile>& files, const Limits& limits
     before = &file.path;
     totals.entries += 1;
     totals.raw_bytes += file.bytes;
+    totals.frame_bytes = totals.raw_bytes;
     totals.packed_bytes = totals.raw_bytes;
     CW_RETURN_IF_ERROR(CheckTotals(totals, limits));
   }
@@ -59,6 +62,14 @@ absl::Status CheckFiles(const std::vector<PackFile>& files, const Limits& limits
 }  // namespace
 
 Member PackTree::HeaderOf(size_t member) const {
+  if (IsLink(member)) {
+    const PackFile& file = files[FileOf(member)];
+    return {.path = file.path,
+            .type = MemberType::kHardLink,
+            .link = files[content_of[FileOf(member)]].path,
+            .mtime_ns = file.mtime_ns,
+            .mode = kFileMode};
+  }
   if (IsFile(member)) {
     return FileHeader(files[FileOf(member)]);
   }
@@ -95,14 +106,26 @@ absl::StatusOr<PackTree> ArrangeTree(std::vector<PackFile> files, const Limits& 
   return tree;
 }
 
-absl::StatusOr<std::vector<int64_t>> MemberBytes(const PackTree& tree) {
-  std::vector<int64_t> bytes;
-  bytes.reserve(tree.members());
-  for (size_t member = 0; member < tree.members(); ++member) {
-    const Member header = tree.HeaderOf(member);
-    CW_ASSIGN_OR_RETURN(const std::string text, TarHeader(header));
-    bytes.push_back(static_cast<int64_t>(text.size()) + PaddedToBlock(header.bytes));
+absl::StatusOr<int64_t> BytesInTar(const PackTree& tree, size_t member) {
+  const Member header = tree.HeaderOf(member);
+  CW_ASSIGN_OR_RETURN(const std::string text, TarHeader(header));
+  return static_cast<int64_t>(text.size()) + PaddedToBlock(header.bytes);
+}
+
+absl::StatusOr<std::vector<int64_t>> MemberBytes(const PackTree& tree, int threads) {
+  std::vector<int64_t> bytes(tree.members());
+  Crew crew(threads);
+  int64_t jobs = 0;
+  for (size_t first = 0; first < bytes.size(); first += kMembersAJob, ++jobs) {
+    crew.Post([&, first](size_t) -> absl::Status {
+      const size_t last = std::min(first + kMembersAJob, bytes.size());
+      for (size_t member = first; member < last; ++member) {
+        CW_ASSIGN_OR_RETURN(bytes[member], BytesInTar(tree, member));
+      }
+      return absl::OkStatus();
+    });
   }
+  CW_RETURN_IF_ERROR(crew.Wait(jobs - 1));
   return bytes;
 }
 

@@ -107,39 +107,79 @@ bool MemberStream::MayHoldMore(const Member& member, const RawFrame& frame) cons
   return frame.index < newest_ || (newest_ > 0 && IsWhiteout(member.path) && member.bytes == 0);
 }
 
+absl::StatusOr<std::string_view> MemberStream::LinkedContent(const Member& link, const Entry& entry,
+                                                             const Parsed& parsed) {
+  const auto& pieces = parsed.pieces;
+  const auto found =
+      std::lower_bound(pieces.begin(), pieces.end(), link.link,
+                       [](const Piece& each, const auto& path) { return each.entry->path < path; });
+  if (found != pieces.end() && found->entry->path == link.link) {
+    if (found->entry->digest != entry.digest) {
+      return NotItsDigest(entry);
+    }
+    return found->content;
+  }
+  const auto passed = parsed.passed.find(link.link);
+  if (passed != parsed.passed.end()) {
+    return passed->second;
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("member \"{}\" is refused: it is a hard link to \"{}\", which is no file before "
+                  "it in its frame",
+                  entry.path, link.link));
+}
+
+absl::Status MemberStream::PassOver(const Member& member, const RawFrame& frame, TarReader& reader,
+                                    Parsed& parsed) const {
+  if (member.type == MemberType::kDirectory) {
+    return Parents(member, frame);
+  }
+  if (!MayHoldMore(member, frame)) {
+    return Unlisted(member);
+  }
+  if (member.type == MemberType::kFile && member.bytes > 0) {
+    CW_ASSIGN_OR_RETURN(const std::string_view content, reader.Content());
+    if (static_cast<int64_t>(content.size()) == member.bytes) {
+      parsed.passed.emplace(member.path, content);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<MemberStream::Piece>> MemberStream::Parse(const RawFrame& frame,
                                                                      Entries listed) const {
   TarReader reader(frame.raw);
-  std::vector<Piece> pieces;
+  Parsed parsed;
+  std::vector<Piece>& pieces = parsed.pieces;
   pieces.reserve(listed.size());
   while (pieces.empty() || pieces.back().IsWhole()) {
-    CW_ASSIGN_OR_RETURN(const std::optional<Member> member, reader.Next());
+    CW_ASSIGN_OR_RETURN(std::optional<Member> member, reader.Next());
     if (!member.has_value()) {
       break;
     }
     CW_RETURN_IF_ERROR(CheckMember(*member, checks_.limits));
-    if (member->type == MemberType::kDirectory) {
-      CW_RETURN_IF_ERROR(Parents(*member, frame));
+    const Entry* entry = pieces.size() < listed.size() ? listed[pieces.size()] : nullptr;
+    if (member->type == MemberType::kDirectory || entry == nullptr || entry->path != member->path) {
+      CW_RETURN_IF_ERROR(PassOver(*member, frame, reader, parsed));
       continue;
     }
-    if (pieces.size() == listed.size() || listed[pieces.size()]->path != member->path) {
-      if (!MayHoldMore(*member, frame)) {
-        return Unlisted(*member);
-      }
-      continue;
+    Piece piece{.entry = entry};
+    if (member->type == MemberType::kHardLink) {
+      CW_ASSIGN_OR_RETURN(piece.content, LinkedContent(*member, *entry, parsed));
+      member->bytes = static_cast<int64_t>(piece.content.size());
     }
-    Piece& piece = pieces.emplace_back(Piece{.entry = listed[pieces.size()]});
-    CW_RETURN_IF_ERROR(CheckListed(*member, *piece.entry));
-    if (member->bytes > 0) {
+    CW_RETURN_IF_ERROR(CheckListed(*member, *entry));
+    if (member->type == MemberType::kFile && member->bytes > 0) {
       CW_ASSIGN_OR_RETURN(piece.content, reader.Content());
     }
+    pieces.push_back(piece);
   }
   if (pieces.size() < listed.size()) {
     return absl::InvalidArgumentError(
         fmt::format("the bundle is refused: \"{}\" is not in frame {}", listed[pieces.size()]->path,
                     frame.index));
   }
-  return pieces;
+  return std::move(parsed.pieces);
 }
 
 // A frame in the middle of a member: content, and after its end only padding.

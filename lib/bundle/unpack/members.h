@@ -31,7 +31,8 @@ struct MemberChecks {
 
 // Parses decompressed frames and holds every member against policy and entry list: the files of a
 // frame must be those that the list names for it, in its order, with size, mtime and, if asked
-// for, sha256. In the newest layer there is nothing else but parents of listed files and whiteouts
+// for, sha256; a hard link stands for the content of a file before it in its frame. In the newest
+// layer there is nothing else but parents of listed files and whiteouts
 // (OCI image-spec 1.1, layer.md: what says to others that a file of an older layer is gone); older
 // layers may hold what the bundle has no more, which is passed over. INVALID_ARGUMENT: refused.
 // DATA_LOSS: the content is not what its digest says. Thread-safe: frames are handled in parallel,
@@ -57,6 +58,17 @@ class MemberStream {
     bool IsWhole() const { return static_cast<int64_t>(content.size()) == entry->bytes; }
   };
 
+  // What has been parsed of a frame. `passed`: files that the bundle has no more, but links may
+  // name.
+  struct Parsed {
+    std::vector<Piece> pieces;
+    std::map<std::string, std::string_view, std::less<>> passed;
+  };
+
+  static absl::StatusOr<std::string_view> LinkedContent(const Member& link, const Entry& entry,
+                                                        const Parsed& parsed);
+  absl::Status PassOver(const Member& member, const RawFrame& frame, TarReader& reader,
+                        Parsed& parsed) const;
   Entries EntriesOf(int64_t frame) const;
   absl::Status Parents(const Member& member, const RawFrame& frame) const;
   bool ChecksContents(const RawFrame& frame) const;

@@ -2,6 +2,7 @@
 """Bundles that `cachewarm pack` pushed, in the registries of others. `make peers` builds those."""
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,13 +49,15 @@ def files_below(directory):
 
 
 def make_tree(directory, seed):
-    """A cache of many small files and one that is larger than a frame."""
+    """A cache of many small files, some of them twice, and one that is larger than a frame."""
     noise = random.Random(seed)
     sizes = [noise.randrange(1, 60_000) for _ in range(60)] + [9_000_000]
     for number, size in enumerate(sizes):
         path = directory / f"inductor/{number % 7:02d}/c{number:04d}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"# {noise.randbytes(size // 2).hex()}\n")
+    # A second rank with the same artifacts: hard links in the layer.
+    shutil.copytree(directory / "inductor/03", directory / "inductor/99")
     return directory
 
 

@@ -57,6 +57,9 @@ std::unique_ptr<archive_entry, FreeEntry> EntryOf(const Member& member) {
   archive_entry_set_filetype(entry.get(), directory ? AE_IFDIR : AE_IFREG);
   archive_entry_set_perm(entry.get(), member.mode);
   archive_entry_set_size(entry.get(), member.bytes);
+  if (member.type == MemberType::kHardLink) {
+    archive_entry_set_hardlink(entry.get(), member.link.c_str());
+  }
   archive_entry_set_mtime(entry.get(), member.mtime_ns / kNanosecondsPerSecond,
                           static_cast<long>(member.mtime_ns % kNanosecondsPerSecond));
   return entry;
@@ -93,8 +96,10 @@ MemberType TypeOf(archive_entry* entry) {
 
 Member MemberOf(archive_entry* entry) {
   const char* path = archive_entry_pathname(entry);
+  const char* link = archive_entry_hardlink(entry);
   Member member{.path = path == nullptr ? "" : path,
                 .type = TypeOf(entry),
+                .link = link == nullptr ? "" : link,
                 .bytes = archive_entry_size(entry),
                 .mtime_ns = MtimeOf(entry),
                 .mode = archive_entry_perm(entry),
@@ -118,7 +123,7 @@ absl::StatusOr<std::string> TarHeader(const Member& member) {
   } else {
     archive_write_set_format_pax_restricted(writer.get());
   }
-  if (!IsAscii(member.path)) {
+  if (!IsAscii(member.path) || !IsAscii(member.link)) {
     // Paths are UTF-8 by policy; without it the library would convert by the process's locale.
     archive_write_set_options(writer.get(), "pax:hdrcharset=BINARY");
   }

@@ -25,12 +25,14 @@ struct Made {
   int64_t new_bytes = 0;
 };
 
-Made Make(const TestTree& tree, const Made* base = nullptr, int threads = DefaultThreads()) {
+Made Make(const TestTree& tree, const Made* base = nullptr, int threads = DefaultThreads(),
+          int64_t frame_bytes = 4096) {
   TextSink layer(64U << 20U);
-  auto packed = Pack(
-      FilesOf(tree), SampleFacts(),
-      {.frame_bytes = 4096, .threads = threads, .base = base == nullptr ? nullptr : &base->bundle},
-      layer, std::stop_token());
+  auto packed = Pack(FilesOf(tree), SampleFacts(),
+                     {.frame_bytes = frame_bytes,
+                      .threads = threads,
+                      .base = base == nullptr ? nullptr : &base->bundle},
+                     layer, std::stop_token());
   EXPECT_TRUE(packed.ok()) << packed.status();
   Made made{.bundle = {.digest = packed->digest,
                        .manifest = packed->manifest,
@@ -84,6 +86,8 @@ std::map<std::string, std::string> AsOthersSeeIt(const Made& made) {
         std::erase_if(tree, [&](const auto& file) {
           return file.first == gone || file.first.starts_with(gone + "/");
         });
+      } else if ((*member)->type == MemberType::kHardLink) {
+        tree[path] = tree[(*member)->link];
       } else if ((*member)->type == MemberType::kFile) {
         std::erase_if(tree, [&](const auto& file) { return file.first.starts_with(path + "/"); });
         tree[path] = (*member)->bytes > 0 ? std::string(*reader.Content()) : "";
@@ -208,6 +212,21 @@ TEST(Update, WhatIsComparedIsContentKindAndMtime) {
     EXPECT_EQ(update.bundle.manifest.layers.size(), 2U) << name;
     EXPECT_EQ(Unpacked(update), ExpectedTree(after)) << name;
   }
+}
+
+TEST(Update, OfAFileWhoseContentWasStoredUnderAPathThatIsGone) {
+  // Both have the content of "a" in the base, the second as a hard link.
+  const std::string content = Noise(5000, 1);
+  TestTree tree = {{"a", {.content = content}},
+                   {"b", {.content = content}},
+                   {"large", {.content = Noise(90'000, 2)}}};
+  const Made base = Make(tree, nullptr, 2, 64 << 10);
+  tree.erase("a");
+  tree["c"] = {.content = content};
+  const Made update = Make(tree, &base, 2, 64 << 10);
+  ASSERT_EQ(update.bundle.manifest.layers.size(), 2U);
+  EXPECT_EQ(Unpacked(update), ExpectedTree(tree));
+  EXPECT_EQ(AsOthersSeeIt(update), Contents(tree));
 }
 
 TEST(Update, IsAWholeBundleWhereMostIsNewOrMostIsGone) {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/pack/duplicates.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lib/base/digest.h"
+#include "lib/base/status.h"
+#include "lib/bundle/crew.h"
+#include "lib/bundle/pack/file_digest.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+// A link takes 512 to 1,536 bytes of headers, and a small file compresses to less than reading it
+// twice is worth.
+constexpr int64_t kWorthBytes = 4096;
+constexpr size_t kFilesAJob = 64;
+
+auto Shape(const Entry& entry) {
+  return std::pair(entry.bytes, entry.mtime_ns);
+}
+
+// In the order of the tree.
+std::vector<size_t> FindCandidates(const PackTree& tree, int64_t bytes_max) {
+  std::vector<size_t> files(tree.entries.size());
+  std::iota(files.begin(), files.end(), size_t{0});
+  std::erase_if(files, [&](size_t file) {
+    const int64_t bytes = tree.entries[file].bytes;
+    return bytes < kWorthBytes || bytes > bytes_max;
+  });
+  std::stable_sort(files.begin(), files.end(), [&](size_t a, size_t b) {
+    return Shape(tree.entries[a]) < Shape(tree.entries[b]);
+  });
+  std::vector<size_t> candidates;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const auto is_like = [&](size_t other) {
+      return Shape(tree.entries[files[i]]) == Shape(tree.entries[files[other]]);
+    };
+    if ((i > 0 && is_like(i - 1)) || (i + 1 < files.size() && is_like(i + 1))) {
+      candidates.push_back(files[i]);
+    }
+  }
+  std::sort(candidates.begin(), candidates.end());
+  return candidates;
+}
+
+absl::Status Hash(PackTree& tree, const std::vector<size_t>& files, int threads,
+                  const std::stop_token& stop) {
+  Crew crew(threads);
+  int64_t jobs = 0;
+  for (size_t first = 0; first < files.size(); first += kFilesAJob, ++jobs) {
+    const std::span<const size_t> some(files.data() + first,
+                                       std::min(kFilesAJob, files.size() - first));
+    crew.Post([&tree, &stop, some](size_t) -> absl::Status {
+      for (const size_t file : some) {
+        if (stop.stop_requested()) {
+          return absl::CancelledError("packing was stopped");
+        }
+        CW_ASSIGN_OR_RETURN(tree.entries[file].digest, DigestOfFile(tree.files[file]));
+      }
+      return absl::OkStatus();
+    });
+  }
+  return crew.Wait(jobs - 1);
+}
+
+// A content that is stored, and what it takes with the links to it.
+struct Stored {
+  size_t file = 0;
+  int64_t bytes = 0;
+};
+
+}  // namespace
+
+absl::Status FindDuplicates(PackTree& tree, int64_t frame_bytes, int threads,
+                            const std::stop_token& stop) {
+  const std::vector<size_t> candidates = FindCandidates(tree, frame_bytes / 2);
+  if (candidates.empty()) {
+    return absl::OkStatus();
+  }
+  CW_RETURN_IF_ERROR(Hash(tree, candidates, threads, stop));
+  tree.content_of.resize(tree.files.size());
+  std::iota(tree.content_of.begin(), tree.content_of.end(), size_t{0});
+  std::map<std::pair<Digest, int64_t>, Stored> known;
+  for (const size_t file : candidates) {
+    const Entry& entry = tree.entries[file];
+    const auto [found, is_new] = known.try_emplace({entry.digest, entry.mtime_ns});
+    Stored& stored = found->second;
+    if (!is_new) {
+      tree.content_of[file] = stored.file;
+      CW_ASSIGN_OR_RETURN(const int64_t bytes, BytesInTar(tree, tree.before_files() + file));
+      if (stored.bytes + bytes <= frame_bytes) {
+        stored.bytes += bytes;
+        continue;
+      }
+      tree.content_of[file] = file;
+    }
+    CW_ASSIGN_OR_RETURN(const int64_t bytes, BytesInTar(tree, tree.before_files() + file));
+    stored = {.file = file, .bytes = bytes};
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cachewarm::bundle

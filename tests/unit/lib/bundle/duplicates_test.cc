@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of equal content are stored once, as hard links to each other, and unpacked one by one.
+#include "lib/bundle/pack/duplicates.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/bundle/buffer.h"
+#include "lib/bundle/frame_codec.h"
+#include "lib/bundle/tar.h"
+#include "tests/unit/lib/bundle/raw_tar.h"
+#include "tests/unit/lib/bundle/trees.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kFrame = 64 << 10;
+
+// What a tensor-parallel engine leaves: each rank has its own copy of most artifacts.
+TestTree Ranks(size_t ranks) {
+  TestTree tree;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    for (size_t i = 0; i < 6; ++i) {
+      tree[fmt::format("vllm/rank_{}_0/artifact_{}", rank, i)] = {
+          .content = Noise(5000 + i, static_cast<uint32_t>(i))};
+    }
+    tree[fmt::format("vllm/rank_{}_0/own", rank)] = {
+        .content = Noise(5000, static_cast<uint32_t>(100 + rank))};
+    tree[fmt::format("vllm/rank_{}_0/small", rank)] = {.content = "small"};
+  }
+  return tree;
+}
+
+// The members of a layer in their order: path, and what a hard link names.
+std::vector<std::string> MembersOf(const PackedSample& sample) {
+  std::vector<std::string> members;
+  for (const Frame& frame : sample.packed.config.layers[0].frames) {
+    Buffer raw;
+    EXPECT_TRUE(FrameReader()
+                    .Decompress(std::string_view(sample.layer)
+                                    .substr(static_cast<size_t>(frame.offset),
+                                            static_cast<size_t>(frame.bytes)),
+                                static_cast<size_t>(frame.raw_bytes), raw)
+                    .ok());
+    TarReader reader(raw.view());
+    while (true) {
+      const auto member = reader.Next();
+      EXPECT_TRUE(member.ok()) << member.status();
+      if (!member.ok() || !member->has_value()) {
+        break;
+      }
+      if ((*member)->type != MemberType::kDirectory) {
+        members.push_back((*member)->path +
+                          ((*member)->link.empty() ? "" : " = " + (*member)->link));
+      }
+    }
+  }
+  return members;
+}
+
+TEST(Duplicates, AreHardLinksToTheFirst) {
+  const std::string content = Noise(5000, 1);
+  EXPECT_THAT(MembersOf(PackTree({{"a", {.content = content}},
+                                  {"b", {.content = Noise(5000, 2)}},
+                                  {"c", {.content = content}},
+                                  {"d", {.content = content}}},
+                                 kFrame)),
+              ElementsAre("a", "b", "c = a", "d = a"));
+}
+
+TEST(Duplicates, AreUnpackedAsFilesOfTheirOwn) {
+  const TestTree tree = Ranks(4);
+  const PackedSample sample = PackTree(tree, kFrame);
+  for (const bool check_contents : {false, true}) {
+    const TempDir staging;
+    const absl::Status status =
+        Unpack(sample, staging.Open(), {.check_contents = check_contents, .sync = false});
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
+    EXPECT_EQ(std::filesystem::hard_link_count(staging / "vllm/rank_3_0/artifact_0"), 1U)
+        << "an engine that writes into one must not change the others";
+  }
+}
+
+TEST(Duplicates, OfMoreRanksTakeHardlyMoreBytes) {
+  const PackedSample one = PackTree(Ranks(1), kFrame);
+  const PackedSample eight = PackTree(Ranks(8), kFrame);
+  EXPECT_LT(eight.layer.size(), one.layer.size() + 7 * (5000 + 2000));
+  EXPECT_EQ(RawBytes(eight.packed.config), 8 * RawBytes(one.packed.config));
+  EXPECT_LT(FrameBytes(eight.packed.config), 4 * FrameBytes(one.packed.config));
+}
+
+TEST(Duplicates, GiveTheSameBytesWhateverTheNumberOfThreads) {
+  const PackedSample one = PackTree(Ranks(5), kFrame, 1);
+  for (const int threads : {2, 3, 8}) {
+    const PackedSample other = PackTree(Ranks(5), kFrame, threads);
+    EXPECT_EQ(other.packed.digest, one.packed.digest) << threads;
+    EXPECT_EQ(other.layer, one.layer) << threads;
+  }
+}
+
+TEST(Duplicates, LieInTheFrameOfTheirContentHoweverManyThereAre) {
+  TestTree tree;
+  for (int i = 0; i < 500; ++i) {
+    tree[fmt::format("f{:03}", i)] = {.content = std::string(4096, 'x')};
+  }
+  const PackedSample sample = PackTree(tree, 16384);
+  // 4,608 bytes with the header and 512 for each link: 23 of them, and the content is stored anew.
+  size_t stored = 0;
+  for (const std::string& member : MembersOf(sample)) {
+    stored += member.find(" = ") == std::string::npos ? 1U : 0U;
+  }
+  EXPECT_EQ(stored, 21U);
+  for (const Frame& frame : sample.packed.config.layers[0].frames) {
+    EXPECT_LE(frame.raw_bytes, 16384);
+  }
+  const TempDir staging;
+  ASSERT_TRUE(Unpack(sample, staging.Open()).ok());
+  EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
+}
+
+TEST(Duplicates, MtimeAndLengthTellFilesApart) {
+  const std::string content = Noise(5000, 1);
+  EXPECT_THAT(MembersOf(PackTree({{"a", {.content = content}},
+                                  {"b", {.content = content, .mtime_ns = 7}},
+                                  {"c", {.content = content + "!"}},
+                                  {"d", {.content = content, .mtime_ns = 7}}},
+                                 kFrame)),
+              ElementsAre("a", "b", "c", "d = b"));
+}
+
+TEST(Duplicates, OfSmallFilesAndOfThoseLargerThanHalfAFrameAreNotLookedFor) {
+  const std::string small = Noise(4095, 1);
+  const std::string large = Noise(kFrame / 2 + 1, 2);
+  EXPECT_THAT(MembersOf(PackTree({{"a", {.content = small}},
+                                  {"b", {.content = small}},
+                                  {"c", {.content = large}},
+                                  {"d", {.content = large}}},
+                                 kFrame)),
+              ElementsAre("a", "b", "c", "d"));
+}
+
+TEST(Duplicates, LongPathsAndLettersOfOthersAreNamed) {
+  const std::string content = Noise(5000, 1);
+  const TestTree tree = {
+      {std::string(200, 'p') + "/" + std::string(200, 'q'),
+       {.content = content, .mtime_ns = 1'000}},
+      {std::string(200, 'p') + "/\xc3\xa9t\xc3\xa9", {.content = content, .mtime_ns = 1'000}},
+      {"\xc3\xa9", {.content = content, .mtime_ns = 1'000}}};
+  const PackedSample sample = PackTree(tree, kFrame);
+  const TempDir staging;
+  const absl::Status status = Unpack(sample, staging.Open());
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
+  EXPECT_THAT(MembersOf(sample)[1], HasSubstr(" = ppp"));
+}
+
+TEST(Duplicates, AreReadByTar) {
+  const TestTree tree = Ranks(3);
+  const PackedSample sample = PackTree(tree, kFrame);
+  const TempDir dir;
+  std::ofstream(dir / "layer.tar.zst", std::ios::binary) << sample.layer;
+  ASSERT_TRUE(dir.Open().MakeDir("out", 0755).ok());
+  const std::string command =
+      "cd " + dir.path() + " && zstd -q -d -c layer.tar.zst | tar -x -C out";
+  ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT(cert-env33-c): a fixed command
+  EXPECT_EQ(ReadTree(*dir.Open().OpenDir("out")), ExpectedTree(tree));
+}
+
+TEST(Duplicates, AFileThatChangesBeforeItIsStoredAborts) {
+  std::vector<PackFile> files =
+      FilesOf({{"a", {.content = Noise(5000, 1)}}, {"b", {.content = Noise(5000, 1)}}});
+  int opened = 0;
+  files[0].open = [&opened]() -> absl::StatusOr<std::unique_ptr<Source>> {
+    return std::make_unique<OwnedSource>(Noise(5000, ++opened == 1 ? 1 : 9));
+  };
+  TextSink layer(1U << 20U);
+  const auto packed = Pack(std::move(files), {}, {.frame_bytes = kFrame}, layer, std::stop_token());
+  EXPECT_TRUE(absl::IsAborted(packed.status())) << packed.status();
+  EXPECT_THAT(std::string(packed.status().message()), HasSubstr("\"a\""));
+}
+
+TEST(Duplicates, AreGivenUpWhenTheyAreStopped) {
+  auto tree = ArrangeTree(FilesOf(Ranks(2)), {});
+  ASSERT_TRUE(tree.ok());
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(FindDuplicates(*tree, kFrame, 2, stop.get_token())));
+}
+
+// ---- links of somebody who means harm -----------------------------------------------------------
+
+struct HostileLink {
+  const char* name;
+  std::vector<std::vector<RawMember>> frames;
+  std::vector<Entry> entries;
+  const char* message;
+};
+
+std::vector<HostileLink> HostileLinks() {
+  const auto link = [](const std::string& path, const std::string& to) {
+    return RawMember{.path = path, .type = '1', .link = to};
+  };
+  return {
+      {"out",
+       {{{.path = "a", .content = "x"}, link("b", "../a")}},
+       {EntryOf("a", "x"), EntryOf("b", "x")},
+       "is a hard link to a path that is not one of the bundle"},
+      {"absolute", {{link("b", "/etc/passwd")}}, {EntryOf("b", "x")}, "not one of the bundle"},
+      {"to nothing",
+       {{{.path = "a", .content = "x"}, link("b", "c")}},
+       {EntryOf("a", "x"), EntryOf("b", "x")},
+       "which is no file before it in its frame"},
+      {"to itself", {{link("b", "b")}}, {EntryOf("b", "x")}, "no file before it"},
+      {"forward",
+       {{link("a", "b"), {.path = "b", .content = "x"}}},
+       {EntryOf("a", "x"), EntryOf("b", "x")},
+       "no file before it"},
+      {"to a directory",
+       {{{.path = "d", .type = '5'}, {.path = "d/a", .content = "x"}, link("e", "d")}},
+       {EntryOf("d/a", "x"), EntryOf("e", "x")},
+       "no file before it"},
+      {"into another frame",
+       {{{.path = "a", .content = "x"}}, {link("b", "a")}},
+       {EntryOf("a", "x"), EntryOf("b", "x", 1)},
+       "no file before it"},
+      {"of another length",
+       {{{.path = "a", .content = "xy"}, link("b", "a")}},
+       {EntryOf("a", "xy"), EntryOf("b", "x")},
+       "does not have the sha256"},
+      {"that claims another content",
+       {{{.path = "a", .content = "x"}, link("b", "a")}},
+       {EntryOf("a", "x"), EntryOf("b", "y")},
+       "does not have the sha256"},
+      {"with content",
+       {{{.path = "a", .content = "x"}, {.path = "b", .type = '1', .content = "y", .link = "a"}}},
+       {EntryOf("a", "x"), EntryOf("b", "x")},
+       ""},
+      {"that no entry names",
+       {{{.path = "a", .content = "x"}, link("b", "a")}},
+       {EntryOf("a", "x")},
+       "the entry list does not name it"},
+  };
+}
+
+TEST(HostileLinks, AreRefusedAndNothingOfTheirFrameAppears) {
+  for (const HostileLink& each : HostileLinks()) {
+    std::vector<std::string> frames;
+    for (const auto& members : each.frames) {
+      frames.push_back(RawTar(members));
+    }
+    frames.push_back(TarEnd());
+    const RawBundle bundle = BundleOf(frames, each.entries);
+    const TempDir staging;
+    const absl::Status status = Unpack({bundle.config, bundle.manifest, bundle.layer},
+                                       staging.Open(), {.check_contents = false, .sync = false});
+    EXPECT_FALSE(status.ok()) << each.name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(each.message)) << each.name;
+    EXPECT_FALSE(ReadTree(staging.Open()).contains("b")) << each.name;
+  }
+}
+
+TEST(HostileLinks, FilesOutOfAFewBytesAreRefusedByTheirRatio) {
+  const std::string content(400'000, 'x');
+  std::vector<RawMember> members = {{.path = "a", .content = content}};
+  std::vector<Entry> entries = {EntryOf("a", content)};
+  for (int i = 0; i < 2'000; ++i) {
+    members.push_back({.path = fmt::format("b{:04}", i), .type = '1', .link = "a"});
+    entries.push_back(EntryOf(members.back().path, content));
+  }
+  const RawBundle bundle = BundleOf({RawTar(members), TarEnd()}, entries);
+  const TempDir staging;
+  const absl::Status status =
+      Unpack({bundle.config, bundle.manifest, bundle.layer}, staging.Open());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("files of 800400000 bytes"));
+}
+
+}  // namespace
+}  // namespace cachewarm::bundle
