@@ -13,7 +13,7 @@ namespace cachewarm::controllers {
 namespace {
 
 // How soon to look again when the store is behind the node.
-constexpr Duration kStaleRetry{1000};
+constexpr Duration kNodeStaleRetry{1000};
 
 kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
@@ -58,7 +58,7 @@ absl::StatusOr<kube::Outcome> Nodes::Attend(const std::shared_ptr<const api::Nod
   if (!verdict.remove_taints_for.empty()) {
     CW_ASSIGN_OR_RETURN(const bool removed, RemoveTaints(*node, verdict.remove_taints_for, stop));
     if (!removed) {
-      outcome.requeue_after = kStaleRetry;
+      outcome.requeue_after = kNodeStaleRetry;
     }
   }
   if (verdict.condition != node->warm) {

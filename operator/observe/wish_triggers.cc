@@ -10,7 +10,7 @@ namespace {
 // An owner writes its object in several steps.
 constexpr Duration kBurst{50};
 
-bool Differs(const kube::Change& change, std::initializer_list<std::string_view> path) {
+bool DiffersAt(const kube::Change& change, std::initializer_list<std::string_view> path) {
   if (change.before == nullptr || change.after == nullptr) {
     return true;
   }
@@ -54,14 +54,14 @@ void WishTriggers::AddEverything() {
 }
 
 void WishTriggers::OnWorkload(const kube::Change& change, std::string_view kind) {
-  if (Differs(change, {"metadata", "annotations"}) || Differs(change, {"spec"})) {
+  if (DiffersAt(change, {"metadata", "annotations"}) || DiffersAt(change, {"spec"})) {
     const WorkloadKey key{.kind = std::string(kind), .name = kube::NameOf(change.object())};
     queue_.AddAfter(key.ToString(), kBurst);
   }
 }
 
 void WishTriggers::OnNamespace(const kube::Change& change) {
-  if (Differs(change, {"metadata", "labels"})) {
+  if (DiffersAt(change, {"metadata", "labels"})) {
     AddAll(kube::NameOf(change.object()).name, kBurst);
   }
 }
@@ -72,8 +72,8 @@ void WishTriggers::OnWarmup(const kube::Change& change) {
     AddAll(kube::NameOf(change.object()).ns, kBurst);
     return;
   }
-  if (!Differs(change, {"spec"}) && !Differs(change, {"metadata", "annotations"}) &&
-      !Differs(change, {"metadata", "ownerReferences"})) {
+  if (!DiffersAt(change, {"spec"}) && !DiffersAt(change, {"metadata", "annotations"}) &&
+      !DiffersAt(change, {"metadata", "ownerReferences"})) {
     return;
   }
   const kube::Owner owner = kube::ControllerOf(*change.after);

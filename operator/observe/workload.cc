@@ -11,8 +11,8 @@ namespace {
 
 using codec::Json;
 
-int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path,
-                int64_t fallback) {
+int64_t NumberAt(const Json& object, std::initializer_list<std::string_view> path,
+                 int64_t fallback) {
   const Json* value = kube::At(object, path);
   return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
 }
@@ -100,17 +100,17 @@ bool LacksPods(const World& world, const api::CacheWarmup& warmup) {
     return false;
   }
   if (warmup.spec.workload_ref->kind == "Job") {
-    return CountAt(*object, {"status", "active"}, 0) == 0 &&
-           CountAt(*object, {"spec", "parallelism"}, 1) > 0 &&
+    return NumberAt(*object, {"status", "active"}, 0) == 0 &&
+           NumberAt(*object, {"spec", "parallelism"}, 1) > 0 &&
            kube::At(*object, {"status", "completionTime"}) == nullptr &&
-           CountAt(*object, {"status", "failed"}, 0) == 0;
+           NumberAt(*object, {"status", "failed"}, 0) == 0;
   }
   // Kinds that do not count their pods in status.replicas may lack some unseen.
   if (kube::At(*object, {"status", "replicas"}) == nullptr &&
       kube::TextAt(*object, {"apiVersion"}) != "apps/v1") {
     return false;
   }
-  return CountAt(*object, {"status", "replicas"}, 0) < CountAt(*object, {"spec", "replicas"}, 1);
+  return NumberAt(*object, {"status", "replicas"}, 0) < NumberAt(*object, {"spec", "replicas"}, 1);
 }
 
 }  // namespace cachewarm::observe

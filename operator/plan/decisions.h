@@ -15,15 +15,9 @@ void FindNeverHeld(Round& round);
 // targets.cc: nodes that pods could land on, GPU types and CPU classes, live keys.
 void FindTargets(Round& round);
 
-// acceptance.cc: may pods be injected? Condition Ready and its reason; the rehearsal to make.
+// acceptance/decide.cc: may pods be injected? Condition Ready and its reason; the rehearsal to
+// make.
 void DecideAcceptance(Round& round);
-
-// harm.cc: what pods suffer because of us, as far as it shows: a volume that a kubelet or runtime
-// rejects, or crashes before Ready that a fresh tree did not end. Ends by itself when those pods
-// are gone or get ready.
-std::optional<api::Verdict> FindHarm(const Round& round);
-// How often the container has ended. kubelet counts a restart only when it has begun.
-int EndsOf(const api::ContainerStatus& container);
 
 // builders.cc: which keys are due, who builds them, and when a build has failed.
 void DecideBuilders(Round& round);

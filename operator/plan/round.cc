@@ -240,6 +240,13 @@ bool HasReadinessProbe(const Round& round, const PodView& view) {
 
 }  // namespace
 
+int EndsOf(const api::ContainerStatus& container) {
+  const bool ended_now =
+      container.terminated || (!container.running && !container.message.empty() &&
+                               container.message.find("exit ") != std::string::npos);
+  return container.restarts + (ended_now ? 1 : 0);
+}
+
 WallTime ReadyAt(const Round& round, const PodView& view) {
   const api::Pod& pod = *view.pod;
   if (view.container == nullptr) {

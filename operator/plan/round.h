@@ -67,6 +67,8 @@ struct NodeState {
   bool hosts = false;     // a pod that mounts our directory is bound here
   std::string problem;    // why the directory cannot be prepared, in the agent's words
   int target = -1;        // in Round::targets; -1: does not fit, or its facts are not known
+  // DecideDistribution: whole turns to fetch that others have before this node's own begins.
+  int turns_before = 0;
 };
 
 // The fitting nodes of one (GPU type, CPU class).
@@ -173,6 +175,9 @@ void Take(Round& round, size_t node, const PodShape& shape);
 
 // The directory of a run-as on the host, as pods of this warmup mount it.
 std::string HostPath(const Round& round, std::string_view run_as);
+
+// How often the container has ended. kubelet counts a restart only when it has begun.
+int EndsOf(const api::ContainerStatus& container);
 
 // When the pod's first start ended: Ready; without a readiness probe 60 s after the container's
 // start; for a workload Job its exit with 0 (first seen now, or as the request recorded it). Zero

@@ -32,10 +32,15 @@ BANNED_TYPES = re.compile(r"\b(?:class|struct|enum class)\s+(\w*(?:Manager|Helpe
                           r"Misc|Impl|Info|Data))\b")
 # Deciding code that has no test file of its own name, and the one that covers it.
 COVERED_BY = {
+    "operator/plan/acceptance/hard.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
+    "operator/plan/acceptance/rehearsing.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
+    "operator/plan/acceptance/soft.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
     "operator/plan/decide.cc": "tests/golden/plan/plan_golden_test.cc",
     "operator/plan/gates/decide.cc": "tests/unit/operator/plan/gates/hold_test.cc",
     "operator/plan/gates/places.cc": "tests/unit/operator/plan/gates/auto_test.cc",
-    "operator/plan/reading.cc": "tests/unit/operator/plan/acceptance_test.cc",
+    "operator/plan/fetching/counts.cc": "tests/unit/operator/plan/distribution_test.cc",
+    "operator/plan/fetching/entries.cc": "tests/unit/operator/plan/distribution_test.cc",
+    "operator/plan/reading.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
     "operator/plan/renewals.cc": "tests/unit/operator/plan/distribution_test.cc",
     "operator/plan/round.cc": "tests/sim/convergence_test.cc",
     "operator/plan/scheduling/requests.cc": "tests/unit/operator/plan/scheduling/shape_test.cc",

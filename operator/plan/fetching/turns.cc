@@ -155,11 +155,12 @@ Turns ShareTurns(const Round& round, const std::vector<size_t>& asking) {
   size_t busy = out.fetching;
   for (const auto& [place, node] : queue) {
     const bool is_busy = IsBusy(*round.nodes[node].view, now);
-    if (is_busy || busy < (out.needs[node] > api::kNeedNone ? all : unneeded)) {
+    const size_t open = out.needs[node] > api::kNeedNone ? all : unneeded;
+    if (is_busy || busy < open) {
       out.granted.insert(node);
       busy += is_busy ? 0U : 1U;
     } else {
-      out.waiting.insert(node);
+      out.waiting.emplace(node, static_cast<int>(1 + out.waiting.size() / open));
     }
   }
   return out;

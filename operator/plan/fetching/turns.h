@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,8 +18,9 @@ namespace cachewarm::plan {
 struct Turns {
   std::vector<int> needs;    // api::kNeed…, by node in Round::nodes
   std::set<size_t> granted;  // of those that ask
-  std::set<size_t> waiting;  // the others whose agent could begin
-  size_t fetching = 0;       // nodes that fetch already, in the whole cluster
+  // The others whose agent could begin, and how many whole turns come before the node's own.
+  std::map<size_t, int> waiting;
+  size_t fetching = 0;  // nodes that fetch already, in the whole cluster
 };
 
 // An agent is at work there: its pod is Ready, or it has reported within the last half minute (the

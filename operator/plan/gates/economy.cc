@@ -106,8 +106,10 @@ Forecast Economy::OfFetch(const NodeState& node, const api::BundleStatus& bundle
     rate = seen > 0 ? seen : rate;
     left = std::max<int64_t>(bundle.bytes - reported->bytes_done, 0);
   }
-  return {.end = round_.in.now + Seconds(static_cast<double>(left) / rate) + kActivate,
-          .moves = true};
+  // The turns of others are taken to be as long as one of this bundle.
+  const Duration turn = Seconds(static_cast<double>(bundle.bytes) / usual_rate_) + kActivate;
+  const Duration own = Seconds(static_cast<double>(left) / rate) + kActivate;
+  return {.end = round_.in.now + node.turns_before * turn + own, .moves = true};
 }
 
 Duration Economy::GainOf(const LiveKey& key) const {

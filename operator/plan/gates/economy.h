@@ -32,7 +32,7 @@ class Economy {
   // or no start of its kind was ever measured and the builder is not ready yet.
   std::optional<Forecast> OfBuild(const LiveKey& key) const;
   // Until `node`, which wants `bundle`, has it active. By the progress that its agent reports, else
-  // by what other fetches of this warmup took, else by a guess.
+  // by what other fetches of this warmup took, else by a guess; after the turns before its own.
   Forecast OfFetch(const NodeState& node, const api::BundleStatus& bundle) const;
   // Seconds that a warm start of `key` is shorter than a cold one; 30 s where neither is known,
   // never more than a cold start takes; 0 where the engine was seen not to use the bundle.

@@ -163,6 +163,27 @@ TEST(AutoGates, OnlyAsManyWaitAsTheComingNodeHasRoomFor) {
   EXPECT_EQ(ReasonFor(builder, "p3"), "NoRoom") << "the autoscaler has to see it";
 }
 
+TEST(AutoGates, TheTurnsThatOthersHaveToFetchBeforeANodeAreWaitedForToo) {
+  SnapshotBuilder builder = Nodes(5);
+  builder.Bundle({.node = "n1"});
+  builder.status().bundles[0].bytes = 20'000'000;  // a second as long as no rate is known
+  builder.in().settings.fetch_nodes_max = 1;
+  Measured(builder, api::StartResult::kCold, 8);
+  Measured(builder, api::StartResult::kHit, 1);
+  for (const char* id : {"1", "2", "3", "4", "5"}) {
+    builder.view(std::string("n") + id).free["pods"] = 1;
+    builder.Pod({.name = std::string("p") + id, .held = true, .created = 100});
+  }
+  const Plan plan = builder.Decide();
+  // A turn takes 2 s with activation, and 7 s are to gain: the fourth and fifth come too late.
+  EXPECT_EQ(plan.releases.size(), 2U);
+  for (const GateRelease& release : plan.releases) {
+    EXPECT_EQ(release.reason, "NoGain");
+  }
+  builder.in().settings.fetch_nodes_max = 5;
+  EXPECT_TRUE(builder.Decide().releases.empty()) << "all fetch at once";
+}
+
 TEST(AutoGates, AStoreThatCannotBeReachedIsNotWaitedFor) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1"});

@@ -130,6 +130,9 @@ TEST_F(Measured, OtherNodesFetchesTellHowLongThisOneTakes) {
   const Forecast forecast = economy.OfFetch(other, builder_.status().bundles[0]);
   EXPECT_EQ(forecast.end, At(105)) << "4 s and one to activate it";
   EXPECT_TRUE(forecast.moves);
+  const NodeState waiting{.view = &builder_.view("n2"), .turns_before = 2};
+  EXPECT_EQ(economy.OfFetch(waiting, builder_.status().bundles[0]).end, At(115))
+      << "two turns of others, as long as its own";
 }
 
 }  // namespace

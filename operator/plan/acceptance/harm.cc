@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "lib/api/names.h"
 #include "lib/api/reasons.h"
-#include "operator/plan/decisions.h"
+#include "operator/plan/acceptance/refusals.h"
 
 namespace cachewarm::plan {
 
@@ -17,18 +16,13 @@ namespace {
 // The first crash gets a fresh tree (renewals.cc); after the second the tree was not the cause.
 constexpr int kCrashesMax = 2;
 
-std::optional<api::Verdict> Harm(std::string_view why, std::string message) {
-  return api::Verdict{.holds = false, .reason = std::string(why), .message = std::move(message)};
-}
-
-// Runtimes name the path of a mount that they cannot make ("failed to mkdir ...").
-// /var/lib/cachewarm/...".
+// Runtimes name the path of a mount that they cannot make: "failed to mkdir /var/lib/...".
 bool WaitsForOurPath(const Round& round, const PodView& pod) {
   return pod.container != nullptr && !pod.container->running && !pod.container->terminated &&
          pod.container->message.find(round.in.settings.root + "/") != std::string::npos;
 }
 
-std::optional<api::Verdict> RejectedVolume(const Round& round) {
+Refusal RejectedVolume(const Round& round) {
   for (const PodView& pod : round.pods) {
     if (!pod.ours || pod.finished || pod.pod->meta.deleting) {
       continue;
@@ -36,11 +30,11 @@ std::optional<api::Verdict> RejectedVolume(const Round& round) {
     const auto failure = round.in.mount_failures.find(pod.pod->meta.uid);
     const bool rejected = failure != round.in.mount_failures.end();
     if (rejected || WaitsForOurPath(round, pod)) {
-      return Harm(reason::kVolumeRejected,
-                  fmt::format("pod {} cannot start on node {} because of our volume: {}; new pods "
-                              "run without the cache until it can, or is deleted",
-                              pod.pod->meta.name, pod.pod->node,
-                              rejected ? failure->second : pod.container->message));
+      return No(reason::kVolumeRejected,
+                fmt::format("pod {} cannot start on node {} because of our volume: {}; new pods "
+                            "run without the cache until it can, or is deleted",
+                            pod.pod->meta.name, pod.pod->node,
+                            rejected ? failure->second : pod.container->message));
     }
   }
   return std::nullopt;
@@ -79,7 +73,7 @@ void Add(Tally& tally, const PodView& pod) {
 }
 
 // Pods that also crash without the cache, or were ready with it, crash for reasons of their own.
-std::optional<api::Verdict> CrashingPods(const Round& round) {
+Refusal CrashingPods(const Round& round) {
   std::map<std::string, Tally> by_revision;
   for (const PodView& pod : round.pods) {
     if (!pod.of_job && !pod.pod->meta.deleting) {
@@ -91,12 +85,12 @@ std::optional<api::Verdict> CrashingPods(const Round& round) {
     const bool job = round.in.workload.kind == WorkloadKind::kJob;
     const int crashes = job ? tally.crashes : tally.most;
     if (crashes >= kCrashesMax && !tally.well && !tally.ill_without_us) {
-      return Harm(reason::kPodsCrash,
-                  fmt::format("pod {} ended {} times before it was ready, also with a fresh cache "
-                              "directory, and no pod of its revision has been ready with the cache "
-                              "(last: {}); new pods run without it. Restart the rollout to try "
-                              "again, or delete the CacheWarmup",
-                              tally.pod, crashes, tally.words));
+      return No(reason::kPodsCrash,
+                fmt::format("pod {} ended {} times before it was ready, also with a fresh cache "
+                            "directory, and no pod of its revision has been ready with the cache "
+                            "(last: {}); new pods run without it. Restart the rollout to try "
+                            "again, or delete the CacheWarmup",
+                            tally.pod, crashes, tally.words));
     }
   }
   return std::nullopt;
@@ -104,15 +98,8 @@ std::optional<api::Verdict> CrashingPods(const Round& round) {
 
 }  // namespace
 
-int EndsOf(const api::ContainerStatus& container) {
-  const bool ended_now =
-      container.terminated || (!container.running && !container.message.empty() &&
-                               container.message.find("exit ") != std::string::npos);
-  return container.restarts + (ended_now ? 1 : 0);
-}
-
-std::optional<api::Verdict> FindHarm(const Round& round) {
-  auto harm = RejectedVolume(round);
+Refusal FindHarm(const Round& round) {
+  Refusal harm = RejectedVolume(round);
   return harm ? harm : CrashingPods(round);
 }
 

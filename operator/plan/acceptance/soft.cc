@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+
+#include "lib/api/reasons.h"
+#include "operator/plan/acceptance/refusals.h"
+
+namespace cachewarm::plan {
+
+namespace reason = api::reason;
+
+namespace {
+
+// With a gate, a held pod can be kept off one node that has no usable directory.
+constexpr size_t kUnpreparedMax = 1;
+
+struct Preparation {
+  size_t ready = 0;
+  size_t prepared = 0;
+  size_t pending = 0;  // an agent is there and has not failed
+  std::vector<const NodeState*> cannot;
+};
+
+Preparation CountPrepared(const Round& round) {
+  Preparation out;
+  for (const NodeState& node : round.nodes) {
+    if (!node.possible || !node.ready) {
+      continue;
+    }
+    ++out.ready;
+    if (node.prepared) {
+      ++out.prepared;
+    } else if (IsWarming(*node.view->node)) {
+      continue;  // no pod can land there before it is prepared, or has had its time
+    } else if (node.view->agent_ready && node.problem.empty()) {
+      ++out.pending;
+    } else {
+      out.cannot.push_back(&node);
+    }
+  }
+  return out;
+}
+
+std::string Describe(const NodeState& node) {
+  return fmt::format("{} ({})", node.view->node->meta.name,
+                     node.problem.empty() ? "no agent of cachewarm is ready there" : node.problem);
+}
+
+Refusal Unprepared(const Round& round) {
+  const Preparation count = CountPrepared(round);
+  if (count.ready == 0) {
+    return No(
+        reason::kNoFittingNode,
+        "no Ready node fits the pod template (node selector, affinity, tolerations, devices)");
+  }
+  const size_t allowed = round.may_hold() ? kUnpreparedMax : 0;
+  const size_t unprepared = count.pending + count.cannot.size();
+  const bool enough =
+      count.prepared > 0 &&
+      (WasInjecting(round) ? unprepared <= allowed : count.pending == 0 && unprepared <= allowed);
+  if (enough) {
+    return std::nullopt;
+  }
+  if (count.cannot.empty()) {
+    return No(reason::kPreparing, fmt::format("{} of {} nodes have prepared the directory",
+                                              count.prepared, count.ready));
+  }
+  return No(reason::kDirectoryUnusable,
+            fmt::format("{} of {} nodes cannot give pods a usable directory, first {}; pods run "
+                        "without the cache until they can",
+                        count.cannot.size(), count.ready, Describe(*count.cannot.front())));
+}
+
+bool IsRefused(const Rehearsal& rehearsal) {
+  return rehearsal.as_is == Answer::kAllowed && rehearsal.injected == Answer::kRefused;
+}
+
+Refusal Refused(const Round& round) {
+  const Rehearsal& rehearsal = round.in.rehearsal;
+  const CreateFailure& failure = round.in.create_failure;
+  if (failure.time != WallTime{}) {
+    return No(reason::kInjectionRefused,
+              fmt::format("the API server refused a pod because of our volume or gate: {}",
+                          failure.message));
+  }
+  if (IsRefused(rehearsal)) {
+    return No(reason::kInjectionRefused,
+              fmt::format("the API server allows the pod as it is and refuses it with our volume: "
+                          "{}",
+                          rehearsal.message));
+  }
+  // Refused once: stays withdrawn until a rehearsal that is younger says otherwise.
+  const api::Condition* before = api::FindCondition(round.in.warmup.status.conditions, "Ready");
+  const bool stays = before != nullptr && before->status == "False" &&
+                     before->reason == reason::kInjectionRefused &&
+                     before->observed_generation == round.in.warmup.generation &&
+                     rehearsal.time <= before->last_transition_time;
+  return stays ? No(reason::kInjectionRefused, before->message) : std::nullopt;
+}
+
+}  // namespace
+
+Refusal SoftRefusal(const Round& round) {
+  using Check = Refusal (*)(const Round&);
+  static constexpr std::array<Check, 3> kChecks = {Refused, FindHarm, Unprepared};
+  for (const Check check : kChecks) {
+    if (Refusal refusal = check(round)) {
+      return refusal;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace cachewarm::plan

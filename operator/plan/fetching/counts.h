@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "operator/plan/fetching/entries.h"
+#include "operator/plan/round.h"
+
+namespace cachewarm::plan {
+
+// Fills in how far `bundle` has spread: nodes desired, ready, failed and waiting, and a message
+// that names the first failure, or the turns that are waited for.
+void CountNodes(const Round& round, const Wanted& wanted, api::BundleStatus& bundle);
+
+}  // namespace cachewarm::plan
