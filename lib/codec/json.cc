@@ -2,6 +2,8 @@
 #include "lib/codec/json.h"
 
 #include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/codec/json_items.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::codec {
@@ -46,9 +48,7 @@ bool HoldsFloat(const Json& value) {
   return false;
 }
 
-}  // namespace
-
-absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits) {
+absl::Status Within(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes_max) {
     return absl::InvalidArgumentError(
         fmt::format("JSON of {} bytes is over the limit of {}", text.size(), limits.bytes_max));
@@ -57,13 +57,44 @@ absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits) 
     return absl::InvalidArgumentError(
         fmt::format("JSON is nested deeper than {} levels", limits.depth_max));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Json> Parse(std::string_view text, const Json::parser_callback_t& filter) {
   try {
-    return Json::parse(text);
+    return Json::parse(text, filter);
   } catch (const Json::parse_error& error) {
     return absl::InvalidArgumentError(fmt::format("malformed JSON at byte {}", error.byte));
   } catch (const Json::exception&) {
     return absl::InvalidArgumentError("malformed JSON: a number is out of range");
   }
+}
+
+}  // namespace
+
+absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits) {
+  CW_RETURN_IF_ERROR(Within(text, limits));
+  return Parse(text, nullptr);
+}
+
+absl::StatusOr<Json> ParseJsonItems(std::string_view text, const ItemsOf& what,
+                                    const std::function<void(Json)>& each,
+                                    const JsonLimits& limits) {
+  CW_RETURN_IF_ERROR(Within(text, limits));
+  bool in_list = false;
+  // Depths are the library's: members of the whole are at 1, items of a list in it at 2.
+  return Parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::key) {
+      const auto& name = value.get_ref<const std::string&>();
+      in_list = depth == 1 ? name == what.list : in_list;
+      return name != what.unread;
+    }
+    if (depth == 2 && in_list && event == Json::parse_event_t::object_end) {
+      each(std::move(value));
+      return false;
+    }
+    return true;
+  });
 }
 
 std::string DumpJson(const Json& value) {

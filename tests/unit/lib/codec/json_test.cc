@@ -6,6 +6,7 @@
 #include <random>
 
 #include "lib/base/utf8.h"
+#include "lib/codec/json_items.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::codec {
@@ -99,6 +100,59 @@ TEST(ParseJson, SurvivesDamagedTexts) {
       EXPECT_TRUE(IsUtf8(DumpJson(*value)));
     }
   }
+}
+
+class ParseJsonItemsTest : public testing::Test {
+ protected:
+  absl::StatusOr<Json> Parse(std::string_view text, const JsonLimits& limits = {}) {
+    return ParseJsonItems(
+        text, {.list = "items", .unread = "managedFields"},
+        [this](Json item) { items_.push_back(std::move(item)); }, limits);
+  }
+  std::vector<Json> items_;
+};
+
+TEST_F(ParseJsonItemsTest, ItemsAreGivenAndTheRestIsReturned) {
+  const auto rest = Parse(R"({"kind":"PodList","metadata":{"continue":"c","more":{"a":{}}},
+      "items":[{"metadata":{"name":"a","labels":{"x":"y"}},"list":[{"b":1}]},{"c":2}],
+      "after":{}})");
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  EXPECT_EQ(*rest, Json::parse(R"({"kind":"PodList","metadata":{"continue":"c","more":{"a":{}}},
+      "items":[],"after":{}})"));
+  ASSERT_EQ(items_.size(), 2U);
+  EXPECT_EQ(items_[0],
+            Json::parse(R"({"metadata":{"name":"a","labels":{"x":"y"}},"list":[{"b":1}]})"));
+  EXPECT_EQ(items_[1], Json::parse(R"({"c":2})"));
+}
+
+TEST_F(ParseJsonItemsTest, UnreadMembersAreNotBuiltAtAnyDepth) {
+  ASSERT_TRUE(Parse(R"({"items":[{"metadata":{"name":"a","managedFields":[{"f":{"x":{}}}]}},
+      {"managedFields":1,"b":2}],"managedFields":{}})")
+                  .ok());
+  EXPECT_EQ(items_, (std::vector<Json>{{{"metadata", {{"name", "a"}}}}, {{"b", 2}}}));
+}
+
+TEST_F(ParseJsonItemsTest, AListThatIsNoneStaysAsItIs) {
+  EXPECT_EQ(*Parse(R"({"items":null})"), Json::parse(R"({"items":null})"));
+  EXPECT_EQ(*Parse(R"({"items":"x"})"), Json::parse(R"({"items":"x"})"));
+  EXPECT_EQ(*Parse(R"({"other":[{"a":{"items":[{}]}}]})"),
+            Json::parse(R"({"other":[{"a":{"items":[{}]}}]})"));
+  EXPECT_EQ(*Parse("[1]"), Json::array({1}));
+  EXPECT_TRUE(items_.empty());
+}
+
+TEST_F(ParseJsonItemsTest, ItemsThatAreNoObjectsAreNotGiven) {
+  EXPECT_EQ(*Parse(R"({"items":[1,"a",[{}]]})"), Json::parse(R"({"items":[1,"a",[{}]]})"));
+  EXPECT_TRUE(items_.empty());
+}
+
+TEST_F(ParseJsonItemsTest, WhatIsMalformedIsRefusedWhereItIs) {
+  const auto status = Parse(R"({"items":[{"a":1},{"b":)").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(items_.size(), 1U) << "what was read before is given";
+  EXPECT_FALSE(Parse("").ok());
+  EXPECT_FALSE(Parse("{}", {.bytes_max = 1}).ok());
+  EXPECT_FALSE(Parse(R"({"items":[{"a":[[[1]]]}]})", {.depth_max = 4}).ok());
 }
 
 }  // namespace

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/codec/packed.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "fmt/format.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::codec {
+namespace {
+
+Json Pod(int number) {
+  return Json{{"metadata",
+               {{"name", fmt::format("llama-{:05}", number)},
+                {"uid", fmt::format("5b2c4a1e-0000-4000-8000-{:012}", number)},
+                {"labels", {{"app", "llama"}, {"pod-template-hash", "7c6d9f8b5"}}}}},
+              {"spec",
+               {{"containers",
+                 {{{"name", "server"},
+                   {"image", "registry.example/vllm:0.9"},
+                   {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}}}}},
+              {"status", {{"phase", "Running"}}}};
+}
+
+TEST(Packed, GivesEveryKindOfValueBack) {
+  const auto table = PackTable::Make();
+  for (const Json& value : {Json(nullptr),
+                            Json(true),
+                            Json(false),
+                            Json(0),
+                            Json(-1),
+                            Json(127),
+                            Json(128),
+                            Json(std::numeric_limits<int64_t>::max()),
+                            Json(std::numeric_limits<int64_t>::min()),
+                            Json(std::numeric_limits<uint64_t>::max()),
+                            Json(0.5),
+                            Json(-1e300),
+                            Json(""),
+                            Json("x"),
+                            Json(std::string(100'000, 'y')),
+                            Json(std::string("\0\xff", 2)),
+                            Json::array(),
+                            Json::object(),
+                            Json{{"", ""}},
+                            Json{1, "two", nullptr, {3.0, Json::object()}},
+                            Pod(1)}) {
+    EXPECT_EQ(table->Pack(value).Unpack(), value);
+  }
+}
+
+TEST(Packed, GivesBackWhatIsSharedToo) {
+  const auto table = PackTable::Make();
+  std::vector<Packed> packed;
+  for (int i = 0; i < 100; ++i) {
+    packed.push_back(table->Pack(Pod(i)));
+  }
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(packed[static_cast<size_t>(i)].Unpack(), Pod(i));
+  }
+}
+
+TEST(Packed, WhatIsWrittenOutIsTheSameText) {
+  const auto table = PackTable::Make();
+  const Json value = Json::parse(R"({"z":[1,-2,3.5,18446744073709551615],"a":{"b":"c"}})");
+  EXPECT_EQ(DumpJson(table->Pack(value).Unpack()), DumpJson(value));
+}
+
+TEST(Packed, ManyThatAreAlikeTakeAFractionOfTheirText) {
+  const auto table = PackTable::Make();
+  std::vector<Packed> packed;
+  size_t text = 0;
+  size_t bytes = 0;
+  for (int i = 0; i < 1000; ++i) {
+    text += DumpJson(Pod(i)).size();
+    packed.push_back(table->Pack(Pod(i)));
+    bytes += packed.back().bytes();
+  }
+  EXPECT_LT(5 * (bytes + table->part_bytes()), 2 * text);
+  // Names and uids are nobody else's: a table of these would cost more than it saves.
+  EXPECT_LT(table->parts(), 100U);
+}
+
+TEST(Packed, TheLastHolderTakesWhatIsSharedAlong) {
+  const auto table = PackTable::Make();
+  {
+    std::vector<Packed> packed;
+    for (int i = 0; i < 50; ++i) {
+      packed.push_back(table->Pack(Pod(i)));
+    }
+    EXPECT_GT(table->parts(), 0U);
+    packed.erase(packed.begin(), packed.begin() + 49);
+    EXPECT_EQ(packed[0].Unpack(), Pod(49)) << "others' ends take nothing away";
+  }
+  EXPECT_EQ(table->parts(), 0U);
+  EXPECT_EQ(table->part_bytes(), 0U);
+}
+
+TEST(Packed, APlaceInTheTableIsUsedAgain) {
+  const auto table = PackTable::Make();
+  for (int generation = 0; generation < 3; ++generation) {
+    std::vector<Packed> packed;
+    for (int i = 0; i < 20; ++i) {
+      packed.push_back(table->Pack(Json{{"text", fmt::format("generation-{}", generation)}}));
+    }
+    EXPECT_EQ(packed.back().Unpack()["text"], fmt::format("generation-{}", generation));
+  }
+  EXPECT_EQ(table->parts(), 0U);
+}
+
+TEST(Packed, MovesAndAssignsWithoutLosingOrKeepingAnything) {
+  const auto table = PackTable::Make();
+  std::vector<Packed> others;
+  for (int i = 0; i < 5; ++i) {
+    others.push_back(table->Pack(Pod(i)));
+  }
+  Packed first = table->Pack(Pod(6));
+  Packed second = table->Pack(Pod(7));
+  first = std::move(second);
+  EXPECT_EQ(first.Unpack(), Pod(7));
+  const Packed third(std::move(first));
+  EXPECT_EQ(third.Unpack(), Pod(7));
+  EXPECT_TRUE(Packed().Unpack().is_null());
+  EXPECT_TRUE(Packed().value().is_null());
+}
+
+TEST(Packed, OutlivesWhoeverMadeTheTable) {
+  Packed packed;
+  {
+    const auto table = PackTable::Make();
+    for (int i = 0; i < 5; ++i) {
+      packed = table->Pack(Pod(1));
+    }
+  }
+  EXPECT_EQ(packed.Unpack(), Pod(1));
+}
+
+class PackedValueTest : public testing::Test {
+ protected:
+  // Packed alone first, where everything is in place, and then as one of many, where it is shared.
+  static std::vector<Packed> Both(const Json& value) {
+    const auto table = PackTable::Make();
+    std::vector<Packed> both;
+    for (int i = 0; i < 6; ++i) {
+      both.push_back(table->Pack(value));
+    }
+    both.erase(both.begin() + 1, both.begin() + 5);
+    return both;
+  }
+};
+
+TEST_F(PackedValueTest, MembersAreFoundByTheirPath) {
+  for (const Packed& packed : Both(Pod(3))) {
+    const PackedValue pod = packed.value();
+    EXPECT_TRUE(pod.is_object());
+    EXPECT_EQ(pod.TextAt({"metadata", "labels", "app"}), "llama");
+    EXPECT_EQ(pod.At({"spec", "containers"}).Items()[0].TextAt({"image"}),
+              "registry.example/vllm:0.9");
+    EXPECT_EQ(pod.At({"status"}).Unpack(), Json::parse(R"({"phase":"Running"})"));
+  }
+}
+
+TEST_F(PackedValueTest, WhatIsAbsentOrOfAnotherTypeIsEmpty) {
+  for (const Packed& packed :
+       Both(Json{{"text", "some words"}, {"list", {1, 2}}, {"no", nullptr}})) {
+    const PackedValue value = packed.value();
+    EXPECT_TRUE(value.At({"absent"}).is_null());
+    EXPECT_TRUE(value.At({"text", "deeper"}).is_null());
+    EXPECT_TRUE(value.At({"no"}).is_null());
+    EXPECT_EQ(value.At({"list"}).Text(), "");
+    EXPECT_FALSE(value.At({"list"}).is_string());
+    EXPECT_TRUE(value.At({"list"}).is_array());
+    EXPECT_TRUE(value.At({"text"}).Items().empty());
+    EXPECT_EQ(value.At({"text"}).Text(), "some words");
+    EXPECT_EQ(value.At({}).Unpack().size(), 3U);
+  }
+}
+
+TEST_F(PackedValueTest, NothingAtAllIsNull) {
+  const PackedValue nothing;
+  EXPECT_TRUE(nothing.is_null());
+  EXPECT_TRUE(nothing.At({"a"}).is_null());
+  EXPECT_TRUE(nothing.Items().empty());
+  EXPECT_TRUE(nothing.Unpack().is_null());
+}
+
+// Under TSan: values come and go in two threads while a third reads without any lock.
+TEST(Packed, IsReadWhileOthersComeAndGo) {
+  const auto table = PackTable::Make();
+  std::vector<Packed> kept;
+  for (int i = 0; i < 20; ++i) {
+    kept.push_back(table->Pack(Pod(i)));
+  }
+  const auto churn = [&](int from) {
+    return [&table, from](std::stop_token stop) {
+      for (int i = from; !stop.stop_requested(); ++i) {
+        std::vector<Packed> passing;
+        for (int j = 0; j < 5; ++j) {
+          passing.push_back(table->Pack(Json{{"i", fmt::format("round-{}", i)}, {"pod", Pod(j)}}));
+        }
+      }
+    };
+  };
+  const std::jthread one(churn(0));
+  const std::jthread two(churn(1'000'000));
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_EQ(kept[static_cast<size_t>(i)].Unpack(), Pod(i));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::codec
