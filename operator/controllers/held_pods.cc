@@ -56,12 +56,12 @@ HeldVerdict JudgeOverdue(const api::Pod& pod, WallTime now, WallTime deadline) {
 }
 
 void HeldPods::Sweep(std::stop_token stop) {
-  const std::vector<kube::Object> held = world_.pods.store().ByIndex(observe::kHeldIndex);
+  const std::vector<kube::Kept> held = world_.pods.store().ByIndex(observe::kHeldIndex);
   FanOut(held.size(), kSweepWidth, stop, [&](size_t i) {
     const auto outcome = Look(held[i], Duration(0), stop);
     if (!outcome.ok()) {
-      means_.log.Warning("held pod not released", {{"pod", kube::NameOf(*held[i]).ToString()},
-                                                   {"error", Message(outcome.status())}});
+      means_.log.Warning("held pod not released",
+                         {{"pod", held[i]->name.ToString()}, {"error", Message(outcome.status())}});
     }
   });
   means_.log.Info("held pods swept", {{"held", static_cast<int64_t>(held.size())}});
@@ -69,14 +69,14 @@ void HeldPods::Sweep(std::stop_token stop) {
 
 absl::StatusOr<kube::Outcome> HeldPods::Reconcile(const std::string& key, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const kube::ObjectName name, kube::ObjectName::Parse(key));
-  const kube::Object object = world_.pods.store().Get(name);
+  const kube::Kept object = world_.pods.store().Find(name);
   if (object == nullptr) {
     return kube::Outcome{};
   }
   return Look(object, kGrace, stop);
 }
 
-absl::StatusOr<kube::Outcome> HeldPods::Look(const kube::Object& object, Duration grace,
+absl::StatusOr<kube::Outcome> HeldPods::Look(const kube::Kept& object, Duration grace,
                                              std::stop_token stop) {
   const auto pod = world_.pod_views.Of(object);
   if (pod == nullptr || !api::gate::IsHeld(*pod) || pod->meta.deleting) {

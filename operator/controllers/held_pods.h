@@ -60,7 +60,7 @@ class HeldPods {
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
 
  private:
-  absl::StatusOr<kube::Outcome> Look(const kube::Object& object, Duration grace,
+  absl::StatusOr<kube::Outcome> Look(const kube::Kept& object, Duration grace,
                                      std::stop_token stop);
   HeldVerdict Judge(const api::Pod& pod, const api::CacheWarmup* warmup, Duration grace) const;
   WallTime DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmup) const;

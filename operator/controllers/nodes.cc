@@ -29,7 +29,7 @@ absl::Status Nodes::Delete(const api::NodeCache& node_cache, std::stop_token sto
 
 absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop_token stop) {
   const auto node = world_.node_views.Get({.name = key});
-  const auto node_cache = world_.node_cache_views.Get({.name = key});
+  const auto node_cache = world_.node_cache_views.Get(key);
   const bool wanted = node != nullptr && node->os == "linux" && !node->meta.deleting;
   const bool owned = node_cache != nullptr && !node_cache->node_uid.empty();
   if (node_cache != nullptr && (!wanted || (owned && node_cache->node_uid != node->meta.uid))) {

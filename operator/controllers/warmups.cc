@@ -66,22 +66,17 @@ std::set<std::string> JobsOf(const api::WarmupStatus& status) {
 
 std::vector<std::string> LeftBehind(const observe::World& world, const kube::ObjectName& name,
                                     const std::string& live_uid) {
-  std::set<std::string> uids;
-  for (const auto& node_cache : world.node_cache_views.List()) {
-    for (const api::WantedWarmup& entry : node_cache->spec.warmups) {
-      if (entry.ns == name.ns && entry.name == name.name && entry.uid != live_uid) {
-        uids.insert(entry.uid);
-      }
-    }
-  }
-  return {uids.begin(), uids.end()};
+  std::vector<std::string> uids = world.node_cache_views.UidsOf(name.ns, name.name);
+  std::erase(uids, live_uid);
+  return uids;
 }
 
 absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const kube::ObjectName name, kube::ObjectName::Parse(key));
-  const kube::Object object = means_.world.warmups.store().Get(name);
-  means_.build_requests.EndOthers(name, object == nullptr ? "" : kube::UidOf(*object));
-  CW_RETURN_IF_ERROR(Withdraw(name, object == nullptr ? "" : kube::UidOf(*object), stop));
+  const kube::Kept object = means_.world.warmups.store().Find(name);
+  const std::string uid(object == nullptr ? std::string_view() : object->uid());
+  means_.build_requests.EndOthers(name, uid);
+  CW_RETURN_IF_ERROR(Withdraw(name, uid, stop));
   if (object == nullptr) {
     return kube::Outcome{};
   }
@@ -97,8 +92,7 @@ absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::st
 
 absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
                                                std::stop_token stop) {
-  const plan::Snapshot snapshot = Look(warmup);
-  const plan::Plan plan = plan::Decide(snapshot);
+  const auto [snapshot, plan] = Decide(warmup);
   means_.metrics.nodes_waiting.Set({warmup.ns, warmup.name}, NodesWaiting(plan.status));
   if (plan.status_changed) {
     NoteWrite(warmup);
@@ -158,6 +152,14 @@ absl::Status Warmups::Withdraw(const kube::ObjectName& name, const std::string& 
     ForgetWrite(uid);
   }
   return absl::OkStatus();
+}
+
+std::pair<plan::Snapshot, plan::Plan> Warmups::Decide(const api::CacheWarmup& warmup) {
+  std::lock_guard lock(look_mutex_);
+  plan::Snapshot snapshot = Look(warmup);
+  plan::Plan plan = plan::Decide(snapshot);
+  snapshot.nodes = {};
+  return {std::move(snapshot), std::move(plan)};
 }
 
 plan::Snapshot Warmups::Look(const api::CacheWarmup& warmup) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,9 @@ namespace cachewarm::observe {
 // The objects of a store as values, decoded when they are first looked at and kept until they
 // change: a snapshot of 5,000 nodes is then a copy of pointers. Never behind its store.
 // Thread-safe. An object that cannot be decoded is left out and logged once per version of it.
+//
+// At most `values_max` values are kept (what a snapshot holds lives as long as that): when there
+// are more, all are forgotten at once, and decoded again as they are looked at.
 template <typename T>
 class Decoded {
  public:
@@ -27,11 +31,16 @@ class Decoded {
   using Value = std::shared_ptr<const T>;
 
   // `store` and `log` must outlive it. `kind` is for the log.
-  Decoded(std::string kind, const kube::Store& store, Decode decode, Log& log)
-      : kind_(std::move(kind)), store_(store), decode_(std::move(decode)), log_(log) {}
+  Decoded(std::string kind, const kube::Store& store, Decode decode, Log& log,
+          size_t values_max = std::numeric_limits<size_t>::max())
+      : kind_(std::move(kind)),
+        store_(store),
+        decode_(std::move(decode)),
+        log_(log),
+        values_max_(values_max) {}
 
   // Null: no such object, or not understood.
-  Value Get(const kube::ObjectName& name) const { return Of(store_.Get(name)); }
+  Value Get(const kube::ObjectName& name) const { return Of(store_.Find(name)); }
 
   // In the order of namespace and name.
   std::vector<Value> List() const { return Of(store_.List()); }
@@ -40,10 +49,10 @@ class Decoded {
   }
 
   // The values of objects that the store gave out.
-  std::vector<Value> Of(const std::vector<kube::Object>& objects) const {
+  std::vector<Value> Of(const std::vector<kube::Kept>& objects) const {
     std::vector<Value> values;
     values.reserve(objects.size());
-    for (const kube::Object& object : objects) {
+    for (const kube::Kept& object : objects) {
       if (Value value = Of(object); value != nullptr) {
         values.push_back(std::move(value));
       }
@@ -51,21 +60,23 @@ class Decoded {
     return values;
   }
 
-  Value Of(const kube::Object& object) const {
+  Value Of(const kube::Kept& object) const {
     if (object == nullptr) {
       return nullptr;
     }
-    const kube::ObjectName name = kube::NameOf(*object);
     {
       std::lock_guard lock(mutex_);
-      const auto known = known_.find(name);
+      const auto known = known_.find(object->name);
       if (known != known_.end() && known->second.object == object) {
         return known->second.value;
       }
     }
-    Value value = Make(name, object);
+    Value value = Make(*object);
     std::lock_guard lock(mutex_);
-    known_[name] = {object, value};
+    if (known_.size() >= values_max_) {
+      known_.clear();
+    }
+    known_[object->name] = {object, value};
     return value;
   }
 
@@ -79,18 +90,18 @@ class Decoded {
 
  private:
   struct Entry {
-    kube::Object object;
+    kube::Kept object;
     Value value;
   };
 
-  Value Make(const kube::ObjectName& name, const kube::Object& object) const {
-    auto decoded = decode_(object);
+  Value Make(const kube::KeptObject& object) const {
+    auto decoded = decode_(object.Unpack());
     if (decoded.ok()) {
       return std::make_shared<const T>(*std::move(decoded));
     }
     log_.Warning(
         "object not understood",
-        {{"kind", kind_}, {"name", name.ToString()}, {"error", Message(decoded.status())}});
+        {{"kind", kind_}, {"name", object.name.ToString()}, {"error", Message(decoded.status())}});
     return nullptr;
   }
 
@@ -98,6 +109,7 @@ class Decoded {
   const kube::Store& store_;
   Decode decode_;
   Log& log_;
+  size_t values_max_;
   mutable std::mutex mutex_;
   mutable std::map<kube::ObjectName, Entry> known_;
 };

@@ -100,12 +100,16 @@ plan::CreateFailure FindCreateFailure(const World& world, const api::CacheWarmup
   }
   const std::set<Owner> makers = Makers(warmup, pods);
   const WallTime since = ReadySince(warmup);
-  for (const kube::Object& event : world.failed_creates.store().ListNamespace(warmup.ns)) {
+  for (const kube::Kept& kept : world.failed_creates.store().ListNamespace(warmup.ns)) {
+    if (!NamesUs(std::string(kept->value().TextAt({"note"})))) {
+      continue;
+    }
+    const kube::Object event = kept->Unpack();
     const std::string note = kube::TextAt(*event, {"note"});
     const WallTime time = LastSeen(*event);
     const Owner maker{kube::TextAt(*event, {"regarding", "kind"}),
                       kube::TextAt(*event, {"regarding", "name"})};
-    if (time > since && time > failure.time && makers.contains(maker) && NamesUs(note)) {
+    if (time > since && time > failure.time && makers.contains(maker)) {
       failure = {.time = time, .message = note};
     }
   }
@@ -120,8 +124,8 @@ std::map<std::string, std::string> FindMountFailures(const World& world, const P
     if (started || pod->node.empty()) {
       continue;
     }
-    for (const kube::Object& event : world.failed_mounts.store().ByIndex(pod->meta.uid)) {
-      const std::string note = kube::TextAt(*event, {"note"});
+    for (const kube::Kept& event : world.failed_mounts.store().ByIndex(pod->meta.uid)) {
+      const std::string note(event->value().TextAt({"note"}));
       if (NamesUs(note)) {
         out[pod->meta.uid] = note;
       }

@@ -26,13 +26,15 @@ void NodeUsage::Take(const kube::Change& change) {
   if (!pod.ok() || !Occupies(*pod)) {
     return;
   }
-  Share share{.node = pod->node, .amounts = std::move(pod->requests)};
-  share.amounts["pods"] = 1;
-  Amounts& total = by_node_[share.node];
-  for (const auto& [name, amount] : share.amounts) {
+  Amounts amounts = std::move(pod->requests);
+  amounts["pods"] = 1;
+  Amounts& total = by_node_[pod->node];
+  for (const auto& [name, amount] : amounts) {
     total[name] += amount;
   }
-  by_uid_[uid] = std::move(share);
+  const auto shared = shared_.try_emplace(std::move(amounts)).first;
+  ++shared->second;
+  by_uid_.insert_or_assign(uid, Share{.node = pod->node, .amounts = shared});
 }
 
 void NodeUsage::Forget(const std::string& uid) {
@@ -40,12 +42,16 @@ void NodeUsage::Forget(const std::string& uid) {
   if (found == by_uid_.end()) {
     return;
   }
-  const auto node = by_node_.find(found->second.node);
-  for (const auto& [name, amount] : found->second.amounts) {
+  const Share& share = found->second;
+  const auto node = by_node_.find(share.node);
+  for (const auto& [name, amount] : share.amounts->first) {
     node->second[name] -= amount;
   }
   if (node->second["pods"] == 0) {
     by_node_.erase(node);
+  }
+  if (--share.amounts->second == 0) {
+    shared_.erase(share.amounts);
   }
   by_uid_.erase(found);
 }
@@ -56,9 +62,9 @@ Amounts NodeUsage::Of(const std::string& node) const {
   return found == by_node_.end() ? Amounts{} : found->second;
 }
 
-std::map<std::string, Amounts> NodeUsage::All() const {
+size_t NodeUsage::nodes() const {
   std::shared_lock lock(mutex_);
-  return by_node_;
+  return by_node_.size();
 }
 
 }  // namespace cachewarm::observe

@@ -23,18 +23,21 @@ class NodeUsage {
 
   // Empty for a node without pods.
   Amounts Of(const std::string& node) const;
-  // By node name.
-  std::map<std::string, Amounts> All() const;
+  // Nodes that have pods.
+  size_t nodes() const;
 
  private:
+  // Most pods ask for the same as many others.
+  using Shared = std::map<Amounts, int64_t>;  // by how many pods
   struct Share {
     std::string node;
-    Amounts amounts;
+    Shared::iterator amounts;
   };
 
   void Forget(const std::string& uid);
 
   mutable std::shared_mutex mutex_;
+  Shared shared_;
   std::map<std::string, Share> by_uid_;
   std::map<std::string, Amounts> by_node_;
 };

@@ -184,7 +184,8 @@ plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup) 
   if (labels.empty()) {
     return out;
   }
-  for (const kube::Object& budget : world.disruption_budgets.store().ListNamespace(warmup.ns)) {
+  for (const kube::Kept& kept : world.disruption_budgets.store().ListNamespace(warmup.ns)) {
+    const kube::Object budget = kept->Unpack();
     const Json* selector = kube::At(*budget, {"spec", "selector"});
     if (selector != nullptr && selector->is_object() && SelectsLabels(*selector, labels)) {
       ReadBudget(*budget, counts, out);
@@ -195,7 +196,8 @@ plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup) 
 
 std::set<std::string> BudgetLabelKeys(const World& world, const std::string& ns) {
   std::set<std::string> keys;
-  for (const kube::Object& budget : world.disruption_budgets.store().ListNamespace(ns)) {
+  for (const kube::Kept& kept : world.disruption_budgets.store().ListNamespace(ns)) {
+    const kube::Object budget = kept->Unpack();
     const Json* equal = kube::At(*budget, {"spec", "selector", "matchLabels"});
     for (const auto& [key, value] : codec::Texts(equal)) {
       keys.insert(key);

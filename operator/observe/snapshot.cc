@@ -26,27 +26,34 @@ std::map<std::string, std::string> PodLabels(const plan::Workload& workload,
                                              : std::map<std::string, std::string>{};
 }
 
+bool IsLabelled(const kube::KeptObject& object, const std::map<std::string, std::string>& labels) {
+  return std::all_of(labels.begin(), labels.end(), [&](const auto& wanted) {
+    const codec::PackedValue value = object.value().At({"metadata", "labels", wanted.first});
+    return value.is_string() && value.Text() == wanted.second;
+  });
+}
+
 std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
                                                       const plan::Snapshot& snapshot) {
   const api::CacheWarmup& warmup = snapshot.warmup;
   const kube::Store& store = world.pods.store();
-  std::map<kube::ObjectName, kube::Object> found;
-  const auto take = [&](const std::vector<kube::Object>& objects) {
-    for (const kube::Object& object : objects) {
-      found.emplace(kube::NameOf(*object), object);
+  std::map<kube::ObjectName, kube::Kept> found;
+  const auto take = [&](const std::vector<kube::Kept>& objects) {
+    for (const kube::Kept& object : objects) {
+      found.emplace(object->name, object);
     }
   };
   take(store.ByIndex(InjectedIndex(warmup.ns, warmup.name)));
   take(store.ByIndex(BuilderIndex(warmup.uid)));
   const std::map<std::string, std::string> labels = PodLabels(snapshot.workload, warmup);
   if (!labels.empty()) {
-    for (const kube::Object& object : store.ListNamespace(warmup.ns)) {
-      if (api::HasLabels(kube::LabelsOf(*object), labels)) {
-        found.emplace(kube::NameOf(*object), object);
+    for (const kube::Kept& object : store.ListNamespace(warmup.ns)) {
+      if (IsLabelled(*object, labels)) {
+        found.emplace(object->name, object);
       }
     }
   }
-  std::vector<kube::Object> objects;
+  std::vector<kube::Kept> objects;
   objects.reserve(found.size());
   for (const auto& [name, object] : found) {
     objects.push_back(object);
@@ -86,12 +93,13 @@ plan::BuilderJob ReadJob(const Json& job) {
 }
 
 void TakeJobs(const World& world, plan::Snapshot& snapshot) {
-  for (const kube::Object& job : world.jobs.store().List()) {
-    const std::string owner = kube::TextAt(*job, {"metadata", "labels", api::kBuilderWarmupLabel});
+  for (const kube::Kept& kept : world.jobs.store().List()) {
+    const std::string_view owner = kept->label(api::kBuilderWarmupLabel);
     if (owner.empty()) {
       continue;
     }
-    if (owner == snapshot.warmup.uid && kube::NameOf(*job).ns == snapshot.warmup.ns) {
+    const kube::Object job = kept->Unpack();
+    if (owner == snapshot.warmup.uid && kept->name.ns == snapshot.warmup.ns) {
       snapshot.jobs.push_back(ReadJob(*job));
     } else if (!IsFinished(*job)) {
       ++snapshot.builder_jobs_elsewhere;
@@ -101,15 +109,15 @@ void TakeJobs(const World& world, plan::Snapshot& snapshot) {
 
 void TakeOthers(const World& world, plan::Snapshot& snapshot) {
   const api::CacheWarmup& ours = snapshot.warmup;
-  const kube::Object own = world.warmups.store().Get({.ns = ours.ns, .name = ours.name});
-  const auto age = [](const kube::Object& object) {
+  const kube::Kept own = world.warmups.store().Find({.ns = ours.ns, .name = ours.name});
+  const auto age = [](const kube::Kept& object) {
     return object == nullptr
-               ? std::tuple(WallTime{}, std::string())
-               : std::tuple(ParseTime(kube::TextAt(*object, {"metadata", "creationTimestamp"}))
+               ? std::tuple(WallTime{}, std::string_view())
+               : std::tuple(ParseTime(object->value().TextAt({"metadata", "creationTimestamp"}))
                                 .value_or(WallTime{}),
-                            kube::UidOf(*object));
+                            object->uid());
   };
-  for (const kube::Object& object : world.warmups.store().ListNamespace(ours.ns)) {
+  for (const kube::Kept& object : world.warmups.store().ListNamespace(ours.ns)) {
     const auto other = world.warmup_views.Of(object);
     if (other == nullptr || other->name == ours.name || other->deleting) {
       continue;
@@ -123,16 +131,25 @@ void TakeOthers(const World& world, plan::Snapshot& snapshot) {
   }
 }
 
+// Of thousands of agents no other pod's worth is decoded.
+bool IsReadyAgent(const kube::KeptObject& pod) {
+  if (pod.label(kAgentLabel) != kAgentLabelValue ||
+      !pod.value().TextAt({"metadata", "deletionTimestamp"}).empty()) {
+    return false;
+  }
+  const std::vector<codec::PackedValue> conditions =
+      pod.value().At({"status", "conditions"}).Items();
+  return std::any_of(conditions.begin(), conditions.end(), [](const codec::PackedValue& each) {
+    return each.TextAt({"type"}) == "Ready" && each.TextAt({"status"}) == "True";
+  });
+}
+
 // Names of the nodes whose agent is Ready.
 std::set<std::string> NodesWithAgent(const World& world, const std::string& ns) {
   std::set<std::string> nodes;
-  for (const kube::Object& object : world.pods.store().ListNamespace(ns)) {
-    if (kube::TextAt(*object, {"metadata", "labels", kAgentLabel}) != kAgentLabelValue) {
-      continue;
-    }
-    const auto pod = world.pod_views.Of(object);
-    if (pod != nullptr && pod->ready && !pod->meta.deleting) {
-      nodes.insert(pod->node);
+  for (const kube::Kept& object : world.pods.store().ListNamespace(ns)) {
+    if (IsReadyAgent(*object)) {
+      nodes.emplace(object->value().TextAt({"spec", "nodeName"}));
     }
   }
   return nodes;
@@ -150,25 +167,20 @@ plan::Resources FreeOf(const api::Node& node, const Amounts& used) {
 }
 
 bool HasAgent(const World& world, const std::string& ns, const std::string& node) {
-  for (const kube::Object& object : world.pods.store().ByIndex(AgentIndex(node))) {
-    const auto pod = kube::NameOf(*object).ns == ns ? world.pod_views.Of(object) : nullptr;
-    if (pod != nullptr && pod->ready && !pod->meta.deleting) {
-      return true;
-    }
-  }
-  return false;
+  const std::vector<kube::Kept> pods = world.pods.store().ByIndex(AgentIndex(node));
+  return std::any_of(pods.begin(), pods.end(), [&](const kube::Kept& pod) {
+    return pod->name.ns == ns && IsReadyAgent(*pod);
+  });
 }
 
 void TakeNodes(const World& world, const std::string& agent_namespace, plan::Snapshot& snapshot) {
   const std::set<std::string> with_agent = NodesWithAgent(world, agent_namespace);
-  const std::map<std::string, Amounts> usage = world.usage.All();
   for (const auto& node : world.node_views.List()) {
-    const auto used = usage.find(node->meta.name);
-    snapshot.nodes.push_back(
-        {.node = node,
-         .cache = world.node_cache_views.Get({.name = node->meta.name}),
-         .agent_ready = with_agent.contains(node->meta.name),
-         .free = FreeOf(*node, used == usage.end() ? Amounts{} : used->second)});
+    const std::string& name = node->meta.name;
+    snapshot.nodes.push_back({.node = node,
+                              .cache = world.node_cache_views.ShareOf(snapshot.warmup.uid, name),
+                              .agent_ready = with_agent.contains(name),
+                              .free = FreeOf(*node, world.usage.Of(name))});
   }
 }
 
@@ -203,7 +215,7 @@ plan::NodeView ObserveNode(const World& world, const std::string& agent_namespac
                            const std::shared_ptr<const api::Node>& node) {
   const std::string& name = node->meta.name;
   return {.node = node,
-          .cache = world.node_cache_views.Get({.name = name}),
+          .cache = world.node_cache_views.Get(name),
           .agent_ready = HasAgent(world, agent_namespace, name),
           .free = FreeOf(*node, world.usage.Of(name))};
 }

@@ -2,6 +2,9 @@
 #include "operator/observe/triggers.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <set>
 
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
@@ -41,16 +44,77 @@ bool MayConcern(const api::CacheWarmup& warmup, const std::map<std::string, std:
   return api::HasLabels(labels, warmup.status.injection->labels);
 }
 
-// The warmups named in spec.warmups of a NodeCache.
-std::vector<std::string> WarmupKeysOf(const kube::Object& node_cache) {
-  std::vector<std::string> keys;
-  const codec::Json* entries = MemberOf(node_cache, {"spec", "warmups"});
-  if (entries != nullptr && entries->is_array()) {
-    for (const codec::Json& entry : *entries) {
-      keys.push_back(kube::TextAt(entry, {"namespace"}) + "/" + kube::TextAt(entry, {"name"}));
+using Entries = std::map<std::string, const codec::Json*>;
+
+// The items of a list of a NodeCache, by their member `key`.
+Entries EntriesOf(const kube::Object& node_cache, std::initializer_list<std::string_view> path,
+                  std::string_view key) {
+  Entries entries;
+  const codec::Json* list = MemberOf(node_cache, path);
+  if (list != nullptr && list->is_array()) {
+    for (const codec::Json& entry : *list) {
+      entries[kube::TextAt(entry, {key})] = &entry;
     }
   }
-  return keys;
+  return entries;
+}
+
+bool IsSame(const Entries& before, const Entries& after, const std::string& key) {
+  const auto a = before.find(key);
+  const auto b = after.find(key);
+  return a == before.end() || b == after.end() ? (a == before.end()) == (b == after.end())
+                                               : *a->second == *b->second;
+}
+
+// One of the lists that spec and status both have, and what an item of it is known by.
+struct SharedList {
+  std::string_view name;
+  std::string_view key;
+  std::string_view warmup;  // member of spec's items with the uid of their warmup
+};
+constexpr std::array<SharedList, 3> kSharedLists = {
+    {{.name = "warmups", .key = "uid", .warmup = "uid"},
+     {.name = "captures", .key = "id", .warmup = "warmupUID"},
+     {.name = "starts", .key = "podUID", .warmup = "warmupUID"}}};
+
+// uids of the warmups that a change of a NodeCache concerns: of 20 that are on every node mostly
+// one, and none when all that is new is the time of the report.
+std::set<std::string> ConcernedBy(const kube::Change& change) {
+  std::set<std::string> uids;
+  for (const SharedList& list : kSharedLists) {
+    const Entries told_before = EntriesOf(change.before, {"spec", list.name}, list.key);
+    const Entries told_after = EntriesOf(change.after, {"spec", list.name}, list.key);
+    const Entries says_before = EntriesOf(change.before, {"status", list.name}, list.key);
+    const Entries says_after = EntriesOf(change.after, {"status", list.name}, list.key);
+    for (const Entries* told : {&told_before, &told_after}) {
+      for (const auto& [key, entry] : *told) {
+        if (!IsSame(told_before, told_after, key) || !IsSame(says_before, says_after, key)) {
+          uids.insert(kube::TextAt(*entry, {list.warmup}));
+        }
+      }
+    }
+  }
+  return uids;
+}
+
+// The key of a warmup that a NodeCache names, also of one that is gone; empty when it does not.
+std::string KeyOf(const kube::Object& node_cache, const std::string& uid) {
+  const Entries entries = EntriesOf(node_cache, {"spec", "warmups"}, "uid");
+  const auto found = entries.find(uid);
+  return found == entries.end() ? std::string()
+                                : kube::TextAt(*found->second, {"namespace"}) + "/" +
+                                      kube::TextAt(*found->second, {"name"});
+}
+
+// The bytes on a disk are new in every report, and no decision reads them.
+codec::Json FactsOf(const kube::Object& node_cache) {
+  const codec::Json* facts = MemberOf(node_cache, {"status", "node"});
+  codec::Json out = facts == nullptr ? codec::Json() : *facts;
+  if (out.is_object() && out.contains("root") && out["root"].is_object()) {
+    out["root"].erase("usedBytes");
+    out["root"].erase("freeBytes");
+  }
+  return out;
 }
 
 }  // namespace
@@ -74,47 +138,56 @@ void Triggers::Attach() {
 
 void Triggers::AddEverything() {
   AddAllWarmups(Duration(0));
-  for (const kube::Object& object : world_.nodes.store().List()) {
-    queues_.nodes.Add(kube::NameOf(*object).ToString());
+  for (const kube::Kept& object : world_.nodes.store().List()) {
+    queues_.nodes.Add(object->name.ToString());
   }
-  for (const kube::Object& object : world_.node_caches.store().List()) {
-    queues_.nodes.Add(kube::NameOf(*object).ToString());
-    // Entries of warmups that are gone since: nobody else would name them.
-    for (const std::string& key : WarmupKeysOf(object)) {
-      queues_.warmups.Add(key);
-    }
+  for (const kube::Kept& object : world_.node_caches.store().List()) {
+    queues_.nodes.Add(object->name.ToString());
   }
-  for (const kube::Object& object : world_.pods.store().ByIndex(kHeldIndex)) {
-    queues_.held.Add(kube::NameOf(*object).ToString());
+  // Entries of warmups that are gone since: nobody else would name them.
+  for (const NamedWarmup& warmup : world_.node_cache_views.Named()) {
+    queues_.warmups.Add(warmup.ns + "/" + warmup.name);
+  }
+  AddHeldPods();
+}
+
+void Triggers::AddHeldPods() {
+  for (const kube::Kept& pod : world_.pods.store().ByIndex(kHeldIndex)) {
+    queues_.held.Add(pod->name.ToString());
   }
 }
 
 void Triggers::OnWarmup(const kube::Change& change) {
   const kube::ObjectName name = kube::NameOf(change.object());
   queues_.warmups.Add(name.ToString());
-  for (const kube::Object& node : world_.nodes.store().ByIndex(kWarmingIndex)) {
-    queues_.nodes.AddAfter(kube::NameOf(*node).ToString(), kClusterBurst);
+  for (const kube::Kept& node : world_.nodes.store().ByIndex(kWarmingIndex)) {
+    queues_.nodes.AddAfter(node->name.ToString(), kClusterBurst);
   }
   if (IsNewOrGone(change) || Differs(change, {"spec"})) {
     AddWarmupsOf(name.ns, kClusterBurst, [&](const api::CacheWarmup&) { return true; });
   }
   if (change.after == nullptr) {
-    for (const kube::Object& pod : world_.pods.store().ByIndex(kHeldIndex)) {
-      queues_.held.Add(kube::NameOf(*pod).ToString());
-    }
+    AddHeldPods();
   }
 }
 
 void Triggers::OnNodeCache(const kube::Change& change) {
   queues_.nodes.Add(kube::NameOf(change.object()).ToString());
-  if (IsNewOrGone(change) || Differs(change, {"status", "node"})) {
+  if (IsNewOrGone(change) || Differs(change, {"metadata", "ownerReferences"}) ||
+      FactsOf(change.before) != FactsOf(change.after)) {
     AddAllWarmups(kClusterBurst);
     return;
   }
-  for (const kube::Object& side : {change.before, change.after}) {
-    for (const std::string& key : WarmupKeysOf(side)) {
-      queues_.warmups.AddAfter(key, kPodBurst);
+  std::set<std::string> keys;
+  for (const std::string& uid : ConcernedBy(change)) {
+    for (const kube::Object& side : {change.before, change.after}) {
+      keys.insert(KeyOf(side, uid));
     }
+    keys.merge(KeysByUid(uid));
+  }
+  keys.erase("");
+  for (const std::string& key : keys) {
+    queues_.warmups.AddAfter(key, kPodBurst);
   }
 }
 
@@ -196,8 +269,8 @@ void Triggers::OnBudget(const kube::Change& change) {
 }
 
 void Triggers::AddAllWarmups(Duration delay) {
-  for (const kube::Object& object : world_.warmups.store().List()) {
-    queues_.warmups.AddAfter(kube::NameOf(*object).ToString(), delay);
+  for (const kube::Kept& object : world_.warmups.store().List()) {
+    queues_.warmups.AddAfter(object->name.ToString(), delay);
   }
 }
 
@@ -210,11 +283,19 @@ void Triggers::AddWarmupsOf(const std::string& ns, Duration delay, Predicate wan
   }
 }
 
-void Triggers::AddByUid(const std::string& warmup_uid, Duration delay) {
-  for (const kube::Object& object : world_.warmups.store().List()) {
-    if (kube::UidOf(*object) == warmup_uid) {
-      queues_.warmups.AddAfter(kube::NameOf(*object).ToString(), delay);
+std::set<std::string> Triggers::KeysByUid(const std::string& warmup_uid) const {
+  std::set<std::string> keys;
+  for (const kube::Kept& object : world_.warmups.store().List()) {
+    if (object->uid() == warmup_uid) {
+      keys.insert(object->name.ToString());
     }
+  }
+  return keys;
+}
+
+void Triggers::AddByUid(const std::string& warmup_uid, Duration delay) {
+  for (const std::string& key : KeysByUid(warmup_uid)) {
+    queues_.warmups.AddAfter(key, delay);
   }
 }
 

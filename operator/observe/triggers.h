@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,12 @@ class Triggers {
   void OnBudget(const kube::Change& change);
   void OnFailure(const kube::Change& change);
 
+  void AddHeldPods();
   void AddAllWarmups(Duration delay);
   // Warmups of a namespace that `wants` returns true for.
   template <typename Predicate>
   void AddWarmupsOf(const std::string& ns, Duration delay, Predicate wants);
+  std::set<std::string> KeysByUid(const std::string& warmup_uid) const;
   void AddByUid(const std::string& warmup_uid, Duration delay);
 
   World& world_;

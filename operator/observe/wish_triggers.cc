@@ -90,8 +90,8 @@ void WishTriggers::AddAll(const std::string& ns, Duration delay) {
     if (store == nullptr) {
       continue;
     }
-    for (const kube::Object& object : ns.empty() ? store->List() : store->ListNamespace(ns)) {
-      const WorkloadKey key{.kind = std::string(each.kind), .name = kube::NameOf(*object)};
+    for (const kube::Kept& object : ns.empty() ? store->List() : store->ListNamespace(ns)) {
+      const WorkloadKey key{.kind = std::string(each.kind), .name = object->name};
       queue_.AddAfter(key.ToString(), delay);
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/api/names.h"
+#include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/projections.h"
 
@@ -14,19 +15,31 @@ namespace {
 // the API server is back.
 constexpr Duration kLongestWait{3'000};
 
-kube::ReflectorOptions Watched(const kube::Resource& resource,
+// Of 10,000 pods those of the warmups that are looked at now and then again.
+constexpr size_t kPodValuesMax = 512;
+// Pages of about 1 MB: a pod has 4 KB, a NodeCache of 20 warmups 25 KB with its managedFields.
+constexpr int kSmallPage = 50;
+constexpr int kPage = 200;
+
+using Table = std::shared_ptr<codec::PackTable>;
+
+kube::ReflectorOptions Watched(const Table& table, const kube::Resource& resource,
                                std::function<void(codec::Json&)> project) {
-  return {.resource = resource, .longest_wait = kLongestWait, .project = std::move(project)};
+  return {.resource = resource,
+          .page_items = kPage,
+          .longest_wait = kLongestWait,
+          .project = std::move(project),
+          .table = table};
 }
 
-kube::ReflectorOptions WatchedPods() {
-  kube::ReflectorOptions options = Watched(kube::kPods, &ProjectPod);
+kube::ReflectorOptions WatchedPods(const Table& table) {
+  kube::ReflectorOptions options = Watched(table, kube::kPods, &ProjectPod);
   options.index = &PodIndex;
   return options;
 }
 
-kube::ReflectorOptions WatchedEvents(std::string_view reason) {
-  kube::ReflectorOptions options = Watched(kube::kEvents, &ProjectEvent);
+kube::ReflectorOptions WatchedEvents(const Table& table, std::string_view reason) {
+  kube::ReflectorOptions options = Watched(table, kube::kEvents, &ProjectEvent);
   options.field_selector = "reason=" + std::string(reason);
   options.index = [](const codec::Json& event) {
     return std::vector<std::string>{kube::TextAt(event, {"regarding", "uid"})};
@@ -34,10 +47,25 @@ kube::ReflectorOptions WatchedEvents(std::string_view reason) {
   return options;
 }
 
-kube::ReflectorOptions WatchedNodes() {
-  kube::ReflectorOptions options = Watched(kube::kNodes, &ProjectNode);
+kube::ReflectorOptions WatchedNodes(const Table& table) {
+  kube::ReflectorOptions options = Watched(table, kube::kNodes, &ProjectNode);
   options.index = &NodeIndex;
   return options;
+}
+
+kube::ReflectorOptions WatchedNodeCaches(const Table& table) {
+  kube::ReflectorOptions options = Watched(table, kube::kNodeCaches, &ProjectOwn);
+  options.page_items = kSmallPage;
+  return options;
+}
+
+// Of the tree that a decoded pod keeps, plan and render read no status: that is half of it.
+absl::StatusOr<api::Pod> DecodeLeanPod(const kube::Object& object) {
+  CW_ASSIGN_OR_RETURN(api::Pod pod, api::DecodePod(object));
+  codec::Json lean = *object;
+  lean.erase("status");
+  pod.object = std::make_shared<const codec::Json>(std::move(lean));
+  return pod;
 }
 
 template <typename T>
@@ -96,28 +124,27 @@ std::vector<std::string> PodIndex(const codec::Json& pod) {
 }
 
 World::World(const kube::Runtime& runtime)
-    : warmups(runtime, Watched(kube::kCacheWarmups, &ProjectOwn)),
-      node_caches(runtime, Watched(kube::kNodeCaches, &ProjectOwn)),
-      nodes(runtime, WatchedNodes()),
-      pods(runtime, WatchedPods()),
-      jobs(runtime, Watched(kube::kJobs, &ProjectJob)),
-      cron_jobs(runtime, Watched(kube::kCronJobs, &ProjectWorkload)),
-      deployments(runtime, Watched(kube::kDeployments, &ProjectWorkload)),
-      stateful_sets(runtime, Watched(kube::kStatefulSets, &ProjectWorkload)),
-      namespaces(runtime, Watched(kube::kNamespaces, &ProjectNamespace)),
-      disruption_budgets(runtime, Watched(kube::kPodDisruptionBudgets, &ProjectBudget)),
-      failed_creates(runtime, WatchedEvents("FailedCreate")),
-      failed_mounts(runtime, WatchedEvents("FailedMount")),
+    : warmups(runtime, Watched(table, kube::kCacheWarmups, &ProjectOwn)),
+      node_caches(runtime, WatchedNodeCaches(table)),
+      nodes(runtime, WatchedNodes(table)),
+      pods(runtime, WatchedPods(table)),
+      jobs(runtime, Watched(table, kube::kJobs, &ProjectJob)),
+      cron_jobs(runtime, Watched(table, kube::kCronJobs, &ProjectWorkload)),
+      deployments(runtime, Watched(table, kube::kDeployments, &ProjectWorkload)),
+      stateful_sets(runtime, Watched(table, kube::kStatefulSets, &ProjectWorkload)),
+      namespaces(runtime, Watched(table, kube::kNamespaces, &ProjectNamespace)),
+      disruption_budgets(runtime, Watched(table, kube::kPodDisruptionBudgets, &ProjectBudget)),
+      failed_creates(runtime, WatchedEvents(table, "FailedCreate")),
+      failed_mounts(runtime, WatchedEvents(table, "FailedMount")),
       warmup_views("CacheWarmup", warmups.store(), DecodeWith(&api::DecodeCacheWarmup),
                    runtime.log),
-      node_cache_views("NodeCache", node_caches.store(), DecodeWith(&api::DecodeNodeCache),
-                       runtime.log),
+      node_cache_views(node_caches.store(), runtime.log),
       node_views("Node", nodes.store(), DecodeWith(&api::DecodeNode), runtime.log),
-      pod_views("Pod", pods.store(), &api::DecodePod, runtime.log) {
+      pod_views("Pod", pods.store(), &DecodeLeanPod, runtime.log, kPodValuesMax) {
   for (const kube::Resource& resource :
        {kube::kRollouts, kube::kLeaderWorkerSets, kube::kRayClusters, kube::kInferenceServices,
         kube::kLlmInferenceServices}) {
-    optional_workloads.emplace_back(runtime, Watched(resource, &ProjectWorkload));
+    optional_workloads.emplace_back(runtime, Watched(table, resource, &ProjectWorkload));
   }
   warmups.OnChange([this](const kube::Change& change) { warmup_views.Take(change); });
   node_caches.OnChange([this](const kube::Change& change) { node_cache_views.Take(change); });

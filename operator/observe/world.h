@@ -13,9 +13,11 @@
 #include "lib/api/cache_warmup.h"
 #include "lib/api/kubernetes.h"
 #include "lib/api/node_cache.h"
+#include "lib/codec/packed.h"
 #include "lib/kube/discovery/optional_reflector.h"
 #include "lib/kube/runtime/reflector.h"
 #include "operator/observe/decoded.h"
+#include "operator/observe/node_caches.h"
 #include "operator/observe/node_usage.h"
 
 namespace cachewarm::observe {
@@ -41,6 +43,9 @@ class World {
   std::vector<const kube::Store*> Stores() const;
   bool HasSynced() const;
 
+  // What the objects of all kinds have in common.
+  const std::shared_ptr<codec::PackTable> table = codec::PackTable::Make();
+
   kube::Reflector warmups;
   kube::Reflector node_caches;
   kube::Reflector nodes;
@@ -57,7 +62,7 @@ class World {
   std::deque<kube::OptionalReflector> optional_workloads;
 
   Decoded<api::CacheWarmup> warmup_views;
-  Decoded<api::NodeCache> node_cache_views;
+  NodeCaches node_cache_views;
   Decoded<api::Node> node_views;
   Decoded<api::Pod> pod_views;
   NodeUsage usage;

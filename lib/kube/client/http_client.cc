@@ -2,12 +2,14 @@
 #include "lib/kube/client/http_client.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/backoff.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_items.h"
 #include "lib/codec/json_value.h"
 #include "lib/http/retry_after.h"
 #include "lib/kube/client/token.h"
@@ -75,15 +77,20 @@ class HttpClient final : public Client {
         tokens_(options_.config, clock) {}
 
   absl::StatusOr<Json> Do(const Request& request, std::stop_token stop) override {
-    for (int attempt = 0;; ++attempt) {
-      absl::StatusOr<Json> answer = Once(request, stop);
-      if (answer.ok() || !MayRetry(request, answer.status(), attempt)) {
-        return answer;
-      }
-      if (!SleepFor(clock_, RetryDelay(answer.status(), attempt), stop)) {
-        return absl::CancelledError("stopped");
-      }
-    }
+    return Persist(request, stop, [&]() -> absl::StatusOr<Json> {
+      CW_ASSIGN_OR_RETURN(const std::string text, Once(request, stop));
+      return Understood(request, codec::ParseJson(text, limits()));
+    });
+  }
+
+  absl::StatusOr<Json> DoList(const Request& request, const ItemHandler& on_item,
+                              std::stop_token stop) override {
+    CW_ASSIGN_OR_RETURN(const std::string text,
+                        Persist(request, stop, [&] { return Once(request, stop); }));
+    // Not asked again when it cannot be read: some items were given away by then.
+    return Understood(
+        request, codec::ParseJsonItems(text, {.list = "items", .unread = "managedFields"}, on_item,
+                                       limits()));
   }
 
   absl::Status Watch(const Request& request, const WatchEventHandler& on_event,
@@ -108,6 +115,32 @@ class HttpClient final : public Client {
   }
 
  private:
+  codec::JsonLimits limits() const { return {.bytes_max = options_.answer_bytes_max}; }
+
+  // An answer that is cut short or no JSON is like none.
+  static absl::StatusOr<Json> Understood(const Request& request, absl::StatusOr<Json> body) {
+    if (body.ok()) {
+      return body;
+    }
+    return absl::UnavailableError(fmt::format("{} {}: the answer is no JSON: {}", request.verb,
+                                              request.path, Message(body.status())));
+  }
+
+  // Tries again what may be tried again.
+  template <typename Try>
+  std::invoke_result_t<Try> Persist(const Request& request, std::stop_token stop,
+                                    const Try& once) const {
+    for (int attempt = 0;; ++attempt) {
+      std::invoke_result_t<Try> answer = once();
+      if (answer.ok() || !MayRetry(request, answer.status(), attempt)) {
+        return answer;
+      }
+      if (!SleepFor(clock_, RetryDelay(answer.status(), attempt), stop)) {
+        return absl::CancelledError("stopped");
+      }
+    }
+  }
+
   http::Request ToHttp(const Request& request, const std::string& token, Duration timeout) const {
     http::Request message;
     message.method = MethodOf(request.method);
@@ -135,7 +168,8 @@ class HttpClient final : public Client {
     return response;
   }
 
-  absl::StatusOr<Json> Once(const Request& request, std::stop_token stop) {
+  // The text of a good answer.
+  absl::StatusOr<std::string> Once(const Request& request, std::stop_token stop) {
     const std::string token = tokens_.Token();
     absl::StatusOr<http::Response> response = SendOnce(request, token, stop);
     if (response.ok() && response->status == 401 && tokens_.Refused(token)) {
@@ -147,13 +181,7 @@ class HttpClient final : public Client {
     if (response->status < 200 || response->status > 299) {
       return Named(ErrorOf(*response), request);
     }
-    absl::StatusOr<Json> body =
-        codec::ParseJson(response->body, {.bytes_max = options_.answer_bytes_max});
-    if (!body.ok()) {
-      return absl::UnavailableError(fmt::format("{} {}: the answer is no JSON: {}", request.verb,
-                                                request.path, Message(body.status())));
-    }
-    return body;
+    return std::move(response->body);
   }
 
   // The message says what was asked; the payloads stay.

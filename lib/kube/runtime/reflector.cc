@@ -21,7 +21,7 @@ BackoffPolicy AfterFailures(const ReflectorOptions& options) {
 Reflector::Reflector(const Runtime& runtime, ReflectorOptions options)
     : runtime_(runtime),
       options_(std::move(options)),
-      store_(options_.index),
+      store_(options_.index, options_.table),
       watcher_(AfterFailures(options_)) {}
 
 void Reflector::OnChange(Handler handler) {
@@ -37,7 +37,9 @@ void Reflector::Run(std::stop_token stop) {
 void Reflector::Forget() {
   watcher_ = Watcher(AfterFailures(options_));
   listed_.clear();
-  Report(store_.Replace({}));
+  for (const KeptChange& change : store_.Replace({})) {
+    Report(change);
+  }
 }
 
 void Reflector::Obey(const WatcherAction& action, std::stop_token stop) {
@@ -53,14 +55,21 @@ void Reflector::Obey(const WatcherAction& action, std::stop_token stop) {
 }
 
 void Reflector::ListPage(const WatcherAction& action, std::stop_token stop) {
+  if (watcher_.IsFirstPage()) {
+    listed_.clear();
+  }
+  const auto on_item = [this](Json item) {
+    Trim(item);
+    listed_.push_back(store_.Pack(item));
+  };
   absl::StatusOr<Json> page =
-      runtime_.client.Do(List(options_.resource, {.ns = options_.ns,
-                                                  .label_selector = options_.label_selector,
-                                                  .field_selector = options_.field_selector,
-                                                  .limit = options_.page_items,
-                                                  .continue_token = action.continue_token,
-                                                  .resource_version = {}}),
-                         stop);
+      runtime_.client.DoList(List(options_.resource, {.ns = options_.ns,
+                                                      .label_selector = options_.label_selector,
+                                                      .field_selector = options_.field_selector,
+                                                      .limit = options_.page_items,
+                                                      .continue_token = action.continue_token,
+                                                      .resource_version = {}}),
+                             on_item, stop);
   const Json* items = page.ok() ? At(*page, {"items"}) : nullptr;
   const bool usable = items != nullptr && (items->is_array() || items->is_null());
   if (!usable) {
@@ -70,16 +79,11 @@ void Reflector::ListPage(const WatcherAction& action, std::stop_token stop) {
     watcher_.OnListFailure(status, runtime_.clock.Monotonic());
     return;
   }
-  if (watcher_.IsFirstPage()) {
-    listed_.clear();
-  }
-  for (Json& item : (*page)["items"]) {
-    Trim(item);
-    listed_.push_back(std::make_shared<const Json>(std::move(item)));
-  }
   if (watcher_.OnPage(TextAt(*page, {"metadata", "continue"}),
                       TextAt(*page, {"metadata", "resourceVersion"}))) {
-    Report(store_.Replace(std::exchange(listed_, {})));
+    for (const KeptChange& change : store_.Replace(std::exchange(listed_, {}))) {
+      Report(change);
+    }
   }
 }
 
@@ -87,10 +91,10 @@ void Reflector::WatchFrom(const WatcherAction& action, std::stop_token stop) {
   const auto on_event = [this](const WatchEvent& event) {
     watcher_.OnProgress(ResourceVersionOf(*event.object));
     if (event.type == WatchEventType::kDeleted) {
-      Report({store_.Remove(NameOf(*event.object))});
+      Report(store_.Remove(NameOf(*event.object)));
     } else if (event.type != WatchEventType::kBookmark) {
       Trim(*event.object);
-      Report({store_.Put(event.object)});
+      Report(store_.Put(*event.object));
     }
     return absl::OkStatus();
   };
@@ -121,14 +125,13 @@ void Reflector::Trim(Json& object) const {
   }
 }
 
-void Reflector::Report(const std::vector<Change>& changes) const {
-  for (const Change& change : changes) {
-    if (change.before == nullptr && change.after == nullptr) {
-      continue;  // the end of an object that we never had
-    }
-    for (const Handler& handler : handlers_) {
-      handler(change);
-    }
+void Reflector::Report(const KeptChange& kept) const {
+  if (handlers_.empty() || (kept.before == nullptr && kept.after == nullptr)) {
+    return;  // the end of an object that we never had
+  }
+  const Change change = kept.Unpack();
+  for (const Handler& handler : handlers_) {
+    handler(change);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -21,11 +22,12 @@ struct ReflectorOptions {
   std::string ns;  // empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  int page_items = 500;
+  int page_items = 500;  // a page is in memory whole, as text: fewer where objects are large
   Duration longest_wait{30'000};  // between two tries while the server fails
   // Cuts an object down to what is read of it, before it is stored. managedFields are gone already.
   std::function<void(codec::Json&)> project;
   Store::IndexFunction index;
+  std::shared_ptr<codec::PackTable> table;  // as Store's
 };
 
 // What the loops of a program share. Everything referenced must outlive them.
@@ -64,14 +66,14 @@ class Reflector {
   void ListPage(const WatcherAction& action, std::stop_token stop);
   void WatchFrom(const WatcherAction& action, std::stop_token stop);
   void Trim(codec::Json& object) const;
-  void Report(const std::vector<Change>& changes) const;
+  void Report(const KeptChange& change) const;
   void NoteFailure(const absl::Status& status, std::string_view doing) const;
 
   Runtime runtime_;
   ReflectorOptions options_;
   Store store_;
   Watcher watcher_;
-  std::vector<Object> listed_;  // pages of the list under way
+  std::vector<Kept> listed_;  // pages of the list under way
   std::vector<Handler> handlers_;
 };
 

@@ -8,48 +8,61 @@
 namespace cachewarm::kube {
 namespace {
 
-bool IsSame(const Object& a, const Object& b) {
-  const std::string version = ResourceVersionOf(*a);
-  return !version.empty() && version == ResourceVersionOf(*b) && UidOf(*a) == UidOf(*b);
+bool IsSame(const KeptObject& a, const KeptObject& b) {
+  const auto version = [](const KeptObject& object) {
+    return object.value().TextAt({"metadata", "resourceVersion"});
+  };
+  return !version(a).empty() && version(a) == version(b) && a.uid() == b.uid();
+}
+
+Object Tree(const Kept& kept) {
+  return kept == nullptr ? nullptr : kept->Unpack();
 }
 
 }  // namespace
 
+Object KeptObject::Unpack() const {
+  return std::make_shared<const codec::Json>(packed.Unpack());
+}
+
+Change KeptChange::Unpack() const {
+  return {.before = Tree(before), .after = Tree(after)};
+}
+
+Store::Store(IndexFunction index, std::shared_ptr<codec::PackTable> table)
+    : index_(std::move(index)),
+      table_(table != nullptr ? std::move(table) : codec::PackTable::Make()) {}
+
 Object Store::Get(const ObjectName& name) const {
+  return Tree(Find(name));
+}
+
+Kept Store::Find(const ObjectName& name) const {
   std::shared_lock lock(mutex_);
   const auto found = objects_.find(name);
-  return found == objects_.end() ? nullptr : found->second;
+  return found == objects_.end() ? nullptr : *found;
 }
 
-std::vector<Object> Store::List() const {
+std::vector<Kept> Store::List() const {
   std::shared_lock lock(mutex_);
-  std::vector<Object> listed;
-  listed.reserve(objects_.size());
-  for (const auto& [name, object] : objects_) {
-    listed.push_back(object);
-  }
-  return listed;
+  return {objects_.begin(), objects_.end()};
 }
 
-std::vector<Object> Store::ListNamespace(std::string_view ns) const {
+std::vector<Kept> Store::ListNamespace(std::string_view ns) const {
   std::shared_lock lock(mutex_);
-  std::vector<Object> listed;
+  std::vector<Kept> listed;
   const ObjectName first{.ns = std::string(ns), .name = {}};
-  for (auto at = objects_.lower_bound(first); at != objects_.end() && at->first.ns == ns; ++at) {
-    listed.push_back(at->second);
+  for (auto at = objects_.lower_bound(first); at != objects_.end() && (*at)->name.ns == ns; ++at) {
+    listed.push_back(*at);
   }
   return listed;
 }
 
-std::vector<Object> Store::ByIndex(const std::string& value) const {
+std::vector<Kept> Store::ByIndex(const std::string& value) const {
   std::shared_lock lock(mutex_);
-  std::vector<Object> listed;
-  if (const auto found = by_index_.find(value); found != by_index_.end()) {
-    for (const auto& [name, object] : found->second) {
-      listed.push_back(object);
-    }
-  }
-  return listed;
+  const auto found = by_index_.find(value);
+  return found == by_index_.end() ? std::vector<Kept>()
+                                  : std::vector<Kept>(found->second.begin(), found->second.end());
 }
 
 size_t Store::size() const {
@@ -71,66 +84,71 @@ void Store::NoteSynced() {
   sync_wake_.notify_all();
 }
 
-std::vector<Change> Store::Replace(std::vector<Object> objects) {
+Kept Store::Pack(const codec::Json& object) const {
+  return std::make_shared<const KeptObject>(
+      KeptObject{.name = NameOf(object), .packed = table_->Pack(object)});
+}
+
+std::vector<KeptChange> Store::Replace(std::vector<Kept> objects) {
   std::unique_lock lock(mutex_);
-  std::map<ObjectName, Object> before = std::exchange(objects_, {});
+  Objects before = std::exchange(objects_, {});
   by_index_.clear();
-  std::vector<Change> changes;
-  for (Object& object : objects) {
-    const ObjectName name = NameOf(*object);
-    const auto known = before.find(name);
+  std::vector<KeptChange> changes;
+  for (Kept& object : objects) {
+    Erase(object->name);  // pages of one list may overlap: the later one knows more
+    const auto known = before.find(object);
     if (known == before.end()) {
-      Insert(name, object);
+      Insert(object);
       changes.push_back({.before = nullptr, .after = std::move(object)});
       continue;
     }
-    const bool same = IsSame(known->second, object);
-    Insert(name, same ? known->second : object);
+    const bool same = IsSame(**known, *object);
+    Insert(same ? *known : object);
     if (!same) {
-      changes.push_back({.before = std::move(known->second), .after = std::move(object)});
+      changes.push_back({.before = *known, .after = std::move(object)});
     }
     before.erase(known);
   }
-  for (auto& [name, object] : before) {
-    changes.push_back({.before = std::move(object), .after = nullptr});
+  for (const Kept& object : before) {
+    changes.push_back({.before = object, .after = nullptr});
   }
   NoteSynced();
   return changes;
 }
 
-Change Store::Put(const Object& object) {
-  const ObjectName name = NameOf(*object);
+KeptChange Store::Put(const codec::Json& object) {
+  Kept kept = Pack(object);
   std::unique_lock lock(mutex_);
-  Change change{.before = Erase(name), .after = object};
-  Insert(name, object);
+  KeptChange change{.before = Erase(kept->name), .after = kept};
+  Insert(kept);
   return change;
 }
 
-Change Store::Remove(const ObjectName& name) {
+KeptChange Store::Remove(const ObjectName& name) {
   std::unique_lock lock(mutex_);
   return {.before = Erase(name), .after = nullptr};
 }
 
-void Store::Insert(const ObjectName& name, const Object& object) {
-  objects_[name] = object;
+void Store::Insert(const Kept& object) {
+  objects_.insert(object);
   if (index_) {
-    for (const std::string& value : index_(*object)) {
-      by_index_[value][name] = object;
+    for (const std::string& value : index_(object->packed.Unpack())) {
+      by_index_[value].insert(object);
     }
   }
 }
 
-Object Store::Erase(const ObjectName& name) {
+Kept Store::Erase(const ObjectName& name) {
   const auto found = objects_.find(name);
   if (found == objects_.end()) {
     return nullptr;
   }
-  Object erased = std::move(found->second);
+  Kept erased = *found;
   objects_.erase(found);
   if (index_) {
-    for (const std::string& value : index_(*erased)) {
+    for (const std::string& value : index_(erased->packed.Unpack())) {
       const auto at = by_index_.find(value);
-      if (at != by_index_.end() && at->second.erase(name) > 0 && at->second.empty()) {
+      if (at != by_index_.end() && at->second.erase(erased) > 0 && at->second.empty()) {
         by_index_.erase(at);
       }
     }

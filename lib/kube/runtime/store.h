@@ -5,7 +5,9 @@
 #include <condition_variable>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <stop_token>
 #include <string>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/codec/packed.h"
 #include "lib/kube/core/object.h"
 
 namespace cachewarm::kube {
@@ -24,6 +27,30 @@ struct Change {
   const codec::Json& object() const { return after != nullptr ? *after : *before; }
 };
 
+// An object as a store keeps it: packed, because a tree of each of 10,000 pods would be 200 MB.
+// value() looks at a few members, Unpack() makes the tree. Never changes; the same pointer means
+// the same version of the same object.
+struct KeptObject {
+  ObjectName name;
+  codec::Packed packed;
+
+  codec::PackedValue value() const { return packed.value(); }
+  std::string_view uid() const { return value().TextAt({"metadata", "uid"}); }
+  // The value of a label; empty when there is none.
+  std::string_view label(std::string_view key) const {
+    return value().TextAt({"metadata", "labels", key});
+  }
+  Object Unpack() const;
+};
+using Kept = std::shared_ptr<const KeptObject>;
+
+// As Change, packed.
+struct KeptChange {
+  Kept before;
+  Kept after;
+  Change Unpack() const;
+};
+
 // The objects of one kind as last seen. One reflector writes, any thread reads. What it hands out
 // never changes and stays valid. Readers never see half of a list: the first list and every relist
 // are swapped in whole.
@@ -32,33 +59,49 @@ class Store {
   // Texts under which an object is found by ByIndex(), e.g. the node a pod is bound to.
   using IndexFunction = std::function<std::vector<std::string>(const codec::Json&)>;
 
-  explicit Store(IndexFunction index = nullptr) : index_(std::move(index)) {}
+  // Stores that share a table keep once what their objects have in common; null: one of its own.
+  explicit Store(IndexFunction index = nullptr, std::shared_ptr<codec::PackTable> table = nullptr);
 
+  // Taken apart for the caller: for one object, not for each of thousands.
   Object Get(const ObjectName& name) const;
+
+  Kept Find(const ObjectName& name) const;
   // In the order of namespace and name.
-  std::vector<Object> List() const;
-  std::vector<Object> ListNamespace(std::string_view ns) const;
-  std::vector<Object> ByIndex(const std::string& value) const;
+  std::vector<Kept> List() const;
+  std::vector<Kept> ListNamespace(std::string_view ns) const;
+  std::vector<Kept> ByIndex(const std::string& value) const;
   size_t size() const;
   // True once a whole list was taken in, and for ever after.
   bool HasSynced() const { return synced_.load(); }
   // Blocks until HasSynced(); false when `deadline` of `clock` or `stop` came first.
   bool AwaitSynced(const Clock& clock, MonoTime deadline, std::stop_token stop) const;
 
-  // For the reflector, and for tests: returns what changed, deletions that a list reveals included.
-  std::vector<Change> Replace(std::vector<Object> objects);
-  Change Put(const Object& object);
-  Change Remove(const ObjectName& name);
+  // For the reflector, and for tests: Replace() returns what changed, deletions that a list reveals
+  // included.
+  Kept Pack(const codec::Json& object) const;
+  std::vector<KeptChange> Replace(std::vector<Kept> objects);
+  KeptChange Put(const codec::Json& object);
+  KeptChange Remove(const ObjectName& name);
 
  private:
-  void Insert(const ObjectName& name, const Object& object);
-  Object Erase(const ObjectName& name);
+  // By namespace and name.
+  struct Earlier {
+    using is_transparent = void;
+    bool operator()(const Kept& a, const Kept& b) const { return a->name < b->name; }
+    bool operator()(const Kept& a, const ObjectName& b) const { return a->name < b; }
+    bool operator()(const ObjectName& a, const Kept& b) const { return a < b->name; }
+  };
+  using Objects = std::set<Kept, Earlier>;
+
+  void Insert(const Kept& object);
+  Kept Erase(const ObjectName& name);
   void NoteSynced();
 
   IndexFunction index_;
+  std::shared_ptr<codec::PackTable> table_;
   mutable std::shared_mutex mutex_;
-  std::map<ObjectName, Object> objects_;
-  std::map<std::string, std::map<ObjectName, Object>> by_index_;
+  Objects objects_;
+  std::map<std::string, Objects> by_index_;
   std::atomic<bool> synced_{false};
   mutable std::mutex sync_mutex_;
   mutable std::condition_variable_any sync_wake_;

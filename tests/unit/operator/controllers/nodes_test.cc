@@ -234,9 +234,8 @@ TEST_F(FreshNodeTest, TheConditionIsWrittenOnChangeOnlyAndTakenBackWithTheSettin
   const std::string since = Condition()["lastTransitionTime"].get<std::string>();
   clock.Advance(std::chrono::seconds(5));
   AgentReports(true);
-  ASSERT_TRUE(Eventually([&] {
-    return world.node_cache_views.Get({.name = "a"})->status.warmups[0].prepared.size() == 1;
-  }));
+  ASSERT_TRUE(Eventually(
+      [&] { return world.node_cache_views.Get("a")->status.warmups[0].prepared.size() == 1; }));
   ASSERT_TRUE(writing.Reconcile("a", {}).ok());
   EXPECT_EQ(Condition()["status"], "True");
   EXPECT_NE(Condition()["lastTransitionTime"], since);

@@ -29,7 +29,7 @@ TEST(NodeUsage, SumsUpWhatBoundPodsAskFor) {
   EXPECT_EQ(usage.Of("n1").at("pods"), 2);
   EXPECT_EQ(usage.Of("n2").at("memory"), int64_t{1} << 30);
   EXPECT_TRUE(usage.Of("n3").empty());
-  EXPECT_EQ(usage.All().size(), 2U);
+  EXPECT_EQ(usage.nodes(), 2U);
 }
 
 TEST(NodeUsage, EndedAndUnboundPodsCountNothing) {
@@ -37,7 +37,7 @@ TEST(NodeUsage, EndedAndUnboundPodsCountNothing) {
   usage.Take({nullptr, Bound("a", "n1", "Succeeded")});
   usage.Take({nullptr, Bound("b", "n1", "Failed")});
   usage.Take({nullptr, Bound("c", "")});
-  EXPECT_TRUE(usage.All().empty());
+  EXPECT_EQ(usage.nodes(), 0U);
 }
 
 TEST(NodeUsage, FollowsAPodThroughItsLife) {
@@ -54,7 +54,21 @@ TEST(NodeUsage, FollowsAPodThroughItsLife) {
   usage.Take({running, ended});
   EXPECT_TRUE(usage.Of("n1").empty());
   usage.Take({ended, nullptr});
-  EXPECT_TRUE(usage.All().empty());
+  EXPECT_EQ(usage.nodes(), 0U);
+}
+
+TEST(NodeUsage, PodsThatAskForTheSameAreCountedEach) {
+  NodeUsage usage;
+  std::vector<kube::Object> pods;
+  for (int i = 0; i < 40; ++i) {
+    pods.push_back(Bound("p" + std::to_string(i), "n" + std::to_string(i % 4)));
+    usage.Take({nullptr, pods.back()});
+  }
+  EXPECT_EQ(usage.Of("n3").at("pods"), 10);
+  for (const kube::Object& pod : pods) {
+    usage.Take({pod, nullptr});
+  }
+  EXPECT_EQ(usage.nodes(), 0U);
 }
 
 TEST(NodeUsage, APodOfTheSameNameReplacesTheOldOne) {

@@ -147,6 +147,79 @@ TEST_F(TriggersTest, ANodeCacheConcernsTheWarmupsThatItNames) {
   EXPECT_EQ(After(warmups, [&] { server.Put(kube::kNodeCaches, node_cache); }), Keys{"prod/llama"});
 }
 
+class NodeCacheTriggersTest : public TriggersTest {
+ protected:
+  // A node that all three warmups are on; what that brings is forgotten.
+  void SettleOneNode() {
+    Settle();
+    const auto entry = [](const char* uid, const char* ns, const char* name) {
+      return codec::Json{{"uid", uid}, {"namespace", ns}, {"name", name}};
+    };
+    codec::Json node_cache = NodeCacheObject("n", "u");
+    node_cache["spec"]["warmups"] = {
+        entry("uid-llama", "default", "llama"), entry("uid-mistral", "default", "mistral"),
+        entry("uid-prod", "prod", "llama"), entry("uid-gone", "prod", "gone")};
+    node_cache["spec"]["starts"] = {{{"podUID", "p"}, {"warmupUID", "uid-mistral"}}};
+    node_cache["status"]["node"] = {
+        {"cpuClass", "x86"}, {"root", {{"writable", true}, {"usedBytes", 1}, {"freeBytes", 9}}}};
+    ASSERT_EQ(After(
+                  warmups, [&] { server.Put(kube::kNodeCaches, node_cache); }, 3)
+                  .size(),
+              3U);
+  }
+  Keys AfterEdit(const std::function<void(codec::Json&)>& edit, size_t count = 1) {
+    return After(
+        warmups, [&] { server.Edit(kube::kNodeCaches, {.name = "n"}, edit); }, count);
+  }
+};
+
+TEST_F(NodeCacheTriggersTest, OfManyOnANodeOnlyTheOneThatChangedIsConcerned) {
+  SettleOneNode();
+  EXPECT_EQ(AfterEdit([](codec::Json& node_cache) {
+              node_cache["status"]["warmups"] = {{{"uid", "uid-mistral"}, {"generation", "g"}}};
+            }),
+            Keys{"default/mistral"});
+  EXPECT_EQ(
+      AfterEdit([](codec::Json& node_cache) { node_cache["spec"]["warmups"][2]["need"] = 1; }),
+      Keys{"prod/llama"});
+  EXPECT_EQ(AfterEdit([](codec::Json& node_cache) { node_cache["spec"]["warmups"].erase(3); }),
+            Keys{"prod/gone"});
+}
+
+TEST_F(NodeCacheTriggersTest, AReportWithoutNewsConcernsNobody) {
+  SettleOneNode();
+  Take(nodes);
+  server.Edit(kube::kNodeCaches, {.name = "n"}, [](codec::Json& node_cache) {
+    node_cache["status"]["heartbeatTime"] = "2026-01-01T00:00:00Z";
+    node_cache["status"]["node"]["root"]["usedBytes"] = 5;
+    node_cache["status"]["node"]["root"]["freeBytes"] = 5;
+  });
+  ASSERT_TRUE(Eventually([&] { return nodes.size() == 1; })) << "the report was seen";
+  EXPECT_EQ(Take(warmups), Keys{});
+}
+
+TEST_F(NodeCacheTriggersTest, NewFactsOfANodeConcernAll) {
+  SettleOneNode();
+  EXPECT_EQ(
+      AfterEdit(
+          [](codec::Json& node_cache) { node_cache["status"]["node"]["root"]["writable"] = false; },
+          3)
+          .size(),
+      3U);
+}
+
+TEST_F(NodeCacheTriggersTest, EvidenceConcernsTheWarmupOfItsPod) {
+  SettleOneNode();
+  EXPECT_EQ(AfterEdit([](codec::Json& node_cache) {
+              node_cache["status"]["starts"] = {{{"podUID", "p"}, {"result", "hit"}}};
+            }),
+            Keys{"default/mistral"});
+  EXPECT_EQ(AfterEdit([](codec::Json& node_cache) {
+              node_cache["spec"]["captures"] = {{{"id", "q"}, {"warmupUID", "uid-llama"}}};
+            }),
+            Keys{"default/llama"});
+}
+
 TEST_F(TriggersTest, AnAgentThatComesUpConcernsAll) {
   Settle();
   codec::Json agent = PodObject("agent");

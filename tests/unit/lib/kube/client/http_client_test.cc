@@ -36,14 +36,21 @@ class HttpClientTest : public testing::Test {
     return *client_;
   }
   // Time passes by itself, so that waiting between tries takes none.
-  absl::StatusOr<Json> Do(const Request& request) {
-    std::jthread time([this](std::stop_token stop) {
+  [[nodiscard]] std::jthread PassTime() {
+    return std::jthread([this](std::stop_token stop) {
       while (!stop.stop_requested()) {
         clock_.Advance(Duration(50));
         std::this_thread::yield();
       }
     });
+  }
+  absl::StatusOr<Json> Do(const Request& request) {
+    const std::jthread time = PassTime();
     return client().Do(request, {});
+  }
+  absl::StatusOr<Json> DoList(const Request& request, const Client::ItemHandler& on_item) {
+    const std::jthread time = PassTime();
+    return client().DoList(request, on_item, {});
   }
 
   fakes::FakeClock clock_;
@@ -152,6 +159,27 @@ TEST_F(HttpClientTest, AnAnswerThatIsNoJsonIsUnavailable) {
     return http::Response{.status = 200, .headers = {}, .body = "<html>"};
   });
   EXPECT_EQ(Do(kGet).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(HttpClientTest, AListGivesItsItemsOneByOneAndWithoutManagedFields) {
+  http_.ThenAnswer(503, "").ThenAnswer(
+      200, R"({"metadata":{"continue":"c"},"items":[{"metadata":{"name":"a","managedFields":[]}},
+               {"metadata":{"name":"b"}}]})");
+  std::vector<Json> items;
+  const auto page = DoList(List(kPods, {}), [&](Json item) { items.push_back(std::move(item)); });
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(*page, Json::parse(R"({"metadata":{"continue":"c"},"items":[]})"));
+  EXPECT_EQ(items,
+            (std::vector<Json>{{{"metadata", {{"name", "a"}}}}, {{"metadata", {{"name", "b"}}}}}));
+}
+
+TEST_F(HttpClientTest, AListThatIsCutShortIsNotAskedForAgain) {
+  http_.ThenAnswer(200, R"({"items":[{"a":1},{"b)").ThenAnswer(200, R"({"items":[]})");
+  int items = 0;
+  const absl::Status status = DoList(List(kPods, {}), [&](const Json&) { ++items; }).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(items, 1);
+  EXPECT_EQ(http_.requests().size(), 1U) << "whoever took the items has to begin anew";
 }
 
 TEST_F(HttpClientTest, StopsWhileItWaitsForTheNextTry) {

@@ -27,37 +27,90 @@ std::vector<std::string> NodeIndex(const Json& object) {
   return node.empty() ? std::vector<std::string>() : std::vector<std::string>{node};
 }
 
+std::vector<KeptChange> Replace(Store& store, const std::vector<Object>& objects) {
+  std::vector<Kept> kept;
+  for (const Object& object : objects) {
+    kept.push_back(store.Pack(*object));
+  }
+  return store.Replace(std::move(kept));
+}
+
 TEST(Store, GivesBackWhatWasPut) {
   Store store;
   const Object pod = Pod("a", "x");
-  const Change change = store.Put(pod);
+  const KeptChange change = store.Put(*pod);
   EXPECT_EQ(change.before, nullptr);
-  EXPECT_EQ(change.after, pod);
-  EXPECT_EQ(store.Get({"a", "x"}), pod);
+  EXPECT_EQ(*change.after->Unpack(), *pod);
+  EXPECT_EQ(*store.Get({"a", "x"}), *pod);
+  EXPECT_EQ(store.Find({"a", "x"}), change.after);
   EXPECT_EQ(store.Get({"a", "y"}), nullptr);
-  EXPECT_EQ(store.Get({"", "x"}), nullptr);
+  EXPECT_EQ(store.Find({"", "x"}), nullptr);
+}
+
+TEST(Store, LooksAtWhatItKeepsWithoutTakingItApart) {
+  Store store;
+  Json pod = *Pod("a", "x", "1", "n1");
+  pod["metadata"]["labels"] = {{"app.kubernetes.io/name", "llama"}};
+  store.Put(pod);
+  const Kept kept = store.Find({"a", "x"});
+  EXPECT_EQ(kept->name, (ObjectName{"a", "x"}));
+  EXPECT_EQ(kept->uid(), "x");
+  EXPECT_EQ(kept->label("app.kubernetes.io/name"), "llama");
+  EXPECT_EQ(kept->label("none"), "");
+  EXPECT_EQ(kept->value().TextAt({"spec", "nodeName"}), "n1");
+}
+
+TEST(Store, AChangeIsTakenApartOnBothSides) {
+  Store store;
+  EXPECT_EQ(store.Put(*Pod("a", "x", "1")).Unpack().before, nullptr);
+  const Change change = store.Put(*Pod("a", "x", "2")).Unpack();
+  EXPECT_EQ(ResourceVersionOf(*change.before), "1");
+  EXPECT_EQ(ResourceVersionOf(*change.after), "2");
+  EXPECT_EQ(store.Remove({"a", "x"}).Unpack().after, nullptr);
 }
 
 TEST(Store, AnOldObjectStaysValidForItsReader) {
   Store store;
-  store.Put(Pod("a", "x", "1"));
-  const Object held = store.Get({"a", "x"});
-  const Change change = store.Put(Pod("a", "x", "2"));
-  EXPECT_EQ(ResourceVersionOf(*held), "1");
+  store.Put(*Pod("a", "x", "1"));
+  const Kept held = store.Find({"a", "x"});
+  const KeptChange change = store.Put(*Pod("a", "x", "2"));
+  EXPECT_EQ(ResourceVersionOf(*held->Unpack()), "1");
   EXPECT_EQ(change.before, held);
   store.Remove({"a", "x"});
-  EXPECT_EQ(ResourceVersionOf(*held), "1");
+  EXPECT_EQ(ResourceVersionOf(*held->Unpack()), "1");
+}
+
+TEST(Store, AnObjectOutlivesItsStore) {
+  Kept kept;
+  {
+    Store store;
+    kept = store.Put(*Pod("a", "x")).after;
+  }
+  EXPECT_EQ(*kept->Unpack(), *Pod("a", "x"));
+}
+
+TEST(Store, StoresOfOneTableKeepOnceWhatTheirObjectsHaveInCommon) {
+  const auto table = codec::PackTable::Make();
+  Store pods(nullptr, table);
+  Store others(nullptr, table);
+  for (int i = 0; i < 10; ++i) {
+    pods.Put(*Pod("a", std::to_string(i), "1", "node-of-all"));
+  }
+  const size_t parts = table->parts();
+  EXPECT_GT(parts, 0U);
+  others.Put(*Pod("a", "x", "1", "node-of-all"));
+  EXPECT_EQ(table->parts(), parts);
 }
 
 TEST(Store, ListsInTheOrderOfNamespaceAndName) {
   Store store;
   for (const auto& [ns, name] :
        {std::pair("b", "a"), std::pair("a", "z"), std::pair("a", "b"), std::pair("ab", "c")}) {
-    store.Put(Pod(ns, name));
+    store.Put(*Pod(ns, name));
   }
   std::vector<std::string> names;
-  for (const Object& object : store.List()) {
-    names.push_back(NameOf(*object).ToString());
+  for (const Kept& object : store.List()) {
+    names.push_back(object->name.ToString());
   }
   EXPECT_EQ(names, (std::vector<std::string>{"a/b", "a/z", "ab/c", "b/a"}));
   EXPECT_EQ(store.ListNamespace("a").size(), 2U);
@@ -67,10 +120,12 @@ TEST(Store, ListsInTheOrderOfNamespaceAndName) {
 
 TEST(Store, ReplaceTellsWhatCameChangedAndWent) {
   Store store;
-  store.Replace({Pod("a", "same"), Pod("a", "changed"), Pod("a", "gone")});
-  const auto changes = store.Replace({Pod("a", "same"), Pod("a", "changed", "2"), Pod("a", "new")});
+  Replace(store, {Pod("a", "same"), Pod("a", "changed"), Pod("a", "gone")});
+  const auto changes =
+      Replace(store, {Pod("a", "same"), Pod("a", "changed", "2"), Pod("a", "new")});
   std::map<std::string, std::string> told;
-  for (const Change& change : changes) {
+  for (const KeptChange& kept : changes) {
+    const Change change = kept.Unpack();
     told[NameOf(change.object()).name] =
         std::string(change.before == nullptr ? "-" : "b") + (change.after == nullptr ? "-" : "a");
   }
@@ -79,26 +134,43 @@ TEST(Store, ReplaceTellsWhatCameChangedAndWent) {
   EXPECT_EQ(store.size(), 3U);
 }
 
+TEST(Store, WhatIsTheSameKeepsItsIdentityThroughAList) {
+  Store store;
+  Replace(store, {Pod("a", "same")});
+  const Kept before = store.Find({"a", "same"});
+  EXPECT_TRUE(Replace(store, {Pod("a", "same")}).empty());
+  EXPECT_EQ(store.Find({"a", "same"}), before) << "what was decoded of it is still good";
+}
+
+TEST(Store, OfAnObjectOnTwoPagesTheLaterOneCounts) {
+  Store store(NodeIndex);
+  Replace(store, {Pod("a", "x", "1", "n1"), Pod("a", "x", "2", "n2")});
+  EXPECT_EQ(store.size(), 1U);
+  EXPECT_EQ(ResourceVersionOf(*store.Get({"a", "x"})), "2");
+  EXPECT_TRUE(store.ByIndex("n1").empty());
+  EXPECT_EQ(store.ByIndex("n2").size(), 1U);
+}
+
 TEST(Store, ANewObjectUnderAnOldNameIsAChange) {
   Store store;
-  store.Replace({Pod("a", "x", "1")});
+  Replace(store, {Pod("a", "x", "1")});
   Json other = *Pod("a", "x", "1");
   other["metadata"]["uid"] = "another";
-  EXPECT_EQ(store.Replace({std::make_shared<const Json>(other)}).size(), 1U);
+  EXPECT_EQ(Replace(store, {std::make_shared<const Json>(other)}).size(), 1U);
 }
 
 TEST(Store, IndexFollowsEveryChange) {
   Store store(NodeIndex);
-  store.Put(Pod("a", "x", "1", "n1"));
-  store.Put(Pod("a", "y", "1", "n1"));
-  store.Put(Pod("a", "unbound"));
+  store.Put(*Pod("a", "x", "1", "n1"));
+  store.Put(*Pod("a", "y", "1", "n1"));
+  store.Put(*Pod("a", "unbound"));
   EXPECT_EQ(store.ByIndex("n1").size(), 2U);
-  store.Put(Pod("a", "x", "2", "n2"));
+  store.Put(*Pod("a", "x", "2", "n2"));
   EXPECT_EQ(store.ByIndex("n1").size(), 1U);
   EXPECT_EQ(store.ByIndex("n2").size(), 1U);
   store.Remove({"a", "y"});
   EXPECT_EQ(store.ByIndex("n1").size(), 0U);
-  store.Replace({Pod("a", "z", "1", "n3")});
+  Replace(store, {Pod("a", "z", "1", "n3")});
   EXPECT_EQ(store.ByIndex("n2").size(), 0U);
   EXPECT_EQ(store.ByIndex("n3").size(), 1U);
   EXPECT_EQ(store.ByIndex("").size(), 0U);
@@ -106,7 +178,7 @@ TEST(Store, IndexFollowsEveryChange) {
 
 TEST(Store, RemovingWhatIsNotThereChangesNothing) {
   Store store;
-  const Change change = store.Remove({"a", "x"});
+  const KeptChange change = store.Remove({"a", "x"});
   EXPECT_EQ(change.before, nullptr);
   EXPECT_EQ(change.after, nullptr);
 }
@@ -114,7 +186,7 @@ TEST(Store, RemovingWhatIsNotThereChangesNothing) {
 TEST(Store, HasSyncedFromTheFirstWholeListOn) {
   Store store;
   EXPECT_FALSE(store.HasSynced());
-  store.Put(Pod("a", "x"));
+  store.Put(*Pod("a", "x"));
   EXPECT_FALSE(store.HasSynced());
   store.Replace({});
   EXPECT_TRUE(store.HasSynced());
@@ -144,17 +216,17 @@ TEST(Store, ReadersNeverSeeHalfOfAList) {
     }
     return objects;
   };
-  store.Replace(list("0"));
+  Replace(store, list("0"));
   std::jthread writer([&](std::stop_token stop) {
     for (int i = 1; !stop.stop_requested(); ++i) {
-      store.Replace(list(std::to_string(i)));
+      Replace(store, list(std::to_string(i)));
     }
   });
   for (int i = 0; i < 300; ++i) {
-    const std::vector<Object> seen = store.List();
+    const std::vector<Kept> seen = store.List();
     ASSERT_EQ(seen.size(), 50U);
-    for (const Object& object : seen) {
-      ASSERT_EQ(ResourceVersionOf(*object), ResourceVersionOf(*seen[0]));
+    for (const Kept& object : seen) {
+      ASSERT_EQ(ResourceVersionOf(*object->Unpack()), ResourceVersionOf(*seen[0]->Unpack()));
     }
   }
 }

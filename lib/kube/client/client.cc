@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/kube/client/client.h"
+
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+#include "lib/kube/core/object.h"
+
+namespace cachewarm::kube {
+
+using codec::Json;
+
+absl::StatusOr<Json> Client::DoList(const Request& request, const ItemHandler& on_item,
+                                    std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(Json page, Do(request, stop));
+  const Json* items = At(page, {"items"});
+  if (items == nullptr || !items->is_array()) {
+    return page;
+  }
+  for (Json& item : page["items"]) {
+    if (item.is_object() && item.contains("metadata") && item["metadata"].is_object()) {
+      item["metadata"].erase("managedFields");
+    }
+    on_item(std::move(item));
+  }
+  page["items"] = Json::array();
+  return page;
+}
+
+}  // namespace cachewarm::kube

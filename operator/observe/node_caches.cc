@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/observe/node_caches.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::observe {
+namespace {
+
+using codec::Json;
+using codec::PackedValue;
+
+const Json& ItemsAt(const Json& object, std::initializer_list<std::string_view> path) {
+  static const Json none = Json::array();
+  const Json* list = kube::At(object, path);
+  return list != nullptr && list->is_array() ? *list : none;
+}
+
+std::set<NamedWarmup> NamedBy(const kube::Object& node_cache) {
+  std::set<NamedWarmup> named;
+  if (node_cache != nullptr) {
+    for (const Json& entry : ItemsAt(*node_cache, {"spec", "warmups"})) {
+      named.insert({.ns = kube::TextAt(entry, {"namespace"}),
+                    .name = kube::TextAt(entry, {"name"}),
+                    .uid = kube::TextAt(entry, {"uid"})});
+    }
+  }
+  return named;
+}
+
+// The digests that the agent has activated or failed on, by uid of their warmup.
+using Answers = std::map<std::string, std::set<std::string>>;
+
+Answers AnswersOf(const Json& node_cache) {
+  Answers answers;
+  for (const Json& entry : ItemsAt(node_cache, {"status", "warmups"})) {
+    for (const Json& bundle : ItemsAt(entry, {"bundles"})) {
+      const std::string state = kube::TextAt(bundle, {"state"});
+      if (state == api::Name(api::BundleState::kActive) ||
+          state == api::Name(api::BundleState::kFailed)) {
+        answers[kube::TextAt(entry, {"uid"})].insert(kube::TextAt(bundle, {"digest"}));
+      }
+    }
+  }
+  return answers;
+}
+
+std::set<std::string> OpenOf(const Json& node_cache) {
+  std::set<std::string> open;
+  const Answers answers = AnswersOf(node_cache);
+  for (const Json& entry : ItemsAt(node_cache, {"spec", "warmups"})) {
+    const std::string uid = kube::TextAt(entry, {"uid"});
+    const auto answered = answers.find(uid);
+    for (const Json& bundle : ItemsAt(entry, {"bundles"})) {
+      if (answered == answers.end() ||
+          !answered->second.contains(kube::TextAt(bundle, {"digest"}))) {
+        open.insert(uid);
+      }
+    }
+  }
+  return open;
+}
+
+// `part`, spec or status, with those of its warmups that `wanted` names.
+Json Share(const PackedValue& part, const std::set<std::string>& wanted) {
+  Json out = Json::object();
+  for (const char* whole : {"captures", "starts", "node", "heartbeatTime"}) {
+    if (const PackedValue member = part.At({whole}); !member.is_null()) {
+      out[whole] = member.Unpack();
+    }
+  }
+  for (const PackedValue& entry : part.At({"warmups"}).Items()) {
+    if (wanted.contains(std::string(entry.TextAt({"uid"})))) {
+      out["warmups"].push_back(entry.Unpack());
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+NodeCaches::Value NodeCaches::Decode(const std::string& node, const Json& object) const {
+  auto decoded = api::DecodeNodeCache(object);
+  if (decoded.ok()) {
+    return std::make_shared<const api::NodeCache>(*std::move(decoded));
+  }
+  const std::string version = kube::ResourceVersionOf(object);
+  std::lock_guard lock(mutex_);
+  if (std::exchange(not_understood_[node], version) != version) {
+    log_.Warning("object not understood",
+                 {{"kind", "NodeCache"}, {"name", node}, {"error", Message(decoded.status())}});
+  }
+  return nullptr;
+}
+
+NodeCaches::Value NodeCaches::Get(const std::string& node) const {
+  const kube::Object object = store_.Get({.name = node});
+  return object == nullptr ? nullptr : Decode(node, *object);
+}
+
+NodeCaches::Value NodeCaches::ShareOf(const std::string& warmup_uid,
+                                      const std::string& node) const {
+  const kube::Kept kept = store_.Find({.name = node});
+  if (kept == nullptr) {
+    return nullptr;
+  }
+  std::set<std::string> wanted;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto open = open_.find(node); open != open_.end()) {
+      wanted = open->second;
+    }
+  }
+  wanted.insert(warmup_uid);
+  const PackedValue whole = kept->value();
+  return Decode(node, Json{{"metadata", whole.At({"metadata"}).Unpack()},
+                           {"spec", Share(whole.At({"spec"}), wanted)},
+                           {"status", Share(whole.At({"status"}), wanted)}});
+}
+
+std::set<NamedWarmup> NodeCaches::Named() const {
+  std::lock_guard lock(mutex_);
+  std::set<NamedWarmup> named;
+  for (const auto& [warmup, count] : named_) {
+    named.insert(warmup);
+  }
+  return named;
+}
+
+std::vector<std::string> NodeCaches::UidsOf(const std::string& ns, const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> uids;
+  for (auto at = named_.lower_bound({.ns = ns, .name = name, .uid = {}});
+       at != named_.end() && at->first.ns == ns && at->first.name == name; ++at) {
+    uids.push_back(at->first.uid);
+  }
+  return uids;
+}
+
+void NodeCaches::Take(const kube::Change& change) {
+  const std::string node = kube::NameOf(change.object()).name;
+  const std::set<NamedWarmup> before = NamedBy(change.before);
+  const std::set<NamedWarmup> after = NamedBy(change.after);
+  std::set<std::string> open =
+      change.after == nullptr ? std::set<std::string>() : OpenOf(*change.after);
+  std::lock_guard lock(mutex_);
+  for (const NamedWarmup& warmup : after) {
+    ++named_[warmup];
+  }
+  for (const NamedWarmup& warmup : before) {
+    if (--named_[warmup] == 0) {
+      named_.erase(warmup);
+    }
+  }
+  open_.erase(node);
+  if (!open.empty()) {
+    open_.emplace(node, std::move(open));
+  }
+  if (change.after == nullptr) {
+    not_understood_.erase(node);
+  }
+}
+
+}  // namespace cachewarm::observe
