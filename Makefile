@@ -50,6 +50,10 @@ bench: setup ## bundles against zip, tar, Go and containerd; ARGS=--small: a min
 bench-webhook: setup ## how long the webhook for older servers takes to answer
 	@tools/stage bench-webhook
 
+.PHONY: bench-world
+bench-world: setup ## memory and rounds of the operator over a made-up cluster; ARGS="5000 10000 20"
+	@tools/stage bench-world $(ARGS)
+
 .PHONY: peers
 peers: setup ## bundles against the real skopeo, oras, crane, containerd and cosign
 	@tools/stage peers

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operator's picture of a large cluster takes: memory once everything is listed, and the
+// time of a round (observe, then decide) for each warmup, the first time and when nothing has
+// changed since. Arguments: nodes, pods beside the agents', warmups. One line a figure.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "lib/base/json_log.h"
+#include "lib/process/process.h"
+#include "operator/observe/snapshot.h"
+#include "operator/observe/world.h"
+#include "operator/plan/plan.h"
+#include "tests/bench/world/generated.h"
+
+namespace cachewarm::bench {
+namespace {
+
+using std::chrono::steady_clock;
+
+double SecondsSince(steady_clock::time_point begin) {
+  return std::chrono::duration<double>(steady_clock::now() - begin).count();
+}
+
+// VmRSS or VmHWM, in MB.
+double Megabytes(const std::string& field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == field + ":") {
+      double kilobytes = 0;
+      status >> kilobytes;
+      return kilobytes * 1024 / 1e6;
+    }
+  }
+  return 0;
+}
+
+void PrintMemory(const char* when) {
+  std::printf("%s: %.1f MB, peak %.1f MB\n", when, Megabytes("VmRSS"), Megabytes("VmHWM"));
+  std::fflush(stdout);
+}
+
+// A round of every warmup, one after the other.
+void Round(const observe::World& world, const char* title) {
+  std::vector<double> observed;
+  std::vector<double> decided;
+  size_t writes = 0;
+  for (const auto& warmup : world.warmup_views.List()) {
+    const auto begin = steady_clock::now();
+    const plan::Snapshot snapshot = observe::Observe(
+        world, *warmup, {.now = SystemClock().Now(), .agent_namespace = "cachewarm-system"});
+    observed.push_back(1000 * SecondsSince(begin));
+    const auto seen = steady_clock::now();
+    writes += plan::Decide(snapshot).nodes.size();
+    decided.push_back(1000 * SecondsSince(seen));
+  }
+  std::sort(observed.begin(), observed.end());
+  std::sort(decided.begin(), decided.end());
+  std::printf("%s: observe %.1f ms (slowest %.1f), decide %.1f ms (slowest %.1f)\n", title,
+              observed[observed.size() / 2], observed.back(), decided[decided.size() / 2],
+              decided.back());
+}
+
+int Main(int argc, char** argv) {
+  process::KeepMemoryLow();
+  const auto argument = [&](int index, int fallback) {
+    return argc > index ? std::atoi(argv[index]) : fallback;
+  };
+  const Size size{.nodes = argument(1, Size().nodes),
+                  .pods = argument(2, Size().pods),
+                  .warmups = argument(3, Size().warmups)};
+  const auto log = MakeJsonLog(LogLevel::kWarning, SystemClock());
+  GeneratedCluster cluster(size);
+  observe::World world({cluster, SystemClock(), SystemRandom(), *log});
+  std::printf("%d nodes, %d agents, %d pods, %d warmups\n", size.nodes, size.nodes, size.pods,
+              size.warmups);
+  PrintMemory("empty");
+  const auto begin = steady_clock::now();
+  std::stop_source stop;
+  world.Start(stop.get_token());
+  kube::AwaitSynced(world.Stores(), SystemClock(), std::chrono::minutes(10), {});
+  std::printf("listed in %.1f s\n", SecondsSince(begin));
+  PrintMemory("listed");
+  std::printf("in common: %zu parts, %.1f MB\n", world.table->parts(),
+              static_cast<double>(world.table->part_bytes()) / 1e6);
+  for (const char* title : {"first round", "second round", "third round"}) {
+    Round(world, title);
+  }
+  PrintMemory("after the rounds");
+  stop.request_stop();
+  world.Join();
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace cachewarm::bench
+
+int main(int argc, char** argv) {
+  return cachewarm::bench::Main(argc, argv);
+}
