@@ -54,6 +54,10 @@ bench-webhook: setup ## how long the webhook for older servers takes to answer
 bench-world: setup ## memory and rounds of the operator over a made-up cluster; ARGS="5000 10000 20"
 	@tools/stage bench-world $(ARGS)
 
+.PHONY: bench-scale
+bench-scale: images ## the operator at 5,000 nodes, 20 warmups, 10,000 pods; ARGS=--help
+	@tools/stage bench-scale $(ARGS)
+
 .PHONY: peers
 peers: setup ## bundles against the real skopeo, oras, crane, containerd and cosign
 	@tools/stage peers

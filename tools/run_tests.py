@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1].resolve()
 CACHE = Path(os.environ.get("CACHEWARM_CACHE", Path.home() / ".cache/cachewarm"))
 REGISTRY = CACHE / "debs/current/docker-registry/usr/bin/docker-registry"
-E2E_FOLDERS = ["test_cluster", "crds", "main_job", "scheduling"]
+E2E_FOLDERS = ["test_cluster", "crds", "main_job", "scheduling", "scale"]
 BEGIN = time.monotonic()
 TOTAL = {"passed": 0, "failed": 0, "skipped": 0}
 

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator costs in a large cluster: `make bench-scale`, see docs/bench/scheduling.md.
+
+A control plane of the test cluster, one real node for the operators, and kwok nodes whose agents
+are played by load/. Prints one line a figure and writes all of them to build/bench/scale.json.
+Leaves no cluster behind.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import load, metrics  # noqa: E402
+from harness.cluster import REPOSITORY, Cluster  # noqa: E402
+from harness.gates import small_pod  # noqa: E402
+from harness.kubectl import Kubectl  # noqa: E402
+from harness.load import KWOK, TOLERATIONS, Load  # noqa: E402
+from harness.product import Product, configuration  # noqa: E402
+from harness.sleeper import Sleeper  # noqa: E402
+from harness.waiting import wait_for  # noqa: E402
+from harness.warmup import Warmup, wish_for  # noqa: E402
+
+NODE = "node-a"
+READS = {"get", "list", "watch"}
+# How long nothing may be written until the cluster counts as steady, and how long it is watched.
+QUIET_SECONDS = 20
+STEADY_SECONDS = 60
+
+
+class Scale:
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        self.cluster = Cluster()
+        self.product = Product(self.cluster)
+        self.kubectl: Kubectl = self.cluster.kubectl().within("scale")
+        self.figures: dict[str, object] = {}
+
+    def note(self, name: str, value: object) -> None:
+        self.figures[name] = value
+        print(f"{name}: {value}", flush=True)
+
+    # ---- what is there ---------------------------------------------------------------------------
+
+    def install(self) -> None:
+        self.cluster.up(NODE)
+        turns = {"nodesMax": self.options.fetch_nodes}
+        self.product.install(configuration(fetch=turns, logLevel="info"), facts={})
+        self.product.scale_operator(1)
+        for namespace in ("scale", "none", "fifty"):
+            self.kubectl.run("create", "namespace", namespace)
+
+    def workload(self, name: str, replicas: int) -> dict:
+        spec = {"nodeSelector": KWOK, "tolerations": TOLERATIONS}
+        thing = Sleeper(name=name, spec=spec).deployment()
+        thing["spec"]["replicas"] = replicas
+        return thing
+
+    def warm_up(self, kubectl: Kubectl, names: list[str]) -> None:
+        """Deployments of one pod each, their warmups, and every bundle on every node."""
+        for name in names:
+            deployment = self.workload(name, 1)
+            kubectl.apply(deployment, wish_for(deployment, gate={"mode": "Auto"}))
+
+    # ---- figures ---------------------------------------------------------------------------------
+
+    def operator(self) -> Path:
+        """/proc of the one operator process."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (path / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0].endswith(b"cachewarm-operator"):
+                found.append(path)
+        assert len(found) == 1, f"operators: {found}"
+        return found[0]
+
+    def megabytes(self) -> dict[str, float]:
+        lines = (self.operator() / "status").read_text().splitlines()
+        fields = dict(line.split(":", 1) for line in lines if ":" in line)
+        return {
+            name: round(int(fields[key].split()[0]) * 1024 / 1e6, 1)
+            for name, key in (("now", "VmRSS"), ("peak", "VmHWM"))
+        }
+
+    def cpu_seconds(self) -> float:
+        fields = (self.operator() / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100
+
+    def requests(self) -> dict[tuple[str, str], float]:
+        counts: dict[tuple[str, str], float] = {}
+        for sample in metrics.parse(self.product.metrics("operator")):
+            if sample.name == "cachewarm_api_requests_total":
+                key = (sample.labels["verb"], sample.labels["resource"])
+                counts[key] = counts.get(key, 0) + sample.value
+        return counts
+
+    def writes(self) -> dict[str, int]:
+        """By resource, without the Lease."""
+        counts: dict[str, int] = {}
+        for (verb, resource), value in self.requests().items():
+            if verb not in READS and resource != "leases":
+                counts[f"{verb} {resource}"] = int(value)
+        return counts
+
+    def rehearsals(self) -> int:
+        """Creations of pods that are none: dry runs."""
+        samples = metrics.parse(self.product.metrics("operator"))
+        return int(sum(s.value for s in samples if s.name == "cachewarm_rehearsals_total"))
+
+    def wait_quiet(self, limit: float) -> float:
+        """Until nothing is written any more; when the last write was seen."""
+        last, since = self.writes(), time.monotonic()
+        deadline = since + limit
+        while time.monotonic() < since + QUIET_SECONDS:
+            assert time.monotonic() < deadline, f"still writing: {last}"
+            time.sleep(2)
+            now = self.writes()
+            if now != last:
+                last, since = now, time.monotonic()
+        return since
+
+    # ---- the run ---------------------------------------------------------------------------------
+
+    def create_latency(self) -> None:
+        """Pod creates (dry runs) in a namespace with 50 warmups and in one without, by turns."""
+        fifty = self.kubectl.within("fifty")
+        names = [f"w-{i:02d}" for i in range(50)]
+        self.warm_up(fifty, names)
+        for name in names:
+            Warmup(fifty, name).wait_injecting(180)
+        rounds = []
+        for _ in range(5):
+            took = {}
+            for namespace in ("none", "fifty"):
+                pod = small_pod("probe", {"app": names[-1]})
+                took[namespace] = Load(self.cluster, namespace).run(
+                    "create", "-count=300", text_in=json.dumps(pod)
+                )
+            rounds.append(took)
+        for what in ("median", "p99"):
+            for namespace in ("none", "fifty"):
+                value = median(each[namespace][what] for each in rounds)
+                self.note(f"create_{what}_ms_{namespace}", round(1000 * value, 2))
+            ratio = median(each["fifty"][what] / each["none"][what] for each in rounds)
+            self.note(f"create_{what}_ratio", round(ratio, 2))
+        fifty.run("delete", "cachewarmup,deployment", "--all", "--wait=false")
+        wait_for("they are gone", lambda: not fifty.list("pods"), 120)
+
+    def grow(self) -> None:
+        options = self.options
+        began = time.monotonic()
+        self.cluster.verb("kwok", str(options.nodes), seconds=1800)
+        load.wait_agents(self.cluster, options.nodes, 1800)
+        self.note("nodes_seconds", round(time.monotonic() - began))
+        self.note("rss_mb_nodes", self.megabytes())
+        began = time.monotonic()
+        names = [f"llama-{i:02d}" for i in range(options.warmups)]
+        self.warm_up(self.kubectl, names)
+        for name in names:
+            Warmup(self.kubectl, name).wait_warm(3600)
+        self.note("warm_seconds", round(time.monotonic() - began))
+        self.note("rss_mb_warm", self.megabytes())
+        began = time.monotonic()
+        for name in names:
+            self.kubectl.scale("deployment", name, options.pods // options.warmups)
+        wait_for("all pods run", lambda: self.running() >= options.pods, 3600)
+        self.note("pods_seconds", round(time.monotonic() - began))
+        quiet = self.wait_quiet(1800)
+        self.note("steady_seconds", round(quiet - began))
+
+    def running(self) -> int:
+        found = self.kubectl.list("deployments")
+        return sum(each["status"].get("readyReplicas", 0) for each in found)
+
+    def costs(self) -> None:
+        options = self.options
+        requests = self.requests()
+        for what, resource, count in (
+            ("pod", "pods", options.pods),
+            ("node", "nodecaches", options.nodes),
+        ):
+            total = sum(v for (verb, r), v in requests.items() if r == resource)
+            self.note(f"{resource}_requests_per_{what}", round(total / count, 2))
+        self.note("requests", {f"{v} {r}": int(n) for (v, r), n in sorted(requests.items())})
+        self.note("rss_mb_grown", self.megabytes())
+
+    def steady(self, title: str) -> None:
+        before, cpu = self.writes(), self.cpu_seconds()
+        time.sleep(STEADY_SECONDS)
+        used = self.cpu_seconds() - cpu
+        after = self.writes()
+        changed = {k: n - before.get(k, 0) for k, n in after.items() if n != before.get(k, 0)}
+        self.note(f"{title}_writes", changed)
+        self.note(f"{title}_cpu_percent", round(100 * used / STEADY_SECONDS, 1))
+        self.note(f"{title}_rss_mb", self.megabytes())
+
+    def resync(self) -> None:
+        """A process that has just started lists everything and looks at everything."""
+        self.product.scale_operator(0)
+        began = time.monotonic()
+        self.product.scale_operator(1)
+        leads = "cachewarm_leader 1"
+        wait_for("it leads", lambda: leads in self.product.metrics("operator"), 120)
+        self.note("resync_lead_seconds", round(time.monotonic() - began, 1))
+        wait_for("it has looked at everything", self.is_idle, 600)
+        self.note("resync_seconds", round(time.monotonic() - began, 1))
+        dry_runs, written = self.rehearsals() * 2, self.writes()
+        self.note("resync_dry_runs", dry_runs)
+        self.note("resync_writes", {k: n for k, n in written.items() if k != "create pods"})
+        self.note("resync_pods_created", max(0, written.get("create pods", 0) - dry_runs))
+        self.note("resync_rss_mb", self.megabytes())
+
+    def is_idle(self) -> bool:
+        cpu = self.cpu_seconds()
+        time.sleep(2)
+        return self.cpu_seconds() - cpu < 0.1
+
+    def run(self) -> None:
+        with ExitStack() as ends:
+            ends.callback(self.cluster.verb, "down", seconds=600)
+            self.install()
+            hold = Path(ends.enter_context(tempfile.TemporaryDirectory())) / "hold"
+            self.cluster.verb("kwok", "4")
+            ends.enter_context(load.agents(self.cluster, hold))
+            load.wait_agents(self.cluster, 4)
+            self.note("rss_mb_empty", self.megabytes())
+            if not self.options.no_create:
+                self.create_latency()
+            self.grow()
+            self.costs()
+            self.steady("steady")
+            self.resync()
+            self.steady("resynced")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=10000, help="of workloads; agents not counted")
+    parser.add_argument("--warmups", type=int, default=20, help="each on every node")
+    parser.add_argument(
+        "--fetch-nodes", type=int, default=1000, help="that may fetch at a time; 32 as shipped"
+    )
+    parser.add_argument("--no-create", action="store_true", help="leave out the pod creates")
+    scale = Scale(parser.parse_args())
+    try:
+        scale.run()
+    finally:
+        report = REPOSITORY / "build" / "bench" / "scale.json"
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.write_text(json.dumps(scale.figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+module cachewarm.io/tests/load
+
+go 1.26.0

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two hundred held pods of a workload that becomes warm, against a client that does nothing but
+patch as many."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+from harness import load, pods
+from harness.cluster import Cluster
+from harness.kubectl import Kubectl
+from harness.load import KWOK, TOLERATIONS, Load
+from harness.product import Product
+from harness.sleeper import Sleeper
+from harness.steps import accept
+from harness.warmup import released
+
+NODES = 10  # room for the pods of a round, ours and the bare ones
+PODS = 200
+ROUNDS = 3
+# Time until the last is let go, against that of the bare client, medians of one run.
+BAR = 1.3
+BARE_GATE = "example.com/bare"
+# Of what a client may do, what was fastest here, on one connection and on many.
+BARE_WAYS = (("-width=32",), ("-width=16", "-h1"))
+
+
+class OnKwok(Sleeper):
+    """A workload for nodes whose pods are only said to run."""
+
+    def pod_spec(self) -> dict:
+        return {**super().pod_spec(), "nodeSelector": KWOK, "tolerations": TOLERATIONS}
+
+
+@pytest.fixture(scope="module")
+def hold(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("release") / "hold"
+
+
+@pytest.fixture(scope="module")
+def fleet(cluster: Cluster, installation: Product, hold: Path) -> Iterator:
+    hold.touch()
+    cluster.verb("kwok", str(NODES))
+    with load.agents(cluster, hold) as running:
+        load.wait_agents(cluster, NODES)
+        yield running
+    cluster.verb("kwok", "0")
+
+
+def seconds_of_ours(kubectl: Kubectl, cluster: Cluster, fleet, hold: Path, name: str) -> float:
+    hold.touch()
+    warmup = accept(kubectl, OnKwok(name=name), gate={"mode": "Hold", "maxHoldSeconds": 900})
+    kubectl.scale("deployment", name, 1)
+    pods.wait_ready(kubectl, name, 1, 60)
+    warmup.wait_bundles(1)
+    watch = Load(cluster, kubectl.namespace).start(
+        "gates", f"-selector=app={name}", f"-count={PODS}"
+    )
+    kubectl.scale("deployment", name, 1 + PODS)
+    load.answer(watch)
+    hold.unlink()
+    active = load.answer(fleet)["active"]
+    gone = load.answer(watch)["gone"]
+    assert len(gone) == PODS
+    reasons = {released(pod) for pod in pods.of(kubectl, name)} - {"Builder", ""}
+    assert reasons == {"Warm"}
+    print(f"ours: the first after {gone[0] - active:.3f} s, the last {gone[-1] - active:.3f} s")
+    return gone[-1] - active
+
+
+def seconds_of_bare(kubectl: Kubectl, cluster: Cluster, way: tuple[str, ...], name: str) -> float:
+    deployment = OnKwok(name=name, replicas=PODS).deployment()
+    template = deployment["spec"]["template"]
+    template["spec"]["schedulingGates"] = [{"name": BARE_GATE}]
+    template["metadata"]["annotations"] = {"example.com/made": "yes"}
+    kubectl.apply(deployment)
+    bare = Load(cluster, kubectl.namespace)
+    watch = bare.start("gates", f"-selector=app={name}", f"-count={PODS}", f"-gate={BARE_GATE}")
+    load.answer(watch)
+    began = bare.run("patch", f"-selector=app={name}", f"-gate={BARE_GATE}", *way)["began"]
+    gone = load.answer(watch)["gone"]
+    print(f"bare {' '.join(way)}: {gone[-1] - began:.3f} s")
+    return gone[-1] - began
+
+
+@pytest.mark.slow
+def test_all_are_let_go_in_little_more_time_than_a_bare_client_needs(
+    kubectl: Kubectl, product: Product, cluster: Cluster, fleet, hold: Path
+):
+    ours, bare = [], []
+    for number in range(ROUNDS):
+        ways = [
+            seconds_of_bare(kubectl, cluster, way, f"bare-{number}-{i}")
+            for i, way in enumerate(BARE_WAYS)
+        ]
+        bare.append(min(ways))
+        ours.append(seconds_of_ours(kubectl, cluster, fleet, hold, f"ours-{number}"))
+        for i in range(len(BARE_WAYS)):
+            kubectl.delete("deployment", f"bare-{number}-{i}", "--wait=false")
+        kubectl.delete("cachewarmup", f"ours-{number}")
+        kubectl.delete("deployment", f"ours-{number}", "--wait=false")
+    ratio = median(mine / other for mine, other in zip(ours, bare))
+    print(f"{PODS} gates: ours {median(ours):.3f} s, bare {median(bare):.3f} s, ratio {ratio:.2f}")
+    assert ratio <= BAR
