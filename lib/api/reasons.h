@@ -55,6 +55,8 @@ inline constexpr std::string_view kBuilderCrashed = "BuilderCrashed";
 inline constexpr std::string_view kBuilderRefused = "BuilderRefused";  // no Job may be made
 inline constexpr std::string_view kRequestFailed = "RequestFailed";    // one of compile.requests
 inline constexpr std::string_view kHeld = "Held";
+// On a pod of the workload that admission did not give the cache, once it is counted: why.
+inline constexpr std::string_view kLeftAlone = "LeftAlone";
 inline constexpr std::string_view kCaptured = "Captured";
 inline constexpr std::string_view kNothingToCapture = "NothingToCapture";
 inline constexpr std::string_view kNeverSettled = "NeverSettled";

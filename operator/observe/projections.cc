@@ -83,9 +83,26 @@ void KeepMetadata(Json& object, Annotations annotations) {
   });
 }
 
+// Of somebody else at our path or below it: such a pod is left alone, and why is told.
+void KeepConflictingMounts(Json& container) {
+  const std::string ours = std::string(api::kMountPath) + "/";
+  const auto mounts = container.find("volumeMounts");
+  if (mounts == container.end() || !mounts->is_array()) {
+    return;
+  }
+  std::erase_if(mounts->get_ref<Json::array_t&>(), [&](Json& mount) {
+    return kube::TextAt(mount, {"name"}) == api::kVolume ||
+           !(kube::TextAt(mount, {"mountPath"}) + "/").starts_with(ours);
+  });
+  if (mounts->empty()) {
+    container.erase(mounts);
+  }
+}
+
 void KeepContainer(Json& container) {
-  Keep(container,
-       {"name", "image", "resources", "restartPolicy", "readinessProbe", "securityContext"});
+  Keep(container, {"name", "image", "resources", "restartPolicy", "readinessProbe",
+                   "securityContext", "volumeMounts"});
+  KeepConflictingMounts(container);
   Inside(container, "securityContext", [](Json& context) { Keep(context, {"runAsUser"}); });
   Inside(container, "readinessProbe", [](Json& probe) { Keep(probe, {}); });
 }
@@ -106,7 +123,7 @@ bool IsGated(const Json& pod) {
 void KeepPodSpec(Json& spec, bool gated) {
   Keep(spec, {"nodeName", "schedulingGates", "nodeSelector", "affinity", "tolerations",
               "containers", "initContainers", "overhead", "resources", "securityContext", "volumes",
-              "schedulingGroup", "workloadRef"});
+              "schedulingGroup", "workloadRef", "os"});
   EachOf(spec, "containers", KeepContainer);
   EachOf(spec, "initContainers", KeepContainer);
   Inside(spec, "securityContext", [](Json& context) { Keep(context, {"runAsUser"}); });

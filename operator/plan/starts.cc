@@ -5,8 +5,11 @@
 
 #include "lib/api/gate/release.h"
 #include "lib/api/names.h"
+#include "lib/api/reasons.h"
+#include "lib/codec/json_value.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/evidence/savings.h"
+#include "operator/render/injection.h"
 
 namespace cachewarm::plan {
 
@@ -151,6 +154,18 @@ void Observe(Round& round, const FirstStart& start) {
   }
 }
 
+std::string WhyLeftAlone(const Round& round, const PodView& pod) {
+  std::string why = render::WhyLeftAlone(*pod.pod->object, round.in.settings.root);
+  if (!why.empty()) {
+    return why;
+  }
+  const auto taken = pod.pod->meta.annotations.find(std::string(api::kWarmupAnnotation));
+  if (taken != pod.pod->meta.annotations.end() && taken->second != round.in.warmup.name) {
+    return fmt::format("annotation {} says \"{}\"", taken->first, taken->second);
+  }
+  return "it was created in the moment before the API server had seen the warmup";
+}
+
 void Count(Round& round, const FirstStart& start) {
   api::Starts& starts = round.out.status.starts;
   const StartSample sample = Measure(round, start);
@@ -160,6 +175,10 @@ void Count(Round& round, const FirstStart& start) {
     starts.counted.erase(starts.counted.begin());
   }
   round.out.starts_counted.push_back(sample);
+  if (!start.pod->ours && !start.pod->of_job) {
+    TellAboutPod(round, *start.pod->pod, api::reason::kLeftAlone,
+                 "started without the cache: " + WhyLeftAlone(round, *start.pod));
+  }
 }
 
 // Notes on each pod what was counted: from then on the pod itself says so, however full the ring.
@@ -169,11 +188,13 @@ void Annotate(Round& round) {
     if (pod == nullptr || pod->pod->meta.annotations.contains(std::string(api::kStartAnnotation))) {
       continue;
     }
-    round.out.annotations.push_back({.ns = pod->pod->meta.ns,
-                                     .pod = pod->pod->meta.name,
-                                     .uid = pod->pod->meta.uid,
-                                     .key = std::string(api::kStartAnnotation),
-                                     .value = DescribeSample(sample)});
+    round.out.annotations.push_back(
+        {.ns = pod->pod->meta.ns,
+         .pod = pod->pod->meta.name,
+         .uid = pod->pod->meta.uid,
+         .key = std::string(api::kStartAnnotation),
+         .value = DescribeSample(
+             sample, pod->ours || pod->of_job ? std::string() : WhyLeftAlone(round, *pod))});
   }
 }
 

@@ -82,6 +82,20 @@ void AddEvictionAnnotation(Json& metadata) {
   }
 }
 
+std::string WhyLeftAlone(const Json& pod, std::string_view root) {
+  const Json* os = Find(pod, {"spec", "os"});
+  if (os != nullptr && Text(*os, "name") != "linux") {
+    return "spec.os.name is not linux; only Linux pods can be warmed";
+  }
+  const Json& owners = List(pod, {"metadata", "ownerReferences"});
+  if (std::any_of(owners.begin(), owners.end(),
+                  [](const Json& owner) { return Text(owner, "kind") == "DaemonSet"; })) {
+    return "it belongs to a DaemonSet; pods that are bound to their node are not warmed";
+  }
+  const Json* spec = Find(pod, {"spec"});
+  return spec == nullptr ? std::string() : MountConflict(*spec, root);
+}
+
 std::string MountConflict(const Json& pod_spec, std::string_view root) {
   if (const Json* volume = Named(List(pod_spec, {"volumes"}), api::kVolume)) {
     const Json* path = Find(*volume, {"hostPath", "path"});

@@ -22,24 +22,13 @@ using render::Named;
 using render::Text;
 using Labels = std::map<std::string, std::string>;
 
-bool IsOfDaemonSet(const Json& pod) {
-  const Json& owners = List(pod, {"metadata", "ownerReferences"});
-  return std::any_of(owners.begin(), owners.end(),
-                     [](const Json& owner) { return Text(owner, "kind") == "DaemonSet"; });
-}
-
-bool IsLinux(const Json& pod) {
-  const Json* os = Find(pod, {"spec", "os"});
-  return os == nullptr || Text(*os, "name") == "linux";
-}
-
 // What the conditions ask of a pod whatever the warmup.
 bool MayTake(const Json& pod, std::string_view root) {
   const Json* labels = Find(pod, {"metadata", "labels"});
   const Json* spec = Find(pod, {"spec"});
   return labels != nullptr && labels->is_object() && spec != nullptr && spec->is_object() &&
-         !labels->contains(std::string(api::kBuilderWarmupLabel)) && !IsOfDaemonSet(pod) &&
-         IsLinux(pod) && render::MountConflict(*spec, root).empty();
+         !labels->contains(std::string(api::kBuilderWarmupLabel)) &&
+         render::WhyLeftAlone(pod, root).empty();
 }
 
 bool Takes(const api::CacheWarmup& warmup, const Json& pod, const Labels& labels) {

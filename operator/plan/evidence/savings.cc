@@ -121,9 +121,10 @@ void Trim(std::vector<StartSample>& recent) {
   }
 }
 
-// Whole milliseconds: a status must not differ by the noise of floating point.
+// Whole milliseconds: a status must not differ by the noise of floating point. Nor by the sign of
+// zero: an API server keeps 0 of "-0.0", and what is read back must be equal.
 double Rounded(double seconds) {
-  return std::round(seconds * 1000) / 1000;
+  return std::round(seconds * 1000) / 1000 + 0.0;
 }
 
 }  // namespace
@@ -194,12 +195,16 @@ void AddSample(api::Starts& starts, const StartSample& sample) {
   }
 }
 
-std::string DescribeSample(const StartSample& sample) {
-  return codec::DumpJson({{"result", std::string(api::Name(sample.result))},
-                          {"startSeconds", Rounded(sample.start_seconds)},
-                          {"holdSeconds", Rounded(sample.hold_seconds)},
-                          {"compileSeconds", Rounded(sample.compile_seconds)},
-                          {"savedSeconds", Rounded(sample.saved_seconds)}});
+std::string DescribeSample(const StartSample& sample, std::string_view left_alone) {
+  codec::Json out = {{"result", std::string(api::Name(sample.result))},
+                     {"startSeconds", Rounded(sample.start_seconds)},
+                     {"holdSeconds", Rounded(sample.hold_seconds)},
+                     {"compileSeconds", Rounded(sample.compile_seconds)},
+                     {"savedSeconds", Rounded(sample.saved_seconds)}};
+  if (!left_alone.empty()) {
+    out["leftAlone"] = std::string(left_alone);
+  }
+  return codec::DumpJson(out);
 }
 
 std::string HitRate(const api::StartCounts& counts) {

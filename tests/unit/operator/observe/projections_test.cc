@@ -93,6 +93,21 @@ TEST(ProjectPod, KeepsOfAHeldPodWhatItsReleaseNeeds) {
   EXPECT_TRUE(pod["metadata"]["annotations"].contains("other.io/big"));
 }
 
+TEST(ProjectPod, KeepsWhatTellsWhyAPodIsLeftAlone) {
+  Json pod = FullPod();
+  pod["spec"]["os"] = {{"name", "windows"}};
+  pod["spec"]["containers"][0]["volumeMounts"] = FromYaml(R"(
+- {name: cachewarm, mountPath: /var/cache/cachewarm}
+- {name: token, mountPath: /var/run/token}
+- {name: mine, mountPath: /var/cache/cachewarm/triton}
+)");
+  ProjectPod(pod);
+  EXPECT_EQ(pod["spec"]["os"]["name"], "windows");
+  const Json& mounts = pod["spec"]["containers"][0]["volumeMounts"];
+  ASSERT_EQ(mounts.size(), 1U);
+  EXPECT_EQ(mounts[0]["name"], "mine");
+}
+
 TEST(ProjectPod, CutsOddShapesWithoutRefusing) {
   for (const char* text :
        {"{}", "[]", "\"x\"", "{metadata: 1, spec: [], status: x}",

@@ -79,6 +79,11 @@ TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuil
   EXPECT_EQ(plan.starts_counted[0].result, StartResult::kCold);
   EXPECT_EQ(plan.starts_counted[0].start_seconds, 18);
   EXPECT_TRUE(plan.status.builders.empty());
+  EXPECT_TRUE(fakes::HasEvent(plan, "LeftAlone")) << "the pod says why";
+  ASSERT_EQ(plan.annotations.size(), 1U);
+  EXPECT_EQ(plan.annotations[0].pod, "late");
+  EXPECT_NE(plan.annotations[0].value.find("before the API server had seen the warmup"),
+            std::string::npos);
   Apply(builder, plan);
   EXPECT_TRUE(builder.cache("n1").spec.starts.empty());
   EXPECT_TRUE(builder.Decide().starts_counted.empty()) << "counted once";

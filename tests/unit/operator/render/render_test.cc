@@ -220,6 +220,19 @@ TEST(Injection, ConflictsNameFieldAndRemedy) {
   EXPECT_NE(MountConflict(below, "/var/lib/cachewarm").find("proxy"), std::string::npos);
 }
 
+TEST(Injection, PodsThatAreLeftAloneSayWhy) {
+  const auto why = [](const char* pod) { return WhyLeftAlone(Parse(pod), "/var/lib/cachewarm"); };
+  EXPECT_EQ(why("{}"), "");
+  EXPECT_EQ(why(R"({"metadata":{"ownerReferences":[{"kind":"ReplicaSet"}]},
+                    "spec":{"os":{"name":"linux"},"containers":[{"name":"c"}]}})"),
+            "");
+  EXPECT_NE(why(R"({"spec":{"os":{"name":"windows"}}})").find("spec.os.name"), std::string::npos);
+  EXPECT_NE(why(R"({"metadata":{"ownerReferences":[{"kind":"DaemonSet"}]}})").find("DaemonSet"),
+            std::string::npos);
+  EXPECT_NE(why(R"({"spec":{"volumes":[{"name":"cachewarm","emptyDir":{}}]}})").find("rename it"),
+            std::string::npos);
+}
+
 // ---- builder Job --------------------------------------------------------------------------------
 
 Json JobFor(const Json& pod_template, int attempt = 1) {

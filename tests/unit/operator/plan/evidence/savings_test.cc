@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace cachewarm::plan {
 namespace {
 
@@ -134,6 +136,23 @@ TEST(Savings, GainsAndLossesAreSummedApart) {
   AddSample(starts, loss);
   EXPECT_DOUBLE_EQ(starts.saved_seconds, 20);
   EXPECT_DOUBLE_EQ(starts.lost_seconds, 3);
+}
+
+TEST(Savings, NothingIsZeroAndNeverMinusZero) {
+  for (const StartResult result : {StartResult::kHit, StartResult::kCold, StartResult::kUnknown}) {
+    StartSample sample = Sample(result, 0);
+    sample.saved_seconds = NetSavedSeconds(With({}), sample);
+    EXPECT_FALSE(std::signbit(sample.saved_seconds));
+    EXPECT_EQ(DescribeSample(sample, "").find("-0"), std::string::npos);
+    EXPECT_FALSE(std::signbit(With({sample}).starts.lost_seconds));
+  }
+}
+
+TEST(Savings, APodThatWasLeftAloneSaysWhyBesideItsNumbers) {
+  const StartSample sample = Sample(StartResult::kCold, 2);
+  EXPECT_EQ(DescribeSample(sample, "").find("leftAlone"), std::string::npos);
+  EXPECT_NE(DescribeSample(sample, "it is odd").find(R"("leftAlone":"it is odd")"),
+            std::string::npos);
 }
 
 struct RateCase {
