@@ -93,6 +93,7 @@ def unit():
     ctest("unit, golden and contract tests", env={
         "CACHEWARM_REGISTRY_BIN": str(REGISTRY)})
     pytest("chart and manifest tests, tests of the bench", "tests/charts", "tests/bench")
+    pytest("the judge and the witness of the chaos", "tests/e2e/chaos", "-m", "not slow")
 
 
 def e2e(folder=None, *selection):

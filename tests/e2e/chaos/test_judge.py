@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judge of the chaos: it must see each thing that must never be, and nothing else. No
+cluster."""
+
+import copy
+from datetime import datetime, timezone
+
+import pytest
+from harness.chaos.excuses import Excuses
+from harness.chaos.judge import BOUND, BUILDERS, GATE, GRACE, HELD, OVERLAP, START, Judge, Seen
+
+BORN = 1_800_000_000.0
+KEY = "0123456789abcdef" * 4
+
+
+def stamp(seconds: float) -> str:
+    moment = datetime.fromtimestamp(BORN + seconds, timezone.utc)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def pod(uid="p", held=False, node="", until: float | None = None, **labels: str) -> dict:
+    notes = {"cachewarm.io/warmup": "w"}
+    if until is not None:
+        notes["cachewarm.io/held-until"] = stamp(until)
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": uid,
+            "namespace": "n",
+            "uid": uid,
+            "creationTimestamp": stamp(0),
+            "annotations": notes,
+            "labels": labels,
+        },
+        "spec": {
+            "containers": [{"name": "c", "image": "i"}],
+            **({"schedulingGates": [{"name": "other"}, {"name": GATE}]} if held else {}),
+            **({"nodeName": node} if node else {}),
+        },
+        "status": {"phase": "Running" if node else "Pending"},
+    }
+
+
+def builder(uid: str, job: str = "", node="node-a", key=KEY, warmup="w-uid") -> dict:
+    marks = {"cachewarm.io/builder-warmup": warmup, "cachewarm.io/builder-key": key[:32]}
+    made = pod(uid, node=node)
+    made["metadata"]["labels"] = marks
+    made["metadata"]["ownerReferences"] = [{"kind": "Job", "uid": job or f"job-of-{uid}"}]
+    return made
+
+
+def node(name: str, ready: bool) -> dict:
+    conditions = [{"type": "Ready", "status": "True" if ready else "Unknown"}]
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "uid": name},
+        "status": {"conditions": conditions},
+    }
+
+
+def asks(node_name: str, *uids: str, key=KEY) -> dict:
+    captures = [
+        {"id": uid, "warmupUID": "w-uid", "podUID": uid, "runAs": "image", "key": key}
+        for uid in uids
+    ]
+    return {
+        "kind": "NodeCache",
+        "metadata": {"name": node_name, "uid": f"cache-{node_name}"},
+        "spec": {"captures": captures},
+    }
+
+
+def job(uid: str) -> dict:
+    return {"kind": "Job", "metadata": {"name": uid, "namespace": "n", "uid": uid}}
+
+
+class Court:
+    """A judge and a clock that starts with the creation of every pod."""
+
+    def __init__(self, longest_hold: float = 60):
+        self.excuses = Excuses()
+        self.judge = Judge(longest_hold, self.excuses)
+
+    def see(self, at: float, *things: dict, type: str = "MODIFIED") -> "Court":
+        for thing in things:
+            self.judge.see(Seen(BORN + at, type, copy.deepcopy(thing)))
+        return self
+
+    def look(self, at: float) -> "Court":
+        self.judge.look(BORN + at)
+        return self
+
+    def excuse(self, begin: float, end: float | None = None) -> list[float]:
+        span = self.excuses.begin(BORN + begin)
+        if end is not None:
+            self.excuses.end(span, BORN + end)
+        return span
+
+    @property
+    def rules(self) -> list[str]:
+        return [each.rule for each in self.judge.violations]
+
+
+class TestHolds:
+    def test_a_pod_that_is_let_go_by_its_deadline_is_right(self):
+        court = Court().see(0, pod(held=True)).see(3, pod(held=True, until=30)).look(20)
+        court.see(30 + GRACE, pod(until=30))
+        assert court.look(500).rules == []
+        assert court.judge.tally.held == 1
+        assert court.judge.tally.latest == GRACE
+
+    def test_a_pod_that_is_never_let_go_is_seen_without_any_event(self):
+        court = Court().see(0, pod(held=True, until=30))
+        assert court.look(30 + GRACE).rules == []
+        assert court.look(30.1 + GRACE).rules == [HELD]
+        assert court.look(99).rules == [HELD], "told once"
+        assert court.judge.now_held == ["n/p"]
+
+    def test_a_release_that_comes_too_late_is_seen(self):
+        court = Court().see(0, pod(held=True, until=30)).see(36, pod(until=30))
+        assert court.rules == [HELD]
+        assert "6.0 s past its deadline" in str(court.judge.violations[0])
+
+    def test_a_deadline_that_is_put_off_is_that_which_was_told_first(self):
+        court = Court().see(3, pod(held=True, until=30)).see(29, pod(held=True, until=50))
+        assert court.look(36).rules == [HELD]
+
+    def test_without_a_note_the_longest_hold_of_the_warmups_counts(self):
+        assert Court(20).see(0, pod(held=True)).look(24).rules == []
+        assert Court(20).see(0, pod(held=True)).look(26).rules == [HELD]
+
+    def test_a_note_that_cannot_be_read_is_none(self):
+        thing = pod(held=True)
+        thing["metadata"]["annotations"]["cachewarm.io/held-until"] = "never"
+        assert Court(20).see(0, thing).look(26).rules == [HELD]
+
+    def test_a_note_of_more_than_an_hour_is_an_hour(self):
+        court = Court().see(0, pod(held=True, until=9000))
+        assert court.look(3604).rules == []
+        assert court.look(3606).rules == [HELD]
+
+    def test_a_pod_that_is_deleted_is_held_no_longer(self):
+        dying = pod(held=True)
+        dying["metadata"]["deletionTimestamp"] = stamp(9)
+        court = Court(20).see(0, pod("a", held=True), pod("b", held=True))
+        court.see(10, pod("a", held=True), type="DELETED")
+        dying["metadata"].update(name="b", uid="b")
+        assert court.see(10, dying).look(500).rules == []
+
+    def test_gates_of_others_are_not_ours(self):
+        thing = pod()
+        thing["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+        assert Court(20).see(0, thing).look(500).rules == []
+
+    def test_seconds_in_which_nobody_could_release_do_not_count(self):
+        court = Court(20)
+        court.excuse(22, 40)
+        court.see(0, pod(held=True))
+        assert court.look(20 + 18 + GRACE).rules == []
+        assert court.look(20 + 18 + GRACE + 0.1).rules == [HELD]
+        assert court.judge.tally.latest_excused == 18
+
+    def test_an_excuse_before_the_deadline_is_none(self):
+        court = Court(20)
+        court.excuse(1, 19)
+        assert court.see(0, pod(held=True)).look(26).rules == [HELD]
+
+    def test_an_excuse_that_goes_on_excuses_until_now(self):
+        court = Court(20)
+        span = court.excuse(20)
+        assert court.see(0, pod(held=True)).look(500).rules == []
+        court.excuses.end(span, BORN + 500)
+        assert court.look(506).rules == [HELD]
+
+    def test_excuses_that_overlap_count_once(self):
+        excuses = Excuses()
+        for begin, end in ((0, 10), (5, 12), (6, 7), (20, 30)):
+            excuses.end(excuses.begin(begin), end)
+        assert excuses.within(0, 100) == 22
+        assert excuses.within(8, 25) == 9
+        assert excuses.within(13, 19) == 0
+        assert excuses.within(40, 30) == 0
+
+
+class TestBuilders:
+    def test_one_builder_after_the_other_is_right(self):
+        court = Court().see(0, builder("one")).look(10)
+        done = builder("one")
+        done["status"]["phase"] = "Failed"
+        court.see(20, done).see(21, builder("two")).look(99)
+        assert court.rules == []
+        assert court.judge.tally.builders == 2
+
+    def test_two_jobs_for_one_key_are_seen(self):
+        court = Court().see(0, builder("one")).see(1, builder("two"))
+        assert court.look(1 + OVERLAP).rules == []
+        assert court.look(1.1 + OVERLAP).rules == [BUILDERS]
+        assert "n/one, n/two" in str(court.judge.violations[0])
+        assert court.look(99).rules == [BUILDERS], "told once"
+
+    def test_a_job_beside_a_first_pod_that_is_captured_is_seen(self):
+        court = Court().see(0, pod("first", node="node-a"), asks("node-a", "first"))
+        court.see(1, builder("job", node="node-b"))
+        assert court.look(9).rules == [BUILDERS]
+
+    def test_two_first_pods_that_are_captured_on_two_nodes_are_seen(self):
+        court = Court().see(0, pod("a", node="node-a"), pod("b", node="node-b"))
+        court.see(1, asks("node-a", "a"), asks("node-b", "b"))
+        assert court.look(9).rules == [BUILDERS]
+
+    def test_a_request_that_is_withdrawn_from_the_first_in_time_is_right(self):
+        court = Court().see(0, pod("a", node="node-a"), pod("b", node="node-b"))
+        court.see(1, asks("node-a", "a"), asks("node-b", "b")).see(3, asks("node-a"))
+        assert court.look(99).rules == []
+
+    def test_a_request_about_a_pod_that_is_gone_asks_for_nothing(self):
+        court = Court().see(0, pod("a", node="node-a"), pod("b", node="node-b"))
+        court.see(1, asks("node-a", "a"), asks("node-b", "b"))
+        court.see(2, pod("a", node="node-a"), type="DELETED")
+        assert court.look(99).rules == []
+
+    def test_another_key_and_another_warmup_have_builders_of_their_own(self):
+        other = "f" * 64
+        court = Court().see(0, builder("one"), builder("two", key=other))
+        court.see(1, builder("three", warmup="w2"))
+        assert court.look(99).rules == []
+
+    @pytest.mark.parametrize("ending", ["pod", "job", "node"])
+    def test_a_builder_that_is_on_its_way_out_is_not_live(self, ending: str):
+        court = Court().see(0, builder("one", job="j", node="node-b"), node("node-b", True))
+        if ending == "pod":
+            dying = builder("one", job="j", node="node-b")
+            dying["metadata"]["deletionTimestamp"] = stamp(1)
+            court.see(1, dying)
+        elif ending == "job":
+            court.see(1, job("j"), type="DELETED")
+        else:
+            court.see(1, node("node-b", False))
+        assert court.see(2, builder("two")).look(99).rules == []
+
+    def test_a_node_that_comes_back_brings_its_builder_back(self):
+        court = Court().see(0, builder("one", node="node-b"), node("node-b", False))
+        court.see(1, builder("two")).look(50)
+        assert court.see(60, node("node-b", True)).look(70).rules == [BUILDERS]
+
+
+class TestBoundPods:
+    def test_what_happens_before_a_pod_is_bound_is_free(self):
+        court = Court().see(0, pod(held=True)).see(1, pod(held=True, until=60)).see(2, pod())
+        later = pod(node="node-a")
+        later["metadata"]["annotations"]["cachewarm.io/released"] = "Warm"
+        assert court.see(3, later).see(4, later).rules == []
+        assert court.judge.tally.bound == 1
+
+    @pytest.mark.parametrize("where,value", [
+        (("metadata", "annotations", "cachewarm.io/released"), "Warm"),
+        (("metadata", "annotations", "cachewarm.io/warmup"), "other"),
+        (("metadata", "labels"), {"a": "b"}),
+        (("spec", "affinity"), {"nodeAffinity": {}}),
+        (("spec", "containers"), [{"name": "c", "image": "other"}]),
+    ])
+    def test_any_change_after_it_is_seen(self, where: tuple, value: object):
+        changed = pod(node="node-a")
+        inside = changed
+        for step in where[:-1]:
+            inside = inside[step]
+        inside[where[-1]] = value
+        court = Court().see(0, pod(node="node-a")).see(1, changed).see(2, changed)
+        assert court.rules == [BOUND]
+        assert where[-1] in str(court.judge.violations[0])
+
+    def test_an_annotation_that_goes_is_a_change(self):
+        changed = pod(node="node-a")
+        del changed["metadata"]["annotations"]["cachewarm.io/warmup"]
+        assert Court().see(0, pod(node="node-a")).see(1, changed).rules == [BOUND]
+
+    def test_what_kubelet_writes_is_none(self):
+        changed = pod(node="node-a")
+        changed["status"] = {"phase": "Running", "podIP": "10.0.0.1"}
+        changed["metadata"]["resourceVersion"] = "9"
+        changed["metadata"]["managedFields"] = [{"manager": "kubelet"}]
+        assert Court().see(0, pod(node="node-a")).see(1, changed).rules == []
+
+    def test_how_it_started_is_written_once_and_stays(self):
+        def noted(value: str) -> dict:
+            thing = pod(node="node-a")
+            thing["metadata"]["annotations"][START] = value
+            return thing
+
+        court = Court().see(0, pod(node="node-a")).see(1, noted("hit")).see(2, noted("hit"))
+        assert court.rules == []
+        assert court.see(3, noted("miss")).rules == [BOUND]
+
+    def test_a_pod_that_is_listed_again_is_the_same(self):
+        court = Court().see(0, pod(node="node-a"), type="ADDED")
+        assert court.see(50, pod(node="node-a"), type="ADDED").rules == []
+        assert court.judge.tally.pods == 1

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the chaos does, one deed at a time: kills, and edits that a user might make."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .. import pods
+from ..cluster import NODES
+from .scene import LONGEST_HOLD, Scene
+
+Deed = Callable[[Scene, random.Random], str]
+NOTHING = ""
+
+
+def kill_leader(scene: Scene, chance: random.Random) -> str:
+    return _kill_operator(scene, scene.product.leader())
+
+
+def kill_standby(scene: Scene, chance: random.Random) -> str:
+    leader = scene.product.leader()
+    others = [pods.name(pod) for pod in scene.product.pods("operator") if pods.name(pod) != leader]
+    return _kill_operator(scene, chance.choice(others)) if others else NOTHING
+
+
+def _kill_operator(scene: Scene, name: str) -> str:
+    """Never the last one that lives: what then holds is only the CronJob's minute."""
+    with scene.operators:
+        found = scene.product.pods("operator")
+        victim = next((pod for pod in found if pods.name(pod) == name), None)
+        if not victim or pods.node(victim) in scene.off:
+            return NOTHING
+        return _end(scene, victim) if scene.another_operator_lives(but=name) else NOTHING
+
+
+def _end(scene: Scene, pod: dict) -> str:
+    """SIGKILL, and the pod goes too, so that its successor comes at once: kubelet makes a container
+    that dies often wait for minutes, and nothing would be left to kill."""
+    scene.product.kill(pod)
+    scene.product.kubectl.kill_pod(pods.name(pod))
+    return pods.name(pod)
+
+
+def kill_agent(scene: Scene, chance: random.Random) -> str:
+    found = [pod for pod in scene.product.pods("agent") if pods.node(pod) not in scene.off]
+    return _end(scene, chance.choice(found)) if found else NOTHING
+
+
+def kill_builder(scene: Scene, chance: random.Random) -> str:
+    """Its processes die; or it is deleted. A pod's processes die once only: two ends before it was
+    ever Ready would be a pod that crashes because of us, and that withdraws the injection."""
+    found = [pod for pod in scene.builder_pods() if _runs(scene, pod)]
+    if not found:
+        return NOTHING
+    pod = chance.choice(found)
+    if pods.restarts(pod) == 0 and chance.random() < 0.5:
+        scene.cluster.kill_in_pod(pod)
+        return f"{pods.name(pod)} (SIGKILL)"
+    scene.kubectl.kill_pod(pods.name(pod))
+    return f"{pods.name(pod)} (deleted)"
+
+
+def _runs(scene: Scene, pod: dict) -> bool:
+    return pod["status"].get("phase") == "Running" and pods.node(pod) not in scene.off
+
+
+def delete_pod(scene: Scene, chance: random.Random) -> str:
+    found = scene.workload_pods(scene.deployed(chance))
+    if not found:
+        return NOTHING
+    pod = chance.choice(found)
+    scene.kubectl.kill_pod(pods.name(pod))
+    return pods.name(pod)
+
+
+def delete_job(scene: Scene, chance: random.Random) -> str:
+    found = scene.kubectl.list("jobs", "cachewarm.io/builder-warmup")
+    if not found:
+        return NOTHING
+    name = pods.name(chance.choice(found))
+    scene.kubectl.delete("job", name, "--wait=false")
+    return name
+
+
+def delete_node_cache(scene: Scene, chance: random.Random) -> str:
+    node = chance.choice(NODES)
+    scene.kubectl.delete("nodecache", node, "--wait=false")
+    return node
+
+
+def delete_warmup(scene: Scene, chance: random.Random) -> str:
+    """It comes back with another uid, after a moment or together with the next put_right()."""
+    cast = scene.one(chance)
+    scene.kubectl.delete("cachewarmup", cast.name, "--wait=false")
+    if chance.random() < 0.7:
+        scene.kubectl.apply(cast.wish)
+    return cast.name
+
+
+def edit_warmup(scene: Scene, chance: random.Random) -> str:
+    cast = scene.one(chance)
+    spec: dict = {"compile": {"settleSeconds": chance.randint(1, 4)}}
+    if cast.deployment:
+        mode = chance.choice(("Hold", "Hold", "Auto", "Off"))
+        spec["gate"] = {"mode": mode, "maxHoldSeconds": chance.randint(3, LONGEST_HOLD)}
+    spec["paused"] = chance.random() < 0.15
+    scene.kubectl.apply(_merged(cast.wish, spec))
+    return f"{cast.name} {spec}"
+
+
+def _merged(wish: dict, spec: dict) -> dict:
+    compile_spec = {**wish["spec"].get("compile", {}), **spec["compile"]}
+    return {**wish, "spec": {**wish["spec"], **spec, "compile": compile_spec}}
+
+
+def scale(scene: Scene, chance: random.Random) -> str:
+    cast = scene.deployed(chance)
+    size = chance.choice((0, 1, 2, 4, 6, 8)) if cast.name != "torch" else chance.randint(1, 4)
+    scene.kubectl.scale("deployment", cast.name, size)
+    return f"{cast.name} to {size}"
+
+
+def edit_image(scene: Scene, chance: random.Random) -> str:
+    """Another image is another key: it has to be built."""
+    cast = scene.one(chance)
+    image = chance.choice(cast.images)
+    if cast.deployment:
+        scene.kubectl.run("set", "image", f"deployment/{cast.name}", f"server={image}")
+        return f"{cast.name} to {image}"
+    template = cast.wish["spec"]["template"]
+    template["spec"]["containers"][0]["image"] = image
+    scene.kubectl.apply(cast.wish)
+    return f"{cast.name} to {image}"
+
+
+def edit_template(scene: Scene, chance: random.Random) -> str:
+    """Another revision of the same key."""
+    cast = scene.deployed(chance)
+    value = f"FLAVOUR={chance.randint(0, 3)}"
+    scene.kubectl.run("set", "env", f"deployment/{cast.name}", value)
+    return f"{cast.name} {value}"
+
+
+@dataclass(frozen=True)
+class Weighed:
+    deed: Deed
+    weight: int
+
+
+DEEDS = (
+    Weighed(kill_leader, 4),
+    Weighed(kill_standby, 3),
+    Weighed(kill_agent, 4),
+    Weighed(kill_builder, 6),
+    Weighed(delete_pod, 4),
+    Weighed(delete_job, 3),
+    Weighed(delete_node_cache, 2),
+    Weighed(delete_warmup, 2),
+    Weighed(edit_warmup, 3),
+    Weighed(scale, 8),
+    Weighed(edit_image, 5),
+    Weighed(edit_template, 3),
+)

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whom the chaos happens to: one warmup of each way to be built, held and compiled, and what each
+of them has to come to when it is over."""
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .. import pods
+from ..cluster import NODES, Cluster
+from ..kubectl import Kubectl
+from ..model_server import ModelServer
+from ..product import Product
+from ..waiting import wait_for
+from ..warmup import Warmup, gated, wish, wish_for
+
+LONGEST_HOLD = 30  # seconds; no warmup here ever allows more
+IMAGES = tuple(f"r{number}" for number in range(1, 5))
+REPOSITORY = "chaos/server"
+CONTAINER = "server"
+PORT = 8080
+# Four seconds of work that a file saves; what it is named by is all that its result depends on.
+_SERVER = f"""
+mkdir -p "${{MY_CACHE:=/tmp/mine}}"
+entry="$MY_CACHE/kernels-$FLAVOUR"
+if [ -s "$entry" ]; then cat "$entry" >/dev/null
+else sleep 4; echo "kernels of $FLAVOUR" >"$entry.part"; mv "$entry.part" "$entry"
+fi
+exec httpd -f -p {PORT} -h /tmp
+"""
+_CACHES = [{"name": "mine", "env": "MY_CACHE", "path": "mine"}]
+_COMPILE = {"settleSeconds": 2, "backoffLimit": 10, "timeoutSeconds": 60, "pendingSeconds": 30}
+
+
+@dataclass
+class LightServer:
+    """Compiles with a sleep, so that many of them fit on two cores."""
+
+    name: str
+    replicas: int
+
+    def template(self, image: str = IMAGES[0]) -> dict:
+        container = {
+            "name": CONTAINER,
+            "image": f"registry.test/{REPOSITORY}:{image}",
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["/bin/sh", "-c", _SERVER],
+            "env": [{"name": "FLAVOUR", "value": "0"}],
+            "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
+        }
+        spec = {"terminationGracePeriodSeconds": 0, "containers": [container], **_spread(self.name)}
+        return {"metadata": {"labels": {"app": self.name}}, "spec": spec}
+
+    def deployment(self) -> dict:
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": self.name},
+            "spec": {
+                "replicas": self.replicas,
+                "selector": {"matchLabels": {"app": self.name}},
+                "template": self.template(),
+            },
+        }
+
+
+def _spread(app: str) -> dict:
+    """On every node, so that every GPU type gets its builder and is warm in the end."""
+    constraint = {
+        "topologyKey": "kubernetes.io/hostname",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": app}},
+        "matchLabelKeys": ["pod-template-hash"],
+    }
+    return {"topologySpreadConstraints": [constraint]}
+
+
+@dataclass
+class Cast:
+    """One warmup and, unless it is of a bare template, its Deployment; both as they end."""
+
+    wish: dict
+    deployment: dict | None = None
+    images: tuple[str, ...] = ()  # that its template may be changed to
+
+    @property
+    def name(self) -> str:
+        return self.wish["metadata"]["name"]
+
+    @property
+    def replicas(self) -> int:
+        return self.deployment["spec"]["replicas"] if self.deployment else 0
+
+
+def casts() -> list[Cast]:
+    light = tuple(f"registry.test/{REPOSITORY}:{image}" for image in IMAGES)
+    held, weighed = LightServer("held", 5).deployment(), LightServer("weighed", 3).deployment()
+    torch = ModelServer(name="torch", replicas=3, spec=_spread("torch")).deployment()
+    by_job = LightServer("by-job", 0)
+    template = by_job.template()
+    del template["spec"]["topologySpreadConstraints"]
+    first_pod = {**_COMPILE, "builder": "FirstPod"}
+    hold = {"mode": "Hold", "maxHoldSeconds": 20}
+    auto = {"mode": "Auto", "maxHoldSeconds": LONGEST_HOLD}
+    return [
+        Cast(wish_for(held, caches=_CACHES, compile=first_pod, gate=hold), held, light),
+        Cast(wish_for(weighed, caches=_CACHES, compile=first_pod, gate=auto), weighed, light),
+        Cast(
+            wish_for(torch, compile={**first_pod, "timeoutSeconds": 300}, gate=hold),
+            torch,
+            tuple(ModelServer(revision=number).image for number in (1, 2)),
+        ),
+        Cast(
+            wish("by-job", template=template, caches=_CACHES, compile={**_COMPILE}),
+            images=light,
+        ),
+    ]
+
+
+@dataclass
+class Scene:
+    """Thread-safe as far as kubectl is; `off` are the nodes without power, its owner is Outages."""
+
+    cluster: Cluster
+    product: Product
+    kubectl: Kubectl
+    casts: list[Cast] = field(default_factory=casts)
+    off: set[str] = field(default_factory=set)
+    operators: threading.Lock = field(default_factory=threading.Lock)
+    # One verb that waits for the API server or takes it away at a time.
+    power: threading.Lock = field(default_factory=threading.Lock)
+
+    def raise_curtain(self) -> None:
+        for image in IMAGES:
+            self.cluster.push(self.cluster.base_image("busybox"), REPOSITORY, image)
+        for cast in self.deployed_casts:
+            empty = {**cast.deployment["spec"], "replicas": 0}
+            self.kubectl.apply({**cast.deployment, "spec": empty})
+        self.put_right()
+        self.wait_converged(240)
+
+    def put_right(self) -> None:
+        """What users would have in the end: every warmup as it was, every Deployment at its size.
+        Images stay as the chaos left them. Pods that were made while their warmup was deleted, or
+        paused, run without it until somebody restarts them: that is done here."""
+        for cast in self.casts:
+            self.kubectl.apply(cast.wish)
+        for cast in self.deployed_casts:
+            warmup = Warmup(self.kubectl, cast.name)
+            warmup.wait_injecting(120)
+            self.kubectl.scale("deployment", cast.name, cast.replicas)
+            found, uid = self.workload_pods(cast), warmup.uid
+            if any(uid not in _mounted(pod) for pod in found):
+                self.kubectl.run("rollout", "restart", f"deployment/{cast.name}")
+
+    @property
+    def deployed_casts(self) -> list[Cast]:
+        return [cast for cast in self.casts if cast.deployment]
+
+    def another_operator_lives(self, but: str = "", off: str = "") -> bool:
+        """One that is Ready, besides the pod `but`, and not on the node `off`. Hold `operators`
+        from the question to the deed."""
+        return any(
+            pods.ready(pod) and pods.name(pod) != but and pods.node(pod) not in {*self.off, off}
+            for pod in self.product.pods("operator")
+        )
+
+    def pods(self) -> list[dict]:
+        return [pod for pod in self.kubectl.list("pods") if not pods.deleted(pod)]
+
+    def workload_pods(self, cast: Cast) -> list[dict]:
+        found = [pod for pod in self.pods() if pod["metadata"]["labels"].get("app") == cast.name]
+        return [p for p in found if "cachewarm.io/builder-key" not in p["metadata"]["labels"]]
+
+    def builder_pods(self) -> list[dict]:
+        """Of Jobs by their label; first pods by what the warmups say of them."""
+        elected = set()
+        for thing in self.kubectl.list("cachewarmups"):
+            for builder in thing.get("status", {}).get("builders", []):
+                if builder.get("state") not in ("Captured", "Failed"):
+                    elected.add(builder.get("podUID", ""))
+        return [
+            pod
+            for pod in self.pods()
+            if pod["metadata"]["uid"] in elected
+            or "cachewarm.io/builder-key" in pod["metadata"]["labels"]
+        ]
+
+    def open_points(self) -> list[str]:
+        """What has not converged, in words; none when everything has."""
+        questions: list[Callable[[], list[str]]] = [
+            self._held,
+            self._not_warm,
+            self._jobs_left,
+            self._not_ready,
+        ]
+        return [point for question in questions for point in question()]
+
+    def _held(self) -> list[str]:
+        return [f"{pods.name(pod)} is held" for pod in self.kubectl.list("pods") if gated(pod)]
+
+    def _not_warm(self) -> list[str]:
+        out = []
+        for cast in self.casts:
+            warmup = Warmup(self.kubectl, cast.name)
+            for kind, reason in (("Ready", "Injecting"), ("Warm", "Distributed")):
+                seen = warmup.condition(kind)
+                if (seen.get("status"), seen.get("reason")) != ("True", reason):
+                    out.append(f"{cast.name}: {kind}={seen.get('status')} {seen.get('reason')}: "
+                               f"{seen.get('message')}")
+        return out
+
+    def _jobs_left(self) -> list[str]:
+        jobs = self.kubectl.list("jobs", "cachewarm.io/builder-warmup")
+        return [f"Job {pods.name(job)} is left" for job in jobs]
+
+    def _not_ready(self) -> list[str]:
+        out = []
+        for cast in self.casts:
+            found = self.workload_pods(cast)
+            ready = sum(pods.ready(pod) for pod in found)
+            if len(found) != cast.replicas or ready != cast.replicas:
+                out.append(f"{cast.name}: {ready} of {len(found)} pods are Ready, "
+                           f"{cast.replicas} wanted")
+        nodes = {pods.name(node) for node in self.kubectl.list("nodes") if pods.ready(node)}
+        out += [f"{node} is not Ready" for node in sorted(set(NODES) - nodes)]
+        return out
+
+    def wait_converged(self, seconds: float) -> None:
+        open_points: list[str] = []
+
+        def converged() -> bool:
+            open_points[:] = self.open_points()
+            return not open_points
+
+        try:
+            wait_for("everything has converged", converged, seconds, self.kubectl)
+        except AssertionError as error:
+            raise AssertionError("; ".join(open_points) + f"\n{error}") from error
+        self.product.wait_ready(seconds)
+
+    def one(self, chance: random.Random) -> Cast:
+        """Seldom the one that really compiles: it takes all of the machine."""
+        weights = [1 if cast.name == "torch" else 4 for cast in self.casts]
+        return chance.choices(self.casts, weights)[0]
+
+    def deployed(self, chance: random.Random) -> Cast:
+        while not (cast := self.one(chance)).deployment:
+            continue
+        return cast
+
+
+def _mounted(pod: dict) -> str:
+    """The path of the warmup's directory on the node; its uid is in it."""
+    found = [v for v in pod["spec"].get("volumes", []) if v["name"] == "cachewarm"]
+    return found[0].get("hostPath", {}).get("path", "") if found else ""
