@@ -11,7 +11,7 @@ from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
 from harness.sleeper import Sleeper
-from harness.steps import assert_hit, warm_up
+from harness.steps import assert_hit, replace, warm_up
 from harness.waiting import wait_for
 from harness.warmup import Warmup, injected, wish_for
 
@@ -142,6 +142,30 @@ def test_a_held_pod_is_kept_off_the_one_node_that_cannot_give_it_a_directory(
             where = (pods.name(pod), pods.node(pod))
             assert pods.node(pod) == USABLE or not injected(pod), where
             assert pods.restarts(pod) == 0, where
+
+
+@pytest.mark.slow
+def test_a_node_that_lost_its_disk_and_kept_its_name_fetches_again(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    """Re-imaged: the Node object, its NodeCache and what that says are still those of before."""
+    server = ModelServer(name="reimaged", nodes=(USABLE, TRAPPED), one_per_node=True)
+    warmup = warm_up(kubectl, server)
+    kubectl.scale("deployment", server.name, 2)
+    pods.wait_ready(kubectl, server.name, 2, 180)
+    tree = f"{ROOT}/{kubectl.namespace}/{server.name}/{warmup.uid}/image/"
+
+    def native_files() -> bool:
+        return ".main.so" in cluster.in_node(TRAPPED, "sh", "-c", f"find -L {tree} || true")
+
+    assert native_files()
+    cluster.verb("node-down", TRAPPED)
+    cluster.remove_in_node(TRAPPED, ROOT)
+    cluster.verb("node-up", TRAPPED)
+    product.wait_ready()
+    wait_for("the bundle is on the new disk", native_files, 120, kubectl)
+    (old,) = (pod for pod in pods.of(kubectl, server.name) if pods.node(pod) == TRAPPED)
+    assert_hit(kubectl, replace(kubectl, old))
 
 
 def test_a_user_that_is_not_root_finds_a_directory_that_it_can_write(

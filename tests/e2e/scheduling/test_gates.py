@@ -7,6 +7,7 @@ from harness.cluster import Cluster
 from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
+from harness.sleeper import Sleeper
 from harness.steps import accept, add_pod, assert_cold, assert_hit, until_released
 from harness.waiting import wait_for
 from harness.warmup import Warmup, gated, injected, released, wish_for
@@ -73,6 +74,40 @@ def test_a_rollout_is_held_up_once_and_not_once_for_each_of_its_pods(
     second = until_released(kubectl, add_pod(kubectl, server.name), 60)
     assert released(second) == "Deadline"
     assert held_seconds(second) < 10
+
+
+def test_an_autoscaler_sees_the_pod_that_no_node_has_room_for_at_once(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    """The autoscaler here adds a device when it sees a pod that is Unschedulable, as real ones do;
+    none looks at a pod that is held."""
+    device = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    server = Sleeper(name="full", replicas=0, nodes=("node-c",), container=device)
+
+    def unschedulable() -> list[dict]:
+        return [
+            pod
+            for pod in pods.of(kubectl, server.name)
+            for each in pod["status"].get("conditions", [])
+            if each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
+        ]
+
+    try:
+        cluster.verb("fake-gpus", "node-c", "1")
+        gate = {"mode": "Hold", "maxHoldSeconds": 300}
+        kubectl.apply(
+            server.deployment(),
+            wish_for(server.deployment(), gate=gate, compile={"builder": "FirstPod"}),
+        )
+        Warmup(kubectl, server.name).wait_injecting()
+        kubectl.scale("deployment", server.name, 2)
+        (seen,) = wait_for("the autoscaler sees one pod", unschedulable, 60, kubectl)
+        assert not gated(seen) and released(seen) in ("NoRoom", "")
+        cluster.verb("fake-gpus", "node-c", "2")
+        pods.wait_ready(kubectl, server.name, 2, 60)
+    finally:
+        kubectl.delete("deployment", server.name)
+        cluster.verb("fake-gpus", "node-c", "0")
 
 
 def stateful_set(server: ModelServer) -> dict:
