@@ -59,15 +59,16 @@ def told_cold(kubectl: Kubectl, name: str, words: str) -> None:
     assert words in event["note"]
 
 
-class TestThoseThatMustBe:
-    @pytest.fixture(scope="class")
-    def warmup(self, shared: Kubectl, installation: Product) -> Warmup:
-        accepted_later(shared, "choosy")
-        found = Warmup(shared, "choosy")
-        found.wait_injecting()
-        found.wait_admission(probed_pod("probe", "choosy"))
-        return found
+@pytest.fixture(scope="module")
+def warmup(shared: Kubectl, installation: Product) -> Warmup:
+    accepted_later(shared, "choosy")
+    found = Warmup(shared, "choosy")
+    found.wait_injecting()
+    found.wait_admission(probed_pod("probe", "choosy"))
+    return found
 
+
+class TestThoseThatMustBe:
     def test_one_with_a_volume_of_our_name(self, shared: Kubectl, warmup: Warmup):
         pod = probed_pod("own-volume", "choosy")
         pod["spec"]["volumes"] = [{"name": "cachewarm", "emptyDir": {}}]
