@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a workload's status said while a test worked: every change of one number, none missed."""
+"""What objects said while a test worked: every change of one field, none missed."""
 
 import subprocess
 import threading
@@ -8,13 +8,15 @@ from .kubectl import Kubectl
 
 
 class Watched:
-    """A context: kubectl watches the object from entering to leaving; `lowest` and `highest` are
-    of all values seen in between. An absent number counts as 0."""
+    """A context: kubectl watches the object from entering to leaving, or with name "" all of its
+    kind; `lowest`, `highest` and `distinct` are of all values seen in between. An absent number
+    counts as 0."""
 
     def __init__(self, kubectl: Kubectl, kind: str, name: str, field: str):
-        self._words = ("get", kind, name, "--watch", f"--output=jsonpath={{.{field}}}{{'\\n'}}")
+        which = (kind, name) if name else (kind,)
+        self._words = ("get", *which, "--watch", f"--output=jsonpath={{.{field}}}{{'\\n'}}")
         self._kubectl = kubectl
-        self._seen: list[int] = []
+        self._seen: list[str] = []
         self._first = threading.Event()
 
     def __enter__(self) -> "Watched":
@@ -31,13 +33,17 @@ class Watched:
 
     def _read(self) -> None:
         for line in self._process.stdout:
-            self._seen.append(int(line.strip() or 0))
+            self._seen.append(line.strip())
             self._first.set()
 
     @property
     def lowest(self) -> int:
-        return min(self._seen)
+        return min(int(value or 0) for value in self._seen)
 
     @property
     def highest(self) -> int:
-        return max(self._seen)
+        return max(int(value or 0) for value in self._seen)
+
+    @property
+    def distinct(self) -> set[str]:
+        return set(self._seen)
