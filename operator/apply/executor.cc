@@ -5,8 +5,10 @@
 #include <cmath>
 #include <functional>
 #include <mutex>
+#include <span>
 
 #include "lib/api/names.h"
+#include "lib/api/reasons.h"
 #include "lib/base/fan_out.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
@@ -171,9 +173,22 @@ absl::Status Executor::Annotate(const plan::Plan& plan, std::stop_token stop) co
 
 absl::Status Executor::Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
                                std::stop_token stop) const {
+  const std::span<const plan::GateRelease> all(plan.releases);
+  const auto other = std::find_if(all.begin(), all.end(), [](const plan::GateRelease& release) {
+    return release.reason != api::reason::kReleasedBuilder;
+  });
+  const auto builders = static_cast<size_t>(other - all.begin());
+  const absl::Status first = ReleaseAll(snapshot, all.first(builders), stop);
+  const absl::Status then = ReleaseAll(snapshot, all.subspan(builders), stop);
+  return first.ok() ? then : first;
+}
+
+absl::Status Executor::ReleaseAll(const plan::Snapshot& snapshot,
+                                  std::span<const plan::GateRelease> releases,
+                                  std::stop_token stop) const {
   const api::CacheWarmup& warmup = snapshot.warmup;
-  return TryAll(plan.releases.size(), means_.width, stop, [&](size_t i) {
-    const plan::GateRelease& release = plan.releases[i];
+  return TryAll(releases.size(), means_.width, stop, [&](size_t i) {
+    const plan::GateRelease& release = releases[i];
     const auto released = ReleaseGate(means_.client, release, stop);
     if (released.ok() && *released) {
       means_.metrics.gate_releases.Add({warmup.ns, warmup.name, release.reason});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <stop_token>
 
 #include "absl/status/status.h"
@@ -51,6 +52,8 @@ class Executor {
   absl::Status Annotate(const plan::Plan& plan, std::stop_token stop) const;
   absl::Status Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
                        std::stop_token stop) const;
+  absl::Status ReleaseAll(const plan::Snapshot& snapshot,
+                          std::span<const plan::GateRelease> releases, std::stop_token stop) const;
   void Tell(const plan::Plan& plan) const;
   void Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const;
 

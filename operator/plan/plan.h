@@ -98,7 +98,8 @@ struct Plan {
   std::vector<std::string> jobs_to_delete;
   // 5.
   std::vector<PodAnnotation> annotations;
-  // 6. render::GateReleasePatch makes the patch.
+  // 6. render::GateReleasePatch makes the patch. Builders come first, and are through before any
+  // other is begun.
   std::vector<GateRelease> releases;
   // 7.
   std::vector<EventWish> events;

@@ -215,6 +215,14 @@ void Hold(Round& round, const PodView& pod, WallTime deadline) {
                fmt::format("waits for a warm node until {} at the latest", FormatTime(deadline)));
 }
 
+// A builder is the first that the scheduler sees: another pod that was let go with it would take
+// the room it was elected for.
+void PutBuildersFirst(std::vector<GateRelease>& releases) {
+  std::stable_partition(releases.begin(), releases.end(), [](const GateRelease& release) {
+    return release.reason == reason::kReleasedBuilder;
+  });
+}
+
 // Pods released earlier that no node has yet will take room too.
 void CountUnbound(Round& round) {
   for (const PodView& pod : round.pods) {
@@ -256,6 +264,7 @@ void DecideGates(Round& round) {
       Hold(round, round.pods[verdict.pod], verdict.deadline);
     }
   }
+  PutBuildersFirst(round.out.releases);
 }
 
 }  // namespace cachewarm::plan

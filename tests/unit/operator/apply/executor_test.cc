@@ -221,6 +221,34 @@ TEST_F(ExecutorTest, ReleasesManyPodsAndCountsEachOnce) {
   EXPECT_EQ(Metric("cachewarm_hold_seconds_count{namespace=\"default\",warmup=\"llama\"}"), 60);
 }
 
+TEST_F(ExecutorTest, ABuilderIsThroughBeforeAnyOtherPodIsReleased) {
+  plan.releases.push_back({.pod = Stored(HeldPodObject("builder", "llama")), .reason = "Builder"});
+  for (int i = 0; i < 20; ++i) {
+    plan.releases.push_back(
+        {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "NoRoom"});
+  }
+  bool is_through = false;
+  int early = 0;
+  server.OnWrite([&](const kube::Request& request, codec::Json&) {
+    is_through = is_through || request.path.ends_with("/builder");
+    early += is_through ? 0 : 1;
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ(early, 0);
+  EXPECT_FALSE(IsHeld("p19"));
+}
+
+TEST_F(ExecutorTest, ABuilderThatCannotBeReleasedKeepsNoOtherPodWaiting) {
+  plan.releases.push_back({.pod = Stored(HeldPodObject("builder", "llama")), .reason = "Builder"});
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "NoRoom"});
+  server.OnWrite([](const kube::Request& request, codec::Json&) {
+    return request.path.ends_with("/builder") ? absl::UnavailableError("no") : absl::OkStatus();
+  });
+  EXPECT_FALSE(Execute().ok());
+  EXPECT_FALSE(IsHeld("a"));
+}
+
 TEST_F(ExecutorTest, AReleaseNotesWhyOnThePodAndAddsItsPreference) {
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")),
                            .reason = "Warm",

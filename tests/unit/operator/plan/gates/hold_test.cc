@@ -138,6 +138,20 @@ TEST(Gates, ReleasedWhenNoNodeHasRoomBecauseAutoscalersDoNotSeeHeldPods) {
   EXPECT_EQ(ReasonFor(builder), "NoRoom");
 }
 
+TEST(Gates, TheBuilderIsReleasedBeforeThoseThatFindNoRoomBesideIt) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.view("n1").free["pods"] = 1;
+  builder.Pod({.name = "a", .held = true, .created = 97});
+  builder.Pod({.name = "b", .held = true, .created = 96});
+  builder.Pod({.name = "c", .held = true, .created = 98});
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.releases.size(), 3U);
+  EXPECT_EQ(plan.releases[0].pod->meta.name, "b");
+  EXPECT_EQ(plan.releases[0].reason, "Builder");
+  EXPECT_EQ(plan.releases[1].reason, "NoRoom");
+  EXPECT_EQ(plan.releases[2].reason, "NoRoom");
+}
+
 TEST(Gates, ACordonedNodeHasNoRoom) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .active = {"n1"}});
