@@ -2,21 +2,32 @@
 #include "lib/caches/glob.h"
 
 #include <cstddef>
-#include <vector>
+#include <optional>
 
 namespace cachewarm::caches {
 namespace {
 
-std::vector<std::string_view> Components(std::string_view path) {
-  std::vector<std::string_view> out;
-  while (true) {
-    const size_t slash = path.find('/');
-    out.push_back(path.substr(0, slash));
-    if (slash == std::string_view::npos) {
-      return out;
-    }
-    path.remove_prefix(slash + 1);
+// One component of a path after the other.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view path) : rest_(path) {}
+
+  bool ended() const { return ended_; }
+  std::string_view component() const { return rest_.substr(0, rest_.find('/')); }
+
+  void Step() {
+    const size_t slash = rest_.find('/');
+    ended_ = slash == std::string_view::npos;
+    rest_.remove_prefix(ended_ ? rest_.size() : slash + 1);
   }
+
+ private:
+  std::string_view rest_;
+  bool ended_ = false;
+};
+
+bool IsAnyNumber(const Cursor& pattern) {
+  return !pattern.ended() && pattern.component() == "**";
 }
 
 // "*" and "?" within one component; the last star alone needs to be remembered.
@@ -48,30 +59,31 @@ bool ComponentMatches(std::string_view pattern, std::string_view text) {
 }  // namespace
 
 bool GlobMatches(std::string_view pattern, std::string_view path) {
-  const std::vector<std::string_view> want = Components(pattern);
-  const std::vector<std::string_view> have = Components(path);
-  size_t w = 0;
-  size_t h = 0;
-  size_t star = want.size();
-  size_t resume = 0;
-  while (h < have.size()) {
-    if (w < want.size() && want[w] == "**") {
-      star = w++;
-      resume = h;
-    } else if (w < want.size() && ComponentMatches(want[w], have[h])) {
-      ++w;
-      ++h;
-    } else if (star < want.size()) {
-      w = star + 1;
-      h = ++resume;
+  Cursor want(pattern);
+  Cursor have(path);
+  // Behind the last "**", and where what it stands for ends.
+  std::optional<Cursor> star;
+  Cursor resume = have;
+  while (!have.ended()) {
+    if (IsAnyNumber(want)) {
+      want.Step();
+      star = want;
+      resume = have;
+    } else if (!want.ended() && ComponentMatches(want.component(), have.component())) {
+      want.Step();
+      have.Step();
+    } else if (star) {
+      want = *star;
+      resume.Step();
+      have = resume;
     } else {
       return false;
     }
   }
-  while (w < want.size() && want[w] == "**") {
-    ++w;
+  while (IsAnyNumber(want)) {
+    want.Step();
   }
-  return w == want.size();
+  return want.ended();
 }
 
 }  // namespace cachewarm::caches

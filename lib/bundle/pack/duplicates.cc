@@ -16,9 +16,10 @@
 namespace cachewarm::bundle {
 namespace {
 
-// A link takes 512 to 1,536 bytes of headers, and a small file compresses to less than reading it
-// twice is worth.
-constexpr int64_t kWorthBytes = 4096;
+// Many small files have the size of another by chance, and opening them all twice takes longer than
+// packing the few that are the same: of 20,000 files 7,000 are above 4 KB, 285 above 32 KB, and
+// those hold all but 0.2 % of the bytes that are there twice.
+constexpr int64_t kWorthBytes = 32LL << 10;
 constexpr size_t kFilesAJob = 64;
 
 auto Shape(const Entry& entry) {

@@ -11,7 +11,7 @@ namespace cachewarm::bundle {
 
 // Finds the files of `tree` that hold what an earlier one holds, which ranks and layers of a model
 // do often, and sets PackTree::content_of and the digests of what had to be read for it: files of
-// at least 4 KiB that share size and mtime with another. What has one content lies in one frame:
+// at least 32 KiB that share size and mtime with another. What has one content lies in one frame:
 // where member and links together would be more than `frame_bytes`, the content is stored once
 // more. Deterministic. Errors are those of DigestOfFile, CANCELLED soon after `stop`.
 absl::Status FindDuplicates(PackTree& tree, int64_t frame_bytes, int threads,

@@ -21,7 +21,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kFrame = 64 << 10;
+constexpr int64_t kFrame = 256 << 10;
+constexpr size_t kLarge = 40'000;  // enough to be looked for
 
 // What a tensor-parallel engine leaves: each rank has its own copy of most artifacts.
 TestTree Ranks(size_t ranks) {
@@ -29,10 +30,10 @@ TestTree Ranks(size_t ranks) {
   for (size_t rank = 0; rank < ranks; ++rank) {
     for (size_t i = 0; i < 6; ++i) {
       tree[fmt::format("vllm/rank_{}_0/artifact_{}", rank, i)] = {
-          .content = Noise(5000 + i, static_cast<uint32_t>(i))};
+          .content = Noise(kLarge + i, static_cast<uint32_t>(i))};
     }
     tree[fmt::format("vllm/rank_{}_0/own", rank)] = {
-        .content = Noise(5000, static_cast<uint32_t>(100 + rank))};
+        .content = Noise(kLarge, static_cast<uint32_t>(100 + rank))};
     tree[fmt::format("vllm/rank_{}_0/small", rank)] = {.content = "small"};
   }
   return tree;
@@ -66,9 +67,9 @@ std::vector<std::string> MembersOf(const PackedSample& sample) {
 }
 
 TEST(Duplicates, AreHardLinksToTheFirst) {
-  const std::string content = Noise(5000, 1);
+  const std::string content = Noise(kLarge, 1);
   EXPECT_THAT(MembersOf(PackTree({{"a", {.content = content}},
-                                  {"b", {.content = Noise(5000, 2)}},
+                                  {"b", {.content = Noise(kLarge, 2)}},
                                   {"c", {.content = content}},
                                   {"d", {.content = content}}},
                                  kFrame)),
@@ -92,7 +93,7 @@ TEST(Duplicates, AreUnpackedAsFilesOfTheirOwn) {
 TEST(Duplicates, OfMoreRanksTakeHardlyMoreBytes) {
   const PackedSample one = PackTree(Ranks(1), kFrame);
   const PackedSample eight = PackTree(Ranks(8), kFrame);
-  EXPECT_LT(eight.layer.size(), one.layer.size() + 7 * (5000 + 2000));
+  EXPECT_LT(eight.layer.size(), one.layer.size() + 7 * (kLarge + 2000));
   EXPECT_EQ(RawBytes(eight.packed.config), 8 * RawBytes(one.packed.config));
   EXPECT_LT(FrameBytes(eight.packed.config), 4 * FrameBytes(one.packed.config));
 }
@@ -109,17 +110,17 @@ TEST(Duplicates, GiveTheSameBytesWhateverTheNumberOfThreads) {
 TEST(Duplicates, LieInTheFrameOfTheirContentHoweverManyThereAre) {
   TestTree tree;
   for (int i = 0; i < 500; ++i) {
-    tree[fmt::format("f{:03}", i)] = {.content = std::string(4096, 'x')};
+    tree[fmt::format("f{:03}", i)] = {.content = std::string(32 << 10, 'x')};
   }
-  const PackedSample sample = PackTree(tree, 16384);
-  // 4,608 bytes with the header and 512 for each link: 23 of them, and the content is stored anew.
+  const PackedSample sample = PackTree(tree, 64 << 10);
+  // 33,280 bytes with the header and 512 for each link: 63 of them, and the content is stored anew.
   size_t stored = 0;
   for (const std::string& member : MembersOf(sample)) {
     stored += member.find(" = ") == std::string::npos ? 1U : 0U;
   }
-  EXPECT_EQ(stored, 21U);
+  EXPECT_EQ(stored, 8U);
   for (const Frame& frame : sample.packed.config.layers[0].frames) {
-    EXPECT_LE(frame.raw_bytes, 16384);
+    EXPECT_LE(frame.raw_bytes, 64 << 10);
   }
   const TempDir staging;
   ASSERT_TRUE(Unpack(sample, staging.Open()).ok());
@@ -127,7 +128,7 @@ TEST(Duplicates, LieInTheFrameOfTheirContentHoweverManyThereAre) {
 }
 
 TEST(Duplicates, MtimeAndLengthTellFilesApart) {
-  const std::string content = Noise(5000, 1);
+  const std::string content = Noise(kLarge, 1);
   EXPECT_THAT(MembersOf(PackTree({{"a", {.content = content}},
                                   {"b", {.content = content, .mtime_ns = 7}},
                                   {"c", {.content = content + "!"}},
@@ -137,7 +138,7 @@ TEST(Duplicates, MtimeAndLengthTellFilesApart) {
 }
 
 TEST(Duplicates, OfSmallFilesAndOfThoseLargerThanHalfAFrameAreNotLookedFor) {
-  const std::string small = Noise(4095, 1);
+  const std::string small = Noise((32 << 10) - 1, 1);
   const std::string large = Noise(kFrame / 2 + 1, 2);
   EXPECT_THAT(MembersOf(PackTree({{"a", {.content = small}},
                                   {"b", {.content = small}},
@@ -148,7 +149,7 @@ TEST(Duplicates, OfSmallFilesAndOfThoseLargerThanHalfAFrameAreNotLookedFor) {
 }
 
 TEST(Duplicates, LongPathsAndLettersOfOthersAreNamed) {
-  const std::string content = Noise(5000, 1);
+  const std::string content = Noise(kLarge, 1);
   const TestTree tree = {
       {std::string(200, 'p') + "/" + std::string(200, 'q'),
        {.content = content, .mtime_ns = 1'000}},
@@ -176,10 +177,10 @@ TEST(Duplicates, AreReadByTar) {
 
 TEST(Duplicates, AFileThatChangesBeforeItIsStoredAborts) {
   std::vector<PackFile> files =
-      FilesOf({{"a", {.content = Noise(5000, 1)}}, {"b", {.content = Noise(5000, 1)}}});
+      FilesOf({{"a", {.content = Noise(kLarge, 1)}}, {"b", {.content = Noise(kLarge, 1)}}});
   int opened = 0;
   files[0].open = [&opened]() -> absl::StatusOr<std::unique_ptr<Source>> {
-    return std::make_unique<OwnedSource>(Noise(5000, ++opened == 1 ? 1 : 9));
+    return std::make_unique<OwnedSource>(Noise(kLarge, ++opened == 1 ? 1 : 9));
   };
   TextSink layer(1U << 20U);
   const auto packed = Pack(std::move(files), {}, {.frame_bytes = kFrame}, layer, std::stop_token());
