@@ -238,6 +238,11 @@ bool HasReadinessProbe(const Round& round, const PodView& view) {
                         : render::Find(*own, {"readinessProbe"}) != nullptr;
 }
 
+// For a container that runs.
+WallTime AssumedReady(const PodView& view) {
+  return view.container->started_at + kReadyWithoutProbe;
+}
+
 }  // namespace
 
 int EndsOf(const api::ContainerStatus& container) {
@@ -260,13 +265,21 @@ WallTime ReadyAt(const Round& round, const PodView& view) {
     return {};
   }
   if (!HasReadinessProbe(round, view)) {
-    const WallTime assumed = view.container->started_at + kReadyWithoutProbe;
+    const WallTime assumed = AssumedReady(view);
     return pod.containers_ready && assumed <= round.in.now ? assumed : WallTime{};
   }
   if (view.of_job) {
     return pod.containers_ready ? pod.containers_ready_at : WallTime{};
   }
   return pod.ready ? pod.ready_at : WallTime{};
+}
+
+void AwaitReady(Round& round, const PodView& view) {
+  const bool runs = view.container != nullptr && view.container->running &&
+                    view.container->started_at != WallTime{};
+  if (runs && !HasReadinessProbe(round, view) && AssumedReady(view) > round.in.now) {
+    WakeAt(round, AssumedReady(view));
+  }
 }
 
 }  // namespace cachewarm::plan

@@ -183,5 +183,7 @@ int EndsOf(const api::ContainerStatus& container);
 // start; for a workload Job its exit with 0 (first seen now, or as the request recorded it). Zero
 // while it has not ended.
 WallTime ReadyAt(const Round& round, const PodView& pod);
+// Looks again when the clock alone ends the first start, as no change of an object will tell.
+void AwaitReady(Round& round, const PodView& pod);
 
 }  // namespace cachewarm::plan

@@ -242,6 +242,8 @@ void DecideStarts(Round& round) {
     }
     if (ended) {
       WakeAt(round, judged ? round.in.now : start.ready + kEvidenceWait);
+    } else {
+      AwaitReady(round, *start.pod);
     }
     if (start.pod->ours && start.pod->container->restarts == 0) {
       Observe(round, start);

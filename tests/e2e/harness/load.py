@@ -39,7 +39,9 @@ def program() -> Path:
 class Load:
     def __init__(self, cluster: Cluster, namespace: str):
         keys = cluster.state / "pki"
+        server = "jsonpath={.clusters[0].cluster.server}"
         self._flags = [
+            f"-server={cluster.kubectl().run('config', 'view', '--minify', '--output', server)}",
             f"-ca={keys}/ca.crt",
             f"-cert={keys}/admin.crt",
             f"-key={keys}/admin.key",

@@ -56,7 +56,7 @@ type access struct {
 func newFlags(verb string) (*flag.FlagSet, access) {
 	flags := flag.NewFlagSet(verb, flag.ExitOnError)
 	return flags, access{
-		server:    flags.String("server", "https://127.0.0.1:6443", "the API server"),
+		server:    flags.String("server", "", "URL of the API server"),
 		ca:        flags.String("ca", "", "PEM file"),
 		cert:      flags.String("cert", "", "PEM file"),
 		key:       flags.String("key", "", "PEM file"),

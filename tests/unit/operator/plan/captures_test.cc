@@ -241,8 +241,10 @@ TEST_F(Handshake, WithoutAReadinessProbeItIsReadyAMinuteAfterItsStart) {
   builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 91});
   builder.Now(149);
-  Apply(builder.Decide());
+  const Plan plan = builder.Decide();
+  Apply(plan);
   EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, WallTime{});
+  EXPECT_LE(*plan.requeue_after, std::chrono::seconds(1)) << "nothing but the clock tells";
   builder.Now(150);
   Apply(builder.Decide());
   EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(150));

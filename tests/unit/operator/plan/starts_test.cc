@@ -53,6 +53,19 @@ TEST(Starts, AStartingPodIsWatchedUntilItIsCounted) {
   EXPECT_TRUE(fakes::WantsOf(plan, "n1")->spec.starts.empty());
 }
 
+TEST(Starts, OfAPodWithoutAReadinessProbeTheEndIsLookedForInTime) {
+  SnapshotBuilder builder = Warm();
+  builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 91});
+  const Plan early = builder.Decide();
+  EXPECT_TRUE(early.starts_counted.empty());
+  EXPECT_LE(*early.requeue_after, std::chrono::seconds(50));
+  Apply(builder, early);
+  builder.Now(150);
+  Evidence(builder, "a", StartResult::kHit);
+  EXPECT_EQ(builder.Decide().starts_counted.size(), 1U);
+}
+
 TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuilder) {
   SnapshotBuilder builder = Warm();
   const int accepted = 50;
