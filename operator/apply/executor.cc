@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
@@ -62,6 +63,17 @@ kube::Object Regarding(const plan::ObjectRef& ref) {
 
 }  // namespace
 
+// What was let go so far.
+struct Executor::Released {
+  void Add(const plan::GateRelease& release) {
+    std::lock_guard lock(mutex);
+    releases.push_back(&release);
+  }
+
+  std::mutex mutex;
+  std::vector<const plan::GateRelease*> releases;
+};
+
 absl::StatusOr<bool> ReleaseGate(kube::Client& client, const plan::GateRelease& release,
                                  std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Json patch,
@@ -82,7 +94,9 @@ absl::Status Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan&
     Count(snapshot, plan);
   }
   // With the status: a later step may fail and be planned again, the transition will not.
-  Tell(plan);
+  for (const plan::EventWish& wish : plan.events) {
+    Tell(wish);
+  }
   if (there && plan.set_inject_label.has_value()) {
     CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
   }
@@ -178,19 +192,27 @@ absl::Status Executor::Release(const plan::Snapshot& snapshot, const plan::Plan&
     return release.reason != api::reason::kReleasedBuilder;
   });
   const auto builders = static_cast<size_t>(other - all.begin());
-  const absl::Status first = ReleaseAll(snapshot, all.first(builders), stop);
-  const absl::Status then = ReleaseAll(snapshot, all.subspan(builders), stop);
+  Released released;
+  const absl::Status first = ReleaseAll(snapshot, all.first(builders), released, stop);
+  const absl::Status then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
+  // Events compete with patches for the API server, and nobody waits for them.
+  for (const plan::GateRelease* release : released.releases) {
+    if (release->event) {
+      Tell(*release->event);
+    }
+  }
   return first.ok() ? then : first;
 }
 
 absl::Status Executor::ReleaseAll(const plan::Snapshot& snapshot,
-                                  std::span<const plan::GateRelease> releases,
+                                  std::span<const plan::GateRelease> releases, Released& released,
                                   std::stop_token stop) const {
   const api::CacheWarmup& warmup = snapshot.warmup;
   return TryAll(releases.size(), means_.width, stop, [&](size_t i) {
     const plan::GateRelease& release = releases[i];
-    const auto released = ReleaseGate(means_.client, release, stop);
-    if (released.ok() && *released) {
+    const auto done = ReleaseGate(means_.client, release, stop);
+    if (done.ok() && *done) {
+      released.Add(release);
       means_.metrics.gate_releases.Add({warmup.ns, warmup.name, release.reason});
       means_.metrics.hold_seconds.Observe({warmup.ns, warmup.name}, release.held_seconds);
       means_.log.Info("pod released", {{"warmup", warmup.ns + "/" + warmup.name},
@@ -198,18 +220,16 @@ absl::Status Executor::ReleaseAll(const plan::Snapshot& snapshot,
                                        {"reason", release.reason},
                                        {"held_seconds", release.held_seconds}});
     }
-    return cachewarm::Annotate(released.status(), "release of pod " + release.pod->meta.name);
+    return cachewarm::Annotate(done.status(), "release of pod " + release.pod->meta.name);
   });
 }
 
-void Executor::Tell(const plan::Plan& plan) const {
-  for (const plan::EventWish& wish : plan.events) {
-    means_.events.Record({.regarding = Regarding(wish.regarding),
-                          .is_warning = wish.warning,
-                          .reason = wish.reason,
-                          .action = wish.action,
-                          .note = wish.note});
-  }
+void Executor::Tell(const plan::EventWish& wish) const {
+  means_.events.Record({.regarding = Regarding(wish.regarding),
+                        .is_warning = wish.warning,
+                        .reason = wish.reason,
+                        .action = wish.action,
+                        .note = wish.note});
 }
 
 void Executor::Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const {

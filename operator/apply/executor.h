@@ -33,7 +33,7 @@ struct Means {
 // within one step everything is tried. What is already so (a Job that exists, a pod that is gone, a
 // gate that somebody else removed) is success. A Job that
 // the API server refuses is no error but noted in `job_refusals`. Metrics of a step count after it
-// succeeded.
+// succeeded, and a pod's release is told after it was released.
 class Executor {
  public:
   explicit Executor(Means means) : means_(means) {}
@@ -42,6 +42,8 @@ class Executor {
                        std::stop_token stop) const;
 
  private:
+  struct Released;
+
   absl::Status WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
                            std::stop_token stop) const;
   absl::Status SetLabel(const api::CacheWarmup& warmup, bool inject, std::stop_token stop) const;
@@ -53,8 +55,9 @@ class Executor {
   absl::Status Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
                        std::stop_token stop) const;
   absl::Status ReleaseAll(const plan::Snapshot& snapshot,
-                          std::span<const plan::GateRelease> releases, std::stop_token stop) const;
-  void Tell(const plan::Plan& plan) const;
+                          std::span<const plan::GateRelease> releases, Released& released,
+                          std::stop_token stop) const;
+  void Tell(const plan::EventWish& wish) const;
   void Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const;
 
   Means means_;

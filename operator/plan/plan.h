@@ -38,14 +38,6 @@ struct PodAnnotation {
   std::string value;
 };
 
-struct GateRelease {
-  std::shared_ptr<const api::Pod> pod;
-  std::string reason;  // api::reason::kReleased…
-  double held_seconds = 0;
-  std::vector<std::string> preferred;  // hostnames, at most 64; empty: no preference
-  std::vector<std::string> excluded;   // hostnames that must not be used; at most 1
-};
-
 struct ObjectRef {
   std::string api_version;
   std::string kind;
@@ -60,6 +52,15 @@ struct EventWish {
   std::string reason;
   std::string action;
   std::string note;  // at most 1 kB
+};
+
+struct GateRelease {
+  std::shared_ptr<const api::Pod> pod;
+  std::string reason;  // api::reason::kReleased…
+  double held_seconds = 0;
+  std::vector<std::string> preferred;  // hostnames, at most 64; empty: no preference
+  std::vector<std::string> excluded;   // hostnames that must not be used; at most 1
+  std::optional<EventWish> event;      // told when it is released, after all others are
 };
 
 // Create both pods with dryRun=All and hand the answers back in Snapshot::rehearsal.

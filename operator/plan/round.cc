@@ -91,16 +91,16 @@ void Tell(Round& round, bool warning, std::string_view reason, std::string note)
                               .note = std::move(note)});
 }
 
-void TellAboutPod(Round& round, const api::Pod& pod, std::string_view reason, std::string note) {
-  round.out.events.push_back({.regarding = {.api_version = "v1",
-                                            .kind = "Pod",
-                                            .ns = pod.meta.ns,
-                                            .name = pod.meta.name,
-                                            .uid = pod.meta.uid},
-                              .warning = false,
-                              .reason = std::string(reason),
-                              .action = "Gate",
-                              .note = std::move(note)});
+EventWish AboutPod(const api::Pod& pod, std::string_view reason, std::string note) {
+  return {.regarding = {.api_version = "v1",
+                        .kind = "Pod",
+                        .ns = pod.meta.ns,
+                        .name = pod.meta.name,
+                        .uid = pod.meta.uid},
+          .warning = false,
+          .reason = std::string(reason),
+          .action = "Gate",
+          .note = std::move(note)};
 }
 
 std::vector<fingerprint::BundleFacts> BundlesOf(const Round& round) {

@@ -149,7 +149,7 @@ void WakeAt(Round& round, WallTime when);
 
 // An event about the warmup.
 void Tell(Round& round, bool warning, std::string_view reason, std::string note);
-void TellAboutPod(Round& round, const api::Pod& pod, std::string_view reason, std::string note);
+EventWish AboutPod(const api::Pod& pod, std::string_view reason, std::string note);
 
 // The published bundles as lib/fingerprint judges them, in the order of out.status.bundles.
 std::vector<fingerprint::BundleFacts> BundlesOf(const Round& round);

@@ -176,8 +176,9 @@ void Count(Round& round, const FirstStart& start) {
   }
   round.out.starts_counted.push_back(sample);
   if (!start.pod->ours && !start.pod->of_job) {
-    TellAboutPod(round, *start.pod->pod, api::reason::kLeftAlone,
-                 "started without the cache: " + WhyLeftAlone(round, *start.pod));
+    round.out.events.push_back(
+        AboutPod(*start.pod->pod, api::reason::kLeftAlone,
+                 "started without the cache: " + WhyLeftAlone(round, *start.pod)));
   }
 }
 

@@ -190,8 +190,8 @@ void Release(Round& round, const Verdict& verdict) {
                       .preferred = Hostnames(round, verdict.choice->preferred),
                       .excluded = verdict.excluded};
   if (release.held_seconds >= std::chrono::duration<double>(kQuietHold).count()) {
-    TellAboutPod(round, *pod.pod, release.reason,
-                 fmt::format("released after {:.0f} s", release.held_seconds));
+    release.event = AboutPod(*pod.pod, release.reason,
+                             fmt::format("released after {:.0f} s", release.held_seconds));
   }
   round.out.releases.push_back(std::move(release));
 }
@@ -211,8 +211,9 @@ void Hold(Round& round, const PodView& pod, WallTime deadline) {
                                    .uid = meta.uid,
                                    .key = std::string(api::kHeldUntilAnnotation),
                                    .value = FormatTime(deadline)});
-  TellAboutPod(round, *pod.pod, reason::kHeld,
-               fmt::format("waits for a warm node until {} at the latest", FormatTime(deadline)));
+  round.out.events.push_back(
+      AboutPod(*pod.pod, reason::kHeld,
+               fmt::format("waits for a warm node until {} at the latest", FormatTime(deadline))));
 }
 
 // A builder is the first that the scheduler sees: another pod that was let go with it would take

@@ -27,7 +27,12 @@ BARE_WAYS = (("-width=32",), ("-width=16", "-h1"))
 
 
 class OnKwok(Sleeper):
-    """A workload for nodes whose pods are only said to run."""
+    """A workload for nodes whose pods are only said to run. With a probe: without one a pod counts
+    as started a minute later."""
+
+    def __init__(self, name: str, replicas: int = 1):
+        probe = {"exec": {"command": ["true"]}}
+        super().__init__(name=name, replicas=replicas, container={"readinessProbe": probe})
 
     def pod_spec(self) -> dict:
         return {**super().pod_spec(), "nodeSelector": KWOK, "tolerations": TOLERATIONS}

@@ -249,6 +249,22 @@ TEST_F(ExecutorTest, ABuilderThatCannotBeReleasedKeepsNoOtherPodWaiting) {
   EXPECT_FALSE(IsHeld("a"));
 }
 
+TEST_F(ExecutorTest, OnlyOfAPodThatWasReleasedItIsTold) {
+  for (const char* name : {"a", "b"}) {
+    plan.releases.push_back(
+        {.pod = Stored(HeldPodObject(name, "llama")),
+         .reason = "Warm",
+         .event = plan::EventWish{
+             .regarding = {.kind = "Pod", .name = name}, .reason = "Warm", .action = "Gate"}});
+  }
+  server.OnWrite([](const kube::Request& request, codec::Json&) {
+    return request.path.ends_with("/b") ? absl::UnavailableError("no") : absl::OkStatus();
+  });
+  EXPECT_FALSE(Execute().ok());
+  ASSERT_EQ(events.Count("Warm"), 1);
+  EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "a");
+}
+
 TEST_F(ExecutorTest, AReleaseNotesWhyOnThePodAndAddsItsPreference) {
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")),
                            .reason = "Warm",

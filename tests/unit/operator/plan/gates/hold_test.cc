@@ -38,6 +38,9 @@ TEST(Gates, ReleasedWithoutAPreferenceWhenEveryNodeIsWarm) {
   EXPECT_TRUE(release->preferred.empty());
   EXPECT_TRUE(release->excluded.empty());
   EXPECT_DOUBLE_EQ(release->held_seconds, 3);
+  ASSERT_TRUE(release->event);
+  EXPECT_EQ(release->event->reason, "Warm");
+  EXPECT_EQ(release->event->note, "released after 3 s");
 }
 
 TEST(Gates, HeldWhileANodeItCouldLandOnIsStillFetching) {
