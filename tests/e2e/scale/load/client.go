@@ -66,7 +66,11 @@ func (c *client) send(ctx context.Context, method, path, kind string, body []byt
 	return c.http.Do(request)
 }
 
-// Sends one request and decodes the answer into `out` unless that is nil.
+// A server that is behind, or has too much to do, says so; asked again, it answers.
+var passing = map[int]bool{429: true, 503: true, 504: true}
+
+// Sends one request, again for a minute while the server cannot yet, and decodes the answer into
+// `out` unless that is nil.
 func (c *client) do(method, path, kind string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -78,6 +82,15 @@ func (c *client) do(method, path, kind string, in, out any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	response, err := c.send(ctx, method, path, kind, body)
+	for err == nil && passing[response.StatusCode] {
+		response.Body.Close()
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s %s: %s for a minute", method, path, response.Status)
+		case <-time.After(time.Second):
+			response, err = c.send(ctx, method, path, kind, body)
+		}
+	}
 	if err != nil {
 		return err
 	}
