@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/bundle/packer.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "fmt/format.h"
@@ -29,8 +31,9 @@ absl::StatusOr<Packed> Describe(Config config, std::vector<Descriptor> layers) {
 }
 
 // What of `tree` is not kept, as a layer of its own.
-PackTree TakeNew(PackTree& tree, const std::vector<const Entry*>& kept, const Config& base) {
-  PackTree added{.whiteouts = WhiteoutsOf(base, tree)};
+PackTree TakeNew(PackTree& tree, const std::vector<const Entry*>& kept,
+                 std::vector<std::string> whiteouts) {
+  PackTree added{.whiteouts = std::move(whiteouts)};
   for (size_t i = 0; i < kept.size(); ++i) {
     if (kept[i] == nullptr) {
       added.files.push_back(std::move(tree.files[i]));
@@ -42,28 +45,56 @@ PackTree TakeNew(PackTree& tree, const std::vector<const Entry*>& kept, const Co
   return added;
 }
 
+// What a bundle has of its base.
+struct Kept {
+  std::vector<const Entry*> same;      // of each file of the tree; null: it is new
+  std::vector<Entry> staying;          // beside the tree
+  std::vector<std::string> whiteouts;  // of what does not stay
+};
+
+// The union as a whole, before any of it is written: the tree alone has been checked.
+absl::Status CheckUnion(const PackTree& tree, const Kept& kept, const PackOptions& options) {
+  Totals totals{.entries = static_cast<int64_t>(tree.entries.size() + kept.staying.size())};
+  for (const auto* entries : {&tree.entries, &kept.staying}) {
+    for (const Entry& entry : *entries) {
+      totals.raw_bytes += entry.bytes;
+    }
+  }
+  totals.frame_bytes = totals.raw_bytes;
+  totals.packed_bytes = totals.raw_bytes;
+  CW_RETURN_IF_ERROR(CheckTotals(totals, options.limits));
+  const size_t layers = options.base->manifest.layers.size();
+  return layers < static_cast<size_t>(kLayersMax)
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   fmt::format("the base has {} layers: no more can be added", layers));
+}
+
 // The layers of the base and, unless it would be empty, one more.
-absl::StatusOr<Packed> PackUpon(PackTree tree, const std::vector<const Entry*>& kept,
-                                const Facts& facts, const PackOptions& options, Sink& layer,
+absl::StatusOr<Packed> PackUpon(PackTree tree, Kept kept, const Facts& facts,
+                                const PackOptions& options, Sink& layer,
                                 const std::stop_token& stop) {
   const Bundle& base = *options.base;
   Config config{.facts = facts, .entries = tree.entries, .layers = base.config.layers};
   std::vector<Descriptor> layers = base.manifest.layers;
-  PackTree added = TakeNew(tree, kept, base.config);
+  PackTree added = TakeNew(tree, kept.same, std::move(kept.whiteouts));
   if (added.members() > 0) {
     CW_ASSIGN_OR_RETURN(Layer written, WriteLayer(added, options, layer, stop));
     config.layers.push_back(std::move(written.index));
     layers.push_back(written.blob);
   }
   auto next = added.entries.begin();
-  for (size_t i = 0; i < kept.size(); ++i) {
-    if (kept[i] != nullptr) {
-      config.entries[i] = *kept[i];
+  for (size_t i = 0; i < kept.same.size(); ++i) {
+    if (kept.same[i] != nullptr) {
+      config.entries[i] = *kept.same[i];
       continue;
     }
     config.entries[i] = *next++;
     config.entries[i].frame += FrameCount(base.config);
   }
+  std::move(kept.staying.begin(), kept.staying.end(), std::back_inserter(config.entries));
+  std::sort(config.entries.begin(), config.entries.end(),
+            [](const Entry& a, const Entry& b) { return a.path < b.path; });
   return Describe(std::move(config), std::move(layers));
 }
 
@@ -77,12 +108,21 @@ absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
         fmt::format("frame_bytes: {} is not a multiple of {} within {} and {}", options.frame_bytes,
                     kTarBlockBytes, kFrameBytesMin, options.limits.frame_raw_bytes_max));
   }
+  if (options.keep_base && options.base == nullptr) {
+    return absl::InvalidArgumentError("there is no base to keep");
+  }
   CW_ASSIGN_OR_RETURN(PackTree tree, ArrangeTree(std::move(files), options.limits));
   if (options.base != nullptr) {
-    CW_ASSIGN_OR_RETURN(const std::vector<const Entry*> kept,
-                        FindKept(*options.base, tree, options.threads, stop));
-    if (IsWorthALayer(*options.base, kept, tree)) {
-      return PackUpon(std::move(tree), kept, facts, options, layer, stop);
+    Kept kept;
+    CW_ASSIGN_OR_RETURN(kept.same, FindKept(*options.base, tree, options.threads, stop));
+    if (options.keep_base) {
+      kept.staying = StayingEntries(options.base->config, tree);
+      CW_RETURN_IF_ERROR(CheckUnion(tree, kept, options));
+      return PackUpon(std::move(tree), std::move(kept), facts, options, layer, stop);
+    }
+    if (IsWorthALayer(*options.base, kept.same, tree)) {
+      kept.whiteouts = WhiteoutsOf(options.base->config, tree);
+      return PackUpon(std::move(tree), std::move(kept), facts, options, layer, stop);
     }
   }
   CW_ASSIGN_OR_RETURN(Layer written, WriteLayer(tree, options, layer, stop));

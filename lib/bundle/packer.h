@@ -37,6 +37,11 @@ struct PackOptions {
   // new bundle has its layers and one of what is new, and says what of the old ones is gone. Unless
   // more than half of the bytes would be new, or more than half of the old ones gone.
   const Bundle* base = nullptr;
+  // The new bundle is the union with `base`, which is then required: its files that are not among
+  // the new ones stay. Of a path in both the new file counts, and it takes away what of the base
+  // cannot lie beside it (a file where it needs a directory, or the other way round). Always the
+  // layers of the base and, unless nothing is new, one more.
+  bool keep_base = false;
 };
 
 struct Packed {
@@ -52,8 +57,9 @@ struct Packed {
 // the order of `files` and the number of threads.
 // `layer` is written by the calling thread; when the call returns, all others have ended. Memory:
 // raw and packed bytes of threads + 1 frames, and what the entry list takes. INVALID_ARGUMENT for
-// what policy.h refuses, duplicates, or no file at all; ABORTED when a file is not as long as was
-// said; else the error of `open`, of a Source or of the sink. CANCELLED soon after `stop`.
+// what policy.h refuses (of a union, as a whole), duplicates, no file at all, or a layer too many;
+// ABORTED when a file is not as long as was said; else the error of `open`, of a Source or of the
+// sink. CANCELLED soon after `stop`.
 absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
                             const PackOptions& options, Sink& layer, std::stop_token stop);
 

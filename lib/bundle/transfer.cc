@@ -179,6 +179,12 @@ absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> fi
                                     std::stop_token stop) {
   PackOptions pack = options.pack;
   CW_ASSIGN_OR_RETURN(const bool has_base, HasLayers(place, pack.base, stop));
+  if (!has_base && pack.keep_base) {
+    return absl::FailedPreconditionError(
+        pack.base == nullptr ? std::string("there is no bundle to keep")
+                             : fmt::format("the store lacks a layer of the bundle {} to keep",
+                                           pack.base->digest.Short()));
+  }
   if (!has_base) {
     pack.base = nullptr;
   }

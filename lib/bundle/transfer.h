@@ -38,7 +38,8 @@ struct PublishOptions {
 };
 
 // Packs `files` straight into `place`; the bundle is readable when it returns. A failure leaves at
-// most unreferenced blobs. A base of which `place` lacks a layer is not used.
+// most unreferenced blobs. A base of which `place` lacks a layer is not used; where it is to be
+// kept, that is FAILED_PRECONDITION.
 absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> files,
                                     const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop);

@@ -115,4 +115,20 @@ std::vector<std::string> WhiteoutsOf(const Config& base, const PackTree& tree) {
   return {whiteouts.begin(), whiteouts.end()};
 }
 
+std::vector<Entry> StayingEntries(const Config& base, const PackTree& tree) {
+  const std::set<std::string, std::less<>> directories(tree.directories.begin(),
+                                                       tree.directories.end());
+  std::set<std::string_view> files;
+  for (const Entry& entry : tree.entries) {
+    files.insert(entry.path);
+  }
+  std::vector<Entry> staying;
+  for (const Entry& entry : base.entries) {
+    if (!HighestGone(entry.path, directories, files).empty()) {
+      staying.push_back(entry);
+    }
+  }
+  return staying;
+}
+
 }  // namespace cachewarm::bundle

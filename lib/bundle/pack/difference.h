@@ -28,4 +28,8 @@ bool IsWorthALayer(const Bundle& base, const std::vector<const Entry*>& kept, co
 // 1.1, layer.md). Sorted. Where a file became a directory, or the other way round, none is needed.
 std::vector<std::string> WhiteoutsOf(const Config& base, const PackTree& tree);
 
+// The entries of `base` that a union with `tree` has beside those of `tree`: at paths that are
+// neither files nor directories of it, nor below one of its files. In the order of their paths.
+std::vector<Entry> StayingEntries(const Config& base, const PackTree& tree);
+
 }  // namespace cachewarm::bundle

@@ -68,7 +68,8 @@ TEST(Manifest, WhatIsNotOneIsRefusedByTheNameOfItsField) {
       {"no layers", [](Json& j) { j["layers"] = Json::array(); }, "layers: is empty"},
       {"layer type", [](Json& j) { j["layers"][0]["mediaType"] = "x"; }, "layers[0].mediaType"},
       {"layer list", [](Json& j) { j["layers"] = "x"; }, "layers"},
-      {"many layers", [](Json& j) { j["layers"] = Json(17, j["layers"][0]); }, "layers"},
+      {"many layers", [](Json& j) { j["layers"] = Json(kLayersMax + 1, j["layers"][0]); },
+       "layers"},
   };
   for (const Change& c : changes) {
     Json json = ManifestJson();

@@ -4,11 +4,8 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/bundle/buffer.h"
-#include "lib/bundle/frame_codec.h"
 #include "lib/bundle/pack/difference.h"
-#include "lib/bundle/tar.h"
-#include "tests/unit/lib/bundle/trees.h"
+#include "tests/unit/lib/bundle/layered.h"
 
 // A bundle that is packed upon an older one.
 namespace cachewarm::bundle {
@@ -17,95 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// A bundle and the bytes of all its layers, the oldest first.
-struct Made {
-  Bundle bundle;
-  std::string layers;
-  int64_t new_bytes = 0;
-};
-
-Made Make(const TestTree& tree, const Made* base = nullptr, int threads = DefaultThreads(),
-          int64_t frame_bytes = 4096) {
-  TextSink layer(64U << 20U);
-  auto packed = Pack(FilesOf(tree), SampleFacts(),
-                     {.frame_bytes = frame_bytes,
-                      .threads = threads,
-                      .base = base == nullptr ? nullptr : &base->bundle},
-                     layer, std::stop_token());
-  EXPECT_TRUE(packed.ok()) << packed.status();
-  Made made{.bundle = {.digest = packed->digest,
-                       .manifest = packed->manifest,
-                       .config = *ParseConfig(packed->config_text)},
-            .new_bytes = static_cast<int64_t>(layer.text().size())};
-  if (base != nullptr && made.bundle.manifest.layers.size() > 1) {
-    made.layers = base->layers;
-  }
-  made.layers += layer.text();
-  return made;
-}
-
-std::map<std::string, std::string> Unpacked(const Made& made,
-                                            UnpackOptions options = {.sync = false}) {
-  const TempDir staging;
-  const absl::Status status =
-      Unpack({made.bundle.config, made.bundle.manifest, made.layers}, staging.Open(), options);
-  EXPECT_TRUE(status.ok()) << status;
-  return ReadTree(staging.Open());
-}
-
-// What a tool that knows of no entry list makes of the layers.
-std::map<std::string, std::string> AsOthersSeeIt(const Made& made) {
-  std::map<std::string, std::string> tree;
-  size_t at = 0;
-  for (const LayerIndex& layer : made.bundle.config.layers) {
-    std::string tar;
-    for (const Frame& frame : layer.frames) {
-      Buffer raw;
-      EXPECT_TRUE(
-          FrameReader()
-              .Decompress(
-                  std::string_view(made.layers).substr(at, static_cast<size_t>(frame.bytes)),
-                  static_cast<size_t>(frame.raw_bytes), raw)
-              .ok());
-      tar += raw.view();
-      at += static_cast<size_t>(frame.bytes);
-    }
-    EXPECT_EQ(DigestOf(tar), layer.diff_id);
-    TarReader reader(tar);
-    while (true) {
-      const auto member = reader.Next();
-      EXPECT_TRUE(member.ok()) << member.status();
-      if (!member.ok() || !member->has_value()) {
-        break;
-      }
-      const std::string& path = (*member)->path;
-      if (IsWhiteout(path)) {
-        std::string gone = path;
-        gone.erase(gone.rfind(".wh."), 4);
-        std::erase_if(tree, [&](const auto& file) {
-          return file.first == gone || file.first.starts_with(gone + "/");
-        });
-      } else if ((*member)->type == MemberType::kHardLink) {
-        tree[path] = tree[(*member)->link];
-      } else if ((*member)->type == MemberType::kFile) {
-        std::erase_if(tree, [&](const auto& file) { return file.first.starts_with(path + "/"); });
-        tree[path] = (*member)->bytes > 0 ? std::string(*reader.Content()) : "";
-      } else {
-        tree.erase(path);
-      }
-    }
-  }
-  return tree;
-}
-
-std::map<std::string, std::string> Contents(const TestTree& tree) {
-  std::map<std::string, std::string> contents;
-  for (const auto& [path, file] : tree) {
-    contents[path] = file.content;
-  }
-  return contents;
-}
 
 TestTree Changed(TestTree tree) {
   tree["triton/new/kernel.cubin"] = {.content = Noise(3000, 77)};
