@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/capture/bundle_parts.h"
 
+#include <algorithm>
+#include <set>
+
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "lib/capture/stable_file.h"
@@ -25,6 +28,15 @@ bundle::Facts FactsOf(const Maker& maker, const Selection& selection) {
   facts.gpu_architectures = selection.gpu_architectures;
   facts.compile_milliseconds = static_cast<int64_t>(selection.compile_time.Seconds() * 1000);
   return facts;
+}
+
+bundle::Facts UniteFacts(bundle::Facts kept, const bundle::Facts& newer) {
+  kept.requires_cpu_class = kept.requires_cpu_class || newer.requires_cpu_class;
+  std::set<std::string> architectures(kept.gpu_architectures.begin(), kept.gpu_architectures.end());
+  architectures.insert(newer.gpu_architectures.begin(), newer.gpu_architectures.end());
+  kept.gpu_architectures.assign(architectures.begin(), architectures.end());
+  kept.compile_milliseconds = std::max(kept.compile_milliseconds, newer.compile_milliseconds);
+  return kept;
 }
 
 std::vector<bundle::PackFile> PackFilesOf(const Selection& selection, const Reading& reading) {

@@ -23,6 +23,11 @@ struct Maker {
 
 bundle::Facts FactsOf(const Maker& maker, const Selection& selection);
 
+// Of the union of the bundle `kept` and a newer capture for the same key. Where and with what it
+// was made stays what `kept` says: a capture that adds nothing changes no byte. Ranks compile at
+// the same time, so the longest time counts and not the sum.
+bundle::Facts UniteFacts(bundle::Facts kept, const bundle::Facts& newer);
+
 // How the files are opened again when they are packed.
 struct Reading {
   const fs::Dir& tree;  // must outlive the files

@@ -53,6 +53,25 @@ TEST(FactsOf, TheArchitectureIsThatOfTheNodeAsOciNamesIt) {
   }
 }
 
+TEST(UniteFacts, SaysWhatBothNeedAndWhereTheFirstWasMade) {
+  const bundle::Facts kept{.key = "k",
+                           .node = {{"driver", "570"}},
+                           .gpu_architectures = {"sm_86", "sm_90"},
+                           .compile_milliseconds = 900};
+  const bundle::Facts newer{.key = "k",
+                            .node = {{"driver", "575"}},
+                            .requires_cpu_class = true,
+                            .gpu_architectures = {"sm_80", "sm_90"},
+                            .compile_milliseconds = 1200};
+  const bundle::Facts both = UniteFacts(kept, newer);
+  EXPECT_EQ(both.node.at("driver"), "570");
+  EXPECT_TRUE(both.requires_cpu_class);
+  EXPECT_EQ(both.gpu_architectures, (std::vector<std::string>{"sm_80", "sm_86", "sm_90"}));
+  EXPECT_EQ(both.compile_milliseconds, 1200);
+  EXPECT_EQ(UniteFacts(both, newer), both) << "what is in it already changes nothing";
+  EXPECT_EQ(UniteFacts(both, kept), both);
+}
+
 class PackFiles : public ::testing::Test {
  protected:
   PackFiles() {
