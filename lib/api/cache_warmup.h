@@ -133,6 +133,19 @@ struct BundleStatus {
 
 enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
 
+// What a build has pushed, as its agent reported it.
+struct CapturedBundle {
+  Digest digest;
+  int64_t bytes = 0;
+  int files = 0;
+  bool native = true;
+  double compile_seconds = 0;
+  WallTime time{};  // when the last pod was captured or given up
+  friend bool operator==(const CapturedBundle&, const CapturedBundle&) = default;
+};
+
+inline constexpr size_t kRanksMax = 64;
+
 // The last build of one key. Attempts and times are the whole memory of backoff: a new leader
 // decides the same from it.
 struct BuilderStatus {
@@ -149,9 +162,15 @@ struct BuilderStatus {
   int attempt = 1;
   WallTime elected_time{};
   WallTime answered_time{};  // when the last of compile.requests was answered; zero before
-  WallTime finished_time{};  // zero while it runs
+  WallTime finished_time{};  // when its own pod was captured, or it failed; zero before
   std::string reason;
-  std::string message;  // last words of a failed builder
+  std::string message;  // last words of a failed builder, and of ranks that were not captured
+  // Of a group: uids of its pods that were captured or given up, the builder's first; at most
+  // kRanksMax.
+  std::vector<std::string> ranks;
+  // What the ranks so far have pushed, until it is published; nothing while the builder itself is
+  // captured.
+  std::optional<CapturedBundle> captured;
   friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
 };
 

@@ -71,6 +71,9 @@ struct CaptureRequest {
   int settle_seconds = 10;
   WallTime started_at{};  // of the builder's container
   WallTime ready_at{};    // zero until the builder is ready
+  // A bundle of the key whose files stay: what is captured is added to them. Empty: none. Only for
+  // agents that say NodeStatus::keeps_bundles; others do not read it.
+  Digest keep;
   friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
 };
 
@@ -107,6 +110,7 @@ struct NodeStatus {
   int devices = 0;
   std::string driver;  // empty on a node without GPU
   std::string agent_version;
+  bool keeps_bundles = false;  // its captures do what CaptureRequest::keep asks for
   RootStatus root;
   friend bool operator==(const NodeStatus&, const NodeStatus&) = default;
 };

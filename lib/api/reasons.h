@@ -62,6 +62,8 @@ inline constexpr std::string_view kNothingToCapture = "NothingToCapture";
 inline constexpr std::string_view kNeverSettled = "NeverSettled";
 inline constexpr std::string_view kPublishFailed = "PublishFailed";
 inline constexpr std::string_view kPublished = "Published";
+// A pod of the builder's group that the bundle has to do without.
+inline constexpr std::string_view kRankNotCaptured = "RankNotCaptured";
 
 // NodeCache bundles and directories
 inline constexpr std::string_view kActive = "Active";

@@ -88,6 +88,7 @@ void ReadCapture(Reader& reader, CaptureRequest& out) {
   reader.Read("settleSeconds", out.settle_seconds, 1, kSettleSecondsMax);
   ReadTime(reader, "startedAt", out.started_at);
   ReadTime(reader, "readyAt", out.ready_at);
+  ReadDigest(reader, "keep", out.keep);
 }
 
 Json EncodeCapture(const CaptureRequest& capture) {
@@ -101,6 +102,7 @@ Json EncodeCapture(const CaptureRequest& capture) {
       .Always("settleSeconds", capture.settle_seconds)
       .Put("startedAt", capture.started_at)
       .Put("readyAt", capture.ready_at)
+      .Put("keep", capture.keep)
       .Take();
 }
 

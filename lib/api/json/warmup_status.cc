@@ -82,6 +82,27 @@ Json EncodeBundle(const BundleStatus& bundle) {
       .Take();
 }
 
+void ReadCaptured(Reader& reader, CapturedBundle& out) {
+  reader.Require("digest");
+  ReadDigest(reader, "digest", out.digest);
+  reader.Read("bytes", out.bytes, 0)
+      .Read("files", out.files, 0, kCountMax)
+      .Read("native", out.native)
+      .Read("compileSeconds", out.compile_seconds);
+  ReadTime(reader, "time", out.time);
+}
+
+Json EncodeCaptured(const CapturedBundle& captured) {
+  return Writer()
+      .Always("digest", captured.digest.ToString())
+      .Put("bytes", captured.bytes)
+      .Put("files", int64_t{captured.files})
+      .Always("native", captured.native)
+      .Put("compileSeconds", captured.compile_seconds)
+      .Put("time", captured.time)
+      .Take();
+}
+
 void ReadBuilder(Reader& reader, BuilderStatus& out) {
   ReadChecked(reader, "key", out.key, kKey);
   ReadWord(reader, "state", kBuilderStateWords, out.state);
@@ -94,11 +115,13 @@ void ReadBuilder(Reader& reader, BuilderStatus& out) {
       .Read("job", out.job, kNameBytes)
       .Read("node", out.node, kNameBytes)
       .Read("attempt", out.attempt, 1, kCountMax)
+      .Read("ranks", out.ranks, kRanksMax)
       .Read("reason", out.reason, kReasonBytes)
       .Read("message", out.message, size_t{4} * kMessageBytes);
   ReadTime(reader, "electedTime", out.elected_time);
   ReadTime(reader, "answeredTime", out.answered_time);
   ReadTime(reader, "finishedTime", out.finished_time);
+  reader.Object("captured", [&](Reader& part) { ReadCaptured(part, out.captured.emplace()); });
 }
 
 Json EncodeBuilder(const BuilderStatus& builder) {
@@ -119,6 +142,8 @@ Json EncodeBuilder(const BuilderStatus& builder) {
       .Put("finishedTime", builder.finished_time)
       .Put("reason", builder.reason, kReasonBytes)
       .Put("message", builder.message, kMessageBytes)
+      .Put("ranks", builder.ranks, kRanksMax)
+      .PutPart("captured", builder.captured ? EncodeCaptured(*builder.captured) : Json())
       .Take();
 }
 

@@ -52,7 +52,14 @@ BuilderStatus FullBuilder() {
           .answered_time = At(2500),
           .finished_time = At(3250),
           .reason = "BuilderTimeout",
-          .message = "never ready"};
+          .message = "never ready",
+          .ranks = {"77aa", "77ab"},
+          .captured = CapturedBundle{.digest = DigestOfText("ranks"),
+                                     .bytes = 3456,
+                                     .files = 7,
+                                     .native = false,
+                                     .compile_seconds = 2.5,
+                                     .time = At(3000)}};
 }
 
 Starts FullStarts() {
@@ -167,7 +174,8 @@ NodeCacheSpec FullNodeCacheSpec() {
                                 .container = "server"},
                     .settle_seconds = 2,
                     .started_at = At(1000),
-                    .ready_at = At(42'000)}};
+                    .ready_at = At(42'000),
+                    .keep = DigestOfText("ranks")}};
   spec.starts = {{.pod_uid = "88bb",
                   .warmup_uid = "0b9c",
                   .run_as = "image",
@@ -183,6 +191,7 @@ NodeCacheStatus FullNodeCacheStatus() {
                  .devices = 8,
                  .driver = "570.86.15",
                  .agent_version = "0.1.0",
+                 .keeps_bundles = true,
                  .root = {.path = "/var/lib/cachewarm",
                           .writable = true,
                           .executable = true,

@@ -110,6 +110,7 @@ TEST(Schema, AcceptsStatusesWithTextsAndListsTooLong) {
   }
   status.conditions.resize(70, status.conditions[0]);
   status.bundles.resize(70, status.bundles[0]);
+  status.builders[0].ranks.resize(70, "uid");
   status.builders.resize(70, status.builders[0]);
   status.injection->warm_revisions.resize(70, "r");
   status.injection->env.resize(300, status.injection->env[0]);
