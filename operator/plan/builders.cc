@@ -248,6 +248,10 @@ void FollowCandidate(Round& round, const LiveKey& key, BuilderStatus& builder) {
 }
 
 void Follow(Round& round, BuilderStatus& builder) {
+  if (builder.captured) {
+    FollowRanks(round, builder);
+    return;
+  }
   if (!builder.node.empty()) {
     FollowCapture(round, builder);
     return;

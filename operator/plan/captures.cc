@@ -5,66 +5,25 @@
 
 #include "lib/api/reasons.h"
 #include "lib/fingerprint/key.h"
+#include "operator/plan/capturing/ranks.h"
+#include "operator/plan/capturing/site.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/gates/groups.h"
 
 namespace cachewarm::plan {
 
 namespace reason = api::reason;
 using api::BuilderState;
 using api::BuilderStatus;
-using api::CaptureRequest;
 using api::CaptureState;
 using api::CaptureStatus;
 
 namespace {
 
-// What the hand-shake is about, found again from the names in status.builders.
-struct Site {
-  const PodView* pod = nullptr;
-  size_t node_index = 0;
-  const NodeState* node = nullptr;
-  const CaptureRequest* asked = nullptr;  // as the NodeCache holds it
-  const CaptureStatus* answer = nullptr;
-  std::string id;
-};
-
-Site FindSite(const Round& round, const BuilderStatus& builder) {
-  // The answer to a failed attempt, or about another key, must not be taken for that of this one by
-  // the same pod.
-  Site site{.pod = FindPod(round, builder.pod_uid),
-            .id = fmt::format("{}-{}-{}", builder.pod_uid, fingerprint::Key8(builder.key),
-                              builder.attempt)};
-  for (size_t i = 0; i < round.nodes.size(); ++i) {
-    if (round.nodes[i].view->node->meta.name == builder.node) {
-      site.node_index = i;
-      site.node = &round.nodes[i];
-    }
-  }
-  if (site.node == nullptr || site.node->cache == nullptr) {
-    return site;
-  }
-  for (const CaptureRequest& request : site.node->cache->spec.captures) {
-    if (request.id == site.id && request.warmup_uid == round.uid() && request.key == builder.key) {
-      site.asked = &request;
-    }
-  }
-  for (const CaptureStatus& status : site.node->cache->status.captures) {
-    if (status.id == site.id && site.asked != nullptr) {
-      site.answer = &status;
-    }
-  }
-  return site;
-}
-
 struct Failure {
   std::string_view reason;
   std::string message;
 };
-
-bool HasExitedWell(const Round& round, const PodView& pod) {
-  return EndsByItself(round.in.workload.kind) && pod.container->terminated &&
-         pod.container->exit_code == 0;
-}
 
 std::optional<Failure> IsLost(const Site& site, const BuilderStatus& builder) {
   if (site.pod == nullptr || site.pod->pod->node != builder.node) {
@@ -112,7 +71,7 @@ std::optional<Failure> HasStopped(const Round& round, const Site& site) {
 std::optional<Failure> IsLate(Round& round, const Site& site, const BuilderStatus& builder) {
   const int seconds = round.in.warmup.spec.compile.timeout_seconds;
   const Duration limit = std::chrono::seconds(seconds);
-  const WallTime ready = ReadyAt(round, *site.pod);
+  const WallTime ready = ReadyInGroup(round, *site.pod, builder);
   const bool is_ready = ready != WallTime{};
   const WallTime from =
       is_ready ? std::max(ready, builder.elected_time) : site.pod->container->started_at;
@@ -122,10 +81,13 @@ std::optional<Failure> IsLate(Round& round, const Site& site, const BuilderStatu
   }
   if (!is_ready) {
     const std::string& words = site.pod->container->message;
-    return Failure{reason::kBuilderTimeout,
-                   fmt::format("pod {} is not ready {} s after its container started "
-                               "(compile.timeoutSeconds); look at its log and readiness probe{}{}",
-                               builder.pod_name, seconds, words.empty() ? "" : ": ", words)};
+    return Failure{
+        reason::kBuilderTimeout,
+        fmt::format("pod {} is not ready {} s after its container started "
+                    "(compile.timeoutSeconds); look at its log and readiness probe{}{}",
+                    ReadyAt(round, *site.pod) == WallTime{} ? builder.pod_name
+                                                            : "of the group of " + builder.pod_name,
+                    seconds, words.empty() ? "" : ": ", words)};
   }
   if (site.answer != nullptr && site.answer->state == CaptureState::kFailed) {
     return Failure{reason::kPublishFailed, site.answer->message};
@@ -147,58 +109,22 @@ std::optional<Failure> HasFailed(const Site& site) {
                  site.answer->message};
 }
 
-CaptureRequest Ask(const Round& round, const Site& site, const BuilderStatus& builder) {
-  const PodView& pod = *site.pod;
-  const bool exited = HasExitedWell(round, pod) && site.asked != nullptr;
-  return {.id = site.id,
-          .warmup_uid = round.uid(),
-          .pod_uid = builder.pod_uid,
-          .run_as = pod.run_as,
-          .key = builder.key,
-          .factors = {.gpu_type = builder.gpu_type,
-                      .cpu_class = builder.cpu_class,
-                      .image = pod.factors.image,
-                      .devices = pod.factors.devices,
-                      .container = pod.factors.container},
-          .settle_seconds = round.in.warmup.spec.compile.settle_seconds,
-          .started_at = exited ? site.asked->started_at : pod.container->started_at,
-          .ready_at = ReadyAt(round, pod)};
-}
-
-void Record(Round& round, const Site& site, BuilderStatus& builder) {
+// What the builder pushed. With the other pods of its group it becomes the bundle.
+void NoteCaptured(Round& round, const Site& site, BuilderStatus& builder) {
   const CaptureStatus& answer = *site.answer;
-  const api::BundleStatus bundle{.key = builder.key,
-                                 .gpu_type = builder.gpu_type,
-                                 .cpu_class = builder.cpu_class,
-                                 .image = builder.image,
-                                 .digest = answer.digest,
-                                 .bytes = answer.bytes,
-                                 .files = answer.files,
-                                 .native = answer.native,
-                                 .compile_seconds = answer.compile_seconds,
-                                 .builder_pod = builder.pod_name,
-                                 .builder_node = builder.node,
-                                 .published_time = round.stamp()};
-  auto& bundles = round.out.status.bundles;
-  const auto present = std::find_if(bundles.begin(), bundles.end(),
-                                    [&](const auto& each) { return each.key == builder.key; });
-  if (present == bundles.end()) {
-    bundles.push_back(bundle);
-  } else {
-    *present = bundle;
+  builder.captured = {.digest = answer.digest,
+                      .bytes = answer.bytes,
+                      .files = answer.files,
+                      .native = answer.native,
+                      .compile_seconds = answer.compile_seconds,
+                      .time = round.stamp()};
+  if (!site.pod->of_job && !GroupOf(*site.pod->pod).empty()) {
+    builder.ranks = {builder.pod_uid};
   }
-  round.serving.clear();
-  builder.state = BuilderState::kCaptured;
+  builder.state = BuilderState::kCapturing;
   builder.finished_time = round.stamp();
-  builder.reason = std::string(reason::kCaptured);
+  builder.reason.clear();
   builder.message.clear();
-  const double seconds = std::chrono::duration<double>(round.in.now - builder.elected_time).count();
-  round.out.builds_finished.push_back(
-      {.gpu_type = builder.gpu_type, .reason = builder.reason, .seconds = seconds});
-  Tell(
-      round, false, reason::kPublished,
-      fmt::format("{} files, {} bytes from pod {} for {}, {}: {}", bundle.files, bundle.bytes,
-                  builder.pod_name, builder.gpu_type, builder.cpu_class, bundle.digest.ToString()));
 }
 
 // Why there can be no bundle from this builder any more.
@@ -217,11 +143,6 @@ std::optional<Failure> Check(Round& round, const Site& site, const BuilderStatus
   return HasFailed(site);
 }
 
-bool IsPushed(const Round& round, const Site& site) {
-  return site.answer != nullptr && site.answer->state == CaptureState::kPushed &&
-         !site.answer->digest.empty() && ReadyAt(round, *site.pod) != WallTime{};
-}
-
 void Note(Round& round, const CaptureStatus& answer, BuilderStatus& builder) {
   const bool waits = answer.state == CaptureState::kWaiting;
   const bool failed = answer.state == CaptureState::kFailed;
@@ -236,10 +157,11 @@ void Note(Round& round, const CaptureStatus& answer, BuilderStatus& builder) {
 }  // namespace
 
 void FollowCapture(Round& round, BuilderStatus& builder) {
-  const Site site = FindSite(round, builder);
+  const Site site = FindSite(round, builder, {.pod_uid = builder.pod_uid, .node = builder.node});
   std::optional<Failure> failure = Check(round, site, builder);
-  if (!failure && IsPushed(round, site)) {
-    Record(round, site, builder);
+  if (!failure && IsPushed(round, site, builder)) {
+    NoteCaptured(round, site, builder);
+    FollowRanks(round, builder);
     return;
   }
   if (!failure) {

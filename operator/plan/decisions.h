@@ -23,8 +23,11 @@ void DecideAcceptance(Round& round);
 void DecideBuilders(Round& round);
 
 // captures.cc, called for each builder whose container has started: asks for the capture, follows
-// its answers, and records the bundle.
+// its answers, and goes on with FollowRanks when it has what the builder made.
 void FollowCapture(Round& round, api::BuilderStatus& builder);
+// capturing/ranks.cc, called for each builder that is captured itself (`captured` is there): has
+// the other pods of its group added to that, one after the other, and records the bundle.
+void FollowRanks(Round& round, api::BuilderStatus& builder);
 // Ends the build of `builder` without a bundle.
 void FailBuild(Round& round, api::BuilderStatus& builder, std::string_view reason,
                std::string message);

@@ -35,6 +35,7 @@ COVERED_BY = {
     "operator/plan/acceptance/hard.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
     "operator/plan/acceptance/rehearsing.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
     "operator/plan/acceptance/soft.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
+    "operator/plan/capturing/site.cc": "tests/unit/operator/plan/captures_test.cc",
     "operator/plan/decide.cc": "tests/golden/plan/plan_golden_test.cc",
     "operator/plan/gates/decide.cc": "tests/unit/operator/plan/gates/hold_test.cc",
     "operator/plan/gates/places.cc": "tests/unit/operator/plan/gates/auto_test.cc",

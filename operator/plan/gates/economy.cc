@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "operator/plan/capturing/ranks.h"
 #include "operator/plan/evidence/savings.h"
 
 namespace cachewarm::plan {
@@ -80,7 +81,12 @@ std::optional<Forecast> Economy::OfBuild(const LiveKey& key) const {
   if (builder == nullptr || !IsRunning(*builder)) {
     return std::nullopt;
   }
-  const Duration after = seconds(round_.in.warmup.spec.compile.settle_seconds) + kPublish;
+  const Duration each = seconds(round_.in.warmup.spec.compile.settle_seconds) + kPublish;
+  const auto ranks_left = static_cast<int64_t>(RanksLeft(round_, *builder).size());
+  if (builder->captured) {
+    return Forecast{.end = builder->captured->time + ranks_left * each};
+  }
+  const Duration after = (1 + ranks_left) * each;
   const PodView* pod = FindPod(round_, builder->pod_uid);
   const WallTime ready = pod == nullptr ? WallTime{} : ReadyAt(round_, *pod);
   if (ready != WallTime{}) {

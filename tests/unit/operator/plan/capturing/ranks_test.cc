@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/capturing/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/plan/decisions.h"
+#include "operator/plan/gates/economy.h"
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using api::BuilderState;
+using api::CaptureState;
+using fakes::At;
+using fakes::DigestNamed;
+using fakes::HasEvent;
+using fakes::ReleaseOf;
+using fakes::SnapshotBuilder;
+
+using Texts = std::map<std::string, std::string>;
+
+Texts Labels(const std::string& group) {
+  return {{"leaderworkerset.sigs.k8s.io/name", "llama"},
+          {"leaderworkerset.sigs.k8s.io/group-index", group}};
+}
+
+// Pods r0, r1 and r2 of one group, each on its own node since 90, 91 and 92; r0 is the builder and
+// is captured at 120.
+class Ranks : public testing::Test {
+ protected:
+  Ranks() {
+    for (const char* node : {"n0", "n1", "n2", "n3"}) {
+      builder.Node({.name = node});
+      builder.cache(node).status.node.keeps_bundles = true;
+    }
+    builder.Accepted();
+  }
+
+  void Rank(int number, const Texts& labels = Labels("0")) {
+    const std::string n = std::to_string(number);
+    builder.Pod({.name = "r" + n,
+                 .node = "n" + n,
+                 .created = 80,
+                 .started = 90 + number,
+                 .ready = 110,
+                 .labels = labels});
+  }
+
+  void Three() {
+    for (int number = 0; number < 3; ++number) {
+      Rank(number);
+    }
+  }
+
+  Plan Turn(int now) {
+    builder.Now(now);
+    Plan plan = builder.Decide();
+    builder.status() = plan.status;
+    for (const NodeWants& wants : plan.nodes) {
+      builder.cache(wants.node).spec = wants.spec;
+    }
+    return plan;
+  }
+
+  const std::vector<api::CaptureRequest>& AskedOf(int number) {
+    return builder.cache("n" + std::to_string(number)).spec.captures;
+  }
+
+  // What the agent of a rank says to what it is asked.
+  void Answer(int number, api::CaptureStatus answer) {
+    ASSERT_EQ(AskedOf(number).size(), 1U) << number;
+    answer.id = AskedOf(number)[0].id;
+    builder.cache("n" + std::to_string(number)).status.captures = {answer};
+  }
+
+  void Pushed(int number, const std::string& digest, int files = 1) {
+    Answer(number, {.state = CaptureState::kPushed,
+                    .digest = DigestNamed(digest),
+                    .bytes = files * 100,
+                    .files = files,
+                    .native = number == 1,
+                    .compile_seconds = 10.0 + number});
+  }
+
+  void CaptureBuilder() {
+    Turn(111);
+    Pushed(0, "a");
+    Turn(120);
+  }
+
+  const api::BuilderStatus& entry() { return builder.status().builders.at(0); }
+  const std::vector<api::BundleStatus>& bundles() { return builder.status().bundles; }
+
+  SnapshotBuilder builder;
+};
+
+TEST_F(Ranks, FollowTheBuilderOneAfterTheOtherAtOnceAndKeepWhatIsThere) {
+  Three();
+  CaptureBuilder();
+  EXPECT_TRUE(AskedOf(0).empty());
+  ASSERT_EQ(AskedOf(1).size(), 1U);
+  EXPECT_EQ(AskedOf(1)[0].pod_uid, "uid-r1");
+  EXPECT_EQ(AskedOf(1)[0].keep, DigestNamed("a"));
+  EXPECT_EQ(AskedOf(1)[0].key, builder.Key("n1"));
+  EXPECT_EQ(AskedOf(1)[0].started_at, At(91));
+  EXPECT_EQ(AskedOf(1)[0].ready_at, At(110));
+  EXPECT_TRUE(AskedOf(2).empty());
+  Pushed(1, "b", 2);
+  Turn(130);
+  EXPECT_TRUE(AskedOf(1).empty());
+  ASSERT_EQ(AskedOf(2).size(), 1U);
+  EXPECT_EQ(AskedOf(2)[0].keep, DigestNamed("b"));
+  Pushed(2, "c", 3);
+  const Plan plan = Turn(140);
+  EXPECT_TRUE(AskedOf(2).empty());
+  EXPECT_EQ(entry().state, BuilderState::kCaptured);
+  EXPECT_EQ(entry().ranks, (std::vector<std::string>{"uid-r0", "uid-r1", "uid-r2"}));
+  EXPECT_FALSE(entry().captured);
+  EXPECT_EQ(entry().pod_name, "r0");
+  ASSERT_EQ(plan.builds_finished.size(), 1U);
+  EXPECT_EQ(plan.builds_finished[0].reason, "Captured");
+}
+
+TEST_F(Ranks, TheBundleIsPublishedWhenTheLastIsInItAndNotBefore) {
+  Three();
+  CaptureBuilder();
+  EXPECT_TRUE(bundles().empty());
+  EXPECT_EQ(entry().state, BuilderState::kCapturing);
+  Pushed(1, "b", 2);
+  EXPECT_FALSE(HasEvent(Turn(130), "Published"));
+  EXPECT_TRUE(bundles().empty());
+  EXPECT_TRUE(builder.cache("n3").spec.warmups[0].bundles.empty());
+  Pushed(2, "c", 3);
+  EXPECT_TRUE(HasEvent(Turn(140), "Published"));
+  ASSERT_EQ(bundles().size(), 1U);
+  EXPECT_EQ(bundles()[0].digest, DigestNamed("c"));
+  EXPECT_EQ(bundles()[0].files, 3);
+  EXPECT_EQ(bundles()[0].bytes, 300);
+  EXPECT_TRUE(bundles()[0].native) << "one rank has host code in it";
+  EXPECT_DOUBLE_EQ(bundles()[0].compile_seconds, 12);
+  EXPECT_EQ(bundles()[0].builder_pod, "r0");
+  EXPECT_EQ(bundles()[0].published_time, At(140));
+  ASSERT_EQ(builder.cache("n3").spec.warmups[0].bundles.size(), 1U);
+  EXPECT_EQ(builder.cache("n3").spec.warmups[0].bundles[0].digest, DigestNamed("c"));
+}
+
+TEST_F(Ranks, OnesThatHaveNothingNewLeaveTheBundleAsItIs) {
+  Three();
+  CaptureBuilder();
+  Pushed(1, "a");
+  Turn(130);
+  Answer(2, {.state = CaptureState::kWaiting, .reason = "NothingToCapture"});
+  const Plan plan = Turn(140);
+  EXPECT_FALSE(HasEvent(plan, "RankNotCaptured"));
+  ASSERT_EQ(bundles().size(), 1U);
+  EXPECT_EQ(bundles()[0].digest, DigestNamed("a"));
+  EXPECT_EQ(entry().message, "");
+}
+
+TEST_F(Ranks, ANewLeaderInTheMiddleGoesOnWhereTheLastOneWas) {
+  Three();
+  CaptureBuilder();
+  const std::string asked = AskedOf(1).at(0).id;
+  // What it has is the status and the NodeCaches, decided upon again, as often as it likes.
+  for (int now : {121, 122, 129}) {
+    const Plan plan = Turn(now);
+    EXPECT_TRUE(plan.nodes.empty());
+    EXPECT_FALSE(plan.status_changed);
+    EXPECT_EQ(AskedOf(1).at(0).id, asked);
+  }
+  Pushed(1, "b", 2);
+  Turn(130);
+  Turn(131);
+  EXPECT_EQ(AskedOf(2).at(0).keep, DigestNamed("b"));
+}
+
+TEST_F(Ranks, OneThatIsSeenLateDoesNotTakeTheTurnOfAnother) {
+  Rank(0);
+  Rank(2);
+  CaptureBuilder();
+  ASSERT_EQ(AskedOf(2).size(), 1U);
+  Rank(1);  // started before it
+  Turn(121);
+  EXPECT_EQ(AskedOf(2).size(), 1U);
+  EXPECT_TRUE(AskedOf(1).empty());
+  Pushed(2, "c", 2);
+  Turn(130);
+  EXPECT_EQ(AskedOf(1).at(0).keep, DigestNamed("c"));
+}
+
+TEST_F(Ranks, TheBuilderIsNotReadyBeforeAllOfThemAre) {
+  Three();
+  const auto leader = [this](std::optional<int> ready) {
+    builder.Pod({.name = "r2",
+                 .node = "n2",
+                 .created = 80,
+                 .started = 92,
+                 .ready = ready,
+                 .labels = Labels("0")});
+  };
+  leader(std::nullopt);
+  Turn(111);
+  EXPECT_EQ(AskedOf(0).at(0).ready_at, WallTime{});
+  leader(150);
+  Turn(151);
+  EXPECT_EQ(AskedOf(0).at(0).ready_at, At(150));
+}
+
+TEST_F(Ranks, OneThatIsNotReadyIsWaitedForAsLongAsABuildMayTake) {
+  Rank(0);
+  CaptureBuilder();
+  ASSERT_EQ(bundles().size(), 1U);
+  builder.status().bundles.clear();
+  api::BuilderStatus& again = builder.status().builders[0];
+  again.state = BuilderState::kCapturing;
+  again.captured = api::CapturedBundle{.digest = DigestNamed("a"), .time = At(120)};
+  builder.Pod({.name = "r1", .node = "n1", .created = 80, .started = 119, .labels = Labels("0")});
+  Turn(120 + 1799);
+  EXPECT_EQ(AskedOf(1).size(), 1U);
+  Turn(120 + 1800);
+  EXPECT_EQ(bundles().size(), 1U);
+}
+
+TEST_F(Ranks, TheBuilderMayBeGoneOnceItIsCaptured) {
+  Three();
+  CaptureBuilder();
+  Pushed(1, "b", 2);
+  Turn(130);
+  builder.in().pods.clear();
+  Rank(1);
+  Rank(2);
+  Turn(131);
+  EXPECT_EQ(AskedOf(2).size(), 1U);
+  builder.in().pods.clear();
+  Turn(132);
+  ASSERT_EQ(bundles().size(), 1U) << "with all of them what there is stands";
+  EXPECT_EQ(bundles()[0].digest, DigestNamed("b"));
+  EXPECT_EQ(entry().state, BuilderState::kCaptured);
+}
+
+// ---- a rank that fails --------------------------------------------------------------------------
+
+struct FailureCase {
+  const char* name;
+  api::CaptureStatus answer;  // no id: the agent is silent
+  bool keeps = true;
+  int after = 10;  // seconds after it was asked
+  const char* words;
+};
+
+class FailedRank : public Ranks, public testing::WithParamInterface<FailureCase> {};
+
+TEST_P(FailedRank, IsSaidAndTheNextOneFollowsWithWhatThereIs) {
+  Three();
+  builder.cache("n1").status.node.keeps_bundles = GetParam().keeps;
+  CaptureBuilder();
+  if (!GetParam().answer.id.empty()) {
+    Answer(1, GetParam().answer);
+  }
+  const Plan plan = GetParam().keeps ? Turn(120 + GetParam().after) : builder.Decide();
+  if (GetParam().keeps) {
+    EXPECT_TRUE(HasEvent(plan, "RankNotCaptured"));
+  }
+  EXPECT_NE(entry().message.find("pod r1 on node n1"), std::string::npos) << entry().message;
+  EXPECT_NE(entry().message.find(GetParam().words), std::string::npos) << entry().message;
+  ASSERT_EQ(AskedOf(2).size(), 1U);
+  EXPECT_EQ(AskedOf(2)[0].keep, DigestNamed("a"));
+  Pushed(2, "c", 2);
+  Turn(2000);
+  ASSERT_EQ(bundles().size(), 1U);
+  EXPECT_EQ(bundles()[0].digest, DigestNamed("c"));
+  EXPECT_EQ(entry().state, BuilderState::kCaptured);
+  EXPECT_EQ(entry().attempt, 1);
+  EXPECT_NE(entry().message.find("pod r1"), std::string::npos) << "it stays to be read";
+  EXPECT_EQ(fakes::ReasonOf(Turn(2001), "Degraded"), "Healthy");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FailedRank,
+    testing::Values(
+        FailureCase{.name = "refused",
+                    .answer = {.id = "x",
+                               .state = CaptureState::kFailed,
+                               .reason = "NeverSettled",
+                               .message = "still changing"},
+                    .words = "NeverSettled: still changing"},
+        FailureCase{.name = "silent", .answer = {}, .after = 130, .words = "gave no answer"},
+        FailureCase{.name = "never_settles",
+                    .answer = {.id = "x",
+                               .state = CaptureState::kWaiting,
+                               .message = "9 files, still changing"},
+                    .after = 130,
+                    .words = "9 files, still changing"},
+        FailureCase{.name = "older_agent", .answer = {}, .keeps = false, .words = "older version"}),
+    [](const auto& each) { return each.param.name; });
+
+TEST_F(Ranks, AStoreThatRefusesIsWaitedForAndShownAsDegraded) {
+  Three();
+  CaptureBuilder();
+  Answer(1, {.state = CaptureState::kFailed,
+             .reason = "PublishFailed",
+             .message = "the bundle to keep cannot be read"});
+  const Plan plan = Turn(600);
+  EXPECT_FALSE(HasEvent(plan, "RankNotCaptured"));
+  EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "StoreRefuses");
+  EXPECT_EQ(AskedOf(1).size(), 1U);
+}
+
+TEST_F(Ranks, AllTogetherHaveNoMoreThanTheTimeOfOneBuild) {
+  Three();
+  CaptureBuilder();
+  Answer(1, {.state = CaptureState::kPacking});
+  Turn(120 + 1799);
+  EXPECT_TRUE(bundles().empty());
+  Turn(120 + 1800);
+  ASSERT_EQ(bundles().size(), 1U) << "what there is stands";
+  EXPECT_EQ(bundles()[0].digest, DigestNamed("a"));
+  EXPECT_NE(entry().message.find("pod r2"), std::string::npos) << entry().message;
+}
+
+// ---- who is a rank ------------------------------------------------------------------------------
+
+struct StrangerCase {
+  const char* name;
+  fakes::PodSetup pod;
+};
+
+class Strangers : public Ranks, public testing::WithParamInterface<StrangerCase> {};
+
+TEST_P(Strangers, AreNotCaptured) {
+  Rank(0);
+  builder.Pod(GetParam().pod);
+  CaptureBuilder();
+  for (const api::CaptureRequest& request : AskedOf(1)) {
+    EXPECT_TRUE(request.keep.empty()) << "a builder of its own key";
+  }
+  EXPECT_EQ(bundles().size(), 1U) << "nobody is waited for";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Strangers,
+    testing::Values(
+        StrangerCase{
+            "of_another_group",
+            {.name = "b", .node = "n1", .started = 91, .ready = 99, .labels = Labels("1")}},
+        StrangerCase{"of_no_group", {.name = "b", .node = "n1", .started = 91, .ready = 99}},
+        StrangerCase{"of_another_key",
+                     {.name = "b",
+                      .node = "n1",
+                      .image = "server:2",
+                      .started = 91,
+                      .ready = 99,
+                      .labels = Labels("0")}},
+        StrangerCase{"not_started", {.name = "b", .node = "n1", .labels = Labels("0")}},
+        StrangerCase{"not_injected",
+                     {.name = "b",
+                      .node = "n1",
+                      .injected = false,
+                      .started = 91,
+                      .ready = 99,
+                      .labels = Labels("0")}},
+        StrangerCase{"leaving",
+                     {.name = "b",
+                      .node = "n1",
+                      .started = 91,
+                      .ready = 99,
+                      .deleting = true,
+                      .labels = Labels("0")}}),
+    [](const auto& each) { return each.param.name; });
+
+TEST_F(Ranks, PodsOfNoGroupAreCapturedAsEver) {
+  for (int number = 0; number < 3; ++number) {
+    Rank(number, {});
+  }
+  CaptureBuilder();
+  ASSERT_EQ(bundles().size(), 1U);
+  EXPECT_EQ(bundles()[0].digest, DigestNamed("a"));
+  EXPECT_TRUE(entry().ranks.empty());
+  EXPECT_FALSE(entry().captured);
+  for (int number = 0; number < 3; ++number) {
+    EXPECT_TRUE(AskedOf(number).empty());
+  }
+}
+
+TEST_F(Ranks, ThatRunToTheirEndAreGoneWithTheBuilder) {
+  builder.in().workload.kind = WorkloadKind::kJob;
+  Three();
+  Round round(builder.in());
+  ReadWorkload(round);
+  FindTargets(round);
+  EXPECT_TRUE(RanksLeft(round, {.key = builder.Key("n0"), .pod_uid = "uid-r0"}).empty());
+}
+
+TEST_F(Ranks, NoMoreThanSixtyFourAreCaptured) {
+  Three();
+  CaptureBuilder();
+  auto& ranks = builder.status().builders[0].ranks;
+  while (ranks.size() < api::kRanksMax - 1) {
+    ranks.push_back("gone-" + std::to_string(ranks.size()));
+  }
+  Pushed(1, "b", 2);
+  Turn(130);
+  EXPECT_TRUE(AskedOf(2).empty());
+  ASSERT_EQ(bundles().size(), 1U);
+  EXPECT_EQ(bundles()[0].digest, DigestNamed("b"));
+}
+
+// ---- rebuilds, and pods that wait ---------------------------------------------------------------
+
+TEST_F(Ranks, AfterAMissAllOfTheGroupAreCapturedAgainWhileTheOldBundleServes) {
+  builder.Bundle({.node = "n0", .digest = "e", .published = 50, .active = {"n0", "n1", "n2"}});
+  Three();
+  builder.cache("n1").status.starts = {
+      {.pod_uid = "uid-r1", .result = api::StartResult::kMiss, .opened = 1}};
+  Turn(115);
+  Turn(116);  // r1 is counted as a miss by now, and elected
+  EXPECT_EQ(entry().pod_name, "r1");
+  Pushed(1, "b");
+  Turn(120);
+  EXPECT_EQ(bundles().at(0).digest, DigestNamed("e"));
+  EXPECT_EQ(AskedOf(0).at(0).keep, DigestNamed("b"));
+  Pushed(0, "c", 2);
+  Turn(130);
+  EXPECT_EQ(AskedOf(2).at(0).keep, DigestNamed("c"));
+  Pushed(2, "d", 3);
+  Turn(140);
+  ASSERT_EQ(bundles().size(), 1U);
+  EXPECT_EQ(bundles()[0].digest, DigestNamed("d"));
+}
+
+TEST_F(Ranks, TheForecastOfTheBuildCountsThoseThatAreLeft) {
+  const auto end = [this] {
+    Round round(builder.in());
+    round.out.status = builder.status();
+    ReadWorkload(round);
+    FindTargets(round);
+    const auto forecast = Economy(round).OfBuild(*FindKey(round, 0, round.pods[0].factors));
+    return forecast ? forecast->end : WallTime{};
+  };
+  Three();
+  Turn(111);
+  EXPECT_EQ(end(), At(110 + 3 * 15));
+  Pushed(0, "a");
+  Turn(120);
+  EXPECT_EQ(end(), At(120 + 2 * 15));
+  Pushed(1, "b");
+  Turn(130);
+  EXPECT_EQ(end(), At(130 + 15));
+}
+
+TEST_F(Ranks, HeldPodsOfAnotherReplicaWaitForAllOfThemAndForTheirTime) {
+  builder.warmup().spec.gate.mode = api::GateMode::kHold;
+  Three();
+  CaptureBuilder();
+  builder.Pod({.name = "h", .held = true, .created = 118, .labels = Labels("1")});
+  EXPECT_EQ(ReleaseOf(Turn(121), "h"), nullptr) << "the first rank alone would be a miss";
+  Pushed(1, "b", 2);
+  EXPECT_EQ(ReleaseOf(Turn(125), "h"), nullptr);
+  Pushed(2, "c", 3);
+  EXPECT_EQ(ReleaseOf(Turn(130), "h"), nullptr) << "no node has it yet";
+  for (const char* node : {"n0", "n1", "n2", "n3"}) {
+    builder.reported(node).bundles = {
+        {.digest = DigestNamed("c"), .state = api::BundleState::kActive}};
+  }
+  const Plan plan = Turn(135);
+  ASSERT_NE(ReleaseOf(plan, "h"), nullptr);
+  EXPECT_EQ(ReleaseOf(plan, "h")->reason, "Warm");
+}
+
+}  // namespace
+}  // namespace cachewarm::plan
