@@ -35,7 +35,8 @@ api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::stri
           .cpu_class = node.cpu_class,
           .devices = node.device_count,
           .driver = node.driver_version,
-          .agent_version = version};
+          .agent_version = version,
+          .keeps_bundles = true};
 }
 
 Loop::Loop(const Context& context, LoopOptions options, Report report)

@@ -73,6 +73,41 @@ absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::Place& plac
   return std::nullopt;
 }
 
+// Without it the files of other ranks would be missing: unlike a base it is never passed over.
+absl::StatusOr<bundle::Bundle> ReadKept(const bundle::Place& place, const PublishJob& job,
+                                        const std::stop_token& stop) {
+  const Digest& digest = job.request.keep;
+  absl::StatusOr<bundle::Bundle> kept = bundle::ReadBundle(place, digest, stop);
+  if (kept.ok() && kept->config.facts.key != job.request.key) {
+    return absl::FailedPreconditionError(
+        fmt::format("the bundle {} to keep is of another key", digest.Short()));
+  }
+  if (absl::IsNotFound(kept.status()) || absl::IsInvalidArgument(kept.status()) ||
+      absl::IsDataLoss(kept.status())) {
+    return absl::FailedPreconditionError(fmt::format("the bundle {} to keep cannot be used: {}",
+                                                     digest.Short(), Message(kept.status())));
+  }
+  return kept;
+}
+
+absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::Place& place,
+                                                     const PublishJob& job, const std::string& tag,
+                                                     const std::stop_token& stop) {
+  if (job.request.keep.empty()) {
+    return FindBase(place, job, tag, stop);
+  }
+  CW_ASSIGN_OR_RETURN(bundle::Bundle kept, ReadKept(place, job, stop));
+  return kept;
+}
+
+// What is said about the bundle: about all of it, where it keeps another one.
+bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection,
+                      const std::optional<bundle::Bundle>& base) {
+  bundle::Facts own = capture::FactsOf(
+      {.key = job.request.key, .factors = job.request.factors, .node = job.node}, selection);
+  return job.request.keep.empty() ? own : capture::UniteFacts(base->config.facts, own);
+}
+
 }  // namespace
 
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop) {
@@ -95,22 +130,23 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
   const bundle::Place place{.store = job.store,
                             .repository = fmt::format("{}/{}", job.ns, job.name)};
   const std::string tag = fmt::format("k-{}", job.request.key);
-  CW_ASSIGN_OR_RETURN(const std::optional<bundle::Bundle> base, FindBase(place, job, tag, stop));
+  CW_ASSIGN_OR_RETURN(const std::optional<bundle::Bundle> base, BaseOf(place, job, tag, stop));
+  const bundle::Facts facts = FactsOf(job, selection, base);
   CW_ASSIGN_OR_RETURN(
       bundle::Publication publication,
       bundle::Publish(
           place, capture::PackFilesOf(selection, {.tree = job.tree, .on_opening = job.on_opening}),
-          capture::FactsOf(
-              {.key = job.request.key, .factors = job.request.factors, .node = job.node},
-              selection),
+          facts,
           {.tag = tag,
-           .pack = {.threads = job.threads, .base = base.has_value() ? &*base : nullptr}},
+           .pack = {.threads = job.threads,
+                    .base = base.has_value() ? &*base : nullptr,
+                    .keep_base = !job.request.keep.empty()}},
           stop));
   if (key.has_value()) {
     CW_RETURN_IF_ERROR(bundle::Sign(place, publication.digest, *key, std::move(stop)).status());
   }
   return Published{.publication = std::move(publication),
-                   .native = selection.native,
+                   .native = facts.requires_cpu_class,
                    .stored_compile_seconds = selection.compile_time.Seconds(),
                    .torn = selection.torn};
 }

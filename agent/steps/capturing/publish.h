@@ -35,7 +35,7 @@ struct PublishJob {
 
 struct Published {
   bundle::Publication publication;
-  bool native = false;
+  bool native = false;                // the bundle as a whole
   double stored_compile_seconds = 0;  // what the entries say about themselves
   std::vector<std::string> torn;      // left out
 };
@@ -48,10 +48,11 @@ absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint:
 std::vector<capture::TreeFile> KeepUsed(std::vector<capture::TreeFile> files,
                                         const caches::CacheTable& table, const UsedFiles& used);
 
-// Chooses, checks, packs, pushes and signs. ABORTED: the tree changed meanwhile, let it settle
+// Chooses, checks, packs, pushes and signs. With `request.keep` the bundle is the union with that
+// one, and the same digest where nothing is new. ABORTED: the tree changed meanwhile, let it settle
 // again. NOT_FOUND: nothing in it may travel. INVALID_ARGUMENT: the bundle would be over a limit.
-// FAILED_PRECONDITION: the key cannot be used. Else the store's error. Nothing is readable in the
-// store unless the call succeeds; done again it gives the same digest.
+// FAILED_PRECONDITION: the key, or the bundle to keep, cannot be used. Else the store's error.
+// Nothing is readable in the store unless the call succeeds; done again it gives the same digest.
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

@@ -240,6 +240,34 @@ TEST_F(CapturesTest, SaysFailedWhenTheStoreRefusesAndRecoversWhenItNoLongerDoes)
   EXPECT_EQ(AwaitEnd().state, api::CaptureState::kPushed);
 }
 
+TEST_F(CapturesTest, OfARankAddsToTheBundleThatItIsToldToKeep) {
+  const auto first = PublishFiles({{"triton/RANK0/kernel.cubin", "of another node"}});
+  ASSERT_TRUE(first.ok()) << first.status();
+  order_.request.keep = first->publication.digest;
+  WriteCache();
+  Ready();
+  Poll();
+  PollAfter(2);
+  const api::CaptureStatus done = AwaitEnd();
+  EXPECT_EQ(done.state, api::CaptureState::kPushed) << done.message;
+  EXPECT_EQ(done.files, 3);
+  EXPECT_NE(done.digest, order_.request.keep);
+}
+
+TEST_F(CapturesTest, OfARankFailsWithAReasonWhileTheBundleToKeepIsGoneAndTriesAgain) {
+  order_.request.keep = DigestOf("nobody has it");
+  WriteCache();
+  Ready();
+  Poll();
+  PollAfter(2);
+  const api::CaptureStatus failed = AwaitEnd();
+  EXPECT_EQ(failed.state, api::CaptureState::kFailed);
+  EXPECT_EQ(failed.reason, api::reason::kPublishFailed);
+  EXPECT_NE(failed.message.find("to keep"), std::string::npos);
+  EXPECT_EQ(PollAfter(31).state, api::CaptureState::kFailed);
+  AwaitEnd();
+}
+
 TEST_F(CapturesTest, ARequestForAnotherNodesFactsIsRefused) {
   WriteCache();
   Ready();

@@ -129,6 +129,81 @@ TEST_F(PublishTest, BuildsUponAnotherBundleOfTheWarmupWhereTheKeyHasNone) {
   EXPECT_LT(second->publication.new_bytes, 30'000);
 }
 
+// Two ranks of a group, each on its own node with its own part of the tree.
+class RankTest : public PublishTest {
+ protected:
+  RankTest() {
+    scratch_.Write("triton/RANK0/kernel.cubin", fakes::Noise(9000, 1));
+    first_ = RunPublish()->publication.digest;
+    node_.driver_version = "another";
+    other_.Write("triton/RANK1/kernel.cubin", fakes::Noise(9000, 2));
+    other_.Write(kIndexFile, "index");
+  }
+
+  PublishJob JobOfRank(const Digest& keep) {
+    return {.store = store_,
+            .tree = other_tree_,
+            .table = caches::CacheTable::AllPresets(),
+            .node = node_,
+            .request = Keeping(keep),
+            .ns = kMount.ns,
+            .name = kMount.name,
+            .used = {.all = true}};
+  }
+  api::CaptureRequest Keeping(const Digest& keep) {
+    api::CaptureRequest request = Request();
+    request.keep = keep;
+    return request;
+  }
+  std::set<std::string> PathsOf(const Digest& digest) {
+    std::set<std::string> paths;
+    const auto bundle = bundle::ReadBundle({store_, repository_}, digest, {});
+    EXPECT_TRUE(bundle.ok() && bundle::Verify({store_, repository_}, *bundle, {}, {}).ok());
+    for (const bundle::Entry& entry : bundle->config.entries) {
+      paths.insert(entry.path);
+    }
+    return paths;
+  }
+
+  Scratch other_;
+  fs::Dir other_tree_ = *fs::Dir::Open(other_.path());
+  Digest first_;
+};
+
+TEST_F(RankTest, AddsItsFilesToThoseThatAreToStay) {
+  const auto second = PublishTree(JobOfRank(first_), {});
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(PathsOf(second->publication.digest),
+            (std::set<std::string>{kIndexFile, kObjectFile, "triton/RANK0/kernel.cubin",
+                                   "triton/RANK1/kernel.cubin"}));
+  EXPECT_TRUE(second->native) << "the object of the first rank is in it";
+  EXPECT_EQ(*store_.ResolveTag(repository_, "k-" + Request().key, {}), second->publication.digest);
+}
+
+TEST_F(RankTest, ThatAddsNothingGivesTheSameDigest) {
+  const Digest both = PublishTree(JobOfRank(first_), {})->publication.digest;
+  const auto again = PublishTree(JobOfRank(both), {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->publication.digest, both);
+}
+
+TEST_F(RankTest, PublishesNothingWhereTheBundleToKeepCannotBeRead) {
+  const absl::Status status = PublishTree(JobOfRank(DigestOf("gone")), {}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  store_.SetFault([](std::string_view call) {
+    return call == "ReadManifest" ? absl::UnavailableError("away") : absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsUnavailable(PublishTree(JobOfRank(first_), {}).status()));
+  EXPECT_EQ(*store_.ResolveTag(repository_, "k-" + Request().key, {}), first_);
+}
+
+TEST_F(RankTest, KeepsNoBundleOfAnotherKey) {
+  PublishJob job = JobOfRank(first_);
+  job.request.factors.image = "llama:2";
+  job.request.key = *fingerprint::KeyOf(job.request.factors);
+  EXPECT_TRUE(absl::IsFailedPrecondition(PublishTree(job, {}).status()));
+}
+
 TEST_F(PublishTest, RefusesAKeyThatIsNotThatOfItsFactors) {
   PublishJob job = Job();
   job.request.factors.image = "llama:2";
