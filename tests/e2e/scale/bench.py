@@ -64,10 +64,14 @@ class Scale:
         return thing
 
     def warm_up(self, kubectl: Kubectl, names: list[str]) -> None:
-        """Deployments of one pod each, their warmups, and every bundle on every node."""
+        """Deployments of one pod each, made once their warmups are accepted: a pod that was there
+        before has no directory of ours and builds nothing."""
         for name in names:
-            deployment = self.workload(name, 1)
+            deployment = self.workload(name, 0)
             kubectl.apply(deployment, wish_for(deployment, gate={"mode": "Auto"}))
+        for name in names:
+            Warmup(kubectl, name).wait_injecting(180)
+            kubectl.scale("deployment", name, 1)
 
     # ---- figures ---------------------------------------------------------------------------------
 
@@ -136,8 +140,6 @@ class Scale:
         fifty = self.kubectl.within("fifty")
         names = [f"w-{i:02d}" for i in range(50)]
         self.warm_up(fifty, names)
-        for name in names:
-            Warmup(fifty, name).wait_injecting(180)
         rounds = []
         for _ in range(5):
             took = {}
