@@ -33,10 +33,10 @@ bool HasGates(const Json& pod) {
 }
 
 ReleaseOutcome About(const api::Pod& pod, WallTime now) {
-  const auto warmup = pod.meta.annotations.find(std::string(api::kWarmupAnnotation));
+  const auto warmup = pod.meta.annotations.find(api::kWarmupAnnotation);
   return {.ns = pod.meta.ns,
           .pod = pod.meta.name,
-          .warmup = warmup == pod.meta.annotations.end() ? "" : warmup->second,
+          .warmup = warmup == pod.meta.annotations.end() ? "" : std::string(warmup->second),
           .held = std::max(now - pod.meta.created, Duration(0)),
           .message = {}};
 }

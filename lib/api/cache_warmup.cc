@@ -35,8 +35,8 @@ absl::StatusOr<CacheWarmup> DecodeCacheWarmup(const codec::Json& object) {
   out.uid = std::move(meta.uid);
   out.resource_version = std::move(meta.resource_version);
   out.generation = meta.generation;
-  out.labels = std::move(meta.labels);
-  out.annotations = std::move(meta.annotations);
+  out.labels = meta.labels.AsMap();
+  out.annotations = meta.annotations.AsMap();
   out.deleting = meta.deleting;
   return out;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/api/kubernetes.h"
 
-#include <algorithm>
-
 #include "lib/api/json/checks.h"
 #include "lib/api/json/parts.h"
 #include "lib/api/names.h"
@@ -24,6 +22,12 @@ void ReadOwner(Reader& owner, ObjectMeta& out) {
   if (controller) {
     owner.Read("kind", out.owner_kind).Read("name", out.owner_name).Read("uid", out.owner_uid);
   }
+}
+
+void ReadLabels(Reader& meta, std::string_view name, Labels& out) {
+  Labels::Texts texts;
+  meta.Read(name, texts);
+  out = texts;
 }
 
 void ReadConditions(Reader& status, Node& out) {
@@ -60,9 +64,9 @@ void ReadMeta(Reader& object, ObjectMeta& out) {
         .Read("namespace", out.ns)
         .Read("uid", out.uid)
         .Read("resourceVersion", out.resource_version)
-        .Read("generation", out.generation)
-        .Read("labels", out.labels)
-        .Read("annotations", out.annotations);
+        .Read("generation", out.generation);
+    ReadLabels(meta, "labels", out.labels);
+    ReadLabels(meta, "annotations", out.annotations);
     ReadTime(meta, "creationTimestamp", out.created);
     out.deleting = meta.Has("deletionTimestamp");
     meta.List("ownerReferences", kItemsMax, [&](Reader& owner) { ReadOwner(owner, out); });
@@ -70,7 +74,7 @@ void ReadMeta(Reader& object, ObjectMeta& out) {
   object.Require("metadata");
 }
 
-void ReadResources(Reader& reader, std::string_view name, std::map<std::string, int64_t>& out) {
+void ReadResources(Reader& reader, std::string_view name, Resources& out) {
   reader.Object(name, [&](Reader& list) {
     for (const auto& [resource, quantity] : reader.Member(name)->items()) {
       // The API writes strings, people and older clients write plain numbers too.
@@ -87,10 +91,6 @@ void ReadResources(Reader& reader, std::string_view name, std::map<std::string, 
 }
 
 }  // namespace json
-
-bool HasLabels(const Labels& labels, const Labels& wanted) {
-  return std::includes(labels.begin(), labels.end(), wanted.begin(), wanted.end());
-}
 
 absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object) {
   codec::Reader reader(object, "");

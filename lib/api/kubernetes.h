@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/status/statusor.h"
+#include "lib/api/labels.h"
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
@@ -24,12 +26,16 @@ struct ObjectMeta {
   int64_t generation = 0;
   WallTime created{};
   bool deleting = false;
-  std::map<std::string, std::string> labels;
-  std::map<std::string, std::string> annotations;
+  Labels labels;
+  Labels annotations;
   std::string owner_kind;  // of the controlling owner
   std::string owner_name;
   std::string owner_uid;
 };
+
+// By name: "cpu" in milli-units, "memory" in bytes, "pods" and devices as counts. Every node has
+// some, and they take half of what they would in a map whose entries are allocated one by one.
+using Resources = absl::btree_map<std::string, int64_t>;
 
 struct Taint {
   std::string key;
@@ -53,7 +59,7 @@ struct Node {
   bool unschedulable = false;
   std::string os = "linux";
   std::vector<Taint> taints;
-  std::map<std::string, int64_t> allocatable;  // milli-units for cpu, bytes for memory, else counts
+  Resources allocatable;
 };
 
 struct ContainerStatus {
@@ -79,15 +85,10 @@ struct Pod {
   WallTime ready_at{};
   WallTime containers_ready_at{};
   std::vector<ContainerStatus> containers;
-  std::map<std::string, int64_t> requests;  // summed over containers, units as Node::allocatable
+  Resources requests;  // summed over containers
   // The pod as it was read, for what only render/ looks at (affinity, containers).
   std::shared_ptr<const codec::Json> object;
 };
-
-using Labels = std::map<std::string, std::string>;
-
-// `labels` has every one of `wanted`, as matchLabels and nodeSelector mean it.
-bool HasLabels(const Labels& labels, const Labels& wanted);
 
 absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);
 absl::StatusOr<Node> DecodeNode(const codec::Json& object);

@@ -20,12 +20,12 @@ std::string CachePath(std::string_view ns, std::string_view name, std::string_vi
   return fmt::format("{}/{}/{}/{}", ns, name, uid, run_as);
 }
 
-std::string RevisionOf(const std::map<std::string, std::string>& labels) {
-  static constexpr std::array<const char*, 3> kRevisionLabels = {
+std::string RevisionOf(const Labels& labels) {
+  static constexpr std::array<std::string_view, 3> kRevisionLabels = {
       "pod-template-hash", "rollouts-pod-template-hash", "controller-revision-hash"};
-  for (const char* label : kRevisionLabels) {
+  for (const std::string_view label : kRevisionLabels) {
     if (const auto found = labels.find(label); found != labels.end()) {
-      return found->second;
+      return std::string(found->second);
     }
   }
   return "none";

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "lib/api/labels.h"
 
 // Every name that two programs, or a program and a manifest, must agree on.
 namespace cachewarm::api {
@@ -72,6 +73,6 @@ std::string CachePath(std::string_view ns, std::string_view name, std::string_vi
 
 // What tells the pods of one template from those of another: pod-template-hash, then
 // rollouts-pod-template-hash, then controller-revision-hash, else "none". Same rule as the policy.
-std::string RevisionOf(const std::map<std::string, std::string>& labels);
+std::string RevisionOf(const Labels& labels);
 
 }  // namespace cachewarm::api

@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "lib/codec/json_value.h"
+#include "lib/codec/varint.h"
 
 namespace cachewarm::codec {
 namespace {
 
-// One byte in front of each value. Numbers of variable length are little-endian groups of 7 bits.
+// One byte in front of each value. Numbers as lib/codec/varint.h writes them.
 enum Tag : char {
   kNull,
   kFalse,
@@ -27,27 +28,6 @@ enum Tag : char {
 // A shorter part costs less where it is than a reference to it, or as much.
 constexpr size_t kShareLeast = 5;
 constexpr uint32_t kCommonFrom = 3;
-
-void AppendNumber(uint64_t number, std::string& out) {
-  while (number >= 0x80U) {
-    out.push_back(static_cast<char>((number & 0x7FU) | 0x80U));
-    number >>= 7U;
-  }
-  out.push_back(static_cast<char>(number));
-}
-
-uint64_t ShiftNumber(std::string_view& bytes) {
-  uint64_t number = 0;
-  for (unsigned shift = 0; !bytes.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(bytes.front());
-    bytes.remove_prefix(1);
-    number |= uint64_t{byte & 0x7FU} << shift;
-    if ((byte & 0x80U) == 0) {
-      break;
-    }
-  }
-  return number;
-}
 
 void AppendSized(Tag tag, std::string_view bytes, std::string& out) {
   out.push_back(tag);

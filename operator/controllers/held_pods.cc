@@ -26,8 +26,8 @@ constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 
 std::string WarmupNameOf(const api::Pod& pod) {
-  const auto found = pod.meta.annotations.find(std::string(api::kWarmupAnnotation));
-  return found == pod.meta.annotations.end() ? "" : found->second;
+  const auto found = pod.meta.annotations.find(api::kWarmupAnnotation);
+  return found == pod.meta.annotations.end() ? "" : std::string(found->second);
 }
 
 HeldVerdict At(WallTime due, WallTime now, std::string_view reason) {

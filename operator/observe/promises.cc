@@ -89,8 +89,9 @@ bool Meets(const Json& requirement, const Labels& labels) {
     return false;
   }
   const Json* values = kube::At(requirement, {"values"});
-  const bool listed = found != labels.end() && values != nullptr && values->is_array() &&
-                      std::find(values->begin(), values->end(), found->second) != values->end();
+  const bool listed =
+      found != labels.end() && values != nullptr && values->is_array() &&
+      std::find(values->begin(), values->end(), std::string(found->second)) != values->end();
   return listed == (op == "In");
 }
 
@@ -158,7 +159,7 @@ int64_t ScaledValue(const Json* value, int64_t total, bool round_up, int64_t fal
 
 bool SelectsLabels(const Json& selector, const Labels& labels) {
   const Json* equal = kube::At(selector, {"matchLabels"});
-  const Labels wanted = codec::Texts(equal);
+  const Labels::Texts wanted = codec::Texts(equal);
   const bool all_are_texts =
       equal == nullptr || !equal->is_object() || wanted.size() == equal->size();
   if (!all_are_texts || !api::HasLabels(labels, wanted)) {

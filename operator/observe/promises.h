@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "lib/api/labels.h"
 #include "operator/observe/world.h"
 #include "operator/plan/snapshot.h"
 
@@ -27,6 +28,6 @@ int64_t ScaledValue(const codec::Json* value, int64_t total, bool round_up, int6
 
 // True when a LabelSelector object selects `labels`. An empty one selects everything, as it does in
 // policy/v1; one with an unknown operator selects nothing.
-bool SelectsLabels(const codec::Json& selector, const std::map<std::string, std::string>& labels);
+bool SelectsLabels(const codec::Json& selector, const api::Labels& labels);
 
 }  // namespace cachewarm::observe

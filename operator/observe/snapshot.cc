@@ -155,7 +155,7 @@ std::set<std::string> NodesWithAgent(const World& world, const std::string& ns) 
   return nodes;
 }
 
-plan::Resources FreeOf(const api::Node& node, const Amounts& used) {
+plan::Resources FreeOf(const api::Node& node, const api::Resources& used) {
   plan::Resources free = node.allocatable;
   for (const auto& [name, amount] : used) {
     const auto found = free.find(name);
@@ -175,7 +175,9 @@ bool HasAgent(const World& world, const std::string& ns, const std::string& node
 
 void TakeNodes(const World& world, const std::string& agent_namespace, plan::Snapshot& snapshot) {
   const std::set<std::string> with_agent = NodesWithAgent(world, agent_namespace);
-  for (const auto& node : world.node_views.List()) {
+  const auto nodes = world.node_views.List();
+  snapshot.nodes.reserve(nodes.size());
+  for (const auto& node : nodes) {
     const std::string& name = node->meta.name;
     snapshot.nodes.push_back({.node = node,
                               .cache = world.node_cache_views.ShareOf(snapshot.warmup.uid, name),

@@ -36,7 +36,7 @@ bool IsNewOrGone(const kube::Change& change) {
   return change.before == nullptr || change.after == nullptr;
 }
 
-bool MayConcern(const api::CacheWarmup& warmup, const std::map<std::string, std::string>& labels) {
+bool MayConcern(const api::CacheWarmup& warmup, const api::Labels& labels) {
   // Before acceptance the labels are not known: any pod of the namespace may be the first.
   if (!warmup.status.injection.has_value()) {
     return true;
@@ -202,21 +202,20 @@ void Triggers::OnNode(const kube::Change& change) {
 void Triggers::OnPod(const kube::Change& change) {
   const codec::Json& pod = change.object();
   const kube::ObjectName name = kube::NameOf(pod);
-  const auto labels = kube::LabelsOf(pod);
+  const api::Labels labels = kube::LabelsOf(pod);
   const std::vector<std::string> index = PodIndex(pod);
   if (std::find(index.begin(), index.end(), kHeldIndex) != index.end()) {
     queues_.held.Add(name.ToString());
   }
-  if (const auto agent = labels.find(std::string(kAgentLabel));
+  if (const auto agent = labels.find(kAgentLabel);
       agent != labels.end() && agent->second == kAgentLabelValue) {
     AddAllWarmups(kClusterBurst);
     if (const std::string node = kube::TextAt(pod, {"spec", "nodeName"}); !node.empty()) {
       queues_.nodes.AddAfter(node, kPodBurst);
     }
   }
-  if (const auto owner = labels.find(std::string(api::kBuilderWarmupLabel));
-      owner != labels.end()) {
-    AddByUid(owner->second, kPodBurst);
+  if (const auto owner = labels.find(api::kBuilderWarmupLabel); owner != labels.end()) {
+    AddByUid(std::string(owner->second), kPodBurst);
   }
   const std::string warmup = kube::TextAt(pod, {"metadata", "annotations", api::kWarmupAnnotation});
   if (!warmup.empty()) {
@@ -228,10 +227,9 @@ void Triggers::OnPod(const kube::Change& change) {
 }
 
 void Triggers::OnJob(const kube::Change& change) {
-  const auto labels = kube::LabelsOf(change.object());
-  if (const auto owner = labels.find(std::string(api::kBuilderWarmupLabel));
-      owner != labels.end()) {
-    AddByUid(owner->second, kPodBurst);
+  const api::Labels labels = kube::LabelsOf(change.object());
+  if (const auto owner = labels.find(api::kBuilderWarmupLabel); owner != labels.end()) {
+    AddByUid(std::string(owner->second), kPodBurst);
     return;
   }
   OnWorkload(change, "Job");

@@ -123,7 +123,7 @@ void WishJob(Round& round, const LiveKey& key, const BuilderStatus& builder) {
                               .priority_class = round.in.settings.builder_priority_class};
   for (const size_t node : NodesFor(round, key)) {
     if (spec.hostnames.size() < render::kHostnamesMax) {
-      spec.hostnames.push_back(round.nodes[node].hostname);
+      spec.hostnames.emplace_back(round.nodes[node].hostname);
     }
   }
   for (const auto& [label, value] : round.in.workload.selector) {

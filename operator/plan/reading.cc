@@ -34,7 +34,7 @@ constexpr api::StartResult kStartResults[] = {
 std::shared_ptr<const Json> LearnTemplate(const Snapshot& in) {
   const api::Pod* newest = nullptr;
   for (const auto& pod : in.pods) {
-    const bool of_job = pod->meta.labels.contains(std::string(api::kBuilderWarmupLabel));
+    const bool of_job = pod->meta.labels.contains(api::kBuilderWarmupLabel);
     if (of_job || pod->object == nullptr || pod->phase == "Succeeded" || pod->phase == "Failed") {
       continue;
     }
@@ -115,7 +115,7 @@ std::optional<api::StartResult> CountedAs(const Round& round, const api::Pod& po
       return sample.result;
     }
   }
-  const auto annotation = pod.meta.annotations.find(std::string(api::kStartAnnotation));
+  const auto annotation = pod.meta.annotations.find(api::kStartAnnotation);
   if (annotation != pod.meta.annotations.end()) {
     const auto parsed = codec::ParseJson(annotation->second, {.bytes_max = 4096, .depth_max = 4});
     const std::string word = parsed.ok() ? Text(*parsed, "result") : std::string();
@@ -135,7 +135,7 @@ std::optional<api::StartResult> CountedAs(const Round& round, const api::Pod& po
 PodView ReadPod(const Round& round, const std::shared_ptr<const api::Pod>& pod) {
   PodView view{.pod = pod};
   view.held = api::gate::IsHeld(*pod);
-  view.of_job = pod->meta.labels.contains(std::string(api::kBuilderWarmupLabel));
+  view.of_job = pod->meta.labels.contains(api::kBuilderWarmupLabel);
   view.finished = pod->phase == "Succeeded" || pod->phase == "Failed";
   view.revision = api::RevisionOf(pod->meta.labels);
   if (pod->object != nullptr) {

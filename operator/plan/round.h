@@ -59,8 +59,8 @@ struct NodeState {
   const NodeView* view = nullptr;
   const api::NodeCache* cache = nullptr;      // null: none, or of a node that is gone
   const api::NodeWarmup* reported = nullptr;  // what the agent says about this warmup
-  std::string hostname;
-  bool possible = false;  // a pod of the workload could land here
+  std::string_view hostname;                  // of the node
+  bool possible = false;                      // a pod of the workload could land here
   bool fits = false;      // ... and spec.gpuTypes and spec.nodeSelector want it warm
   bool ready = false;     // the node
   bool prepared = false;  // the template's run-as has a usable directory

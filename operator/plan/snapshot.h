@@ -20,8 +20,7 @@
 // cachewarm::plan.)
 namespace cachewarm::plan {
 
-// "cpu" in milli-units, "memory" in bytes, "pods" and devices as counts; as api::Node::allocatable.
-using Resources = std::map<std::string, int64_t>;
+using api::Resources;
 
 enum class WorkloadKind {
   kDeployment,  // and what scales like one: an Argo Rollout

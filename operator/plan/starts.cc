@@ -159,7 +159,7 @@ std::string WhyLeftAlone(const Round& round, const PodView& pod) {
   if (!why.empty()) {
     return why;
   }
-  const auto taken = pod.pod->meta.annotations.find(std::string(api::kWarmupAnnotation));
+  const auto taken = pod.pod->meta.annotations.find(api::kWarmupAnnotation);
   if (taken != pod.pod->meta.annotations.end() && taken->second != round.in.warmup.name) {
     return fmt::format("annotation {} says \"{}\"", taken->first, taken->second);
   }
@@ -186,7 +186,7 @@ void Count(Round& round, const FirstStart& start) {
 void Annotate(Round& round) {
   for (const StartSample& sample : round.out.status.starts.recent) {
     const PodView* pod = FindPod(round, sample.pod_uid);
-    if (pod == nullptr || pod->pod->meta.annotations.contains(std::string(api::kStartAnnotation))) {
+    if (pod == nullptr || pod->pod->meta.annotations.contains(api::kStartAnnotation)) {
       continue;
     }
     round.out.annotations.push_back(

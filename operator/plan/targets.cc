@@ -85,6 +85,7 @@ void ReadNodes(Round& round) {
       bound[pod.pod->node].push_back(&pod);
     }
   }
+  round.nodes.reserve(round.in.nodes.size());
   for (const NodeView& view : round.in.nodes) {
     NodeState node = ReadNode(round, view);
     const auto here = bound.find(view.node->meta.name);

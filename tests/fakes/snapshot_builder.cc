@@ -138,8 +138,9 @@ SnapshotBuilder& SnapshotBuilder::Node(const NodeSetup& setup) {
   auto node = std::make_shared<api::Node>();
   node->meta.name = setup.name;
   node->meta.uid = "uid-" + setup.name;
-  node->meta.labels = setup.labels;
-  node->meta.labels["kubernetes.io/hostname"] = setup.name;
+  std::map<std::string, std::string> labels = setup.labels;
+  labels["kubernetes.io/hostname"] = setup.name;
+  node->meta.labels = labels;
   node->ready = true;
   node->allocatable = {{"pods", 110}};
   plan::Resources free = {{"pods", setup.pods}};

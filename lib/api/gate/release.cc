@@ -38,7 +38,7 @@ bool IsHeld(const Pod& pod) {
 }
 
 WallTime Deadline(const Pod& pod, Duration otherwise) {
-  const auto noted = pod.meta.annotations.find(std::string(kHeldUntilAnnotation));
+  const auto noted = pod.meta.annotations.find(kHeldUntilAnnotation);
   const auto until = noted == pod.meta.annotations.end()
                          ? absl::StatusOr<WallTime>(absl::NotFoundError(""))
                          : ParseTime(noted->second);
@@ -48,10 +48,10 @@ WallTime Deadline(const Pod& pod, Duration otherwise) {
 
 double NotedHoldSeconds(const Pod& pod) {
   constexpr double kDay = 86'400;
-  const auto note = pod.meta.annotations.find(std::string(kHeldSecondsAnnotation));
+  const auto note = pod.meta.annotations.find(kHeldSecondsAnnotation);
   double seconds = 0;
   const bool is_number =
-      note != pod.meta.annotations.end() && absl::SimpleAtod(note->second, &seconds);
+      note != pod.meta.annotations.end() && absl::SimpleAtod(std::string(note->second), &seconds);
   return is_number && seconds >= 0 && seconds < kDay ? seconds : 0;
 }
 

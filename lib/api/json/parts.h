@@ -18,9 +18,8 @@ void ReadSpec(codec::Reader& reader, NodeCacheSpec& out);
 void ReadStatus(codec::Reader& reader, NodeCacheStatus& out);
 void ReadPod(codec::Reader& object, Pod& out);
 
-// Kubernetes ResourceList: units as Node::allocatable.
-void ReadResources(codec::Reader& reader, std::string_view name,
-                   std::map<std::string, int64_t>& out);
+// Kubernetes ResourceList.
+void ReadResources(codec::Reader& reader, std::string_view name, Resources& out);
 
 void ReadStarts(codec::Reader& reader, Starts& out);
 codec::Json EncodeStarts(const Starts& starts);

@@ -11,7 +11,6 @@ namespace cachewarm::api::json {
 namespace {
 
 using codec::Reader;
-using Resources = std::map<std::string, int64_t>;
 
 constexpr size_t kItemsMax = 4096;
 constexpr size_t kTextMax = 1U << 20U;

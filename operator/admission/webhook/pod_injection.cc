@@ -2,10 +2,9 @@
 #include "operator/admission/webhook/pod_injection.h"
 
 #include <algorithm>
-#include <map>
 
 #include "fmt/format.h"
-#include "lib/api/kubernetes.h"
+#include "lib/api/labels.h"
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
@@ -20,7 +19,6 @@ using render::Find;
 using render::List;
 using render::Named;
 using render::Text;
-using Labels = std::map<std::string, std::string>;
 
 // What the conditions ask of a pod whatever the warmup.
 bool MayTake(const Json& pod, std::string_view root) {
@@ -31,7 +29,7 @@ bool MayTake(const Json& pod, std::string_view root) {
          render::WhyLeftAlone(pod, root).empty();
 }
 
-bool Takes(const api::CacheWarmup& warmup, const Json& pod, const Labels& labels) {
+bool Takes(const api::CacheWarmup& warmup, const Json& pod, const api::Labels& labels) {
   const auto asked = warmup.labels.find(std::string(api::kInjectLabel));
   if (asked == warmup.labels.end() || asked->second != "true" ||
       !warmup.status.injection.has_value()) {
@@ -46,13 +44,13 @@ bool Takes(const api::CacheWarmup& warmup, const Json& pod, const Labels& labels
          (!taken || Text(*annotations, api::kWarmupAnnotation) == warmup.name);
 }
 
-bool IsHeld(const api::Injection& injection, const Json& spec, const Labels& labels) {
+bool IsHeld(const api::Injection& injection, const Json& spec, const api::Labels& labels) {
   const std::vector<std::string>& warm = injection.warm_revisions;
   return injection.gate && Text(spec, "nodeName").empty() &&
          std::find(warm.begin(), warm.end(), api::RevisionOf(labels)) == warm.end();
 }
 
-void Change(const api::CacheWarmup& warmup, std::string_view root, const Labels& labels,
+void Change(const api::CacheWarmup& warmup, std::string_view root, const api::Labels& labels,
             Json& pod) {
   const api::Injection& injection = *warmup.status.injection;
   Json& metadata = pod["metadata"];
@@ -78,7 +76,7 @@ std::string Inject(const std::vector<Warmup>& warmups, std::string_view root, Js
   if (!MayTake(pod, root)) {
     return "";
   }
-  const Labels labels = codec::Texts(Find(pod, {"metadata", "labels"}));
+  const api::Labels labels = codec::Texts(Find(pod, {"metadata", "labels"}));
   const auto found = std::find_if(warmups.begin(), warmups.end(), [&](const Warmup& warmup) {
     return Takes(*warmup, pod, labels);
   });

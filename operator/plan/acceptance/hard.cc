@@ -71,7 +71,7 @@ Refusal NoLabels(const Round& round) {
 }
 
 Refusal Overlap(const Round& round) {
-  const auto labels = InjectionLabels(round);
+  const std::map<std::string, std::string> labels = InjectionLabels(round);
   for (const OtherWarmup& other : round.in.others) {
     const bool same_workload =
         other.workload_ref && other.workload_ref == round.in.warmup.spec.workload_ref;

@@ -31,7 +31,7 @@ Budgets::Budgets(const std::vector<std::shared_ptr<const api::Pod>>& pods, Durat
     : longest_(longest) {
   std::vector<const api::Pod*> by_age;
   for (const auto& pod : pods) {
-    if (!pod->meta.labels.contains(std::string(api::kBuilderWarmupLabel))) {
+    if (!pod->meta.labels.contains(api::kBuilderWarmupLabel)) {
       by_age.push_back(pod.get());
     }
   }

@@ -199,7 +199,7 @@ void Release(Round& round, const Verdict& verdict) {
 void Hold(Round& round, const PodView& pod, WallTime deadline) {
   const api::ObjectMeta& meta = pod.pod->meta;
   WakeAt(round, deadline);
-  if (meta.annotations.contains(std::string(api::kHeldUntilAnnotation))) {
+  if (meta.annotations.contains(api::kHeldUntilAnnotation)) {
     return;
   }
   if (round.in.now < meta.created + kQuietHold) {

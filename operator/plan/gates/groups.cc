@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <string_view>
 
+#include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "operator/render/fields.h"
@@ -35,14 +35,15 @@ constexpr std::string_view kKnownPrefixes[] = {"kueue.x-k8s.io/", "volcano.sh/",
                                                "scheduling.x-k8s.io/"};
 constexpr std::string_view kGangWords[] = {"gang", "pod-group", "podgroup"};
 
-const std::string* ValueOf(const api::Pod& pod, std::string_view key) {
-  for (const auto* map : {&pod.meta.labels, &pod.meta.annotations}) {
-    const auto found = map->find(std::string(key));
-    if (found != map->end() && !found->second.empty()) {
-      return &found->second;
+// Empty when there is none.
+std::string_view ValueOf(const api::Pod& pod, std::string_view key) {
+  for (const api::Labels* texts : {&pod.meta.labels, &pod.meta.annotations}) {
+    const auto found = texts->find(key);
+    if (found != texts->end() && !found->second.empty()) {
+      return found->second;
     }
   }
-  return nullptr;
+  return {};
 }
 
 bool IsKnown(std::string_view key) {
@@ -52,11 +53,11 @@ bool IsKnown(std::string_view key) {
                      [&](std::string_view prefix) { return key.starts_with(prefix); });
 }
 
-bool SpeaksOfAGang(const std::map<std::string, std::string>& texts) {
+bool SpeaksOfAGang(const api::Labels& texts) {
   return std::any_of(texts.begin(), texts.end(), [](const auto& text) {
     return !IsKnown(text.first) &&
            std::any_of(std::begin(kGangWords), std::end(kGangWords), [&](std::string_view word) {
-             return text.first.find(word) != std::string::npos;
+             return text.first.find(word) != std::string_view::npos;
            });
   });
 }
@@ -65,9 +66,11 @@ bool SpeaksOfAGang(const std::map<std::string, std::string>& texts) {
 
 std::string GroupOf(const api::Pod& pod) {
   for (const Mark& mark : kMarks) {
-    if (const std::string* name = ValueOf(pod, mark.name)) {
-      const std::string* number = mark.number.empty() ? nullptr : ValueOf(pod, mark.number);
-      return std::string(mark.name) + "=" + *name + (number == nullptr ? "" : "/" + *number);
+    const std::string_view name = ValueOf(pod, mark.name);
+    if (!name.empty()) {
+      const std::string_view number =
+          mark.number.empty() ? std::string_view() : ValueOf(pod, mark.number);
+      return fmt::format("{}={}{}{}", mark.name, name, number.empty() ? "" : "/", number);
     }
   }
   return "";

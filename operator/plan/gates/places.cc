@@ -83,7 +83,7 @@ std::vector<std::string> Hostnames(const Round& round, const std::vector<size_t>
   std::vector<std::string> out;
   for (const size_t node : nodes) {
     if (out.size() < render::kHostnamesMax) {
-      out.push_back(round.nodes[node].hostname);
+      out.emplace_back(round.nodes[node].hostname);
     }
   }
   return out;

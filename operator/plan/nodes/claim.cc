@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "lib/api/reasons.h"
 #include "operator/plan/decisions.h"
@@ -35,8 +36,9 @@ bool AwaitsDevices(const Round& round, const NodeView& view) {
       !Tolerates(shape, node, /*passing=*/false)) {
     return false;
   }
-  Resources others = shape.requests;
-  std::erase_if(others, [](const auto& each) { return IsAccelerator(each.first); });
+  Resources others;
+  std::copy_if(shape.requests.begin(), shape.requests.end(), std::inserter(others, others.end()),
+               [](const auto& each) { return !IsAccelerator(each.first); });
   const bool has_facts = view.cache != nullptr && !view.cache->status.node.cpu_class.empty();
   return others.size() != shape.requests.size() && Holds(node.allocatable, others) &&
          (!has_facts || view.cache->status.node.devices > 0);

@@ -38,7 +38,7 @@ std::vector<Requirement> RequirementsOf(const Json& term, std::string_view membe
   return out;
 }
 
-std::optional<int64_t> AsInteger(const std::string& text) {
+std::optional<int64_t> AsInteger(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
@@ -47,7 +47,7 @@ std::optional<int64_t> AsInteger(const std::string& text) {
   return value;
 }
 
-bool Compares(const Requirement& requirement, const std::string& value) {
+bool Compares(const Requirement& requirement, std::string_view value) {
   const auto bound =
       requirement.values.size() == 1 ? AsInteger(requirement.values[0]) : std::nullopt;
   const auto have = AsInteger(value);
@@ -57,10 +57,9 @@ bool Compares(const Requirement& requirement, const std::string& value) {
   return requirement.op == "Gt" ? *have > *bound : *have < *bound;
 }
 
-bool Meets(const Requirement& requirement, const std::string* value) {
+bool Meets(const Requirement& requirement, std::optional<std::string_view> value) {
   const auto& values = requirement.values;
-  const bool listed =
-      value != nullptr && std::find(values.begin(), values.end(), *value) != values.end();
+  const bool listed = value && std::find(values.begin(), values.end(), *value) != values.end();
   if (requirement.op == "In") {
     return listed;
   }
@@ -68,27 +67,27 @@ bool Meets(const Requirement& requirement, const std::string* value) {
     return !listed;
   }
   if (requirement.op == "Exists") {
-    return value != nullptr;
+    return value.has_value();
   }
   if (requirement.op == "DoesNotExist") {
-    return value == nullptr;
+    return !value.has_value();
   }
-  return value != nullptr && Compares(requirement, *value);
+  return value && Compares(requirement, *value);
 }
 
 bool Matches(const SelectorTerm& term, const api::Node& node) {
   if (term.labels.empty() && term.fields.empty()) {
     return false;  // the API's rule: an empty term matches nothing
   }
-  const auto& labels = node.meta.labels;
+  const api::Labels& labels = node.meta.labels;
   const bool by_labels =
       std::all_of(term.labels.begin(), term.labels.end(), [&](const Requirement& each) {
         const auto found = labels.find(each.key);
-        return Meets(each, found == labels.end() ? nullptr : &found->second);
+        return Meets(each, found == labels.end() ? std::nullopt : std::optional(found->second));
       });
   return by_labels &&
          std::all_of(term.fields.begin(), term.fields.end(), [&](const Requirement& each) {
-           return each.key == "metadata.name" && Meets(each, &node.meta.name);
+           return each.key == "metadata.name" && Meets(each, node.meta.name);
          });
 }
 
@@ -173,9 +172,9 @@ bool IsWarming(const api::Node& node) {
   });
 }
 
-std::string HostnameOf(const api::Node& node) {
+std::string_view HostnameOf(const api::Node& node) {
   const auto found = node.meta.labels.find("kubernetes.io/hostname");
-  return found == node.meta.labels.end() ? node.meta.name : found->second;
+  return found == node.meta.labels.end() ? std::string_view(node.meta.name) : found->second;
 }
 
 bool IsAccelerator(std::string_view resource) {

@@ -57,8 +57,8 @@ bool Holds(const Resources& have, const Resources& requests);
 // One of our startup taints still keeps pods off the node.
 bool IsWarming(const api::Node& node);
 
-// kubernetes.io/hostname of the node, else its name.
-std::string HostnameOf(const api::Node& node);
+// kubernetes.io/hostname of the node, else its name. Of the node, not a copy.
+std::string_view HostnameOf(const api::Node& node);
 
 // True for resources that kernels are compiled for: nvidia.com/gpu, nvidia.com/mig-…, amd.com/gpu,
 // gpu.intel.com/…, TPUs, Neuron, Gaudi; not for network devices.

@@ -40,7 +40,7 @@ TEST(Node, IsReadFromWhatAKubeletWrites) {
   EXPECT_EQ(node->meta.uid, "0d4b");
   EXPECT_EQ(node->meta.resource_version, "731");
   EXPECT_EQ(FormatTime(node->meta.created), "2026-11-21T08:00:05Z");
-  EXPECT_EQ(node->meta.labels.at("kubernetes.io/hostname"), "node-a");
+  EXPECT_EQ(node->meta.labels.find("kubernetes.io/hostname")->second, "node-a");
   EXPECT_TRUE(node->ready);
   EXPECT_TRUE(node->unschedulable);
   EXPECT_EQ(node->os, "linux");
@@ -122,17 +122,6 @@ TEST(Node, WrongTypesAreNamedByTheirPath) {
     node[Json::json_pointer(each.pointer)] = each.value;
     EXPECT_EQ(DecodeNode(node).status().message(), each.message);
   }
-}
-
-TEST(Labels, AreHadWhenEveryWantedOneIsThereWithItsValue) {
-  const Labels labels = {{"app", "llama"}, {"tier", "gpu"}, {"zone", ""}};
-  EXPECT_TRUE(HasLabels(labels, {}));
-  EXPECT_TRUE(HasLabels(labels, {{"tier", "gpu"}}));
-  EXPECT_TRUE(HasLabels(labels, labels));
-  EXPECT_FALSE(HasLabels(labels, {{"tier", "cpu"}}));
-  EXPECT_FALSE(HasLabels(labels, {{"app", "llama"}, {"team", "a"}}));
-  EXPECT_FALSE(HasLabels(labels, {{"other", ""}}));
-  EXPECT_FALSE(HasLabels({}, {{"app", "llama"}}));
 }
 
 TEST(Meta, NamesTheControllingOwnerOnly) {

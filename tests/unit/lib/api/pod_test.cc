@@ -129,7 +129,7 @@ TEST(Pod, RequestsAreWhatTheSchedulerCounts) {
   struct Case {
     const char* name;
     const char* spec;
-    std::map<std::string, int64_t> requests;
+    Resources requests;
   };
   const Case cases[] = {
       {"nothing asked", R"({"containers": [{"name": "c"}]})", {}},

@@ -78,7 +78,7 @@ TEST_F(SnapshotTest, NodesComeWithNodeCacheAgentAndFreeRoom) {
   server.Put(kube::kPods, pod);
   StartWorld();
   ASSERT_TRUE(op::testing::Eventually([&] {
-    const Amounts used = world.usage.Of("a");
+    const api::Resources used = world.usage.Of("a");
     return used.contains("pods") && used.at("pods") == 2;
   }));
   const plan::Snapshot snapshot = Look();

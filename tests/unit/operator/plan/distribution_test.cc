@@ -84,7 +84,7 @@ TEST(Distribution, GpuTypesAndNodeSelectorLimitBundlesButNotDirectories) {
   builder.Node({.name = "h-other", .gpu_type = fakes::kH100, .labels = {{"pool", "b"}}});
   builder.Node({.name = "c"});
   builder.warmup().spec.gpu_types = {"nvidia/h100-80gb-hbm3"};
-  builder.node("h").meta.labels["pool"] = "a";
+  builder.node("h").meta.labels = {{"pool", "a"}};
   builder.warmup().spec.node_selector = {{"pool", "a"}};
   builder.Accepted();
   builder.Bundle({.node = "h", .active = {}});

@@ -151,7 +151,7 @@ TEST(GateRelease, APodThatIsNotHeldHasNone) {
 
 TEST(GateRelease, DoesNotDependOnANoteWhereThePodShowsNoAnnotations) {
   api::Pod pod = HeldPod();
-  pod.meta.annotations.clear();
+  pod.meta.annotations = {};
   EXPECT_EQ(GateReleasePatch({.pod = pod, .reason = "Warm"}).value().size(), 3U);
 }
 

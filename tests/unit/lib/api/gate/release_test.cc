@@ -40,7 +40,7 @@ TEST(Deadline, IsNotedOnThePodOrCountedFromItsCreationAndNeverLaterThanAnHour) {
   for (const auto& each : cases) {
     Pod pod = Held();
     if (each.note.has_value()) {
-      pod.meta.annotations[std::string(kHeldUntilAnnotation)] = *each.note;
+      pod.meta.annotations = {{std::string(kHeldUntilAnnotation), *each.note}};
     }
     EXPECT_EQ(Deadline(pod, seconds(60)) - kCreated, each.expected) << each.what;
   }
@@ -56,7 +56,7 @@ TEST(NotedHoldSeconds, AreBelievedOnlyAsANumberUpToADay) {
   for (const auto& each : cases) {
     Pod pod = Held();
     if (each.note.has_value()) {
-      pod.meta.annotations[std::string(kHeldSecondsAnnotation)] = *each.note;
+      pod.meta.annotations = {{std::string(kHeldSecondsAnnotation), *each.note}};
     }
     EXPECT_DOUBLE_EQ(NotedHoldSeconds(pod), each.expected) << each.note.value_or("no note");
   }
@@ -64,7 +64,7 @@ TEST(NotedHoldSeconds, AreBelievedOnlyAsANumberUpToADay) {
 
 TEST(ReleasePatch, TakesOurGateAndNoOther) {
   Pod pod = Held({"kueue.x-k8s.io/admission", std::string(kSchedulingGate), "other"});
-  pod.meta.annotations["cachewarm.io/warmup"] = "llama";
+  pod.meta.annotations = {{"cachewarm.io/warmup", "llama"}};
   ASSERT_TRUE(IsHeld(pod));
   const auto patch = ReleasePatch(pod, {.reason = "ByHand", .held_seconds = 1.5});
   ASSERT_TRUE(patch.ok()) << patch.status();

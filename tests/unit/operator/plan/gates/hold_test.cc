@@ -272,7 +272,7 @@ TEST(Gates, APodHeldForTwoSecondsIsToldUntilWhen) {
 
 TEST(Gates, HostnameLabelsAreUsedWhereTheyDifferFromNames) {
   SnapshotBuilder builder = Nodes(2);
-  builder.node("n1").meta.labels["kubernetes.io/hostname"] = "host-1";
+  builder.node("n1").meta.labels = {{"kubernetes.io/hostname", "host-1"}};
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.view("n2").agent_ready = false;
   builder.Pod({.name = "p", .held = true, .created = 97});

@@ -16,10 +16,10 @@ Json Parse(const std::string& text) {
   return codec::ParseJson(text).value();
 }
 
-api::Node NodeWith(std::map<std::string, std::string> labels) {
+api::Node NodeWith(const std::map<std::string, std::string>& labels) {
   api::Node node;
   node.meta.name = "n1";
-  node.meta.labels = std::move(labels);
+  node.meta.labels = labels;
   node.ready = true;
   return node;
 }
