@@ -66,9 +66,9 @@ class Decoded {
     }
     {
       std::lock_guard lock(mutex_);
-      const auto known = known_.find(object->name);
-      if (known != known_.end() && known->second.object == object) {
-        return known->second.value;
+      const auto known = known_.find(object);
+      if (known != known_.end() && known->first == object) {
+        return known->second;
       }
     }
     Value value = Make(*object);
@@ -76,7 +76,8 @@ class Decoded {
     if (known_.size() >= values_max_) {
       known_.clear();
     }
-    known_[object->name] = {object, value};
+    known_.erase(object);  // an earlier version of it
+    known_.emplace(object, value);
     return value;
   }
 
@@ -84,16 +85,13 @@ class Decoded {
   void Take(const kube::Change& change) {
     if (change.after == nullptr) {
       std::lock_guard lock(mutex_);
-      known_.erase(kube::NameOf(*change.before));
+      if (const auto gone = known_.find(kube::NameOf(*change.before)); gone != known_.end()) {
+        known_.erase(gone);
+      }
     }
   }
 
  private:
-  struct Entry {
-    kube::Kept object;
-    Value value;
-  };
-
   Value Make(const kube::KeptObject& object) const {
     auto decoded = decode_(object.Unpack());
     if (decoded.ok()) {
@@ -111,7 +109,7 @@ class Decoded {
   Log& log_;
   size_t values_max_;
   mutable std::mutex mutex_;
-  mutable std::map<kube::ObjectName, Entry> known_;
+  mutable std::map<kube::Kept, Value, kube::ByName> known_;
 };
 
 }  // namespace cachewarm::observe

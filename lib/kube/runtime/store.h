@@ -7,13 +7,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <shared_mutex>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "lib/base/clock.h"
 #include "lib/codec/packed.h"
 #include "lib/kube/core/object.h"
@@ -43,6 +43,17 @@ struct KeptObject {
   Object Unpack() const;
 };
 using Kept = std::shared_ptr<const KeptObject>;
+
+// Orders what is kept by namespace and name, and finds it by them: a name need not be kept twice.
+struct ByName {
+  using is_transparent = void;
+  static const ObjectName& NameOf(const ObjectName& name) { return name; }
+  static const ObjectName& NameOf(const Kept& object) { return object->name; }
+  template <typename A, typename B>
+  bool operator()(const A& a, const B& b) const {
+    return NameOf(a) < NameOf(b);
+  }
+};
 
 // As Change, packed.
 struct KeptChange {
@@ -84,14 +95,7 @@ class Store {
   KeptChange Remove(const ObjectName& name);
 
  private:
-  // By namespace and name.
-  struct Earlier {
-    using is_transparent = void;
-    bool operator()(const Kept& a, const Kept& b) const { return a->name < b->name; }
-    bool operator()(const Kept& a, const ObjectName& b) const { return a->name < b; }
-    bool operator()(const ObjectName& a, const Kept& b) const { return a < b->name; }
-  };
-  using Objects = std::set<Kept, Earlier>;
+  using Objects = absl::btree_set<Kept, ByName>;  // a third of what a std::set takes
 
   void Insert(const Kept& object);
   Kept Erase(const ObjectName& name);
