@@ -44,25 +44,47 @@ void PrintMemory(const char* when) {
   std::fflush(stdout);
 }
 
-// A round of every warmup, one after the other.
-void Round(const observe::World& world, const char* title) {
-  std::vector<double> observed;
-  std::vector<double> decided;
-  size_t writes = 0;
-  for (const auto& warmup : world.warmup_views.List()) {
+// Milliseconds that each of a few calls took.
+class Times {
+ public:
+  template <typename Call>
+  auto Of(Call call) {
     const auto begin = steady_clock::now();
-    const plan::Snapshot snapshot = observe::Observe(
-        world, *warmup, {.now = SystemClock().Now(), .agent_namespace = "cachewarm-system"});
-    observed.push_back(1000 * SecondsSince(begin));
-    const auto seen = steady_clock::now();
-    writes += plan::Decide(snapshot).nodes.size();
-    decided.push_back(1000 * SecondsSince(seen));
+    auto result = call();
+    taken_.push_back(1000 * SecondsSince(begin));
+    return result;
   }
-  std::sort(observed.begin(), observed.end());
-  std::sort(decided.begin(), decided.end());
-  std::printf("%s: observe %.1f ms (slowest %.1f), decide %.1f ms (slowest %.1f)\n", title,
-              observed[observed.size() / 2], observed.back(), decided[decided.size() / 2],
-              decided.back());
+  void Print(const char* of) {
+    std::sort(taken_.begin(), taken_.end());
+    std::printf(" %s %.1f ms (slowest %.1f)", of, taken_[taken_.size() / 2], taken_.back());
+  }
+
+ private:
+  std::vector<double> taken_;
+};
+
+// A round of every warmup, one after the other, as the controller does it.
+void Round(const observe::World& world, const char* title) {
+  Times observing;
+  Times deciding;
+  Times giving_back;
+  for (const auto& warmup : world.warmup_views.List()) {
+    auto snapshot = observing.Of([&] {
+      return observe::Observe(world, *warmup,
+                              {.now = SystemClock().Now(), .agent_namespace = "cachewarm-system"});
+    });
+    deciding.Of([&] { return plan::Decide(snapshot).nodes.size(); });
+    giving_back.Of([&] {
+      snapshot.nodes = {};
+      process::GiveBackMemory();
+      return true;
+    });
+  }
+  std::printf("%s:", title);
+  observing.Print("observe");
+  deciding.Print("decide");
+  giving_back.Print("give back");
+  std::printf("\n");
 }
 
 int Main(int argc, char** argv) {
