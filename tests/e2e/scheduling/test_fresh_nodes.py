@@ -100,13 +100,12 @@ class TestANodeThatJoins:
 
 class TestTurns:
     SERVER = ModelServer(name="turns", nodes=("node-a", "node-b", FRESH), one_per_node=True)
-    NODES = ("node-a", "node-b", FRESH)
 
     def told(self, kubectl: Kubectl, uid: str) -> set[str]:
         """Nodes that were told to fetch and have not answered."""
         out = set()
-        for name in self.NODES:
-            cache = kubectl.get("nodecache", name) or {}
+        # One list: between two reads a node may answer and the next be told.
+        for cache in kubectl.list("nodecaches"):
             wanted = cache.get("spec", {}).get("warmups", [])
             reported = cache.get("status", {}).get("warmups", [])
             digests = {b["digest"] for w in wanted if w["uid"] == uid for b in w.get("bundles", [])}
@@ -118,7 +117,7 @@ class TestTurns:
                 if b.get("state") in ("Active", "Failed")
             }
             if digests - answered:
-                out.add(name)
+                out.add(cache["metadata"]["name"])
         return out
 
     def test_nodes_fetch_one_after_the_other_and_that_of_a_held_pod_first(

@@ -99,6 +99,7 @@ TEST_F(LeaderElectorTest, StopReleasesTheLeaseAndTheNextOneLeads) {
   auto one = std::make_unique<Candidate>(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one->elector.IsLeader(); }));
   Candidate two(*this, server_, "two");
+  ASSERT_TRUE(clock_.AwaitWaiters(3)) << "the second one has found the lease held";
   one->Stop();
   EXPECT_TRUE(one->result.ok()) << one->result;
   EXPECT_EQ(Holder(), "");
