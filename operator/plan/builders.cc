@@ -87,37 +87,11 @@ BuilderStatus& Begin(Round& round, const LiveKey& key, const Start& start) {
 
 // ---- first pods ---------------------------------------------------------------------------------
 
-bool HasStarted(const PodView& pod) {
-  return pod.container != nullptr && pod.container->running &&
-         pod.container->started_at != WallTime{};
-}
-
-// Injected pods whose container runs on a node of the key, the first to start first.
-std::vector<const PodView*> Starters(const Round& round, const LiveKey& key) {
-  std::vector<const PodView*> out;
-  for (const PodView& pod : round.pods) {
-    if (!pod.ours || pod.of_job || pod.finished || pod.pod->meta.deleting || pod.node < 0 ||
-        !HasStarted(pod)) {
-      continue;
-    }
-    const LiveKey* own =
-        FindKey(round, round.nodes[static_cast<size_t>(pod.node)].target, pod.factors);
-    if (own != nullptr && own->key == key.key) {
-      out.push_back(&pod);
-    }
-  }
-  std::sort(out.begin(), out.end(), [](const PodView* a, const PodView* b) {
-    return std::pair(a->container->started_at, std::string_view(a->pod->meta.uid)) <
-           std::pair(b->container->started_at, std::string_view(b->pod->meta.uid));
-  });
-  return out;
-}
-
-// Of those, the ones that had the bundle and compiled all the same.
+// Of the starters, the ones that had the bundle and compiled all the same.
 std::vector<const PodView*> Missed(const Round& round, const LiveKey& key,
                                    const api::BundleStatus& bundle) {
   const BuilderStatus* last = FindBuilder(round.out.status, key.key);
-  std::vector<const PodView*> out = Starters(round, key);
+  std::vector<const PodView*> out = Starters(round, key.key);
   std::erase_if(out, [&](const PodView* pod) {
     const bool missed =
         pod->counted == api::StartResult::kMiss || pod->counted == api::StartResult::kPartial;
@@ -192,7 +166,7 @@ void ElectFor(Round& round, const LiveKey& key) {
     }
     return;
   }
-  const auto starters = Starters(round, key);
+  const auto starters = Starters(round, key.key);
   if (starters.empty()) {
     ElectHeld(round, key, last);
   } else {
@@ -212,7 +186,7 @@ void Retire(Round& round, BuilderStatus& builder, std::string message) {
 }
 
 void FollowCandidate(Round& round, const LiveKey& key, BuilderStatus& builder) {
-  if (const auto starters = Starters(round, key); !starters.empty()) {
+  if (const auto starters = Starters(round, key.key); !starters.empty()) {
     builder.revision = starters.front()->revision;
     Elect(round, builder, *starters.front());
     FollowCapture(round, builder);

@@ -238,12 +238,37 @@ bool HasReadinessProbe(const Round& round, const PodView& view) {
                         : render::Find(*own, {"readinessProbe"}) != nullptr;
 }
 
+bool Runs(const PodView& view) {
+  return view.container != nullptr && view.container->running &&
+         view.container->started_at != WallTime{};
+}
+
 // For a container that runs.
 WallTime AssumedReady(const PodView& view) {
   return view.container->started_at + kReadyWithoutProbe;
 }
 
 }  // namespace
+
+std::vector<const PodView*> Starters(const Round& round, std::string_view key) {
+  std::vector<const PodView*> out;
+  for (const PodView& pod : round.pods) {
+    if (!pod.ours || pod.of_job || pod.finished || pod.pod->meta.deleting || pod.node < 0 ||
+        !Runs(pod)) {
+      continue;
+    }
+    const LiveKey* own =
+        FindKey(round, round.nodes[static_cast<size_t>(pod.node)].target, pod.factors);
+    if (own != nullptr && own->key == key) {
+      out.push_back(&pod);
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const PodView* a, const PodView* b) {
+    return std::pair(a->container->started_at, std::string_view(a->pod->meta.uid)) <
+           std::pair(b->container->started_at, std::string_view(b->pod->meta.uid));
+  });
+  return out;
+}
 
 int EndsOf(const api::ContainerStatus& container) {
   const bool ended_now =
@@ -261,7 +286,7 @@ WallTime ReadyAt(const Round& round, const PodView& view) {
     const bool done = view.container->terminated && view.container->exit_code == 0;
     return done ? FirstSeenDone(round, view) : WallTime{};
   }
-  if (!view.container->running || view.container->started_at == WallTime{}) {
+  if (!Runs(view)) {
     return {};
   }
   if (!HasReadinessProbe(round, view)) {
@@ -275,9 +300,7 @@ WallTime ReadyAt(const Round& round, const PodView& view) {
 }
 
 void AwaitReady(Round& round, const PodView& view) {
-  const bool runs = view.container != nullptr && view.container->running &&
-                    view.container->started_at != WallTime{};
-  if (runs && !HasReadinessProbe(round, view) && AssumedReady(view) > round.in.now) {
+  if (Runs(view) && !HasReadinessProbe(round, view) && AssumedReady(view) > round.in.now) {
     WakeAt(round, AssumedReady(view));
   }
 }

@@ -157,6 +157,9 @@ std::vector<fingerprint::BundleFacts> BundlesOf(const Round& round);
 const api::BundleStatus* BundleFor(const Round& round, const LiveKey& key);
 const LiveKey* FindKey(const Round& round, int target, const PodFactors& factors);
 const PodView* FindPod(const Round& round, std::string_view uid);
+// Injected pods of the workload itself whose container runs on a node of the key, the first to
+// start first.
+std::vector<const PodView*> Starters(const Round& round, std::string_view key);
 api::BuilderStatus* FindBuilder(api::WarmupStatus& status, std::string_view key);
 const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::string_view key);
 bool IsRunning(const api::BuilderStatus& builder);

@@ -41,13 +41,6 @@ std::string GroupOfBuilder(const Round& round, const BuilderStatus& builder) {
   return "";
 }
 
-bool IsOfKey(const Round& round, const PodView& pod, const std::string& key) {
-  const LiveKey* own =
-      pod.node < 0 ? nullptr
-                   : FindKey(round, round.nodes[static_cast<size_t>(pod.node)].target, pod.factors);
-  return own != nullptr && own->key == key;
-}
-
 // One that was asked already goes on: another that is seen late must not take its turn.
 const PodView* NextRank(const Round& round, const BuilderStatus& builder) {
   const std::vector<const PodView*> left = RanksLeft(round, builder);
@@ -183,23 +176,13 @@ void Record(Round& round, BuilderStatus& builder) {
 }  // namespace
 
 std::vector<const PodView*> RanksLeft(const Round& round, const BuilderStatus& builder) {
-  std::vector<const PodView*> out;
   const std::string group = GroupOfBuilder(round, builder);
   if (group.empty() || EndsByItself(round.in.workload.kind)) {
-    return out;
+    return {};
   }
-  for (const PodView& pod : round.pods) {
-    const bool runs = pod.ours && !pod.of_job && !pod.finished && !pod.pod->meta.deleting &&
-                      pod.container != nullptr && pod.container->running &&
-                      pod.container->started_at != WallTime{};
-    if (runs && !IsDone(builder, pod.pod->meta.uid) && GroupOf(*pod.pod) == group &&
-        IsOfKey(round, pod, builder.key)) {
-      out.push_back(&pod);
-    }
-  }
-  std::sort(out.begin(), out.end(), [](const PodView* a, const PodView* b) {
-    return std::pair(a->container->started_at, std::string_view(a->pod->meta.uid)) <
-           std::pair(b->container->started_at, std::string_view(b->pod->meta.uid));
+  std::vector<const PodView*> out = Starters(round, builder.key);
+  std::erase_if(out, [&](const PodView* pod) {
+    return IsDone(builder, pod->pod->meta.uid) || GroupOf(*pod->pod) != group;
   });
   return out;
 }
