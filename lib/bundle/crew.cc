@@ -90,4 +90,16 @@ void Crew::Work(size_t worker) {
   }
 }
 
+absl::Status InBatches(int threads, size_t count, size_t batch,
+                       const std::function<absl::Status(size_t first, size_t last)>& each) {
+  Crew crew(threads);
+  int64_t jobs = 0;
+  for (size_t first = 0; first < count; first += batch, ++jobs) {
+    crew.Post([&each, first, last = std::min(first + batch, count)](size_t) {
+      return each(first, last);
+    });
+  }
+  return crew.Wait(jobs - 1);
+}
+
 }  // namespace cachewarm::bundle

@@ -61,4 +61,9 @@ class Crew {
   std::vector<std::jthread> threads_;  // last: they use all of the above
 };
 
+// Calls `each` for all indices below `count`, `batch` of them a job, on a crew of its own: with the
+// first of a job and the one behind its last. The error of the first job that failed.
+absl::Status InBatches(int threads, size_t count, size_t batch,
+                       const std::function<absl::Status(size_t first, size_t last)>& each);
+
 }  // namespace cachewarm::bundle

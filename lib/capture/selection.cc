@@ -65,17 +65,13 @@ absl::StatusOr<Finding> LookInto(const TreeFile& file, const SelectionInput& inp
 absl::StatusOr<std::vector<Finding>> LookIntoAll(const std::vector<TreeFile>& files,
                                                  const SelectionInput& input) {
   std::vector<Finding> findings(files.size());
-  bundle::Crew crew(input.threads);
-  int64_t jobs = 0;
-  for (size_t first = 0; first < files.size(); first += kFilesAJob, ++jobs) {
-    crew.Post([&, first](size_t) -> absl::Status {
-      for (size_t i = first; i < std::min(first + kFilesAJob, files.size()); ++i) {
-        CW_ASSIGN_OR_RETURN(findings[i], LookInto(files[i], input));
-      }
-      return absl::OkStatus();
-    });
-  }
-  CW_RETURN_IF_ERROR(crew.Wait(jobs - 1));
+  CW_RETURN_IF_ERROR(bundle::InBatches(
+      input.threads, files.size(), kFilesAJob, [&](size_t first, size_t last) -> absl::Status {
+        for (size_t i = first; i < last; ++i) {
+          CW_ASSIGN_OR_RETURN(findings[i], LookInto(files[i], input));
+        }
+        return absl::OkStatus();
+      }));
   return findings;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 // What is gone adds up in them, and each is one more request.
 constexpr size_t kLayersMost = 8;
-constexpr size_t kFilesAJob = 64;
+constexpr size_t kComparedAJob = 64;
 
 bool MayBeTheSame(const Entry& a, const Entry& b) {
   return a.bytes == b.bytes && a.kind == b.kind && a.mtime_ns == b.mtime_ns;
@@ -71,17 +71,10 @@ absl::StatusOr<std::vector<const Entry*>> FindKept(const Bundle& base, const Pac
       kept[i] = &*old;
     }
   }
-  Crew crew(threads);
-  int64_t jobs = 0;
-  for (size_t first = 0; first < kept.size(); first += kFilesAJob, ++jobs) {
-    crew.Post([&, first](size_t) {
-      if (stop.stop_requested()) {
-        return absl::CancelledError("packing was stopped");
-      }
-      return Compare(tree, first, std::min(first + kFilesAJob, kept.size()), kept);
-    });
-  }
-  CW_RETURN_IF_ERROR(crew.Wait(jobs - 1));
+  CW_RETURN_IF_ERROR(InBatches(threads, kept.size(), kComparedAJob, [&](size_t first, size_t last) {
+    return stop.stop_requested() ? absl::CancelledError("packing was stopped")
+                                 : Compare(tree, first, last, kept);
+  }));
   return kept;
 }
 

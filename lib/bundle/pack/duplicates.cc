@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -20,7 +19,7 @@ namespace {
 // packing the few that are the same: of 20,000 files 7,000 are above 4 KB, 285 above 32 KB, and
 // those hold all but 0.2 % of the bytes that are there twice.
 constexpr int64_t kWorthBytes = 32LL << 10;
-constexpr size_t kFilesAJob = 64;
+constexpr size_t kHashedAJob = 64;
 
 auto Shape(const Entry& entry) {
   return std::pair(entry.bytes, entry.mtime_ns);
@@ -52,22 +51,16 @@ std::vector<size_t> FindCandidates(const PackTree& tree, int64_t bytes_max) {
 
 absl::Status Hash(PackTree& tree, const std::vector<size_t>& files, int threads,
                   const std::stop_token& stop) {
-  Crew crew(threads);
-  int64_t jobs = 0;
-  for (size_t first = 0; first < files.size(); first += kFilesAJob, ++jobs) {
-    const std::span<const size_t> some(files.data() + first,
-                                       std::min(kFilesAJob, files.size() - first));
-    crew.Post([&tree, &stop, some](size_t) -> absl::Status {
-      for (const size_t file : some) {
-        if (stop.stop_requested()) {
-          return absl::CancelledError("packing was stopped");
+  return InBatches(
+      threads, files.size(), kHashedAJob, [&](size_t first, size_t last) -> absl::Status {
+        for (size_t i = first; i < last; ++i) {
+          if (stop.stop_requested()) {
+            return absl::CancelledError("packing was stopped");
+          }
+          CW_ASSIGN_OR_RETURN(tree.entries[files[i]].digest, DigestOfFile(tree.files[files[i]]));
         }
-        CW_ASSIGN_OR_RETURN(tree.entries[file].digest, DigestOfFile(tree.files[file]));
-      }
-      return absl::OkStatus();
-    });
-  }
-  return crew.Wait(jobs - 1);
+        return absl::OkStatus();
+      });
 }
 
 // A content that is stored, and what it takes with the links to it.

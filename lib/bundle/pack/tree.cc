@@ -114,18 +114,13 @@ absl::StatusOr<int64_t> BytesInTar(const PackTree& tree, size_t member) {
 
 absl::StatusOr<std::vector<int64_t>> MemberBytes(const PackTree& tree, int threads) {
   std::vector<int64_t> bytes(tree.members());
-  Crew crew(threads);
-  int64_t jobs = 0;
-  for (size_t first = 0; first < bytes.size(); first += kMembersAJob, ++jobs) {
-    crew.Post([&, first](size_t) -> absl::Status {
-      const size_t last = std::min(first + kMembersAJob, bytes.size());
-      for (size_t member = first; member < last; ++member) {
-        CW_ASSIGN_OR_RETURN(bytes[member], BytesInTar(tree, member));
-      }
-      return absl::OkStatus();
-    });
-  }
-  CW_RETURN_IF_ERROR(crew.Wait(jobs - 1));
+  CW_RETURN_IF_ERROR(InBatches(threads, bytes.size(), kMembersAJob,
+                               [&](size_t first, size_t last) -> absl::Status {
+                                 for (size_t member = first; member < last; ++member) {
+                                   CW_ASSIGN_OR_RETURN(bytes[member], BytesInTar(tree, member));
+                                 }
+                                 return absl::OkStatus();
+                               }));
   return bytes;
 }
 

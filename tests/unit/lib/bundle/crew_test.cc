@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/fakes/await.h"
@@ -138,6 +139,28 @@ TEST(Crew, DestroyedItWaitsForTheJobThatRunsAndForgetsTheRest) {
   }
   EXPECT_TRUE(ended);
   EXPECT_TRUE(by_jobs.expired());
+}
+
+TEST(InBatches, EveryIndexIsSeenOnceWhateverIsLeftForTheLastBatch) {
+  for (const size_t count : {0U, 1U, 7U, 8U, 9U, 64U}) {
+    std::vector<std::atomic<int>> seen(count);
+    const absl::Status status = InBatches(3, count, 8, [&](size_t first, size_t last) {
+      EXPECT_LE(last - first, 8U);
+      for (size_t i = first; i < last; ++i) {
+        ++seen[i];
+      }
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](const auto& each) { return each == 1; }));
+  }
+}
+
+TEST(InBatches, TheFirstBatchThatFailsIsTold) {
+  const absl::Status status = InBatches(4, 100, 10, [](size_t first, size_t) {
+    return first < 30 ? absl::OkStatus() : absl::AbortedError(std::to_string(first));
+  });
+  EXPECT_EQ(status, absl::AbortedError("30"));
 }
 
 TEST(Crew, TheNumberOfThreadsIsBounded) {
