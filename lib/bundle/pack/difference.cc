@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/bundle/pack/difference.h"
 
-#include <algorithm>
 #include <functional>
 #include <set>
 #include <string_view>
