@@ -11,17 +11,17 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <future>
 
-#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/fs/file.h"
 
 namespace cachewarm::process {
 namespace {
 
 constexpr auto kStopWithin = std::chrono::milliseconds(1800);
 constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
-constexpr size_t kConfigBytesMax = 1U << 20U;
+constexpr int64_t kConfigBytesMax = 1 << 20;
 constexpr int kNiceMost = 19;
 constexpr int kHeapKeptMax = 128 << 10;  // bytes; also the size from which a block is its own map
 
@@ -31,17 +31,8 @@ std::string HostName() {
 }
 
 absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::NotFoundError(fmt::format("{}: cannot be read; see --config", path));
-  }
-  std::string text(kConfigBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kConfigBytesMax) {
-    return absl::InvalidArgumentError(fmt::format("{}: holds more than 1 MiB", path));
-  }
-  return text;
+  absl::StatusOr<std::string> text = fs::ReadNamedFile(path, kConfigBytesMax);
+  return text.ok() ? text : Annotate(text.status(), "--config");
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace cachewarm::kube {
 
-// The content of a file of at most `bytes_max`, without blanks at its end. NOT_FOUND when it cannot
-// be opened, INVALID_ARGUMENT when it is larger.
+// The content of a file of at most `bytes_max`, without blanks at its end. Errors are
+// those of fs::ReadNamedFile.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_max = 64U << 10U);
 
 }  // namespace cachewarm::kube

@@ -7,8 +7,6 @@
 #include <openssl/x509.h>
 
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -16,12 +14,13 @@
 #include "fmt/format.h"
 #include "lib/base/platform/openssl/handles.h"
 #include "lib/base/status.h"
+#include "lib/fs/file.h"
 
 namespace cachewarm::http {
 namespace {
 
 constexpr char kSystemAuthorities[] = "/etc/ssl/certs/ca-certificates.crt";
-constexpr size_t kPemBytesMax = 4U << 20U;
+constexpr int64_t kPemBytesMax = 4 << 20;
 
 using openssl::Bio;
 using openssl::Deleter;
@@ -39,19 +38,13 @@ absl::Status OpensslError(std::string_view doing) {
 }
 
 absl::StatusOr<std::string> ReadPem(std::string_view option, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
+  const absl::StatusOr<std::string> text = fs::ReadNamedFile(path, kPemBytesMax);
+  if (!text.ok()) {
     return absl::InvalidArgumentError(
-        fmt::format("{}: cannot read {}: check that it exists and may be read", option, path));
+        fmt::format("{}: cannot read {}: check that it exists and may be read", option,
+                    Message(text.status())));
   }
-  std::string text(kPemBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kPemBytesMax) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: {} is larger than {} bytes", option, path, kPemBytesMax));
-  }
-  return text;
+  return *text;
 }
 
 absl::StatusOr<Authorities> ParseAuthorities(const std::string& pem) {
