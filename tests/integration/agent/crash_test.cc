@@ -5,9 +5,6 @@
 //   the name that pods mount leads to a directory, and that is the old tree or the new one, whole;
 //   no tree that was ever active has changed;
 //   the next process reaches the same end as one that was never killed, and leaves no litter.
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -19,12 +16,8 @@
 #include <vector>
 
 #include "agent/steps/capturing/publish.h"
-#include "agent/steps/fetching/fetch.h"
-#include "agent/steps/scrubbing/scrub_tree.h"
-#include "agent/sync/plan.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/layout.h"
-#include "agent/tree/links.h"
 #include "agent/tree/quarantine.h"
 #include "agent/tree/records.h"
 #include "agent/tree/root.h"
@@ -34,10 +27,9 @@
 #include "lib/bundle/store/layout/layout_store.h"
 #include "lib/bundle/transfer.h"
 #include "lib/fingerprint/key.h"
-#include "lib/fs/tree.h"
 #include "tests/fakes/cache_files.h"
 #include "tests/integration/agent/kill_at_call.h"
-#include "tests/unit/agent/fake_watcher.h"
+#include "tests/integration/agent/life.h"
 #include "tests/unit/agent/scratch.h"
 
 namespace cachewarm::agent {
@@ -47,13 +39,12 @@ namespace stdfs = std::filesystem;
 
 using Files = std::map<std::string, std::string>;
 
-const Mount kMount{"team", "llama", "uid-1", "image"};
-const std::string kCpuClass = "x86-64-v4/amd-25-17/5c0d9f21";
+const Mount kMount = LifeMount();
 
 fingerprint::NodeFacts NodeFacts(const std::string& gpu_type) {
   fingerprint::NodeFacts facts;
   facts.gpu_type = gpu_type;
-  facts.cpu_class = kCpuClass;
+  facts.cpu_class = kLifeCpuClass;
   return facts;
 }
 
@@ -63,7 +54,7 @@ api::CaptureRequest Request(const std::string& gpu_type = "cpu") {
       .warmup_uid = kMount.uid,
       .run_as = kMount.run_as,
       .factors = {
-          .gpu_type = gpu_type, .cpu_class = kCpuClass, .image = "llama:1", .container = "c"}};
+          .gpu_type = gpu_type, .cpu_class = kLifeCpuClass, .image = "llama:1", .container = "c"}};
   request.key = *fingerprint::KeyOf(request.factors);
   return request;
 }
@@ -84,126 +75,6 @@ absl::StatusOr<Published> PublishFrom(bundle::Store& store, const std::string& d
                       .name = kMount.name,
                       .used = {.all = true}},
                      {});
-}
-
-// One life of an agent that wants `digests`: what the daemon does at start, then scrub, plan and
-// steps until nothing is left to do.
-class Life {
- public:
-  Life(const fs::Dir& root, bundle::Store& store, const std::vector<Digest>& digests)
-      : root_(root), store_(store) {
-    api::WantedWarmup warmup{
-        .uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .run_as = {kMount.run_as}};
-    for (const Digest& digest : digests) {
-      warmup.bundles.push_back({.key = "k", .digest = digest, .bytes = 1});
-    }
-    desired_.warmups = {warmup};
-  }
-
-  // False when a step fails.
-  bool Run() {
-    if (!SweepLeftovers(root_).ok() || !MendJournal(root_, SystemClock().Now()).ok()) {
-      return false;
-    }
-    for (const QuarantinedBundle& bundle : ReadQuarantinedBundles(root_)) {
-      history_.bundles[bundle.name] = {.not_before = MonoTime::max(), .quarantined = true};
-    }
-    for (int round = 0; round < 10; ++round) {
-      const absl::StatusOr<Inventory> inventory = LookAtTrees();
-      if (!inventory.ok()) {
-        return false;
-      }
-      const Plan plan =
-          MakePlan({.desired = desired_, .inventory = *inventory, .history = history_});
-      if (plan.steps.empty()) {
-        return true;
-      }
-      if (!std::all_of(plan.steps.begin(), plan.steps.end(),
-                       [&](const Step& step) { return Do(step); })) {
-        return false;
-      }
-    }
-    return false;
-  }
-
- private:
-  // What stands on the disk once the active trees were scrubbed.
-  absl::StatusOr<Inventory> LookAtTrees() {
-    CW_ASSIGN_OR_RETURN(const Inventory inventory, ScanInventory(root_));
-    for (const auto& [mount, link] : inventory.links) {
-      const auto tree = inventory.generations.find(link.generation);
-      if (tree == inventory.generations.end() || tree->second.digests.empty() ||
-          inventory.damaged.contains(link.generation)) {
-        continue;
-      }
-      CW_ASSIGN_OR_RETURN(const Scrubbed scrubbed,
-                          ScrubTree({.root = root_,
-                                     .watcher = watcher_,
-                                     .store = store_,
-                                     .table = table_,
-                                     .clock = SystemClock(),
-                                     .generation = link.generation,
-                                     .damaged = inventory.damaged,
-                                     .pace = [](int64_t) { return absl::OkStatus(); }},
-                                    {}));
-      if (scrubbed.damage.has_value()) {
-        CW_RETURN_IF_ERROR(WriteDamagedTree(root_, link.generation, *scrubbed.damage));
-      }
-    }
-    return ScanInventory(root_);
-  }
-
-  bool Do(const Step& step) {
-    const PrepareOptions options{.folders = table_.Directories(), .now = SystemClock().Now()};
-    if (const auto* prepare = std::get_if<Prepare>(&step)) {
-      return PrepareMount(root_, prepare->mount, options).ok();
-    }
-    if (const auto* renew = std::get_if<Renew>(&step)) {
-      return ActivateFreshTree(root_, renew->mount, options).ok();
-    }
-    if (const auto* activate = std::get_if<Activate>(&step)) {
-      return ActivateGeneration(root_, activate->mount, activate->generation, options).ok();
-    }
-    if (const auto* discard = std::get_if<Discard>(&step)) {
-      return fs::RemoveTree(root_, StagingPath(discard->staging)).ok();
-    }
-    return Bring(std::get<Fetch>(step));
-  }
-
-  // True also when the bundle is now in quarantine.
-  bool Bring(const Fetch& step) {
-    const auto outcome = FetchGeneration({.store = store_,
-                                          .root = root_,
-                                          .table = table_,
-                                          .clock = SystemClock(),
-                                          .step = step,
-                                          .gpu_type = "cpu",
-                                          .cpu_class = kCpuClass},
-                                         {});
-    const auto* fault = std::get_if<FetchFault>(&outcome);
-    if (fault == nullptr) {
-      return true;
-    }
-    const BundleName name{kMount.uid, fault->digest};
-    Setback& setback = history_.bundles[name];
-    NoteSetback(setback, KindOfFault(fault->source, fault->status), fault->status, {});
-    setback.not_before = MonoTime::max();
-    return setback.quarantined &&
-           WriteQuarantinedBundle(root_, {.name = name, .reason = setback.reason}).ok();
-  }
-
-  const fs::Dir& root_;
-  bundle::Store& store_;
-  const caches::CacheTable& table_ = caches::CacheTable::AllPresets();
-  FakeWatcher watcher_;
-  api::NodeCacheSpec desired_;
-  History history_;
-};
-
-bool LiveOnce(const std::string& root_path, bundle::Store& store,
-              const std::vector<Digest>& digests) {
-  const absl::StatusOr<fs::Dir> root = OpenRoot(root_path);
-  return root.ok() && Life(*root, store, digests).Run();
 }
 
 // A disk before the kill, put together anew for each one.
