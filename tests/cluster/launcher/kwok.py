@@ -9,6 +9,8 @@ from .progress import Progress, wait_until
 from .settings import ClusterError, Settings
 
 LIMIT = 10000
+_POOLS = 4  # the label "pool" of the nodes is pool-0 to pool-3, in turns
+_NODES_PER_SECOND = 20  # that at least get Ready
 _CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"}
 
 
@@ -38,7 +40,7 @@ def up(settings: Settings, count: int, progress: Progress) -> None:
         listed = control_plane.kubectl(settings, "get", "node", "-l", "type=kwok", "--no-headers")
         return sum(" Ready" in line for line in listed.splitlines()) >= count
 
-    wait_until(ready, 180, lambda: f"kwok nodes are not Ready; {daemon.tail()}")
+    wait_until(ready, 60 + count / _NODES_PER_SECOND, lambda: f"kwok nodes are not Ready; {daemon.tail()}")
     progress.done(f"{count} kwok nodes Ready", since)
 
 
@@ -63,6 +65,7 @@ def _node(number: int) -> dict:
                 "kubernetes.io/os": "linux",
                 "kubernetes.io/arch": "amd64",
                 "type": "kwok",
+                "pool": f"pool-{number % _POOLS}",
             },
         },
         "spec": {

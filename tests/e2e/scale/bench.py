@@ -33,6 +33,9 @@ READS = {"get", "list", "watch"}
 # How long nothing may be written until the cluster counts as steady, and how long it is watched.
 QUIET_SECONDS = 20
 STEADY_SECONDS = 60
+# Every node of a warmup prepares its directory first, and the API server of the test cluster takes
+# about 100 such writes a second.
+INJECTING_SECONDS = 3600
 
 
 class Scale:
@@ -57,22 +60,23 @@ class Scale:
         for namespace in ("scale", "none", "fifty"):
             self.kubectl.run("create", "namespace", namespace)
 
-    def workload(self, name: str, replicas: int) -> dict:
-        spec = {"nodeSelector": KWOK, "tolerations": TOLERATIONS}
+    def workload(self, name: str, replicas: int, pool: int | None = None) -> dict:
+        where = KWOK if pool is None else {**KWOK, "pool": f"pool-{pool}"}
+        spec = {"nodeSelector": where, "tolerations": TOLERATIONS}
         thing = Sleeper(name=name, spec=spec).deployment()
         thing["spec"]["replicas"] = replicas
         return thing
 
-    def warm_up(self, kubectl: Kubectl, names: list[str]) -> None:
+    def warm_up(self, kubectl: Kubectl, names: list[str], pools: int = 0) -> None:
         """Deployments of one pod each, made once their warmups are accepted: a pod that was there
-        before has no directory of ours and builds nothing."""
-        for name in names:
-            deployment = self.workload(name, 0)
+        before has no directory of ours and builds nothing. With pools, they take them in turns."""
+        for number, name in enumerate(names):
+            deployment = self.workload(name, 0, number % pools if pools else None)
             # Pods of Jobs end at once on a kwok node.
             how = {"gate": {"mode": "Auto"}, "compile": {"builder": "FirstPod"}}
             kubectl.apply(deployment, wish_for(deployment, **how))
         for name in names:
-            Warmup(kubectl, name).wait_injecting(180)
+            Warmup(kubectl, name).wait_injecting(INJECTING_SECONDS)
             kubectl.scale("deployment", name, 1)
 
     # ---- figures ---------------------------------------------------------------------------------
@@ -169,7 +173,7 @@ class Scale:
         self.note("rss_mb_nodes", self.megabytes())
         began = time.monotonic()
         names = [f"llama-{i:02d}" for i in range(options.warmups)]
-        self.warm_up(self.kubectl, names)
+        self.warm_up(self.kubectl, names, options.pools)
         for name in names:
             Warmup(self.kubectl, name).wait_warm(3600)
         self.note("warm_seconds", round(time.monotonic() - began))
@@ -251,7 +255,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=10000, help="of workloads; agents not counted")
-    parser.add_argument("--warmups", type=int, default=20, help="each on every node")
+    parser.add_argument("--warmups", type=int, default=20)
+    parser.add_argument(
+        "--pools",
+        type=int,
+        default=4,
+        choices=range(5),
+        help="the warmups take the nodes of one of so many pools, in turns; 0: each takes all",
+    )
     parser.add_argument(
         "--fetch-nodes", type=int, default=1000, help="that may fetch at a time; 32 as shipped"
     )
