@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/codec/packed.h"
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 #include <utility>
@@ -28,6 +29,8 @@ enum Tag : char {
 // A shorter part costs less where it is than a reference to it, or as much.
 constexpr size_t kShareLeast = 5;
 constexpr uint32_t kCommonFrom = 3;
+constexpr size_t kPartCost = 112;      // of a part beside its bytes: its place, its entry by bytes
+constexpr size_t kReferenceBytes = 4;  // of most
 
 void AppendSized(Tag tag, std::string_view bytes, std::string& out) {
   out.push_back(tag);
@@ -333,7 +336,7 @@ void PackTable::AppendShared(std::string part, std::string& out) {
     id = known->second;
     // What it is made of is held by the one that is there.
     ReleaseLocked(part);
-  } else if (IsCommon(part) && (!free_.empty() || next_ < kChunkParts * kChunksMax)) {
+  } else if (See(part) && (!free_.empty() || next_ < kChunkParts * kChunksMax)) {
     id = Add(std::move(part));
   } else {
     out.append(part);
@@ -344,12 +347,25 @@ void PackTable::AppendShared(std::string part, std::string& out) {
   AppendNumber(id, out);
 }
 
-bool PackTable::IsCommon(std::string_view part) {
+PackTable::Sighting& PackTable::SightingOf(std::string_view part, uint32_t& mark) {
   const size_t hash = std::hash<std::string_view>()(part);
-  Sighting& seen = sightings_[hash % kSightings];
-  const auto mark = static_cast<uint32_t>(hash >> 32U);
+  mark = static_cast<uint32_t>(hash >> 32U);
+  return sightings_[hash % kSightings];
+}
+
+bool PackTable::See(std::string_view part) {
+  uint32_t mark = 0;
+  Sighting& seen = SightingOf(part, mark);
   seen = {.hash = mark, .times = seen.hash == mark ? seen.times + 1 : 1};
-  return seen.times >= kCommonFrom;
+  const size_t saved = seen.times * (part.size() - std::min(part.size(), kReferenceBytes));
+  return seen.times >= kCommonFrom && saved >= kPartCost + part.size();
+}
+
+void PackTable::Unsee(std::string_view part) {
+  uint32_t mark = 0;
+  if (Sighting& seen = SightingOf(part, mark); seen.hash == mark && seen.times > 0) {
+    --seen.times;
+  }
 }
 
 uint64_t PackTable::Add(std::string part) {
@@ -378,24 +394,29 @@ void PackTable::Release(std::string_view bytes) {
 
 void PackTable::ReleaseLocked(std::string_view bytes) {
   while (!bytes.empty()) {
-    std::string_view value = ShiftValue(bytes);
+    const std::string_view whole = ShiftValue(bytes);
+    std::string_view value = whole;
     const Tag tag = ShiftTag(value);
-    if (tag != kShared && tag != kArray && tag != kObject) {
-      continue;
+    if (tag == kShared) {
+      ReleasePart(ShiftNumber(value));
+    } else if (tag == kText || tag == kArray || tag == kObject) {
+      Unsee(whole);
+      if (tag != kText) {
+        ShiftNumber(value);
+        ReleaseLocked(value);
+      }
     }
-    const uint64_t number = ShiftNumber(value);
-    if (tag != kShared) {
-      ReleaseLocked(value);
-      continue;
-    }
-    Part& part = PartAt(number);
-    if (--part.holders == 0) {
-      ids_.erase(part.bytes);
-      part_bytes_ -= part.bytes.size();
-      const std::string last = std::exchange(part.bytes, std::string());
-      free_.push_back(number);
-      ReleaseLocked(last);
-    }
+  }
+}
+
+void PackTable::ReleasePart(uint64_t number) {
+  Part& part = PartAt(number);
+  if (--part.holders == 0) {
+    ids_.erase(part.bytes);
+    part_bytes_ -= part.bytes.size();
+    const std::string last = std::exchange(part.bytes, std::string());
+    free_.push_back(number);
+    ReleaseLocked(last);
   }
 }
 

@@ -83,8 +83,9 @@ class Packed {
 };
 
 // What many packed values have in common, kept once: member names, labels, whole containers. A
-// part becomes common when it is seen for the third time within some thousand parts, and ends with
-// the last value that has it. Thread-safe; reading a value takes no lock.
+// part becomes common when values that live have it in place so often, as far as some thousand
+// sightings can tell, that keeping it once takes less; and ends with the last value that has it.
+// Thread-safe; reading a value takes no lock.
 class PackTable : public std::enable_shared_from_this<PackTable> {
  public:
   static std::shared_ptr<PackTable> Make();
@@ -116,6 +117,7 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
     uint32_t times = 0;
   };
   using Chunk = std::array<Part, kChunkParts>;
+  Sighting& SightingOf(std::string_view part, uint32_t& mark);
 
   PackTable() : sightings_(kSightings) {}
 
@@ -125,9 +127,14 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   // All below with mutex_ held.
   void Append(const Json& value, std::string& out);
   void AppendShared(std::string part, std::string& out);
-  bool IsCommon(std::string_view part);
+  // Notes that a value has `part` in place; true when it is worth to be kept in common.
+  bool See(std::string_view part);
+  // And that one has it no more: an object that is packed again with every change of it must not
+  // make its own name common.
+  void Unsee(std::string_view part);
   uint64_t Add(std::string part);
   void ReleaseLocked(std::string_view bytes);
+  void ReleasePart(uint64_t number);
   Part& PartAt(uint64_t part) const;
 
   mutable std::mutex mutex_;

@@ -86,6 +86,40 @@ TEST(Packed, ManyThatAreAlikeTakeAFractionOfTheirText) {
   EXPECT_LT(table->parts(), 100U);
 }
 
+TEST(Packed, AnObjectThatChangesAgainAndAgainSharesNoMoreForThat) {
+  const auto table = PackTable::Make();
+  std::vector<Packed> packed(100);
+  const auto pack_all = [&](int version) {
+    for (int i = 0; i < 100; ++i) {
+      Json pod = Pod(i);
+      pod["metadata"]["resourceVersion"] = fmt::format("{}", 1'000'000 + 1000 * version + i);
+      packed[static_cast<size_t>(i)] = table->Pack(pod);
+    }
+  };
+  pack_all(0);
+  const size_t listed = table->parts();
+  for (int version = 1; version < 20; ++version) {
+    pack_all(version);
+  }
+  EXPECT_LE(table->parts(), listed + 2);
+}
+
+TEST(Packed, WhatIsShortIsKeptInCommonOnlyForMany) {
+  const struct {
+    size_t size;
+    int values;
+    bool is_common;
+  } cases[] = {{10, 12, false}, {10, 20, true}, {38, 3, false}, {38, 6, true}, {1000, 3, true}};
+  for (const auto& c : cases) {
+    const auto table = PackTable::Make();
+    std::vector<Packed> packed;
+    for (int i = 0; i < c.values; ++i) {
+      packed.push_back(table->Pack(std::string(c.size, 't')));
+    }
+    EXPECT_EQ(table->parts() == 1, c.is_common) << c.size << " bytes, " << c.values << " times";
+  }
+}
+
 TEST(Packed, TheLastHolderTakesWhatIsSharedAlong) {
   const auto table = PackTable::Make();
   {
