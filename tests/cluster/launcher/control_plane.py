@@ -14,8 +14,6 @@ from .process import Daemon, run
 from .progress import Progress, wait_until
 from .settings import ClusterError, Settings
 
-# A lost node shows NotReady after about this long; kubelets renew their lease every 3 s.
-_NODE_GRACE = "20s"
 _QPS = ("--kube-api-qps=400", "--kube-api-burst=800")
 
 
@@ -149,7 +147,7 @@ def _start_controllers(settings: Settings) -> None:
         f"--cluster-signing-cert-file={keys}/ca.crt",
         f"--cluster-signing-key-file={keys}/ca.key",
         f"--service-cluster-ip-range={names.SERVICE_CIDR}",
-        f"--node-monitor-grace-period={_NODE_GRACE}",
+        f"--node-monitor-grace-period={settings.node_grace_seconds}s",
     )
     daemon(settings, "scheduler").start(
         *(settings.kubebox, "kube-scheduler"), *_identity(settings, "scheduler")

@@ -11,6 +11,9 @@ from .settings import ClusterError, Settings
 LIMIT = 10000
 _POOLS = 4  # the label "pool" of the nodes is pool-0 to pool-3, in turns
 _NODES_PER_SECOND = 20  # that at least get Ready
+# A node renews its lease four times in its duration; all of them together so often.
+_RENEWALS_PER_SECOND = 40
+_LEASE_SECONDS_MIN = 40
 _CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"}
 
 
@@ -28,9 +31,11 @@ def up(settings: Settings, count: int, progress: Progress) -> None:
     stages = settings.state / "kwok-stages.yaml"
     stages.write_text(run(settings.kubebox, "kwok-stages").stdout)
     daemon = _daemon(settings)
+    lease = max(_LEASE_SECONDS_MIN, 4 * count // _RENEWALS_PER_SECOND)
     daemon.start(
         *(settings.kubebox, "kwok", f"--config={stages}", f"--kubeconfig={settings.kubeconfig}"),
-        *("--node-lease-duration-seconds=40", "--cidr=10.245.0.0/16", "--manage-all-nodes=false"),
+        f"--node-lease-duration-seconds={lease}",
+        *("--cidr=10.245.0.0/16", "--manage-all-nodes=false"),
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
         "--server-address=127.0.0.1:10247",
     )
@@ -40,7 +45,8 @@ def up(settings: Settings, count: int, progress: Progress) -> None:
         listed = control_plane.kubectl(settings, "get", "node", "-l", "type=kwok", "--no-headers")
         return sum(" Ready" in line for line in listed.splitlines()) >= count
 
-    wait_until(ready, 60 + count / _NODES_PER_SECOND, lambda: f"kwok nodes are not Ready; {daemon.tail()}")
+    seconds = 60 + count / _NODES_PER_SECOND
+    wait_until(ready, seconds, lambda: f"kwok nodes are not Ready; {daemon.tail()}")
     progress.done(f"{count} kwok nodes Ready", since)
 
 

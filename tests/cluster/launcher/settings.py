@@ -48,6 +48,8 @@ class Settings:
     state: Path  # owned by one cluster; removed by `down`
     cache: Path  # owned by tools/setup; only read here
     kubernetes: str  # "1.36", or "1.34" for one without admission policies
+    # A lost node shows NotReady after about this long; kubelets renew their lease every 3 s.
+    node_grace_seconds: int
 
     @staticmethod
     def load(environ=os.environ) -> "Settings":
@@ -56,6 +58,7 @@ class Settings:
             state=Path(environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster").absolute(),
             cache=Path(environ.get("CACHEWARM_CACHE") or home_cache).absolute(),
             kubernetes=environ.get("CACHEWARM_KUBERNETES") or "1.36",
+            node_grace_seconds=int(environ.get("CACHEWARM_NODE_GRACE_SECONDS") or 20),
         )
 
     def artifact(self, name: str) -> Path:

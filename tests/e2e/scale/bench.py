@@ -30,6 +30,7 @@ from harness.warmup import Warmup, wish_for  # noqa: E402
 
 NODE = "node-a"
 READS = {"get", "list", "watch"}
+RSS_MB_MAX = 64
 # How long nothing may be written until the cluster counts as steady, and how long it is watched.
 QUIET_SECONDS = 20
 STEADY_SECONDS = 60
@@ -228,6 +229,20 @@ class Scale:
         self.note("resync_pods_created", max(0, written.get("create pods", 0) - dry_runs))
         self.note("resync_rss_mb", self.megabytes())
 
+    def missed(self) -> list[str]:
+        """What must hold and does not, in words."""
+        found = [
+            f"{name}: a peak of {value['peak']} MB, and {RSS_MB_MAX} are allowed"
+            for name, value in self.figures.items()
+            if "rss_mb" in name and value["peak"] > RSS_MB_MAX
+        ]
+        found += [
+            f"{name}: {self.figures[name]}, and a resync writes nothing"
+            for name in ("resync_writes", "resync_pods_created")
+            if self.figures[name]
+        ]
+        return found
+
     def is_idle(self) -> bool:
         cpu = self.cpu_seconds()
         time.sleep(2)
@@ -270,6 +285,8 @@ def main() -> None:
     scale = Scale(parser.parse_args())
     try:
         scale.run()
+        if missed := scale.missed():
+            sys.exit("missed:\n  " + "\n  ".join(missed))
     finally:
         report = REPOSITORY / "build" / "bench" / "scale.json"
         report.parent.mkdir(parents=True, exist_ok=True)
