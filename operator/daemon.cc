@@ -27,6 +27,12 @@ namespace {
 constexpr std::string_view kLeaseName = "cachewarm-operator";
 constexpr std::string_view kReportingController = "cachewarm.io/operator";
 constexpr Duration kSyncLook{60'000};  // a log line this often while the stores are not full
+// Both lists mostly come within a second. Without the warmups only the pods' own notes count, and a
+// long hold that none is noted of would be cut short because one list came before the other.
+constexpr Duration kWarmupsTurn{2'000};
+// A replica that has every store leads better than one that may not list some kind. It comes first
+// for as long as the Lease of a dead leader goes on.
+constexpr Duration kFullStoresFirst{15'000};
 // An API server that was away, or refused us for a while, is asked again this often at least. Held
 // pods wait for nothing else.
 constexpr Duration kHeldRetry{2'000};
@@ -165,44 +171,66 @@ absl::Status Daemon::Run(std::stop_token stop) {
   const std::stop_callback forward(stop, [&] { world_stop.request_stop(); });
   room_->world.Start(world_stop.get_token());
   std::jthread webhook([this, stopped = world_stop.get_token()] { room_->webhook.Run(stopped); });
-  std::jthread held([this, stopped = world_stop.get_token()] {
-    RunController(
-        {.name = "held", .workers = 2, .terminal_retry = kHeldRetry}, room_->held_queue,
-        [this](const std::string& key, std::stop_token ending) {
-          return room_->held.Reconcile(key, ending);
-        },
-        stopped);
-  });
   parts_.log.Info("operator started", {{"listen", config_.listen_address},
                                        {"port", static_cast<int64_t>(server->port())},
                                        {"identity", config_.identity}});
-  while (!kube::AwaitSynced(room_->world.Stores(), parts_.clock, kSyncLook, stop) &&
-         !stop.stop_requested()) {
-    parts_.log.Warning("stores not synced yet");
-  }
   absl::Status ended;
-  if (!config_.leader_elect) {
-    Lead(stop);
-  } else if (!stop.stop_requested()) {
-    kube::LeaderElector elector(
-        room_->runtime,
-        {.lease = {.ns = config_.ns, .name = std::string(kLeaseName)},
-         .identity = fmt::format("{}_{:08x}", config_.identity,
-                                 static_cast<uint32_t>(parts_.random() * 4294967295.0))});
-    ended = elector.Run([this](std::stop_token leading) { Lead(leading); }, stop);
+  if (AwaitPods(stop)) {
+    const std::jthread held([this, stopped = world_stop.get_token()] { WatchHeldPods(stopped); });
+    ended = StandForElection(stop);
+    world_stop.request_stop();
   }
   world_stop.request_stop();
   webhook.join();
-  held.join();
   room_->world.Join();
   server->Stop();
   parts_.log.Info("operator stopped", {{"reason", ended.ok() ? "asked to" : Message(ended)}});
   return ended;
 }
 
+bool Daemon::AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop) {
+  while (!kube::AwaitSynced(stores, parts_.clock, kSyncLook, stop)) {
+    if (stop.stop_requested()) {
+      return false;
+    }
+    parts_.log.Warning("stores not synced yet");
+  }
+  return true;
+}
+
+bool Daemon::AwaitPods(std::stop_token stop) {
+  if (!AwaitStores({&room_->world.pods.store()}, stop)) {
+    return false;
+  }
+  kube::AwaitSynced({&room_->world.warmups.store()}, parts_.clock, kWarmupsTurn, stop);
+  return !stop.stop_requested();
+}
+
+void Daemon::WatchHeldPods(std::stop_token stop) {
+  RunController(
+      {.name = "held", .workers = 2, .terminal_retry = kHeldRetry}, room_->held_queue,
+      [this](const std::string& key, std::stop_token ending) {
+        return room_->held.Reconcile(key, ending);
+      },
+      stop);
+}
+
+absl::Status Daemon::StandForElection(std::stop_token stop) {
+  if (!config_.leader_elect) {
+    Lead(stop);
+    return absl::OkStatus();
+  }
+  kube::AwaitSynced(room_->world.Stores(), parts_.clock, kFullStoresFirst, stop);
+  kube::LeaderElector elector(
+      room_->runtime,
+      {.lease = {.ns = config_.ns, .name = std::string(kLeaseName)},
+       .identity = fmt::format("{}_{:08x}", config_.identity,
+                               static_cast<uint32_t>(parts_.random() * 4294967295.0))});
+  return elector.Run([this](std::stop_token leading) { Lead(leading); }, stop);
+}
+
 void Daemon::RunController(kube::ControllerOptions options, kube::WorkQueue& queue,
                            kube::Reconcile reconcile, std::stop_token stop) {
-  options.wait_for = room_->world.Stores();
   options.on_reconcile = [this, name = options.name](std::string_view result, Duration took) {
     parts_.metrics.reconciles.Add({name, std::string(result)});
     parts_.metrics.reconcile_seconds.Observe({name}, std::chrono::duration<double>(took).count());
@@ -218,9 +246,19 @@ void Daemon::Lead(std::stop_token stop) {
   }
   parts_.metrics.leader.Set({}, 1);
   parts_.log.Info("leading");
-  room_->webhook.SetLeading(true);
   room_->held.SetLeading(true);
   room_->held.Sweep(stop);
+  room_->webhook.SetLeading(true);
+  if (AwaitStores(room_->world.Stores(), stop)) {
+    RunPlans(stop);
+  }
+  room_->held.SetLeading(false);
+  room_->webhook.SetLeading(false);
+  room_->build_requests.Stop();
+  parts_.metrics.leader.Set({}, 0);
+}
+
+void Daemon::RunPlans(std::stop_token stop) {
   room_->triggers.AddEverything();
   room_->wish_triggers.AddEverything();
   std::vector<std::jthread> controllers;
@@ -247,11 +285,6 @@ void Daemon::Lead(std::stop_token stop) {
         return room_->warmups.Reconcile(key, ending);
       },
       stop);
-  controllers.clear();
-  room_->held.SetLeading(false);
-  room_->webhook.SetLeading(false);
-  room_->build_requests.Stop();
-  parts_.metrics.leader.Set({}, 0);
 }
 
 absl::StatusOr<std::unique_ptr<kube::Client>> ConnectToCluster(

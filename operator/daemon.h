@@ -6,6 +6,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "lib/base/clock.h"
@@ -15,6 +16,7 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/client/http_client.h"
 #include "lib/kube/runtime/controller.h"
+#include "lib/kube/runtime/store.h"
 #include "operator/config.h"
 #include "operator/metrics.h"
 
@@ -31,7 +33,8 @@ struct DaemonParts {
 };
 
 // The operator at work: composed here and nowhere else. Started in the order server, reflectors,
-// the watch over held pods, election, the other controllers; stopped in reverse. Single use.
+// the watch over held pods, election, the other controllers; stopped in reverse. Held pods need the
+// stores of pods and warmups, and no other; what plans needs all. Single use.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonParts& parts);
@@ -49,7 +52,15 @@ class Daemon {
   struct Room;
 
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
+  // Blocks until they have synced, with a log line now and then; false after `stop`.
+  bool AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop);
+  // Blocks until held pods can be judged; false after `stop`.
+  bool AwaitPods(std::stop_token stop);
+  void WatchHeldPods(std::stop_token stop);
+  absl::Status StandForElection(std::stop_token stop);
   void Lead(std::stop_token stop);
+  // Everything that only the leader does, once all stores have synced.
+  void RunPlans(std::stop_token stop);
   // Until `stop`; counted under the name of its options.
   void RunController(kube::ControllerOptions options, kube::WorkQueue& queue,
                      kube::Reconcile reconcile, std::stop_token stop);

@@ -24,6 +24,8 @@ constexpr Duration kStandbyGrace{3000};
 // What let a young pod be held, a warmup or its label, may not have reached our store yet.
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
+// What a warmup allows that says nothing else; for pods of warmups that cannot be read.
+constexpr Duration kUsualHold = std::chrono::seconds(api::GateSpec{}.max_hold_seconds);
 
 std::string WarmupNameOf(const api::Pod& pod) {
   const auto found = pod.meta.annotations.find(api::kWarmupAnnotation);
@@ -82,9 +84,7 @@ absl::StatusOr<kube::Outcome> HeldPods::Look(const kube::Kept& object, Duration 
   if (pod == nullptr || !api::gate::IsHeld(*pod) || pod->meta.deleting) {
     return kube::Outcome{};
   }
-  const std::string warmup_name = WarmupNameOf(*pod);
-  const auto warmup = world_.warmup_views.Get({.ns = pod->meta.ns, .name = warmup_name});
-  const HeldVerdict verdict = Judge(*pod, warmup.get(), grace);
+  const HeldVerdict verdict = Judge(*pod, grace);
   if (verdict.reason.empty()) {
     return kube::Outcome{.requeue_after = verdict.wait};
   }
@@ -92,11 +92,16 @@ absl::StatusOr<kube::Outcome> HeldPods::Look(const kube::Kept& object, Duration 
   return kube::Outcome{};
 }
 
-HeldVerdict HeldPods::Judge(const api::Pod& pod, const api::CacheWarmup* warmup,
-                            Duration grace) const {
-  const WallTime deadline = DeadlineOf(pod, warmup);
-  return leading_ ? JudgeHeld(pod, warmup, means_.clock.Now(), deadline + grace)
-                  : JudgeOverdue(pod, means_.clock.Now(), deadline);
+HeldVerdict HeldPods::Judge(const api::Pod& pod, Duration grace) const {
+  const WallTime now = means_.clock.Now();
+  // Before a list came, a warmup that is not in the store is no warmup that is gone.
+  if (!world_.warmups.store().HasSynced()) {
+    return JudgeOverdue(pod, now, api::gate::Deadline(pod, kUsualHold));
+  }
+  const auto warmup = world_.warmup_views.Get({.ns = pod.meta.ns, .name = WarmupNameOf(pod)});
+  const WallTime deadline = DeadlineOf(pod, warmup.get());
+  return leading_ ? JudgeHeld(pod, warmup.get(), now, deadline + grace)
+                  : JudgeOverdue(pod, now, deadline);
 }
 
 // From all pods of the warmup: those that were held before have used up some of the budget.

@@ -36,8 +36,9 @@ HeldVerdict JudgeOverdue(const api::Pod& pod, WallTime now, WallTime deadline);
 
 // The dead man's switch of the gate: releases pods whose warmup is gone, paused or withdrawn or
 // whose deadline has passed, without a look at anything else, so that no failure of planning or of
-// writing a status can hold a pod for ever. Every replica has one. The key is the pod's "ns/name".
-// Thread-safe.
+// writing a status can hold a pod for ever. Every replica has one. It reads the store of pods,
+// which must have synced; while that of warmups has not, a pod is judged by what it notes itself,
+// as by a replica that does not lead. The key is the pod's "ns/name". Thread-safe.
 class HeldPods {
  public:
   struct Means {
@@ -62,7 +63,7 @@ class HeldPods {
  private:
   absl::StatusOr<kube::Outcome> Look(const kube::Kept& object, Duration grace,
                                      std::stop_token stop);
-  HeldVerdict Judge(const api::Pod& pod, const api::CacheWarmup* warmup, Duration grace) const;
+  HeldVerdict Judge(const api::Pod& pod, Duration grace) const;
   WallTime DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmup) const;
   absl::Status Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,
                        std::stop_token stop);

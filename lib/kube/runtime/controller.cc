@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "lib/base/status.h"
 #include "lib/kube/core/error.h"
-#include "lib/kube/runtime/reflector.h"
 
 namespace cachewarm::kube {
 namespace {
 
-constexpr Duration kNoLimit = std::chrono::hours(24 * 365);
 constexpr Duration kExhaustedLeast = std::chrono::seconds(1);
 
 bool IsTerminal(const absl::Status& status) {
@@ -39,9 +38,6 @@ Controller::Controller(WorkQueue& queue, const Clock& clock, Log& log, Controlle
       reconcile_(std::move(reconcile)) {}
 
 void Controller::Run(std::stop_token stop) {
-  if (!AwaitSynced(options_.wait_for, clock_, kNoLimit, stop)) {
-    return;
-  }
   std::vector<std::jthread> workers;
   for (int i = 0; i < std::max(1, options_.workers); ++i) {
     workers.emplace_back([this, stop] { Work(stop); });

@@ -5,11 +5,10 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/kube/runtime/store.h"
 #include "lib/kube/runtime/work_queue.h"
 
 namespace cachewarm::kube {
@@ -26,8 +25,6 @@ using Reconcile = std::function<absl::StatusOr<Outcome>(const std::string& key, 
 struct ControllerOptions {
   std::string name;  // for logs and metrics
   int workers = 1;
-  // Nothing is reconciled before these have synced.
-  std::vector<const Store*> wait_for;
   // A key whose error will not go away by itself is looked at again after this.
   Duration terminal_retry{300'000};
   // Called after each reconcile with "success", "requeue", "retry" or "terminal"; may be empty.
@@ -48,8 +45,7 @@ class Controller {
   Controller(WorkQueue& queue, const Clock& clock, Log& log, ControllerOptions options,
              Reconcile reconcile);
 
-  // Runs until `stop`, then waits for the workers. Reconciles nothing when `stop` comes before the
-  // stores have synced.
+  // Runs until `stop`, then waits for the workers.
   void Run(std::stop_token stop);
 
  private:

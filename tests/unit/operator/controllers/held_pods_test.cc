@@ -168,6 +168,26 @@ TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLeavesEverythingElseToTheLeader) {
   EXPECT_TRUE(IsHeld("of-paused"));
 }
 
+TEST_F(HeldPodsTest, WhileWarmupsCannotBeReadWhatThePodNotesCounts) {
+  codec::Json noted = HeldPodObject("noted", "llama");
+  noted["metadata"]["annotations"][std::string(api::kHeldUntilAnnotation)] =
+      FormatTime(clock.Now() + seconds(20));
+  server.Put(kube::kPods, noted);
+  server.Put(kube::kPods, HeldPodObject("unnoted", "llama"));
+  server.Intercept([](const kube::Request& request) {
+    return request.resource == kube::kCacheWarmups.plural ? absl::PermissionDeniedError("no")
+                                                          : absl::OkStatus();
+  });
+  world.Start(stop.get_token());
+  ASSERT_TRUE(op::testing::Eventually([&] { return world.pods.store().HasSynced(); }));
+  EXPECT_EQ(held_.Reconcile("default/noted", {})->requeue_after, Duration(23'000));
+  EXPECT_EQ(held_.Reconcile("default/unnoted", {})->requeue_after, Duration(63'000));
+  clock.Advance(Duration(23'000));
+  held_.Sweep({});
+  EXPECT_FALSE(IsHeld("noted"));
+  EXPECT_TRUE(IsHeld("unnoted"));
+}
+
 TEST_F(HeldPodsTest, TheBudgetIsTheRolloutsAndNotThePods) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kPods, HeldPodObject("first", "llama"));

@@ -128,33 +128,6 @@ TEST_F(ControllerTest, BackoffGrowsWhileItFailsAndIsForgottenOnSuccess) {
   EXPECT_EQ(queue_.Failures("key"), 0);
 }
 
-TEST_F(ControllerTest, WaitsForReadiness) {
-  Store store;
-  std::atomic<int> runs = 0;
-  std::jthread running = Start(
-      [&](const std::string&, std::stop_token) -> absl::StatusOr<Outcome> {
-        EXPECT_TRUE(store.HasSynced());
-        ++runs;
-        return Outcome();
-      },
-      {.wait_for = {&store}});
-  queue_.Add("key");
-  ASSERT_TRUE(clock_.AwaitWaiters(1));
-  EXPECT_EQ(runs, 0);
-  store.Replace({});
-  EXPECT_TRUE(Await([&] { return runs == 1; }));
-}
-
-TEST_F(ControllerTest, StopsBeforeReadinessToo) {
-  Store store;
-  std::jthread running = Start(
-      [](const std::string&, std::stop_token) -> absl::StatusOr<Outcome> { return Outcome(); },
-      {.wait_for = {&store}});
-  ASSERT_TRUE(clock_.AwaitWaiters(1));
-  running.request_stop();
-  running.join();
-}
-
 TEST_F(ControllerTest, NeverRunsTwoInstancesOfAKeyAtOnceAndRespectsTheWorkers) {
   std::atomic<int> at_once = 0;
   std::atomic<int> most = 0;

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/daemon.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/fakes/fake_api_server.h"
+#include "tests/fakes/fake_clock.h"
+#include "tests/unit/operator/objects.h"
+#include "tests/unit/operator/world_fixture.h"
+
+namespace cachewarm::op {
+namespace {
+
+using std::chrono::seconds;
+using testing::Eventually;
+using testing::HeldPodObject;
+using testing::NodeObject;
+using testing::SeriesValue;
+using testing::WarmupObject;
+
+// The whole operator over an API server in the process. Time moves only where a test moves it.
+class DaemonTest : public ::testing::Test {
+ protected:
+  DaemonTest()
+      : server_(clock_),
+        registry_(metrics::MakeRegistry()),
+        metrics_(MakeMetrics(*registry_, "test")) {
+    config_.listen_address = "127.0.0.1";
+    config_.listen_port = 0;
+    config_.identity = "operator-a";
+  }
+  ~DaemonTest() override {
+    stop_.request_stop();
+    if (running_.valid()) {
+      EXPECT_TRUE(running_.get().ok());
+    }
+  }
+
+  void Start() {
+    daemon_ = std::make_unique<Daemon>(config_, DaemonParts{.client = server_,
+                                                            .clock = clock_,
+                                                            .random = [] { return 0.5; },
+                                                            .log = log_,
+                                                            .registry = *registry_,
+                                                            .metrics = metrics_});
+    running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
+  }
+
+  void RefuseToList(const kube::Resource& resource) {
+    server_.Intercept([refused = std::string(resource.plural)](const kube::Request& request) {
+      return request.verb == "list" && request.resource == refused
+                 ? absl::PermissionDeniedError(refused + " is forbidden")
+                 : absl::OkStatus();
+    });
+  }
+
+  // Waits for `condition`, and moves the clock by `step` whenever nothing comes of it for a second:
+  // no thread misses a renewal of the Lease only because the clock outran it.
+  bool InSteps(Duration step, const std::function<bool()>& condition) {
+    for (int i = 0; i < 10; ++i) {
+      if (Eventually(condition, seconds(1))) {
+        return true;
+      }
+      clock_.Advance(step);
+    }
+    return false;
+  }
+
+  bool Leads() const { return SeriesValue(registry_->Serialize(), "cachewarm_leader") == 1; }
+
+  bool IsHeld(const std::string& name) const {
+    const kube::Object pod = server_.Find(kube::kPods, {"default", name});
+    const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+    return gates != nullptr && !gates->empty();
+  }
+
+  // Requests that change something, but for those that the election makes.
+  std::vector<std::string> Writes() const {
+    std::vector<std::string> requests = server_.Requests();
+    std::erase_if(requests, [](const std::string& request) {
+      return request.starts_with("list") || request.starts_with("watch") ||
+             request.starts_with("get") || request.find(" leases ") != std::string::npos;
+    });
+    return requests;
+  }
+
+  // A warmup that lets pods wait for an hour, and two of its pods that say themselves until when.
+  void PutPodsThatNoteTheirDeadlines() {
+    codec::Json warmup = WarmupObject("llama");
+    warmup["spec"]["gate"]["maxHoldSeconds"] = 3600;
+    server_.Put(kube::kCacheWarmups, warmup);
+    codec::Json overdue = HeldPodObject("overdue", "llama");
+    overdue["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z";
+    overdue["metadata"]["annotations"][api::kHeldUntilAnnotation] = "2025-12-31T23:59:00Z";
+    server_.Put(kube::kPods, overdue);
+    codec::Json waits = HeldPodObject("waits", "llama");
+    waits["metadata"]["annotations"][api::kHeldUntilAnnotation] = "2026-01-01T00:50:00Z";
+    server_.Put(kube::kPods, waits);
+  }
+
+  fakes::FakeClock clock_;
+  fakes::FakeApiServer server_;
+  testing::LogLines log_;
+  std::unique_ptr<metrics::Registry> registry_;
+  Metrics metrics_;
+  Config config_;
+  std::unique_ptr<Daemon> daemon_;
+  std::stop_source stop_;
+  std::future<absl::Status> running_;
+};
+
+class RefusedKind : public DaemonTest, public ::testing::WithParamInterface<kube::Resource> {};
+
+TEST_P(RefusedKind, KeepsNoPodBeyondItsDeadlineAndNoReplicaFromLeading) {
+  PutPodsThatNoteTheirDeadlines();
+  server_.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  RefuseToList(GetParam());
+  Start();
+  EXPECT_TRUE(InSteps(seconds(2), [&] { return !IsHeld("overdue"); }));
+  EXPECT_TRUE(InSteps(seconds(15), [&] { return Leads(); }));
+  EXPECT_TRUE(IsHeld("waits"));
+  EXPECT_FALSE(daemon_->IsReady());
+  EXPECT_TRUE(server_.All(kube::kNodeCaches).empty()) << "nothing is planned on half of the facts";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RefusedKind,
+                         ::testing::Values(kube::kCacheWarmups, kube::kNodes, kube::kCronJobs,
+                                           kube::kPodDisruptionBudgets, kube::kEvents),
+                         [](const auto& kind) { return std::string(kind.param.kind); });
+
+TEST_F(DaemonTest, PlansAsSoonAsTheKindCanBeListed) {
+  config_.leader_elect = false;  // so that time may fly
+  PutPodsThatNoteTheirDeadlines();
+  server_.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  RefuseToList(kube::kPodDisruptionBudgets);
+  Start();
+  ASSERT_TRUE(Eventually(
+      [&] { return !IsHeld("overdue") && log_.Has("poddisruptionbudgets is forbidden"); }));
+  EXPECT_TRUE(server_.All(kube::kNodeCaches).empty());
+  server_.Intercept(nullptr);
+  EXPECT_TRUE(InSteps(seconds(5), [&] { return !server_.All(kube::kNodeCaches).empty(); }));
+  EXPECT_TRUE(daemon_->IsReady());
+}
+
+TEST_F(DaemonTest, TheFirstWriteOfANewLeaderLetsGoOfHeldPods) {
+  codec::Json paused = WarmupObject("paused");
+  paused["spec"]["paused"] = true;
+  server_.Put(kube::kCacheWarmups, paused);
+  server_.Put(kube::kPods, HeldPodObject("of-paused", "paused"));
+  server_.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  Start();
+  ASSERT_TRUE(Eventually([&] { return !server_.All(kube::kNodeCaches).empty(); }));
+  EXPECT_FALSE(IsHeld("of-paused"));
+  EXPECT_EQ(Writes().front(), "patch pods default/of-paused");
+}
+
+}  // namespace
+}  // namespace cachewarm::op
