@@ -12,7 +12,7 @@ from harness.model_server import ModelServer
 from harness.product import Product
 from harness.steps import warm_up
 from harness.waiting import wait_for
-from harness.warmup import Warmup, injected, released, wish_for
+from harness.warmup import Warmup, gated, injected, released, wish_for
 
 NODES = ("node-a", "node-b")
 # A gate that would wait far longer than any rollout here may take, were it not to step aside.
@@ -84,18 +84,28 @@ def test_a_stateful_set_in_order_is_not_held(kubectl: Kubectl, product: Product)
     kubectl.apply(server.stateful_set(), wish_for(server.stateful_set(), gate=PATIENT))
     Warmup(kubectl, server.name).wait_injecting()
     pods.wait_ready(kubectl, server.name, 2, 240)
-    roll(kubectl, server, "statefulset")
-    assert [released(pod) for pod in of_revision(kubectl, server, 2)] == ["", ""]
+    wait_for(
+        "both count",
+        lambda: kubectl.get("statefulset", server.name)["status"].get("availableReplicas") == 2,
+        30,
+        kubectl,
+    )
+    with Watched(kubectl, "statefulset", server.name, "status.availableReplicas") as available:
+        roll(kubectl, server, "statefulset")
+    assert available.lowest >= 1
+    rolled = of_revision(kubectl, server, 2)
+    assert [(injected(pod), released(pod)) for pod in rolled] == [(True, "")] * 2
 
 
 def test_a_job_with_a_deadline_ends_within_it(kubectl: Kubectl, product: Product):
     server = ModelServer(name="hurried", nodes=NODES)
     job = server.job()
-    job["spec"]["activeDeadlineSeconds"] = 60
-    kubectl.apply(wish_for(job, gate=PATIENT))
-    warmup = Warmup(kubectl, server.name)
-    warmup.wait_condition("Ready", "False", "WorkloadNotFound")
-    kubectl.apply(job)
+    job["spec"].update({"activeDeadlineSeconds": 60, "suspend": True})
+    kubectl.apply(job, wish_for(job, gate=PATIENT, compile={"builder": "FirstPod"}))
+    Warmup(kubectl, server.name).wait_injecting()
+    kubectl.patch("job", server.name, {"spec": {"suspend": False}})
+    pod = wait_for("its pod", lambda: pods.of(kubectl, server.name), 30, kubectl)[0]
+    assert injected(pod) and not gated(pod)
     wait_for(
         "the Job is complete",
         lambda: kubectl.get("job", server.name)["status"].get("succeeded") == 1,
@@ -104,6 +114,7 @@ def test_a_job_with_a_deadline_ends_within_it(kubectl: Kubectl, product: Product
     )
     conditions = kubectl.get("job", server.name)["status"]["conditions"]
     assert not [c for c in conditions if c["type"] == "Failed"], conditions
+    assert released(pods.of(kubectl, server.name)[0]) == "", "it was never held"
 
 
 @pytest.mark.parametrize("gate", ["Auto", "Hold"])
