@@ -4,6 +4,7 @@ from the moment the cluster has them."""
 
 import json
 import time
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from harness import pods
@@ -11,9 +12,10 @@ from harness.cluster import Cluster
 from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
-from harness.steps import add_pod, assert_hit
+from harness.sleeper import Sleeper
+from harness.steps import add_pod, assert_hit, until_released
 from harness.waiting import holds_for, wait_for
-from harness.warmup import Warmup, events, injected, wait_event, wish
+from harness.warmup import Warmup, events, gated, injected, released, wait_event, wish
 
 PREFIX = "cachewarm.io/"
 # How often the operator asks whether a kind is served, and a margin.
@@ -213,6 +215,46 @@ class TestADeployment:
         wait_event(shared, "taken", "WarmupNameTaken")
         after = shared.get("cachewarmup", "taken")
         assert after["spec"] == before and "ownerReferences" not in after["metadata"]
+
+
+def test_once_nobody_has_asked_for_ten_minutes_everything_is_let_go_of(
+    kubectl: Kubectl, product: Product
+):
+    # One GPU type, whose builder never ends: the second pod waits.
+    server = Sleeper(name="unasked", replicas=0, nodes=("node-a", "node-b"))
+    wished = {"gate": "Hold", "max_hold_seconds": "300", "builder": "FirstPod"}
+    kubectl.apply(asking(server.deployment(), warm="true", **wished))
+    warmup = Warmup(kubectl, server.name)
+    wait_for("its warmup is made", lambda: warmup.read(), 30, kubectl)
+    warmup.wait_injecting()
+    warmup.wait_admission(server.pod("probe"))
+    kubectl.scale("deployment", server.name, 1)
+    (running,) = pods.wait_ready(kubectl, server.name, 1, 60)
+    held = add_pod(kubectl, server.name)
+    assert injected(running) and gated(held)
+
+    annotate(kubectl, "deployment", server.name, warm=None)
+    wait_event(kubectl, server.name, "WarmupUnasked", 30)
+    assert gated(kubectl.get("pod", pods.name(held))), "not before its time"
+    since = datetime.now(timezone.utc) - timedelta(minutes=11)
+    mark = since.strftime("%Y-%m-%dT%H:%M:%SZ")
+    annotate(kubectl, "cachewarmup", server.name, unasked_since=mark)
+
+    wait_for("the warmup is gone", lambda: not warmup.read(), 30, kubectl)
+    assert released(until_released(kubectl, held, 30)) == "Withdrawn"
+    wait_for(
+        "new pods are left alone",
+        lambda: not injected(kubectl.create(server.pod("probe"), "--dry-run=server")),
+        20,
+        kubectl,
+    )
+    later = add_pod(kubectl, server.name)
+    assert not injected(later) and not gated(later)
+    pods.wait_ready(kubectl, server.name, 3, 60)
+    still = kubectl.get("pod", pods.name(running))
+    assert still["metadata"]["uid"] == running["metadata"]["uid"]
+    assert still["spec"] == running["spec"] and pods.restarts(still) == 0
+    assert len(kubectl.list("replicasets", f"app={server.name}")) == 1
 
 
 def test_a_labelled_namespace_warms_what_asks_for_an_accelerator(

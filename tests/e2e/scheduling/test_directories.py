@@ -11,7 +11,7 @@ from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
 from harness.sleeper import Sleeper
-from harness.steps import assert_hit, replace, warm_up
+from harness.steps import assert_hit, replace, until_ready, warm_up
 from harness.waiting import wait_for
 from harness.warmup import Warmup, injected, wish_for
 
@@ -178,6 +178,48 @@ def test_a_user_that_is_not_root_finds_a_directory_that_it_can_write(
     running = pods.wait_ready(kubectl, server.name, 2, 180)
     (other,) = (pod for pod in running if pods.name(pod) != builder)
     assert_hit(kubectl, other)
+
+
+def test_a_pod_whose_volume_kubelet_rejects_ends_the_injection(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    """A file stands where the pod's directory should be, and one level higher than where the agent
+    would put it right. The pod waits at another gate until it does."""
+    server = Sleeper(name="rejected", replicas=0, nodes=(TRAPPED,))
+    kubectl.apply(
+        server.deployment(), wish_for(server.deployment(), compile={"builder": "FirstPod"})
+    )
+    warmup = Warmup(kubectl, server.name)
+    warmup.wait_injecting()
+    first = server.pod("first")
+    first["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    warmup.wait_admission(first)
+    assert injected(kubectl.create(first))
+    wait_for(
+        "no gate of ours keeps it",
+        lambda: pods.gates(kubectl.get("pod", "first")) == ["example.com/wait"],
+        20,
+        kubectl,
+    )
+    path = f"{ROOT}/{kubectl.namespace}/{server.name}/{warmup.uid}"
+    cluster.remove_in_node(TRAPPED, path)
+    cluster.write_in_node(TRAPPED, path, "in the way")
+    try:
+        kubectl.patch("pod", "first", [{"op": "remove", "path": "/spec/schedulingGates/0"}])
+        seen = warmup.wait_condition("Ready", "False", "VolumeRejected")
+        assert TRAPPED in seen["message"] and "pod first" in seen["message"], seen["message"]
+        wait_for(
+            "new pods are left alone",
+            lambda: not injected(kubectl.create(server.pod("probe"), "--dry-run=server")),
+            20,
+            kubectl,
+        )
+        second = kubectl.create(server.pod("second"))
+        assert not injected(second) and not pods.restarts(until_ready(kubectl, second, 60))
+    finally:
+        cluster.remove_in_node(TRAPPED, path)
+    kubectl.kill_pod("first")
+    warmup.wait_injecting()
 
 
 def test_pods_that_crash_whatever_their_tree_end_the_injection_and_a_new_rollout_tries_again(

@@ -8,13 +8,14 @@ from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
 from harness.sleeper import Sleeper
-from harness.steps import accept, add_pod, assert_cold, assert_hit, until_released
+from harness.steps import accept, add_pod, assert_cold, assert_hit, until_ready, until_released
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, injected, released, wish_for
+from harness.warmup import GATE, Warmup, gated, injected, released, wish_for
 
 # Bytes a second of what the registry sends; a bundle of the small model has about 54 kB.
 SOON = "12000"
 NEVER = "500"
+KUEUE = "kueue.x-k8s.io/admission"
 
 
 def published(kubectl: Kubectl, cluster: Cluster, server: ModelServer, rate: str, **gate) -> Warmup:
@@ -99,16 +100,43 @@ def test_an_autoscaler_sees_the_pod_that_no_node_has_room_for_at_once(
             server.deployment(),
             wish_for(server.deployment(), gate=gate, compile={"builder": "FirstPod"}),
         )
-        Warmup(kubectl, server.name).wait_injecting()
+        warmup = Warmup(kubectl, server.name)
+        warmup.wait_injecting()
+        warmup.wait_admission(server.pod("probe"))
         kubectl.scale("deployment", server.name, 2)
         (seen,) = wait_for("the autoscaler sees one pod", unschedulable, 60, kubectl)
-        # The builder it is where the other slipped past the policy and took the device.
-        assert not gated(seen) and released(seen) in ("NoRoom", "Builder", "")
+        # The builder it is where the other took the device first; "" where the operator knew of no
+        # room before the pod came.
+        assert injected(seen) and not gated(seen)
+        assert released(seen) in ("NoRoom", "Builder", "")
         cluster.verb("fake-gpus", "node-c", "2")
         pods.wait_ready(kubectl, server.name, 2, 60)
     finally:
         kubectl.delete("deployment", server.name)
         cluster.verb("fake-gpus", "node-c", "0")
+
+
+def test_kueues_gate_stays_and_ours_goes_before_it(kubectl: Kubectl, product: Product):
+    server = Sleeper(name="queued", replicas=0)
+    wish = wish_for(
+        server.deployment(),
+        gate={"mode": "Hold", "maxHoldSeconds": 300},
+        compile={"builder": "FirstPod"},
+    )
+    kubectl.apply(server.deployment(), wish)
+    warmup = Warmup(kubectl, server.name)
+    warmup.wait_injecting()
+    wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)
+    pod = server.pod("queued-0")
+    pod["spec"]["schedulingGates"] = [{"name": KUEUE}]
+    warmup.wait_admission(pod)
+    made = kubectl.create(pod)
+    assert pods.gates(made) == [KUEUE, GATE]
+    free = until_released(kubectl, made, 10)
+    assert released(free) == "OtherGate" and pods.gates(free) == [KUEUE]
+    kubectl.patch("pod", "queued-0", [{"op": "remove", "path": "/spec/schedulingGates/0"}])
+    ready = until_ready(kubectl, made, 60)
+    assert injected(ready) and pods.restarts(ready) == 0
 
 
 def stateful_set(server: ModelServer) -> dict:
