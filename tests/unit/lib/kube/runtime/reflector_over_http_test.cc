@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fmt/format.h"
+#include "lib/http/client.h"
+#include "lib/kube/client/http_client.h"
+#include "lib/kube/runtime/reflector.h"
+#include "tests/fakes/await.h"
+#include "tests/fakes/memory_log.h"
+#include "tests/fakes/raw_server.h"
+
+namespace cachewarm::kube {
+namespace {
+
+using fakes::RawAnswer;
+using fakes::RawChunk;
+
+constexpr char kStream[] =
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
+
+std::string Pod(const std::string& name, int version) {
+  return fmt::format(R"({{"metadata":{{"name":"{}","resourceVersion":"{}"}}}})", name, version);
+}
+
+std::string Page(const std::string& item, int version, const std::string& more) {
+  return fmt::format(R"({{"metadata":{{"resourceVersion":"{}","continue":"{}"}},"items":[{}]}})",
+                     version, more, item);
+}
+
+std::string Added(const std::string& name, int version) {
+  return RawChunk(fmt::format(R"({{"type":"ADDED","object":{}}})", Pod(name, version)) + "\n");
+}
+
+// Lines that threads add to.
+class Lines {
+ public:
+  void Add(std::string line) {
+    std::lock_guard lock(mutex_);
+    lines_.push_back(std::move(line));
+  }
+  std::vector<std::string> All() const {
+    std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+// What a server of HTTP/1.1 does where one of HTTP/2 sends GOAWAY.
+TEST(ReflectorOverHttp, GoesOnWhereItWasWhenTheServerClosesConnectionsInAndAfterAnswers) {
+  Lines asked;
+  fakes::RawServer server([&asked](fakes::RawConnection& connection, int number) {
+    const auto take = [&] {
+      const std::string request = connection.ReadRequest();
+      asked.Add(fmt::format("{}: {}", number, request.substr(0, request.find(" HTTP/"))));
+    };
+    take();
+    if (number == 0) {
+      connection.Write(RawAnswer(200, Page(Pod("a", 3), 5, "more")));
+      take();
+      connection.Write(RawAnswer(200, Page(Pod("b", 4), 5, ""), "Connection: close\r\n"));
+    } else if (number == 1) {
+      connection.Write(kStream + Added("c", 6) + RawChunk(""));
+    } else if (number == 2) {
+      connection.Write(kStream + Added("d", 7));  // and no last chunk
+    } else {
+      connection.Write(kStream + Added("e", 8));
+      connection.Hang();
+    }
+  });
+  const auto http = *http::MakeClient({});
+  const auto client = MakeHttpClient(*http, SystemClock(), [] { return 0.0; },
+                                     {.config = {.server = server.Url("")}});
+  fakes::MemoryLog log;
+  Reflector reflector({*client, SystemClock(), [] { return 0.0; }, log}, {.resource = kPods});
+  Lines changes;
+  reflector.OnChange([&](const Change& change) { changes.Add(NameOf(change.object()).name); });
+  const std::jthread running([&](std::stop_token stop) { reflector.Run(stop); });
+  ASSERT_TRUE(fakes::Await([&] { return changes.All().size() == 5; }));
+  EXPECT_EQ(changes.All(), (std::vector<std::string>{"a", "b", "c", "d", "e"}));
+  const std::vector<std::string> requests = asked.All();
+  ASSERT_EQ(requests.size(), 5U);
+  const std::vector<std::pair<std::string, std::string>> wanted = {
+      {"0: GET /api/v1/pods?", "limit="},
+      {"0: GET /api/v1/pods?", "continue=more"},
+      {"1: GET /api/v1/pods?", "resourceVersion=5"},
+      {"2: GET /api/v1/pods?", "resourceVersion=6"},
+      {"3: GET /api/v1/pods?", "resourceVersion=7"}};
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_TRUE(requests[i].starts_with(wanted[i].first)) << requests[i];
+    EXPECT_NE(requests[i].find(wanted[i].second), std::string::npos) << requests[i];
+  }
+}
+
+}  // namespace
+}  // namespace cachewarm::kube
