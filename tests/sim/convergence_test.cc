@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "tests/sim/seeds.h"
 #include "tests/sim/world.h"
 
 namespace cachewarm::sim {
@@ -53,6 +54,19 @@ TEST_P(EverySeed, OneBuilderPerClassAndEveryLaterPodHits) {
   ASSERT_TRUE(world.Settle(200)) << Joined(world.violations());
   EXPECT_EQ(world.hits_after(warm_since), 9);
   EXPECT_EQ(world.misses_after(warm_since), 0);
+  EXPECT_EQ(Joined(world.violations()), "");
+}
+
+TEST_P(EverySeed, OfEightHeldPodsOnNodesOfTwoTypesTwoCompileAndSixHit) {
+  WorldSetup setup = Seeded(8);
+  setup.pods_per_second = 8;
+  World world = ThreeNodesOfTwoClasses(setup);
+  ASSERT_TRUE(world.Settle(200)) << Joined(world.violations());
+  EXPECT_EQ(world.starts_ended(), 8U);
+  EXPECT_EQ(world.elections(world.builder().Key("n1")), 1);
+  EXPECT_EQ(world.elections(world.builder().Key("n3")), 1);
+  EXPECT_EQ(world.hits_after(0), 6);
+  EXPECT_EQ(world.misses_after(0), 0);
   EXPECT_EQ(Joined(world.violations()), "");
 }
 
@@ -172,6 +186,7 @@ TEST_P(EverySeed, AnOperatorThatDiesAtAnyMomentConvergesWithOneBuilderPerKey) {
 
 TEST_P(EverySeed, RandomHistoriesConverge) {
   WorldSetup setup = Seeded(4);
+  setup.mode = GetParam() % 2 == 0 ? api::GateMode::kAuto : api::GateMode::kHold;
   setup.operator_dies = 0.1;
   setup.preference_kept = 0.8;
   World world = ThreeNodesOfTwoClasses(setup);
@@ -214,7 +229,7 @@ TEST_P(EverySeed, RandomHistoriesConverge) {
   EXPECT_EQ(Joined(world.violations()), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, EverySeed, testing::Range(1, 3));
+INSTANTIATE_TEST_SUITE_P(Seeds, EverySeed, testing::Range(1, Seeds() + 1));
 
 }  // namespace
 }  // namespace cachewarm::sim

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/sim/seeds.h"
 #include "tests/sim/world.h"
 
 // Holding on a virtual clock: only while it pays, never stuck, never slower than without us.
@@ -130,6 +131,45 @@ TEST_P(EveryGate, ARolloutIsHeldUpByNoMoreThanOneBudget) {
   ASSERT_TRUE(ready.has_value());
   const int without_holds = 4 * (setup.cold_seconds + 3);
   EXPECT_LE(*ready - before, without_holds + 20 + 4);
+  EXPECT_EQ(Joined(world.violations()), "");
+}
+
+// Six pods that wait for a fetch which never ends in time.
+World HeldForLong(const WorldSetup& setup) {
+  WorldSetup slow = setup;
+  slow.fetch_seconds = 500;
+  slow.pods_per_second = 6;
+  World world(slow);
+  world.builder().warmup().spec.compile.builder = api::Builder::kFirstPod;
+  world.AddNode({.name = "n1"});
+  world.AddNode({.name = "n2"});
+  world.Seconds(5);
+  world.Scale(1);
+  EXPECT_TRUE(world.UntilReady(kLong).has_value());
+  world.Seconds(10);
+  world.Scale(7);
+  world.Seconds(5);
+  EXPECT_EQ(world.pods_held(), 6U);
+  return world;
+}
+
+TEST_P(EveryGate, WithLeadersThatAreKilledOneAfterTheOtherTheStandbyKeepsTheDeadline) {
+  World world = HeldForLong(Seeded(api::GateMode::kHold));
+  for (int i = 0; i < 70; ++i) {
+    world.KillLeader();
+    world.Second();
+  }
+  EXPECT_EQ(world.pods_held(), 0U);
+  EXPECT_GT(world.longest_hold(), 60) << "no leader was there to let go of them";
+  EXPECT_EQ(Joined(world.violations()), "");
+}
+
+TEST_P(EveryGate, WithNoOperatorTheCronJobLetsGoOfPodsAMinuteAfterTheirDeadlineAtTheLatest) {
+  World world = HeldForLong(Seeded(api::GateMode::kHold));
+  world.OperatorDown(true);
+  world.Seconds(130);
+  EXPECT_EQ(world.pods_held(), 0U);
+  EXPECT_GE(world.longest_hold(), 65);
   EXPECT_EQ(Joined(world.violations()), "");
 }
 
@@ -263,7 +303,7 @@ TEST_P(EveryGate, APodThatSlippedPastThePolicyStartsColdAndNothingWaitsForIt) {
   EXPECT_EQ(Joined(world.violations()), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, EveryGate, testing::Range(1, 3));
+INSTANTIATE_TEST_SUITE_P(Seeds, EveryGate, testing::Range(1, Seeds() + 1));
 
 }  // namespace
 }  // namespace cachewarm::sim

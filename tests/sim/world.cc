@@ -86,6 +86,27 @@ int World::FreeSlots(const std::string& node) const {
   return nodes_.at(node).pods - static_cast<int>(used);
 }
 
+// The Lease names a process that is gone, whoever comes back.
+void World::OperatorDown(bool down) {
+  if (down && !operator_down_) {
+    KillLeader();
+  } else if (!down && operator_down_) {
+    alive_since_ = now_;
+  }
+  operator_down_ = down;
+}
+
+// One that is told to stop gives its Lease back, one that is killed does not.
+bool World::Dies() {
+  if (!Chance(setup_.operator_dies)) {
+    return false;
+  }
+  if (Chance(0.5)) {
+    KillLeader();
+  }
+  return true;
+}
+
 bool World::Chance(double chance) {
   return std::uniform_real_distribution<>(0, 1)(random_) < chance;
 }
@@ -247,8 +268,10 @@ bool World::ApplyJobs(const plan::Plan& plan) {
 
 bool World::ApplyReleases(const plan::Plan& plan) {
   for (const plan::PodAnnotation& note : plan.annotations) {
-    const auto pod = pods_.find(note.pod);
-    if (pod != pods_.end() && !Dies()) {
+    if (Dies()) {
+      return false;
+    }
+    if (const auto pod = pods_.find(note.pod); pod != pods_.end()) {
       pod->second.setup.annotations[note.key] = note.value;
     }
   }
@@ -260,18 +283,15 @@ bool World::ApplyReleases(const plan::Plan& plan) {
     if (pod == pods_.end() || !pod->second.setup.held) {
       continue;  // the patch tests uid and gate
     }
-    pod->second.setup.held = false;
+    LetGo(pod->second);
     pod->second.preferred = release.preferred;
     pod->second.excluded = release.excluded;
-    pod->second.setup.annotations["cachewarm.io/held-seconds"] =
-        std::to_string(now_ - pod->second.gated_at);
-    longest_hold_ = std::max(longest_hold_, now_ - pod->second.gated_at);
   }
   return true;
 }
 
 void World::RunOperator() {
-  if (operator_down_) {
+  if (operator_down_ || now_ < leaderless_until_) {
     quiet_ = 0;
     return;
   }
@@ -300,24 +320,6 @@ void World::RunOperator() {
   }
   earlier_plan_ = std::move(plan);
   earlier_version_ = version;
-}
-
-void World::CheckHeld() {
-  const bool is_alive = !operator_down_ && setup_.operator_dies == 0 && setup_.other_leader == 0;
-  const bool rolls = setup_.strategy == Strategy::kRolling || setup_.strategy == Strategy::kGroup;
-  const bool lost = rolls && static_cast<int>(pods_ready()) < builder_.status().promised;
-  for (const auto& [name, pod] : pods_) {
-    const int most = builder_.warmup().spec.gate.max_hold_seconds;
-    if (!pod.setup.held || !is_alive) {
-      continue;
-    }
-    if (now_ > pod.setup.created + most) {
-      Violate("pod " + name + " is held beyond its deadline");
-    }
-    if (lost || !rolls) {
-      Violate("pod " + name + " is held though its workload must not wait");
-    }
-  }
 }
 
 void World::CheckTurns() {
@@ -360,6 +362,8 @@ void World::Second() {
   Publish();
   RunAgents();
   RunOperator();
+  RunStandby();
+  RunCronJob();
   Check();
 }
 

@@ -13,13 +13,18 @@
 
 // A cluster around operator/plan, one second at a time: a workload's controller, a scheduler,
 // kubelets, agents, a store and an autoscaler, all much simplified, and operators that may die
-// between any two steps of an apply or act on what they saw a second ago. The seed decides
-// everything. What must hold is checked after every second.
+// between any two steps of an apply or act on what they saw a second ago. One of two leads; the
+// other, and a CronJob, let go of held pods. The seed decides everything. What must hold is checked
+// after every second.
 namespace cachewarm::sim {
 
 using fakes::NodeSetup;
 using fakes::PodSetup;
 using fakes::SnapshotBuilder;
+
+// Seconds in which nobody plans after the leader was killed: its Lease goes on for 15 s, and the
+// other operator asks for it every 2.4 s at the latest.
+inline constexpr int kTakeOver = 18;
 
 // How the pods of the workload come and go.
 enum class Strategy {
@@ -36,7 +41,7 @@ struct WorldSetup {
   int cold_seconds = 9;
   int warm_seconds = 3;
   int fetch_seconds = 2;
-  double operator_dies = 0;    // chance that a second's apply stops somewhere
+  double operator_dies = 0;    // chance that the leader dies at a step of its apply
   double other_leader = 0;     // chance that a second's plan is from what was a second ago
   double preference_kept = 1;  // chance that the scheduler heeds a preference
   api::GateMode mode = api::GateMode::kHold;
@@ -56,7 +61,8 @@ class World {
   void Kill(const std::string& pod);  // the workload makes another
   void KillOne();                     // any running pod
   void StoreDown(bool down) { store_down_ = down; }
-  void OperatorDown(bool down) { operator_down_ = down; }
+  void OperatorDown(bool down);  // both operators
+  void KillLeader() { leaderless_until_ = now_ + kTakeOver; }
   void SetOperatorDies(double chance) { setup_.operator_dies = chance; }
   // A pod that the admission policy was too late for.
   void AddPodThatSlippedPast(const std::string& name);
@@ -112,12 +118,18 @@ class World {
   bool ApplyReleases(const plan::Plan& plan);
   void Publish();
   void Check();
+  // held.cc
+  void RunStandby();
+  void RunCronJob();
+  void LetGo(SimPod& pod);
   void CheckHeld();
+  bool IsCalm() const;
+  // world.cc
   void CheckTurns();
   void Violate(const std::string& what);
   int FreeSlots(const std::string& node) const;
   bool Chance(double chance);
-  bool Dies() { return Chance(setup_.operator_dies); }
+  bool Dies();
 
   WorldSetup setup_;
   std::mt19937 random_;
@@ -128,6 +140,8 @@ class World {
   std::string image_ = "server:1";
   bool store_down_ = false;
   bool operator_down_ = false;
+  int alive_since_ = 0;       // an operator, whether it leads or not
+  int leaderless_until_ = 0;  // a second
   int next_pod_ = 0;
   int quiet_ = 0;
   int longest_hold_ = 0;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "lib/api/gate/release.h"
+#include "operator/controllers/held_pods.h"
+#include "operator/plan/gates/budget.h"
+#include "tests/sim/world.h"
+
+// Who lets go of held pods beside the leader's plans, and by when somebody must have. The leader's
+// own watch over deadlines is left out: its plans have to keep them without.
+namespace cachewarm::sim {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int kCronJobEvery = 60;
+constexpr seconds kUsualHold{60};     // --max-hold of the CronJob: for pods that note nothing
+constexpr seconds kOperatorsTurn{5};  // that the CronJob leaves to them
+// After its deadline a pod is held no longer than this while any operator lives, and than that
+// while none does: the CronJob looks once a minute.
+constexpr seconds kLate{5};
+constexpr seconds kLateWithNobody = kLate + seconds(kCronJobEvery);
+
+plan::Budgets BudgetsOf(const plan::Snapshot& in) {
+  return {in.pods, plan::LongestHold(in.warmup.spec.gate, in.promises)};
+}
+
+}  // namespace
+
+void World::LetGo(SimPod& pod) {
+  pod.setup.held = false;
+  pod.setup.annotations["cachewarm.io/held-seconds"] = std::to_string(now_ - pod.gated_at);
+  longest_hold_ = std::max(longest_hold_, now_ - pod.gated_at);
+}
+
+void World::RunStandby() {
+  if (operator_down_) {
+    return;
+  }
+  const plan::Snapshot& in = builder_.in();
+  const plan::Budgets budgets = BudgetsOf(in);
+  for (const auto& pod : in.pods) {
+    const auto there = pods_.find(pod->meta.name);
+    if (there != pods_.end() && there->second.setup.held &&
+        !controllers::JudgeOverdue(*pod, in.now, budgets.DeadlineOf(*pod)).reason.empty()) {
+      LetGo(there->second);
+    }
+  }
+}
+
+// It can read pods and nothing else.
+void World::RunCronJob() {
+  if (now_ % kCronJobEvery != 0) {
+    return;
+  }
+  for (const auto& pod : builder_.in().pods) {
+    const auto there = pods_.find(pod->meta.name);
+    if (there != pods_.end() && there->second.setup.held &&
+        builder_.in().now >= api::gate::Deadline(*pod, kUsualHold) + kOperatorsTurn) {
+      LetGo(there->second);
+    }
+  }
+}
+
+// One leader, that saw everything and carried out all that it wanted.
+bool World::IsCalm() const {
+  return !operator_down_ && now_ >= leaderless_until_ && setup_.operator_dies == 0 &&
+         setup_.other_leader == 0;
+}
+
+void World::CheckHeld() {
+  const plan::Snapshot& in = builder_.in();
+  const plan::Budgets budgets = BudgetsOf(in);
+  const bool rolls = setup_.strategy == Strategy::kRolling || setup_.strategy == Strategy::kGroup;
+  const bool lost = rolls && static_cast<int>(pods_ready()) < builder_.status().promised;
+  for (const auto& pod : in.pods) {
+    const auto there = pods_.find(pod->meta.name);
+    if (there == pods_.end() || !there->second.setup.held) {
+      continue;
+    }
+    // A pod may be made when its rollout's budget is used up, and before an operator is back.
+    const WallTime due =
+        std::max({budgets.DeadlineOf(*pod), pod->meta.created, fakes::At(alive_since_)});
+    const WallTime latest = operator_down_ ? api::gate::Deadline(*pod, kUsualHold) + kLateWithNobody
+                                           : due + (IsCalm() ? seconds(0) : kLate);
+    if (in.now > latest) {
+      Violate("pod " + pod->meta.name + " is held beyond its deadline");
+    }
+    if (IsCalm() && (lost || !rolls)) {
+      Violate("pod " + pod->meta.name + " is held though its workload must not wait");
+    }
+  }
+}
+
+}  // namespace cachewarm::sim
