@@ -218,6 +218,32 @@ struct Starts {
   friend bool operator==(const Starts&, const Starts&) = default;
 };
 
+// A node that was made anew under its name, or started again, is another one.
+struct NodeIdentity {
+  std::string name;
+  std::string uid;
+  std::string boot;  // api::Node::boot
+  friend bool operator==(const NodeIdentity&, const NodeIdentity&) = default;
+};
+
+inline constexpr size_t kWithdrawnNodesMax = 16;
+
+// What pods suffered because of us. It outlives them, or the next pod would suffer it again.
+struct Withdrawal {
+  std::string reason;  // of condition Ready
+  std::string message;
+  WallTime time{};
+  // The case in which it happened. In another one nobody knows yet.
+  std::string pod_template;  // hash
+  std::string policy;        // hash of what is injected and of the namespace's labels
+  int64_t generation = 0;
+  std::vector<NodeIdentity> nodes;  // where the pods ran, by name; at most kWithdrawnNodesMax
+  std::string revision;             // of the pods
+  // When it ended. Pods that were made until then do not count again. Zero: still withdrawn.
+  WallTime retried_time{};
+  friend bool operator==(const Withdrawal&, const Withdrawal&) = default;
+};
+
 // Strings for the printer columns.
 struct Summary {
   std::string types;  // "2/2"
@@ -234,6 +260,7 @@ struct WarmupStatus {
   // promise at its present size: while fewer are available, none is held.
   int64_t promised = 0;
   std::optional<Injection> injection;
+  std::optional<Withdrawal> withdrawal;
   std::vector<BundleStatus> bundles;    // at most 64, by key
   std::vector<BuilderStatus> builders;  // at most 64, by key
   Starts starts;

@@ -110,7 +110,9 @@ absl::StatusOr<Node> DecodeNode(const codec::Json& object) {
   reader.Object("status", [&](codec::Reader& status) {
     json::ReadConditions(status, out);
     json::ReadResources(status, "allocatable", out.allocatable);
-    status.Object("nodeInfo", [&](codec::Reader& node) { node.Read("operatingSystem", out.os); });
+    status.Object("nodeInfo", [&](codec::Reader& node) {
+      node.Read("operatingSystem", out.os).Read("bootID", out.boot);
+    });
   });
   if (!reader.status().ok()) {
     return reader.status();

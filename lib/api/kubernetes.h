@@ -58,6 +58,7 @@ struct Node {
   std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";
+  std::string boot;  // the beginning of its boot ID: another one after every start of the machine
   std::vector<Taint> taints;
   Resources allocatable;
 };

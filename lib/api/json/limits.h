@@ -18,6 +18,7 @@ inline constexpr size_t kPathBytes = 1024;
 inline constexpr size_t kGlobBytes = 256;
 inline constexpr size_t kEnvValueBytes = 1024;
 inline constexpr size_t kSummaryBytes = 32;
+inline constexpr size_t kHashBytes = 64;
 
 inline constexpr size_t kConditionsMax = 16;
 inline constexpr size_t kSelectorLabelsMax = 32;

@@ -40,6 +40,44 @@ Json EncodeInjection(const Injection& injection) {
       .Take();
 }
 
+void ReadWithdrawal(Reader& reader, Withdrawal& out) {
+  reader.Read("reason", out.reason, kReasonBytes)
+      .Read("message", out.message, size_t{4} * kMessageBytes)
+      .Read("template", out.pod_template, kHashBytes)
+      .Read("policy", out.policy, kHashBytes)
+      .Read("generation", out.generation, 0)
+      .Read("revision", out.revision, kLabelBytes)
+      .List("nodes", kWithdrawnNodesMax, [&](Reader& item) {
+        NodeIdentity& node = out.nodes.emplace_back();
+        ReadChecked(item, "name", node.name, kDnsSubdomain);
+        item.Read("uid", node.uid, kUidBytes).Read("boot", node.boot, kHashBytes);
+      });
+  ReadTime(reader, "time", out.time);
+  ReadTime(reader, "retriedTime", out.retried_time);
+}
+
+Json EncodeNode(const NodeIdentity& node) {
+  return Writer()
+      .Always("name", node.name)
+      .Put("uid", node.uid, kUidBytes)
+      .Put("boot", node.boot, kHashBytes)
+      .Take();
+}
+
+Json EncodeWithdrawal(const Withdrawal& withdrawal) {
+  return Writer()
+      .Put("reason", withdrawal.reason, kReasonBytes)
+      .Put("message", withdrawal.message, kMessageBytes)
+      .Put("time", withdrawal.time)
+      .Put("template", withdrawal.pod_template, kHashBytes)
+      .Put("policy", withdrawal.policy, kHashBytes)
+      .Put("generation", withdrawal.generation)
+      .Put("revision", withdrawal.revision, kLabelBytes)
+      .PutPart("nodes", ListOf(withdrawal.nodes, kWithdrawnNodesMax, EncodeNode))
+      .Put("retriedTime", withdrawal.retried_time)
+      .Take();
+}
+
 void ReadBundle(Reader& reader, BundleStatus& out) {
   ReadChecked(reader, "key", out.key, kKey);
   reader.Read("gpuType", out.gpu_type, kGpuTypeBytes)
@@ -171,6 +209,8 @@ void ReadStatus(Reader& reader, WarmupStatus& out) {
               [&](Reader& item) { Decode(item, out.conditions.emplace_back()); });
   reader.Read("promised", out.promised, 0);
   reader.Object("injection", [&](Reader& part) { ReadInjection(part, out.injection.emplace()); });
+  reader.Object("withdrawal",
+                [&](Reader& part) { ReadWithdrawal(part, out.withdrawal.emplace()); });
   reader.List("bundles", kKeysMax,
               [&](Reader& item) { ReadBundle(item, out.bundles.emplace_back()); });
   reader.List("builders", kKeysMax,
@@ -188,6 +228,9 @@ codec::Json EncodeStatus(const WarmupStatus& status) {
       .Put("promised", status.promised);
   if (status.injection.has_value()) {
     out.Always("injection", json::EncodeInjection(*status.injection));
+  }
+  if (status.withdrawal.has_value()) {
+    out.PutPart("withdrawal", json::EncodeWithdrawal(*status.withdrawal));
   }
   return out.PutPart("bundles", json::ListOf(status.bundles, json::kKeysMax, json::EncodeBundle))
       .PutPart("builders", json::ListOf(status.builders, json::kKeysMax, json::EncodeBuilder))

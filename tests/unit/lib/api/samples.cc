@@ -62,6 +62,18 @@ BuilderStatus FullBuilder() {
                                      .time = At(3000)}};
 }
 
+Withdrawal FullWithdrawal() {
+  return {.reason = "PodsCrash",
+          .message = "pod llama-6f9c-x5 ended 2 times",
+          .time = At(4000),
+          .pod_template = "t-0123456789ab",
+          .policy = "ba9876543210",
+          .generation = 7,
+          .nodes = {{.name = "node-d", .uid = "99cc", .boot = "1f2e3d4c"}},
+          .revision = "6f9c",
+          .retried_time = At(5000)};
+}
+
 Starts FullStarts() {
   const StartSample sample{.pod_uid = "88bb",
                            .pod = "llama-6f9c-x4",
@@ -143,6 +155,7 @@ WarmupStatus FullWarmupStatus() {
                                .env = {{"TRITON_CACHE_DIR", "/var/cache/cachewarm/triton"}},
                                .gate = true,
                                .warm_revisions = {"6f9c"}};
+  status.withdrawal = FullWithdrawal();
   status.bundles = {FullBundle()};
   status.builders = {FullBuilder()};
   status.starts = FullStarts();
