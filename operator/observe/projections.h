@@ -14,7 +14,8 @@ namespace cachewarm::observe {
 // only: the patch that releases it needs them.
 void ProjectPod(codec::Json& pod);
 
-// Keeps identity, labels, taints, unschedulable, allocatable, conditions, operating system.
+// Keeps identity, labels, taints, unschedulable, allocatable, conditions, operating system and the
+// beginning of the boot ID.
 void ProjectNode(codec::Json& node);
 
 // Deployment or StatefulSet: keeps spec whole (the template is rehearsed as it is) and of status

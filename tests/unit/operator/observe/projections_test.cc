@@ -134,6 +134,13 @@ TEST(ProjectNode, HeartbeatsLeaveItEqual) {
   EXPECT_EQ(decoded->allocatable.at("cpu"), 8000);
 }
 
+TEST(ProjectNode, KeepsWhatTellsOneBootFromAnother) {
+  Json node = op::testing::NodeObject("a", "u");
+  node["status"]["nodeInfo"]["bootID"] = "1f2e3d4c-1111-2222-3333-444455556666";
+  ProjectNode(node);
+  EXPECT_EQ(api::DecodeNode(node)->boot, "1f2e3d4c");
+}
+
 TEST(ProjectNode, KeepsSinceWhenItIsReadyAndOurOwnCondition) {
   Json node = op::testing::NodeObject("a", "u");
   node["status"]["conditions"] = FromYaml(R"(
