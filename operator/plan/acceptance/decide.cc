@@ -15,6 +15,7 @@ Refusal Accepts(Round& round) {
     return refusal;
   }
   Refusal unrehearsed = UnansweredRehearsal(round);
+  FollowHarm(round);
   Refusal refusal = SoftRefusal(round);
   return refusal ? refusal : unrehearsed;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "lib/api/reasons.h"
@@ -16,28 +15,42 @@ namespace {
 // The first crash gets a fresh tree (renewals.cc); after the second the tree was not the cause.
 constexpr int kCrashesMax = 2;
 
+// What such a pod suffers led to a withdrawal already, and that has ended.
+bool IsFromBefore(const Round& round, const PodView& pod) {
+  const auto& withdrawal = round.out.status.withdrawal;
+  return withdrawal && pod.pod->meta.created <= withdrawal->retried_time;
+}
+
 // Runtimes name the path of a mount that they cannot make: "failed to mkdir /var/lib/...".
 bool WaitsForOurPath(const Round& round, const PodView& pod) {
   return pod.container != nullptr && !pod.container->running && !pod.container->terminated &&
          pod.container->message.find(round.in.settings.root + "/") != std::string::npos;
 }
 
-Refusal RejectedVolume(const Round& round) {
+std::optional<Harm> RejectedVolume(const Round& round) {
+  std::optional<Harm> out;
   for (const PodView& pod : round.pods) {
-    if (!pod.ours || pod.finished || pod.pod->meta.deleting) {
+    if (!pod.ours || pod.finished || pod.pod->meta.deleting || IsFromBefore(round, pod)) {
       continue;
     }
     const auto failure = round.in.mount_failures.find(pod.pod->meta.uid);
     const bool rejected = failure != round.in.mount_failures.end();
-    if (rejected || WaitsForOurPath(round, pod)) {
-      return No(reason::kVolumeRejected,
-                fmt::format("pod {} cannot start on node {} because of our volume: {}; new pods "
-                            "run without the cache until it can, or is deleted",
-                            pod.pod->meta.name, pod.pod->node,
-                            rejected ? failure->second : pod.container->message));
+    if (!rejected && !WaitsForOurPath(round, pod)) {
+      continue;
     }
+    if (!out) {
+      out = {.why = reason::kVolumeRejected,
+             .message = fmt::format("pod {} cannot start on node {} because of our volume; new "
+                                    "pods run without the cache until it starts there, or the pod "
+                                    "template, the CacheWarmup or the node is another. It was "
+                                    "told: {}",
+                                    pod.pod->meta.name, pod.pod->node,
+                                    rejected ? failure->second : pod.container->message),
+             .revision = pod.revision};
+    }
+    out->pods.push_back(&pod);
   }
-  return std::nullopt;
+  return out;
 }
 
 struct Tally {
@@ -47,6 +60,7 @@ struct Tally {
   bool ill_without_us = false;
   std::string pod;  // the one that crashed most
   std::string words;
+  std::vector<const PodView*> pods;  // that crashed
 };
 
 bool WasReady(const PodView& pod) {
@@ -54,7 +68,7 @@ bool WasReady(const PodView& pod) {
          (pod.container != nullptr && pod.container->terminated && pod.container->exit_code == 0);
 }
 
-void Add(Tally& tally, const PodView& pod) {
+void Add(const Round& round, Tally& tally, const PodView& pod) {
   if (WasReady(pod)) {
     tally.well = tally.well || pod.ours;
     return;
@@ -64,7 +78,11 @@ void Add(Tally& tally, const PodView& pod) {
     tally.ill_without_us = tally.ill_without_us || ends > 0;
     return;
   }
+  if (ends == 0 || IsFromBefore(round, pod)) {
+    return;
+  }
   tally.crashes += ends;
+  tally.pods.push_back(&pod);
   if (ends > tally.most) {
     tally.most = ends;
     tally.pod = pod.pod->meta.name;
@@ -72,25 +90,35 @@ void Add(Tally& tally, const PodView& pod) {
   }
 }
 
-// Pods that also crash without the cache, or were ready with it, crash for reasons of their own.
-Refusal CrashingPods(const Round& round) {
+std::map<std::string, Tally> CountCrashes(const Round& round) {
   std::map<std::string, Tally> by_revision;
   for (const PodView& pod : round.pods) {
     if (!pod.of_job && !pod.pod->meta.deleting) {
-      Add(by_revision[pod.revision], pod);
+      Add(round, by_revision[pod.revision], pod);
     }
   }
-  for (const auto& [revision, tally] : by_revision) {
+  return by_revision;
+}
+
+bool HasAnotherCause(const Tally& tally) {
+  return tally.well || tally.ill_without_us;
+}
+
+std::optional<Harm> CrashingPods(const Round& round) {
+  for (auto& [revision, tally] : CountCrashes(round)) {
     // A Job's pods do not restart: there it is the second pod.
     const bool job = round.in.workload.kind == WorkloadKind::kJob;
     const int crashes = job ? tally.crashes : tally.most;
-    if (crashes >= kCrashesMax && !tally.well && !tally.ill_without_us) {
-      return No(reason::kPodsCrash,
-                fmt::format("pod {} ended {} times before it was ready, also with a fresh cache "
-                            "directory, and no pod of its revision has been ready with the cache "
-                            "(last: {}); new pods run without it. Restart the rollout to try "
-                            "again, or delete the CacheWarmup",
-                            tally.pod, crashes, tally.words));
+    if (crashes >= kCrashesMax && !HasAnotherCause(tally)) {
+      return Harm{
+          .why = reason::kPodsCrash,
+          .message = fmt::format("pod {} ended {} times before it was ready, also with a fresh "
+                                 "cache directory, and no pod of its revision has been ready with "
+                                 "the cache; new pods run without it. Restart the rollout or "
+                                 "change the CacheWarmup to try again. Its last words: {}",
+                                 tally.pod, crashes, tally.words),
+          .revision = revision,
+          .pods = tally.pods};
     }
   }
   return std::nullopt;
@@ -98,8 +126,14 @@ Refusal CrashingPods(const Round& round) {
 
 }  // namespace
 
-Refusal FindHarm(const Round& round) {
-  Refusal harm = RejectedVolume(round);
+bool CrashesOtherwise(const Round& round, const std::string& revision) {
+  const auto by_revision = CountCrashes(round);
+  const auto found = by_revision.find(revision);
+  return found != by_revision.end() && HasAnotherCause(found->second);
+}
+
+std::optional<Harm> FindHarm(const Round& round) {
+  std::optional<Harm> harm = RejectedVolume(round);
   return harm ? harm : CrashingPods(round);
 }
 

@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "operator/plan/round.h"
 
-// Why pods are not injected, by what could change it. Pure but for UnansweredRehearsal's wish.
+// Why pods are not injected, by what could change it. Pure but for UnansweredRehearsal's wish and
+// what FollowHarm remembers.
 namespace cachewarm::plan {
 
 // What condition Ready says in place of Injecting; nothing: no objection.
@@ -31,10 +33,23 @@ Refusal HardRefusal(const Round& round);
 // are not prepared.
 Refusal SoftRefusal(const Round& round);
 
-// harm.cc: what pods suffer because of us, as far as it shows: a volume that a kubelet or runtime
-// rejects, or crashes before Ready that a fresh tree did not end. Ends by itself when those pods
-// are gone or get ready.
-Refusal FindHarm(const Round& round);
+struct Harm {
+  std::string_view why;
+  std::string message;
+  std::string revision;              // of the pods
+  std::vector<const PodView*> pods;  // that suffer it
+};
+
+// harm.cc: what pods suffer now because of us, as far as it shows: a volume that a kubelet or
+// runtime rejects, or crashes before Ready that a fresh tree did not end.
+std::optional<Harm> FindHarm(const Round& round);
+// Pods of the revision were ready with the cache, or crash without it too.
+bool CrashesOtherwise(const Round& round, const std::string& revision);
+
+// withdrawal.cc: keeps status.withdrawal: what pods suffered, until the pod template, the policy,
+// the warmup or every node that they ran on is another.
+void FollowHarm(Round& round);
+Refusal Withdrawn(const Round& round);
 
 // rehearsing.cc: wishes a rehearsal where none is recent. Refuses only a warmup that was never let
 // in: one that injects already goes on until an answer says otherwise.

@@ -103,7 +103,7 @@ Refusal Refused(const Round& round) {
 
 Refusal SoftRefusal(const Round& round) {
   using Check = Refusal (*)(const Round&);
-  static constexpr std::array<Check, 3> kChecks = {Refused, FindHarm, Unprepared};
+  static constexpr std::array<Check, 3> kChecks = {Refused, Withdrawn, Unprepared};
   for (const Check check : kChecks) {
     if (Refusal refusal = check(round)) {
       return refusal;

@@ -219,7 +219,14 @@ def test_a_pod_whose_volume_kubelet_rejects_ends_the_injection(
     finally:
         cluster.remove_in_node(TRAPPED, path)
     kubectl.kill_pod("first")
+    assert not injected(kubectl.create(server.pod("third"), "--dry-run=server"))
+    kubectl.patch("cachewarmup", server.name, {"spec": {"gate": {"maxHoldSeconds": 30}}})
     warmup.wait_injecting()
+
+
+def kill_all(kubectl: Kubectl, app: str) -> None:
+    for pod in pods.of(kubectl, app):
+        kubectl.kill_pod(pods.name(pod))
 
 
 def test_pods_that_crash_whatever_their_tree_end_the_injection_and_a_new_rollout_tries_again(
@@ -238,8 +245,20 @@ def test_pods_that_crash_whatever_their_tree_end_the_injection_and_a_new_rollout
     kubectl.scale("deployment", "broken", 1)
     seen = warmup.wait_condition("Ready", "False", "PodsCrash", 180)
     assert "fresh cache directory" in seen["message"], seen["message"]
-    for pod in pods.of(kubectl, "broken"):
-        kubectl.kill_pod(pods.name(pod))
-    (pod,) = pods.wait_ready(kubectl, "broken", 1, 60)
-    assert not injected(pod) and pods.restarts(pod) == 0
+    for _ in range(2):
+        kill_all(kubectl, "broken")
+        (pod,) = pods.wait_ready(kubectl, "broken", 1, 60)
+        assert not injected(pod) and pods.restarts(pod) == 0
+        assert warmup.condition("Ready")["reason"] == "PodsCrash"
+    assert [node["name"] for node in warmup.status["withdrawal"]["nodes"]] == [USABLE]
+    kubectl.run("rollout", "restart", "deployment/broken")
     warmup.wait_injecting()
+    # The first pod of the rollout may be older than the decision.
+    warmup.wait_admission(broken.pod("asked"))
+    kill_all(kubectl, "broken")
+    wait_for(
+        "a pod of the new rollout has the cache",
+        lambda: any(injected(pod) for pod in pods.of(kubectl, "broken")),
+        60,
+        kubectl,
+    )

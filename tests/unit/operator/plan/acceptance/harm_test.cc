@@ -60,7 +60,7 @@ TEST(Harm, WhatTheRuntimeSaysOfOtherThingsIsNotOurs) {
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
 }
 
-TEST(Harm, EndsWithThePodThatSufferedIt) {
+TEST(Harm, DoesNotEndWithThePodThatSufferedIt) {
   SnapshotBuilder builder = Injecting();
   builder.Pod({.name = "bad", .node = "n1", .created = 90});
   builder.in().mount_failures = {{UidOf(builder, "bad"), "volume \"cachewarm\""}};
@@ -68,7 +68,7 @@ TEST(Harm, EndsWithThePodThatSufferedIt) {
   builder.warmup().labels.clear();
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "VolumeRejected");
   builder.Pod({.name = "bad", .node = "n1", .created = 90, .deleting = true});
-  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "VolumeRejected");
 }
 
 TEST(Harm, HeldPodsAreReleasedWhenTheInjectionIsWithdrawn) {
