@@ -123,11 +123,14 @@ bool IsGated(const Json& pod) {
 void KeepPodSpec(Json& spec, bool gated) {
   Keep(spec, {"nodeName", "schedulingGates", "nodeSelector", "affinity", "tolerations",
               "containers", "initContainers", "overhead", "resources", "securityContext", "volumes",
-              "schedulingGroup", "workloadRef", "os"});
+              "restartPolicy", "schedulingGroup", "workloadRef", "os"});
   EachOf(spec, "containers", KeepContainer);
   EachOf(spec, "initContainers", KeepContainer);
   Inside(spec, "securityContext", [](Json& context) { Keep(context, {"runAsUser"}); });
   KeepOurVolume(spec);
+  if (kube::TextAt(spec, {"restartPolicy"}) != "Never") {
+    spec.erase("restartPolicy");
+  }
   if (!gated) {
     spec.erase("affinity");
     spec.erase("tolerations");

@@ -89,6 +89,9 @@ Json PodObject(const plan::Snapshot& in, const PodSetup& setup) {
   if (!setup.node.empty()) {
     pod["spec"]["nodeName"] = setup.node;
   }
+  if (!setup.restart_policy.empty()) {
+    pod["spec"]["restartPolicy"] = setup.restart_policy;
+  }
   if (setup.held) {
     pod["spec"]["schedulingGates"] = Json::array({{{"name", std::string(api::kSchedulingGate)}}});
   }

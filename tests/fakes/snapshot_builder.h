@@ -54,6 +54,7 @@ struct PodSetup {
   std::string words;                               // waiting or termination message
   std::map<std::string, std::string> labels = {};  // beside those of the workload
   std::vector<std::string> other_gates = {};       // of somebody else
+  std::string restart_policy = {};                 // as the API defaults it where empty
 };
 
 struct BundleSetup {

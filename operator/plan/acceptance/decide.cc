@@ -38,6 +38,15 @@ bool IsBetweenPods(const Round& round) {
          !ForbiddenNamespace(round) && !BadSpec(round);
 }
 
+// Pods that end once show what they suffered only when none is left to learn the template from.
+bool GoesOnBetweenPods(Round& round) {
+  if (!IsBetweenPods(round)) {
+    return false;
+  }
+  FollowHarm(round);
+  return !Withdrawn(round);
+}
+
 }  // namespace
 
 Refusal No(std::string_view why, std::string message) {
@@ -64,7 +73,7 @@ void DecideAcceptance(Round& round) {
     out.hard = true;
     return;
   }
-  if (IsBetweenPods(round)) {
+  if (GoesOnBetweenPods(round)) {
     out = {.ready = {.holds = true,
                      .reason = std::string(reason::kInjecting),
                      .message = "no pod is left; the next ones get the cache"},

@@ -22,8 +22,11 @@ Refusal NoWorkload(const Round& round) {
     return No(reason::kWorkloadNotFound, workload.problem);
   }
   if (round.pod_template.pod_template == nullptr) {
-    return No(reason::kWorkloadNotFound,
-              "no pod matches spec.selector yet; the template is learnt from the first one");
+    const Refusal withdrawn = Withdrawn(round);
+    return withdrawn ? withdrawn
+                     : No(reason::kWorkloadNotFound,
+                          "no pod matches spec.selector yet; the template is learnt from the "
+                          "first one");
   }
   return std::nullopt;
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "lib/api/reasons.h"
+#include "lib/codec/json_value.h"
 #include "operator/plan/acceptance/refusals.h"
+#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
@@ -53,9 +56,18 @@ std::optional<Harm> RejectedVolume(const Round& round) {
   return out;
 }
 
+// Nobody starts its container again: the second crash is that of another pod.
+bool EndsOnce(const Round& round, const PodView& pod) {
+  const codec::Json* spec =
+      pod.pod->object == nullptr ? nullptr : render::Find(*pod.pod->object, {"spec"});
+  return EndsByItself(round.in.workload.kind) ||
+         (spec != nullptr && render::Text(*spec, "restartPolicy") == "Never");
+}
+
+// Of injected pods that were never ready.
 struct Tally {
-  int crashes = 0;    // of injected pods that were never ready
-  int most = 0;       // of one pod
+  int ended = 0;      // crashes of all pods that end once
+  int most = 0;       // crashes of one pod
   bool well = false;  // an injected pod of this revision has been ready
   bool ill_without_us = false;
   std::string pod;  // the one that crashed most
@@ -81,7 +93,7 @@ void Add(const Round& round, Tally& tally, const PodView& pod) {
   if (ends == 0 || IsFromBefore(round, pod)) {
     return;
   }
-  tally.crashes += ends;
+  tally.ended += EndsOnce(round, pod) ? ends : 0;
   tally.pods.push_back(&pod);
   if (ends > tally.most) {
     tally.most = ends;
@@ -104,19 +116,22 @@ bool HasAnotherCause(const Tally& tally) {
   return tally.well || tally.ill_without_us;
 }
 
+std::string TellWhoEnded(const Tally& tally) {
+  return tally.ended > tally.most
+             ? fmt::format("{} pods, {} among them, ended", tally.pods.size(), tally.pod)
+             : fmt::format("pod {} ended {} times", tally.pod, tally.most);
+}
+
 std::optional<Harm> CrashingPods(const Round& round) {
   for (auto& [revision, tally] : CountCrashes(round)) {
-    // A Job's pods do not restart: there it is the second pod.
-    const bool job = round.in.workload.kind == WorkloadKind::kJob;
-    const int crashes = job ? tally.crashes : tally.most;
-    if (crashes >= kCrashesMax && !HasAnotherCause(tally)) {
+    if (std::max(tally.ended, tally.most) >= kCrashesMax && !HasAnotherCause(tally)) {
       return Harm{
           .why = reason::kPodsCrash,
-          .message = fmt::format("pod {} ended {} times before it was ready, also with a fresh "
-                                 "cache directory, and no pod of its revision has been ready with "
-                                 "the cache; new pods run without it. Restart the rollout or "
-                                 "change the CacheWarmup to try again. Its last words: {}",
-                                 tally.pod, crashes, tally.words),
+          .message = fmt::format("{} without having been ready, also with a fresh cache "
+                                 "directory, and no pod of that revision has been ready with the "
+                                 "cache; new pods run without it. Restart the rollout or change "
+                                 "the CacheWarmup to try again. Last words: {}",
+                                 TellWhoEnded(tally), tally.words),
           .revision = revision,
           .pods = tally.pods};
     }

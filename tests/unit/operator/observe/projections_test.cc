@@ -108,6 +108,15 @@ TEST(ProjectPod, KeepsWhatTellsWhyAPodIsLeftAlone) {
   EXPECT_EQ(mounts[0]["name"], "mine");
 }
 
+TEST(ProjectPod, KeepsThatItsContainersEndOnceAndNothingElseOfTheirRestarts) {
+  for (const char* policy : {"Never", "OnFailure", "Always"}) {
+    Json pod = FullPod();
+    pod["spec"]["restartPolicy"] = policy;
+    ProjectPod(pod);
+    EXPECT_EQ(pod["spec"].contains("restartPolicy"), std::string_view("Never") == policy) << policy;
+  }
+}
+
 TEST(ProjectPod, CutsOddShapesWithoutRefusing) {
   for (const char* text :
        {"{}", "[]", "\"x\"", "{metadata: 1, spec: [], status: x}",

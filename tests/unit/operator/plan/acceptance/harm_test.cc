@@ -167,14 +167,59 @@ INSTANTIATE_TEST_SUITE_P(
                               "Injecting"}),
     [](const auto& each) { return each.param.name; });
 
-TEST(Harm, TheSecondPodOfAJobIsItsSecondCrash) {
+// ---- pods that end once -------------------------------------------------------------------------
+
+struct EndCase {
+  const char* name;
+  WorkloadKind kind;
+  const char* restart_policy;
+  const char* reason;  // after the second pod
+};
+
+class EndingPods : public testing::TestWithParam<EndCase> {};
+
+PodSetup Failed(const EndCase& of, const char* name, int created) {
+  return {.name = name,
+          .node = "n1",
+          .created = created,
+          .exit_code = 1,
+          .words = "exit 1",
+          .restart_policy = of.restart_policy};
+}
+
+TEST_P(EndingPods, TheSecondOneIsTheSecondCrash) {
   SnapshotBuilder builder = Injecting();
-  builder.in().workload.kind = WorkloadKind::kJob;
-  builder.in().workload.name = "train";
-  builder.Pod({.name = "first", .node = "n1", .created = 50, .exit_code = 1, .words = "exit 1"});
-  EXPECT_NE(ReasonOf(builder.Decide(), "Ready"), "PodsCrash");
-  builder.Pod({.name = "second", .node = "n1", .created = 60, .exit_code = 1, .words = "exit 1"});
-  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "PodsCrash");
+  builder.in().workload.kind = GetParam().kind;
+  builder.Pod(Failed(GetParam(), "first", 50));
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
+  builder.Pod(Failed(GetParam(), "second", 60));
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), GetParam().reason);
+  EXPECT_EQ(plan.status.injection.has_value(), std::string_view("Injecting") == GetParam().reason);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, EndingPods,
+    testing::Values(
+        EndCase{"job", WorkloadKind::kJob, "Never", "PodsCrash"},
+        EndCase{"job_that_restarts_in_place", WorkloadKind::kJob, "OnFailure", "PodsCrash"},
+        EndCase{"cron_job", WorkloadKind::kCronJob, "Never", "PodsCrash"},
+        EndCase{"group_as_a_job_set", WorkloadKind::kGroup, "Never", "PodsCrash"},
+        EndCase{"group_that_restarts", WorkloadKind::kGroup, "Always", "Injecting"},
+        EndCase{"selector", WorkloadKind::kSelector, "Never", "PodsCrash"},
+        EndCase{"selector_of_pods_that_restart", WorkloadKind::kSelector, "Always", "Injecting"},
+        EndCase{"deployment", WorkloadKind::kDeployment, "Always", "Injecting"}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(Harm, OfASelectorsPodsIsToldAlsoWhenNoneIsLeftToLearnFrom) {
+  const EndCase selector{"", WorkloadKind::kSelector, "Never", ""};
+  SnapshotBuilder builder = Injecting();
+  builder.in().workload.kind = selector.kind;
+  builder.Pod(Failed(selector, "first", 50)).Pod(Failed(selector, "second", 60));
+  builder.status() = builder.Decide().status;
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "PodsCrash");
+  EXPECT_NE(Condition(plan, "Ready")->message.find("2 pods, first among them"), std::string::npos);
 }
 
 }  // namespace
