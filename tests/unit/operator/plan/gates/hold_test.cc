@@ -197,6 +197,18 @@ TEST(Gates, AHeldPodIsKeptOffTheOneUnusableNode) {
   EXPECT_EQ(ReleaseOf(plan, "p")->excluded, Names{"bad"});
 }
 
+// Only pods that wait for it make an autoscaler bring it.
+TEST(Gates, APodIsNotKeptOffANodeThatHasItsStartupTaintStill) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.Node({.name = "fresh", .agent = false, .prepared = false});
+  builder.node("fresh").taints = {{.key = "cachewarm.io/warming", .effect = "NoSchedule"}};
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  const Plan plan = builder.Decide();
+  ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
+  EXPECT_TRUE(ReleaseOf(plan, "p")->excluded.empty());
+}
+
 TEST(Gates, WithdrawnPodsAreKeptOffUnusableNodesToo) {
   SnapshotBuilder builder = Nodes(1);
   builder.Node({.name = "b1", .agent = false, .prepared = false});
