@@ -64,6 +64,14 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
        .set = settings::Boolean(config.node_condition),
        .help = "write the condition cachewarm.io/Warm to Nodes, for node-readiness-controller",
        .is_switch = true},
+      {.flag = "--fresh-nodes-tainted",
+       .environment = "CACHEWARM_FRESH_NODES_TAINTED",
+       .key = "freshNodes.tainted",
+       .fallback = "false",
+       .set = settings::Boolean(config.fresh_nodes_tainted),
+       .help = "say that every node joins with the startup taint cachewarm.io/warming: pods have "
+               "the cache also while no node fits them yet",
+       .is_switch = true},
   };
 }
 

@@ -26,6 +26,7 @@ struct Config {
   int workers = 2;                      // warmups reconciled at the same time
   int fetch_nodes_max = 32;             // nodes that are told to fetch at the same time
   bool node_condition = false;          // write the condition cachewarm.io/Warm to Nodes
+  bool fresh_nodes_tainted = false;     // nodes join with a startup taint of ours
 };
 
 // What the command line asked for. `print` is set for --help and --version: the text to print

@@ -46,6 +46,7 @@ plan::Settings SettingsOf(const Config& config) {
   plan::Settings settings;
   settings.root = config.root;
   settings.fetch_nodes_max = config.fetch_nodes_max;
+  settings.fresh_nodes_tainted = config.fresh_nodes_tainted;
   return settings;
 }
 

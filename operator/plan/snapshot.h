@@ -125,6 +125,9 @@ struct Settings {
   std::string builder_priority_class = "cachewarm-builder";
   int builder_jobs_max = 8;  // builder Jobs in the cluster at any time
   int fetch_nodes_max = 32;  // nodes of the cluster that may be told to fetch at the same time
+  // Every node that joins the cluster for our pods carries a startup taint of ours until its
+  // directory is prepared.
+  bool fresh_nodes_tainted = false;
 };
 
 struct Snapshot {

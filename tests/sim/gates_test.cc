@@ -232,6 +232,40 @@ TEST_P(EveryGate, AnAutoscalerIsNeverStarved) {
   }
 }
 
+TEST_P(EveryGate, APoolAtZeroNodesCompilesOnceAndHitsFromThenOn) {
+  for (const api::GateMode mode : {api::GateMode::kAuto, api::GateMode::kHold}) {
+    WorldSetup setup = Seeded(mode);
+    setup.autoscaler_nodes = 20;
+    setup.fresh_nodes_tainted = true;
+    World world(setup);
+    world.builder().warmup().spec.compile.builder = api::Builder::kFirstPod;
+    world.Seconds(5);
+    ASSERT_TRUE(world.status().injection.has_value()) << "mode " << api::Name(mode);
+    const int before = world.now();
+    world.Scale(1);
+    const auto ready = world.UntilReady(kLong);
+    ASSERT_TRUE(ready.has_value());
+    EXPECT_LE(*ready - before, setup.cold_seconds + 10);
+    ASSERT_TRUE(world.Settle(300)) << Joined(world.violations());
+    EXPECT_EQ(world.elections(world.builder().Key("added0")), 1);
+    world.Scale(0);
+    world.Seconds(5);
+    for (int i = 0; i < setup.autoscaler_nodes; ++i) {
+      world.RemoveNode("added" + std::to_string(i));
+    }
+    world.Seconds(5);
+    ASSERT_EQ(world.nodes(), 0U);
+    const int since = world.now();
+    world.Scale(1);
+    ASSERT_TRUE(world.UntilReady(kLong).has_value());
+    ASSERT_TRUE(world.Settle(300));
+    EXPECT_EQ(world.hits_after(since), 1);
+    EXPECT_EQ(world.misses_after(since), 0);
+    EXPECT_EQ(world.longest_hold(), 0);
+    EXPECT_EQ(Joined(world.violations()), "");
+  }
+}
+
 TEST_P(EveryGate, ABurstOfTwoHundredPodsIsNotHeldUp) {
   WorldSetup setup = Seeded();
   setup.pods_per_second = 200;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "operator/plan/scheduling/shape.h"
 #include "tests/sim/world.h"
 
 // What Kubernetes does with the pods of the simulated workload.
@@ -100,10 +101,11 @@ void World::SchedulePod(SimPod& pod) {
   std::vector<std::string> open;
   for (const auto& [node, setup] : nodes_) {
     const bool wrong_class = !pod.setup.job.empty() && !Contains(pod.preferred, node);
-    // The startup taint keeps pods off a node until its agent has prepared it; without an operator
-    // nobody taints it.
+    // Something keeps pods off a node until its agent has prepared it; without an operator nothing
+    // does.
     const bool prepared = operator_down_ || !builder_.reported(node).prepared.empty();
-    if (FreeSlots(node) > 0 && prepared && !Contains(pod.excluded, node) && !wrong_class) {
+    const bool open_to_us = prepared && !plan::IsWarming(builder_.node(node));
+    if (FreeSlots(node) > 0 && open_to_us && !Contains(pod.excluded, node) && !wrong_class) {
       open.push_back(node);
     }
   }

@@ -5,6 +5,8 @@
 
 #include "lib/api/names.h"
 #include "lib/base/digest.h"
+#include "operator/plan/nodes/verdict.h"
+#include "operator/plan/scheduling/shape.h"
 
 namespace cachewarm::sim {
 
@@ -19,6 +21,7 @@ World::World(const WorldSetup& setup) : setup_(setup), random_(setup.seed) {
   builder_.Now(now_);
   builder_.warmup().spec.compile.settle_seconds = 1;
   builder_.warmup().spec.gate.mode = setup.mode;
+  builder_.in().settings.fresh_nodes_tainted = setup.fresh_nodes_tainted;
 }
 
 void World::AddNode(const NodeSetup& node) {
@@ -26,6 +29,12 @@ void World::AddNode(const NodeSetup& node) {
   fresh.prepared = false;
   nodes_[node.name] = fresh;
   builder_.Node(fresh);
+  api::Node& object = builder_.node(node.name);
+  object.meta.created = fakes::At(now_);
+  object.ready_since = fakes::At(now_);
+  if (setup_.fresh_nodes_tainted) {
+    object.taints = {{.key = "cachewarm.io/warming", .effect = "NoSchedule"}};
+  }
 }
 
 void World::RemoveNode(const std::string& name) {
@@ -290,11 +299,28 @@ bool World::ApplyReleases(const plan::Plan& plan) {
   return true;
 }
 
+// As operator/controllers/nodes does.
+void World::RunTaints() {
+  for (const plan::NodeView& view : builder_.in().nodes) {
+    if (!plan::IsWarming(*view.node)) {
+      continue;
+    }
+    plan::Snapshot alone = builder_.in();
+    alone.nodes = {view};
+    const plan::NodeVerdict verdict =
+        plan::JudgeNode({.now = builder_.in().now, .view = view, .claims = {plan::ClaimOf(alone)}});
+    if (!verdict.remove_taints_for.empty()) {
+      builder_.node(view.node->meta.name).taints.clear();
+    }
+  }
+}
+
 void World::RunOperator() {
   if (operator_down_ || now_ < leaderless_until_) {
     quiet_ = 0;
     return;
   }
+  RunTaints();
   plan::Plan plan = builder_.Decide();
   if (plan.rehearsal) {
     builder_.in().rehearsal = {.fingerprint = plan.rehearsal->fingerprint,

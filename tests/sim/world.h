@@ -46,8 +46,9 @@ struct WorldSetup {
   double preference_kept = 1;  // chance that the scheduler heeds a preference
   api::GateMode mode = api::GateMode::kHold;
   Strategy strategy = Strategy::kRolling;
-  int pods_per_second = 1;   // that the workload's controller makes
-  int autoscaler_nodes = 0;  // that may be added for pods that find no room
+  int pods_per_second = 1;           // that the workload's controller makes
+  int autoscaler_nodes = 0;          // that may be added for pods that find no room
+  bool fresh_nodes_tainted = false;  // the setting, and what node pools do
 };
 
 class World {
@@ -113,6 +114,7 @@ class World {
   void RunAgent(const std::string& node);
   void RunFetches(const std::string& node, const api::WantedWarmup& wanted);
   void RunOperator();
+  void RunTaints();
   bool Apply(const plan::Plan& plan);
   bool ApplyJobs(const plan::Plan& plan);
   bool ApplyReleases(const plan::Plan& plan);

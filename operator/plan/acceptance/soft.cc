@@ -42,6 +42,16 @@ Preparation CountPrepared(const Round& round) {
   return out;
 }
 
+// No pod can land anywhere before its directory is there: a pool at zero nodes, or with fresh ones
+// alone.
+bool AwaitsFreshNodes(const Preparation& count) {
+  return count.prepared == 0 && count.pending == 0 && count.cannot.empty();
+}
+
+constexpr std::string_view kFreshNodesRemedy =
+    "where every node joins with the startup taint cachewarm.io/warming, set freshNodes.tainted in "
+    "the operator's configuration, and pods have the cache also before their node is there";
+
 std::string Describe(const NodeState& node) {
   return fmt::format("{} ({})", node.view->node->meta.name,
                      node.problem.empty() ? "no agent of cachewarm is ready there" : node.problem);
@@ -49,10 +59,15 @@ std::string Describe(const NodeState& node) {
 
 Refusal Unprepared(const Round& round) {
   const Preparation count = CountPrepared(round);
+  const bool fresh = AwaitsFreshNodes(count);
+  if (fresh && round.in.settings.fresh_nodes_tainted) {
+    return std::nullopt;
+  }
   if (count.ready == 0) {
-    return No(
-        reason::kNoFittingNode,
-        "no Ready node fits the pod template (node selector, affinity, tolerations, devices)");
+    return No(reason::kNoFittingNode,
+              fmt::format("no Ready node fits the pod template (node selector, affinity, "
+                          "tolerations, devices); {}",
+                          kFreshNodesRemedy));
   }
   const size_t allowed = round.may_hold() ? kUnpreparedMax : 0;
   const size_t unprepared = count.pending + count.cannot.size();
@@ -63,8 +78,9 @@ Refusal Unprepared(const Round& round) {
     return std::nullopt;
   }
   if (count.cannot.empty()) {
-    return No(reason::kPreparing, fmt::format("{} of {} nodes have prepared the directory",
-                                              count.prepared, count.ready));
+    return No(reason::kPreparing,
+              fmt::format("{} of {} nodes have prepared the directory{}{}", count.prepared,
+                          count.ready, fresh ? "; " : "", fresh ? kFreshNodesRemedy : ""));
   }
   return No(reason::kDirectoryUnusable,
             fmt::format("{} of {} nodes cannot give pods a usable directory, first {}; pods run "

@@ -76,17 +76,20 @@ TEST(OperatorConfig, ReadsTheFileThatItSharesWithTheAgents) {
   EXPECT_FALSE(parsed->config.leader_elect);
 }
 
-TEST(OperatorConfig, TurnsAndTheNodeConditionAreInTheFile) {
+TEST(OperatorConfig, WhatIsAboutNodesIsInTheFile) {
   const auto defaults = Parse({});
   ASSERT_TRUE(defaults.ok());
   EXPECT_EQ(defaults->config.fetch_nodes_max, 32);
   EXPECT_FALSE(defaults->config.node_condition);
-  const auto parsed =
-      Parse({.arguments = {"--config=/c.yaml"},
-             .files = {{"/c.yaml", "fetch:\n  nodesMax: 7\nnodeCondition: true\n"}}});
+  EXPECT_FALSE(defaults->config.fresh_nodes_tainted);
+  const auto parsed = Parse({.arguments = {"--config=/c.yaml"},
+                             .files = {{"/c.yaml",
+                                        "fetch:\n  nodesMax: 7\nnodeCondition: true\n"
+                                        "freshNodes:\n  tainted: true\n"}}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->config.fetch_nodes_max, 7);
   EXPECT_TRUE(parsed->config.node_condition);
+  EXPECT_TRUE(parsed->config.fresh_nodes_tainted);
   const auto none = Parse({.arguments = {"--fetch-nodes-max=0"}});
   EXPECT_THAT(Message(none.status()), HasSubstr("--fetch-nodes-max"));
 }
