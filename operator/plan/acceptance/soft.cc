@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
+#include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "operator/plan/acceptance/refusals.h"
 
@@ -31,7 +34,7 @@ Preparation CountPrepared(const Round& round) {
     ++out.ready;
     if (node.prepared) {
       ++out.prepared;
-    } else if (IsWarming(*node.view->node)) {
+    } else if (IsWarmingFor(round.pod_template.shape, *node.view->node)) {
       continue;  // no pod can land there before it is prepared, or has had its time
     } else if (node.view->agent_ready && node.problem.empty()) {
       ++out.pending;
@@ -42,10 +45,21 @@ Preparation CountPrepared(const Round& round) {
   return out;
 }
 
-// No pod can land anywhere before its directory is there: a pool at zero nodes, or with fresh ones
-// alone.
+// A pool at zero nodes, or with fresh ones alone: no pod can land anywhere before its directory is
+// there.
 bool AwaitsFreshNodes(const Preparation& count) {
   return count.prepared == 0 && count.pending == 0 && count.cannot.empty();
+}
+
+// Pods that tolerate everything do not wait for a startup taint to go.
+bool HasSafeFreshNodes(const Round& round) {
+  return round.in.settings.fresh_nodes_tainted &&
+         std::all_of(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints),
+                     [&](std::string_view key) {
+                       api::Node fresh;
+                       fresh.taints = {{.key = std::string(key), .effect = "NoSchedule"}};
+                       return IsWarmingFor(round.pod_template.shape, fresh);
+                     });
 }
 
 constexpr std::string_view kFreshNodesRemedy =
@@ -60,7 +74,7 @@ std::string Describe(const NodeState& node) {
 Refusal Unprepared(const Round& round) {
   const Preparation count = CountPrepared(round);
   const bool fresh = AwaitsFreshNodes(count);
-  if (fresh && round.in.settings.fresh_nodes_tainted) {
+  if (fresh && HasSafeFreshNodes(round)) {
     return std::nullopt;
   }
   if (count.ready == 0) {

@@ -47,7 +47,7 @@ Places FindPlaces(const Round& round, const Economy& economy, const PodShape& sh
   Places out;
   for (size_t i = 0; i < round.nodes.size(); ++i) {
     const NodeState& node = round.nodes[i];
-    if (IsWarming(*node.view->node) && !node.prepared) {
+    if (!node.prepared && IsWarmingFor(shape, *node.view->node)) {
       continue;  // a pod that is kept off it would need yet another node
     }
     if (node.possible && node.ready && !node.prepared) {

@@ -96,6 +96,11 @@ bool IsPassing(const api::Taint& taint) {
                      [&](std::string_view prefix) { return taint.key.starts_with(prefix); });
 }
 
+bool IsOurs(const api::Taint& taint) {
+  return std::find(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints), taint.key) !=
+         std::end(api::kWarmingTaints);
+}
+
 bool Tolerated(const Toleration& toleration, const api::Taint& taint) {
   if (!toleration.effect.empty() && toleration.effect != taint.effect) {
     return false;
@@ -104,6 +109,12 @@ bool Tolerated(const Toleration& toleration, const api::Taint& taint) {
     return toleration.key.empty() || toleration.key == taint.key;
   }
   return toleration.key == taint.key && toleration.value == taint.value;
+}
+
+bool KeepsOff(const api::Taint& taint, const PodShape& shape) {
+  return taint.effect != "PreferNoSchedule" &&
+         std::none_of(shape.tolerations.begin(), shape.tolerations.end(),
+                      [&](const Toleration& each) { return Tolerated(each, taint); });
 }
 
 }  // namespace
@@ -144,11 +155,7 @@ bool Tolerates(const PodShape& shape, const api::Node& node, bool passing) {
     return false;
   }
   return std::all_of(node.taints.begin(), node.taints.end(), [&](const api::Taint& taint) {
-    if (taint.effect == "PreferNoSchedule" || (!passing && IsPassing(taint))) {
-      return true;
-    }
-    return std::any_of(shape.tolerations.begin(), shape.tolerations.end(),
-                       [&](const Toleration& each) { return Tolerated(each, taint); });
+    return (!passing && IsPassing(taint)) || !KeepsOff(taint, shape);
   });
 }
 
@@ -166,9 +173,12 @@ bool Holds(const Resources& have, const Resources& requests) {
 }
 
 bool IsWarming(const api::Node& node) {
-  return std::any_of(node.taints.begin(), node.taints.end(), [](const api::Taint& taint) {
-    return std::find(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints), taint.key) !=
-           std::end(api::kWarmingTaints);
+  return std::any_of(node.taints.begin(), node.taints.end(), IsOurs);
+}
+
+bool IsWarmingFor(const PodShape& shape, const api::Node& node) {
+  return std::any_of(node.taints.begin(), node.taints.end(), [&](const api::Taint& taint) {
+    return IsOurs(taint) && KeepsOff(taint, shape);
   });
 }
 

@@ -57,6 +57,9 @@ bool Holds(const Resources& have, const Resources& requests);
 // One of our startup taints still keeps pods off the node.
 bool IsWarming(const api::Node& node);
 
+// ... and pods of this shape, which do not tolerate it.
+bool IsWarmingFor(const PodShape& shape, const api::Node& node);
+
 // kubernetes.io/hostname of the node, else its name. Of the node, not a copy.
 std::string_view HostnameOf(const api::Node& node);
 

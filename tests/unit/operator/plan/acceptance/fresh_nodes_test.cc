@@ -72,6 +72,10 @@ void FreshAndOneWithoutAgent(SnapshotBuilder& b) {
   b.Node({.name = "plain", .agent = false, .prepared = false});
 }
 
+void TolerateEverything(SnapshotBuilder& b) {
+  b.pod_template()["spec"]["tolerations"] = {{{"operator", "Exists"}}};
+}
+
 void NotReady(SnapshotBuilder& b) {
   b.Node({.name = "n2"});
   b.node("n2").ready = false;
@@ -86,6 +90,13 @@ INSTANTIATE_TEST_SUITE_P(
         FreshCase{"not_ready", true, NotReady, "Injecting"},
         FreshCase{"beside_one_that_is_not", true, FreshAndOneThatIsNot, "PreparingNodes"},
         FreshCase{"beside_one_without_agent", true, FreshAndOneWithoutAgent, "DirectoryUnusable"},
+        FreshCase{"for_pods_that_do_not_wait_for_it", true, TolerateEverything, "NoFittingNode"},
+        FreshCase{"that_such_pods_land_on", true,
+                  [](SnapshotBuilder& b) {
+                    OneFresh(b);
+                    TolerateEverything(b);
+                  },
+                  "PreparingNodes"},
         FreshCase{"unsaid_no_node", false, NoNode, "NoFittingNode"},
         FreshCase{"unsaid_one", false, OneFresh, "PreparingNodes"},
         FreshCase{"unsaid_not_ready", false, NotReady, "NoFittingNode"}),

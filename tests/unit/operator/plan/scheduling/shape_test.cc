@@ -209,5 +209,17 @@ TEST(IsWarming, MeansOurOwnTaintsOnly) {
   EXPECT_TRUE(IsWarming(node));
 }
 
+TEST(IsWarming, ForPodsThatDoNotTolerateIt) {
+  api::Node node;
+  node.taints = {{.key = "nvidia.com/gpu", .effect = "NoSchedule"}};
+  EXPECT_FALSE(IsWarmingFor({}, node));
+  node.taints.push_back({.key = "cachewarm.io/warming", .effect = "NoSchedule"});
+  EXPECT_TRUE(IsWarmingFor({}, node));
+  EXPECT_TRUE(IsWarmingFor({.tolerations = {{.key = "nvidia.com/gpu", .op = "Exists"}}}, node));
+  EXPECT_FALSE(IsWarmingFor({.tolerations = {{.op = "Exists"}}}, node));
+  node.taints.back().effect = "PreferNoSchedule";
+  EXPECT_FALSE(IsWarmingFor({}, node));
+}
+
 }  // namespace
 }  // namespace cachewarm::plan
