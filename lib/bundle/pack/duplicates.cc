@@ -11,6 +11,7 @@
 #include "lib/base/status.h"
 #include "lib/bundle/crew.h"
 #include "lib/bundle/pack/file_digest.h"
+#include "lib/bundle/tar.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -20,6 +21,8 @@ namespace {
 // those hold all but 0.2 % of the bytes that are there twice.
 constexpr int64_t kWorthBytes = 32LL << 10;
 constexpr size_t kHashedAJob = 64;
+// A content lies in one frame with its header and that of the first link to it.
+constexpr int64_t kHeadersBytesMin = 2 * kTarBlockBytes;
 
 auto Shape(const Entry& entry) {
   return std::pair(entry.bytes, entry.mtime_ns);
@@ -73,7 +76,7 @@ struct Stored {
 
 absl::Status FindDuplicates(PackTree& tree, int64_t frame_bytes, int threads,
                             const std::stop_token& stop) {
-  const std::vector<size_t> candidates = FindCandidates(tree, frame_bytes / 2);
+  const std::vector<size_t> candidates = FindCandidates(tree, frame_bytes - kHeadersBytesMin);
   if (candidates.empty()) {
     return absl::OkStatus();
   }

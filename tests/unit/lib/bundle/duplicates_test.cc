@@ -137,15 +137,57 @@ TEST(Duplicates, MtimeAndLengthTellFilesApart) {
               ElementsAre("a", "b", "c", "d = b"));
 }
 
-TEST(Duplicates, OfSmallFilesAndOfThoseLargerThanHalfAFrameAreNotLookedFor) {
+TEST(Duplicates, OfSmallFilesAndOfThoseThatFillAFrameAreNotLookedFor) {
   const std::string small = Noise((32 << 10) - 1, 1);
-  const std::string large = Noise(kFrame / 2 + 1, 2);
+  const std::string large = Noise(kFrame - 1023, 2);
   EXPECT_THAT(MembersOf(PackTree({{"a", {.content = small}},
                                   {"b", {.content = small}},
                                   {"c", {.content = large}},
                                   {"d", {.content = large}}},
                                  kFrame)),
               ElementsAre("a", "b", "c", "d"));
+}
+
+TEST(Duplicates, TheLargestThatLeavesRoomForALinkIsStoredOnceForTwo) {
+  const std::string content = Noise(kFrame - 1024, 2);
+  const TestTree tree = {
+      {"a", {.content = content}}, {"b", {.content = content}}, {"c", {.content = content}}};
+  const PackedSample sample = PackTree(tree, kFrame);
+  EXPECT_THAT(MembersOf(sample), ElementsAre("a", "b = a", "c"));
+  EXPECT_EQ(sample.packed.config.layers[0].frames[0].raw_bytes, kFrame);
+  const TempDir staging;
+  ASSERT_TRUE(Unpack(sample, staging.Open()).ok());
+  EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
+}
+
+TEST(Duplicates, OfWhichNoLinkFitsBecauseOfItsLongHeaderAreStoredTwice) {
+  const std::string content = Noise(kFrame - 1024, 2);
+  const TestTree tree = {{"a", {.content = content, .mtime_ns = 1'000}},
+                         {"b", {.content = content, .mtime_ns = 1'000}}};
+  const PackedSample sample = PackTree(tree, kFrame);
+  EXPECT_EQ(RawBytes(sample.packed.config), 2 * (kFrame - 1024));
+  EXPECT_GT(FrameBytes(sample.packed.config), 2 * (kFrame - 1024));
+  const TempDir staging;
+  ASSERT_TRUE(Unpack(sample, staging.Open()).ok());
+  EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
+}
+
+TEST(Duplicates, ALayerOfAVllmTreeHoldsItsDistinctArtifactsOnly) {
+  // 17 artifacts in frames of 4 MB, most of them larger than half of one.
+  TestTree tree = {{"vllm/artifact_00", {.content = Noise(2'800'000, 1)}},
+                   {"vllm/artifact_15", {.content = Noise(2'110'000, 2)}},
+                   {"vllm/artifact_16", {.content = Noise(830'000, 3)}}};
+  for (int i = 1; i < 15; ++i) {
+    tree[fmt::format("vllm/artifact_{:02}", i)] = {.content = Noise(2'110'000, 4)};
+  }
+  const PackedSample sample = PackTree(tree, PackOptions().frame_bytes);
+  const int64_t distinct = 2'800'000 + 2 * 2'110'000 + 830'000;
+  EXPECT_LT(FrameBytes(sample.packed.config), distinct + (64 << 10));
+  EXPECT_LT(sample.layer.size(), static_cast<size_t>(distinct + (64 << 10)));
+  const TempDir staging;
+  const absl::Status status = Unpack(sample, staging.Open());
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
 }
 
 TEST(Duplicates, LongPathsAndLettersOfOthersAreNamed) {
