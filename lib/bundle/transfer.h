@@ -48,7 +48,7 @@ absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> fi
 absl::StatusOr<Bundle> ReadBundle(const Place& place, const Digest& digest, std::stop_token stop);
 
 // Streams the layers of `bundle` through an Unpacker into `staging` (see there what an error
-// leaves behind), which is durable afterwards.
+// leaves behind), which is durable afterwards if `options` say so.
 struct Extraction {
   const Bundle& bundle;
   const fs::Dir& staging;

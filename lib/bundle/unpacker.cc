@@ -27,7 +27,9 @@ class Unpacker::Progress {
 
   absl::Status Start() {
     CW_RETURN_IF_ERROR(CheckBundle(manifest_, config_, options_.limits));
-    CW_RETURN_IF_ERROR(MakeDirectories(config_, staging_, options_));
+    if (options_.make_directories) {
+      CW_RETURN_IF_ERROR(MakeDirectories(config_, staging_, options_));
+    }
     const std::vector<int64_t> needed = NeededFrames(config_, options_.present);
     runs_ = RunsOf(config_, needed);
     members_.emplace(config_, needed,
@@ -47,15 +49,14 @@ class Unpacker::Progress {
   absl::Status Finish() {
     CW_RETURN_IF_ERROR(frames_->Finish());
     CW_RETURN_IF_ERROR(members_->Finish());
-    return options_.sync ? flusher_.Finish() : absl::OkStatus();
+    CW_RETURN_IF_ERROR(flusher_.Finish());
+    return options_.sync ? staging_.SyncFileSystem() : absl::OkStatus();
   }
 
  private:
   absl::Status Handle(const RawFrame& frame) {
     CW_RETURN_IF_ERROR(members_->Handle(frame, files_[frame.worker]));
-    if (options_.sync) {
-      flusher_.Wrote(static_cast<int64_t>(frame.raw.size()));
-    }
+    flusher_.Wrote(static_cast<int64_t>(frame.raw.size()));
     return absl::OkStatus();
   }
 

@@ -34,7 +34,10 @@ struct UnpackOptions {
   // of the bundle, by the sha256 of their frames; a list that says otherwise of the newest layer,
   // which has the same maker, goes unnoticed.
   bool check_contents = true;
-  // Everything is on the disk when Finish() returns: one syncfs, begun while files are written.
+  // Start() makes the directories; without it they are there.
+  bool make_directories = true;
+  // Everything is on the disk when Finish() returns: one syncfs. Without it the caller does that,
+  // once for several bundles; the kernel begins to write while files are made in any case.
   bool sync = true;
   // A generation is the union of several bundles: a path that an earlier one wrote stays as it is
   // (the later content is still verified). Without it such a path is ALREADY_EXISTS.
@@ -56,7 +59,7 @@ class Unpacker : public Sink {
            UnpackOptions options);
   ~Unpacker() override;
 
-  // Checks the totals and makes the directories. First.
+  // Checks the totals and makes the directories, if asked for. First.
   absl::Status Start();
   // What of the layers is to be written, after Start().
   const std::vector<FrameRun>& runs() const;

@@ -15,6 +15,7 @@
 #include "agent/tree/records.h"
 #include "lib/base/status.h"
 #include "lib/bundle/signature/signature.h"
+#include "lib/bundle/unpack/tree_files.h"
 #include "lib/fingerprint/fit.h"
 #include "lib/fs/tree.h"
 
@@ -173,36 +174,52 @@ class Fetcher {
     return absl::OkStatus();
   }
 
-  absl::Status ExtractOne(const bundle::Bundle& bundle, const fs::Dir& tree) {
-    const auto note = [&](const bundle::Entry& entry, const fs::FileStat& stat) {
-      const std::lock_guard lock(mutex_);
-      records_.try_emplace(entry.path, RecordOf(entry, stat));
-    };
-    bundle::UnpackOptions options{
-        .limits = job_.limits,
-        .threads = job_.threads,
-        .mode_of =
-            [&](const bundle::Entry& entry) {
-              return mode_t{job_.table.Classify(entry.path).mode()};
+  // By several threads at the same time.
+  void Note(const bundle::Entry& entry, const fs::FileStat& stat) {
+    const std::lock_guard lock(mutex_);
+    records_.try_emplace(entry.path, RecordOf(entry, stat));
+  }
+
+  // The directories are there before what is reused; the disk is synced once, after all bundles.
+  bundle::UnpackOptions Options() {
+    return {.limits = job_.limits,
+            .threads = job_.threads,
+            .mode_of =
+                [this](const bundle::Entry& entry) {
+                  return mode_t{job_.table.Classify(entry.path).mode()};
+                },
+            .on_file = [this](const bundle::Entry& entry, const fs::Fd& file) -> absl::Status {
+              CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SealFile(file, job_.step.mount));
+              Note(entry, stat);
+              return absl::OkStatus();
             },
-        .on_file = [&](const bundle::Entry& entry, const fs::Fd& file) -> absl::Status {
-          CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SealFile(file, job_.step.mount));
-          note(entry, stat);
-          return absl::OkStatus();
-        },
-        .check_contents = false,
-        .keep_existing = true};
+            .check_contents = false,
+            .make_directories = false,
+            .sync = false,
+            .keep_existing = true};
+  }
+
+  absl::Status ExtractOne(const bundle::Bundle& bundle, const fs::Dir& tree) {
+    bundle::UnpackOptions options = Options();
     source_ = FaultSource::kBundle;
     CW_RETURN_IF_ERROR(bundle::CheckBundle(bundle.manifest, bundle.config, job_.limits));
+    if (absl::Status made = bundle::MakeDirectories(bundle.config, tree, options); !made.ok()) {
+      source_ = SourceOfExtraction(made);
+      return made;
+    }
     source_ = FaultSource::kDisk;
-    CW_ASSIGN_OR_RETURN(Reused reused, ReuseContents({.root = job_.root,
-                                                      .staging = tree,
-                                                      .table = job_.table,
-                                                      .mount = job_.step.mount,
-                                                      .sources = job_.step.sources,
-                                                      .threads = job_.threads,
-                                                      .on_opening = job_.on_opening_source},
-                                                     bundle.config, note, stop_));
+    CW_ASSIGN_OR_RETURN(
+        Reused reused,
+        ReuseContents(
+            {.root = job_.root,
+             .staging = tree,
+             .table = job_.table,
+             .mount = job_.step.mount,
+             .sources = job_.step.sources,
+             .threads = job_.threads,
+             .on_opening = job_.on_opening_source},
+            bundle.config, [this](const auto& entry, const auto& stat) { Note(entry, stat); },
+            stop_));
     fetched_.reused_bytes += reused.bytes;
     options.present = std::move(reused.present);
     int64_t moved_bytes = 0;

@@ -217,7 +217,6 @@ absl::StatusOr<Reused> ReuseContents(
   if (sources.empty()) {
     return Reused{};
   }
-  CW_RETURN_IF_ERROR(bundle::MakeDirectories(config, job.staging, {.keep_existing = true}));
   // Not bool by bool: neighbours in a vector<bool> share a byte.
   std::vector<char> there(config.entries.size(), 0);
   const auto place = [&](size_t first, size_t last) -> absl::Status {

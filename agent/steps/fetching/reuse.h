@@ -37,12 +37,13 @@ struct Reused {
   int64_t bytes = 0;
 };
 
-// Gives the new tree the files of `config` whose content a source has. A file counts only if it is
-// the one that was put there: its stamp is that of the journal, or, where only its ctime is another
-// (a link to it came or went), its sha256 still is. Kinds that lib/caches marks so are linked, with
-// the same owner, mode and mtime; others are cloned where the file system can and copied where it
-// cannot, verified on the way. `placed` is told of each, by several threads at the same time. What
-// fails in a source is not present; an error is one of the new tree, or CANCELLED.
+// Gives the new tree the files of `config` whose content a source has; their directories are there
+// already. A file counts only if it is the one that was put there: its stamp is that of the
+// journal, or, where only its ctime is another (a link to it came or went), its sha256 still is.
+// Kinds that lib/caches marks so are linked, with the same owner, mode and mtime; others are cloned
+// where the file system can and copied where it cannot, verified on the way. `placed` is told of
+// each, by several threads at the same time. What fails in a source is not present; an error is one
+// of the new tree, or CANCELLED.
 absl::StatusOr<Reused> ReuseContents(
     const ReuseJob& job, const bundle::Config& config,
     const std::function<void(const bundle::Entry&, const fs::FileStat&)>& placed,

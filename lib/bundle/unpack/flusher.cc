@@ -64,8 +64,7 @@ absl::Status Flusher::Finish() {
   if (thread.joinable()) {
     thread.join();
   }
-  CW_RETURN_IF_ERROR(status_);
-  return dir_.SyncFileSystem();
+  return status_;
 }
 
 }  // namespace cachewarm::bundle

@@ -11,8 +11,8 @@
 
 namespace cachewarm::bundle {
 
-// Has the kernel write to the disk while the processors are busy with the next files: the one
-// syncfs at the end then waits for a little only. Thread-safe.
+// Has the kernel write to the disk while the processors are busy with the next files: the syncfs at
+// the end then waits for a little only. Thread-safe.
 class Flusher {
  public:
   // `dir` must outlive it.
@@ -24,7 +24,8 @@ class Flusher {
 
   // So many more bytes were written. Never waits.
   void Wrote(int64_t bytes);
-  // Everything is on the disk, also what failed to get there earlier. Once, after the last Wrote().
+  // Waits likewise; the error of whatever failed to get there, which a later syncfs need not tell.
+  // Once, after the last Wrote().
   absl::Status Finish();
 
  private:

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/unpack/flusher.h"
+#include "lib/bundle/unpack/tree_files.h"
 #include "lib/fs/file.h"
 #include "tests/unit/lib/bundle/trees.h"
 
@@ -112,7 +113,19 @@ TEST(Unpacker, AnErrorOfWhoIsToldEndsIt) {
       absl::IsInternal(Unpack(PackTree(SampleTree()), staging.Open(), {.on_file = on_file})));
 }
 
-TEST(Flusher, SyncsBesideTheWritingAndInTheEnd) {
+TEST(Unpacker, FindsDirectoriesThatTheCallerMade) {
+  const PackedSample sample = PackTree(SampleTree());
+  const UnpackOptions options{.make_directories = false, .sync = false};
+  EXPECT_TRUE(absl::IsNotFound(Unpack(sample, TempDir().Open(), options)));
+  const TempDir staging;
+  const fs::Dir dir = staging.Open();
+  ASSERT_TRUE(MakeDirectories(sample.packed.config, dir, options).ok());
+  const absl::Status status = Unpack(sample, dir, options);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ReadTree(dir), ExpectedTree(SampleTree()));
+}
+
+TEST(Flusher, SyncsBesideTheWriting) {
   const TempDir directory;
   const fs::Dir dir = directory.Open();
   Flusher flusher(dir);
