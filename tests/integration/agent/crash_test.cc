@@ -12,6 +12,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "agent/tree/root.h"
 #include "agent/tree/scan.h"
 #include "agent/tree/scrub_record.h"
+#include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/layout/layout_store.h"
 #include "lib/bundle/transfer.h"
@@ -96,9 +98,17 @@ int StrideFor(int points) {
   return count <= 0 ? 1 : std::max(1, points / count);
 }
 
+// Another one each time, so that points are killed at in some run that are between those of others.
+// CACHEWARM_CRASH_SEED repeats a run.
+unsigned Seed() {
+  const char* wanted = std::getenv("CACHEWARM_CRASH_SEED");
+  return wanted == nullptr ? std::random_device()() : static_cast<unsigned>(std::atoll(wanted));
+}
+
 class CrashTest : public ::testing::Test {
  protected:
   CrashTest() : store_(bundles_.path(), SystemClock()) {
+    std::cout << repeat_ << '\n';
     first_ = Publish(first_files_);
     second_ = Publish(second_files_);
   }
@@ -194,7 +204,7 @@ class CrashTest : public ::testing::Test {
     }
     ASSERT_GT(points, 20) << "ptrace saw too few calls";
     int kills = 0;
-    for (int point = 0; point < points; point += StrideFor(points)) {
+    for (const int point : PointsOf(points)) {
       const Scratch scratch;
       scene.before(scratch);
       const TracedRun run = KillAtPoint([&] { return Live(scratch, scene.wanted); }, point);
@@ -215,6 +225,21 @@ class CrashTest : public ::testing::Test {
     std::cout << scene.name << ": " << kills << " kills at " << points << " points\n";
   }
 
+  // Those of `points` at which a run is killed.
+  std::vector<int> PointsOf(int points) {
+    const int stride = StrideFor(points);
+    std::vector<int> chosen;
+    for (int point = static_cast<int>(random_() % static_cast<unsigned>(stride)); point < points;
+         point += stride) {
+      chosen.push_back(point);
+    }
+    return chosen;
+  }
+
+  const unsigned seed_ = Seed();
+  const std::string repeat_ = fmt::format("CACHEWARM_CRASH_SEED={}", seed_);
+  const ::testing::ScopedTrace trace_{__FILE__, __LINE__, repeat_};
+  std::minstd_rand random_{seed_};
   const Files first_files_ = {{kIndexFile, "first"}, {kObjectFile, SharedObject("first")}};
   const Files second_files_ = {{"inductor/fxgraph/zz/fzzz/entry", "second"},
                                {kOutputFile, "def call(): pass"}};
@@ -354,7 +379,7 @@ TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
     points = whole.points;
   }
   int kills = 0;
-  for (int point = 0; point < points; point += StrideFor(points)) {
+  for (const int point : PointsOf(points)) {
     const Scratch place;
     kills += KillAtPoint([&] { return publish(place); }, point).was_killed ? 1 : 0;
     ExpectWholeBlobs(place, point);
@@ -383,7 +408,7 @@ TEST_F(CrashTest, TheJournalKnowsTheActiveTreeAfterAnyKill) {
     ASSERT_TRUE(Live(scratch, {first_}));
     points = KillAtPoint([&] { return Live(scratch, {second_}); }).points;
   }
-  for (int point = 1; point < points; point += StrideFor(points)) {
+  for (const int point : PointsOf(points)) {
     const Scratch scratch;
     ASSERT_TRUE(Live(scratch, {first_}));
     KillAtPoint([&] { return Live(scratch, {second_}); }, point);
