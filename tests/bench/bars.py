@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bars: names, ratios, and whether they hold. Pure."""
+import itertools
 import statistics
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ MIB_BIG = 900e6  # bytes of a corpus that agent_rss_mb_1g may be taken from
 @dataclass(frozen=True)
 class Bar:
     """`of` says how its ratio comes about: "speed" rival / ours, "cost" ours / rival (both medians
-    of same-round ratios), "best" the best rounds' ours / rival, "peak" the largest memory."""
+    of same-round ratios), "best" the best rounds' ours / rival, "peak" the larger memory."""
     name: str
     of: str
     bar: float
@@ -46,7 +47,8 @@ BARS = [
         "bytes of a 5 % update / bytes of the bundle"),
     Bar("update5_time", "cost", 0.35, "update/ours", "update/whole", "wall",
         "time of a 5 % update / time of the whole"),
-    Bar("agent_rss_mb_1g", "peak", 64, "update/whole", what="peak RSS of the agent's fetch, MiB"),
+    Bar("agent_rss_mb_1g", "peak", 64, "update/whole", "update/ours",
+        what="peak RSS of the agent's fetch or update, MiB"),
     Bar("unpack_vs_limit", "best", 1.5, "unpack/ours", "unpack/limit", what="best round / limit"),
     Bar("pack_vs_limit", "best", 1.5, "pack/ours", "pack/limit", what="best round / limit"),
 ]
@@ -62,7 +64,8 @@ def value_of(bar, ours, rival):
     """(ratio, rounds, ratios of the rounds); (None, 0, []) when there is nothing to compare."""
     present = [sample for sample in ours if sample]
     if bar.of == "peak":
-        peaks = [sample.rss_mb for sample in present]
+        peaks = [max(sample.rss_mb for sample in both if sample)
+                 for both in itertools.zip_longest(ours, rival) if any(both)]
         return (max(peaks), len(peaks), peaks) if peaks else (None, 0, [])
     if bar.of == "best":
         others = [sample for sample in rival if sample]

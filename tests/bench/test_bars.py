@@ -54,6 +54,13 @@ def test_a_limit_is_compared_by_the_best_rounds():
     assert found["ratio_when_both_sync"] is None
 
 
+def test_memory_is_that_of_the_fetch_or_of_the_update_whichever_is_more():
+    runs = runs_of(update__whole=[*samples(2, 2, rss=40), None],
+                   update__ours=[None, *samples(1, rss=50), *samples(1, rss=60)])
+    found = judged("agent_rss_mb_1g", runs)
+    assert (found["each_round"], found["ratio"], found["rounds"]) == ([40, 50, 60], 60, 3)
+
+
 def test_memory_is_the_largest_peak_and_says_when_the_tree_was_small():
     runs = runs_of(update__whole=[*samples(1, rss=30), *samples(1, rss=70)])
     assert judged("agent_rss_mb_1g", runs)["ratio"] == 70

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_fetch ROOT STORE NAMESPACE NAME TAG [OLDER]: one fetch as the agent makes it, from the tag
 // to a complete tree below ROOT; with OLDER, a tag that an earlier run fetched there, it is an
-// update of that tree. Prints where the tree is, what was moved and what the node had, as JSON.
+// update of that tree. Prints where the tree is, what was moved and what the node had, as JSON. Its
+// memory is the agent's: it asks the same of the allocator.
 #include <cstdio>
 #include <stop_token>
 #include <string>
@@ -17,6 +18,7 @@
 #include "lib/bundle/store/open.h"
 #include "lib/gpu/probe.h"
 #include "lib/probe/node_probe.h"
+#include "lib/process/process.h"
 
 namespace cachewarm {
 namespace {
@@ -64,6 +66,7 @@ absl::StatusOr<std::string> Run(const Words& words) {
 }  // namespace cachewarm
 
 int main(int argc, char** argv) {
+  cachewarm::process::KeepMemoryLow();
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() != 5 && words.size() != 6) {
     std::fputs("usage: bench_fetch ROOT STORE NAMESPACE NAME TAG [OLDER]\n", stderr);
