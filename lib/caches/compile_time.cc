@@ -11,6 +11,18 @@ namespace {
 // A day: nothing compiles longer, and sums of a million entries stay within 64 bits.
 constexpr int64_t kMostNs = int64_t{86'400} * 1'000'000'000;
 
+// Of the three names, what they have in common, so that one scan finds all, and what precedes it.
+constexpr std::string_view kNameEnd = "_time_taken_ns\x94";
+constexpr std::string_view kGraph = "\x8c\x0e";
+constexpr std::string_view kForward =
+    "\x8c\x15"
+    "forward";
+constexpr std::string_view kBackward =
+    "\x8c\x16"
+    "backward";
+constexpr size_t kLong1BytesMax = 10;
+static_assert(kBackward.size() + kNameEnd.size() + kLong1BytesMax == kCompileTimeBytesMax);
+
 int64_t LittleEndian(std::string_view bytes) {
   uint64_t value = 0;
   for (size_t i = bytes.size(); i-- > 0;) {
@@ -49,21 +61,8 @@ std::optional<int64_t> PickledInteger(std::string_view bytes) {
   return LittleEndian(bytes.substr(first, width));
 }
 
-// Sum over every place where the attribute is written out; implausible values are left out.
-int64_t Sum(std::string_view bytes, std::string_view name) {
-  std::string marker = "\x8c";
-  marker += static_cast<char>(name.size());
-  marker += name;
-  marker += '\x94';
-  int64_t sum = 0;
-  for (size_t at = bytes.find(marker); at != std::string_view::npos;
-       at = bytes.find(marker, at + marker.size())) {
-    const std::optional<int64_t> value = PickledInteger(bytes.substr(at + marker.size()));
-    if (value.has_value() && *value > 0 && *value <= kMostNs) {
-      sum += *value;
-    }
-  }
-  return sum;
+bool IsPlausible(const std::optional<int64_t>& value) {
+  return value.has_value() && *value > 0 && *value <= kMostNs;
 }
 
 }  // namespace
@@ -74,14 +73,32 @@ StoredCompileTime& StoredCompileTime::operator+=(const StoredCompileTime& other)
   return *this;
 }
 
+StoredCompileTime& StoredCompileTime::operator-=(const StoredCompileTime& other) {
+  graph_ns -= other.graph_ns;
+  autograd_ns -= other.autograd_ns;
+  return *this;
+}
+
 double StoredCompileTime::Seconds() const {
   return static_cast<double>(autograd_ns > 0 ? autograd_ns : graph_ns) / 1e9;
 }
 
 StoredCompileTime FindCompileTime(std::string_view bytes) {
-  return {
-      .graph_ns = Sum(bytes, "_time_taken_ns"),
-      .autograd_ns = Sum(bytes, "forward_time_taken_ns") + Sum(bytes, "backward_time_taken_ns")};
+  StoredCompileTime found;
+  for (size_t at = bytes.find(kNameEnd); at != std::string_view::npos;
+       at = bytes.find(kNameEnd, at + kNameEnd.size())) {
+    const std::optional<int64_t> value = PickledInteger(bytes.substr(at + kNameEnd.size()));
+    if (!IsPlausible(value)) {
+      continue;
+    }
+    const std::string_view before = bytes.substr(0, at);
+    if (before.ends_with(kGraph)) {
+      found.graph_ns += *value;
+    } else if (before.ends_with(kForward) || before.ends_with(kBackward)) {
+      found.autograd_ns += *value;
+    }
+  }
+  return found;
 }
 
 bool StoresCompileTime(const Placement& placement) {

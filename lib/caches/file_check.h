@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -32,10 +33,14 @@ struct StoredCompileTime {
   int64_t autograd_ns = 0;  // forward_time_taken_ns + backward_time_taken_ns, holds graph_ns
 
   StoredCompileTime& operator+=(const StoredCompileTime& other);
+  StoredCompileTime& operator-=(const StoredCompileTime& other);
   // The AOTAutograd sum where there is one, else the graphs'.
   double Seconds() const;
 };
 StoredCompileTime FindCompileTime(std::string_view bytes);
+// No text that says one time is longer. Whoever scans a file in pieces has each begin so far before
+// the end of the last one, and takes off what it finds in that part alone.
+inline constexpr size_t kCompileTimeBytesMax = 35;
 
 // True for files whose bytes FindCompileTime should be given.
 bool StoresCompileTime(const Placement& placement);

@@ -7,9 +7,12 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/bundle/buffer.h"
 #include "lib/capture/stable_file.h"
 #include "lib/capture/whole_file.h"
 #include "lib/fs/file.h"
@@ -18,8 +21,8 @@ namespace cachewarm::capture {
 namespace {
 
 constexpr int64_t kTimedEntryBytesMax = int64_t{64} << 20;
+constexpr size_t kPieceBytes = 256U << 10U;
 constexpr size_t kCubinHeadBytes = 64;
-
 constexpr size_t kFilesAJob = 64;
 
 // What a look into one file told.
@@ -29,19 +32,40 @@ struct Finding {
   caches::StoredCompileTime compile_time;
 };
 
-absl::StatusOr<Finding> ReadFacts(const TreeFile& file, const fs::Fd& opened) {
-  const bool is_timed =
-      caches::StoresCompileTime(file.placement) && file.stat.bytes <= kTimedEntryBytesMax;
-  const size_t size = is_timed ? static_cast<size_t>(file.stat.bytes) : kCubinHeadBytes;
-  CW_ASSIGN_OR_RETURN(const std::string bytes, ReadRange(opened, 0, size));
-  Finding finding{.architecture = caches::CubinArchitecture(bytes)};
-  if (is_timed) {
-    finding.compile_time += caches::FindCompileTime(bytes);
+// In pieces that stay in the processor's cache: most bytes of some trees are read here.
+absl::StatusOr<caches::StoredCompileTime> ReadCompileTime(const fs::Fd& file, int64_t bytes,
+                                                          std::span<char> piece) {
+  caches::StoredCompileTime found;
+  size_t kept = 0;  // at the start of the piece, of the one before
+  for (int64_t offset = 0; offset < bytes;) {
+    const size_t wanted = std::min(piece.size() - kept, static_cast<size_t>(bytes - offset));
+    CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file, offset, piece.data() + kept, wanted));
+    if (got == 0) {
+      break;
+    }
+    const std::string_view text(piece.data(), kept + got);
+    found -= caches::FindCompileTime(text.substr(0, kept));
+    found += caches::FindCompileTime(text);
+    kept = std::min(text.size(), caches::kCompileTimeBytesMax);
+    std::copy(text.end() - static_cast<std::ptrdiff_t>(kept), text.end(), piece.begin());
+    offset += static_cast<int64_t>(got);
+  }
+  return found;
+}
+
+absl::StatusOr<Finding> ReadFacts(const TreeFile& file, const fs::Fd& opened,
+                                  bundle::Buffer& buffer) {
+  CW_ASSIGN_OR_RETURN(const std::string head, ReadRange(opened, 0, kCubinHeadBytes));
+  Finding finding{.architecture = caches::CubinArchitecture(head)};
+  if (caches::StoresCompileTime(file.placement) && file.stat.bytes <= kTimedEntryBytesMax) {
+    CW_ASSIGN_OR_RETURN(finding.compile_time,
+                        ReadCompileTime(opened, file.stat.bytes, buffer.Make(kPieceBytes)));
   }
   return finding;
 }
 
-absl::StatusOr<Finding> LookInto(const TreeFile& file, const SelectionInput& input) {
+absl::StatusOr<Finding> LookInto(const TreeFile& file, const SelectionInput& input,
+                                 bundle::Buffer& buffer) {
   if (input.on_opening) {
     input.on_opening(file.path);
   }
@@ -59,7 +83,7 @@ absl::StatusOr<Finding> LookInto(const TreeFile& file, const SelectionInput& inp
     return Finding{.torn = Message(whole)};
   }
   CW_RETURN_IF_ERROR(whole);
-  return ReadFacts(file, *opened);
+  return ReadFacts(file, *opened, buffer);
 }
 
 absl::StatusOr<std::vector<Finding>> LookIntoAll(const std::vector<TreeFile>& files,
@@ -67,8 +91,9 @@ absl::StatusOr<std::vector<Finding>> LookIntoAll(const std::vector<TreeFile>& fi
   std::vector<Finding> findings(files.size());
   CW_RETURN_IF_ERROR(bundle::InBatches(
       input.threads, files.size(), kFilesAJob, [&](size_t first, size_t last) -> absl::Status {
+        bundle::Buffer buffer;
         for (size_t i = first; i < last; ++i) {
-          CW_ASSIGN_OR_RETURN(findings[i], LookInto(files[i], input));
+          CW_ASSIGN_OR_RETURN(findings[i], LookInto(files[i], input, buffer));
         }
         return absl::OkStatus();
       }));

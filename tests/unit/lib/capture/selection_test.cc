@@ -121,6 +121,23 @@ TEST_F(SelectionTest, ReadsTheCompileTimeThatEntriesStore) {
   EXPECT_NEAR(selection->compile_time.Seconds(), 21.21, 1e-9);
 }
 
+TEST_F(SelectionTest, ACompileTimeCountsOnceWhereverItLiesInAFileThatIsReadInPieces) {
+  const std::string time =
+      "\x8c\x16"
+      "backward_time_taken_ns\x94\x8a\x08" +
+      std::string("\x00\xca\x9a\x3b\0\0\0\0", 8);  // a second
+  constexpr size_t kPiece = 256U << 10U;
+  for (size_t before = 0; before <= 2 * time.size(); ++before) {
+    std::string entry(kPiece + time.size() - before, 'x');
+    entry += time;
+    entry.resize(2 * kPiece - before, 'x');
+    scratch_.Write(kAutogradFile, entry + time);
+    const absl::StatusOr<Selection> selection = Select();
+    ASSERT_TRUE(selection.ok());
+    EXPECT_EQ(selection->compile_time.autograd_ns, 2'000'000'000) << before;
+  }
+}
+
 TEST_F(SelectionTest, TellsTheEvidenceOfEveryOneOfItsReads) {
   ASSERT_TRUE(Select().ok());
   EXPECT_EQ(opened_, (std::multiset<std::string>{kIndexFile, kAutogradFile, kObjectFile,
