@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "agent/steps/fetching/seal.h"
 #include "agent/tree/layout.h"
 #include "lib/base/status.h"
+#include "lib/bundle/buffer.h"
 #include "lib/bundle/crew.h"
 #include "lib/bundle/unpack/new_file.h"
 #include "lib/bundle/unpack/tree_files.h"
@@ -21,7 +22,7 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr size_t kEntriesAJob = 256;
-constexpr size_t kPieceBytes = 256U << 10U;
+constexpr int64_t kPieceBytes = 256LL << 10;
 
 // A file of another tree as the journal knows it.
 struct Source {
@@ -59,9 +60,8 @@ Sources FindSources(const ReuseJob& job, const bundle::Config& config) {
   return found == 0 ? Sources() : wanted;
 }
 
-// Reads all of `from`, into `to` if that is open.
-absl::StatusOr<Digest> CopyContent(const fs::Fd& from, const fs::Fd& to) {
-  std::vector<char> piece(kPieceBytes);
+// Reads all of `from`, piece by piece, into `to` if that is open.
+absl::StatusOr<Digest> CopyContent(const fs::Fd& from, const fs::Fd& to, std::span<char> piece) {
   Sha256 hash;
   for (int64_t offset = 0;;) {
     CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(from, offset, piece.data(), piece.size()));
@@ -144,14 +144,19 @@ class Placer {
       return Placed{};
     }
     if (reading.link) {
-      return HasContent(*file, entry) ? Link(entry, original, *stat) : Placed{};
+      return HasContent(entry, *file) ? Link(entry, original, *stat) : Placed{};
     }
     return Copy(entry, *file, reading.is_known);
   }
 
-  static bool HasContent(const fs::Fd& file, const bundle::Entry& entry) {
-    const absl::StatusOr<Digest> digest = CopyContent(file, fs::Fd());
+  bool HasContent(const bundle::Entry& entry, const fs::Fd& file) {
+    const absl::StatusOr<Digest> digest = CopyContent(file, fs::Fd(), PieceFor(entry));
     return digest.ok() && *digest == entry.digest;
+  }
+
+  // One for all files: above the allocator's limit each of its own would be mapped and cleared.
+  std::span<char> PieceFor(const bundle::Entry& entry) {
+    return piece_.Make(static_cast<size_t>(std::clamp<int64_t>(entry.bytes, 1, kPieceBytes)));
   }
 
   bool MayLink(const bundle::Entry& entry, const fs::FileStat& stat) const {
@@ -180,7 +185,7 @@ class Placer {
     return Placed{};
   }
 
-  absl::StatusOr<Placed> Copy(const bundle::Entry& entry, const fs::Fd& from, bool is_known) const {
+  absl::StatusOr<Placed> Copy(const bundle::Entry& entry, const fs::Fd& from, bool is_known) {
     CW_ASSIGN_OR_RETURN(
         const fs::Fd file,
         job_.staging.CreateFile(entry.path, mode_t{job_.table.Classify(entry.path).mode()}));
@@ -189,7 +194,7 @@ class Placer {
       CW_ASSIGN_OR_RETURN(is_right, fs::Reflink(from, file));
     }
     if (!is_right) {
-      CW_ASSIGN_OR_RETURN(const Digest digest, CopyContent(from, file));
+      CW_ASSIGN_OR_RETURN(const Digest digest, CopyContent(from, file, PieceFor(entry)));
       is_right = digest == entry.digest;
     }
     if (!is_right) {
@@ -205,6 +210,7 @@ class Placer {
   const Sources& sources_;
   bundle::DirHandles from_;
   bundle::DirHandles to_;
+  bundle::Buffer piece_;
 };
 
 }  // namespace
