@@ -131,6 +131,10 @@ absl::Status SyncFile(const Fd& file) {
   return ::fsync(file.get()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "fsync");
 }
 
+void BeginSync(const Fd& file, int64_t offset, int64_t bytes) {
+  static_cast<void>(::sync_file_range(file.get(), offset, bytes, SYNC_FILE_RANGE_WRITE));
+}
+
 absl::StatusOr<FileStat> StatFile(const Fd& file) {
   struct ::stat buffer {};
   if (::fstat(file.get(), &buffer) != 0) {

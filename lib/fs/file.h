@@ -18,6 +18,9 @@ absl::StatusOr<std::string> ReadAll(const Fd& file, int64_t bytes_max);
 // At most `buffer_bytes` from `offset`; 0 is the end.
 absl::StatusOr<size_t> ReadAt(const Fd& file, int64_t offset, char* buffer, size_t buffer_bytes);
 absl::Status SyncFile(const Fd& file);
+// Has the kernel begin to write so many bytes from `offset` to the disk, so that a later SyncFile()
+// waits for less; only that tells whether they got there.
+void BeginSync(const Fd& file, int64_t offset, int64_t bytes);
 // fchown(2); -1 leaves the group.
 absl::Status SetFileOwner(const Fd& file, uid_t uid, gid_t gid);
 // The empty file `to` gets the content of `from` without a byte being copied (FICLONE,

@@ -17,6 +17,8 @@ namespace {
 
 constexpr mode_t kBlobMode = 0444;
 constexpr int kNamesTried = 10'000;
+// The disk writes so much while the next is packed: the fsync in the end waits for the last only.
+constexpr int64_t kSyncedBytes = 8LL << 20;
 
 class LayoutUpload : public BlobUpload {
  public:
@@ -92,7 +94,9 @@ GrowingFile::GrowingFile(const fs::Dir& repository, std::string name, fs::Fd fil
 GrowingFile::GrowingFile(GrowingFile&& other) noexcept
     : repository_(other.repository_),
       name_(std::exchange(other.name_, "")),
-      file_(std::move(other.file_)) {}
+      file_(std::move(other.file_)),
+      bytes_(other.bytes_),
+      begun_bytes_(other.begun_bytes_) {}
 
 GrowingFile::~GrowingFile() {
   if (!name_.empty()) {
@@ -122,7 +126,13 @@ absl::StatusOr<GrowingFile> GrowingFile::Start(const fs::Dir& repository) {
 }
 
 absl::Status GrowingFile::Write(std::string_view bytes) {
-  return Annotate(fs::WriteAll(file_, bytes), repository_->name());
+  CW_RETURN_IF_ERROR(Annotate(fs::WriteAll(file_, bytes), repository_->name()));
+  bytes_ += static_cast<int64_t>(bytes.size());
+  if (bytes_ - begun_bytes_ >= kSyncedBytes) {
+    fs::BeginSync(file_, begun_bytes_, bytes_ - begun_bytes_);
+    begun_bytes_ = bytes_;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status GrowingFile::Place(const std::string& path, mode_t mode) {

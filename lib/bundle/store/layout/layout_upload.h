@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -38,6 +39,8 @@ class GrowingFile {
   const fs::Dir* repository_;
   std::string name_;  // empty once it is in its place
   fs::Fd file_;
+  int64_t bytes_ = 0;
+  int64_t begun_bytes_ = 0;  // of them, those that the kernel was told to write to the disk
 };
 
 // A blob that grows likewise, on its way to blobs/sha256/.
