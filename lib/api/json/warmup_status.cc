@@ -56,7 +56,7 @@ void ReadWithdrawal(Reader& reader, Withdrawal& out) {
   ReadTime(reader, "retriedTime", out.retried_time);
 }
 
-Json EncodeNode(const NodeIdentity& node) {
+Json EncodeIdentity(const NodeIdentity& node) {
   return Writer()
       .Always("name", node.name)
       .Put("uid", node.uid, kUidBytes)
@@ -73,7 +73,7 @@ Json EncodeWithdrawal(const Withdrawal& withdrawal) {
       .Put("policy", withdrawal.policy, kHashBytes)
       .Put("generation", withdrawal.generation)
       .Put("revision", withdrawal.revision, kLabelBytes)
-      .PutPart("nodes", ListOf(withdrawal.nodes, kWithdrawnNodesMax, EncodeNode))
+      .PutPart("nodes", ListOf(withdrawal.nodes, kWithdrawnNodesMax, EncodeIdentity))
       .Put("retriedTime", withdrawal.retried_time)
       .Take();
 }
