@@ -13,6 +13,7 @@
 #include <ctime>
 #include <future>
 
+#include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/fs/file.h"
 
@@ -32,6 +33,9 @@ std::string HostName() {
 
 absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
   absl::StatusOr<std::string> text = fs::ReadNamedFile(path, kConfigBytesMax);
+  if (absl::IsOutOfRange(text.status())) {
+    return absl::InvalidArgumentError(fmt::format("--config: {}", Message(text.status())));
+  }
   return text.ok() ? text : Annotate(text.status(), "--config");
 }
 

@@ -111,18 +111,18 @@ class TestWhileTheStoreIsOff:
         held = seconds_between(ready["metadata"]["creationTimestamp"], scheduled(ready))
         assert self.HOLD - 1 <= held
 
-    def test_a_held_pod_is_released_by_the_new_leader_when_the_operator_is_killed(
-        self, shared: Kubectl, warmup: Warmup, cluster: Cluster, product: Product
-    ):
-        cluster.verb("registry-throttle", SLOW)
-        shared.patch("cachewarmup", self.SERVER.name, {"spec": {"gate": {"maxHoldSeconds": 900}}})
-        assert not warmup.active_on("node-a") and not warmup.active_on("node-b")
-        pod = add_pod(shared, self.SERVER.name)
-        assert gated(pod)
-        before = product.lease_holder()
-        product.kill_leader()
-        cluster.verb("registry-throttle", "unlimited")
-        free = until_released(shared, pod)
-        assert released(free) == "Warm"
-        assert product.lease_holder() not in ("", before)
-        assert_hit(shared, pod)
+
+def test_a_held_pod_is_released_by_the_new_leader_when_the_operator_is_killed(
+    shared: Kubectl, cluster: Cluster, product: Product
+):
+    server = ModelServer(name="orphaned", nodes=("node-a", "node-b"))
+    publish_slowly(shared, cluster, server, hold=900)
+    pod = add_pod(shared, server.name)
+    assert gated(pod)
+    before = product.lease_holder()
+    product.kill_leader()
+    cluster.verb("registry-throttle", "unlimited")
+    free = until_released(shared, pod)
+    assert released(free) == "Warm"
+    assert product.lease_holder() not in ("", before)
+    assert_hit(shared, pod)
