@@ -87,6 +87,22 @@ class TestWhileTheNodesFetch:
             product.scale_operator(2)
 
 
+def test_a_held_pod_is_released_by_the_new_leader_when_the_operator_is_killed(
+    kubectl: Kubectl, cluster: Cluster, product: Product
+):
+    server = ModelServer(name="orphaned", nodes=("node-a", "node-b"))
+    publish_slowly(kubectl, cluster, server, hold=900)
+    pod = add_pod(kubectl, server.name)
+    assert gated(pod)
+    before = product.lease_holder()
+    product.kill_leader()
+    cluster.verb("registry-throttle", "unlimited")
+    free = until_released(kubectl, pod)
+    assert released(free) == "Warm"
+    assert product.lease_holder() not in ("", before)
+    assert_hit(kubectl, pod)
+
+
 class TestWhileTheStoreIsOff:
     """One Deployment whose bundle is published and cannot be fetched."""
 
@@ -110,19 +126,3 @@ class TestWhileTheStoreIsOff:
         ready = shared.get("pod", pods.name(pod))
         held = seconds_between(ready["metadata"]["creationTimestamp"], scheduled(ready))
         assert self.HOLD - 1 <= held
-
-
-def test_a_held_pod_is_released_by_the_new_leader_when_the_operator_is_killed(
-    shared: Kubectl, cluster: Cluster, product: Product
-):
-    server = ModelServer(name="orphaned", nodes=("node-a", "node-b"))
-    publish_slowly(shared, cluster, server, hold=900)
-    pod = add_pod(shared, server.name)
-    assert gated(pod)
-    before = product.lease_holder()
-    product.kill_leader()
-    cluster.verb("registry-throttle", "unlimited")
-    free = until_released(shared, pod)
-    assert released(free) == "Warm"
-    assert product.lease_holder() not in ("", before)
-    assert_hit(shared, pod)
