@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/api/names.h"
+#include "lib/api/startup_taint.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/projections.h"
@@ -89,12 +90,10 @@ std::string AgentIndex(const std::string& node) {
 
 std::vector<std::string> NodeIndex(const codec::Json& node) {
   const codec::Json* taints = kube::At(node, {"spec", "taints"});
-  const bool warming =
-      taints != nullptr && taints->is_array() &&
-      std::any_of(taints->begin(), taints->end(), [](const codec::Json& taint) {
-        return std::find(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints),
-                         kube::TextAt(taint, {"key"})) != std::end(api::kWarmingTaints);
-      });
+  const bool warming = taints != nullptr && taints->is_array() &&
+                       std::any_of(taints->begin(), taints->end(), [](const codec::Json& taint) {
+                         return api::IsStartupTaint(kube::TextAt(taint, {"key"}));
+                       });
   return warming ? std::vector<std::string>{kWarmingIndex} : std::vector<std::string>();
 }
 

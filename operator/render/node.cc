@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "lib/api/names.h"
+#include "lib/api/startup_taint.h"
 #include "lib/codec/json_value.h"
 #include "operator/render/fields.h"
 
@@ -14,11 +13,6 @@ namespace cachewarm::render {
 using codec::Json;
 
 namespace {
-
-bool IsOurs(const api::Taint& taint) {
-  return std::find(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints), taint.key) !=
-         std::end(api::kWarmingTaints);
-}
 
 std::string TransitionTime(const Json& node, const std::string& status, WallTime now) {
   for (const Json& each : List(node, {"status", "conditions"})) {
@@ -39,7 +33,7 @@ Json StartupTaintPatch(const api::Node& node) {
   // From the last to the first: what is removed does not move what is still to be tested.
   for (size_t i = node.taints.size(); i-- > 0;) {
     const api::Taint& taint = node.taints[i];
-    if (IsOurs(taint)) {
+    if (api::IsStartupTaint(taint.key)) {
       const std::string path = fmt::format("/spec/taints/{}", i);
       patch.push_back({{"op", "test"}, {"path", path + "/key"}, {"value", taint.key}});
       patch.push_back({{"op", "test"}, {"path", path + "/effect"}, {"value", taint.effect}});

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <iterator>
 
-#include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "operator/plan/acceptance/refusals.h"
 
@@ -51,15 +48,8 @@ bool AwaitsFreshNodes(const Preparation& count) {
   return count.prepared == 0 && count.pending == 0 && count.cannot.empty();
 }
 
-// Pods that tolerate everything do not wait for a startup taint to go.
 bool HasSafeFreshNodes(const Round& round) {
-  return round.in.settings.fresh_nodes_tainted &&
-         std::all_of(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints),
-                     [&](std::string_view key) {
-                       api::Node fresh;
-                       fresh.taints = {{.key = std::string(key), .effect = "NoSchedule"}};
-                       return IsWarmingFor(round.pod_template.shape, fresh);
-                     });
+  return round.in.settings.fresh_nodes_tainted && WaitsForWarming(round.pod_template.shape);
 }
 
 constexpr std::string_view kFreshNodesRemedy =

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lib/api/names.h"
+#include "lib/api/startup_taint.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/scheduling/requests.h"
@@ -96,11 +97,6 @@ bool IsPassing(const api::Taint& taint) {
                      [&](std::string_view prefix) { return taint.key.starts_with(prefix); });
 }
 
-bool IsOurs(const api::Taint& taint) {
-  return std::find(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints), taint.key) !=
-         std::end(api::kWarmingTaints);
-}
-
 bool Tolerated(const Toleration& toleration, const api::Taint& taint) {
   if (!toleration.effect.empty() && toleration.effect != taint.effect) {
     return false;
@@ -173,13 +169,21 @@ bool Holds(const Resources& have, const Resources& requests) {
 }
 
 bool IsWarming(const api::Node& node) {
-  return std::any_of(node.taints.begin(), node.taints.end(), IsOurs);
+  return std::any_of(node.taints.begin(), node.taints.end(),
+                     [](const api::Taint& taint) { return api::IsStartupTaint(taint.key); });
 }
 
 bool IsWarmingFor(const PodShape& shape, const api::Node& node) {
   return std::any_of(node.taints.begin(), node.taints.end(), [&](const api::Taint& taint) {
-    return IsOurs(taint) && KeepsOff(taint, shape);
+    return api::IsStartupTaint(taint.key) && KeepsOff(taint, shape);
   });
+}
+
+bool WaitsForWarming(const PodShape& shape) {
+  return std::all_of(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints),
+                     [&](std::string_view key) {
+                       return KeepsOff({.key = std::string(key), .effect = "NoSchedule"}, shape);
+                     });
 }
 
 std::string_view HostnameOf(const api::Node& node) {

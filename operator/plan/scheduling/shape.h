@@ -59,6 +59,8 @@ bool IsWarming(const api::Node& node);
 
 // ... and pods of this shape, which do not tolerate it.
 bool IsWarmingFor(const PodShape& shape, const api::Node& node);
+// Each of them would; pods that tolerate everything do not wait for one to go.
+bool WaitsForWarming(const PodShape& shape);
 
 // kubernetes.io/hostname of the node, else its name. Of the node, not a copy.
 std::string_view HostnameOf(const api::Node& node);
