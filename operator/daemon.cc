@@ -176,13 +176,14 @@ absl::Status Daemon::Run(std::stop_token stop) {
                                        {"port", static_cast<int64_t>(server->port())},
                                        {"identity", config_.identity}});
   absl::Status ended;
+  std::jthread held;
   if (AwaitPods(stop)) {
-    const std::jthread held([this, stopped = world_stop.get_token()] { WatchHeldPods(stopped); });
+    held = std::jthread([this, stopped = world_stop.get_token()] { WatchHeldPods(stopped); });
     ended = StandForElection(stop);
-    world_stop.request_stop();
   }
   world_stop.request_stop();
   webhook.join();
+  held = {};  // joins
   room_->world.Join();
   server->Stop();
   parts_.log.Info("operator stopped", {{"reason", ended.ok() ? "asked to" : Message(ended)}});
