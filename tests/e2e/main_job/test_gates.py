@@ -103,26 +103,18 @@ def test_a_held_pod_is_released_by_the_new_leader_when_the_operator_is_killed(
     assert_hit(kubectl, pod)
 
 
-class TestWhileTheStoreIsOff:
-    """One Deployment whose bundle is published and cannot be fetched."""
-
-    SERVER = ModelServer(name="off", nodes=("node-a", "node-b"))
-    HOLD = 15
-
-    @pytest.fixture
-    def warmup(self, shared: Kubectl, product: Product) -> Warmup:
-        return Warmup(shared, self.SERVER.name)
-
-    def test_a_pod_starts_cold_at_its_deadline(
-        self, shared: Kubectl, warmup: Warmup, cluster: Cluster
-    ):
-        publish_slowly(shared, cluster, self.SERVER, hold=self.HOLD)
-        cluster.verb("registry-down")
-        pod = add_pod(shared, self.SERVER.name)
-        assert gated(pod)
-        free = until_released(shared, pod, 60)
-        assert released(free) == "Deadline"
-        assert_cold(shared, pod)
-        ready = shared.get("pod", pods.name(pod))
-        held = seconds_between(ready["metadata"]["creationTimestamp"], scheduled(ready))
-        assert self.HOLD - 1 <= held
+def test_a_pod_starts_cold_at_its_deadline_while_the_store_is_off(
+    kubectl: Kubectl, cluster: Cluster, product: Product
+):
+    server = ModelServer(name="off", nodes=("node-a", "node-b"))
+    hold = 15
+    publish_slowly(kubectl, cluster, server, hold=hold)
+    cluster.verb("registry-down")
+    pod = add_pod(kubectl, server.name)
+    assert gated(pod)
+    free = until_released(kubectl, pod, 60)
+    assert released(free) == "Deadline"
+    assert_cold(kubectl, pod)
+    ready = kubectl.get("pod", pods.name(pod))
+    held = seconds_between(ready["metadata"]["creationTimestamp"], scheduled(ready))
+    assert hold - 1 <= held
