@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles against what others use, side by side in one run; `make bench` calls it.
 
-Contenders run interleaved in rounds, each once a round in an order that rotates; a ratio is the
+Contenders run interleaved in rounds, each once a round in an order of its own; a ratio is the
 median of same-round ratios, so a busy machine blurs it but does not bend it. Trees: two made from a
 seed (20,000 files of 1 GB, 1,500 files of 70 MB; kept in ~/.cache/cachewarm/corpus), and what a
 real torch.compile of the test workload left. Disks: loop-mounted ext4 with a journal, and xfs.

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interleaved rounds: each runs every contender once, in an order that rotates, so that what the
-machine does meanwhile meets all of them alike."""
+"""Interleaved rounds: each runs every contender once, in an order of its own, so that what the
+machine does meanwhile, and what another contender left behind, meets all of them alike."""
+import random
+
 from processes import CommandFailed
 
 
-def rotated(items, by):
-    """The items, begun at another one."""
-    by %= max(1, len(items))
-    return [*items[by:], *items[:by]]
+def shuffled(items, number):
+    """The items in an order that the round's number gives: nobody has the same neighbours twice
+    for long, and the next run has the same orders."""
+    return random.Random(number).sample(items, len(items))
 
 
 class Runs:
@@ -41,7 +43,7 @@ class Runs:
 def run_rounds(runs, entries, rounds, say):
     """`entries` are (course, contender) pairs."""
     for number in range(rounds):
-        for course, contender in rotated(entries, number):
+        for course, contender in shuffled(entries, number):
             sample = runs.run(course, contender)
             told = f"{sample.wall:8.2f} s" if sample else "  FAILED  "
             say(f"round {number + 1}/{rounds} {told} {course.corpus.name}/{course.disk.name} "

@@ -6,7 +6,7 @@ import bars
 import pytest
 from corpora import Corpus
 from processes import Sample
-from rounds import Runs, rotated
+from rounds import Runs, shuffled
 
 NAMES = """pack_vs_zip pack_vs_tar_zstd unpack_vs_unzip unpack_vs_go_gzip unpack_vs_go_zstd
 unpack_vs_sha_tar_zstd activate_vs_ctr_zstd activate_vs_ctr_gzip update5_bytes update5_time
@@ -81,8 +81,11 @@ def test_what_did_not_run_holds_nothing():
         assert found["note"] == bars.NOT_RUN
 
 
-@pytest.mark.parametrize("items,by,expected", [
-    ([], 3, []), ([1], 5, [1]), ([1, 2, 3], 0, [1, 2, 3]), ([1, 2, 3], 1, [2, 3, 1]),
-    ([1, 2, 3], 5, [3, 1, 2])])
-def test_each_round_begins_with_another_contender(items, by, expected):
-    assert rotated(items, by) == expected
+def test_each_round_runs_all_of_them_and_nobody_always_after_the_same_one():
+    items = list(range(5))
+    orders = [shuffled(items, number) for number in range(6)]
+    assert all(sorted(order) == items for order in orders)
+    assert orders == [shuffled(items, number) for number in range(6)]
+    for item in items:
+        assert len({order[order.index(item) - 1] for order in orders}) > 1
+    assert shuffled([], 3) == []
