@@ -7,7 +7,6 @@
 
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
-#include "lib/fs/file.h"
 #include "lib/fs/tree.h"
 
 namespace cachewarm::agent {
@@ -29,8 +28,9 @@ absl::StatusOr<Json> ReadRecord(const fs::Dir& root, const std::string& path, in
   return object.ok() ? std::move(object) : Annotate(object.status(), path);
 }
 
-absl::Status WriteRecord(const fs::Dir& root, const std::string& path, const Json& object) {
-  return fs::WriteFileAtomic(root, path, codec::DumpJson(object) + "\n", kRecordMode);
+absl::Status WriteRecord(const fs::Dir& root, const std::string& path, const Json& object,
+                         fs::Durable durable) {
+  return fs::WriteFileAtomic(root, path, codec::DumpJson(object) + "\n", kRecordMode, durable);
 }
 
 absl::Status ForEachRecord(const fs::Dir& root, std::string_view folder,

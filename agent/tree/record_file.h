@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "lib/codec/json.h"
 #include "lib/fs/dir.h"
+#include "lib/fs/file.h"
 
 // How a file of the journal below .state is written and read. Only the agent can write there, and
 // a damaged disk can too: what is read is bounded and may be refused.
@@ -23,8 +24,9 @@ inline constexpr int64_t kRecordBytesMax = int64_t{1} << 20;  // of one that tel
 absl::StatusOr<codec::Json> ReadRecord(const fs::Dir& root, const std::string& path,
                                        int64_t bytes_max);
 
-// Replaces `path` in one rename; it is on the disk when the call returns.
-absl::Status WriteRecord(const fs::Dir& root, const std::string& path, const codec::Json& object);
+// Replaces `path` in one rename.
+absl::Status WriteRecord(const fs::Dir& root, const std::string& path, const codec::Json& object,
+                         fs::Durable durable = fs::Durable::kNow);
 
 // Calls `visit` with the path of every record in `folder`, at most 10,000.
 absl::Status ForEachRecord(const fs::Dir& root, std::string_view folder,

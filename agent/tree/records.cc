@@ -13,7 +13,6 @@
 #include "lib/codec/json_value.h"
 #include "lib/codec/reader.h"
 #include "lib/codec/tab_line.h"
-#include "lib/fs/file.h"
 #include "lib/fs/tree.h"
 
 namespace cachewarm::agent {
@@ -110,9 +109,9 @@ absl::StatusOr<EntryRecord> ReadEntryLine(std::string_view text) {
 }  // namespace
 
 absl::Status WriteGenerationRecord(const fs::Dir& root, const GenerationRecord& record,
-                                   const std::vector<EntryRecord>& entries) {
-  CW_RETURN_IF_ERROR(
-      fs::WriteFileAtomic(root, EntriesRecordPath(record.id), EntryLines(entries), kRecordMode));
+                                   const std::vector<EntryRecord>& entries, fs::Durable durable) {
+  CW_RETURN_IF_ERROR(fs::WriteFileAtomic(root, EntriesRecordPath(record.id), EntryLines(entries),
+                                         kRecordMode, durable));
   Json digests = Json::array();
   for (const Digest& digest : record.digests) {
     digests.push_back(digest.ToString());
@@ -126,7 +125,8 @@ absl::Status WriteGenerationRecord(const fs::Dir& root, const GenerationRecord& 
                       {"digests", std::move(digests)},
                       {"files", record.files},
                       {"bytes", record.bytes},
-                      {"fetchSeconds", record.fetch_seconds}});
+                      {"fetchSeconds", record.fetch_seconds}},
+                     durable);
 }
 
 absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const std::string& id) {

@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/fs/dir.h"
+#include "lib/fs/file.h"
 
 // The journal below .state: small JSON files, and the entries of a tree as lines, each replaced in
 // one rename. A file that is missing or cannot be read costs knowledge, never a tree: readers say
@@ -42,7 +43,8 @@ struct GenerationRecord {
 
 // Entries first, then the record: who finds the record finds the entries.
 absl::Status WriteGenerationRecord(const fs::Dir& root, const GenerationRecord& record,
-                                   const std::vector<EntryRecord>& entries);
+                                   const std::vector<EntryRecord>& entries,
+                                   fs::Durable durable = fs::Durable::kNow);
 absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const std::string& id);
 absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
                                                           const std::string& id);

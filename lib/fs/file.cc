@@ -54,13 +54,14 @@ absl::StatusOr<std::string> MakeBeside(std::string_view path, const Make& make) 
       fmt::format("{}: too many temporary files beside it; remove .tmp-*", path));
 }
 
-absl::Status ReplaceWith(const Dir& dir, const std::string& temporary, std::string_view path) {
+absl::Status ReplaceWith(const Dir& dir, const std::string& temporary, std::string_view path,
+                         Durable durable) {
   absl::Status renamed = dir.Rename(temporary, path);
   if (!renamed.ok()) {
     dir.Remove(temporary).IgnoreError();
     return renamed;
   }
-  return dir.Sync(FolderOf(path));
+  return durable == Durable::kNow ? dir.Sync(FolderOf(path)) : absl::OkStatus();
 }
 
 }  // namespace
@@ -163,7 +164,7 @@ absl::StatusOr<std::string> ReadNamedFile(const std::string& path, int64_t bytes
 }
 
 absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_view bytes,
-                             mode_t mode) {
+                             mode_t mode, Durable durable) {
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
   Fd file;
   CW_ASSIGN_OR_RETURN(const std::string temporary,
@@ -172,14 +173,14 @@ absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_
                         return absl::OkStatus();
                       }));
   absl::Status written = WriteAll(file, bytes);
-  if (written.ok()) {
+  if (written.ok() && durable == Durable::kNow) {
     written = SyncFile(file);
   }
   if (!written.ok()) {
     dir.Remove(temporary).IgnoreError();
     return Annotate(written, FullName(dir, path));
   }
-  return ReplaceWith(dir, temporary, path);
+  return ReplaceWith(dir, temporary, path, durable);
 }
 
 absl::Status PointLink(const Dir& dir, std::string_view path, const std::string& target) {
@@ -195,7 +196,7 @@ absl::Status PointLink(const Dir& dir, std::string_view path, const std::string&
                                    ? absl::OkStatus()
                                    : ErrnoStatus(errno, FullName(dir, name));
                       }));
-  return ReplaceWith(dir, temporary, path);
+  return ReplaceWith(dir, temporary, path, Durable::kNow);
 }
 
 }  // namespace cachewarm::fs

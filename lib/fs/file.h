@@ -36,11 +36,15 @@ absl::StatusOr<std::string> ReadFile(const Dir& dir, std::string_view path, int6
 // a mounted Secret must be.
 absl::StatusOr<std::string> ReadNamedFile(const std::string& path, int64_t bytes_max);
 
+// When a new file outlives a power cut: with the call, or once its caller has called
+// Dir::SyncFileSystem; before that a power cut may leave half of it.
+enum class Durable { kNow, kOnceAllSynced };
+
 // Replaces `path` with a file of these bytes and this mode: written beside it as ".tmp-*", synced,
 // renamed, directory synced. After a crash at any instruction `path` is the old or the new file,
 // and at most one ".tmp-*" is left over.
 absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_view bytes,
-                             mode_t mode);
+                             mode_t mode, Durable durable = Durable::kNow);
 
 // Makes `path` a symbolic link to `target` in one rename, whatever file or link was there (a
 // directory: ALREADY_EXISTS). Same promise after a crash.

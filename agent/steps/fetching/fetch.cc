@@ -92,7 +92,6 @@ class Fetcher {
     for (const EntryRecord& entry : entries) {
       fetched_.bytes += entry.bytes;
     }
-    CW_RETURN_IF_ERROR(job_.root.SyncFileSystem());
     CW_RETURN_IF_ERROR(WriteGenerationRecord(job_.root,
                                              {.id = job_.step.generation,
                                               .mount = job_.step.mount,
@@ -100,7 +99,9 @@ class Fetcher {
                                               .files = fetched_.files,
                                               .bytes = fetched_.bytes,
                                               .fetch_seconds = fetched_.seconds},
-                                             entries));
+                                             entries, fs::Durable::kOnceAllSynced));
+    // Tree and journal at once; until the tree has its name, the journal tells of nothing.
+    CW_RETURN_IF_ERROR(job_.root.SyncFileSystem());
     CW_RETURN_IF_ERROR(CommitGeneration(job_.root, job_.step.generation));
     return fetched_;
   }

@@ -174,5 +174,17 @@ TEST(MendJournal, FollowsTheLinksAndForgetsTreesThatAreGone) {
   EXPECT_FALSE(root.Exists(EntriesRecordPath(kA)));
 }
 
+TEST(MendJournal, ForgetsWhatAPowerCutLeftOfAJournalBeforeItsTreeHadAName) {
+  for (const std::string half : {"", "{\"id\": \""}) {
+    const Root root;
+    root.Write(StagingPath(kA) + "/triton/half", half);
+    root.Write(EntriesRecordPath(kA), half);
+    root.Write(GenerationRecordPath(kA), half);
+    ASSERT_TRUE(MendJournal(root.dir(), At(20)).ok());
+    EXPECT_FALSE(root.Exists(GenerationRecordPath(kA)));
+    EXPECT_FALSE(root.Exists(EntriesRecordPath(kA)));
+  }
+}
+
 }  // namespace
 }  // namespace cachewarm::agent

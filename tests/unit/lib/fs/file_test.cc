@@ -28,13 +28,15 @@ int64_t NamesIn(const Dir& dir) {
 }
 
 TEST(WriteFileAtomic, ReplacesTheWholeFileAndItsMode) {
-  const TempDir temp;
-  const Dir dir = temp.Open();
-  ASSERT_TRUE(WriteFileAtomic(dir, "f", std::string(100'000, 'a'), 0600).ok());
-  ASSERT_TRUE(WriteFileAtomic(dir, "f", "short", 0644).ok());
-  EXPECT_EQ(*ReadFile(dir, "f", 1000), "short");
-  EXPECT_EQ(dir.Stat("f")->mode, 0644U);
-  EXPECT_EQ(NamesIn(dir), 1);
+  for (const Durable durable : {Durable::kNow, Durable::kOnceAllSynced}) {
+    const TempDir temp;
+    const Dir dir = temp.Open();
+    ASSERT_TRUE(WriteFileAtomic(dir, "f", std::string(100'000, 'a'), 0600, durable).ok());
+    ASSERT_TRUE(WriteFileAtomic(dir, "f", "short", 0644, durable).ok());
+    EXPECT_EQ(*ReadFile(dir, "f", 1000), "short");
+    EXPECT_EQ(dir.Stat("f")->mode, 0644U);
+    EXPECT_EQ(NamesIn(dir), 1);
+  }
 }
 
 TEST(WriteFileAtomic, LeavesTheOldFileWhenTheDiskIsFull) {
