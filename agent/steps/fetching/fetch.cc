@@ -204,11 +204,11 @@ class Fetcher {
     bundle::UnpackOptions options = Options();
     source_ = FaultSource::kBundle;
     CW_RETURN_IF_ERROR(bundle::CheckBundle(bundle.manifest, bundle.config, job_.limits));
-    if (absl::Status made = bundle::MakeDirectories(bundle.config, tree, options); !made.ok()) {
-      source_ = SourceOfExtraction(made);
+    const auto make_directories = [&] {
+      absl::Status made = bundle::MakeDirectories(bundle.config, tree, options);
+      source_ = made.ok() ? FaultSource::kDisk : SourceOfExtraction(made);
       return made;
-    }
-    source_ = FaultSource::kDisk;
+    };
     CW_ASSIGN_OR_RETURN(
         Reused reused,
         ReuseContents(
@@ -218,6 +218,7 @@ class Fetcher {
              .mount = job_.step.mount,
              .sources = job_.step.sources,
              .threads = job_.threads,
+             .make_directories = make_directories,
              .on_opening = job_.on_opening_source},
             bundle.config, [this](const auto& entry, const auto& stat) { Note(entry, stat); },
             stop_));

@@ -219,10 +219,7 @@ absl::StatusOr<Reused> ReuseContents(
     const ReuseJob& job, const bundle::Config& config,
     const std::function<void(const bundle::Entry&, const fs::FileStat&)>& placed,
     std::stop_token stop) {
-  const Sources sources = FindSources(job, config);
-  if (sources.empty()) {
-    return Reused{};
-  }
+  Sources sources;
   // Not bool by bool: neighbours in a vector<bool> share a byte.
   std::vector<char> there(config.entries.size(), 0);
   const auto place = [&](size_t first, size_t last) -> absl::Status {
@@ -244,13 +241,22 @@ absl::StatusOr<Reused> ReuseContents(
     }
     return absl::OkStatus();
   };
-  bundle::Crew crew(job.threads);
-  int64_t jobs = 0;
-  for (size_t first = 0; first < there.size(); first += kEntriesAJob, ++jobs) {
+  bundle::Crew crew(job.threads);  // last: its jobs use all of the above
+  crew.Post([&](size_t) {
+    sources = FindSources(job, config);
+    return absl::OkStatus();
+  });
+  CW_RETURN_IF_ERROR(job.make_directories());
+  CW_RETURN_IF_ERROR(crew.Wait(0));
+  if (sources.empty()) {
+    return Reused{};
+  }
+  int64_t last_job = 0;
+  for (size_t first = 0; first < there.size(); first += kEntriesAJob, ++last_job) {
     crew.Post(
         [&, first](size_t) { return place(first, std::min(first + kEntriesAJob, there.size())); });
   }
-  CW_RETURN_IF_ERROR(crew.Wait(jobs - 1));
+  CW_RETURN_IF_ERROR(crew.Wait(last_job));
   Reused reused;
   for (size_t i = 0; i < there.size(); ++i) {
     reused.present.push_back(there[i] != 0);

@@ -27,6 +27,9 @@ struct ReuseJob {
   const Mount& mount;                       // of the new tree
   const std::vector<std::string>& sources;  // generations
   int threads = 2;
+  // Makes the directories of the new tree. The journals of the sources are read meanwhile: each
+  // takes about as long as the other.
+  std::function<absl::Status()> make_directories;
   // Before every open of a file in a source, by several threads at the same time; may be empty.
   OnOpeningSource on_opening;
 };
@@ -37,8 +40,8 @@ struct Reused {
   int64_t bytes = 0;
 };
 
-// Gives the new tree the files of `config` whose content a source has; their directories are there
-// already. A file counts only if it is the one that was put there: its stamp is that of the
+// Makes the directories, and gives the new tree the files of `config` whose content a source has.
+// A file counts only if it is the one that was put there: its stamp is that of the
 // journal, or, where only its ctime is another (a link to it came or went), its sha256 still is.
 // Kinds that lib/caches marks so are linked, with the same owner, mode and mtime; others are cloned
 // where the file system can and copied where it cannot, verified on the way. `placed` is told of
