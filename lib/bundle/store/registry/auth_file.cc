@@ -19,6 +19,8 @@ using codec::Json;
 using codec::Reader;
 
 constexpr int64_t kFileBytesMax = 1 << 20;
+// Google's "_json_key_base64" has a key file for a password: over 4 KiB once it is base64 twice.
+constexpr size_t kSecretBytesMax = 64U << 10U;
 
 // "https://index.docker.io/v1/" and "host:5000/path" both name a host.
 std::string_view HostOf(std::string_view name) {
@@ -45,7 +47,17 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
   std::string base64;
   std::string username;
   std::string password;
-  reader.Read("auth", base64).Read("username", username).Read("password", password);
+  std::string identity_token;
+  reader.Read("auth", base64, kSecretBytesMax)
+      .Read("username", username)
+      .Read("password", password, kSecretBytesMax)
+      .Read("identitytoken", identity_token, kSecretBytesMax);
+  if (reader.status().ok() && !identity_token.empty()) {
+    // What stands beside it in "auth" is no password: sent as one, it is only refused.
+    reader.Fail("identitytoken",
+                "is not supported; put a user and password there instead, as \"auth\" or "
+                "\"username\" and \"password\"");
+  }
   if (reader.status().ok() && base64.empty() && username.empty()) {
     reader.Fail("auth", "is required, or username and password");
   }

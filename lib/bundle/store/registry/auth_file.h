@@ -15,9 +15,9 @@ struct BasicCredentials {
 };
 
 // What a docker config.json ("auths": {"host[:port]": {"auth": base64} or {"username",
-// "password"}}) holds for `host`; nullopt: nothing. INVALID_ARGUMENT for a malformed file, and
-// where only a credential helper ("credHelpers", "credsStore") would know: we run no programs.
-// Pure.
+// "password"}}) holds for `host`; nullopt: nothing. INVALID_ARGUMENT for a malformed file, where
+// only a credential helper ("credHelpers", "credsStore") would know, as we run no programs, and for
+// an "identitytoken" (an OAuth2 refresh token). Pure.
 absl::StatusOr<std::optional<BasicCredentials>> FindCredentials(std::string_view config_json,
                                                                 std::string_view host);
 

@@ -5,8 +5,10 @@
 
 #include <fstream>
 
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/codec/base64.h"
 #include "tests/fakes/temp_dir.h"
 
 namespace cachewarm::bundle {
@@ -47,6 +49,33 @@ TEST(AuthFile, CredentialHelpersAreRefusedInWords) {
   EXPECT_THAT(Found(R"({"credHelpers":{"registry.test:5000":"ecr-login"}})"), mentions_helper);
   EXPECT_EQ(Found(R"({"credHelpers":{"other.test":"ecr-login"}})"), "none");
   EXPECT_EQ(Found(R"({"auths":{"registry.test:5000":{"auth":"YTpi"}},"credsStore":"x"})"), "YTpi");
+}
+
+TEST(AuthFile, AnIdentityTokenIsRefusedWithFieldAndRemedy) {
+  for (const std::string beside : {"", R"("auth":"MDAwMDo=",)", R"("username":"a",)"}) {
+    const std::string json =
+        fmt::format(R"({{"auths":{{"registry.test:5000":{{{}"identitytoken":"t"}}}}}})", beside);
+    EXPECT_TRUE(absl::IsInvalidArgument(FindCredentials(json, kHost).status())) << json;
+    EXPECT_THAT(Found(json),
+                ::testing::AllOf(
+                    ::testing::HasSubstr(R"(auths["registry.test:5000"].identitytoken: is not)"),
+                    ::testing::HasSubstr("put a user and password there instead")));
+    EXPECT_EQ(Found(json, "other.test"), "none");
+  }
+  EXPECT_EQ(Found(R"({"auths":{"registry.test:5000":{"auth":"YTpi","identitytoken":""}}})"),
+            "YTpi");
+}
+
+TEST(AuthFile, AKeyFileIsAPassword) {
+  const std::string password(3200, 'k');
+  const std::string auth = codec::EncodeBase64("_json_key_base64:" + password);
+  ASSERT_GT(auth.size(), 4096U);
+  EXPECT_EQ(Found(fmt::format(R"({{"auths":{{"registry.test:5000":{{"auth":"{}"}}}}}})", auth)),
+            auth);
+  EXPECT_EQ(Found(fmt::format(R"({{"auths":{{"registry.test:5000":{{"username":"a",)"
+                              R"("password":"{}"}}}}}})",
+                              std::string(5000, 'p'))),
+            codec::EncodeBase64("a:" + std::string(5000, 'p')));
 }
 
 TEST(AuthFile, MalformedFilesAreRefused) {
