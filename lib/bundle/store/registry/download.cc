@@ -90,7 +90,7 @@ absl::Status Try(Session& session, const Download& download, RangeSink& sink,
     CW_ASSIGN_OR_RETURN(const http::Response response,
                         session.Stream(request, sink, download.scope, stop));
     if (!IsRedirect(response.status)) {
-      CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("GET {}", request.url)));
+      CW_RETURN_IF_ERROR(RegistryStatus(response, NameOf(http::Method::kGet, request.url)));
       return sink.complete() ? absl::OkStatus()
                              : absl::UnavailableError("the registry sent less than was asked for");
     }

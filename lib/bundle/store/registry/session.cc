@@ -2,6 +2,7 @@
 #include "lib/bundle/store/registry/session.h"
 
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "fmt/format.h"
@@ -17,12 +18,42 @@
 namespace cachewarm::bundle {
 namespace {
 
+using codec::Json;
+
 constexpr int kUnauthorized = 401;
 constexpr int kTooManyRequests = 429;
 constexpr int kServiceUnavailable = 503;
 // Tokens are kept by scope, one for each repository and direction.
 constexpr size_t kTokensMax = 1024;
 constexpr size_t kTokenAnswerBytesMax = 64U << 10U;
+constexpr size_t kWordsBytesMax = 500;
+
+std::string TextOf(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// What the registry adds for who can mend it: a text, or an object. A system call's error is only
+// a number where docker-registry 2.8 writes one: {"Enclosed":{"Err":28}}.
+std::string DetailOf(const Json& error) {
+  const auto detail = error.find("detail");
+  if (detail == error.end() || detail->empty()) {
+    return "";
+  }
+  if (!detail->is_object()) {
+    return TextOf(error, "detail").substr(0, kWordsBytesMax);
+  }
+  std::string words =
+      detail->dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, kWordsBytesMax);
+  const auto enclosed = detail->find("Enclosed");
+  if (enclosed != detail->end() && enclosed->is_object()) {
+    const auto number = enclosed->find("Err");
+    if (number != enclosed->end() && number->is_number_unsigned()) {
+      words += ": " + std::generic_category().message(number->get<int>());
+    }
+  }
+  return words;
+}
 
 // {"errors":[{"code":"DENIED","message":"..."}]} in words; empty when it is something else.
 std::string OciError(const std::string& body) {
@@ -31,19 +62,22 @@ std::string OciError(const std::string& body) {
     return "";
   }
   const auto errors = json->find("errors");
-  if (errors == json->end() || !errors->is_array() || errors->empty()) {
+  if (errors == json->end() || !errors->is_array() || errors->empty() ||
+      !errors->front().is_object()) {
     return "";
   }
-  const auto text_of = [&first = errors->front()](const char* name) -> std::string {
-    const auto found = first.is_object() ? first.find(name) : first.end();
-    return first.is_object() && found != first.end() && found->is_string()
-               ? found->get<std::string>().substr(0, 500)
-               : "";
-  };
-  return Printable(fmt::format("{}: {}", text_of("code"), text_of("message")));
+  const Json& first = errors->front();
+  const std::string detail = DetailOf(first);
+  return Printable(fmt::format("{}: {}{}{}", TextOf(first, "code").substr(0, kWordsBytesMax),
+                               TextOf(first, "message").substr(0, kWordsBytesMax),
+                               detail.empty() ? "" : ": ", detail));
 }
 
 }  // namespace
+
+std::string NameOf(http::Method method, std::string_view url) {
+  return fmt::format("{} {}", http::MethodName(method), url.substr(0, url.find('?')));
+}
 
 absl::Status RegistryStatus(const http::Response& response, std::string_view what) {
   if (response.status / 100 == 2) {
@@ -57,8 +91,8 @@ absl::Status RegistryStatus(const http::Response& response, std::string_view wha
   const std::string words = OciError(response.body);
   const bool busy = response.status == kTooManyRequests;
   absl::Status told(busy ? absl::StatusCode::kUnavailable : status.code(),
-                    fmt::format("{}: HTTP {}: {}", what, response.status,
-                                words.empty() ? Message(status) : words));
+                    words.empty() ? fmt::format("{}: {}", what, Message(status))
+                                  : fmt::format("{}: HTTP {}: {}", what, response.status, words));
   const auto wait = http::RetryAfter(response.headers);
   if (busy || (response.status == kServiceUnavailable && wait.has_value())) {
     SetRetryAfter(told, wait.value_or(Duration{0}));

@@ -70,6 +70,9 @@ class Session {
   std::map<std::string, std::string> authorization_;  // by scope
 };
 
+// A request in a message: without the query, which is a signature in the URLs that registries make.
+std::string NameOf(http::Method method, std::string_view url);
+
 // OK for 2xx; else the status of http::StatusOf with the registry's own words (OCI distribution
 // "errors") and `what`. UNAVAILABLE for 429; a wait that was asked for is in RetryAfterOf().
 absl::Status RegistryStatus(const http::Response& response, std::string_view what);

@@ -14,6 +14,8 @@
 namespace cachewarm::bundle {
 namespace {
 
+using http::Method;
+
 constexpr char kBytes[] = "application/octet-stream";
 constexpr int kUploadUnknown = 404;
 constexpr Duration kDeleteInactivity{1000};
@@ -55,7 +57,7 @@ RegistryUpload::RegistryUpload(Session& session, UploadTarget target, std::stop_
 RegistryUpload::~RegistryUpload() {
   if (!location_.empty()) {
     http::Request request{
-        .method = http::Method::kDelete, .url = location_, .inactivity = kDeleteInactivity};
+        .method = Method::kDelete, .url = location_, .inactivity = kDeleteInactivity};
     // Not with stop_: an upload that was stopped is the one to delete.
     session_.SendOnce(request, target_.scope, {}).status().IgnoreError();
   }
@@ -91,9 +93,8 @@ absl::StatusOr<Descriptor> RegistryUpload::Commit() {
 
 absl::Status RegistryUpload::Open() {
   const std::string url = target_.repository_url + "/blobs/uploads/";
-  CW_ASSIGN_OR_RETURN(
-      const http::Response response,
-      session_.Send({.method = http::Method::kPost, .url = url}, target_.scope, stop_));
+  CW_ASSIGN_OR_RETURN(const http::Response response,
+                      session_.Send({.method = Method::kPost, .url = url}, target_.scope, stop_));
   CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("POST {}", url)));
   return Adopt(response);
 }
@@ -132,7 +133,7 @@ absl::Status RegistryUpload::SendChunk() {
 absl::Status RegistryUpload::Patch() {
   const auto size = static_cast<int64_t>(chunk_.size());
   http::Request request{
-      .method = http::Method::kPatch,
+      .method = Method::kPatch,
       .url = location_,
       .headers = {{"Content-Type", kBytes},
                   {"Content-Range", fmt::format("{}-{}", sent_bytes_, sent_bytes_ + size - 1)}},
@@ -140,7 +141,7 @@ absl::Status RegistryUpload::Patch() {
   auto response = session_.SendOnce(request, target_.scope, stop_);
   chunk_ = std::move(request.body);
   CW_RETURN_IF_ERROR(response.status());
-  CW_RETURN_IF_ERROR(UploadStatus(*response, fmt::format("PATCH {}", location_)));
+  CW_RETURN_IF_ERROR(UploadStatus(*response, NameOf(Method::kPatch, location_)));
   CW_RETURN_IF_ERROR(Follow(*response));
   chunk_.clear();
   sent_bytes_ += size;
@@ -167,7 +168,7 @@ absl::Status RegistryUpload::Close(const Digest& digest) {
 absl::Status RegistryUpload::Put(const Digest& digest) {
   const char separator = location_.find('?') == std::string::npos ? '?' : '&';
   http::Request request{
-      .method = http::Method::kPut,
+      .method = Method::kPut,
       .url = fmt::format("{}{}digest={}", location_, separator, PercentEncode(digest.ToString())),
       .headers = {{"Content-Type", kBytes}},
       .body = std::move(chunk_)};
@@ -178,7 +179,7 @@ absl::Status RegistryUpload::Put(const Digest& digest) {
   auto response = session_.SendOnce(request, target_.scope, stop_);
   chunk_ = std::move(request.body);
   CW_RETURN_IF_ERROR(response.status());
-  return UploadStatus(*response, fmt::format("PUT {}", location_));
+  return UploadStatus(*response, NameOf(Method::kPut, location_));
 }
 
 absl::Status RegistryUpload::Recover(const absl::Status& why, Patience& patience) {
@@ -186,7 +187,7 @@ absl::Status RegistryUpload::Recover(const absl::Status& why, Patience& patience
   for (absl::Status last = why;;) {
     CW_RETURN_IF_ERROR(patience.Await(last, stop_));
     const auto response = session_.SendOnce(request, target_.scope, stop_);
-    last = response.ok() ? RegistryStatus(*response, fmt::format("GET {}", location_))
+    last = response.ok() ? RegistryStatus(*response, NameOf(Method::kGet, location_))
                          : response.status();
     if (last.ok() || (response.ok() && response->status == kUploadUnknown)) {
       return Annotate(Resume(*response), Message(why));
@@ -198,7 +199,7 @@ absl::Status RegistryUpload::Recover(const absl::Status& why, Patience& patience
 }
 
 absl::Status RegistryUpload::Resume(const http::Response& response) {
-  CW_RETURN_IF_ERROR(UploadStatus(response, fmt::format("GET {}", location_)));
+  CW_RETURN_IF_ERROR(UploadStatus(response, NameOf(Method::kGet, location_)));
   const std::string range = response.headers.Find("Range").value_or("");
   const auto has = BytesOf(range);
   const int64_t most = sent_bytes_ + static_cast<int64_t>(chunk_.size());
@@ -215,9 +216,8 @@ absl::Status RegistryUpload::Resume(const http::Response& response) {
 
 absl::StatusOr<bool> RegistryUpload::IsThere(const Digest& digest) {
   const std::string url = fmt::format("{}/blobs/{}", target_.repository_url, digest.ToString());
-  CW_ASSIGN_OR_RETURN(
-      const http::Response response,
-      session_.Send({.method = http::Method::kHead, .url = url}, target_.scope, stop_));
+  CW_ASSIGN_OR_RETURN(const http::Response response,
+                      session_.Send({.method = Method::kHead, .url = url}, target_.scope, stop_));
   return response.status / 100 == 2 || response.status / 100 == 3;
 }
 

@@ -172,6 +172,56 @@ TEST_F(RegistryTest, AChallengeOfAnotherHostGetsNoCredentials) {
   }
 }
 
+TEST_F(RegistryTest, AnErrorShowsNoSignatureOfAnUrl) {
+  http_->ThenAnswer(307, "", {{"Location", "https://bucket.test/blob?X-Signature=secret"}})
+      .ThenAnswer(403, "expired");
+  const absl::Status refused = Read(DigestOf("x"), 1);
+  EXPECT_EQ(refused,
+            absl::PermissionDeniedError("GET https://bucket.test:443/blob: HTTP 403: expired"));
+  http_->ThenAnswer(202, "", {{"Location", "/upload/7?_state=secret"}}).ThenAnswer(403, "no");
+  const auto upload = store_->StartBlob(kRepository, {});
+  EXPECT_EQ(Message((*upload)->Write(std::string(1500, 'x'))),
+            fmt::format("PATCH {}/upload/7: HTTP 403: no", kOrigin));
+}
+
+TEST_F(RegistryTest, AnErrorHasTheRegistrysOwnWords) {
+  const std::string kBegin = "GET http://registry.test:5000/v2/: HTTP 500: UNKNOWN: unknown error";
+  const struct {
+    std::string detail;
+    std::string told;
+  } cases[] = {
+      {"null", ""},
+      {R"("")", ""},
+      {"{}", ""},
+      {R"("write /data: no space left on device")", ": write /data: no space left on device"},
+      {R"({"driver":"filesystem","detail":"full"})",
+       R"(: {"detail":"full","driver":"filesystem"})"},
+      // As docker-registry 2.8 writes the error of a system call.
+      {R"({"DriverName":"filesystem","Enclosed":{"Err":28,"Op":"write"}})",
+       R"(: {"DriverName":"filesystem","Enclosed":{"Err":28,"Op":"write"}})"
+       ": No space left on device"},
+      {R"({"Enclosed":{"Err":-1}})", R"(: {"Enclosed":{"Err":-1}})"},
+      {R"({"Enclosed":{"Err":"28"}})", R"(: {"Enclosed":{"Err":"28"}})"},
+  };
+  for (const auto& each : cases) {
+    http_->ThenAnswer(
+        500,
+        fmt::format(R"({{"errors":[{{"code":"UNKNOWN","message":"unknown error","detail":{}}}]}})",
+                    each.detail));
+    EXPECT_EQ(Message(store_->Ping({})), kBegin + each.told);
+  }
+  http_->ThenAnswer(500, "not of the registry");
+  EXPECT_EQ(Message(store_->Ping({})),
+            "GET http://registry.test:5000/v2/: HTTP 500: not of the registry");
+}
+
+TEST_F(RegistryTest, AnErrorIsNotLongerThanItsWords) {
+  http_->ThenAnswer(500,
+                    fmt::format(R"({{"errors":[{{"code":"X","message":"{0}","detail":"{0}"}}]}})",
+                                std::string(5000, 'x')));
+  EXPECT_LE(Message(store_->Ping({})).size(), 1200U);
+}
+
 TEST_F(RegistryTest, RedirectsThatNeverEndAreNotFollowedForEver) {
   http_->Otherwise([](const Request&) {
     return Response{.status = 302, .headers = {{"Location", "/again"}}};
