@@ -31,7 +31,8 @@ StoreUnderTest MakeLayout() {
 
 // Small chunks, so that a small blob takes the PATCH way; basic auth.
 StoreUnderTest MakeGuardedRegistry() {
-  StoreUnderTest made{.registry = std::make_unique<RegistryProcess>(true)};
+  StoreUnderTest made{
+      .registry = std::make_unique<RegistryProcess>(RegistrySettings{.with_password = true})};
   const RegistryProcess& registry = *made.registry;
   made.store = std::make_unique<RegistryStore>(
       RegistryOptions{.session = {.origin = "http://" + registry.address(),

@@ -28,7 +28,7 @@ TEST(RegistryWithPassword, RefusesWhoDoesNotKnowIt) {
     GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
   }
   http::PrepareProcess();
-  const RegistryProcess registry(true);
+  const RegistryProcess registry({.with_password = true});
   const auto store = OpenStore({.url = "oci://" + registry.address()}, SystemClock());
   ASSERT_TRUE(store.ok()) << store.status();
   EXPECT_TRUE(absl::IsUnauthenticated((*store)->Ping({}))) << (*store)->Ping({});

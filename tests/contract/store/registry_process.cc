@@ -19,6 +19,7 @@
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "tests/contract/store/token_server.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -51,17 +52,14 @@ std::string RegistryProcess::Program() {
   return program == nullptr ? "" : program;
 }
 
-RegistryProcess::RegistryProcess(bool with_password) : port_(FreePort()) {
-  WriteConfig(with_password, "");
-  Start();
-}
-
-RegistryProcess::RegistryProcess(const RegistryTls& tls) : port_(FreePort()) {
-  const std::string clients = tls.client_ca_file.empty()
-                                  ? std::string()
-                                  : fmt::format(", clientcas: [{}]", tls.client_ca_file);
-  WriteConfig(false, fmt::format(", tls: {{certificate: {}, key: {}{}}}", tls.certificate_file,
-                                 tls.key_file, clients));
+RegistryProcess::RegistryProcess(const RegistrySettings& settings)
+    : content_directory_(settings.content_directory.empty() ? directory_ / "content"
+                                                            : settings.content_directory),
+      config_file_(directory_ / "config.yml"),
+      auth_file_(directory_ / "config.json"),
+      port_(FreePort()) {
+  WriteConfig(settings);
+  WriteAuthFile();
   Start();
 }
 
@@ -73,23 +71,42 @@ std::string RegistryProcess::address() const {
   return fmt::format("127.0.0.1:{}", port_);
 }
 
-void RegistryProcess::WriteConfig(bool with_password, const std::string& tls) {
-  config_file_ = directory_ / "config.yml";
-  auth_file_ = directory_ / "config.json";
+void RegistryProcess::WriteConfig(const RegistrySettings& settings) const {
+  const RegistryTls& tls = settings.tls;
   std::ofstream config(config_file_);
   config << fmt::format(
       "version: 0.1\nlog: {{level: error, accesslog: {{disabled: true}}}}\n"
-      "storage: {{filesystem: {{rootdirectory: {}/data}}, delete: {{enabled: true}}}}\n"
-      "http: {{addr: 127.0.0.1:{}{}}}\n",
-      directory_.path(), port_, tls);
-  if (with_password) {
+      "storage: {{filesystem: {{rootdirectory: {}}}, delete: {{enabled: true}}}}\n"
+      "http:\n  addr: 127.0.0.1:{}\n",
+      content_directory_, port_);
+  if (!tls.certificate_file.empty()) {
+    config << fmt::format(
+        "  tls: {{certificate: {}, key: {}{}}}\n", tls.certificate_file, tls.key_file,
+        tls.client_ca_file.empty() ? std::string()
+                                   : fmt::format(", clientcas: [{}]", tls.client_ca_file));
+  }
+  if (!settings.redirect_url.empty()) {
+    config << fmt::format(
+        "middleware: {{storage: [{{name: redirect, options: {{baseurl: {}}}}}]}}\n",
+        settings.redirect_url);
+  }
+  if (settings.with_password) {
     config << fmt::format("auth: {{htpasswd: {{realm: test, path: {}/htpasswd}}}}\n",
                           directory_.path());
-    std::ofstream(directory_ / "htpasswd")
-        << "warm:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n";
-    std::ofstream(auth_file_) << fmt::format(
-        R"({{"auths":{{"{}":{{"username":"warm","password":"secret"}}}}}})", address());
+    directory_.Write("htpasswd",
+                     "warm:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n");
   }
+  if (!settings.token_realm.empty()) {
+    config << fmt::format(
+        "auth: {{token: {{realm: {}, service: {}, issuer: {}, rootcertbundle: {}}}}}\n",
+        settings.token_realm, TokenServer::kService, TokenServer::kIssuer,
+        settings.token_certificate_file);
+  }
+}
+
+void RegistryProcess::WriteAuthFile() const {
+  std::ofstream(auth_file_) << fmt::format(
+      R"({{"auths":{{"{}":{{"username":"warm","password":"secret"}}}}}})", address());
 }
 
 void RegistryProcess::Start() {

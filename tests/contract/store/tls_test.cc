@@ -30,9 +30,10 @@ class RegistryWithTls : public ::testing::Test {
     }
     http::PrepareProcess();
     const std::string leaf = ours_.Issue("registry", "DNS:registry.test,IP:127.0.0.1");
-    registry_ = std::make_unique<RegistryProcess>(RegistryTls{.certificate_file = leaf + ".crt",
-                                                              .key_file = leaf + ".key",
-                                                              .client_ca_file = ours_.ca()});
+    registry_ = std::make_unique<RegistryProcess>(
+        RegistrySettings{.tls = {.certificate_file = leaf + ".crt",
+                                 .key_file = leaf + ".key",
+                                 .client_ca_file = ours_.ca()}});
   }
 
   // The whole way of a bundle, there and back.
@@ -94,7 +95,7 @@ TEST_F(RegistryWithTls, IsReachedThroughAProxyThatSeesNothingButItsName) {
 TEST_F(RegistryWithTls, AProxyThatLeadsToAnotherServerIsNoticed) {
   const std::string leaf = other_.Issue("registry", "DNS:registry.test");
   const RegistryProcess impostor(
-      RegistryTls{.certificate_file = leaf + ".crt", .key_file = leaf + ".key"});
+      {.tls = {.certificate_file = leaf + ".crt", .key_file = leaf + ".key"}});
   const fakes::TunnelProxy proxy(impostor.port());
   StoreOptions options = Options("registry.test");
   options.proxy.https = proxy.address();

@@ -52,8 +52,8 @@ class BrokenUpload : public ::testing::Test {
 
   // The uploads whose bytes the registry keeps on its disk.
   int OpenUploads() const {
-    const auto directory = std::filesystem::path(registry_->directory()) /
-                           "data/docker/registry/v2/repositories" / kRepository / "_uploads";
+    const auto directory = std::filesystem::path(registry_->content_directory()) /
+                           "docker/registry/v2/repositories" / kRepository / "_uploads";
     std::error_code none;
     const std::filesystem::directory_iterator uploads(directory, none);
     return static_cast<int>(std::count_if(begin(uploads), end(uploads), [](const auto& upload) {
