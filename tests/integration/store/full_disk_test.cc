@@ -1,46 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real disks that are full: small file systems in memory, on the store's side and on the node's.
-#include <sys/mount.h>
-#include <sys/vfs.h>
-
-#include <cerrno>
 #include <cstring>
 #include <string>
 
 #include "fmt/format.h"
+#include "tests/fakes/small_disk.h"
 #include "tests/integration/store/stored_bundles.h"
 
 namespace cachewarm::bundle {
 namespace {
-
-// A tmpfs of so many KiB; gone with the object.
-class SmallDisk {
- public:
-  explicit SmallDisk(int kibibytes)
-      : error_(::mount("cachewarm-test", temp_.path().c_str(), "tmpfs", MS_NOSUID | MS_NODEV,
-                       fmt::format("size={}k", kibibytes).c_str()) == 0
-                   ? 0
-                   : errno) {}
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-  ~SmallDisk() {
-    if (error_ == 0) {
-      EXPECT_EQ(::umount2(temp_.path().c_str(), MNT_DETACH), 0) << std::strerror(errno);
-    }
-  }
-  int error() const { return error_; }
-  std::string operator/(const std::string& name) const { return temp_ / name; }
-  int64_t FreeBytes() const { return fs::MeasureSpace(temp_.Open())->free_bytes; }
-  // So that so many KiB are free.
-  void Leave(int kibibytes) const {
-    temp_.Write("filler",
-                std::string(static_cast<size_t>(FreeBytes() - (int64_t{kibibytes} << 10)), 'x'));
-  }
-
- private:
-  const TempDir temp_;
-  const int error_;
-};
 
 class FullDisk : public ::testing::Test {
  protected:
