@@ -94,6 +94,10 @@ e2e: images ## run tests/e2e on a cluster that stays up; K=main_job runs one fol
 e2e-older: images ## tests/e2e/older on a real Kubernetes 1.34, which has no admission policies
 	@tools/stage e2e-older
 
+.PHONY: e2e-neighbours
+e2e-neighbours: images ## tests/e2e/neighbours beside the real Kueue and the real LeaderWorkerSet controller
+	@tools/stage e2e-neighbours
+
 .PHONY: chaos
 chaos: images ## ten minutes of kills, edits and refusals on a real cluster; CHAOS_SECONDS, CHAOS_SEED
 	@tools/stage chaos

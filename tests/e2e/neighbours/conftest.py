@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The neighbours, beside the product in one cluster. Each is there from the first test that asks
+for it to the end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from harness.cluster import Cluster
+from harness.gates import small_pod
+from harness.neighbour import Neighbour
+
+KUEUE = Neighbour("kueue", {"integrations": {"frameworks": ["batch/job", "pod", "deployment"]}})
+LEADER_WORKER_SET = Neighbour("lws")
+
+
+@contextmanager
+def _beside(cluster: Cluster, neighbour: Neighbour, probe: dict) -> Iterator[Neighbour]:
+    admin = cluster.kubectl()
+    try:
+        neighbour.install(admin)
+        neighbour.wait_serving(admin, probe)
+        yield neighbour
+    finally:
+        neighbour.remove(admin)
+
+
+@pytest.fixture(scope="session")
+def kueue(installation, cluster: Cluster) -> Iterator[Neighbour]:
+    with _beside(cluster, KUEUE, small_pod("probe")) as neighbour:
+        yield neighbour
+
+
+@pytest.fixture(scope="session")
+def leader_worker_set(installation, cluster: Cluster) -> Iterator[Neighbour]:
+    probe = {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "probe"},
+        "spec": {"leaderWorkerTemplate": {"workerTemplate": {"spec": small_pod("probe")["spec"]}}},
+    }
+    with _beside(cluster, LEADER_WORKER_SET, probe) as neighbour:
+        yield neighbour

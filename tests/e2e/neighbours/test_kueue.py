@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Beside the real Kueue: it decides who has quota, we decide who waits for a bundle, and nobody
+waits for both, or for the other for ever."""
+
+import pytest
+
+from harness import pods
+from harness.compiler import CACHE, assert_hit, compiler
+from harness.kubectl import Kubectl
+from harness.product import Product
+from harness.sleeper import Sleeper
+from harness.steps import until_ready, until_released
+from harness.waiting import wait_for
+from harness.warmup import GATE, Warmup, gated, injected, released, wish_for
+
+# Of a pod that waits for quota; every one has the second too, with or without a topology.
+KUEUES = {"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"}
+QUEUE = "kueue.x-k8s.io/queue-name"
+API = "kueue.x-k8s.io/v1beta1"
+SHARE = {"requests": {"cpu": "100m"}}  # the whole quota: there is room for one pod
+HOLD = {"gate": {"mode": "Hold", "maxHoldSeconds": 900}, "compile": {"builder": "FirstPod"}}
+
+
+@pytest.fixture
+def queue(kueue, kubectl: Kubectl):
+    """The name of a LocalQueue in the test's namespace, with quota for one pod."""
+    name = kubectl.namespace
+    resources = [{"name": "cpu", "nominalQuota": SHARE["requests"]["cpu"]}]
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": name, "resources": resources}]}]
+    kubectl.apply(
+        {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": name}},
+        {
+            "apiVersion": API,
+            "kind": "ClusterQueue",
+            "metadata": {"name": name},
+            "spec": {"namespaceSelector": {}, "resourceGroups": groups},
+        },
+        {
+            "apiVersion": API,
+            "kind": "LocalQueue",
+            "metadata": {"name": name},
+            "spec": {"clusterQueue": name},
+        },
+    )
+    yield name
+    for kind in ("clusterqueue", "resourceflavor"):
+        kubectl.delete(kind, name, "--wait=false")
+
+
+def of_queue(thing: dict, queue: str) -> dict:
+    thing["metadata"].setdefault("labels", {})[QUEUE] = queue
+    return thing
+
+
+def sleeper(name: str) -> Sleeper:
+    return Sleeper(name=name, replicas=0, container={"resources": SHARE})
+
+
+def holding(kubectl: Kubectl, server: Sleeper) -> Warmup:
+    """A Deployment that knows nothing of Kueue, and every new pod of its labels is held."""
+    kubectl.apply(server.deployment(), wish_for(server.deployment(), **HOLD))
+    warmup = Warmup(kubectl, server.name)
+    warmup.wait_injecting()
+    wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)
+    warmup.wait_admission(server.pod("probe"))
+    return warmup
+
+
+def take_quota(kubectl: Kubectl, queue: str) -> dict:
+    return until_ready(kubectl, kubectl.create(of_queue(sleeper("first").pod("first"), queue)))
+
+
+def test_a_pod_at_both_gates_is_let_go_by_us_and_waits_for_quota_alone(
+    kubectl: Kubectl, product: Product, queue: str
+):
+    first = take_quota(kubectl, queue)
+    server = sleeper("queued")
+    holding(kubectl, server)
+    made = kubectl.create(of_queue(server.pod("queued-0"), queue))
+    assert set(pods.gates(made)) == {GATE, *KUEUES}
+    free = until_released(kubectl, made, 10)
+    assert released(free) == "OtherGate" and set(pods.gates(free)) == KUEUES
+    kubectl.kill_pod(pods.name(first))
+    ready = until_ready(kubectl, made, 60)
+    assert injected(ready) and pods.restarts(ready) == 0
+
+
+def test_a_deployment_of_a_queue_starts_warm_when_it_gets_quota(
+    kubectl: Kubectl, product: Product, queue: str
+):
+    """Its second pod waits for quota while the first one compiles."""
+    server = compiler("served", ("node-a", "node-b"), resources=SHARE)
+    wanted = of_queue(server.deployment(), queue)
+    kubectl.apply(wanted, wish_for(wanted, caches=[CACHE], **HOLD))
+    warmup = Warmup(kubectl, server.name)
+    warmup.wait_injecting()
+    assert not warmup.injection.get("gate")
+
+    kubectl.scale("deployment", server.name, 2)
+
+    def by_readiness(ready: bool) -> list[dict]:
+        return [pod for pod in pods.of(kubectl, server.name) if pods.ready(pod) is ready]
+
+    (first,) = wait_for("one has quota and is Ready", lambda: by_readiness(True), 240, kubectl)
+    (second,) = by_readiness(False)
+    assert set(pods.gates(second)) == KUEUES and injected(first) and injected(second)
+    warmup.wait_warm()
+    kubectl.kill_pod(pods.name(first))
+    (next_one,) = wait_for("the next one is Ready", lambda: by_readiness(True), 120, kubectl)
+    assert pods.name(next_one) != pods.name(first) and not gated(next_one)
+    assert_hit(kubectl, next_one)
