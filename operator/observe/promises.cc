@@ -14,6 +14,8 @@ namespace {
 using api::Labels;
 using codec::Json;
 
+// Kueue writes it itself where a namespace has a default queue.
+constexpr std::string_view kKueueQueueLabel = "kueue.x-k8s.io/queue-name";
 constexpr int64_t kDefaultProgressDeadline = 600;  // apps/v1 Deployment, Argo Rollout
 constexpr int64_t kPodsMax = 1'000'000;            // what a number is cut to: a promise is no more
 
@@ -111,6 +113,7 @@ void ReadBudget(const Json& budget, bool counts, plan::Promises& out) {
 // Which of its pods serve is counted in `out`; false where the object does not say it in pods.
 bool ReadWorkload(const std::string& kind, const Json& object, plan::Promises& out) {
   out.job_deadline = HasDeadline(object);
+  out.queued = kube::At(object, {"metadata", "labels", kKueueQueueLabel}) != nullptr;
   if (kind == "Deployment") {
     ReadDeployment(object, out);
     return true;

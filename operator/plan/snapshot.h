@@ -77,6 +77,7 @@ struct Promises {
   bool no_surge = false;          // it, or a Rollout, rolls without a pod in addition
   bool in_order = false;          // a StatefulSet that starts one pod after the other
   bool job_deadline = false;      // activeDeadlineSeconds, of a Job or of its pods
+  bool queued = false;            // Kueue decides when its pods may start
   Duration progress_deadline{0};  // of a Deployment, or what works like one; 0: none
   int64_t available = 0;          // pods of the workload that serve now
   int64_t required = 0;           // pods that have to at its present size

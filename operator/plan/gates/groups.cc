@@ -31,8 +31,8 @@ constexpr std::array<Mark, 9> kMarks = {{
     {"ray.io/cluster", ""},
     {"kueue.x-k8s.io/pod-group-name", ""},
 }};
-constexpr std::string_view kKnownPrefixes[] = {"kueue.x-k8s.io/", "volcano.sh/",
-                                               "scheduling.x-k8s.io/"};
+constexpr std::string_view kKueuePrefix = "kueue.x-k8s.io/";
+constexpr std::string_view kKnownPrefixes[] = {kKueuePrefix, "volcano.sh/", "scheduling.x-k8s.io/"};
 constexpr std::string_view kGangWords[] = {"gang", "pod-group", "podgroup"};
 
 // Empty when there is none.
@@ -89,6 +89,12 @@ bool IsOfUnknownGang(const api::Pod& pod) {
 bool HasOtherGate(const api::Pod& pod) {
   return std::any_of(pod.gates.begin(), pod.gates.end(),
                      [](const std::string& gate) { return gate != api::kSchedulingGate; });
+}
+
+bool IsOfKueue(const api::Pod& pod) {
+  const auto by_kueue = [](const auto& text) { return text.first.starts_with(kKueuePrefix); };
+  return std::any_of(pod.meta.labels.begin(), pod.meta.labels.end(), by_kueue) ||
+         std::any_of(pod.meta.annotations.begin(), pod.meta.annotations.end(), by_kueue);
 }
 
 }  // namespace cachewarm::plan

@@ -20,4 +20,8 @@ bool IsOfUnknownGang(const api::Pod& pod);
 // The pod waits at the gate of somebody else, Kueue's for one.
 bool HasOtherGate(const api::Pod& pod);
 
+// Kueue decides when the pod may start, or has decided it. From then on it has quota: a pod of a
+// Job shows no more of that than a label, and one that stood at Kueue's gate no more than another.
+bool IsOfKueue(const api::Pod& pod);
+
 }  // namespace cachewarm::plan

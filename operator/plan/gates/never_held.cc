@@ -16,22 +16,19 @@ namespace reason = api::reason;
 
 namespace {
 
-constexpr const char* kKueueQueueLabel = "kueue.x-k8s.io/queue-name";
-
 // What the template alone says about its pods.
 std::string_view OfTemplate(const TemplateView& view) {
   if (view.pod_template == nullptr) {
     return "";
-  }
-  if (view.labels.contains(kKueueQueueLabel) ||
-      !render::List(*view.pod_template, {"spec", "schedulingGates"}).empty()) {
-    return reason::kReleasedOtherGate;
   }
   api::Pod pod;
   pod.meta.labels = view.labels;
   pod.meta.annotations =
       codec::Texts(render::Find(*view.pod_template, {"metadata", "annotations"}));
   pod.object = view.pod_template;
+  if (IsOfKueue(pod) || !render::List(*view.pod_template, {"spec", "schedulingGates"}).empty()) {
+    return reason::kReleasedOtherGate;
+  }
   return IsOfUnknownGang(pod) ? reason::kReleasedUnknownGang : std::string_view();
 }
 
@@ -56,6 +53,8 @@ void FindNeverHeld(Round& round) {
     round.never_held = reason::kReleasedInOrder;
   } else if (promises.job_deadline) {
     round.never_held = reason::kReleasedJobDeadline;
+  } else if (promises.queued) {
+    round.never_held = reason::kReleasedOtherGate;
   } else {
     round.never_held = OfTemplate(round.pod_template);
   }
@@ -69,7 +68,7 @@ std::string_view WhyNeverHeld(const Round& round, const api::Pod& pod) {
   if (!round.never_held.empty()) {
     return round.never_held;
   }
-  if (HasOtherGate(pod)) {
+  if (HasOtherGate(pod) || IsOfKueue(pod)) {
     return reason::kReleasedOtherGate;
   }
   if (IsOfUnknownGang(pod)) {

@@ -85,6 +85,25 @@ def test_a_pod_at_both_gates_is_let_go_by_us_and_waits_for_quota_alone(
     assert injected(ready) and pods.restarts(ready) == 0
 
 
+def test_a_pod_that_kueue_has_admitted_is_not_held(kubectl: Kubectl, product: Product, queue: str):
+    """It has quota: while it waited for us, nobody else could use it."""
+    server = sleeper("admitted")
+    holding(kubectl, server)
+    until_ready(kubectl, kubectl.create(server.pod("builder")))
+    product.scale_operator(0)
+    try:
+        made = kubectl.create(of_queue(server.pod("admitted-0"), queue))
+
+        def admitted() -> bool:
+            return pods.gates(kubectl.get("pod", "admitted-0")) == [GATE]
+
+        wait_for("Kueue admits it", admitted, 60, kubectl)
+    finally:
+        product.scale_operator(2)
+    ready = until_ready(kubectl, made, 60)
+    assert released(ready) == "OtherGate" and injected(ready)
+
+
 def test_a_deployment_of_a_queue_starts_warm_when_it_gets_quota(
     kubectl: Kubectl, product: Product, queue: str
 ):
@@ -109,3 +128,24 @@ def test_a_deployment_of_a_queue_starts_warm_when_it_gets_quota(
     (next_one,) = wait_for("the next one is Ready", lambda: by_readiness(True), 120, kubectl)
     assert pods.name(next_one) != pods.name(first) and not gated(next_one)
     assert_hit(kubectl, next_one)
+
+
+def test_a_job_of_a_queue_is_not_held_once_kueue_lets_it_start(
+    kubectl: Kubectl, product: Product, queue: str
+):
+    """Kueue holds a whole Job, by spec.suspend, and says so on the Job and not on its pods."""
+    first = take_quota(kubectl, queue)
+    template = sleeper("batch").template()
+    template["spec"]["restartPolicy"] = "Never"
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "batch"}}
+    job["spec"] = {"template": template, "backoffLimit": 0}
+    kubectl.apply(of_queue(job, queue), wish_for(job, **HOLD))
+    warmup = Warmup(kubectl, "batch")
+    warmup.wait_injecting()
+    assert kubectl.get("job", "batch")["spec"]["suspend"] and not pods.of(kubectl, "batch")
+    assert not warmup.injection.get("gate")
+
+    kubectl.kill_pod(pods.name(first))
+    (pod,) = wait_for("its pod", lambda: pods.of(kubectl, "batch"), 60, kubectl)
+    ready = until_ready(kubectl, pod, 60)
+    assert injected(ready) and released(ready) == "" and not gated(pod)

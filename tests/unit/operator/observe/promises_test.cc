@@ -163,6 +163,16 @@ TEST_F(PromisesTest, ADisruptionBudgetCountsWhereverTheTemplateIs) {
   EXPECT_EQ(seen.available, 3);
 }
 
+TEST_F(PromisesTest, AWorkloadOfAKueueQueueSaysSoOnItself) {
+  Json job = Workload("Job", "parallelism: 4", 0);
+  server.Put(kube::kJobs, job);
+  StartWorld();
+  EXPECT_FALSE(ReadPromises(world, WarmupOf("Job")).queued);
+  job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q";
+  server.Put(kube::kJobs, job);
+  EXPECT_TRUE(op::testing::Eventually([&] { return ReadPromises(world, WarmupOf("Job")).queued; }));
+}
+
 TEST_F(PromisesTest, TheLabelKeysOfBudgetsAreThoseOfTheNamespace) {
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {tier: web}}", 1, 1));
   server.Put(kube::kPodDisruptionBudgets,

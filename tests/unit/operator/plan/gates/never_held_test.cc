@@ -87,6 +87,18 @@ INSTANTIATE_TEST_SUITE_P(
                     b.pod_template()["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q";
                   },
                   "OtherGate", false},
+        NeverCase{"template_that_kueue_has_admitted",
+                  [](SnapshotBuilder& b) {
+                    b.pod_template()["metadata"]["labels"]["kueue.x-k8s.io/podset"] = "main";
+                  },
+                  "OtherGate", false},
+        NeverCase{"pod_that_kueue_has_admitted",
+                  [](SnapshotBuilder& b) {
+                    PodWith(b, {{"kueue.x-k8s.io/queue-name", "q"}}, {});
+                  },
+                  "OtherGate", true},
+        NeverCase{"workload_of_a_queue", [](SnapshotBuilder& b) { b.in().promises.queued = true; },
+                  "OtherGate", false},
         NeverCase{"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "NoRoom",
                   false}),
     [](const auto& each) { return each.param.name; });
