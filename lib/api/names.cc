@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/api/names.h"
 
-#include <array>
-
 #include "fmt/format.h"
 
 namespace cachewarm::api {
@@ -21,8 +19,6 @@ std::string CachePath(std::string_view ns, std::string_view name, std::string_vi
 }
 
 std::string RevisionOf(const Labels& labels) {
-  static constexpr std::array<std::string_view, 3> kRevisionLabels = {
-      "pod-template-hash", "rollouts-pod-template-hash", "controller-revision-hash"};
   for (const std::string_view label : kRevisionLabels) {
     if (const auto found = labels.find(label); found != labels.end()) {
       return std::string(found->second);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -71,8 +72,14 @@ std::string RunAsName(std::optional<int64_t> run_as_user);
 std::string CachePath(std::string_view ns, std::string_view name, std::string_view uid,
                       std::string_view run_as);
 
-// What tells the pods of one template from those of another: pod-template-hash, then
-// rollouts-pod-template-hash, then controller-revision-hash, else "none". Same rule as the policy.
+// What tells the pods of one template from those of another, the first that is there. Of a
+// LeaderWorkerSet each group's workers are a StatefulSet with a controller-revision-hash of its
+// own.
+inline constexpr std::array<std::string_view, 4> kRevisionLabels = {
+    "pod-template-hash", "rollouts-pod-template-hash",
+    "leaderworkerset.sigs.k8s.io/template-revision-hash", "controller-revision-hash"};
+
+// By these labels, else "none". Same rule as the policy.
 std::string RevisionOf(const Labels& labels);
 
 }  // namespace cachewarm::api

@@ -41,20 +41,25 @@ bool IsWarmEverywhere(const Round& round, const PodFactors& factors) {
 }
 
 std::vector<std::string> WarmRevisions(const Round& round) {
-  std::map<std::string, PodFactors> factors;
+  // More than one: the leaders of a LeaderWorkerSet may have another image than its workers.
+  std::map<std::string, std::vector<PodFactors>> factors;
   for (const PodView& pod : round.pods) {
     if (pod.ours && !pod.of_job && !pod.factors.image.empty()) {
-      factors.emplace(pod.revision, pod.factors);
+      std::vector<PodFactors>& known = factors[pod.revision];
+      if (std::find(known.begin(), known.end(), pod.factors) == known.end()) {
+        known.push_back(pod.factors);
+      }
     }
   }
   const bool warm_now = IsWarmEverywhere(round, round.pod_template.factors);
+  const auto is_warm = [&](const PodFactors& each) {
+    return each == round.pod_template.factors ? warm_now : IsWarmEverywhere(round, each);
+  };
   std::vector<std::string> out;
   for (const std::string& revision : round.proven_revisions) {
     const auto known = factors.find(revision);
-    const bool warm = known == factors.end() || known->second == round.pod_template.factors
-                          ? warm_now
-                          : IsWarmEverywhere(round, known->second);
-    if (warm) {
+    if (known == factors.end() ? warm_now
+                               : std::all_of(known->second.begin(), known->second.end(), is_warm)) {
       out.push_back(revision);
     }
   }

@@ -87,9 +87,8 @@ RehearsalPods MakeRehearsalPods(const RehearsalSpec& spec) {
 Json TemplateOf(const Json& pod, const std::string& uid) {
   Json metadata = Json::object();
   auto labels = codec::Texts(Find(pod, {"metadata", "labels"}));
-  for (const char* revision :
-       {"pod-template-hash", "rollouts-pod-template-hash", "controller-revision-hash"}) {
-    labels.erase(revision);
+  for (const std::string_view revision : api::kRevisionLabels) {
+    labels.erase(std::string(revision));
   }
   metadata["labels"] = labels;
   const Json* found = Find(pod, {"spec"});

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("leader_worker_set")
 TWINS = ("node-a", "node-b")  # of one GPU type and CPU class, so that all ranks have one key
 NAME = "leaderworkerset.sigs.k8s.io/name"
 GROUP = "leaderworkerset.sigs.k8s.io/group-index"
+REVISION = "leaderworkerset.sigs.k8s.io/template-revision-hash"
 SIZE = 2
 
 
@@ -91,6 +92,14 @@ def test_an_annotated_set_is_warm_from_its_second_group_on(kubectl: Kubectl, pro
         assert injected(pod) and not gated(pod), "every node is warm"
         assert_hit(kubectl, pod)
     wait_available(kubectl, server.name, 2)
+    members = [pod for index in (0, 1) for pod in group(kubectl, server.name, index)]
+    revisions = {pod["metadata"]["labels"][REVISION] for pod in members}
+    wait_for(
+        "what is warm is the one revision of all groups",
+        lambda: len(revisions) == 1 and set(warmup.injection["warmRevisions"]) == revisions,
+        60,
+        kubectl,
+    )
 
 
 def test_a_cold_group_is_held_and_released_as_one(kubectl: Kubectl, product: Product):

@@ -34,6 +34,9 @@ TEST(Names, RevisionTakesTheFirstLabelThatAControllerSets) {
       {{{"controller-revision-hash", "c"}}, "c"},
       {{{"pod-template-hash", "a"}, {"rollouts-pod-template-hash", "b"}}, "a"},
       {{{"rollouts-pod-template-hash", "b"}, {"controller-revision-hash", "c"}}, "b"},
+      {{{"leaderworkerset.sigs.k8s.io/template-revision-hash", "d"},
+        {"controller-revision-hash", "llama-0-c"}},
+       "d"},
   };
   for (const Case& each : cases) {
     EXPECT_EQ(RevisionOf(each.labels), each.revision);

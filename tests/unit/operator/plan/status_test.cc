@@ -130,6 +130,24 @@ TEST(Status, AtMostSixteenRevisionsAreNamedThoseWithPodsFirst) {
   EXPECT_EQ(names.back(), "zz");
 }
 
+TEST(Status, ARevisionWhosePodsHaveTwoImagesIsWarmOnceBothAre) {
+  SnapshotBuilder builder = Two();
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  AddPod(builder, "r1", "hit");
+  EXPECT_EQ(WarmRevisions(builder), Names{"r1"});
+  builder.Pod({.name = "leader",
+               .node = "n1",
+               .revision = "r1",
+               .image = "leader:1",
+               .created = 1,
+               .started = 2,
+               .ready = 3});
+  EXPECT_TRUE(WarmRevisions(builder).empty());
+  builder.Bundle(
+      {.node = "n1", .image = "leader:1", .digest = "b", .published = 10, .active = {"n1", "n2"}});
+  EXPECT_EQ(WarmRevisions(builder), Names{"r1"});
+}
+
 TEST(Status, ARevisionOfAnImageWithoutBundleIsNotWarmBecauseAnotherIs) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
