@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group whose pods compile each for itself: the bundle has the files of all of them."""
+"""A group whose pods compile each for itself: the bundle has the files of all of them, and its pods
+wait and start together."""
+
+from datetime import datetime
 
 from harness import pods
 from harness.cluster import NODES
@@ -7,7 +10,7 @@ from harness.kubectl import Kubectl
 from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.waiting import wait_for
-from harness.warmup import Warmup, injected, wait_event, wish_for
+from harness.warmup import Warmup, gated, injected, released, wait_event, wish_for
 
 APP = "ranks"
 TWINS = NODES[:2]  # of one GPU type and CPU class, so that all ranks have one key
@@ -71,3 +74,41 @@ def test_a_group_starts_warm_on_other_nodes_with_the_files_of_every_rank(
     for rank in range(2):
         log = wait_for("its log", lambda r=rank: kubectl.logs(f"{APP}-1-{r}"), 20, kubectl)
         assert "miss" not in log and f"rank_{rank}/kernel" in log, log
+
+
+def let_go_at(pod: dict) -> float:
+    """By the operator's own words: the moment of the decision that released it."""
+    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"]).timestamp()
+    return created + float(pods.annotation(pod, "cachewarm.io/held-seconds"))
+
+
+def test_in_mode_hold_all_ranks_wait_and_are_let_go_by_one_decision(
+    kubectl: Kubectl, product: Product
+):
+    deployment = sleeper().deployment()
+    wish = wish_for(
+        deployment,
+        compile={"builder": "FirstPod", "settleSeconds": 5},
+        caches=[CACHE],
+        gate={"mode": "Hold", "maxHoldSeconds": 300},
+    )
+    kubectl.apply(deployment, wish)
+    warmup = Warmup(kubectl, APP)
+    warmup.wait_injecting()
+    warmup.wait_admission(rank_pod(9, 0, TWINS[0]))
+    wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)
+    kubectl.apply(*(rank_pod(0, rank, node) for rank, node in enumerate(TWINS)))
+    first = pods.wait_ready(kubectl, APP, 2, 60)
+    assert {released(pod) for pod in first} == {"Builder", "Group"}, "its builder takes it along"
+
+    kubectl.apply(*(rank_pod(1, rank, node) for rank, node in enumerate(reversed(TWINS))))
+    names = [f"{APP}-1-{rank}" for rank in range(2)]
+    assert all(gated(kubectl.get("pod", name)) for name in names)
+    pods.wait_ready(kubectl, APP, 4, 120)
+    second = [kubectl.get("pod", name) for name in names]
+    reasons = {released(pod) for pod in second}
+    assert "Warm" in reasons and reasons <= {"Warm", "Group"}
+    assert let_go_at(second[0]) == let_go_at(second[1])
+    for name in names:
+        log = wait_for("its log", lambda n=name: kubectl.logs(n), 20, kubectl)
+        assert "miss" not in log, log
