@@ -45,14 +45,19 @@ class Cluster:
     def in_node(self, node: str, *command: str) -> str:
         return self.verb("in-node", node, *command)
 
-    def kill_in_pod(self, pod: dict) -> None:
-        """SIGKILL to every process of a pod's containers; kubelet restarts them in the same pod."""
+    def signal_pod(self, pod: dict, signal: str) -> None:
+        """To every process of a pod's containers: "KILL", "STOP" ..."""
         script = (
             'for c in /proc/[0-9]*/cgroup; do grep -q "$1" "$c" 2>/dev/null || continue;'
-            ' d=${c%/cgroup}; [ "$(cat "$d/comm")" = pause ] || kill -9 "${d#/proc/}"; done; true'
+            ' d=${c%/cgroup}; [ "$(cat "$d/comm")" = pause ] || kill -s "$2" "${d#/proc/}"; done;'
+            " true"
         )
         node = pod["spec"]["nodeName"]
-        self.in_node(node, "bash", "-c", script, "bash", pod["metadata"]["uid"])
+        self.in_node(node, "bash", "-c", script, "bash", pod["metadata"]["uid"], signal)
+
+    def kill_in_pod(self, pod: dict) -> None:
+        """SIGKILL to every process of a pod's containers; kubelet restarts them in the same pod."""
+        self.signal_pod(pod, "KILL")
 
     def on_disk(self, node: str, path: str) -> Path:
         """A path of the node as the machine sees it, also while the node is off. Only below the

@@ -2,8 +2,6 @@
 """A workload asks to be warm by an annotation, a namespace by a label; kinds of others are followed
 from the moment the cluster has them."""
 
-import json
-import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -16,6 +14,7 @@ from harness.sleeper import Sleeper
 from harness.steps import add_pod, assert_hit, until_released
 from harness.waiting import holds_for, wait_for
 from harness.warmup import Warmup, events, gated, injected, released, wait_event, wish
+from harness.writes import at_rest, last_writes
 
 PREFIX = "cachewarm.io/"
 # How often the operator asks whether a kind is served, and a margin.
@@ -88,29 +87,6 @@ def wait_refused(kubectl: Kubectl, name: str, reason: str, words: str) -> None:
         )
 
     wait_for(f"event {reason} about {name} says {words}", told, 30, kubectl)
-
-
-def last_writes(kubectl: Kubectl, warmup: Warmup) -> dict:
-    """When the operator last changed something for `warmup`, by the API server's own books, which
-    leave out nothing, a status neither."""
-    managers = {"cachewarm-operator", f"cw-{warmup.uid}"}
-    text = kubectl.run("get", "nodecaches", "-o", "json", "--show-managed-fields")
-    writes = {
-        (pods.name(cache), entry["manager"]): entry["time"]
-        for cache in json.loads(text)["items"]
-        for entry in cache["metadata"]["managedFields"]
-        if entry["manager"] in managers
-    }
-    found = kubectl.list("cachewarmups")
-    versions = {pods.name(each): each["metadata"]["resourceVersion"] for each in found}
-    return {"nodecaches": writes, "cachewarmups": versions}
-
-
-def at_rest(kubectl: Kubectl, warmup: Warmup) -> dict | None:
-    """last_writes(), where nothing was written for three seconds."""
-    first = last_writes(kubectl, warmup)
-    time.sleep(3)
-    return first if last_writes(kubectl, warmup) == first else None
 
 
 class TestADeployment:
