@@ -19,6 +19,15 @@ ROOT = "/var/lib/cachewarm"
 TRAPPED = "node-b"
 USABLE = "node-a"
 NO_AGENT = "test.cachewarm.io/no-agent"
+CACHE = {"name": "mine", "env": "MY_CACHE", "path": "mine"}
+
+
+def writer(name: str, nodes: tuple[str, ...], **more: object) -> Sleeper:
+    """Serves if it could write what it compiles, or has no directory to write to."""
+    script = '[ -z "$MY_CACHE" ] || echo compiled > "$MY_CACHE/kernel" || exit 1; exec sleep 3600'
+    probe = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 1}
+    container = {"readinessProbe": probe, **more.pop("container", {})}
+    return Sleeper(name=name, replicas=0, nodes=nodes, script=script, container=container, **more)
 
 
 def renew_agent(product: Product) -> None:
@@ -110,8 +119,14 @@ def test_on_a_node_whose_directory_cannot_be_used_the_pod_runs_cold(
 ):
     trap, word = TRAPS[name]
     alone = Sleeper(name="alone", replicas=0, nodes=(TRAPPED,), tolerate=(NO_AGENT,))
+    beside = writer("beside", (USABLE, TRAPPED), tolerate=(NO_AGENT,))
     with trap(cluster, product):
-        kubectl.apply(alone.deployment(), wish_for(alone.deployment()))
+        kubectl.apply(
+            alone.deployment(),
+            wish_for(alone.deployment()),
+            beside.deployment(),
+            wish_for(beside.deployment(), caches=[CACHE], compile={"builder": "FirstPod"}),
+        )
         warmup = Warmup(kubectl, "alone")
         warmup.wait_condition("Ready", "False", "DirectoryUnusable", 120)
         wait_for(
@@ -123,8 +138,22 @@ def test_on_a_node_whose_directory_cannot_be_used_the_pod_runs_cold(
         kubectl.scale("deployment", "alone", 1)
         (pod,) = pods.wait_ready(kubectl, "alone", 1, 60)
         assert not injected(pod) and pods.restarts(pod) == 0
+        assert_warmed_beside(kubectl, beside)
     # Nothing was lost: as soon as the directory can be used, it is.
     warmup.wait_injecting(120)
+
+
+def assert_warmed_beside(kubectl: Kubectl, server: Sleeper) -> None:
+    """A node that can be used is, whatever is wrong with the one beside it."""
+    warmup = Warmup(kubectl, server.name)
+    warmup.wait_injecting()
+    warmup.wait_admission(server.pod("probe"))
+    kubectl.scale("deployment", server.name, 2)
+    running = pods.wait_ready(kubectl, server.name, 2, 60)
+    where = [(pods.node(pod), injected(pod), pods.restarts(pod)) for pod in running]
+    assert where == [(USABLE, True, 0)] * 2
+    (bundle,) = warmup.wait_bundles(1, 60)
+    wait_for(f"{USABLE} is warm", lambda: bundle["digest"] in warmup.active_on(USABLE), 60, kubectl)
 
 
 @pytest.mark.slow
@@ -178,6 +207,39 @@ def test_a_user_that_is_not_root_finds_a_directory_that_it_can_write(
     running = pods.wait_ready(kubectl, server.name, 2, 180)
     (other,) = (pod for pod in running if pods.name(pod) != builder)
     assert_hit(kubectl, other)
+
+
+def test_a_user_without_any_right_can_write_where_kubelet_left_a_directory_of_root(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    """What a pod finds that kubelet started before the agent could prepare its directory."""
+    nothing = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    user = {"runAsUser": 1000, "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    server = writer(
+        "powerless",
+        (TRAPPED,),
+        container={"securityContext": nothing},
+        spec={"securityContext": user},
+    )
+    kubectl.apply(
+        server.deployment(),
+        wish_for(server.deployment(), caches=[CACHE], compile={"builder": "FirstPod"}),
+    )
+    warmup = Warmup(kubectl, server.name)
+    warmup.wait_injecting()
+    path = f"{ROOT}/{kubectl.namespace}/{server.name}/{warmup.uid}/u1000"
+    made = f"rm {path} && mkdir -m 0755 {path} && chown 0:0 {path}"
+    cluster.in_node(TRAPPED, "sh", "-c", made)
+    renew_agent(product)
+    product.wait_ready()
+    warmup.wait_injecting()
+    warmup.wait_admission(server.pod("probe"))
+    kubectl.scale("deployment", server.name, 1)
+    (pod,) = pods.wait_ready(kubectl, server.name, 1, 60)
+    assert injected(pod) and pods.restarts(pod) == 0
+    written = cluster.in_node(TRAPPED, "stat", "-c", "%u", f"{path}/mine/kernel")
+    assert written.strip() == "1000"
+    warmup.wait_warm(60)
 
 
 def test_a_pod_whose_volume_kubelet_rejects_ends_the_injection(
