@@ -33,6 +33,23 @@ struct Rolling {
   const Json* missing = nullptr;
 };
 
+// Every pod of the last template was made.
+bool IsRolledOut(const Json& object, int64_t replicas) {
+  return CountAt(object, {"status", "observedGeneration"}, 0) >=
+             CountAt(object, {"metadata", "generation"}, 0) &&
+         CountAt(object, {"status", "updatedReplicas"}, 0) >= replicas;
+}
+
+bool IsRefusedByQuota(const Json& object) {
+  const Json* conditions = kube::At(object, {"status", "conditions"});
+  return conditions != nullptr && conditions->is_array() &&
+         std::any_of(conditions->begin(), conditions->end(), [](const Json& condition) {
+           return kube::TextAt(condition, {"type"}) == "ReplicaFailure" &&
+                  kube::TextAt(condition, {"status"}) == "True" &&
+                  kube::TextAt(condition, {"message"}).find("exceeded quota") != std::string::npos;
+         });
+}
+
 // Both default to a quarter (apps/v1; Argo Rollouts' CanaryStrategy).
 void ReadRolling(const Json& object, const Rolling& rolling, plan::Promises& out) {
   const int64_t replicas = CountAt(object, {"spec", "replicas"}, 1);
@@ -43,6 +60,11 @@ void ReadRolling(const Json& object, const Rolling& rolling, plan::Promises& out
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
   const int64_t missing = ScaledValue(rolling.missing, replicas, false, replicas / 4);
   out.required = std::max<int64_t>(replicas - missing, 0);
+  const int64_t surge = IsRolledOut(object, replicas)
+                            ? 0
+                            : ScaledValue(rolling.surge, replicas, true, (replicas + 3) / 4);
+  out.pods_most = replicas + (replicas > 0 ? surge : 0);
+  out.quota_exceeded = IsRefusedByQuota(object);
 }
 
 void ReadDeployment(const Json& object, plan::Promises& out) {
@@ -52,7 +74,10 @@ void ReadDeployment(const Json& object, plan::Promises& out) {
        .missing = kube::At(object, {"spec", "strategy", "rollingUpdate", "maxUnavailable"})},
       out);
   out.recreate = kube::TextAt(object, {"spec", "strategy", "type"}) == "Recreate";
-  out.no_surge = out.no_surge && !out.recreate;
+  if (out.recreate) {
+    out.no_surge = false;
+    out.pods_most = CountAt(object, {"spec", "replicas"}, 1);
+  }
 }
 
 // blueGreen makes a whole second set and takes nothing from the first.
@@ -70,6 +95,7 @@ void ReadStatefulSet(const Json& object, plan::Promises& out) {
   out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
   out.required = CountAt(object, {"spec", "replicas"}, 1);
+  out.pods_most = out.required;
 }
 
 bool HasDeadline(const Json& object) {

@@ -27,6 +27,10 @@ using api::BuilderStatus;
 namespace {
 
 constexpr Duration kLookAgain = std::chrono::seconds(30);
+// A pod that no node has after this long was looked at by the scheduler.
+constexpr Duration kSchedulersTurn = std::chrono::seconds(2);
+// The same for the pod of a Job, which has to be made first.
+constexpr Duration kJobsTurn = std::chrono::seconds(5);
 
 std::vector<size_t> NodesFor(const Round& round, const LiveKey& key) {
   std::vector<size_t> out;
@@ -101,11 +105,91 @@ PodShape ShapeOfJob(const Round& round) {
   return spec == nullptr ? round.pod_template.shape : ShapeOf(*spec);
 }
 
-std::optional<size_t> NodeWithRoom(const Round& round, const LiveKey& key, const PodShape& shape) {
+bool IsOfTheUsers(const PodView& pod) {
+  return !pod.of_job && !pod.finished && !pod.pod->meta.deleting;
+}
+
+// Pods of the workload that no node has yet, and those that it is about to make.
+int64_t PodsWithoutANode(const Round& round) {
+  int64_t bound = 0;
+  int64_t unbound = 0;
+  for (const PodView& pod : round.pods) {
+    if (IsOfTheUsers(pod)) {
+      ++(pod.pod->node.empty() ? unbound : bound);
+    }
+  }
+  return std::max(unbound, round.in.promises.pods_most - bound);
+}
+
+// Books room for so many pods of the workload on nodes of this target, or on all others; returns
+// how many found none.
+int64_t Book(Round& round, int64_t pods, size_t target, bool others) {
+  const PodShape& shape = round.pod_template.shape;
+  for (size_t i = 0; i < round.nodes.size(); ++i) {
+    const NodeState& node = round.nodes[i];
+    const bool is_meant = (node.target != static_cast<int>(target)) == others && node.possible;
+    for (; is_meant && pods > 0 && CanTake(round, i, shape); --pods) {
+      Take(round, i, shape);
+    }
+  }
+  return pods;
+}
+
+// For a Job's pod, beside all pods of the workload.
+std::optional<size_t> NodeWithRoom(Round& round, const LiveKey& key, const PodShape& shape) {
+  const auto taken = round.taken;
+  Book(round, Book(round, PodsWithoutANode(round), key.target, true), key.target, false);
   const auto nodes = NodesFor(round, key);
   const auto room = std::find_if(nodes.begin(), nodes.end(),
                                  [&](size_t node) { return CanTake(round, node, shape); });
+  round.taken = taken;
   return room == nodes.end() ? std::nullopt : std::optional(*room);
+}
+
+// Room on the Job's own node is all that one pod of the workload needs to start.
+bool IsInTheWay(const Round& round, const PodView& job_pod) {
+  const PodShape& shape = round.pod_template.shape;
+  for (size_t i = 0; i < round.nodes.size(); ++i) {
+    if (round.nodes[i].possible && CanTake(round, i, shape)) {
+      return false;
+    }
+  }
+  const NodeState& node = round.nodes[static_cast<size_t>(job_pod.node)];
+  Resources room = node.view->free;
+  for (const auto& [name, amount] : job_pod.pod->requests) {
+    room[name] += amount;
+  }
+  ++room["pods"];
+  return node.possible && Holds(room, shape.requests);
+}
+
+// A pod of the workload that the scheduler looked at and has no room for; nullptr for none. Most
+// take it by preemption; those whose class forbids that would wait.
+const PodView* PodWithoutRoom(Round& round) {
+  for (const PodView& pod : round.pods) {
+    if (IsOfTheUsers(pod) && pod.pod->node.empty() && pod.pod->gates.empty()) {
+      const WallTime looked_at = pod.pod->meta.created + kSchedulersTurn;
+      if (round.in.now >= looked_at) {
+        return &pod;
+      }
+      WakeAt(round, looked_at);
+    }
+  }
+  return nullptr;
+}
+
+// Why the Job has to end before it has compiled; "" when it may go on.
+std::string WhyGiveWay(Round& round, const PodView* job_pod) {
+  if (round.in.promises.quota_exceeded) {
+    return "a pod of the workload could not be made within the quota of the namespace";
+  }
+  if (job_pod == nullptr || job_pod->node < 0 || !IsInTheWay(round, *job_pod)) {
+    return "";
+  }
+  const PodView* pod = PodWithoutRoom(round);
+  return pod == nullptr
+             ? ""
+             : fmt::format("pod {} of the workload finds no other room", pod->pod->meta.name);
 }
 
 void WishJob(Round& round, const LiveKey& key, const BuilderStatus& builder) {
@@ -175,6 +259,11 @@ bool MayMakeJob(Round& round, const LiveKey& key) {
                   "no builder Job is made: a pod of a group does not start without the others; set "
                   "compile.builder to FirstPod");
   }
+  if (round.in.promises.quota_exceeded) {
+    return Refuse(round,
+                  "no builder Job is made: a pod of the workload waits for room in the quota of "
+                  "the namespace");
+  }
   const auto pod_template = TemplateOfJob(round);
   if (!pod_template.ok()) {
     return Refuse(round, "no builder Job is made: " + Message(pod_template.status()));
@@ -208,6 +297,23 @@ void MakeJob(Round& round, const LiveKey& key, BuilderStatus& builder) {
     Take(round, *node, shape);
   }
   WishJob(round, key, builder);
+}
+
+bool GiveWay(Round& round, BuilderStatus& builder) {
+  const std::string why = WhyGiveWay(round, PodOf(round, builder.job));
+  if (!why.empty()) {
+    FailBuild(round, builder, reason::kBuilderLost, why);
+  }
+  return !why.empty();
+}
+
+bool MayNeverBegin(const Round& round, const BuilderStatus& builder) {
+  if (builder.job.empty() || !builder.node.empty() ||
+      round.in.now < builder.elected_time + kJobsTurn) {
+    return false;
+  }
+  const PodView* pod = PodOf(round, builder.job);
+  return pod == nullptr || pod->node < 0;
 }
 
 void FollowJob(Round& round, const LiveKey* key, BuilderStatus& builder) {
@@ -246,6 +352,9 @@ void FollowJob(Round& round, const LiveKey* key, BuilderStatus& builder) {
     return;
   }
   WakeAt(round, builder.elected_time + pending);
+  if (round.in.now < builder.elected_time + kJobsTurn) {
+    WakeAt(round, builder.elected_time + kJobsTurn);
+  }
   // Made again where the create was lost; AlreadyExists is success. One that is being deleted keeps
   // the name until it is gone.
   if (job == nullptr) {

@@ -222,6 +222,9 @@ void FollowCandidate(Round& round, const LiveKey& key, BuilderStatus& builder) {
 }
 
 void Follow(Round& round, BuilderStatus& builder) {
+  if (!builder.job.empty() && GiveWay(round, builder)) {
+    return;
+  }
   if (builder.captured) {
     FollowRanks(round, builder);
     return;

@@ -81,6 +81,9 @@ struct Promises {
   Duration progress_deadline{0};  // of a Deployment, or what works like one; 0: none
   int64_t available = 0;          // pods of the workload that serve now
   int64_t required = 0;           // pods that have to at its present size
+  // Pods that it may have now: its size and, while it is rolled out, what surges. 0: not known.
+  int64_t pods_most = 0;
+  bool quota_exceeded = false;  // a pod could not be made for want of quota
 };
 
 struct NodeView {

@@ -23,6 +23,9 @@ namespace {
 
 constexpr size_t kNameBytesMax = 63;
 constexpr size_t kKeyLabelBytes = 32;
+// Of a builder that has to go: it serves nobody, and somebody waits for what it holds.
+constexpr int64_t kGraceSecondsMax = 5;
+constexpr int64_t kGraceSecondsOfTheApi = 30;
 
 // Labels that name pods of a workload by convention, so that Services and PDBs select by them.
 constexpr std::string_view kSelectingLabels[] = {
@@ -78,6 +81,8 @@ Json PodSpec(const BuilderJobSpec& spec) {
     pod.erase(member);
   }
   pod["restartPolicy"] = "Never";
+  pod["terminationGracePeriodSeconds"] = std::min(
+      Integer(pod, "terminationGracePeriodSeconds", kGraceSecondsOfTheApi), kGraceSecondsMax);
   if (!spec.priority_class.empty()) {
     pod["priorityClassName"] = spec.priority_class;
   }

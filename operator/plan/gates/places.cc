@@ -2,6 +2,7 @@
 #include "operator/plan/gates/places.h"
 
 #include "lib/api/reasons.h"
+#include "operator/plan/builder_jobs.h"
 #include "operator/render/affinity.h"
 
 namespace cachewarm::plan {
@@ -20,7 +21,7 @@ void Place(const Round& round, const Economy& economy, const PodFactors& factors
   const api::BundleStatus* bundle = BundleFor(round, *key);
   if (bundle == nullptr) {
     const api::BuilderStatus* builder = FindBuilder(round.out.status, key->key);
-    if (builder != nullptr && IsRunning(*builder)) {
+    if (builder != nullptr && IsRunning(*builder) && !MayNeverBegin(round, *builder)) {
       out.coming.push_back({.node = index, .forecast = economy.OfBuild(*key)});
     } else {
       out.cold.push_back(index);

@@ -142,6 +142,51 @@ INSTANTIATE_TEST_SUITE_P(
              {.job_deadline = true}}),
     [](const auto& each) { return each.param.name; });
 
+struct NeedCase {
+  const char* name;
+  const char* spec;
+  const char* status;
+  int64_t pods_most;
+  bool quota_exceeded;
+};
+
+class Needs : public PromisesTest, public testing::WithParamInterface<NeedCase> {};
+
+TEST_P(Needs, AreReadFromADeployment) {
+  Json object = Workload("Deployment", GetParam().spec, 3);
+  object["metadata"]["generation"] = 7;
+  object["status"] = FromYaml(GetParam().status);
+  server.Put(kube::kDeployments, object);
+  StartWorld();
+  const plan::Promises seen = ReadPromises(world, WarmupOf("Deployment"));
+  EXPECT_EQ(seen.pods_most, GetParam().pods_most);
+  EXPECT_EQ(seen.quota_exceeded, GetParam().quota_exceeded);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Needs,
+    testing::Values(
+        NeedCase{"at_rest", "replicas: 5", "{observedGeneration: 7, updatedReplicas: 5}", 5, false},
+        NeedCase{"not_seen", "replicas: 5", "{observedGeneration: 6, updatedReplicas: 5}", 7,
+                 false},
+        NeedCase{"rolls", "replicas: 5", "{observedGeneration: 7, updatedReplicas: 4}", 7, false},
+        NeedCase{"recreate", "replicas: 5, strategy: {type: Recreate}", "{observedGeneration: 6}",
+                 5, false},
+        NeedCase{"asleep", "replicas: 0", "{observedGeneration: 6}", 0, false},
+        NeedCase{"quota", "replicas: 1",
+                 "{observedGeneration: 7, updatedReplicas: 1, conditions: [{type: ReplicaFailure, "
+                 "status: 'True', message: 'pod is forbidden: exceeded quota: q'}]}",
+                 1, true},
+        NeedCase{"no_quota_any_more", "replicas: 1",
+                 "{observedGeneration: 7, updatedReplicas: 1, conditions: [{type: ReplicaFailure, "
+                 "status: 'False', message: 'pod is forbidden: exceeded quota: q'}]}",
+                 1, false},
+        NeedCase{"other_failure", "replicas: 1",
+                 "{observedGeneration: 7, updatedReplicas: 1, conditions: [{type: ReplicaFailure, "
+                 "status: 'True', message: 'pod is forbidden: no hostPath'}]}",
+                 1, false}),
+    [](const auto& each) { return each.param.name; });
+
 TEST_F(PromisesTest, ADisruptionBudgetOfTheseLabelsAsksForMore) {
   server.Put(kube::kDeployments, Workload("Deployment", "replicas: 4", 3));
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));

@@ -301,6 +301,18 @@ TEST(Job, LosesWhatWouldTieTheCopyToTheWorkload) {
   }
 }
 
+TEST(Job, ItsPodGoesSoonWhenItsDeviceIsWanted) {
+  const auto grace = [](const Json& pod_template) {
+    return JobFor(pod_template)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"];
+  };
+  Json pod_template = Template();
+  EXPECT_EQ(grace(pod_template), 5) << "the API would give it 30";
+  pod_template["spec"]["terminationGracePeriodSeconds"] = 600;
+  EXPECT_EQ(grace(pod_template), 5);
+  pod_template["spec"]["terminationGracePeriodSeconds"] = 1;
+  EXPECT_EQ(grace(pod_template), 1);
+}
+
 TEST(Job, NamesAreDnsLabelsOfAtMostSixtyThreeBytes) {
   const std::string name = BuilderJobName(std::string(80, 'x') + ".y", kKey, 12);
   EXPECT_EQ(name.size(), 63U);
