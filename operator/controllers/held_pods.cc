@@ -111,8 +111,7 @@ WallTime HeldPods::DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmu
   }
   const auto pods = world_.pod_views.Of(
       world_.pods.store().ByIndex(observe::InjectedIndex(warmup->ns, warmup->name)));
-  const Duration longest =
-      plan::LongestHold(warmup->spec.gate, observe::ReadPromises(world_, *warmup));
+  const Duration longest = plan::LongestHold(*warmup, observe::ReadPromises(world_, *warmup));
   return plan::Budgets(pods, longest).DeadlineOf(pod);
 }
 

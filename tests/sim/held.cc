@@ -22,7 +22,7 @@ constexpr seconds kLate{5};
 constexpr seconds kLateWithNobody = kLate + seconds(kCronJobEvery);
 
 plan::Budgets BudgetsOf(const plan::Snapshot& in) {
-  return {in.pods, plan::LongestHold(in.warmup.spec.gate, in.promises)};
+  return {in.pods, plan::LongestHold(in.warmup, in.promises)};
 }
 
 }  // namespace

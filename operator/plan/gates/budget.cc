@@ -12,6 +12,7 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr Duration kRest = std::chrono::minutes(10);
+constexpr int kStartsLeft = 2;  // one start is as long as this one, or a little longer
 
 // A pod that was let go as soon as it was seen, as a builder is, has not used any of it.
 bool CountsAsHeld(const api::Pod& pod) {
@@ -21,10 +22,15 @@ bool CountsAsHeld(const api::Pod& pod) {
 
 }  // namespace
 
-Duration LongestHold(const api::GateSpec& gate, const Promises& promises) {
-  const Duration most = std::chrono::seconds(gate.max_hold_seconds);
-  return promises.progress_deadline > Duration{0} ? std::min(most, promises.progress_deadline / 2)
-                                                  : most;
+Duration LongestHold(const api::CacheWarmup& warmup, const Promises& promises) {
+  const Duration most = std::chrono::seconds(warmup.spec.gate.max_hold_seconds);
+  const Duration deadline = promises.progress_deadline;
+  if (deadline <= Duration{0}) {
+    return most;
+  }
+  const std::chrono::duration<double> cold(warmup.status.starts.cold_median_seconds);
+  const Duration left = deadline - kStartsLeft * std::chrono::duration_cast<Duration>(cold);
+  return std::clamp(std::min(deadline / 2, left), Duration{0}, most);
 }
 
 Budgets::Budgets(const std::vector<std::shared_ptr<const api::Pod>>& pods, Duration longest)

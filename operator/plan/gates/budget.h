@@ -19,8 +19,9 @@ namespace cachewarm::plan {
 // A hold this short is neither told nor counted.
 inline constexpr Duration kQuietHold = std::chrono::seconds(2);
 
-// spec.gate.maxHoldSeconds, and never longer than half of the Deployment's progressDeadlineSeconds.
-Duration LongestHold(const api::GateSpec& gate, const Promises& promises);
+// spec.gate.maxHoldSeconds, and never longer than half of the Deployment's progressDeadlineSeconds,
+// nor than leaves a pod twice the time that a cold start usually takes.
+Duration LongestHold(const api::CacheWarmup& warmup, const Promises& promises);
 
 // A rollout is a run of pods of one revision with no 10 minutes between two creations. Its budget
 // begins with the creation of the first pod that is held, or was for kQuietHold or longer; a pod

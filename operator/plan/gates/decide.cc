@@ -244,13 +244,12 @@ void CountUnbound(Round& round) {
 void DecideGates(Round& round) {
   CountUnbound(round);
   const Economy economy(round);
-  Desk desk{
-      .round = round,
-      .economy = economy,
-      .budgets = Budgets(round.in.pods, LongestHold(round.in.warmup.spec.gate, round.in.promises)),
-      .places = PlacesOf(round, economy),
-      .withdrawn = round.deleting() || round.paused() || !round.acceptance.inject ||
-                   round.in.warmup.spec.gate.mode == api::GateMode::kOff};
+  Desk desk{.round = round,
+            .economy = economy,
+            .budgets = Budgets(round.in.pods, LongestHold(round.in.warmup, round.in.promises)),
+            .places = PlacesOf(round, economy),
+            .withdrawn = round.deleting() || round.paused() || !round.acceptance.inject ||
+                         round.in.warmup.spec.gate.mode == api::GateMode::kOff};
   std::vector<Verdict> verdicts;
   for (size_t i = 0; i < round.pods.size(); ++i) {
     if (round.pods[i].held && !round.pods[i].pod->meta.deleting) {

@@ -14,7 +14,7 @@ namespace {
 // A new pod would be held, and get warm by it.
 bool WouldWait(Round& round, const Economy& economy, const Places& places) {
   const WallTime now = round.in.now;
-  const Duration longest = LongestHold(round.in.warmup.spec.gate, round.in.promises);
+  const Duration longest = LongestHold(round.in.warmup, round.in.promises);
   bool waits = false;
   for (const Coming& coming : places.coming) {
     const LiveKey* key =

@@ -103,10 +103,22 @@ TEST_F(Budget, BuilderJobsAreNoPartOfARollout) {
 }
 
 TEST_F(Budget, IsAtMostHalfOfTheDeploymentsProgressDeadline) {
-  const api::GateSpec gate{.max_hold_seconds = 60};
-  EXPECT_EQ(LongestHold(gate, {}), seconds(60));
-  EXPECT_EQ(LongestHold(gate, {.progress_deadline = seconds(600)}), seconds(60));
-  EXPECT_EQ(LongestHold(gate, {.progress_deadline = seconds(50)}), seconds(25));
+  api::CacheWarmup warmup;
+  warmup.spec.gate.max_hold_seconds = 60;
+  EXPECT_EQ(LongestHold(warmup, {}), seconds(60));
+  EXPECT_EQ(LongestHold(warmup, {.progress_deadline = seconds(600)}), seconds(60));
+  EXPECT_EQ(LongestHold(warmup, {.progress_deadline = seconds(50)}), seconds(25));
+}
+
+TEST_F(Budget, LeavesAColdStartItsTimeBeforeTheDeploymentsProgressDeadline) {
+  api::CacheWarmup warmup;
+  warmup.spec.gate.max_hold_seconds = 60;
+  warmup.status.starts.cold_median_seconds = 20;
+  EXPECT_EQ(LongestHold(warmup, {}), seconds(60));
+  EXPECT_EQ(LongestHold(warmup, {.progress_deadline = seconds(600)}), seconds(60));
+  EXPECT_EQ(LongestHold(warmup, {.progress_deadline = seconds(90)}), seconds(45));
+  EXPECT_EQ(LongestHold(warmup, {.progress_deadline = seconds(70)}), seconds(30));
+  EXPECT_EQ(LongestHold(warmup, {.progress_deadline = seconds(30)}), seconds(0));
 }
 
 TEST_F(Budget, ALeaderThatSeesTheSamePodsReleasesAllOfThemAtOneDeadline) {
