@@ -82,6 +82,13 @@ class Cluster:
     def base_image(self, name: str) -> Path:
         return _cache() / "images" / "current" / f"{name}.tar"
 
+    def another_tag(self, image: str, tag: str) -> str:
+        """The same image under another name, in every node: what a rollout changes to."""
+        name = f"{image.rpartition(':')[0]}:{tag}"
+        for node in NODES:
+            self.in_node(node, "ctr", "-n", "k8s.io", "images", "tag", "--force", image, name)
+        return name
+
     def push(self, archive: Path, repository: str, tag: str) -> str:
         """Puts an OCI tar into the registry; returns the reference that pods pull it by."""
         registry.push(archive, f"http://{REGISTRY}", repository, tag)
