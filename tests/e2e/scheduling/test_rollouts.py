@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 from harness import pods
 from harness.availability import Watched
+from harness.cluster import Cluster
 from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
+from harness.sleeper import Sleeper
 from harness.steps import warm_up
 from harness.waiting import wait_for
 from harness.warmup import Warmup, gated, injected, released, wish_for
@@ -17,6 +19,8 @@ from harness.warmup import Warmup, gated, injected, released, wish_for
 NODES = ("node-a", "node-b")
 # A gate that would wait far longer than any rollout here may take, were it not to step aside.
 PATIENT = {"mode": "Hold", "maxHoldSeconds": 300}
+CACHE = {"name": "mine", "env": "MY_CACHE", "path": "mine"}
+PROGRESSING = 'status.conditions[?(@.type=="Progressing")].reason'
 
 
 def roll(kubectl: Kubectl, server: ModelServer, kind: str = "deployment") -> None:
@@ -117,6 +121,15 @@ def test_a_job_with_a_deadline_ends_within_it(kubectl: Kubectl, product: Product
     assert released(pods.of(kubectl, server.name)[0]) == "", "it was never held"
 
 
+def quota(pods_most: int) -> dict:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "pods"},
+        "spec": {"hard": {"pods": str(pods_most)}},
+    }
+
+
 @pytest.mark.parametrize("gate", ["Auto", "Hold"])
 def test_a_full_quota_and_a_single_device_do_not_stop_a_rollout(
     kubectl: Kubectl, product: Product, gate: str
@@ -127,16 +140,91 @@ def test_a_full_quota_and_a_single_device_do_not_stop_a_rollout(
         nodes=NODES[:1],
         strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
     )
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "pods"},
-        "spec": {"hard": {"pods": "1", "count/jobs.batch": "0"}},
-    }
-    kubectl.apply(quota)
+    no_job = quota(1)
+    no_job["spec"]["hard"]["count/jobs.batch"] = "0"
+    kubectl.apply(no_job)
     warm_up(kubectl, server, gate={"mode": gate, "maxHoldSeconds": 300})
     with Watched(kubectl, "resourcequota", "pods", "status.used.pods") as used:
         roll(kubectl, server)
     assert used.highest == 1
     (pod,) = of_revision(kubectl, server, 2)
     assert pods.ready(pod) and released(pod) not in ("Deadline", "Warm")
+
+
+def slow_to_serve(name: str, seconds: int, **more: object) -> Sleeper:
+    """Serves so long after its start, warm or cold; what it compiles is a file."""
+    script = f"""
+[ -f "$MY_CACHE/kernel" ] || echo compiled > "$MY_CACHE/kernel"
+sleep {seconds}
+touch /tmp/ready
+exec sleep 3600
+"""
+    ready = {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 1}
+    return Sleeper(
+        name=name, nodes=NODES, script=script, container={"readinessProbe": ready}, **more
+    )
+
+
+@pytest.mark.parametrize(
+    "serves_after,deadline,is_held",
+    [(0, 20, True), pytest.param(14, 24, False, marks=pytest.mark.slow)],
+)
+def test_a_rollout_whose_bundle_never_comes_keeps_its_progress_deadline(
+    kubectl: Kubectl,
+    product: Product,
+    cluster: Cluster,
+    serves_after: int,
+    deadline: int,
+    is_held: bool,
+):
+    """A hold and, in the worst case, a cold start after it: both have to fit, or none is held."""
+    deployment = slow_to_serve("urgent", serves_after, replicas=0).deployment()
+    deployment["spec"]["progressDeadlineSeconds"] = deadline
+    deployment["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    wish = wish_for(deployment, gate=PATIENT, caches=[CACHE], compile={"builder": "FirstPod"})
+    kubectl.apply(deployment, wish)
+    warmup = Warmup(kubectl, "urgent")
+    warmup.wait_injecting()
+    kubectl.scale("deployment", "urgent", 2)
+    pods.wait_ready(kubectl, "urgent", 2, 90)
+    warmup.wait_warm()
+
+    next_image = cluster.another_tag("localhost/busybox:1", "next")
+    cluster.verb("registry-throttle", "0")
+    with Watched(kubectl, "deployment", "urgent", PROGRESSING) as reasons:
+        kubectl.run("set", "image", "deployment/urgent", f"server={next_image}")
+        kubectl.run("rollout", "status", "deployment/urgent", "--timeout=90s", seconds=100)
+    assert "ProgressDeadlineExceeded" not in reasons.distinct
+    rolled = pods.wait_ready(kubectl, "urgent", 2, 30)
+    assert all(injected(pod) for pod in rolled)
+    longest = max(float(pods.annotation(p, "cachewarm.io/held-seconds") or 0) for p in rolled)
+    assert (longest > 2) == is_held, [released(pod) for pod in rolled]
+    assert longest < deadline
+    assert len(warmup.bundles) == 1, "the new one never came"
+
+
+def test_a_job_that_compiles_gives_its_place_in_the_quota_to_a_pod_of_the_workload(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    """Room for the workload's pods at their most and for none beside them. The Job has a place only
+    while none of theirs needs it, though it would not end by itself."""
+    deployment = slow_to_serve("squeezed", 0).deployment()
+    deployment["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    forever = "trap '' TERM; while :; do sleep 0.2; done"
+    compiles = {"name": "server", "command": ["/bin/sh", "-c", forever]}
+    compile_spec = {"builder": "Job", "overrides": {"spec": {"containers": [compiles]}}}
+    wish = wish_for(deployment, gate=PATIENT, caches=[CACHE], compile=compile_spec)
+    kubectl.apply(quota(2), deployment, wish)
+    warmup = Warmup(kubectl, "squeezed")
+    warmup.wait_injecting()
+    pods.wait_ready(kubectl, "squeezed", 1, 60)
+    wait_for("a Job compiles", lambda: warmup.job_pods(), 60, kubectl)
+    kubectl.scale("deployment", "squeezed", 2)
+    pods.wait_ready(kubectl, "squeezed", 2, 60)
+    assert warmup.builders[0]["reason"] == "BuilderLost"
+
+    kubectl.scale("deployment", "squeezed", 1)
+    next_image = cluster.another_tag("localhost/busybox:1", "next")
+    kubectl.run("set", "image", "deployment/squeezed", f"server={next_image}")
+    kubectl.run("rollout", "status", "deployment/squeezed", "--timeout=60s", seconds=70)
+    pods.wait_ready(kubectl, "squeezed", 1, 60)
