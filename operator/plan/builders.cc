@@ -8,6 +8,7 @@
 #include "lib/base/backoff.h"
 #include "operator/plan/builder_jobs.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/gates/groups.h"
 
 namespace cachewarm::plan {
 
@@ -117,7 +118,7 @@ void ElectHeld(Round& round, const LiveKey& key, const BuilderStatus* last) {
     const bool taken = std::any_of(round.candidates.begin(), round.candidates.end(),
                                    [&](const Candidate& each) { return each.pod == i; });
     if (!pod.held || !pod.ours || pod.pod->meta.deleting || taken ||
-        pod.factors != round.pod_template.factors) {
+        pod.factors != round.pod_template.factors || HasOtherGate(*pod.pod)) {
       continue;
     }
     const auto& nodes = round.targets[key.target].nodes;

@@ -227,7 +227,7 @@ void PutBuildersFirst(std::vector<GateRelease>& releases) {
 // Pods released earlier that no node has yet will take room too.
 void CountUnbound(Round& round) {
   for (const PodView& pod : round.pods) {
-    if (!pod.ours || pod.held || pod.finished || !pod.pod->node.empty()) {
+    if (!pod.ours || pod.held || pod.finished || !pod.pod->node.empty() || HasOtherGate(*pod.pod)) {
       continue;
     }
     for (size_t i = 0; i < round.nodes.size(); ++i) {

@@ -192,6 +192,18 @@ TEST(Builders, TheOldestHeldPodOfADueTypeIsReleasedTowardsItsNodes) {
   EXPECT_EQ(plan.status.builders[0].node, "") << "it has not started yet";
 }
 
+TEST(Builders, APodAtTheGateOfSomebodyElseIsNotElected) {
+  SnapshotBuilder builder = Accepted();
+  builder.Pod(
+      {.name = "queued", .held = true, .created = 97, .other_gates = {"kueue.x-k8s.io/admission"}});
+  builder.Pod({.name = "free", .held = true, .created = 98});
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.status.builders.size(), 1U);
+  EXPECT_EQ(plan.status.builders[0].pod_name, "free");
+  ASSERT_NE(fakes::ReleaseOf(plan, "queued"), nullptr);
+  EXPECT_EQ(fakes::ReleaseOf(plan, "queued")->reason, "OtherGate");
+}
+
 TEST(Builders, OneHeldPodPerDueTypeIsReleased) {
   SnapshotBuilder builder = Accepted();
   builder.Node({.name = "n2", .cpu_class = fakes::kAvx2});

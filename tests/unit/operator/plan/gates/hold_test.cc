@@ -187,6 +187,15 @@ TEST(Gates, PodsReleasedButNotBoundYetTakeRoom) {
   EXPECT_EQ(ReasonFor(builder), "NoRoom");
 }
 
+TEST(Gates, APodAtTheGateOfSomebodyElseTakesNoRoom) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.view("n1").free["pods"] = 1;
+  builder.Pod({.name = "queued", .created = 90, .other_gates = {"kueue.x-k8s.io/admission"}});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReasonFor(builder), "Warm");
+}
+
 TEST(Gates, AHeldPodIsKeptOffTheOneUnusableNode) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .active = {"n1"}});
