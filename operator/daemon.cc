@@ -37,6 +37,7 @@ constexpr Duration kFullStoresFirst{15'000};
 // pods wait for nothing else.
 constexpr Duration kHeldRetry{2'000};
 constexpr Duration kWarmupRetry{30'000};
+constexpr Duration kGiveBackEvery{30'000};
 
 BackoffPolicy UpTo(Duration most) {
   return {.first = Duration(5), .most = most, .factor = 2.0, .jitter = 0.0};
@@ -171,6 +172,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
   std::stop_source world_stop;
   const std::stop_callback forward(stop, [&] { world_stop.request_stop(); });
   room_->world.Start(world_stop.get_token());
+  std::jthread tidy([this, stopped = world_stop.get_token()] { GiveBackAtRest(stopped); });
   std::jthread webhook([this, stopped = world_stop.get_token()] { room_->webhook.Run(stopped); });
   parts_.log.Info("operator started", {{"listen", config_.listen_address},
                                        {"port", static_cast<int64_t>(server->port())},
@@ -182,6 +184,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
     ended = StandForElection(stop);
   }
   world_stop.request_stop();
+  tidy.join();
   webhook.join();
   held = {};  // joins
   room_->world.Join();
@@ -206,6 +209,14 @@ bool Daemon::AwaitPods(std::stop_token stop) {
   }
   kube::AwaitSynced({&room_->world.warmups.store()}, parts_.clock, kWarmupsTurn, stop);
   return !stop.stop_requested();
+}
+
+// Rounds give back what they drop; what connections, stores and the carrying out of plans leave
+// free after the last of them would stay.
+void Daemon::GiveBackAtRest(std::stop_token stop) {
+  while (SleepFor(parts_.clock, kGiveBackEvery, stop)) {
+    process::GiveBackMemory();
+  }
 }
 
 void Daemon::WatchHeldPods(std::stop_token stop) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -24,26 +23,6 @@ using codec::Json;
 
 kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
-}
-
-// Runs `each` for all indices at once, bounded, and gives the first error.
-absl::Status TryAll(size_t count, size_t width, std::stop_token stop,
-                    const std::function<absl::Status(size_t)>& each) {
-  std::mutex mutex;
-  absl::Status first;
-  FanOut(count, width, stop, [&](size_t i) {
-    const absl::Status status = each(i);
-    if (!status.ok()) {
-      std::lock_guard lock(mutex);
-      if (first.ok()) {
-        first = status;
-      }
-    }
-  });
-  if (first.ok() && stop.stop_requested()) {
-    return absl::CancelledError("stopping");
-  }
-  return first;
 }
 
 // True when the pod that a request was about is gone, whatever bears its name now.
@@ -117,6 +96,27 @@ absl::Status Executor::WriteStatus(const plan::Snapshot& snapshot, const plan::P
       .status();
 }
 
+absl::Status Executor::TryAll(size_t count, std::stop_token stop,
+                              const std::function<absl::Status(size_t)>& each) const {
+  std::mutex mutex;
+  absl::Status first;
+  FanOut(count, means_.width, stop, [&](size_t i) {
+    slots_.acquire();
+    const absl::Status status = each(i);
+    slots_.release();
+    if (!status.ok()) {
+      std::lock_guard lock(mutex);
+      if (first.ok()) {
+        first = status;
+      }
+    }
+  });
+  if (first.ok() && stop.stop_requested()) {
+    return absl::CancelledError("stopping");
+  }
+  return first;
+}
+
 absl::Status Executor::SetLabel(const api::CacheWarmup& warmup, bool inject,
                                 std::stop_token stop) const {
   Json patch = render::InjectLabelPatch(inject);
@@ -134,7 +134,7 @@ absl::Status Executor::SetLabel(const api::CacheWarmup& warmup, bool inject,
 absl::Status Executor::WriteNodes(const plan::Snapshot& snapshot, const plan::Plan& plan,
                                   std::stop_token stop) const {
   const kube::WriteOptions options{.field_manager = api::WarmupManager(snapshot.warmup.uid)};
-  return TryAll(plan.nodes.size(), means_.width, stop, [&](size_t i) {
+  return TryAll(plan.nodes.size(), stop, [&](size_t i) {
     const auto answer = means_.client.Do(
         kube::Apply(kube::kNodeCaches,
                     render::NodeCacheApply(plan.nodes[i].node, plan.nodes[i].spec), options),
@@ -170,7 +170,7 @@ absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Pl
 }
 
 absl::Status Executor::Annotate(const plan::Plan& plan, std::stop_token stop) const {
-  return TryAll(plan.annotations.size(), means_.width, stop, [&](size_t i) {
+  return TryAll(plan.annotations.size(), stop, [&](size_t i) {
     const plan::PodAnnotation& wish = plan.annotations[i];
     // A uid in a patch is a precondition: another pod of that name refuses it.
     const Json patch = {
@@ -208,7 +208,7 @@ absl::Status Executor::ReleaseAll(const plan::Snapshot& snapshot,
                                   std::span<const plan::GateRelease> releases, Released& released,
                                   std::stop_token stop) const {
   const api::CacheWarmup& warmup = snapshot.warmup;
-  return TryAll(releases.size(), means_.width, stop, [&](size_t i) {
+  return TryAll(releases.size(), stop, [&](size_t i) {
     const plan::GateRelease& release = releases[i];
     const auto done = ReleaseGate(means_.client, release, stop);
     if (done.ok() && *done) {

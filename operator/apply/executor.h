@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <semaphore>
 #include <span>
 #include <stop_token>
 
@@ -21,7 +24,8 @@ struct Means {
   const op::Metrics& metrics;
   Log& log;
   JobRefusals& job_refusals;
-  // Requests of one plan that may be under way at once: releases, NodeCaches, annotations.
+  // Requests that may be under way at once, of all plans together: releases, NodeCaches,
+  // annotations. Each has a connection, which takes 0.1 MB.
   size_t width = 16;
 };
 
@@ -36,7 +40,8 @@ struct Means {
 // succeeded, and a pod's release is told after it was released.
 class Executor {
  public:
-  explicit Executor(Means means) : means_(means) {}
+  explicit Executor(Means means)
+      : means_(means), slots_(static_cast<std::ptrdiff_t>(means.width)) {}
 
   absl::Status Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
                        std::stop_token stop) const;
@@ -44,6 +49,9 @@ class Executor {
  private:
   struct Released;
 
+  // Runs `each` for all indices, as many at once as there are slots, and gives the first error.
+  absl::Status TryAll(size_t count, std::stop_token stop,
+                      const std::function<absl::Status(size_t)>& each) const;
   absl::Status WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
                            std::stop_token stop) const;
   absl::Status SetLabel(const api::CacheWarmup& warmup, bool inject, std::stop_token stop) const;
@@ -61,6 +69,7 @@ class Executor {
   void Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const;
 
   Means means_;
+  mutable std::counting_semaphore<> slots_;
 };
 
 // Removes our gate from one pod; true when this call did it, false when it was already gone.

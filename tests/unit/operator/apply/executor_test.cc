@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "lib/api/reasons.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
@@ -219,6 +222,30 @@ TEST_F(ExecutorTest, ReleasesManyPodsAndCountsEachOnce) {
                    "reason=\"Warm\"}"),
             60);
   EXPECT_EQ(Metric("cachewarm_hold_seconds_count{namespace=\"default\",warmup=\"llama\"}"), 60);
+}
+
+TEST_F(ExecutorTest, AllPlansTogetherHaveNoMoreRequestsUnderWayThanOne) {
+  for (int i = 0; i < 60; ++i) {
+    plan.releases.push_back(
+        {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "Warm"});
+  }
+  std::atomic<int> under_way = 0;
+  std::atomic<int> most = 0;
+  server.Intercept([&](const kube::Request&) {
+    const int now = ++under_way;
+    int seen = most;
+    while (now > seen && !most.compare_exchange_weak(seen, now)) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    --under_way;
+    return absl::OkStatus();
+  });
+  {
+    const std::jthread other([&] { EXPECT_TRUE(Execute().ok()); });
+    EXPECT_TRUE(Execute().ok());
+  }
+  EXPECT_GT(most, 1);
+  EXPECT_LE(most, 16);
 }
 
 TEST_F(ExecutorTest, ABuilderIsThroughBeforeAnyOtherPodIsReleased) {
