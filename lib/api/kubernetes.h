@@ -68,8 +68,9 @@ struct ContainerStatus {
   bool ready = false;
   bool running = false;
   int restarts = 0;
-  WallTime started_at{};  // of the running instance; zero when not running
+  WallTime started_at{};  // of the instance that runs, or has ended; zero while it waits for one
   bool terminated = false;
+  WallTime ended_at{};
   int exit_code = 0;
   std::string message;  // waiting or termination reason and message
 };

@@ -48,10 +48,7 @@ std::optional<Failure> HasStopped(const Round& round, const Site& site) {
     return Failure{reason::kBuilderLost, "its container is gone"};
   }
   if (HasExitedWell(round, *site.pod)) {
-    return site.asked != nullptr ? std::nullopt
-                                 : std::optional(Failure{reason::kBuilderLost,
-                                                         "it ended before its capture was asked "
-                                                         "for"});
+    return std::nullopt;
   }
   if (!container->running) {
     return Failure{reason::kBuilderCrashed,

@@ -37,27 +37,6 @@ api::KeyFactors FactorsOf(const Round& round, const api::BundleStatus& bundle) {
   return factors;
 }
 
-// A workload Job's container that has exited keeps no time that we read: the request remembers
-// when it was first seen.
-WallTime FirstSeenDone(const Round& round, const PodView& pod) {
-  if (pod.node >= 0) {
-    const NodeState& node = round.nodes[static_cast<size_t>(pod.node)];
-    if (node.cache != nullptr) {
-      for (const api::CaptureRequest& request : node.cache->spec.captures) {
-        if (request.pod_uid == pod.pod->meta.uid && request.ready_at != WallTime{}) {
-          return request.ready_at;
-        }
-      }
-      for (const api::StartWindow& window : node.cache->spec.starts) {
-        if (window.pod_uid == pod.pod->meta.uid && window.ready_at != WallTime{}) {
-          return window.ready_at;
-        }
-      }
-    }
-  }
-  return std::chrono::floor<std::chrono::seconds>(round.in.now);
-}
-
 }  // namespace
 
 std::string CutMessage(std::string text) {
@@ -250,24 +229,32 @@ WallTime AssumedReady(const PodView& view) {
 
 }  // namespace
 
+bool HasKey(const Round& round, const PodView& pod, std::string_view key) {
+  if (pod.node < 0) {
+    return false;
+  }
+  const LiveKey* own =
+      FindKey(round, round.nodes[static_cast<size_t>(pod.node)].target, pod.factors);
+  return own != nullptr && own->key == key;
+}
+
 std::vector<const PodView*> Starters(const Round& round, std::string_view key) {
   std::vector<const PodView*> out;
   for (const PodView& pod : round.pods) {
-    if (!pod.ours || pod.of_job || pod.finished || pod.pod->meta.deleting || pod.node < 0 ||
-        !Runs(pod)) {
-      continue;
-    }
-    const LiveKey* own =
-        FindKey(round, round.nodes[static_cast<size_t>(pod.node)].target, pod.factors);
-    if (own != nullptr && own->key == key) {
+    if (pod.ours && !pod.of_job && !pod.finished && !pod.pod->meta.deleting && Runs(pod) &&
+        HasKey(round, pod, key)) {
       out.push_back(&pod);
     }
   }
-  std::sort(out.begin(), out.end(), [](const PodView* a, const PodView* b) {
+  SortByStart(out);
+  return out;
+}
+
+void SortByStart(std::vector<const PodView*>& pods) {
+  std::sort(pods.begin(), pods.end(), [](const PodView* a, const PodView* b) {
     return std::pair(a->container->started_at, std::string_view(a->pod->meta.uid)) <
            std::pair(b->container->started_at, std::string_view(b->pod->meta.uid));
   });
-  return out;
 }
 
 int EndsOf(const api::ContainerStatus& container) {
@@ -284,7 +271,7 @@ WallTime ReadyAt(const Round& round, const PodView& view) {
   }
   if (EndsByItself(round.in.workload.kind) && !view.of_job) {
     const bool done = view.container->terminated && view.container->exit_code == 0;
-    return done ? FirstSeenDone(round, view) : WallTime{};
+    return done ? view.container->ended_at : WallTime{};
   }
   if (!Runs(view)) {
     return {};

@@ -160,6 +160,10 @@ const PodView* FindPod(const Round& round, std::string_view uid);
 // Injected pods of the workload itself whose container runs on a node of the key, the first to
 // start first.
 std::vector<const PodView*> Starters(const Round& round, std::string_view key);
+// The pod is on a node where its key is `key`.
+bool HasKey(const Round& round, const PodView& pod, std::string_view key);
+// By when their containers started; each has one that did.
+void SortByStart(std::vector<const PodView*>& pods);
 api::BuilderStatus* FindBuilder(api::WarmupStatus& status, std::string_view key);
 const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::string_view key);
 bool IsRunning(const api::BuilderStatus& builder);

@@ -43,17 +43,6 @@ const api::StartEvidence* EvidenceOf(const NodeState& node, const std::string& u
   return nullptr;
 }
 
-WallTime WindowStart(const NodeState& node, const std::string& uid) {
-  if (node.cache != nullptr) {
-    for (const api::StartWindow& window : node.cache->spec.starts) {
-      if (window.pod_uid == uid) {
-        return window.started_at;
-      }
-    }
-  }
-  return {};
-}
-
 // Created while we inject and not injected all the same: in its first moments a warmup is not seen
 // by the admission policy, and some pods it must leave alone. They start cold, and nothing waits
 // for them.
@@ -79,9 +68,6 @@ std::vector<FirstStart> FindStarts(const Round& round) {
                      .started = pod.container->started_at,
                      .ready = ReadyAt(round, pod),
                      .evidence = EvidenceOf(node, pod.pod->meta.uid)};
-    if (start.started == WallTime{}) {  // a Job's container that has exited
-      start.started = WindowStart(node, pod.pod->meta.uid);
-    }
     if (start.started != WallTime{}) {
       out.push_back(start);
     }

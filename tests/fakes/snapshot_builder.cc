@@ -22,7 +22,14 @@ Json Condition(const char* type, bool holds, int since) {
 
 Json ContainerState(const PodSetup& setup) {
   if (setup.exit_code) {
-    return {{"terminated", {{"exitCode", *setup.exit_code}, {"message", setup.words}}}};
+    Json ended = {{"exitCode", *setup.exit_code}, {"message", setup.words}};
+    if (setup.started) {
+      ended["startedAt"] = FormatTime(At(*setup.started));
+    }
+    if (setup.ended) {
+      ended["finishedAt"] = FormatTime(At(*setup.ended));
+    }
+    return {{"terminated", ended}};
   }
   if (setup.started) {
     return {{"running", {{"startedAt", FormatTime(At(*setup.started))}}}};

@@ -47,6 +47,7 @@ struct PodSetup {
   std::optional<int> started;  // the container runs since
   std::optional<int> ready;
   std::optional<int> exit_code;
+  std::optional<int> ended;  // with an exit code
   int restarts = 0;
   bool deleting = false;
   std::map<std::string, std::string> annotations;

@@ -97,6 +97,8 @@ void ReadState(Reader& state, ContainerStatus& out) {
     terminated.Read("exitCode", exit_code);
     out.terminated = true;
     out.exit_code = static_cast<int>(exit_code);
+    ReadTime(terminated, "startedAt", out.started_at);
+    ReadTime(terminated, "finishedAt", out.ended_at);
     out.message = TerminationWords(terminated);
   });
 }

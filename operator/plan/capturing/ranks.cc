@@ -19,6 +19,8 @@ using api::CaptureStatus;
 
 namespace {
 
+// Of the pods of an Indexed Job (Kubernetes, batch/v1).
+constexpr std::string_view kIndexLabel = "batch.kubernetes.io/job-completion-index";
 // A ready rank is as far as the builder was when that was captured: one that is silent for longer
 // than this, beyond the time to settle, will not be.
 constexpr Duration kSilentMost = std::chrono::minutes(2);
@@ -39,6 +41,31 @@ std::string GroupOfBuilder(const Round& round, const BuilderStatus& builder) {
     }
   }
   return "";
+}
+
+// When the builder had come to its end; now, while it has not.
+WallTime EndOfBuilder(const Round& round, const BuilderStatus& builder) {
+  const PodView* pod = FindPod(round, builder.pod_uid);
+  const WallTime end = pod == nullptr ? builder.finished_time : ReadyAt(round, *pod);
+  return end == WallTime{} ? round.in.now : end;
+}
+
+// Of pods that run to their end only those with an index are ranks: workers of one queue are alike,
+// and new ones follow as long as there is work. What began when the builder had ended is of a later
+// run.
+std::vector<const PodView*> Finishers(const Round& round, const BuilderStatus& builder) {
+  const WallTime end = EndOfBuilder(round, builder);
+  std::vector<const PodView*> out;
+  for (const PodView& pod : round.pods) {
+    if (pod.ours && !pod.of_job && !pod.pod->meta.deleting && pod.container != nullptr &&
+        (pod.container->running || HasExitedWell(round, pod)) &&
+        pod.container->started_at != WallTime{} && pod.container->started_at <= end &&
+        pod.pod->meta.labels.contains(kIndexLabel) && HasKey(round, pod, builder.key)) {
+      out.push_back(&pod);
+    }
+  }
+  SortByStart(out);
+  return out;
 }
 
 // One that was asked already goes on: another that is seen late must not take its turn.
@@ -177,10 +204,12 @@ void Record(Round& round, BuilderStatus& builder) {
 
 std::vector<const PodView*> RanksLeft(const Round& round, const BuilderStatus& builder) {
   const std::string group = GroupOfBuilder(round, builder);
-  if (group.empty() || EndsByItself(round.in.workload.kind)) {
+  if (group.empty()) {
     return {};
   }
-  std::vector<const PodView*> out = Starters(round, builder.key);
+  std::vector<const PodView*> out = EndsByItself(round.in.workload.kind)
+                                        ? Finishers(round, builder)
+                                        : Starters(round, builder.key);
   std::erase_if(out, [&](const PodView* pod) {
     return IsDone(builder, pod->pod->meta.uid) || GroupOf(*pod->pod) != group;
   });

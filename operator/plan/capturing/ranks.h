@@ -10,8 +10,8 @@
 namespace cachewarm::plan {
 
 // Those whose directories are still to be added to the builder's, the first to start first: pods of
-// its group and key that run. Empty where the builder is of no group, and where its pods run to
-// their end: by the time that one is captured, the others are gone.
+// its group and key that run; where they run to their end, the indexed ones that began before the
+// builder had ended and have not failed. Empty where the builder is of no group.
 std::vector<const PodView*> RanksLeft(const Round& round, const api::BuilderStatus& builder);
 
 // When `pod`, the builder or one of its ranks, had done its first start. The builder of a group has

@@ -43,7 +43,6 @@ bool HasExitedWell(const Round& round, const PodView& pod) {
 
 api::CaptureRequest Ask(const Round& round, const Site& site, const api::BuilderStatus& builder) {
   const PodView& pod = *site.pod;
-  const bool exited = HasExitedWell(round, pod) && site.asked != nullptr;
   return {.id = site.id,
           .warmup_uid = round.uid(),
           .pod_uid = pod.pod->meta.uid,
@@ -55,7 +54,7 @@ api::CaptureRequest Ask(const Round& round, const Site& site, const api::Builder
                       .devices = pod.factors.devices,
                       .container = pod.factors.container},
           .settle_seconds = round.in.warmup.spec.compile.settle_seconds,
-          .started_at = exited ? site.asked->started_at : pod.container->started_at,
+          .started_at = pod.container->started_at,
           .ready_at = ReadyInGroup(round, pod, builder),
           .keep = builder.captured ? builder.captured->digest : Digest()};
 }

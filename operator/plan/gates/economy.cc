@@ -97,7 +97,7 @@ std::optional<Forecast> Economy::OfBuild(const LiveKey& key) const {
   if (cold <= 0) {
     return std::nullopt;
   }
-  if (pod == nullptr || pod->container == nullptr || pod->container->started_at == WallTime{}) {
+  if (pod == nullptr || pod->container == nullptr || !pod->container->running) {
     return Forecast{.end = round_.in.now + Seconds(cold) + after, .moves = true};
   }
   return Forecast{.end = pod->container->started_at + Seconds(cold) + after};

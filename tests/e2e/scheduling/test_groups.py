@@ -15,12 +15,14 @@ from harness.warmup import Warmup, gated, injected, released, wait_event, wish_f
 APP = "ranks"
 TWINS = NODES[:2]  # of one GPU type and CPU class, so that all ranks have one key
 # Each rank has a directory of its own, and what all of them write.
-SCRIPT = """
+COMPILE = """
 mkdir -p "$RANKS_DIR/rank_$RANK"
 for file in "$RANKS_DIR/rank_$RANK/kernel" "$RANKS_DIR/shared"; do
   if [ -f "$file" ]; then cat "$file" >/dev/null && echo "hit $file"
   else echo "miss $file"; echo "compiled ${file##*/}" >"$file.new"; mv "$file.new" "$file"; fi
 done
+"""
+SCRIPT = f"""{COMPILE}
 touch /tmp/ready
 exec sleep 3600
 """
@@ -74,6 +76,44 @@ def test_a_group_starts_warm_on_other_nodes_with_the_files_of_every_rank(
     for rank in range(2):
         log = wait_for("its log", lambda r=rank: kubectl.logs(f"{APP}-1-{r}"), 20, kubectl)
         assert "miss" not in log and f"rank_{rank}/kernel" in log, log
+
+
+def indexed_job() -> dict:
+    """As a JobSet makes it, with a pod on each of the twins; it waits to be begun."""
+    alike = {"matchLabels": {"app": APP}}
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": alike}
+    script = f'RANK="$JOB_COMPLETION_INDEX"\n{COMPILE}'
+    template = Sleeper(name=APP, nodes=TWINS, script=script).template()
+    template["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = APP
+    template["spec"]["restartPolicy"] = "Never"
+    template["spec"]["affinity"]["podAntiAffinity"] = {
+        "requiredDuringSchedulingIgnoredDuringExecution": [apart]
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": APP},
+        "spec": {
+            "suspend": True,
+            "completionMode": "Indexed",
+            "completions": len(TWINS),
+            "parallelism": len(TWINS),
+            "template": template,
+        },
+    }
+
+
+def test_ranks_that_run_to_their_end_are_all_in_the_bundle(kubectl: Kubectl, product: Product):
+    job = indexed_job()
+    kubectl.apply(job, wish_for(job, compile={"builder": "FirstPod"}, caches=[CACHE]))
+    warmup = Warmup(kubectl, APP)
+    warmup.wait_injecting()
+    kubectl.patch("job", APP, {"spec": {"suspend": False}})
+    (bundle,) = warmup.wait_bundles(1, 180)
+    assert all(injected(pod) for pod in pods.of(kubectl, APP))
+    assert bundle["files"] == 3, "two kernels and what is shared"
+    (builder,) = warmup.builders
+    assert set(builder["ranks"]) == {pod["metadata"]["uid"] for pod in pods.of(kubectl, APP)}
 
 
 def let_go_at(pod: dict) -> float:

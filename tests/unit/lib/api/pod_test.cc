@@ -125,6 +125,17 @@ TEST(Pod, EachContainerStateIsTold) {
   }
 }
 
+TEST(Pod, TheTimesOfAContainerThatEndedAreKept) {
+  Json json = RunningPod();
+  json["status"]["containerStatuses"] =
+      Json::array({*codec::ParseJson(R"({"state": {"terminated": {"exitCode": 0,
+        "startedAt": "2026-11-21T08:01:02Z", "finishedAt": "2026-11-21T08:02:02Z"}}})")});
+  const auto pod = Read(json);
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(FormatTime(pod->containers[0].started_at), "2026-11-21T08:01:02Z");
+  EXPECT_EQ(FormatTime(pod->containers[0].ended_at), "2026-11-21T08:02:02Z");
+}
+
 TEST(Pod, RequestsAreWhatTheSchedulerCounts) {
   struct Case {
     const char* name;

@@ -250,7 +250,24 @@ TEST_F(Handshake, WithoutAReadinessProbeItIsReadyAMinuteAfterItsStart) {
   EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(150));
 }
 
-class EndsByItselfTest : public Handshake, public testing::WithParamInterface<WorkloadKind> {};
+class EndsByItselfTest : public Handshake, public testing::WithParamInterface<WorkloadKind> {
+ protected:
+  void End(int time) {
+    builder.Pod(
+        {.name = "a", .node = "n1", .created = 80, .started = 90, .exit_code = 0, .ended = time});
+  }
+};
+TEST_P(EndsByItselfTest, OneThatEndedBeforeItWasAskedForIsCapturedAllTheSame) {
+  builder.in().workload.kind = GetParam();
+  builder.cache("n1").spec.captures.clear();
+  End(92);
+  builder.Now(101);
+  Apply(builder.Decide());
+  ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].started_at, At(90));
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(92));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, EndsByItselfTest,
                          testing::Values(WorkloadKind::kJob, WorkloadKind::kCronJob));
 
@@ -259,11 +276,11 @@ TEST_P(EndsByItselfTest, APodOfAJobIsReadyWhenItHasExitedWithZero) {
   builder.Now(150);
   Apply(builder.Decide());
   EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, WallTime{});
-  builder.Pod({.name = "a", .node = "n1", .created = 80, .exit_code = 0});
+  End(190);
   builder.Now(200);
   Apply(builder.Decide());
   ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
-  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(200));
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(190));
   EXPECT_EQ(builder.cache("n1").spec.captures[0].started_at, At(90));
   builder.Now(230);
   Answer(Pushed());
