@@ -26,4 +26,13 @@ inline constexpr std::array<WorkloadKind, 9> kWorkloadKinds = {{
     {"serving.kserve.io/v1alpha1", "LLMInferenceService"},
 }};
 
+constexpr bool IsWorkloadKind(std::string_view api_version, std::string_view kind) {
+  for (const WorkloadKind& each : kWorkloadKinds) {
+    if (each.kind == kind && each.api_version == api_version) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace cachewarm::api

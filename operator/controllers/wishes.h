@@ -13,15 +13,16 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
+#include "operator/controllers/wish_subject.h"
 #include "operator/observe/wish_triggers.h"
 #include "operator/observe/world.h"
 #include "operator/wishes/decide.h"
 
 namespace cachewarm::controllers {
 
-// Makes, keeps and removes the CacheWarmup that a workload's annotations ask for, as
-// wishes::Decide() says. The key is an observe::WorkloadKey. Nothing is written to the workload but
-// events; each problem is told once while it lasts.
+// Makes, keeps and removes the CacheWarmup that a workload's annotations or the label of a
+// namespace ask for, as wishes::Decide() says. The key is an observe::WorkloadKey. Nothing is
+// written to the workload but events; each problem is told once while it lasts.
 class Wishes {
  public:
   struct Means {
@@ -37,15 +38,14 @@ class Wishes {
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
 
  private:
-  absl::StatusOr<kube::Outcome> Advance(const kube::Object& workload, const std::string& key,
+  absl::StatusOr<kube::Outcome> Advance(const WishSubject& subject, const std::string& key,
                                         std::stop_token stop);
-  wishes::Asked Look(const codec::Json& workload, const kube::Object& present) const;
   // Gives the CacheWarmup as it is after the step; null when it is gone.
   absl::StatusOr<kube::Object> Take(const wishes::Verdict& verdict, const kube::Object& present,
                                     std::stop_token stop);
-  void Tell(const kube::Object& workload, const std::vector<wishes::Note>& notes);
+  void Tell(const kube::Object& told, const std::vector<wishes::Note>& notes);
   // Leaves out what was told before and still lasts.
-  void TellProblems(const kube::Object& workload, const std::string& key,
+  void TellProblems(const kube::Object& told, const std::string& key,
                     const std::vector<wishes::Note>& problems);
   void Forget(const std::string& key);
 

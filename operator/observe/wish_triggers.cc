@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/observe/wish_triggers.h"
 
+#include "lib/api/names.h"
 #include "lib/api/workload_kinds.h"
 #include "lib/codec/json_value.h"
+#include "operator/workloads/loose_pods.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -19,16 +21,21 @@ bool DiffersAt(const kube::Change& change, std::initializer_list<std::string_vie
   return before == nullptr || after == nullptr ? before != after : *before != *after;
 }
 
-bool IsWorkload(const kube::Owner& owner) {
-  for (const api::WorkloadKind& each : api::kWorkloadKinds) {
-    if (each.kind == owner.kind && each.api_version == owner.api_version) {
-      return true;
-    }
-  }
-  return false;
+// The CacheWarmup that stands for `pod` and others like it; "" when a workload does, or none may.
+std::string LooseWarmup(const kube::Object& pod) {
+  const auto loose = pod == nullptr ? std::nullopt : workloads::LoosePodsOf(*pod);
+  return loose.has_value() ? loose->warmup : "";
+}
+
+WorkloadKey LooseKey(const std::string& ns, const std::string& warmup) {
+  return {.kind = std::string(kube::kNamespaces.kind), .name = {.ns = ns, .name = warmup}};
 }
 
 }  // namespace
+
+bool AsksToBeWarm(const codec::Json& ns) {
+  return kube::TextAt(ns, {"metadata", "labels", api::kWarmAnnotation}) == "true";
+}
 
 absl::StatusOr<WorkloadKey> WorkloadKey::Parse(std::string_view key) {
   const size_t slash = key.find('/');
@@ -45,6 +52,7 @@ absl::StatusOr<WorkloadKey> WorkloadKey::Parse(std::string_view key) {
 void WishTriggers::Attach() {
   world_.OnWorkload(
       [this](const kube::Change& change, std::string_view kind) { OnWorkload(change, kind); });
+  world_.pods.OnChange([this](const kube::Change& change) { OnPod(change); });
   world_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
   world_.warmups.OnChange([this](const kube::Change& change) { OnWarmup(change); });
 }
@@ -57,6 +65,21 @@ void WishTriggers::OnWorkload(const kube::Change& change, std::string_view kind)
   if (DiffersAt(change, {"metadata", "annotations"}) || DiffersAt(change, {"spec"})) {
     const WorkloadKey key{.kind = std::string(kind), .name = kube::NameOf(change.object())};
     queue_.AddAfter(key.ToString(), kBurst);
+  }
+}
+
+// A namespace that does not ask yet is asked as a whole when it begins to.
+void WishTriggers::OnPod(const kube::Change& change) {
+  const std::string before = LooseWarmup(change.before);
+  const std::string after = LooseWarmup(change.after);
+  const std::string ns = kube::NameOf(change.object()).ns;
+  if (before == after || !NamespaceAsks(ns)) {
+    return;
+  }
+  for (const std::string& warmup : {before, after}) {
+    if (!warmup.empty()) {
+      queue_.AddAfter(LooseKey(ns, warmup).ToString(), kBurst);
+    }
   }
 }
 
@@ -77,11 +100,21 @@ void WishTriggers::OnWarmup(const kube::Change& change) {
     return;
   }
   const kube::Owner owner = kube::ControllerOf(*change.after);
-  if (IsWorkload(owner)) {
-    const WorkloadKey key{.kind = owner.kind,
-                          .name = {.ns = kube::NameOf(*change.after).ns, .name = owner.name}};
+  const kube::ObjectName name = kube::NameOf(*change.after);
+  if (api::IsWorkloadKind(owner.api_version, owner.kind)) {
+    const WorkloadKey key{.kind = owner.kind, .name = {.ns = name.ns, .name = owner.name}};
     queue_.AddAfter(key.ToString(), kBurst);
+  } else if (owner.kind == kube::kNamespaces.kind && change.before == nullptr) {
+    // How long the others of its kind are kept depends on their number.
+    AddLoose(name.ns, kBurst);
+  } else if (owner.kind == kube::kNamespaces.kind) {
+    queue_.AddAfter(LooseKey(name.ns, name.name).ToString(), kBurst);
   }
+}
+
+bool WishTriggers::NamespaceAsks(const std::string& ns) const {
+  const kube::Object found = world_.namespaces.store().Get({.name = ns});
+  return found != nullptr && AsksToBeWarm(*found);
 }
 
 void WishTriggers::AddAll(const std::string& ns, Duration delay) {
@@ -93,6 +126,30 @@ void WishTriggers::AddAll(const std::string& ns, Duration delay) {
     for (const kube::Kept& object : ns.empty() ? store->List() : store->ListNamespace(ns)) {
       const WorkloadKey key{.kind = std::string(each.kind), .name = object->name};
       queue_.AddAfter(key.ToString(), delay);
+    }
+  }
+  if (!ns.empty()) {
+    AddLoose(ns, delay);
+    return;
+  }
+  for (const kube::Kept& each : world_.namespaces.store().List()) {
+    AddLoose(each->name.name, delay);
+  }
+}
+
+void WishTriggers::AddLoose(const std::string& ns, Duration delay) {
+  for (const kube::Kept& warmup : world_.warmups.store().ListNamespace(ns)) {
+    if (kube::ControllerOf(*warmup->Unpack()).kind == kube::kNamespaces.kind) {
+      queue_.AddAfter(LooseKey(ns, warmup->name.name).ToString(), delay);
+    }
+  }
+  if (!NamespaceAsks(ns)) {
+    return;
+  }
+  for (const kube::Kept& pod : world_.pods.store().ListNamespace(ns)) {
+    const std::string warmup = LooseWarmup(pod->Unpack());
+    if (!warmup.empty()) {
+      queue_.AddAfter(LooseKey(ns, warmup).ToString(), delay);
     }
   }
 }

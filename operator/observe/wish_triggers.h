@@ -10,7 +10,11 @@
 
 namespace cachewarm::observe {
 
-// A workload as the key of a work queue: "Deployment/default/llama".
+// The label of this namespace asks for all that needs an accelerator to be warm.
+bool AsksToBeWarm(const codec::Json& ns);
+
+// A workload as the key of a work queue: "Deployment/default/llama". Of pods that no workload
+// stands for it is "Namespace/", their namespace and the name of the CacheWarmup that does.
 struct WorkloadKey {
   std::string kind;
   kube::ObjectName name;
@@ -24,7 +28,8 @@ struct WorkloadKey {
 
 // Which workloads are to be asked again whether they want to be warmed: those that changed in what
 // they ask for, those of a namespace whose label changed, and the owner of a CacheWarmup that
-// changed. What only moves a status brings nothing.
+// changed; and pods that no workload stands for, when one comes or goes. What only moves a status
+// brings nothing.
 class WishTriggers {
  public:
   // Both must outlive it; it must outlive the world's threads. Keys of `queue` are WorkloadKeys.
@@ -37,10 +42,14 @@ class WishTriggers {
 
  private:
   void OnWorkload(const kube::Change& change, std::string_view kind);
+  void OnPod(const kube::Change& change);
   void OnNamespace(const kube::Change& change);
   void OnWarmup(const kube::Change& change);
   // Those of one namespace, or of all when `ns` is empty.
   void AddAll(const std::string& ns, Duration delay);
+  // Pods of the namespace that no workload stands for, and the CacheWarmups that do.
+  void AddLoose(const std::string& ns, Duration delay);
+  bool NamespaceAsks(const std::string& ns) const;
 
   World& world_;
   kube::WorkQueue& queue_;

@@ -8,6 +8,7 @@
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/projections.h"
+#include "operator/workloads/loose_pods.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -80,6 +81,10 @@ std::string InjectedIndex(const std::string& ns, const std::string& warmup) {
   return "warmup:" + ns + "/" + warmup;
 }
 
+std::string LooseIndex(const kube::ObjectName& warmup) {
+  return "loose:" + warmup.ToString();
+}
+
 std::string BuilderIndex(const std::string& warmup_uid) {
   return "builder:" + warmup_uid;
 }
@@ -118,6 +123,9 @@ std::vector<std::string> PodIndex(const codec::Json& pod) {
   const std::string node = kube::TextAt(pod, {"spec", "nodeName"});
   if (!node.empty() && kube::TextAt(pod, {"metadata", "labels", kAgentLabel}) == kAgentLabelValue) {
     values.push_back(AgentIndex(node));
+  }
+  if (const auto loose = workloads::LoosePodsOf(pod); loose.has_value()) {
+    values.push_back(LooseIndex({.ns = kube::NameOf(pod).ns, .name = loose->warmup}));
   }
   return values;
 }

@@ -76,6 +76,7 @@ class World {
 // "warmup:<ns>/<name>": injected for that warmup.
 // "builder:<uid>": builder Job's pod of the warmup with this uid.
 // "agent:<node>": labelled as an agent's pod (in whatever namespace) and bound to that node.
+// "loose:<ns>/<name>": workloads::LoosePodsOf() says that the warmup of that name stands for it.
 std::vector<std::string> PodIndex(const codec::Json& pod);
 std::string AgentIndex(const std::string& node);
 // Node index: "warming", while it has one of our startup taints.
@@ -86,6 +87,7 @@ inline constexpr std::string_view kAgentLabel = "app.kubernetes.io/component";
 inline constexpr std::string_view kAgentLabelValue = "agent";
 std::string InjectedIndex(const std::string& ns, const std::string& warmup);
 std::string BuilderIndex(const std::string& warmup_uid);
+std::string LooseIndex(const kube::ObjectName& warmup);
 inline constexpr const char* kHeldIndex = "held";
 
 }  // namespace cachewarm::observe

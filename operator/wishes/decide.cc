@@ -9,7 +9,6 @@
 #include "lib/api/reasons.h"
 #include "lib/caches/cache_table.h"
 #include "lib/kube/core/object.h"
-#include "operator/wishes/name.h"
 #include "operator/wishes/wanted.h"
 
 namespace cachewarm::wishes {
@@ -102,7 +101,6 @@ Note Warning(std::string_view reason, std::string text) {
 // Without what the annotations set: fields that a create wrote would stay when an apply leaves them
 // out later. They follow by an apply at once.
 Verdict Make(const Asked& asked) {
-  const std::string name = WarmupName(asked.name);
   if (!asked.served_by.empty()) {
     if (!Says(asked)) {
       return {};
@@ -117,7 +115,7 @@ Verdict Make(const Asked& asked) {
           .news = {{.reason = reason::kWarmupMade,
                     .text = fmt::format("made CacheWarmup {}: new pods will start warm; running "
                                         "ones are left alone",
-                                        name)}}};
+                                        asked.warmup)}}};
 }
 
 Verdict Clash(const Asked& asked) {
@@ -127,8 +125,8 @@ Verdict Clash(const Asked& asked) {
   return {.problems = {Warning(
               reason::kWarmupNameTaken,
               fmt::format("no CacheWarmup is made: {} exists and is not this workload's; delete or "
-                          "rename that one, or make a CacheWarmup with spec.workloadRef by hand",
-                          WarmupName(asked.name)))}};
+                          "rename that one, or make a CacheWarmup of another name by hand",
+                          asked.warmup))}};
 }
 
 // Somebody asks for it.
@@ -161,14 +159,14 @@ Verdict Keep(const Asked& asked) {
 }
 
 Verdict Mark(const Asked& asked) {
-  const std::string due = FormatTime(asked.now + kGrace);
+  const std::string due = FormatTime(asked.now + asked.grace);
   return {.step = Step::kPatch,
           .object = MarkPatch(*asked.present, FormatTime(asked.now)),
           .news = {{.reason = reason::kWarmupUnasked,
                     .text = fmt::format("nobody asks for it to be warm any more: CacheWarmup {} is "
                                         "deleted at {}, unless {}=true comes back",
-                                        WarmupName(asked.name), due, api::kWarmAnnotation)}},
-          .look_again = kGrace};
+                                        asked.warmup, due, api::kWarmAnnotation)}},
+          .look_again = asked.grace};
 }
 
 // Nobody asks for it.
@@ -184,14 +182,14 @@ Verdict LetGo(const Asked& asked) {
   if (text.empty() || !since.ok() || *since > asked.now) {
     return Mark(asked);
   }
-  const WallTime due = *since + kGrace;
+  const WallTime due = *since + asked.grace;
   if (asked.now < due) {
     return {.look_again = due - asked.now};
   }
   return {.step = Step::kDelete,
           .news = {{.reason = reason::kWarmupRemoved,
                     .text = fmt::format("deleted CacheWarmup {}: nobody has asked for it since {}",
-                                        WarmupName(asked.name), text)}}};
+                                        asked.warmup, text)}}};
 }
 
 }  // namespace

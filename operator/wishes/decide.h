@@ -18,24 +18,28 @@ namespace cachewarm::wishes {
 // Helm, controllers) strip annotations and put them back.
 inline constexpr Duration kGrace{600'000};
 
-// One workload and what there is for it at one moment.
+// One workload and what there is for it at one moment. Pods that no workload stands for count as
+// one: it has a `selector`, and their namespace owns the CacheWarmup.
 struct Asked {
   WallTime now{};
+  std::string warmup;  // the name of its CacheWarmup
   std::string api_version;
   std::string kind;
   std::string ns;
   std::string name;
   std::string uid;
+  std::map<std::string, std::string> selector;
   std::map<std::string, std::string> annotations;
   bool accelerator = false;     // its pods ask for one
   bool namespace_asks = false;  // the label cachewarm.io/warm=true of the namespace
   // It cannot be warmed by itself: made by another workload that we know, or by us.
   bool is_part = false;
   bool over = false;  // it is being deleted, or is a Job that has ended: nothing new is made for it
-  // The CacheWarmup of the name WarmupName(name); null when there is none.
+  // The CacheWarmup of that name; null when there is none.
   const codec::Json* present = nullptr;
-  // Another CacheWarmup that names this workload, not made by us; empty: none.
+  // Another CacheWarmup that is about this workload, not made by us; empty: none.
   std::string served_by;
+  Duration grace = kGrace;  // how long nobody may ask for it
 };
 
 enum class Step {

@@ -7,7 +7,6 @@
 #include "lib/base/digest.h"
 #include "lib/codec/json.h"
 #include "lib/kube/core/object.h"
-#include "operator/wishes/name.h"
 
 namespace cachewarm::wishes {
 namespace {
@@ -45,11 +44,15 @@ Json OwnerOf(const Asked& asked) {
 
 Json Wanted(const Asked& asked, const Json& spec, const std::string& uid) {
   Json whole = spec;
-  whole["workloadRef"] = {
-      {"apiVersion", asked.api_version}, {"kind", asked.kind}, {"name", asked.name}};
+  if (asked.selector.empty()) {
+    whole["workloadRef"] = {
+        {"apiVersion", asked.api_version}, {"kind", asked.kind}, {"name", asked.name}};
+  } else {
+    whole["selector"]["matchLabels"] = asked.selector;
+  }
   const std::string digest = DigestOf(codec::DumpJson(whole)).Short();
   Json metadata = {{"namespace", asked.ns},
-                   {"name", WarmupName(asked.name)},
+                   {"name", asked.warmup},
                    {"annotations", {{std::string(api::kWishAnnotation), digest}}},
                    {"ownerReferences", Json::array({OwnerOf(asked)})}};
   if (!uid.empty()) {

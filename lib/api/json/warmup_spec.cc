@@ -33,8 +33,7 @@ void ReadWorkloadRef(Reader& reader, WorkloadRef& out) {
   reader.Require("apiVersion").Read("apiVersion", out.api_version, kNameBytes);
   reader.Require("kind").Read("kind", out.kind, kNameBytes);
   ReadChecked(reader, "name", out.name, kDnsSubdomain);
-  const WorkloadKind kind{out.api_version, out.kind};
-  if (std::find(kWorkloadKinds.begin(), kWorkloadKinds.end(), kind) == kWorkloadKinds.end()) {
+  if (!IsWorkloadKind(out.api_version, out.kind)) {
     reader.Fail("kind",
                 fmt::format("expected one of {}; for pods of other owners use spec.selector alone",
                             KindWords()));

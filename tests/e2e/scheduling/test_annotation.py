@@ -253,6 +253,50 @@ def test_a_labelled_namespace_warms_what_asks_for_an_accelerator(
     )
 
 
+def test_a_labelled_namespace_warms_the_next_run_of_pods_that_no_known_workload_made(
+    cluster: Cluster, kubectl: Kubectl, product: Product
+):
+    def run(number: int) -> dict:
+        labels = {"volcano.sh/job-name": f"run-{number}"}
+        pod = ModelServer(name="train", labels=labels, nodes=("node-c",)).pod(f"run-{number}-0")
+        pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+        return pod
+
+    def made() -> list[str]:
+        return [pods.name(w) for w in kubectl.list("cachewarmups")]
+
+    kubectl.run("label", "namespace", kubectl.namespace, "cachewarm.io/warm=true")
+    cluster.verb("fake-gpus", "node-c", "2")
+    try:
+        assert not injected(kubectl.create(run(1)))
+        (name,) = wait_for("a warmup selects its like", made, 30, kubectl)
+        warmup = Warmup(kubectl, name)
+        assert warmup.read()["spec"]["selector"] == {"matchLabels": {"app": "train"}}
+        assert warmup.read()["metadata"]["ownerReferences"][0]["kind"] == "Namespace"
+        wait_event(kubectl, "run-1-0", "WarmupMade")
+        warmup.wait_injecting()
+        second = kubectl.create(run(2))
+        assert injected(second)
+        warmup.wait_bundles(1)
+        for each in ("run-1-0", "run-2-0"):
+            kubectl.kill_pod(each)
+        assert_hit(kubectl, kubectl.create(run(3)))
+        assert made() == [name]
+        kubectl.run("label", "namespace", kubectl.namespace, "cachewarm.io/warm-")
+        wait_for(
+            "it is marked since when nobody asks",
+            lambda: f"{PREFIX}unasked-since" in warmup.read()["metadata"]["annotations"],
+            30,
+            kubectl,
+        )
+        assert injected(kubectl.create(run(4), "--dry-run=server"))
+    finally:
+        for pod in kubectl.list("pods"):
+            kubectl.kill_pod(pods.name(pod))
+        wait_for("no device is held", lambda: not kubectl.list("pods"), 60, kubectl)
+        cluster.verb("fake-gpus", "node-c", "0")
+
+
 def test_a_cron_job_is_warmed_over_its_jobs(kubectl: Kubectl, product: Product):
     job = ModelServer(name="nightly", nodes=("node-a",)).job()
     cron_job = {

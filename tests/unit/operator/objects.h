@@ -53,6 +53,14 @@ status: {phase: Pending}
   return pod;
 }
 
+// Asks for a GPU, and no workload that we know made it.
+inline codec::Json LoosePodObject(const std::string& name, const std::string& app) {
+  codec::Json pod = PodObject(name);
+  pod["metadata"]["labels"] = {{"app", app}};
+  pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1";
+  return pod;
+}
+
 inline codec::Json HeldPodObject(const std::string& name, const std::string& warmup) {
   codec::Json pod = PodObject(name);
   pod["metadata"]["annotations"][std::string(api::kWarmupAnnotation)] = warmup;
@@ -106,6 +114,12 @@ inline codec::Json NamespaceObject(const std::string& name) {
       {"apiVersion", "v1"},
       {"kind", "Namespace"},
       {"metadata", {{"name", name}, {"uid", "uid-" + name}, {"labels", codec::Json::object()}}}};
+}
+
+inline codec::Json AskingNamespaceObject(const std::string& name) {
+  codec::Json ns = NamespaceObject(name);
+  ns["metadata"]["labels"]["cachewarm.io/warm"] = "true";
+  return ns;
 }
 
 inline codec::Json NodeCacheObject(const std::string& node, const std::string& node_uid) {

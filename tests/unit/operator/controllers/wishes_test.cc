@@ -5,6 +5,7 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "operator/workloads/loose_pods.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
 
@@ -12,9 +13,11 @@ namespace cachewarm::controllers {
 namespace {
 
 using codec::Json;
+using op::testing::AskingNamespaceObject;
 using op::testing::DeploymentObject;
 using op::testing::Eventually;
 using op::testing::FromYaml;
+using op::testing::LoosePodObject;
 using op::testing::NamespaceObject;
 
 constexpr char kKey[] = "Deployment/default/llama";
@@ -180,9 +183,7 @@ TEST_F(WishesTest, WhatTheApiServerRefusesIsToldOnTheWorkload) {
 }
 
 TEST_F(WishesTest, ALabelledNamespaceWarmsWhatAsksForAnAccelerator) {
-  Json ns = NamespaceObject("default");
-  ns["metadata"]["labels"]["cachewarm.io/warm"] = "true";
-  server.Put(kube::kNamespaces, ns);
+  server.Put(kube::kNamespaces, AskingNamespaceObject("default"));
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   Json gpu = DeploymentObject("gpu");
   gpu["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 1;
@@ -239,6 +240,126 @@ TEST_F(WishesTest, AWorkloadThatIsGoneOrUnknownIsNothingToDo) {
   Reconcile("Pod/default/llama");
   EXPECT_FALSE(wishes_.Reconcile("llama", {}).ok());
   EXPECT_EQ(Writes(), before);
+}
+
+// A namespace that asks, and pods that no workload stands for.
+class LooseWishesTest : public WishesTest {
+ protected:
+  LooseWishesTest() { server.Put(kube::kNamespaces, AskingNamespaceObject("default")); }
+
+  static std::string WarmupOf(const std::string& app) {
+    return workloads::LoosePodsOf(LoosePodObject("any", app))->warmup;
+  }
+  static std::string KeyOf(const std::string& app) { return "Namespace/default/" + WarmupOf(app); }
+  kube::Object FoundFor(const std::string& app) const {
+    return server.Find(kube::kCacheWarmups, {.ns = "default", .name = WarmupOf(app)});
+  }
+  // Until the store has seen all that was written.
+  kube::Outcome Ask(const std::string& app) {
+    const auto outcome = wishes_.Reconcile(KeyOf(app), {});
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    const kube::ObjectName name{.ns = "default", .name = WarmupOf(app)};
+    EXPECT_TRUE(Eventually([&] {
+      const kube::Object stored = world.warmups.store().Get(name);
+      const kube::Object found = FoundFor(app);
+      return (stored == nullptr) == (found == nullptr) &&
+             (stored == nullptr ||
+              kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*found));
+    }));
+    return outcome.value_or(kube::Outcome{});
+  }
+  void RemovePod(const std::string& name) {
+    const kube::ObjectName pod{.ns = "default", .name = name};
+    server.Remove(kube::kPods, pod);
+    ASSERT_TRUE(Eventually([&] { return world.pods.store().Get(pod) == nullptr; }));
+  }
+  void OwnedByTheNamespace(int count) {
+    for (int i = 0; i < count; ++i) {
+      Json warmup = op::testing::WarmupObject("run-" + std::to_string(i));
+      warmup["metadata"]["ownerReferences"] = FromYaml(
+          "[{apiVersion: v1, kind: Namespace, name: default, uid: uid-default, controller: true}]");
+      server.Put(kube::kCacheWarmups, warmup);
+    }
+  }
+};
+
+TEST_F(LooseWishesTest, TheirWarmupSelectsThemAndIsTheNamespaces) {
+  server.Put(kube::kPods, LoosePodObject("train-0", "train"));
+  StartWorld();
+  Ask("train");
+  const kube::Object made = FoundFor("train");
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ((*made)["spec"], Json({{"selector", {{"matchLabels", {{"app", "train"}}}}}}));
+  EXPECT_EQ(kube::ControllerOf(*made).uid, "uid-default");
+  ASSERT_EQ(events.Count("WarmupMade"), 1);
+  EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "train-0");
+  const size_t before = Writes();
+  EXPECT_EQ(Ask("train").requeue_after, std::nullopt);
+  EXPECT_EQ(Writes(), before);
+}
+
+TEST_F(LooseWishesTest, ItIsKeptForTheNextRunAndNotForEver) {
+  server.Put(kube::kPods, LoosePodObject("train-0", "train"));
+  StartWorld();
+  Ask("train");
+  RemovePod("train-0");
+  EXPECT_EQ(Ask("train").requeue_after, kLooseGrace);
+  clock.Advance(kLooseGrace - Duration(1'000));
+  Ask("train");
+  ASSERT_NE(FoundFor("train"), nullptr);
+  clock.Advance(Duration(1'000));
+  Ask("train");
+  EXPECT_EQ(FoundFor("train"), nullptr);
+}
+
+TEST_F(LooseWishesTest, WhereTheNamespaceAsksNoMoreItGoesAfterTenMinutes) {
+  server.Put(kube::kPods, LoosePodObject("train-0", "train"));
+  StartWorld();
+  Ask("train");
+  server.Put(kube::kNamespaces, NamespaceObject("default"));
+  ASSERT_TRUE(Eventually(
+      [&] { return !observe::AsksToBeWarm(*world.namespaces.store().Get({.name = "default"})); }));
+  EXPECT_EQ(Ask("train").requeue_after, wishes::kGrace);
+}
+
+TEST_F(LooseWishesTest, AmongManyItIsNotKeptAndNoEndlessNumberIsMade) {
+  OwnedByTheNamespace(static_cast<int>(kLooseMany));
+  server.Put(kube::kPods, LoosePodObject("train-0", "train"));
+  server.Put(kube::kPods, LoosePodObject("other-0", "other"));
+  StartWorld();
+  Ask("train");
+  ASSERT_NE(FoundFor("train"), nullptr);
+  RemovePod("train-0");
+  EXPECT_EQ(Ask("train").requeue_after, wishes::kGrace);
+  OwnedByTheNamespace(static_cast<int>(kLooseMax));
+  ASSERT_TRUE(Eventually([&] { return world.warmups.store().size() == kLooseMax + 1; }));
+  Ask("other");
+  EXPECT_EQ(FoundFor("other"), nullptr);
+  EXPECT_EQ(events.Count("LeftAlone"), 1);
+}
+
+TEST_F(LooseWishesTest, AWarmupOfAUserThatSelectsThemIsEnough) {
+  Json theirs = op::testing::WarmupObject("mine");
+  theirs["spec"] = {{"selector", {{"matchLabels", {{"app", "train"}}}}}};
+  server.Put(kube::kCacheWarmups, theirs);
+  server.Put(kube::kPods, LoosePodObject("train-0", "train"));
+  StartWorld();
+  Ask("train");
+  EXPECT_EQ(server.All(kube::kCacheWarmups).size(), 1U);
+  EXPECT_TRUE(events.All().empty());
+}
+
+TEST_F(LooseWishesTest, PodsThatNothingTellsFromOthersAreToldSoOnce) {
+  Json pod = LoosePodObject("bare", "any");
+  pod["metadata"]["labels"].clear();
+  server.Put(kube::kPods, pod);
+  StartWorld();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(wishes_.Reconcile("Namespace/default/-", {}).ok());
+  }
+  EXPECT_TRUE(server.All(kube::kCacheWarmups).empty());
+  ASSERT_EQ(events.Count("LeftAlone"), 1);
+  EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "bare");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lib/codec/json_value.h"
+#include "operator/workloads/loose_pods.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
 
@@ -13,9 +14,12 @@ namespace cachewarm::observe {
 namespace {
 
 using codec::Json;
+using op::testing::AskingNamespaceObject;
 using op::testing::DeploymentObject;
 using op::testing::Eventually;
+using op::testing::LoosePodObject;
 using op::testing::NamespaceObject;
+using op::testing::PodObject;
 using op::testing::WarmupObject;
 using Keys = std::set<std::string>;
 
@@ -46,6 +50,10 @@ class WishTriggersTest : public op::testing::WorldFixture {
   void Settle() {
     StartWorld();
     ASSERT_EQ(Take(), (Keys{"Deployment/default/llama", "Rollout/default/canary"}));
+  }
+
+  static std::string LooseKey(const std::string& app) {
+    return "Namespace/default/" + workloads::LoosePodsOf(LoosePodObject("any", app))->warmup;
   }
 
   // The keys until `last` is among them.
@@ -100,9 +108,42 @@ TEST_F(WishTriggersTest, AWarmupThatIsChangedOrGoneAsksItsOwner) {
 }
 
 TEST_F(WishTriggersTest, ANewLeaderAsksEverybody) {
-  Settle();
+  server.Put(kube::kNamespaces, AskingNamespaceObject("default"));
+  server.Put(kube::kPods, LoosePodObject("train-0", "train"));
+  StartWorld();
+  Take();
   triggers.AddEverything();
-  EXPECT_EQ(Take(), (Keys{"Deployment/default/llama", "Rollout/default/canary"}));
+  EXPECT_EQ(Take(),
+            (Keys{"Deployment/default/llama", "Rollout/default/canary", LooseKey("train")}));
+}
+
+TEST_F(WishTriggersTest, PodsWithoutAWorkloadAreAskedWhenOneComesOrGoesWhereANamespaceAsks) {
+  server.Put(kube::kPods, LoosePodObject("early-0", "early"));
+  Settle();
+  server.Put(kube::kNamespaces, AskingNamespaceObject("default"));
+  EXPECT_TRUE(Until("Rollout/default/canary").contains(LooseKey("early")));
+  server.Put(kube::kPods, LoosePodObject("train-0", "train"));
+  EXPECT_EQ(Until(LooseKey("train")), Keys{LooseKey("train")});
+  server.Edit(kube::kPods, {.ns = "default", .name = "train-0"},
+              [](Json& pod) { pod["spec"]["nodeName"] = "node-a"; });
+  server.Put(kube::kPods, PodObject("plain-0"));
+  server.Remove(kube::kPods, {.ns = "default", .name = "early-0"});
+  EXPECT_EQ(Until(LooseKey("early")), Keys{LooseKey("early")});
+}
+
+TEST_F(WishTriggersTest, AWarmupOfSuchPodsAsksThemAgainWhenItIsChanged) {
+  Settle();
+  Json warmup = WarmupObject("train-1");
+  warmup["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "v1"},
+                                                        {"kind", "Namespace"},
+                                                        {"name", "default"},
+                                                        {"uid", "uid-default"},
+                                                        {"controller", true}}});
+  server.Put(kube::kCacheWarmups, warmup);
+  EXPECT_EQ(Until("Namespace/default/train-1"), Keys{"Namespace/default/train-1"});
+  server.Edit(kube::kCacheWarmups, {.ns = "default", .name = "train-1"},
+              [](Json& each) { each["spec"]["paused"] = true; });
+  EXPECT_EQ(Until("Namespace/default/train-1"), Keys{"Namespace/default/train-1"});
 }
 
 TEST(WorkloadKey, IsReadBackAndRefusesWhatItIsNot) {

@@ -24,6 +24,7 @@ class WishTest : public testing::Test {
  protected:
   WishTest() {
     asked_ = {.now = kNow,
+              .warmup = "llama",
               .api_version = "apps/v1",
               .kind = "Deployment",
               .ns = "default",
@@ -296,6 +297,30 @@ TEST_F(WishTest, ANamespaceAsksForWhateverWantsAnAccelerator) {
   EXPECT_EQ(present_["spec"]["gate"]["mode"], "Off");
   asked_.namespace_asks = false;
   EXPECT_EQ(Act().step, Step::kPatch);
+}
+
+TEST_F(WishTest, PodsWithoutAWorkloadAreSelectedByTheirLabels) {
+  asked_ = {.now = kNow,
+            .warmup = "train-1",
+            .api_version = "v1",
+            .kind = "Namespace",
+            .ns = "default",
+            .name = "default",
+            .uid = "uid-ns",
+            .selector = {{"app", "train"}},
+            .accelerator = true,
+            .namespace_asks = true,
+            .grace = 2 * kGrace};
+  Settle();
+  EXPECT_EQ(present_["spec"], Json({{"selector", {{"matchLabels", {{"app", "train"}}}}}}));
+  EXPECT_EQ(present_["metadata"]["name"], "train-1");
+  EXPECT_EQ(kube::ControllerOf(present_).uid, "uid-ns");
+  asked_.namespace_asks = false;
+  EXPECT_EQ(Act().look_again, 2 * kGrace);
+  Pass(kGrace);
+  EXPECT_EQ(Look().look_again, kGrace);
+  asked_.grace = kGrace;
+  EXPECT_EQ(Act().step, Step::kDelete);
 }
 
 TEST_F(WishTest, PartsOfOtherWorkloadsAndWhatIsOverGetNothing) {
