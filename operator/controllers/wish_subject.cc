@@ -81,15 +81,16 @@ std::optional<WishSubject> OfWorkload(const observe::World& world,
   return WishSubject{.told = workload, .asked = std::move(asked)};
 }
 
-// A CacheWarmup of somebody else that selects such pods.
-std::string SelectedBy(const observe::World& world, const wishes::Asked& asked) {
-  for (const auto& warmup : world.warmup_views.ListNamespace(asked.ns)) {
+// A CacheWarmup of somebody else that selects `pod`.
+std::string SelectedBy(const observe::World& world, const Json& pod, const std::string& own) {
+  const auto labels = kube::LabelsOf(pod);
+  for (const auto& warmup : world.warmup_views.ListNamespace(kube::NameOf(pod).ns)) {
     const auto& selector = warmup->spec.selector;
     const bool selects = std::all_of(selector.begin(), selector.end(), [&](const auto& label) {
-      const auto found = asked.selector.find(label.first);
-      return found != asked.selector.end() && found->second == label.second;
+      const auto found = labels.find(label.first);
+      return found != labels.end() && found->second == label.second;
     });
-    if (!selector.empty() && selects && warmup->name != asked.warmup) {
+    if (!selector.empty() && selects && warmup->name != own) {
       return warmup->name;
     }
   }
@@ -152,8 +153,8 @@ std::optional<WishSubject> OfLoosePods(const observe::World& world,
       .grace = observe::AsksToBeWarm(*ns) && others <= kLooseMany ? kLooseGrace : wishes::kGrace};
   if (const auto loose = workloads::LoosePodsOf(*subject.told); loose.has_value()) {
     subject.asked.selector = loose->labels;
+    subject.asked.served_by = SelectedBy(world, *subject.told, warmup.name);
   }
-  subject.asked.served_by = SelectedBy(world, subject.asked);
   return subject;
 }
 

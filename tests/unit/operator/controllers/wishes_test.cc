@@ -340,9 +340,11 @@ TEST_F(LooseWishesTest, AmongManyItIsNotKeptAndNoEndlessNumberIsMade) {
 
 TEST_F(LooseWishesTest, AWarmupOfAUserThatSelectsThemIsEnough) {
   Json theirs = op::testing::WarmupObject("mine");
-  theirs["spec"] = {{"selector", {{"matchLabels", {{"app", "train"}}}}}};
+  theirs["spec"] = {{"selector", {{"matchLabels", {{"volcano.sh/job-name", "run-1"}}}}}};
   server.Put(kube::kCacheWarmups, theirs);
-  server.Put(kube::kPods, LoosePodObject("train-0", "train"));
+  Json pod = LoosePodObject("train-0", "train");
+  pod["metadata"]["labels"]["volcano.sh/job-name"] = "run-1";
+  server.Put(kube::kPods, pod);
   StartWorld();
   Ask("train");
   EXPECT_EQ(server.All(kube::kCacheWarmups).size(), 1U);
