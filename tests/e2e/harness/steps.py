@@ -4,11 +4,12 @@
 from . import pods, starts
 from .kubectl import Kubectl
 from .model_server import ModelServer
+from .sleeper import Sleeper
 from .waiting import wait_for
 from .warmup import DIRECTORY, Warmup, gated, wish_for
 
 
-def accept(kubectl: Kubectl, server: ModelServer, **spec) -> Warmup:
+def accept(kubectl: Kubectl, server: ModelServer | Sleeper, **spec) -> Warmup:
     """The Deployment with no pod yet, its warmup, and new pods get the cache. The first pod that
     starts is the builder, unless `compile` says otherwise."""
     deployment = server.deployment()
