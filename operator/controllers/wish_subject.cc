@@ -99,10 +99,9 @@ std::string SelectedBy(const observe::World& world, const Json& pod, const std::
 
 size_t CountLoose(const observe::World& world, const std::string& ns) {
   const auto warmups = world.warmups.store().ListNamespace(ns);
-  return static_cast<size_t>(
-      std::count_if(warmups.begin(), warmups.end(), [](const kube::Kept& warmup) {
-        return kube::ControllerOf(*warmup->Unpack()).kind == kube::kNamespaces.kind;
-      }));
+  return static_cast<size_t>(std::count_if(
+      warmups.begin(), warmups.end(),
+      [](const kube::Kept& warmup) { return observe::StandsForLoosePods(*warmup->Unpack()); }));
 }
 
 wishes::Note LeftAlone(std::string text) {

@@ -37,6 +37,10 @@ bool AsksToBeWarm(const codec::Json& ns) {
   return kube::TextAt(ns, {"metadata", "labels", api::kWarmAnnotation}) == "true";
 }
 
+bool StandsForLoosePods(const codec::Json& warmup) {
+  return kube::ControllerOf(warmup).kind == kube::kNamespaces.kind;
+}
+
 absl::StatusOr<WorkloadKey> WorkloadKey::Parse(std::string_view key) {
   const size_t slash = key.find('/');
   if (slash == std::string_view::npos || slash == 0) {
@@ -104,11 +108,12 @@ void WishTriggers::OnWarmup(const kube::Change& change) {
   if (api::IsWorkloadKind(owner.api_version, owner.kind)) {
     const WorkloadKey key{.kind = owner.kind, .name = {.ns = name.ns, .name = owner.name}};
     queue_.AddAfter(key.ToString(), kBurst);
-  } else if (owner.kind == kube::kNamespaces.kind && change.before == nullptr) {
-    // How long the others of its kind are kept depends on their number.
-    AddLoose(name.ns, kBurst);
-  } else if (owner.kind == kube::kNamespaces.kind) {
+  } else if (StandsForLoosePods(*change.after)) {
     queue_.AddAfter(LooseKey(name.ns, name.name).ToString(), kBurst);
+    if (change.before == nullptr) {
+      // How long the others of its kind are kept depends on their number.
+      AddLoose(name.ns, kBurst);
+    }
   }
 }
 
@@ -139,7 +144,7 @@ void WishTriggers::AddAll(const std::string& ns, Duration delay) {
 
 void WishTriggers::AddLoose(const std::string& ns, Duration delay) {
   for (const kube::Kept& warmup : world_.warmups.store().ListNamespace(ns)) {
-    if (kube::ControllerOf(*warmup->Unpack()).kind == kube::kNamespaces.kind) {
+    if (StandsForLoosePods(*warmup->Unpack())) {
       queue_.AddAfter(LooseKey(ns, warmup->name.name).ToString(), delay);
     }
   }

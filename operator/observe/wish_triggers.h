@@ -13,6 +13,9 @@ namespace cachewarm::observe {
 // The label of this namespace asks for all that needs an accelerator to be warm.
 bool AsksToBeWarm(const codec::Json& ns);
 
+// This CacheWarmup stands for pods that no workload does: their namespace owns it.
+bool StandsForLoosePods(const codec::Json& warmup);
+
 // A workload as the key of a work queue: "Deployment/default/llama". Of pods that no workload
 // stands for it is "Namespace/", their namespace and the name of the CacheWarmup that does.
 struct WorkloadKey {

@@ -53,6 +53,16 @@ status: {phase: Pending}
   return pod;
 }
 
+// ownerReferences with one controller.
+inline codec::Json OwnedBy(const std::string& api_version, const std::string& kind,
+                           const std::string& name) {
+  return codec::Json::array({{{"apiVersion", api_version},
+                              {"kind", kind},
+                              {"name", name},
+                              {"uid", "uid-" + name},
+                              {"controller", true}}});
+}
+
 // Asks for a GPU, and no workload that we know made it.
 inline codec::Json LoosePodObject(const std::string& name, const std::string& app) {
   codec::Json pod = PodObject(name);

@@ -276,8 +276,7 @@ class LooseWishesTest : public WishesTest {
   void OwnedByTheNamespace(int count) {
     for (int i = 0; i < count; ++i) {
       Json warmup = op::testing::WarmupObject("run-" + std::to_string(i));
-      warmup["metadata"]["ownerReferences"] = FromYaml(
-          "[{apiVersion: v1, kind: Namespace, name: default, uid: uid-default, controller: true}]");
+      warmup["metadata"]["ownerReferences"] = op::testing::OwnedBy("v1", "Namespace", "default");
       server.Put(kube::kCacheWarmups, warmup);
     }
   }

@@ -19,6 +19,7 @@ using op::testing::DeploymentObject;
 using op::testing::Eventually;
 using op::testing::LoosePodObject;
 using op::testing::NamespaceObject;
+using op::testing::OwnedBy;
 using op::testing::PodObject;
 using op::testing::WarmupObject;
 using Keys = std::set<std::string>;
@@ -92,11 +93,7 @@ TEST_F(WishTriggersTest, ALabelOfTheNamespaceAsksAllOfIt) {
 TEST_F(WishTriggersTest, AWarmupThatIsChangedOrGoneAsksItsOwner) {
   Settle();
   Json warmup = WarmupObject("llama");
-  warmup["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "apps/v1"},
-                                                        {"kind", "Deployment"},
-                                                        {"name", "llama"},
-                                                        {"uid", "uid-llama"},
-                                                        {"controller", true}}});
+  warmup["metadata"]["ownerReferences"] = OwnedBy("apps/v1", "Deployment", "llama");
   server.Put(kube::kCacheWarmups, warmup);
   EXPECT_EQ(Until("Deployment/default/llama"), Keys{"Deployment/default/llama"});
   const kube::ObjectName name{.ns = "default", .name = "llama"};
@@ -134,11 +131,7 @@ TEST_F(WishTriggersTest, PodsWithoutAWorkloadAreAskedWhenOneComesOrGoesWhereANam
 TEST_F(WishTriggersTest, AWarmupOfSuchPodsAsksThemAgainWhenItIsChanged) {
   Settle();
   Json warmup = WarmupObject("train-1");
-  warmup["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "v1"},
-                                                        {"kind", "Namespace"},
-                                                        {"name", "default"},
-                                                        {"uid", "uid-default"},
-                                                        {"controller", true}}});
+  warmup["metadata"]["ownerReferences"] = OwnedBy("v1", "Namespace", "default");
   server.Put(kube::kCacheWarmups, warmup);
   EXPECT_EQ(Until("Namespace/default/train-1"), Keys{"Namespace/default/train-1"});
   server.Edit(kube::kCacheWarmups, {.ns = "default", .name = "train-1"},

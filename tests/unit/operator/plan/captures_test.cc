@@ -256,36 +256,35 @@ class EndsByItselfTest : public Handshake, public testing::WithParamInterface<Wo
     builder.Pod(
         {.name = "a", .node = "n1", .created = 80, .started = 90, .exit_code = 0, .ended = time});
   }
+  // At `now`, for a start at 90.
+  void ExpectAsked(int now, WallTime ready_at) {
+    builder.Now(now);
+    Apply(builder.Decide());
+    ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
+    EXPECT_EQ(builder.cache("n1").spec.captures[0].started_at, At(90));
+    EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, ready_at);
+  }
 };
-TEST_P(EndsByItselfTest, OneThatEndedBeforeItWasAskedForIsCapturedAllTheSame) {
-  builder.in().workload.kind = GetParam();
-  builder.cache("n1").spec.captures.clear();
-  End(92);
-  builder.Now(101);
-  Apply(builder.Decide());
-  ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
-  EXPECT_EQ(builder.cache("n1").spec.captures[0].started_at, At(90));
-  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(92));
-}
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EndsByItselfTest,
                          testing::Values(WorkloadKind::kJob, WorkloadKind::kCronJob));
 
 TEST_P(EndsByItselfTest, APodOfAJobIsReadyWhenItHasExitedWithZero) {
   builder.in().workload.kind = GetParam();
-  builder.Now(150);
-  Apply(builder.Decide());
-  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, WallTime{});
+  ExpectAsked(150, WallTime{});
   End(190);
-  builder.Now(200);
-  Apply(builder.Decide());
-  ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
-  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(190));
-  EXPECT_EQ(builder.cache("n1").spec.captures[0].started_at, At(90));
+  ExpectAsked(200, At(190));
   builder.Now(230);
   Answer(Pushed());
   const Plan plan = builder.Decide();
   EXPECT_EQ(plan.status.bundles.size(), 1U);
+}
+
+TEST_P(EndsByItselfTest, OneThatEndedBeforeItWasAskedForIsCapturedAllTheSame) {
+  builder.in().workload.kind = GetParam();
+  builder.cache("n1").spec.captures.clear();
+  End(92);
+  ExpectAsked(101, At(92));
 }
 
 TEST_F(Handshake, LongLastWordsAreCutToWhatTheSchemaAllows) {

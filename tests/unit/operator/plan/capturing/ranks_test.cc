@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/plan/decisions.h"
 #include "operator/plan/gates/economy.h"
-#include "tests/fakes/snapshot_builder.h"
+#include "tests/unit/operator/plan/capturing/ranks_fixture.h"
 
 namespace cachewarm::plan {
 namespace {
@@ -16,84 +15,6 @@ using fakes::At;
 using fakes::DigestNamed;
 using fakes::HasEvent;
 using fakes::ReleaseOf;
-using fakes::SnapshotBuilder;
-
-using Texts = std::map<std::string, std::string>;
-
-Texts Labels(const std::string& group) {
-  return {{"leaderworkerset.sigs.k8s.io/name", "llama"},
-          {"leaderworkerset.sigs.k8s.io/group-index", group}};
-}
-
-// Pods r0, r1 and r2 of one group, each on its own node since 90, 91 and 92; r0 is the builder and
-// is captured at 120.
-class Ranks : public testing::Test {
- protected:
-  Ranks() {
-    for (const char* node : {"n0", "n1", "n2", "n3"}) {
-      builder.Node({.name = node});
-      builder.cache(node).status.node.keeps_bundles = true;
-    }
-    builder.Accepted();
-  }
-
-  void Rank(int number, const Texts& labels = Labels("0")) {
-    const std::string n = std::to_string(number);
-    builder.Pod({.name = "r" + n,
-                 .node = "n" + n,
-                 .created = 80,
-                 .started = 90 + number,
-                 .ready = 110,
-                 .labels = labels});
-  }
-
-  void Three() {
-    for (int number = 0; number < 3; ++number) {
-      Rank(number);
-    }
-  }
-
-  Plan Turn(int now) {
-    builder.Now(now);
-    Plan plan = builder.Decide();
-    builder.status() = plan.status;
-    for (const NodeWants& wants : plan.nodes) {
-      builder.cache(wants.node).spec = wants.spec;
-    }
-    return plan;
-  }
-
-  const std::vector<api::CaptureRequest>& AskedOf(int number) {
-    return builder.cache("n" + std::to_string(number)).spec.captures;
-  }
-
-  // What the agent of a rank says to what it is asked.
-  void Answer(int number, api::CaptureStatus answer) {
-    ASSERT_EQ(AskedOf(number).size(), 1U) << number;
-    answer.id = AskedOf(number)[0].id;
-    builder.cache("n" + std::to_string(number)).status.captures = {answer};
-  }
-
-  void Pushed(int number, const std::string& digest, int files = 1) {
-    Answer(number, {.state = CaptureState::kPushed,
-                    .digest = DigestNamed(digest),
-                    .bytes = files * 100,
-                    .files = files,
-                    .native = number == 1,
-                    .compile_seconds = 10.0 + number});
-  }
-
-  void CaptureBuilder() {
-    Turn(111);
-    Pushed(0, "a");
-    Turn(120);
-  }
-
-  const api::BuilderStatus& entry() { return builder.status().builders.at(0); }
-  const std::vector<api::BundleStatus>& bundles() { return builder.status().bundles; }
-
-  SnapshotBuilder builder;
-};
 
 TEST_F(Ranks, FollowTheBuilderOneAfterTheOtherAtOnceAndKeepWhatIsThere) {
   Three();
@@ -381,97 +302,6 @@ TEST_F(Ranks, PodsOfNoGroupAreCapturedAsEver) {
   for (int number = 0; number < 3; ++number) {
     EXPECT_TRUE(AskedOf(number).empty());
   }
-}
-
-// A group of indexed pods that run to their end: r0, the builder, since 90 and r1 since 91.
-class RanksToTheEnd : public Ranks {
- protected:
-  RanksToTheEnd() {
-    builder.in().workload.kind = WorkloadKind::kJob;
-    Run(0);
-    Run(1);
-    Turn(95);
-  }
-
-  static Texts Indexed(int number) {
-    return {{"jobset.sigs.k8s.io/jobset-name", "train"},
-            {"batch.kubernetes.io/job-completion-index", std::to_string(number)}};
-  }
-  fakes::PodSetup Pod(int number) const {
-    const std::string n = std::to_string(number);
-    return {.name = "r" + n,
-            .node = "n" + n,
-            .created = 80,
-            .started = 90 + number,
-            .labels = Indexed(number)};
-  }
-  void Run(int number) { builder.Pod(Pod(number)); }
-  void End(int number, int time, int exit_code = 0) {
-    fakes::PodSetup pod = Pod(number);
-    pod.exit_code = exit_code;
-    pod.ended = time;
-    builder.Pod(pod);
-  }
-  void CaptureTheBuilder() {
-    End(0, 110);
-    Turn(112);
-    Pushed(0, "a");
-    Turn(120);
-  }
-};
-
-TEST_F(RanksToTheEnd, AreCapturedAfterItWhenAllHaveEnded) {
-  End(0, 110);
-  Turn(111);
-  EXPECT_EQ(AskedOf(0).at(0).ready_at, WallTime{}) << "one of them still compiles";
-  End(1, 114);
-  Turn(115);
-  EXPECT_EQ(AskedOf(0).at(0).ready_at, At(114));
-  Pushed(0, "a");
-  Turn(120);
-  ASSERT_EQ(AskedOf(1).size(), 1U);
-  EXPECT_EQ(AskedOf(1)[0].started_at, At(91));
-  EXPECT_EQ(AskedOf(1)[0].ready_at, At(114));
-  EXPECT_EQ(AskedOf(1)[0].keep, DigestNamed("a"));
-  EXPECT_TRUE(bundles().empty());
-  Pushed(1, "b", 2);
-  Turn(130);
-  ASSERT_EQ(bundles().size(), 1U);
-  EXPECT_EQ(bundles()[0].digest, DigestNamed("b"));
-}
-
-TEST_F(RanksToTheEnd, AskForTheSameInEveryRound) {
-  End(0, 110);
-  End(1, 114);
-  Turn(115);
-  const auto asked = AskedOf(0);
-  Turn(125);
-  EXPECT_EQ(AskedOf(0), asked);
-}
-
-TEST_F(RanksToTheEnd, AreNotThoseThatFail) {
-  End(1, 105, 1);
-  CaptureTheBuilder();
-  EXPECT_EQ(bundles().size(), 1U);
-}
-
-TEST_F(RanksToTheEnd, AreNotThoseOfALaterRun) {
-  End(1, 105);
-  fakes::PodSetup next = Pod(2);
-  next.started = 111;
-  builder.Pod(next);
-  CaptureTheBuilder();
-  Pushed(1, "b");
-  Turn(125);
-  EXPECT_EQ(bundles().size(), 1U);
-}
-
-TEST_F(RanksToTheEnd, AreNotWorkersOfOneQueue) {
-  fakes::PodSetup alike = Pod(1);
-  alike.labels.erase("batch.kubernetes.io/job-completion-index");
-  builder.Pod(alike);
-  CaptureTheBuilder();
-  EXPECT_EQ(bundles().size(), 1U) << "it runs, and nobody waits for it";
 }
 
 TEST_F(Ranks, NoMoreThanSixtyFourAreCaptured) {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "operator/plan/capturing/ranks.h"
+#include "tests/unit/operator/plan/capturing/ranks_fixture.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using fakes::At;
+using fakes::DigestNamed;
+
+// A group of indexed pods that run to their end: r0, the builder, since 90 and r1 since 91.
+class RanksToTheEnd : public Ranks {
+ protected:
+  RanksToTheEnd() {
+    builder.in().workload.kind = WorkloadKind::kJob;
+    Run(0);
+    Run(1);
+    Turn(95);
+  }
+
+  static Texts Indexed(int number) {
+    return {{"jobset.sigs.k8s.io/jobset-name", "train"},
+            {"batch.kubernetes.io/job-completion-index", std::to_string(number)}};
+  }
+  fakes::PodSetup Pod(int number) const {
+    const std::string n = std::to_string(number);
+    return {.name = "r" + n,
+            .node = "n" + n,
+            .created = 80,
+            .started = 90 + number,
+            .labels = Indexed(number)};
+  }
+  void Run(int number) { builder.Pod(Pod(number)); }
+  void End(int number, int time, int exit_code = 0) {
+    fakes::PodSetup pod = Pod(number);
+    pod.exit_code = exit_code;
+    pod.ended = time;
+    builder.Pod(pod);
+  }
+  void CaptureTheBuilder() {
+    End(0, 110);
+    Turn(112);
+    Pushed(0, "a");
+    Turn(120);
+  }
+};
+
+TEST_F(RanksToTheEnd, AreCapturedAfterItWhenAllHaveEnded) {
+  End(0, 110);
+  Turn(111);
+  EXPECT_EQ(AskedOf(0).at(0).ready_at, WallTime{}) << "one of them still compiles";
+  End(1, 114);
+  Turn(115);
+  EXPECT_EQ(AskedOf(0).at(0).ready_at, At(114));
+  Pushed(0, "a");
+  Turn(120);
+  ASSERT_EQ(AskedOf(1).size(), 1U);
+  EXPECT_EQ(AskedOf(1)[0].started_at, At(91));
+  EXPECT_EQ(AskedOf(1)[0].ready_at, At(114));
+  EXPECT_EQ(AskedOf(1)[0].keep, DigestNamed("a"));
+  EXPECT_TRUE(bundles().empty());
+  Pushed(1, "b", 2);
+  Turn(130);
+  ASSERT_EQ(bundles().size(), 1U);
+  EXPECT_EQ(bundles()[0].digest, DigestNamed("b"));
+}
+
+TEST_F(RanksToTheEnd, AskForTheSameInEveryRound) {
+  End(0, 110);
+  End(1, 114);
+  Turn(115);
+  const auto asked = AskedOf(0);
+  Turn(125);
+  EXPECT_EQ(AskedOf(0), asked);
+}
+
+TEST_F(RanksToTheEnd, AreNotThoseThatFail) {
+  End(1, 105, 1);
+  CaptureTheBuilder();
+  EXPECT_EQ(bundles().size(), 1U);
+}
+
+TEST_F(RanksToTheEnd, AreNotThoseOfALaterRun) {
+  End(1, 105);
+  fakes::PodSetup next = Pod(2);
+  next.started = 111;
+  builder.Pod(next);
+  CaptureTheBuilder();
+  Pushed(1, "b");
+  Turn(125);
+  EXPECT_EQ(bundles().size(), 1U);
+}
+
+TEST_F(RanksToTheEnd, AreNotWorkersOfOneQueue) {
+  fakes::PodSetup alike = Pod(1);
+  alike.labels.erase("batch.kubernetes.io/job-completion-index");
+  builder.Pod(alike);
+  CaptureTheBuilder();
+  EXPECT_EQ(bundles().size(), 1U) << "it runs, and nobody waits for it";
+}
+
+}  // namespace
+}  // namespace cachewarm::plan
