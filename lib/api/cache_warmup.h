@@ -174,8 +174,9 @@ struct BuilderStatus {
   friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
 };
 
-// How one first start went. `cold`: no evidence was possible or asked for (slipped past the policy
-// or not yet warm); the others are what the engine was seen to do.
+// How one first start went. `cold`: no evidence was possible or asked for (slipped past the policy,
+// created while the injection was withdrawn, or not yet warm); the others are what the engine was
+// seen to do.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
 
 // One measured start, newest last. Seconds are whole because API times are.

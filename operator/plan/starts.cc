@@ -43,13 +43,27 @@ const api::StartEvidence* EvidenceOf(const NodeState& node, const std::string& u
   return nullptr;
 }
 
-// Created while we inject and not injected all the same: in its first moments a warmup is not seen
-// by the admission policy, and some pods it must leave alone. They start cold, and nothing waits
+bool IsOfAnother(const Round& round, const PodView& pod) {
+  const auto taken = pod.pod->meta.annotations.find(api::kWarmupAnnotation);
+  return taken != pod.pod->meta.annotations.end() && taken->second != round.in.warmup.name;
+}
+
+// Injects, or did and was made to stop: its pods are told why they have no cache. Not while it is
+// paused: then nothing new is done.
+bool OwesReasons(const Round& round, const PodView& pod) {
+  return round.acceptance.inject || (round.out.status.starts.since != WallTime{} &&
+                                     !round.paused() && !IsOfAnother(round, pod));
+}
+
+// Not injected although the warmup had taken its last decision about injecting before the pod was
+// created. In its first moments a warmup is not seen by the admission policy, some pods it must
+// leave alone, and all of them while its injection is withdrawn. They start cold, and nothing waits
 // for them.
-bool SlippedPast(const Round& round, const PodView& pod) {
+bool IsLeftAlone(const Round& round, const PodView& pod) {
   const api::Condition* ready = api::FindCondition(round.in.warmup.status.conditions, "Ready");
+  const char* said = round.acceptance.inject ? "True" : "False";
   return !pod.ours && !pod.of_job && pod.container != nullptr && pod.container->restarts == 0 &&
-         round.acceptance.inject && ready != nullptr && ready->status == "True" &&
+         OwesReasons(round, pod) && ready != nullptr && ready->status == said &&
          pod.pod->meta.created >= ready->last_transition_time;
 }
 
@@ -57,7 +71,7 @@ bool SlippedPast(const Round& round, const PodView& pod) {
 std::vector<FirstStart> FindStarts(const Round& round) {
   std::vector<FirstStart> out;
   for (const PodView& pod : round.pods) {
-    if (!(pod.ours || SlippedPast(round, pod)) || pod.counted || pod.node < 0 ||
+    if (!(pod.ours || IsLeftAlone(round, pod)) || pod.counted || pod.node < 0 ||
         pod.container == nullptr) {
       continue;
     }
@@ -145,9 +159,12 @@ std::string WhyLeftAlone(const Round& round, const PodView& pod) {
   if (!why.empty()) {
     return why;
   }
-  const auto taken = pod.pod->meta.annotations.find(api::kWarmupAnnotation);
-  if (taken != pod.pod->meta.annotations.end() && taken->second != round.in.warmup.name) {
-    return fmt::format("annotation {} says \"{}\"", taken->first, taken->second);
+  if (IsOfAnother(round, pod)) {
+    return fmt::format("annotation {} says \"{}\"", api::kWarmupAnnotation,
+                       pod.pod->meta.annotations.find(api::kWarmupAnnotation)->second);
+  }
+  if (!round.acceptance.inject) {
+    return fmt::format("{}: {}", round.acceptance.ready.reason, round.acceptance.ready.message);
   }
   return "it was created in the moment before the API server had seen the warmup";
 }

@@ -102,6 +102,66 @@ TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuil
   EXPECT_TRUE(builder.Decide().starts_counted.empty()) << "counted once";
 }
 
+// A warmup that injected until the namespace began to refuse hostPath volumes at `kRefused`.
+constexpr int kRefused = 50;
+
+SnapshotBuilder Withdrawn() {
+  SnapshotBuilder builder = Warm();
+  builder.status().starts.since = At(1);
+  builder.status().conditions = {{.type = "Ready",
+                                  .status = "False",
+                                  .reason = "NamespaceForbidsHostPath",
+                                  .observed_generation = 1,
+                                  .last_transition_time = At(kRefused)}};
+  builder.in().namespace_labels = {{"pod-security.kubernetes.io/enforce", "baseline"}};
+  builder.Pod({.name = "late",
+               .node = "n1",
+               .injected = false,
+               .created = kRefused,
+               .started = 52,
+               .ready = 70});
+  return builder;
+}
+
+TEST(Starts, APodOfAWarmupWhoseInjectionWasWithdrawnSaysWhyAndCountsAsCold) {
+  SnapshotBuilder builder = Withdrawn();
+  builder.Pod({.name = "before",
+               .node = "n1",
+               .injected = false,
+               .created = kRefused - 1,
+               .started = 51,
+               .ready = 60});
+  Plan plan = builder.Decide();
+  ASSERT_EQ(plan.starts_counted.size(), 1U) << "what it was decided by is not known of the other";
+  EXPECT_EQ(plan.starts_counted[0].pod, "late");
+  EXPECT_EQ(plan.starts_counted[0].result, StartResult::kCold);
+  EXPECT_TRUE(fakes::HasEvent(plan, "LeftAlone"));
+  ASSERT_EQ(plan.annotations.size(), 1U);
+  EXPECT_NE(plan.annotations[0].value.find("NamespaceForbidsHostPath"), std::string::npos);
+  Apply(builder, plan);
+  EXPECT_TRUE(builder.Decide().starts_counted.empty()) << "counted once";
+}
+
+TEST(Starts, OfAWithdrawnWarmupNothingIsSaidToPodsThatWereNeverItsOwn) {
+  SnapshotBuilder never = Withdrawn();
+  never.status().starts.since = WallTime{};
+  EXPECT_TRUE(never.Decide().starts_counted.empty()) << "it has never injected";
+
+  SnapshotBuilder paused = Withdrawn();
+  paused.warmup().spec.paused = true;
+  EXPECT_TRUE(paused.Decide().starts_counted.empty());
+
+  SnapshotBuilder another = Withdrawn();
+  another.Pod({.name = "late",
+               .node = "n1",
+               .injected = false,
+               .created = kRefused,
+               .started = 52,
+               .ready = 70,
+               .annotations = {{"cachewarm.io/warmup", "another"}}});
+  EXPECT_TRUE(another.Decide().starts_counted.empty());
+}
+
 TEST(Starts, IsCountedOnceHoweverOftenItIsPlanned) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
