@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "lib/api/reasons.h"
 #include "lib/base/digest.h"
 
 namespace cachewarm::plan {
+
+namespace reason = api::reason;
 
 namespace {
 
@@ -14,6 +17,8 @@ constexpr Duration kFirstReport = std::chrono::seconds(30);
 constexpr Duration kTurnLeast = std::chrono::minutes(2);
 constexpr int64_t kBytesPerSecondLeast = int64_t{1} << 20;
 
+// One that the store has failed tries again by itself, and all of them at once when the store is
+// back: it keeps its turn, for as long as a turn lasts.
 bool HasAnswered(const api::NodeWarmup* reported, const Digest& digest) {
   if (reported == nullptr) {
     return false;
@@ -21,7 +26,8 @@ bool HasAnswered(const api::NodeWarmup* reported, const Digest& digest) {
   const auto& bundles = reported->bundles;
   return std::any_of(bundles.begin(), bundles.end(), [&](const api::NodeBundle& each) {
     return each.digest == digest &&
-           (each.state == api::BundleState::kActive || each.state == api::BundleState::kFailed);
+           (each.state == api::BundleState::kActive ||
+            (each.state == api::BundleState::kFailed && each.reason != reason::kFetchFailed));
   });
 }
 

@@ -28,7 +28,8 @@ struct Turns {
 bool IsLive(const NodeView& view, WallTime now);
 
 // The node was told to fetch bundles of `wanted` that its agent has neither activated nor failed
-// on, and has not had two minutes and a second per MiB for it.
+// on for good (a failure of the store is none), and has not had two minutes and a second per MiB
+// for it.
 bool IsFetching(const NodeView& view, const api::WantedWarmup& wanted, WallTime now);
 
 // How soon the workload's pods need each node: as many nodes as there are unbound pods, those that

@@ -60,7 +60,7 @@ class Turns : public testing::Test {
   }
 
   void Answer(const std::string& node, api::BundleState state,
-              const std::string& reason = "FetchFailed") {
+              const std::string& reason = "DiskFull") {
     builder.reported(node).bundles = {
         {.digest = fakes::DigestNamed("a"), .state = state, .reason = reason}};
   }
@@ -138,6 +138,22 @@ TEST_F(Turns, AFetchThatNeverEndsBlocksOthersOnlyForItsTime) {
   builder.Now(100 + 122);
   Round();
   EXPECT_EQ(Told().size(), 2U);
+}
+
+TEST_F(Turns, WhileTheStoreIsOffNodesKeepTheirTurnsForTheirTime) {
+  Cluster(10, 3);
+  builder.Now(100);
+  for (int second = 100; second < 220; second += 20) {
+    builder.Now(second);
+    Round();
+    for (const std::string& node : Told()) {
+      Answer(node, api::BundleState::kFailed, "FetchFailed");
+    }
+    ASSERT_EQ(Told().size(), 3U) << "all others would ask at once when the store is back";
+  }
+  builder.Now(100 + 122);
+  Round();
+  EXPECT_EQ(Told().size(), 6U);
 }
 
 TEST_F(Turns, ALargeBundleHasASecondForEachMebibyte) {
