@@ -37,7 +37,6 @@ constexpr Duration kFullStoresFirst{15'000};
 // pods wait for nothing else.
 constexpr Duration kHeldRetry{2'000};
 constexpr Duration kWarmupRetry{30'000};
-constexpr Duration kGiveBackEvery{30'000};
 
 BackoffPolicy UpTo(Duration most) {
   return {.first = Duration(5), .most = most, .factor = 2.0, .jitter = 0.0};
@@ -172,7 +171,6 @@ absl::Status Daemon::Run(std::stop_token stop) {
   std::stop_source world_stop;
   const std::stop_callback forward(stop, [&] { world_stop.request_stop(); });
   room_->world.Start(world_stop.get_token());
-  std::jthread tidy([this, stopped = world_stop.get_token()] { GiveBackAtRest(stopped); });
   std::jthread webhook([this, stopped = world_stop.get_token()] { room_->webhook.Run(stopped); });
   parts_.log.Info("operator started", {{"listen", config_.listen_address},
                                        {"port", static_cast<int64_t>(server->port())},
@@ -184,7 +182,6 @@ absl::Status Daemon::Run(std::stop_token stop) {
     ended = StandForElection(stop);
   }
   world_stop.request_stop();
-  tidy.join();
   webhook.join();
   held = {};  // joins
   room_->world.Join();
@@ -209,14 +206,6 @@ bool Daemon::AwaitPods(std::stop_token stop) {
   }
   kube::AwaitSynced({&room_->world.warmups.store()}, parts_.clock, kWarmupsTurn, stop);
   return !stop.stop_requested();
-}
-
-// Rounds give back what they drop; what connections, stores and the carrying out of plans leave
-// free after the last of them would stay.
-void Daemon::GiveBackAtRest(std::stop_token stop) {
-  while (SleepFor(parts_.clock, kGiveBackEvery, stop)) {
-    process::GiveBackMemory();
-  }
 }
 
 void Daemon::WatchHeldPods(std::stop_token stop) {

@@ -56,7 +56,6 @@ class Daemon {
   bool AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop);
   // Blocks until held pods can be judged; false after `stop`.
   bool AwaitPods(std::stop_token stop);
-  void GiveBackAtRest(std::stop_token stop);
   void WatchHeldPods(std::stop_token stop);
   absl::Status StandForElection(std::stop_token stop);
   void Lead(std::stop_token stop);

@@ -12,7 +12,6 @@ namespace {
 
 int Main(int argc, char** argv) {
   const sigset_t signals = process::BlockSignals();
-  process::KeepMemoryLow();
   http::PrepareProcess();
   const absl::StatusOr<CommandLine> command =
       ParseConfig(process::SettingSources(argc, argv, CACHEWARM_VERSION));

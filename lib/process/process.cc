@@ -58,10 +58,6 @@ void KeepMemoryLow() {
   mallopt(M_MMAP_THRESHOLD, kHeapKeptMax);
 }
 
-void GiveBackMemory() {
-  malloc_trim(0);
-}
-
 void YieldToOthers() {
   // Both are of the one thread on Linux; 0 is the calling one.
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNiceMost));

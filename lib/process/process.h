@@ -25,11 +25,6 @@ sigset_t BlockSignals();
 // free memory in an operator that uses 4 MB.
 void KeepMemoryLow();
 
-// Gives back what is free below the top of the heap, too, which the allocator alone never does: one
-// small block that stays keeps all below it. For whoever has just dropped much; takes milliseconds
-// for tens of MB. Any thread.
-void GiveBackMemory();
-
 // From now on the calling thread has the CPU and the disk when nobody else wants them (nice 19,
 // idle I/O class). Where the kernel refuses, it works like any other.
 void YieldToOthers();

@@ -8,7 +8,6 @@
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
-#include "lib/process/process.h"
 #include "operator/observe/workload.h"
 #include "operator/plan/plan.h"
 
@@ -160,7 +159,6 @@ std::pair<plan::Snapshot, plan::Plan> Warmups::Decide(const api::CacheWarmup& wa
   plan::Snapshot snapshot = Look(warmup);
   plan::Plan plan = plan::Decide(snapshot);
   snapshot.nodes = {};
-  process::GiveBackMemory();  // the largest part of a round was just dropped
   return {std::move(snapshot), std::move(plan)};
 }
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "lib/base/json_log.h"
-#include "lib/process/process.h"
 #include "operator/observe/snapshot.h"
 #include "operator/observe/world.h"
 #include "operator/plan/plan.h"
@@ -67,28 +66,20 @@ class Times {
 void Round(const observe::World& world, const char* title) {
   Times observing;
   Times deciding;
-  Times giving_back;
   for (const auto& warmup : world.warmup_views.List()) {
     auto snapshot = observing.Of([&] {
       return observe::Observe(world, *warmup,
                               {.now = SystemClock().Now(), .agent_namespace = "cachewarm-system"});
     });
     deciding.Of([&] { return plan::Decide(snapshot).nodes.size(); });
-    giving_back.Of([&] {
-      snapshot.nodes = {};
-      process::GiveBackMemory();
-      return true;
-    });
   }
   std::printf("%s:", title);
   observing.Print("observe");
   deciding.Print("decide");
-  giving_back.Print("give back");
   std::printf("\n");
 }
 
 int Main(int argc, char** argv) {
-  process::KeepMemoryLow();
   const auto argument = [&](int index, int fallback) {
     return argc > index ? std::atoi(argv[index]) : fallback;
   };
