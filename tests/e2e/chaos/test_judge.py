@@ -134,10 +134,10 @@ class TestHolds:
         thing["metadata"]["annotations"]["cachewarm.io/held-until"] = "never"
         assert Court(20).see(0, thing).look(26).rules == [HELD]
 
-    def test_a_note_of_more_than_an_hour_is_an_hour(self):
-        court = Court().see(0, pod(held=True, until=9000))
-        assert court.look(3604).rules == []
-        assert court.look(3606).rules == [HELD]
+    def test_a_note_of_more_than_any_warmup_allows_is_not_believed(self):
+        court = Court(60).see(0, pod(held=True, until=9000))
+        assert court.look(64).rules == []
+        assert court.look(66).rules == [HELD]
 
     def test_a_pod_that_is_deleted_is_held_no_longer(self):
         dying = pod(held=True)

@@ -11,7 +11,7 @@ from harness.product import Product, configuration
 from harness.refusing_registry import WORDS, refusing_registry
 from harness.steps import accept, assert_cold
 from harness.waiting import wait_for
-from harness.warmup import Warmup, injected, wait_event, wish_for
+from harness.warmup import Warmup, injected, start_note, wait_event, wish_for
 
 NODE = "node-b"
 
@@ -134,7 +134,8 @@ def test_a_namespace_that_forbids_host_paths_is_left_alone(kubectl: Kubectl, pro
 def test_a_namespace_that_forbids_host_paths_later_loses_the_injection(
     kubectl: Kubectl, product: Product
 ):
-    deployment = sleeper("withdrawn")
+    probe = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 1}
+    deployment = sleeper("withdrawn", readinessProbe=probe)
     deployment["spec"]["replicas"] = 0
     kubectl.apply(deployment, wish_for(deployment, gate={"mode": "Off"}))
     warmup = Warmup(kubectl, "withdrawn")
@@ -153,6 +154,16 @@ def test_a_namespace_that_forbids_host_paths_later_loses_the_injection(
     )
     renew_pod(kubectl, "withdrawn")
     assert_runs_without_us(kubectl, "withdrawn")
+    (pod,) = pods.of(kubectl, "withdrawn")
+    event = wait_event(kubectl, pods.name(pod), "LeftAlone")
+    assert "NamespaceForbidsHostPath" in event["note"], event
+    note = wait_for(
+        "it says why itself",
+        lambda: start_note(kubectl.get("pod", pods.name(pod))),
+        30,
+        kubectl,
+    )
+    assert note["result"] == "cold" and "baseline" in note["leftAlone"], note
 
 
 @pytest.mark.parametrize("kind", ["volume", "mount"])

@@ -209,36 +209,52 @@ def test_a_user_that_is_not_root_finds_a_directory_that_it_can_write(
     assert_hit(kubectl, other)
 
 
-def test_a_user_without_any_right_can_write_where_kubelet_left_a_directory_of_root(
-    kubectl: Kubectl, product: Product, cluster: Cluster
-):
-    """What a pod finds that kubelet started before the agent could prepare its directory."""
+def powerless_writer() -> Sleeper:
+    """uid 1000 and not a single capability."""
     nothing = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     user = {"runAsUser": 1000, "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    server = writer(
+    return writer(
         "powerless",
         (TRAPPED,),
         container={"securityContext": nothing},
         spec={"securityContext": user},
+        tolerate=(NO_AGENT,),
     )
-    kubectl.apply(
-        server.deployment(),
-        wish_for(server.deployment(), caches=[CACHE], compile={"builder": "FirstPod"}),
-    )
-    warmup = Warmup(kubectl, server.name)
-    warmup.wait_injecting()
-    path = f"{ROOT}/{kubectl.namespace}/{server.name}/{warmup.uid}/u1000"
-    made = f"rm {path} && mkdir -m 0755 {path} && chown 0:0 {path}"
+
+
+def leave_as_root(cluster: Cluster, path: str) -> None:
+    """As kubelet makes a hostPath directory that nobody has prepared."""
+    made = f"mkdir -p {path} && chmod 0755 {path} && chown 0:0 {path}"
     cluster.in_node(TRAPPED, "sh", "-c", made)
-    renew_agent(product)
-    product.wait_ready()
+
+
+def test_a_user_without_any_right_runs_where_kubelet_left_a_directory_of_root(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    """Cold while no agent is there to put the directory right, and with it once one is."""
+    server = powerless_writer()
+    with no_agent(cluster, product):
+        kubectl.apply(
+            server.deployment(),
+            wish_for(server.deployment(), caches=[CACHE], compile={"builder": "FirstPod"}),
+        )
+        warmup = Warmup(kubectl, server.name)
+        warmup.wait_condition("Ready", "False", "DirectoryUnusable", 120)
+        path = f"{ROOT}/{kubectl.namespace}/{server.name}/{warmup.uid}/u1000"
+        leave_as_root(cluster, path)
+        kubectl.scale("deployment", server.name, 1)
+        (cold,) = pods.wait_ready(kubectl, server.name, 1, 60)
+        assert not injected(cold) and pods.restarts(cold) == 0
     warmup.wait_injecting()
     warmup.wait_admission(server.pod("probe"))
-    kubectl.scale("deployment", server.name, 1)
+    kubectl.kill_pod(pods.name(cold))
+
+    def written() -> str:
+        return cluster.in_node(TRAPPED, "sh", "-c", f"stat -c %u {path}/mine/kernel || true")
+
+    wait_for("it wrote what it compiled", lambda: written().strip() == "1000", 60, kubectl)
     (pod,) = pods.wait_ready(kubectl, server.name, 1, 60)
     assert injected(pod) and pods.restarts(pod) == 0
-    written = cluster.in_node(TRAPPED, "stat", "-c", "%u", f"{path}/mine/kernel")
-    assert written.strip() == "1000"
     warmup.wait_warm(60)
 
 

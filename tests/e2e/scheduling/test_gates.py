@@ -103,45 +103,6 @@ def test_a_rollout_is_held_up_once_and_not_once_for_each_of_its_pods(
     assert held_seconds(second) < 10
 
 
-def test_an_autoscaler_sees_the_pod_that_no_node_has_room_for_at_once(
-    kubectl: Kubectl, product: Product, cluster: Cluster
-):
-    """The autoscaler here adds a device when it sees a pod that is Unschedulable, as real ones do;
-    none looks at a pod that is held."""
-    device = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
-    server = Sleeper(name="full", replicas=0, nodes=("node-c",), container=device)
-
-    def unschedulable() -> list[dict]:
-        return [
-            pod
-            for pod in pods.of(kubectl, server.name)
-            for each in pod["status"].get("conditions", [])
-            if each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
-        ]
-
-    try:
-        cluster.verb("fake-gpus", "node-c", "1")
-        gate = {"mode": "Hold", "maxHoldSeconds": 300}
-        kubectl.apply(
-            server.deployment(),
-            wish_for(server.deployment(), gate=gate, compile={"builder": "FirstPod"}),
-        )
-        warmup = Warmup(kubectl, server.name)
-        warmup.wait_injecting()
-        warmup.wait_admission(server.pod("probe"))
-        kubectl.scale("deployment", server.name, 2)
-        (seen,) = wait_for("the autoscaler sees one pod", unschedulable, 60, kubectl)
-        # The builder it is where the other took the device first; "" where the operator knew of no
-        # room before the pod came.
-        assert injected(seen) and not gated(seen)
-        assert released(seen) in ("NoRoom", "Builder", "")
-        cluster.verb("fake-gpus", "node-c", "2")
-        pods.wait_ready(kubectl, server.name, 2, 60)
-    finally:
-        kubectl.delete("deployment", server.name)
-        cluster.verb("fake-gpus", "node-c", "0")
-
-
 def test_kueues_gate_stays_and_ours_goes_before_it(kubectl: Kubectl, product: Product):
     server = Sleeper(name="queued", replicas=0)
     wish = wish_for(

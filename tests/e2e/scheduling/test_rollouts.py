@@ -69,7 +69,8 @@ def test_a_rolling_update_with_a_surge_never_falls_below_its_replicas(
     assert available.lowest >= 2 and healthy.lowest >= 2
     # Not status.replicas: a sum over ReplicaSets, of which one may not have caught up.
     assert len(there.distinct) == 4, "two that were there, and one in the place of each"
-    assert len(of_revision(kubectl, server, 2)) == 2
+    rolled = of_revision(kubectl, server, 2)
+    assert len(rolled) == 2 and all(released(pod) for pod in rolled), "each was held and let go"
 
 
 def test_recreate_is_not_held_while_nothing_serves(kubectl: Kubectl, product: Product):
@@ -225,6 +226,8 @@ def test_a_job_that_compiles_gives_its_place_in_the_quota_to_a_pod_of_the_worklo
 
     kubectl.scale("deployment", "squeezed", 1)
     next_image = cluster.another_tag("localhost/busybox:1", "next")
-    kubectl.run("set", "image", "deployment/squeezed", f"server={next_image}")
-    kubectl.run("rollout", "status", "deployment/squeezed", "--timeout=60s", seconds=70)
+    with Watched(kubectl, "deployment", "squeezed", "status.availableReplicas") as available:
+        kubectl.run("set", "image", "deployment/squeezed", f"server={next_image}")
+        kubectl.run("rollout", "status", "deployment/squeezed", "--timeout=60s", seconds=70)
+    assert available.lowest >= 1
     pods.wait_ready(kubectl, "squeezed", 1, 60)

@@ -3,8 +3,8 @@
 that we say of ourselves but the deadline on the pod. Pure: no clock, no cluster.
 
 1. No pod is held past its deadline and GRACE. The deadline is the earliest that the pod ever noted
-   (cachewarm.io/held-until); without a note, its creation and the longest hold that any warmup here
-   allows; never later than an hour after its creation. Seconds in which nobody could release it
+   (cachewarm.io/held-until), and never later than its creation and the longest hold that any warmup
+   here allows. Seconds in which nobody could release it
    (excuses.py) are not counted.
 2. At most one live builder per (warmup, key): pods that carry the labels of a builder Job, and pods
    that a NodeCache asks to capture for that key. Live: not finished, not being deleted, its Job
@@ -22,7 +22,6 @@ from .excuses import Excuses
 
 GRACE = 5.0
 OVERLAP = 3.0
-LONGEST_HOLD = 3600.0
 GATE = "cachewarm.io/warm"
 HELD_UNTIL = "cachewarm.io/held-until"
 START = "cachewarm.io/start"
@@ -138,9 +137,8 @@ class Holds:
         hold.noted = noted if hold.noted is None else min(hold.noted, noted)
 
     def _judge(self, hold: "Holds.Hold", now: float) -> list[Violation]:
-        otherwise = hold.created + self._longest
-        deadline = otherwise if hold.noted is None else hold.noted
-        deadline = min(deadline, hold.created + LONGEST_HOLD)
+        longest = hold.created + self._longest
+        deadline = longest if hold.noted is None else min(hold.noted, longest)
         excused = self._excuses.within(deadline, now)
         late = now - deadline - excused
         self._tally.longest_hold = max(self._tally.longest_hold, now - hold.created)
