@@ -13,6 +13,7 @@ from harness.neighbour import Neighbour
 
 KUEUE = Neighbour("kueue", {"integrations": {"frameworks": ["batch/job", "pod", "deployment"]}})
 LEADER_WORKER_SET = Neighbour("lws")
+JOB_SET = Neighbour("jobset")
 
 
 @contextmanager
@@ -41,4 +42,17 @@ def leader_worker_set(installation, cluster: Cluster) -> Iterator[Neighbour]:
         "spec": {"leaderWorkerTemplate": {"workerTemplate": {"spec": small_pod("probe")["spec"]}}},
     }
     with _beside(cluster, LEADER_WORKER_SET, probe) as neighbour:
+        yield neighbour
+
+
+@pytest.fixture(scope="session")
+def job_set(installation, cluster: Cluster) -> Iterator[Neighbour]:
+    pod = {"spec": {**small_pod("probe")["spec"], "restartPolicy": "Never"}}
+    probe = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "probe"},
+        "spec": {"replicatedJobs": [{"name": "probe", "template": {"spec": {"template": pod}}}]},
+    }
+    with _beside(cluster, JOB_SET, probe) as neighbour:
         yield neighbour
