@@ -84,6 +84,7 @@ struct Pod {
   std::string phase;  // the API's word: Pending, Running, Succeeded, Failed, Unknown
   bool ready = false;
   bool containers_ready = false;
+  bool may_end = false;  // restartPolicy is not Always: its containers may end well for good
   WallTime ready_at{};
   WallTime containers_ready_at{};
   std::vector<ContainerStatus> containers;

@@ -128,7 +128,7 @@ void KeepPodSpec(Json& spec, bool gated) {
   EachOf(spec, "initContainers", KeepContainer);
   Inside(spec, "securityContext", [](Json& context) { Keep(context, {"runAsUser"}); });
   KeepOurVolume(spec);
-  if (kube::TextAt(spec, {"restartPolicy"}) != "Never") {
+  if (kube::TextAt(spec, {"restartPolicy"}) == "Always") {
     spec.erase("restartPolicy");
   }
   if (!gated) {

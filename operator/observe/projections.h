@@ -10,7 +10,7 @@ namespace cachewarm::observe {
 
 // Keeps identity, labels, our annotations, the controlling owner, where and why it is (not) bound,
 // requests and run-as of containers, the group it is scheduled with, our volume, conditions,
-// container statuses, and of restartPolicy that it is Never. Affinity, tolerations and the
+// container statuses, and a restartPolicy other than Always. Affinity, tolerations and the
 // annotations of others are kept of a gated pod only: the patch that releases it needs them.
 void ProjectPod(codec::Json& pod);
 

@@ -324,7 +324,9 @@ void FollowJob(Round& round, const LiveKey* key, BuilderStatus& builder) {
   }
   const BuilderJob* job = FindJob(round, builder.job);
   const PodView* pod = PodOf(round, builder.job);
-  if (pod != nullptr && pod->container != nullptr && pod->container->running && pod->node >= 0) {
+  const bool has_started = pod != nullptr && pod->container != nullptr &&
+                           (pod->container->running || HasExitedWell(*pod));
+  if (has_started && pod->node >= 0) {
     builder.pod_uid = pod->pod->meta.uid;
     builder.pod_name = pod->pod->meta.name;
     builder.node = pod->pod->node;

@@ -42,12 +42,12 @@ std::optional<Failure> IsLost(const Site& site, const BuilderStatus& builder) {
   return std::nullopt;
 }
 
-std::optional<Failure> HasStopped(const Round& round, const Site& site) {
+std::optional<Failure> HasStopped(const Site& site) {
   const api::ContainerStatus* container = site.pod->container;
   if (container == nullptr) {
     return Failure{reason::kBuilderLost, "its container is gone"};
   }
-  if (HasExitedWell(round, *site.pod)) {
+  if (HasExitedWell(*site.pod)) {
     return std::nullopt;
   }
   if (!container->running) {
@@ -129,7 +129,7 @@ std::optional<Failure> Check(Round& round, const Site& site, const BuilderStatus
   if (auto failure = IsLost(site, builder)) {
     return failure;
   }
-  if (auto failure = HasStopped(round, site)) {
+  if (auto failure = HasStopped(site)) {
     return failure;
   }
   const auto key = fingerprint::KeyOf(Ask(round, site, builder).factors);

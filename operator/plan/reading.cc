@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "lib/api/gate/release.h"
 #include "lib/api/names.h"
@@ -30,16 +31,19 @@ constexpr api::StartResult kStartResults[] = {
     api::StartResult::kPartial, api::StartResult::kMiss,   api::StartResult::kInert,
     api::StartResult::kHollow,  api::StartResult::kUnknown};
 
-// Of a selector's pods the newest one shows the template as it is now.
+// Of a selector's pods the newest one shows the template as it is now; when all have ended, as
+// those of a Job do between two runs, the newest that ended well.
 std::shared_ptr<const Json> LearnTemplate(const Snapshot& in) {
+  const auto age = [](const api::Pod& pod) {
+    return std::tuple(pod.phase != "Succeeded", pod.meta.created, std::string_view(pod.meta.uid));
+  };
   const api::Pod* newest = nullptr;
   for (const auto& pod : in.pods) {
     const bool of_job = pod->meta.labels.contains(api::kBuilderWarmupLabel);
-    if (of_job || pod->object == nullptr || pod->phase == "Succeeded" || pod->phase == "Failed") {
+    if (of_job || pod->object == nullptr || pod->phase == "Failed") {
       continue;
     }
-    if (newest == nullptr || std::pair(pod->meta.created, pod->meta.uid) >
-                                 std::pair(newest->meta.created, newest->meta.uid)) {
+    if (newest == nullptr || age(*pod) > age(*newest)) {
       newest = pod.get();
     }
   }
@@ -86,6 +90,8 @@ void ReadTemplate(Round& round) {
     return;
   }
   out.shape = ShapeOf(*spec);
+  const std::string restart_policy = Text(*spec, "restartPolicy");
+  out.may_end = !restart_policy.empty() && restart_policy != "Always";
   if (const Json* container = ChooseContainer(*spec, in.warmup.spec.container)) {
     out.factors = FactorsOf(*container);
     out.run_as = render::RunAs(*spec, out.factors.container);
@@ -132,6 +138,16 @@ std::optional<api::StartResult> CountedAs(const Round& round, const api::Pod& po
              : std::optional(api::StartResult::kUnknown);
 }
 
+// A server that nobody starts again, as a bare pod may be, has a readiness probe to tell it from
+// what ends; the pods of a RayCluster serve without one.
+bool RunsToItsEnd(const Round& round, const PodView& view, const Json& container) {
+  const WorkloadKind kind = round.in.workload.kind;
+  // The pod of a builder Job is never started again, whatever it is a copy of.
+  const bool may_end = view.of_job ? round.pod_template.may_end : view.pod->may_end;
+  return EndsByItself(kind) || (may_end && kind != WorkloadKind::kGroup &&
+                                Find(container, {"readinessProbe"}) == nullptr);
+}
+
 PodView ReadPod(const Round& round, const std::shared_ptr<const api::Pod>& pod) {
   PodView view{.pod = pod};
   view.held = api::gate::IsHeld(*pod);
@@ -145,6 +161,7 @@ PodView ReadPod(const Round& round, const std::shared_ptr<const api::Pod>& pod) 
                                           round.pod_template.factors.container);
     if (container != nullptr) {
       view.factors = FactorsOf(*container);
+      view.ends_by_itself = RunsToItsEnd(round, view, *container);
     }
   }
   view.counted = CountedAs(round, *pod);

@@ -257,6 +257,11 @@ void SortByStart(std::vector<const PodView*>& pods) {
   });
 }
 
+bool HasExitedWell(const PodView& pod) {
+  return pod.ends_by_itself && pod.container != nullptr && pod.container->terminated &&
+         pod.container->exit_code == 0;
+}
+
 int EndsOf(const api::ContainerStatus& container) {
   const bool ended_now =
       container.terminated || (!container.running && !container.message.empty() &&
@@ -269,11 +274,12 @@ WallTime ReadyAt(const Round& round, const PodView& view) {
   if (view.container == nullptr) {
     return {};
   }
-  if (EndsByItself(round.in.workload.kind) && !view.of_job) {
-    const bool done = view.container->terminated && view.container->exit_code == 0;
-    return done ? view.container->ended_at : WallTime{};
+  if (HasExitedWell(view)) {
+    return view.container->ended_at;
   }
-  if (!Runs(view)) {
+  // The copy that a Job runs is not waited for longer than for its cache.
+  const bool is_to_end = view.ends_by_itself && !view.of_job;
+  if (is_to_end || !Runs(view)) {
     return {};
   }
   if (!HasReadinessProbe(round, view)) {

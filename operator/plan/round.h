@@ -37,6 +37,7 @@ struct TemplateView {
   std::string run_as;
   std::string revision;  // "t-" and a short hash: what a builder Job is made from
   bool has_readiness_probe = false;
+  bool may_end = false;  // as api::Pod::may_end of its pods
   PodShape shape;
 };
 
@@ -46,6 +47,8 @@ struct PodView {
   bool held = false;      // has our gate
   bool of_job = false;    // of a builder Job
   bool finished = false;  // Succeeded or Failed
+  // It runs to an end: when it has compiled, it is ready when it has exited with 0.
+  bool ends_by_itself = false;
   std::string run_as;
   std::string revision;
   PodFactors factors;
@@ -183,12 +186,14 @@ void Take(Round& round, size_t node, const PodShape& shape);
 // The directory of a run-as on the host, as pods of this warmup mount it.
 std::string HostPath(const Round& round, std::string_view run_as);
 
+// The container of a pod that ends by itself has ended with 0.
+bool HasExitedWell(const PodView& pod);
+
 // How often the container has ended. kubelet counts a restart only when it has begun.
 int EndsOf(const api::ContainerStatus& container);
 
 // When the pod's first start ended: Ready; without a readiness probe 60 s after the container's
-// start; for a workload Job its exit with 0 (first seen now, or as the request recorded it). Zero
-// while it has not ended.
+// start; of a pod that ends by itself its exit with 0. Zero while it has not ended.
 WallTime ReadyAt(const Round& round, const PodView& pod);
 // Looks again when the clock alone ends the first start, as no change of an object will tell.
 void AwaitReady(Round& round, const PodView& pod);

@@ -32,7 +32,7 @@ enum class WorkloadKind {
   kSelector,
 };
 
-// Its pods run to an end: one that has compiled is ready when it has exited with 0.
+// All its pods run to an end.
 constexpr bool EndsByItself(WorkloadKind kind) {
   return kind == WorkloadKind::kJob || kind == WorkloadKind::kCronJob;
 }

@@ -77,6 +77,10 @@ Json PodObject(const plan::Snapshot& in, const PodSetup& setup) {
   if (setup.gpus > 0) {
     resources["limits"] = {{"nvidia.com/gpu", setup.gpus}};
   }
+  Json container = {{"name", "server"}, {"image", setup.image}, {"resources", resources}};
+  if (setup.probe) {
+    container["readinessProbe"] = Json::object();
+  }
   Json pod = {{"metadata",
                {{"namespace", in.warmup.ns},
                 {"name", setup.name},
@@ -84,11 +88,7 @@ Json PodObject(const plan::Snapshot& in, const PodSetup& setup) {
                 {"creationTimestamp", FormatTime(At(setup.created))},
                 {"labels", labels},
                 {"annotations", annotations}}},
-              {"spec",
-               {{"containers", Json::array({{{"name", "server"},
-                                             {"image", setup.image},
-                                             {"resources", resources},
-                                             {"readinessProbe", Json::object()}}})}}},
+              {"spec", {{"containers", Json::array({container})}}},
               {"status", PodStatus(setup)}};
   if (setup.deleting) {
     pod["metadata"]["deletionTimestamp"] = FormatTime(in.now);

@@ -56,6 +56,7 @@ struct PodSetup {
   std::map<std::string, std::string> labels = {};  // beside those of the workload
   std::vector<std::string> other_gates = {};       // of somebody else
   std::string restart_policy = {};                 // as the API defaults it where empty
+  bool probe = true;                               // has a readiness probe
 };
 
 struct BundleSetup {

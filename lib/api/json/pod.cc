@@ -139,7 +139,11 @@ void ReadCondition(Reader& condition, Pod& out) {
 void ReadPod(Reader& object, Pod& out) {
   ReadMeta(object, out.meta);
   object.Object("spec", [&](Reader& spec) {
-    spec.Read("nodeName", out.node).Read("nodeSelector", out.node_selector);
+    std::string restart_policy;
+    spec.Read("nodeName", out.node)
+        .Read("nodeSelector", out.node_selector)
+        .Read("restartPolicy", restart_policy);
+    out.may_end = !restart_policy.empty() && restart_policy != "Always";
     spec.List("schedulingGates", kItemsMax,
               [&](Reader& gate) { gate.Read("name", out.gates.emplace_back()); });
     ReadRequests(spec, out.requests);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "lib/api/reasons.h"
 #include "operator/plan/capturing/site.h"
@@ -19,8 +20,11 @@ using api::CaptureStatus;
 
 namespace {
 
-// Of the pods of an Indexed Job (Kubernetes, batch/v1).
-constexpr std::string_view kIndexLabel = "batch.kubernetes.io/job-completion-index";
+// Of the pods of an Indexed Job (Kubernetes, batch/v1; a JobSet makes such), a Volcano Job, and a
+// PyTorchJob and its like (Kubeflow).
+constexpr std::array<std::string_view, 3> kIndexLabels = {
+    "batch.kubernetes.io/job-completion-index", "volcano.sh/task-index",
+    "training.kubeflow.org/replica-index"};
 // A ready rank is as far as the builder was when that was captured: one that is silent for longer
 // than this, beyond the time to settle, will not be.
 constexpr Duration kSilentMost = std::chrono::minutes(2);
@@ -50,22 +54,25 @@ WallTime EndOfBuilder(const Round& round, const BuilderStatus& builder) {
   return end == WallTime{} ? round.in.now : end;
 }
 
+bool HasIndex(const api::Pod& pod) {
+  return std::any_of(kIndexLabels.begin(), kIndexLabels.end(),
+                     [&](std::string_view label) { return pod.meta.labels.contains(label); });
+}
+
 // Of pods that run to their end only those with an index are ranks: workers of one queue are alike,
 // and new ones follow as long as there is work. What began when the builder had ended is of a later
 // run.
-std::vector<const PodView*> Finishers(const Round& round, const BuilderStatus& builder) {
+void AddFinishers(const Round& round, const BuilderStatus& builder,
+                  std::vector<const PodView*>& out) {
   const WallTime end = EndOfBuilder(round, builder);
-  std::vector<const PodView*> out;
   for (const PodView& pod : round.pods) {
-    if (pod.ours && !pod.of_job && !pod.pod->meta.deleting && pod.container != nullptr &&
-        (pod.container->running || HasExitedWell(round, pod)) &&
+    if (pod.ends_by_itself && pod.ours && !pod.of_job && !pod.pod->meta.deleting &&
+        pod.container != nullptr && (pod.container->running || HasExitedWell(pod)) &&
         pod.container->started_at != WallTime{} && pod.container->started_at <= end &&
-        pod.pod->meta.labels.contains(kIndexLabel) && HasKey(round, pod, builder.key)) {
+        HasIndex(*pod.pod) && HasKey(round, pod, builder.key)) {
       out.push_back(&pod);
     }
   }
-  SortByStart(out);
-  return out;
 }
 
 // One that was asked already goes on: another that is seen late must not take its turn.
@@ -207,12 +214,13 @@ std::vector<const PodView*> RanksLeft(const Round& round, const BuilderStatus& b
   if (group.empty()) {
     return {};
   }
-  std::vector<const PodView*> out = EndsByItself(round.in.workload.kind)
-                                        ? Finishers(round, builder)
-                                        : Starters(round, builder.key);
+  std::vector<const PodView*> out = Starters(round, builder.key);
+  std::erase_if(out, [](const PodView* pod) { return pod->ends_by_itself; });
+  AddFinishers(round, builder, out);
   std::erase_if(out, [&](const PodView* pod) {
     return IsDone(builder, pod->pod->meta.uid) || GroupOf(*pod->pod) != group;
   });
+  SortByStart(out);
   return out;
 }
 

@@ -36,11 +36,6 @@ Site FindSite(const Round& round, const api::BuilderStatus& builder, const Capti
   return site;
 }
 
-bool HasExitedWell(const Round& round, const PodView& pod) {
-  return EndsByItself(round.in.workload.kind) && pod.container->terminated &&
-         pod.container->exit_code == 0;
-}
-
 api::CaptureRequest Ask(const Round& round, const Site& site, const api::BuilderStatus& builder) {
   const PodView& pod = *site.pod;
   return {.id = site.id,

@@ -28,9 +28,6 @@ struct Site {
 
 Site FindSite(const Round& round, const api::BuilderStatus& builder, const Captive& captive);
 
-// The container of a workload that ends by itself has ended with 0.
-bool HasExitedWell(const Round& round, const PodView& pod);
-
 // What the agent is asked for. The site has a pod with a container.
 api::CaptureRequest Ask(const Round& round, const Site& site, const api::BuilderStatus& builder);
 

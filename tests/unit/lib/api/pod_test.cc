@@ -136,6 +136,19 @@ TEST(Pod, TheTimesOfAContainerThatEndedAreKept) {
   EXPECT_EQ(FormatTime(pod->containers[0].ended_at), "2026-11-21T08:02:02Z");
 }
 
+TEST(Pod, MayEndWhereItsContainersAreNotAlwaysStartedAgain) {
+  for (const char* policy : {"Never", "OnFailure", "Always", ""}) {
+    Json json = RunningPod();
+    if (policy[0] != '\0') {
+      json["spec"]["restartPolicy"] = policy;
+    }
+    const auto pod = Read(json);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    const bool always = std::string_view(policy).empty() || std::string_view(policy) == "Always";
+    EXPECT_EQ(pod->may_end, !always) << policy;
+  }
+}
+
 TEST(Pod, RequestsAreWhatTheSchedulerCounts) {
   struct Case {
     const char* name;

@@ -136,6 +136,31 @@ TEST(BuilderJobs, AProbeThatOnlyTheCopyHasTellsWhenItIsReady) {
   EXPECT_EQ(fakes::WantsOf(builder.Decide(), "n1")->spec.captures[0].ready_at, At(104));
 }
 
+TEST(BuilderJobs, ACopyOfWhatRunsToItsEndMayEndBeforeItsCacheIsTaken) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.in().workload.kind = WorkloadKind::kTemplate;
+  builder.in().workload.replicas = 0;
+  builder.pod_template()["spec"]["restartPolicy"] = "Never";
+  builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
+  builder.Accepted();
+  const std::string job = Apply(builder, builder.Decide());
+  builder.Pod({.name = "b",
+               .node = "n1",
+               .created = 101,
+               .started = 103,
+               .exit_code = 0,
+               .ended = 110,
+               .job = job,
+               .restart_policy = "Never",
+               .probe = false});
+  builder.Now(111);
+  const Plan plan = builder.Decide();
+  ASSERT_NE(fakes::WantsOf(plan, "n1"), nullptr);
+  ASSERT_EQ(fakes::WantsOf(plan, "n1")->spec.captures.size(), 1U);
+  EXPECT_EQ(fakes::WantsOf(plan, "n1")->spec.captures[0].ready_at, At(110));
+}
+
 TEST(BuilderJobs, AFailedJobIsRetriedUnderANewNameWithItsLastWordsKept) {
   SnapshotBuilder builder = Asleep();
   const std::string job = Apply(builder, builder.Decide());

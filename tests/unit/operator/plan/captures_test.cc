@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/api/names.h"
+#include "lib/codec/json_value.h"
 #include "tests/fakes/snapshot_builder.h"
 
 namespace cachewarm::plan {
@@ -250,11 +251,33 @@ TEST_F(Handshake, WithoutAReadinessProbeItIsReadyAMinuteAfterItsStart) {
   EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(150));
 }
 
-class EndsByItselfTest : public Handshake, public testing::WithParamInterface<WorkloadKind> {
+struct EndCase {
+  const char* name;
+  WorkloadKind kind;
+  const char* restart_policy;
+  bool probe;
+};
+
+class EndsByItselfTest : public Handshake, public testing::WithParamInterface<EndCase> {
  protected:
+  EndsByItselfTest() {
+    builder.in().workload.kind = GetParam().kind;
+    builder.Pod(Running());
+  }
+
+  static fakes::PodSetup Running() {
+    return {.name = "a",
+            .node = "n1",
+            .created = 80,
+            .started = 90,
+            .restart_policy = GetParam().restart_policy,
+            .probe = GetParam().probe};
+  }
   void End(int time) {
-    builder.Pod(
-        {.name = "a", .node = "n1", .created = 80, .started = 90, .exit_code = 0, .ended = time});
+    fakes::PodSetup ended = Running();
+    ended.exit_code = 0;
+    ended.ended = time;
+    builder.Pod(ended);
   }
   // At `now`, for a start at 90.
   void ExpectAsked(int now, WallTime ready_at) {
@@ -266,25 +289,64 @@ class EndsByItselfTest : public Handshake, public testing::WithParamInterface<Wo
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, EndsByItselfTest,
-                         testing::Values(WorkloadKind::kJob, WorkloadKind::kCronJob));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, EndsByItselfTest,
+    testing::Values(EndCase{"job", WorkloadKind::kJob, "Never", false},
+                    EndCase{"job_with_a_probe", WorkloadKind::kJob, "Never", true},
+                    EndCase{"cron_job", WorkloadKind::kCronJob, "OnFailure", false},
+                    EndCase{"selector", WorkloadKind::kSelector, "Never", false},
+                    EndCase{"selector_restarts_failures", WorkloadKind::kSelector, "OnFailure",
+                            false},
+                    EndCase{"template", WorkloadKind::kTemplate, "Never", false}),
+    [](const auto& each) { return each.param.name; });
 
-TEST_P(EndsByItselfTest, APodOfAJobIsReadyWhenItHasExitedWithZero) {
-  builder.in().workload.kind = GetParam();
-  ExpectAsked(150, WallTime{});
+TEST_P(EndsByItselfTest, APodThatRunsToItsEndIsReadyWhenItHasExitedWithZero) {
+  ExpectAsked(155, WallTime{});
   End(190);
   ExpectAsked(200, At(190));
   builder.Now(230);
   Answer(Pushed());
   const Plan plan = builder.Decide();
-  EXPECT_EQ(plan.status.bundles.size(), 1U);
+  ASSERT_EQ(plan.status.bundles.size(), 1U);
+  for (const char* node : {"n1", "n2"}) {
+    ASSERT_NE(fakes::WantsOf(plan, node), nullptr) << "the next run may come there";
+    EXPECT_EQ(fakes::WantsOf(plan, node)->spec.warmups.at(0).bundles.size(), 1U);
+  }
 }
 
 TEST_P(EndsByItselfTest, OneThatEndedBeforeItWasAskedForIsCapturedAllTheSame) {
-  builder.in().workload.kind = GetParam();
   builder.cache("n1").spec.captures.clear();
   End(92);
   ExpectAsked(101, At(92));
+}
+
+TEST_P(EndsByItselfTest, ItsStartIsCountedWhenItHasEnded) {
+  builder.Now(155 + 90);
+  EXPECT_TRUE(builder.Decide().starts_counted.empty());
+  End(190);
+  builder.Now(190 + 90);
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.starts_counted.size(), 1U);
+  EXPECT_EQ(plan.starts_counted[0].pod, "a");
+}
+
+// A bare pod may serve, and so do the workers of a RayCluster, which nobody starts again either.
+TEST_F(Handshake, AServerThatIsNotStartedAgainIsReadyByItsProbeOrItsGroup) {
+  for (const auto& [kind, probe] :
+       {std::pair(WorkloadKind::kSelector, true), {WorkloadKind::kGroup, false}}) {
+    builder.in().workload.kind = kind;
+    builder.pod_template()["spec"]["containers"][0]["readinessProbe"] = codec::Json::object();
+    builder.Pod({.name = "a",
+                 .node = "n1",
+                 .created = 80,
+                 .started = 90,
+                 .ready = 110,
+                 .restart_policy = "Never",
+                 .probe = probe});
+    builder.Now(111);
+    Apply(builder.Decide());
+    EXPECT_EQ(builder.cache("n1").spec.captures.at(0).ready_at, At(110));
+  }
 }
 
 TEST_F(Handshake, LongLastWordsAreCutToWhatTheSchemaAllows) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "lib/api/names.h"
+#include "lib/codec/json_value.h"
 #include "tests/fakes/snapshot_builder.h"
 
 namespace cachewarm::plan {
@@ -276,6 +279,31 @@ TEST(Acceptance, ASelectorAloneLearnsItsTemplateFromTheNewestPod) {
   EXPECT_EQ(plan.status.injection->container, "server");
   ASSERT_EQ(plan.status.builders.size(), 1U);
   EXPECT_EQ(plan.status.builders[0].image, "server:1");
+}
+
+TEST(Acceptance, ASelectorWhosePodsHaveAllEndedLearnsFromTheNewestThatEndedWell) {
+  SnapshotBuilder builder = OneNode();
+  builder.in().workload.kind = WorkloadKind::kSelector;
+  builder.in().workload.pod_template = nullptr;
+  for (const auto& [name, created, exit_code] :
+       {std::tuple("old", 1, 0), {"well", 5, 0}, {"bad", 9, 1}}) {
+    builder.Pod({.name = name,
+                 .node = "n1",
+                 .image = std::string("server:") + name,
+                 .created = created,
+                 .started = created + 1,
+                 .exit_code = exit_code,
+                 .restart_policy = "Never",
+                 .probe = false});
+  }
+  const auto image = [&] {
+    const Plan plan = builder.Decide();
+    return plan.rehearsal ? (*plan.rehearsal->as_is)["spec"]["containers"][0]["image"]
+                          : codec::Json();
+  };
+  EXPECT_EQ(image(), "server:well");
+  builder.Pod({.name = "runs", .node = "n1", .image = "server:runs", .created = 0, .started = 1});
+  EXPECT_EQ(image(), "server:runs") << "one that runs comes before all of them";
 }
 
 TEST(Acceptance, ASelectorWhosePodsAreGoneGoesOnInjecting) {

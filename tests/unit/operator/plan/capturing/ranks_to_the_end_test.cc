@@ -10,19 +10,25 @@ namespace {
 using fakes::At;
 using fakes::DigestNamed;
 
+struct EndCase {
+  const char* name;
+  WorkloadKind kind;
+  const char* group;
+  const char* index;  // labels
+};
+
 // A group of indexed pods that run to their end: r0, the builder, since 90 and r1 since 91.
-class RanksToTheEnd : public Ranks {
+class RanksToTheEnd : public Ranks, public testing::WithParamInterface<EndCase> {
  protected:
   RanksToTheEnd() {
-    builder.in().workload.kind = WorkloadKind::kJob;
+    builder.in().workload.kind = GetParam().kind;
     Run(0);
     Run(1);
     Turn(95);
   }
 
   static Texts Indexed(int number) {
-    return {{"jobset.sigs.k8s.io/jobset-name", "train"},
-            {"batch.kubernetes.io/job-completion-index", std::to_string(number)}};
+    return {{GetParam().group, "train"}, {GetParam().index, std::to_string(number)}};
   }
   fakes::PodSetup Pod(int number) const {
     const std::string n = std::to_string(number);
@@ -30,7 +36,9 @@ class RanksToTheEnd : public Ranks {
             .node = "n" + n,
             .created = 80,
             .started = 90 + number,
-            .labels = Indexed(number)};
+            .labels = Indexed(number),
+            .restart_policy = "Never",
+            .probe = false};
   }
   void Run(int number) { builder.Pod(Pod(number)); }
   void End(int number, int time, int exit_code = 0) {
@@ -47,7 +55,19 @@ class RanksToTheEnd : public Ranks {
   }
 };
 
-TEST_F(RanksToTheEnd, AreCapturedAfterItWhenAllHaveEnded) {
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, RanksToTheEnd,
+    testing::Values(EndCase{"job", WorkloadKind::kJob, "jobset.sigs.k8s.io/jobset-name",
+                            "batch.kubernetes.io/job-completion-index"},
+                    EndCase{"job_set", WorkloadKind::kSelector, "jobset.sigs.k8s.io/jobset-name",
+                            "batch.kubernetes.io/job-completion-index"},
+                    EndCase{"volcano", WorkloadKind::kSelector, "volcano.sh/job-name",
+                            "volcano.sh/task-index"},
+                    EndCase{"pytorch_job", WorkloadKind::kSelector, "scheduling.x-k8s.io/pod-group",
+                            "training.kubeflow.org/replica-index"}),
+    [](const auto& each) { return each.param.name; });
+
+TEST_P(RanksToTheEnd, AreCapturedAfterItWhenAllHaveEnded) {
   End(0, 110);
   Turn(111);
   EXPECT_EQ(AskedOf(0).at(0).ready_at, WallTime{}) << "one of them still compiles";
@@ -67,7 +87,7 @@ TEST_F(RanksToTheEnd, AreCapturedAfterItWhenAllHaveEnded) {
   EXPECT_EQ(bundles()[0].digest, DigestNamed("b"));
 }
 
-TEST_F(RanksToTheEnd, AskForTheSameInEveryRound) {
+TEST_P(RanksToTheEnd, AskForTheSameInEveryRound) {
   End(0, 110);
   End(1, 114);
   Turn(115);
@@ -76,13 +96,13 @@ TEST_F(RanksToTheEnd, AskForTheSameInEveryRound) {
   EXPECT_EQ(AskedOf(0), asked);
 }
 
-TEST_F(RanksToTheEnd, AreNotThoseThatFail) {
+TEST_P(RanksToTheEnd, AreNotThoseThatFail) {
   End(1, 105, 1);
   CaptureTheBuilder();
   EXPECT_EQ(bundles().size(), 1U);
 }
 
-TEST_F(RanksToTheEnd, AreNotThoseOfALaterRun) {
+TEST_P(RanksToTheEnd, AreNotThoseOfALaterRun) {
   End(1, 105);
   fakes::PodSetup next = Pod(2);
   next.started = 111;
@@ -93,9 +113,9 @@ TEST_F(RanksToTheEnd, AreNotThoseOfALaterRun) {
   EXPECT_EQ(bundles().size(), 1U);
 }
 
-TEST_F(RanksToTheEnd, AreNotWorkersOfOneQueue) {
+TEST_P(RanksToTheEnd, AreNotWorkersOfOneQueue) {
   fakes::PodSetup alike = Pod(1);
-  alike.labels.erase("batch.kubernetes.io/job-completion-index");
+  alike.labels.erase(GetParam().index);
   builder.Pod(alike);
   CaptureTheBuilder();
   EXPECT_EQ(bundles().size(), 1U) << "it runs, and nobody waits for it";
