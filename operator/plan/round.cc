@@ -174,11 +174,11 @@ bool IsWarm(const Round& round, const NodeState& node, const PodFactors& factors
   return bundle != nullptr && IsActive(node, bundle->digest);
 }
 
-bool CanTake(const Round& round, size_t index, const PodShape& shape) {
+bool CanTake(const Round& round, size_t index, const PodShape& shape, Taints taints) {
   const NodeState& node = round.nodes[index];
   const api::Node& object = *node.view->node;
   if (!node.ready || object.os != "linux" || !Selects(shape, object) ||
-      !Tolerates(shape, object, /*passing=*/true)) {
+      !Tolerates(shape, object, taints)) {
     return false;
   }
   const auto taken = round.taken.find(index);

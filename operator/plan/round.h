@@ -180,7 +180,7 @@ const api::NodeBundle* ReportedBundle(const NodeState& node, const Digest& diges
 bool IsWarm(const Round& round, const NodeState& node, const PodFactors& factors);
 
 // A held pod could be bound to this node now: Ready, schedulable for it, and with room left.
-bool CanTake(const Round& round, size_t node, const PodShape& shape);
+bool CanTake(const Round& round, size_t node, const PodShape& shape, Taints taints = Taints::kAll);
 void Take(Round& round, size_t node, const PodShape& shape);
 
 // The directory of a run-as on the host, as pods of this warmup mount it.

@@ -24,7 +24,7 @@ const api::NodeCache* CacheOf(const NodeView& view) {
 bool IsPossible(const Round& round, const api::Node& node) {
   const PodShape& shape = round.pod_template.shape;
   return round.pod_template.pod_template != nullptr && node.os == "linux" && Selects(shape, node) &&
-         Tolerates(shape, node, /*passing=*/false) && Holds(node.allocatable, shape.requests);
+         Tolerates(shape, node, Taints::kLasting) && Holds(node.allocatable, shape.requests);
 }
 
 // "nvidia/h100-80gb-hbm3" names every type below it.

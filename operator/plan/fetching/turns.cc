@@ -126,7 +126,7 @@ std::vector<int> NeedsOf(const Round& round) {
       if (seats == 0) {
         break;
       }
-      if (CanTake(round, node, *shape)) {
+      if (CanTake(round, node, *shape, Taints::kOthers)) {
         needs[node] = api::kNeedHeld;
         --seats;
       }

@@ -33,7 +33,7 @@ bool AwaitsDevices(const Round& round, const NodeView& view) {
   const PodShape& shape = round.pod_template.shape;
   const api::Node& node = *view.node;
   if (round.pod_template.pod_template == nullptr || node.os != "linux" || !Selects(shape, node) ||
-      !Tolerates(shape, node, /*passing=*/false)) {
+      !Tolerates(shape, node, Taints::kLasting)) {
     return false;
   }
   Resources others;

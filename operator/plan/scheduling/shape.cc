@@ -107,6 +107,18 @@ bool Tolerated(const Toleration& toleration, const api::Taint& taint) {
   return toleration.key == taint.key && toleration.value == taint.value;
 }
 
+bool Counts(const api::Taint& taint, Taints taints) {
+  switch (taints) {
+    case Taints::kLasting:
+      return !IsPassing(taint);
+    case Taints::kOthers:
+      return !api::IsStartupTaint(taint.key);
+    case Taints::kAll:
+      break;
+  }
+  return true;
+}
+
 bool KeepsOff(const api::Taint& taint, const PodShape& shape) {
   return taint.effect != "PreferNoSchedule" &&
          std::none_of(shape.tolerations.begin(), shape.tolerations.end(),
@@ -146,12 +158,12 @@ bool Selects(const PodShape& shape, const api::Node& node) {
                      [&](const SelectorTerm& term) { return Matches(term, node); });
 }
 
-bool Tolerates(const PodShape& shape, const api::Node& node, bool passing) {
-  if (passing && node.unschedulable) {
+bool Tolerates(const PodShape& shape, const api::Node& node, Taints taints) {
+  if (taints != Taints::kLasting && node.unschedulable) {
     return false;
   }
-  return std::all_of(node.taints.begin(), node.taints.end(), [&](const api::Taint& taint) {
-    return (!passing && IsPassing(taint)) || !KeepsOff(taint, shape);
+  return std::none_of(node.taints.begin(), node.taints.end(), [&](const api::Taint& taint) {
+    return Counts(taint, taints) && KeepsOff(taint, shape);
   });
 }
 

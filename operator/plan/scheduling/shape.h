@@ -46,9 +46,15 @@ PodShape ShapeOf(const codec::Json& pod_spec);
 // Node selector and required affinity allow the node.
 bool Selects(const PodShape& shape, const api::Node& node);
 
-// NoSchedule and NoExecute taints are tolerated. Without `passing` those that come and go by
-// themselves (node.kubernetes.io/…, startup taints) and cordons are not looked at.
-bool Tolerates(const PodShape& shape, const api::Node& node, bool passing);
+// Which taints of a node count.
+enum class Taints {
+  kLasting,  // those that do not come and go by themselves (node.kubernetes.io/…, startup taints)
+  kOthers,   // all, and cordons, but our own startup taints, which go when the node is warm
+  kAll,      // and cordons
+};
+
+// NoSchedule and NoExecute taints that count are tolerated.
+bool Tolerates(const PodShape& shape, const api::Node& node, Taints taints);
 
 // Every request is at most what `have` holds; what `have` does not name counts as unlimited for
 // cpu, memory and pods, and as none for devices.

@@ -209,6 +209,19 @@ TEST_F(Turns, TheNodeOfABoundPodGoesFirstThenThatOfAHeldOne) {
   EXPECT_EQ(Entry("n4")->need, api::kNeedBound);
 }
 
+TEST_F(Turns, AFreshNodeThatAPodWaitsForIsNeededThoughItsStartupTaintKeepsThePodOff) {
+  Cluster(12, 1);
+  for (int i = 0; i < 12; ++i) {
+    builder.view("n" + std::to_string(i)).free["pods"] = i == 7 ? 5 : 0;
+  }
+  builder.node("n7").taints = {{.key = "cachewarm.io/warming", .effect = "NoSchedule"}};
+  builder.Pod({.name = "pending", .created = 99});
+  builder.Now(100);
+  Round();
+  EXPECT_EQ(Told(), std::set<std::string>{"n7"});
+  EXPECT_EQ(Entry("n7")->need, api::kNeedHeld);
+}
+
 TEST_F(Turns, AQuarterOfTheTurnsIsKeptForNodesThatPodsWaitFor) {
   Cluster(12, 4);
   builder.Now(100);

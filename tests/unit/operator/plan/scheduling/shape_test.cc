@@ -98,7 +98,7 @@ struct TaintCase {
   const char* name;
   api::Taint taint;
   const char* tolerations;
-  bool passing;
+  Taints taints;
   bool tolerated;
 };
 
@@ -109,37 +109,46 @@ TEST_P(ToleratesNode, AsTheSchedulerWould) {
   node.taints = {GetParam().taint};
   const PodShape shape =
       ShapeOf(Parse(std::string(R"({"tolerations":[)") + GetParam().tolerations + "]}"));
-  EXPECT_EQ(Tolerates(shape, node, GetParam().passing), GetParam().tolerated);
+  EXPECT_EQ(Tolerates(shape, node, GetParam().taints), GetParam().tolerated);
 }
 
 constexpr const char* kGpuExists = R"({"key":"nvidia.com/gpu","operator":"Exists"})";
 constexpr const char* kGpuEqual = R"({"key":"nvidia.com/gpu","value":"yes"})";
+const api::Taint kGpu = {"nvidia.com/gpu", "yes", "NoSchedule"};
+const api::Taint kNotReady = {"node.kubernetes.io/not-ready", "", "NoSchedule"};
+const api::Taint kWarming = {"cachewarm.io/warming", "", "NoSchedule"};
+const api::Taint kCilium = {"startup-taint.cluster-autoscaler.kubernetes.io/cilium", "",
+                            "NoSchedule"};
 
 INSTANTIATE_TEST_SUITE_P(
     All, ToleratesNode,
     testing::Values(
-        TaintCase{"bare", {"nvidia.com/gpu", "yes", "NoSchedule"}, "", true, false},
-        TaintCase{"exists", {"nvidia.com/gpu", "yes", "NoSchedule"}, kGpuExists, true, true},
-        TaintCase{"equal", {"nvidia.com/gpu", "yes", "NoSchedule"}, kGpuEqual, true, true},
-        TaintCase{"unequal", {"nvidia.com/gpu", "no", "NoSchedule"}, kGpuEqual, true, false},
-        TaintCase{"all", {"any", "", "NoExecute"}, R"({"operator":"Exists"})", true, true},
+        TaintCase{"bare", kGpu, "", Taints::kAll, false},
+        TaintCase{"exists", kGpu, kGpuExists, Taints::kAll, true},
+        TaintCase{"equal", kGpu, kGpuEqual, Taints::kAll, true},
+        TaintCase{
+            "unequal", {"nvidia.com/gpu", "no", "NoSchedule"}, kGpuEqual, Taints::kAll, false},
+        TaintCase{"all", {"any", "", "NoExecute"}, R"({"operator":"Exists"})", Taints::kAll, true},
         TaintCase{"effect",
                   {"any", "", "NoExecute"},
                   R"({"key":"any","operator":"Exists","effect":"NoSchedule"})",
-                  true,
+                  Taints::kAll,
                   false},
-        TaintCase{"prefer", {"any", "", "PreferNoSchedule"}, "", true, true},
-        TaintCase{"passing", {"node.kubernetes.io/not-ready", "", "NoSchedule"}, "", true, false},
-        TaintCase{
-            "passing_ignored", {"node.kubernetes.io/not-ready", "", "NoSchedule"}, "", false, true},
-        TaintCase{"startup_ignored", {"cachewarm.io/starting", "", "NoSchedule"}, "", false, true}),
+        TaintCase{"prefer", {"any", "", "PreferNoSchedule"}, "", Taints::kAll, true},
+        TaintCase{"passing", kNotReady, "", Taints::kAll, false},
+        TaintCase{"passing_ignored", kNotReady, "", Taints::kLasting, true},
+        TaintCase{"passing_of_others", kNotReady, "", Taints::kOthers, false},
+        TaintCase{"startup_ignored", kWarming, "", Taints::kLasting, true},
+        TaintCase{"startup_that_goes_when_it_is_warm", kWarming, "", Taints::kOthers, true},
+        TaintCase{"startup_of_others", kCilium, "", Taints::kOthers, false}),
     [](const auto& each) { return each.param.name; });
 
 TEST(Shape, ACordonCountsOnlyForNow) {
   api::Node node = NodeWith({});
   node.unschedulable = true;
-  EXPECT_FALSE(Tolerates({}, node, /*passing=*/true));
-  EXPECT_TRUE(Tolerates({}, node, /*passing=*/false));
+  EXPECT_FALSE(Tolerates({}, node, Taints::kAll));
+  EXPECT_FALSE(Tolerates({}, node, Taints::kOthers));
+  EXPECT_TRUE(Tolerates({}, node, Taints::kLasting));
 }
 
 TEST(Shape, RequestsAreSummedAsTheSchedulerCounts) {
@@ -195,8 +204,8 @@ TEST(Tolerates, StartupTaintsComeAndGoByThemselves) {
         "karpenter.sh/unregistered"}) {
     api::Node node;
     node.taints = {{.key = key, .effect = "NoSchedule"}};
-    EXPECT_TRUE(Tolerates({}, node, /*passing=*/false)) << key;
-    EXPECT_FALSE(Tolerates({}, node, /*passing=*/true)) << key;
+    EXPECT_TRUE(Tolerates({}, node, Taints::kLasting)) << key;
+    EXPECT_FALSE(Tolerates({}, node, Taints::kAll)) << key;
   }
 }
 
