@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
@@ -13,9 +12,9 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/gates/places.h"
 #include "operator/plan/scheduling/requests.h"
 #include "operator/plan/scheduling/shape.h"
-#include "operator/render/affinity.h"
 #include "operator/render/fields.h"
 #include "operator/render/job.h"
 
@@ -135,15 +134,23 @@ int64_t Book(Round& round, int64_t pods, size_t target, bool others) {
   return pods;
 }
 
-// For a Job's pod, beside all pods of the workload.
-std::optional<size_t> NodeWithRoom(Round& round, const LiveKey& key, const PodShape& shape) {
+// Nodes of the key, those first that have room for a Job's pod beside all pods of the workload.
+struct JobNodes {
+  std::vector<size_t> nodes;
+  bool has_room = false;  // the first of them
+};
+
+JobNodes NodesByRoom(Round& round, const LiveKey& key) {
+  const PodShape shape = ShapeOfJob(round);
   const auto taken = round.taken;
   Book(round, Book(round, PodsWithoutANode(round), key.target, true), key.target, false);
-  const auto nodes = NodesFor(round, key);
-  const auto room = std::find_if(nodes.begin(), nodes.end(),
-                                 [&](size_t node) { return CanTake(round, node, shape); });
+  JobNodes out{.nodes = NodesFor(round, key)};
+  const auto full = std::stable_partition(out.nodes.begin(), out.nodes.end(), [&](size_t node) {
+    return CanTake(round, node, shape);
+  });
+  out.has_room = full != out.nodes.begin();
   round.taken = taken;
-  return room == nodes.end() ? std::nullopt : std::optional(*room);
+  return out;
 }
 
 // Room on the Job's own node is all that one pod of the workload needs to start.
@@ -192,7 +199,8 @@ std::string WhyGiveWay(Round& round, const PodView* job_pod) {
              : fmt::format("pod {} of the workload finds no other room", pod->pod->meta.name);
 }
 
-void WishJob(Round& round, const LiveKey& key, const BuilderStatus& builder) {
+void WishJob(Round& round, const LiveKey& key, const JobNodes& nodes,
+             const BuilderStatus& builder) {
   const auto pod_template = TemplateOfJob(round);
   if (!pod_template.ok()) {
     return;  // was looked at before the Job was named; it runs out of time if it changed since
@@ -204,12 +212,8 @@ void WishJob(Round& round, const LiveKey& key, const BuilderStatus& builder) {
                               .mount = {.container = round.pod_template.factors.container,
                                         .host_path = HostPath(round, round.pod_template.run_as),
                                         .env = round.env},
+                              .hostnames = Hostnames(round, nodes.nodes),
                               .priority_class = round.in.settings.builder_priority_class};
-  for (const size_t node : NodesFor(round, key)) {
-    if (spec.hostnames.size() < render::kHostnamesMax) {
-      spec.hostnames.emplace_back(round.nodes[node].hostname);
-    }
-  }
   for (const auto& [label, value] : round.in.workload.selector) {
     spec.label_keys.insert(label);
   }
@@ -283,7 +287,7 @@ bool MayMakeJob(Round& round, const LiveKey& key) {
                                      "operator allows; waiting for one to end",
                                      round.in.settings.builder_jobs_max));
   }
-  if (!NodeWithRoom(round, key, ShapeOfJob(round))) {
+  if (!NodesByRoom(round, key).has_room) {
     return Refuse(round, fmt::format("no node of {}, {} has room for a builder; waiting",
                                      key.factors.gpu_type, key.factors.cpu_class));
   }
@@ -292,11 +296,11 @@ bool MayMakeJob(Round& round, const LiveKey& key) {
 
 void MakeJob(Round& round, const LiveKey& key, BuilderStatus& builder) {
   builder.job = render::BuilderJobName(round.in.warmup.name, key.key, builder.attempt);
-  const PodShape shape = ShapeOfJob(round);
-  if (const auto node = NodeWithRoom(round, key, shape)) {
-    Take(round, *node, shape);
+  const JobNodes nodes = NodesByRoom(round, key);
+  if (nodes.has_room) {
+    Take(round, nodes.nodes.front(), ShapeOfJob(round));
   }
-  WishJob(round, key, builder);
+  WishJob(round, key, nodes, builder);
 }
 
 bool GiveWay(Round& round, BuilderStatus& builder) {
@@ -360,7 +364,7 @@ void FollowJob(Round& round, const LiveKey* key, BuilderStatus& builder) {
   // Made again where the create was lost; AlreadyExists is success. One that is being deleted keeps
   // the name until it is gone.
   if (job == nullptr) {
-    WishJob(round, *key, builder);
+    WishJob(round, *key, NodesByRoom(round, *key), builder);
   }
 }
 

@@ -30,6 +30,14 @@ std::string Apply(SnapshotBuilder& builder, const Plan& plan) {
   return plan.jobs_to_create.empty() ? "" : plan.jobs_to_create[0].name;
 }
 
+// Where its pod may run.
+std::vector<std::string> NodesOf(const JobWish& job) {
+  const auto& terms =
+      (*job.object)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+                   ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+  return terms[0]["matchExpressions"][0]["values"].get<std::vector<std::string>>();
+}
+
 struct ModeCase {
   const char* name;
   api::Builder mode;
@@ -73,12 +81,29 @@ TEST(BuilderJobs, EachTypeGetsOneJobOnItsOwnNodes) {
   EXPECT_NE(plan.jobs_to_create[0].name, plan.jobs_to_create[1].name);
   std::set<size_t> sizes;
   for (const JobWish& job : plan.jobs_to_create) {
-    const auto& terms =
-        (*job.object)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
-                     ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
-    sizes.insert(terms[0]["matchExpressions"][0]["values"].size());
+    sizes.insert(NodesOf(job).size());
   }
   EXPECT_EQ(sizes, (std::set<size_t>{1, 2}));
+}
+
+TEST(BuilderJobs, OfMoreNodesThanAJobMayNameThoseWithRoomAreNamed) {
+  SnapshotBuilder builder;
+  for (int i = 0; i < 70; ++i) {
+    builder.Node({.name = "n" + std::to_string(100 + i), .pods = i < 66 ? 0 : 1});
+  }
+  builder.in().workload.replicas = 0;
+  builder.Accepted();
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.jobs_to_create.size(), 1U);
+  const auto names = NodesOf(plan.jobs_to_create[0]);
+  ASSERT_EQ(names.size(), 64U);
+  for (const char* node : {"n166", "n167", "n168", "n169"}) {
+    EXPECT_TRUE(std::find(names.begin(), names.end(), node) != names.end()) << node;
+  }
+  builder.status() = plan.status;
+  const Plan again = builder.Decide();
+  ASSERT_EQ(again.jobs_to_create.size(), 1U);
+  EXPECT_EQ(NodesOf(again.jobs_to_create[0]), names) << "also when it is wished again";
 }
 
 TEST(BuilderJobs, TheNameTellsWarmupKeyAndAttempt) {
