@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
+#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/digest.h"
@@ -12,6 +14,7 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/gates/groups.h"
 #include "operator/plan/gates/places.h"
 #include "operator/plan/scheduling/requests.h"
 #include "operator/plan/scheduling/shape.h"
@@ -30,6 +33,8 @@ constexpr Duration kLookAgain = std::chrono::seconds(30);
 constexpr Duration kSchedulersTurn = std::chrono::seconds(2);
 // The same for the pod of a Job, which has to be made first.
 constexpr Duration kJobsTurn = std::chrono::seconds(5);
+// A pod that has not started after this long may wait for a volume.
+constexpr Duration kVolumesTurn = std::chrono::seconds(15);
 
 std::vector<size_t> NodesFor(const Round& round, const LiveKey& key) {
   std::vector<size_t> out;
@@ -145,9 +150,8 @@ JobNodes NodesByRoom(Round& round, const LiveKey& key) {
   const auto taken = round.taken;
   Book(round, Book(round, PodsWithoutANode(round), key.target, true), key.target, false);
   JobNodes out{.nodes = NodesFor(round, key)};
-  const auto full = std::stable_partition(out.nodes.begin(), out.nodes.end(), [&](size_t node) {
-    return CanTake(round, node, shape);
-  });
+  const auto full = std::stable_partition(out.nodes.begin(), out.nodes.end(),
+                                          [&](size_t node) { return CanTake(round, node, shape); });
   out.has_room = full != out.nodes.begin();
   round.taken = taken;
   return out;
@@ -185,12 +189,44 @@ const PodView* PodWithoutRoom(Round& round) {
   return nullptr;
 }
 
+// Of pods that mount a claim with the Job's: which kind of claim it is we may not read, and it
+// could be one that a single node, or a single pod, has at a time. A pod of the workload, on no
+// node or another than the Job's, that has had `patience` and no containers; nullptr for none.
+const PodView* PodThatMayLackAClaim(Round& round, Duration patience, int job_node) {
+  const auto& pod_template = round.pod_template.pod_template;
+  if (pod_template == nullptr || !render::SharesAClaim(*pod_template)) {
+    return nullptr;
+  }
+  for (const PodView& pod : round.pods) {
+    if (!IsOfTheUsers(pod) || !pod.pod->gates.empty() || HasStarted(pod) ||
+        (pod.node >= 0 && pod.node == job_node)) {
+      continue;
+    }
+    const std::chrono::duration<double> held(api::gate::NotedHoldSeconds(*pod.pod));
+    const WallTime due =
+        pod.pod->meta.created + std::chrono::duration_cast<Duration>(held) + patience;
+    if (round.in.now >= due) {
+      return &pod;
+    }
+    WakeAt(round, due);
+  }
+  return nullptr;
+}
+
 // Why the Job has to end before it has compiled; "" when it may go on.
 std::string WhyGiveWay(Round& round, const PodView* job_pod) {
   if (round.in.promises.quota_exceeded) {
     return "a pod of the workload could not be made within the quota of the namespace";
   }
-  if (job_pod == nullptr || job_pod->node < 0 || !IsInTheWay(round, *job_pod)) {
+  if (job_pod == nullptr || job_pod->node < 0) {
+    return "";
+  }
+  if (const PodView* pod = PodThatMayLackAClaim(round, kVolumesTurn, job_pod->node)) {
+    return fmt::format(
+        "pod {} of the workload has not started and may wait for a claim that both mount",
+        pod->pod->meta.name);
+  }
+  if (!IsInTheWay(round, *job_pod)) {
     return "";
   }
   const PodView* pod = PodWithoutRoom(round);
@@ -274,6 +310,20 @@ bool MayMakeJob(Round& round, const LiveKey& key) {
   }
   if (const std::string refusal = render::CopyRefusal(*pod_template); !refusal.empty()) {
     return Refuse(round, "no builder Job is made: " + refusal);
+  }
+  const api::Pod copy = AsPod(std::make_shared<const codec::Json>(*pod_template));
+  if (const std::string group = GroupOf(copy); !group.empty() || IsOfUnknownGang(copy)) {
+    return Refuse(round,
+                  fmt::format("no builder Job is made: the pod template is marked as of {}, and a "
+                              "copy would wait for the others or count as one of them; set "
+                              "compile.builder to FirstPod",
+                              group.empty() ? "a gang" : "the group " + group));
+  }
+  if (const PodView* pod = PodThatMayLackAClaim(round, Duration{0}, -1)) {
+    return Refuse(round,
+                  fmt::format("no builder Job is made: pod {} of the workload has not started and "
+                              "may wait for a claim that a copy would mount too",
+                              pod->pod->meta.name));
   }
   const codec::Json* container = render::Named(render::List(*pod_template, {"spec", "containers"}),
                                                round.pod_template.factors.container);

@@ -257,6 +257,11 @@ void SortByStart(std::vector<const PodView*>& pods) {
   });
 }
 
+bool HasStarted(const PodView& pod) {
+  return pod.container != nullptr &&
+         (pod.container->running || pod.container->terminated || pod.container->restarts > 0);
+}
+
 bool HasExitedWell(const PodView& pod) {
   return pod.ends_by_itself && pod.container != nullptr && pod.container->terminated &&
          pod.container->exit_code == 0;

@@ -186,6 +186,8 @@ void Take(Round& round, size_t node, const PodShape& shape);
 // The directory of a run-as on the host, as pods of this warmup mount it.
 std::string HostPath(const Round& round, std::string_view run_as);
 
+// The container has run, however it went.
+bool HasStarted(const PodView& pod);
 // The container of a pod that ends by itself has ended with 0.
 bool HasExitedWell(const PodView& pod);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "lib/api/names.h"
 #include "lib/base/status.h"
@@ -207,33 +208,46 @@ absl::StatusOr<Json> WithOverrides(const Json& pod_template, const Json* overrid
   return merged;
 }
 
-std::string CopyRefusal(const Json& pod_template) {
-  const Json* spec = Find(pod_template, {"spec"});
-  if (spec == nullptr) {
-    return "the pod template has no spec; give it one";
+namespace {
+
+// Init containers too: those that never end run beside the others.
+std::vector<const Json*> ContainersOf(const Json& spec) {
+  std::vector<const Json*> out;
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const Json& container : List(spec, {list})) {
+      out.push_back(&container);
+    }
   }
-  if (Flag(*spec, "hostNetwork")) {
+  return out;
+}
+
+std::string PortRefusal(const Json& spec) {
+  if (Flag(spec, "hostNetwork")) {
     return "spec.hostNetwork is set and a copy would take the same ports; set compile.builder to "
            "FirstPod";
   }
-  for (const Json& container : List(*spec, {"containers"})) {
-    for (const Json& port : List(container, {"ports"})) {
+  for (const Json* container : ContainersOf(spec)) {
+    for (const Json& port : List(*container, {"ports"})) {
       if (Integer(port, "hostPort", 0) != 0) {
         return fmt::format(
             "container \"{}\" has hostPort {} and a copy would take it; set compile.builder to "
             "FirstPod",
-            Text(container, "name"), Integer(port, "hostPort", 0));
+            Text(*container, "name"), Integer(port, "hostPort", 0));
       }
     }
   }
-  const Json& volumes = List(*spec, {"volumes"});
-  for (const Json& container : List(*spec, {"containers"})) {
-    for (const Json& mount : List(container, {"volumeMounts"})) {
+  return "";
+}
+
+std::string VolumeRefusal(const Json& spec) {
+  const Json& volumes = List(spec, {"volumes"});
+  for (const Json* container : ContainersOf(spec)) {
+    for (const Json& mount : List(*container, {"volumeMounts"})) {
       if (Named(volumes, Text(mount, "name")) == nullptr) {
         return fmt::format(
             "container \"{}\" mounts \"{}\" of volumeClaimTemplates, which a copy has not; set "
             "compile.builder to FirstPod",
-            Text(container, "name"), Text(mount, "name"));
+            Text(*container, "name"), Text(mount, "name"));
       }
     }
   }
@@ -247,6 +261,24 @@ std::string CopyRefusal(const Json& pod_template) {
     }
   }
   return "";
+}
+
+}  // namespace
+
+std::string CopyRefusal(const Json& pod_template) {
+  const Json* spec = Find(pod_template, {"spec"});
+  if (spec == nullptr) {
+    return "the pod template has no spec; give it one";
+  }
+  const std::string by_port = PortRefusal(*spec);
+  return by_port.empty() ? VolumeRefusal(*spec) : by_port;
+}
+
+bool SharesAClaim(const Json& pod_template) {
+  const Json& volumes = List(pod_template, {"spec", "volumes"});
+  return std::any_of(volumes.begin(), volumes.end(), [](const Json& volume) {
+    return Find(volume, {"persistentVolumeClaim"}) != nullptr;
+  });
 }
 
 }  // namespace cachewarm::render

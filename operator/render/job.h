@@ -47,4 +47,7 @@ absl::StatusOr<codec::Json> WithOverrides(const codec::Json& pod_template,
 // none: hostNetwork, hostPort, claim templates, writable claims.
 std::string CopyRefusal(const codec::Json& pod_template);
 
+// A copy mounts a claim that pods of the workload mount too.
+bool SharesAClaim(const codec::Json& pod_template);
+
 }  // namespace cachewarm::render

@@ -45,11 +45,6 @@ std::string PlaceInQueue(const Round& round, size_t node) {
   return DigestOf(round.uid() + "/" + round.nodes[node].view->node->meta.name).hex();
 }
 
-bool HasStarted(const PodView& pod) {
-  return pod.container != nullptr &&
-         (pod.container->running || pod.container->terminated || pod.container->restarts > 0);
-}
-
 // Pods of one shape that no node has yet.
 using Unbound = std::map<const PodShape*, size_t>;
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "fmt/format.h"
 #include "lib/api/names.h"
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/render/fields.h"
 
@@ -63,6 +65,14 @@ bool SpeaksOfAGang(const api::Labels& texts) {
 }
 
 }  // namespace
+
+api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template) {
+  api::Pod pod;
+  pod.meta.labels = codec::Texts(render::Find(*pod_template, {"metadata", "labels"}));
+  pod.meta.annotations = codec::Texts(render::Find(*pod_template, {"metadata", "annotations"}));
+  pod.object = std::move(pod_template);
+  return pod;
+}
 
 std::string GroupOf(const api::Pod& pod) {
   for (const Mark& mark : kMarks) {

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "lib/api/kubernetes.h"
+#include "lib/codec/json_fwd.h"
 
 // Pods that run together or not at all. Pure.
 namespace cachewarm::plan {
+
+// A PodTemplateSpec as if it were a pod, for what is asked of pods below.
+api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template);
 
 // The group that a pod belongs to, by the labels and annotations of LeaderWorkerSet, JobSet,
 // PodGroup (scheduler-plugins), Volcano, KAI, Ray and Kueue's plain pod groups; "" for none. Two

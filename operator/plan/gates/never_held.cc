@@ -21,11 +21,7 @@ std::string_view OfTemplate(const TemplateView& view) {
   if (view.pod_template == nullptr) {
     return "";
   }
-  api::Pod pod;
-  pod.meta.labels = view.labels;
-  pod.meta.annotations =
-      codec::Texts(render::Find(*view.pod_template, {"metadata", "annotations"}));
-  pod.object = view.pod_template;
+  const api::Pod pod = AsPod(view.pod_template);
   if (IsOfKueue(pod) || !render::List(*view.pod_template, {"spec", "schedulingGates"}).empty()) {
     return reason::kReleasedOtherGate;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
@@ -264,6 +266,11 @@ TEST(BuilderJobs, OneThatIsBeingDeletedIsLeftAlone) {
   EXPECT_TRUE(builder.Decide().jobs_to_delete.empty());
 }
 
+void ShareAClaim(SnapshotBuilder& builder) {
+  builder.pod_template()["spec"]["volumes"] = {
+      {{"name", "w"}, {"persistentVolumeClaim", {{"claimName", "w"}, {"readOnly", true}}}}};
+}
+
 struct WaitCase {
   const char* name;
   void (*change)(SnapshotBuilder&);
@@ -280,6 +287,45 @@ const WaitCase kWaits[] = {
        b.pod_template()["spec"]["containers"][0]["ports"] = {{{"hostPort", 80}}};
      },
      "hostPort"},
+    {"host_port_of_a_sidecar",
+     [](SnapshotBuilder& b) {
+       b.pod_template()["spec"]["initContainers"] = {
+           {{"name", "proxy"}, {"restartPolicy", "Always"}, {"ports", {{{"hostPort", 81}}}}}};
+     },
+     "hostPort 81"},
+    {"known_gang",
+     [](SnapshotBuilder& b) {
+       b.pod_template()["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = "train";
+     },
+     "scheduling.x-k8s.io/pod-group=train"},
+    {"gang_by_annotation",
+     [](SnapshotBuilder& b) {
+       b.pod_template()["metadata"]["annotations"] = {{"scheduling.k8s.io/group-name", "train"}};
+     },
+     "scheduling.k8s.io/group-name=train"},
+    {"gang_by_override",
+     [](SnapshotBuilder& b) {
+       b.warmup().spec.compile.overrides = std::make_shared<const codec::Json>(
+           codec::Json{{"metadata", {{"labels", {{"pod-group-name", "train"}}}}}});
+     },
+     "pod-group-name=train"},
+    {"unknown_gang",
+     [](SnapshotBuilder& b) {
+       b.pod_template()["metadata"]["labels"]["example.com/gang"] = "train";
+     },
+     "a gang"},
+    {"gang_in_the_spec",
+     [](SnapshotBuilder& b) {
+       b.pod_template()["spec"]["schedulingGroup"] = {{"podGroupName", "train"}};
+     },
+     "a gang"},
+    {"shared_claim_of_a_pod_that_has_not_started",
+     [](SnapshotBuilder& b) {
+       ShareAClaim(b);
+       b.warmup().spec.compile.builder = api::Builder::kJob;
+       b.Pod({.name = "p", .node = "n1", .created = 100});
+     },
+     "may wait for a claim"},
     {"claim",
      [](SnapshotBuilder& b) {
        b.pod_template()["spec"]["volumes"] = {
@@ -411,122 +457,6 @@ TEST(BuilderJobs, OtherOverridesOrRequestsAreTriedAtOnceEvenAfterFailures) {
   EXPECT_TRUE(builder.Decide().jobs_to_create.empty()) << "nothing has changed";
   builder.warmup().spec.compile.requests = {{.path = "/", .port = 1}};
   EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
-}
-
-// ---- devices are the workload's first -----------------------------------------------------------
-
-// A Deployment whose pods ask for a device each, on one node with so many of them free.
-class Devices : public testing::Test {
- protected:
-  void Free(int devices) {
-    builder_.pod_template()["spec"]["containers"][0]["resources"] = {
-        {"limits", {{"nvidia.com/gpu", 1}}}};
-    builder_.Node({.name = "n1", .gpu_type = fakes::kH100, .gpus = devices});
-    builder_.warmup().spec.compile.builder = api::Builder::kJob;
-    builder_.Accepted();
-  }
-
-  size_t JobsMade() { return builder_.Decide().jobs_to_create.size(); }
-
-  // A Job's pod that compiles on n1.
-  void Compile() {
-    const std::string job = Apply(builder_, builder_.Decide());
-    ASSERT_NE(job, "");
-    builder_.Pod(
-        {.name = "b", .node = "n1", .gpus = 1, .created = 101, .started = 103, .job = job});
-    builder_.view("n1").free["nvidia.com/gpu"] = 0;
-  }
-
-  SnapshotBuilder builder_;
-};
-
-TEST_F(Devices, AJobTakesOneThatNoPodOfTheWorkloadWaitsFor) {
-  Free(2);
-  builder_.Pod({.name = "a", .gpus = 1, .created = 100});
-  EXPECT_EQ(JobsMade(), 1U);
-}
-
-TEST_F(Devices, TheLastOneIsForThePodThatNoNodeHasYetWhetherItIsHeldOrNot) {
-  for (const bool held : {false, true}) {
-    builder_ = SnapshotBuilder();
-    Free(1);
-    builder_.Pod({.name = "a", .held = held, .gpus = 1, .created = 100});
-    EXPECT_EQ(JobsMade(), 0U) << held;
-  }
-}
-
-TEST_F(Devices, TheLastOneIsForThePodThatIsStillToBeMade) {
-  Free(1);
-  builder_.in().promises.pods_most = 1;
-  EXPECT_EQ(JobsMade(), 0U);
-  builder_.Pod({.name = "old", .node = "n1", .gpus = 1, .created = 1, .deleting = true});
-  EXPECT_EQ(JobsMade(), 0U) << "the one that goes will have a successor";
-  builder_.Pod({.name = "a", .node = "n1", .gpus = 1, .created = 2});
-  EXPECT_EQ(JobsMade(), 1U);
-}
-
-TEST_F(Devices, APodThatAlsoFitsANodeOfAnotherTypeKeepsNoJobOffThisOne) {
-  Free(1);
-  builder_.Node({.name = "n2", .cpu_class = fakes::kAvx2, .gpus = 1});
-  builder_.Pod({.name = "a", .gpus = 1, .created = 100});
-  EXPECT_EQ(JobsMade(), 1U);
-}
-
-TEST_F(Devices, AJobGivesWayToAPodOfTheWorkloadThatFindsNoOther) {
-  Free(1);
-  Compile();
-  builder_.Pod({.name = "a", .gpus = 1, .created = 110});
-  builder_.Now(111);
-  EXPECT_TRUE(builder_.Decide().jobs_to_delete.empty()) << "the scheduler has not looked yet";
-  builder_.Now(113);
-  const Plan plan = builder_.Decide();
-  EXPECT_EQ(plan.jobs_to_delete.size(), 1U);
-  EXPECT_EQ(plan.status.builders[0].reason, "BuilderLost");
-  EXPECT_NE(plan.status.builders[0].message.find("pod a"), std::string::npos);
-}
-
-TEST_F(Devices, AJobStaysForAPodThatIsHeldOrThatItsDeviceWouldNotHelp) {
-  Free(1);
-  Compile();
-  builder_.Pod({.name = "a", .held = true, .gpus = 1, .created = 110});
-  builder_.Pod({.name = "gated", .created = 110, .other_gates = {"example.com/wait"}});
-  builder_.view("n1").free["nvidia.com/gpu"] = 1;
-  builder_.Pod({.name = "c", .gpus = 1, .created = 110});
-  builder_.Now(113);
-  EXPECT_TRUE(builder_.Decide().jobs_to_delete.empty());
-}
-
-TEST_F(Devices, AJobGivesItsPlaceInTheQuotaToAPodThatCouldNotBeMade) {
-  Free(2);
-  Compile();
-  builder_.in().promises.quota_exceeded = true;
-  builder_.Now(113);
-  const Plan plan = builder_.Decide();
-  EXPECT_EQ(plan.jobs_to_delete.size(), 1U);
-  EXPECT_EQ(plan.status.builders[0].reason, "BuilderLost");
-  builder_.status() = plan.status;
-  builder_.in().jobs.clear();
-  builder_.Now(600);
-  EXPECT_EQ(JobsMade(), 0U) << "the next one would be in the way as well";
-  builder_.in().promises.quota_exceeded = false;
-  builder_.view("n1").free["nvidia.com/gpu"] = 1;
-  EXPECT_EQ(JobsMade(), 1U);
-}
-
-TEST_F(Devices, APodIsNotHeldForAJobThatGetsNoPod) {
-  Free(3);
-  builder_.warmup().spec.gate.mode = api::GateMode::kHold;
-  builder_.warmup().spec.gate.max_hold_seconds = 300;
-  const std::string job = Apply(builder_, builder_.Decide());
-  builder_.Pod({.name = "a", .held = true, .gpus = 1, .created = 100});
-  builder_.Now(104);
-  const Plan early = builder_.Decide();
-  EXPECT_EQ(fakes::ReleaseOf(early, "a"), nullptr);
-  EXPECT_LE(*early.requeue_after, std::chrono::seconds(1)) << "nothing else would tell";
-  builder_.Now(106);
-  ASSERT_NE(fakes::ReleaseOf(builder_.Decide(), "a"), nullptr);
-  builder_.Pod({.name = "b", .node = "n1", .gpus = 1, .created = 105, .job = job});
-  EXPECT_EQ(fakes::ReleaseOf(builder_.Decide(), "a"), nullptr) << "its image is pulled";
 }
 
 }  // namespace
