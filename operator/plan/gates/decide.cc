@@ -130,7 +130,7 @@ std::optional<Choice> Choose(Desk& desk, size_t index, WallTime deadline) {
   const PodView& pod = round.pods[index];
   const Places& places = desk.places.For(pod);
   if (desk.withdrawn) {
-    return Choice{reason::kReleasedWithdrawn, places.warm};
+    return Choice{reason::kReleasedWithdrawn, PreferWarm(places)};
   }
   if (const std::string_view never = WhyNeverHeld(round, *pod.pod); !never.empty()) {
     // Somebody else may have fixed by now what such a pod looks like.
@@ -141,7 +141,7 @@ std::optional<Choice> Choose(Desk& desk, size_t index, WallTime deadline) {
     return Choice{reason::kReleasedBuilder, round.targets[candidate->target].nodes};
   }
   if (round.in.now >= deadline) {
-    return Choice{reason::kReleasedDeadline, places.warm};
+    return Choice{reason::kReleasedDeadline, PreferWarm(places)};
   }
   return round.in.warmup.spec.gate.mode == api::GateMode::kHold
              ? ChooseToHold(desk, pod, places)

@@ -89,6 +89,22 @@ TEST(Gates, ReleasedAtTheDeadlineTowardsWhateverIsWarm) {
   EXPECT_EQ(ReleaseOf(plan, "p")->preferred, Names{"n1"});
 }
 
+TEST(Gates, APreferenceIsAddedOnlyWhileAFittingNodeIsCold) {
+  for (const bool withdrawn : {false, true}) {
+    for (const Names& active : {Names{"n1"}, Names{"n1", "n2"}}) {
+      SnapshotBuilder builder = Nodes(2);
+      builder.Bundle({.node = "n1", .active = active});
+      builder.Pod({.name = "p", .held = true, .created = 97});
+      builder.warmup().spec.gate.mode = withdrawn ? api::GateMode::kOff : api::GateMode::kHold;
+      builder.Now(97 + 60);
+      const Plan plan = builder.Decide();
+      ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
+      EXPECT_EQ(ReleaseOf(plan, "p")->reason, withdrawn ? "Withdrawn" : "Deadline");
+      EXPECT_EQ(ReleaseOf(plan, "p")->preferred, active.size() == 1 ? Names{"n1"} : Names{});
+    }
+  }
+}
+
 struct FailureCase {
   const char* reason;
   const char* outcome;
