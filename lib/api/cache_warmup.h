@@ -154,6 +154,8 @@ struct BuilderStatus {
   std::string cpu_class;
   std::string image;
   std::string revision;
+  // Hash of what else of the spec it could have failed by; empty for builds of older versions.
+  std::string settings;
   std::string pod_uid;
   std::string pod_name;
   std::string job;  // name of the builder Job; empty when the builder is the first pod

@@ -6,6 +6,9 @@
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/backoff.h"
+#include "lib/base/digest.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
 #include "operator/plan/builder_jobs.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
@@ -43,14 +46,27 @@ struct Start {
   WallTime created{};
 };
 
-// A pod of a revision that the last build has not seen starts the count afresh; an old revision's
-// pods do not, or two revisions would take turns.
-bool IsNews(const BuilderStatus& last, const Start& start) {
-  return last.revision != start.revision && start.created > last.elected_time;
+std::string HashSettings(const api::WarmupSpec& spec) {
+  api::WarmupSpec counts;
+  counts.caches = spec.caches;
+  counts.gpu_types = spec.gpu_types;
+  counts.node_selector = spec.node_selector;
+  counts.compile.timeout_seconds = spec.compile.timeout_seconds;
+  counts.compile.pending_seconds = spec.compile.pending_seconds;
+  counts.compile.settle_seconds = spec.compile.settle_seconds;
+  return DigestOf(codec::DumpJson(api::EncodeSpec(counts))).Short();
+}
+
+// What starts the count afresh: other settings than the last build is known to have had, and a pod
+// of a revision that it has not seen. An old revision's pods do not, or two revisions would take
+// turns.
+bool IsNews(const Round& round, const BuilderStatus& last, const Start& start) {
+  const bool other_settings = !last.settings.empty() && last.settings != round.build_settings;
+  return other_settings || (last.revision != start.revision && start.created > last.elected_time);
 }
 
 bool MayBuild(Round& round, const BuilderStatus* last, const Start& start) {
-  if (last == nullptr || IsNews(*last, start)) {
+  if (last == nullptr || IsNews(round, *last, start)) {
     return true;
   }
   const WallTime next = NextBuild(*last, round.in.warmup.spec.compile.backoff_limit);
@@ -61,8 +77,8 @@ bool MayBuild(Round& round, const BuilderStatus* last, const Start& start) {
   return true;
 }
 
-int NextAttempt(const BuilderStatus* last, const Start& start) {
-  if (last == nullptr || IsNews(*last, start)) {
+int NextAttempt(const Round& round, const BuilderStatus* last, const Start& start) {
+  if (last == nullptr || IsNews(round, *last, start)) {
     return 1;
   }
   const bool lost = last->reason == reason::kBuilderLost && last->job.empty();
@@ -72,7 +88,7 @@ int NextAttempt(const BuilderStatus* last, const Start& start) {
 BuilderStatus& Begin(Round& round, const LiveKey& key, const Start& start) {
   api::WarmupStatus& status = round.out.status;
   BuilderStatus* present = FindBuilder(status, key.key);
-  const int attempt = NextAttempt(present, start);
+  const int attempt = NextAttempt(round, present, start);
   if (present == nullptr) {
     present = &status.builders.emplace_back();
   }
@@ -81,6 +97,7 @@ BuilderStatus& Begin(Round& round, const LiveKey& key, const Start& start) {
               .cpu_class = key.factors.cpu_class,
               .image = key.factors.image,
               .revision = start.revision,
+              .settings = round.build_settings,
               .attempt = attempt,
               .elected_time = round.stamp()};
   return *present;
@@ -271,10 +288,12 @@ void DecideBuilders(Round& round) {
   if (round.paused()) {
     return;
   }
+  round.build_settings = HashSettings(round.in.warmup.spec);
   // Indices: electing may add entries while the loop runs.
   for (size_t i = 0; i < round.out.status.builders.size(); ++i) {
-    if (IsRunning(round.out.status.builders[i])) {
-      Follow(round, round.out.status.builders[i]);
+    if (BuilderStatus& builder = round.out.status.builders[i]; IsRunning(builder)) {
+      builder.settings = round.build_settings;  // what is asked of it is asked of every build now
+      Follow(round, builder);
     }
   }
   if (round.acceptance.inject) {

@@ -121,6 +121,7 @@ struct Round {
   // DecideAcceptance
   Acceptance acceptance;
   // DecideBuilders
+  std::string build_settings;  // what api::BuilderStatus::settings is for a build of now
   std::vector<Candidate> candidates;
   std::map<size_t, std::vector<api::CaptureRequest>> captures;  // by node
   std::string job_refusal;                                      // why no Job is made

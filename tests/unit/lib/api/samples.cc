@@ -42,6 +42,7 @@ BuilderStatus FullBuilder() {
           .cpu_class = "x86-64-v3/intel-6-85/0123abcd",
           .image = "registry.example.com/llama:2",
           .revision = "6f9c",
+          .settings = "89abcdef0123",
           .pod_uid = "77aa",
           .pod_name = "llama-6f9c-x3",
           .job = "llama-bbbbbbbb-2",

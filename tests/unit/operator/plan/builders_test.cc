@@ -355,6 +355,61 @@ TEST(Builders, ANewRevisionStartsTheCountAfresh) {
   EXPECT_EQ(plan.status.builders[0].revision, "r2");
 }
 
+struct SettingCase {
+  const char* name;
+  void (*change)(api::WarmupSpec&);
+  bool news;
+};
+
+class Settings : public testing::TestWithParam<SettingCase> {};
+
+// Four attempts failed, the last of them while nothing had changed yet.
+TEST_P(Settings, ThatABuildCouldHaveFailedByStartTheCountAfresh) {
+  SnapshotBuilder builder = Accepted();
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
+  builder.status() = builder.Decide().status;
+  BuilderStatus& last = builder.status().builders.at(0);
+  last.state = BuilderState::kFailed;
+  last.attempt = 4;
+  last.finished_time = At(100);
+  builder.Now(101);
+  EXPECT_EQ(builder.Decide().status.builders[0].attempt, 4);
+  GetParam().change(builder.warmup().spec);
+  const BuilderStatus next = builder.Decide().status.builders[0];
+  EXPECT_EQ(next.attempt, GetParam().news ? 1 : 4);
+  EXPECT_EQ(next.state, GetParam().news ? BuilderState::kElected : BuilderState::kFailed);
+  last.settings.clear();
+  EXPECT_EQ(builder.Decide().status.builders[0], last) << "an older version has noted none";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Settings,
+    testing::Values(
+        SettingCase{"timeout", [](api::WarmupSpec& s) { s.compile.timeout_seconds = 3600; }, true},
+        SettingCase{"pending", [](api::WarmupSpec& s) { s.compile.pending_seconds = 900; }, true},
+        SettingCase{"settle", [](api::WarmupSpec& s) { s.compile.settle_seconds = 30; }, true},
+        SettingCase{"caches", [](api::WarmupSpec& s) { s.caches = {{.name = "triton"}}; }, true},
+        SettingCase{"node_selector",
+                    [](api::WarmupSpec& s) {
+                      s.node_selector = {{"kubernetes.io/hostname", "n1"}};
+                    },
+                    true},
+        SettingCase{"gpu_types", [](api::WarmupSpec& s) { s.gpu_types = {"cpu"}; }, true},
+        SettingCase{"gate", [](api::WarmupSpec& s) { s.gate.max_hold_seconds = 5; }, false}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(Builders, OfSettingsThatChangeWhileABuildRunsNothingIsMadeWhenItFails) {
+  SnapshotBuilder builder = Accepted();
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
+  builder.status() = builder.Decide().status;
+  builder.warmup().spec.compile.timeout_seconds = 20;
+  builder.Now(112);
+  builder.status() = builder.Decide().status;
+  EXPECT_EQ(builder.status().builders.at(0).reason, "BuilderTimeout");
+  builder.Now(113);
+  EXPECT_EQ(builder.Decide().status.builders[0].state, BuilderState::kFailed);
+}
+
 TEST(Builders, AnOldRevisionsPodsDoNot) {
   SnapshotBuilder builder = Accepted();
   builder.status().builders = {Failed(builder, 4, 95)};
