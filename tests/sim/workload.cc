@@ -19,13 +19,24 @@ bool Contains(const std::vector<std::string>& list, const std::string& text) {
 
 }  // namespace
 
-void World::MakePod() {
+bool World::HasQuota() const {
+  return setup_.quota == 0 || pods_.size() < static_cast<size_t>(setup_.quota);
+}
+
+// False when there is no quota for it.
+bool World::MakePod() {
+  if (!HasQuota()) {
+    over_quota_since_ = over_quota_since_ == 0 ? now_ : over_quota_since_;
+    return false;
+  }
+  over_quota_since_ = 0;
   const api::WarmupStatus& status = builder_.status();
   const bool injects = status.injection && builder_.warmup().labels.contains("cachewarm.io/inject");
   SimPod pod{.setup = {.name = "p" + std::to_string(1000 + next_pod_++),
                        .injected = injects,
                        .revision = revision_,
                        .image = image_,
+                       .gpus = setup_.devices,
                        .created = now_}};
   pod.setup.held =
       injects && status.injection->gate && !Contains(status.injection->warm_revisions, revision_);
@@ -34,6 +45,7 @@ void World::MakePod() {
   }
   pod.gated_at = now_;
   pods_[pod.setup.name] = pod;
+  return true;
 }
 
 void World::RemoveSurplus(int current, int old, bool starting) {
@@ -65,15 +77,18 @@ void World::RunWorkload() {
       all_ready = all_ready && pod.setup.ready;
     }
   }
-  const bool waits = (old > 0 && starting) || (setup_.strategy == Strategy::kInOrder && !all_ready);
+  const bool surges = old > 0 && (starting || current + old > replicas_);
+  const bool waits = surges || (setup_.strategy == Strategy::kInOrder && !all_ready);
   if (current >= replicas_ || waits) {
+    over_quota_since_ = 0;
     RemoveSurplus(current, old, starting);
     return;
   }
   const bool one = old > 0 || setup_.strategy == Strategy::kInOrder;
   const int most = one ? 1 : setup_.pods_per_second;
-  for (int i = 0; i < std::min(most, replicas_ - current); ++i) {
-    MakePod();
+  int lacking = std::min(most, replicas_ - current);
+  while (lacking > 0 && MakePod()) {
+    --lacking;
   }
 }
 
@@ -105,7 +120,8 @@ void World::SchedulePod(SimPod& pod) {
     // does.
     const bool prepared = operator_down_ || !builder_.reported(node).prepared.empty();
     const bool open_to_us = prepared && !plan::IsWarming(builder_.node(node));
-    if (FreeSlots(node) > 0 && open_to_us && !Contains(pod.excluded, node) && !wrong_class) {
+    const bool has_room = FreeSlots(node) > 0 && FreeDevices(node) >= pod.setup.gpus;
+    if (has_room && open_to_us && !Contains(pod.excluded, node) && !wrong_class) {
       open.push_back(node);
     }
   }

@@ -22,6 +22,10 @@ World::World(const WorldSetup& setup) : setup_(setup), random_(setup.seed) {
   builder_.warmup().spec.compile.settle_seconds = 1;
   builder_.warmup().spec.gate.mode = setup.mode;
   builder_.in().settings.fresh_nodes_tainted = setup.fresh_nodes_tainted;
+  if (setup.devices > 0) {
+    builder_.pod_template()["spec"]["containers"][0]["resources"] = {
+        {"limits", {{"nvidia.com/gpu", setup.devices}}}};
+  }
 }
 
 void World::AddNode(const NodeSetup& node) {
@@ -62,8 +66,9 @@ void World::KillOne() {
 }
 
 size_t World::pods_ready() const {
-  return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(),
-                                           [](const auto& pod) { return pod.second.setup.ready; }));
+  return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(), [](const auto& pod) {
+    return pod.second.setup.ready && pod.second.setup.job.empty();
+  }));
 }
 
 size_t World::pods_held() const {
@@ -93,6 +98,14 @@ int World::FreeSlots(const std::string& node) const {
   const auto used = std::count_if(pods_.begin(), pods_.end(),
                                   [&](const auto& pod) { return pod.second.setup.node == node; });
   return nodes_.at(node).pods - static_cast<int>(used);
+}
+
+int World::FreeDevices(const std::string& node) const {
+  int free = nodes_.at(node).gpus;
+  for (const auto& [name, pod] : pods_) {
+    free -= pod.setup.node == node ? pod.setup.gpus : 0;
+  }
+  return free;
 }
 
 // The Lease names a process that is gone, whoever comes back.
@@ -204,17 +217,27 @@ void World::Publish() {
   builder_.Now(now_);
   builder_.in().workload.replicas = replicas_;
   const bool rolls = setup_.strategy == Strategy::kRolling || setup_.strategy == Strategy::kGroup;
+  const bool is_rolled_out = std::all_of(pods_.begin(), pods_.end(), [&](const auto& pod) {
+    return !pod.second.setup.job.empty() || pod.second.setup.revision == revision_;
+  });
+  const int required = std::max(replicas_ - setup_.unavailable_most, setup_.budget);
   builder_.in().promises = {.recreate = setup_.strategy == Strategy::kRecreate,
                             .in_order = setup_.strategy == Strategy::kInOrder,
                             .job_deadline = setup_.strategy == Strategy::kJob,
+                            .progress_deadline = std::chrono::seconds(setup_.progress_deadline),
                             .available = static_cast<int64_t>(pods_ready()),
-                            .required = rolls ? replicas_ : 0};
+                            .required = rolls ? std::min(required, replicas_) : 0,
+                            .pods_most = rolls ? replicas_ + (is_rolled_out ? 0 : 1) : 0,
+                            .quota_exceeded = over_quota_since_ > 0};
   builder_.in().pods.clear();
   for (const auto& [name, pod] : pods_) {
     builder_.Pod(pod.setup);
   }
   for (plan::NodeView& view : builder_.in().nodes) {
     view.free["pods"] = FreeSlots(view.node->meta.name);
+    if (const int devices = nodes_.at(view.node->meta.name).gpus; devices > 0) {
+      view.free["nvidia.com/gpu"] = FreeDevices(view.node->meta.name);
+    }
   }
 }
 
@@ -260,16 +283,15 @@ bool World::ApplyJobs(const plan::Plan& plan) {
       continue;
     }
     jobs.push_back({.name = job.name, .uid = "j-" + job.name, .created = fakes::At(now_)});
-    SimPod pod{
-        .setup = {.name = job.name + "-pod", .image = image_, .created = now_, .job = job.name}};
     const auto& terms =
         (*job.object)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
                      ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
-    pod.preferred = terms[0]["matchExpressions"][0]["values"].get<std::vector<std::string>>();
-    pods_[pod.setup.name] = pod;
+    jobs_[job.name] = terms[0]["matchExpressions"][0]["values"].get<std::vector<std::string>>();
   }
+  RunJobs();
   for (const std::string& name : plan.jobs_to_delete) {
     std::erase_if(builder_.in().jobs, [&](const auto& job) { return job.name == name; });
+    jobs_.erase(name);
     pods_.erase(name + "-pod");
   }
   return true;
@@ -363,6 +385,7 @@ void World::CheckTurns() {
 void World::Check() {
   CheckHeld();
   CheckTurns();
+  CheckJobs();
   std::set<std::string> running;
   for (const api::BuilderStatus& entry : builder_.status().builders) {
     const bool runs =
@@ -382,6 +405,7 @@ void World::Check() {
 void World::Second() {
   ++now_;
   RunWorkload();
+  RunJobs();
   RunAutoscaler();
   Schedule();
   RunKubelets();
@@ -414,7 +438,9 @@ std::optional<int> World::UntilReady(int limit) {
     const auto right = std::count_if(pods_.begin(), pods_.end(), [&](const auto& pod) {
       return pod.second.setup.ready && pod.second.setup.revision == revision_;
     });
-    if (right == replicas_ && pods_.size() == static_cast<size_t>(replicas_)) {
+    const auto all = std::count_if(pods_.begin(), pods_.end(),
+                                   [](const auto& pod) { return pod.second.setup.job.empty(); });
+    if (right == replicas_ && all == replicas_) {
       return now_;
     }
   }

@@ -12,8 +12,8 @@
 #include "tests/fakes/snapshot_builder.h"
 
 // A cluster around operator/plan, one second at a time: a workload's controller, a scheduler,
-// kubelets, agents, a store and an autoscaler, all much simplified, and operators that may die
-// between any two steps of an apply or act on what they saw a second ago. One of two leads; the
+// kubelets, agents, a store, an autoscaler and a quota, all much simplified, and operators that may
+// die between any two steps of an apply or act on what they saw a second ago. One of two leads; the
 // other, and a CronJob, let go of held pods. The seed decides everything. What must hold is checked
 // after every second.
 namespace cachewarm::sim {
@@ -49,6 +49,11 @@ struct WorldSetup {
   int pods_per_second = 1;           // that the workload's controller makes
   int autoscaler_nodes = 0;          // that may be added for pods that find no room
   bool fresh_nodes_tainted = false;  // the setting, and what node pools do
+  int progress_deadline = 0;         // seconds that the workload gives a rollout; 0: any
+  int unavailable_most = 0;          // pods that a rolling workload itself may be short of
+  int budget = 0;                    // pods that a PodDisruptionBudget asks for
+  int quota = 0;                     // pods that the namespace may have; 0: any
+  int devices = 0;                   // that each pod asks for
 };
 
 class World {
@@ -82,7 +87,7 @@ class World {
   SnapshotBuilder& builder() { return builder_; }
   const api::WarmupStatus& status() { return builder_.status(); }
   int now() const { return now_; }
-  size_t pods_ready() const;
+  size_t pods_ready() const;  // of the workload
   size_t pods_held() const;
   int longest_hold() const { return longest_hold_; }  // seconds, of any pod
   int elections(const std::string& key) const;
@@ -103,12 +108,16 @@ class World {
 
   // workload.cc
   void RunWorkload();
-  void MakePod();
+  bool MakePod();
+  bool HasQuota() const;
   void RemoveSurplus(int current, int old, bool starting);
   void RunAutoscaler();
   void Schedule();
   void SchedulePod(SimPod& pod);
   void RunKubelets();
+  // jobs.cc
+  void RunJobs();
+  void CheckJobs();
   // world.cc
   void RunAgents();
   void RunAgent(const std::string& node);
@@ -130,6 +139,7 @@ class World {
   void CheckTurns();
   void Violate(const std::string& what);
   int FreeSlots(const std::string& node) const;
+  int FreeDevices(const std::string& node) const;
   bool Chance(double chance);
   bool Dies();
 
@@ -153,8 +163,10 @@ class World {
   int64_t earlier_version_ = 0;
   std::map<std::string, NodeSetup> nodes_;
   std::map<std::string, SimPod> pods_;
-  std::map<std::string, int> pushed_at_;                  // capture id → second
-  std::map<std::string, int> fetched_at_;                 // node/digest → second
+  std::map<std::string, std::vector<std::string>> jobs_;  // name → nodes that its pod may have
+  int over_quota_since_ = 0;               // a pod of the workload could not be made; 0: all could
+  std::map<std::string, int> pushed_at_;   // capture id → second
+  std::map<std::string, int> fetched_at_;  // node/digest → second
   std::map<std::string, std::string> class_of_digest_;    // digest → CPU class
   std::map<std::string, std::set<std::string>> elected_;  // key → pod uids
   std::set<std::string> ended_;                           // uids whose first start ended
