@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "lib/api/names.h"
 #include "lib/base/log.h"
 #include "lib/settings/settings.h"
 
@@ -18,7 +19,7 @@ struct Config {
   uint16_t listen_port = 8080;
   std::string webhook_address = "0.0.0.0";  // for servers without admission policies
   uint16_t webhook_port = 8443;
-  std::string root = "/var/lib/cachewarm";  // of the agents: rendered into builder Jobs
+  std::string root{api::kDefaultRoot};  // of the agents: rendered into builder Jobs
   bool leader_elect = true;
   LogLevel log_level = LogLevel::kInfo;
   std::string ns = "cachewarm-system";  // where the operator runs and keeps its Lease

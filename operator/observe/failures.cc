@@ -30,16 +30,16 @@ bool TemplateHasHostPath(const Json& workload) {
          });
 }
 
-bool NamesUs(const std::string& message) {
-  const std::array<std::string, 4> ours = {
-      fmt::format("\"{}\"", api::kVolume), std::string(api::kSchedulingGate),
-      std::string(api::kMountPath), std::string(api::kDefaultRoot)};
+bool NamesUs(const std::string& message, std::string_view root) {
+  const std::array<std::string, 4> ours = {fmt::format("\"{}\"", api::kVolume),
+                                           std::string(api::kSchedulingGate),
+                                           std::string(api::kMountPath), std::string(root)};
   return std::any_of(ours.begin(), ours.end(), [&](const std::string& text) {
     return message.find(text) != std::string::npos;
   });
 }
 
-plan::CreateFailure FromCondition(const Json& workload) {
+plan::CreateFailure FromCondition(const Json& workload, std::string_view root) {
   plan::CreateFailure failure;
   const Json* conditions = kube::At(workload, {"status", "conditions"});
   if (conditions == nullptr || !conditions->is_array()) {
@@ -49,7 +49,7 @@ plan::CreateFailure FromCondition(const Json& workload) {
   for (const Json& condition : *conditions) {
     const std::string message = kube::TextAt(condition, {"message"});
     const bool ours =
-        NamesUs(message) || (!own_host_path && message.find("hostPath") != std::string::npos);
+        NamesUs(message, root) || (!own_host_path && message.find("hostPath") != std::string::npos);
     if (kube::TextAt(condition, {"type"}) != "ReplicaFailure" ||
         kube::TextAt(condition, {"status"}) != "True" || !ours) {
       continue;
@@ -93,15 +93,15 @@ WallTime ReadySince(const api::CacheWarmup& warmup) {
 }  // namespace
 
 plan::CreateFailure FindCreateFailure(const World& world, const api::CacheWarmup& warmup,
-                                      const Pods& pods) {
+                                      const Pods& pods, std::string_view root) {
   plan::CreateFailure failure;
   if (const kube::Object workload = FindReferenced(world, warmup); workload != nullptr) {
-    failure = FromCondition(*workload);
+    failure = FromCondition(*workload, root);
   }
   const std::set<Owner> makers = Makers(warmup, pods);
   const WallTime since = ReadySince(warmup);
   for (const kube::Kept& kept : world.failed_creates.store().ListNamespace(warmup.ns)) {
-    if (!NamesUs(std::string(kept->value().TextAt({"note"})))) {
+    if (!NamesUs(std::string(kept->value().TextAt({"note"})), root)) {
       continue;
     }
     const kube::Object event = kept->Unpack();
@@ -116,7 +116,8 @@ plan::CreateFailure FindCreateFailure(const World& world, const api::CacheWarmup
   return failure;
 }
 
-std::map<std::string, std::string> FindMountFailures(const World& world, const Pods& pods) {
+std::map<std::string, std::string> FindMountFailures(const World& world, const Pods& pods,
+                                                     std::string_view root) {
   std::map<std::string, std::string> out;
   for (const auto& pod : pods) {
     const bool started = std::any_of(pod->containers.begin(), pod->containers.end(),
@@ -126,7 +127,7 @@ std::map<std::string, std::string> FindMountFailures(const World& world, const P
     }
     for (const kube::Kept& event : world.failed_mounts.store().ByIndex(pod->meta.uid)) {
       const std::string note(event->value().TextAt({"note"}));
-      if (NamesUs(note)) {
+      if (NamesUs(note, root)) {
         out[pod->meta.uid] = note;
       }
     }

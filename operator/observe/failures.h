@@ -12,18 +12,21 @@
 
 // Pods that could not be made or started because of what we put into them, as Kubernetes tells it:
 // by the ReplicaFailure condition of a workload, and by the events FailedCreate (controllers) and
-// FailedMount (kubelet). What does not name our volume, gate or path is not ours to answer for.
+// FailedMount (kubelet). What does not name our volume, gate or path is not ours to answer for; the
+// path in the pod is always the same, the one on the node is `root`.
 namespace cachewarm::observe {
 
 // The newest failure to create a pod of the workload. A condition counts while it is there. An
 // event stays for an hour whatever happened since, so it counts only when it is younger than the
 // last change of the warmup's condition Ready.
 plan::CreateFailure FindCreateFailure(const World& world, const api::CacheWarmup& warmup,
-                                      const std::vector<std::shared_ptr<const api::Pod>>& pods);
+                                      const std::vector<std::shared_ptr<const api::Pod>>& pods,
+                                      std::string_view root);
 
 // By uid of a pod of `pods`: kubelet's words on our volume, for pods whose containers have not
 // started.
 std::map<std::string, std::string> FindMountFailures(
-    const World& world, const std::vector<std::shared_ptr<const api::Pod>>& pods);
+    const World& world, const std::vector<std::shared_ptr<const api::Pod>>& pods,
+    std::string_view root);
 
 }  // namespace cachewarm::observe

@@ -205,8 +205,9 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
   snapshot.promises = ReadPromises(world, warmup);
   snapshot.selected_label_keys = BudgetLabelKeys(world, warmup.ns);
   snapshot.pods = FindPods(world, snapshot);
-  snapshot.create_failure = FindCreateFailure(world, warmup, snapshot.pods);
-  snapshot.mount_failures = FindMountFailures(world, snapshot.pods);
+  const std::string& root = circumstances.settings.root;
+  snapshot.create_failure = FindCreateFailure(world, warmup, snapshot.pods, root);
+  snapshot.mount_failures = FindMountFailures(world, snapshot.pods, root);
   TakeJobs(world, snapshot);
   TakeOthers(world, snapshot);
   TakeNodes(world, circumstances.agent_namespace, snapshot);

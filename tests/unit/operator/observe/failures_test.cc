@@ -19,6 +19,7 @@ api::CacheWarmup WarmupOf(const std::string& kind, const std::string& name) {
   return warmup;
 }
 
+constexpr const char* kRoot = "/mnt/disk/warm";  // of the node, as configured
 constexpr const char* kVolumeForbidden = "violates PodSecurity: hostPath (volume \"cachewarm\")";
 
 class FailuresTest : public op::testing::WorldFixture {
@@ -54,7 +55,7 @@ class FailuresTest : public op::testing::WorldFixture {
   }
 
   plan::CreateFailure Failure(const api::CacheWarmup& warmup) {
-    return FindCreateFailure(world, warmup, {});
+    return FindCreateFailure(world, warmup, {}, kRoot);
   }
 };
 
@@ -70,6 +71,8 @@ TEST_F(FailuresTest, ACreateFailureCountsOnlyWhenItNamesUs) {
       {"hostPath volumes are not allowed here", false, true},
       {"hostPath volumes are not allowed here", true, false},
       {"invalid mount /var/cache/cachewarm", false, true},
+      {"policy: only paths below /data, not /mnt/disk/warm/default/llama", true, true},
+      {"policy: only paths below /data, not /var/lib/cachewarm/default/llama", true, false},
       {"unknown scheduling gate cachewarm.io/warm", false, true},
       {"exceeded quota: q", false, false},
       {"image policy: latest is not allowed", false, false},
@@ -94,7 +97,7 @@ TEST_F(FailuresTest, ACreateFailureCountsOnlyWhenItNamesUs) {
       return seen != nullptr && (*seen)["spec"] == deployment["spec"] &&
              (*seen)["status"]["conditions"] == deployment["status"]["conditions"];
     }));
-    const auto failure = FindCreateFailure(world, WarmupOf("Deployment", "llama"), {});
+    const auto failure = FindCreateFailure(world, WarmupOf("Deployment", "llama"), {}, kRoot);
     EXPECT_EQ(failure.time != WallTime{}, test.counts) << test.message;
     EXPECT_EQ(failure.message, test.counts ? test.message : "");
   }
@@ -144,8 +147,8 @@ TEST_F(FailuresTest, PodsOfAnyOwnerAreWatchedThroughTheirOwners) {
   api::Pod pod;
   pod.meta.owner_kind = "Gang";
   pod.meta.owner_name = "mine";
-  EXPECT_NE(FindCreateFailure(world, warmup, {std::make_shared<const api::Pod>(pod)}).time,
-            WallTime{});
+  const auto owned = std::make_shared<const api::Pod>(pod);
+  EXPECT_NE(FindCreateFailure(world, warmup, {owned}, kRoot).time, WallTime{});
 }
 
 TEST_F(FailuresTest, KubeletsWordsOnOurVolumeAreFoundByThePod) {
@@ -164,12 +167,12 @@ TEST_F(FailuresTest, KubeletsWordsOnOurVolumeAreFoundByThePod) {
     pods.push_back(std::make_shared<const api::Pod>(
         *api::DecodePod(std::make_shared<const codec::Json>(object))));
   }
-  const auto failures = FindMountFailures(world, pods);
+  const auto failures = FindMountFailures(world, pods, kRoot);
   EXPECT_EQ(failures, (std::map<std::string, std::string>{{"uid-a", note}}));
 
   api::Pod started = *pods[0];
   started.containers = {{.name = "server", .running = true}};
-  EXPECT_TRUE(FindMountFailures(world, {std::make_shared<const api::Pod>(started)}).empty())
+  EXPECT_TRUE(FindMountFailures(world, {std::make_shared<const api::Pod>(started)}, kRoot).empty())
       << "it was late, not refused";
 }
 
