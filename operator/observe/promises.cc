@@ -98,6 +98,20 @@ void ReadStatefulSet(const Json& object, plan::Promises& out) {
   out.pods_most = out.required;
 }
 
+// In groups. One that rolls without a group in addition takes the next one away first, as a
+// StatefulSet does, and promises all of them. That is its default, so it must not forbid a hold by
+// itself: at a first start and a scale-up nothing is taken away.
+void ReadLeaderWorkerSet(const Json& object, plan::Promises& out) {
+  const auto rolling = [&](std::string_view field) {
+    return kube::At(object, {"spec", "rolloutStrategy", "rollingUpdateConfiguration", field});
+  };
+  const int64_t groups = CountAt(object, {"spec", "replicas"}, 1);
+  const bool surges = ScaledValue(rolling("maxSurge"), groups, true, 0) > 0;
+  const int64_t missing = surges ? ScaledValue(rolling("maxUnavailable"), groups, false, 1) : 0;
+  out.available = CountAt(object, {"status", "readyReplicas"}, 0);
+  out.required = std::max<int64_t>(groups - missing, 0);
+}
+
 bool HasDeadline(const Json& object) {
   return CountAt(object, {"spec", "activeDeadlineSeconds"}, 0) > 0 ||
          CountAt(object, {"spec", "template", "spec", "activeDeadlineSeconds"}, 0) > 0 ||
@@ -136,7 +150,7 @@ void ReadBudget(const Json& budget, bool counts, plan::Promises& out) {
   }
 }
 
-// Which of its pods serve is counted in `out`; false where the object does not say it in pods.
+// Which of its pods, or groups, serve is counted in `out`; false where the object does not say it.
 bool ReadWorkload(const std::string& kind, const Json& object, plan::Promises& out) {
   out.job_deadline = HasDeadline(object);
   out.queued = kube::At(object, {"metadata", "labels", kKueueQueueLabel}) != nullptr;
@@ -150,6 +164,10 @@ bool ReadWorkload(const std::string& kind, const Json& object, plan::Promises& o
   }
   if (kind == "StatefulSet") {
     ReadStatefulSet(object, out);
+    return true;
+  }
+  if (kind == "LeaderWorkerSet") {
+    ReadLeaderWorkerSet(object, out);
     return true;
   }
   if (kind == "InferenceService" || kind == "LLMInferenceService") {

@@ -11,11 +11,11 @@
 namespace cachewarm::observe {
 
 // What the workload that `warmup` names and the PodDisruptionBudgets of its pods promise. Sources:
-// apps/v1 Deployment and StatefulSet, Argo Rollouts v1alpha1; other kinds do not say in pods what
-// has to serve. A budget counts where it selects the labels of the template, or those by which the
-// workload's pods are known. It may cover more pods than the workload's:
-// what it lacks, or has to spare, is then counted as if it were the workload's own. Fields of
-// unexpected shape count as absent.
+// apps/v1 Deployment and StatefulSet, Argo Rollouts v1alpha1, LeaderWorkerSet v1 (in groups); other
+// kinds do not say in pods what has to serve. A budget counts where it selects the labels of the
+// template, or those by which the workload's pods are known. It may cover more pods than the
+// workload's: what it lacks, or has to spare, is then counted as if it were the workload's own.
+// Fields of unexpected shape count as absent.
 plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup);
 
 // The label keys that the PodDisruptionBudgets of a namespace select by. A pod without these is no
