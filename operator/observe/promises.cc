@@ -6,6 +6,7 @@
 
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "operator/observe/owners.h"
 #include "operator/observe/workload.h"
 
 namespace cachewarm::observe {
@@ -137,6 +138,59 @@ bool Meets(const Json& requirement, const Labels& labels) {
   return listed == (op == "In");
 }
 
+// What one workload says, or several together.
+struct Said {
+  plan::Promises promises;
+  bool counts = false;  // which of the pods serve: in promises.available and required
+  int64_t lacking = 0;  // pods that some lack, whatever others have to spare
+};
+
+Said ReadWorkload(const Json& object) {
+  const std::string kind = kube::TextAt(object, {"kind"});
+  Said said{.counts = true};
+  plan::Promises& out = said.promises;
+  out.job_deadline = HasDeadline(object);
+  out.queued = kube::At(object, {"metadata", "labels", kKueueQueueLabel}) != nullptr;
+  if (kind == "Deployment") {
+    ReadDeployment(object, out);
+  } else if (kind == "Rollout") {
+    ReadRollout(object, out);
+  } else if (kind == "StatefulSet") {
+    ReadStatefulSet(object, out);
+  } else if (kind == "LeaderWorkerSet") {
+    ReadLeaderWorkerSet(object, out);
+  } else {
+    said.counts = false;
+  }
+  if (kind == "InferenceService" || kind == "LLMInferenceService") {
+    // KServe makes Deployments of them, or Knative does; both give up after as long by default.
+    out.progress_deadline = std::chrono::seconds(kDefaultProgressDeadline);
+  }
+  said.lacking = std::max<int64_t>(out.required - out.available, 0);
+  return said;
+}
+
+Duration Shorter(Duration a, Duration b) {
+  return a == Duration{0} || b == Duration{0} ? std::max(a, b) : std::min(a, b);
+}
+
+void Add(const Said& owner, Said& all) {
+  const plan::Promises& one = owner.promises;
+  plan::Promises& sum = all.promises;
+  sum.recreate = sum.recreate || one.recreate;
+  sum.no_surge = sum.no_surge || one.no_surge;
+  sum.in_order = sum.in_order || one.in_order;
+  sum.job_deadline = sum.job_deadline || one.job_deadline;
+  sum.queued = sum.queued || one.queued;
+  sum.quota_exceeded = sum.quota_exceeded || one.quota_exceeded;
+  sum.progress_deadline = Shorter(sum.progress_deadline, one.progress_deadline);
+  sum.available += one.available;
+  sum.required += one.required;
+  sum.pods_most += one.pods_most;
+  all.counts = all.counts || owner.counts;
+  all.lacking += owner.lacking;
+}
+
 // In terms of the workload's own pods, where it counts them: as many of those that are available as
 // the budget needs.
 void ReadBudget(const Json& budget, bool counts, plan::Promises& out) {
@@ -150,31 +204,25 @@ void ReadBudget(const Json& budget, bool counts, plan::Promises& out) {
   }
 }
 
-// Which of its pods, or groups, serve is counted in `out`; false where the object does not say it.
-bool ReadWorkload(const std::string& kind, const Json& object, plan::Promises& out) {
-  out.job_deadline = HasDeadline(object);
-  out.queued = kube::At(object, {"metadata", "labels", kKueueQueueLabel}) != nullptr;
-  if (kind == "Deployment") {
-    ReadDeployment(object, out);
-    return true;
+plan::Promises ReadBudgets(const World& world, const api::CacheWarmup& warmup, const Labels& labels,
+                           const Said& said) {
+  plan::Promises out = said.promises;
+  for (const kube::Kept& kept : world.disruption_budgets.store().ListNamespace(warmup.ns)) {
+    const kube::Object budget = kept->Unpack();
+    const Json* selector = kube::At(*budget, {"spec", "selector"});
+    if (selector != nullptr && selector->is_object() && SelectsLabels(*selector, labels)) {
+      ReadBudget(*budget, said.counts, out);
+    }
   }
-  if (kind == "Rollout") {
-    ReadRollout(object, out);
-    return true;
+  if (said.lacking > 0 && out.required == said.promises.required) {
+    out.available = out.required - said.lacking;
   }
-  if (kind == "StatefulSet") {
-    ReadStatefulSet(object, out);
-    return true;
-  }
-  if (kind == "LeaderWorkerSet") {
-    ReadLeaderWorkerSet(object, out);
-    return true;
-  }
-  if (kind == "InferenceService" || kind == "LLMInferenceService") {
-    // KServe makes Deployments of them, or Knative does; both give up after as long by default.
-    out.progress_deadline = std::chrono::seconds(kDefaultProgressDeadline);
-  }
-  return false;
+  return out;
+}
+
+bool IsKnownByLabels(const plan::Workload& workload) {
+  return !workload.selector.empty() && (workload.kind == plan::WorkloadKind::kSelector ||
+                                        workload.kind == plan::WorkloadKind::kTemplate);
 }
 
 Labels LabelsOf(const plan::Workload& workload) {
@@ -219,27 +267,22 @@ bool SelectsLabels(const Json& selector, const Labels& labels) {
 }
 
 plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup) {
-  plan::Promises out;
-  bool counts = false;
+  Said said;
   if (warmup.spec.workload_ref.has_value()) {
     const kube::Object object = FindReferenced(world, warmup);
     if (object == nullptr) {
-      return out;
+      return {};
     }
-    counts = ReadWorkload(warmup.spec.workload_ref->kind, *object, out);
+    said = ReadWorkload(*object);
   }
-  const Labels labels = LabelsOf(ResolveWorkload(world, warmup));
-  if (labels.empty()) {
-    return out;
-  }
-  for (const kube::Kept& kept : world.disruption_budgets.store().ListNamespace(warmup.ns)) {
-    const kube::Object budget = kept->Unpack();
-    const Json* selector = kube::At(*budget, {"spec", "selector"});
-    if (selector != nullptr && selector->is_object() && SelectsLabels(*selector, labels)) {
-      ReadBudget(*budget, counts, out);
+  const plan::Workload workload = ResolveWorkload(world, warmup);
+  if (IsKnownByLabels(workload)) {
+    for (const kube::Object& owner : FindOwners(world, warmup.ns, workload.selector)) {
+      Add(ReadWorkload(*owner), said);
     }
   }
-  return out;
+  const Labels labels = LabelsOf(workload);
+  return labels.empty() ? said.promises : ReadBudgets(world, warmup, labels, said);
 }
 
 std::set<std::string> BudgetLabelKeys(const World& world, const std::string& ns) {

@@ -10,12 +10,20 @@
 
 namespace cachewarm::observe {
 
-// What the workload that `warmup` names and the PodDisruptionBudgets of its pods promise. Sources:
-// apps/v1 Deployment and StatefulSet, Argo Rollouts v1alpha1, LeaderWorkerSet v1 (in groups); other
-// kinds do not say in pods what has to serve. A budget counts where it selects the labels of the
-// template, or those by which the workload's pods are known. It may cover more pods than the
-// workload's: what it lacks, or has to spare, is then counted as if it were the workload's own.
-// Fields of unexpected shape count as absent.
+// What the workload of `warmup` and the PodDisruptionBudgets of its pods promise. Sources: apps/v1
+// Deployment and StatefulSet, Argo Rollouts v1alpha1, LeaderWorkerSet v1 (in groups); other kinds
+// do not say in pods what has to serve. Fields of unexpected shape count as absent.
+//
+// A warmup whose pods are known by labels alone (spec.selector, a KServe service) hears what all
+// workloads promise that make such pods (owners.h), and the strictest counts for every pod: what
+// forbids a hold for one forbids it for all, and one that lacks pods is not made up for by another
+// that has more than it promised. One answer for all pods, because a warmup has one flag that says
+// whether the next pod gets a gate; a pod that could have been held starts cold, which is always
+// right.
+//
+// A budget counts where it selects the labels of the template, or those by which the workload's
+// pods are known. It may cover more pods than the workload's: what it lacks, or has to spare, is
+// then counted as if it were the workload's own.
 plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup);
 
 // The label keys that the PodDisruptionBudgets of a namespace select by. A pod without these is no

@@ -61,16 +61,6 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
   return world.pod_views.Of(objects);
 }
 
-bool IsFinished(const Json& job) {
-  const Json* conditions = kube::At(job, {"status", "conditions"});
-  return conditions != nullptr && conditions->is_array() &&
-         std::any_of(conditions->begin(), conditions->end(), [](const Json& condition) {
-           const std::string type = kube::TextAt(condition, {"type"});
-           return (type == "Failed" || type == "Complete") &&
-                  kube::TextAt(condition, {"status"}) == "True";
-         });
-}
-
 plan::BuilderJob ReadJob(const Json& job) {
   plan::BuilderJob out{
       .name = kube::NameOf(job).name,
@@ -98,10 +88,9 @@ void TakeJobs(const World& world, plan::Snapshot& snapshot) {
     if (owner.empty()) {
       continue;
     }
-    const kube::Object job = kept->Unpack();
     if (owner == snapshot.warmup.uid && kept->name.ns == snapshot.warmup.ns) {
-      snapshot.jobs.push_back(ReadJob(*job));
-    } else if (!IsFinished(*job)) {
+      snapshot.jobs.push_back(ReadJob(*kept->Unpack()));
+    } else if (!IsFinished(*kept)) {
       ++snapshot.builder_jobs_elsewhere;
     }
   }

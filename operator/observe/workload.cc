@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/observe/workload.h"
 
+#include <algorithm>
+
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
@@ -92,6 +94,15 @@ plan::Workload ResolveWorkload(const World& world, const api::CacheWarmup& warmu
   }
   workload.kind = plan::WorkloadKind::kSelector;
   return workload;
+}
+
+bool IsFinished(const kube::KeptObject& job) {
+  const std::vector<codec::PackedValue> conditions =
+      job.value().At({"status", "conditions"}).Items();
+  return std::any_of(conditions.begin(), conditions.end(), [](const codec::PackedValue& each) {
+    const std::string_view type = each.TextAt({"type"});
+    return (type == "Failed" || type == "Complete") && each.TextAt({"status"}) == "True";
+  });
 }
 
 bool LacksPods(const World& world, const api::CacheWarmup& warmup) {

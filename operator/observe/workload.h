@@ -12,6 +12,9 @@ kube::Object FindReferenced(const World& world, const api::CacheWarmup& warmup);
 // Finds what `warmup` is about: the object that workloadRef names, its template or its selector.
 plan::Workload ResolveWorkload(const World& world, const api::CacheWarmup& warmup);
 
+// A Job that has ended, well or not: a condition says so.
+bool IsFinished(const kube::KeptObject& job);
+
 // The workload wants more pods than it has: a sign that something refuses them.
 bool LacksPods(const World& world, const api::CacheWarmup& warmup);
 

@@ -200,6 +200,18 @@ TEST_F(HeldPodsTest, TheBudgetIsTheRolloutsAndNotThePods) {
   EXPECT_FALSE(IsHeld("second")) << "62 s after the first, 32 s after its own creation";
 }
 
+TEST_F(HeldPodsTest, ADeploymentWhosePodsAreSelectedByLabelsKeepsItsProgressDeadline) {
+  codec::Json warmup = WarmupObject("llama");
+  warmup["spec"] = {{"selector", {{"matchLabels", {{"app", "llama"}}}}}};
+  server.Put(kube::kCacheWarmups, warmup);
+  codec::Json deployment = op::testing::DeploymentObject("any");
+  deployment["spec"]["progressDeadlineSeconds"] = 30;
+  server.Put(kube::kDeployments, deployment);
+  server.Put(kube::kPods, HeldPodObject("a", "llama"));
+  StartWorld();
+  EXPECT_EQ(held_.Reconcile("default/a", {})->requeue_after, Duration(16'500)) << "half of it";
+}
+
 TEST_F(HeldPodsTest, AGateThatSomebodyElseRemovedIsNoError) {
   codec::Json pod = HeldPodObject("a", "gone");
   pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";

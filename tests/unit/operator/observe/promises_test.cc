@@ -254,6 +254,85 @@ TEST_F(PromisesTest, WithoutAWorkloadThatCountsTheBudgetDoes) {
   EXPECT_EQ(seen.required, 4);
 }
 
+// Warmups that select their pods: what counts is who makes these.
+class PromisesOfOwners : public PromisesTest {
+ protected:
+  static api::CacheWarmup Selecting() {
+    api::CacheWarmup warmup{.ns = "default", .name = "any", .uid = "u"};
+    warmup.spec.selector = {{"app", "llama"}};
+    return warmup;
+  }
+  void Put(const kube::Resource& resource, const std::string& name, const std::string& spec,
+           int available = 0) {
+    Json object = Workload(std::string(resource.kind), spec, available);
+    object["metadata"]["name"] = name;
+    server.Put(resource, object);
+  }
+  plan::Promises Seen() { return ReadPromises(world, Selecting()); }
+};
+
+TEST_F(PromisesOfOwners, WhatForbidsAHoldForOneOfThemForbidsItForAll) {
+  Put(kube::kDeployments, "a", "strategy: {type: Recreate}");
+  Put(kube::kDeployments, "b", "strategy: {rollingUpdate: {maxSurge: 0}}");
+  Put(kube::kDeployments, "c", "progressDeadlineSeconds: 30");
+  Put(kube::kStatefulSets, "d", "replicas: 1");
+  Put(kube::kJobs, "e", "activeDeadlineSeconds: 60");
+  StartWorld();
+  const plan::Promises seen = Seen();
+  EXPECT_TRUE(seen.recreate && seen.no_surge && seen.in_order && seen.job_deadline);
+  EXPECT_EQ(seen.progress_deadline, Duration(std::chrono::seconds(30)));
+}
+
+TEST_F(PromisesOfOwners, OneThatForbidsNothingAllowsIt) {
+  Put(kube::kDeployments, "a", "replicas: 4", 4);
+  StartWorld();
+  const plan::Promises seen = Seen();
+  EXPECT_FALSE(seen.recreate || seen.no_surge || seen.in_order || seen.job_deadline || seen.queued);
+  EXPECT_EQ(seen.progress_deadline, kTenMinutes);
+  EXPECT_EQ(seen.available, 4);
+  EXPECT_EQ(seen.required, 3);
+}
+
+TEST_F(PromisesOfOwners, WhatOneLacksIsNotMadeUpForByAnother) {
+  Put(kube::kDeployments, "spare", "replicas: 4", 4);
+  Put(kube::kDeployments, "lacks", "replicas: 4", 2);
+  StartWorld();
+  const plan::Promises seen = Seen();
+  EXPECT_EQ(seen.required, 6);
+  EXPECT_EQ(seen.available, 5);
+}
+
+TEST_F(PromisesOfOwners, ABudgetThatAsksForMoreThanTheyDoCounts) {
+  Put(kube::kDeployments, "a", "replicas: 4", 4);
+  Put(kube::kDeployments, "b", "replicas: 4", 3);
+  server.Put(kube::kPodDisruptionBudgets, Budget("pdb", "{matchLabels: {app: llama}}", 8, 7));
+  StartWorld();
+  const plan::Promises seen = Seen();
+  EXPECT_EQ(seen.required, 8);
+  EXPECT_EQ(seen.available, 7);
+}
+
+TEST_F(PromisesOfOwners, AKServeServiceHearsTheDeploymentThatIsMadeOfIt) {
+  server.Put(kube::kInferenceServices, Workload("InferenceService", "predictor: {model: {}}", 0));
+  Json made = Workload("Deployment", "strategy: {type: Recreate}, progressDeadlineSeconds: 90", 1);
+  made["metadata"]["name"] = "llama-predictor";
+  made["spec"]["template"]["metadata"]["labels"] = {{"serving.kserve.io/inferenceservice", "llama"},
+                                                    {"component", "predictor"}};
+  server.Put(kube::kDeployments, made);
+  StartWorld();
+  const plan::Promises seen = ReadPromises(world, WarmupOf("InferenceService"));
+  EXPECT_TRUE(seen.recreate);
+  EXPECT_EQ(seen.progress_deadline, Duration(std::chrono::seconds(90)));
+  EXPECT_EQ(seen.required, 1);
+}
+
+TEST_F(PromisesOfOwners, AWarmupThatNamesItsWorkloadHearsNoOther) {
+  Put(kube::kDeployments, "llama", "replicas: 4", 4);
+  Put(kube::kDeployments, "other", "strategy: {type: Recreate}");
+  StartWorld();
+  EXPECT_FALSE(ReadPromises(world, WarmupOf("Deployment")).recreate);
+}
+
 TEST_F(PromisesTest, AWorkloadThatIsNotThereOrNotKnownPromisesNothing) {
   StartWorld();
   for (const char* kind : {"Deployment", "CronTab"}) {

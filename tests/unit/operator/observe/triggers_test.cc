@@ -15,6 +15,7 @@ namespace {
 
 using op::testing::DeploymentObject;
 using op::testing::Eventually;
+using op::testing::FromYaml;
 using op::testing::HeldPodObject;
 using op::testing::NamespaceObject;
 using op::testing::NodeCacheObject;
@@ -113,6 +114,23 @@ TEST_F(TriggersTest, AWorkloadConcernsTheWarmupThatNamesIt) {
   Settle();
   EXPECT_EQ(After(warmups, [&] { server.Put(kube::kDeployments, DeploymentObject("mistral")); }),
             Keys{"default/mistral"});
+}
+
+TEST_F(TriggersTest, AWorkloadConcernsTheWarmupThatSelectsItsPods) {
+  codec::Json selecting = WarmupObject("selecting");
+  selecting["spec"] = FromYaml("{selector: {matchLabels: {app: llama}}}");
+  selecting["status"]["injection"] = {{"labels", {{"app", "llama"}}}, {"container", "server"}};
+  server.Put(kube::kCacheWarmups, selecting);
+  StartWorld();
+  ASSERT_EQ(Take(warmups).size(), 4U);
+  EXPECT_EQ(After(warmups, [&] { server.Put(kube::kDeployments, DeploymentObject("any")); }),
+            Keys{"default/selecting"});
+  codec::Json other = DeploymentObject("other");
+  other["spec"]["template"]["metadata"]["labels"]["app"] = "none";
+  server.Put(kube::kDeployments, other);
+  EXPECT_EQ(After(
+                warmups, [&] { server.Put(kube::kDeployments, DeploymentObject("mistral")); }, 2),
+            (Keys{"default/mistral", "default/selecting"}));
 }
 
 TEST_F(TriggersTest, ANodeConcernsAllButItsHeartbeatNobody) {
