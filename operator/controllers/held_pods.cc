@@ -135,7 +135,7 @@ absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::
                                    {"reason", reason},
                                    {"held_seconds", held_seconds}});
   means_.events.Record({.regarding = pod->object,
-                        .reason = "GateReleased",
+                        .reason = std::string(api::reason::kGateReleased),
                         .action = "Release",
                         .note = fmt::format("released after {} without waiting any longer: {}",
                                             FormatDuration(held), reason)});

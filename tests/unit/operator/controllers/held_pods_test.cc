@@ -105,7 +105,7 @@ TEST_F(HeldPodsTest, SweepReleasesWhatIsDueAndNothingElse) {
   EXPECT_FALSE(IsHeld("old"));
   EXPECT_FALSE(IsHeld("of-paused"));
   EXPECT_FALSE(IsHeld("orphan"));
-  EXPECT_EQ(events.Count("GateReleased"), 3);
+  EXPECT_EQ(events.Count(std::string(api::reason::kGateReleased)), 3);
 }
 
 TEST_F(HeldPodsTest, OtherGatesStay) {
@@ -221,7 +221,7 @@ TEST_F(HeldPodsTest, AGateThatSomebodyElseRemovedIsNoError) {
   server.Edit(kube::kPods, {"default", "a"},
               [](codec::Json& edited) { edited["spec"].erase("schedulingGates"); });
   EXPECT_TRUE(held_.Reconcile("default/a", {}).ok());
-  EXPECT_EQ(events.Count("GateReleased"), 0);
+  EXPECT_EQ(events.Count(std::string(api::reason::kGateReleased)), 0);
   server.Remove(kube::kPods, {"default", "a"});
   EXPECT_TRUE(held_.Reconcile("default/a", {}).ok());
 }
