@@ -40,6 +40,22 @@ kube::Object Regarding(const plan::ObjectRef& ref) {
            {"metadata", {{"namespace", ref.ns}, {"name", ref.name}, {"uid", ref.uid}}}});
 }
 
+// By the API server's rules or somebody's policy: the same request will be refused again.
+bool IsRefused(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
+}
+
+absl::StatusOr<bool> ReleaseWith(kube::Client& client, const plan::GateRelease& release,
+                                 const render::HostRules& rules, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Json patch,
+                      render::GateReleasePatch({.pod = *release.pod,
+                                                .reason = release.reason,
+                                                .held_seconds = release.held_seconds,
+                                                .hosts = rules}));
+  return kube::ReleaseGate(
+      client, {.pod = *release.pod, .operations = patch, .manager = api::kOperatorManager}, stop);
+}
+
 }  // namespace
 
 // What was let go so far.
@@ -55,14 +71,11 @@ struct Executor::Released {
 
 absl::StatusOr<bool> ReleaseGate(kube::Client& client, const plan::GateRelease& release,
                                  std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Json patch,
-                      render::GateReleasePatch({.pod = *release.pod,
-                                                .reason = release.reason,
-                                                .held_seconds = release.held_seconds,
-                                                .hosts = {.excluded = release.excluded,
-                                                          .preferred = release.preferred}}));
-  return kube::ReleaseGate(
-      client, {.pod = *release.pod, .operations = patch, .manager = api::kOperatorManager}, stop);
+  const render::HostRules rules{.excluded = release.excluded, .preferred = release.preferred};
+  const absl::StatusOr<bool> released = ReleaseWith(client, release, rules, stop);
+  const bool prefers = !release.preferred.empty() && release.excluded.empty();
+  return IsRefused(released.status()) && prefers ? ReleaseWith(client, release, {}, stop)
+                                                 : released;
 }
 
 absl::Status Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
@@ -149,7 +162,7 @@ absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Pl
     const auto answer =
         means_.client.Do(kube::Create(kube::kJobs, *job.object, AsOperator()), stop);
     const absl::Status& status = answer.status();
-    if (absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status)) {
+    if (IsRefused(status)) {
       means_.job_refusals.Note(snapshot.warmup.uid, job.name, Message(status));
       means_.log.Warning("builder Job refused", {{"job", job.name}, {"error", Message(status)}});
       continue;

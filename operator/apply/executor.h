@@ -73,6 +73,11 @@ class Executor {
 };
 
 // Removes our gate from one pod; true when this call did it, false when it was already gone.
+//
+// A pod that somebody may not let prefer a node (its affinity was changed meanwhile, or a policy of
+// the user's forbids that) is let go without: a preference is no reason to be held. One that is to
+// be kept off a node where it would break is not: that is an error, to be planned anew, and past
+// its deadline controllers::HeldPods lets it go all the same.
 absl::StatusOr<bool> ReleaseGate(kube::Client& client, const plan::GateRelease& release,
                                  std::stop_token stop);
 

@@ -305,6 +305,66 @@ TEST_F(ExecutorTest, AReleaseNotesWhyOnThePodAndAddsItsPreference) {
   EXPECT_THAT(pod["spec"]["affinity"].dump(), HasSubstr("NotIn"));
 }
 
+// As the API server answers to an affinity that may not change like that, or a policy of the
+// user's.
+class RefusedAffinity : public ExecutorTest, public testing::WithParamInterface<absl::StatusCode> {
+ protected:
+  RefusedAffinity() {
+    server.OnWrite([](const kube::Request&, codec::Json& object) {
+      return kube::At(object, {"spec", "affinity"}) == nullptr
+                 ? absl::OkStatus()
+                 : absl::Status(GetParam(), "affinity is immutable");
+    });
+  }
+  plan::GateRelease Release(std::vector<std::string> excluded) {
+    return {.pod = Stored(HeldPodObject("a", "llama")),
+            .reason = "Warm",
+            .preferred = {"n1"},
+            .excluded = std::move(excluded)};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, RefusedAffinity,
+                         testing::Values(absl::StatusCode::kInvalidArgument,
+                                         absl::StatusCode::kPermissionDenied),
+                         [](const auto& each) { return absl::StatusCodeToString(each.param); });
+
+TEST_P(RefusedAffinity, APreferenceIsNoReasonToBeHeld) {
+  plan.releases = {Release({})};
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_FALSE(IsHeld("a"));
+  const codec::Json pod = *server.Find(kube::kPods, {"default", "a"});
+  EXPECT_FALSE(pod["spec"].contains("affinity"));
+  EXPECT_EQ(pod["metadata"]["annotations"]["cachewarm.io/released"], "Warm");
+}
+
+TEST_P(RefusedAffinity, APodThatWouldBreakOnANodeIsHeldUntilPlannedAnew) {
+  plan.releases = {Release({"n9"})};
+  EXPECT_EQ(Execute().code(), GetParam());
+  EXPECT_TRUE(IsHeld("a"));
+}
+
+TEST_F(ExecutorTest, AReleaseThatIsRefusedWhateverItAsksForIsAnError) {
+  server.OnWrite([](const kube::Request&, codec::Json&) {
+    return absl::PermissionDeniedError("this namespace is frozen");
+  });
+  plan.releases.push_back(
+      {.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm", .preferred = {"n1"}});
+  EXPECT_TRUE(absl::IsPermissionDenied(Execute()));
+  EXPECT_TRUE(IsHeld("a"));
+}
+
+TEST_F(ExecutorTest, APodThatWasReplacedUnderItsNameIsLeftAloneAndIsNoError) {
+  plan.releases.push_back(
+      {.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm", .preferred = {"n1"}});
+  server.Edit(kube::kPods, {"default", "a"},
+              [](codec::Json& pod) { pod["metadata"]["uid"] = "another"; });
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_TRUE(IsHeld("a"));
+  EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
+                   "reason=\"Warm\"}"),
+            -1);
+}
+
 TEST_F(ExecutorTest, AnnotatesThePodItMeansAndNoOther) {
   server.Put(kube::kPods, PodObject("a"));
   plan.annotations = {{.ns = "default", .pod = "a", .uid = "uid-a", .key = "k", .value = "v"}};

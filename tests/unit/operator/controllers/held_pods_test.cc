@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "lib/api/reasons.h"
+#include "lib/codec/json_value.h"
+#include "operator/apply/executor.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
 
@@ -236,6 +238,24 @@ TEST_F(HeldPodsTest, AFailureOfTheServerIsAnErrorToTryAgain) {
   });
   EXPECT_TRUE(absl::IsUnavailable(held_.Reconcile("default/a", {}).status()));
   EXPECT_TRUE(IsHeld("a"));
+}
+
+TEST_F(HeldPodsTest, APodWhoseAffinityMayNotChangeIsFreeAtItsDeadline) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kPods, HeldPodObject("a", "llama"));
+  StartWorld();
+  server.OnWrite([](const kube::Request&, codec::Json& object) {
+    return kube::At(object, {"spec", "affinity"}) == nullptr ? absl::OkStatus()
+                                                             : absl::InvalidArgumentError("no");
+  });
+  const auto pod = world.pod_views.Get({"default", "a"});
+  ASSERT_NE(pod, nullptr);
+  EXPECT_FALSE(
+      apply::ReleaseGate(client(), {.pod = pod, .reason = "Warm", .excluded = {"n9"}}, {}).ok());
+  EXPECT_TRUE(IsHeld("a")) << "the plan keeps it off a node";
+  clock.Advance(Duration(61'500));
+  ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());
+  EXPECT_FALSE(IsHeld("a"));
 }
 
 TEST_F(HeldPodsTest, UnknownAndMalformedKeysAreNothingToDo) {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "lib/api/names.h"
+#include "lib/base/status.h"
+#include "lib/kube/client/release_gate.h"
+#include "lib/kube/core/error.h"
+#include "operator/render/gate_release.h"
+#include "tests/contract/kube/backend.h"
+#include "tests/fakes/await.h"
+
+namespace cachewarm::kube {
+namespace {
+
+using codec::Json;
+
+// What may change on a pod at a gate is the API server's to say (KEP-3838).
+class ReleaseContract : public KubeContract {
+ protected:
+  // A pod at our gate and somebody else's, so that no scheduler takes it up.
+  Json Gated(const Json& affinity) {
+    Json pod = {{"metadata", Named("a")},
+                {"spec",
+                 {{"schedulingGates", Json::array({{{"name", "example.com/other"}},
+                                                   {{"name", std::string(api::kSchedulingGate)}}})},
+                  {"affinity", affinity},
+                  {"containers", Json::array({{{"name", "c"}, {"image", "i:1"}}})}}}};
+    // A new namespace has no service account for the first moments, and no pod without one.
+    absl::StatusOr<Json> created;
+    fakes::Await([&] {
+      created = client().Do(Create(kPods, pod, {}), {});
+      return created.ok();
+    });
+    EXPECT_TRUE(created.ok()) << created.status();
+    return created.value_or(Json::object());
+  }
+
+  absl::StatusOr<bool> Release(const Json& picture, const render::HostRules& rules) {
+    CW_ASSIGN_OR_RETURN(const api::Pod pod, api::DecodePod(std::make_shared<const Json>(picture)));
+    CW_ASSIGN_OR_RETURN(const Json patch,
+                        render::GateReleasePatch({.pod = pod, .reason = "Warm", .hosts = rules}));
+    return ReleaseGate(client(), {.pod = pod, .operations = patch, .manager = "test"}, {});
+  }
+
+  size_t Gates() { return Do(Get(kPods, NameOf("a")))["spec"]["schedulingGates"].size(); }
+};
+INSTANTIATE_TEST_SUITE_P(Api, ReleaseContract, testing::ValuesIn(Backends()),
+                         [](const auto& each) { return each.param; });
+
+Json In(const char* key, const char* value) {
+  return {{"key", key}, {"operator", "In"}, {"values", Json::array({value})}};
+}
+
+// A node affinity that is required, with these terms: a list of requirements each.
+Json Required(const std::vector<Json>& terms) {
+  Json out = Json::array();
+  for (const Json& term : terms) {
+    out.push_back({{"matchExpressions", term}});
+  }
+  return {{"nodeAffinity",
+           {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", out}}}}}};
+}
+
+TEST_P(ReleaseContract, OurRuleMayGoIntoEachOfThePodsOwnTermsWithTheGate) {
+  const Json pod =
+      Gated(Required({Json::array({In("pool", "a")}), Json::array({In("pool", "b")})}));
+  const auto released = Release(pod, {.excluded = {"n9"}, .preferred = {"n1"}});
+  ASSERT_TRUE(released.ok()) << released.status();
+  EXPECT_TRUE(*released);
+  EXPECT_EQ(Gates(), 1U) << "that of the other";
+  const Json after = Do(Get(kPods, NameOf("a")));
+  const Json* terms =
+      At(after, {"spec", "affinity", "nodeAffinity",
+                 "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+  ASSERT_NE(terms, nullptr);
+  ASSERT_EQ(terms->size(), 2U);
+  for (const Json& term : *terms) {
+    ASSERT_EQ(term["matchExpressions"].size(), 2U);
+    EXPECT_EQ(term["matchExpressions"][0]["key"], "pool");
+    EXPECT_EQ(term["matchExpressions"][1]["operator"], "NotIn");
+  }
+}
+
+TEST_P(ReleaseContract, APictureThatIsLooserThanThePodIsRefusedAndTheGateStays) {
+  if (is_fake()) {
+    return;  // it lets an affinity become whatever one asks for
+  }
+  Json pod = Gated(Required({Json::array({In("pool", "a"), In("zone", "z")})}));
+  pod["spec"]["affinity"] = Required({Json::array({In("pool", "a")})});
+  const auto released = Release(pod, {.excluded = {"n9"}});
+  EXPECT_EQ(HttpCodeOf(released.status()), 422) << released.status();
+  EXPECT_TRUE(absl::IsInvalidArgument(released.status()));
+  EXPECT_EQ(Gates(), 2U);
+  const auto plain = Release(pod, {});
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_TRUE(*plain) << "without a word on affinity it goes";
+}
+
+TEST_P(ReleaseContract, APodOfThatNameThatIsAnotherIsNotReleased) {
+  Json pod = Gated(Required({Json::array({In("pool", "a")})}));
+  pod["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555";
+  const auto released = Release(pod, {.preferred = {"n1"}});
+  ASSERT_TRUE(released.ok()) << released.status();
+  EXPECT_FALSE(*released);
+  EXPECT_EQ(Gates(), 2U);
+}
+
+}  // namespace
+}  // namespace cachewarm::kube
