@@ -209,10 +209,8 @@ absl::Status FakeApiServer::Pump(const KubeRoute& route, const Listener& listene
   const int64_t breaks = state_->breaks;
   int64_t bookmarks = state_->bookmarks;
   while (!stop.stop_requested()) {
-    if (state_->breaks != breaks) {
-      return state_->break_status;
-    }
-    if (seen + 1 < state_->objects.oldest()) {
+    const bool ends = state_->breaks != breaks;
+    if (!ends && seen + 1 < state_->objects.oldest()) {
       return KubeError(410, "Expired", fmt::format("too old resource version: {}", seen));
     }
     std::vector<WatchEvent> events;
@@ -228,6 +226,9 @@ absl::Status FakeApiServer::Pump(const KubeRoute& route, const Listener& listene
       events.push_back(BookmarkOf(*route.resource, seen));
     }
     if (events.empty()) {
+      if (ends) {
+        return state_->break_status;
+      }
       if (state_->clock.Monotonic() >= end) {
         return absl::OkStatus();
       }

@@ -59,7 +59,8 @@ class FakeApiServer final : public kube::Client {
   using WriteHook = std::function<absl::Status(const kube::Request&, codec::Json&)>;
   void OnWrite(WriteHook hook);
 
-  // Ends every running watch with this status (OK: as if its timeout had come).
+  // Ends every running watch with this status (OK: as if its timeout had come), once it has told
+  // what was before, bookmarks too.
   void BreakWatches(const absl::Status& status);
   // Forgets the history, so that any watch from an older version answers 410.
   void Compact();
