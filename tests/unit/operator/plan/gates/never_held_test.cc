@@ -82,6 +82,11 @@ INSTANTIATE_TEST_SUITE_P(
         NeverCase{"gate_of_kueue",
                   [](SnapshotBuilder& b) { PodWith(b, {}, {"kueue.x-k8s.io/admission"}); },
                   "OtherGate", true},
+        NeverCase{"gate_of_grove",
+                  [](SnapshotBuilder& b) {
+                    PodWith(b, {{"grove.io/podgang", "g"}}, {"grove.io/podgang-pending-creation"});
+                  },
+                  "OtherGate", true},
         NeverCase{"template_for_kueue",
                   [](SnapshotBuilder& b) {
                     b.pod_template()["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q";
