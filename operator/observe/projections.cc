@@ -120,6 +120,14 @@ bool IsGated(const Json& pod) {
   return gates != nullptr && gates->is_array() && !gates->empty();
 }
 
+// Of a pod that no release will change: which nodes its kind fits, for a warmup that knows no
+// template but that of its pods. What a release prefers differs from pod to pod.
+void KeepWhereItMayRun(Json& affinity) {
+  Keep(affinity, {"nodeAffinity"});
+  Inside(affinity, "nodeAffinity",
+         [](Json& nodes) { Keep(nodes, {"requiredDuringSchedulingIgnoredDuringExecution"}); });
+}
+
 void KeepPodSpec(Json& spec, bool gated) {
   Keep(spec, {"nodeName", "schedulingGates", "nodeSelector", "affinity", "tolerations",
               "containers", "initContainers", "overhead", "resources", "securityContext", "volumes",
@@ -132,8 +140,7 @@ void KeepPodSpec(Json& spec, bool gated) {
     spec.erase("restartPolicy");
   }
   if (!gated) {
-    spec.erase("affinity");
-    spec.erase("tolerations");
+    Inside(spec, "affinity", KeepWhereItMayRun);
   }
 }
 

@@ -77,7 +77,7 @@ TEST(ProjectPod, DropsEverythingElse) {
   const size_t before = pod.dump().size();
   ProjectPod(pod);
   for (const char* gone : {"hush", "--large", "imageID", "hostIP", "xxxxxxxx", "token", "fsGroup",
-                           "serviceAccountName", "tolerations", "affinity"}) {
+                           "serviceAccountName"}) {
     EXPECT_EQ(pod.dump().find(gone), std::string::npos) << gone;
   }
   EXPECT_LT(pod.dump().size(), before);
@@ -91,6 +91,23 @@ TEST(ProjectPod, KeepsOfAHeldPodWhatItsReleaseNeeds) {
   EXPECT_TRUE(pod["spec"].contains("affinity"));
   EXPECT_TRUE(pod["spec"].contains("tolerations"));
   EXPECT_TRUE(pod["metadata"]["annotations"].contains("other.io/big"));
+}
+
+TEST(ProjectPod, KeepsOfAPodThatRunsWhichNodesItsKindFits) {
+  Json pod = FullPod();
+  const Json required = {{"nodeSelectorTerms", Json::array()}};
+  pod["spec"]["affinity"] = {
+      {"podAntiAffinity", {{"x", 1}}},
+      {"nodeAffinity",
+       {{"requiredDuringSchedulingIgnoredDuringExecution", required},
+        {"preferredDuringSchedulingIgnoredDuringExecution", {{{"weight", 10}}}}}}};
+  pod["spec"]["tolerations"] = {{{"key", "nvidia.com/gpu"}, {"operator", "Exists"}}};
+  const Json tolerations = pod["spec"]["tolerations"];
+  ProjectPod(pod);
+  EXPECT_EQ(
+      pod["spec"]["affinity"],
+      Json({{"nodeAffinity", {{"requiredDuringSchedulingIgnoredDuringExecution", required}}}}));
+  EXPECT_EQ(pod["spec"]["tolerations"], tolerations);
 }
 
 TEST(ProjectPod, KeepsWhatTellsWhyAPodIsLeftAlone) {
