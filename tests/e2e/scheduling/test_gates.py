@@ -10,7 +10,7 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import accept, add_pod, assert_cold, until_ready, until_released
 from harness.waiting import wait_for
-from harness.warmup import GATE, Warmup, gated, injected, released, wish_for
+from harness.warmup import GATE, Warmup, gated, injected, released, wish, wish_for
 
 # Bytes a second of what the registry sends; a bundle of the small model has about 54 kB, and so has
 # that of COMPILES, which takes as long on every machine.
@@ -159,3 +159,29 @@ def test_pods_that_may_not_wait_are_injected_and_not_gated_even_in_mode_hold(
     kubectl.patch(workload["kind"].lower(), server.name, {"spec": go})
     pod = wait_for("its pod", lambda: pods.of(kubectl, server.name), 60, kubectl)[0]
     assert injected(pod) and not gated(pod)
+
+
+def test_a_deployment_that_a_warmup_only_selects_is_asked_what_it_promises(
+    kubectl: Kubectl, product: Product
+):
+    server = Sleeper(name="selected", replicas=1)
+    kubectl.apply(server.deployment())
+    (first,) = pods.wait_ready(kubectl, server.name, 1, 120)
+    selector = {"matchLabels": {"app": server.name}}
+    kubectl.apply(
+        wish(
+            server.name,
+            selector=selector,
+            gate={"mode": "Hold"},
+            compile={"builder": "FirstPod"},
+        )
+    )
+    warmup = Warmup(kubectl, server.name)
+    warmup.wait_injecting()
+    wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)
+    recreate = {"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}}
+    kubectl.patch("deployment", server.name, recreate)
+    wait_for("new pods are not", lambda: not warmup.injection.get("gate"), 30, kubectl)
+    kubectl.delete("pod", first["metadata"]["name"])
+    (second,) = pods.wait_ready(kubectl, server.name, 1, 120)
+    assert injected(second) and released(second) == ""
