@@ -279,11 +279,14 @@ WallTime ReadyAt(const Round& round, const PodView& view) {
   if (view.container == nullptr) {
     return {};
   }
+  // Only a Job says that its end is what matters. Of others a run may take days, and of the copy
+  // that a builder Job runs the cache is all that is waited for.
+  const bool is_to_end = EndsByItself(round.in.workload.kind) && !view.of_job;
   if (HasExitedWell(view)) {
-    return view.container->ended_at;
+    const bool by_its_end = is_to_end || HasReadinessProbe(round, view);
+    const WallTime ended = view.container->ended_at;
+    return by_its_end ? ended : std::min(ended, AssumedReady(view));
   }
-  // The copy that a Job runs is not waited for longer than for its cache.
-  const bool is_to_end = view.ends_by_itself && !view.of_job;
   if (is_to_end || !Runs(view)) {
     return {};
   }

@@ -47,7 +47,7 @@ struct PodView {
   bool held = false;      // has our gate
   bool of_job = false;    // of a builder Job
   bool finished = false;  // Succeeded or Failed
-  // It runs to an end: when it has compiled, it is ready when it has exited with 0.
+  // It runs to an end: that it has exited with 0 is no crash, and makes it ready at the latest.
   bool ends_by_itself = false;
   std::string run_as;
   std::string revision;

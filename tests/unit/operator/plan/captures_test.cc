@@ -262,7 +262,12 @@ class EndsByItselfTest : public Handshake, public testing::WithParamInterface<En
  protected:
   EndsByItselfTest() {
     builder.in().workload.kind = GetParam().kind;
-    builder.Pod(Running());
+    if (!GetParam().probe) {
+      builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
+    }
+    fakes::PodSetup running = Running();
+    running.ready = GetParam().probe ? std::nullopt : std::optional(91);
+    builder.Pod(running);
   }
 
   static fakes::PodSetup Running() {
@@ -300,10 +305,14 @@ INSTANTIATE_TEST_SUITE_P(
                     EndCase{"template", WorkloadKind::kTemplate, "Never", false}),
     [](const auto& each) { return each.param.name; });
 
-TEST_P(EndsByItselfTest, APodThatRunsToItsEndIsReadyWhenItHasExitedWithZero) {
-  ExpectAsked(155, WallTime{});
+// Of a Job the end counts. Others may run for days: they are ready a minute after their start, or
+// at their end when that is sooner.
+TEST_P(EndsByItselfTest, APodThatRunsToItsEndIsReadyByThenAtTheLatest) {
+  const bool is_job = EndsByItself(GetParam().kind);
+  ExpectAsked(145, WallTime{});
+  ExpectAsked(155, is_job ? WallTime{} : At(150));
   End(190);
-  ExpectAsked(200, At(190));
+  ExpectAsked(200, is_job ? At(190) : At(150));
   builder.Now(230);
   Answer(Pushed());
   const Plan plan = builder.Decide();
@@ -320,11 +329,11 @@ TEST_P(EndsByItselfTest, OneThatEndedBeforeItWasAskedForIsCapturedAllTheSame) {
   ExpectAsked(101, At(92));
 }
 
-TEST_P(EndsByItselfTest, ItsStartIsCountedWhenItHasEnded) {
-  builder.Now(155 + 90);
+TEST_P(EndsByItselfTest, ItsStartIsCountedByThenAtTheLatest) {
+  builder.Now(145 + 90);
   EXPECT_TRUE(builder.Decide().starts_counted.empty());
-  End(190);
-  builder.Now(190 + 90);
+  End(147);
+  builder.Now(147 + 90);
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.starts_counted.size(), 1U);
   EXPECT_EQ(plan.starts_counted[0].pod, "a");
