@@ -173,7 +173,6 @@ def test_a_held_pod_is_kept_off_the_one_node_that_cannot_give_it_a_directory(
             assert pods.restarts(pod) == 0, where
 
 
-@pytest.mark.slow
 def test_a_node_that_lost_its_disk_and_kept_its_name_fetches_again(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):

@@ -19,7 +19,6 @@ ROUNDS = 3
 SLACK = 1.2
 
 
-@pytest.mark.slow
 def test_of_eight_held_replicas_two_compile_and_six_hit(kubectl: Kubectl, product: Product):
     warmup = accept(kubectl, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 900})
     kubectl.scale("deployment", SERVER.name, SERVER.replicas)

@@ -83,7 +83,6 @@ def test_recreate_is_not_held_while_nothing_serves(kubectl: Kubectl, product: Pr
     wait_for("the new image was built", lambda: len(warmup.bundles) == 2, 120, kubectl)
 
 
-@pytest.mark.slow
 def test_a_stateful_set_in_order_is_not_held(kubectl: Kubectl, product: Product):
     server = ModelServer(name="ordered", nodes=NODES, replicas=2)
     kubectl.apply(server.stateful_set(), wish_for(server.stateful_set(), gate=PATIENT))
