@@ -1,46 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/observe/owners.h"
 
-#include <algorithm>
-#include <initializer_list>
 #include <string_view>
+#include <utility>
 
 #include "lib/api/names.h"
 #include "operator/observe/workload.h"
+#include "operator/workloads/shape.h"
 
 namespace cachewarm::observe {
 namespace {
 
-using codec::PackedValue;
 using Texts = api::Labels::Texts;
 
-bool Carries(const PackedValue& pod_template, const Texts& labels) {
-  return std::all_of(labels.begin(), labels.end(), [&](const auto& wanted) {
-    const PackedValue value = pod_template.At({"metadata", "labels", wanted.first});
-    return value.is_string() && value.Text() == wanted.second;
-  });
-}
-
-bool LendsSuchATemplate(const World& world, const kube::KeptObject& workload, const Texts& labels) {
-  const std::string lender(workload.value().TextAt({"spec", "workloadRef", "name"}));
+bool BorrowsSuchATemplate(const World& world, const codec::Json& workload, const Texts& labels) {
+  const std::string lender = workloads::ShapeOf(workload).borrows_from;
   const kube::Kept deployment =
-      lender.empty() ? nullptr
-                     : world.deployments.store().Find({.ns = workload.name.ns, .name = lender});
-  return deployment != nullptr && Carries(deployment->value().At({"spec", "template"}), labels);
-}
-
-bool MakesPodsWith(const World& world, const kube::KeptObject& workload, const Texts& labels) {
-  const PackedValue spec = workload.value().At({"spec"});
-  for (const auto& path :
-       {std::initializer_list<std::string_view>{"template"},
-        std::initializer_list<std::string_view>{"jobTemplate", "spec", "template"},
-        std::initializer_list<std::string_view>{"leaderWorkerTemplate", "workerTemplate"},
-        std::initializer_list<std::string_view>{"leaderWorkerTemplate", "leaderTemplate"}}) {
-    if (Carries(spec.At(path), labels)) {
-      return true;
-    }
-  }
-  return LendsSuchATemplate(world, workload, labels);
+      lender.empty()
+          ? nullptr
+          : world.deployments.store().Find({.ns = kube::NameOf(workload).ns, .name = lender});
+  return deployment != nullptr && workloads::MakesPodsWith(*deployment->Unpack(), labels);
 }
 
 bool IsAsked(const kube::KeptObject& workload) {
@@ -60,8 +39,13 @@ std::vector<kube::Object> FindOwners(const World& world, const std::string& ns,
       if (out.size() == kOwnersMax) {
         return out;
       }
-      if (IsAsked(*kept) && MakesPodsWith(world, *kept, labels)) {
-        out.push_back(kept->Unpack());
+      if (!IsAsked(*kept)) {
+        continue;
+      }
+      kube::Object workload = kept->Unpack();
+      if (workloads::MakesPodsWith(*workload, labels) ||
+          BorrowsSuchATemplate(world, *workload, labels)) {
+        out.push_back(std::move(workload));
       }
     }
   }

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "lib/api/names.h"
-#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/snapshot.h"
 #include "operator/workloads/shape.h"
@@ -44,13 +43,6 @@ bool MayConcern(const api::CacheWarmup& warmup, const api::Labels& labels) {
     return true;
   }
   return api::HasLabels(labels, warmup.status.injection->labels);
-}
-
-// That its template says; of what has none of its own, none.
-api::Labels LabelsOfItsPods(const codec::Json& workload) {
-  const codec::Json* pod_template = workloads::ShapeOf(workload).pod_template;
-  return pod_template == nullptr ? api::Labels()
-                                 : codec::Texts(kube::At(*pod_template, {"metadata", "labels"}));
 }
 
 using Entries = std::map<std::string, const codec::Json*>;
@@ -246,11 +238,11 @@ void Triggers::OnJob(const kube::Change& change) {
 
 void Triggers::OnWorkload(const kube::Change& change, std::string_view kind) {
   const kube::ObjectName name = kube::NameOf(change.object());
-  const api::Labels labels = LabelsOfItsPods(change.object());
   AddWarmupsOf(name.ns, kPodBurst, [&](const api::CacheWarmup& warmup) {
     const auto& ref = warmup.spec.workload_ref;
     if (!ref.has_value()) {  // it hears the promises of whoever makes such pods
-      return !warmup.spec.selector.empty() && api::HasLabels(labels, warmup.spec.selector);
+      return !warmup.spec.selector.empty() &&
+             workloads::MakesPodsWith(change.object(), warmup.spec.selector);
     }
     // A Rollout may take its template from a Deployment.
     return (ref->kind == kind && ref->name == name.name) ||

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "lib/api/labels.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
@@ -121,6 +122,11 @@ constexpr std::array<Row, 8> kRows = {{{"StatefulSet", OfStatefulSet},
                                        {"InferenceService", OfInferenceService},
                                        {"LLMInferenceService", OfLlmInferenceService}}};
 
+bool Carries(const Json* pod_template, const api::Labels::Texts& labels) {
+  return pod_template != nullptr &&
+         api::HasLabels(codec::Texts(At(*pod_template, {"metadata", "labels"})), labels);
+}
+
 }  // namespace
 
 Shape ShapeOf(const Json& workload) {
@@ -131,6 +137,11 @@ Shape ShapeOf(const Json& workload) {
     }
   }
   return Plain(workload);
+}
+
+bool MakesPodsWith(const Json& workload, const std::map<std::string, std::string>& labels) {
+  return Carries(ShapeOf(workload).pod_template, labels) ||
+         Carries(At(workload, {"spec", "leaderWorkerTemplate", "leaderTemplate"}), labels);
 }
 
 }  // namespace cachewarm::workloads

@@ -40,4 +40,8 @@ struct Shape {
 //    from those: runtimes and presets complete it where we cannot see it.
 Shape ShapeOf(const codec::Json& workload);
 
+// One of its own pod templates, and so every pod that is made of it, has all of `labels`, which are
+// not empty. A LeaderWorkerSet has two templates.
+bool MakesPodsWith(const codec::Json& workload, const std::map<std::string, std::string>& labels);
+
 }  // namespace cachewarm::workloads

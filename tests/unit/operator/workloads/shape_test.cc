@@ -173,6 +173,18 @@ TEST(Shape, ARolloutMayBorrowItsTemplateFromADeployment) {
   EXPECT_EQ(ShapeOf(odd).borrows_from, "");
 }
 
+TEST(Shape, PodsAreOfAWorkloadByTheLabelsOfAnyOfItsTemplates) {
+  const Json groups = Yaml(
+      "{kind: LeaderWorkerSet, metadata: {name: a}, spec: {leaderWorkerTemplate: {"
+      "leaderTemplate: {metadata: {labels: {app: llama, role: leader}}}, "
+      "workerTemplate: {metadata: {labels: {app: llama, role: worker}}}}}}");
+  EXPECT_TRUE(MakesPodsWith(groups, {{"app", "llama"}}));
+  EXPECT_TRUE(MakesPodsWith(groups, {{"role", "leader"}}));
+  EXPECT_TRUE(MakesPodsWith(groups, {{"app", "llama"}, {"role", "worker"}}));
+  EXPECT_FALSE(MakesPodsWith(groups, {{"app", "llama"}, {"role", "router"}}));
+  EXPECT_FALSE(MakesPodsWith(Yaml("{kind: Job, spec: {template: 3}}"), {{"app", "llama"}}));
+}
+
 TEST(Shape, NothingThatIsOddlyShapedIsTrusted) {
   for (const char* kind :
        {"Deployment", "StatefulSet", "Job", "CronJob", "Rollout", "LeaderWorkerSet", "RayCluster",
