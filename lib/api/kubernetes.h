@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -92,6 +93,9 @@ struct Pod {
   // The pod as it was read, for what only render/ looks at (affinity, containers).
   std::shared_ptr<const codec::Json> object;
 };
+
+// Of a pod's spec.restartPolicy ("" where it is absent, which is Always): see Pod::may_end.
+bool MayEnd(std::string_view restart_policy);
 
 absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);
 absl::StatusOr<Node> DecodeNode(const codec::Json& object);

@@ -90,8 +90,7 @@ void ReadTemplate(Round& round) {
     return;
   }
   out.shape = ShapeOf(*spec);
-  const std::string restart_policy = Text(*spec, "restartPolicy");
-  out.may_end = !restart_policy.empty() && restart_policy != "Always";
+  out.may_end = api::MayEnd(Text(*spec, "restartPolicy"));
   if (const Json* container = ChooseContainer(*spec, in.warmup.spec.container)) {
     out.factors = FactorsOf(*container);
     out.run_as = render::RunAs(*spec, out.factors.container);

@@ -143,7 +143,7 @@ void ReadPod(Reader& object, Pod& out) {
     spec.Read("nodeName", out.node)
         .Read("nodeSelector", out.node_selector)
         .Read("restartPolicy", restart_policy);
-    out.may_end = !restart_policy.empty() && restart_policy != "Always";
+    out.may_end = MayEnd(restart_policy);
     spec.List("schedulingGates", kItemsMax,
               [&](Reader& gate) { gate.Read("name", out.gates.emplace_back()); });
     ReadRequests(spec, out.requests);
@@ -157,3 +157,11 @@ void ReadPod(Reader& object, Pod& out) {
 }
 
 }  // namespace cachewarm::api::json
+
+namespace cachewarm::api {
+
+bool MayEnd(std::string_view restart_policy) {
+  return !restart_policy.empty() && restart_policy != "Always";
+}
+
+}  // namespace cachewarm::api
