@@ -10,8 +10,9 @@ namespace cachewarm::observe {
 
 // Keeps identity, labels, our annotations, the controlling owner, where and why it is (not) bound,
 // requests and run-as of containers, the group it is scheduled with, our volume, conditions,
-// container statuses, and a restartPolicy other than Always. Affinity, tolerations and the
-// annotations of others are kept of a gated pod only: the patch that releases it needs them.
+// container statuses, a restartPolicy other than Always, tolerations and which nodes it may run on.
+// The rest of its affinity and the annotations of others are kept of a gated pod only: the patch
+// that releases it needs them.
 void ProjectPod(codec::Json& pod);
 
 // Keeps identity, labels, taints, unschedulable, allocatable, conditions, operating system and the
