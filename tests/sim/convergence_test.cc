@@ -3,19 +3,12 @@
 
 #include <random>
 
+#include "tests/sim/joined.h"
 #include "tests/sim/seeds.h"
 #include "tests/sim/world.h"
 
 namespace cachewarm::sim {
 namespace {
-
-std::string Joined(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) {
-    out += line + "\n";
-  }
-  return out;
-}
 
 void AddThreeNodesOfTwoClasses(World& world) {
   world.AddNode({.name = "n1"});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/sim/joined.h"
 #include "tests/sim/seeds.h"
 #include "tests/sim/world.h"
 
@@ -11,14 +12,6 @@ namespace cachewarm::sim {
 namespace {
 
 constexpr int kLong = 2000;
-
-std::string Joined(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) {
-    out += line + "\n";
-  }
-  return out;
-}
 
 class EveryGate : public testing::TestWithParam<int> {
  protected:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "tests/sim/joined.h"
 #include "tests/sim/seeds.h"
 #include "tests/sim/world.h"
 
@@ -12,18 +13,18 @@ namespace {
 constexpr int kLong = 2000;
 constexpr int kNeverInTime = 5000;
 
-std::string Joined(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) {
-    out += line + "\n";
-  }
-  return out;
-}
-
 class EveryPromise : public testing::TestWithParam<int> {
  protected:
   WorldSetup Seeded() const {
     return {.seed = static_cast<uint32_t>(GetParam()), .mode = api::GateMode::kHold};
+  }
+  // Nobody is held, and a start takes long enough for a builder to be in its way.
+  WorldSetup SlowlyStarting() const {
+    WorldSetup setup = Seeded();
+    setup.mode = api::GateMode::kOff;
+    setup.cold_seconds = 40;
+    setup.pods_per_second = 4;
+    return setup;
   }
 };
 
@@ -101,19 +102,13 @@ void RollOutBesideABuilder(const WorldSetup& setup, const fakes::NodeSetup& node
 }
 
 TEST_P(EveryPromise, ABuilderTakesNoPlaceInTheQuotaFromARollout) {
-  WorldSetup setup = Seeded();
-  setup.mode = api::GateMode::kOff;
-  setup.cold_seconds = 40;
-  setup.pods_per_second = 4;
+  WorldSetup setup = SlowlyStarting();
   setup.quota = 5;
   RollOutBesideABuilder(setup, {}, 4);
 }
 
 TEST_P(EveryPromise, ABuilderTakesNoDeviceThatARolloutNeeds) {
-  WorldSetup setup = Seeded();
-  setup.mode = api::GateMode::kOff;
-  setup.cold_seconds = 40;
-  setup.pods_per_second = 4;
+  WorldSetup setup = SlowlyStarting();
   setup.devices = 1;
   RollOutBesideABuilder(setup, {.gpu_type = fakes::kH100, .gpus = 2}, 3);
 }
