@@ -8,18 +8,16 @@ from harness.cluster import Cluster
 from harness.kubectl import Kubectl
 from harness.product import Product
 from harness.sleeper import Sleeper
+from harness.steps import accept
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, injected, released, wish_for
+from harness.warmup import Warmup, gated, injected, released
 
 FRESH = "node-e"
 PATIENT = {"mode": "Hold", "maxHoldSeconds": 900}
 
 
 def accepted(kubectl: Kubectl, server: Sleeper) -> Warmup:
-    deployment = server.deployment()
-    kubectl.apply(deployment, wish_for(deployment, gate=PATIENT, compile={"builder": "FirstPod"}))
-    warmup = Warmup(kubectl, server.name)
-    warmup.wait_injecting()
+    warmup = accept(kubectl, server, gate=PATIENT)
     warmup.wait_admission(server.pod("probe"))
     return warmup
 

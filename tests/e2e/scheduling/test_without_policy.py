@@ -16,7 +16,7 @@ def test_new_pods_are_left_alone_held_ones_end_and_ready_says_what_to_install(
     # Its builder compiles nothing, so the next pod waits for as long as it may.
     server = Sleeper(name="unseen", replicas=0, nodes=("node-a", "node-b"))
     gate = {"mode": "Hold", "maxHoldSeconds": 40}
-    warmup = accept(kubectl, server, gate=gate, compile={"builder": "FirstPod"})
+    warmup = accept(kubectl, server, gate=gate)
     wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)
     until_ready(kubectl, add_pod(kubectl, server.name), 60)
     held = add_pod(kubectl, server.name)
