@@ -95,7 +95,7 @@ e2e-older: images ## tests/e2e/older on a real Kubernetes 1.34, which has no adm
 	@tools/stage e2e-older
 
 .PHONY: e2e-neighbours
-e2e-neighbours: images ## tests/e2e/neighbours beside the real Kueue and the real LeaderWorkerSet controller
+e2e-neighbours: images ## tests/e2e/neighbours beside the real Kueue, LeaderWorkerSet and JobSet controllers
 	@tools/stage e2e-neighbours
 
 .PHONY: chaos
