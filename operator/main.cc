@@ -5,6 +5,7 @@
 #include "lib/base/json_log.h"
 #include "lib/base/status.h"
 #include "lib/process/process.h"
+#include "lib/process/start_pages.h"
 #include "operator/daemon.h"
 
 namespace cachewarm::op {
@@ -39,6 +40,9 @@ int Main(int argc, char** argv) {
                          .log = *log,
                          .registry = *registry,
                          .metrics = metrics});
+  if (const auto bytes = process::LetStartPagesGo(); !bytes.ok()) {
+    log->Warning("pages of the start stay resident", {{"error", Message(bytes.status())}});
+  }
   const absl::Status ended = process::RunUntilSignal(
       signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); });
   if (!ended.ok()) {
