@@ -53,6 +53,9 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
        settings::Parsed(config.identity, &ParseIdentity), "name of this process in the Lease"},
       {"--workers", "CACHEWARM_WORKERS", "workers", "2", settings::Number(config.workers, 1, 16),
        "warmups that are reconciled at the same time, 1 to 16"},
+      {"--builder-jobs-max", "CACHEWARM_BUILDER_JOBS_MAX", "builders.jobsMax", "8",
+       settings::Number(config.builder_jobs_max, 0, 1'000),
+       "builder Jobs that may run in the cluster at the same time, 0 to 1000; 0: none is made"},
       {"--fetch-nodes-max", "CACHEWARM_FETCH_NODES_MAX", "fetch.nodesMax", "32",
        settings::Number(config.fetch_nodes_max, 1, 100'000),
        "nodes that may fetch from the store at the same time, all warmups together, 1 to 100000; "

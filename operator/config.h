@@ -25,6 +25,7 @@ struct Config {
   std::string ns = "cachewarm-system";  // where the operator runs and keeps its Lease
   std::string identity;                 // of this process in the Lease; the pod's name
   int workers = 2;                      // warmups reconciled at the same time
+  int builder_jobs_max = 8;             // builder Jobs in the cluster at any time; 0: none
   int fetch_nodes_max = 32;             // nodes that are told to fetch at the same time
   bool node_condition = false;          // write the condition cachewarm.io/Warm to Nodes
   bool fresh_nodes_tainted = false;     // nodes join with a startup taint of ours

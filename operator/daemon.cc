@@ -45,6 +45,7 @@ BackoffPolicy UpTo(Duration most) {
 plan::Settings SettingsOf(const Config& config) {
   plan::Settings settings;
   settings.root = config.root;
+  settings.builder_jobs_max = config.builder_jobs_max;
   settings.fetch_nodes_max = config.fetch_nodes_max;
   settings.fresh_nodes_tainted = config.fresh_nodes_tainted;
   return settings;

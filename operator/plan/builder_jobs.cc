@@ -332,10 +332,14 @@ bool MayMakeJob(Round& round, const LiveKey& key) {
                   "no builder Job is made: compile.overrides: the devices of the container "
                   "that compiles must stay; another number compiles another cache");
   }
-  if (JobsRunning(round) >= round.in.settings.builder_jobs_max) {
-    return Refuse(round, fmt::format("{} builder Jobs are running in the cluster, as many as the "
-                                     "operator allows; waiting for one to end",
-                                     round.in.settings.builder_jobs_max));
+  const int jobs_max = round.in.settings.builder_jobs_max;
+  if (jobs_max == 0) {
+    return Refuse(round, "the operator makes no builder Jobs (builders.jobsMax is 0)");
+  }
+  if (JobsRunning(round) >= jobs_max) {
+    return Refuse(round, fmt::format("{} builder Jobs are running in the cluster, as many as "
+                                     "builders.jobsMax allows; waiting for one to end",
+                                     jobs_max));
   }
   if (!NodesByRoom(round, key).has_room) {
     return Refuse(round, fmt::format("no node of {}, {} has room for a builder; waiting",

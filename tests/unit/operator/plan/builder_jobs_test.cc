@@ -279,7 +279,8 @@ struct WaitCase {
 
 const WaitCase kWaits[] = {
     {"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "has room"},
-    {"cap", [](SnapshotBuilder& b) { b.in().builder_jobs_elsewhere = 8; }, "as the operator"},
+    {"cap", [](SnapshotBuilder& b) { b.in().builder_jobs_elsewhere = 8; }, "builders.jobsMax"},
+    {"none", [](SnapshotBuilder& b) { b.in().settings.builder_jobs_max = 0; }, "makes no"},
     {"host_network", [](SnapshotBuilder& b) { b.pod_template()["spec"]["hostNetwork"] = true; },
      "hostNetwork"},
     {"host_port",
