@@ -88,5 +88,16 @@ TEST_P(DiscoveryContract, AKindIsFollowedWhileItIsThere) {
   EXPECT_TRUE(Await([&] { return optional.store().size() == 0; }));
 }
 
+// A server remembers the changes of a kind since it began to serve it: a version from before is
+// forgotten for certain, which of a kind that was always there only becomes true with time.
+TEST_P(DiscoveryContract, AVersionFromBeforeTheKindWasServedIsForgotten) {
+  Install(true);
+  ASSERT_TRUE(Await([&] { return Is(Presence::kServed); }));
+  const absl::Status ended = client().Watch(
+      kube::Watch(kRayClusters, {.ns = ns_, .resource_version = "1", .timeout_seconds = 10}),
+      [](WatchEvent) { return absl::OkStatus(); }, {});
+  EXPECT_EQ(ended.code(), absl::StatusCode::kOutOfRange) << ended;
+}
+
 }  // namespace
 }  // namespace cachewarm::kube

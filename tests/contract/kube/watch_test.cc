@@ -112,11 +112,6 @@ TEST_P(WatchContract, WithoutAVersionItBeginsWithWhatIsThere) {
   EXPECT_TRUE(AwaitSeen("+a ")) << Seen();
 }
 
-TEST_P(WatchContract, AVeryOldVersionIsForgotten) {
-  Start({.resource_version = "1"});
-  EXPECT_EQ(Join().code(), absl::StatusCode::kOutOfRange) << status_;
-}
-
 TEST_P(WatchContract, EndsInOrderAtItsTimeout) {
   Start({.resource_version = ListVersion(), .timeout_seconds = 1});
   EXPECT_TRUE(Join().ok()) << status_;
