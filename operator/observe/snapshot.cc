@@ -5,11 +5,13 @@
 #include <set>
 #include <tuple>
 
+#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/failures.h"
 #include "operator/observe/promises.h"
 #include "operator/observe/workload.h"
+#include "operator/plan/gates/groups.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -59,6 +61,40 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
     objects.push_back(object);
   }
   return world.pod_views.Of(objects);
+}
+
+bool IsFree(const api::Pod& pod) {
+  return !api::gate::IsHeld(pod) && !pod.meta.deleting && pod.phase != "Succeeded" &&
+         pod.phase != "Failed";
+}
+
+std::set<std::string> GroupsOfHeldPods(const plan::Snapshot& snapshot) {
+  std::set<std::string> groups;
+  for (const auto& pod : snapshot.pods) {
+    if (api::gate::IsHeld(*pod)) {
+      groups.insert(plan::GroupOf(*pod));
+    }
+  }
+  groups.erase("");
+  return groups;
+}
+
+// A JobSet with a warmup for each of its templates, say.
+std::set<std::string> GroupsFreeElsewhere(const World& world, const plan::Snapshot& snapshot) {
+  const std::set<std::string> held = GroupsOfHeldPods(snapshot);
+  std::set<std::string> free;
+  for (const plan::OtherWarmup& other :
+       held.empty() ? std::vector<plan::OtherWarmup>() : snapshot.others) {
+    const std::string index = InjectedIndex(snapshot.warmup.ns, other.name);
+    for (const kube::Kept& object : world.pods.store().ByIndex(index)) {
+      const auto pod = world.pod_views.Of(object);
+      const std::string group = pod == nullptr ? "" : plan::GroupOf(*pod);
+      if (held.contains(group) && IsFree(*pod)) {
+        free.insert(group);
+      }
+    }
+  }
+  return free;
 }
 
 plan::BuilderJob ReadJob(const Json& job) {
@@ -199,6 +235,7 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
   snapshot.mount_failures = FindMountFailures(world, snapshot.pods, root);
   TakeJobs(world, snapshot);
   TakeOthers(world, snapshot);
+  snapshot.groups_free_elsewhere = GroupsFreeElsewhere(world, snapshot);
   TakeNodes(world, circumstances.agent_namespace, snapshot);
   return snapshot;
 }

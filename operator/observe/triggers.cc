@@ -6,9 +6,11 @@
 #include <map>
 #include <set>
 
+#include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/snapshot.h"
+#include "operator/plan/gates/groups.h"
 #include "operator/workloads/shape.h"
 
 namespace cachewarm::observe {
@@ -43,6 +45,10 @@ bool MayConcern(const api::CacheWarmup& warmup, const api::Labels& labels) {
     return true;
   }
   return api::HasLabels(labels, warmup.status.injection->labels);
+}
+
+bool Has(const std::vector<std::string>& index, std::string_view value) {
+  return std::find(index.begin(), index.end(), value) != index.end();
 }
 
 using Entries = std::map<std::string, const codec::Json*>;
@@ -205,8 +211,10 @@ void Triggers::OnPod(const kube::Change& change) {
   const kube::ObjectName name = kube::NameOf(pod);
   const api::Labels labels = kube::LabelsOf(pod);
   const std::vector<std::string> index = PodIndex(pod);
-  if (std::find(index.begin(), index.end(), kHeldIndex) != index.end()) {
+  if (Has(index, kHeldIndex)) {
     queues_.held.Add(name.ToString());
+  } else if (change.before != nullptr && Has(PodIndex(*change.before), kHeldIndex)) {
+    AddRestOfGroup(change);
   }
   if (const auto agent = labels.find(kAgentLabel);
       agent != labels.end() && agent->second == kAgentLabelValue) {
@@ -268,6 +276,22 @@ void Triggers::OnBudget(const kube::Change& change) {
   if (IsNewOrGone(change) || Differs(change, {"spec"}) || Differs(change, {"status"})) {
     AddWarmupsOf(kube::NameOf(change.object()).ns, kClusterBurst,
                  [](const api::CacheWarmup&) { return true; });
+  }
+}
+
+void Triggers::AddRestOfGroup(const kube::Change& change) {
+  if (change.after == nullptr || plan::GroupOf(plan::AsPod(change.after)).empty()) {
+    return;
+  }
+  const std::string ns = kube::NameOf(*change.after).ns;
+  const std::string own =
+      kube::TextAt(*change.after, {"metadata", "annotations", api::kWarmupAnnotation});
+  for (const kube::Kept& pod : world_.pods.store().ByIndex(kHeldIndex)) {
+    const std::string_view warmup =
+        pod->value().TextAt({"metadata", "annotations", api::kWarmupAnnotation});
+    if (pod->name.ns == ns && !warmup.empty() && warmup != own) {
+      queues_.warmups.AddAfter(fmt::format("{}/{}", ns, warmup), kPodBurst);
+    }
   }
 }
 

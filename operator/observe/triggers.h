@@ -40,6 +40,8 @@ class Triggers {
   void OnFailure(const kube::Change& change);
 
   void AddHeldPods();
+  // Of a pod that is not held any more: warmups that hold other members of its group.
+  void AddRestOfGroup(const kube::Change& change);
   void AddAllWarmups(Duration delay);
   // Warmups of a namespace that `wants` returns true for.
   template <typename Predicate>

@@ -159,6 +159,9 @@ struct Snapshot {
   // this warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata
   // and spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.
   std::vector<std::shared_ptr<const api::Pod>> pods;
+  // Groups (gates/groups.h) of held pods above that have a member of another warmup, and that one
+  // is not held.
+  std::set<std::string> groups_free_elsewhere;
   std::vector<BuilderJob> jobs;
   std::vector<BuildRequestsState> build_requests;
   int builder_jobs_elsewhere = 0;  // of other warmups, not finished

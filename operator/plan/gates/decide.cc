@@ -161,9 +161,10 @@ Verdict Judge(Desk& desk, size_t index) {
   return out;
 }
 
-// Of a group all are held or none: one that is free, by now or since long, takes the others along.
+// Of a group all are held or none: one that is free, by now or since long, takes the others along,
+// whichever warmup it is of.
 void KeepGroupsTogether(const Round& round, std::vector<Verdict>& verdicts) {
-  std::set<std::string> free;
+  std::set<std::string> free = round.in.groups_free_elsewhere;
   for (const PodView& pod : round.pods) {
     if (!pod.held && !pod.finished && !pod.pod->meta.deleting && !pod.of_job) {
       free.insert(GroupOf(*pod.pod));

@@ -10,7 +10,7 @@
 // Pods that run together or not at all. Pure.
 namespace cachewarm::plan {
 
-// A PodTemplateSpec as if it were a pod, for what is asked of pods below.
+// A PodTemplateSpec, or the object of a pod, as a pod for what is asked of pods below.
 api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template);
 
 // The group that a pod belongs to, by the labels and annotations of LeaderWorkerSet, JobSet,

@@ -64,6 +64,34 @@ TEST_F(SnapshotTest, HoldsThePodsOfTheWorkloadInjectedOrNotAndItsBuilders) {
   EXPECT_EQ(NamesOf(Look()), (std::set<std::string>{"plain", "held", "builder"}));
 }
 
+TEST_F(SnapshotTest, OfAGroupOverTwoWarmupsTheOnesPodsThatAreFreeAreToldToTheOther) {
+  for (const char* name : {"llama", "mistral"}) {
+    server.Put(kube::kCacheWarmups, WarmupObject(name));
+  }
+  const auto put = [&](const std::string& name, const char* warmup, const char* group, bool held,
+                       const char* phase = "Pending") {
+    codec::Json pod = HeldPodObject(name, warmup);
+    pod["metadata"]["labels"] = {{"app", warmup}, {"jobset.sigs.k8s.io/jobset-name", group}};
+    pod["status"]["phase"] = phase;
+    if (!held) {
+      pod["spec"].erase("schedulingGates");
+    }
+    server.Put(kube::kPods, pod);
+  };
+  for (const char* group : {"free", "held", "over", "own"}) {
+    put(std::string(group) + "-1", "llama", group, true);
+  }
+  put("free-2", "mistral", "free", false);
+  put("held-2", "mistral", "held", true);
+  put("over-2", "mistral", "over", false, "Succeeded");
+  put("own-2", "llama", "own", false);  // that one the plan sees itself
+  put("another-1", "mistral", "another", false);
+  StartWorld();
+  EXPECT_EQ(Look().groups_free_elsewhere,
+            std::set<std::string>{"jobset.sigs.k8s.io/jobset-name=free"});
+  EXPECT_EQ(Look("mistral").groups_free_elsewhere, std::set<std::string>());
+}
+
 TEST_F(SnapshotTest, NodesComeWithNodeCacheAgentAndFreeRoom) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   for (const char* node : {"a", "b"}) {

@@ -100,6 +100,30 @@ TEST_F(TriggersTest, AnInjectedPodConcernsItsWarmupEvenWhenThatIsGone) {
   EXPECT_EQ(Take(held), Keys{"default/a"});
 }
 
+TEST_F(TriggersTest, APodThatIsLetGoConcernsWhoeverHoldsOthersOfItsGroup) {
+  const auto member = [](const char* name, const char* warmup, bool in_group) {
+    codec::Json pod = HeldPodObject(name, warmup);
+    pod["metadata"]["labels"] = {{"app", warmup}};
+    if (in_group) {
+      pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = "train";
+    }
+    return pod;
+  };
+  server.Put(kube::kPods, member("leader", "llama", true));
+  server.Put(kube::kPods, member("worker", "mistral", true));
+  server.Put(kube::kPods, member("alone", "llama", false));
+  Settle();
+  const auto let_go = [&](codec::Json pod) {
+    pod["spec"].erase("schedulingGates");
+    server.Put(kube::kPods, pod);
+  };
+  EXPECT_EQ(After(warmups, [&] { let_go(member("alone", "llama", false)); }),
+            Keys{"default/llama"});
+  EXPECT_EQ(After(
+                warmups, [&] { let_go(member("leader", "llama", true)); }, 2),
+            (Keys{"default/llama", "default/mistral"}));
+}
+
 TEST_F(TriggersTest, ABuilderPodAndItsJobConcernTheirWarmup) {
   Settle();
   codec::Json pod = PodObject("a");

@@ -125,5 +125,13 @@ TEST_F(GroupGates, AMemberThatIsFreeAlreadyFreesAll) {
   EXPECT_EQ(ReasonFor("other"), "held");
 }
 
+TEST_F(GroupGates, AMemberOfAnotherWarmupThatIsFreeFreesAll) {
+  Member("a", "g");
+  Member("other", "h");
+  builder_.in().groups_free_elsewhere = {"scheduling.x-k8s.io/pod-group=g"};
+  EXPECT_EQ(ReasonFor("a"), "Group");
+  EXPECT_EQ(ReasonFor("other"), "held");
+}
+
 }  // namespace
 }  // namespace cachewarm::plan
