@@ -16,14 +16,6 @@ using codec::Reader;
 // Only an object that the API server would not store has more than this.
 constexpr size_t kItemsMax = 4096;
 
-void ReadOwner(Reader& owner, ObjectMeta& out) {
-  bool controller = false;
-  owner.Read("controller", controller);
-  if (controller) {
-    owner.Read("kind", out.owner_kind).Read("name", out.owner_name).Read("uid", out.owner_uid);
-  }
-}
-
 void ReadLabels(Reader& meta, std::string_view name, Labels& out) {
   Labels::Texts texts;
   meta.Read(name, texts);
@@ -69,7 +61,6 @@ void ReadMeta(Reader& object, ObjectMeta& out) {
     ReadLabels(meta, "annotations", out.annotations);
     ReadTime(meta, "creationTimestamp", out.created);
     out.deleting = meta.Has("deletionTimestamp");
-    meta.List("ownerReferences", kItemsMax, [&](Reader& owner) { ReadOwner(owner, out); });
   });
   object.Require("metadata");
 }

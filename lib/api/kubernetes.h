@@ -29,9 +29,6 @@ struct ObjectMeta {
   bool deleting = false;
   Labels labels;
   Labels annotations;
-  std::string owner_kind;  // of the controlling owner
-  std::string owner_name;
-  std::string owner_uid;
 };
 
 // By name: "cpu" in milli-units, "memory" in bytes, "pods" and devices as counts. Every node has
@@ -78,6 +75,8 @@ struct ContainerStatus {
 
 struct Pod {
   ObjectMeta meta;
+  std::string owner_kind;  // of the controlling owner
+  std::string owner_name;
   std::string node;  // spec.nodeName
   std::vector<std::string> gates;
   std::map<std::string, std::string> node_selector;

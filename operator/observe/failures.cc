@@ -10,6 +10,7 @@
 #include "lib/api/condition.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
+#include "operator/observe/owners.h"
 #include "operator/observe/workload.h"
 #include "operator/workloads/shape.h"
 
@@ -71,18 +72,48 @@ WallTime LastSeen(const Json& event) {
   return last;
 }
 
-// Whoever makes the pods: the workload itself, and for pods of any owner those owners.
-std::set<Owner> Makers(const api::CacheWarmup& warmup, const Pods& pods) {
+// Workloads with a template for such pods, which may never have got one: a Job of the CronJob, a
+// StatefulSet of the LeaderWorkerSet, the Deployment of a KServe service.
+std::vector<kube::Object> MakersByTemplate(const World& world, const plan::Snapshot& snapshot) {
+  const std::map<std::string, std::string>& labels = snapshot.workload.selector;
+  return labels.empty() ? std::vector<kube::Object>()
+                        : FindOwners(world, snapshot.warmup.ns, labels);
+}
+
+// Whoever makes the pods: the workload itself, owners of those that there are, and `by_template`.
+std::set<Owner> Makers(const plan::Snapshot& snapshot,
+                       const std::vector<kube::Object>& by_template) {
   std::set<Owner> out;
-  if (const auto& ref = warmup.spec.workload_ref) {
+  if (const auto& ref = snapshot.warmup.spec.workload_ref) {
     out.emplace(ref->kind, ref->name);
   }
-  for (const auto& pod : pods) {
-    if (!pod->meta.owner_name.empty()) {
-      out.emplace(pod->meta.owner_kind, pod->meta.owner_name);
+  for (const auto& pod : snapshot.pods) {
+    if (!pod->owner_name.empty()) {
+      out.emplace(pod->owner_kind, pod->owner_name);
+    }
+  }
+  for (const kube::Object& maker : by_template) {
+    out.emplace(kube::TextAt(*maker, {"kind"}), kube::NameOf(*maker).name);
+  }
+  return out;
+}
+
+// The events of the namespace that name us, whomever they are about.
+std::vector<kube::Object> EventsThatNameUs(const World& world, const std::string& ns,
+                                           std::string_view root) {
+  std::vector<kube::Object> out;
+  for (const kube::Kept& kept : world.failed_creates.store().ListNamespace(ns)) {
+    if (NamesUs(std::string(kept->value().TextAt({"note"})), root)) {
+      out.push_back(kept->Unpack());
     }
   }
   return out;
+}
+
+void TakeNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
+  if (other.time > failure.time) {
+    failure = std::move(other);
+  }
 }
 
 WallTime ReadySince(const api::CacheWarmup& warmup) {
@@ -92,25 +123,29 @@ WallTime ReadySince(const api::CacheWarmup& warmup) {
 
 }  // namespace
 
-plan::CreateFailure FindCreateFailure(const World& world, const api::CacheWarmup& warmup,
-                                      const Pods& pods, std::string_view root) {
+plan::CreateFailure FindCreateFailure(const World& world, const plan::Snapshot& snapshot) {
+  const std::string& root = snapshot.settings.root;
+  const api::CacheWarmup& warmup = snapshot.warmup;
   plan::CreateFailure failure;
   if (const kube::Object workload = FindReferenced(world, warmup); workload != nullptr) {
     failure = FromCondition(*workload, root);
   }
-  const std::set<Owner> makers = Makers(warmup, pods);
+  const std::vector<kube::Object> events = EventsThatNameUs(world, warmup.ns, root);
+  if (events.empty()) {
+    return failure;
+  }
+  const std::vector<kube::Object> by_template = MakersByTemplate(world, snapshot);
+  for (const kube::Object& maker : by_template) {
+    TakeNewer(FromCondition(*maker, root), failure);
+  }
+  const std::set<Owner> makers = Makers(snapshot, by_template);
   const WallTime since = ReadySince(warmup);
-  for (const kube::Kept& kept : world.failed_creates.store().ListNamespace(warmup.ns)) {
-    if (!NamesUs(std::string(kept->value().TextAt({"note"})), root)) {
-      continue;
-    }
-    const kube::Object event = kept->Unpack();
-    const std::string note = kube::TextAt(*event, {"note"});
+  for (const kube::Object& event : events) {
     const WallTime time = LastSeen(*event);
     const Owner maker{kube::TextAt(*event, {"regarding", "kind"}),
                       kube::TextAt(*event, {"regarding", "name"})};
-    if (time > since && time > failure.time && makers.contains(maker)) {
-      failure = {.time = time, .message = note};
+    if (time > since && makers.contains(maker)) {
+      TakeNewer({.time = time, .message = kube::TextAt(*event, {"note"})}, failure);
     }
   }
   return failure;

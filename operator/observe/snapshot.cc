@@ -230,9 +230,8 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
   snapshot.promises = ReadPromises(world, warmup);
   snapshot.selected_label_keys = BudgetLabelKeys(world, warmup.ns);
   snapshot.pods = FindPods(world, snapshot);
-  const std::string& root = circumstances.settings.root;
-  snapshot.create_failure = FindCreateFailure(world, warmup, snapshot.pods, root);
-  snapshot.mount_failures = FindMountFailures(world, snapshot.pods, root);
+  snapshot.create_failure = FindCreateFailure(world, snapshot);
+  snapshot.mount_failures = FindMountFailures(world, snapshot.pods, circumstances.settings.root);
   TakeJobs(world, snapshot);
   TakeOthers(world, snapshot);
   snapshot.groups_free_elsewhere = GroupsFreeElsewhere(world, snapshot);

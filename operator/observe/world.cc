@@ -18,7 +18,7 @@ namespace {
 constexpr Duration kLongestWait{3'000};
 
 // Of 10,000 pods those of the warmups that are looked at now and then again.
-constexpr size_t kPodValuesMax = 256;
+constexpr size_t kPodValuesMax = 32;
 // Pages of about 1 MB: a pod has 4 KB, a NodeCache of 20 warmups 25 KB with its managedFields.
 constexpr int kSmallPage = 50;
 constexpr int kPage = 200;

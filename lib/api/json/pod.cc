@@ -86,6 +86,14 @@ std::string TerminationWords(Reader& state) {
   return fmt::format("exit {}: {}", exit_code, WordsOf(state));
 }
 
+void ReadOwner(Reader& owner, Pod& out) {
+  bool controller = false;
+  owner.Read("controller", controller);
+  if (controller) {
+    owner.Read("kind", out.owner_kind).Read("name", out.owner_name);
+  }
+}
+
 void ReadState(Reader& state, ContainerStatus& out) {
   state.Object("running", [&](Reader& running) {
     out.running = true;
@@ -138,6 +146,9 @@ void ReadCondition(Reader& condition, Pod& out) {
 
 void ReadPod(Reader& object, Pod& out) {
   ReadMeta(object, out.meta);
+  object.Object("metadata", [&](Reader& meta) {
+    meta.List("ownerReferences", kItemsMax, [&](Reader& owner) { ReadOwner(owner, out); });
+  });
   object.Object("spec", [&](Reader& spec) {
     std::string restart_policy;
     spec.Read("nodeName", out.node)

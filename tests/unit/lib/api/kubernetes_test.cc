@@ -126,20 +126,14 @@ TEST(Node, WrongTypesAreNamedByTheirPath) {
   }
 }
 
-TEST(Meta, NamesTheControllingOwnerOnly) {
+TEST(Meta, SaysWhichObjectItIsAndWhetherItGoes) {
   const Json object = *codec::ParseJson(R"({"metadata": {"name": "p", "namespace": "default",
-    "deletionTimestamp": "2026-11-21T08:00:05Z", "generation": 4,
-    "ownerReferences": [
-      {"kind": "ConfigMap", "name": "other", "uid": "1"},
-      {"kind": "ReplicaSet", "name": "llama-6f9c", "uid": "2", "controller": true}]}})");
+    "deletionTimestamp": "2026-11-21T08:00:05Z", "generation": 4}})");
   const auto meta = DecodeMeta(object);
   ASSERT_TRUE(meta.ok()) << meta.status();
   EXPECT_EQ(meta->ns, "default");
   EXPECT_EQ(meta->generation, 4);
   EXPECT_TRUE(meta->deleting);
-  EXPECT_EQ(meta->owner_kind, "ReplicaSet");
-  EXPECT_EQ(meta->owner_name, "llama-6f9c");
-  EXPECT_EQ(meta->owner_uid, "2");
 }
 
 TEST(Meta, MustBeThereAndHaveAName) {

@@ -45,10 +45,19 @@ Json WithSpec(const char* spec) {
   return {{"metadata", {{"name", "p"}}}, {"spec", *codec::ParseJson(spec)}};
 }
 
+TEST(Pod, NamesItsControllingOwnerOnly) {
+  const auto pod = Read(*codec::ParseJson(R"({"metadata": {"name": "p", "ownerReferences": [
+      {"kind": "ReplicaSet", "name": "llama-6f9c", "uid": "2", "controller": true},
+      {"kind": "ConfigMap", "name": "other", "uid": "1"}]}})"));
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->owner_kind, "ReplicaSet");
+  EXPECT_EQ(pod->owner_name, "llama-6f9c");
+}
+
 TEST(Pod, IsReadFromWhatAKubeletWrites) {
   const auto pod = Read(RunningPod());
   ASSERT_TRUE(pod.ok()) << pod.status();
-  EXPECT_EQ(pod->meta.owner_kind, "ReplicaSet");
+  EXPECT_EQ(pod->owner_kind, "ReplicaSet");
   EXPECT_EQ(pod->node, "node-a");
   EXPECT_EQ(pod->node_selector.at("pool"), "gpu");
   EXPECT_TRUE(pod->gates.empty());

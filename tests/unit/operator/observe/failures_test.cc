@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "fmt/format.h"
+#include "operator/observe/workload.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
 
@@ -54,8 +56,12 @@ class FailuresTest : public op::testing::WorldFixture {
     server.Put(kube::kEvents, event);
   }
 
-  plan::CreateFailure Failure(const api::CacheWarmup& warmup) {
-    return FindCreateFailure(world, warmup, {}, kRoot);
+  plan::CreateFailure Failure(const api::CacheWarmup& warmup,
+                              std::vector<std::shared_ptr<const api::Pod>> pods = {}) {
+    plan::Snapshot snapshot{
+        .warmup = warmup, .workload = ResolveWorkload(world, warmup), .pods = std::move(pods)};
+    snapshot.settings.root = kRoot;
+    return FindCreateFailure(world, snapshot);
   }
 };
 
@@ -97,7 +103,7 @@ TEST_F(FailuresTest, ACreateFailureCountsOnlyWhenItNamesUs) {
       return seen != nullptr && (*seen)["spec"] == deployment["spec"] &&
              (*seen)["status"]["conditions"] == deployment["status"]["conditions"];
     }));
-    const auto failure = FindCreateFailure(world, WarmupOf("Deployment", "llama"), {}, kRoot);
+    const plan::CreateFailure failure = Failure(WarmupOf("Deployment", "llama"));
     EXPECT_EQ(failure.time != WallTime{}, test.counts) << test.message;
     EXPECT_EQ(failure.message, test.counts ? test.message : "");
   }
@@ -145,10 +151,58 @@ TEST_F(FailuresTest, PodsOfAnyOwnerAreWatchedThroughTheirOwners) {
   warmup.spec.selector = {{"app", "llama"}};
   EXPECT_EQ(Failure(warmup).time, WallTime{});
   api::Pod pod;
-  pod.meta.owner_kind = "Gang";
-  pod.meta.owner_name = "mine";
+  pod.owner_kind = "Gang";
+  pod.owner_name = "mine";
   const auto owned = std::make_shared<const api::Pod>(pod);
-  EXPECT_NE(FindCreateFailure(world, warmup, {owned}, kRoot).time, WallTime{});
+  EXPECT_NE(Failure(warmup, {owned}).time, WallTime{});
+}
+
+// A controller of controllers, and what it made: the first pod is what could not be made.
+struct Between {
+  kube::Resource owner;
+  const char* owner_spec;
+  kube::Resource maker;
+  const char* labels;         // of its pod template
+  const char* refused_maker;  // kind that Kubernetes' event is about
+};
+
+TEST_F(FailuresTest, WhatWasNeverMadeIsHeardOfWhoeverHasATemplateForIt) {
+  const std::vector<Between> cases = {
+      {kube::kCronJobs, "{jobTemplate: {spec: {template: {metadata: {labels: {app: llama}}}}}}",
+       kube::kJobs, "{app: llama, job-name: x}", "Job"},
+      {kube::kLeaderWorkerSets, "{leaderWorkerTemplate: {workerTemplate: {}}}", kube::kStatefulSets,
+       "{leaderworkerset.sigs.k8s.io/name: leaderworkersets}", "StatefulSet"},
+      {kube::kInferenceServices, "{predictor: {}}", kube::kDeployments,
+       "{serving.kserve.io/inferenceservice: inferenceservices, component: predictor}",
+       "ReplicaSet"},
+  };
+  const auto put = [&](const kube::Resource& resource, const std::string& name,
+                       const std::string& spec, const std::string& status) {
+    codec::Json object = FromYaml("{spec: " + spec + ", status: " + status + "}");
+    object["apiVersion"] = resource.ApiVersion();
+    object["kind"] = resource.kind;
+    object["metadata"] = {{"namespace", "default"}, {"name", name}, {"uid", "uid-" + name}};
+    server.Put(resource, object);
+  };
+  for (const Between& test : cases) {
+    const std::string owner(test.owner.plural);
+    const std::string maker = owner + "-1";
+    put(test.owner, owner, test.owner_spec, "{}");
+    put(test.maker, maker, fmt::format("{{template: {{metadata: {{labels: {}}}}}}}", test.labels),
+        fmt::format("{{conditions: [{{type: ReplicaFailure, status: \"{}\", message: '{}', "
+                    "lastTransitionTime: \"2026-01-01T00:05:00Z\"}}]}}",
+                    test.refused_maker == std::string("ReplicaSet") ? "True" : "False",
+                    kVolumeForbidden));
+    PutEvent({.name = maker, .kind = test.refused_maker, .about = maker});
+  }
+  StartWorld();
+  for (const Between& test : cases) {
+    const std::string owner(test.owner.plural);
+    EXPECT_EQ(FormatTime(Failure(WarmupOf(std::string(test.owner.kind), owner)).time),
+              "2026-01-01T00:05:00Z")
+        << owner;
+    EXPECT_EQ(Failure(WarmupOf(std::string(test.owner.kind), "another")).time, WallTime{}) << owner;
+  }
 }
 
 TEST_F(FailuresTest, KubeletsWordsOnOurVolumeAreFoundByThePod) {

@@ -63,7 +63,7 @@ TEST(ProjectPod, KeepsWhatDecisionsRead) {
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(decoded->node, "node-a");
   EXPECT_TRUE(decoded->ready);
-  EXPECT_EQ(decoded->meta.owner_kind, "ReplicaSet");
+  EXPECT_EQ(decoded->owner_kind, "ReplicaSet");
   EXPECT_EQ(decoded->requests.at("cpu"), 100);
   ASSERT_EQ(decoded->containers.size(), 1U);
   EXPECT_TRUE(decoded->containers[0].running);
