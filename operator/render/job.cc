@@ -239,6 +239,13 @@ std::string PortRefusal(const Json& spec) {
   return "";
 }
 
+std::string DeviceRefusal(const Json& spec) {
+  return List(spec, {"resourceClaims"}).empty()
+             ? ""
+             : "whether the devices of its resourceClaims are free for a copy cannot be told; set "
+               "compile.builder to FirstPod";
+}
+
 std::string VolumeRefusal(const Json& spec) {
   const Json& volumes = List(spec, {"volumes"});
   for (const Json* container : ContainersOf(spec)) {
@@ -270,8 +277,12 @@ std::string CopyRefusal(const Json& pod_template) {
   if (spec == nullptr) {
     return "the pod template has no spec; give it one";
   }
-  const std::string by_port = PortRefusal(*spec);
-  return by_port.empty() ? VolumeRefusal(*spec) : by_port;
+  for (const auto& refusal : {PortRefusal(*spec), DeviceRefusal(*spec), VolumeRefusal(*spec)}) {
+    if (!refusal.empty()) {
+      return refusal;
+    }
+  }
+  return "";
 }
 
 bool SharesAClaim(const Json& pod_template) {

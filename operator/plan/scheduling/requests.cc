@@ -85,6 +85,9 @@ int AcceleratorsOf(const Json& container) {
       sum += std::clamp<int64_t>(amount, 0, kAcceleratorsMax);
     }
   }
+  if (sum == 0) {
+    sum = static_cast<int64_t>(List(container, {"resources", "claims"}).size());
+  }
   return static_cast<int>(std::min<int64_t>(sum, kAcceleratorsMax));
 }
 

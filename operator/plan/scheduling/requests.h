@@ -13,7 +13,9 @@ namespace cachewarm::plan {
 // container names no request. Quantities that cannot be read count as nothing.
 Resources RequestsOf(const codec::Json& pod_spec);
 
-// Accelerators that one container asks for, all kinds summed.
+// Accelerators that one container asks for, all kinds summed. Where it asks for none as resources,
+// each of its claims (dynamic resource allocation) counts as one: what devices a claim stands for,
+// and how many, is not in the pod.
 int AcceleratorsOf(const codec::Json& container);
 
 }  // namespace cachewarm::plan

@@ -327,6 +327,9 @@ TEST(Job, CopiesWithSideEffectsAreRefused) {
   Json host_network = Template();
   host_network["spec"]["hostNetwork"] = true;
   EXPECT_NE(CopyRefusal(host_network).find("hostNetwork"), std::string::npos);
+  Json by_claim = Template();
+  by_claim["spec"]["resourceClaims"] = Parse(R"([{"name":"gpu","resourceClaimTemplateName":"a"}])");
+  EXPECT_NE(CopyRefusal(by_claim).find("resourceClaims"), std::string::npos);
 }
 
 TEST(Job, TheLastWordsOfTheContainerThatCompilesAreKept) {

@@ -163,6 +163,17 @@ TEST(Shape, EachKindSaysWhatItsPodsAre) {
   }
 }
 
+TEST(Shape, APodMayAskForItsAcceleratorByAClaim) {
+  const auto job = [](const std::string& resources) {
+    return Yaml(
+        "{kind: Job, metadata: {name: a}, spec: {template: {spec: {resourceClaims: [{name: gpu, "
+        "resourceClaimTemplateName: one}], containers: [{name: main, resources: " +
+        resources + "}]}}}}");
+  };
+  EXPECT_TRUE(AsksForAccelerator(job("{claims: [{name: gpu}]}")));
+  EXPECT_FALSE(AsksForAccelerator(job("{limits: {cpu: 1}}"))) << "no container uses the claim";
+}
+
 TEST(Shape, ARolloutMayBorrowItsTemplateFromADeployment) {
   const Json rollout = Yaml(
       "{kind: Rollout, metadata: {name: a}, spec: {workloadRef: {apiVersion: apps/v1, kind: "

@@ -192,6 +192,15 @@ TEST(Shape, AcceleratorsAreToldFromOtherDevices) {
   }
 }
 
+TEST(Shape, AClaimIsAnAcceleratorWhereThereIsNoOther) {
+  const codec::Json claims = {{{"name", "gpu"}, {"request", "a"}}, {{"name", "nic"}}};
+  EXPECT_EQ(AcceleratorsOf({{"resources", {{"claims", claims}}}}), 2);
+  const codec::Json limits = {{"nvidia.com/gpu", "4"}};
+  EXPECT_EQ(AcceleratorsOf({{"resources", {{"claims", claims}, {"limits", limits}}}}), 4)
+      << "the claims are then of something else";
+  EXPECT_EQ(AcceleratorsOf({{"resources", {{"claims", "gpu"}}}}), 0);
+}
+
 TEST(Shape, TheHostnameIsTheLabelElseTheName) {
   EXPECT_EQ(HostnameOf(NodeWith({})), "n1");
   EXPECT_EQ(HostnameOf(NodeWith({{"kubernetes.io/hostname", "h"}})), "h");
