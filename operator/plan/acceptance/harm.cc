@@ -43,10 +43,10 @@ std::optional<Harm> RejectedVolume(const Round& round) {
     }
     if (!out) {
       out = {.why = reason::kVolumeRejected,
-             .message = fmt::format("pod {} cannot start on node {} because of our volume; new "
-                                    "pods run without the cache until it starts there, or the pod "
-                                    "template, the CacheWarmup or the node is another. It was "
-                                    "told: {}",
+             .message = fmt::format("pod {} cannot start on node {} because of our volume: delete "
+                                    "it. New pods run without the cache until it starts there, or "
+                                    "the pod template, the CacheWarmup or the node is another. It "
+                                    "was told: {}",
                                     pod.pod->meta.name, pod.pod->node,
                                     rejected ? failure->second : pod.container->message),
              .revision = pod.revision};
@@ -125,15 +125,15 @@ std::string TellWhoEnded(const Tally& tally) {
 std::optional<Harm> CrashingPods(const Round& round) {
   for (auto& [revision, tally] : CountCrashes(round)) {
     if (std::max(tally.ended, tally.most) >= kCrashesMax && !HasAnotherCause(tally)) {
-      return Harm{
-          .why = reason::kPodsCrash,
-          .message = fmt::format("{} without having been ready, also with a fresh cache "
-                                 "directory, and no pod of that revision has been ready with the "
-                                 "cache; new pods run without it. Restart the rollout or change "
-                                 "the CacheWarmup to try again. Last words: {}",
-                                 TellWhoEnded(tally), tally.words),
-          .revision = revision,
-          .pods = tally.pods};
+      return Harm{.why = reason::kPodsCrash,
+                  .message = fmt::format(
+                      "{} without having been ready, also with a fresh cache "
+                      "directory, and no pod of that revision has been ready with the "
+                      "cache. New pods run without it: delete those that crash. Restart "
+                      "the rollout or change the CacheWarmup to try again. Last words: {}",
+                      TellWhoEnded(tally), tally.words),
+                  .revision = revision,
+                  .pods = tally.pods};
     }
   }
   return std::nullopt;
