@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kAutoscalerSees = 3;  // seconds that a pod was unschedulable
 constexpr int kAddedSlots = 4;
+constexpr int kCrashes = 2;  // seconds after its start
 
 bool Contains(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
@@ -141,24 +142,38 @@ void World::SchedulePod(SimPod& pod) {
 
 void World::RunKubelets() {
   for (auto& [name, pod] : pods_) {
-    if (pod.setup.node.empty() || pod.setup.ready) {
-      continue;
+    if (!pod.setup.node.empty() && !pod.setup.ready) {
+      RunKubelet(pod);
     }
-    if (!pod.setup.started) {
+  }
+}
+
+void World::Start(SimPod& pod) {
+  pod.setup.started = now_;
+  const std::string key = builder_.Key(pod.setup.node, pod.setup.image);
+  for (const api::BundleStatus& bundle : builder_.status().bundles) {
+    for (const auto& have : builder_.reported(pod.setup.node).bundles) {
+      pod.warm =
+          pod.warm || (pod.setup.injected && bundle.key == key && have.digest == bundle.digest &&
+                       have.state == api::BundleState::kActive);
+    }
+  }
+}
+
+void World::RunKubelet(SimPod& pod) {
+  if (!pod.setup.started) {
+    Start(pod);
+    return;
+  }
+  const int age = now_ - *pod.setup.started;
+  if (pod.setup.injected && pod.setup.image == crashes_with_us_) {
+    if (age >= kCrashes) {
+      ++pod.setup.restarts;
       pod.setup.started = now_;
-      const std::string key = builder_.Key(pod.setup.node, pod.setup.image);
-      for (const api::BundleStatus& bundle : builder_.status().bundles) {
-        for (const auto& have : builder_.reported(pod.setup.node).bundles) {
-          pod.warm =
-              pod.warm || (pod.setup.injected && bundle.key == key &&
-                           have.digest == bundle.digest && have.state == api::BundleState::kActive);
-        }
-      }
-    } else if (now_ >=
-               *pod.setup.started + (pod.warm ? setup_.warm_seconds : setup_.cold_seconds)) {
-      pod.setup.ready = now_;
-      ended_.insert("uid-" + name);
     }
+  } else if (age >= (pod.warm ? setup_.warm_seconds : setup_.cold_seconds)) {
+    pod.setup.ready = now_;
+    ended_.insert("uid-" + pod.setup.name);
   }
 }
 

@@ -65,6 +65,16 @@ void World::KillOne() {
   }
 }
 
+void World::KillInjected() {
+  std::erase_if(pods_, [](const auto& pod) { return pod.second.setup.injected; });
+}
+
+size_t World::pods_injected() const {
+  return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(), [](const auto& pod) {
+    return pod.second.setup.injected && pod.second.setup.job.empty();
+  }));
+}
+
 size_t World::pods_ready() const {
   return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(), [](const auto& pod) {
     return pod.second.setup.ready && pod.second.setup.job.empty();

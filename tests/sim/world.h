@@ -66,6 +66,9 @@ class World {
   void Rollout(const std::string& revision, const std::string& image);
   void Kill(const std::string& pod);  // the workload makes another
   void KillOne();                     // any running pod
+  void KillInjected();                // all that have our directory
+  // Containers of this image end before they are ready wherever they have our directory.
+  void CrashWithUs(const std::string& image) { crashes_with_us_ = image; }
   void StoreDown(bool down) { store_down_ = down; }
   void OperatorDown(bool down);  // both operators
   void KillLeader() { leaderless_until_ = now_ + kTakeOver; }
@@ -89,6 +92,7 @@ class World {
   int now() const { return now_; }
   size_t pods_ready() const;  // of the workload
   size_t pods_held() const;
+  size_t pods_injected() const;                       // of the workload
   int longest_hold() const { return longest_hold_; }  // seconds, of any pod
   int elections(const std::string& key) const;
   int hits_after(int second) const;
@@ -115,6 +119,8 @@ class World {
   void Schedule();
   void SchedulePod(SimPod& pod);
   void RunKubelets();
+  void RunKubelet(SimPod& pod);
+  void Start(SimPod& pod);
   // jobs.cc
   void RunJobs();
   void CheckJobs();
@@ -150,6 +156,7 @@ class World {
   int replicas_ = 0;
   std::string revision_ = "r1";
   std::string image_ = "server:1";
+  std::string crashes_with_us_;
   bool store_down_ = false;
   bool operator_down_ = false;
   int alive_since_ = 0;       // an operator, whether it leads or not
