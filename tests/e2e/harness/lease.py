@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 
 from .kubectl import Kubectl, KubectlError
+from .product import LEASE
 from .waiting import wait_for
 
-_LEASE = "cachewarm-operator"
 _HOLDER = "a-test"
 
 
@@ -20,7 +20,7 @@ def taken(system: Kubectl) -> Iterator[None]:
     def renew() -> None:
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec = {"holderIdentity": _HOLDER, "renewTime": now, "leaseDurationSeconds": 15}
-        system.patch("lease", _LEASE, {"spec": spec})
+        system.patch("lease", LEASE, {"spec": spec})
 
     def keep() -> None:
         while not done.wait(3):
@@ -30,7 +30,7 @@ def taken(system: Kubectl) -> Iterator[None]:
                 continue
 
     def is_ours() -> bool:
-        lease = system.get("lease", _LEASE)
+        lease = system.get("lease", LEASE)
         return bool(lease) and lease["spec"].get("holderIdentity") == _HOLDER
 
     done = threading.Event()
@@ -43,4 +43,4 @@ def taken(system: Kubectl) -> Iterator[None]:
     finally:
         done.set()
         keeper.join()
-        system.patch("lease", _LEASE, {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}})
+        system.patch("lease", LEASE, {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}})

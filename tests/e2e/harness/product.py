@@ -11,6 +11,7 @@ from .kubectl import Kubectl
 from .waiting import wait_for
 
 STORE = f"oci://{THROTTLED_REGISTRY}/cachewarm"
+LEASE = "cachewarm-operator"
 H100 = "nvidia/h100-80gb-hbm3/sm_90"  # a GPU type that nodes play in tests
 _IMAGES = REPOSITORY / "build" / "images"
 
@@ -108,7 +109,7 @@ class Product:
 
     def lease_holder(self) -> str:
         """The identity of the operator process that leads; "" while nobody does."""
-        lease = self.kubectl.get("lease", "cachewarm-operator") or {}
+        lease = self.kubectl.get("lease", LEASE) or {}
         return lease.get("spec", {}).get("holderIdentity", "")
 
     def leader(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .. import pods
 from ..cluster import NODES
+from ..product import LEASE
 from .scene import LONGEST_HOLD, Scene
 
 Deed = Callable[[Scene, random.Random], str]
@@ -88,6 +89,22 @@ def delete_node_cache(scene: Scene, chance: random.Random) -> str:
     return node
 
 
+def delete_lease(scene: Scene, chance: random.Random) -> str:
+    """Whoever asks first leads: the one that led has to see that it does no more."""
+    holder = scene.product.lease_holder()
+    scene.product.kubectl.delete("lease", LEASE, "--wait=false")
+    return holder
+
+
+def delete_deployment(scene: Scene, chance: random.Random) -> str:
+    """With its pods; it comes back at once, or together with the next put_right()."""
+    cast = scene.deployed(chance)
+    scene.kubectl.delete("deployment", cast.name, "--wait=false")
+    if chance.random() < 0.7:
+        scene.kubectl.apply(cast.deployment)
+    return cast.name
+
+
 def delete_warmup(scene: Scene, chance: random.Random) -> str:
     """It comes back with another uid, after a moment or together with the next put_right()."""
     cast = scene.one(chance)
@@ -155,6 +172,8 @@ DEEDS = (
     Weighed(delete_pod, 4),
     Weighed(delete_job, 3),
     Weighed(delete_node_cache, 2),
+    Weighed(delete_lease, 1),
+    Weighed(delete_deployment, 2),
     Weighed(delete_warmup, 2),
     Weighed(edit_warmup, 3),
     Weighed(scale, 8),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes lose their power, one at a time, and get it back."""
+"""Nodes lose their power, one at a time, and get it back, as the same Node or another."""
 
 import random
 import time
@@ -12,19 +12,41 @@ from .judge import seconds as moment
 from .scene import Scene
 
 
-def cut_power(scene: Scene, chance: random.Random, wait: Callable[[float], object]) -> str:
+Wait = Callable[[float], object]
+
+
+def cut_power(scene: Scene, chance: random.Random, wait: Wait) -> str:
     """For some seconds: sometimes so short that Kubernetes does not notice (it takes 20), sometimes
-    long enough that the node is lost. Not the node of the last operator that lives."""
+    long enough that the node is lost."""
+    seconds = chance.choice((0, 0, 10, 35))
+    node = _power_off(scene, chance)
+    if node:
+        wait(seconds)
+        _power_on(scene, node)
+    return f"{node} for {seconds} s" if node else ""
+
+
+def replace_node(scene: Scene, chance: random.Random, wait: Wait) -> str:
+    """As a cloud does with a machine that it takes back: another Node of the same name. Its disk
+    stays, as it does where only the Node object was deleted."""
+    seconds = chance.choice((0, 10))
+    node = _power_off(scene, chance)
+    if node:
+        scene.cluster.kubectl().delete("node", node)
+        wait(seconds)
+        _power_on(scene, node)
+    return f"{node} after {seconds} s" if node else ""
+
+
+def _power_off(scene: Scene, chance: random.Random) -> str:
+    """Some node, but not that of the last operator that lives; "": none."""
     node = chance.choice(NODES)
     with scene.operators:
         if not scene.another_operator_lives(off=node):
             return ""
         scene.off.add(node)
-    seconds = chance.choice((0, 0, 10, 35))
     scene.cluster.verb("node-down", node)
-    wait(seconds)
-    _power_on(scene, node)
-    return f"{node} for {seconds} s"
+    return node
 
 
 def put_right(scene: Scene) -> None:

@@ -148,6 +148,8 @@ class Scene:
         for cast in self.casts:
             self.kubectl.apply(cast.wish)
         for cast in self.deployed_casts:
+            if not self.kubectl.get("deployment", cast.name):
+                self.kubectl.apply(cast.deployment)
             warmup = Warmup(self.kubectl, cast.name)
             warmup.wait_injecting(120)
             self.kubectl.scale("deployment", cast.name, cast.replicas)

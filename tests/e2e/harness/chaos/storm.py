@@ -79,7 +79,8 @@ class Chaos:
         return weighed.deed.__name__, weighed.deed(self._scene, chance)
 
     def _outage(self, chance: random.Random) -> tuple[str, str]:
-        return "cut_power", outages.cut_power(self._scene, chance, self._over.wait)
+        way = chance.choices((outages.cut_power, outages.replace_node), (3, 1))[0]
+        return way.__name__, way(self._scene, chance, self._over.wait)
 
     def _denial(self, chance: random.Random) -> tuple[str, str]:
         ways = (
