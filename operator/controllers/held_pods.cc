@@ -12,7 +12,6 @@
 #include "lib/codec/json_value.h"
 #include "operator/apply/executor.h"
 #include "operator/observe/promises.h"
-#include "operator/plan/gates/budget.h"
 
 namespace cachewarm::controllers {
 namespace {
@@ -24,6 +23,8 @@ constexpr Duration kStandbyGrace{3000};
 // What let a young pod be held, a warmup or its label, may not have reached our store yet.
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
+// A pod that is newer than the budgets counts from its own creation, so that much later at most.
+constexpr Duration kBudgetsStay{500};
 // What a warmup allows that says nothing else; for pods of warmups that cannot be read.
 constexpr Duration kUsualHold = std::chrono::seconds(api::GateSpec{}.max_hold_seconds);
 
@@ -104,15 +105,30 @@ HeldVerdict HeldPods::Judge(const api::Pod& pod, Duration grace) const {
                   : JudgeOverdue(pod, now, deadline);
 }
 
-// From all pods of the warmup: those that were held before have used up some of the budget.
 WallTime HeldPods::DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmup) const {
-  if (warmup == nullptr) {
-    return pod.meta.created;
+  return warmup == nullptr ? pod.meta.created : BudgetsOf(*warmup)->DeadlineOf(pod);
+}
+
+// From all pods of the warmup: those that were held before have used up some of the budget. Of a
+// burst every pod is looked at, and would have all of them read once more.
+std::shared_ptr<const plan::Budgets> HeldPods::BudgetsOf(const api::CacheWarmup& warmup) const {
+  const MonoTime now = means_.clock.Monotonic();
+  const std::string key = warmup.ns + "/" + warmup.name;
+  {
+    std::lock_guard lock(known_mutex_);
+    std::erase_if(known_, [&](const auto& each) { return now - each.second.read > kBudgetsStay; });
+    const auto known = known_.find(key);
+    if (known != known_.end() && known->second.resource_version == warmup.resource_version) {
+      return known->second.budgets;
+    }
   }
   const auto pods = world_.pod_views.Of(
-      world_.pods.store().ByIndex(observe::InjectedIndex(warmup->ns, warmup->name)));
-  const Duration longest = plan::LongestHold(*warmup, observe::ReadPromises(world_, *warmup));
-  return plan::Budgets(pods, longest).DeadlineOf(pod);
+      world_.pods.store().ByIndex(observe::InjectedIndex(warmup.ns, warmup.name)));
+  const Duration longest = plan::LongestHold(warmup, observe::ReadPromises(world_, warmup));
+  auto budgets = std::make_shared<const plan::Budgets>(pods, longest);
+  std::lock_guard lock(known_mutex_);
+  known_[key] = {.read = now, .resource_version = warmup.resource_version, .budgets = budgets};
+  return budgets;
 }
 
 absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,

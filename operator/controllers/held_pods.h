@@ -2,6 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -14,6 +17,7 @@
 #include "lib/kube/runtime/event_recorder.h"
 #include "operator/metrics.h"
 #include "operator/observe/world.h"
+#include "operator/plan/gates/budget.h"
 
 namespace cachewarm::controllers {
 
@@ -65,12 +69,21 @@ class HeldPods {
                                      std::stop_token stop);
   HeldVerdict Judge(const api::Pod& pod, Duration grace) const;
   WallTime DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmup) const;
+  std::shared_ptr<const plan::Budgets> BudgetsOf(const api::CacheWarmup& warmup) const;
   absl::Status Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,
                        std::stop_token stop);
 
   const observe::World& world_;
   Means means_;
   std::atomic<bool> leading_{false};
+
+  struct Known {
+    MonoTime read{};
+    std::string resource_version;  // of the warmup
+    std::shared_ptr<const plan::Budgets> budgets;
+  };
+  mutable std::mutex known_mutex_;
+  mutable std::map<std::string, Known> known_;  // by "ns/name" of the warmup
 };
 
 }  // namespace cachewarm::controllers

@@ -50,11 +50,12 @@ class LogLines final : public Log {
     std::lock_guard lock(mutex_);
     lines_.push_back(LogLine("", level, event, fields));
   }
-  bool Has(const std::string& part) const {
+  bool Has(const std::string& part) const { return Count(part) > 0; }
+  int Count(const std::string& part) const {
     std::lock_guard lock(mutex_);
-    return std::any_of(lines_.begin(), lines_.end(), [&](const std::string& line) {
-      return line.find(part) != std::string::npos;
-    });
+    return static_cast<int>(std::count_if(
+        lines_.begin(), lines_.end(),
+        [&](const std::string& line) { return line.find(part) != std::string::npos; }));
   }
 
  private:

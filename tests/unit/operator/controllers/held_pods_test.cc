@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/controllers/held_pods.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "lib/api/reasons.h"
@@ -200,6 +201,35 @@ TEST_F(HeldPodsTest, TheBudgetIsTheRolloutsAndNotThePods) {
   clock.Advance(seconds(62));
   ASSERT_TRUE(held_.Reconcile("default/second", {}).ok());
   EXPECT_FALSE(IsHeld("second")) << "62 s after the first, 32 s after its own creation";
+}
+
+// A pod that cannot be understood is told of each time that it is read.
+TEST_F(HeldPodsTest, OfABurstNotEveryPodHasAllOthersReadAgain) {
+  constexpr int kPods = 100;
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  codec::Json odd = HeldPodObject("odd", "llama");
+  odd["status"]["phase"] = 5;
+  server.Put(kube::kPods, odd);
+  for (int i = 0; i < kPods; ++i) {
+    server.Put(kube::kPods, HeldPodObject(fmt::format("p{}", i), "llama"));
+  }
+  StartWorld();
+  for (int i = 0; i < kPods; ++i) {
+    ASSERT_TRUE(held_.Reconcile(fmt::format("default/p{}", i), {}).ok());
+  }
+  EXPECT_EQ(log.Count("object not understood"), 1);
+}
+
+TEST_F(HeldPodsTest, AWarmupThatAllowsLessIsHeededAtOnce) {
+  codec::Json warmup = WarmupObject("llama");
+  server.Put(kube::kCacheWarmups, warmup);
+  server.Put(kube::kPods, HeldPodObject("a", "llama"));
+  StartWorld();
+  EXPECT_EQ(held_.Reconcile("default/a", {})->requeue_after, Duration(61'500));
+  warmup["spec"]["gate"] = {{"maxHoldSeconds", 10}};
+  server.Put(kube::kCacheWarmups, warmup);
+  EXPECT_TRUE(op::testing::Eventually(
+      [&] { return held_.Reconcile("default/a", {})->requeue_after == Duration(11'500); }));
 }
 
 TEST_F(HeldPodsTest, ADeploymentWhosePodsAreSelectedByLabelsKeepsItsProgressDeadline) {
