@@ -74,6 +74,8 @@ class TestANodeThatJoins:
             shared,
         )
         assert said["reason"] == "Warm"
+        removed = 'cachewarm_startup_taints_removed_total{reason="Warm"} 1'
+        assert removed in turns.metrics("operator")
         pod = add_pod(shared, self.SERVER.name)
         assert_hit(shared, pod)
         assert pods.node(shared.get("pod", pods.name(pod))) == FRESH
@@ -166,6 +168,7 @@ class TestANodeWithoutAnAgent:
     def test_it_loses_the_taint_after_a_minute_and_keeps_what_is_not_ours(
         self, shared: Kubectl, turns: Product, cluster: Cluster
     ):
+        accept(shared, ModelServer(name="abandoned", nodes=("node-a", ABANDONED)))
         kind = f"{TAINT}:NoSchedule"
         cluster.verb("node-up", ABANDONED, "--taint", kind, "--taint", f"{FOREIGN}:NoSchedule")
         wait_for("the taint is gone", lambda: TAINT not in taints(shared, ABANDONED), 90, shared)
@@ -173,4 +176,3 @@ class TestANodeWithoutAnAgent:
         assert taints(shared, ABANDONED) == {FOREIGN}
         removed = turns.metrics("operator")
         assert 'cachewarm_startup_taints_removed_total{reason="Deadline"} 1' in removed
-        assert 'cachewarm_startup_taints_removed_total{reason="Warm"} 1' in removed
