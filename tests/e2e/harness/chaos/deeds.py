@@ -97,10 +97,12 @@ def delete_lease(scene: Scene, chance: random.Random) -> str:
 
 
 def delete_deployment(scene: Scene, chance: random.Random) -> str:
-    """With its pods; it comes back at once, or together with the next put_right()."""
+    """With its pods; it comes back at once, or when its turn is next, or with put_right()."""
     cast = scene.deployed(chance)
-    scene.kubectl.delete("deployment", cast.name, "--wait=false")
-    if chance.random() < 0.7:
+    there = scene.kubectl.get("deployment", cast.name)
+    if there:
+        scene.kubectl.delete("deployment", cast.name, "--wait=false")
+    if not there or chance.random() < 0.7:
         scene.kubectl.apply(cast.deployment)
     return cast.name
 
