@@ -47,10 +47,6 @@ bool MayConcern(const api::CacheWarmup& warmup, const api::Labels& labels) {
   return api::HasLabels(labels, warmup.status.injection->labels);
 }
 
-bool Has(const std::vector<std::string>& index, std::string_view value) {
-  return std::find(index.begin(), index.end(), value) != index.end();
-}
-
 using Entries = std::map<std::string, const codec::Json*>;
 
 // The items of a list of a NodeCache, by their member `key`.
@@ -210,10 +206,9 @@ void Triggers::OnPod(const kube::Change& change) {
   const codec::Json& pod = change.object();
   const kube::ObjectName name = kube::NameOf(pod);
   const api::Labels labels = kube::LabelsOf(pod);
-  const std::vector<std::string> index = PodIndex(pod);
-  if (Has(index, kHeldIndex)) {
+  if (WaitsAtOurGate(pod)) {
     queues_.held.Add(name.ToString());
-  } else if (change.before != nullptr && Has(PodIndex(*change.before), kHeldIndex)) {
+  } else if (change.before != nullptr && WaitsAtOurGate(*change.before)) {
     AddRestOfGroup(change);
   }
   if (const auto agent = labels.find(kAgentLabel);

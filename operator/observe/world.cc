@@ -102,13 +102,17 @@ std::vector<std::string> NodeIndex(const codec::Json& node) {
   return warming ? std::vector<std::string>{kWarmingIndex} : std::vector<std::string>();
 }
 
+bool WaitsAtOurGate(const codec::Json& pod) {
+  const codec::Json* gates = kube::At(pod, {"spec", "schedulingGates"});
+  return gates != nullptr && gates->is_array() &&
+         std::any_of(gates->begin(), gates->end(), [](const codec::Json& gate) {
+           return kube::TextAt(gate, {"name"}) == api::kSchedulingGate;
+         });
+}
+
 std::vector<std::string> PodIndex(const codec::Json& pod) {
   std::vector<std::string> values;
-  const codec::Json* gates = kube::At(pod, {"spec", "schedulingGates"});
-  if (gates != nullptr && gates->is_array() &&
-      std::any_of(gates->begin(), gates->end(), [](const codec::Json& gate) {
-        return kube::TextAt(gate, {"name"}) == api::kSchedulingGate;
-      })) {
+  if (WaitsAtOurGate(pod)) {
     values.emplace_back(kHeldIndex);
   }
   const std::string warmup = kube::TextAt(pod, {"metadata", "annotations", api::kWarmupAnnotation});

@@ -78,6 +78,7 @@ class World {
 // "agent:<node>": labelled as an agent's pod (in whatever namespace) and bound to that node.
 // "loose:<ns>/<name>": workloads::LoosePodsOf() says that the warmup of that name stands for it.
 std::vector<std::string> PodIndex(const codec::Json& pod);
+bool WaitsAtOurGate(const codec::Json& pod);
 std::string AgentIndex(const std::string& node);
 // Node index: "warming", while it has one of our startup taints.
 std::vector<std::string> NodeIndex(const codec::Json& node);
