@@ -22,8 +22,8 @@ struct Mapping {
 };
 
 // The mappings of files in the text of /proc/PID/smaps (proc_pid_smaps(5)) that nobody may write,
-// that are private, and of which no page differs from the file's. Lines that are not understood end
-// the mapping that they belong to. Pure.
+// that are private, and of which no page differs from the file's. A mapping of which that is not
+// said is left out. Pure.
 std::vector<Mapping> UnchangedFiles(const std::string& smaps);
 
 // Takes these mappings of this process out of the resident set; whatever is read of them later
