@@ -95,6 +95,8 @@ struct Pod {
 
 // Of a pod's spec.restartPolicy ("" where it is absent, which is Always): see Pod::may_end.
 bool MayEnd(std::string_view restart_policy);
+// Its phase is a last one: no container of it runs or will run, and it takes nothing of its node.
+bool HasEnded(const Pod& pod);
 
 absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);
 absl::StatusOr<Node> DecodeNode(const codec::Json& object);

@@ -8,7 +8,7 @@ namespace cachewarm::observe {
 
 NodeUsage::Share NodeUsage::ShareOf(const kube::Object& object) {
   auto pod = api::DecodePod(object);
-  if (!pod.ok() || pod->phase == "Succeeded" || pod->phase == "Failed") {
+  if (!pod.ok() || api::HasEnded(*pod)) {
     return {};
   }
   pod->requests["pods"] = 1;

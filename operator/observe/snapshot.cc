@@ -64,8 +64,7 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
 }
 
 bool IsFree(const api::Pod& pod) {
-  return !api::gate::IsHeld(pod) && !pod.meta.deleting && pod.phase != "Succeeded" &&
-         pod.phase != "Failed";
+  return !api::gate::IsHeld(pod) && !pod.meta.deleting && !api::HasEnded(pod);
 }
 
 std::set<std::string> GroupsOfHeldPods(const plan::Snapshot& snapshot) {

@@ -151,7 +151,7 @@ PodView ReadPod(const Round& round, const std::shared_ptr<const api::Pod>& pod) 
   PodView view{.pod = pod};
   view.held = api::gate::IsHeld(*pod);
   view.of_job = pod->meta.labels.contains(api::kBuilderWarmupLabel);
-  view.finished = pod->phase == "Succeeded" || pod->phase == "Failed";
+  view.finished = api::HasEnded(*pod);
   view.revision = api::RevisionOf(pod->meta.labels);
   if (pod->object != nullptr) {
     view.run_as = MountedRunAs(round, *pod->object);

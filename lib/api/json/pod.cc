@@ -171,6 +171,10 @@ void ReadPod(Reader& object, Pod& out) {
 
 namespace cachewarm::api {
 
+bool HasEnded(const Pod& pod) {
+  return pod.phase == "Succeeded" || pod.phase == "Failed";
+}
+
 bool MayEnd(std::string_view restart_policy) {
   return !restart_policy.empty() && restart_policy != "Always";
 }

@@ -158,6 +158,17 @@ TEST(Pod, MayEndWhereItsContainersAreNotAlwaysStartedAgain) {
   }
 }
 
+TEST(Pod, HasEndedInItsTwoLastPhasesAlone) {
+  for (const char* phase : {"Pending", "Running", "Unknown", "", "Succeeded", "Failed"}) {
+    Json json = RunningPod();
+    json["status"]["phase"] = phase;
+    const auto pod = Read(json);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    const std::string_view word = phase;
+    EXPECT_EQ(HasEnded(*pod), word == "Succeeded" || word == "Failed") << phase;
+  }
+}
+
 TEST(Pod, RequestsAreWhatTheSchedulerCounts) {
   struct Case {
     const char* name;
