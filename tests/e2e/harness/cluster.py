@@ -4,6 +4,8 @@
 import os
 import shutil
 import subprocess
+import tempfile
+import uuid
 from pathlib import Path
 
 from . import registry
@@ -93,6 +95,21 @@ class Cluster:
         """Puts an OCI tar into the registry; returns the reference that pods pull it by."""
         registry.push(archive, f"http://{REGISTRY}", repository, tag)
         return f"registry.test/{repository}:{tag}"
+
+    def push_unseen_image(self) -> str:
+        """busybox, 1 MB, with a layer that no node has: a pod's start waits for its pull."""
+        tag = uuid.uuid4().hex[:8]
+        with tempfile.TemporaryDirectory() as work:
+            tree = Path(work) / "bin"
+            tree.mkdir()
+            shutil.copy(_cache() / "debs/current/busybox-static/bin/busybox", tree)
+            for applet in ("sh", "head", "mv", "sleep", "test", "touch"):
+                (tree / applet).symlink_to("busybox")
+            (tree / tag).touch()
+            archive = Path(work) / "image.tar"
+            words = (f"localhost/unseen:{tag}", archive, "--entrypoint", "/bin/sh", f"{tree}=/bin")
+            subprocess.run([REPOSITORY / "images" / "make-oci-tar", *words, "=/tmp"], check=True)
+            return self.push(archive, "unseen", tag)
 
     def largest_layer(self, repository: str, tag: str) -> dict:
         manifest = registry.manifest(f"http://{REGISTRY}", repository, tag)

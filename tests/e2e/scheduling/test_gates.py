@@ -10,12 +10,14 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import accept, add_pod, assert_cold, until_ready, until_released
 from harness.waiting import wait_for
-from harness.warmup import GATE, Warmup, gated, injected, released, wish, wish_for
+from harness.warmup import GATE, Warmup, gated, injected, released, wait_event, wish, wish_for
 
 # Bytes a second of what the registry sends; a bundle of the small model has about 54 kB, and so has
-# that of COMPILES, which takes as long on every machine.
+# that of COMPILES, which takes as long on every machine. BESIDE it is there long before an image of
+# 1 MB.
 SOON = "12000"
 NEVER = "500"
+BESIDE = "100000"
 COMPILES = """
 if [ -f "$MY_CACHE/kernel" ]; then echo hit
 else
@@ -48,6 +50,13 @@ def published(
     return warmup
 
 
+def compiles(name: str, **container) -> Sleeper:
+    ready = {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 1}
+    container["readinessProbe"] = ready
+    nodes = ("node-a", "node-b")
+    return Sleeper(name=name, nodes=nodes, script=COMPILES, container=container)
+
+
 def held_seconds(pod: dict) -> float:
     return float(pods.annotation(pod, "cachewarm.io/held-seconds"))
 
@@ -55,13 +64,7 @@ def held_seconds(pod: dict) -> float:
 def test_in_mode_auto_a_cold_workload_is_not_gated_and_a_pod_waits_for_a_fetch_that_is_soon_done(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
-    ready = {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 1}
-    server = Sleeper(
-        name="soon",
-        nodes=("node-a", "node-b"),
-        script=COMPILES,
-        container={"readinessProbe": ready},
-    )
+    server = compiles("soon")
     warmup = published(kubectl, cluster, server, SOON, (CACHE,), mode="Auto")
     first = pods.of(kubectl, server.name)[0]
     assert injected(first) and released(first) == ""
@@ -71,6 +74,29 @@ def test_in_mode_auto_a_cold_workload_is_not_gated_and_a_pod_waits_for_a_fetch_t
     assert released(free) == "Warm"
     until_ready(kubectl, pod)
     assert kubectl.logs(pods.name(pod)).strip() == "hit"
+
+
+def test_a_fetch_runs_beside_the_pull_of_the_image_of_a_pod_that_is_not_held(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    server = compiles("pulls", image=cluster.push_unseen_image())
+    apart = {"labelSelector": {"matchLabels": {"app": server.name}}, "maxSkew": 1}
+    apart |= {"topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    server.spec["topologySpreadConstraints"] = [apart]
+    warmup = accept(kubectl, server, gate={"mode": "Off"}, caches=[CACHE])
+    kubectl.scale("deployment", server.name, 1)
+    first = wait_for("a pod", lambda: pods.of(kubectl, server.name), 30, kubectl)[0]
+    wait_event(kubectl, pods.name(first), "Started")
+    cluster.verb("registry-throttle", NEVER)
+    warmup.wait_bundles(1)
+    second = add_pod(kubectl, server.name)
+    wait_event(kubectl, pods.name(second), "Pulling")
+    here = pods.node(kubectl.get("pod", pods.name(second)))
+    assert not warmup.active_on(here), "the fetch had ended before the pull began"
+    cluster.verb("registry-throttle", BESIDE)
+    ready = until_ready(kubectl, second)
+    assert kubectl.logs(pods.name(ready)).strip() == "hit"
+    assert injected(ready) and released(ready) == ""
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ def _pull_policy(settings: Settings) -> dict:
 
 def _registry_hosts(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    server = f"http://{names.BRIDGE_ADDRESS}:{names.REGISTRY_PORT}"
+    server = f"http://{names.BRIDGE_ADDRESS}:{names.REGISTRY_PROXY_PORT}"
     (directory / "hosts.toml").write_text(
         f'server = "{server}"\n[host."{server}"]\n  capabilities = ["pull", "resolve"]\n'
     )
