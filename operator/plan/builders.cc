@@ -9,7 +9,8 @@
 #include "lib/base/digest.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
-#include "operator/plan/builder_jobs.h"
+#include "operator/plan/building/job_refusal.h"
+#include "operator/plan/building/jobs.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
 

@@ -2,7 +2,7 @@
 #include "operator/plan/gates/places.h"
 
 #include "lib/api/reasons.h"
-#include "operator/plan/builder_jobs.h"
+#include "operator/plan/building/job_room.h"
 #include "operator/render/affinity.h"
 
 namespace cachewarm::plan {

@@ -3,21 +3,13 @@
 
 #include "lib/codec/json_value.h"
 #include "tests/fakes/snapshot_builder.h"
+#include "tests/unit/operator/plan/building/jobs_fixture.h"
 
 // What a builder Job leaves to the pods of the workload: devices, places in the quota, volumes.
 namespace cachewarm::plan {
 namespace {
 
 using fakes::SnapshotBuilder;
-
-// The plan's Jobs and status as the API server would hold them.
-std::string Apply(SnapshotBuilder& builder, const Plan& plan) {
-  builder.status() = plan.status;
-  for (const JobWish& job : plan.jobs_to_create) {
-    builder.in().jobs.push_back({.name = job.name, .uid = "j", .created = builder.in().now});
-  }
-  return plan.jobs_to_create.empty() ? "" : plan.jobs_to_create[0].name;
-}
 
 // ---- devices and places ------------------------------------------------------------------------
 

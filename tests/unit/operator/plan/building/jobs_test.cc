@@ -7,6 +7,7 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "tests/fakes/snapshot_builder.h"
+#include "tests/unit/operator/plan/building/jobs_fixture.h"
 
 namespace cachewarm::plan {
 namespace {
@@ -14,23 +15,6 @@ namespace {
 using api::BuilderState;
 using fakes::At;
 using fakes::SnapshotBuilder;
-
-SnapshotBuilder Asleep() {
-  SnapshotBuilder builder;
-  builder.Node({.name = "n1"});
-  builder.in().workload.replicas = 0;
-  builder.Accepted();
-  return builder;
-}
-
-// The plan's Jobs and status as the API server would hold them.
-std::string Apply(SnapshotBuilder& builder, const Plan& plan) {
-  builder.status() = plan.status;
-  for (const JobWish& job : plan.jobs_to_create) {
-    builder.in().jobs.push_back({.name = job.name, .uid = "j", .created = builder.in().now});
-  }
-  return plan.jobs_to_create.empty() ? "" : plan.jobs_to_create[0].name;
-}
 
 // Where its pod may run.
 std::vector<std::string> NodesOf(const JobWish& job) {
@@ -266,111 +250,6 @@ TEST(BuilderJobs, OneThatIsBeingDeletedIsLeftAlone) {
   EXPECT_TRUE(builder.Decide().jobs_to_delete.empty());
 }
 
-void ShareAClaim(SnapshotBuilder& builder) {
-  builder.pod_template()["spec"]["volumes"] = {
-      {{"name", "w"}, {"persistentVolumeClaim", {{"claimName", "w"}, {"readOnly", true}}}}};
-}
-
-struct WaitCase {
-  const char* name;
-  void (*change)(SnapshotBuilder&);
-  const char* words;
-};
-
-const WaitCase kWaits[] = {
-    {"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "has room"},
-    {"cap", [](SnapshotBuilder& b) { b.in().builder_jobs_elsewhere = 8; }, "builders.jobsMax"},
-    {"none", [](SnapshotBuilder& b) { b.in().settings.builder_jobs_max = 0; }, "makes no"},
-    {"host_network", [](SnapshotBuilder& b) { b.pod_template()["spec"]["hostNetwork"] = true; },
-     "hostNetwork"},
-    {"host_port",
-     [](SnapshotBuilder& b) {
-       b.pod_template()["spec"]["containers"][0]["ports"] = {{{"hostPort", 80}}};
-     },
-     "hostPort"},
-    {"host_port_of_a_sidecar",
-     [](SnapshotBuilder& b) {
-       b.pod_template()["spec"]["initContainers"] = {
-           {{"name", "proxy"}, {"restartPolicy", "Always"}, {"ports", {{{"hostPort", 81}}}}}};
-     },
-     "hostPort 81"},
-    {"known_gang",
-     [](SnapshotBuilder& b) {
-       b.pod_template()["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = "train";
-     },
-     "scheduling.x-k8s.io/pod-group=train"},
-    {"gang_by_annotation",
-     [](SnapshotBuilder& b) {
-       b.pod_template()["metadata"]["annotations"] = {{"scheduling.k8s.io/group-name", "train"}};
-     },
-     "scheduling.k8s.io/group-name=train"},
-    {"gang_by_override",
-     [](SnapshotBuilder& b) {
-       b.warmup().spec.compile.overrides = std::make_shared<const codec::Json>(
-           codec::Json{{"metadata", {{"labels", {{"pod-group-name", "train"}}}}}});
-     },
-     "pod-group-name=train"},
-    {"unknown_gang",
-     [](SnapshotBuilder& b) {
-       b.pod_template()["metadata"]["labels"]["example.com/gang"] = "train";
-     },
-     "a gang"},
-    {"gang_in_the_spec",
-     [](SnapshotBuilder& b) {
-       b.pod_template()["spec"]["schedulingGroup"] = {{"podGroupName", "train"}};
-     },
-     "a gang"},
-    {"shared_claim_of_a_pod_that_has_not_started",
-     [](SnapshotBuilder& b) {
-       ShareAClaim(b);
-       b.warmup().spec.compile.builder = api::Builder::kJob;
-       b.Pod({.name = "p", .node = "n1", .created = 100});
-     },
-     "may wait for a claim"},
-    {"claim",
-     [](SnapshotBuilder& b) {
-       b.pod_template()["spec"]["volumes"] = {
-           {{"name", "w"}, {"persistentVolumeClaim", {{"claimName", "w"}}}}};
-     },
-     "claim"},
-    {"claim_template",
-     [](SnapshotBuilder& b) {
-       b.pod_template()["spec"]["containers"][0]["volumeMounts"] = {
-           {{"name", "w"}, {"mountPath", "/w"}}};
-     },
-     "volumeClaimTemplates"},
-};
-
-class Waits : public testing::TestWithParam<WaitCase> {};
-
-TEST_P(Waits, NoJobIsMadeAndTheConditionSaysWhy) {
-  SnapshotBuilder builder = Asleep();
-  GetParam().change(builder);
-  const Plan plan = builder.Decide();
-  EXPECT_TRUE(plan.jobs_to_create.empty());
-  EXPECT_TRUE(plan.status.builders.empty());
-  EXPECT_NE(fakes::Condition(plan, "Warm")->message.find(GetParam().words), std::string::npos)
-      << fakes::Condition(plan, "Warm")->message;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Waits, testing::ValuesIn(kWaits),
-                         [](const auto& each) { return each.param.name; });
-
-TEST(BuilderJobs, AClaimThatIsMountedReadOnlyMayBeCopied) {
-  SnapshotBuilder builder = Asleep();
-  builder.pod_template()["spec"]["volumes"] = {
-      {{"name", "w"}, {"persistentVolumeClaim", {{"claimName", "w"}, {"readOnly", true}}}}};
-  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
-  EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
-}
-
-TEST(BuilderJobs, TheCapOfTheClusterCountsTheJobsOfThisPlanToo) {
-  SnapshotBuilder builder = Asleep();
-  builder.Node({.name = "n2", .cpu_class = fakes::kAvx2});
-  builder.in().builder_jobs_elsewhere = 7;
-  EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
-}
-
 TEST(BuilderJobs, ANewTemplateIsBuiltAtOnceEvenAfterFailures) {
   SnapshotBuilder builder = Asleep();
   builder.status().builders = {{.key = builder.Key("n1"),
@@ -383,10 +262,6 @@ TEST(BuilderJobs, ANewTemplateIsBuiltAtOnceEvenAfterFailures) {
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.jobs_to_create.size(), 1U);
   EXPECT_EQ(plan.status.builders[0].attempt, 1);
-}
-
-std::shared_ptr<const codec::Json> Patch(std::string_view text) {
-  return std::make_shared<const codec::Json>(codec::ParseJson(text).value());
 }
 
 TEST(BuilderJobs, OverridesAreInTheJobAndOurVolumeAndPriorityAfterThem) {
@@ -402,30 +277,6 @@ TEST(BuilderJobs, OverridesAreInTheJobAndOurVolumeAndPriorityAfterThem) {
   EXPECT_EQ(pod["priorityClassName"], "cachewarm-builder");
   EXPECT_EQ(pod["restartPolicy"], "Never");
   EXPECT_EQ(pod["volumes"][0]["name"], "cachewarm");
-}
-
-TEST(BuilderJobs, OverridesThatCannotBeUsedMakeNoJobAndSayWhy) {
-  const std::pair<const char*, const char*> cases[] = {
-      {R"({"spec":{"containers":[{"image":"x"}]}})", "compile.overrides: spec.containers[0]"},
-      {R"({"spec":{"hostNetwork":true}})", "hostNetwork"},
-      {R"({"spec":{"containers":[{"name":"server","resources":{"limits":{"nvidia.com/gpu":2}}}]}})",
-       "the devices of the container"}};
-  for (const auto& [patch, message] : cases) {
-    SnapshotBuilder builder = Asleep();
-    builder.warmup().spec.compile.overrides = Patch(patch);
-    const Plan plan = builder.Decide();
-    EXPECT_TRUE(plan.jobs_to_create.empty()) << message;
-    const api::Condition* warm = fakes::Condition(plan, "Warm");
-    ASSERT_NE(warm, nullptr);
-    EXPECT_NE(warm->message.find(message), std::string::npos) << warm->message;
-  }
-}
-
-TEST(BuilderJobs, ANodeMustHaveRoomForThePodWithItsOverrides) {
-  SnapshotBuilder builder = Asleep();
-  builder.warmup().spec.compile.overrides = Patch(
-      R"({"spec":{"containers":[{"name":"driver","resources":{"limits":{"nvidia.com/gpu":1}}}]}})");
-  EXPECT_TRUE(builder.Decide().jobs_to_create.empty());
 }
 
 TEST(BuilderJobs, AJobThatTheApiServerRefusesFailsTheBuildWithItsWords) {
