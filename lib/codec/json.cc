@@ -9,10 +9,15 @@
 namespace cachewarm::codec {
 namespace {
 
-// Depth of nesting outside strings, without building a value: the parser recurses, we do not.
-int Depth(std::string_view text) {
+struct Extent {
   int depth = 0;
-  int deepest = 0;
+  size_t values = 1;  // at least as many as there are
+};
+
+// Of a text, outside its strings, without building a value: the parser recurses, we do not.
+Extent Measure(std::string_view text) {
+  Extent out;
+  int depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -25,12 +30,15 @@ int Depth(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
+      out.depth = std::max(out.depth, ++depth);
+      ++out.values;
     } else if (c == '}' || c == ']') {
       --depth;
+    } else if (c == ',') {
+      ++out.values;
     }
   }
-  return deepest;
+  return out;
 }
 
 bool HoldsFloat(const Json& value) {
@@ -53,9 +61,14 @@ absl::Status Within(std::string_view text, const JsonLimits& limits) {
     return absl::InvalidArgumentError(
         fmt::format("JSON of {} bytes is over the limit of {}", text.size(), limits.bytes_max));
   }
-  if (Depth(text) > limits.depth_max) {
+  const Extent extent = Measure(text);
+  if (extent.depth > limits.depth_max) {
     return absl::InvalidArgumentError(
         fmt::format("JSON is nested deeper than {} levels", limits.depth_max));
+  }
+  if (extent.values > limits.values_max()) {
+    return absl::InvalidArgumentError(fmt::format("JSON of {} values is over the limit of {}",
+                                                  extent.values, limits.values_max()));
   }
   return absl::OkStatus();
 }

@@ -15,10 +15,15 @@ namespace cachewarm::codec {
 struct JsonLimits {
   size_t bytes_max = 64U << 20U;
   int depth_max = 64;
+
+  // A value takes up to 100 bytes when it is parsed, and as few as two as text. What we are sent
+  // has more than 20 bytes for each.
+  size_t values_max() const { return bytes_max / 16; }
 };
 
 // Parses one JSON value (RFC 8259). INVALID_ARGUMENT with the byte offset when it is malformed,
-// too long or too deep. The caller includes <nlohmann/json.hpp> by "lib/codec/json_value.h".
+// too long, too deep or of too many values. The caller includes <nlohmann/json.hpp> by
+// "lib/codec/json_value.h".
 absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits = {});
 
 // Compact text; invalid UTF-8 in strings is replaced by U+FFFD.

@@ -178,6 +178,7 @@ class StreamSession : public Session {
     if (!is_head) {
       answer_.body() = response.body;
     }
+    parser_.reset();  // the request may be large, and the connection idle for long
     beast::http::async_write(stream_, answer_,
                              [self = Self(), keep_alive](beast::error_code error, size_t) {
                                if (error || !keep_alive || self->closing_) {

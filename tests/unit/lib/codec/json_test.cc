@@ -46,6 +46,19 @@ TEST(ParseJson, IsBoundedInBytesAndDepth) {
   EXPECT_TRUE(absl::IsInvalidArgument(ParseJson(std::string(1'000'000, '{')).status()));
 }
 
+TEST(ParseJson, IsBoundedInValuesBecauseTheyTakeMoreRoomThanTheirText) {
+  std::string many = "[";
+  for (int i = 0; i < 1'000; ++i) {
+    many += "{},";
+  }
+  many += "{}]";
+  EXPECT_THAT(std::string(ParseJson(many, {.bytes_max = 32'000}).status().message()),
+              HasSubstr("JSON of 2003 values is over the limit of 2000"));
+  EXPECT_TRUE(ParseJson(many, {.bytes_max = 33'000}).ok());
+  const std::string text = "[\"" + std::string(3'000, ',') + "\"]";
+  EXPECT_TRUE(ParseJson(text, {.bytes_max = 32'000}).ok()) << "commas of a text are none";
+}
+
 TEST(ParseJson, BracketsInStringsAreNoDepth) {
   EXPECT_TRUE(ParseJson(R"(["[[[[", "{\"{", "\\"])", {.depth_max = 1}).ok());
 }
