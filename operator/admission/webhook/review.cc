@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/admission/webhook/review.h"
 
+#include <utility>
+
 #include "lib/api/json/checks.h"
 #include "lib/base/status.h"
 #include "lib/codec/base64.h"
@@ -26,12 +28,11 @@ void ReadExactly(Reader& reader, std::string_view name, std::string_view wanted)
   }
 }
 
-void ReadObject(Reader& reader, Review& out) {
+void CheckObject(Reader& reader) {
   const Json* object = reader.Member("object");
   if (object == nullptr || !object->is_object()) {
-    return reader.Fail("object", "expected the pod that is to be created");
+    reader.Fail("object", "expected the pod that is to be created");
   }
-  out.pod = std::make_shared<const Json>(*object);
 }
 
 void ReadRequest(Reader& reader, Review& out) {
@@ -53,13 +54,13 @@ void ReadRequest(Reader& reader, Review& out) {
   }
   api::json::ReadChecked(reader, "namespace", out.ns,
                          {.pattern = &api::json::IsDnsLabel, .words = "expected a namespace"});
-  ReadObject(reader, out);
+  CheckObject(reader);
 }
 
 }  // namespace
 
 absl::StatusOr<Review> DecodeReview(std::string_view body) {
-  CW_ASSIGN_OR_RETURN(const Json json, codec::ParseJson(body, {.bytes_max = kReviewBytesMax}));
+  CW_ASSIGN_OR_RETURN(Json json, codec::ParseJson(body, {.bytes_max = kReviewBytesMax}));
   if (!json.is_object()) {
     return absl::InvalidArgumentError("expected an AdmissionReview");
   }
@@ -70,6 +71,7 @@ absl::StatusOr<Review> DecodeReview(std::string_view body) {
   reader.Require("request").Object("request",
                                    [&](Reader& request) { ReadRequest(request, review); });
   CW_RETURN_IF_ERROR(reader.status());
+  review.pod = std::make_shared<const Json>(std::move(json["request"]["object"]));
   return review;
 }
 

@@ -11,8 +11,9 @@
 // The question and the answer of a mutating webhook (admission.k8s.io/v1). Pure.
 namespace cachewarm::webhook {
 
-// The most that a question may hold. The API server takes objects of 3 MiB at most.
-inline constexpr size_t kReviewBytesMax = 4U << 20U;
+// The most that a question may hold. etcd takes no object of more than 1.5 MiB (its
+// --max-request-bytes), so no such pod comes to be.
+inline constexpr size_t kReviewBytesMax = 2U << 20U;
 
 // A pod that is about to be created.
 struct Review {

@@ -78,6 +78,10 @@ TEST(Review, WhatIsNoObjectOrTooDeepOrTooLongIsRefused) {
   Json large = Question();
   large["request"]["object"]["x"] = std::string(kReviewBytesMax, 'x');
   EXPECT_FALSE(DecodeReview(large.dump()).ok());
+  Json dense = Question();
+  dense["request"]["object"]["spec"]["tolerations"] = Json(200'000, Json::object());
+  ASSERT_LT(dense.dump().size(), kReviewBytesMax);
+  EXPECT_THAT(Message(DecodeReview(dense.dump()).status()), HasSubstr("values is over the limit"));
 }
 
 TEST(Answer, CarriesThePatchThatMakesTheChangedPod) {
