@@ -2,11 +2,16 @@
 #include "lib/api/names.h"
 
 #include "fmt/format.h"
+#include "lib/api/json/checks.h"
 
 namespace cachewarm::api {
 
 std::string WarmupManager(std::string_view warmup_uid) {
   return fmt::format("cw-{}", warmup_uid);
+}
+
+std::string_view WarmupNameIn(std::string_view value) {
+  return json::IsDnsSubdomain(value) ? value : "";
 }
 
 std::string RunAsName(std::optional<int64_t> run_as_user) {

@@ -65,6 +65,10 @@ inline constexpr std::string_view kAgentManager = "cachewarm-agent";
 // "cw-<uid>": owns the entries of one warmup in every NodeCache.spec.
 std::string WarmupManager(std::string_view warmup_uid);
 
+// The name that a value of kWarmupAnnotation says; "" for one that no CacheWarmup can have. Anybody
+// may write one on a pod, and it becomes keys of queues and indexes.
+std::string_view WarmupNameIn(std::string_view value);
+
 // "u<uid>" or "image": the last part of a pod's cache path.
 std::string RunAsName(std::optional<int64_t> run_as_user);
 

@@ -221,7 +221,7 @@ void Triggers::OnPod(const kube::Change& change) {
   if (const auto owner = labels.find(api::kBuilderWarmupLabel); owner != labels.end()) {
     AddByUid(std::string(owner->second), kPodBurst);
   }
-  const std::string warmup = kube::TextAt(pod, {"metadata", "annotations", api::kWarmupAnnotation});
+  const std::string warmup = WarmupOf(pod);
   if (!warmup.empty()) {
     // Also when no such warmup is left: its pods are then released.
     queues_.warmups.AddAfter(name.ns + "/" + warmup, kPodBurst);
@@ -279,11 +279,10 @@ void Triggers::AddRestOfGroup(const kube::Change& change) {
     return;
   }
   const std::string ns = kube::NameOf(*change.after).ns;
-  const std::string own =
-      kube::TextAt(*change.after, {"metadata", "annotations", api::kWarmupAnnotation});
+  const std::string own = WarmupOf(*change.after);
   for (const kube::Kept& pod : world_.pods.store().ByIndex(kHeldIndex)) {
     const std::string_view warmup =
-        pod->value().TextAt({"metadata", "annotations", api::kWarmupAnnotation});
+        api::WarmupNameIn(pod->value().TextAt({"metadata", "annotations", api::kWarmupAnnotation}));
     if (pod->name.ns == ns && !warmup.empty() && warmup != own) {
       queues_.warmups.AddAfter(fmt::format("{}/{}", ns, warmup), kPodBurst);
     }

@@ -110,12 +110,17 @@ bool WaitsAtOurGate(const codec::Json& pod) {
          });
 }
 
+std::string WarmupOf(const codec::Json& pod) {
+  return std::string(
+      api::WarmupNameIn(kube::TextAt(pod, {"metadata", "annotations", api::kWarmupAnnotation})));
+}
+
 std::vector<std::string> PodIndex(const codec::Json& pod) {
   std::vector<std::string> values;
   if (WaitsAtOurGate(pod)) {
     values.emplace_back(kHeldIndex);
   }
-  const std::string warmup = kube::TextAt(pod, {"metadata", "annotations", api::kWarmupAnnotation});
+  const std::string warmup = WarmupOf(pod);
   if (!warmup.empty()) {
     values.push_back(InjectedIndex(kube::NameOf(pod).ns, warmup));
   }

@@ -79,6 +79,8 @@ class World {
 // "loose:<ns>/<name>": workloads::LoosePodsOf() says that the warmup of that name stands for it.
 std::vector<std::string> PodIndex(const codec::Json& pod);
 bool WaitsAtOurGate(const codec::Json& pod);
+// What its annotation says; "" for none, and for what is no name.
+std::string WarmupOf(const codec::Json& pod);
 std::string AgentIndex(const std::string& node);
 // Node index: "warming", while it has one of our startup taints.
 std::vector<std::string> NodeIndex(const codec::Json& node);

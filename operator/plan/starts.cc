@@ -22,7 +22,8 @@ namespace {
 constexpr Duration kEvidenceWait = std::chrono::seconds(90);
 constexpr size_t kCountedPerRound = 32;  // the ring and the annotations keep up with it
 constexpr size_t kCountedMax = 256;
-constexpr size_t kWindowsMax = 64;  // per node
+constexpr size_t kWindowsMax = 64;       // per node
+constexpr size_t kQuotedBytesMax = 253;  // of what anybody may write on a pod: a whole name
 
 struct FirstStart {
   const PodView* pod = nullptr;
@@ -160,8 +161,9 @@ std::string WhyLeftAlone(const Round& round, const PodView& pod) {
     return why;
   }
   if (IsOfAnother(round, pod)) {
+    const std::string_view value = pod.pod->meta.annotations.find(api::kWarmupAnnotation)->second;
     return fmt::format("annotation {} says \"{}\"", api::kWarmupAnnotation,
-                       pod.pod->meta.annotations.find(api::kWarmupAnnotation)->second);
+                       value.substr(0, kQuotedBytesMax));
   }
   if (!round.acceptance.inject) {
     return fmt::format("{}: {}", round.acceptance.ready.reason, round.acceptance.ready.message);

@@ -11,6 +11,17 @@ TEST(Names, EveryWarmupHasItsOwnFieldManager) {
   EXPECT_NE(WarmupManager("a"), WarmupManager("b"));
 }
 
+TEST(Names, AnAnnotationNamesAWarmupOnlyWhereOneCanHaveThatName) {
+  const std::string longest(253, 'a');
+  for (const std::string& name : {std::string("llama"), std::string("llama-3.1"), longest}) {
+    EXPECT_EQ(WarmupNameIn(name), name);
+  }
+  for (const std::string& value : {std::string(), std::string("a/b"), std::string("Llama"),
+                                   std::string("a b"), longest + "a"}) {
+    EXPECT_EQ(WarmupNameIn(value), "") << value;
+  }
+}
+
 TEST(Names, RunAsIsTheUserOfThePodOrTheImage) {
   EXPECT_EQ(RunAsName(std::nullopt), "image");
   EXPECT_EQ(RunAsName(0), "u0");

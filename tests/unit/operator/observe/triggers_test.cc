@@ -100,6 +100,16 @@ TEST_F(TriggersTest, AnInjectedPodConcernsItsWarmupEvenWhenThatIsGone) {
   EXPECT_EQ(Take(held), Keys{"default/a"});
 }
 
+TEST_F(TriggersTest, AnAnnotationThatNamesNoWarmupConcernsNobody) {
+  Settle();
+  for (const std::string& value : {std::string("a/b"), std::string(200'000, 'a')}) {
+    codec::Json pod = HeldPodObject("a", value);
+    pod["metadata"]["labels"] = {{"app", "none"}};
+    EXPECT_EQ(After(held, [&] { server.Put(kube::kPods, pod); }), Keys{"default/a"});
+    EXPECT_EQ(Take(warmups), Keys{});
+  }
+}
+
 TEST_F(TriggersTest, APodThatIsLetGoConcernsWhoeverHoldsOthersOfItsGroup) {
   const auto member = [](const char* name, const char* warmup, bool in_group) {
     codec::Json pod = HeldPodObject(name, warmup);

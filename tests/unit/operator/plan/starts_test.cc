@@ -66,14 +66,34 @@ TEST(Starts, OfAPodWithoutAReadinessProbeTheEndIsLookedForInTime) {
   EXPECT_EQ(builder.Decide().starts_counted.size(), 1U);
 }
 
-TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuilder) {
+// Injects since then.
+SnapshotBuilder InjectingSince(int accepted) {
   SnapshotBuilder builder = Warm();
-  const int accepted = 50;
   builder.status().conditions = {{.type = "Ready",
                                   .status = "True",
                                   .reason = "Injecting",
                                   .observed_generation = 1,
                                   .last_transition_time = At(accepted)}};
+  return builder;
+}
+
+TEST(Starts, WhatAnybodyMayWriteOnAPodIsQuotedInPart) {
+  SnapshotBuilder builder = InjectingSince(50);
+  builder.Pod({.name = "p",
+               .node = "n1",
+               .injected = false,
+               .created = 60,
+               .started = 61,
+               .ready = 70,
+               .annotations = {{"cachewarm.io/warmup", std::string(200'000, 'x')}}});
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.annotations.size(), 1U);
+  EXPECT_NE(plan.annotations[0].value.find("cachewarm.io/warmup says"), std::string::npos);
+  EXPECT_LT(plan.annotations[0].value.size(), 1'000U);
+}
+
+TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuilder) {
+  SnapshotBuilder builder = InjectingSince(50);
   builder.Pod({.name = "before",
                .node = "n1",
                .injected = false,
