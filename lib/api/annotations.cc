@@ -20,6 +20,7 @@ using Form = AnnotationForm;
 constexpr size_t kValueBytesMax = 4096;
 constexpr size_t kItemsMax = 64;  // more than any list of the spec may hold
 constexpr size_t kQuotedBytesMax = 80;
+constexpr size_t kProblemsMax = 8;
 
 constexpr std::array<SpecAnnotation, 12> kTable = {{
     {"cachewarm.io/backoff-limit", "compile", "backoffLimit", Form::kNumber, "3"},
@@ -181,6 +182,15 @@ std::string Unknown(std::string_view name) {
                      name.substr(0, kQuotedBytesMax), known);
 }
 
+// An object may have as many annotations as fit into 256 KiB.
+void Shorten(std::vector<std::string>& problems) {
+  if (problems.size() > kProblemsMax) {
+    const size_t more = problems.size() - kProblemsMax;
+    problems.resize(kProblemsMax);
+    problems.push_back(fmt::format("{} more annotations {}/... cannot be used", more, kGroup));
+  }
+}
+
 }  // namespace
 
 std::span<const SpecAnnotation> SpecAnnotations() {
@@ -200,6 +210,7 @@ SpecWish ReadSpecWish(const std::map<std::string, std::string>& annotations) {
       out.problems.push_back(Unknown(name));
     }
   }
+  Shorten(out.problems);
   return out;
 }
 

@@ -35,7 +35,7 @@ std::span<const SpecAnnotation> SpecAnnotations();
 
 // What the annotations of a workload ask for. `spec` holds only the fields that they name.
 // `problems` has one sentence for each annotation of ours that is unknown or cannot be used; each
-// names the annotation and what to do.
+// names the annotation and what to do. After the first 8 one says how many more there are.
 struct SpecWish {
   codec::Json spec = codec::Json::object();
   std::vector<std::string> problems;

@@ -105,6 +105,16 @@ TEST(Annotations, AnUnknownOneIsNamed) {
   EXPECT_THAT(wish.problems[0], HasSubstr("cachewarm.io/gate,"));
 }
 
+TEST(Annotations, OfVeryManyThatAreUnknownTheFirstAreNamedAndTheRestCounted) {
+  std::map<std::string, std::string> annotations;
+  for (int i = 0; i < 10'000; ++i) {
+    annotations["cachewarm.io/x" + std::to_string(i)] = "";
+  }
+  const SpecWish wish = ReadSpecWish(annotations);
+  ASSERT_EQ(wish.problems.size(), 9U);
+  EXPECT_EQ(wish.problems.back(), "9992 more annotations cachewarm.io/... cannot be used");
+}
+
 TEST(Annotations, GoodOnesAreReadBesideBadOnes) {
   const SpecWish wish =
       ReadSpecWish({{"cachewarm.io/gate", "Off"}, {"cachewarm.io/settle-seconds", "x"}});
