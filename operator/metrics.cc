@@ -108,6 +108,12 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
   };
 }
 
+void Metrics::CountRelease(const std::string& ns, const std::string& warmup,
+                           std::string_view reason, double held_seconds) const {
+  gate_releases.Add({ns, warmup, std::string(reason)});
+  hold_seconds.Observe({ns, warmup}, held_seconds);
+}
+
 void Metrics::Forget(const std::string& ns, const std::string& warmup) const {
   const std::map<std::string, std::string> match = {{"namespace", ns}, {"warmup", warmup}};
   for (metrics::Counter* counter :

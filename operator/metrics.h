@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "lib/metrics/metrics.h"
 
@@ -17,7 +18,7 @@ struct Metrics {
   metrics::Histogram& hold_seconds;       // namespace, warmup
   metrics::Counter& builds;               // namespace, warmup, gpu_type, result
   metrics::Histogram& build_seconds;      // namespace, warmup, gpu_type
-  metrics::Counter& gate_releases;        // namespace, warmup, reason
+  metrics::Counter& gate_releases;        // namespace, warmup, reason: see CountRelease()
   metrics::Gauge& nodes_waiting;          // namespace, warmup
   metrics::Counter& startup_taints;       // reason
   metrics::Counter& rehearsals;           // result
@@ -30,6 +31,10 @@ struct Metrics {
   metrics::Histogram& webhook_seconds;    // no labels
   metrics::Gauge& leader;                 // no labels: 1 while this process leads
 
+  // A gate was removed. `warmup` is "" for one that is not there: it has no series of its own, and
+  // anybody may write a name on a pod.
+  void CountRelease(const std::string& ns, const std::string& warmup, std::string_view reason,
+                    double held_seconds) const;
   // Forgets the series of a warmup that is gone.
   void Forget(const std::string& ns, const std::string& warmup) const;
 };

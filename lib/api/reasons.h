@@ -55,8 +55,6 @@ inline constexpr std::string_view kBuilderCrashed = "BuilderCrashed";
 inline constexpr std::string_view kBuilderRefused = "BuilderRefused";  // no Job may be made
 inline constexpr std::string_view kRequestFailed = "RequestFailed";    // one of compile.requests
 inline constexpr std::string_view kHeld = "Held";
-// By what lets go of held pods at their deadline; why is in the event's note.
-inline constexpr std::string_view kGateReleased = "GateReleased";
 // On a pod of the workload that admission did not give the cache, once it is counted: why.
 inline constexpr std::string_view kLeftAlone = "LeftAlone";
 inline constexpr std::string_view kCaptured = "Captured";
@@ -90,8 +88,8 @@ inline constexpr std::string_view kNodeAgentNotReady = "AgentNotReady";
 inline constexpr std::string_view kNodeDeadline = "Deadline";
 
 // Why a gate was released: the closed list of what the annotation cachewarm.io/released says. All
-// but ByHand are also `reason` of cachewarm_gate_releases_total: the operator counts what it lets
-// go.
+// but ByHand are also the reason of an event about the pod, and `reason` of
+// cachewarm_gate_releases_total: the operator counts what it lets go.
 inline constexpr std::string_view kReleasedWarm = "Warm";
 inline constexpr std::string_view kReleasedBuilder = "Builder";
 inline constexpr std::string_view kReleasedNoRoom = "NoRoom";

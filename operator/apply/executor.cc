@@ -210,9 +210,7 @@ absl::Status Executor::Release(const plan::Snapshot& snapshot, const plan::Plan&
   const absl::Status then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
   // Events compete with patches for the API server, and nobody waits for them.
   for (const plan::GateRelease* release : released.releases) {
-    if (release->event) {
-      Tell(*release->event);
-    }
+    Tell(release->event);
   }
   return first.ok() ? then : first;
 }
@@ -221,13 +219,14 @@ absl::Status Executor::ReleaseAll(const plan::Snapshot& snapshot,
                                   std::span<const plan::GateRelease> releases, Released& released,
                                   std::stop_token stop) const {
   const api::CacheWarmup& warmup = snapshot.warmup;
+  // One that is gone was not read, and so has no version.
+  const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
   return TryAll(releases.size(), stop, [&](size_t i) {
     const plan::GateRelease& release = releases[i];
     const auto done = ReleaseGate(means_.client, release, stop);
     if (done.ok() && *done) {
       released.Add(release);
-      means_.metrics.gate_releases.Add({warmup.ns, warmup.name, release.reason});
-      means_.metrics.hold_seconds.Observe({warmup.ns, warmup.name}, release.held_seconds);
+      means_.metrics.CountRelease(warmup.ns, counted, release.reason, release.held_seconds);
       means_.log.Info("pod released", {{"warmup", warmup.ns + "/" + warmup.name},
                                        {"pod", release.pod->meta.name},
                                        {"reason", release.reason},

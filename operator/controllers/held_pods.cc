@@ -30,7 +30,7 @@ constexpr Duration kUsualHold = std::chrono::seconds(api::GateSpec{}.max_hold_se
 
 std::string WarmupNameOf(const api::Pod& pod) {
   const auto found = pod.meta.annotations.find(api::kWarmupAnnotation);
-  return found == pod.meta.annotations.end() ? "" : std::string(found->second);
+  return std::string(found == pod.meta.annotations.end() ? "" : api::WarmupNameIn(found->second));
 }
 
 HeldVerdict At(WallTime due, WallTime now, std::string_view reason) {
@@ -144,17 +144,17 @@ absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::
     return absl::OkStatus();
   }
   const std::string warmup = WarmupNameOf(*pod);
-  means_.metrics.gate_releases.Add({pod->meta.ns, warmup, std::string(reason)});
-  means_.metrics.hold_seconds.Observe({pod->meta.ns, warmup}, held_seconds);
+  const bool is_there = world_.warmup_views.Get({.ns = pod->meta.ns, .name = warmup}) != nullptr;
+  means_.metrics.CountRelease(pod->meta.ns, is_there ? warmup : "", reason, held_seconds);
   means_.log.Info("pod released", {{"warmup", pod->meta.ns + "/" + warmup},
                                    {"pod", pod->meta.name},
                                    {"reason", reason},
                                    {"held_seconds", held_seconds}});
-  means_.events.Record({.regarding = pod->object,
-                        .reason = std::string(api::reason::kGateReleased),
-                        .action = "Release",
-                        .note = fmt::format("released after {} without waiting any longer: {}",
-                                            FormatDuration(held), reason)});
+  means_.events.Record(
+      {.regarding = pod->object,
+       .reason = std::string(reason),
+       .action = "Release",
+       .note = fmt::format("released after {} without waiting any longer", FormatDuration(held))});
   return absl::OkStatus();
 }
 

@@ -137,7 +137,6 @@ absl::Status Warmups::Withdraw(const kube::ObjectName& name, const std::string& 
     if (uids.empty()) {
       uids.emplace_back();
     }
-    means_.metrics.Forget(name.ns, name.name);
   }
   for (const std::string& uid : uids) {
     api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
@@ -150,6 +149,9 @@ absl::Status Warmups::Withdraw(const kube::ObjectName& name, const std::string& 
     means_.rehearsals.Forget(uid);
     means_.job_refusals.KeepOnly(uid, {});
     ForgetWrite(uid);
+  }
+  if (is_gone) {
+    means_.metrics.Forget(name.ns, name.name);
   }
   return absl::OkStatus();
 }

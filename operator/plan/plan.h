@@ -60,7 +60,7 @@ struct GateRelease {
   double held_seconds = 0;
   std::vector<std::string> preferred;  // hostnames, at most 64; empty: no preference
   std::vector<std::string> excluded;   // hostnames that must not be used; at most 1
-  std::optional<EventWish> event;      // told when it is released, after all others are
+  EventWish event;                     // told when it is released, after all others are
 };
 
 // Create both pods with dryRun=All and hand the answers back in Snapshot::rehearsal.

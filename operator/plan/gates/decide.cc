@@ -190,10 +190,8 @@ void Release(Round& round, const Verdict& verdict) {
                       .held_seconds = HeldSeconds(round, *pod.pod),
                       .preferred = Hostnames(round, verdict.choice->preferred),
                       .excluded = verdict.excluded};
-  if (release.held_seconds >= std::chrono::duration<double>(kQuietHold).count()) {
-    release.event = AboutPod(*pod.pod, release.reason,
-                             fmt::format("released after {:.0f} s", release.held_seconds));
-  }
+  release.event = AboutPod(*pod.pod, release.reason,
+                           fmt::format("released after {:.0f} s", release.held_seconds));
   round.out.releases.push_back(std::move(release));
 }
 

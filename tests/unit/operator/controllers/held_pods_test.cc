@@ -108,7 +108,15 @@ TEST_F(HeldPodsTest, SweepReleasesWhatIsDueAndNothingElse) {
   EXPECT_FALSE(IsHeld("old"));
   EXPECT_FALSE(IsHeld("of-paused"));
   EXPECT_FALSE(IsHeld("orphan"));
-  EXPECT_EQ(events.Count(std::string(api::reason::kGateReleased)), 3);
+  EXPECT_EQ(events.Count("Deadline"), 1);
+  EXPECT_EQ(events.Count("Withdrawn"), 2);
+  EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"paused\","
+                   "reason=\"Withdrawn\"}"),
+            1);
+  EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"\","
+                   "reason=\"Withdrawn\"}"),
+            1)
+      << "anybody may name what is not there";
 }
 
 TEST_F(HeldPodsTest, OtherGatesStay) {
@@ -253,7 +261,7 @@ TEST_F(HeldPodsTest, AGateThatSomebodyElseRemovedIsNoError) {
   server.Edit(kube::kPods, {"default", "a"},
               [](codec::Json& edited) { edited["spec"].erase("schedulingGates"); });
   EXPECT_TRUE(held_.Reconcile("default/a", {}).ok());
-  EXPECT_EQ(events.Count(std::string(api::reason::kGateReleased)), 0);
+  EXPECT_EQ(events.Count("Withdrawn"), 0);
   server.Remove(kube::kPods, {"default", "a"});
   EXPECT_TRUE(held_.Reconcile("default/a", {}).ok());
 }

@@ -38,9 +38,8 @@ TEST(Gates, ReleasedWithoutAPreferenceWhenEveryNodeIsWarm) {
   EXPECT_TRUE(release->preferred.empty());
   EXPECT_TRUE(release->excluded.empty());
   EXPECT_DOUBLE_EQ(release->held_seconds, 3);
-  ASSERT_TRUE(release->event);
-  EXPECT_EQ(release->event->reason, "Warm");
-  EXPECT_EQ(release->event->note, "released after 3 s");
+  EXPECT_EQ(release->event.reason, "Warm");
+  EXPECT_EQ(release->event.note, "released after 3 s");
 }
 
 TEST(Gates, HeldWhileANodeItCouldLandOnIsStillFetching) {
@@ -220,6 +219,19 @@ TEST(Gates, AHeldPodIsKeptOffTheOneUnusableNode) {
   const Plan plan = builder.Decide();
   ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
   EXPECT_EQ(ReleaseOf(plan, "p")->excluded, Names{"bad"});
+}
+
+TEST(Gates, APodAtAnotherGateIsKeptOffAnUnusableNodeAndPrefersNone) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.Node({.name = "bad", .agent = false, .prepared = false});
+  builder.Pod({.name = "p", .held = true, .created = 97, .other_gates = {"example.com/gate"}});
+  const Plan plan = builder.Decide();
+  const GateRelease* release = ReleaseOf(plan, "p");
+  ASSERT_NE(release, nullptr);
+  EXPECT_EQ(release->reason, "OtherGate");
+  EXPECT_EQ(release->excluded, Names{"bad"});
+  EXPECT_TRUE(release->preferred.empty());
 }
 
 // Only pods that wait for it make an autoscaler bring it.
