@@ -24,8 +24,9 @@ using WatchEventHandler = std::function<absl::Status(WatchEvent)>;
 // Cuts the byte stream of a watch into events. Not thread-safe.
 class WatchDecoder {
  public:
-  // `line_bytes_max`: a longer line is RESOURCE_EXHAUSTED (the server bounds objects at 1.5 MB).
-  explicit WatchDecoder(WatchEventHandler on_event, size_t line_bytes_max = 8U << 20U);
+  // `line_bytes_max`: a longer line is RESOURCE_EXHAUSTED. etcd takes no object of more than 1.5
+  // MiB, of which each byte may be six in JSON ("<" is written as \u003c).
+  explicit WatchDecoder(WatchEventHandler on_event, size_t line_bytes_max = 16U << 20U);
 
   // Takes bytes as they come, cut anywhere, and calls `on_event` for every whole line. Returns the
   // handler's error, INVALID_ARGUMENT for a malformed line, or, for an ERROR event, what ToStatus()

@@ -100,6 +100,22 @@ TEST(WatchDecoder, AStreamThatEndsWithinALineIsUnavailable) {
   EXPECT_EQ(decoded.decoder.Finish().code(), absl::StatusCode::kUnavailable);
 }
 
+TEST(WatchDecoder, TheLargestObjectOfTheServerIsNotBeyondTheLimit) {
+  std::string escaped;
+  for (size_t i = 0; i < (3U << 20U) / 2; ++i) {
+    escaped += "\\u003c";
+  }
+  std::string line = Line("ADDED", "NAME");
+  line.replace(line.find("NAME"), 4, escaped);
+  int events = 0;
+  WatchDecoder decoder([&](const WatchEvent&) {
+    ++events;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(decoder.Feed(line).ok());
+  EXPECT_EQ(events, 1);
+}
+
 TEST(WatchDecoder, ALineBeyondTheLimitIsRefusedBeforeItIsHeld) {
   const std::string line = Line("ADDED", std::string(80, 'x'));
   Decoded fits(line.size() - 1);  // the newline does not count
