@@ -22,6 +22,7 @@ inline constexpr std::string_view kConfigType = "application/vnd.oci.image.confi
 inline constexpr std::string_view kLayerType = "application/vnd.oci.image.layer.v1.tar+zstd";
 
 inline constexpr int64_t kManifestBytesMax = 4LL << 20;
+inline constexpr size_t kManifestValuesMax = 256U << 10U;  // see codec::JsonLimits
 inline constexpr int64_t kConfigBytesMax = 64LL << 20;
 // One for each pod of the largest group, upon what was there before (docs/design/0018).
 inline constexpr int kLayersMax = 96;

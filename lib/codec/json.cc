@@ -66,9 +66,9 @@ absl::Status Within(std::string_view text, const JsonLimits& limits) {
     return absl::InvalidArgumentError(
         fmt::format("JSON is nested deeper than {} levels", limits.depth_max));
   }
-  if (extent.values > limits.values_max()) {
-    return absl::InvalidArgumentError(fmt::format("JSON of {} values is over the limit of {}",
-                                                  extent.values, limits.values_max()));
+  if (extent.values > limits.values_max) {
+    return absl::InvalidArgumentError(
+        fmt::format("JSON of {} values is over the limit of {}", extent.values, limits.values_max));
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,10 +16,9 @@ namespace cachewarm::codec {
 struct JsonLimits {
   size_t bytes_max = 64U << 20U;
   int depth_max = 64;
-
-  // A value takes up to 100 bytes when it is parsed, and as few as two as text. What we are sent
-  // has more than 20 bytes for each.
-  size_t values_max() const { return bytes_max / 16; }
+  // A value is as few as two bytes of text and takes up to 100 when it is parsed: for texts of
+  // which nobody but their writer has bounded the number. An empty {} or [] may count as two.
+  size_t values_max = std::numeric_limits<size_t>::max();
 };
 
 // Parses one JSON value (RFC 8259). INVALID_ARGUMENT with the byte offset when it is malformed,

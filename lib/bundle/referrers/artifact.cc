@@ -35,7 +35,8 @@ absl::StatusOr<std::string> WriteArtifact(const Artifact& artifact) {
 
 absl::StatusOr<Artifact> ParseArtifact(std::string_view text) {
   CW_ASSIGN_OR_RETURN(const Json json,
-                      codec::ParseJson(text, {.bytes_max = size_t{kManifestBytesMax}}));
+                      codec::ParseJson(text, {.bytes_max = size_t{kManifestBytesMax},
+                                              .values_max = kManifestValuesMax}));
   Artifact artifact;
   Reader reader(json, "");
   int schema = 0;

@@ -60,7 +60,8 @@ void ReadRequest(Reader& reader, Review& out) {
 }  // namespace
 
 absl::StatusOr<Review> DecodeReview(std::string_view body) {
-  CW_ASSIGN_OR_RETURN(Json json, codec::ParseJson(body, {.bytes_max = kReviewBytesMax}));
+  CW_ASSIGN_OR_RETURN(Json json, codec::ParseJson(body, {.bytes_max = kReviewBytesMax,
+                                                         .values_max = kReviewValuesMax}));
   if (!json.is_object()) {
     return absl::InvalidArgumentError("expected an AdmissionReview");
   }

@@ -11,9 +11,10 @@
 // The question and the answer of a mutating webhook (admission.k8s.io/v1). Pure.
 namespace cachewarm::webhook {
 
-// The most that a question may hold. etcd takes no object of more than 1.5 MiB (its
-// --max-request-bytes), so no such pod comes to be.
+// The most that a question may hold; a pod of more is left alone. etcd takes no object of more than
+// 1.5 MiB (its --max-request-bytes), which are somewhat more as JSON.
 inline constexpr size_t kReviewBytesMax = 2U << 20U;
+inline constexpr size_t kReviewValuesMax = 128U << 10U;
 
 // A pod that is about to be created.
 struct Review {
