@@ -31,8 +31,8 @@ struct Metrics {
   metrics::Histogram& webhook_seconds;    // no labels
   metrics::Gauge& leader;                 // no labels: 1 while this process leads
 
-  // A gate was removed. `warmup` is "" for one that is not there: it has no series of its own, and
-  // anybody may write a name on a pod.
+  // A gate was removed. `warmup` is "" for one that we do not know: it has no series of its own,
+  // and anybody may write a name on a pod.
   void CountRelease(const std::string& ns, const std::string& warmup, std::string_view reason,
                     double held_seconds) const;
   // Forgets the series of a warmup that is gone.

@@ -138,6 +138,7 @@ absl::Status Warmups::Withdraw(const kube::ObjectName& name, const std::string& 
       uids.emplace_back();
     }
   }
+  absl::Status outcome;
   for (const std::string& uid : uids) {
     api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
     plan::Snapshot snapshot = Look(gone);
@@ -145,7 +146,11 @@ absl::Status Warmups::Withdraw(const kube::ObjectName& name, const std::string& 
       // Its pods now belong to the warmup that bears the name.
       snapshot.pods.clear();
     }
-    CW_RETURN_IF_ERROR(means_.executor.Execute(snapshot, plan::Decide(snapshot), stop));
+    if (absl::Status done = means_.executor.Execute(snapshot, plan::Decide(snapshot), stop);
+        !done.ok()) {
+      outcome = std::move(done);
+      break;
+    }
     means_.rehearsals.Forget(uid);
     means_.job_refusals.KeepOnly(uid, {});
     ForgetWrite(uid);
@@ -153,7 +158,7 @@ absl::Status Warmups::Withdraw(const kube::ObjectName& name, const std::string& 
   if (is_gone) {
     means_.metrics.Forget(name.ns, name.name);
   }
-  return absl::OkStatus();
+  return outcome;
 }
 
 std::pair<plan::Snapshot, plan::Plan> Warmups::Decide(const api::CacheWarmup& warmup) {
