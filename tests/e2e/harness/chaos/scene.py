@@ -156,6 +156,17 @@ class Scene:
             found, uid = self.workload_pods(cast), warmup.uid
             if any(uid not in _mounted(pod) for pod in found):
                 self.kubectl.run("rollout", "restart", f"deployment/{cast.name}")
+        self._remove_orphans()
+
+    def _remove_orphans(self) -> None:
+        """Of a Deployment that was deleted and made again while the API server restarted, the
+        garbage collector of Kubernetes sees only a change: the ReplicaSets of the first one stay,
+        and with them their pods, until somebody deletes them."""
+        found = self.kubectl.list("replicasets")
+        there = {thing["metadata"]["uid"] for thing in self.kubectl.list("deployments")}
+        for thing in found:
+            if there.isdisjoint(owner["uid"] for owner in thing["metadata"]["ownerReferences"]):
+                self.kubectl.delete("replicaset", pods.name(thing))
 
     @property
     def deployed_casts(self) -> list[Cast]:
