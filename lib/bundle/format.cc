@@ -188,9 +188,7 @@ absl::StatusOr<std::string> WriteManifest(const Manifest& manifest) {
 }
 
 absl::StatusOr<Manifest> ParseManifest(std::string_view text) {
-  CW_ASSIGN_OR_RETURN(const Json json,
-                      codec::ParseJson(text, {.bytes_max = size_t{kManifestBytesMax},
-                                              .values_max = kManifestValuesMax}));
+  CW_ASSIGN_OR_RETURN(const Json json, codec::ParseJson(text, kManifestLimits));
   Manifest manifest;
   Reader reader(json, "");
   int schema = 0;

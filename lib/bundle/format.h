@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/digest.h"
+#include "lib/codec/json.h"
 
 // The bundle as bytes: an OCI 1.1 image manifest, an image config with one field of ours, and
 // tar+zstd layers. Pure: text in, text out. The same bundle always gives the same text.
@@ -22,7 +23,9 @@ inline constexpr std::string_view kConfigType = "application/vnd.oci.image.confi
 inline constexpr std::string_view kLayerType = "application/vnd.oci.image.layer.v1.tar+zstd";
 
 inline constexpr int64_t kManifestBytesMax = 4LL << 20;
-inline constexpr size_t kManifestValuesMax = 256U << 10U;  // see codec::JsonLimits
+// What a registry serves as a manifest or an index is nobody's but its writer's.
+inline constexpr codec::JsonLimits kManifestLimits{.bytes_max = size_t{kManifestBytesMax},
+                                                   .values_max = 256U << 10U};
 inline constexpr int64_t kConfigBytesMax = 64LL << 20;
 // One for each pod of the largest group, upon what was there before (docs/design/0018).
 inline constexpr int kLayersMax = 96;

@@ -34,9 +34,7 @@ absl::StatusOr<std::string> WriteArtifact(const Artifact& artifact) {
 }
 
 absl::StatusOr<Artifact> ParseArtifact(std::string_view text) {
-  CW_ASSIGN_OR_RETURN(const Json json,
-                      codec::ParseJson(text, {.bytes_max = size_t{kManifestBytesMax},
-                                              .values_max = kManifestValuesMax}));
+  CW_ASSIGN_OR_RETURN(const Json json, codec::ParseJson(text, kManifestLimits));
   Artifact artifact;
   Reader reader(json, "");
   int schema = 0;

@@ -17,6 +17,9 @@ namespace {
 using codec::Json;
 using codec::Reader;
 
+constexpr codec::JsonLimits kListingLimits{.bytes_max = size_t{kListingBytesMax},
+                                           .values_max = kManifestLimits.values_max};
+
 struct ListedReferrer {
   Descriptor manifest;
   std::string artifact_type;
@@ -40,9 +43,7 @@ absl::StatusOr<std::vector<ListedReferrer>> ReadListing(const Json& json) {
 
 absl::StatusOr<std::vector<Descriptor>> ParseListing(std::string_view text,
                                                      std::string_view artifact_type) {
-  CW_ASSIGN_OR_RETURN(const Json json,
-                      codec::ParseJson(text, {.bytes_max = size_t{kListingBytesMax},
-                                              .values_max = kManifestValuesMax}));
+  CW_ASSIGN_OR_RETURN(const Json json, codec::ParseJson(text, kListingLimits));
   CW_ASSIGN_OR_RETURN(const std::vector<ListedReferrer> items, ReadListing(json));
   std::vector<Descriptor> found;
   for (const ListedReferrer& item : items) {
@@ -59,8 +60,7 @@ absl::StatusOr<std::string> AddToListing(std::string_view text, const Descriptor
                                          const Artifact& artifact) {
   Json json = {{"schemaVersion", 2}, {"mediaType", kIndexType}, {"manifests", Json::array()}};
   if (!text.empty()) {
-    CW_ASSIGN_OR_RETURN(json, codec::ParseJson(text, {.bytes_max = size_t{kListingBytesMax},
-                                                      .values_max = kManifestValuesMax}));
+    CW_ASSIGN_OR_RETURN(json, codec::ParseJson(text, kListingLimits));
   }
   CW_ASSIGN_OR_RETURN(const std::vector<ListedReferrer> items, ReadListing(json));
   for (const ListedReferrer& item : items) {
