@@ -27,7 +27,9 @@ struct HttpClientOptions {
   // Longest silence of a watch. Bookmarks come about once a minute but are not promised.
   Duration watch_timeout{120'000};
   int tries = 4;  // of one idempotent Do()
-  size_t answer_bytes_max = 64U << 20U;
+  // Room for one object as large as a server takes (watch_event.h); lists ask for fewer
+  // (watcher.h).
+  size_t answer_bytes_max = 16U << 20U;
   // Called after every request, on the caller's thread; may be empty. Must not throw.
   std::function<void(const RequestReport&)> on_request;
 };

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/kube/core/watcher.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "lib/kube/core/error.h"
 
 namespace cachewarm::kube {
 namespace {
 
 constexpr Duration kHealthyAgain = std::chrono::seconds(120);
 constexpr Duration kShortestWatch = std::chrono::seconds(1);
+constexpr int kShrinkPageBy = 8;  // from 500 to one in three tries, each of a page read in vain
+
+bool IsTooLong(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && HttpCodeOf(status) == 0;
+}
 
 }  // namespace
 
-Watcher::Watcher(BackoffPolicy backoff) : backoff_(backoff) {}
+Watcher::Watcher(BackoffPolicy backoff, int page_items)
+    : backoff_(backoff), page_items_most_(page_items), page_items_(page_items) {}
 
 WatcherAction Watcher::Next(MonoTime now, double random) {
   WatcherAction action;
@@ -26,6 +35,7 @@ WatcherAction Watcher::Next(MonoTime now, double random) {
   } else {
     action.type = WatcherActionType::kList;
     action.continue_token = continue_token_;
+    action.page_items = page_items_;
   }
   return action;
 }
@@ -33,11 +43,16 @@ WatcherAction Watcher::Next(MonoTime now, double random) {
 bool Watcher::OnPage(std::string continue_token, std::string resource_version) {
   continue_token_ = std::move(continue_token);
   resource_version_ = std::move(resource_version);
+  page_items_ = std::min(page_items_ * 2, page_items_most_);
   state_ = continue_token_.empty() ? State::kWatching : State::kListing;
   return state_ == State::kWatching;
 }
 
 void Watcher::OnListFailure(const absl::Status& status, MonoTime now) {
+  if (IsTooLong(status) && page_items_ > 1) {
+    page_items_ = std::max(1, page_items_ / kShrinkPageBy);
+    return;
+  }
   const bool token_expired = absl::IsOutOfRange(status) && state_ == State::kListing;
   Restart();
   if (token_expired && !FailedLately(now)) {

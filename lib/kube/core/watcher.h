@@ -18,12 +18,17 @@ enum class WatcherActionType {
 struct WatcherAction {
   WatcherActionType type = WatcherActionType::kList;
   std::string continue_token;
+  int page_items = 0;  // of a list: how many to ask for
   std::string resource_version;
   Duration delay{0};
 };
 
 // The rules of list and watch as a state machine without any I/O: Empty → Listing → Watching.
 //  - A failed list starts over; its pages so far are void (IsFirstPage() says so).
+//  - A page that is longer than we read (RESOURCE_EXHAUSTED, and no answer of the server such as
+//    429): the same page again at once, with an eighth of the items; one item is never too long by
+//    the server's own limit of 1.5 MiB, so that no tenant can end a list with many large objects.
+//    Every page that arrives doubles their number again.
 //  - OUT_OF_RANGE (410): list again, at once when nothing failed in the last 120 s.
 //  - A watch that ended in order or broke off goes on from the last version seen.
 //  - INVALID_ARGUMENT out of a watch: we cannot read what was said, so list again, with backoff.
@@ -35,7 +40,8 @@ class Watcher {
   explicit Watcher(BackoffPolicy backoff = {.first = Duration(800),
                                             .most = Duration(30'000),
                                             .factor = 2.0,
-                                            .jitter = 0.5});
+                                            .jitter = 0.5},
+                   int page_items = 500);
 
   // What to do now. `random` in [0, 1).
   WatcherAction Next(MonoTime now, double random);
@@ -57,6 +63,8 @@ class Watcher {
   void Restart();
 
   BackoffPolicy backoff_;
+  int page_items_most_;
+  int page_items_;
   State state_ = State::kEmpty;
   std::string continue_token_;
   std::string resource_version_;

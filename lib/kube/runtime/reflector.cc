@@ -12,8 +12,10 @@ using codec::Json;
 
 namespace {
 
-BackoffPolicy AfterFailures(const ReflectorOptions& options) {
-  return {.first = Duration(800), .most = options.longest_wait, .factor = 2.0, .jitter = 0.5};
+Watcher NewWatcher(const ReflectorOptions& options) {
+  const BackoffPolicy after_failures{
+      .first = Duration(800), .most = options.longest_wait, .factor = 2.0, .jitter = 0.5};
+  return Watcher(after_failures, options.page_items);
 }
 
 }  // namespace
@@ -22,7 +24,7 @@ Reflector::Reflector(const Runtime& runtime, ReflectorOptions options)
     : runtime_(runtime),
       options_(std::move(options)),
       store_(options_.index, options_.table),
-      watcher_(AfterFailures(options_)) {}
+      watcher_(NewWatcher(options_)) {}
 
 void Reflector::OnChange(Handler handler) {
   handlers_.push_back(std::move(handler));
@@ -35,7 +37,7 @@ void Reflector::Run(std::stop_token stop) {
 }
 
 void Reflector::Forget() {
-  watcher_ = Watcher(AfterFailures(options_));
+  watcher_ = NewWatcher(options_);
   listed_.clear();
   for (const KeptChange& change : store_.Replace({})) {
     Report(change);
@@ -66,7 +68,7 @@ void Reflector::ListPage(const WatcherAction& action, std::stop_token stop) {
       runtime_.client.DoList(List(options_.resource, {.ns = options_.ns,
                                                       .label_selector = options_.label_selector,
                                                       .field_selector = options_.field_selector,
-                                                      .limit = options_.page_items,
+                                                      .limit = action.page_items,
                                                       .continue_token = action.continue_token,
                                                       .resource_version = {}}),
                              on_item, stop);

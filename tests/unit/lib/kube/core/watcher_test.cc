@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/kube/core/error.h"
+
 namespace cachewarm::kube {
 namespace {
 
 using std::chrono::seconds;
 
 const absl::Status kBroken = absl::UnavailableError("reset");
+const absl::Status kTooLong = absl::ResourceExhaustedError("larger than 64 bytes");
 const absl::Status kExpired = absl::OutOfRangeError("expired");
 
 class WatcherTest : public testing::Test {
@@ -139,6 +142,46 @@ TEST_F(WatcherTest, AnExpiredContinueTokenStartsOverAtOnceTheFirstTime) {
   watcher_.OnListFailure(kExpired, now_);
   Next();
   EXPECT_GE(slept_, Duration(800));
+}
+
+TEST_F(WatcherTest, APageThatIsTooLongIsAskedForAgainAtOnceWithFewerItems) {
+  EXPECT_EQ(Next().page_items, 500);
+  watcher_.OnPage("t1", "10");
+  for (const int items : {500, 62, 7}) {
+    EXPECT_EQ(Next().page_items, items);
+    watcher_.OnListFailure(kTooLong, now_);
+    const WatcherAction action = Next();
+    EXPECT_EQ(action.continue_token, "t1");
+    EXPECT_FALSE(watcher_.IsFirstPage());
+    EXPECT_EQ(slept_, Duration(0));
+  }
+  EXPECT_EQ(Next().page_items, 1);
+}
+
+TEST_F(WatcherTest, PagesGrowAgainUpToWhatWasAskedFor) {
+  Next();
+  watcher_.OnListFailure(kTooLong, now_);
+  for (const int items : {62, 124, 248, 496, 500, 500}) {
+    EXPECT_EQ(Next().page_items, items);
+    watcher_.OnPage("more", "10");
+  }
+}
+
+TEST_F(WatcherTest, OneItemThatIsTooLongIsAFailureLikeAnyOther) {
+  watcher_ = Watcher(BackoffPolicy{}, 1);
+  Next();
+  watcher_.OnPage("t1", "10");
+  Next();
+  watcher_.OnListFailure(kTooLong, now_);
+  EXPECT_EQ(Next().continue_token, "");
+  EXPECT_GT(slept_, Duration(0));
+}
+
+TEST_F(WatcherTest, AServerThatHasTooMuchToDoIsNotAskedForLessAtOnce) {
+  Next();
+  watcher_.OnListFailure(ToStatus({.code = 429, .message = "slow down"}), now_);
+  EXPECT_EQ(Next().page_items, 500);
+  EXPECT_EQ(slept_, Duration(800));
 }
 
 TEST_F(WatcherTest, AWatchWithoutAWordCountsAsAFailure) {

@@ -99,5 +99,42 @@ TEST(ReflectorOverHttp, GoesOnWhereItWasWhenTheServerClosesConnectionsInAndAfter
   }
 }
 
+// Else anyone who may write a few dozen very large pods would end every list of pods for good.
+TEST(ReflectorOverHttp, APageThatIsTooLongIsAskedForAgainWithFewerItems) {
+  Lines asked;
+  fakes::RawServer server([&asked](fakes::RawConnection& connection, int) {
+    const std::string request = connection.ReadRequest();
+    const std::string query =
+        request.substr(0, request.find(" HTTP/")).substr(request.find('?') + 1);
+    asked.Add(query);
+    const std::string pod = fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":"{}"}})",
+                                        asked.All().size(), std::string(600, 'x'));
+    if (query == "limit=1") {
+      connection.Write(RawAnswer(200, Page(pod, 5, "more")));
+    } else if (query == "limit=1&continue=more") {
+      connection.Write(RawAnswer(200, Page(pod, 5, "")));
+    } else if (query.starts_with("limit=")) {
+      connection.Write(RawAnswer(200, Page(pod + "," + pod, 5, "")));
+    } else {
+      connection.Write(kStream);
+      connection.Hang();
+    }
+  });
+  const auto http = *http::MakeClient({});
+  const auto client =
+      MakeHttpClient(*http, SystemClock(), [] { return 0.0; },
+                     {.config = {.server = server.Url("")}, .answer_bytes_max = 1'000});
+  fakes::MemoryLog log;
+  Reflector reflector({*client, SystemClock(), [] { return 0.0; }, log},
+                      {.resource = kPods, .page_items = 8});
+  const std::jthread running([&](std::stop_token stop) { reflector.Run(stop); });
+  ASSERT_TRUE(fakes::Await([&] { return reflector.store().HasSynced(); }));
+  EXPECT_EQ(reflector.store().size(), 2U);
+  std::vector<std::string> lists = asked.All();
+  std::erase_if(lists, [](const std::string& query) { return !query.starts_with("limit="); });
+  EXPECT_EQ(lists, (std::vector<std::string>{"limit=8", "limit=1", "limit=2&continue=more",
+                                             "limit=1&continue=more"}));
+}
+
 }  // namespace
 }  // namespace cachewarm::kube
