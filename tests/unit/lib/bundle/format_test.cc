@@ -45,6 +45,14 @@ TEST(Manifest, IgnoresFieldsOfOthers) {
   EXPECT_TRUE(ParseManifest(json.dump()).ok());
 }
 
+TEST(Manifest, OneOfVeryManyValuesIsRefusedWhereverTheyAre) {
+  Json json = ManifestJson();
+  json["extra"] = std::vector<Json>(kManifestLimits.values_max, Json::array());
+  const std::string text = json.dump();
+  ASSERT_LT(text.size(), kManifestLimits.bytes_max);
+  EXPECT_THAT(std::string(ParseManifest(text).status().message()), HasSubstr("over the limit of"));
+}
+
 struct Change {
   std::string name;
   std::function<void(Json&)> change;

@@ -98,6 +98,20 @@ TEST(Listing, AMalformedOneIsRefused) {
   }
 }
 
+TEST(Listing, OneOfVeryManyValuesIsRefusedWhereverTheyAre) {
+  std::string text = *AddToListing("", Named("one"), Sample());
+  std::string values = "0";
+  for (size_t i = 0; i < kManifestLimits.values_max; ++i) {
+    values += ",0";
+  }
+  text.insert(text.size() - 1, R"(,"extra":[)" + values + "]");
+  ASSERT_LT(text.size(), size_t{kListingBytesMax});
+  EXPECT_THAT(std::string(ParseListing(text, kType).status().message()),
+              HasSubstr("over the limit of"));
+  EXPECT_THAT(std::string(AddToListing(text, Named("two"), Sample()).status().message()),
+              HasSubstr("over the limit of"));
+}
+
 TEST(Listing, GrowsAndKeepsWhatItDoesNotKnow) {
   const std::string first = *AddToListing("", Named("one"), Sample());
   EXPECT_THAT(*ParseListing(first, kType), ElementsAre(Named("one")));
