@@ -14,22 +14,40 @@ struct Extent {
   size_t values = 1;  // at least as many as there are
 };
 
-// Of a text, outside its strings, without building a value: the parser recurses, we do not.
+// Where in a text its strings are, told one byte after the other.
+class Strings {
+ public:
+  // Whether `c`, the next byte, is no part of a string; its quotes are.
+  bool IsOutside(char c) {
+    if (!in_string_) {
+      in_string_ = c == '"';
+      return !in_string_;
+    }
+    if (escaped_) {
+      escaped_ = false;
+    } else if (c == '\\') {
+      escaped_ = true;
+    } else if (c == '"') {
+      in_string_ = false;
+    }
+    return false;
+  }
+
+ private:
+  bool in_string_ = false;
+  bool escaped_ = false;
+};
+
+// Of a text, without building a value: whoever walks a tree recurses, we do not.
 Extent Measure(std::string_view text) {
   Extent out;
   int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
+  Strings strings;
+  for (const char c : text) {
+    if (!strings.IsOutside(c)) {
+      continue;
+    }
+    if (c == '{' || c == '[') {
       out.depth = std::max(out.depth, ++depth);
       ++out.values;
     } else if (c == '}' || c == ']') {
@@ -56,13 +74,13 @@ bool HoldsFloat(const Json& value) {
   return false;
 }
 
-absl::Status Within(std::string_view text, const JsonLimits& limits) {
+absl::StatusOr<Extent> Within(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes_max) {
     return absl::InvalidArgumentError(
         fmt::format("JSON of {} bytes is over the limit of {}", text.size(), limits.bytes_max));
   }
   const Extent extent = Measure(text);
-  if (extent.depth > limits.depth_max) {
+  if (extent.depth > limits.depth_max && !limits.prune) {
     return absl::InvalidArgumentError(
         fmt::format("JSON is nested deeper than {} levels", limits.depth_max));
   }
@@ -70,7 +88,28 @@ absl::Status Within(std::string_view text, const JsonLimits& limits) {
     return absl::InvalidArgumentError(
         fmt::format("JSON of {} values is over the limit of {}", extent.values, limits.values_max));
   }
-  return absl::OkStatus();
+  return extent;
+}
+
+// The text with null in the place of what lies deeper. The library's own filter leaves values of no
+// type behind where it drops several of one object.
+std::string Pruned(std::string_view text, int depth_max) {
+  std::string out;
+  int depth = 0;
+  Strings strings;
+  for (const char c : text) {
+    const bool is_plain = strings.IsOutside(c);
+    if (is_plain && (c == '{' || c == '[') && ++depth == depth_max + 1) {
+      out += "null";
+    }
+    if (depth <= depth_max) {
+      out += c;
+    }
+    if (is_plain && (c == '}' || c == ']')) {
+      --depth;
+    }
+  }
+  return out;
 }
 
 absl::StatusOr<Json> Parse(std::string_view text, const Json::parser_callback_t& filter) {
@@ -86,17 +125,18 @@ absl::StatusOr<Json> Parse(std::string_view text, const Json::parser_callback_t&
 }  // namespace
 
 absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits) {
-  CW_RETURN_IF_ERROR(Within(text, limits));
-  return Parse(text, nullptr);
+  CW_ASSIGN_OR_RETURN(const Extent extent, Within(text, limits));
+  return extent.depth > limits.depth_max ? Parse(Pruned(text, limits.depth_max), nullptr)
+                                         : Parse(text, nullptr);
 }
 
 absl::StatusOr<Json> ParseJsonItems(std::string_view text, const ItemsOf& what,
                                     const std::function<void(Json)>& each,
                                     const JsonLimits& limits) {
-  CW_RETURN_IF_ERROR(Within(text, limits));
+  CW_ASSIGN_OR_RETURN(const Extent extent, Within(text, limits));
   bool in_list = false;
   // Depths are the library's: members of the whole are at 1, items of a list in it at 2.
-  return Parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
+  const auto filter = [&](int depth, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::key) {
       const auto& name = value.get_ref<const std::string&>();
       in_list = depth == 1 ? name == what.list : in_list;
@@ -107,7 +147,9 @@ absl::StatusOr<Json> ParseJsonItems(std::string_view text, const ItemsOf& what,
       return false;
     }
     return true;
-  });
+  };
+  return extent.depth > limits.depth_max ? Parse(Pruned(text, limits.depth_max), filter)
+                                         : Parse(text, filter);
 }
 
 std::string DumpJson(const Json& value) {

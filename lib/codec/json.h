@@ -16,6 +16,9 @@ namespace cachewarm::codec {
 struct JsonLimits {
   size_t bytes_max = 64U << 20U;
   int depth_max = 64;
+  // Objects and lists below depth_max are read as null, instead of the whole text being refused:
+  // for texts in which one object of many, of whomever, must not make the others unreadable.
+  bool prune = false;
   // A value is as few as two bytes of text and takes up to 100 when it is parsed: for texts of
   // which nobody but their writer has bounded the number. An empty {} or [] may count as two.
   size_t values_max = std::numeric_limits<size_t>::max();

@@ -115,7 +115,9 @@ class HttpClient final : public Client {
   }
 
  private:
-  codec::JsonLimits limits() const { return {.bytes_max = options_.answer_bytes_max}; }
+  codec::JsonLimits limits() const {
+    return {.bytes_max = options_.answer_bytes_max, .prune = true};
+  }
 
   // An answer that is cut short or no JSON is like none.
   static absl::StatusOr<Json> Understood(const Request& request, absl::StatusOr<Json> body) {

@@ -69,7 +69,8 @@ absl::Status WatchDecoder::Line(std::string_view line) {
   if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
     return absl::OkStatus();
   }
-  absl::StatusOr<Json> parsed = codec::ParseJson(line, {.bytes_max = line_bytes_max_});
+  absl::StatusOr<Json> parsed =
+      codec::ParseJson(line, {.bytes_max = line_bytes_max_, .prune = true});
   if (!parsed.ok()) {
     return absl::InvalidArgumentError(
         fmt::format("a watch event is malformed: {}", std::string(parsed.status().message())));

@@ -59,6 +59,15 @@ TEST(ParseJson, IsBoundedInValuesBecauseTheyTakeMoreRoomThanTheirText) {
   EXPECT_TRUE(ParseJson(text, {.values_max = 10}).ok()) << "commas of a text are none";
 }
 
+TEST(ParseJson, OfADeepTextTheRestIsReadWhereAskedFor) {
+  const JsonLimits limits{.depth_max = 3, .prune = true};
+  const Json json =
+      *ParseJson(R"({"a":{"b":{"c":{"d":["]\""]},"e":1,"f":[[2]]}},"g":[[[3],4]]})", limits);
+  EXPECT_EQ(json, Json::parse(R"({"a":{"b":{"c":null,"e":1,"f":null}},"g":[[null,4]]})"));
+  EXPECT_TRUE(ParseJson(std::string(100'000, '[') + std::string(100'000, ']'), limits).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseJson(std::string(100'000, '['), limits).status()));
+}
+
 TEST(ParseJson, BracketsInStringsAreNoDepth) {
   EXPECT_TRUE(ParseJson(R"(["[[[[", "{\"{", "\\"])", {.depth_max = 1}).ok());
 }

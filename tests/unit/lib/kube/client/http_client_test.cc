@@ -173,6 +173,18 @@ TEST_F(HttpClientTest, AListGivesItsItemsOneByOneAndWithoutManagedFields) {
             (std::vector<Json>{{{"metadata", {{"name", "a"}}}}, {{"metadata", {{"name", "b"}}}}}));
 }
 
+// Else one object of one tenant would end the list of all, for good.
+TEST_F(HttpClientTest, AVeryDeepItemKeepsNoOtherFromBeingListed) {
+  const std::string deep = R"({"metadata":{"name":"deep"},"spec":)" + std::string(200, '[') +
+                           std::string(200, ']') + "}";
+  http_.ThenAnswer(200, R"({"items":[)" + deep + R"(,{"metadata":{"name":"b"}}]})");
+  std::vector<std::string> names;
+  const auto page =
+      DoList(List(kPods, {}), [&](const Json& item) { names.push_back(NameOf(item).name); });
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(names, (std::vector<std::string>{"deep", "b"}));
+}
+
 TEST_F(HttpClientTest, AListThatIsCutShortIsNotAskedForAgain) {
   http_.ThenAnswer(200, R"({"items":[{"a":1},{"b)").ThenAnswer(200, R"({"items":[]})");
   int items = 0;

@@ -46,6 +46,14 @@ TEST(WatchDecoder, GivesEachLineAsAnEvent) {
             (std::vector<std::string>{"added a", "modified b", "deleted c", "bookmark d"}));
 }
 
+TEST(WatchDecoder, AVeryDeepObjectEndsNoWatch) {
+  Decoded decoded;
+  const std::string deep = R"({"type":"ADDED","object":{"metadata":{"name":"deep"},"spec":)" +
+                           std::string(200, '[') + std::string(200, ']') + "}}\n";
+  ASSERT_TRUE(decoded.decoder.Feed(deep + Line("ADDED", "b")).ok());
+  EXPECT_EQ(decoded.events, (std::vector<std::string>{"added deep", "added b"}));
+}
+
 TEST(WatchDecoder, BytesMayBeCutAnywhere) {
   std::string text;
   std::vector<std::string> expected;
