@@ -33,7 +33,9 @@ void Require(Json& node_affinity, const Json& requirement) {
     terms.push_back(Json::object());
   }
   for (Json& term : terms) {
-    AddOnce(MakeList(term, "matchExpressions"), requirement);
+    if (term.is_object()) {  // the API server says what it is if not
+      AddOnce(MakeList(term, "matchExpressions"), requirement);
+    }
   }
 }
 

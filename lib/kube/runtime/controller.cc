@@ -2,10 +2,12 @@
 #include "lib/kube/runtime/controller.h"
 
 #include <algorithm>
+#include <exception>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/kube/core/error.h"
 
@@ -24,6 +26,19 @@ bool IsTerminal(const absl::Status& status) {
       return true;
     default:
       return false;
+  }
+}
+
+// The library of JSON throws where a value is of another type than we took it for. That is our
+// mistake, but it must cost one key of one tenant and not the process, for everybody, again and
+// again.
+absl::StatusOr<Outcome> Guarded(const Reconcile& reconcile, const std::string& key,
+                                std::stop_token stop) {
+  try {
+    return reconcile(key, stop);
+  } catch (const std::exception& error) {
+    return absl::UnimplementedError(
+        fmt::format("a mistake of ours, please report it: {}", error.what()));
   }
 }
 
@@ -47,7 +62,7 @@ void Controller::Run(std::stop_token stop) {
 void Controller::Work(std::stop_token stop) {
   while (const std::optional<std::string> key = queue_.Get(stop)) {
     const MonoTime began = clock_.Monotonic();
-    const std::string_view result = Settle(*key, reconcile_(*key, stop));
+    const std::string_view result = Settle(*key, Guarded(reconcile_, *key, stop));
     queue_.Done(*key);
     if (options_.on_reconcile) {
       options_.on_reconcile(result, clock_.Monotonic() - began);

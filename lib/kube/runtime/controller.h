@@ -38,6 +38,7 @@ struct ControllerOptions {
 //   INVALID_ARGUMENT, FAILED_PRECONDITION, PERMISSION_DENIED, UNAUTHENTICATED, UNIMPLEMENTED
 //       again after terminal_retry, or when something changes
 //   CANCELLED            as success
+//   an exception         as UNIMPLEMENTED: other keys go on
 // One log line per failure.
 class Controller {
  public:

@@ -63,6 +63,16 @@ TEST(Affinity, ARequirementGoesIntoEveryTermBecauseTermsAreOred) {
   EXPECT_EQ(out["podAntiAffinity"], users["podAntiAffinity"]);
 }
 
+TEST(Affinity, ATermThatIsNoObjectStaysForTheApiServerToRefuse) {
+  const Json users = Parse(R"({"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{
+      "nodeSelectorTerms":["x",{}]}}})");
+  const Json terms = WithHostRules(
+      users, {.required = {"n1"}})["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                                  ["nodeSelectorTerms"];
+  EXPECT_EQ(terms[0], "x");
+  EXPECT_EQ(terms[1]["matchExpressions"].size(), 1U);
+}
+
 TEST(Affinity, APreferenceIsAddedToTheUsersOwnWithALowWeight) {
   const Json users = Parse(R"({"nodeAffinity":{
     "preferredDuringSchedulingIgnoredDuringExecution":[{"weight":50,"preference":{}}]}})");
@@ -252,6 +262,49 @@ Json Template() {
            {{"labels", {{"app", "llama"}, {"role", "serve"}, {"team", "x"}}},
             {"annotations", {{"sidecar", "no"}}}}},
           {"spec", SpecOf()}};
+}
+
+// `whole` with each of its values, one at a time, of every other type.
+std::vector<Json> OfWrongTypes(const Json& whole) {
+  std::vector<Json> out;
+  const Json flat = whole.flatten();
+  for (const auto& [path, leaf] : flat.items()) {
+    for (Json::json_pointer at(path); !at.empty(); at.pop_back()) {
+      for (const Json& wrong : {Json("x"), Json(7), Json(true), Json(), Json::array({"x"}),
+                                Json::array({Json()}), Json{{"x", "y"}}}) {
+        out.push_back(whole);
+        out.back()[at] = wrong;
+      }
+    }
+  }
+  return out;
+}
+
+// A CacheWarmup's template is typed by nobody before us: spec.template keeps unknown fields.
+TEST(Job, NoValueOfAnyTypeAnywhereInATemplateEndsTheProcess) {
+  Json whole = Template();
+  whole["spec"]["affinity"] = Parse(R"({
+      "nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+          {"matchExpressions":[{"key":"a","operator":"In","values":["b"]}]}]},
+        "preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"preference":{}}]}})");
+  whole["spec"]["volumes"] = Parse(R"([{"name":"a","persistentVolumeClaim":{"claimName":"c"}}])");
+  whole["spec"]["initContainers"] = Parse(R"([{"name":"i","image":"j","env":[
+      {"name":"A","valueFrom":{"fieldRef":{"fieldPath":"x"}}}],"ports":[{"hostPort":1}]}])");
+  whole["spec"]["securityContext"] = {{"runAsUser", 1000}};
+  const std::vector<Json> wrong = OfWrongTypes(whole);
+  ASSERT_GT(wrong.size(), 500U);
+  const api::CacheWarmup warmup = Warmup();
+  for (const Json& each : wrong) {
+    EXPECT_NO_THROW(JobFor(each)) << each;
+    EXPECT_NO_THROW(CopyRefusal(each)) << each;
+    EXPECT_NO_THROW(SharesAClaim(each)) << each;
+    EXPECT_NO_THROW(WhyLeftAlone(each, "/var/lib/cachewarm")) << each;
+    EXPECT_NO_THROW(TemplateOf(each, "uid")) << each;
+    EXPECT_NO_THROW(MakeRehearsalPods({.warmup = warmup, .pod_template = each, .mount = MountOf()}))
+        << each;
+    EXPECT_NO_THROW(WithOverrides(Template(), &each, "server").status().IgnoreError()) << each;
+    EXPECT_NO_THROW(WithOverrides(each, &whole, "server").status().IgnoreError()) << each;
+  }
 }
 
 TEST(Job, RunsOnceAndIsNeverRestartedOrCutOffWhilePending) {

@@ -62,6 +62,18 @@ class ControllerTest : public testing::Test {
   std::optional<Controller> controller_;
 };
 
+TEST_F(ControllerTest, AnExceptionCostsItsKeyAndNothingElse) {
+  std::jthread running =
+      Start([&](const std::string& key, std::stop_token) -> absl::StatusOr<Outcome> {
+        return key == "poison" ? Outcome{Duration(codec::Json("text").at("x").get<int>())}
+                               : Outcome();
+      });
+  queue_.Add("poison");
+  queue_.Add("other");
+  EXPECT_TRUE(Await([&] { return Results("success") == 1 && Results("terminal") == 1; }));
+  ASSERT_EQ(log_.warnings().size(), 1U);
+}
+
 TEST_F(ControllerTest, ReconcilesEveryKey) {
   std::mutex mutex;
   std::set<std::string> seen;
