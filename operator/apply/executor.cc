@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/fan_out.h"
@@ -93,9 +94,11 @@ absl::Status Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan&
     CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
   }
   CW_RETURN_IF_ERROR(WriteNodes(snapshot, plan, stop));
-  CW_RETURN_IF_ERROR(Annotate(plan, stop));
+  // A note that one pod cannot take keeps no other pod waiting.
+  const absl::Status noted = Annotate(plan, stop);
   CW_RETURN_IF_ERROR(Release(snapshot, plan, stop));
-  return ChangeJobs(snapshot, plan, stop);
+  CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
+  return noted;
 }
 
 absl::Status Executor::WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
@@ -185,17 +188,28 @@ absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Pl
 absl::Status Executor::Annotate(const plan::Plan& plan, std::stop_token stop) const {
   return TryAll(plan.annotations.size(), stop, [&](size_t i) {
     const plan::PodAnnotation& wish = plan.annotations[i];
-    // A uid in a patch is a precondition: another pod of that name refuses it.
-    const Json patch = {
-        {"metadata", {{"uid", wish.uid}, {"annotations", {{wish.key, wish.value}}}}}};
-    const kube::ObjectName name{wish.ns, wish.pod};
-    const auto answer =
-        means_.client.Do(kube::MergePatch(kube::kPods, name, patch, AsOperator()), stop);
-    if (!answer.ok() && IsReplaced(means_.client, name, wish.uid, stop)) {
-      return absl::OkStatus();
-    }
-    return cachewarm::Annotate(answer.status(), "annotation of pod " + wish.pod);
+    const absl::Status status =
+        wish.held == nullptr ? AnnotateAny(wish, stop) : AnnotateHeld(wish, stop);
+    return cachewarm::Annotate(status, "annotation of pod " + wish.pod);
   });
+}
+
+absl::Status Executor::AnnotateAny(const plan::PodAnnotation& wish, std::stop_token stop) const {
+  // A uid in a patch is a precondition: another pod of that name refuses it.
+  const Json patch = {{"metadata", {{"uid", wish.uid}, {"annotations", {{wish.key, wish.value}}}}}};
+  const kube::ObjectName name{wish.ns, wish.pod};
+  const auto answer =
+      means_.client.Do(kube::MergePatch(kube::kPods, name, patch, AsOperator()), stop);
+  return !answer.ok() && IsReplaced(means_.client, name, wish.uid, stop) ? absl::OkStatus()
+                                                                         : answer.status();
+}
+
+absl::Status Executor::AnnotateHeld(const plan::PodAnnotation& wish, std::stop_token stop) const {
+  CW_ASSIGN_OR_RETURN(const Json patch, api::gate::NotePatch(*wish.held, wish.key, wish.value));
+  const auto answer = means_.client.Do(
+      kube::JsonPatch(kube::kPods, {wish.ns, wish.pod}, patch, AsOperator()), stop);
+  return !answer.ok() && !kube::IsStillHeld(means_.client, *wish.held, stop) ? absl::OkStatus()
+                                                                             : answer.status();
 }
 
 absl::Status Executor::Release(const plan::Snapshot& snapshot, const plan::Plan& plan,

@@ -60,6 +60,8 @@ class Executor {
   absl::Status ChangeJobs(const plan::Snapshot& snapshot, const plan::Plan& plan,
                           std::stop_token stop) const;
   absl::Status Annotate(const plan::Plan& plan, std::stop_token stop) const;
+  absl::Status AnnotateAny(const plan::PodAnnotation& wish, std::stop_token stop) const;
+  absl::Status AnnotateHeld(const plan::PodAnnotation& wish, std::stop_token stop) const;
   absl::Status Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
                        std::stop_token stop) const;
   absl::Status ReleaseAll(const plan::Snapshot& snapshot,

@@ -81,8 +81,13 @@ absl::StatusOr<kube::Outcome> HeldPods::Reconcile(const std::string& key, std::s
 
 absl::StatusOr<kube::Outcome> HeldPods::Look(const kube::Kept& object, Duration grace,
                                              std::stop_token stop) {
-  const auto pod = world_.pod_views.Of(object);
-  if (pod == nullptr || !api::gate::IsHeld(*pod) || pod->meta.deleting) {
+  std::shared_ptr<const api::Pod> pod = world_.pod_views.Of(object);
+  if (pod == nullptr) {  // nobody can plan for it
+    api::Pod bare = api::gate::DecodeGates(*object->Unpack());
+    bare.object = object->Unpack();
+    pod = std::make_shared<const api::Pod>(std::move(bare));
+  }
+  if (!api::gate::IsHeld(*pod) || pod->meta.deleting) {
     return kube::Outcome{};
   }
   const HeldVerdict verdict = Judge(*pod, grace);
@@ -112,10 +117,10 @@ WallTime HeldPods::DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmu
 // From all pods of the warmup: those that were held before have used up some of the budget. Of a
 // burst every pod is looked at, and would have all of them read once more.
 std::shared_ptr<const plan::Budgets> HeldPods::BudgetsOf(const api::CacheWarmup& warmup) const {
-  const MonoTime now = means_.clock.Monotonic();
   const std::string key = warmup.ns + "/" + warmup.name;
   {
     std::lock_guard lock(known_mutex_);
+    const MonoTime now = means_.clock.Monotonic();
     std::erase_if(known_, [&](const auto& each) { return now - each.second.read > kBudgetsStay; });
     const auto known = known_.find(key);
     if (known != known_.end() && known->second.resource_version == warmup.resource_version) {
@@ -127,7 +132,9 @@ std::shared_ptr<const plan::Budgets> HeldPods::BudgetsOf(const api::CacheWarmup&
   const Duration longest = plan::LongestHold(warmup, observe::ReadPromises(world_, warmup));
   auto budgets = std::make_shared<const plan::Budgets>(pods, longest);
   std::lock_guard lock(known_mutex_);
-  known_[key] = {.read = now, .resource_version = warmup.resource_version, .budgets = budgets};
+  known_[key] = {.read = means_.clock.Monotonic(),
+                 .resource_version = warmup.resource_version,
+                 .budgets = budgets};
   return budgets;
 }
 

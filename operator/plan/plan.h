@@ -29,13 +29,15 @@ struct JobWish {
   std::shared_ptr<const codec::Json> object;  // batch/v1 Job, complete
 };
 
-// Sets one annotation. The patch tests the uid: a pod of the same name is another pod.
+// Sets one annotation. The patch tests the uid: a pod of the same name is another pod; and, where
+// `held` is set, that this pod still waits at our gate.
 struct PodAnnotation {
   std::string ns;
   std::string pod;
   std::string uid;
   std::string key;
   std::string value;
+  std::shared_ptr<const api::Pod> held;
 };
 
 struct ObjectRef {

@@ -2,13 +2,17 @@
 #include "lib/api/gate/release.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/numbers.h"
 #include "fmt/format.h"
 #include "lib/api/json/limits.h"
+#include "lib/api/json/parts.h"
 #include "lib/api/names.h"
+#include "lib/base/status.h"
 #include "lib/codec/json_value.h"
+#include "lib/codec/reader.h"
 
 namespace cachewarm::api::gate {
 
@@ -18,9 +22,11 @@ static_assert(kLongestHold == std::chrono::seconds(json::kHoldSecondsMax));
 
 namespace {
 
+constexpr std::string_view kAnnotations = "/metadata/annotations/";
+
 // RFC 6901: "~" is "~0" and "/" is "~1" inside one step of a pointer.
 std::string AnnotationPath(std::string_view key) {
-  std::string out = "/metadata/annotations/";
+  std::string out(kAnnotations);
   for (const char c : key) {
     out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
   }
@@ -29,6 +35,20 @@ std::string AnnotationPath(std::string_view key) {
 
 Json Operation(const char* op, const std::string& path, Json value) {
   return {{"op", op}, {"path", path}, {"value", std::move(value)}};
+}
+
+absl::StatusOr<std::string> PathOfGate(const Pod& pod) {
+  const auto ours = std::find(pod.gates.begin(), pod.gates.end(), kSchedulingGate);
+  if (ours == pod.gates.end()) {
+    return absl::NotFoundError(fmt::format("pod {} is not held by us", pod.meta.name));
+  }
+  return fmt::format("/spec/schedulingGates/{}", ours - pod.gates.begin());
+}
+
+// That it is this pod, and that our gate is where it was.
+Json TestsOf(const Pod& pod, const std::string& gate) {
+  return Json::array({Operation("test", "/metadata/uid", pod.meta.uid),
+                      Operation("test", gate + "/name", std::string(kSchedulingGate))});
 }
 
 }  // namespace
@@ -55,15 +75,23 @@ double NotedHoldSeconds(const Pod& pod) {
   return is_number && seconds >= 0 && seconds < kDay ? seconds : 0;
 }
 
+Pod DecodeGates(const Json& object) {
+  Pod pod;
+  codec::Reader whole(object, "");
+  json::ReadMeta(whole, pod.meta);  // goes on behind a field that it refuses
+  pod.meta.labels = {};
+  pod.meta.annotations = {};
+  codec::Reader gates(object, "");
+  gates.Object("spec", [&](codec::Reader& spec) {
+    spec.List("schedulingGates", SIZE_MAX,
+              [&](codec::Reader& gate) { gate.Read("name", pod.gates.emplace_back()); });
+  });
+  return pod;
+}
+
 absl::StatusOr<Json> ReleasePatch(const Pod& pod, const Note& note) {
-  const auto ours = std::find(pod.gates.begin(), pod.gates.end(), kSchedulingGate);
-  if (ours == pod.gates.end()) {
-    return absl::NotFoundError(fmt::format("pod {} is not held by us", pod.meta.name));
-  }
-  const std::string gate = fmt::format("/spec/schedulingGates/{}", ours - pod.gates.begin());
-  Json patch = Json::array();
-  patch.push_back(Operation("test", "/metadata/uid", pod.meta.uid));
-  patch.push_back(Operation("test", gate + "/name", std::string(kSchedulingGate)));
+  CW_ASSIGN_OR_RETURN(const std::string gate, PathOfGate(pod));
+  Json patch = TestsOf(pod, gate);
   patch.push_back({{"op", "remove"}, {"path", gate}});
   // Without the policy's annotation the pod may have none at all, and adding an empty map would
   // wipe those that the reader does not keep: the release must not depend on a note.
@@ -73,6 +101,23 @@ absl::StatusOr<Json> ReleasePatch(const Pod& pod, const Note& note) {
     patch.push_back(Operation("add", AnnotationPath(kHeldSecondsAnnotation),
                               fmt::format("{:.3f}", note.held_seconds)));
   }
+  return patch;
+}
+
+Json WithoutNotes(const Json& patch) {
+  Json rest = Json::array();
+  for (const Json& operation : patch) {
+    if (!operation.at("path").get_ref<const std::string&>().starts_with(kAnnotations)) {
+      rest.push_back(operation);
+    }
+  }
+  return rest;
+}
+
+absl::StatusOr<Json> NotePatch(const Pod& pod, std::string_view key, std::string_view value) {
+  CW_ASSIGN_OR_RETURN(const std::string gate, PathOfGate(pod));
+  Json patch = TestsOf(pod, gate);
+  patch.push_back(Operation("add", AnnotationPath(key), std::string(value)));
   return patch;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 
@@ -18,23 +19,44 @@ bool HasOurGate(const codec::Json& pod) {
          });
 }
 
+ObjectName NameOfPod(const api::Pod& pod) {
+  return {pod.meta.ns, pod.meta.name};
+}
+
+absl::Status Send(Client& client, const GatePatch& patch, const codec::Json& operations,
+                  std::stop_token stop) {
+  return client
+      .Do(JsonPatch(kPods, NameOfPod(patch.pod), operations,
+                    {.field_manager = std::string(patch.manager)}),
+          stop)
+      .status();
+}
+
 }  // namespace
 
+bool IsStillHeld(Client& client, const api::Pod& pod, std::stop_token stop) {
+  const auto current = client.Do(Get(kPods, NameOfPod(pod)), stop);
+  if (!current.ok()) {
+    return !absl::IsNotFound(current.status());
+  }
+  return UidOf(*current) == pod.meta.uid && HasOurGate(*current);
+}
+
 absl::StatusOr<bool> ReleaseGate(Client& client, const GatePatch& patch, std::stop_token stop) {
-  const ObjectName name{patch.pod.meta.ns, patch.pod.meta.name};
-  const auto answer = client.Do(
-      JsonPatch(kPods, name, patch.operations, {.field_manager = std::string(patch.manager)}),
-      stop);
+  const absl::Status answer = Send(client, patch, patch.operations, stop);
   if (answer.ok()) {
     return true;
   }
   // A failed "test": the gate or the pod that we saw may not be there any more.
-  const auto current = client.Do(Get(kPods, name), stop);
-  if (absl::IsNotFound(current.status()) ||
-      (current.ok() && (UidOf(*current) != patch.pod.meta.uid || !HasOurGate(*current)))) {
+  if (!IsStillHeld(client, patch.pod, stop)) {
     return false;
   }
-  return answer.status();
+  const codec::Json bare = api::gate::WithoutNotes(patch.operations);
+  const bool is_refused = absl::IsInvalidArgument(answer) || absl::IsPermissionDenied(answer);
+  if (is_refused && bare.size() < patch.operations.size() && Send(client, patch, bare, stop).ok()) {
+    return true;
+  }
+  return answer;
 }
 
 }  // namespace cachewarm::kube

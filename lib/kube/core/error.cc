@@ -74,6 +74,10 @@ ApiError ParseApiError(const Json& status, int http_code) {
   return error;
 }
 
+bool IsTooLong(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && HttpCodeOf(status) == 0;
+}
+
 int HttpCodeOf(const absl::Status& status) {
   return static_cast<int>(std::max<int64_t>(0, NumberIn(status, kCode)));
 }

@@ -30,6 +30,9 @@ absl::Status ToStatus(const ApiError& error);
 // Reads a metav1.Status; `http_code` where it gives no code of its own.
 ApiError ParseApiError(const codec::Json& status, int http_code);
 
+// The answer was longer than we read: RESOURCE_EXHAUSTED, and not by the server's own word (429).
+bool IsTooLong(const absl::Status& status);
+
 // HTTP code the server gave; 0 when the status did not come from an answer of the API server.
 int HttpCodeOf(const absl::Status& status);
 // metav1.Status.reason; empty when there is none.

@@ -13,10 +13,6 @@ constexpr Duration kHealthyAgain = std::chrono::seconds(120);
 constexpr Duration kShortestWatch = std::chrono::seconds(1);
 constexpr int kShrinkPageBy = 8;  // from 500 to one in three tries, each of a page read in vain
 
-bool IsTooLong(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) && HttpCodeOf(status) == 0;
-}
-
 }  // namespace
 
 Watcher::Watcher(BackoffPolicy backoff, int page_items)

@@ -209,7 +209,8 @@ void Hold(Round& round, const PodView& pod, WallTime deadline) {
                                    .pod = meta.name,
                                    .uid = meta.uid,
                                    .key = std::string(api::kHeldUntilAnnotation),
-                                   .value = FormatTime(deadline)});
+                                   .value = FormatTime(deadline),
+                                   .held = pod.pod});
   round.out.events.push_back(
       AboutPod(*pod.pod, reason::kHeld,
                fmt::format("waits for a warm node until {} at the latest", FormatTime(deadline))));

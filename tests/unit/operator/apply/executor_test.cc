@@ -57,6 +57,9 @@ class ExecutorTest : public op::testing::WorldFixture {
     return -1;
   }
 
+  std::map<std::string, std::string> Annotations(const std::string& pod) {
+    return kube::AnnotationsOf(*server.Find(kube::kPods, {"default", pod}));
+  }
   codec::Json Warmup() { return *server.Find(kube::kCacheWarmups, {"default", "llama"}); }
 
   JobRefusals refusals;
@@ -374,6 +377,43 @@ TEST_F(ExecutorTest, AnnotatesThePodItMeansAndNoOther) {
                       {.ns = "default", .pod = "gone", .uid = "u", .key = "k", .value = "w"}};
   ASSERT_TRUE(Execute().ok());
   EXPECT_EQ((*server.Find(kube::kPods, {"default", "a"}))["metadata"]["annotations"]["k"], "v");
+}
+
+TEST_F(ExecutorTest, APodThatWasLetGoMeanwhileIsNotToldHowLongItWaits) {
+  const auto pod = Stored(HeldPodObject("a", "llama"));
+  plan.annotations = {{.ns = "default",
+                       .pod = "a",
+                       .uid = pod->meta.uid,
+                       .key = "cachewarm.io/held-until",
+                       .value = "v",
+                       .held = pod}};
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ(Annotations("a")["cachewarm.io/held-until"], "v");
+  server.Edit(kube::kPods, {"default", "a"}, [](codec::Json& changed) {
+    changed["spec"].erase("schedulingGates");
+    changed["spec"]["nodeName"] = "n1";
+  });
+  plan.annotations[0].value = "w";
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ(Annotations("a")["cachewarm.io/held-until"], "v");
+}
+
+TEST_F(ExecutorTest, ANoteThatOnePodCannotTakeKeepsNoOtherWaiting) {
+  const auto full = Stored(HeldPodObject("full", "llama"));
+  plan.annotations = {{.ns = "default",
+                       .pod = "full",
+                       .uid = full->meta.uid,
+                       .key = "cachewarm.io/held-until",
+                       .value = "v",
+                       .held = full}};
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  server.OnWrite([](const kube::Request&, codec::Json& pod) {
+    return kube::AnnotationsOf(pod).contains("cachewarm.io/held-until")
+               ? absl::InvalidArgumentError("annotations are too long")
+               : absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsInvalidArgument(Execute()));
+  EXPECT_FALSE(IsHeld("a"));
 }
 
 TEST_F(ExecutorTest, TellsTheEventsOfThePlan) {

@@ -119,6 +119,37 @@ TEST_F(HeldPodsTest, SweepReleasesWhatIsDueAndNothingElse) {
       << "anybody may name what is not there";
 }
 
+TEST_F(HeldPodsTest, APodThatCannotBeReadIsNotHeld) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  codec::Json strange = HeldPodObject("strange", "llama");
+  strange["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
+  for (int i = 0; i < 4'097; ++i) {
+    strange["metadata"]["labels"][fmt::format("l{}", i)] = "";
+  }
+  server.Put(kube::kPods, strange);
+  StartWorld();
+  const auto outcome = held_.Reconcile("default/strange", {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_FALSE(IsHeld("strange"));
+  EXPECT_EQ(events.Count("Withdrawn"), 1);
+}
+
+TEST_F(HeldPodsTest, AReleaseDependsOnNoNote) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  codec::Json full = HeldPodObject("full", "llama");
+  full["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
+  server.Put(kube::kPods, full);
+  server.OnWrite([](const kube::Request&, codec::Json& pod) {
+    return kube::AnnotationsOf(pod).contains("cachewarm.io/released")
+               ? absl::InvalidArgumentError("annotations are too long")
+               : absl::OkStatus();
+  });
+  StartWorld();
+  const auto outcome = held_.Reconcile("default/full", {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_FALSE(IsHeld("full"));
+}
+
 TEST_F(HeldPodsTest, OtherGatesStay) {
   codec::Json pod = HeldPodObject("a", "gone");
   pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";

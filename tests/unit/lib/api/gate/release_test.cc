@@ -93,5 +93,45 @@ TEST(ReleasePatch, IsNotForPodsThatWeDoNotHold) {
   EXPECT_TRUE(absl::IsNotFound(ReleasePatch(pod, {}).status()));
 }
 
+TEST(WithoutNotes, LeavesTestsReleaseAndAffinity) {
+  Pod pod = Held();
+  pod.meta.annotations = {{"a", "b"}};
+  Json patch = *ReleasePatch(pod, {.reason = "ByHand", .held_seconds = 1});
+  patch.push_back({{"op", "add"}, {"path", "/spec/affinity"}, {"value", Json::object()}});
+  const Json bare = WithoutNotes(patch);
+  ASSERT_EQ(bare.size(), 4U);
+  EXPECT_EQ(bare[2]["op"], "remove");
+  EXPECT_EQ(bare[3]["path"], "/spec/affinity");
+  EXPECT_EQ(WithoutNotes(bare), bare);
+}
+
+TEST(NotePatch, TestsThatThePodStillWaits) {
+  const Json patch = *NotePatch(Held({"other", std::string(kSchedulingGate)}), kHeldUntilAnnotation,
+                                "2026-11-21T08:01:00Z");
+  EXPECT_EQ(patch, Json::parse(R"([
+      {"op":"test","path":"/metadata/uid","value":"u1"},
+      {"op":"test","path":"/spec/schedulingGates/1/name","value":"cachewarm.io/warm"},
+      {"op":"add","path":"/metadata/annotations/cachewarm.io~1held-until",
+       "value":"2026-11-21T08:01:00Z"}])"));
+  EXPECT_TRUE(absl::IsNotFound(NotePatch(Held({"other"}), "a", "b").status()));
+}
+
+TEST(DecodeGates, ReadsWhatAReleaseNeedsWhateverElseIsInThePod) {
+  const Json object = Json::parse(R"({
+      "metadata":{"name":"a","namespace":"b","uid":"u","labels":7,"annotations":{"k":1},
+                  "creationTimestamp":"2026-11-21T08:00:00Z"},
+      "spec":{"containers":"none","schedulingGates":[{"name":"cachewarm.io/warm"}]}})");
+  ASSERT_FALSE(DecodePod(std::make_shared<const Json>(object)).ok());
+  const Pod pod = DecodeGates(object);
+  EXPECT_TRUE(IsHeld(pod));
+  EXPECT_EQ(pod.meta.name + pod.meta.ns + pod.meta.uid, "abu");
+  EXPECT_EQ(pod.meta.created, kCreated);
+  EXPECT_TRUE(ReleasePatch(pod, {.reason = "Deadline", .held_seconds = 1}).ok());
+  for (const char* nothing : {"{}", "[]", "7", R"({"metadata":[],"spec":1})",
+                              R"({"spec":{"schedulingGates":[7,{"name":8}]}})"}) {
+    EXPECT_FALSE(IsHeld(DecodeGates(Json::parse(nothing)))) << nothing;
+  }
+}
+
 }  // namespace
 }  // namespace cachewarm::api::gate
