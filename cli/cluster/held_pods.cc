@@ -14,6 +14,8 @@
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/client/release_gate.h"
+#include "lib/kube/core/error.h"
+#include "lib/kube/core/watcher.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -30,6 +32,15 @@ constexpr int kReleaseTries = 4;
 bool HasGates(const Json& pod) {
   const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
   return gates != nullptr && gates->is_array() && !gates->empty();
+}
+
+// Whatever else is in the pod, it can be let go.
+api::Pod ReadPod(Json object) {
+  const auto shared = std::make_shared<const Json>(std::move(object));
+  absl::StatusOr<api::Pod> pod = api::DecodePod(shared);
+  api::Pod out = pod.ok() ? *std::move(pod) : api::gate::DecodeGates(*shared);
+  out.object.reset();
+  return out;
 }
 
 ReleaseOutcome About(const api::Pod& pod, WallTime now) {
@@ -59,62 +70,68 @@ class Release {
     means_.on_outcome(outcome);
   }
 
-  void Keep(const Json& object) {
-    auto pod = api::DecodePod(std::make_shared<const Json>(object));
-    if (!pod.ok()) {
-      const kube::ObjectName name = kube::NameOf(object);
-      Tell({.ns = name.ns,
-            .pod = name.name,
-            .warmup = {},
-            .result = ReleaseResult::kFailed,
-            .message = Message(pod.status())});
-      return;
-    }
-    pod->object.reset();
-    if (api::gate::IsHeld(*pod) && !pod->meta.deleting) {
-      held_.push_back(*std::move(pod));
+  void Keep(Json object) {
+    api::Pod pod = ReadPod(std::move(object));
+    if (api::gate::IsHeld(pod) && !pod.meta.deleting) {
+      held_.push_back(std::move(pod));
     } else if (!wish_.names.empty()) {
-      ReleaseOutcome outcome = About(*pod, means_.clock.Now());
+      ReleaseOutcome outcome = About(pod, means_.clock.Now());
       outcome.result = ReleaseResult::kNotHeld;
       Tell(outcome);
     }
   }
 
-  // Held pods are bound to no node, and few others are: the server leaves out the rest.
-  absl::Status FindPages() {
-    kube::ListOptions options{
-        .ns = wish_.ns, .field_selector = "spec.nodeName=", .limit = kPageItems};
-    do {
-      CW_ASSIGN_OR_RETURN(const Json page, means_.client.Do(List(kube::kPods, options), stop_));
-      const Json* items = kube::At(page, {"items"});
-      if (items != nullptr && items->is_array()) {
-        for (const Json& pod : *items) {
-          if (HasGates(pod)) {
-            Keep(pod);
-          }
-        }
-      }
-      options.continue_token = kube::TextAt(page, {"metadata", "continue"});
-    } while (!options.continue_token.empty());
-    return absl::OkStatus();
+  // One page of all; its continue token. Held pods are bound to no node, and few others are: the
+  // server leaves out the rest.
+  absl::StatusOr<std::string> FindPage(const kube::WatcherAction& asked) {
+    const kube::ListOptions options{.ns = wish_.ns,
+                                    .field_selector = "spec.nodeName=",
+                                    .limit = asked.page_items,
+                                    .continue_token = asked.continue_token};
+    CW_ASSIGN_OR_RETURN(const Json page, means_.client.DoList(
+                                             List(kube::kPods, options),
+                                             [this](Json pod) {
+                                               if (HasGates(pod)) {
+                                                 Keep(std::move(pod));
+                                               }
+                                             },
+                                             stop_));
+    return kube::TextAt(page, {"metadata", "continue"});
   }
 
   absl::Status FindAll() {
-    for (int tries = 1;; ++tries) {
-      held_.clear();
-      absl::Status status = FindPages();
-      // The server no longer has the version that the first page was of.
-      if (!absl::IsOutOfRange(status) || tries == kListTries) {
-        return status;
+    kube::Watcher pages({}, kPageItems);
+    for (int expired = 0; !stop_.stop_requested();) {
+      const kube::WatcherAction asked = pages.Next(means_.clock.Monotonic(), 0.0);
+      if (asked.type == kube::WatcherActionType::kWatch) {
+        break;  // all are listed
       }
+      if (asked.type == kube::WatcherActionType::kSleep) {
+        SleepFor(means_.clock, asked.delay, stop_);
+        continue;
+      }
+      if (pages.IsFirstPage()) {
+        held_.clear();
+      }
+      const absl::StatusOr<std::string> more = FindPage(asked);
+      if (more.ok()) {
+        pages.OnPage(*more, "");
+        continue;
+      }
+      const bool has_expired = absl::IsOutOfRange(more.status()) && ++expired < kListTries;
+      const bool is_too_long = kube::IsTooLong(more.status()) && asked.page_items > 1;
+      if (!has_expired && !is_too_long) {
+        return more.status();
+      }
+      pages.OnListFailure(more.status(), means_.clock.Monotonic());
     }
+    return absl::OkStatus();
   }
 
   absl::Status FindNamed() {
     for (const std::string& name : wish_.names) {
-      CW_ASSIGN_OR_RETURN(const Json pod,
-                          means_.client.Do(Get(kube::kPods, {wish_.ns, name}), stop_));
-      Keep(pod);
+      CW_ASSIGN_OR_RETURN(Json pod, means_.client.Do(Get(kube::kPods, {wish_.ns, name}), stop_));
+      Keep(std::move(pod));
     }
     return absl::OkStatus();
   }
@@ -153,7 +170,7 @@ class Release {
       }
       CW_ASSIGN_OR_RETURN(Json now,
                           means_.client.Do(Get(kube::kPods, {pod.meta.ns, pod.meta.name}), stop_));
-      CW_ASSIGN_OR_RETURN(pod, api::DecodePod(std::make_shared<const Json>(std::move(now))));
+      pod = ReadPod(std::move(now));
       if (!api::gate::IsHeld(pod)) {
         return false;
       }
