@@ -149,12 +149,12 @@ class TestWithoutAnOperator:
     def test_the_cron_job_frees_a_pod_that_notes_nothing_a_minute_after_its_creation(
         self, shared: Kubectl, alone: Product
     ):
-        """The pod has waited since the first test."""
-        free = until_released(shared, {"metadata": {"name": "unnoted"}}, 150)
+        shared.apply(held_pod("forgotten"), held_pod("patient", until=1800))
+        free = until_released(shared, {"metadata": {"name": "forgotten"}}, 150)
         assert released(free) == "Deadline"
         assert float(pods.annotation(free, "cachewarm.io/held-seconds")) >= 65
-        assert gated(shared.get("pod", "not-due"))
-        shared.kill_pod("not-due")
+        assert gated(shared.get("pod", "patient"))
+        shared.kill_pod("patient")
 
 
 class TestUninstall:
