@@ -95,7 +95,7 @@ absl::Status Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan&
   }
   CW_RETURN_IF_ERROR(WriteNodes(snapshot, plan, stop));
   // A note that one pod cannot take keeps no other pod waiting.
-  const absl::Status noted = Annotate(plan, stop);
+  absl::Status noted = Annotate(plan, stop);
   CW_RETURN_IF_ERROR(Release(snapshot, plan, stop));
   CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
   return noted;
