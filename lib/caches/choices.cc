@@ -19,6 +19,8 @@ constexpr size_t kEnvMax = 128;
 constexpr size_t kChoicePathMax = 256;
 constexpr size_t kGlobsMax = 32;
 constexpr size_t kGlobMax = 256;
+// 64 warmups of these have room in one NodeCache, which etcd takes up to 1.5 MiB.
+constexpr size_t kTogetherMax = 16U << 10U;
 
 absl::Status Bad(size_t index, std::string_view field, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("spec.caches[{}]{}: {}", index, field, problem));
@@ -128,6 +130,22 @@ absl::Status CheckDisjoint(size_t index, const api::CacheChoice& choice,
   return absl::OkStatus();
 }
 
+absl::Status CheckTogether(const std::vector<api::CacheChoice>& choices) {
+  size_t bytes = 0;
+  for (const api::CacheChoice& choice : choices) {
+    bytes += choice.name.size() + choice.env.size() + choice.path.size();
+    for (const std::string& glob : choice.include) {
+      bytes += glob.size();
+    }
+  }
+  return bytes <= kTogetherMax
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(fmt::format(
+                   "spec.caches: {} bytes of names, variables, paths and patterns are over the "
+                   "limit of {}; fewer and wider patterns say the same",
+                   bytes, kTogetherMax));
+}
+
 }  // namespace
 
 absl::StatusOr<CacheTable> CacheTable::Make(const std::vector<api::CacheChoice>& choices) {
@@ -138,6 +156,7 @@ absl::StatusOr<CacheTable> CacheTable::Make(const std::vector<api::CacheChoice>&
     return absl::InvalidArgumentError(
         fmt::format("spec.caches: more than {} entries", kChoicesMax));
   }
+  CW_RETURN_IF_ERROR(CheckTogether(choices));
   CacheTable table;
   for (size_t i = 0; i < choices.size(); ++i) {
     api::CacheChoice choice = choices[i];

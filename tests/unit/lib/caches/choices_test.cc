@@ -69,6 +69,10 @@ TEST(UserCache, RefusalsNameTheField) {
   bad_glob.include = {"/abs"};
   CacheChoice many_globs = Own("mine", "MY_CACHE");
   many_globs.include.assign(33, "*");
+  CacheChoice long_globs = Own("mine", "MY_CACHE");
+  long_globs.include.assign(32, std::string(256, 'a'));
+  CacheChoice more_globs = Own("more", "MORE_CACHE");
+  more_globs.include = long_globs.include;
   CacheChoice preset_with_path{.name = "triton", .env = {}, .path = "x", .include = {}};
   const std::pair<std::vector<CacheChoice>, const char*> cases[] = {
       {{{.name = "tritn"}}, "spec.caches[0].name: no such preset; known are torchinductor"},
@@ -97,6 +101,8 @@ TEST(UserCache, RefusalsNameTheField) {
       {{Own("a", "X"), Own("a", "Y")}, "spec.caches[1]: shares"},
       {{bad_glob}, "spec.caches[0].include"},
       {{many_globs}, "spec.caches[0].include: more than 32"},
+      {{long_globs, more_globs},
+       "bytes of names, variables, paths and patterns are over the limit"},
       {std::vector<CacheChoice>(65, {.name = "jax"}), "spec.caches: more than 64"},
   };
   for (const auto& [choices, message] : cases) {
