@@ -121,6 +121,11 @@ NodeCaches::Value NodeCaches::ShareOf(const std::string& warmup_uid,
                            {"status", Share(whole.At({"status"}), wanted)}});
 }
 
+size_t NodeCaches::CountOf(const std::string& node) const {
+  const kube::Kept kept = store_.Find({.name = node});
+  return kept == nullptr ? 0 : kept->value().At({"spec", "warmups"}).Items().size();
+}
+
 std::set<NamedWarmup> NodeCaches::Named() const {
   std::lock_guard lock(mutex_);
   std::set<NamedWarmup> named;

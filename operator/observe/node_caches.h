@@ -41,6 +41,9 @@ class NodeCaches {
   // warmups (operator/plan/fetching/turns.h).
   Value ShareOf(const std::string& warmup_uid, const std::string& node) const;
 
+  // Entries in spec.warmups, of all warmups.
+  size_t CountOf(const std::string& node) const;
+
   // Every warmup that some NodeCache names.
   std::set<NamedWarmup> Named() const;
   // uids under which NodeCaches name warmups of this namespace and name.

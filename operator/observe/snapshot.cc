@@ -205,6 +205,7 @@ void TakeNodes(const World& world, const std::string& agent_namespace, plan::Sna
     const std::string& name = node->meta.name;
     snapshot.nodes.push_back({.node = node,
                               .cache = world.node_cache_views.ShareOf(snapshot.warmup.uid, name),
+                              .warmups_listed = world.node_cache_views.CountOf(name),
                               .agent_ready = with_agent.contains(name),
                               .free = FreeOf(*node, world.usage.Of(name))});
   }
@@ -243,6 +244,7 @@ plan::NodeView ObserveNode(const World& world, const std::string& agent_namespac
   const std::string& name = node->meta.name;
   return {.node = node,
           .cache = world.node_cache_views.Get(name),
+          .warmups_listed = world.node_cache_views.CountOf(name),
           .agent_ready = HasAgent(world, agent_namespace, name),
           .free = FreeOf(*node, world.usage.Of(name))};
 }

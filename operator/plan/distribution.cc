@@ -17,6 +17,7 @@ constexpr size_t kBuildersMax = 64;
 constexpr size_t kRunAsMax = 8;
 // While nodes wait for their turn: turns of other warmups end without a word to this one.
 constexpr Duration kLookForTurn = std::chrono::seconds(5);
+constexpr Duration kLookForRoom = std::chrono::seconds(60);
 
 // The template's run-as first, then those of pods that still run as another.
 std::vector<std::string> RunAsNames(const Round& round) {
@@ -114,6 +115,9 @@ void DecideDistribution(Round& round) {
     const NodeState& node = round.nodes[i];
     if (node.cache == nullptr) {
       continue;  // the operator makes it; an apply of ours would make one without its owner
+    }
+    if (node.possible && IsFull(round, node)) {
+      WakeAt(round, round.in.now + kLookForRoom);  // nobody tells us that another has left
     }
     if (std::optional<api::NodeCacheSpec> changed = ChangedEntries(round, wanted, i)) {
       round.out.nodes.push_back({.node = node.view->node->meta.name,

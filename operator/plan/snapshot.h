@@ -90,7 +90,8 @@ struct NodeView {
   std::shared_ptr<const api::Node> node;
   // Null when there is none. One whose node_uid is not the node's is stale and treated as none.
   std::shared_ptr<const api::NodeCache> cache;
-  bool agent_ready = false;  // an agent's pod on this node is Ready
+  size_t warmups_listed = 0;  // entries of all warmups in spec.warmups of its NodeCache
+  bool agent_ready = false;   // an agent's pod on this node is Ready
   // allocatable − requests of the non-terminal pods bound here, "pods" included.
   Resources free;
 };

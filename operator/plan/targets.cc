@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <set>
 
+#include "fmt/format.h"
 #include "lib/fingerprint/cpu_class.h"
 #include "lib/fingerprint/gpu_type.h"
 #include "lib/fingerprint/key.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/fetching/entries.h"
 
 namespace cachewarm::plan {
 
@@ -35,7 +37,13 @@ bool IsListed(const std::vector<std::string>& gpu_types, const std::string& type
          });
 }
 
-std::string ProblemOf(const NodeState& node) {
+std::string ProblemOf(const Round& round, const NodeState& node) {
+  if (IsFull(round, node)) {
+    return fmt::format(
+        "{} other CacheWarmups have this node, which is the most that its NodeCache takes: delete "
+        "those that nobody needs, or give them a spec.nodeSelector or spec.gpuTypes",
+        node.view->warmups_listed);
+  }
   if (node.reported != nullptr && !node.reported->message.empty()) {
     return node.reported->message;
   }
@@ -61,7 +69,7 @@ NodeState ReadNode(const Round& round, const NodeView& view) {
         std::find(prepared.begin(), prepared.end(), round.pod_template.run_as) != prepared.end();
   }
   if (!out.prepared) {
-    out.problem = ProblemOf(out);
+    out.problem = ProblemOf(round, out);
   }
   return out;
 }

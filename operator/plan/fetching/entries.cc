@@ -9,6 +9,8 @@ namespace cachewarm::plan {
 
 namespace {
 
+// maxItems of the lists in crds/nodecaches.yaml.
+constexpr size_t kWarmupsMax = 64;
 constexpr size_t kCapturesMax = 16;
 constexpr size_t kStartsMax = 64;
 
@@ -97,7 +99,7 @@ api::NodeCacheSpec Desired(const Round& round, const Wanted& wanted, size_t inde
     }
     return out;
   }
-  if (round.acceptance.hard || !(node.possible || node.hosts)) {
+  if (round.acceptance.hard || !(node.possible || node.hosts) || IsFull(round, node)) {
     return {};
   }
   api::WantedWarmup entry{.uid = round.uid(),
@@ -127,6 +129,10 @@ bool Differs(const api::NodeCacheSpec& a, const api::NodeCacheSpec& b) {
 bool Names(const std::vector<api::WantedBundle>& bundles, const Digest& digest) {
   return std::any_of(bundles.begin(), bundles.end(),
                      [&](const api::WantedBundle& each) { return each.digest == digest; });
+}
+
+bool IsFull(const Round& round, const NodeState& node) {
+  return node.view->warmups_listed >= kWarmupsMax && PresentEntry(round, node) == nullptr;
 }
 
 const api::WantedWarmup* PresentEntry(const Round& round, const NodeState& node) {

@@ -23,6 +23,9 @@ bool Names(const std::vector<api::WantedBundle>& bundles, const Digest& digest);
 // What `node` was told about this warmup; nullptr: nothing.
 const api::WantedWarmup* PresentEntry(const Round& round, const NodeState& node);
 
+// Nothing is told to `node` about this warmup, and as many others are in its NodeCache as go there.
+bool IsFull(const Round& round, const NodeState& node);
+
 // The node would have to fetch `digest`, and was not told to yet.
 bool Asks(const Round& round, const NodeState& node, const Digest& digest);
 

@@ -97,6 +97,8 @@ TEST_F(NodeCachesTest, AWarmupWithoutEntriesHasTheNodeAllTheSame) {
   ASSERT_NE(share, nullptr);
   EXPECT_TRUE(share->spec.warmups.empty());
   EXPECT_EQ(caches.ShareOf("u1", "b"), nullptr);
+  EXPECT_EQ(caches.CountOf("a"), 1U);
+  EXPECT_EQ(caches.CountOf("b"), 0U);
   EXPECT_EQ(caches.Get("b"), nullptr);
 }
 

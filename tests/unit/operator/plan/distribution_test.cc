@@ -181,6 +181,33 @@ TEST(Distribution, WhatIsThereAlreadyIsNotWrittenAgain) {
   EXPECT_EQ(WantsOf(builder.Decide(), "n1"), nullptr);
 }
 
+// The API server refuses a 65th entry, and with it all that the plan wants of that node.
+TEST(Distribution, ANodeThatIsFullOfOthersIsLeftOutAndTheConditionSaysSo) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1", .prepared = false});
+  builder.view("n1").warmups_listed = 63;
+  EXPECT_NE(WantsOf(builder.Decide(), "n1"), nullptr);
+  builder.view("n1").warmups_listed = 64;
+  const Plan full = builder.Decide();
+  EXPECT_EQ(WantsOf(full, "n1"), nullptr);
+  const api::Condition* ready = api::FindCondition(full.status.conditions, "Ready");
+  ASSERT_NE(ready, nullptr);
+  EXPECT_EQ(ready->reason, "DirectoryUnusable");
+  EXPECT_NE(ready->message.find("64 other CacheWarmups"), std::string::npos) << ready->message;
+  ASSERT_TRUE(full.requeue_after.has_value());
+  EXPECT_LE(*full.requeue_after, std::chrono::seconds(60));
+}
+
+TEST(Distribution, WhoIsInAFullNodeStaysThere) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.Accepted();
+  builder.cache("n1").spec = WantsOf(builder.Decide(), "n1")->spec;
+  builder.view("n1").warmups_listed = 64;
+  EXPECT_EQ(WantsOf(builder.Decide(), "n1"), nullptr) << "nothing changes";
+  EXPECT_EQ(api::FindCondition(builder.Decide().status.conditions, "Ready")->status, "True");
+}
+
 TEST(Distribution, AMissingNodeCacheIsNotMadeByUs) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
