@@ -83,8 +83,9 @@ absl::StatusOr<kube::Outcome> HeldPods::Look(const kube::Kept& object, Duration 
                                              std::stop_token stop) {
   std::shared_ptr<const api::Pod> pod = world_.pod_views.Of(object);
   if (pod == nullptr) {  // nobody can plan for it
-    api::Pod bare = api::gate::DecodeGates(*object->Unpack());
-    bare.object = object->Unpack();
+    const kube::Object whole = object->Unpack();
+    api::Pod bare = api::gate::DecodeGates(*whole);
+    bare.object = whole;
     pod = std::make_shared<const api::Pod>(std::move(bare));
   }
   if (!api::gate::IsHeld(*pod) || pod->meta.deleting) {

@@ -57,6 +57,16 @@ class ExecutorTest : public op::testing::WorldFixture {
     return -1;
   }
 
+  // The wish to note on a held pod, which is stored by this, how long it waits.
+  plan::PodAnnotation HeldUntil(const std::string& name) {
+    const auto pod = Stored(HeldPodObject(name, "llama"));
+    return {.ns = "default",
+            .pod = name,
+            .uid = pod->meta.uid,
+            .key = "cachewarm.io/held-until",
+            .value = "v",
+            .held = pod};
+  }
   std::map<std::string, std::string> Annotations(const std::string& pod) {
     return kube::AnnotationsOf(*server.Find(kube::kPods, {"default", pod}));
   }
@@ -380,13 +390,7 @@ TEST_F(ExecutorTest, AnnotatesThePodItMeansAndNoOther) {
 }
 
 TEST_F(ExecutorTest, APodThatWasLetGoMeanwhileIsNotToldHowLongItWaits) {
-  const auto pod = Stored(HeldPodObject("a", "llama"));
-  plan.annotations = {{.ns = "default",
-                       .pod = "a",
-                       .uid = pod->meta.uid,
-                       .key = "cachewarm.io/held-until",
-                       .value = "v",
-                       .held = pod}};
+  plan.annotations = {HeldUntil("a")};
   ASSERT_TRUE(Execute().ok());
   EXPECT_EQ(Annotations("a")["cachewarm.io/held-until"], "v");
   server.Edit(kube::kPods, {"default", "a"}, [](codec::Json& changed) {
@@ -399,13 +403,7 @@ TEST_F(ExecutorTest, APodThatWasLetGoMeanwhileIsNotToldHowLongItWaits) {
 }
 
 TEST_F(ExecutorTest, ANoteThatOnePodCannotTakeKeepsNoOtherWaiting) {
-  const auto full = Stored(HeldPodObject("full", "llama"));
-  plan.annotations = {{.ns = "default",
-                       .pod = "full",
-                       .uid = full->meta.uid,
-                       .key = "cachewarm.io/held-until",
-                       .value = "v",
-                       .held = full}};
+  plan.annotations = {HeldUntil("full")};
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
   server.OnWrite([](const kube::Request&, codec::Json& pod) {
     return kube::AnnotationsOf(pod).contains("cachewarm.io/held-until")
