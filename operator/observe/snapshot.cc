@@ -117,6 +117,28 @@ plan::BuilderJob ReadJob(const Json& job) {
   return out;
 }
 
+std::string_view NameOfWarmup(const kube::KeptObject& job, std::string_view uid) {
+  for (const codec::PackedValue& owner : job.value().At({"metadata", "ownerReferences"}).Items()) {
+    if (owner.TextAt({"uid"}) == uid) {
+      return owner.TextAt({"name"});
+    }
+  }
+  return {};
+}
+
+// Anybody may label a Job: one of ours is named in the status of its warmup as well, before it is
+// made. Others take no place of builders.jobsMax.
+bool IsMadeByUs(const World& world, const kube::KeptObject& job, std::string_view uid) {
+  const kube::ObjectName owner{.ns = job.name.ns, .name = std::string(NameOfWarmup(job, uid))};
+  const auto warmup = world.warmup_views.Get(owner);
+  if (warmup == nullptr || warmup->uid != uid) {
+    return false;
+  }
+  const auto& builders = warmup->status.builders;
+  return std::any_of(builders.begin(), builders.end(),
+                     [&](const auto& each) { return each.job == job.name.name; });
+}
+
 void TakeJobs(const World& world, plan::Snapshot& snapshot) {
   for (const kube::Kept& kept : world.jobs.store().List()) {
     const std::string_view owner = kept->label(api::kBuilderWarmupLabel);
@@ -125,7 +147,7 @@ void TakeJobs(const World& world, plan::Snapshot& snapshot) {
     }
     if (owner == snapshot.warmup.uid && kept->name.ns == snapshot.warmup.ns) {
       snapshot.jobs.push_back(ReadJob(*kept->Unpack()));
-    } else if (!IsFinished(*kept)) {
+    } else if (!IsFinished(*kept) && IsMadeByUs(world, *kept, owner)) {
       ++snapshot.builder_jobs_elsewhere;
     }
   }

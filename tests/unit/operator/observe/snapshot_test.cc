@@ -35,6 +35,35 @@ class SnapshotTest : public op::testing::WorldFixture {
     return names;
   }
 
+  static codec::Json JobObject(const std::string& name, const std::string& warmup) {
+    codec::Json job = FromYaml("{apiVersion: batch/v1, kind: Job, spec: {}, status: {}}");
+    const std::string uid = "uid-" + warmup;
+    job["metadata"] = {
+        {"name", name},
+        {"namespace", "default"},
+        {"uid", "uid-" + name},
+        {"labels", {{"cachewarm.io/builder-warmup", uid}, {"cachewarm.io/builder-key", "k"}}},
+        {"ownerReferences", {{{"kind", "CacheWarmup"}, {"name", warmup}, {"uid", uid}}}}};
+    return job;
+  }
+
+  void PutJob(const std::string& name, const std::string& warmup, const char* ended = nullptr) {
+    codec::Json job = JobObject(name, warmup);
+    if (ended != nullptr) {
+      job["status"]["conditions"] = {{{"type", ended}, {"status", "True"}, {"message", "too bad"}}};
+    }
+    server.Put(kube::kJobs, job);
+  }
+
+  void PutWarmupWithJobs(const std::string& name, const std::vector<std::string>& jobs) {
+    codec::Json warmup = WarmupObject(name);
+    for (const std::string& job : jobs) {
+      warmup["status"]["builders"].push_back(
+          {{"key", std::string(64, 'a')}, {"state", "Elected"}, {"job", job}});
+    }
+    server.Put(kube::kCacheWarmups, warmup);
+  }
+
   void PutAgent(const std::string& node, bool ready) {
     codec::Json agent = PodObject("agent-" + node);
     agent["metadata"]["namespace"] = "cachewarm-system";
@@ -123,23 +152,11 @@ TEST_F(SnapshotTest, NodesComeWithNodeCacheAgentAndFreeRoom) {
 
 TEST_F(SnapshotTest, JobsAreOursOrCounted) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
-  const auto job = [&](const std::string& name, const std::string& uid, const char* condition) {
-    codec::Json object = FromYaml("{apiVersion: batch/v1, kind: Job, spec: {}, status: {}}");
-    object["metadata"] = {
-        {"name", name},
-        {"namespace", "default"},
-        {"uid", "uid-" + name},
-        {"labels", {{"cachewarm.io/builder-warmup", uid}, {"cachewarm.io/builder-key", "k"}}}};
-    if (condition != nullptr) {
-      object["status"]["conditions"] = {
-          {{"type", condition}, {"status", "True"}, {"message", "too bad"}}};
-    }
-    server.Put(kube::kJobs, object);
-  };
-  job("ours", "uid-llama", nullptr);
-  job("failed", "uid-llama", "Failed");
-  job("running-elsewhere", "another", nullptr);
-  job("done-elsewhere", "another", "Complete");
+  PutWarmupWithJobs("another", {"running", "done"});
+  PutJob("ours", "llama");
+  PutJob("failed", "llama", "Failed");
+  PutJob("running", "another");
+  PutJob("done", "another", "Complete");
   StartWorld();
   const plan::Snapshot snapshot = Look();
   ASSERT_EQ(snapshot.jobs.size(), 2U);
@@ -148,6 +165,23 @@ TEST_F(SnapshotTest, JobsAreOursOrCounted) {
   EXPECT_EQ(snapshot.jobs[0].message, "too bad");
   EXPECT_EQ(snapshot.jobs[1].key, "k");
   EXPECT_EQ(snapshot.builder_jobs_elsewhere, 1);
+}
+
+TEST_F(SnapshotTest, JobsThatOnlySayTheyAreBuildersTakeNoPlaceFromThem) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  PutWarmupWithJobs("another", {"known", "renewed"});
+  PutJob("known", "another");
+  PutJob("unknown-to-its-warmup", "another");
+  PutJob("of-none", "gone");
+  codec::Json job = JobObject("without-owner", "another");
+  job["metadata"].erase("ownerReferences");
+  server.Put(kube::kJobs, job);
+  codec::Json old = JobObject("renewed", "another");  // of a warmup of that name that was deleted
+  old["metadata"]["labels"]["cachewarm.io/builder-warmup"] = "uid-old";
+  old["metadata"]["ownerReferences"][0]["uid"] = "uid-old";
+  server.Put(kube::kJobs, old);
+  StartWorld();
+  EXPECT_EQ(Look().builder_jobs_elsewhere, 1);
 }
 
 TEST_F(SnapshotTest, OtherWarmupsAreOlderByTimeThenByUid) {
