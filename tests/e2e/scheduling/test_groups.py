@@ -78,11 +78,15 @@ def test_a_group_starts_warm_on_other_nodes_with_the_files_of_every_rank(
         assert "miss" not in log and f"rank_{rank}/kernel" in log, log
 
 
+# Ranks of one run need each other: none ends before all have begun.
+UNTIL_TOLD = "until [ -f /tmp/all-run ]; do sleep 0.2; done"
+
+
 def indexed_job() -> dict:
     """As a JobSet makes it, with a pod on each of the twins; it waits to be begun."""
     alike = {"matchLabels": {"app": APP}}
     apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": alike}
-    script = f'RANK="$JOB_COMPLETION_INDEX"\n{COMPILE}'
+    script = f'RANK="$JOB_COMPLETION_INDEX"\n{COMPILE}{UNTIL_TOLD}'
     template = Sleeper(name=APP, nodes=TWINS, script=script).template()
     template["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = APP
     template["spec"]["restartPolicy"] = "Never"
@@ -109,6 +113,13 @@ def test_ranks_that_run_to_their_end_are_all_in_the_bundle(kubectl: Kubectl, pro
     warmup = Warmup(kubectl, APP)
     warmup.wait_injecting()
     kubectl.patch("job", APP, {"spec": {"suspend": False}})
+
+    def running() -> list[dict]:
+        ranks = [pod for pod in pods.of(kubectl, APP) if pod["status"]["phase"] == "Running"]
+        return ranks if len(ranks) == len(TWINS) else []
+
+    for pod in wait_for("all ranks run", running, 60, kubectl):
+        kubectl.execute(pods.name(pod), "touch", "/tmp/all-run")
     (bundle,) = warmup.wait_bundles(1, 180)
     assert all(injected(pod) for pod in pods.of(kubectl, APP))
     assert bundle["files"] == 3, "two kernels and what is shared"
