@@ -24,8 +24,8 @@ class CacheTable {
   // `choices` as in spec.caches: none means every preset. A choice with `env` is the user's own
   // cache: name [a-z0-9-]{1,40} and no preset's, env a variable that no other cache sets, path
   // (default: the name) disjoint from every other cache, at most 32 globs ("*" within a directory,
-  // "**" across, "?" one character; none means "**"); 16 KiB of text in all. INVALID_ARGUMENT
-  // names the field ("spec.caches[2].env: ...").
+  // "**" across, "?" one character; none means "**") of printable ASCII, 8 KiB in all.
+  // INVALID_ARGUMENT names the field ("spec.caches[2].env: ...").
   static absl::StatusOr<CacheTable> Make(const std::vector<api::CacheChoice>& choices);
   // All presets, no user caches.
   static const CacheTable& AllPresets();

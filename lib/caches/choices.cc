@@ -6,7 +6,6 @@
 #include "fmt/ranges.h"
 #include "lib/api/names.h"
 #include "lib/base/status.h"
-#include "lib/base/utf8.h"
 #include "lib/caches/cache_table.h"
 #include "lib/caches/kind.h"
 
@@ -19,8 +18,11 @@ constexpr size_t kEnvMax = 128;
 constexpr size_t kChoicePathMax = 256;
 constexpr size_t kGlobsMax = 32;
 constexpr size_t kGlobMax = 256;
-// 64 warmups of these have room in one NodeCache, which etcd takes up to 1.5 MiB.
-constexpr size_t kTogetherMax = 16U << 10U;
+// 64 warmups of these have room in one NodeCache, beside their bundles and what the agent says of
+// them: etcd takes 1.5 MiB.
+constexpr size_t kTogetherMax = 8U << 10U;
+constexpr size_t kBytesPerGlob = 3;     // quotes and comma
+constexpr size_t kBytesPerCache = 150;  // names of fields, and what the API server notes of owners
 
 absl::Status Bad(size_t index, std::string_view field, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("spec.caches[{}]{}: {}", index, field, problem));
@@ -77,14 +79,26 @@ bool IsReserved(std::string_view env) {
   return std::find(std::begin(kReserved), std::end(kReserved), env) != std::end(kReserved);
 }
 
+// Printable ASCII that JSON holds as it is: Go's writes <, >, & and control characters as six
+// bytes.
+bool IsGlob(std::string_view text) {
+  return !text.empty() && text.size() <= kGlobMax && text.front() != '/' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return c >= ' ' && c <= '~' &&
+                  std::string_view("\"&<>\\").find(c) == std::string_view::npos;
+         });
+}
+
 absl::Status CheckGlobs(size_t index, const api::CacheChoice& choice) {
   if (choice.include.size() > kGlobsMax) {
     return Bad(index, ".include", fmt::format("more than {} patterns", kGlobsMax));
   }
   for (const std::string& glob : choice.include) {
-    if (glob.empty() || glob.size() > kGlobMax || glob.front() == '/' || !IsUtf8(glob)) {
+    if (!IsGlob(glob)) {
       return Bad(index, ".include",
-                 fmt::format("each pattern is 1 to {} bytes and relative to path", kGlobMax));
+                 fmt::format("each pattern is 1 to {} printable ASCII characters, none of \"&<>\\, "
+                             "and relative to path; ? stands for any other character",
+                             kGlobMax));
     }
   }
   return absl::OkStatus();
@@ -133,17 +147,17 @@ absl::Status CheckDisjoint(size_t index, const api::CacheChoice& choice,
 absl::Status CheckTogether(const std::vector<api::CacheChoice>& choices) {
   size_t bytes = 0;
   for (const api::CacheChoice& choice : choices) {
-    bytes += choice.name.size() + choice.env.size() + choice.path.size();
+    bytes += kBytesPerCache + choice.name.size() + choice.env.size() + choice.path.size();
     for (const std::string& glob : choice.include) {
-      bytes += glob.size();
+      bytes += kBytesPerGlob + glob.size();
     }
   }
   return bytes <= kTogetherMax
              ? absl::OkStatus()
-             : absl::InvalidArgumentError(fmt::format(
-                   "spec.caches: {} bytes of names, variables, paths and patterns are over the "
-                   "limit of {}; fewer and wider patterns say the same",
-                   bytes, kTogetherMax));
+             : absl::InvalidArgumentError(
+                   fmt::format("spec.caches: {} bytes, as a node is told of them, are over the "
+                               "limit of {}; fewer and wider patterns say the same",
+                               bytes, kTogetherMax));
 }
 
 }  // namespace

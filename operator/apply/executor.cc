@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <semaphore>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,19 @@ kube::Object Regarding(const plan::ObjectRef& ref) {
 bool IsRefused(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
 }
+
+using Slots = std::counting_semaphore<>;
+
+class Slot {
+ public:
+  explicit Slot(Slots& slots) : slots_(slots) { slots_.acquire(); }
+  ~Slot() { slots_.release(); }
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+
+ private:
+  Slots& slots_;
+};
 
 absl::StatusOr<bool> ReleaseWith(kube::Client& client, const plan::GateRelease& release,
                                  const render::HostRules& rules, std::stop_token stop) {
@@ -93,12 +107,15 @@ absl::Status Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan&
   if (there && plan.set_inject_label.has_value()) {
     CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
   }
-  CW_RETURN_IF_ERROR(WriteNodes(snapshot, plan, stop));
-  // A note that one pod cannot take keeps no other pod waiting.
+  // What one node or one pod cannot take keeps no other pod waiting.
+  absl::Status told = WriteNodes(snapshot, plan, stop);
+  if (!told.ok() && !IsRefused(told)) {
+    return told;
+  }
   absl::Status noted = Annotate(plan, stop);
   CW_RETURN_IF_ERROR(Release(snapshot, plan, stop));
   CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
-  return noted;
+  return told.ok() ? noted : told;
 }
 
 absl::Status Executor::WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
@@ -117,9 +134,8 @@ absl::Status Executor::TryAll(size_t count, std::stop_token stop,
   std::mutex mutex;
   absl::Status first;
   FanOut(count, means_.width, stop, [&](size_t i) {
-    slots_.acquire();
+    const Slot slot(slots_);
     const absl::Status status = each(i);
-    slots_.release();
     if (!status.ok()) {
       std::lock_guard lock(mutex);
       if (first.ok()) {
@@ -208,8 +224,17 @@ absl::Status Executor::AnnotateHeld(const plan::PodAnnotation& wish, std::stop_t
   CW_ASSIGN_OR_RETURN(const Json patch, api::gate::NotePatch(*wish.held, wish.key, wish.value));
   const auto answer = means_.client.Do(
       kube::JsonPatch(kube::kPods, {wish.ns, wish.pod}, patch, AsOperator()), stop);
-  return !answer.ok() && !kube::IsStillHeld(means_.client, *wish.held, stop) ? absl::OkStatus()
-                                                                             : answer.status();
+  if (answer.ok() || !kube::IsStillHeld(means_.client, *wish.held, stop)) {
+    return absl::OkStatus();
+  }
+  if (!IsRefused(answer.status())) {
+    return answer.status();
+  }
+  // It waits without the note: the plan goes on, and looks at it again when it means to.
+  means_.log.Warning("a held pod takes no note", {{"pod", wish.ns + "/" + wish.pod},
+                                                  {"annotation", wish.key},
+                                                  {"error", Message(answer.status())}});
+  return absl::OkStatus();
 }
 
 absl::Status Executor::Release(const plan::Snapshot& snapshot, const plan::Plan& plan,

@@ -43,7 +43,7 @@ std::vector<size_t> FindAsking(const Round& round, const Wanted& wanted) {
   std::vector<size_t> out;
   for (size_t i = 0; i < round.nodes.size(); ++i) {
     const NodeState& node = round.nodes[i];
-    if (node.cache == nullptr || node.target < 0) {
+    if (node.cache == nullptr || node.target < 0 || IsFull(round, node)) {
       continue;
     }
     const auto& here = wanted.by_target[static_cast<size_t>(node.target)];

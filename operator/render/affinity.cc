@@ -12,8 +12,8 @@ using codec::Json;
 
 namespace {
 
-Json Requirement(const char* op, const std::vector<std::string>& hostnames) {
-  const size_t count = std::min(hostnames.size(), kHostnamesMax);
+Json Requirement(const char* op, const std::vector<std::string>& hostnames, size_t most) {
+  const size_t count = std::min(hostnames.size(), most);
   return {{"key", "kubernetes.io/hostname"},
           {"operator", op},
           {"values", std::vector<std::string>(hostnames.begin(),
@@ -48,15 +48,16 @@ Json WithHostRules(const Json& affinity, const HostRules& rules) {
   }
   Json& node_affinity = MakeObject(out, "nodeAffinity");
   if (!rules.required.empty()) {
-    Require(node_affinity, Requirement("In", rules.required));
+    Require(node_affinity, Requirement("In", rules.required, kRequiredMax));
   }
   if (!rules.excluded.empty()) {
-    Require(node_affinity, Requirement("NotIn", rules.excluded));
+    Require(node_affinity, Requirement("NotIn", rules.excluded, kRequiredMax));
   }
   if (!rules.preferred.empty()) {
     const Json preference = {
         {"weight", kPreferenceWeight},
-        {"preference", {{"matchExpressions", Json::array({Requirement("In", rules.preferred)})}}}};
+        {"preference",
+         {{"matchExpressions", Json::array({Requirement("In", rules.preferred, kPreferredMax)})}}}};
     AddOnce(MakeList(node_affinity, "preferredDuringSchedulingIgnoredDuringExecution"), preference);
   }
   return out;

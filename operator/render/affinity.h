@@ -11,8 +11,9 @@
 // where there are some; preferences may be added freely. Pure.
 namespace cachewarm::render {
 
-inline constexpr size_t kHostnamesMax = 64;
-inline constexpr int kPreferenceWeight = 10;  // of 1 to 100: below what users usually write
+inline constexpr size_t kPreferredMax = 64;
+inline constexpr size_t kRequiredMax = 1'000;  // In or NotIn: some 64 KB of a pod, in each term
+inline constexpr int kPreferenceWeight = 10;   // of 1 to 100: below what users usually write
 
 struct HostRules {
   std::vector<std::string> required;   // kubernetes.io/hostname In; empty: no rule
@@ -20,8 +21,9 @@ struct HostRules {
   std::vector<std::string> preferred;  // preferred, weight kPreferenceWeight
 };
 
-// `affinity` (a PodSpec's, null when it has none) with the rules added; lists are cut to
-// kHostnamesMax. Adding the same rules again changes nothing more.
+// `affinity` (a PodSpec's, null when it has none) with the rules added; what is preferred is cut to
+// kPreferredMax, what is required or excluded to kRequiredMax. Adding the same rules again changes
+// nothing more.
 codec::Json WithHostRules(const codec::Json& affinity, const HostRules& rules);
 
 }  // namespace cachewarm::render

@@ -52,8 +52,9 @@ absl::StatusOr<bool> ReleaseGate(Client& client, const GatePatch& patch, std::st
     return false;
   }
   const codec::Json bare = api::gate::WithoutNotes(patch.operations);
-  const bool is_refused = absl::IsInvalidArgument(answer) || absl::IsPermissionDenied(answer);
-  if (is_refused && bare.size() < patch.operations.size() && Send(client, patch, bare, stop).ok()) {
+  // Whatever the code: a policy of the cluster chooses with which one it refuses an annotation.
+  const bool is_busy = absl::IsResourceExhausted(answer) || absl::IsUnavailable(answer);
+  if (!is_busy && bare.size() < patch.operations.size() && Send(client, patch, bare, stop).ok()) {
     return true;
   }
   return answer;

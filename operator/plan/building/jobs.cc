@@ -24,6 +24,8 @@ using api::BuilderStatus;
 
 namespace {
 
+constexpr size_t kHostnamesMax = 64;  // of a Job: one of them takes its pod
+
 const BuilderJob* FindJob(const Round& round, const std::string& name) {
   const auto found = std::find_if(round.in.jobs.begin(), round.in.jobs.end(),
                                   [&](const BuilderJob& job) { return job.name == name; });
@@ -60,7 +62,7 @@ void WishJob(Round& round, const LiveKey& key, const JobNodes& nodes,
                               .mount = {.container = round.pod_template.factors.container,
                                         .host_path = HostPath(round, round.pod_template.run_as),
                                         .env = round.env},
-                              .hostnames = Hostnames(round, nodes.nodes),
+                              .hostnames = Hostnames(round, nodes.nodes, kHostnamesMax),
                               .priority_class = round.in.settings.builder_priority_class};
   for (const auto& [label, value] : round.in.workload.selector) {
     spec.label_keys.insert(label);

@@ -6,6 +6,7 @@
 
 #include "lib/api/reasons.h"
 #include "lib/base/digest.h"
+#include "operator/plan/fetching/entries.h"
 
 namespace cachewarm::plan {
 
@@ -68,7 +69,7 @@ std::vector<size_t> Nearest(const Round& round) {
   std::vector<Place> places;
   for (size_t i = 0; i < round.nodes.size(); ++i) {
     const NodeState& node = round.nodes[i];
-    if (node.target >= 0 && node.possible) {
+    if (node.target >= 0 && node.possible && !IsFull(round, node)) {
       const bool warm = IsWarm(round, node, round.pod_template.factors);
       const int work = warm ? 0 : IsBusy(*node.view, round.in.now) ? 1 : 2;
       places.push_back({.work = work, .order = PlaceInQueue(round, i), .node = i});

@@ -12,6 +12,7 @@
 #include "operator/plan/gates/groups.h"
 #include "operator/plan/gates/never_held.h"
 #include "operator/plan/gates/places.h"
+#include "operator/render/affinity.h"
 
 namespace cachewarm::plan {
 
@@ -22,6 +23,7 @@ namespace {
 // Mode Hold: waiting for the last nodes does not pay: released when at most one in so many is still
 // cold.
 constexpr size_t kWarmPerComing = 10;
+constexpr size_t kExcludedTogether = 200'000;  // hostnames in one plan
 
 struct Choice {
   std::string_view reason;
@@ -33,7 +35,7 @@ struct Verdict {
   size_t pod = 0;
   WallTime deadline{};
   std::optional<Choice> choice;
-  std::vector<std::string> excluded;
+  bool kept_off = false;  // the unusable nodes
 };
 
 struct Desk {
@@ -55,12 +57,22 @@ std::vector<size_t> PreferWarm(const Places& places) {
   return all_warm ? std::vector<size_t>() : places.warm;
 }
 
-// Kept off unusable nodes, unless that would leave it nowhere to go.
-std::vector<std::string> Excluded(const Round& round, const Places& places) {
+// Kept off unusable nodes, unless that would leave it nowhere to go, or without room: a rollout
+// could wait for ever beside an idle node.
+bool IsKeptOff(const Round& round, const Places& places, const PodShape& shape) {
   const bool elsewhere = std::any_of(round.nodes.begin(), round.nodes.end(), [](const auto& node) {
     return node.possible && node.ready && node.prepared;
   });
-  return elsewhere ? Hostnames(round, places.unusable) : std::vector<std::string>();
+  const auto& unusable = places.unusable;
+  return elsewhere && !unusable.empty() &&
+         (!places.none() || std::none_of(unusable.begin(), unusable.end(),
+                                         [&](size_t node) { return CanTake(round, node, shape); }));
+}
+
+// Of thousands of pods none names thousands of nodes.
+size_t ExcludedMost(size_t pods) {
+  return std::clamp(kExcludedTogether / std::max<size_t>(pods, 1), render::kPreferredMax,
+                    render::kRequiredMax);
 }
 
 // A pod that waits will need room as well: those that find none any more have to be seen by the
@@ -154,7 +166,8 @@ Verdict Judge(Desk& desk, size_t index) {
   const WallTime deadline = desk.budgets.DeadlineOf(*pod.pod);
   Verdict out{.pod = index, .deadline = deadline, .choice = Choose(desk, index, deadline)};
   const Places& places = desk.places.For(pod);
-  out.excluded = Excluded(round, places);
+  // The room of a candidate is taken already.
+  out.kept_off = CandidateFor(round, index) != nullptr || IsKeptOff(round, places, *pod.shape);
   if (out.choice && out.choice->reason == reason::kReleasedWarm) {
     Take(round, places.warm.front(), *pod.shape);
   }
@@ -183,13 +196,17 @@ void KeepGroupsTogether(const Round& round, std::vector<Verdict>& verdicts) {
   }
 }
 
-void Release(Round& round, const Verdict& verdict) {
+void Release(Desk& desk, const Verdict& verdict, size_t excluded_most) {
+  Round& round = desk.round;
   const PodView& pod = round.pods[verdict.pod];
-  GateRelease release{.pod = pod.pod,
-                      .reason = std::string(verdict.choice->reason),
-                      .held_seconds = HeldSeconds(round, *pod.pod),
-                      .preferred = Hostnames(round, verdict.choice->preferred),
-                      .excluded = verdict.excluded};
+  GateRelease release{
+      .pod = pod.pod,
+      .reason = std::string(verdict.choice->reason),
+      .held_seconds = HeldSeconds(round, *pod.pod),
+      .preferred = Hostnames(round, verdict.choice->preferred, render::kPreferredMax)};
+  if (verdict.kept_off) {
+    release.excluded = Hostnames(round, desk.places.For(pod).unusable, excluded_most);
+  }
   release.event = AboutPod(*pod.pod, release.reason,
                            fmt::format("released after {:.0f} s", release.held_seconds));
   round.out.releases.push_back(std::move(release));
@@ -257,9 +274,10 @@ void DecideGates(Round& round) {
     }
   }
   KeepGroupsTogether(round, verdicts);
+  const size_t excluded_most = ExcludedMost(verdicts.size());
   for (const Verdict& verdict : verdicts) {
     if (verdict.choice) {
-      Release(round, verdict);
+      Release(desk, verdict, excluded_most);
     } else {
       Hold(round, round.pods[verdict.pod], verdict.deadline);
     }

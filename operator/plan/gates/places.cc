@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/plan/gates/places.h"
 
+#include <algorithm>
+
 #include "lib/api/reasons.h"
 #include "operator/plan/building/job_room.h"
-#include "operator/render/affinity.h"
 
 namespace cachewarm::plan {
 
@@ -83,13 +84,11 @@ const Places& PlacesOf::For(const PodView& pod) {
   return places;
 }
 
-std::vector<std::string> Hostnames(const Round& round, const std::vector<size_t>& nodes) {
-  std::vector<std::string> out;
-  for (const size_t node : nodes) {
-    if (out.size() < render::kHostnamesMax) {
-      out.emplace_back(round.nodes[node].hostname);
-    }
-  }
+std::vector<std::string> Hostnames(const Round& round, const std::vector<size_t>& nodes,
+                                   size_t most) {
+  std::vector<std::string> out(std::min(nodes.size(), most));
+  std::transform(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(out.size()), out.begin(),
+                 [&](size_t node) { return std::string(round.nodes[node].hostname); });
   return out;
 }
 

@@ -46,7 +46,8 @@ class PlacesOf {
   std::map<std::pair<const PodShape*, PodFactors>, Places> known_;
 };
 
-// At most render::kHostnamesMax of them.
-std::vector<std::string> Hostnames(const Round& round, const std::vector<size_t>& nodes);
+// The first `most` of them.
+std::vector<std::string> Hostnames(const Round& round, const std::vector<size_t>& nodes,
+                                   size_t most);
 
 }  // namespace cachewarm::plan

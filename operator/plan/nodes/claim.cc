@@ -8,6 +8,7 @@
 
 #include "lib/api/reasons.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/fetching/entries.h"
 #include "operator/plan/fetching/wanted.h"
 
 namespace cachewarm::plan {
@@ -78,6 +79,9 @@ NodeClaim ClaimOf(const Snapshot& snapshot) {
                : NodeClaim{};
   }
   const NodeState& node = round.nodes.front();
+  if (IsFull(round, node)) {
+    return {.claim = Claim::kFailed, .message = node.problem};
+  }
   if (!node.prepared) {
     return {.claim = Claim::kWaits,
             .message = fmt::format("the directory of {} is not prepared yet", name)};

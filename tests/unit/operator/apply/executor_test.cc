@@ -410,6 +410,20 @@ TEST_F(ExecutorTest, ANoteThatOnePodCannotTakeKeepsNoOtherWaiting) {
                ? absl::InvalidArgumentError("annotations are too long")
                : absl::OkStatus();
   });
+  EXPECT_TRUE(Execute().ok()) << "what the plan wants next must not wait for a retry";
+  EXPECT_FALSE(IsHeld("a"));
+  EXPECT_EQ(log.Count("a held pod takes no note"), 1);
+}
+
+TEST_F(ExecutorTest, ANodeThatRefusesWhatItIsToldKeepsNoPodWaiting) {
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
+  plan.nodes = {{.node = "n1"}};
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  server.OnWrite([](const kube::Request& request, codec::Json&) {
+    return request.path.find("nodecaches") != std::string::npos
+               ? absl::InvalidArgumentError("spec.warmups: too many: 65")
+               : absl::OkStatus();
+  });
   EXPECT_TRUE(absl::IsInvalidArgument(Execute()));
   EXPECT_FALSE(IsHeld("a"));
 }

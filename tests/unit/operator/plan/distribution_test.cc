@@ -198,6 +198,25 @@ TEST(Distribution, ANodeThatIsFullOfOthersIsLeftOutAndTheConditionSaysSo) {
   EXPECT_LE(*full.requeue_after, std::chrono::seconds(60));
 }
 
+TEST(Distribution, AFullNodeTakesNoTurnFromOthers) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"}).Node({.name = "n2"}).Node({.name = "n3"});
+  builder.Accepted();
+  builder.Bundle({.node = "n1"});
+  builder.in().settings.fetch_nodes_max = 1;
+  for (const char* full : {"n1", "n2", "n3"}) {
+    SnapshotBuilder one = builder;
+    for (const char* node : {"n1", "n2", "n3"}) {
+      one.view(node).warmups_listed = std::string_view(node) == full ? 64 : 0;
+    }
+    const Plan plan = one.Decide();
+    const auto told = std::count_if(plan.nodes.begin(), plan.nodes.end(), [](const auto& each) {
+      return !each.spec.warmups.empty() && !each.spec.warmups.front().bundles.empty();
+    });
+    EXPECT_EQ(told, 1) << full;
+  }
+}
+
 TEST(Distribution, WhoIsInAFullNodeStaysThere) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});

@@ -95,10 +95,13 @@ TEST(Affinity, NoRulesLeaveThePodAsItIs) {
   EXPECT_EQ(WithHostRules(Parse(R"({"a":1})"), {}), Parse(R"({"a":1})"));
 }
 
-TEST(Affinity, ListsAreCutToSixtyFourHosts) {
-  std::vector<std::string> many(100, "n");
-  const Json out = WithHostRules(Json(), {.excluded = many});
-  EXPECT_EQ(Terms(out)[0]["matchExpressions"][0]["values"].size(), 64U);
+TEST(Affinity, ListsAreCut) {
+  const std::vector<std::string> many(1'100, "n");
+  const Json out = WithHostRules(Json(), {.excluded = many, .preferred = many});
+  EXPECT_EQ(Terms(out)[0]["matchExpressions"][0]["values"].size(), 1'000U);
+  const Json& preferred =
+      out["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["preference"];
+  EXPECT_EQ(preferred["matchExpressions"][0]["values"].size(), 64U);
 }
 
 // ---- gate release -------------------------------------------------------------------------------

@@ -256,6 +256,45 @@ TEST(Gates, WithdrawnPodsAreKeptOffUnusableNodesToo) {
   EXPECT_EQ(ReleaseOf(plan, "p")->excluded, (Names{"b1", "b2"}));
 }
 
+TEST(Gates, PodsAreKeptOffHundredsOfUnusableNodes) {
+  SnapshotBuilder builder = Nodes(1);
+  Names bad;
+  for (int i = 100; i < 300; ++i) {
+    bad.push_back("b" + std::to_string(i));
+    builder.Node({.name = bad.back(), .agent = false, .prepared = false});
+  }
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  EXPECT_EQ(ReleaseOf(builder.Decide(), "p")->excluded, bad);
+}
+
+TEST(Gates, WhoIsLetGoWithItsGroupIsKeptOffUnusableNodesToo) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1"});
+  builder.Node({.name = "bad", .agent = false, .prepared = false});
+  const std::map<std::string, std::string> group = {{"jobset.sigs.k8s.io/jobset-name", "g"}};
+  builder.Pod({.name = "free", .node = "n1", .created = 90, .labels = group});
+  builder.Pod({.name = "p", .held = true, .created = 97, .labels = group});
+  const Plan plan = builder.Decide();
+  ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "Group");
+  EXPECT_EQ(ReleaseOf(plan, "p")->excluded, Names{"bad"});
+}
+
+// A rollout would wait for ever beside an idle node.
+TEST(Gates, NothingIsExcludedWhereOnlyAnUnusableNodeHasRoom) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  builder.Node({.name = "bad", .agent = false, .prepared = false});
+  builder.Pod({.name = "p", .held = true, .created = 97});
+  builder.view("n1").free["pods"] = 0;
+  const Plan plan = builder.Decide();
+  ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "NoRoom");
+  EXPECT_TRUE(ReleaseOf(plan, "p")->excluded.empty());
+  builder.view("bad").free["pods"] = 0;
+  EXPECT_EQ(ReleaseOf(builder.Decide(), "p")->excluded, Names{"bad"}) << "it waits for n1";
+}
+
 TEST(Gates, NothingIsExcludedWhereThatWouldLeaveNowhereToGo) {
   SnapshotBuilder builder = Nodes(1);
   builder.reported("n1").prepared.clear();

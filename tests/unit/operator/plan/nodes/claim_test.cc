@@ -44,6 +44,17 @@ TEST(Claim, ADirectoryThatIsNotPreparedIsWaitedFor) {
   EXPECT_EQ(claim.message, "the directory of models/llama is not prepared yet");
 }
 
+// Nothing comes there while 64 others stay: no pod is to wait for it.
+TEST(Claim, ANodeThatIsFullOfOthersIsNotWaitedFor) {
+  const NodeClaim claim = After([](SnapshotBuilder& builder) {
+    builder.reported("n1").prepared.clear();
+    builder.cache("n1").spec = {};
+    builder.view("n1").warmups_listed = 64;
+  });
+  EXPECT_EQ(claim.claim, Claim::kFailed);
+  EXPECT_NE(claim.message.find("64 other CacheWarmups"), std::string::npos) << claim.message;
+}
+
 TEST(Claim, ABundleIsWaitedForWhereverItIs) {
   const api::BundleState states[] = {api::BundleState::kWaiting, api::BundleState::kFetching};
   for (const api::BundleState state : states) {
