@@ -10,6 +10,7 @@ import time
 
 import pytest
 from harness import pods
+from harness.api import Api
 from harness.chaos.excuses import Excuses
 from harness.chaos.scene import LONGEST_HOLD, Scene
 from harness.chaos.storm import Chaos
@@ -37,7 +38,7 @@ def test_nothing_is_stuck_nothing_is_built_twice_and_in_the_end_everything_is_wa
     excuses = Excuses()
     chaos = Chaos(scene, excuses, SECONDS, SEED)
     began = time.time()
-    with Witness(cluster.state / "admin.kubeconfig", LONGEST_HOLD, excuses) as witness:
+    with Witness(Api(cluster.state / "admin.kubeconfig"), LONGEST_HOLD, excuses) as witness:
         try:
             chaos.run()
             ended = time.time()

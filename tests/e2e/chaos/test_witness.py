@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The witness misses nothing when its watch breaks. No cluster: the API server is a script."""
+"""The witness misses nothing when its watch breaks, and does not keep it to itself when it could
+not judge. No cluster: the API server is a script."""
 
 import io
 import json
 import threading
 
+import pytest
 from harness.chaos.excuses import Excuses
-from harness.chaos.witness import Watch
+from harness.chaos.judge import GATE
+from harness.chaos.witness import PATHS, UNJUDGED, Watch, Witness
+from harness.waiting import wait_for
 
 
 def pod(uid: str, version: str) -> dict:
@@ -44,10 +48,18 @@ class Script:
 def follow(*answers: bytes | Exception) -> tuple[list[tuple[str, str]], Script, Excuses]:
     script, excuses = Script(*answers), Excuses()
     seen: list[tuple[str, str]] = []
-    watch = Watch(script, "Pod", lambda each: seen.append((each.type, each.uid)), excuses)
+    failed: list[tuple[str, Exception]] = []
+    watch = Watch(
+        script,
+        "Pod",
+        lambda each: seen.append((each.type, each.uid)),
+        lambda *what: failed.append(what),
+        excuses,
+    )
     watch.start()
     assert script.over.wait(30)
     watch.stop()
+    assert not failed
     return seen, script, excuses
 
 
@@ -85,3 +97,40 @@ def test_a_line_that_was_cut_is_no_event():
     half = watched(("ADDED", pod("a", "6")))[:20]
     seen, _, _ = follow(listed("5"), half, listed("9"))
     assert seen == []
+
+
+class Scripts:
+    """One for pods; of the other kinds there is nothing."""
+
+    def __init__(self, *answers: bytes | Exception):
+        self.pods = Script(*answers)
+        self._others = {kind: Script(listed("1")) for kind in PATHS}
+
+    def ask(self, path: str) -> io.BytesIO:
+        kind = next(kind for kind, start in PATHS.items() if path.startswith(start))
+        return (self.pods if kind == "Pod" else self._others[kind]).ask(path)
+
+
+def held(uid: str, version: str, **metadata: str) -> dict:
+    thing = pod(uid, version)
+    thing["metadata"].update(metadata)
+    thing["spec"]["schedulingGates"] = [{"name": GATE}]
+    return thing
+
+
+@pytest.mark.parametrize("metadata", [{}, {"creationTimestamp": "yesterday"}])
+def test_what_the_judge_cannot_judge_is_a_violation_and_the_watch_goes_on(metadata: dict):
+    scripts = Scripts(listed("5"), watched(("ADDED", held("a", "6", **metadata))))
+    with Witness(scripts, 60, Excuses()) as witness:
+        assert scripts.pods.over.wait(30)
+    (violation,) = witness.violations
+    assert f"Pod /a: {UNJUDGED}: " in violation
+    assert "resourceVersion=6" in scripts.pods.asked[2], "no new list: the watch was well"
+
+
+def test_a_watch_that_dies_is_a_violation():
+    scripts = Scripts(listed("5"), watched(("ADDED", {})))
+    with Witness(scripts, 60, Excuses()) as witness:
+        wait_for("it is told", lambda: witness.violations, 30)
+    (violation,) = witness.violations
+    assert f"watch Pod: {UNJUDGED}: KeyError('metadata')" in violation

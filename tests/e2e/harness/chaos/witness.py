@@ -7,11 +7,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from ..api import Api
 from .excuses import Excuses
-from .judge import Judge, Seen
+from .judge import Judge, Seen, Violation, name
 
 PATHS = {
     "Pod": "/api/v1/pods",
@@ -19,17 +18,27 @@ PATHS = {
     "Job": "/apis/batch/v1/jobs",
     "NodeCache": "/apis/cachewarm.io/v1alpha1/nodecaches",
 }
+UNJUDGED = "could not be judged"
 _WATCH_SECONDS = 60
 _LOOK_SECONDS = 0.25
 
 
 class Watch:
-    """All objects of one kind, from a list on and then without a gap; `tell` gets each event."""
+    """All objects of one kind, from a list on and then without a gap; `tell` gets each event and
+    raises nothing; `fail` gets what ended the watch, unless stop() did."""
 
-    def __init__(self, api: Api, kind: str, tell: Callable[[Seen], None], excuses: Excuses):
+    def __init__(
+        self,
+        api: Api,
+        kind: str,
+        tell: Callable[[Seen], None],
+        fail: Callable[[str, Exception], None],
+        excuses: Excuses,
+    ):
         self._api = api
         self._kind = kind
         self._tell = tell
+        self._fail = fail
         self._excuses = excuses
         self._known: dict[str, dict] = {}
         self._stop = threading.Event()
@@ -44,6 +53,12 @@ class Watch:
         self._stop.set()
 
     def _run(self) -> None:
+        try:
+            self._watch()
+        except Exception as error:
+            self._fail(self._thread.name, error)
+
+    def _watch(self) -> None:
         """While it is blind to pods, it cannot say when one was released: that is excused."""
         blind = None
         while not self._stop.is_set():
@@ -99,11 +114,11 @@ class Watch:
 class Witness:
     """A context: from entering to leaving everything is watched and judged."""
 
-    def __init__(self, kubeconfig: Path, longest_hold: float, excuses: Excuses):
+    def __init__(self, api: Api, longest_hold: float, excuses: Excuses):
         self._lock = threading.Lock()
         self._judge = Judge(longest_hold, excuses)
-        api = Api(kubeconfig)
-        self._watches = [Watch(api, kind, self._see, excuses) for kind in PATHS]
+        self._unjudged: dict[str, Violation] = {}
+        self._watches = [Watch(api, kind, self._see, self._fail, excuses) for kind in PATHS]
         self._stop = threading.Event()
         self._looker = threading.Thread(target=self._look, daemon=True, name="witness")
 
@@ -124,7 +139,7 @@ class Witness:
     @property
     def violations(self) -> list[str]:
         with self._lock:
-            return [str(each) for each in self._judge.violations]
+            return [str(each) for each in [*self._judge.violations, *self._unjudged.values()]]
 
     @property
     def now_held(self) -> list[str]:
@@ -138,10 +153,21 @@ class Witness:
             return {name: round(value, 1) for name, value in vars(tally).items()}
 
     def _see(self, seen: Seen) -> None:
-        with self._lock:
-            self._judge.see(seen)
+        self._ask(f"{seen.kind} {name(seen.object)}", lambda: self._judge.see(seen))
 
     def _look(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
+            self._ask("a look", lambda: self._judge.look(time.time()))
+
+    def _ask(self, subject: str, question: Callable[[], None]) -> None:
+        try:
             with self._lock:
-                self._judge.look(time.time())
+                question()
+        except Exception as error:
+            self._fail(subject, error)
+
+    def _fail(self, subject: str, error: Exception) -> None:
+        """What nobody judged may have been wrong. Told once of each subject: looks are many."""
+        with self._lock:
+            violation = Violation(time.time(), UNJUDGED, subject, repr(error))
+            self._unjudged.setdefault(subject, violation)
