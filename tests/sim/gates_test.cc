@@ -278,6 +278,12 @@ TEST_P(EveryGate, ABurstOfTwoHundredPodsIsNotHeldUp) {
   world.Seconds(4);  // published, and most nodes fetch
   const int before = world.now();
   world.Scale(202);
+  world.Second();
+  EXPECT_EQ(world.pods_held(), 200U) << "there is something to wait for";
+  for (int i = 0; i < kLong && world.pods_held() == 200; ++i) {
+    world.Second();
+  }
+  EXPECT_EQ(world.pods_held(), 0U) << "not all at once";
   const auto ready = world.UntilReady(kLong);
   ASSERT_TRUE(ready.has_value());
   EXPECT_LE(*ready - before, setup.cold_seconds + 3);

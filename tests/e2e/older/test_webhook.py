@@ -107,14 +107,14 @@ def test_certificates_that_were_lost_are_made_again(serving, product):
 
 
 def test_without_operators_pods_start_as_without_us(serving, product, kubectl):
+    server = ModelServer(name="orphan", nodes=("node-a", "node-b"))
+    warmup = steps.accept(kubectl, server, gate={"mode": "Hold", "maxHoldSeconds": 20})
+    warmup.wait_admission(server.pod("probe"))
     product.scale_operator(0)
     try:
-        pod = {
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": "a", "labels": {"app": "llama"}},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        }
-        assert not injected(kubectl.create(pod, "--dry-run=server"))
+        pod = steps.add_pod(kubectl, server.name)
+        assert not injected(pod) and not gated(pod)
+        pods.wait_ready(kubectl, server.name, 1, 120)
     finally:
         product.scale_operator(2)
 

@@ -2,6 +2,7 @@
 """A workload asks to be warm by an annotation, a namespace by a label; kinds of others are followed
 from the moment the cluster has them."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -297,19 +298,44 @@ def test_a_labelled_namespace_warms_the_next_run_of_pods_that_no_known_workload_
         cluster.verb("fake-gpus", "node-c", "0")
 
 
-def test_a_cron_job_is_warmed_over_its_jobs(kubectl: Kubectl, product: Product):
-    job = ModelServer(name="nightly", nodes=("node-a",)).job()
-    cron_job = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": "nightly"},
-        "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job["spec"]}},
-    }
-    kubectl.apply(asking(cron_job, warm="true", settle_seconds="2"))
+def stateful_set(server: ModelServer) -> dict:
+    thing = server.stateful_set()
+    thing["spec"]["replicas"] = 0
+    return thing
+
+
+def job(server: ModelServer) -> dict:
+    """Without a pod until its warmup is there: the first would start cold."""
+    thing = server.job()
+    thing["spec"]["suspend"] = True
+    return thing
+
+
+def cron_job(server: ModelServer) -> dict:
+    template = {"spec": server.job()["spec"]}
+    spec = {"schedule": "0 0 1 1 *", "jobTemplate": template}
+    return {**server.job(), "kind": "CronJob", "spec": spec}
+
+
+# What makes their first pod.
+FIRST_POD = {
+    stateful_set: ("scale", "statefulset/nightly", "--replicas=1"),
+    job: ("patch", "job/nightly", "--patch", '{"spec": {"suspend": false}}'),
+    cron_job: ("create", "job", "first", "--from=cronjob/nightly"),
+}
+
+
+@pytest.mark.parametrize("make", FIRST_POD)
+def test_other_kinds_of_kubernetes_are_warmed_over_what_they_make(
+    kubectl: Kubectl, product: Product, make: Callable[[ModelServer], dict]
+):
+    server = ModelServer(name="nightly", nodes=("node-a",))
+    wished = {"settle_seconds": "2", "builder": "FirstPod"}
+    kubectl.apply(asking(make(server), warm="true", **wished))
     warmup = Warmup(kubectl, "nightly")
     wait_for("its warmup is made", lambda: warmup.read(), 30, kubectl)
     warmup.wait_injecting()
-    kubectl.run("create", "job", "first", "--from=cronjob/nightly")
+    kubectl.run(*FIRST_POD[make])
     wait_for("it has a pod", lambda: pods.of(kubectl, "nightly"), 30, kubectl)
     assert injected(pods.of(kubectl, "nightly")[0])
     warmup.wait_bundles(1)

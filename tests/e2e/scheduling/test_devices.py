@@ -76,6 +76,10 @@ def never_ends() -> dict:
     return {"builder": "Job", "overrides": {"spec": {"containers": [container]}}}
 
 
+def running(found: list[dict]) -> bool:
+    return any(pod["status"]["phase"] == "Running" for pod in found)
+
+
 BUILDERS = {"FirstPod": lambda: {"builder": "FirstPod"}, "Job": never_ends}
 
 
@@ -100,11 +104,12 @@ def test_a_rollout_gets_the_devices_that_it_needs_from_whatever_builds(
                 gate={"mode": "Hold", "maxHoldSeconds": 300},
             ),
         )
-        Warmup(kubectl, "owner").wait_injecting()
+        warmup = Warmup(kubectl, "owner")
+        warmup.wait_injecting()
         pods.wait_ready(kubectl, "owner", 1, 60)
         if builder == "Job" and count > 1:
             # Nobody needs the second device now.
-            wait_for("a Job compiles", lambda: Warmup(kubectl, "owner").builders, 60, kubectl)
+            wait_for("a Job has it", lambda: running(warmup.job_pods()), 60, kubectl)
         with DeviceBook(kubectl) as book:
             roll(kubectl, cluster)
         assert not book.in_the_way(count, expected=1), book.in_the_way(count, expected=1)

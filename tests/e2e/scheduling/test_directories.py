@@ -7,11 +7,12 @@ from contextlib import contextmanager
 import pytest
 from harness import pods
 from harness.cluster import Cluster
+from harness.definitions import refusal
 from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
 from harness.sleeper import Sleeper
-from harness.steps import assert_hit, replace, until_ready, warm_up
+from harness.steps import accept, assert_hit, replace, until_ready, warm_up
 from harness.waiting import wait_for
 from harness.warmup import Warmup, injected, wish_for
 
@@ -339,3 +340,75 @@ def test_pods_that_crash_whatever_their_tree_end_the_injection_and_a_new_rollout
         60,
         kubectl,
     )
+
+
+def no_host_paths(namespace: str, words: str) -> tuple[dict, dict]:
+    """A policy for pods of the namespace and its binding."""
+    pods_made = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    }
+    here = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    harmless = "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.hostPath))"
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": namespace},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"namespaceSelector": here, "resourceRules": [pods_made]},
+            "validations": [{"expression": harmless, "message": words}],
+        },
+    }
+    binding = {
+        **policy,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "spec": {"policyName": namespace, "validationActions": ["Deny"]},
+    }
+    return policy, binding
+
+
+@contextmanager
+def host_paths_refused(kubectl: Kubectl, words: str) -> Iterator[None]:
+    """Whoever administers the cluster forbids them in the test's namespace, and says `words`."""
+    pod = Sleeper(name="asks").pod("asks")
+    pod["spec"]["volumes"] = [{"name": "tmp", "hostPath": {"path": "/tmp"}}]
+    try:
+        kubectl.apply(*no_host_paths(kubectl.namespace, words))
+        # A policy is obeyed a moment after it was made, and a moment longer than it is there.
+        wait_for("they are refused", lambda: words in refusal(kubectl, pod), 30, kubectl)
+        yield
+    finally:
+        for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
+            kubectl.delete(kind, kubectl.namespace)
+    wait_for("they are allowed again", lambda: not refusal(kubectl, pod), 30, kubectl)
+
+
+# The first is told by the workload itself; the second could be meant for anything in the pod, and
+# shows only when the operator asks for the pod with our volume and without.
+REFUSALS = {"told": "no hostPath here", "rehearsed": "ask the platform team"}
+
+
+@pytest.mark.parametrize("words", REFUSALS.values(), ids=REFUSALS)
+def test_pods_that_the_api_server_refuses_end_the_injection_and_a_new_rollout_tries_again(
+    kubectl: Kubectl, product: Product, words: str
+):
+    server = Sleeper(name="refused", nodes=(USABLE,))
+    warmup = accept(kubectl, server)
+    warmup.wait_admission(server.pod("probe"))
+    with host_paths_refused(kubectl, words):
+        kubectl.scale("deployment", server.name, 1)
+        seen = warmup.wait_condition("Ready", "False", "InjectionRefused")
+        assert words in seen["message"], seen["message"]
+        (cold,) = pods.wait_ready(kubectl, server.name, 1, 60)
+        assert not injected(cold) and pods.restarts(cold) == 0
+        assert warmup.condition("Ready")["reason"] == "InjectionRefused"
+    kubectl.run("rollout", "restart", f"deployment/{server.name}")
+    warmup.wait_injecting()
+    # The first pod of the rollout may be older than the decision.
+    warmup.wait_admission(server.pod("asked"))
+    kill_all(kubectl, server.name)
+    (warm,) = pods.wait_ready(kubectl, server.name, 1, 60)
+    assert injected(warm) and pods.restarts(warm) == 0
