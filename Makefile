@@ -23,7 +23,7 @@ build: setup ## build the programs as they ship, into build/release
 	@tools/stage build-release
 
 .PHONY: test
-test: setup ## run every test: unit (ASan, UBSan), contract, charts, and e2e on a real cluster
+test: setup ## run unit (ASan, UBSan), contract, charts, and e2e on a real cluster but the slow ones
 	@tools/run_tests.py
 
 .PHONY: unit
@@ -87,7 +87,7 @@ cluster-down: ## stop the test cluster and leave nothing behind
 	@tests/cluster/cluster down
 
 .PHONY: e2e
-e2e: images ## run tests/e2e on a cluster that stays up; K=main_job runs one folder
+e2e: images ## run tests/e2e, slow ones too, on a cluster that stays up; K=main_job: one folder
 	@tools/run_tests.py e2e $(K)
 
 .PHONY: e2e-older
