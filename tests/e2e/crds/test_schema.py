@@ -112,6 +112,10 @@ REFUSED = {
         {"selector": SELECTOR, "caches": [{**OWN, "name": "vllm"}]},
         "cannot have the name of a preset",
     ),
+    "a glob that JSON writes longer": (
+        {"selector": SELECTOR, "caches": [{**OWN, "include": ["a<b"]}]},
+        "spec.caches[0].include[0]",
+    ),
     "globs for a preset": (
         {"selector": SELECTOR, "caches": [{"name": "vllm", "include": ["*"]}]},
         "include is for a cache of your own",
