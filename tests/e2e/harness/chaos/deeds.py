@@ -29,7 +29,7 @@ def _kill_operator(scene: Scene, name: str) -> str:
     with scene.operators:
         found = scene.product.pods("operator")
         victim = next((pod for pod in found if pods.name(pod) == name), None)
-        if not victim or pods.node(victim) in scene.off:
+        if not victim or not scene.within_reach(victim):
             return NOTHING
         return _end(scene, victim) if scene.another_operator_lives(but=name) else NOTHING
 
@@ -43,7 +43,7 @@ def _end(scene: Scene, pod: dict) -> str:
 
 
 def kill_agent(scene: Scene, chance: random.Random) -> str:
-    found = [pod for pod in scene.product.pods("agent") if pods.node(pod) not in scene.off]
+    found = [pod for pod in scene.product.pods("agent") if scene.within_reach(pod)]
     return _end(scene, chance.choice(found)) if found else NOTHING
 
 
@@ -62,7 +62,7 @@ def kill_builder(scene: Scene, chance: random.Random) -> str:
 
 
 def _runs(scene: Scene, pod: dict) -> bool:
-    return pod["status"].get("phase") == "Running" and pods.node(pod) not in scene.off
+    return pod["status"].get("phase") == "Running" and scene.within_reach(pod)
 
 
 def delete_pod(scene: Scene, chance: random.Random) -> str:

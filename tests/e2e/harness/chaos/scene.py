@@ -180,6 +180,10 @@ class Scene:
             for pod in self.product.pods("operator")
         )
 
+    def within_reach(self, pod: dict) -> bool:
+        """Whether its processes can be killed: it is on a node, and that has power."""
+        return bool(pods.node(pod)) and pods.node(pod) not in self.off
+
     def pods(self) -> list[dict]:
         return [pod for pod in self.kubectl.list("pods") if not pods.deleted(pod)]
 
