@@ -23,24 +23,29 @@ std::string_view Shift(std::string_view& rest) {
 }  // namespace
 
 Labels::Iterator& Labels::Iterator::operator++() {
-  at_ = rest_.data();
+  at_ = names_.data();
   Read();
   return *this;
 }
 
 void Labels::Iterator::Read() {
-  if (!rest_.empty()) {
-    entry_.first = Shift(rest_);
-    entry_.second = Shift(rest_);
+  if (!names_.empty()) {
+    entry_ = {Shift(names_), Shift(values_)};
   }
 }
 
 Labels::Labels(const Texts& texts) {
-  for (const auto& [name, value] : texts) {
-    Append(name, text_);
-    Append(value, text_);
+  if (texts.empty()) {
+    return;
   }
-  text_.shrink_to_fit();
+  std::string names;
+  for (const auto& [name, value] : texts) {
+    Append(name, names);
+    Append(value, values_);
+  }
+  names.shrink_to_fit();
+  values_.shrink_to_fit();
+  names_ = std::make_shared<const std::string>(std::move(names));
 }
 
 Labels::Labels(std::initializer_list<Texts::value_type> texts) : Labels(Texts(texts)) {}
@@ -51,6 +56,14 @@ Labels::Iterator Labels::find(std::string_view name) const {
     ++at;
   }
   return at != end() && at->first == name ? at : end();
+}
+
+bool Labels::ShareNames(const Labels& other) {
+  if (names() != other.names()) {
+    return false;
+  }
+  names_ = other.names_;
+  return true;
 }
 
 Labels::Texts Labels::AsMap() const {

@@ -63,8 +63,8 @@ void HeldPods::Sweep(std::stop_token stop) {
   FanOut(held.size(), kSweepWidth, stop, [&](size_t i) {
     const auto outcome = Look(held[i], Duration(0), stop);
     if (!outcome.ok()) {
-      means_.log.Warning("held pod not released",
-                         {{"pod", held[i]->name.ToString()}, {"error", Message(outcome.status())}});
+      means_.log.Warning("held pod not released", {{"pod", held[i]->name().ToString()},
+                                                   {"error", Message(outcome.status())}});
     }
   });
   means_.log.Info("held pods swept", {{"held", static_cast<int64_t>(held.size())}});

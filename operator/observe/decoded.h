@@ -97,9 +97,9 @@ class Decoded {
     if (decoded.ok()) {
       return std::make_shared<const T>(*std::move(decoded));
     }
-    log_.Warning(
-        "object not understood",
-        {{"kind", kind_}, {"name", object.name.ToString()}, {"error", Message(decoded.status())}});
+    log_.Warning("object not understood", {{"kind", kind_},
+                                           {"name", object.name().ToString()},
+                                           {"error", Message(decoded.status())}});
     return nullptr;
   }
 

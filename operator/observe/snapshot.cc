@@ -42,7 +42,7 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
   std::map<kube::ObjectName, kube::Kept> found;
   const auto take = [&](const std::vector<kube::Kept>& objects) {
     for (const kube::Kept& object : objects) {
-      found.emplace(object->name, object);
+      found.emplace(object->name(), object);
     }
   };
   take(store.ByIndex(InjectedIndex(warmup.ns, warmup.name)));
@@ -51,7 +51,7 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
   if (!labels.empty()) {
     for (const kube::Kept& object : store.ListNamespace(warmup.ns)) {
       if (IsLabelled(*object, labels)) {
-        found.emplace(object->name, object);
+        found.emplace(object->name(), object);
       }
     }
   }
@@ -129,14 +129,15 @@ std::string_view NameOfWarmup(const kube::KeptObject& job, std::string_view uid)
 // Anybody may label a Job: one of ours is named in the status of its warmup as well, before it is
 // made. Others take no place of builders.jobsMax.
 bool IsMadeByUs(const World& world, const kube::KeptObject& job, std::string_view uid) {
-  const kube::ObjectName owner{.ns = job.name.ns, .name = std::string(NameOfWarmup(job, uid))};
+  const kube::ObjectName owner{.ns = std::string(job.ns()),
+                               .name = std::string(NameOfWarmup(job, uid))};
   const auto warmup = world.warmup_views.Get(owner);
   if (warmup == nullptr || warmup->uid != uid) {
     return false;
   }
   const auto& builders = warmup->status.builders;
   return std::any_of(builders.begin(), builders.end(),
-                     [&](const auto& each) { return each.job == job.name.name; });
+                     [&](const auto& each) { return each.job == job.own_name(); });
 }
 
 void TakeJobs(const World& world, plan::Snapshot& snapshot) {
@@ -145,7 +146,7 @@ void TakeJobs(const World& world, plan::Snapshot& snapshot) {
     if (owner.empty()) {
       continue;
     }
-    if (owner == snapshot.warmup.uid && kept->name.ns == snapshot.warmup.ns) {
+    if (owner == snapshot.warmup.uid && kept->ns() == snapshot.warmup.ns) {
       snapshot.jobs.push_back(ReadJob(*kept->Unpack()));
     } else if (!IsFinished(*kept) && IsMadeByUs(world, *kept, owner)) {
       ++snapshot.builder_jobs_elsewhere;
@@ -214,9 +215,8 @@ plan::Resources FreeOf(const api::Node& node, const api::Resources& used) {
 
 bool HasAgent(const World& world, const std::string& ns, const std::string& node) {
   const std::vector<kube::Kept> pods = world.pods.store().ByIndex(AgentIndex(node));
-  return std::any_of(pods.begin(), pods.end(), [&](const kube::Kept& pod) {
-    return pod->name.ns == ns && IsReadyAgent(*pod);
-  });
+  return std::any_of(pods.begin(), pods.end(),
+                     [&](const kube::Kept& pod) { return pod->ns() == ns && IsReadyAgent(*pod); });
 }
 
 void TakeNodes(const World& world, const std::string& agent_namespace, plan::Snapshot& snapshot) {

@@ -142,10 +142,10 @@ void Triggers::Attach() {
 void Triggers::AddEverything() {
   AddAllWarmups(Duration(0));
   for (const kube::Kept& object : world_.nodes.store().List()) {
-    queues_.nodes.Add(object->name.ToString());
+    queues_.nodes.Add(object->name().ToString());
   }
   for (const kube::Kept& object : world_.node_caches.store().List()) {
-    queues_.nodes.Add(object->name.ToString());
+    queues_.nodes.Add(object->name().ToString());
   }
   // Entries of warmups that are gone since: nobody else would name them.
   for (const NamedWarmup& warmup : world_.node_cache_views.Named()) {
@@ -156,7 +156,7 @@ void Triggers::AddEverything() {
 
 void Triggers::AddHeldPods() {
   for (const kube::Kept& pod : world_.pods.store().ByIndex(kHeldIndex)) {
-    queues_.held.Add(pod->name.ToString());
+    queues_.held.Add(pod->name().ToString());
   }
 }
 
@@ -164,7 +164,7 @@ void Triggers::OnWarmup(const kube::Change& change) {
   const kube::ObjectName name = kube::NameOf(change.object());
   queues_.warmups.Add(name.ToString());
   for (const kube::Kept& node : world_.nodes.store().ByIndex(kWarmingIndex)) {
-    queues_.nodes.AddAfter(node->name.ToString(), kClusterBurst);
+    queues_.nodes.AddAfter(node->name().ToString(), kClusterBurst);
   }
   if (IsNewOrGone(change) || Differs(change, {"spec"})) {
     AddWarmupsOf(name.ns, kClusterBurst, [&](const api::CacheWarmup&) { return true; });
@@ -283,7 +283,7 @@ void Triggers::AddRestOfGroup(const kube::Change& change) {
   for (const kube::Kept& pod : world_.pods.store().ByIndex(kHeldIndex)) {
     const std::string_view warmup =
         api::WarmupNameIn(pod->value().TextAt({"metadata", "annotations", api::kWarmupAnnotation}));
-    if (pod->name.ns == ns && !warmup.empty() && warmup != own) {
+    if (pod->ns() == ns && !warmup.empty() && warmup != own) {
       queues_.warmups.AddAfter(fmt::format("{}/{}", ns, warmup), kPodBurst);
     }
   }
@@ -291,7 +291,7 @@ void Triggers::AddRestOfGroup(const kube::Change& change) {
 
 void Triggers::AddAllWarmups(Duration delay) {
   for (const kube::Kept& object : world_.warmups.store().List()) {
-    queues_.warmups.AddAfter(object->name.ToString(), delay);
+    queues_.warmups.AddAfter(object->name().ToString(), delay);
   }
 }
 
@@ -308,7 +308,7 @@ std::set<std::string> Triggers::KeysByUid(const std::string& warmup_uid) const {
   std::set<std::string> keys;
   for (const kube::Kept& object : world_.warmups.store().List()) {
     if (object->uid() == warmup_uid) {
-      keys.insert(object->name.ToString());
+      keys.insert(object->name().ToString());
     }
   }
   return keys;

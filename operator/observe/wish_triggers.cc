@@ -129,7 +129,7 @@ void WishTriggers::AddAll(const std::string& ns, Duration delay) {
       continue;
     }
     for (const kube::Kept& object : ns.empty() ? store->List() : store->ListNamespace(ns)) {
-      const WorkloadKey key{.kind = std::string(each.kind), .name = object->name};
+      const WorkloadKey key{.kind = std::string(each.kind), .name = object->name()};
       queue_.AddAfter(key.ToString(), delay);
     }
   }
@@ -138,14 +138,14 @@ void WishTriggers::AddAll(const std::string& ns, Duration delay) {
     return;
   }
   for (const kube::Kept& each : world_.namespaces.store().List()) {
-    AddLoose(each->name.name, delay);
+    AddLoose(std::string(each->own_name()), delay);
   }
 }
 
 void WishTriggers::AddLoose(const std::string& ns, Duration delay) {
   for (const kube::Kept& warmup : world_.warmups.store().ListNamespace(ns)) {
     if (StandsForLoosePods(*warmup->Unpack())) {
-      queue_.AddAfter(LooseKey(ns, warmup->name.name).ToString(), delay);
+      queue_.AddAfter(LooseKey(ns, std::string(warmup->own_name())).ToString(), delay);
     }
   }
   if (!NamespaceAsks(ns)) {

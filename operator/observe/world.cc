@@ -7,6 +7,7 @@
 #include "lib/api/startup_taint.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
+#include "operator/observe/label_names.h"
 #include "operator/observe/projections.h"
 #include "operator/workloads/loose_pods.h"
 
@@ -73,6 +74,15 @@ absl::StatusOr<api::Pod> DecodeLeanPod(const kube::Object& object) {
 template <typename T>
 auto DecodeWith(absl::StatusOr<T> (*decode)(const codec::Json&)) {
   return [decode](const kube::Object& object) { return decode(*object); };
+}
+
+Decoded<api::Node>::Decode NodeDecoder() {
+  return [names = std::make_shared<LabelNames>()](
+             const kube::Object& object) -> absl::StatusOr<api::Node> {
+    CW_ASSIGN_OR_RETURN(api::Node node, api::DecodeNode(*object));
+    names->Share(node.meta.labels);
+    return node;
+  };
 }
 
 }  // namespace
@@ -155,7 +165,7 @@ World::World(const kube::Runtime& runtime)
       warmup_views("CacheWarmup", warmups.store(), DecodeWith(&api::DecodeCacheWarmup),
                    runtime.log),
       node_cache_views(node_caches.store(), runtime.log),
-      node_views("Node", nodes.store(), DecodeWith(&api::DecodeNode), runtime.log),
+      node_views("Node", nodes.store(), NodeDecoder(), runtime.log),
       pod_views("Pod", pods.store(), &DecodeLeanPod, runtime.log, kPodValuesMax) {
   for (const kube::Resource& resource :
        {kube::kRollouts, kube::kLeaderWorkerSets, kube::kRayClusters, kube::kInferenceServices,

@@ -21,8 +21,13 @@ Object Tree(const Kept& kept) {
 
 }  // namespace
 
+KeptObject::KeptObject(codec::Packed packed)
+    : packed_(std::move(packed)),
+      ns_(value().TextAt({"metadata", "namespace"})),
+      name_(value().TextAt({"metadata", "name"})) {}
+
 Object KeptObject::Unpack() const {
-  return std::make_shared<const codec::Json>(packed.Unpack());
+  return std::make_shared<const codec::Json>(packed_.Unpack());
 }
 
 Change KeptChange::Unpack() const {
@@ -52,7 +57,7 @@ std::vector<Kept> Store::ListNamespace(std::string_view ns) const {
   std::shared_lock lock(mutex_);
   std::vector<Kept> listed;
   const ObjectName first{.ns = std::string(ns), .name = {}};
-  for (auto at = objects_.lower_bound(first); at != objects_.end() && (*at)->name.ns == ns; ++at) {
+  for (auto at = objects_.lower_bound(first); at != objects_.end() && (*at)->ns() == ns; ++at) {
     listed.push_back(*at);
   }
   return listed;
@@ -85,8 +90,7 @@ void Store::NoteSynced() {
 }
 
 Kept Store::Pack(const codec::Json& object) const {
-  return std::make_shared<const KeptObject>(
-      KeptObject{.name = NameOf(object), .packed = table_->Pack(object)});
+  return std::make_shared<const KeptObject>(table_->Pack(object));
 }
 
 std::vector<KeptChange> Store::Replace(std::vector<Kept> objects) {
@@ -95,7 +99,7 @@ std::vector<KeptChange> Store::Replace(std::vector<Kept> objects) {
   by_index_.clear();
   std::vector<KeptChange> changes;
   for (Kept& object : objects) {
-    Erase(object->name);  // pages of one list may overlap: the later one knows more
+    Erase(object->name());  // pages of one list may overlap: the later one knows more
     const auto known = before.find(object);
     if (known == before.end()) {
       Insert(object);
@@ -119,7 +123,7 @@ std::vector<KeptChange> Store::Replace(std::vector<Kept> objects) {
 KeptChange Store::Put(const codec::Json& object) {
   Kept kept = Pack(object);
   std::unique_lock lock(mutex_);
-  KeptChange change{.before = Erase(kept->name), .after = kept};
+  KeptChange change{.before = Erase(kept->name()), .after = kept};
   Insert(kept);
   return change;
 }
@@ -132,7 +136,7 @@ KeptChange Store::Remove(const ObjectName& name) {
 void Store::Insert(const Kept& object) {
   objects_.insert(object);
   if (index_) {
-    for (const std::string& value : index_(object->packed.Unpack())) {
+    for (const std::string& value : index_(object->value().Unpack())) {
       by_index_[value].insert(object);
     }
   }
@@ -146,7 +150,7 @@ Kept Store::Erase(const ObjectName& name) {
   Kept erased = *found;
   objects_.erase(found);
   if (index_) {
-    for (const std::string& value : index_(erased->packed.Unpack())) {
+    for (const std::string& value : index_(erased->value().Unpack())) {
       const auto at = by_index_.find(value);
       if (at != by_index_.end() && at->second.erase(erased) > 0 && at->second.empty()) {
         by_index_.erase(at);

@@ -11,6 +11,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/btree_set.h"
@@ -30,25 +31,35 @@ struct Change {
 // An object as a store keeps it: packed, because a tree of each of 10,000 pods would be 200 MB.
 // value() looks at a few members, Unpack() makes the tree. Never changes; the same pointer means
 // the same version of the same object.
-struct KeptObject {
-  ObjectName name;
-  codec::Packed packed;
+class KeptObject {
+ public:
+  explicit KeptObject(codec::Packed packed);
 
-  codec::PackedValue value() const { return packed.value(); }
+  ObjectName name() const { return {.ns = std::string(ns_), .name = std::string(name_)}; }
+  std::string_view ns() const { return ns_; }
+  // Below its namespace.
+  std::string_view own_name() const { return name_; }
+  codec::PackedValue value() const { return packed_.value(); }
   std::string_view uid() const { return value().TextAt({"metadata", "uid"}); }
   // The value of a label; empty when there is none.
   std::string_view label(std::string_view key) const {
     return value().TextAt({"metadata", "labels", key});
   }
   Object Unpack() const;
+
+ private:
+  codec::Packed packed_;
+  std::string_view ns_;  // in packed_
+  std::string_view name_;
 };
 using Kept = std::shared_ptr<const KeptObject>;
 
 // Orders what is kept by namespace and name, and finds it by them: a name need not be kept twice.
 struct ByName {
   using is_transparent = void;
-  static const ObjectName& NameOf(const ObjectName& name) { return name; }
-  static const ObjectName& NameOf(const Kept& object) { return object->name; }
+  using Name = std::pair<std::string_view, std::string_view>;
+  static Name NameOf(const ObjectName& name) { return {name.ns, name.name}; }
+  static Name NameOf(const Kept& object) { return {object->ns(), object->own_name()}; }
   template <typename A, typename B>
   bool operator()(const A& a, const B& b) const {
     return NameOf(a) < NameOf(b);

@@ -74,6 +74,33 @@ TEST(Labels, TheTextsOfACopyAreItsOwn) {
   EXPECT_EQ(copy.find("a")->second, std::string(100, '1'));
 }
 
+TEST(Labels, KeepEqualNamesOnceWithOthers) {
+  const Labels known = {{"a", "1"}, {"b", "2"}};
+  Labels labels = {{"a", ""}, {"b", std::string(200, 'v')}};
+  ASSERT_NE(labels.begin()->first.data(), known.begin()->first.data());
+  EXPECT_TRUE(labels.ShareNames(known));
+  EXPECT_EQ(labels.begin()->first.data(), known.begin()->first.data());
+  EXPECT_EQ(labels.AsMap(), (Labels::Texts{{"a", ""}, {"b", std::string(200, 'v')}}));
+  EXPECT_EQ(known.AsMap(), (Labels::Texts{{"a", "1"}, {"b", "2"}}));
+}
+
+TEST(Labels, KeepOtherNamesForThemselves) {
+  for (const Labels& known : {Labels(), Labels{{"a", "1"}}, Labels{{"a", "1"}, {"c", "2"}}}) {
+    Labels labels = {{"a", "1"}, {"b", "2"}};
+    EXPECT_FALSE(labels.ShareNames(known));
+    EXPECT_EQ(labels, (Labels{{"a", "1"}, {"b", "2"}}));
+  }
+  Labels none;
+  EXPECT_TRUE(none.ShareNames(Labels()));
+  EXPECT_TRUE(none.empty());
+}
+
+TEST(Labels, KeepNamesLongerThanWhatTheyWereSharedWith) {
+  Labels labels = {{"a", "1"}};
+  labels.ShareNames(Labels{{"a", "2"}});
+  EXPECT_EQ(labels.find("a")->second, "1");
+}
+
 TEST(HasLabels, WhenEveryWantedOneIsThereWithItsValue) {
   const Labels labels = {{"app", "llama"}, {"tier", "gpu"}, {"zone", ""}};
   EXPECT_TRUE(HasLabels(labels, {}));

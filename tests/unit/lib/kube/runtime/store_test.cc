@@ -53,7 +53,7 @@ TEST(Store, LooksAtWhatItKeepsWithoutTakingItApart) {
   pod["metadata"]["labels"] = {{"app.kubernetes.io/name", "llama"}};
   store.Put(pod);
   const Kept kept = store.Find({"a", "x"});
-  EXPECT_EQ(kept->name, (ObjectName{"a", "x"}));
+  EXPECT_EQ(kept->name(), (ObjectName{"a", "x"}));
   EXPECT_EQ(kept->uid(), "x");
   EXPECT_EQ(kept->label("app.kubernetes.io/name"), "llama");
   EXPECT_EQ(kept->label("none"), "");
@@ -110,7 +110,7 @@ TEST(Store, ListsInTheOrderOfNamespaceAndName) {
   }
   std::vector<std::string> names;
   for (const Kept& object : store.List()) {
-    names.push_back(object->name.ToString());
+    names.push_back(object->name().ToString());
   }
   EXPECT_EQ(names, (std::vector<std::string>{"a/b", "a/z", "ab/c", "b/a"}));
   EXPECT_EQ(store.ListNamespace("a").size(), 2U);
