@@ -39,7 +39,6 @@ absl::StatusOr<NodeCache> DecodeNodeCache(const codec::Json& object) {
   }
   out.name = std::move(meta.name);
   out.uid = std::move(meta.uid);
-  out.resource_version = std::move(meta.resource_version);
   return out;
 }
 

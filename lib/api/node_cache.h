@@ -173,7 +173,6 @@ struct NodeCacheStatus {
 struct NodeCache {
   std::string name;
   std::string uid;
-  std::string resource_version;
   std::string node_uid;  // of the owning Node
   NodeCacheSpec spec;
   NodeCacheStatus status;

@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "lib/api/json/limits.h"
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/caches/cache_table.h"
@@ -12,12 +13,9 @@
 namespace cachewarm::caches {
 namespace {
 
-constexpr size_t kChoicesMax = 64;
 constexpr size_t kNameMax = 40;
 constexpr size_t kEnvMax = 128;
-constexpr size_t kChoicePathMax = 256;
-constexpr size_t kGlobsMax = 32;
-constexpr size_t kGlobMax = 256;
+constexpr size_t kChoicePathMax = 128;
 // 64 warmups of these have room in one NodeCache, beside their bundles and what the agent says of
 // them: etcd takes 1.5 MiB.
 constexpr size_t kTogetherMax = 8U << 10U;
@@ -82,7 +80,7 @@ bool IsReserved(std::string_view env) {
 // Printable ASCII that JSON holds as it is: Go's writes <, >, & and control characters as six
 // bytes.
 bool IsGlob(std::string_view text) {
-  return !text.empty() && text.size() <= kGlobMax && text.front() != '/' &&
+  return !text.empty() && text.size() <= api::json::kGlobBytes && text.front() != '/' &&
          std::all_of(text.begin(), text.end(), [](char c) {
            return c >= ' ' && c <= '~' &&
                   std::string_view("\"&<>\\").find(c) == std::string_view::npos;
@@ -90,15 +88,15 @@ bool IsGlob(std::string_view text) {
 }
 
 absl::Status CheckGlobs(size_t index, const api::CacheChoice& choice) {
-  if (choice.include.size() > kGlobsMax) {
-    return Bad(index, ".include", fmt::format("more than {} patterns", kGlobsMax));
+  if (choice.include.size() > api::json::kIncludesMax) {
+    return Bad(index, ".include", fmt::format("more than {} patterns", api::json::kIncludesMax));
   }
   for (const std::string& glob : choice.include) {
     if (!IsGlob(glob)) {
       return Bad(index, ".include",
                  fmt::format("each pattern is 1 to {} printable ASCII characters, none of \"&<>\\, "
                              "and relative to path; ? stands for any other character",
-                             kGlobMax));
+                             api::json::kGlobBytes));
     }
   }
   return absl::OkStatus();
@@ -166,9 +164,9 @@ absl::StatusOr<CacheTable> CacheTable::Make(const std::vector<api::CacheChoice>&
   if (choices.empty()) {
     return AllPresets();
   }
-  if (choices.size() > kChoicesMax) {
+  if (choices.size() > api::json::kCachesMax) {
     return absl::InvalidArgumentError(
-        fmt::format("spec.caches: more than {} entries", kChoicesMax));
+        fmt::format("spec.caches: more than {} entries", api::json::kCachesMax));
   }
   CW_RETURN_IF_ERROR(CheckTogether(choices));
   CacheTable table;

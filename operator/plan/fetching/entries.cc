@@ -3,16 +3,12 @@
 
 #include <algorithm>
 
+#include "lib/api/json/limits.h"
 #include "operator/plan/decisions.h"
 
 namespace cachewarm::plan {
 
 namespace {
-
-// maxItems of the lists in crds/nodecaches.yaml.
-constexpr size_t kWarmupsMax = 64;
-constexpr size_t kCapturesMax = 16;
-constexpr size_t kStartsMax = 64;
 
 template <typename Entry>
 std::vector<Entry> OursOf(const std::vector<Entry>& entries, const std::string& uid) {
@@ -81,8 +77,8 @@ void LeaveRoom(std::vector<Entry>& ours, const std::vector<Entry>& all, size_t l
 }
 
 void LeaveRoomForOthers(const Round& round, const NodeState& node, api::NodeCacheSpec& spec) {
-  LeaveRoom(spec.captures, node.cache->spec.captures, kCapturesMax, round.uid());
-  LeaveRoom(spec.starts, node.cache->spec.starts, kStartsMax, round.uid());
+  LeaveRoom(spec.captures, node.cache->spec.captures, api::json::kCapturesMax, round.uid());
+  LeaveRoom(spec.starts, node.cache->spec.starts, api::json::kStartsMax, round.uid());
 }
 
 api::NodeCacheSpec Desired(const Round& round, const Wanted& wanted, size_t index) {
@@ -132,7 +128,8 @@ bool Names(const std::vector<api::WantedBundle>& bundles, const Digest& digest) 
 }
 
 bool IsFull(const Round& round, const NodeState& node) {
-  return node.view->warmups_listed >= kWarmupsMax && PresentEntry(round, node) == nullptr;
+  return node.view->warmups_listed >= api::json::kNodeWarmupsMax &&
+         PresentEntry(round, node) == nullptr;
 }
 
 const api::WantedWarmup* PresentEntry(const Round& round, const NodeState& node) {

@@ -21,14 +21,12 @@ Json FullObject() {
 TEST(NodeCache, MetadataAndOwningNodeAreTaken) {
   Json object = MinimalNodeCache();
   object["metadata"]["uid"] = "1";
-  object["metadata"]["resourceVersion"] = "42";
   object["metadata"]["ownerReferences"] = {{{"kind", "ConfigMap"}, {"uid", "2"}},
                                            {{"kind", "Node"}, {"uid", "3"}}};
   const auto cache = DecodeNodeCache(object);
   ASSERT_TRUE(cache.ok()) << cache.status();
   EXPECT_EQ(cache->name, "node-a");
   EXPECT_EQ(cache->uid, "1");
-  EXPECT_EQ(cache->resource_version, "42");
   EXPECT_EQ(cache->node_uid, "3");
 }
 
