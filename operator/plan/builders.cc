@@ -129,6 +129,19 @@ void Elect(Round& round, BuilderStatus& builder, const PodView& pod) {
                    builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
 }
 
+// Keeps room for a held pod on a node of the key that has its directory; false where none has any.
+bool TakeRoom(Round& round, const LiveKey& key, const PodView& pod) {
+  const auto& nodes = round.targets[key.target].nodes;
+  const auto room = std::find_if(nodes.begin(), nodes.end(), [&](size_t node) {
+    return round.nodes[node].prepared && CanTake(round, node, *pod.shape);
+  });
+  if (room == nodes.end()) {
+    return false;
+  }
+  Take(round, *room, *pod.shape);
+  return true;
+}
+
 // The oldest held pod that some node of the key could take now.
 void ElectHeld(Round& round, const LiveKey& key, const BuilderStatus* last) {
   for (size_t i = 0; i < round.pods.size(); ++i) {
@@ -139,16 +152,11 @@ void ElectHeld(Round& round, const LiveKey& key, const BuilderStatus* last) {
         pod.factors != round.pod_template.factors || HasOtherGate(*pod.pod)) {
       continue;
     }
-    const auto& nodes = round.targets[key.target].nodes;
-    const auto room = std::find_if(nodes.begin(), nodes.end(), [&](size_t node) {
-      return round.nodes[node].prepared && CanTake(round, node, *pod.shape);
-    });
     const Start start{.revision = pod.revision, .created = pod.pod->meta.created};
-    if (room == nodes.end() || !MayBuild(round, last, start)) {
+    if (!MayBuild(round, last, start) || !TakeRoom(round, key, pod)) {
       continue;
     }
-    Take(round, *room, *pod.shape);
-    round.candidates.push_back({.pod = i, .target = key.target});
+    round.candidates.push_back({.pod = i, .target = key.target, .has_room = true});
     BuilderStatus& builder = Begin(round, key, start);
     builder.pod_uid = pod.pod->meta.uid;
     builder.pod_name = pod.pod->meta.name;
@@ -217,8 +225,9 @@ void FollowCandidate(Round& round, const LiveKey& key, BuilderStatus& builder) {
     return;
   }
   if (pod->held) {  // its release has not reached the API server yet
-    round.candidates.push_back(
-        {.pod = static_cast<size_t>(pod - round.pods.data()), .target = key.target});
+    round.candidates.push_back({.pod = static_cast<size_t>(pod - round.pods.data()),
+                                .target = key.target,
+                                .has_room = TakeRoom(round, key, *pod)});
   }
   if (pod->node >= 0 &&
       round.nodes[static_cast<size_t>(pod->node)].target != static_cast<int>(key.target)) {
@@ -263,6 +272,17 @@ void Follow(Round& round, BuilderStatus& builder) {
   }
 }
 
+// A Job takes a device and one of the cluster's places for builders; a pod of the workload is left
+// alone.
+void EndJobs(Round& round) {
+  for (BuilderStatus& builder : round.out.status.builders) {
+    if (IsRunning(builder) && !builder.job.empty()) {
+      FailBuild(round, builder, reason::kBuilderLost, "spec.paused is set");
+    }
+  }
+  DeleteDoneJobs(round);
+}
+
 }  // namespace
 
 void FailBuild(Round& round, BuilderStatus& builder, std::string_view why, std::string message) {
@@ -287,6 +307,7 @@ void DecideBuilders(Round& round) {
     return;
   }
   if (round.paused()) {
+    EndJobs(round);
     return;
   }
   round.build_settings = HashSettings(round.in.warmup.spec);

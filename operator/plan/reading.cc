@@ -147,8 +147,13 @@ bool RunsToItsEnd(const Round& round, const PodView& view, const Json& container
                                 Find(container, {"readinessProbe"}) == nullptr);
 }
 
+bool IsOfAnother(const Round& round, const api::Pod& pod) {
+  const auto taken = pod.meta.annotations.find(api::kWarmupAnnotation);
+  return taken != pod.meta.annotations.end() && taken->second != round.in.warmup.name;
+}
+
 PodView ReadPod(const Round& round, const std::shared_ptr<const api::Pod>& pod) {
-  PodView view{.pod = pod};
+  PodView view{.pod = pod, .of_another = IsOfAnother(round, *pod)};
   view.held = api::gate::IsHeld(*pod);
   view.of_job = pod->meta.labels.contains(api::kBuilderWarmupLabel);
   view.finished = api::HasEnded(*pod);

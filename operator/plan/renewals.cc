@@ -15,13 +15,9 @@ constexpr size_t kRemembered = 16;
 // A workload that crashes for reasons of its own must not fill the disk with trees.
 constexpr int kRenewalsPerPod = 2;
 
-bool CrashedBeforeReady(const PodView& pod) {
-  if (!pod.ours || pod.container == nullptr || pod.counted || pod.pod->ready ||
-      pod.pod->containers_ready) {
-    return false;
-  }
-  const bool well = pod.container->terminated && pod.container->exit_code == 0;
-  return !well && EndsOf(*pod.container) > 0;
+bool CrashedBeforeReady(const Round& round, const PodView& pod) {
+  return pod.ours && pod.container != nullptr && EndsOf(*pod.container) > 0 &&
+         !WasReady(round, pod);
 }
 
 bool IsAbout(const std::string& memory, const std::string& uid) {
@@ -40,7 +36,7 @@ void Forget(const Round& round, std::vector<std::string>& memory) {
 void RenewTree(const Round& round, size_t node, api::WantedWarmup& entry) {
   Forget(round, entry.renewed_for);
   for (const PodView& pod : round.pods) {
-    if (pod.node != static_cast<int>(node) || !CrashedBeforeReady(pod)) {
+    if (pod.node != static_cast<int>(node) || !CrashedBeforeReady(round, pod)) {
       continue;
     }
     auto& memory = entry.renewed_for;

@@ -300,6 +300,14 @@ WallTime ReadyAt(const Round& round, const PodView& view) {
   return pod.ready ? pod.ready_at : WallTime{};
 }
 
+bool WasReady(const Round& round, const PodView& view) {
+  const bool says = view.pod->ready || view.pod->containers_ready;
+  const bool ended_well =
+      view.container != nullptr && view.container->terminated && view.container->exit_code == 0;
+  return view.counted.has_value() || ended_well || (says && HasReadinessProbe(round, view)) ||
+         ReadyAt(round, view) != WallTime{};
+}
+
 void AwaitReady(Round& round, const PodView& view) {
   if (Runs(view) && !HasReadinessProbe(round, view) && AssumedReady(view) > round.in.now) {
     WakeAt(round, AssumedReady(view));

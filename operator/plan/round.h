@@ -43,10 +43,11 @@ struct TemplateView {
 
 struct PodView {
   std::shared_ptr<const api::Pod> pod;
-  bool ours = false;      // mounts this warmup's directory
-  bool held = false;      // has our gate
-  bool of_job = false;    // of a builder Job
-  bool finished = false;  // Succeeded or Failed
+  bool ours = false;        // mounts this warmup's directory
+  bool of_another = false;  // another warmup's name is on it: its gate and start are that one's
+  bool held = false;        // has our gate
+  bool of_job = false;      // of a builder Job
+  bool finished = false;    // Succeeded or Failed
   // It runs to an end: that it has exited with 0 is no crash, and makes it ready at the latest.
   bool ends_by_itself = false;
   std::string run_as;
@@ -92,6 +93,8 @@ struct LiveKey {
 struct Candidate {
   size_t pod = 0;     // in Round::pods
   size_t target = 0;  // whose nodes it should prefer
+  // One of them that has its directory had room for it, and keeps it.
+  bool has_room = false;
 };
 
 struct Acceptance {
@@ -198,6 +201,9 @@ int EndsOf(const api::ContainerStatus& container);
 // When the pod's first start ended: Ready; without a readiness probe 60 s after the container's
 // start; of a pod that ends by itself its exit with 0. Zero while it has not ended.
 WallTime ReadyAt(const Round& round, const PodView& pod);
+// It was Ready, now or before, or has ended with 0. Without a readiness probe kubelet says Ready of
+// whatever runs, also of what is started again and again: there it takes the same 60 s.
+bool WasReady(const Round& round, const PodView& pod);
 // Looks again when the clock alone ends the first start, as no change of an object will tell.
 void AwaitReady(Round& round, const PodView& pod);
 

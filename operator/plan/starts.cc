@@ -44,16 +44,11 @@ const api::StartEvidence* EvidenceOf(const NodeState& node, const std::string& u
   return nullptr;
 }
 
-bool IsOfAnother(const Round& round, const PodView& pod) {
-  const auto taken = pod.pod->meta.annotations.find(api::kWarmupAnnotation);
-  return taken != pod.pod->meta.annotations.end() && taken->second != round.in.warmup.name;
-}
-
 // Injects, or did and was made to stop: its pods are told why they have no cache. Not while it is
 // paused: then nothing new is done.
 bool OwesReasons(const Round& round, const PodView& pod) {
-  return round.acceptance.inject || (round.out.status.starts.since != WallTime{} &&
-                                     !round.paused() && !IsOfAnother(round, pod));
+  return round.acceptance.inject ||
+         (round.out.status.starts.since != WallTime{} && !round.paused() && !pod.of_another);
 }
 
 // Not injected although the warmup had taken its last decision about injecting before the pod was
@@ -160,7 +155,7 @@ std::string WhyLeftAlone(const Round& round, const PodView& pod) {
   if (!why.empty()) {
     return why;
   }
-  if (IsOfAnother(round, pod)) {
+  if (pod.of_another) {
     const std::string_view value = pod.pod->meta.annotations.find(api::kWarmupAnnotation)->second;
     return fmt::format("annotation {} says \"{}\"", api::kWarmupAnnotation,
                        value.substr(0, kQuotedBytesMax));

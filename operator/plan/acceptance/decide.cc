@@ -44,7 +44,7 @@ bool GoesOnBetweenPods(Round& round) {
     return false;
   }
   FollowHarm(round);
-  return !Withdrawn(round);
+  return !Withdrawn(round) && !RefusedByServer(round);
 }
 
 }  // namespace

@@ -22,11 +22,13 @@ Refusal NoWorkload(const Round& round) {
     return No(reason::kWorkloadNotFound, workload.problem);
   }
   if (round.pod_template.pod_template == nullptr) {
-    const Refusal withdrawn = Withdrawn(round);
-    return withdrawn ? withdrawn
-                     : No(reason::kWorkloadNotFound,
-                          "no pod matches spec.selector yet; the template is learnt from the "
-                          "first one");
+    for (const auto check : {Withdrawn, RefusedByServer}) {
+      if (Refusal refusal = check(round)) {
+        return refusal;
+      }
+    }
+    return No(reason::kWorkloadNotFound,
+              "no pod matches spec.selector yet; the template is learnt from the first one");
   }
   return std::nullopt;
 }

@@ -75,13 +75,8 @@ struct Tally {
   std::vector<const PodView*> pods;  // that crashed
 };
 
-bool WasReady(const PodView& pod) {
-  return pod.counted.has_value() || pod.pod->ready || pod.pod->containers_ready ||
-         (pod.container != nullptr && pod.container->terminated && pod.container->exit_code == 0);
-}
-
 void Add(const Round& round, Tally& tally, const PodView& pod) {
-  if (WasReady(pod)) {
+  if (WasReady(round, pod)) {
     tally.well = tally.well || pod.ours;
     return;
   }

@@ -32,6 +32,8 @@ Refusal HardRefusal(const Round& round);
 // soft.cc: what changes by itself: an API server that refuses, pods that suffer, directories that
 // are not prepared.
 Refusal SoftRefusal(const Round& round);
+// The first of these alone.
+Refusal RefusedByServer(const Round& round);
 
 struct Harm {
   std::string_view why;

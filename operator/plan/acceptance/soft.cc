@@ -14,6 +14,9 @@ namespace {
 
 // With a gate, a held pod can be kept off one node that has no usable directory.
 constexpr size_t kUnpreparedMax = 1;
+// Where no rehearsal says anything, as beyond a quota or under a webhook without dry run, real pods
+// are what it is tried with, and this seldom.
+constexpr Duration kTriedBlindly = std::chrono::hours(1);
 
 struct Preparation {
   size_t ready = 0;
@@ -73,7 +76,8 @@ Refusal Unprepared(const Round& round) {
                           "tolerations, devices); {}",
                           kFreshNodesRemedy));
   }
-  const size_t allowed = round.may_hold() ? kUnpreparedMax : 0;
+  // While paused nobody is held, and so kept off that node.
+  const size_t allowed = round.may_hold() && !round.paused() ? kUnpreparedMax : 0;
   const size_t unprepared = count.pending + count.cannot.size();
   const bool enough =
       count.prepared > 0 &&
@@ -83,8 +87,9 @@ Refusal Unprepared(const Round& round) {
   }
   if (count.cannot.empty()) {
     return No(reason::kPreparing,
-              fmt::format("{} of {} nodes have prepared the directory{}{}", count.prepared,
-                          count.ready, fresh ? "; " : "", fresh ? kFreshNodesRemedy : ""));
+              fmt::format("{} of {} nodes have prepared the directory{}{}{}", count.prepared,
+                          count.ready, fresh ? "; " : "", fresh ? kFreshNodesRemedy : "",
+                          round.paused() ? "; none is prepared while spec.paused is set" : ""));
   }
   return No(reason::kDirectoryUnusable,
             fmt::format("{} of {} nodes cannot give pods a usable directory, first {}; pods run "
@@ -96,7 +101,13 @@ bool IsRefused(const Rehearsal& rehearsal) {
   return rehearsal.as_is == Answer::kAllowed && rehearsal.injected == Answer::kRefused;
 }
 
-Refusal Refused(const Round& round) {
+bool SaysNothing(const Rehearsal& rehearsal) {
+  return rehearsal.as_is == Answer::kUnknown || rehearsal.injected == Answer::kUnknown;
+}
+
+}  // namespace
+
+Refusal RefusedByServer(const Round& round) {
   const Rehearsal& rehearsal = round.in.rehearsal;
   const CreateFailure& failure = round.in.create_failure;
   if (failure.time != WallTime{}) {
@@ -112,18 +123,18 @@ Refusal Refused(const Round& round) {
   }
   // Refused once: stays withdrawn until a rehearsal that is younger says otherwise.
   const api::Condition* before = api::FindCondition(round.in.warmup.status.conditions, "Ready");
-  const bool stays = before != nullptr && before->status == "False" &&
-                     before->reason == reason::kInjectionRefused &&
-                     before->observed_generation == round.in.warmup.generation &&
-                     rehearsal.time <= before->last_transition_time;
-  return stays ? No(reason::kInjectionRefused, before->message) : std::nullopt;
+  const bool was = before != nullptr && before->status == "False" &&
+                   before->reason == reason::kInjectionRefused &&
+                   before->observed_generation == round.in.warmup.generation;
+  const Duration blindly = SaysNothing(rehearsal) ? kTriedBlindly : Duration{0};
+  return was && rehearsal.time <= before->last_transition_time + blindly
+             ? No(reason::kInjectionRefused, before->message)
+             : std::nullopt;
 }
-
-}  // namespace
 
 Refusal SoftRefusal(const Round& round) {
   using Check = Refusal (*)(const Round&);
-  static constexpr std::array<Check, 3> kChecks = {Refused, Withdrawn, Unprepared};
+  static constexpr std::array<Check, 3> kChecks = {RefusedByServer, Withdrawn, Unprepared};
   for (const Check check : kChecks) {
     if (Refusal refusal = check(round)) {
       return refusal;

@@ -32,6 +32,11 @@ const BuilderJob* FindJob(const Round& round, const std::string& name) {
   return found == round.in.jobs.end() ? nullptr : &*found;
 }
 
+bool IsThere(const Round& round, const std::string& name) {
+  const BuilderJob* job = FindJob(round, name);
+  return job != nullptr && !job->refused;
+}
+
 std::string LastWords(const PodView* pod, const std::string& job_message) {
   const bool says = pod != nullptr && pod->container != nullptr && !pod->container->message.empty();
   return says ? pod->container->message : job_message;
@@ -103,7 +108,13 @@ std::string RevisionOfJob(const Round& round) {
 }
 
 void MakeJob(Round& round, const LiveKey& key, BuilderStatus& builder) {
-  builder.job = render::BuilderJobName(round.in.warmup.name, key.key, builder.attempt);
+  const auto name = [&] {
+    return render::BuilderJobName(round.in.warmup.name, key.key, builder.attempt);
+  };
+  while (IsThere(round, name())) {  // where the count starts afresh, the last Job may still be
+    ++builder.attempt;
+  }
+  builder.job = name();
   const JobNodes nodes = NodesByRoom(round, key);
   if (nodes.has_room) {
     Take(round, nodes.nodes.front(), ShapeOfJob(round));

@@ -166,8 +166,9 @@ Verdict Judge(Desk& desk, size_t index) {
   const WallTime deadline = desk.budgets.DeadlineOf(*pod.pod);
   Verdict out{.pod = index, .deadline = deadline, .choice = Choose(desk, index, deadline)};
   const Places& places = desk.places.For(pod);
-  // The room of a candidate is taken already.
-  out.kept_off = CandidateFor(round, index) != nullptr || IsKeptOff(round, places, *pod.shape);
+  const Candidate* candidate = CandidateFor(round, index);
+  const bool has_room = candidate != nullptr && candidate->has_room;
+  out.kept_off = has_room || IsKeptOff(round, places, *pod.shape);
   if (out.choice && out.choice->reason == reason::kReleasedWarm) {
     Take(round, places.warm.front(), *pod.shape);
   }
@@ -241,18 +242,23 @@ void PutBuildersFirst(std::vector<GateRelease>& releases) {
   });
 }
 
-// Pods released earlier that no node has yet will take room too.
+// Pods released earlier that no node has yet will take room too. All are taken for pods of the
+// template, so that a node which cannot take one of them takes none after it.
 void CountUnbound(Round& round) {
+  const PodShape& shape = round.pod_template.shape;
+  size_t node = 0;
+  const auto is_full = [&] { return !round.nodes[node].possible || !CanTake(round, node, shape); };
   for (const PodView& pod : round.pods) {
     if (!pod.ours || pod.held || pod.finished || !pod.pod->node.empty() || HasOtherGate(*pod.pod)) {
       continue;
     }
-    for (size_t i = 0; i < round.nodes.size(); ++i) {
-      if (round.nodes[i].possible && CanTake(round, i, round.pod_template.shape)) {
-        Take(round, i, round.pod_template.shape);
-        break;
-      }
+    while (node < round.nodes.size() && is_full()) {
+      ++node;
     }
+    if (node == round.nodes.size()) {
+      return;
+    }
+    Take(round, node, shape);
   }
 }
 
@@ -269,7 +275,8 @@ void DecideGates(Round& round) {
                          round.in.warmup.spec.gate.mode == api::GateMode::kOff};
   std::vector<Verdict> verdicts;
   for (size_t i = 0; i < round.pods.size(); ++i) {
-    if (round.pods[i].held && !round.pods[i].pod->meta.deleting) {
+    const PodView& pod = round.pods[i];
+    if (pod.held && !pod.of_another && !pod.pod->meta.deleting) {
       verdicts.push_back(Judge(desk, i));
     }
   }

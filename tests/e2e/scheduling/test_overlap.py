@@ -3,11 +3,13 @@
 
 from datetime import UTC, datetime
 
+from harness import pods
 from harness.kubectl import Kubectl
 from harness.product import Product
 from harness.sleeper import Sleeper
+from harness.steps import accept
 from harness.waiting import wait_for
-from harness.warmup import Warmup, injected, wish, wish_for
+from harness.warmup import Warmup, gated, injected, wish, wish_for
 
 OWNER = "cachewarm.io/warmup"
 
@@ -37,3 +39,34 @@ def test_the_newer_of_two_takes_over_when_the_older_is_gone(kubectl: Kubectl, pr
     kubectl.delete("cachewarmup", server.name)
     newer.wait_injecting()
     wait_for("its pods get the cache", lambda: taken_by() == "newer", 30, kubectl)
+
+
+def test_a_pod_that_the_older_holds_is_not_let_go_by_the_newer(kubectl: Kubectl, product: Product):
+    never = {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 5}
+    server = Sleeper(name="held-once", nodes=("node-a",), container={"readinessProbe": never})
+    older = accept(kubectl, server, gate={"mode": "Hold", "maxHoldSeconds": 900})
+    older.wait_admission(server.pod("probe"))
+    kubectl.scale("deployment", server.name, 2)
+
+    def held() -> list[str]:
+        return [pods.name(pod) for pod in pods.of(kubectl, server.name) if gated(pod)]
+
+    wait_for("one builds, one waits", lambda: older.builders and len(held()) == 1, 60, kubectl)
+    waits = held()
+    kubectl.apply(wish("holds-too", **older.read()["spec"]))
+    newer = Warmup(kubectl, "holds-too")
+    newer.wait_condition("Ready", "False", "OverlapsAnotherWarmup")
+
+    def has_looked_again(seconds: int) -> None:
+        kubectl.patch("cachewarmup", newer.name, {"spec": {"gate": {"maxHoldSeconds": seconds}}})
+        generation = newer.read()["metadata"]["generation"]
+
+        def looked_at() -> bool:
+            return newer.condition("Ready")["observedGeneration"] == generation
+
+        wait_for(f"generation {generation} is looked at", looked_at, 60, kubectl)
+
+    # What it says of a generation is written before what it does, and the next one after both.
+    has_looked_again(100)
+    has_looked_again(200)
+    assert held() == waits

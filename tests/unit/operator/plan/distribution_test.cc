@@ -341,6 +341,19 @@ TEST_F(Renewal, TheRestartThatFollowsIsTheSameCrash) {
   EXPECT_EQ(Round().renew, 1);
 }
 
+// Without a readiness probe it is Ready as soon as it runs again.
+TEST_F(Renewal, ACrashThatIsSeenOnlyAfterTheRestartCountsToo) {
+  builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
+  builder.Pod({.name = "p",
+               .node = "n1",
+               .created = 80,
+               .started = 95,
+               .ready = 95,
+               .restarts = 1,
+               .probe = false});
+  EXPECT_EQ(Round().renew, 1);
+}
+
 TEST_F(Renewal, APodIsGivenAtMostTwoFreshTrees) {
   for (int restarts = 0; restarts < 6; ++restarts) {
     Crashed(restarts);

@@ -167,6 +167,22 @@ INSTANTIATE_TEST_SUITE_P(
                               "Injecting"}),
     [](const auto& each) { return each.param.name; });
 
+// kubelet says Ready of them each time that their container runs again, for as long as it does.
+TEST(Harm, PodsWithoutAReadinessProbeAreNoBetterForBeingReady) {
+  SnapshotBuilder builder = Injecting();
+  builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
+  const PodSetup again =
+      With(kCrashing, [](PodSetup& pod) { pod.started = 95, pod.ready = 95, pod.probe = false; });
+  builder.Pod(again);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "PodsCrash");
+  builder.status() = plan.status;
+  builder.Now(95 + 59);
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "PodsCrash") << "and it is not tried again";
+  builder.Now(95 + 61);
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting") << "it runs well";
+}
+
 // ---- pods that end once -------------------------------------------------------------------------
 
 struct EndCase {

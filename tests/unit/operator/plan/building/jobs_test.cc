@@ -199,6 +199,41 @@ TEST(BuilderJobs, AFailedJobIsRetriedUnderANewNameWithItsLastWordsKept) {
   EXPECT_TRUE(next.jobs_to_create[0].name.ends_with("-2"));
 }
 
+TEST(BuilderJobs, ANewTemplateTakesNoJobOfTheOldOneForItsOwn) {
+  SnapshotBuilder builder = Asleep();
+  const std::string job = Apply(builder, builder.Decide());
+  builder.in().jobs[0].failed = true;
+  builder.pod_template()["spec"]["containers"][0]["args"] = {"--other"};
+  builder.Now(110);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.jobs_to_delete, std::vector<std::string>{job});
+  ASSERT_EQ(plan.jobs_to_create.size(), 1U) << "a new template is tried at once";
+  EXPECT_TRUE(plan.jobs_to_create[0].name.ends_with("-2")) << plan.jobs_to_create[0].name;
+  EXPECT_EQ(plan.status.builders[0].attempt, 2);
+}
+
+// It would keep its device, and its place among the builders of the cluster, as long as the pause
+// lasts.
+TEST(BuilderJobs, EndsWhenTheWarmupIsPausedAndIsMadeAgainAfterIt) {
+  SnapshotBuilder builder = Asleep();
+  const std::string job = Apply(builder, builder.Decide());
+  builder.Pod({.name = "b", .node = "n1", .created = 101, .started = 103, .job = job});
+  builder.warmup().spec.paused = true;
+  builder.Now(110);
+  const Plan paused = builder.Decide();
+  EXPECT_EQ(paused.jobs_to_delete, std::vector<std::string>{job});
+  EXPECT_EQ(paused.status.builders[0].state, BuilderState::kFailed);
+  EXPECT_EQ(paused.status.builders[0].reason, "BuilderLost");
+  EXPECT_EQ(paused.builds_finished.size(), 1U);
+  builder.status() = paused.status;
+  builder.in().jobs.clear();
+  builder.in().pods.clear();
+  EXPECT_TRUE(builder.Decide().builds_finished.empty()) << "it ends once";
+  builder.warmup().spec.paused = false;
+  builder.Now(121);
+  EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
+}
+
 TEST(BuilderJobs, AJobThatNoNodeTakesIsGivenUpAfterPendingSeconds) {
   SnapshotBuilder builder = Asleep();
   Apply(builder, builder.Decide());

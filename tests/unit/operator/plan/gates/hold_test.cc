@@ -49,6 +49,45 @@ TEST(Gates, HeldWhileANodeItCouldLandOnIsStillFetching) {
   EXPECT_EQ(ReasonFor(builder), "held");
 }
 
+// A warmup that is not accepted because another has its pods sees them all the same.
+TEST(Gates, APodThatAnotherWarmupHoldsIsLeftToThatOne) {
+  for (const bool overlaps : {false, true}) {
+    SnapshotBuilder builder = Nodes(1);
+    builder.Bundle({.node = "n1", .active = {"n1"}});
+    builder.Pod({.name = "theirs",
+                 .held = true,
+                 .injected = false,
+                 .created = 97,
+                 .annotations = {{std::string(api::kWarmupAnnotation), "first"}}});
+    builder.Pod({.name = "ours", .held = true, .created = 97});
+    if (overlaps) {
+      builder.in().others = {{.name = "first", .older = true, .labels = {{"app", "llama"}}}};
+    }
+    builder.Now(97 + 3600);
+    const Plan plan = builder.Decide();
+    EXPECT_EQ(ReleaseOf(plan, "theirs"), nullptr);
+    EXPECT_EQ(fakes::AnnotationOf(plan, "theirs", std::string(api::kHeldUntilAnnotation)), nullptr);
+    ASSERT_NE(ReleaseOf(plan, "ours"), nullptr);
+    EXPECT_EQ(ReleaseOf(plan, "ours")->reason, overlaps ? "Withdrawn" : "Deadline");
+  }
+}
+
+// Kept off the only node with room, it would wait beside it for ever.
+TEST(Gates, ACandidateWhoseRoomIsGoneMayGoWhereThereIsSome) {
+  SnapshotBuilder builder = Nodes(1);
+  builder.Node({.name = "n2", .prepared = false});
+  builder.Pod({.name = "a", .held = true, .created = 98});
+  Plan plan = builder.Decide();
+  ASSERT_NE(fakes::ReleaseOf(plan, "a"), nullptr);
+  EXPECT_EQ(fakes::ReleaseOf(plan, "a")->excluded, std::vector<std::string>{"n2"});
+  builder.status() = plan.status;
+  builder.view("n1").free["pods"] = 0;
+  builder.Now(101);
+  plan = builder.Decide();
+  ASSERT_NE(fakes::ReleaseOf(plan, "a"), nullptr);
+  EXPECT_TRUE(fakes::ReleaseOf(plan, "a")->excluded.empty());
+}
+
 TEST(Gates, TheLastTenthOfManyNodesIsNotWaitedFor) {
   SnapshotBuilder builder = Nodes(11);
   Names active;
