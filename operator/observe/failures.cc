@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "lib/api/condition.h"
 #include "lib/api/names.h"
+#include "lib/api/reasons.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/owners.h"
 #include "operator/observe/workload.h"
@@ -116,9 +117,18 @@ void TakeNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
   }
 }
 
-WallTime ReadySince(const api::CacheWarmup& warmup) {
-  const api::Condition* ready = api::FindCondition(warmup.status.conditions, "Ready");
-  return ready == nullptr ? WallTime{} : ready->last_transition_time;
+// An event stays for an hour. One that came while pods made before still had our volume says
+// nothing against what the API server has allowed since. A condition is another matter: it keeps
+// its time while pods are refused.
+WallTime CountsSince(const plan::Snapshot& snapshot) {
+  const api::Condition* ready = api::FindCondition(snapshot.warmup.status.conditions, "Ready");
+  if (ready == nullptr) {
+    return WallTime{};
+  }
+  const bool refused = ready->status == "False" && ready->reason == api::reason::kInjectionRefused;
+  const bool allowed = snapshot.rehearsal.injected == plan::Answer::kAllowed;
+  return refused && allowed ? std::max(ready->last_transition_time, snapshot.rehearsal.time)
+                            : ready->last_transition_time;
 }
 
 }  // namespace
@@ -131,7 +141,8 @@ plan::CreateFailure FindCreateFailure(const World& world, const plan::Snapshot& 
     failure = FromCondition(*workload, root);
   }
   const std::vector<kube::Object> events = EventsThatNameUs(world, warmup.ns, root);
-  if (events.empty()) {
+  const bool has_makers = snapshot.workload.kind == plan::WorkloadKind::kSelector;
+  if (events.empty() && !has_makers) {
     return failure;
   }
   const std::vector<kube::Object> by_template = MakersByTemplate(world, snapshot);
@@ -139,7 +150,7 @@ plan::CreateFailure FindCreateFailure(const World& world, const plan::Snapshot& 
     TakeNewer(FromCondition(*maker, root), failure);
   }
   const std::set<Owner> makers = Makers(snapshot, by_template);
-  const WallTime since = ReadySince(warmup);
+  const WallTime since = CountsSince(snapshot);
   for (const kube::Object& event : events) {
     const WallTime time = LastSeen(*event);
     const Owner maker{kube::TextAt(*event, {"regarding", "kind"}),

@@ -16,10 +16,12 @@
 // path in the pod is always the same, the one on the node is `root`.
 namespace cachewarm::observe {
 
-// The newest failure to create a pod of `snapshot`: its warmup, workload, pods and root are read.
+// The newest failure to create a pod of `snapshot`: its warmup, workload, pods, rehearsal
+// and root are read.
 // A condition counts while it is there. An event stays for an hour whatever happened since, so it
-// counts only when it is younger than the last change of the warmup's condition Ready. What is said
-// of whoever has a template for such pods (owners.h) counts too, pods or not.
+// counts only when it is younger than the last change of the warmup's condition Ready, and, while
+// that is withdrawn, than a rehearsal that was allowed. What is said of whoever has a template for
+// such pods (owners.h) counts too, pods or not.
 plan::CreateFailure FindCreateFailure(const World& world, const plan::Snapshot& snapshot);
 
 // By uid of a pod of `pods`: kubelet's words on our volume, for pods whose containers have not

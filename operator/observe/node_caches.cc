@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 
@@ -31,7 +32,8 @@ std::set<NamedWarmup> NamedBy(const kube::Object& node_cache) {
   return named;
 }
 
-// The digests that the agent has activated or failed on, by uid of their warmup.
+// The digests that the agent has activated or failed on for good, by uid of their warmup. One that
+// the store has failed tries again, and keeps its turn (plan/fetching/turns.h).
 using Answers = std::map<std::string, std::set<std::string>>;
 
 Answers AnswersOf(const Json& node_cache) {
@@ -40,7 +42,8 @@ Answers AnswersOf(const Json& node_cache) {
     for (const Json& bundle : ItemsAt(entry, {"bundles"})) {
       const std::string state = kube::TextAt(bundle, {"state"});
       if (state == api::Name(api::BundleState::kActive) ||
-          state == api::Name(api::BundleState::kFailed)) {
+          (state == api::Name(api::BundleState::kFailed) &&
+           kube::TextAt(bundle, {"reason"}) != api::reason::kFetchFailed)) {
         answers[kube::TextAt(entry, {"uid"})].insert(kube::TextAt(bundle, {"digest"}));
       }
     }

@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
+#include "operator/observe/owners.h"
 #include "operator/workloads/shape.h"
 
 namespace cachewarm::observe {
@@ -70,6 +71,21 @@ plan::Workload ResolveReferenced(const World& world, const api::CacheWarmup& war
   return workload;
 }
 
+bool IsShort(const Json& object) {
+  if (kube::TextAt(object, {"kind"}) == "Job") {
+    return NumberAt(object, {"status", "active"}, 0) == 0 &&
+           NumberAt(object, {"spec", "parallelism"}, 1) > 0 &&
+           kube::At(object, {"status", "completionTime"}) == nullptr &&
+           NumberAt(object, {"status", "failed"}, 0) == 0;
+  }
+  // Kinds that do not count their pods in status.replicas may lack some unseen.
+  if (kube::At(object, {"status", "replicas"}) == nullptr &&
+      kube::TextAt(object, {"apiVersion"}) != "apps/v1") {
+    return false;
+  }
+  return NumberAt(object, {"status", "replicas"}, 0) < NumberAt(object, {"spec", "replicas"}, 1);
+}
+
 }  // namespace
 
 kube::Object FindReferenced(const World& world, const api::CacheWarmup& warmup) {
@@ -106,22 +122,16 @@ bool IsFinished(const kube::KeptObject& job) {
 }
 
 bool LacksPods(const World& world, const api::CacheWarmup& warmup) {
+  const plan::Workload workload = ResolveWorkload(world, warmup);
+  if (workload.kind == plan::WorkloadKind::kSelector) {
+    const std::vector<kube::Object> owners = workload.selector.empty()
+                                                 ? std::vector<kube::Object>()
+                                                 : FindOwners(world, warmup.ns, workload.selector);
+    return std::any_of(owners.begin(), owners.end(),
+                       [](const kube::Object& owner) { return IsShort(*owner); });
+  }
   const kube::Object object = FindReferenced(world, warmup);
-  if (object == nullptr) {
-    return false;
-  }
-  if (warmup.spec.workload_ref->kind == "Job") {
-    return NumberAt(*object, {"status", "active"}, 0) == 0 &&
-           NumberAt(*object, {"spec", "parallelism"}, 1) > 0 &&
-           kube::At(*object, {"status", "completionTime"}) == nullptr &&
-           NumberAt(*object, {"status", "failed"}, 0) == 0;
-  }
-  // Kinds that do not count their pods in status.replicas may lack some unseen.
-  if (kube::At(*object, {"status", "replicas"}) == nullptr &&
-      kube::TextAt(*object, {"apiVersion"}) != "apps/v1") {
-    return false;
-  }
-  return NumberAt(*object, {"status", "replicas"}, 0) < NumberAt(*object, {"spec", "replicas"}, 1);
+  return object != nullptr && IsShort(*object);
 }
 
 }  // namespace cachewarm::observe

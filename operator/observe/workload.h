@@ -15,7 +15,8 @@ plan::Workload ResolveWorkload(const World& world, const api::CacheWarmup& warmu
 // A Job that has ended, well or not: a condition says so.
 bool IsFinished(const kube::KeptObject& job);
 
-// The workload wants more pods than it has: a sign that something refuses them.
+// The workload, or of those that a selector means any, wants more pods than it has: a sign that
+// something refuses them.
 bool LacksPods(const World& world, const api::CacheWarmup& warmup);
 
 }  // namespace cachewarm::observe

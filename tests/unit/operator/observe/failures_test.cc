@@ -57,9 +57,12 @@ class FailuresTest : public op::testing::WorldFixture {
   }
 
   plan::CreateFailure Failure(const api::CacheWarmup& warmup,
-                              std::vector<std::shared_ptr<const api::Pod>> pods = {}) {
-    plan::Snapshot snapshot{
-        .warmup = warmup, .workload = ResolveWorkload(world, warmup), .pods = std::move(pods)};
+                              std::vector<std::shared_ptr<const api::Pod>> pods = {},
+                              const plan::Rehearsal& rehearsal = {}) {
+    plan::Snapshot snapshot{.warmup = warmup,
+                            .workload = ResolveWorkload(world, warmup),
+                            .rehearsal = rehearsal,
+                            .pods = std::move(pods)};
     snapshot.settings.root = kRoot;
     return FindCreateFailure(world, snapshot);
   }
@@ -142,6 +145,41 @@ TEST_F(FailuresTest, AnEventFromBeforeTheConditionChangedIsOver) {
   EXPECT_NE(Failure(warmup).time, WallTime{});
   warmup.status.conditions[0].last_transition_time = *ParseTime("2026-01-01T00:06:00Z");
   EXPECT_EQ(Failure(warmup).time, WallTime{});
+}
+
+// Pods that were made before the withdrawal had reached every API server.
+TEST_F(FailuresTest, WhileWithdrawnAnEventIsOverWhenTheServerHasAllowedThePodSince) {
+  PutEvent({});
+  StartWorld();
+  api::CacheWarmup warmup = WarmupOf("StatefulSet", "llama");
+  warmup.status.conditions = {{.type = "Ready",
+                               .status = "False",
+                               .reason = "InjectionRefused",
+                               .last_transition_time = *ParseTime("2026-01-01T00:04:00Z")}};
+  plan::Rehearsal rehearsal{.time = *ParseTime("2026-01-01T00:06:00Z"),
+                            .as_is = plan::Answer::kAllowed,
+                            .injected = plan::Answer::kAllowed};
+  EXPECT_NE(Failure(warmup).time, WallTime{});
+  EXPECT_EQ(Failure(warmup, {}, rehearsal).time, WallTime{});
+  rehearsal.injected = plan::Answer::kUnknown;
+  EXPECT_NE(Failure(warmup, {}, rehearsal).time, WallTime{}) << "it says nothing";
+  rehearsal.injected = plan::Answer::kAllowed;
+  rehearsal.time = *ParseTime("2026-01-01T00:04:30Z");
+  EXPECT_NE(Failure(warmup, {}, rehearsal).time, WallTime{}) << "it is older";
+}
+
+// A policy of others need not name what is ours, and an event that does not is not kept.
+TEST_F(FailuresTest, OfPodsKnownByLabelsTheConditionOfTheirMakerCountsWithoutAnyEvent) {
+  codec::Json deployment = DeploymentObject("llama");
+  deployment["status"]["conditions"] = {{{"type", "ReplicaFailure"},
+                                         {"status", "True"},
+                                         {"lastTransitionTime", "2026-01-01T00:00:05Z"},
+                                         {"message", "hostPath volumes are not allowed here"}}};
+  server.Put(kube::kDeployments, deployment);
+  StartWorld();
+  api::CacheWarmup warmup{.ns = "default", .name = "any", .uid = "u"};
+  warmup.spec.selector = {{"app", "llama"}};
+  EXPECT_EQ(FormatTime(Failure(warmup).time), "2026-01-01T00:00:05Z");
 }
 
 TEST_F(FailuresTest, PodsOfAnyOwnerAreWatchedThroughTheirOwners) {

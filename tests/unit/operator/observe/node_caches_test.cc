@@ -90,6 +90,15 @@ TEST_F(NodeCachesTest, AnotherWarmupsEntryIsThereWhileItsAgentOwesAnAnswer) {
       << "an answer about another bundle is none";
 }
 
+// It keeps its turn, and the turns of all warmups are counted together.
+TEST_F(NodeCachesTest, AnotherWarmupsEntryIsThereWhileTheStoreFailsIt) {
+  Json says = Says("u2", "Failed", '2');
+  says["bundles"][0]["reason"] = "FetchFailed";
+  Put(NodeCache("a", Json::array({Told("u1", "one", '1'), Told("u2", "two", '2')}),
+                Json::array({says})));
+  EXPECT_EQ(UidsOf(caches.ShareOf("u1", "a")), (std::set<std::string>{"u1", "u2"}));
+}
+
 TEST_F(NodeCachesTest, AWarmupWithoutEntriesHasTheNodeAllTheSame) {
   Put(NodeCache("a", Json::array({Told("u1", "one", '1')}),
                 Json::array({Says("u1", "Active", '1')})));

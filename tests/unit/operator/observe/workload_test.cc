@@ -143,6 +143,11 @@ TEST_F(WorkloadTest, FewerPodsThanWantedIsASignOfRefusal) {
   EXPECT_FALSE(LacksPods(world, WarmupOf("Deployment", "llama")));
   EXPECT_TRUE(LacksPods(world, WarmupOf("Deployment", "short")));
   EXPECT_FALSE(LacksPods(world, WarmupOf("Deployment", "none")));
+  api::CacheWarmup selects{.ns = "default", .name = "any", .uid = "v"};
+  selects.spec.selector = {{"app", "llama"}};
+  EXPECT_TRUE(LacksPods(world, selects)) << "one of those that it means";
+  selects.spec.selector = {{"app", "another"}};
+  EXPECT_FALSE(LacksPods(world, selects));
 }
 
 }  // namespace
