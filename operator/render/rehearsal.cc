@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
@@ -18,6 +19,28 @@ namespace {
 // No warmup can have this name, so the policy's condition `first` leaves the pod alone.
 constexpr std::string_view kNoWarmup = "-";
 
+// Of a template that was learnt from a pod, what the operator does not keep is missing, and the API
+// server would refuse what is left of it: with us or without, so that nothing could be told.
+void DropHalves(Json& spec) {
+  for (const char* list : {"containers", "initContainers"}) {
+    if (!spec.contains(list) || !spec[list].is_array()) {
+      continue;
+    }
+    for (Json& container : spec[list]) {
+      const Json* probe = Find(container, {"readinessProbe"});
+      if (probe != nullptr && probe->empty()) {
+        container.erase("readinessProbe");
+      }
+      if (Find(container, {"resources", "claims"}) != nullptr && !spec.contains("resourceClaims")) {
+        container["resources"].erase("claims");
+      }
+    }
+  }
+  if (!spec.contains("runtimeClassName")) {
+    spec.erase("overhead");
+  }
+}
+
 Json PodOf(const RehearsalSpec& spec, std::string_view annotation) {
   Json metadata = {{"generateName", "cachewarm-rehearsal-"}, {"namespace", spec.warmup.ns}};
   const auto labels = codec::Texts(Find(spec.pod_template, {"metadata", "labels"}));
@@ -27,11 +50,11 @@ Json PodOf(const RehearsalSpec& spec, std::string_view annotation) {
   auto annotations = codec::Texts(Find(spec.pod_template, {"metadata", "annotations"}));
   annotations[std::string(api::kWarmupAnnotation)] = std::string(annotation);
   metadata["annotations"] = annotations;
-  const Json* pod_spec = Find(spec.pod_template, {"spec"});
-  return {{"apiVersion", "v1"},
-          {"kind", "Pod"},
-          {"metadata", metadata},
-          {"spec", pod_spec != nullptr && pod_spec->is_object() ? *pod_spec : Json::object()}};
+  const Json* found = Find(spec.pod_template, {"spec"});
+  Json pod_spec = found != nullptr && found->is_object() ? *found : Json::object();
+  DropHalves(pod_spec);
+  return {
+      {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", std::move(pod_spec)}};
 }
 
 bool IsAddedByServer(const Json& volume) {
