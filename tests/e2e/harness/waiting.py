@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from .kubectl import Kubectl, KubectlError
 
-# Deadlines are for a quiet 2-core machine; a slower one stretches them all.
+# Deadlines are for a quiet 2-core machine. `make test`, which runs on any, stretches them all.
 PATIENCE = float(os.environ.get("E2E_PATIENCE", "1"))
 POLL_SECONDS = 0.25
 

@@ -114,16 +114,21 @@ class Warmup:
 
     def active_on(self, node: str) -> set[str]:
         """Digests of the bundles that the node's agent reports as active for this warmup."""
+        return {
+            bundle["digest"]
+            for bundle in self._reported_by(node).get("bundles", [])
+            if bundle.get("state") == "Active"
+        }
+
+    def prepared_on(self, node: str) -> list[str]:
+        """Users whose directory the node's agent reports as usable for this warmup."""
+        return self._reported_by(node).get("prepared", [])
+
+    def _reported_by(self, node: str) -> dict:
         cache = self.kubectl.get("nodecache", node) or {}
         entries = cache.get("status", {}).get("warmups", [])
         uid = self.uid
-        return {
-            bundle["digest"]
-            for entry in entries
-            if entry["uid"] == uid
-            for bundle in entry.get("bundles", [])
-            if bundle.get("state") == "Active"
-        }
+        return next((entry for entry in entries if entry["uid"] == uid), {})
 
     def jobs(self) -> list[dict]:
         return self.kubectl.list("jobs", f"cachewarm.io/builder-warmup={self.uid}")

@@ -27,7 +27,6 @@ def test_metrics_say_exactly_what_one_cold_and_five_warm_starts_were(
     assert_cold(kubectl, builder)
     warmup.wait_bundles(1)
     colds = [assert_cold(kubectl, until_ready(kubectl, add_pod(kubectl, server.name), 400))]
-    assert colds[0].total_s >= 30, "the model is too small to measure with"
     warmup.wait_counted({"builder": 1, "cold": 1})
     cluster.verb("registry-throttle", "unlimited")
     warmup.wait_warm()
@@ -62,4 +61,6 @@ def test_metrics_say_exactly_what_one_cold_and_five_warm_starts_were(
     saved = sum(colds[0].total_s - warm.total_s for warm in warms)
     print(f"cold {colds[0].total_s} s, warm {[warm.total_s for warm in warms]} s")
     print(f"saved {saved:.1f} s by the pods' logs, {claimed:.1f} s by /metrics")
-    assert abs(claimed - saved) <= max(0.1 * saved, 2.0 * WARM_STARTS), (claimed, saved)
+    margin = max(0.1 * saved, 2.0 * WARM_STARTS)
+    assert saved > 2 * margin, "the model is too small to measure with"
+    assert abs(claimed - saved) <= margin, (claimed, saved)

@@ -78,7 +78,7 @@ def test_a_pod_at_both_gates_is_let_go_by_us_and_waits_for_quota_alone(
     holding(kubectl, server)
     made = kubectl.create(of_queue(server.pod("queued-0"), queue))
     assert set(pods.gates(made)) == {GATE, *KUEUES}
-    free = until_released(kubectl, made, 10)
+    free = until_released(kubectl, made, 60)
     assert released(free) == "OtherGate" and set(pods.gates(free)) == KUEUES
     kubectl.kill_pod(pods.name(first))
     ready = until_ready(kubectl, made, 60)

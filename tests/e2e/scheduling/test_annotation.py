@@ -20,6 +20,9 @@ from harness.writes import at_rest, last_writes
 PREFIX = "cachewarm.io/"
 # How often the operator asks whether a kind is served, and a margin.
 DISCOVERY_SECONDS = 90
+# Until it is told for the second time that a kind is gone, and a margin.
+LET_GO_SECONDS = 100
+GONE = '"event":"kind is not served"'
 
 
 def definition(group: str, version: str, plural: str, kind: str) -> dict:
@@ -342,6 +345,17 @@ def test_other_kinds_of_kubernetes_are_warmed_over_what_they_make(
     assert [pods.name(w) for w in kubectl.list("cachewarmups")] == ["nightly"]
 
 
+def told_of(product: Product, plural: str, *flags: str) -> list[str]:
+    """The last line of each operator's log about whether the kind is served; "" for none."""
+
+    def last(pod: dict) -> str:
+        lines = product.kubectl.logs(pods.name(pod), *flags).splitlines()
+        marks = ('"event":"kind is ', f'"resource":"{plural}"')
+        return next((line for line in reversed(lines) if all(m in line for m in marks)), "")
+
+    return [last(pod) for pod in product.pods("operator")]
+
+
 class TestKindsOfOthers:
     """Pods are made by the test, as the kinds' controllers would."""
 
@@ -378,11 +392,25 @@ class TestKindsOfOthers:
         self.follow(kubectl, thing, label)
 
     def test_a_kind_that_goes_crashes_nobody(self, cluster: Cluster, product: Product):
-        restarts = {pods.name(p): pods.restarts(p) for p in product.pods("operator")}
-        cluster.kubectl().delete("crd", "rollouts.argoproj.io")
-        holds_for(
-            "no operator crashed",
-            lambda: {pods.name(p): pods.restarts(p) for p in product.pods("operator")} == restarts,
-            3,
+        def restarts() -> dict[str, int]:
+            return {pods.name(pod): pods.restarts(pod) for pod in product.pods("operator")}
+
+        def gone(*flags: str) -> list[bool]:
+            return [GONE in line for line in told_of(product, "rollouts", *flags)]
+
+        wait_for(
+            "each operator knows the kind",
+            lambda: not any(gone()),
+            DISCOVERY_SECONDS,
+            product.kubectl,
         )
+        before = restarts()
+        cluster.kubectl().delete("crd", "rollouts.argoproj.io")
+        wait_for(
+            "each operator let go of the kind",
+            lambda: all(gone("--since=10m")),
+            LET_GO_SECONDS,
+            product.kubectl,
+        )
+        assert restarts() == before
         product.wait_ready()

@@ -4,8 +4,11 @@ allowed without us, and a drain goes through as soon as the held pod serves."""
 
 import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from harness import pods
+from harness.cluster import Cluster
 from harness.kubectl import Kubectl, KubectlError
 from harness.product import Product
 from harness.sleeper import Sleeper
@@ -16,8 +19,6 @@ from harness.warmup import Warmup, gated, released, wish_for
 NODES = ("node-a", "node-b")
 NOBODYS_GATE = "example.com/wait"
 CACHE = {"name": "mine", "env": "MY_CACHE", "path": "mine"}
-# Long enough to look around while a pod is held.
-SETTLE_SECONDS = 15
 COMPILES = """
 if [ -f "$MY_CACHE/kernel" ]; then echo hit; cat "$MY_CACHE/kernel"
 else echo miss; echo compiled > "$MY_CACHE/kernel"; fi
@@ -78,32 +79,38 @@ def twin(kubectl: Kubectl) -> str:
     return "twin-serves"
 
 
-def drain(kubectl: Kubectl, node: str, app: str) -> subprocess.Popen:
+@contextmanager
+def drain(kubectl: Kubectl, node: str, app: str) -> Iterator[subprocess.Popen]:
+    """From the first moment on the node takes no more pods, until the context ends."""
     words = ("drain", node, f"--pod-selector=app={app}", "--timeout=120s", "--ignore-daemonsets")
-    return kubectl.start(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = kubectl.start(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def cordoned() -> bool:
+        return kubectl.get("node", node)["spec"].get("unschedulable", False)
+
+    try:
+        wait_for(f"{node} is cordoned", cordoned, 30, kubectl)
+        yield process
+    finally:
+        process.kill()
+        kubectl.run("uncordon", node)
 
 
 def held_of(kubectl: Kubectl, app: str) -> dict | None:
     return next((pod for pod in pods.of(kubectl, app) if gated(pod)), None)
 
 
-def test_a_drain_waits_for_a_held_pod_no_longer_than_until_it_serves(
-    kubectl: Kubectl, product: Product
-):
-    server = compiling("drained")
-    wish = wish_for(
-        server.deployment(),
-        caches=[CACHE],
-        gate={"mode": "Hold", "maxHoldSeconds": 300},
-        compile={"builder": "FirstPod", "settleSeconds": SETTLE_SECONDS},
-    )
-    kubectl.apply(server.deployment(), wish, budget("drained", {"app": "drained"}, 1))
-    Warmup(kubectl, "drained").wait_injecting()
-    kubectl.scale("deployment", "drained", 1)
-    (serves,) = pods.wait_ready(kubectl, "drained", 1, 60)
-    held = add_pod(kubectl, "drained")
-    assert gated(held)
+@contextmanager
+def stalled_registry(cluster: Cluster) -> Iterator[None]:
+    """Nothing is published, and a pod is held for as long as the test wants to look around."""
+    try:
+        cluster.verb("registry-throttle", "0")
+        yield
+    finally:
+        cluster.verb("registry-throttle", "unlimited")
 
+
+def assert_evicted_as_without_us(kubectl: Kubectl, serves: dict, held: dict) -> None:
     name = twin(kubectl)
     wait_for(
         "the budget counts as it does without us",
@@ -114,21 +121,37 @@ def test_a_drain_waits_for_a_held_pod_no_longer_than_until_it_serves(
     for each in (name, pods.name(serves)):
         assert "disruption budget" in evict(kubectl, each)
     assert evict(kubectl, pods.name(held)) == "", "one that is held serves nobody"
-    held = wait_for("another is held", lambda: held_of(kubectl, "drained"), 30, kubectl)
 
-    node = pods.node(serves)
-    draining = drain(kubectl, node, "drained")
-    try:
-        output, _ = draining.communicate(timeout=150)
-        assert draining.returncode == 0, output
-        assert released(kubectl.get("pod", pods.name(held))) == "Warm"
-        assert "hit" in kubectl.logs(pods.name(held))
-        both = pods.wait_ready(kubectl, "drained", 2, 60)
-        assert pods.name(serves) not in map(pods.name, both)
-        assert node not in map(pods.node, both)
-    finally:
-        draining.kill()
-        kubectl.run("uncordon", node)
+
+def test_a_drain_waits_for_a_held_pod_no_longer_than_until_it_serves(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    server = compiling("drained")
+    wish = wish_for(
+        server.deployment(),
+        caches=[CACHE],
+        gate={"mode": "Hold", "maxHoldSeconds": 300},
+        compile={"builder": "FirstPod"},
+    )
+    kubectl.apply(server.deployment(), wish, budget("drained", {"app": "drained"}, 1))
+    Warmup(kubectl, "drained").wait_injecting()
+    with stalled_registry(cluster):
+        kubectl.scale("deployment", "drained", 1)
+        (serves,) = pods.wait_ready(kubectl, "drained", 1, 60)
+        held = add_pod(kubectl, "drained")
+        assert gated(held)
+        assert_evicted_as_without_us(kubectl, serves, held)
+        held = wait_for("another is held", lambda: held_of(kubectl, "drained"), 30, kubectl)
+        node = pods.node(serves)
+        with drain(kubectl, node, "drained") as draining:
+            cluster.verb("registry-throttle", "unlimited")
+            output, _ = draining.communicate(timeout=150)
+            assert draining.returncode == 0, output
+            assert released(kubectl.get("pod", pods.name(held))) == "Warm"
+            assert "hit" in kubectl.logs(pods.name(held))
+            both = pods.wait_ready(kubectl, "drained", 2, 60)
+            assert pods.name(serves) not in map(pods.name, both)
+            assert node not in map(pods.node, both)
 
 
 def test_a_builder_counts_in_no_budget_of_the_workload(kubectl: Kubectl, product: Product):

@@ -12,9 +12,9 @@ from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
 from harness.sleeper import Sleeper
-from harness.steps import accept, assert_hit, replace, until_ready, warm_up
+from harness.steps import accept, add_pod, assert_hit, replace, until_ready, warm_up
 from harness.waiting import wait_for
-from harness.warmup import Warmup, injected, wish_for
+from harness.warmup import Warmup, gated, injected, wish_for
 
 ROOT = "/var/lib/cachewarm"
 TRAPPED = "node-b"
@@ -157,6 +157,14 @@ def assert_warmed_beside(kubectl: Kubectl, server: Sleeper) -> None:
     wait_for(f"{USABLE} is warm", lambda: bundle["digest"] in warmup.active_on(USABLE), 60, kubectl)
 
 
+def kept_off(pod: dict) -> set[str]:
+    """The nodes that its release forbade it."""
+    rules = pod["spec"]["affinity"]["nodeAffinity"]
+    terms = rules["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    words = [each for term in terms for each in term["matchExpressions"]]
+    return {node for each in words if each["operator"] == "NotIn" for node in each["values"]}
+
+
 @pytest.mark.slow
 def test_a_held_pod_is_kept_off_the_one_node_that_cannot_give_it_a_directory(
     kubectl: Kubectl, product: Product, cluster: Cluster
@@ -166,12 +174,17 @@ def test_a_held_pod_is_kept_off_the_one_node_that_cannot_give_it_a_directory(
     warmup = Warmup(kubectl, "both")
     warmup.wait_injecting()
     with noexec(cluster, product):
+        wait_for(f"{TRAPPED} says so", lambda: not warmup.prepared_on(TRAPPED), 60, kubectl)
+        wait_for(
+            "new pods are held",
+            lambda: gated(kubectl.create(both.pod("probe"), "--dry-run=server")),
+            60,
+            kubectl,
+        )
         kubectl.scale("deployment", "both", 3)
         running = pods.wait_ready(kubectl, "both", 3, 120)
-        for pod in running:
-            where = (pods.name(pod), pods.node(pod))
-            assert pods.node(pod) == USABLE or not injected(pod), where
-            assert pods.restarts(pod) == 0, where
+        where = [(pods.node(p), kept_off(p), injected(p), pods.restarts(p)) for p in running]
+        assert where == [(USABLE, {TRAPPED}, True, 0)] * 3
 
 
 def test_a_node_that_lost_its_disk_and_kept_its_name_fetches_again(
@@ -314,13 +327,15 @@ def test_pods_that_crash_whatever_their_tree_end_the_injection_and_a_new_rollout
         name="broken",
         replicas=0,
         nodes=(USABLE,),
-        script='[ -d "$TORCHINDUCTOR_CACHE_DIR" ] && exit 1; exec sleep 3600',
+        script='[ -d "$TORCHINDUCTOR_CACHE_DIR" ] && exit 1; touch /tmp/ready; exec sleep 3600',
     )
-    broken.container = {"readinessProbe": {"exec": {"command": ["/bin/true"]}}}
+    ready = {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 1}
+    broken.container = {"readinessProbe": ready}
     kubectl.apply(broken.deployment(), wish_for(broken.deployment()))
     warmup = Warmup(kubectl, "broken")
     warmup.wait_injecting()
-    kubectl.scale("deployment", "broken", 1)
+    warmup.wait_admission(broken.pod("probe"))
+    assert injected(add_pod(kubectl, "broken"))
     seen = warmup.wait_condition("Ready", "False", "PodsCrash", 180)
     assert "fresh cache directory" in seen["message"], seen["message"]
     for _ in range(2):

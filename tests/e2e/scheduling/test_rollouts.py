@@ -182,7 +182,7 @@ exec sleep 3600
 
 @pytest.mark.parametrize(
     "serves_after,deadline,is_held",
-    [(0, 20, True), pytest.param(14, 24, False, marks=pytest.mark.slow)],
+    [(0, 40, True), pytest.param(14, 24, False, marks=pytest.mark.slow)],
 )
 def test_a_rollout_whose_bundle_never_comes_keeps_its_progress_deadline(
     kubectl: Kubectl,
@@ -214,7 +214,7 @@ def test_a_rollout_whose_bundle_never_comes_keeps_its_progress_deadline(
     assert all(injected(pod) for pod in rolled)
     longest = max(float(pods.annotation(p, "cachewarm.io/held-seconds") or 0) for p in rolled)
     assert (longest > 2) == is_held, [released(pod) for pod in rolled]
-    assert longest < deadline
+    assert longest <= deadline / 2 + 5, "half of it, and until it is let go"
     assert len(warmup.bundles) == 1, "the new one never came"
 
 

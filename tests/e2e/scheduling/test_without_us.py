@@ -21,6 +21,7 @@ from harness.waiting import wait_for
 from harness.warmup import gated, released
 
 RELEASE = f"system:serviceaccount:{NAMESPACE}:cachewarm-release"
+CRON_JOB = "cachewarm-release"
 PROGRAM = REPOSITORY / "build" / "release" / "cli" / "cachewarm"
 LABELS = {"app": "left-behind"}
 
@@ -31,6 +32,22 @@ def alone(installation: Product):
     installation.scale_operator(0)
     yield installation
     installation.scale_operator(2)
+
+
+@pytest.fixture
+def no_cron_job(alone: Product):
+    """It runs each minute, and could let go of a pod before the test's own Job does."""
+    system = alone.kubectl
+
+    def runs() -> bool:
+        return bool(system.get("cronjob", CRON_JOB)["status"].get("active"))
+
+    try:
+        system.patch("cronjob", CRON_JOB, {"spec": {"suspend": True}})
+        wait_for("no Job of it runs", lambda: not runs(), 90, system)
+        yield
+    finally:
+        system.patch("cronjob", CRON_JOB, {"spec": {"suspend": False}})
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +73,7 @@ def cachewarm(kubeconfig: Path | str, *words: str) -> subprocess.CompletedProces
 def run_cron_job_now(product: Product, name: str) -> str:
     """What the CronJob's next Job would do, at once; its log."""
     system = product.kubectl
-    system.run("create", "job", name, "--from=cronjob/cachewarm-release")
+    system.run("create", "job", name, f"--from=cronjob/{CRON_JOB}")
 
     def ended() -> bool:
         status = (system.get("job", name) or {}).get("status", {})
@@ -71,7 +88,7 @@ def run_cron_job_now(product: Product, name: str) -> str:
 
 class TestWithoutAnOperator:
     def test_the_cron_job_frees_what_is_past_its_deadline_and_nothing_else(
-        self, shared: Kubectl, alone: Product
+        self, shared: Kubectl, alone: Product, no_cron_job
     ):
         shared.apply(
             held_pod("due", until=-10, others=("example.com/other",)),

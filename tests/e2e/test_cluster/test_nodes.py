@@ -2,8 +2,6 @@
 """The test cluster itself: nodes that are apart, a registry, power cuts, a node that joins
 later."""
 
-import time
-
 import pytest
 from harness import pods
 from harness.cluster import NODES, THROTTLED_REGISTRY, Cluster
@@ -65,13 +63,13 @@ def test_the_throttling_proxy_slows_and_frees_a_download(cluster: Cluster, kubec
     address = f"http://{THROTTLED_REGISTRY}/v2/test/busybox/blobs/{layer['digest']}"
     command = ["curl", "-sf", "-m", "60", "-o", "/dev/null", "-w", "%{time_total}", address]
     try:
-        cluster.verb("registry-throttle", str(layer["size"] // 2))
+        cluster.verb("registry-throttle", str(layer["size"] // 4))
         slow = float(cluster.in_node("node-a", *command))
         cluster.verb("registry-throttle", "unlimited")
         quick = float(cluster.in_node("node-a", *command))
     finally:
         cluster.verb("registry-throttle", "unlimited")
-    assert slow > 1.5 > quick
+    assert slow > 3 * quick
 
 
 def test_a_power_cut_ends_every_process_and_keeps_the_disk(cluster: Cluster, kubectl: Kubectl):
@@ -111,11 +109,9 @@ def test_a_lost_node_is_noticed(cluster: Cluster, kubectl: Kubectl):
         conditions = kubectl.get("node", "node-c")["status"]["conditions"]
         return next(c["status"] for c in conditions if c["type"] == "Ready")
 
-    began = time.monotonic()
     cluster.verb("node-down", "node-c")
     try:
         wait_for("node-c is not Ready", lambda: ready() != "True", 60, kubectl)
-        assert time.monotonic() - began < 60
     finally:
         cluster.verb("node-up", "node-c")
     assert ready() == "True"
