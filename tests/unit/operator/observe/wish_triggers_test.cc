@@ -57,7 +57,8 @@ class WishTriggersTest : public op::testing::WorldFixture {
     return "Namespace/default/" + workloads::LoosePodsOf(LoosePodObject("any", app))->warmup;
   }
 
-  // The keys until `last` is among them.
+  // The keys until `last` is among them. Of what a change asks together workloads come first, in the
+  // order of api::kWorkloadKinds, then loose pods.
   Keys Until(const std::string& last) {
     Keys keys;
     EXPECT_TRUE(Eventually([&] {
@@ -100,7 +101,7 @@ TEST_F(WishTriggersTest, AWarmupThatIsChangedOrGoneAsksItsOwner) {
   server.Edit(kube::kCacheWarmups, name, [](Json& each) { each["spec"]["paused"] = true; });
   EXPECT_EQ(Until("Deployment/default/llama"), Keys{"Deployment/default/llama"});
   server.Remove(kube::kCacheWarmups, name);
-  EXPECT_TRUE(Until("Deployment/default/llama").contains("Rollout/default/canary"))
+  EXPECT_TRUE(Until("Rollout/default/canary").contains("Deployment/default/llama"))
       << "whoever wanted the name may have it";
 }
 
@@ -118,7 +119,7 @@ TEST_F(WishTriggersTest, PodsWithoutAWorkloadAreAskedWhenOneComesOrGoesWhereANam
   server.Put(kube::kPods, LoosePodObject("early-0", "early"));
   Settle();
   server.Put(kube::kNamespaces, AskingNamespaceObject("default"));
-  EXPECT_TRUE(Until("Rollout/default/canary").contains(LooseKey("early")));
+  EXPECT_TRUE(Until(LooseKey("early")).contains("Rollout/default/canary"));
   server.Put(kube::kPods, LoosePodObject("train-0", "train"));
   EXPECT_EQ(Until(LooseKey("train")), Keys{LooseKey("train")});
   server.Edit(kube::kPods, {.ns = "default", .name = "train-0"},
