@@ -65,9 +65,10 @@ def ctest(title, pattern=None, env=None):
     results = ROOT / "build/dev/results"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    command = ["ctest", "--test-dir", "build/dev", "--output-on-failure", "-j2", "--quiet"]
+    command = ["ctest", "--test-dir", "build/dev", "--output-on-failure", "-j2"]
     command += ["-R", pattern] if pattern else []
-    status = run(title, *command, env={"GTEST_OUTPUT": f"json:{results}/", **(env or {})})
+    said = {"GTEST_OUTPUT": f"json:{results}/", "GTEST_BRIEF": "1"}
+    status = run(title, *command, env={**said, **(env or {})})
     count_gtest(results, status)
 
 
