@@ -62,12 +62,13 @@ class BodySink {
   virtual absl::Status Write(std::string_view bytes) = 0;
 };
 
-// A client of any number of servers. Thread-safe; connections are kept and reused per origin.
+// Asks servers. Thread-safe. Which are there: MakeClient() for those that the administrator names,
+// MakeBoundedClient() (lib/http/bounded_client.h) for those that may mean harm.
 //
 // Every HTTP answer, 4xx and 5xx too, is a Response: StatusOf() makes it an error. A status is
 // returned only when there is no whole answer: UNAVAILABLE (refused, reset, cut short, name not
 // found, certificate not accepted), DEADLINE_EXCEEDED (inactivity), CANCELLED (stop),
-// INVALID_ARGUMENT (the request), RESOURCE_EXHAUSTED (body limit).
+// INVALID_ARGUMENT (the request), RESOURCE_EXHAUSTED (a limit of the answer).
 // Redirects are not followed, cookies not kept, bodies not decompressed.
 // Returns within 1 s of `stop`, whatever the peer does, unless a sink or source blocks longer.
 class Client {
@@ -108,6 +109,10 @@ struct ClientOptions {
 // every connection (23 ms each). All clients of a process share one I/O thread, started here.
 void PrepareProcess();
 
+// A client of any number of servers; connections are kept and reused per origin.
+// For servers that the administrator names alone (the API server, registries, stores): cpprestsdk
+// keeps the headers of an answer, and each chunk of its body, whole and of any length before it
+// gives them to us, so that only `inactivity` bounds them.
 // INVALID_ARGUMENT when a certificate, key or CA given here cannot be read now, or a proxy is bad;
 // INTERNAL when the process cannot start the I/O thread.
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options);

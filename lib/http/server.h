@@ -38,7 +38,7 @@ struct ServerOptions {
   uint16_t port = 0;                // 0: any free one
   int threads = 2;
   int connections_max = 64;              // further ones are closed at once
-  size_t header_bytes_max = 16U << 10U;  // over it: 431, then closed
+  size_t header_bytes_max = 16U << 10U;  // up to 32 KiB; over it: 431, then closed
   size_t body_bytes_max = 1U << 20U;     // over it: 413, then closed
   Duration request_timeout{10'000};      // from the first byte to the last one written
   Duration idle_timeout{60'000};         // of a kept connection between requests

@@ -7,6 +7,7 @@
 #include <boost/asio/strand.hpp>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -58,7 +59,7 @@ class BeastServer final : public Server {
     port_ = acceptor_.local_endpoint().port();
     Accept();
     for (int i = 0; i < std::max(1, options_.threads); ++i) {
-      threads_.emplace_back([this] { io_.run(); });
+      threads_.emplace_back([this] { Serve(); });
     }
     return absl::OkStatus();
   }
@@ -89,6 +90,18 @@ class BeastServer final : public Server {
   }
 
  private:
+  // What a library throws over a connection ends that connection, and not the process.
+  void Serve() {
+    for (;;) {
+      try {
+        io_.run();
+        return;
+      } catch (const std::exception&) {
+        continue;
+      }
+    }
+  }
+
   std::vector<std::shared_ptr<Session>> StopTaking() {
     std::lock_guard lock(sessions_mutex_);
     stopping_ = true;
@@ -110,8 +123,8 @@ class BeastServer final : public Server {
                              if (error) {
                                return AcceptLater();
                              }
+                             Accept();  // first: whatever becomes of this one
                              Admit(std::move(socket));
-                             Accept();
                            });
   }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace cachewarm::http {
@@ -53,6 +54,7 @@ ServerRequest ToRequest(const beast::http::request<beast::http::string_body>& me
 using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
+constexpr size_t kRequestReadBytes = 4096;
 // How long a peer has to say goodbye.
 constexpr std::chrono::seconds kGoodbye{1};
 
@@ -64,7 +66,8 @@ class StreamSession : public Session {
   explicit StreamSession(const SessionMeans& means, Arguments&&... arguments)
       : stream_(std::forward<Arguments>(arguments)...),
         options_(means.options),
-        routes_(means.routes) {}
+        routes_(means.routes),
+        buffer_(means.options.header_bytes_max + kRequestReadBytes) {}
 
   void Run() override {
     boost::asio::dispatch(stream_.get_executor(), [self = Self()] {
@@ -104,16 +107,16 @@ class StreamSession : public Session {
       return End();
     }
     if (buffer_.size() > 0) {
-      return ReadRequest();  // the next one came along with the last
+      return BeginRequest();  // the next one came along with the last
     }
     Socket().expires_after(options_.idle_timeout);
-    stream_.async_read_some(buffer_.prepare(4096),
+    stream_.async_read_some(buffer_.prepare(kRequestReadBytes),
                             [self = Self()](beast::error_code error, size_t count) {
                               if (error) {
                                 return self->CloseSocket();
                               }
                               self->buffer_.commit(count);
-                              self->ReadRequest();
+                              self->BeginRequest();
                             });
   }
 
@@ -124,12 +127,37 @@ class StreamSession : public Session {
   using Parser = beast::http::request_parser<beast::http::string_body>;
   using Answer = beast::http::response<beast::http::string_body>;
 
-  void ReadRequest() {
+  void BeginRequest() {
     idle_ = false;
+    Socket().expires_after(options_.request_timeout);
+    ReadHead();
+  }
+
+  // Beast 1.74 sees a head when it is whole: its limit begins anew where the bytes so far end with
+  // a header's first letter.
+  void ReadHead() {
+    const auto bytes = buffer_.cdata();
+    const std::string_view text(static_cast<const char*>(bytes.data()), bytes.size());
+    if (text.find("\r\n\r\n") != std::string_view::npos) {
+      return ReadRequest();
+    }
+    if (text.size() > options_.header_bytes_max) {
+      return Refuse(status::request_header_fields_too_large);
+    }
+    stream_.async_read_some(buffer_.prepare(kRequestReadBytes),
+                            [self = Self()](beast::error_code error, size_t count) {
+                              if (error) {
+                                return self->End();
+                              }
+                              self->buffer_.commit(count);
+                              self->ReadHead();
+                            });
+  }
+
+  void ReadRequest() {
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(options_.header_bytes_max));
     parser_->body_limit(options_.body_bytes_max);
-    Socket().expires_after(options_.request_timeout);
     beast::http::async_read(
         stream_, buffer_, *parser_,
         [self = Self()](beast::error_code error, size_t) { self->OnRequest(error); });
@@ -189,7 +217,7 @@ class StreamSession : public Session {
   }
 
   const std::map<std::string, Handler>& routes_;
-  beast::flat_buffer buffer_;
+  beast::flat_buffer buffer_;  // bounded: else trailers, and what a chunk says of itself, are not
   std::optional<Parser> parser_;
   Answer answer_;
   bool idle_ = true;

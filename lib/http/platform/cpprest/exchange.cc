@@ -3,19 +3,38 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
+
+#include "fmt/format.h"
 
 namespace cachewarm::http {
 namespace {
 
 // Beyond this the next read of the socket waits for the caller.
 constexpr size_t kArrivedBytesMax = 512U << 10U;
+// A chunk comes here in one piece, and servers written in Go send a whole answer as one. Longer is
+// what no server of ours sends, or none at all: the library reads a size of "-1" as SIZE_MAX bytes.
+constexpr size_t kPieceBytesMax = 256U << 20U;
+
+absl::Status Append(const uint8_t* bytes, size_t count, std::string& arrived) {
+  if (count > kPieceBytesMax) {
+    return absl::UnavailableError(
+        fmt::format("the answer is malformed: a chunk of more than {} bytes", kPieceBytesMax));
+  }
+  try {
+    arrived.append(reinterpret_cast<const char*>(bytes), count);
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory for the answer");
+  }
+}
 
 }  // namespace
 
 bool Exchange::IsEventful() const {
   return wish_.has_value() || head_.has_value() || (head_taken_ && !arrived_.empty()) ||
-         done_.has_value();
+         !refused_.ok() || done_.has_value();
 }
 
 Exchange::Turn Exchange::Await(Duration inactivity, std::stop_token stop) {
@@ -33,7 +52,7 @@ Exchange::Turn Exchange::Await(Duration inactivity, std::stop_token stop) {
   if (head_taken_ && !arrived_.empty()) {
     return Turn::kBytes;
   }
-  if (done_.has_value()) {
+  if (!refused_.ok() || done_.has_value()) {
     return Turn::kDone;
   }
   return wish_.has_value() ? Turn::kUpload : Turn::kSilence;
@@ -69,6 +88,9 @@ Response Exchange::TakeHead() {
 std::string Exchange::TakeBytes() {
   std::unique_lock lock(mutex_);
   std::string bytes = std::exchange(arrived_, std::string());
+  if (!refused_.ok()) {
+    return bytes;
+  }
   auto held_back = std::exchange(held_back_, std::nullopt);
   lock.unlock();
   if (held_back.has_value()) {
@@ -79,7 +101,7 @@ std::string Exchange::TakeBytes() {
 
 absl::Status Exchange::result() const {
   std::lock_guard lock(mutex_);
-  return done_.value_or(absl::OkStatus());
+  return refused_.ok() ? done_.value_or(absl::OkStatus()) : refused_;
 }
 
 void Exchange::Abandon() {
@@ -126,12 +148,14 @@ pplx::task<size_t> Exchange::Put(const uint8_t* bytes, size_t count) {
   if (abandoned_) {
     return pplx::task_from_result(count);
   }
-  arrived_.append(reinterpret_cast<const char*>(bytes), count);
+  refused_ = Append(bytes, count, arrived_);
   stirred_ = true;
   wake_.notify_all();
-  if (arrived_.size() < kArrivedBytesMax) {
+  if (refused_.ok() && arrived_.size() < kArrivedBytesMax) {
     return pplx::task_from_result(count);
   }
+  // What is refused waits as well, until the caller abandons it: a task that fails would block the
+  // library's only thread (docs/design/0005-cancelling-in-cpprestsdk.md).
   held_back_.emplace(count, pplx::task_completion_event<size_t>());
   return pplx::create_task(held_back_->second);
 }

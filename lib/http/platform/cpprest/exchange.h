@@ -46,6 +46,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   void OnHead(const web::http::http_response& response);
   void OnDone(absl::Status result);
+  // What it cannot take ends the exchange with an error; no exception, and no task that fails.
   pplx::task<size_t> Put(const uint8_t* bytes, size_t count);
   pplx::task<size_t> Get(uint8_t* out, size_t count);
 
@@ -66,6 +67,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::string arrived_;
   std::optional<std::pair<size_t, pplx::task_completion_event<size_t>>> held_back_;
   std::optional<Wish> wish_;
+  absl::Status refused_;  // by Put(); done_ is the library's
   std::optional<absl::Status> done_;
 };
 

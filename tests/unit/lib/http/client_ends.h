@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -8,10 +13,12 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
+#include "lib/http/bounded_client.h"
 #include "lib/http/client.h"
 
-// What the tests of the client share: a sink and a client. Only for tests.
+// What the tests of the clients share: both of them, a sink and a peer. Only for tests.
 namespace cachewarm::http::testing {
 
 inline constexpr char kChunkedHead[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -19,6 +26,27 @@ inline constexpr char kChunkedHead[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: ch
 inline std::unique_ptr<Client> NewClient() {
   return *MakeClient({});
 }
+
+inline std::unique_ptr<Client> NewBoundedClient(BoundedClientOptions options = {}) {
+  options.address = "127.0.0.1";
+  return *MakeBoundedClient(std::move(options));
+}
+
+struct ClientKind {
+  const char* name = "";
+  std::unique_ptr<Client> (*make)() = nullptr;
+};
+
+inline const ClientKind kClientKinds[] = {
+    {.name = "kept", .make = NewClient},
+    {.name = "bounded", .make = [] { return NewBoundedClient(); }},
+};
+
+// What http::Client promises, whoever keeps it.
+class EveryClient : public ::testing::TestWithParam<ClientKind> {
+ protected:
+  static std::unique_ptr<Client> NewClient() { return GetParam().make(); }
+};
 
 // Collects; can be told to block in Write() until released.
 class Collector final : public BodySink {
@@ -67,5 +95,35 @@ bool Within(std::chrono::seconds limit, Done done) {
   }
   return true;
 }
+
+// A listener whose queue is full: whoever connects next waits.
+class FullListener {
+ public:
+  FullListener() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    socklen_t length = sizeof address;
+    sockets_.push_back(socket(AF_INET, SOCK_STREAM, 0));
+    EXPECT_EQ(bind(sockets_[0], generic, length), 0);
+    EXPECT_EQ(listen(sockets_[0], 0), 0);
+    EXPECT_EQ(getsockname(sockets_[0], generic, &length), 0);
+    for (int i = 0; i < 4; ++i) {
+      sockets_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+      connect(sockets_.back(), generic, length);
+    }
+    url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
+  }
+  ~FullListener() {
+    for (const int fd : sockets_) {
+      close(fd);
+    }
+  }
+  std::string url;
+
+ private:
+  std::vector<int> sockets_;
+};
 
 }  // namespace cachewarm::http::testing

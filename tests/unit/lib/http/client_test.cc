@@ -8,6 +8,7 @@
 #include <future>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "tests/fakes/raw_server.h"
 #include "tests/unit/lib/http/client_ends.h"
@@ -19,7 +20,9 @@ using fakes::RawAnswer;
 using fakes::RawChunk;
 using fakes::RawConnection;
 using fakes::RawServer;
+using testing::ClientKind;
 using testing::Collector;
+using testing::EveryClient;
 using testing::kChunkedHead;
 using testing::NewClient;
 using testing::Within;
@@ -56,7 +59,7 @@ bool Says(const std::string& request, const std::string& field) {
          request.find(tight + "\r\n") != std::string::npos;
 }
 
-TEST(Client, SendsMethodTargetHeadersAndBodyAsGiven) {
+TEST_P(EveryClient, SendsMethodTargetHeadersAndBodyAsGiven) {
   std::string seen;
   RawServer server([&](RawConnection& connection, int) {
     seen = connection.ReadRequest();
@@ -79,7 +82,7 @@ TEST(Client, SendsMethodTargetHeadersAndBodyAsGiven) {
   EXPECT_TRUE(seen.ends_with("\r\n\r\nhello"));
 }
 
-TEST(Client, EveryMethodArrivesAndAnEmptyBodyHasALength) {
+TEST_P(EveryClient, EveryMethodArrivesAndAnEmptyBodyHasALength) {
   for (const Method method : {Method::kGet, Method::kPost, Method::kPut, Method::kPatch,
                               Method::kDelete, Method::kHead}) {
     std::string seen;
@@ -98,7 +101,7 @@ TEST(Client, EveryMethodArrivesAndAnEmptyBodyHasALength) {
   }
 }
 
-TEST(Client, AnErrorAnswerIsAResponse) {
+TEST_P(EveryClient, AnErrorAnswerIsAResponse) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write(RawAnswer(503, "later", "Retry-After: 3\r\n"));
@@ -110,7 +113,7 @@ TEST(Client, AnErrorAnswerIsAResponse) {
   EXPECT_EQ(StatusOf(*response), absl::UnavailableError("HTTP 503: later"));
 }
 
-TEST(Client, RedirectsAreGivenToTheCaller) {
+TEST_P(EveryClient, RedirectsAreGivenToTheCaller) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write(RawAnswer(307, "", "Location: http://elsewhere.example/x\r\n"));
@@ -164,7 +167,7 @@ TEST(Client, AKeptConnectionThatTheServerClosedIsReplaced) {
   }
 }
 
-TEST(Client, AChunkedBodyArrivesPieceByPiece) {
+TEST_P(EveryClient, AChunkedBodyArrivesPieceByPiece) {
   std::promise<void> first_seen;
   RawServer server([&](RawConnection& connection, int) {
     connection.ReadRequest();
@@ -184,7 +187,7 @@ TEST(Client, AChunkedBodyArrivesPieceByPiece) {
   EXPECT_EQ(response->body, "");
 }
 
-TEST(Client, TheBodyOfAnErrorDoesNotGoToTheSink) {
+TEST_P(EveryClient, TheBodyOfAnErrorDoesNotGoToTheSink) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write(RawAnswer(410, "gone for good"));
@@ -199,7 +202,7 @@ TEST(Client, TheBodyOfAnErrorDoesNotGoToTheSink) {
   EXPECT_EQ(sink.status, 0);
 }
 
-TEST(Client, AnAnswerOverTheLimitIsRefused) {
+TEST_P(EveryClient, AnAnswerOverTheLimitIsRefused) {
   RawServer server([](RawConnection& connection, int) {
     while (!connection.ReadRequest().empty()) {
       connection.Write(RawAnswer(200, std::string(1000, 'x')));
@@ -217,34 +220,96 @@ struct Cut {
   bool is_reset = false;
 };
 
-class EndsBrokenAnswer : public ::testing::TestWithParam<Cut> {};
+class EndsBrokenAnswer : public ::testing::TestWithParam<std::tuple<ClientKind, Cut>> {};
 
 TEST_P(EndsBrokenAnswer, WithUnavailable) {
-  RawServer server([](RawConnection& connection, int) {
+  const auto& [kind, cut] = GetParam();
+  RawServer server([&cut = cut](RawConnection& connection, int) {
     connection.ReadRequest();
-    connection.Write(GetParam().bytes);
-    if (GetParam().is_reset) {
+    connection.Write(cut.bytes);
+    if (cut.is_reset) {
       connection.Reset();
     }
   });
   Collector sink;
-  const auto response = NewClient()->Stream({.url = server.Url("/")}, sink, {});
+  const auto response = kind.make()->Stream({.url = server.Url("/")}, sink, {});
   EXPECT_EQ(response.status().code(), absl::StatusCode::kUnavailable) << response.status();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, EndsBrokenAnswer,
-    ::testing::Values(Cut{"nothing", ""}, Cut{"noise", "SSH-2.0-OpenSSH\r\n\r\n"},
-                      Cut{"head", "HTTP/1.1 200 OK\r\nContent-Le"},
-                      Cut{"body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"},
-                      Cut{"chunk", std::string(kChunkedHead) + "a\r\nabc"},
-                      Cut{"chunk_head", std::string(kChunkedHead) + RawChunk("abc") + "5"},
-                      Cut{"last_chunk", std::string(kChunkedHead) + RawChunk("abc")},
-                      Cut{"chunk_size", std::string(kChunkedHead) + "zz\r\nabc"},
-                      Cut{"reset", std::string(kChunkedHead) + RawChunk("abc"), true}),
-    [](const auto& each) { return each.param.name; });
+const Cut kCuts[] = {
+    {"nothing", ""},
+    {"noise", "SSH-2.0-OpenSSH\r\n\r\n"},
+    {"head", "HTTP/1.1 200 OK\r\nContent-Le"},
+    {"body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"},
+    {"chunk", std::string(kChunkedHead) + "a\r\nabc"},
+    {"chunk_head", std::string(kChunkedHead) + RawChunk("abc") + "5"},
+    {"last_chunk", std::string(kChunkedHead) + RawChunk("abc")},
+    {"chunk_size", std::string(kChunkedHead) + "zz\r\nabc"},
+    {"chunk_size_below_zero", std::string(kChunkedHead) + "-1\r\nabc\r\n"},
+    {"reset", std::string(kChunkedHead) + RawChunk("abc"), true},
+};
 
-TEST(Client, ARefusedConnectionIsUnavailable) {
+INSTANTIATE_TEST_SUITE_P(Table, EndsBrokenAnswer,
+                         ::testing::Combine(::testing::ValuesIn(testing::kClientKinds),
+                                            ::testing::ValuesIn(kCuts)),
+                         [](const auto& each) {
+                           return std::get<ClientKind>(each.param).name + std::string("_") +
+                                  std::get<Cut>(each.param).name;
+                         });
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryClient, ::testing::ValuesIn(testing::kClientKinds),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+// cpprestsdk read the size as an int and gave its only thread SIZE_MAX bytes to keep.
+TEST_P(EveryClient, AChunkOfLessThanNothingEndsItsRequestAlone) {
+  for (const std::string size : {"-1", "-2"}) {
+    RawServer server([&](RawConnection& connection, int number) {
+      connection.ReadRequest();
+      if (number > 0) {
+        return connection.Write(RawAnswer(200, "well"));
+      }
+      connection.Write(kChunkedHead + RawChunk("abc") + size + "\r\nabc\r\n");
+      connection.AwaitPeerClose();
+    });
+    const auto client = NewClient();
+    EXPECT_EQ(client->Send({.url = server.Url("/")}, {}).status().code(),
+              absl::StatusCode::kUnavailable);
+    const auto response = client->Send({.url = server.Url("/")}, {});
+    ASSERT_TRUE(response.ok()) << size << response.status();
+    EXPECT_EQ(response->body, "well");
+  }
+}
+
+TEST_P(EveryClient, AnAnswerThatHasNoBodyHasNoneWhateverItsHeadersSay) {
+  const std::pair<Method, std::string> table[] = {
+      {Method::kHead, "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"},
+      {Method::kHead, kChunkedHead},
+      {Method::kGet, "HTTP/1.1 204 No Content\r\nContent-Length: 7\r\n\r\n"},
+      {Method::kGet, "HTTP/1.1 304 Same\r\nContent-Length: 7\r\n\r\n"},
+  };
+  for (const auto& [method, head] : table) {
+    RawServer server([&head = head](RawConnection& connection, int) {
+      connection.ReadRequest();
+      connection.Write(head);
+      connection.AwaitPeerClose();
+    });
+    const auto response = NewClient()->Send({.method = method, .url = server.Url("/")}, {});
+    ASSERT_TRUE(response.ok()) << head << response.status();
+    EXPECT_EQ(response->body, "");
+  }
+}
+
+TEST_P(EveryClient, AnAnswerWithoutLengthEndsWithItsConnection) {
+  RawServer server([](RawConnection& connection, int) {
+    connection.ReadRequest();
+    connection.Write("HTTP/1.0 200 OK\r\n\r\nall of it");
+  });
+  const auto response = NewClient()->Send({.url = server.Url("/")}, {});
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->body, "all of it");
+}
+
+TEST_P(EveryClient, ARefusedConnectionIsUnavailable) {
   uint16_t port = 0;
   {
     RawServer server([](RawConnection&, int) {});
@@ -261,7 +326,7 @@ TEST(Client, ANameThatDoesNotExistIsUnavailable) {
   EXPECT_EQ(response.status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(Client, ASilentServerIsNoticedByTheInactivityTimeout) {
+TEST_P(EveryClient, ASilentServerIsNoticedByTheInactivityTimeout) {
   for (const std::string said : {"", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"}) {
     RawServer server([&](RawConnection& connection, int) {
       connection.ReadRequest();
@@ -275,7 +340,7 @@ TEST(Client, ASilentServerIsNoticedByTheInactivityTimeout) {
   }
 }
 
-TEST(Client, AServerThatDoesNotTakeAnUploadIsNoticedToo) {
+TEST_P(EveryClient, AServerThatDoesNotTakeAnUploadIsNoticedToo) {
   RawServer server([](RawConnection& connection, int) { connection.Hang(); },
                    {.receive_buffer_bytes = 4096});
   StringSource source(std::string(64U << 20U, 'x'));
@@ -287,7 +352,7 @@ TEST(Client, AServerThatDoesNotTakeAnUploadIsNoticedToo) {
   EXPECT_EQ(response.status().code(), absl::StatusCode::kDeadlineExceeded) << response.status();
 }
 
-TEST(Client, ASlowSinkSlowsTheServerDownAndDoesNotRunIntoTheTimeout) {
+TEST_P(EveryClient, ASlowSinkSlowsTheServerDownAndDoesNotRunIntoTheTimeout) {
   constexpr uint64_t kBytes = 64U << 20U;
   RawConnection* peer = nullptr;
   std::promise<void> answering;
@@ -318,7 +383,7 @@ TEST(Client, ASlowSinkSlowsTheServerDownAndDoesNotRunIntoTheTimeout) {
   EXPECT_EQ(sink.taken, kBytes);
 }
 
-TEST(Client, AnErrorOfTheSinkEndsTheTransferWithIt) {
+TEST_P(EveryClient, AnErrorOfTheSinkEndsTheTransferWithIt) {
   std::atomic<int> closed = 0;
   RawServer server([&](RawConnection& connection, int) {
     connection.ReadRequest();
@@ -336,7 +401,7 @@ TEST(Client, AnErrorOfTheSinkEndsTheTransferWithIt) {
       << "the connections must not be kept";
 }
 
-TEST(Client, AnUploadIsPulledFromItsSourceWithItsLength) {
+TEST_P(EveryClient, AnUploadIsPulledFromItsSourceWithItsLength) {
   std::string seen;
   RawServer server([&](RawConnection& connection, int) {
     seen = connection.ReadRequest();
@@ -354,7 +419,7 @@ TEST(Client, AnUploadIsPulledFromItsSourceWithItsLength) {
   EXPECT_EQ(seen.substr(seen.find("\r\n\r\n") + 4), content);
 }
 
-TEST(Client, AnEmptyUploadIsSentToo) {
+TEST_P(EveryClient, AnEmptyUploadIsSentToo) {
   std::string seen;
   RawServer server([&](RawConnection& connection, int) {
     seen = connection.ReadRequest();
@@ -367,7 +432,7 @@ TEST(Client, AnEmptyUploadIsSentToo) {
   EXPECT_TRUE(Says(seen, "Content-Length: 0"));
 }
 
-TEST(Client, ASourceThatFailsOrEndsEarlyEndsTheUpload) {
+TEST_P(EveryClient, ASourceThatFailsOrEndsEarlyEndsTheUpload) {
   RawServer server([](RawConnection& connection, int) { connection.AwaitPeerClose(); });
   StringSource failing(std::string(1U << 20U, 'x'), 1000);
   failing.error = absl::DataLossError("disk");
@@ -384,7 +449,7 @@ TEST(Client, ASourceThatFailsOrEndsEarlyEndsTheUpload) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(Client, ManyThreadsShareOne) {
+TEST_P(EveryClient, ManyThreadsShareOne) {
   RawServer server([](RawConnection& connection, int) {
     for (std::string request; !(request = connection.ReadRequest()).empty();) {
       connection.Write(RawAnswer(200, request.substr(0, request.find(" HTTP"))));
@@ -413,7 +478,7 @@ TEST(Client, PlainHttpIsRefusedBeyondLoopbackUnlessTheHostIsListed) {
             absl::StatusCode::kUnavailable);
 }
 
-TEST(Client, AMalformedUrlIsRefused) {
+TEST_P(EveryClient, AMalformedUrlIsRefused) {
   for (const char* url : {"", "http:/x", "http://a b/", "gopher://a"}) {
     EXPECT_EQ(NewClient()->Send({.url = url}, {}).status().code(),
               absl::StatusCode::kInvalidArgument)

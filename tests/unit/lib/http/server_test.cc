@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,6 +29,8 @@ class Peer {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const timeval limit{.tv_sec = 20, .tv_usec = 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    const int at_once = 1;
+    setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
     EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
   ~Peer() { close(fd_); }
@@ -164,6 +167,31 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"silence", "", ""}, Hostile{"half_a_head", "GET /echo HTTP/1.1\r\nHos", ""},
         Hostile{"half_a_body", "POST /echo HTTP/1.1\r\nContent-Length: 50\r\n\r\nabc", ""}),
     [](const auto& each) { return each.param.name; });
+
+// What arrives ends with the first letter of the next header: there Beast's own limit begins anew.
+TEST(Server, HeadersThatComeOneByOneAreBoundedTogether) {
+  ServerOptions options = Loopback();
+  options.header_bytes_max = 1000;
+  const auto server = Start(options, {{"/echo", Echo}});
+  Peer peer(server->port());
+  peer.Say("GET /echo HTTP/1.1\r\nX");
+  for (int i = 0; i < 100; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    peer.Say("-Header-Of-Some-Length: value\r\nX");
+  }
+  peer.Say("-Last: value\r\nConnection: close\r\n\r\n");
+  const std::string answer = peer.Rest();
+  EXPECT_FALSE(answer.starts_with("HTTP/1.1 2")) << answer;
+}
+
+TEST(Server, TrailersAreBoundedToo) {
+  const auto server = Start(Loopback(), {{"/echo", Echo}});
+  Peer peer(server->port());
+  peer.Say("POST /echo HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n");
+  peer.Say("X: " + std::string(1U << 20U, 'x') + "\r\n\r\n");
+  const std::string answer = peer.Rest();
+  EXPECT_FALSE(answer.starts_with("HTTP/1.1 2")) << answer;
+}
 
 TEST(Server, ConnectionsBeyondTheLimitAreClosed) {
   ServerOptions options = Loopback();
