@@ -79,9 +79,9 @@ absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
                                 .body = parts_.registry.Serialize()};
   };
   const auto healthy = [this](const http::ServerRequest&) {
-    return IsHealthy()
-               ? http::ServerResponse{.body = "ok\n"}
-               : http::ServerResponse{.status = 503, .body = "the sync loop does not turn\n"};
+    const absl::Status health = Health();
+    return health.ok() ? http::ServerResponse{.body = "ok\n"}
+                       : http::ServerResponse{.status = 503, .body = Message(health) + "\n"};
   };
   const auto ready = [this](const http::ServerRequest&) {
     return IsReady() ? http::ServerResponse{.body = "ok\n"}
@@ -229,9 +229,16 @@ void Daemon::Take(std::shared_ptr<const api::NodeCache> node_cache) {
   }
 }
 
-bool Daemon::IsHealthy() const {
+absl::Status Daemon::Health() const {
   std::lock_guard lock(mutex_);
-  return loop_ == nullptr || parts_.clock.Monotonic() - loop_->last_turn() < kTurnMost;
+  if (loop_ == nullptr) {
+    return absl::OkStatus();
+  }
+  if (parts_.clock.Monotonic() - loop_->last_turn() >= kTurnMost) {
+    return absl::UnavailableError("the sync loop does not turn");
+  }
+  return loop_->is_root_gone() ? absl::UnavailableError("the root directory was removed")
+                               : absl::OkStatus();
 }
 
 }  // namespace cachewarm::agent

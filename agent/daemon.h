@@ -66,7 +66,8 @@ class Daemon {
             std::stop_token stop);
   void StartWatch(std::stop_token stop);
   void Take(std::shared_ptr<const api::NodeCache> node_cache);
-  bool IsHealthy() const;
+  // Bad when only a restart helps.
+  absl::Status Health() const;
 
   const Config config_;
   DaemonParts parts_;

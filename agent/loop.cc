@@ -90,10 +90,7 @@ void Loop::Turn() {
   }
   const absl::Status moved = Move(desired, node_cache != nullptr);
   if (!moved.ok()) {
-    root_status_.writable = false;
-    root_status_.message = Message(moved);
-    context_.metrics.failures.Add({std::string(api::reason::kRootUnusable)});
-    context_.log.Error("root directory not usable", {{"message", Message(moved)}});
+    NoteUnusable(moved);
   }
   // Without a wish, an answer that the operator waits for must not be forgotten.
   if (node_cache != nullptr) {
@@ -109,10 +106,11 @@ void Loop::Turn() {
 
 absl::Status Loop::Move(const api::NodeCacheSpec& desired, bool is_known) {
   tables_.Follow(desired.warmups);
+  CW_RETURN_IF_ERROR(LookAtRoot());
   UpdateHistory(desired, is_known);
   known_problems_ = std::exchange(mount_problems_, {});
   for (int round = 0; round < kRoundsMax; ++round) {
-    CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
+    CW_RETURN_IF_ERROR(Scan());
     plan_ = MakePlan({.desired = desired,
                       .inventory = inventory_,
                       .history = history_,
@@ -130,6 +128,29 @@ absl::Status Loop::Move(const api::NodeCacheSpec& desired, bool is_known) {
   watched_.Follow(inventory_);
   torn_files_.Sweep(watched_.ActiveWithin(kRestartedWithin));
   return absl::OkStatus();
+}
+
+absl::Status Loop::LookAtRoot() {
+  absl::Status mended = MendRoot(context_.root);
+  is_root_gone_ = absl::IsNotFound(mended);
+  return mended;
+}
+
+absl::Status Loop::Scan() {
+  CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
+  if (watched_.ForgetGone(inventory_)) {
+    MeasureRoot(true);  // else the plan would find no room for what it brings back
+  }
+  return absl::OkStatus();
+}
+
+void Loop::NoteUnusable(const absl::Status& why) {
+  root_status_.writable = false;
+  root_status_.message = Message(why);
+  // It is of an older plan: once it has passed, turns would follow one another without a pause.
+  plan_.next = MonoTime::max();
+  context_.metrics.failures.Add({std::string(api::reason::kRootUnusable)});
+  context_.log.Error("root directory not usable", {{"message", Message(why)}});
 }
 
 // True when the disk is another than the plan was made for.
@@ -238,7 +259,8 @@ void Loop::PruneHistory(const api::NodeCacheSpec& desired) {
 
 void Loop::MeasureRoot(bool anyway) {
   const MonoTime now = context_.clock.Monotonic();
-  if (!anyway && measured_at_ != MonoTime{} && now - measured_at_ < options_.measure) {
+  const Duration between = root_status_.writable ? options_.measure : options_.idle;
+  if (!anyway && measured_at_ != MonoTime{} && now - measured_at_ < between) {
     return;
   }
   root_status_ = CheckRoot(context_.root, options_.limit_bytes);

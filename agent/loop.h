@@ -30,7 +30,7 @@ struct LoopOptions {
   // Between turns when nothing calls: kubelet makes directories without telling us.
   Duration idle{15'000};
   Duration busy{1'000};       // while a capture or a start window is open
-  Duration measure{300'000};  // between measurements of the whole tree
+  Duration measure{300'000};  // between measurements of the whole tree; `idle` if it is unusable
   Duration scrub{3'600'000};  // between two passes over an active tree; zero: never
 };
 
@@ -59,10 +59,16 @@ class Loop {
 
   // When the last turn ended; the epoch before the first.
   MonoTime last_turn() const { return last_turn_.load(); }
+  // The root directory was removed under us. The path may lead to another one by now, which only
+  // an agent that starts anew can open: a container keeps what was mounted when it was created.
+  bool is_root_gone() const { return is_root_gone_.load(); }
 
  private:
   std::shared_ptr<const api::NodeCache> TakeDesired();
   absl::Status Move(const api::NodeCacheSpec& desired, bool is_known);
+  absl::Status LookAtRoot();
+  absl::Status Scan();
+  void NoteUnusable(const absl::Status& why);
   bool Do(const Step& step);
   bool DoQuick(const Mount& mount, const absl::Status& done, std::string_view what);
   std::vector<CaptureOrder> Orders(const api::NodeCacheSpec& desired) const;
@@ -82,6 +88,7 @@ class Loop {
   std::shared_ptr<const api::NodeCache> desired_;
   bool awake_ = false;
   std::atomic<MonoTime> last_turn_{MonoTime{}};
+  std::atomic<bool> is_root_gone_ = false;
 
   Tables tables_;
   WatchedTrees watched_;

@@ -34,6 +34,17 @@ void WatchedTrees::Add(const Mount& mount, const std::string& generation, bool f
   }
 }
 
+bool WatchedTrees::ForgetGone(const Inventory& inventory) {
+  return std::erase_if(last_active_, [&](const auto& each) {
+           if (inventory.generations.contains(each.first)) {
+             return false;
+           }
+           context_.watcher.RemoveTree(each.first);
+           context_.log.Warning("tree removed by somebody else", {{"generation", each.first}});
+           return true;
+         }) > 0;
+}
+
 void WatchedTrees::Follow(const Inventory& inventory) {
   for (const auto& [mount, link] : inventory.links) {
     if (!link.generation.empty()) {

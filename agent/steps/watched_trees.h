@@ -19,6 +19,9 @@ class WatchedTrees {
   // Before a link is flipped, so that no pod is faster than the watch. `fresh`: no link has led
   // to the tree yet.
   void Add(const Mount& mount, const std::string& generation, bool fresh);
+  // Before a step makes a tree of the same name: those that somebody removed from the disk. True
+  // when there were some.
+  bool ForgetGone(const Inventory& inventory);
   // Once a turn.
   void Follow(const Inventory& inventory);
   // Those that were active at some time in the last `within`.

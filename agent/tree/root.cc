@@ -21,6 +21,11 @@ constexpr std::string_view kLockFile = ".state/lock";
 constexpr std::string_view kProbeFile = ".state/.probe";
 
 absl::Status MakePrivate(const fs::Dir& root, std::string_view path) {
+  // A chmod that changes nothing is written to the disk all the same.
+  if (const absl::StatusOr<fs::FileStat> found = root.Stat(path);
+      found.ok() && found->type == fs::FileType::kDirectory && found->mode == kPrivateMode) {
+    return absl::OkStatus();
+  }
   if (absl::Status made = root.MakeDir(path, kPrivateMode);
       !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
@@ -61,16 +66,21 @@ absl::StatusOr<fs::Dir> OpenRoot(const std::string& path) {
   if (!root.ok()) {
     return Annotate(root.status(), fmt::format("root directory {}", path));
   }
+  CW_RETURN_IF_ERROR(MendRoot(*root));
+  return root;
+}
+
+absl::Status MendRoot(const fs::Dir& root) {
   for (const std::string_view folder :
        {kGenerations, kStaging, kState, kGenerationRecords, kLinkRecords, kCaptureRecords,
         kQuarantineRecords, kDamagedRecords}) {
-    if (const absl::Status made = MakePrivate(*root, folder); !made.ok()) {
+    if (const absl::Status made = MakePrivate(root, folder); !made.ok()) {
       return Annotate(made, fmt::format("root directory {} cannot be used (it must be on a local "
                                         "disk that is mounted read-write)",
-                                        path));
+                                        root.name()));
     }
   }
-  return root;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<fs::Fd> LockRoot(const fs::Dir& root, const fs::LockWait& wait) {

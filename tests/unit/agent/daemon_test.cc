@@ -193,6 +193,21 @@ TEST_F(DaemonTest, TouchesNothingWhileAnotherAgentOfTheNodeStillRuns) {
   EXPECT_TRUE(stdfs::is_empty(scratch_ / "root/.staging"));
 }
 
+TEST_F(DaemonTest, IsNotHealthyWithoutItsRoot) {
+  Put({});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
+  EXPECT_EQ(Get("/healthz").status, 200);
+  ASSERT_TRUE(Eventually([&] {
+    std::error_code ignored;
+    stdfs::remove_all(config_.root, ignored);
+    return !stdfs::exists(config_.root);
+  }));
+  Put({.warmups = {Warmup()}});
+  ASSERT_TRUE(Eventually([&] { return Get("/healthz").status == 503; }));
+  EXPECT_NE(Get("/healthz").body.find("root directory"), std::string::npos);
+}
+
 TEST_F(DaemonTest, LetsGoOfItsRootWhenItStops) {
   Put({});
   Start();

@@ -22,6 +22,7 @@ class FakeWatcher final : public Watcher {
   void RemoveTree(std::string_view generation) override {
     std::lock_guard lock(mutex_);
     trees_.erase(std::string(generation));
+    records_.erase(std::string(generation));
   }
   EventRecord Read(std::string_view warmup_uid, std::string_view, WallTime begin,
                    WallTime end) override {

@@ -73,6 +73,13 @@ class LoopTest : public ::testing::Test, protected Workbench {
     return TurnUntil([this, bundle] { return Bundle(bundle).state == api::BundleState::kFailed; });
   }
 
+  // A turn fails while a file is where the staging directory should be.
+  void BreakRoot() {
+    stdfs::remove_all(root_ / std::string(kStaging));
+    root_.Write(std::string(kStaging), "x");
+  }
+  void RepairRoot() { stdfs::remove(root_ / std::string(kStaging)); }
+
   const api::NodeWarmup& Warmup() const { return status_.warmups.at(0); }
   const api::NodeBundle& Bundle(size_t index) const { return Warmup().bundles.at(index); }
   Digest Publish(const std::map<std::string, std::string>& files) {
@@ -121,6 +128,71 @@ TEST_F(LoopTest, RepairsABrokenLinkBeforeItKnowsAnyWish) {
   loop_->Turn();
   EXPECT_TRUE(stdfs::is_directory(root_ / MountPath(kMount)));
   EXPECT_EQ(target_, "");
+}
+
+TEST_F(LoopTest, PutsBackWhatSomebodyRemovedToFreeSpace) {
+  const Digest digest = Publish({{kIndexFile, std::string(100'000, 'x')}});
+  Restart({.limit_bytes = 150'000});
+  Want({digest});
+  ASSERT_TRUE(TurnUntilActive());
+  const std::string before = Warmup().generation;
+  watcher_.Saw(before, {{.type = FileEventType::kRead, .time = clock_.Now(), .path = kIndexFile}});
+  for (const std::string_view folder : {kGenerations, kStaging, kState}) {
+    stdfs::remove_all(root_ / std::string(folder));
+  }
+  loop_->Turn();
+  EXPECT_TRUE(stdfs::is_directory(root_ / MountPath(kMount))) << "a container can be created";
+  EXPECT_EQ(Warmup().prepared.size(), 1U);
+  EXPECT_FALSE(watcher_.trees().contains(before));
+  ASSERT_TRUE(TurnUntilActive()) << Bundle(0).message;
+  EXPECT_EQ(Warmup().generation, before);
+  EXPECT_EQ(Shown().at(kIndexFile).size(), 100'000U);
+  EXPECT_TRUE(watcher_.trees().contains(before));
+  EXPECT_TRUE(watcher_.ReadTree(before, WallTime{}, clock_.Now()).events.empty())
+      << "they are of the tree that is gone";
+}
+
+TEST_F(LoopTest, SaysThatItsRootIsGone) {
+  Want({});
+  loop_->Turn();
+  EXPECT_FALSE(loop_->is_root_gone());
+  stdfs::remove_all(root_.path());
+  loop_->Turn();
+  EXPECT_TRUE(loop_->is_root_gone());
+  EXPECT_FALSE(status_.node.root.writable);
+  EXPECT_NE(Warmup().message.find("root directory"), std::string::npos) << Warmup().message;
+}
+
+TEST_F(LoopTest, OneFailureDoesNotMakeTheRootUnusableForLong) {
+  Want({});
+  loop_->Turn();
+  BreakRoot();
+  loop_->Turn();
+  EXPECT_FALSE(status_.node.root.writable);
+  EXPECT_FALSE(status_.node.root.message.empty());
+  EXPECT_TRUE(Warmup().prepared.empty());
+  RepairRoot();
+  clock_.Advance(LoopOptions().idle);
+  loop_->Turn();
+  EXPECT_TRUE(status_.node.root.writable) << status_.node.root.message;
+  EXPECT_EQ(Warmup().prepared.size(), 1U);
+}
+
+TEST_F(LoopTest, AnUnusableRootIsNotMeasuredInEveryTurn) {
+  Want({});
+  loop_->Turn();
+  BreakRoot();
+  clock_.Advance(LoopOptions().idle);
+  loop_->Turn();
+  loop_->Turn();
+  const int64_t before = status_.node.root.used_bytes;
+  root_.Write(GenerationPath("x") + "/f", std::string(100'000, 'x'));
+  clock_.Advance(LoopOptions().busy);
+  loop_->Turn();
+  EXPECT_EQ(status_.node.root.used_bytes, before);
+  clock_.Advance(LoopOptions().idle);
+  loop_->Turn();
+  EXPECT_GT(status_.node.root.used_bytes, before);
 }
 
 TEST_F(LoopTest, SwitchesToANewBundleAndBackWithoutTheStore) {
@@ -393,6 +465,21 @@ TEST_F(LoopTest, CapturesForTheOperatorAndAnswersUntilItIsTakenIn) {
   Want({});
   loop_->Turn();
   EXPECT_TRUE(status_.captures.empty());
+}
+
+TEST_F(LoopTest, WaitsBetweenFailedTurnsWhateverTheLastPlanWaitedFor) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
+  Want({digest});
+  ASSERT_TRUE(TurnUntilFailed());
+  BreakRoot();
+  clock_.Advance(seconds(60));  // the setback is over
+  const std::jthread running([this](std::stop_token stop) { loop_->Run(stop); });
+  ASSERT_TRUE(clock_.AwaitWaiters(1));
+  const MonoTime before = loop_->last_turn();
+  clock_.Advance(LoopOptions().idle - Duration(1));
+  ASSERT_TRUE(clock_.AwaitWaiters(1));
+  EXPECT_EQ(loop_->last_turn(), before);
 }
 
 TEST_F(LoopTest, RunsUntilItIsStopped) {
