@@ -57,7 +57,7 @@ class WishTriggersTest : public op::testing::WorldFixture {
     return "Namespace/default/" + workloads::LoosePodsOf(LoosePodObject("any", app))->warmup;
   }
 
-  // The keys until `last` is among them. Of what a change asks together workloads come first, in the
+  // The keys until `last` is among them. Of what is asked together workloads come first, in the
   // order of api::kWorkloadKinds, then loose pods.
   Keys Until(const std::string& last) {
     Keys keys;
