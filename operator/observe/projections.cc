@@ -244,6 +244,13 @@ void ProjectBudget(Json& budget) {
   });
 }
 
+void ProjectService(Json& service) {
+  const Json* selector = kube::At(service, {"spec", "selector"});
+  const kube::ObjectName name = kube::NameOf(service);
+  service = {{"metadata", {{"namespace", name.ns}, {"name", name.name}}},
+             {"spec", {{"selector", selector != nullptr ? *selector : Json()}}}};
+}
+
 void ProjectOwn(Json& object) {
   Inside(object, "metadata", [](Json& metadata) {
     metadata.erase("managedFields");

@@ -36,6 +36,9 @@ void ProjectEvent(codec::Json& event);
 // PodDisruptionBudget: keeps identity, the selector and the two numbers of the status.
 void ProjectBudget(codec::Json& budget);
 
+// Keeps name and selector: a cluster has thousands.
+void ProjectService(codec::Json& service);
+
 // Drops what the API server adds for others to read (managedFields are gone already).
 void ProjectOwn(codec::Json& object);
 

@@ -285,18 +285,24 @@ plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup) 
   return labels.empty() ? said.promises : ReadBudgets(world, warmup, labels, said);
 }
 
-std::set<std::string> BudgetLabelKeys(const World& world, const std::string& ns) {
+std::set<std::string> SelectedLabelKeys(const World& world, const std::string& ns) {
   std::set<std::string> keys;
-  for (const kube::Kept& kept : world.disruption_budgets.store().ListNamespace(ns)) {
-    const kube::Object budget = kept->Unpack();
-    const Json* equal = kube::At(*budget, {"spec", "selector", "matchLabels"});
+  const auto add = [&](const Json* equal) {
     for (const auto& [key, value] : codec::Texts(equal)) {
       keys.insert(key);
     }
+  };
+  for (const kube::Kept& kept : world.disruption_budgets.store().ListNamespace(ns)) {
+    const kube::Object budget = kept->Unpack();
+    add(kube::At(*budget, {"spec", "selector", "matchLabels"}));
     const Json* required = kube::At(*budget, {"spec", "selector", "matchExpressions"});
     for (const Json& each : required != nullptr && required->is_array() ? *required : Json()) {
       keys.insert(kube::TextAt(each, {"key"}));
     }
+  }
+  for (const kube::Kept& kept : world.services.store().ListNamespace(ns)) {
+    const Json selector = kept->value().At({"spec", "selector"}).Unpack();
+    add(&selector);
   }
   return keys;
 }

@@ -26,9 +26,10 @@ namespace cachewarm::observe {
 // then counted as if it were the workload's own.
 plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup);
 
-// The label keys that the PodDisruptionBudgets of a namespace select by. A pod without these is no
-// pod of theirs: a builder is never Ready, and would else keep a budget from ever being met.
-std::set<std::string> BudgetLabelKeys(const World& world, const std::string& ns);
+// The label keys that the PodDisruptionBudgets and Services of a namespace select by. A pod without
+// these is no pod of theirs: a builder is never Ready, and would else keep a budget from ever being
+// met, and get requests of a Service that publishes addresses which are not ready.
+std::set<std::string> SelectedLabelKeys(const World& world, const std::string& ns);
 
 // "25%" or a number of `total`; `fallback` for anything else. Percentages are rounded up or down as
 // the API does it for the field. Never negative.

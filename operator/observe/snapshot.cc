@@ -250,7 +250,7 @@ plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
     snapshot.namespace_labels = kube::LabelsOf(*ns);
   }
   snapshot.promises = ReadPromises(world, warmup);
-  snapshot.selected_label_keys = BudgetLabelKeys(world, warmup.ns);
+  snapshot.selected_label_keys = SelectedLabelKeys(world, warmup.ns);
   snapshot.pods = FindPods(world, snapshot);
   snapshot.create_failure = FindCreateFailure(world, snapshot);
   snapshot.mount_failures = FindMountFailures(world, snapshot.pods, circumstances.settings.root);

@@ -7,6 +7,7 @@
 #include "lib/api/startup_taint.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
+#include "lib/kube/core/request.h"
 #include "operator/observe/label_names.h"
 #include "operator/observe/projections.h"
 #include "operator/workloads/loose_pods.h"
@@ -23,6 +24,9 @@ constexpr size_t kPodValuesMax = 32;
 // Pages of about 1 MB: a pod has 4 KB, a NodeCache of 20 warmups 25 KB with its managedFields.
 constexpr int kSmallPage = 50;
 constexpr int kPage = 200;
+// How often Services that may not be listed are tried again, and a failing API server is asked.
+constexpr Duration kServicesRetry{60'000};
+constexpr Duration kServicesAsk{1'000};
 
 using Table = std::shared_ptr<codec::PackTable>;
 
@@ -33,6 +37,12 @@ kube::ReflectorOptions Watched(const Table& table, const kube::Resource& resourc
           .longest_wait = kLongestWait,
           .project = std::move(project),
           .table = table};
+}
+
+kube::ReflectorOptions WatchedServices(const Table& table) {
+  kube::ReflectorOptions options = Watched(table, kube::kServices, &ProjectService);
+  options.longest_wait = kServicesRetry;
+  return options;
 }
 
 kube::ReflectorOptions WatchedPods(const Table& table) {
@@ -160,13 +170,15 @@ World::World(const kube::Runtime& runtime)
       stateful_sets(runtime, Watched(table, kube::kStatefulSets, &ProjectWorkload)),
       namespaces(runtime, Watched(table, kube::kNamespaces, &ProjectNamespace)),
       disruption_budgets(runtime, Watched(table, kube::kPodDisruptionBudgets, &ProjectBudget)),
+      services(runtime, WatchedServices(table)),
       failed_creates(runtime, WatchedEvents(table, "FailedCreate")),
       failed_mounts(runtime, WatchedEvents(table, "FailedMount")),
       warmup_views("CacheWarmup", warmups.store(), DecodeWith(&api::DecodeCacheWarmup),
                    runtime.log),
       node_cache_views(node_caches.store(), runtime.log),
       node_views("Node", nodes.store(), NodeDecoder(), runtime.log),
-      pod_views("Pod", pods.store(), &DecodeLeanPod, runtime.log, kPodValuesMax) {
+      pod_views("Pod", pods.store(), &DecodeLeanPod, runtime.log, kPodValuesMax),
+      runtime_(runtime) {
   for (const kube::Resource& resource :
        {kube::kRollouts, kube::kLeaderWorkerSets, kube::kRayClusters, kube::kInferenceServices,
         kube::kLlmInferenceServices}) {
@@ -188,6 +200,22 @@ void World::Start(std::stop_token stop) {
   for (kube::OptionalReflector& optional : optional_workloads) {
     threads_.emplace_back([&optional, stop] { optional.Run(stop); });
   }
+  threads_.emplace_back([this, stop] { FollowServices(stop); });
+}
+
+void World::FollowServices(std::stop_token stop) {
+  absl::Status asked;
+  do {
+    asked = runtime_.client.Do(kube::List(kube::kServices, {.limit = 1}), stop).status();
+  } while (!asked.ok() && !absl::IsPermissionDenied(asked) &&
+           SleepFor(runtime_.clock, kServicesAsk, stop));
+  if (absl::IsPermissionDenied(asked)) {
+    runtime_.log.Warning(
+        "services may not be listed: builders may carry labels that one selects by; grant the "
+        "operator get, list and watch");
+    services.Forget();
+  }
+  services.Run(stop);
 }
 
 void World::Join() {
@@ -232,7 +260,8 @@ std::vector<const kube::Store*> World::Stores() const {
       &warmups.store(),        &node_caches.store(),   &nodes.store(),
       &pods.store(),           &jobs.store(),          &cron_jobs.store(),
       &deployments.store(),    &stateful_sets.store(), &namespaces.store(),
-      &failed_creates.store(), &failed_mounts.store(), &disruption_budgets.store()};
+      &failed_creates.store(), &failed_mounts.store(), &disruption_budgets.store(),
+      &services.store()};
   for (const kube::OptionalReflector& optional : optional_workloads) {
     stores.push_back(&optional.store());
   }

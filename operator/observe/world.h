@@ -56,6 +56,9 @@ class World {
   kube::Reflector stateful_sets;
   kube::Reflector namespaces;
   kube::Reflector disruption_budgets;
+  // Synced and empty where they may not be listed: an older role does not grant it, and what they
+  // would tell is no reason to plan nothing.
+  kube::Reflector services;
   kube::Reflector failed_creates;  // events of that reason
   kube::Reflector failed_mounts;   // by the uid of the pod that they are about
   // Kinds of workloads that the cluster may not serve; one that it does not counts as synced.
@@ -68,6 +71,9 @@ class World {
   NodeUsage usage;
 
  private:
+  void FollowServices(std::stop_token stop);
+
+  kube::Runtime runtime_;
   std::vector<std::jthread> threads_;
 };
 

@@ -143,9 +143,9 @@ struct Snapshot {
   api::CacheWarmup warmup;
   Workload workload;
   std::map<std::string, std::string> namespace_labels;
-  // Label keys that PodDisruptionBudgets of the namespace select by: builder Jobs have none of
-  // these (Services take no pod that is never Ready). Those of the workload's own selector and the
-  // usual names (app, app.kubernetes.io/name, ...) are left out in any case.
+  // Label keys that Services and PodDisruptionBudgets of the namespace select by: builder Jobs have
+  // none of these. Those of the workload's own selector and the usual names (app,
+  // app.kubernetes.io/name, ...) are left out in any case.
   std::set<std::string> selected_label_keys;
   std::vector<OtherWarmup> others;
   // Why no pod of this cluster can be injected, for people; "" where policy or webhook is

@@ -12,16 +12,24 @@ namespace cachewarm::render {
 
 using codec::Json;
 
+namespace {
+
+constexpr const char* kAffinity = "/spec/affinity";
+
+}  // namespace
+
 absl::StatusOr<Json> GateReleasePatch(const GateReleaseSpec& spec) {
   CW_ASSIGN_OR_RETURN(Json patch,
                       api::gate::ReleasePatch(
                           spec.pod, {.reason = spec.reason, .held_seconds = spec.held_seconds}));
   const Json* affinity =
       spec.pod.object == nullptr ? nullptr : Find(*spec.pod.object, {"spec", "affinity"});
-  const Json present = affinity != nullptr ? *affinity : Json::object();
+  const Json present = affinity != nullptr ? *affinity : Json();
   Json wanted = WithHostRules(present, spec.hosts);
-  if (wanted != present) {
-    patch.push_back({{"op", "add"}, {"path", "/spec/affinity"}, {"value", std::move(wanted)}});
+  if (wanted != (present.is_null() ? Json::object() : present)) {
+    // Anybody may change what a gated pod prefers. To the API server null is what is not there.
+    patch.push_back({{"op", "test"}, {"path", kAffinity}, {"value", present}});
+    patch.push_back({{"op", "add"}, {"path", kAffinity}, {"value", std::move(wanted)}});
   }
   return patch;
 }

@@ -17,7 +17,8 @@ struct GateReleaseSpec {
   HostRules hosts;
 };
 
-// api::gate::ReleasePatch(), with the host rules merged into the pod's own affinity.
+// api::gate::ReleasePatch(), with the host rules merged into the pod's own affinity. Tests too that
+// this is still the pod's, so the patch fails as a whole (422) where somebody changed it meanwhile.
 absl::StatusOr<codec::Json> GateReleasePatch(const GateReleaseSpec& spec);
 
 }  // namespace cachewarm::render

@@ -56,6 +56,7 @@ def test_operator_has_exactly_the_rights_it_needs(installed):
         ("", "nodes"): look | {"patch"},
         ("", "nodes/status"): {"get", "patch"},
         ("", "namespaces"): look,
+        ("", "services"): look,
         ("apps", "deployments"): look,
         ("apps", "statefulsets"): look,
         ("batch", "jobs"): look | {"create", "delete"},

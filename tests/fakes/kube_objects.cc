@@ -87,6 +87,27 @@ Json MergeSubresource(const KubeRoute& route, const Json& live, Json wanted) {
   return merged;
 }
 
+// A null that is tested for is what an absent member of an object has: to the library of the API
+// server (gopkg.in/evanphx/json-patch.v4), not to nlohmann's.
+bool IsAbsentAsTested(const Json& object, const Json& operation) {
+  if (operation.at("op") != "test" || !operation.at("value").is_null()) {
+    return false;
+  }
+  const Json::json_pointer path(operation.at("path").get<std::string>());
+  const Json::json_pointer parent = path.parent_pointer();
+  return object.contains(parent) && object.at(parent).is_object() && !object.contains(path);
+}
+
+// Throws as Json::patch() does.
+Json Patched(Json object, const Json& operations) {
+  for (const Json& operation : operations) {
+    if (!IsAbsentAsTested(object, operation)) {
+      object.patch_inplace(Json::array({operation}));
+    }
+  }
+  return object;
+}
+
 bool IsDryRun(const KubeRoute& route, const Json& body) {
   return QueryOf(route, "dryRun") == "All" || (body.contains("dryRun") && !body["dryRun"].empty());
 }
@@ -228,7 +249,7 @@ absl::StatusOr<Json> KubeObjects::Change(const kube::Request& request, const Kub
     wanted.merge_patch(body);
   } else if (request.content_type == "application/json-patch+json") {
     try {
-      wanted = live.patch(body);
+      wanted = Patched(live, body);
     } catch (const Json::exception& error) {
       return KubeError(422, "Invalid",
                        fmt::format("the server rejected our request due to an "

@@ -12,6 +12,7 @@ namespace {
 constexpr std::array kKnown = {kPods,
                                kNodes,
                                kNamespaces,
+                               kServices,
                                kDeployments,
                                kReplicaSets,
                                kStatefulSets,

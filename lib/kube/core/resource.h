@@ -24,6 +24,7 @@ struct Resource {
 inline constexpr Resource kPods{"", "v1", "pods", "Pod"};
 inline constexpr Resource kNodes{"", "v1", "nodes", "Node", false};
 inline constexpr Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
+inline constexpr Resource kServices{"", "v1", "services", "Service"};
 inline constexpr Resource kDeployments{"apps", "v1", "deployments", "Deployment"};
 inline constexpr Resource kReplicaSets{"apps", "v1", "replicasets", "ReplicaSet"};
 inline constexpr Resource kStatefulSets{"apps", "v1", "statefulsets", "StatefulSet"};

@@ -14,6 +14,22 @@ namespace {
 
 using codec::Json;
 
+constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
+
+Json In(const char* key, const char* value) {
+  return {{"key", key}, {"operator", "In"}, {"values", Json::array({value})}};
+}
+
+// A node affinity that is required, with these terms: a list of requirements each.
+Json Required(const std::vector<Json>& terms) {
+  Json out = Json::array();
+  for (const Json& term : terms) {
+    out.push_back({{"matchExpressions", term}});
+  }
+  return {{"nodeAffinity",
+           {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", out}}}}}};
+}
+
 // What may change on a pod at a gate is the API server's to say (KEP-3838).
 class ReleaseContract : public KubeContract {
  protected:
@@ -23,8 +39,10 @@ class ReleaseContract : public KubeContract {
                 {"spec",
                  {{"schedulingGates", Json::array({{{"name", "example.com/other"}},
                                                    {{"name", std::string(api::kSchedulingGate)}}})},
-                  {"affinity", affinity},
                   {"containers", Json::array({{{"name", "c"}, {"image", "i:1"}}})}}}};
+    if (!affinity.is_null()) {
+      pod["spec"]["affinity"] = affinity;
+    }
     // A new namespace has no service account for the first moments, and no pod without one.
     absl::StatusOr<Json> created;
     fakes::Await([&] {
@@ -42,24 +60,30 @@ class ReleaseContract : public KubeContract {
     return ReleaseGate(client(), {.pod = pod, .operations = patch, .manager = "test"}, {});
   }
 
+  // Somebody adds a preference after `picture`, as the API allows while the pod is gated.
+  void IsLeftToThem(const Json& picture) {
+    const Json theirs = Json::array(
+        {{{"weight", 50}, {"preference", {{"matchExpressions", Json::array({In("pool", "b")})}}}}});
+    Json affinity = picture["spec"].value("affinity", Json::object());
+    affinity["nodeAffinity"][kPreferred] = theirs;
+    const Json operation = {{"op", "add"}, {"path", "/spec/affinity"}, {"value", affinity}};
+    Do(JsonPatch(kPods, NameOf("a"), Json::array({operation}), {.field_manager = "somebody"}));
+    const auto released = Release(picture, {.excluded = {"n9"}, .preferred = {"n1"}});
+    EXPECT_EQ(HttpCodeOf(released.status()), 422) << released.status();
+    EXPECT_TRUE(absl::IsInvalidArgument(released.status()));
+    EXPECT_EQ(Gates(), 2U);
+    const auto plain = Release(picture, {});
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    EXPECT_TRUE(*plain) << "without a word on affinity it goes";
+    EXPECT_EQ(Gates(), 1U);
+    const Json after = Do(Get(kPods, NameOf("a")));
+    EXPECT_EQ(after["spec"]["affinity"]["nodeAffinity"][kPreferred], theirs);
+  }
+
   size_t Gates() { return Do(Get(kPods, NameOf("a")))["spec"]["schedulingGates"].size(); }
 };
 INSTANTIATE_TEST_SUITE_P(Api, ReleaseContract, testing::ValuesIn(Backends()),
                          [](const auto& each) { return each.param; });
-
-Json In(const char* key, const char* value) {
-  return {{"key", key}, {"operator", "In"}, {"values", Json::array({value})}};
-}
-
-// A node affinity that is required, with these terms: a list of requirements each.
-Json Required(const std::vector<Json>& terms) {
-  Json out = Json::array();
-  for (const Json& term : terms) {
-    out.push_back({{"matchExpressions", term}});
-  }
-  return {{"nodeAffinity",
-           {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", out}}}}}};
-}
 
 TEST_P(ReleaseContract, OurRuleMayGoIntoEachOfThePodsOwnTermsWithTheGate) {
   const Json pod =
@@ -82,9 +106,6 @@ TEST_P(ReleaseContract, OurRuleMayGoIntoEachOfThePodsOwnTermsWithTheGate) {
 }
 
 TEST_P(ReleaseContract, APictureThatIsLooserThanThePodIsRefusedAndTheGateStays) {
-  if (is_fake()) {
-    return;  // it lets an affinity become whatever one asks for
-  }
   Json pod = Gated(Required({Json::array({In("pool", "a"), In("zone", "z")})}));
   pod["spec"]["affinity"] = Required({Json::array({In("pool", "a")})});
   const auto released = Release(pod, {.excluded = {"n9"}});
@@ -94,6 +115,23 @@ TEST_P(ReleaseContract, APictureThatIsLooserThanThePodIsRefusedAndTheGateStays) 
   const auto plain = Release(pod, {});
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_TRUE(*plain) << "without a word on affinity it goes";
+}
+
+TEST_P(ReleaseContract, APodWithoutAnAffinityGetsOurs) {
+  const auto released = Release(Gated(Json()), {.preferred = {"n1"}});
+  ASSERT_TRUE(released.ok()) << released.status();
+  EXPECT_TRUE(*released);
+  EXPECT_EQ(Gates(), 1U);
+  const Json after = Do(Get(kPods, NameOf("a")));
+  EXPECT_EQ(after["spec"]["affinity"]["nodeAffinity"][kPreferred].size(), 1U);
+}
+
+TEST_P(ReleaseContract, AnAffinityThatSomebodyAddedMeanwhileIsLeftToThem) {
+  IsLeftToThem(Gated(Json()));
+}
+
+TEST_P(ReleaseContract, APreferenceThatSomebodyAddedMeanwhileIsLeftToThem) {
+  IsLeftToThem(Gated(Required({Json::array({In("pool", "a")})})));
 }
 
 TEST_P(ReleaseContract, APodOfThatNameThatIsAnotherIsNotReleased) {

@@ -126,7 +126,7 @@ def test_operator_reads_nothing_that_it_does_not_need(operator_token, kind):
 
 @pytest.mark.parametrize("kind", ["cachewarmups", "nodecaches", "pods", "nodes", "namespaces",
                                   "deployments", "statefulsets", "jobs",
-                                  "poddisruptionbudgets"])
+                                  "poddisruptionbudgets", "services"])
 def test_operator_reads_what_it_decides_from(operator_token, kind):
     assert answer(operator_token, "get", kind, "-A", "--chunk-size=1", "-o", "name") == ""
 
@@ -177,6 +177,50 @@ def test_operator_releases_and_annotates_a_pod_and_changes_nothing_else(kubectl,
     words = answer(client, "patch", "pod", "rehearsal", "--type=json", "-p", json.dumps(image))
     assert only in words
     assert "cannot delete" in answer(client, "delete", "pod", "rehearsal")
+
+
+GO = {"op": "remove", "path": "/spec/schedulingGates/0"}
+LABEL = {"op": "add", "path": "/metadata/labels/example.com~1updated", "value": "yes"}
+NOTE = {"op": "add", "path": "/metadata/annotations/example.com~1updated", "value": "yes"}
+
+
+def held(kubectl: Kubectl, name: str, **metadata: dict) -> None:
+    kubectl.create({**POD, "metadata": {"name": name, **metadata}})
+
+
+@pytest.mark.parametrize("account", ["cachewarm-operator", "cachewarm-release"])
+def test_labels_that_others_add_come_with_a_release_and_with_nothing_else(
+        kubectl, identity, account):
+    held(kubectl, "labelled", labels={"app": "mine"})
+    held(kubectl, "bare")
+    client = identity(account).within(kubectl.namespace)
+    ours = {"op": "add", "path": "/metadata/labels/cachewarm.io~1builder-key", "value": "k"}
+    for patch in (
+        [LABEL],
+        [{"op": "remove", "path": "/spec/schedulingGates/1"}, LABEL],
+        [GO, ours],
+        [GO, LABEL, {"op": "replace", "path": "/metadata/labels/app", "value": "other"}],
+        [GO, LABEL, {"op": "remove", "path": "/metadata/labels/app"}],
+    ):
+        words = answer(client, "patch", "pod", "labelled", "--type=json", "-p", json.dumps(patch))
+        assert "denied request" in words, patch
+    client.patch("pod", "labelled", [GO, LABEL])
+    labels = {"op": "add", "path": "/metadata/labels", "value": {"example.com/updated": "yes"}}
+    client.patch("pod", "bare", [GO, labels])
+    again = json.dumps([LABEL | {"value": "again"}])
+    words = answer(client, "patch", "pod", "bare", "--type=json", "-p", again)
+    assert "denied request" in words, "it has been let go"
+
+
+def test_notes_of_others_come_with_a_release_that_no_operator_makes(kubectl, identity):
+    held(kubectl, "noted", annotations={"example.com/mine": "yes"})
+    client = identity("cachewarm-release").within(kubectl.namespace)
+    ours = {"op": "add", "path": "/metadata/annotations/cachewarm.io~1held-until", "value": "x"}
+    mine = {"op": "replace", "path": "/metadata/annotations/example.com~1mine", "value": "no"}
+    for patch in ([NOTE], [GO, ours], [GO, NOTE, mine]):
+        words = answer(client, "patch", "pod", "noted", "--type=json", "-p", json.dumps(patch))
+        assert "cachewarm release" in words, patch
+    client.patch("pod", "noted", [GO, NOTE])
 
 
 def test_operator_touches_only_builder_jobs(kubectl, operator_token):

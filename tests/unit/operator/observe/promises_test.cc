@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "lib/api/workload_kinds.h"
 #include "operator/observe/projections.h"
 #include "tests/unit/operator/objects.h"
@@ -41,6 +43,12 @@ Json Budget(const std::string& name, const std::string& selector, int desired, i
       selector + "}}");
   object["metadata"]["name"] = name;
   object["status"] = {{"desiredHealthy", desired}, {"currentHealthy", healthy}};
+  return object;
+}
+
+Json Service(const std::string& name, const std::string& spec) {
+  Json object = FromYaml("{metadata: {namespace: default, labels: {a: b}}, spec: " + spec + "}");
+  object["metadata"]["name"] = name;
   return object;
 }
 
@@ -234,14 +242,59 @@ TEST_F(PromisesTest, AWorkloadOfAKueueQueueSaysSoOnItself) {
   EXPECT_TRUE(op::testing::Eventually([&] { return ReadPromises(world, WarmupOf("Job")).queued; }));
 }
 
-TEST_F(PromisesTest, TheLabelKeysOfBudgetsAreThoseOfTheNamespace) {
+TEST_F(PromisesTest, TheLabelKeysThatAreSelectedByAreThoseOfBudgetsAndServicesOfTheNamespace) {
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {tier: web}}", 1, 1));
   server.Put(kube::kPodDisruptionBudgets,
              Budget("b", "{matchExpressions: [{key: role, operator: In, values: [x]}]}", 1, 1));
   server.Put(kube::kPodDisruptionBudgets, Budget("c", "{}", 1, 1));
+  server.Put(kube::kServices, Service("a", "{selector: {role: x, model: llama}}"));
+  server.Put(kube::kServices, Service("external", "{type: ExternalName}"));
+  server.Put(kube::kServices, Service("odd", "{selector: [tier]}"));
   StartWorld();
-  EXPECT_EQ(BudgetLabelKeys(world, "default"), (std::set<std::string>{"tier", "role"}));
-  EXPECT_TRUE(BudgetLabelKeys(world, "elsewhere").empty());
+  EXPECT_EQ(SelectedLabelKeys(world, "default"), (std::set<std::string>{"tier", "role", "model"}));
+  EXPECT_TRUE(SelectedLabelKeys(world, "elsewhere").empty());
+}
+
+TEST_F(PromisesTest, OfAServiceOnlyItsNameAndItsSelectorAreKept) {
+  server.Put(kube::kServices, Service("a", "{clusterIP: 10.0.0.1, selector: {role: x}}"));
+  StartWorld();
+  EXPECT_EQ(*world.services.store().Get({"default", "a"}),
+            FromYaml("{metadata: {namespace: default, name: a}, spec: {selector: {role: x}}}"));
+}
+
+class RefusedServices : public PromisesTest {
+ protected:
+  void RefuseToList(const absl::Status& status) {
+    server.Intercept([status](const kube::Request& request) {
+      return request.resource == kube::kServices.plural ? status : absl::OkStatus();
+    });
+  }
+  bool AfterAWhile(const std::function<bool()>& condition) {
+    return op::testing::Eventually([&] {
+      clock.Advance(std::chrono::seconds(1));
+      return condition();
+    });
+  }
+};
+
+TEST_F(RefusedServices, CountAsNoneUntilTheyMayBeListed) {
+  server.Put(kube::kServices, Service("a", "{selector: {role: x}}"));
+  RefuseToList(absl::PermissionDeniedError("services is forbidden"));
+  world.Start(stop.get_token());
+  ASSERT_TRUE(op::testing::Eventually([&] { return world.HasSynced(); }));
+  EXPECT_TRUE(SelectedLabelKeys(world, "default").empty());
+  EXPECT_EQ(log.Count("services may not be listed"), 1);
+  server.Intercept(nullptr);
+  EXPECT_TRUE(AfterAWhile([&] { return SelectedLabelKeys(world, "default").contains("role"); }));
+}
+
+TEST_F(RefusedServices, NoAnswerIsNoRefusal) {
+  RefuseToList(absl::UnavailableError("starting"));
+  world.Start(stop.get_token());
+  ASSERT_TRUE(op::testing::Eventually([&] { return world.pods.store().HasSynced(); }));
+  EXPECT_FALSE(world.services.store().HasSynced());
+  RefuseToList(absl::PermissionDeniedError("services is forbidden"));
+  EXPECT_TRUE(AfterAWhile([&] { return world.services.store().HasSynced(); }));
 }
 
 TEST_F(PromisesTest, WithoutAWorkloadThatCountsTheBudgetDoes) {

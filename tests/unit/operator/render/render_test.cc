@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "lib/api/gate/release.h"
 #include "lib/api/kubernetes.h"
 #include "lib/api/names.h"
 #include "lib/base/status.h"
@@ -136,8 +137,51 @@ TEST(GateRelease, MergesTheAffinityIntoThePodsOwnInTheSamePatch) {
   EXPECT_TRUE(last["value"].contains("nodeAffinity"));
 }
 
-TEST(GateRelease, DoesWhatItSaysWhenItIsApplied) {
+TEST(GateRelease, TestsTheAffinityRightBeforeItPutsAnotherInItsPlace) {
+  const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
+  const Json patch =
+      GateReleasePatch({.pod = pod, .reason = "Warm", .hosts = {.excluded = {"n9"}}}).value();
+  const Json test = {
+      {"op", "test"}, {"path", "/spec/affinity"}, {"value", {{"podAffinity", {{"x", 1}}}}}};
+  EXPECT_EQ(patch[patch.size() - 2], test);
+  EXPECT_EQ(patch.back()["op"], "add");
+  const Json bare = api::gate::WithoutNotes(patch);
+  EXPECT_EQ(bare.size(), patch.size() - 2);
+  EXPECT_EQ(bare[bare.size() - 2], test) << "goes with the release, not with its notes";
+}
+
+TEST(GateRelease, OfAPodWithoutAnAffinityItTestsThatThereIsNone) {
   const api::Pod pod = HeldPod();
+  const Json patch =
+      GateReleasePatch({.pod = pod, .reason = "Warm", .hosts = {.preferred = {"n1"}}}).value();
+  const Json& test = patch[patch.size() - 2];
+  EXPECT_EQ(test["path"], "/spec/affinity");
+  ASSERT_TRUE(test.contains("value"));
+  EXPECT_TRUE(test["value"].is_null());
+}
+
+TEST(GateRelease, SaysNothingOfAnAffinityThatItLeavesAsItIs) {
+  const HostRules rules{.preferred = {"n1"}};
+  api::Pod pod = HeldPod();
+  Json object = *pod.object;
+  object["spec"]["affinity"] = WithHostRules(Json(), rules);
+  pod = api::DecodePod(std::make_shared<const Json>(object)).value();
+  const Json patch = GateReleasePatch({.pod = pod, .reason = "Warm", .hosts = rules}).value();
+  EXPECT_EQ(patch, GateReleasePatch({.pod = pod, .reason = "Warm"}).value());
+  EXPECT_EQ(patch.dump().find("affinity"), std::string::npos);
+}
+
+TEST(GateRelease, FailsAsAWholeOnAnAffinityThatSomebodyChangedMeanwhile) {
+  const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
+  const Json patch =
+      GateReleasePatch({.pod = pod, .reason = "Warm", .hosts = {.preferred = {"n1"}}}).value();
+  Json changed = *pod.object;
+  changed["spec"]["affinity"]["nodeAffinity"] = Json::object();
+  EXPECT_THROW(changed.patch(patch), Json::exception);
+}
+
+TEST(GateRelease, DoesWhatItSaysWhenItIsApplied) {
+  const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
   const Json patch =
       GateReleasePatch(
           {.pod = pod, .reason = "Warm", .hosts = {.excluded = {"bad"}, .preferred = {"n1"}}})
@@ -146,6 +190,7 @@ TEST(GateRelease, DoesWhatItSaysWhenItIsApplied) {
   EXPECT_EQ(after["spec"]["schedulingGates"], Parse(R"([{"name":"other"}])"));
   EXPECT_EQ(after["metadata"]["annotations"]["cachewarm.io/warmup"], "llama");
   EXPECT_EQ(Terms(after["spec"]["affinity"]).size(), 1U);
+  EXPECT_EQ(after["spec"]["affinity"]["podAffinity"]["x"], 1);
 }
 
 TEST(GateRelease, FailsAsAWholeOnAnotherPodOfThatName) {
