@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/http/bounded_client.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
 #include "lib/kube/runtime/leader_elector.h"
@@ -67,6 +68,7 @@ struct Daemon::Room {
         events(runtime,
                {.controller = std::string(kReportingController), .instance = config.identity}),
         executor({.client = parts.client,
+                  .clock = parts.clock,
                   .events = events,
                   .metrics = parts.metrics,
                   .log = parts.log,
@@ -87,8 +89,8 @@ struct Daemon::Room {
                         .log = parts.log,
                         .connect =
                             [](const std::string& host) {
-                              return http::MakeClient(
-                                  {.plain_http_hosts = {host}, .user_agent = "cachewarm-operator"});
+                              return http::MakeBoundedClient(
+                                  {.address = host, .user_agent = "cachewarm-operator"});
                             },
                         .wake = [this](const std::string& warmup) { warmup_queue.Add(warmup); }}),
         warmups({.world = world,
@@ -137,6 +139,7 @@ struct Daemon::Room {
   controllers::Nodes nodes;
   controllers::HeldPods held;
   controllers::Wishes wishes;
+  std::vector<std::jthread> forgetting;  // see ForgetKeys()
 };
 
 Daemon::Daemon(const Config& config, const DaemonParts& parts)
@@ -172,6 +175,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
   std::stop_source world_stop;
   const std::stop_callback forward(stop, [&] { world_stop.request_stop(); });
   room_->world.Start(world_stop.get_token());
+  ForgetKeys();
   std::jthread webhook([this, stopped = world_stop.get_token()] { room_->webhook.Run(stopped); });
   parts_.log.Info("operator started", {{"listen", config_.listen_address},
                                        {"port", static_cast<int64_t>(server->port())},
@@ -211,11 +215,22 @@ bool Daemon::AwaitPods(std::stop_token stop) {
 
 void Daemon::WatchHeldPods(std::stop_token stop) {
   RunController(
-      {.name = "held", .workers = 2, .terminal_retry = kHeldRetry}, room_->held_queue,
+      {.name = "held", .workers = controllers::kHeldWorkers, .terminal_retry = kHeldRetry},
+      room_->held_queue,
       [this](const std::string& key, std::stop_token ending) {
         return room_->held.Reconcile(key, ending);
       },
       stop);
+}
+
+void Daemon::ForgetKeys() {
+  for (kube::WorkQueue* queue : {&room_->warmup_queue, &room_->node_queue, &room_->wish_queue}) {
+    room_->forgetting.emplace_back([queue](const std::stop_token& stop) {
+      while (const std::optional<std::string> key = queue->Get(stop)) {
+        queue->Done(*key);
+      }
+    });
+  }
 }
 
 absl::Status Daemon::StandForElection(std::stop_token stop) {
@@ -262,6 +277,7 @@ void Daemon::Lead(std::stop_token stop) {
 }
 
 void Daemon::RunPlans(std::stop_token stop) {
+  room_->forgetting.clear();  // joins
   room_->triggers.AddEverything();
   room_->wish_triggers.AddEverything();
   std::vector<std::jthread> controllers;

@@ -57,6 +57,9 @@ class Daemon {
   // Blocks until held pods can be judged; false after `stop`.
   bool AwaitPods(std::stop_token stop);
   void WatchHeldPods(std::stop_token stop);
+  // Until RunPlans(): keys of what only a leader looks at would gather in a replica that does not
+  // lead. Whoever begins to lead looks at everything.
+  void ForgetKeys();
   absl::Status StandForElection(std::stop_token stop);
   void Lead(std::stop_token stop);
   // Everything that only the leader does, once all stores have synced.

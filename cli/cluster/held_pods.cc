@@ -2,8 +2,12 @@
 #include "cli/cluster/held_pods.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "fmt/format.h"
@@ -16,6 +20,7 @@
 #include "lib/kube/client/release_gate.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/core/watcher.h"
+#include "lib/kube/runtime/stop_after.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -27,6 +32,12 @@ constexpr size_t kWidth = 8;
 constexpr int kPageItems = 500;
 constexpr int kListTries = 3;
 constexpr int kReleaseTries = 4;
+// Behind a webhook that does not answer a patch takes 10 to 30 s, and the CronJob has 55 s for all
+// pods of the cluster: whatever takes longer than this waits until all others were let go.
+constexpr Duration kFirstTry{3'000};
+constexpr Duration kSlow{1'000};  // to fail; to be let go may take longer
+// What a CacheWarmup's name may have, and far more than a time; anybody may write 256 KiB.
+constexpr size_t kNoteBytesMax = 253;
 
 // Our gate can be told before the pod is decoded, which most pods then need not be.
 bool HasGates(const Json& pod) {
@@ -34,20 +45,59 @@ bool HasGates(const Json& pod) {
   return gates != nullptr && gates->is_array() && !gates->empty();
 }
 
-// Whatever else is in the pod, it can be let go.
-api::Pod ReadPod(Json object) {
-  const auto shared = std::make_shared<const Json>(std::move(object));
-  absl::StatusOr<api::Pod> pod = api::DecodePod(shared);
-  api::Pod out = pod.ok() ? *std::move(pod) : api::gate::DecodeGates(*shared);
-  out.object.reset();
+// What a release reads of an annotation; "" is as good as none.
+std::string Note(const api::Pod& pod, std::string_view key) {
+  const auto found = pod.meta.annotations.find(key);
+  const bool is_one = found != pod.meta.annotations.end() && found->second.size() <= kNoteBytesMax;
+  return is_one ? std::string(found->second) : std::string();
+}
+
+// What a release needs: thousands of pods may be held, each with as much of everything as the
+// server takes. Whether it has annotations at all decides whether it can be noted on.
+api::Pod Bare(const api::Pod& pod) {
+  api::Pod out;
+  out.meta.ns = pod.meta.ns;
+  out.meta.name = pod.meta.name;
+  out.meta.uid = pod.meta.uid;
+  out.meta.created = pod.meta.created;
+  out.meta.deleting = pod.meta.deleting;
+  out.gates = pod.gates;
+  if (!pod.meta.annotations.empty()) {
+    out.meta.annotations = {
+        {std::string(api::kWarmupAnnotation), Note(pod, api::kWarmupAnnotation)},
+        {std::string(api::kHeldUntilAnnotation), Note(pod, api::kHeldUntilAnnotation)}};
+  }
   return out;
 }
 
+// Whatever else is in the pod, it can be let go.
+api::Pod ReadPod(Json object) {
+  const auto shared = std::make_shared<const Json>(std::move(object));
+  const absl::StatusOr<api::Pod> pod = api::DecodePod(shared);
+  return Bare(pod.ok() ? *pod : api::gate::DecodeGates(*shared));
+}
+
+// The first pod of each namespace, then the second of each, and so on: whatever is wrong with many
+// pods of one does not come before everything else.
+std::vector<const api::Pod*> InTurn(const std::vector<api::Pod>& pods) {
+  std::map<std::string_view, size_t> seen;  // by namespace
+  std::vector<std::pair<size_t, const api::Pod*>> ranked;
+  for (const api::Pod& pod : pods) {
+    ranked.emplace_back(seen[pod.meta.ns]++, &pod);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<const api::Pod*> in_turn;
+  for (const auto& [rank, pod] : ranked) {
+    in_turn.push_back(pod);
+  }
+  return in_turn;
+}
+
 ReleaseOutcome About(const api::Pod& pod, WallTime now) {
-  const auto warmup = pod.meta.annotations.find(api::kWarmupAnnotation);
   return {.ns = pod.meta.ns,
           .pod = pod.meta.name,
-          .warmup = warmup == pod.meta.annotations.end() ? "" : std::string(warmup->second),
+          .warmup = Note(pod, api::kWarmupAnnotation),
           .held = std::max(now - pod.meta.created, Duration(0)),
           .message = {}};
 }
@@ -60,7 +110,10 @@ class Release {
 
   absl::Status Run() {
     CW_RETURN_IF_ERROR(wish_.names.empty() ? FindAll() : FindNamed());
-    FanOut(held_.size(), kWidth, stop_, [this](size_t i) { Tell(LetGo(held_[i])); });
+    const std::vector<const api::Pod*> pods = InTurn(held_);
+    FanOut(pods.size(), kWidth, stop_, [&](size_t i) { TryFirst(*pods[i]); });
+    // Nobody waits behind these any more.
+    FanOut(late_.size(), kWidth, stop_, [this](size_t i) { Tell(LetGo(*late_[i], stop_)); });
     return stop_.stop_requested() ? absl::CancelledError("interrupted") : absl::OkStatus();
   }
 
@@ -136,40 +189,86 @@ class Release {
     return absl::OkStatus();
   }
 
-  ReleaseOutcome LetGo(const api::Pod& pod) {
-    const WallTime now = means_.clock.Now();
-    ReleaseOutcome outcome = About(pod, now);
-    if (wish_.past_deadline.has_value() &&
-        now < api::gate::Deadline(pod, *wish_.past_deadline) + kOperatorsTurn) {
-      outcome.result = ReleaseResult::kNotDue;
-    } else if (wish_.dry_run) {
-      outcome.result = ReleaseResult::kWouldRelease;
-    } else {
-      const absl::StatusOr<bool> released = Patch(pod, outcome.held);
-      outcome.result = !released.ok() ? ReleaseResult::kFailed
-                       : *released    ? ReleaseResult::kReleased
-                                      : ReleaseResult::kNotHeld;
-      outcome.message = released.ok() ? "" : Message(released.status());
+  // Where a patch fails slowly, all other pods of that namespace come late, and the pod itself once
+  // more where it was cut short.
+  void TryFirst(const api::Pod& pod) {
+    if (const std::optional<ReleaseResult> result = Spared(pod); result.has_value()) {
+      ReleaseOutcome outcome = About(pod, means_.clock.Now());
+      outcome.result = *result;
+      Tell(outcome);
+      return;
     }
+    if (IsSlow(pod.meta.ns)) {
+      PutOff(pod);
+      return;
+    }
+    const MonoTime began = means_.clock.Monotonic();
+    const kube::StopAfter over(means_.clock, kFirstTry);
+    std::stop_source either;
+    const std::stop_callback stopped(stop_, [&] { either.request_stop(); });
+    const std::stop_callback timed(over.token(), [&] { either.request_stop(); });
+    const ReleaseOutcome outcome = LetGo(pod, either.get_token());
+    const bool failed = outcome.result == ReleaseResult::kFailed;
+    if (failed && means_.clock.Monotonic() - began >= kSlow) {
+      NoteSlow(pod.meta.ns);
+    }
+    if (failed && either.stop_requested()) {
+      PutOff(pod);
+    } else {
+      Tell(outcome);
+    }
+  }
+
+  bool IsSlow(const std::string& ns) {
+    std::lock_guard lock(mutex_);
+    return slow_.contains(ns);
+  }
+
+  void NoteSlow(const std::string& ns) {
+    std::lock_guard lock(mutex_);
+    slow_.insert(ns);
+  }
+
+  void PutOff(const api::Pod& pod) {
+    std::lock_guard lock(mutex_);
+    late_.push_back(&pod);
+  }
+
+  // What becomes of a pod that is not to be patched.
+  std::optional<ReleaseResult> Spared(const api::Pod& pod) const {
+    if (wish_.past_deadline.has_value() &&
+        means_.clock.Now() < api::gate::Deadline(pod, *wish_.past_deadline) + kOperatorsTurn) {
+      return ReleaseResult::kNotDue;
+    }
+    return wish_.dry_run ? std::optional(ReleaseResult::kWouldRelease) : std::nullopt;
+  }
+
+  ReleaseOutcome LetGo(const api::Pod& pod, std::stop_token stop) {
+    ReleaseOutcome outcome = About(pod, means_.clock.Now());
+    const absl::StatusOr<bool> released = Patch(pod, outcome.held, std::move(stop));
+    outcome.result = !released.ok() ? ReleaseResult::kFailed
+                     : *released    ? ReleaseResult::kReleased
+                                    : ReleaseResult::kNotHeld;
+    outcome.message = released.ok() ? "" : Message(released.status());
     return outcome;
   }
 
   // Another gate of the pod may go at the same moment, and ours then stands in another place.
-  absl::StatusOr<bool> Patch(api::Pod pod, Duration held) {
+  absl::StatusOr<bool> Patch(api::Pod pod, Duration held, std::stop_token stop) {
     const double seconds = std::chrono::duration<double>(held).count();
     for (int tries = 1;; ++tries) {
       CW_ASSIGN_OR_RETURN(
           const Json patch,
           api::gate::ReleasePatch(pod, {.reason = wish_.reason, .held_seconds = seconds}));
       auto released = kube::ReleaseGate(
-          means_.client, {.pod = pod, .operations = patch, .manager = kManager}, stop_);
+          means_.client, {.pod = pod, .operations = patch, .manager = kManager}, stop);
       const bool moved =
           absl::IsAborted(released.status()) || absl::IsInvalidArgument(released.status());
       if (!moved || tries == kReleaseTries) {
         return released;
       }
       CW_ASSIGN_OR_RETURN(Json now,
-                          means_.client.Do(Get(kube::kPods, {pod.meta.ns, pod.meta.name}), stop_));
+                          means_.client.Do(Get(kube::kPods, {pod.meta.ns, pod.meta.name}), stop));
       pod = ReadPod(std::move(now));
       if (!api::gate::IsHeld(pod)) {
         return false;
@@ -182,6 +281,8 @@ class Release {
   const std::stop_token stop_;
   std::vector<api::Pod> held_;
   std::mutex mutex_;
+  std::set<std::string> slow_;  // namespaces
+  std::vector<const api::Pod*> late_;
 };
 
 }  // namespace

@@ -55,9 +55,10 @@ struct ReleaseMeans {
   std::function<void(const ReleaseOutcome&)> on_outcome;
 };
 
-// Lets go of every pod that `wish` means, several at a time. A pod that could not be let go is an
-// outcome; an error means that the pods could not be listed, or (NOT_FOUND) that a named one does
-// not exist.
+// Lets go of every pod that `wish` means, several at a time, namespaces in turn. Pods of a
+// namespace where one could not be patched within 3 s come after all others, and may take longer. A
+// pod that could not be let go is an outcome; an error means that the pods could not be listed, or
+// (NOT_FOUND) that a named one does not exist.
 absl::Status ReleaseHeld(const ReleaseMeans& means, const ReleaseWish& wish, std::stop_token stop);
 
 }  // namespace cachewarm::cli

@@ -24,7 +24,8 @@ namespace cachewarm::apply {
 // leader sends only to pods that do not stand there. Thread-safe.
 class BuildRequests {
  public:
-  // A client that speaks plain http with `host`, and follows no redirect.
+  // A client that speaks plain http with `host`, follows no redirect, and bounds what the pod of a
+  // tenant may answer.
   using Connect =
       std::function<absl::StatusOr<std::unique_ptr<http::Client>>(const std::string& host)>;
   struct Means {

@@ -23,6 +23,10 @@ namespace {
 
 using codec::Json;
 
+// A plan that waits for a slow namespace keeps a worker: one at a time, and past its deadline
+// controllers::HeldPods has more patience with a pod.
+constexpr PodTurns::SlowTurns kSlowTurns{.at_once = 1, .limit = Duration(3'000)};
+
 kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
 }
@@ -93,8 +97,13 @@ absl::StatusOr<bool> ReleaseGate(kube::Client& client, const plan::GateRelease& 
                                                  : released;
 }
 
-absl::Status Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
-                               std::stop_token stop) const {
+Executor::Executor(Means means)
+    : means_(means),
+      slots_(static_cast<std::ptrdiff_t>(means.width)),
+      turns_(means.clock, kSlowTurns) {}
+
+absl::StatusOr<Carried> Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                          std::stop_token stop) const {
   const bool there = !snapshot.warmup.resource_version.empty();
   if (there && plan.status_changed) {
     CW_RETURN_IF_ERROR(WriteStatus(snapshot, plan, stop));
@@ -107,15 +116,13 @@ absl::Status Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan&
   if (there && plan.set_inject_label.has_value()) {
     CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
   }
-  // What one node or one pod cannot take keeps no other pod waiting.
-  absl::Status told = WriteNodes(snapshot, plan, stop);
-  if (!told.ok() && !IsRefused(told)) {
-    return told;
-  }
-  absl::Status noted = Annotate(plan, stop);
-  CW_RETURN_IF_ERROR(Release(snapshot, plan, stop));
+  CW_ASSIGN_OR_RETURN(const size_t untold, WriteNodes(snapshot, plan, stop));
+  // What one pod cannot take keeps no other pod waiting.
+  const absl::StatusOr<size_t> unnoted = Annotate(plan, stop);
+  CW_ASSIGN_OR_RETURN(const size_t held, Release(snapshot, plan, stop));
   CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
-  return told.ok() ? noted : told;
+  CW_RETURN_IF_ERROR(unnoted.status());
+  return Carried{.refused = untold + *unnoted + held};
 }
 
 absl::Status Executor::WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
@@ -129,24 +136,28 @@ absl::Status Executor::WriteStatus(const plan::Snapshot& snapshot, const plan::P
       .status();
 }
 
-absl::Status Executor::TryAll(size_t count, std::stop_token stop,
-                              const std::function<absl::Status(size_t)>& each) const {
+absl::StatusOr<size_t> Executor::TryAll(size_t count, std::stop_token stop,
+                                        const std::function<absl::Status(size_t)>& each) const {
   std::mutex mutex;
   absl::Status first;
+  absl::Status refusal;
+  size_t refused = 0;
   FanOut(count, means_.width, stop, [&](size_t i) {
     const Slot slot(slots_);
     const absl::Status status = each(i);
-    if (!status.ok()) {
-      std::lock_guard lock(mutex);
-      if (first.ok()) {
-        first = status;
-      }
-    }
+    std::lock_guard lock(mutex);
+    refused += IsRefused(status) ? 1U : 0U;
+    (IsRefused(status) ? refusal : first).Update(status);
   });
-  if (first.ok() && stop.stop_requested()) {
+  if (refused > 0) {
+    means_.log.Warning("refused by the API server",
+                       {{"error", Message(refusal)}, {"refused", static_cast<int64_t>(refused)}});
+  }
+  CW_RETURN_IF_ERROR(first);
+  if (stop.stop_requested()) {
     return absl::CancelledError("stopping");
   }
-  return first;
+  return refused;
 }
 
 absl::Status Executor::SetLabel(const api::CacheWarmup& warmup, bool inject,
@@ -163,8 +174,8 @@ absl::Status Executor::SetLabel(const api::CacheWarmup& warmup, bool inject,
   return absl::IsNotFound(answer.status()) ? absl::OkStatus() : answer.status();
 }
 
-absl::Status Executor::WriteNodes(const plan::Snapshot& snapshot, const plan::Plan& plan,
-                                  std::stop_token stop) const {
+absl::StatusOr<size_t> Executor::WriteNodes(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                            std::stop_token stop) const {
   const kube::WriteOptions options{.field_manager = api::WarmupManager(snapshot.warmup.uid)};
   return TryAll(plan.nodes.size(), stop, [&](size_t i) {
     const auto answer = means_.client.Do(
@@ -201,11 +212,12 @@ absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Pl
   return absl::OkStatus();
 }
 
-absl::Status Executor::Annotate(const plan::Plan& plan, std::stop_token stop) const {
+absl::StatusOr<size_t> Executor::Annotate(const plan::Plan& plan, std::stop_token stop) const {
   return TryAll(plan.annotations.size(), stop, [&](size_t i) {
     const plan::PodAnnotation& wish = plan.annotations[i];
-    const absl::Status status =
-        wish.held == nullptr ? AnnotateAny(wish, stop) : AnnotateHeld(wish, stop);
+    const absl::Status status = turns_.Take(wish.ns, stop, [&](std::stop_token ending) {
+      return wish.held == nullptr ? AnnotateAny(wish, ending) : AnnotateHeld(wish, ending);
+    });
     return cachewarm::Annotate(status, "annotation of pod " + wish.pod);
   });
 }
@@ -224,46 +236,45 @@ absl::Status Executor::AnnotateHeld(const plan::PodAnnotation& wish, std::stop_t
   CW_ASSIGN_OR_RETURN(const Json patch, api::gate::NotePatch(*wish.held, wish.key, wish.value));
   const auto answer = means_.client.Do(
       kube::JsonPatch(kube::kPods, {wish.ns, wish.pod}, patch, AsOperator()), stop);
-  if (answer.ok() || !kube::IsStillHeld(means_.client, *wish.held, stop)) {
-    return absl::OkStatus();
-  }
-  if (!IsRefused(answer.status())) {
-    return answer.status();
-  }
-  // It waits without the note: the plan goes on, and looks at it again when it means to.
-  means_.log.Warning("a held pod takes no note", {{"pod", wish.ns + "/" + wish.pod},
-                                                  {"annotation", wish.key},
-                                                  {"error", Message(answer.status())}});
-  return absl::OkStatus();
+  return answer.ok() || !kube::IsStillHeld(means_.client, *wish.held, stop) ? absl::OkStatus()
+                                                                            : answer.status();
 }
 
-absl::Status Executor::Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
-                               std::stop_token stop) const {
+absl::StatusOr<size_t> Executor::Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                         std::stop_token stop) const {
   const std::span<const plan::GateRelease> all(plan.releases);
   const auto other = std::find_if(all.begin(), all.end(), [](const plan::GateRelease& release) {
     return release.reason != api::reason::kReleasedBuilder;
   });
   const auto builders = static_cast<size_t>(other - all.begin());
   Released released;
-  const absl::Status first = ReleaseAll(snapshot, all.first(builders), released, stop);
-  const absl::Status then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
+  const auto first = ReleaseAll(snapshot, all.first(builders), released, stop);
+  const auto then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
   // Events compete with patches for the API server, and nobody waits for them.
   for (const plan::GateRelease* release : released.releases) {
     Tell(release->event);
   }
-  return first.ok() ? then : first;
+  CW_RETURN_IF_ERROR(first.status());
+  CW_RETURN_IF_ERROR(then.status());
+  return *first + *then;
 }
 
-absl::Status Executor::ReleaseAll(const plan::Snapshot& snapshot,
-                                  std::span<const plan::GateRelease> releases, Released& released,
-                                  std::stop_token stop) const {
+absl::StatusOr<size_t> Executor::ReleaseAll(const plan::Snapshot& snapshot,
+                                            std::span<const plan::GateRelease> releases,
+                                            Released& released, std::stop_token stop) const {
   const api::CacheWarmup& warmup = snapshot.warmup;
   // One that is gone was not read, and so has no version.
   const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
   return TryAll(releases.size(), stop, [&](size_t i) {
     const plan::GateRelease& release = releases[i];
-    const auto done = ReleaseGate(means_.client, release, stop);
-    if (done.ok() && *done) {
+    bool done = false;
+    const absl::Status status =
+        turns_.Take(release.pod->meta.ns, stop, [&](std::stop_token ending) {
+          const auto answer = ReleaseGate(means_.client, release, std::move(ending));
+          done = answer.ok() && *answer;
+          return answer.status();
+        });
+    if (done) {
       released.Add(release);
       means_.metrics.CountRelease(warmup.ns, counted, release.reason, release.held_seconds);
       means_.log.Info("pod released", {{"warmup", warmup.ns + "/" + warmup.name},
@@ -271,7 +282,7 @@ absl::Status Executor::ReleaseAll(const plan::Snapshot& snapshot,
                                        {"reason", release.reason},
                                        {"held_seconds", release.held_seconds}});
     }
-    return cachewarm::Annotate(done.status(), "release of pod " + release.pod->meta.name);
+    return cachewarm::Annotate(status, "release of pod " + release.pod->meta.name);
   });
 }
 

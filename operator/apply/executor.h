@@ -7,11 +7,13 @@
 #include <span>
 #include <stop_token>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/event_recorder.h"
 #include "operator/apply/job_refusals.h"
+#include "operator/apply/pod_turns.h"
 #include "operator/metrics.h"
 #include "operator/plan/plan.h"
 
@@ -20,6 +22,7 @@ namespace cachewarm::apply {
 // What the executor works with. All of it must outlive it.
 struct Means {
   kube::Client& client;
+  const Clock& clock;
   kube::EventSink& events;
   const op::Metrics& metrics;
   Log& log;
@@ -29,49 +32,56 @@ struct Means {
   size_t width = 16;
 };
 
+// How a plan was carried out when no step failed.
+struct Carried {
+  size_t refused = 0;  // what nodes and pods do not take, and will not when they are asked again
+};
+
 // Carries out a Plan, in the order of its members but for the Jobs, which go last: no pod is held
 // because of a Job that cannot be made. Decides nothing. Thread-safe.
 //
 // The status goes first and on condition that nobody wrote since the snapshot: ABORTED then, and
 // nothing else is done. Afterwards a step's first error is returned and later steps are left out;
 // within one step everything is tried. What is already so (a Job that exists, a pod that is gone, a
-// gate that somebody else removed) is success. A Job that
-// the API server refuses is no error but noted in `job_refusals`. Metrics of a step count after it
-// succeeded, and a pod's release is told after it was released.
+// gate that somebody else removed) is success. What the API server refuses for good of one node or
+// one pod is no error: it is logged, a line a step, and counted; a Job that it refuses is noted in
+// `job_refusals`. Patches of pods wait for nobody's webhook for long (PodTurns). Metrics of a step
+// count after it succeeded, and a pod's release is told after it was released.
 class Executor {
  public:
-  explicit Executor(Means means)
-      : means_(means), slots_(static_cast<std::ptrdiff_t>(means.width)) {}
+  explicit Executor(Means means);
 
-  absl::Status Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
-                       std::stop_token stop) const;
+  absl::StatusOr<Carried> Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                  std::stop_token stop) const;
 
  private:
   struct Released;
 
-  // Runs `each` for all indices, as many at once as there are slots, and gives the first error.
-  absl::Status TryAll(size_t count, std::stop_token stop,
-                      const std::function<absl::Status(size_t)>& each) const;
+  // Runs `each` for all indices, as many at once as there are slots. Gives how many were refused
+  // for good, or the first other error.
+  absl::StatusOr<size_t> TryAll(size_t count, std::stop_token stop,
+                                const std::function<absl::Status(size_t)>& each) const;
   absl::Status WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
                            std::stop_token stop) const;
   absl::Status SetLabel(const api::CacheWarmup& warmup, bool inject, std::stop_token stop) const;
-  absl::Status WriteNodes(const plan::Snapshot& snapshot, const plan::Plan& plan,
-                          std::stop_token stop) const;
+  absl::StatusOr<size_t> WriteNodes(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                    std::stop_token stop) const;
   absl::Status ChangeJobs(const plan::Snapshot& snapshot, const plan::Plan& plan,
                           std::stop_token stop) const;
-  absl::Status Annotate(const plan::Plan& plan, std::stop_token stop) const;
+  absl::StatusOr<size_t> Annotate(const plan::Plan& plan, std::stop_token stop) const;
   absl::Status AnnotateAny(const plan::PodAnnotation& wish, std::stop_token stop) const;
   absl::Status AnnotateHeld(const plan::PodAnnotation& wish, std::stop_token stop) const;
-  absl::Status Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
-                       std::stop_token stop) const;
-  absl::Status ReleaseAll(const plan::Snapshot& snapshot,
-                          std::span<const plan::GateRelease> releases, Released& released,
-                          std::stop_token stop) const;
+  absl::StatusOr<size_t> Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                 std::stop_token stop) const;
+  absl::StatusOr<size_t> ReleaseAll(const plan::Snapshot& snapshot,
+                                    std::span<const plan::GateRelease> releases, Released& released,
+                                    std::stop_token stop) const;
   void Tell(const plan::EventWish& wish) const;
   void Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const;
 
   Means means_;
   mutable std::counting_semaphore<> slots_;
+  mutable PodTurns turns_;
 };
 
 // Removes our gate from one pod; true when this call did it, false when it was already gone.

@@ -10,6 +10,7 @@
 #include "lib/base/fan_out.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
+#include "lib/kube/runtime/stop_after.h"
 #include "operator/apply/executor.h"
 #include "operator/observe/promises.h"
 
@@ -23,6 +24,10 @@ constexpr Duration kStandbyGrace{3000};
 // What let a young pod be held, a warmup or its label, may not have reached our store yet.
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
+constexpr Duration kSweepMost{5'000};
+// Nobody else lets go of it: a webhook may take the 30 s that the API gives it at most.
+constexpr apply::PodTurns::SlowTurns kSlowTurns{.at_once = kHeldWorkers / 2,
+                                                .limit = Duration(30'000)};
 // A pod that is newer than the budgets counts from its own creation, so that much later at most.
 constexpr Duration kBudgetsStay{500};
 // What a warmup allows that says nothing else; for pods of warmups that cannot be read.
@@ -58,11 +63,18 @@ HeldVerdict JudgeOverdue(const api::Pod& pod, WallTime now, WallTime deadline) {
             api::reason::kReleasedDeadline);
 }
 
+HeldPods::HeldPods(const observe::World& world, Means means)
+    : world_(world), means_(means), turns_(means.clock, kSlowTurns) {}
+
 void HeldPods::Sweep(std::stop_token stop) {
   const std::vector<kube::Kept> held = world_.pods.store().ByIndex(observe::kHeldIndex);
-  FanOut(held.size(), kSweepWidth, stop, [&](size_t i) {
-    const auto outcome = Look(held[i], Duration(0), stop);
-    if (!outcome.ok()) {
+  const kube::StopAfter over(means_.clock, kSweepMost);
+  std::stop_source either;
+  const std::stop_callback stopped(stop, [&] { either.request_stop(); });
+  const std::stop_callback timed(over.token(), [&] { either.request_stop(); });
+  FanOut(held.size(), kSweepWidth, either.get_token(), [&](size_t i) {
+    const auto outcome = Look(held[i], Duration(0), either.get_token());
+    if (!outcome.ok() && !absl::IsAborted(outcome.status())) {
       means_.log.Warning("held pod not released", {{"pod", held[i]->name().ToString()},
                                                    {"error", Message(outcome.status())}});
     }
@@ -143,13 +155,16 @@ absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::
                                std::stop_token stop) {
   const Duration held = std::max(means_.clock.Now() - pod->meta.created, Duration(0));
   const double held_seconds = std::chrono::duration<double>(held).count();
-  CW_ASSIGN_OR_RETURN(
-      const bool released,
-      apply::ReleaseGate(means_.client,
-                         {.pod = pod, .reason = std::string(reason), .held_seconds = held_seconds},
-                         stop));
+  const plan::GateRelease release{
+      .pod = pod, .reason = std::string(reason), .held_seconds = held_seconds};
+  bool released = false;
+  const absl::Status status = turns_.Take(pod->meta.ns, stop, [&](std::stop_token ending) {
+    const auto answer = apply::ReleaseGate(means_.client, release, std::move(ending));
+    released = answer.ok() && *answer;
+    return answer.status();
+  });
   if (!released) {
-    return absl::OkStatus();
+    return status;
   }
   const std::string warmup = WarmupNameOf(*pod);
   const bool is_there = world_.warmup_views.Get({.ns = pod->meta.ns, .name = warmup}) != nullptr;

@@ -15,11 +15,17 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
+#include "operator/apply/pod_turns.h"
 #include "operator/metrics.h"
 #include "operator/observe/world.h"
 #include "operator/plan/gates/budget.h"
 
 namespace cachewarm::controllers {
+
+// Pods looked at by Reconcile() at the same time. One whose patch hangs keeps a worker, and so
+// there are some more than patches need that do not; an idle one costs 10 kB. Slow namespaces
+// (apply::PodTurns) have half of them.
+inline constexpr int kHeldWorkers = 16;
 
 // What is to become of a pod at our gate, if nothing else releases it.
 struct HeldVerdict {
@@ -54,12 +60,13 @@ class HeldPods {
   };
 
   // Everything must outlive it.
-  HeldPods(const observe::World& world, Means means) : world_(world), means_(means) {}
+  HeldPods(const observe::World& world, Means means);
 
   // Not before this is a replica a leader.
   void SetLeading(bool leading) { leading_ = leading; }
 
-  // First thing of a new leader, before any controller runs: every pod that is due now.
+  // First thing of a new leader, before any controller runs: every pod that is due now. For 5 s at
+  // most: Reconcile() goes on where pods hang.
   void Sweep(std::stop_token stop);
 
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
@@ -75,6 +82,7 @@ class HeldPods {
 
   const observe::World& world_;
   Means means_;
+  apply::PodTurns turns_;
   std::atomic<bool> leading_{false};
 
   struct Known {

@@ -19,6 +19,10 @@ kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
 }
 
+bool HasAgents(const api::Node& node) {
+  return node.os == "linux";
+}
+
 }  // namespace
 
 absl::Status Nodes::Delete(const api::NodeCache& node_cache, std::stop_token stop) {
@@ -30,7 +34,8 @@ absl::Status Nodes::Delete(const api::NodeCache& node_cache, std::stop_token sto
 absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop_token stop) {
   const auto node = world_.node_views.Get({.name = key});
   const auto node_cache = world_.node_cache_views.Get(key);
-  const bool wanted = node != nullptr && node->os == "linux" && !node->meta.deleting;
+  const bool is_there = node != nullptr && !node->meta.deleting;
+  const bool wanted = is_there && HasAgents(*node);
   const bool owned = node_cache != nullptr && !node_cache->node_uid.empty();
   if (node_cache != nullptr && (!wanted || (owned && node_cache->node_uid != node->meta.uid))) {
     CW_RETURN_IF_ERROR(Delete(*node_cache, stop));
@@ -45,7 +50,7 @@ absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop
       return applied.status();
     }
   }
-  return wanted ? Attend(node, stop) : kube::Outcome{};
+  return is_there ? Attend(node, stop) : kube::Outcome{};
 }
 
 absl::StatusOr<kube::Outcome> Nodes::Attend(const std::shared_ptr<const api::Node>& node,
@@ -71,13 +76,13 @@ plan::NodeLook Nodes::Look(const std::shared_ptr<const api::Node>& node) const {
   plan::NodeLook look{
       .now = means_.clock.Now(),
       .view = observe::ObserveNode(world_, means_.agent_namespace, node),
-      .wants_condition = means_.writes_condition,
+      .wants_condition = means_.writes_condition && HasAgents(*node),
   };
   const observe::Circumstances circumstances{.now = look.now,
                                              .settings = means_.settings,
                                              .rehearsal = {},
                                              .agent_namespace = means_.agent_namespace};
-  if (plan::IsWarming(*node) || means_.writes_condition) {
+  if (plan::IsWarming(*node) || look.wants_condition) {
     for (const auto& warmup : world_.warmup_views.List()) {
       look.claims.push_back(
           plan::ClaimOf(observe::ObserveOnNode(world_, *warmup, circumstances, look.view)));

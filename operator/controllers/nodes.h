@@ -20,7 +20,8 @@ namespace cachewarm::controllers {
 // Sees to it that every Linux node has its NodeCache, owned by the Node, so that an agent can
 // report before any warmup exists. A node that was replaced under its old name gets a fresh
 // NodeCache: what the old machine reported says nothing about the new one. Takes our startup taint
-// from nodes, and writes their condition, as plan/nodes decides. The key is the node's name.
+// from nodes, those of other systems too, and writes the condition of those of Linux, as plan/nodes
+// decides. The key is the node's name.
 class Nodes {
  public:
   struct Means {

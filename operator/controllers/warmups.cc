@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "lib/api/names.h"
 #include "lib/base/status.h"
@@ -19,6 +20,8 @@ constexpr Duration kStaleRetry{25};
 constexpr Duration kStaleAtMost{5000};
 // A workload that lacks pods is rehearsed again this often: its creates may be refused.
 constexpr Duration kRepeatRehearsal{15'000};
+// What a node or a pod refuses stands in the way until somebody changes something there.
+constexpr Duration kRefusedRetry{30'000};
 
 std::string_view VerdictName(const plan::Rehearsal& verdict) {
   if (verdict.as_is == plan::Answer::kRefused) {
@@ -51,6 +54,15 @@ std::optional<Duration> Sooner(std::optional<Duration> a, std::optional<Duration
   return std::min(*a, *b);
 }
 
+kube::Outcome Sooner(kube::Outcome a, const kube::Outcome& b) {
+  a.requeue_after = Sooner(a.requeue_after, b.requeue_after);
+  return a;
+}
+
+kube::Outcome RetryOf(const apply::Carried& carried) {
+  return {.requeue_after = carried.refused > 0 ? std::optional(kRefusedRetry) : std::nullopt};
+}
+
 // The Jobs whose end the status still waits for.
 std::set<std::string> JobsOf(const api::WarmupStatus& status) {
   std::set<std::string> jobs;
@@ -76,9 +88,10 @@ absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::st
   const kube::Kept object = means_.world.warmups.store().Find(name);
   const std::string uid(object == nullptr ? std::string_view() : object->uid());
   means_.build_requests.EndOthers(name, uid);
-  CW_RETURN_IF_ERROR(Withdraw(name, uid, stop));
+  ForgetOthers(name, uid);
+  CW_ASSIGN_OR_RETURN(const kube::Outcome withdrawn, Withdraw(name, uid, stop));
   if (object == nullptr) {
-    return kube::Outcome{};
+    return withdrawn;
   }
   const auto warmup = means_.world.warmup_views.Of(object);
   if (warmup == nullptr) {
@@ -87,7 +100,8 @@ absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::st
   if (IsStale(*warmup)) {
     return kube::Outcome{.requeue_after = kStaleRetry};
   }
-  return Advance(*warmup, stop);
+  CW_ASSIGN_OR_RETURN(const kube::Outcome advanced, Advance(*warmup, stop));
+  return Sooner(advanced, withdrawn);
 }
 
 absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
@@ -97,10 +111,10 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
   if (plan.status_changed) {
     NoteWrite(warmup);
   }
-  const absl::Status executed = means_.executor.Execute(snapshot, plan, stop);
-  if (!executed.ok()) {
+  const auto carried = means_.executor.Execute(snapshot, plan, stop);
+  if (!carried.ok()) {
     ForgetWrite(warmup.uid);
-    return executed;
+    return carried.status();
   }
   means_.build_requests.Follow(warmup, plan.build_requests);
   means_.job_refusals.KeepOnly(warmup.uid, JobsOf(plan.status));
@@ -108,7 +122,7 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
     return kube::Outcome{.requeue_after = Duration(0)};
   }
   CW_ASSIGN_OR_RETURN(const kube::Outcome rehearsed, Rehearse(warmup, plan, stop));
-  return kube::Outcome{.requeue_after = Sooner(plan.requeue_after, rehearsed.requeue_after)};
+  return Sooner(Sooner({.requeue_after = plan.requeue_after}, rehearsed), RetryOf(*carried));
 }
 
 absl::StatusOr<kube::Outcome> Warmups::Rehearse(const api::CacheWarmup& warmup,
@@ -128,17 +142,18 @@ absl::StatusOr<kube::Outcome> Warmups::Rehearse(const api::CacheWarmup& warmup,
                            lacks_pods ? std::optional(kRepeatRehearsal) : std::nullopt};
 }
 
-absl::Status Warmups::Withdraw(const kube::ObjectName& name, const std::string& live_uid,
-                               std::stop_token stop) {
+absl::StatusOr<kube::Outcome> Warmups::Withdraw(const kube::ObjectName& name,
+                                                const std::string& live_uid, std::stop_token stop) {
   std::vector<std::string> uids = LeftBehind(means_.world, name, live_uid);
   const bool is_gone = live_uid.empty();
   if (is_gone) {
+    means_.metrics.Forget(name.ns, name.name);
     // Pods may wait for it although no NodeCache knows it.
     if (uids.empty()) {
       uids.emplace_back();
     }
   }
-  absl::Status outcome;
+  kube::Outcome outcome;
   for (const std::string& uid : uids) {
     api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
     plan::Snapshot snapshot = Look(gone);
@@ -146,19 +161,28 @@ absl::Status Warmups::Withdraw(const kube::ObjectName& name, const std::string& 
       // Its pods now belong to the warmup that bears the name.
       snapshot.pods.clear();
     }
-    if (absl::Status done = means_.executor.Execute(snapshot, plan::Decide(snapshot), stop);
-        !done.ok()) {
-      outcome = std::move(done);
-      break;
-    }
-    means_.rehearsals.Forget(uid);
-    means_.job_refusals.KeepOnly(uid, {});
-    ForgetWrite(uid);
-  }
-  if (is_gone) {
-    means_.metrics.Forget(name.ns, name.name);
+    CW_ASSIGN_OR_RETURN(const apply::Carried carried,
+                        means_.executor.Execute(snapshot, plan::Decide(snapshot), stop));
+    outcome = Sooner(outcome, RetryOf(carried));
   }
   return outcome;
+}
+
+void Warmups::ForgetOthers(const kube::ObjectName& name, const std::string& uid) {
+  std::string before;
+  {
+    std::lock_guard lock(mutex_);
+    before = std::exchange(uids_[name], uid);
+    if (uid.empty()) {
+      uids_.erase(name);
+    }
+    if (before.empty() || before == uid) {
+      return;
+    }
+    writes_.erase(before);
+  }
+  means_.rehearsals.Forget(before);
+  means_.job_refusals.KeepOnly(before, {});
 }
 
 std::pair<plan::Snapshot, plan::Plan> Warmups::Decide(const api::CacheWarmup& warmup) {

@@ -20,8 +20,9 @@
 namespace cachewarm::controllers {
 
 // observe → plan → apply for one warmup. The key is its "ns/name"; a warmup that is gone is looked
-// at too, until nothing of it is left. Holds no state but what keeps it from planning twice on the
-// same stale store.
+// at too, until nothing of it is left. What one node or one pod refuses for good is tried again
+// after 30 s, and costs the warmup nothing else. Holds no state but what keeps it from planning
+// twice on the same stale store, and the uids by which others remember its warmups.
 class Warmups {
  public:
   struct Means {
@@ -47,8 +48,10 @@ class Warmups {
   absl::StatusOr<kube::Outcome> Advance(const api::CacheWarmup& warmup, std::stop_token stop);
   absl::StatusOr<kube::Outcome> Rehearse(const api::CacheWarmup& warmup, const plan::Plan& plan,
                                          std::stop_token stop);
-  absl::Status Withdraw(const kube::ObjectName& name, const std::string& live_uid,
-                        std::stop_token stop);
+  absl::StatusOr<kube::Outcome> Withdraw(const kube::ObjectName& name, const std::string& live_uid,
+                                         std::stop_token stop);
+  // Earlier warmups of this name; `uid` is that of the live one, "" when there is none.
+  void ForgetOthers(const kube::ObjectName& name, const std::string& uid);
   // One at a time, and without the nodes in what it gives: two looks at 5,000 nodes are twice the
   // memory, and to carry out a plan takes longer than to make it.
   std::pair<plan::Snapshot, plan::Plan> Decide(const api::CacheWarmup& warmup);
@@ -65,7 +68,8 @@ class Warmups {
   };
   std::mutex look_mutex_;
   std::mutex mutex_;
-  std::map<std::string, Write> writes_;  // by warmup uid
+  std::map<std::string, Write> writes_;           // by warmup uid
+  std::map<kube::ObjectName, std::string> uids_;  // of live warmups, as they were looked at last
 };
 
 // uids of warmups of this name, other than `live_uid`, that NodeCaches still have entries of.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/unit/operator/hanging_client.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
 
@@ -43,7 +45,7 @@ class DaemonTest : public ::testing::Test {
   }
 
   void Start() {
-    daemon_ = std::make_unique<Daemon>(config_, DaemonParts{.client = server_,
+    daemon_ = std::make_unique<Daemon>(config_, DaemonParts{.client = hanging_,
                                                             .clock = clock_,
                                                             .random = [] { return 0.5; },
                                                             .log = log_,
@@ -90,6 +92,26 @@ class DaemonTest : public ::testing::Test {
     return requests;
   }
 
+  // Pods of a warmup that is gone, which nobody may hold.
+  void PutOrphans(const std::string& ns, int count) {
+    for (int i = 0; i < count; ++i) {
+      codec::Json pod = HeldPodObject("orphan" + std::to_string(i), "gone");
+      pod["metadata"]["namespace"] = ns;
+      pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
+      server_.Put(kube::kPods, pod);
+    }
+  }
+
+  // Somebody else has the Lease for 15 s.
+  void LeadElsewhere() {
+    server_.Put(kube::kLeases,
+                {{"metadata", {{"name", "cachewarm-operator"}, {"namespace", config_.ns}}},
+                 {"spec",
+                  {{"holderIdentity", "operator-b"},
+                   {"leaseDurationSeconds", 15},
+                   {"renewTime", FormatMicroTime(clock_.Now())}}}});
+  }
+
   // A warmup that lets pods wait for an hour, and two of its pods that say themselves until when.
   void PutPodsThatNoteTheirDeadlines() {
     codec::Json warmup = WarmupObject("llama");
@@ -106,6 +128,7 @@ class DaemonTest : public ::testing::Test {
 
   fakes::FakeClock clock_;
   fakes::FakeApiServer server_;
+  testing::HangingClient hanging_{server_, "team"};
   testing::LogLines log_;
   std::unique_ptr<metrics::Registry> registry_;
   Metrics metrics_;
@@ -158,6 +181,53 @@ TEST_F(DaemonTest, TheFirstWriteOfANewLeaderLetsGoOfHeldPods) {
   ASSERT_TRUE(Eventually([&] { return !server_.All(kube::kNodeCaches).empty(); }));
   EXPECT_FALSE(IsHeld("of-paused"));
   EXPECT_EQ(Writes().front(), "patch pods default/of-paused");
+}
+
+TEST_F(DaemonTest, PodsThatCannotBePatchedKeepNoOtherNamespaceWaiting) {
+  config_.leader_elect = false;
+  PutOrphans("team", 60);
+  Start();
+  ASSERT_TRUE(Eventually([&] { return hanging_.under_way() > 0; }));
+  PutOrphans("default", 1);
+  server_.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  EXPECT_TRUE(InSteps(seconds(1), [&] { return !IsHeld("orphan0"); }));
+  EXPECT_TRUE(InSteps(seconds(1), [&] { return !server_.All(kube::kNodeCaches).empty(); }))
+      << "a new leader waits for no pod";
+  hanging_.Answer();
+  const auto all_are_free = [&] {
+    const std::vector<kube::Object> pods = server_.All(kube::kPods);
+    return std::none_of(pods.begin(), pods.end(),
+                        [](const kube::Object& pod) { return observe::WaitsAtOurGate(*pod); });
+  };
+  EXPECT_TRUE(InSteps(seconds(2), all_are_free)) << "each is looked at again";
+}
+
+TEST_F(DaemonTest, AReplicaThatTakesOverLooksAtWhatIsThereAndNotAtAllThatEverWas) {
+  constexpr int kGone = 50;
+  LeadElsewhere();
+  server_.Put(kube::kNamespaces, testing::NamespaceObject("default"));
+  server_.Put(kube::kCacheWarmups, WarmupObject("last"));
+  codec::Json of_the_last = HeldPodObject("of-the-last", "last");
+  of_the_last["metadata"]["creationTimestamp"] = "2025-12-31T23:59:50Z";
+  server_.Put(kube::kPods, of_the_last);
+  Start();
+  ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
+  for (int i = 0; i < kGone; ++i) {
+    server_.Put(kube::kCacheWarmups, WarmupObject("w" + std::to_string(i)));
+    server_.Remove(kube::kCacheWarmups, {"default", "w" + std::to_string(i)});
+  }
+  server_.Remove(kube::kCacheWarmups, {"default", "last"});
+  ASSERT_TRUE(Eventually([&] { return !IsHeld("of-the-last"); })) << "all of it was seen";
+  EXPECT_FALSE(Leads());
+  ASSERT_TRUE(InSteps(seconds(8), [&] { return Leads(); }));
+  // Behind all that waited before it.
+  server_.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  ASSERT_TRUE(InSteps(seconds(1), [&] {
+    return server_.Find(kube::kCacheWarmups, {"default", "llama"})->contains("status");
+  }));
+  EXPECT_LT(SeriesValue(registry_->Serialize(),
+                        "cachewarm_reconciles_total{controller=\"warmups\",result=\"success\"}"),
+            kGone / 2);
 }
 
 }  // namespace

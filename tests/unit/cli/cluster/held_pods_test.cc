@@ -4,14 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <map>
 #include <thread>
 
 #include "cli/cluster/policy.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
+#include "tests/fakes/await.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/unit/operator/hanging_client.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -236,6 +240,85 @@ TEST_F(HeldPodsTest, OnePodThatIsRefusedDoesNotKeepTheOthers) {
   ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
   EXPECT_EQ(Seen(), "bad=failed good=released");
   EXPECT_NE(seen_["bad"].message.find("policy says no"), std::string::npos);
+}
+
+TEST_F(HeldPodsTest, NamespacesTakeTurns) {
+  for (const char* ns : {"a", "b", "c"}) {
+    for (int i = 0; i < 20; ++i) {
+      Json pod = Pod(std::string(ns) + std::to_string(i), seconds(1));
+      pod["metadata"]["namespace"] = ns;
+      Put(pod);
+    }
+  }
+  std::string first;
+  const ReleaseMeans means{.client = server_, .clock = clock_, .on_outcome = [&](const auto& each) {
+                             first += first.size() < 20 ? each.ns : "";
+                           }};
+  ASSERT_TRUE(ReleaseHeld(means, {.ns = "", .names = {}, .reason = "ByHand"}, {}).ok());
+  for (const char ns : {'a', 'b', 'c'}) {
+    EXPECT_GE(std::count(first.begin(), first.end(), ns), 3) << first;
+  }
+}
+
+TEST_F(HeldPodsTest, PodsThatCannotBePatchedComeAfterAllOthersAndAreTriedAgain) {
+  op::testing::HangingClient hanging(server_, "a-team");
+  for (int i = 0; i < 40; ++i) {
+    Json pod = Pod("hangs" + std::to_string(i), seconds(1));
+    pod["metadata"]["namespace"] = "a-team";
+    Put(pod);
+    Put(Pod("free" + std::to_string(i), seconds(1)));
+  }
+  std::atomic<int> told = 0;
+  const ReleaseMeans means{.client = hanging, .clock = clock_, .on_outcome = [&](const auto& each) {
+                             EXPECT_EQ(each.result, ReleaseResult::kReleased) << each.message;
+                             EXPECT_TRUE(each.ns == "team" || told >= 40);
+                             ++told;
+                           }};
+  std::future<absl::Status> run = std::async(std::launch::async, [&] {
+    return ReleaseHeld(means, {.ns = "", .names = {}, .reason = "ByHand"}, {});
+  });
+  ASSERT_TRUE(fakes::Await([&] { return hanging.under_way() == 8; }));
+  ASSERT_TRUE(clock_.AwaitWaiters(8));
+  clock_.Advance(seconds(3));
+  EXPECT_TRUE(fakes::Await([&] { return told >= 40; }));
+  EXPECT_LT(hanging.tries(), 30);
+  hanging.Answer();
+  EXPECT_TRUE(run.get().ok());
+  EXPECT_EQ(told, 80);
+}
+
+TEST_F(HeldPodsTest, IsInterruptedAlsoWhileAPodHangs) {
+  op::testing::HangingClient hanging(server_, "team");
+  Put(Pod("held", seconds(1)));
+  const ReleaseMeans means{.client = hanging, .clock = clock_, .on_outcome = [](const auto&) {}};
+  std::stop_source stop;
+  std::future<absl::Status> run = std::async(std::launch::async, [&] {
+    return ReleaseHeld(means, {.ns = "", .names = {}, .reason = "ByHand"}, stop.get_token());
+  });
+  EXPECT_TRUE(fakes::Await([&] { return hanging.under_way() == 1; }));
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(run.get()));
+}
+
+TEST_F(HeldPodsTest, TheNotesOfOthersAreNotKeptAndOursAreMadeBesideThem) {
+  Json pod = Pod("of-others", seconds(500));
+  pod["metadata"]["annotations"] = {{"theirs", "x"}};
+  Put(pod);
+  pod = Pod("long", seconds(500));
+  pod["metadata"]["annotations"]["cachewarm.io/warmup"] = std::string(100'000, 'x');
+  pod["metadata"]["annotations"]["cachewarm.io/held-until"] = std::string(100'000, '9');
+  Put(pod);
+  pod = Pod("bare", seconds(500));
+  pod["metadata"].erase("annotations");
+  Put(pod);
+  ASSERT_TRUE(
+      Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "Deadline"}).ok());
+  EXPECT_EQ(Seen(), "bare=released long=released of-others=released");
+  EXPECT_EQ(Note("of-others", "theirs"), "x");
+  EXPECT_EQ(Note("of-others", "cachewarm.io/released"), "Deadline");
+  EXPECT_EQ(seen_["of-others"].warmup, "");
+  EXPECT_EQ(seen_["long"].warmup, "");
+  EXPECT_EQ(Note("bare", "cachewarm.io/released"), "") << "it has no notes to add to";
 }
 
 TEST_F(HeldPodsTest, AListThatFailsIsAnError) {

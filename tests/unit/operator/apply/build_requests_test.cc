@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "fmt/format.h"
+#include "lib/http/bounded_client.h"
 #include "tests/fakes/await.h"
 #include "tests/fakes/memory_log.h"
 #include "tests/fakes/raw_server.h"
@@ -88,7 +89,7 @@ class BuildRequestsTest : public testing::Test {
     std::unique_ptr<http::Client> real_;
   };
   static absl::StatusOr<std::unique_ptr<http::Client>> Redirecting() {
-    auto real = http::MakeClient({});
+    auto real = http::MakeBoundedClient({.address = "127.0.0.1"});
     return std::make_unique<Loopback>(*std::move(real));
   }
 };
@@ -106,7 +107,7 @@ TEST_F(BuildRequestsTest, GoOutInTheirOrderAsTheyWereWritten) {
   EXPECT_TRUE(asked[0].starts_with("GET /first HTTP/1.1\r\n")) << asked[0];
   for (const std::string& each : {asked[1], asked[2]}) {
     EXPECT_TRUE(each.starts_with("POST /v1/completions?a=b HTTP/1.1\r\n")) << each;
-    EXPECT_THAT(each, HasSubstr("Content-Type:application/json\r\n"));
+    EXPECT_THAT(each, HasSubstr("Content-Type: application/json\r\n"));
     EXPECT_TRUE(each.ends_with("\r\n\r\n{\"prompt\":\"x\"}")) << each;
   }
 }
@@ -135,6 +136,30 @@ TEST_F(BuildRequestsTest, ARedirectIsNotFollowed) {
   });
   EXPECT_THAT(Outcome({To("/a")}), HasSubstr("answered 302"));
   EXPECT_EQ(asked().size(), 1U);
+}
+
+TEST_F(BuildRequestsTest, AnAnswerOfMoreThanAMebibyteEndsThem) {
+  Serve([](const std::string&, int n) {
+    return fakes::RawAnswer(200, std::string((1U << 20U) + static_cast<unsigned>(n), 'x'));
+  });
+  EXPECT_THAT(Outcome({To("/a"), To("/b")}), HasSubstr("the answer is larger than 1048576 bytes"));
+  EXPECT_EQ(asked().size(), 2U);
+}
+
+TEST_F(BuildRequestsTest, HeadersWithoutEndEndThem) {
+  Serve([](const std::string&, int) {
+    return "HTTP/1.1 200 OK\r\nX: " + std::string(1U << 20U, 'x');
+  });
+  EXPECT_THAT(Outcome({To("/a")}), HasSubstr("the headers of the answer are larger"));
+}
+
+TEST_F(BuildRequestsTest, AnAnswerThatMakesNoSenseIsAskedForAgain) {
+  Serve([](const std::string&, int n) {
+    return n == 0 ? "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nabc\r\n"
+                  : fakes::RawAnswer(200, "");
+  });
+  EXPECT_EQ(Outcome({To("/a")}), "");
+  EXPECT_EQ(asked().size(), 2U);
 }
 
 TEST_F(BuildRequestsTest, AServerThatStillLoadsIsAskedAgain) {

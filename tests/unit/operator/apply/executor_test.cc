@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "lib/api/reasons.h"
+#include "tests/unit/operator/hanging_client.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
 
@@ -25,7 +27,9 @@ using ::testing::Not;
 class ExecutorTest : public op::testing::WorldFixture {
  protected:
   ExecutorTest()
-      : executor({.client = server,
+      : hanging(server, "team"),
+        executor({.client = hanging,
+                  .clock = clock,
                   .events = events,
                   .metrics = metrics,
                   .log = log,
@@ -38,12 +42,37 @@ class ExecutorTest : public op::testing::WorldFixture {
     return std::make_shared<const api::Pod>(api::DecodePod(server.Put(kube::kPods, pod)).value());
   }
 
-  absl::Status Execute() { return executor.Execute(snapshot, plan, {}); }
+  absl::Status Execute() {
+    const absl::StatusOr<Carried> carried = executor.Execute(snapshot, plan, {});
+    refused = carried.ok() ? carried->refused : 0;
+    return carried.status();
+  }
 
   bool IsHeld(const std::string& name) {
     const kube::Object pod = server.Find(kube::kPods, {"default", name});
     const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
     return gates != nullptr && !gates->empty();
+  }
+
+  static plan::JobWish JobNamed(const std::string& name) {
+    return {.name = name,
+            .object = std::make_shared<const codec::Json>(
+                codec::Json{{"apiVersion", "batch/v1"},
+                            {"kind", "Job"},
+                            {"metadata", {{"name", name}, {"namespace", "default"}}}})};
+  }
+
+  // A pod of the namespace whose pods hang.
+  std::shared_ptr<const api::Pod> Hanging(const std::string& name) {
+    codec::Json pod = HeldPodObject(name, "llama");
+    pod["metadata"]["namespace"] = "team";
+    return Stored(pod);
+  }
+
+  // What comes of it when `many` patches hang at once.
+  absl::Status ExecuteThough(int many) {
+    return CutShort(hanging, clock, many,
+                    std::async(std::launch::async, [this] { return Execute(); }));
   }
 
   // Position of the first request that starts with `prefix`; -1 when there is none.
@@ -72,8 +101,10 @@ class ExecutorTest : public op::testing::WorldFixture {
   }
   codec::Json Warmup() { return *server.Find(kube::kCacheWarmups, {"default", "llama"}); }
 
+  op::testing::HangingClient hanging;
   JobRefusals refusals;
   Executor executor;
+  size_t refused = 0;  // of the last Execute() that was OK
   plan::Snapshot snapshot;
   plan::Plan plan;
 };
@@ -170,11 +201,7 @@ TEST_F(ExecutorTest, KeepsTheOrderStatusNodesReleasesJobs) {
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
   plan.status_changed = true;
   plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-llama"}}}}};
-  plan.jobs_to_create = {{.name = "j",
-                          .object = std::make_shared<const codec::Json>(codec::Json{
-                              {"apiVersion", "batch/v1"},
-                              {"kind", "Job"},
-                              {"metadata", {{"name", "j"}, {"namespace", "default"}}}})}};
+  plan.jobs_to_create = {JobNamed("j")};
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
   ASSERT_TRUE(Execute().ok());
   const int status = Position("apply cachewarmups/status");
@@ -186,10 +213,7 @@ TEST_F(ExecutorTest, KeepsTheOrderStatusNodesReleasesJobs) {
 }
 
 TEST_F(ExecutorTest, AJobThatIsRefusedIsNotedAndKeepsNoPodWaiting) {
-  const codec::Json job = {{"apiVersion", "batch/v1"},
-                           {"kind", "Job"},
-                           {"metadata", {{"name", "j"}, {"namespace", "default"}}}};
-  plan.jobs_to_create = {{.name = "j", .object = std::make_shared<const codec::Json>(job)}};
+  plan.jobs_to_create = {JobNamed("j")};
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
   for (const absl::Status& refusal :
        {absl::InvalidArgumentError("tty: no boolean"), absl::PermissionDeniedError("quota")}) {
@@ -207,11 +231,8 @@ TEST_F(ExecutorTest, AJobThatIsRefusedIsNotedAndKeepsNoPodWaiting) {
 }
 
 TEST_F(ExecutorTest, AJobThatExistsAndOneThatIsGoneAreSuccess) {
-  const codec::Json job = {{"apiVersion", "batch/v1"},
-                           {"kind", "Job"},
-                           {"metadata", {{"name", "j"}, {"namespace", "default"}}}};
-  server.Put(kube::kJobs, job);
-  plan.jobs_to_create = {{.name = "j", .object = std::make_shared<const codec::Json>(job)}};
+  server.Put(kube::kJobs, *JobNamed("j").object);
+  plan.jobs_to_create = {JobNamed("j")};
   plan.jobs_to_delete = {"k"};
   EXPECT_TRUE(Execute().ok());
   plan.jobs_to_create.clear();
@@ -259,6 +280,37 @@ TEST_F(ExecutorTest, AllPlansTogetherHaveNoMoreRequestsUnderWayThanOne) {
   }
   EXPECT_GT(most, 1);
   EXPECT_LE(most, 16);
+}
+
+TEST_F(ExecutorTest, PodsThatHangTakeASlotForAShortWhileAndThenAlmostNone) {
+  for (int i = 0; i < 60; ++i) {
+    plan.releases.push_back({.pod = Hanging("p" + std::to_string(i)), .reason = "Warm"});
+  }
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ExecuteThough(16)));
+  EXPECT_LT(hanging.tries(), 30) << "16 at first, then hardly any";
+  EXPECT_FALSE(ExecuteThough(1).ok());
+  EXPECT_LT(hanging.tries(), 40);
+  hanging.Answer();
+  EXPECT_TRUE(op::testing::Eventually([&] { return Execute().ok(); }));
+  for (const plan::GateRelease& release : plan.releases) {
+    EXPECT_FALSE(
+        observe::WaitsAtOurGate(*server.Find(kube::kPods, {"team", release.pod->meta.name})));
+  }
+}
+
+TEST_F(ExecutorTest, AnAnnotationThatHangsKeepsNoOtherNamespaceWaiting) {
+  for (int i = 0; i < 60; ++i) {
+    const auto pod = Hanging("p" + std::to_string(i));
+    plan.annotations.push_back({.ns = "team",
+                                .pod = pod->meta.name,
+                                .uid = pod->meta.uid,
+                                .key = "cachewarm.io/start",
+                                .value = "v"});
+  }
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ExecuteThough(16)));
+  EXPECT_LT(hanging.tries(), 30);
+  EXPECT_FALSE(IsHeld("a"));
 }
 
 TEST_F(ExecutorTest, ABuilderIsThroughBeforeAnyOtherPodIsReleased) {
@@ -350,19 +402,25 @@ TEST_P(RefusedAffinity, APreferenceIsNoReasonToBeHeld) {
   EXPECT_EQ(pod["metadata"]["annotations"]["cachewarm.io/released"], "Warm");
 }
 
-TEST_P(RefusedAffinity, APodThatWouldBreakOnANodeIsHeldUntilPlannedAnew) {
+TEST_P(RefusedAffinity, APodThatWouldBreakOnANodeIsHeldUntilPlannedAnewAndCostsNothingElse) {
   plan.releases = {Release({"n9"})};
-  EXPECT_EQ(Execute().code(), GetParam());
+  plan.jobs_to_create = {JobNamed("j")};
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_EQ(refused, 1U);
   EXPECT_TRUE(IsHeld("a"));
+  EXPECT_TRUE(log.Has("affinity is immutable"));
+  EXPECT_NE(server.Find(kube::kJobs, {"default", "j"}), nullptr);
 }
 
-TEST_F(ExecutorTest, AReleaseThatIsRefusedWhateverItAsksForIsAnError) {
+TEST_F(ExecutorTest, AReleaseThatIsRefusedWhateverItAsksForIsToldAndComesAgain) {
   server.OnWrite([](const kube::Request&, codec::Json&) {
     return absl::PermissionDeniedError("this namespace is frozen");
   });
   plan.releases.push_back(
       {.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm", .preferred = {"n1"}});
-  EXPECT_TRUE(absl::IsPermissionDenied(Execute()));
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_EQ(refused, 1U);
+  EXPECT_TRUE(log.Has("this namespace is frozen"));
   EXPECT_TRUE(IsHeld("a"));
 }
 
@@ -412,7 +470,38 @@ TEST_F(ExecutorTest, ANoteThatOnePodCannotTakeKeepsNoOtherWaiting) {
   });
   EXPECT_TRUE(Execute().ok()) << "what the plan wants next must not wait for a retry";
   EXPECT_FALSE(IsHeld("a"));
-  EXPECT_EQ(log.Count("a held pod takes no note"), 1);
+  EXPECT_EQ(refused, 1U);
+  EXPECT_EQ(log.Count("annotations are too long"), 1);
+}
+
+TEST_F(ExecutorTest, AnAnnotationThatIsRefusedForGoodCostsNothingElse) {
+  for (const char* name : {"full", "frozen"}) {
+    server.Put(kube::kPods, PodObject(name));
+    plan.annotations.push_back({.ns = "default",
+                                .pod = name,
+                                .uid = std::string("uid-") + name,
+                                .key = "cachewarm.io/start",
+                                .value = "v"});
+  }
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  plan.jobs_to_create = {JobNamed("j")};
+  server.OnWrite([](const kube::Request&, codec::Json& pod) {
+    return kube::AnnotationsOf(pod).contains("cachewarm.io/start")
+               ? absl::InvalidArgumentError("annotations are too long")
+               : absl::OkStatus();
+  });
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_EQ(refused, 2U);
+  EXPECT_EQ(log.Count("annotations are too long"), 1) << "one line, however many there are";
+  EXPECT_FALSE(IsHeld("a"));
+  EXPECT_NE(server.Find(kube::kJobs, {"default", "j"}), nullptr);
+}
+
+TEST_F(ExecutorTest, AnAnnotationThatMayComeToPassIsAnErrorToTryAgain) {
+  server.Put(kube::kPods, PodObject("a"));
+  plan.annotations = {{.ns = "default", .pod = "a", .uid = "uid-a", .key = "k", .value = "v"}};
+  server.OnWrite([](const kube::Request&, codec::Json&) { return absl::UnavailableError("down"); });
+  EXPECT_TRUE(absl::IsUnavailable(Execute()));
 }
 
 TEST_F(ExecutorTest, ANodeThatRefusesWhatItIsToldKeepsNoPodWaiting) {
@@ -424,7 +513,9 @@ TEST_F(ExecutorTest, ANodeThatRefusesWhatItIsToldKeepsNoPodWaiting) {
                ? absl::InvalidArgumentError("spec.warmups: too many: 65")
                : absl::OkStatus();
   });
-  EXPECT_TRUE(absl::IsInvalidArgument(Execute()));
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_EQ(refused, 1U);
+  EXPECT_TRUE(log.Has("NodeCache n1: spec.warmups: too many: 65"));
   EXPECT_FALSE(IsHeld("a"));
 }
 
@@ -459,7 +550,7 @@ TEST_F(ExecutorTest, StopsBetweenRequests) {
         {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "Warm"});
   }
   stopping.request_stop();
-  EXPECT_TRUE(absl::IsCancelled(executor.Execute(snapshot, plan, stopping.get_token())));
+  EXPECT_TRUE(absl::IsCancelled(executor.Execute(snapshot, plan, stopping.get_token()).status()));
 }
 
 }  // namespace

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <future>
+
 #include "lib/api/reasons.h"
 #include "lib/codec/json_value.h"
 #include "operator/apply/executor.h"
+#include "tests/unit/operator/hanging_client.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
 
@@ -307,6 +311,87 @@ TEST_F(HeldPodsTest, AFailureOfTheServerIsAnErrorToTryAgain) {
   });
   EXPECT_TRUE(absl::IsUnavailable(held_.Reconcile("default/a", {}).status()));
   EXPECT_TRUE(IsHeld("a"));
+}
+
+// Pods that should be free long since: 60 in a namespace where none can be patched, one elsewhere.
+class HangingPodsTest : public op::testing::WorldFixture {
+ protected:
+  HangingPodsTest()
+      : hanging(server, "a-team"), held(world, {hanging, clock, events, metrics, log}) {
+    held.SetLeading(true);
+    for (int i = 0; i < 60; ++i) {
+      Put("a-team", fmt::format("p{}", i));
+    }
+    Put("default", "free");
+  }
+
+  // Then nobody else waits for the clock.
+  void StartAndStopWorld() {
+    StartWorld();
+    StopWorld();
+  }
+
+  void Put(const std::string& ns, const std::string& name) {
+    codec::Json pod = HeldPodObject(name, "gone");
+    pod["metadata"]["namespace"] = ns;
+    pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
+    server.Put(kube::kPods, pod);
+  }
+
+  bool IsHeld(const std::string& ns, const std::string& name) {
+    return observe::WaitsAtOurGate(*server.Find(kube::kPods, {ns, name}));
+  }
+
+  absl::Status Look(const std::string& key) { return held.Reconcile(key, {}).status(); }
+  std::future<absl::Status> BeginToLook(const std::string& key) {
+    return std::async(std::launch::async, [this, key] { return Look(key); });
+  }
+
+  op::testing::HangingClient hanging;
+  HeldPods held;
+};
+
+TEST_F(HangingPodsTest, ANewLeaderDoesNotWaitForThem) {
+  StartAndStopWorld();
+  auto sweeping = std::async(std::launch::async, [this] { held.Sweep({}); });
+  ASSERT_TRUE(op::testing::Eventually([&] { return hanging.under_way() == 16; }));
+  ASSERT_TRUE(clock.AwaitWaiters(17));
+  clock.Advance(seconds(3));
+  EXPECT_TRUE(op::testing::Eventually([&] { return !IsHeld("default", "free"); }));
+  EXPECT_TRUE(op::testing::Eventually([&] { return log.Count("not patched within 3s") == 16; }));
+  clock.Advance(seconds(2));
+  EXPECT_EQ(sweeping.wait_for(seconds(20)), std::future_status::ready);
+  hanging.Answer();
+  EXPECT_LT(hanging.tries(), 40);
+}
+
+TEST_F(HangingPodsTest, EachIsAnErrorToTryAgainAndFreeWhenItsPatchTakesTenSeconds) {
+  StartAndStopWorld();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(CutShort(hanging, clock, 1, BeginToLook("a-team/p0"))));
+  std::future<absl::Status> second = BeginToLook("a-team/p0");
+  ASSERT_TRUE(op::testing::Eventually([&] { return hanging.under_way() == 1; }));
+  ASSERT_TRUE(clock.AwaitWaiters(1));
+  clock.Advance(seconds(10));
+  hanging.Answer();
+  EXPECT_TRUE(second.get().ok());
+  EXPECT_FALSE(IsHeld("a-team", "p0"));
+}
+
+TEST_F(HangingPodsTest, TheyLeaveHalfOfTheWorkersToOthers) {
+  StartAndStopWorld();
+  EXPECT_FALSE(CutShort(hanging, clock, 1, BeginToLook("a-team/p0")).ok());
+  std::vector<std::future<absl::Status>> looks;
+  for (int i = 0; i < kHeldWorkers / 2; ++i) {
+    looks.push_back(BeginToLook(fmt::format("a-team/p{}", i)));
+  }
+  ASSERT_TRUE(op::testing::Eventually([&] { return hanging.under_way() == kHeldWorkers / 2; }));
+  EXPECT_TRUE(absl::IsAborted(Look("a-team/p30")));
+  EXPECT_TRUE(Look("default/free").ok());
+  hanging.Answer();
+  for (std::future<absl::Status>& look : looks) {
+    EXPECT_TRUE(look.get().ok());
+  }
+  EXPECT_TRUE(Look("a-team/p30").ok());
 }
 
 TEST_F(HeldPodsTest, APodWhoseAffinityMayNotChangeIsFreeAtItsDeadline) {

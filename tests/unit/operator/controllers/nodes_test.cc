@@ -27,6 +27,13 @@ class NodesTest : public op::testing::WorldFixture {
             .writes_condition = writes_condition};
   }
 
+  static codec::Json WindowsNode() {
+    codec::Json node = NodeObject("w", "uid-w");
+    node["status"]["nodeInfo"]["operatingSystem"] = "windows";
+    node["metadata"]["labels"]["kubernetes.io/os"] = "windows";
+    return node;
+  }
+
   kube::Object CacheOf(const std::string& node) {
     return server.Find(kube::kNodeCaches, {.name = node});
   }
@@ -76,10 +83,7 @@ TEST_F(NodesTest, TheNodeCacheOfANodeThatIsGoneGoesToo) {
 }
 
 TEST_F(NodesTest, AnotherOperatingSystemGetsNone) {
-  codec::Json windows = NodeObject("w", "uid-w");
-  windows["status"]["nodeInfo"]["operatingSystem"] = "windows";
-  windows["metadata"]["labels"]["kubernetes.io/os"] = "windows";
-  server.Put(kube::kNodes, windows);
+  server.Put(kube::kNodes, WindowsNode());
   StartWorld();
   ASSERT_TRUE(nodes_.Reconcile("w", {}).ok());
   EXPECT_EQ(CacheOf("w"), nullptr);
@@ -212,6 +216,22 @@ TEST_F(FreshNodeTest, TaintsThatMovedMeanwhileAreLookedAtAgain) {
   ASSERT_TRUE(outcome.ok());
   EXPECT_TRUE(outcome->requeue_after.has_value());
   EXPECT_EQ(Taints().size(), 4U);
+}
+
+TEST_F(FreshNodeTest, OfAnotherOperatingSystemATaintGoesAtItsDeadlineAndNothingIsSaid) {
+  codec::Json windows = WindowsNode();
+  windows["metadata"]["creationTimestamp"] = FormatTime(clock.Now());
+  windows["spec"]["taints"] = {{{"key", "cachewarm.io/warming"}, {"effect", "NoSchedule"}}};
+  server.Put(kube::kNodes, windows);
+  StartWorld();
+  Nodes writing(world, Means(true));
+  ASSERT_TRUE(writing.Reconcile("w", {}).ok());
+  clock.Advance(std::chrono::seconds(60));
+  ASSERT_TRUE(writing.Reconcile("w", {}).ok());
+  const kube::Object node = server.Find(kube::kNodes, {.name = "w"});
+  EXPECT_TRUE(kube::At(*node, {"spec", "taints"})->empty());
+  EXPECT_EQ((*node)["status"]["conditions"].size(), 1U) << "no agent could ever say more";
+  EXPECT_EQ(CacheOf("w"), nullptr);
 }
 
 TEST_F(FreshNodeTest, TheConditionIsWrittenOnChangeOnlyAndTakenBackWithTheSetting) {

@@ -25,6 +25,7 @@ class WarmupsTest : public op::testing::WorldFixture {
  protected:
   WarmupsTest()
       : executor({.client = server,
+                  .clock = clock,
                   .events = events,
                   .metrics = metrics,
                   .log = log,
@@ -74,6 +75,28 @@ class WarmupsTest : public op::testing::WorldFixture {
   codec::Json SpecOf(const std::string& node) {
     const kube::Object node_cache = server.Find(kube::kNodeCaches, {.name = node});
     return node_cache->value("spec", codec::Json::object());
+  }
+
+  // A NodeCache of n1 with an entry of the warmup llama, as it was known by `uid`.
+  void PutEntryOf(const std::string& uid) {
+    server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+    server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
+    const codec::Json entry = {{"uid", uid}, {"namespace", "default"}, {"name", "llama"}};
+    ASSERT_TRUE(server
+                    .Do(kube::Apply(kube::kNodeCaches,
+                                    {{"metadata", {{"name", "n1"}}},
+                                     {"spec", {{"warmups", codec::Json::array({entry})}}}},
+                                    {.field_manager = "cw-" + uid}),
+                        {})
+                    .ok());
+  }
+
+  void RefuseNodeCaches() {
+    server.OnWrite([](const kube::Request& request, codec::Json&) {
+      return request.resource == kube::kNodeCaches.plural
+                 ? absl::InvalidArgumentError("spec.warmups: too many: 65")
+                 : absl::OkStatus();
+    });
   }
 
   std::string admission_missing;
@@ -142,18 +165,7 @@ TEST_F(WarmupsTest, SettlesToNoFurtherWrites) {
 }
 
 TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsLeft) {
-  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
-  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
-  const auto applied =
-      server.Do(kube::Apply(kube::kNodeCaches,
-                            {{"metadata", {{"name", "n1"}}},
-                             {"spec",
-                              {{"warmups", codec::Json::array({{{"uid", "uid-llama"},
-                                                                {"namespace", "default"},
-                                                                {"name", "llama"}}})}}}},
-                            {.field_manager = "cw-uid-llama"}),
-                {});
-  ASSERT_TRUE(applied.ok()) << applied.status();
+  PutEntryOf("uid-llama");
   server.Put(kube::kPods, HeldPodObject("held", "llama"));
   StartWorld();
   ASSERT_EQ(LeftBehind(world, {"default", "llama"}, ""), std::vector<std::string>{"uid-llama"});
@@ -166,18 +178,7 @@ TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsLeft) {
 
 TEST_F(WarmupsTest, AWarmupMadeAgainKeepsItsPodsAndLosesOldEntries) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
-  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
-  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
-  ASSERT_TRUE(server
-                  .Do(kube::Apply(kube::kNodeCaches,
-                                  {{"metadata", {{"name", "n1"}}},
-                                   {"spec",
-                                    {{"warmups", codec::Json::array({{{"uid", "uid-before"},
-                                                                      {"namespace", "default"},
-                                                                      {"name", "llama"}}})}}}},
-                                  {.field_manager = "cw-uid-before"}),
-                      {})
-                  .ok());
+  PutEntryOf("uid-before");
   StartWorld();
   EXPECT_EQ(LeftBehind(world, {"default", "llama"}, "uid-llama"),
             std::vector<std::string>{"uid-before"});
@@ -185,6 +186,64 @@ TEST_F(WarmupsTest, AWarmupMadeAgainKeepsItsPodsAndLosesOldEntries) {
   for (const codec::Json& entry : SpecOf("n1").value("warmups", codec::Json::array())) {
     EXPECT_NE(entry["uid"], "uid-before");
   }
+}
+
+TEST_F(WarmupsTest, ANodeCacheThatIsRefusedCostsTheWarmupNothingElse) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
+  RefuseNodeCaches();
+  StartWorld();
+  const auto first = Reconcile();
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(rehearsals.Last("uid-llama").injected, plan::Answer::kAllowed);
+  ASSERT_TRUE(Seen());
+  const auto outcome = Reconcile();
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  ASSERT_TRUE(outcome->requeue_after.has_value());
+  EXPECT_LE(*outcome->requeue_after, std::chrono::seconds(30)) << "it is asked again in a while";
+  EXPECT_EQ(log.Count("spec.warmups: too many"), 2) << "once for every time that it was asked";
+}
+
+TEST_F(WarmupsTest, WhatAnOlderWarmupLeftOnANodeThatRefusesKeepsNoLiveOneFromBeingPlanned) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  PutEntryOf("uid-before");
+  RefuseNodeCaches();
+  StartWorld();
+  const auto outcome = Reconcile();
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(ReadyReason(), "WorkloadNotFound");
+  ASSERT_TRUE(outcome->requeue_after.has_value());
+  EXPECT_LE(*outcome->requeue_after, std::chrono::seconds(30));
+}
+
+TEST_F(WarmupsTest, WhatAWarmupThatIsGoneLeftOnANodeThatRefusesIsTriedAgain) {
+  PutEntryOf("uid-llama");
+  RefuseNodeCaches();
+  StartWorld();
+  EXPECT_EQ(Reconcile()->requeue_after, Duration(30'000));
+  server.OnWrite(nullptr);
+  EXPECT_EQ(Reconcile()->requeue_after, std::nullopt);
+  EXPECT_TRUE(SpecOf("n1").value("warmups", codec::Json::array()).empty());
+}
+
+TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsRememberedThoughNoNodeCacheNamesIt) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
+  StartWorld();
+  ASSERT_TRUE(Reconcile().ok());
+  ASSERT_NE(rehearsals.Last("uid-llama").fingerprint, "");
+  job_refusals.Note("uid-llama", "job", "quota");
+  server.Remove(kube::kCacheWarmups, {"default", "llama"});
+  server.Remove(kube::kNodeCaches, {.name = "n1"});
+  ASSERT_TRUE(Eventually(
+      [&] { return world.warmups.store().size() == 0 && world.node_caches.store().size() == 0; }));
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(rehearsals.Last("uid-llama").fingerprint, "");
+  EXPECT_TRUE(job_refusals.Of("uid-llama").empty());
 }
 
 TEST_F(WarmupsTest, AServerThatRefusesTheStatusIsToldAsAnError) {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "lib/codec/json_value.h"
+#include "lib/kube/client/client.h"
+#include "tests/fakes/await.h"
+#include "tests/fakes/fake_clock.h"
+
+namespace cachewarm::op::testing {
+
+// Answers what `server` does, but for patches of the pods of one namespace: they hang until they
+// are cut short or Answer(), as behind a webhook of the user's that does not answer. Thread-safe.
+class HangingClient final : public kube::Client {
+ public:
+  HangingClient(kube::Client& server, const std::string& ns)
+      : server_(server), hanging_("/api/v1/namespaces/" + ns + "/pods/") {}
+
+  absl::StatusOr<codec::Json> Do(const kube::Request& request, std::stop_token stop) override {
+    if (request.verb == "patch" && request.path.starts_with(hanging_)) {
+      tries_ += stop.stop_requested() ? 0 : 1;
+      ++under_way_;
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, stop, [this] { return answers_; });
+      --under_way_;
+    }
+    return server_.Do(request, stop);
+  }
+  absl::Status Watch(const kube::Request& request, const kube::WatchEventHandler& on_event,
+                     std::stop_token stop) override {
+    return server_.Watch(request, on_event, std::move(stop));
+  }
+
+  void Answer() {
+    std::lock_guard lock(mutex_);
+    answers_ = true;
+    wake_.notify_all();
+  }
+  int tries() const { return tries_; }
+  int under_way() const { return under_way_; }
+
+ private:
+  kube::Client& server_;
+  const std::string hanging_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  bool answers_ = false;
+  std::atomic<int> tries_ = 0;
+  std::atomic<int> under_way_ = 0;
+};
+
+// Lets time go on until `over` is, and never while somebody is still on the way to hang: first when
+// `many` patches hang at once, then for each that comes after them.
+template <typename Result>
+Result CutShort(const HangingClient& hanging, fakes::FakeClock& clock, int many,
+                std::future<Result> over) {
+  constexpr std::chrono::seconds kLimit{3};
+  fakes::Await([&] { return hanging.under_way() >= many; });
+  clock.AwaitWaiters(many);
+  clock.Advance(kLimit);
+  while (over.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+    if (hanging.under_way() > 0) {
+      clock.AwaitWaiters(1, std::chrono::seconds(1));
+      clock.Advance(kLimit);
+    }
+  }
+  return over.get();
+}
+
+}  // namespace cachewarm::op::testing
