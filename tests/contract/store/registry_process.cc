@@ -27,11 +27,13 @@ namespace {
 constexpr std::chrono::seconds kStartPatience{20};
 constexpr std::chrono::milliseconds kBetweenTries{20};
 
-sockaddr_in Loopback(int port) {
+constexpr in_addr_t kAnother = INADDR_LOOPBACK + 1;  // 127.0.0.2
+
+sockaddr_in Loopback(int port, in_addr_t host = INADDR_LOOPBACK) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(host);
   return address;
 }
 
@@ -138,8 +140,11 @@ void RegistryProcess::Kill() {
 
 bool RegistryProcess::Answers() const {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in own = Loopback(0, kAnother);
   sockaddr_in address = Loopback(port_);
+  // From its own address, a free port may be connected to itself, and the registry not get it.
   const bool connected =
+      ::bind(socket, reinterpret_cast<sockaddr*>(&own), sizeof(own)) == 0 &&
       ::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   ::close(socket);
   return connected;
