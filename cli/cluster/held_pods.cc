@@ -203,16 +203,13 @@ class Release {
       return;
     }
     const MonoTime began = means_.clock.Monotonic();
-    const kube::StopAfter over(means_.clock, kFirstTry);
-    std::stop_source either;
-    const std::stop_callback stopped(stop_, [&] { either.request_stop(); });
-    const std::stop_callback timed(over.token(), [&] { either.request_stop(); });
-    const ReleaseOutcome outcome = LetGo(pod, either.get_token());
+    const kube::StopAfter over(means_.clock, kFirstTry, stop_);
+    const ReleaseOutcome outcome = LetGo(pod, over.token());
     const bool failed = outcome.result == ReleaseResult::kFailed;
     if (failed && means_.clock.Monotonic() - began >= kSlow) {
       NoteSlow(pod.meta.ns);
     }
-    if (failed && either.stop_requested()) {
+    if (failed && over.token().stop_requested()) {
       PutOff(pod);
     } else {
       Tell(outcome);

@@ -68,13 +68,10 @@ bool IsLoading(int status) {
 // cannot be reached or still loads.
 absl::Status SendOne(http::Client& client, const Clock& clock, const http::Request& message,
                      const api::BuildRequest& request, std::stop_token stop) {
-  const kube::StopAfter over(clock, std::chrono::seconds(request.timeout_seconds));
-  std::stop_source either;
-  const std::stop_callback stopped(stop, [&] { either.request_stop(); });
-  const std::stop_callback timed(over.token(), [&] { either.request_stop(); });
+  const kube::StopAfter over(clock, std::chrono::seconds(request.timeout_seconds), stop);
   std::string words = "no answer";
   for (int tries = 0;; ++tries) {
-    const absl::StatusOr<http::Response> answer = client.Send(message, either.get_token());
+    const absl::StatusOr<http::Response> answer = client.Send(message, over.token());
     if (answer.ok() && IsExpected(request, answer->status)) {
       return absl::OkStatus();
     }
@@ -89,7 +86,7 @@ absl::Status SendOne(http::Client& client, const Clock& clock, const http::Reque
     if (!again) {
       return absl::FailedPreconditionError(words);
     }
-    if (!SleepFor(clock, BackoffDelay(kAgain, tries, 0), either.get_token())) {
+    if (!SleepFor(clock, BackoffDelay(kAgain, tries, 0), over.token())) {
       return stop.stop_requested()
                  ? absl::CancelledError("stopped")
                  : absl::DeadlineExceededError(fmt::format("not answered as expected in {} s: {}",

@@ -48,11 +48,8 @@ absl::Status PodTurns::Take(const std::string& ns, std::stop_token stop, const P
         fmt::format("pods of namespace {} take long to patch: it waits for its turn", ns));
   }
   const MonoTime began = clock_.Monotonic();
-  const kube::StopAfter over(clock_, turn.limit());
-  std::stop_source either;
-  const std::stop_callback stopped(stop, [&] { either.request_stop(); });
-  const std::stop_callback timed(over.token(), [&] { either.request_stop(); });
-  const absl::Status status = patch(either.get_token());
+  const kube::StopAfter over(clock_, turn.limit(), stop);
+  const absl::Status status = patch(over.token());
   if (stop.stop_requested()) {
     return status;
   }

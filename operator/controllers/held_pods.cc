@@ -2,6 +2,7 @@
 #include "operator/controllers/held_pods.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fmt/format.h"
 #include "lib/api/gate/release.h"
@@ -68,12 +69,9 @@ HeldPods::HeldPods(const observe::World& world, Means means)
 
 void HeldPods::Sweep(std::stop_token stop) {
   const std::vector<kube::Kept> held = world_.pods.store().ByIndex(observe::kHeldIndex);
-  const kube::StopAfter over(means_.clock, kSweepMost);
-  std::stop_source either;
-  const std::stop_callback stopped(stop, [&] { either.request_stop(); });
-  const std::stop_callback timed(over.token(), [&] { either.request_stop(); });
-  FanOut(held.size(), kSweepWidth, either.get_token(), [&](size_t i) {
-    const auto outcome = Look(held[i], Duration(0), either.get_token());
+  const kube::StopAfter over(means_.clock, kSweepMost, std::move(stop));
+  FanOut(held.size(), kSweepWidth, over.token(), [&](size_t i) {
+    const auto outcome = Look(held[i], Duration(0), over.token());
     if (!outcome.ok() && !absl::IsAborted(outcome.status())) {
       means_.log.Warning("held pod not released", {{"pod", held[i]->name().ToString()},
                                                    {"error", Message(outcome.status())}});

@@ -275,7 +275,7 @@ TEST_F(ExecutorTest, AllPlansTogetherHaveNoMoreRequestsUnderWayThanOne) {
     return absl::OkStatus();
   });
   {
-    const std::jthread other([&] { EXPECT_TRUE(Execute().ok()); });
+    const std::jthread other([&] { EXPECT_TRUE(executor.Execute(snapshot, plan, {}).ok()); });
     EXPECT_TRUE(Execute().ok());
   }
   EXPECT_GT(most, 1);
