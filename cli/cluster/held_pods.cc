@@ -82,15 +82,15 @@ api::Pod ReadPod(Json object) {
 std::vector<const api::Pod*> InTurn(const std::vector<api::Pod>& pods) {
   std::map<std::string_view, size_t> seen;  // by namespace
   std::vector<std::pair<size_t, const api::Pod*>> ranked;
+  ranked.reserve(pods.size());
   for (const api::Pod& pod : pods) {
     ranked.emplace_back(seen[pod.meta.ns]++, &pod);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<const api::Pod*> in_turn;
-  for (const auto& [rank, pod] : ranked) {
-    in_turn.push_back(pod);
-  }
+  std::vector<const api::Pod*> in_turn(ranked.size());
+  std::transform(ranked.begin(), ranked.end(), in_turn.begin(),
+                 [](const auto& each) { return each.second; });
   return in_turn;
 }
 

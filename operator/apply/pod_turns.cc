@@ -49,7 +49,7 @@ absl::Status PodTurns::Take(const std::string& ns, std::stop_token stop, const P
   }
   const MonoTime began = clock_.Monotonic();
   const kube::StopAfter over(clock_, turn.limit(), stop);
-  const absl::Status status = patch(over.token());
+  absl::Status status = patch(over.token());
   if (stop.stop_requested()) {
     return status;
   }

@@ -156,7 +156,7 @@ absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::
   const plan::GateRelease release{
       .pod = pod, .reason = std::string(reason), .held_seconds = held_seconds};
   bool released = false;
-  const absl::Status status = turns_.Take(pod->meta.ns, stop, [&](std::stop_token ending) {
+  absl::Status status = turns_.Take(pod->meta.ns, stop, [&](std::stop_token ending) {
     const auto answer = apply::ReleaseGate(means_.client, release, std::move(ending));
     released = answer.ok() && *answer;
     return answer.status();

@@ -21,7 +21,7 @@ constexpr Duration kStaleAtMost{5000};
 // A workload that lacks pods is rehearsed again this often: its creates may be refused.
 constexpr Duration kRepeatRehearsal{15'000};
 // What a node or a pod refuses stands in the way until somebody changes something there.
-constexpr Duration kRefusedRetry{30'000};
+constexpr Duration kRefusedAgain{30'000};
 
 std::string_view VerdictName(const plan::Rehearsal& verdict) {
   if (verdict.as_is == plan::Answer::kRefused) {
@@ -60,7 +60,7 @@ kube::Outcome Sooner(kube::Outcome a, const kube::Outcome& b) {
 }
 
 kube::Outcome RetryOf(const apply::Carried& carried) {
-  return {.requeue_after = carried.refused > 0 ? std::optional(kRefusedRetry) : std::nullopt};
+  return {.requeue_after = carried.refused > 0 ? std::optional(kRefusedAgain) : std::nullopt};
 }
 
 // The Jobs whose end the status still waits for.
