@@ -129,20 +129,18 @@ WallTime HeldPods::DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmu
 // burst every pod is looked at, and would have all of them read once more.
 std::shared_ptr<const plan::Budgets> HeldPods::BudgetsOf(const api::CacheWarmup& warmup) const {
   const std::string key = warmup.ns + "/" + warmup.name;
-  {
-    std::lock_guard lock(known_mutex_);
-    const MonoTime now = means_.clock.Monotonic();
-    std::erase_if(known_, [&](const auto& each) { return now - each.second.read > kBudgetsStay; });
-    const auto known = known_.find(key);
-    if (known != known_.end() && known->second.resource_version == warmup.resource_version) {
-      return known->second.budgets;
-    }
+  // While one worker reads them, the others wait for what it has read.
+  std::lock_guard lock(known_mutex_);
+  const MonoTime now = means_.clock.Monotonic();
+  std::erase_if(known_, [&](const auto& each) { return now - each.second.read > kBudgetsStay; });
+  const auto known = known_.find(key);
+  if (known != known_.end() && known->second.resource_version == warmup.resource_version) {
+    return known->second.budgets;
   }
   const auto pods = world_.pod_views.Of(
       world_.pods.store().ByIndex(observe::InjectedIndex(warmup.ns, warmup.name)));
   const Duration longest = plan::LongestHold(warmup, observe::ReadPromises(world_, warmup));
   auto budgets = std::make_shared<const plan::Budgets>(pods, longest);
-  std::lock_guard lock(known_mutex_);
   known_[key] = {.read = means_.clock.Monotonic(),
                  .resource_version = warmup.resource_version,
                  .budgets = budgets};

@@ -23,9 +23,9 @@
 namespace cachewarm::controllers {
 
 // Pods looked at by Reconcile() at the same time. One whose patch hangs keeps a worker, and so
-// there are some more than patches need that do not; an idle one costs 10 kB. Slow namespaces
-// (apply::PodTurns) have half of them.
-inline constexpr int kHeldWorkers = 16;
+// there are some more than patches need that do not; an idle one costs 10 kB, and more of them take
+// the CPU from an API server beside them in a burst. Slow namespaces (apply::PodTurns) have half.
+inline constexpr int kHeldWorkers = 8;
 
 // What is to become of a pod at our gate, if nothing else releases it.
 struct HeldVerdict {
