@@ -258,9 +258,8 @@ TEST_F(HeldPodsTest, OfABurstNotEveryPodHasAllOthersReadAgain) {
     server.Put(kube::kPods, HeldPodObject(fmt::format("p{}", i), "llama"));
   }
   StartWorld();
-  FanOut(kPods, kHeldWorkers, {}, [&](size_t i) {
-    EXPECT_TRUE(held_.Reconcile(fmt::format("default/p{}", i), {}).ok());
-  });
+  FanOut(kPods, kHeldWorkers, {},
+         [&](size_t i) { EXPECT_TRUE(held_.Reconcile(fmt::format("default/p{}", i), {}).ok()); });
   EXPECT_EQ(log.Count("object not understood"), 1);
 }
 
