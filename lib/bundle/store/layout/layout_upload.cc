@@ -57,12 +57,19 @@ class LayoutUpload : public BlobUpload {
   int64_t bytes_ = 0;
 };
 
-// Whoever made these files is dead: it let go of the lock.
+bool IsNamed(const fs::Dir& repository, const std::string& name, const fs::Fd& file) {
+  const auto ours = fs::StatFile(file);
+  const auto found = repository.Stat(name);
+  return ours.ok() && found.ok() && found->inode == ours->inode;
+}
+
+// Whoever made these files is dead: it let go of the lock. Or it has placed its file, and the name
+// is another's by now: a file that is locked under its name keeps it.
 void RemoveAbandoned(const fs::Dir& repository) {
   fs::Walk(repository, kUploads, {}, [&](const fs::WalkEntry& entry) {
     const std::string path = fmt::format("{}/{}", kUploads, entry.path);
     const auto lock = fs::TryLock(repository, path);
-    if (lock.ok() && lock->has_value()) {
+    if (lock.ok() && lock->has_value() && IsNamed(repository, path, **lock)) {
       repository.Remove(path).IgnoreError();
     }
     return fs::WalkNext::kGoOn;
@@ -73,12 +80,7 @@ void RemoveAbandoned(const fs::Dir& repository) {
 absl::StatusOr<bool> LockNew(const fs::Dir& repository, const std::string& name,
                              const fs::Fd& file) {
   CW_ASSIGN_OR_RETURN(const bool locked, fs::TryLock(file));
-  if (!locked) {
-    return false;
-  }
-  CW_ASSIGN_OR_RETURN(const fs::FileStat ours, fs::StatFile(file));
-  const auto found = repository.Stat(name);
-  return found.ok() && found->inode == ours.inode;
+  return locked && IsNamed(repository, name, file);
 }
 
 std::string FolderOf(const std::string& path) {
