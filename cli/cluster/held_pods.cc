@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -20,7 +19,7 @@
 #include "lib/kube/client/release_gate.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/core/watcher.h"
-#include "lib/kube/runtime/stop_after.h"
+#include "lib/kube/runtime/pod_turns.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -32,10 +31,9 @@ constexpr size_t kWidth = 8;
 constexpr int kPageItems = 500;
 constexpr int kListTries = 3;
 constexpr int kReleaseTries = 4;
-// Behind a webhook that does not answer a patch takes 10 to 30 s, and the CronJob has 55 s for all
-// pods of the cluster: whatever takes longer than this waits until all others were let go.
-constexpr Duration kFirstTry{3'000};
-constexpr Duration kSlow{1'000};  // to fail; to be let go may take longer
+// The CronJob has 55 s for all pods of the cluster: those of slow namespaces wait until all others
+// were let go.
+constexpr kube::PodTurns::SlowTurns kLater{.at_once = 0, .limit = Duration(0)};
 // What a CacheWarmup's name may have, and far more than a time; anybody may write 256 KiB.
 constexpr size_t kNoteBytesMax = 253;
 
@@ -106,7 +104,7 @@ ReleaseOutcome About(const api::Pod& pod, WallTime now) {
 class Release {
  public:
   Release(const ReleaseMeans& means, const ReleaseWish& wish, std::stop_token stop)
-      : means_(means), wish_(wish), stop_(std::move(stop)) {}
+      : means_(means), wish_(wish), stop_(std::move(stop)), turns_(means.clock, kLater) {}
 
   absl::Status Run() {
     CW_RETURN_IF_ERROR(wish_.names.empty() ? FindAll() : FindNamed());
@@ -198,32 +196,22 @@ class Release {
       Tell(outcome);
       return;
     }
-    if (IsSlow(pod.meta.ns)) {
-      PutOff(pod);
-      return;
-    }
-    const MonoTime began = means_.clock.Monotonic();
-    const kube::StopAfter over(means_.clock, kFirstTry, stop_);
-    const ReleaseOutcome outcome = LetGo(pod, over.token());
-    const bool failed = outcome.result == ReleaseResult::kFailed;
-    if (failed && means_.clock.Monotonic() - began >= kSlow) {
-      NoteSlow(pod.meta.ns);
-    }
-    if (failed && over.token().stop_requested()) {
-      PutOff(pod);
+    std::optional<ReleaseOutcome> outcome;
+    const auto patch = [&](const std::stop_token& ending) {
+      outcome = LetGo(pod, ending);
+      const bool failed = outcome->result == ReleaseResult::kFailed;
+      absl::Status status = failed ? absl::UnavailableError(outcome->message) : absl::OkStatus();
+      if (failed && ending.stop_requested()) {
+        outcome.reset();
+      }
+      return status;
+    };
+    turns_.Take(pod.meta.ns, stop_, patch).IgnoreError();  // it is in the outcome
+    if (outcome.has_value()) {
+      Tell(*outcome);
     } else {
-      Tell(outcome);
+      PutOff(pod);
     }
-  }
-
-  bool IsSlow(const std::string& ns) {
-    std::lock_guard lock(mutex_);
-    return slow_.contains(ns);
-  }
-
-  void NoteSlow(const std::string& ns) {
-    std::lock_guard lock(mutex_);
-    slow_.insert(ns);
   }
 
   void PutOff(const api::Pod& pod) {
@@ -276,9 +264,9 @@ class Release {
   const ReleaseMeans& means_;
   const ReleaseWish& wish_;
   const std::stop_token stop_;
+  kube::PodTurns turns_;
   std::vector<api::Pod> held_;
   std::mutex mutex_;
-  std::set<std::string> slow_;  // namespaces
   std::vector<const api::Pod*> late_;
 };
 

@@ -25,7 +25,7 @@ using codec::Json;
 
 // A plan that waits for a slow namespace keeps a worker: one at a time, and past its deadline
 // controllers::HeldPods has more patience with a pod.
-constexpr PodTurns::SlowTurns kSlowTurns{.at_once = 1, .limit = Duration(3'000)};
+constexpr kube::PodTurns::SlowTurns kSlowTurns{.at_once = 1, .limit = Duration(3'000)};
 
 kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
@@ -88,13 +88,21 @@ struct Executor::Released {
   std::vector<const plan::GateRelease*> releases;
 };
 
-absl::StatusOr<bool> ReleaseGate(kube::Client& client, const plan::GateRelease& release,
-                                 std::stop_token stop) {
+absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::PodTurns& turns,
+                                 const plan::GateRelease& release, std::stop_token stop) {
   const render::HostRules rules{.excluded = release.excluded, .preferred = release.preferred};
-  const absl::StatusOr<bool> released = ReleaseWith(client, release, rules, stop);
   const bool prefers = !release.preferred.empty() && release.excluded.empty();
-  return IsRefused(released.status()) && prefers ? ReleaseWith(client, release, {}, stop)
-                                                 : released;
+  bool done = false;
+  const auto patch = [&](const std::stop_token& ending) {
+    absl::StatusOr<bool> released = ReleaseWith(client, release, rules, ending);
+    if (IsRefused(released.status()) && prefers) {
+      released = ReleaseWith(client, release, {}, ending);
+    }
+    done = released.ok() && *released;
+    return released.status();
+  };
+  CW_RETURN_IF_ERROR(turns.Take(release.pod->meta.ns, std::move(stop), patch));
+  return done;
 }
 
 Executor::Executor(Means means)
@@ -267,14 +275,8 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const plan::Snapshot& snapshot,
   const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
   return TryAll(releases.size(), stop, [&](size_t i) {
     const plan::GateRelease& release = releases[i];
-    bool done = false;
-    const absl::Status status =
-        turns_.Take(release.pod->meta.ns, stop, [&](std::stop_token ending) {
-          const auto answer = ReleaseGate(means_.client, release, std::move(ending));
-          done = answer.ok() && *answer;
-          return answer.status();
-        });
-    if (done) {
+    const auto done = ReleaseGate(means_.client, turns_, release, stop);
+    if (done.ok() && *done) {
       released.Add(release);
       means_.metrics.CountRelease(warmup.ns, counted, release.reason, release.held_seconds);
       means_.log.Info("pod released", {{"warmup", warmup.ns + "/" + warmup.name},
@@ -282,7 +284,7 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const plan::Snapshot& snapshot,
                                        {"reason", release.reason},
                                        {"held_seconds", release.held_seconds}});
     }
-    return cachewarm::Annotate(status, "release of pod " + release.pod->meta.name);
+    return cachewarm::Annotate(done.status(), "release of pod " + release.pod->meta.name);
   });
 }
 

@@ -12,8 +12,8 @@
 #include "lib/base/log.h"
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/event_recorder.h"
+#include "lib/kube/runtime/pod_turns.h"
 #include "operator/apply/job_refusals.h"
-#include "operator/apply/pod_turns.h"
 #include "operator/metrics.h"
 #include "operator/plan/plan.h"
 
@@ -45,8 +45,8 @@ struct Carried {
 // within one step everything is tried. What is already so (a Job that exists, a pod that is gone, a
 // gate that somebody else removed) is success. What the API server refuses for good of one node or
 // one pod is no error: it is logged, a line a step, and counted; a Job that it refuses is noted in
-// `job_refusals`. Patches of pods wait for nobody's webhook for long (PodTurns). Metrics of a step
-// count after it succeeded, and a pod's release is told after it was released.
+// `job_refusals`. Patches of pods wait for nobody's webhook for long (kube::PodTurns). Metrics of a
+// step count after it succeeded, and a pod's release is told after it was released.
 class Executor {
  public:
   explicit Executor(Means means);
@@ -81,7 +81,7 @@ class Executor {
 
   Means means_;
   mutable std::counting_semaphore<> slots_;
-  mutable PodTurns turns_;
+  mutable kube::PodTurns turns_;
 };
 
 // Removes our gate from one pod; true when this call did it, false when it was already gone.
@@ -90,7 +90,8 @@ class Executor {
 // the user's forbids that) is let go without: a preference is no reason to be held. One that is to
 // be kept off a node where it would break is not: that is an error, to be planned anew, and past
 // its deadline controllers::HeldPods lets it go all the same.
-absl::StatusOr<bool> ReleaseGate(kube::Client& client, const plan::GateRelease& release,
-                                 std::stop_token stop);
+// ABORTED and DEADLINE_EXCEEDED as `turns` says.
+absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::PodTurns& turns,
+                                 const plan::GateRelease& release, std::stop_token stop);
 
 }  // namespace cachewarm::apply

@@ -27,8 +27,8 @@ constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepMost{5'000};
 // Nobody else lets go of it: a webhook may take the 30 s that the API gives it at most.
-constexpr apply::PodTurns::SlowTurns kSlowTurns{.at_once = kHeldWorkers / 2,
-                                                .limit = Duration(30'000)};
+constexpr kube::PodTurns::SlowTurns kSlowTurns{.at_once = kHeldWorkers / 2,
+                                               .limit = Duration(30'000)};
 // A pod that is newer than the budgets counts from its own creation, so that much later at most.
 constexpr Duration kBudgetsStay{500};
 // What a warmup allows that says nothing else; for pods of warmups that cannot be read.
@@ -151,16 +151,13 @@ absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::
                                std::stop_token stop) {
   const Duration held = std::max(means_.clock.Now() - pod->meta.created, Duration(0));
   const double held_seconds = std::chrono::duration<double>(held).count();
-  const plan::GateRelease release{
-      .pod = pod, .reason = std::string(reason), .held_seconds = held_seconds};
-  bool released = false;
-  absl::Status status = turns_.Take(pod->meta.ns, stop, [&](std::stop_token ending) {
-    const auto answer = apply::ReleaseGate(means_.client, release, std::move(ending));
-    released = answer.ok() && *answer;
-    return answer.status();
-  });
+  CW_ASSIGN_OR_RETURN(
+      const bool released,
+      apply::ReleaseGate(means_.client, turns_,
+                         {.pod = pod, .reason = std::string(reason), .held_seconds = held_seconds},
+                         std::move(stop)));
   if (!released) {
-    return status;
+    return absl::OkStatus();
   }
   const std::string warmup = WarmupNameOf(*pod);
   const bool is_there = world_.warmup_views.Get({.ns = pod->meta.ns, .name = warmup}) != nullptr;

@@ -15,7 +15,7 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
-#include "operator/apply/pod_turns.h"
+#include "lib/kube/runtime/pod_turns.h"
 #include "operator/metrics.h"
 #include "operator/observe/world.h"
 #include "operator/plan/gates/budget.h"
@@ -24,7 +24,7 @@ namespace cachewarm::controllers {
 
 // Pods looked at by Reconcile() at the same time. One whose patch hangs keeps a worker, and so
 // there are some more than patches need that do not; an idle one costs 10 kB, and more of them take
-// the CPU from an API server beside them in a burst. Slow namespaces (apply::PodTurns) have half.
+// the CPU from an API server beside them in a burst. Slow namespaces (kube::PodTurns) have half.
 inline constexpr int kHeldWorkers = 8;
 
 // What is to become of a pod at our gate, if nothing else releases it.
@@ -82,7 +82,7 @@ class HeldPods {
 
   const observe::World& world_;
   Means means_;
-  apply::PodTurns turns_;
+  kube::PodTurns turns_;
   std::atomic<bool> leading_{false};
 
   struct Known {

@@ -5,13 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <future>
 #include <thread>
 
 #include "lib/api/reasons.h"
-#include "tests/unit/operator/hanging_client.h"
-#include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
+#include "tests/unit/operator/apply/executor_fixture.h"
 
 namespace cachewarm::apply {
 namespace {
@@ -19,95 +16,9 @@ namespace {
 using op::testing::HeldPodObject;
 using op::testing::NodeCacheObject;
 using op::testing::PodObject;
-using op::testing::WarmupObject;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class ExecutorTest : public op::testing::WorldFixture {
- protected:
-  ExecutorTest()
-      : hanging(server, "team"),
-        executor({.client = hanging,
-                  .clock = clock,
-                  .events = events,
-                  .metrics = metrics,
-                  .log = log,
-                  .job_refusals = refusals}) {
-    const kube::Object stored = server.Put(kube::kCacheWarmups, WarmupObject("llama"));
-    snapshot.warmup = api::DecodeCacheWarmup(*stored).value();
-  }
-
-  std::shared_ptr<const api::Pod> Stored(const codec::Json& pod) {
-    return std::make_shared<const api::Pod>(api::DecodePod(server.Put(kube::kPods, pod)).value());
-  }
-
-  absl::Status Execute() {
-    const absl::StatusOr<Carried> carried = executor.Execute(snapshot, plan, {});
-    refused = carried.ok() ? carried->refused : 0;
-    return carried.status();
-  }
-
-  bool IsHeld(const std::string& name) {
-    const kube::Object pod = server.Find(kube::kPods, {"default", name});
-    const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
-    return gates != nullptr && !gates->empty();
-  }
-
-  static plan::JobWish JobNamed(const std::string& name) {
-    return {.name = name,
-            .object = std::make_shared<const codec::Json>(
-                codec::Json{{"apiVersion", "batch/v1"},
-                            {"kind", "Job"},
-                            {"metadata", {{"name", name}, {"namespace", "default"}}}})};
-  }
-
-  // A pod of the namespace whose pods hang.
-  std::shared_ptr<const api::Pod> Hanging(const std::string& name) {
-    codec::Json pod = HeldPodObject(name, "llama");
-    pod["metadata"]["namespace"] = "team";
-    return Stored(pod);
-  }
-
-  // What comes of it when `many` patches hang at once.
-  absl::Status ExecuteThough(int many) {
-    return CutShort(hanging, clock, many,
-                    std::async(std::launch::async, [this] { return Execute(); }));
-  }
-
-  // Position of the first request that starts with `prefix`; -1 when there is none.
-  int Position(const std::string& prefix) {
-    const std::vector<std::string> requests = server.Requests();
-    for (size_t i = 0; i < requests.size(); ++i) {
-      if (requests[i].starts_with(prefix)) {
-        return static_cast<int>(i);
-      }
-    }
-    return -1;
-  }
-
-  // The wish to note on a held pod, which is stored by this, how long it waits.
-  plan::PodAnnotation HeldUntil(const std::string& name) {
-    const auto pod = Stored(HeldPodObject(name, "llama"));
-    return {.ns = "default",
-            .pod = name,
-            .uid = pod->meta.uid,
-            .key = "cachewarm.io/held-until",
-            .value = "v",
-            .held = pod};
-  }
-  std::map<std::string, std::string> Annotations(const std::string& pod) {
-    return kube::AnnotationsOf(*server.Find(kube::kPods, {"default", pod}));
-  }
-  codec::Json Warmup() { return *server.Find(kube::kCacheWarmups, {"default", "llama"}); }
-
-  op::testing::HangingClient hanging;
-  JobRefusals refusals;
-  Executor executor;
-  size_t refused = 0;  // of the last Execute() that was OK
-  plan::Snapshot snapshot;
-  plan::Plan plan;
-};
 
 TEST_F(ExecutorTest, AnEmptyPlanSendsNothing) {
   ASSERT_TRUE(Execute().ok());
@@ -241,23 +152,6 @@ TEST_F(ExecutorTest, AJobThatExistsAndOneThatIsGoneAreSuccess) {
   EXPECT_EQ(server.Find(kube::kJobs, {"default", "j"}), nullptr);
 }
 
-TEST_F(ExecutorTest, ReleasesManyPodsAndCountsEachOnce) {
-  for (int i = 0; i < 60; ++i) {
-    plan.releases.push_back({.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")),
-                             .reason = "Warm",
-                             .held_seconds = 3});
-  }
-  ASSERT_TRUE(Execute().ok());
-  ASSERT_TRUE(Execute().ok()) << "a gate that is gone is no error";
-  for (int i = 0; i < 60; ++i) {
-    EXPECT_FALSE(IsHeld("p" + std::to_string(i)));
-  }
-  EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
-                   "reason=\"Warm\"}"),
-            60);
-  EXPECT_EQ(Metric("cachewarm_hold_seconds_count{namespace=\"default\",warmup=\"llama\"}"), 60);
-}
-
 TEST_F(ExecutorTest, AllPlansTogetherHaveNoMoreRequestsUnderWayThanOne) {
   for (int i = 0; i < 60; ++i) {
     plan.releases.push_back(
@@ -282,22 +176,6 @@ TEST_F(ExecutorTest, AllPlansTogetherHaveNoMoreRequestsUnderWayThanOne) {
   EXPECT_LE(most, 16);
 }
 
-TEST_F(ExecutorTest, PodsThatHangTakeASlotForAShortWhileAndThenAlmostNone) {
-  for (int i = 0; i < 60; ++i) {
-    plan.releases.push_back({.pod = Hanging("p" + std::to_string(i)), .reason = "Warm"});
-  }
-  EXPECT_TRUE(absl::IsDeadlineExceeded(ExecuteThough(16)));
-  EXPECT_LT(hanging.tries(), 30) << "16 at first, then hardly any";
-  EXPECT_FALSE(ExecuteThough(1).ok());
-  EXPECT_LT(hanging.tries(), 40);
-  hanging.Answer();
-  EXPECT_TRUE(op::testing::Eventually([&] { return Execute().ok(); }));
-  for (const plan::GateRelease& release : plan.releases) {
-    EXPECT_FALSE(
-        observe::WaitsAtOurGate(*server.Find(kube::kPods, {"team", release.pod->meta.name})));
-  }
-}
-
 TEST_F(ExecutorTest, AnAnnotationThatHangsKeepsNoOtherNamespaceWaiting) {
   for (int i = 0; i < 60; ++i) {
     const auto pod = Hanging("p" + std::to_string(i));
@@ -313,129 +191,8 @@ TEST_F(ExecutorTest, AnAnnotationThatHangsKeepsNoOtherNamespaceWaiting) {
   EXPECT_FALSE(IsHeld("a"));
 }
 
-TEST_F(ExecutorTest, ABuilderIsThroughBeforeAnyOtherPodIsReleased) {
-  plan.releases.push_back({.pod = Stored(HeldPodObject("builder", "llama")), .reason = "Builder"});
-  for (int i = 0; i < 20; ++i) {
-    plan.releases.push_back(
-        {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "NoRoom"});
-  }
-  bool is_through = false;
-  int early = 0;
-  server.OnWrite([&](const kube::Request& request, codec::Json&) {
-    is_through = is_through || request.path.ends_with("/builder");
-    early += is_through ? 0 : 1;
-    return absl::OkStatus();
-  });
-  ASSERT_TRUE(Execute().ok());
-  EXPECT_EQ(early, 0);
-  EXPECT_FALSE(IsHeld("p19"));
-}
-
-TEST_F(ExecutorTest, ABuilderThatCannotBeReleasedKeepsNoOtherPodWaiting) {
-  plan.releases.push_back({.pod = Stored(HeldPodObject("builder", "llama")), .reason = "Builder"});
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "NoRoom"});
-  server.OnWrite([](const kube::Request& request, codec::Json&) {
-    return request.path.ends_with("/builder") ? absl::UnavailableError("no") : absl::OkStatus();
-  });
-  EXPECT_FALSE(Execute().ok());
-  EXPECT_FALSE(IsHeld("a"));
-}
-
-TEST_F(ExecutorTest, OnlyOfAPodThatWasReleasedItIsTold) {
-  for (const char* name : {"a", "b"}) {
-    plan.releases.push_back(
-        {.pod = Stored(HeldPodObject(name, "llama")),
-         .reason = "Warm",
-         .event = plan::EventWish{
-             .regarding = {.kind = "Pod", .name = name}, .reason = "Warm", .action = "Gate"}});
-  }
-  server.OnWrite([](const kube::Request& request, codec::Json&) {
-    return request.path.ends_with("/b") ? absl::UnavailableError("no") : absl::OkStatus();
-  });
-  EXPECT_FALSE(Execute().ok());
-  ASSERT_EQ(events.Count("Warm"), 1);
-  EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "a");
-}
-
-TEST_F(ExecutorTest, AReleaseNotesWhyOnThePodAndAddsItsPreference) {
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")),
-                           .reason = "Warm",
-                           .held_seconds = 3,
-                           .preferred = {"n1"},
-                           .excluded = {"n9"}});
-  ASSERT_TRUE(Execute().ok());
-  const codec::Json pod = *server.Find(kube::kPods, {"default", "a"});
-  EXPECT_EQ(pod["metadata"]["annotations"]["cachewarm.io/released"], "Warm");
-  EXPECT_THAT(pod["spec"]["affinity"].dump(), HasSubstr("\"n1\""));
-  EXPECT_THAT(pod["spec"]["affinity"].dump(), HasSubstr("NotIn"));
-}
-
 // As the API server answers to an affinity that may not change like that, or a policy of the
 // user's.
-class RefusedAffinity : public ExecutorTest, public testing::WithParamInterface<absl::StatusCode> {
- protected:
-  RefusedAffinity() {
-    server.OnWrite([](const kube::Request&, codec::Json& object) {
-      return kube::At(object, {"spec", "affinity"}) == nullptr
-                 ? absl::OkStatus()
-                 : absl::Status(GetParam(), "affinity is immutable");
-    });
-  }
-  plan::GateRelease Release(std::vector<std::string> excluded) {
-    return {.pod = Stored(HeldPodObject("a", "llama")),
-            .reason = "Warm",
-            .preferred = {"n1"},
-            .excluded = std::move(excluded)};
-  }
-};
-INSTANTIATE_TEST_SUITE_P(All, RefusedAffinity,
-                         testing::Values(absl::StatusCode::kInvalidArgument,
-                                         absl::StatusCode::kPermissionDenied),
-                         [](const auto& each) { return absl::StatusCodeToString(each.param); });
-
-TEST_P(RefusedAffinity, APreferenceIsNoReasonToBeHeld) {
-  plan.releases = {Release({})};
-  EXPECT_TRUE(Execute().ok());
-  EXPECT_FALSE(IsHeld("a"));
-  const codec::Json pod = *server.Find(kube::kPods, {"default", "a"});
-  EXPECT_FALSE(pod["spec"].contains("affinity"));
-  EXPECT_EQ(pod["metadata"]["annotations"]["cachewarm.io/released"], "Warm");
-}
-
-TEST_P(RefusedAffinity, APodThatWouldBreakOnANodeIsHeldUntilPlannedAnewAndCostsNothingElse) {
-  plan.releases = {Release({"n9"})};
-  plan.jobs_to_create = {JobNamed("j")};
-  EXPECT_TRUE(Execute().ok());
-  EXPECT_EQ(refused, 1U);
-  EXPECT_TRUE(IsHeld("a"));
-  EXPECT_TRUE(log.Has("affinity is immutable"));
-  EXPECT_NE(server.Find(kube::kJobs, {"default", "j"}), nullptr);
-}
-
-TEST_F(ExecutorTest, AReleaseThatIsRefusedWhateverItAsksForIsToldAndComesAgain) {
-  server.OnWrite([](const kube::Request&, codec::Json&) {
-    return absl::PermissionDeniedError("this namespace is frozen");
-  });
-  plan.releases.push_back(
-      {.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm", .preferred = {"n1"}});
-  EXPECT_TRUE(Execute().ok());
-  EXPECT_EQ(refused, 1U);
-  EXPECT_TRUE(log.Has("this namespace is frozen"));
-  EXPECT_TRUE(IsHeld("a"));
-}
-
-TEST_F(ExecutorTest, APodThatWasReplacedUnderItsNameIsLeftAloneAndIsNoError) {
-  plan.releases.push_back(
-      {.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm", .preferred = {"n1"}});
-  server.Edit(kube::kPods, {"default", "a"},
-              [](codec::Json& pod) { pod["metadata"]["uid"] = "another"; });
-  EXPECT_TRUE(Execute().ok());
-  EXPECT_TRUE(IsHeld("a"));
-  EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
-                   "reason=\"Warm\"}"),
-            -1);
-}
-
 TEST_F(ExecutorTest, AnnotatesThePodItMeansAndNoOther) {
   server.Put(kube::kPods, PodObject("a"));
   plan.annotations = {{.ns = "default", .pod = "a", .uid = "uid-a", .key = "k", .value = "v"}};

@@ -404,8 +404,10 @@ TEST_F(HeldPodsTest, APodWhoseAffinityMayNotChangeIsFreeAtItsDeadline) {
   });
   const auto pod = world.pod_views.Get({"default", "a"});
   ASSERT_NE(pod, nullptr);
+  kube::PodTurns turns(clock, {.at_once = 1, .limit = Duration(3'000)});
   EXPECT_FALSE(
-      apply::ReleaseGate(client(), {.pod = pod, .reason = "Warm", .excluded = {"n9"}}, {}).ok());
+      apply::ReleaseGate(client(), turns, {.pod = pod, .reason = "Warm", .excluded = {"n9"}}, {})
+          .ok());
   EXPECT_TRUE(IsHeld("a")) << "the plan keeps it off a node";
   clock.Advance(Duration(61'500));
   ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/apply/pod_turns.h"
+#include "lib/kube/runtime/pod_turns.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "tests/fakes/await.h"
 #include "tests/fakes/fake_clock.h"
 
-namespace cachewarm::apply {
+namespace cachewarm::kube {
 namespace {
 
 using std::chrono::seconds;
@@ -108,4 +108,4 @@ TEST_F(PodTurnsTest, WhoeverIsStoppingLearnsNothing) {
 }
 
 }  // namespace
-}  // namespace cachewarm::apply
+}  // namespace cachewarm::kube

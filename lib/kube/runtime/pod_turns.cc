@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/apply/pod_turns.h"
+#include "lib/kube/runtime/pod_turns.h"
 
 #include "fmt/format.h"
 #include "lib/kube/runtime/stop_after.h"
 
-namespace cachewarm::apply {
+namespace cachewarm::kube {
 namespace {
 
 // API servers mean to answer within a second, webhooks of theirs included, and a loaded one takes a
@@ -48,7 +48,7 @@ absl::Status PodTurns::Take(const std::string& ns, std::stop_token stop, const P
         fmt::format("pods of namespace {} take long to patch: it waits for its turn", ns));
   }
   const MonoTime began = clock_.Monotonic();
-  const kube::StopAfter over(clock_, turn.limit(), stop);
+  const StopAfter over(clock_, turn.limit(), stop);
   absl::Status status = patch(over.token());
   if (stop.stop_requested()) {
     return status;
@@ -70,4 +70,4 @@ void PodTurns::Learn(const std::string& ns, Duration took, bool ok) {
   }
 }
 
-}  // namespace cachewarm::apply
+}  // namespace cachewarm::kube

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "lib/base/clock.h"
 
-namespace cachewarm::apply {
+namespace cachewarm::kube {
 
 // Keeps patches of the pods of one namespace from stalling those of all others: behind a webhook of
 // a user's that does not answer each takes 10 to 30 s. A patch is cut short after 3 s. A namespace
@@ -46,4 +46,4 @@ class PodTurns {
   std::map<std::string, MonoTime> slow_since_;  // by namespace: when a patch failed slowly last
 };
 
-}  // namespace cachewarm::apply
+}  // namespace cachewarm::kube
