@@ -59,6 +59,12 @@ WallTime At(int seconds) {
   return WallTime(day) + std::chrono::seconds(seconds);
 }
 
+SnapshotBuilder OneNode() {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  return builder;
+}
+
 Digest DigestNamed(const std::string& digit) {
   return Digest::FromHex(std::string(64, digit.at(0)));
 }

@@ -103,6 +103,9 @@ class SnapshotBuilder {
   plan::Snapshot in_;
 };
 
+// With the node "n1".
+SnapshotBuilder OneNode();
+
 // "sha256:" of one hex digit, repeated.
 Digest DigestNamed(const std::string& digit);
 codec::Json PodObject(const plan::Snapshot& in, const PodSetup& setup);

@@ -3,6 +3,8 @@
 a node declares the GPU type and CPU class that it plays."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from . import installation, pods
 from .cluster import NODES, REPOSITORY, THROTTLED_REGISTRY, Cluster
@@ -12,6 +14,7 @@ from .waiting import wait_for
 
 STORE = f"oci://{THROTTLED_REGISTRY}/cachewarm"
 LEASE = "cachewarm-operator"
+CRON_JOB = "cachewarm-release"
 H100 = "nvidia/h100-80gb-hbm3/sm_90"  # a GPU type that nodes play in tests
 _IMAGES = REPOSITORY / "build" / "images"
 
@@ -123,6 +126,40 @@ class Product:
         wait_for(
             f"{replicas} operators", lambda: len(self._running()) == replicas, 120, self.kubectl
         )
+
+    @contextmanager
+    def without_operators(self) -> Iterator["Product"]:
+        self.scale_operator(0)
+        yield self
+        self.scale_operator(2)
+
+    @contextmanager
+    def without_cron_job(self) -> Iterator[None]:
+        """It runs each minute, and could let go of a pod before anybody else does."""
+
+        def runs() -> bool:
+            return bool(self.kubectl.get("cronjob", CRON_JOB)["status"].get("active"))
+
+        try:
+            self.kubectl.patch("cronjob", CRON_JOB, {"spec": {"suspend": True}})
+            wait_for("no Job of it runs", lambda: not runs(), 90, self.kubectl)
+            yield
+        finally:
+            self.kubectl.patch("cronjob", CRON_JOB, {"spec": {"suspend": False}})
+
+    def run_cron_job_now(self, name: str) -> str:
+        """What the CronJob's next Job would do, at once; its log."""
+        self.kubectl.run("create", "job", name, f"--from=cronjob/{CRON_JOB}")
+
+        def ended() -> bool:
+            status = (self.kubectl.get("job", name) or {}).get("status", {})
+            assert not status.get("failed"), self.kubectl.logs(f"job/{name}")
+            return bool(status.get("succeeded"))
+
+        wait_for(f"job {name} has ended", ended, 60, self.kubectl)
+        text = self.kubectl.logs(f"job/{name}")
+        self.kubectl.delete("job", name)
+        return text
 
     def _running(self) -> list[dict]:
         found = self.kubectl.list("pods", selector("operator"))

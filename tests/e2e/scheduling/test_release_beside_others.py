@@ -81,21 +81,14 @@ def marked(kubectl: Kubectl):
 
 @pytest.fixture
 def alone(product: Product):
-    """The product without its operators."""
-    product.scale_operator(0)
-    yield product
-    product.scale_operator(2)
+    with product.without_operators():
+        yield product
 
 
 @pytest.fixture
 def no_cron_job(product: Product):
-    """So that who lets go is the operator."""
-    cron_job = ("cronjob", "cachewarm-release")
-    try:
-        product.kubectl.patch(*cron_job, {"spec": {"suspend": True}})
+    with product.without_cron_job():
         yield
-    finally:
-        product.kubectl.patch(*cron_job, {"spec": {"suspend": False}})
 
 
 def test_the_operator_lets_go_of_its_builder_and_at_the_deadline_of_the_next_pod(
@@ -117,10 +110,6 @@ def test_cachewarm_release_lets_go_of_a_pod_past_its_deadline(
     kubectl: Kubectl, alone: Product, marked
 ):
     kubectl.apply(held_pod("due", until=-10))
-    system = alone.kubectl
-    system.run("create", "job", "release-marked", "--from=cronjob/cachewarm-release")
-    try:
-        free = until_released(kubectl, {"metadata": {"name": "due"}}, 90)
-    finally:
-        system.delete("job", "release-marked")
+    alone.run_cron_job_now("release-marked")
+    free = kubectl.get("pod", "due")
     assert released(free) == "Deadline" and is_marked(free)

@@ -17,37 +17,23 @@ from harness.installation import NAMESPACE
 from harness.kubectl import Kubectl, KubectlError
 from harness.product import Product, configuration
 from harness.steps import until_ready, until_released
-from harness.waiting import wait_for
 from harness.warmup import gated, released
 
 RELEASE = f"system:serviceaccount:{NAMESPACE}:cachewarm-release"
-CRON_JOB = "cachewarm-release"
 PROGRAM = REPOSITORY / "build" / "release" / "cli" / "cachewarm"
 LABELS = {"app": "left-behind"}
 
 
 @pytest.fixture(scope="module")
 def alone(installation: Product):
-    """The product without its operators."""
-    installation.scale_operator(0)
-    yield installation
-    installation.scale_operator(2)
+    with installation.without_operators():
+        yield installation
 
 
 @pytest.fixture
 def no_cron_job(alone: Product):
-    """It runs each minute, and could let go of a pod before the test's own Job does."""
-    system = alone.kubectl
-
-    def runs() -> bool:
-        return bool(system.get("cronjob", CRON_JOB)["status"].get("active"))
-
-    try:
-        system.patch("cronjob", CRON_JOB, {"spec": {"suspend": True}})
-        wait_for("no Job of it runs", lambda: not runs(), 90, system)
+    with alone.without_cron_job():
         yield
-    finally:
-        system.patch("cronjob", CRON_JOB, {"spec": {"suspend": False}})
 
 
 @pytest.fixture(scope="module")
@@ -70,22 +56,6 @@ def cachewarm(kubeconfig: Path | str, *words: str) -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, timeout=180)
 
 
-def run_cron_job_now(product: Product, name: str) -> str:
-    """What the CronJob's next Job would do, at once; its log."""
-    system = product.kubectl
-    system.run("create", "job", name, f"--from=cronjob/{CRON_JOB}")
-
-    def ended() -> bool:
-        status = (system.get("job", name) or {}).get("status", {})
-        assert not status.get("failed"), system.logs(f"job/{name}")
-        return bool(status.get("succeeded"))
-
-    wait_for(f"job {name} has ended", ended, 60, system)
-    text = system.logs(f"job/{name}")
-    system.delete("job", name)
-    return text
-
-
 class TestWithoutAnOperator:
     def test_the_cron_job_frees_what_is_past_its_deadline_and_nothing_else(
         self, shared: Kubectl, alone: Product, no_cron_job
@@ -95,7 +65,7 @@ class TestWithoutAnOperator:
             held_pod("not-due", until=1800),
             held_pod("unnoted"),
         )
-        log = run_cron_job_now(alone, "release-now")
+        log = alone.run_cron_job_now("release-now")
         assert f"{shared.namespace}/due" in log
         due = shared.get("pod", "due")
         assert pods.gates(due) == ["example.com/other"]

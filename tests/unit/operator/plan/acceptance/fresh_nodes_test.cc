@@ -8,14 +8,9 @@ namespace cachewarm::plan {
 namespace {
 
 using fakes::Condition;
+using fakes::OneNode;
 using fakes::ReasonOf;
 using fakes::SnapshotBuilder;
-
-SnapshotBuilder OneNode() {
-  SnapshotBuilder builder;
-  builder.Node({.name = "n1"});
-  return builder;
-}
 
 void MakeFresh(SnapshotBuilder& builder, const std::string& node) {
   builder.node(node).taints = {{.key = "cachewarm.io/warming", .effect = "NoSchedule"}};

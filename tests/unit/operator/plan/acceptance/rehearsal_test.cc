@@ -13,14 +13,9 @@ namespace {
 using fakes::At;
 using fakes::Condition;
 using fakes::HasEvent;
+using fakes::OneNode;
 using fakes::ReasonOf;
 using fakes::SnapshotBuilder;
-
-SnapshotBuilder OneNode() {
-  SnapshotBuilder builder;
-  builder.Node({.name = "n1"});
-  return builder;
-}
 
 TEST(Acceptance, AsksForARehearsalBeforeItInjects) {
   SnapshotBuilder builder = OneNode();
