@@ -37,6 +37,8 @@ constexpr Duration kFullStoresFirst{15'000};
 // An API server that was away, or refused us for a while, is asked again this often at least. Held
 // pods wait for nothing else.
 constexpr Duration kHeldRetry{2'000};
+// The readiness probe of manifests/operator.yaml: three failures, 5 s apart.
+constexpr Duration kSeenUnready{17'000};
 constexpr Duration kWarmupRetry{30'000};
 
 BackoffPolicy UpTo(Duration most) {
@@ -147,8 +149,14 @@ Daemon::Daemon(const Config& config, const DaemonParts& parts)
 
 Daemon::~Daemon() = default;
 
-bool Daemon::IsReady() const {
-  return room_->world.HasSynced();
+std::string Daemon::WhyNotReady() const {
+  if (leaving_) {
+    return "stopping\n";
+  }
+  if (!room_->world.HasSynced()) {
+    return "stores not synced yet\n";
+  }
+  return room_->webhook.IsSettled() ? "" : "admission not looked after yet\n";
 }
 
 absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
@@ -160,8 +168,9 @@ absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
     return http::ServerResponse{.body = "ok\n"};
   };
   const auto ready = [this](const http::ServerRequest&) {
-    return IsReady() ? http::ServerResponse{.body = "ok\n"}
-                     : http::ServerResponse{.status = 503, .body = "stores not synced yet\n"};
+    const std::string why = WhyNotReady();
+    return why.empty() ? http::ServerResponse{.body = "ok\n"}
+                       : http::ServerResponse{.status = 503, .body = why};
   };
   return http::StartServer({.address = config_.listen_address, .port = config_.listen_port},
                            {{"/metrics", metrics}, {"/healthz", healthy}, {"/readyz", ready}});
@@ -185,6 +194,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
   if (AwaitPods(stop)) {
     held = std::jthread([this, stopped = world_stop.get_token()] { WatchHeldPods(stopped); });
     ended = StandForElection(stop);
+    LoseEndpoint(stop);
   }
   world_stop.request_stop();
   webhook.join();
@@ -193,6 +203,13 @@ absl::Status Daemon::Run(std::stop_token stop) {
   server->Stop();
   parts_.log.Info("operator stopped", {{"reason", ended.ok() ? "asked to" : Message(ended)}});
   return ended;
+}
+
+void Daemon::LoseEndpoint(std::stop_token stop) {
+  leaving_ = true;
+  if (room_->webhook.port() != 0) {
+    SleepFor(parts_.clock, kSeenUnready, stop);
+  }
 }
 
 bool Daemon::AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop) {

@@ -46,7 +46,10 @@ class Daemon {
 
   // Of /metrics, /healthz and /readyz; 0 before Run() listens.
   uint16_t port() const { return port_.load(); }
-  bool IsReady() const;
+  // For people; "" when it is ready. Until all stores are full and, where API servers ask the
+  // webhook, it is served; and again once the Lease was lost.
+  std::string WhyNotReady() const;
+  bool IsReady() const { return WhyNotReady().empty(); }
 
  private:
   struct Room;
@@ -56,6 +59,9 @@ class Daemon {
   bool AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop);
   // Blocks until held pods can be judged; false after `stop`.
   bool AwaitPods(std::stop_token stop);
+  // Until kubelet has seen that this replica is not ready any more, where API servers ask it about
+  // pods.
+  void LoseEndpoint(std::stop_token stop);
   void WatchHeldPods(std::stop_token stop);
   // Until RunPlans(): keys of what only a leader looks at would gather in a replica that does not
   // lead. Whoever begins to lead looks at everything.
@@ -72,6 +78,7 @@ class Daemon {
   DaemonParts parts_;
   std::unique_ptr<Room> room_;
   std::atomic<uint16_t> port_{0};
+  std::atomic<bool> leaving_{false};
 };
 
 // The client of the real API server for `config`, reporting to `metrics`. The http client that it

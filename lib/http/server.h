@@ -57,6 +57,9 @@ class Server {
   virtual ~Server() = default;  // stops it
 
   virtual uint16_t port() const = 0;
+  // From now on each answer ends its connection, so that clients find another server before Stop().
+  // New connections are taken as before. From any thread.
+  virtual void Drain() = 0;
   // Ends listening and every idle connection at once, gives running requests 1 s to be answered and
   // returns when their handlers have. From any thread but a handler's; later calls do nothing.
   virtual void Stop() = 0;

@@ -12,7 +12,13 @@ namespace cachewarm::webhook {
 namespace {
 
 constexpr Duration kLookEvery = std::chrono::seconds(30);
+// No endpoint of the webhook until then: nothing was found yet, or the leader made no certificate.
+constexpr Duration kLookSoon = std::chrono::seconds(2);
 constexpr size_t kHeaderBytesMax = 16U << 10U;
+// An API server has one for each question that is not answered yet, and keeps 25 of them.
+constexpr int kConnectionsMax = 256;
+// API servers give up idle connections after 90 s. Whoever does so second loses no question.
+constexpr Duration kIdleTimeout = std::chrono::seconds(120);
 
 std::string WhyMissing(const Installed& installed) {
   if (installed.policy || installed.webhook.has_value()) {
@@ -50,12 +56,13 @@ void Service::Run(std::stop_token stop) {
     }
     last = trouble;
     std::unique_lock lock(mutex_);
-    const MonoTime next = means_.clock.Monotonic() + kLookEvery;
+    const MonoTime next = means_.clock.Monotonic() + (settled_ ? kLookEvery : kLookSoon);
     while (!again_ && !stop.stop_requested() && means_.clock.Monotonic() < next) {
       means_.clock.WaitUntil(lock, wake_, next, stop);
     }
     again_ = false;
   }
+  SayGoodbye();
   StopServing();
 }
 
@@ -76,9 +83,14 @@ absl::Status Service::Look(std::stop_token stop) {
   Note(installed);
   if (!installed.webhook.has_value()) {
     StopServing();
+    settled_ = true;
     return absl::OkStatus();
   }
-  return Serve(installed, stop);
+  CW_RETURN_IF_ERROR(Serve(installed, stop));
+  if (installed.policy || server_ != nullptr) {
+    settled_ = true;
+  }
+  return absl::OkStatus();
 }
 
 void Service::Note(const Installed& installed) {
@@ -155,11 +167,11 @@ absl::Status Service::Show(const KeyRing& ring) {
       server_, http::StartServer({.address = options_.listen_address,
                                   .port = options_.listen_port,
                                   .threads = 2,
-                                  .connections_max = 64,
+                                  .connections_max = kConnectionsMax,
                                   .header_bytes_max = kHeaderBytesMax,
                                   .body_bytes_max = kReviewBytesMax,
                                   .request_timeout = std::chrono::seconds(5),
-                                  .idle_timeout = std::chrono::seconds(90),
+                                  .idle_timeout = kIdleTimeout,
                                   .identity = identity_},
                                  {{std::string(kPath), MakeHandler({.warmups = means_.warmups,
                                                                     .root = options_.root,
@@ -169,6 +181,13 @@ absl::Status Service::Show(const KeyRing& ring) {
   means_.log.Info("webhook served", {{"listen", options_.listen_address},
                                      {"port", static_cast<int64_t>(server_->port())}});
   return absl::OkStatus();
+}
+
+void Service::SayGoodbye() {
+  if (server_ != nullptr) {
+    server_->Drain();
+    SleepFor(means_.clock, options_.goodbye, {});
+  }
 }
 
 void Service::StopServing() {

@@ -25,6 +25,9 @@ struct ServiceOptions {
   std::string root;  // of the agents
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8443;
+  // How long it still answers when it is to stop: API servers go on asking until they have seen
+  // that the endpoint is gone.
+  Duration goodbye{3'000};
 };
 
 // Everything referenced must outlive it.
@@ -45,7 +48,8 @@ class Service {
  public:
   Service(ServiceOptions options, ServiceMeans means);
 
-  // Looks at once, then every 30 s, until `stop`.
+  // Looks at once, every 2 s until IsSettled() and every 30 s then. Returns `goodbye` after `stop`
+  // where it serves, else at once.
   void Run(std::stop_token stop);
   // From any thread: whether this replica leads. Looks again soon.
   void SetLeading(bool leading);
@@ -53,6 +57,9 @@ class Service {
   // Why no pod of the cluster can be injected, with the remedy; "" while one of both ways is
   // installed, or nothing is known yet. Thread-safe.
   std::string Missing() const;
+  // It has found out what is installed, and serves what only it can: once true, it stays so.
+  // Thread-safe.
+  bool IsSettled() const { return settled_.load(); }
   // Of the webhook; 0 while it is not served. Thread-safe.
   uint16_t port() const { return port_.load(); }
 
@@ -63,6 +70,7 @@ class Service {
   absl::StatusOr<KeyRing> Keep(const Registration& registration, const StoredRing& stored,
                                std::stop_token stop);
   absl::Status Show(const KeyRing& ring);
+  void SayGoodbye();
   void StopServing();
 
   ServiceOptions options_;
@@ -71,6 +79,7 @@ class Service {
   KeyRing shown_;  // Run()'s thread only, as `server_`
   std::unique_ptr<http::Server> server_;
   std::atomic<uint16_t> port_{0};
+  std::atomic<bool> settled_{false};
   mutable std::mutex mutex_;
   mutable std::condition_variable_any wake_;
   bool leading_ = false;

@@ -120,7 +120,7 @@ def _await_injection(kubectl: Kubectl, name: str, injection: dict) -> None:
         "spec": {"containers": [container]},
     }
     wait_for(
-        f"pods of {name} are injected", lambda: injected(_raw(kubectl, [probe])[0]), 60, kubectl
+        f"pods of {name} are injected", lambda: injected(dry_runs(kubectl, [probe])[0]), 60, kubectl
     )
 
 
@@ -130,7 +130,8 @@ def _fill(pod: dict, namespace: str, uids: dict[str, str]) -> dict:
     return json.loads(text.replace("$UID", uids.get(name, "")))
 
 
-def _raw(kubectl: Kubectl, pods: list[dict]) -> list[dict]:
+def dry_runs(kubectl: Kubectl, pods: list[dict]) -> list[dict]:
+    """What the server makes of each of them."""
     items = []
     for pod in pods:
         spec = {"automountServiceAccountToken": False, **pod["spec"]}
@@ -157,5 +158,5 @@ def _create(kubectl: Kubectl, pods: list[dict]) -> list[dict]:
             "annotations": pod["metadata"].get("annotations", {}),
             "spec": pod["spec"],
         }
-        for pod in _raw(kubectl, pods)
+        for pod in dry_runs(kubectl, pods)
     ]

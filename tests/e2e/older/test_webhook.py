@@ -4,6 +4,7 @@ as elsewhere."""
 
 import base64
 import json
+import threading
 
 import pytest
 
@@ -94,6 +95,74 @@ class TestTable:
     @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
     def test_webhook_does_what_the_table_says(self, table, case):
         assert table.outcome(case) in table.wanted(case)
+
+
+class Asking:
+    """Asks for a pod, by dry run, again and again while it is entered. Several do so at once: the
+    API server has connections to both replicas then."""
+
+    def __init__(self, kubectl, pod: dict):
+        self._kubectl = kubectl.within(kubectl.namespace)
+        self._pods = 20 * [pod]
+        self._done = threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(3)]
+        self.answers: list[bool] = []  # whether it would have had our directory
+
+    def __enter__(self) -> "Asking":
+        for thread in self._threads:
+            thread.start()
+        wait_for("the first answer", lambda: self.answers, 30)
+        return self
+
+    def __exit__(self, *unused) -> None:
+        self._done.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self) -> None:
+        while not self._done.is_set():
+            made = admission_cases.dry_runs(self._kubectl, self._pods)
+            self.answers += map(injected, made)
+
+
+@pytest.fixture
+def asking(serving, product, kubectl):
+    server = ModelServer(name="asked", nodes=("node-a", "node-b"))
+    pod = server.pod("probe")
+    steps.accept(kubectl, server, gate={"mode": "Off"})
+    # Each replica sees it in its own time.
+    wait_for("both operators have looked",
+             lambda: all(map(injected, admission_cases.dry_runs(kubectl, 20 * [pod]))), 60, kubectl)
+    return Asking(kubectl, pod)
+
+
+def settled(installation, before: list[dict]) -> bool:
+    """Two operators are ready, and none of `before` is what it was."""
+
+    def starts(operators: list[dict]) -> set:
+        return {(each["metadata"]["uid"], pods.restarts(each)) for each in operators}
+
+    now = installation.pods("operator")
+    return len(now) == 2 and all(map(pods.ready, now)) and not starts(now) & starts(before)
+
+
+def test_while_operators_are_replaced_every_new_pod_is_injected(serving, installation, asking):
+    before = installation.pods("operator")
+    with asking:
+        serving.run("rollout", "restart", "deployment/cachewarm-operator")
+        wait_for("both are replaced", lambda: settled(installation, before), 180, serving)
+    assert asking.answers.count(False) == 0, f"of {len(asking.answers)}"
+
+
+def test_while_a_leader_that_lost_its_lease_ends_every_new_pod_is_injected(
+    serving, installation, asking
+):
+    leader = installation.leader()
+    before = [each for each in installation.pods("operator") if pods.name(each) == leader]
+    with asking:
+        with lease.taken(serving):
+            wait_for("it has begun anew", lambda: settled(installation, before), 120, serving)
+    assert asking.answers.count(False) == 0, f"of {len(asking.answers)}"
 
 
 def test_certificates_that_were_lost_are_made_again(serving, product):

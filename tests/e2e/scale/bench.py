@@ -31,8 +31,9 @@ from harness.warmup import Warmup, wish_for  # noqa: E402
 NODE = "node-a"
 READS = {"get", "list", "watch"}
 RSS_MB_MAX = 64
-# How long nothing may be written until the cluster counts as steady, and how long it is watched.
-QUIET_SECONDS = 20
+# How long nothing may be written until the cluster counts as steady, and how long it is watched. A
+# pod without a readiness probe is written about a minute after it has begun to run.
+QUIET_SECONDS = 75
 STEADY_SECONDS = 60
 # Every node of a warmup prepares its directory first, and the API server of the test cluster takes
 # about 100 such writes a second.

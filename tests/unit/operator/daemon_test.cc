@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/admission/webhook/registration.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/unit/operator/hanging_client.h"
@@ -228,6 +229,54 @@ TEST_F(DaemonTest, AReplicaThatTakesOverLooksAtWhatIsThereAndNotAtAllThatEverWas
   EXPECT_LT(SeriesValue(registry_->Serialize(),
                         "cachewarm_reconciles_total{controller=\"warmups\",result=\"success\"}"),
             kGone / 2);
+}
+
+class DaemonWithWebhook : public DaemonTest {
+ protected:
+  DaemonWithWebhook() {
+    config_.webhook_address = "127.0.0.1";
+    config_.webhook_port = 0;
+    server_.Serve(kube::kMutatingPolicies, false);
+    server_.Put(
+        kube::kMutatingWebhooks,
+        {{"metadata", {{"name", std::string(webhook::kAdmissionName)}}},
+         {"webhooks", codec::Json::array({{{"clientConfig", {{"service", {{"name", "x"}}}}}}})}});
+  }
+
+  // It says goodbye for some seconds.
+  ~DaemonWithWebhook() override {
+    stop_.request_stop();
+    EXPECT_TRUE(!running_.valid() || InSteps(seconds(3), [&] { return HasEnded(); }));
+  }
+
+  void PutSecret() {
+    server_.Put(kube::kSecrets,
+                {{"metadata", {{"name", "cachewarm-webhook"}, {"namespace", config_.ns}}}});
+  }
+
+  bool HasEnded() const { return running_.wait_for(seconds(0)) == std::future_status::ready; }
+};
+
+TEST_F(DaemonWithWebhook, IsNotReadyBeforeItServes) {
+  Start();
+  ASSERT_TRUE(InSteps(seconds(1), [&] { return Leads() && log_.Has("there is no Secret"); }));
+  EXPECT_EQ(daemon_->WhyNotReady(), "admission not looked after yet\n");
+  PutSecret();
+  EXPECT_TRUE(InSteps(seconds(2), [&] { return daemon_->IsReady(); }));
+}
+
+TEST_F(DaemonWithWebhook, ThatLosesItsLeaseEndsOnceNobodyAsksItAnyMore) {
+  PutSecret();
+  Start();
+  ASSERT_TRUE(InSteps(seconds(1), [&] { return Leads() && daemon_->IsReady(); }));
+  LeadElsewhere();
+  ASSERT_TRUE(InSteps(seconds(2), [&] { return !Leads(); }));
+  EXPECT_TRUE(Eventually([&] { return daemon_->WhyNotReady() == "stopping\n"; }));
+  clock_.Advance(seconds(15));
+  EXPECT_FALSE(HasEnded()) << "kubelet may not have asked three times";
+  EXPECT_FALSE(log_.Has("webhook no longer served"));
+  EXPECT_TRUE(InSteps(seconds(2), [&] { return HasEnded(); }));
+  EXPECT_TRUE(absl::IsAborted(running_.get()));
 }
 
 }  // namespace

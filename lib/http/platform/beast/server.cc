@@ -2,6 +2,7 @@
 #include "lib/http/server.h"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
@@ -65,6 +66,8 @@ class BeastServer final : public Server {
   }
 
   uint16_t port() const override { return port_; }
+
+  void Drain() override { draining_ = true; }
 
   void Stop() override {
     std::lock_guard stop_lock(stop_mutex_);
@@ -165,7 +168,7 @@ class BeastServer final : public Server {
 
   // Null: TLS without a certificate to show yet.
   std::unique_ptr<Session> MakeSession(tcp::socket socket) {
-    const SessionMeans means{.options = options_, .routes = routes_};
+    const SessionMeans means{.options = options_, .routes = routes_, .draining = draining_};
     if (options_.identity == nullptr) {
       return MakePlainSession(std::move(socket), means);
     }
@@ -176,6 +179,7 @@ class BeastServer final : public Server {
 
   const ServerOptions options_;
   const std::map<std::string, Handler> routes_;
+  std::atomic<bool> draining_ = false;
   // Before io_, whose end may end sessions.
   std::mutex live_mutex_;
   std::condition_variable ended_;

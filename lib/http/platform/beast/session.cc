@@ -67,6 +67,7 @@ class StreamSession : public Session {
       : stream_(std::forward<Arguments>(arguments)...),
         options_(means.options),
         routes_(means.routes),
+        draining_(means.draining),
         buffer_(means.options.header_bytes_max + kRequestReadBytes) {}
 
   void Run() override {
@@ -171,7 +172,7 @@ class StreamSession : public Session {
                  : End();
     }
     const auto& request = parser_->get();
-    const bool keep_alive = request.keep_alive() && !closing_;
+    const bool keep_alive = request.keep_alive() && !closing_ && !draining_;
     Write(Handle(request), request.method() == beast::http::verb::head, keep_alive);
   }
 
@@ -217,6 +218,7 @@ class StreamSession : public Session {
   }
 
   const std::map<std::string, Handler>& routes_;
+  const std::atomic<bool>& draining_;
   beast::flat_buffer buffer_;  // bounded: else trailers, and what a chunk says of itself, are not
   std::optional<Parser> parser_;
   Answer answer_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <map>
@@ -29,6 +30,7 @@ class Session : public std::enable_shared_from_this<Session> {
 struct SessionMeans {
   const ServerOptions& options;
   const std::map<std::string, Handler>& routes;
+  const std::atomic<bool>& draining;  // answers end their connections
 };
 
 std::unique_ptr<Session> MakePlainSession(boost::asio::ip::tcp::socket socket,

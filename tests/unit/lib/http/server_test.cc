@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <stdexcept>
@@ -36,6 +37,12 @@ class Peer {
   ~Peer() { close(fd_); }
 
   void Say(std::string_view text) { send(fd_, text.data(), text.size(), MSG_NOSIGNAL); }
+  // What comes next, or nothing when the server closes.
+  std::string Some() {
+    char bytes[4096];
+    const ssize_t count = recv(fd_, bytes, sizeof bytes, 0);
+    return {bytes, static_cast<size_t>(std::max<ssize_t>(count, 0))};
+  }
   // Everything until the server closes.
   std::string Rest() {
     std::string text;
@@ -114,6 +121,22 @@ TEST(Server, SeveralRequestsGoOverOneConnectionAlsoWhenSentTogether) {
   const std::string answer = peer.Rest();
   for (const char* body : {"GET /echo 1 ", "GET /echo 2 ", "GET /echo 3 "}) {
     EXPECT_NE(answer.find(body), std::string::npos) << answer;
+  }
+}
+
+TEST(Server, OneThatDrainsAnswersOldAndNewConnectionsAndEndsThem) {
+  const auto server = Start(Loopback(), {{"/echo", Echo}});
+  const std::string request = "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n";
+  Peer old(server->port());
+  old.Say(request);
+  EXPECT_NE(old.Some().find("GET /echo"), std::string::npos);
+  server->Drain();
+  Peer fresh(server->port());
+  for (Peer* peer : {&old, &fresh}) {
+    peer->Say(request);
+    const std::string answer = peer->Rest();
+    EXPECT_NE(answer.find("GET /echo"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("Connection: close"), std::string::npos) << answer;
   }
 }
 

@@ -60,16 +60,19 @@ class ServiceTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { http::PrepareProcess(); }
 
-  ServiceTest()
+  explicit ServiceTest(Duration goodbye = {})
       : metrics(op::MakeMetrics(*registry, "1")),
-        service(
-            {.ns = kNamespace, .root = "/root", .listen_address = "127.0.0.1", .listen_port = 0},
-            {.client = server,
-             .clock = clock,
-             .log = log,
-             .metrics = metrics,
-             .warmups = [this](std::string_view ns) { return WarmupsIn(ns); },
-             .on_change = [this] { ++changes; }}) {}
+        service({.ns = kNamespace,
+                 .root = "/root",
+                 .listen_address = "127.0.0.1",
+                 .listen_port = 0,
+                 .goodbye = goodbye},
+                {.client = server,
+                 .clock = clock,
+                 .log = log,
+                 .metrics = metrics,
+                 .warmups = [this](std::string_view ns) { return WarmupsIn(ns); },
+                 .on_change = [this] { ++changes; }}) {}
 
   void InstallWebhook(const std::string& annotation = "") {
     Json configuration = FromYaml(R"(
@@ -310,6 +313,71 @@ TEST_F(ServiceTest, StopsServingWhenTheWebhookIsRemoved) {
     Later(std::chrono::seconds(31));
     return service.port() == 0;
   }));
+}
+
+TEST_F(ServiceTest, IsSettledOnceItServesAndStaysSo) {
+  InstallWebhook();
+  Start();
+  ASSERT_TRUE(Eventually([&] { return log.Has("pods are injected"); }));
+  EXPECT_FALSE(service.IsSettled()) << "nobody has made a certificate yet";
+  service.SetLeading(true);
+  ASSERT_TRUE(Eventually([&] { return service.IsSettled(); }));
+  EXPECT_NE(service.port(), 0);
+  server.objects.Intercept([](const kube::Request&) { return absl::UnavailableError("away"); });
+  Later(std::chrono::seconds(31));
+  EXPECT_TRUE(Eventually([&] { return log.Has("away"); }));
+  EXPECT_TRUE(service.IsSettled());
+}
+
+TEST_F(ServiceTest, UntilItIsSettledItLooksEveryTwoSeconds) {
+  server.objects.Intercept([](const kube::Request&) { return absl::UnavailableError("away"); });
+  Start();
+  ASSERT_TRUE(Eventually([&] { return log.Has("away"); }));
+  EXPECT_FALSE(service.IsSettled());
+  server.objects.Intercept(nullptr);
+  Later(std::chrono::seconds(2));
+  EXPECT_TRUE(Eventually([&] { return service.IsSettled(); })) << "there is no webhook to serve";
+}
+
+TEST_F(ServiceTest, WhereThePolicyDoesTheWorkNoCertificateIsWaitedFor) {
+  InstallPolicy();
+  InstallWebhook();
+  Start();
+  EXPECT_TRUE(Eventually([&] { return service.IsSettled(); }));
+  EXPECT_EQ(service.port(), 0);
+}
+
+class ServiceThatSaysGoodbye : public ServiceTest {
+ protected:
+  ServiceThatSaysGoodbye() : ServiceTest(std::chrono::seconds(3)) {}
+};
+
+TEST_F(ServiceThatSaysGoodbye, AnswersAPIServersThatHaveNotSeenItGo) {
+  InstallWebhook();
+  service.SetLeading(true);
+  Start();
+  ASSERT_TRUE(Eventually([&] { return service.port() != 0; }));
+  const uint16_t port = service.port();
+  thread.request_stop();
+  const auto answer_ends_connection = [&] {
+    const auto answer = Ask(Announced(), Question("serving"));
+    return answer.ok() && answer->status == 200 && answer->headers.Find("Connection") == "close";
+  };
+  EXPECT_TRUE(Eventually(answer_ends_connection));
+  EXPECT_EQ(service.port(), port);
+  ASSERT_TRUE(Eventually([&] {
+    Later(std::chrono::seconds(1));
+    return service.port() == 0;
+  }));
+  EXPECT_TRUE(log.Has("webhook no longer served"));
+}
+
+TEST_F(ServiceThatSaysGoodbye, WaitsForNobodyWhereItServesNothing) {
+  InstallPolicy();
+  Start();
+  ASSERT_TRUE(Eventually([&] { return service.IsSettled(); }));
+  thread.request_stop();
+  thread.join();
 }
 
 TEST_F(ServiceTest, AMissingSecretIsSaidWithTheRemedyAndPodsGoOn) {
