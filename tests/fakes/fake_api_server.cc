@@ -186,13 +186,21 @@ absl::Status FakeApiServer::Watch(const kube::Request& request,
     return KubeError(410, "Expired", fmt::format("too old resource version: {}", seen));
   }
   ++state_->watches;
+  const int64_t breaks = state_->breaks;
+  const int64_t bookmarks = state_->bookmarks;
   lock.unlock();
   absl::Status status;
   for (WatchEvent& event : first) {
     status.Update(on_event(std::move(event)));
   }
   if (status.ok()) {
-    status = Pump(*route, {.on_event = on_event, .selector = selector, .seen = seen}, stop);
+    status = Pump(*route,
+                  {.on_event = on_event,
+                   .selector = selector,
+                   .seen = seen,
+                   .breaks = breaks,
+                   .bookmarks = bookmarks},
+                  stop);
   }
   lock.lock();
   --state_->watches;
@@ -205,11 +213,10 @@ absl::Status FakeApiServer::Pump(const KubeRoute& route, const Listener& listene
   const MonoTime end =
       state_->clock.Monotonic() + std::chrono::seconds(seconds > 0 ? seconds : 1800);
   int64_t seen = listener.seen;
+  int64_t bookmarks = listener.bookmarks;
   std::unique_lock lock(state_->mutex);
-  const int64_t breaks = state_->breaks;
-  int64_t bookmarks = state_->bookmarks;
   while (!stop.stop_requested()) {
-    const bool ends = state_->breaks != breaks;
+    const bool ends = state_->breaks != listener.breaks;
     if (!ends && seen + 1 < state_->objects.oldest()) {
       return KubeError(410, "Expired", fmt::format("too old resource version: {}", seen));
     }

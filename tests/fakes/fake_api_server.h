@@ -76,6 +76,8 @@ class FakeApiServer final : public kube::Client {
     const kube::WatchEventHandler& on_event;
     const KubeSelector& selector;
     int64_t seen = 0;
+    int64_t breaks = 0;     // before it began
+    int64_t bookmarks = 0;  // likewise
   };
   std::optional<KubeRoute> ServedRoute(const kube::Request& request) const;
   std::optional<codec::Json> Discover(const kube::Request& request) const;
