@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -9,11 +10,12 @@
 
 namespace cachewarm::fakes {
 
-// Remembers the events of a log, without their fields. Thread-safe.
+// Remembers the events of a log, and its lines with their fields. Thread-safe.
 class MemoryLog final : public Log {
  public:
-  void Write(LogLevel level, std::string_view event, LogFields) override {
+  void Write(LogLevel level, std::string_view event, LogFields fields) override {
     std::lock_guard lock(mutex_);
+    lines_.push_back(LogLine("", level, event, fields));
     if (level >= LogLevel::kWarning) {
       warnings_.emplace_back(event);
     }
@@ -27,11 +29,27 @@ class MemoryLog final : public Log {
     std::lock_guard lock(mutex_);
     return warnings_;
   }
+  bool Has(std::string_view part) const { return Count(part) > 0; }
+  int Count(std::string_view part) const {
+    std::lock_guard lock(mutex_);
+    return static_cast<int>(std::count_if(
+        lines_.begin(), lines_.end(),
+        [&](const std::string& line) { return line.find(part) != std::string::npos; }));
+  }
+  std::string Text() const {
+    std::lock_guard lock(mutex_);
+    std::string text;
+    for (const std::string& line : lines_) {
+      text.append(line).push_back('\n');
+    }
+    return text;
+  }
 
  private:
   mutable std::mutex mutex_;
   std::vector<std::string> events_;
   std::vector<std::string> warnings_;
+  std::vector<std::string> lines_;
 };
 
 }  // namespace cachewarm::fakes

@@ -13,6 +13,7 @@
 #include "operator/admission/webhook/registration.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/fakes/memory_log.h"
 #include "tests/unit/operator/hanging_client.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
@@ -130,7 +131,7 @@ class DaemonTest : public ::testing::Test {
   fakes::FakeClock clock_;
   fakes::FakeApiServer server_;
   testing::HangingClient hanging_{server_, "team"};
-  testing::LogLines log_;
+  fakes::MemoryLog log_;
   std::unique_ptr<metrics::Registry> registry_;
   Metrics metrics_;
   Config config_;

@@ -19,6 +19,7 @@
 #include "operator/observe/world.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/fakes/memory_log.h"
 
 namespace cachewarm::op::testing {
 
@@ -42,25 +43,6 @@ class EventList final : public kube::EventSink {
  private:
   mutable std::mutex mutex_;
   std::vector<kube::Event> events_;
-};
-
-class LogLines final : public Log {
- public:
-  void Write(LogLevel level, std::string_view event, LogFields fields) override {
-    std::lock_guard lock(mutex_);
-    lines_.push_back(LogLine("", level, event, fields));
-  }
-  bool Has(const std::string& part) const { return Count(part) > 0; }
-  int Count(const std::string& part) const {
-    std::lock_guard lock(mutex_);
-    return static_cast<int>(std::count_if(
-        lines_.begin(), lines_.end(),
-        [&](const std::string& line) { return line.find(part) != std::string::npos; }));
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> lines_;
 };
 
 // Waits for `condition` with a deadline; true when it came.
@@ -140,7 +122,7 @@ class WorldFixture : public ::testing::Test {
   }
 
   fakes::FakeClock clock;
-  LogLines log;
+  fakes::MemoryLog log;
   fakes::FakeApiServer server;
   EventList events;
   std::unique_ptr<metrics::Registry> registry;

@@ -15,6 +15,7 @@
 #include "lib/http/client.h"
 #include "lib/pki/certificates.h"
 #include "operator/admission/webhook/review.h"
+#include "tests/fakes/memory_log.h"
 #include "tests/fakes/tunnel_proxy.h"
 #include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/world_fixture.h"
@@ -106,8 +107,12 @@ metadata: {name: cachewarm-webhook, namespace: cachewarm-system, labels: {kept: 
   void Start() {
     thread = std::jthread([this](std::stop_token stop) { service.Run(stop); });
   }
-  // Lets the service look again, some time later.
-  void Later(Duration by) { clock.Advance(by); }
+  // Lets the service look again, some time later, and returns when it has looked.
+  void Later(Duration by) {
+    EXPECT_TRUE(clock.AwaitWaiters(1));
+    clock.Advance(by);
+    EXPECT_TRUE(clock.AwaitWaiters(1));
+  }
 
   std::string Entry(const char* name) {
     const auto secret = server.objects.Find(kube::kSecrets, kSecretName);
@@ -153,7 +158,7 @@ metadata: {name: cachewarm-webhook, namespace: cachewarm-system, labels: {kept: 
 
   fakes::FakeClock clock{SystemClock().Now()};
   Server server{clock};
-  op::testing::LogLines log;
+  fakes::MemoryLog log;
   std::unique_ptr<metrics::Registry> registry = metrics::MakeRegistry();
   op::Metrics metrics;
   std::atomic<int> changes = 0;
@@ -325,7 +330,7 @@ TEST_F(ServiceTest, IsSettledOnceItServesAndStaysSo) {
   EXPECT_NE(service.port(), 0);
   server.objects.Intercept([](const kube::Request&) { return absl::UnavailableError("away"); });
   Later(std::chrono::seconds(31));
-  EXPECT_TRUE(Eventually([&] { return log.Has("away"); }));
+  EXPECT_TRUE(log.Has("away"));
   EXPECT_TRUE(service.IsSettled());
 }
 
@@ -336,7 +341,7 @@ TEST_F(ServiceTest, UntilItIsSettledItLooksEveryTwoSeconds) {
   EXPECT_FALSE(service.IsSettled());
   server.objects.Intercept(nullptr);
   Later(std::chrono::seconds(2));
-  EXPECT_TRUE(Eventually([&] { return service.IsSettled(); })) << "there is no webhook to serve";
+  EXPECT_TRUE(service.IsSettled()) << "there is no webhook to serve";
 }
 
 TEST_F(ServiceTest, WhereThePolicyDoesTheWorkNoCertificateIsWaitedFor) {
@@ -366,9 +371,10 @@ TEST_F(ServiceThatSaysGoodbye, AnswersAPIServersThatHaveNotSeenItGo) {
   EXPECT_TRUE(Eventually(answer_ends_connection));
   EXPECT_EQ(service.port(), port);
   ASSERT_TRUE(Eventually([&] {
-    Later(std::chrono::seconds(1));
+    clock.Advance(std::chrono::seconds(1));
     return service.port() == 0;
   }));
+  thread.join();
   EXPECT_TRUE(log.Has("webhook no longer served"));
 }
 
