@@ -16,7 +16,7 @@ namespace {
 
 using codec::Json;
 
-constexpr Duration kReleaseLimit = std::chrono::seconds(1);
+constexpr Duration kReleaseLimit = std::chrono::seconds(3);
 constexpr double kJitter = 0.2;
 
 int64_t IntegerAt(const Json& object, std::string_view member) {
@@ -191,16 +191,29 @@ bool LeaderElector::Take(std::stop_token stop) {
 }
 
 void LeaderElector::Release() {
-  if (!seen_.has_value() || seen_->holder != options_.identity) {
-    return;
-  }
   const StopAfter limit(runtime_.clock, kReleaseLimit);
-  const absl::Status released =
-      runtime_.client.Do(Update(kLeases, Record(""), {}), limit.token()).status();
+  const absl::Status released = GiveUp(limit.token());
   if (!released.ok()) {
     runtime_.log.Warning("lease was not released; the next leader waits until it expires",
                          {{"error", Message(released)}});
   }
+}
+
+absl::Status LeaderElector::GiveUp(std::stop_token stop) {
+  absl::Status written = absl::AbortedError("not tried");
+  // Our last renewal may have been written, or be written yet, though its answer was not heard.
+  while (absl::IsAborted(written)) {
+    const absl::StatusOr<Json> lease = runtime_.client.Do(Get(kLeases, options_.lease), stop);
+    if (!lease.ok()) {
+      return absl::IsNotFound(lease.status()) ? absl::OkStatus() : lease.status();
+    }
+    Observe(*lease);
+    if (seen_->holder != options_.identity) {
+      return absl::OkStatus();
+    }
+    written = runtime_.client.Do(Update(kLeases, Record(""), {}), stop).status();
+  }
+  return written;
 }
 
 }  // namespace cachewarm::kube

@@ -64,6 +64,7 @@ class LeaderElector {
   bool IsHeldByAnother() const;
   codec::Json Record(const std::string& holder) const;
   void Release();
+  absl::Status GiveUp(std::stop_token stop);
 
   Runtime runtime_;
   LeaderElectorOptions options_;

@@ -109,6 +109,86 @@ TEST_F(LeaderElectorTest, StopReleasesTheLeaseAndTheNextOneLeads) {
   EXPECT_EQ(Holder(), "two");
 }
 
+// A server that writes a renewal while its caller is told to end, and so hears no answer.
+class EndsDuringRenewals final : public kube::Client {
+ public:
+  explicit EndsDuringRenewals(fakes::FakeApiServer& server) : server_(server) {}
+
+  absl::StatusOr<Json> Do(const Request& request, std::stop_token stop) override {
+    absl::StatusOr<Json> answer = server_.Do(request, stop);
+    if (request.verb == "update" && armed_.exchange(false)) {
+      renewing_ = true;
+      Await([&] { return stop.stop_requested(); });
+      return absl::CancelledError("told to end");
+    }
+    return answer;
+  }
+  absl::Status Watch(const Request& request, const WatchEventHandler& on_event,
+                     std::stop_token stop) override {
+    return server_.Watch(request, on_event, stop);
+  }
+
+  void Arm() { armed_ = true; }
+  bool IsRenewing() const { return renewing_; }
+
+ private:
+  fakes::FakeApiServer& server_;
+  std::atomic<bool> armed_ = false;
+  std::atomic<bool> renewing_ = false;
+};
+
+TEST_F(LeaderElectorTest, ALeaseIsReleasedThoughTheAnswerToItsLastRenewalWasNotHeard) {
+  EndsDuringRenewals client(server_);
+  Candidate one(*this, client, "one");
+  ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
+  client.Arm();
+  ASSERT_TRUE(AdvanceUntil(2, [&] { return client.IsRenewing(); }));
+  one.Stop();
+  EXPECT_TRUE(one.result.ok()) << one.result;
+  EXPECT_EQ(Holder(), "");
+  EXPECT_TRUE(log_.warnings().empty()) << log_.Text();
+}
+
+TEST_F(LeaderElectorTest, ALeaseIsReleasedThoughARenewalReachesTheServerMeanwhile) {
+  Candidate one(*this, server_, "one");
+  ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
+  std::atomic<int> late = 2;
+  server_.Intercept([&](const Request& request) {
+    if (request.verb == "update" && late-- > 0) {
+      server_.Edit(kLeases, kLease, [](Json& lease) { lease["spec"]["renewTime"] = "later"; });
+    }
+    return absl::OkStatus();
+  });
+  one.Stop();
+  EXPECT_EQ(Holder(), "");
+  EXPECT_TRUE(log_.warnings().empty()) << log_.Text();
+}
+
+TEST_F(LeaderElectorTest, ALeaseThatAnotherHoldsOrThatIsGoneIsNotReleased) {
+  auto one = std::make_unique<Candidate>(*this, server_, "one");
+  ASSERT_TRUE(Await([&] { return one->elector.IsLeader(); }));
+  server_.Edit(kLeases, kLease, [](Json& lease) { lease["spec"]["holderIdentity"] = "usurper"; });
+  one->Stop();
+  EXPECT_EQ(Holder(), "usurper");
+  server_.Remove(kLeases, kLease);
+  one = std::make_unique<Candidate>(*this, server_, "one");
+  ASSERT_TRUE(Await([&] { return one->elector.IsLeader(); }));
+  server_.Remove(kLeases, kLease);
+  one->Stop();
+  EXPECT_EQ(Holder(), "nobody");
+  EXPECT_TRUE(log_.warnings().empty()) << log_.Text();
+}
+
+TEST_F(LeaderElectorTest, AReleaseThatTheServerRefusesIsSaid) {
+  Candidate one(*this, server_, "one");
+  ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
+  server_.Intercept([](const Request&) { return absl::UnavailableError("down"); });
+  one.Stop();
+  EXPECT_EQ(Holder(), "one");
+  EXPECT_TRUE(log_.Has("lease was not released")) << "whoever waits for the next leader sees why";
+  EXPECT_TRUE(log_.Has("down"));
+}
+
 TEST_F(LeaderElectorTest, NobodyLeadsWhileAnotherRenews) {
   Candidate one(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
