@@ -144,13 +144,14 @@ class TestWithoutAnOperator:
         shared.kill_pod("patient")
 
 
+@pytest.fixture(scope="class")
+def removed(installation: Product, alone: Product):
+    yield installation
+    installation.install()
+
+
 class TestUninstall:
     """Last: what it removes is put back for the tests of other files."""
-
-    @pytest.fixture(scope="class")
-    def removed(self, cluster: Cluster, installation: Product, alone: Product):
-        yield installation
-        installation.install()
 
     def test_by_hand_nothing_is_held_any_more_and_running_pods_go_on(
         self, shared: Kubectl, removed: Product, cluster: Cluster
