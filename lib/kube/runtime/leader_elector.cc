@@ -200,9 +200,9 @@ void LeaderElector::Release() {
 }
 
 absl::Status LeaderElector::GiveUp(std::stop_token stop) {
-  absl::Status written = absl::AbortedError("not tried");
+  absl::Status written;
   // Our last renewal may have been written, or be written yet, though its answer was not heard.
-  while (absl::IsAborted(written)) {
+  do {
     const absl::StatusOr<Json> lease = runtime_.client.Do(Get(kLeases, options_.lease), stop);
     if (!lease.ok()) {
       return absl::IsNotFound(lease.status()) ? absl::OkStatus() : lease.status();
@@ -212,7 +212,7 @@ absl::Status LeaderElector::GiveUp(std::stop_token stop) {
       return absl::OkStatus();
     }
     written = runtime_.client.Do(Update(kLeases, Record(""), {}), stop).status();
-  }
+  } while (absl::IsAborted(written));
   return written;
 }
 
