@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of the house that a compiler does not check: layers, sizes, names, pure rooms.
+"""The rules of the house that a compiler does not check: layers, sizes, names, pure rooms, words,
+pages, commit subjects.
 
 Usage: tests/tidy/rules.py [ROOT]    prints one line per broken rule; exit status 1 if any.
 """
@@ -8,15 +9,18 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from fnmatch import fnmatchcase
 from pathlib import Path
+
+import pages
+import subjects
+import words
 
 FILE_LINES = {".cc": 500, ".h": 300, ".py": 500, ".go": 500}
 TEST_LINES = 800
 COLUMNS = 100
 FOLDER_FILES = 20
 CODE = (".cc", ".h")
-PURE = ("operator/plan", "operator/render", "operator/wishes", "operator/workloads", "agent/sync",
+PURE = ("operator/plan", "operator/render", "operator/annotations", "operator/workloads", "agent/sync",
         "lib/api", "lib/fingerprint", "lib/caches", "lib/kube/core", "lib/settings")
 # System headers that mean I/O, a clock or threads.
 IMPURE = re.compile(r"^(fcntl|unistd|dirent|sys/|fstream|iostream|filesystem|thread|mutex|"
@@ -159,35 +163,6 @@ def check_test_share(root, files):
         yield f"tests: {lines(tests)} lines of tests for {lines(source)} lines of source"
 
 
-def check_links(root, files):
-    for path in files:
-        if path.suffix != ".md":
-            continue
-        text = (root / path).read_text()
-        for target in re.findall(r"\]\(([^)#\s]+)", text):
-            if "://" not in target and not (root / path.parent / target).exists():
-                yield f"{path.as_posix()}: link to {target}, which is not there"
-
-
-def check_named_tests(root, files):
-    """docs/failures.md names the tests that prove it: as Suite.Test, Suite.*, .Test of the suite
-    before it, or test_function."""
-    sources = [(root / p).read_text() for p in files if below(p.as_posix(), "tests")
-               and p.suffix in (".cc", ".py")]
-    of_a_suite = re.compile(r"\b(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)")
-    tests = {name for text in sources for name in re.findall(r"^ *def (test_\w+)", text, re.M)}
-    tests |= {f"{suite}.{name}" for text in sources
-              for suite, name in of_a_suite.findall(text)}
-    page = "docs/failures.md"
-    suite = ""
-    for name in re.findall(r"`([A-Z]\w*(?:/\*)?\.[\w*]+|\.[A-Z]\w*|test_\w+)`",
-                           (root / page).read_text()):
-        whole = (suite + name if name.startswith(".") else name).replace("/*", "")
-        suite = whole.split(".")[0]
-        if not any(fnmatchcase(test, whole) for test in tests):
-            yield f"{page}: no test is called {whole}"
-
-
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     files = tracked(root)
@@ -206,8 +181,11 @@ def main():
     problems += check_folders(files)
     problems += check_tests_exist(files)
     problems += check_test_share(root, files)
-    problems += check_links(root, files)
-    problems += check_named_tests(root, files)
+    problems += pages.check_links(root, files)
+    problems += pages.check_named_tests(root, files)
+    problems += pages.check_map(root)
+    problems += subjects.check(root)
+    problems += words.check_tree(root, files)
     print("\n".join(problems) if problems else f"rules: {len(files)} files, nothing broken")
     return 1 if problems else 0
 
