@@ -20,7 +20,7 @@
 namespace cachewarm::agent {
 
 // What the daemon is given; tests give a fake clock and API server. All of it must outlive it.
-struct DaemonParts {
+struct DaemonDependencies {
   kube::Client& client;
   bundle::Store& store;
   const Clock& clock;
@@ -38,7 +38,7 @@ struct DaemonParts {
 // use.
 class Daemon {
  public:
-  Daemon(const Config& config, const DaemonParts& parts);
+  Daemon(const Config& config, const DaemonDependencies& dependencies);
 
   // Blocks until `stop` (OK) or until it cannot go on (the port is taken). Returns within 2 s of
   // `stop`.
@@ -51,26 +51,26 @@ class Daemon {
  private:
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
   std::optional<fingerprint::NodeFacts> AwaitFacts(std::stop_token stop);
-  void WithNode(const fingerprint::NodeFacts& node, std::stop_token stop);
+  void RunOnNode(const fingerprint::NodeFacts& node, std::stop_token stop);
   struct LockedRoot {
     fs::Dir dir;
     fs::Fd lock;
   };
-  absl::StatusOr<LockedRoot> TakeRoot(const fingerprint::NodeFacts& node, std::stop_token stop);
+  absl::StatusOr<LockedRoot> AcquireRoot(const fingerprint::NodeFacts& node, std::stop_token stop);
   // Waits for a usable root, saying in the status why it is not.
   std::optional<LockedRoot> AwaitRoot(const fingerprint::NodeFacts& node, StatusWriter& writer,
                                       std::stop_token stop);
   void ReportUnusable(const fingerprint::NodeFacts& node, const std::string& why,
                       StatusWriter& writer);
-  void Work(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
-            std::stop_token stop);
+  void RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
+               std::stop_token stop);
   void StartWatch(std::stop_token stop);
   void Take(std::shared_ptr<const api::NodeCache> node_cache);
   // Bad when only a restart helps.
   absl::Status Health() const;
 
   const Config config_;
-  DaemonParts parts_;
+  DaemonDependencies dependencies_;
   kube::Runtime runtime_;
   OwnNodeCache own_;
   std::atomic<uint16_t> port_{0};
@@ -78,7 +78,7 @@ class Daemon {
 
   mutable std::mutex mutex_;
   std::shared_ptr<const api::NodeCache> latest_;
-  Loop* loop_ = nullptr;  // while Work() runs
+  Loop* loop_ = nullptr;  // while RunLoop() runs
   std::jthread watching_;
 };
 

@@ -24,7 +24,7 @@ struct Metrics {
   metrics::Counter& activations;        // links flipped to another generation
   metrics::Gauge& active_generations;   // links, by warm: true, false
   metrics::Counter& failures;           // reason
-  metrics::Gauge& quarantined_bundles;  // reason: VerifyFailed, BundleRefused
+  metrics::Gauge& quarantined_bundles;  // reason: VerifyFailed, BundleRejected
   metrics::Counter& scrubs;             // result: whole, damaged, failed
   metrics::Counter& scrubbed_bytes;     // read to be compared
   metrics::Counter& starts;             // result of the pods' first starts seen on this node

@@ -12,11 +12,11 @@
 namespace cachewarm::cli {
 namespace {
 
-constexpr bundle::Limits kUsual;
+constexpr bundle::Limits kDefaults;
 
 // `limit` stays as it is when the option was not given.
-absl::Status Take(const Arguments& arguments, std::string_view option, int64_t most,
-                  int64_t& limit) {
+absl::Status ReadLimit(const Arguments& arguments, std::string_view option, int64_t most,
+                       int64_t& limit) {
   const std::string text = arguments.Value(option);
   if (text.empty()) {
     return absl::OkStatus();
@@ -53,10 +53,11 @@ std::span<const Option> LimitOptionList() {
 
 absl::StatusOr<bundle::Limits> LimitsOf(const Arguments& arguments) {
   bundle::Limits limits;
-  CW_RETURN_IF_ERROR(Take(arguments, "limit-files", kUsual.entries_max, limits.entries_max));
-  CW_RETURN_IF_ERROR(Take(arguments, "limit-file-bytes", INT64_MAX, limits.file_bytes_max));
-  CW_RETURN_IF_ERROR(Take(arguments, "limit-bytes", INT64_MAX, limits.total_bytes_max));
-  CW_RETURN_IF_ERROR(Take(arguments, "limit-ratio", INT64_MAX, limits.ratio_max));
+  CW_RETURN_IF_ERROR(
+      ReadLimit(arguments, "limit-files", kDefaults.entries_max, limits.entries_max));
+  CW_RETURN_IF_ERROR(ReadLimit(arguments, "limit-file-bytes", INT64_MAX, limits.file_bytes_max));
+  CW_RETURN_IF_ERROR(ReadLimit(arguments, "limit-bytes", INT64_MAX, limits.total_bytes_max));
+  CW_RETURN_IF_ERROR(ReadLimit(arguments, "limit-ratio", INT64_MAX, limits.ratio_max));
   return limits;
 }
 

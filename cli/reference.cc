@@ -27,7 +27,7 @@ absl::Status Malformed(std::string_view text, std::string_view problem) {
 }
 
 // Takes "@sha256:..." or ":tag" from the last component of `path`.
-absl::Status TakeSelector(std::string_view text, std::string& path, Reference& reference) {
+absl::Status ParseSelector(std::string_view text, std::string& path, Reference& reference) {
   const size_t name = path.rfind('/') + 1;
   if (const size_t at = path.find('@', name); at != std::string::npos) {
     auto digest = Digest::Parse(path.substr(at + 1));
@@ -60,7 +60,7 @@ absl::StatusOr<Reference> Reference::Parse(std::string_view text) {
   if (path.find('/') == std::string::npos) {
     return Malformed(text, "no name");
   }
-  CW_RETURN_IF_ERROR(TakeSelector(text, path, reference));
+  CW_RETURN_IF_ERROR(ParseSelector(text, path, reference));
   const size_t slash = layout ? path.rfind('/') : path.find('/');
   reference.store_url = fmt::format("{}{}", scheme, path.substr(0, slash));
   reference.repository = path.substr(slash + 1);

@@ -35,7 +35,7 @@ struct OpenedReference {
   Reference reference;
   std::shared_ptr<bundle::Store> store;
 
-  bundle::Place place() const { return {*store, reference.repository}; }
+  bundle::RepositoryRef place() const { return {*store, reference.repository}; }
   // The digest that the reference names; a tag is looked up. INVALID_ARGUMENT with neither.
   absl::StatusOr<Digest> Resolve(std::stop_token stop) const;
 };

@@ -56,7 +56,7 @@ absl::StatusOr<Destination> Prepare(const std::string& text) {
   return destination;
 }
 
-absl::Status Fill(const Destination& destination, const bundle::Place& place,
+absl::Status Fill(const Destination& destination, const bundle::RepositoryRef& place,
                   const bundle::Bundle& found, Progress& progress, std::stop_token stop) {
   CW_RETURN_IF_ERROR(destination.parent.MakeDir(destination.staging, kTreeMode));
   CW_ASSIGN_OR_RETURN(const fs::Dir staging, destination.parent.OpenDir(destination.staging));
@@ -79,8 +79,8 @@ absl::Status Fill(const Destination& destination, const bundle::Place& place,
 
 }  // namespace
 
-absl::Status MakeTree(const bundle::Place& place, const bundle::Bundle& found, const NewTree& tree,
-                      Progress& progress, std::stop_token stop) {
+absl::Status MakeTree(const bundle::RepositoryRef& place, const bundle::Bundle& found,
+                      const NewTree& tree, Progress& progress, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(Destination destination, Prepare(tree.directory));
   destination.limits = tree.limits;
   absl::Status filled = Fill(destination, place, found, progress, std::move(stop));

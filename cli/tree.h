@@ -17,7 +17,7 @@ struct NewTree {
   std::string directory;
   bundle::Limits limits;
 };
-absl::Status MakeTree(const bundle::Place& place, const bundle::Bundle& found, const NewTree& tree,
-                      Progress& progress, std::stop_token stop);
+absl::Status MakeTree(const bundle::RepositoryRef& place, const bundle::Bundle& found,
+                      const NewTree& tree, Progress& progress, std::stop_token stop);
 
 }  // namespace cachewarm::cli

@@ -34,7 +34,7 @@ std::string OptionLine(const Option& option) {
 }
 
 // Exit code of a wrong command line.
-int Misused(Console& console, std::string_view problem, std::string_view verb) {
+int ReportUsageError(Console& console, std::string_view problem, std::string_view verb) {
   console.err << fmt::format("cachewarm: {}\n", problem)
               << fmt::format("See \"cachewarm {}{}--help\".\n", verb, verb.empty() ? "" : " ");
   return kUsage;
@@ -43,7 +43,7 @@ int Misused(Console& console, std::string_view problem, std::string_view verb) {
 int RunVerb(const Verb& verb, std::span<const std::string> words, Console& console) {
   const auto arguments = Arguments::Parse(words, OptionsOf(verb));
   if (!arguments.ok()) {
-    return Misused(console, Message(arguments.status()), verb.name);
+    return ReportUsageError(console, Message(arguments.status()), verb.name);
   }
   if (arguments->Has("help")) {
     console.out << VerbHelp(verb);
@@ -51,16 +51,16 @@ int RunVerb(const Verb& verb, std::span<const std::string> words, Console& conso
   }
   const size_t operands = WordsOf(verb.operands).size();
   if (!verb.operands.ends_with("...]") && arguments->positionals().size() != operands) {
-    return Misused(
+    return ReportUsageError(
         console,
         fmt::format("{} takes {}, not {} words", verb.name,
                     operands == 0 ? "no operand" : verb.operands, arguments->positionals().size()),
         verb.name);
   }
   if (verb.takes_rest == arguments->rest().empty()) {
-    return Misused(console,
-                   verb.takes_rest ? "expected a command behind --" : "nothing may follow --",
-                   verb.name);
+    return ReportUsageError(
+        console, verb.takes_rest ? "expected a command behind --" : "nothing may follow --",
+        verb.name);
   }
   const absl::StatusOr<int> code = verb.run(*arguments, console);
   if (!code.ok()) {
@@ -123,7 +123,7 @@ int RunProgram(std::span<const std::string> words, Console& console) {
   const auto verb = std::find_if(verbs.begin(), verbs.end(),
                                  [&](const Verb& each) { return each.name == words[0]; });
   if (verb == verbs.end()) {
-    return Misused(console, fmt::format("there is no verb \"{}\"", words[0]), "");
+    return ReportUsageError(console, fmt::format("there is no verb \"{}\"", words[0]), "");
   }
   return RunVerb(*verb, words.subspan(1), console);
 }

@@ -39,10 +39,10 @@ struct EventRecord {
 // API times are whole seconds, rounded down, and the kubelet writes them a moment after the fact:
 // events of a start are looked for from one second before it to two seconds after Ready.
 inline WallTime WindowBegin(const api::StartWindow& start) {
-  return start.started_at - Duration(1000);
+  return start.started_time - Duration(1000);
 }
 inline WallTime WindowEnd(const api::StartWindow& start) {
-  return start.ready_at + Duration(2000);
+  return start.ready_time + Duration(2000);
 }
 
 // Files that were opened or written; what a capture takes.

@@ -25,11 +25,11 @@ class OwnReadScopes {
   // The scope may outlive this object; it does nothing then.
   OwnReads Begin(std::string_view generation);
   // Is this event of ours? Then it counts no more.
-  bool Take(std::string_view generation, const FileEvent& event);
+  bool Consume(std::string_view generation, const FileEvent& event);
 
   // Ended scopes at the time of the call; Forget them once everything queued before it is read.
   using Ended = std::vector<const void*>;
-  Ended EndedNow() const;
+  Ended EndedScopes() const;
   void Forget(const Ended& ended);
 
  private:

@@ -42,10 +42,10 @@ absl::Status ScanTree(const fs::Dir& root, const std::string& path, const ScanLi
     if (entry.stat.type == fs::FileType::kFile) {
       visitor.file(below);
     } else if (entry.stat.type == fs::FileType::kDirectory) {
-      return Enter(root, below, visitor, status) ? fs::WalkNext::kGoOn
+      return Enter(root, below, visitor, status) ? fs::WalkNext::kContinue
                                                  : fs::WalkNext::kSkipDirectory;
     }
-    return fs::WalkNext::kGoOn;
+    return fs::WalkNext::kContinue;
   });
   status.Update(Gone(walked) ? absl::OkStatus() : walked);
   return status;

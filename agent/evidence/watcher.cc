@@ -159,13 +159,13 @@ class InotifyWatcher final : public Watcher {
       ::poll(waiting, 2, -1);
       uint64_t count = 0;
       static_cast<void>(!::read(wake_.get(), &count, sizeof(count)));
-      const OwnReadScopes::Ended ended = own_reads_.EndedNow();
+      const OwnReadScopes::Ended ended = own_reads_.EndedScopes();
       const std::lock_guard lock(mutex_);
-      const uint64_t asked = asked_;
+      const uint64_t requested = requested_;
       const WallTime now = clock_.Now();
       inotify_.Drain([this, now](const Inotify::Event& event) { Handle(event, now); });
       own_reads_.Forget(ended);
-      answered_ = asked;
+      completed_ = requested;
       drained_.notify_all();
     }
     const std::lock_guard lock(mutex_);
@@ -176,9 +176,9 @@ class InotifyWatcher final : public Watcher {
   template <typename Wanted>
   EventRecord Collect(WallTime begin, WallTime end, const Wanted& wanted) {
     std::unique_lock lock(mutex_);
-    const uint64_t ticket = ++asked_;
+    const uint64_t ticket = ++requested_;
     Wake();
-    drained_.wait(lock, [this, ticket] { return stopped_ || answered_ >= ticket; });
+    drained_.wait(lock, [this, ticket] { return stopped_ || completed_ >= ticket; });
     EventRecord record;
     bool any = false;
     for (const auto& [generation, tree] : trees_) {
@@ -240,7 +240,7 @@ class InotifyWatcher final : public Watcher {
       if (type == FileEventType::kWritten) {
         event.mtime = ModifiedAt(tree, path).value_or(now);
       }
-      if (!own_reads_.Take(tree.tree.generation, event)) {
+      if (!own_reads_.Consume(tree.tree.generation, event)) {
         tree.log.Add(event);
       }
     }
@@ -261,19 +261,19 @@ class InotifyWatcher final : public Watcher {
               }
             }};
     if (const absl::Status scanned = ScanTree(tree.root, path, limits, visitor); !scanned.ok()) {
-      GiveUp(tree, scanned);
+      MarkPartial(tree, scanned);
     }
   }
 
   bool WatchOne(Tree& tree, std::string_view path, int fd) {
     if (tree.directories >= limits_.directories_per_tree ||
         places_.size() >= static_cast<size_t>(limits_.directories_max)) {
-      GiveUp(tree, absl::ResourceExhaustedError("more directories than may be watched"));
+      MarkPartial(tree, absl::ResourceExhaustedError("more directories than may be watched"));
       return false;
     }
     const absl::StatusOr<int> watch = inotify_.Watch(fd);
     if (!watch.ok()) {
-      GiveUp(tree, watch.status());
+      MarkPartial(tree, watch.status());
       return false;
     }
     // The number of a directory that was renamed is still its own: only its place is new.
@@ -294,7 +294,7 @@ class InotifyWatcher final : public Watcher {
     }
   }
 
-  void GiveUp(Tree& tree, const absl::Status& why) {
+  void MarkPartial(Tree& tree, const absl::Status& why) {
     if (!tree.partial) {
       log_.Warning("a tree is watched in part",
                    {{"generation", tree.tree.generation}, {"reason", Message(why)}});
@@ -313,8 +313,8 @@ class InotifyWatcher final : public Watcher {
   std::condition_variable drained_;
   std::map<std::string, std::unique_ptr<Tree>, std::less<>> trees_;
   std::unordered_map<int, Place> places_;  // by inotify watch
-  uint64_t asked_ = 0;
-  uint64_t answered_ = 0;
+  uint64_t requested_ = 0;
+  uint64_t completed_ = 0;
   int overflows_ = 0;
   bool stopped_ = false;
   std::jthread thread_;  // last: it uses everything above

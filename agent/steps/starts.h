@@ -30,12 +30,12 @@ class Starts {
 
  private:
   bool StartedWithoutBundle(const api::StartWindow& window) const;
-  api::StartEvidence Judge(const api::StartWindow& window,
-                           const std::vector<api::StartWindow>& windows) const;
+  api::StartEvidence Evaluate(const api::StartWindow& window,
+                              const std::vector<api::StartWindow>& windows) const;
 
   const Context& context_;
   const Tables& tables_;
-  std::map<std::string, api::StartEvidence> judged_;  // by pod uid
+  std::map<std::string, api::StartEvidence> evaluated_;  // by pod uid
   bool is_waiting_ = false;
 };
 

@@ -16,7 +16,7 @@ std::shared_ptr<const caches::CacheTable> Presets() {
 
 }  // namespace
 
-void Tables::Follow(const std::vector<api::WantedWarmup>& warmups) {
+void Tables::Update(const std::vector<api::WantedWarmup>& warmups) {
   std::erase_if(rows_, [&](const auto& row) {
     return std::none_of(warmups.begin(), warmups.end(),
                         [&](const auto& warmup) { return warmup.uid == row.first; });

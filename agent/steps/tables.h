@@ -16,7 +16,7 @@ namespace cachewarm::agent {
 class Tables {
  public:
   // Follows the spec. A warmup whose caches are refused gets the presets; why is in Problem().
-  void Follow(const std::vector<api::WantedWarmup>& warmups);
+  void Update(const std::vector<api::WantedWarmup>& warmups);
 
   // All presets for a warmup that is not in the spec.
   std::shared_ptr<const caches::CacheTable> Of(const std::string& warmup_uid) const;

@@ -45,7 +45,7 @@ bool WatchedTrees::ForgetGone(const Inventory& inventory) {
          }) > 0;
 }
 
-void WatchedTrees::Follow(const Inventory& inventory) {
+void WatchedTrees::Update(const Inventory& inventory) {
   for (const auto& [mount, link] : inventory.links) {
     if (!link.generation.empty()) {
       Add(mount, link.generation, false);

@@ -23,7 +23,7 @@ class WatchedTrees {
   // when there were some.
   bool ForgetGone(const Inventory& inventory);
   // Once a turn.
-  void Follow(const Inventory& inventory);
+  void Update(const Inventory& inventory);
   // Those that were active at some time in the last `within`.
   std::vector<std::string> ActiveWithin(Duration within) const;
 

@@ -7,12 +7,12 @@
 
 namespace cachewarm::agent {
 
-FileVerdict JudgeFile(const FileChange& change) {
+FileState EvaluateFile(const FileChange& change) {
   if (change.right) {
-    return FileVerdict::kWhole;
+    return FileState::kIntact;
   }
   const bool by_engine = !change.same_file || (change.written && change.writable);
-  return by_engine && !change.torn ? FileVerdict::kTheirs : FileVerdict::kDamaged;
+  return by_engine && !change.truncated ? FileState::kModifiedByEngine : FileState::kDamaged;
 }
 
 std::string_view DescribeDamage(const FileChange& change) {
@@ -22,7 +22,7 @@ std::string_view DescribeDamage(const FileChange& change) {
   if (change.same_file && !change.writable) {
     return "was overwritten in place, which no engine does with files of its kind";
   }
-  return "was replaced by a file that is torn";
+  return "was replaced by a file that is truncated";
 }
 
 std::string DescribeDamage(const DamagedTree& tree) {
@@ -30,7 +30,8 @@ std::string DescribeDamage(const DamagedTree& tree) {
                            : fmt::format("{}: {}", tree.path, tree.message);
 }
 
-bool IsLyingList(const DamagedTree& found, const std::map<std::string, DamagedTree>& earlier) {
+bool IsIndexInconsistent(const DamagedTree& found,
+                         const std::map<std::string, DamagedTree>& earlier) {
   return found.untouched && std::any_of(earlier.begin(), earlier.end(), [&](const auto& each) {
            const DamagedTree& other = each.second;
            return other.untouched && other.path == found.path && other.digest == found.digest &&

@@ -18,10 +18,10 @@ struct FileChange {
   bool same_file = false;  // the inode that the agent made, with the mode that it gave
   bool written = false;    // size or mtime are not those of then
   bool writable = false;   // engines rewrite files of this kind in place (lib/caches)
-  bool torn = false;       // caches::CheckWhole() says DATA_LOSS
+  bool truncated = false;  // caches::CheckWhole() says DATA_LOSS
 };
 
-enum class FileVerdict {
+enum class FileState {
   kWhole,    // the bundle's bytes
   kTheirs,   // an engine's own file: no longer ours to judge
   kDamaged,  // no engine did this, or it crashes whoever maps it
@@ -30,7 +30,7 @@ enum class FileVerdict {
 // Engines put new files in the place of old ones by rename, or remove and make them again: theirs.
 // In place they write only files of some kinds; everything else that changed inside its inode was
 // done by no engine, whatever the kind when not even the mtime moved.
-FileVerdict JudgeFile(const FileChange& change);
+FileState EvaluateFile(const FileChange& change);
 
 // Why a change that was judged kDamaged is damage, after "it ...".
 std::string_view DescribeDamage(const FileChange& change);
@@ -53,6 +53,7 @@ std::string DescribeDamage(const DamagedTree& tree);
 // True when `found` was seen in one of `earlier` already, in another inode, and nobody wrote either
 // of the two: the frames of the bundle were right, so its entry list names other bytes than it
 // holds, and every further tree would end the same way.
-bool IsLyingList(const DamagedTree& found, const std::map<std::string, DamagedTree>& earlier);
+bool IsIndexInconsistent(const DamagedTree& found,
+                         const std::map<std::string, DamagedTree>& earlier);
 
 }  // namespace cachewarm::agent

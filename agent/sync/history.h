@@ -33,8 +33,8 @@ enum class FaultKind {
 };
 
 // A failure and when to try again.
-struct Setback {
-  int failures = 0;
+struct FailureState {
+  int count = 0;
   MonoTime not_before{};  // MonoTime::max(): never
   std::string reason;     // of lib/api/reasons.h
   std::string message;    // with what to do about it
@@ -51,13 +51,13 @@ struct BundleName {
 // What went on since the agent started. Lost with the process, except for what is in quarantine
 // (agent/tree/quarantine.h), and nothing is wrong then.
 struct History {
-  std::set<std::string> fetching;              // generation ids under way
-  std::map<std::string, Setback> generations;  // by id: the store or the disk failed us
-  std::map<BundleName, Setback> bundles;       // the bundle itself is missing, damaged or refused
+  std::set<std::string> fetching;                   // generation ids under way
+  std::map<std::string, FailureState> generations;  // by id: the store or the disk failed us
+  std::map<BundleName, FailureState> bundles;  // the bundle itself is missing, damaged or refused
 };
 
 // The longest that a damaged bundle waits for the next look at it.
-inline constexpr Duration kQuarantineMost{6 * 3600 * 1000};
+inline constexpr Duration kQuarantineMax{6 * 3600 * 1000};
 
 FaultKind KindOfFault(FaultSource source, const absl::Status& status);
 
@@ -78,7 +78,7 @@ struct Moment {
 // back in a second; a bundle must be pushed or mended by somebody, and one that is damaged costs
 // its whole download to look at: up to 30 s, 10 minutes and 6 hours. What is refused is never
 // tried again.
-void NoteSetback(Setback& setback, FaultKind kind, const absl::Status& status,
-                 const Moment& moment);
+void RecordFailure(FailureState& failure, FaultKind kind, const absl::Status& status,
+                   const Moment& moment);
 
 }  // namespace cachewarm::agent

@@ -29,7 +29,7 @@ class Planner {
   explicit Planner(const PlanInput& input) : input_(input) {}
 
   Plan Run() {
-    MendLinks();
+    RepairLinks();
     for (const api::WantedWarmup* wanted : ByNeed()) {
       for (const std::string& run_as : wanted->run_as) {
         PlanMount(*wanted, Mount{wanted->ns, wanted->name, wanted->uid, run_as});
@@ -53,14 +53,15 @@ class Planner {
     for (const api::WantedWarmup& wanted : input_.desired.warmups) {
       out.push_back(&wanted);
     }
-    std::stable_sort(out.begin(), out.end(),
-                     [](const auto* a, const auto* b) { return a->need > b->need; });
+    std::stable_sort(out.begin(), out.end(), [](const auto* a, const auto* b) {
+      return a->fetch_priority > b->fetch_priority;
+    });
     return out;
   }
 
   // A link to nothing stops containers from being created, one to a damaged tree may crash them:
   // wanted or not.
-  void MendLinks() {
+  void RepairLinks() {
     for (const auto& [mount, link] : input_.inventory.links) {
       if (link.state == LinkState::kBroken) {
         prepare_.emplace_back(Prepare{mount, link.renew});
@@ -84,23 +85,23 @@ class Planner {
         link->state == LinkState::kUnusable) {
       prepare_.emplace_back(Prepare{mount, wanted.renew});
     }
-    const auto bundles = TriableBundles(wanted, input_.history, input_.now);
-    NoteWaiting(wanted);
-    const auto id = TreeOf(input_.inventory, mount, DigestsOf(bundles), wanted.renew);
+    const auto bundles = EligibleBundles(wanted, input_.history, input_.now);
+    ScheduleRetry(wanted);
+    const auto id = SelectTree(input_.inventory, mount, DigestsOf(bundles), wanted.renew);
     const bool is_stale = IsLinked(link) && link->renew != wanted.renew && !IsDamaged(*link);
     if (is_stale &&
         (bundles.empty() || !id.has_value() || !input_.inventory.generations.contains(*id))) {
       prepare_.emplace_back(Renew{mount, wanted.renew});
     }
     if (!bundles.empty() && id.has_value()) {
-      Show(wanted, mount, *id, bundles);
+      PlanActivation(wanted, mount, *id, bundles);
     } else if (!bundles.empty()) {
       GiveUp(wanted, mount, bundles);
     }
   }
 
-  void Show(const api::WantedWarmup& wanted, const Mount& mount, const std::string& id,
-            const std::vector<api::WantedBundle>& bundles) {
+  void PlanActivation(const api::WantedWarmup& wanted, const Mount& mount, const std::string& id,
+                      const std::vector<api::WantedBundle>& bundles) {
     const Link* link = FindLink(input_.inventory, mount);
     if (IsLinked(link) && link->generation == id) {
       return;
@@ -109,12 +110,12 @@ class Planner {
       activate_.emplace_back(Activate{mount, id, wanted.renew});
       return;
     }
-    const auto setback = input_.history.generations.find(id);
-    if (setback != input_.history.generations.end() && setback->second.not_before > input_.now) {
-      plan_.next = std::min(plan_.next, setback->second.not_before);
+    const auto failure = input_.history.generations.find(id);
+    if (failure != input_.history.generations.end() && failure->second.not_before > input_.now) {
+      plan_.next = std::min(plan_.next, failure->second.not_before);
       return;
     }
-    if (!input_.history.fetching.contains(id) && HasRoom(wanted, bundles)) {
+    if (!input_.history.fetching.contains(id) && HasCapacity(wanted, bundles)) {
       // A tree that replaces a damaged one takes nothing: what is damaged may have more names.
       const bool is_first = id == GenerationId(mount, DigestsOf(bundles), wanted.renew);
       fetch_.emplace_back(Fetch{mount, id, bundles,
@@ -125,8 +126,8 @@ class Planner {
   void GiveUp(const api::WantedWarmup& wanted, const Mount& mount,
               const std::vector<api::WantedBundle>& bundles) {
     const std::string last = GenerationId(mount, DigestsOf(bundles), wanted.renew, kTreesMax - 1);
-    const Setback given_up{
-        .failures = kTreesMax,
+    const FailureState given_up{
+        .count = kTreesMax,
         .not_before = MonoTime::max(),
         .reason = std::string(api::reason::kTreeDamaged),
         .message = fmt::format(
@@ -153,12 +154,12 @@ class Planner {
   }
 
   // By the packed size, the only one known before the manifest is read; the fetch looks again.
-  bool HasRoom(const api::WantedWarmup& wanted, const std::vector<api::WantedBundle>& bundles) {
+  bool HasCapacity(const api::WantedWarmup& wanted, const std::vector<api::WantedBundle>& bundles) {
     int64_t bytes = planned_bytes_;
     for (const api::WantedBundle& bundle : bundles) {
       bytes += bundle.bytes;
     }
-    Setback refusal;
+    FailureState refusal;
     if (input_.disk.limit_bytes > 0 && input_.disk.used_bytes + bytes > input_.disk.limit_bytes) {
       refusal = {.reason = std::string(api::reason::kOverLimit),
                  .message = fmt::format(
@@ -180,7 +181,7 @@ class Planner {
     return false;
   }
 
-  void NoteWaiting(const api::WantedWarmup& wanted) {
+  void ScheduleRetry(const api::WantedWarmup& wanted) {
     for (const api::WantedBundle& bundle : wanted.bundles) {
       const auto found = input_.history.bundles.find(BundleName{wanted.uid, bundle.digest});
       if (found != input_.history.bundles.end() && found->second.not_before > input_.now) {
@@ -204,8 +205,8 @@ Plan MakePlan(const PlanInput& input) {
   return Planner(input).Run();
 }
 
-std::optional<std::string> TreeOf(const Inventory& inventory, const Mount& mount,
-                                  const std::vector<Digest>& digests, int renew) {
+std::optional<std::string> SelectTree(const Inventory& inventory, const Mount& mount,
+                                      const std::vector<Digest>& digests, int renew) {
   std::optional<std::string> next;
   for (int attempt = 0; attempt < kTreesMax; ++attempt) {
     std::string id = GenerationId(mount, digests, renew, attempt);
@@ -222,20 +223,20 @@ std::optional<std::string> TreeOf(const Inventory& inventory, const Mount& mount
   return next;
 }
 
-std::vector<api::WantedBundle> TriableBundles(const api::WantedWarmup& wanted,
-                                              const History& history, MonoTime now) {
-  std::vector<api::WantedBundle> triable;
+std::vector<api::WantedBundle> EligibleBundles(const api::WantedWarmup& wanted,
+                                               const History& history, MonoTime now) {
+  std::vector<api::WantedBundle> eligible;
   for (const api::WantedBundle& bundle : wanted.bundles) {
     const auto found = history.bundles.find(BundleName{wanted.uid, bundle.digest});
     const bool waits = found != history.bundles.end() && found->second.not_before > now;
-    const bool repeated = std::any_of(triable.begin(), triable.end(), [&](const auto& earlier) {
+    const bool repeated = std::any_of(eligible.begin(), eligible.end(), [&](const auto& earlier) {
       return earlier.digest == bundle.digest;
     });
     if (!bundle.digest.empty() && !waits && !repeated) {
-      triable.push_back(bundle);
+      eligible.push_back(bundle);
     }
   }
-  return triable;
+  return eligible;
 }
 
 std::vector<Digest> DigestsOf(const std::vector<api::WantedBundle>& bundles) {

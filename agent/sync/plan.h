@@ -77,10 +77,10 @@ struct Plan {
   std::vector<Step> steps;
   // Bundles that are not fetched because there is no room, or because their trees do not stay whole
   // here, with the reason to report.
-  std::map<BundleName, Setback> refused;
+  std::map<BundleName, FailureState> refused;
   // Mounts that the spec names wrongly, by warmup uid.
   std::map<std::string, std::string> invalid;
-  // When a setback ends; MonoTime::max() when none is waiting.
+  // When a failure ends; MonoTime::max() when none is waiting.
   MonoTime next = MonoTime::max();
 };
 
@@ -92,13 +92,13 @@ inline constexpr int kTreesMax = 3;
 
 // The name of the tree that `mount` should show for these bundles: one that is there and not
 // damaged, else the next that may be made; nullopt when kTreesMax were damaged.
-std::optional<std::string> TreeOf(const Inventory& inventory, const Mount& mount,
-                                  const std::vector<Digest>& digests, int renew);
+std::optional<std::string> SelectTree(const Inventory& inventory, const Mount& mount,
+                                      const std::vector<Digest>& digests, int renew);
 
-// The bundles of `wanted` that may be tried now, in their order: all but those whose own setback
+// The bundles of `wanted` that may be tried now, in their order: all but those whose own failure
 // lasts. What a mount should show.
-std::vector<api::WantedBundle> TriableBundles(const api::WantedWarmup& wanted,
-                                              const History& history, MonoTime now);
+std::vector<api::WantedBundle> EligibleBundles(const api::WantedWarmup& wanted,
+                                               const History& history, MonoTime now);
 
 std::vector<Digest> DigestsOf(const std::vector<api::WantedBundle>& bundles);
 

@@ -83,10 +83,10 @@ class Reporter {
       bundle.message = Replaced(wanted.digest);
       return bundle;
     }
-    if (const Setback* setback = FindSetback(wanted.digest); setback != nullptr) {
+    if (const FailureState* failure = FindFailure(wanted.digest); failure != nullptr) {
       bundle.state = api::BundleState::kFailed;
-      bundle.reason = setback->reason;
-      bundle.message = setback->message;
+      bundle.reason = failure->reason;
+      bundle.message = failure->message;
     } else if (IsFetching(wanted.digest)) {
       bundle.state = api::BundleState::kFetching;
     }
@@ -102,10 +102,10 @@ class Reporter {
     int count = 0;
     const DamagedTree* last = nullptr;
     for (const auto& each : input_.inventory.damaged) {
-      const bool is_ours = std::any_of(mounts_.begin(), mounts_.end(), [&](const Mount& mount) {
+      const bool is_wanted = std::any_of(mounts_.begin(), mounts_.end(), [&](const Mount& mount) {
         return Holds(each.first, mount, digest);
       });
-      if (is_ours) {
+      if (is_wanted) {
         ++count;
         last = last == nullptr || last->at < each.second.at ? &each.second : last;
       }
@@ -132,7 +132,8 @@ class Reporter {
     }
     const std::vector<Digest>& digests = found->second.digests;
     return std::find(digests.begin(), digests.end(), digest) != digests.end() ||
-           generation == TreeOf(input_.inventory, mount, DigestsOf(wanted_.bundles), wanted_.renew);
+           generation ==
+               SelectTree(input_.inventory, mount, DigestsOf(wanted_.bundles), wanted_.renew);
   }
 
   double FetchSeconds() const {
@@ -149,7 +150,7 @@ class Reporter {
   }
 
   // Its own, then the disk's, then that of a generation it would be in.
-  const Setback* FindSetback(const Digest& digest) const {
+  const FailureState* FindFailure(const Digest& digest) const {
     const BundleName name{wanted_.uid, digest};
     if (const auto own = input_.history.bundles.find(name); own != input_.history.bundles.end()) {
       return &own->second;
@@ -169,10 +170,10 @@ class Reporter {
   }
 
   std::optional<std::string> WantedTree(const Mount& mount) const {
-    return TreeOf(input_.inventory, mount, TriableDigests(), wanted_.renew);
+    return SelectTree(input_.inventory, mount, EligibleDigests(), wanted_.renew);
   }
 
-  std::vector<Digest> TriableDigests() const {
+  std::vector<Digest> EligibleDigests() const {
     std::vector<Digest> digests;
     for (const api::WantedBundle& bundle : wanted_.bundles) {
       if (!input_.history.bundles.contains({wanted_.uid, bundle.digest})) {
@@ -214,7 +215,7 @@ std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input) {
   return warmups;
 }
 
-bool IsNews(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after) {
+bool HasStatusChanged(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after) {
   if (!IsClose(before.node.root.used_bytes, after.node.root.used_bytes) ||
       !IsClose(before.node.root.free_bytes, after.node.root.free_bytes)) {
     return true;

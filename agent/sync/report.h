@@ -41,6 +41,6 @@ std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input);
 
 // True when `after` is worth a write: anything but the heartbeat differs, sizes of the disk by
 // more than a twentieth.
-bool IsNews(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after);
+bool HasStatusChanged(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after);
 
 }  // namespace cachewarm::agent

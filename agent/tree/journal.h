@@ -9,6 +9,6 @@ namespace cachewarm::agent {
 
 // Brings the journal in line with the links, which are the truth: notes that no flip followed are
 // dropped, records of trees that are gone are removed. At start, after SweepLeftovers().
-absl::Status MendJournal(const fs::Dir& root, WallTime now);
+absl::Status RepairJournal(const fs::Dir& root, WallTime now);
 
 }  // namespace cachewarm::agent

@@ -86,9 +86,9 @@ absl::Status Flip(const fs::Dir& root, const Mount& mount, const std::string& ge
                           return each.generation == generation;
                         }));
   }
-  CW_RETURN_IF_ERROR(NoteActivation(
+  CW_RETURN_IF_ERROR(RecordActivation(
       root, mount, {.generation = generation, .at = options.now, .renew = options.renew}));
-  return fs::PointLink(root, MountPath(mount), LinkTarget(generation));
+  return fs::ReplaceLink(root, MountPath(mount), LinkTarget(generation));
 }
 
 // Kubelet came first. The pod goes on writing into the same directory while the link takes its
@@ -99,16 +99,16 @@ absl::Status Adopt(const fs::Dir& root, const Mount& mount, const PrepareOptions
   CW_RETURN_IF_ERROR(MakeFolders(root, mount, path, options.folders));
   CW_ASSIGN_OR_RETURN(const std::string id, FreeColdId(root, mount));
   const std::string tree = GenerationPath(id);
-  CW_RETURN_IF_ERROR(fs::PointLink(root, tree, LinkTarget(id)));
+  CW_RETURN_IF_ERROR(fs::ReplaceLink(root, tree, LinkTarget(id)));
   // The container has used it since before we came.
   CW_RETURN_IF_ERROR(
-      NoteActivation(root, mount, {.generation = id, .at = WallTime{}, .renew = options.renew}));
+      RecordActivation(root, mount, {.generation = id, .at = WallTime{}, .renew = options.renew}));
   CW_RETURN_IF_ERROR(root.Exchange(path, tree));
   CW_RETURN_IF_ERROR(root.Sync(kGenerations));
   return root.Sync(MountParent(mount));
 }
 
-absl::Status Mend(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
+absl::Status RepairLink(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
   const std::vector<Activation> past = ReadActivations(root, mount);
   PrepareOptions same_start = options;
   same_start.renew = past.empty() ? options.renew : past.back().renew;
@@ -146,7 +146,7 @@ absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const Prepare
   if (!link.has_value()) {
     CW_RETURN_IF_ERROR(root.MakeDirs(MountParent(mount), kFolderMode));
     if (!ReadActivations(root, mount).empty()) {
-      return Mend(root, mount, options);
+      return RepairLink(root, mount, options);
     }
     CW_ASSIGN_OR_RETURN(const std::string id, MakeColdTree(root, mount, options));
     return Flip(root, mount, id, options);
@@ -155,11 +155,11 @@ absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const Prepare
     case LinkState::kDirectory:
       return Adopt(root, mount, options);
     case LinkState::kBroken:
-      return Mend(root, mount, options);
+      return RepairLink(root, mount, options);
     case LinkState::kUnusable:
     case LinkState::kActive:
       CW_RETURN_IF_ERROR(OpenToPods(root, GenerationPath(link->generation), mount));
-      return MendActivations(root, mount, link->generation, options.now);
+      return RepairActivations(root, mount, link->generation, options.now);
   }
   return absl::OkStatus();
 }

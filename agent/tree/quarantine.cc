@@ -47,7 +47,7 @@ absl::StatusOr<QuarantinedBundle> DecodeBundle(const Json& object, const std::st
   reader.Require("warmupUID").Read("warmupUID", bundle.name.warmup_uid);
   bundle.name.digest = ReadDigest(reader, "digest");
   reader.Read("reason", bundle.reason).Read("message", bundle.message, kMessageBytesMax);
-  reader.Read("failures", failures, 0, INT32_MAX).Read("judge", bundle.judge);
+  reader.Read("failures", failures, 0, INT32_MAX).Read("criteria", bundle.criteria);
   bundle.failures = static_cast<int>(failures);
   bundle.at = ReadTime(reader, "atMilliseconds");
   if (object.contains("untilMilliseconds")) {
@@ -84,7 +84,7 @@ absl::Status WriteQuarantinedBundle(const fs::Dir& root, const QuarantinedBundle
                  {"message", bundle.message},
                  {"failures", bundle.failures},
                  {"atMilliseconds", Milliseconds(bundle.at)},
-                 {"judge", bundle.judge}};
+                 {"criteria", bundle.criteria}};
   if (bundle.until.has_value()) {
     object["untilMilliseconds"] = Milliseconds(*bundle.until);
   }

@@ -24,7 +24,7 @@ struct QuarantinedBundle {
   WallTime at{};                  // of the last failure
   std::optional<WallTime> until;  // of the next try; none: never again
   // Who refused it: another version of the agent, other limits, another kind of node look again.
-  std::string judge;
+  std::string criteria;
   friend bool operator==(const QuarantinedBundle&, const QuarantinedBundle&) = default;
 };
 

@@ -190,7 +190,8 @@ std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount)
   return activations;
 }
 
-absl::Status NoteActivation(const fs::Dir& root, const Mount& mount, const Activation& activation) {
+absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
+                              const Activation& activation) {
   std::vector<Activation> activations = ReadActivations(root, mount);
   activations.push_back(activation);
   if (activations.size() > kActivationsMax) {
@@ -200,8 +201,8 @@ absl::Status NoteActivation(const fs::Dir& root, const Mount& mount, const Activ
   return WriteRecord(root, LinkRecordPath(mount), ActivationsToJson(activations));
 }
 
-absl::Status MendActivations(const fs::Dir& root, const Mount& mount, const std::string& generation,
-                             WallTime now) {
+absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
+                               const std::string& generation, WallTime now) {
   std::vector<Activation> activations = ReadActivations(root, mount);
   if (!activations.empty() && activations.back().generation == generation) {
     return absl::OkStatus();
@@ -217,17 +218,17 @@ absl::Status MendActivations(const fs::Dir& root, const Mount& mount, const std:
 }
 
 std::vector<std::string> GenerationsAt(const std::vector<Activation>& activations,
-                                       WallTime started_at, Duration before) {
+                                       WallTime started_time, Duration before) {
   constexpr Duration kApiResolution(1000);
   std::vector<std::string> candidates;
   for (auto it = activations.rbegin(); it != activations.rend(); ++it) {
-    if (it->at > started_at + kApiResolution) {
+    if (it->at > started_time + kApiResolution) {
       continue;
     }
     if (std::find(candidates.begin(), candidates.end(), it->generation) == candidates.end()) {
       candidates.push_back(it->generation);
     }
-    if (it->at <= started_at - before) {
+    if (it->at <= started_time - before) {
       break;
     }
   }
@@ -259,7 +260,7 @@ std::vector<api::CaptureStatus> ReadCaptureRecords(const fs::Dir& root) {
       paths.push_back(fmt::format("{}/{}", kCaptureRecords, entry.path));
     }
     return entry.stat.type == fs::FileType::kDirectory ? fs::WalkNext::kSkipDirectory
-                                                       : fs::WalkNext::kGoOn;
+                                                       : fs::WalkNext::kContinue;
   });
   if (!walked.ok()) {
     return {};

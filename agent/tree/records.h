@@ -62,19 +62,20 @@ inline constexpr size_t kActivationsMax = 64;
 // Oldest first; empty when nothing is recorded.
 std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount);
 // Appends, forgetting the oldest above kActivationsMax. Written before the flip.
-absl::Status NoteActivation(const fs::Dir& root, const Mount& mount, const Activation& activation);
+absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
+                              const Activation& activation);
 // After a crash between note and flip: drops what the link does not confirm.
-absl::Status MendActivations(const fs::Dir& root, const Mount& mount, const std::string& generation,
-                             WallTime now);
+absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
+                               const std::string& generation, WallTime now);
 
 // A container's mount is resolved when it is created, a moment before it counts as started.
 inline constexpr Duration kMountedBefore{30'000};
 
-// What the link may have led to when the container that started at `started_at` was made: a mount
+// What the link may have led to when the container that started at `started_time` was made: a mount
 // is resolved up to `before` earlier, and the API's times are whole seconds. Newest first, never
 // empty unless nothing is recorded.
 std::vector<std::string> GenerationsAt(const std::vector<Activation>& activations,
-                                       WallTime started_at, Duration before);
+                                       WallTime started_time, Duration before);
 
 // Captures that ended, so that a restarted agent repeats its answer instead of the work.
 absl::Status WriteCaptureRecord(const fs::Dir& root, const api::CaptureStatus& capture);

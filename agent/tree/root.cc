@@ -44,7 +44,7 @@ absl::Status Sweep(const fs::Dir& root, std::string_view folder, long depth,
       leftovers.push_back(folder.empty() ? entry.path : fmt::format("{}/{}", folder, entry.path));
     }
     const long level = 1 + std::count(entry.path.begin(), entry.path.end(), '/');
-    return is_state || level >= depth ? fs::WalkNext::kSkipDirectory : fs::WalkNext::kGoOn;
+    return is_state || level >= depth ? fs::WalkNext::kSkipDirectory : fs::WalkNext::kContinue;
   }));
   for (const std::string& path : leftovers) {
     CW_RETURN_IF_ERROR(fs::RemoveTree(root, path));
@@ -66,11 +66,11 @@ absl::StatusOr<fs::Dir> OpenRoot(const std::string& path) {
   if (!root.ok()) {
     return Annotate(root.status(), fmt::format("root directory {}", path));
   }
-  CW_RETURN_IF_ERROR(MendRoot(*root));
+  CW_RETURN_IF_ERROR(RepairRoot(*root));
   return root;
 }
 
-absl::Status MendRoot(const fs::Dir& root) {
+absl::Status RepairRoot(const fs::Dir& root) {
   for (const std::string_view folder :
        {kGenerations, kStaging, kState, kGenerationRecords, kLinkRecords, kCaptureRecords,
         kQuarantineRecords, kDamagedRecords}) {

@@ -18,7 +18,7 @@ absl::StatusOr<fs::Dir> OpenRoot(const std::string& path);
 
 // Makes again what belongs in an open root and was removed, and closes what was opened to others;
 // writes nothing when nothing is wrong. NOT_FOUND: the root directory itself was removed.
-absl::Status MendRoot(const fs::Dir& root);
+absl::Status RepairRoot(const fs::Dir& root);
 
 // One agent at a time works below a root. Kubelet may restart the container of a pod that is being
 // deleted while its successor starts, and the second one would sweep away what the first one makes.

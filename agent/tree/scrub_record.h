@@ -24,10 +24,10 @@ struct FileStamp {
 // What is known of one tree by reading its files, beside the entry records that say what was put
 // into it.
 struct ScrubRecord {
-  WallTime at{};                  // end of the last whole pass; zero: there was none
-  int64_t entries = 0;            // of the tree's list, when this was written
-  int64_t judged = 0;             // the first so many of them were read at least once
-  std::vector<FileStamp> theirs;  // files of engines in the place of the bundle's
+  WallTime at{};                              // end of the last whole pass; zero: there was none
+  int64_t entries = 0;                        // of the tree's list, when this was written
+  int64_t checked = 0;                        // the first so many of them were read at least once
+  std::vector<FileStamp> modified_by_engine;  // files of engines in the place of the bundle's
   friend bool operator==(const ScrubRecord&, const ScrubRecord&) = default;
 };
 

@@ -47,7 +47,7 @@ class StatusWriter {
   std::string target_;
   std::optional<api::NodeCacheStatus> wanted_;
   std::optional<api::NodeCacheStatus> written_;
-  std::optional<MonoTime> news_since_;
+  std::optional<MonoTime> changed_since_;
   MonoTime heartbeat_due_{};
   MonoTime not_before_{};
   int failures_ = 0;

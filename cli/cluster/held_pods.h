@@ -18,9 +18,9 @@ namespace cachewarm::cli {
 
 // The operator lets go of a pod at its deadline and knows where it should run: for that long it has
 // the first word.
-inline constexpr Duration kOperatorsTurn = std::chrono::seconds(5);
+inline constexpr Duration kOperatorGracePeriod = std::chrono::seconds(5);
 
-struct ReleaseWish {
+struct ReleaseRequest {
   std::string ns;                  // empty: all namespaces
   std::vector<std::string> names;  // empty: every held pod
   // Only pods past their deadline. The value is how long after its creation that is for a pod that
@@ -49,16 +49,17 @@ struct ReleaseOutcome {
 };
 
 // What a release works with. `on_outcome` is called for every pod, one call at a time.
-struct ReleaseMeans {
+struct ReleaseDependencies {
   kube::Client& client;
   const Clock& clock;
   std::function<void(const ReleaseOutcome&)> on_outcome;
 };
 
-// Lets go of every pod that `wish` means, several at a time, namespaces in turn. Pods of a
-// namespace where one could not be patched within 3 s come after all others, and may take longer. A
-// pod that could not be let go is an outcome; an error means that the pods could not be listed, or
-// (NOT_FOUND) that a named one does not exist.
-absl::Status ReleaseHeld(const ReleaseMeans& means, const ReleaseWish& wish, std::stop_token stop);
+// Lets go of every pod that `request` dependencies, several at a time, namespaces in turn. Pods of
+// a namespace where one could not be patched within 3 s come after all others, and may take longer.
+// A pod that could not be let go is an outcome; an error dependencies that the pods could not be
+// listed, or (NOT_FOUND) that a named one does not exist.
+absl::Status ReleaseHeld(const ReleaseDependencies& dependencies, const ReleaseRequest& request,
+                         std::stop_token stop);
 
 }  // namespace cachewarm::cli

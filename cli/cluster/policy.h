@@ -13,7 +13,7 @@ namespace cachewarm::cli {
 // and again until none has come after: API servers see the deletion a moment later. The programs,
 // their objects and running pods are not touched. DEADLINE_EXCEEDED when pods are still held after
 // two minutes.
-absl::Status ReleaseForGood(const ReleaseMeans& means, const ReleaseWish& wish,
-                            std::stop_token stop);
+absl::Status RemovePolicyAndRelease(const ReleaseDependencies& dependencies,
+                                    const ReleaseRequest& request, std::stop_token stop);
 
 }  // namespace cachewarm::cli

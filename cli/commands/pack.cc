@@ -25,7 +25,7 @@ void Report(const Collection& collection, const bundle::Publication& published,
                         {"newBytes", published.new_bytes},
                         {"rawBytes", published.raw_bytes},
                         {"leftBehind", collection.left_behind},
-                        {"damaged", collection.selection.torn}});
+                        {"damaged", collection.selection.truncated}});
     return;
   }
   console.out << name << '\n';
@@ -38,7 +38,7 @@ void Report(const Collection& collection, const bundle::Publication& published,
   for (const auto& [reason, count] : collection.left_behind) {
     console.err << fmt::format("left behind {} files: {}\n", count, reason);
   }
-  for (const std::string& damaged : collection.selection.torn) {
+  for (const std::string& damaged : collection.selection.truncated) {
     console.err << fmt::format("left behind, damaged: {}\n", damaged);
   }
 }

@@ -93,46 +93,46 @@ absl::StatusOr<Duration> MaxHold(const Arguments& arguments) {
   return std::chrono::seconds(seconds);
 }
 
-absl::StatusOr<ReleaseWish> WishOf(const Arguments& arguments) {
-  ReleaseWish wish{.ns = {},
-                   .names = arguments.positionals(),
-                   .past_deadline = {},
-                   .dry_run = arguments.Has("dry-run"),
-                   .reason = api::reason::kReleasedByHand};
-  if (wish.names.empty() != arguments.Has("all")) {
+absl::StatusOr<ReleaseRequest> RequestOf(const Arguments& arguments) {
+  ReleaseRequest request{.ns = {},
+                         .names = arguments.positionals(),
+                         .past_deadline = {},
+                         .dry_run = arguments.Has("dry-run"),
+                         .reason = api::reason::kReleasedManually};
+  if (request.names.empty() != arguments.Has("all")) {
     return absl::InvalidArgumentError("expected either names of pods or --all");
   }
-  if (!wish.names.empty() && arguments.Has("all-namespaces")) {
+  if (!request.names.empty() && arguments.Has("all-namespaces")) {
     return absl::InvalidArgumentError("--all-namespaces: a named pod is in one; use --namespace");
   }
   CW_ASSIGN_OR_RETURN(const Duration max_hold, MaxHold(arguments));
   if (arguments.Has("past-deadline")) {
-    wish.past_deadline = max_hold;
-    wish.reason = api::reason::kReleasedDeadline;
+    request.past_deadline = max_hold;
+    request.reason = api::reason::kReleasedAtDeadline;
   }
   if (arguments.Has("remove-policy")) {
-    if (!arguments.Has("all") || !arguments.Has("all-namespaces") || wish.dry_run ||
-        wish.past_deadline.has_value()) {
+    if (!arguments.Has("all") || !arguments.Has("all-namespaces") || request.dry_run ||
+        request.past_deadline.has_value()) {
       return absl::InvalidArgumentError(
           "--remove-policy: goes with --all --all-namespaces and nothing that spares a pod");
     }
-    wish.reason = api::reason::kReleasedWithdrawn;
+    request.reason = api::reason::kReleasedHoldingDisabled;
   }
-  return wish;
+  return request;
 }
 
 absl::StatusOr<int> Release(const Arguments& arguments, Console& console) {
-  CW_ASSIGN_OR_RETURN(ReleaseWish wish, WishOf(arguments));
+  CW_ASSIGN_OR_RETURN(ReleaseRequest request, RequestOf(arguments));
   CW_ASSIGN_OR_RETURN(const Connection connection, Connect(arguments, console));
-  wish.ns = connection.ns;
+  request.ns = connection.ns;
   Table table(console, arguments.Has("json"));
-  const ReleaseMeans means{
+  const ReleaseDependencies dependencies{
       .client = *connection.client,
       .clock = console.clock,
       .on_outcome = [&table](const ReleaseOutcome& outcome) { table.Add(outcome); }};
   const absl::Status status = arguments.Has("remove-policy")
-                                  ? ReleaseForGood(means, wish, console.stop)
-                                  : ReleaseHeld(means, wish, console.stop);
+                                  ? RemovePolicyAndRelease(dependencies, request, console.stop)
+                                  : ReleaseHeld(dependencies, request, console.stop);
   table.End();
   CW_RETURN_IF_ERROR(status);
   return table.Count(ReleaseResult::kFailed) > 0 ? kFailed : kOk;
@@ -160,7 +160,8 @@ Verb ReleaseVerb() {
       .operands = "[POD...]",
       .summary = "Let go of pods that wait for their cache; they start cold",
       .text =
-          "A pod that is held has the scheduling gate cachewarm.io/warm. The operator takes it\n"
+          "A pod that is held has the scheduling gate cachewarm.io/wait-for-cache. The operator "
+          "takes it\n"
           "away in time; this does the same without the operator, without CacheWarmups and with\n"
           "rights on pods alone (get, list, patch). Other gates of a pod stay.\n\n"
           "A pod's deadline is its annotation cachewarm.io/held-until, else --max-hold seconds\n"

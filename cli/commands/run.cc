@@ -26,7 +26,7 @@ constexpr mode_t kTreeMode = 0755;
 constexpr int kCommandNotFound = 127;
 
 // Everything that one run needs, found before the command starts.
-struct Warmth {
+struct RunContext {
   OpenedReference store;
   Machine machine;
   std::string tag;
@@ -34,7 +34,7 @@ struct Warmth {
 };
 
 // "DIR" is a layout below which every name has its repository.
-absl::StatusOr<Warmth> Prepare(const Arguments& arguments, const Console& console) {
+absl::StatusOr<RunContext> MakeRunContext(const Arguments& arguments, const Console& console) {
   std::string store = arguments.Value("store");
   if (store.find("://") == std::string::npos) {
     store = "layout://" + std::filesystem::absolute(store).lexically_normal().string();
@@ -42,15 +42,15 @@ absl::StatusOr<Warmth> Prepare(const Arguments& arguments, const Console& consol
   while (store.ends_with('/')) {
     store.pop_back();
   }
-  Warmth warmth;
-  CW_ASSIGN_OR_RETURN(warmth.store,
+  RunContext context;
+  CW_ASSIGN_OR_RETURN(context.store,
                       OpenReference(fmt::format("{}/{}", store, arguments.Value("name", "run")),
                                     arguments, console));
-  CW_ASSIGN_OR_RETURN(warmth.machine, FindMachine(arguments));
-  warmth.tag = TagOf(warmth.machine);
-  warmth.keys = {.public_key_file = arguments.Value("key"),
-                 .private_key_file = arguments.Value("sign-key")};
-  return warmth;
+  CW_ASSIGN_OR_RETURN(context.machine, FindMachine(arguments));
+  context.tag = TagOf(context.machine);
+  context.keys = {.public_key_file = arguments.Value("key"),
+                  .private_key_file = arguments.Value("sign-key")};
+  return context;
 }
 
 absl::StatusOr<std::string> DirectoryOf(const Arguments& arguments, const Console& console) {
@@ -82,29 +82,29 @@ std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
 }
 
 // Sizes and times of the files that may travel: tells whether the command added anything.
-using Look = std::map<std::string, std::pair<int64_t, int64_t>>;
+using TreeSnapshot = std::map<std::string, std::pair<int64_t, int64_t>>;
 
-Look LookAt(const std::string& directory) {
-  Look look;
+TreeSnapshot TakeSnapshot(const std::string& directory) {
+  TreeSnapshot snapshot;
   const auto tree = fs::Dir::Open(directory);
   if (!tree.ok()) {
-    return look;
+    return snapshot;
   }
-  const absl::Status walked = fs::Walk(*tree, "", {}, [&look](const fs::WalkEntry& entry) {
+  const absl::Status walked = fs::Walk(*tree, "", {}, [&snapshot](const fs::WalkEntry& entry) {
     if (entry.stat.type == fs::FileType::kFile &&
         caches::CacheTable::AllPresets().Classify(entry.path).carried()) {
-      look[entry.path] = {entry.stat.bytes, entry.stat.mtime_ns};
+      snapshot[entry.path] = {entry.stat.bytes, entry.stat.mtime_ns};
     }
-    return fs::WalkNext::kGoOn;
+    return fs::WalkNext::kContinue;
   });
   if (!walked.ok()) {
-    look.clear();
+    snapshot.clear();
   }
-  return look;
+  return snapshot;
 }
 
 // What an earlier run made and nobody used is in the way of a tree.
-void RemoveEmptyBelow(const std::string& directory) {
+void RemoveEmptyDirectories(const std::string& directory) {
   const auto tree = fs::Dir::Open(directory);
   for (const std::string& below : caches::CacheTable::AllPresets().Directories()) {
     if (tree.ok()) {
@@ -113,45 +113,45 @@ void RemoveEmptyBelow(const std::string& directory) {
   }
 }
 
-absl::Status Fetch(const Warmth& warmth, const std::string& directory, Console& console) {
-  if (!LookAt(directory).empty()) {
+absl::Status Fetch(const RunContext& context, const std::string& directory, Console& console) {
+  if (!TakeSnapshot(directory).empty()) {
     return absl::OkStatus();
   }
-  RemoveEmptyBelow(directory);
-  const bundle::Place place = warmth.store.place();
+  RemoveEmptyDirectories(directory);
+  const bundle::RepositoryRef place = context.store.place();
   CW_ASSIGN_OR_RETURN(const Digest digest,
-                      warmth.store.store->ResolveTag(place.repository, warmth.tag, console.stop));
-  CW_RETURN_IF_ERROR(CheckKey(warmth.store, digest, warmth.keys.public_key_file, console.stop));
+                      context.store.store->ResolveTag(place.repository, context.tag, console.stop));
+  CW_RETURN_IF_ERROR(CheckKey(context.store, digest, context.keys.public_key_file, console.stop));
   CW_ASSIGN_OR_RETURN(const bundle::Bundle found, bundle::ReadBundle(place, digest, console.stop));
   Progress progress(console, "fetching", false);
   return MakeTree(place, found, {.directory = directory}, progress, console.stop);
 }
 
 // The store has nothing for this key: an earlier run could not reach it.
-bool IsMissing(const Warmth& warmth, const Console& console) {
+bool IsMissing(const RunContext& context, const Console& console) {
   return absl::IsNotFound(
-      warmth.store.store->ResolveTag(warmth.store.reference.repository, warmth.tag, console.stop)
+      context.store.store->ResolveTag(context.store.reference.repository, context.tag, console.stop)
           .status());
 }
 
-absl::Status Publish(const Warmth& warmth, const std::string& directory, Console& console) {
+absl::Status Publish(const RunContext& context, const std::string& directory, Console& console) {
   CW_ASSIGN_OR_RETURN(const fs::Dir tree, fs::Dir::Open(directory));
   CW_ASSIGN_OR_RETURN(Collection collection, CollectTree(tree, caches::CacheTable::AllPresets()));
   if (collection.files.empty()) {
     return absl::OkStatus();
   }
   std::optional<bundle::PrivateKey> key;
-  if (const std::string& file = warmth.keys.private_key_file; !file.empty()) {
+  if (const std::string& file = context.keys.private_key_file; !file.empty()) {
     CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(file));
   }
-  const bundle::Facts facts = FactsOf(warmth.machine, collection);
+  const bundle::Facts facts = FactsOf(context.machine, collection);
   // The command has ended, often by the very signal that stops us: its work is kept all the same.
   CW_ASSIGN_OR_RETURN(const bundle::Publication published,
-                      bundle::Publish(warmth.store.place(), std::move(collection.files), facts,
-                                      {.tag = warmth.tag}, std::stop_token()));
+                      bundle::Publish(context.store.place(), std::move(collection.files), facts,
+                                      {.tag = context.tag}, std::stop_token()));
   if (key.has_value()) {
     CW_RETURN_IF_ERROR(
-        bundle::Sign(warmth.store.place(), published.digest, *key, std::stop_token()).status());
+        bundle::Sign(context.store.place(), published.digest, *key, std::stop_token()).status());
   }
   console.err << fmt::format("cachewarm run: kept {} files, {}, for the next start\n",
                              published.files, FormatBytes(published.bytes));
@@ -172,12 +172,12 @@ absl::Status MakeDirectories(const std::string& directory) {
   return absl::OkStatus();
 }
 
-absl::Status Warm(const absl::StatusOr<Warmth>& warmth, const std::string& directory,
-                  Console& console) {
-  CW_RETURN_IF_ERROR(warmth.status());
+absl::Status PrepareTree(const absl::StatusOr<RunContext>& context, const std::string& directory,
+                         Console& console) {
+  CW_RETURN_IF_ERROR(context.status());
   const std::filesystem::path parent = std::filesystem::path(directory).parent_path();
   CW_RETURN_IF_ERROR(fs::Dir::OpenOrMake(parent.string(), kTreeMode).status());
-  return Fetch(*warmth, directory, console);
+  return Fetch(*context, directory, console);
 }
 
 absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
@@ -185,13 +185,13 @@ absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
     return absl::InvalidArgumentError("--store: say where bundles are kept, a directory or a URL");
   }
   CW_ASSIGN_OR_RETURN(const std::string directory, DirectoryOf(arguments, console));
-  const auto warmth = Prepare(arguments, console);
-  if (absl::IsInvalidArgument(warmth.status())) {
-    return warmth.status();
+  const auto context = MakeRunContext(arguments, console);
+  if (absl::IsInvalidArgument(context.status())) {
+    return context.status();
   }
-  Warn(Warm(warmth, directory, console), "starting cold", console);
+  Warn(PrepareTree(context, directory, console), "starting cold", console);
   Warn(MakeDirectories(directory), "engines must make them", console);
-  const Look before = LookAt(directory);
+  const TreeSnapshot before = TakeSnapshot(directory);
   const auto code = RunChild(
       {.words = arguments.rest(), .environment = EnvironmentFor(directory, console)}, console.stop);
   if (absl::IsNotFound(code.status())) {
@@ -199,8 +199,8 @@ absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
     return kCommandNotFound;
   }
   CW_RETURN_IF_ERROR(code.status());
-  if (warmth.ok() && (LookAt(directory) != before || IsMissing(*warmth, console))) {
-    Warn(Publish(*warmth, directory, console), "nothing is kept", console);
+  if (context.ok() && (TakeSnapshot(directory) != before || IsMissing(*context, console))) {
+    Warn(Publish(*context, directory, console), "nothing is kept", console);
   }
   return *code;
 }

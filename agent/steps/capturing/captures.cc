@@ -17,7 +17,7 @@ namespace cachewarm::agent {
 namespace {
 
 // Failures of the store that are not worth a word to the operator yet: about seven seconds.
-constexpr int kBlips = 3;
+constexpr int kSilentRetries = 3;
 
 // What a later try may change; the rest is for somebody to repair.
 bool IsWorthWaiting(const absl::Status& status) {
@@ -33,7 +33,7 @@ absl::Status DamagedError(const std::string& generation) {
 }
 
 WallTime WindowBegin(const api::CaptureRequest& request) {
-  return cachewarm::agent::WindowBegin(api::StartWindow{.started_at = request.started_at});
+  return cachewarm::agent::WindowBegin(api::StartWindow{.started_time = request.started_time});
 }
 
 }  // namespace
@@ -72,10 +72,10 @@ bool Captures::IsWaiting() const {
 
 void Captures::Forget(const std::vector<CaptureOrder>& orders) {
   std::erase_if(captures_, [&](const auto& each) {
-    const bool is_asked = std::any_of(orders.begin(), orders.end(), [&](const auto& order) {
+    const bool is_requested = std::any_of(orders.begin(), orders.end(), [&](const auto& order) {
       return order.request.id == each.first;
     });
-    if (is_asked || each.second.running) {
+    if (is_requested || each.second.running) {
       return false;
     }
     RemoveCaptureRecord(context_.root, each.first).IgnoreError();
@@ -86,33 +86,33 @@ void Captures::Forget(const std::vector<CaptureOrder>& orders) {
 void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const api::CaptureRequest& request = order.request;
   const MonoTime now = context_.clock.Monotonic();
-  if (now < capture.setback.not_before) {
+  if (now < capture.failure.not_before) {
     return;
   }
   if (order.ns.empty()) {
     return Wait(capture, "", "the warmup is not among this node's");
   }
   if (const absl::Status valid = CheckRequest(request, context_.node); !valid.ok()) {
-    return NoteError(valid, capture);
+    return RecordError(valid, capture);
   }
   const std::string generation = FindGeneration(order);
   if (generation.empty()) {
     return Wait(capture, "", "the builder's directory is not known yet");
   }
   if (IsDamagedTree(context_.root, generation)) {
-    return NoteError(DamagedError(generation), capture);
+    return RecordError(DamagedError(generation), capture);
   }
   const absl::StatusOr<fs::Dir> tree = context_.root.OpenDir(GenerationPath(generation));
   if (!tree.ok()) {
-    return NoteError(tree.status(), capture);
+    return RecordError(tree.status(), capture);
   }
-  const absl::StatusOr<capture::TreeLook> look = capture::LookAtTree(*tree, *order.table);
-  if (!look.ok()) {
-    return NoteError(look.status(), capture);
+  const absl::StatusOr<capture::TreeListing> observed = capture::ListTree(*tree, *order.table);
+  if (!observed.ok()) {
+    return RecordError(observed.status(), capture);
   }
-  const SettleSample sample = SampleOf(look->files);
+  const SettleSample sample = SampleOf(observed->files);
   const bool quiet = capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
-  if (request.ready_at == WallTime{}) {
+  if (request.ready_time == WallTime{}) {
     return Wait(capture, "", fmt::format("the builder is not ready; {} files", sample.files));
   }
   if (sample.files == 0) {
@@ -127,7 +127,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
 }
 
 std::string Captures::FindGeneration(const CaptureOrder& order) const {
-  if (order.request.started_at == WallTime{}) {
+  if (order.request.started_time == WallTime{}) {
     return {};
   }
   const Mount mount{order.ns, order.name, order.request.warmup_uid, order.request.run_as};
@@ -135,13 +135,13 @@ std::string Captures::FindGeneration(const CaptureOrder& order) const {
     return {};
   }
   std::vector<std::string> candidates = GenerationsAt(ReadActivations(context_.root, mount),
-                                                      order.request.started_at, kMountedBefore);
+                                                      order.request.started_time, kMountedBefore);
   return candidates.size() <= 1 ? (candidates.empty() ? std::string() : candidates.front())
-                                : Busiest(candidates, order);
+                                : MostUsed(candidates, order);
 }
 
-std::string Captures::Busiest(const std::vector<std::string>& generations,
-                              const CaptureOrder& order) const {
+std::string Captures::MostUsed(const std::vector<std::string>& generations,
+                               const CaptureOrder& order) const {
   // Files seen in use, and, where events were lost, the newest file.
   std::pair<size_t, int64_t> most{0, -1};
   std::string best;
@@ -150,11 +150,12 @@ std::string Captures::Busiest(const std::vector<std::string>& generations,
     if (!tree.ok()) {
       continue;
     }
-    const auto look = capture::LookAtTree(*tree, *order.table);
+    const auto observed = capture::ListTree(*tree, *order.table);
     const EventRecord record =
         context_.watcher.ReadTree(generation, WindowBegin(order.request), context_.clock.Now());
-    const std::pair<size_t, int64_t> score{UsedIn(record, *order.table).paths.size(),
-                                           look.ok() ? SampleOf(look->files).newest_mtime_ns : 0};
+    const std::pair<size_t, int64_t> score{
+        UsedIn(record, *order.table).paths.size(),
+        observed.ok() ? SampleOf(observed->files).newest_mtime_ns : 0};
     if (score > most) {
       most = score;
       best = generation;
@@ -213,39 +214,39 @@ void Captures::Collect() {
   for (const Ended& each : ended) {
     Capture& capture = captures_[each.id];
     capture.running = false;
-    Note(each, capture);
+    RecordOutcome(each, capture);
   }
 }
 
-void Captures::Note(const Ended& ended, Capture& capture) {
+void Captures::RecordOutcome(const Ended& ended, Capture& capture) {
   if (ended.outcome.ok() && IsDamagedTree(context_.root, ended.generation)) {
-    NoteError(DamagedError(ended.generation), capture);
+    RecordError(DamagedError(ended.generation), capture);
   } else if (ended.outcome.ok()) {
-    NotePublished(ended, capture);
+    RecordPublished(ended, capture);
   } else if (!absl::IsCancelled(ended.outcome.status())) {
-    NoteError(ended.outcome.status(), capture);
+    RecordError(ended.outcome.status(), capture);
   }
 }
 
-void Captures::NoteError(const absl::Status& status, Capture& capture) {
+void Captures::RecordError(const absl::Status& status, Capture& capture) {
   if (absl::IsAborted(status)) {
     ++capture.changed;
     capture.settle.Restart();
     context_.metrics.captures.Add({"changed"});
-    return Wait(capture, api::reason::kNeverSettled,
+    return Wait(capture, api::reason::kCacheNotSettled,
                 fmt::format("{} ({} times)", Message(status), capture.changed));
   }
-  const bool is_new = capture.setback.message != Message(status);
-  NoteSetback(capture.setback, FaultKind::kStore, status,
-              {.mono = context_.clock.Monotonic(),
-               .wall = context_.clock.Now(),
-               .random = context_.random()});
+  const bool is_new = capture.failure.message != Message(status);
+  RecordFailure(capture.failure, FaultKind::kStore, status,
+                {.mono = context_.clock.Monotonic(),
+                 .wall = context_.clock.Now(),
+                 .random = context_.random()});
   // The engine may compile later, with its first request: the operator says how long that may take.
   if (absl::IsNotFound(status)) {
     return Wait(capture, api::reason::kNothingToCapture, Message(status));
   }
-  const bool is_blip = IsWorthWaiting(status) && capture.setback.failures <= kBlips;
-  capture.status.state = is_blip ? api::CaptureState::kPacking : api::CaptureState::kFailed;
+  const bool is_silent = IsWorthWaiting(status) && capture.failure.count <= kSilentRetries;
+  capture.status.state = is_silent ? api::CaptureState::kPacking : api::CaptureState::kFailed;
   capture.status.reason = std::string(api::reason::kPublishFailed);
   capture.status.message = Message(status);
   context_.metrics.captures.Add({"failed"});
@@ -257,10 +258,10 @@ void Captures::NoteError(const absl::Status& status, Capture& capture) {
   }
 }
 
-void Captures::NotePublished(const Ended& ended, Capture& capture) {
+void Captures::RecordPublished(const Ended& ended, Capture& capture) {
   const Published& published = *ended.outcome;
-  const api::StartWindow window{.started_at = ended.request.started_at,
-                                .ready_at = ended.request.ready_at};
+  const api::StartWindow window{.started_time = ended.request.started_time,
+                                .ready_time = ended.request.ready_time};
   const Observation seen = ClassifyStart(
       context_.watcher.ReadTree(ended.generation, WindowBegin(ended.request), WindowEnd(window)),
       window, *ended.table);

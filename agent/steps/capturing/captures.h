@@ -33,7 +33,7 @@ class Captures {
   // Answers of an earlier process are read from the disk.
   explicit Captures(const Context& context);
 
-  // One look at every request; forgets those that are no longer asked for.
+  // One observed at every request; forgets those that are no longer asked for.
   void Poll(const std::vector<CaptureOrder>& orders);
 
   std::vector<api::CaptureStatus> Statuses() const;
@@ -44,7 +44,7 @@ class Captures {
   struct Capture {
     api::CaptureStatus status;
     Settle settle;
-    Setback setback;
+    FailureState failure;
     bool running = false;
     bool done = false;
     int changed = 0;  // times that the tree changed under the packer
@@ -62,12 +62,13 @@ class Captures {
   void Advance(const CaptureOrder& order, Capture& capture);
   // The tree that the builder's container mounted; empty when it cannot be told.
   std::string FindGeneration(const CaptureOrder& order) const;
-  std::string Busiest(const std::vector<std::string>& generations, const CaptureOrder& order) const;
+  std::string MostUsed(const std::vector<std::string>& generations,
+                       const CaptureOrder& order) const;
   void Start(const CaptureOrder& order, Capture& capture, const std::string& generation);
   void Collect();
-  void Note(const Ended& ended, Capture& capture);
-  void NoteError(const absl::Status& status, Capture& capture);
-  void NotePublished(const Ended& ended, Capture& capture);
+  void RecordOutcome(const Ended& ended, Capture& capture);
+  void RecordError(const absl::Status& status, Capture& capture);
+  void RecordPublished(const Ended& ended, Capture& capture);
   static void Wait(Capture& capture, std::string_view reason, std::string message);
 
   const Context& context_;

@@ -10,7 +10,7 @@
 #include "agent/evidence/events.h"
 #include "lib/bundle/transfer.h"
 #include "lib/caches/cache_table.h"
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 #include "lib/fingerprint/node_facts.h"
 
 namespace cachewarm::agent {
@@ -35,9 +35,9 @@ struct PublishJob {
 
 struct Published {
   bundle::Publication publication;
-  bool native = false;                // the bundle as a whole
-  double stored_compile_seconds = 0;  // what the entries say about themselves
-  std::vector<std::string> torn;      // left out
+  bool native = false;                 // the bundle as a whole
+  double stored_compile_seconds = 0;   // what the entries say about themselves
+  std::vector<std::string> truncated;  // left out
 };
 
 // FAILED_PRECONDITION unless the request's key is that of its factors and its GPU type and CPU
@@ -45,14 +45,15 @@ struct Published {
 absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint::NodeFacts& node);
 
 // Of `files` those that the builder used.
-std::vector<capture::TreeFile> KeepUsed(std::vector<capture::TreeFile> files,
-                                        const caches::CacheTable& table, const UsedFiles& used);
+std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
+                                          const caches::CacheTable& table, const UsedFiles& used);
 
-// Chooses, checks, packs, pushes and signs. With `request.keep` the bundle is the union with that
-// one, and the same digest where nothing is new. ABORTED: the tree changed meanwhile, let it settle
-// again. NOT_FOUND: nothing in it may travel. INVALID_ARGUMENT: the bundle would be over a limit.
-// FAILED_PRECONDITION: the key, or the bundle to keep, cannot be used. Else the store's error.
-// Nothing is readable in the store unless the call succeeds; done again it gives the same digest.
+// Chooses, checks, packs, pushes and signs. With `request.base_digest` the bundle is the union with
+// that one, and the same digest where nothing is new. ABORTED: the tree changed meanwhile, let it
+// settle again. NOT_FOUND: nothing in it may travel. INVALID_ARGUMENT: the bundle would be over a
+// limit. FAILED_PRECONDITION: the key, or the bundle to keep, cannot be used. Else the store's
+// error. Nothing is readable in the store unless the call succeeds; done again it gives the same
+// digest.
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

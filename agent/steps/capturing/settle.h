@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/base/clock.h"
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 
 namespace cachewarm::agent {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "agent/steps/fetching/blamed_store.h"
+#include "agent/steps/fetching/fault_attributing_store.h"
 #include "agent/steps/fetching/reuse.h"
 #include "agent/steps/fetching/seal.h"
 #include "agent/tree/layout.h"
@@ -84,7 +84,7 @@ class Fetcher {
     CW_RETURN_IF_ERROR(ReadBundles());
     CW_RETURN_IF_ERROR(job_.root.MakeDir(staging, kStagingMode));
     CW_RETURN_IF_ERROR(ExtractAll(staging));
-    blamed_ = Digest();
+    current_ = Digest();
     CW_RETURN_IF_ERROR(SealDirectories(job_.root, staging, job_.step.mount, job_.table, Configs()));
     const std::vector<EntryRecord> entries = TakeEntries();
     fetched_.seconds = std::chrono::duration<double>(job_.clock.Monotonic() - begin).count();
@@ -108,7 +108,7 @@ class Fetcher {
 
   FetchFault Fault(absl::Status status) const {
     return {.status = std::move(status),
-            .digest = blamed_,
+            .digest = current_,
             .source = store_.has_failed() ? FaultSource::kStore : source_};
   }
 
@@ -122,10 +122,10 @@ class Fetcher {
     CW_ASSIGN_OR_RETURN(const std::vector<bundle::PublicKey> keys,
                         bundle::ReadPublicKeys(job_.public_key_file));
     for (const api::WantedBundle& wanted : job_.step.bundles) {
-      blamed_ = wanted.digest;
+      current_ = wanted.digest;
       CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
                           bundle::CheckSignature(Place(), wanted.digest, keys, stop_));
-      store_.Forgive();  // a signature that could not be read was passed over
+      store_.ClearFault();  // a signature that could not be read was passed over
       if (!check.good) {
         return absl::InvalidArgumentError(check.problem);
       }
@@ -136,20 +136,20 @@ class Fetcher {
   absl::Status ReadBundles() {
     int64_t disk_bytes = 0;
     for (const api::WantedBundle& wanted : job_.step.bundles) {
-      blamed_ = wanted.digest;
+      current_ = wanted.digest;
       source_ = FaultSource::kBundle;
       absl::StatusOr<bundle::Bundle> bundle = bundle::ReadBundle(Place(), wanted.digest, stop_);
       CW_RETURN_IF_ERROR(bundle.status());
       CW_RETURN_IF_ERROR(CheckFit(*bundle, job_));
       source_ = FaultSource::kDisk;
       disk_bytes += DiskBytes(bundle->config);
-      CW_RETURN_IF_ERROR(CheckRoom(disk_bytes));
+      CW_RETURN_IF_ERROR(CheckCapacity(disk_bytes));
       bundles_.push_back(*std::move(bundle));
     }
     return absl::OkStatus();
   }
 
-  absl::Status CheckRoom(int64_t bytes) const {
+  absl::Status CheckCapacity(int64_t bytes) const {
     const DiskLimits& disk = job_.disk;
     if (disk.limit_bytes > 0 && disk.used_bytes + bytes > disk.limit_bytes) {
       return absl::OutOfRangeError(fmt::format(
@@ -169,14 +169,14 @@ class Fetcher {
   absl::Status ExtractAll(const std::string& staging) {
     CW_ASSIGN_OR_RETURN(const fs::Dir tree, job_.root.OpenDir(staging));
     for (const bundle::Bundle& bundle : bundles_) {
-      blamed_ = bundle.digest;
+      current_ = bundle.digest;
       CW_RETURN_IF_ERROR(ExtractOne(bundle, tree));
     }
     return absl::OkStatus();
   }
 
   // By several threads at the same time.
-  void Note(const bundle::Entry& entry, const fs::FileStat& stat) {
+  void RecordEntry(const bundle::Entry& entry, const fs::FileStat& stat) {
     const std::lock_guard lock(mutex_);
     records_.try_emplace(entry.path, RecordOf(entry, stat));
   }
@@ -191,7 +191,7 @@ class Fetcher {
                 },
             .on_file = [this](const bundle::Entry& entry, const fs::Fd& file) -> absl::Status {
               CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SealFile(file, job_.step.mount));
-              Note(entry, stat);
+              RecordEntry(entry, stat);
               return absl::OkStatus();
             },
             .check_contents = false,
@@ -220,8 +220,8 @@ class Fetcher {
              .threads = job_.threads,
              .make_directories = make_directories,
              .on_opening = job_.on_opening_source},
-            bundle.config, [this](const auto& entry, const auto& stat) { Note(entry, stat); },
-            stop_));
+            bundle.config,
+            [this](const auto& entry, const auto& stat) { RecordEntry(entry, stat); }, stop_));
     fetched_.reused_bytes += reused.bytes;
     options.present = std::move(reused.present);
     int64_t moved_bytes = 0;
@@ -265,19 +265,19 @@ class Fetcher {
     return entries;
   }
 
-  bundle::Place Place() {
+  bundle::RepositoryRef Place() {
     const Mount& mount = job_.step.mount;
     return {.store = store_, .repository = fmt::format("{}/{}", mount.ns, mount.name)};
   }
 
   const FetchJob& job_;
-  BlamedStore store_;
+  FaultAttributingStore store_;
   std::stop_token stop_;
   std::vector<bundle::Bundle> bundles_;
   std::mutex mutex_;                                 // of records_, while files are written
   std::map<std::string_view, EntryRecord> records_;  // by path, as bundles_ has it
   Fetched fetched_;
-  Digest blamed_;
+  Digest current_;
   FaultSource source_ = FaultSource::kDisk;  // unless the store failed
 };
 

@@ -86,7 +86,7 @@ bool Fetches::Collect(History& history) {
   bool completed = false;
   for (const Ended& each : ended) {
     running_.erase(each.step.generation);
-    Note(each, history);
+    RecordOutcome(each, history);
     completed |= std::holds_alternative<Fetched>(each.outcome);
   }
   history.fetching.clear();
@@ -96,10 +96,10 @@ bool Fetches::Collect(History& history) {
   return completed;
 }
 
-void Fetches::Note(const Ended& ended, History& history) {
+void Fetches::RecordOutcome(const Ended& ended, History& history) {
   const Fetch& step = ended.step;
   if (const auto* fault = std::get_if<FetchFault>(&ended.outcome)) {
-    NoteFault(step, *fault, history);
+    RecordFault(step, *fault, history);
     return;
   }
   const Fetched& fetched = std::get<Fetched>(ended.outcome);
@@ -122,27 +122,27 @@ void Fetches::Note(const Ended& ended, History& history) {
                                            {"seconds", fetched.seconds}});
 }
 
-void Fetches::NoteFault(const Fetch& step, const FetchFault& fault, History& history) {
+void Fetches::RecordFault(const Fetch& step, const FetchFault& fault, History& history) {
   if (absl::IsCancelled(fault.status)) {
     return;
   }
   const FaultKind kind = KindOfFault(fault.source, fault.status);
-  Setback& setback = IsBundleFault(kind) && !fault.digest.empty()
-                         ? history.bundles[{step.mount.uid, fault.digest}]
-                         : history.generations[step.generation];
-  NoteSetback(setback, kind, fault.status,
-              {.mono = context_.clock.Monotonic(),
-               .wall = context_.clock.Now(),
-               .random = context_.random()});
+  FailureState& failure = IsBundleFault(kind) && !fault.digest.empty()
+                              ? history.bundles[{step.mount.uid, fault.digest}]
+                              : history.generations[step.generation];
+  RecordFailure(failure, kind, fault.status,
+                {.mono = context_.clock.Monotonic(),
+                 .wall = context_.clock.Now(),
+                 .random = context_.random()});
   context_.metrics.fetches.Add({"failed"});
-  context_.metrics.failures.Add({setback.reason});
+  context_.metrics.failures.Add({failure.reason});
   context_.log.Warning("generation not fetched", {{"warmup", step.mount.name},
                                                   {"namespace", step.mount.ns},
                                                   {"generation", step.generation},
                                                   {"digest", fault.digest.ToString()},
-                                                  {"reason", setback.reason},
-                                                  {"message", setback.message},
-                                                  {"failures", setback.failures}});
+                                                  {"reason", failure.reason},
+                                                  {"message", failure.message},
+                                                  {"failures", failure.count}});
 }
 
 int64_t Fetches::RunningBytes() const {

@@ -42,8 +42,8 @@ class Fetches {
     std::variant<Fetched, FetchFault> outcome;
   };
 
-  void Note(const Ended& ended, History& history);
-  void NoteFault(const Fetch& step, const FetchFault& fault, History& history);
+  void RecordOutcome(const Ended& ended, History& history);
+  void RecordFault(const Fetch& step, const FetchFault& fault, History& history);
 
   const Context& context_;
   std::map<std::string, int64_t> running_;  // bytes by generation

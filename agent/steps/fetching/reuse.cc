@@ -13,9 +13,9 @@
 #include "agent/tree/layout.h"
 #include "lib/base/status.h"
 #include "lib/bundle/buffer.h"
-#include "lib/bundle/crew.h"
 #include "lib/bundle/unpack/new_file.h"
 #include "lib/bundle/unpack/tree_files.h"
+#include "lib/bundle/worker_pool.h"
 #include "lib/fs/file.h"
 
 namespace cachewarm::agent {
@@ -241,22 +241,22 @@ absl::StatusOr<Reused> ReuseContents(
     }
     return absl::OkStatus();
   };
-  bundle::Crew crew(job.threads);  // last: its jobs use all of the above
-  crew.Post([&](size_t) {
+  bundle::WorkerPool pool(job.threads);  // last: its jobs use all of the above
+  pool.Post([&](size_t) {
     sources = FindSources(job, config);
     return absl::OkStatus();
   });
   CW_RETURN_IF_ERROR(job.make_directories());
-  CW_RETURN_IF_ERROR(crew.Wait(0));
+  CW_RETURN_IF_ERROR(pool.Wait(0));
   if (sources.empty()) {
     return Reused{};
   }
   int64_t last_job = 0;
   for (size_t first = 0; first < there.size(); first += kEntriesAJob, ++last_job) {
-    crew.Post(
+    pool.Post(
         [&, first](size_t) { return place(first, std::min(first + kEntriesAJob, there.size())); });
   }
-  CW_RETURN_IF_ERROR(crew.Wait(last_job));
+  CW_RETURN_IF_ERROR(pool.Wait(last_job));
   Reused reused;
   for (size_t i = 0; i < there.size(); ++i) {
     reused.present.push_back(there[i] != 0);

@@ -16,13 +16,13 @@
 namespace cachewarm::agent {
 namespace {
 
-// Of all reading for the scrub; a disk that is busy gives it less.
+// Of all reading for the scrub; a disk that is in_flight gives it less.
 constexpr int64_t kBytesPerSecond = int64_t{32} << 20;
 // A tree that was just activated is read by starting pods first.
 constexpr Duration kFirstWait(300'000);
 
-// Until a file that was being changed can be judged.
-constexpr Duration kBusyWait(120'000);
+// Until a file that was being changed can be checked.
+constexpr Duration kInFlightWait(120'000);
 
 // The same nodes were given the same bundle at the same time: their disks need not be read at once.
 Duration Spread(Duration wait, double random) {
@@ -46,23 +46,23 @@ void Scrub::Collect(History& history) {
   }
   if (ended.has_value()) {
     running_.clear();
-    const bool is_busy = ended->outcome.ok() && ended->outcome->busy > 0;
+    const bool has_in_flight = ended->outcome.ok() && ended->outcome->in_flight > 0;
     due_[ended->generation] =
         context_.clock.Monotonic() +
-        Spread(is_busy ? std::min(kBusyWait, interval_) : interval_, context_.random());
-    Note(*ended, history);
+        Spread(has_in_flight ? std::min(kInFlightWait, interval_) : interval_, context_.random());
+    RecordOutcome(*ended, history);
   }
-  WriteDown();
+  WritePending();
 }
 
-void Scrub::Follow(const Inventory& inventory) {
+void Scrub::Update(const Inventory& inventory) {
   if (interval_ <= Duration(0)) {
     return;
   }
   const std::map<std::string, Mount> active = ActiveTrees(inventory);
   const auto is_gone = [&](const auto& each) { return !active.contains(each.first); };
   std::erase_if(due_, is_gone);
-  std::erase_if(said_, is_gone);
+  std::erase_if(logged_, is_gone);
   const MonoTime now = context_.clock.Monotonic();
   for (const auto& [generation, mount] : active) {
     if (!due_.contains(generation)) {
@@ -111,7 +111,7 @@ void Scrub::Start(const std::string& generation, const Mount& mount, const Inven
                    .clock = context_.clock,
                    .generation = generation,
                    .damaged = damaged,
-                   .pace = [&](int64_t bytes) { return bandwidth_.Take(bytes, stop); }},
+                   .pace = [&](int64_t bytes) { return bandwidth_.Acquire(bytes, stop); }},
                   stop);
     {
       std::lock_guard lock(mutex_);
@@ -124,12 +124,12 @@ void Scrub::Start(const std::string& generation, const Mount& mount, const Inven
   }
 }
 
-void Scrub::Note(const Ended& ended, History& history) {
+void Scrub::RecordOutcome(const Ended& ended, History& history) {
   if (!ended.outcome.ok()) {
     const std::string message = Message(ended.outcome.status());
     context_.metrics.scrubs.Add({"failed"});
     if (!absl::IsCancelled(ended.outcome.status()) &&
-        std::exchange(said_[ended.generation], message) != message) {
+        std::exchange(logged_[ended.generation], message) != message) {
       context_.log.Warning("tree not scrubbed",
                            {{"generation", ended.generation}, {"message", message}});
     }
@@ -139,17 +139,17 @@ void Scrub::Note(const Ended& ended, History& history) {
   context_.metrics.scrubs.Add({scrubbed.damage.has_value() ? "damaged" : "whole"});
   context_.metrics.scrubbed_bytes.Add({}, static_cast<double>(scrubbed.read_bytes));
   if (scrubbed.damage.has_value()) {
-    NoteDamage(ended, scrubbed, history);
+    RecordDamage(ended, scrubbed, history);
   } else if (scrubbed.read_files > 0) {
     context_.log.Info("tree scrubbed", {{"generation", ended.generation},
                                         {"files", scrubbed.files},
                                         {"read", scrubbed.read_files},
-                                        {"theirs", scrubbed.theirs},
+                                        {"modifiedByEngine", scrubbed.modified_by_engine},
                                         {"gone", scrubbed.gone}});
   }
 }
 
-void Scrub::NoteDamage(const Ended& ended, const Scrubbed& scrubbed, History& history) {
+void Scrub::RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& history) {
   context_.metrics.failures.Add({std::string(api::reason::kTreeDamaged)});
   context_.log.Error("tree damaged", {{"namespace", ended.mount.ns},
                                       {"warmup", ended.mount.name},
@@ -157,32 +157,33 @@ void Scrub::NoteDamage(const Ended& ended, const Scrubbed& scrubbed, History& hi
                                       {"path", scrubbed.damage->path},
                                       {"message", scrubbed.damage->message}});
   to_write_[ended.generation] = *scrubbed.damage;
-  if (scrubbed.liar.empty()) {
+  if (scrubbed.inconsistent_bundle.empty()) {
     return;
   }
-  Setback& setback = history.bundles[{ended.mount.uid, scrubbed.liar}];
-  NoteSetback(setback, FaultKind::kRefused,
-              absl::InvalidArgumentError(fmt::format(
-                  "its entry list says {} for {}, but it holds other bytes: two trees of it have "
-                  "shown so",
-                  scrubbed.damage->digest.ToString(), scrubbed.damage->path)),
-              {.mono = context_.clock.Monotonic(),
-               .wall = context_.clock.Now(),
-               .random = context_.random()});
-  context_.metrics.failures.Add({setback.reason});
-  context_.log.Error("bundle put into quarantine", {{"namespace", ended.mount.ns},
-                                                    {"warmup", ended.mount.name},
-                                                    {"digest", scrubbed.liar.ToString()},
-                                                    {"message", setback.message}});
+  FailureState& failure = history.bundles[{ended.mount.uid, scrubbed.inconsistent_bundle}];
+  RecordFailure(failure, FaultKind::kRefused,
+                absl::InvalidArgumentError(fmt::format(
+                    "its entry list says {} for {}, but it holds other bytes: two trees of it have "
+                    "shown so",
+                    scrubbed.damage->digest.ToString(), scrubbed.damage->path)),
+                {.mono = context_.clock.Monotonic(),
+                 .wall = context_.clock.Now(),
+                 .random = context_.random()});
+  context_.metrics.failures.Add({failure.reason});
+  context_.log.Error("bundle put into quarantine",
+                     {{"namespace", ended.mount.ns},
+                      {"warmup", ended.mount.name},
+                      {"digest", scrubbed.inconsistent_bundle.ToString()},
+                      {"message", failure.message}});
 }
 
 // Until it is on the disk the tree stays in use: a flip without it would be undone by a restart.
-void Scrub::WriteDown() {
+void Scrub::WritePending() {
   std::erase_if(to_write_, [&](const auto& each) {
     const absl::Status written = WriteDamagedTree(context_.root, each.first, each.second);
     if (!written.ok()) {
       const std::string message = Message(written);
-      if (std::exchange(said_[each.first], message) != message) {
+      if (std::exchange(logged_[each.first], message) != message) {
         context_.log.Error("damage not written down",
                            {{"generation", each.first}, {"message", message}});
       }

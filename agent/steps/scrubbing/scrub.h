@@ -29,7 +29,7 @@ class Scrub {
   // quarantine. Before a plan is made.
   void Collect(History& history);
   // Starts the next pass that is due over an active tree of `inventory`.
-  void Follow(const Inventory& inventory);
+  void Update(const Inventory& inventory);
 
  private:
   struct Ended {
@@ -41,9 +41,9 @@ class Scrub {
   std::map<std::string, Mount> ActiveTrees(const Inventory& inventory) const;
   Duration FirstWait(const std::string& generation) const;
   void Start(const std::string& generation, const Mount& mount, const Inventory& inventory);
-  void Note(const Ended& ended, History& history);
-  void NoteDamage(const Ended& ended, const Scrubbed& scrubbed, History& history);
-  void WriteDown();
+  void RecordOutcome(const Ended& ended, History& history);
+  void RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& history);
+  void WritePending();
 
   const Context& context_;
   const Tables& tables_;
@@ -52,7 +52,7 @@ class Scrub {
   std::map<std::string, MonoTime> due_;  // by generation
   std::string running_;                  // generation; empty: none
   std::map<std::string, DamagedTree> to_write_;
-  std::map<std::string, std::string> said_;  // errors in the log already, by generation
+  std::map<std::string, std::string> logged_;  // errors in the log already, by generation
   std::mutex mutex_;
   std::optional<Ended> ended_;
   Workers thread_;  // last: its job uses the rest

@@ -33,11 +33,12 @@ struct Scrubbed {
   int64_t files = 0;       // of the entry list
   int64_t read_files = 0;  // whose content was read
   int64_t read_bytes = 0;
-  int64_t theirs = 0;  // replaced or rewritten by engines
-  int64_t gone = 0;    // removed by engines, or by the agent because they were torn
-  int64_t busy = 0;    // changed a moment ago, of kinds that engines do not write in place
+  int64_t modified_by_engine = 0;  // replaced or rewritten by engines
+  int64_t gone = 0;       // removed by engines, or by the agent because they were truncated
+  int64_t in_flight = 0;  // changed a moment ago, of kinds that engines do not write in place
   std::optional<DamagedTree> damage;
-  Digest liar;  // the bundle whose entry list is wrong; empty: none, or it cannot be told
+  Digest inconsistent_bundle;  // the bundle whose entry list is wrong; empty: none, or it cannot be
+                               // told
 };
 
 // Compares a tree with its entry list. First the stamp of each file; the content (sha256) only

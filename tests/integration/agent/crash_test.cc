@@ -30,8 +30,8 @@
 #include "lib/bundle/transfer.h"
 #include "lib/fingerprint/key.h"
 #include "tests/fakes/cache_files.h"
+#include "tests/integration/agent/agent_run.h"
 #include "tests/integration/agent/kill_at_call.h"
-#include "tests/integration/agent/life.h"
 #include "tests/unit/agent/scratch.h"
 
 namespace cachewarm::agent {
@@ -41,12 +41,12 @@ namespace stdfs = std::filesystem;
 
 using Files = std::map<std::string, std::string>;
 
-const Mount kMount = LifeMount();
+const Mount kMount = TestMount();
 
 fingerprint::NodeFacts NodeFacts(const std::string& gpu_type) {
   fingerprint::NodeFacts facts;
   facts.gpu_type = gpu_type;
-  facts.cpu_class = kLifeCpuClass;
+  facts.cpu_class = kTestCpuClass;
   return facts;
 }
 
@@ -56,7 +56,7 @@ api::CaptureRequest Request(const std::string& gpu_type = "cpu") {
       .warmup_uid = kMount.uid,
       .run_as = kMount.run_as,
       .factors = {
-          .gpu_type = gpu_type, .cpu_class = kLifeCpuClass, .image = "llama:1", .container = "c"}};
+          .gpu_type = gpu_type, .cpu_class = kTestCpuClass, .image = "llama:1", .container = "c"}};
   request.key = *fingerprint::KeyOf(request.factors);
   return request;
 }
@@ -147,8 +147,8 @@ class CrashTest : public ::testing::Test {
     EXPECT_EQ(bundles[0].name.digest, digest);
   }
 
-  bool Live(const Scratch& scratch, const std::vector<Digest>& wanted) {
-    return LiveOnce((scratch / "root").string(), store_, wanted);
+  bool RunAgent(const Scratch& scratch, const std::vector<Digest>& wanted) {
+    return RunAgentOnce((scratch / "root").string(), store_, wanted);
   }
 
   // What a container that starts now would find.
@@ -197,7 +197,7 @@ class CrashTest : public ::testing::Test {
     {
       const Scratch scratch;
       scene.before(scratch);
-      const TracedRun whole = KillAtPoint([&] { return Live(scratch, scene.wanted); });
+      const TracedRun whole = KillAtPoint([&] { return RunAgent(scratch, scene.wanted); });
       ASSERT_FALSE(whole.was_killed);
       ASSERT_TRUE(whole.succeeded) << scene.name;
       points = whole.points;
@@ -207,10 +207,10 @@ class CrashTest : public ::testing::Test {
     for (const int point : PointsOf(points)) {
       const Scratch scratch;
       scene.before(scratch);
-      const TracedRun run = KillAtPoint([&] { return Live(scratch, scene.wanted); }, point);
+      const TracedRun run = KillAtPoint([&] { return RunAgent(scratch, scene.wanted); }, point);
       kills += run.was_killed ? 1 : 0;  // a run may be some calls shorter than the first one
       ExpectWhole(scene, scratch, point);
-      ASSERT_TRUE(Live(scratch, scene.wanted)) << scene.name << " at " << point;
+      ASSERT_TRUE(RunAgent(scratch, scene.wanted)) << scene.name << " at " << point;
       EXPECT_EQ(FilesBelow(stdfs::canonical(scratch / ("root/" + MountPath(kMount)))), scene.final)
           << scene.name << " at " << point;
       ExpectTidy(scene, scratch, point);
@@ -278,7 +278,7 @@ TEST_F(CrashTest, UpdateFromOneBundleToTheUnionOfTwo) {
   RunScene({.name = "update",
             .before =
                 [&](const Scratch& scratch) {
-                  ASSERT_TRUE(Live(scratch, {first_}));
+                  ASSERT_TRUE(RunAgent(scratch, {first_}));
                   scratch.Write("root/" + MountPath(kMount) + "/inductor/locks/l.lock", "a pod's");
                 },
             .wanted = {first_, second_},
@@ -307,7 +307,7 @@ TEST_F(CrashTest, ADamagedTreeIsReplacedAndNeverComesBack) {
   RunScene({.name = "scrub",
             .before =
                 [&](const Scratch& scratch) {
-                  ASSERT_TRUE(Live(scratch, {first_}));
+                  ASSERT_TRUE(RunAgent(scratch, {first_}));
                   Rot(scratch / ("root/" + MountPath(kMount) + "/" + kIndexFile));
                 },
             .wanted = {first_},
@@ -320,7 +320,7 @@ TEST_F(CrashTest, StampsThatAreRenewedLoseNoRecord) {
   RunScene({.name = "stamps",
             .before =
                 [&](const Scratch& scratch) {
-                  ASSERT_TRUE(Live(scratch, {first_}));
+                  ASSERT_TRUE(RunAgent(scratch, {first_}));
                   stdfs::create_hard_link(
                       scratch / ("root/" + MountPath(kMount) + "/" + kIndexFile),
                       scratch / "elsewhere");
@@ -336,14 +336,14 @@ TEST_F(CrashTest, StampsThatAreRenewedLoseNoRecord) {
                   EXPECT_EQ(entries->size(), first_files_.size());
                   const auto record = ReadScrubRecord(root, tree);
                   ASSERT_TRUE(record.ok()) << record.status();
-                  EXPECT_EQ(record->judged, record->entries);
+                  EXPECT_EQ(record->checked, record->entries);
                 }});
 }
 
 TEST_F(CrashTest, ARefusedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
   const Digest foreign = Publish(second_files_, "nvidia/h100-80gb-hbm3/sm_90");
   RunScene({.name = "refused",
-            .before = [&](const Scratch& scratch) { ASSERT_TRUE(Live(scratch, {first_})); },
+            .before = [&](const Scratch& scratch) { ASSERT_TRUE(RunAgent(scratch, {first_})); },
             .wanted = {foreign},
             .allowed = {first_files_},
             .final = first_files_,
@@ -353,7 +353,7 @@ TEST_F(CrashTest, ARefusedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
 TEST_F(CrashTest, ADamagedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
   DamageLayerOf(second_);
   RunScene({.name = "damaged",
-            .before = [&](const Scratch& scratch) { ASSERT_TRUE(Live(scratch, {first_})); },
+            .before = [&](const Scratch& scratch) { ASSERT_TRUE(RunAgent(scratch, {first_})); },
             .wanted = {first_, second_},
             .allowed = {first_files_},
             .final = first_files_,
@@ -386,7 +386,7 @@ TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
     bundle::LayoutStore store(place.path(), SystemClock());
     const auto tagged = store.ResolveTag(repository, "k-" + Request().key, {});
     if (tagged.ok()) {
-      const bundle::Place from{store, repository};
+      const bundle::RepositoryRef from{store, repository};
       const auto bundle = bundle::ReadBundle(from, *tagged, {});
       ASSERT_TRUE(bundle.ok()) << point << bundle.status();
       EXPECT_TRUE(bundle::Verify(from, *bundle, {}, {}).ok()) << point;
@@ -405,16 +405,16 @@ TEST_F(CrashTest, TheJournalKnowsTheActiveTreeAfterAnyKill) {
   int points = 0;
   {
     const Scratch scratch;
-    ASSERT_TRUE(Live(scratch, {first_}));
-    points = KillAtPoint([&] { return Live(scratch, {second_}); }).points;
+    ASSERT_TRUE(RunAgent(scratch, {first_}));
+    points = KillAtPoint([&] { return RunAgent(scratch, {second_}); }).points;
   }
   for (const int point : PointsOf(points)) {
     const Scratch scratch;
-    ASSERT_TRUE(Live(scratch, {first_}));
-    KillAtPoint([&] { return Live(scratch, {second_}); }, point);
+    ASSERT_TRUE(RunAgent(scratch, {first_}));
+    KillAtPoint([&] { return RunAgent(scratch, {second_}); }, point);
     const fs::Dir root = *OpenRoot((scratch / "root").string());
     ASSERT_TRUE(SweepLeftovers(root).ok());
-    ASSERT_TRUE(MendJournal(root, SystemClock().Now()).ok());
+    ASSERT_TRUE(RepairJournal(root, SystemClock().Now()).ok());
     const auto link = ScanLink(root, kMount);
     ASSERT_TRUE(link.ok() && link->has_value());
     const std::vector<Activation> past = ReadActivations(root, kMount);

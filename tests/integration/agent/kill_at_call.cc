@@ -93,7 +93,7 @@ class Tracer {
         if (thread == child_) {
           return {.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0};
         }
-      } else if (IsTraceStop(status) && !Tell(thread)) {
+      } else if (IsTraceStop(status) && !Notify(thread)) {
         return Kill();
       } else {
         Resume(thread, SignalOf(thread, status));
@@ -111,7 +111,7 @@ class Tracer {
   static void Resume(pid_t thread, int signal) { ptrace(PTRACE_SYSCALL, thread, nullptr, signal); }
 
   // Stops come in pairs: entry, exit.
-  bool Tell(pid_t thread) {
+  bool Notify(pid_t thread) {
     Thread& known = threads_[thread];
     __ptrace_syscall_info info{};
     ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof(info), &info);

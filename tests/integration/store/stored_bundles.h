@@ -52,7 +52,7 @@ inline void ExpectNothingTorn(const std::string& directory, const std::string& w
                          const auto bytes =
                              fs::ReadFile(*dir, "blobs/sha256/" + entry.path, 64LL << 20);
                          EXPECT_TRUE(bytes.ok() && DigestOf(*bytes).hex() == entry.path) << when;
-                         return fs::WalkNext::kGoOn;
+                         return fs::WalkNext::kContinue;
                        })
                   .ok())
       << when;
@@ -74,7 +74,7 @@ inline void ExpectNoLitter(const std::string& directory, const std::string& when
                                      entry.path.starts_with("blobs/sha256/");
                 EXPECT_TRUE(is_ours || entry.stat.type == fs::FileType::kDirectory)
                     << when << ": " << entry.path;
-                return fs::WalkNext::kGoOn;
+                return fs::WalkNext::kContinue;
               }).ok());
 }
 

@@ -40,20 +40,20 @@ class DaemonTest : public ::testing::Test, protected Workbench {
 
   void Start() {
     daemon_ = std::make_unique<Daemon>(
-        config_, DaemonParts{.client = server_,
-                             .store = store_,
-                             .clock = SystemClock(),
-                             .random = [] { return 0.5; },
-                             .log = log_,
-                             .registry = *registry_,
-                             .metrics = metrics_,
-                             .probe = [this]() -> absl::StatusOr<fingerprint::NodeFacts> {
-                               if (probe_failures_-- > 0) {
-                                 return absl::UnavailableError("driver is starting");
-                               }
-                               return node_;
-                             },
-                             .version = "test"});
+        config_, DaemonDependencies{.client = server_,
+                                    .store = store_,
+                                    .clock = SystemClock(),
+                                    .random = [] { return 0.5; },
+                                    .log = log_,
+                                    .registry = *registry_,
+                                    .metrics = metrics_,
+                                    .probe = [this]() -> absl::StatusOr<fingerprint::NodeFacts> {
+                                      if (probe_failures_-- > 0) {
+                                        return absl::UnavailableError("driver is starting");
+                                      }
+                                      return node_;
+                                    },
+                                    .version = "test"});
     stop_ = {};
     running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
   }
@@ -95,7 +95,7 @@ class DaemonTest : public ::testing::Test, protected Workbench {
     return answer.ok() ? *answer : http::Response{};
   }
 
-  bool Said(const std::string& event) const {
+  bool HasLogged(const std::string& event) const {
     const std::vector<std::string> events = log_.events();
     return std::find(events.begin(), events.end(), event) != events.end();
   }
@@ -117,14 +117,14 @@ class DaemonTest : public ::testing::Test, protected Workbench {
 TEST_F(DaemonTest, CarriesABundleFromOneNodesBuilderToThePodsOfTheNext) {
   api::CaptureRequest request = Request();
   request.settle_seconds = 1;
-  request.started_at = SystemClock().Now();
+  request.started_time = SystemClock().Now();
   Put({.warmups = {Warmup()}});
   Start();
   ASSERT_TRUE(Eventually(
       [&] { return Status().warmups.size() == 1 && Status().warmups[0].prepared.size() == 1; }));
   // The builder compiles and becomes ready.
   scratch_.Write("root/" + MountPath(kMount) + "/" + kIndexFile, "compiled");
-  request.ready_at = SystemClock().Now();
+  request.ready_time = SystemClock().Now();
   Put({.warmups = {Warmup()}, .captures = {request}});
   ASSERT_TRUE(Eventually([&] {
     return Status().captures.size() == 1 &&
@@ -184,7 +184,7 @@ TEST_F(DaemonTest, TouchesNothingWhileAnotherAgentOfTheNodeStillRuns) {
   ASSERT_TRUE(other.ok()) << other.status();
   Put({.warmups = {Warmup()}});
   Start();
-  ASSERT_TRUE(Eventually([&] { return Said("waits for another agent of this node to end"); }));
+  ASSERT_TRUE(Eventually([&] { return HasLogged("waits for another agent of this node to end"); }));
   EXPECT_EQ(Get("/healthz").status, 200);
   EXPECT_EQ(Get("/readyz").status, 503);
   EXPECT_EQ(scratch_.Read("root/.staging/half/file"), "the other agent fetches this");
@@ -214,7 +214,7 @@ TEST_F(DaemonTest, LetsGoOfItsRootWhenItStops) {
   ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
   Stop();
   EXPECT_TRUE(
-      LockRoot(*OpenRoot(config_.root), {.clock = SystemClock(), .patience = Duration(0)}).ok());
+      LockRoot(*OpenRoot(config_.root), {.clock = SystemClock(), .timeout = Duration(0)}).ok());
 }
 
 TEST_F(DaemonTest, WaitsForADriverThatIsStarting) {

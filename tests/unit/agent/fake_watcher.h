@@ -39,7 +39,7 @@ class FakeWatcher final : public Watcher {
   int overflows() const override { return 0; }
 
   // `name` is a generation or a warmup uid.
-  void Saw(const std::string& name, std::vector<FileEvent> events) {
+  void SetEvents(const std::string& name, std::vector<FileEvent> events) {
     std::lock_guard lock(mutex_);
     records_[name] = {.events = std::move(events), .complete = true};
   }

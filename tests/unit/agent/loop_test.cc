@@ -51,14 +51,14 @@ class LoopTest : public ::testing::Test, protected Workbench {
     }
     warmup.renew = renew_;
     node_cache.spec.warmups = {warmup};
-    loop_->Desired(std::make_shared<const api::NodeCache>(node_cache));
+    loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache));
   }
 
   // Turns until `condition` holds; time stands still unless the test moves it.
-  bool TurnUntil(const std::function<bool()>& condition) {
+  bool IterateUntil(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + seconds(60);
     while (std::chrono::steady_clock::now() < deadline) {
-      loop_->Turn();
+      loop_->RunIteration();
       if (condition()) {
         return true;
       }
@@ -66,11 +66,12 @@ class LoopTest : public ::testing::Test, protected Workbench {
     }
     return false;
   }
-  bool TurnUntilActive() {
-    return TurnUntil([this] { return Bundle(0).state == api::BundleState::kActive; });
+  bool IterateUntilActive() {
+    return IterateUntil([this] { return Bundle(0).state == api::BundleState::kActive; });
   }
-  bool TurnUntilFailed(size_t bundle = 0) {
-    return TurnUntil([this, bundle] { return Bundle(bundle).state == api::BundleState::kFailed; });
+  bool IterateUntilFailed(size_t bundle = 0) {
+    return IterateUntil(
+        [this, bundle] { return Bundle(bundle).state == api::BundleState::kFailed; });
   }
 
   // A turn fails while a file is where the staging directory should be.
@@ -100,7 +101,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
 
 TEST_F(LoopTest, PreparesFirstAndReportsTheNode) {
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_EQ(Warmup().prepared, std::vector<std::string>{"image"});
   EXPECT_EQ(status_.node.gpu_type, "cpu");
   EXPECT_EQ(status_.node.agent_version, "test");
@@ -110,14 +111,14 @@ TEST_F(LoopTest, PreparesFirstAndReportsTheNode) {
 
 TEST_F(LoopTest, BringsAWantedBundleToThePods) {
   Want({Publish({{kIndexFile, "index"}})});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   EXPECT_EQ(Shown(), (std::map<std::string, std::string>{{kIndexFile, "index"}}));
   EXPECT_EQ(Warmup().generation.size(), 32U);
 }
 
 TEST_F(LoopTest, WatchesATreeBeforePodsCanUseIt) {
   Want({Publish({{kIndexFile, "index"}})});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   EXPECT_TRUE(watcher_.trees().contains(Warmup().generation));
   EXPECT_TRUE(watcher_.trees().contains(ColdId(kMount, 0))) << "older pods still use it";
 }
@@ -125,7 +126,7 @@ TEST_F(LoopTest, WatchesATreeBeforePodsCanUseIt) {
 TEST_F(LoopTest, RepairsABrokenLinkBeforeItKnowsAnyWish) {
   stdfs::create_directories(root_ / MountParent(kMount));
   stdfs::create_symlink(LinkTarget(std::string(32, 'e')), root_ / MountPath(kMount));
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_TRUE(stdfs::is_directory(root_ / MountPath(kMount)));
   EXPECT_EQ(target_, "");
 }
@@ -134,17 +135,18 @@ TEST_F(LoopTest, PutsBackWhatSomebodyRemovedToFreeSpace) {
   const Digest digest = Publish({{kIndexFile, std::string(100'000, 'x')}});
   Restart({.limit_bytes = 150'000});
   Want({digest});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   const std::string before = Warmup().generation;
-  watcher_.Saw(before, {{.type = FileEventType::kRead, .time = clock_.Now(), .path = kIndexFile}});
+  watcher_.SetEvents(before,
+                     {{.type = FileEventType::kRead, .time = clock_.Now(), .path = kIndexFile}});
   for (const std::string_view folder : {kGenerations, kStaging, kState}) {
     stdfs::remove_all(root_ / std::string(folder));
   }
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_TRUE(stdfs::is_directory(root_ / MountPath(kMount))) << "a container can be created";
   EXPECT_EQ(Warmup().prepared.size(), 1U);
   EXPECT_FALSE(watcher_.trees().contains(before));
-  ASSERT_TRUE(TurnUntilActive()) << Bundle(0).message;
+  ASSERT_TRUE(IterateUntilActive()) << Bundle(0).message;
   EXPECT_EQ(Warmup().generation, before);
   EXPECT_EQ(Shown().at(kIndexFile).size(), 100'000U);
   EXPECT_TRUE(watcher_.trees().contains(before));
@@ -154,10 +156,10 @@ TEST_F(LoopTest, PutsBackWhatSomebodyRemovedToFreeSpace) {
 
 TEST_F(LoopTest, SaysThatItsRootIsGone) {
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_FALSE(loop_->is_root_gone());
   stdfs::remove_all(root_.path());
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_TRUE(loop_->is_root_gone());
   EXPECT_FALSE(status_.node.root.writable);
   EXPECT_NE(Warmup().message.find("root directory"), std::string::npos) << Warmup().message;
@@ -165,33 +167,33 @@ TEST_F(LoopTest, SaysThatItsRootIsGone) {
 
 TEST_F(LoopTest, OneFailureDoesNotMakeTheRootUnusableForLong) {
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   BreakRoot();
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_FALSE(status_.node.root.writable);
   EXPECT_FALSE(status_.node.root.message.empty());
   EXPECT_TRUE(Warmup().prepared.empty());
   RepairRoot();
   clock_.Advance(LoopOptions().idle);
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_TRUE(status_.node.root.writable) << status_.node.root.message;
   EXPECT_EQ(Warmup().prepared.size(), 1U);
 }
 
 TEST_F(LoopTest, AnUnusableRootIsNotMeasuredInEveryTurn) {
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   BreakRoot();
   clock_.Advance(LoopOptions().idle);
-  loop_->Turn();
-  loop_->Turn();
+  loop_->RunIteration();
+  loop_->RunIteration();
   const int64_t before = status_.node.root.used_bytes;
   root_.Write(GenerationPath("x") + "/f", std::string(100'000, 'x'));
-  clock_.Advance(LoopOptions().busy);
-  loop_->Turn();
+  clock_.Advance(LoopOptions().active);
+  loop_->RunIteration();
   EXPECT_EQ(status_.node.root.used_bytes, before);
   clock_.Advance(LoopOptions().idle);
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_GT(status_.node.root.used_bytes, before);
 }
 
@@ -199,35 +201,35 @@ TEST_F(LoopTest, SwitchesToANewBundleAndBackWithoutTheStore) {
   const Digest first = Publish({{kIndexFile, "first"}});
   const Digest second = Publish({{kIndexFile, "second"}});
   Want({first});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   Want({second});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   EXPECT_EQ(Shown().at(kIndexFile), "second");
   store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
   Want({first});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   EXPECT_EQ(Shown().at(kIndexFile), "first");
 }
 
 TEST_F(LoopTest, KeepsWhatIsActiveWhenTheWishIsGone) {
   Want({Publish({{kIndexFile, "index"}})});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   Want({});
-  loop_->Turn();
-  loop_->Desired(nullptr);
-  loop_->Turn();
+  loop_->RunIteration();
+  loop_->SetDesired(nullptr);
+  loop_->RunIteration();
   EXPECT_EQ(Shown().at(kIndexFile), "index");
 }
 
 TEST_F(LoopTest, RenewGivesAFreshTreeOfTheSameBundle) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   const std::string before = Warmup().generation;
   root_.Write(MountPath(kMount) + "/" + kObjectFile, "torn by a pod that was killed");
   renew_ = 1;
   Want({digest});
-  ASSERT_TRUE(TurnUntil([&] {
+  ASSERT_TRUE(IterateUntil([&] {
     return Bundle(0).state == api::BundleState::kActive && Warmup().generation != before;
   }));
   EXPECT_EQ(Shown(), (std::map<std::string, std::string>{{kIndexFile, "index"}}));
@@ -236,17 +238,17 @@ TEST_F(LoopTest, RenewGivesAFreshTreeOfTheSameBundle) {
 TEST_F(LoopTest, TakesATornFileAwayAlsoFromTheTreeOfBefore) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   const std::string before = Warmup().generation;
   root_.Write(GenerationPath(before) + "/" + kObjectFile, SharedObject("code").substr(0, 70));
-  watcher_.Saw(before,
-               {{.type = FileEventType::kWritten, .time = clock_.Now(), .path = kObjectFile}});
+  watcher_.SetEvents(
+      before, {{.type = FileEventType::kWritten, .time = clock_.Now(), .path = kObjectFile}});
   renew_ = 1;
   Want({digest});
-  loop_->Turn();
+  loop_->RunIteration();
   ASSERT_NE(Warmup().generation, before);
   clock_.Advance(seconds(2));
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_FALSE(root_.Exists(GenerationPath(before) + "/" + kObjectFile))
       << "a container that came back at once has mounted this tree";
   EXPECT_TRUE(root_.Exists(GenerationPath(before) + "/" + kIndexFile));
@@ -260,9 +262,9 @@ TEST_F(LoopTest, ADamagedBundleIsRefusedAndTheOldOneStays) {
       store_.Corrupt("team/llama", bundle->manifest.layers.at(0).digest,
                      std::string(static_cast<size_t>(bundle->manifest.layers[0].bytes), 'x')));
   Want({good});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   Want({bad});
-  ASSERT_TRUE(TurnUntilFailed());
+  ASSERT_TRUE(IterateUntilFailed());
   EXPECT_EQ(Bundle(0).reason, api::reason::kVerifyFailed);
   EXPECT_EQ(Shown().at(kIndexFile), "good");
 }
@@ -270,26 +272,26 @@ TEST_F(LoopTest, ADamagedBundleIsRefusedAndTheOldOneStays) {
 TEST_F(LoopTest, AnUnsignedBundleWaitsForItsSignatureBesideTheOldOne) {
   const Digest signed_one = Publish({{kIndexFile, "signed"}});
   const Digest unsigned_one = Publish({{kIndexFile, "not yet"}});
-  const bundle::Place place{store_, "team/llama"};
+  const bundle::RepositoryRef place{store_, "team/llama"};
   const auto signer = *bundle::PrivateKey::Parse(bundle::kSigner);
   ASSERT_TRUE(*bundle::Sign(place, signed_one, signer, {}));
   root_.Write("keys/signer.pub", bundle::kSignerPublic);
   keys_.public_key_file = root_ / "keys/signer.pub";
   Restart();
   Want({signed_one});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   Want({unsigned_one});
-  ASSERT_TRUE(TurnUntilFailed());
-  EXPECT_EQ(Bundle(0).reason, api::reason::kSignatureRefused);
+  ASSERT_TRUE(IterateUntilFailed());
+  EXPECT_EQ(Bundle(0).reason, api::reason::kSignatureRejected);
   EXPECT_EQ(Shown().at(kIndexFile), "signed");
   Restart();
   Want({unsigned_one});
-  ASSERT_TRUE(TurnUntilFailed());
-  EXPECT_EQ(Bundle(0).reason, api::reason::kSignatureRefused);
+  ASSERT_TRUE(IterateUntilFailed());
+  EXPECT_EQ(Bundle(0).reason, api::reason::kSignatureRejected);
 
   ASSERT_TRUE(*bundle::Sign(place, unsigned_one, signer, {}));
   clock_.Advance(std::chrono::minutes(10));
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   EXPECT_EQ(Shown().at(kIndexFile), "not yet");
 }
 
@@ -299,8 +301,8 @@ TEST_F(LoopTest, WhatIsRefusedIsNotFetchedAgainNorAfterARestart) {
   node_.gpu_type = "cpu";
   Restart();
   Want({foreign});
-  ASSERT_TRUE(TurnUntilFailed());
-  EXPECT_EQ(Bundle(0).reason, api::reason::kBundleRefused);
+  ASSERT_TRUE(IterateUntilFailed());
+  EXPECT_EQ(Bundle(0).reason, api::reason::kBundleRejected);
   const std::vector<api::NodeWarmup> before = status_.warmups;
   std::atomic<int> calls = 0;
   store_.SetFault([&](std::string_view) {
@@ -310,26 +312,26 @@ TEST_F(LoopTest, WhatIsRefusedIsNotFetchedAgainNorAfterARestart) {
   for (int day = 0; day < 5; ++day) {
     clock_.Advance(std::chrono::hours(24));
     Restart();
-    loop_->Turn();  // before the wish is known
+    loop_->RunIteration();  // before the wish is known
     Want({foreign});
-    loop_->Turn();
+    loop_->RunIteration();
     EXPECT_EQ(status_.warmups, before);
   }
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   Want({foreign});
-  ASSERT_TRUE(TurnUntilFailed());
+  ASSERT_TRUE(IterateUntilFailed());
   EXPECT_GT(calls, 0) << "forgotten with the wish";
 }
 
 TEST_F(LoopTest, ADamagedTreeIsReplacedByAFreshOneBesideIt) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   const std::string damaged = Warmup().generation;
   root_.Write(GenerationPath(damaged) + "/" + kIndexFile, "INDEX");
   clock_.Advance(seconds(400));
-  ASSERT_TRUE(TurnUntil([&] {
+  ASSERT_TRUE(IterateUntil([&] {
     return Bundle(0).state == api::BundleState::kActive && Warmup().generation != damaged;
   })) << Bundle(0).message;
   EXPECT_EQ(Shown().at(kIndexFile), "index");
@@ -339,19 +341,19 @@ TEST_F(LoopTest, ADamagedTreeIsReplacedByAFreshOneBesideIt) {
   const std::vector<api::NodeWarmup> before = status_.warmups;
   Restart();
   Want({digest});
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_EQ(status_.warmups, before) << "a restart does not go back to it";
 }
 
 TEST_F(LoopTest, ADamagedTreeIsOutOfUseAlsoWhileTheStoreIsDown) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   const std::string damaged = Warmup().generation;
   root_.Write(GenerationPath(damaged) + "/" + kIndexFile, "INDEX");
   store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
   clock_.Advance(seconds(400));
-  ASSERT_TRUE(TurnUntilFailed());
+  ASSERT_TRUE(IterateUntilFailed());
   EXPECT_TRUE(IsColdId(Warmup().generation)) << "cold is always correct";
   EXPECT_TRUE(Shown().empty());
 }
@@ -360,16 +362,16 @@ TEST_F(LoopTest, GivesUpOnABundleWhoseTreesAreDamagedAgainAndAgain) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
   for (int tree = 0; tree < kTreesMax; ++tree) {
-    ASSERT_TRUE(TurnUntilActive());
+    ASSERT_TRUE(IterateUntilActive());
     root_.Write(GenerationPath(Warmup().generation) + "/" + kIndexFile, "INDEX");
     clock_.Advance(seconds(400));
-    ASSERT_TRUE(TurnUntil([&] { return Bundle(0).state != api::BundleState::kActive; }));
+    ASSERT_TRUE(IterateUntil([&] { return Bundle(0).state != api::BundleState::kActive; }));
   }
-  ASSERT_TRUE(TurnUntilFailed());
+  ASSERT_TRUE(IterateUntilFailed());
   EXPECT_EQ(Bundle(0).reason, api::reason::kTreeDamaged);
   renew_ = 1;
   Want({digest});
-  EXPECT_TRUE(TurnUntilActive()) << "a new wish is a new try";
+  EXPECT_TRUE(IterateUntilActive()) << "a new wish is a new try";
 }
 
 TEST_F(LoopTest, ABundleWhoseEntryListLiesEndsInQuarantine) {
@@ -382,20 +384,20 @@ TEST_F(LoopTest, ABundleWhoseEntryListLiesEndsInQuarantine) {
   ASSERT_TRUE(config.ok()) << config.status();
   bundle->manifest.config.digest = config->digest;
   bundle->manifest.config.bytes = config->bytes;
-  const auto liar =
+  const auto inconsistent_bundle =
       store_.WriteManifest(repository, *bundle::WriteManifest(bundle->manifest), "", {});
-  ASSERT_TRUE(liar.ok()) << liar.status();
-  Want({*liar});
+  ASSERT_TRUE(inconsistent_bundle.ok()) << inconsistent_bundle.status();
+  Want({*inconsistent_bundle});
   // The frames are right, so a fetch may not notice; then two trees show it.
   for (int tree = 0; tree < 2; ++tree) {
-    ASSERT_TRUE(TurnUntil([this] {
+    ASSERT_TRUE(IterateUntil([this] {
       return Bundle(0).state == api::BundleState::kActive ||
              Bundle(0).state == api::BundleState::kFailed;
     }));
     clock_.Advance(seconds(400));
-    ASSERT_TRUE(TurnUntil([this] { return Bundle(0).state != api::BundleState::kActive; }));
+    ASSERT_TRUE(IterateUntil([this] { return Bundle(0).state != api::BundleState::kActive; }));
   }
-  ASSERT_TRUE(TurnUntilFailed());
+  ASSERT_TRUE(IterateUntilFailed());
   EXPECT_NE(Bundle(0).message.find("quarantined"), std::string::npos) << Bundle(0).message;
   EXPECT_TRUE(IsColdId(Warmup().generation));
   EXPECT_TRUE(Shown().empty());
@@ -404,7 +406,7 @@ TEST_F(LoopTest, ABundleWhoseEntryListLiesEndsInQuarantine) {
 TEST_F(LoopTest, OneDamagedBundleDoesNotKeepTheOthersAway) {
   const Digest good = Publish({{kIndexFile, "good"}});
   Want({good, DigestOf("never pushed")});
-  ASSERT_TRUE(TurnUntil([this] {
+  ASSERT_TRUE(IterateUntil([this] {
     return Bundle(0).state == api::BundleState::kActive &&
            Bundle(1).state == api::BundleState::kFailed;
   }));
@@ -415,55 +417,55 @@ TEST_F(LoopTest, AStoreThatIsDownIsAskedAgainLater) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   store_.SetFault([](std::string_view) { return absl::UnavailableError("503 from the registry"); });
   Want({digest});
-  ASSERT_TRUE(TurnUntilFailed());
+  ASSERT_TRUE(IterateUntilFailed());
   EXPECT_EQ(Bundle(0).reason, api::reason::kFetchFailed);
   EXPECT_NE(Bundle(0).message.find("503"), std::string::npos);
   EXPECT_EQ(Warmup().prepared.size(), 1U) << "pods may start cold";
   store_.SetFault(nullptr);
   clock_.Advance(seconds(60));
-  EXPECT_TRUE(TurnUntilActive());
+  EXPECT_TRUE(IterateUntilActive());
 }
 
 TEST_F(LoopTest, RefusesAboveTheByteLimit) {
   const Digest digest = Publish({{kIndexFile, std::string(100'000, 'x')}});
   Restart({.limit_bytes = 50'000});
   Want({digest});
-  ASSERT_TRUE(TurnUntilFailed());
+  ASSERT_TRUE(IterateUntilFailed());
   EXPECT_EQ(Bundle(0).reason, api::reason::kOverLimit);
 }
 
 TEST_F(LoopTest, ARestartedAgentReportsTheSameFromTheDisk) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
-  ASSERT_TRUE(TurnUntilActive());
+  ASSERT_TRUE(IterateUntilActive());
   const std::vector<api::NodeWarmup> before = status_.warmups;
   store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
   Restart();
   Want({digest});
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_EQ(status_.warmups, before);
 }
 
 TEST_F(LoopTest, CapturesForTheOperatorAndAnswersUntilItIsTakenIn) {
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   root_.Write(MountPath(kMount) + "/" + kIndexFile, "compiled");
   api::CaptureRequest request = Request();
-  request.ready_at = clock_.Now();
+  request.ready_time = clock_.Now();
   spec_.captures = {request};
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   ASSERT_EQ(status_.captures.size(), 1U);
   clock_.Advance(seconds(request.settle_seconds));
-  ASSERT_TRUE(TurnUntil([this] {
+  ASSERT_TRUE(IterateUntil([this] {
     return status_.captures.at(0).state == api::CaptureState::kPushed;
   })) << status_.captures.at(0).message;
-  loop_->Desired(nullptr);
-  loop_->Turn();
+  loop_->SetDesired(nullptr);
+  loop_->RunIteration();
   EXPECT_EQ(status_.captures.size(), 1U) << "a lost wish is no answer taken in";
   spec_.captures.clear();
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   EXPECT_TRUE(status_.captures.empty());
 }
 
@@ -471,15 +473,15 @@ TEST_F(LoopTest, WaitsBetweenFailedTurnsWhateverTheLastPlanWaitedFor) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
   Want({digest});
-  ASSERT_TRUE(TurnUntilFailed());
+  ASSERT_TRUE(IterateUntilFailed());
   BreakRoot();
-  clock_.Advance(seconds(60));  // the setback is over
+  clock_.Advance(seconds(60));  // the failure is over
   const std::jthread running([this](std::stop_token stop) { loop_->Run(stop); });
   ASSERT_TRUE(clock_.AwaitWaiters(1));
-  const MonoTime before = loop_->last_turn();
+  const MonoTime before = loop_->last_iteration();
   clock_.Advance(LoopOptions().idle - Duration(1));
   ASSERT_TRUE(clock_.AwaitWaiters(1));
-  EXPECT_EQ(loop_->last_turn(), before);
+  EXPECT_EQ(loop_->last_iteration(), before);
 }
 
 TEST_F(LoopTest, RunsUntilItIsStopped) {
@@ -490,7 +492,7 @@ TEST_F(LoopTest, RunsUntilItIsStopped) {
   running.request_stop();
   running.join();
   EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(20));
-  EXPECT_NE(loop_->last_turn(), MonoTime{});
+  EXPECT_NE(loop_->last_iteration(), MonoTime{});
 }
 
 }  // namespace

@@ -62,8 +62,8 @@ TEST_F(CollectTest, ATornSharedObjectStaysBehindWithItsUnitAndIsNamed) {
   ASSERT_EQ(collection.files.size(), 1U);
   EXPECT_EQ(collection.files[0].path, "inductor/ab/cefgh.py");
   EXPECT_EQ(collection.left_behind.at("useless without a damaged file"), 1);
-  ASSERT_EQ(collection.selection.torn.size(), 1U);
-  EXPECT_THAT(collection.selection.torn[0], ::testing::HasSubstr("cabcd.main.so"));
+  ASSERT_EQ(collection.selection.truncated.size(), 1U);
+  EXPECT_THAT(collection.selection.truncated[0], ::testing::HasSubstr("cabcd.main.so"));
 }
 
 TEST_F(CollectTest, AFileThatChangesBeforeItIsPackedIsNoticed) {

@@ -23,7 +23,7 @@ constexpr char kProbeOk[] = "inductor/ef/cefg.so.load_ok";
 constexpr char kLock[] = "inductor/locks/ccde.lock";
 
 api::StartWindow Window() {
-  return {.started_at = kStart, .ready_at = kStart + std::chrono::seconds(30)};
+  return {.started_time = kStart, .ready_time = kStart + std::chrono::seconds(30)};
 }
 
 // Builds the events of one start, a second apart.

@@ -17,21 +17,21 @@ TEST(OwnReadScopes, TakeOneOpenAndOneCloseForEachOpening) {
   OwnReadScopes scopes;
   OwnReads reads = scopes.Begin("g");
   reads.Opening("a");
-  EXPECT_TRUE(scopes.Take("g", Opened("a")));
-  EXPECT_TRUE(scopes.Take("g", Closed("a")));
-  EXPECT_FALSE(scopes.Take("g", Opened("a"))) << "the second is an engine's";
-  EXPECT_FALSE(scopes.Take("g", Closed("a")));
+  EXPECT_TRUE(scopes.Consume("g", Opened("a")));
+  EXPECT_TRUE(scopes.Consume("g", Closed("a")));
+  EXPECT_FALSE(scopes.Consume("g", Opened("a"))) << "the second is an engine's";
+  EXPECT_FALSE(scopes.Consume("g", Closed("a")));
 }
 
 TEST(OwnReadScopes, LeaveOtherFilesTreesAndEventsAlone) {
   OwnReadScopes scopes;
   OwnReads reads = scopes.Begin("g");
   reads.Opening("a");
-  EXPECT_FALSE(scopes.Take("g", Opened("b")));
-  EXPECT_FALSE(scopes.Take("h", Opened("a")));
+  EXPECT_FALSE(scopes.Consume("g", Opened("b")));
+  EXPECT_FALSE(scopes.Consume("h", Opened("a")));
   for (FileEventType type : {FileEventType::kCreated, FileEventType::kWritten,
                              FileEventType::kMovedTo, FileEventType::kDirectoryIn}) {
-    EXPECT_FALSE(scopes.Take("g", {.type = type, .path = "a"}));
+    EXPECT_FALSE(scopes.Consume("g", {.type = type, .path = "a"}));
   }
 }
 
@@ -41,9 +41,9 @@ TEST(OwnReadScopes, CountReadsOfOneFileByTwoScopes) {
   OwnReads scrub = scopes.Begin("g");
   capture.Opening("a");
   scrub.Opening("a");
-  EXPECT_TRUE(scopes.Take("g", Opened("a")));
-  EXPECT_TRUE(scopes.Take("g", Opened("a")));
-  EXPECT_FALSE(scopes.Take("g", Opened("a")));
+  EXPECT_TRUE(scopes.Consume("g", Opened("a")));
+  EXPECT_TRUE(scopes.Consume("g", Opened("a")));
+  EXPECT_FALSE(scopes.Consume("g", Opened("a")));
 }
 
 TEST(OwnReadScopes, AnEndedScopeLastsUntilItsEventsWereRead) {
@@ -51,13 +51,13 @@ TEST(OwnReadScopes, AnEndedScopeLastsUntilItsEventsWereRead) {
   {
     OwnReads reads = scopes.Begin("g");
     reads.Opening("a");
-    EXPECT_TRUE(scopes.EndedNow().empty());
+    EXPECT_TRUE(scopes.EndedScopes().empty());
   }
-  const OwnReadScopes::Ended ended = scopes.EndedNow();
+  const OwnReadScopes::Ended ended = scopes.EndedScopes();
   EXPECT_EQ(ended.size(), 1U);
-  EXPECT_TRUE(scopes.Take("g", Opened("a")));
+  EXPECT_TRUE(scopes.Consume("g", Opened("a")));
   scopes.Forget(ended);
-  EXPECT_FALSE(scopes.Take("g", Closed("a")));
+  EXPECT_FALSE(scopes.Consume("g", Closed("a")));
 }
 
 TEST(OwnReadScopes, AScopeMayOutliveThem) {
@@ -75,8 +75,8 @@ TEST(OwnReads, MovedFromDoesNothing) {
   OwnReads first = scopes.Begin("g");
   OwnReads second = std::move(first);
   second.Opening("a");
-  EXPECT_TRUE(scopes.EndedNow().empty());
-  EXPECT_TRUE(scopes.Take("g", Opened("a")));
+  EXPECT_TRUE(scopes.EndedScopes().empty());
+  EXPECT_TRUE(scopes.Consume("g", Opened("a")));
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ class Events {
   WallTime time_ = kStart;
 };
 
-Observation Judge(const EventRecord& record) {
-  return ClassifyStart(record, {.started_at = kStart, .ready_at = kStart},
+Observation Classify(const EventRecord& record) {
+  return ClassifyStart(record, {.started_time = kStart, .ready_time = kStart},
                        caches::CacheTable::AllPresets());
 }
 
@@ -62,7 +62,7 @@ TEST(ClassifyProperties, TheResultFollowsFromTheCounts) {
       record.events.push_back(events.Next());
     }
     record.complete = events.Random(10) != 0;
-    const Observation seen = Judge(record);
+    const Observation seen = Classify(record);
     SCOPED_TRACE(seed);
     ASSERT_GE(seen.compile_span, Duration(0));
     ASSERT_EQ(seen.result == StartResult::kUnknown, !record.complete);
@@ -85,10 +85,10 @@ TEST(ClassifyProperties, MoreEventsNeverTakeACompileBack) {
   for (uint32_t seed = 0; seed < 80; ++seed) {
     Events events(seed);
     EventRecord record;
-    Observation before = Judge(record);
+    Observation before = Classify(record);
     for (int i = 0; i < 15; ++i) {
       record.events.push_back(events.Next());
-      const Observation now = Judge(record);
+      const Observation now = Classify(record);
       ASSERT_GE(now.entries_written, before.entries_written) << seed;
       ASSERT_GE(now.compile_span, before.compile_span) << seed;
       before = now;

@@ -68,8 +68,9 @@ TEST(Traces, AreJudgedAsTheirProcessSaid) {
     SCOPED_TRACE(entry.path().filename().string());
     const Trace trace = Load(entry.path());
     ASSERT_FALSE(trace.record.events.empty());
-    const Observation seen = ClassifyStart(trace.record, {.started_at = kStart, .ready_at = kStart},
-                                           caches::CacheTable::AllPresets());
+    const Observation seen =
+        ClassifyStart(trace.record, {.started_time = kStart, .ready_time = kStart},
+                      caches::CacheTable::AllPresets());
     EXPECT_EQ(api::Name(seen.result), trace.result);
     EXPECT_EQ(seen.entries_opened, trace.opened);
     EXPECT_EQ(seen.entries_written, trace.written);
@@ -89,8 +90,9 @@ TEST(Traces, WithoutTheirLastEntryAreStillNoHit) {
     return event.path.find("graph") != std::string::npos ||
            event.path.find("aotautograd") != std::string::npos;
   });
-  const Observation seen = ClassifyStart(trace.record, {.started_at = kStart, .ready_at = kStart},
-                                         caches::CacheTable::AllPresets());
+  const Observation seen =
+      ClassifyStart(trace.record, {.started_time = kStart, .ready_time = kStart},
+                    caches::CacheTable::AllPresets());
   EXPECT_EQ(seen.result, api::StartResult::kMiss);
   EXPECT_EQ(seen.compile_span, Duration(0));
 }

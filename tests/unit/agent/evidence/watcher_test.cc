@@ -83,8 +83,8 @@ class WatcherTest : public ::testing::Test {
     }
     return paths;
   }
-  Observation Judge() {
-    return ClassifyStart(Everything(), {.started_at = clock_.Now(), .ready_at = clock_.Now()},
+  Observation Classify() {
+    return ClassifyStart(Everything(), {.started_time = clock_.Now(), .ready_time = clock_.Now()},
                          caches::CacheTable::AllPresets());
   }
 
@@ -142,7 +142,7 @@ TEST_F(WatcherTest, FindsWhatAppearedInANewDirectoryBeforeItWasWatched) {
   seen.merge(PathsOf(FileEventType::kMovedTo));
   EXPECT_THAT(seen, UnorderedElementsAre("inductor/fxgraph/ab/fabc/0011",
                                          "inductor/aotautograd/axyz/2233"));
-  EXPECT_EQ(Judge().result, api::StartResult::kMiss);
+  EXPECT_EQ(Classify().result, api::StartResult::kMiss);
 }
 
 TEST_F(WatcherTest, LosesNoneOf5000FilesIn500NewDirectories) {
@@ -165,7 +165,7 @@ TEST_F(WatcherTest, LosesNoneOf5000FilesIn500NewDirectories) {
   seen.merge(PathsOf(FileEventType::kMovedTo));
   EXPECT_TRUE(Everything().complete);
   EXPECT_EQ(seen.size(), 5000U);
-  EXPECT_EQ(Judge().entries_written, 5000);
+  EXPECT_EQ(Classify().entries_written, 5000);
 }
 
 TEST_F(WatcherTest, TellsADirectoryRenamedIntoPlace) {
@@ -176,7 +176,7 @@ TEST_F(WatcherTest, TellsADirectoryRenamedIntoPlace) {
   stdfs::rename(temp_ / "deepgemm/tmp/uuid", temp_ / "deepgemm/cache/kernel.a");
   EXPECT_THAT(PathsOf(FileEventType::kDirectoryIn),
               Contains("deepgemm/cache/kernel.a/kernel.cubin"));
-  EXPECT_EQ(Judge().result, api::StartResult::kMiss);
+  EXPECT_EQ(Classify().result, api::StartResult::kMiss);
   // It is watched under its new name.
   ReadFile("deepgemm/cache/kernel.a/kernel.cubin");
   EXPECT_THAT(PathsOf(FileEventType::kRead), Contains("deepgemm/cache/kernel.a/kernel.cubin"));
@@ -192,7 +192,7 @@ TEST_F(WatcherTest, AHitRaisesNothingButReads) {
   ReadFile("inductor/aotautograd/axyz/2233");
   ReadFile("inductor/fxgraph/ab/fabc/0011");
   ReadFile("inductor/cd/ccd.main.so");
-  const Observation seen = Judge();
+  const Observation seen = Classify();
   EXPECT_EQ(seen.result, api::StartResult::kHit);
   EXPECT_EQ(seen.entries_opened, 2);
 }
@@ -320,7 +320,7 @@ TEST_F(WatcherTest, ATreeWithTooManyDirectoriesIsNeverJudged) {
   EXPECT_EQ(log_.lines, 1);
   clock_.Advance(std::chrono::hours(1));
   EXPECT_FALSE(watcher_->Read("w1", clock_.Now(), clock_.Now()).complete);
-  EXPECT_EQ(Judge().result, api::StartResult::kUnknown);
+  EXPECT_EQ(Classify().result, api::StartResult::kUnknown);
 }
 
 TEST_F(WatcherTest, LinksThatAPodPlantsAreNotFollowed) {

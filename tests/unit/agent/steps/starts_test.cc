@@ -19,15 +19,15 @@ using std::chrono::seconds;
 class StartsTest : public ::testing::Test, protected Workbench {
  protected:
   StartsTest() : context_(ContextWith(workers_)), starts_(context_, tables_), begin_(clock_.Now()) {
-    tables_.Follow({{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}});
+    tables_.Update({{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}});
   }
 
   api::StartWindow Window(const std::string& pod, int started, int ready) const {
     return {.pod_uid = pod,
             .warmup_uid = kMount.uid,
             .run_as = kMount.run_as,
-            .started_at = begin_ + seconds(started),
-            .ready_at = ready == 0 ? WallTime{} : begin_ + seconds(ready)};
+            .started_time = begin_ + seconds(started),
+            .ready_time = ready == 0 ? WallTime{} : begin_ + seconds(ready)};
   }
   FileEvent Event(FileEventType type, int second, const std::string& path) const {
     return {.type = type, .time = begin_ + seconds(second), .path = path};
@@ -41,7 +41,7 @@ class StartsTest : public ::testing::Test, protected Workbench {
 };
 
 TEST_F(StartsTest, SaysNothingBeforeTheWindowHasClosed) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
   starts_.Poll({Window("a", 0, 0)});
   EXPECT_TRUE(starts_.Statuses().empty());
   EXPECT_TRUE(starts_.IsWaiting());
@@ -55,8 +55,8 @@ TEST_F(StartsTest, SaysNothingBeforeTheWindowHasClosed) {
 }
 
 TEST_F(StartsTest, CallsAStartThatOnlyReadAHit) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kOpened, 2, kIndexFile),
-                            Event(FileEventType::kRead, 2, kIndexFile)});
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kOpened, 2, kIndexFile),
+                                  Event(FileEventType::kRead, 2, kIndexFile)});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   const api::StartEvidence evidence = starts_.Statuses().at(0);
@@ -67,7 +67,7 @@ TEST_F(StartsTest, CallsAStartThatOnlyReadAHit) {
 }
 
 TEST_F(StartsTest, AMissWithoutAnyBundleIsACleanColdStart) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
   ASSERT_TRUE(PrepareMount(root_.dir(), kMount, {.now = begin_ - seconds(100)}).ok());
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
@@ -75,9 +75,9 @@ TEST_F(StartsTest, AMissWithoutAnyBundleIsACleanColdStart) {
 }
 
 TEST_F(StartsTest, AMissWithABundleIsAMiss) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
-  ASSERT_TRUE(NoteActivation(root_.dir(), kMount,
-                             {.generation = std::string(32, 'a'), .at = begin_ - seconds(100)})
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
+  ASSERT_TRUE(RecordActivation(root_.dir(), kMount,
+                               {.generation = std::string(32, 'a'), .at = begin_ - seconds(100)})
                   .ok());
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
@@ -91,11 +91,11 @@ TEST_F(StartsTest, SaysUnknownWhenTheRecordIsIncomplete) {
 }
 
 TEST_F(StartsTest, JudgesOnceAndKeepsTheJudgement) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   const auto before = starts_.Statuses();
-  watcher_.Saw(kMount.uid, {});
+  watcher_.SetEvents(kMount.uid, {});
   starts_.Poll({Window("a", 0, 5)});
   EXPECT_EQ(starts_.Statuses(), before);
 }
@@ -117,8 +117,8 @@ TEST_F(StartsTest, ARestartedAgentKeepsWhatItHadReported) {
 }
 
 TEST_F(StartsTest, TwoPodsAtOnceThatCannotBeToldApartAreUnknown) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile),
-                            Event(FileEventType::kMovedTo, 3, "inductor/fxgraph/zz/fnew/e")});
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile),
+                                  Event(FileEventType::kMovedTo, 3, "inductor/fxgraph/zz/fnew/e")});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5), Window("b", 1, 6)});
   for (const api::StartEvidence& evidence : starts_.Statuses()) {
@@ -127,7 +127,7 @@ TEST_F(StartsTest, TwoPodsAtOnceThatCannotBeToldApartAreUnknown) {
 }
 
 TEST_F(StartsTest, TwoPodsAtOnceThatBothOnlyReadAreBothHits) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5), Window("b", 1, 6)});
   for (const api::StartEvidence& evidence : starts_.Statuses()) {
@@ -141,8 +141,8 @@ TEST(Overlap, OfTheSameDirectoryOnly) {
                           int ready) {
     return api::StartWindow{.warmup_uid = uid,
                             .run_as = run_as,
-                            .started_at = zero + seconds(started),
-                            .ready_at = zero + seconds(ready)};
+                            .started_time = zero + seconds(started),
+                            .ready_time = zero + seconds(ready)};
   };
   const api::StartWindow base = window("u", "image", 100, 110);
   EXPECT_TRUE(Overlap(base, window("u", "image", 105, 120)));

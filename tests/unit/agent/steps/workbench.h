@@ -44,7 +44,7 @@ class Workbench {
                                             .devices = 0,
                                             .container = "server"},
                                 .settle_seconds = 2,
-                                .started_at = clock_.Now()};
+                                .started_time = clock_.Now()};
     request.key = *fingerprint::KeyOf(request.factors);
     return request;
   }

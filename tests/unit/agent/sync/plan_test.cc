@@ -61,7 +61,7 @@ TEST(Plan, GivesUpAfterThreeDamagedTreesUntilTheWishIsAnother) {
         .path = "inductor/x.so", .message = "its content changed"};
   }
   EXPECT_EQ(node.Steps(), Texts{});
-  const Setback refusal = node.Make().refused.at({"uid-1", DigestNumber(1)});
+  const FailureState refusal = node.Make().refused.at({"uid-1", DigestNumber(1)});
   EXPECT_EQ(refusal.reason, api::reason::kTreeDamaged);
   EXPECT_NE(refusal.message.find("inductor/x.so: its content changed"), std::string::npos);
   warmup.renew = 1;
@@ -75,7 +75,7 @@ TEST(Plan, GivesUpAfterThreeDamagedTreesUntilTheWishIsAnother) {
   EXPECT_FALSE(plan.steps.empty());
 }
 
-TEST(TreeOf, PrefersWhatIsThereToWhatMayBeMade) {
+TEST(SelectTree, PrefersWhatIsThereToWhatMayBeMade) {
   const Mount mount{"team", "llama", "uid-1", "image"};
   const std::vector<Digest> digests = {DigestNumber(1)};
   const auto id = [&](int attempt) { return GenerationId(mount, digests, 2, attempt); };
@@ -102,7 +102,7 @@ TEST(TreeOf, PrefersWhatIsThereToWhatMayBeMade) {
     for (const int attempt : each.damaged) {
       inventory.damaged[id(attempt)];
     }
-    const auto tree = TreeOf(inventory, mount, digests, 2);
+    const auto tree = SelectTree(inventory, mount, digests, 2);
     EXPECT_EQ(tree.value_or(""), each.expected < 0 ? "" : id(each.expected)) << each.what;
   }
 }
@@ -195,11 +195,12 @@ TEST(Plan, StartsNoFetchTwice) {
 
 TEST(Plan, FetchesFirstWhatPodsWaitForAndGivesItTheRoom) {
   std::vector<api::WantedWarmup> warmups;
-  for (const int need : {api::kNeedNone, api::kNeedHeld, api::kNeedBound, api::kNeedHeld}) {
+  for (const int need : {api::kFetchPriorityNone, api::kFetchPriorityHeld, api::kFetchPriorityBound,
+                         api::kFetchPriorityHeld}) {
     api::WantedWarmup warmup = Warmup({Bundle(need, 100)});
     warmup.uid = fmt::format("uid-{}", warmups.size());
     warmup.run_as = {fmt::format("u{}", warmups.size())};
-    warmup.need = need;
+    warmup.fetch_priority = need;
     warmups.push_back(warmup);
   }
   Node node;
@@ -243,8 +244,7 @@ TEST(Plan, GoesOnWithoutABundleThatIsRefused) {
   const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
   Node node;
   node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
-  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.failures = 1,
-                                                      .not_before = kNow + seconds(5)};
+  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.count = 1, .not_before = kNow + seconds(5)};
   const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
   EXPECT_EQ(node.Steps(), Texts{fmt::format("fetch u1000 {} of 1", id)});
   EXPECT_EQ(node.Make().next, kNow + seconds(5));
@@ -254,7 +254,7 @@ TEST(Plan, TriesARefusedBundleAgainWhenItsTimeHasCome) {
   const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
   Node node;
   node.Want(warmup).Shows(MountOf(warmup), {DigestNumber(1)});
-  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.failures = 1, .not_before = kNow};
+  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.count = 1, .not_before = kNow};
   const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1), DigestNumber(2)});
   EXPECT_EQ(node.Steps(), Texts{fmt::format("fetch u1000 {} of 2", id)});
 }
@@ -263,8 +263,7 @@ TEST(Plan, KeepsWhatIsActiveWhileEveryWantedBundleIsRefused) {
   const api::WantedWarmup warmup = Warmup({Bundle(2)});
   Node node;
   node.Want(warmup).Shows(MountOf(warmup), {DigestNumber(1)});
-  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.failures = 3,
-                                                      .not_before = kNow + seconds(60)};
+  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.count = 3, .not_before = kNow + seconds(60)};
   EXPECT_EQ(node.Steps(), Texts{});
 }
 
@@ -272,8 +271,7 @@ TEST(Plan, AnotherWarmupsTroubleWithTheSameBundleIsNotOurs) {
   const api::WantedWarmup warmup = Warmup({Bundle(1)});
   Node node;
   node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
-  node.history.bundles[{"uid-2", DigestNumber(1)}] = {.failures = 1,
-                                                      .not_before = kNow + seconds(5)};
+  node.history.bundles[{"uid-2", DigestNumber(1)}] = {.count = 1, .not_before = kNow + seconds(5)};
   EXPECT_EQ(node.Steps().size(), 1U);
 }
 
@@ -282,7 +280,7 @@ TEST(Plan, WaitsForTheStoreAsLongAsTheSetbackSays) {
   const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
   Node node;
   node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
-  node.history.generations[id] = {.failures = 2, .not_before = kNow + seconds(7)};
+  node.history.generations[id] = {.count = 2, .not_before = kNow + seconds(7)};
   EXPECT_EQ(node.Steps(), Texts{});
   EXPECT_EQ(node.Make().next, kNow + seconds(7));
   node.history.generations[id].not_before = kNow;
@@ -296,7 +294,7 @@ TEST(Plan, RefusesAboveTheByteLimitAndSaysWhatToDo) {
   node.disk = {.limit_bytes = 2000, .used_bytes = 1000};
   const Plan plan = node.Make();
   EXPECT_TRUE(plan.steps.empty());
-  const Setback& refusal = plan.refused.at({"uid-1", DigestNumber(1)});
+  const FailureState& refusal = plan.refused.at({"uid-1", DigestNumber(1)});
   EXPECT_EQ(refusal.reason, api::reason::kOverLimit);
   EXPECT_NE(refusal.message.find("raise byteLimit"), std::string::npos);
   EXPECT_TRUE(plan.refused.contains({"uid-1", DigestNumber(2)}));
@@ -451,11 +449,11 @@ TEST(Plan, ATreeThatReplacesADamagedOneTakesFromNoOther) {
   EXPECT_EQ(fetches, 1);
 }
 
-TEST(TriableBundles, DropsEmptyAndRepeatedDigestsAndKeepsTheOrder) {
+TEST(EligibleBundles, DropsEmptyAndRepeatedDigestsAndKeepsTheOrder) {
   api::WantedWarmup warmup = Warmup({Bundle(3), Bundle(1), Bundle(3)});
   warmup.bundles.push_back({.key = "none"});
-  const auto triable = TriableBundles(warmup, {}, kNow);
-  EXPECT_EQ(DigestsOf(triable), (std::vector<Digest>{DigestNumber(3), DigestNumber(1)}));
+  const auto eligible = EligibleBundles(warmup, {}, kNow);
+  EXPECT_EQ(DigestsOf(eligible), (std::vector<Digest>{DigestNumber(3), DigestNumber(1)}));
 }
 
 TEST(Plan, IsTheSameHoweverOftenItIsMade) {

@@ -119,10 +119,10 @@ TEST(DamagedTree, IsRememberedAsLongAsTheTreeIsThere) {
   const Root root;
   ASSERT_TRUE(root.dir().MakeDir(GenerationPath(kTree), 0777).ok());
   ASSERT_TRUE(WriteDamagedTree(root.dir(), kTree, Damage()).ok());
-  ASSERT_TRUE(MendJournal(root.dir(), kNow).ok());
+  ASSERT_TRUE(RepairJournal(root.dir(), kNow).ok());
   EXPECT_TRUE(ScanInventory(root.dir())->damaged.contains(kTree));
   ASSERT_TRUE(root.dir().Remove(GenerationPath(kTree)).ok());
-  ASSERT_TRUE(MendJournal(root.dir(), kNow).ok());
+  ASSERT_TRUE(RepairJournal(root.dir(), kNow).ok());
   EXPECT_TRUE(ScanInventory(root.dir())->damaged.empty());
 }
 

@@ -63,7 +63,7 @@ TEST(GenerationRecord, DamagedOnesAreRefusedAndNeverTrusted) {
 TEST(Activations, KeepTheirOrderAndAreBounded) {
   const Root root;
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(NoteActivation(root.dir(), kMount, {ColdId(kMount, i), At(i)}).ok());
+    ASSERT_TRUE(RecordActivation(root.dir(), kMount, {ColdId(kMount, i), At(i)}).ok());
   }
   const std::vector<Activation> activations = ReadActivations(root.dir(), kMount);
   ASSERT_EQ(activations.size(), kActivationsMax);
@@ -79,25 +79,25 @@ TEST(Activations, ADamagedFileIsAsIfNothingWereKnown) {
   EXPECT_TRUE(ReadActivations(root.dir(), kMount).empty());
 }
 
-TEST(MendActivations, DropsANoteThatNoFlipFollowed) {
+TEST(RepairActivations, DropsANoteThatNoFlipFollowed) {
   const Root root;
-  ASSERT_TRUE(NoteActivation(root.dir(), kMount, {kA, At(0)}).ok());
-  ASSERT_TRUE(NoteActivation(root.dir(), kMount, {kB, At(10)}).ok());
-  ASSERT_TRUE(MendActivations(root.dir(), kMount, kA, At(20)).ok());
+  ASSERT_TRUE(RecordActivation(root.dir(), kMount, {kA, At(0)}).ok());
+  ASSERT_TRUE(RecordActivation(root.dir(), kMount, {kB, At(10)}).ok());
+  ASSERT_TRUE(RepairActivations(root.dir(), kMount, kA, At(20)).ok());
   EXPECT_EQ(ReadActivations(root.dir(), kMount), (std::vector<Activation>{{kA, At(0)}}));
 }
 
-TEST(MendActivations, NotesALinkThatSomebodyElseSet) {
+TEST(RepairActivations, NotesALinkThatSomebodyElseSet) {
   const Root root;
-  ASSERT_TRUE(NoteActivation(root.dir(), kMount, {kA, At(0)}).ok());
-  ASSERT_TRUE(MendActivations(root.dir(), kMount, kC, At(20)).ok());
+  ASSERT_TRUE(RecordActivation(root.dir(), kMount, {kA, At(0)}).ok());
+  ASSERT_TRUE(RepairActivations(root.dir(), kMount, kC, At(20)).ok());
   EXPECT_EQ(ReadActivations(root.dir(), kMount).back(), (Activation{kC, At(20)}));
 }
 
-TEST(MendActivations, LeavesAConfirmedJournalAlone) {
+TEST(RepairActivations, LeavesAConfirmedJournalAlone) {
   const Root root;
-  ASSERT_TRUE(NoteActivation(root.dir(), kMount, {kA, At(0)}).ok());
-  ASSERT_TRUE(MendActivations(root.dir(), kMount, kA, At(20)).ok());
+  ASSERT_TRUE(RecordActivation(root.dir(), kMount, {kA, At(0)}).ok());
+  ASSERT_TRUE(RepairActivations(root.dir(), kMount, kA, At(20)).ok());
   EXPECT_EQ(ReadActivations(root.dir(), kMount), (std::vector<Activation>{{kA, At(0)}}));
 }
 
@@ -162,25 +162,25 @@ TEST(CaptureRecords, DamagedOnesAreLeftOut) {
   EXPECT_TRUE(ReadCaptureRecords(root.dir()).empty());
 }
 
-TEST(MendJournal, FollowsTheLinksAndForgetsTreesThatAreGone) {
+TEST(RepairJournal, FollowsTheLinksAndForgetsTreesThatAreGone) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, {.now = At(0)}).ok());
-  ASSERT_TRUE(NoteActivation(root.dir(), kMount, {kA, At(10)}).ok());
+  ASSERT_TRUE(RecordActivation(root.dir(), kMount, {kA, At(10)}).ok());
   ASSERT_TRUE(WriteGenerationRecord(root.dir(), {.id = kA, .mount = kMount}, {}).ok());
-  ASSERT_TRUE(MendJournal(root.dir(), At(20)).ok());
+  ASSERT_TRUE(RepairJournal(root.dir(), At(20)).ok());
   EXPECT_EQ(ReadActivations(root.dir(), kMount),
             (std::vector<Activation>{{ColdId(kMount, 0), At(0)}}));
   EXPECT_FALSE(root.Exists(GenerationRecordPath(kA)));
   EXPECT_FALSE(root.Exists(EntriesRecordPath(kA)));
 }
 
-TEST(MendJournal, ForgetsWhatAPowerCutLeftOfAJournalBeforeItsTreeHadAName) {
+TEST(RepairJournal, ForgetsWhatAPowerCutLeftOfAJournalBeforeItsTreeHadAName) {
   for (const std::string half : {"", "{\"id\": \""}) {
     const Root root;
     root.Write(StagingPath(kA) + "/triton/half", half);
     root.Write(EntriesRecordPath(kA), half);
     root.Write(GenerationRecordPath(kA), half);
-    ASSERT_TRUE(MendJournal(root.dir(), At(20)).ok());
+    ASSERT_TRUE(RepairJournal(root.dir(), At(20)).ok());
     EXPECT_FALSE(root.Exists(GenerationRecordPath(kA)));
     EXPECT_FALSE(root.Exists(EntriesRecordPath(kA)));
   }

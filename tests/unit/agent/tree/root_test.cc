@@ -44,28 +44,28 @@ TEST(OpenRoot, SaysWhatIsWrongWithAFileInItsPlace) {
   EXPECT_NE(std::string(status.message()).find("root directory"), std::string::npos) << status;
 }
 
-TEST(MendRoot, MakesAgainWhatSomebodyRemovedAndClosesWhatSomebodyOpened) {
+TEST(RepairRoot, MakesAgainWhatSomebodyRemovedAndClosesWhatSomebodyOpened) {
   const Root root;
   stdfs::remove_all(root / ".gen");
   stdfs::remove_all(root / ".state/links");
   stdfs::permissions(root / ".staging", stdfs::perms::all);
-  ASSERT_TRUE(MendRoot(root.dir()).ok());
+  ASSERT_TRUE(RepairRoot(root.dir()).ok());
   for (const std::string_view folder : {kGenerations, kLinkRecords, kStaging}) {
     EXPECT_EQ(root.Mode(std::string(folder)), 0700U) << folder;
   }
 }
 
-TEST(MendRoot, WritesNothingWhereNothingIsWrong) {
+TEST(RepairRoot, WritesNothingWhereNothingIsWrong) {
   const Root root;
   const auto before = root.dir().Stat(kGenerations);
-  ASSERT_TRUE(MendRoot(root.dir()).ok());
+  ASSERT_TRUE(RepairRoot(root.dir()).ok());
   EXPECT_EQ(root.dir().Stat(kGenerations)->ctime_ns, before->ctime_ns);
 }
 
-TEST(MendRoot, TellsThatTheRootItselfIsGone) {
+TEST(RepairRoot, TellsThatTheRootItselfIsGone) {
   const Root root;
   stdfs::remove_all(root.path());
-  EXPECT_TRUE(absl::IsNotFound(MendRoot(root.dir())));
+  EXPECT_TRUE(absl::IsNotFound(RepairRoot(root.dir())));
 }
 
 TEST(CheckRoot, FindsALocalDirectoryWritableAndCountsTheGenerationsOnly) {

@@ -44,9 +44,9 @@ class HeldPodsTest : public ::testing::Test {
   }
   void Put(const Json& pod) { server_.Put(kube::kPods, pod); }
 
-  absl::Status Run(const ReleaseWish& wish) {
+  absl::Status Run(const ReleaseRequest& request) {
     seen_.clear();
-    return ReleaseHeld(means_, wish, {});
+    return ReleaseHeld(dependencies_, request, {});
   }
   // "name=result" of every outcome, sorted by name.
   std::string Seen() const {
@@ -72,27 +72,28 @@ class HeldPodsTest : public ::testing::Test {
   fakes::FakeClock clock_;
   fakes::FakeApiServer server_{clock_};
   std::map<std::string, ReleaseOutcome> seen_;
-  ReleaseMeans means_{.client = server_, .clock = clock_, .on_outcome = [this](const auto& each) {
-                        seen_[each.pod] = each;
-                      }};
+  ReleaseDependencies dependencies_{
+      .client = server_, .clock = clock_, .on_outcome = [this](const auto& each) {
+        seen_[each.pod] = each;
+      }};
 };
 
 TEST_F(HeldPodsTest, AllLetsGoOfEveryPodThatWeHoldAndOfNoOther) {
   Put(Pod("young", seconds(1)));
   Put(Pod("old", seconds(500)));
   Put(Pod("of-kueue", seconds(500), {"kueue.x-k8s.io/admission"}));
-  Put(Pod("of-both", seconds(10), {"kueue.x-k8s.io/admission", "cachewarm.io/warm"}));
+  Put(Pod("of-both", seconds(10), {"kueue.x-k8s.io/admission", "cachewarm.io/wait-for-cache"}));
   Put(Pod("free", seconds(500), {}));
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "of-both=released old=released young=released");
   EXPECT_EQ(seen_["old"].held, Duration(seconds(500)));
   EXPECT_EQ(seen_["old"].warmup, "llama");
   EXPECT_TRUE(Gates("young").empty());
   EXPECT_EQ(Gates("of-both"), std::vector<std::string>{"kueue.x-k8s.io/admission"});
   EXPECT_EQ(Gates("of-kueue"), std::vector<std::string>{"kueue.x-k8s.io/admission"});
-  EXPECT_EQ(Note("young", "cachewarm.io/released"), "ByHand");
+  EXPECT_EQ(Note("young", "cachewarm.io/released"), "ReleasedManually");
   EXPECT_EQ(Note("old", "cachewarm.io/held-seconds"), "500.000");
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "") << "again is nothing";
 }
 
@@ -107,17 +108,18 @@ TEST_F(HeldPodsTest, PastDeadlineLeavesTheOperatorItsTurn) {
   noted["metadata"]["annotations"]["cachewarm.io/held-until"] =
       FormatTime(clock_.Now() - seconds(5));
   Put(noted);
-  const ReleaseWish wish{.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "Deadline"};
-  ASSERT_TRUE(Run(wish).ok());
+  const ReleaseRequest request{
+      .ns = "", .names = {}, .past_deadline = seconds(60), .reason = "ReleasedAtDeadline"};
+  ASSERT_TRUE(Run(request).ok());
   EXPECT_EQ(Seen(), "just-due=not due noted=not due noted-past=released over-due=released");
   clock_.Advance(seconds(3600));
-  ASSERT_TRUE(Run(wish).ok());
+  ASSERT_TRUE(Run(request).ok());
   EXPECT_EQ(Seen(), "just-due=released noted=released");
 }
 
 TEST_F(HeldPodsTest, ADryRunChangesNothing) {
   Put(Pod("held", seconds(1)));
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .dry_run = true, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .dry_run = true, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "held=would release");
   EXPECT_EQ(Gates("held").size(), 1U);
 }
@@ -126,16 +128,17 @@ TEST_F(HeldPodsTest, NamedPodsAreLetGoAndThoseThatAreFreeAreSaid) {
   Put(Pod("one", seconds(1)));
   Put(Pod("two", seconds(1)));
   Put(Pod("free", seconds(1), {}));
-  ASSERT_TRUE(Run({.ns = "team", .names = {"one", "free"}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "team", .names = {"one", "free"}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "free=not held one=released");
   EXPECT_EQ(Gates("two").size(), 1U);
-  EXPECT_TRUE(absl::IsNotFound(Run({.ns = "team", .names = {"nobody"}, .reason = "ByHand"})));
+  EXPECT_TRUE(
+      absl::IsNotFound(Run({.ns = "team", .names = {"nobody"}, .reason = "ReleasedManually"})));
 }
 
 TEST_F(HeldPodsTest, NeedsNothingButPods) {
   Put(Pod("held", seconds(1)));
   Put(Pod("also", seconds(1)));
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   for (const std::string& request : server_.Requests()) {
     EXPECT_TRUE(request.starts_with("list pods") || request.starts_with("patch pods")) << request;
   }
@@ -156,7 +159,7 @@ TEST_F(HeldPodsTest, AsksOnlyForUnboundPodsPageByPage) {
   Json bound = Pod("bound", seconds(1), {});
   bound["spec"]["nodeName"] = "node-a";
   Put(bound);
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(seen_.size(), 1201U);
   ASSERT_EQ(queries.size(), 3U);
   EXPECT_NE(queries[0].find("fieldSelector=spec.nodeName%3D"), std::string::npos) << queries[0];
@@ -172,7 +175,7 @@ TEST_F(HeldPodsTest, StartsAgainWhenTheServerForgotTheFirstPage) {
     const bool second = request.query.find("continue=") != std::string::npos;
     return second && forgotten++ == 0 ? absl::OutOfRangeError("410") : absl::OkStatus();
   });
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(seen_.size(), 501U);
 }
 
@@ -185,7 +188,7 @@ TEST_F(HeldPodsTest, AsksForFewerWhereAPageIsTooLong) {
                ? absl::OkStatus()
                : absl::ResourceExhaustedError("the answer is larger than 16777216 bytes");
   });
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(seen_.size(), 70U);
 }
 
@@ -196,13 +199,14 @@ TEST_F(HeldPodsTest, APodThatCannotBeReadIsLetGoAsWell) {
   }
   Put(strange);
   ASSERT_TRUE(
-      Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "Deadline"}).ok());
+      Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "ReleasedAtDeadline"})
+          .ok());
   EXPECT_EQ(Seen(), "strange=released");
   EXPECT_TRUE(Gates("strange").empty());
 }
 
 TEST_F(HeldPodsTest, AnotherGateThatGoesAtTheSameTimeIsNoFailure) {
-  Put(Pod("held", seconds(1), {"other", "cachewarm.io/warm"}));
+  Put(Pod("held", seconds(1), {"other", "cachewarm.io/wait-for-cache"}));
   bool raced = false;
   server_.Intercept([&](const kube::Request& request) {
     if (request.verb == "patch" && !std::exchange(raced, true)) {
@@ -210,7 +214,7 @@ TEST_F(HeldPodsTest, AnotherGateThatGoesAtTheSameTimeIsNoFailure) {
     }
     return absl::OkStatus();
   });
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "held=released");
   EXPECT_TRUE(Gates("held").empty());
 }
@@ -225,7 +229,7 @@ TEST_F(HeldPodsTest, SomebodyElseMayBeFaster) {
     }
     return absl::OkStatus();
   });
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "gone=not held held=not held");
 }
 
@@ -237,7 +241,7 @@ TEST_F(HeldPodsTest, OnePodThatIsRefusedDoesNotKeepTheOthers) {
                ? absl::PermissionDeniedError("policy says no")
                : absl::OkStatus();
   });
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "bad=failed good=released");
   EXPECT_NE(seen_["bad"].message.find("policy says no"), std::string::npos);
 }
@@ -251,10 +255,12 @@ TEST_F(HeldPodsTest, NamespacesTakeTurns) {
     }
   }
   std::string first;
-  const ReleaseMeans means{.client = server_, .clock = clock_, .on_outcome = [&](const auto& each) {
-                             first += first.size() < 20 ? each.ns : "";
-                           }};
-  ASSERT_TRUE(ReleaseHeld(means, {.ns = "", .names = {}, .reason = "ByHand"}, {}).ok());
+  const ReleaseDependencies dependencies{
+      .client = server_, .clock = clock_, .on_outcome = [&](const auto& each) {
+        first += first.size() < 20 ? each.ns : "";
+      }};
+  ASSERT_TRUE(
+      ReleaseHeld(dependencies, {.ns = "", .names = {}, .reason = "ReleasedManually"}, {}).ok());
   for (const char ns : {'a', 'b', 'c'}) {
     EXPECT_GE(std::count(first.begin(), first.end(), ns), 3) << first;
   }
@@ -268,32 +274,35 @@ TEST_F(HeldPodsTest, PodsThatCannotBePatchedComeAfterAllOthersAndAreTriedAgain) 
     Put(pod);
     Put(Pod("free" + std::to_string(i), seconds(1)));
   }
-  std::atomic<int> told = 0;
-  const ReleaseMeans means{.client = hanging, .clock = clock_, .on_outcome = [&](const auto& each) {
-                             EXPECT_EQ(each.result, ReleaseResult::kReleased) << each.message;
-                             EXPECT_TRUE(each.ns == "team" || told >= 40);
-                             ++told;
-                           }};
+  std::atomic<int> reported = 0;
+  const ReleaseDependencies dependencies{
+      .client = hanging, .clock = clock_, .on_outcome = [&](const auto& each) {
+        EXPECT_EQ(each.result, ReleaseResult::kReleased) << each.message;
+        EXPECT_TRUE(each.ns == "team" || reported >= 40);
+        ++reported;
+      }};
   std::future<absl::Status> run = std::async(std::launch::async, [&] {
-    return ReleaseHeld(means, {.ns = "", .names = {}, .reason = "ByHand"}, {});
+    return ReleaseHeld(dependencies, {.ns = "", .names = {}, .reason = "ReleasedManually"}, {});
   });
   ASSERT_TRUE(fakes::Await([&] { return hanging.under_way() == 8; }));
   ASSERT_TRUE(clock_.AwaitWaiters(8));
   clock_.Advance(seconds(3));
-  EXPECT_TRUE(fakes::Await([&] { return told >= 40; }));
+  EXPECT_TRUE(fakes::Await([&] { return reported >= 40; }));
   EXPECT_LT(hanging.tries(), 30);
   hanging.Answer();
   EXPECT_TRUE(run.get().ok());
-  EXPECT_EQ(told, 80);
+  EXPECT_EQ(reported, 80);
 }
 
 TEST_F(HeldPodsTest, IsInterruptedAlsoWhileAPodHangs) {
   op::testing::HangingClient hanging(server_, "team");
   Put(Pod("held", seconds(1)));
-  const ReleaseMeans means{.client = hanging, .clock = clock_, .on_outcome = [](const auto&) {}};
+  const ReleaseDependencies dependencies{
+      .client = hanging, .clock = clock_, .on_outcome = [](const auto&) {}};
   std::stop_source stop;
   std::future<absl::Status> run = std::async(std::launch::async, [&] {
-    return ReleaseHeld(means, {.ns = "", .names = {}, .reason = "ByHand"}, stop.get_token());
+    return ReleaseHeld(dependencies, {.ns = "", .names = {}, .reason = "ReleasedManually"},
+                       stop.get_token());
   });
   EXPECT_TRUE(fakes::Await([&] { return hanging.under_way() == 1; }));
   stop.request_stop();
@@ -312,10 +321,11 @@ TEST_F(HeldPodsTest, TheNotesOfOthersAreNotKeptAndOursAreMadeBesideThem) {
   pod["metadata"].erase("annotations");
   Put(pod);
   ASSERT_TRUE(
-      Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "Deadline"}).ok());
+      Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "ReleasedAtDeadline"})
+          .ok());
   EXPECT_EQ(Seen(), "bare=released long=released of-others=released");
   EXPECT_EQ(Note("of-others", "theirs"), "x");
-  EXPECT_EQ(Note("of-others", "cachewarm.io/released"), "Deadline");
+  EXPECT_EQ(Note("of-others", "cachewarm.io/released"), "ReleasedAtDeadline");
   EXPECT_EQ(seen_["of-others"].warmup, "");
   EXPECT_EQ(seen_["long"].warmup, "");
   EXPECT_EQ(Note("bare", "cachewarm.io/released"), "") << "it has no notes to add to";
@@ -323,10 +333,10 @@ TEST_F(HeldPodsTest, TheNotesOfOthersAreNotKeptAndOursAreMadeBesideThem) {
 
 TEST_F(HeldPodsTest, AListThatFailsIsAnError) {
   server_.Intercept([](const kube::Request&) { return absl::PermissionDeniedError("no"); });
-  EXPECT_TRUE(absl::IsPermissionDenied(Run({.ns = "", .names = {}, .reason = "ByHand"})));
+  EXPECT_TRUE(absl::IsPermissionDenied(Run({.ns = "", .names = {}, .reason = "ReleasedManually"})));
 }
 
-class ReleaseForGoodTest : public HeldPodsTest {
+class RemovePolicyAndReleaseTest : public HeldPodsTest {
  protected:
   void PutPolicy() {
     server_.Put(kube::kMutatingPolicyBindings, {{"metadata", {{"name", "cachewarm.io"}}}});
@@ -342,14 +352,14 @@ class ReleaseForGoodTest : public HeldPodsTest {
       }
     });
   }
-  const ReleaseWish wish_{.ns = "", .names = {}, .reason = "Withdrawn"};
+  const ReleaseRequest request_{.ns = "", .names = {}, .reason = "ReleasedHoldingDisabled"};
 };
 
-TEST_F(ReleaseForGoodTest, RemovesThePolicyBeforeTheGates) {
+TEST_F(RemovePolicyAndReleaseTest, RemovesThePolicyBeforeTheGates) {
   PutPolicy();
   Put(Pod("held", seconds(1)));
   const std::jthread ticking = Tick();
-  ASSERT_TRUE(ReleaseForGood(means_, wish_, {}).ok());
+  ASSERT_TRUE(RemovePolicyAndRelease(dependencies_, request_, {}).ok());
   EXPECT_EQ(Seen(), "held=released");
   const auto requests = server_.Requests();
   ASSERT_GE(requests.size(), 3U);
@@ -358,7 +368,7 @@ TEST_F(ReleaseForGoodTest, RemovesThePolicyBeforeTheGates) {
   EXPECT_TRUE(server_.All(kube::kMutatingPolicyBindings).empty());
 }
 
-TEST_F(ReleaseForGoodTest, WaitsForPodsThatComeJustAfter) {
+TEST_F(RemovePolicyAndReleaseTest, WaitsForPodsThatComeJustAfter) {
   int lists = 0;
   server_.Intercept([&](const kube::Request& request) {
     if (request.verb == "list" && ++lists == 2) {
@@ -367,12 +377,12 @@ TEST_F(ReleaseForGoodTest, WaitsForPodsThatComeJustAfter) {
     return absl::OkStatus();
   });
   const std::jthread ticking = Tick();
-  ASSERT_TRUE(ReleaseForGood(means_, wish_, {}).ok());
+  ASSERT_TRUE(RemovePolicyAndRelease(dependencies_, request_, {}).ok());
   EXPECT_EQ(Seen(), "late=released");
   EXPECT_EQ(lists, 4) << "two quiet looks after the last pod";
 }
 
-TEST_F(ReleaseForGoodTest, SaysSoWhenPodsGoOnBeingHeld) {
+TEST_F(RemovePolicyAndReleaseTest, SaysSoWhenPodsGoOnBeingHeld) {
   int made = 0;
   server_.Intercept([&](const kube::Request& request) {
     if (request.verb == "list") {
@@ -381,16 +391,16 @@ TEST_F(ReleaseForGoodTest, SaysSoWhenPodsGoOnBeingHeld) {
     return absl::OkStatus();
   });
   const std::jthread ticking = Tick();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(ReleaseForGood(means_, wish_, {})));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(RemovePolicyAndRelease(dependencies_, request_, {})));
 }
 
-TEST_F(ReleaseForGoodTest, ReleasesNothingWhileThePolicyStands) {
+TEST_F(RemovePolicyAndReleaseTest, ReleasesNothingWhileThePolicyStands) {
   PutPolicy();
   Put(Pod("held", seconds(1)));
   server_.Intercept([](const kube::Request& request) {
     return request.verb == "delete" ? absl::PermissionDeniedError("no") : absl::OkStatus();
   });
-  EXPECT_TRUE(absl::IsPermissionDenied(ReleaseForGood(means_, wish_, {})));
+  EXPECT_TRUE(absl::IsPermissionDenied(RemovePolicyAndRelease(dependencies_, request_, {})));
   EXPECT_EQ(Gates("held").size(), 1U);
 }
 

@@ -73,7 +73,7 @@ class CapturesTest : public ::testing::Test, protected Workbench {
     EXPECT_TRUE(wakes_.Await(++expected_wakes_));
     return Poll();
   }
-  void Ready() { order_.request.ready_at = clock_.Now(); }
+  void Ready() { order_.request.ready_time = clock_.Now(); }
 
   Workers workers_{2, 8};
   WakeCounter wakes_;
@@ -124,7 +124,7 @@ TEST_F(CapturesTest, LocksAndLogsDoNotKeepItFromSettling) {
   Ready();
   Poll();
   clock_.Advance(seconds(2));
-  Write(kLockFile, "busy");
+  Write(kLockFile, "in_flight");
   EXPECT_EQ(Poll().state, api::CaptureState::kPacking);
   AwaitEnd();
 }
@@ -153,8 +153,8 @@ TEST_F(CapturesTest, TellsTwoPossibleTreesApartByWhatHappenedInThem) {
   // Flipped two seconds before the container counted as started: it may have mounted either.
   ASSERT_TRUE(
       ActivateGeneration(root_.dir(), kMount, newer, {.now = clock_.Now() - seconds(2)}).ok());
-  watcher_.Saw(ColdId(kMount, 0), {});
-  watcher_.Saw(
+  watcher_.SetEvents(ColdId(kMount, 0), {});
+  watcher_.SetEvents(
       newer,
       {{.type = FileEventType::kOpened, .time = clock_.Now() + seconds(1), .path = kIndexFile}});
   Ready();
@@ -166,9 +166,9 @@ TEST_F(CapturesTest, TellsTwoPossibleTreesApartByWhatHappenedInThem) {
 TEST_F(CapturesTest, TakesOnlyWhatWasUsedInTheBuildersWindow) {
   WriteCache();
   Write("inductor/fxgraph/zz/fold/entry9", "of the seed");
-  watcher_.Saw(
+  watcher_.SetEvents(
       ColdId(kMount, 0),
-      {{.type = FileEventType::kMovedTo, .time = order_.request.started_at, .path = kIndexFile}});
+      {{.type = FileEventType::kMovedTo, .time = order_.request.started_time, .path = kIndexFile}});
   Ready();
   Poll();
   PollAfter(2);
@@ -217,7 +217,7 @@ TEST_F(CapturesTest, SaysFailedWhenTheStoreStaysDown) {
 
 TEST_F(CapturesTest, WaitsForABuilderThatHasUsedNothingYet) {
   WriteCache();
-  watcher_.Saw(ColdId(kMount, 0), {});
+  watcher_.SetEvents(ColdId(kMount, 0), {});
   Ready();
   Poll();
   PollAfter(2);
@@ -243,7 +243,7 @@ TEST_F(CapturesTest, SaysFailedWhenTheStoreRefusesAndRecoversWhenItNoLongerDoes)
 TEST_F(CapturesTest, OfARankAddsToTheBundleThatItIsToldToKeep) {
   const auto first = PublishFiles({{"triton/RANK0/kernel.cubin", "of another node"}});
   ASSERT_TRUE(first.ok()) << first.status();
-  order_.request.keep = first->publication.digest;
+  order_.request.base_digest = first->publication.digest;
   WriteCache();
   Ready();
   Poll();
@@ -251,11 +251,11 @@ TEST_F(CapturesTest, OfARankAddsToTheBundleThatItIsToldToKeep) {
   const api::CaptureStatus done = AwaitEnd();
   EXPECT_EQ(done.state, api::CaptureState::kPushed) << done.message;
   EXPECT_EQ(done.files, 3);
-  EXPECT_NE(done.digest, order_.request.keep);
+  EXPECT_NE(done.digest, order_.request.base_digest);
 }
 
 TEST_F(CapturesTest, OfARankFailsWithAReasonWhileTheBundleToKeepIsGoneAndTriesAgain) {
-  order_.request.keep = DigestOf("nobody has it");
+  order_.request.base_digest = DigestOf("nobody has it");
   WriteCache();
   Ready();
   Poll();

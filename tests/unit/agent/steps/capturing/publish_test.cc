@@ -152,7 +152,7 @@ class RankTest : public PublishTest {
   }
   api::CaptureRequest Keeping(const Digest& keep) {
     api::CaptureRequest request = Request();
-    request.keep = keep;
+    request.base_digest = keep;
     return request;
   }
   std::set<std::string> PathsOf(const Digest& digest) {
@@ -224,8 +224,8 @@ TEST_F(PublishTest, TakesOnlyWhatTheBuilderUsed) {
   scratch_.Write("inductor/fxgraph/zz/fold/entry9", "left by the seed");
   const auto names = [this](const UsedFiles& used) {
     std::set<std::string> paths;
-    const auto look = capture::LookAtTree(tree_, caches::CacheTable::AllPresets());
-    for (const auto& file : KeepUsed(look->files, caches::CacheTable::AllPresets(), used)) {
+    const auto look = capture::ListTree(tree_, caches::CacheTable::AllPresets());
+    for (const auto& file : FilterUsed(look->files, caches::CacheTable::AllPresets(), used)) {
       paths.insert(file.path);
     }
     return paths;

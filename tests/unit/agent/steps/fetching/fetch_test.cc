@@ -200,7 +200,7 @@ TEST_F(FetchTest, ShowsNoByteOfABundleInWhichABitFlippedAnywhere) {
 
 TEST_F(FetchTest, WithAKeyTakesOnlyWhatItSigned) {
   const Digest digest = Publish(files_);
-  const bundle::Place place{store_, kMount.ns + "/" + kMount.name};
+  const bundle::RepositoryRef place{store_, kMount.ns + "/" + kMount.name};
   FetchJob job = JobOf(FetchOf({digest}));
   job.public_key_file = root_ / "key.pub";
   root_.Write("key.pub", bundle::kSignerPublic);

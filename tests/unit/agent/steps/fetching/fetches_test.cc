@@ -108,9 +108,9 @@ TEST_F(FetchesTest, RemembersAsSetbackOfTheBundleWhatAnotherTryCannotMend) {
   const Fetch fetch = FetchOf({DigestOf("never pushed")});
   Start(fetch);
   EXPECT_FALSE(CollectTheEnd());
-  const auto& setback = history_.bundles.at({kMount.uid, DigestOf("never pushed")});
-  EXPECT_EQ(setback.reason, api::reason::kFetchFailed);
-  EXPECT_GT(setback.not_before, clock_.Monotonic());
+  const auto& failure = history_.bundles.at({kMount.uid, DigestOf("never pushed")});
+  EXPECT_EQ(failure.reason, api::reason::kFetchFailed);
+  EXPECT_GT(failure.not_before, clock_.Monotonic());
 }
 
 TEST_F(FetchesTest, RemembersThatABundleIsNotSigned) {
@@ -125,9 +125,9 @@ TEST_F(FetchesTest, RemembersThatABundleIsNotSigned) {
     fetches.Collect(history_);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  const auto& setback = history_.bundles.at({kMount.uid, digest});
-  EXPECT_EQ(setback.reason, api::reason::kSignatureRefused);
-  EXPECT_NE(setback.message.find("has no signature"), std::string::npos) << setback.message;
+  const auto& failure = history_.bundles.at({kMount.uid, digest});
+  EXPECT_EQ(failure.reason, api::reason::kSignatureRejected);
+  EXPECT_NE(failure.message.find("has no signature"), std::string::npos) << failure.message;
 }
 
 TEST_F(FetchesTest, RemembersAStoreThatIsDownAsSetbackOfTheGeneration) {
@@ -136,7 +136,7 @@ TEST_F(FetchesTest, RemembersAStoreThatIsDownAsSetbackOfTheGeneration) {
   Start(fetch);
   EXPECT_FALSE(CollectTheEnd());
   EXPECT_TRUE(history_.bundles.empty());
-  EXPECT_EQ(history_.generations.at(fetch.generation).failures, 1);
+  EXPECT_EQ(history_.generations.at(fetch.generation).count, 1);
   store_.SetFault(nullptr);
   Start(fetch);
   EXPECT_TRUE(CollectTheEnd());

@@ -134,14 +134,14 @@ TEST_F(Reuse, TellsBeforeItReadsAFileThatPodsMayReadToo) {
   const std::string source = Have(kFirst);
   FetchJob job = bench_.JobOf(StepOf(Second(), source));
   std::mutex mutex;
-  std::vector<std::string> told;
+  std::vector<std::string> opened;
   job.on_opening_source = [&](const std::string& generation, const std::string& path) {
     const std::lock_guard lock(mutex);
-    told.push_back(generation + "/" + path);
+    opened.push_back(generation + "/" + path);
   };
   ASSERT_TRUE(std::holds_alternative<Fetched>(FetchGeneration(job, {})));
   // What is linked is not even opened.
-  EXPECT_THAT(told, ::testing::ElementsAre(source + "/" + kInPlace));
+  EXPECT_THAT(opened, ::testing::ElementsAre(source + "/" + kInPlace));
 }
 
 TEST_F(Reuse, AFileThatWasWrittenSinceIsMovedAnew) {

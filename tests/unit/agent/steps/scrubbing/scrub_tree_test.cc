@@ -144,31 +144,31 @@ TEST_F(ScrubTreeTest, AChangedStampWithTheRightContentIsRenewed) {
 }
 
 // What engines do to files of bundles, and what no engine does.
-struct Deed {
+struct EngineAction {
   std::string what;
   std::string path;
   std::function<void(ScrubTreeTest&, const stdfs::path&)> act;
   std::string damage;  // empty: none
-  int64_t theirs = 0;
+  int64_t modified_by_engine = 0;
   int64_t gone = 0;
 };
 
-class ScrubDeedTest : public ScrubTreeTest {
+class ScrubActionTest : public ScrubTreeTest {
  public:
   using ScrubTreeTest::Replace;
   using ScrubTreeTest::Rot;
   using ScrubTreeTest::WriteInPlace;
 };
 
-TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
-  const auto self = [](ScrubTreeTest& test) -> ScrubDeedTest& {
-    return static_cast<ScrubDeedTest&>(test);
+TEST_F(ScrubActionTest, TellsWhatEnginesDoFromDamage) {
+  const auto self = [](ScrubTreeTest& test) -> ScrubActionTest& {
+    return static_cast<ScrubActionTest&>(test);
   };
-  const std::vector<Deed> deeds = {
+  const std::vector<EngineAction> actions = {
       {.what = "an entry was compiled again and renamed into place",
        .path = kIndexFile,
        .act = [&](auto& t, const auto& path) { self(t).Replace(path, "another"); },
-       .theirs = 1},
+       .modified_by_engine = 1},
       {.what = "the linker removed and made it again",
        .path = kObjectFile,
        .act =
@@ -176,7 +176,7 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
              stdfs::remove(path);
              self(t).WriteInPlace(path, SharedObject("other code"));
            },
-       .theirs = 1},
+       .modified_by_engine = 1},
       {.what = "the linker was killed over it",
        .path = kObjectFile,
        .act =
@@ -188,7 +188,7 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
       {.what = "ninja wrote its file again",
        .path = kNinjaFile,
        .act = [&](auto& t, const auto& path) { self(t).WriteInPlace(path, "rule cxx"); },
-       .theirs = 1},
+       .modified_by_engine = 1},
       {.what = "ninja's compiler was killed",
        .path = kNinjaObject,
        .act =
@@ -233,7 +233,7 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
              stdfs::remove(path);
              stdfs::create_symlink("/etc/passwd", path);
            },
-       .theirs = 1},
+       .modified_by_engine = 1},
       {.what = "a pod put a link in the place of a directory",
        .path = kIndexFile,
        .act =
@@ -241,26 +241,26 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
              stdfs::remove_all(path.parent_path());
              stdfs::create_symlink("/etc", path.parent_path());
            },
-       .theirs = 1},
+       .modified_by_engine = 1},
   };
   for (const bool was_read : {false, true}) {
-    for (const Deed& deed : deeds) {
+    for (const EngineAction& action : actions) {
       const std::string tree = Fetch();
       if (was_read) {
         Scrub(tree);
       }
-      deed.act(*this, PathOf(tree, deed.path));
+      action.act(*this, PathOf(tree, action.path));
       const Scrubbed scrubbed = Scrub(tree);
       const DamagedTree damage = scrubbed.damage.value_or(DamagedTree());
-      EXPECT_EQ(damage.message, deed.damage) << deed.what;
-      if (!deed.damage.empty()) {
-        EXPECT_EQ(damage.path, deed.path) << deed.what;
-        EXPECT_EQ(damage.digest, DigestOf(files_.at(deed.path))) << deed.what;
-        EXPECT_EQ(damage.untouched, damage.message.ends_with("nobody wrote it")) << deed.what;
+      EXPECT_EQ(damage.message, action.damage) << action.what;
+      if (!action.damage.empty()) {
+        EXPECT_EQ(damage.path, action.path) << action.what;
+        EXPECT_EQ(damage.digest, DigestOf(files_.at(action.path))) << action.what;
+        EXPECT_EQ(damage.untouched, damage.message.ends_with("nobody wrote it")) << action.what;
       } else {
-        EXPECT_EQ(scrubbed.theirs, deed.theirs) << deed.what;
-        EXPECT_EQ(scrubbed.gone, deed.gone) << deed.what;
-        EXPECT_EQ(Scrub(tree).read_files, 0) << deed.what << ": judged once";
+        EXPECT_EQ(scrubbed.modified_by_engine, action.modified_by_engine) << action.what;
+        EXPECT_EQ(scrubbed.gone, action.gone) << action.what;
+        EXPECT_EQ(Scrub(tree).read_files, 0) << action.what << ": checked once";
       }
       ASSERT_TRUE(fs::RemoveTree(root_.dir(), GenerationPath(tree)).ok());
       ASSERT_TRUE(root_.dir().Remove(ScrubRecordPath(tree)).ok());
@@ -274,13 +274,13 @@ TEST_F(ScrubTreeTest, WhatIsBeingWrittenIsLookedAtByTheNextPass) {
   WriteInPlace(PathOf(tree, kIndexFile), "written a moment ago");
   const auto real_now = std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now());
   clock_.Advance(real_now - clock_.Now());
-  const Scrubbed busy = Scrub(tree);
-  EXPECT_FALSE(busy.damage.has_value());
-  EXPECT_EQ(busy.busy, 1);
+  const Scrubbed in_flight = Scrub(tree);
+  EXPECT_FALSE(in_flight.damage.has_value());
+  EXPECT_EQ(in_flight.in_flight, 1);
   clock_.Advance(seconds(61));
   {
     const std::ofstream writer(PathOf(tree, kIndexFile), std::ios::binary | std::ios::app);
-    EXPECT_EQ(Scrub(tree).busy, 1) << "somebody has it open";
+    EXPECT_EQ(Scrub(tree).in_flight, 1) << "somebody has it open";
   }
   EXPECT_TRUE(Scrub(tree).damage.has_value());
 }
@@ -338,14 +338,14 @@ TEST_F(ScrubTreeTest, GoesOnWhereItWasStopped) {
   const auto record = ReadScrubRecord(root_.dir(), tree);
   ASSERT_TRUE(record.ok());
   EXPECT_EQ(record->at, WallTime{}) << "no whole pass yet";
-  EXPECT_EQ(record->judged, 4);
+  EXPECT_EQ(record->checked, 4);
   EXPECT_EQ(Scrub(tree).read_files, 3);
   EXPECT_EQ(Scrub(tree).read_files, 0);
 }
 
 TEST_F(ScrubTreeTest, AListOfAnotherLengthIsReadAnew) {
   const std::string tree = Fetch();
-  ASSERT_TRUE(WriteScrubRecord(root_.dir(), tree, {.entries = 9, .judged = 9}).ok());
+  ASSERT_TRUE(WriteScrubRecord(root_.dir(), tree, {.entries = 9, .checked = 9}).ok());
   EXPECT_EQ(Scrub(tree).read_files, 7);
 }
 
@@ -362,13 +362,13 @@ TEST_F(ScrubTreeTest, BlamesTheListOfTheBundleWhenASecondTreeRotsAtTheSameFile) 
   const Scrubbed once = Scrub(first);
   ASSERT_TRUE(once.damage.has_value());
   EXPECT_TRUE(once.damage->untouched);
-  EXPECT_TRUE(once.liar.empty()) << "it may be the disk";
+  EXPECT_TRUE(once.inconsistent_bundle.empty()) << "it may be the disk";
   damaged_[first] = *once.damage;
   const std::string second = FetchAgain(1);
   Rot(PathOf(second, kIndexFile));
-  EXPECT_EQ(Scrub(second).liar, digests_.at(1));
+  EXPECT_EQ(Scrub(second).inconsistent_bundle, digests_.at(1));
   store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
-  EXPECT_TRUE(Scrub(second).liar.empty()) << "not without proof";
+  EXPECT_TRUE(Scrub(second).inconsistent_bundle.empty()) << "not without proof";
 }
 
 TEST_F(ScrubTreeTest, ASecondTreeThatSomebodyWroteBlamesNobody) {
@@ -379,7 +379,7 @@ TEST_F(ScrubTreeTest, ASecondTreeThatSomebodyWroteBlamesNobody) {
   WriteInPlace(PathOf(second, kIndexFile), "by a root process");
   const Scrubbed scrubbed = Scrub(second);
   EXPECT_TRUE(scrubbed.damage.has_value());
-  EXPECT_TRUE(scrubbed.liar.empty());
+  EXPECT_TRUE(scrubbed.inconsistent_bundle.empty());
 }
 
 }  // namespace

@@ -13,14 +13,14 @@ namespace cachewarm::agent {
 
 // Remembers whether the store itself failed when a fetch read from it: an error that a sink gave is
 // its consumer's, for instance a full disk. Thread-safe.
-class BlamedStore final : public bundle::ForwardingStore {
+class FaultAttributingStore final : public bundle::ForwardingStore {
  public:
   // `inner` must outlive it.
-  explicit BlamedStore(bundle::Store& inner) : ForwardingStore(inner) {}
+  explicit FaultAttributingStore(bundle::Store& inner) : ForwardingStore(inner) {}
 
   bool has_failed() const { return has_failed_; }
   // What failed until now was no hindrance.
-  void Forgive() { has_failed_ = false; }
+  void ClearFault() { has_failed_ = false; }
 
   absl::Status ReadBlob(const std::string& repository, const bundle::BlobRange& range,
                         bundle::Sink& sink, std::stop_token stop) override;
@@ -32,12 +32,12 @@ class BlamedStore final : public bundle::ForwardingStore {
                                                             std::stop_token stop) override;
 
  private:
-  template <class Answer>
-  Answer Note(Answer answer) {
-    if (!answer.ok()) {
+  template <class Result>
+  Result Attribute(Result result) {
+    if (!result.ok()) {
       has_failed_ = true;
     }
-    return answer;
+    return result;
   }
 
   std::atomic<bool> has_failed_{false};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/blind_watcher.h"
+#include "agent/unavailable_watcher.h"
 
 namespace cachewarm::agent {
 namespace {
 
-class BlindWatcher final : public Watcher {
+class UnavailableWatcher final : public Watcher {
  public:
   absl::Status AddTree(const WatchedTree&) override { return absl::OkStatus(); }
   void RemoveTree(std::string_view) override {}
@@ -22,8 +22,8 @@ class BlindWatcher final : public Watcher {
 
 }  // namespace
 
-std::unique_ptr<Watcher> MakeBlindWatcher() {
-  return std::make_unique<BlindWatcher>();
+std::unique_ptr<Watcher> MakeUnavailableWatcher() {
+  return std::make_unique<UnavailableWatcher>();
 }
 
 }  // namespace cachewarm::agent

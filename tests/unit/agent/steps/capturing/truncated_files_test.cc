@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/capturing/torn_files.h"
+#include "agent/steps/capturing/truncated_files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using std::chrono::seconds;
 
 constexpr char kGeneration[] = "cold-0123456789abcdef";
 
-class TornFilesTest : public ::testing::Test, protected Workbench {
+class TruncatedFilesTest : public ::testing::Test, protected Workbench {
  protected:
   static std::string Path(const std::string& file) {
     return GenerationPath(kGeneration) + "/" + file;
@@ -31,67 +31,67 @@ class TornFilesTest : public ::testing::Test, protected Workbench {
   void Wrote(const std::string& file, const std::string& bytes) {
     root_.Write(Path(file), bytes);
     events_.push_back({.type = FileEventType::kWritten, .time = clock_.Now(), .path = file});
-    watcher_.Saw(kGeneration, events_);
+    watcher_.SetEvents(kGeneration, events_);
   }
 
   void SweepAfter(seconds pause) {
     clock_.Advance(pause);
-    torn_files_.Sweep(trees_);
+    truncated_files_.Sweep(trees_);
   }
 
   const std::string whole_ = SharedObject(std::string(4096, 'c'));
-  const std::string torn_ = whole_.substr(0, 2048);
+  const std::string truncated_ = whole_.substr(0, 2048);
   std::vector<FileEvent> events_;
   std::vector<std::string> trees_ = {kGeneration};
   Workers workers_{1, 1};
   const Context context_ = ContextWith(workers_);
-  TornFiles torn_files_{context_};
+  TruncatedFiles truncated_files_{context_};
 };
 
-TEST_F(TornFilesTest, TakesAwayWhatAKilledLinkerLeft) {
-  Wrote(kObjectFile, torn_);
+TEST_F(TruncatedFilesTest, TakesAwayWhatAKilledLinkerLeft) {
+  Wrote(kObjectFile, truncated_);
   SweepAfter(seconds(2));
   EXPECT_FALSE(root_.Exists(Path(kObjectFile)));
   EXPECT_EQ(watcher_.own_reads(), std::vector<std::string>{kObjectFile});
 }
 
-TEST_F(TornFilesTest, TakesAwayAnEmptyOne) {
+TEST_F(TruncatedFilesTest, TakesAwayAnEmptyOne) {
   Wrote(kObjectFile, "");
   SweepAfter(seconds(2));
   EXPECT_FALSE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TornFilesTest, LeavesWhatIsWhole) {
+TEST_F(TruncatedFilesTest, LeavesWhatIsWhole) {
   Wrote(kObjectFile, whole_);
   SweepAfter(seconds(2));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TornFilesTest, LeavesWhatIsNoNativeCode) {
-  Wrote(kIndexFile, torn_);
+TEST_F(TruncatedFilesTest, LeavesWhatIsNoNativeCode) {
+  Wrote(kIndexFile, truncated_);
   Wrote(kSourceFile, "");
-  Wrote("nobody/knows.so", torn_);
+  Wrote("nobody/knows.so", truncated_);
   SweepAfter(seconds(2));
   EXPECT_TRUE(root_.Exists(Path(kIndexFile)));
   EXPECT_TRUE(root_.Exists(Path(kSourceFile)));
   EXPECT_TRUE(root_.Exists(Path("nobody/knows.so")));
 }
 
-TEST_F(TornFilesTest, WaitsUntilTheFileHasBeenQuietForASecond) {
-  Wrote(kObjectFile, torn_);
+TEST_F(TruncatedFilesTest, WaitsUntilTheFileHasBeenQuietForASecond) {
+  Wrote(kObjectFile, truncated_);
   SweepAfter(std::chrono::seconds(0));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
   clock_.Advance(std::chrono::milliseconds(900));
-  Wrote(kObjectFile, torn_);
-  torn_files_.Sweep(trees_);
+  Wrote(kObjectFile, truncated_);
+  truncated_files_.Sweep(trees_);
   SweepAfter(seconds(0));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
   SweepAfter(seconds(1));
   EXPECT_FALSE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TornFilesTest, WaitsForWhoeverStillWritesIt) {
-  Wrote(kObjectFile, torn_);
+TEST_F(TruncatedFilesTest, WaitsForWhoeverStillWritesIt) {
+  Wrote(kObjectFile, truncated_);
   {
     const fs::Fd writer(::open((root_ / Path(kObjectFile)).c_str(), O_WRONLY | O_CLOEXEC));
     ASSERT_TRUE(writer.ok());
@@ -102,28 +102,28 @@ TEST_F(TornFilesTest, WaitsForWhoeverStillWritesIt) {
   EXPECT_FALSE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TornFilesTest, LeavesTheFileThatTookItsPlaceInTheMeantime) {
-  Wrote(kObjectFile, torn_);
-  torn_files_.Sweep(trees_);
+TEST_F(TruncatedFilesTest, LeavesTheFileThatTookItsPlaceInTheMeantime) {
+  Wrote(kObjectFile, truncated_);
+  truncated_files_.Sweep(trees_);
   root_.Write(Path(kObjectFile), whole_);
   SweepAfter(seconds(2));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TornFilesTest, LooksOnlyIntoTheTreesItIsGiven) {
-  Wrote(kObjectFile, torn_);
+TEST_F(TruncatedFilesTest, LooksOnlyIntoTheTreesItIsGiven) {
+  Wrote(kObjectFile, truncated_);
   trees_.clear();
   SweepAfter(seconds(2));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TornFilesTest, FollowsNoLinkOfAPod) {
+TEST_F(TruncatedFilesTest, FollowsNoLinkOfAPod) {
   const Scratch elsewhere;
-  elsewhere.Write("victim.so", torn_);
+  elsewhere.Write("victim.so", truncated_);
   std::filesystem::create_directories((root_ / Path(kObjectFile)).parent_path());
   std::filesystem::create_symlink(elsewhere / "victim.so", root_ / Path(kObjectFile));
-  watcher_.Saw(kGeneration,
-               {{.type = FileEventType::kWritten, .time = clock_.Now(), .path = kObjectFile}});
+  watcher_.SetEvents(
+      kGeneration, {{.type = FileEventType::kWritten, .time = clock_.Now(), .path = kObjectFile}});
   SweepAfter(seconds(2));
   EXPECT_TRUE(elsewhere.Exists("victim.so"));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));

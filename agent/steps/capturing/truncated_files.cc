@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/capturing/torn_files.h"
+#include "agent/steps/capturing/truncated_files.h"
 
 #include <fmt/format.h>
 
@@ -34,24 +34,24 @@ absl::Status CheckFile(const fs::Fd& file, const caches::Placement& placement,
 
 }  // namespace
 
-void TornFiles::Sweep(const std::vector<std::string>& generations) {
-  const std::set<std::string> looked_at(generations.begin(), generations.end());
-  const auto is_gone = [&](const auto& each) { return !looked_at.contains(each.first); };
-  std::erase_if(looked_until_, is_gone);
+void TruncatedFiles::Sweep(const std::vector<std::string>& generations) {
+  const std::set<std::string> active(generations.begin(), generations.end());
+  const auto is_gone = [&](const auto& each) { return !active.contains(each.first); };
+  std::erase_if(read_until_, is_gone);
   std::erase_if(suspects_, is_gone);
   const WallTime now = context_.clock.Now();
-  for (const std::string& generation : looked_at) {
-    Gather(generation);
+  for (const std::string& generation : active) {
+    CollectWritten(generation);
     std::erase_if(suspects_[generation], [&](const auto& each) {
-      return now - each.second >= kQuiet && IsDone(generation, each.first);
+      return now - each.second >= kQuiet && CheckAndRemove(generation, each.first);
     });
   }
 }
 
-void TornFiles::Gather(const std::string& generation) {
+void TruncatedFiles::CollectWritten(const std::string& generation) {
   const WallTime now = context_.clock.Now();
   // Of a tree that is new to us all that is known: we may have been away when it was written.
-  const auto [until, is_new] = looked_until_.try_emplace(generation, WallTime{});
+  const auto [until, is_new] = read_until_.try_emplace(generation, WallTime{});
   const EventRecord record = context_.watcher.ReadTree(generation, until->second, now);
   until->second = now;
   for (const FileEvent& event : record.events) {
@@ -63,7 +63,7 @@ void TornFiles::Gather(const std::string& generation) {
 }
 
 // False while somebody writes it: it is looked at again.
-bool TornFiles::IsDone(const std::string& generation, const std::string& path) {
+bool TruncatedFiles::CheckAndRemove(const std::string& generation, const std::string& path) {
   const std::string below = fmt::format("{}/{}", GenerationPath(generation), path);
   OwnReads own_reads = context_.watcher.BeginOwnReads(generation);
   own_reads.Opening(path);
@@ -77,7 +77,7 @@ bool TornFiles::IsDone(const std::string& generation, const std::string& path) {
     return !absl::IsAborted(state);
   }
   const absl::Status removed = context_.root.Remove(below);
-  context_.metrics.failures.Add({std::string(api::reason::kTornFile)});
+  context_.metrics.failures.Add({std::string(api::reason::kTruncatedFile)});
   context_.log.Warning("torn file taken away",
                        {{"generation", generation},
                         {"path", path},

@@ -12,20 +12,20 @@ namespace cachewarm::agent {
 // Takes a native file away that an engine left half-written when it was killed. It crashes every
 // start that maps it, and kubelet starts a container again sooner than `renew` can put another
 // tree in place (docs/design/0004-torn-files.md). One thread.
-class TornFiles {
+class TruncatedFiles {
  public:
-  explicit TornFiles(const Context& context) : context_(context) {}
+  explicit TruncatedFiles(const Context& context) : context_(context) {}
 
   // Once a turn: looks at what was written in these trees and has been quiet for a second. Takes
   // away only what CheckWhole() calls DATA_LOSS and nobody has open for writing.
   void Sweep(const std::vector<std::string>& generations);
 
  private:
-  void Gather(const std::string& generation);
-  bool IsDone(const std::string& generation, const std::string& path);
+  void CollectWritten(const std::string& generation);
+  bool CheckAndRemove(const std::string& generation, const std::string& path);
 
   const Context& context_;
-  std::map<std::string, WallTime> looked_until_;                     // by generation
+  std::map<std::string, WallTime> read_until_;                       // by generation
   std::map<std::string, std::map<std::string, WallTime>> suspects_;  // last write by path
 };
 

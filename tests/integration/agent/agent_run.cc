@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/integration/agent/life.h"
+#include "tests/integration/agent/agent_run.h"
 
 #include <algorithm>
 #include <optional>
@@ -21,9 +21,9 @@
 namespace cachewarm::agent {
 namespace {
 
-class Life {
+class AgentRun {
  public:
-  Life(const fs::Dir& root, bundle::Store& store, const std::vector<Digest>& digests)
+  AgentRun(const fs::Dir& root, bundle::Store& store, const std::vector<Digest>& digests)
       : root_(root), store_(store) {
     api::WantedWarmup warmup{
         .uid = mount_.uid, .ns = mount_.ns, .name = mount_.name, .run_as = {mount_.run_as}};
@@ -34,14 +34,14 @@ class Life {
   }
 
   bool Run() {
-    if (!SweepLeftovers(root_).ok() || !MendJournal(root_, SystemClock().Now()).ok()) {
+    if (!SweepLeftovers(root_).ok() || !RepairJournal(root_, SystemClock().Now()).ok()) {
       return false;
     }
     for (const QuarantinedBundle& bundle : ReadQuarantinedBundles(root_)) {
       history_.bundles[bundle.name] = {.not_before = MonoTime::max(), .quarantined = true};
     }
-    for (int round = 0; round < 10; ++round) {
-      const absl::StatusOr<Inventory> inventory = LookAtTrees();
+    for (int pass = 0; pass < 10; ++pass) {
+      const absl::StatusOr<Inventory> inventory = ScrubTrees();
       if (!inventory.ok()) {
         return false;
       }
@@ -51,7 +51,7 @@ class Life {
         return true;
       }
       if (!std::all_of(plan.steps.begin(), plan.steps.end(),
-                       [&](const Step& step) { return Do(step); })) {
+                       [&](const Step& step) { return Execute(step); })) {
         return false;
       }
     }
@@ -60,7 +60,7 @@ class Life {
 
  private:
   // What stands on the disk once the active trees were scrubbed.
-  absl::StatusOr<Inventory> LookAtTrees() {
+  absl::StatusOr<Inventory> ScrubTrees() {
     CW_ASSIGN_OR_RETURN(const Inventory inventory, ScanInventory(root_));
     for (const auto& [mount, link] : inventory.links) {
       const auto tree = inventory.generations.find(link.generation);
@@ -85,7 +85,7 @@ class Life {
     return ScanInventory(root_);
   }
 
-  bool Do(const Step& step) {
+  bool Execute(const Step& step) {
     const PrepareOptions options{.folders = table_.Directories(), .now = SystemClock().Now()};
     if (const auto* prepare = std::get_if<Prepare>(&step)) {
       return PrepareMount(root_, prepare->mount, options).ok();
@@ -99,32 +99,32 @@ class Life {
     if (const auto* discard = std::get_if<Discard>(&step)) {
       return fs::RemoveTree(root_, StagingPath(discard->staging)).ok();
     }
-    return Bring(std::get<Fetch>(step));
+    return FetchBundle(std::get<Fetch>(step));
   }
 
   // True also when the bundle is now in quarantine.
-  bool Bring(const Fetch& step) {
+  bool FetchBundle(const Fetch& step) {
     const auto outcome = FetchGeneration({.store = store_,
                                           .root = root_,
                                           .table = table_,
                                           .clock = SystemClock(),
                                           .step = step,
                                           .gpu_type = "cpu",
-                                          .cpu_class = kLifeCpuClass},
+                                          .cpu_class = kTestCpuClass},
                                          {});
     const auto* fault = std::get_if<FetchFault>(&outcome);
     if (fault == nullptr) {
       return true;
     }
     const BundleName name{mount_.uid, fault->digest};
-    Setback& setback = history_.bundles[name];
-    NoteSetback(setback, KindOfFault(fault->source, fault->status), fault->status, {});
-    setback.not_before = MonoTime::max();
-    return setback.quarantined &&
-           WriteQuarantinedBundle(root_, {.name = name, .reason = setback.reason}).ok();
+    FailureState& failure = history_.bundles[name];
+    RecordFailure(failure, KindOfFault(fault->source, fault->status), fault->status, {});
+    failure.not_before = MonoTime::max();
+    return failure.quarantined &&
+           WriteQuarantinedBundle(root_, {.name = name, .reason = failure.reason}).ok();
   }
 
-  const Mount mount_ = LifeMount();
+  const Mount mount_ = TestMount();
   const fs::Dir& root_;
   bundle::Store& store_;
   const caches::CacheTable& table_ = caches::CacheTable::AllPresets();
@@ -135,14 +135,14 @@ class Life {
 
 }  // namespace
 
-Mount LifeMount() {
+Mount TestMount() {
   return {"team", "llama", "uid-1", "image"};
 }
 
-bool LiveOnce(const std::string& root_path, bundle::Store& store,
-              const std::vector<Digest>& digests) {
+bool RunAgentOnce(const std::string& root_path, bundle::Store& store,
+                  const std::vector<Digest>& digests) {
   const absl::StatusOr<fs::Dir> root = OpenRoot(root_path);
-  return root.ok() && Life(*root, store, digests).Run();
+  return root.ok() && AgentRun(*root, store, digests).Run();
 }
 
 }  // namespace cachewarm::agent
