@@ -20,8 +20,8 @@ TEST_LINES = 800
 COLUMNS = 100
 FOLDER_FILES = 20
 CODE = (".cc", ".h")
-PURE = ("operator/plan", "operator/render", "operator/annotations", "operator/workloads", "agent/sync",
-        "lib/api", "lib/fingerprint", "lib/caches", "lib/kube/core", "lib/settings")
+PURE = ("operator/plan", "operator/render", "operator/annotations", "operator/workloads",
+        "agent/sync", "lib/api", "lib/fingerprint", "lib/caches", "lib/kube/core", "lib/settings")
 # System headers that mean I/O, a clock or threads.
 IMPURE = re.compile(r"^(fcntl|unistd|dirent|sys/|fstream|iostream|filesystem|thread|mutex|"
                     r"condition_variable|future|netdb|arpa/|poll|signal|cstdio|ctime)")
@@ -37,17 +37,17 @@ BANNED_TYPES = re.compile(r"\b(?:class|struct|enum class)\s+(\w*(?:Manager|Helpe
 # Deciding code that has no test file of its own name, and the one that covers it.
 COVERED_BY = {
     "operator/plan/acceptance/hard.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
-    "operator/plan/acceptance/rehearsing.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
+    "operator/plan/acceptance/dry_run.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
     "operator/plan/acceptance/soft.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
-    "operator/plan/capturing/site.cc": "tests/unit/operator/plan/captures_test.cc",
+    "operator/plan/capturing/handshake.cc": "tests/unit/operator/plan/captures_test.cc",
     "operator/plan/decide.cc": "tests/golden/plan/plan_golden_test.cc",
     "operator/plan/gates/decide.cc": "tests/unit/operator/plan/gates/hold_test.cc",
-    "operator/plan/gates/places.cc": "tests/unit/operator/plan/gates/auto_test.cc",
+    "operator/plan/gates/candidate_nodes.cc": "tests/unit/operator/plan/gates/auto_test.cc",
     "operator/plan/fetching/counts.cc": "tests/unit/operator/plan/distribution_test.cc",
     "operator/plan/fetching/entries.cc": "tests/unit/operator/plan/distribution_test.cc",
-    "operator/plan/reading.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
+    "operator/plan/read_workload.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
     "operator/plan/renewals.cc": "tests/unit/operator/plan/distribution_test.cc",
-    "operator/plan/round.cc": "tests/sim/convergence_test.cc",
+    "operator/plan/plan_context.cc": "tests/sim/convergence_test.cc",
     "operator/plan/scheduling/requests.cc": "tests/unit/operator/plan/scheduling/shape_test.cc",
     "operator/plan/targets.cc": "tests/unit/operator/plan/distribution_test.cc",
 }
