@@ -16,9 +16,9 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr Duration kRetryInterval(5'000);
-// An agent ends within seconds of SIGTERM; one that is still there after this is stuck.
+// An agent exits within seconds of SIGTERM; after this time the previous agent must be hanging.
 constexpr Duration kLockTimeout(60'000);
-// A turn is short; longer silence means that the disk hangs, and a restart shows it.
+// An iteration takes seconds; a longer one means that the disk hangs. A restart makes that visible.
 constexpr Duration kStallTimeout(180'000);
 constexpr size_t kJobsMax = 64;
 
@@ -27,11 +27,13 @@ std::unique_ptr<Watcher> MakeWatcher(const Clock& clock, Log& log) {
   if (watcher.ok()) {
     return *std::move(watcher);
   }
-  log.Warning("file events cannot be watched", {{"message", Message(watcher.status())}});
+  log.Warning("inotify unavailable; starts will be reported as unknown",
+              {{"err", Message(watcher.status())}});
   return MakeUnavailableWatcher();
 }
 
-// What an earlier process left in the middle, and what another node did, before anything new.
+// Completes or discards interrupted work of an earlier process, and retires trees of another kind
+// of node.
 absl::Status Recover(const fs::Dir& root, const fingerprint::NodeFacts& node, WallTime now,
                      Log& log) {
   CW_RETURN_IF_ERROR(SweepLeftovers(root));
@@ -41,7 +43,7 @@ absl::Status Recover(const fs::Dir& root, const fingerprint::NodeFacts& node, Wa
       RetireForeignTrees(root, fmt::format("{}\n{}\n", node.gpu_type, node.cpu_class),
                          {.folders = caches::CacheTable::AllPresets().Directories(), .now = now}));
   if (retired > 0) {
-    log.Warning("trees of another kind of node retired", {{"trees", retired}});
+    log.Warning("retired trees built for another GPU type or CPU class", {{"trees", retired}});
   }
   return absl::OkStatus();
 }
@@ -86,7 +88,9 @@ absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
   const auto ready = [this](const http::ServerRequest&) {
     return IsReady() ? http::ServerResponse{.body = "ok\n"}
                      : http::ServerResponse{.status = 503,
-                                            .body = "root or API server not reached yet\n"};
+                                            .body =
+                                                "NodeCache not synced yet, or root directory "
+                                                "not writable\n"};
   };
   return http::StartServer({.address = config_.listen_address, .port = config_.listen_port},
                            {{"/metrics", metrics}, {"/healthz", healthy}, {"/readyz", ready}});
@@ -100,12 +104,12 @@ std::optional<fingerprint::NodeFacts> Daemon::AwaitFacts(std::stop_token stop) {
       dependencies_.log.Info("node probed", {{"gpuType", facts->gpu_type},
                                              {"cpuClass", facts->cpu_class},
                                              {"devices", facts->device_count},
-                                             {"driver", facts->driver_version}});
+                                             {"driverVersion", facts->driver_version}});
       return *std::move(facts);
     }
     if (Message(facts.status()) != last_message) {
       last_message = Message(facts.status());
-      dependencies_.log.Error("node facts not known", {{"message", last_message}});
+      dependencies_.log.Error("cannot probe the node", {{"err", last_message}});
     }
     SleepFor(dependencies_.clock, kRetryInterval, stop);
   }
@@ -114,7 +118,7 @@ std::optional<fingerprint::NodeFacts> Daemon::AwaitFacts(std::stop_token stop) {
 
 void Daemon::RunOnNode(const fingerprint::NodeFacts& node, std::stop_token stop) {
   StatusWriter writer(runtime_, {.node_name = config_.node_name});
-  // Both end with `stop` itself, not one after the other.
+  // The writer and the loop both stop on `stop`, not one after the other.
   const std::jthread writing([&] { writer.Run(stop); });
   if (const std::optional<LockedRoot> root = AwaitRoot(node, writer, stop); root.has_value()) {
     RunLoop(root->dir, node, writer, stop);
@@ -132,7 +136,7 @@ absl::StatusOr<Daemon::LockedRoot> Daemon::AcquireRoot(const fingerprint::NodeFa
   };
   absl::StatusOr<fs::Fd> held = lock(Duration(0));
   if (absl::IsDeadlineExceeded(held.status())) {
-    dependencies_.log.Info("waits for another agent of this node to end");
+    dependencies_.log.Info("waiting for the previous agent to release the lock");
     held = lock(kLockTimeout);
   }
   CW_RETURN_IF_ERROR(held.status());
@@ -153,9 +157,9 @@ std::optional<Daemon::LockedRoot> Daemon::AwaitRoot(const fingerprint::NodeFacts
     }
     if (Message(root.status()) != last_message) {
       last_message = Message(root.status());
-      dependencies_.log.Error("root directory not usable", {{"message", last_message}});
+      dependencies_.log.Error("root directory unusable", {{"err", last_message}});
     }
-    // The watch tells which object to report to.
+    // The watch provides the uid of the NodeCache to report to.
     StartWatch(stop);
     ReportUnusable(node, last_message, writer);
     SleepFor(dependencies_.clock, kRetryInterval, stop);
@@ -202,7 +206,7 @@ void Daemon::RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, St
               writer.Set(target, std::move(status));
             });
   running = &loop;
-  // Without a wish yet: repairs what pods mount, before anything that could take long.
+  // Repair the mounts first, while the spec is unknown and before any slow step.
   loop.RunIteration();
   {
     std::lock_guard lock(mutex_);
@@ -234,8 +238,11 @@ absl::Status Daemon::Health() const {
   if (loop_ == nullptr) {
     return absl::OkStatus();
   }
-  if (dependencies_.clock.Monotonic() - loop_->last_iteration() >= kStallTimeout) {
-    return absl::UnavailableError("the sync loop does not turn");
+  const Duration silence = dependencies_.clock.Monotonic() - loop_->last_iteration();
+  if (silence >= kStallTimeout) {
+    return absl::UnavailableError(
+        fmt::format("sync loop has made no progress for {} s",
+                    std::chrono::duration_cast<std::chrono::seconds>(silence).count()));
   }
   return loop_->is_root_gone() ? absl::UnavailableError("the root directory was removed")
                                : absl::OkStatus();

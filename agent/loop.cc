@@ -16,9 +16,9 @@
 namespace cachewarm::agent {
 namespace {
 
-// Steps change what the next plan sees; a few rounds settle everything that is quick.
+// Steps change the inventory of the next plan; a few passes complete all quick steps.
 constexpr int kPassesMax = 4;
-// A container that is started again mounts the tree of before when it is faster than `renew`.
+// A container that restarts before the tree is renewed mounts the old tree.
 constexpr Duration kRestartedWithin(600'000);
 
 template <class... Ts>
@@ -92,7 +92,7 @@ void Loop::RunIteration() {
   if (!reconciled.ok()) {
     RecordRootFailure(reconciled);
   }
-  // Without a wish, an answer that the operator waits for must not be forgotten.
+  // While the spec is unknown, keep results that the operator has not read yet.
   if (node_cache != nullptr) {
     captures_.Poll(Orders(desired));
     starts_.Poll(desired.starts);
@@ -139,7 +139,7 @@ absl::Status Loop::EnsureRoot() {
 absl::Status Loop::Scan() {
   CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
   if (watched_.ForgetGone(inventory_)) {
-    MeasureRoot(true);  // else the plan would find no room for what it brings back
+    MeasureRoot(true);  // the removed bytes are free again; the plan needs them to refetch the tree
   }
   return absl::OkStatus();
 }
@@ -147,13 +147,13 @@ absl::Status Loop::Scan() {
 void Loop::RecordRootFailure(const absl::Status& why) {
   root_status_.writable = false;
   root_status_.message = Message(why);
-  // It is of an older plan: once it has passed, turns would follow one another without a pause.
+  // plan_.next belongs to the previous plan; a deadline in the past would make the loop spin.
   plan_.next = MonoTime::max();
   context_.metrics.failures.Add({std::string(api::reason::kRootUnusable)});
-  context_.log.Error("root directory not usable", {{"message", Message(why)}});
+  context_.log.Error("root directory unusable", {{"err", Message(why)}});
 }
 
-// True when the disk is another than the plan was made for.
+// Returns true if the step changed the disk, so that a new plan is needed.
 bool Loop::Execute(const Step& step) {
   const auto options = [&](const Mount& mount, int renew) {
     return PrepareOptions{.folders = tables_.Of(mount.uid)->Directories(),
@@ -198,9 +198,8 @@ bool Loop::Execute(const Step& step) {
 
 bool Loop::CompleteStep(const Mount& mount, const absl::Status& done, std::string_view what) {
   if (done.ok()) {
-    context_.log.Info(what, {{"namespace", mount.ns},
-                             {"warmup", mount.name},
-                             {"uid", mount.uid},
+    context_.log.Info(what, {{"cacheWarmup", mount.ns + "/" + mount.name},
+                             {"warmupUID", mount.uid},
                              {"runAs", mount.run_as}});
     return true;
   }
@@ -211,7 +210,7 @@ bool Loop::CompleteStep(const Mount& mount, const absl::Status& done, std::strin
   }
   context_.metrics.failures.Add({std::string(api::reason::kDirectoryUnusable)});
   context_.log.Error("step failed",
-                     {{"step", what}, {"path", MountPath(mount)}, {"message", Message(done)}});
+                     {{"step", what}, {"path", MountPath(mount)}, {"err", Message(done)}});
   return false;
 }
 
@@ -234,7 +233,7 @@ std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const 
 
 void Loop::UpdateHistory(const api::NodeCacheSpec& desired, bool is_known) {
   const bool completed = fetches_.Collect(history_);
-  // Before the wish is known, everything would look unwanted.
+  // While the spec is unknown, every bundle would look unwanted.
   if (is_known) {
     PruneHistory(desired);
   }
@@ -243,7 +242,7 @@ void Loop::UpdateHistory(const api::NodeCacheSpec& desired, bool is_known) {
   MeasureRoot(completed);
 }
 
-// Setbacks of what nobody wants any more would be remembered for ever.
+// Failures of bundles that are no longer wanted would never be forgotten.
 void Loop::PruneHistory(const api::NodeCacheSpec& desired) {
   std::erase_if(history_.bundles, [&](const auto& each) {
     return std::none_of(desired.warmups.begin(), desired.warmups.end(), [&](const auto& warmup) {

@@ -37,7 +37,8 @@ int PrintNodeFacts(const Config& config) {
   return EXIT_SUCCESS;
 }
 
-// An agent that could publish or take nothing says so at once. Later a file may come and go.
+// Fails at startup if a key cannot be read, because no bundle could be fetched or published. Later
+// the files may change: each use reads them again.
 absl::Status CheckKeys(const bundle::KeyFiles& keys) {
   if (!keys.public_key_file.empty()) {
     CW_RETURN_IF_ERROR(
@@ -50,7 +51,7 @@ absl::Status CheckKeys(const bundle::KeyFiles& keys) {
   return absl::OkStatus();
 }
 
-// Everything that reaches clients, in the order in which it must be made.
+// Clients of other systems, in construction order.
 struct Clients {
   std::unique_ptr<http::Client> http;
   std::unique_ptr<kube::Client> kube;
@@ -85,7 +86,7 @@ int RunDaemon(const Config& config, const sigset_t& signals) {
   Metrics metrics(*registry, CACHEWARM_VERSION);
   absl::StatusOr<Clients> clients = Connect(config, metrics);
   if (!clients.ok()) {
-    log->Error("cannot start", {{"message", Message(clients.status())}});
+    log->Error("cannot start", {{"err", Message(clients.status())}});
     return EXIT_FAILURE;
   }
   Daemon daemon(config, {.client = *clients->kube,
@@ -100,7 +101,7 @@ int RunDaemon(const Config& config, const sigset_t& signals) {
   const absl::Status ended = process::RunUntilSignal(
       signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); });
   if (!ended.ok()) {
-    log->Error("agent ended", {{"message", Message(ended)}});
+    log->Error("agent failed", {{"err", Message(ended)}});
   }
   return ended.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -8,9 +8,9 @@
 
 namespace cachewarm::agent {
 
-// Every series of the agent. The registry must outlive it. Labels are from closed lists: results,
-// reasons of lib/api/reasons.h, verbs and HTTP codes, operations of bundle::StoreCall and names of
-// absl::StatusCode ("OK", "NOT_FOUND").
+// All metrics of the agent. The registry must outlive it. Label values are from closed lists:
+// results, reasons of lib/api/reasons.h, verbs and HTTP codes, operations of bundle::StoreCall and
+// names of absl::StatusCode ("OK", "NOT_FOUND").
 struct Metrics {
   explicit Metrics(metrics::Registry& registry, const std::string& version);
 
@@ -39,7 +39,7 @@ struct Metrics {
   metrics::Gauge& build;  // version; always 1
 };
 
-// Into the store_* series; for bundle::MeteredStore.
+// Adds `call` to the store_* metrics; the callback of bundle::MeteredStore.
 void CountStoreCall(Metrics& metrics, const bundle::StoreCall& call);
 
 }  // namespace cachewarm::agent

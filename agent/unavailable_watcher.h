@@ -7,8 +7,9 @@
 
 namespace cachewarm::agent {
 
-// Stands in where the kernel gives no inotify instance: sees nothing and says so, so that starts
-// are unknown and captures take every allow-listed file. Workloads do not notice.
+// Returns the Watcher for nodes where the kernel has no inotify instance left. Every record is
+// empty and incomplete: starts are reported as unknown, captures take every allow-listed file.
+// Workloads are not affected.
 std::unique_ptr<Watcher> MakeUnavailableWatcher();
 
 }  // namespace cachewarm::agent

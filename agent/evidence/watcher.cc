@@ -297,7 +297,7 @@ class InotifyWatcher final : public Watcher {
   void MarkPartial(Tree& tree, const absl::Status& why) {
     if (!tree.partial) {
       log_.Warning("a tree is watched in part",
-                   {{"generation", tree.tree.generation}, {"reason", Message(why)}});
+                   {{"generation", tree.tree.generation}, {"err", Message(why)}});
     }
     tree.partial = true;
   }

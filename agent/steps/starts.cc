@@ -31,8 +31,8 @@ void Starts::Poll(const std::vector<api::StartWindow>& windows) {
     const api::StartEvidence evidence = Evaluate(window, windows);
     evaluated_.emplace(window.pod_uid, evidence);
     context_.metrics.starts.Add({std::string(api::Name(evidence.result))});
-    context_.log.Info("start observed", {{"pod", window.pod_uid},
-                                         {"warmup", window.warmup_uid},
+    context_.log.Info("start observed", {{"podUID", window.pod_uid},
+                                         {"warmupUID", window.warmup_uid},
                                          {"result", api::Name(evidence.result)},
                                          {"opened", evidence.opened},
                                          {"written", evidence.written},

@@ -30,7 +30,7 @@ void WatchedTrees::Add(const Mount& mount, const std::string& generation, bool f
   if (!added.ok()) {
     // Results of its starts will be unknown; the pods go on all the same.
     context_.log.Warning("tree not watched",
-                         {{"generation", generation}, {"message", Message(added)}});
+                         {{"generation", generation}, {"err", Message(added)}});
   }
 }
 

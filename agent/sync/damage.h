@@ -22,8 +22,8 @@ struct FileChange {
 };
 
 enum class FileState {
-  kWhole,    // the bundle's bytes
-  kTheirs,   // an engine's own file: no longer ours to judge
+  kIntact,  // the bundle's bytes
+  kModifiedByEngine,  // an engine's own file: no longer ours to judge
   kDamaged,  // no engine did this, or it crashes whoever maps it
 };
 

@@ -64,7 +64,7 @@ void StatusWriter::WaitForWork(std::unique_lock<std::mutex>& lock, std::stop_tok
     if (next <= now) {
       return;
     }
-    // Bounded, so that the sum does not overflow in the wait.
+    // Bounded, because MonoTime::max() would overflow in the wait.
     const MonoTime until = std::min(next, now + Duration(3'600'000));
     runtime_.clock.WaitUntil(lock, wake_, until, stop);
   }
@@ -119,8 +119,8 @@ void StatusWriter::Write(api::NodeCacheStatus status, const std::string& target,
     return;
   }
   if (failures_ == 0) {
-    runtime_.log.Warning("status not written",
-                         {{"node", options_.node_name}, {"message", Message(answer.status())}});
+    runtime_.log.Warning("cannot write NodeCache status; retrying",
+                         {{"node", options_.node_name}, {"err", Message(answer.status())}});
   }
   not_before_ = now + BackoffDelay({.first = options_.retry_first, .most = options_.retry_most},
                                    failures_, runtime_.random());

@@ -252,9 +252,9 @@ void Captures::RecordError(const absl::Status& status, Capture& capture) {
   context_.metrics.captures.Add({"failed"});
   context_.metrics.failures.Add({capture.status.reason});
   if (is_new) {
-    context_.log.Warning("capture not published", {{"capture", capture.status.id},
+    context_.log.Warning("capture not published", {{"podUID", capture.status.id},
                                                    {"reason", capture.status.reason},
-                                                   {"message", capture.status.message}});
+                                                   {"err", capture.status.message}});
   }
 }
 
@@ -281,14 +281,14 @@ void Captures::RecordPublished(const Ended& ended, Capture& capture) {
   context_.metrics.captures.Add({"pushed"});
   context_.metrics.published_bytes.Add({}, static_cast<double>(capture.status.bytes));
   context_.metrics.publish_seconds.Observe({}, seconds);
-  context_.log.Info("bundle published", {{"capture", ended.id},
-                                         {"key", ended.request.key},
+  context_.log.Info("bundle published", {{"podUID", ended.id},
+                                         {"bundleKey", ended.request.key},
                                          {"digest", capture.status.digest.ToString()},
                                          {"files", capture.status.files},
                                          {"bytes", capture.status.bytes},
-                                         {"leftOut", static_cast<uint64_t>(published.torn.size())},
+                                         {"leftOut", static_cast<uint64_t>(published.truncated.size())},
                                          {"compileSeconds", capture.status.compile_seconds},
-                                         {"seconds", seconds}});
+                                         {"durationSeconds", seconds}});
 }
 
 void Captures::Wait(Capture& capture, std::string_view reason, std::string message) {

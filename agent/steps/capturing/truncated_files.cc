@@ -81,8 +81,9 @@ bool TruncatedFiles::CheckAndRemove(const std::string& generation, const std::st
   context_.log.Warning("torn file taken away",
                        {{"generation", generation},
                         {"path", path},
-                        {"message", Message(state)},
-                        {"removed", removed.ok() ? "true" : Message(removed)}});
+                        {"note", Message(state)},
+                        {"removed", removed.ok()},
+                        {"err", removed.ok() ? std::string() : Message(removed)}});
   return true;
 }
 

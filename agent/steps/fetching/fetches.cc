@@ -111,15 +111,14 @@ void Fetches::RecordOutcome(const Ended& ended, History& history) {
   context_.metrics.fetched_bytes.Add({}, static_cast<double>(fetched.packed_bytes));
   context_.metrics.reused_bytes.Add({}, static_cast<double>(fetched.reused_bytes));
   context_.metrics.fetch_seconds.Observe({}, fetched.seconds);
-  context_.log.Info("generation fetched", {{"warmup", step.mount.name},
-                                           {"namespace", step.mount.ns},
+  context_.log.Info("generation fetched", {{"cacheWarmup", step.mount.ns + "/" + step.mount.name},
                                            {"generation", step.generation},
                                            {"bundles", static_cast<uint64_t>(step.bundles.size())},
                                            {"files", fetched.files},
                                            {"bytes", fetched.bytes},
                                            {"movedBytes", fetched.packed_bytes},
                                            {"reusedBytes", fetched.reused_bytes},
-                                           {"seconds", fetched.seconds}});
+                                           {"durationSeconds", fetched.seconds}});
 }
 
 void Fetches::RecordFault(const Fetch& step, const FetchFault& fault, History& history) {
@@ -136,12 +135,11 @@ void Fetches::RecordFault(const Fetch& step, const FetchFault& fault, History& h
                  .random = context_.random()});
   context_.metrics.fetches.Add({"failed"});
   context_.metrics.failures.Add({failure.reason});
-  context_.log.Warning("generation not fetched", {{"warmup", step.mount.name},
-                                                  {"namespace", step.mount.ns},
+  context_.log.Warning("generation not fetched", {{"cacheWarmup", step.mount.ns + "/" + step.mount.name},
                                                   {"generation", step.generation},
                                                   {"digest", fault.digest.ToString()},
                                                   {"reason", failure.reason},
-                                                  {"message", failure.message},
+                                                  {"err", failure.message},
                                                   {"failures", failure.count}});
 }
 

@@ -42,10 +42,10 @@ void Quarantine::Restore(History& history) {
     }
     written_[bundle.name] = failure;
     if (bundle.criteria == criteria_) {
-      context_.log.Info("bundle is in quarantine", {{"uid", bundle.name.warmup_uid},
+      context_.log.Info("bundle is in quarantine", {{"warmupUID", bundle.name.warmup_uid},
                                                     {"digest", bundle.name.digest.ToString()},
                                                     {"reason", failure.reason},
-                                                    {"message", failure.message}});
+                                                    {"err", failure.message}});
       history.bundles[bundle.name] = std::move(failure);
     }
   }
@@ -90,9 +90,9 @@ void Quarantine::Write(const BundleName& name, const FailureState& failure) {
     written_[name] = failure;
     return;
   }
-  context_.log.Error("quarantine not written down", {{"uid", name.warmup_uid},
+  context_.log.Error("quarantine not written down", {{"warmupUID", name.warmup_uid},
                                                      {"digest", name.digest.ToString()},
-                                                     {"message", Message(written)}});
+                                                     {"err", Message(written)}});
 }
 
 }  // namespace cachewarm::agent

@@ -131,7 +131,7 @@ void Scrub::RecordOutcome(const Ended& ended, History& history) {
     if (!absl::IsCancelled(ended.outcome.status()) &&
         std::exchange(logged_[ended.generation], message) != message) {
       context_.log.Warning("tree not scrubbed",
-                           {{"generation", ended.generation}, {"message", message}});
+                           {{"generation", ended.generation}, {"err", message}});
     }
     return;
   }
@@ -143,19 +143,18 @@ void Scrub::RecordOutcome(const Ended& ended, History& history) {
   } else if (scrubbed.read_files > 0) {
     context_.log.Info("tree scrubbed", {{"generation", ended.generation},
                                         {"files", scrubbed.files},
-                                        {"read", scrubbed.read_files},
-                                        {"modifiedByEngine", scrubbed.modified_by_engine},
-                                        {"gone", scrubbed.gone}});
+                                        {"filesRead", scrubbed.read_files},
+                                        {"filesModified", scrubbed.modified_by_engine},
+                                        {"filesGone", scrubbed.gone}});
   }
 }
 
 void Scrub::RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& history) {
   context_.metrics.failures.Add({std::string(api::reason::kTreeDamaged)});
-  context_.log.Error("tree damaged", {{"namespace", ended.mount.ns},
-                                      {"warmup", ended.mount.name},
+  context_.log.Error("tree damaged", {{"cacheWarmup", ended.mount.ns + "/" + ended.mount.name},
                                       {"generation", ended.generation},
                                       {"path", scrubbed.damage->path},
-                                      {"message", scrubbed.damage->message}});
+                                      {"err", scrubbed.damage->message}});
   to_write_[ended.generation] = *scrubbed.damage;
   if (scrubbed.inconsistent_bundle.empty()) {
     return;
@@ -171,10 +170,9 @@ void Scrub::RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& 
                  .random = context_.random()});
   context_.metrics.failures.Add({failure.reason});
   context_.log.Error("bundle put into quarantine",
-                     {{"namespace", ended.mount.ns},
-                      {"warmup", ended.mount.name},
+                     {{"cacheWarmup", ended.mount.ns + "/" + ended.mount.name},
                       {"digest", scrubbed.inconsistent_bundle.ToString()},
-                      {"message", failure.message}});
+                      {"err", failure.message}});
 }
 
 // Until it is on the disk the tree stays in use: a flip without it would be undone by a restart.
@@ -185,7 +183,7 @@ void Scrub::WritePending() {
       const std::string message = Message(written);
       if (std::exchange(logged_[each.first], message) != message) {
         context_.log.Error("damage not written down",
-                           {{"generation", each.first}, {"message", message}});
+                           {{"generation", each.first}, {"err", message}});
       }
     }
     return written.ok();

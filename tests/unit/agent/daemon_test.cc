@@ -95,9 +95,9 @@ class DaemonTest : public ::testing::Test, protected Workbench {
     return answer.ok() ? *answer : http::Response{};
   }
 
-  bool HasLogged(const std::string& event) const {
-    const std::vector<std::string> events = log_.events();
-    return std::find(events.begin(), events.end(), event) != events.end();
+  bool HasLogged(const std::string& message) const {
+    const std::vector<std::string> messages = log_.messages();
+    return std::find(messages.begin(), messages.end(), message) != messages.end();
   }
 
   static api::WantedWarmup Warmup() {
@@ -184,7 +184,8 @@ TEST_F(DaemonTest, TouchesNothingWhileAnotherAgentOfTheNodeStillRuns) {
   ASSERT_TRUE(other.ok()) << other.status();
   Put({.warmups = {Warmup()}});
   Start();
-  ASSERT_TRUE(Eventually([&] { return HasLogged("waits for another agent of this node to end"); }));
+  ASSERT_TRUE(
+      Eventually([&] { return HasLogged("waiting for the previous agent to release the lock"); }));
   EXPECT_EQ(Get("/healthz").status, 200);
   EXPECT_EQ(Get("/readyz").status, 503);
   EXPECT_EQ(scratch_.Read("root/.staging/half/file"), "the other agent fetches this");
