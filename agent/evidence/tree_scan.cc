@@ -14,12 +14,12 @@ bool Gone(const absl::Status& status) {
          status.code() == absl::StatusCode::kInvalidArgument;
 }
 
-// True when the contents are wanted.
+// Opens and visits one directory. Returns true if its contents are to be visited.
 bool Enter(const fs::Dir& root, const std::string& path, const ScanVisitor& visitor,
            absl::Status& status) {
   absl::StatusOr<fs::Dir> directory = root.OpenDir(path);
   if (!directory.ok()) {
-    // A pod may swap the directory for a link while we look.
+    // A pod may replace the directory with a link during the scan.
     status.Update(Gone(directory.status()) ? absl::OkStatus() : directory.status());
     return false;
   }

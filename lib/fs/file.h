@@ -48,6 +48,6 @@ absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_
 
 // Makes `path` a symbolic link to `target` in one rename, whatever file or link was there (a
 // directory: ALREADY_EXISTS). Same promise after a crash.
-absl::Status PointLink(const Dir& dir, std::string_view path, const std::string& target);
+absl::Status ReplaceLink(const Dir& dir, std::string_view path, const std::string& target);
 
 }  // namespace cachewarm::fs

@@ -20,10 +20,10 @@ absl::StatusOr<bool> TryLock(const Fd& file);
 absl::StatusOr<std::optional<Fd>> TryLock(const Dir& dir, std::string_view path);
 
 // The lock of `path`, made when missing; waits for it. CANCELLED after `stop`, DEADLINE_EXCEEDED
-// after `patience`. The file stays for ever: removing it would let two have the lock.
+// after `timeout`. The file stays for ever: removing it would let two have the lock.
 struct LockWait {
   const Clock& clock;
-  Duration patience{30'000};
+  Duration timeout{30'000};
   std::stop_token stop;
 };
 absl::StatusOr<Fd> Lock(const Dir& dir, std::string_view path, const LockWait& wait);

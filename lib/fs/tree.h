@@ -23,7 +23,7 @@ struct WalkEntry {
   FileStat stat;
 };
 
-enum class WalkNext { kGoOn, kSkipDirectory, kStop };
+enum class WalkNext { kContinue, kSkipDirectory, kStop };
 
 // Calls `visit` for everything below `path` of `dir` ("" = all of it), a directory before what it
 // holds, names of one directory in byte order. Links are reported, never followed; other file

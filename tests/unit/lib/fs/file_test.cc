@@ -22,7 +22,7 @@ int64_t NamesIn(const Dir& dir) {
   int64_t names = 0;
   EXPECT_TRUE(Walk(dir, "", {}, [&names](const WalkEntry&) {
                 ++names;
-                return WalkNext::kGoOn;
+                return WalkNext::kContinue;
               }).ok());
   return names;
 }
@@ -91,15 +91,15 @@ TEST(WriteFileAtomic, AKilledWriterLeavesTheOldOrTheNewFile) {
   }
 }
 
-TEST(PointLink, FlipsInOneStep) {
+TEST(ReplaceLink, FlipsInOneStep) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(dir.MakeDirs("gen/one", 0755).ok());
   ASSERT_TRUE(dir.MakeDirs("gen/two", 0755).ok());
-  ASSERT_TRUE(PointLink(dir, "link", "gen/one").ok());
+  ASSERT_TRUE(ReplaceLink(dir, "link", "gen/one").ok());
   std::jthread flipper([&dir](const std::stop_token& stop) {
     for (bool one = true; !stop.stop_requested(); one = !one) {
-      EXPECT_TRUE(PointLink(dir, "link", one ? "gen/one" : "gen/two").ok());
+      EXPECT_TRUE(ReplaceLink(dir, "link", one ? "gen/one" : "gen/two").ok());
     }
   });
   for (int i = 0; i < 2000; ++i) {
@@ -109,23 +109,23 @@ TEST(PointLink, FlipsInOneStep) {
   }
 }
 
-TEST(PointLink, ReplacesAFileButNotADirectory) {
+TEST(ReplaceLink, ReplacesAFileButNotADirectory) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", "x", 0644).ok());
   ASSERT_TRUE(dir.MakeDir("d", 0755).ok());
-  EXPECT_TRUE(PointLink(dir, "f", "d").ok());
+  EXPECT_TRUE(ReplaceLink(dir, "f", "d").ok());
   EXPECT_EQ(*dir.ReadLink("f"), "d");
-  EXPECT_TRUE(absl::IsAlreadyExists(PointLink(dir, "d", "f")));
+  EXPECT_TRUE(absl::IsAlreadyExists(ReplaceLink(dir, "d", "f")));
   EXPECT_EQ(NamesIn(dir), 2);
 }
 
-TEST(PointLink, WorksBesideWhatACrashLeftBehind) {
+TEST(ReplaceLink, WorksBesideWhatACrashLeftBehind) {
   const TempDir temp;
   const Dir dir = temp.Open();
   const std::string left = ".tmp-" + std::to_string(::getpid()) + "-0";
   ASSERT_TRUE(WriteFileAtomic(dir, left, "x", 0644).ok());
-  EXPECT_TRUE(PointLink(dir, "link", "target").ok());
+  EXPECT_TRUE(ReplaceLink(dir, "link", "target").ok());
   EXPECT_TRUE(WriteFileAtomic(dir, "file", "x", 0644).ok());
   EXPECT_TRUE(*dir.Exists(left));
 }

@@ -94,7 +94,7 @@ TEST(Lock, MakesReadersOfOneFileWaitForEachOther) {
 TEST(Lock, DoesNotFollowALink) {
   const TempDir temp;
   const Dir dir = temp.Open();
-  ASSERT_TRUE(PointLink(dir, "lock", "/tmp/cachewarm-lock-elsewhere").ok());
+  ASSERT_TRUE(ReplaceLink(dir, "lock", "/tmp/cachewarm-lock-elsewhere").ok());
   EXPECT_FALSE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
   EXPECT_NE(::access("/tmp/cachewarm-lock-elsewhere", F_OK), 0);
 }

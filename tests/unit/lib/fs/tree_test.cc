@@ -20,7 +20,7 @@ std::vector<std::string> PathsBelow(const Dir& dir, const std::string& path = ""
   std::vector<std::string> paths;
   EXPECT_TRUE(Walk(dir, path, {}, [&paths](const WalkEntry& entry) {
                 paths.push_back(entry.path);
-                return WalkNext::kGoOn;
+                return WalkNext::kContinue;
               }).ok());
   return paths;
 }
@@ -33,8 +33,8 @@ class TreeTest : public ::testing::Test {
     for (const std::string path : {"tree/b/deep/f", "tree/b/f", "tree/c", "tree/a", "outside/f"}) {
       ASSERT_TRUE(WriteFileAtomic(dir_, path, "12345", 0644).ok());
     }
-    ASSERT_TRUE(PointLink(dir_, "tree/link", "../outside").ok());
-    ASSERT_TRUE(PointLink(dir_, "tree/dangling", "nowhere").ok());
+    ASSERT_TRUE(ReplaceLink(dir_, "tree/link", "../outside").ok());
+    ASSERT_TRUE(ReplaceLink(dir_, "tree/dangling", "nowhere").ok());
     ASSERT_EQ(::mkfifo((temp_ / "tree/fifo").c_str(), 0644), 0);
   }
 
@@ -58,7 +58,7 @@ TEST_F(TreeTest, AWalkTellsTypesApart) {
                 directories += entry.stat.type == FileType::kDirectory;
                 links += entry.stat.type == FileType::kSymlink;
                 others += entry.stat.type == FileType::kOther;
-                return WalkNext::kGoOn;
+                return WalkNext::kContinue;
               }).ok());
   EXPECT_EQ(files, 4);
   EXPECT_EQ(directories, 2);
@@ -72,14 +72,14 @@ TEST_F(TreeTest, AVisitorSkipsAndStops) {
                 seen.push_back(entry.path);
                 return entry.path == "b"   ? WalkNext::kSkipDirectory
                        : entry.path == "c" ? WalkNext::kStop
-                                           : WalkNext::kGoOn;
+                                           : WalkNext::kContinue;
               }).ok());
   const std::vector<std::string> expected = {"a", "b", "c"};
   EXPECT_EQ(seen, expected);
 }
 
 TEST_F(TreeTest, AWalkIsBounded) {
-  const auto go_on = [](const WalkEntry&) { return WalkNext::kGoOn; };
+  const auto go_on = [](const WalkEntry&) { return WalkNext::kContinue; };
   EXPECT_TRUE(Walk(dir_, "tree", {.entries_max = 9}, go_on).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(Walk(dir_, "tree", {.entries_max = 8}, go_on)));
   EXPECT_TRUE(Walk(dir_, "tree", {.depth_max = 3}, go_on).ok());
@@ -113,7 +113,7 @@ TEST_F(TreeTest, RemovingALinkRemovesTheLink) {
   ASSERT_TRUE(RemoveTree(dir_, "tree/link").ok());
   EXPECT_FALSE(*dir_.Exists("tree/link"));
   EXPECT_TRUE(*dir_.Exists("outside/f"));
-  ASSERT_TRUE(PointLink(dir_, "tree/link", "../outside").ok());
+  ASSERT_TRUE(ReplaceLink(dir_, "tree/link", "../outside").ok());
   EXPECT_TRUE(absl::IsPermissionDenied(RemoveTree(dir_, "tree/link/f")));
   EXPECT_TRUE(*dir_.Exists("outside/f"));
 }
