@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lib/bundle/crew.h"
+#include "lib/bundle/worker_pool.h"
 #include "lib/caches/file_check.h"
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 
 namespace cachewarm::capture {
 
@@ -19,7 +19,7 @@ struct Selection {
   std::vector<std::string> gpu_architectures;  // sorted, each once
   caches::StoredCompileTime compile_time;
   // "path: why" of damaged files; they and what is useless without them stay behind.
-  std::vector<std::string> torn;
+  std::vector<std::string> truncated;
 };
 
 struct SelectionInput {

@@ -25,7 +25,7 @@ class StableSource final : public bundle::Source {
       : file_(std::move(file)),
         path_(open.path),
         expected_(open.expected),
-        against_writers_(open.against_writers) {}
+        detect_writers_(open.detect_writers) {}
 
   absl::StatusOr<size_t> Read(std::span<char> buffer) override {
     CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file_, offset_, buffer.data(), buffer.size()));
@@ -44,7 +44,7 @@ class StableSource final : public bundle::Source {
     if (offset_ != expected_.bytes || !IsUnchanged(expected_, now)) {
       return Changed(path_);
     }
-    if (against_writers_) {
+    if (detect_writers_) {
       CW_RETURN_IF_ERROR(CheckNoWriter(file_, path_));
     }
     checked_ = true;
@@ -54,7 +54,7 @@ class StableSource final : public bundle::Source {
   const fs::Fd file_;
   const std::string path_;
   const fs::FileStat expected_;
-  const bool against_writers_;
+  const bool detect_writers_;
   int64_t offset_ = 0;
   bool checked_ = false;
 };
@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<bundle::Source>> OpenStable(const StableOpen& ope
     return Changed(open.path);
   }
   CW_RETURN_IF_ERROR(file.status());
-  if (open.against_writers) {
+  if (open.detect_writers) {
     CW_RETURN_IF_ERROR(CheckNoWriter(*file, open.path));
   }
   CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(*file));

@@ -26,7 +26,7 @@ struct StableOpen {
   std::string path;
   fs::FileStat expected;                               // as it was when the file was chosen
   std::function<void(const std::string&)> on_opening;  // right before; may be empty
-  bool against_writers = true;                         // CheckNoWriter() too
+  bool detect_writers = true;                          // CheckNoWriter() too
 };
 
 // Reads a file that engines may write at any time. Gives exactly the bytes of a file that did not

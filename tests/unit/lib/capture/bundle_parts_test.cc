@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 #include "tests/fakes/cache_files.h"
 #include "tests/fakes/temp_dir.h"
 
@@ -80,8 +80,8 @@ class PackFiles : public ::testing::Test {
   }
 
   std::vector<bundle::PackFile> Take() {
-    TreeLook look = *LookAtTree(tree_, caches::CacheTable::AllPresets());
-    const Selection selection = *SelectFiles(std::move(look.files), {.tree = tree_});
+    TreeListing listing = *ListTree(tree_, caches::CacheTable::AllPresets());
+    const Selection selection = *SelectFiles(std::move(listing.files), {.tree = tree_});
     return PackFilesOf(selection, {.tree = tree_, .on_opening = [this](const std::string& path) {
                                      opened_.push_back(path);
                                    }});

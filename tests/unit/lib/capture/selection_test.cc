@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 #include "tests/fakes/cache_files.h"
 #include "tests/fakes/temp_dir.h"
 
@@ -28,15 +28,15 @@ class SelectionTest : public ::testing::Test {
     scratch_.Write("elsewhere/file", "x");
   }
 
-  TreeLook Look() {
+  TreeListing List() {
     tree_ = *fs::Dir::Open(scratch_.path());
-    return *LookAtTree(*tree_, caches::CacheTable::AllPresets());
+    return *ListTree(*tree_, caches::CacheTable::AllPresets());
   }
 
   absl::StatusOr<Selection> Select() {
-    TreeLook look = Look();
+    TreeListing listing = List();
     return SelectFiles(
-        std::move(look.files),
+        std::move(listing.files),
         {.tree = *tree_, .on_opening = [this](const std::string& path) { opened_.insert(path); }});
   }
 
@@ -55,16 +55,16 @@ class SelectionTest : public ::testing::Test {
 
 TEST_F(SelectionTest, LooksOnlyAtFilesThatMayTravel) {
   std::filesystem::create_symlink("/etc/passwd", scratch_ / "inductor/cd/cevil.py");
-  EXPECT_EQ(Names(Look().files), (std::set<std::string>{kIndexFile, kAutogradFile, kObjectFile,
+  EXPECT_EQ(Names(List().files), (std::set<std::string>{kIndexFile, kAutogradFile, kObjectFile,
                                                         kSourceFile, kOutputFile}));
 }
 
 TEST_F(SelectionTest, WhatIsLeftBehindIsCountedByReason) {
   std::filesystem::create_symlink("/etc/passwd", scratch_ / "inductor/cd/cevil.py");
-  const TreeLook look = Look();
-  EXPECT_EQ(look.left_behind.at("not a regular file"), 1);
+  const TreeListing listing = List();
+  EXPECT_EQ(listing.left_behind.at("not a regular file"), 1);
   int64_t files = 0;
-  for (const auto& [reason, count] : look.left_behind) {
+  for (const auto& [reason, count] : listing.left_behind) {
     files += count;
   }
   EXPECT_EQ(files, 4) << "link, lock, private file, unknown folder";
@@ -75,7 +75,7 @@ TEST_F(SelectionTest, TakesEverythingThatIsWhole) {
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_EQ(selection->files.size(), 5U);
   EXPECT_TRUE(selection->native);
-  EXPECT_TRUE(selection->torn.empty());
+  EXPECT_TRUE(selection->truncated.empty());
 }
 
 TEST_F(SelectionTest, WithoutHostCodeItIsNotNative) {
@@ -102,8 +102,8 @@ TEST_F(SelectionTest, LeavesTornObjectsBehindWithTheirUnit) {
     EXPECT_FALSE(names.contains(kObjectFile)) << each.what;
     EXPECT_FALSE(names.contains(kSourceFile)) << each.what << ": same unit";
     EXPECT_TRUE(names.contains(kIndexFile)) << each.what;
-    ASSERT_EQ(selection->torn.size(), 1U) << each.what;
-    EXPECT_NE(selection->torn[0].find(kObjectFile), std::string::npos);
+    ASSERT_EQ(selection->truncated.size(), 1U) << each.what;
+    EXPECT_NE(selection->truncated[0].find(kObjectFile), std::string::npos);
     EXPECT_FALSE(selection->native) << each.what;
   }
 }
@@ -145,15 +145,15 @@ TEST_F(SelectionTest, TellsTheEvidenceOfEveryOneOfItsReads) {
 }
 
 TEST_F(SelectionTest, AbortsWhenAFileGoesAwayMeanwhile) {
-  TreeLook look = Look();
+  TreeListing listing = List();
   std::filesystem::remove(scratch_ / kOutputFile);
-  EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(look.files), {.tree = *tree_}).status()));
+  EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(listing.files), {.tree = *tree_}).status()));
 }
 
 TEST_F(SelectionTest, AbortsWhenAFileChangesMeanwhile) {
-  TreeLook look = Look();
+  TreeListing listing = List();
   scratch_.Write(kOutputFile, "def call(): raise");
-  EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(look.files), {.tree = *tree_}).status()));
+  EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(listing.files), {.tree = *tree_}).status()));
 }
 
 }  // namespace

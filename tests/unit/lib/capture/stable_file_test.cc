@@ -98,7 +98,7 @@ TEST_F(StableFile, AnOpenWriterIsNoMatterWhereNobodyAskedForProof) {
   ASSERT_GE(writer, 0);
   const auto open = [&] {
     return OpenStable(
-        {.tree = *tree_, .path = "inductor/f", .expected = chosen_, .against_writers = false});
+        {.tree = *tree_, .path = "inductor/f", .expected = chosen_, .detect_writers = false});
   };
   auto source = open();
   ASSERT_TRUE(source.ok()) << source.status();

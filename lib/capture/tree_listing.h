@@ -19,7 +19,7 @@ struct TreeFile {
   fs::FileStat stat;
 };
 
-struct TreeLook {
+struct TreeListing {
   std::vector<TreeFile> files;                 // by path
   std::map<std::string, int64_t> left_behind;  // reason to number of files
 };
@@ -27,6 +27,6 @@ struct TreeLook {
 // The allow-listed files of a tree, the root of a generation ("inductor/...", "triton/..." below
 // it). Links and other odd things are left behind. RESOURCE_EXHAUSTED when the tree has more than
 // 1,000,000 names or 64 levels.
-absl::StatusOr<TreeLook> LookAtTree(const fs::Dir& tree, const caches::CacheTable& table);
+absl::StatusOr<TreeListing> ListTree(const fs::Dir& tree, const caches::CacheTable& table);
 
 }  // namespace cachewarm::capture

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,28 +9,28 @@
 
 namespace cachewarm::capture {
 
-absl::StatusOr<TreeLook> LookAtTree(const fs::Dir& tree, const caches::CacheTable& table) {
-  TreeLook look;
+absl::StatusOr<TreeListing> ListTree(const fs::Dir& tree, const caches::CacheTable& table) {
+  TreeListing listing;
   CW_RETURN_IF_ERROR(fs::Walk(tree, "", {}, [&](const fs::WalkEntry& entry) {
     if (entry.stat.type == fs::FileType::kDirectory) {
-      return fs::WalkNext::kGoOn;
+      return fs::WalkNext::kContinue;
     }
     if (entry.stat.type != fs::FileType::kFile) {
-      ++look.left_behind["not a regular file"];
-      return fs::WalkNext::kGoOn;
+      ++listing.left_behind["not a regular file"];
+      return fs::WalkNext::kContinue;
     }
     caches::Placement placement = table.Classify(entry.path);
     if (placement.carried()) {
-      look.files.push_back({entry.path, std::move(placement), entry.stat});
+      listing.files.push_back({entry.path, std::move(placement), entry.stat});
     } else {
-      ++look.left_behind[std::string(caches::SkipName(placement.skip))];
+      ++listing.left_behind[std::string(caches::SkipName(placement.skip))];
     }
-    return fs::WalkNext::kGoOn;
+    return fs::WalkNext::kContinue;
   }));
   // A walk goes folder by folder, which is not the order of whole paths ("a.b" and "a/b").
-  std::sort(look.files.begin(), look.files.end(),
+  std::sort(listing.files.begin(), listing.files.end(),
             [](const TreeFile& a, const TreeFile& b) { return a.path < b.path; });
-  return look;
+  return listing;
 }
 
 }  // namespace cachewarm::capture
