@@ -15,20 +15,20 @@ class Buffer {
   // The first `bytes` of it, of any content; what an earlier call gave is gone.
   std::span<char> Make(size_t bytes) {
     if (bytes > capacity_) {
-      room_ = std::make_unique_for_overwrite<char[]>(bytes);
+      storage_ = std::make_unique_for_overwrite<char[]>(bytes);
       capacity_ = bytes;
     }
     size_ = bytes;
-    return {room_.get(), bytes};
+    return {storage_.get(), bytes};
   }
   // Keeps the first `bytes` of what Make() gave.
   void Cut(size_t bytes) { size_ = bytes; }
 
   size_t size() const { return size_; }
-  std::string_view view() const { return {room_.get(), size_}; }
+  std::string_view view() const { return {storage_.get(), size_}; }
 
  private:
-  std::unique_ptr<char[]> room_;
+  std::unique_ptr<char[]> storage_;
   size_t capacity_ = 0;
   size_t size_ = 0;
 };

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lib/bundle/crew.h"
 #include "lib/bundle/format.h"
 #include "lib/bundle/policy.h"
 #include "lib/bundle/stream.h"
+#include "lib/bundle/worker_pool.h"
 
 namespace cachewarm::bundle {
 

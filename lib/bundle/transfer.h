@@ -19,7 +19,7 @@ namespace cachewarm::bundle {
 // Layer bytes done and to do. Called on the caller's thread, often; must be quick.
 using OnProgress = std::function<void(int64_t done_bytes, int64_t total_bytes)>;
 
-struct Place {
+struct RepositoryRef {
   Store& store;
   std::string repository;
 };
@@ -37,15 +37,16 @@ struct PublishOptions {
   PackOptions pack;
 };
 
-// Packs `files` straight into `place`; the bundle is readable when it returns. A failure leaves at
-// most unreferenced blobs. A base of which `place` lacks a layer is not used; where it is to be
+// Packs `files` straight into `ref`; the bundle is readable when it returns. A failure leaves at
+// most unreferenced blobs. A base of which `ref` lacks a layer is not used; where it is to be
 // kept, that is FAILED_PRECONDITION.
-absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> files,
+absl::StatusOr<Publication> Publish(const RepositoryRef& ref, std::vector<PackFile> files,
                                     const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop);
 
 // Manifest and config, verified down from the digest.
-absl::StatusOr<Bundle> ReadBundle(const Place& place, const Digest& digest, std::stop_token stop);
+absl::StatusOr<Bundle> ReadBundle(const RepositoryRef& ref, const Digest& digest,
+                                  std::stop_token stop);
 
 // Streams the layers of `bundle` through an Unpacker into `staging` (see there what an error
 // leaves behind), which is durable afterwards if `options` say so.
@@ -55,15 +56,15 @@ struct Extraction {
   UnpackOptions options;
   OnProgress on_progress;
 };
-absl::Status Extract(const Place& place, const Extraction& extraction, std::stop_token stop);
+absl::Status Extract(const RepositoryRef& ref, const Extraction& extraction, std::stop_token stop);
 
 // Reads all of `bundle`, checks every byte with DefaultThreads(), keeps nothing.
 struct Verification {
   OnProgress on_progress;
   Limits limits;
 };
-absl::Status Verify(const Place& place, const Bundle& bundle, const Verification& verification,
-                    std::stop_token stop);
+absl::Status Verify(const RepositoryRef& ref, const Bundle& bundle,
+                    const Verification& verification, std::stop_token stop);
 
 // Copies a bundle byte by byte, only the blobs that `to` lacks. Within one Store they are mounted
 // where it can; they count as present.
@@ -71,7 +72,8 @@ struct CopyReport {
   int64_t copied_bytes = 0;
   int64_t present_bytes = 0;
 };
-absl::StatusOr<CopyReport> CopyBundle(const Place& from, const Place& to, const Bundle& bundle,
-                                      const std::string& tag, std::stop_token stop);
+absl::StatusOr<CopyReport> CopyBundle(const RepositoryRef& from, const RepositoryRef& to,
+                                      const Bundle& bundle, const std::string& tag,
+                                      std::stop_token stop);
 
 }  // namespace cachewarm::bundle

@@ -56,7 +56,7 @@ class Unpacker::Progress {
  private:
   absl::Status Handle(const RawFrame& frame) {
     CW_RETURN_IF_ERROR(members_->Handle(frame, files_[frame.worker]));
-    flusher_.Wrote(static_cast<int64_t>(frame.raw.size()));
+    flusher_.RecordWritten(static_cast<int64_t>(frame.raw.size()));
     return absl::OkStatus();
   }
 

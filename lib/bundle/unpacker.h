@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lib/bundle/crew.h"
 #include "lib/bundle/format.h"
 #include "lib/bundle/policy.h"
 #include "lib/bundle/stream.h"
 #include "lib/bundle/unpack/needed.h"
+#include "lib/bundle/worker_pool.h"
 #include "lib/fs/dir.h"
 #include "lib/fs/fd.h"
 

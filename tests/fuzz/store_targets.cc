@@ -25,7 +25,7 @@ namespace {
 constexpr char kRepository[] = "team/llama";
 
 // What a packer would list of a tar, or of what somebody says is one.
-std::map<std::string, bundle::Entry> Listed(const std::vector<std::string_view>& frames) {
+std::map<std::string, bundle::Entry> AddToIndex(const std::vector<std::string_view>& frames) {
   std::map<std::string, bundle::Entry> entries;
   for (size_t frame = 0; frame < frames.size(); ++frame) {
     bundle::TarReader reader(frames[frame]);
@@ -113,7 +113,7 @@ void UnpackedMembers(std::string_view bytes) {
   }
   index.diff_id = DigestOf(tar);
   config.layers.push_back(index);
-  for (auto& [path, entry] : Listed(frames)) {
+  for (auto& [path, entry] : AddToIndex(frames)) {
     config.entries.push_back(std::move(entry));
   }
   const auto read = Read(config);

@@ -40,8 +40,8 @@ std::vector<Cut> CutTar(const std::vector<int64_t>& member_bytes, int64_t frame_
   return cuts;
 }
 
-Cutting CutWithMates(const std::vector<int64_t>& member_bytes,
-                     const std::vector<size_t>& frame_mate, int64_t frame_bytes) {
+OrderedCuts CutWithMates(const std::vector<int64_t>& member_bytes,
+                         const std::vector<size_t>& frame_mate, int64_t frame_bytes) {
   // A unit is a member with those that must lie with it.
   std::vector<std::vector<size_t>> units;
   std::vector<int64_t> unit_bytes;
@@ -57,7 +57,7 @@ Cutting CutWithMates(const std::vector<int64_t>& member_bytes,
     units[unit_of[member]].push_back(member);
     unit_bytes[unit_of[member]] += member_bytes[member];
   }
-  Cutting out{.cuts = CutTar(unit_bytes, frame_bytes)};
+  OrderedCuts out{.cuts = CutTar(unit_bytes, frame_bytes)};
   for (Cut& cut : out.cuts) {
     if (cut.from > 0) {
       cut.first = out.order.size() - 1;

@@ -24,7 +24,7 @@ struct Cut {
 std::vector<Cut> CutTar(const std::vector<int64_t>& member_bytes, int64_t frame_bytes);
 
 // A tar whose members are put into an order before it is cut.
-struct Cutting {
+struct OrderedCuts {
   std::vector<size_t> order;  // members; Cut::first and Cut::members are positions in it
   std::vector<Cut> cuts;
 };
@@ -32,7 +32,7 @@ struct Cutting {
 // `frame_mate`, by member: an earlier one that must lie in the same frame, or itself. Members that
 // must, and their mates, are together no larger than a frame. Within a frame members lie in the
 // order of their numbers, and where none has a mate the order is that of the numbers throughout.
-Cutting CutWithMates(const std::vector<int64_t>& member_bytes,
-                     const std::vector<size_t>& frame_mate, int64_t frame_bytes);
+OrderedCuts CutWithMates(const std::vector<int64_t>& member_bytes,
+                         const std::vector<size_t>& frame_mate, int64_t frame_bytes);
 
 }  // namespace cachewarm::bundle

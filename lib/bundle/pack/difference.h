@@ -16,12 +16,13 @@ namespace cachewarm::bundle {
 // For each file of `tree` the entry of `base` with the same path, kind, mtime and content; null
 // where there is none. Reads and hashes the files that could be the same, by `threads` threads.
 // CANCELLED soon after `stop`; else the error of a file.
-absl::StatusOr<std::vector<const Entry*>> FindKept(const Bundle& base, const PackTree& tree,
-                                                   int threads, const std::stop_token& stop);
+absl::StatusOr<std::vector<const Entry*>> FindUnchanged(const Bundle& base, const PackTree& tree,
+                                                        int threads, const std::stop_token& stop);
 
 // False where a whole new layer serves better: most of the tree is new, most of what the old
 // layers hold is gone, or there are many of them.
-bool IsWorthALayer(const Bundle& base, const std::vector<const Entry*>& kept, const PackTree& tree);
+bool IsLayerWorthwhile(const Bundle& base, const std::vector<const Entry*>& kept,
+                       const PackTree& tree);
 
 // The paths that say, in a newer layer, that what `base` has and `tree` has not is gone: ".wh."
 // before the name of the file or of the highest directory that is gone as a whole (OCI image-spec
@@ -30,6 +31,6 @@ std::vector<std::string> WhiteoutsOf(const Config& base, const PackTree& tree);
 
 // The entries of `base` that a union with `tree` has beside those of `tree`: at paths that are
 // neither files nor directories of it, nor below one of its files. In the order of their paths.
-std::vector<Entry> StayingEntries(const Config& base, const PackTree& tree);
+std::vector<Entry> RetainedEntries(const Config& base, const PackTree& tree);
 
 }  // namespace cachewarm::bundle

@@ -24,18 +24,18 @@ struct SignatureCheck {
 
 // Looks for a signature of `digest` by any of `keys`. What is attached and malformed, or by
 // somebody else, is passed over; an error is the store's.
-absl::StatusOr<SignatureCheck> CheckSignature(const Place& place, const Digest& digest,
+absl::StatusOr<SignatureCheck> CheckSignature(const RepositoryRef& ref, const Digest& digest,
                                               std::span<const PublicKey> keys,
                                               std::stop_token stop);
 
 // Signs the bundle `digest`, which must be in the store. False: this key had signed it already, and
 // nothing was written.
-absl::StatusOr<bool> Sign(const Place& place, const Digest& digest, const PrivateKey& key,
+absl::StatusOr<bool> Sign(const RepositoryRef& ref, const Digest& digest, const PrivateKey& key,
                           std::stop_token stop);
 
 // Copies what `from` has as signatures of `digest` and `to` lacks, whoever made them. Returns how
 // many.
-absl::StatusOr<int> CopySignatures(const Place& from, const Place& to, const Digest& digest,
-                                   std::stop_token stop);
+absl::StatusOr<int> CopySignatures(const RepositoryRef& from, const RepositoryRef& to,
+                                   const Digest& digest, std::stop_token stop);
 
 }  // namespace cachewarm::bundle

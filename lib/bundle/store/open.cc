@@ -67,7 +67,7 @@ bool Contains(const std::vector<std::string>& hosts, std::string_view host) {
 }
 
 // Plain http only where an administrator said so, or where no network sees it.
-absl::StatusOr<bool> IsPlain(const StoreUrl& url, const StoreOptions& options) {
+absl::StatusOr<bool> UsesPlainHttp(const StoreUrl& url, const StoreOptions& options) {
   CW_ASSIGN_OR_RETURN(const http::Url parsed,
                       http::Url::Parse(fmt::format("https://{}/", url.host)));
   return Contains(options.insecure_hosts, url.host) ||
@@ -78,7 +78,7 @@ absl::StatusOr<bool> IsPlain(const StoreUrl& url, const StoreOptions& options) {
 absl::StatusOr<std::unique_ptr<Store>> OpenRegistry(const StoreUrl& url,
                                                     const StoreOptions& options, const Clock& clock,
                                                     int tries) {
-  CW_ASSIGN_OR_RETURN(const bool plain, IsPlain(url, options));
+  CW_ASSIGN_OR_RETURN(const bool plain, UsesPlainHttp(url, options));
   CW_ASSIGN_OR_RETURN(const http::Url origin, http::Url::Parse(fmt::format(
                                                   "{}://{}/", plain ? "http" : "https", url.host)));
   http::ClientOptions client_options{.tls = {.ca_file = options.ca_file,

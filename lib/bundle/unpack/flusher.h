@@ -23,9 +23,9 @@ class Flusher {
   ~Flusher();
 
   // So many more bytes were written. Never waits.
-  void Wrote(int64_t bytes);
+  void RecordWritten(int64_t bytes);
   // Waits likewise; the error of whatever failed to get there, which a later syncfs need not tell.
-  // Once, after the last Wrote().
+  // Once, after the last RecordWritten().
   absl::Status Finish();
 
  private:

@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "lib/bundle/buffer.h"
-#include "lib/bundle/crew.h"
 #include "lib/bundle/format.h"
 #include "lib/bundle/frame_codec.h"
 #include "lib/bundle/stream.h"
+#include "lib/bundle/worker_pool.h"
 
 namespace cachewarm::bundle {
 
@@ -22,10 +22,10 @@ struct RawFrame {
   int64_t position = 0;  // among the frames that are read
   std::string_view raw;
   size_t worker = 0;  // of a FrameStream: 0 to threads() - 1
-  Crew& crew;
+  WorkerPool& pool;
 
   // Blocks until the frames before this one have been handled; the error of one of them.
-  absl::Status AwaitEarlier() const { return crew.Wait(position - 1); }
+  absl::Status AwaitEarlier() const { return pool.Wait(position - 1); }
 };
 
 // Cuts bytes of a bundle's layers into frames, of which workers verify the sha256 and decompress
@@ -43,7 +43,7 @@ class FrameStream : public Sink {
   FrameStream(const Config& config, const std::vector<int64_t>& needed, int threads,
               OnFrame on_frame);
 
-  int threads() const { return crew_.threads(); }
+  int threads() const { return pool_.threads(); }
   // DATA_LOSS at a frame that is not what its digest says, and for bytes after the last.
   absl::Status Write(std::string_view bytes) override;
   // Every frame has been handled. DATA_LOSS when frames are missing.
@@ -58,19 +58,19 @@ class FrameStream : public Sink {
   void Post();
   absl::Status Handle(int64_t position, std::string_view packed, size_t worker);
 
-  struct Wanted {
+  struct NeededFrame {
     int64_t index = 0;  // through all layers
     Frame frame;
   };
 
-  std::vector<Wanted> frames_;
+  std::vector<NeededFrame> frames_;
   OnFrame on_frame_;
   std::vector<Buffer> packed_;  // a ring: position n lies in n modulo its size
   std::vector<Worker> workers_;
-  int64_t next_ = 0;           // position of the frame that is being gathered
-  std::span<char> room_;       // of it
-  size_t gathered_bytes_ = 0;  // of it
-  Crew crew_;                  // last: its threads use all of the above
+  int64_t next_ = 0;              // position of the frame that is being gathered
+  std::span<char> frame_buffer_;  // of it
+  size_t gathered_bytes_ = 0;     // of it
+  WorkerPool pool_;               // last: its threads use all of the above
 };
 
 }  // namespace cachewarm::bundle

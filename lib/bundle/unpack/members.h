@@ -34,7 +34,7 @@ struct MemberChecks {
 // for, sha256; a hard link stands for the content of a file before it in its frame. In the newest
 // layer there is nothing else but parents of listed files and whiteouts
 // (OCI image-spec 1.1, layer.md: what says to others that a file of an older layer is gone); older
-// layers may hold what the bundle has no more, which is passed over. INVALID_ARGUMENT: refused.
+// layers may hold what the bundle has no more, which is skipped over. INVALID_ARGUMENT: refused.
 // DATA_LOSS: the content is not what its digest says. Thread-safe: frames are handled in parallel,
 // only a file that spans frames is written by one after the other.
 class MemberStream {
@@ -51,32 +51,32 @@ class MemberStream {
   using Entries = std::span<const Entry* const>;
 
   // What a frame holds of a file that begins in it.
-  struct Piece {
+  struct FilePart {
     const Entry* entry = nullptr;
     std::string_view content;
 
     bool IsWhole() const { return static_cast<int64_t>(content.size()) == entry->bytes; }
   };
 
-  // What has been parsed of a frame. `passed`: files that the bundle has no more, but links may
+  // What has been parsed of a frame. `skipped`: files that the bundle has no more, but links may
   // name.
   struct Parsed {
-    std::vector<Piece> pieces;
-    std::map<std::string, std::string_view, std::less<>> passed;
+    std::vector<FilePart> pieces;
+    std::map<std::string, std::string_view, std::less<>> skipped;
   };
 
   static absl::StatusOr<std::string_view> LinkedContent(const Member& link, const Entry& entry,
                                                         const Parsed& parsed);
-  absl::Status PassOver(const Member& member, const RawFrame& frame, TarReader& reader,
-                        Parsed& parsed) const;
+  absl::Status SkipMember(const Member& member, const RawFrame& frame, TarReader& reader,
+                          Parsed& parsed) const;
   Entries EntriesOf(int64_t frame) const;
-  absl::Status Parents(const Member& member, const RawFrame& frame) const;
+  absl::Status CheckDirectory(const Member& member, const RawFrame& frame) const;
   bool ChecksContents(const RawFrame& frame) const;
-  bool MayHoldMore(const Member& member, const RawFrame& frame) const;
-  absl::Status Members(const RawFrame& frame, Entries listed, FileMaker& maker);
-  absl::StatusOr<std::vector<Piece>> Parse(const RawFrame& frame, Entries listed) const;
-  absl::Status Rest(const RawFrame& frame, NewFile file, FileMaker& maker);
-  absl::Status Part(const RawFrame& frame, NewFile file, FileMaker& maker);
+  bool MayHoldUnlisted(const Member& member, const RawFrame& frame) const;
+  absl::Status HandleMembers(const RawFrame& frame, Entries listed, FileMaker& maker);
+  absl::StatusOr<std::vector<FilePart>> Parse(const RawFrame& frame, Entries listed) const;
+  absl::Status HandleRest(const RawFrame& frame, NewFile file, FileMaker& maker);
+  absl::Status EndPart(const RawFrame& frame, NewFile file, FileMaker& maker);
   std::optional<NewFile> TakeOpen(int64_t frame);
 
   const MemberChecks checks_;

@@ -29,7 +29,7 @@ class FileMaker {
 };
 
 // DATA_LOSS: the content of its file is another one.
-absl::Status NotItsDigest(const Entry& entry);
+absl::Status EntryDigestMismatch(const Entry& entry);
 
 // The mtime of its entry, where that says one.
 absl::Status SetMtime(const Entry& entry, const fs::Fd& file);

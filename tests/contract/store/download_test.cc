@@ -59,7 +59,7 @@ TEST_F(BrokenDownload, IsContinuedWhereItBroke) {
 TEST_F(BrokenDownload, OfABundleEndsInTheWholeTree) {
   const TestTree tree = {{"inductor/large.so", {.content = Noise(1'500'000, 2)}},
                          {"inductor/small.py", {.content = "print()\n"}}};
-  const Place place{*store_, kRepository};
+  const RepositoryRef place{*store_, kRepository};
   const auto published = Publish(place, FilesOf(tree), SampleFacts(), {.tag = "k-1"}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   const auto bundle = ReadBundle(place, published->digest, {});

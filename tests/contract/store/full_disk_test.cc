@@ -48,7 +48,7 @@ class RegistryOnAFullDisk : public ::testing::Test {
   }
 
   absl::Status Check(const Digest& digest) {
-    const Place place{*store_, kRepository};
+    const RepositoryRef place{*store_, kRepository};
     const auto bundle = ReadBundle(place, digest, {});
     return bundle.ok() ? Verify(place, *bundle, {}, {}) : bundle.status();
   }

@@ -93,7 +93,7 @@ class KilledPublisher : public ::testing::TestWithParam<Break> {
   std::string Log() const { return fs::ReadNamedFile(log_ / "log", 1 << 20).value_or("no log"); }
 
   absl::Status Check(const std::string& repository, const Digest& digest) {
-    const Place place{*store_, repository};
+    const RepositoryRef place{*store_, repository};
     const auto bundle = ReadBundle(place, digest, {});
     return bundle.ok() ? Verify(place, *bundle, {}, {}) : bundle.status();
   }

@@ -41,7 +41,7 @@ TEST(RegistryThatIsDown, IsUnavailableAndBackWhenItIsUp) {
   http::PrepareProcess();
   RegistryProcess registry;
   const auto store = *OpenStore({.url = "oci://" + registry.address()}, SystemClock());
-  const Place place{*store, kRepository};
+  const RepositoryRef place{*store, kRepository};
   const auto published = Publish(place, FilesOf(SampleTree()), SampleFacts(), {.tag = "k-1"}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   registry.Kill();

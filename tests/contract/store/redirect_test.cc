@@ -68,7 +68,7 @@ class RegistryThatSendsElsewhere : public ::testing::TestWithParam<Login> {
 
 TEST_P(RegistryThatSendsElsewhere, IsFollowedAndItsCredentialsStay) {
   Start({});
-  const Place place{*store_, kRepository};
+  const RepositoryRef place{*store_, kRepository};
   const auto published = Publish(place, FilesOf(SampleTree()), SampleFacts(), {.tag = "k-1"}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   const auto bundle = ReadBundle(place, published->digest, {});

@@ -323,7 +323,7 @@ TEST_P(StoreContract, AReaderDuringWritesSeesAnOldBundleOrANewOneWhole) {
                                       WriteBundle("bundle 0", "k-moving");
                                     }
                                   })};
-  const Place place{store(), kRepository};
+  const RepositoryRef place{store(), kRepository};
   int seen = 0;
   while (!written || seen == 0) {
     const auto digest = store().ResolveTag(kRepository, "k-moving", {});
@@ -338,7 +338,7 @@ TEST_P(StoreContract, AReaderDuringWritesSeesAnOldBundleOrANewOneWhole) {
 
 TEST_P(StoreContract, AWholeBundleGoesThroughIt) {
   const TestTree tree = SampleTree();
-  const Place place{store(), kRepository};
+  const RepositoryRef place{store(), kRepository};
   const auto published = Publish(place, FilesOf(tree), SampleFacts(), {.tag = "k-sample"}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   EXPECT_EQ(published->files, static_cast<int64_t>(tree.size()));
@@ -369,8 +369,8 @@ TEST_P(StoreContract, AWholeBundleGoesThroughIt) {
 
 TEST_P(StoreContract, ABundleIsCopiedOnceAndOnlyWhatIsMissing) {
   MemStore source;
-  const Place from{source, "elsewhere"};
-  const Place to{store(), kRepository};
+  const RepositoryRef from{source, "elsewhere"};
+  const RepositoryRef to{store(), kRepository};
   const auto published = Publish(from, FilesOf(SampleTree()), SampleFacts(), {}, {});
   ASSERT_TRUE(published.ok());
   const auto bundle = ReadBundle(from, published->digest, {});

@@ -40,7 +40,7 @@ class RegistryWithTls : public ::testing::Test {
   absl::Status Use(const StoreOptions& options) {
     CW_ASSIGN_OR_RETURN(const auto store, OpenStore(options, SystemClock()));
     CW_RETURN_IF_ERROR(store->Ping({}));
-    const Place place{*store, "team/llama"};
+    const RepositoryRef place{*store, "team/llama"};
     CW_ASSIGN_OR_RETURN(const Publication published,
                         Publish(place, FilesOf(SampleTree()), SampleFacts(), {.tag = "k-1"}, {}));
     CW_ASSIGN_OR_RETURN(const Bundle bundle, ReadBundle(place, published.digest, {}));

@@ -55,11 +55,11 @@ TEST_F(RegistryWithTokens, IsUsedWithOneForEachRepositoryAndDirection) {
   ASSERT_TRUE(store->Ping({}).ok()) << store->Ping({});
   const auto published = PublishTo(*store);
   ASSERT_TRUE(published.ok()) << published.status();
-  const Place from{*store, kRepository};
+  const RepositoryRef from{*store, kRepository};
   const auto bundle = ReadBundle(from, published->digest, {});
   ASSERT_TRUE(bundle.ok()) << bundle.status();
   EXPECT_TRUE(Verify(from, *bundle, {}, {}).ok());
-  const Place to{*store, "team/other"};
+  const RepositoryRef to{*store, "team/other"};
   const auto copied = CopyBundle(from, to, *bundle, "k-1", {});
   ASSERT_TRUE(copied.ok()) << copied.status();
   EXPECT_EQ(copied->copied_bytes, 0) << "a token for both repositories lets blobs be mounted";
@@ -83,7 +83,7 @@ TEST_F(RegistryWithTokens, LetsReadWhoHasNoPasswordAndRefusesWhatHeWrites) {
   const auto published = PublishTo(*Open(registry_->auth_file()));
   ASSERT_TRUE(published.ok()) << published.status();
   const auto anonymous = Open("");
-  const Place place{*anonymous, kRepository};
+  const RepositoryRef place{*anonymous, kRepository};
   const auto bundle = ReadBundle(place, published->digest, {});
   ASSERT_TRUE(bundle.ok()) << bundle.status();
   EXPECT_TRUE(Verify(place, *bundle, {}, {}).ok());

@@ -116,8 +116,8 @@ TEST_F(BrokenUpload, IsNoneWhereTheRegistryCanMountTheBlob) {
     uploads += is_blob && !request.body.empty() ? 1 : 0;
     return Break::kNot;
   });
-  const Place from{*store, kRepository};
-  const Place to{*store, "team/other"};
+  const RepositoryRef from{*store, kRepository};
+  const RepositoryRef to{*store, "team/other"};
   const auto published = Publish(from, FilesOf(SampleTree()), SampleFacts(), {}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   const auto bundle = ReadBundle(from, published->digest, {});

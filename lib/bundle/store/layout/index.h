@@ -27,8 +27,8 @@ absl::StatusOr<std::string> WriteIndex(const std::vector<IndexItem>& items);
 // Adds `manifest` at the end, or moves it there. A `tag` that is not empty leaves the manifest that
 // had it. Above `items_max` of one artifact type its oldest without a tag go: they stay readable by
 // digest, and what referred to something does so no longer.
-std::vector<IndexItem> Listed(std::vector<IndexItem> items, const IndexItem& added,
-                              size_t items_max = 1000);
+std::vector<IndexItem> AddToIndex(std::vector<IndexItem> items, const IndexItem& added,
+                                  size_t items_max = 1000);
 
 std::optional<Digest> FindTag(const std::vector<IndexItem>& items, std::string_view tag);
 

@@ -48,8 +48,8 @@ class LayoutStore : public Store {
   absl::StatusOr<fs::Dir> OpenRepository(const std::string& repository) const;
   absl::StatusOr<fs::Dir> MakeRepository(const std::string& repository) const;
   // Writes the blob of a manifest and lists it as `item`, whose descriptor is filled in here.
-  absl::StatusOr<Digest> KeepManifest(const std::string& repository, const std::string& bytes,
-                                      IndexItem item, std::stop_token stop);
+  absl::StatusOr<Digest> StoreManifest(const std::string& repository, const std::string& bytes,
+                                       IndexItem item, std::stop_token stop);
 
   const std::string directory_;
   const Clock& clock_;

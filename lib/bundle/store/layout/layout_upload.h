@@ -21,26 +21,26 @@ inline constexpr char kUploads[] = ".uploads";
 
 // A file that grows in .uploads/ of a repository and is then renamed to its place: nobody ever sees
 // a part of it there. It is locked while its writer lives; those that nobody has locked are removed
-// by the next Start. Destroyed without Place, it is gone.
-class GrowingFile {
+// by the next Start. Destroyed without MoveTo, it is gone.
+class UploadFile {
  public:
-  static absl::StatusOr<GrowingFile> Start(const fs::Dir& repository);
-  GrowingFile(GrowingFile&& other) noexcept;
-  GrowingFile& operator=(GrowingFile&&) = delete;
-  ~GrowingFile();
+  static absl::StatusOr<UploadFile> Start(const fs::Dir& repository);
+  UploadFile(UploadFile&& other) noexcept;
+  UploadFile& operator=(UploadFile&&) = delete;
+  ~UploadFile();
 
   absl::Status Write(std::string_view bytes);
   // Replaces what `path` names, durably. Once.
-  absl::Status Place(const std::string& path, mode_t mode);
+  absl::Status MoveTo(const std::string& path, mode_t mode);
 
  private:
-  GrowingFile(const fs::Dir& repository, std::string name, fs::Fd file);
+  UploadFile(const fs::Dir& repository, std::string name, fs::Fd file);
 
   const fs::Dir* repository_;
   std::string name_;  // empty once it is in its place
   fs::Fd file_;
   int64_t bytes_ = 0;
-  int64_t begun_bytes_ = 0;  // of them, those that the kernel was told to write to the disk
+  int64_t flushed_bytes_ = 0;  // of them, those that the kernel was told to write to the disk
 };
 
 // A blob that grows likewise, on its way to blobs/sha256/.

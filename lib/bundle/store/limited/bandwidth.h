@@ -21,14 +21,14 @@ class Bandwidth {
   // Takes `bytes`, then waits until they have been earned; CANCELLED at once when stopped.
   // Taking first and waiting afterwards keeps pieces that are larger than the bucket in the rate,
   // and everybody's turn comes in the order of taking.
-  absl::Status Take(int64_t bytes, std::stop_token stop);
+  absl::Status Acquire(int64_t bytes, std::stop_token stop);
 
  private:
   const int64_t bytes_per_second_;
   const Clock& clock_;
   std::mutex mutex_;
   std::chrono::nanoseconds
-      paid_until_;  // of the monotonic clock: when all that was taken will have been earned
+      earned_at_;  // of the monotonic clock: when all that was taken will have been earned
 };
 
 }  // namespace cachewarm::bundle

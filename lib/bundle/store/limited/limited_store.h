@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "lib/bundle/store/forwarding_store.h"
 #include "lib/bundle/store/limited/bandwidth.h"
-#include "lib/bundle/store/limited/slots.h"
+#include "lib/bundle/store/limited/semaphore.h"
 
 namespace cachewarm::bundle {
 
@@ -52,8 +52,8 @@ class LimitedStore : public ForwardingStore {
   class Upload;
 
   const std::shared_ptr<Bandwidth> downloads_;
-  Slots reading_;
-  Slots writing_;
+  Semaphore reading_;
+  Semaphore writing_;
 };
 
 }  // namespace cachewarm::bundle

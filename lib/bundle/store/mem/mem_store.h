@@ -56,9 +56,9 @@ class MemStore : public Store {
 
   static absl::Status CheckBlobs(const Repository& there, const Descriptor& config,
                                  const std::vector<Descriptor>& layers);
-  absl::Status Enter(std::string_view call, const std::string& repository,
-                     const std::stop_token& stop) const;
-  void Keep(const std::string& repository, const Digest& digest, std::string bytes);
+  absl::Status BeginCall(std::string_view call, const std::string& repository,
+                         const std::stop_token& stop) const;
+  void StoreBlob(const std::string& repository, const Digest& digest, std::string bytes);
 
   mutable std::mutex mutex_;
   Fault fault_;

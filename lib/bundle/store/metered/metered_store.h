@@ -66,7 +66,7 @@ class MeteredStore : public ForwardingStore {
   class TimedSink;
 
   template <typename Call>
-  auto Meter(std::string_view operation, Call call);
+  auto Meter(std::string_view operation, Call run);
 
   const Clock& clock_;
   const OnStoreCall on_call_;

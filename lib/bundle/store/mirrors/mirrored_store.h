@@ -48,22 +48,22 @@ class MirroredStore : public ForwardingStore {
  private:
   struct Mirror {
     std::unique_ptr<Store> store;
-    MonoTime bad_until{};
+    MonoTime retry_at{};
     int failures = 0;
   };
   // Repository, digest, offset.
-  using Reading = std::tuple<std::string, Digest, int64_t>;
+  using ReadKey = std::tuple<std::string, Digest, int64_t>;
 
-  bool IsLeftOut(size_t mirror);
-  void Note(size_t mirror, const absl::Status& result);
-  bool WasDelivered(const Reading& reading);
-  void NoteDelivered(const Reading& reading);
+  bool IsBackingOff(size_t mirror);
+  void RecordResult(size_t mirror, const absl::Status& result);
+  bool WasReadFromMirror(const ReadKey& key);
+  void RecordMirrorRead(const ReadKey& key);
 
   const Clock& clock_;
   const Random random_;
   std::mutex mutex_;
   std::vector<Mirror> mirrors_;
-  std::map<Reading, MonoTime> delivered_;
+  std::map<ReadKey, MonoTime> mirror_reads_;
 };
 
 }  // namespace cachewarm::bundle

@@ -106,25 +106,25 @@ absl::Status Try(Session& session, const Download& download, RangeSink& sink,
 
 absl::Status RunDownload(Session& session, const Download& download, Sink& sink,
                          std::stop_token stop) {
-  RangeSink taken(download.range, sink);
-  Patience patience = session.NewPatience();
+  RangeSink range_sink(download.range, sink);
+  RetryBudget budget = session.NewRetryBudget();
   int64_t before = 0;
-  while (!taken.complete()) {
-    absl::Status status = Try(session, download, taken, stop);
-    if (taken.complete()) {
+  while (!range_sink.complete()) {
+    absl::Status status = Try(session, download, range_sink, stop);
+    if (range_sink.complete()) {
       break;
     }
-    CW_RETURN_IF_ERROR(taken.sink_status());
+    CW_RETURN_IF_ERROR(range_sink.sink_status());
     if (!IsRetryable(status)) {
       return status;
     }
-    if (taken.done() > before) {
-      before = taken.done();
-      patience.Progress();
+    if (range_sink.done() > before) {
+      before = range_sink.done();
+      budget.RecordProgress();
     }
-    CW_RETURN_IF_ERROR(patience.Await(status, stop));
+    CW_RETURN_IF_ERROR(budget.WaitBeforeRetry(status, stop));
   }
-  return taken.sink_status();
+  return range_sink.sink_status();
 }
 
 }  // namespace cachewarm::bundle

@@ -37,7 +37,8 @@ class ReferrerList {
 
  private:
   // nullopt: the registry has no referrers API.
-  absl::StatusOr<std::optional<http::Response>> Ask(const std::string& url, std::stop_token stop);
+  absl::StatusOr<std::optional<http::Response>> GetIndex(const std::string& url,
+                                                         std::stop_token stop);
   absl::StatusOr<std::vector<Descriptor>> ReadPages(http::Response page,
                                                     const std::string& artifact_type,
                                                     std::stop_token stop);

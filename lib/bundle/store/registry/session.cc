@@ -90,14 +90,14 @@ absl::Status RegistryStatus(const http::Response& response, std::string_view wha
   }
   const std::string words = OciError(response.body);
   const bool busy = response.status == kTooManyRequests;
-  absl::Status told(busy ? absl::StatusCode::kUnavailable : status.code(),
-                    words.empty() ? fmt::format("{}: {}", what, Message(status))
-                                  : fmt::format("{}: HTTP {}: {}", what, response.status, words));
+  absl::Status result(busy ? absl::StatusCode::kUnavailable : status.code(),
+                      words.empty() ? fmt::format("{}: {}", what, Message(status))
+                                    : fmt::format("{}: HTTP {}: {}", what, response.status, words));
   const auto wait = http::RetryAfter(response.headers);
   if (busy || (response.status == kServiceUnavailable && wait.has_value())) {
-    SetRetryAfter(told, wait.value_or(Duration{0}));
+    SetRetryAfter(result, wait.value_or(Duration{0}));
   }
-  return told;
+  return result;
 }
 
 Session::Session(SessionOptions options, std::unique_ptr<http::Client> client, const Clock& clock,
@@ -107,23 +107,23 @@ Session::Session(SessionOptions options, std::unique_ptr<http::Client> client, c
       clock_(clock),
       random_(std::move(random)) {}
 
-bool Session::IsOurs(const std::string& url) const {
-  const auto theirs = http::Url::Parse(url);
-  const auto ours = http::Url::Parse(options_.origin);
-  return theirs.ok() && ours.ok() && theirs->Origin() == ours->Origin();
+bool Session::IsAtOrigin(const std::string& url) const {
+  const auto target = http::Url::Parse(url);
+  const auto origin = http::Url::Parse(options_.origin);
+  return target.ok() && origin.ok() && target->Origin() == origin->Origin();
 }
 
 void Session::Authorize(http::Request& request, const std::string& scope) const {
   const std::lock_guard lock(mutex_);
   const auto found = authorization_.find(scope);
-  if (found != authorization_.end() && IsOurs(request.url)) {
+  if (found != authorization_.end() && IsAtOrigin(request.url)) {
     request.headers.Set("Authorization", found->second);
   }
 }
 
 absl::StatusOr<http::Response> Session::Send(http::Request request, const std::string& scope,
                                              std::stop_token stop) {
-  for (Patience patience = NewPatience();;) {
+  for (RetryBudget budget = NewRetryBudget();;) {
     auto response = SendOnce(request, scope, stop);
     // The token server may be the busy one: then it is no answer.
     const absl::Status status =
@@ -131,7 +131,7 @@ absl::StatusOr<http::Response> Session::Send(http::Request request, const std::s
     if (!RetryAfterOf(status).has_value()) {
       return response;
     }
-    const absl::Status waited = patience.Await(status, stop);
+    const absl::Status waited = budget.WaitBeforeRetry(status, stop);
     if (absl::IsCancelled(waited)) {
       return waited;
     }
@@ -145,7 +145,7 @@ absl::StatusOr<http::Response> Session::SendOnce(http::Request& request, const s
                                                  std::stop_token stop) {
   Authorize(request, scope);
   auto response = client_->Send(request, stop);
-  if (!response.ok() || response->status != kUnauthorized || !IsOurs(request.url)) {
+  if (!response.ok() || response->status != kUnauthorized || !IsAtOrigin(request.url)) {
     return response;
   }
   CW_ASSIGN_OR_RETURN(const bool again, Login(*response, scope, stop));
@@ -160,7 +160,7 @@ absl::StatusOr<http::Response> Session::Stream(http::Request request, http::Body
                                                const std::string& scope, std::stop_token stop) {
   Authorize(request, scope);
   auto response = client_->Stream(request, sink, stop);
-  if (!response.ok() || response->status != kUnauthorized || !IsOurs(request.url)) {
+  if (!response.ok() || response->status != kUnauthorized || !IsAtOrigin(request.url)) {
     return response;
   }
   CW_ASSIGN_OR_RETURN(const bool again, Login(*response, scope, stop));

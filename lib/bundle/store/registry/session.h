@@ -12,7 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
 #include "lib/bundle/store/registry/challenge.h"
-#include "lib/bundle/store/registry/patience.h"
+#include "lib/bundle/store/registry/retry_budget.h"
 #include "lib/http/client.h"
 
 namespace cachewarm::bundle {
@@ -38,7 +38,7 @@ class Session {
           Random random);
 
   const std::string& origin() const { return options_.origin; }
-  Patience NewPatience() const { return {clock_, random_, options_.tries}; }
+  RetryBudget NewRetryBudget() const { return {clock_, random_, options_.tries}; }
 
   // Sends `request`, whose url is below the origin or was named by the origin. `scope` is what a
   // token must allow ("repository:team/llama:pull"). A second 401 is returned as it is. For
@@ -54,7 +54,7 @@ class Session {
                                         const std::string& scope, std::stop_token stop);
 
  private:
-  bool IsOurs(const std::string& url) const;
+  bool IsAtOrigin(const std::string& url) const;
   void Authorize(http::Request& request, const std::string& scope) const;
   // Finds an answer to the challenge of a 401; false when there is none.
   absl::StatusOr<bool> Login(const http::Response& refused, const std::string& scope,

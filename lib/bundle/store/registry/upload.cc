@@ -112,7 +112,7 @@ absl::Status RegistryUpload::SendChunk() {
   if (location_.empty()) {
     CW_RETURN_IF_ERROR(Open());
   }
-  Patience patience = session_.NewPatience();
+  RetryBudget budget = session_.NewRetryBudget();
   while (!chunk_.empty()) {
     absl::Status status = Patch();
     if (status.ok()) {
@@ -122,9 +122,9 @@ absl::Status RegistryUpload::SendChunk() {
       return status;
     }
     const int64_t before = sent_bytes_;
-    CW_RETURN_IF_ERROR(Recover(status, patience));
+    CW_RETURN_IF_ERROR(Recover(status, budget));
     if (sent_bytes_ > before) {
-      patience.Progress();
+      budget.RecordProgress();
     }
   }
   return absl::OkStatus();
@@ -149,18 +149,18 @@ absl::Status RegistryUpload::Patch() {
 }
 
 absl::Status RegistryUpload::Close(const Digest& digest) {
-  Patience patience = session_.NewPatience();
+  RetryBudget budget = session_.NewRetryBudget();
   for (;;) {
     absl::Status status = Put(digest);
     if (!IsRecoverable(status)) {
       return status;
     }
-    const absl::Status recovered = Recover(status, patience);
+    const absl::Status recovered = Recover(status, budget);
     if (recovered.ok()) {
       continue;
     }
     // It may be its answer only that was lost: the upload is then gone and the blob there.
-    const auto there = IsThere(digest);
+    const auto there = BlobExists(digest);
     return there.ok() && *there ? absl::OkStatus() : recovered;
   }
 }
@@ -182,10 +182,10 @@ absl::Status RegistryUpload::Put(const Digest& digest) {
   return UploadStatus(*response, NameOf(Method::kPut, location_));
 }
 
-absl::Status RegistryUpload::Recover(const absl::Status& why, Patience& patience) {
+absl::Status RegistryUpload::Recover(const absl::Status& why, RetryBudget& budget) {
   http::Request request{.url = location_};
   for (absl::Status last = why;;) {
-    CW_RETURN_IF_ERROR(patience.Await(last, stop_));
+    CW_RETURN_IF_ERROR(budget.WaitBeforeRetry(last, stop_));
     const auto response = session_.SendOnce(request, target_.scope, stop_);
     last = response.ok() ? RegistryStatus(*response, NameOf(Method::kGet, location_))
                          : response.status();
@@ -214,7 +214,7 @@ absl::Status RegistryUpload::Resume(const http::Response& response) {
   return response.headers.Find("Location").has_value() ? Follow(response) : absl::OkStatus();
 }
 
-absl::StatusOr<bool> RegistryUpload::IsThere(const Digest& digest) {
+absl::StatusOr<bool> RegistryUpload::BlobExists(const Digest& digest) {
   const std::string url = fmt::format("{}/blobs/{}", target_.repository_url, digest.ToString());
   CW_ASSIGN_OR_RETURN(const http::Response response,
                       session_.Send({.method = Method::kHead, .url = url}, target_.scope, stop_));

@@ -48,9 +48,9 @@ class RegistryUpload : public BlobUpload {
   absl::Status Close(const Digest& digest);
   absl::Status Put(const Digest& digest);
   // Waits, asks what the registry has, and drops that from the chunk.
-  absl::Status Recover(const absl::Status& why, Patience& patience);
+  absl::Status Recover(const absl::Status& why, RetryBudget& budget);
   absl::Status Resume(const http::Response& response);
-  absl::StatusOr<bool> IsThere(const Digest& digest);
+  absl::StatusOr<bool> BlobExists(const Digest& digest);
   absl::Status Follow(const http::Response& response);
 
   Session& session_;

@@ -24,7 +24,7 @@ struct RetryOptions {
 // behind what its consumer took; an error of the consumer ends it. What an upload was given is not
 // kept anywhere, so a broken upload is the caller's to begin again; and a Ping asks about now.
 //
-// For stores that do not repeat by themselves. A registry does, below (Session, Patience): only
+// For stores that do not repeat by themselves. A registry does, below (Session, RetryBudget): only
 // there is it known what a Retry-After asked for and how far an upload came; two layers of tries
 // would multiply.
 class RetryStore : public ForwardingStore {
@@ -56,7 +56,7 @@ class RetryStore : public ForwardingStore {
 
  private:
   template <typename Call>
-  auto Repeat(const std::stop_token& stop, Call call);
+  auto Retry(const std::stop_token& stop, Call call);
   // False: stopped.
   bool Pause(int failures, const std::stop_token& stop) const;
 

@@ -130,7 +130,7 @@ class InALayout : public Stored {
   LayoutStore store_{temp_.path(), SystemClock()};
 };
 
-absl::Status FetchInto(const Place& place, const Digest& digest, const fs::Dir& staging,
+absl::Status FetchInto(const RepositoryRef& place, const Digest& digest, const fs::Dir& staging,
                        int threads) {
   const auto bundle = ReadBundle(place, digest, {});
   return bundle.ok()
@@ -139,7 +139,7 @@ absl::Status FetchInto(const Place& place, const Digest& digest, const fs::Dir& 
              : bundle.status();
 }
 
-absl::Status VerifyAll(const Place& place, const Digest& digest) {
+absl::Status VerifyAll(const RepositoryRef& place, const Digest& digest) {
   const auto bundle = ReadBundle(place, digest, {});
   return bundle.ok() ? Verify(place, *bundle, {}, {}) : bundle.status();
 }
@@ -178,7 +178,7 @@ class DamagedBundle : public ::testing::Test {
   }
 
   Kind stored_;
-  const Place place_{stored_.store(), kRepository};
+  const RepositoryRef place_{stored_.store(), kRepository};
 };
 
 using Kinds = ::testing::Types<InMemory, InALayout>;

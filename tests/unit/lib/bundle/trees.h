@@ -158,7 +158,7 @@ inline std::map<std::string, std::string> ReadTree(const fs::Dir& dir) {
                 } else {
                   found[entry.path + "/"] = "";
                 }
-                return fs::WalkNext::kGoOn;
+                return fs::WalkNext::kContinue;
               }).ok());
   return found;
 }

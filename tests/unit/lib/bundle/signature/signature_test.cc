@@ -59,7 +59,7 @@ class SignatureTest : public ::testing::Test {
   }
 
   MemStore store_;
-  const Place place_{store_, kRepository};
+  const RepositoryRef place_{store_, kRepository};
   const PrivateKey signer_ = *PrivateKey::Parse(kSigner);
   const PrivateKey stranger_ = *PrivateKey::Parse(kStranger);
   const std::vector<PublicKey> keys_ = *PublicKey::Parse(kSignerPublic);
@@ -163,7 +163,7 @@ TEST_F(SignatureTest, SignaturesTravelWithTheirBundle) {
   ASSERT_TRUE(*Sign(place_, digest, stranger_, {}));
   Attach(digest, "not json", "text/plain");
   MemStore other;
-  const Place there{other, "elsewhere"};
+  const RepositoryRef there{other, "elsewhere"};
   EXPECT_EQ(*CopySignatures(place_, there, digest, {}), 2);
   EXPECT_EQ(*CopySignatures(place_, there, digest, {}), 0);
   EXPECT_TRUE(CheckSignature(there, digest, keys_, {})->good);

@@ -33,7 +33,7 @@ class LayoutTest : public ::testing::Test {
 
   TempDir temp_;
   LayoutStore store_{temp_ / "store", SystemClock()};
-  Place place_{store_, "team/llama"};
+  RepositoryRef place_{store_, "team/llama"};
 };
 
 TEST_F(LayoutTest, IsAnImageLayoutThatOtherToolsRead) {
@@ -248,29 +248,29 @@ std::string Tags(const std::vector<IndexItem>& items) {
 }
 
 TEST(Index, ATagBelongsToTheLastManifestThatGotIt) {
-  std::vector<IndexItem> items = Listed({}, Item("a", "k"));
-  items = Listed(items, Item("b", "k"));
+  std::vector<IndexItem> items = AddToIndex({}, Item("a", "k"));
+  items = AddToIndex(items, Item("b", "k"));
   EXPECT_EQ(FindTag(items, "k"), DigestOf("b"));
   EXPECT_EQ(items.size(), 2U);
   EXPECT_EQ(FindTag(items, ""), std::nullopt);
 }
 
 TEST(Index, ListingAgainChangesNothing) {
-  const std::vector<IndexItem> once = Listed({}, Item("a", "k"));
-  EXPECT_EQ(Tags(Listed(once, Item("a", "k"))), Tags(once));
-  EXPECT_EQ(Tags(Listed(once, Item("a", ""))), Tags(once));
+  const std::vector<IndexItem> once = AddToIndex({}, Item("a", "k"));
+  EXPECT_EQ(Tags(AddToIndex(once, Item("a", "k"))), Tags(once));
+  EXPECT_EQ(Tags(AddToIndex(once, Item("a", ""))), Tags(once));
 }
 
 TEST(Index, OneManifestMayHaveSeveralTags) {
-  const auto items = Listed(Listed({}, Item("a", "one")), Item("a", "two"));
+  const auto items = AddToIndex(AddToIndex({}, Item("a", "one")), Item("a", "two"));
   EXPECT_EQ(FindTag(items, "one"), DigestOf("a"));
   EXPECT_EQ(FindTag(items, "two"), DigestOf("a"));
 }
 
 TEST(Index, TheOldestWithoutATagGoFirst) {
-  std::vector<IndexItem> items = Listed({}, Item("tagged", "keep"), 3);
+  std::vector<IndexItem> items = AddToIndex({}, Item("tagged", "keep"), 3);
   for (const std::string name : {"a", "b", "c", "d"}) {
-    items = Listed(items, Item(name, ""), 3);
+    items = AddToIndex(items, Item(name, ""), 3);
   }
   EXPECT_EQ(items.size(), 3U);
   EXPECT_EQ(FindTag(items, "keep"), DigestOf("tagged"));
@@ -278,11 +278,11 @@ TEST(Index, TheOldestWithoutATagGoFirst) {
 }
 
 TEST(Index, ManySignaturesPushNoBundleOut) {
-  std::vector<IndexItem> items = Listed({}, Item("bundle", ""), 3);
+  std::vector<IndexItem> items = AddToIndex({}, Item("bundle", ""), 3);
   for (const std::string name : {"a", "b", "c", "d"}) {
     IndexItem signature = Item(name, "");
     signature.artifact_type = "application/vnd.example.note";
-    items = Listed(items, signature, 3);
+    items = AddToIndex(items, signature, 3);
   }
   EXPECT_EQ(items.size(), 4U);
   EXPECT_EQ(items.front().manifest.digest, DigestOf("bundle"));

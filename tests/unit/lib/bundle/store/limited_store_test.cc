@@ -37,7 +37,7 @@ TEST(Bandwidth, HoldsItsRateWhateverTheSizeOfThePieces) {
     Bandwidth bandwidth(kRate, clock);
     const int64_t pieces = 4 * kRate / piece;
     for (int64_t i = 0; i < pieces; ++i) {
-      ASSERT_TRUE(bandwidth.Take(piece, {}).ok());
+      ASSERT_TRUE(bandwidth.Acquire(piece, {}).ok());
     }
     // Four seconds' worth, less the burst of 250 ms.
     EXPECT_GE(Slept(clock), milliseconds(3600)) << piece;
@@ -48,19 +48,19 @@ TEST(Bandwidth, HoldsItsRateWhateverTheSizeOfThePieces) {
 TEST(Bandwidth, APauseIsWorthABurstAndNoMore) {
   const ImpatientClock clock;
   Bandwidth bandwidth(1'000'000, clock);
-  EXPECT_TRUE(bandwidth.Take(250'000, {}).ok());
+  EXPECT_TRUE(bandwidth.Acquire(250'000, {}).ok());
   EXPECT_TRUE(clock.slept().empty());
-  EXPECT_TRUE(bandwidth.Take(1'000'000, {}).ok());
+  EXPECT_TRUE(bandwidth.Acquire(1'000'000, {}).ok());
   EXPECT_EQ(Slept(clock), seconds(1));
   ASSERT_TRUE(SleepFor(clock, seconds(3600), {}));
-  EXPECT_TRUE(bandwidth.Take(1'250'000, {}).ok());
+  EXPECT_TRUE(bandwidth.Acquire(1'250'000, {}).ok());
   EXPECT_EQ(Slept(clock), seconds(3602));
 }
 
 TEST(Bandwidth, ASlowLineStillTakesASmallPieceAtOnce) {
   const ImpatientClock clock;
   Bandwidth bandwidth(1024, clock);
-  EXPECT_TRUE(bandwidth.Take(64 << 10, {}).ok());
+  EXPECT_TRUE(bandwidth.Acquire(64 << 10, {}).ok());
   EXPECT_TRUE(clock.slept().empty());
 }
 
@@ -71,7 +71,7 @@ TEST(Bandwidth, IsSharedByAllWhoTakeFromIt) {
   for (int i = 0; i < 4; ++i) {
     transfers.emplace_back([&] {
       for (int piece = 0; piece < 100; ++piece) {
-        EXPECT_TRUE(bandwidth.Take(10'000, {}).ok());
+        EXPECT_TRUE(bandwidth.Acquire(10'000, {}).ok());
       }
     });
   }
@@ -85,23 +85,23 @@ TEST(Bandwidth, AStopEndsTheWaitAtOnce) {
   std::stop_source stop;
   absl::Status taken;
   {
-    const std::jthread taker([&] { taken = bandwidth.Take(1'000'000, stop.get_token()); });
+    const std::jthread taker([&] { taken = bandwidth.Acquire(1'000'000, stop.get_token()); });
     ASSERT_TRUE(clock.AwaitWaiters(1));
     stop.request_stop();
   }
   EXPECT_TRUE(absl::IsCancelled(taken)) << taken;
 }
 
-TEST(Slots, LetSoManyInAndTheNextWhenOneLeaves) {
-  Slots slots(2);
+TEST(Semaphore, LetSoManyInAndTheNextWhenOneLeaves) {
+  Semaphore semaphore(2);
   std::atomic<int> inside = 0;
   std::atomic<int> most = 0;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
       for (int round = 0; round < 200; ++round) {
-        const auto slot = slots.Enter({});
-        ASSERT_TRUE(slot.ok());
+        const auto permit = semaphore.Acquire({});
+        ASSERT_TRUE(permit.ok());
         const int now = ++inside;
         int seen = most;
         while (now > seen && !most.compare_exchange_weak(seen, now)) {
@@ -115,23 +115,23 @@ TEST(Slots, LetSoManyInAndTheNextWhenOneLeaves) {
   EXPECT_EQ(inside, 0);
 }
 
-TEST(Slots, WhoIsStoppedWaitsNoLonger) {
-  Slots slots(1);
-  const auto first = slots.Enter({});
+TEST(Semaphore, WhoIsStoppedWaitsNoLonger) {
+  Semaphore semaphore(1);
+  const auto first = semaphore.Acquire({});
   std::stop_source stop;
   absl::Status second;
   {
-    const std::jthread waiter([&] { second = slots.Enter(stop.get_token()).status(); });
+    const std::jthread waiter([&] { second = semaphore.Acquire(stop.get_token()).status(); });
     stop.request_stop();
   }
   EXPECT_TRUE(absl::IsCancelled(second)) << second;
 }
 
-TEST(Slots, NoLimitIsNoLimit) {
-  Slots slots(0);
-  std::vector<Slots::Slot> held;
+TEST(Semaphore, NoLimitIsNoLimit) {
+  Semaphore semaphore(0);
+  std::vector<Semaphore::Permit> held;
   for (int i = 0; i < 1000; ++i) {
-    held.push_back(*slots.Enter({}));
+    held.push_back(*semaphore.Acquire({}));
   }
 }
 

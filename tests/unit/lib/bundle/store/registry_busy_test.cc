@@ -126,38 +126,38 @@ TEST(RegistryStatus, WordsOfARegistryCanBeShownOnATerminal) {
   }
 }
 
-TEST(Patience, SpreadsWhoWaitsOverAQuarter) {
+TEST(RetryBudget, SpreadsWhoWaitsOverAQuarter) {
   const ImpatientClock clock;
   const Random last = [] { return 1.0; };
-  Patience patience(clock, last, 3);
+  RetryBudget budget(clock, last, 3);
   absl::Status busy = absl::UnavailableError("busy");
   SetRetryAfter(busy, std::chrono::hours(1));
-  EXPECT_TRUE(patience.Await(busy, {}).ok());
+  EXPECT_TRUE(budget.WaitBeforeRetry(busy, {}).ok());
   EXPECT_THAT(clock.slept(), ElementsAre(std::chrono::seconds(75)));
 }
 
-TEST(Patience, ProgressGivesTheTriesBack) {
+TEST(RetryBudget, ProgressGivesTheTriesBack) {
   const ImpatientClock clock;
   const Random none = [] { return 0.0; };
-  Patience patience(clock, none, 2);
+  RetryBudget budget(clock, none, 2);
   const absl::Status down = absl::UnavailableError("down");
-  EXPECT_TRUE(patience.Await(down, {}).ok());
-  EXPECT_EQ(patience.Await(down, {}), down);
-  patience.Progress();
-  EXPECT_TRUE(patience.Await(down, {}).ok());
-  EXPECT_EQ(patience.Await(down, {}), down);
+  EXPECT_TRUE(budget.WaitBeforeRetry(down, {}).ok());
+  EXPECT_EQ(budget.WaitBeforeRetry(down, {}), down);
+  budget.RecordProgress();
+  EXPECT_TRUE(budget.WaitBeforeRetry(down, {}).ok());
+  EXPECT_EQ(budget.WaitBeforeRetry(down, {}), down);
 }
 
-TEST(Patience, AStopEndsTheWaitAtOnce) {
+TEST(RetryBudget, AStopEndsTheWaitAtOnce) {
   const fakes::FakeClock clock;
   const Random none = [] { return 0.0; };
-  Patience patience(clock, none, 4);
+  RetryBudget budget(clock, none, 4);
   absl::Status busy = absl::UnavailableError("busy");
   SetRetryAfter(busy, std::chrono::seconds(60));
   std::stop_source stop;
   absl::Status waited;
   {
-    const std::jthread waiter([&] { waited = patience.Await(busy, stop.get_token()); });
+    const std::jthread waiter([&] { waited = budget.WaitBeforeRetry(busy, stop.get_token()); });
     ASSERT_TRUE(clock.AwaitWaiters(1));
     stop.request_stop();
   }

@@ -24,17 +24,17 @@ inline constexpr int kThreadsMax = 64;
 // A few threads that do jobs in the order in which they were posted. After a failure no further
 // job begins; which error is reported does not depend on the number of threads. The queue has no
 // bound of its own: who posts waits for an earlier job first. Thread-safe.
-class Crew {
+class WorkerPool {
  public:
   // `worker` counts from 0 to threads - 1: what belongs to a worker needs no lock.
   using Job = std::function<absl::Status(size_t worker)>;
 
   // `threads` is taken into 1 to kThreadsMax.
-  explicit Crew(int threads);
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  explicit WorkerPool(int threads);
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
   // Forgets the jobs that have not begun and waits for the rest.
-  ~Crew();
+  ~WorkerPool();
 
   // What `threads` became; some of them may be missing where the system allows no more.
   int threads() const { return static_cast<int>(running_.size()); }
@@ -63,7 +63,7 @@ class Crew {
 
 // Calls `each` for all indices below `count`, `batch` of them a job, on a crew of its own: with the
 // first of a job and the one behind its last. The error of the first job that failed.
-absl::Status InBatches(int threads, size_t count, size_t batch,
-                       const std::function<absl::Status(size_t first, size_t last)>& each);
+absl::Status ForEachBatch(int threads, size_t count, size_t batch,
+                          const std::function<absl::Status(size_t first, size_t last)>& each);
 
 }  // namespace cachewarm::bundle

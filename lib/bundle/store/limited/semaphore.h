@@ -11,48 +11,48 @@
 namespace cachewarm::bundle {
 
 // So many may work at once; the others wait. Thread-safe; must outlive its slots.
-class Slots {
+class Semaphore {
  public:
   // Free again with its end.
-  class Slot {
+  class Permit {
    public:
-    explicit Slot(Slots* slots) : slots_(slots) {}
-    Slot(Slot&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)) {}
-    Slot& operator=(Slot&&) = delete;
-    ~Slot() {
-      if (slots_ != nullptr) {
-        slots_->Leave();
+    explicit Permit(Semaphore* semaphore) : semaphore_(semaphore) {}
+    Permit(Permit&& other) noexcept : semaphore_(std::exchange(other.semaphore_, nullptr)) {}
+    Permit& operator=(Permit&&) = delete;
+    ~Permit() {
+      if (semaphore_ != nullptr) {
+        semaphore_->Release();
       }
     }
 
    private:
-    Slots* slots_;
+    Semaphore* semaphore_;
   };
 
   // 0: any number.
-  explicit Slots(int count) : free_(count), limited_(count > 0) {}
+  explicit Semaphore(int count) : free_(count), limited_(count > 0) {}
 
-  absl::StatusOr<Slot> Enter(std::stop_token stop) {
+  absl::StatusOr<Permit> Acquire(std::stop_token stop) {
     std::unique_lock lock(mutex_);
     if (!limited_) {
-      return Slot(nullptr);
+      return Permit(nullptr);
     }
-    if (!left_.wait(lock, std::move(stop), [this] { return free_ > 0; })) {
+    if (!released_.wait(lock, std::move(stop), [this] { return free_ > 0; })) {
       return absl::CancelledError("stopped while a free connection was waited for");
     }
     --free_;
-    return Slot(this);
+    return Permit(this);
   }
 
  private:
-  void Leave() {
+  void Release() {
     const std::lock_guard lock(mutex_);
     ++free_;
-    left_.notify_one();
+    released_.notify_one();
   }
 
   std::mutex mutex_;
-  std::condition_variable_any left_;
+  std::condition_variable_any released_;
   int free_;
   const bool limited_;
 };

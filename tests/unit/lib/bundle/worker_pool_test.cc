@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/bundle/crew.h"
+#include "lib/bundle/worker_pool.h"
 
 #include <algorithm>
 #include <array>
@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::array kThreadCounts = {1, 2, 3, 8};
 
-TEST(Crew, EveryJobRunsOnceInAWorkerOfItsNumber) {
+TEST(WorkerPool, EveryJobRunsOnceInAWorkerOfItsNumber) {
   for (const int threads : kThreadCounts) {
     constexpr int kJobs = 100;
     std::array<std::atomic<int>, kJobs> ran{};
     std::atomic<size_t> highest_worker = 0;
-    Crew crew(threads);
+    WorkerPool pool(threads);
     for (std::atomic<int>& each : ran) {
-      crew.Post([&](size_t worker) {
+      pool.Post([&](size_t worker) {
         ++each;
         for (size_t seen = highest_worker; seen < worker;) {
           highest_worker.compare_exchange_weak(seen, worker);
@@ -32,90 +32,90 @@ TEST(Crew, EveryJobRunsOnceInAWorkerOfItsNumber) {
         return absl::OkStatus();
       });
     }
-    ASSERT_TRUE(crew.Wait(kJobs - 1).ok());
+    ASSERT_TRUE(pool.Wait(kJobs - 1).ok());
     EXPECT_TRUE(std::all_of(ran.begin(), ran.end(), [](int times) { return times == 1; }));
     EXPECT_LT(highest_worker, static_cast<size_t>(threads));
   }
 }
 
-TEST(Crew, WaitingForAJobWaitsForThoseBeforeIt) {
+TEST(WorkerPool, WaitingForAJobWaitsForThoseBeforeIt) {
   for (const int threads : kThreadCounts) {
     std::atomic<int> ended = 0;
-    Crew crew(threads);
+    WorkerPool pool(threads);
     for (int job = 0; job < 50; ++job) {
-      crew.Post([&](size_t) {
+      pool.Post([&](size_t) {
         ++ended;
         return absl::OkStatus();
       });
       if (job % 7 == 0) {
-        ASSERT_TRUE(crew.Wait(job).ok());
+        ASSERT_TRUE(pool.Wait(job).ok());
         EXPECT_EQ(ended, job + 1);
       }
     }
   }
 }
 
-TEST(Crew, AJobMayWaitForEarlierOnes) {
+TEST(WorkerPool, AJobMayWaitForEarlierOnes) {
   for (const int threads : kThreadCounts) {
     std::string order;  // by turns
-    Crew crew(threads);
+    WorkerPool pool(threads);
     for (int job = 0; job < 26; ++job) {
-      crew.Post([&, job](size_t) {
-        const absl::Status earlier = crew.Wait(job - 1);
+      pool.Post([&, job](size_t) {
+        const absl::Status earlier = pool.Wait(job - 1);
         order += static_cast<char>('a' + job);
         return earlier;
       });
     }
-    ASSERT_TRUE(crew.Wait(25).ok());
+    ASSERT_TRUE(pool.Wait(25).ok());
     EXPECT_EQ(order, "abcdefghijklmnopqrstuvwxyz");
   }
 }
 
-TEST(Crew, TheErrorIsThatOfTheEarliestJobThatFails) {
+TEST(WorkerPool, TheErrorIsThatOfTheEarliestJobThatFails) {
   for (const int threads : kThreadCounts) {
-    Crew crew(threads);
+    WorkerPool pool(threads);
     std::atomic<bool> later_failed = false;
-    crew.Post([&](size_t) {
+    pool.Post([&](size_t) {
       // With several threads the later job fails first.
       if (threads > 1) {
         EXPECT_TRUE(fakes::Await([&] { return later_failed.load(); }));
       }
       return absl::DataLossError("first");
     });
-    crew.Post([&](size_t) {
+    pool.Post([&](size_t) {
       later_failed = true;
       return absl::InternalError("second");
     });
-    EXPECT_EQ(crew.Wait(1), absl::DataLossError("first"));
-    EXPECT_EQ(crew.Wait(0), absl::DataLossError("first"));
+    EXPECT_EQ(pool.Wait(1), absl::DataLossError("first"));
+    EXPECT_EQ(pool.Wait(0), absl::DataLossError("first"));
   }
 }
 
-TEST(Crew, NothingBeginsAfterAFailure) {
+TEST(WorkerPool, NothingBeginsAfterAFailure) {
   for (const int threads : kThreadCounts) {
-    Crew crew(threads);
-    crew.Post([](size_t) { return absl::DataLossError("bad"); });
-    EXPECT_FALSE(crew.Wait(0).ok());
+    WorkerPool pool(threads);
+    pool.Post([](size_t) { return absl::DataLossError("bad"); });
+    EXPECT_FALSE(pool.Wait(0).ok());
     std::atomic<bool> began = false;
-    crew.Post([&](size_t) {
+    pool.Post([&](size_t) {
       began = true;
       return absl::OkStatus();
     });
-    EXPECT_TRUE(absl::IsDataLoss(crew.Wait(1)));
+    EXPECT_TRUE(absl::IsDataLoss(pool.Wait(1)));
     EXPECT_FALSE(began);
   }
 }
 
-TEST(Crew, WhatEndedWellBeforeAFailureIsNotBlamed) {
-  Crew crew(2);
-  crew.Post([](size_t) { return absl::OkStatus(); });
-  crew.Post([](size_t) { return absl::DataLossError("bad"); });
-  EXPECT_FALSE(crew.Wait(1).ok());
-  EXPECT_TRUE(crew.Wait(0).ok());
-  EXPECT_TRUE(crew.Wait(-1).ok());
+TEST(WorkerPool, WhatEndedWellBeforeAFailureIsNotBlamed) {
+  WorkerPool pool(2);
+  pool.Post([](size_t) { return absl::OkStatus(); });
+  pool.Post([](size_t) { return absl::DataLossError("bad"); });
+  EXPECT_FALSE(pool.Wait(1).ok());
+  EXPECT_TRUE(pool.Wait(0).ok());
+  EXPECT_TRUE(pool.Wait(-1).ok());
 }
 
-TEST(Crew, DestroyedItWaitsForTheJobThatRunsAndForgetsTheRest) {
+TEST(WorkerPool, DestroyedItWaitsForTheJobThatRunsAndForgetsTheRest) {
   std::atomic<bool> begun = false;
   std::atomic<bool> go_on = false;
   std::atomic<bool> ended = false;
@@ -123,15 +123,15 @@ TEST(Crew, DestroyedItWaitsForTheJobThatRunsAndForgetsTheRest) {
   const std::weak_ptr<int> by_jobs = held;
   std::jthread release;
   {
-    Crew crew(1);
-    crew.Post([&](size_t) {
+    WorkerPool pool(1);
+    pool.Post([&](size_t) {
       begun = true;
       EXPECT_TRUE(fakes::Await([&] { return go_on.load(); }));
       ended = true;
       return absl::OkStatus();
     });
     for (int job = 0; job < 100; ++job) {
-      crew.Post([held](size_t) { return absl::OkStatus(); });
+      pool.Post([held](size_t) { return absl::OkStatus(); });
     }
     held.reset();
     ASSERT_TRUE(fakes::Await([&] { return begun.load(); }));
@@ -141,10 +141,10 @@ TEST(Crew, DestroyedItWaitsForTheJobThatRunsAndForgetsTheRest) {
   EXPECT_TRUE(by_jobs.expired());
 }
 
-TEST(InBatches, EveryIndexIsSeenOnceWhateverIsLeftForTheLastBatch) {
+TEST(ForEachBatch, EveryIndexIsSeenOnceWhateverIsLeftForTheLastBatch) {
   for (const size_t count : {0U, 1U, 7U, 8U, 9U, 64U}) {
     std::vector<std::atomic<int>> seen(count);
-    const absl::Status status = InBatches(3, count, 8, [&](size_t first, size_t last) {
+    const absl::Status status = ForEachBatch(3, count, 8, [&](size_t first, size_t last) {
       EXPECT_LE(last - first, 8U);
       for (size_t i = first; i < last; ++i) {
         ++seen[i];
@@ -156,17 +156,17 @@ TEST(InBatches, EveryIndexIsSeenOnceWhateverIsLeftForTheLastBatch) {
   }
 }
 
-TEST(InBatches, TheFirstBatchThatFailsIsTold) {
-  const absl::Status status = InBatches(4, 100, 10, [](size_t first, size_t) {
+TEST(ForEachBatch, TheFirstBatchThatFailsIsTold) {
+  const absl::Status status = ForEachBatch(4, 100, 10, [](size_t first, size_t) {
     return first < 30 ? absl::OkStatus() : absl::AbortedError(std::to_string(first));
   });
   EXPECT_EQ(status, absl::AbortedError("30"));
 }
 
-TEST(Crew, TheNumberOfThreadsIsBounded) {
-  EXPECT_EQ(Crew(0).threads(), 1);
-  EXPECT_EQ(Crew(-5).threads(), 1);
-  EXPECT_EQ(Crew(1'000'000).threads(), kThreadsMax);
+TEST(WorkerPool, TheNumberOfThreadsIsBounded) {
+  EXPECT_EQ(WorkerPool(0).threads(), 1);
+  EXPECT_EQ(WorkerPool(-5).threads(), 1);
+  EXPECT_EQ(WorkerPool(1'000'000).threads(), kThreadsMax);
   EXPECT_GE(DefaultThreads(), 1);
   EXPECT_LE(DefaultThreads(), 4);
 }

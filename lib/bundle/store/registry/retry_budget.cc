@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/bundle/store/registry/patience.h"
+#include "lib/bundle/store/registry/retry_budget.h"
 
 #include <algorithm>
 
@@ -9,19 +9,19 @@
 namespace cachewarm::bundle {
 namespace {
 
-constexpr Duration kAskedMost = std::chrono::seconds(60);
+constexpr Duration kRetryAfterMax = std::chrono::seconds(60);
 
 Duration Spread(Duration asked, double random) {
-  const auto least = static_cast<double>(std::min(asked, kAskedMost).count());
+  const auto least = static_cast<double>(std::min(asked, kRetryAfterMax).count());
   return Duration(static_cast<int64_t>(least * (1.0 + random / 4)));
 }
 
 }  // namespace
 
-Patience::Patience(const Clock& clock, const Random& random, int tries)
+RetryBudget::RetryBudget(const Clock& clock, const Random& random, int tries)
     : clock_(clock), random_(random), tries_(tries) {}
 
-absl::Status Patience::Await(const absl::Status& why, std::stop_token stop) {
+absl::Status RetryBudget::WaitBeforeRetry(const absl::Status& why, std::stop_token stop) {
   if (++failures_ >= tries_) {
     return why;
   }

@@ -11,10 +11,10 @@ namespace cachewarm::bundle {
 
 // Counts what passes, and tells the consumer's errors from the store's: what a decorator must know
 // to continue a read behind what was taken. One thread.
-class TellingSink : public Sink {
+class CountingSink : public Sink {
  public:
   // `sink` must outlive it.
-  explicit TellingSink(Sink& sink) : sink_(sink) {}
+  explicit CountingSink(Sink& sink) : sink_(sink) {}
   absl::Status Write(std::string_view bytes) override {
     wrote_ = true;
     status_ = sink_.Write(bytes);

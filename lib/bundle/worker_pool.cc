@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/bundle/crew.h"
+#include "lib/bundle/worker_pool.h"
 
 #include <algorithm>
 #include <system_error>
@@ -17,7 +17,7 @@ int DefaultThreads() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kUsefulThreads);
 }
 
-Crew::Crew(int threads) {
+WorkerPool::WorkerPool(int threads) {
   const auto wanted = static_cast<size_t>(std::clamp(threads, 1, kThreadsMax));
   running_.assign(wanted, kIdle);
   threads_.reserve(wanted);
@@ -35,7 +35,7 @@ Crew::Crew(int threads) {
   }
 }
 
-Crew::~Crew() {
+WorkerPool::~WorkerPool() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
@@ -44,7 +44,7 @@ Crew::~Crew() {
   posted_.notify_all();
 }
 
-void Crew::Post(Job job) {
+void WorkerPool::Post(Job job) {
   {
     const std::lock_guard lock(mutex_);
     if (!error_.ok()) {
@@ -55,18 +55,18 @@ void Crew::Post(Job job) {
   posted_.notify_one();
 }
 
-absl::Status Crew::Wait(int64_t job) {
+absl::Status WorkerPool::Wait(int64_t job) {
   std::unique_lock lock(mutex_);
   ended_.wait(lock, [&] { return HasEnded(job); });
   return failed_ <= job ? error_ : absl::OkStatus();
 }
 
-bool Crew::HasEnded(int64_t job) const {
+bool WorkerPool::HasEnded(int64_t job) const {
   const bool is_running = *std::min_element(running_.begin(), running_.end()) <= job;
   return !is_running && (job < begun_ || !error_.ok());
 }
 
-void Crew::Work(size_t worker) {
+void WorkerPool::Work(size_t worker) {
   std::unique_lock lock(mutex_);
   while (true) {
     posted_.wait(lock, [&] { return closing_ || !waiting_.empty(); });
@@ -90,16 +90,16 @@ void Crew::Work(size_t worker) {
   }
 }
 
-absl::Status InBatches(int threads, size_t count, size_t batch,
-                       const std::function<absl::Status(size_t first, size_t last)>& each) {
-  Crew crew(threads);
+absl::Status ForEachBatch(int threads, size_t count, size_t batch,
+                          const std::function<absl::Status(size_t first, size_t last)>& each) {
+  WorkerPool pool(threads);
   int64_t jobs = 0;
   for (size_t first = 0; first < count; first += batch, ++jobs) {
-    crew.Post([&each, first, last = std::min(first + batch, count)](size_t) {
+    pool.Post([&each, first, last = std::min(first + batch, count)](size_t) {
       return each(first, last);
     });
   }
-  return crew.Wait(jobs - 1);
+  return pool.Wait(jobs - 1);
 }
 
 }  // namespace cachewarm::bundle
