@@ -64,12 +64,12 @@ bench-world: setup ## memory and rounds of the operator over a made-up cluster; 
 bench-scale: images ## the operator at 5,000 nodes, 20 warmups, 10,000 pods; ARGS=--help
 	@tools/stage bench-scale $(ARGS)
 
-.PHONY: peers
-peers: setup ## bundles against the real skopeo, oras, crane, containerd and cosign
-	@tools/stage peers
+.PHONY: interop
+interop: setup ## bundles against the real skopeo, oras, crane, containerd and cosign
+	@tools/stage interop
 
 .PHONY: fuzz
-fuzz: setup ## every parser of strangers' bytes under libFuzzer; FUZZ_SECONDS=60 each, K=manifest one
+fuzz: setup ## every parser of untrusted input under libFuzzer; FUZZ_SECONDS=60 each, K=manifest one
 	@K=$(K) tools/stage fuzz
 
 .PHONY: golden

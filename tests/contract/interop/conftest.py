@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles that `cachewarm pack` pushed, in the registries of others. `make peers` builds those."""
+"""Bundles that `cachewarm pack` pushed, in the registries of others. `make interop` builds those."""
 import os
 import random
 import shutil
