@@ -78,6 +78,8 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
   };
 }
 
+}  // namespace
+
 settings::Table TableOf(Config& config) {
   return {.program = "cachewarm-operator",
           .purpose = kPurpose,
@@ -86,8 +88,6 @@ settings::Table TableOf(Config& config) {
           .foreign_keys = {"store", "registry", "byteLimit", "nodeFacts", "agentWorkers",
                            "transfer", "signature", "scrub", "limits"}};
 }
-
-}  // namespace
 
 absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources) {
   CommandLine out;

@@ -38,6 +38,9 @@ struct CommandLine {
   std::optional<std::string> print;
 };
 
+// Every setting of the operator, each bound to its field of `config`, which must outlive the table.
+settings::Table TableOf(Config& config);
+
 // As lib/settings reads them. The file may be the one of the agents: keys that are theirs alone are
 // accepted and not looked at.
 absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources);

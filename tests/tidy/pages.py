@@ -32,7 +32,7 @@ def check_named_tests(root, files):
     """A row names its tests as Suite.Test, Suite.*, .Test of the suite before it, or
     test_function."""
     tests = tests_of(root, files)
-    page = PROOFS if (root / PROOFS).exists() else "docs/failures.md"
+    page = PROOFS if (root / PROOFS).exists() else "docs/reliability.md"
     suite = ""
     for name in re.findall(r"`([A-Z]\w*(?:/\*)?\.[\w*]+|\.[A-Z]\w*|test_\w+)`",
                            (root / page).read_text()):
