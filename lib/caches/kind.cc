@@ -90,10 +90,10 @@ Placement Classify(const CacheKind& kind, std::string_view path, std::string_vie
 
 const std::vector<CacheKind>& AllKinds() {
   static const std::vector<CacheKind> kinds = {
-      TorchInductorKind(), TritonKind(),   VllmKind(),     SglangKind(),
-      FlashInferKind(),    DeepGemmKind(), TileLangKind(), TorchExtensionsKind(),
-      CudaKind(),          JaxKind(),      CupyKind(),     CuteDslKind(),
-      TvmFfiKind(),        NumbaKind()};
+#define CW_CACHE_KIND(name) name##Kind(),
+#include "lib/caches/kinds/table.inc"
+#undef CW_CACHE_KIND
+  };
   return kinds;
 }
 

@@ -73,19 +73,9 @@ Placement ClassifyInKind(const CacheKind& kind, std::string_view path, std::stri
 // own log to the nanosecond, and rewrites in place.
 std::vector<FileRow> NinjaRows(std::string_view objects, std::string_view rest, UnitRule module);
 
-CacheKind TorchInductorKind();
-CacheKind TritonKind();
-CacheKind VllmKind();
-CacheKind SglangKind();
-CacheKind FlashInferKind();
-CacheKind DeepGemmKind();
-CacheKind TileLangKind();
-CacheKind TorchExtensionsKind();
-CacheKind CudaKind();
-CacheKind JaxKind();
-CacheKind CupyKind();
-CacheKind CuteDslKind();
-CacheKind TvmFfiKind();
-CacheKind NumbaKind();
+// TorchInductorKind(), TritonKind(), ...: one function per row of the table.
+#define CW_CACHE_KIND(name) CacheKind name##Kind();
+#include "lib/caches/kinds/table.inc"
+#undef CW_CACHE_KIND
 
 }  // namespace cachewarm::caches
