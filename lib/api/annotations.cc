@@ -27,7 +27,7 @@ constexpr std::array<SpecAnnotation, 12> kTable = {{
     {"cachewarm.io/builder", "compile", "builder", Form::kText, "FirstPod"},
     {"cachewarm.io/caches", "", "caches", Form::kNames, "torchinductor,triton"},
     {"cachewarm.io/container", "", "container", Form::kText, "server"},
-    {"cachewarm.io/gate", "gate", "mode", Form::kText, "Off"},
+    {"cachewarm.io/gate", "gate", "mode", Form::kText, "Never"},
     {"cachewarm.io/gpu-types", "", "gpuTypes", Form::kList, "nvidia/h100-80gb-hbm3/sm_90"},
     {"cachewarm.io/max-hold-seconds", "gate", "maxHoldSeconds", Form::kNumber, "60"},
     {"cachewarm.io/node-selector", "", "nodeSelector", Form::kLabels, "pool=serving"},
@@ -154,7 +154,7 @@ const SpecAnnotation* Find(std::string_view name) {
   return found == kTable.end() ? nullptr : &*found;
 }
 
-void Read(const SpecAnnotation& row, const std::string& value, SpecWish& out) {
+void Read(const SpecAnnotation& row, const std::string& value, AnnotatedSpec& out) {
   const std::string_view text = Trim(value);
   if (value.size() > kValueBytesMax) {
     out.problems.push_back(
@@ -197,8 +197,8 @@ std::span<const SpecAnnotation> SpecAnnotations() {
   return kTable;
 }
 
-SpecWish ReadSpecWish(const std::map<std::string, std::string>& annotations) {
-  SpecWish out;
+AnnotatedSpec ReadAnnotatedSpec(const std::map<std::string, std::string>& annotations) {
+  AnnotatedSpec out;
   const std::string prefix = std::string(kGroup) + "/";
   for (const auto& [name, value] : annotations) {
     if (!name.starts_with(prefix) || name == kWarmAnnotation) {

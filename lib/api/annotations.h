@@ -36,12 +36,12 @@ std::span<const SpecAnnotation> SpecAnnotations();
 // What the annotations of a workload ask for. `spec` holds only the fields that they name.
 // `problems` has one sentence for each annotation of ours that is unknown or cannot be used; each
 // names the annotation and what to do. After the first 8 one says how many more there are.
-struct SpecWish {
+struct AnnotatedSpec {
   codec::Json spec = codec::Json::object();
   std::vector<std::string> problems;
 };
 
 // Looks at annotations with our prefix, except cachewarm.io/warm itself; all others are not ours.
-SpecWish ReadSpecWish(const std::map<std::string, std::string>& annotations);
+AnnotatedSpec ReadAnnotatedSpec(const std::map<std::string, std::string>& annotations);
 
 }  // namespace cachewarm::api

@@ -71,7 +71,7 @@ struct CompileSpec {
 
 // Auto: held only while waiting is expected to be shorter than the seconds that it saves. Hold:
 // until warm. Off: never held.
-enum class GateMode { kAuto, kHold, kOff };
+enum class GateMode { kAuto, kHold, kNever };
 
 struct GateSpec {
   GateMode mode = GateMode::kAuto;
@@ -140,7 +140,7 @@ struct CapturedBundle {
   int files = 0;
   bool native = true;
   double compile_seconds = 0;
-  WallTime time{};  // when the last pod was captured or given up
+  WallTime captured_time{};  // when the last pod was captured or given up
   friend bool operator==(const CapturedBundle&, const CapturedBundle&) = default;
 };
 
@@ -155,7 +155,7 @@ struct BuilderStatus {
   std::string image;
   std::string revision;
   // Hash of what else of the spec it could have failed by; empty for builds of older versions.
-  std::string settings;
+  std::string settings_hash;
   std::string pod_uid;
   std::string pod_name;
   std::string job;  // name of the builder Job; empty when the builder is the first pod
@@ -209,15 +209,15 @@ struct StartCounts {
 };
 
 struct Starts {
-  WallTime since{};
+  WallTime counting_started_time{};
   StartCounts counts;
   double hold_median_seconds = 0;
   double cold_median_seconds = 0;
   double warm_median_seconds = 0;
-  double saved_seconds = 0;          // sum of the positive net savings
-  double lost_seconds = 0;           // sum of the negative ones, as a positive number
-  std::vector<StartSample> recent;   // at most 64
-  std::vector<std::string> counted;  // ring of 256 pod uids
+  double saved_seconds = 0;                   // sum of the positive net savings
+  double lost_seconds = 0;                    // sum of the negative ones, as a positive number
+  std::vector<StartSample> recent;            // at most 64
+  std::vector<std::string> counted_pod_uids;  // ring of 256 pod uids
   friend bool operator==(const Starts&, const Starts&) = default;
 };
 
@@ -225,26 +225,26 @@ struct Starts {
 struct NodeIdentity {
   std::string name;
   std::string uid;
-  std::string boot;  // api::Node::boot
+  std::string boot_id;  // api::Node::boot_id
   friend bool operator==(const NodeIdentity&, const NodeIdentity&) = default;
 };
 
-inline constexpr size_t kWithdrawnNodesMax = 16;
+inline constexpr size_t kSuspensionNodesMax = 16;
 
 // What pods suffered because of us. It outlives them, or the next pod would suffer it again.
-struct Withdrawal {
+struct Suspension {
   std::string reason;  // of condition Ready
   std::string message;
-  WallTime time{};
+  WallTime suspended_time{};
   // The case in which it happened. In another one nobody knows yet.
-  std::string pod_template;  // hash
-  std::string policy;        // hash of what is injected and of the namespace's labels
+  std::string template_hash;
+  std::string policy_hash;  // of what is injected and of the namespace's labels
   int64_t generation = 0;
-  std::vector<NodeIdentity> nodes;  // where the pods ran, by name; at most kWithdrawnNodesMax
+  std::vector<NodeIdentity> nodes;  // where the pods ran, by name; at most kSuspensionNodesMax
   std::string revision;             // of the pods
   // When it ended. Pods that were made until then do not count again. Zero: still withdrawn.
-  WallTime retried_time{};
-  friend bool operator==(const Withdrawal&, const Withdrawal&) = default;
+  WallTime resumed_time{};
+  friend bool operator==(const Suspension&, const Suspension&) = default;
 };
 
 // Strings for the printer columns.
@@ -261,9 +261,9 @@ struct WarmupStatus {
   std::vector<Condition> conditions;
   // Pods of the workload that were available together and that its strategy and disruption budgets
   // promise at its present size: while fewer are available, none is held.
-  int64_t promised = 0;
+  int64_t min_available = 0;
   std::optional<Injection> injection;
-  std::optional<Withdrawal> withdrawal;
+  std::optional<Suspension> suspension;
   std::vector<BundleStatus> bundles;    // at most 64, by key
   std::vector<BuilderStatus> builders;  // at most 64, by key
   Starts starts;

@@ -102,7 +102,7 @@ absl::StatusOr<Node> DecodeNode(const codec::Json& object) {
     json::ReadConditions(status, out);
     json::ReadResources(status, "allocatable", out.allocatable);
     status.Object("nodeInfo", [&](codec::Reader& node) {
-      node.Read("operatingSystem", out.os).Read("bootID", out.boot);
+      node.Read("operatingSystem", out.os).Read("bootID", out.boot_id);
     });
   });
   if (!reader.status().ok()) {

@@ -56,7 +56,8 @@ struct Node {
   std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";
-  std::string boot;  // the beginning of its boot ID: another one after every start of the machine
+  std::string
+      boot_id;  // the beginning of its boot ID: another one after every start of the machine
   std::vector<Taint> taints;
   Resources allocatable;
 };
@@ -66,9 +67,9 @@ struct ContainerStatus {
   bool ready = false;
   bool running = false;
   int restarts = 0;
-  WallTime started_at{};  // of the instance that runs, or has ended; zero while it waits for one
+  WallTime started_time{};  // of the instance that runs, or has ended; zero while it waits for one
   bool terminated = false;
-  WallTime ended_at{};
+  WallTime ended_time{};
   int exit_code = 0;
   std::string message;  // waiting or termination reason and message
 };
@@ -85,8 +86,8 @@ struct Pod {
   bool ready = false;
   bool containers_ready = false;
   bool may_end = false;  // restartPolicy is not Always: its containers may end well for good
-  WallTime ready_at{};
-  WallTime containers_ready_at{};
+  WallTime ready_time{};
+  WallTime containers_ready_time{};
   std::vector<ContainerStatus> containers;
   Resources requests;  // summed over containers
   // The pod as it was read, for what only render/ looks at (affinity, containers).

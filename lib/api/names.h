@@ -46,11 +46,12 @@ inline constexpr std::string_view kNodeCondition = "cachewarm.io/Warm";
 // beside it). As a label of a Namespace, "true": every workload of it that asks for an accelerator.
 inline constexpr std::string_view kWarmAnnotation = "cachewarm.io/warm";
 // On a CacheWarmup that was made for such a workload: digest of what was asked for.
-inline constexpr std::string_view kWishAnnotation = "cachewarm.io/wish";
+inline constexpr std::string_view kRequestedSpecAnnotation = "cachewarm.io/requested-spec";
 // On such a CacheWarmup: RFC 3339 time since when nobody asks for it any more.
-inline constexpr std::string_view kUnaskedSinceAnnotation = "cachewarm.io/unasked-since";
+inline constexpr std::string_view kRemovalRequestedAtAnnotation =
+    "cachewarm.io/removal-requested-at";
 
-inline constexpr std::string_view kSchedulingGate = "cachewarm.io/warm";
+inline constexpr std::string_view kSchedulingGate = "cachewarm.io/wait-for-cache";
 inline constexpr std::string_view kVolume = "cachewarm";
 // Where every pod sees its cache: the same for builders and users, because engines store and hash
 // absolute paths.
@@ -60,7 +61,7 @@ inline constexpr std::string_view kDefaultRoot = "/var/lib/cachewarm";
 // Server-side-apply field managers.
 inline constexpr std::string_view kOperatorManager = "cachewarm-operator";
 // Of the CacheWarmups that annotations ask for.
-inline constexpr std::string_view kWishManager = "cachewarm-annotations";
+inline constexpr std::string_view kAnnotationsManager = "cachewarm-annotations";
 inline constexpr std::string_view kAgentManager = "cachewarm-agent";
 // "cw-<uid>": owns the entries of one warmup in every NodeCache.spec.
 std::string WarmupManager(std::string_view warmup_uid);

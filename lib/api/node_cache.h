@@ -24,10 +24,10 @@ struct WantedBundle {
   friend bool operator==(const WantedBundle&, const WantedBundle&) = default;
 };
 
-inline constexpr int kNeedNone = 0;
-inline constexpr int kNeedHeld = 1;   // held pods could go there
-inline constexpr int kNeedBound = 2;  // a pod that was bound there has not started yet
-inline constexpr int kNeedMax = kNeedBound;
+inline constexpr int kFetchPriorityNone = 0;
+inline constexpr int kFetchPriorityHeld = 1;   // held pods could go there
+inline constexpr int kFetchPriorityBound = 2;  // a pod that was bound there has not started yet
+inline constexpr int kFetchPriorityMax = kFetchPriorityBound;
 
 // One warmup that may run on this node: directories to prepare and bundles to have active.
 // Absence never evicts.
@@ -44,9 +44,9 @@ struct WantedWarmup {
   // at most 16.
   std::vector<std::string> renewed_for;
   // How soon pods need the bundles. The agent fetches for the greatest need first.
-  int need = 0;
+  int fetch_priority = 0;
   // Since when `bundles` is as it is: the node's turn to fetch began then. Zero: never had any.
-  WallTime fetch_since{};
+  WallTime fetch_granted_time{};
   friend bool operator==(const WantedWarmup&, const WantedWarmup&) = default;
 };
 
@@ -69,11 +69,11 @@ struct CaptureRequest {
   std::string key;
   KeyFactors factors;
   int settle_seconds = 10;
-  WallTime started_at{};  // of the builder's container
-  WallTime ready_at{};    // zero until the builder is ready
+  WallTime started_time{};  // of the builder's container
+  WallTime ready_time{};    // zero until the builder is ready
   // A bundle of the key whose files stay: what is captured is added to them. Empty: none. Only for
-  // agents that say NodeStatus::keeps_bundles; others do not read it.
-  Digest keep;
+  // agents that say NodeStatus::extends_bundles; others do not read it.
+  Digest base_digest;
   friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
 };
 
@@ -82,8 +82,8 @@ struct StartWindow {
   std::string pod_uid;
   std::string warmup_uid;
   std::string run_as;
-  WallTime started_at{};
-  WallTime ready_at{};  // zero until Ready
+  WallTime started_time{};
+  WallTime ready_time{};  // zero until Ready
   friend bool operator==(const StartWindow&, const StartWindow&) = default;
 };
 
@@ -110,7 +110,7 @@ struct NodeStatus {
   int devices = 0;
   std::string driver;  // empty on a node without GPU
   std::string agent_version;
-  bool keeps_bundles = false;  // its captures do what CaptureRequest::keep asks for
+  bool extends_bundles = false;  // its captures do what CaptureRequest::keep asks for
   RootStatus root;
   friend bool operator==(const NodeStatus&, const NodeStatus&) = default;
 };

@@ -97,7 +97,7 @@ void ReadOwner(Reader& owner, Pod& out) {
 void ReadState(Reader& state, ContainerStatus& out) {
   state.Object("running", [&](Reader& running) {
     out.running = true;
-    ReadTime(running, "startedAt", out.started_at);
+    ReadTime(running, "startedAt", out.started_time);
   });
   state.Object("waiting", [&](Reader& waiting) { out.message = WordsOf(waiting); });
   state.Object("terminated", [&](Reader& terminated) {
@@ -105,8 +105,8 @@ void ReadState(Reader& state, ContainerStatus& out) {
     terminated.Read("exitCode", exit_code);
     out.terminated = true;
     out.exit_code = static_cast<int>(exit_code);
-    ReadTime(terminated, "startedAt", out.started_at);
-    ReadTime(terminated, "finishedAt", out.ended_at);
+    ReadTime(terminated, "startedAt", out.started_time);
+    ReadTime(terminated, "finishedAt", out.ended_time);
     out.message = TerminationWords(terminated);
   });
 }
@@ -135,10 +135,10 @@ void ReadCondition(Reader& condition, Pod& out) {
   }
   if (type == "Ready") {
     out.ready = true;
-    ReadTime(condition, "lastTransitionTime", out.ready_at);
+    ReadTime(condition, "lastTransitionTime", out.ready_time);
   } else if (type == "ContainersReady") {
     out.containers_ready = true;
-    ReadTime(condition, "lastTransitionTime", out.containers_ready_at);
+    ReadTime(condition, "lastTransitionTime", out.containers_ready_time);
   }
 }
 

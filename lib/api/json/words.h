@@ -23,7 +23,7 @@ inline constexpr std::array<Word<Builder>, 3> kBuilderWords = {
 inline constexpr std::array<std::string_view, 6> kRequestMethods = {"GET", "HEAD",  "POST",
                                                                     "PUT", "PATCH", "DELETE"};
 inline constexpr std::array<Word<GateMode>, 3> kGateModeWords = {
-    {{GateMode::kAuto, "Auto"}, {GateMode::kHold, "Hold"}, {GateMode::kOff, "Off"}}};
+    {{GateMode::kAuto, "Auto"}, {GateMode::kHold, "Hold"}, {GateMode::kNever, "Never"}}};
 inline constexpr std::array<Word<BuilderState>, 4> kBuilderStateWords = {
     {{BuilderState::kElected, "Elected"},
      {BuilderState::kCapturing, "Capturing"},

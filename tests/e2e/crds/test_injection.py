@@ -24,7 +24,7 @@ INJECTION = {
     ],
 }
 EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-GATE = {"name": "cachewarm.io/warm"}
+GATE = {"name": "cachewarm.io/wait-for-cache"}
 
 
 def pod(**spec: object) -> dict:

@@ -50,7 +50,7 @@ ACCEPTED = {
     "every limit": {
         "selector": SELECTOR,
         "compile": {"timeoutSeconds": 86400, "settleSeconds": 1, "backoffLimit": 0},
-        "gate": {"mode": "Off", "maxHoldSeconds": 3600},
+        "gate": {"mode": "Never", "maxHoldSeconds": 3600},
         "gpuTypes": ["cpu", "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb"],
     },
 }
@@ -181,7 +181,7 @@ REFUSED = {
     },
     "a bare Off": (
         {"selector": SELECTOR, "gate": {"mode": False}},
-        'supported values: "Auto", "Hold", "Off"',
+        'supported values: "Auto", "Hold", "Never"',
     ),
     **{
         f"{field} that comes later": (
@@ -253,7 +253,7 @@ def test_defaults_are_filled_in(admin):
                 "Default 3.",
             ],
         ),
-        ("cw.spec.gate", ["enum: Auto, Hold, Off", "Default 60."]),
+        ("cw.spec.gate", ["enum: Auto, Hold, Never", "Default 60."]),
         ("cw.status.starts.counts", ["hollow\t<integer>"]),
         ("nc.status.node", ["gpuType\t<string>", "cpuClass\t<string>"]),
     ],

@@ -140,7 +140,7 @@ POD = {
     "kind": "Pod",
     "metadata": {"name": "rehearsal"},
     "spec": {
-        "schedulingGates": [{"name": "cachewarm.io/warm"}, {"name": "example.com/other"}],
+        "schedulingGates": [{"name": "cachewarm.io/wait-for-cache"}, {"name": "example.com/other"}],
         "containers": [{"name": "c", "image": "localhost/none:1"}],
     },
 }
@@ -159,10 +159,10 @@ def test_operator_releases_and_annotates_a_pod_and_changes_nothing_else(kubectl,
     preference = [{"weight": 1, "preference": {"matchExpressions": [rule]}}]
     node_affinity = {"preferredDuringSchedulingIgnoredDuringExecution": preference}
     client.patch("pod", "rehearsal", [
-        {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "cachewarm.io/warm"},
+        {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "cachewarm.io/wait-for-cache"},
         {"op": "remove", "path": "/spec/schedulingGates/0"},
         {"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": node_affinity}},
-        {"op": "add", "path": "/metadata/annotations", "value": {"cachewarm.io/released": "Warm"}},
+        {"op": "add", "path": "/metadata/annotations", "value": {"cachewarm.io/released": "ReleasedWarm"}},
     ])
     only = "changes of a pod only its annotations, scheduling gates and affinity"
     for patch in (
@@ -253,7 +253,7 @@ def test_operator_makes_and_deletes_only_warmups_that_annotations_ask_for(kubect
     kubectl.create(warmup("mine"))
     said = "only a CacheWarmup that it made and that nobody asks for any more"
     assert said in answer(client, "delete", "cw", "mine", "--wait=false")
-    marks = {"cachewarm.io/wish": "x", "cachewarm.io/unasked-since": "2026-01-01T00:00:00Z"}
+    marks = {"cachewarm.io/requested-spec": "x", "cachewarm.io/removal-requested-at": "2026-01-01T00:00:00Z"}
     kubectl.patch("cw", "mine", {"metadata": {"annotations": marks}})
     assert answer(client, "delete", "cw", "mine", "--wait=false") == ""
 

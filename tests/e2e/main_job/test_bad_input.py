@@ -137,7 +137,7 @@ def test_a_namespace_that_forbids_host_paths_later_loses_the_injection(
     probe = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 1}
     deployment = sleeper("withdrawn", readinessProbe=probe)
     deployment["spec"]["replicas"] = 0
-    kubectl.apply(deployment, wish_for(deployment, gate={"mode": "Off"}))
+    kubectl.apply(deployment, wish_for(deployment, gate={"mode": "Never"}))
     warmup = Warmup(kubectl, "withdrawn")
     warmup.wait_injecting()
     kubectl.scale("deployment", "withdrawn", 1)
@@ -155,7 +155,7 @@ def test_a_namespace_that_forbids_host_paths_later_loses_the_injection(
     renew_pod(kubectl, "withdrawn")
     assert_runs_without_us(kubectl, "withdrawn")
     (pod,) = pods.of(kubectl, "withdrawn")
-    event = wait_event(kubectl, pods.name(pod), "LeftAlone")
+    event = wait_event(kubectl, pods.name(pod), "InjectionSkipped")
     assert "NamespaceForbidsHostPath" in event["note"], event
     note = wait_for(
         "it says why itself",
@@ -219,7 +219,7 @@ def test_a_store_that_refuses_is_quoted_and_the_workload_runs_cold(
             kubectl.scale("deployment", server.name, 1)
             (pod,) = pods.wait_ready(kubectl, server.name, 1, 240)
             assert_cold(kubectl, pod)
-            assert_told(warmup, "Degraded", "True", "StoreRefuses", WORDS, address)
+            assert_told(warmup, "Degraded", "True", "StoreError", WORDS, address)
             assert pods.restarts(pod) == 0
         finally:
             product.install()

@@ -175,4 +175,4 @@ class TestANodeWithoutAnAgent:
         assert seconds_since_ready(shared, ABANDONED) >= 59
         assert taints(shared, ABANDONED) == {FOREIGN}
         removed = turns.metrics("operator")
-        assert 'cachewarm_startup_taints_removed_total{reason="Deadline"} 1' in removed
+        assert 'cachewarm_startup_taints_removed_total{reason="DeadlineExceeded"} 1' in removed

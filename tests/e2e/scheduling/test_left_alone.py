@@ -57,7 +57,7 @@ def told_cold(kubectl: Kubectl, name: str, words: str) -> None:
         f"{name} says how it started", lambda: start_note(kubectl.get("pod", name)), 60, kubectl
     )
     assert note["result"] == "cold" and words in note["leftAlone"], note
-    event = wait_event(kubectl, name, "LeftAlone")
+    event = wait_event(kubectl, name, "InjectionSkipped")
     assert words in event["note"]
 
 

@@ -18,13 +18,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-SpecWish Read(const std::string& name, const std::string& value) {
-  return ReadSpecWish({{"cachewarm.io/" + name, value}});
+AnnotatedSpec Read(const std::string& name, const std::string& value) {
+  return ReadAnnotatedSpec({{"cachewarm.io/" + name, value}});
 }
 
 TEST(Annotations, EachSetsItsOneField) {
   const std::vector<std::tuple<std::string, std::string, Json>> cases = {
-      {"gate", "Off", {{"gate", {{"mode", "Off"}}}}},
+      {"gate", "Never", {{"gate", {{"mode", "Never"}}}}},
       {"max-hold-seconds", "15", {{"gate", {{"maxHoldSeconds", 15}}}}},
       {"container", "server", {{"container", "server"}}},
       {"caches",
@@ -44,7 +44,7 @@ TEST(Annotations, EachSetsItsOneField) {
       {"paused", "true", {{"paused", true}}}};
   EXPECT_EQ(cases.size(), SpecAnnotations().size()) << "a case for each";
   for (const auto& [name, value, spec] : cases) {
-    const SpecWish wish = Read(name, value);
+    const AnnotatedSpec wish = Read(name, value);
     EXPECT_EQ(wish.spec, spec) << name;
     EXPECT_THAT(wish.problems, IsEmpty()) << name;
   }
@@ -52,17 +52,18 @@ TEST(Annotations, EachSetsItsOneField) {
 
 TEST(Annotations, TheExampleOfEachIsAccepted) {
   for (const SpecAnnotation& row : SpecAnnotations()) {
-    const SpecWish wish = ReadSpecWish({{std::string(row.name), std::string(row.example)}});
+    const AnnotatedSpec wish =
+        ReadAnnotatedSpec({{std::string(row.name), std::string(row.example)}});
     EXPECT_THAT(wish.problems, IsEmpty()) << row.name;
     EXPECT_FALSE(wish.spec.empty()) << row.name;
   }
 }
 
 TEST(Annotations, SeveralMakeOneSpec) {
-  const SpecWish wish = ReadSpecWish({{"cachewarm.io/warm", "true"},
-                                      {"cachewarm.io/gate", "Hold"},
-                                      {"cachewarm.io/max-hold-seconds", "5"},
-                                      {"example.com/gate", "x"}});
+  const AnnotatedSpec wish = ReadAnnotatedSpec({{"cachewarm.io/warm", "true"},
+                                                {"cachewarm.io/gate", "Hold"},
+                                                {"cachewarm.io/max-hold-seconds", "5"},
+                                                {"example.com/gate", "x"}});
   EXPECT_EQ(wish.spec, Json({{"gate", {{"mode", "Hold"}, {"maxHoldSeconds", 5}}}}));
   EXPECT_THAT(wish.problems, IsEmpty());
 }
@@ -89,7 +90,7 @@ TEST(Annotations, ABadValueIsRefusedByNameWithARemedy) {
       {"backoff-limit", "11"},
       {"gpu-types", std::string(5000, 'a')}};
   for (const auto& [name, value] : cases) {
-    const SpecWish wish = Read(name, value);
+    const AnnotatedSpec wish = Read(name, value);
     EXPECT_TRUE(wish.spec.empty()) << name << "=" << value << " gave " << wish.spec;
     ASSERT_EQ(wish.problems.size(), 1U) << name << "=" << value;
     EXPECT_THAT(wish.problems[0], HasSubstr("annotation cachewarm.io/" + name + ": \""));
@@ -99,7 +100,7 @@ TEST(Annotations, ABadValueIsRefusedByNameWithARemedy) {
 }
 
 TEST(Annotations, AnUnknownOneIsNamed) {
-  const SpecWish wish = Read("gates", "Off");
+  const AnnotatedSpec wish = Read("gates", "Never");
   EXPECT_TRUE(wish.spec.empty());
   EXPECT_THAT(wish.problems, ElementsAre(HasSubstr("annotation cachewarm.io/gates is unknown")));
   EXPECT_THAT(wish.problems[0], HasSubstr("cachewarm.io/gate,"));
@@ -110,15 +111,15 @@ TEST(Annotations, OfVeryManyThatAreUnknownTheFirstAreNamedAndTheRestCounted) {
   for (int i = 0; i < 10'000; ++i) {
     annotations["cachewarm.io/x" + std::to_string(i)] = "";
   }
-  const SpecWish wish = ReadSpecWish(annotations);
+  const AnnotatedSpec wish = ReadAnnotatedSpec(annotations);
   ASSERT_EQ(wish.problems.size(), 9U);
   EXPECT_EQ(wish.problems.back(), "9992 more annotations cachewarm.io/... cannot be used");
 }
 
 TEST(Annotations, GoodOnesAreReadBesideBadOnes) {
-  const SpecWish wish =
-      ReadSpecWish({{"cachewarm.io/gate", "Off"}, {"cachewarm.io/settle-seconds", "x"}});
-  EXPECT_EQ(wish.spec, Json({{"gate", {{"mode", "Off"}}}}));
+  const AnnotatedSpec wish =
+      ReadAnnotatedSpec({{"cachewarm.io/gate", "Never"}, {"cachewarm.io/settle-seconds", "x"}});
+  EXPECT_EQ(wish.spec, Json({{"gate", {{"mode", "Never"}}}}));
   EXPECT_EQ(wish.problems.size(), 1U);
 }
 

@@ -188,7 +188,7 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRefused) {
        "spec.compile.requests[0].headers[0].name: is set by the operator itself; leave it out"},
       {R"({"compile": {"builder": "Pod"}})",
        "spec.compile.builder: expected one of Auto, FirstPod, Job"},
-      {R"({"gate": {"mode": "Always"}})", "spec.gate.mode: expected one of Auto, Hold, Off"},
+      {R"({"gate": {"mode": "Always"}})", "spec.gate.mode: expected one of Auto, Hold, Never"},
       {R"({"gate": {"maxHoldSeconds": 3601}})",
        "spec.gate.maxHoldSeconds: 3601 is not within 0 and 3600"},
       {R"({"paused": "yes"})", "spec.paused: expected true or false"},
@@ -208,7 +208,7 @@ TEST(CacheWarmup, ObjectWithoutSpecIsRefused) {
 
 TEST(CacheWarmup, WordsAreThoseOfTheSchema) {
   EXPECT_EQ(Name(Builder::kFirstPod), "FirstPod");
-  EXPECT_EQ(Name(GateMode::kOff), "Off");
+  EXPECT_EQ(Name(GateMode::kNever), "Never");
   EXPECT_EQ(Name(BuilderState::kCapturing), "Capturing");
   EXPECT_EQ(Name(StartResult::kHollow), "hollow");
 }

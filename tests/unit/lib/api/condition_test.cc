@@ -14,7 +14,7 @@ WallTime At(int64_t millis) {
   return WallTime(Duration(millis));
 }
 
-TEST(Condition, FirstVerdictAddsTheCondition) {
+TEST(Condition, FirstUpdateAddsTheCondition) {
   std::vector<Condition> conditions;
   SetCondition(conditions, "Ready", {true, "Injecting", "all is well"}, 3, At(5000));
   ASSERT_EQ(conditions.size(), 1U);
@@ -48,6 +48,12 @@ TEST(Condition, OthersStayWhereTheyAre) {
   EXPECT_EQ(FindCondition(conditions, "Ready")->reason, "Paused");
   EXPECT_EQ(FindCondition(conditions, "Warm")->reason, "NoBundle");
   EXPECT_EQ(FindCondition(conditions, "Degraded"), nullptr);
+}
+
+TEST(Condition, ReasonReplacesAnEmptyMessage) {
+  std::vector<Condition> conditions;
+  SetCondition(conditions, "Degraded", {false, "Healthy", ""}, 1, At(1000));
+  EXPECT_EQ(conditions[0].message, "Healthy");
 }
 
 TEST(Condition, LongMessageIsCutAtACharacter) {

@@ -45,7 +45,7 @@ TEST(Node, IsReadFromWhatAKubeletWrites) {
   EXPECT_TRUE(node->ready);
   EXPECT_TRUE(node->unschedulable);
   EXPECT_EQ(node->os, "linux");
-  EXPECT_EQ(node->boot, "1f2e3d4c-1111-2222-3333-444455556666");
+  EXPECT_EQ(node->boot_id, "1f2e3d4c-1111-2222-3333-444455556666");
   ASSERT_EQ(node->taints.size(), 2U);
   EXPECT_EQ(node->taints[0].value, "present");
   EXPECT_EQ(node->taints[1].value, "");

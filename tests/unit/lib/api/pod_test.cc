@@ -64,11 +64,11 @@ TEST(Pod, IsReadFromWhatAKubeletWrites) {
   EXPECT_EQ(pod->phase, "Running");
   EXPECT_TRUE(pod->ready);
   EXPECT_TRUE(pod->containers_ready);
-  EXPECT_EQ(FormatTime(pod->ready_at), "2026-11-21T08:01:30Z");
-  EXPECT_EQ(FormatTime(pod->containers_ready_at), "2026-11-21T08:01:29Z");
+  EXPECT_EQ(FormatTime(pod->ready_time), "2026-11-21T08:01:30Z");
+  EXPECT_EQ(FormatTime(pod->containers_ready_time), "2026-11-21T08:01:29Z");
   ASSERT_EQ(pod->containers.size(), 2U);
   EXPECT_TRUE(pod->containers[0].running);
-  EXPECT_EQ(FormatTime(pod->containers[0].started_at), "2026-11-21T08:01:02Z");
+  EXPECT_EQ(FormatTime(pod->containers[0].started_time), "2026-11-21T08:01:02Z");
   EXPECT_EQ(pod->containers[1].restarts, 1);
   EXPECT_EQ(pod->containers[1].message, "");
   EXPECT_EQ((*pod->object)["metadata"]["uid"], "77aa");
@@ -76,13 +76,13 @@ TEST(Pod, IsReadFromWhatAKubeletWrites) {
 
 TEST(Pod, HeldPodHasItsGatesAndNothingElse) {
   const auto pod = Read(WithSpec(R"({"schedulingGates": [{"name": "kueue.x-k8s.io/admission"},
-    {"name": "cachewarm.io/warm"}], "containers": [{"name": "c"}]})"));
+    {"name": "cachewarm.io/wait-for-cache"}], "containers": [{"name": "c"}]})"));
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_EQ(pod->gates,
-            (std::vector<std::string>{"kueue.x-k8s.io/admission", "cachewarm.io/warm"}));
+            (std::vector<std::string>{"kueue.x-k8s.io/admission", "cachewarm.io/wait-for-cache"}));
   EXPECT_EQ(pod->node, "");
   EXPECT_FALSE(pod->ready);
-  EXPECT_EQ(pod->ready_at, WallTime{});
+  EXPECT_EQ(pod->ready_time, WallTime{});
   EXPECT_TRUE(pod->containers.empty());
 }
 
@@ -91,7 +91,7 @@ TEST(Pod, NotReadyHasNoReadyTime) {
   json["status"]["conditions"][0]["status"] = "False";
   const auto pod = Read(json);
   EXPECT_FALSE(pod->ready);
-  EXPECT_EQ(pod->ready_at, WallTime{});
+  EXPECT_EQ(pod->ready_time, WallTime{});
   EXPECT_TRUE(pod->containers_ready);
 }
 
@@ -141,8 +141,8 @@ TEST(Pod, TheTimesOfAContainerThatEndedAreKept) {
         "startedAt": "2026-11-21T08:01:02Z", "finishedAt": "2026-11-21T08:02:02Z"}}})")});
   const auto pod = Read(json);
   ASSERT_TRUE(pod.ok()) << pod.status();
-  EXPECT_EQ(FormatTime(pod->containers[0].started_at), "2026-11-21T08:01:02Z");
-  EXPECT_EQ(FormatTime(pod->containers[0].ended_at), "2026-11-21T08:02:02Z");
+  EXPECT_EQ(FormatTime(pod->containers[0].started_time), "2026-11-21T08:01:02Z");
+  EXPECT_EQ(FormatTime(pod->containers[0].ended_time), "2026-11-21T08:02:02Z");
 }
 
 TEST(Pod, MayEndWhereItsContainersAreNotAlwaysStartedAgain) {

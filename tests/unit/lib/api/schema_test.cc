@@ -99,13 +99,13 @@ TEST(Schema, AcceptsStatusesWithTextsAndListsTooLong) {
                              &status.builders[0].node,
                              &status.builders[0].reason,
                              &status.builders[0].message,
-                             &status.withdrawal->reason,
-                             &status.withdrawal->message,
-                             &status.withdrawal->pod_template,
-                             &status.withdrawal->policy,
-                             &status.withdrawal->revision,
-                             &status.withdrawal->nodes[0].uid,
-                             &status.withdrawal->nodes[0].boot,
+                             &status.suspension->reason,
+                             &status.suspension->message,
+                             &status.suspension->template_hash,
+                             &status.suspension->policy_hash,
+                             &status.suspension->revision,
+                             &status.suspension->nodes[0].uid,
+                             &status.suspension->nodes[0].boot_id,
                              &status.starts.recent[0].pod,
                              &status.starts.recent[0].node,
                              &status.starts.recent[0].key,
@@ -119,11 +119,11 @@ TEST(Schema, AcceptsStatusesWithTextsAndListsTooLong) {
   status.bundles.resize(70, status.bundles[0]);
   status.builders[0].ranks.resize(70, "uid");
   status.builders.resize(70, status.builders[0]);
-  status.withdrawal->nodes.resize(70, status.withdrawal->nodes[0]);
+  status.suspension->nodes.resize(70, status.suspension->nodes[0]);
   status.injection->warm_revisions.resize(70, "r");
   status.injection->env.resize(300, status.injection->env[0]);
   status.starts.recent.resize(300, status.starts.recent[0]);
-  status.starts.counted.resize(300, "uid");
+  status.starts.counted_pod_uids.resize(300, "uid");
   const Part part = PartOf("cachewarmups.yaml", "status", EncodeStatus(status));
   EXPECT_EQ(Problem(part.full, part.schema, part.path), "");
 }

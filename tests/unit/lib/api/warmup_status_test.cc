@@ -61,9 +61,9 @@ TEST(WarmupStatus, LongTextsAndListsAreCutSoThatItIsNeverRefused) {
   WarmupStatus status = FullWarmupStatus();
   status.builders[0].message = std::string(5000, 'm');
   status.builders[0].reason = std::string(500, 'r');
-  status.starts.counted.clear();
+  status.starts.counted_pod_uids.clear();
   for (int i = 0; i < 300; ++i) {
-    status.starts.counted.push_back(std::to_string(i));
+    status.starts.counted_pod_uids.push_back(std::to_string(i));
   }
   status.starts.recent.resize(80, status.starts.recent[0]);
   status.starts.recent.back().pod = "newest";
@@ -71,8 +71,8 @@ TEST(WarmupStatus, LongTextsAndListsAreCutSoThatItIsNeverRefused) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->builders[0].message.size(), 1024U);
   EXPECT_EQ(read->builders[0].reason.size(), 128U);
-  ASSERT_EQ(read->starts.counted.size(), 256U);
-  EXPECT_EQ(read->starts.counted.back(), "299");
+  ASSERT_EQ(read->starts.counted_pod_uids.size(), 256U);
+  EXPECT_EQ(read->starts.counted_pod_uids.back(), "299");
   ASSERT_EQ(read->starts.recent.size(), 64U);
   EXPECT_EQ(read->starts.recent.back().pod, "newest");
 }

@@ -66,15 +66,15 @@ TEST(ReleasePatch, TakesOurGateAndNoOther) {
   Pod pod = Held({"kueue.x-k8s.io/admission", std::string(kSchedulingGate), "other"});
   pod.meta.annotations = {{"cachewarm.io/warmup", "llama"}};
   ASSERT_TRUE(IsHeld(pod));
-  const auto patch = ReleasePatch(pod, {.reason = "ByHand", .held_seconds = 1.5});
+  const auto patch = ReleasePatch(pod, {.reason = "ReleasedManually", .held_seconds = 1.5});
   ASSERT_TRUE(patch.ok()) << patch.status();
   const Json expected = {
       {{"op", "test"}, {"path", "/metadata/uid"}, {"value", "u1"}},
-      {{"op", "test"}, {"path", "/spec/schedulingGates/1/name"}, {"value", "cachewarm.io/warm"}},
+      {{"op", "test"}, {"path", "/spec/schedulingGates/1/name"}, {"value", "cachewarm.io/wait-for-cache"}},
       {{"op", "remove"}, {"path", "/spec/schedulingGates/1"}},
       {{"op", "add"},
        {"path", "/metadata/annotations/cachewarm.io~1released"},
-       {"value", "ByHand"}},
+       {"value", "ReleasedManually"}},
       {{"op", "add"},
        {"path", "/metadata/annotations/cachewarm.io~1held-seconds"},
        {"value", "1.500"}}};
@@ -82,7 +82,7 @@ TEST(ReleasePatch, TakesOurGateAndNoOther) {
 }
 
 TEST(ReleasePatch, DoesNotDependOnAnnotations) {
-  const auto patch = ReleasePatch(Held(), {.reason = "ByHand"});
+  const auto patch = ReleasePatch(Held(), {.reason = "ReleasedManually"});
   ASSERT_TRUE(patch.ok());
   EXPECT_EQ(patch->size(), 3U);
 }
@@ -96,7 +96,7 @@ TEST(ReleasePatch, IsNotForPodsThatWeDoNotHold) {
 TEST(WithoutNotes, LeavesTestsReleaseAndAffinity) {
   Pod pod = Held();
   pod.meta.annotations = {{"a", "b"}};
-  Json patch = *ReleasePatch(pod, {.reason = "ByHand", .held_seconds = 1});
+  Json patch = *ReleasePatch(pod, {.reason = "ReleasedManually", .held_seconds = 1});
   patch.push_back({{"op", "add"}, {"path", "/spec/affinity"}, {"value", Json::object()}});
   const Json bare = WithoutNotes(patch);
   ASSERT_EQ(bare.size(), 4U);
@@ -110,7 +110,7 @@ TEST(NotePatch, TestsThatThePodStillWaits) {
                                 "2026-11-21T08:01:00Z");
   EXPECT_EQ(patch, Json::parse(R"([
       {"op":"test","path":"/metadata/uid","value":"u1"},
-      {"op":"test","path":"/spec/schedulingGates/1/name","value":"cachewarm.io/warm"},
+      {"op":"test","path":"/spec/schedulingGates/1/name","value":"cachewarm.io/wait-for-cache"},
       {"op":"add","path":"/metadata/annotations/cachewarm.io~1held-until",
        "value":"2026-11-21T08:01:00Z"}])"));
   EXPECT_TRUE(absl::IsNotFound(NotePatch(Held({"other"}), "a", "b").status()));
@@ -120,13 +120,13 @@ TEST(DecodeGates, ReadsWhatAReleaseNeedsWhateverElseIsInThePod) {
   const Json object = Json::parse(R"({
       "metadata":{"name":"a","namespace":"b","uid":"u","labels":7,"annotations":{"k":1},
                   "creationTimestamp":"2026-11-21T08:00:00Z"},
-      "spec":{"containers":"none","schedulingGates":[{"name":"cachewarm.io/warm"}]}})");
+      "spec":{"containers":"none","schedulingGates":[{"name":"cachewarm.io/wait-for-cache"}]}})");
   ASSERT_FALSE(DecodePod(std::make_shared<const Json>(object)).ok());
   const Pod pod = DecodeGates(object);
   EXPECT_TRUE(IsHeld(pod));
   EXPECT_EQ(pod.meta.name + pod.meta.ns + pod.meta.uid, "abu");
   EXPECT_EQ(pod.meta.created, kCreated);
-  EXPECT_TRUE(ReleasePatch(pod, {.reason = "Deadline", .held_seconds = 1}).ok());
+  EXPECT_TRUE(ReleasePatch(pod, {.reason = "ReleasedAtDeadline", .held_seconds = 1}).ok());
   for (const char* nothing : {"{}", "[]", "7", R"({"metadata":[],"spec":1})",
                               R"({"spec":{"schedulingGates":[7,{"name":8}]}})"}) {
     EXPECT_FALSE(IsHeld(DecodeGates(Json::parse(nothing)))) << nothing;
