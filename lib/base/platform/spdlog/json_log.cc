@@ -20,9 +20,9 @@ class JsonLog final : public Log {
     logger_.flush_on(spdlog::level::trace);
   }
 
-  void Write(LogLevel level, std::string_view event, LogFields fields) override {
+  void Write(LogLevel level, std::string_view msg, LogFields fields) override {
     if (level >= level_) {
-      logger_.info("{}", LogLine(FormatMicroTime(clock_.Now()), level, event, fields));
+      logger_.info("{}", LogLine(FormatMicroTime(clock_.Now()), level, msg, fields));
     }
   }
 
