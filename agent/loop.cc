@@ -99,8 +99,8 @@ void Loop::RunIteration() {
   }
   Publish(node_cache == nullptr ? std::string() : node_cache->uid, desired);
   const MonoTime end = context_.clock.Monotonic();
-  context_.metrics.turns.Add({reconciled.ok() ? "ok" : "failed"});
-  context_.metrics.turn_seconds.Observe({}, std::chrono::duration<double>(end - begin).count());
+  context_.metrics.syncs.Add({reconciled.ok() ? "ok" : "failed"});
+  context_.metrics.sync_seconds.Observe({}, std::chrono::duration<double>(end - begin).count());
   last_iteration_ = end;
 }
 
@@ -264,9 +264,9 @@ void Loop::MeasureRoot(bool force) {
   }
   root_status_ = CheckRoot(context_.root, options_.limit_bytes);
   measured_at_ = now;
-  context_.metrics.root_bytes.Set({"used"}, static_cast<double>(root_status_.used_bytes));
-  context_.metrics.root_bytes.Set({"free"}, static_cast<double>(root_status_.free_bytes));
-  context_.metrics.root_bytes.Set({"limit"}, static_cast<double>(root_status_.limit_bytes));
+  context_.metrics.root_used_bytes.Set({}, static_cast<double>(root_status_.used_bytes));
+  context_.metrics.root_free_bytes.Set({}, static_cast<double>(root_status_.free_bytes));
+  context_.metrics.root_limit_bytes.Set({}, static_cast<double>(root_status_.limit_bytes));
 }
 
 DiskLimits Loop::Disk() const {
@@ -281,8 +281,8 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
   for (const auto& [mount, link] : inventory_.links) {
     (link.generation.empty() || IsColdId(link.generation) ? cold : warm) += 1;
   }
-  context_.metrics.active_generations.Set({"true"}, static_cast<double>(warm));
-  context_.metrics.active_generations.Set({"false"}, static_cast<double>(cold));
+  context_.metrics.warm_generations.Set({}, static_cast<double>(warm));
+  context_.metrics.cold_generations.Set({}, static_cast<double>(cold));
   context_.metrics.watched_directories.Set({}, context_.watcher.directories());
   api::NodeCacheStatus status;
   status.node = NodeStatusOf(context_.node, options_.version);

@@ -22,21 +22,24 @@ struct Metrics {
   metrics::Counter& published_bytes;    // packed
   metrics::Histogram& publish_seconds;  // settled to pushed
   metrics::Counter& activations;        // links flipped to another generation
-  metrics::Gauge& active_generations;   // links, by warm: true, false
+  metrics::Gauge& warm_generations;     // active, with at least one bundle
+  metrics::Gauge& cold_generations;     // active, without a bundle
   metrics::Counter& failures;           // reason
   metrics::Gauge& quarantined_bundles;  // reason: VerifyFailed, BundleRejected
   metrics::Counter& scrubs;             // result: whole, damaged, failed
   metrics::Counter& scrubbed_bytes;     // read to be compared
   metrics::Counter& starts;             // result of the pods' first starts seen on this node
-  metrics::Histogram& turn_seconds;     // of the sync loop
-  metrics::Counter& turns;              // result: ok, failed
+  metrics::Histogram& sync_seconds;     // one iteration of the sync loop
+  metrics::Counter& syncs;              // result: ok, failed
   metrics::Counter& api_requests;       // verb, resource, code
   metrics::Counter& store_requests;     // operation, code
   metrics::Counter& store_bytes;        // operation; of blobs and manifests
   metrics::Histogram& store_seconds;    // operation; without what disk and processor took
-  metrics::Gauge& root_bytes;           // kind: used, free, limit
+  metrics::Gauge& root_used_bytes;
+  metrics::Gauge& root_free_bytes;
+  metrics::Gauge& root_limit_bytes;  // 0: no limit
   metrics::Gauge& watched_directories;
-  metrics::Gauge& build;  // version; always 1
+  metrics::Gauge& build_info;  // version; always 1
 };
 
 // Adds `call` to the store_* metrics; the callback of bundle::MeteredStore.

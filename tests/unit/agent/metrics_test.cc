@@ -13,7 +13,7 @@ TEST(Metrics, AreServedUnderNamesThatKeepTheRules) {
   const auto registry = metrics::MakeRegistry();
   const Metrics metrics(*registry, "1.2.3");
   EXPECT_TRUE(registry->status().ok()) << registry->status();
-  EXPECT_THAT(registry->Serialize(), HasSubstr("cachewarm_build{version=\"1.2.3\"} 1"));
+  EXPECT_THAT(registry->Serialize(), HasSubstr("cachewarm_build_info{version=\"1.2.3\"} 1"));
 }
 
 TEST(Metrics, ACallOfTheStoreCountsByOperationAndCode) {
