@@ -8,11 +8,11 @@
 
 namespace cachewarm::bundle {
 
-// Room for one frame after the other. Unlike a string it neither clears what is overwritten anyway
-// nor moves what is given up. Not thread-safe.
+// Reusable memory for one frame at a time. Unlike std::string it does not initialize its bytes and
+// does not copy the old ones when it grows. Not thread-safe.
 class Buffer {
  public:
-  // The first `bytes` of it, of any content; what an earlier call gave is gone.
+  // Returns `bytes` uninitialized bytes and invalidates the result of earlier calls.
   std::span<char> Make(size_t bytes) {
     if (bytes > capacity_) {
       storage_ = std::make_unique_for_overwrite<char[]>(bytes);
@@ -21,7 +21,7 @@ class Buffer {
     size_ = bytes;
     return {storage_.get(), bytes};
   }
-  // Keeps the first `bytes` of what Make() gave.
+  // Shortens the bytes of the last Make() to the first `bytes`.
   void Cut(size_t bytes) { size_ = bytes; }
 
   size_t size() const { return size_; }

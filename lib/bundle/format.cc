@@ -42,7 +42,7 @@ void ReadDigest(Reader& reader, std::string_view name, Digest& out) {
   out = *std::move(digest);
 }
 
-// The frame index writes bare hex digits: it is long.
+// Reads hex digits without "sha256:", which the frame index omits to be shorter.
 void ReadHex(Reader& reader, std::string_view name, Digest& out) {
   std::string hex;
   reader.Require(name).Read(name, hex, kHexBytes);
@@ -140,7 +140,7 @@ void ReadLayer(Reader& reader, const FormatLimits& limits, std::vector<LayerInde
   }
 }
 
-// What no single field can show: counts that must agree.
+// Checks the counts that must agree between fields.
 absl::Status CheckWhole(const Config& config, size_t diff_ids) {
   if (config.layers.size() != diff_ids) {
     return absl::InvalidArgumentError(fmt::format(
@@ -255,7 +255,7 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& li
 std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& entries) {
   std::set<std::string, std::less<>> directories;
   for (const Entry& entry : entries) {
-    // From the deepest up: where one is known, so are those above it.
+    // From the deepest up: if one is known, its parents are known.
     for (size_t end = entry.path.rfind('/'); end != std::string::npos && end > 0;
          end = entry.path.rfind('/', end - 1)) {
       if (!directories.insert(entry.path.substr(0, end)).second) {

@@ -15,7 +15,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// A frame holds at least the headers of a member with the longest path and some content.
+// Room for the headers of a member with the longest path, and some content.
 constexpr int64_t kFrameBytesMin = 8 * kTarBlockBytes;
 
 absl::StatusOr<Packed> Describe(Config config, std::vector<Descriptor> layers) {
@@ -30,7 +30,7 @@ absl::StatusOr<Packed> Describe(Config config, std::vector<Descriptor> layers) {
   return packed;
 }
 
-// What of `tree` is not kept, as a layer of its own.
+// Moves the files that `kept` lacks to a tree of their own: the new layer.
 PackTree ExtractNewFiles(PackTree& tree, const std::vector<const Entry*>& kept,
                          std::vector<std::string> whiteouts) {
   PackTree added{.whiteouts = std::move(whiteouts)};
@@ -45,14 +45,15 @@ PackTree ExtractNewFiles(PackTree& tree, const std::vector<const Entry*>& kept,
   return added;
 }
 
-// What a bundle has of its base.
+// The entries that a bundle reuses from its base.
 struct BaseReuse {
-  std::vector<const Entry*> same;      // of each file of the tree; null: it is new
-  std::vector<Entry> staying;          // beside the tree
-  std::vector<std::string> whiteouts;  // of what does not stay
+  std::vector<const Entry*> same;      // by file of the tree; null: the file is new
+  std::vector<Entry> staying;          // retained beside the files of the tree
+  std::vector<std::string> whiteouts;  // for removed files
 };
 
-// The union as a whole, before any of it is written: the tree alone has been checked.
+// Checks the limits and the number of layers of the union; the tree itself has been checked
+// already.
 absl::Status CheckUnion(const PackTree& tree, const BaseReuse& kept, const PackOptions& options) {
   Totals totals{.entries = static_cast<int64_t>(tree.entries.size() + kept.staying.size())};
   for (const auto* entries : {&tree.entries, &kept.staying}) {
@@ -70,7 +71,7 @@ absl::Status CheckUnion(const PackTree& tree, const BaseReuse& kept, const PackO
                    fmt::format("the base has {} layers: no more can be added", layers));
 }
 
-// The layers of the base and, unless it would be empty, one more.
+// Describes the bundle of the base's layers and, unless it would be empty, a new layer.
 absl::StatusOr<Packed> PackOntoBase(PackTree tree, BaseReuse kept, const Facts& facts,
                                     const PackOptions& options, Sink& layer,
                                     const std::stop_token& stop) {
@@ -109,7 +110,7 @@ absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
                     kTarBlockBytes, kFrameBytesMin, options.limits.frame_raw_bytes_max));
   }
   if (options.keep_base && options.base == nullptr) {
-    return absl::InvalidArgumentError("there is no base to keep");
+    return absl::InvalidArgumentError("keep_base needs a base bundle");
   }
   CW_ASSIGN_OR_RETURN(PackTree tree, ArrangeTree(std::move(files), options.limits));
   if (options.base != nullptr) {

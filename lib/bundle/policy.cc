@@ -8,7 +8,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Below this a bundle of a few very regular files may compress better than any limit.
+// Smaller bundles are exempt from the ratio: a few very regular files may compress better.
 constexpr int64_t kRatioFreeBytes = 64LL << 20;
 
 constexpr size_t kShownBytes = 200;

@@ -14,7 +14,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Passes bytes on and tells how many there were.
+// Forwards bytes and reports the progress.
 class ProgressSink : public Sink {
  public:
   ProgressSink(Sink& sink, const OnProgress& on_progress, int64_t total_bytes)
@@ -36,7 +36,7 @@ class ProgressSink : public Sink {
   int64_t done_bytes_ = 0;
 };
 
-// Hashes what passes.
+// Forwards bytes and hashes them.
 class HashingSink : public Sink {
  public:
   explicit HashingSink(Sink& sink) : sink_(sink) {}
@@ -53,16 +53,16 @@ class HashingSink : public Sink {
 
 absl::Status DigestMismatch(std::string_view what, const Digest& expected) {
   return absl::DataLossError(
-      fmt::format("{} does not have the sha256 {} that names it", what, expected.Short()));
+      fmt::format("{} does not match its digest sha256 {}", what, expected.Short()));
 }
 
-// Verifies, keeps nothing.
+// Creates no files: the content is verified and discarded.
 class DiscardedFiles : public FileMaker {
  public:
   absl::StatusOr<fs::Fd> Make(const Entry& /*entry*/) override { return fs::Fd(); }
 };
 
-// Hashes the tar of each layer out of its frames, which must come in order.
+// Hashes the tar of each layer. Frames must be passed in order.
 class TarHasher {
  public:
   explicit TarHasher(const Config& config) : config_(config), hashes_(config.layers.size()) {
@@ -89,7 +89,7 @@ class TarHasher {
  private:
   const Config& config_;
   std::vector<Sha256> hashes_;
-  std::vector<int64_t> ends_;  // the frame behind the last one of each layer
+  std::vector<int64_t> ends_;  // by layer: one past its last frame
 };
 
 int64_t LayerBytes(const Manifest& manifest) {
@@ -111,7 +111,7 @@ absl::Status CopyBlob(const RepositoryRef& from, const RepositoryRef& to, const 
   HashingSink hashed(*upload);
   CW_RETURN_IF_ERROR(from.store.ReadBlob(
       from.repository, {.digest = blob.digest, .bytes = blob.bytes}, hashed, stop));
-  // Before it is committed: a wrong blob must not even appear under its own name.
+  // Verify before Commit(): a wrong blob would be stored under the digest of the wrong bytes.
   if (hashed.Finish() != blob.digest) {
     return DigestMismatch("a blob", blob.digest);
   }
@@ -130,7 +130,7 @@ absl::StatusOr<bool> HasLayers(const RepositoryRef& ref, const Bundle* bundle,
     if (!there || layer.bytes == 0) {
       return false;
     }
-    // Nothing is built upon a layer that was cut: it would be so for ever.
+    // Read the last byte: a bundle that reuses a truncated layer could never be unpacked.
     TextSink last(1);
     const absl::Status read = ref.store.ReadBlob(
         ref.repository, {.digest = layer.digest, .offset = layer.bytes - 1, .bytes = 1}, last,
@@ -142,7 +142,7 @@ absl::StatusOr<bool> HasLayers(const RepositoryRef& ref, const Bundle* bundle,
   return true;
 }
 
-// A blob that is begun with its first byte: there may be none.
+// Starts an upload with the first byte; without any byte there is no blob.
 class LazyUpload : public Sink {
  public:
   LazyUpload(const RepositoryRef& ref, std::stop_token stop) : ref_(ref), stop_(std::move(stop)) {}
@@ -154,14 +154,14 @@ class LazyUpload : public Sink {
     return upload_->Write(bytes);
   }
 
-  // The bytes of it; 0 when nothing was written.
+  // Commits the upload and returns the size of the blob, 0 if nothing was written.
   absl::StatusOr<int64_t> Commit(const Descriptor& expected) {
     if (upload_ == nullptr) {
       return 0;
     }
     CW_ASSIGN_OR_RETURN(const Descriptor stored, upload_->Commit());
     if (stored.digest != expected.digest) {
-      return DigestMismatch("the layer that was stored", expected.digest);
+      return DigestMismatch("the stored layer", expected.digest);
     }
     return stored.bytes;
   }
@@ -181,8 +181,8 @@ absl::StatusOr<Publication> Publish(const RepositoryRef& ref, std::vector<PackFi
   CW_ASSIGN_OR_RETURN(const bool has_base, HasLayers(ref, pack.base, stop));
   if (!has_base && pack.keep_base) {
     return absl::FailedPreconditionError(
-        pack.base == nullptr ? std::string("there is no bundle to keep")
-                             : fmt::format("the store lacks a layer of the bundle {} to keep",
+        pack.base == nullptr ? std::string("keep_base needs a base bundle")
+                             : fmt::format("the store lacks a layer of the base bundle {}",
                                            pack.base->digest.Short()));
   }
   if (!has_base) {

@@ -95,7 +95,7 @@ absl::Status Unpacker::Finish() {
 
 namespace {
 
-// Bounds what a worker must hold before it can verify anything.
+// Bounds the memory of a worker, which must hold a whole frame to verify it.
 absl::Status CheckFrameSize(const Frame& frame, size_t layer, const Limits& limits) {
   if (frame.raw_bytes > limits.frame_raw_bytes_max) {
     return absl::InvalidArgumentError(

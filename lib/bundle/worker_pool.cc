@@ -25,7 +25,7 @@ WorkerPool::WorkerPool(int threads) {
     try {
       threads_.emplace_back([this, worker] { Work(worker); });
     } catch (const std::system_error&) {
-      break;  // a limit of processes: fewer do the same work
+      break;  // the limit of processes is reached: continue with fewer threads
     }
   }
   if (threads_.empty()) {

@@ -9,8 +9,9 @@
 
 namespace cachewarm::bundle {
 
-// Counts what passes, and tells the consumer's errors from the store's: what a decorator must know
-// to continue a read behind what was taken. One thread.
+// Forwards to another sink, counts the bytes that it accepted and keeps its last error. A store
+// decorator uses it to resume a read at the right byte and to tell errors of the sink from errors
+// of the store. One thread at a time.
 class CountingSink : public Sink {
  public:
   // `sink` must outlive it.
@@ -24,7 +25,7 @@ class CountingSink : public Sink {
     return status_;
   }
   bool wrote() const { return wrote_; }
-  int64_t bytes() const { return bytes_; }  // that the consumer took
+  int64_t bytes() const { return bytes_; }  // accepted by the sink
   const absl::Status& status() const { return status_; }
 
  private:

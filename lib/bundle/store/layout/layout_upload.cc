@@ -17,12 +17,12 @@ namespace {
 
 constexpr mode_t kBlobMode = 0444;
 constexpr int kNamesMax = 10'000;
-// The disk writes so much while the next is packed: the fsync in the end waits for the last only.
+// Write-back is started each time so many bytes were written, so that the final fsync is short.
 constexpr int64_t kSyncedBytes = 8LL << 20;
 
 class LayoutUpload : public BlobUpload {
  public:
-  // The file keeps a pointer to the repository.
+  // The repository is on the heap because the file keeps a pointer to it.
   static absl::StatusOr<std::unique_ptr<BlobUpload>> Start(fs::Dir repository,
                                                            std::stop_token stop) {
     auto held = std::make_unique<fs::Dir>(std::move(repository));
@@ -63,8 +63,8 @@ bool IsSameFile(const fs::Dir& repository, const std::string& name, const fs::Fd
   return expected.ok() && found.ok() && found->inode == expected->inode;
 }
 
-// Whoever made these files is dead: it let go of the lock. Or it has placed its file, and the name
-// is another's by now: a file that is locked under its name keeps it.
+// Removes temporary files whose writer has exited (lock not held). Re-checks the lock by name,
+// because a new writer may have reused the name.
 void RemoveAbandoned(const fs::Dir& repository) {
   fs::Walk(repository, kUploads, {}, [&](const fs::WalkEntry& entry) {
     const std::string path = fmt::format("{}/{}", kUploads, entry.path);
@@ -76,7 +76,7 @@ void RemoveAbandoned(const fs::Dir& repository) {
   }).IgnoreError();
 }
 
-// False when RemoveAbandoned of another program was between our create and our lock.
+// Locks a new file. False if RemoveAbandoned() of another process removed it before it was locked.
 absl::StatusOr<bool> LockNew(const fs::Dir& repository, const std::string& name,
                              const fs::Fd& file) {
   CW_ASSIGN_OR_RETURN(const bool locked, fs::TryLock(file));
@@ -121,7 +121,7 @@ absl::StatusOr<UploadFile> UploadFile::Start(const fs::Dir& repository) {
     if (*locked) {
       return upload;
     }
-    upload.name_.clear();  // another's by now, or nobody's
+    upload.name_.clear();  // removed, or reused by another writer
   }
   return absl::ResourceExhaustedError(
       fmt::format("{}/{}: too many uploads at once", repository.name(), kUploads));

@@ -32,7 +32,7 @@ absl::Status Bandwidth::Acquire(int64_t bytes, std::stop_token stop) {
   }
   if (!SleepFor(clock_, std::chrono::duration_cast<Duration>(std::max(wait, nanoseconds(0))),
                 stop)) {
-    return absl::CancelledError("stopped while the bandwidth limit was waited for");
+    return absl::CancelledError("stopped while waiting for the bandwidth limit");
   }
   return absl::OkStatus();
 }

@@ -10,10 +10,10 @@
 
 namespace cachewarm::bundle {
 
-// So many may work at once; the others wait. Thread-safe; must outlive its slots.
+// Limits the number of concurrent calls. Thread-safe. Must outlive its permits.
 class Semaphore {
  public:
-  // Free again with its end.
+  // Returns its unit to the semaphore when destroyed.
   class Permit {
    public:
     explicit Permit(Semaphore* semaphore) : semaphore_(semaphore) {}
@@ -29,16 +29,17 @@ class Semaphore {
     Semaphore* semaphore_;
   };
 
-  // 0: any number.
+  // `count` is the number of permits; 0: no limit.
   explicit Semaphore(int count) : free_(count), limited_(count > 0) {}
 
+  // Blocks until a permit is free. CANCELLED soon after `stop`.
   absl::StatusOr<Permit> Acquire(std::stop_token stop) {
     std::unique_lock lock(mutex_);
     if (!limited_) {
       return Permit(nullptr);
     }
     if (!released_.wait(lock, std::move(stop), [this] { return free_ > 0; })) {
-      return absl::CancelledError("stopped while a free connection was waited for");
+      return absl::CancelledError("stopped while waiting for a free connection");
     }
     --free_;
     return Permit(this);

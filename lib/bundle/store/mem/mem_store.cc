@@ -90,7 +90,7 @@ absl::Status MemStore::CheckBlobs(const Repository& there, const Descriptor& con
     complete = complete && there.blobs.contains(layer.digest);
   }
   return complete ? absl::OkStatus()
-                  : absl::FailedPreconditionError("the manifest names a blob that is not there");
+                  : absl::FailedPreconditionError("the manifest names a blob that does not exist");
 }
 
 absl::StatusOr<bool> MemStore::HasBlob(const std::string& repository, const Digest& digest,
@@ -141,7 +141,7 @@ absl::StatusOr<std::string> MemStore::ReadManifest(const std::string& repository
     return absl::NotFoundError(fmt::format("no manifest {}", digest.Short()));
   }
   if (DigestOf(found->second) != digest) {
-    return absl::DataLossError("the manifest does not have the content of its name");
+    return absl::DataLossError("the manifest does not match its digest");
   }
   return found->second;
 }

@@ -7,7 +7,7 @@
 #include "lib/base/status.h"
 
 namespace cachewarm::bundle {
-// Knows how long the consumer took.
+// Measures the time spent in the consumer.
 class MeteredStore::TimedSink : public Sink {
  public:
   TimedSink(Sink& sink, const Clock& clock) : sink_(sink), clock_(clock) {}

@@ -56,7 +56,7 @@ void MirroredStore::RecordMirrorRead(const ReadKey& key) {
   const MonoTime now = clock_.Monotonic();
   std::erase_if(mirror_reads_, [now](const auto& entry) { return entry.second <= now; });
   if (mirror_reads_.size() >= kMirrorReadsMax) {
-    mirror_reads_.clear();  // the next read of one of them may come from a mirror once more
+    mirror_reads_.clear();  // a repeated read may then use a mirror once more
   }
   mirror_reads_[key] = now + kMirrorReadsKept;
 }
@@ -80,7 +80,7 @@ absl::Status MirroredStore::ReadBlob(const std::string& repository, const BlobRa
       RecordMirrorRead(key);
     }
     if (!counted.status().ok()) {
-      // A full disk says nothing about the mirror.
+      // Only DATA_LOSS of the sink is a fault of the mirror; a full disk is not.
       RecordResult(i, absl::IsDataLoss(counted.status()) ? counted.status() : absl::OkStatus());
       return counted.status();
     }
@@ -113,7 +113,7 @@ absl::StatusOr<std::vector<Descriptor>> MirroredStore::Referrers(const std::stri
                                                                  const std::string& artifact_type,
                                                                  std::stop_token stop) {
   auto found = inner().Referrers(repository, subject, artifact_type, stop);
-  // What refers to a bundle proves itself: while the origin is down, a mirror's list is as good.
+  // Callers verify every referrer, so a mirror's list is acceptable while the origin is down.
   for (size_t i = 0; IsRetryable(found.status()) && i < mirrors_.size(); ++i) {
     if (IsBackingOff(i)) {
       continue;

@@ -33,7 +33,7 @@ void SkipBlanks(std::string_view& rest) {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t,"), rest.size()));
 }
 
-// A token, or a quoted string with its escapes resolved.
+// Removes a token or a quoted string from the start of `rest` and returns it without escapes.
 absl::StatusOr<std::string> ParseValue(std::string_view& rest) {
   std::string value;
   if (rest.empty() || rest.front() != '"') {

@@ -19,7 +19,7 @@ constexpr int kNotAcceptable = 406;
 constexpr int kPagesMax = 64;
 constexpr int kListTries = 4;
 
-// Registries that never heard of the referrers API say so in many ways.
+// True if the answer shows that the registry has no referrers API. Registries differ in the status.
 bool LacksReferrersApi(const http::Response& response) {
   switch (response.status) {
     case kBadRequest:
@@ -46,8 +46,8 @@ absl::StatusOr<std::optional<std::string>> NextPage(std::string_view link, const
   CW_ASSIGN_OR_RETURN(const http::Url next,
                       http::ResolveLocation(base, link.substr(open + 1, close - open - 1)));
   if (next.Origin() != base.Origin()) {
-    return absl::InvalidArgumentError(
-        fmt::format("the registry continues its list of referrers at {}", next.Origin()));
+    return absl::InvalidArgumentError(fmt::format(
+        "the registry's list of referrers continues on another server: {}", next.Origin()));
   }
   return next.ToString();
 }
@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<Descriptor>> ReferrerList::ReadPages(http::Response p
       return found;
     }
     if (pages == kPagesMax || found.size() > kReferrersMax) {
-      return absl::ResourceExhaustedError("the registry's list of referrers does not end");
+      return absl::ResourceExhaustedError("the registry's list of referrers is too long");
     }
     url = *next;
     CW_ASSIGN_OR_RETURN(std::optional<http::Response> answer, GetIndex(url, stop));
@@ -153,7 +153,7 @@ absl::Status ReferrerList::Add(const Descriptor& referrer, const Artifact& artif
     CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("PUT {}", url)));
   }
   return absl::UnavailableError(
-      fmt::format("{}: others change this list at the same time; try again", TagUrl(subject)));
+      fmt::format("{}: other writers keep changing this list; try again", TagUrl(subject)));
 }
 
 }  // namespace cachewarm::bundle

@@ -29,7 +29,7 @@ absl::Status RetryBudget::WaitBeforeRetry(const absl::Status& why, std::stop_tok
   const Duration own = BackoffDelay({}, failures_ - 1, random_());
   return SleepFor(clock_, std::max(asked, own), stop)
              ? absl::OkStatus()
-             : absl::CancelledError("stopped while the registry was waited for");
+             : absl::CancelledError("stopped while waiting to retry a registry request");
 }
 
 }  // namespace cachewarm::bundle

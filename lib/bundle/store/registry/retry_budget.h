@@ -9,17 +9,17 @@
 
 namespace cachewarm::bundle {
 
-// The tries of one request. Not thread-safe.
+// Counts the attempts of one request and waits between them. Not thread-safe.
 class RetryBudget {
  public:
-  // `clock` and `random` must outlive it. `tries` counts the first one too.
+  // `clock` and `random` must outlive it. `tries` includes the first attempt.
   RetryBudget(const Clock& clock, const Random& random, int tries);
 
-  // Waits before the next try: with backoff from 0.5 s, and as long as the registry asked for, of
-  // that at most 60 s and up to a quarter more, so that a thousand nodes do not come back at once.
-  // `why` when the tries are spent; CANCELLED at once when stopped.
+  // Blocks before the next attempt: exponential backoff from 0.5 s, and no shorter than the
+  // Retry-After of `why`, capped at 60 s and lengthened by up to a quarter, so that a thousand
+  // nodes do not retry at once. Returns `why` when no attempt is left, CANCELLED soon after `stop`.
   absl::Status WaitBeforeRetry(const absl::Status& why, std::stop_token stop);
-  // The last try brought something: all tries but one are there again.
+  // Resets the count, after an attempt that transferred some bytes: all attempts but one are left.
   void RecordProgress() { failures_ = 0; }
 
  private:

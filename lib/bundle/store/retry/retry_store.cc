@@ -14,7 +14,7 @@ bool IsTransient(const absl::Status& status) {
 }
 
 absl::Status Stopped() {
-  return absl::CancelledError("stopped while the store was waited for");
+  return absl::CancelledError("stopped while waiting to retry a store call");
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(EntryList, WhatIsNotOneIsRefusedByLineAndField) {
   };
   const std::string good = fmt::format("a\ttriton\t1\t{}\t0\n", kHex);
   const Case cases[] = {
-      {"cut", "a\ttriton", "line 1: is cut"},
+      {"cut", "a\ttriton", "line 1: is truncated"},
       {"one field", "a\n", "line 1: kind: is missing"},
       {"no frame", fmt::format("a\ttriton\t1\t{}\n", kHex), "line 1: frame: is missing"},
       {"absolute", fmt::format("/etc/passwd\ttriton\t1\t{}\t0\n", kHex), "line 1: path"},
