@@ -132,7 +132,7 @@ absl::StatusOr<Daemon::LockedRoot> Daemon::AcquireRoot(const fingerprint::NodeFa
                                                        std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(fs::Dir root, OpenRoot(config_.root));
   const auto lock = [&](Duration timeout) {
-    return LockRoot(root, {.clock = dependencies_.clock, .timeout = patience, .stop = stop});
+    return LockRoot(root, {.clock = dependencies_.clock, .timeout = timeout, .stop = stop});
   };
   absl::StatusOr<fs::Fd> held = lock(Duration(0));
   if (absl::IsDeadlineExceeded(held.status())) {

@@ -26,7 +26,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// Names that no cache of any warmup carries: not worth the memory.
+// Returns true for names that no bundle can contain; events of such files are dropped to save
+// memory.
 bool IsNoise(std::string_view path) {
   const caches::Skip skip = caches::CacheTable::AllPresets().Classify(path).skip;
   return skip == caches::Skip::kLock || skip == caches::Skip::kTemporary ||
@@ -41,10 +42,10 @@ struct Tree {
   fs::Dir root;
   EventLog log;
   int directories = 0;
-  bool partial = false;  // some directory could not be watched: nothing about it is known for sure
+  bool partial = false;  // a directory could not be watched, so all records are incomplete
 };
 
-// A watched directory: which tree, and where in it.
+// A watched directory and its tree.
 struct Place {
   Tree* tree = nullptr;
   std::string path;
@@ -222,7 +223,7 @@ class InotifyWatcher final : public Watcher {
     }
   }
 
-  // The bits of one event may be several: the kernel sets one, but that is not promised.
+  // inotify(7) does not guarantee that only one bit is set.
   void Record(Tree& tree, const std::string& path, uint32_t mask, WallTime now) {
     if (IsNoise(path)) {
       return;
@@ -246,8 +247,9 @@ class InotifyWatcher final : public Watcher {
     }
   }
 
-  // Watches `path` and all below it. Files that are there already get `found` as their event:
-  // they appeared before the watch did. Without `found` they are as old as the tree.
+  // Watches `path` and everything below it. Existing files were created before the watch, so
+  // `found` is recorded as their event. Without `found`, existing files are as old as the tree and
+  // raise no event.
   void Scan(Tree& tree, const std::string& path, const std::optional<FileEvent>& found) {
     const ScanLimits limits{.depth_max = limits_.depth_max};
     const ScanVisitor visitor{
@@ -268,7 +270,7 @@ class InotifyWatcher final : public Watcher {
   bool WatchOne(Tree& tree, std::string_view path, int fd) {
     if (tree.directories >= limits_.directories_per_tree ||
         places_.size() >= static_cast<size_t>(limits_.directories_max)) {
-      MarkPartial(tree, absl::ResourceExhaustedError("more directories than may be watched"));
+      MarkPartial(tree, absl::ResourceExhaustedError("too many directories to watch"));
       return false;
     }
     const absl::StatusOr<int> watch = inotify_.Watch(fd);
@@ -276,7 +278,7 @@ class InotifyWatcher final : public Watcher {
       MarkPartial(tree, watch.status());
       return false;
     }
-    // The number of a directory that was renamed is still its own: only its place is new.
+    // A renamed directory keeps its watch number; only its path changes.
     const auto [at, added] = places_.try_emplace(*watch);
     if (added) {
       ++tree.directories;
@@ -287,7 +289,8 @@ class InotifyWatcher final : public Watcher {
 
   void Overflow(WallTime now) {
     ++overflows_;
-    log_.Warning("file events were lost", {{"trees", static_cast<int64_t>(trees_.size())}});
+    log_.Warning("file events lost: inotify queue overflow",
+                 {{"trees", static_cast<int64_t>(trees_.size())}});
     for (const auto& [generation, tree] : trees_) {
       tree->log.Lose(now);
       Scan(*tree, "", std::nullopt);
@@ -296,7 +299,7 @@ class InotifyWatcher final : public Watcher {
 
   void MarkPartial(Tree& tree, const absl::Status& why) {
     if (!tree.partial) {
-      log_.Warning("a tree is watched in part",
+      log_.Warning("tree only partially watched",
                    {{"generation", tree.tree.generation}, {"err", Message(why)}});
     }
     tree.partial = true;
@@ -317,7 +320,7 @@ class InotifyWatcher final : public Watcher {
   uint64_t completed_ = 0;
   int overflows_ = 0;
   bool stopped_ = false;
-  std::jthread thread_;  // last: it uses everything above
+  std::jthread thread_;  // last, because the thread uses all members above
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace cachewarm::agent {
 namespace {
 
 std::shared_ptr<const caches::CacheTable> Presets() {
-  // Lives for ever: nothing to delete.
+  // The static table lives forever, so nothing is deleted.
   return {std::shared_ptr<void>(), &caches::CacheTable::AllPresets()};
 }
 

@@ -28,8 +28,8 @@ void WatchedTrees::Add(const Mount& mount, const std::string& generation, bool f
        .run_as = mount.run_as,
        .fresh = fresh});
   if (!added.ok()) {
-    // Results of its starts will be unknown; the pods go on all the same.
-    context_.log.Warning("tree not watched",
+    // Starts in this tree are reported as unknown; pods are not affected.
+    context_.log.Warning("cannot watch tree; its starts will be reported as unknown",
                          {{"generation", generation}, {"err", Message(added)}});
   }
 }
@@ -40,7 +40,8 @@ bool WatchedTrees::ForgetGone(const Inventory& inventory) {
              return false;
            }
            context_.watcher.RemoveTree(each.first);
-           context_.log.Warning("tree removed by somebody else", {{"generation", each.first}});
+           context_.log.Warning("generation directory removed externally",
+                                {{"generation", each.first}});
            return true;
          }) > 0;
 }

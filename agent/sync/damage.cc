@@ -17,16 +17,16 @@ FileState EvaluateFile(const FileChange& change) {
 
 std::string_view DescribeDamage(const FileChange& change) {
   if (change.same_file && !change.written) {
-    return "has other bytes than its bundle says, and nobody wrote it";
+    return "does not match its bundle, although no process wrote it";
   }
   if (change.same_file && !change.writable) {
-    return "was overwritten in place, which no engine does with files of its kind";
+    return "was modified in place; no compiler does that to this file type";
   }
-  return "was replaced by a file that is truncated";
+  return "was replaced by a truncated file";
 }
 
 std::string DescribeDamage(const DamagedTree& tree) {
-  return tree.path.empty() ? "what was damaged is not known any more"
+  return tree.path.empty() ? "the damage record cannot be read"
                            : fmt::format("{}: {}", tree.path, tree.message);
 }
 

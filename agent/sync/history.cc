@@ -49,9 +49,9 @@ FaultKind KindOfDiskFault(const absl::Status& status) {
 FaultKind KindOfFault(FaultSource source, const absl::Status& status) {
   switch (source) {
     case FaultSource::kBundle:
-      return absl::IsDataLoss(status) ? FaultKind::kDamaged : FaultKind::kRefused;
+      return absl::IsDataLoss(status) ? FaultKind::kDamaged : FaultKind::kRejected;
     case FaultSource::kSignature:
-      // Else the file with the keys cannot be read.
+      // Any other code means that the key file cannot be read.
       return absl::IsInvalidArgument(status) ? FaultKind::kUnsigned : FaultKind::kDisk;
     case FaultSource::kStore:
       return KindOfStoreFault(status);
@@ -63,7 +63,7 @@ FaultKind KindOfFault(FaultSource source, const absl::Status& status) {
 
 std::string ReasonOf(FaultKind kind) {
   switch (kind) {
-    case FaultKind::kRefused:
+    case FaultKind::kRejected:
       return std::string(api::reason::kBundleRejected);
     case FaultKind::kDamaged:
       return std::string(api::reason::kVerifyFailed);
@@ -84,7 +84,7 @@ std::string ReasonOf(FaultKind kind) {
 
 bool IsBundleFault(FaultKind kind) {
   switch (kind) {
-    case FaultKind::kRefused:
+    case FaultKind::kRejected:
     case FaultKind::kDamaged:
     case FaultKind::kUnsigned:
     case FaultKind::kMissing:
@@ -105,14 +105,14 @@ void RecordFailure(FailureState& failure, FaultKind kind, const absl::Status& st
   failure.not_before = moment.mono + wait;
   failure.reason = ReasonOf(kind);
   failure.message = Message(status);
-  failure.quarantined = kind == FaultKind::kRefused || kind == FaultKind::kDamaged;
-  if (kind == FaultKind::kRefused) {
+  failure.quarantined = kind == FaultKind::kRejected || kind == FaultKind::kDamaged;
+  if (kind == FaultKind::kRejected) {
     failure.not_before = MonoTime::max();
-    failure.message += "; quarantined: never fetched here again, publish another bundle";
+    failure.message += "; quarantined permanently on this node; publish a new bundle";
   } else if (kind == FaultKind::kDamaged) {
-    failure.message +=
-        fmt::format("; quarantined until {}: mend the store's copy or publish another bundle",
-                    FormatTime(moment.wall + wait));
+    failure.message += fmt::format(
+        "; quarantined until {}; repair the blob in the registry or publish a new bundle",
+        FormatTime(moment.wall + wait));
   }
 }
 

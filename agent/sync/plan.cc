@@ -11,7 +11,7 @@
 namespace cachewarm::agent {
 namespace {
 
-// Left free on the node's disk, so that a cache is never what makes kubelet evict pods.
+// Space left free on the node's disk, so that caches do not cause kubelet to evict pods.
 constexpr int64_t kReserveBytes = int64_t{64} << 20;
 
 const Link* FindLink(const Inventory& inventory, const Mount& mount) {
@@ -23,7 +23,7 @@ bool IsLinked(const Link* link) {
   return link != nullptr && !link->generation.empty();
 }
 
-// Gathers the steps of one kind each, because their order in the plan is by kind.
+// Collects the steps by kind, because the plan orders them by kind.
 class Planner {
  public:
   explicit Planner(const PlanInput& input) : input_(input) {}
@@ -47,7 +47,8 @@ class Planner {
   }
 
  private:
-  // What pods wait for is fetched first, and has the disk's room first.
+  // Orders the warmups by priority: bundles that pods wait for get fetch slots and disk space
+  // first.
   std::vector<const api::WantedWarmup*> ByNeed() const {
     std::vector<const api::WantedWarmup*> out;
     for (const api::WantedWarmup& wanted : input_.desired.warmups) {
@@ -59,8 +60,8 @@ class Planner {
     return out;
   }
 
-  // A link to nothing stops containers from being created, one to a damaged tree may crash them:
-  // wanted or not.
+  // Repairs links of all mounts, also of unwanted ones: a dangling link prevents containers from
+  // being created, a link to a damaged tree may crash them.
   void RepairLinks() {
     for (const auto& [mount, link] : input_.inventory.links) {
       if (link.state == LinkState::kBroken) {
@@ -116,7 +117,8 @@ class Planner {
       return;
     }
     if (!input_.history.fetching.contains(id) && HasCapacity(wanted, bundles)) {
-      // A tree that replaces a damaged one takes nothing: what is damaged may have more names.
+      // A tree that replaces a damaged one reuses no files: the damaged file may be hard-linked
+      // into other trees.
       const bool is_first = id == GenerationId(mount, DigestsOf(bundles), wanted.renew);
       fetch_.emplace_back(Fetch{mount, id, bundles,
                                 is_first ? Sources(wanted, mount) : std::vector<std::string>()});
@@ -131,15 +133,16 @@ class Planner {
         .not_before = MonoTime::max(),
         .reason = std::string(api::reason::kTreeDamaged),
         .message = fmt::format(
-            "{} trees of it in a row were damaged on this node, and no more are made: find what "
-            "writes there, or replace the disk; the last one: {}",
+            "{} consecutive trees of this bundle were damaged on this node; giving up. Find the "
+            "process that writes there, or replace the disk. Last damage: {}",
             kTreesMax, DescribeDamage(input_.inventory.damaged.at(last)))};
     for (const api::WantedBundle& bundle : bundles) {
       plan_.refused[BundleName{wanted.uid, bundle.digest}] = given_up;
     }
   }
 
-  // The mount's own tree first: its files have the right owner.
+  // Returns the trees to reuse files from; the tree of the mount comes first, because its files
+  // have the right owner.
   std::vector<std::string> Sources(const api::WantedWarmup& wanted, const Mount& mount) const {
     std::vector<std::string> sources;
     for (const auto& [other, link] : input_.inventory.links) {
@@ -153,7 +156,8 @@ class Planner {
     return sources;
   }
 
-  // By the packed size, the only one known before the manifest is read; the fetch looks again.
+  // Checks by the packed size, because the unpacked size is in the manifest; the fetch checks
+  // again.
   bool HasCapacity(const api::WantedWarmup& wanted, const std::vector<api::WantedBundle>& bundles) {
     int64_t bytes = planned_bytes_;
     for (const api::WantedBundle& bundle : bundles) {
@@ -163,13 +167,13 @@ class Planner {
     if (input_.disk.limit_bytes > 0 && input_.disk.used_bytes + bytes > input_.disk.limit_bytes) {
       refusal = {.reason = std::string(api::reason::kOverLimit),
                  .message = fmt::format(
-                     "{} bytes are in use and {} more are wanted, but byteLimit is {}: raise "
-                     "byteLimit in the agent's configuration or remove warmups from this node",
-                     input_.disk.used_bytes, bytes, input_.disk.limit_bytes)};
+                     "{} bytes needed, {} in use, byteLimit is {}: raise byteLimit in the agent's "
+                     "configuration or remove warmups from this node",
+                     bytes, input_.disk.used_bytes, input_.disk.limit_bytes)};
     } else if (bytes > input_.disk.free_bytes - kReserveBytes) {
       refusal = {.reason = std::string(api::reason::kDiskFull),
-                 .message = fmt::format("{} bytes are wanted and {} are free: free space on the "
-                                        "disk that holds the root directory",
+                 .message = fmt::format("{} bytes needed, {} free: free space on the disk of the "
+                                        "root directory",
                                         bytes, input_.disk.free_bytes)};
     } else {
       planned_bytes_ = bytes;

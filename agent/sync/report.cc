@@ -12,7 +12,7 @@
 namespace cachewarm::agent {
 namespace {
 
-constexpr int64_t kSizeStep = 20;  // a twentieth
+constexpr int64_t kSizeStep = 20;  // sizes are reported in twentieths
 
 class Reporter {
  public:
@@ -97,7 +97,7 @@ class Reporter {
     return bundle;
   }
 
-  // Which damaged trees with this bundle an undamaged one stands for; empty when none.
+  // Describes the damaged trees of this bundle that the active tree replaces; empty if none.
   std::string Replaced(const Digest& digest) const {
     int count = 0;
     const DamagedTree* last = nullptr;
@@ -110,9 +110,10 @@ class Reporter {
         last = last == nullptr || last->at < each.second.at ? &each.second : last;
       }
     }
-    return last == nullptr ? std::string()
-                           : fmt::format("stands for {} damaged trees, the last one found {}: {}",
-                                         count, FormatTime(last->at), DescribeDamage(*last));
+    return last == nullptr
+               ? std::string()
+               : fmt::format("replaces {} damaged tree{} (last detected {}: {})", count,
+                             count == 1 ? "" : "s", FormatTime(last->at), DescribeDamage(*last));
   }
 
   bool IsActive(const Digest& digest) const {
@@ -124,7 +125,7 @@ class Reporter {
     });
   }
 
-  // By its record, or, where that was lost, by its name.
+  // Decides by the record of the tree, or by its name if the record was lost.
   bool Holds(const std::string& generation, const Mount& mount, const Digest& digest) const {
     const auto found = input_.inventory.generations.find(generation);
     if (found == input_.inventory.generations.end()) {
@@ -149,7 +150,8 @@ class Reporter {
     return most;
   }
 
-  // Its own, then the disk's, then that of a generation it would be in.
+  // Returns the failure of the bundle, else of the disk, else of the generation that would contain
+  // the bundle.
   const FailureState* FindFailure(const Digest& digest) const {
     const BundleName name{wanted_.uid, digest};
     if (const auto own = input_.history.bundles.find(name); own != input_.history.bundles.end()) {

@@ -16,20 +16,19 @@
 namespace cachewarm::agent {
 namespace {
 
-// Failures of the store that are not worth a word to the operator yet: about seven seconds.
+// Store failures before the state is Failed: about seven seconds.
 constexpr int kSilentRetries = 3;
 
-// What a later try may change; the rest is for somebody to repair.
+// Returns true if a retry may succeed; all other errors need a repair by an administrator.
 bool IsWorthWaiting(const absl::Status& status) {
   return IsRetryable(status) || absl::IsResourceExhausted(status) || absl::IsInternal(status) ||
          absl::IsUnknown(status);
 }
 
-// Its bytes would get a digest of their own, and travel.
+// Publishing a damaged tree would give the bad bytes a valid digest and distribute them.
 absl::Status DamagedError(const std::string& generation) {
-  return absl::FailedPreconditionError(
-      fmt::format("the builder's tree {} holds files that were damaged: another builder is needed",
-                  generation));
+  return absl::FailedPreconditionError(fmt::format(
+      "the builder's directory {} contains damaged files; another builder is needed", generation));
 }
 
 WallTime WindowBegin(const api::CaptureRequest& request) {
@@ -90,14 +89,14 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
     return;
   }
   if (order.ns.empty()) {
-    return Wait(capture, "", "the warmup is not among this node's");
+    return Wait(capture, "", "the spec of this NodeCache does not list the warmup yet");
   }
   if (const absl::Status valid = CheckRequest(request, context_.node); !valid.ok()) {
     return RecordError(valid, capture);
   }
   const std::string generation = FindGeneration(order);
   if (generation.empty()) {
-    return Wait(capture, "", "the builder's directory is not known yet");
+    return Wait(capture, "", "waiting for the start time of the builder to find its directory");
   }
   if (IsDamagedTree(context_.root, generation)) {
     return RecordError(DamagedError(generation), capture);
@@ -117,7 +116,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   }
   if (sample.files == 0) {
     return Wait(capture, api::reason::kNothingToCapture,
-                "the builder is ready and has written no file that spec.caches allows to travel");
+                "the builder became ready but wrote no file matching spec.caches");
   }
   if (!quiet) {
     return Wait(capture, "",
@@ -142,7 +141,7 @@ std::string Captures::FindGeneration(const CaptureOrder& order) const {
 
 std::string Captures::MostUsed(const std::vector<std::string>& generations,
                                const CaptureOrder& order) const {
-  // Files seen in use, and, where events were lost, the newest file.
+  // Number of used files; where events were lost, the newest mtime decides.
   std::pair<size_t, int64_t> most{0, -1};
   std::string best;
   for (const std::string& generation : generations) {
@@ -195,7 +194,7 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
   });
   if (posted) {
     capture.running = true;
-    // A try after a failure says what the last one ran into until it went better.
+    // After a failure, keep the last error in the status until a retry succeeds.
     if (capture.status.state == api::CaptureState::kWaiting) {
       capture.status.state = api::CaptureState::kPacking;
       capture.status.reason.clear();
@@ -241,7 +240,7 @@ void Captures::RecordError(const absl::Status& status, Capture& capture) {
                 {.mono = context_.clock.Monotonic(),
                  .wall = context_.clock.Now(),
                  .random = context_.random()});
-  // The engine may compile later, with its first request: the operator says how long that may take.
+  // The engine may compile with its first request; the operator limits how long that may take.
   if (absl::IsNotFound(status)) {
     return Wait(capture, api::reason::kNothingToCapture, Message(status));
   }
@@ -252,9 +251,9 @@ void Captures::RecordError(const absl::Status& status, Capture& capture) {
   context_.metrics.captures.Add({"failed"});
   context_.metrics.failures.Add({capture.status.reason});
   if (is_new) {
-    context_.log.Warning("capture not published", {{"podUID", capture.status.id},
-                                                   {"reason", capture.status.reason},
-                                                   {"err", capture.status.message}});
+    context_.log.Warning("cannot publish capture", {{"podUID", capture.status.id},
+                                                    {"reason", capture.status.reason},
+                                                    {"err", capture.status.message}});
   }
 }
 
@@ -274,21 +273,22 @@ void Captures::RecordPublished(const Ended& ended, Capture& capture) {
                     .native = published.native,
                     .compile_seconds = span > 0 ? span : published.stored_compile_seconds};
   capture.done = true;
-  // Without the record a restarted agent does the work again and gets the same digest.
+  // Without the record a restarted agent publishes again and gets the same digest.
   WriteCaptureRecord(context_.root, capture.status).IgnoreError();
   const double seconds =
       std::chrono::duration<double>(context_.clock.Monotonic() - capture.settled_at).count();
   context_.metrics.captures.Add({"pushed"});
   context_.metrics.published_bytes.Add({}, static_cast<double>(capture.status.bytes));
   context_.metrics.publish_seconds.Observe({}, seconds);
-  context_.log.Info("bundle published", {{"podUID", ended.id},
-                                         {"bundleKey", ended.request.key},
-                                         {"digest", capture.status.digest.ToString()},
-                                         {"files", capture.status.files},
-                                         {"bytes", capture.status.bytes},
-                                         {"leftOut", static_cast<uint64_t>(published.truncated.size())},
-                                         {"compileSeconds", capture.status.compile_seconds},
-                                         {"durationSeconds", seconds}});
+  context_.log.Info("bundle published",
+                    {{"podUID", ended.id},
+                     {"bundleKey", ended.request.key},
+                     {"digest", capture.status.digest.ToString()},
+                     {"files", capture.status.files},
+                     {"bytes", capture.status.bytes},
+                     {"leftOut", static_cast<uint64_t>(published.truncated.size())},
+                     {"compileSeconds", capture.status.compile_seconds},
+                     {"durationSeconds", seconds}});
 }
 
 void Captures::Wait(Capture& capture, std::string_view reason, std::string message) {

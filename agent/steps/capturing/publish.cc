@@ -18,12 +18,12 @@ absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint:
   CW_ASSIGN_OR_RETURN(const std::string key, fingerprint::KeyOf(request.factors));
   if (key != request.key) {
     return absl::FailedPreconditionError(
-        "the key is not that of its factors: operator and agent "
-        "are of different versions; upgrade the older one");
+        "the key does not match its factors: operator and agent have different versions; upgrade "
+        "the older one");
   }
   if (request.factors.gpu_type != node.gpu_type || request.factors.cpu_class != node.cpu_class) {
     return absl::FailedPreconditionError(fmt::format(
-        "asked for GPU type {} and CPU class {}, but this node is {} and {}",
+        "the request is for GPU type {} and CPU class {}, but this node is {} and {}",
         request.factors.gpu_type, request.factors.cpu_class, node.gpu_type, node.cpu_class));
   }
   return absl::OkStatus();
@@ -47,8 +47,9 @@ std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
 
 namespace {
 
-// What the key had, or else another bundle of the warmup. One that is gone, damaged or of another
-// format is passed over: then the new bundle stands alone.
+// Returns the bundle to build upon: the previous bundle of the key, else another one of the warmup.
+// Skips bundles that are missing, damaged or of another format; without a base the new bundle is
+// complete by itself.
 absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::RepositoryRef& place,
                                                        const PublishJob& job,
                                                        const std::string& tag,
@@ -73,7 +74,8 @@ absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::RepositoryR
   return std::nullopt;
 }
 
-// Without it the files of other ranks would be missing: unlike a base it is never passed over.
+// Reads the bundle that the request keeps. Unlike a base it is never skipped, because without it
+// the files of other ranks would be missing.
 absl::StatusOr<bundle::Bundle> ReadBundleToKeep(const bundle::RepositoryRef& place,
                                                 const PublishJob& job,
                                                 const std::stop_token& stop) {
@@ -81,11 +83,11 @@ absl::StatusOr<bundle::Bundle> ReadBundleToKeep(const bundle::RepositoryRef& pla
   absl::StatusOr<bundle::Bundle> kept = bundle::ReadBundle(place, digest, stop);
   if (kept.ok() && kept->config.facts.key != job.request.key) {
     return absl::FailedPreconditionError(
-        fmt::format("the bundle {} to keep is of another key", digest.Short()));
+        fmt::format("the bundle {} to keep has another key", digest.Short()));
   }
   if (absl::IsNotFound(kept.status()) || absl::IsInvalidArgument(kept.status()) ||
       absl::IsDataLoss(kept.status())) {
-    return absl::FailedPreconditionError(fmt::format("the bundle {} to keep cannot be used: {}",
+    return absl::FailedPreconditionError(fmt::format("cannot read the bundle {} to keep: {}",
                                                      digest.Short(), Message(kept.status())));
   }
   return kept;
@@ -101,7 +103,7 @@ absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::RepositoryRef
   return kept;
 }
 
-// What is said about the bundle: about all of it, where it keeps another one.
+// Returns the facts of the new bundle, united with those of the bundle that it keeps.
 bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection,
                       const std::optional<bundle::Bundle>& base) {
   bundle::Facts own = capture::FactsOf(
@@ -113,7 +115,7 @@ bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection
 
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckRequest(job.request, job.node));
-  // Before the work: without its key there is nothing to publish.
+  // Read the key first: without it nothing may be published.
   std::optional<bundle::PrivateKey> key;
   if (!job.private_key_file.empty()) {
     CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(job.private_key_file));
@@ -124,10 +126,10 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
       capture::SelectFiles(FilterUsed(std::move(observed.files), job.table, job.used),
                            {.tree = job.tree, .on_opening = job.on_opening}));
   if (selection.files.empty()) {
-    return absl::NotFoundError(
-        selection.truncated.empty()
-            ? "the builder used no file that spec.caches allows to travel"
-            : fmt::format("nothing whole to capture: {}", selection.truncated.front()));
+    return absl::NotFoundError(selection.truncated.empty()
+                                   ? "the builder used no file matching spec.caches"
+                                   : fmt::format("the builder left only truncated files: {}",
+                                                 selection.truncated.front()));
   }
   const bundle::RepositoryRef place{.store = job.store,
                                     .repository = fmt::format("{}/{}", job.ns, job.name)};

@@ -16,8 +16,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// The tools of one compile follow one another at once; a container comes back and imports its
-// libraries in several seconds.
+// One second is longer than the pauses between the tools of one compile, and shorter than the
+// several seconds in which a restarted container imports its libraries.
 constexpr Duration kQuiet(1'000);
 
 absl::Status CheckFile(const fs::Fd& file, const caches::Placement& placement,
@@ -50,7 +50,7 @@ void TruncatedFiles::Sweep(const std::vector<std::string>& generations) {
 
 void TruncatedFiles::CollectWritten(const std::string& generation) {
   const WallTime now = context_.clock.Now();
-  // Of a tree that is new to us all that is known: we may have been away when it was written.
+  // For a new tree read all recorded events: the agent may have restarted since the write.
   const auto [until, is_new] = read_until_.try_emplace(generation, WallTime{});
   const EventRecord record = context_.watcher.ReadTree(generation, until->second, now);
   until->second = now;
@@ -62,14 +62,14 @@ void TruncatedFiles::CollectWritten(const std::string& generation) {
   }
 }
 
-// False while somebody writes it: it is looked at again.
+// Removes the file if it is truncated. Returns false while a process writes it: check again later.
 bool TruncatedFiles::CheckAndRemove(const std::string& generation, const std::string& path) {
   const std::string below = fmt::format("{}/{}", GenerationPath(generation), path);
   OwnReads own_reads = context_.watcher.BeginOwnReads(generation);
   own_reads.Opening(path);
   const absl::StatusOr<fs::Fd> file = context_.root.OpenFile(below);
   if (!file.ok()) {
-    return true;  // gone, or no file: its engine does without
+    return true;  // removed, or not a regular file: the engine does not load it
   }
   const absl::Status state =
       CheckFile(*file, caches::CacheTable::AllPresets().Classify(path), path);
@@ -78,7 +78,7 @@ bool TruncatedFiles::CheckAndRemove(const std::string& generation, const std::st
   }
   const absl::Status removed = context_.root.Remove(below);
   context_.metrics.failures.Add({std::string(api::reason::kTruncatedFile)});
-  context_.log.Warning("torn file taken away",
+  context_.log.Warning("truncated file removed",
                        {{"generation", generation},
                         {"path", path},
                         {"note", Message(state)},

@@ -9,15 +9,16 @@
 
 namespace cachewarm::agent {
 
-// Takes a native file away that an engine left half-written when it was killed. It crashes every
-// start that maps it, and kubelet starts a container again sooner than `renew` can put another
-// tree in place (docs/design/0004-torn-files.md). One thread.
+// Removes native files that an engine left truncated when it was killed. Such a file crashes every
+// start that maps it, and kubelet restarts a container before `renew` can activate another tree
+// (docs/design/0004-truncated-files.md). Call on one thread.
 class TruncatedFiles {
  public:
   explicit TruncatedFiles(const Context& context) : context_(context) {}
 
-  // Once a turn: looks at what was written in these trees and has been quiet for a second. Takes
-  // away only what CheckWhole() calls DATA_LOSS and nobody has open for writing.
+  // Checks the files that were written in these trees and not again for a second. Removes only
+  // files with DATA_LOSS from CheckWhole() that no process has open for writing. Call once per
+  // iteration.
   void Sweep(const std::vector<std::string>& generations);
 
  private:

@@ -11,15 +11,15 @@
 
 namespace cachewarm::agent {
 
-// Remembers whether the store itself failed when a fetch read from it: an error that a sink gave is
-// its consumer's, for instance a full disk. Thread-safe.
+// Records whether the store failed while a fetch read from it. An error of the sink, for example a
+// full disk, is not a failure of the store. Thread-safe.
 class FaultAttributingStore final : public bundle::ForwardingStore {
  public:
   // `inner` must outlive it.
   explicit FaultAttributingStore(bundle::Store& inner) : ForwardingStore(inner) {}
 
   bool has_failed() const { return has_failed_; }
-  // What failed until now was no hindrance.
+  // Clears the failure: earlier errors did not affect the fetch.
   void ClearFault() { has_failed_ = false; }
 
   absl::Status ReadBlob(const std::string& repository, const bundle::BlobRange& range,

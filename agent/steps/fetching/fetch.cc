@@ -23,11 +23,11 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr mode_t kStagingMode = 0700;
-// Beside the files' own bytes: directories, and blocks that are not full.
+// Space for directories and partial blocks, in addition to the bytes of the files.
 constexpr int64_t kBlockBytes = 4096;
 constexpr int64_t kReserveBytes = int64_t{64} << 20;
 
-// What the files will take on the disk, rounded up to blocks.
+// Returns the disk usage of the files, each rounded up to a block.
 int64_t DiskBytes(const bundle::Config& config) {
   int64_t bytes = 0;
   for (const bundle::Entry& entry : config.entries) {
@@ -54,7 +54,8 @@ absl::Status CheckFit(const bundle::Bundle& bundle, const FetchJob& job) {
   return absl::OkStatus();
 }
 
-// The store does what it should, so the layers are read and written: what do they say?
+// Attributes an error of the extraction. The store is healthy, so the error comes from the bundle
+// or from the local disk.
 FaultSource SourceOfExtraction(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) ? FaultSource::kBundle
                                                                      : FaultSource::kDisk;
@@ -70,7 +71,7 @@ EntryRecord RecordOf(const bundle::Entry& entry, const fs::FileStat& stat) {
           .ctime_ns = stat.ctime_ns};
 }
 
-// The work of one fetch; remembers which bundle it was at.
+// Executes one fetch and records the bundle in progress.
 class Fetcher {
  public:
   Fetcher(const FetchJob& job, std::stop_token stop)
@@ -100,7 +101,7 @@ class Fetcher {
                                               .bytes = fetched_.bytes,
                                               .fetch_seconds = fetched_.seconds},
                                              entries, fs::Durable::kOnceAllSynced));
-    // Tree and journal at once; until the tree has its name, the journal tells of nothing.
+    // One sync covers tree and journal: until the tree has its final name, the journal is ignored.
     CW_RETURN_IF_ERROR(job_.root.SyncFileSystem());
     CW_RETURN_IF_ERROR(CommitGeneration(job_.root, job_.step.generation));
     return fetched_;
@@ -113,7 +114,7 @@ class Fetcher {
   }
 
  private:
-  // Before anything of a bundle is read: what is not signed is not even parsed.
+  // Checks signatures before any other read: an unsigned bundle is not parsed.
   absl::Status CheckSignatures() {
     if (job_.public_key_file.empty()) {
       return absl::OkStatus();
@@ -125,7 +126,7 @@ class Fetcher {
       current_ = wanted.digest;
       CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
                           bundle::CheckSignature(Place(), wanted.digest, keys, stop_));
-      store_.ClearFault();  // a signature that could not be read was passed over
+      store_.ClearFault();  // unreadable signatures were skipped
       if (!check.good) {
         return absl::InvalidArgumentError(check.problem);
       }
@@ -152,15 +153,15 @@ class Fetcher {
   absl::Status CheckCapacity(int64_t bytes) const {
     const DiskLimits& disk = job_.disk;
     if (disk.limit_bytes > 0 && disk.used_bytes + bytes > disk.limit_bytes) {
-      return absl::OutOfRangeError(fmt::format(
-          "needs {} bytes, {} are in use and byteLimit is {}: raise byteLimit in the agent's "
-          "configuration or remove warmups from this node",
-          bytes, disk.used_bytes, disk.limit_bytes));
+      return absl::OutOfRangeError(
+          fmt::format("{} bytes needed, {} in use, byteLimit is {}: raise byteLimit in the agent's "
+                      "configuration or remove warmups from this node",
+                      bytes, disk.used_bytes, disk.limit_bytes));
     }
     CW_ASSIGN_OR_RETURN(const fs::Space space, fs::MeasureSpace(job_.root));
     if (bytes > space.free_bytes - kReserveBytes) {
       return absl::ResourceExhaustedError(
-          fmt::format("needs {} bytes and {} are free: free space on the disk of {}", bytes,
+          fmt::format("{} bytes needed, {} free: free space on the disk of {}", bytes,
                       space.free_bytes, job_.root.name()));
     }
     return absl::OkStatus();
@@ -175,13 +176,13 @@ class Fetcher {
     return absl::OkStatus();
   }
 
-  // By several threads at the same time.
+  // Thread-safe.
   void RecordEntry(const bundle::Entry& entry, const fs::FileStat& stat) {
     const std::lock_guard lock(mutex_);
     records_.try_emplace(entry.path, RecordOf(entry, stat));
   }
 
-  // The directories are there before what is reused; the disk is synced once, after all bundles.
+  // Directories exist before files are reused; the disk is synced once, after all bundles.
   bundle::UnpackOptions Options() {
     return {.limits = job_.limits,
             .threads = job_.threads,
@@ -253,7 +254,8 @@ class Fetcher {
     return configs;
   }
 
-  // By path. Writing them takes as much again: what nobody needs any more makes room.
+  // Returns the records sorted by path, and frees records_ and bundles_ first: writing the records
+  // needs as much memory again.
   std::vector<EntryRecord> TakeEntries() {
     std::vector<EntryRecord> entries;
     entries.reserve(records_.size());
@@ -274,8 +276,8 @@ class Fetcher {
   FaultAttributingStore store_;
   std::stop_token stop_;
   std::vector<bundle::Bundle> bundles_;
-  std::mutex mutex_;                                 // of records_, while files are written
-  std::map<std::string_view, EntryRecord> records_;  // by path, as bundles_ has it
+  std::mutex mutex_;                                 // guards records_ while files are written
+  std::map<std::string_view, EntryRecord> records_;  // by path; keys point into bundles_
   Fetched fetched_;
   Digest current_;
   FaultSource source_ = FaultSource::kDisk;  // unless the store failed

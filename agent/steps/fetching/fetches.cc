@@ -25,7 +25,7 @@ int64_t BytesOf(const Fetch& step, const Digest& digest) {
 
 void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
                     const DiskLimits& disk, History& history) {
-  // No more than can run: what waits here would be fetched before what is needed sooner.
+  // Queue nothing: a queued fetch would run before a later one with a higher priority.
   if (running_.contains(step.generation) || running_.size() >= context_.workers.threads()) {
     return;
   }
@@ -35,7 +35,7 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
       const Duration taken = context_.clock.Monotonic() - begun;
       std::lock_guard lock(mutex_);
       FetchProgress& progress = progress_[step.generation][digest];
-      // The time belongs to the bytes that are reported with it.
+      // Update the time only together with the bytes that it measures.
       if (const int64_t bytes = ReportedBytes(done, BytesOf(step, digest));
           bytes > progress.bytes) {
         progress = {.bytes = bytes, .seconds = std::chrono::duration<double>(taken).count()};
@@ -135,12 +135,12 @@ void Fetches::RecordFault(const Fetch& step, const FetchFault& fault, History& h
                  .random = context_.random()});
   context_.metrics.fetches.Add({"failed"});
   context_.metrics.failures.Add({failure.reason});
-  context_.log.Warning("generation not fetched", {{"cacheWarmup", step.mount.ns + "/" + step.mount.name},
-                                                  {"generation", step.generation},
-                                                  {"digest", fault.digest.ToString()},
-                                                  {"reason", failure.reason},
-                                                  {"err", failure.message},
-                                                  {"failures", failure.count}});
+  context_.log.Warning("fetch failed", {{"cacheWarmup", step.mount.ns + "/" + step.mount.name},
+                                        {"generation", step.generation},
+                                        {"digest", fault.digest.ToString()},
+                                        {"reason", failure.reason},
+                                        {"err", failure.message},
+                                        {"failures", failure.count}});
 }
 
 int64_t Fetches::RunningBytes() const {

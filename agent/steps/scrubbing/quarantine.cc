@@ -13,7 +13,7 @@
 namespace cachewarm::agent {
 namespace {
 
-// All that a refusal depends on beside the bundle.
+// Returns everything that a rejection depends on apart from the bundle.
 std::string CriteriaOf(const Context& context, const std::string& version) {
   const bundle::Limits& limits = context.limits;
   return fmt::format("{} on {} {} within {} {} {} {} {} {} {} {}", version, context.node.gpu_type,
@@ -37,15 +37,16 @@ void Quarantine::Restore(History& history) {
                          .message = std::move(bundle.message),
                          .quarantined = true};
     if (bundle.until.has_value()) {
-      // A clock that was wrong then, or is now, makes nobody wait longer than a right one.
+      // Cap the remaining quarantine so that clock jumps cannot extend it.
       failure.not_before = mono + std::clamp(*bundle.until - wall, Duration(0), kQuarantineMax);
     }
     written_[bundle.name] = failure;
     if (bundle.criteria == criteria_) {
-      context_.log.Info("bundle is in quarantine", {{"warmupUID", bundle.name.warmup_uid},
-                                                    {"digest", bundle.name.digest.ToString()},
-                                                    {"reason", failure.reason},
-                                                    {"err", failure.message}});
+      context_.log.Info("bundle still quarantined after restart",
+                        {{"warmupUID", bundle.name.warmup_uid},
+                         {"digest", bundle.name.digest.ToString()},
+                         {"reason", failure.reason},
+                         {"err", failure.message}});
       history.bundles[bundle.name] = std::move(failure);
     }
   }
@@ -68,7 +69,7 @@ void Quarantine::Update(const History& history) {
       Write(name, failure);
     }
   }
-  for (const FaultKind kind : {FaultKind::kRefused, FaultKind::kDamaged}) {
+  for (const FaultKind kind : {FaultKind::kRejected, FaultKind::kDamaged}) {
     context_.metrics.quarantined_bundles.Set({ReasonOf(kind)}, counts[ReasonOf(kind)]);
   }
 }
@@ -90,9 +91,10 @@ void Quarantine::Write(const BundleName& name, const FailureState& failure) {
     written_[name] = failure;
     return;
   }
-  context_.log.Error("quarantine not written down", {{"warmupUID", name.warmup_uid},
-                                                     {"digest", name.digest.ToString()},
-                                                     {"err", Message(written)}});
+  context_.log.Error("cannot write quarantine record; retrying",
+                     {{"warmupUID", name.warmup_uid},
+                      {"digest", name.digest.ToString()},
+                      {"err", Message(written)}});
 }
 
 }  // namespace cachewarm::agent

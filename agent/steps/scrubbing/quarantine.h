@@ -9,20 +9,20 @@
 
 namespace cachewarm::agent {
 
-// Keeps the setbacks of bundles that are refused or damaged on the disk, so that a restarted agent
-// does not fetch them again. Forgotten with the wish for the bundle, when a fetch of it succeeds,
-// and by an agent of another version, with other limits or on a node of another kind, which may
-// criteria otherwise. One thread.
+// Persists the failures of rejected and damaged bundles, so that a restarted agent does not fetch
+// them again. A record is dropped when the spec no longer lists the bundle, when a fetch succeeds,
+// and when the version of the agent, its limits or the kind of node changed, because the bundle may
+// be accepted then. Call on one thread.
 class Quarantine {
  public:
   // `version` of this agent.
   Quarantine(const Context& context, const std::string& version);
 
-  // Puts into `history` what an earlier process wrote down. Once, before the first plan.
+  // Restores the records of an earlier process into `history`. Call once, before the first plan.
   void Restore(History& history);
 
-  // Writes down what is new in `history`, removes what is no longer there. What the disk refuses is
-  // tried again by the next call. Once a turn.
+  // Writes new records of `history` and removes obsolete ones. The next call retries a write that
+  // failed. Call once per iteration.
   void Update(const History& history);
 
  private:

@@ -16,15 +16,16 @@
 namespace cachewarm::agent {
 namespace {
 
-// Of all reading for the scrub; a disk that is in_flight gives it less.
+// Limit for all reads of the scrub; on a loaded disk it gets less.
 constexpr int64_t kBytesPerSecond = int64_t{32} << 20;
-// A tree that was just activated is read by starting pods first.
+// Leaves the disk to the pods that start from a newly activated tree.
 constexpr Duration kFirstWait(300'000);
 
-// Until a file that was being changed can be checked.
+// Wait before files that were being written are checked again.
 constexpr Duration kInFlightWait(120'000);
 
-// The same nodes were given the same bundle at the same time: their disks need not be read at once.
+// Adds jitter of a tenth: many nodes activate the same bundle at the same time and should not scrub
+// it simultaneously.
 Duration Spread(Duration wait, double random) {
   return Duration(static_cast<int64_t>(static_cast<double>(wait.count()) * (0.9 + 0.2 * random)));
 }
@@ -80,7 +81,7 @@ std::map<std::string, Mount> Scrub::ActiveTrees(const Inventory& inventory) cons
   std::map<std::string, Mount> active;
   for (const auto& [mount, link] : inventory.links) {
     const auto tree = inventory.generations.find(link.generation);
-    // Without digests it is cold, or its record is lost: nothing to compare it with.
+    // A tree without digests is cold or has lost its record, so there is nothing to compare with.
     if (tree != inventory.generations.end() && !tree->second.digests.empty() &&
         !inventory.damaged.contains(link.generation) && !to_write_.contains(link.generation)) {
       active.emplace(link.generation, mount);
@@ -89,7 +90,7 @@ std::map<std::string, Mount> Scrub::ActiveTrees(const Inventory& inventory) cons
   return active;
 }
 
-// A restart is no reason to read everything again.
+// Returns the wait before the first pass of this process; a restart does not shorten the interval.
 Duration Scrub::FirstWait(const std::string& generation) const {
   const absl::StatusOr<ScrubRecord> record = ReadScrubRecord(context_.root, generation);
   if (!record.ok() || record->at == WallTime{}) {
@@ -130,8 +131,7 @@ void Scrub::RecordOutcome(const Ended& ended, History& history) {
     context_.metrics.scrubs.Add({"failed"});
     if (!absl::IsCancelled(ended.outcome.status()) &&
         std::exchange(logged_[ended.generation], message) != message) {
-      context_.log.Warning("tree not scrubbed",
-                           {{"generation", ended.generation}, {"err", message}});
+      context_.log.Warning("scrub failed", {{"generation", ended.generation}, {"err", message}});
     }
     return;
   }
@@ -160,29 +160,31 @@ void Scrub::RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& 
     return;
   }
   FailureState& failure = history.bundles[{ended.mount.uid, scrubbed.inconsistent_bundle}];
-  RecordFailure(failure, FaultKind::kRefused,
-                absl::InvalidArgumentError(fmt::format(
-                    "its entry list says {} for {}, but it holds other bytes: two trees of it have "
-                    "shown so",
-                    scrubbed.damage->digest.ToString(), scrubbed.damage->path)),
-                {.mono = context_.clock.Monotonic(),
-                 .wall = context_.clock.Now(),
-                 .random = context_.random()});
+  RecordFailure(
+      failure, FaultKind::kRejected,
+      absl::InvalidArgumentError(fmt::format(
+          "the entry list declares {} for {}, but the layers contain other bytes (found in "
+          "two trees)",
+          scrubbed.damage->digest.ToString(), scrubbed.damage->path)),
+      {.mono = context_.clock.Monotonic(),
+       .wall = context_.clock.Now(),
+       .random = context_.random()});
   context_.metrics.failures.Add({failure.reason});
-  context_.log.Error("bundle put into quarantine",
+  context_.log.Error("bundle quarantined: its entry list is inconsistent",
                      {{"cacheWarmup", ended.mount.ns + "/" + ended.mount.name},
                       {"digest", scrubbed.inconsistent_bundle.ToString()},
                       {"err", failure.message}});
 }
 
-// Until it is on the disk the tree stays in use: a flip without it would be undone by a restart.
+// Until the record is on disk, the tree stays in use: without the record a restart would activate
+// it again.
 void Scrub::WritePending() {
   std::erase_if(to_write_, [&](const auto& each) {
     const absl::Status written = WriteDamagedTree(context_.root, each.first, each.second);
     if (!written.ok()) {
       const std::string message = Message(written);
       if (std::exchange(logged_[each.first], message) != message) {
-        context_.log.Error("damage not written down",
+        context_.log.Error("cannot write damage record; retrying",
                            {{"generation", each.first}, {"err", message}});
       }
     }

@@ -22,9 +22,10 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{256} << 10;
-// A file that was written so lately may be written on.
+// A file that was written within this time may still be open for writing.
 constexpr Duration kQuiet(60'000);
-// Expectations of a scope last until its end: one that no event answers must not last long.
+// A scope keeps an expected event until its end; small scopes limit the lifetime of an expectation
+// whose event never comes.
 constexpr int kReadsPerScope = 64;
 
 enum class FileObservation { kIntact, kModifiedByEngine, kRemoved, kInFlight, kDamaged };
@@ -83,7 +84,7 @@ class TreeScrub {
   absl::Status CheckAll() {
     for (size_t at = 0; at < entries_.size(); ++at) {
       if (stop_.stop_requested()) {
-        return absl::CancelledError("stopped while a tree was scrubbed");
+        return absl::CancelledError("scrub stopped");
       }
       CW_RETURN_IF_ERROR(CheckEntry(at));
       if (scrubbed_.damage.has_value()) {
@@ -128,7 +129,8 @@ class TreeScrub {
     return Read(entries_[at], placement);
   }
 
-  // An engine may have removed it, or put a link or directory there; else the disk cannot read it.
+  // Classifies an error: an engine removed the file or replaced it with a link or directory; any
+  // other error means that the disk cannot read the file.
   absl::StatusOr<FileObservation> ObserveError(const EntryRecord& entry,
                                                const absl::Status& status) {
     if (absl::IsNotFound(status)) {
@@ -167,9 +169,9 @@ class TreeScrub {
       }
     }
     CW_ASSIGN_OR_RETURN(const fs::FileStat after, fs::StatFile(*file));
-    const bool is_ours = change.same_file && !change.written;
+    const bool is_untouched = change.same_file && !change.written;
     if (!capture::IsUnchanged(*stat, after) ||
-        (!change.right && !is_ours && !IsQuiet(*file, *stat, entry.path))) {
+        (!change.right && !is_untouched && !IsQuiet(*file, *stat, entry.path))) {
       return FileObservation::kInFlight;
     }
     return Evaluate(entry, change, *stat);
@@ -205,7 +207,7 @@ class TreeScrub {
     Sha256 hash;
     for (int64_t offset = 0; offset < bytes;) {
       if (stop_.stop_requested()) {
-        return absl::CancelledError("stopped while a file was read");
+        return absl::CancelledError("scrub stopped");
       }
       CW_RETURN_IF_ERROR(job_.pace(std::min<int64_t>(kBufferBytes, bytes - offset)));
       CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file, offset, buffer_.get(), kBufferBytes));
@@ -220,25 +222,29 @@ class TreeScrub {
     return hash.Finish();
   }
 
-  // Where nobody can prove that no writer has it open, a minute without a write must do.
+  // Returns true if no process is writing the file. CheckNoWriter() cannot prove that on every file
+  // system, so a minute without a write is required as well.
   bool IsQuiet(const fs::Fd& file, const fs::FileStat& stat, const std::string& path) const {
     const WallTime written(std::chrono::duration_cast<Duration>(
         std::chrono::nanoseconds(std::max(stat.mtime_ns, stat.ctime_ns))));
     const Duration age = job_.clock.Now() - written;
-    // A time that is not here yet says nothing.
+    // A time in the future is not meaningful; treat the file as old.
     const bool is_old = age > kQuiet || age < -kQuiet;
     return is_old && !absl::IsAborted(capture::CheckNoWriter(file, path));
   }
 
-  // Kinds whose engine renames whole directories into place die of one that lacks a file.
+  // Finds units (directories renamed into place as a whole) that lack a file: the engine crashes on
+  // such a unit.
   void CheckUnits() {
     for (const auto& [unit, at] : gone_units_) {
       const auto there = there_units_.find(unit);
       const EntryRecord& entry = entries_[at];
       if (there == there_units_.end() || IsThere(entry) || !IsThere(entries_[there->second])) {
-        continue;  // an engine removed it all, perhaps while we checked
+        continue;  // an engine removed the whole unit, perhaps during the pass
       }
-      Damage(entry, 0, fmt::format("is gone, and {} is still there", entries_[there->second].path));
+      Damage(entry, 0,
+             fmt::format("was removed, but {} of the same unit still exists",
+                         entries_[there->second].path));
       return;
     }
   }
@@ -269,7 +275,7 @@ class TreeScrub {
     return WriteScrubRecord(job_.root, job_.generation, now);
   }
 
-  // The first bundle that names the file: it won the path when the tree was made.
+  // Returns the first bundle with this file: the first one won the path when the tree was made.
   Digest FindInconsistentBundle() const {
     const DamagedTree& damage = *scrubbed_.damage;
     if (record_.digests.size() == 1) {
@@ -281,7 +287,7 @@ class TreeScrub {
     for (const Digest& digest : record_.digests) {
       const absl::StatusOr<bundle::Bundle> bundle = bundle::ReadBundle(place, digest, stop_);
       if (!bundle.ok()) {
-        return {};  // a later tree asks again; kTreesMax ends it
+        return {};  // retried with the next damaged tree; kTreesMax bounds the retries
       }
       for (const bundle::Entry& entry : bundle->config.entries) {
         if (entry.path == damage.path && entry.digest == damage.digest) {

@@ -337,7 +337,7 @@ TEST_F(LoopTest, ADamagedTreeIsReplacedByAFreshOneBesideIt) {
   EXPECT_EQ(Shown().at(kIndexFile), "index");
   EXPECT_EQ(root_.Read(GenerationPath(damaged) + "/" + kIndexFile), "INDEX")
       << "pods may have it mounted";
-  EXPECT_NE(Bundle(0).message.find("stands for 1 damaged trees"), std::string::npos);
+  EXPECT_NE(Bundle(0).message.find("replaces 1 damaged tree ("), std::string::npos);
   const std::vector<api::NodeWarmup> before = status_.warmups;
   Restart();
   Want({digest});

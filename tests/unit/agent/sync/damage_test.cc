@@ -68,13 +68,13 @@ TEST(EvaluateFile, NeverCallsRightBytesDamageNorTornOnesAnEngines) {
 
 TEST(DescribeDamage, SaysWhatNoEngineDoes) {
   EXPECT_EQ(DescribeDamage(FileChange{.same_file = true}),
-            "has other bytes than its bundle says, and nobody wrote it");
+            "does not match its bundle, although no process wrote it");
   EXPECT_EQ(DescribeDamage(FileChange{.same_file = true, .written = true}),
-            "was overwritten in place, which no engine does with files of its kind");
+            "was modified in place; no compiler does that to this file type");
   EXPECT_EQ(DescribeDamage(FileChange{.written = true, .truncated = true}),
-            "was replaced by a file that is torn");
+            "was replaced by a truncated file");
   EXPECT_EQ(DescribeDamage(DamagedTree{.path = "a/b", .message = "it rots"}), "a/b: it rots");
-  EXPECT_EQ(DescribeDamage(DamagedTree{}), "what was damaged is not known any more");
+  EXPECT_EQ(DescribeDamage(DamagedTree{}), "the damage record cannot be read");
 }
 
 TEST(IsIndexInconsistent, NeedsTwoInodesThatNobodyWrote) {

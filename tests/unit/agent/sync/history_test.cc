@@ -28,8 +28,8 @@ struct FaultCase {
 const std::vector<FaultCase>& FaultCases() {
   using enum FaultSource;
   static const std::vector<FaultCase> cases = {
-      {kBundle, StatusCode::kInvalidArgument, FaultKind::kRefused, "BundleRejected", true},
-      {kBundle, StatusCode::kResourceExhausted, FaultKind::kRefused, "BundleRejected", true},
+      {kBundle, StatusCode::kInvalidArgument, FaultKind::kRejected, "BundleRejected", true},
+      {kBundle, StatusCode::kResourceExhausted, FaultKind::kRejected, "BundleRejected", true},
       {kBundle, StatusCode::kDataLoss, FaultKind::kDamaged, "VerifyFailed", true},
       {kSignature, StatusCode::kInvalidArgument, FaultKind::kUnsigned, "SignatureRejected", true},
       {kSignature, StatusCode::kFailedPrecondition, FaultKind::kDisk, "DiskFailed", false},
@@ -83,13 +83,13 @@ TEST(RecordFailure, WaitsAsLongAsTheKindOfFaultMayTakeToBeMended) {
 
 TEST(RecordFailure, WhatIsRefusedIsNeverTriedAgain) {
   FailureState failure;
-  RecordFailure(failure, FaultKind::kRefused, absl::InvalidArgumentError("a device"),
+  RecordFailure(failure, FaultKind::kRejected, absl::InvalidArgumentError("a device"),
                 {kMono, kWall, 0.5});
   EXPECT_EQ(failure.not_before, MonoTime::max());
   EXPECT_TRUE(failure.quarantined);
   EXPECT_EQ(failure.reason, api::reason::kBundleRejected);
   EXPECT_EQ(failure.message,
-            "a device; quarantined: never fetched here again, publish another bundle");
+            "a device; quarantined permanently on this node; publish a new bundle");
 }
 
 TEST(RecordFailure, SaysUntilWhenADamagedBundleWaits) {
@@ -98,7 +98,7 @@ TEST(RecordFailure, SaysUntilWhenADamagedBundleWaits) {
                 {kMono, kWall, 0.0});
   EXPECT_TRUE(failure.quarantined);
   EXPECT_EQ(failure.message, "wrong digest; quarantined until " + FormatTime(kWall + seconds(60)) +
-                                 ": mend the store's copy or publish another bundle");
+                                 "; repair the blob in the registry or publish a new bundle");
 }
 
 TEST(RecordFailure, AStoreThatIsDownAfterwardsIsNoQuarantine) {

@@ -205,8 +205,8 @@ TEST(ReportWarmups, SaysThatATreeStandsForADamagedOne) {
   EXPECT_EQ(bundle.state, api::BundleState::kActive);
   EXPECT_EQ(bundle.reason, api::reason::kActive);
   EXPECT_EQ(bundle.message,
-            "stands for 1 damaged trees, the last one found 2023-11-14T22:13:20Z: inductor/x.so: "
-            "its content changed");
+            "replaces 1 damaged tree (last detected 2023-11-14T22:13:20Z: inductor/x.so: its content "
+            "changed)");
 }
 
 TEST(ReportWarmups, WhatIsActiveIsNotFailedByALaterSetback) {

@@ -252,7 +252,7 @@ TEST_F(FetchTest, RefusesABundleOfAnotherCpuClassWithHostCode) {
   const Digest digest = Publish(files_);
   FetchJob job = JobOf(FetchOf({digest}));
   job.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
-  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRefused);
+  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRejected);
   ExpectNoTrace(job.step);
 }
 
@@ -267,7 +267,7 @@ TEST_F(FetchTest, RefusesABundleOfAnotherGpuType) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   FetchJob job = JobOf(FetchOf({digest}));
   job.gpu_type = "nvidia/h100-80gb-hbm3/sm_90";
-  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRefused);
+  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRejected);
 }
 
 TEST_F(FetchTest, RefusesAboveTheByteLimitBeforeItFetches) {

@@ -44,7 +44,7 @@ class QuarantineTest : public ::testing::Test, protected Workbench {
 };
 
 TEST_F(QuarantineTest, ARestartedAgentKnowsWhatWasRefused) {
-  Record(FaultKind::kRefused, bad_.digest);
+  Record(FaultKind::kRejected, bad_.digest);
   clock_.Advance(hours(1000));
   const FailureState failure = Restored().bundles.at(bad_);
   EXPECT_EQ(failure.not_before, MonoTime::max());
@@ -73,7 +73,7 @@ TEST_F(QuarantineTest, AClockThatWasWrongMakesNobodyWaitLonger) {
 }
 
 TEST_F(QuarantineTest, AnAgentOfAnotherVersionLooksAgain) {
-  Record(FaultKind::kRefused, bad_.digest);
+  Record(FaultKind::kRejected, bad_.digest);
   EXPECT_TRUE(Restored("1.1").bundles.empty());
   Quarantine newer(context_, "1.1");
   History history;
@@ -83,7 +83,7 @@ TEST_F(QuarantineTest, AnAgentOfAnotherVersionLooksAgain) {
 }
 
 TEST_F(QuarantineTest, AnAgentWithOtherLimitsLooksAgain) {
-  Record(FaultKind::kRefused, bad_.digest);
+  Record(FaultKind::kRejected, bad_.digest);
   Context raised = ContextWith(workers_);
   raised.limits.entries_max += 1;
   History history;
@@ -110,16 +110,16 @@ TEST_F(QuarantineTest, OrdinarySetbacksAreNotWrittenDown) {
 
 TEST_F(QuarantineTest, WhatTheDiskRefusesIsWrittenByALaterTurn) {
   std::filesystem::remove_all(root_ / ".state/quarantine");
-  Record(FaultKind::kRefused, bad_.digest);
-  EXPECT_EQ(log_.warnings(), std::vector<std::string>{"quarantine not written down"});
+  Record(FaultKind::kRejected, bad_.digest);
+  EXPECT_EQ(log_.warnings(), std::vector<std::string>{"cannot write quarantine record; retrying"});
   std::filesystem::create_directory(root_ / ".state/quarantine");
   quarantine_.Update(history_);
   EXPECT_TRUE(Restored().bundles.contains(bad_));
 }
 
 TEST_F(QuarantineTest, IsCountedByReason) {
-  Record(FaultKind::kRefused, DigestOf("a"));
-  Record(FaultKind::kRefused, DigestOf("b"));
+  Record(FaultKind::kRejected, DigestOf("a"));
+  Record(FaultKind::kRejected, DigestOf("b"));
   Record(FaultKind::kDamaged, DigestOf("c"));
   const std::string text = registry_->Serialize();
   EXPECT_NE(text.find("cachewarm_quarantined_bundles{reason=\"BundleRejected\"} 2"),

@@ -168,7 +168,7 @@ TEST_F(ScrubTest, SaysOnceThatATreeCannotBeScrubbed) {
     Update();
     ASSERT_TRUE(CollectOne("failed"));
   }
-  EXPECT_EQ(log_.warnings(), std::vector<std::string>{"tree not scrubbed"});
+  EXPECT_EQ(log_.warnings(), std::vector<std::string>{"scrub failed"});
 }
 
 TEST_F(ScrubTest, EndsAtOnceWhileItIsReading) {

@@ -184,7 +184,7 @@ TEST_F(ScrubActionTest, TellsWhatEnginesDoFromDamage) {
              stdfs::remove(path);
              self(t).WriteInPlace(path, SharedObject("other code").substr(0, 70));
            },
-       .damage = "was replaced by a file that is torn"},
+       .damage = "was replaced by a truncated file"},
       {.what = "ninja wrote its file again",
        .path = kNinjaFile,
        .act = [&](auto& t, const auto& path) { self(t).WriteInPlace(path, "rule cxx"); },
@@ -197,23 +197,23 @@ TEST_F(ScrubActionTest, TellsWhatEnginesDoFromDamage) {
                                   "\x7f"
                                   "ELF");
            },
-       .damage = "was replaced by a file that is torn"},
+       .damage = "was replaced by a truncated file"},
       {.what = "a root process wrote into an entry",
        .path = kIndexFile,
        .act = [&](auto& t, const auto& path) { self(t).WriteInPlace(path, "INDEX"); },
-       .damage = "was overwritten in place, which no engine does with files of its kind"},
+       .damage = "was modified in place; no compiler does that to this file type"},
       {.what = "somebody truncated an entry",
        .path = kOutputFile,
        .act = [&](auto&, const auto& path) { stdfs::resize_file(path, 3); },
-       .damage = "was overwritten in place, which no engine does with files of its kind"},
+       .damage = "was modified in place; no compiler does that to this file type"},
       {.what = "the disk rots",
        .path = kOutputFile,
        .act = [&](auto& t, const auto& path) { self(t).Rot(path); },
-       .damage = "has other bytes than its bundle says, and nobody wrote it"},
+       .damage = "does not match its bundle, although no process wrote it"},
       {.what = "the disk rots below a file that engines write",
        .path = kNinjaFile,
        .act = [&](auto& t, const auto& path) { self(t).Rot(path); },
-       .damage = "has other bytes than its bundle says, and nobody wrote it"},
+       .damage = "does not match its bundle, although no process wrote it"},
       {.what = "an engine removed an entry",
        .path = kIndexFile,
        .act = [&](auto&, const auto& path) { stdfs::remove(path); },
@@ -225,7 +225,7 @@ TEST_F(ScrubActionTest, TellsWhatEnginesDoFromDamage) {
       {.what = "a kernel's directory lost a file: DeepGEMM dies of it",
        .path = kKernelSource,
        .act = [&](auto&, const auto& path) { stdfs::remove(path); },
-       .damage = "is gone, and " + kKernel + " is still there"},
+       .damage = "was removed, but " + kKernel + " of the same unit still exists"},
       {.what = "a pod put a link there",
        .path = kIndexFile,
        .act =
@@ -256,7 +256,7 @@ TEST_F(ScrubActionTest, TellsWhatEnginesDoFromDamage) {
       if (!action.damage.empty()) {
         EXPECT_EQ(damage.path, action.path) << action.what;
         EXPECT_EQ(damage.digest, DigestOf(files_.at(action.path))) << action.what;
-        EXPECT_EQ(damage.untouched, damage.message.ends_with("nobody wrote it")) << action.what;
+        EXPECT_EQ(damage.untouched, damage.message.ends_with("no process wrote it")) << action.what;
       } else {
         EXPECT_EQ(scrubbed.modified_by_engine, action.modified_by_engine) << action.what;
         EXPECT_EQ(scrubbed.gone, action.gone) << action.what;
