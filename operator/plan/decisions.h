@@ -1,59 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "operator/plan/round.h"
+#include "operator/plan/plan_context.h"
 
-// The chain of Decide(), in its order; one file each. All are total and pure but for their Round.
+// The chain of Decide(), in its order; one file each. All are total and pure but for their
+// PlanContext.
 namespace cachewarm::plan {
 
 // reading.cc: the template, its container and run-as; which pods are injected, held, builders.
-void ReadWorkload(Round& round);
+void ReadWorkload(PlanContext& context);
 
 // gates/never_held.cc: may pods of this workload be held at all?
-void FindNeverHeld(Round& round);
+void DecideNeverHeld(PlanContext& context);
 
 // targets.cc: nodes that pods could land on, GPU types and CPU classes, live keys.
-void FindTargets(Round& round);
+void FindTargets(PlanContext& context);
 
 // acceptance/decide.cc: may pods be injected? Condition Ready and its reason; the rehearsal to
 // make.
-void DecideAcceptance(Round& round);
+void DecideAcceptance(PlanContext& context);
 
 // builders.cc: which keys are due, who builds them, and when a build has failed.
-void DecideBuilders(Round& round);
+void DecideBuilders(PlanContext& context);
 
 // captures.cc, called for each builder whose container has started: asks for the capture, follows
 // its answers, and goes on with FollowRanks when it has what the builder made.
-void FollowCapture(Round& round, api::BuilderStatus& builder);
+void FollowCapture(PlanContext& context, api::BuilderStatus& builder);
 // capturing/ranks.cc, called for each builder that is captured itself (`captured` is there): has
 // the other pods of its group added to that, one after the other, and records the bundle.
-void FollowRanks(Round& round, api::BuilderStatus& builder);
+void FollowRanks(PlanContext& context, api::BuilderStatus& builder);
 // Ends the build of `builder` without a bundle.
-void FailBuild(Round& round, api::BuilderStatus& builder, std::string_view reason,
+void FailBuild(PlanContext& context, api::BuilderStatus& builder, std::string_view reason,
                std::string message);
 
 // builder_requests.cc, called for each builder whose container runs: true when nothing is left to
 // ask of it. Wishes what is, and fails a build whose request failed.
-bool AwaitRequests(Round& round, const PodView& pod, api::BuilderStatus& builder);
+bool FollowBuildRequests(PlanContext& context, const PodView& pod, api::BuilderStatus& builder);
 
 // starts.cc: first starts: windows to observe, results to count, seconds saved.
-void DecideStarts(Round& round);
+void DecideStarts(PlanContext& context);
 
 // renewals.cc, called for each node: counts entry.renew up when an injected container ended badly
 // before it was ever ready, so that the agent gives the next start a fresh tree. A torn .so would
 // else crash every restart for ever. `entry` comes with what it remembers.
-void RenewTree(const Round& round, size_t node, api::WantedWarmup& entry);
+void RenewTree(const PlanContext& context, size_t node, api::WantedWarmup& entry);
 
 // distribution.cc: bundles wanted per node; the entries of every NodeCache; counts per bundle.
-void DecideDistribution(Round& round);
+void DecideDistribution(PlanContext& context);
 
 // gates/decide.cc: which held pods are released, why, and where they should go.
-void DecideGates(Round& round);
+void DecideGates(PlanContext& context);
 
-// gates/flag.cc: status.promised, and whether new pods get a gate at all.
-void DecideFlag(Round& round);
+// gates/flag.cc: status.min_available, and whether new pods get a gate at all.
+void DecideGateInjection(PlanContext& context);
 
 // status.cc: status.injection, the inject label, conditions Warm and Degraded, summary.
-void DecideStatus(Round& round);
+void DecideStatus(PlanContext& context);
 
 }  // namespace cachewarm::plan

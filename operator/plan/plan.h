@@ -18,13 +18,13 @@ namespace cachewarm::plan {
 
 // Entries of this warmup in one NodeCache.spec: the full set of field manager cw-<uid>. An empty
 // spec removes them. Listed only where the NodeCache differs from it.
-struct NodeWants {
+struct NodeEntries {
   std::string node;
   std::string node_uid;
   api::NodeCacheSpec spec;
 };
 
-struct JobWish {
+struct DesiredJob {
   std::string name;
   std::shared_ptr<const codec::Json> object;  // batch/v1 Job, complete
 };
@@ -48,7 +48,7 @@ struct ObjectRef {
   std::string uid;
 };
 
-struct EventWish {
+struct EventRequest {
   ObjectRef regarding;
   bool warning = false;
   std::string reason;
@@ -62,19 +62,19 @@ struct GateRelease {
   double held_seconds = 0;
   std::vector<std::string> preferred;  // hostnames, at most 64; empty: no preference
   std::vector<std::string> excluded;   // hostnames that must not be used; at most 1
-  EventWish event;                     // told when it is released, after all others are
+  EventRequest event;                  // told when it is released, after all others are
 };
 
 // Create both pods with dryRun=All and hand the answers back in Snapshot::rehearsal.
-struct RehearsalWish {
+struct DryRunRequest {
   std::string fingerprint;
-  std::shared_ptr<const codec::Json> as_is;
+  std::shared_ptr<const codec::Json> unmodified;
   std::shared_ptr<const codec::Json> injected;
 };
 
 // Send spec.compile.requests to the pod of a builder Job and hand their state back in
 // Snapshot::build_requests; wished until they have ended, and again after that was forgotten.
-struct BuildRequestsWish {
+struct DesiredBuildRequests {
   std::string pod_uid;
   std::string pod_name;
   std::string pod_ip;
@@ -95,9 +95,9 @@ struct Plan {
   // 2. kInjectLabel on the warmup; nothing when it is already right.
   std::optional<bool> set_inject_label;
   // 3. Before any gate is released.
-  std::vector<NodeWants> nodes;
+  std::vector<NodeEntries> nodes;
   // 4.
-  std::vector<JobWish> jobs_to_create;  // AlreadyExists is success
+  std::vector<DesiredJob> jobs_to_create;  // AlreadyExists is success
   std::vector<std::string> jobs_to_delete;
   // 5.
   std::vector<PodAnnotation> annotations;
@@ -105,14 +105,14 @@ struct Plan {
   // other is begun.
   std::vector<GateRelease> releases;
   // 7.
-  std::vector<EventWish> events;
+  std::vector<EventRequest> events;
   // 8. Counted once, after the status write has succeeded.
   std::vector<api::StartSample> starts_counted;
   std::vector<BuildOutcome> builds_finished;
 
-  std::optional<RehearsalWish> rehearsal;
-  std::vector<BuildRequestsWish> build_requests;  // what was begun and is not here is ended
-  std::optional<Duration> requeue_after;          // nothing: only a change can matter
+  std::optional<DryRunRequest> dry_run;
+  std::vector<DesiredBuildRequests> build_requests;  // what was begun and is not here is ended
+  std::optional<Duration> requeue_after;             // nothing: only a change can matter
 };
 
 // Total and pure: the same Snapshot always gives the same Plan.

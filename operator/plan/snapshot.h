@@ -33,7 +33,7 @@ enum class WorkloadKind {
 };
 
 // All its pods run to an end.
-constexpr bool EndsByItself(WorkloadKind kind) {
+constexpr bool RunsToCompletion(WorkloadKind kind) {
   return kind == WorkloadKind::kJob || kind == WorkloadKind::kCronJob;
 }
 
@@ -53,15 +53,15 @@ struct Workload {
 };
 
 // What the API server said to a dry-run create.
-enum class Answer { kUnknown, kAllowed, kRefused };
+enum class DryRunResult { kUnknown, kAllowed, kRefused };
 
-// The last rehearsal of the pod. `fingerprint` is that of the Plan's RehearsalWish it answers.
+// The last rehearsal of the pod. `fingerprint` is that of the Plan's DryRunRequest it answers.
 // Quota, rate limits, webhooks without dry run and our own transport errors are kUnknown.
-struct Rehearsal {
+struct AdmissionDryRun {
   std::string fingerprint;  // "" when none was made yet
   WallTime time{};
-  Answer as_is = Answer::kUnknown;
-  Answer injected = Answer::kUnknown;
+  DryRunResult unmodified = DryRunResult::kUnknown;
+  DryRunResult injected = DryRunResult::kUnknown;
   std::string message;  // the server's words about the injected pod when it refused it
 };
 
@@ -72,7 +72,7 @@ struct CreateFailure {
 };
 
 // What the workload and the PodDisruptionBudgets of its pods promise, and what forbids a hold.
-struct Promises {
+struct RolloutConstraints {
   bool recreate = false;          // a Deployment whose strategy is Recreate
   bool no_surge = false;          // it, or a Rollout, rolls without a pod in addition
   bool in_order = false;          // a StatefulSet that starts one pod after the other
@@ -117,7 +117,7 @@ struct OtherWarmup {
   std::map<std::string, std::string> labels;  // its status.injection.labels, {} while it has none
 };
 
-// A BuildRequestsWish that was begun, and what came of it.
+// A DesiredBuildRequests that was begun, and what came of it.
 struct BuildRequestsState {
   std::string pod_uid;
   bool ended = false;
@@ -151,11 +151,11 @@ struct Snapshot {
   // Why no pod of this cluster can be injected, for people; "" where policy or webhook is
   // installed.
   std::string admission_missing;
-  Rehearsal rehearsal;
+  AdmissionDryRun dry_run;
   CreateFailure create_failure;
   // By pod uid: kubelet's words on our volume, of pods whose containers have not started.
   std::map<std::string, std::string> mount_failures;
-  Promises promises;
+  RolloutConstraints constraints;
   // Every pod of the namespace that matches the workload's labels, or has kWarmupAnnotation with
   // this warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata
   // and spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.

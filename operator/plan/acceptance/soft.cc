@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kUnpreparedMax = 1;
 // Where no rehearsal says anything, as beyond a quota or under a webhook without dry run, real pods
 // are what it is tried with, and this seldom.
-constexpr Duration kTriedBlindly = std::chrono::hours(1);
+constexpr Duration kRetryWithoutDryRun = std::chrono::hours(1);
 
 struct Preparation {
   size_t ready = 0;
@@ -25,16 +25,16 @@ struct Preparation {
   std::vector<const NodeState*> cannot;
 };
 
-Preparation CountPrepared(const Round& round) {
+Preparation CountPrepared(const PlanContext& context) {
   Preparation out;
-  for (const NodeState& node : round.nodes) {
+  for (const NodeState& node : context.nodes) {
     if (!node.possible || !node.ready) {
       continue;
     }
     ++out.ready;
     if (node.prepared) {
       ++out.prepared;
-    } else if (IsWarmingFor(round.pod_template.shape, *node.view->node)) {
+    } else if (HasStartupTaintFor(context.pod_template.shape, *node.view->node)) {
       continue;  // no pod can land there before it is prepared, or has had its time
     } else if (node.view->agent_ready && node.problem.empty()) {
       ++out.pending;
@@ -51,8 +51,9 @@ bool AwaitsFreshNodes(const Preparation& count) {
   return count.prepared == 0 && count.pending == 0 && count.cannot.empty();
 }
 
-bool HasSafeFreshNodes(const Round& round) {
-  return round.in.settings.fresh_nodes_tainted && WaitsForWarming(round.pod_template.shape);
+bool HasSafeFreshNodes(const PlanContext& context) {
+  return context.in.settings.fresh_nodes_tainted &&
+         RepelledByStartupTaints(context.pod_template.shape);
 }
 
 constexpr std::string_view kFreshNodesRemedy =
@@ -64,79 +65,82 @@ std::string Describe(const NodeState& node) {
                      node.problem.empty() ? "no agent of cachewarm is ready there" : node.problem);
 }
 
-Refusal Unprepared(const Round& round) {
-  const Preparation count = CountPrepared(round);
+Refusal Unprepared(const PlanContext& context) {
+  const Preparation count = CountPrepared(context);
   const bool fresh = AwaitsFreshNodes(count);
-  if (fresh && HasSafeFreshNodes(round)) {
+  if (fresh && HasSafeFreshNodes(context)) {
     return std::nullopt;
   }
   if (count.ready == 0) {
-    return No(reason::kNoFittingNode,
-              fmt::format("no Ready node fits the pod template (node selector, affinity, "
-                          "tolerations, devices); {}",
-                          kFreshNodesRemedy));
+    return Refuse(reason::kNoFittingNode,
+                  fmt::format("no Ready node fits the pod template (node selector, affinity, "
+                              "tolerations, devices); {}",
+                              kFreshNodesRemedy));
   }
   // While paused nobody is held, and so kept off that node.
-  const size_t allowed = round.may_hold() && !round.paused() ? kUnpreparedMax : 0;
+  const size_t allowed = context.may_hold() && !context.paused() ? kUnpreparedMax : 0;
   const size_t unprepared = count.pending + count.cannot.size();
   const bool enough =
       count.prepared > 0 &&
-      (WasInjecting(round) ? unprepared <= allowed : count.pending == 0 && unprepared <= allowed);
+      (WasInjecting(context) ? unprepared <= allowed : count.pending == 0 && unprepared <= allowed);
   if (enough) {
     return std::nullopt;
   }
   if (count.cannot.empty()) {
-    return No(reason::kPreparing,
-              fmt::format("{} of {} nodes have prepared the directory{}{}{}", count.prepared,
-                          count.ready, fresh ? "; " : "", fresh ? kFreshNodesRemedy : "",
-                          round.paused() ? "; none is prepared while spec.paused is set" : ""));
+    return Refuse(
+        reason::kPreparingNodes,
+        fmt::format("{} of {} nodes have prepared the directory{}{}{}", count.prepared, count.ready,
+                    fresh ? "; " : "", fresh ? kFreshNodesRemedy : "",
+                    context.paused() ? "; none is prepared while spec.paused is set" : ""));
   }
-  return No(reason::kDirectoryUnusable,
-            fmt::format("{} of {} nodes cannot give pods a usable directory, first {}; pods run "
-                        "without the cache until they can",
-                        count.cannot.size(), count.ready, Describe(*count.cannot.front())));
+  return Refuse(
+      reason::kDirectoryUnusable,
+      fmt::format("{} of {} nodes cannot give pods a usable directory, first {}; pods run "
+                  "without the cache until they can",
+                  count.cannot.size(), count.ready, Describe(*count.cannot.front())));
 }
 
-bool IsRefused(const Rehearsal& rehearsal) {
-  return rehearsal.as_is == Answer::kAllowed && rehearsal.injected == Answer::kRefused;
+bool IsRefused(const AdmissionDryRun& dry_run) {
+  return dry_run.unmodified == DryRunResult::kAllowed && dry_run.injected == DryRunResult::kRefused;
 }
 
-bool SaysNothing(const Rehearsal& rehearsal) {
-  return rehearsal.as_is == Answer::kUnknown || rehearsal.injected == Answer::kUnknown;
+bool IsInconclusive(const AdmissionDryRun& dry_run) {
+  return dry_run.unmodified == DryRunResult::kUnknown || dry_run.injected == DryRunResult::kUnknown;
 }
 
 }  // namespace
 
-Refusal RefusedByServer(const Round& round) {
-  const Rehearsal& rehearsal = round.in.rehearsal;
-  const CreateFailure& failure = round.in.create_failure;
+Refusal RefusedByServer(const PlanContext& context) {
+  const AdmissionDryRun& dry_run = context.in.dry_run;
+  const CreateFailure& failure = context.in.create_failure;
   if (failure.time != WallTime{}) {
-    return No(reason::kInjectionRefused,
-              fmt::format("the API server refused a pod because of our volume or gate: {}",
-                          failure.message));
+    return Refuse(reason::kInjectionRejected,
+                  fmt::format("the API server refused a pod because of our volume or gate: {}",
+                              failure.message));
   }
-  if (IsRefused(rehearsal)) {
-    return No(reason::kInjectionRefused,
-              fmt::format("the API server allows the pod as it is and refuses it with our volume: "
-                          "{}",
-                          rehearsal.message));
+  if (IsRefused(dry_run)) {
+    return Refuse(
+        reason::kInjectionRejected,
+        fmt::format("the API server allows the pod as it is and refuses it with our volume: "
+                    "{}",
+                    dry_run.message));
   }
   // Refused once: stays withdrawn until a rehearsal that is younger says otherwise.
-  const api::Condition* before = api::FindCondition(round.in.warmup.status.conditions, "Ready");
+  const api::Condition* before = api::FindCondition(context.in.warmup.status.conditions, "Ready");
   const bool was = before != nullptr && before->status == "False" &&
-                   before->reason == reason::kInjectionRefused &&
-                   before->observed_generation == round.in.warmup.generation;
-  const Duration blindly = SaysNothing(rehearsal) ? kTriedBlindly : Duration{0};
-  return was && rehearsal.time <= before->last_transition_time + blindly
-             ? No(reason::kInjectionRefused, before->message)
+                   before->reason == reason::kInjectionRejected &&
+                   before->observed_generation == context.in.warmup.generation;
+  const Duration retry = IsInconclusive(dry_run) ? kRetryWithoutDryRun : Duration{0};
+  return was && dry_run.time <= before->last_transition_time + retry
+             ? Refuse(reason::kInjectionRejected, before->message)
              : std::nullopt;
 }
 
-Refusal SoftRefusal(const Round& round) {
-  using Check = Refusal (*)(const Round&);
-  static constexpr std::array<Check, 3> kChecks = {RefusedByServer, Withdrawn, Unprepared};
+Refusal SoftRefusal(const PlanContext& context) {
+  using Check = Refusal (*)(const PlanContext&);
+  static constexpr std::array<Check, 3> kChecks = {RefusedByServer, Suspended, Unprepared};
   for (const Check check : kChecks) {
-    if (Refusal refusal = check(round)) {
+    if (Refusal refusal = check(context)) {
       return refusal;
     }
   }

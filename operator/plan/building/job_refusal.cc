@@ -10,7 +10,7 @@
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
-#include "operator/plan/building/job_room.h"
+#include "operator/plan/building/job_capacity.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
 #include "operator/plan/scheduling/requests.h"
@@ -21,17 +21,17 @@ namespace cachewarm::plan {
 
 namespace {
 
-constexpr Duration kLookAgain = std::chrono::seconds(30);
+constexpr Duration kJobRecheck = std::chrono::seconds(30);
 
-int JobsRunning(const Round& round) {
-  const auto& builders = round.out.status.builders;
-  return round.in.builder_jobs_elsewhere +
+int JobsRunning(const PlanContext& context) {
+  const auto& builders = context.out.status.builders;
+  return context.in.builder_jobs_elsewhere +
          static_cast<int>(std::count_if(builders.begin(), builders.end(), [](const auto& each) {
            return IsRunning(each) && !each.job.empty();
          }));
 }
 
-std::string RefusalOfKind(WorkloadKind kind) {
+std::string KindRefusal(WorkloadKind kind) {
   switch (kind) {
     case WorkloadKind::kSelector:
       return "a builder Job needs a template; name a workload in spec.workloadRef, or "
@@ -44,8 +44,8 @@ std::string RefusalOfKind(WorkloadKind kind) {
   }
 }
 
-std::string RefusalOfTemplate(const Round& round) {
-  const auto pod_template = TemplateOfJob(round);
+std::string TemplateRefusal(const PlanContext& context) {
+  const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
     return "no builder Job is made: " + Message(pod_template.status());
   }
@@ -61,8 +61,8 @@ std::string RefusalOfTemplate(const Round& round) {
         group.empty() ? "a gang" : "the group " + group);
   }
   const codec::Json* container = render::Named(render::List(*pod_template, {"spec", "containers"}),
-                                               round.pod_template.factors.container);
-  if (container == nullptr || AcceleratorsOf(*container) != round.pod_template.factors.devices) {
+                                               context.pod_template.factors.container);
+  if (container == nullptr || AcceleratorsOf(*container) != context.pod_template.factors.devices) {
     return "no builder Job is made: compile.overrides: the devices of the container "
            "that compiles must stay; another number compiles another cache";
   }
@@ -70,12 +70,12 @@ std::string RefusalOfTemplate(const Round& round) {
 }
 
 // What its pods could lack if a copy ran now.
-std::string RefusalOfPods(Round& round) {
-  if (round.in.promises.quota_exceeded) {
+std::string PodsRefusal(PlanContext& context) {
+  if (context.in.constraints.quota_exceeded) {
     return "no builder Job is made: a pod of the workload waits for room in the quota of "
            "the namespace";
   }
-  if (const PodView* pod = PodThatMayLackAClaim(round, Duration{0}, -1)) {
+  if (const PodView* pod = PodWaitingForSharedClaim(context, Duration{0}, -1)) {
     return fmt::format(
         "no builder Job is made: pod {} of the workload has not started and "
         "may wait for a claim that a copy would mount too",
@@ -84,40 +84,40 @@ std::string RefusalOfPods(Round& round) {
   return "";
 }
 
-std::string RefusalOfRoom(Round& round, const LiveKey& key) {
-  const int jobs_max = round.in.settings.builder_jobs_max;
+std::string CapacityRefusal(PlanContext& context, const LiveKey& key) {
+  const int jobs_max = context.in.settings.builder_jobs_max;
   if (jobs_max == 0) {
     return "the operator makes no builder Jobs (builders.jobsMax is 0)";
   }
-  if (JobsRunning(round) >= jobs_max) {
+  if (JobsRunning(context) >= jobs_max) {
     return fmt::format(
         "{} builder Jobs are running in the cluster, as many as "
         "builders.jobsMax allows; waiting for one to end",
         jobs_max);
   }
-  if (!NodesByRoom(round, key).has_room) {
+  if (!NodesByCapacity(context, key).has_capacity) {
     return fmt::format("no node of {}, {} has room for a builder; waiting", key.factors.gpu_type,
                        key.factors.cpu_class);
   }
   return "";
 }
 
-std::string Refusal(Round& round, const LiveKey& key) {
-  std::string why = RefusalOfKind(round.in.workload.kind);
-  why = why.empty() ? RefusalOfTemplate(round) : std::move(why);
-  why = why.empty() ? RefusalOfPods(round) : std::move(why);
-  return why.empty() ? RefusalOfRoom(round, key) : why;
+std::string Refusal(PlanContext& context, const LiveKey& key) {
+  std::string why = KindRefusal(context.in.workload.kind);
+  why = why.empty() ? TemplateRefusal(context) : std::move(why);
+  why = why.empty() ? PodsRefusal(context) : std::move(why);
+  return why.empty() ? CapacityRefusal(context, key) : why;
 }
 
 }  // namespace
 
-bool MayMakeJob(Round& round, const LiveKey& key) {
-  std::string why = Refusal(round, key);
+bool MayMakeJob(PlanContext& context, const LiveKey& key) {
+  std::string why = Refusal(context, key);
   if (why.empty()) {
     return true;
   }
-  round.job_refusal = std::move(why);
-  WakeAt(round, round.in.now + kLookAgain);
+  context.job_refusal = std::move(why);
+  RequeueAt(context, context.in.now + kJobRecheck);
   return false;
 }
 

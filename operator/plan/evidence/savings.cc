@@ -195,14 +195,14 @@ void AddSample(api::Starts& starts, const StartSample& sample) {
   }
 }
 
-std::string DescribeSample(const StartSample& sample, std::string_view left_alone) {
+std::string DescribeSample(const StartSample& sample, std::string_view skip_reason) {
   codec::Json out = {{"result", std::string(api::Name(sample.result))},
                      {"startSeconds", Rounded(sample.start_seconds)},
                      {"holdSeconds", Rounded(sample.hold_seconds)},
                      {"compileSeconds", Rounded(sample.compile_seconds)},
                      {"savedSeconds", Rounded(sample.saved_seconds)}};
-  if (!left_alone.empty()) {
-    out["leftAlone"] = std::string(left_alone);
+  if (!skip_reason.empty()) {
+    out["leftAlone"] = std::string(skip_reason);
   }
   return codec::DumpJson(out);
 }

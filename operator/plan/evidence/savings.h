@@ -35,10 +35,10 @@ double WarmSeconds(const api::Starts& starts, const StartKind& kind);
 // refreshes medians and sums.
 void AddSample(api::Starts& starts, const api::StartSample& sample);
 
-// The JSON object of annotation kStartAnnotation. `left_alone`: why the pod was not given the
+// The JSON object of annotation kStartAnnotation. `skip_reason`: why the pod was not given the
 // cache,
 // "" for one that was.
-std::string DescribeSample(const api::StartSample& sample, std::string_view left_alone);
+std::string DescribeSample(const api::StartSample& sample, std::string_view skip_reason);
 
 // "97%": hits ÷ all first starts of injected pods that were not builders, unknown left out.
 std::string HitRate(const api::StartCounts& counts);

@@ -48,9 +48,10 @@ bool Selects(const PodShape& shape, const api::Node& node);
 
 // Which taints of a node count.
 enum class Taints {
-  kLasting,  // those that do not come and go by themselves (node.kubernetes.io/…, startup taints)
-  kOthers,   // all, and cordons, but our own startup taints, which go when the node is warm
-  kAll,      // and cordons
+  kPersistent,     // those that do not come and go by themselves (node.kubernetes.io/…, startup
+                   // taints)
+  kExceptStartup,  // all, and cordons, but our own startup taints, which go when the node is warm
+  kAll,            // and cordons
 };
 
 // NoSchedule and NoExecute taints that count are tolerated.
@@ -58,15 +59,15 @@ bool Tolerates(const PodShape& shape, const api::Node& node, Taints taints);
 
 // Every request is at most what `have` holds; what `have` does not name counts as unlimited for
 // cpu, memory and pods, and as none for devices.
-bool Holds(const Resources& have, const Resources& requests);
+bool Covers(const Resources& have, const Resources& requests);
 
 // One of our startup taints still keeps pods off the node.
-bool IsWarming(const api::Node& node);
+bool HasStartupTaint(const api::Node& node);
 
 // ... and pods of this shape, which do not tolerate it.
-bool IsWarmingFor(const PodShape& shape, const api::Node& node);
+bool HasStartupTaintFor(const PodShape& shape, const api::Node& node);
 // Each of them would; pods that tolerate everything do not wait for one to go.
-bool WaitsForWarming(const PodShape& shape);
+bool RepelledByStartupTaints(const PodShape& shape);
 
 // kubernetes.io/hostname of the node, else its name. Of the node, not a copy.
 std::string_view HostnameOf(const api::Node& node);

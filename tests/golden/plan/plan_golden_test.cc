@@ -18,8 +18,8 @@
 #include "tests/golden/plan/yaml_text.h"
 
 // cluster YAML in, Plan YAML out: NAME.yaml holds the objects as kubectl shows them, after one
-// document {now, agents, free, dry_run_passed} for what no object says; NAME.plan.yaml what Decide()
-// makes of it. UPDATE_GOLDEN=1 rewrites the latter.
+// document {now, agents, free, dry_run_passed} for what no object says; NAME.plan.yaml what
+// Decide() makes of it. UPDATE_GOLDEN=1 rewrites the latter.
 namespace cachewarm::plan {
 namespace {
 

@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(All, Waits, testing::ValuesIn(kWaits),
 TEST(RefusedJobs, AClaimThatIsMountedReadOnlyMayBeCopied) {
   SnapshotBuilder builder = Asleep();
   ShareAClaim(builder);
-  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
   EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
 }
 
