@@ -99,7 +99,7 @@ def test_agent_cannot_report_on_another_node(agent, nodes):
 
 def test_token_that_is_bound_to_no_node_cannot_report(identity, nodes):
     words = report(identity("cachewarm-agent"), nodes[0])
-    assert "the token names no node" in words
+    assert "the token contains no node name" in words
 
 
 def test_agent_cannot_want_anything(agent, nodes):
@@ -149,7 +149,7 @@ POD = {
 def test_operator_makes_pods_by_dry_run_only(operator_token):
     assert answer(operator_token, "create", DRY, "-f", "-", given=POD) == ""
     words = answer(operator_token, "create", "-f", "-", given=POD)
-    assert "the operator of cachewarm creates pods by dry run only" in words
+    assert "the cachewarm operator may create pods only by dry run" in words
 
 
 def test_operator_releases_and_annotates_a_pod_and_changes_nothing_else(kubectl, operator_token):
@@ -264,14 +264,14 @@ def test_nobody_else_writes_what_programs_say(kubectl, nodes):
     status = json.dumps({"status": {"observedGeneration": 9}})
     words = answer(kubectl, "patch", "cw", "llama", "--subresource=status", "--type=merge", DRY,
                    "-p", status)
-    assert "only the operator of cachewarm writes the status of a CacheWarmup" in words
+    assert "only the cachewarm operator may write the status of a CacheWarmup" in words
     assert "only the agent of a node writes the status of its NodeCache" in report(
         kubectl, nodes[0])
     words = answer(kubectl, "create", DRY, "-f", "-", given=nodecache("planted"))
-    assert "only the operator of cachewarm writes the spec of a NodeCache" in words
+    assert "only the cachewarm operator may write the spec of a NodeCache" in words
     spec = json.dumps({"spec": {"warmups": [{"uid": "u", "namespace": "n", "name": "n"}]}})
     words = answer(kubectl, "patch", "nc", nodes[0], "--type=merge", DRY, "-p", spec)
-    assert "only the operator of cachewarm writes the spec of a NodeCache" in words
+    assert "only the cachewarm operator may write the spec of a NodeCache" in words
 
 
 def test_administrator_may_label_and_delete_a_nodecache(admin, nodes):
