@@ -27,7 +27,7 @@ void Raise(Resources& most, const Resources& other) {
   }
 }
 
-// A limit without a request stands for the request, as the API server defaults it.
+// Uses the limit where the request is missing, as the API server does.
 Resources RequestsOf(Reader& owner) {
   Resources requests;
   owner.Object("resources", [&](Reader& resources) {
@@ -37,8 +37,8 @@ Resources RequestsOf(Reader& owner) {
   return requests;
 }
 
-// What the scheduler counts: containers and sidecars together, or the largest init container
-// beside the sidecars started before it, whichever is more (Kubernetes "Pod effective request").
+// Sums requests as the scheduler does: the larger of containers plus sidecars, and the largest init
+// container plus the sidecars started before it (Kubernetes "Pod effective request").
 void ReadRequests(Reader& spec, Resources& out) {
   Resources running;
   Resources init_most;
@@ -116,7 +116,7 @@ void ReadContainerStatus(Reader& reader, ContainerStatus& out) {
       .Read("ready", out.ready)
       .Read("restartCount", out.restarts, 0, kCountMax);
   reader.Object("state", [&](Reader& state) { ReadState(state, out); });
-  // "CrashLoopBackOff" says nothing; how it ended before does.
+  // The termination message of the last instance explains more than "CrashLoopBackOff".
   reader.Object("lastState", [&](Reader& last) {
     last.Object("terminated", [&](Reader& terminated) {
       if (!out.running && !out.terminated) {

@@ -24,8 +24,8 @@ void ReadInjection(Reader& reader, Injection& out) {
   });
 }
 
-// Every member that the policy reads is always there: a missing one is an error in CEL, and an
-// error there means that nothing is injected.
+// Writes every member that the admission policy reads, also empty ones: a missing member is a CEL
+// error, and then nothing is injected.
 Json EncodeInjection(const Injection& injection) {
   return Writer()
       .Always("labels", injection.labels)

@@ -9,7 +9,7 @@
 #include "lib/api/node_cache.h"
 #include "lib/codec/reader.h"
 
-// The words of every enum, as the CRDs list them (tests/unit/lib/api/schema_test.cc compares).
+// The values of every enum, as in the CRDs (tests/unit/lib/api/schema_test.cc compares).
 namespace cachewarm::api::json {
 
 template <typename E>
@@ -59,7 +59,7 @@ constexpr std::string_view TextOf(const std::array<Word<E>, N>& words, E value) 
   return "";
 }
 
-// Leaves `out` as it is when the member is absent.
+// Leaves `out` unchanged if the member is absent.
 template <typename E, size_t N>
 void ReadWord(codec::Reader& reader, std::string_view name, const std::array<Word<E>, N>& words,
               E& out) {

@@ -45,7 +45,7 @@ Json WithSpec(const char* spec) {
   return {{"metadata", {{"name", "p"}}}, {"spec", *codec::ParseJson(spec)}};
 }
 
-TEST(Pod, NamesItsControllingOwnerOnly) {
+TEST(Pod, HasItsControllingOwnerOnly) {
   const auto pod = Read(*codec::ParseJson(R"({"metadata": {"name": "p", "ownerReferences": [
       {"kind": "ReplicaSet", "name": "llama-6f9c", "uid": "2", "controller": true},
       {"kind": "ConfigMap", "name": "other", "uid": "1"}]}})"));
@@ -54,7 +54,7 @@ TEST(Pod, NamesItsControllingOwnerOnly) {
   EXPECT_EQ(pod->owner_name, "llama-6f9c");
 }
 
-TEST(Pod, IsReadFromWhatAKubeletWrites) {
+TEST(Pod, DecodesAKubeletsObject) {
   const auto pod = Read(RunningPod());
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_EQ(pod->owner_kind, "ReplicaSet");
@@ -95,7 +95,7 @@ TEST(Pod, NotReadyHasNoReadyTime) {
   EXPECT_TRUE(pod->containers_ready);
 }
 
-TEST(Pod, EachContainerStateIsTold) {
+TEST(Pod, EachContainerStateIsDecoded) {
   struct Case {
     const char* status;
     bool running;
@@ -134,7 +134,7 @@ TEST(Pod, EachContainerStateIsTold) {
   }
 }
 
-TEST(Pod, TheTimesOfAContainerThatEndedAreKept) {
+TEST(Pod, TimesOfATerminatedContainerAreDecoded) {
   Json json = RunningPod();
   json["status"]["containerStatuses"] =
       Json::array({*codec::ParseJson(R"({"state": {"terminated": {"exitCode": 0,
@@ -145,7 +145,7 @@ TEST(Pod, TheTimesOfAContainerThatEndedAreKept) {
   EXPECT_EQ(FormatTime(pod->containers[0].ended_time), "2026-11-21T08:02:02Z");
 }
 
-TEST(Pod, MayEndWhereItsContainersAreNotAlwaysStartedAgain) {
+TEST(Pod, MayEndUnlessItsContainersAlwaysRestart) {
   for (const char* policy : {"Never", "OnFailure", "Always", ""}) {
     Json json = RunningPod();
     if (policy[0] != '\0') {
@@ -158,7 +158,7 @@ TEST(Pod, MayEndWhereItsContainersAreNotAlwaysStartedAgain) {
   }
 }
 
-TEST(Pod, HasEndedInItsTwoLastPhasesAlone) {
+TEST(Pod, HasEndedOnlyWhenSucceededOrFailed) {
   for (const char* phase : {"Pending", "Running", "Unknown", "", "Succeeded", "Failed"}) {
     Json json = RunningPod();
     json["status"]["phase"] = phase;
@@ -169,7 +169,7 @@ TEST(Pod, HasEndedInItsTwoLastPhasesAlone) {
   }
 }
 
-TEST(Pod, RequestsAreWhatTheSchedulerCounts) {
+TEST(Pod, RequestsAreSummedAsTheSchedulerDoes) {
   struct Case {
     const char* name;
     const char* spec;

@@ -29,7 +29,7 @@ TEST(WarmupStatus, FullOneReadsBackAsItWasWritten) {
   EXPECT_EQ(*read, full);
 }
 
-TEST(WarmupStatus, TextOfTheFullOneReadsBackToo) {
+TEST(WarmupStatus, TextOfTheFullOneReadsBack) {
   const WarmupStatus full = FullWarmupStatus();
   const auto parsed = codec::ParseJson(codec::DumpJson(EncodeStatus(full)));
   ASSERT_TRUE(parsed.ok());
@@ -41,7 +41,7 @@ TEST(WarmupStatus, EmptyOneIsAnEmptyObject) {
   EXPECT_EQ(*Read(Json::object()), WarmupStatus{});
 }
 
-TEST(WarmupStatus, InjectionAlwaysHasWhatThePolicyReads) {
+TEST(WarmupStatus, InjectionHasEveryMemberOfThePolicy) {
   WarmupStatus status;
   status.injection = Injection{.labels = {{"app", "llama"}}, .container = "c"};
   EXPECT_EQ(EncodeStatus(status)["injection"], (Json{{"labels", {{"app", "llama"}}},
@@ -57,7 +57,7 @@ TEST(WarmupStatus, TimesKeepMilliseconds) {
   EXPECT_EQ(read->builders[0].elected_time, status.builders[0].elected_time);
 }
 
-TEST(WarmupStatus, LongTextsAndListsAreCutSoThatItIsNeverRefused) {
+TEST(WarmupStatus, OverlongValuesAreCut) {
   WarmupStatus status = FullWarmupStatus();
   status.builders[0].message = std::string(5000, 'm');
   status.builders[0].reason = std::string(500, 'r');
@@ -77,7 +77,7 @@ TEST(WarmupStatus, LongTextsAndListsAreCutSoThatItIsNeverRefused) {
   EXPECT_EQ(read->starts.recent.back().pod, "newest");
 }
 
-TEST(WarmupStatus, WhatIsWrongIsNamedByItsPath) {
+TEST(WarmupStatus, ErrorsNameThePath) {
   struct Case {
     const char* pointer;
     Json value;

@@ -35,20 +35,20 @@ TEST(LogLine, KeepsTypesOfNumbers) {
   EXPECT_THAT(Line({{"note", false}}), HasSubstr("\"note\":false"));
 }
 
-TEST(LogLine, NumbersThatJsonLacksAreNull) {
+TEST(LogLine, NumbersThatAreNotFiniteAreNull) {
   EXPECT_THAT(Line({{"note", std::numeric_limits<double>::infinity()}}),
               HasSubstr("\"note\":null"));
   EXPECT_THAT(Line({{"note", std::numeric_limits<double>::quiet_NaN()}}),
               HasSubstr("\"note\":null"));
 }
 
-TEST(LogLine, EscapesWhatWouldBreakTheLine) {
+TEST(LogLine, EscapesControlCharactersAndQuotes) {
   EXPECT_THAT(Line({{"note", "a\"b\\c\nd\te\r\x01\x1f\x7f"}}),
               HasSubstr("\"note\":\"a\\\"b\\\\c\\nd\\u0009e\\u000d\\u0001\\u001f\x7f\""));
   EXPECT_EQ(Line({{"note", std::string("a\0b", 3)}}).find('\0'), std::string::npos);
 }
 
-TEST(LogLine, ReplacesWhatIsNotUtf8) {
+TEST(LogLine, ReplacesInvalidUtf8) {
   for (const char* bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82",
                           "\x80", "\xf8\x88\x80\x80\x80"}) {
     const std::string line = Line({{"note", bad}});
@@ -58,7 +58,7 @@ TEST(LogLine, ReplacesWhatIsNotUtf8) {
   EXPECT_THAT(Line({{"note", "größe 核 😀"}}), HasSubstr("größe 核 😀"));
 }
 
-TEST(ParseLogLevel, KnowsFourWords) {
+TEST(ParseLogLevel, ParsesFourLevels) {
   EXPECT_EQ(ParseLogLevel("debug").value(), LogLevel::kDebug);
   EXPECT_EQ(ParseLogLevel("info").value(), LogLevel::kInfo);
   EXPECT_EQ(ParseLogLevel("warning").value(), LogLevel::kWarning);
@@ -86,7 +86,7 @@ TEST(JsonLog, WritesLinesOfItsLevelToStandardError) {
             "\n");
 }
 
-TEST(JsonLog, LinesOfManyThreadsStayWhole) {
+TEST(JsonLog, LinesOfSeveralThreadsDoNotMix) {
   fakes::FakeClock clock;
   ::testing::internal::CaptureStderr();
   {
