@@ -19,7 +19,7 @@
 #include "lib/kube/client/release_gate.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/core/watcher.h"
-#include "lib/kube/runtime/pod_turns.h"
+#include "lib/kube/runtime/slow_namespace_limiter.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -31,19 +31,20 @@ constexpr size_t kParallelReleases = 8;
 constexpr int kPageItems = 500;
 constexpr int kListTries = 3;
 constexpr int kReleaseTries = 4;
-// The CronJob has 55 s for all pods of the cluster: those of slow namespaces wait until all others
-// were let go.
-constexpr kube::PodTurns::SlowTurns kDeferSlow{.at_once = 0, .limit = Duration(0)};
-// What a CacheWarmup's name may have, and far more than a time; anybody may write 256 KiB.
+// The CronJob has 55 s for all pods of the cluster, so pods of slow namespaces are deferred until all
+// others are released.
+constexpr kube::SlowNamespaceLimiter::SlowPatches kDeferSlow{.at_once = 0, .limit = Duration(0)};
+// Longest annotation value kept: a DNS subdomain. (Users may write up to 256 KiB.)
 constexpr size_t kAnnotationBytesMax = 253;
 
-// Our gate can be reported before the pod is decoded, which most pods then need not be.
+// Returns true if the pod has any scheduling gate. Checked before decoding, which most pods then do
+// not need.
 bool HasGates(const Json& pod) {
   const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
   return gates != nullptr && gates->is_array() && !gates->empty();
 }
 
-// What a release reads of an annotation; "" is as good as none.
+// Returns the value of an annotation; "" if it is missing or too long.
 std::string AnnotationValue(const api::Pod& pod, std::string_view key) {
   const auto found = pod.meta.annotations.find(key);
   const bool is_one =
@@ -51,8 +52,8 @@ std::string AnnotationValue(const api::Pod& pod, std::string_view key) {
   return is_one ? std::string(found->second) : std::string();
 }
 
-// What a release needs: thousands of pods may be held, each with as much of everything as the
-// server takes. Whether it has annotations at all decides whether it can be noted on.
+// Returns the fields that a release needs: thousands of pods may be held, each as large as the server
+// allows. Keeps whether the pod has annotations, because the release patch adds one only then.
 api::Pod MinimalPod(const api::Pod& pod) {
   api::Pod out;
   out.meta.ns = pod.meta.ns;
@@ -69,15 +70,15 @@ api::Pod MinimalPod(const api::Pod& pod) {
   return out;
 }
 
-// Whatever else is in the pod, it can be let go.
+// Decodes a pod. A pod that cannot be decoded can still be released: only its gates are read.
 api::Pod ReadPod(Json object) {
   const auto shared = std::make_shared<const Json>(std::move(object));
   const absl::StatusOr<api::Pod> pod = api::DecodePod(shared);
   return MinimalPod(pod.ok() ? *pod : api::gate::DecodeGates(*shared));
 }
 
-// The first pod of each namespace, then the second of each, and so on: whatever is wrong with many
-// pods of one does not come before everything else.
+// Orders the pods round-robin by namespace, so that many failing pods of one namespace do not delay
+// the others.
 std::vector<const api::Pod*> InterleaveNamespaces(const std::vector<api::Pod>& pods) {
   std::map<std::string_view, size_t> seen;  // by namespace
   std::vector<std::pair<size_t, const api::Pod*>> ranked;
@@ -115,7 +116,7 @@ class Release {
     CW_RETURN_IF_ERROR(request_.names.empty() ? FindAll() : FindNamed());
     const std::vector<const api::Pod*> pods = InterleaveNamespaces(held_);
     FanOut(pods.size(), kParallelReleases, stop_, [&](size_t i) { ReleaseOrDefer(*pods[i]); });
-    // Nobody waits behind these any more.
+    // All other pods are released, so slow patches delay no other pod now.
     FanOut(deferred_.size(), kParallelReleases, stop_,
            [this](size_t i) { Report(ReleasePod(*deferred_[i], stop_)); });
     return stop_.stop_requested() ? absl::CancelledError("interrupted") : absl::OkStatus();
@@ -138,8 +139,8 @@ class Release {
     }
   }
 
-  // One page of all; its continue token. Held pods are bound to no node, and few others are: the
-  // server leaves out the rest.
+  // Reads one page of pods; returns its continue token. The field selector excludes bound pods,
+  // because held pods are not bound to a node.
   absl::StatusOr<std::string> FindPage(const kube::WatcherAction& action) {
     const kube::ListOptions options{.ns = request_.ns,
                                     .field_selector = "spec.nodeName=",
@@ -161,7 +162,7 @@ class Release {
     for (int expired = 0; !stop_.stop_requested();) {
       const kube::WatcherAction action = pages.Next(dependencies_.clock.Monotonic(), 0.0);
       if (action.type == kube::WatcherActionType::kWatch) {
-        break;  // all are listed
+        break;  // all pods are listed
       }
       if (action.type == kube::WatcherActionType::kSleep) {
         SleepFor(dependencies_.clock, action.delay, stop_);
@@ -194,8 +195,8 @@ class Release {
     return absl::OkStatus();
   }
 
-  // Where a patch fails slowly, all other pods of that namespace come late, and the pod itself once
-  // more where it was cut short.
+  // Releases a pod, unless its namespace is slow. After a slow patch all pods of the namespace are
+  // deferred, and so is this pod if its patch was cancelled.
   void ReleaseOrDefer(const api::Pod& pod) {
     if (const std::optional<ReleaseResult> result = SkipResult(pod); result.has_value()) {
       ReleaseOutcome outcome = OutcomeFor(pod, dependencies_.clock.Now());
@@ -213,7 +214,7 @@ class Release {
       }
       return status;
     };
-    limiter_.Take(pod.meta.ns, stop_, patch).IgnoreError();  // it is in the outcome
+    limiter_.Run(pod.meta.ns, stop_, patch).IgnoreError();  // it is in the outcome
     if (outcome.has_value()) {
       Report(*outcome);
     } else {
@@ -226,7 +227,7 @@ class Release {
     deferred_.push_back(&pod);
   }
 
-  // What becomes of a pod that is not to be patched.
+  // Returns the result for a pod that is not to be patched.
   std::optional<ReleaseResult> SkipResult(const api::Pod& pod) const {
     if (request_.past_deadline.has_value() &&
         dependencies_.clock.Now() <
@@ -246,7 +247,8 @@ class Release {
     return outcome;
   }
 
-  // Another gate of the pod may go at the same moment, and ours then stands in another place.
+  // Retries if another gate of the pod is removed concurrently, because the patch addresses the gate
+  // by its index.
   absl::StatusOr<bool> Patch(api::Pod pod, Duration held, std::stop_token stop) {
     const double seconds = std::chrono::duration<double>(held).count();
     for (int tries = 1;; ++tries) {
@@ -272,7 +274,7 @@ class Release {
   const ReleaseDependencies& dependencies_;
   const ReleaseRequest& request_;
   const std::stop_token stop_;
-  kube::PodTurns limiter_;
+  kube::SlowNamespaceLimiter limiter_;
   std::vector<api::Pod> held_;
   std::mutex mutex_;
   std::vector<const api::Pod*> deferred_;

@@ -20,7 +20,7 @@ absl::Status RemovePolicy(kube::Client& client, std::stop_token stop) {
   for (const kube::Resource& resource : {kube::kMutatingPolicyBindings, kube::kMutatingWebhooks}) {
     const auto answer =
         client.Do(kube::Delete(resource, {.ns = "", .name = std::string(api::kGroup)}, {}), stop);
-    // Also where the server is too old for the resource, or it was deleted before.
+    // NOT_FOUND is OK: the server does not support the resource, or it was deleted before.
     if (!answer.ok() && !absl::IsNotFound(answer.status())) {
       return Annotate(answer.status(), "--remove-policy");
     }
@@ -47,8 +47,8 @@ absl::Status RemovePolicyAndRelease(const ReleaseDependencies& dependencies,
     quiet = found ? 0 : quiet + 1;
     if (dependencies.clock.Monotonic() >= end) {
       return absl::DeadlineExceededError(
-          "pods are still being held two minutes after the policy was removed: has somebody "
-          "installed it again?");
+          "new pods are still held two minutes after the policy was deleted; check whether another "
+          "process installs it again");
     }
     if (!SleepFor(dependencies.clock, kBetweenSweeps, stop)) {
       return absl::CancelledError("interrupted");

@@ -28,7 +28,7 @@ class BuildRequests {
   // tenant may answer.
   using Connect =
       std::function<absl::StatusOr<std::unique_ptr<http::Client>>(const std::string& host)>;
-  struct Means {
+  struct Dependencies {
     const Clock& clock;
     Log& log;
     Connect connect;
@@ -37,17 +37,18 @@ class BuildRequests {
   };
 
   // Everything must outlive it.
-  explicit BuildRequests(Means means) : means_(std::move(means)) {}
+  explicit BuildRequests(Dependencies deps) : deps_(std::move(deps)) {}
   ~BuildRequests();
   BuildRequests(const BuildRequests&) = delete;
   BuildRequests& operator=(const BuildRequests&) = delete;
 
-  // Begins what `wishes` asks for and is not begun; ends and forgets what it asks for no more.
-  void Follow(const api::CacheWarmup& warmup, const std::vector<plan::BuildRequestsWish>& wishes);
+  // Begins what `desired` asks for and is not begun; ends and forgets what it asks for no more.
+  void Update(const api::CacheWarmup& warmup,
+              const std::vector<plan::DesiredBuildRequests>& desired);
 
   // Ends and forgets those of earlier warmups of this name; `uid` is that of the live one, "" when
   // there is none.
-  void EndOthers(const kube::ObjectName& name, const std::string& uid);
+  void StopOthers(const kube::ObjectName& name, const std::string& uid);
 
   // Those of this warmup that have begun.
   std::vector<plan::BuildRequestsState> States(const std::string& warmup_uid) const;
@@ -68,10 +69,11 @@ class BuildRequests {
 
   // Takes out those that `is_over` of, told to stop; their threads end when the caller drops them,
   // which is outside the lock.
-  Sendings TakeOut(const std::function<bool(const std::string&, const Sending&)>& is_over);
-  void Send(const plan::BuildRequestsWish& wish, const std::string& warmup, std::stop_token stop);
+  Sendings Extract(const std::function<bool(const std::string&, const Sending&)>& is_over);
+  void Send(const plan::DesiredBuildRequests& batch, const std::string& warmup,
+            std::stop_token stop);
 
-  Means means_;
+  Dependencies deps_;
   mutable std::mutex mutex_;
   Sendings sendings_;
 };

@@ -12,7 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/event_recorder.h"
-#include "lib/kube/runtime/pod_turns.h"
+#include "lib/kube/runtime/slow_namespace_limiter.h"
 #include "operator/apply/job_refusals.h"
 #include "operator/metrics.h"
 #include "operator/plan/plan.h"
@@ -20,7 +20,7 @@
 namespace cachewarm::apply {
 
 // What the executor works with. All of it must outlive it.
-struct Means {
+struct Dependencies {
   kube::Client& client;
   const Clock& clock;
   kube::EventSink& events;
@@ -32,9 +32,9 @@ struct Means {
   size_t width = 16;
 };
 
-// How a plan was carried out when no step failed.
-struct Carried {
-  size_t refused = 0;  // what nodes and pods do not take, and will not when they are asked again
+// How a plan was result out when no step failed.
+struct ExecuteResult {
+  size_t rejected = 0;  // what nodes and pods do not take, and will not when they are asked again
 };
 
 // Carries out a Plan, in the order of its members but for the Jobs, which go last: no pod is held
@@ -45,14 +45,14 @@ struct Carried {
 // within one step everything is tried. What is already so (a Job that exists, a pod that is gone, a
 // gate that somebody else removed) is success. What the API server refuses for good of one node or
 // one pod is no error: it is logged, a line a step, and counted; a Job that it refuses is noted in
-// `job_refusals`. Patches of pods wait for nobody's webhook for long (kube::PodTurns). Metrics of a
+// `job_refusals`. Patches of pods wait for nobody's webhook for long (kube::SlowNamespaceLimiter). Metrics of a
 // step count after it succeeded, and a pod's release is told after it was released.
 class Executor {
  public:
-  explicit Executor(Means means);
+  explicit Executor(Dependencies deps);
 
-  absl::StatusOr<Carried> Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
-                                  std::stop_token stop) const;
+  absl::StatusOr<ExecuteResult> Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                        std::stop_token stop) const;
 
  private:
   struct Released;
@@ -69,19 +69,19 @@ class Executor {
   absl::Status ChangeJobs(const plan::Snapshot& snapshot, const plan::Plan& plan,
                           std::stop_token stop) const;
   absl::StatusOr<size_t> Annotate(const plan::Plan& plan, std::stop_token stop) const;
-  absl::Status AnnotateAny(const plan::PodAnnotation& wish, std::stop_token stop) const;
-  absl::Status AnnotateHeld(const plan::PodAnnotation& wish, std::stop_token stop) const;
+  absl::Status AnnotateAny(const plan::PodAnnotation& request, std::stop_token stop) const;
+  absl::Status AnnotateHeld(const plan::PodAnnotation& request, std::stop_token stop) const;
   absl::StatusOr<size_t> Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
                                  std::stop_token stop) const;
   absl::StatusOr<size_t> ReleaseAll(const plan::Snapshot& snapshot,
                                     std::span<const plan::GateRelease> releases, Released& released,
                                     std::stop_token stop) const;
-  void Tell(const plan::EventWish& wish) const;
+  void RecordEvent(const plan::EventRequest& request) const;
   void Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const;
 
-  Means means_;
+  Dependencies deps_;
   mutable std::counting_semaphore<> slots_;
-  mutable kube::PodTurns turns_;
+  mutable kube::SlowNamespaceLimiter turns_;
 };
 
 // Removes our gate from one pod; true when this call did it, false when it was already gone.
@@ -91,7 +91,7 @@ class Executor {
 // be kept off a node where it would break is not: that is an error, to be planned anew, and past
 // its deadline controllers::HeldPods lets it go all the same.
 // ABORTED and DEADLINE_EXCEEDED as `turns` says.
-absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::PodTurns& turns,
+absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::SlowNamespaceLimiter& turns,
                                  const plan::GateRelease& release, std::stop_token stop);
 
 }  // namespace cachewarm::apply

@@ -17,7 +17,7 @@ namespace cachewarm::apply {
 // API server again. Thread-safe.
 class JobRefusals {
  public:
-  void Note(const std::string& warmup_uid, const std::string& job, std::string words);
+  void Record(const std::string& warmup_uid, const std::string& job, std::string message);
   void Forget(const std::string& warmup_uid, const std::string& job);
   // Forgets those of this warmup that are not among `jobs`.
   void KeepOnly(const std::string& warmup_uid, const std::set<std::string>& jobs);
@@ -27,7 +27,7 @@ class JobRefusals {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::map<std::string, std::string>> words_;  // by warmup uid, job
+  std::map<std::string, std::map<std::string, std::string>> messages_;  // by warmup uid, job
 };
 
 }  // namespace cachewarm::apply

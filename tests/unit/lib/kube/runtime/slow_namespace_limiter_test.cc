@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/kube/runtime/pod_turns.h"
+#include "lib/kube/runtime/slow_namespace_limiter.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class PodTurnsTest : public ::testing::Test {
+class SlowNamespaceLimiterTest : public ::testing::Test {
  protected:
   // Waits until it is cut short, as a client does.
   static absl::Status Hang(std::stop_token stop) {
@@ -26,17 +26,17 @@ class PodTurnsTest : public ::testing::Test {
   }
 
   absl::Status Quick(const std::string& ns) {
-    return turns_.Take(ns, {}, [](std::stop_token) { return absl::OkStatus(); });
+    return turns_.Run(ns, {}, [](std::stop_token) { return absl::OkStatus(); });
   }
   // A patch that answers `status` after a while.
   absl::Status Slow(const std::string& ns, Duration after, const absl::Status& status) {
-    return turns_.Take(ns, {}, [&](std::stop_token) {
+    return turns_.Run(ns, {}, [&](std::stop_token) {
       clock_.Advance(after);
       return status;
     });
   }
   std::future<absl::Status> BeginToHang(const std::string& ns, std::stop_token stop = {}) {
-    return std::async(std::launch::async, [this, ns, stop] { return turns_.Take(ns, stop, Hang); });
+    return std::async(std::launch::async, [this, ns, stop] { return turns_.Run(ns, stop, Hang); });
   }
   void CutShort(std::future<absl::Status>& hanging, Duration limit) {
     ASSERT_TRUE(clock_.AwaitWaiters(1));
@@ -50,15 +50,15 @@ class PodTurnsTest : public ::testing::Test {
   }
 
   fakes::FakeClock clock_;
-  PodTurns turns_{clock_, {.at_once = 1, .limit = seconds(30)}};
+  SlowNamespaceLimiter turns_{clock_, {.at_once = 1, .limit = seconds(30)}};
 };
 
-TEST_F(PodTurnsTest, APatchThatHangsIsCutShort) {
+TEST_F(SlowNamespaceLimiterTest, APatchThatHangsIsCutShort) {
   std::future<absl::Status> hanging = BeginToHang("team");
   CutShort(hanging, seconds(3));
 }
 
-TEST_F(PodTurnsTest, OfSlowNamespacesFewPatchesAreUnderWayAndOthersAreNotTouched) {
+TEST_F(SlowNamespaceLimiterTest, OfSlowNamespacesFewPatchesAreUnderWayAndOthersAreNotTouched) {
   MakeSlow("team");
   MakeSlow("also");
   std::future<absl::Status> hanging = BeginToHang("team");
@@ -70,7 +70,7 @@ TEST_F(PodTurnsTest, OfSlowNamespacesFewPatchesAreUnderWayAndOthersAreNotTouched
   EXPECT_TRUE(Quick("team").ok()) << "it is its turn again";
 }
 
-TEST_F(PodTurnsTest, AQuickAnswerEndsIt) {
+TEST_F(SlowNamespaceLimiterTest, AQuickAnswerEndsIt) {
   MakeSlow("team");
   EXPECT_TRUE(Quick("team").ok());
   std::future<absl::Status> one = BeginToHang("team");
@@ -79,7 +79,7 @@ TEST_F(PodTurnsTest, AQuickAnswerEndsIt) {
   CutShort(one, seconds(3));
 }
 
-TEST_F(PodTurnsTest, OnlyWhatFailsIsSlowAndOnlyWhatIsQuickIsNoLonger) {
+TEST_F(SlowNamespaceLimiterTest, OnlyWhatFailsIsSlowAndOnlyWhatIsQuickIsNoLonger) {
   EXPECT_TRUE(Slow("team", Duration(2'900), absl::OkStatus()).ok());
   std::future<absl::Status> first = BeginToHang("team");
   CutShort(first, seconds(3));
@@ -88,7 +88,7 @@ TEST_F(PodTurnsTest, OnlyWhatFailsIsSlowAndOnlyWhatIsQuickIsNoLonger) {
   CutShort(second, seconds(30));
 }
 
-TEST_F(PodTurnsTest, IsForgottenWhenNothingOfItWasPatchedForLong) {
+TEST_F(SlowNamespaceLimiterTest, IsForgottenWhenNothingOfItWasPatchedForLong) {
   MakeSlow("team");
   clock_.Advance(std::chrono::minutes(11));
   EXPECT_TRUE(Quick("default").ok());
@@ -96,7 +96,7 @@ TEST_F(PodTurnsTest, IsForgottenWhenNothingOfItWasPatchedForLong) {
   CutShort(hanging, seconds(3));
 }
 
-TEST_F(PodTurnsTest, WhoeverIsStoppingLearnsNothing) {
+TEST_F(SlowNamespaceLimiterTest, WhoeverIsStoppingLearnsNothing) {
   std::stop_source stop;
   std::future<absl::Status> hanging = BeginToHang("team", stop.get_token());
   ASSERT_TRUE(clock_.AwaitWaiters(1));
