@@ -25,18 +25,18 @@ constexpr size_t kPieceBytes = 256U << 10U;
 constexpr size_t kCubinHeadBytes = 64;
 constexpr size_t kFilesPerJob = 64;
 
-// What a look into one file told.
+// The result of inspecting one file.
 struct Finding {
-  std::string truncated;  // why it is damaged
+  std::string truncated;  // reason, if the file is truncated
   std::optional<std::string> architecture;
   caches::StoredCompileTime compile_time;
 };
 
-// In pieces that stay in the processor's cache: most bytes of some trees are read here.
+// Reads pieces that fit into the processor's cache, because most bytes of some trees are read here.
 absl::StatusOr<caches::StoredCompileTime> ReadCompileTime(const fs::Fd& file, int64_t bytes,
                                                           std::span<char> piece) {
   caches::StoredCompileTime found;
-  size_t kept = 0;  // at the start of the piece, of the one before
+  size_t kept = 0;  // overlap with the previous piece, at the start of `piece`
   for (int64_t offset = 0; offset < bytes;) {
     const size_t wanted = std::min(piece.size() - kept, static_cast<size_t>(bytes - offset));
     CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file, offset, piece.data() + kept, wanted));
@@ -71,7 +71,7 @@ absl::StatusOr<Finding> InspectFile(const TreeFile& file, const SelectionInput& 
   }
   absl::StatusOr<fs::Fd> opened = input.tree.OpenFile(file.path);
   if (absl::IsNotFound(opened.status())) {
-    return absl::AbortedError(fmt::format("{} went away while it was captured", file.path));
+    return absl::AbortedError(fmt::format("{} was removed while it was captured", file.path));
   }
   CW_RETURN_IF_ERROR(opened.status());
   CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(*opened));
@@ -100,7 +100,7 @@ absl::StatusOr<std::vector<Finding>> InspectFiles(const std::vector<TreeFile>& f
   return findings;
 }
 
-// Leaves out what is truncated and what is useless without it.
+// Removes truncated files and all files of the same unit.
 void RemoveTruncated(const std::vector<Finding>& findings, std::vector<TreeFile>& files) {
   std::set<std::string, std::less<>> paths;
   std::set<std::string, std::less<>> units;

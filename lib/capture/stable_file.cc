@@ -38,7 +38,7 @@ class StableSource final : public bundle::Source {
   }
 
  private:
-  // With the last byte and not after it: a reader that knows the size never asks for more.
+  // Called with the last byte: a reader that knows the size does not read beyond it.
   absl::Status CheckStill() {
     CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(file_));
     if (offset_ != expected_.bytes || !IsUnchanged(expected_, now)) {
@@ -62,8 +62,8 @@ class StableSource final : public bundle::Source {
 }  // namespace
 
 absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path) {
-  // Who opens the file for writing in the moment between the two calls has the kernel signal us;
-  // SIGURG is ignored by default, where SIGIO would end the process.
+  // The kernel signals this process if the file is opened for writing while the lease is held.
+  // SIGURG is ignored by default; SIGIO would end the process.
   if (::fcntl(file.get(), F_SETSIG, SIGURG) != 0 || ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) {
     const int error = errno;
     switch (error) {
@@ -71,8 +71,8 @@ absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path) {
         return absl::AbortedError(fmt::format("{} is open for writing", path));
       case EACCES:
       case EPERM:
-        return absl::PermissionDeniedError(
-            fmt::format("{}: cannot prove that nobody writes it: the agent needs CAP_LEASE", path));
+        return absl::PermissionDeniedError(fmt::format(
+            "{}: cannot verify that it has no writers: the agent needs CAP_LEASE", path));
       case EINVAL:
       case ENOLCK:
         return absl::FailedPreconditionError(fmt::format(

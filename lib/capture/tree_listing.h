@@ -12,7 +12,7 @@
 
 namespace cachewarm::capture {
 
-// One file that may travel.
+// One file that may be captured.
 struct TreeFile {
   std::string path;
   caches::Placement placement;
@@ -24,9 +24,9 @@ struct TreeListing {
   std::map<std::string, int64_t> left_behind;  // reason to number of files
 };
 
-// The allow-listed files of a tree, the root of a generation ("inductor/...", "triton/..." below
-// it). Links and other odd things are left behind. RESOURCE_EXHAUSTED when the tree has more than
-// 1,000,000 names or 64 levels.
+// Lists the files of a tree that `table` allows. `tree` is the root of a generation
+// ("inductor/...", "triton/..." below it). Links and special files are left behind.
+// RESOURCE_EXHAUSTED if the tree has more than 1,000,000 names or 64 levels.
 absl::StatusOr<TreeListing> ListTree(const fs::Dir& tree, const caches::CacheTable& table);
 
 }  // namespace cachewarm::capture

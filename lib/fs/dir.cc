@@ -22,7 +22,7 @@ absl::Status ChangeMode(const Fd& file, mode_t mode, const std::string& name) {
   return ::fchmod(file.get(), mode) == 0 ? absl::OkStatus() : ErrnoStatus(errno, name);
 }
 
-// For fchmod and fchown: O_PATH descriptors cannot, and a FIFO must not block us.
+// For fchmod and fchown, which fail for O_PATH. O_NONBLOCK avoids blocking on a FIFO.
 constexpr int kOpenForChange = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
 
 absl::Status RenameWith(const Dir& dir, std::string_view from, std::string_view to,
@@ -204,7 +204,7 @@ absl::Status Dir::Remove(std::string_view path) const {
   if (::unlinkat(parent.fd(), parent.name(), 0) == 0 || errno == ENOENT) {
     return absl::OkStatus();
   }
-  // Linux says EISDIR for a directory, POSIX EPERM.
+  // For a directory Linux returns EISDIR, POSIX specifies EPERM.
   if ((errno == EISDIR || errno == EPERM) &&
       (::unlinkat(parent.fd(), parent.name(), AT_REMOVEDIR) == 0 || errno == ENOENT)) {
     return absl::OkStatus();

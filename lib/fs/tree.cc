@@ -30,10 +30,10 @@ absl::Status LimitExceeded(const WalkLimits& limits, const std::string& path) {
                                                   limits.depth_max));
 }
 
-// The names in an open directory, in byte order; at most `names_max`.
+// Returns the names in an open directory, in byte order. RESOURCE_EXHAUSTED above `names_max`.
 absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max,
                                                  const std::string& path) {
-  // A descriptor of its own: closedir closes it, and its position is not shared.
+  // Open a separate descriptor: closedir closes it, and its read position is not shared.
   Fd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!own.ok()) {
     return ErrnoStatus(errno, path);
@@ -67,7 +67,7 @@ Fd OpenChild(int fd, const std::string& name) {
   return Fd(::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// What disappears or is swapped for something else while we look is somebody else's doing.
+// True if another process removed or replaced the name during the walk, which is not an error.
 bool IsVanished(int error) {
   return error == ENOENT || error == ENOTDIR || error == ELOOP;
 }
@@ -155,7 +155,7 @@ class Remover {
       return absl::FailedPreconditionError(
           fmt::format("{}: another file system is mounted there; unmount it first", path));
     }
-    // Only an unprivileged owner of a 0555 directory needs it; when it fails, unlinkat will say so.
+    // Needed only by an unprivileged owner of a 0555 directory. If it fails, unlinkat reports why.
     static_cast<void>(::fchmod(child.get(), 0700));
     CW_RETURN_IF_ERROR(Directory(child.get(), path, depth + 1));
     if (::unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
