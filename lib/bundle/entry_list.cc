@@ -39,7 +39,7 @@ absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {
     entry.mtime_ns = line.Number("mtimeNanoseconds", 1);
   }
   if (line.has_more()) {
-    line.Fail("mtimeNanoseconds", "something follows it");
+    line.Fail("mtimeNanoseconds", "must be the last field");
   }
   CW_RETURN_IF_ERROR(line.status());
   CW_RETURN_IF_ERROR(Annotate(CheckPath(entry.path, {}), "path"));

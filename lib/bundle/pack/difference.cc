@@ -13,7 +13,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// What is removed adds up in them, and each is one more request.
+// Removed files accumulate in old layers, and each layer is one more request.
 constexpr size_t kLayersBeforeRepack = 8;
 constexpr size_t kFilesPerJob = 64;
 
@@ -21,7 +21,7 @@ bool MayBeUnchanged(const Entry& a, const Entry& b) {
   return a.bytes == b.bytes && a.kind == b.kind && a.mtime_ns == b.mtime_ns;
 }
 
-// Forgets what of [first, last) has another content.
+// Resets the entries of [first, last) whose content differs.
 absl::Status Compare(const PackTree& tree, size_t first, size_t last,
                      std::vector<const Entry*>& kept) {
   for (size_t i = first; i < last; ++i) {
@@ -36,8 +36,8 @@ absl::Status Compare(const PackTree& tree, size_t first, size_t last,
   return absl::OkStatus();
 }
 
-// The highest part of `path` that is neither a file nor a directory of the new tree; empty when the
-// new tree has a file on the way, or a directory where the file was.
+// Returns the topmost parent of `path`, or `path`, that the new tree has neither as a file nor as a
+// directory. Empty if the new tree has a file at a parent, or anything at `path`.
 std::string_view HighestRemoved(std::string_view path,
                                 const std::set<std::string, std::less<>>& directories,
                                 const std::set<std::string_view>& files) {

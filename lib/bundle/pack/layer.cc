@@ -22,14 +22,14 @@
 namespace cachewarm::bundle {
 namespace {
 
-// A frame on its way from the files to the sink.
+// The buffers of one frame between the files and the sink.
 struct FrameBuffers {
   Buffer raw;
   Buffer packed;
   Digest digest;  // of `packed`
 };
 
-// The tar of a tree, and how it is cut.
+// The members of the tar and its division into frames.
 struct Plan {
   std::vector<int64_t> member_bytes;
   std::vector<size_t> order;
@@ -40,7 +40,7 @@ struct Plan {
   }
 };
 
-// By member: the one whose content it has.
+// Returns, by member, the member whose content it shares, or itself.
 std::vector<size_t> FrameMates(const PackTree& tree) {
   std::vector<size_t> mates(tree.members());
   std::iota(mates.begin(), mates.end(), size_t{0});
@@ -69,13 +69,13 @@ absl::StatusOr<Plan> PlanLayer(PackTree& tree, const PackOptions& options,
   return plan;
 }
 
-// Makes frames; in the workers.
+// Reads and compresses frames, on one worker.
 class FrameMaker {
  public:
   FrameMaker(PackTree& tree, const Plan& plan, int level)
       : tree_(tree), plan_(plan), writer_(level) {}
 
-  // `shared` is the member of which the frame holds a part; else null.
+  // `shared` is the large member of which the frame holds a part, or null.
   absl::Status Make(const Cut& cut, SharedMember* shared, FrameBuffers& work) {
     const std::span<char> raw = work.raw.Make(static_cast<size_t>(cut.bytes));
     CW_RETURN_IF_ERROR(shared == nullptr ? Fill(cut, raw) : shared->Read(cut.from, raw));
@@ -95,12 +95,12 @@ class FrameMaker {
       }
       raw = raw.subspan(bytes);
     }
-    // The end of the archive.
+    // Nothing, or the end of the archive.
     std::fill(raw.begin(), raw.end(), '\0');
     return absl::OkStatus();
   }
 
-  // A file that was looked at for duplicates must still be what it was.
+  // Sets the digest of a file. ABORTED if the file changed since FindDuplicates() hashed it.
   absl::Status CheckDigest(size_t file, std::string_view content) {
     Entry& entry = tree_.entries[file];
     Digest digest = DigestOf(content);
@@ -116,7 +116,7 @@ class FrameMaker {
   FrameWriter writer_;
 };
 
-// Lets go of finished frames in order; on the calling thread.
+// Writes finished frames to the sink in order, on the calling thread.
 class FrameEmitter {
  public:
   explicit FrameEmitter(Sink& sink) : sink_(sink) {}
@@ -149,7 +149,7 @@ class FrameEmitter {
   LayerIndex index_;
 };
 
-// Everything that the workers of one layer use.
+// Makes the frames of one layer on several workers, a bounded number ahead of the sink.
 class FramePipeline {
  public:
   FramePipeline(PackTree& tree, const Plan& plan, const PackOptions& options)
@@ -157,11 +157,11 @@ class FramePipeline {
     for (int i = 0; i < pool_.threads(); ++i) {
       makers_.emplace_back(tree, plan, options.level);
     }
-    // One with each worker and one being emitted.
+    // One for each worker and one for the sink.
     buffers_.resize(makers_.size() + 1);
   }
 
-  // Blocks until frame `number` is made; called with 0, 1, 2 ... Valid until the next call.
+  // Blocks until frame `number` is made. Call with 0, 1, 2 ... Valid until the next call.
   absl::StatusOr<const FrameBuffers*> Next(size_t number) {
     while (posted_ < std::min(plan_.cuts.size(), number + buffers_.size())) {
       Post(posted_++);
@@ -171,7 +171,7 @@ class FramePipeline {
   }
 
  private:
-  // Only a file can be larger than a frame.
+  // `member` is a file: only files can be larger than a frame.
   std::shared_ptr<SharedMember> Share(size_t member) {
     return std::make_shared<SharedMember>(tree_, member, tree_.entries[tree_.FileOf(member)]);
   }
@@ -192,7 +192,7 @@ class FramePipeline {
   const Plan& plan_;
   std::vector<FrameMaker> makers_;        // by worker
   std::vector<FrameBuffers> buffers_;     // a ring
-  std::shared_ptr<SharedMember> shared_;  // of the frame that was posted last
+  std::shared_ptr<SharedMember> shared_;  // of the frame posted last
   size_t posted_ = 0;
   WorkerPool pool_;  // last: its threads use all of the above
 };

@@ -47,7 +47,7 @@ absl::Status CheckFiles(const std::vector<PackFile>& files, const Limits& limits
   for (const PackFile& file : files) {
     CW_RETURN_IF_ERROR(CheckFile(file, limits));
     if (before != nullptr && *before == file.path) {
-      return absl::InvalidArgumentError(fmt::format("\"{}\" is there twice", file.path));
+      return absl::InvalidArgumentError(fmt::format("\"{}\" is listed twice", file.path));
     }
     before = &file.path;
     totals.entries += 1;
@@ -98,7 +98,7 @@ absl::StatusOr<PackTree> ArrangeTree(std::vector<PackFile> files, const Limits& 
   for (const PackFile& file : files) {
     if (directories.contains(file.path)) {
       return absl::InvalidArgumentError(
-          fmt::format("\"{}\" is a file and a directory at once", file.path));
+          fmt::format("\"{}\" is both a file and a directory", file.path));
     }
   }
   tree.directories.assign(directories.begin(), directories.end());

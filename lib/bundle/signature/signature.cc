@@ -13,14 +13,14 @@
 namespace cachewarm::bundle {
 namespace {
 
-// One signature as it lies in a store.
+// One signature as stored.
 struct AttachedSignature {
   std::string manifest_text;
   Artifact artifact;
   std::string bundle_text;
 };
 
-// True for what is the fault of whoever attached it.
+// True if the error is caused by the attached content and not by the store.
 bool IsCausedByReferrer(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsDataLoss(status) || absl::IsNotFound(status) ||
          absl::IsResourceExhausted(status);
@@ -35,7 +35,7 @@ absl::StatusOr<AttachedSignature> ReadAttached(const RepositoryRef& ref, const D
   const Artifact& artifact = attached.artifact;
   if (artifact.type != kSigstoreType || artifact.subject.digest != digest ||
       artifact.layers.size() != 1 || artifact.layers[0].media_type != kSigstoreType) {
-    return absl::InvalidArgumentError("what is attached is no signature of this bundle");
+    return absl::InvalidArgumentError("the attached artifact is not a signature of this bundle");
   }
   CW_ASSIGN_OR_RETURN(
       attached.bundle_text,
@@ -52,12 +52,12 @@ absl::Status CheckOne(const std::string& bundle_text, const Digest& digest,
                       std::span<const PublicKey> keys) {
   CW_ASSIGN_OR_RETURN(const Envelope envelope, ParseSigstoreBundle(bundle_text));
   const std::string message = SignedBytes(envelope);
-  // The hint is not asked: who may write it could only lead astray.
+  // Ignore the key hint: it is not signed.
   const bool good = std::any_of(keys.begin(), keys.end(), [&](const PublicKey& key) {
     return key.HasSigned(message, envelope.signature);
   });
   if (!good) {
-    return absl::InvalidArgumentError("it was made with another key, or changed afterwards");
+    return absl::InvalidArgumentError("it was made with another key or changed afterwards");
   }
   return CheckStatement(envelope, digest);
 }
@@ -69,8 +69,8 @@ std::string Problem(const Digest& digest, size_t signatures, const absl::Status&
         digest.Short());
   }
   return fmt::format(
-      "bundle {} is not signed by the expected key: {} signatures, {} looked at, the last: {}; "
-      "sign it with cachewarm sign or cosign sign --key",
+      "bundle {} is not signed by the expected key: {} signatures, {} checked, the last: {}; sign "
+      "it with cachewarm sign or cosign sign --key",
       digest.Short(), signatures, std::min(signatures, kSignaturesMax), Message(last));
 }
 
@@ -84,7 +84,7 @@ absl::Status CopyOne(const RepositoryRef& from, const RepositoryRef& to,
   return to.store.WriteReferrer(to.repository, attached.manifest_text, stop).status();
 }
 
-// The blobs of a signature, and the manifest that names them.
+// Writes the blobs of a signature and returns the manifest that names them, without the subject.
 absl::StatusOr<Artifact> WriteParts(const RepositoryRef& ref, const std::string& bundle_text,
                                     std::stop_token stop) {
   Artifact artifact{

@@ -8,7 +8,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Small trees are not worth a second sync; of large ones this much is left for the last.
+// Written bytes that trigger a sync. Smaller trees need only the final one.
 constexpr int64_t kSyncBytes = 96LL << 20;
 
 }  // namespace
@@ -46,7 +46,7 @@ void Flusher::Work() {
     lock.unlock();
     absl::Status synced = dir_.SyncFileSystem();
     lock.lock();
-    // The kernel tells an error of writing once.
+    // Keep the first error: the kernel reports a write error only once.
     if (status_.ok()) {
       status_ = std::move(synced);
     }

@@ -10,7 +10,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// One that is being gathered and one that waits for the next worker to be free.
+// One frame that is being received and one that waits for a free worker.
 constexpr size_t kSpareFrames = 2;
 
 }  // namespace
@@ -65,7 +65,7 @@ absl::Status FrameStream::Handle(int64_t position, std::string_view packed, size
   const auto& [index, frame] = frames_[static_cast<size_t>(position)];
   if (DigestOf(packed) != frame.digest) {
     return absl::DataLossError(
-        fmt::format("frame {} does not have the sha256 that the index says", index));
+        fmt::format("frame {} does not match its sha256 in the frame index", index));
   }
   auto& [reader, raw] = workers_[worker];
   const absl::Status whole = reader.Decompress(packed, static_cast<size_t>(frame.raw_bytes), raw);

@@ -16,7 +16,7 @@
 
 namespace cachewarm::bundle {
 
-// A frame that had the right sha256, decompressed.
+// A verified and decompressed frame.
 struct RawFrame {
   int64_t index = 0;     // through all layers
   int64_t position = 0;  // among the frames that are read
@@ -24,29 +24,28 @@ struct RawFrame {
   size_t worker = 0;  // of a FrameStream: 0 to threads() - 1
   WorkerPool& pool;
 
-  // Blocks until the frames before this one have been handled; the error of one of them.
+  // Blocks until all earlier frames have been handled; returns the error of one of them.
   absl::Status AwaitEarlier() const { return pool.Wait(position - 1); }
 };
 
-// Cuts bytes of a bundle's layers into frames, of which workers verify the sha256 and decompress
-// them. One thread at a time. Write() blocks while threads + 2 frames are not done yet:
-// with as many packed ones and one raw frame for each worker that is the memory it takes. The
-// first error is that of the first bad frame, whatever the number of threads; destroyed at any
-// moment it waits only for the frames that are being worked on.
+// Splits the bytes of a bundle's layers into frames, which workers verify and decompress. One
+// thread at a time. Write() blocks while threads + 2 frames are pending. Memory: so many packed
+// frames, and one raw frame per worker. The error is that of the first bad frame and does not
+// depend on the number of threads. Destruction waits only for the frames in progress.
 class FrameStream : public Sink {
  public:
-  // In a worker, several at the same time. `frame` is valid during the call.
+  // Called concurrently on the workers. `frame` is valid during the call.
   using OnFrame = std::function<absl::Status(const RawFrame& frame)>;
 
-  // `config` must be one that CheckBundle() accepts. `needed` in ascending order: the frames that
-  // will be written, without what lies between them.
+  // CheckBundle() must have accepted `config`. `needed`: the frames that will be written,
+  // ascending; the bytes between them are left out.
   FrameStream(const Config& config, const std::vector<int64_t>& needed, int threads,
               OnFrame on_frame);
 
   int threads() const { return pool_.threads(); }
-  // DATA_LOSS at a frame that is not what its digest says, and for bytes after the last.
+  // DATA_LOSS for a frame that does not match its digest, and for bytes after the last frame.
   absl::Status Write(std::string_view bytes) override;
-  // Every frame has been handled. DATA_LOSS when frames are missing.
+  // Waits until every frame has been handled. DATA_LOSS if frames are missing.
   absl::Status Finish();
 
  private:

@@ -64,13 +64,13 @@ MemberStream::Entries MemberStream::EntriesOf(int64_t frame) const {
 absl::Status MemberStream::Handle(const RawFrame& frame, FileMaker& maker) {
   const Entries listed = EntriesOf(frame.index);
   if (listed.empty()) {
-    // Only such a frame can hold the rest of a file that began earlier.
+    // Only a frame without listed entries can continue a file of an earlier frame.
     CW_RETURN_IF_ERROR(frame.AwaitEarlier());
     if (std::optional<NewFile> open = TakeOpen(frame.index - 1); open.has_value()) {
       return HandleRest(frame, *std::move(open), maker);
     }
     if (frame.index < newest_) {
-      // It may begin in the middle of a file that the bundle has no more.
+      // The frame may begin inside a file that the bundle no longer has.
       return absl::OkStatus();
     }
   }
@@ -125,8 +125,8 @@ absl::StatusOr<std::string_view> MemberStream::LinkedContent(const Member& link,
     return skipped->second;
   }
   return absl::InvalidArgumentError(
-      fmt::format("member \"{}\" is refused: it is a hard link to \"{}\", which is no file before "
-                  "it in its frame",
+      fmt::format("member \"{}\" is refused: it is a hard link to \"{}\", which is not an earlier "
+                  "file of its frame",
                   entry.path, link.link));
 }
 
@@ -183,7 +183,7 @@ absl::StatusOr<std::vector<MemberStream::FilePart>> MemberStream::Parse(const Ra
   return std::move(parsed.pieces);
 }
 
-// A frame in the middle of a member: content, and after its end only padding.
+// Handles a frame inside a member: content, followed only by padding.
 absl::Status MemberStream::HandleRest(const RawFrame& frame, NewFile file, FileMaker& maker) {
   const auto content = std::min<size_t>(frame.raw.size(), static_cast<size_t>(file.left_bytes()));
   CW_RETURN_IF_ERROR(file.Write(frame.raw.substr(0, content)));
@@ -191,12 +191,12 @@ absl::Status MemberStream::HandleRest(const RawFrame& frame, NewFile file, FileM
   if (padding.size() >= size_t{kTarBlockBytes} ||
       padding.find_first_not_of('\0') != std::string_view::npos) {
     return absl::InvalidArgumentError(fmt::format(
-        "member \"{}\" is refused: something follows its end within a frame", file.entry().path));
+        "member \"{}\" is refused: its frame continues after its end", file.entry().path));
   }
   return EndPart(frame, std::move(file), maker);
 }
 
-// All that the frame holds of the file is written.
+// Closes the file if it is complete; else keeps it open for the next frame.
 absl::Status MemberStream::EndPart(const RawFrame& frame, NewFile file, FileMaker& maker) {
   if (file.left_bytes() == 0) {
     ++whole_files_;

@@ -8,14 +8,14 @@
 namespace cachewarm::bundle {
 namespace {
 
-// What a frame content, as the entry list tells.
+// The content of a frame according to the entry list.
 enum class Content { kNothing, kPresent, kNeeded };
 
 struct FrameUse {
   Content content = Content::kNothing;
   int64_t raw_bytes = 0;
   bool begins_layer = false;
-  bool continues = false;  // the file that it content ends in a later frame
+  bool continues = false;  // its file ends in a later frame
 };
 
 std::vector<FrameUse> FramesOf(const Config& config) {
@@ -37,7 +37,8 @@ void MarkEntries(const Config& config, const PresentEntries& present, std::vecto
   }
 }
 
-// Where a file ends is known by its header alone: frames without a name go on with the last one.
+// Marks frames without entries like the frame before, whose file they continue. The tar header
+// would tell where the file ends, but is not known yet.
 void ExtendToContinuations(std::vector<FrameUse>& uses) {
   for (size_t i = 1; i < uses.size(); ++i) {
     if (uses[i].content == Content::kNothing && uses[i - 1].continues && !uses[i].begins_layer) {

@@ -44,7 +44,7 @@ absl::Status SetMtime(const Entry& entry, const fs::Fd& file) {
 
 absl::Status EntryDigestMismatch(const Entry& entry) {
   return absl::DataLossError(
-      fmt::format("\"{}\" does not have the sha256 that the entry list says", entry.path));
+      fmt::format("\"{}\" does not match its sha256 in the entry list", entry.path));
 }
 
 absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& maker) {
@@ -62,7 +62,7 @@ absl::Status NewFile::Write(std::string_view content) {
   const auto bytes = static_cast<int64_t>(content.size());
   if (bytes > left_bytes_) {
     return absl::InvalidArgumentError(
-        fmt::format("member \"{}\" is refused: it holds {} bytes more than the entry list says",
+        fmt::format("member \"{}\" is refused: it has {} bytes more than in the entry list",
                     entry_->path, bytes - left_bytes_));
   }
   if (hash_.has_value()) {

@@ -35,7 +35,7 @@ const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// Nobody is asked for a password.
+// Fails for encrypted keys instead of prompting for a password.
 int NoPassword(char* /*buffer*/, int /*size*/, int /*writes*/, void* /*unused*/) {
   return -1;
 }
@@ -123,10 +123,10 @@ absl::StatusOr<std::vector<PublicKey>> PublicKey::Parse(std::string_view pem) {
     keys.push_back(
         PublicKey(std::make_shared<const State>(State{std::move(key)}), std::move(hint)));
   }
-  // The search ends at the end of the text, or at a block that is not whole.
+  // The loop ends at the end of the text or at an incomplete block.
   if (keys.empty() || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
     return KeyError(
-        "holds no whole PEM \"PUBLIC KEY\"; cosign.pub of cosign generate-key-pair is one");
+        "holds no complete PEM \"PUBLIC KEY\"; cosign generate-key-pair writes one to cosign.pub");
   }
   ERR_clear_error();
   return keys;
@@ -147,17 +147,17 @@ absl::StatusOr<PrivateKey> PrivateKey::Parse(std::string_view pem) {
   if (pem.find("BEGIN ENCRYPTED SIGSTORE") != pem.npos ||
       pem.find("BEGIN ENCRYPTED COSIGN") != pem.npos) {
     return KeyError(fmt::format(
-        "is encrypted in cosign's own way, which only cosign reads: sign with cosign sign, or {} "
-        "(cosign import-key-pair --key key.pem takes it too)",
+        "is encrypted in cosign's own format: sign with cosign sign, or {} (cosign import-key-pair "
+        "--key key.pem accepts that key, too)",
         kHowToMakeKey));
   }
   const Bio bio = Memory(pem);
   Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr));
   if (key == nullptr) {
     return KeyError(pem.find("ENCRYPTED") == pem.npos
-                        ? fmt::format("holds no whole PEM \"PRIVATE KEY\"; {}", kHowToMakeKey)
-                        : "is encrypted: give it without a password (openssl pkey -in FILE -out "
-                          "key.pem) and protect the file");
+                        ? fmt::format("holds no complete PEM \"PRIVATE KEY\"; {}", kHowToMakeKey)
+                        : "is encrypted: remove the password (openssl pkey -in FILE -out key.pem) "
+                          "and protect the file");
   }
   if (!IsP256(key.get())) {
     return KeyError(fmt::format("is not ECDSA on P-256; {}", kHowToMakeKey));

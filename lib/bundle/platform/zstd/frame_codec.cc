@@ -52,7 +52,7 @@ absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, B
   if (state_->context == nullptr) {
     return absl::ResourceExhaustedError("zstd: out of memory");
   }
-  // One frame and nothing after it: ZSTD_decompress would go on with a second one.
+  // Reject bytes after the frame: ZSTD_decompress would also decompress a second frame.
   if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
     return absl::DataLossError("not one whole zstd frame");
   }

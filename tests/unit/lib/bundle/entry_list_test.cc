@@ -98,7 +98,7 @@ TEST(EntryList, WhatIsNotOneIsRefusedByLineAndField) {
       {"frame", fmt::format("a\ttriton\t1\t{}\t-1\n", kHex), "frame: expected an integer"},
       {"mtime", fmt::format("a\ttriton\t1\t{}\t0\t-5\n", kHex), "mtimeNanoseconds: expected"},
       {"no mtime", fmt::format("a\ttriton\t1\t{}\t0\t\n", kHex), "mtimeNanoseconds: expected"},
-      {"eight fields", fmt::format("a\ttriton\t1\t{}\t0\t5\tx\n", kHex), "something follows"},
+      {"eight fields", fmt::format("a\ttriton\t1\t{}\t0\t5\tx\n", kHex), "must be the last field"},
       {"order", fmt::format("b\ttriton\t1\t{}\t0\n{}", kHex, good), "line 2: path: the list"},
       {"twice", good + good, "line 2: path: the list is not sorted"},
   };

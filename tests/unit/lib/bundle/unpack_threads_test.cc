@@ -56,7 +56,7 @@ TEST_P(UnpackThreads, ReportTheFirstFrameThatIsBad) {
   const TempDir staging;
   const absl::Status status = Unpack(sample, staging.Open(), Options());
   EXPECT_TRUE(absl::IsDataLoss(status));
-  EXPECT_EQ(status.message(), "frame 20 does not have the sha256 that the index says");
+  EXPECT_EQ(status.message(), "frame 20 does not match its sha256 in the frame index");
 }
 
 TEST_P(UnpackThreads, AFileOfWhichAFrameIsBadNeverEnds) {

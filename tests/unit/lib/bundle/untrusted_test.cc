@@ -138,7 +138,7 @@ std::vector<HostileMember> HostileMembers() {
       {"twice", {{.path = "a", .content = "x"}, {.path = "a", .content = "x"}}, "does not name it"},
       {"larger than listed", {{.path = "a", .content = "xx"}}, "its size is 2"},
       {"smaller than listed", {{.path = "a"}}, "its size is 0"},
-      {"other content", {{.path = "a", .content = "y"}}, "does not have the sha256"},
+      {"other content", {{.path = "a", .content = "y"}}, "does not match its sha256"},
       {"missing", {{.path = "d", .type = '5'}}, "is not in frame 0"},
       {"type of the future", {{.path = "a", .type = 'Z', .link = "x"}}, ""},
   };
