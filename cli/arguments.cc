@@ -9,7 +9,7 @@
 namespace cachewarm::cli {
 namespace {
 
-// What one word says about options.
+// One option on the command line.
 struct GivenOption {
   std::string shown;  // "--name" or "-n", for messages
   std::optional<std::string> value;
@@ -55,7 +55,7 @@ absl::StatusOr<Arguments> Arguments::Parse(std::span<const std::string> words,
     }
     GivenOption given = ReadOption(words[i], options);
     if (given.option == nullptr) {
-      return UsageError(given, "there is no such option; see --help");
+      return UsageError(given, "unknown option; see --help");
     }
     const std::string name(given.option->name);
     if (given.option->value.empty()) {
@@ -66,11 +66,11 @@ absl::StatusOr<Arguments> Arguments::Parse(std::span<const std::string> words,
       continue;
     }
     if (!given.value.has_value() && i + 1 == words.size()) {
-      return UsageError(given, fmt::format("expected {} behind it", given.option->value));
+      return UsageError(given, fmt::format("requires a value: {}", given.option->value));
     }
     std::vector<std::string>& values = parsed.values_[name];
     if (!values.empty() && !given.option->repeats) {
-      return UsageError(given, "is given twice");
+      return UsageError(given, "may be given only once");
     }
     values.push_back(given.value.has_value() ? *given.value : words[++i]);
   }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr bundle::Limits kDefaults;
 
-// `limit` stays as it is when the option was not given.
+// Reads the value of `option` into `limit`; unchanged if the option was not given.
 absl::Status ReadLimit(const Arguments& arguments, std::string_view option, int64_t most,
                        int64_t& limit) {
   const std::string text = arguments.Value(option);
@@ -37,16 +37,18 @@ std::span<const Option> LimitOptionList() {
   static constexpr std::array<Option, 4> kOptions = {{
       {.name = "limit-files",
        .value = "COUNT",
-       .help = "refuse a bundle of more files (200000, and never more)"},
+       .help = "reject bundles with more files (default and maximum: 200000)"},
       {.name = "limit-file-bytes",
        .value = "BYTES",
-       .help = "refuse a bundle with a larger file (8589934592)"},
+       .help = "reject bundles with a larger file (default: 8589934592)"},
       {.name = "limit-bytes",
        .value = "BYTES",
-       .help = "refuse a bundle whose files take more together (68719476736)"},
+       .help = "reject bundles with more bytes in all files, uncompressed (default: 68719476736)"},
       {.name = "limit-ratio",
        .value = "TIMES",
-       .help = "refuse one above 64 MiB that grows more than so many times (400)"},
+       .help =
+           "reject bundles above 64 MiB with a larger ratio of uncompressed to compressed bytes "
+           "(default: 400)"},
   }};
   return kOptions;
 }

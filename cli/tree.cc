@@ -23,7 +23,7 @@ struct Destination {
   bundle::Limits limits;
 };
 
-// Nothing there, or an empty directory, which rename(2) replaces.
+// Returns true if the destination is missing or an empty directory, which rename(2) replaces.
 absl::StatusOr<bool> IsFree(const Destination& destination) {
   const auto found = destination.parent.Stat(destination.name);
   if (absl::IsNotFound(found.status())) {
@@ -51,7 +51,7 @@ absl::StatusOr<Destination> Prepare(const std::string& text) {
   CW_ASSIGN_OR_RETURN(const bool free, IsFree(destination));
   if (!free) {
     return absl::AlreadyExistsError(
-        fmt::format("{}: exists and is not empty; name a new directory", plain.string()));
+        fmt::format("{}: exists and is not empty; use a new directory", plain.string()));
   }
   return destination;
 }

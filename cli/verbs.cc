@@ -12,9 +12,11 @@ namespace cachewarm::cli {
 namespace {
 
 constexpr std::string_view kAbout =
-    "cachewarm carries the compile caches of model servers (torch.compile, Triton, vLLM, ...) as\n"
-    "bundles: OCI artifacts named by digest, in an image layout directory or a registry. Of a\n"
-    "cluster it frees the pods that wait for them. kubectl finds it as \"kubectl cachewarm\".\n";
+    "cachewarm packs the compile caches of model servers (torch.compile, Triton, vLLM, ...) into\n"
+    "bundles, so that a server starts warm on another machine. A bundle is an OCI artifact in a\n"
+    "registry or in an image layout directory. In a cluster, it can release pods that are held "
+    "for\n"
+    "their cache. The program is also a kubectl plugin: kubectl cachewarm VERB.\n";
 
 std::vector<std::string> WordsOf(std::string_view text) {
   std::istringstream stream{std::string(text)};
@@ -33,7 +35,7 @@ std::string OptionLine(const Option& option) {
   return fmt::format("  {:<28} {}{}\n", left, option.help, option.repeats ? " (repeatable)" : "");
 }
 
-// Exit code of a wrong command line.
+// Prints a usage error. Returns its exit code.
 int ReportUsageError(Console& console, std::string_view problem, std::string_view verb) {
   console.err << fmt::format("cachewarm: {}\n", problem)
               << fmt::format("See \"cachewarm {}{}--help\".\n", verb, verb.empty() ? "" : " ");
@@ -53,13 +55,13 @@ int RunVerb(const Verb& verb, std::span<const std::string> words, Console& conso
   if (!verb.operands.ends_with("...]") && arguments->positionals().size() != operands) {
     return ReportUsageError(
         console,
-        fmt::format("{} takes {}, not {} words", verb.name,
+        fmt::format("{} takes {}, but {} operands were given", verb.name,
                     operands == 0 ? "no operand" : verb.operands, arguments->positionals().size()),
         verb.name);
   }
   if (verb.takes_rest == arguments->rest().empty()) {
     return ReportUsageError(
-        console, verb.takes_rest ? "expected a command behind --" : "nothing may follow --",
+        console, verb.takes_rest ? "a command is required after --" : "nothing may follow --",
         verb.name);
   }
   const absl::StatusOr<int> code = verb.run(*arguments, console);
@@ -81,7 +83,7 @@ const std::vector<Verb>& AllVerbs() {
 
 std::vector<Option> OptionsOf(const Verb& verb) {
   std::vector<Option> options = verb.options;
-  options.push_back({.name = "help", .help = "this text"});
+  options.push_back({.name = "help", .help = "print this help"});
   return options;
 }
 
@@ -91,12 +93,11 @@ std::string ProgramHelp() {
     help += fmt::format("  {:<12} {}\n", verb.name, verb.summary);
   }
   help +=
-      "\nA BUNDLE is oci://host[:port]/path/name or layout:///directory/name, followed by :tag or\n"
-      "@sha256:hex where one of several is meant.\n\n"
-      "\"cachewarm VERB --help\" explains a verb; \"cachewarm --version\" tells the version.\n"
-      "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 damaged bundle or not signed by "
-      "--key,\n"
-      "4 no such bundle or pod, 130 interrupted.\n";
+      "\nBUNDLE is oci://host[:port]/path/name or layout:///directory/name, followed by :tag or\n"
+      "@sha256:hex to select one bundle of that name.\n\n"
+      "\"cachewarm VERB --help\" describes a verb, \"cachewarm --version\" prints the version.\n"
+      "Exit codes: 0 success, 1 failure, 2 usage error, 3 bundle damaged or not signed by --key,\n"
+      "4 bundle or pod not found, 130 interrupted.\n";
   return help;
 }
 
@@ -123,7 +124,7 @@ int RunProgram(std::span<const std::string> words, Console& console) {
   const auto verb = std::find_if(verbs.begin(), verbs.end(),
                                  [&](const Verb& each) { return each.name == words[0]; });
   if (verb == verbs.end()) {
-    return ReportUsageError(console, fmt::format("there is no verb \"{}\"", words[0]), "");
+    return ReportUsageError(console, fmt::format("unknown verb \"{}\"", words[0]), "");
   }
   return RunVerb(*verb, words.subspan(1), console);
 }

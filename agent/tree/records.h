@@ -72,9 +72,9 @@ absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
 // Maximum time from resolving a container's mount to its started_at.
 inline constexpr Duration kMountedBefore{30'000};
 
-// What the link may have led to when the container that started at `started_time` was made: a mount
-// is resolved up to `before` earlier, and the API's times are whole seconds. Newest first, never
-// empty unless nothing is recorded.
+// Returns the generations that a container started at `started_time` may have mounted: its mount is
+// resolved up to `before` earlier, and API times are whole seconds. Newest first; empty only if
+// nothing is recorded.
 std::vector<std::string> GenerationsAt(const std::vector<Activation>& activations,
                                        WallTime started_time, Duration before);
 

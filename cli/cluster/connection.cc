@@ -53,8 +53,7 @@ absl::StatusOr<kube::ClusterConfig> ConfigOf(const Arguments& arguments, const C
     return kube::KubeconfigFile(path, context);
   }
   if (!context.empty()) {
-    return absl::InvalidArgumentError(
-        "--context: no kubeconfig found; set one with --kubeconfig");
+    return absl::InvalidArgumentError("--context: no kubeconfig found; set one with --kubeconfig");
   }
   return kube::InClusterConfig({.service_host = console.Environment("KUBERNETES_SERVICE_HOST"),
                                 .service_port = console.Environment("KUBERNETES_SERVICE_PORT")});

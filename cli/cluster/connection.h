@@ -23,8 +23,8 @@ struct Connection {
   std::string ns;  // empty: all namespaces
 };
 
-// Connects to the cluster that kubectl would use: --kubeconfig, $KUBECONFIG, ~/.kube/config; without
-// these, the service account of the pod. Uses the proxies of the environment. Errors:
+// Connects to the cluster that kubectl would use: --kubeconfig, $KUBECONFIG, ~/.kube/config;
+// without these, the service account of the pod. Uses the proxies of the environment. Errors:
 // INVALID_ARGUMENT if options or files conflict, FAILED_PRECONDITION if no cluster is configured.
 absl::StatusOr<Connection> Connect(const Arguments& arguments, const Console& console);
 

@@ -31,8 +31,8 @@ constexpr size_t kParallelReleases = 8;
 constexpr int kPageItems = 500;
 constexpr int kListTries = 3;
 constexpr int kReleaseTries = 4;
-// The CronJob has 55 s for all pods of the cluster, so pods of slow namespaces are deferred until all
-// others are released.
+// The CronJob has 55 s for all pods of the cluster, so pods of slow namespaces are deferred until
+// all others are released.
 constexpr kube::SlowNamespaceLimiter::SlowPatches kDeferSlow{.at_once = 0, .limit = Duration(0)};
 // Longest annotation value kept: a DNS subdomain. (Users may write up to 256 KiB.)
 constexpr size_t kAnnotationBytesMax = 253;
@@ -52,8 +52,9 @@ std::string AnnotationValue(const api::Pod& pod, std::string_view key) {
   return is_one ? std::string(found->second) : std::string();
 }
 
-// Returns the fields that a release needs: thousands of pods may be held, each as large as the server
-// allows. Keeps whether the pod has annotations, because the release patch adds one only then.
+// Returns the fields that a release needs: thousands of pods may be held, each as large as the
+// server allows. Keeps whether the pod has annotations, because the release patch adds one only
+// then.
 api::Pod MinimalPod(const api::Pod& pod) {
   api::Pod out;
   out.meta.ns = pod.meta.ns;
@@ -247,8 +248,8 @@ class Release {
     return outcome;
   }
 
-  // Retries if another gate of the pod is removed concurrently, because the patch addresses the gate
-  // by its index.
+  // Retries if another gate of the pod is removed concurrently, because the patch addresses the
+  // gate by its index.
   absl::StatusOr<bool> Patch(api::Pod pod, Duration held, std::stop_token stop) {
     const double seconds = std::chrono::duration<double>(held).count();
     for (int tries = 1;; ++tries) {

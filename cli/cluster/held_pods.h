@@ -16,15 +16,15 @@
 // operator, CacheWarmups and their CRD.
 namespace cachewarm::cli {
 
-// Time after the deadline in which only the operator releases a pod: it also knows on which node the
-// pod should run.
+// Time after the deadline in which only the operator releases a pod: it also knows on which node
+// the pod should run.
 inline constexpr Duration kOperatorGracePeriod = std::chrono::seconds(5);
 
 struct ReleaseRequest {
   std::string ns;                  // empty: all namespaces
   std::vector<std::string> names;  // empty: every held pod
-  // If set, releases only pods past their deadline. The value is the deadline after creation for pods
-  // without a held-until annotation.
+  // If set, releases only pods past their deadline. The value is the deadline after creation for
+  // pods without a held-until annotation.
   std::optional<Duration> past_deadline;
   bool dry_run = false;
   std::string_view reason;  // of lib/api/reasons.h
@@ -48,17 +48,17 @@ struct ReleaseOutcome {
   std::string message;  // of kFailed
 };
 
-// What a release works with. `on_outcome` is called for every pod, one call at a time.
+// Dependencies of a release. `on_outcome` is called once for every pod, never concurrently.
 struct ReleaseDependencies {
   kube::Client& client;
   const Clock& clock;
   std::function<void(const ReleaseOutcome&)> on_outcome;
 };
 
-// Lets go of every pod that `request` dependencies, several at a time, namespaces in turn. Pods of
-// a namespace where one could not be patched within 3 s come after all others, and may take longer.
-// A pod that could not be let go is an outcome; an error dependencies that the pods could not be
-// listed, or (NOT_FOUND) that a named one does not exist.
+// Releases every pod selected by `request`, several concurrently and round-robin by namespace. If a
+// patch takes longer than 3 s, the pods of its namespace are deferred until all others are
+// released. A pod that cannot be released is reported as an outcome. Errors: the pods could not be
+// listed, or NOT_FOUND if a named pod does not exist.
 absl::Status ReleaseHeld(const ReleaseDependencies& dependencies, const ReleaseRequest& request,
                          std::stop_token stop);
 

@@ -55,13 +55,13 @@ TEST(Arguments, MistakesAreNamed) {
   const struct {
     Words words;
     std::string message;
-  } cases[] = {{{"--nope"}, "--nope: there is no such option"},
-               {{"--file"}, "--file: expected FILE"},
-               {{"-f"}, "-f: expected FILE"},
-               {{"-x"}, "-x: there is no such option"},
-               {{"-f", "a", "--file=b"}, "--file: is given twice"},
+  } cases[] = {{{"--nope"}, "--nope: unknown option"},
+               {{"--file"}, "--file: requires a value: FILE"},
+               {{"-f"}, "-f: requires a value: FILE"},
+               {{"-x"}, "-x: unknown option"},
+               {{"-f", "a", "--file=b"}, "--file: may be given only once"},
                {{"--json=yes"}, "--json: takes no value"},
-               {{"--file=a", "--file=b"}, "--file: is given twice"}};
+               {{"--file=a", "--file=b"}, "--file: may be given only once"}};
   for (const auto& c : cases) {
     const auto parsed = Parse(c.words);
     EXPECT_TRUE(absl::IsInvalidArgument(parsed.status()));
