@@ -82,7 +82,7 @@ void AddEvictionAnnotation(Json& metadata) {
   }
 }
 
-std::string WhyLeftAlone(const Json& pod, std::string_view root) {
+std::string WhyInjectionSkipped(const Json& pod, std::string_view root) {
   const Json* os = Find(pod, {"spec", "os"});
   if (os != nullptr && Text(*os, "name") != "linux") {
     return "spec.os.name is not linux; only Linux pods can be warmed";

@@ -31,7 +31,7 @@ void AddEvictionAnnotation(codec::Json& metadata);
 
 // Why admission leaves this pod alone whatever the warmup, in words for people; "" when it does
 // not.
-std::string WhyLeftAlone(const codec::Json& pod, std::string_view root);
+std::string WhyInjectionSkipped(const codec::Json& pod, std::string_view root);
 
 // Why a pod of this spec cannot be given our volume, naming field and remedy; "" when it can.
 std::string MountConflict(const codec::Json& pod_spec, std::string_view root);

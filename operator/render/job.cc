@@ -13,7 +13,7 @@
 #include "lib/fingerprint/key.h"
 #include "operator/render/affinity.h"
 #include "operator/render/fields.h"
-#include "operator/render/rights.h"
+#include "operator/render/privileges.h"
 #include "operator/render/strategic_merge.h"
 
 namespace cachewarm::render {
@@ -26,7 +26,7 @@ constexpr size_t kNameBytesMax = 63;
 constexpr size_t kKeyLabelBytes = 32;
 // Of a builder that has to go: it serves nobody, and somebody waits for what it holds.
 constexpr int64_t kGraceSecondsMax = 5;
-constexpr int64_t kGraceSecondsOfTheApi = 30;
+constexpr int64_t kDefaultGraceSeconds = 30;
 
 // Labels that name pods of a workload by convention, so that Services and PDBs select by them.
 constexpr std::string_view kSelectingLabels[] = {
@@ -83,7 +83,7 @@ Json PodSpec(const BuilderJobSpec& spec) {
   }
   pod["restartPolicy"] = "Never";
   pod["terminationGracePeriodSeconds"] = std::min(
-      Integer(pod, "terminationGracePeriodSeconds", kGraceSecondsOfTheApi), kGraceSecondsMax);
+      Integer(pod, "terminationGracePeriodSeconds", kDefaultGraceSeconds), kGraceSecondsMax);
   if (!spec.priority_class.empty()) {
     pod["priorityClassName"] = spec.priority_class;
   }
@@ -168,7 +168,8 @@ std::string MetadataRefusal(const Json& overrides) {
 }
 
 // Why the merged template would not compile the cache of the workload's; "" when it would.
-std::string OtherCache(const Json& pod_template, const Json& merged, std::string_view container) {
+std::string CacheKeyChange(const Json& pod_template, const Json& merged,
+                           std::string_view container) {
   const Json* before = Named(List(pod_template, {"spec", "containers"}), container);
   const Json* after = Named(List(merged, {"spec", "containers"}), container);
   if (before == nullptr || after == nullptr) {
@@ -197,10 +198,10 @@ absl::StatusOr<Json> WithOverrides(const Json& pod_template, const Json* overrid
   std::string refusal = MetadataRefusal(*overrides);
   if (refusal.empty()) {
     CW_RETURN_IF_ERROR(Annotate(MergeStrategically(merged, *overrides), "compile.overrides"));
-    refusal = OtherCache(pod_template, merged, container);
+    refusal = CacheKeyChange(pod_template, merged, container);
   }
   if (refusal.empty()) {
-    refusal = RightGained(pod_template, merged, container);
+    refusal = FindGainedPrivilege(pod_template, merged, container);
   }
   if (!refusal.empty()) {
     return absl::InvalidArgumentError("compile.overrides: " + refusal);
@@ -285,7 +286,7 @@ std::string CopyRefusal(const Json& pod_template) {
   return "";
 }
 
-bool SharesAClaim(const Json& pod_template) {
+bool SharesVolumeClaim(const Json& pod_template) {
   const Json& volumes = List(pod_template, {"spec", "volumes"});
   return std::any_of(volumes.begin(), volumes.end(), [](const Json& volume) {
     return Find(volume, {"persistentVolumeClaim"}) != nullptr;

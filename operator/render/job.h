@@ -48,6 +48,6 @@ absl::StatusOr<codec::Json> WithOverrides(const codec::Json& pod_template,
 std::string CopyRefusal(const codec::Json& pod_template);
 
 // A copy mounts a claim that pods of the workload mount too.
-bool SharesAClaim(const codec::Json& pod_template);
+bool SharesVolumeClaim(const codec::Json& pod_template);
 
 }  // namespace cachewarm::render

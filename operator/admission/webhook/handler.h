@@ -20,15 +20,15 @@ inline constexpr std::string_view kPath = "/pods";
 // block.
 using WarmupsOf = std::function<std::vector<Warmup>(std::string_view ns)>;
 
-struct HandlerMeans {
+struct HandlerDependencies {
   WarmupsOf warmups;
   std::string root;  // of the agents, as in the admission policy
   const Clock& clock;
   const op::Metrics& metrics;
 };
 
-// Answers an AdmissionReview from what `means` knows already: no call to anybody. 405 for anything
+// Answers an AdmissionReview from the watched CacheWarmups, without I/O. 405 for anything
 // but POST, 400 with the reason for what is no review of a new pod. Thread-safe.
-http::Handler MakeHandler(HandlerMeans means);
+http::Handler MakeHandler(HandlerDependencies deps);
 
 }  // namespace cachewarm::webhook

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "lib/codec/json_fwd.h"
 #include "lib/kube/client/client.h"
-#include "operator/admission/webhook/key_ring.h"
+#include "operator/admission/webhook/certificate_bundle.h"
 
 // What the cluster has for admission, and the Secret of the certificates. Every call blocks.
 namespace cachewarm::webhook {
@@ -35,19 +35,20 @@ struct Installed {
 absl::StatusOr<Installed> FindInstalled(kube::Client& client, std::stop_token stop);
 
 // The Secret as it was read, to be written back in the same version.
-struct StoredRing {
-  KeyRing ring;
+struct StoredCertificateBundle {
+  CertificateBundle bundle;
   std::shared_ptr<const codec::Json> secret;
 };
 // FAILED_PRECONDITION with the remedy when there is no such Secret.
-absl::StatusOr<StoredRing> ReadRing(kube::Client& client, const std::string& ns,
-                                    std::stop_token stop);
+absl::StatusOr<StoredCertificateBundle> ReadCertificateBundle(kube::Client& client,
+                                                              const std::string& ns,
+                                                              std::stop_token stop);
 // ABORTED when somebody else wrote it meanwhile.
-absl::Status WriteRing(kube::Client& client, const StoredRing& stored, const KeyRing& ring,
-                       std::stop_token stop);
+absl::Status WriteCertificateBundle(kube::Client& client, const StoredCertificateBundle& stored,
+                                    const CertificateBundle& bundle, std::stop_token stop);
 
 // Makes `authorities` the caBundle of every webhook of the configuration.
-absl::Status Announce(kube::Client& client, const Registration& registration,
-                      const std::string& authorities, std::stop_token stop);
+absl::Status UpdateCaBundle(kube::Client& client, const Registration& registration,
+                            const std::string& authorities, std::stop_token stop);
 
 }  // namespace cachewarm::webhook

@@ -27,11 +27,11 @@ struct ServiceOptions {
   uint16_t listen_port = 8443;
   // How long it still answers when it is to stop: API servers go on asking until they have seen
   // that the endpoint is gone.
-  Duration goodbye{3'000};
+  Duration drain_delay{3'000};
 };
 
 // Everything referenced must outlive it.
-struct ServiceMeans {
+struct ServiceDependencies {
   kube::Client& client;
   const Clock& clock;
   Log& log;
@@ -46,10 +46,10 @@ struct ServiceMeans {
 // the API server whom to trust, unless the policy does the work or cert-manager does that.
 class Service {
  public:
-  Service(ServiceOptions options, ServiceMeans means);
+  Service(ServiceOptions options, ServiceDependencies deps);
 
-  // Looks at once, every 2 s until IsSettled() and every 30 s then. Returns `goodbye` after `stop`
-  // where it serves, else at once.
+  // Looks at once, every 2 s until IsSettled() and every 30 s then. Returns `drain_delay` after
+  // `stop` where it serves, else at once.
   void Run(std::stop_token stop);
   // From any thread: whether this replica leads. Looks again soon.
   void SetLeading(bool leading);
@@ -64,28 +64,29 @@ class Service {
   uint16_t port() const { return port_.load(); }
 
  private:
-  absl::Status Look(std::stop_token stop);
-  void Note(const Installed& installed);
+  absl::Status Check(std::stop_token stop);
+  void RecordInstalled(const Installed& installed);
   absl::Status Serve(const Installed& installed, std::stop_token stop);
-  absl::StatusOr<KeyRing> Keep(const Registration& registration, const StoredRing& stored,
-                               std::stop_token stop);
-  absl::Status Show(const KeyRing& ring);
-  void SayGoodbye();
+  absl::StatusOr<CertificateBundle> MaintainCertificates(const Registration& registration,
+                                                         const StoredCertificateBundle& stored,
+                                                         std::stop_token stop);
+  absl::Status StartServing(const CertificateBundle& bundle);
+  void Drain();
   void StopServing();
 
   ServiceOptions options_;
-  ServiceMeans means_;
+  ServiceDependencies deps_;
   std::shared_ptr<http::ServerIdentity> identity_;
-  KeyRing shown_;  // Run()'s thread only, as `server_`
+  CertificateBundle served_;  // Run()'s thread only, as `server_`
   std::unique_ptr<http::Server> server_;
   std::atomic<uint16_t> port_{0};
   std::atomic<bool> settled_{false};
   mutable std::mutex mutex_;
   mutable std::condition_variable_any wake_;
   bool leading_ = false;
-  bool again_ = false;
+  bool recheck_ = false;
   std::string missing_;
-  std::string by_;
+  std::string mode_;
 };
 
 }  // namespace cachewarm::webhook

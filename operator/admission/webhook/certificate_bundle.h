@@ -15,24 +15,24 @@ namespace cachewarm::webhook {
 
 // What the Secret holds, as PEM texts; "" what it does not. An authority is trusted for 10 years, a
 // serving certificate for 90 days; either is replaced once a third of its time is left.
-struct KeyRing {
+struct CertificateBundle {
   std::string authorities;    // who is to be trusted, the newest first: what the caBundle becomes
   std::string authority_key;  // of the first of them
   std::string certificate;    // of the server
   std::string key;
-  friend bool operator==(const KeyRing&, const KeyRing&) = default;
+  friend bool operator==(const CertificateBundle&, const CertificateBundle&) = default;
 };
 
-struct Circumstances {
+struct RenewalInputs {
   WallTime now{};
   std::string dns_name;   // that the API server calls the webhook by
-  std::string announced;  // the caBundle that it trusts at the moment; any text
+  std::string ca_bundle;  // the caBundle that it trusts at the moment; any text
 };
 
-// The ring that is to be stored instead of `ring`; nothing while it is good. A new authority is
-// announced beside the old one first; only then a certificate of its own is made. Where no
-// certificate is left that could be shown, both are made at once. Any texts may be in `ring`.
-absl::StatusOr<std::optional<KeyRing>> Renew(const KeyRing& ring,
-                                             const Circumstances& circumstances);
+// The bundle that is to be stored instead of `bundle`; nothing while it is good. A new authority is
+// ca_bundle beside the old one first; only then a certificate of its own is made. Where no
+// certificate is left that could be shown, both are made at once. Any texts may be in `bundle`.
+absl::StatusOr<std::optional<CertificateBundle>> Renew(const CertificateBundle& bundle,
+                                                       const RenewalInputs& inputs);
 
 }  // namespace cachewarm::webhook

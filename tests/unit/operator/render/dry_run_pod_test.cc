@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/render/rehearsal.h"
+#include "operator/render/dry_run_pod.h"
 
 #include <gtest/gtest.h>
 
@@ -14,14 +14,14 @@ using codec::Json;
 Json SpecOf(const std::string& pod_spec) {
   const api::CacheWarmup warmup{.ns = "models", .name = "llama", .uid = "7d0f"};
   const Json pod_template = {{"spec", codec::ParseJson(pod_spec).value()}};
-  const RehearsalPods pods = MakeRehearsalPods(
+  const DryRunPods pods = MakeDryRunPods(
       {.warmup = warmup, .pod_template = pod_template, .mount = {.container = "server"}});
-  return (*pods.as_is)["spec"];
+  return (*pods.unmodified)["spec"];
 }
 
 // The API server refuses a probe without a handler, claims of a container that the pod does not
 // have, and an overhead without a runtime class; the operator keeps no more of a pod.
-TEST(Rehearsal, WhatIsHalfThereInATemplateThatWasLearntFromAPodIsLeftOut) {
+TEST(AdmissionDryRun, WhatIsHalfThereInATemplateThatWasLearntFromAPodIsLeftOut) {
   const Json spec = SpecOf(R"({
     "overhead": {"cpu": "1"},
     "containers": [{"name": "server", "readinessProbe": {},
@@ -33,7 +33,7 @@ TEST(Rehearsal, WhatIsHalfThereInATemplateThatWasLearntFromAPodIsLeftOut) {
                       .value());
 }
 
-TEST(Rehearsal, WhatIsWholeStays) {
+TEST(AdmissionDryRun, WhatIsWholeStays) {
   const char* whole = R"({
     "overhead": {"cpu": "1"}, "runtimeClassName": "kata", "resourceClaims": [{"name": "gpu"}],
     "containers": [{"name": "server", "readinessProbe": {"exec": {"command": ["true"]}},

@@ -11,19 +11,19 @@
 // The pods that acceptance creates with dryRun=All. Pure.
 namespace cachewarm::render {
 
-struct RehearsalSpec {
+struct DryRunPodSpec {
   const api::CacheWarmup& warmup;
   const codec::Json& pod_template;
   Mount mount;
   bool gate = true;
 };
 
-struct RehearsalPods {
-  std::shared_ptr<const codec::Json> as_is;     // annotated so that our policy leaves it alone
-  std::shared_ptr<const codec::Json> injected;  // as the policy would make it
+struct DryRunPods {
+  std::shared_ptr<const codec::Json> unmodified;  // annotated so that our policy leaves it alone
+  std::shared_ptr<const codec::Json> injected;    // as the policy would make it
 };
 
-RehearsalPods MakeRehearsalPods(const RehearsalSpec& spec);
+DryRunPods MakeDryRunPods(const DryRunPodSpec& spec);
 
 // A PodTemplateSpec from a pod that runs: what the API server, kubelet's admission and we have
 // added is taken out again. For warmups that have only a selector. `uid` is the warmup's.

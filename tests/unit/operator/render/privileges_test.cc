@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/render/rights.h"
+#include "operator/render/privileges.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

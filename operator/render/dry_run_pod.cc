@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/render/rehearsal.h"
+#include "operator/render/dry_run_pod.h"
 
 #include <algorithm>
 #include <string_view>
@@ -17,11 +17,11 @@ using codec::Json;
 namespace {
 
 // No warmup can have this name, so the policy's condition `first` leaves the pod alone.
-constexpr std::string_view kNoWarmup = "-";
+constexpr std::string_view kUnmatchedWarmup = "-";
 
 // Of a template that was learnt from a pod, what the operator does not keep is missing, and the API
 // server would refuse what is left of it: with us or without, so that nothing could be told.
-void DropHalves(Json& spec) {
+void DropIncompleteFields(Json& spec) {
   for (const char* list : {"containers", "initContainers"}) {
     if (!spec.contains(list) || !spec[list].is_array()) {
       continue;
@@ -41,8 +41,8 @@ void DropHalves(Json& spec) {
   }
 }
 
-Json PodOf(const RehearsalSpec& spec, std::string_view annotation) {
-  Json metadata = {{"generateName", "cachewarm-rehearsal-"}, {"namespace", spec.warmup.ns}};
+Json PodOf(const DryRunPodSpec& spec, std::string_view annotation) {
+  Json metadata = {{"generateName", "cachewarm-dry-run-"}, {"namespace", spec.warmup.ns}};
   const auto labels = codec::Texts(Find(spec.pod_template, {"metadata", "labels"}));
   if (!labels.empty()) {
     metadata["labels"] = labels;
@@ -52,7 +52,7 @@ Json PodOf(const RehearsalSpec& spec, std::string_view annotation) {
   metadata["annotations"] = annotations;
   const Json* found = Find(spec.pod_template, {"spec"});
   Json pod_spec = found != nullptr && found->is_object() ? *found : Json::object();
-  DropHalves(pod_spec);
+  DropIncompleteFields(pod_spec);
   return {
       {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", std::move(pod_spec)}};
 }
@@ -61,7 +61,7 @@ bool IsAddedByServer(const Json& volume) {
   return Text(volume, "name").starts_with("kube-api-access-");
 }
 
-bool IsOurs(const Json& volume) {
+bool IsCacheVolume(const Json& volume) {
   return Text(volume, "name") == api::kVolume;
 }
 
@@ -84,7 +84,7 @@ void DropFrom(Json& object, const char* member, const Drop& drop) {
 }
 
 void CleanContainer(Json& container) {
-  const auto added = [](const Json& each) { return IsAddedByServer(each) || IsOurs(each); };
+  const auto added = [](const Json& each) { return IsAddedByServer(each) || IsCacheVolume(each); };
   DropFrom(container, "volumeMounts", added);
   DropFrom(container, "env", [](const Json& each) {
     return Text(each, "value").starts_with(std::string(api::kMountPath) + "/");
@@ -93,7 +93,7 @@ void CleanContainer(Json& container) {
 
 }  // namespace
 
-RehearsalPods MakeRehearsalPods(const RehearsalSpec& spec) {
+DryRunPods MakeDryRunPods(const DryRunPodSpec& spec) {
   Json injected = PodOf(spec, spec.warmup.name);
   AddMount(injected["spec"], spec.mount);
   AddEvictionAnnotation(injected["metadata"]);
@@ -103,7 +103,7 @@ RehearsalPods MakeRehearsalPods(const RehearsalSpec& spec) {
       gates.push_back({{"name", std::string(api::kSchedulingGate)}});
     }
   }
-  return {.as_is = std::make_shared<const Json>(PodOf(spec, kNoWarmup)),
+  return {.unmodified = std::make_shared<const Json>(PodOf(spec, kUnmatchedWarmup)),
           .injected = std::make_shared<const Json>(std::move(injected))};
 }
 
@@ -121,9 +121,9 @@ Json TemplateOf(const Json& pod, const std::string& uid) {
   }
   DropFrom(spec, "volumes", [&uid](const Json& volume) {
     const Json* path = Find(volume, {"hostPath", "path"});
-    const bool mounts_ours = path != nullptr && path->is_string() &&
-                             path->get<std::string>().find("/" + uid + "/") != std::string::npos;
-    return IsAddedByServer(volume) || (IsOurs(volume) && mounts_ours);
+    const bool mounts_cache = path != nullptr && path->is_string() &&
+                              path->get<std::string>().find("/" + uid + "/") != std::string::npos;
+    return IsAddedByServer(volume) || (IsCacheVolume(volume) && mounts_cache);
   });
   for (const char* list : {"containers", "initContainers"}) {
     if (spec.contains(list) && spec[list].is_array()) {

@@ -17,34 +17,34 @@ namespace cachewarm::admission {
 // What an answer to a dry-run create says about the pod itself. Only a refusal of its content
 // counts as kRefused; quota, rate limits, webhooks without dry run, failing webhooks, our own
 // rights and a server that cannot be reached say nothing (kUnknown).
-plan::Answer Classify(const absl::Status& status);
+plan::DryRunResult Classify(const absl::Status& status);
 
-// Rehearses pods with dryRun=All, as they are and injected, and remembers the last verdict of each
+// Rehearses pods with dryRun=All, as they are and injected, and remembers the last result of each
 // warmup. Memory only: a new leader rehearses again. Thread-safe.
-class Rehearsals {
+class DryRuns {
  public:
   // Both must outlive it.
-  Rehearsals(kube::Client& client, const Clock& clock) : client_(client), clock_(clock) {}
+  DryRuns(kube::Client& client, const Clock& clock) : client_(client), clock_(clock) {}
 
-  // The last verdict; without one its fingerprint is empty.
-  plan::Rehearsal Last(const std::string& warmup_uid) const;
+  // The last result; without one its fingerprint is empty.
+  plan::AdmissionDryRun Last(const std::string& warmup_uid) const;
 
-  // Creates both pods of `wish` in `ns`, dry, and remembers the verdict. The pod as it is comes
+  // Creates both pods of `request` in `ns`, dry, and remembers the result. The pod as it is comes
   // first: when it is refused by itself, nothing can be learnt about ours.
-  plan::Rehearsal Rehearse(const std::string& warmup_uid, const std::string& ns,
-                           const plan::RehearsalWish& wish, std::stop_token stop);
+  plan::AdmissionDryRun Run(const std::string& warmup_uid, const std::string& ns,
+                            const plan::DryRunRequest& request, std::stop_token stop);
 
   // The same pods again, because something seems to refuse them, at most every `interval`. Nothing
   // when it is too early or nothing was rehearsed yet.
-  std::optional<plan::Rehearsal> Repeat(const std::string& warmup_uid, const std::string& ns,
-                                        Duration interval, std::stop_token stop);
+  std::optional<plan::AdmissionDryRun> Rerun(const std::string& warmup_uid, const std::string& ns,
+                                             Duration interval, std::stop_token stop);
 
   void Forget(const std::string& warmup_uid);
 
  private:
   struct Entry {
-    plan::RehearsalWish wish;
-    plan::Rehearsal verdict;
+    plan::DryRunRequest request;
+    plan::AdmissionDryRun result;
   };
 
   kube::Client& client_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/render/rights.h"
+#include "operator/render/privileges.h"
 
 #include <fmt/format.h>
 
@@ -18,21 +18,21 @@ using codec::Json;
 
 namespace {
 
-constexpr const char* kKeptOfPod[] = {"automountServiceAccountToken",
-                                      "hostIPC",
-                                      "hostNetwork",
-                                      "hostPID",
-                                      "hostUsers",
-                                      "imagePullSecrets",
-                                      "os",
-                                      "resourceClaims",
-                                      "runtimeClassName",
-                                      "securityContext",
-                                      "serviceAccount",
-                                      "serviceAccountName",
-                                      "shareProcessNamespace"};
+constexpr const char* kUnchangedPodFields[] = {"automountServiceAccountToken",
+                                               "hostIPC",
+                                               "hostNetwork",
+                                               "hostPID",
+                                               "hostUsers",
+                                               "imagePullSecrets",
+                                               "os",
+                                               "resourceClaims",
+                                               "runtimeClassName",
+                                               "securityContext",
+                                               "serviceAccount",
+                                               "serviceAccountName",
+                                               "shareProcessNamespace"};
 constexpr const char* kContainerLists[] = {"containers", "initContainers"};
-constexpr const char* kHarmlessSources[] = {"configMap", "downwardAPI", "emptyDir"};
+constexpr const char* kAllowedSources[] = {"configMap", "downwardAPI", "emptyDir"};
 constexpr const char* kProbes[] = {"livenessProbe", "readinessProbe", "startupProbe"};
 constexpr const char* kHooks[] = {"postStart", "preStop"};
 constexpr const char* kHandlers[] = {"httpGet", "tcpSocket"};
@@ -110,10 +110,10 @@ References AllReferences(const Json& spec) {
   return all;
 }
 
-bool IsHarmless(const Json& volume) {
+bool IsAllowed(const Json& volume) {
   for (const auto& [name, source] : volume.items()) {
-    if (name != "name" && std::find(std::begin(kHarmlessSources), std::end(kHarmlessSources),
-                                    name) == std::end(kHarmlessSources)) {
+    if (name != "name" && std::find(std::begin(kAllowedSources), std::end(kAllowedSources), name) ==
+                              std::end(kAllowedSources)) {
       return false;
     }
   }
@@ -124,7 +124,7 @@ std::string NewVolume(const Json& before, const Json& after) {
   for (const Json& volume : List(after, {"volumes"})) {
     const Json* present = Named(List(before, {"volumes"}), Text(volume, "name"));
     const bool same = present != nullptr && *present == volume;
-    if (!same && !IsHarmless(volume)) {
+    if (!same && !IsAllowed(volume)) {
       return fmt::format(
           "spec.volumes: \"{}\" must stay as the workload has it; only emptyDir, "
           "configMap and downwardAPI may be added",
@@ -139,7 +139,7 @@ std::string NewReference(const Json& container, const References& known, const J
   const std::string name = Text(container, "name");
   for (const Json& mount : own.mounts) {
     const Json* volume = Named(volumes, Text(mount, "name"));
-    if (!Holds(known.mounts, mount) && (volume == nullptr || !IsHarmless(*volume))) {
+    if (!Holds(known.mounts, mount) && (volume == nullptr || !IsAllowed(*volume))) {
       return fmt::format(
           "container \"{}\": volume \"{}\" must be mounted as the workload mounts it "
           "(readOnly, subPath, mountPropagation)",
@@ -167,10 +167,10 @@ std::string NewReference(const Json& container, const References& known, const J
 
 }  // namespace
 
-std::string RightGained(const Json& before, const Json& after, std::string_view container) {
+std::string FindGainedPrivilege(const Json& before, const Json& after, std::string_view container) {
   const Json old_spec = Member(before, "spec");
   const Json spec = Member(after, "spec");
-  for (const char* name : kKeptOfPod) {
+  for (const char* name : kUnchangedPodFields) {
     if (Member(old_spec, name) != Member(spec, name)) {
       return fmt::format("spec.{}: must stay as the workload has it", name);
     }

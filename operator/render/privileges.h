@@ -13,7 +13,7 @@ namespace cachewarm::render {
 // get what the workload's owner has not given to its pods: identity, host namespaces, security
 // contexts, Secrets, host directories and claims stay as they are; a container that is new has the
 // security context of `container`. Volumes of emptyDir, configMap and downwardAPI may come. Pure.
-std::string RightGained(const codec::Json& before, const codec::Json& after,
-                        std::string_view container);
+std::string FindGainedPrivilege(const codec::Json& before, const codec::Json& after,
+                                std::string_view container);
 
 }  // namespace cachewarm::render

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/admission/webhook/key_ring.h"
+#include "operator/admission/webhook/certificate_bundle.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr char kAuthorityName[] = "cachewarm webhook";
 constexpr std::chrono::hours kServing{24 * 90};
 constexpr std::chrono::hours kAuthority{24 * 3650};
-// Clocks of API servers may be behind ours.
+// Clocks of API servers may be behind the operator's.
 constexpr std::chrono::hours kBehind{1};
 constexpr size_t kAuthoritiesMax = 4;
 
@@ -48,40 +48,40 @@ pki::Validity From(WallTime now, std::chrono::hours length) {
   return {.from = now - kBehind, .until = now + length};
 }
 
-// One renewal: `ring` is changed step by step.
+// One renewal: `bundle` is changed step by step.
 class Renewal {
  public:
-  Renewal(KeyRing ring, const Circumstances& circumstances)
-      : ring_(std::move(ring)), in_(circumstances), authorities_(Read(ring_.authorities)) {}
+  Renewal(CertificateBundle bundle, const RenewalInputs& inputs)
+      : bundle_(std::move(bundle)), in_(inputs), authorities_(Read(bundle_.authorities)) {}
 
   absl::Status Run() {
     CW_RETURN_IF_ERROR(RenewAuthority());
-    const Certificates serving = Read(ring_.certificate);
+    const Certificates serving = Read(bundle_.certificate);
     const bool usable = IsUsable(serving);
-    const bool announced = Holds(Read(in_.announced), authorities_.front());
-    const bool ours = usable && pki::IsSignedBy(ring_.certificate, authorities_.front().pem);
-    const bool keep = usable && ours && IsFresh(serving.front(), in_.now);
-    return keep || (usable && !announced) ? absl::OkStatus() : RenewServing();
+    const bool is_trusted = Holds(Read(in_.ca_bundle), authorities_.front());
+    const bool is_signed = usable && pki::IsSignedBy(bundle_.certificate, authorities_.front().pem);
+    const bool keep = usable && is_signed && IsFresh(serving.front(), in_.now);
+    return keep || (usable && !is_trusted) ? absl::OkStatus() : RenewServing();
   }
 
-  KeyRing Take() { return std::move(ring_); }
+  CertificateBundle Result() { return std::move(bundle_); }
 
  private:
   absl::Status RenewAuthority() {
     const bool readable =
-        !authorities_.empty() && pki::Belongs(ring_.authority_key, authorities_.front().pem);
+        !authorities_.empty() && pki::Belongs(bundle_.authority_key, authorities_.front().pem);
     std::erase_if(authorities_,
                   [this](const pki::Certificate& each) { return !IsValid(each, in_.now); });
     if (!readable || authorities_.empty() || !IsFresh(authorities_.front(), in_.now) ||
-        !pki::Belongs(ring_.authority_key, authorities_.front().pem)) {
+        !pki::Belongs(bundle_.authority_key, authorities_.front().pem)) {
       CW_ASSIGN_OR_RETURN(const pki::Pair made,
                           pki::MakeAuthority(kAuthorityName, From(in_.now, kAuthority)));
       const Certificates fresh = Read(made.certificate);
       authorities_.insert(authorities_.begin(), fresh.begin(), fresh.end());
-      ring_.authority_key = made.key;
+      bundle_.authority_key = made.key;
     }
     authorities_.resize(std::min(authorities_.size(), kAuthoritiesMax));
-    ring_.authorities = Join(authorities_);
+    bundle_.authorities = Join(authorities_);
     return absl::OkStatus();
   }
 
@@ -89,34 +89,34 @@ class Renewal {
   bool IsUsable(const Certificates& serving) const {
     return !serving.empty() && IsValid(serving.front(), in_.now) &&
            serving.front().dns_names == std::vector<std::string>{in_.dns_name} &&
-           pki::Belongs(ring_.key, ring_.certificate) &&
+           pki::Belongs(bundle_.key, bundle_.certificate) &&
            std::any_of(authorities_.begin(), authorities_.end(), [&](const auto& authority) {
-             return pki::IsSignedBy(ring_.certificate, authority.pem);
+             return pki::IsSignedBy(bundle_.certificate, authority.pem);
            });
   }
 
   absl::Status RenewServing() {
     CW_ASSIGN_OR_RETURN(pki::Pair made, pki::IssueServing({.certificate = authorities_.front().pem,
-                                                           .key = ring_.authority_key},
+                                                           .key = bundle_.authority_key},
                                                           {in_.dns_name}, From(in_.now, kServing)));
-    ring_.certificate = std::move(made.certificate);
-    ring_.key = std::move(made.key);
+    bundle_.certificate = std::move(made.certificate);
+    bundle_.key = std::move(made.key);
     return absl::OkStatus();
   }
 
-  KeyRing ring_;
-  const Circumstances& in_;
+  CertificateBundle bundle_;
+  const RenewalInputs& in_;
   Certificates authorities_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::optional<KeyRing>> Renew(const KeyRing& ring,
-                                             const Circumstances& circumstances) {
-  Renewal renewal(ring, circumstances);
+absl::StatusOr<std::optional<CertificateBundle>> Renew(const CertificateBundle& bundle,
+                                                       const RenewalInputs& inputs) {
+  Renewal renewal(bundle, inputs);
   CW_RETURN_IF_ERROR(renewal.Run());
-  KeyRing after = renewal.Take();
-  return after == ring ? std::nullopt : std::optional(std::move(after));
+  CertificateBundle after = renewal.Result();
+  return after == bundle ? std::nullopt : std::optional(std::move(after));
 }
 
 }  // namespace cachewarm::webhook
