@@ -51,6 +51,7 @@ COVERED_BY = {
     "operator/plan/scheduling/requests.cc": "tests/unit/operator/plan/scheduling/shape_test.cc",
     "operator/plan/targets.cc": "tests/unit/operator/plan/distribution_test.cc",
 }
+LOG_KEYS = Path("lib/base/log_keys.h")
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
@@ -134,6 +135,18 @@ def check_licence(path, lines):
             yield f"{path.as_posix()}: no SPDX line at the top"
 
 
+def check_log_keys(root, files):
+    """A key outside the table does not compile; a key inside it must be used."""
+    keys = re.findall(r'^    "(\w+)",', (root / LOG_KEYS).read_text(), re.MULTILINE)
+    source = "".join((root / p).read_text() for p in files if p.suffix in CODE and
+                     p != LOG_KEYS and p.parts[0] in ("lib", "operator", "agent", "cli"))
+    for key in keys:
+        if f'{{"{key}",' not in source:
+            yield f"{LOG_KEYS}: no log line has the key {key}"
+    if keys != list(dict.fromkeys(keys)):
+        yield f"{LOG_KEYS}: a key is listed twice"
+
+
 def check_folders(files):
     count = defaultdict(int)
     for path in files:
@@ -179,6 +192,7 @@ def main():
         problems += check_names(path)
         problems += check_licence(path, lines)
     problems += check_folders(files)
+    problems += check_log_keys(root, files)
     problems += check_tests_exist(files)
     problems += check_test_share(root, files)
     problems += pages.check_links(root, files)

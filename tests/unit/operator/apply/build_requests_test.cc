@@ -41,9 +41,9 @@ class BuildRequestsTest : public testing::Test {
   }
   // Sends and gives the failure, "" when all was answered as expected.
   std::string Outcome(std::vector<api::BuildRequest> requests, const std::string& ip = "10.9.8.7") {
-    const plan::BuildRequestsWish wish{
+    const plan::DesiredBuildRequests batch{
         .pod_uid = "p1", .pod_name = "builder", .pod_ip = ip, .requests = std::move(requests)};
-    requests_.Follow(warmup_, {wish});
+    requests_.Update(warmup_, {batch});
     EXPECT_TRUE(fakes::Await([&] { return woken_ > 0; }));
     const auto states = requests_.States("w1");
     EXPECT_EQ(states.size(), 1U);
@@ -185,29 +185,29 @@ TEST_F(BuildRequestsTest, OnlyPodsAreAsked) {
 
 TEST_F(BuildRequestsTest, WhatThePlanNoLongerWishesIsEndedAndForgotten) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(503, ""); });
-  requests_.Follow(
+  requests_.Update(
       warmup_,
       {{.pod_uid = "p1", .pod_name = "builder", .pod_ip = "10.9.8.7", .requests = {To("/a")}}});
   ASSERT_TRUE(fakes::Await([&] { return !asked().empty(); }));
   const api::CacheWarmup other{.ns = "team", .name = "other", .uid = "w2"};
-  requests_.Follow(other, {});
+  requests_.Update(other, {});
   ASSERT_EQ(requests_.States("w1").size(), 1U);
   EXPECT_FALSE(requests_.States("w1")[0].ended);
-  requests_.Follow(warmup_, {});
+  requests_.Update(warmup_, {});
   EXPECT_TRUE(requests_.States("w1").empty());
   EXPECT_EQ(woken_, 0);
 }
 
 TEST_F(BuildRequestsTest, ThoseOfAWarmupThatIsGoneOrWasMadeAnewAreEnded) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(503, ""); });
-  const plan::BuildRequestsWish wish{
+  const plan::DesiredBuildRequests batch{
       .pod_uid = "p1", .pod_name = "builder", .pod_ip = "10.9.8.7", .requests = {To("/a")}};
   for (const char* live : {"", "w2"}) {
-    requests_.Follow(warmup_, {wish});
-    requests_.EndOthers({.ns = "team", .name = "llama"}, "w1");
-    requests_.EndOthers({.ns = "team", .name = "other"}, live);
+    requests_.Update(warmup_, {batch});
+    requests_.StopOthers({.ns = "team", .name = "llama"}, "w1");
+    requests_.StopOthers({.ns = "team", .name = "other"}, live);
     EXPECT_EQ(requests_.States("w1").size(), 1U);
-    requests_.EndOthers({.ns = "team", .name = "llama"}, live);
+    requests_.StopOthers({.ns = "team", .name = "llama"}, live);
     EXPECT_TRUE(requests_.States("w1").empty());
   }
   EXPECT_EQ(woken_, 0);
