@@ -52,33 +52,33 @@ class Daemon {
   bool IsReady() const { return WhyNotReady().empty(); }
 
  private:
-  struct Room;
+  struct Components;
 
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
   // Blocks until they have synced, with a log line now and then; false after `stop`.
   bool AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop);
   // Blocks until held pods can be judged; false after `stop`.
-  bool AwaitPods(std::stop_token stop);
+  bool AwaitHeldPodStores(std::stop_token stop);
   // Until kubelet has seen that this replica is not ready any more, where API servers ask it about
   // pods.
-  void LoseEndpoint(std::stop_token stop);
-  void WatchHeldPods(std::stop_token stop);
-  // Until RunPlans(): keys of what only a leader looks at would gather in a replica that does not
-  // lead. Whoever begins to lead looks at everything.
-  void ForgetKeys();
-  absl::Status StandForElection(std::stop_token stop);
+  void AwaitEndpointRemoval(std::stop_token stop);
+  void RunHeldPodController(std::stop_token stop);
+  // Until RunLeaderControllers(): keys of what only a leader looks at would gather in a replica
+  // that does not lead. Whoever begins to lead looks at everything.
+  void DiscardKeys();
+  absl::Status RunElection(std::stop_token stop);
   void Lead(std::stop_token stop);
   // Everything that only the leader does, once all stores have synced.
-  void RunPlans(std::stop_token stop);
+  void RunLeaderControllers(std::stop_token stop);
   // Until `stop`; counted under the name of its options.
   void RunController(kube::ControllerOptions options, kube::WorkQueue& queue,
                      kube::Reconcile reconcile, std::stop_token stop);
 
   Config config_;
   DaemonParts parts_;
-  std::unique_ptr<Room> room_;
+  std::unique_ptr<Components> components_;
   std::atomic<uint16_t> port_{0};
-  std::atomic<bool> leaving_{false};
+  std::atomic<bool> stopping_{false};
 };
 
 // The client of the real API server for `config`, reporting to `metrics`. The http client that it

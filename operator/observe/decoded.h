@@ -49,10 +49,10 @@ class Decoded {
   }
 
   // The values of objects that the store gave out.
-  std::vector<Value> Of(const std::vector<kube::Kept>& objects) const {
+  std::vector<Value> Of(const std::vector<kube::CachedObjectPtr>& objects) const {
     std::vector<Value> values;
     values.reserve(objects.size());
-    for (const kube::Kept& object : objects) {
+    for (const kube::CachedObjectPtr& object : objects) {
       if (Value value = Of(object); value != nullptr) {
         values.push_back(std::move(value));
       }
@@ -60,7 +60,7 @@ class Decoded {
     return values;
   }
 
-  Value Of(const kube::Kept& object) const {
+  Value Of(const kube::CachedObjectPtr& object) const {
     if (object == nullptr) {
       return nullptr;
     }
@@ -82,7 +82,7 @@ class Decoded {
   }
 
   // For the reflector's OnChange(): lets go of what is gone.
-  void Take(const kube::Change& change) {
+  void Apply(const kube::Change& change) {
     if (change.after == nullptr) {
       std::lock_guard lock(mutex_);
       if (const auto gone = known_.find(kube::NameOf(*change.before)); gone != known_.end()) {
@@ -92,14 +92,14 @@ class Decoded {
   }
 
  private:
-  Value Make(const kube::KeptObject& object) const {
+  Value Make(const kube::CachedObject& object) const {
     auto decoded = decode_(object.Unpack());
     if (decoded.ok()) {
       return std::make_shared<const T>(*std::move(decoded));
     }
-    log_.Warning("object not understood", {{"kind", kind_},
-                                           {"name", object.name().ToString()},
-                                           {"error", Message(decoded.status())}});
+    log_.Warning(
+        "object not understood",
+        {{"kind", kind_}, {"name", object.name().ToString()}, {"err", Message(decoded.status())}});
     return nullptr;
   }
 
@@ -109,7 +109,7 @@ class Decoded {
   Log& log_;
   size_t values_max_;
   mutable std::mutex mutex_;
-  mutable std::map<kube::Kept, Value, kube::ByName> known_;
+  mutable std::map<kube::CachedObjectPtr, Value, kube::ByName> known_;
 };
 
 }  // namespace cachewarm::observe

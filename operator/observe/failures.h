@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 #include "operator/plan/snapshot.h"
 
 // Pods that could not be made or started because of what we put into them, as Kubernetes tells it:
@@ -20,14 +20,14 @@ namespace cachewarm::observe {
 // and root are read.
 // A condition counts while it is there. An event stays for an hour whatever happened since, so it
 // counts only when it is younger than the last change of the warmup's condition Ready, and, while
-// that is withdrawn, than a rehearsal that was allowed. What is said of whoever has a template for
+// that is withdrawn, than a rehearsal that was allowed. What is total of whoever has a template for
 // such pods (owners.h) counts too, pods or not.
-plan::CreateFailure FindCreateFailure(const World& world, const plan::Snapshot& snapshot);
+plan::CreateFailure FindCreateFailure(const ClusterCache& cluster, const plan::Snapshot& snapshot);
 
 // By uid of a pod of `pods`: kubelet's words on our volume, for pods whose containers have not
 // started.
 std::map<std::string, std::string> FindMountFailures(
-    const World& world, const std::vector<std::shared_ptr<const api::Pod>>& pods,
+    const ClusterCache& cluster, const std::vector<std::shared_ptr<const api::Pod>>& pods,
     std::string_view root);
 
 }  // namespace cachewarm::observe

@@ -37,8 +37,8 @@ class NodeCaches {
   // Null: none, or not understood.
   Value Get(const std::string& node) const;
   // Without the entries of other warmups than `warmup_uid` in spec.warmups and status.warmups,
-  // except those that their agent has not answered yet: turns to fetch are counted over all
-  // warmups (operator/plan/fetching/turns.h).
+  // except those that their agent has not found yet: turns to fetch are counted over all
+  // warmups (operator/plan/fetching/fetch_slots.h).
   Value ShareOf(const std::string& warmup_uid, const std::string& node) const;
 
   // Entries in spec.warmups, of all warmups.
@@ -49,7 +49,7 @@ class NodeCaches {
   // uids under which NodeCaches name warmups of this namespace and name.
   std::vector<std::string> UidsOf(const std::string& ns, const std::string& name) const;
 
-  void Take(const kube::Change& change);
+  void Apply(const kube::Change& change);
 
  private:
   Value Decode(const std::string& node, const codec::Json& object) const;
@@ -57,9 +57,9 @@ class NodeCaches {
   const kube::Store& store_;
   Log& log_;
   mutable std::mutex mutex_;
-  std::map<NamedWarmup, int64_t> named_;               // by how many
-  std::map<std::string, std::set<std::string>> open_;  // by node: uids with something unanswered
-  mutable std::map<std::string, std::string> not_understood_;  // node → version that was logged
+  std::map<NamedWarmup, int64_t> named_;                  // by how many
+  std::map<std::string, std::set<std::string>> pending_;  // by node: uids with something unanswered
+  mutable std::map<std::string, std::string> undecodable_;  // node → version that was logged
 };
 
 }  // namespace cachewarm::observe

@@ -18,7 +18,7 @@ namespace cachewarm::observe {
 // took is read from `before` again, not kept. Any thread reads.
 class NodeUsage {
  public:
-  void Take(const kube::Change& change);
+  void Apply(const kube::Change& change);
 
   // Empty for a node without pods.
   api::Resources Of(const std::string& node) const;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/api/labels.h"
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 
 namespace cachewarm::observe {
 
@@ -22,7 +22,7 @@ inline constexpr size_t kOwnersMax = 100;
 // for its first pod, has none at the very moment at which its promise counts, and from a
 // ReplicaSet, which we do not watch, its Deployment could only be guessed. What is missed so is a
 // workload whose pods get these labels from somebody else than its template.
-std::vector<kube::Object> FindOwners(const World& world, const std::string& ns,
+std::vector<kube::Object> FindOwners(const ClusterCache& cluster, const std::string& ns,
                                      const api::Labels::Texts& labels);
 
 }  // namespace cachewarm::observe

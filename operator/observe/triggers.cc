@@ -39,7 +39,7 @@ bool IsNewOrGone(const kube::Change& change) {
   return change.before == nullptr || change.after == nullptr;
 }
 
-bool MayConcern(const api::CacheWarmup& warmup, const api::Labels& labels) {
+bool MayAffect(const api::CacheWarmup& warmup, const api::Labels& labels) {
   // Before acceptance the labels are not known: any pod of the namespace may be the first.
   if (!warmup.status.injection.has_value()) {
     return true;
@@ -82,16 +82,16 @@ constexpr std::array<SharedList, 3> kSharedLists = {
 
 // uids of the warmups that a change of a NodeCache concerns: of 20 that are on every node mostly
 // one, and none when all that is new is the time of the report.
-std::set<std::string> ConcernedBy(const kube::Change& change) {
+std::set<std::string> AffectedWarmups(const kube::Change& change) {
   std::set<std::string> uids;
   for (const SharedList& list : kSharedLists) {
-    const Entries told_before = EntriesOf(change.before, {"spec", list.name}, list.key);
-    const Entries told_after = EntriesOf(change.after, {"spec", list.name}, list.key);
-    const Entries says_before = EntriesOf(change.before, {"status", list.name}, list.key);
-    const Entries says_after = EntriesOf(change.after, {"status", list.name}, list.key);
-    for (const Entries* told : {&told_before, &told_after}) {
-      for (const auto& [key, entry] : *told) {
-        if (!IsSame(told_before, told_after, key) || !IsSame(says_before, says_after, key)) {
+    const Entries spec_before = EntriesOf(change.before, {"spec", list.name}, list.key);
+    const Entries spec_after = EntriesOf(change.after, {"spec", list.name}, list.key);
+    const Entries status_before = EntriesOf(change.before, {"status", list.name}, list.key);
+    const Entries status_after = EntriesOf(change.after, {"status", list.name}, list.key);
+    for (const Entries* spec : {&spec_before, &spec_after}) {
+      for (const auto& [key, entry] : *spec) {
+        if (!IsSame(spec_before, spec_after, key) || !IsSame(status_before, status_after, key)) {
           uids.insert(kube::TextAt(*entry, {list.warmup}));
         }
       }
@@ -123,39 +123,39 @@ codec::Json FactsOf(const kube::Object& node_cache) {
 }  // namespace
 
 void Triggers::Attach() {
-  world_.warmups.OnChange([this](const kube::Change& change) { OnWarmup(change); });
-  world_.node_caches.OnChange([this](const kube::Change& change) { OnNodeCache(change); });
-  world_.nodes.OnChange([this](const kube::Change& change) { OnNode(change); });
-  world_.pods.OnChange([this](const kube::Change& change) { OnPod(change); });
-  world_.jobs.OnChange([this](const kube::Change& change) { OnJob(change); });
-  world_.OnWorkload([this](const kube::Change& change, std::string_view kind) {
+  cluster_.warmups.OnChange([this](const kube::Change& change) { OnWarmup(change); });
+  cluster_.node_caches.OnChange([this](const kube::Change& change) { OnNodeCache(change); });
+  cluster_.nodes.OnChange([this](const kube::Change& change) { OnNode(change); });
+  cluster_.pods.OnChange([this](const kube::Change& change) { OnPod(change); });
+  cluster_.jobs.OnChange([this](const kube::Change& change) { OnJob(change); });
+  cluster_.OnWorkload([this](const kube::Change& change, std::string_view kind) {
     if (kind != "Job") {
       OnWorkload(change, kind);
     }
   });
-  world_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
-  world_.disruption_budgets.OnChange([this](const kube::Change& change) { OnBudget(change); });
-  world_.failed_creates.OnChange([this](const kube::Change& change) { OnFailure(change); });
-  world_.failed_mounts.OnChange([this](const kube::Change& change) { OnFailure(change); });
+  cluster_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
+  cluster_.disruption_budgets.OnChange([this](const kube::Change& change) { OnBudget(change); });
+  cluster_.failed_creates.OnChange([this](const kube::Change& change) { OnFailure(change); });
+  cluster_.failed_mounts.OnChange([this](const kube::Change& change) { OnFailure(change); });
 }
 
 void Triggers::AddEverything() {
   AddAllWarmups(Duration(0));
-  for (const kube::Kept& object : world_.nodes.store().List()) {
+  for (const kube::CachedObjectPtr& object : cluster_.nodes.store().List()) {
     queues_.nodes.Add(object->name().ToString());
   }
-  for (const kube::Kept& object : world_.node_caches.store().List()) {
+  for (const kube::CachedObjectPtr& object : cluster_.node_caches.store().List()) {
     queues_.nodes.Add(object->name().ToString());
   }
   // Entries of warmups that are gone since: nobody else would name them.
-  for (const NamedWarmup& warmup : world_.node_cache_views.Named()) {
+  for (const NamedWarmup& warmup : cluster_.node_cache_views.Named()) {
     queues_.warmups.Add(warmup.ns + "/" + warmup.name);
   }
   AddHeldPods();
 }
 
 void Triggers::AddHeldPods() {
-  for (const kube::Kept& pod : world_.pods.store().ByIndex(kHeldIndex)) {
+  for (const kube::CachedObjectPtr& pod : cluster_.pods.store().ByIndex(kHeldIndex)) {
     queues_.held.Add(pod->name().ToString());
   }
 }
@@ -163,7 +163,7 @@ void Triggers::AddHeldPods() {
 void Triggers::OnWarmup(const kube::Change& change) {
   const kube::ObjectName name = kube::NameOf(change.object());
   queues_.warmups.Add(name.ToString());
-  for (const kube::Kept& node : world_.nodes.store().ByIndex(kWarmingIndex)) {
+  for (const kube::CachedObjectPtr& node : cluster_.nodes.store().ByIndex(kWarmingIndex)) {
     queues_.nodes.AddAfter(node->name().ToString(), kClusterBurst);
   }
   if (IsNewOrGone(change) || Differs(change, {"spec"})) {
@@ -182,7 +182,7 @@ void Triggers::OnNodeCache(const kube::Change& change) {
     return;
   }
   std::set<std::string> keys;
-  for (const std::string& uid : ConcernedBy(change)) {
+  for (const std::string& uid : AffectedWarmups(change)) {
     for (const kube::Object& side : {change.before, change.after}) {
       keys.insert(KeyOf(side, uid));
     }
@@ -206,9 +206,9 @@ void Triggers::OnPod(const kube::Change& change) {
   const codec::Json& pod = change.object();
   const kube::ObjectName name = kube::NameOf(pod);
   const api::Labels labels = kube::LabelsOf(pod);
-  if (WaitsAtOurGate(pod)) {
+  if (IsHeldAtGate(pod)) {
     queues_.held.Add(name.ToString());
-  } else if (change.before != nullptr && WaitsAtOurGate(*change.before)) {
+  } else if (change.before != nullptr && IsHeldAtGate(*change.before)) {
     AddRestOfGroup(change);
   }
   if (const auto agent = labels.find(kAgentLabel);
@@ -227,7 +227,7 @@ void Triggers::OnPod(const kube::Change& change) {
     queues_.warmups.AddAfter(name.ns + "/" + warmup, kPodBurst);
   }
   AddWarmupsOf(name.ns, kPodBurst,
-               [&](const api::CacheWarmup& other) { return MayConcern(other, labels); });
+               [&](const api::CacheWarmup& other) { return MayAffect(other, labels); });
 }
 
 void Triggers::OnJob(const kube::Change& change) {
@@ -280,7 +280,7 @@ void Triggers::AddRestOfGroup(const kube::Change& change) {
   }
   const std::string ns = kube::NameOf(*change.after).ns;
   const std::string own = WarmupOf(*change.after);
-  for (const kube::Kept& pod : world_.pods.store().ByIndex(kHeldIndex)) {
+  for (const kube::CachedObjectPtr& pod : cluster_.pods.store().ByIndex(kHeldIndex)) {
     const std::string_view warmup =
         api::WarmupNameIn(pod->value().TextAt({"metadata", "annotations", api::kWarmupAnnotation}));
     if (pod->ns() == ns && !warmup.empty() && warmup != own) {
@@ -290,15 +290,15 @@ void Triggers::AddRestOfGroup(const kube::Change& change) {
 }
 
 void Triggers::AddAllWarmups(Duration delay) {
-  for (const kube::Kept& object : world_.warmups.store().List()) {
+  for (const kube::CachedObjectPtr& object : cluster_.warmups.store().List()) {
     queues_.warmups.AddAfter(object->name().ToString(), delay);
   }
 }
 
 template <typename Predicate>
-void Triggers::AddWarmupsOf(const std::string& ns, Duration delay, Predicate wants) {
-  for (const auto& warmup : world_.warmup_views.ListNamespace(ns)) {
-    if (wants(*warmup)) {
+void Triggers::AddWarmupsOf(const std::string& ns, Duration delay, Predicate matches) {
+  for (const auto& warmup : cluster_.warmup_views.ListNamespace(ns)) {
+    if (matches(*warmup)) {
       queues_.warmups.AddAfter(warmup->ns + "/" + warmup->name, delay);
     }
   }
@@ -306,7 +306,7 @@ void Triggers::AddWarmupsOf(const std::string& ns, Duration delay, Predicate wan
 
 std::set<std::string> Triggers::KeysByUid(const std::string& warmup_uid) const {
   std::set<std::string> keys;
-  for (const kube::Kept& object : world_.warmups.store().List()) {
+  for (const kube::CachedObjectPtr& object : cluster_.warmups.store().List()) {
     if (object->uid() == warmup_uid) {
       keys.insert(object->name().ToString());
     }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/kube/runtime/work_queue.h"
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 
 namespace cachewarm::observe {
 
@@ -20,10 +20,10 @@ struct Queues {
 // that concern many warmups, or come in bursts, are coalesced by a short delay.
 class Triggers {
  public:
-  // Both must outlive it; it must outlive the world's threads.
-  Triggers(World& world, Queues queues) : world_(world), queues_(queues) {}
+  // Both must outlive it; it must outlive the cluster's threads.
+  Triggers(ClusterCache& cluster, Queues queues) : cluster_(cluster), queues_(queues) {}
 
-  // Before World::Start().
+  // Before ClusterCache::Start().
   void Attach();
   // Looks at everything: when this process begins to lead.
   void AddEverything();
@@ -43,13 +43,13 @@ class Triggers {
   // Of a pod that is not held any more: warmups that hold other members of its group.
   void AddRestOfGroup(const kube::Change& change);
   void AddAllWarmups(Duration delay);
-  // Warmups of a namespace that `wants` returns true for.
+  // Warmups of a namespace that `matches` returns true for.
   template <typename Predicate>
-  void AddWarmupsOf(const std::string& ns, Duration delay, Predicate wants);
+  void AddWarmupsOf(const std::string& ns, Duration delay, Predicate matches);
   std::set<std::string> KeysByUid(const std::string& warmup_uid) const;
   void AddByUid(const std::string& warmup_uid, Duration delay);
 
-  World& world_;
+  ClusterCache& cluster_;
   Queues queues_;
 };
 

@@ -14,9 +14,9 @@
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/hanging_client.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::op {
 namespace {
@@ -199,7 +199,7 @@ TEST_F(DaemonTest, PodsThatCannotBePatchedKeepNoOtherNamespaceWaiting) {
   const auto all_are_free = [&] {
     const std::vector<kube::Object> pods = server_.All(kube::kPods);
     return std::none_of(pods.begin(), pods.end(),
-                        [](const kube::Object& pod) { return observe::WaitsAtOurGate(*pod); });
+                        [](const kube::Object& pod) { return observe::IsHeldAtGate(*pod); });
   };
   EXPECT_TRUE(InSteps(seconds(2), all_are_free)) << "each is looked at again";
 }
@@ -244,7 +244,7 @@ class DaemonWithWebhook : public DaemonTest {
          {"webhooks", codec::Json::array({{{"clientConfig", {{"service", {{"name", "x"}}}}}}})}});
   }
 
-  // It says goodbye for some seconds.
+  // It drains for some seconds.
   ~DaemonWithWebhook() override {
     stop_.request_stop();
     EXPECT_TRUE(!running_.valid() || InSteps(seconds(3), [&] { return HasEnded(); }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/observe/promises.h"
+#include "operator/observe/rollout_constraints.h"
 
 #include <algorithm>
 #include <charconv>
@@ -52,7 +52,7 @@ bool IsRefusedByQuota(const Json& object) {
 }
 
 // Both default to a quarter (apps/v1; Argo Rollouts' CanaryStrategy).
-void ReadRolling(const Json& object, const Rolling& rolling, plan::Promises& out) {
+void ReadRolling(const Json& object, const Rolling& rolling, plan::RolloutConstraints& out) {
   const int64_t replicas = CountAt(object, {"spec", "replicas"}, 1);
   // 25 % of anything, rounded up, is a pod: only a written 0 or 0% is none.
   out.no_surge = ScaledValue(rolling.surge, 100, true, 1) == 0;
@@ -68,7 +68,7 @@ void ReadRolling(const Json& object, const Rolling& rolling, plan::Promises& out
   out.quota_exceeded = IsRefusedByQuota(object);
 }
 
-void ReadDeployment(const Json& object, plan::Promises& out) {
+void ReadDeployment(const Json& object, plan::RolloutConstraints& out) {
   ReadRolling(
       object,
       {.surge = kube::At(object, {"spec", "strategy", "rollingUpdate", "maxSurge"}),
@@ -82,7 +82,7 @@ void ReadDeployment(const Json& object, plan::Promises& out) {
 }
 
 // blueGreen makes a whole second set and takes nothing from the first.
-void ReadRollout(const Json& object, plan::Promises& out) {
+void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
   const Json none = 0;
   const bool whole = kube::At(object, {"spec", "strategy", "blueGreen"}) != nullptr;
   const Json* surge = kube::At(object, {"spec", "strategy", "canary", "maxSurge"});
@@ -92,7 +92,7 @@ void ReadRollout(const Json& object, plan::Promises& out) {
 
 // One that starts its pods together is held at its first start; while it is updated, one pod after
 // the other is missing, and its promise is all of them.
-void ReadStatefulSet(const Json& object, plan::Promises& out) {
+void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
   out.required = CountAt(object, {"spec", "replicas"}, 1);
@@ -102,7 +102,7 @@ void ReadStatefulSet(const Json& object, plan::Promises& out) {
 // In groups. One that rolls without a group in addition takes the next one away first, as a
 // StatefulSet does, and promises all of them. That is its default, so it must not forbid a hold by
 // itself: at a first start and a scale-up nothing is taken away.
-void ReadLeaderWorkerSet(const Json& object, plan::Promises& out) {
+void ReadLeaderWorkerSet(const Json& object, plan::RolloutConstraints& out) {
   const auto rolling = [&](std::string_view field) {
     return kube::At(object, {"spec", "rolloutStrategy", "rollingUpdateConfiguration", field});
   };
@@ -139,16 +139,16 @@ bool Meets(const Json& requirement, const Labels& labels) {
 }
 
 // What one workload says, or several together.
-struct Said {
-  plan::Promises promises;
-  bool counts = false;  // which of the pods serve: in promises.available and required
+struct OwnerConstraints {
+  plan::RolloutConstraints constraints;
+  bool counts = false;  // which of the pods serve: in constraints.available and required
   int64_t lacking = 0;  // pods that some lack, whatever others have to spare
 };
 
-Said ReadWorkload(const Json& object) {
+OwnerConstraints ReadWorkload(const Json& object) {
   const std::string kind = kube::TextAt(object, {"kind"});
-  Said said{.counts = true};
-  plan::Promises& out = said.promises;
+  OwnerConstraints total{.counts = true};
+  plan::RolloutConstraints& out = total.constraints;
   out.job_deadline = HasDeadline(object);
   out.queued = kube::At(object, {"metadata", "labels", kKueueQueueLabel}) != nullptr;
   if (kind == "Deployment") {
@@ -160,23 +160,23 @@ Said ReadWorkload(const Json& object) {
   } else if (kind == "LeaderWorkerSet") {
     ReadLeaderWorkerSet(object, out);
   } else {
-    said.counts = false;
+    total.counts = false;
   }
   if (kind == "InferenceService" || kind == "LLMInferenceService") {
     // KServe makes Deployments of them, or Knative does; both give up after as long by default.
     out.progress_deadline = std::chrono::seconds(kDefaultProgressDeadline);
   }
-  said.lacking = std::max<int64_t>(out.required - out.available, 0);
-  return said;
+  total.lacking = std::max<int64_t>(out.required - out.available, 0);
+  return total;
 }
 
 Duration Shorter(Duration a, Duration b) {
   return a == Duration{0} || b == Duration{0} ? std::max(a, b) : std::min(a, b);
 }
 
-void Add(const Said& owner, Said& all) {
-  const plan::Promises& one = owner.promises;
-  plan::Promises& sum = all.promises;
+void Add(const OwnerConstraints& owner, OwnerConstraints& all) {
+  const plan::RolloutConstraints& one = owner.constraints;
+  plan::RolloutConstraints& sum = all.constraints;
   sum.recreate = sum.recreate || one.recreate;
   sum.no_surge = sum.no_surge || one.no_surge;
   sum.in_order = sum.in_order || one.in_order;
@@ -193,7 +193,7 @@ void Add(const Said& owner, Said& all) {
 
 // In terms of the workload's own pods, where it counts them: as many of those that are available as
 // the budget needs.
-void ReadBudget(const Json& budget, bool counts, plan::Promises& out) {
+void ReadBudget(const Json& budget, bool counts, plan::RolloutConstraints& out) {
   const int64_t desired = CountAt(budget, {"status", "desiredHealthy"}, 0);
   const int64_t healthy = CountAt(budget, {"status", "currentHealthy"}, 0);
   if (counts) {
@@ -204,18 +204,19 @@ void ReadBudget(const Json& budget, bool counts, plan::Promises& out) {
   }
 }
 
-plan::Promises ReadBudgets(const World& world, const api::CacheWarmup& warmup, const Labels& labels,
-                           const Said& said) {
-  plan::Promises out = said.promises;
-  for (const kube::Kept& kept : world.disruption_budgets.store().ListNamespace(warmup.ns)) {
-    const kube::Object budget = kept->Unpack();
+plan::RolloutConstraints ReadBudgets(const ClusterCache& cluster, const api::CacheWarmup& warmup,
+                                     const Labels& labels, const OwnerConstraints& total) {
+  plan::RolloutConstraints out = total.constraints;
+  for (const kube::CachedObjectPtr& cached :
+       cluster.disruption_budgets.store().ListNamespace(warmup.ns)) {
+    const kube::Object budget = cached->Unpack();
     const Json* selector = kube::At(*budget, {"spec", "selector"});
     if (selector != nullptr && selector->is_object() && SelectsLabels(*selector, labels)) {
-      ReadBudget(*budget, said.counts, out);
+      ReadBudget(*budget, total.counts, out);
     }
   }
-  if (said.lacking > 0 && out.required == said.promises.required) {
-    out.available = out.required - said.lacking;
+  if (total.lacking > 0 && out.required == total.constraints.required) {
+    out.available = out.required - total.lacking;
   }
   return out;
 }
@@ -266,42 +267,43 @@ bool SelectsLabels(const Json& selector, const Labels& labels) {
                      [&](const Json& term) { return Meets(term, labels); });
 }
 
-plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup) {
-  Said said;
+plan::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
+                                                const api::CacheWarmup& warmup) {
+  OwnerConstraints total;
   if (warmup.spec.workload_ref.has_value()) {
-    const kube::Object object = FindReferenced(world, warmup);
+    const kube::Object object = FindReferenced(cluster, warmup);
     if (object == nullptr) {
       return {};
     }
-    said = ReadWorkload(*object);
+    total = ReadWorkload(*object);
   }
-  const plan::Workload workload = ResolveWorkload(world, warmup);
+  const plan::Workload workload = ResolveWorkload(cluster, warmup);
   if (IsKnownByLabels(workload)) {
-    for (const kube::Object& owner : FindOwners(world, warmup.ns, workload.selector)) {
-      Add(ReadWorkload(*owner), said);
+    for (const kube::Object& owner : FindOwners(cluster, warmup.ns, workload.selector)) {
+      Add(ReadWorkload(*owner), total);
     }
   }
   const Labels labels = LabelsOf(workload);
-  return labels.empty() ? said.promises : ReadBudgets(world, warmup, labels, said);
+  return labels.empty() ? total.constraints : ReadBudgets(cluster, warmup, labels, total);
 }
 
-std::set<std::string> SelectedLabelKeys(const World& world, const std::string& ns) {
+std::set<std::string> SelectedLabelKeys(const ClusterCache& cluster, const std::string& ns) {
   std::set<std::string> keys;
   const auto add = [&](const Json* equal) {
     for (const auto& [key, value] : codec::Texts(equal)) {
       keys.insert(key);
     }
   };
-  for (const kube::Kept& kept : world.disruption_budgets.store().ListNamespace(ns)) {
-    const kube::Object budget = kept->Unpack();
+  for (const kube::CachedObjectPtr& cached : cluster.disruption_budgets.store().ListNamespace(ns)) {
+    const kube::Object budget = cached->Unpack();
     add(kube::At(*budget, {"spec", "selector", "matchLabels"}));
     const Json* required = kube::At(*budget, {"spec", "selector", "matchExpressions"});
     for (const Json& each : required != nullptr && required->is_array() ? *required : Json()) {
       keys.insert(kube::TextAt(each, {"key"}));
     }
   }
-  for (const kube::Kept& kept : world.services.store().ListNamespace(ns)) {
-    const Json selector = kept->value().At({"spec", "selector"}).Unpack();
+  for (const kube::CachedObjectPtr& cached : cluster.services.store().ListNamespace(ns)) {
+    const Json selector = cached->value().At({"spec", "selector"}).Unpack();
     add(&selector);
   }
   return keys;

@@ -6,15 +6,15 @@
 
 #include "absl/status/statusor.h"
 #include "lib/kube/runtime/work_queue.h"
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 
 namespace cachewarm::observe {
 
 // The label of this namespace asks for all that needs an accelerator to be warm.
-bool AsksToBeWarm(const codec::Json& ns);
+bool IsOptedIn(const codec::Json& ns);
 
 // This CacheWarmup stands for pods that no workload does: their namespace owns it.
-bool StandsForLoosePods(const codec::Json& warmup);
+bool IsForStandalonePods(const codec::Json& warmup);
 
 // A workload as the key of a work queue: "Deployment/default/llama". Of pods that no workload
 // stands for it is "Namespace/", their namespace and the name of the CacheWarmup that does.
@@ -33,12 +33,13 @@ struct WorkloadKey {
 // they ask for, those of a namespace whose label changed, and the owner of a CacheWarmup that
 // changed; and pods that no workload stands for, when one comes or goes. What only moves a status
 // brings nothing.
-class WishTriggers {
+class AnnotationTriggers {
  public:
-  // Both must outlive it; it must outlive the world's threads. Keys of `queue` are WorkloadKeys.
-  WishTriggers(World& world, kube::WorkQueue& queue) : world_(world), queue_(queue) {}
+  // Both must outlive it; it must outlive the cluster's threads. Keys of `queue` are WorkloadKeys.
+  AnnotationTriggers(ClusterCache& cluster, kube::WorkQueue& queue)
+      : cluster_(cluster), queue_(queue) {}
 
-  // Before World::Start().
+  // Before ClusterCache::Start().
   void Attach();
   // Every workload of every kind: when this process begins to lead.
   void AddEverything();
@@ -51,10 +52,10 @@ class WishTriggers {
   // Those of one namespace, or of all when `ns` is empty.
   void AddAll(const std::string& ns, Duration delay);
   // Pods of the namespace that no workload stands for, and the CacheWarmups that do.
-  void AddLoose(const std::string& ns, Duration delay);
-  bool NamespaceAsks(const std::string& ns) const;
+  void AddStandalonePods(const std::string& ns, Duration delay);
+  bool IsNamespaceOptedIn(const std::string& ns) const;
 
-  World& world_;
+  ClusterCache& cluster_;
   kube::WorkQueue& queue_;
 };
 

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/observe/wish_triggers.h"
+#include "operator/observe/annotation_triggers.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "lib/codec/json_value.h"
-#include "operator/workloads/loose_pods.h"
+#include "operator/workloads/standalone_pods.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::observe {
 namespace {
 
 using codec::Json;
-using op::testing::AskingNamespaceObject;
 using op::testing::DeploymentObject;
 using op::testing::Eventually;
-using op::testing::LoosePodObject;
 using op::testing::NamespaceObject;
+using op::testing::OptedInNamespaceObject;
 using op::testing::OwnedBy;
 using op::testing::PodObject;
+using op::testing::StandalonePodObject;
 using op::testing::WarmupObject;
 using Keys = std::set<std::string>;
 
-class WishTriggersTest : public op::testing::WorldFixture {
+class AnnotationTriggersTest : public op::testing::ClusterCacheFixture {
  protected:
-  WishTriggersTest() : queue(queue_clock), triggers(world, queue) {
+  AnnotationTriggersTest() : queue(queue_clock), triggers(cluster, queue) {
     triggers.Attach();
     server.Put(kube::kNamespaces, NamespaceObject("default"));
     server.Put(kube::kDeployments, DeploymentObject("llama"));
@@ -35,9 +35,9 @@ class WishTriggersTest : public op::testing::WorldFixture {
     rollout["kind"] = "Rollout";
     server.Put(kube::kRollouts, rollout);
   }
-  ~WishTriggersTest() override { StopWorld(); }
+  ~AnnotationTriggersTest() override { StopCache(); }
 
-  Keys Take() {
+  Keys Drain() {
     Keys keys;
     while (queue.size() > 0 || queue.delayed() > 0) {
       queue_clock.Advance(std::chrono::seconds(1));
@@ -49,12 +49,13 @@ class WishTriggersTest : public op::testing::WorldFixture {
   }
 
   void Settle() {
-    StartWorld();
-    ASSERT_EQ(Take(), (Keys{"Deployment/default/llama", "Rollout/default/canary"}));
+    StartCache();
+    ASSERT_EQ(Drain(), (Keys{"Deployment/default/llama", "Rollout/default/canary"}));
   }
 
   static std::string LooseKey(const std::string& app) {
-    return "Namespace/default/" + workloads::LoosePodsOf(LoosePodObject("any", app))->warmup;
+    return "Namespace/default/" +
+           workloads::StandalonePodsOf(StandalonePodObject("any", app))->warmup;
   }
 
   // The keys until `last` is among them. Of what is asked together workloads come first, in the
@@ -62,7 +63,7 @@ class WishTriggersTest : public op::testing::WorldFixture {
   Keys Until(const std::string& last) {
     Keys keys;
     EXPECT_TRUE(Eventually([&] {
-      keys.merge(Take());
+      keys.merge(Drain());
       return keys.contains(last);
     }));
     return keys;
@@ -70,10 +71,10 @@ class WishTriggersTest : public op::testing::WorldFixture {
 
   fakes::FakeClock queue_clock;
   kube::WorkQueue queue;
-  WishTriggers triggers;
+  AnnotationTriggers triggers;
 };
 
-TEST_F(WishTriggersTest, AnAnnotationAsksAgainAndAStatusDoesNot) {
+TEST_F(AnnotationTriggersTest, AnAnnotationAsksAgainAndAStatusDoesNot) {
   Settle();
   Json moved = DeploymentObject("llama");
   moved["status"]["replicas"] = 1;
@@ -84,14 +85,14 @@ TEST_F(WishTriggersTest, AnAnnotationAsksAgainAndAStatusDoesNot) {
   EXPECT_EQ(Until("Rollout/default/canary"), Keys{"Rollout/default/canary"});
 }
 
-TEST_F(WishTriggersTest, ALabelOfTheNamespaceAsksAllOfIt) {
+TEST_F(AnnotationTriggersTest, ALabelOfTheNamespaceAsksAllOfIt) {
   Settle();
   server.Edit(kube::kNamespaces, {.name = "default"},
               [](Json& ns) { ns["metadata"]["labels"]["cachewarm.io/warm"] = "true"; });
   EXPECT_TRUE(Until("Rollout/default/canary").contains("Deployment/default/llama"));
 }
 
-TEST_F(WishTriggersTest, AWarmupThatIsChangedOrGoneAsksItsOwner) {
+TEST_F(AnnotationTriggersTest, AWarmupThatIsChangedOrGoneAsksItsOwner) {
   Settle();
   Json warmup = WarmupObject("llama");
   warmup["metadata"]["ownerReferences"] = OwnedBy("apps/v1", "Deployment", "llama");
@@ -105,22 +106,22 @@ TEST_F(WishTriggersTest, AWarmupThatIsChangedOrGoneAsksItsOwner) {
       << "whoever wanted the name may have it";
 }
 
-TEST_F(WishTriggersTest, ANewLeaderAsksEverybody) {
-  server.Put(kube::kNamespaces, AskingNamespaceObject("default"));
-  server.Put(kube::kPods, LoosePodObject("train-0", "train"));
-  StartWorld();
-  Take();
+TEST_F(AnnotationTriggersTest, ANewLeaderAsksEverybody) {
+  server.Put(kube::kNamespaces, OptedInNamespaceObject("default"));
+  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
+  StartCache();
+  Drain();
   triggers.AddEverything();
-  EXPECT_EQ(Take(),
+  EXPECT_EQ(Drain(),
             (Keys{"Deployment/default/llama", "Rollout/default/canary", LooseKey("train")}));
 }
 
-TEST_F(WishTriggersTest, PodsWithoutAWorkloadAreAskedWhenOneComesOrGoesWhereANamespaceAsks) {
-  server.Put(kube::kPods, LoosePodObject("early-0", "early"));
+TEST_F(AnnotationTriggersTest, PodsWithoutAWorkloadAreAskedWhenOneComesOrGoesWhereANamespaceAsks) {
+  server.Put(kube::kPods, StandalonePodObject("early-0", "early"));
   Settle();
-  server.Put(kube::kNamespaces, AskingNamespaceObject("default"));
+  server.Put(kube::kNamespaces, OptedInNamespaceObject("default"));
   EXPECT_TRUE(Until(LooseKey("early")).contains("Rollout/default/canary"));
-  server.Put(kube::kPods, LoosePodObject("train-0", "train"));
+  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
   EXPECT_EQ(Until(LooseKey("train")), Keys{LooseKey("train")});
   server.Edit(kube::kPods, {.ns = "default", .name = "train-0"},
               [](Json& pod) { pod["spec"]["nodeName"] = "node-a"; });
@@ -129,7 +130,7 @@ TEST_F(WishTriggersTest, PodsWithoutAWorkloadAreAskedWhenOneComesOrGoesWhereANam
   EXPECT_EQ(Until(LooseKey("early")), Keys{LooseKey("early")});
 }
 
-TEST_F(WishTriggersTest, AWarmupOfSuchPodsAsksThemAgainWhenItIsChanged) {
+TEST_F(AnnotationTriggersTest, AWarmupOfSuchPodsAsksThemAgainWhenItIsChanged) {
   Settle();
   Json warmup = WarmupObject("train-1");
   warmup["metadata"]["ownerReferences"] = OwnedBy("v1", "Namespace", "default");

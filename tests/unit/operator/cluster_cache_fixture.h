@@ -16,7 +16,7 @@
 
 #include "lib/kube/runtime/event_recorder.h"
 #include "operator/metrics.h"
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"
@@ -86,26 +86,26 @@ inline double SeriesValue(const std::string& text, const std::string& series) {
   return -1;
 }
 
-// A world over an API server in the process. Tests put objects, then StartWorld().
-class WorldFixture : public ::testing::Test {
+// A cluster over an API server in the process. Tests put objects, then StartCache().
+class ClusterCacheFixture : public ::testing::Test {
  protected:
-  WorldFixture()
+  ClusterCacheFixture()
       : server(clock),
         registry(metrics::MakeRegistry()),
         metrics(MakeMetrics(*registry, "test")),
-        world({server, clock, [] { return 0.5; }, log}) {}
-  ~WorldFixture() override { StopWorld(); }
+        cluster({server, clock, [] { return 0.5; }, log}) {}
+  ~ClusterCacheFixture() override { StopCache(); }
 
-  void StartWorld() {
-    world.Start(stop.get_token());
-    ASSERT_TRUE(Eventually([&] { return world.HasSynced(); }));
+  void StartCache() {
+    cluster.Start(stop.get_token());
+    ASSERT_TRUE(Eventually([&] { return cluster.HasSynced(); }));
     // A reflector watches once its handlers have seen the whole list.
-    const int reflectors = static_cast<int>(world.Stores().size());
+    const int reflectors = static_cast<int>(cluster.Stores().size());
     ASSERT_TRUE(Eventually([&] { return server.watches() == reflectors; }));
   }
-  void StopWorld() {
+  void StopCache() {
     stop.request_stop();
-    world.Join();
+    cluster.Join();
   }
   kube::Client& client() { return server; }
   // Requests so far that were to change something.
@@ -128,7 +128,7 @@ class WorldFixture : public ::testing::Test {
   std::unique_ptr<metrics::Registry> registry;
   Metrics metrics;
   std::stop_source stop;
-  observe::World world;
+  observe::ClusterCache cluster;
 };
 
 }  // namespace cachewarm::op::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/observe/promises.h"
+#include "operator/observe/rollout_constraints.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 
 #include "lib/api/workload_kinds.h"
 #include "operator/observe/projections.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -52,13 +52,13 @@ Json Service(const std::string& name, const std::string& spec) {
   return object;
 }
 
-class PromisesTest : public op::testing::WorldFixture {};
+class PromisesTest : public op::testing::ClusterCacheFixture {};
 
 struct Case {
   const char* name;
   const char* kind;
   const char* spec;
-  plan::Promises wanted;
+  plan::RolloutConstraints wanted;
 };
 
 class WorkloadPromises : public PromisesTest, public testing::WithParamInterface<Case> {};
@@ -73,8 +73,8 @@ TEST_P(WorkloadPromises, AreReadFromTheObject) {
       server.Put(resource, object);
     }
   }
-  StartWorld();
-  const plan::Promises seen = ReadPromises(world, WarmupOf(each.kind));
+  StartCache();
+  const plan::RolloutConstraints seen = ReadRolloutConstraints(cluster, WarmupOf(each.kind));
   EXPECT_EQ(seen.recreate, each.wanted.recreate);
   EXPECT_EQ(seen.no_surge, each.wanted.no_surge);
   EXPECT_EQ(seen.in_order, each.wanted.in_order);
@@ -181,8 +181,8 @@ TEST_P(Needs, AreReadFromADeployment) {
   object["metadata"]["generation"] = 7;
   object["status"] = FromYaml(GetParam().status);
   server.Put(kube::kDeployments, object);
-  StartWorld();
-  const plan::Promises seen = ReadPromises(world, WarmupOf("Deployment"));
+  StartCache();
+  const plan::RolloutConstraints seen = ReadRolloutConstraints(cluster, WarmupOf("Deployment"));
   EXPECT_EQ(seen.pods_most, GetParam().pods_most);
   EXPECT_EQ(seen.quota_exceeded, GetParam().quota_exceeded);
 }
@@ -215,8 +215,8 @@ TEST_F(PromisesTest, ADisruptionBudgetOfTheseLabelsAsksForMore) {
   server.Put(kube::kDeployments, Workload("Deployment", "replicas: 4", 3));
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
   server.Put(kube::kPodDisruptionBudgets, Budget("b", "{matchLabels: {app: other}}", 9, 0));
-  StartWorld();
-  EXPECT_EQ(ReadPromises(world, WarmupOf("Deployment")).required, 4);
+  StartCache();
+  EXPECT_EQ(ReadRolloutConstraints(cluster, WarmupOf("Deployment")).required, 4);
 }
 
 TEST_F(PromisesTest, ADisruptionBudgetCountsWhereverTheTemplateIs) {
@@ -226,8 +226,9 @@ TEST_F(PromisesTest, ADisruptionBudgetCountsWhereverTheTemplateIs) {
       "{metadata: {labels: {app: llama}}, spec: {}}}}, status: {readyReplicas: 2}}");
   server.Put(kube::kLeaderWorkerSets, group);
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
-  StartWorld();
-  const plan::Promises seen = ReadPromises(world, WarmupOf("LeaderWorkerSet"));
+  StartCache();
+  const plan::RolloutConstraints seen =
+      ReadRolloutConstraints(cluster, WarmupOf("LeaderWorkerSet"));
   EXPECT_EQ(seen.required, 3) << "one more than there is";
   EXPECT_EQ(seen.available, 2);
 }
@@ -235,11 +236,12 @@ TEST_F(PromisesTest, ADisruptionBudgetCountsWhereverTheTemplateIs) {
 TEST_F(PromisesTest, AWorkloadOfAKueueQueueSaysSoOnItself) {
   Json job = Workload("Job", "parallelism: 4", 0);
   server.Put(kube::kJobs, job);
-  StartWorld();
-  EXPECT_FALSE(ReadPromises(world, WarmupOf("Job")).queued);
+  StartCache();
+  EXPECT_FALSE(ReadRolloutConstraints(cluster, WarmupOf("Job")).queued);
   job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q";
   server.Put(kube::kJobs, job);
-  EXPECT_TRUE(op::testing::Eventually([&] { return ReadPromises(world, WarmupOf("Job")).queued; }));
+  EXPECT_TRUE(op::testing::Eventually(
+      [&] { return ReadRolloutConstraints(cluster, WarmupOf("Job")).queued; }));
 }
 
 TEST_F(PromisesTest, TheLabelKeysThatAreSelectedByAreThoseOfBudgetsAndServicesOfTheNamespace) {
@@ -250,15 +252,16 @@ TEST_F(PromisesTest, TheLabelKeysThatAreSelectedByAreThoseOfBudgetsAndServicesOf
   server.Put(kube::kServices, Service("a", "{selector: {role: x, model: llama}}"));
   server.Put(kube::kServices, Service("external", "{type: ExternalName}"));
   server.Put(kube::kServices, Service("odd", "{selector: [tier]}"));
-  StartWorld();
-  EXPECT_EQ(SelectedLabelKeys(world, "default"), (std::set<std::string>{"tier", "role", "model"}));
-  EXPECT_TRUE(SelectedLabelKeys(world, "elsewhere").empty());
+  StartCache();
+  EXPECT_EQ(SelectedLabelKeys(cluster, "default"),
+            (std::set<std::string>{"tier", "role", "model"}));
+  EXPECT_TRUE(SelectedLabelKeys(cluster, "elsewhere").empty());
 }
 
 TEST_F(PromisesTest, OfAServiceOnlyItsNameAndItsSelectorAreKept) {
   server.Put(kube::kServices, Service("a", "{clusterIP: 10.0.0.1, selector: {role: x}}"));
-  StartWorld();
-  EXPECT_EQ(*world.services.store().Get({"default", "a"}),
+  StartCache();
+  EXPECT_EQ(*cluster.services.store().Get({"default", "a"}),
             FromYaml("{metadata: {namespace: default, name: a}, spec: {selector: {role: x}}}"));
 }
 
@@ -280,29 +283,29 @@ class RefusedServices : public PromisesTest {
 TEST_F(RefusedServices, CountAsNoneUntilTheyMayBeListed) {
   server.Put(kube::kServices, Service("a", "{selector: {role: x}}"));
   RefuseToList(absl::PermissionDeniedError("services is forbidden"));
-  world.Start(stop.get_token());
-  ASSERT_TRUE(op::testing::Eventually([&] { return world.HasSynced(); }));
-  EXPECT_TRUE(SelectedLabelKeys(world, "default").empty());
+  cluster.Start(stop.get_token());
+  ASSERT_TRUE(op::testing::Eventually([&] { return cluster.HasSynced(); }));
+  EXPECT_TRUE(SelectedLabelKeys(cluster, "default").empty());
   EXPECT_EQ(log.Count("services may not be listed"), 1);
   server.Intercept(nullptr);
-  EXPECT_TRUE(AfterAWhile([&] { return SelectedLabelKeys(world, "default").contains("role"); }));
+  EXPECT_TRUE(AfterAWhile([&] { return SelectedLabelKeys(cluster, "default").contains("role"); }));
 }
 
 TEST_F(RefusedServices, NoAnswerIsNoRefusal) {
   RefuseToList(absl::UnavailableError("starting"));
-  world.Start(stop.get_token());
-  ASSERT_TRUE(op::testing::Eventually([&] { return world.pods.store().HasSynced(); }));
-  EXPECT_FALSE(world.services.store().HasSynced());
+  cluster.Start(stop.get_token());
+  ASSERT_TRUE(op::testing::Eventually([&] { return cluster.pods.store().HasSynced(); }));
+  EXPECT_FALSE(cluster.services.store().HasSynced());
   RefuseToList(absl::PermissionDeniedError("services is forbidden"));
-  EXPECT_TRUE(AfterAWhile([&] { return world.services.store().HasSynced(); }));
+  EXPECT_TRUE(AfterAWhile([&] { return cluster.services.store().HasSynced(); }));
 }
 
 TEST_F(PromisesTest, WithoutAWorkloadThatCountsTheBudgetDoes) {
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
-  StartWorld();
+  StartCache();
   api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
   warmup.spec.selector = {{"app", "llama"}};
-  const plan::Promises seen = ReadPromises(world, warmup);
+  const plan::RolloutConstraints seen = ReadRolloutConstraints(cluster, warmup);
   EXPECT_EQ(seen.available, 3);
   EXPECT_EQ(seen.required, 4);
 }
@@ -321,7 +324,7 @@ class PromisesOfOwners : public PromisesTest {
     object["metadata"]["name"] = name;
     server.Put(resource, object);
   }
-  plan::Promises Seen() { return ReadPromises(world, Selecting()); }
+  plan::RolloutConstraints Seen() { return ReadRolloutConstraints(cluster, Selecting()); }
 };
 
 TEST_F(PromisesOfOwners, WhatForbidsAHoldForOneOfThemForbidsItForAll) {
@@ -330,16 +333,16 @@ TEST_F(PromisesOfOwners, WhatForbidsAHoldForOneOfThemForbidsItForAll) {
   Put(kube::kDeployments, "c", "progressDeadlineSeconds: 30");
   Put(kube::kStatefulSets, "d", "replicas: 1");
   Put(kube::kJobs, "e", "activeDeadlineSeconds: 60");
-  StartWorld();
-  const plan::Promises seen = Seen();
+  StartCache();
+  const plan::RolloutConstraints seen = Seen();
   EXPECT_TRUE(seen.recreate && seen.no_surge && seen.in_order && seen.job_deadline);
   EXPECT_EQ(seen.progress_deadline, Duration(std::chrono::seconds(30)));
 }
 
 TEST_F(PromisesOfOwners, OneThatForbidsNothingAllowsIt) {
   Put(kube::kDeployments, "a", "replicas: 4", 4);
-  StartWorld();
-  const plan::Promises seen = Seen();
+  StartCache();
+  const plan::RolloutConstraints seen = Seen();
   EXPECT_FALSE(seen.recreate || seen.no_surge || seen.in_order || seen.job_deadline || seen.queued);
   EXPECT_EQ(seen.progress_deadline, kTenMinutes);
   EXPECT_EQ(seen.available, 4);
@@ -349,8 +352,8 @@ TEST_F(PromisesOfOwners, OneThatForbidsNothingAllowsIt) {
 TEST_F(PromisesOfOwners, WhatOneLacksIsNotMadeUpForByAnother) {
   Put(kube::kDeployments, "spare", "replicas: 4", 4);
   Put(kube::kDeployments, "lacks", "replicas: 4", 2);
-  StartWorld();
-  const plan::Promises seen = Seen();
+  StartCache();
+  const plan::RolloutConstraints seen = Seen();
   EXPECT_EQ(seen.required, 6);
   EXPECT_EQ(seen.available, 5);
 }
@@ -359,8 +362,8 @@ TEST_F(PromisesOfOwners, ABudgetThatAsksForMoreThanTheyDoCounts) {
   Put(kube::kDeployments, "a", "replicas: 4", 4);
   Put(kube::kDeployments, "b", "replicas: 4", 3);
   server.Put(kube::kPodDisruptionBudgets, Budget("pdb", "{matchLabels: {app: llama}}", 8, 7));
-  StartWorld();
-  const plan::Promises seen = Seen();
+  StartCache();
+  const plan::RolloutConstraints seen = Seen();
   EXPECT_EQ(seen.required, 8);
   EXPECT_EQ(seen.available, 7);
 }
@@ -372,8 +375,9 @@ TEST_F(PromisesOfOwners, AKServeServiceHearsTheDeploymentThatIsMadeOfIt) {
   made["spec"]["template"]["metadata"]["labels"] = {{"serving.kserve.io/inferenceservice", "llama"},
                                                     {"component", "predictor"}};
   server.Put(kube::kDeployments, made);
-  StartWorld();
-  const plan::Promises seen = ReadPromises(world, WarmupOf("InferenceService"));
+  StartCache();
+  const plan::RolloutConstraints seen =
+      ReadRolloutConstraints(cluster, WarmupOf("InferenceService"));
   EXPECT_TRUE(seen.recreate);
   EXPECT_EQ(seen.progress_deadline, Duration(std::chrono::seconds(90)));
   EXPECT_EQ(seen.required, 1);
@@ -382,14 +386,14 @@ TEST_F(PromisesOfOwners, AKServeServiceHearsTheDeploymentThatIsMadeOfIt) {
 TEST_F(PromisesOfOwners, AWarmupThatNamesItsWorkloadHearsNoOther) {
   Put(kube::kDeployments, "llama", "replicas: 4", 4);
   Put(kube::kDeployments, "other", "strategy: {type: Recreate}");
-  StartWorld();
-  EXPECT_FALSE(ReadPromises(world, WarmupOf("Deployment")).recreate);
+  StartCache();
+  EXPECT_FALSE(ReadRolloutConstraints(cluster, WarmupOf("Deployment")).recreate);
 }
 
 TEST_F(PromisesTest, AWorkloadThatIsNotThereOrNotKnownPromisesNothing) {
-  StartWorld();
+  StartCache();
   for (const char* kind : {"Deployment", "CronTab"}) {
-    const plan::Promises seen = ReadPromises(world, WarmupOf(kind));
+    const plan::RolloutConstraints seen = ReadRolloutConstraints(cluster, WarmupOf(kind));
     EXPECT_EQ(seen.required, 0);
     EXPECT_FALSE(seen.recreate);
   }

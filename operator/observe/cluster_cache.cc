@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 
 #include <algorithm>
 
@@ -10,14 +10,14 @@
 #include "lib/kube/core/request.h"
 #include "operator/observe/label_names.h"
 #include "operator/observe/projections.h"
-#include "operator/workloads/loose_pods.h"
+#include "operator/workloads/standalone_pods.h"
 
 namespace cachewarm::observe {
 namespace {
 
 // A pod that is created while we do not look may be held: it must not wait for us for long after
 // the API server is back.
-constexpr Duration kLongestWait{3'000};
+constexpr Duration kRelistBackoffMax{3'000};
 
 // Of 10,000 pods those of the warmups that are looked at now and then again.
 constexpr size_t kPodValuesMax = 32;
@@ -25,8 +25,8 @@ constexpr size_t kPodValuesMax = 32;
 constexpr int kSmallPage = 50;
 constexpr int kPage = 200;
 // How often Services that may not be listed are tried again, and a failing API server is asked.
-constexpr Duration kServicesRetry{60'000};
-constexpr Duration kServicesAsk{1'000};
+constexpr Duration kServicesRelistBackoffMax{60'000};
+constexpr Duration kServicesProbeInterval{1'000};
 
 using Table = std::shared_ptr<codec::PackTable>;
 
@@ -34,14 +34,14 @@ kube::ReflectorOptions Watched(const Table& table, const kube::Resource& resourc
                                std::function<void(codec::Json&)> project) {
   return {.resource = resource,
           .page_items = kPage,
-          .longest_wait = kLongestWait,
+          .longest_wait = kRelistBackoffMax,
           .project = std::move(project),
           .table = table};
 }
 
 kube::ReflectorOptions WatchedServices(const Table& table) {
   kube::ReflectorOptions options = Watched(table, kube::kServices, &ProjectService);
-  options.longest_wait = kServicesRetry;
+  options.longest_wait = kServicesRelistBackoffMax;
   return options;
 }
 
@@ -101,8 +101,8 @@ std::string InjectedIndex(const std::string& ns, const std::string& warmup) {
   return "warmup:" + ns + "/" + warmup;
 }
 
-std::string LooseIndex(const kube::ObjectName& warmup) {
-  return "loose:" + warmup.ToString();
+std::string StandaloneIndex(const kube::ObjectName& warmup) {
+  return "standalone:" + warmup.ToString();
 }
 
 std::string BuilderIndex(const std::string& warmup_uid) {
@@ -122,7 +122,7 @@ std::vector<std::string> NodeIndex(const codec::Json& node) {
   return warming ? std::vector<std::string>{kWarmingIndex} : std::vector<std::string>();
 }
 
-bool WaitsAtOurGate(const codec::Json& pod) {
+bool IsHeldAtGate(const codec::Json& pod) {
   const codec::Json* gates = kube::At(pod, {"spec", "schedulingGates"});
   return gates != nullptr && gates->is_array() &&
          std::any_of(gates->begin(), gates->end(), [](const codec::Json& gate) {
@@ -137,7 +137,7 @@ std::string WarmupOf(const codec::Json& pod) {
 
 std::vector<std::string> PodIndex(const codec::Json& pod) {
   std::vector<std::string> values;
-  if (WaitsAtOurGate(pod)) {
+  if (IsHeldAtGate(pod)) {
     values.emplace_back(kHeldIndex);
   }
   const std::string warmup = WarmupOf(pod);
@@ -153,13 +153,13 @@ std::vector<std::string> PodIndex(const codec::Json& pod) {
   if (!node.empty() && kube::TextAt(pod, {"metadata", "labels", kAgentLabel}) == kAgentLabelValue) {
     values.push_back(AgentIndex(node));
   }
-  if (const auto loose = workloads::LoosePodsOf(pod); loose.has_value()) {
-    values.push_back(LooseIndex({.ns = kube::NameOf(pod).ns, .name = loose->warmup}));
+  if (const auto standalone = workloads::StandalonePodsOf(pod); standalone.has_value()) {
+    values.push_back(StandaloneIndex({.ns = kube::NameOf(pod).ns, .name = standalone->warmup}));
   }
   return values;
 }
 
-World::World(const kube::Runtime& runtime)
+ClusterCache::ClusterCache(const kube::Runtime& runtime)
     : warmups(runtime, Watched(table, kube::kCacheWarmups, &ProjectOwn)),
       node_caches(runtime, WatchedNodeCaches(table)),
       nodes(runtime, WatchedNodes(table)),
@@ -184,31 +184,31 @@ World::World(const kube::Runtime& runtime)
         kube::kLlmInferenceServices}) {
     optional_workloads.emplace_back(runtime, Watched(table, resource, &ProjectWorkload));
   }
-  warmups.OnChange([this](const kube::Change& change) { warmup_views.Take(change); });
-  node_caches.OnChange([this](const kube::Change& change) { node_cache_views.Take(change); });
-  nodes.OnChange([this](const kube::Change& change) { node_views.Take(change); });
+  warmups.OnChange([this](const kube::Change& change) { warmup_views.Apply(change); });
+  node_caches.OnChange([this](const kube::Change& change) { node_cache_views.Apply(change); });
+  nodes.OnChange([this](const kube::Change& change) { node_views.Apply(change); });
   pods.OnChange([this](const kube::Change& change) {
-    pod_views.Take(change);
-    usage.Take(change);
+    pod_views.Apply(change);
+    usage.Apply(change);
   });
 }
 
-void World::Start(std::stop_token stop) {
+void ClusterCache::Start(std::stop_token stop) {
   for (kube::Reflector* reflector : Reflectors()) {
     threads_.emplace_back([reflector, stop] { reflector->Run(stop); });
   }
   for (kube::OptionalReflector& optional : optional_workloads) {
     threads_.emplace_back([&optional, stop] { optional.Run(stop); });
   }
-  threads_.emplace_back([this, stop] { FollowServices(stop); });
+  threads_.emplace_back([this, stop] { WatchServices(stop); });
 }
 
-void World::FollowServices(std::stop_token stop) {
+void ClusterCache::WatchServices(std::stop_token stop) {
   absl::Status asked;
   do {
     asked = runtime_.client.Do(kube::List(kube::kServices, {.limit = 1}), stop).status();
   } while (!asked.ok() && !absl::IsPermissionDenied(asked) &&
-           SleepFor(runtime_.clock, kServicesAsk, stop));
+           SleepFor(runtime_.clock, kServicesProbeInterval, stop));
   if (absl::IsPermissionDenied(asked)) {
     runtime_.log.Warning(
         "services may not be listed: builders may carry labels that one selects by; grant the "
@@ -218,11 +218,11 @@ void World::FollowServices(std::stop_token stop) {
   services.Run(stop);
 }
 
-void World::Join() {
+void ClusterCache::Join() {
   threads_.clear();
 }
 
-void World::OnWorkload(
+void ClusterCache::OnWorkload(
     const std::function<void(const kube::Change&, std::string_view kind)>& handler) {
   const auto with_kind = [&handler](const kube::Resource& resource) {
     return [handler, kind = resource.kind](const kube::Change& change) { handler(change, kind); };
@@ -235,7 +235,7 @@ void World::OnWorkload(
   }
 }
 
-const kube::Store* World::WorkloadStore(std::string_view kind) const {
+const kube::Store* ClusterCache::WorkloadStore(std::string_view kind) const {
   for (const kube::Reflector* reflector : {&deployments, &stateful_sets, &jobs, &cron_jobs}) {
     if (reflector->resource().kind == kind) {
       return &reflector->store();
@@ -249,13 +249,13 @@ const kube::Store* World::WorkloadStore(std::string_view kind) const {
   return nullptr;
 }
 
-std::vector<kube::Reflector*> World::Reflectors() {
+std::vector<kube::Reflector*> ClusterCache::Reflectors() {
   return {&warmups,    &node_caches,    &nodes,         &pods,
           &jobs,       &cron_jobs,      &deployments,   &stateful_sets,
           &namespaces, &failed_creates, &failed_mounts, &disruption_budgets};
 }
 
-std::vector<const kube::Store*> World::Stores() const {
+std::vector<const kube::Store*> ClusterCache::Stores() const {
   std::vector<const kube::Store*> stores = {
       &warmups.store(),        &node_caches.store(),   &nodes.store(),
       &pods.store(),           &jobs.store(),          &cron_jobs.store(),
@@ -268,7 +268,7 @@ std::vector<const kube::Store*> World::Stores() const {
   return stores;
 }
 
-bool World::HasSynced() const {
+bool ClusterCache::HasSynced() const {
   const std::vector<const kube::Store*> stores = Stores();
   return std::all_of(stores.begin(), stores.end(),
                      [](const kube::Store* store) { return store->HasSynced(); });

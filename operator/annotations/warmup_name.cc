@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/wishes/name.h"
+#include "operator/annotations/warmup_name.h"
 
 #include <algorithm>
 
-namespace cachewarm::wishes {
+namespace cachewarm::annotations {
 namespace {
 
 constexpr size_t kNameMax = 45;
@@ -19,4 +19,4 @@ std::string WarmupName(std::string_view workload) {
   return name;
 }
 
-}  // namespace cachewarm::wishes
+}  // namespace cachewarm::annotations

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/workloads/loose_pods.h"
+#include "operator/workloads/standalone_pods.h"
 
 #include <algorithm>
 #include <array>
@@ -20,18 +20,18 @@ namespace {
 using codec::Json;
 using Labels = std::map<std::string, std::string>;
 
-constexpr std::array<std::string_view, 4> kRecommended = {
+constexpr std::array<std::string_view, 4> kRecommendedLabels = {
     "app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component",
     "app.kubernetes.io/part-of"};
 // Without a prefix, and yet not by people. The last two: Kubeflow's training operator before v1.4.
-constexpr std::array<std::string_view, 8> kOfControllers = {"controller-revision-hash",
-                                                            "controller-uid",
-                                                            "job-name",
-                                                            "pod-template-generation",
-                                                            "pod-template-hash",
-                                                            "rollouts-pod-template-hash",
-                                                            "replica-index",
-                                                            "replica-type"};
+constexpr std::array<std::string_view, 8> kControllerLabels = {"controller-revision-hash",
+                                                               "controller-uid",
+                                                               "job-name",
+                                                               "pod-template-generation",
+                                                               "pod-template-hash",
+                                                               "rollouts-pod-template-hash",
+                                                               "replica-index",
+                                                               "replica-type"};
 // What a CacheWarmup's spec.selector takes.
 constexpr size_t kLabelsMax = 32;
 constexpr size_t kStemMax = 32;
@@ -41,12 +41,12 @@ bool Contains(const std::array<std::string_view, N>& list, std::string_view valu
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-Labels GivenByPeople(const Json& pod) {
+Labels UserLabels(const Json& pod) {
   Labels given;
   for (auto& [name, value] : kube::LabelsOf(pod)) {
-    const bool by_people = name.find('/') == std::string::npos ? !Contains(kOfControllers, name)
-                                                               : Contains(kRecommended, name);
-    if (by_people && given.size() < kLabelsMax) {
+    const bool by_user = name.find('/') == std::string::npos ? !Contains(kControllerLabels, name)
+                                                             : Contains(kRecommendedLabels, name);
+    if (by_user && given.size() < kLabelsMax) {
       given.emplace(name, value);
     }
   }
@@ -73,13 +73,13 @@ std::string Stem(const Labels& labels) {
 
 std::string NameFor(const Labels& labels) {
   if (labels.empty()) {
-    return std::string(kNameless);
+    return std::string(kUnlabelled);
   }
   return fmt::format("{}-{}", Stem(labels), DigestOf(codec::DumpJson(Json(labels))).Short());
 }
 
 // Somebody that we know stands above the pod, or it is of a kind that is never warmed.
-bool IsSpokenFor(const Json& pod) {
+bool IsManaged(const Json& pod) {
   const kube::Owner owner = kube::ControllerOf(pod);
   if (owner.kind == "DaemonSet" || owner.kind == "Node") {
     return true;
@@ -99,12 +99,12 @@ std::string Annotation(const Json& pod, std::string_view name) {
 
 }  // namespace
 
-std::optional<LoosePods> LoosePodsOf(const Json& pod) {
-  if (IsSpokenFor(pod) || !TemplateAsksForAccelerator(pod) ||
+std::optional<StandalonePods> StandalonePodsOf(const Json& pod) {
+  if (IsManaged(pod) || !TemplateRequestsAccelerator(pod) ||
       Annotation(pod, api::kWarmAnnotation) == "false") {
     return std::nullopt;
   }
-  LoosePods pods{.labels = GivenByPeople(pod)};
+  StandalonePods pods{.labels = UserLabels(pod)};
   pods.warmup = NameFor(pods.labels);
   const std::string injected_for = Annotation(pod, api::kWarmupAnnotation);
   if (!injected_for.empty() && injected_for != pods.warmup) {

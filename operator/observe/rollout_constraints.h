@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/api/labels.h"
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 #include "operator/plan/snapshot.h"
 
 namespace cachewarm::observe {
@@ -24,12 +24,13 @@ namespace cachewarm::observe {
 // A budget counts where it selects the labels of the template, or those by which the workload's
 // pods are known. It may cover more pods than the workload's: what it lacks, or has to spare, is
 // then counted as if it were the workload's own.
-plan::Promises ReadPromises(const World& world, const api::CacheWarmup& warmup);
+plan::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
+                                                const api::CacheWarmup& warmup);
 
 // The label keys that the PodDisruptionBudgets and Services of a namespace select by. A pod without
 // these is no pod of theirs: a builder is never Ready, and would else keep a budget from ever being
 // met, and get requests of a Service that publishes addresses which are not ready.
-std::set<std::string> SelectedLabelKeys(const World& world, const std::string& ns);
+std::set<std::string> SelectedLabelKeys(const ClusterCache& cluster, const std::string& ns);
 
 // "25%" or a number of `total`; `fallback` for anything else. Percentages are rounded up or down as
 // the API does it for the field. Never negative.

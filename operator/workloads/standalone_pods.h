@@ -13,12 +13,12 @@
 namespace cachewarm::workloads {
 
 // Instead of a warmup's name, for pods that nothing tells from others. No object is named so.
-inline constexpr std::string_view kNameless = "-";
+inline constexpr std::string_view kUnlabelled = "-";
 
-struct LoosePods {
+struct StandalonePods {
   // By which the pod and later ones like it are known. Empty when it has none.
   std::map<std::string, std::string> labels;
-  // Name of the CacheWarmup that stands for them: a function of `labels`; kNameless without any.
+  // Name of the CacheWarmup that stands for them: a function of `labels`; kUnlabelled without any.
   std::string warmup;
 };
 
@@ -29,6 +29,6 @@ struct LoosePods {
 // The labels are those that people give: without a prefix, because "automated system components"
 // must use one (Kubernetes, Labels and Selectors), but for the few that Kubernetes' controllers
 // write without one; and of the recommended labels those that do not change with a release.
-std::optional<LoosePods> LoosePodsOf(const codec::Json& pod);
+std::optional<StandalonePods> StandalonePodsOf(const codec::Json& pod);
 
 }  // namespace cachewarm::workloads

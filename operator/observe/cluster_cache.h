@@ -24,12 +24,12 @@ namespace cachewarm::observe {
 
 // Everything that the operator watches: one reflector a kind, cut down by projections.h, and the
 // decoded views that are fed by them. Made before any thread runs, read by all afterwards.
-class World {
+class ClusterCache {
  public:
   // What `runtime` references must outlive it.
-  explicit World(const kube::Runtime& runtime);
+  explicit ClusterCache(const kube::Runtime& runtime);
 
-  // Starts one thread a reflector; they end with `stop` or the World.
+  // Starts one thread a reflector; they end with `stop` or the ClusterCache.
   void Start(std::stop_token stop);
   // Blocks until the threads have ended.
   void Join();
@@ -71,20 +71,21 @@ class World {
   NodeUsage usage;
 
  private:
-  void FollowServices(std::stop_token stop);
+  void WatchServices(std::stop_token stop);
 
   kube::Runtime runtime_;
   std::vector<std::jthread> threads_;
 };
 
-// Pod index: what a pod is found by in World::pods.store().ByIndex().
+// Pod index: what a pod is found by in ClusterCache::pods.store().ByIndex().
 // "held": it waits at our gate.
 // "warmup:<ns>/<name>": injected for that warmup.
 // "builder:<uid>": builder Job's pod of the warmup with this uid.
 // "agent:<node>": labelled as an agent's pod (in whatever namespace) and bound to that node.
-// "loose:<ns>/<name>": workloads::LoosePodsOf() says that the warmup of that name stands for it.
+// "standalone:<ns>/<name>": workloads::StandalonePodsOf() says that the warmup of that name stands
+// for it.
 std::vector<std::string> PodIndex(const codec::Json& pod);
-bool WaitsAtOurGate(const codec::Json& pod);
+bool IsHeldAtGate(const codec::Json& pod);
 // What its annotation says; "" for none, and for what is no name.
 std::string WarmupOf(const codec::Json& pod);
 std::string AgentIndex(const std::string& node);
@@ -96,7 +97,7 @@ inline constexpr std::string_view kAgentLabel = "app.kubernetes.io/component";
 inline constexpr std::string_view kAgentLabelValue = "agent";
 std::string InjectedIndex(const std::string& ns, const std::string& warmup);
 std::string BuilderIndex(const std::string& warmup_uid);
-std::string LooseIndex(const kube::ObjectName& warmup);
+std::string StandaloneIndex(const kube::ObjectName& warmup);
 inline constexpr const char* kHeldIndex = "held";
 
 }  // namespace cachewarm::observe

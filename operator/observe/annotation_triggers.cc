@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/observe/wish_triggers.h"
+#include "operator/observe/annotation_triggers.h"
 
 #include "lib/api/names.h"
 #include "lib/api/workload_kinds.h"
 #include "lib/codec/json_value.h"
-#include "operator/workloads/loose_pods.h"
+#include "operator/workloads/standalone_pods.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -22,22 +22,22 @@ bool DiffersAt(const kube::Change& change, std::initializer_list<std::string_vie
 }
 
 // The CacheWarmup that stands for `pod` and others like it; "" when a workload does, or none may.
-std::string LooseWarmup(const kube::Object& pod) {
-  const auto loose = pod == nullptr ? std::nullopt : workloads::LoosePodsOf(*pod);
-  return loose.has_value() ? loose->warmup : "";
+std::string StandaloneWarmup(const kube::Object& pod) {
+  const auto standalone = pod == nullptr ? std::nullopt : workloads::StandalonePodsOf(*pod);
+  return standalone.has_value() ? standalone->warmup : "";
 }
 
-WorkloadKey LooseKey(const std::string& ns, const std::string& warmup) {
+WorkloadKey StandaloneKey(const std::string& ns, const std::string& warmup) {
   return {.kind = std::string(kube::kNamespaces.kind), .name = {.ns = ns, .name = warmup}};
 }
 
 }  // namespace
 
-bool AsksToBeWarm(const codec::Json& ns) {
+bool IsOptedIn(const codec::Json& ns) {
   return kube::TextAt(ns, {"metadata", "labels", api::kWarmAnnotation}) == "true";
 }
 
-bool StandsForLoosePods(const codec::Json& warmup) {
+bool IsForStandalonePods(const codec::Json& warmup) {
   return kube::ControllerOf(warmup).kind == kube::kNamespaces.kind;
 }
 
@@ -53,19 +53,19 @@ absl::StatusOr<WorkloadKey> WorkloadKey::Parse(std::string_view key) {
   return WorkloadKey{.kind = std::string(key.substr(0, slash)), .name = *std::move(name)};
 }
 
-void WishTriggers::Attach() {
-  world_.OnWorkload(
+void AnnotationTriggers::Attach() {
+  cluster_.OnWorkload(
       [this](const kube::Change& change, std::string_view kind) { OnWorkload(change, kind); });
-  world_.pods.OnChange([this](const kube::Change& change) { OnPod(change); });
-  world_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
-  world_.warmups.OnChange([this](const kube::Change& change) { OnWarmup(change); });
+  cluster_.pods.OnChange([this](const kube::Change& change) { OnPod(change); });
+  cluster_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
+  cluster_.warmups.OnChange([this](const kube::Change& change) { OnWarmup(change); });
 }
 
-void WishTriggers::AddEverything() {
+void AnnotationTriggers::AddEverything() {
   AddAll("", Duration(0));
 }
 
-void WishTriggers::OnWorkload(const kube::Change& change, std::string_view kind) {
+void AnnotationTriggers::OnWorkload(const kube::Change& change, std::string_view kind) {
   if (DiffersAt(change, {"metadata", "annotations"}) || DiffersAt(change, {"spec"})) {
     const WorkloadKey key{.kind = std::string(kind), .name = kube::NameOf(change.object())};
     queue_.AddAfter(key.ToString(), kBurst);
@@ -73,27 +73,27 @@ void WishTriggers::OnWorkload(const kube::Change& change, std::string_view kind)
 }
 
 // A namespace that does not ask yet is asked as a whole when it begins to.
-void WishTriggers::OnPod(const kube::Change& change) {
-  const std::string before = LooseWarmup(change.before);
-  const std::string after = LooseWarmup(change.after);
+void AnnotationTriggers::OnPod(const kube::Change& change) {
+  const std::string before = StandaloneWarmup(change.before);
+  const std::string after = StandaloneWarmup(change.after);
   const std::string ns = kube::NameOf(change.object()).ns;
-  if (before == after || !NamespaceAsks(ns)) {
+  if (before == after || !IsNamespaceOptedIn(ns)) {
     return;
   }
   for (const std::string& warmup : {before, after}) {
     if (!warmup.empty()) {
-      queue_.AddAfter(LooseKey(ns, warmup).ToString(), kBurst);
+      queue_.AddAfter(StandaloneKey(ns, warmup).ToString(), kBurst);
     }
   }
 }
 
-void WishTriggers::OnNamespace(const kube::Change& change) {
+void AnnotationTriggers::OnNamespace(const kube::Change& change) {
   if (DiffersAt(change, {"metadata", "labels"})) {
     AddAll(kube::NameOf(change.object()).name, kBurst);
   }
 }
 
-void WishTriggers::OnWarmup(const kube::Change& change) {
+void AnnotationTriggers::OnWarmup(const kube::Change& change) {
   if (change.after == nullptr) {
     // Whoever wanted this name may have it now.
     AddAll(kube::NameOf(change.object()).ns, kBurst);
@@ -108,53 +108,54 @@ void WishTriggers::OnWarmup(const kube::Change& change) {
   if (api::IsWorkloadKind(owner.api_version, owner.kind)) {
     const WorkloadKey key{.kind = owner.kind, .name = {.ns = name.ns, .name = owner.name}};
     queue_.AddAfter(key.ToString(), kBurst);
-  } else if (StandsForLoosePods(*change.after)) {
-    queue_.AddAfter(LooseKey(name.ns, name.name).ToString(), kBurst);
+  } else if (IsForStandalonePods(*change.after)) {
+    queue_.AddAfter(StandaloneKey(name.ns, name.name).ToString(), kBurst);
     if (change.before == nullptr) {
       // How long the others of its kind are kept depends on their number.
-      AddLoose(name.ns, kBurst);
+      AddStandalonePods(name.ns, kBurst);
     }
   }
 }
 
-bool WishTriggers::NamespaceAsks(const std::string& ns) const {
-  const kube::Object found = world_.namespaces.store().Get({.name = ns});
-  return found != nullptr && AsksToBeWarm(*found);
+bool AnnotationTriggers::IsNamespaceOptedIn(const std::string& ns) const {
+  const kube::Object found = cluster_.namespaces.store().Get({.name = ns});
+  return found != nullptr && IsOptedIn(*found);
 }
 
-void WishTriggers::AddAll(const std::string& ns, Duration delay) {
+void AnnotationTriggers::AddAll(const std::string& ns, Duration delay) {
   for (const api::WorkloadKind& each : api::kWorkloadKinds) {
-    const kube::Store* store = world_.WorkloadStore(each.kind);
+    const kube::Store* store = cluster_.WorkloadStore(each.kind);
     if (store == nullptr) {
       continue;
     }
-    for (const kube::Kept& object : ns.empty() ? store->List() : store->ListNamespace(ns)) {
+    for (const kube::CachedObjectPtr& object :
+         ns.empty() ? store->List() : store->ListNamespace(ns)) {
       const WorkloadKey key{.kind = std::string(each.kind), .name = object->name()};
       queue_.AddAfter(key.ToString(), delay);
     }
   }
   if (!ns.empty()) {
-    AddLoose(ns, delay);
+    AddStandalonePods(ns, delay);
     return;
   }
-  for (const kube::Kept& each : world_.namespaces.store().List()) {
-    AddLoose(std::string(each->own_name()), delay);
+  for (const kube::CachedObjectPtr& each : cluster_.namespaces.store().List()) {
+    AddStandalonePods(std::string(each->own_name()), delay);
   }
 }
 
-void WishTriggers::AddLoose(const std::string& ns, Duration delay) {
-  for (const kube::Kept& warmup : world_.warmups.store().ListNamespace(ns)) {
-    if (StandsForLoosePods(*warmup->Unpack())) {
-      queue_.AddAfter(LooseKey(ns, std::string(warmup->own_name())).ToString(), delay);
+void AnnotationTriggers::AddStandalonePods(const std::string& ns, Duration delay) {
+  for (const kube::CachedObjectPtr& warmup : cluster_.warmups.store().ListNamespace(ns)) {
+    if (IsForStandalonePods(*warmup->Unpack())) {
+      queue_.AddAfter(StandaloneKey(ns, std::string(warmup->own_name())).ToString(), delay);
     }
   }
-  if (!NamespaceAsks(ns)) {
+  if (!IsNamespaceOptedIn(ns)) {
     return;
   }
-  for (const kube::Kept& pod : world_.pods.store().ListNamespace(ns)) {
-    const std::string warmup = LooseWarmup(pod->Unpack());
+  for (const kube::CachedObjectPtr& pod : cluster_.pods.store().ListNamespace(ns)) {
+    const std::string warmup = StandaloneWarmup(pod->Unpack());
     if (!warmup.empty()) {
-      queue_.AddAfter(LooseKey(ns, warmup).ToString(), delay);
+      queue_.AddAfter(StandaloneKey(ns, warmup).ToString(), delay);
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/workloads/loose_pods.h"
+#include "operator/workloads/standalone_pods.h"
 
 #include <gtest/gtest.h>
 
@@ -43,11 +43,11 @@ struct Case {
 class LoosePodsLabels : public testing::TestWithParam<Case> {};
 
 TEST_P(LoosePodsLabels, AreThoseThatPeopleGive) {
-  const auto pods = LoosePodsOf(GpuPod(GetParam().metadata));
+  const auto pods = StandalonePodsOf(GpuPod(GetParam().metadata));
   ASSERT_TRUE(pods.has_value());
   EXPECT_EQ(pods->labels, GetParam().labels);
   if (GetParam().stem.empty()) {
-    EXPECT_EQ(pods->warmup, kNameless);
+    EXPECT_EQ(pods->warmup, kUnlabelled);
     return;
   }
   EXPECT_EQ(pods->warmup.substr(0, pods->warmup.rfind('-')), GetParam().stem);
@@ -76,58 +76,58 @@ INSTANTIATE_TEST_SUITE_P(
              "abcdefghijklmnopqrstuvwxyz1234"}),
     [](const auto& info) { return info.param.name; });
 
-TEST(LoosePods, NoMoreLabelsThanASelectorTakes) {
+TEST(StandalonePods, NoMoreLabelsThanASelectorTakes) {
   Json pod = GpuPod("{}");
   for (int i = 0; i < 40; ++i) {
     pod["metadata"]["labels"]["label-" + std::to_string(i)] = "x";
   }
-  EXPECT_EQ(LoosePodsOf(pod)->labels.size(), 32U);
+  EXPECT_EQ(StandalonePodsOf(pod)->labels.size(), 32U);
 }
 
-TEST(LoosePods, EqualLabelsAreOneNameAndOthersAnother) {
+TEST(StandalonePods, EqualLabelsAreOneNameAndOthersAnother) {
   const auto name = [](const std::string& labels) {
-    return LoosePodsOf(GpuPod("{labels: " + labels + "}"))->warmup;
+    return StandalonePodsOf(GpuPod("{labels: " + labels + "}"))->warmup;
   };
   EXPECT_EQ(name("{a: x, b: y, job-name: one}"), name("{b: y, a: x, job-name: two}"));
   EXPECT_NE(name("{a: x, b: y}"), name("{a: x}"));
 }
 
-TEST(LoosePods, AreMadeByNobodyThatWeKnow) {
-  EXPECT_TRUE(LoosePodsOf(Owned("batch.volcano.sh/v1alpha1", "Job")).has_value());
-  EXPECT_TRUE(LoosePodsOf(Owned("kubeflow.org/v1", "PyTorchJob")).has_value());
-  EXPECT_TRUE(LoosePodsOf(Owned("apps/v1", "ReplicaSet")).has_value()) << "made by hand";
-  EXPECT_FALSE(LoosePodsOf(Owned("apps/v1", "StatefulSet")).has_value());
-  EXPECT_FALSE(LoosePodsOf(Owned("batch/v1", "Job")).has_value());
-  EXPECT_FALSE(LoosePodsOf(Owned("apps/v1", "DaemonSet")).has_value());
-  EXPECT_FALSE(LoosePodsOf(Owned("v1", "Node")).has_value());
+TEST(StandalonePods, AreMadeByNobodyThatWeKnow) {
+  EXPECT_TRUE(StandalonePodsOf(Owned("batch.volcano.sh/v1alpha1", "Job")).has_value());
+  EXPECT_TRUE(StandalonePodsOf(Owned("kubeflow.org/v1", "PyTorchJob")).has_value());
+  EXPECT_TRUE(StandalonePodsOf(Owned("apps/v1", "ReplicaSet")).has_value()) << "made by hand";
+  EXPECT_FALSE(StandalonePodsOf(Owned("apps/v1", "StatefulSet")).has_value());
+  EXPECT_FALSE(StandalonePodsOf(Owned("batch/v1", "Job")).has_value());
+  EXPECT_FALSE(StandalonePodsOf(Owned("apps/v1", "DaemonSet")).has_value());
+  EXPECT_FALSE(StandalonePodsOf(Owned("v1", "Node")).has_value());
   for (const char* hash : {"pod-template-hash", "rollouts-pod-template-hash"}) {
     Json pod = Owned("apps/v1", "ReplicaSet");
     pod["metadata"]["labels"][hash] = "abc";
-    EXPECT_FALSE(LoosePodsOf(pod).has_value()) << hash;
+    EXPECT_FALSE(StandalonePodsOf(pod).has_value()) << hash;
   }
 }
 
-TEST(LoosePods, AskForAnAcceleratorAndAreNobodyElses) {
-  EXPECT_TRUE(LoosePodsOf(GpuPod("{labels: {app: a}}")).has_value());
+TEST(StandalonePods, AskForAnAcceleratorAndAreNobodyElses) {
+  EXPECT_TRUE(StandalonePodsOf(GpuPod("{labels: {app: a}}")).has_value());
   Json plain = GpuPod("{labels: {app: a}}");
   plain["spec"]["containers"][0].erase("resources");
-  EXPECT_FALSE(LoosePodsOf(plain).has_value());
-  const std::string own = LoosePodsOf(GpuPod("{labels: {app: a}}"))->warmup;
+  EXPECT_FALSE(StandalonePodsOf(plain).has_value());
+  const std::string own = StandalonePodsOf(GpuPod("{labels: {app: a}}"))->warmup;
   for (const auto& [annotation, is_loose] :
        std::map<std::string, bool>{{"{cachewarm.io/warm: 'false'}", false},
                                    {"{cachewarm.io/warm: 'true'}", true},
                                    {"{cachewarm.io/warmup: mine}", false},
                                    {"{cachewarm.io/warmup: " + own + "}", true}}) {
     const Json pod = GpuPod("{labels: {app: a}, annotations: " + annotation + "}");
-    EXPECT_EQ(LoosePodsOf(pod).has_value(), is_loose) << annotation;
+    EXPECT_EQ(StandalonePodsOf(pod).has_value(), is_loose) << annotation;
   }
   EXPECT_FALSE(
-      LoosePodsOf(GpuPod("{labels: {app: a, cachewarm.io/builder-warmup: u}}")).has_value());
+      StandalonePodsOf(GpuPod("{labels: {app: a, cachewarm.io/builder-warmup: u}}")).has_value());
 }
 
-TEST(LoosePods, WhatIsNoPodIsNotOne) {
+TEST(StandalonePods, WhatIsNoPodIsNotOne) {
   for (const char* odd : {"{}", "[]", "{metadata: 7, spec: {containers: 3}}"}) {
-    EXPECT_FALSE(LoosePodsOf(codec::ParseYaml(odd).value()).has_value()) << odd;
+    EXPECT_FALSE(StandalonePodsOf(codec::ParseYaml(odd).value()).has_value()) << odd;
   }
 }
 
