@@ -38,11 +38,11 @@ Json Operation(const char* op, const std::string& path, Json value) {
 }
 
 absl::StatusOr<std::string> PathOfGate(const Pod& pod) {
-  const auto ours = std::find(pod.gates.begin(), pod.gates.end(), kSchedulingGate);
-  if (ours == pod.gates.end()) {
-    return absl::NotFoundError(fmt::format("pod {} is not held by us", pod.meta.name));
+  const auto gate = std::find(pod.gates.begin(), pod.gates.end(), kSchedulingGate);
+  if (gate == pod.gates.end()) {
+    return absl::NotFoundError(fmt::format("pod {} is not held", pod.meta.name));
   }
-  return fmt::format("/spec/schedulingGates/{}", ours - pod.gates.begin());
+  return fmt::format("/spec/schedulingGates/{}", gate - pod.gates.begin());
 }
 
 // JSON patch tests: same pod, same index of the gate.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API server makes of crds/: real validation, real defaults, real kubectl."""
+"""Tests validation, defaults and kubectl output of crds/ on a real API server."""
 
 import json
 
@@ -35,7 +35,7 @@ ACCEPTED = {
         "compile": {"builder": "FirstPod"},
     },
     "presets and caches of one's own": {"selector": SELECTOR, "caches": [{"name": "vllm"}, OWN]},
-    # The operator refuses these: tests/e2e/main_job/test_bad_input.py.
+    # Rejected by the operator: tests/e2e/main_job/test_bad_input.py.
     "a name that is no preset": {"selector": SELECTOR, "caches": [{"name": "tritton"}]},
     "a preset's name for one's own cache": {
         "selector": SELECTOR,
@@ -212,18 +212,18 @@ def test_definition_is_established_and_structural(admin, name):
 
 
 @pytest.mark.parametrize("what", ACCEPTED)
-def test_good_object_is_accepted(admin, what):
+def test_valid_object_is_accepted(admin, what):
     assert refusal(admin, warmup(**ACCEPTED[what])) == ""
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_bad_object_is_refused_with_a_message_that_helps(admin, what):
+def test_invalid_object_is_rejected_with_a_helpful_message(admin, what):
     spec, words = REFUSED[what]
     assert words in refusal(admin, warmup(**spec))
 
 
 @pytest.mark.parametrize("name", ["Llama", "a.b", "x" * 46])
-def test_name_that_does_not_fit_builders_and_paths_is_refused(admin, name):
+def test_invalid_name_is_rejected(admin, name):
     words = refusal(admin, warmup(name))
     assert "at most 45 characters" in words or "RFC 1123" in words
 
@@ -271,7 +271,7 @@ def test_explain_reads_well(admin, field, words):
     assert "<no description>" not in text
 
 
-def test_columns_are_those_that_users_read(kubectl):
+def test_columns_of_a_warmup(kubectl):
     kubectl.apply(warmup())
     header = kubectl.run("get", "cw").splitlines()[0].split()
     assert header == ["NAME", "TYPES", "NODES", "HIT", "SAVED", "READY", "WARM", "AGE"]
@@ -280,7 +280,7 @@ def test_columns_are_those_that_users_read(kubectl):
     assert "llama" in kubectl.run("get", "cachewarm")
 
 
-def test_columns_of_a_node_are_those_that_users_read(kubectl, operator):
+def test_columns_of_a_node_cache(kubectl, operator):
     operator.run("apply", "--server-side", "-f", "-", text_in=json.dumps(nodecache("columns")))
     try:
         header = kubectl.run("get", "nc", "columns").splitlines()[0].split()
@@ -300,7 +300,7 @@ def test_golden_warmup_is_accepted_field_by_field(admin):
     assert made["spec"] == full["spec"]
 
 
-def test_golden_status_with_an_unknown_field_is_refused(kubectl, operator):
+def test_golden_status_with_an_unknown_field_is_rejected(kubectl, operator):
     full = golden("cachewarmup.json")
     kubectl.apply({key: full[key] for key in ("apiVersion", "kind", "metadata", "spec")})
     full["status"]["surprise"] = 1
