@@ -50,7 +50,7 @@ class Dir {
   absl::StatusOr<Dir> OpenDir(std::string_view path) const;
   // Opens a regular file for reading. INVALID_ARGUMENT for any other type. Never blocks on a FIFO.
   absl::StatusOr<Fd> OpenFile(std::string_view path) const;
-  // Creates a file and opens it for writing. ALREADY_EXISTS if the name exists, whatever its type.
+  // Creates a file and opens it for writing. ALREADY_EXISTS if anything has that name.
   absl::StatusOr<Fd> CreateFile(std::string_view path, mode_t mode) const;
 
   // Describes the name itself; does not follow a link. NOT_FOUND if it does not exist.
@@ -60,7 +60,7 @@ class Dir {
   // Returns the target of a symbolic link.
   absl::StatusOr<std::string> ReadLink(std::string_view path) const;
 
-  // Creates a directory. ALREADY_EXISTS if the name exists, whatever its type.
+  // Creates a directory. ALREADY_EXISTS if anything has that name.
   absl::Status MakeDir(std::string_view path, mode_t mode) const;
   // Creates every missing part with `mode`; existing directories are unchanged.
   absl::Status MakeDirs(std::string_view path, mode_t mode) const;

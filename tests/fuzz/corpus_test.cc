@@ -51,12 +51,12 @@ std::string Bend(std::string bytes, unsigned seed) {
 
 class Corpus : public ::testing::TestWithParam<Target> {};
 
-TEST_P(Corpus, EveryTargetHasOne) {
+TEST_P(Corpus, EveryTargetHasInputs) {
   ASSERT_TRUE(stdfs::is_directory(Folder(GetParam())));
   EXPECT_FALSE(stdfs::is_empty(Folder(GetParam())));
 }
 
-TEST_P(Corpus, IsSurvivedWholeCutAndBent) {
+TEST_P(Corpus, DoesNotCrashTargets) {
   for (const auto& file : stdfs::directory_iterator(Folder(GetParam()))) {
     const std::string bytes = Content(file.path());
     SCOPED_TRACE(file.path());

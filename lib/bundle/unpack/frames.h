@@ -64,7 +64,7 @@ class FrameStream : public Sink {
 
   std::vector<NeededFrame> frames_;
   OnFrame on_frame_;
-  std::vector<Buffer> packed_;  // a ring: position n lies in n modulo its size
+  std::vector<Buffer> packed_;  // a ring: position n is at index n modulo its size
   std::vector<Worker> workers_;
   int64_t next_ = 0;              // position of the frame that is being gathered
   std::span<char> frame_buffer_;  // of it

@@ -37,7 +37,7 @@ class BrokenDownload : public ::testing::Test {
   std::unique_ptr<Store> store_;
 };
 
-TEST_F(BrokenDownload, IsContinuedWhereItBroke) {
+TEST_F(BrokenDownload, ResumesAtOffset) {
   const std::string bytes = Noise(2'500'000, 1);
   const auto blob = WriteSmallBlob(*store_, kRepository, bytes, {});
   ASSERT_TRUE(blob.ok()) << blob.status();
@@ -56,7 +56,7 @@ TEST_F(BrokenDownload, IsContinuedWhereItBroke) {
   }
 }
 
-TEST_F(BrokenDownload, OfABundleEndsInTheWholeTree) {
+TEST_F(BrokenDownload, OfBundleUnpacksWholeTree) {
   const TestTree tree = {{"inductor/large.so", {.content = Noise(1'500'000, 2)}},
                          {"inductor/small.py", {.content = "print()\n"}}};
   const RepositoryRef place{*store_, kRepository};

@@ -58,7 +58,7 @@ class RegistryOnAFullDisk : public ::testing::Test {
   std::unique_ptr<RegistryStore> store_;
 };
 
-TEST_F(RegistryOnAFullDisk, KeepsWhatItHasShowsNothingHalfAndTakesItWhenThereIsRoom) {
+TEST_F(RegistryOnAFullDisk, KeepsBundlesAndAcceptsNewOnesAfterCleanup) {
   const auto old = PublishTree(1, "k-old");
   ASSERT_TRUE(old.ok()) << old.status();
   int refused = 0;

@@ -23,7 +23,7 @@ TEST(RealRegistry, MountsBlobs) {
   EXPECT_TRUE(made.store->MountBlob("team/one", "team/two", blob->digest, {}).value_or(false));
 }
 
-TEST(RegistryWithPassword, RefusesWhoDoesNotKnowIt) {
+TEST(RegistryWithPassword, RejectsWrongPassword) {
   if (RegistryProcess::Program().empty()) {
     GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
   }
@@ -34,7 +34,7 @@ TEST(RegistryWithPassword, RefusesWhoDoesNotKnowIt) {
   EXPECT_TRUE(absl::IsUnauthenticated((*store)->Ping({}))) << (*store)->Ping({});
 }
 
-TEST(RegistryThatIsDown, IsUnavailableAndBackWhenItIsUp) {
+TEST(RegistryThatIsDown, IsUnavailableUntilItReturns) {
   if (RegistryProcess::Program().empty()) {
     GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
   }

@@ -61,7 +61,7 @@ class RegistryWithTls : public ::testing::Test {
   std::unique_ptr<RegistryProcess> registry_;
 };
 
-TEST_F(RegistryWithTls, TakesWhoShowsACertificateAndNobodyElse) {
+TEST_F(RegistryWithTls, RequiresClientCertificate) {
   const absl::Status shown = Use(Options(registry_->address()));
   EXPECT_TRUE(shown.ok()) << shown;
   StoreOptions anonymous = Options(registry_->address());
@@ -74,13 +74,13 @@ TEST_F(RegistryWithTls, TakesWhoShowsACertificateAndNobodyElse) {
   EXPECT_FALSE(Use(stranger).ok());
 }
 
-TEST_F(RegistryWithTls, IsNotTrustedByAnotherAuthority) {
+TEST_F(RegistryWithTls, IsNotTrustedWithAnotherAuthority) {
   StoreOptions options = Options(registry_->address());
   options.ca_file = other_.ca();
   EXPECT_FALSE(Use(options).ok());
 }
 
-TEST_F(RegistryWithTls, IsReachedThroughAProxyThatSeesNothingButItsName) {
+TEST_F(RegistryWithTls, IsReachedThroughConnectProxy) {
   const fakes::TunnelProxy proxy(registry_->port());
   StoreOptions options = Options("registry.test");
   options.proxy.https = "http://" + proxy.address();
@@ -92,7 +92,7 @@ TEST_F(RegistryWithTls, IsReachedThroughAProxyThatSeesNothingButItsName) {
   EXPECT_THAT(proxy.beginnings(), Each(Not(HasSubstr("/v2/"))));
 }
 
-TEST_F(RegistryWithTls, AProxyThatLeadsToAnotherServerIsNoticed) {
+TEST_F(RegistryWithTls, DetectsProxyToAnotherServer) {
   const std::string leaf = other_.Issue("registry", "DNS:registry.test");
   const RegistryProcess impostor(
       {.tls = {.certificate_file = leaf + ".crt", .key_file = leaf + ".key"}});

@@ -50,7 +50,7 @@ class RegistryWithTokens : public ::testing::Test {
   std::unique_ptr<RegistryProcess> registry_;
 };
 
-TEST_F(RegistryWithTokens, IsUsedWithOneForEachRepositoryAndDirection) {
+TEST_F(RegistryWithTokens, UsesOneTokenPerRepositoryAndDirection) {
   const auto store = Open(registry_->auth_file());
   ASSERT_TRUE(store->Ping({}).ok()) << store->Ping({});
   const auto published = PublishTo(*store);
@@ -79,7 +79,7 @@ TEST_F(RegistryWithTokens, IsUsedWithOneForEachRepositoryAndDirection) {
                           {"repository:team/other:pull,push", "repository:team/llama:pull"}}));
 }
 
-TEST_F(RegistryWithTokens, LetsReadWhoHasNoPasswordAndRefusesWhatHeWrites) {
+TEST_F(RegistryWithTokens, AnonymousUserMayReadButNotWrite) {
   const auto published = PublishTo(*Open(registry_->auth_file()));
   ASSERT_TRUE(published.ok()) << published.status();
   const auto anonymous = Open("");
@@ -92,7 +92,7 @@ TEST_F(RegistryWithTokens, LetsReadWhoHasNoPasswordAndRefusesWhatHeWrites) {
   EXPECT_THAT(Message(refused.status()), HasSubstr("UNAUTHORIZED"));
 }
 
-TEST_F(RegistryWithTokens, IsNotReachedWithAWrongPassword) {
+TEST_F(RegistryWithTokens, RejectsWrongPassword) {
   const TempDir folder;
   folder.Write("config.json",
                fmt::format(R"({{"auths":{{"{}":{{"username":"warm","password":"no"}}}}}})",
@@ -102,7 +102,7 @@ TEST_F(RegistryWithTokens, IsNotReachedWithAWrongPassword) {
   EXPECT_THAT(Message(refused), HasSubstr("token server: HTTP 401: wrong password"));
 }
 
-TEST_F(RegistryWithTokens, IsAskedAgainWithAFreshTokenWhenTheOldOneEnded) {
+TEST_F(RegistryWithTokens, RefreshesExpiredToken) {
   const auto store = Open(registry_->auth_file());
   const auto blob = WriteSmallBlob(*store, kRepository, "content", {});
   ASSERT_TRUE(blob.ok()) << blob.status();

@@ -71,7 +71,7 @@ BrokenClient::Decide BreakNth(http::Method method, int n, Break how) {
   };
 }
 
-TEST_F(BrokenUpload, IsWholeInTheEndOrSaysThatItMustBeSentAgain) {
+TEST_F(BrokenUpload, ResumesOrAsksForWholeBlob) {
   uint32_t seed = 0;
   for (const http::Method method : {http::Method::kPatch, http::Method::kPut}) {
     for (const int n : {0, 1}) {
@@ -99,7 +99,7 @@ TEST_F(BrokenUpload, IsWholeInTheEndOrSaysThatItMustBeSentAgain) {
   }
 }
 
-TEST_F(BrokenUpload, ThatIsGivenUpLeavesNothingInTheRegistry) {
+TEST_F(BrokenUpload, DestroyedUploadLeavesNothing) {
   const auto store = Open([](const http::Request&) { return Break::kNot; });
   {
     const auto upload = store->StartBlob(kRepository, {});
@@ -109,7 +109,7 @@ TEST_F(BrokenUpload, ThatIsGivenUpLeavesNothingInTheRegistry) {
   EXPECT_EQ(OpenUploads(), 0);
 }
 
-TEST_F(BrokenUpload, IsNoneWhereTheRegistryCanMountTheBlob) {
+TEST_F(BrokenUpload, MountNeedsNoUpload) {
   std::atomic<int> uploads = 0;
   const auto store = Open([&uploads](const http::Request& request) {
     const bool is_blob = request.url.find("/blobs/") != std::string::npos;

@@ -27,7 +27,7 @@ class Bandwidth {
   const Clock& clock_;
   std::mutex mutex_;
   std::chrono::nanoseconds
-      earned_at_;  // of the monotonic clock: when all that was taken will have been earned
+      earned_at_;  // monotonic time at which all reserved bytes are within the rate
 };
 
 }  // namespace cachewarm::bundle

@@ -229,7 +229,7 @@ TYPED_TEST(DamagedBundle, ABlobThatIsAnotherOneIsNoticed) {
 }
 
 // Each frame has the digest that the index gives to another place.
-TEST(DamagedFrames, InAnotherOrderAreNoticed) {
+TEST(DamagedFrames, SwappedFramesAreDetected) {
   const PackedSample sample = PackTree(SampleTree());
   const auto& frames = sample.packed.config.layers[0].frames;
   const auto text = [&](const Frame& frame) {

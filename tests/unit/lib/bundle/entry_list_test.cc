@@ -43,19 +43,19 @@ std::string MessageOf(const EntryList& list, int64_t entries_max = 100) {
   return std::string(read.status().message());
 }
 
-TEST(EntryList, ComesBackAsItWas) {
+TEST(EntryList, RoundTrips) {
   const auto list = WriteEntryList(Sample());
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_EQ(*ReadEntryList(*list, 3), Sample());
 }
 
-TEST(EntryList, OfNothingIsOne) {
+TEST(EntryList, EmptyListRoundTrips) {
   const auto list = WriteEntryList({});
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_EQ(ReadEntryList(*list, 0)->size(), 0U);
 }
 
-TEST(EntryList, IsAFractionOfItsLines) {
+TEST(EntryList, IsSmallerThanItsLines) {
   std::vector<Entry> entries;
   for (int i = 0; i < 1000; ++i) {
     entries.push_back({.path = fmt::format("triton/{:052}/triton_poi_fused_{}.cubin", i, i),
@@ -69,7 +69,7 @@ TEST(EntryList, IsAFractionOfItsLines) {
   EXPECT_LT(static_cast<int64_t>(list->packed.size()), list->line_bytes / 2);
 }
 
-TEST(EntryList, WhatIsNotOneIsRefusedByLineAndField) {
+TEST(EntryList, MalformedListErrorNamesLineAndField) {
   struct Case {
     std::string name;
     std::string lines;
@@ -107,7 +107,7 @@ TEST(EntryList, WhatIsNotOneIsRefusedByLineAndField) {
   }
 }
 
-TEST(EntryList, CountsAndSizesAreBounded) {
+TEST(EntryList, EnforcesCountAndSizeLimits) {
   const auto list = WriteEntryList(Sample());
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_THAT(MessageOf(*list, 2), HasSubstr("more than 2 lines"));
@@ -116,7 +116,7 @@ TEST(EntryList, CountsAndSizesAreBounded) {
   EXPECT_THAT(MessageOf({.line_bytes = -1, .packed = list->packed}), HasSubstr("size"));
 }
 
-TEST(EntryList, OneByteMoreOrLessThanItSaysIsRefused) {
+TEST(EntryList, RejectsWrongLineBytes) {
   const auto list = WriteEntryList(Sample());
   ASSERT_TRUE(list.ok()) << list.status();
   for (const int64_t bytes : {list->line_bytes - 1, list->line_bytes + 1, int64_t{0}}) {
@@ -124,7 +124,7 @@ TEST(EntryList, OneByteMoreOrLessThanItSaysIsRefused) {
   }
 }
 
-TEST(EntryList, WhatIsNotPackedAsItShouldIsRefused) {
+TEST(EntryList, RejectsMalformedPacking) {
   EXPECT_THAT(MessageOf({.line_bytes = 4, .packed = "???"}), HasSubstr("base64"));
   MessageOf({.line_bytes = 4, .packed = codec::EncodeBase64("not zstd at all")});
   const EntryList good = Packed("a\n");
@@ -132,7 +132,7 @@ TEST(EntryList, WhatIsNotPackedAsItShouldIsRefused) {
   MessageOf({.line_bytes = 2, .packed = codec::EncodeBase64(twice)});
 }
 
-TEST(EntryList, AKindThatWouldBreakALineIsNotWritten) {
+TEST(EntryList, RejectsKindWithControlCharacters) {
   std::vector<Entry> entries = Sample();
   entries[0].kind = "a\tb";
   EXPECT_TRUE(absl::IsInvalidArgument(WriteEntryList(entries).status()));

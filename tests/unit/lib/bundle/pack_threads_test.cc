@@ -58,7 +58,7 @@ class PackThreads : public ::testing::TestWithParam<int> {
   int threads() const { return GetParam(); }
 };
 
-TEST_P(PackThreads, DoNotChangeAByte) {
+TEST_P(PackThreads, DoNotChangeTheBytes) {
   for (const int64_t frame_bytes : {int64_t{4096}, int64_t{16384}, int64_t{1} << 20}) {
     const PackedSample one = PackTree(ManyFiles(), frame_bytes, 1);
     const PackedSample several = PackTree(ManyFiles(), frame_bytes, threads());
@@ -67,13 +67,13 @@ TEST_P(PackThreads, DoNotChangeAByte) {
   }
 }
 
-TEST_P(PackThreads, MakeTheTarThatTheFirstReleaseMade) {
+TEST_P(PackThreads, MakeTheTarOfTheFirstRelease) {
   // Of the tar and not of the layer: another version of zstd may compress it to other bytes.
   EXPECT_EQ(PackTree(SampleTree(), kFrame, threads()).packed.config.layers[0].diff_id.hex(),
             "29c6f43ed77074f1bc19a1d4ef0c5b67c99c6d9d7f77b31634f9945c1007081d");
 }
 
-TEST_P(PackThreads, EachFileIsOpenedOnce) {
+TEST_P(PackThreads, OpenEachFileOnce) {
   std::vector<PackFile> files = FilesOf(ManyFiles());
   std::mutex mutex;
   std::multiset<std::string> opened;
@@ -92,7 +92,7 @@ TEST_P(PackThreads, EachFileIsOpenedOnce) {
   }
 }
 
-TEST_P(PackThreads, NoMoreFramesAreInWorkThanThreadsAndOne) {
+TEST_P(PackThreads, HoldAtMostOneFrameMoreThanThreads) {
   std::vector<PackFile> files = OneFileAFrame(50);
   const Opened opened(files);
   int emitted = 0;
@@ -110,7 +110,7 @@ TEST_P(PackThreads, NoMoreFramesAreInWorkThanThreadsAndOne) {
   EXPECT_EQ(most_ahead, threads() + 1);
 }
 
-TEST_P(PackThreads, ASinkThatRefusesEndsItAll) {
+TEST_P(PackThreads, StopOnSinkError) {
   std::vector<PackFile> files = OneFileAFrame(500);
   const Opened opened(files);
   int writes = 0;
@@ -121,7 +121,7 @@ TEST_P(PackThreads, ASinkThatRefusesEndsItAll) {
   EXPECT_LE(opened.count(), 10 + threads());
 }
 
-TEST_P(PackThreads, TheFirstFileThatFailsIsTheOneThatIsReported) {
+TEST_P(PackThreads, ReportTheFirstFailedFile) {
   std::vector<PackFile> files = OneFileAFrame(100);
   const Opened opened(files);
   for (const size_t bad : {40U, 41U, 42U, 43U}) {
@@ -156,7 +156,7 @@ class BreakingSource : public Source {
   size_t left_;
 };
 
-TEST_P(PackThreads, AFileThatBreaksInTheMiddleOfItsFramesEndsItAll) {
+TEST_P(PackThreads, StopOnErrorInsideALargeFile) {
   for (const size_t good_bytes : {size_t{0}, size_t{1}, size_t{9000}, size_t{99'999}}) {
     std::vector<PackFile> files = OneFileAFrame(3);
     files.push_back({.path = "large",
@@ -172,7 +172,7 @@ TEST_P(PackThreads, AFileThatBreaksInTheMiddleOfItsFramesEndsItAll) {
   }
 }
 
-TEST_P(PackThreads, AnotherLengthThanWasSaidAbortsAlsoWhenItSpansFrames) {
+TEST_P(PackThreads, AbortOnWrongSizeOfALargeFile) {
   for (const int64_t claimed : {99'999, 100'001, 8191, 8193}) {
     std::vector<PackFile> files = {FileOf("a", {.content = Noise(100'000, 1)})};
     files[0].bytes = claimed;
@@ -182,7 +182,7 @@ TEST_P(PackThreads, AnotherLengthThanWasSaidAbortsAlsoWhenItSpansFrames) {
   }
 }
 
-TEST_P(PackThreads, StopWithinTheNextFrame) {
+TEST_P(PackThreads, StopWithinOneFrame) {
   std::vector<PackFile> files = OneFileAFrame(500);
   const Opened opened(files);
   std::stop_source stop;

@@ -39,7 +39,7 @@ class Guarded {
           << path;
       EXPECT_TRUE(path != "victim" || content == "untouched");
     }
-    EXPECT_FALSE(std::filesystem::exists("/tmp/cachewarm-hostile"));
+    EXPECT_FALSE(std::filesystem::exists("/tmp/cachewarm-untrusted"));
   }
 
  private:
@@ -51,7 +51,7 @@ absl::Status UnpackRaw(const RawBundle& bundle, const fs::Dir& staging,
   return Unpack({bundle.config, bundle.manifest, bundle.layer}, staging, std::move(options));
 }
 
-struct HostileMember {
+struct UntrustedMember {
   std::string name;
   std::vector<RawMember> members;
   std::string message;
@@ -66,7 +66,7 @@ std::string LongPath(size_t folders, size_t name_bytes) {
   return path + "f";
 }
 
-std::vector<HostileMember> HostileMembers() {
+std::vector<UntrustedMember> UntrustedMembers() {
   return {
       {"symbolic link", {{.path = "a", .type = '2', .link = "/etc/passwd"}}, "symbolic link"},
       {"relative link", {{.path = "d/a", .type = '2', .link = "../../victim"}}, "symbolic link"},
@@ -78,7 +78,7 @@ std::vector<HostileMember> HostileMembers() {
       {"character device", {{.path = "a", .type = '3'}}, "device"},
       {"block device", {{.path = "a", .type = '4'}}, "device"},
       {"FIFO", {{.path = "a", .type = '6'}}, "FIFO"},
-      {"absolute path", {{.path = "/tmp/cachewarm-hostile", .content = "x"}}, "absolute"},
+      {"absolute path", {{.path = "/tmp/cachewarm-untrusted", .content = "x"}}, "absolute"},
       {"parent path", {{.path = "../victim", .content = "x"}}, "\"..\""},
       {"hidden parent", {{.path = "a/../../victim", .content = "x"}}, "\"..\""},
       {"dot", {{.path = "./a", .content = "x"}}, "\".\""},
@@ -106,12 +106,12 @@ std::vector<HostileMember> HostileMembers() {
       {"absolute by GNU's long name",
        {{.path = "././@LongLink",
          .type = 'L',
-         .content = std::string("/tmp/cachewarm-hostile") + '\0'},
+         .content = std::string("/tmp/cachewarm-untrusted") + '\0'},
         {.path = "a", .content = "x"}},
        "absolute"},
       {"size by pax", {{.path = "a", .content = "x", .pax = {{"size", "9000000000000"}}}}, "size"},
       {"absolute by pax",
-       {{.path = "a", .content = "x", .pax = {{"path", "/tmp/cachewarm-hostile"}}}},
+       {{.path = "a", .content = "x", .pax = {{"path", "/tmp/cachewarm-untrusted"}}}},
        "absolute"},
       {"link by pax", {{.path = "a", .type = '2', .pax = {{"linkpath", "/etc"}}}}, "link"},
       {"sparse",
@@ -144,28 +144,28 @@ std::vector<HostileMember> HostileMembers() {
   };
 }
 
-class HostileMembersTest : public ::testing::TestWithParam<int> {};
+class UntrustedMembersTest : public ::testing::TestWithParam<int> {};
 
-TEST_P(HostileMembersTest, AreRefusedAndTouchNothing) {
-  for (const HostileMember& hostile : HostileMembers()) {
+TEST_P(UntrustedMembersTest, AreRefusedAndChangeNothing) {
+  for (const UntrustedMember& member : UntrustedMembers()) {
     const RawBundle bundle =
-        BundleOf({RawTar(hostile.members), TarEnd()}, {EntryOf("a", "x"), EntryOf("d/z", "z", 1)});
+        BundleOf({RawTar(member.members), TarEnd()}, {EntryOf("a", "x"), EntryOf("d/z", "z", 1)});
     const Guarded guarded;
     const absl::Status status = UnpackRaw(bundle, guarded.staging(), {.threads = GetParam()});
-    EXPECT_FALSE(status.ok()) << hostile.name;
-    EXPECT_FALSE(IsRetryable(status)) << hostile.name << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(hostile.message)) << hostile.name;
+    EXPECT_FALSE(status.ok()) << member.name;
+    EXPECT_FALSE(IsRetryable(status)) << member.name << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(member.message)) << member.name;
     // "a" may be there (in order, before the trouble), "d" is made for the list.
     for (const auto& [path, content] : ReadTree(guarded.staging())) {
-      EXPECT_TRUE(path == "a" || path == "d/") << hostile.name << ": " << path;
+      EXPECT_TRUE(path == "a" || path == "d/") << member.name << ": " << path;
     }
     guarded.ExpectOnly("");
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, HostileMembersTest, ::testing::Values(1, 4));
+INSTANTIATE_TEST_SUITE_P(Threads, UntrustedMembersTest, ::testing::Values(1, 4));
 
-TEST(HarmlessNames, AreTaken) {
+TEST(UnusualNames, AreAccepted) {
   for (const std::string name :
        {"a..b.txt", "..a", "a..", "...", "a b", "\xc3\xa9", ".hidden/..x/y", "-rf", "a\\b"}) {
     const RawBundle bundle =
@@ -177,7 +177,7 @@ TEST(HarmlessNames, AreTaken) {
   }
 }
 
-TEST(HostileTree, AFileInTheWayOfADirectoryIsRefused) {
+TEST(UntrustedTree, RejectsFileAtDirectory) {
   const RawBundle bundle =
       BundleOf({RawTar({{.path = "a", .content = "x"}, {.path = "a/b", .content = "y"}})},
                {EntryOf("a", "x"), EntryOf("a/b", "y")});
@@ -186,7 +186,7 @@ TEST(HostileTree, AFileInTheWayOfADirectoryIsRefused) {
   guarded.ExpectOnly("a");
 }
 
-TEST(HostileTree, ALinkThatAppearsInStagingIsNotFollowed) {
+TEST(UntrustedTree, DoesNotFollowLinkInStaging) {
   const RawBundle bundle =
       BundleOf({RawTar({{.path = "d/victim", .content = "x"}})}, {EntryOf("d/victim", "x")});
   const Guarded guarded;
@@ -201,7 +201,7 @@ TEST(HostileTree, ALinkThatAppearsInStagingIsNotFollowed) {
   guarded.ExpectOnly("d");
 }
 
-TEST(HostileTree, AnythingInStagingIsNotOverwritten) {
+TEST(UntrustedTree, DoesNotOverwriteStaging) {
   const RawBundle bundle = BundleOf({RawTar({{.path = "a", .content = "x"}})}, {EntryOf("a", "x")});
   const Guarded guarded;
   std::ofstream(guarded.path("staging/a")) << "old";
@@ -209,7 +209,7 @@ TEST(HostileTree, AnythingInStagingIsNotOverwritten) {
   EXPECT_EQ(ReadTree(guarded.staging())["a"], "old");
 }
 
-TEST(HostileFrames, ContentThatGoesOnBehindItsEndIsRefused) {
+TEST(UntrustedFrames, RejectsContentAfterTheEnd) {
   const std::string content = Noise(1000, 1);
   const std::string tar = RawTar({{.path = "a", .content = content}});
   const std::string head = tar.substr(0, 1024);
@@ -235,7 +235,7 @@ TEST(HostileFrames, ContentThatGoesOnBehindItsEndIsRefused) {
   EXPECT_TRUE(good.ok()) << good;
 }
 
-TEST(HostileFrames, ZstdThatIsNotOneFrameOfTheSaidSizeIsRefused) {
+TEST(UntrustedFrames, RejectsZstdOfWrongSize) {
   PackedSample sample = PackTree(SampleTree());
   Frame& frame = sample.packed.config.layers[0].frames[0];
   const std::string original = sample.layer.substr(0, static_cast<size_t>(frame.bytes));
@@ -261,7 +261,7 @@ TEST(HostileFrames, ZstdThatIsNotOneFrameOfTheSaidSizeIsRefused) {
   EXPECT_TRUE(absl::IsDataLoss(UnpackRaw(two, guarded.staging())));
 }
 
-TEST(HostileIndex, AListThatDoesNotFitTheLayerIsRefused) {
+TEST(UntrustedIndex, RejectsListThatDoesNotMatchTheLayer) {
   const PackedSample sample = PackTree(SampleTree());
   const auto refuse = [&](const std::string& name, const auto& change) {
     Config config = sample.packed.config;
@@ -319,7 +319,7 @@ TEST(HostileIndex, AListThatDoesNotFitTheLayerIsRefused) {
          [](Config& c, Manifest&) { c.layers[0].frames[0].digest = DigestOf("?"); });
 }
 
-TEST(HostileSizes, LimitsHoldBeforeAnythingIsWritten) {
+TEST(UntrustedSizes, EnforcesLimitsBeforeWriting) {
   const PackedSample sample = PackTree(SampleTree());
   const struct {
     Limits limits;
@@ -339,7 +339,7 @@ TEST(HostileSizes, LimitsHoldBeforeAnythingIsWritten) {
   }
 }
 
-TEST(HostileSizes, AMillionEntriesAreRefusedByTheirNumber) {
+TEST(UntrustedSizes, RejectsAMillionEntries) {
   PackedSample sample = PackTree(SampleTree());
   sample.packed.config.entries.resize(1'000'000);
   const Guarded guarded;
@@ -349,7 +349,7 @@ TEST(HostileSizes, AMillionEntriesAreRefusedByTheirNumber) {
   EXPECT_TRUE(ReadTree(guarded.staging()).empty());
 }
 
-TEST(HostileSizes, ABombIsRefusedByItsRatio) {
+TEST(UntrustedSizes, RejectsZipBombByRatio) {
   const int64_t bytes = 65LL << 20;
   const PackedSample bomb =
       PackTree({{"zeros", {.content = std::string(size_t{bytes}, '\0')}}}, 4LL << 20);
@@ -359,7 +359,7 @@ TEST(HostileSizes, ABombIsRefusedByItsRatio) {
   EXPECT_TRUE(ReadTree(guarded.staging()).empty());
 }
 
-TEST(DamagedLayer, EveryTruncationIsFound) {
+TEST(DamagedLayer, EveryTruncationIsDetected) {
   const PackedSample sample = PackTree(SampleTree());
   for (size_t size = 0; size < sample.layer.size(); size += 97) {
     const Guarded guarded;

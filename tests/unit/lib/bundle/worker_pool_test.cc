@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array kThreadCounts = {1, 2, 3, 8};
 
-TEST(WorkerPool, EveryJobRunsOnceInAWorkerOfItsNumber) {
+TEST(WorkerPool, RunsEveryJobOnce) {
   for (const int threads : kThreadCounts) {
     constexpr int kJobs = 100;
     std::array<std::atomic<int>, kJobs> ran{};
@@ -38,7 +38,7 @@ TEST(WorkerPool, EveryJobRunsOnceInAWorkerOfItsNumber) {
   }
 }
 
-TEST(WorkerPool, WaitingForAJobWaitsForThoseBeforeIt) {
+TEST(WorkerPool, WaitIncludesEarlierJobs) {
   for (const int threads : kThreadCounts) {
     std::atomic<int> ended = 0;
     WorkerPool pool(threads);
@@ -55,7 +55,7 @@ TEST(WorkerPool, WaitingForAJobWaitsForThoseBeforeIt) {
   }
 }
 
-TEST(WorkerPool, AJobMayWaitForEarlierOnes) {
+TEST(WorkerPool, JobMayWaitForEarlierOnes) {
   for (const int threads : kThreadCounts) {
     std::string order;  // by turns
     WorkerPool pool(threads);
@@ -71,7 +71,7 @@ TEST(WorkerPool, AJobMayWaitForEarlierOnes) {
   }
 }
 
-TEST(WorkerPool, TheErrorIsThatOfTheEarliestJobThatFails) {
+TEST(WorkerPool, ReturnsErrorOfTheFirstFailedJob) {
   for (const int threads : kThreadCounts) {
     WorkerPool pool(threads);
     std::atomic<bool> later_failed = false;
@@ -91,7 +91,7 @@ TEST(WorkerPool, TheErrorIsThatOfTheEarliestJobThatFails) {
   }
 }
 
-TEST(WorkerPool, NothingBeginsAfterAFailure) {
+TEST(WorkerPool, StartsNoJobAfterAFailure) {
   for (const int threads : kThreadCounts) {
     WorkerPool pool(threads);
     pool.Post([](size_t) { return absl::DataLossError("bad"); });
@@ -106,7 +106,7 @@ TEST(WorkerPool, NothingBeginsAfterAFailure) {
   }
 }
 
-TEST(WorkerPool, WhatEndedWellBeforeAFailureIsNotBlamed) {
+TEST(WorkerPool, WaitForJobBeforeAFailureSucceeds) {
   WorkerPool pool(2);
   pool.Post([](size_t) { return absl::OkStatus(); });
   pool.Post([](size_t) { return absl::DataLossError("bad"); });
@@ -115,7 +115,7 @@ TEST(WorkerPool, WhatEndedWellBeforeAFailureIsNotBlamed) {
   EXPECT_TRUE(pool.Wait(-1).ok());
 }
 
-TEST(WorkerPool, DestroyedItWaitsForTheJobThatRunsAndForgetsTheRest) {
+TEST(WorkerPool, DestructorWaitsForRunningJobsOnly) {
   std::atomic<bool> begun = false;
   std::atomic<bool> go_on = false;
   std::atomic<bool> ended = false;
@@ -141,7 +141,7 @@ TEST(WorkerPool, DestroyedItWaitsForTheJobThatRunsAndForgetsTheRest) {
   EXPECT_TRUE(by_jobs.expired());
 }
 
-TEST(ForEachBatch, EveryIndexIsSeenOnceWhateverIsLeftForTheLastBatch) {
+TEST(ForEachBatch, VisitsEveryIndexOnce) {
   for (const size_t count : {0U, 1U, 7U, 8U, 9U, 64U}) {
     std::vector<std::atomic<int>> seen(count);
     const absl::Status status = ForEachBatch(3, count, 8, [&](size_t first, size_t last) {
@@ -156,14 +156,14 @@ TEST(ForEachBatch, EveryIndexIsSeenOnceWhateverIsLeftForTheLastBatch) {
   }
 }
 
-TEST(ForEachBatch, TheFirstBatchThatFailsIsTold) {
+TEST(ForEachBatch, ReturnsErrorOfTheFirstFailedBatch) {
   const absl::Status status = ForEachBatch(4, 100, 10, [](size_t first, size_t) {
     return first < 30 ? absl::OkStatus() : absl::AbortedError(std::to_string(first));
   });
   EXPECT_EQ(status, absl::AbortedError("30"));
 }
 
-TEST(WorkerPool, TheNumberOfThreadsIsBounded) {
+TEST(WorkerPool, ClampsNumberOfThreads) {
   EXPECT_EQ(WorkerPool(0).threads(), 1);
   EXPECT_EQ(WorkerPool(-5).threads(), 1);
   EXPECT_EQ(WorkerPool(1'000'000).threads(), kThreadsMax);

@@ -53,13 +53,13 @@ class SelectionTest : public ::testing::Test {
   std::multiset<std::string> opened_;
 };
 
-TEST_F(SelectionTest, LooksOnlyAtFilesThatMayTravel) {
+TEST_F(SelectionTest, ListsOnlyAllowedFiles) {
   std::filesystem::create_symlink("/etc/passwd", scratch_ / "inductor/cd/cevil.py");
   EXPECT_EQ(Names(List().files), (std::set<std::string>{kIndexFile, kAutogradFile, kObjectFile,
                                                         kSourceFile, kOutputFile}));
 }
 
-TEST_F(SelectionTest, WhatIsLeftBehindIsCountedByReason) {
+TEST_F(SelectionTest, CountsSkippedFilesByReason) {
   std::filesystem::create_symlink("/etc/passwd", scratch_ / "inductor/cd/cevil.py");
   const TreeListing listing = List();
   EXPECT_EQ(listing.left_behind.at("not a regular file"), 1);
@@ -70,7 +70,7 @@ TEST_F(SelectionTest, WhatIsLeftBehindIsCountedByReason) {
   EXPECT_EQ(files, 4) << "link, lock, private file, unknown folder";
 }
 
-TEST_F(SelectionTest, TakesEverythingThatIsWhole) {
+TEST_F(SelectionTest, SelectsCompleteFiles) {
   const absl::StatusOr<Selection> selection = Select();
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_EQ(selection->files.size(), 5U);
@@ -78,7 +78,7 @@ TEST_F(SelectionTest, TakesEverythingThatIsWhole) {
   EXPECT_TRUE(selection->truncated.empty());
 }
 
-TEST_F(SelectionTest, WithoutHostCodeItIsNotNative) {
+TEST_F(SelectionTest, SelectionWithoutHostCodeIsNotNative) {
   std::filesystem::remove(scratch_ / kObjectFile);
   std::filesystem::remove(scratch_ / kSourceFile);
   const absl::StatusOr<Selection> selection = Select();
@@ -86,7 +86,7 @@ TEST_F(SelectionTest, WithoutHostCodeItIsNotNative) {
   EXPECT_FALSE(selection->native);
 }
 
-TEST_F(SelectionTest, LeavesTornObjectsBehindWithTheirUnit) {
+TEST_F(SelectionTest, DropsTruncatedObjectWithItsUnit) {
   struct Case {
     std::string what;
     std::string bytes;
@@ -108,7 +108,7 @@ TEST_F(SelectionTest, LeavesTornObjectsBehindWithTheirUnit) {
   }
 }
 
-TEST_F(SelectionTest, ReadsTheCompileTimeThatEntriesStore) {
+TEST_F(SelectionTest, ReadsStoredCompileTime) {
   // SHORT_BINUNICODE 14 "_time_taken_ns" MEMOIZE LONG1 5 bytes: 21.21 s.
   const int64_t taken = 21'210'000'000;
   std::string entry = "\x80\x04\x8c\x0e_time_taken_ns\x94\x8a\x05";
@@ -121,7 +121,7 @@ TEST_F(SelectionTest, ReadsTheCompileTimeThatEntriesStore) {
   EXPECT_NEAR(selection->compile_time.Seconds(), 21.21, 1e-9);
 }
 
-TEST_F(SelectionTest, ACompileTimeCountsOnceWhereverItLiesInAFileThatIsReadInPieces) {
+TEST_F(SelectionTest, CountsCompileTimeAtPieceBoundaryOnce) {
   const std::string time =
       "\x8c\x16"
       "backward_time_taken_ns\x94\x8a\x08" +
@@ -138,19 +138,19 @@ TEST_F(SelectionTest, ACompileTimeCountsOnceWhereverItLiesInAFileThatIsReadInPie
   }
 }
 
-TEST_F(SelectionTest, TellsTheEvidenceOfEveryOneOfItsReads) {
+TEST_F(SelectionTest, ReportsEveryRead) {
   ASSERT_TRUE(Select().ok());
   EXPECT_EQ(opened_, (std::multiset<std::string>{kIndexFile, kAutogradFile, kObjectFile,
                                                  kSourceFile, kOutputFile}));
 }
 
-TEST_F(SelectionTest, AbortsWhenAFileGoesAwayMeanwhile) {
+TEST_F(SelectionTest, AbortsIfAFileIsRemoved) {
   TreeListing listing = List();
   std::filesystem::remove(scratch_ / kOutputFile);
   EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(listing.files), {.tree = *tree_}).status()));
 }
 
-TEST_F(SelectionTest, AbortsWhenAFileChangesMeanwhile) {
+TEST_F(SelectionTest, AbortsIfAFileChanges) {
   TreeListing listing = List();
   scratch_.Write(kOutputFile, "def call(): raise");
   EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(listing.files), {.tree = *tree_}).status()));

@@ -39,7 +39,7 @@ TEST(WriteFileAtomic, ReplacesTheWholeFileAndItsMode) {
   }
 }
 
-TEST(WriteFileAtomic, LeavesTheOldFileWhenTheDiskIsFull) {
+TEST(WriteFileAtomic, KeepsOldFileIfTheDiskIsFull) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", "old", 0644).ok());
@@ -55,7 +55,7 @@ TEST(WriteFileAtomic, LeavesTheOldFileWhenTheDiskIsFull) {
   EXPECT_EQ(NamesIn(dir), 1);
 }
 
-TEST(WriteFileAtomic, AReaderNeverSeesAHalfWrittenFile) {
+TEST(WriteFileAtomic, ReadersSeeOnlyCompleteFiles) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", std::string(50'000, 'a'), 0644).ok());
@@ -71,7 +71,7 @@ TEST(WriteFileAtomic, AReaderNeverSeesAHalfWrittenFile) {
   }
 }
 
-TEST(WriteFileAtomic, AKilledWriterLeavesTheOldOrTheNewFile) {
+TEST(WriteFileAtomic, KilledWriterLeavesOldOrNewFile) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", std::string(50'000, 'o'), 0644).ok());
@@ -91,7 +91,7 @@ TEST(WriteFileAtomic, AKilledWriterLeavesTheOldOrTheNewFile) {
   }
 }
 
-TEST(ReplaceLink, FlipsInOneStep) {
+TEST(ReplaceLink, IsAtomic) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(dir.MakeDirs("gen/one", 0755).ok());
@@ -120,7 +120,7 @@ TEST(ReplaceLink, ReplacesAFileButNotADirectory) {
   EXPECT_EQ(NamesIn(dir), 2);
 }
 
-TEST(ReplaceLink, WorksBesideWhatACrashLeftBehind) {
+TEST(ReplaceLink, WorksBesideLeftoverOfACrash) {
   const TempDir temp;
   const Dir dir = temp.Open();
   const std::string left = ".tmp-" + std::to_string(::getpid()) + "-0";
@@ -130,7 +130,7 @@ TEST(ReplaceLink, WorksBesideWhatACrashLeftBehind) {
   EXPECT_TRUE(*dir.Exists(left));
 }
 
-TEST(ReadFile, IsBounded) {
+TEST(ReadFile, EnforcesMaximumSize) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", std::string(1000, 'x'), 0644).ok());
@@ -139,7 +139,7 @@ TEST(ReadFile, IsBounded) {
   EXPECT_TRUE(absl::IsNotFound(ReadFile(dir, "g", 999).status()));
 }
 
-TEST(ReadAt, GivesWhatIsThereFromAnOffset) {
+TEST(ReadAt, ReadsFromOffset) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", "0123456789", 0644).ok());
@@ -150,7 +150,7 @@ TEST(ReadAt, GivesWhatIsThereFromAnOffset) {
   EXPECT_EQ(*ReadAt(*file, 10, buffer.data(), 4), 0U);
 }
 
-TEST(Reflink, ClonesWhereTheFileSystemCanAndSaysSoWhereNot) {
+TEST(Reflink, ClonesIfTheFileSystemSupportsIt) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "from", std::string(10'000, 'x'), 0644).ok());
@@ -161,7 +161,7 @@ TEST(Reflink, ClonesWhereTheFileSystemCanAndSaysSoWhereNot) {
   EXPECT_EQ(*ReadFile(dir, "to", 1 << 20), *cloned ? std::string(10'000, 'x') : "");
 }
 
-TEST(SetFileOwner, GivesTheFileAway) {
+TEST(SetFileOwner, ChangesTheOwner) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "only root can";
   }

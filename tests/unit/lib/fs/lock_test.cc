@@ -16,7 +16,7 @@
 namespace cachewarm::fs {
 namespace {
 
-TEST(Lock, ExcludesOthersUntilItIsLetGo) {
+TEST(Lock, ExcludesOthersUntilReleased) {
   const TempDir temp;
   const Dir dir = temp.Open();
   std::optional<Fd> first = *Lock(dir, "lock", {.clock = SystemClock()});
@@ -26,7 +26,7 @@ TEST(Lock, ExcludesOthersUntilItIsLetGo) {
   EXPECT_TRUE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
 }
 
-TEST(TryLock, OfAPathIsHeldByOneAtATimeAndMakesNothing) {
+TEST(TryLock, OfAPathIsExclusiveAndCreatesNothing) {
   const TempDir temp;
   const Dir dir = temp.Open();
   EXPECT_TRUE(absl::IsNotFound(TryLock(dir, "file").status()));
@@ -43,7 +43,7 @@ TEST(TryLock, OfAPathIsHeldByOneAtATimeAndMakesNothing) {
   EXPECT_TRUE(TryLock(dir, "file")->has_value());
 }
 
-TEST(Lock, WaitingEndsWithStop) {
+TEST(Lock, WaitEndsWithStop) {
   const TempDir temp;
   const Dir dir = temp.Open();
   const auto held = Lock(dir, "lock", {.clock = SystemClock()});
@@ -53,7 +53,7 @@ TEST(Lock, WaitingEndsWithStop) {
       Lock(dir, "lock", {.clock = SystemClock(), .stop = stop.get_token()}).status()));
 }
 
-TEST(Lock, DiesWithItsProcess) {
+TEST(Lock, EndsWithItsProcess) {
   const TempDir temp;
   const Dir dir = temp.Open();
   const pid_t child = ::fork();
@@ -72,7 +72,7 @@ TEST(Lock, DiesWithItsProcess) {
   EXPECT_TRUE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
 }
 
-TEST(Lock, MakesReadersOfOneFileWaitForEachOther) {
+TEST(Lock, SerializesThreads) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "count", "0", 0644).ok());

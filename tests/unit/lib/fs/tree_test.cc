@@ -42,13 +42,13 @@ class TreeTest : public ::testing::Test {
   Dir dir_ = temp_.Open();
 };
 
-TEST_F(TreeTest, AWalkIsInOrderAndFollowsNothing) {
+TEST_F(TreeTest, WalkIsOrderedAndFollowsNoLinks) {
   const std::vector<std::string> expected = {"a", "b",        "b/deep", "b/deep/f", "b/f",
                                              "c", "dangling", "fifo",   "link"};
   EXPECT_EQ(PathsBelow(dir_, "tree"), expected);
 }
 
-TEST_F(TreeTest, AWalkTellsTypesApart) {
+TEST_F(TreeTest, WalkReportsTypes) {
   int files = 0;
   int directories = 0;
   int links = 0;
@@ -66,7 +66,7 @@ TEST_F(TreeTest, AWalkTellsTypesApart) {
   EXPECT_EQ(others, 1);
 }
 
-TEST_F(TreeTest, AVisitorSkipsAndStops) {
+TEST_F(TreeTest, VisitorSkipsAndStops) {
   std::vector<std::string> seen;
   ASSERT_TRUE(Walk(dir_, "tree", {}, [&seen](const WalkEntry& entry) {
                 seen.push_back(entry.path);
@@ -78,7 +78,7 @@ TEST_F(TreeTest, AVisitorSkipsAndStops) {
   EXPECT_EQ(seen, expected);
 }
 
-TEST_F(TreeTest, AWalkIsBounded) {
+TEST_F(TreeTest, WalkEnforcesLimits) {
   const auto go_on = [](const WalkEntry&) { return WalkNext::kContinue; };
   EXPECT_TRUE(Walk(dir_, "tree", {.entries_max = 9}, go_on).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(Walk(dir_, "tree", {.entries_max = 8}, go_on)));
@@ -88,7 +88,7 @@ TEST_F(TreeTest, AWalkIsBounded) {
   EXPECT_TRUE(absl::IsPermissionDenied(Walk(dir_, "tree/link", {}, go_on)));
 }
 
-TEST_F(TreeTest, AWalkLivesWithADirectoryThatChanges) {
+TEST_F(TreeTest, WalkToleratesChangingDirectory) {
   std::jthread changer([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       EXPECT_TRUE(dir_.MakeDirs("tree/b/new/deeper", 0755).ok());
@@ -101,7 +101,7 @@ TEST_F(TreeTest, AWalkLivesWithADirectoryThatChanges) {
   }
 }
 
-TEST_F(TreeTest, ARemovedTreeTakesNothingElseWithIt) {
+TEST_F(TreeTest, RemoveTreeRemovesNothingElse) {
   ASSERT_TRUE(RemoveTree(dir_, "tree").ok());
   EXPECT_FALSE(*dir_.Exists("tree"));
   EXPECT_EQ(*ReadFile(dir_, "outside/f", 10), "12345");
@@ -118,7 +118,7 @@ TEST_F(TreeTest, RemovingALinkRemovesTheLink) {
   EXPECT_TRUE(*dir_.Exists("outside/f"));
 }
 
-TEST_F(TreeTest, RemovingIsBounded) {
+TEST_F(TreeTest, RemoveTreeEnforcesLimits) {
   EXPECT_TRUE(absl::IsResourceExhausted(RemoveTree(dir_, "tree", {.depth_max = 2})));
   EXPECT_TRUE(absl::IsResourceExhausted(RemoveTree(dir_, "tree", {.entries_max = 2})));
   EXPECT_TRUE(absl::IsInvalidArgument(RemoveTree(dir_, "")));
@@ -126,7 +126,7 @@ TEST_F(TreeTest, RemovingIsBounded) {
   EXPECT_TRUE(RemoveTree(dir_, "tree").ok());
 }
 
-TEST_F(TreeTest, ReadOnlyDirectoriesAreRemovedToo) {
+TEST_F(TreeTest, RemovesReadOnlyDirectories) {
   ASSERT_TRUE(dir_.SetMode("tree/b/deep", 0555).ok());
   ASSERT_TRUE(dir_.SetMode("tree/b", 0555).ok());
   EXPECT_TRUE(RemoveTree(dir_, "tree").ok());
@@ -140,7 +140,7 @@ TEST_F(TreeTest, UsageCountsFilesAndBytes) {
   EXPECT_GE(usage->allocated_bytes, usage->bytes);
 }
 
-TEST_F(TreeTest, SpaceIsThatOfTheFileSystem) {
+TEST_F(TreeTest, SpaceDescribesTheFileSystem) {
   const auto space = MeasureSpace(dir_);
   ASSERT_TRUE(space.ok()) << space.status();
   EXPECT_GT(space->total_bytes, 0);

@@ -65,7 +65,7 @@ class SignatureTest : public ::testing::Test {
   const std::vector<PublicKey> keys_ = *PublicKey::Parse(kSignerPublic);
 };
 
-TEST_F(SignatureTest, ASignedBundleIsSigned) {
+TEST_F(SignatureTest, AcceptsSignedBundle) {
   const Digest digest = PublishContent("x");
   EXPECT_FALSE(Check(digest).good);
   EXPECT_THAT(Check(digest).problem, HasSubstr("has no signature"));
@@ -83,11 +83,11 @@ TEST_F(SignatureTest, SigningAgainAddsNothing) {
   EXPECT_TRUE(Check(digest).good);
 }
 
-TEST_F(SignatureTest, WhatIsNotThereIsNotSigned) {
+TEST_F(SignatureTest, MissingBundleIsNotSigned) {
   EXPECT_TRUE(absl::IsNotFound(Sign(place_, DigestOf("nothing"), signer_, {}).status()));
 }
 
-TEST_F(SignatureTest, AnotherKeyIsNotOurs) {
+TEST_F(SignatureTest, RejectsOtherKey) {
   const Digest digest = PublishContent("x");
   ASSERT_TRUE(*Sign(place_, digest, stranger_, {}));
   EXPECT_FALSE(Check(digest).good);
@@ -95,7 +95,7 @@ TEST_F(SignatureTest, AnotherKeyIsNotOurs) {
   EXPECT_THAT(Check(digest).problem, HasSubstr("cachewarm sign"));
 }
 
-TEST_F(SignatureTest, ASignatureOfAnotherBundleIsNone) {
+TEST_F(SignatureTest, RejectsSignatureOfAnotherBundle) {
   const Digest digest = PublishContent("x");
   const Digest other = PublishContent("y");
   Attach(digest, SignedBy(signer_, other), std::string(kSigstoreType));
@@ -103,7 +103,7 @@ TEST_F(SignatureTest, ASignatureOfAnotherBundleIsNone) {
   EXPECT_THAT(Check(digest).problem, HasSubstr("does not name"));
 }
 
-TEST_F(SignatureTest, EveryBitOfASignatureCounts) {
+TEST_F(SignatureTest, RejectsEveryFlippedBit) {
   const Digest digest = PublishContent("x");
   const std::string good = SignedBy(signer_, digest);
   const Envelope envelope = *ParseSigstoreBundle(good);
@@ -121,7 +121,7 @@ TEST_F(SignatureTest, EveryBitOfASignatureCounts) {
   }
 }
 
-TEST_F(SignatureTest, RubbishBesideItDoesNoHarmAndHelpsNobody) {
+TEST_F(SignatureTest, IgnoresUnrelatedReferrers) {
   const Digest digest = PublishContent("x");
   Attach(digest, "not json", std::string(kSigstoreType));
   Attach(digest, std::string(size_t{kSigstoreBytesMax} + 1, ' '), std::string(kSigstoreType));
@@ -131,7 +131,7 @@ TEST_F(SignatureTest, RubbishBesideItDoesNoHarmAndHelpsNobody) {
   EXPECT_TRUE(Check(digest).good);
 }
 
-TEST_F(SignatureTest, AFloodOfSignaturesIsNotReadToItsEnd) {
+TEST_F(SignatureTest, ChecksLimitedNumberOfSignatures) {
   const Digest digest = PublishContent("x");
   for (size_t i = 0; i < kSignaturesMax; ++i) {
     Attach(digest, fmt::format("rubbish {}", i), std::string(kSigstoreType));
@@ -146,7 +146,7 @@ TEST_F(SignatureTest, AFloodOfSignaturesIsNotReadToItsEnd) {
   EXPECT_EQ(reads, static_cast<int>(kSignaturesMax));
 }
 
-TEST_F(SignatureTest, AStoreThatFailsIsNotAMissingSignature) {
+TEST_F(SignatureTest, StoreErrorIsNotAMissingSignature) {
   const Digest digest = PublishContent("x");
   ASSERT_TRUE(*Sign(place_, digest, signer_, {}));
   for (const std::string failing : {"Referrers", "ReadManifest", "ReadBlob"}) {
@@ -157,7 +157,7 @@ TEST_F(SignatureTest, AStoreThatFailsIsNotAMissingSignature) {
   }
 }
 
-TEST_F(SignatureTest, SignaturesTravelWithTheirBundle) {
+TEST_F(SignatureTest, CopiesSignaturesWithTheBundle) {
   const Digest digest = PublishContent("x");
   ASSERT_TRUE(*Sign(place_, digest, signer_, {}));
   ASSERT_TRUE(*Sign(place_, digest, stranger_, {}));
@@ -170,7 +170,7 @@ TEST_F(SignatureTest, SignaturesTravelWithTheirBundle) {
   EXPECT_EQ(*CopySignatures(place_, there, DigestOf("unsigned"), {}), 0);
 }
 
-TEST(KeyFiles, AreNamedWhenTheyCannotBeUsed) {
+TEST(KeyFiles, ErrorNamesTheFile) {
   const TempDir temp;
   std::ofstream(temp / "key.pem") << kSigner;
   std::ofstream(temp / "key.pub") << kSignerPublic;

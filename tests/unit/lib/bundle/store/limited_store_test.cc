@@ -30,7 +30,7 @@ Duration Slept(const ImpatientClock& clock) {
   return all;
 }
 
-TEST(Bandwidth, HoldsItsRateWhateverTheSizeOfThePieces) {
+TEST(Bandwidth, KeepsRateForPiecesOfAnySize) {
   constexpr int64_t kRate = 10'000'000;
   for (const int64_t piece : {int64_t{100}, int64_t{4096}, int64_t{1} << 20, kRate * 2}) {
     const ImpatientClock clock;
@@ -45,7 +45,7 @@ TEST(Bandwidth, HoldsItsRateWhateverTheSizeOfThePieces) {
   }
 }
 
-TEST(Bandwidth, APauseIsWorthABurstAndNoMore) {
+TEST(Bandwidth, PauseAllowsOneBurst) {
   const ImpatientClock clock;
   Bandwidth bandwidth(1'000'000, clock);
   EXPECT_TRUE(bandwidth.Acquire(250'000, {}).ok());
@@ -57,14 +57,14 @@ TEST(Bandwidth, APauseIsWorthABurstAndNoMore) {
   EXPECT_EQ(Slept(clock), seconds(3602));
 }
 
-TEST(Bandwidth, ASlowLineStillTakesASmallPieceAtOnce) {
+TEST(Bandwidth, LowRateAllowsSmallPieceAtOnce) {
   const ImpatientClock clock;
   Bandwidth bandwidth(1024, clock);
   EXPECT_TRUE(bandwidth.Acquire(64 << 10, {}).ok());
   EXPECT_TRUE(clock.slept().empty());
 }
 
-TEST(Bandwidth, IsSharedByAllWhoTakeFromIt) {
+TEST(Bandwidth, IsSharedByAllCallers) {
   const ImpatientClock clock;
   Bandwidth bandwidth(1'000'000, clock);
   std::vector<std::jthread> transfers;
@@ -79,7 +79,7 @@ TEST(Bandwidth, IsSharedByAllWhoTakeFromIt) {
   EXPECT_GE(clock.Monotonic().time_since_epoch(), seconds(1000) + milliseconds(3700));
 }
 
-TEST(Bandwidth, AStopEndsTheWaitAtOnce) {
+TEST(Bandwidth, StopEndsTheWait) {
   const fakes::FakeClock clock;
   Bandwidth bandwidth(1000, clock);
   std::stop_source stop;
@@ -92,7 +92,7 @@ TEST(Bandwidth, AStopEndsTheWaitAtOnce) {
   EXPECT_TRUE(absl::IsCancelled(taken)) << taken;
 }
 
-TEST(Semaphore, LetSoManyInAndTheNextWhenOneLeaves) {
+TEST(Semaphore, AdmitsNextCallerWhenOneLeaves) {
   Semaphore semaphore(2);
   std::atomic<int> inside = 0;
   std::atomic<int> most = 0;
@@ -115,7 +115,7 @@ TEST(Semaphore, LetSoManyInAndTheNextWhenOneLeaves) {
   EXPECT_EQ(inside, 0);
 }
 
-TEST(Semaphore, WhoIsStoppedWaitsNoLonger) {
+TEST(Semaphore, StopEndsTheWait) {
   Semaphore semaphore(1);
   const auto first = semaphore.Acquire({});
   std::stop_source stop;
@@ -127,7 +127,7 @@ TEST(Semaphore, WhoIsStoppedWaitsNoLonger) {
   EXPECT_TRUE(absl::IsCancelled(second)) << second;
 }
 
-TEST(Semaphore, NoLimitIsNoLimit) {
+TEST(Semaphore, ZeroMeansUnlimited) {
   Semaphore semaphore(0);
   std::vector<Semaphore::Permit> held;
   for (int i = 0; i < 1000; ++i) {
@@ -135,7 +135,7 @@ TEST(Semaphore, NoLimitIsNoLimit) {
   }
 }
 
-TEST(LimitedStore, ReadsAtTheRate) {
+TEST(LimitedStore, LimitsReadRate) {
   const ImpatientClock clock;
   LimitedStore store(std::make_unique<MemStore>(),
                      {.downloads = std::make_shared<Bandwidth>(1'000'000, clock)});
@@ -148,7 +148,7 @@ TEST(LimitedStore, ReadsAtTheRate) {
   EXPECT_LE(Slept(clock), seconds(3));
 }
 
-TEST(LimitedStore, ACopyWithinOneStoreNeedsOneConnectionInEachDirection) {
+TEST(LimitedStore, CopyWithinOneStoreDoesNotDeadlock) {
   LimitedStore store(std::make_unique<MemStore>(), {.connections = 1});
   const std::string bytes = Noise(1'000'000, 2);
   const auto blob = WriteSmallBlob(store, "team/one", bytes, {});
@@ -161,7 +161,7 @@ TEST(LimitedStore, ACopyWithinOneStoreNeedsOneConnectionInEachDirection) {
   EXPECT_TRUE(*store.HasBlob("team/two", blob->digest, {}));
 }
 
-TEST(LimitedStore, NeverAsksMoreAtOnceThanItMay) {
+TEST(LimitedStore, LimitsConcurrentCalls) {
   auto mem = std::make_unique<MemStore>();
   std::atomic<int> inside = 0;
   std::atomic<bool> too_many = false;

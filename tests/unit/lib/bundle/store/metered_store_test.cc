@@ -45,7 +45,7 @@ class MeteredStoreTest : public ::testing::Test {
 
 using Lines = std::vector<std::string>;
 
-TEST_F(MeteredStoreTest, TellsOfEveryCallOnce) {
+TEST_F(MeteredStoreTest, ReportsEveryCallOnce) {
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
   const Digest layer = *[&]() -> absl::StatusOr<Digest> {
     const auto blob = WriteSmallBlob(*store_, kRepository, sample.layer, {});
@@ -74,7 +74,7 @@ TEST_F(MeteredStoreTest, TellsOfEveryCallOnce) {
                    fmt::format("read_blob OK {} B 1000 ms", bytes - 2)}));
 }
 
-TEST_F(MeteredStoreTest, TellsOfFailuresByTheirCode) {
+TEST_F(MeteredStoreTest, ReportsErrorCode) {
   EXPECT_TRUE(absl::IsNotFound(store_->ResolveTag(kRepository, "k", {}).status()));
   fault_ = absl::UnavailableError("away");
   EXPECT_FALSE(store_->HasBlob(kRepository, DigestOf(""), {}).ok());
@@ -85,7 +85,7 @@ TEST_F(MeteredStoreTest, TellsOfFailuresByTheirCode) {
                    "write_blob UNAVAILABLE 0 B 1000 ms", "read_manifest UNAVAILABLE 0 B 1000 ms"}));
 }
 
-TEST_F(MeteredStoreTest, AnUploadIsOneCallHoweverItEnds) {
+TEST_F(MeteredStoreTest, ReportsUploadAsOneCall) {
   { const auto upload = store_->StartBlob(kRepository, {}); }
   {
     const auto upload = store_->StartBlob(kRepository, {});
@@ -98,7 +98,7 @@ TEST_F(MeteredStoreTest, AnUploadIsOneCallHoweverItEnds) {
                            "write_blob RESOURCE_EXHAUSTED 3 B 3000 ms"}));
 }
 
-TEST_F(MeteredStoreTest, TheTimeOfTheConsumerIsNotTheStores) {
+TEST_F(MeteredStoreTest, ExcludesTimeOfTheConsumer) {
   class Slow : public Sink {
    public:
     explicit Slow(fakes::FakeClock& clock) : clock_(clock) {}

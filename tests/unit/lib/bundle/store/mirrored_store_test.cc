@@ -89,7 +89,7 @@ TEST_F(MirroredStoreTest, ReadsFromTheFirstMirrorThatHasTheBlob) {
   EXPECT_EQ(origin_->reads.size(), 1U);
 }
 
-TEST_F(MirroredStoreTest, WhatBreaksOffIsContinuedByTheNext) {
+TEST_F(MirroredStoreTest, NextMirrorContinuesBrokenRead) {
   const std::string bytes = Noise(1000, 1);
   const Descriptor blob = Keep(bytes, {0, 1});
   mirrors_[0]->breaks_after = 300;
@@ -100,7 +100,7 @@ TEST_F(MirroredStoreTest, WhatBreaksOffIsContinuedByTheNext) {
   EXPECT_EQ(origin_->reads.at(0).bytes, 500);
 }
 
-TEST_F(MirroredStoreTest, AMirrorThatFailsIsLeftOutForAWhileAndLongerEachTime) {
+TEST_F(MirroredStoreTest, FailedMirrorIsSkippedWithBackoff) {
   mirrors_[0]->SetFault([](std::string_view) { return absl::UnavailableError("down"); });
   int number = 0;
   const auto asked = [&] {
@@ -130,7 +130,7 @@ TEST_F(MirroredStoreTest, AMirrorThatFailsIsLeftOutForAWhileAndLongerEachTime) {
   EXPECT_TRUE(asked());
 }
 
-TEST_F(MirroredStoreTest, WrongBytesAreReadFromTheOriginTheNextTime) {
+TEST_F(MirroredStoreTest, RepeatedReadUsesTheOrigin) {
   const Descriptor blob = Keep("right", {0, 1});
   ASSERT_TRUE(mirrors_[0]->Corrupt(kRepository, blob.digest, "wrong"));
   // ReadSmallBlob sees it only after the read.
@@ -145,7 +145,7 @@ TEST_F(MirroredStoreTest, WrongBytesAreReadFromTheOriginTheNextTime) {
   EXPECT_EQ(*ReadSmallBlob(*store_, kRepository, other, 100, {}), "other");
 }
 
-TEST_F(MirroredStoreTest, ASinkThatFindsDataLossPutsTheMirrorOut) {
+TEST_F(MirroredStoreTest, DataLossOfSinkSkipsTheMirror) {
   class Checking : public Sink {
    public:
     absl::Status Write(std::string_view) override { return absl::DataLossError("a frame"); }
@@ -159,7 +159,7 @@ TEST_F(MirroredStoreTest, ASinkThatFindsDataLossPutsTheMirrorOut) {
   EXPECT_EQ(mirrors_[0]->reads.size(), 1U);
 }
 
-TEST_F(MirroredStoreTest, TheConsumersOwnErrorIsNotTheMirrors) {
+TEST_F(MirroredStoreTest, SinkErrorDoesNotSkipTheMirror) {
   const Descriptor blob = Keep("ten bytes!", {0});
   TextSink small(3);
   EXPECT_TRUE(absl::IsResourceExhausted(
@@ -170,7 +170,7 @@ TEST_F(MirroredStoreTest, TheConsumersOwnErrorIsNotTheMirrors) {
   EXPECT_EQ(mirrors_[0]->reads.size(), 2U);
 }
 
-TEST_F(MirroredStoreTest, AfterTenMinutesAMirrorMayDeliverTheSameRangeAgain) {
+TEST_F(MirroredStoreTest, MirrorIsUsedAgainAfterTenMinutes) {
   const Descriptor blob = Keep("bytes", {0});
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(Read(blob).ok());
@@ -183,7 +183,7 @@ TEST_F(MirroredStoreTest, AfterTenMinutesAMirrorMayDeliverTheSameRangeAgain) {
   EXPECT_EQ(mirrors_[0]->reads.size(), 3U);
 }
 
-TEST_F(MirroredStoreTest, ManifestsByDigestComeFromMirrorsToo) {
+TEST_F(MirroredStoreTest, ReadsManifestsByDigestFromMirrors) {
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
   for (Store* store : {static_cast<Store*>(mirrors_[0]), static_cast<Store*>(origin_)}) {
     ASSERT_TRUE(WriteSmallBlob(*store, kRepository, sample.layer, {}).ok());
@@ -219,7 +219,7 @@ TEST_F(MirroredStoreTest, TagsAndWritesNeverReachAMirror) {
   EXPECT_TRUE(store_->Ping({}).ok());
 }
 
-TEST_F(MirroredStoreTest, AStopEndsItWithoutBlame) {
+TEST_F(MirroredStoreTest, StopDoesNotSkipTheMirror) {
   const Descriptor blob = Keep("bytes", {0});
   std::stop_source stop;
   stop.request_stop();
@@ -231,7 +231,7 @@ TEST_F(MirroredStoreTest, AStopEndsItWithoutBlame) {
   EXPECT_EQ(mirrors_[0]->reads.size(), 2U);
 }
 
-TEST_F(MirroredStoreTest, SignaturesAreTheOriginsWhileItAnswers) {
+TEST_F(MirroredStoreTest, ReadsReferrersFromOriginWhileAvailable) {
   const Artifact artifact{.type = "application/vnd.example.note",
                           .config = *WriteSmallBlob(*mirrors_[1], kRepository, "{}", {}),
                           .layers = {*WriteSmallBlob(*mirrors_[1], kRepository, "x", {})},

@@ -31,7 +31,7 @@ class BusyRegistryTest : public RegistryTest {
   }
 };
 
-TEST_F(BusyRegistryTest, IsAskedAgainWhenItSays) {
+TEST_F(BusyRegistryTest, RetriesAfterRequestedWait) {
   const struct {
     int status;
     Headers headers;
@@ -58,7 +58,7 @@ TEST_F(BusyRegistryTest, IsAskedAgainWhenItSays) {
   }
 }
 
-TEST_F(BusyRegistryTest, EveryRequestThatMayBeRepeatedIs) {
+TEST_F(BusyRegistryTest, RetriesEveryIdempotentRequest) {
   const Headers soon = {{"Retry-After", "1"}};
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
   AnswerBusy(429, soon);
@@ -79,7 +79,7 @@ TEST_F(BusyRegistryTest, EveryRequestThatMayBeRepeatedIs) {
   EXPECT_EQ(clock_.slept().size(), 4U);
 }
 
-TEST_F(BusyRegistryTest, ThatStaysBusyIsUnavailableWithItsWords) {
+TEST_F(BusyRegistryTest, PersistentOverloadIsUnavailableWithMessage) {
   http_->Otherwise([](const Request&) {
     return Response{.status = 429, .headers = {{"Retry-After", "2"}}, .body = kWords};
   });
@@ -93,7 +93,7 @@ TEST_F(BusyRegistryTest, ThatStaysBusyIsUnavailableWithItsWords) {
   EXPECT_EQ(http_->requests().size(), 8U);
 }
 
-TEST_F(BusyRegistryTest, ATokenServerThatIsBusyIsWaitedForToo) {
+TEST_F(BusyRegistryTest, RetriesBusyTokenServer) {
   const Headers challenge = {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\""}};
   http_->ThenAnswer(401, "", challenge)
       .ThenAnswer(429, "", {{"Retry-After", "3"}})
@@ -104,19 +104,19 @@ TEST_F(BusyRegistryTest, ATokenServerThatIsBusyIsWaitedForToo) {
   EXPECT_THAT(clock_.slept(), ElementsAre(std::chrono::seconds(3)));
 }
 
-TEST_F(BusyRegistryTest, WithoutARetryAfterA503IsTheCallersToTryAgain) {
+TEST_F(BusyRegistryTest, DoesNotRetry503WithoutRetryAfter) {
   http_->ThenAnswer(503, "");
   EXPECT_TRUE(absl::IsUnavailable(store_->HasBlob(kRepository, DigestOf("x"), {}).status()));
   EXPECT_TRUE(clock_.slept().empty());
 }
 
-TEST_F(BusyRegistryTest, APingIsNotRepeated) {
+TEST_F(BusyRegistryTest, PingIsNotRetried) {
   http_->ThenAnswer(429, kWords, {{"Retry-After", "1"}});
   EXPECT_TRUE(absl::IsUnavailable(store_->Ping({})));
   EXPECT_EQ(http_->requests().size(), 1U);
 }
 
-TEST(RegistryStatus, WordsOfARegistryCanBeShownOnATerminal) {
+TEST(RegistryStatus, EscapesMessageOfTheRegistry) {
   for (const std::string body :
        {R"({"errors":[{"code":"\u001b[2J","message":"a\nb\u0000c\u009b31m\u00e9"}]})",
         "\x1b[2J\x9b\x7f\xff plain\r\n"}) {
@@ -126,7 +126,7 @@ TEST(RegistryStatus, WordsOfARegistryCanBeShownOnATerminal) {
   }
 }
 
-TEST(RetryBudget, SpreadsWhoWaitsOverAQuarter) {
+TEST(RetryBudget, SpreadsWaitsByAQuarter) {
   const ImpatientClock clock;
   const Random last = [] { return 1.0; };
   RetryBudget budget(clock, last, 3);
@@ -136,7 +136,7 @@ TEST(RetryBudget, SpreadsWhoWaitsOverAQuarter) {
   EXPECT_THAT(clock.slept(), ElementsAre(std::chrono::seconds(75)));
 }
 
-TEST(RetryBudget, ProgressGivesTheTriesBack) {
+TEST(RetryBudget, ProgressResetsTheCount) {
   const ImpatientClock clock;
   const Random none = [] { return 0.0; };
   RetryBudget budget(clock, none, 2);
@@ -148,7 +148,7 @@ TEST(RetryBudget, ProgressGivesTheTriesBack) {
   EXPECT_EQ(budget.WaitBeforeRetry(down, {}), down);
 }
 
-TEST(RetryBudget, AStopEndsTheWaitAtOnce) {
+TEST(RetryBudget, StopEndsTheWait) {
   const fakes::FakeClock clock;
   const Random none = [] { return 0.0; };
   RetryBudget budget(clock, none, 4);

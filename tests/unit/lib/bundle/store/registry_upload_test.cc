@@ -101,7 +101,7 @@ class UploadTest : public RegistryTest {
   }
 };
 
-TEST_F(UploadTest, ASmallBlobGoesUpInOnePut) {
+TEST_F(UploadTest, SmallBlobNeedsOnePut) {
   const std::string blob = Noise(1000, 7);
   http_->ThenAnswer(202, "", {{"Location", "/v2/base/team/llama/blobs/uploads/1?_state=a%3D"}})
       .ThenAnswer(201, "");
@@ -117,7 +117,7 @@ TEST_F(UploadTest, ASmallBlobGoesUpInOnePut) {
   EXPECT_EQ(Sent(1).body, blob);
 }
 
-TEST_F(UploadTest, ALargeBlobGoesUpInChunks) {
+TEST_F(UploadTest, LargeBlobIsSentInChunks) {
   const std::string blob = Noise(2500, 8);
   const auto accepted = [](int number) {
     return Headers{{"Location", fmt::format("/upload/{}", number)}};
@@ -146,7 +146,7 @@ TEST_F(UploadTest, ALargeBlobGoesUpInChunks) {
   EXPECT_EQ(Sent(4).body, "");
 }
 
-TEST_F(UploadTest, AnUploadToAnotherHostCarriesNoCredentials) {
+TEST_F(UploadTest, UploadToAnotherHostGetsNoCredentials) {
   http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
       .ThenAnswer(202, "", {{"Location", "https://upload.test/1"}})
       .ThenAnswer(201, "");
@@ -156,13 +156,13 @@ TEST_F(UploadTest, AnUploadToAnotherHostCarriesNoCredentials) {
   EXPECT_EQ(HeaderSent(2, "Authorization"), "");
 }
 
-TEST_F(UploadTest, AnUploadWithoutALocationFails) {
+TEST_F(UploadTest, FailsWithoutLocation) {
   http_->ThenAnswer(202, "");
   auto upload = store_->StartBlob(kRepository, {});
   EXPECT_FALSE((*upload)->Commit().ok());
 }
 
-TEST_F(UploadTest, IsContinuedWhereItBrokeOff) {
+TEST_F(UploadTest, ResumesAtOffset) {
   const std::string blob = Noise(2500, 9);
   const struct {
     std::vector<UploadingRegistry::Failure> failures;
@@ -191,7 +191,7 @@ TEST_F(UploadTest, IsContinuedWhereItBrokeOff) {
   }
 }
 
-TEST_F(UploadTest, ASmallBlobIsContinuedInsideItsOnlyPut) {
+TEST_F(UploadTest, ResumesSinglePut) {
   const std::string blob = Noise(900, 10);
   UploadingRegistry registry;
   registry.failures = {{.at = 0, .kept = 400}, {.at = 1, .kept = 100}};
@@ -200,7 +200,7 @@ TEST_F(UploadTest, ASmallBlobIsContinuedInsideItsOnlyPut) {
   EXPECT_EQ(registry.methods, "POST PUT GET PUT GET PUT ");
 }
 
-TEST_F(UploadTest, ProgressGivesNewTries) {
+TEST_F(UploadTest, ProgressResetsRetries) {
   const std::string blob = Noise(1500, 11);
   UploadingRegistry registry;
   for (int i = 0; i < 9; ++i) {
@@ -210,7 +210,7 @@ TEST_F(UploadTest, ProgressGivesNewTries) {
   EXPECT_TRUE(registry.bytes == blob);
 }
 
-TEST_F(UploadTest, WithoutProgressItGivesUpAndDeletesWhatItBegan) {
+TEST_F(UploadTest, FailsWithoutProgressAndDeletesUpload) {
   UploadingRegistry registry;
   for (int i = 0; i < 9; ++i) {
     registry.failures.push_back({.at = i, .kept = 0});
@@ -220,7 +220,7 @@ TEST_F(UploadTest, WithoutProgressItGivesUpAndDeletesWhatItBegan) {
   EXPECT_EQ(registry.methods, "POST PATCH GET PATCH GET PATCH GET PATCH DELETE ");
 }
 
-TEST_F(UploadTest, AQuestionForTheOffsetIsRepeated) {
+TEST_F(UploadTest, RetriesOffsetRequest) {
   const std::string blob = Noise(1500, 13);
   UploadingRegistry registry;
   registry.failures = {{.at = 0, .kept = 10}};
@@ -229,7 +229,7 @@ TEST_F(UploadTest, AQuestionForTheOffsetIsRepeated) {
   EXPECT_TRUE(registry.bytes == blob);
 }
 
-TEST_F(UploadTest, AForgottenUploadSaysThatAllOfItMustBeSentAgain) {
+TEST_F(UploadTest, DiscardedUploadAsksForWholeBlob) {
   UploadingRegistry registry;
   registry.failures = {{.at = 1, .kept = 0}};
   registry.forgets = true;
@@ -238,7 +238,7 @@ TEST_F(UploadTest, AForgottenUploadSaysThatAllOfItMustBeSentAgain) {
   EXPECT_THAT(Message(written.status()), HasSubstr("send the whole blob again"));
 }
 
-TEST_F(UploadTest, ARegistryThatLostWhatItHadIsNotContinued) {
+TEST_F(UploadTest, DoesNotResumeIfRegistryLostBytes) {
   UploadingRegistry registry;
   registry.failures = {{.at = 1, .kept = 0}};
   http_->Otherwise([&](const Request& request) -> absl::StatusOr<Response> {
@@ -250,7 +250,7 @@ TEST_F(UploadTest, ARegistryThatLostWhatItHadIsNotContinued) {
   EXPECT_THAT(Message(written), HasSubstr("send the whole blob again"));
 }
 
-TEST_F(UploadTest, ALostAnswerToTheLastPutIsNoFailure) {
+TEST_F(UploadTest, LostAnswerToLastPutSucceeds) {
   UploadingRegistry registry;
   registry.failures = {{.at = 0, .kept = 900}};
   registry.forgets = true;  // an upload that became a blob is none any more
@@ -260,7 +260,7 @@ TEST_F(UploadTest, ALostAnswerToTheLastPutIsNoFailure) {
   EXPECT_EQ(registry.methods, "POST PUT GET HEAD ");
 }
 
-TEST_F(UploadTest, WhatTryingAgainCannotHelpEndsItAtOnce) {
+TEST_F(UploadTest, DoesNotRetryPermanentErrors) {
   for (const int status : {400, 403, 413}) {
     UploadingRegistry registry;
     registry.failures = {{.at = 0, .kept = 0, .status = status}};
@@ -271,7 +271,7 @@ TEST_F(UploadTest, WhatTryingAgainCannotHelpEndsItAtOnce) {
   }
 }
 
-TEST_F(UploadTest, AnUploadThatIsGivenUpIsDeleted) {
+TEST_F(UploadTest, DestroyedUploadIsDeleted) {
   UploadingRegistry registry;
   http_->Otherwise([&registry](const Request& request) { return registry.Answer(request); });
   std::stop_source stop;
