@@ -249,7 +249,7 @@ class CrashTest : public ::testing::Test {
   Digest second_;
 };
 
-TEST_F(CrashTest, FirstDirectoryAndFirstBundle) {
+TEST_F(CrashTest, FirstBundleIsActivated) {
   RunScene({.name = "first",
             .before = [](const Scratch&) {},
             .wanted = {first_},
@@ -258,7 +258,7 @@ TEST_F(CrashTest, FirstDirectoryAndFirstBundle) {
             .may_be_absent = true});
 }
 
-TEST_F(CrashTest, AdoptionOfWhatKubeletMade) {
+TEST_F(CrashTest, KubeletDirectoryIsAdopted) {
   const Files pods = {{"inductor/early", "a pod's"}};
   RunScene({.name = "adoption",
             .before =
@@ -270,7 +270,7 @@ TEST_F(CrashTest, AdoptionOfWhatKubeletMade) {
             .final = first_files_});
 }
 
-TEST_F(CrashTest, UpdateFromOneBundleToTheUnionOfTwo) {
+TEST_F(CrashTest, BundleIsUpdatedToUnionOfTwo) {
   Files both = first_files_;
   both.insert(second_files_.begin(), second_files_.end());
   Files written = first_files_;
@@ -286,7 +286,7 @@ TEST_F(CrashTest, UpdateFromOneBundleToTheUnionOfTwo) {
             .final = both});
 }
 
-TEST_F(CrashTest, RepairOfADanglingLink) {
+TEST_F(CrashTest, DanglingLinkIsRepaired) {
   RunScene({.name = "repair",
             .before =
                 [&](const Scratch& scratch) {
@@ -301,7 +301,7 @@ TEST_F(CrashTest, RepairOfADanglingLink) {
             .may_be_absent = true});
 }
 
-TEST_F(CrashTest, ADamagedTreeIsReplacedAndNeverComesBack) {
+TEST_F(CrashTest, DamagedTreeIsReplacedForGood) {
   Files rotten = first_files_;
   rotten[kIndexFile] = "~irst";
   RunScene({.name = "scrub",
@@ -315,7 +315,7 @@ TEST_F(CrashTest, ADamagedTreeIsReplacedAndNeverComesBack) {
             .final = first_files_});
 }
 
-TEST_F(CrashTest, StampsThatAreRenewedLoseNoRecord) {
+TEST_F(CrashTest, StampUpdateLosesNoRecord) {
   const std::string tree = GenerationId(kMount, {first_});
   RunScene({.name = "stamps",
             .before =
@@ -340,7 +340,7 @@ TEST_F(CrashTest, StampsThatAreRenewedLoseNoRecord) {
                 }});
 }
 
-TEST_F(CrashTest, ARefusedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
+TEST_F(CrashTest, RejectedBundleStaysQuarantinedAndTreeUnchanged) {
   const Digest foreign = Publish(second_files_, "nvidia/h100-80gb-hbm3/sm_90");
   RunScene({.name = "refused",
             .before = [&](const Scratch& scratch) { ASSERT_TRUE(RunAgent(scratch, {first_})); },
@@ -350,7 +350,7 @@ TEST_F(CrashTest, ARefusedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
             .after = [&](const Scratch& scratch) { ExpectQuarantined(scratch, foreign); }});
 }
 
-TEST_F(CrashTest, ADamagedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
+TEST_F(CrashTest, DamagedBundleStaysQuarantinedAndTreeUnchanged) {
   DamageLayerOf(second_);
   RunScene({.name = "damaged",
             .before = [&](const Scratch& scratch) { ASSERT_TRUE(RunAgent(scratch, {first_})); },
@@ -361,7 +361,7 @@ TEST_F(CrashTest, ADamagedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
 }
 
 // Whatever the moment of the kill: the tag leads to a bundle that verifies, or there is none.
-TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
+TEST_F(CrashTest, PublishLeavesWholeBundleOrNone) {
   const Scratch tree;
   for (const auto& [path, bytes] : first_files_) {
     tree.Write(path, bytes);
@@ -401,7 +401,7 @@ TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
   std::cout << "publish: " << kills << " kills at " << points << " points\n";
 }
 
-TEST_F(CrashTest, TheJournalKnowsTheActiveTreeAfterAnyKill) {
+TEST_F(CrashTest, JournalMatchesActiveTreeAfterKill) {
   int points = 0;
   {
     const Scratch scratch;

@@ -21,7 +21,7 @@ class FullDisk : public ::testing::Test {
   const PackedSample new_ = PackTree(SampleTree());
 };
 
-TEST_F(FullDisk, OfTheStoreKeepsTheOldBundleAndSaysSo) {
+TEST_F(FullDisk, OnStoreKeepsOldBundle) {
   int refused = 0;
   // From nothing free to room for all, block by block: the disk is full at each write once.
   for (int kibibytes = 0;; kibibytes += 4) {
@@ -50,7 +50,7 @@ TEST_F(FullDisk, OfTheStoreKeepsTheOldBundleAndSaysSo) {
   EXPECT_GT(refused, 5);
 }
 
-TEST_F(FullDisk, OfTheNodeNeverMakesATreeThatCountsAsWhole) {
+TEST_F(FullDisk, OnNodeNeverCompletesExtraction) {
   const TempDir stored;
   LayoutStore store(stored / "store", SystemClock());
   ASSERT_TRUE(WriteSample(store, new_).ok());

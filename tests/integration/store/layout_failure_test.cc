@@ -77,7 +77,7 @@ class LayoutFailure : public ::testing::Test {
   const PackedSample new_ = PackTree(SampleTree());
 };
 
-TEST_F(LayoutFailure, AWriterThatIsKilledAtAnyWriteLeavesTheOldBundleOrTheNewOne) {
+TEST_F(LayoutFailure, KilledWriterLeavesOldOrNewBundle) {
   const int points = [&] {
     const Scene scene(old_, new_);
     const auto whole = KillAtPoint(scene.Publish());
@@ -95,7 +95,7 @@ TEST_F(LayoutFailure, AWriterThatIsKilledAtAnyWriteLeavesTheOldBundleOrTheNewOne
   }
 }
 
-TEST_F(LayoutFailure, ADiskThatFailsOnceOrFromThenOnAtAnyWriteTearsNothing) {
+TEST_F(LayoutFailure, FailingDiskLeavesWholeBundle) {
   const struct {
     std::string name;
     int error;
@@ -160,7 +160,7 @@ int RefusalOfNfs(const CallEntry& call) {
   }
 }
 
-TEST_F(LayoutFailure, OnNfsABundleIsWrittenAndWhatADeadWriterLeftGoes) {
+TEST_F(LayoutFailure, WritesBundleAndCleansUpOnNfs) {
   const Scene scene(old_, new_);
   ASSERT_TRUE(KillAtPoint(scene.Publish(), 20).was_killed);
   int refused = 0;
@@ -204,7 +204,7 @@ bool ReadsWhole(Store& store, const PackedSample& sample) {
          layer.text() == sample.layer;
 }
 
-TEST_F(LayoutFailure, AStaleHandleOfNfsAtAnyReadIsReadAgain) {
+TEST_F(LayoutFailure, StaleNfsHandleIsRetried) {
   const Scene scene(new_, new_);
   int points = 0;
   for (int point = 0;; ++point) {
@@ -226,7 +226,7 @@ TEST_F(LayoutFailure, AStaleHandleOfNfsAtAnyReadIsReadAgain) {
   EXPECT_GT(points, 5) << "ptrace saw too few calls";
 }
 
-TEST_F(LayoutFailure, ANameThatIsNotVisibleYetIsNotFoundAndNeverAHalfThing) {
+TEST_F(LayoutFailure, InvisibleNameIsNotFound) {
   const Scene scene(new_, new_);
   for (int point = 0;; ++point) {
     int seen = 0;
@@ -251,7 +251,7 @@ TEST_F(LayoutFailure, ANameThatIsNotVisibleYetIsNotFoundAndNeverAHalfThing) {
 }
 
 // Processes that write the same bundles and tags, and others, over and over.
-TEST_F(LayoutFailure, SeveralProcessesAtOnceLoseNothingWhileOthersRead) {
+TEST_F(LayoutFailure, ConcurrentWritersLoseNoBundle) {
   constexpr int kWriters = 3;
   constexpr int kEach = 12;
   const Scene scene(old_, new_);

@@ -114,7 +114,7 @@ class DaemonTest : public ::testing::Test, protected Workbench {
   std::future<absl::Status> running_;
 };
 
-TEST_F(DaemonTest, CarriesABundleFromOneNodesBuilderToThePodsOfTheNext) {
+TEST_F(DaemonTest, CarriesBundleFromBuilderToPods) {
   api::CaptureRequest request = Request();
   request.settle_seconds = 1;
   request.started_time = SystemClock().Now();
@@ -146,7 +146,7 @@ TEST_F(DaemonTest, CarriesABundleFromOneNodesBuilderToThePodsOfTheNext) {
             std::string::npos);
 }
 
-TEST_F(DaemonTest, IsHealthyAtOnceAndReadyWhenItKnowsItsWish) {
+TEST_F(DaemonTest, IsReadyOnceSpecIsKnown) {
   server_.Intercept([](const kube::Request&) { return absl::UnavailableError("down"); });
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->port() != 0; }));
@@ -157,7 +157,7 @@ TEST_F(DaemonTest, IsHealthyAtOnceAndReadyWhenItKnowsItsWish) {
   EXPECT_TRUE(Eventually([&] { return Get("/readyz").status == 200; }));
 }
 
-TEST_F(DaemonTest, PreparesAndRepairsWhileTheApiServerIsAway) {
+TEST_F(DaemonTest, RepairsMountsWithoutApiServer) {
   stdfs::create_directories(scratch_ / ("root/" + MountParent(kMount)));
   stdfs::create_symlink(LinkTarget(std::string(32, 'e')), scratch_ / ("root/" + MountPath(kMount)));
   server_.Intercept([](const kube::Request&) { return absl::UnavailableError("down"); });
@@ -166,7 +166,7 @@ TEST_F(DaemonTest, PreparesAndRepairsWhileTheApiServerIsAway) {
       Eventually([&] { return stdfs::is_directory(scratch_ / ("root/" + MountPath(kMount))); }));
 }
 
-TEST_F(DaemonTest, SaysInTheStatusWhyItsRootIsUnusable) {
+TEST_F(DaemonTest, ReportsUnusableRootInStatus) {
   scratch_.Write("root", "a file stands where the directory should be");
   Put({.warmups = {Warmup()}});
   Start();
@@ -177,7 +177,7 @@ TEST_F(DaemonTest, SaysInTheStatusWhyItsRootIsUnusable) {
   EXPECT_TRUE(Eventually([&] { return Status().node.root.writable; }));
 }
 
-TEST_F(DaemonTest, TouchesNothingWhileAnotherAgentOfTheNodeStillRuns) {
+TEST_F(DaemonTest, WaitsForPreviousAgent) {
   scratch_.Write("root/.staging/half/file", "the other agent fetches this");
   const auto root = OpenRoot(config_.root);
   auto other = LockRoot(*root, {.clock = SystemClock()});
@@ -194,7 +194,7 @@ TEST_F(DaemonTest, TouchesNothingWhileAnotherAgentOfTheNodeStillRuns) {
   EXPECT_TRUE(stdfs::is_empty(scratch_ / "root/.staging"));
 }
 
-TEST_F(DaemonTest, IsNotHealthyWithoutItsRoot) {
+TEST_F(DaemonTest, IsUnhealthyWithoutRoot) {
   Put({});
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
@@ -209,7 +209,7 @@ TEST_F(DaemonTest, IsNotHealthyWithoutItsRoot) {
   EXPECT_NE(Get("/healthz").body.find("root directory"), std::string::npos);
 }
 
-TEST_F(DaemonTest, LetsGoOfItsRootWhenItStops) {
+TEST_F(DaemonTest, ReleasesRootLockOnStop) {
   Put({});
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
@@ -218,7 +218,7 @@ TEST_F(DaemonTest, LetsGoOfItsRootWhenItStops) {
       LockRoot(*OpenRoot(config_.root), {.clock = SystemClock(), .timeout = Duration(0)}).ok());
 }
 
-TEST_F(DaemonTest, WaitsForADriverThatIsStarting) {
+TEST_F(DaemonTest, WaitsForDriver) {
   probe_failures_ = 1;
   Put({});
   Start();
@@ -226,7 +226,7 @@ TEST_F(DaemonTest, WaitsForADriverThatIsStarting) {
   EXPECT_TRUE(Eventually([&] { return Status().node.gpu_type == "cpu"; }));
 }
 
-TEST_F(DaemonTest, StopsSoonFromEveryState) {
+TEST_F(DaemonTest, StopsSoonInEveryState) {
   Put({.warmups = {Warmup()}});
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
@@ -243,7 +243,7 @@ TEST_F(DaemonTest, StopsSoonFromEveryState) {
   EXPECT_LT(Stop(), Duration(20'000));
 }
 
-TEST_F(DaemonTest, GivesUpWhenItsPortIsTaken) {
+TEST_F(DaemonTest, FailsIfPortIsInUse) {
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->port() != 0; }));
   Config other = config_;

@@ -109,21 +109,21 @@ TEST_F(LoopTest, PreparesFirstAndReportsTheNode) {
   EXPECT_EQ(target_, "nc-1");
 }
 
-TEST_F(LoopTest, BringsAWantedBundleToThePods) {
+TEST_F(LoopTest, ActivatesWantedBundle) {
   Want({Publish({{kIndexFile, "index"}})});
   ASSERT_TRUE(IterateUntilActive());
   EXPECT_EQ(Shown(), (std::map<std::string, std::string>{{kIndexFile, "index"}}));
   EXPECT_EQ(Warmup().generation.size(), 32U);
 }
 
-TEST_F(LoopTest, WatchesATreeBeforePodsCanUseIt) {
+TEST_F(LoopTest, WatchesTreeBeforeActivation) {
   Want({Publish({{kIndexFile, "index"}})});
   ASSERT_TRUE(IterateUntilActive());
   EXPECT_TRUE(watcher_.trees().contains(Warmup().generation));
   EXPECT_TRUE(watcher_.trees().contains(ColdId(kMount, 0))) << "older pods still use it";
 }
 
-TEST_F(LoopTest, RepairsABrokenLinkBeforeItKnowsAnyWish) {
+TEST_F(LoopTest, RepairsBrokenLinkBeforeSpecIsKnown) {
   stdfs::create_directories(root_ / MountParent(kMount));
   stdfs::create_symlink(LinkTarget(std::string(32, 'e')), root_ / MountPath(kMount));
   loop_->RunIteration();
@@ -131,7 +131,7 @@ TEST_F(LoopTest, RepairsABrokenLinkBeforeItKnowsAnyWish) {
   EXPECT_EQ(target_, "");
 }
 
-TEST_F(LoopTest, PutsBackWhatSomebodyRemovedToFreeSpace) {
+TEST_F(LoopTest, RestoresExternallyRemovedTrees) {
   const Digest digest = Publish({{kIndexFile, std::string(100'000, 'x')}});
   Restart({.limit_bytes = 150'000});
   Want({digest});
@@ -154,7 +154,7 @@ TEST_F(LoopTest, PutsBackWhatSomebodyRemovedToFreeSpace) {
       << "they are of the tree that is gone";
 }
 
-TEST_F(LoopTest, SaysThatItsRootIsGone) {
+TEST_F(LoopTest, ReportsRemovedRoot) {
   Want({});
   loop_->RunIteration();
   EXPECT_FALSE(loop_->is_root_gone());
@@ -165,7 +165,7 @@ TEST_F(LoopTest, SaysThatItsRootIsGone) {
   EXPECT_NE(Warmup().message.find("root directory"), std::string::npos) << Warmup().message;
 }
 
-TEST_F(LoopTest, OneFailureDoesNotMakeTheRootUnusableForLong) {
+TEST_F(LoopTest, RootRecoversAfterFailure) {
   Want({});
   loop_->RunIteration();
   BreakRoot();
@@ -180,7 +180,7 @@ TEST_F(LoopTest, OneFailureDoesNotMakeTheRootUnusableForLong) {
   EXPECT_EQ(Warmup().prepared.size(), 1U);
 }
 
-TEST_F(LoopTest, AnUnusableRootIsNotMeasuredInEveryTurn) {
+TEST_F(LoopTest, UnusableRootIsNotMeasuredInEveryIteration) {
   Want({});
   loop_->RunIteration();
   BreakRoot();
@@ -197,7 +197,7 @@ TEST_F(LoopTest, AnUnusableRootIsNotMeasuredInEveryTurn) {
   EXPECT_GT(status_.node.root.used_bytes, before);
 }
 
-TEST_F(LoopTest, SwitchesToANewBundleAndBackWithoutTheStore) {
+TEST_F(LoopTest, RollsBackWithoutStore) {
   const Digest first = Publish({{kIndexFile, "first"}});
   const Digest second = Publish({{kIndexFile, "second"}});
   Want({first});
@@ -211,7 +211,7 @@ TEST_F(LoopTest, SwitchesToANewBundleAndBackWithoutTheStore) {
   EXPECT_EQ(Shown().at(kIndexFile), "first");
 }
 
-TEST_F(LoopTest, KeepsWhatIsActiveWhenTheWishIsGone) {
+TEST_F(LoopTest, KeepsActiveTreeWithoutNodeCache) {
   Want({Publish({{kIndexFile, "index"}})});
   ASSERT_TRUE(IterateUntilActive());
   Want({});
@@ -221,7 +221,7 @@ TEST_F(LoopTest, KeepsWhatIsActiveWhenTheWishIsGone) {
   EXPECT_EQ(Shown().at(kIndexFile), "index");
 }
 
-TEST_F(LoopTest, RenewGivesAFreshTreeOfTheSameBundle) {
+TEST_F(LoopTest, RenewMakesFreshTreeOfSameBundle) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
   ASSERT_TRUE(IterateUntilActive());
@@ -235,7 +235,7 @@ TEST_F(LoopTest, RenewGivesAFreshTreeOfTheSameBundle) {
   EXPECT_EQ(Shown(), (std::map<std::string, std::string>{{kIndexFile, "index"}}));
 }
 
-TEST_F(LoopTest, TakesATornFileAwayAlsoFromTheTreeOfBefore) {
+TEST_F(LoopTest, RemovesTruncatedFileFromPreviousTree) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
   ASSERT_TRUE(IterateUntilActive());
@@ -254,7 +254,7 @@ TEST_F(LoopTest, TakesATornFileAwayAlsoFromTheTreeOfBefore) {
   EXPECT_TRUE(root_.Exists(GenerationPath(before) + "/" + kIndexFile));
 }
 
-TEST_F(LoopTest, ADamagedBundleIsRefusedAndTheOldOneStays) {
+TEST_F(LoopTest, DamagedBundleKeepsOldTree) {
   const Digest good = Publish({{kIndexFile, "good"}});
   const Digest bad = Publish({{kIndexFile, "bad"}});
   const auto bundle = bundle::ReadBundle({store_, "team/llama"}, bad, {});
@@ -269,7 +269,7 @@ TEST_F(LoopTest, ADamagedBundleIsRefusedAndTheOldOneStays) {
   EXPECT_EQ(Shown().at(kIndexFile), "good");
 }
 
-TEST_F(LoopTest, AnUnsignedBundleWaitsForItsSignatureBesideTheOldOne) {
+TEST_F(LoopTest, UnsignedBundleWaitsForSignature) {
   const Digest signed_one = Publish({{kIndexFile, "signed"}});
   const Digest unsigned_one = Publish({{kIndexFile, "not yet"}});
   const bundle::RepositoryRef place{store_, "team/llama"};
@@ -295,7 +295,7 @@ TEST_F(LoopTest, AnUnsignedBundleWaitsForItsSignatureBesideTheOldOne) {
   EXPECT_EQ(Shown().at(kIndexFile), "not yet");
 }
 
-TEST_F(LoopTest, WhatIsRefusedIsNotFetchedAgainNorAfterARestart) {
+TEST_F(LoopTest, RejectedBundleIsNotFetchedAfterRestart) {
   node_.gpu_type = "nvidia/h100-80gb-hbm3/sm_90";
   const Digest foreign = Publish({{kIndexFile, "index"}});
   node_.gpu_type = "cpu";
@@ -324,7 +324,7 @@ TEST_F(LoopTest, WhatIsRefusedIsNotFetchedAgainNorAfterARestart) {
   EXPECT_GT(calls, 0) << "forgotten with the wish";
 }
 
-TEST_F(LoopTest, ADamagedTreeIsReplacedByAFreshOneBesideIt) {
+TEST_F(LoopTest, DamagedTreeIsReplaced) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
   ASSERT_TRUE(IterateUntilActive());
@@ -345,7 +345,7 @@ TEST_F(LoopTest, ADamagedTreeIsReplacedByAFreshOneBesideIt) {
   EXPECT_EQ(status_.warmups, before) << "a restart does not go back to it";
 }
 
-TEST_F(LoopTest, ADamagedTreeIsOutOfUseAlsoWhileTheStoreIsDown) {
+TEST_F(LoopTest, DamagedTreeIsReplacedByColdTreeWhileStoreIsDown) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
   ASSERT_TRUE(IterateUntilActive());
@@ -358,7 +358,7 @@ TEST_F(LoopTest, ADamagedTreeIsOutOfUseAlsoWhileTheStoreIsDown) {
   EXPECT_TRUE(Shown().empty());
 }
 
-TEST_F(LoopTest, GivesUpOnABundleWhoseTreesAreDamagedAgainAndAgain) {
+TEST_F(LoopTest, GivesUpAfterRepeatedlyDamagedTrees) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
   for (int tree = 0; tree < kTreesMax; ++tree) {
@@ -374,7 +374,7 @@ TEST_F(LoopTest, GivesUpOnABundleWhoseTreesAreDamagedAgainAndAgain) {
   EXPECT_TRUE(IterateUntilActive()) << "a new wish is a new try";
 }
 
-TEST_F(LoopTest, ABundleWhoseEntryListLiesEndsInQuarantine) {
+TEST_F(LoopTest, InconsistentBundleIsQuarantined) {
   const std::string repository = kMount.ns + "/" + kMount.name;
   auto bundle = bundle::ReadBundle({store_, repository}, Publish({{kIndexFile, "index"}}), {});
   ASSERT_TRUE(bundle.ok()) << bundle.status();
@@ -403,7 +403,7 @@ TEST_F(LoopTest, ABundleWhoseEntryListLiesEndsInQuarantine) {
   EXPECT_TRUE(Shown().empty());
 }
 
-TEST_F(LoopTest, OneDamagedBundleDoesNotKeepTheOthersAway) {
+TEST_F(LoopTest, FailedBundleDoesNotBlockOthers) {
   const Digest good = Publish({{kIndexFile, "good"}});
   Want({good, DigestOf("never pushed")});
   ASSERT_TRUE(IterateUntil([this] {
@@ -413,7 +413,7 @@ TEST_F(LoopTest, OneDamagedBundleDoesNotKeepTheOthersAway) {
   EXPECT_EQ(Shown().at(kIndexFile), "good");
 }
 
-TEST_F(LoopTest, AStoreThatIsDownIsAskedAgainLater) {
+TEST_F(LoopTest, RetriesWhenStoreIsDown) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   store_.SetFault([](std::string_view) { return absl::UnavailableError("503 from the registry"); });
   Want({digest});
@@ -426,7 +426,7 @@ TEST_F(LoopTest, AStoreThatIsDownIsAskedAgainLater) {
   EXPECT_TRUE(IterateUntilActive());
 }
 
-TEST_F(LoopTest, RefusesAboveTheByteLimit) {
+TEST_F(LoopTest, RefusesFetchAboveByteLimit) {
   const Digest digest = Publish({{kIndexFile, std::string(100'000, 'x')}});
   Restart({.limit_bytes = 50'000});
   Want({digest});
@@ -434,7 +434,7 @@ TEST_F(LoopTest, RefusesAboveTheByteLimit) {
   EXPECT_EQ(Bundle(0).reason, api::reason::kOverLimit);
 }
 
-TEST_F(LoopTest, ARestartedAgentReportsTheSameFromTheDisk) {
+TEST_F(LoopTest, RestartReportsSameStatus) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   Want({digest});
   ASSERT_TRUE(IterateUntilActive());
@@ -446,7 +446,7 @@ TEST_F(LoopTest, ARestartedAgentReportsTheSameFromTheDisk) {
   EXPECT_EQ(status_.warmups, before);
 }
 
-TEST_F(LoopTest, CapturesForTheOperatorAndAnswersUntilItIsTakenIn) {
+TEST_F(LoopTest, ReportsCaptureUntilRequestIsRemoved) {
   Want({});
   loop_->RunIteration();
   root_.Write(MountPath(kMount) + "/" + kIndexFile, "compiled");
@@ -469,7 +469,7 @@ TEST_F(LoopTest, CapturesForTheOperatorAndAnswersUntilItIsTakenIn) {
   EXPECT_TRUE(status_.captures.empty());
 }
 
-TEST_F(LoopTest, WaitsBetweenFailedTurnsWhateverTheLastPlanWaitedFor) {
+TEST_F(LoopTest, WaitsBetweenFailedIterations) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
   Want({digest});

@@ -76,7 +76,7 @@ TEST_F(ProgramTest, HelpTeachesEveryVerb) {
   EXPECT_THAT(Run({"--version"}).out, HasSubstr("cachewarm "));
 }
 
-TEST_F(ProgramTest, AWrongCommandLineIsExplained) {
+TEST_F(ProgramTest, UsageErrorsAreExplained) {
   const struct {
     std::vector<std::string> words;
     std::string message;
@@ -94,7 +94,7 @@ TEST_F(ProgramTest, AWrongCommandLineIsExplained) {
   }
 }
 
-TEST_F(ProgramTest, PacksUponAnOlderBundleOfTheSameRepository) {
+TEST_F(ProgramTest, PackUsesBaseOfSameRepository) {
   const std::string noise = fakes::Noise(200'000, 1);
   std::ofstream(temp_ / "tree/inductor/ab/clarge.py") << noise;
   ASSERT_EQ(Pack("v1").code, 0);
@@ -115,7 +115,7 @@ TEST_F(ProgramTest, PacksUponAnOlderBundleOfTheSameRepository) {
   EXPECT_THAT(elsewhere.err, HasSubstr("--base: "));
 }
 
-TEST_F(ProgramTest, ABundleGoesThroughEveryVerb) {
+TEST_F(ProgramTest, BundlePassesThroughEveryVerb) {
   const Outcome packed = Pack("k-1");
   ASSERT_EQ(packed.code, 0) << packed.err;
   EXPECT_THAT(packed.out, HasSubstr("/store/llama@sha256:"));
@@ -138,7 +138,7 @@ TEST_F(ProgramTest, ABundleGoesThroughEveryVerb) {
   EXPECT_EQ(dir_.Stat("out/inductor/ab/cabcd.py")->mode, 0444U);
 }
 
-TEST_F(ProgramTest, ASignatureIsAskedForByKeyAndTravelsWithItsBundle) {
+TEST_F(ProgramTest, SignatureIsCheckedByKeyAndCopied) {
   std::ofstream(temp_ / "key.pem") << bundle::kSigner;
   std::ofstream(temp_ / "key.pub") << bundle::kSignerPublic;
   std::ofstream(temp_ / "stranger.pub") << bundle::kStrangerPublic;
@@ -174,7 +174,7 @@ TEST_F(ProgramTest, ASignatureIsAskedForByKeyAndTravelsWithItsBundle) {
   EXPECT_THAT(verified.out, HasSubstr("intact, signed"));
 }
 
-TEST_F(ProgramTest, AKeyThatCannotBeUsedIsNamed) {
+TEST_F(ProgramTest, UnusableKeyIsReported) {
   ASSERT_EQ(Pack("k-1").code, 0);
   std::ofstream(temp_ / "cosign.key") << "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n";
   const Outcome encrypted = Run({"sign", Bundle("k-1"), "--key", temp_ / "cosign.key"});
@@ -184,7 +184,7 @@ TEST_F(ProgramTest, AKeyThatCannotBeUsedIsNamed) {
   EXPECT_EQ(Run({"verify", Bundle("k-1"), "--key", temp_ / "none"}).code, 1);
 }
 
-TEST_F(ProgramTest, LimitsAndProxiesOfAStoreAreCheckedByName) {
+TEST_F(ProgramTest, StoreOptionsAreValidated) {
   const std::pair<std::string, std::string> wrong[] = {
       {"--max-connections", "0"},      {"--max-connections", "many"},
       {"--bytes-per-second", "100"},   {"--proxy", "https://p"},
@@ -196,14 +196,14 @@ TEST_F(ProgramTest, LimitsAndProxiesOfAStoreAreCheckedByName) {
   }
 }
 
-TEST_F(ProgramTest, TheProxyOfTheEnvironmentIsForRegistries) {
+TEST_F(ProgramTest, EnvironmentProxyAppliesToRegistries) {
   environment_["HTTPS_PROXY"] = "https://p.test";
   const std::vector<std::string> words = {"inspect", "oci://registry.test/team/llama:k-1"};
   EXPECT_THAT(Run(words).err, HasSubstr("HTTPS_PROXY"));
   EXPECT_EQ(Pack("k-1").code, 0) << "a directory needs none";
 }
 
-TEST_F(ProgramTest, TheSameTreeGivesTheSameDigest) {
+TEST_F(ProgramTest, SameTreeGivesSameDigest) {
   const Outcome first = Pack("k-1");
   std::filesystem::last_write_time(
       temp_ / "tree/inductor/ab/cabcd.py",
@@ -212,7 +212,7 @@ TEST_F(ProgramTest, TheSameTreeGivesTheSameDigest) {
   EXPECT_EQ(first.out, second.out);
 }
 
-TEST_F(ProgramTest, JsonIsOneObjectOnStandardOutput) {
+TEST_F(ProgramTest, JsonIsOneObjectOnStdout) {
   ASSERT_EQ(Pack("k-1").code, 0);
   const std::vector<std::vector<std::string>> calls = {
       {"pack", temp_ / "tree", Bundle("k-2"), "--node-facts", temp_ / "facts.json"},
@@ -231,7 +231,7 @@ TEST_F(ProgramTest, JsonIsOneObjectOnStandardOutput) {
   }
 }
 
-TEST_F(ProgramTest, AnExistingDirectoryIsNotOverwritten) {
+TEST_F(ProgramTest, UnpackKeepsExistingDirectory) {
   ASSERT_EQ(Pack("k-1").code, 0);
   std::filesystem::create_directories(temp_ / "empty");
   EXPECT_EQ(Run({"unpack", Bundle("k-1"), temp_ / "empty"}).code, 0);
@@ -242,7 +242,7 @@ TEST_F(ProgramTest, AnExistingDirectoryIsNotOverwritten) {
   EXPECT_TRUE(std::filesystem::is_regular_file(temp_ / "facts.json"));
 }
 
-TEST_F(ProgramTest, DamageHasAnExitCodeOfItsOwnAndLeavesNoDirectory) {
+TEST_F(ProgramTest, DamageReturns3AndLeavesNoDirectory) {
   ASSERT_EQ(Pack("k-1").code, 0);
   for (const auto& blob : std::filesystem::directory_iterator(temp_ / "store/llama/blobs/sha256")) {
     std::ofstream(blob.path(), std::ios::binary | std::ios::in | std::ios::out) << "XXXX";
@@ -276,7 +276,7 @@ TEST_F(ProgramTest, LimitsOfABundleAreOptions) {
   EXPECT_EQ(Run({"unpack", Bundle("k-1"), temp_ / "out", "--limit-files=100"}).code, 0);
 }
 
-TEST_F(ProgramTest, WhatIsNotThereHasAnExitCodeOfItsOwn) {
+TEST_F(ProgramTest, MissingBundleReturns4) {
   EXPECT_EQ(Run({"verify", Bundle("k-1")}).code, 4);
   ASSERT_EQ(Pack("k-1").code, 0);
   EXPECT_EQ(Run({"verify", Bundle("k-none")}).code, 4);
@@ -285,7 +285,7 @@ TEST_F(ProgramTest, WhatIsNotThereHasAnExitCodeOfItsOwn) {
   EXPECT_THAT(vague.err, HasSubstr("add :tag or @sha256:hex"));
 }
 
-TEST_F(ProgramTest, ADirectoryWithoutCachesIsNoBundle) {
+TEST_F(ProgramTest, PackRejectsDirectoryWithoutCaches) {
   std::filesystem::create_directories(temp_ / "nothing");
   const Outcome outcome = Run({"pack", temp_ / "nothing", Bundle("k-1")});
   EXPECT_EQ(outcome.code, 4);
@@ -297,7 +297,7 @@ constexpr char kServer[] =
     "f=$TORCHINDUCTOR_CACHE_DIR/ab/cabcd.py; mkdir -p ${f%/*}; "
     "if [ -e $f ]; then echo warm; else echo cold; echo 'print(1)' > $f; fi > $1; exit $2";
 
-TEST_F(ProgramTest, ACommandIsColdOnceAndWarmOnTheNextMachine) {
+TEST_F(ProgramTest, RunIsColdOnceAndWarmOnNextMachine) {
   const auto run = [&](const std::string& machine, const std::string& code) {
     return Run({"run", "--store", temp_ / "bundles", "--name", "llama", "--dir", temp_ / machine,
                 "--node-facts", temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh",
@@ -318,7 +318,7 @@ TEST_F(ProgramTest, ACommandIsColdOnceAndWarmOnTheNextMachine) {
   EXPECT_TRUE(std::filesystem::is_regular_file(temp_ / "two/inductor/ab/cabcd.py"));
 }
 
-TEST_F(ProgramTest, ACommandWithAKeyIsWarmedOnlyByWhatItSigned) {
+TEST_F(ProgramTest, RunWithKeyUsesOnlySignedBundles) {
   std::ofstream(temp_ / "key.pem") << bundle::kSigner;
   std::ofstream(temp_ / "key.pub") << bundle::kSignerPublic;
   const auto run = [&](const std::string& machine, const std::vector<std::string>& options) {
@@ -343,7 +343,7 @@ TEST_F(ProgramTest, ACommandWithAKeyIsWarmedOnlyByWhatItSigned) {
   EXPECT_THAT(run("five", {"--sign-key", temp_ / "none"}).code, 0);
 }
 
-TEST_F(ProgramTest, ACommandRunsWithoutAStoreThatAnswersAndIsKeptLater) {
+TEST_F(ProgramTest, RunWithoutStorePublishesLater) {
   const Outcome outcome =
       Run({"run", "--store", "oci://127.0.0.1:1", "--dir", temp_ / "one", "--node-facts",
            temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
@@ -358,7 +358,7 @@ TEST_F(ProgramTest, ACommandRunsWithoutAStoreThatAnswersAndIsKeptLater) {
   EXPECT_THAT(later.err, HasSubstr("published 1 files"));
 }
 
-TEST_F(ProgramTest, ACommandThatIsNotThereIsExitCode127) {
+TEST_F(ProgramTest, RunOfMissingCommandReturns127) {
   const Outcome outcome = Run({"run", "--store", temp_ / "bundles", "--dir", temp_ / "one",
                                "--node-facts", temp_ / "facts.json", "--", "/nonexistent/server"});
   EXPECT_EQ(outcome.code, 127);
@@ -366,7 +366,7 @@ TEST_F(ProgramTest, ACommandThatIsNotThereIsExitCode127) {
   EXPECT_EQ(Run({"run", "--", "true"}).code, 1);
 }
 
-TEST_F(ProgramTest, TheCompletionScriptIsValidBash) {
+TEST_F(ProgramTest, CompletionScriptIsValidBash) {
   const Outcome script = Run({"completion"});
   EXPECT_EQ(script.code, 0);
   std::ofstream(temp_ / "completion.bash")

@@ -13,7 +13,7 @@ FileEvent Closed(const std::string& path) {
   return {.type = FileEventType::kRead, .path = path};
 }
 
-TEST(OwnReadScopes, TakeOneOpenAndOneCloseForEachOpening) {
+TEST(OwnReadScopes, ConsumeOneOpenAndOneClose) {
   OwnReadScopes scopes;
   OwnReads reads = scopes.Begin("g");
   reads.Opening("a");
@@ -23,7 +23,7 @@ TEST(OwnReadScopes, TakeOneOpenAndOneCloseForEachOpening) {
   EXPECT_FALSE(scopes.Consume("g", Closed("a")));
 }
 
-TEST(OwnReadScopes, LeaveOtherFilesTreesAndEventsAlone) {
+TEST(OwnReadScopes, IgnoreOtherFilesTreesAndEvents) {
   OwnReadScopes scopes;
   OwnReads reads = scopes.Begin("g");
   reads.Opening("a");
@@ -35,7 +35,7 @@ TEST(OwnReadScopes, LeaveOtherFilesTreesAndEventsAlone) {
   }
 }
 
-TEST(OwnReadScopes, CountReadsOfOneFileByTwoScopes) {
+TEST(OwnReadScopes, CountReadsOfEachScope) {
   OwnReadScopes scopes;
   OwnReads capture = scopes.Begin("g");
   OwnReads scrub = scopes.Begin("g");
@@ -46,7 +46,7 @@ TEST(OwnReadScopes, CountReadsOfOneFileByTwoScopes) {
   EXPECT_FALSE(scopes.Consume("g", Opened("a")));
 }
 
-TEST(OwnReadScopes, AnEndedScopeLastsUntilItsEventsWereRead) {
+TEST(OwnReadScopes, EndedScopeLastsUntilItsEventsAreRead) {
   OwnReadScopes scopes;
   {
     OwnReads reads = scopes.Begin("g");
@@ -60,7 +60,7 @@ TEST(OwnReadScopes, AnEndedScopeLastsUntilItsEventsWereRead) {
   EXPECT_FALSE(scopes.Consume("g", Closed("a")));
 }
 
-TEST(OwnReadScopes, AScopeMayOutliveThem) {
+TEST(OwnReadScopes, ScopeMayOutliveThem) {
   std::optional<OwnReads> reads;
   {
     OwnReadScopes scopes;
@@ -70,7 +70,7 @@ TEST(OwnReadScopes, AScopeMayOutliveThem) {
   reads.reset();
 }
 
-TEST(OwnReads, MovedFromDoesNothing) {
+TEST(OwnReads, MovedFromHasNoEffect) {
   OwnReadScopes scopes;
   OwnReads first = scopes.Begin("g");
   OwnReads second = std::move(first);

@@ -53,7 +53,7 @@ Observation Classify(const EventRecord& record) {
                        caches::CacheTable::AllPresets());
 }
 
-TEST(ClassifyProperties, TheResultFollowsFromTheCounts) {
+TEST(ClassifyProperties, ResultFollowsFromCounts) {
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     Events events(seed);
     EventRecord record;
@@ -81,7 +81,7 @@ TEST(ClassifyProperties, TheResultFollowsFromTheCounts) {
   }
 }
 
-TEST(ClassifyProperties, MoreEventsNeverTakeACompileBack) {
+TEST(ClassifyProperties, MoreEventsNeverRemoveACompile) {
   for (uint32_t seed = 0; seed < 80; ++seed) {
     Events events(seed);
     EventRecord record;
@@ -96,7 +96,7 @@ TEST(ClassifyProperties, MoreEventsNeverTakeACompileBack) {
   }
 }
 
-TEST(ClassifyProperties, UsedFilesMayAllTravel) {
+TEST(ClassifyProperties, UsedFilesMayTravel) {
   Events events(7);
   EventRecord record;
   for (int i = 0; i < 500; ++i) {
@@ -107,7 +107,7 @@ TEST(ClassifyProperties, UsedFilesMayAllTravel) {
   }
 }
 
-TEST(EventLogProperties, AgreesWithAListOfEverything) {
+TEST(EventLogProperties, MatchesFullList) {
   for (uint32_t seed = 0; seed < 10; ++seed) {
     Events events(seed);
     EventLog log({.events_max = 50, .paths_max = 8, .keep = std::chrono::seconds(40)}, kStart);

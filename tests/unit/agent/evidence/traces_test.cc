@@ -60,7 +60,7 @@ Trace Load(const std::filesystem::path& path) {
   return trace;
 }
 
-TEST(Traces, AreJudgedAsTheirProcessSaid) {
+TEST(Traces, MatchTheResultsOfTheirEngines) {
   const std::filesystem::path folder =
       std::filesystem::path(CACHEWARM_SOURCE_DIR) / "tests/unit/agent/evidence/traces";
   int traces = 0;
@@ -81,7 +81,7 @@ TEST(Traces, AreJudgedAsTheirProcessSaid) {
   EXPECT_GE(traces, 4);
 }
 
-TEST(Traces, WithoutTheirLastEntryAreStillNoHit) {
+TEST(Traces, WithoutIndexEntryAreAMiss) {
   const std::filesystem::path path =
       std::filesystem::path(CACHEWARM_SOURCE_DIR) / "tests/unit/agent/evidence/traces/miss.txt";
   Trace trace = Load(path);

@@ -40,7 +40,7 @@ class StartsTest : public ::testing::Test, protected Workbench {
   WallTime begin_;
 };
 
-TEST_F(StartsTest, SaysNothingBeforeTheWindowHasClosed) {
+TEST_F(StartsTest, ReportsNothingBeforeWindowCloses) {
   watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
   starts_.Poll({Window("a", 0, 0)});
   EXPECT_TRUE(starts_.Statuses().empty());
@@ -54,7 +54,7 @@ TEST_F(StartsTest, SaysNothingBeforeTheWindowHasClosed) {
   EXPECT_FALSE(starts_.IsWaiting());
 }
 
-TEST_F(StartsTest, CallsAStartThatOnlyReadAHit) {
+TEST_F(StartsTest, StartWithOnlyReadsIsAHit) {
   watcher_.SetEvents(kMount.uid, {Event(FileEventType::kOpened, 2, kIndexFile),
                                   Event(FileEventType::kRead, 2, kIndexFile)});
   clock_.Advance(seconds(60));
@@ -66,7 +66,7 @@ TEST_F(StartsTest, CallsAStartThatOnlyReadAHit) {
   EXPECT_EQ(evidence.written, 0);
 }
 
-TEST_F(StartsTest, AMissWithoutAnyBundleIsACleanColdStart) {
+TEST_F(StartsTest, MissWithoutBundleIsACleanColdStart) {
   watcher_.SetEvents(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
   ASSERT_TRUE(PrepareMount(root_.dir(), kMount, {.now = begin_ - seconds(100)}).ok());
   clock_.Advance(seconds(60));
@@ -74,7 +74,7 @@ TEST_F(StartsTest, AMissWithoutAnyBundleIsACleanColdStart) {
   EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kCold);
 }
 
-TEST_F(StartsTest, AMissWithABundleIsAMiss) {
+TEST_F(StartsTest, MissWithBundleIsAMiss) {
   watcher_.SetEvents(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
   ASSERT_TRUE(RecordActivation(root_.dir(), kMount,
                                {.generation = std::string(32, 'a'), .at = begin_ - seconds(100)})
@@ -84,13 +84,13 @@ TEST_F(StartsTest, AMissWithABundleIsAMiss) {
   EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kMiss);
 }
 
-TEST_F(StartsTest, SaysUnknownWhenTheRecordIsIncomplete) {
+TEST_F(StartsTest, IncompleteRecordIsUnknown) {
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kUnknown);
 }
 
-TEST_F(StartsTest, JudgesOnceAndKeepsTheJudgement) {
+TEST_F(StartsTest, EvaluatesEachStartOnce) {
   watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
@@ -100,7 +100,7 @@ TEST_F(StartsTest, JudgesOnceAndKeepsTheJudgement) {
   EXPECT_EQ(starts_.Statuses(), before);
 }
 
-TEST_F(StartsTest, ForgetsWhatTheOperatorHasTakenIn) {
+TEST_F(StartsTest, ForgetsStartsRemovedFromSpec) {
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5), Window("b", 10, 15)});
   starts_.Poll({Window("b", 10, 15)});
@@ -108,7 +108,7 @@ TEST_F(StartsTest, ForgetsWhatTheOperatorHasTakenIn) {
   EXPECT_EQ(starts_.Statuses()[0].pod_uid, "b");
 }
 
-TEST_F(StartsTest, ARestartedAgentKeepsWhatItHadReported) {
+TEST_F(StartsTest, RestartKeepsReportedResults) {
   const api::StartEvidence reported{.pod_uid = "a", .result = api::StartResult::kHit, .opened = 7};
   starts_.Adopt({reported});
   clock_.Advance(seconds(60));
@@ -116,7 +116,7 @@ TEST_F(StartsTest, ARestartedAgentKeepsWhatItHadReported) {
   EXPECT_EQ(starts_.Statuses(), std::vector<api::StartEvidence>{reported});
 }
 
-TEST_F(StartsTest, TwoPodsAtOnceThatCannotBeToldApartAreUnknown) {
+TEST_F(StartsTest, AmbiguousConcurrentStartsAreUnknown) {
   watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile),
                                   Event(FileEventType::kMovedTo, 3, "inductor/fxgraph/zz/fnew/e")});
   clock_.Advance(seconds(60));
@@ -126,7 +126,7 @@ TEST_F(StartsTest, TwoPodsAtOnceThatCannotBeToldApartAreUnknown) {
   }
 }
 
-TEST_F(StartsTest, TwoPodsAtOnceThatBothOnlyReadAreBothHits) {
+TEST_F(StartsTest, ConcurrentStartsWithOnlyReadsAreHits) {
   watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5), Window("b", 1, 6)});
@@ -135,7 +135,7 @@ TEST_F(StartsTest, TwoPodsAtOnceThatBothOnlyReadAreBothHits) {
   }
 }
 
-TEST(Overlap, OfTheSameDirectoryOnly) {
+TEST(Overlap, RequiresSameDirectory) {
   const WallTime zero{};
   const auto window = [&](const std::string& uid, const std::string& run_as, int started,
                           int ready) {

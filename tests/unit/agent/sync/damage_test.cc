@@ -46,13 +46,13 @@ const std::vector<ChangeCase>& Changes() {
   return cases;
 }
 
-TEST(EvaluateFile, TellsDamageFromTheWorkOfEngines) {
+TEST(EvaluateFile, DistinguishesDamageFromEngineChanges) {
   for (const ChangeCase& each : Changes()) {
     EXPECT_EQ(EvaluateFile(each.change), each.state) << each.what;
   }
 }
 
-TEST(EvaluateFile, NeverCallsRightBytesDamageNorTornOnesAnEngines) {
+TEST(EvaluateFile, RightBytesAreIntactAndTruncatedFilesDamaged) {
   for (unsigned bits = 0; bits < 32; ++bits) {
     const FileChange change{.right = (bits & 1U) != 0,
                             .same_file = (bits & 2U) != 0,
@@ -66,7 +66,7 @@ TEST(EvaluateFile, NeverCallsRightBytesDamageNorTornOnesAnEngines) {
   }
 }
 
-TEST(DescribeDamage, SaysWhatNoEngineDoes) {
+TEST(DescribeDamage, DescribesEveryKindOfDamage) {
   EXPECT_EQ(DescribeDamage(FileChange{.same_file = true}),
             "does not match its bundle, although no process wrote it");
   EXPECT_EQ(DescribeDamage(FileChange{.same_file = true, .written = true}),
@@ -77,7 +77,7 @@ TEST(DescribeDamage, SaysWhatNoEngineDoes) {
   EXPECT_EQ(DescribeDamage(DamagedTree{}), "the damage record cannot be read");
 }
 
-TEST(IsIndexInconsistent, NeedsTwoInodesThatNobodyWrote) {
+TEST(IsIndexInconsistent, RequiresTwoUntouchedInodes) {
   const DamagedTree found{.path = "a", .digest = DigestOf("x"), .inode = 2, .untouched = true};
   struct Case {
     std::string what;

@@ -51,7 +51,7 @@ const std::vector<FaultCase>& FaultCases() {
   return cases;
 }
 
-TEST(KindOfFault, TellsBundleStoreAndDiskApart) {
+TEST(KindOfFault, DistinguishesBundleStoreAndDisk) {
   for (const FaultCase& each : FaultCases()) {
     const absl::Status status(each.code, "x");
     const FaultKind kind = KindOfFault(each.source, status);
@@ -72,7 +72,7 @@ std::vector<int64_t> WaitsOf(FaultKind kind) {
   return waits;
 }
 
-TEST(RecordFailure, WaitsAsLongAsTheKindOfFaultMayTakeToBeMended) {
+TEST(RecordFailure, BackoffDependsOnFaultKind) {
   EXPECT_EQ(WaitsOf(FaultKind::kStore), (std::vector<int64_t>{1, 2, 4, 8, 16, 30}));
   EXPECT_EQ(WaitsOf(FaultKind::kDiskFull), WaitsOf(FaultKind::kStore));
   EXPECT_EQ(WaitsOf(FaultKind::kDisk), WaitsOf(FaultKind::kStore));
@@ -81,7 +81,7 @@ TEST(RecordFailure, WaitsAsLongAsTheKindOfFaultMayTakeToBeMended) {
   EXPECT_EQ(WaitsOf(FaultKind::kDamaged), (std::vector<int64_t>{60, 240, 960, 3840, 15360, 21600}));
 }
 
-TEST(RecordFailure, WhatIsRefusedIsNeverTriedAgain) {
+TEST(RecordFailure, RejectedBundleIsNeverRetried) {
   FailureState failure;
   RecordFailure(failure, FaultKind::kRejected, absl::InvalidArgumentError("a device"),
                 {kMono, kWall, 0.5});
@@ -92,7 +92,7 @@ TEST(RecordFailure, WhatIsRefusedIsNeverTriedAgain) {
             "a device; quarantined permanently on this node; publish a new bundle");
 }
 
-TEST(RecordFailure, SaysUntilWhenADamagedBundleWaits) {
+TEST(RecordFailure, MessageHasEndOfQuarantine) {
   FailureState failure;
   RecordFailure(failure, FaultKind::kDamaged, absl::DataLossError("wrong digest"),
                 {kMono, kWall, 0.0});
@@ -101,7 +101,7 @@ TEST(RecordFailure, SaysUntilWhenADamagedBundleWaits) {
                                  "; repair the blob in the registry or publish a new bundle");
 }
 
-TEST(RecordFailure, AStoreThatIsDownAfterwardsIsNoQuarantine) {
+TEST(RecordFailure, LaterStoreFailureEndsQuarantine) {
   FailureState failure;
   RecordFailure(failure, FaultKind::kDamaged, absl::DataLossError("x"), {kMono, kWall, 0.5});
   RecordFailure(failure, FaultKind::kMissing, absl::NotFoundError("gone"), {kMono, kWall, 0.5});

@@ -58,7 +58,7 @@ struct Scenario {
   }
 };
 
-TEST(ReportWarmups, SaysWaitingWhileNothingHappened) {
+TEST(ReportWarmups, BundleIsWaitingInitially) {
   const Scenario scenario;
   const api::NodeWarmup report = scenario.Report();
   EXPECT_EQ(report.uid, "uid-1");
@@ -68,7 +68,7 @@ TEST(ReportWarmups, SaysWaitingWhileNothingHappened) {
   EXPECT_EQ(report.bundles[0].state, api::BundleState::kWaiting);
 }
 
-TEST(ReportWarmups, AColdDirectoryIsPreparedAndNotActive) {
+TEST(ReportWarmups, ColdDirectoryIsPreparedButNotActive) {
   Scenario scenario;
   scenario.Link(ColdId(scenario.mount(), 0));
   const api::NodeWarmup report = scenario.Report();
@@ -77,7 +77,7 @@ TEST(ReportWarmups, AColdDirectoryIsPreparedAndNotActive) {
   EXPECT_EQ(report.bundles[0].state, api::BundleState::kWaiting);
 }
 
-TEST(ReportWarmups, PreparesNothingOnADiskThatPodsCannotUse) {
+TEST(ReportWarmups, ReportsNothingPreparedOnUnusableDisk) {
   struct Case {
     bool writable;
     bool executable;
@@ -93,7 +93,7 @@ TEST(ReportWarmups, PreparesNothingOnADiskThatPodsCannotUse) {
   }
 }
 
-TEST(ReportWarmups, ADirectoryThatIsNotOurLinkIsNotPrepared) {
+TEST(ReportWarmups, DirectoryWithoutUsableLinkIsNotPrepared) {
   for (const LinkState state : {LinkState::kUnusable, LinkState::kDirectory, LinkState::kBroken}) {
     Scenario scenario;
     scenario.inventory.links[scenario.mount()] = {state, ""};
@@ -101,7 +101,7 @@ TEST(ReportWarmups, ADirectoryThatIsNotOurLinkIsNotPrepared) {
   }
 }
 
-TEST(ReportWarmups, ReportsActiveWithWhatItTook) {
+TEST(ReportWarmups, ActiveBundleHasBytesAndSeconds) {
   Scenario scenario;
   scenario.Link(scenario.Id({DigestNumber(1)}), {DigestNumber(1)});
   scenario.inventory.generations[scenario.Id({DigestNumber(1)})].fetch_seconds = 2.5;
@@ -112,20 +112,20 @@ TEST(ReportWarmups, ReportsActiveWithWhatItTook) {
   EXPECT_EQ(bundle.reason, api::reason::kActive);
 }
 
-TEST(ReportWarmups, KnowsAnActiveTreeByItsNameWhenTheRecordIsLost) {
+TEST(ReportWarmups, RecognizesActiveTreeByNameWithoutRecord) {
   Scenario scenario;
   scenario.Link(scenario.Id({DigestNumber(1)}));
   EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kActive);
 }
 
-TEST(ReportWarmups, ABundleOfAnOlderUnionIsStillActive) {
+TEST(ReportWarmups, BundleOfOlderUnionIsActive) {
   Scenario scenario;
   scenario.Link(scenario.Id({DigestNumber(1), DigestNumber(2)}),
                 {DigestNumber(1), DigestNumber(2)});
   EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kActive);
 }
 
-TEST(ReportWarmups, IsActiveOnlyWhereEveryRunAsHasIt) {
+TEST(ReportWarmups, BundleIsActiveOnlyIfEveryRunAsHasIt) {
   Scenario scenario;
   scenario.desired.warmups[0].run_as = {"u1000", "image"};
   scenario.Link(scenario.Id({DigestNumber(1)}), {DigestNumber(1)});
@@ -135,7 +135,7 @@ TEST(ReportWarmups, IsActiveOnlyWhereEveryRunAsHasIt) {
   EXPECT_EQ(scenario.Report().prepared, (std::vector<std::string>{"u1000", "image"}));
 }
 
-TEST(ReportWarmups, ShowsTheProgressOfAFetch) {
+TEST(ReportWarmups, ReportsFetchProgress) {
   Scenario scenario;
   scenario.history.fetching = {scenario.Id({DigestNumber(1)})};
   EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kFetching);
@@ -144,7 +144,7 @@ TEST(ReportWarmups, ShowsTheProgressOfAFetch) {
   EXPECT_EQ(scenario.Report().bundles[0].fetch_seconds, 2.5);
 }
 
-TEST(ReportWarmups, BytesAreReportedInTwentieths) {
+TEST(ReportWarmups, RoundsBytesToTwentieths) {
   EXPECT_EQ(ReportedBytes(0, 1000), 0);
   EXPECT_EQ(ReportedBytes(49, 1000), 0);
   EXPECT_EQ(ReportedBytes(50, 1000), 50);
@@ -153,7 +153,7 @@ TEST(ReportWarmups, BytesAreReportedInTwentieths) {
   EXPECT_EQ(ReportedBytes(7, 0), 7);
 }
 
-TEST(ReportWarmups, FailuresCarryReasonAndMessageWhereverTheyAreFrom) {
+TEST(ReportWarmups, FailureFromAnySourceHasReasonAndMessage) {
   const FailureState failure{.count = 1,
                              .not_before = kNow,
                              .reason = std::string(api::reason::kFetchFailed),
@@ -179,7 +179,7 @@ TEST(ReportWarmups, FailuresCarryReasonAndMessageWhereverTheyAreFrom) {
   }
 }
 
-TEST(ReportWarmups, ADamagedTreeIsNotActive) {
+TEST(ReportWarmups, DamagedTreeIsNotActive) {
   Scenario scenario;
   scenario.Link(scenario.Id({DigestNumber(1)}), {DigestNumber(1)});
   scenario.inventory.damaged[scenario.Id({DigestNumber(1)})] = {};
@@ -192,7 +192,7 @@ TEST(ReportWarmups, ADamagedTreeIsNotActive) {
   EXPECT_EQ(scenario.Report().bundles[0].reason, api::reason::kTreeDamaged);
 }
 
-TEST(ReportWarmups, SaysThatATreeStandsForADamagedOne) {
+TEST(ReportWarmups, ActiveBundleReportsReplacedDamagedTree) {
   Scenario scenario;
   const std::string second = GenerationId(scenario.mount(), {DigestNumber(1)}, 0, 1);
   scenario.Link(second, {DigestNumber(1)});
@@ -209,14 +209,14 @@ TEST(ReportWarmups, SaysThatATreeStandsForADamagedOne) {
             "changed)");
 }
 
-TEST(ReportWarmups, WhatIsActiveIsNotFailedByALaterSetback) {
+TEST(ReportWarmups, ActiveBundleStaysActiveAfterFailure) {
   Scenario scenario;
   scenario.Link(scenario.Id({DigestNumber(1)}), {DigestNumber(1)});
   scenario.history.bundles[{"uid-1", DigestNumber(1)}] = {.count = 1};
   EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kActive);
 }
 
-TEST(ReportWarmups, SaysWhyADirectoryCouldNotBePrepared) {
+TEST(ReportWarmups, ReportsWhyDirectoryIsNotPrepared) {
   Scenario scenario;
   scenario.mount_problems[scenario.mount()] = "no space left";
   EXPECT_EQ(scenario.Report().message, "no space left");
@@ -224,7 +224,7 @@ TEST(ReportWarmups, SaysWhyADirectoryCouldNotBePrepared) {
   EXPECT_EQ(scenario.Report().message, "warmup namespace is wrong");
 }
 
-TEST(HasStatusChanged, LooksAtEverythingButTheHeartbeatAndSmallMovesOfTheDisk) {
+TEST(HasStatusChanged, IgnoresHeartbeatAndSmallDiskChanges) {
   api::NodeCacheStatus before;
   before.node.root.used_bytes = 1'000'000;
   before.node.root.free_bytes = 100'000'000;

@@ -41,7 +41,7 @@ DamagedTree Damage() {
           .untouched = true};
 }
 
-TEST(QuarantinedBundle, ComesBackAsItWasWritten) {
+TEST(QuarantinedBundle, SurvivesARoundTrip) {
   const Root root;
   QuarantinedBundle for_good = Bundle("other");
   for_good.until = std::nullopt;
@@ -58,7 +58,7 @@ TEST(QuarantinedBundle, ComesBackAsItWasWritten) {
   EXPECT_EQ(ReadQuarantinedBundles(root.dir()), std::vector<QuarantinedBundle>{Bundle()});
 }
 
-TEST(QuarantinedBundle, ARecordThatCannotBeReadIsForgotten) {
+TEST(QuarantinedBundle, UnreadableRecordIsRemoved) {
   const std::vector<std::string> texts = {
       "",
       "[]",
@@ -75,7 +75,7 @@ TEST(QuarantinedBundle, ARecordThatCannotBeReadIsForgotten) {
   }
 }
 
-TEST(DamagedTree, ComesBackAsItWasWritten) {
+TEST(DamagedTree, SurvivesARoundTrip) {
   const Root root;
   EXPECT_FALSE(IsDamagedTree(root.dir(), kTree));
   ASSERT_TRUE(WriteDamagedTree(root.dir(), kTree, Damage()).ok());
@@ -87,7 +87,7 @@ TEST(DamagedTree, ComesBackAsItWasWritten) {
   EXPECT_FALSE(IsDamagedTree(root.dir(), kTree));
 }
 
-TEST(DamagedTree, ARecordThatCannotBeReadStillKeepsTheTreeOutOfUse) {
+TEST(DamagedTree, UnreadableRecordKeepsTreeOutOfUse) {
   const Root root;
   root.Write(DamagedTreePath(kTree), "half a rec");
   const auto trees = ReadDamagedTrees(root.dir());
@@ -95,7 +95,7 @@ TEST(DamagedTree, ARecordThatCannotBeReadStillKeepsTheTreeOutOfUse) {
   EXPECT_TRUE(trees->contains(kTree));
 }
 
-TEST(DamagedTree, NoLinkIsFlippedToIt) {
+TEST(DamagedTree, IsNeverActivated) {
   const Root root;
   ASSERT_TRUE(root.dir().MakeDir(GenerationPath(kTree), 0777).ok());
   ASSERT_TRUE(WriteDamagedTree(root.dir(), kTree, Damage()).ok());
@@ -103,7 +103,7 @@ TEST(DamagedTree, NoLinkIsFlippedToIt) {
       absl::IsFailedPrecondition(ActivateGeneration(root.dir(), kMount, kTree, {.now = kNow})));
 }
 
-TEST(DamagedTree, IsNotWhatABrokenLinkIsMendedWith) {
+TEST(DamagedTree, IsNotUsedToRepairLink) {
   const Root root;
   ASSERT_TRUE(root.dir().MakeDir(GenerationPath(kTree), 0777).ok());
   ASSERT_TRUE(ActivateGeneration(root.dir(), kMount, kTree, {.now = kNow}).ok());
@@ -115,7 +115,7 @@ TEST(DamagedTree, IsNotWhatABrokenLinkIsMendedWith) {
   EXPECT_TRUE(IsColdId((*link)->generation)) << (*link)->generation;
 }
 
-TEST(DamagedTree, IsRememberedAsLongAsTheTreeIsThere) {
+TEST(DamagedTree, IsRecordedWhileTreeExists) {
   const Root root;
   ASSERT_TRUE(root.dir().MakeDir(GenerationPath(kTree), 0777).ok());
   ASSERT_TRUE(WriteDamagedTree(root.dir(), kTree, Damage()).ok());

@@ -20,7 +20,7 @@ namespace stdfs = std::filesystem;
 const Mount kMount{"team", "llama", "uid-1", "image"};
 const std::string kWarm(32, 'a');
 
-TEST(OpenRoot, MakesWhatIsMissingAndKeepsWhatIsThere) {
+TEST(OpenRoot, CreatesMissingFolders) {
   const Scratch scratch;
   const std::string path = (scratch / "a/b").string();
   ASSERT_TRUE(OpenRoot(path).ok());
@@ -29,7 +29,7 @@ TEST(OpenRoot, MakesWhatIsMissingAndKeepsWhatIsThere) {
   EXPECT_EQ(scratch.Read("a/b/.gen/" + kWarm + "/f"), "x");
 }
 
-TEST(OpenRoot, RefusesAFolderThatIsALinkElsewhere) {
+TEST(OpenRoot, RejectsFolderThatIsALink) {
   const Scratch scratch;
   const Scratch outside;
   stdfs::create_directory(scratch / "root");
@@ -37,14 +37,14 @@ TEST(OpenRoot, RefusesAFolderThatIsALinkElsewhere) {
   EXPECT_FALSE(OpenRoot((scratch / "root").string()).ok());
 }
 
-TEST(OpenRoot, SaysWhatIsWrongWithAFileInItsPlace) {
+TEST(OpenRoot, ReportsFileAtItsPath) {
   const Scratch scratch;
   scratch.Write("root", "x");
   const absl::Status status = OpenRoot((scratch / "root").string()).status();
   EXPECT_NE(std::string(status.message()).find("root directory"), std::string::npos) << status;
 }
 
-TEST(RepairRoot, MakesAgainWhatSomebodyRemovedAndClosesWhatSomebodyOpened) {
+TEST(RepairRoot, RestoresFoldersAndModes) {
   const Root root;
   stdfs::remove_all(root / ".gen");
   stdfs::remove_all(root / ".state/links");
@@ -55,20 +55,20 @@ TEST(RepairRoot, MakesAgainWhatSomebodyRemovedAndClosesWhatSomebodyOpened) {
   }
 }
 
-TEST(RepairRoot, WritesNothingWhereNothingIsWrong) {
+TEST(RepairRoot, WritesNothingToIntactRoot) {
   const Root root;
   const auto before = root.dir().Stat(kGenerations);
   ASSERT_TRUE(RepairRoot(root.dir()).ok());
   EXPECT_EQ(root.dir().Stat(kGenerations)->ctime_ns, before->ctime_ns);
 }
 
-TEST(RepairRoot, TellsThatTheRootItselfIsGone) {
+TEST(RepairRoot, ReturnsNotFoundForRemovedRoot) {
   const Root root;
   stdfs::remove_all(root.path());
   EXPECT_TRUE(absl::IsNotFound(RepairRoot(root.dir())));
 }
 
-TEST(CheckRoot, FindsALocalDirectoryWritableAndCountsTheGenerationsOnly) {
+TEST(CheckRoot, ReportsUsableRootAndBytesOfGenerations) {
   const Root root;
   root.Write(".gen/" + kWarm + "/f", std::string(100'000, 'x'));
   root.Write(".store/blobs/b", std::string(1'000'000, 'x'));
@@ -83,7 +83,7 @@ TEST(CheckRoot, FindsALocalDirectoryWritableAndCountsTheGenerationsOnly) {
   EXPECT_EQ(status.message, "");
 }
 
-TEST(SweepLeftovers, RemovesHalfDoneWorkAndNothingElse) {
+TEST(SweepLeftovers, RemovesOnlyUnfinishedWork) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, {}).ok());
   root.Write(StagingPath(kWarm) + "/deep/er/f", "x");
@@ -110,7 +110,7 @@ TEST(SweepLeftovers, RemovesHalfDoneWorkAndNothingElse) {
   EXPECT_EQ(ReadActivations(root.dir(), kMount).size(), 1U);
 }
 
-TEST(ScanInventory, SeesLinksTreesAndStaging) {
+TEST(ScanInventory, FindsLinksTreesAndStaging) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, {}).ok());
   ASSERT_TRUE(WriteGenerationRecord(root.dir(),
@@ -140,7 +140,7 @@ TEST(ScanInventory, SeesLinksTreesAndStaging) {
   EXPECT_EQ(inventory->staging, std::set<std::string>{"x"});
 }
 
-TEST(ScanInventory, ATreeWithoutItsRecordIsStillATree) {
+TEST(ScanInventory, IncludesTreeWithoutRecord) {
   const Root root;
   stdfs::create_directories(root / GenerationPath(kWarm));
   EXPECT_EQ(ScanInventory(root.dir())->generations.at(kWarm), Generation{});

@@ -26,7 +26,7 @@ ScrubRecord Record() {
                                   .ctime_ns = 1'700'000'001'000'000'001}}};
 }
 
-TEST(ScrubRecord, ComesBackAsItWasWritten) {
+TEST(ScrubRecord, SurvivesARoundTrip) {
   const Root root;
   EXPECT_TRUE(absl::IsNotFound(ReadScrubRecord(root.dir(), kTree).status()));
   ASSERT_TRUE(WriteScrubRecord(root.dir(), kTree, Record()).ok());
@@ -35,7 +35,7 @@ TEST(ScrubRecord, ComesBackAsItWasWritten) {
   EXPECT_EQ(*record, Record());
 }
 
-TEST(ScrubRecord, IsRefusedWhenItIsNotOurs) {
+TEST(ScrubRecord, IsRejectedIfMalformed) {
   for (const std::string text :
        {"", "[]", "{\"checked\": -1}", "{\"checked\": \"all\"}", "{\"modifiedByEngine\": [{}]}"}) {
     const Root root;
@@ -44,7 +44,7 @@ TEST(ScrubRecord, IsRefusedWhenItIsNotOurs) {
   }
 }
 
-TEST(ScrubRecord, GoesWithItsTree) {
+TEST(ScrubRecord, IsRemovedWithItsTree) {
   const Root root;
   ASSERT_TRUE(WriteScrubRecord(root.dir(), kTree, Record()).ok());
   ASSERT_TRUE(RepairJournal(root.dir(), WallTime{}).ok());

@@ -78,7 +78,7 @@ class HeldPodsTest : public ::testing::Test {
       }};
 };
 
-TEST_F(HeldPodsTest, AllLetsGoOfEveryPodThatWeHoldAndOfNoOther) {
+TEST_F(HeldPodsTest, ReleasesOnlyHeldPods) {
   Put(Pod("young", seconds(1)));
   Put(Pod("old", seconds(500)));
   Put(Pod("of-kueue", seconds(500), {"kueue.x-k8s.io/admission"}));
@@ -97,7 +97,7 @@ TEST_F(HeldPodsTest, AllLetsGoOfEveryPodThatWeHoldAndOfNoOther) {
   EXPECT_EQ(Seen(), "") << "again is nothing";
 }
 
-TEST_F(HeldPodsTest, PastDeadlineLeavesTheOperatorItsTurn) {
+TEST_F(HeldPodsTest, PastDeadlineLeavesGracePeriodToOperator) {
   Put(Pod("just-due", seconds(64)));
   Put(Pod("over-due", seconds(65)));
   Json noted = Pod("noted", seconds(65));
@@ -117,14 +117,14 @@ TEST_F(HeldPodsTest, PastDeadlineLeavesTheOperatorItsTurn) {
   EXPECT_EQ(Seen(), "just-due=released noted=released");
 }
 
-TEST_F(HeldPodsTest, ADryRunChangesNothing) {
+TEST_F(HeldPodsTest, DryRunChangesNothing) {
   Put(Pod("held", seconds(1)));
   ASSERT_TRUE(Run({.ns = "", .names = {}, .dry_run = true, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "held=would release");
   EXPECT_EQ(Gates("held").size(), 1U);
 }
 
-TEST_F(HeldPodsTest, NamedPodsAreLetGoAndThoseThatAreFreeAreSaid) {
+TEST_F(HeldPodsTest, ReleasesNamedPodsAndReportsOthers) {
   Put(Pod("one", seconds(1)));
   Put(Pod("two", seconds(1)));
   Put(Pod("free", seconds(1), {}));
@@ -135,7 +135,7 @@ TEST_F(HeldPodsTest, NamedPodsAreLetGoAndThoseThatAreFreeAreSaid) {
       absl::IsNotFound(Run({.ns = "team", .names = {"nobody"}, .reason = "ReleasedManually"})));
 }
 
-TEST_F(HeldPodsTest, NeedsNothingButPods) {
+TEST_F(HeldPodsTest, RequestsOnlyPods) {
   Put(Pod("held", seconds(1)));
   Put(Pod("also", seconds(1)));
   ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
@@ -145,7 +145,7 @@ TEST_F(HeldPodsTest, NeedsNothingButPods) {
   EXPECT_EQ(server_.Requests().size(), 3U);
 }
 
-TEST_F(HeldPodsTest, AsksOnlyForUnboundPodsPageByPage) {
+TEST_F(HeldPodsTest, ListsUnboundPodsInPages) {
   std::vector<std::string> queries;
   server_.Intercept([&](const kube::Request& request) {
     if (request.verb == "list") {
@@ -166,7 +166,7 @@ TEST_F(HeldPodsTest, AsksOnlyForUnboundPodsPageByPage) {
   EXPECT_NE(queries[0].find("limit=500"), std::string::npos) << queries[0];
 }
 
-TEST_F(HeldPodsTest, StartsAgainWhenTheServerForgotTheFirstPage) {
+TEST_F(HeldPodsTest, RestartsExpiredList) {
   for (int i = 0; i < 501; ++i) {
     Put(Pod("p" + std::to_string(i), seconds(1)));
   }
@@ -179,7 +179,7 @@ TEST_F(HeldPodsTest, StartsAgainWhenTheServerForgotTheFirstPage) {
   EXPECT_EQ(seen_.size(), 501U);
 }
 
-TEST_F(HeldPodsTest, AsksForFewerWhereAPageIsTooLong) {
+TEST_F(HeldPodsTest, HalvesPageThatIsTooLong) {
   for (int i = 0; i < 70; ++i) {
     Put(Pod("p" + std::to_string(i), seconds(1)));
   }
@@ -192,7 +192,7 @@ TEST_F(HeldPodsTest, AsksForFewerWhereAPageIsTooLong) {
   EXPECT_EQ(seen_.size(), 70U);
 }
 
-TEST_F(HeldPodsTest, APodThatCannotBeReadIsLetGoAsWell) {
+TEST_F(HeldPodsTest, UndecodablePodIsReleased) {
   Json strange = Pod("strange", seconds(500));
   for (int i = 0; i < 4'097; ++i) {
     strange["metadata"]["labels"]["l" + std::to_string(i)] = "";
@@ -205,7 +205,7 @@ TEST_F(HeldPodsTest, APodThatCannotBeReadIsLetGoAsWell) {
   EXPECT_TRUE(Gates("strange").empty());
 }
 
-TEST_F(HeldPodsTest, AnotherGateThatGoesAtTheSameTimeIsNoFailure) {
+TEST_F(HeldPodsTest, ConcurrentRemovalOfOtherGateIsRetried) {
   Put(Pod("held", seconds(1), {"other", "cachewarm.io/wait-for-cache"}));
   bool raced = false;
   server_.Intercept([&](const kube::Request& request) {
@@ -219,7 +219,7 @@ TEST_F(HeldPodsTest, AnotherGateThatGoesAtTheSameTimeIsNoFailure) {
   EXPECT_TRUE(Gates("held").empty());
 }
 
-TEST_F(HeldPodsTest, SomebodyElseMayBeFaster) {
+TEST_F(HeldPodsTest, PodReleasedByOthersIsNotHeld) {
   Put(Pod("held", seconds(1)));
   Put(Pod("gone", seconds(1)));
   server_.Intercept([&](const kube::Request& request) {
@@ -233,7 +233,7 @@ TEST_F(HeldPodsTest, SomebodyElseMayBeFaster) {
   EXPECT_EQ(Seen(), "gone=not held held=not held");
 }
 
-TEST_F(HeldPodsTest, OnePodThatIsRefusedDoesNotKeepTheOthers) {
+TEST_F(HeldPodsTest, RejectedPatchDoesNotBlockOtherPods) {
   Put(Pod("bad", seconds(1)));
   Put(Pod("good", seconds(1)));
   server_.Intercept([&](const kube::Request& request) {
@@ -246,7 +246,7 @@ TEST_F(HeldPodsTest, OnePodThatIsRefusedDoesNotKeepTheOthers) {
   EXPECT_NE(seen_["bad"].message.find("policy says no"), std::string::npos);
 }
 
-TEST_F(HeldPodsTest, NamespacesTakeTurns) {
+TEST_F(HeldPodsTest, NamespacesAreReleasedRoundRobin) {
   for (const char* ns : {"a", "b", "c"}) {
     for (int i = 0; i < 20; ++i) {
       Json pod = Pod(std::string(ns) + std::to_string(i), seconds(1));
@@ -266,7 +266,7 @@ TEST_F(HeldPodsTest, NamespacesTakeTurns) {
   }
 }
 
-TEST_F(HeldPodsTest, PodsThatCannotBePatchedComeAfterAllOthersAndAreTriedAgain) {
+TEST_F(HeldPodsTest, PodsOfSlowNamespaceAreDeferredAndRetried) {
   op::testing::HangingClient hanging(server_, "a-team");
   for (int i = 0; i < 40; ++i) {
     Json pod = Pod("hangs" + std::to_string(i), seconds(1));
@@ -294,7 +294,7 @@ TEST_F(HeldPodsTest, PodsThatCannotBePatchedComeAfterAllOthersAndAreTriedAgain) 
   EXPECT_EQ(reported, 80);
 }
 
-TEST_F(HeldPodsTest, IsInterruptedAlsoWhileAPodHangs) {
+TEST_F(HeldPodsTest, StopsWhileAPatchHangs) {
   op::testing::HangingClient hanging(server_, "team");
   Put(Pod("held", seconds(1)));
   const ReleaseDependencies dependencies{
@@ -309,7 +309,7 @@ TEST_F(HeldPodsTest, IsInterruptedAlsoWhileAPodHangs) {
   EXPECT_TRUE(absl::IsCancelled(run.get()));
 }
 
-TEST_F(HeldPodsTest, TheNotesOfOthersAreNotKeptAndOursAreMadeBesideThem) {
+TEST_F(HeldPodsTest, AddsAnnotationsWithoutChangingOthers) {
   Json pod = Pod("of-others", seconds(500));
   pod["metadata"]["annotations"] = {{"theirs", "x"}};
   Put(pod);
@@ -331,7 +331,7 @@ TEST_F(HeldPodsTest, TheNotesOfOthersAreNotKeptAndOursAreMadeBesideThem) {
   EXPECT_EQ(Note("bare", "cachewarm.io/released"), "") << "it has no notes to add to";
 }
 
-TEST_F(HeldPodsTest, AListThatFailsIsAnError) {
+TEST_F(HeldPodsTest, ListFailureIsAnError) {
   server_.Intercept([](const kube::Request&) { return absl::PermissionDeniedError("no"); });
   EXPECT_TRUE(absl::IsPermissionDenied(Run({.ns = "", .names = {}, .reason = "ReleasedManually"})));
 }
@@ -355,7 +355,7 @@ class RemovePolicyAndReleaseTest : public HeldPodsTest {
   const ReleaseRequest request_{.ns = "", .names = {}, .reason = "ReleasedHoldingDisabled"};
 };
 
-TEST_F(RemovePolicyAndReleaseTest, RemovesThePolicyBeforeTheGates) {
+TEST_F(RemovePolicyAndReleaseTest, DeletesPolicyBeforeReleasing) {
   PutPolicy();
   Put(Pod("held", seconds(1)));
   const std::jthread ticking = Tick();
@@ -368,7 +368,7 @@ TEST_F(RemovePolicyAndReleaseTest, RemovesThePolicyBeforeTheGates) {
   EXPECT_TRUE(server_.All(kube::kMutatingPolicyBindings).empty());
 }
 
-TEST_F(RemovePolicyAndReleaseTest, WaitsForPodsThatComeJustAfter) {
+TEST_F(RemovePolicyAndReleaseTest, ReleasesPodsCreatedAfterwards) {
   int lists = 0;
   server_.Intercept([&](const kube::Request& request) {
     if (request.verb == "list" && ++lists == 2) {
@@ -382,7 +382,7 @@ TEST_F(RemovePolicyAndReleaseTest, WaitsForPodsThatComeJustAfter) {
   EXPECT_EQ(lists, 4) << "two quiet looks after the last pod";
 }
 
-TEST_F(RemovePolicyAndReleaseTest, SaysSoWhenPodsGoOnBeingHeld) {
+TEST_F(RemovePolicyAndReleaseTest, FailsIfNewPodsAreStillHeld) {
   int made = 0;
   server_.Intercept([&](const kube::Request& request) {
     if (request.verb == "list") {
@@ -394,7 +394,7 @@ TEST_F(RemovePolicyAndReleaseTest, SaysSoWhenPodsGoOnBeingHeld) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(RemovePolicyAndRelease(dependencies_, request_, {})));
 }
 
-TEST_F(RemovePolicyAndReleaseTest, ReleasesNothingWhileThePolicyStands) {
+TEST_F(RemovePolicyAndReleaseTest, ReleasesNothingIfPolicyCannotBeDeleted) {
   PutPolicy();
   Put(Pod("held", seconds(1)));
   server_.Intercept([](const kube::Request& request) {

@@ -91,7 +91,7 @@ class ReleaseVerbTest : public ::testing::Test {
   std::map<std::string, std::string> environment_;
 };
 
-TEST_F(ReleaseVerbTest, AWrongCommandLineIsExplainedBeforeAnythingIsAsked) {
+TEST_F(ReleaseVerbTest, UsageErrorsAreReportedBeforeAnyRequest) {
   const struct {
     std::vector<std::string> words;
     std::string message;
@@ -120,7 +120,7 @@ TEST_F(ReleaseVerbTest, AWrongCommandLineIsExplainedBeforeAnythingIsAsked) {
   EXPECT_THAT(Run({"--all"}).err, HasSubstr("--kubeconfig"));
 }
 
-TEST_F(ReleaseVerbTest, NamespacesAreThoseOfTheContextOrOfTheCommandLine) {
+TEST_F(ReleaseVerbTest, UsesNamespaceOfContextOrCommandLine) {
   const struct {
     std::vector<std::string> words;
     std::string requests;
@@ -138,7 +138,7 @@ TEST_F(ReleaseVerbTest, NamespacesAreThoseOfTheContextOrOfTheCommandLine) {
   }
 }
 
-TEST_F(ReleaseVerbTest, ATableSaysWhatBecameOfEachPod) {
+TEST_F(ReleaseVerbTest, TableListsEveryPod) {
   Api api([](const std::string& request) {
     return fakes::RawAnswer(200, request.starts_with("GET") ? kOneHeldPod : "{}");
   });
@@ -161,7 +161,7 @@ TEST_F(ReleaseVerbTest, ATableSaysWhatBecameOfEachPod) {
   EXPECT_EQ(json.err, "");
 }
 
-TEST_F(ReleaseVerbTest, APodThatStaysHeldIsAFailure) {
+TEST_F(ReleaseVerbTest, PodThatStaysHeldIsAFailure) {
   Api api([](const std::string& request) {
     return request.starts_with("GET /api/v1/namespaces/team/pods?")
                ? fakes::RawAnswer(200, kOneHeldPod)

@@ -119,7 +119,7 @@ TEST_F(CapturesTest, QuietCountsFromTheLastChange) {
   EXPECT_EQ(AwaitEnd().files, 3);
 }
 
-TEST_F(CapturesTest, LocksAndLogsDoNotKeepItFromSettling) {
+TEST_F(CapturesTest, LocksAndLogsDoNotDelaySettling) {
   WriteCache();
   Ready();
   Poll();
@@ -129,13 +129,13 @@ TEST_F(CapturesTest, LocksAndLogsDoNotKeepItFromSettling) {
   AwaitEnd();
 }
 
-TEST_F(CapturesTest, AReadyBuilderWithoutAFileIsNotCaptured) {
+TEST_F(CapturesTest, ReadyBuilderWithoutFilesIsWaiting) {
   Ready();
   EXPECT_EQ(PollAfter(60).state, api::CaptureState::kWaiting);
   EXPECT_EQ(Poll().reason, api::reason::kNothingToCapture);
 }
 
-TEST_F(CapturesTest, TakesTheTreeThatTheBuilderMountedNotTheActiveOne) {
+TEST_F(CapturesTest, CapturesTreeThatBuilderMounted) {
   WriteCache();
   Ready();
   const std::string newer(32, 'a');
@@ -147,7 +147,7 @@ TEST_F(CapturesTest, TakesTheTreeThatTheBuilderMountedNotTheActiveOne) {
   EXPECT_EQ(AwaitEnd().files, 2);
 }
 
-TEST_F(CapturesTest, TellsTwoPossibleTreesApartByWhatHappenedInThem) {
+TEST_F(CapturesTest, SelectsTreeByFileEvents) {
   const std::string newer(32, 'a');
   root_.Write(GenerationPath(newer) + "/" + kIndexFile, "used by the builder");
   // Flipped two seconds before the container counted as started: it may have mounted either.
@@ -163,7 +163,7 @@ TEST_F(CapturesTest, TellsTwoPossibleTreesApartByWhatHappenedInThem) {
   EXPECT_EQ(AwaitEnd().files, 1);
 }
 
-TEST_F(CapturesTest, TakesOnlyWhatWasUsedInTheBuildersWindow) {
+TEST_F(CapturesTest, CapturesOnlyFilesUsedByBuilder) {
   WriteCache();
   Write("inductor/fxgraph/zz/fold/entry9", "of the seed");
   watcher_.SetEvents(
@@ -175,7 +175,7 @@ TEST_F(CapturesTest, TakesOnlyWhatWasUsedInTheBuildersWindow) {
   EXPECT_EQ(AwaitEnd().files, 1);
 }
 
-TEST_F(CapturesTest, KeepsItsOwnReadsOutOfTheEvidence) {
+TEST_F(CapturesTest, DeclaresOwnReads) {
   WriteCache();
   Ready();
   Poll();
@@ -185,7 +185,7 @@ TEST_F(CapturesTest, KeepsItsOwnReadsOutOfTheEvidence) {
   EXPECT_EQ(watcher_.own_reads().size(), 4U);
 }
 
-TEST_F(CapturesTest, TriesAgainWhileTheStoreIsDown) {
+TEST_F(CapturesTest, RetriesWhileStoreIsDown) {
   store_.SetFault([](std::string_view) { return absl::UnavailableError("503"); });
   WriteCache();
   Ready();
@@ -202,7 +202,7 @@ TEST_F(CapturesTest, TriesAgainWhileTheStoreIsDown) {
   EXPECT_EQ(status.reason, "");
 }
 
-TEST_F(CapturesTest, SaysFailedWhenTheStoreStaysDown) {
+TEST_F(CapturesTest, CaptureFailsIfStoreStaysDown) {
   store_.SetFault([](std::string_view) { return absl::UnavailableError("503"); });
   WriteCache();
   Ready();
@@ -215,7 +215,7 @@ TEST_F(CapturesTest, SaysFailedWhenTheStoreStaysDown) {
   EXPECT_EQ(captures_->Statuses()[0].reason, api::reason::kPublishFailed);
 }
 
-TEST_F(CapturesTest, WaitsForABuilderThatHasUsedNothingYet) {
+TEST_F(CapturesTest, WaitsForBuilderWithoutUsedFiles) {
   WriteCache();
   watcher_.SetEvents(ColdId(kMount, 0), {});
   Ready();
@@ -225,7 +225,7 @@ TEST_F(CapturesTest, WaitsForABuilderThatHasUsedNothingYet) {
   EXPECT_EQ(captures_->Statuses()[0].reason, api::reason::kNothingToCapture);
 }
 
-TEST_F(CapturesTest, SaysFailedWhenTheStoreRefusesAndRecoversWhenItNoLongerDoes) {
+TEST_F(CapturesTest, DeniedCaptureFailsAndRecovers) {
   store_.SetFault([](std::string_view) { return absl::PermissionDeniedError("not yours"); });
   WriteCache();
   Ready();
@@ -240,7 +240,7 @@ TEST_F(CapturesTest, SaysFailedWhenTheStoreRefusesAndRecoversWhenItNoLongerDoes)
   EXPECT_EQ(AwaitEnd().state, api::CaptureState::kPushed);
 }
 
-TEST_F(CapturesTest, OfARankAddsToTheBundleThatItIsToldToKeep) {
+TEST_F(CapturesTest, RankAddsToBundleToKeep) {
   const auto first = PublishFiles({{"triton/RANK0/kernel.cubin", "of another node"}});
   ASSERT_TRUE(first.ok()) << first.status();
   order_.request.base_digest = first->publication.digest;
@@ -254,7 +254,7 @@ TEST_F(CapturesTest, OfARankAddsToTheBundleThatItIsToldToKeep) {
   EXPECT_NE(done.digest, order_.request.base_digest);
 }
 
-TEST_F(CapturesTest, OfARankFailsWithAReasonWhileTheBundleToKeepIsGoneAndTriesAgain) {
+TEST_F(CapturesTest, RankFailsWhileBundleToKeepIsMissing) {
   order_.request.base_digest = DigestOf("nobody has it");
   WriteCache();
   Ready();
@@ -268,7 +268,7 @@ TEST_F(CapturesTest, OfARankFailsWithAReasonWhileTheBundleToKeepIsGoneAndTriesAg
   AwaitEnd();
 }
 
-TEST_F(CapturesTest, ARequestForAnotherNodesFactsIsRefused) {
+TEST_F(CapturesTest, RequestForOtherNodeFails) {
   WriteCache();
   Ready();
   order_.request.factors.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
@@ -278,13 +278,13 @@ TEST_F(CapturesTest, ARequestForAnotherNodesFactsIsRefused) {
   EXPECT_NE(status.message.find("this node is"), std::string::npos);
 }
 
-TEST_F(CapturesTest, AHostileMountNameTouchesNothing) {
+TEST_F(CapturesTest, UnsafeMountNameHasNoEffect) {
   order_.ns = "../../etc";
   Ready();
   EXPECT_EQ(PollAfter(5).state, api::CaptureState::kWaiting);
 }
 
-TEST_F(CapturesTest, ARestartedAgentRepeatsItsAnswerWithoutTheWork) {
+TEST_F(CapturesTest, RestartKeepsResult) {
   WriteCache();
   Ready();
   Poll();
@@ -295,7 +295,7 @@ TEST_F(CapturesTest, ARestartedAgentRepeatsItsAnswerWithoutTheWork) {
   EXPECT_EQ(Poll(), before);
 }
 
-TEST_F(CapturesTest, WithoutItsRecordARestartedAgentComesToTheSameDigest) {
+TEST_F(CapturesTest, RestartWithoutRecordGivesSameDigest) {
   WriteCache();
   Ready();
   Poll();
@@ -308,7 +308,7 @@ TEST_F(CapturesTest, WithoutItsRecordARestartedAgentComesToTheSameDigest) {
   EXPECT_EQ(AwaitEnd().digest, before.digest);
 }
 
-TEST_F(CapturesTest, ForgetsWhatIsNoLongerAskedFor) {
+TEST_F(CapturesTest, ForgetsRemovedRequests) {
   WriteCache();
   Ready();
   Poll();

@@ -48,26 +48,26 @@ class TruncatedFilesTest : public ::testing::Test, protected Workbench {
   TruncatedFiles truncated_files_{context_};
 };
 
-TEST_F(TruncatedFilesTest, TakesAwayWhatAKilledLinkerLeft) {
+TEST_F(TruncatedFilesTest, RemovesTruncatedFile) {
   Wrote(kObjectFile, truncated_);
   SweepAfter(seconds(2));
   EXPECT_FALSE(root_.Exists(Path(kObjectFile)));
   EXPECT_EQ(watcher_.own_reads(), std::vector<std::string>{kObjectFile});
 }
 
-TEST_F(TruncatedFilesTest, TakesAwayAnEmptyOne) {
+TEST_F(TruncatedFilesTest, RemovesEmptyFile) {
   Wrote(kObjectFile, "");
   SweepAfter(seconds(2));
   EXPECT_FALSE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TruncatedFilesTest, LeavesWhatIsWhole) {
+TEST_F(TruncatedFilesTest, KeepsWholeFile) {
   Wrote(kObjectFile, whole_);
   SweepAfter(seconds(2));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TruncatedFilesTest, LeavesWhatIsNoNativeCode) {
+TEST_F(TruncatedFilesTest, KeepsFilesWithoutNativeCode) {
   Wrote(kIndexFile, truncated_);
   Wrote(kSourceFile, "");
   Wrote("nobody/knows.so", truncated_);
@@ -77,7 +77,7 @@ TEST_F(TruncatedFilesTest, LeavesWhatIsNoNativeCode) {
   EXPECT_TRUE(root_.Exists(Path("nobody/knows.so")));
 }
 
-TEST_F(TruncatedFilesTest, WaitsUntilTheFileHasBeenQuietForASecond) {
+TEST_F(TruncatedFilesTest, WaitsUntilFileIsQuiet) {
   Wrote(kObjectFile, truncated_);
   SweepAfter(std::chrono::seconds(0));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
@@ -90,7 +90,7 @@ TEST_F(TruncatedFilesTest, WaitsUntilTheFileHasBeenQuietForASecond) {
   EXPECT_FALSE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TruncatedFilesTest, WaitsForWhoeverStillWritesIt) {
+TEST_F(TruncatedFilesTest, WaitsWhileFileIsOpenForWriting) {
   Wrote(kObjectFile, truncated_);
   {
     const fs::Fd writer(::open((root_ / Path(kObjectFile)).c_str(), O_WRONLY | O_CLOEXEC));
@@ -102,7 +102,7 @@ TEST_F(TruncatedFilesTest, WaitsForWhoeverStillWritesIt) {
   EXPECT_FALSE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TruncatedFilesTest, LeavesTheFileThatTookItsPlaceInTheMeantime) {
+TEST_F(TruncatedFilesTest, KeepsFileThatReplacedIt) {
   Wrote(kObjectFile, truncated_);
   truncated_files_.Sweep(trees_);
   root_.Write(Path(kObjectFile), whole_);
@@ -110,14 +110,14 @@ TEST_F(TruncatedFilesTest, LeavesTheFileThatTookItsPlaceInTheMeantime) {
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TruncatedFilesTest, LooksOnlyIntoTheTreesItIsGiven) {
+TEST_F(TruncatedFilesTest, ChecksOnlyGivenTrees) {
   Wrote(kObjectFile, truncated_);
   trees_.clear();
   SweepAfter(seconds(2));
   EXPECT_TRUE(root_.Exists(Path(kObjectFile)));
 }
 
-TEST_F(TruncatedFilesTest, FollowsNoLinkOfAPod) {
+TEST_F(TruncatedFilesTest, FollowsNoLinks) {
   const Scratch elsewhere;
   elsewhere.Write("victim.so", truncated_);
   std::filesystem::create_directories((root_ / Path(kObjectFile)).parent_path());

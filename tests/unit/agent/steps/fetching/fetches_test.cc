@@ -60,7 +60,7 @@ class FetchesTest : public ::testing::Test, protected Workbench {
   Fetches fetches_{context_};
 };
 
-TEST_F(FetchesTest, IsKnownAsRunningFromItsStartUntilItsEnd) {
+TEST_F(FetchesTest, FetchIsInHistoryUntilItEnds) {
   const Fetch fetch = FetchOf({Publish()});
   Hold();
   Start(fetch);
@@ -76,7 +76,7 @@ TEST_F(FetchesTest, IsKnownAsRunningFromItsStartUntilItsEnd) {
   EXPECT_TRUE(root_.Exists(GenerationPath(fetch.generation)));
 }
 
-TEST_F(FetchesTest, IsNotStartedTwice) {
+TEST_F(FetchesTest, RunningFetchIsNotStartedAgain) {
   const Fetch fetch = FetchOf({Publish()});
   Hold();
   Start(fetch);
@@ -87,7 +87,7 @@ TEST_F(FetchesTest, IsNotStartedTwice) {
   EXPECT_FALSE(fetches_.Collect(history_)) << "the second one would end too";
 }
 
-TEST_F(FetchesTest, IsNotRunningWhenTheWorkersAreBusy) {
+TEST_F(FetchesTest, FetchIsNotQueuedWithoutFreeWorker) {
   std::vector<Fetch> all;
   for (const char* content : {"first", "second", "third"}) {
     all.push_back(FetchOf({PublishFiles({{kIndexFile, content}})->publication.digest}));
@@ -104,7 +104,7 @@ TEST_F(FetchesTest, IsNotRunningWhenTheWorkersAreBusy) {
   }
 }
 
-TEST_F(FetchesTest, RemembersAsSetbackOfTheBundleWhatAnotherTryCannotMend) {
+TEST_F(FetchesTest, MissingBundleIsRecordedForBundle) {
   const Fetch fetch = FetchOf({DigestOf("never pushed")});
   Start(fetch);
   EXPECT_FALSE(CollectTheEnd());
@@ -113,7 +113,7 @@ TEST_F(FetchesTest, RemembersAsSetbackOfTheBundleWhatAnotherTryCannotMend) {
   EXPECT_GT(failure.not_before, clock_.Monotonic());
 }
 
-TEST_F(FetchesTest, RemembersThatABundleIsNotSigned) {
+TEST_F(FetchesTest, UnsignedBundleIsRecordedForBundle) {
   Context context = ContextWith(workers_);
   context.keys.public_key_file = root_ / "key.pub";
   root_.Write("key.pub", bundle::kSignerPublic);
@@ -130,7 +130,7 @@ TEST_F(FetchesTest, RemembersThatABundleIsNotSigned) {
   EXPECT_NE(failure.message.find("has no signature"), std::string::npos) << failure.message;
 }
 
-TEST_F(FetchesTest, RemembersAStoreThatIsDownAsSetbackOfTheGeneration) {
+TEST_F(FetchesTest, StoreFailureIsRecordedForGeneration) {
   const Fetch fetch = FetchOf({Publish()});
   store_.SetFault([](std::string_view) { return absl::UnavailableError("503"); });
   Start(fetch);

@@ -81,7 +81,7 @@ Files Second() {
   return files;
 }
 
-TEST_F(Reuse, TakesWhatIsThereAndMovesTheRest) {
+TEST_F(Reuse, ReusesExistingFilesAndFetchesTheRest) {
   const std::string source = Have(kFirst);
   const Fetch step = StepOf(Second(), source);
   const Fetched fetched = Run(step);
@@ -91,7 +91,7 @@ TEST_F(Reuse, TakesWhatIsThereAndMovesTheRest) {
   }
 }
 
-TEST_F(Reuse, LinksOnlyKindsThatNobodyWritesInPlace) {
+TEST_F(Reuse, LinksOnlyFileTypesNotWrittenInPlace) {
   const std::string source = Have(kFirst);
   const Fetch step = StepOf(Second(), source);
   Run(step);
@@ -101,7 +101,7 @@ TEST_F(Reuse, LinksOnlyKindsThatNobodyWritesInPlace) {
   EXPECT_EQ(Stat(step.generation, kCubin).mode, 0444U);
 }
 
-TEST_F(Reuse, WritesAJournalThatHoldsForTheNewTree) {
+TEST_F(Reuse, JournalMatchesNewTree) {
   const std::string source = Have(kFirst);
   const Fetch step = StepOf(Second(), source);
   Run(step);
@@ -117,7 +117,7 @@ TEST_F(Reuse, WritesAJournalThatHoldsForTheNewTree) {
   }
 }
 
-TEST_F(Reuse, GoesOnFromTreeToTreeAlthoughALinkChangesTheCtime) {
+TEST_F(Reuse, ReusesFilesAfterCtimeChange) {
   const std::string first = Have(kFirst);
   const Fetch second = StepOf(Second(), first);
   Run(second);
@@ -130,7 +130,7 @@ TEST_F(Reuse, GoesOnFromTreeToTreeAlthoughALinkChangesTheCtime) {
   EXPECT_EQ(Stat(third.generation, kCubin).inode, Stat(first, kCubin).inode);
 }
 
-TEST_F(Reuse, TellsBeforeItReadsAFileThatPodsMayReadToo) {
+TEST_F(Reuse, DeclaresReadsOfSource) {
   const std::string source = Have(kFirst);
   FetchJob job = bench_.JobOf(StepOf(Second(), source));
   std::mutex mutex;
@@ -144,7 +144,7 @@ TEST_F(Reuse, TellsBeforeItReadsAFileThatPodsMayReadToo) {
   EXPECT_THAT(opened, ::testing::ElementsAre(source + "/" + kInPlace));
 }
 
-TEST_F(Reuse, AFileThatWasWrittenSinceIsMovedAnew) {
+TEST_F(Reuse, ModifiedFileIsFetched) {
   for (const char* path : {kCubin, kInPlace}) {
     Files files = kFirst;
     files["triton/only/" + std::to_string(path[0]) + ".json"] = "a tree of its own";
@@ -160,7 +160,7 @@ TEST_F(Reuse, AFileThatWasWrittenSinceIsMovedAnew) {
   }
 }
 
-TEST_F(Reuse, DamageThatKeepsSizeAndMtimeIsSeenByTheContent) {
+TEST_F(Reuse, ContentCheckFindsDamageWithSameStamp) {
   const std::string source = Have(kFirst);
   const std::string victim = PathOf(source, kCubin);
   struct stat before {};
@@ -175,7 +175,7 @@ TEST_F(Reuse, DamageThatKeepsSizeAndMtimeIsSeenByTheContent) {
   EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
 }
 
-TEST_F(Reuse, ALinkInTheSourceLeadsNowhere) {
+TEST_F(Reuse, LinkInSourceIsNotFollowed) {
   const std::string source = Have(kFirst);
   const std::string secret = bench_.root_.dir().name() + "/secret";
   std::ofstream(secret) << std::string(3000, 'c');
@@ -187,7 +187,7 @@ TEST_F(Reuse, ALinkInTheSourceLeadsNowhere) {
   EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
 }
 
-TEST_F(Reuse, ASourceWithoutAJournalHasNothingToGive) {
+TEST_F(Reuse, SourceWithoutJournalIsIgnored) {
   const std::string source = Have(kFirst);
   ASSERT_TRUE(bench_.root_.dir().Remove(EntriesRecordPath(source)).ok());
   const Fetch step = StepOf(Second(), source);
@@ -195,7 +195,7 @@ TEST_F(Reuse, ASourceWithoutAJournalHasNothingToGive) {
   EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
 }
 
-TEST_F(Reuse, AFileThatIsGoneIsMovedAnew) {
+TEST_F(Reuse, RemovedFileIsFetched) {
   const std::string source = Have(kFirst);
   ASSERT_EQ(::unlink(PathOf(source, kCubin).c_str()), 0);
   const Fetch step = StepOf(Second(), source);
@@ -203,7 +203,7 @@ TEST_F(Reuse, AFileThatIsGoneIsMovedAnew) {
   EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
 }
 
-TEST_F(Reuse, OfAnotherUserTheContentIsTakenAndNotTheInode) {
+TEST_F(Reuse, CopiesFilesOfOtherUser) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "only root can give files away";
   }
@@ -217,7 +217,7 @@ TEST_F(Reuse, OfAnotherUserTheContentIsTakenAndNotTheInode) {
   EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
 }
 
-TEST_F(Reuse, AnUpdateThatIsPackedUponTheOldBundleMovesItsNewLayerOnly) {
+TEST_F(Reuse, IncrementalUpdateFetchesOnlyNewLayer) {
   Files files = kFirst;
   files["triton/LARGE/large.cubin"] = fakes::Noise(200'000, 1);
   const std::string source = Have(files);

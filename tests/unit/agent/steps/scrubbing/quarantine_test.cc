@@ -43,7 +43,7 @@ class QuarantineTest : public ::testing::Test, protected Workbench {
   Quarantine quarantine_{context_, "1.0"};
 };
 
-TEST_F(QuarantineTest, ARestartedAgentKnowsWhatWasRefused) {
+TEST_F(QuarantineTest, RestartKeepsRejectedBundle) {
   Record(FaultKind::kRejected, bad_.digest);
   clock_.Advance(hours(1000));
   const FailureState failure = Restored().bundles.at(bad_);
@@ -53,7 +53,7 @@ TEST_F(QuarantineTest, ARestartedAgentKnowsWhatWasRefused) {
   EXPECT_TRUE(failure.quarantined);
 }
 
-TEST_F(QuarantineTest, ARestartDoesNotShortenTheWaitForADamagedBundle) {
+TEST_F(QuarantineTest, RestartKeepsRetryTimeOfDamagedBundle) {
   Record(FaultKind::kDamaged, bad_.digest);
   Record(FaultKind::kDamaged, bad_.digest);
   clock_.Advance(minutes(1));
@@ -64,7 +64,7 @@ TEST_F(QuarantineTest, ARestartDoesNotShortenTheWaitForADamagedBundle) {
   EXPECT_EQ(Restored().bundles.at(bad_).not_before, clock_.Monotonic()) << "due, and still known";
 }
 
-TEST_F(QuarantineTest, AClockThatWasWrongMakesNobodyWaitLonger) {
+TEST_F(QuarantineTest, ClockJumpDoesNotExtendQuarantine) {
   Record(FaultKind::kDamaged, bad_.digest);
   QuarantinedBundle written = ReadQuarantinedBundles(root_.dir()).at(0);
   written.until = clock_.Now() + hours(1'000'000);
@@ -72,7 +72,7 @@ TEST_F(QuarantineTest, AClockThatWasWrongMakesNobodyWaitLonger) {
   EXPECT_EQ(Restored().bundles.at(bad_).not_before - clock_.Monotonic(), kQuarantineMax);
 }
 
-TEST_F(QuarantineTest, AnAgentOfAnotherVersionLooksAgain) {
+TEST_F(QuarantineTest, OtherVersionRetries) {
   Record(FaultKind::kRejected, bad_.digest);
   EXPECT_TRUE(Restored("1.1").bundles.empty());
   Quarantine newer(context_, "1.1");
@@ -82,7 +82,7 @@ TEST_F(QuarantineTest, AnAgentOfAnotherVersionLooksAgain) {
   EXPECT_FALSE(root_.Exists(QuarantinedBundlePath(bad_.warmup_uid, bad_.digest)));
 }
 
-TEST_F(QuarantineTest, AnAgentWithOtherLimitsLooksAgain) {
+TEST_F(QuarantineTest, OtherLimitsRetry) {
   Record(FaultKind::kRejected, bad_.digest);
   Context raised = ContextWith(workers_);
   raised.limits.entries_max += 1;
@@ -92,7 +92,7 @@ TEST_F(QuarantineTest, AnAgentWithOtherLimitsLooksAgain) {
   EXPECT_FALSE(Restored().bundles.empty());
 }
 
-TEST_F(QuarantineTest, IsForgottenWithTheWishAndAfterASuccess) {
+TEST_F(QuarantineTest, IsRemovedWithItsFailure) {
   Record(FaultKind::kDamaged, bad_.digest);
   ASSERT_TRUE(root_.Exists(QuarantinedBundlePath(bad_.warmup_uid, bad_.digest)));
   history_.bundles.clear();
@@ -101,14 +101,14 @@ TEST_F(QuarantineTest, IsForgottenWithTheWishAndAfterASuccess) {
   EXPECT_TRUE(Restored().bundles.empty());
 }
 
-TEST_F(QuarantineTest, OrdinarySetbacksAreNotWrittenDown) {
+TEST_F(QuarantineTest, OtherFailuresAreNotPersisted) {
   for (const FaultKind kind : {FaultKind::kMissing, FaultKind::kOverLimit}) {
     Record(kind, bad_.digest);
     EXPECT_TRUE(Restored().bundles.empty());
   }
 }
 
-TEST_F(QuarantineTest, WhatTheDiskRefusesIsWrittenByALaterTurn) {
+TEST_F(QuarantineTest, FailedWriteIsRetried) {
   std::filesystem::remove_all(root_ / ".state/quarantine");
   Record(FaultKind::kRejected, bad_.digest);
   EXPECT_EQ(log_.warnings(), std::vector<std::string>{"cannot write quarantine record; retrying"});

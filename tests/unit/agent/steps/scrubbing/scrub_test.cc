@@ -66,7 +66,7 @@ class ScrubTest : public ::testing::Test, protected Workbench {
   std::unique_ptr<Scrub> scrub_ = std::make_unique<Scrub>(context_, tables_, hours(1));
 };
 
-TEST_F(ScrubTest, LooksMinutesAfterTheFirstSightAndThenOnceAnInterval) {
+TEST_F(ScrubTest, ScrubsAfterMinutesThenOncePerInterval) {
   Activate({{kIndexFile, "index"}});
   Update();
   clock_.Advance(minutes(4));
@@ -84,7 +84,7 @@ TEST_F(ScrubTest, LooksMinutesAfterTheFirstSightAndThenOnceAnInterval) {
   EXPECT_TRUE(CollectOne("whole"));
 }
 
-TEST_F(ScrubTest, ARestartDoesNotBeginAnew) {
+TEST_F(ScrubTest, RestartKeepsSchedule) {
   const std::string tree = Activate({{kIndexFile, "index"}});
   ASSERT_TRUE(
       WriteScrubRecord(root_.dir(), tree, {.at = clock_.Now(), .entries = 1, .checked = 1}).ok());
@@ -100,7 +100,7 @@ TEST_F(ScrubTest, ARestartDoesNotBeginAnew) {
   EXPECT_TRUE(CollectOne("whole"));
 }
 
-TEST_F(ScrubTest, CanBeTurnedOff) {
+TEST_F(ScrubTest, CanBeDisabled) {
   Activate({{kIndexFile, "index"}});
   Restart(Duration(0));
   Update();
@@ -110,7 +110,7 @@ TEST_F(ScrubTest, CanBeTurnedOff) {
   EXPECT_TRUE(watcher_.own_reads().empty());
 }
 
-TEST_F(ScrubTest, LeavesColdTreesAlone) {
+TEST_F(ScrubTest, SkipsColdTrees) {
   ASSERT_TRUE(PrepareMount(root_.dir(), kMount, {.now = clock_.Now()}).ok());
   root_.Write(MountPath(kMount) + "/" + kIndexFile, "a pod's");
   Update();
@@ -120,7 +120,7 @@ TEST_F(ScrubTest, LeavesColdTreesAlone) {
   EXPECT_EQ(Scrubs("whole"), 0);
 }
 
-TEST_F(ScrubTest, WritesDownADamagedTree) {
+TEST_F(ScrubTest, RecordsDamagedTree) {
   const std::string tree = Activate({{kIndexFile, "index"}});
   Damage(tree);
   Update();
@@ -139,7 +139,7 @@ TEST_F(ScrubTest, WritesDownADamagedTree) {
   EXPECT_EQ(Scrubs("damaged"), 1) << "a damaged tree is not looked at again";
 }
 
-TEST_F(ScrubTest, DamageThatTheDiskCannotNoteIsNotedLater) {
+TEST_F(ScrubTest, FailedDamageRecordIsRetried) {
   const std::string tree = Activate({{kIndexFile, "index"}});
   Damage(tree);
   std::filesystem::remove_all(root_ / ".state/damaged");
@@ -159,7 +159,7 @@ TEST_F(ScrubTest, DamageThatTheDiskCannotNoteIsNotedLater) {
   EXPECT_TRUE(root_.Exists(DamagedTreePath(tree)));
 }
 
-TEST_F(ScrubTest, SaysOnceThatATreeCannotBeScrubbed) {
+TEST_F(ScrubTest, LogsFailureOnce) {
   const std::string tree = Activate({{kIndexFile, "index"}});
   ASSERT_TRUE(root_.dir().Remove(EntriesRecordPath(tree)).ok());
   Update();
@@ -171,7 +171,7 @@ TEST_F(ScrubTest, SaysOnceThatATreeCannotBeScrubbed) {
   EXPECT_EQ(log_.warnings(), std::vector<std::string>{"scrub failed"});
 }
 
-TEST_F(ScrubTest, EndsAtOnceWhileItIsReading) {
+TEST_F(ScrubTest, StopsWhileReading) {
   // More than a burst of the pace, and the clock stands still.
   Activate({{kIndexFile, std::string(size_t{20} << 20, 'x')}});
   Update();

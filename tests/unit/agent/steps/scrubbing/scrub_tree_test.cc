@@ -107,7 +107,7 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
   std::function<absl::Status(int64_t)> pace_ = [](int64_t) { return absl::OkStatus(); };
 };
 
-TEST_F(ScrubTreeTest, ReadsEveryFileOnceAndThenLooksAtStampsOnly) {
+TEST_F(ScrubTreeTest, ReadsEveryFileOnceThenComparesStamps) {
   const std::string tree = Fetch();
   const Scrubbed first = Scrub(tree);
   EXPECT_EQ(first.files, 7);
@@ -118,7 +118,7 @@ TEST_F(ScrubTreeTest, ReadsEveryFileOnceAndThenLooksAtStampsOnly) {
   EXPECT_EQ(ReadScrubRecord(root_.dir(), tree)->at, clock_.Now());
 }
 
-TEST_F(ScrubTreeTest, AnEnginesOwnNewFilesAreNoDamage) {
+TEST_F(ScrubTreeTest, NewFilesOfEnginesAreNoDamage) {
   const std::string tree = Fetch();
   root_.Write(GenerationPath(tree) + "/inductor/zz/cnew.main.so", "half a shared obj");
   root_.Write(GenerationPath(tree) + "/inductor/locks/l.lock", "");
@@ -127,7 +127,7 @@ TEST_F(ScrubTreeTest, AnEnginesOwnNewFilesAreNoDamage) {
   EXPECT_EQ(scrubbed.files, 7);
 }
 
-TEST_F(ScrubTreeTest, AChangedStampWithTheRightContentIsRenewed) {
+TEST_F(ScrubTreeTest, ChangedStampOfIntactFileIsUpdated) {
   const std::string tree = Fetch();
   Scrub(tree);
   stdfs::create_hard_link(PathOf(tree, kIndexFile), root_ / "elsewhere");  // another ctime
@@ -160,7 +160,7 @@ class ScrubActionTest : public ScrubTreeTest {
   using ScrubTreeTest::WriteInPlace;
 };
 
-TEST_F(ScrubActionTest, TellsWhatEnginesDoFromDamage) {
+TEST_F(ScrubActionTest, DistinguishesEngineActionsFromDamage) {
   const auto self = [](ScrubTreeTest& test) -> ScrubActionTest& {
     return static_cast<ScrubActionTest&>(test);
   };
@@ -268,7 +268,7 @@ TEST_F(ScrubActionTest, TellsWhatEnginesDoFromDamage) {
   }
 }
 
-TEST_F(ScrubTreeTest, WhatIsBeingWrittenIsLookedAtByTheNextPass) {
+TEST_F(ScrubTreeTest, FileInFlightIsCheckedByNextPass) {
   const std::string tree = Fetch();
   Scrub(tree);
   WriteInPlace(PathOf(tree, kIndexFile), "written a moment ago");
@@ -285,7 +285,7 @@ TEST_F(ScrubTreeTest, WhatIsBeingWrittenIsLookedAtByTheNextPass) {
   EXPECT_TRUE(Scrub(tree).damage.has_value());
 }
 
-TEST_F(ScrubTreeTest, KeepsItsReadsOutOfTheEvidence) {
+TEST_F(ScrubTreeTest, DeclaresOwnReads) {
   const std::string tree = Fetch();
   Scrub(tree);
   std::vector<std::string> announced = watcher_.own_reads();
@@ -297,7 +297,7 @@ TEST_F(ScrubTreeTest, KeepsItsReadsOutOfTheEvidence) {
   EXPECT_EQ(announced, paths);
 }
 
-TEST_F(ScrubTreeTest, ARealWatcherTakesItsReadsForNobodys) {
+TEST_F(ScrubTreeTest, RealWatcherIgnoresItsReads) {
   const std::string tree = Fetch();
   const auto watcher = Watcher::Start({}, SystemClock(), log_);
   ASSERT_TRUE(watcher.ok()) << watcher.status();
@@ -324,7 +324,7 @@ TEST_F(ScrubTreeTest, ARealWatcherTakesItsReadsForNobodys) {
   EXPECT_TRUE(record.events.empty()) << record.events.front().path;
 }
 
-TEST_F(ScrubTreeTest, GoesOnWhereItWasStopped) {
+TEST_F(ScrubTreeTest, ResumesAfterStop) {
   const std::string tree = Fetch();
   std::stop_source stop;
   int reads = 0;
@@ -343,19 +343,19 @@ TEST_F(ScrubTreeTest, GoesOnWhereItWasStopped) {
   EXPECT_EQ(Scrub(tree).read_files, 0);
 }
 
-TEST_F(ScrubTreeTest, AListOfAnotherLengthIsReadAnew) {
+TEST_F(ScrubTreeTest, ChangedEntryCountReadsAllFiles) {
   const std::string tree = Fetch();
   ASSERT_TRUE(WriteScrubRecord(root_.dir(), tree, {.entries = 9, .checked = 9}).ok());
   EXPECT_EQ(Scrub(tree).read_files, 7);
 }
 
-TEST_F(ScrubTreeTest, WithoutRecordsThereIsNothingToCompareWith) {
+TEST_F(ScrubTreeTest, ReturnsNotFoundWithoutRecords) {
   const std::string tree = Fetch();
   ASSERT_TRUE(root_.dir().Remove(EntriesRecordPath(tree)).ok());
   EXPECT_TRUE(absl::IsNotFound(Run(tree).status()));
 }
 
-TEST_F(ScrubTreeTest, BlamesTheListOfTheBundleWhenASecondTreeRotsAtTheSameFile) {
+TEST_F(ScrubTreeTest, SameDamageInTwoTreesBlamesBundle) {
   const Files other = {{"inductor/fxgraph/zz/fzzz/entry", "of another bundle"}};
   const std::string first = Fetch({other, files_});
   Rot(PathOf(first, kIndexFile));
@@ -371,7 +371,7 @@ TEST_F(ScrubTreeTest, BlamesTheListOfTheBundleWhenASecondTreeRotsAtTheSameFile) 
   EXPECT_TRUE(Scrub(second).inconsistent_bundle.empty()) << "not without proof";
 }
 
-TEST_F(ScrubTreeTest, ASecondTreeThatSomebodyWroteBlamesNobody) {
+TEST_F(ScrubTreeTest, WrittenFileInSecondTreeBlamesNoBundle) {
   const std::string first = Fetch();
   Rot(PathOf(first, kIndexFile));
   damaged_[first] = *Scrub(first).damage;
