@@ -27,17 +27,16 @@ namespace {
 
 constexpr std::string_view kLeaseName = "cachewarm-operator";
 constexpr std::string_view kReportingController = "cachewarm.io/operator";
-constexpr Duration kSyncLogInterval{60'000};  // a log line this often while the stores are not full
-// Both lists mostly come within a second. Without the warmups only the pods' own notes count, and a
-// long hold that none is noted of would be cut short because one list came before the other.
+constexpr Duration kSyncLogInterval{60'000};  // interval of the log line while stores are not synced
+// Wait briefly for the warmup list: without it only pod annotations are known, and a long hold that
+// is not annotated yet would be released too early.
 constexpr Duration kWarmupListWait{2'000};
-// A replica that has every store leads better than one that may not list some kind. It comes first
-// for as long as the Lease of a dead leader goes on.
+// Time in which a replica must sync all stores before it joins the election anyway. Prefers leaders
+// that may list every kind; no longer than the Lease of a dead leader lasts.
 constexpr Duration kSyncHeadStart{15'000};
-// An API server that was away, or refused us for a while, is asked again this often at least. Held
-// pods wait for nothing else.
+// Maximum retry interval after errors of the API server. Held pods wait for nothing else.
 constexpr Duration kHeldRetry{2'000};
-// The readiness probe of manifests/operator.yaml: three failures, 5 s apart.
+// Readiness probe in manifests/operator.yaml: three failures, 5 s apart.
 constexpr Duration kUnreadyDelay{17'000};
 constexpr Duration kWarmupRetry{30'000};
 
@@ -56,7 +55,7 @@ plan::Settings SettingsOf(const Config& config) {
 
 }  // namespace
 
-// Everything with a lifetime, in the order in which it must be made.
+// All components in their order of construction.
 struct Daemon::Components {
   Components(const Config& config, const DaemonParts& parts)
       : runtime{parts.client, parts.clock, parts.random, parts.log},
@@ -181,7 +180,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
   CW_RETURN_IF_ERROR(parts_.registry.status());
   CW_ASSIGN_OR_RETURN(const std::unique_ptr<http::Server> server, Serve());
   port_ = server->port();
-  // The cluster ends with `stop` and also when this function returns for another reason.
+  // Stops the reflectors after `stop`, and when this function returns for another reason.
   std::stop_source reflector_stop;
   const std::stop_callback forward(stop, [&] { reflector_stop.request_stop(); });
   components_->cluster.Start(reflector_stop.get_token());

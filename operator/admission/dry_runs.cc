@@ -12,7 +12,7 @@
 namespace cachewarm::admission {
 namespace {
 
-// Parts of refusals that are about the moment or about us, never about the pod
+// Parts of errors caused by the cluster's state or the operator's permissions, not by the pod
 // (apiserver pkg/admission, plugin/pkg/admission/resourcequota, authorizer).
 constexpr std::array<std::string_view, 6> kInconclusive = {
     "exceeded quota",         "does not support dry run", "failed calling webhook",

@@ -14,28 +14,28 @@
 
 namespace cachewarm::admission {
 
-// What an answer to a dry-run create says about the pod itself. Only a refusal of its content
-// counts as kRefused; quota, rate limits, webhooks without dry run, failing webhooks, our own
-// rights and a server that cannot be reached say nothing (kUnknown).
+// Classifies the answer to a dry-run create. Only a rejection of the pod's content is kRefused.
+// Quota, rate limits, webhooks that fail or do not support dry run, missing permissions of the
+// operator and an unreachable server are kUnknown.
 plan::DryRunResult Classify(const absl::Status& status);
 
-// Rehearses pods with dryRun=All, as they are and injected, and remembers the last result of each
-// warmup. Memory only: a new leader rehearses again. Thread-safe.
+// Creates pods with dryRun=All, unmodified and injected, and keeps the last result of each warmup.
+// State is in memory only: a new leader runs again. Thread-safe.
 class DryRuns {
  public:
   // Both must outlive it.
   DryRuns(kube::Client& client, const Clock& clock) : client_(client), clock_(clock) {}
 
-  // The last result; without one its fingerprint is empty.
+  // Returns the last result; its fingerprint is empty if there is none.
   plan::AdmissionDryRun Last(const std::string& warmup_uid) const;
 
-  // Creates both pods of `request` in `ns`, dry, and remembers the result. The pod as it is comes
-  // first: when it is refused by itself, nothing can be learnt about ours.
+  // Creates both pods of `request` in `ns` with dryRun=All and keeps the result. Tries the
+  // unmodified pod first: if that is rejected too, the injected pod proves nothing.
   plan::AdmissionDryRun Run(const std::string& warmup_uid, const std::string& ns,
                             const plan::DryRunRequest& request, std::stop_token stop);
 
-  // The same pods again, because something seems to refuse them, at most every `interval`. Nothing
-  // when it is too early or nothing was rehearsed yet.
+  // Repeats the last request, at most once per `interval`, when pods seem to be rejected. Returns
+  // nothing if it is too early or there was no request.
   std::optional<plan::AdmissionDryRun> Rerun(const std::string& warmup_uid, const std::string& ns,
                                              Duration interval, std::stop_token stop);
 

@@ -22,7 +22,7 @@ enum class Requested { kYes, kNo, kInvalid };
 
 struct WarmAnnotation {
   Requested requested = Requested::kNo;
-  std::string problem;  // when it is unclear
+  std::string problem;  // set if `requested` is kInvalid
 };
 
 WarmAnnotation ReadWarmAnnotation(const AnnotationRequest& request) {
@@ -52,7 +52,8 @@ bool IsOwned(const AnnotationRequest& request) {
   return !request.uid.empty() && owner.uid == request.uid;
 }
 
-// Of a workload of this name that is gone: the garbage collector will take it.
+// True if the owner was a deleted workload of the same name. The garbage collector removes such a
+// CacheWarmup.
 bool IsOrphan(const AnnotationRequest& request) {
   const kube::Owner owner = kube::ControllerOf(*request.present);
   return owner.kind == request.kind && owner.name == request.name && owner.uid != request.uid;
@@ -100,8 +101,8 @@ Note Warning(std::string_view reason, std::string text) {
   return {.is_warning = true, .reason = reason, .text = std::move(text)};
 }
 
-// Without what the annotations set: fields that a create wrote would stay when an apply leaves them
-// out later. They follow by an apply at once.
+// Creates the CacheWarmup without the overrides from annotations. Fields written by a create stay
+// when a later apply omits them, so an apply adds the overrides right afterwards.
 Decision Create(const AnnotationRequest& request) {
   if (!request.served_by.empty()) {
     if (!HasWarmAnnotation(request)) {
@@ -122,7 +123,7 @@ Decision Create(const AnnotationRequest& request) {
 
 Decision NameConflict(const AnnotationRequest& request) {
   if (IsOrphan(request)) {
-    return {};  // its end comes back as a change
+    return {};  // its deletion triggers another reconcile
   }
   return {.problems = {Warning(
               reason::kWarmupNameTaken,
@@ -131,7 +132,7 @@ Decision NameConflict(const AnnotationRequest& request) {
                           request.warmup))}};
 }
 
-// Somebody asks for it.
+// Creates or updates the CacheWarmup of a workload that requests one.
 Decision Ensure(const AnnotationRequest& request) {
   const api::AnnotatedSpec requested = api::ReadAnnotatedSpec(request.annotations);
   Decision out;
@@ -172,9 +173,9 @@ Decision MarkForRemoval(const AnnotationRequest& request) {
       .requeue_after = request.grace};
 }
 
-// Nobody asks for it.
+// Removes the CacheWarmup of a workload that no longer requests one, after the grace period.
 Decision Remove(const AnnotationRequest& request) {
-  // What is not marked as made for annotations is a user's, even if the workload owns it.
+  // A CacheWarmup without this annotation belongs to a user, even if the workload owns it.
   if (request.present == nullptr || !IsOwned(request) ||
       kube::TextAt(*request.present, {"metadata", "annotations", api::kRequestedSpecAnnotation})
           .empty()) {
@@ -182,7 +183,7 @@ Decision Remove(const AnnotationRequest& request) {
   }
   const std::string text = RemovalRequestedAt(*request.present);
   const auto since = ParseTime(text);
-  // A time to come was not written by us.
+  // Ignore timestamps in the future; we did not write them.
   if (text.empty() || !since.ok() || *since > request.now) {
     return MarkForRemoval(request);
   }

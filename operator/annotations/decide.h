@@ -10,19 +10,19 @@
 #include "lib/base/clock.h"
 #include "lib/codec/json_value.h"
 
-// What a workload's annotations, or the label of its namespace, ask for. Pure: the workload and its
-// CacheWarmup in, what is to be done about the CacheWarmup out.
+// Turns a workload's annotations and its namespace's label into a CacheWarmup. Pure: takes the
+// workload and its present CacheWarmup, returns one step.
 namespace cachewarm::annotations {
 
-// How long nobody may ask for it before a CacheWarmup is deleted: those who own workloads (Argo,
-// Helm, controllers) strip annotations and put them back.
+// Time between the removal of the annotation and the deletion of the CacheWarmup. Owners of
+// workloads (Argo, Helm, controllers) may strip annotations and restore them.
 inline constexpr Duration kRemovalGrace{600'000};
 
-// One workload and what there is for it at one moment. Pods that no workload stands for count as
-// one: it has a `selector`, and their namespace owns the CacheWarmup.
+// One workload and its CacheWarmup at one moment. A set of standalone pods counts as one workload:
+// it has a `selector`, and its namespace owns the CacheWarmup.
 struct AnnotationRequest {
   WallTime now{};
-  std::string warmup;  // the name of its CacheWarmup
+  std::string warmup;  // name of its CacheWarmup
   std::string api_version;
   std::string kind;
   std::string ns;
@@ -30,48 +30,47 @@ struct AnnotationRequest {
   std::string uid;
   std::map<std::string, std::string> selector;
   std::map<std::string, std::string> annotations;
-  bool accelerator = false;         // its pods ask for one
-  bool namespace_opted_in = false;  // the label cachewarm.io/warm=true of the namespace
-  // It cannot be warmed by itself: made by another workload that we know, or by us.
+  bool accelerator = false;         // its pods request an accelerator
+  bool namespace_opted_in = false;  // the namespace has the label cachewarm.io/warm=true
+  // Owned by another supported workload, or a builder Job: never gets its own CacheWarmup.
   bool is_child = false;
   bool ended =
-      false;  // it is being deleted, or is a Job that has ended: nothing new is made for it
-  // The CacheWarmup of that name; null when there is none.
+      false;  // is being deleted, or is a finished Job: no CacheWarmup is created for it
+  // The CacheWarmup with the name `warmup`; null if none exists.
   const codec::Json* present = nullptr;
-  // Another CacheWarmup that is about this workload, not made by us; empty: none.
+  // A CacheWarmup for this workload that the operator did not create; empty if none exists.
   std::string served_by;
-  Duration grace = kRemovalGrace;  // how long nobody may ask for it
+  Duration grace = kRemovalGrace;  // see kRemovalGrace
 };
 
 enum class Step {
   kNothing,
-  kCreate,  // `object` is new; ALREADY_EXISTS: somebody was faster, look again
-  kApply,   // `object` by server-side apply, of api::kAnnotationsManager
-  kPatch,   // `object` is a merge patch, bound to the version that was looked at
-  kDelete,  // the one that was looked at, if it did not change since
+  kCreate,  // `object` is new; on ALREADY_EXISTS, decide again
+  kApply,   // server-side apply of `object`, field manager api::kAnnotationsManager
+  kPatch,   // `object` is a merge patch, bound to the resourceVersion of `present`
+  kDelete,  // bound to the resourceVersion of `present`
 };
 
-// For people who look at the workload.
+// An event for the workload.
 struct Note {
   bool is_warning = false;
-  std::string_view reason;  // of lib/api/reasons.h
+  std::string_view reason;  // from lib/api/reasons.h
   std::string text;
 };
 
 struct Decision {
   Step step = Step::kNothing;
   codec::Json object;
-  std::vector<Note> events;    // of this step: to be told when it was taken
-  std::vector<Note> problems;  // as long as they last: to be told when they are new
+  std::vector<Note> events;    // to be recorded once the step has succeeded
+  std::vector<Note> problems;  // present conditions; each is recorded when it first appears
   std::optional<Duration> requeue_after;
 };
 
-// Deterministic; taking the step that it returns and asking again returns kNothing in the end.
-//  - A CacheWarmup is made only for a workload that asks and whose annotations are all understood;
-//    one that is there keeps its spec while they are not.
-//  - Only one that the workload owns (ownerReferences) is ever changed or deleted.
-//  - "cachewarm.io/warm" decides ended the namespace's label. A value that is neither true nor
-//  false
+// Returns the next step. Deterministic; repeating until kNothing terminates.
+//  - Creates a CacheWarmup only if the workload requests one and all its annotations are valid.
+//    While an annotation is invalid, an existing CacheWarmup keeps its spec.
+//  - Changes or deletes only a CacheWarmup that the workload owns (ownerReferences).
+//  - The annotation cachewarm.io/warm overrides the namespace's label. Any value but true and false
 //    changes nothing.
 Decision Decide(const AnnotationRequest& request);
 

@@ -8,14 +8,14 @@
 
 namespace cachewarm::annotations {
 
-// The CacheWarmup that `request` wants, with `spec` (of its annotations) beside the workloadRef or
-// selector: what the operator's field manager owns of it, and nothing else. `uid` of the present
-// one binds the apply to it; empty for a new one.
+// Returns the CacheWarmup for `request`: `spec` (from its annotations) plus the workloadRef or
+// selector. Contains exactly the fields that the operator's field manager owns. `uid` binds the
+// apply to the present CacheWarmup; empty for a new one.
 codec::Json DesiredWarmup(const AnnotationRequest& request, const codec::Json& spec,
                           const std::string& uid);
 
-// `present` is as `desired` says: the same digest, and every field still has the desired value.
-// More entries in its lists, and other fields, are the users' own.
+// True if `present` has the digest of `desired` and every field still has the desired value.
+// Additional fields and list entries belong to users and are ignored.
 bool IsUpToDate(const codec::Json& present, const codec::Json& desired);
 
 }  // namespace cachewarm::annotations

@@ -6,8 +6,8 @@
 
 namespace cachewarm::annotations {
 
-// The name of the CacheWarmup of a workload: the workload's own, as a DNS label of at most 45
-// characters (crds/cachewarmups.yaml says why). Dots become dashes, what is too long is cut.
+// Returns the name of a workload's CacheWarmup: the workload's name as a DNS label of at most 45
+// characters (see crds/cachewarmups.yaml). Replaces dots by dashes and truncates.
 std::string WarmupName(std::string_view workload);
 
 }  // namespace cachewarm::annotations

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kAnswerBytesMax = 1U << 20U;
 constexpr size_t kExcerptBytes = 256;
-// A server that is not there yet, or says that it still loads.
+// Retries while the server is unreachable or still loading.
 constexpr BackoffPolicy kRetryBackoff{.first = Duration(200), .most = Duration(5'000), .jitter = 0};
 
 std::string Named(const plan::DesiredBuildRequests& batch, size_t index) {
@@ -48,7 +48,7 @@ http::Request ToHttp(const std::string& ip, const api::BuildRequest& request) {
   return message;
 }
 
-// The beginning of what a server said, as one line of plain text.
+// Returns the beginning of a response as one line of printable text.
 std::string Excerpt(std::string_view text) {
   std::string problem(text.substr(0, kExcerptBytes));
   std::replace_if(
@@ -65,8 +65,8 @@ bool IsLoading(int status) {
   return status == 429 || status == 503;
 }
 
-// OK when the answer is the expected one. Until its time is over it is sent retryable to a server
-// that cannot be reached or still loads.
+// Returns OK once the response is the expected one. Retries until the timeout while the server is
+// unreachable or still loading.
 absl::Status SendOne(http::Client& client, const Clock& clock, const http::Request& message,
                      const api::BuildRequest& request, std::stop_token stop) {
   const kube::StopAfter over(clock, std::chrono::seconds(request.timeout_seconds), stop);
@@ -124,7 +124,7 @@ bool IsPodAddress(const std::string& ip) {
   if (inet_pton(AF_INET6, ip.c_str(), &six) != 1) {
     return false;
   }
-  // Those that stand for an IPv4 address, ::/96 and ::ffff:0:0/96, are of no use as a pod's.
+  // IPv4-mapped and IPv4-compatible addresses (::ffff:0:0/96, ::/96) are never pod addresses.
   return IN6_IS_ADDR_LOOPBACK(&six) == 0 && IN6_IS_ADDR_UNSPECIFIED(&six) == 0 &&
          IN6_IS_ADDR_LINKLOCAL(&six) == 0 && IN6_IS_ADDR_MULTICAST(&six) == 0 &&
          IN6_IS_ADDR_V4MAPPED(&six) == 0 && IN6_IS_ADDR_V4COMPAT(&six) == 0;
@@ -191,7 +191,7 @@ void BuildRequests::Send(const plan::DesiredBuildRequests& batch, const std::str
     status = client.ok() ? SendAll(**client, deps_.clock, batch, stop) : client.status();
   }
   if (stop.stop_requested()) {
-    return;  // nobody asks any more
+    return;  // nobody reads the result
   }
   deps_.log.Info("requests to a builder ended",
                  {{"cacheWarmup", warmup},

@@ -23,22 +23,22 @@ namespace {
 
 using codec::Json;
 
-// A plan that waits for a slow namespace keeps a worker: one at a time, and past its deadline
-// controllers::HeldPods has more patience with a pod.
+// A plan that waits for a slow namespace occupies a worker: allow one at a time with a short
+// timeout. controllers::HeldPods waits longer for pods past their deadline.
 constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1, .limit = Duration(3'000)};
 
 kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
 }
 
-// True when the pod that a request was about is gone, whatever bears its name now.
+// True if the pod with this uid is gone, even if another pod has its name.
 bool IsReplaced(kube::Client& client, const kube::ObjectName& name, const std::string& uid,
                 std::stop_token stop) {
   const auto current = client.Do(kube::Get(kube::kPods, name), stop);
   return current.ok() ? kube::UidOf(*current) != uid : absl::IsNotFound(current.status());
 }
 
-// The object an event is about, as far as an ObjectReference needs it.
+// Returns the object of an event with the fields of an ObjectReference.
 kube::Object Regarding(const plan::ObjectRef& ref) {
   return std::make_shared<const Json>(
       Json{{"apiVersion", ref.api_version},
@@ -46,7 +46,8 @@ kube::Object Regarding(const plan::ObjectRef& ref) {
            {"metadata", {{"namespace", ref.ns}, {"name", ref.name}, {"uid", ref.uid}}}});
 }
 
-// By the API server's rules or somebody's policy: the same request will be refused again.
+// True if API server rules or an admission policy rejected the request; a retry would be rejected
+// too.
 bool IsRejected(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
 }
@@ -77,7 +78,7 @@ absl::StatusOr<bool> ReleaseWith(kube::Client& client, const plan::GateRelease& 
 
 }  // namespace
 
-// What was let go so far.
+// Pods released so far.
 struct Executor::Released {
   void Add(const plan::GateRelease& release) {
     std::lock_guard lock(mutex);
@@ -118,7 +119,8 @@ absl::StatusOr<ExecuteResult> Executor::Execute(const plan::Snapshot& snapshot,
     CW_RETURN_IF_ERROR(WriteStatus(snapshot, plan, stop));
     Count(snapshot, plan);
   }
-  // With the status: a later step may fail and be planned again, the transition will not.
+  // Events are recorded with the status: if a later step fails, the next plan no longer sees the
+  // transition.
   for (const plan::EventRequest& request : plan.events) {
     RecordEvent(request);
   }
@@ -126,7 +128,7 @@ absl::StatusOr<ExecuteResult> Executor::Execute(const plan::Snapshot& snapshot,
     CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
   }
   CW_ASSIGN_OR_RETURN(const size_t rejected_nodes, WriteNodes(snapshot, plan, stop));
-  // What one pod cannot take keeps no other pod waiting.
+  // A patch rejected for one pod must not block the others.
   const absl::StatusOr<size_t> rejected_annotations = Annotate(plan, stop);
   CW_ASSIGN_OR_RETURN(const size_t rejected_releases, Release(snapshot, plan, stop));
   CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
@@ -231,7 +233,7 @@ absl::StatusOr<size_t> Executor::Annotate(const plan::Plan& plan, std::stop_toke
 }
 
 absl::Status Executor::AnnotateAny(const plan::PodAnnotation& request, std::stop_token stop) const {
-  // A uid in a patch is a precondition: another pod of that name refuses it.
+  // The uid in a patch is a precondition: a new pod with this name rejects the patch.
   const Json patch = {
       {"metadata", {{"uid", request.uid}, {"annotations", {{request.key, request.value}}}}}};
   const kube::ObjectName name{request.ns, request.pod};
@@ -261,7 +263,7 @@ absl::StatusOr<size_t> Executor::Release(const plan::Snapshot& snapshot, const p
   Released released;
   const auto first = ReleaseAll(snapshot, all.first(builders), released, stop);
   const auto then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
-  // Events compete with patches for the API server, and nobody waits for them.
+  // Record events last; they compete with the patches for the API server.
   for (const plan::GateRelease* release : released.releases) {
     RecordEvent(release->event);
   }
@@ -274,7 +276,7 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const plan::Snapshot& snapshot,
                                             std::span<const plan::GateRelease> releases,
                                             Released& released, std::stop_token stop) const {
   const api::CacheWarmup& warmup = snapshot.warmup;
-  // One that is gone was not read, and so has no version.
+  // A deleted warmup was not read, so it has no resourceVersion and no series.
   const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
   return TryAll(releases.size(), stop, [&](size_t i) {
     const plan::GateRelease& release = releases[i];

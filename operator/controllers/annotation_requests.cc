@@ -16,11 +16,11 @@ namespace {
 using annotations::Step;
 using codec::Json;
 
-// A create and the apply that completes it, with a step to spare.
+// A create, the apply that completes it, and one more.
 constexpr int kStepsAtOnce = 3;
-// Somebody else made or changed it: what we look at will have followed by then.
+// After a conflicting write; the store has caught up by then.
 constexpr Duration kConflictRetry{500};
-// What the API server refused will not get better by itself.
+// After a rejection by the API server, which another try rarely changes.
 constexpr Duration kRejectedRetry{300'000};
 
 kube::WriteOptions AsAnnotationWriter() {
@@ -34,7 +34,7 @@ absl::StatusOr<kube::Outcome> AnnotationRequests::Reconcile(const std::string& k
   CW_ASSIGN_OR_RETURN(const observe::WorkloadKey parsed, observe::WorkloadKey::Parse(key));
   const auto subject = FindAnnotationSubject(cluster_, parsed);
   if (!subject.has_value()) {
-    // What it owned is the garbage collector's.
+    // The garbage collector removes the CacheWarmup that it owned.
     Forget(key);
     return kube::Outcome{};
   }

@@ -20,9 +20,9 @@
 
 namespace cachewarm::controllers {
 
-// Makes, keeps and removes the CacheWarmup that a workload's annotations or the label of a
-// namespace ask for, as annotations::Decide() says. The key is an observe::WorkloadKey. Nothing is
-// written to the workload but events; each problem is regarding once while it lasts.
+// Creates, updates and removes the CacheWarmup requested by a workload's annotations or its
+// namespace's label, as annotations::Decide() returns. The key is an observe::WorkloadKey. Writes
+// only events to the workload; records each problem once while it lasts.
 class AnnotationRequests {
  public:
   struct Dependencies {
@@ -32,7 +32,7 @@ class AnnotationRequests {
     Log& log;
   };
 
-  // Everything must outlive it.
+  // All references must outlive it.
   AnnotationRequests(const observe::ClusterCache& cluster, Dependencies deps)
       : cluster_(cluster), deps_(deps) {}
 
@@ -41,11 +41,11 @@ class AnnotationRequests {
  private:
   absl::StatusOr<kube::Outcome> Advance(const AnnotationSubject& subject, const std::string& key,
                                         std::stop_token stop);
-  // Gives the CacheWarmup as it is after the step; null when it is gone.
+  // Returns the CacheWarmup after the step; null once deleted.
   absl::StatusOr<kube::Object> ExecuteStep(const annotations::Decision& decision,
                                            const kube::Object& present, std::stop_token stop);
   void RecordEvents(const kube::Object& regarding, const std::vector<annotations::Note>& notes);
-  // Leaves out what was regarding before and still lasts.
+  // Records the problems that were not recorded before.
   void RecordNewProblems(const kube::Object& regarding, const std::string& key,
                          const std::vector<annotations::Note>& problems);
   void Forget(const std::string& key);
@@ -54,7 +54,7 @@ class AnnotationRequests {
   Dependencies deps_;
   std::mutex mutex_;
   std::map<std::string, std::set<std::string>>
-      reported_;  // by key: what was regarding of a problem
+      reported_;  // by key: text of the recorded problems
 };
 
 }  // namespace cachewarm::controllers

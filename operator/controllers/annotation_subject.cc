@@ -35,7 +35,7 @@ bool HasEnded(const Json& job) {
          });
 }
 
-// A Rollout may borrow its template.
+// Follows a Rollout to the Deployment that has its template.
 bool RequestsAccelerator(const observe::ClusterCache& cluster, const Json& workload) {
   const std::string from = workloads::ShapeOf(workload).borrows_from;
   if (from.empty()) {
@@ -83,7 +83,7 @@ std::optional<AnnotationSubject> WorkloadSubject(const observe::ClusterCache& cl
   return AnnotationSubject{.regarding = workload, .request = std::move(request)};
 }
 
-// A CacheWarmup of somebody else that selects `pod`.
+// Returns the name of a CacheWarmup other than `own` that selects `pod`; "" if there is none.
 std::string SelectedBy(const observe::ClusterCache& cluster, const Json& pod,
                        const std::string& own) {
   const auto labels = kube::LabelsOf(pod);

@@ -11,25 +11,25 @@
 
 namespace cachewarm::controllers {
 
-// Of pods that no workload stands for: how long their CacheWarmup is kept while none of them is
-// there. Their next run is to start warm; jobs of a week are common, rarer ones are not.
+// Time that the CacheWarmup of standalone pods is kept while none of them exists, so that their
+// next run starts warm. Covers weekly jobs.
 inline constexpr Duration kStandaloneGrace{7 * 24 * 3'600'000LL};
-// With more CacheWarmups of such pods in a namespace they are kept for annotations::kRemovalGrace
-// only: labels that differ with every run would fill it.
+// Above this number per namespace, CacheWarmups of standalone pods are kept only for
+// annotations::kRemovalGrace. Labels that differ with every run would otherwise fill the namespace.
 inline constexpr size_t kStandaloneMany = 32;
-// No more are made: the admission policy looks at each of them for every new pod.
+// Maximum number per namespace. The admission policy evaluates each of them for every new pod.
 inline constexpr size_t kStandaloneMax = 64;
 
-// What is request whether it wants to be warmed.
+// A workload, or a set of standalone pods, whose annotations are reconciled.
 struct AnnotationSubject {
-  kube::Object regarding;  // events are about this: the workload, or one of the pods
-  annotations::AnnotationRequest request;  // but for the time and the CacheWarmup that is there
+  kube::Object regarding;  // object of the events: the workload or one of the pods
+  annotations::AnnotationRequest request;  // without `now` and `present`
   std::vector<annotations::Note> problems;
 };
 
-// The workload of this key; or, of a key that names a namespace's kind and a CacheWarmup in it, the
-// pods for which that CacheWarmup stands (workloads::StandalonePodsOf). Nothing when there is no
-// such workload, or neither such a pod nor the CacheWarmup.
+// Returns the workload with this key. For a key with the kind Namespace, returns the standalone
+// pods (workloads::StandalonePodsOf) of that CacheWarmup. Returns nothing if no such workload
+// exists, or neither such a pod nor the CacheWarmup.
 std::optional<AnnotationSubject> FindAnnotationSubject(const observe::ClusterCache& cluster,
                                                        const observe::WorkloadKey& key);
 

@@ -18,20 +18,22 @@
 namespace cachewarm::controllers {
 namespace {
 
-// After the deadline of the plan; creation times are whole seconds.
+// Time after the deadline in which the plan releases first. Creation times have a resolution of one
+// second.
 constexpr Duration kGrace{1500};
-// The same for replicas that do not lead: after the leader, and with time left for the patch.
+// Time after the deadline in which the leader releases first; leaves time for the standby's patch.
 constexpr Duration kStandbyGrace{3000};
-// What let a young pod be held, a warmup or its label, may not have reached our store yet.
+// Time until the store has the warmup, or its label, that caused a young pod to be held.
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepTimeout{5'000};
-// Nobody else lets go of it: a webhook may take the 30 s that the API gives it at most.
+// Last resort for releasing a pod, so wait as long as a webhook may take (30 s).
 constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
                                                .limit = Duration(30'000)};
-// A pod that is newer than the budgets counts from its own creation, so that much later at most.
+// Maximum age of cached budgets. A newer pod counts from its own creation, so it is released later
+// by at most this much.
 constexpr Duration kBudgetsTtl{500};
-// What a warmup allows that says nothing else; for pods of warmups that cannot be read.
+// Default hold, used for pods whose warmup cannot be decoded.
 constexpr Duration kDefaultHold = std::chrono::seconds(api::GateSpec{}.max_hold_seconds);
 
 std::string WarmupNameOf(const api::Pod& pod) {
@@ -93,7 +95,7 @@ absl::StatusOr<kube::Outcome> HeldPods::Reconcile(const std::string& key, std::s
 absl::StatusOr<kube::Outcome> HeldPods::ReconcilePod(const kube::CachedObjectPtr& object,
                                                      Duration grace, std::stop_token stop) {
   std::shared_ptr<const api::Pod> pod = cluster_.pod_views.Of(object);
-  if (pod == nullptr) {  // nobody can plan for it
+  if (pod == nullptr) {  // the pod cannot be decoded, so no plan covers it
     const kube::Object whole = object->Unpack();
     api::Pod bare = api::gate::DecodeGates(*whole);
     bare.object = whole;
@@ -112,7 +114,7 @@ absl::StatusOr<kube::Outcome> HeldPods::ReconcilePod(const kube::CachedObjectPtr
 
 HeldDecision HeldPods::Evaluate(const api::Pod& pod, Duration grace) const {
   const WallTime now = deps_.clock.Now();
-  // Before a list came, a warmup that is not in the store is no warmup that is gone.
+  // Until the initial list has synced, absence from the store does not mean the warmup was deleted.
   if (!cluster_.warmups.store().HasSynced()) {
     return EvaluateOverduePod(pod, now, api::gate::Deadline(pod, kDefaultHold));
   }
@@ -126,12 +128,12 @@ WallTime HeldPods::DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmu
   return warmup == nullptr ? pod.meta.created : BudgetsOf(*warmup)->DeadlineOf(pod);
 }
 
-// From all pods of the warmup: those that were held before have used up some of the budget. Of a
-// burst every pod is looked at, and would have all of them read once more.
+// Computed from all pods of the warmup, because earlier holds consume the budget. Cached, because a
+// burst would otherwise read all pods once for each of them.
 std::shared_ptr<const plan::HoldDeadlines> HeldPods::BudgetsOf(
     const api::CacheWarmup& warmup) const {
   const std::string key = warmup.ns + "/" + warmup.name;
-  // While one worker reads them, the others wait for what it has read.
+  // One worker computes the budgets; the others wait for its result.
   std::lock_guard lock(budgets_mutex_);
   const MonoTime now = deps_.clock.Monotonic();
   std::erase_if(cached_budgets_,

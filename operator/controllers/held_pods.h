@@ -22,33 +22,33 @@
 
 namespace cachewarm::controllers {
 
-// Pods looked at by Reconcile() at the same time. One whose patch hangs keeps a worker, and so
-// there are some more than patches need that do not; an idle one costs 10 kB, and more of them take
-// the CPU from an API server beside them in a burst. Slow namespaces (kube::SlowNamespaceLimiter) have half.
+// Pods reconciled concurrently. A hanging patch occupies a worker, so there are more workers than
+// patches need. An idle worker costs 10 kB; more workers would take CPU from the API server during
+// a burst. Slow namespaces (kube::SlowNamespaceLimiter) get half of them.
 inline constexpr int kHeldWorkers = 8;
 
-// What is to become of a pod at our gate, if nothing else releases it.
+// Decision on one held pod.
 struct HeldDecision {
-  std::string_view reason;       // api::reason::kReleased…; empty: it may wait
-  std::optional<Duration> wait;  // then: look again after this
+  std::string_view reason;       // api::reason::kReleased…; empty: keep holding
+  std::optional<Duration> wait;  // if held: time until the next evaluation
 };
 
-// Pure. `warmup` is null when there is none of that name. `deadline` is that of the rollout
-// (operator/plan/gates/hold_deadline.h), the same as the plan's; with some grace added, the plan,
-// which knows more, comes first while it works.
+// Evaluates a held pod on the leader. Pure. `warmup` is null if none has that name. `deadline` is
+// that of the plan (operator/plan/gates/hold_deadline.h) plus some grace, so that the plan releases
+// first while it works.
 HeldDecision EvaluateHeldPod(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
                              WallTime deadline);
 
-// Pure. The same for a replica that does not lead: the deadline alone counts, and a leader, where
-// there is one, comes first. The Lease of one that was killed outlives it for longer than any pod
-// may wait.
+// Evaluates a held pod on a standby. Pure. Only the deadline counts, plus some grace so that a
+// leader releases first. A standby must release too: the Lease of a killed leader can outlast any
+// hold.
 HeldDecision EvaluateOverduePod(const api::Pod& pod, WallTime now, WallTime deadline);
 
-// The dead man's switch of the gate: releases pods whose warmup is gone, paused or withdrawn or
-// whose deadline has passed, without a look at anything else, so that no failure of planning or of
-// writing a status can hold a pod for ever. Every replica has one. It reads the store of pods,
-// which must have synced; while that of warmups has not, a pod is judged by what it notes itself,
-// as by a replica that does not lead. The key is the pod's "ns/name". Thread-safe.
+// Releases held pods independently of planning: pods whose warmup is gone, paused or suspended, or
+// whose deadline has passed. Thus no failure of planning or of a status write can hold a pod for
+// ever. Runs on every replica. Needs only the pod store synced; until the warmup store has synced,
+// and on a standby, decides by the pod's own annotations. The key is the pod's "ns/name".
+// Thread-safe.
 class HeldPods {
  public:
   struct Dependencies {
@@ -59,14 +59,14 @@ class HeldPods {
     Log& log;
   };
 
-  // Everything must outlive it.
+  // All references must outlive it.
   HeldPods(const observe::ClusterCache& cluster, Dependencies deps);
 
-  // Not before this is a replica a leader.
+  // Initially the replica is a standby.
   void SetLeading(bool leading) { leading_ = leading; }
 
-  // First thing of a new leader, before any controller runs: every pod that is due now. For 5 s at
-  // most: Reconcile() goes on where pods hang.
+  // Releases all pods that are due now. A new leader calls it before its controllers run. Takes at
+  // most 5 s; Reconcile() retries the pods whose patch hangs.
   void Sweep(std::stop_token stop);
 
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);

@@ -12,7 +12,7 @@
 namespace cachewarm::controllers {
 namespace {
 
-// How soon to look again when the store is behind the node.
+// Retry interval while the store is behind the node.
 constexpr Duration kNodeStaleRetry{1000};
 
 kube::WriteOptions AsOperator() {
@@ -40,7 +40,7 @@ absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop
   if (node_cache != nullptr &&
       (!needs_cache || (has_owner && node_cache->node_uid != node->meta.uid))) {
     CW_RETURN_IF_ERROR(Delete(*node_cache, stop));
-    // Its disappearance comes back as a change and makes the new one.
+    // The deletion triggers another reconcile, which creates the new NodeCache.
     return kube::Outcome{};
   }
   if (needs_cache && !has_owner) {
@@ -98,7 +98,7 @@ absl::StatusOr<bool> Nodes::RemoveTaints(const api::Node& node, std::string_view
       deps_.client.Do(kube::JsonPatch(kube::kNodes, {.name = node.meta.name},
                                       render::StartupTaintPatch(node), AsOperator()),
                       stop);
-  // A failed "test": somebody else changed the taints, and our store does not know yet.
+  // A failed "test" operation: the taints changed, and the store has not caught up.
   if (absl::IsInvalidArgument(answer.status()) || absl::IsAborted(answer.status()) ||
       absl::IsNotFound(answer.status())) {
     return false;

@@ -17,11 +17,11 @@
 
 namespace cachewarm::controllers {
 
-// Sees to it that every Linux node has its NodeCache, has_owner by the Node, so that an agent can
-// report before any warmup exists. A node that was replaced under its old name gets a fresh
-// NodeCache: what the old machine reported says nothing about the new one. Takes our startup taint
-// from nodes, those of other systems too, and writes the condition of those of Linux, as plan/nodes
-// decides. The key is the node's name.
+// Creates a NodeCache, owned by the Node, for every Linux node, so that an agent can report before
+// any warmup exists. Replaces the NodeCache of a node that was recreated under the same name,
+// because the old report describes another machine. Removes the cachewarm startup taint from nodes
+// of every operating system and writes the node condition of Linux nodes, as plan/nodes decides.
+// The key is the node's name.
 class Nodes {
  public:
   struct Dependencies {
@@ -34,7 +34,7 @@ class Nodes {
     bool writes_condition = false;
   };
 
-  // Everything must outlive it.
+  // All references must outlive it.
   Nodes(const observe::ClusterCache& cluster, Dependencies deps)
       : cluster_(cluster), deps_(std::move(deps)) {}
 
@@ -45,7 +45,7 @@ class Nodes {
   absl::StatusOr<kube::Outcome> UpdateNode(const std::shared_ptr<const api::Node>& node,
                                            std::stop_token stop);
   plan::NodeObservation Observe(const std::shared_ptr<const api::Node>& node) const;
-  // False when the node is not what we saw any more.
+  // Returns false if the node has changed in the API server.
   absl::StatusOr<bool> RemoveTaints(const api::Node& node, std::string_view why,
                                     std::stop_token stop);
   absl::Status WriteCondition(const api::Node& node,

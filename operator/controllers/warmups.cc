@@ -15,12 +15,14 @@
 namespace cachewarm::controllers {
 namespace {
 
-// How soon to look again when the store is behind our own write, and for how long to believe that.
+// Retry interval while the store is behind the operator's own write, and for how long to assume so.
 constexpr Duration kStaleRetry{25};
 constexpr Duration kStaleAtMost{5000};
-// A workload that lacks pods is tried again this often: its creates may be rejected.
+// Interval of repeated dry runs for a workload with missing pods; the API server may be rejecting
+// them.
 constexpr Duration kDryRunInterval{15'000};
-// What a node or a pod refuses stands in the way until somebody changes something there.
+// Retry interval after rejections for single nodes or pods, which last until a user changes
+// something.
 constexpr Duration kRejectedRetry{30'000};
 
 std::string_view ResultName(const plan::AdmissionDryRun& result) {
@@ -38,7 +40,7 @@ std::string_view ResultName(const plan::AdmissionDryRun& result) {
   return "unknown";
 }
 
-// Most nodes wait for one bundle; one that waits for more counts for each.
+// A node that waits for several bundles counts once per bundle.
 double NodesWaiting(const api::WarmupStatus& status) {
   double sum = 0;
   for (const api::BundleStatus& bundle : status.bundles) {
@@ -63,7 +65,7 @@ kube::Outcome RetryOf(const apply::ExecuteResult& executed) {
   return {.requeue_after = executed.rejected > 0 ? std::optional(kRejectedRetry) : std::nullopt};
 }
 
-// The Jobs whose end the status still waits for.
+// Returns the Jobs whose end is not in the status yet.
 std::set<std::string> JobsOf(const api::WarmupStatus& status) {
   std::set<std::string> jobs;
   for (const api::BuilderStatus& builder : status.builders) {
@@ -147,7 +149,7 @@ absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
   const bool is_gone = live_uid.empty();
   if (is_gone) {
     deps_.metrics.Forget(name.ns, name.name);
-    // Pods may wait for it although no NodeCache knows it.
+    // Pods may be held for it even if no NodeCache lists it.
     if (uids.empty()) {
       uids.emplace_back();
     }
@@ -157,7 +159,7 @@ absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
     api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
     plan::Snapshot snapshot = Observe(gone);
     if (!is_gone) {
-      // Its pods now belong to the warmup that bears the name.
+      // The pods belong to the present warmup of this name.
       snapshot.pods.clear();
     }
     CW_ASSIGN_OR_RETURN(const apply::ExecuteResult executed,

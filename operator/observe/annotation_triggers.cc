@@ -9,7 +9,7 @@
 namespace cachewarm::observe {
 namespace {
 
-// An owner writes its object in several steps.
+// Owners write an object in several steps.
 constexpr Duration kBurst{50};
 
 bool DiffersAt(const kube::Change& change, std::initializer_list<std::string_view> path) {
@@ -21,7 +21,7 @@ bool DiffersAt(const kube::Change& change, std::initializer_list<std::string_vie
   return before == nullptr || after == nullptr ? before != after : *before != *after;
 }
 
-// The CacheWarmup that stands for `pod` and others like it; "" when a workload does, or none may.
+// Returns the CacheWarmup name for the standalone pod `pod`; "" if it is not a standalone pod.
 std::string StandaloneWarmup(const kube::Object& pod) {
   const auto standalone = pod == nullptr ? std::nullopt : workloads::StandalonePodsOf(*pod);
   return standalone.has_value() ? standalone->warmup : "";
@@ -72,7 +72,8 @@ void AnnotationTriggers::OnWorkload(const kube::Change& change, std::string_view
   }
 }
 
-// A namespace that does not ask yet is asked as a whole when it begins to.
+// Pods of a namespace without the label need no reconcile: setting the label queues the whole
+// namespace.
 void AnnotationTriggers::OnPod(const kube::Change& change) {
   const std::string before = StandaloneWarmup(change.before);
   const std::string after = StandaloneWarmup(change.after);
@@ -95,7 +96,7 @@ void AnnotationTriggers::OnNamespace(const kube::Change& change) {
 
 void AnnotationTriggers::OnWarmup(const kube::Change& change) {
   if (change.after == nullptr) {
-    // Whoever wanted this name may have it now.
+    // Another workload may have been waiting for this name.
     AddAll(kube::NameOf(change.object()).ns, kBurst);
     return;
   }
@@ -111,7 +112,7 @@ void AnnotationTriggers::OnWarmup(const kube::Change& change) {
   } else if (IsForStandalonePods(*change.after)) {
     queue_.AddAfter(StandaloneKey(name.ns, name.name).ToString(), kBurst);
     if (change.before == nullptr) {
-      // How long the others of its kind are kept depends on their number.
+      // The grace period of the others depends on their number.
       AddStandalonePods(name.ns, kBurst);
     }
   }

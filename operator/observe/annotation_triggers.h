@@ -10,14 +10,14 @@
 
 namespace cachewarm::observe {
 
-// The label of this namespace asks for all that needs an accelerator to be warm.
+// True if the namespace's label requests warmups for all workloads with accelerators.
 bool IsOptedIn(const codec::Json& ns);
 
-// This CacheWarmup stands for pods that no workload does: their namespace owns it.
+// True if this CacheWarmup was created for standalone pods: their namespace owns it.
 bool IsForStandalonePods(const codec::Json& warmup);
 
-// A workload as the key of a work queue: "Deployment/default/llama". Of pods that no workload
-// stands for it is "Namespace/", their namespace and the name of the CacheWarmup that does.
+// Work queue key of a workload: "Deployment/default/llama". For standalone pods: "Namespace/",
+// their namespace, "/" and the name of their CacheWarmup.
 struct WorkloadKey {
   std::string kind;
   kube::ObjectName name;
@@ -29,19 +29,19 @@ struct WorkloadKey {
   friend bool operator==(const WorkloadKey&, const WorkloadKey&) = default;
 };
 
-// Which workloads are to be asked again whether they want to be warmed: those that changed in what
-// they ask for, those of a namespace whose label changed, and the owner of a CacheWarmup that
-// changed; and pods that no workload stands for, when one comes or goes. What only moves a status
-// brings nothing.
+// Queues the workloads whose CacheWarmup may have to change: a workload with changed annotations or
+// spec, the workloads of a namespace with a changed label, the owner of a changed CacheWarmup, and
+// standalone pods that appear or disappear. Status changes queue nothing.
 class AnnotationTriggers {
  public:
-  // Both must outlive it; it must outlive the cluster's threads. Keys of `queue` are WorkloadKeys.
+  // Both must outlive it; it must outlive the threads of `cluster`. Keys of `queue` are
+  // WorkloadKeys.
   AnnotationTriggers(ClusterCache& cluster, kube::WorkQueue& queue)
       : cluster_(cluster), queue_(queue) {}
 
-  // Before ClusterCache::Start().
+  // Call before ClusterCache::Start().
   void Attach();
-  // Every workload of every kind: when this process begins to lead.
+  // Queues every workload of every kind, when this replica becomes the leader.
   void AddEverything();
 
  private:
@@ -49,9 +49,9 @@ class AnnotationTriggers {
   void OnPod(const kube::Change& change);
   void OnNamespace(const kube::Change& change);
   void OnWarmup(const kube::Change& change);
-  // Those of one namespace, or of all when `ns` is empty.
+  // Queues all workloads of one namespace; of all namespaces if `ns` is empty.
   void AddAll(const std::string& ns, Duration delay);
-  // Pods of the namespace that no workload stands for, and the CacheWarmups that do.
+  // Queues the standalone pods of the namespace and the CacheWarmups created for such pods.
   void AddStandalonePods(const std::string& ns, Duration delay);
   bool IsNamespaceOptedIn(const std::string& ns) const;
 

@@ -15,16 +15,16 @@
 namespace cachewarm::observe {
 namespace {
 
-// A pod that is created while we do not look may be held: it must not wait for us for long after
-// the API server is back.
+// Cap the relist backoff so that held pods are noticed soon after an API server outage.
 constexpr Duration kRelistBackoffMax{3'000};
 
-// Of 10,000 pods those of the warmups that are looked at now and then again.
+// Decoded pods are looked up repeatedly only for the warmup being planned, not for all 10,000 pods.
 constexpr size_t kPodValuesMax = 32;
 // Pages of about 1 MB: a pod has 4 KB, a NodeCache of 20 warmups 25 KB with its managedFields.
 constexpr int kSmallPage = 50;
 constexpr int kPage = 200;
-// How often Services that may not be listed are tried again, and a failing API server is asked.
+// Relist interval for Services while RBAC forbids listing them, and retry interval of the first
+// list.
 constexpr Duration kServicesRelistBackoffMax{60'000};
 constexpr Duration kServicesProbeInterval{1'000};
 
@@ -72,7 +72,8 @@ kube::ReflectorOptions WatchedNodeCaches(const Table& table) {
   return options;
 }
 
-// Of the tree that a decoded pod keeps, plan and render read no status: that is half of it.
+// Decodes a pod without keeping its status as JSON, which is half of the tree; plan and render do
+// not read it.
 absl::StatusOr<api::Pod> DecodeLeanPod(const kube::Object& object) {
   CW_ASSIGN_OR_RETURN(api::Pod pod, api::DecodePod(object));
   codec::Json lean = *object;

@@ -22,28 +22,29 @@
 
 namespace cachewarm::observe {
 
-// Everything that the operator watches: one reflector a kind, cut down by projections.h, and the
-// decoded views that are fed by them. Made before any thread runs, read by all afterwards.
+// Holds every object that the operator watches: one reflector per kind, reduced by projections.h,
+// and decoded views of the stores. Construct before starting threads; thread-safe to read
+// afterwards.
 class ClusterCache {
  public:
-  // What `runtime` references must outlive it.
+  // All references in `runtime` must outlive it.
   explicit ClusterCache(const kube::Runtime& runtime);
 
-  // Starts one thread a reflector; they end with `stop` or the ClusterCache.
+  // Starts one thread per reflector. The threads end with `stop` or the ClusterCache.
   void Start(std::stop_token stop);
   // Blocks until the threads have ended.
   void Join();
 
-  // Calls `handler` with every change of a workload of any kind, and that kind. Before Start().
+  // Calls `handler` with every change of any workload and its kind. Call before Start().
   void OnWorkload(const std::function<void(const kube::Change&, std::string_view kind)>& handler);
-  // Where workloads of a kind (lib/api/workload_kinds.h) are; null for any other.
+  // Returns the store of a workload kind (lib/api/workload_kinds.h); null for any other kind.
   const kube::Store* WorkloadStore(std::string_view kind) const;
 
   std::vector<kube::Reflector*> Reflectors();
   std::vector<const kube::Store*> Stores() const;
   bool HasSynced() const;
 
-  // What the objects of all kinds have in common.
+  // Shared by the packed objects of all kinds.
   const std::shared_ptr<codec::PackTable> table = codec::PackTable::Make();
 
   kube::Reflector warmups;
@@ -56,12 +57,12 @@ class ClusterCache {
   kube::Reflector stateful_sets;
   kube::Reflector namespaces;
   kube::Reflector disruption_budgets;
-  // Synced and empty where they may not be listed: an older role does not grant it, and what they
-  // would tell is no reason to plan nothing.
+  // Treated as synced and empty if RBAC forbids listing them (roles from an older release);
+  // planning does not depend on them.
   kube::Reflector services;
-  kube::Reflector failed_creates;  // events of that reason
-  kube::Reflector failed_mounts;   // by the uid of the pod that they are about
-  // Kinds of workloads that the cluster may not serve; one that it does not counts as synced.
+  kube::Reflector failed_creates;  // events with this reason
+  kube::Reflector failed_mounts;   // indexed by the uid of the regarding pod
+  // Workload kinds that the cluster may not serve; an unserved kind counts as synced.
   std::deque<kube::OptionalReflector> optional_workloads;
 
   Decoded<api::CacheWarmup> warmup_views;
@@ -77,19 +78,18 @@ class ClusterCache {
   std::vector<std::jthread> threads_;
 };
 
-// Pod index: what a pod is found by in ClusterCache::pods.store().ByIndex().
-// "held": it waits at our gate.
-// "warmup:<ns>/<name>": injected for that warmup.
-// "builder:<uid>": builder Job's pod of the warmup with this uid.
-// "agent:<node>": labelled as an agent's pod (in whatever namespace) and bound to that node.
-// "standalone:<ns>/<name>": workloads::StandalonePodsOf() says that the warmup of that name stands
-// for it.
+// Returns the index values of a pod, for ClusterCache::pods.store().ByIndex().
+//  - "held": has the cachewarm scheduling gate.
+//  - "warmup:<ns>/<name>": injected for that warmup.
+//  - "builder:<uid>": pod of a builder Job of the warmup with this uid.
+//  - "agent:<node>": labelled as an agent's pod (in any namespace) and bound to that node.
+//  - "standalone:<ns>/<name>": standalone pod of that warmup (workloads::StandalonePodsOf()).
 std::vector<std::string> PodIndex(const codec::Json& pod);
 bool IsHeldAtGate(const codec::Json& pod);
-// What its annotation says; "" for none, and for what is no name.
+// Returns the warmup named in the pod's annotation; "" if the annotation is absent or invalid.
 std::string WarmupOf(const codec::Json& pod);
 std::string AgentIndex(const std::string& node);
-// Node index: "warming", while it has one of our startup taints.
+// Returns the index values of a node: "warming" while it has a cachewarm startup taint.
 std::vector<std::string> NodeIndex(const codec::Json& node);
 inline constexpr const char* kWarmingIndex = "warming";
 // Label of an agent's pod (manifests/agent.yaml).

@@ -62,7 +62,8 @@ plan::CreateFailure FromCondition(const Json& workload, std::string_view root) {
   return failure;
 }
 
-// Recorders of client-go write a series to one of three fields (events.k8s.io/v1, k8s.io/api).
+// client-go's recorders write the time of a series to one of three fields (events.k8s.io/v1,
+// k8s.io/api).
 WallTime LastSeen(const Json& event) {
   WallTime last{};
   for (const auto& path : {std::initializer_list<std::string_view>{"series", "lastObservedTime"},
@@ -73,8 +74,8 @@ WallTime LastSeen(const Json& event) {
   return last;
 }
 
-// Workloads with a template for such pods, which may never have got one: a Job of the CronJob, a
-// StatefulSet of the LeaderWorkerSet, the Deployment of a KServe service.
+// Returns workloads whose template has the warmup's labels, even if they have no pods yet: a Job of
+// the CronJob, a StatefulSet of the LeaderWorkerSet, the Deployment of a KServe service.
 std::vector<kube::Object> FindOwnersByTemplate(const ClusterCache& cluster,
                                                const plan::Snapshot& snapshot) {
   const std::map<std::string, std::string>& labels = snapshot.workload.selector;
@@ -82,7 +83,8 @@ std::vector<kube::Object> FindOwnersByTemplate(const ClusterCache& cluster,
                         : FindOwners(cluster, snapshot.warmup.ns, labels);
 }
 
-// Whoever makes the pods: the workload itself, owners of those that there are, and `by_template`.
+// Returns the owners whose events count: the workload itself, the owners of its pods, and
+// `by_template`.
 std::set<Owner> FindPodOwners(const plan::Snapshot& snapshot,
                               const std::vector<kube::Object>& by_template) {
   std::set<Owner> out;
@@ -100,7 +102,8 @@ std::set<Owner> FindPodOwners(const plan::Snapshot& snapshot,
   return out;
 }
 
-// The events of the namespace that name us, whomever they are about.
+// Returns the FailedCreate events of the namespace that mention cachewarm's volume, gate or path,
+// about any object.
 std::vector<kube::Object> FindCachewarmEvents(const ClusterCache& cluster, const std::string& ns,
                                               std::string_view root) {
   std::vector<kube::Object> out;
@@ -118,9 +121,9 @@ void KeepNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
   }
 }
 
-// An event stays for an hour. One that came while pods made before still had our volume says
-// nothing against what the API server has allowed since. A condition is another matter: it keeps
-// its time while pods are refused.
+// Returns the time before which FailedCreate events are ignored. Events stay for an hour, so an
+// event from before a successful dry run is outdated. Conditions need no such limit: they are
+// updated while pods are rejected.
 WallTime IgnoreEventsBefore(const plan::Snapshot& snapshot) {
   const api::Condition* ready = api::FindCondition(snapshot.warmup.status.conditions, "Ready");
   if (ready == nullptr) {

@@ -32,8 +32,9 @@ std::set<NamedWarmup> NamedBy(const kube::Object& node_cache) {
   return named;
 }
 
-// The digests that the agent has activated or failed on for good, by uid of their warmup. One that
-// the store has failed tries again, and keeps its turn (plan/fetching/turns.h).
+// Digests that the agent has activated or failed permanently, by warmup uid. A fetch that failed on
+// a store error is still pending, because the agent retries it and keeps its slot
+// (plan/fetching/fetch_slots.h).
 using BundlesByWarmup = std::map<std::string, std::set<std::string>>;
 
 BundlesByWarmup CompletedBundles(const Json& node_cache) {
@@ -66,7 +67,7 @@ std::set<std::string> PendingWarmups(const Json& node_cache) {
   return pending;
 }
 
-// `part`, spec or status, with those of its warmups that `wanted` names.
+// Returns `part` (spec or status) with only those of its warmups that are in `wanted`.
 Json Share(const PackedValue& part, const std::set<std::string>& wanted) {
   Json out = Json::object();
   for (const char* whole : {"captures", "starts", "node", "heartbeatTime"}) {

@@ -15,10 +15,10 @@ namespace {
 using api::Labels;
 using codec::Json;
 
-// Kueue writes it itself where a namespace has a default queue.
+// Kueue sets it in namespaces with a default queue.
 constexpr std::string_view kKueueQueueLabel = "kueue.x-k8s.io/queue-name";
 constexpr int64_t kDefaultProgressDeadline = 600;  // apps/v1 Deployment, Argo Rollout
-constexpr int64_t kPodsMax = 1'000'000;            // what a number is cut to: a promise is no more
+constexpr int64_t kPodsMax = 1'000'000;            // bounds sums of untrusted numbers
 
 int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path,
                 int64_t fallback) {
@@ -28,13 +28,13 @@ int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path
              : fallback;
 }
 
-// How a Deployment or a Rollout replaces pods: fields of that meaning, null where they are absent.
+// Rolling update parameters of a Deployment or Rollout; null if absent.
 struct Rolling {
   const Json* surge = nullptr;
   const Json* missing = nullptr;
 };
 
-// Every pod of the last template was made.
+// True if all pods of the current template exist.
 bool IsRolledOut(const Json& object, int64_t replicas) {
   return CountAt(object, {"status", "observedGeneration"}, 0) >=
              CountAt(object, {"metadata", "generation"}, 0) &&
@@ -51,10 +51,10 @@ bool IsRefusedByQuota(const Json& object) {
          });
 }
 
-// Both default to a quarter (apps/v1; Argo Rollouts' CanaryStrategy).
+// maxSurge and maxUnavailable default to 25 % (apps/v1; Argo Rollouts' CanaryStrategy).
 void ReadRolling(const Json& object, const Rolling& rolling, plan::RolloutConstraints& out) {
   const int64_t replicas = CountAt(object, {"spec", "replicas"}, 1);
-  // 25 % of anything, rounded up, is a pod: only a written 0 or 0% is none.
+  // A positive percentage rounds up to at least one pod: only an explicit 0 or 0% means no surge.
   out.no_surge = ScaledValue(rolling.surge, 100, true, 1) == 0;
   out.progress_deadline = std::chrono::seconds(
       CountAt(object, {"spec", "progressDeadlineSeconds"}, kDefaultProgressDeadline));
@@ -81,7 +81,7 @@ void ReadDeployment(const Json& object, plan::RolloutConstraints& out) {
   }
 }
 
-// blueGreen makes a whole second set and takes nothing from the first.
+// blueGreen creates a complete second set before it removes the first.
 void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
   const Json none = 0;
   const bool whole = kube::At(object, {"spec", "strategy", "blueGreen"}) != nullptr;
@@ -90,8 +90,8 @@ void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
   ReadRolling(object, {.surge = whole ? nullptr : surge, .missing = whole ? &none : missing}, out);
 }
 
-// One that starts its pods together is held at its first start; while it is updated, one pod after
-// the other is missing, and its promise is all of them.
+// podManagementPolicy Parallel allows holds at the first start. During an update one pod at a time
+// is missing, so all replicas are required.
 void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
@@ -99,9 +99,9 @@ void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.pods_most = out.required;
 }
 
-// In groups. One that rolls without a group in addition takes the next one away first, as a
-// StatefulSet does, and promises all of them. That is its default, so it must not forbid a hold by
-// itself: at a first start and a scale-up nothing is taken away.
+// Counts groups. Without maxSurge, a rolling update deletes a group before it creates its
+// replacement, as a StatefulSet does, so all groups are required. This default does not forbid
+// holds by itself: at a first start and a scale-up no group is deleted.
 void ReadLeaderWorkerSet(const Json& object, plan::RolloutConstraints& out) {
   const auto rolling = [&](std::string_view field) {
     return kube::At(object, {"spec", "rolloutStrategy", "rollingUpdateConfiguration", field});
@@ -138,11 +138,11 @@ bool Meets(const Json& requirement, const Labels& labels) {
   return listed == (op == "In");
 }
 
-// What one workload says, or several together.
+// Constraints of one workload, or the sum of several.
 struct OwnerConstraints {
   plan::RolloutConstraints constraints;
-  bool counts = false;  // which of the pods serve: in constraints.available and required
-  int64_t lacking = 0;  // pods that some lack, whatever others have to spare
+  bool counts = false;  // constraints.available and required are known
+  int64_t lacking = 0;  // pods missing in some workloads; a surplus of others does not offset them
 };
 
 OwnerConstraints ReadWorkload(const Json& object) {
@@ -163,7 +163,7 @@ OwnerConstraints ReadWorkload(const Json& object) {
     total.counts = false;
   }
   if (kind == "InferenceService" || kind == "LLMInferenceService") {
-    // KServe makes Deployments of them, or Knative does; both give up after as long by default.
+    // KServe or Knative creates Deployments for them; both have the same default deadline.
     out.progress_deadline = std::chrono::seconds(kDefaultProgressDeadline);
   }
   total.lacking = std::max<int64_t>(out.required - out.available, 0);
@@ -191,8 +191,8 @@ void Add(const OwnerConstraints& owner, OwnerConstraints& all) {
   all.lacking += owner.lacking;
 }
 
-// In terms of the workload's own pods, where it counts them: as many of those that are available as
-// the budget needs.
+// Applies a budget in terms of the workload's own pods if those are counted: requires as many more
+// available pods as the budget is short of.
 void ReadBudget(const Json& budget, bool counts, plan::RolloutConstraints& out) {
   const int64_t desired = CountAt(budget, {"status", "desiredHealthy"}, 0);
   const int64_t healthy = CountAt(budget, {"status", "currentHealthy"}, 0);

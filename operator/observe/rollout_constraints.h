@@ -10,34 +10,34 @@
 
 namespace cachewarm::observe {
 
-// What the workload of `warmup` and the PodDisruptionBudgets of its pods promise. Sources: apps/v1
-// Deployment and StatefulSet, Argo Rollouts v1alpha1, LeaderWorkerSet v1 (in groups); other kinds
-// do not say in pods what has to serve. Fields of unexpected shape count as absent.
+// Reads the availability constraints of `warmup` from its workload and the PodDisruptionBudgets of
+// its pods. Sources: apps/v1 Deployment and StatefulSet, Argo Rollouts v1alpha1, LeaderWorkerSet v1
+// (in groups); other kinds do not specify availability in pods. A field with an unexpected type
+// reads as absent.
 //
-// A warmup whose pods are known by labels alone (spec.selector, a KServe service) hears what all
-// workloads promise that make such pods (owners.h), and the strictest counts for every pod: what
-// forbids a hold for one forbids it for all, and one that lacks pods is not made up for by another
-// that has more than it promised. One answer for all pods, because a warmup has one flag that says
-// whether the next pod gets a gate; a pod that could have been held starts cold, which is always
-// right.
+// If a warmup selects pods by labels (spec.selector, a KServe service), combines the constraints of
+// all workloads with such a template (owners.h). The strictest value applies to every pod: one
+// workload that forbids holds forbids them for all, and missing pods of one are not offset by a
+// surplus of another. There is one result for all pods because the warmup has one flag that adds
+// the gate to new pods; a pod that is not held starts cold, which is always safe.
 //
-// A budget counts where it selects the labels of the template, or those by which the workload's
-// pods are known. It may cover more pods than the workload's: what it lacks, or has to spare, is
-// then counted as if it were the workload's own.
+// A budget applies if it selects the labels of the template, or those that identify the workload's
+// pods. A budget may cover more pods than the workload's; its deficit or surplus is then attributed
+// to the workload.
 plan::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
                                                 const api::CacheWarmup& warmup);
 
-// The label keys that the PodDisruptionBudgets and Services of a namespace select by. A pod without
-// these is no pod of theirs: a builder is never Ready, and would else keep a budget from ever being
-// met, and get requests of a Service that publishes addresses which are not ready.
+// Returns the label keys in the selectors of a namespace's PodDisruptionBudgets and Services. A
+// builder's pod must not carry them: it is never Ready, so it would keep a budget from being met
+// and would get requests from a Service that publishes not-ready addresses.
 std::set<std::string> SelectedLabelKeys(const ClusterCache& cluster, const std::string& ns);
 
-// "25%" or a number of `total`; `fallback` for anything else. Percentages are rounded up or down as
-// the API does it for the field. Never negative.
+// Returns "25%" of `total`, or the number itself; `fallback` for any other value. Rounds
+// percentages up or down as the API specifies for the field. Never negative.
 int64_t ScaledValue(const codec::Json* value, int64_t total, bool round_up, int64_t fallback);
 
-// True when a LabelSelector object selects `labels`. An empty one selects everything, as it does in
-// policy/v1; one with an unknown operator selects nothing.
+// True if a LabelSelector selects `labels`. An empty selector selects everything, as in policy/v1;
+// one with an unknown operator selects nothing.
 bool SelectsLabels(const codec::Json& selector, const api::Labels& labels);
 
 }  // namespace cachewarm::observe

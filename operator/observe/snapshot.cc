@@ -18,7 +18,7 @@ namespace {
 
 using codec::Json;
 
-// The labels of the pods that are ours to look at, whether injected or not.
+// Returns the labels that identify the warmup's pods, injected or not.
 std::map<std::string, std::string> PodLabels(const plan::Workload& workload,
                                              const api::CacheWarmup& warmup) {
   if (!workload.selector.empty()) {
@@ -79,7 +79,7 @@ std::set<std::string> GroupsOfHeldPods(const plan::Snapshot& snapshot) {
   return groups;
 }
 
-// A JobSet with a warmup for each of its templates, say.
+// Groups can span warmups, e.g. a JobSet with a warmup for each of its templates.
 std::set<std::string> GroupsFreeElsewhere(const ClusterCache& cluster,
                                           const plan::Snapshot& snapshot) {
   const std::set<std::string> held = GroupsOfHeldPods(snapshot);
@@ -128,8 +128,8 @@ std::string_view NameOfWarmup(const kube::CachedObject& job, std::string_view ui
   return {};
 }
 
-// Anybody may label a Job: one of ours is named in the status of its warmup as well, before it is
-// made. Others take no place of builders.jobsMax.
+// Anyone can set the label on a Job. A builder Job is also recorded in the status of its warmup
+// before it is created; other Jobs do not count against builders.jobsMax.
 bool IsOwnBuilderJob(const ClusterCache& cluster, const kube::CachedObject& job,
                      std::string_view uid) {
   const kube::ObjectName owner{.ns = std::string(job.ns()),
@@ -182,7 +182,7 @@ void AddOtherWarmups(const ClusterCache& cluster, plan::Snapshot& snapshot) {
   }
 }
 
-// Of thousands of agents no other pod's worth is decoded.
+// Reads the packed object, because decoding thousands of agent pods costs too much.
 bool IsReadyAgent(const kube::CachedObject& pod) {
   if (pod.label(kAgentLabel) != kAgentLabelValue ||
       !pod.value().TextAt({"metadata", "deletionTimestamp"}).empty()) {
@@ -195,7 +195,7 @@ bool IsReadyAgent(const kube::CachedObject& pod) {
   });
 }
 
-// Names of the nodes whose agent is Ready.
+// Returns the names of nodes with a Ready agent.
 std::set<std::string> NodesWithAgent(const ClusterCache& cluster, const std::string& ns) {
   std::set<std::string> nodes;
   for (const kube::CachedObjectPtr& object : cluster.pods.store().ListNamespace(ns)) {

@@ -16,7 +16,8 @@
 namespace cachewarm::observe {
 namespace {
 
-// A rollout changes a pod several times within milliseconds, a node joins in several steps.
+// Coalescing delays: a rollout changes a pod several times within milliseconds; a node joins in
+// several steps.
 constexpr Duration kPodBurst{20};
 constexpr Duration kClusterBurst{250};
 
@@ -25,7 +26,7 @@ const codec::Json* MemberOf(const kube::Object& object,
   return object == nullptr ? nullptr : kube::At(*object, path);
 }
 
-// True when the members below `path` differ between before and after.
+// True if the members below `path` differ between before and after.
 bool Differs(const kube::Change& change, std::initializer_list<std::string_view> path) {
   const codec::Json* before = MemberOf(change.before, path);
   const codec::Json* after = MemberOf(change.after, path);
@@ -40,7 +41,7 @@ bool IsNewOrGone(const kube::Change& change) {
 }
 
 bool MayAffect(const api::CacheWarmup& warmup, const api::Labels& labels) {
-  // Before acceptance the labels are not known: any pod of the namespace may be the first.
+  // Labels are unknown before acceptance: any pod of the namespace may be the first.
   if (!warmup.status.injection.has_value()) {
     return true;
   }
@@ -49,7 +50,7 @@ bool MayAffect(const api::CacheWarmup& warmup, const api::Labels& labels) {
 
 using Entries = std::map<std::string, const codec::Json*>;
 
-// The items of a list of a NodeCache, by their member `key`.
+// Returns the items of a list in a NodeCache by their member `key`.
 Entries EntriesOf(const kube::Object& node_cache, std::initializer_list<std::string_view> path,
                   std::string_view key) {
   Entries entries;
@@ -69,19 +70,19 @@ bool IsSame(const Entries& before, const Entries& after, const std::string& key)
                                                : *a->second == *b->second;
 }
 
-// One of the lists that spec and status both have, and what an item of it is known by.
+// A list that exists in spec and status of a NodeCache, and the key of its items.
 struct SharedList {
   std::string_view name;
   std::string_view key;
-  std::string_view warmup;  // member of spec's items with the uid of their warmup
+  std::string_view warmup;  // member of a spec item with the warmup's uid
 };
 constexpr std::array<SharedList, 3> kSharedLists = {
     {{.name = "warmups", .key = "uid", .warmup = "uid"},
      {.name = "captures", .key = "id", .warmup = "warmupUID"},
      {.name = "starts", .key = "podUID", .warmup = "warmupUID"}}};
 
-// uids of the warmups that a change of a NodeCache concerns: of 20 that are on every node mostly
-// one, and none when all that is new is the time of the report.
+// Returns the uids of the warmups affected by a change of a NodeCache: usually one of the 20 on a
+// node, and none if only the report's time changed.
 std::set<std::string> AffectedWarmups(const kube::Change& change) {
   std::set<std::string> uids;
   for (const SharedList& list : kSharedLists) {
@@ -100,7 +101,8 @@ std::set<std::string> AffectedWarmups(const kube::Change& change) {
   return uids;
 }
 
-// The key of a warmup that a NodeCache names, also of one that is gone; empty when it does not.
+// Returns the key of a warmup in spec.warmups of a NodeCache, even of a deleted one; "" if it is
+// not listed.
 std::string KeyOf(const kube::Object& node_cache, const std::string& uid) {
   const Entries entries = EntriesOf(node_cache, {"spec", "warmups"}, "uid");
   const auto found = entries.find(uid);
@@ -109,7 +111,7 @@ std::string KeyOf(const kube::Object& node_cache, const std::string& uid) {
                                       kube::TextAt(*found->second, {"name"});
 }
 
-// The bytes on a disk are new in every report, and no decision reads them.
+// Disk usage changes with every report and no decision reads it.
 codec::Json FactsOf(const kube::Object& node_cache) {
   const codec::Json* facts = MemberOf(node_cache, {"status", "node"});
   codec::Json out = facts == nullptr ? codec::Json() : *facts;
@@ -147,7 +149,7 @@ void Triggers::AddEverything() {
   for (const kube::CachedObjectPtr& object : cluster_.node_caches.store().List()) {
     queues_.nodes.Add(object->name().ToString());
   }
-  // Entries of warmups that are gone since: nobody else would name them.
+  // Deleted warmups that NodeCaches still list; no other trigger names them.
   for (const NamedWarmup& warmup : cluster_.node_cache_views.Named()) {
     queues_.warmups.Add(warmup.ns + "/" + warmup.name);
   }
@@ -223,7 +225,7 @@ void Triggers::OnPod(const kube::Change& change) {
   }
   const std::string warmup = WarmupOf(pod);
   if (!warmup.empty()) {
-    // Also when no such warmup is left: its pods are then released.
+    // Also for a deleted warmup, so that its pods are released.
     queues_.warmups.AddAfter(name.ns + "/" + warmup, kPodBurst);
   }
   AddWarmupsOf(name.ns, kPodBurst,
@@ -243,11 +245,11 @@ void Triggers::OnWorkload(const kube::Change& change, std::string_view kind) {
   const kube::ObjectName name = kube::NameOf(change.object());
   AddWarmupsOf(name.ns, kPodBurst, [&](const api::CacheWarmup& warmup) {
     const auto& ref = warmup.spec.workload_ref;
-    if (!ref.has_value()) {  // it hears the promises of whoever makes such pods
+    if (!ref.has_value()) {  // its constraints come from all workloads with such a template
       return !warmup.spec.selector.empty() &&
              workloads::MakesPodsWith(change.object(), warmup.spec.selector);
     }
-    // A Rollout may take its template from a Deployment.
+    // A Rollout may use a Deployment's template.
     return (ref->kind == kind && ref->name == name.name) ||
            (kind == "Deployment" && ref->kind == "Rollout");
   });
@@ -261,7 +263,7 @@ void Triggers::OnNamespace(const kube::Change& change) {
 }
 
 void Triggers::OnFailure(const kube::Change& change) {
-  if (change.after != nullptr) {  // that an event has aged away is no news
+  if (change.after != nullptr) {  // an expired event changes nothing
     AddWarmupsOf(kube::NameOf(change.object()).ns, kClusterBurst,
                  [](const api::CacheWarmup&) { return true; });
   }

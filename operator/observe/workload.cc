@@ -20,8 +20,8 @@ int64_t NumberAt(const Json& object, std::initializer_list<std::string_view> pat
   return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
 }
 
-// The object that `object` takes its pod template and selector from: mostly itself. Null when that
-// one is not there.
+// Returns the object with the pod template and selector of `object`: itself, or the Deployment that
+// a Rollout refers to. Null if that does not exist.
 kube::Object TemplateOwner(const ClusterCache& cluster, const kube::Object& object,
                            const workloads::Shape& shape) {
   return shape.borrows_from.empty()
@@ -66,7 +66,7 @@ plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWa
   }
   workload.found = true;
   if (shape.pod_template != nullptr) {
-    // Shares the life of the stored object instead of copying it.
+    // Shares ownership with the stored object instead of copying.
     workload.pod_template = std::shared_ptr<const Json>(owner, shape.pod_template);
   }
   return workload;
@@ -79,7 +79,7 @@ bool LacksReplicas(const Json& object) {
            kube::At(object, {"status", "completionTime"}) == nullptr &&
            NumberAt(object, {"status", "failed"}, 0) == 0;
   }
-  // Kinds that do not count their pods in status.replicas may lack some unseen.
+  // For kinds without status.replicas, missing pods cannot be detected.
   if (kube::At(object, {"status", "replicas"}) == nullptr &&
       kube::TextAt(object, {"apiVersion"}) != "apps/v1") {
     return false;

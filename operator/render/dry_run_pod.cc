@@ -16,11 +16,12 @@ using codec::Json;
 
 namespace {
 
-// No warmup can have this name, so the policy's condition `first` leaves the pod alone.
+// Invalid as a warmup's name, so the policy's condition `first` skips the pod.
 constexpr std::string_view kUnmatchedWarmup = "-";
 
-// Of a template that was learnt from a pod, what the operator does not keep is missing, and the API
-// server would refuse what is left of it: with us or without, so that nothing could be told.
+// Removes members that a template learnt from a pod has only in part, because the operator stores
+// only some of a pod's fields. The API server would reject both pods, so the dry run would prove
+// nothing.
 void DropIncompleteFields(Json& spec) {
   for (const char* list : {"containers", "initContainers"}) {
     if (!spec.contains(list) || !spec[list].is_array()) {

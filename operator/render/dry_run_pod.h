@@ -8,7 +8,7 @@
 #include "lib/codec/json_fwd.h"
 #include "operator/render/injection.h"
 
-// The pods that acceptance creates with dryRun=All. Pure.
+// Renders the pods that acceptance creates with dryRun=All. Pure.
 namespace cachewarm::render {
 
 struct DryRunPodSpec {
@@ -19,14 +19,14 @@ struct DryRunPodSpec {
 };
 
 struct DryRunPods {
-  std::shared_ptr<const codec::Json> unmodified;  // annotated so that our policy leaves it alone
-  std::shared_ptr<const codec::Json> injected;    // as the policy would make it
+  std::shared_ptr<const codec::Json> unmodified;  // annotated so that the admission policy skips it
+  std::shared_ptr<const codec::Json> injected;    // as the admission policy would change it
 };
 
 DryRunPods MakeDryRunPods(const DryRunPodSpec& spec);
 
-// A PodTemplateSpec from a pod that runs: what the API server, kubelet's admission and we have
-// added is taken out again. For warmups that have only a selector. `uid` is the warmup's.
+// Returns a PodTemplateSpec from a running pod: removes the fields added by the API server,
+// kubelet's admission and cachewarm. For warmups with only a selector. `uid` is the warmup's.
 codec::Json TemplateOf(const codec::Json& pod, const std::string& uid);
 
 }  // namespace cachewarm::render

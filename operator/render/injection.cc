@@ -54,7 +54,7 @@ void AddMount(Json& pod_spec, const Mount& mount) {
     volumes.push_back(volume);
   }
   Json& mounts = MakeList(*container, "volumeMounts");
-  // By path, as the API server merges them: a mount of our volume elsewhere is the user's business.
+  // Compares paths, as the API server merges mounts: a user may mount the volume elsewhere.
   if (std::none_of(mounts.begin(), mounts.end(), [](const Json& present) {
         return Text(present, "mountPath") == api::kMountPath;
       })) {

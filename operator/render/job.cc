@@ -24,11 +24,12 @@ namespace {
 
 constexpr size_t kNameBytesMax = 63;
 constexpr size_t kKeyLabelBytes = 32;
-// Of a builder that has to go: it serves nobody, and somebody waits for what it holds.
+// Termination grace period of a builder: it serves no traffic, and another pod may wait for its
+// devices.
 constexpr int64_t kGraceSecondsMax = 5;
 constexpr int64_t kDefaultGraceSeconds = 30;
 
-// Labels that name pods of a workload by convention, so that Services and PDBs select by them.
+// Labels that identify a workload's pods by convention, so Services and PDBs select by them.
 constexpr std::string_view kSelectingLabels[] = {
     "app",
     "k8s-app",
@@ -93,7 +94,7 @@ Json PodSpec(const BuilderJobSpec& spec) {
   pod["affinity"] = WithHostRules(affinity != nullptr ? *affinity : Json(),
                                   HostRules{.required = spec.hostnames});
   AddMount(pod, spec.mount);
-  // What it says last is all that is left of a builder that failed.
+  // The termination message is the only trace of a failed builder.
   if (Json* container = Named(MakeList(pod, "containers"), spec.mount.container);
       container != nullptr && !container->contains("terminationMessagePolicy")) {
     (*container)["terminationMessagePolicy"] = "FallbackToLogsOnError";
@@ -137,13 +138,14 @@ Json BuilderJob(const BuilderJobSpec& spec) {
 
 namespace {
 
-// Keys of metadata that are not the user's to set: ours, and those that loosen confinement.
+// True for metadata keys that users must not set: cachewarm's, and those that loosen confinement.
 bool IsReserved(std::string_view key) {
   return key.starts_with(std::string(api::kGroup) + "/") ||
          key.starts_with("container.apparmor.security.beta.kubernetes.io/");
 }
 
-// Why the patch touches what is not of the pod's spec, labels or annotations; "" when it does not.
+// Returns why the patch changes more than the pod's spec, labels and annotations; "" if it does
+// not.
 std::string MetadataRefusal(const Json& overrides) {
   for (const auto& [name, value] : overrides.items()) {
     if (name != "metadata" && name != "spec") {
@@ -167,7 +169,7 @@ std::string MetadataRefusal(const Json& overrides) {
   return "";
 }
 
-// Why the merged template would not compile the cache of the workload's; "" when it would.
+// Returns why the merged template would compile a cache with another key; "" if it would not.
 std::string CacheKeyChange(const Json& pod_template, const Json& merged,
                            std::string_view container) {
   const Json* before = Named(List(pod_template, {"spec", "containers"}), container);
@@ -211,7 +213,7 @@ absl::StatusOr<Json> WithOverrides(const Json& pod_template, const Json* overrid
 
 namespace {
 
-// Init containers too: those that never end run beside the others.
+// Includes init containers, because sidecars run beside the others.
 std::vector<const Json*> ContainersOf(const Json& spec) {
   std::vector<const Json*> out;
   for (const char* list : {"containers", "initContainers"}) {

@@ -46,12 +46,12 @@ bool Holds(const std::vector<Json>& all, const Json& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-// What every container of a pod refers to, whichever of them it is.
+// References of one container, or of all containers of a pod.
 struct References {
-  std::vector<Json> mounts;  // without mountPath: where a volume is seen is no right
+  std::vector<Json> mounts;  // without mountPath: the location of a mount gives no privilege
   std::vector<Json> devices;
   std::vector<Json> secrets;  // secretKeyRef and secretRef
-  std::vector<Json> hosts;    // that kubelet is sent to by probes and hooks
+  std::vector<Json> hosts;    // hosts that kubelet contacts for probes and hooks
 };
 
 void AddHosts(const Json& action, References& out) {

@@ -8,11 +8,12 @@
 
 namespace cachewarm::render {
 
-// The first thing by which a pod of template `after` may do what one of `before` may not, as
-// "<field>: <what and the remedy>"; "" when there is none. Who may write a warmup may not thereby
-// get what the workload's owner has not given to its pods: identity, host namespaces, security
-// contexts, Secrets, host directories and claims stay as they are; a container that is new has the
-// security context of `container`. Volumes of emptyDir, configMap and downwardAPI may come. Pure.
+// Returns the first privilege that a pod of template `after` has and one of `before` has not, as
+// "<field>: <what and the remedy>"; "" if there is none. Permission to write a CacheWarmup must not
+// give access that the workload's owner did not give to its pods: identity, host namespaces,
+// security contexts, Secrets, host directories and claims must not change; a new container has the
+// security context of `container`. Volumes of type emptyDir, configMap and downwardAPI may be
+// added. Pure.
 std::string FindGainedPrivilege(const codec::Json& before, const codec::Json& after,
                                 std::string_view container);
 

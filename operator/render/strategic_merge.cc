@@ -19,8 +19,8 @@ namespace {
 constexpr const char* kPatch = "$patch";
 constexpr const char* kRetainKeys = "$retainKeys";
 
-// patchMergeKey of the lists in a PodSpec whose patchStrategy is merge (k8s.io/api core/v1
-// types.go). The name of a list says it all: no two lists of one name differ in it.
+// patchMergeKey of the PodSpec lists with patchStrategy merge (k8s.io api core/v1 types.go). The
+// list's name is sufficient: lists of the same name have the same key.
 struct MergedList {
   std::string_view list;
   const char* key;
@@ -39,8 +39,7 @@ constexpr MergedList kMergedLists[] = {
     {"volumes", "name"},
 };
 
-// Finding an element takes as many steps as the list has elements: a patch of nothing but
-// elements must not keep the operator busy.
+// Merging is quadratic in the number of elements; bounds the time that a patch can take.
 constexpr size_t kElementsMax = 256;
 
 const char* MergeKeyOf(std::string_view list) {
@@ -53,7 +52,7 @@ absl::Status InvalidPatch(const std::string& path, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", path, problem));
 }
 
-// "replace", "delete", or "" where the object has no such directive.
+// Returns "replace", "delete", or "" if the object has no directive.
 absl::StatusOr<std::string> DirectiveOf(const Json& patch, const std::string& path) {
   const auto found = patch.find(kPatch);
   if (found == patch.end()) {
@@ -67,7 +66,7 @@ absl::StatusOr<std::string> DirectiveOf(const Json& patch, const std::string& pa
 
 absl::Status MergeObject(Json& target, const Json& patch, const std::string& path);
 
-// What a patch makes where there is nothing yet: its directives must not end up in the pod.
+// Applies a patch to an absent value; strips `$patch` directives from the result.
 absl::StatusOr<Json> ApplyToAbsent(const Json& patch, const std::string& path) {
   Json made = Json::object();
   CW_RETURN_IF_ERROR(MergeObject(made, patch, path));
@@ -122,7 +121,7 @@ absl::Status MergeList(Json& list, const Json& patch, const char* key, const std
     return InvalidPatch(path,
                         fmt::format("has more than {} elements; put fewer into it", kElementsMax));
   }
-  // An element that is nothing but "$patch: replace" is about the list.
+  // An element with only "$patch: replace" applies to the whole list.
   const Json replace = {{kPatch, "replace"}};
   if (std::find(patch.begin(), patch.end(), replace) != patch.end()) {
     list = Json::array();

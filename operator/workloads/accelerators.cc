@@ -14,7 +14,7 @@ namespace {
 using codec::Json;
 using kube::At;
 
-// `pod` is a PodSpec, or anything that has its containers.
+// `pod` is a PodSpec or another object with containers and initContainers.
 bool PodRequests(const Json* pod) {
   if (pod == nullptr) {
     return false;
@@ -41,8 +41,8 @@ bool AnyGroupRequests(const Json& workload) {
                      [](const Json& group) { return TemplateRequests(At(group, {"template"})); });
 }
 
-// Of an InferenceService: a PodSpec with one member more, named model or after the framework,
-// which is a container.
+// The predictor of an InferenceService is a PodSpec with one more member, a container named "model"
+// or after the framework.
 bool PredictorRequests(const Json& workload) {
   const Json* predictor = At(workload, {"spec", "predictor"});
   if (predictor == nullptr || !predictor->is_object()) {
@@ -61,8 +61,8 @@ bool TemplateRequestsAccelerator(const Json& pod_template) {
 }
 
 bool RequestsAccelerator(const Json& workload) {
-  // A PodSpec stands below spec.{template,prefill.template,worker} of an LLMInferenceService, a
-  // PodTemplateSpec below spec.template of the others.
+  // An LLMInferenceService has a PodSpec below spec.{template,prefill.template,worker}; the other
+  // kinds have a PodTemplateSpec below spec.template.
   return TemplateRequests(At(workload, {"spec", "template"})) ||
          TemplateRequests(At(workload, {"spec", "jobTemplate", "spec", "template"})) ||
          TemplateRequests(At(workload, {"spec", "leaderWorkerTemplate", "workerTemplate"})) ||

@@ -23,7 +23,8 @@ using Labels = std::map<std::string, std::string>;
 constexpr std::array<std::string_view, 4> kRecommendedLabels = {
     "app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component",
     "app.kubernetes.io/part-of"};
-// Without a prefix, and yet not by people. The last two: Kubeflow's training operator before v1.4.
+// Set by controllers although they have no prefix. The last two: Kubeflow's training operator
+// before v1.4.
 constexpr std::array<std::string_view, 8> kControllerLabels = {"controller-revision-hash",
                                                                "controller-uid",
                                                                "job-name",
@@ -32,7 +33,7 @@ constexpr std::array<std::string_view, 8> kControllerLabels = {"controller-revis
                                                                "rollouts-pod-template-hash",
                                                                "replica-index",
                                                                "replica-type"};
-// What a CacheWarmup's spec.selector takes.
+// Maximum number of labels in a CacheWarmup's spec.selector.
 constexpr size_t kLabelsMax = 32;
 constexpr size_t kStemMax = 32;
 
@@ -53,7 +54,7 @@ Labels UserLabels(const Json& pod) {
   return given;
 }
 
-// A word for people at the beginning of a name; anything may stand in a label.
+// Returns a readable beginning for a name, derived from a label. Label values are untrusted.
 std::string Stem(const Labels& labels) {
   auto chosen = labels.begin();
   for (const char* key : {"app", "app.kubernetes.io/name"}) {
@@ -78,7 +79,7 @@ std::string NameFor(const Labels& labels) {
   return fmt::format("{}-{}", Stem(labels), DigestOf(codec::DumpJson(Json(labels))).Short());
 }
 
-// Somebody that we know stands above the pod, or it is of a kind that is never warmed.
+// True if a supported workload owns the pod, or a kind whose pods are never warmed.
 bool IsManaged(const Json& pod) {
   const kube::Owner owner = kube::ControllerOf(pod);
   if (owner.kind == "DaemonSet" || owner.kind == "Node") {

@@ -8,27 +8,27 @@
 
 #include "lib/codec/json_fwd.h"
 
-// Pods that no workload of lib/api/workload_kinds.h stands for: bare ones, and those that a
-// controller of a kind unknown to us makes (a Volcano Job, a PyTorchJob). Pure.
+// Standalone pods: pods without a workload of lib/api/workload_kinds.h. They are bare, or made by a
+// controller of an unsupported kind (a Volcano Job, a PyTorchJob). Pure.
 namespace cachewarm::workloads {
 
-// Instead of a warmup's name, for pods that nothing tells from others. No object is named so.
+// Replaces a warmup's name for pods without distinguishing labels. Not a valid object name.
 inline constexpr std::string_view kUnlabelled = "-";
 
 struct StandalonePods {
-  // By which the pod and later ones like it are known. Empty when it has none.
+  // Labels shared by this pod and its successors. Empty if it has none.
   std::map<std::string, std::string> labels;
-  // Name of the CacheWarmup that stands for them: a function of `labels`; kUnlabelled without any.
+  // Name of their CacheWarmup, derived from `labels`; kUnlabelled without labels.
   std::string warmup;
 };
 
-// What `pod` is one of. Nothing unless the pod asks for an accelerator, is made by nobody or by a
-// controller unknown to us that is no DaemonSet and no node, carries no annotation
-// cachewarm.io/warm=false, and is not injected for another warmup.
+// Returns the group of standalone pods that `pod` belongs to. Returns nothing unless the pod
+// requests an accelerator, has no owner or one of an unsupported kind (neither DaemonSet nor Node),
+// has no annotation cachewarm.io/warm=false, and is not injected for another warmup.
 //
-// The labels are those that people give: without a prefix, because "automated system components"
-// must use one (Kubernetes, Labels and Selectors), but for the few that Kubernetes' controllers
-// write without one; and of the recommended labels those that do not change with a release.
+// Uses labels set by users: those without a prefix (Kubernetes requires a prefix from "automated
+// system components", see Labels and Selectors) except the few that Kubernetes' controllers set
+// without one, and the recommended labels that do not change with a release.
 std::optional<StandalonePods> StandalonePodsOf(const codec::Json& pod);
 
 }  // namespace cachewarm::workloads

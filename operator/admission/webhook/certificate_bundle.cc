@@ -12,7 +12,7 @@ namespace {
 constexpr char kAuthorityName[] = "cachewarm webhook";
 constexpr std::chrono::hours kServing{24 * 90};
 constexpr std::chrono::hours kAuthority{24 * 3650};
-// Clocks of API servers may be behind the operator's.
+// Tolerates API server clocks behind the operator's.
 constexpr std::chrono::hours kBehind{1};
 constexpr size_t kAuthoritiesMax = 4;
 
@@ -48,7 +48,7 @@ pki::Validity From(WallTime now, std::chrono::hours length) {
   return {.from = now - kBehind, .until = now + length};
 }
 
-// One renewal: `bundle` is changed step by step.
+// Computes one renewal; changes `bundle_` step by step.
 class Renewal {
  public:
   Renewal(CertificateBundle bundle, const RenewalInputs& inputs)
@@ -85,7 +85,8 @@ class Renewal {
     return absl::OkStatus();
   }
 
-  // May be shown: valid, for our name, with its key, by somebody who is trusted.
+  // True if the certificate can be served: valid now, for the right name, with its key, signed by a
+  // trusted authority.
   bool IsUsable(const Certificates& serving) const {
     return !serving.empty() && IsValid(serving.front(), in_.now) &&
            serving.front().dns_names == std::vector<std::string>{in_.dns_name} &&

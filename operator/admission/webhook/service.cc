@@ -12,12 +12,12 @@ namespace cachewarm::webhook {
 namespace {
 
 constexpr Duration kCheckInterval = std::chrono::seconds(30);
-// No endpoint of the webhook until then: nothing was found yet, or the leader made no certificate.
+// While not settled: the first check failed, or the leader has not issued a certificate yet.
 constexpr Duration kUnsettledCheckInterval = std::chrono::seconds(2);
 constexpr size_t kHeaderBytesMax = 16U << 10U;
-// An API server has one for each question that is not answered yet, and keeps 25 of them.
+// An API server opens one connection per concurrent request and keeps 25 idle.
 constexpr int kConnectionsMax = 256;
-// API servers give up idle connections after 90 s. Whoever does so second loses no question.
+// API servers close idle connections after 90 s; closing later than they do loses no request.
 constexpr Duration kIdleTimeout = std::chrono::seconds(120);
 
 std::string WhyMissing(const Installed& installed) {

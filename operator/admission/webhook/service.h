@@ -21,46 +21,45 @@
 namespace cachewarm::webhook {
 
 struct ServiceOptions {
-  std::string ns;    // where the operator, the Secret and the Service are
+  std::string ns;    // namespace of the operator, the Secret and the Service
   std::string root;  // of the agents
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8443;
-  // How long it still answers when it is to stop: API servers go on asking until they have seen
-  // that the endpoint is gone.
+  // Time to keep serving after `stop`: API servers call the webhook until they have seen the
+  // removal of its endpoint.
   Duration drain_delay{3'000};
 };
 
-// Everything referenced must outlive it.
+// All references must outlive it.
 struct ServiceDependencies {
   kube::Client& client;
   const Clock& clock;
   Log& log;
   const op::Metrics& metrics;
   WarmupsOf warmups;
-  // Called on Run()'s thread when what Missing() says has changed.
+  // Called on Run()'s thread when the result of Missing() has changed.
   std::function<void()> on_change;
 };
 
-// Finds out, now and then, by what pods are injected in this cluster, and serves the webhook where
-// it is installed. Every replica serves; the one that leads also keeps the certificates and tells
-// the API server whom to trust, unless the policy does the work or cert-manager does that.
+// Checks periodically whether the policy or the webhook injects pods in this cluster, and serves
+// the webhook if installed. Every replica serves; the leader also maintains the certificates and
+// the caBundle, unless the policy is installed or cert-manager does.
 class Service {
  public:
   Service(ServiceOptions options, ServiceDependencies deps);
 
-  // Looks at once, every 2 s until IsSettled() and every 30 s then. Returns `drain_delay` after
-  // `stop` where it serves, else at once.
+  // Checks at once, every 2 s until IsSettled() and every 30 s afterwards. After `stop`, returns at
+  // once if not serving, else after `drain_delay`.
   void Run(std::stop_token stop);
-  // From any thread: whether this replica leads. Looks again soon.
+  // Sets whether this replica leads and triggers a check. Thread-safe.
   void SetLeading(bool leading);
 
-  // Why no pod of the cluster can be injected, with the remedy; "" while one of both ways is
-  // installed, or nothing is known yet. Thread-safe.
+  // Returns why no pod can be injected, with the remedy; "" if the policy or the webhook is
+  // installed or before the first check. Thread-safe.
   std::string Missing() const;
-  // It has found out what is installed, and serves what only it can: once true, it stays so.
-  // Thread-safe.
+  // True once a check has succeeded and the webhook, if needed, is served; stays true. Thread-safe.
   bool IsSettled() const { return settled_.load(); }
-  // Of the webhook; 0 while it is not served. Thread-safe.
+  // Port of the webhook; 0 while not serving. Thread-safe.
   uint16_t port() const { return port_.load(); }
 
  private:
@@ -77,7 +76,7 @@ class Service {
   ServiceOptions options_;
   ServiceDependencies deps_;
   std::shared_ptr<http::ServerIdentity> identity_;
-  CertificateBundle served_;  // Run()'s thread only, as `server_`
+  CertificateBundle served_;  // used on Run()'s thread only, like `server_`
   std::unique_ptr<http::Server> server_;
   std::atomic<uint16_t> port_{0};
   std::atomic<bool> settled_{false};
