@@ -59,7 +59,7 @@ class AgentRun {
   }
 
  private:
-  // What stands on the disk once the active trees were scrubbed.
+  // Scrubs the active trees. Returns the inventory afterwards.
   absl::StatusOr<Inventory> ScrubTrees() {
     CW_ASSIGN_OR_RETURN(const Inventory inventory, ScanInventory(root_));
     for (const auto& [mount, link] : inventory.links) {
@@ -102,7 +102,7 @@ class AgentRun {
     return FetchBundle(std::get<Fetch>(step));
   }
 
-  // True also when the bundle is now in quarantine.
+  // Fetches a generation. Also returns true if the bundle is quarantined now.
   bool FetchBundle(const Fetch& step) {
     const auto outcome = FetchGeneration({.store = store_,
                                           .root = root_,

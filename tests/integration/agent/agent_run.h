@@ -10,13 +10,13 @@
 
 namespace cachewarm::agent {
 
-// The mount that the agent is told of.
+// The mount in the spec of the agent.
 Mount TestMount();
 
 constexpr char kTestCpuClass[] = "x86-64-v4/amd-25-17/5c0d9f21";
 
-// One life of an agent that wants `digests` at its mount: what the daemon does at start, then
-// scrub, plan and steps until nothing is left to do. False when a step fails.
+// Runs the agent with `digests` in its spec: the startup of the daemon, then scrub, plan and steps
+// until no step is left. Returns false if a step fails.
 bool RunAgentOnce(const std::string& root_path, bundle::Store& store,
                   const std::vector<Digest>& digests);
 

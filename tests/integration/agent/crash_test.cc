@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills the agent's steps at every system call, of any thread, that changes the file system, looks
-// at the disk as a starting container would, starts anew, and looks again. What must hold after any
-// kill:
-//   the name that pods mount leads to a directory, and that is the old tree or the new one, whole;
+// Kills the agent's steps at every system call, of any thread, that changes the file system; checks
+// the disk as a starting container sees it; restarts the agent, and checks again. Invariants after
+// any kill:
+//   the path that pods mount leads to a directory: the complete old tree or the complete new one;
 //   no tree that was ever active has changed;
-//   the next process reaches the same end as one that was never killed, and leaves no litter.
+//   the next process reaches the same result as one that was not killed, and leaves no extra files.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -79,26 +79,26 @@ absl::StatusOr<Published> PublishFrom(bundle::Store& store, const std::string& d
                      {});
 }
 
-// A disk before the kill, put together anew for each one.
+// State of the disk before a kill (created again for each kill), and expected results.
 struct Scene {
   std::string name;
   std::function<void(const Scratch&)> before;  // the root, below "root"
   std::vector<Digest> wanted;
-  std::vector<Files> allowed;  // what the mount may show after a kill
-  Files final;                 // and what it shows in the end
-  bool may_be_absent = false;  // nothing stood at the mount before, or a link to nothing
-  std::function<void(const Scratch&)> after = {};  // what else holds in the end
+  std::vector<Files> allowed;  // possible contents of the mount after a kill
+  Files final;                 // contents of the mount in the end
+  bool may_be_absent = false;  // the mount did not exist before, or was a dangling link
+  std::function<void(const Scratch&)> after = {};  // checks more conditions in the end
 };
 
-// Every point takes long; CACHEWARM_CRASH_POINTS=0 takes them all, any other number so many of
-// each scene, evenly spread.
+// Each point takes long, so only some are tested: CACHEWARM_CRASH_POINTS is their number per scene,
+// evenly spread; 0 tests all.
 int StrideFor(int points) {
   const char* wanted = std::getenv("CACHEWARM_CRASH_POINTS");
   const int count = wanted == nullptr ? 30 : std::atoi(wanted);
   return count <= 0 ? 1 : std::max(1, points / count);
 }
 
-// Another one each time, so that points are killed at in some run that are between those of others.
+// Returns a different seed in each run, so that different runs test different points.
 // CACHEWARM_CRASH_SEED repeats a run.
 unsigned Seed() {
   const char* wanted = std::getenv("CACHEWARM_CRASH_SEED");
@@ -123,7 +123,7 @@ class CrashTest : public ::testing::Test {
     return published->publication.digest;
   }
 
-  // Changes its last byte where the store keeps it.
+  // Changes the last byte of the bundle's layer in the store.
   void DamageLayerOf(const Digest& digest) {
     const auto bundle = bundle::ReadBundle({store_, kMount.ns + "/" + kMount.name}, digest, {});
     ASSERT_TRUE(bundle.ok()) << bundle.status();
@@ -151,7 +151,7 @@ class CrashTest : public ::testing::Test {
     return RunAgentOnce((scratch / "root").string(), store_, wanted);
   }
 
-  // What a container that starts now would find.
+  // Checks the mount as a container that starts now sees it.
   static void ExpectWhole(const Scene& scene, const Scratch& scratch, int point) {
     const stdfs::path mount = scratch / ("root/" + MountPath(kMount));
     std::error_code error;
@@ -165,7 +165,7 @@ class CrashTest : public ::testing::Test {
         << scene.name << " at " << point << ": neither the old tree nor the new one";
   }
 
-  // Below the store every file that is named by a digest has it.
+  // Every file of the store that is named by a digest has this digest.
   static void ExpectWholeBlobs(const Scratch& place, int point) {
     for (const auto& [path, bytes] : FilesBelow(place.path())) {
       const std::string name = stdfs::path(path).filename().string();
@@ -175,7 +175,7 @@ class CrashTest : public ::testing::Test {
     }
   }
 
-  // Another content of the same size and mtime: what a bad disk does.
+  // Changes the content but not size and mtime, as a failing disk does.
   static void Rot(const stdfs::path& path) {
     const auto written = stdfs::last_write_time(path);
     std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
@@ -208,7 +208,7 @@ class CrashTest : public ::testing::Test {
       const Scratch scratch;
       scene.before(scratch);
       const TracedRun run = KillAtPoint([&] { return RunAgent(scratch, scene.wanted); }, point);
-      kills += run.was_killed ? 1 : 0;  // a run may be some calls shorter than the first one
+      kills += run.was_killed ? 1 : 0;  // a run may have fewer calls than the first one
       ExpectWhole(scene, scratch, point);
       ASSERT_TRUE(RunAgent(scratch, scene.wanted)) << scene.name << " at " << point;
       EXPECT_EQ(FilesBelow(stdfs::canonical(scratch / ("root/" + MountPath(kMount)))), scene.final)
@@ -225,7 +225,7 @@ class CrashTest : public ::testing::Test {
     std::cout << scene.name << ": " << kills << " kills at " << points << " points\n";
   }
 
-  // Those of `points` at which a run is killed.
+  // Selects the points at which runs are killed.
   std::vector<int> PointsOf(int points) {
     const int stride = StrideFor(points);
     std::vector<int> chosen;
@@ -295,7 +295,7 @@ TEST_F(CrashTest, DanglingLinkIsRepaired) {
                                         scratch / ("root/" + MountPath(kMount)));
                 },
             .wanted = {first_},
-            // Dangling until the repair, which comes first: a kill before it may leave it so.
+            // A kill before the repair, which is the first step, leaves the link dangling.
             .allowed = {{}, first_files_},
             .final = first_files_,
             .may_be_absent = true});
@@ -360,7 +360,7 @@ TEST_F(CrashTest, DamagedBundleStaysQuarantinedAndTreeUnchanged) {
             .after = [&](const Scratch& scratch) { ExpectQuarantined(scratch, second_); }});
 }
 
-// Whatever the moment of the kill: the tag leads to a bundle that verifies, or there is none.
+// After any kill, the tag leads to a bundle that verifies, or does not exist.
 TEST_F(CrashTest, PublishLeavesWholeBundleOrNone) {
   const Scratch tree;
   for (const auto& [path, bytes] : first_files_) {

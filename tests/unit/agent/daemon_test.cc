@@ -26,7 +26,7 @@ namespace {
 using std::chrono::seconds;
 namespace stdfs = std::filesystem;
 
-// The whole agent on a real clock, a real directory and an API server in the process.
+// The whole agent with a real clock, a real directory and an API server in this process.
 class DaemonTest : public ::testing::Test, protected Workbench {
  protected:
   DaemonTest() : server_(SystemClock()) {
@@ -58,7 +58,7 @@ class DaemonTest : public ::testing::Test, protected Workbench {
     running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
   }
 
-  // How long the daemon took to end.
+  // Stops the daemon. Returns the time it took.
   Duration Stop() {
     const auto begin = std::chrono::steady_clock::now();
     stop_.request_stop();

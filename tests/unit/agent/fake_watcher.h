@@ -11,7 +11,7 @@
 
 namespace cachewarm::agent {
 
-// A watcher that saw what the test says. Without a record for a tree it saw nothing, incompletely.
+// A watcher whose events are set by the test. The record of any other tree is empty and incomplete.
 class FakeWatcher final : public Watcher {
  public:
   absl::Status AddTree(const WatchedTree& tree) override {

@@ -26,7 +26,7 @@ namespace {
 using std::chrono::seconds;
 namespace stdfs = std::filesystem;
 
-// A node whose loop is turned by hand.
+// A node whose loop is iterated by the test.
 class LoopTest : public ::testing::Test, protected Workbench {
  protected:
   LoopTest() { Restart(); }
@@ -54,7 +54,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
     loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache));
   }
 
-  // Turns until `condition` holds; time stands still unless the test moves it.
+  // Iterates until `condition` holds; time does not advance unless the test advances it.
   bool IterateUntil(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + seconds(60);
     while (std::chrono::steady_clock::now() < deadline) {
@@ -74,7 +74,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
         [this, bundle] { return Bundle(bundle).state == api::BundleState::kFailed; });
   }
 
-  // A turn fails while a file is where the staging directory should be.
+  // Puts a file at the path of the staging directory, so that iterations fail.
   void BreakRoot() {
     stdfs::remove_all(root_ / std::string(kStaging));
     root_.Write(std::string(kStaging), "x");
@@ -151,7 +151,7 @@ TEST_F(LoopTest, RestoresExternallyRemovedTrees) {
   EXPECT_EQ(Shown().at(kIndexFile).size(), 100'000U);
   EXPECT_TRUE(watcher_.trees().contains(before));
   EXPECT_TRUE(watcher_.ReadTree(before, WallTime{}, clock_.Now()).events.empty())
-      << "they are of the tree that is gone";
+      << "the events belong to the removed tree";
 }
 
 TEST_F(LoopTest, ReportsRemovedRoot) {
@@ -226,7 +226,7 @@ TEST_F(LoopTest, RenewMakesFreshTreeOfSameBundle) {
   Want({digest});
   ASSERT_TRUE(IterateUntilActive());
   const std::string before = Warmup().generation;
-  root_.Write(MountPath(kMount) + "/" + kObjectFile, "torn by a pod that was killed");
+  root_.Write(MountPath(kMount) + "/" + kObjectFile, "truncated by a killed pod");
   renew_ = 1;
   Want({digest});
   ASSERT_TRUE(IterateUntil([&] {
@@ -250,7 +250,7 @@ TEST_F(LoopTest, RemovesTruncatedFileFromPreviousTree) {
   clock_.Advance(seconds(2));
   loop_->RunIteration();
   EXPECT_FALSE(root_.Exists(GenerationPath(before) + "/" + kObjectFile))
-      << "a container that came back at once has mounted this tree";
+      << "a container that restarted immediately has mounted this tree";
   EXPECT_TRUE(root_.Exists(GenerationPath(before) + "/" + kIndexFile));
 }
 
@@ -312,7 +312,7 @@ TEST_F(LoopTest, RejectedBundleIsNotFetchedAfterRestart) {
   for (int day = 0; day < 5; ++day) {
     clock_.Advance(std::chrono::hours(24));
     Restart();
-    loop_->RunIteration();  // before the wish is known
+    loop_->RunIteration();  // while the spec is unknown
     Want({foreign});
     loop_->RunIteration();
     EXPECT_EQ(status_.warmups, before);
@@ -321,7 +321,7 @@ TEST_F(LoopTest, RejectedBundleIsNotFetchedAfterRestart) {
   loop_->RunIteration();
   Want({foreign});
   ASSERT_TRUE(IterateUntilFailed());
-  EXPECT_GT(calls, 0) << "forgotten with the wish";
+  EXPECT_GT(calls, 0) << "the failure is forgotten with the bundle in the spec";
 }
 
 TEST_F(LoopTest, DamagedTreeIsReplaced) {
@@ -342,7 +342,7 @@ TEST_F(LoopTest, DamagedTreeIsReplaced) {
   Restart();
   Want({digest});
   loop_->RunIteration();
-  EXPECT_EQ(status_.warmups, before) << "a restart does not go back to it";
+  EXPECT_EQ(status_.warmups, before) << "a restart does not return to the damaged tree";
 }
 
 TEST_F(LoopTest, DamagedTreeIsReplacedByColdTreeWhileStoreIsDown) {
@@ -354,7 +354,7 @@ TEST_F(LoopTest, DamagedTreeIsReplacedByColdTreeWhileStoreIsDown) {
   store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
   clock_.Advance(seconds(400));
   ASSERT_TRUE(IterateUntilFailed());
-  EXPECT_TRUE(IsColdId(Warmup().generation)) << "cold is always correct";
+  EXPECT_TRUE(IsColdId(Warmup().generation)) << "an empty tree is always correct";
   EXPECT_TRUE(Shown().empty());
 }
 
@@ -371,7 +371,7 @@ TEST_F(LoopTest, GivesUpAfterRepeatedlyDamagedTrees) {
   EXPECT_EQ(Bundle(0).reason, api::reason::kTreeDamaged);
   renew_ = 1;
   Want({digest});
-  EXPECT_TRUE(IterateUntilActive()) << "a new wish is a new try";
+  EXPECT_TRUE(IterateUntilActive()) << "a renewal resets the attempts";
 }
 
 TEST_F(LoopTest, InconsistentBundleIsQuarantined) {
@@ -388,7 +388,7 @@ TEST_F(LoopTest, InconsistentBundleIsQuarantined) {
       store_.WriteManifest(repository, *bundle::WriteManifest(bundle->manifest), "", {});
   ASSERT_TRUE(inconsistent_bundle.ok()) << inconsistent_bundle.status();
   Want({*inconsistent_bundle});
-  // The frames are right, so a fetch may not notice; then two trees show it.
+  // The frames are valid, so a fetch may not detect the mismatch; then two scrubbed trees do.
   for (int tree = 0; tree < 2; ++tree) {
     ASSERT_TRUE(IterateUntil([this] {
       return Bundle(0).state == api::BundleState::kActive ||
@@ -462,7 +462,7 @@ TEST_F(LoopTest, ReportsCaptureUntilRequestIsRemoved) {
   })) << status_.captures.at(0).message;
   loop_->SetDesired(nullptr);
   loop_->RunIteration();
-  EXPECT_EQ(status_.captures.size(), 1U) << "a lost wish is no answer taken in";
+  EXPECT_EQ(status_.captures.size(), 1U) << "the result is kept without a NodeCache";
   spec_.captures.clear();
   Want({});
   loop_->RunIteration();
@@ -475,7 +475,7 @@ TEST_F(LoopTest, WaitsBetweenFailedIterations) {
   Want({digest});
   ASSERT_TRUE(IterateUntilFailed());
   BreakRoot();
-  clock_.Advance(seconds(60));  // the failure is over
+  clock_.Advance(seconds(60));  // the retry is due
   const std::jthread running([this](std::stop_token stop) { loop_->Run(stop); });
   ASSERT_TRUE(clock_.AwaitWaiters(1));
   const MonoTime before = loop_->last_iteration();

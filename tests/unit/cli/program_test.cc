@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole program, as a shell would call it.
+// Calls the whole program with command lines.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -141,7 +141,7 @@ TEST_F(ProgramTest, BundlePassesThroughEveryVerb) {
 TEST_F(ProgramTest, SignatureIsCheckedByKeyAndCopied) {
   std::ofstream(temp_ / "key.pem") << bundle::kSigner;
   std::ofstream(temp_ / "key.pub") << bundle::kSignerPublic;
-  std::ofstream(temp_ / "stranger.pub") << bundle::kStrangerPublic;
+  std::ofstream(temp_ / "other.pub") << bundle::kOtherSignerPublic;
   ASSERT_EQ(Pack("k-1").code, 0);
   const std::string copy = fmt::format("layout://{}/other/copy", temp_.path());
   const std::vector<std::vector<std::string>> readings = {{"verify", Bundle("k-1")},
@@ -165,7 +165,7 @@ TEST_F(ProgramTest, SignatureIsCheckedByKeyAndCopied) {
   const Outcome again = Run({"sign", Bundle("k-1"), "--key", temp_ / "key.pem"});
   EXPECT_THAT(again.err, HasSubstr("already"));
   for (const auto& words : readings) {
-    EXPECT_EQ(with_key(words, "stranger.pub").code, 3) << words[0];
+    EXPECT_EQ(with_key(words, "other.pub").code, 3) << words[0];
     const Outcome read = with_key(words, "key.pub");
     EXPECT_EQ(read.code, 0) << words[0] << read.err;
   }
@@ -200,7 +200,7 @@ TEST_F(ProgramTest, EnvironmentProxyAppliesToRegistries) {
   environment_["HTTPS_PROXY"] = "https://p.test";
   const std::vector<std::string> words = {"inspect", "oci://registry.test/team/llama:k-1"};
   EXPECT_THAT(Run(words).err, HasSubstr("HTTPS_PROXY"));
-  EXPECT_EQ(Pack("k-1").code, 0) << "a directory needs none";
+  EXPECT_EQ(Pack("k-1").code, 0) << "a directory needs no proxy";
 }
 
 TEST_F(ProgramTest, SameTreeGivesSameDigest) {
@@ -292,7 +292,7 @@ TEST_F(ProgramTest, PackRejectsDirectoryWithoutCaches) {
   EXPECT_THAT(outcome.err, HasSubstr("no cache files found"));
 }
 
-// A "model server" that compiles when its cache is empty and says which.
+// A "model server" that compiles if its cache is empty, and writes whether it started warm or cold.
 constexpr char kServer[] =
     "f=$TORCHINDUCTOR_CACHE_DIR/ab/cabcd.py; mkdir -p ${f%/*}; "
     "if [ -e $f ]; then echo warm; else echo cold; echo 'print(1)' > $f; fi > $1; exit $2";

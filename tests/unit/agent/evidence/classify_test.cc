@@ -37,7 +37,7 @@ class Script {
   Script& Read(const std::string& path) {
     return Add(FileEventType::kOpened, path).Add(FileEventType::kRead, path);
   }
-  // Temporary name, then rename.
+  // Writes a temporary file and renames it.
   Script& MoveIn(const std::string& path) {
     return Add(FileEventType::kCreated, path + ".123.456.tmp").Add(FileEventType::kMovedTo, path);
   }
@@ -46,7 +46,7 @@ class Script {
         .Add(FileEventType::kOpened, path)
         .Add(FileEventType::kWritten, path);
   }
-  // Opened for writing and closed again; nothing in it changed.
+  // Opens for writing and closes without a change.
   Script& Touch(const std::string& path) {
     Add(FileEventType::kOpened, path).Add(FileEventType::kWritten, path);
     record_.events.back().mtime = WallTime{};
@@ -123,8 +123,8 @@ TEST(ClassifyStart, ClassifiesInductorStarts) {
       {"probes alone are no rebuild",
        Script().Read(kAot).Read(kFx).InPlace(kProbeSo).InPlace(kProbeOk), StartResult::kHit, 2, 0,
        0, 0},
-      {"a probe of an old torch counts", Script().Read(kFx).InPlace(kProbeSo), StartResult::kHollow,
-       1, 0, 1, 0},
+      {"a probe of an old torch version counts", Script().Read(kFx).InPlace(kProbeSo),
+       StartResult::kHollow, 1, 0, 1, 0},
       {"the record overflowed", FullHit().Incomplete(), StartResult::kUnknown, 2, 0, 0, 0},
       {"a guard variant is added to a key",
        Script().Read(kFx).MoveIn("inductor/fxgraph/rm/frm2/aaaa"), StartResult::kPartial, 1, 1, 0,

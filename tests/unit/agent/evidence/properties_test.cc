@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold for any sequence of events: pods raise them as they like.
+// Properties of any sequence of events, because pods can raise any event at any time.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -133,7 +133,7 @@ TEST(EventLogProperties, MatchesFullList) {
       if (!record.complete) {
         continue;
       }
-      // Complete means: each file and type of the window is there, repeats aside.
+      // A complete record contains every file and type of the window, except for repeats.
       for (const FileEvent& event : all) {
         if (event.time < begin) {
           continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real starts, recorded by the watcher: traces/<name>.txt begins with what the process itself said
-// about its start, then holds one event a line: "<ms> <type> <written lately> <path>".
+// Real starts, recorded by the watcher: traces/<name>.txt begins with the result that the engine
+// logged for its start, followed by one event per line: "<ms> <type> <recently written> <path>".
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -48,12 +48,12 @@ Trace Load(const std::filesystem::path& path) {
       continue;
     }
     int64_t ms = 0;
-    int lately = 0;
+    int is_recent = 0;
     std::string type;
     FileEvent event;
-    words >> ms >> type >> lately >> event.path;
+    words >> ms >> type >> is_recent >> event.path;
     event.time = kStart + Duration(ms);
-    event.mtime = lately == 1 ? event.time : WallTime{};
+    event.mtime = is_recent == 1 ? event.time : WallTime{};
     event.type = TypeOf(type);
     trace.record.events.push_back(event);
   }

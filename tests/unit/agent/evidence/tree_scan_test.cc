@@ -18,7 +18,7 @@ using ::testing::UnorderedElementsAre;
 struct Seen {
   std::vector<std::string> directories;
   std::vector<std::string> files;
-  std::string closed;  // the directory whose contents are left out
+  std::string closed;  // the directory whose contents are skipped
 
   ScanVisitor Visitor() {
     return {.directory =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On real files: what the kernel reports for what engines do.
+// The watcher on real files, with real events of the kernel.
 #include "agent/evidence/watcher.h"
 
 #include <fcntl.h>
@@ -62,7 +62,7 @@ class WatcherTest : public ::testing::Test {
     std::string text;
     file >> text;
   }
-  // As Inductor does: temporary name in the same directory, then rename.
+  // Writes a temporary file in the same directory and renames it, as Inductor does.
   void MoveIn(const std::string& path) {
     const stdfs::path target = temp_ / path;
     stdfs::create_directories(target.parent_path());
@@ -135,7 +135,7 @@ TEST_F(WatcherTest, IgnoresLocksAndTemporaryFiles) {
 
 TEST_F(WatcherTest, FindsFilesCreatedBeforeTheirDirectoryIsWatched) {
   AddTree();
-  // Made in one go: the kernel reports the outermost directory only.
+  // Created without a pause, so that the kernel reports only the outermost directory.
   MoveIn("inductor/fxgraph/ab/fabc/0011");
   MoveIn("inductor/aotautograd/axyz/2233");
   std::set<std::string> seen = PathsOf(FileEventType::kCreated);
@@ -177,7 +177,7 @@ TEST_F(WatcherTest, RecordsRenamedDirectory) {
   EXPECT_THAT(PathsOf(FileEventType::kDirectoryIn),
               Contains("deepgemm/cache/kernel.a/kernel.cubin"));
   EXPECT_EQ(Classify().result, api::StartResult::kMiss);
-  // It is watched under its new name.
+  // The directory is watched under its new name.
   ReadFile("deepgemm/cache/kernel.a/kernel.cubin");
   EXPECT_THAT(PathsOf(FileEventType::kRead), Contains("deepgemm/cache/kernel.a/kernel.cubin"));
   Write("deepgemm/cache/kernel.a/deep/x");
@@ -349,8 +349,8 @@ TEST_F(WatcherTest, OverflowMakesRecordIncomplete) {
     Write(fmt::format("f{}", i));
   }
   Everything();
-  // Opens and closes alternate, so that the kernel merges none of them. The watcher keeps up with
-  // one writer on most machines: several, until the queue has run over.
+  // Opens and closes alternate, so that the kernel does not merge them. On most machines the
+  // watcher keeps up with one writer, so several writers run until the queue overflows.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   std::atomic<bool> over = false;
   std::vector<std::jthread> engines;

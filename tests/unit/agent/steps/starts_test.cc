@@ -46,7 +46,7 @@ TEST_F(StartsTest, ReportsNothingBeforeWindowCloses) {
   EXPECT_TRUE(starts_.Statuses().empty());
   EXPECT_TRUE(starts_.IsWaiting());
   clock_.Advance(seconds(6));
-  starts_.Poll({Window("a", 0, 5)});  // ready at 5, rounded down: what belongs to it may still come
+  starts_.Poll({Window("a", 0, 5)});  // 5 is rounded down, so more events of the start may follow
   EXPECT_TRUE(starts_.Statuses().empty());
   clock_.Advance(seconds(2));
   starts_.Poll({Window("a", 0, 5)});

@@ -26,7 +26,7 @@ namespace cachewarm::agent {
 
 inline const Mount kMount{"team", "llama", "uid-1", "image"};
 
-// A node with a root, a store in memory and a clock that stands still: what steps run on.
+// Dependencies of steps: a node with a root, a store in memory and a fake clock.
 class Workbench {
  public:
   Workbench() : registry_(metrics::MakeRegistry()), metrics_(*registry_, "test") {

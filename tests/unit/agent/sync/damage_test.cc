@@ -73,7 +73,8 @@ TEST(DescribeDamage, DescribesEveryKindOfDamage) {
             "was modified in place; no compiler does that to this file type");
   EXPECT_EQ(DescribeDamage(FileChange{.written = true, .truncated = true}),
             "was replaced by a truncated file");
-  EXPECT_EQ(DescribeDamage(DamagedTree{.path = "a/b", .message = "it rots"}), "a/b: it rots");
+  EXPECT_EQ(DescribeDamage(DamagedTree{.path = "a/b", .message = "its content changed"}),
+            "a/b: its content changed");
   EXPECT_EQ(DescribeDamage(DamagedTree{}), "the damage record cannot be read");
 }
 

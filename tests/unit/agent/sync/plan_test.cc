@@ -89,8 +89,8 @@ TEST(SelectTree, PrefersExistingTree) {
       {"nothing yet", {}, {}, 0},
       {"the first", {0}, {}, 0},
       {"the first is damaged", {0}, {0}, 1},
-      {"the second stands for it", {0, 1}, {0}, 1},
-      {"the damaged one was removed, its mark too", {1}, {}, 1},
+      {"the second replaces it", {0, 1}, {0}, 1},
+      {"the damaged tree and its record were removed", {1}, {}, 1},
       {"two damaged", {0, 1}, {0, 1}, 2},
       {"all damaged", {0, 1, 2}, {0, 1, 2}, -1},
   };
@@ -415,7 +415,7 @@ TEST(Plan, UpdateReusesActiveTreesOfWarmup) {
       sources.push_back(fetch->sources);
     }
   }
-  // Its own first.
+  // The tree of the mount comes first.
   EXPECT_EQ(sources,
             (std::vector<std::vector<std::string>>{{of_first, of_second}, {of_second, of_first}}));
 }

@@ -21,7 +21,7 @@ Digest DigestNumber(int number) {
   return DigestOf(std::to_string(number));
 }
 
-// One warmup with one run-as on a good disk; tests change what they are about.
+// One warmup with one run-as on a usable disk; tests change single values.
 struct Scenario {
   api::NodeCacheSpec desired{
       .warmups = {{.uid = "uid-1",
@@ -204,9 +204,10 @@ TEST(ReportWarmups, ActiveBundleReportsReplacedDamagedTree) {
   const api::NodeBundle bundle = scenario.Report().bundles[0];
   EXPECT_EQ(bundle.state, api::BundleState::kActive);
   EXPECT_EQ(bundle.reason, api::reason::kActive);
-  EXPECT_EQ(bundle.message,
-            "replaces 1 damaged tree (last detected 2023-11-14T22:13:20Z: inductor/x.so: its content "
-            "changed)");
+  EXPECT_EQ(
+      bundle.message,
+      "replaces 1 damaged tree (last detected 2023-11-14T22:13:20Z: inductor/x.so: its content "
+      "changed)");
 }
 
 TEST(ReportWarmups, ActiveBundleStaysActiveAfterFailure) {

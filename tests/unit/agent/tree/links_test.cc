@@ -29,7 +29,7 @@ PrepareOptions Options() {
   return {.folders = {"inductor", "triton"}, .now = kNow};
 }
 
-// What a pod would find at its mount path: an error text when the name does not resolve.
+// Returns the directory that a pod would mount; an error text if the path does not resolve.
 std::string Resolve(const Root& root) {
   std::error_code error;
   const stdfs::path real = stdfs::canonical(root / MountPath(kMount), error);
@@ -87,7 +87,7 @@ TEST(PrepareMount, AdoptsDirectoryOfRunningPod) {
   const Root root;
   root.Write(MountPath(kMount) + "/inductor/early", "written before the agent came");
   ::chmod((root / MountPath(kMount)).c_str(), 0755);
-  // A container's mount is this open directory.
+  // An open directory represents the mount of a container.
   const int mounted = ::open((root / MountPath(kMount)).c_str(), O_RDONLY | O_DIRECTORY);
   ASSERT_GE(mounted, 0);
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
@@ -238,18 +238,18 @@ TEST(ActivateGeneration, AdoptsDirectory) {
 TEST(ActivateFreshTree, NeverReturnsToReplacedTree) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
-  root.Write(MountPath(kMount) + "/inductor/torn.so", "crashes every start");
+  root.Write(MountPath(kMount) + "/inductor/truncated.so", "crashes every start");
   PrepareOptions renewed = Options();
   renewed.renew = 1;
   ASSERT_TRUE(ActivateFreshTree(root.dir(), kMount, renewed).ok());
-  EXPECT_FALSE(root.Exists(MountPath(kMount) + "/inductor/torn.so"));
+  EXPECT_FALSE(root.Exists(MountPath(kMount) + "/inductor/truncated.so"));
   EXPECT_TRUE(root.Exists(MountPath(kMount) + "/inductor"));
   EXPECT_EQ((*ScanLink(root.dir(), kMount))->renew, 1);
-  EXPECT_TRUE(root.Exists(GenerationPath(ColdId(kMount, 0)) + "/inductor/torn.so"));
-  // Not even a repair brings it back.
+  EXPECT_TRUE(root.Exists(GenerationPath(ColdId(kMount, 0)) + "/inductor/truncated.so"));
+  // A repair does not return to it either.
   stdfs::remove_all(stdfs::canonical(root / MountPath(kMount)));
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
-  EXPECT_FALSE(root.Exists(MountPath(kMount) + "/inductor/torn.so"));
+  EXPECT_FALSE(root.Exists(MountPath(kMount) + "/inductor/truncated.so"));
   EXPECT_EQ((*ScanLink(root.dir(), kMount))->renew, 1);
 }
 

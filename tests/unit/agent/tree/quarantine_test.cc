@@ -25,7 +25,7 @@ const std::string kTree(32, 'a');
 QuarantinedBundle Bundle(const std::string& content = "bad") {
   return {.name = {"uid-1", DigestOf(content)},
           .reason = "VerifyFailed",
-          .message = "a frame is not what its digest says",
+          .message = "a frame does not match its digest",
           .failures = 3,
           .at = kNow,
           .until = kNow + seconds(60),
@@ -45,7 +45,7 @@ TEST(QuarantinedBundle, SurvivesARoundTrip) {
   const Root root;
   QuarantinedBundle for_good = Bundle("other");
   for_good.until = std::nullopt;
-  for_good.message = std::string(10'000, 'x');  // of a hostile bundle
+  for_good.message = std::string(10'000, 'x');  // from an untrusted bundle
   ASSERT_TRUE(WriteQuarantinedBundle(root.dir(), Bundle()).ok());
   ASSERT_TRUE(WriteQuarantinedBundle(root.dir(), for_good).ok());
   std::vector<QuarantinedBundle> all = ReadQuarantinedBundles(root.dir());

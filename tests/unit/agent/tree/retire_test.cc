@@ -27,7 +27,7 @@ std::map<std::string, std::string> Shown(const Root& root) {
   return FilesBelow(stdfs::canonical(root / MountPath(kMount)));
 }
 
-// A root that a node of kind "avx512" has used: a warm tree is active, a cold one was.
+// A root used by a node of kind "avx512": a warm tree is active, a cold one was active before.
 class RetireTest : public ::testing::Test {
  protected:
   RetireTest() {

@@ -60,7 +60,7 @@ class StatusWriterTest : public ::testing::Test {
     }
     return writes;
   }
-  // Lets the coalescing second pass, exactly once the writer waits for it.
+  // Advances the clock by the coalescing second once the writer waits for it.
   void PassCoalescing() {
     ASSERT_TRUE(clock_.AwaitWaiters(1));
     clock_.Advance(seconds(1));

@@ -25,7 +25,7 @@ using std::chrono::seconds;
 
 class HeldPodsTest : public ::testing::Test {
  protected:
-  // A pod that has waited for `age`.
+  // Returns a pod that was created `age` ago.
   Json Pod(const std::string& name, seconds age,
            const std::vector<std::string>& gates = {std::string(api::kSchedulingGate)}) {
     Json pod = {{"apiVersion", "v1"},
@@ -48,7 +48,7 @@ class HeldPodsTest : public ::testing::Test {
     seen_.clear();
     return ReleaseHeld(dependencies_, request, {});
   }
-  // "name=result" of every outcome, sorted by name.
+  // Returns "name=result" of every outcome, sorted by name.
   std::string Seen() const {
     std::string text;
     for (const auto& [name, outcome] : seen_) {
@@ -94,7 +94,7 @@ TEST_F(HeldPodsTest, ReleasesOnlyHeldPods) {
   EXPECT_EQ(Note("young", "cachewarm.io/released"), "ReleasedManually");
   EXPECT_EQ(Note("old", "cachewarm.io/held-seconds"), "500.000");
   ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
-  EXPECT_EQ(Seen(), "") << "again is nothing";
+  EXPECT_EQ(Seen(), "") << "a second run releases nothing";
 }
 
 TEST_F(HeldPodsTest, PastDeadlineLeavesGracePeriodToOperator) {
@@ -311,7 +311,7 @@ TEST_F(HeldPodsTest, StopsWhileAPatchHangs) {
 
 TEST_F(HeldPodsTest, AddsAnnotationsWithoutChangingOthers) {
   Json pod = Pod("of-others", seconds(500));
-  pod["metadata"]["annotations"] = {{"theirs", "x"}};
+  pod["metadata"]["annotations"] = {{"foreign", "x"}};
   Put(pod);
   pod = Pod("long", seconds(500));
   pod["metadata"]["annotations"]["cachewarm.io/warmup"] = std::string(100'000, 'x');
@@ -324,11 +324,11 @@ TEST_F(HeldPodsTest, AddsAnnotationsWithoutChangingOthers) {
       Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "ReleasedAtDeadline"})
           .ok());
   EXPECT_EQ(Seen(), "bare=released long=released of-others=released");
-  EXPECT_EQ(Note("of-others", "theirs"), "x");
+  EXPECT_EQ(Note("of-others", "foreign"), "x");
   EXPECT_EQ(Note("of-others", "cachewarm.io/released"), "ReleasedAtDeadline");
   EXPECT_EQ(seen_["of-others"].warmup, "");
   EXPECT_EQ(seen_["long"].warmup, "");
-  EXPECT_EQ(Note("bare", "cachewarm.io/released"), "") << "it has no notes to add to";
+  EXPECT_EQ(Note("bare", "cachewarm.io/released"), "") << "a pod without annotations gets none";
 }
 
 TEST_F(HeldPodsTest, ListFailureIsAnError) {
@@ -342,7 +342,7 @@ class RemovePolicyAndReleaseTest : public HeldPodsTest {
     server_.Put(kube::kMutatingPolicyBindings, {{"metadata", {{"name", "cachewarm.io"}}}});
     server_.Put(kube::kMutatingWebhooks, {{"metadata", {{"name", "cachewarm.io"}}}});
   }
-  // Time goes on whenever somebody waits for it.
+  // Advances the clock whenever a thread waits for it.
   std::jthread Tick() {
     return std::jthread([this](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
@@ -379,7 +379,7 @@ TEST_F(RemovePolicyAndReleaseTest, ReleasesPodsCreatedAfterwards) {
   const std::jthread ticking = Tick();
   ASSERT_TRUE(RemovePolicyAndRelease(dependencies_, request_, {}).ok());
   EXPECT_EQ(Seen(), "late=released");
-  EXPECT_EQ(lists, 4) << "two quiet looks after the last pod";
+  EXPECT_EQ(lists, 4) << "two lists without a new pod end the release";
 }
 
 TEST_F(RemovePolicyAndReleaseTest, FailsIfNewPodsAreStillHeld) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "cachewarm release" as a shell would call it, against a server that says what the test wants.
+// Calls "cachewarm release" with command lines, against a server with scripted responses.
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -32,7 +32,7 @@ struct Outcome {
   std::string err;
 };
 
-// An API server that answers each request with what `answer` makes of its text.
+// An API server that responds to each request with the result of `answer`.
 class Api {
  public:
   using Answer = std::function<std::string(const std::string& request)>;

@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Counts wakes, so that tests wait for a worker's end and never for time.
+// Counts wakes, so that tests wait for the end of a job instead of sleeping.
 class WakeCounter {
  public:
   void Wake() {
@@ -68,7 +68,7 @@ class CapturesTest : public ::testing::Test, protected Workbench {
     clock_.Advance(seconds(second));
     return Poll();
   }
-  // Until the publication that is under way has ended and was taken in.
+  // Waits until the running publication has ended and was processed.
   api::CaptureStatus AwaitEnd() {
     EXPECT_TRUE(wakes_.Await(++expected_wakes_));
     return Poll();
@@ -150,7 +150,7 @@ TEST_F(CapturesTest, CapturesTreeThatBuilderMounted) {
 TEST_F(CapturesTest, SelectsTreeByFileEvents) {
   const std::string newer(32, 'a');
   root_.Write(GenerationPath(newer) + "/" + kIndexFile, "used by the builder");
-  // Flipped two seconds before the container counted as started: it may have mounted either.
+  // Flipped two seconds before started_at, so the container may have mounted either tree.
   ASSERT_TRUE(
       ActivateGeneration(root_.dir(), kMount, newer, {.now = clock_.Now() - seconds(2)}).ok());
   watcher_.SetEvents(ColdId(kMount, 0), {});
@@ -181,7 +181,7 @@ TEST_F(CapturesTest, DeclaresOwnReads) {
   Poll();
   PollAfter(2);
   AwaitEnd();
-  // Once to look into it, once to pack it.
+  // Each file is read once for its facts and once for packing.
   EXPECT_EQ(watcher_.own_reads().size(), 4U);
 }
 
@@ -232,7 +232,7 @@ TEST_F(CapturesTest, DeniedCaptureFailsAndRecovers) {
   Poll();
   PollAfter(2);
   EXPECT_EQ(AwaitEnd().state, api::CaptureState::kFailed);
-  PollAfter(31);  // tries again, still Failed meanwhile
+  PollAfter(31);  // retries; the state remains Failed meanwhile
   EXPECT_EQ(captures_->Statuses()[0].state, api::CaptureState::kFailed);
   AwaitEnd();
   store_.SetFault(nullptr);

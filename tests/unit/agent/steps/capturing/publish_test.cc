@@ -129,7 +129,7 @@ TEST_F(PublishTest, UsesOtherBundleOfWarmupAsBase) {
   EXPECT_LT(second->publication.new_bytes, 30'000);
 }
 
-// Two ranks of a group, each on its own node with its own part of the tree.
+// Two ranks of a group on different nodes, each with its own part of the tree.
 class RankTest : public PublishTest {
  protected:
   RankTest() {
@@ -249,7 +249,7 @@ TEST_F(PublishTest, SkipsTruncatedObject) {
   scratch_.Write(kObjectFile, whole.substr(0, 6000));
   const auto published = RunPublish();
   ASSERT_TRUE(published.ok()) << published.status();
-  EXPECT_EQ(published->torn.size(), 1U);
+  EXPECT_EQ(published->truncated.size(), 1U);
   const auto bundle = bundle::ReadBundle({store_, repository_}, published->publication.digest, {});
   for (const bundle::Entry& entry : bundle->config.entries) {
     EXPECT_NE(entry.path, kObjectFile);
@@ -265,8 +265,8 @@ TEST_F(PublishTest, AbortsWhileFileIsOpenForWriting) {
   EXPECT_TRUE(RunPublish().ok());
 }
 
-// A compiler that writes the same object over and over, in place, as g++ does. Whatever the
-// moment: what is published is whole, or nothing is.
+// A compiler repeatedly writes the same object in place, as g++ does. At any moment, only a
+// complete object is published, or nothing.
 TEST_F(PublishTest, RaceWithWriterPublishesWholeFilesOrNothing) {
   const std::string whole = SharedObject(std::string(50'000, 'y'));
   std::jthread compiler([&](std::stop_token stop) {

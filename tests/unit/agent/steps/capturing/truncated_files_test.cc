@@ -27,7 +27,7 @@ class TruncatedFilesTest : public ::testing::Test, protected Workbench {
     return GenerationPath(kGeneration) + "/" + file;
   }
 
-  // Writes a file and has the watcher say so.
+  // Writes a file and its event.
   void Wrote(const std::string& file, const std::string& bytes) {
     root_.Write(Path(file), bytes);
     events_.push_back({.type = FileEventType::kWritten, .time = clock_.Now(), .path = file});

@@ -46,7 +46,7 @@ class FetchTest : public ::testing::Test, protected Workbench {
     return KindOfFault(fault.source, fault.status);
   }
 
-  // Nothing of a failed fetch is left, in any place.
+  // Checks that a failed fetch left no files.
   void ExpectNoTrace(const Fetch& step) {
     EXPECT_FALSE(root_.Exists(StagingPath(step.generation)));
     EXPECT_FALSE(root_.Exists(GenerationPath(step.generation)));
@@ -138,7 +138,7 @@ TEST_F(FetchTest, RepeatedFetchGivesSameTree) {
 
 TEST_F(FetchTest, ReplacesStagingTreeOfKilledFetch) {
   const Fetch step = FetchOf({Publish(files_)});
-  root_.Write(StagingPath(step.generation) + "/inductor/half", "torn");
+  root_.Write(StagingPath(step.generation) + "/inductor/half", "partial");
   ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
   EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), files_);
 }
@@ -221,7 +221,7 @@ TEST_F(FetchTest, AcceptsOnlySignedBundles) {
     ExpectNoTrace(job.step);
   };
   expect_refused("has no signature");
-  ASSERT_TRUE(*bundle::Sign(place, digest, *bundle::PrivateKey::Parse(bundle::kStranger), {}));
+  ASSERT_TRUE(*bundle::Sign(place, digest, *bundle::PrivateKey::Parse(bundle::kOtherSigner), {}));
   expect_refused("another key");
   ASSERT_TRUE(*bundle::Sign(place, digest, *bundle::PrivateKey::Parse(bundle::kSigner), {}));
   const auto outcome = FetchGeneration(job, {});
@@ -322,7 +322,7 @@ TEST_F(FetchTest, StoreRateLimitIsStoreFault) {
 
 TEST_F(FetchTest, DiskErrorIsDiskFault) {
   const Fetch step = FetchOf({Publish(files_)});
-  // The staging directory cannot be made below a file.
+  // A staging tree cannot be made below a file.
   std::filesystem::remove_all(root_ / ".staging");
   root_.Write(".staging", "a file");
   EXPECT_EQ(KindOf(RunFetch(step)), FaultKind::kDisk) << FaultOf(RunFetch(step));

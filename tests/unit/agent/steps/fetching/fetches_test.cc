@@ -29,7 +29,7 @@ class FetchesTest : public ::testing::Test, protected Workbench {
     fetches_.Start(fetch, std::make_shared<const caches::CacheTable>(table_), {}, history_);
   }
 
-  // Collects until something ended; true when a generation was completed.
+  // Collects until a fetch ends. Returns true if a generation was completed.
   bool CollectTheEnd() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::chrono::steady_clock::now() < deadline) {
@@ -43,7 +43,7 @@ class FetchesTest : public ::testing::Test, protected Workbench {
     return false;
   }
 
-  // The store answers nothing until the test lets it.
+  // Blocks all calls of the store until Release().
   void Hold() {
     store_.SetFault([gate = gate_.get_future().share()](std::string_view) {
       gate.wait();
@@ -65,7 +65,7 @@ TEST_F(FetchesTest, FetchIsInHistoryUntilItEnds) {
   Hold();
   Start(fetch);
   EXPECT_EQ(history_.fetching, std::set<std::string>{fetch.generation})
-      << "the plan of the same turn would discard its staging tree";
+      << "the next plan of the same iteration would discard the staging tree";
   EXPECT_FALSE(fetches_.Collect(history_));
   EXPECT_EQ(history_.fetching, std::set<std::string>{fetch.generation});
   EXPECT_EQ(fetches_.RunningBytes(), 1);
@@ -97,7 +97,7 @@ TEST_F(FetchesTest, FetchIsNotQueuedWithoutFreeWorker) {
     Start(fetch);
   }
   EXPECT_EQ(history_.fetching.size(), 1U)
-      << "there is one thread, and what is queued could not be overtaken by what is needed sooner";
+      << "there is one thread, and a queued fetch would run before a later one of higher priority";
   Release();
   while (!history_.fetching.empty()) {
     CollectTheEnd();

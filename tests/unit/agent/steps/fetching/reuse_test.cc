@@ -18,7 +18,7 @@
 #include "tests/fakes/noise.h"
 #include "tests/unit/agent/steps/workbench.h"
 
-// What a new tree gets from those that the node has already.
+// Reuse of files from existing trees of the node.
 namespace cachewarm::agent {
 namespace {
 
@@ -26,7 +26,7 @@ using Files = std::map<std::string, std::string>;
 
 constexpr char kCubin[] = "triton/AAAA/kernel.cubin";
 constexpr char kOther[] = "triton/BBBB/kernel.json";
-// Written in place by vLLM: never the inode of another tree.
+// Written in place by vLLM, so it is never hard-linked.
 constexpr char kInPlace[] = "vllm/modelinfos/llama.json";
 
 class Reuse : public ::testing::Test {
@@ -46,7 +46,7 @@ class Reuse : public ::testing::Test {
     return std::get<Fetched>(outcome);
   }
 
-  // A tree of `files`, which others may take from.
+  // Fetches a tree of `files` as a source for other trees.
   std::string Have(const Files& files) {
     const Fetch step = Workbench::FetchOf({Publish(files)});
     Run(step);
@@ -121,7 +121,7 @@ TEST_F(Reuse, ReusesFilesAfterCtimeChange) {
   const std::string first = Have(kFirst);
   const Fetch second = StepOf(Second(), first);
   Run(second);
-  // The first tree's journal is out of date now; its contents are not.
+  // The ctimes in the first tree's journal are outdated now; the contents are unchanged.
   Files files = Second();
   files["triton/DDDD/newer.cubin"] = "newer";
   const Fetch third = StepOf(files, first);
@@ -140,14 +140,14 @@ TEST_F(Reuse, DeclaresReadsOfSource) {
     opened.push_back(generation + "/" + path);
   };
   ASSERT_TRUE(std::holds_alternative<Fetched>(FetchGeneration(job, {})));
-  // What is linked is not even opened.
+  // Hard-linked files are not opened.
   EXPECT_THAT(opened, ::testing::ElementsAre(source + "/" + kInPlace));
 }
 
 TEST_F(Reuse, ModifiedFileIsFetched) {
   for (const char* path : {kCubin, kInPlace}) {
     Files files = kFirst;
-    files["triton/only/" + std::to_string(path[0]) + ".json"] = "a tree of its own";
+    files["triton/only/" + std::to_string(path[0]) + ".json"] = "a separate tree";
     const std::string source = Have(files);
     const std::string victim = PathOf(source, path);
     ASSERT_EQ(::chmod(victim.c_str(), 0666), 0);

@@ -29,7 +29,7 @@ class QuarantineTest : public ::testing::Test, protected Workbench {
     quarantine_.Update(history_);
   }
 
-  // What a restarted agent knows.
+  // Returns the history of a restarted agent.
   History Restored(const std::string& version = "1.0") {
     History history;
     Quarantine(context_, version).Restore(history);
@@ -61,7 +61,8 @@ TEST_F(QuarantineTest, RestartKeepsRetryTimeOfDamagedBundle) {
   EXPECT_EQ(failure.not_before - clock_.Monotonic(), minutes(3));
   EXPECT_EQ(failure.count, 2);
   clock_.Advance(hours(1));
-  EXPECT_EQ(Restored().bundles.at(bad_).not_before, clock_.Monotonic()) << "due, and still known";
+  EXPECT_EQ(Restored().bundles.at(bad_).not_before, clock_.Monotonic())
+      << "due, and still recorded";
 }
 
 TEST_F(QuarantineTest, ClockJumpDoesNotExtendQuarantine) {

@@ -44,7 +44,7 @@ class ScrubTest : public ::testing::Test, protected Workbench {
   double Scrubs(const std::string& result) const {
     return Count("cachewarm_scrubs_total{result=\"" + result + "\"}");
   }
-  // Collects until one more pass with that result has ended.
+  // Collects until one more pass with this result has ended.
   bool CollectOne(const std::string& result) {
     const double before = Scrubs(result);
     const auto deadline = std::chrono::steady_clock::now() + seconds(60);
@@ -136,7 +136,7 @@ TEST_F(ScrubTest, RecordsDamagedTree) {
   clock_.Advance(hours(2));
   Update();
   scrub_->Collect(history_);
-  EXPECT_EQ(Scrubs("damaged"), 1) << "a damaged tree is not looked at again";
+  EXPECT_EQ(Scrubs("damaged"), 1) << "a damaged tree is not scrubbed again";
 }
 
 TEST_F(ScrubTest, FailedDamageRecordIsRetried) {
@@ -172,12 +172,12 @@ TEST_F(ScrubTest, LogsFailureOnce) {
 }
 
 TEST_F(ScrubTest, StopsWhileReading) {
-  // More than a burst of the pace, and the clock stands still.
+  // More bytes than one burst of the rate limit, and the clock does not advance.
   Activate({{kIndexFile, std::string(size_t{20} << 20, 'x')}});
   Update();
   clock_.Advance(minutes(6));
   Update();
-  ASSERT_TRUE(clock_.AwaitWaiters(1)) << "it reads no faster than it may";
+  ASSERT_TRUE(clock_.AwaitWaiters(1)) << "the read rate is limited";
   const auto before = std::chrono::steady_clock::now();
   scrub_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(20));

@@ -33,7 +33,7 @@ const std::string kKernelSource = "deepgemm/cache/kernel.a.1/kernel.cu";
 
 class ScrubTreeTest : public ::testing::Test, protected Workbench {
  protected:
-  // A tree as a fetch makes it; its id.
+  // Fetches a tree of `bundles`. Returns its id.
   std::string Fetch(const std::vector<Files>& bundles) {
     digests_.clear();
     for (const Files& files : bundles) {
@@ -43,7 +43,7 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
     }
     return FetchAgain(0);
   }
-  // Another tree of the same.
+  // Fetches another tree of the same bundles.
   std::string FetchAgain(int attempt) {
     agent::Fetch step = FetchOf(digests_);
     step.generation = GenerationId(kMount, digests_, 0, attempt);
@@ -63,7 +63,7 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
                       .pace = pace_},
                      std::move(stop));
   }
-  // A pass that must not fail.
+  // Scrubs a tree; the pass must not fail.
   Scrubbed Scrub(const std::string& generation) {
     const auto scrubbed = Run(generation);
     EXPECT_TRUE(scrubbed.ok()) << scrubbed.status();
@@ -73,7 +73,7 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
   stdfs::path PathOf(const std::string& generation, const std::string& file) {
     return root_ / (GenerationPath(generation) + "/" + file);
   }
-  // As root writes it: into the same inode, whatever its mode.
+  // Writes into the same inode, regardless of its mode, as root can.
   void WriteInPlace(const stdfs::path& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   }
@@ -82,7 +82,7 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
     WriteInPlace(beside, bytes);
     stdfs::rename(beside, path);
   }
-  // Another content of the same size and mtime: what a bad disk does.
+  // Changes the content but not size and mtime, as a failing disk does.
   void Rot(const stdfs::path& path) {
     struct ::stat before {};
     ASSERT_EQ(::stat(path.c_str(), &before), 0);
@@ -143,7 +143,7 @@ TEST_F(ScrubTreeTest, ChangedStampOfIntactFileIsUpdated) {
   }
 }
 
-// What engines do to files of bundles, and what no engine does.
+// A change to a file of a bundle, and whether it is damage.
 struct EngineAction {
   std::string what;
   std::string path;
@@ -206,11 +206,11 @@ TEST_F(ScrubActionTest, DistinguishesEngineActionsFromDamage) {
        .path = kOutputFile,
        .act = [&](auto&, const auto& path) { stdfs::resize_file(path, 3); },
        .damage = "was modified in place; no compiler does that to this file type"},
-      {.what = "the disk rots",
+      {.what = "the disk changes a byte",
        .path = kOutputFile,
        .act = [&](auto& t, const auto& path) { self(t).Rot(path); },
        .damage = "does not match its bundle, although no process wrote it"},
-      {.what = "the disk rots below a file that engines write",
+      {.what = "the disk changes a byte of a file that engines write",
        .path = kNinjaFile,
        .act = [&](auto& t, const auto& path) { self(t).Rot(path); },
        .damage = "does not match its bundle, although no process wrote it"},
@@ -222,7 +222,7 @@ TEST_F(ScrubActionTest, DistinguishesEngineActionsFromDamage) {
        .path = kKernel,
        .act = [&](auto&, const auto& path) { stdfs::remove_all(path.parent_path()); },
        .gone = 2},
-      {.what = "a kernel's directory lost a file: DeepGEMM dies of it",
+      {.what = "a kernel's directory lost a file, which crashes DeepGEMM",
        .path = kKernelSource,
        .act = [&](auto&, const auto& path) { stdfs::remove(path); },
        .damage = "was removed, but " + kKernel + " of the same unit still exists"},
@@ -280,7 +280,7 @@ TEST_F(ScrubTreeTest, FileInFlightIsCheckedByNextPass) {
   clock_.Advance(seconds(61));
   {
     const std::ofstream writer(PathOf(tree, kIndexFile), std::ios::binary | std::ios::app);
-    EXPECT_EQ(Scrub(tree).in_flight, 1) << "somebody has it open";
+    EXPECT_EQ(Scrub(tree).in_flight, 1) << "a process has it open for writing";
   }
   EXPECT_TRUE(Scrub(tree).damage.has_value());
 }
@@ -337,7 +337,7 @@ TEST_F(ScrubTreeTest, ResumesAfterStop) {
   EXPECT_TRUE(absl::IsCancelled(Run(tree, stop.get_token()).status()));
   const auto record = ReadScrubRecord(root_.dir(), tree);
   ASSERT_TRUE(record.ok());
-  EXPECT_EQ(record->at, WallTime{}) << "no whole pass yet";
+  EXPECT_EQ(record->at, WallTime{}) << "no complete pass yet";
   EXPECT_EQ(record->checked, 4);
   EXPECT_EQ(Scrub(tree).read_files, 3);
   EXPECT_EQ(Scrub(tree).read_files, 0);
@@ -362,7 +362,7 @@ TEST_F(ScrubTreeTest, SameDamageInTwoTreesBlamesBundle) {
   const Scrubbed once = Scrub(first);
   ASSERT_TRUE(once.damage.has_value());
   EXPECT_TRUE(once.damage->untouched);
-  EXPECT_TRUE(once.inconsistent_bundle.empty()) << "it may be the disk";
+  EXPECT_TRUE(once.inconsistent_bundle.empty()) << "the disk may be the cause";
   damaged_[first] = *once.damage;
   const std::string second = FetchAgain(1);
   Rot(PathOf(second, kIndexFile));
