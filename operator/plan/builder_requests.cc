@@ -17,8 +17,8 @@ bool FollowBuildRequests(PlanContext& context, const PodView& pod, BuilderStatus
       std::find_if(context.in.build_requests.begin(), context.in.build_requests.end(),
                    [&](const BuildRequestsState& each) { return each.pod_uid == builder.pod_uid; });
   const bool has_begun = begun != context.in.build_requests.end();
-  // A server answers when its containers are ready; its pod has an address by then. One that
-  // compiles may miss its probe: what is begun goes on.
+  // The server accepts requests once its containers are ready; its pod then has an address. While
+  // it compiles it may fail its probe, so requests that were begun continue.
   if (!has_begun && (!pod.pod->containers_ready || pod.pod->ip.empty())) {
     return false;
   }

@@ -27,12 +27,12 @@ constexpr BackoffPolicy kRetry = {
 constexpr BackoffPolicy kRebuild = {
     .first = std::chrono::minutes(10), .most = std::chrono::hours(24), .jitter = 0};
 
-// ---- when may a key be built again? -------------------------------------------------------------
+// ---- retries and rebuilds -----------------------------------------------------------------------
 
 WallTime NextBuild(const BuilderStatus& last, int backoff_limit) {
   const bool lost = last.state == BuilderState::kFailed && last.reason == reason::kBuilderLost;
   if (lost && last.job.empty()) {
-    return last.finished_time;  // nothing was wrong with the build, and a new pod costs nothing
+    return last.finished_time;  // the build itself did not fail, and a new pod costs nothing
   }
   if (last.state == BuilderState::kFailed && last.attempt <= backoff_limit) {
     return last.finished_time + BackoffDelay(kRetry, last.attempt - 1, 0);
@@ -58,9 +58,9 @@ std::string HashSettings(const api::WarmupSpec& spec) {
   return DigestOf(codec::DumpJson(api::EncodeSpec(counts))).Short();
 }
 
-// What starts the count afresh: other settings than the last build is known to have had, and a pod
-// of a revision that it has not seen. An old revision's pods do not, or two revisions would take
-// turns.
+// True if the attempts start from 1 again: the settings changed since the last build, or a pod of a
+// new revision was created after that build was elected. Pods of an older revision do not count, or
+// two revisions would alternate.
 bool ShouldResetAttempts(const PlanContext& context, const BuilderStatus& last,
                          const BuildTrigger& trigger) {
   const bool other_settings =
@@ -110,7 +110,7 @@ BuilderStatus& StartBuild(PlanContext& context, const LiveKey& key, const BuildT
 
 // ---- first pods ---------------------------------------------------------------------------------
 
-// Of the starters, the ones that had the bundle and compiled all the same.
+// Returns running pods that started with the bundle on the node and compiled nevertheless.
 std::vector<const PodView*> PodsThatMissed(const PlanContext& context, const LiveKey& key,
                                            const api::BundleStatus& bundle) {
   const BuilderStatus* last = FindBuilder(context.out.status, key.key);
@@ -129,11 +129,11 @@ void ElectPod(PlanContext& context, BuilderStatus& builder, const PodView& pod) 
   builder.pod_name = pod.pod->meta.name;
   builder.node = pod.pod->node;
   RecordEvent(context, false, reason::kBuilderElected,
-              fmt::format("pod {} on node {} compiles for {}, {} (attempt {})", builder.pod_name,
+              fmt::format("pod {} on node {} builds for {}, {} (attempt {})", builder.pod_name,
                           builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
 }
 
-// Keeps room for a held pod on a node of the key that has its directory; false where none has any.
+// Reserves capacity for a held pod on a prepared node of the key; false if no such node has any.
 bool ReserveCapacity(PlanContext& context, const LiveKey& key, const PodView& pod) {
   const auto& nodes = context.targets[key.target].nodes;
   const auto room = std::find_if(nodes.begin(), nodes.end(), [&](size_t node) {
@@ -146,7 +146,7 @@ bool ReserveCapacity(PlanContext& context, const LiveKey& key, const PodView& po
   return true;
 }
 
-// The oldest held pod that some node of the key could take now.
+// Elects the oldest held pod that fits a node of the key now.
 void ElectHeld(PlanContext& context, const LiveKey& key, const BuilderStatus* last) {
   for (size_t i = 0; i < context.pods.size(); ++i) {
     const PodView& pod = context.pods[i];
@@ -209,8 +209,8 @@ void ElectFor(PlanContext& context, const LiveKey& key) {
 
 // ---- builders that have not started -------------------------------------------------------------
 
-// A candidate that cannot become the builder any more. No build has begun, so nothing has failed:
-// the next one may be elected at once.
+// Ends the candidacy of a pod that can no longer become the builder. No build has begun, so none
+// has failed, and the next candidate may be elected at once.
 void RetireCandidate(PlanContext& context, BuilderStatus& builder, std::string message) {
   builder.state = BuilderState::kFailed;
   builder.finished_time = context.stamp();
@@ -227,11 +227,12 @@ void FollowCandidate(PlanContext& context, const LiveKey& key, BuilderStatus& bu
   }
   const PodView* pod = FindPod(context, builder.pod_uid);
   if (pod == nullptr || pod->pod->meta.deleting || pod->finished) {
-    RetireCandidate(context, builder,
-                    fmt::format("pod {} is gone before it started", builder.pod_name));
+    RetireCandidate(
+        context, builder,
+        fmt::format("pod {} was deleted or ended before its container started", builder.pod_name));
     return;
   }
-  if (pod->held) {  // its release has not reached the API server yet
+  if (pod->held) {  // its release has not been written yet
     context.builder_candidates.push_back({.pod = static_cast<size_t>(pod - context.pods.data()),
                                           .target = key.target,
                                           .has_capacity = ReserveCapacity(context, key, *pod)});
@@ -240,14 +241,14 @@ void FollowCandidate(PlanContext& context, const LiveKey& key, BuilderStatus& bu
       context.nodes[static_cast<size_t>(pod->node)].target != static_cast<int>(key.target)) {
     RetireCandidate(
         context, builder,
-        fmt::format("pod {} was scheduled to node {}, which has another GPU type or CPU class",
+        fmt::format("pod {} was scheduled to node {}, which has a different GPU type or CPU class",
                     builder.pod_name, pod->pod->node));
     return;
   }
   const Duration pending = std::chrono::seconds(context.in.warmup.spec.compile.pending_seconds);
   if (context.in.now >= builder.elected_time + pending) {
     FailBuild(context, builder, reason::kBuilderPending,
-              fmt::format("pod {} has not started within compile.pendingSeconds ({} s){}",
+              fmt::format("pod {} did not start within compile.pendingSeconds ({} s){}",
                           builder.pod_name, context.in.warmup.spec.compile.pending_seconds,
                           pod->container == nullptr || pod->container->message.empty()
                               ? ""
@@ -274,14 +275,14 @@ void Follow(PlanContext& context, BuilderStatus& builder) {
   if (!builder.job.empty()) {
     FollowJob(context, key == context.keys.end() ? nullptr : &*key, builder);
   } else if (key == context.keys.end()) {
-    RetireCandidate(context, builder, "the image or the nodes that it was elected for are gone");
+    RetireCandidate(context, builder, "the build is obsolete: its image or its nodes are gone");
   } else {
     FollowCandidate(context, *key, builder);
   }
 }
 
-// A Job takes a device and one of the cluster's places for builders; a pod of the workload is left
-// alone.
+// Ends builder Jobs, which occupy devices and builder slots of the cluster. Builders that are pods
+// of the workload continue.
 void FailRunningJobs(PlanContext& context) {
   for (BuilderStatus& builder : context.out.status.builders) {
     if (IsRunning(builder) && !builder.job.empty()) {
@@ -304,7 +305,7 @@ void FailBuild(PlanContext& context, BuilderStatus& builder, std::string_view wh
        .reason = builder.reason,
        .seconds = std::chrono::duration<double>(context.in.now - builder.elected_time).count()});
   RecordEvent(context, true, why,
-              fmt::format("attempt {} for {}, {} ended without a bundle: {}", builder.attempt,
+              fmt::format("build attempt {} for {}, {} failed: {}", builder.attempt,
                           builder.gpu_type, builder.cpu_class, builder.message));
 }
 
@@ -320,11 +321,11 @@ void DecideBuilders(PlanContext& context) {
     return;
   }
   context.build_settings = HashSettings(context.in.warmup.spec);
-  // Indices: electing may add entries while the loop runs.
+  // By index: electing may add entries during the loop.
   for (size_t i = 0; i < context.out.status.builders.size(); ++i) {
     if (BuilderStatus& builder = context.out.status.builders[i]; IsRunning(builder)) {
       builder.settings_hash =
-          context.build_settings;  // what is asked of it is asked of every build now
+          context.build_settings;  // current settings also apply to a running build
       Follow(context, builder);
     }
   }

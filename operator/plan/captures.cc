@@ -52,15 +52,15 @@ std::optional<Failure> CheckContainer(const CaptureHandshake& handshake) {
     return std::nullopt;
   }
   if (!container->running) {
-    return Failure{reason::kBuilderCrashed,
-                   fmt::format("the container ended with exit code {} before its cache was taken"
-                               "{}{}",
-                               container->exit_code, container->message.empty() ? "" : ": ",
-                               container->message)};
+    return Failure{
+        reason::kBuilderCrashed,
+        fmt::format("the container exited with code {} before its cache was captured{}{}",
+                    container->exit_code, container->message.empty() ? "" : ": ",
+                    container->message)};
   }
   if (handshake.request != nullptr && handshake.request->started_time != container->started_time) {
     return Failure{reason::kBuilderRestarted,
-                   fmt::format("the container was restarted ({} restarts){}{}", container->restarts,
+                   fmt::format("the container restarted ({} restarts){}{}", container->restarts,
                                container->message.empty() ? "" : ": ", container->message)};
   }
   return std::nullopt;
@@ -81,8 +81,8 @@ std::optional<Failure> CheckDeadline(PlanContext& context, const CaptureHandshak
   if (!is_ready) {
     const std::string& words = handshake.pod->container->message;
     return Failure{reason::kBuilderTimeout,
-                   fmt::format("pod {} is not ready {} s after its container started "
-                               "(compile.timeoutSeconds); look at its log and readiness probe{}{}",
+                   fmt::format("pod {} was not ready {} s after its container started "
+                               "(compile.timeoutSeconds); check its log and readiness probe{}{}",
                                ReadyAt(context, *handshake.pod) == WallTime{}
                                    ? builder.pod_name
                                    : "of the group of " + builder.pod_name,
@@ -92,12 +92,12 @@ std::optional<Failure> CheckDeadline(PlanContext& context, const CaptureHandshak
     return Failure{reason::kPublishFailed, handshake.answer->message};
   }
   return Failure{reason::kCacheNotSettled,
-                 fmt::format("the cache of pod {} was still changing, or its agent gave no answer, "
-                             "{} s after it was ready",
+                 fmt::format("the cache of pod {} was still changing, or its agent did not answer, "
+                             "{} s after the pod became ready",
                              builder.pod_name, seconds)};
 }
 
-// The agent goes on trying to publish; every other failure is final.
+// Publishing is retried by the agent; every other failure is final.
 std::optional<Failure> CheckAnswer(const CaptureHandshake& handshake) {
   if (handshake.answer == nullptr || handshake.answer->state != CaptureState::kFailed ||
       handshake.answer->reason == reason::kPublishFailed) {
@@ -108,7 +108,7 @@ std::optional<Failure> CheckAnswer(const CaptureHandshake& handshake) {
                  handshake.answer->message};
 }
 
-// What the builder pushed. With the other pods of its group it becomes the bundle.
+// Records the bundle that the builder pushed; the other pods of its group are added to it later.
 void RecordCapture(PlanContext& context, const CaptureHandshake& handshake,
                    BuilderStatus& builder) {
   const CaptureStatus& answer = *handshake.answer;
@@ -127,7 +127,7 @@ void RecordCapture(PlanContext& context, const CaptureHandshake& handshake,
   builder.message.clear();
 }
 
-// Why there can be no bundle from this builder any more.
+// Returns the reason why this builder can no longer produce a bundle.
 std::optional<Failure> FindFailure(PlanContext& context, const CaptureHandshake& handshake,
                                    const BuilderStatus& builder) {
   if (auto failure = CheckPresent(handshake, builder)) {
@@ -139,7 +139,7 @@ std::optional<Failure> FindFailure(PlanContext& context, const CaptureHandshake&
   const auto key = fingerprint::KeyOf(MakeCaptureRequest(context, handshake, builder).factors);
   if (!key.ok() || *key != builder.key) {
     return Failure{reason::kBuilderLost,
-                   fmt::format("pod {} is not what its key names", builder.pod_name)};
+                   fmt::format("pod {} no longer matches the key of its build", builder.pod_name)};
   }
   return CheckAnswer(handshake);
 }

@@ -8,7 +8,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-// Even when nothing is due, the world is looked at again: a missed change heals.
+// Reconcile periodically even when nothing is due, so that a missed change is noticed.
 constexpr Duration kRequeueMax = std::chrono::minutes(10);
 constexpr Duration kRequeueMin = std::chrono::milliseconds(100);
 

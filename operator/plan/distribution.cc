@@ -15,11 +15,11 @@ namespace {
 constexpr size_t kBundlesMax = 64;
 constexpr size_t kBuildersMax = 64;
 constexpr size_t kRunAsMax = 8;
-// While nodes wait for their turn: turns of other warmups end without a word to this one.
+// Poll while nodes wait for a fetch slot: other warmups free slots without an event for this one.
 constexpr Duration kSlotRecheck = std::chrono::seconds(5);
 constexpr Duration kFullNodeRecheck = std::chrono::seconds(60);
 
-// The template's run-as first, then those of pods that still run as another.
+// The template's run-as first, then those of live pods that still use another one.
 std::vector<std::string> RunAsNames(const PlanContext& context) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& name) {
@@ -56,7 +56,8 @@ std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& w
   return out;
 }
 
-// Beyond the limits of the schema the oldest that no node wants go first.
+// Applies the schema's list limits: removes the oldest entries first, bundles without nodes before
+// others.
 void Prune(PlanContext& context) {
   auto& bundles = context.out.status.bundles;
   while (bundles.size() > kBundlesMax) {
@@ -114,11 +115,12 @@ void DecideDistribution(PlanContext& context) {
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
     if (node.cache == nullptr) {
-      continue;  // the operator makes it; an apply of ours would make one without its owner
+      continue;  // the operator creates it; an apply here would create one without an owner
+                 // reference
     }
     if (node.possible && IsFull(context, node)) {
       RequeueAt(context,
-                context.in.now + kFullNodeRecheck);  // nobody tells us that another has left
+                context.in.now + kFullNodeRecheck);  // no event when another warmup leaves the node
     }
     if (std::optional<api::NodeCacheSpec> changed = ChangedEntries(context, wanted, i)) {
       context.out.nodes.push_back({.node = node.view->node->meta.name,

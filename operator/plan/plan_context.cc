@@ -16,8 +16,8 @@ namespace {
 constexpr size_t kMessageBytesMax = 1024;
 constexpr Duration kReadyWithoutProbe = std::chrono::seconds(60);
 
-// Device count and container are not kept in status.bundles: they are those of the template when
-// the bundle's key says so.
+// status.bundles does not store device count and container: the template's are used if they give
+// the bundle's key.
 api::KeyFactors FactorsOf(const PlanContext& context, const api::BundleStatus& bundle) {
   api::KeyFactors factors{.gpu_type = bundle.gpu_type,
                           .cpu_class = bundle.cpu_class,
@@ -45,7 +45,7 @@ std::string TruncateMessage(std::string text) {
   }
   size_t end = kMessageBytesMax;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
-    --end;  // not within a character
+    --end;  // keep UTF-8 characters whole
   }
   text.resize(end);
   return text;
@@ -207,7 +207,7 @@ std::string HostPath(const PlanContext& context, std::string_view run_as) {
 
 namespace {
 
-// A builder Job's pod may have been given a probe, or lost it, by compile.overrides.
+// compile.overrides may add or remove the probe of a builder Job's pod.
 bool HasReadinessProbe(const PlanContext& context, const PodView& view) {
   const codec::Json* own =
       view.of_job && view.pod->object != nullptr
@@ -223,7 +223,7 @@ bool Runs(const PodView& view) {
          view.container->started_time != WallTime{};
 }
 
-// For a container that runs.
+// The container must be running.
 WallTime AssumedReady(const PodView& view) {
   return view.container->started_time + kReadyWithoutProbe;
 }
@@ -280,8 +280,8 @@ WallTime ReadyAt(const PlanContext& context, const PodView& view) {
   if (view.container == nullptr) {
     return {};
   }
-  // Only a Job says that its end is what matters. Of others a run may take days, and of the copy
-  // that a builder Job runs the cache is all that is waited for.
+  // Only for pods of Jobs does the exit count as ready. Other pods that run to completion may run
+  // for days, and a builder Job only needs its cache to be complete.
   const bool is_to_end = RunsToCompletion(context.in.workload.kind) && !view.of_job;
   if (HasSucceeded(view)) {
     const bool by_its_end = is_to_end || HasReadinessProbe(context, view);

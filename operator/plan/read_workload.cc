@@ -31,8 +31,8 @@ constexpr api::StartResult kStartResults[] = {
     api::StartResult::kPartial, api::StartResult::kMiss,   api::StartResult::kInert,
     api::StartResult::kHollow,  api::StartResult::kUnknown};
 
-// Of a selector's pods the newest one shows the template as it is now; when all have ended, as
-// those of a Job do between two runs, the newest that ended well.
+// Takes the template from the newest pod that matches the selector. If all pods have ended, as
+// between two runs of a Job, takes it from the newest that succeeded.
 std::shared_ptr<const Json> LearnTemplate(const Snapshot& in) {
   const auto age = [](const api::Pod& pod) {
     return std::tuple(pod.phase != "Succeeded", pod.meta.created, std::string_view(pod.meta.uid));
@@ -98,8 +98,8 @@ void ReadTemplate(PlanContext& context) {
   }
 }
 
-// The run-as part of the pod's volume, "" when it does not mount this warmup's directory. The uid
-// tells a warmup from an earlier one of the same name.
+// Returns the run-as part of the pod's volume path; "" if the pod does not mount this warmup's
+// directory. The uid distinguishes a warmup from an earlier one of the same name.
 std::string MountedRunAs(const PlanContext& context, const Json& object) {
   const Json* volume = render::Named(List(object, {"spec", "volumes"}), api::kVolume);
   const Json* path = volume == nullptr ? nullptr : Find(*volume, {"hostPath", "path"});
@@ -107,13 +107,13 @@ std::string MountedRunAs(const PlanContext& context, const Json& object) {
     return "";
   }
   const std::string text = path->get<std::string>();
-  const std::string ours = fmt::format("/{}/{}/{}/", context.in.warmup.ns, context.in.warmup.name,
-                                       context.in.warmup.uid);
-  const size_t at = text.find(ours);
-  return at == std::string::npos ? "" : text.substr(at + ours.size());
+  const std::string volume_path = fmt::format("/{}/{}/{}/", context.in.warmup.ns,
+                                              context.in.warmup.name, context.in.warmup.uid);
+  const size_t at = text.find(volume_path);
+  return at == std::string::npos ? "" : text.substr(at + volume_path.size());
 }
 
-// From the annotation, which says it for the pod's whole life, else from the newest samples.
+// Reads the newest samples first, then the pod's annotation, which outlives them.
 std::optional<api::StartResult> CountedAs(const PlanContext& context, const api::Pod& pod) {
   for (const api::StartSample& sample : context.in.warmup.status.starts.recent) {
     if (sample.pod_uid == pod.meta.uid) {
@@ -137,11 +137,11 @@ std::optional<api::StartResult> CountedAs(const PlanContext& context, const api:
              : std::optional(api::StartResult::kUnknown);
 }
 
-// A server that nobody starts again, as a bare pod may be, has a readiness probe to tell it from
-// what ends; the pods of a RayCluster serve without one.
+// A server that is never restarted, such as a bare pod, is distinguished from a run-to-completion
+// pod by its readiness probe; pods of a RayCluster serve without one.
 bool RunsToCompletion(const PlanContext& context, const PodView& view, const Json& container) {
   const WorkloadKind kind = context.in.workload.kind;
-  // The pod of a builder Job is never started again, whatever it is a copy of.
+  // Pods of a builder Job are never restarted, so the template's restart policy decides.
   const bool may_end = view.of_job ? context.pod_template.may_end : view.pod->may_end;
   return RunsToCompletion(kind) || (may_end && kind != WorkloadKind::kGroup &&
                                     Find(container, {"readinessProbe"}) == nullptr);
@@ -177,7 +177,7 @@ PodView ReadPod(const PlanContext& context, const std::shared_ptr<const api::Pod
   return view;
 }
 
-// Pods of one template have one shape: read once, not once for each of a thousand held pods.
+// Reads each distinct shape once: held pods of one template share it.
 void ReadShapes(PlanContext& context) {
   std::map<std::string, std::shared_ptr<const PodShape>> shapes;
   for (PodView& pod : context.pods) {

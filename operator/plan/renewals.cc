@@ -12,7 +12,7 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr size_t kRemembered = 16;
-// A workload that crashes for reasons of its own must not fill the disk with trees.
+// A workload that crashes for its own reasons must not fill the disk with trees.
 constexpr int kRenewalsPerPod = 2;
 
 bool CrashedBeforeReady(const PlanContext& context, const PodView& pod) {
@@ -24,7 +24,7 @@ bool IsAbout(const std::string& memory, const std::string& uid) {
   return memory.starts_with(uid + ":");
 }
 
-// Of pods that are gone nothing needs to be remembered.
+// Drops the crashes of deleted pods.
 void Forget(const PlanContext& context, std::vector<std::string>& memory) {
   std::erase_if(memory, [&](const std::string& each) {
     return FindPod(context, each.substr(0, each.rfind(':'))) == nullptr;

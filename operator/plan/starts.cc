@@ -18,18 +18,18 @@ using api::StartSample;
 
 namespace {
 
-// How long an agent may take to say what it saw. A pod that it says nothing about is `unknown`.
+// Time that an agent has to report its evidence; a pod without evidence then counts as `unknown`.
 constexpr Duration kEvidenceWait = std::chrono::seconds(90);
-constexpr size_t kCountedPerPlan = 32;  // the ring and the annotations keep up with it
+constexpr size_t kCountedPerPlan = 32;  // bounded so that the ring and the annotations keep up
 constexpr size_t kCountedMax = 256;
 constexpr size_t kWindowsMax = 64;       // per node
-constexpr size_t kQuotedBytesMax = 253;  // of what anybody may write on a pod: a whole name
+constexpr size_t kQuotedBytesMax = 253;  // longest quoted annotation value: a DNS subdomain
 
 struct FirstStart {
   const PodView* pod = nullptr;
   size_t node = 0;
   WallTime started{};
-  WallTime ready{};  // zero until it is
+  WallTime ready{};  // zero while not ready
   const api::StartEvidence* evidence = nullptr;
 };
 
@@ -44,18 +44,17 @@ const api::StartEvidence* EvidenceOf(const NodeState& node, const std::string& u
   return nullptr;
 }
 
-// Injects, or did and was made to stop: its pods are told why they have no cache. Not while it is
-// paused: then nothing new is done.
+// True if pods without the cache should get an event that explains why: injection is active or
+// suspended, and the warmup is not paused.
 bool ShouldExplainSkippedPods(const PlanContext& context, const PodView& pod) {
   return context.acceptance.inject ||
          (context.out.status.starts.counting_started_time != WallTime{} && !context.paused() &&
           !pod.of_other_warmup);
 }
 
-// Not injected although the warmup had taken its last decision about injecting before the pod was
-// created. In its first moments a warmup is not seen by the admission policy, some pods it must
-// leave alone, and all of them while its injection is withdrawn. They start cold, and nothing waits
-// for them.
+// True if the pod was created without injection although the warmup's decision about injecting was
+// older than the pod: the admission policy had not seen the warmup yet, the pod cannot be injected,
+// or injection is suspended. Such pods start cold and are not waited for.
 bool IsInjectionSkipped(const PlanContext& context, const PodView& pod) {
   const api::Condition* ready = api::FindCondition(context.in.warmup.status.conditions, "Ready");
   const char* said = context.acceptance.inject ? "True" : "False";
@@ -64,7 +63,7 @@ bool IsInjectionSkipped(const PlanContext& context, const PodView& pod) {
          pod.pod->meta.created >= ready->last_transition_time;
 }
 
-// Pods whose first start runs, or has ended and is not counted yet; the first ready one first.
+// Returns pods whose first start runs, or has ended and is not counted yet; sorted by ready time.
 std::vector<FirstStart> FindStarts(const PlanContext& context) {
   std::vector<FirstStart> out;
   for (const PodView& pod : context.pods) {
@@ -95,7 +94,7 @@ bool IsBuilder(const PlanContext& context, const PodView& pod) {
          });
 }
 
-// A pod that started before its node had the bundle could not have hit.
+// True if the node had the bundle when the pod started; a pod that started earlier could not hit.
 bool HadBundle(const PlanContext& context, const FirstStart& start) {
   const NodeState& node = context.nodes[start.node];
   const LiveKey* key = FindKey(context, node.target, start.pod->factors);
@@ -130,7 +129,8 @@ StartSample Measure(const PlanContext& context, const FirstStart& start) {
       .gpu_type = node.cache == nullptr ? std::string() : node.cache->status.node.gpu_type,
       .result = ClassifyStart(context, start),
       .hold_seconds = api::gate::HeldSecondsOf(*pod.pod)};
-  // Without a probe Ready says nothing about the engine, and after a restart it is not the first.
+  // Without a readiness probe, Ready does not measure the engine's start; after a restart it does
+  // not measure the first one.
   if (context.pod_template.has_readiness_probe && pod.container->restarts == 0) {
     out.start_seconds =
         std::max(0.0, std::chrono::duration<double>(start.ready - start.started).count());
@@ -158,13 +158,13 @@ std::string WhyInjectionSkipped(const PlanContext& context, const PodView& pod) 
   }
   if (pod.of_other_warmup) {
     const std::string_view value = pod.pod->meta.annotations.find(api::kWarmupAnnotation)->second;
-    return fmt::format("annotation {} says \"{}\"", api::kWarmupAnnotation,
+    return fmt::format("annotation {} names CacheWarmup \"{}\"", api::kWarmupAnnotation,
                        value.substr(0, kQuotedBytesMax));
   }
   if (!context.acceptance.inject) {
     return fmt::format("{}: {}", context.acceptance.ready.reason, context.acceptance.ready.message);
   }
-  return "it was created in the moment before the API server had seen the warmup";
+  return "the pod was created before the admission policy had seen the CacheWarmup";
 }
 
 void CountStart(PlanContext& context, const FirstStart& start) {
@@ -183,7 +183,7 @@ void CountStart(PlanContext& context, const FirstStart& start) {
   }
 }
 
-// Notes on each pod what was counted: from then on the pod itself says so, however full the ring.
+// Annotates each counted pod with its result, so that the result outlives the ring of samples.
 void Annotate(PlanContext& context) {
   for (const StartSample& sample : context.out.status.starts.recent) {
     const PodView* pod = FindPod(context, sample.pod_uid);
@@ -201,7 +201,7 @@ void Annotate(PlanContext& context) {
   }
 }
 
-// A revision is proven once one of its pods was seen to hit, or was captured.
+// Marks a revision as proven once one of its pods had a hit or was captured.
 void FindProven(PlanContext& context) {
   const api::WarmupStatus& status = context.out.status;
   for (const PodView& pod : context.pods) {

@@ -20,7 +20,7 @@ bool CountsForWarm(const NodeState& node) {
   return node.ready && (node.possible || node.target >= 0);
 }
 
-// Every Ready node that pods of `factors` could land on has their bundle active.
+// True if every Ready node that pods of `factors` could be scheduled to has their bundle active.
 bool IsWarmEverywhere(const PlanContext& context, const PodFactors& factors) {
   bool any = false;
   for (const NodeState& node : context.nodes) {
@@ -41,7 +41,8 @@ bool IsWarmEverywhere(const PlanContext& context, const PodFactors& factors) {
 }
 
 std::vector<std::string> WarmRevisions(const PlanContext& context) {
-  // More than one: the leaders of a LeaderWorkerSet may have another image than its workers.
+  // A revision may have several factors: leaders of a LeaderWorkerSet may use another image than
+  // its workers.
   std::map<std::string, std::vector<PodFactors>> factors;
   for (const PodView& pod : context.pods) {
     if (pod.injected && !pod.of_job && !pod.factors.image.empty()) {
@@ -63,7 +64,7 @@ std::vector<std::string> WarmRevisions(const PlanContext& context) {
       out.push_back(revision);
     }
   }
-  // Those that still have pods matter most.
+  // Keep revisions that still have pods first.
   std::stable_partition(out.begin(), out.end(),
                         [&](const std::string& each) { return factors.contains(each); });
   out.resize(std::min(out.size(), kWarmRevisionsMax));
@@ -121,14 +122,14 @@ api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spre
   if (spread.building > 0) {
     return {.reason = std::string(reason::kBuilding),
             .message =
-                fmt::format("{} of {} types are being compiled", spread.building, spread.targets)};
+                fmt::format("{} of {} GPU types are being built", spread.building, spread.targets)};
   }
   if (spread.without_bundle > 0 || spread.targets == 0) {
     return {.reason = std::string(reason::kNoBundle),
             .message = !context.job_refusal.empty()
                            ? context.job_refusal
-                           : fmt::format("{} of {} types wait for a first "
-                                         "pod that starts there",
+                           : fmt::format("{} of {} GPU types have no bundle yet; waiting for the "
+                                         "first pod to start on such a node",
                                          spread.without_bundle, spread.targets)};
   }
   return {.reason = std::string(reason::kDistributing),
@@ -170,14 +171,14 @@ std::optional<api::ConditionUpdate> FailedNodes(const PlanContext& context) {
   return api::ConditionUpdate{
       .holds = true,
       .reason = std::string(by_store ? reason::kStoreError : reason::kNodesFailed),
-      .message = fmt::format("{} nodes cannot have a bundle, first {}", count, first)};
+      .message = fmt::format("{} nodes failed to activate a bundle, first {}", count, first)};
 }
 
 api::ConditionUpdate EvaluateDegraded(const PlanContext& context) {
   if (const api::BuilderStatus* builder = FindExhausted(context)) {
     return {.holds = true,
             .reason = std::string(reason::kBuildFailed),
-            .message = fmt::format("{} attempts for {}, {} failed; the last one: {}: {}",
+            .message = fmt::format("{} attempts for {}, {} failed; last failure: {}: {}",
                                    builder->attempt, builder->gpu_type, builder->cpu_class,
                                    builder->reason, builder->message)};
   }
@@ -215,7 +216,7 @@ void UpdateCondition(PlanContext& context, std::string_view type,
   const bool same = before != nullptr && before->reason == verdict.reason &&
                     before->status == (verdict.holds ? "True" : "False");
   api::SetCondition(conditions, type, verdict, context.in.warmup.generation, context.stamp());
-  // What is well from the start is no news.
+  // A condition that is healthy from the start is no transition.
   const bool changed = !same && !(before == nullptr && verdict.reason == reason::kHealthy);
   if (changed) {
     const bool good = verdict.holds != (type == "Degraded");
@@ -235,7 +236,8 @@ std::string SavedText(const api::Starts& starts) {
   return (net < 0 && whole.count() > 0 ? "-" : "") + FormatDuration(whole);
 }
 
-// Label and status withdraw together; a deleted object injects while a finalizer keeps it.
+// Label and status change together; a deleted warmup keeps injecting until its finalizer is
+// removed.
 void SetLabel(PlanContext& context) {
   const auto& labels = context.in.warmup.labels;
   const auto label = labels.find(std::string(api::kInjectLabel));

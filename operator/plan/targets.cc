@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kLiveImagesMax = 8;
 
-// A NodeCache outlives the node that it was made for only until the garbage collector comes.
+// Returns the NodeCache unless it belongs to an earlier node of the same name: garbage collection
+// removes those later.
 const api::NodeCache* CacheOf(const NodeView& view) {
   const api::NodeCache* cache = view.cache.get();
   const bool stale =
@@ -30,7 +31,7 @@ bool IsPossible(const PlanContext& context, const api::Node& node) {
          Covers(node.allocatable, shape.requests);
 }
 
-// "nvidia/h100-80gb-hbm3" names every type below it.
+// "nvidia/h100-80gb-hbm3" matches every type below it.
 bool IsListed(const std::vector<std::string>& gpu_types, const std::string& type) {
   return gpu_types.empty() ||
          std::any_of(gpu_types.begin(), gpu_types.end(), [&](const std::string& each) {
@@ -41,8 +42,8 @@ bool IsListed(const std::vector<std::string>& gpu_types, const std::string& type
 std::string ProblemOf(const PlanContext& context, const NodeState& node) {
   if (IsFull(context, node)) {
     return fmt::format(
-        "{} other CacheWarmups have this node, which is the most that its NodeCache takes: delete "
-        "those that nobody needs, or give them a spec.nodeSelector or spec.gpuTypes",
+        "{} other CacheWarmups use this node, the maximum of one NodeCache: delete unneeded "
+        "CacheWarmups, or restrict them with spec.nodeSelector or spec.gpuTypes",
         node.view->warmups_listed);
   }
   if (node.reported != nullptr && !node.reported->message.empty()) {
@@ -80,11 +81,11 @@ bool HasEntries(const NodeState& node, const std::string& uid) {
     return false;
   }
   const api::NodeCacheSpec& spec = node.cache->spec;
-  const auto is_ours = [&](const auto& entry) { return entry.warmup_uid == uid; };
+  const auto has_uid = [&](const auto& entry) { return entry.warmup_uid == uid; };
   return std::any_of(spec.warmups.begin(), spec.warmups.end(),
                      [&](const api::WantedWarmup& entry) { return entry.uid == uid; }) ||
-         std::any_of(spec.captures.begin(), spec.captures.end(), is_ours) ||
-         std::any_of(spec.starts.begin(), spec.starts.end(), is_ours);
+         std::any_of(spec.captures.begin(), spec.captures.end(), has_uid) ||
+         std::any_of(spec.starts.begin(), spec.starts.end(), has_uid);
 }
 
 void ReadNodes(PlanContext& context) {
@@ -119,7 +120,7 @@ void GroupNodes(PlanContext& context) {
       continue;
     }
     const api::NodeStatus& facts = node.cache->status.node;
-    // Closed for bytes: a node whose agent names nothing that we know gets no bundle.
+    // Fail closed: a node with an unknown GPU type or CPU class gets no bundle.
     if (!fingerprint::IsGpuType(facts.gpu_type) || !fingerprint::IsCpuClass(facts.cpu_class)) {
       continue;
     }

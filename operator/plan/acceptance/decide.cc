@@ -30,15 +30,16 @@ api::Injection MakeInjection(const PlanContext& context) {
   return out;
 }
 
-// The pods that a selector's template was learnt from are gone: what it was stays good for the
-// next.
+// True if all pods from which a selector's template was taken are gone; the last template stays
+// valid for the next pods.
 bool IsBetweenPods(const PlanContext& context) {
   return context.in.workload.kind == WorkloadKind::kSelector &&
          context.pod_template.pod_template == nullptr && WasInjecting(context) &&
          !ForbiddenNamespace(context) && !InvalidSpec(context);
 }
 
-// Pods that end once show what they suffered only when none is left to learn the template from.
+// Failures of run-to-completion pods become visible only after the last pod, and with it the
+// learned template, is gone.
 bool ContinuesBetweenPods(PlanContext& context) {
   if (!IsBetweenPods(context)) {
     return false;
@@ -61,7 +62,7 @@ bool WasInjecting(const PlanContext& context) {
 std::map<std::string, std::string> InjectionLabels(const PlanContext& context) {
   const Workload& workload = context.in.workload;
   if (workload.kind == WorkloadKind::kJob) {
-    // Its own selector names the uid of this one Job; a Job made again has another.
+    // The Job's own selector contains its uid, which changes when the Job is created again.
     return {{"batch.kubernetes.io/job-name", workload.name}};
   }
   return workload.selector.empty() ? context.pod_template.labels : workload.selector;
@@ -77,7 +78,7 @@ void DecideAcceptance(PlanContext& context) {
   if (ContinuesBetweenPods(context)) {
     out = {.ready = {.holds = true,
                      .reason = std::string(reason::kInjecting),
-                     .message = "no pod is left; the next ones get the cache"},
+                     .message = "no pods are running; new pods will receive the cache"},
            .inject = true,
            .hard = true};
     return;
@@ -88,9 +89,11 @@ void DecideAcceptance(PlanContext& context) {
   if (refusal) {
     out.ready = *refusal;
   } else if (context.paused()) {
-    out.ready = {.holds = !waits,
-                 .reason = std::string(reason::kPaused),
-                 .message = "spec.paused is set: what is there stays, nothing new is done"};
+    out.ready = {
+        .holds = !waits,
+        .reason = std::string(reason::kPaused),
+        .message =
+            "paused: existing bundles stay available; no builds, fetches or holds are started"};
   } else {
     out.ready = {.holds = true,
                  .reason = std::string(reason::kInjecting),

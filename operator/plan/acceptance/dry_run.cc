@@ -49,7 +49,7 @@ Refusal PendingDryRun(PlanContext& context) {
   return answered || WasInjecting(context)
              ? std::nullopt
              : Refuse(reason::kAdmissionDryRun,
-                      "asking the API server whether the pod would be allowed");
+                      "waiting for the API server's answer to a dry run of the injected pod");
 }
 
 }  // namespace cachewarm::plan

@@ -28,7 +28,7 @@ Refusal NoWorkload(const PlanContext& context) {
       }
     }
     return Refuse(reason::kWorkloadNotFound,
-                  "no pod matches spec.selector yet; the template is learnt from the first one");
+                  "no pod matches spec.selector yet; the pod template is taken from the first one");
   }
   return std::nullopt;
 }
@@ -37,7 +37,7 @@ Refusal Unsupported(const PlanContext& context) {
   const codec::Json* os = render::Find(*context.pod_template.pod_template, {"spec", "os", "name"});
   if (os != nullptr && os->is_string() && os->get<std::string>() != "linux") {
     return Refuse(reason::kUnsupportedWorkload,
-                  "spec.os.name of the pod template is not linux; only Linux pods can be warmed");
+                  "spec.os.name of the pod template is not linux; only Linux pods can be injected");
   }
   return std::nullopt;
 }
@@ -45,17 +45,16 @@ Refusal Unsupported(const PlanContext& context) {
 Refusal NoContainer(const PlanContext& context) {
   if (context.pod_template.factors.container.empty()) {
     const std::string& wanted = context.in.warmup.spec.container;
-    return Refuse(
-        reason::kContainerNotFound,
-        wanted.empty()
-            ? std::string("the pod template has no container; add one")
-            : fmt::format("the pod template has no container \"{}\"; set spec.container to "
-                          "one of its containers, or leave it out",
-                          wanted));
+    return Refuse(reason::kContainerNotFound,
+                  wanted.empty()
+                      ? std::string("the pod template has no container; add one")
+                      : fmt::format("the pod template has no container \"{}\"; set spec.container "
+                                    "to one of its containers, or remove it",
+                                    wanted));
   }
   if (context.pod_template.factors.image.empty()) {
     return Refuse(reason::kContainerNotFound,
-                  fmt::format("container \"{}\" of the pod template names no image; give it one",
+                  fmt::format("container \"{}\" of the pod template has no image; add one",
                               context.pod_template.factors.container));
   }
   return std::nullopt;
@@ -70,10 +69,9 @@ Refusal Conflict(const PlanContext& context) {
 
 Refusal NoLabels(const PlanContext& context) {
   return InjectionLabels(context).empty()
-             ? Refuse(
-                   reason::kInvalidSpec,
-                   "neither spec.selector nor the pod template has labels, so its pods cannot be "
-                   "told from others; add a label to spec.template.metadata.labels")
+             ? Refuse(reason::kInvalidSpec,
+                      "neither spec.selector nor the pod template has labels that identify the "
+                      "pods; add a label to spec.template.metadata.labels")
              : std::nullopt;
 }
 
@@ -87,7 +85,7 @@ Refusal Overlap(const PlanContext& context) {
     if (other.older && (same_workload || same_pods)) {
       return Refuse(
           reason::kOverlapsAnotherWarmup,
-          fmt::format("CacheWarmup {} is older and covers the same pods; delete one of them",
+          fmt::format("CacheWarmup {} is older and selects the same pods; delete one of the two",
                       other.name));
     }
   }
@@ -110,7 +108,7 @@ Refusal ForbiddenNamespace(const PlanContext& context) {
     return Refuse(
         reason::kNamespaceForbidsHostPath,
         fmt::format("namespace {} enforces pod security \"{}\", which forbids hostPath "
-                    "volumes; the workload runs without us. To warm it, use a namespace "
+                    "volumes; the workload runs without the cache. To inject it, use a namespace "
                     "whose label pod-security.kubernetes.io/enforce is privileged or unset",
                     context.in.warmup.ns, level->second));
   }

@@ -15,16 +15,18 @@ namespace reason = api::reason;
 
 namespace {
 
-// The first crash gets a fresh tree (renewals.cc); after the second the tree was not the cause.
+// The first crash gets a fresh tree (renewals.cc); a second crash shows that the tree was not the
+// cause.
 constexpr int kCrashesMax = 2;
 
-// What such a pod suffers led to a suspension already, and that has ended.
+// True if the pod was created before the last suspension ended, so that its failure is already
+// accounted for.
 bool PredatesRetry(const PlanContext& context, const PodView& pod) {
   const auto& suspension = context.out.status.suspension;
   return suspension && pod.pod->meta.created <= suspension->resumed_time;
 }
 
-// Runtimes name the path of a mount that they cannot make: "failed to mkdir /var/lib/...".
+// Container runtimes name the path of a failed mount: "failed to mkdir /var/lib/...".
 bool WaitsForCachePath(const PlanContext& context, const PodView& pod) {
   return pod.container != nullptr && !pod.container->running && !pod.container->terminated &&
          pod.container->message.find(context.in.settings.root + "/") != std::string::npos;
@@ -43,12 +45,12 @@ std::optional<InjectionFailure> DetectRejectedVolume(const PlanContext& context)
     }
     if (!out) {
       out = {.reason = reason::kVolumeRejected,
-             .message = fmt::format("pod {} cannot start on node {} because of our volume: delete "
-                                    "it. New pods run without the cache until it starts there, or "
-                                    "the pod template, the CacheWarmup or the node is another. It "
-                                    "was told: {}",
-                                    pod.pod->meta.name, pod.pod->node,
-                                    rejected ? failure->second : pod.container->message),
+             .message = fmt::format(
+                 "pod {} cannot start on node {}: kubelet rejected the cache volume ({}). "
+                 "Injection is suspended until a pod starts there or the pod template, CacheWarmup "
+                 "or node changes. Delete the pod to let it start without the cache.",
+                 pod.pod->meta.name, pod.pod->node,
+                 rejected ? failure->second : pod.container->message),
              .revision = pod.revision};
     }
     out->pods.push_back(&pod);
@@ -56,7 +58,7 @@ std::optional<InjectionFailure> DetectRejectedVolume(const PlanContext& context)
   return out;
 }
 
-// Nobody starts its container again: the second crash is that of another pod.
+// True if the container is never restarted: a second crash is that of another pod.
 bool RunsOnce(const PlanContext& context, const PodView& pod) {
   const codec::Json* spec =
       pod.pod->object == nullptr ? nullptr : render::Find(*pod.pod->object, {"spec"});
@@ -64,15 +66,15 @@ bool RunsOnce(const PlanContext& context, const PodView& pod) {
          (spec != nullptr && render::Text(*spec, "restartPolicy") == "Never");
 }
 
-// Of injected pods that were never ready.
+// Crashes of the injected pods of one revision that were never ready.
 struct CrashTally {
-  int run_once_crashes = 0;  // crashes of all pods that end once
-  int max_crashes = 0;       // crashes of one pod
-  bool has_ready = false;    // an injected pod of this revision has been ready
+  int run_once_crashes = 0;  // crashes of all pods that are not restarted
+  int max_crashes = 0;       // crashes of a single pod
+  bool has_ready = false;    // an injected pod of this revision was ready
   bool crashes_without_cache = false;
-  std::string pod;  // the one that crashed most
+  std::string pod;  // pod with the most crashes
   std::string message;
-  std::vector<const PodView*> pods;  // that crashed
+  std::vector<const PodView*> pods;  // pods that crashed
 };
 
 void AddCrash(const PlanContext& context, CrashTally& crashes, const PodView& pod) {
@@ -113,8 +115,8 @@ bool HasOtherCause(const CrashTally& crashes) {
 
 std::string DescribeCrashes(const CrashTally& crashes) {
   return crashes.run_once_crashes > crashes.max_crashes
-             ? fmt::format("{} pods, {} among them, ended", crashes.pods.size(), crashes.pod)
-             : fmt::format("pod {} ended {} times", crashes.pod, crashes.max_crashes);
+             ? fmt::format("{} pods, including {}, exited", crashes.pods.size(), crashes.pod)
+             : fmt::format("pod {} exited {} times", crashes.pod, crashes.max_crashes);
 }
 
 std::optional<InjectionFailure> DetectCrashingPods(const PlanContext& context) {
@@ -123,12 +125,12 @@ std::optional<InjectionFailure> DetectCrashingPods(const PlanContext& context) {
         !HasOtherCause(crashes)) {
       return InjectionFailure{
           .reason = reason::kPodsCrashing,
-          .message =
-              fmt::format("{} without having been ready, also with a fresh cache "
-                          "directory, and no pod of that revision has been ready with the "
-                          "cache. New pods run without it: delete those that crash. Restart "
-                          "the rollout or change the CacheWarmup to try again. Last words: {}",
-                          DescribeCrashes(crashes), crashes.message),
+          .message = fmt::format(
+              "{} before becoming ready, also with an empty cache directory, and no pod of that "
+              "revision became ready with the cache; injection is suspended. Delete the crashing "
+              "pods to run them without the cache; restart the rollout or change the CacheWarmup "
+              "to retry. Last termination message: {}",
+              DescribeCrashes(crashes), crashes.message),
           .revision = revision,
           .pods = crashes.pods};
     }

@@ -12,16 +12,16 @@ namespace reason = api::reason;
 
 namespace {
 
-// With a gate, a held pod can be kept off one node that has no usable directory.
+// Held pods can be kept off one node without a usable directory.
 constexpr size_t kUnpreparedMax = 1;
-// Where no rehearsal says anything, as beyond a quota or under a webhook without dry run, real pods
-// are what it is tried with, and this seldom.
+// If the dry run is inconclusive (exhausted quota, webhook without dry-run support), injection is
+// retried with real pods at this interval.
 constexpr Duration kRetryWithoutDryRun = std::chrono::hours(1);
 
 struct Preparation {
   size_t ready = 0;
   size_t prepared = 0;
-  size_t pending = 0;  // an agent is there and has not failed
+  size_t pending = 0;  // the agent is ready and has reported no problem
   std::vector<const NodeState*> cannot;
 };
 
@@ -35,7 +35,7 @@ Preparation CountPrepared(const PlanContext& context) {
     if (node.prepared) {
       ++out.prepared;
     } else if (HasStartupTaintFor(context.pod_template.shape, *node.view->node)) {
-      continue;  // no pod can land there before it is prepared, or has had its time
+      continue;  // the startup taint keeps pods off until the node is prepared or its time is up
     } else if (node.view->agent_ready && node.problem.empty()) {
       ++out.pending;
     } else {
@@ -45,8 +45,8 @@ Preparation CountPrepared(const PlanContext& context) {
   return out;
 }
 
-// A pool at zero nodes, or with fresh ones alone: no pod can land anywhere before its directory is
-// there.
+// True if the pool has no nodes, or only fresh ones: no pod can be scheduled before its directory
+// is prepared.
 bool AwaitsFreshNodes(const Preparation& count) {
   return count.prepared == 0 && count.pending == 0 && count.cannot.empty();
 }
@@ -57,12 +57,12 @@ bool HasSafeFreshNodes(const PlanContext& context) {
 }
 
 constexpr std::string_view kFreshNodesRemedy =
-    "where every node joins with the startup taint cachewarm.io/warming, set freshNodes.tainted in "
-    "the operator's configuration, and pods have the cache also before their node is there";
+    "if every node joins with the startup taint cachewarm.io/warming, set freshNodes.tainted in "
+    "the operator's configuration: pods are then injected before their node exists";
 
 std::string Describe(const NodeState& node) {
   return fmt::format("{} ({})", node.view->node->meta.name,
-                     node.problem.empty() ? "no agent of cachewarm is ready there" : node.problem);
+                     node.problem.empty() ? "no cachewarm agent is ready there" : node.problem);
 }
 
 Refusal Unprepared(const PlanContext& context) {
@@ -77,7 +77,7 @@ Refusal Unprepared(const PlanContext& context) {
                               "tolerations, devices); {}",
                               kFreshNodesRemedy));
   }
-  // While paused nobody is held, and so kept off that node.
+  // While paused, no pod is held, and so none is kept off that node.
   const size_t allowed = context.may_hold() && !context.paused() ? kUnpreparedMax : 0;
   const size_t unprepared = count.pending + count.cannot.size();
   const bool enough =
@@ -89,15 +89,14 @@ Refusal Unprepared(const PlanContext& context) {
   if (count.cannot.empty()) {
     return Refuse(
         reason::kPreparingNodes,
-        fmt::format("{} of {} nodes have prepared the directory{}{}{}", count.prepared, count.ready,
-                    fresh ? "; " : "", fresh ? kFreshNodesRemedy : "",
-                    context.paused() ? "; none is prepared while spec.paused is set" : ""));
+        fmt::format("{} of {} nodes have prepared the cache directory{}{}{}", count.prepared,
+                    count.ready, fresh ? "; " : "", fresh ? kFreshNodesRemedy : "",
+                    context.paused() ? "; no directory is prepared while spec.paused is set" : ""));
   }
-  return Refuse(
-      reason::kDirectoryUnusable,
-      fmt::format("{} of {} nodes cannot give pods a usable directory, first {}; pods run "
-                  "without the cache until they can",
-                  count.cannot.size(), count.ready, Describe(*count.cannot.front())));
+  return Refuse(reason::kDirectoryUnusable,
+                fmt::format("{} of {} nodes have no usable cache directory, first {}; pods run "
+                            "without the cache until they do",
+                            count.cannot.size(), count.ready, Describe(*count.cannot.front())));
 }
 
 bool IsRefused(const AdmissionDryRun& dry_run) {
@@ -114,18 +113,19 @@ Refusal RefusedByServer(const PlanContext& context) {
   const AdmissionDryRun& dry_run = context.in.dry_run;
   const CreateFailure& failure = context.in.create_failure;
   if (failure.time != WallTime{}) {
-    return Refuse(reason::kInjectionRejected,
-                  fmt::format("the API server refused a pod because of our volume or gate: {}",
-                              failure.message));
-  }
-  if (IsRefused(dry_run)) {
     return Refuse(
         reason::kInjectionRejected,
-        fmt::format("the API server allows the pod as it is and refuses it with our volume: "
-                    "{}",
-                    dry_run.message));
+        fmt::format(
+            "the API server rejected a pod because of the cache volume or the scheduling gate: {}",
+            failure.message));
   }
-  // Refused once: stays withdrawn until a rehearsal that is younger says otherwise.
+  if (IsRefused(dry_run)) {
+    return Refuse(reason::kInjectionRejected,
+                  fmt::format("the API server accepts the pod without the cache volume but rejects "
+                              "it with the volume: {}",
+                              dry_run.message));
+  }
+  // After a rejection, injection stays off until a newer dry run allows the pod.
   const api::Condition* before = api::FindCondition(context.in.warmup.status.conditions, "Ready");
   const bool was = before != nullptr && before->status == "False" &&
                    before->reason == reason::kInjectionRejected &&

@@ -13,8 +13,8 @@ namespace reason = api::reason;
 
 namespace {
 
-// A selector's template is learnt from a pod, of which more is known while it is held: only what is
-// always known of it can be compared.
+// For a selector the template comes from a pod, and a held pod shows more fields than a running
+// one; only fields that every pod has are compared.
 std::string TemplateHash(const PlanContext& context) {
   if (context.in.workload.kind != WorkloadKind::kSelector) {
     return context.pod_template.revision;
@@ -51,7 +51,7 @@ std::optional<api::NodeIdentity> IdentityOf(const PlanContext& context, const st
   return std::nullopt;
 }
 
-// kubelet and runtime have taken our volume there since.
+// True if kubelet and runtime have mounted the cache volume on the node since the suspension.
 bool HasStartedPodSince(const PlanContext& context, const api::Suspension& was,
                         const std::string& node) {
   return std::any_of(context.pods.begin(), context.pods.end(), [&](const PodView& pod) {
@@ -68,8 +68,8 @@ bool IsUnchanged(const PlanContext& context, const api::Suspension& was,
          !(was.reason == reason::kVolumeRejected && HasStartedPodSince(context, was, node.name));
 }
 
-// In the case in which it happened it would happen again. Nodes that join do not change the case:
-// an autoscaler would have it tried with every one of them.
+// True if retrying would fail the same way. New nodes do not change the conditions, or an
+// autoscaler would trigger a retry with every node that joins.
 bool HasSameConditions(const PlanContext& context, const api::Suspension& was) {
   const bool same = was.template_hash == TemplateHash(context) &&
                     was.policy_hash == PolicyHash(context) &&

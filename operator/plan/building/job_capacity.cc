@@ -16,7 +16,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-// A pod that no node has after this long was looked at by the scheduler.
+// A pod that is unbound after this long has been tried by the scheduler.
 constexpr Duration kSchedulingGrace = std::chrono::seconds(2);
 // A pod that has not started after this long may wait for a volume.
 constexpr Duration kVolumeGrace = std::chrono::seconds(15);
@@ -36,7 +36,7 @@ bool IsWorkloadPod(const PodView& pod) {
   return !pod.of_job && !pod.finished && !pod.pod->meta.deleting;
 }
 
-// Pods of the workload that no node has yet, and those that it is about to make.
+// Returns how many pods of the workload are unbound or about to be created.
 int64_t CountUnboundPods(const PlanContext& context) {
   int64_t bound = 0;
   int64_t unbound = 0;
@@ -48,8 +48,8 @@ int64_t CountUnboundPods(const PlanContext& context) {
   return std::max(unbound, context.in.constraints.pods_most - bound);
 }
 
-// Books room for so many pods of the workload on nodes of this target, or on all others; returns
-// how many found none.
+// Reserves capacity for `pods` pods of the workload on nodes of the target, or with `others` on all
+// other nodes; returns how many did not fit.
 int64_t ReserveForPods(PlanContext& context, int64_t pods, size_t target, bool others) {
   const PodShape& shape = context.pod_template.shape;
   for (size_t i = 0; i < context.nodes.size(); ++i) {
@@ -62,7 +62,8 @@ int64_t ReserveForPods(PlanContext& context, int64_t pods, size_t target, bool o
   return pods;
 }
 
-// Room on the Job's own node is all that one pod of the workload needs to start.
+// True if a pod of the workload fits no node now, but would fit the Job's node without the Job's
+// pod.
 bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
   const PodShape& shape = context.pod_template.shape;
   for (size_t i = 0; i < context.nodes.size(); ++i) {
@@ -79,8 +80,8 @@ bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
   return node.possible && Covers(room, shape.requests);
 }
 
-// A pod of the workload that the scheduler looked at and has no room for; nullptr for none. Most
-// take it by preemption; those whose class forbids that would wait.
+// Returns a pod of the workload that the scheduler could not place; nullptr if there is none. Most
+// would preempt the builder; pods whose priority class forbids preemption would wait.
 const PodView* UnschedulablePod(PlanContext& context) {
   for (const PodView& pod : context.pods) {
     if (IsWorkloadPod(pod) && pod.pod->node.empty() && pod.pod->gates.empty()) {
@@ -142,7 +143,7 @@ JobNodes NodesByCapacity(PlanContext& context, const LiveKey& key) {
   return out;
 }
 
-const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration patience, int job_node) {
+const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration grace, int job_node) {
   const auto& pod_template = context.pod_template.pod_template;
   if (pod_template == nullptr || !render::SharesVolumeClaim(*pod_template)) {
     return nullptr;
@@ -153,8 +154,7 @@ const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration patience,
       continue;
     }
     const std::chrono::duration<double> held(api::gate::HeldSecondsOf(*pod.pod));
-    const WallTime due =
-        pod.pod->meta.created + std::chrono::duration_cast<Duration>(held) + patience;
+    const WallTime due = pod.pod->meta.created + std::chrono::duration_cast<Duration>(held) + grace;
     if (context.in.now >= due) {
       return &pod;
     }
@@ -165,14 +165,16 @@ const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration patience,
 
 std::string BlockingReason(PlanContext& context, const PodView* job_pod) {
   if (context.in.constraints.quota_exceeded) {
-    return "a pod of the workload could not be made within the quota of the namespace";
+    return "a pod of the workload could not be created: the quota of the namespace is exceeded";
   }
   if (job_pod == nullptr || job_pod->node < 0) {
     return "";
   }
   if (const PodView* pod = PodWaitingForSharedClaim(context, kVolumeGrace, job_pod->node)) {
     return fmt::format(
-        "pod {} of the workload has not started and may wait for a claim that both mount",
+        "pod {} of the workload has not started and may wait for a PersistentVolumeClaim that the "
+        "builder Job "
+        "mounts too",
         pod->pod->meta.name);
   }
   if (!BlocksWorkload(context, *job_pod)) {
@@ -181,7 +183,7 @@ std::string BlockingReason(PlanContext& context, const PodView* job_pod) {
   const PodView* pod = UnschedulablePod(context);
   return pod == nullptr
              ? ""
-             : fmt::format("pod {} of the workload finds no other room", pod->pod->meta.name);
+             : fmt::format("pod {} of the workload fits on no other node", pod->pod->meta.name);
 }
 
 }  // namespace cachewarm::plan

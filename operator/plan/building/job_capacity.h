@@ -10,39 +10,40 @@
 #include "operator/plan/plan_context.h"
 #include "operator/plan/scheduling/shape.h"
 
-// What the pod of a builder Job takes of its node, and what pods of the workload could lack for it.
+// The capacity that the pod of a builder Job uses, and whether pods of the workload need it.
 namespace cachewarm::plan {
 
-// After this long the pod of a Job was made, and looked at by the scheduler.
+// Time until the pod of a Job is created and the scheduler has tried it once.
 inline constexpr Duration kJobStartGrace = std::chrono::seconds(5);
 
-// nullptr for none.
+// Returns the pod of the Job; nullptr if there is none.
 const PodView* PodOfJob(const PlanContext& context, const std::string& job);
 
-// The Job has had its time and no pod of it is on a node: the quota, or the room, that it would
-// need may be what the pods have that would wait for it.
+// True if the Job has had kJobStartGrace and its pod is still on no node. Waiting pods may occupy
+// the quota or capacity that it needs.
 bool MayNeverStart(const PlanContext& context, const api::BuilderStatus& builder);
 
-// The workload's template with compile.overrides.
+// Returns the workload's template with compile.overrides applied.
 absl::StatusOr<codec::Json> TemplateOfJob(const PlanContext& context);
 
-// What a Job's pod takes of a node: overrides may ask for more, or less, than the workload.
+// Returns the shape of a Job's pod; overrides may change its requests.
 PodShape ShapeOfJob(const PlanContext& context);
 
-// Nodes of the key, those first that have room for a Job's pod beside all pods of the workload.
+// Nodes of a key; first those with capacity for a Job's pod in addition to all pods of the
+// workload.
 struct JobNodes {
   std::vector<size_t> nodes;
-  bool has_capacity = false;  // the first of them
+  bool has_capacity = false;  // of the first node
 };
 
 JobNodes NodesByCapacity(PlanContext& context, const LiveKey& key);
 
-// Of pods that mount a claim with the Job's: which kind of claim it is we may not read, and it
-// could be one that a single node, or a single pod, has at a time. A pod of the workload, on no
-// node or another than the Job's, that has had `patience` and no containers; nullptr for none.
-const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration patience, int job_node);
+// Returns a pod of the workload that mounts a PersistentVolumeClaim that the Job's pod mounts too,
+// has existed for `grace` without starting, and is not on `job_node`; nullptr if there is none.
+// The operator cannot read the claim's access mode, which may allow a single node or pod.
+const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration grace, int job_node);
 
-// Why the Job has to end before it has compiled; "" when it may go on.
+// Returns the reason why the Job must end before it has compiled; "" if it may continue.
 std::string BlockingReason(PlanContext& context, const PodView* job_pod);
 
 }  // namespace cachewarm::plan

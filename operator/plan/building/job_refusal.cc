@@ -34,10 +34,10 @@ int JobsRunning(const PlanContext& context) {
 std::string KindRefusal(WorkloadKind kind) {
   switch (kind) {
     case WorkloadKind::kSelector:
-      return "a builder Job needs a template; name a workload in spec.workloadRef, or "
-             "set compile.builder to FirstPod";
+      return "no builder Job is created: it needs a pod template; set spec.workloadRef, or set "
+             "compile.builder to FirstPod";
     case WorkloadKind::kGroup:
-      return "no builder Job is made: a pod of a group does not start without the others; set "
+      return "no builder Job is created: a pod of a group does not start without the others; set "
              "compile.builder to FirstPod";
     default:
       return "";
@@ -47,38 +47,36 @@ std::string KindRefusal(WorkloadKind kind) {
 std::string TemplateRefusal(const PlanContext& context) {
   const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
-    return "no builder Job is made: " + Message(pod_template.status());
+    return "no builder Job is created: " + Message(pod_template.status());
   }
   if (const std::string refusal = render::CopyRefusal(*pod_template); !refusal.empty()) {
-    return "no builder Job is made: " + refusal;
+    return "no builder Job is created: " + refusal;
   }
   const api::Pod copy = AsPod(std::make_shared<const codec::Json>(*pod_template));
   if (const std::string group = GroupOf(copy); !group.empty() || IsOfUnknownGang(copy)) {
     return fmt::format(
-        "no builder Job is made: the pod template is marked as of {}, and a "
-        "copy would wait for the others or count as one of them; set "
-        "compile.builder to FirstPod",
+        "no builder Job is created: the pod template belongs to {}, and a copy would wait for the "
+        "other pods or count as one of them; set compile.builder to FirstPod",
         group.empty() ? "a gang" : "the group " + group);
   }
   const codec::Json* container = render::Named(render::List(*pod_template, {"spec", "containers"}),
                                                context.pod_template.factors.container);
   if (container == nullptr || AcceleratorsOf(*container) != context.pod_template.factors.devices) {
-    return "no builder Job is made: compile.overrides: the devices of the container "
-           "that compiles must stay; another number compiles another cache";
+    return "no builder Job is created: compile.overrides must not change the number of devices of "
+           "the container that compiles; a different number gives a different cache";
   }
   return "";
 }
 
-// What its pods could lack if a copy ran now.
+// Checks that the workload's own pods do not lack what a copy would use.
 std::string PodsRefusal(PlanContext& context) {
   if (context.in.constraints.quota_exceeded) {
-    return "no builder Job is made: a pod of the workload waits for room in the quota of "
-           "the namespace";
+    return "no builder Job is created: a pod of the workload waits for quota of the namespace";
   }
   if (const PodView* pod = PodWaitingForSharedClaim(context, Duration{0}, -1)) {
     return fmt::format(
-        "no builder Job is made: pod {} of the workload has not started and "
-        "may wait for a claim that a copy would mount too",
+        "no builder Job is created: pod {} of the workload has not started and may wait for a "
+        "PersistentVolumeClaim that a copy would mount too",
         pod->pod->meta.name);
   }
   return "";
@@ -87,17 +85,17 @@ std::string PodsRefusal(PlanContext& context) {
 std::string CapacityRefusal(PlanContext& context, const LiveKey& key) {
   const int jobs_max = context.in.settings.builder_jobs_max;
   if (jobs_max == 0) {
-    return "the operator makes no builder Jobs (builders.jobsMax is 0)";
+    return "no builder Job is created: builders.jobsMax is 0";
   }
   if (JobsRunning(context) >= jobs_max) {
     return fmt::format(
-        "{} builder Jobs are running in the cluster, as many as "
-        "builders.jobsMax allows; waiting for one to end",
+        "{} builder Jobs are running in the cluster, the maximum of builders.jobsMax; waiting for "
+        "one to end",
         jobs_max);
   }
   if (!NodesByCapacity(context, key).has_capacity) {
-    return fmt::format("no node of {}, {} has room for a builder; waiting", key.factors.gpu_type,
-                       key.factors.cpu_class);
+    return fmt::format("no node of {}, {} has capacity for a builder Job; waiting",
+                       key.factors.gpu_type, key.factors.cpu_class);
   }
   return "";
 }

@@ -5,9 +5,9 @@
 
 namespace cachewarm::plan {
 
-// A copy has no side effects, a node of the key has a device that no pod of the workload needs, no
-// quota keeps one from being made, and the cluster's cap is not reached; else notes why in
-// PlanContext::job_refusal.
+// True if a copy of the pod has no side effects, a node of the key has a free device that no pod of
+// the workload needs, no quota prevents it, and the cluster's cap on builder Jobs is not reached.
+// Otherwise sets PlanContext::job_refusal.
 bool MayMakeJob(PlanContext& context, const LiveKey& key);
 
 }  // namespace cachewarm::plan

@@ -24,7 +24,7 @@ using api::BuilderStatus;
 
 namespace {
 
-constexpr size_t kHostnamesMax = 64;  // of a Job: one of them takes its pod
+constexpr size_t kHostnamesMax = 64;  // of one Job, whose pod needs only one of them
 
 const BuilderJob* FindJob(const PlanContext& context, const std::string& name) {
   const auto found = std::find_if(context.in.jobs.begin(), context.in.jobs.end(),
@@ -42,8 +42,8 @@ std::string TerminationMessage(const PodView* pod, const std::string& job_messag
   return says ? pod->container->message : job_message;
 }
 
-// The start of a captured builder is what savings are measured against: its pod stays until that is
-// counted, which DecideStarts() does soon after Ready, with or without the agent's word.
+// True if the captured builder's start is not counted yet. Savings are measured against it, so its
+// pod must stay until then; DecideStarts() counts it soon after Ready, with or without evidence.
 bool AwaitsStartCount(const PlanContext& context, const BuilderJob& job) {
   const auto& builders = context.out.status.builders;
   const bool captured = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
@@ -58,7 +58,7 @@ void RequestJob(PlanContext& context, const LiveKey& key, const JobNodes& nodes,
                 const BuilderStatus& builder) {
   const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
-    return;  // was looked at before the Job was named; it runs out of time if it changed since
+    return;  // checked before the Job was named; if the template changed since, the build times out
   }
   render::BuilderJobSpec spec{.warmup = context.in.warmup,
                               .pod_template = *pod_template,
@@ -101,18 +101,19 @@ std::string JobRevision(const PlanContext& context) {
   if (compile.overrides == nullptr && compile.requests.empty()) {
     return context.pod_template.revision;
   }
-  api::WarmupSpec asked;
-  asked.compile.overrides = compile.overrides;
-  asked.compile.requests = compile.requests;
-  const codec::Json ours = api::EncodeSpec(asked)["compile"];
-  return "t-" + DigestOf(context.pod_template.revision + codec::DumpJson(ours)).Short();
+  api::WarmupSpec build_spec;
+  build_spec.compile.overrides = compile.overrides;
+  build_spec.compile.requests = compile.requests;
+  const codec::Json compile_spec = api::EncodeSpec(build_spec)["compile"];
+  return "t-" + DigestOf(context.pod_template.revision + codec::DumpJson(compile_spec)).Short();
 }
 
 void MakeJob(PlanContext& context, const LiveKey& key, BuilderStatus& builder) {
   const auto name = [&] {
     return render::BuilderJobName(context.in.warmup.name, key.key, builder.attempt);
   };
-  while (JobExists(context, name())) {  // where the count starts afresh, the last Job may still be
+  while (
+      JobExists(context, name())) {  // after a reset of the attempts the last Job may still exist
     ++builder.attempt;
   }
   builder.job = name();
@@ -134,7 +135,7 @@ bool EndBlockingJob(PlanContext& context, BuilderStatus& builder) {
 void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder) {
   if (key == nullptr) {
     FailBuild(context, builder, reason::kBuilderLost,
-              "the image or the nodes that it was made for are gone");
+              "the build is obsolete: its image or its nodes are gone");
     return;
   }
   const BuilderJob* job = FindJob(context, builder.job);
@@ -146,14 +147,14 @@ void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder)
     builder.pod_name = pod->pod->meta.name;
     builder.node = pod->pod->node;
     RecordEvent(context, false, reason::kBuilderElected,
-                fmt::format("Job {} compiles on node {} for {}, {} (attempt {})", builder.job,
+                fmt::format("Job {} on node {} builds for {}, {} (attempt {})", builder.job,
                             builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
     FollowCapture(context, builder);
     return;
   }
   if (job != nullptr && job->refused) {
     FailBuild(context, builder, reason::kBuilderJobRejected,
-              fmt::format("the API server refuses Job {}: {}", job->name, job->message));
+              fmt::format("the API server rejected Job {}: {}", job->name, job->message));
     return;
   }
   if (job != nullptr && job->failed && !job->deleting) {
@@ -163,17 +164,17 @@ void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder)
   const Duration pending = std::chrono::seconds(context.in.warmup.spec.compile.pending_seconds);
   if (context.in.now >= builder.elected_time + pending) {
     FailBuild(context, builder, reason::kBuilderPending,
-              fmt::format("Job {} has not started within compile.pendingSeconds ({} s): {}",
+              fmt::format("Job {} did not start within compile.pendingSeconds ({} s): {}",
                           builder.job, context.in.warmup.spec.compile.pending_seconds,
-                          TerminationMessage(pod, "no node took its pod")));
+                          TerminationMessage(pod, "its pod was not scheduled")));
     return;
   }
   RequeueAt(context, builder.elected_time + pending);
   if (context.in.now < builder.elected_time + kJobStartGrace) {
     RequeueAt(context, builder.elected_time + kJobStartGrace);
   }
-  // Made again where the create was lost; AlreadyExists is success. One that is being deleted keeps
-  // the name until it is gone.
+  // Create it again if the first create was lost; AlreadyExists is success. A Job that is being
+  // deleted keeps its name until it is gone.
   if (job == nullptr) {
     RequestJob(context, *key, NodesByCapacity(context, *key), builder);
   }

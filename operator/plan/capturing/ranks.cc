@@ -20,13 +20,13 @@ using api::CaptureStatus;
 
 namespace {
 
-// Of the pods of an Indexed Job (Kubernetes, batch/v1; a JobSet makes such), a Volcano Job, and a
-// PyTorchJob and its like (Kubeflow).
+// Index labels of an Indexed Job (batch/v1, also from a JobSet), a Volcano Job, and a PyTorchJob or
+// similar Kubeflow kind.
 constexpr std::array<std::string_view, 3> kIndexLabels = {
     "batch.kubernetes.io/job-completion-index", "volcano.sh/task-index",
     "training.kubeflow.org/replica-index"};
-// A ready rank is as far as the builder was when that was captured: one that is silent for longer
-// than this, beyond the time to settle, will not be.
+// A ready rank has compiled as much as the builder had when it was captured. Without a report for
+// this long after the settle time, it is given up.
 constexpr Duration kSilenceMax = std::chrono::minutes(2);
 
 bool IsDone(const BuilderStatus& builder, const std::string& uid) {
@@ -34,7 +34,7 @@ bool IsDone(const BuilderStatus& builder, const std::string& uid) {
          std::find(builder.ranks.begin(), builder.ranks.end(), uid) != builder.ranks.end();
 }
 
-// The builder itself may be gone by now: then a rank that was captured tells.
+// Falls back to a captured rank if the builder's pod is already gone.
 std::string GroupOfBuilder(const PlanContext& context, const BuilderStatus& builder) {
   if (const PodView* pod = FindPod(context, builder.pod_uid)) {
     return pod->of_job ? "" : GroupOf(*pod->pod);
@@ -47,7 +47,7 @@ std::string GroupOfBuilder(const PlanContext& context, const BuilderStatus& buil
   return "";
 }
 
-// When the builder had come to its end; now, while it has not.
+// Returns when the builder ended its first start; now, while it has not.
 WallTime EndOfBuilder(const PlanContext& context, const BuilderStatus& builder) {
   const PodView* pod = FindPod(context, builder.pod_uid);
   const WallTime end = pod == nullptr ? builder.finished_time : ReadyAt(context, *pod);
@@ -59,9 +59,8 @@ bool HasIndex(const api::Pod& pod) {
                      [&](std::string_view label) { return pod.meta.labels.contains(label); });
 }
 
-// Of pods that run to their end only those with an index are ranks: workers of one queue are alike,
-// and new ones follow as long as there is work. What began when the builder had ended is of a later
-// run.
+// Of pods that run to completion only those with an index are ranks: workers of a queue are
+// interchangeable and keep coming. Pods that started after the builder ended belong to a later run.
 void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
                      std::vector<const PodView*>& out) {
   const WallTime end = EndOfBuilder(context, builder);
@@ -75,7 +74,7 @@ void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
   }
 }
 
-// One that was asked already goes on: another that is seen late must not take its turn.
+// A rank with a pending request continues; one that appears later must not displace it.
 const PodView* NextRank(const PlanContext& context, const BuilderStatus& builder) {
   const std::vector<const PodView*> left = RanksLeft(context, builder);
   if (left.empty() || builder.ranks.size() >= api::kRanksMax) {
@@ -89,7 +88,7 @@ const PodView* NextRank(const PlanContext& context, const BuilderStatus& builder
   return requested == left.end() ? left.front() : *requested;
 }
 
-// The agent packs, or goes on trying to publish.
+// True while the agent packs or retries publishing.
 bool IsAtWork(const CaptureStatus& answer) {
   return answer.state == CaptureState::kPacking ||
          (answer.state == CaptureState::kFailed && answer.reason == reason::kPublishFailed);
@@ -107,14 +106,14 @@ WallTime DeadlineOf(const PlanContext& context, const CaptureHandshake& handshak
                            std::chrono::seconds(compile.settle_seconds) + kSilenceMax);
 }
 
-// Why there will be no capture of this rank; empty: there may be.
+// Returns the reason why this rank will not be captured; "" while it still may be.
 std::string WhyNotCaptured(PlanContext& context, const CaptureHandshake& handshake,
                            const BuilderStatus& builder) {
   if (handshake.node->cache == nullptr) {
     return "its node has no agent";
   }
   if (!handshake.node->cache->status.node.extends_bundles) {
-    return "the agent of its node is of an older version, which cannot add to a bundle";
+    return "the agent on its node is too old to add to a bundle; upgrade it";
   }
   const bool failed =
       handshake.answer != nullptr && handshake.answer->state == CaptureState::kFailed;
@@ -124,14 +123,14 @@ std::string WhyNotCaptured(PlanContext& context, const CaptureHandshake& handsha
   const WallTime deadline = DeadlineOf(context, handshake, builder);
   if (context.in.now >= deadline) {
     return handshake.answer == nullptr
-               ? std::string("its agent gave no answer")
-               : fmt::format("it came to no end: {}", handshake.answer->message);
+               ? std::string("its agent did not answer")
+               : fmt::format("the capture did not finish: {}", handshake.answer->message);
   }
   RequeueAt(context, deadline);
   return "";
 }
 
-// A rank that has nothing of its own is in the bundle as it is.
+// A rank without files of its own adds nothing to the bundle.
 bool HasNothingToAdd(const CaptureStatus& answer) {
   return answer.state == CaptureState::kWaiting && answer.reason == reason::kNothingToCapture;
 }
@@ -146,14 +145,15 @@ void MergeCapture(const CaptureStatus& answer, api::CapturedBundle& captured) {
 
 void SkipRank(PlanContext& context, const PodView& rank, const std::string& why,
               BuilderStatus& builder) {
-  const std::string message = fmt::format("pod {} on node {} of its group is not in the bundle: {}",
-                                          rank.pod->meta.name, rank.pod->node, why);
+  const std::string message =
+      fmt::format("the bundle lacks the cache of pod {} on node {} of the same group: {}",
+                  rank.pod->meta.name, rank.pod->node, why);
   builder.message = TruncateMessage(
       builder.message.empty() ? message : fmt::format("{}; {}", builder.message, message));
   RecordEvent(context, true, reason::kRankNotCaptured, TruncateMessage(message));
 }
 
-// False while the rank is being captured.
+// Returns false while the rank is being captured.
 bool FollowRank(PlanContext& context, const PodView& rank, BuilderStatus& builder) {
   const CaptureHandshake handshake = FindCaptureHandshake(
       context, builder, {.pod_uid = rank.pod->meta.uid, .node = rank.pod->node});
@@ -209,7 +209,7 @@ void RecordBundle(PlanContext& context, BuilderStatus& builder) {
           ? fmt::format(", the first of {} pods of its group,", builder.ranks.size())
           : std::string();
   RecordEvent(context, false, reason::kPublished,
-              fmt::format("{} files, {} bytes from pod {}{} for {}, {}: {}", bundle.files,
+              fmt::format("published {} files, {} bytes from pod {}{} for {}, {}: {}", bundle.files,
                           bundle.bytes, builder.pod_name, group, builder.gpu_type,
                           builder.cpu_class, bundle.digest.ToString()));
 }

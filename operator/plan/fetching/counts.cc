@@ -10,7 +10,7 @@ namespace {
 void DescribeWaiting(const PlanContext& context, api::BundleStatus& bundle) {
   if (bundle.nodes_waiting > 0 && bundle.message.empty()) {
     bundle.message = fmt::format(
-        "{} nodes wait for their turn: no more than {} fetch at the same time (fetch.nodesMax)",
+        "{} nodes wait for a fetch slot: at most {} nodes fetch at the same time (fetch.nodesMax)",
         bundle.nodes_waiting, context.in.settings.fetch_nodes_max);
   }
 }

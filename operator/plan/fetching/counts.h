@@ -6,8 +6,8 @@
 
 namespace cachewarm::plan {
 
-// Fills in how far `bundle` has spread: nodes desired, ready, failed and waiting, and a message
-// that names the first failure, or the turns that are waited for.
+// Fills in the distribution of `bundle`: nodes desired, ready, failed and waiting, and a message
+// that names the first failure, or the wait for fetch slots.
 void CountNodes(const PlanContext& context, const Wanted& wanted, api::BundleStatus& bundle);
 
 }  // namespace cachewarm::plan

@@ -31,7 +31,8 @@ api::NodeCacheSpec PresentEntries(const NodeState& node, const std::string& uid)
           .starts = EntriesOfWarmup(node.cache->spec.starts, uid)};
 }
 
-// Until its turn comes, a node keeps what it has: to take one bundle away makes another tree, too.
+// Until it gets a slot, a node keeps its bundles: removing one would make the agent build another
+// tree.
 void SetBundles(const PlanContext& context, const Wanted& wanted, size_t index,
                 api::WantedWarmup& entry) {
   const NodeState& node = context.nodes[index];
@@ -69,7 +70,8 @@ std::vector<Entry> SortedEntries(const std::map<size_t, std::vector<Entry>>& all
   return out;
 }
 
-// All warmups share the lists of one node, and an apply beyond the schema's limit is refused whole.
+// All warmups share the lists of one NodeCache, and an apply beyond the schema's limit is rejected
+// as a whole.
 template <typename Entry>
 void LimitEntries(std::vector<Entry>& own, const std::vector<Entry>& all, size_t limit,
                   const std::string& uid) {
@@ -88,7 +90,7 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
   const api::NodeCacheSpec present = PresentEntries(node, context.uid());
   api::NodeCacheSpec out;
   out.starts = SortedEntries(context.windows, index);
-  // Frozen: what is there stays as it is.
+  // Frozen: keep the present entries.
   if (context.paused() || (context.acceptance.hard && !present.warmups.empty())) {
     out.warmups = present.warmups;
     out.captures = present.captures;

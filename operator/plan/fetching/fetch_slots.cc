@@ -18,8 +18,8 @@ constexpr Duration kReportFreshMax = std::chrono::seconds(30);
 constexpr Duration kSlotDurationMin = std::chrono::minutes(2);
 constexpr int64_t kFetchRateMin = int64_t{1} << 20;
 
-// One that the store has failed tries again by itself, and all of them at once when the store is
-// back: it keeps its turn, for as long as a turn lasts.
+// A node whose fetch failed on a store error keeps its slot until the slot expires, so that all
+// nodes do not retry at once when the store recovers.
 bool IsSettled(const api::NodeWarmup* reported, const Digest& digest) {
   if (reported == nullptr) {
     return false;
@@ -46,7 +46,7 @@ std::string QueueOrder(const PlanContext& context, size_t node) {
   return DigestOf(context.uid() + "/" + context.nodes[node].view->node->meta.name).hex();
 }
 
-// Pods of one shape that no node has yet.
+// Unbound pods by shape.
 using Unbound = std::map<const PodShape*, size_t>;
 
 Unbound CountUnboundPods(const PlanContext& context) {
@@ -59,7 +59,7 @@ Unbound CountUnboundPods(const PlanContext& context) {
   return out;
 }
 
-// The order in which nodes are thought of for unbound pods: least new work first.
+// Returns the nodes for unbound pods in order of preference: least new fetching first.
 std::vector<size_t> NodesForUnbound(const PlanContext& context) {
   struct RankedNode {
     int work = 0;

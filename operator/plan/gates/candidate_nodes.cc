@@ -10,7 +10,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-// Sorts a prepared node with room into `out`.
+// Adds a prepared node with capacity to the list that it belongs to.
 void Classify(const PlanContext& context, const WaitEstimator& estimator, const PodFactors& factors,
               size_t index, CandidateNodes& out) {
   const NodeState& node = context.nodes[index];
@@ -34,7 +34,7 @@ void Classify(const PlanContext& context, const WaitEstimator& estimator, const 
   if (reported != nullptr && reported->state == api::BundleState::kActive) {
     out.warm.push_back(index);
   } else if (!node.view->agent_ready || (failed && reported->reason != api::reason::kFetchFailed)) {
-    out.cold.push_back(index);  // a full disk or a refused bundle does not pass by waiting
+    out.cold.push_back(index);  // waiting resolves neither a full disk nor a rejected bundle
   } else if (failed) {
     out.failing.push_back(index);
   } else {
@@ -50,7 +50,7 @@ CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimato
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
     if (!node.prepared && HasStartupTaintFor(shape, *node.view->node)) {
-      continue;  // a pod that is kept off it would need yet another node
+      continue;  // a pod that is kept off this node would need an additional one
     }
     if (node.possible && node.ready && !node.prepared) {
       out.unusable.push_back(i);

@@ -10,30 +10,31 @@
 #include "operator/plan/gates/wait_estimator.h"
 #include "operator/plan/plan_context.h"
 
-// Where held pods could go now, and what waiting would make of it. Pure.
+// The nodes that a held pod could be scheduled to now, and what waiting for them brings. Pure.
 namespace cachewarm::plan {
 
 struct WarmingNode {
   size_t node = 0;
-  std::optional<Forecast> forecast;  // nothing: it gets warm, nobody can tell when
+  std::optional<Forecast> forecast;  // nullopt: it will be warm at an unknown time
 };
 
-// Nodes with room, as indices of PlanContext::nodes.
+// Nodes with capacity, as indices into PlanContext::nodes.
 struct CandidateNodes {
   std::vector<size_t> warm;
   std::vector<WarmingNode> warming;
-  std::vector<size_t> failing;  // its fetch fails; the agent tries again
+  std::vector<size_t> failing;  // the fetch failed on a store error and is retried
   std::vector<size_t> cold;
-  std::vector<size_t> unusable;  // no usable directory: a pod that mounts it could crash
+  std::vector<size_t> unusable;  // no usable directory: a pod that mounts it could fail
 
   bool none() const { return warm.empty() && warming.empty() && failing.empty() && cold.empty(); }
 };
 
-// What a pod of this shape and these factors finds.
+// Classifies the nodes for a pod of this shape and these factors.
 CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimator& estimator,
                                   const PodShape& shape, const PodFactors& factors);
 
-// Pods of one template share their places: found once, and what has been taken since is dropped.
+// Caches the candidate nodes per shape and factors, and drops nodes without capacity as
+// reservations are made.
 class CandidateNodesCache {
  public:
   CandidateNodesCache(const PlanContext& context, const WaitEstimator& estimator)
@@ -47,7 +48,7 @@ class CandidateNodesCache {
   std::map<std::pair<const PodShape*, PodFactors>, CandidateNodes> known_;
 };
 
-// The first `most` of them.
+// Returns the hostnames of the first `most` nodes.
 std::vector<std::string> Hostnames(const PlanContext& context, const std::vector<size_t>& nodes,
                                    size_t most);
 

@@ -20,22 +20,22 @@ namespace reason = api::reason;
 
 namespace {
 
-// Mode Hold: waiting for the last nodes does not pay: released when at most one in so many is still
-// cold.
+// Mode Hold: pods are released once at most one in this many nodes is still cold.
 constexpr size_t kWarmPerWarming = 10;
-constexpr size_t kExcludedHostnamesMax = 200'000;  // hostnames in one plan
+constexpr size_t kExcludedHostnamesMax = 200'000;  // over all releases of one plan
 
 struct ReleaseDecision {
   std::string_view reason;
   std::vector<size_t> preferred;
 };
 
-// What becomes of one held pod: released by `choice`, else held until looked at again.
+// The decision about one held pod: released if `release` is set, otherwise held until the next
+// plan.
 struct GateDecision {
   size_t pod = 0;
   WallTime deadline{};
   std::optional<ReleaseDecision> release;
-  bool excludes_unusable = false;  // the unusable nodes
+  bool excludes_unusable = false;  // the release excludes nodes without a usable directory
 };
 
 struct GateContext {
@@ -51,15 +51,16 @@ double HeldSeconds(const PlanContext& context, const api::Pod& pod) {
   return std::chrono::duration<double>(held).count();
 }
 
-// A preference is worth its patch only where the pod could still land cold.
+// Returns the warm nodes to prefer; none if every candidate is warm, because the patch is then not
+// needed.
 std::vector<size_t> PreferWarm(const CandidateNodes& candidates) {
   const bool all_warm =
       candidates.warming.empty() && candidates.failing.empty() && candidates.cold.empty();
   return all_warm ? std::vector<size_t>() : candidates.warm;
 }
 
-// Kept off unusable nodes, unless that would leave it nowhere to go, or without room: a rollout
-// could wait for ever beside an idle node.
+// True if unusable nodes are excluded for the pod. They are not if that would leave it no node or
+// no capacity: a rollout could wait forever beside an idle node.
 bool ExcludesUnusable(const PlanContext& context, const CandidateNodes& candidates,
                       const PodShape& shape) {
   const bool elsewhere =
@@ -72,14 +73,14 @@ bool ExcludesUnusable(const PlanContext& context, const CandidateNodes& candidat
          }));
 }
 
-// Of thousands of pods none names thousands of nodes.
+// Bounds the total number of hostnames written into affinity rules in one plan.
 size_t ExcludedMax(size_t pods) {
   return std::clamp(kExcludedHostnamesMax / std::max<size_t>(pods, 1), render::kPreferredMax,
                     render::kRequiredMax);
 }
 
-// A pod that waits will need room as well: those that find none any more have to be seen by the
-// autoscaler, which does not see held ones.
+// Reserves capacity for a pod that stays held. Pods that then fit nowhere are released, so that the
+// autoscaler, which ignores gated pods, sees them.
 void ReserveForHeldPod(PlanContext& context, const CandidateNodes& candidates,
                        const PodShape& shape) {
   if (!candidates.warming.empty()) {
@@ -98,7 +99,7 @@ ReleaseDecision StopWaiting(const CandidateNodes& candidates) {
   return {candidates.none() ? reason::kReleasedNoCapacity : reason::kReleasedNotWorthWaiting, {}};
 }
 
-// Mode Hold: until warm.
+// Mode Hold: waits until nodes are warm.
 std::optional<ReleaseDecision> DecideInHoldMode(GateContext& gate, const PodView& pod,
                                                 const CandidateNodes& candidates) {
   const bool waits = candidates.warming.size() * kWarmPerWarming > candidates.warm.size() ||
@@ -110,7 +111,7 @@ std::optional<ReleaseDecision> DecideInHoldMode(GateContext& gate, const PodView
   return std::nullopt;
 }
 
-// Mode Auto: while waiting for the node that is warm first is cheaper than starting cold.
+// Mode Auto: waits while waiting for the first warm node is cheaper than a cold start.
 std::optional<ReleaseDecision> DecideInAutoMode(GateContext& gate, const PodView& pod,
                                                 const CandidateNodes& candidates,
                                                 WallTime deadline) {
@@ -152,7 +153,7 @@ std::optional<ReleaseDecision> DecideRelease(GateContext& gate, size_t index, Wa
     return ReleaseDecision{reason::kReleasedHoldingDisabled, PreferWarm(candidates)};
   }
   if (const std::string_view never = WhyNeverHeld(context, *pod.pod); !never.empty()) {
-    // Somebody else may have fixed by now what such a pod looks like.
+    // The owner of the other gate may already have decided the placement.
     const bool other = never == reason::kReleasedOtherGate;
     return ReleaseDecision{never, other ? std::vector<size_t>() : PreferWarm(candidates)};
   }
@@ -183,8 +184,8 @@ GateDecision EvaluateGate(GateContext& gate, size_t index) {
   return out;
 }
 
-// Of a group all are held or none: one that is free, by now or since long, takes the others along,
-// whichever warmup it is of.
+// Holds all pods of a group or none: a member that is not held releases the others, even if it
+// belongs to another warmup.
 void KeepGroupsTogether(const PlanContext& context, std::vector<GateDecision>& decisions) {
   std::set<std::string> free = context.in.groups_free_elsewhere;
   for (const PodView& pod : context.pods) {
@@ -217,7 +218,7 @@ void Release(GateContext& gate, const GateDecision& decision, size_t excluded_ma
     release.excluded = Hostnames(context, gate.candidates.For(pod).unusable, excluded_max);
   }
   release.event = MakePodEvent(*pod.pod, release.reason,
-                               fmt::format("released after {:.0f} s", release.held_seconds));
+                               fmt::format("pod released after {:.0f} s", release.held_seconds));
   context.out.releases.push_back(std::move(release));
 }
 
@@ -239,19 +240,18 @@ void AnnotateHeld(PlanContext& context, const PodView& pod, WallTime deadline) {
                                      .held = pod.pod});
   context.out.events.push_back(MakePodEvent(
       *pod.pod, reason::kPodHeld,
-      fmt::format("waits for a warm node until {} at the latest", FormatTime(deadline))));
+      fmt::format("pod held until a node is warm, no later than {}", FormatTime(deadline))));
 }
 
-// A builder is the first that the scheduler sees: another pod that was let go with it would take
-// the room it was elected for.
+// Puts builders first, so that the scheduler binds them before other pods take their capacity.
 void PutBuildersFirst(std::vector<GateRelease>& releases) {
   std::stable_partition(releases.begin(), releases.end(), [](const GateRelease& release) {
     return release.reason == reason::kReleasedForBuild;
   });
 }
 
-// Pods released earlier that no node has yet will take room too. All are taken for pods of the
-// template, so that a node which cannot take one of them takes none after it.
+// Reserves capacity for pods that were released earlier and are still unbound. All of them are
+// treated as pods of the template, so that a node that is full for one is skipped for the rest.
 void ReserveForUnbound(PlanContext& context) {
   const PodShape& shape = context.pod_template.shape;
   size_t node = 0;

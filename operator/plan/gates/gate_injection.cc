@@ -11,7 +11,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-// A new pod would be held, and get warm by it.
+// True if a new pod would be held until a node is warm.
 bool WouldWait(PlanContext& context, const WaitEstimator& estimator,
                const CandidateNodes& candidates) {
   const WallTime now = context.in.now;
@@ -27,7 +27,7 @@ bool WouldWait(PlanContext& context, const WaitEstimator& estimator,
     const Duration gain = std::min(estimator.GainOf(*key), longest);
     waits = waits || IsWorthWaiting({.created = now, .deadline = now + longest, .gain = gain},
                                     forecast, now);
-    // It begins to pay, or stops to, without any change in the cluster.
+    // The result changes at these times without any change in the cluster.
     for (const WallTime change : {forecast.end - gain, forecast.end + gain}) {
       if (!forecast.is_stalled && change > now) {
         RequeueAt(context, change);
@@ -37,7 +37,7 @@ bool WouldWait(PlanContext& context, const WaitEstimator& estimator,
   return waits;
 }
 
-// A gate is added only while a held pod could gain by it: by waiting, or by what its release adds.
+// True if a held pod could benefit from waiting, or from the affinity that its release adds.
 bool ShouldAddGate(PlanContext& context) {
   if (!context.may_hold() || context.paused()) {
     return false;
@@ -46,7 +46,7 @@ bool ShouldAddGate(PlanContext& context) {
   const CandidateNodes candidates = FindCandidateNodes(
       context, estimator, context.pod_template.shape, context.pod_template.factors);
   if (!candidates.unusable.empty()) {
-    return true;  // kept off those nodes
+    return true;  // the release excludes those nodes
   }
   if (candidates.none() || IsBelowMinAvailable(context)) {
     return false;

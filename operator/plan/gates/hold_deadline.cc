@@ -12,9 +12,9 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr Duration kRolloutGap = std::chrono::minutes(10);
-constexpr int kStartsLeft = 2;  // one start is as long as this one, or a little longer
+constexpr int kStartsLeft = 2;  // time that is left for starts, in median cold starts
 
-// A pod that was let go as soon as it was seen, as a builder is, has not used any of it.
+// True if the pod uses the budget. A pod that was released at once, as a builder is, does not.
 bool CountsAsHeld(const api::Pod& pod) {
   return api::gate::IsHeld(pod) ||
          api::gate::HeldSecondsOf(pod) >= std::chrono::duration<double>(kUnreportedHoldMax).count();

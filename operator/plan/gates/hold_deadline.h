@@ -11,28 +11,29 @@
 #include "lib/base/clock.h"
 #include "operator/plan/snapshot.h"
 
-// How long pods may be held: one budget for a rollout, not one for each of its pods, or pods that
-// are made one after the other would hold it up as many times. Everything is read from the pods, so
-// that each leader, and the sweep of held pods, judges the same. Pure.
+// Deadlines of held pods. One hold budget covers a whole rollout: with one budget per pod, pods
+// created one after the other would add up. Everything is derived from the pods, so that each
+// leader and the sweep of held pods compute the same deadlines. Pure.
 namespace cachewarm::plan {
 
-// A hold this short is neither told nor counted.
+// A shorter hold is neither reported nor counted.
 inline constexpr Duration kUnreportedHoldMax = std::chrono::seconds(2);
 
-// spec.gate.maxHoldSeconds, and never longer than half of the Deployment's progressDeadlineSeconds,
-// nor than leaves a pod twice the time that a cold start usually takes.
+// Returns spec.gate.maxHoldSeconds, limited to half of the Deployment's progressDeadlineSeconds and
+// so that twice the median cold start remains.
 Duration MaxHold(const api::CacheWarmup& warmup, const RolloutConstraints& constraints);
 
-// A rollout is a run of pods of one revision with no 10 minutes between two creations. Its budget
-// begins with the creation of the first pod that is held, or was for kUnreportedHoldMax or longer;
-// a pod that was says so in its annotations. Pods that are gone are forgotten.
+// A rollout is a sequence of pods of one revision with less than 10 minutes between creations. Its
+// budget begins with the creation of the first pod that is held, or was held for kUnreportedHoldMax
+// or longer according to its annotations. Deleted pods do not count.
 class HoldDeadlines {
  public:
-  // Pods in any order; those that are not of one warmup are the caller's to leave out.
+  // Takes the pods of one warmup, in any order.
   HoldDeadlines(const std::vector<std::shared_ptr<const api::Pod>>& pods, Duration longest);
 
-  // The time by which `pod` is released; by its own creation where it is not among the pods. Never
-  // later than the pod says itself, though the pod that began the budget may be gone by now.
+  // Returns the time at which `pod` must be released; based on its own creation if it is not among
+  // the pods. Never later than the pod's own annotation, which remains when the pod that began the
+  // budget is gone.
   WallTime DeadlineOf(const api::Pod& pod) const;
 
  private:
@@ -44,7 +45,7 @@ class HoldDeadlines {
   };
 
   Duration longest_;
-  // By revision, then by the creation of the first pod.
+  // By revision, then by creation time of the first pod.
   std::map<std::string, std::map<WallTime, Rollout>> rollouts_;
 };
 

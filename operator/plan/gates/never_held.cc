@@ -16,7 +16,7 @@ namespace reason = api::reason;
 
 namespace {
 
-// What the template alone says about its pods.
+// Checks the template alone.
 std::string_view NeverHeldByTemplate(const TemplateView& view) {
   if (view.pod_template == nullptr) {
     return "";
@@ -28,7 +28,7 @@ std::string_view NeverHeldByTemplate(const TemplateView& view) {
   return IsOfUnknownGang(pod) ? reason::kReleasedUnknownGang : std::string_view();
 }
 
-// A larger size promises nothing yet: what was never there cannot be lost.
+// Scaling up does not raise the required minimum until that many pods have been available.
 void UpdateMinAvailable(PlanContext& context) {
   const RolloutConstraints& constraints = context.in.constraints;
   int64_t& promised = context.out.status.min_available;

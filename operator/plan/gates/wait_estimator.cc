@@ -17,10 +17,10 @@ namespace {
 constexpr Duration kUnknownGain = seconds(30);
 // Packing, publishing and the first fetch, after a build has settled.
 constexpr Duration kPublish = seconds(5);
-// Verifying and activating after the last byte, and telling us.
+// Verifying and activating after the last byte, and reporting it.
 constexpr Duration kActivate = seconds(1);
 constexpr Duration kRemainingMin = seconds(1);
-// A forecast farther away than this pays for nobody, and a wrong number must not overflow.
+// Caps forecasts: no hold is this long, and a wrong number must not overflow.
 constexpr double kForecastSecondsMax = 86'400;
 constexpr double kDefaultRate = 20e6;
 
@@ -33,7 +33,7 @@ double RateOf(int64_t bytes, double in_seconds) {
   return bytes > 0 && in_seconds > 0 ? static_cast<double>(bytes) / in_seconds : 0;
 }
 
-// Seen to mount the bundle and to compile all the same, never to use it.
+// True if starts with the bundle compiled nevertheless, and none used it.
 bool IsUseless(const api::Starts& starts, const std::string& key) {
   bool useless = false;
   for (const api::StartSample& sample : starts.recent) {
@@ -113,7 +113,7 @@ Forecast WaitEstimator::ForecastFetch(const NodeState& node,
     rate = seen > 0 ? seen : rate;
     left = std::max<int64_t>(bundle.bytes - reported->bytes_done, 0);
   }
-  // The turns of others are taken to be as long as one of this bundle.
+  // The slots before its own are assumed to last as long as a fetch of this bundle.
   const Duration slot = Seconds(static_cast<double>(bundle.bytes) / median_rate_) + kActivate;
   const Duration own = Seconds(static_cast<double>(left) / rate) + kActivate;
   return {.end = context_.in.now + node.slots_before * slot + own, .is_stalled = true};
@@ -149,7 +149,7 @@ WallTime WorthWaitingUntil(const HoldCost& cost, const Forecast& forecast, WallT
   if (forecast.is_stalled) {
     return std::max(spent - RemainingTime(forecast, now), now);
   }
-  // Late by x, it is expected to need x more: created + gain is reached half way.
+  // When late by x, x more is expected, so created + gain is reached half way.
   const Duration late = (spent - forecast.end) / 2;
   return std::max(std::min(forecast.end + late, spent - kRemainingMin), now);
 }

@@ -7,17 +7,16 @@
 
 #include "operator/plan/plan_context.h"
 
-// What waiting costs and what it brings (docs/design/0011). Pure.
+// Estimates the cost and the gain of holding a pod (docs/design/0011). Pure.
 namespace cachewarm::plan {
 
-// When a node is expected to be warm.
+// The time at which a node is expected to be warm.
 struct Forecast {
   WallTime end{};
-  bool is_stalled =
-      false;  // `end` is so far from now and will be tomorrow: nothing is seen to progress
+  bool is_stalled = false;  // no progress is observed; `end` moves with the clock
 };
 
-// One held pod as it is weighed.
+// The inputs of the decision to hold one pod.
 struct HoldCost {
   WallTime created{};
   WallTime deadline{};
@@ -29,14 +28,14 @@ class WaitEstimator {
   // `context` must outlive it.
   explicit WaitEstimator(const PlanContext& context);
 
-  // Until the bundle of the running build of `key` is on nodes; nothing where there is no build,
-  // or no start of its kind was ever measured and the builder is not ready yet.
+  // Forecasts when the bundle of the running build of `key` is on nodes; nullopt without a build,
+  // or if no comparable start was measured and the builder is not ready yet.
   std::optional<Forecast> ForecastBuild(const LiveKey& key) const;
-  // Until `node`, which wants `bundle`, has it active. By the progress that its agent reports, else
-  // by what other fetches of this warmup took, else by a guess; after the turns before its own.
+  // Forecasts when `node` has `bundle` active: from the agent's progress, else from other fetches
+  // of this warmup, else from a default rate; plus the slots before its own.
   Forecast ForecastFetch(const NodeState& node, const api::BundleStatus& bundle) const;
-  // Seconds that a warm start of `key` is shorter than a cold one; 30 s where neither is known,
-  // never more than a cold start takes; 0 where the engine was seen not to use the bundle.
+  // Returns by how much a warm start of `key` is shorter than a cold one; 30 s if unknown, at most
+  // a cold start; 0 if the engine was seen not to use the bundle.
   Duration GainOf(const LiveKey& key) const;
 
  private:
@@ -46,13 +45,14 @@ class WaitEstimator {
   double median_rate_ = 0;  // bytes per second
 };
 
-// What is left of a forecast. One that has passed is expected to need as long again as it is late.
+// Returns the time left. An overdue forecast is expected to take as long again as it is late.
 Duration RemainingTime(const Forecast& forecast, WallTime now);
 
-// Time already spent and time to come together are less than what they bring, and the wait ends
-// before the deadline.
+// True if the time already held plus the time left is less than the gain, and ends before the
+// deadline.
 bool IsWorthWaiting(const HoldCost& cost, const Forecast& forecast, WallTime now);
-// While it pays: the moment at which it stops to, if nothing changes.
+// Returns the time at which waiting stops being worthwhile if nothing changes. Call only while it
+// is.
 WallTime WorthWaitingUntil(const HoldCost& cost, const Forecast& forecast, WallTime now);
 
 }  // namespace cachewarm::plan

@@ -13,7 +13,7 @@ namespace reason = api::reason;
 
 namespace {
 
-// How soon a liveness that rests on the agent's last report alone is looked at again.
+// Recheck interval while the agent counts as live only by its last report.
 constexpr Duration kAgentRecheck = std::chrono::seconds(30);
 
 bool HasFacts(const NodeView& view) {
@@ -26,7 +26,7 @@ const NodeReadiness* Find(const std::vector<NodeReadiness>& readiness, Readiness
   return found == readiness.end() ? nullptr : &*found;
 }
 
-// Without an agent's word about the node, labels and devices that pods select by may still come.
+// Without facts from an agent, labels and devices that pods select by may still be added.
 api::NodeCondition EvaluateCondition(const NodeObservation& observation) {
   if (observation.readiness.empty()) {
     return {.status = "True",
@@ -36,7 +36,7 @@ api::NodeCondition EvaluateCondition(const NodeObservation& observation) {
   if (!IsLive(observation.view, observation.now) || !HasFacts(observation.view)) {
     return {.status = "Unknown",
             .reason = std::string(reason::kNodeAgentNotReady),
-            .message = "no agent of cachewarm is ready on this node"};
+            .message = "no cachewarm agent is ready on this node"};
   }
   if (const NodeReadiness* warming = Find(observation.readiness, ReadinessState::kWarming)) {
     return {.status = "False",
@@ -51,11 +51,11 @@ api::NodeCondition EvaluateCondition(const NodeObservation& observation) {
   if (Find(observation.readiness, ReadinessState::kWarm) == nullptr) {
     return {.status = "True",
             .reason = std::string(reason::kNodeNoMatchingWarmup),
-            .message = "no pod of a CacheWarmup can run here"};
+            .message = "no pod of any CacheWarmup can run here"};
   }
   return {.status = "True",
           .reason = std::string(reason::kNodeWarm),
-          .message = "directories and bundles of all warmups that fit are here"};
+          .message = "directories and bundles of all matching CacheWarmups are ready"};
 }
 
 std::string_view RemovalReason(const api::NodeCondition& condition) {
@@ -77,7 +77,7 @@ void EvaluateTaints(const NodeObservation& observation, const api::NodeCondition
   const api::Node& node = *observation.view.node;
   out.remove_taints_for = RemovalReason(condition);
   if (!out.remove_taints_for.empty() || !node.ready) {
-    return;  // nobody can use a node that is not Ready; its minute begins when it is
+    return;  // no pod can use a node that is not Ready; its time starts at Ready
   }
   const WallTime deadline = WarmingDeadline(node, observation.now);
   if (observation.now >= deadline) {

@@ -17,7 +17,8 @@ namespace {
 
 namespace reason = api::reason;
 
-// Refused for a reason that no node can change: nothing of it comes to any node.
+// True if the warmup is refused for a reason that no node can change, so that it puts nothing on
+// any node.
 bool IsOut(const api::CacheWarmup& warmup) {
   static constexpr std::string_view kReasons[] = {
       reason::kInvalidSpec,           reason::kWorkloadNotFound,
@@ -29,8 +30,8 @@ bool IsOut(const api::CacheWarmup& warmup) {
          std::find(std::begin(kReasons), std::end(kReasons), ready->reason) != std::end(kReasons);
 }
 
-// A device plugin registers after the node has joined: until then the node looks as if no pod that
-// asks for a device could land there.
+// True if the node lacks only devices. A device plugin registers after the node has joined; until
+// then no pod that requests devices seems to fit.
 bool AwaitsDevices(const PlanContext& context, const NodeView& view) {
   const PodShape& shape = context.pod_template.shape;
   const api::Node& node = *view.node;

@@ -7,20 +7,21 @@
 
 namespace cachewarm::plan {
 
-// What one warmup has to do with one node.
+// The state of one warmup on one node.
 enum class ReadinessState {
-  kNone,     // its pods cannot land there, or it does nothing new
-  kWarming,  // its directory or its bundles are on their way, or its devices may still show up
-  kFailed,   // a bundle failed there, and not because of the store: waiting brings nothing
-  kWarm,     // directory prepared, every bundle that the node should have is active
+  kNone,     // its pods cannot be scheduled there, or it is inactive
+  kWarming,  // directory or bundles are in progress, or devices may still be registered
+  kFailed,   // a bundle failed permanently there, not because of the store
+  kWarm,     // directory prepared, every desired bundle is active
 };
 
 struct NodeReadiness {
   ReadinessState state = ReadinessState::kNone;
-  std::string message;  // what is waited for, or what failed; without numbers that move
+  std::string message;  // the pending or failed item; without numbers that change
 };
 
-// `snapshot` has that node alone in `nodes`; of `pods` only a selector's need to be there.
+// Evaluates one warmup on one node. `snapshot.nodes` contains only that node; `snapshot.pods` may
+// be empty except for a selector.
 NodeReadiness EvaluateReadiness(const Snapshot& snapshot);
 
 }  // namespace cachewarm::plan

@@ -165,7 +165,7 @@ def test_what_the_api_server_says_of_a_job_that_it_would_not_make_is_told(
     thing["spec"]["compile"]["overrides"] = patch
     shared.apply(thing)
     condition = warmup.wait_condition("Degraded", "True", "BuildFailed", 60)
-    assert "refuses Job" in condition["message"] and "tty" in condition["message"]
+    assert "rejected Job" in condition["message"] and "tty" in condition["message"]
     assert warmup.builders[0]["reason"] == "BuilderJobRejected"
     shared.apply(lazy("misspelt", request("/cgi-bin/compile?n=3")))
     warmup.wait_bundles(1, 120)

@@ -337,7 +337,7 @@ def test_pods_that_crash_whatever_their_tree_end_the_injection_and_a_new_rollout
     warmup.wait_admission(broken.pod("probe"))
     assert injected(add_pod(kubectl, "broken"))
     seen = warmup.wait_condition("Ready", "False", "PodsCrashing", 180)
-    assert "fresh cache directory" in seen["message"], seen["message"]
+    assert "empty cache directory" in seen["message"], seen["message"]
     for _ in range(2):
         kill_all(kubectl, "broken")
         (pod,) = pods.wait_ready(kubectl, "broken", 1, 60)

@@ -147,7 +147,7 @@ class TestTurns:
                 30,
                 shared,
             )
-            assert "wait for their turn" in waiting["message"]
+            assert "wait for a fetch slot" in waiting["message"]
         finally:
             shared.run("uncordon", "node-a", "node-b")
         cluster.verb("registry-throttle", "unlimited")

@@ -102,7 +102,7 @@ Snapshot ReadSnapshot(const std::string& text) {
 Json ReleaseJson(const GateRelease& release) {
   return {{"pod", release.pod->meta.name},
           {"reason", release.reason},
-          {"told", release.event.note},
+          {"releaseEvent", release.event.note},
           {"patch", Must(render::GateReleasePatch({.pod = *release.pod,
                                                    .reason = release.reason,
                                                    .held_seconds = release.held_seconds,

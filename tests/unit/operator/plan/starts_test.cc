@@ -88,7 +88,7 @@ TEST(Starts, WhatAnybodyMayWriteOnAPodIsQuotedInPart) {
                .annotations = {{"cachewarm.io/warmup", std::string(200'000, 'x')}}});
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.annotations.size(), 1U);
-  EXPECT_NE(plan.annotations[0].value.find("cachewarm.io/warmup says"), std::string::npos);
+  EXPECT_NE(plan.annotations[0].value.find("cachewarm.io/warmup names CacheWarmup"), std::string::npos);
   EXPECT_LT(plan.annotations[0].value.size(), 1'000U);
 }
 
@@ -115,7 +115,7 @@ TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuil
   EXPECT_TRUE(fakes::HasEvent(plan, "InjectionSkipped")) << "the pod says why";
   ASSERT_EQ(plan.annotations.size(), 1U);
   EXPECT_EQ(plan.annotations[0].pod, "late");
-  EXPECT_NE(plan.annotations[0].value.find("before the API server had seen the warmup"),
+  EXPECT_NE(plan.annotations[0].value.find("before the admission policy had seen the CacheWarmup"),
             std::string::npos);
   Apply(builder, plan);
   EXPECT_TRUE(builder.cache("n1").spec.starts.empty());

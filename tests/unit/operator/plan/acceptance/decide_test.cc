@@ -42,7 +42,7 @@ const RefusalCase kRefusals[] = {
      "ContainerNotFound", "\"engine\""},
     {"no_image",
      [](SnapshotBuilder& b) { b.pod_template()["spec"]["containers"][0].erase("image"); },
-     "ContainerNotFound", "names no image"},
+     "ContainerNotFound", "has no image"},
     {"windows", [](SnapshotBuilder& b) { b.pod_template()["spec"]["os"]["name"] = "windows"; },
      "UnsupportedWorkload", "linux"},
     {"baseline",

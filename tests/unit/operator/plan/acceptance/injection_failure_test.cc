@@ -235,7 +235,7 @@ TEST(InjectionFailure, OfASelectorsPodsIsToldAlsoWhenNoneIsLeftToLearnFrom) {
   builder.status() = builder.Decide().status;
   const Plan plan = builder.Decide();
   EXPECT_EQ(ReasonOf(plan, "Ready"), "PodsCrashing");
-  EXPECT_NE(Condition(plan, "Ready")->message.find("2 pods, first among them"), std::string::npos);
+  EXPECT_NE(Condition(plan, "Ready")->message.find("2 pods, including first"), std::string::npos);
 }
 
 }  // namespace

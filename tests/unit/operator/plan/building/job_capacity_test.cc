@@ -167,7 +167,7 @@ TEST_F(Claims, AJobGivesWayToAPodThatDoesNotStartWhereTheVolumeMayBeOutOfReach) 
     EXPECT_TRUE(Goes(After(14, pod))) << node;
     const api::BuilderStatus ended = After(15, pod);
     EXPECT_EQ(ended.reason, "BuilderLost") << node;
-    EXPECT_NE(ended.message.find("claim"), std::string::npos) << ended.message;
+    EXPECT_NE(ended.message.find("PersistentVolumeClaim"), std::string::npos) << ended.message;
   }
 }
 

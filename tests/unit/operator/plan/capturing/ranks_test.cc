@@ -206,14 +206,14 @@ INSTANTIATE_TEST_SUITE_P(
                                .reason = "CacheNotSettled",
                                .message = "still changing"},
                     .words = "CacheNotSettled: still changing"},
-        FailureCase{.name = "silent", .answer = {}, .after = 130, .words = "gave no answer"},
+        FailureCase{.name = "silent", .answer = {}, .after = 130, .words = "did not answer"},
         FailureCase{.name = "never_settles",
                     .answer = {.id = "x",
                                .state = CaptureState::kWaiting,
                                .message = "9 files, still changing"},
                     .after = 130,
                     .words = "9 files, still changing"},
-        FailureCase{.name = "older_agent", .answer = {}, .keeps = false, .words = "older version"}),
+        FailureCase{.name = "older_agent", .answer = {}, .keeps = false, .words = "too old"}),
     [](const auto& each) { return each.param.name; });
 
 TEST_F(Ranks, AStoreThatRefusesIsWaitedForAndShownAsDegraded) {

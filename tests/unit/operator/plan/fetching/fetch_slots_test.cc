@@ -84,7 +84,7 @@ TEST_F(FetchSlots, NoMoreNodesAreToldThanMayFetch) {
   EXPECT_EQ(bundle.nodes_desired, 10);
   EXPECT_EQ(bundle.nodes_waiting, 7);
   EXPECT_EQ(bundle.message,
-            "7 nodes wait for their turn: no more than 3 fetch at the same time (fetch.nodesMax)");
+            "7 nodes wait for a fetch slot: at most 3 nodes fetch at the same time (fetch.nodesMax)");
 }
 
 TEST_F(FetchSlots, PlanningAgainWritesNothing) {

@@ -39,7 +39,7 @@ TEST(Gates, ReleasedWithoutAPreferenceWhenEveryNodeIsWarm) {
   EXPECT_TRUE(release->excluded.empty());
   EXPECT_DOUBLE_EQ(release->held_seconds, 3);
   EXPECT_EQ(release->event.reason, "ReleasedWarm");
-  EXPECT_EQ(release->event.note, "released after 3 s");
+  EXPECT_EQ(release->event.note, "pod released after 3 s");
 }
 
 TEST(Gates, HeldWhileANodeItCouldLandOnIsStillFetching) {
