@@ -11,7 +11,7 @@ namespace {
 
 using codec::Json;
 
-// As a kubelet of 1.36 writes it, cut to what may matter.
+// Written by a kubelet 1.36, reduced to the relevant fields.
 Json RealNode() {
   return *codec::ParseJson(R"({
     "apiVersion": "v1", "kind": "Node",

@@ -12,7 +12,7 @@ namespace {
 using std::string_literals::operator""s;
 
 TEST(Labels, ReturnTheirEntries) {
-  const std::string longest(300'000, 'x');  // two of 256 KiB is what annotations may take
+  const std::string longest(300'000, 'x');  // more than the 256 KiB of annotations
   const Labels::Texts cases[] = {
       {},
       {{"", ""}},

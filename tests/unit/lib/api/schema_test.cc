@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps crds/ and lib/api together: every field, default, limit and word of one is in the other.
+// Compares crds/ and lib/api: both have the same fields, defaults, limits and enum values.
 #include "tests/unit/lib/api/schema.h"
 
 #include <gmock/gmock.h>
@@ -148,7 +148,7 @@ TEST(Schema, AcceptsNodeStatusesWithOverlongValues) {
   EXPECT_EQ(Problem(part.full, part.schema, part.path), "");
 }
 
-// The member at `path` ("a.b[].c") of an object with one element in each list.
+// Returns the member at `path` ("a.b[].c") of an object with one element in each list.
 Json::json_pointer PointerTo(const std::string& path) {
   std::string pointer = "/" + path;
   for (size_t at = 0; (at = pointer.find_first_of(".[", at)) != std::string::npos; ++at) {
@@ -214,7 +214,7 @@ TEST(Schema, EnumsMatchTheValues) {
   EXPECT_EQ(found, cases);
 }
 
-// Replaces the member at `path`; a request is there to be changed.
+// Replaces the member at `path`. Adds a request first, so that its members exist.
 Json With(Json object, const std::string& path, Json value) {
   if (path.find("requests[]") != std::string::npos) {
     object["spec"]["compile"]["requests"] = Json::array({{{"path", "/"}, {"port", 1}}});
@@ -262,7 +262,7 @@ TEST(Schema, EverythingIsBoundedAndDescribed) {
   }
 }
 
-// `schema` without what is for people and without rules.
+// Returns `schema` without descriptions and rules.
 Json Shape(Json schema) {
   schema.erase("description");
   schema.erase("x-kubernetes-validations");
