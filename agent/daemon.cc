@@ -55,7 +55,7 @@ Daemon::Daemon(const Config& config, const DaemonDependencies& dependencies)
       dependencies_(dependencies),
       runtime_{dependencies.client, dependencies.clock, dependencies.random, dependencies.log},
       own_(runtime_, config.node_name, [this](std::shared_ptr<const api::NodeCache> node_cache) {
-        Take(std::move(node_cache));
+        OnNodeCache(std::move(node_cache));
       }) {}
 
 absl::Status Daemon::Run(std::stop_token stop) {
@@ -225,7 +225,7 @@ void Daemon::StartWatch(std::stop_token stop) {
   }
 }
 
-void Daemon::Take(std::shared_ptr<const api::NodeCache> node_cache) {
+void Daemon::OnNodeCache(std::shared_ptr<const api::NodeCache> node_cache) {
   std::lock_guard lock(mutex_);
   latest_ = std::move(node_cache);
   if (loop_ != nullptr) {

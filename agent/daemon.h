@@ -64,7 +64,7 @@ class Daemon {
   void RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
                std::stop_token stop);
   void StartWatch(std::stop_token stop);
-  void Take(std::shared_ptr<const api::NodeCache> node_cache);
+  void OnNodeCache(std::shared_ptr<const api::NodeCache> node_cache);
   // Returns an error if only a restart can help.
   absl::Status Health() const;
 

@@ -34,7 +34,7 @@ struct Metrics {
   metrics::Counter& api_requests;       // verb, resource, code
   metrics::Counter& store_requests;     // operation, code
   metrics::Counter& store_bytes;        // operation; of blobs and manifests
-  metrics::Histogram& store_seconds;    // operation; without what disk and processor took
+  metrics::Histogram& store_seconds;    // operation; time in the store only
   metrics::Gauge& root_used_bytes;
   metrics::Gauge& root_free_bytes;
   metrics::Gauge& root_limit_bytes;  // 0: no limit

@@ -8,7 +8,7 @@
 namespace cachewarm::agent {
 
 // Returns the Watcher for nodes where the kernel has no inotify instance left. Every record is
-// empty and incomplete: starts are reported as unknown, captures take every allow-listed file.
+// empty and incomplete: starts are reported as unknown, captures include every allow-listed file.
 // Workloads are not affected.
 std::unique_ptr<Watcher> MakeUnavailableWatcher();
 

@@ -47,7 +47,7 @@ inline WallTime WindowEnd(const api::StartWindow& start) {
 
 // Files that were opened or written; input of a capture.
 struct UsedFiles {
-  bool all = false;  // the record is incomplete: take every allow-listed file
+  bool all = false;  // the record is incomplete: select every allow-listed file
   std::set<std::string, std::less<>> paths;
 };
 

@@ -29,7 +29,7 @@ struct Context {
   fingerprint::NodeFacts node;
   int transfer_threads;  // of one fetch or publication
   bundle::KeyFiles keys;
-  bundle::Limits limits;  // of what is fetched
+  bundle::Limits limits;  // of fetched bundles
   // Starts the next iteration of the sync loop immediately. Thread-safe.
   std::function<void()> wake;
 };

@@ -18,7 +18,7 @@ struct FileChange {
   bool same_file = false;  // inode and mode are those that the agent created
   bool written = false;    // size or mtime changed
   bool writable = false;   // engines rewrite files of this kind in place (lib/caches)
-  bool truncated = false;  // caches::CheckWhole() says DATA_LOSS
+  bool truncated = false;  // caches::CheckWhole() returns DATA_LOSS
 };
 
 enum class FileState {

@@ -80,17 +80,17 @@ absl::StatusOr<bundle::Bundle> ReadBundleToKeep(const bundle::RepositoryRef& pla
                                                 const PublishJob& job,
                                                 const std::stop_token& stop) {
   const Digest& digest = job.request.base_digest;
-  absl::StatusOr<bundle::Bundle> kept = bundle::ReadBundle(place, digest, stop);
-  if (kept.ok() && kept->config.facts.key != job.request.key) {
+  absl::StatusOr<bundle::Bundle> previous = bundle::ReadBundle(place, digest, stop);
+  if (previous.ok() && previous->config.facts.key != job.request.key) {
     return absl::FailedPreconditionError(
         fmt::format("the bundle {} to keep has another key", digest.Short()));
   }
-  if (absl::IsNotFound(kept.status()) || absl::IsInvalidArgument(kept.status()) ||
-      absl::IsDataLoss(kept.status())) {
+  if (absl::IsNotFound(previous.status()) || absl::IsInvalidArgument(previous.status()) ||
+      absl::IsDataLoss(previous.status())) {
     return absl::FailedPreconditionError(fmt::format("cannot read the bundle {} to keep: {}",
-                                                     digest.Short(), Message(kept.status())));
+                                                     digest.Short(), Message(previous.status())));
   }
-  return kept;
+  return previous;
 }
 
 absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::RepositoryRef& place,
@@ -99,8 +99,8 @@ absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::RepositoryRef
   if (job.request.base_digest.empty()) {
     return FindBase(place, job, tag, stop);
   }
-  CW_ASSIGN_OR_RETURN(bundle::Bundle kept, ReadBundleToKeep(place, job, stop));
-  return kept;
+  CW_ASSIGN_OR_RETURN(bundle::Bundle previous, ReadBundleToKeep(place, job, stop));
+  return previous;
 }
 
 // Returns the facts of the new bundle, united with those of the bundle that it keeps.

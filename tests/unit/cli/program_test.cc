@@ -257,7 +257,7 @@ TEST_F(ProgramTest, LimitsOfABundleAreOptions) {
   ASSERT_EQ(Pack("k-1").code, 0);
   const struct {
     std::string option;
-    std::string said;
+    std::string result;
   } cases[] = {{"--limit-files=1", "at most 1 (limits.files)"},
                {"--limit-file-bytes=1", "(limits.fileBytes)"},
                {"--limit-bytes=1", "at most 1 (limits.bytes)"},
@@ -269,7 +269,7 @@ TEST_F(ProgramTest, LimitsOfABundleAreOptions) {
           std::vector<std::string>{"unpack", Bundle("k-1"), temp_ / "out", each.option}}) {
       const Outcome refused = Run(call);
       EXPECT_EQ(refused.code, 1) << call[0] << each.option;
-      EXPECT_THAT(refused.err, HasSubstr(each.said)) << call[0];
+      EXPECT_THAT(refused.err, HasSubstr(each.result)) << call[0];
     }
     EXPECT_FALSE(std::filesystem::exists(temp_ / "out")) << each.option;
   }
@@ -301,20 +301,20 @@ TEST_F(ProgramTest, RunIsColdOnceAndWarmOnNextMachine) {
   const auto run = [&](const std::string& machine, const std::string& code) {
     return Run({"run", "--store", temp_ / "bundles", "--name", "llama", "--dir", temp_ / machine,
                 "--node-facts", temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh",
-                temp_ / "said", code});
+                temp_ / "result", code});
   };
-  const auto said = [&] { return *fs::ReadFile(dir_, "said", 100); };
+  const auto result = [&] { return *fs::ReadFile(dir_, "result", 100); };
   const Outcome cold = run("one", "7");
   EXPECT_EQ(cold.code, 7) << cold.err;
-  EXPECT_EQ(said(), "cold\n");
+  EXPECT_EQ(result(), "cold\n");
   EXPECT_THAT(cold.err, HasSubstr("published 1 files"));
   const Outcome again = run("one", "0");
   EXPECT_EQ(again.code, 0);
-  EXPECT_EQ(said(), "warm\n");
+  EXPECT_EQ(result(), "warm\n");
   EXPECT_EQ(again.err, "");
   const Outcome other = run("two", "0");
   EXPECT_EQ(other.code, 0) << other.err;
-  EXPECT_EQ(said(), "warm\n");
+  EXPECT_EQ(result(), "warm\n");
   EXPECT_TRUE(std::filesystem::is_regular_file(temp_ / "two/inductor/ab/cabcd.py"));
 }
 
@@ -325,36 +325,36 @@ TEST_F(ProgramTest, RunWithKeyUsesOnlySignedBundles) {
     std::vector<std::string> words = {"run",           "--store",      temp_ / "bundles",   "--dir",
                                       temp_ / machine, "--node-facts", temp_ / "facts.json"};
     words.insert(words.end(), options.begin(), options.end());
-    words.insert(words.end(), {"--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
+    words.insert(words.end(), {"--", "/bin/sh", "-c", kServer, "sh", temp_ / "result", "0"});
     return Run(words);
   };
-  const auto said = [&] { return *fs::ReadFile(dir_, "said", 100); };
+  const auto result = [&] { return *fs::ReadFile(dir_, "result", 100); };
   EXPECT_THAT(run("one", {}).err, HasSubstr("published 1 files"));
   const Outcome unsigned_yet = run("two", {"--key", temp_ / "key.pub"});
-  EXPECT_EQ(said(), "cold\n");
+  EXPECT_EQ(result(), "cold\n");
   EXPECT_THAT(unsigned_yet.err, HasSubstr("has no signature"));
   EXPECT_THAT(unsigned_yet.err, HasSubstr("starting cold"));
   const Outcome signing =
       run("three", {"--key", temp_ / "key.pub", "--sign-key", temp_ / "key.pem"});
-  EXPECT_EQ(said(), "cold\n");
+  EXPECT_EQ(result(), "cold\n");
   EXPECT_EQ(signing.code, 0) << signing.err;
   EXPECT_EQ(run("four", {"--key", temp_ / "key.pub"}).err, "");
-  EXPECT_EQ(said(), "warm\n");
+  EXPECT_EQ(result(), "warm\n");
   EXPECT_THAT(run("five", {"--sign-key", temp_ / "none"}).code, 0);
 }
 
 TEST_F(ProgramTest, RunWithoutStorePublishesLater) {
   const Outcome outcome =
       Run({"run", "--store", "oci://127.0.0.1:1", "--dir", temp_ / "one", "--node-facts",
-           temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
+           temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "result", "0"});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(*fs::ReadFile(dir_, "said", 100), "cold\n");
+  EXPECT_EQ(*fs::ReadFile(dir_, "result", 100), "cold\n");
   EXPECT_THAT(outcome.err, HasSubstr("starting cold"));
   const Outcome later =
       Run({"run", "--store", temp_ / "bundles", "--dir", temp_ / "one", "--node-facts",
-           temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
+           temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "result", "0"});
   EXPECT_EQ(later.code, 0);
-  EXPECT_EQ(*fs::ReadFile(dir_, "said", 100), "warm\n");
+  EXPECT_EQ(*fs::ReadFile(dir_, "result", 100), "warm\n");
   EXPECT_THAT(later.err, HasSubstr("published 1 files"));
 }
 

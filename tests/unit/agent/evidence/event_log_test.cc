@@ -44,7 +44,7 @@ TEST(EventLog, LossMakesEarlierWindowsIncomplete) {
   EXPECT_FALSE(ReadAll(log, 9, 20).complete);
   EXPECT_TRUE(ReadAll(log, 10, 20).complete);
   log.Lose(kNow);
-  EXPECT_FALSE(ReadAll(log, 9, 20).complete) << "an earlier loss takes nothing back";
+  EXPECT_FALSE(ReadAll(log, 9, 20).complete) << "an earlier loss has no effect";
 }
 
 TEST(EventLog, IncompleteRecordStaysIncomplete) {

@@ -333,9 +333,9 @@ TEST(Plan, SumOfFetchesObeysByteLimit) {
 }
 
 TEST(Plan, RejectsUnsafeNames) {
-  api::WantedWarmup hostile = Warmup({Bundle(1)});
-  hostile.ns = "../../etc";
-  const Plan plan = Node().Want(hostile).Make();
+  api::WantedWarmup unsafe = Warmup({Bundle(1)});
+  unsafe.ns = "../../etc";
+  const Plan plan = Node().Want(unsafe).Make();
   EXPECT_TRUE(plan.steps.empty());
   EXPECT_NE(plan.invalid.at("uid-1").find("namespace"), std::string::npos);
 }

@@ -29,7 +29,7 @@ QuarantinedBundle Bundle(const std::string& content = "bad") {
           .failures = 3,
           .at = kNow,
           .until = kNow + seconds(60),
-          .judge = "1.0"};
+          .criteria = "1.0"};
 }
 
 DamagedTree Damage() {

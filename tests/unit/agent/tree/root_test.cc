@@ -125,8 +125,8 @@ TEST(ScanInventory, FindsLinksTreesAndStaging) {
   stdfs::create_directories(root / "team/llama/uid-1/u7");
   stdfs::create_directories(root / StagingPath("x"));
   stdfs::create_symlink("nowhere", root / "team/llama/uid-1/u8");
-  root.Write("team/llama/uid-1/notes.txt", "somebody's");
-  root.Write("lost+found/x", "somebody's");
+  root.Write("team/llama/uid-1/notes.txt", "foreign");
+  root.Write("lost+found/x", "foreign");
 
   const absl::StatusOr<Inventory> inventory = ScanInventory(root.dir());
   ASSERT_TRUE(inventory.ok()) << inventory.status();

@@ -65,7 +65,7 @@ class HeldPodsTest : public ::testing::Test {
     }
     return gates;
   }
-  std::string Note(const std::string& name, const std::string& key) const {
+  std::string Annotation(const std::string& name, const std::string& key) const {
     return kube::AnnotationsOf(*server_.Find(kube::kPods, {"team", name}))[key];
   }
 
@@ -91,8 +91,8 @@ TEST_F(HeldPodsTest, ReleasesOnlyHeldPods) {
   EXPECT_TRUE(Gates("young").empty());
   EXPECT_EQ(Gates("of-both"), std::vector<std::string>{"kueue.x-k8s.io/admission"});
   EXPECT_EQ(Gates("of-kueue"), std::vector<std::string>{"kueue.x-k8s.io/admission"});
-  EXPECT_EQ(Note("young", "cachewarm.io/released"), "ReleasedManually");
-  EXPECT_EQ(Note("old", "cachewarm.io/held-seconds"), "500.000");
+  EXPECT_EQ(Annotation("young", "cachewarm.io/released"), "ReleasedManually");
+  EXPECT_EQ(Annotation("old", "cachewarm.io/held-seconds"), "500.000");
   ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "") << "a second run releases nothing";
 }
@@ -100,21 +100,21 @@ TEST_F(HeldPodsTest, ReleasesOnlyHeldPods) {
 TEST_F(HeldPodsTest, PastDeadlineLeavesGracePeriodToOperator) {
   Put(Pod("just-due", seconds(64)));
   Put(Pod("over-due", seconds(65)));
-  Json noted = Pod("noted", seconds(65));
-  noted["metadata"]["annotations"]["cachewarm.io/held-until"] =
+  Json annotated = Pod("annotated", seconds(65));
+  annotated["metadata"]["annotations"]["cachewarm.io/held-until"] =
       FormatTime(clock_.Now() + seconds(600));
-  Put(noted);
-  noted = Pod("noted-past", seconds(20));
-  noted["metadata"]["annotations"]["cachewarm.io/held-until"] =
+  Put(annotated);
+  annotated = Pod("annotated-past", seconds(20));
+  annotated["metadata"]["annotations"]["cachewarm.io/held-until"] =
       FormatTime(clock_.Now() - seconds(5));
-  Put(noted);
+  Put(annotated);
   const ReleaseRequest request{
       .ns = "", .names = {}, .past_deadline = seconds(60), .reason = "ReleasedAtDeadline"};
   ASSERT_TRUE(Run(request).ok());
-  EXPECT_EQ(Seen(), "just-due=not due noted=not due noted-past=released over-due=released");
+  EXPECT_EQ(Seen(), "annotated=not due annotated-past=released just-due=not due over-due=released");
   clock_.Advance(seconds(3600));
   ASSERT_TRUE(Run(request).ok());
-  EXPECT_EQ(Seen(), "just-due=released noted=released");
+  EXPECT_EQ(Seen(), "annotated=released just-due=released");
 }
 
 TEST_F(HeldPodsTest, DryRunChangesNothing) {
@@ -132,7 +132,7 @@ TEST_F(HeldPodsTest, ReleasesNamedPodsAndReportsOthers) {
   EXPECT_EQ(Seen(), "free=not held one=released");
   EXPECT_EQ(Gates("two").size(), 1U);
   EXPECT_TRUE(
-      absl::IsNotFound(Run({.ns = "team", .names = {"nobody"}, .reason = "ReleasedManually"})));
+      absl::IsNotFound(Run({.ns = "team", .names = {"missing"}, .reason = "ReleasedManually"})));
 }
 
 TEST_F(HeldPodsTest, RequestsOnlyPods) {
@@ -324,11 +324,12 @@ TEST_F(HeldPodsTest, AddsAnnotationsWithoutChangingOthers) {
       Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "ReleasedAtDeadline"})
           .ok());
   EXPECT_EQ(Seen(), "bare=released long=released of-others=released");
-  EXPECT_EQ(Note("of-others", "foreign"), "x");
-  EXPECT_EQ(Note("of-others", "cachewarm.io/released"), "ReleasedAtDeadline");
+  EXPECT_EQ(Annotation("of-others", "foreign"), "x");
+  EXPECT_EQ(Annotation("of-others", "cachewarm.io/released"), "ReleasedAtDeadline");
   EXPECT_EQ(seen_["of-others"].warmup, "");
   EXPECT_EQ(seen_["long"].warmup, "");
-  EXPECT_EQ(Note("bare", "cachewarm.io/released"), "") << "a pod without annotations gets none";
+  EXPECT_EQ(Annotation("bare", "cachewarm.io/released"), "")
+      << "a pod without annotations gets none";
 }
 
 TEST_F(HeldPodsTest, ListFailureIsAnError) {

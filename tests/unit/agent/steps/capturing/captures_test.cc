@@ -255,7 +255,7 @@ TEST_F(CapturesTest, RankAddsToBundleToKeep) {
 }
 
 TEST_F(CapturesTest, RankFailsWhileBundleToKeepIsMissing) {
-  order_.request.base_digest = DigestOf("nobody has it");
+  order_.request.base_digest = DigestOf("missing");
   WriteCache();
   Ready();
   Poll();
@@ -290,7 +290,7 @@ TEST_F(CapturesTest, RestartKeepsResult) {
   Poll();
   PollAfter(2);
   const api::CaptureStatus before = AwaitEnd();
-  store_.SetFault([](std::string_view) { return absl::InternalError("must not be asked"); });
+  store_.SetFault([](std::string_view) { return absl::InternalError("must not be called"); });
   captures_ = std::make_unique<Captures>(context_);
   EXPECT_EQ(Poll(), before);
 }

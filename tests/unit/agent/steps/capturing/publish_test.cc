@@ -121,7 +121,7 @@ TEST_F(PublishTest, UsesOtherBundleOfWarmupAsBase) {
   PublishJob job = Job();
   job.request.factors.image = "llama:2";
   job.request.key = *fingerprint::KeyOf(job.request.factors);
-  const Digest gone = DigestOf("a bundle that nobody has");
+  const Digest gone = DigestOf("a missing bundle");
   job.older = {gone, first->publication.digest};
   const auto second = PublishTree(job, {});
   ASSERT_TRUE(second.ok()) << second.status();
@@ -224,16 +224,16 @@ TEST_F(PublishTest, PublishesOnlyUsedFiles) {
   scratch_.Write("inductor/fxgraph/zz/fold/entry9", "left by the seed");
   const auto names = [this](const UsedFiles& used) {
     std::set<std::string> paths;
-    const auto look = capture::ListTree(tree_, caches::CacheTable::AllPresets());
-    for (const auto& file : FilterUsed(look->files, caches::CacheTable::AllPresets(), used)) {
+    const auto listing = capture::ListTree(tree_, caches::CacheTable::AllPresets());
+    for (const auto& file : FilterUsed(listing->files, caches::CacheTable::AllPresets(), used)) {
       paths.insert(file.path);
     }
     return paths;
   };
-  const std::set<std::string> taken = names({.paths = {kIndexFile, kOutputFile}});
-  EXPECT_TRUE(taken.contains(kIndexFile));
-  EXPECT_TRUE(taken.contains(kOutputFile));
-  EXPECT_FALSE(taken.contains("inductor/fxgraph/zz/fold/entry9"));
+  const std::set<std::string> selected = names({.paths = {kIndexFile, kOutputFile}});
+  EXPECT_TRUE(selected.contains(kIndexFile));
+  EXPECT_TRUE(selected.contains(kOutputFile));
+  EXPECT_FALSE(selected.contains("inductor/fxgraph/zz/fold/entry9"));
   EXPECT_EQ(names({.all = true}).size(), 4U) << "events were lost";
 }
 

@@ -70,11 +70,11 @@ TEST_F(TruncatedFilesTest, KeepsWholeFile) {
 TEST_F(TruncatedFilesTest, KeepsFilesWithoutNativeCode) {
   Wrote(kIndexFile, truncated_);
   Wrote(kSourceFile, "");
-  Wrote("nobody/knows.so", truncated_);
+  Wrote("unknown/file.so", truncated_);
   SweepAfter(seconds(2));
   EXPECT_TRUE(root_.Exists(Path(kIndexFile)));
   EXPECT_TRUE(root_.Exists(Path(kSourceFile)));
-  EXPECT_TRUE(root_.Exists(Path("nobody/knows.so")));
+  EXPECT_TRUE(root_.Exists(Path("unknown/file.so")));
 }
 
 TEST_F(TruncatedFilesTest, WaitsUntilFileIsQuiet) {

@@ -202,7 +202,7 @@ TEST_F(ScrubActionTest, DistinguishesEngineActionsFromDamage) {
        .path = kIndexFile,
        .act = [&](auto& t, const auto& path) { self(t).WriteInPlace(path, "INDEX"); },
        .damage = "was modified in place; no compiler does that to this file type"},
-      {.what = "somebody truncated an entry",
+      {.what = "a root process truncated an entry",
        .path = kOutputFile,
        .act = [&](auto&, const auto& path) { stdfs::resize_file(path, 3); },
        .damage = "was modified in place; no compiler does that to this file type"},
