@@ -27,7 +27,8 @@ namespace {
 
 constexpr std::string_view kLeaseName = "cachewarm-operator";
 constexpr std::string_view kReportingController = "cachewarm.io/operator";
-constexpr Duration kSyncLogInterval{60'000};  // interval of the log line while stores are not synced
+constexpr Duration kSyncLogInterval{
+    60'000};  // interval of the log line while stores are not synced
 // Wait briefly for the warmup list: without it only pod annotations are known, and a long hold that
 // is not annotated yet would be released too early.
 constexpr Duration kWarmupListWait{2'000};
@@ -156,7 +157,7 @@ std::string Daemon::WhyNotReady() const {
   if (!components_->cluster.HasSynced()) {
     return "stores not synced yet\n";
   }
-  return components_->webhook.IsSettled() ? "" : "admission not looked after yet\n";
+  return components_->webhook.IsSettled() ? "" : "admission configuration not checked yet\n";
 }
 
 absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
@@ -219,7 +220,7 @@ bool Daemon::AwaitStores(const std::vector<const kube::Store*>& stores, std::sto
     if (stop.stop_requested()) {
       return false;
     }
-    parts_.log.Warning("stores not synced yet");
+    parts_.log.Warning("waiting for the initial lists of the API server");
   }
   return true;
 }

@@ -38,9 +38,9 @@ WarmAnnotation ReadWarmAnnotation(const AnnotationRequest& request) {
     return {.requested = Requested::kNo};
   }
   return {.requested = Requested::kInvalid,
-          .problem = fmt::format("annotation {}: \"{}\" is refused: set it to true or false, or "
-                                 "remove it",
-                                 api::kWarmAnnotation, found->second.substr(0, 80))};
+          .problem = fmt::format(
+              "annotation {}: invalid value \"{}\"; set it to true or false, or remove it",
+              api::kWarmAnnotation, found->second.substr(0, 80))};
 }
 
 bool HasWarmAnnotation(const AnnotationRequest& request) {
@@ -108,28 +108,30 @@ Decision Create(const AnnotationRequest& request) {
     if (!HasWarmAnnotation(request)) {
       return {};
     }
-    return {.problems = {Warning(
-                reason::kAlreadyTargeted,
-                fmt::format("CacheWarmup {} already warms it: remove that one or the annotation {}",
-                            request.served_by, api::kWarmAnnotation))}};
+    return {.problems = {Warning(reason::kAlreadyTargeted,
+                                 fmt::format("CacheWarmup {} already targets this workload; delete "
+                                             "that CacheWarmup or remove the annotation {}",
+                                             request.served_by, api::kWarmAnnotation))}};
   }
-  return {.step = Step::kCreate,
-          .object = DesiredWarmup(request, Json::object(), ""),
-          .events = {{.reason = reason::kWarmupCreated,
-                      .text = fmt::format("made CacheWarmup {}: new pods will start warm; running "
-                                          "ones are left alone",
-                                          request.warmup)}}};
+  return {
+      .step = Step::kCreate,
+      .object = DesiredWarmup(request, Json::object(), ""),
+      .events = {{.reason = reason::kWarmupCreated,
+                  .text = fmt::format(
+                      "created CacheWarmup {}; new pods start warm, running pods are not changed",
+                      request.warmup)}}};
 }
 
 Decision NameConflict(const AnnotationRequest& request) {
   if (IsOrphan(request)) {
     return {};  // its deletion triggers another reconcile
   }
-  return {.problems = {Warning(
-              reason::kWarmupNameTaken,
-              fmt::format("no CacheWarmup is made: {} exists and is not this workload's; delete or "
-                          "rename that one, or make a CacheWarmup of another name by hand",
-                          request.warmup))}};
+  return {.problems = {
+              Warning(reason::kWarmupNameTaken,
+                      fmt::format("cannot create CacheWarmup {}: one with this name exists and is "
+                                  "not owned by this workload; delete that CacheWarmup, or create "
+                                  "one with another name for this workload",
+                                  request.warmup))}};
 }
 
 // Creates or updates the CacheWarmup of a workload that requests one.
@@ -163,14 +165,14 @@ Decision Ensure(const AnnotationRequest& request) {
 
 Decision MarkForRemoval(const AnnotationRequest& request) {
   const std::string due = FormatTime(request.now + request.grace);
-  return {
-      .step = Step::kPatch,
-      .object = MarkPatch(*request.present, FormatTime(request.now)),
-      .events = {{.reason = reason::kAnnotationRemoved,
-                  .text = fmt::format("nobody asks for it to be warm any more: CacheWarmup {} is "
-                                      "deleted at {}, unless {}=true comes back",
-                                      request.warmup, due, api::kWarmAnnotation)}},
-      .requeue_after = request.grace};
+  return {.step = Step::kPatch,
+          .object = MarkPatch(*request.present, FormatTime(request.now)),
+          .events = {{.reason = reason::kAnnotationRemoved,
+                      .text = fmt::format(
+                          "no annotation or namespace label requests a warmup any more; "
+                          "CacheWarmup {} will be deleted at {} unless {}=true is set again",
+                          request.warmup, due, api::kWarmAnnotation)}},
+          .requeue_after = request.grace};
 }
 
 // Removes the CacheWarmup of a workload that no longer requests one, after the grace period.
@@ -191,11 +193,10 @@ Decision Remove(const AnnotationRequest& request) {
   if (request.now < due) {
     return {.requeue_after = due - request.now};
   }
-  return {
-      .step = Step::kDelete,
-      .events = {{.reason = reason::kWarmupDeleted,
-                  .text = fmt::format("deleted CacheWarmup {}: nobody has request for it since {}",
-                                      request.warmup, text)}}};
+  return {.step = Step::kDelete,
+          .events = {{.reason = reason::kWarmupDeleted,
+                      .text = fmt::format("deleted CacheWarmup {}: not requested since {}",
+                                          request.warmup, text)}}};
 }
 
 }  // namespace

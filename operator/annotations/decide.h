@@ -34,8 +34,7 @@ struct AnnotationRequest {
   bool namespace_opted_in = false;  // the namespace has the label cachewarm.io/warm=true
   // Owned by another supported workload, or a builder Job: never gets its own CacheWarmup.
   bool is_child = false;
-  bool ended =
-      false;  // is being deleted, or is a finished Job: no CacheWarmup is created for it
+  bool ended = false;  // is being deleted, or is a finished Job: no CacheWarmup is created for it
   // The CacheWarmup with the name `warmup`; null if none exists.
   const codec::Json* present = nullptr;
   // A CacheWarmup for this workload that the operator did not create; empty if none exists.

@@ -70,7 +70,7 @@ bool IsLoading(int status) {
 absl::Status SendOne(http::Client& client, const Clock& clock, const http::Request& message,
                      const api::BuildRequest& request, std::stop_token stop) {
   const kube::StopAfter over(clock, std::chrono::seconds(request.timeout_seconds), stop);
-  std::string problem = "no answer";
+  std::string problem = "no response";
   for (int tries = 0;; ++tries) {
     const absl::StatusOr<http::Response> answer = client.Send(message, over.token());
     if (answer.ok() && IsExpected(request, answer->status)) {
@@ -80,7 +80,7 @@ absl::Status SendOne(http::Client& client, const Clock& clock, const http::Reque
         answer.ok() ? IsLoading(answer->status)
                     : absl::IsUnavailable(answer.status()) || absl::IsCancelled(answer.status());
     if (answer.ok()) {
-      problem = fmt::format("answered {}: {}", answer->status, Excerpt(answer->body));
+      problem = fmt::format("response {}: {}", answer->status, Excerpt(answer->body));
     } else if (!absl::IsCancelled(answer.status())) {
       problem = Message(answer.status());
     }
@@ -90,7 +90,7 @@ absl::Status SendOne(http::Client& client, const Clock& clock, const http::Reque
     if (!SleepFor(clock, BackoffDelay(kRetryBackoff, tries, 0), over.token())) {
       return stop.stop_requested()
                  ? absl::CancelledError("stopped")
-                 : absl::DeadlineExceededError(fmt::format("not answered as expected in {} s: {}",
+                 : absl::DeadlineExceededError(fmt::format("no expected response within {} s: {}",
                                                            request.timeout_seconds, problem));
     }
   }
@@ -184,7 +184,7 @@ void BuildRequests::Send(const plan::DesiredBuildRequests& batch, const std::str
   absl::Status status =
       IsPodAddress(batch.pod_ip)
           ? absl::OkStatus()
-          : absl::FailedPreconditionError(fmt::format("pod {}: \"{}\" is no address of a pod",
+          : absl::FailedPreconditionError(fmt::format("pod {}: \"{}\" is not a valid pod IP",
                                                       batch.pod_name, Excerpt(batch.pod_ip)));
   if (status.ok()) {
     const auto client = deps_.connect(batch.pod_ip);
@@ -193,7 +193,7 @@ void BuildRequests::Send(const plan::DesiredBuildRequests& batch, const std::str
   if (stop.stop_requested()) {
     return;  // nobody reads the result
   }
-  deps_.log.Info("requests to a builder ended",
+  deps_.log.Info("compile requests to builder ended",
                  {{"cacheWarmup", warmup},
                   {"pod", warmup.substr(0, warmup.find('/') + 1) + batch.pod_name},
                   {"ok", status.ok()},

@@ -25,7 +25,8 @@ using codec::Json;
 
 // A plan that waits for a slow namespace occupies a worker: allow one at a time with a short
 // timeout. controllers::HeldPods waits longer for pods past their deadline.
-constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1, .limit = Duration(3'000)};
+constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1,
+                                                             .limit = Duration(3'000)};
 
 kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
@@ -161,7 +162,7 @@ absl::StatusOr<size_t> Executor::TryAll(size_t count, std::stop_token stop,
     (IsRejected(status) ? rejection : first).Update(status);
   });
   if (rejected > 0) {
-    deps_.log.Warning("refused by the API server",
+    deps_.log.Warning("requests rejected by the API server",
                       {{"err", Message(rejection)}, {"rejected", static_cast<int64_t>(rejected)}});
   }
   CW_RETURN_IF_ERROR(first);
@@ -193,7 +194,7 @@ absl::StatusOr<size_t> Executor::WriteNodes(const plan::Snapshot& snapshot, cons
         kube::Apply(kube::kNodeCaches,
                     render::NodeCacheApply(plan.nodes[i].node, plan.nodes[i].spec), options),
         stop);
-    return cachewarm::Annotate(answer.status(), "NodeCache " + plan.nodes[i].node);
+    return cachewarm::Annotate(answer.status(), "cannot write NodeCache " + plan.nodes[i].node);
   });
 }
 
@@ -204,11 +205,12 @@ absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Pl
     const absl::Status& status = answer.status();
     if (IsRejected(status)) {
       deps_.job_refusals.Record(snapshot.warmup.uid, job.name, Message(status));
-      deps_.log.Warning("builder Job refused", {{"job", snapshot.warmup.ns + "/" + job.name}, {"err", Message(status)}});
+      deps_.log.Warning("builder Job rejected by the API server",
+                        {{"job", snapshot.warmup.ns + "/" + job.name}, {"err", Message(status)}});
       continue;
     }
     if (!status.ok() && !absl::IsAlreadyExists(status)) {
-      return cachewarm::Annotate(status, "builder Job " + job.name);
+      return cachewarm::Annotate(status, "cannot create builder Job " + job.name);
     }
     deps_.job_refusals.Forget(snapshot.warmup.uid, job.name);
   }
@@ -216,7 +218,7 @@ absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Pl
     const auto answer = deps_.client.Do(
         kube::Delete(kube::kJobs, {.ns = snapshot.warmup.ns, .name = name}, {}), stop);
     if (!answer.ok() && !absl::IsNotFound(answer.status())) {
-      return cachewarm::Annotate(answer.status(), "builder Job " + name);
+      return cachewarm::Annotate(answer.status(), "cannot delete builder Job " + name);
     }
   }
   return absl::OkStatus();
@@ -228,7 +230,7 @@ absl::StatusOr<size_t> Executor::Annotate(const plan::Plan& plan, std::stop_toke
     const absl::Status status = turns_.Run(request.ns, stop, [&](std::stop_token ending) {
       return request.held == nullptr ? AnnotateAny(request, ending) : AnnotateHeld(request, ending);
     });
-    return cachewarm::Annotate(status, "annotation of pod " + request.pod);
+    return cachewarm::Annotate(status, "cannot annotate pod " + request.pod);
   });
 }
 
@@ -289,7 +291,7 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const plan::Snapshot& snapshot,
                                       {"reason", release.reason},
                                       {"heldSeconds", release.held_seconds}});
     }
-    return cachewarm::Annotate(done.status(), "release of pod " + release.pod->meta.name);
+    return cachewarm::Annotate(done.status(), "cannot release pod " + release.pod->meta.name);
   });
 }
 

@@ -34,7 +34,8 @@ struct Dependencies {
 
 // Result of a plan whose steps all succeeded.
 struct ExecuteResult {
-  size_t rejected = 0;  // requests rejected for single nodes and pods; a retry would be rejected too
+  size_t rejected =
+      0;  // requests rejected for single nodes and pods; a retry would be rejected too
 };
 
 // Executes a Plan in the order of its members, with the Jobs last, so that a rejected Job keeps no

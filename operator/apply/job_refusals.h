@@ -27,7 +27,8 @@ class JobRefusals {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::map<std::string, std::string>> messages_;  // by warmup uid and Job name
+  std::map<std::string, std::map<std::string, std::string>>
+      messages_;  // by warmup uid and Job name
 };
 
 }  // namespace cachewarm::apply

@@ -48,7 +48,7 @@ absl::StatusOr<kube::Outcome> AnnotationRequests::Reconcile(const std::string& k
         subject->regarding, key,
         {{.is_warning = true,
           .reason = api::reason::kInvalidAnnotation,
-          .text = "the API server refuses the CacheWarmup that the annotations ask for: " +
+          .text = "the API server rejected the CacheWarmup requested by annotations: " +
                   Message(outcome.status())}});
     return kube::Outcome{.requeue_after = kRejectedRetry};
   }
@@ -111,11 +111,10 @@ void AnnotationRequests::RecordEvents(const kube::Object& regarding,
                          .reason = std::string(note.reason),
                          .action = "Warm",
                          .note = note.text});
-    deps_.log.Info("workload regarding of its warmup",
-                   {{"kind", kube::TextAt(*regarding, {"kind"})},
-                    {"name", kube::NameOf(*regarding).ToString()},
-                    {"reason", note.reason},
-                    {"note", note.text}});
+    deps_.log.Info("event recorded for workload", {{"kind", kube::TextAt(*regarding, {"kind"})},
+                                                   {"name", kube::NameOf(*regarding).ToString()},
+                                                   {"reason", note.reason},
+                                                   {"note", note.text}});
   }
 }
 

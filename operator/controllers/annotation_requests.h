@@ -53,8 +53,7 @@ class AnnotationRequests {
   const observe::ClusterCache& cluster_;
   Dependencies deps_;
   std::mutex mutex_;
-  std::map<std::string, std::set<std::string>>
-      reported_;  // by key: text of the recorded problems
+  std::map<std::string, std::set<std::string>> reported_;  // by key: text of the recorded problems
 };
 
 }  // namespace cachewarm::controllers

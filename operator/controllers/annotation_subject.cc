@@ -114,17 +114,17 @@ annotations::Note SkippedWarning(std::string text) {
 
 std::vector<annotations::Note> WhySkipped(const std::string& ns, bool unlabelled) {
   if (unlabelled) {
-    return {SkippedWarning(fmt::format(
-        "namespace {} requested for it to be warm, but no workload that cachewarm knows "
-        "made it, and nothing tells it from other pods: give it a label, \"app\" for "
-        "one, or leave it out by the annotation {}=false",
-        ns, api::kWarmAnnotation))};
+    return {SkippedWarning(
+        fmt::format("not injected: namespace {} requests warmups, but this pod has no supported "
+                    "owner and no label that distinguishes it from other pods; set a label such as "
+                    "\"app\", or set the annotation {}=false",
+                    ns, api::kWarmAnnotation))};
   }
-  return {SkippedWarning(fmt::format(
-      "namespace {} has {} CacheWarmups for pods like it already, most likely because a "
-      "label differs with every run: make one by hand whose spec.selector names the "
-      "labels that stay, and delete those that nobody needs",
-      ns, kStandaloneMax))};
+  return {SkippedWarning(
+      fmt::format("not injected: namespace {} already has {} CacheWarmups for standalone pods, "
+                  "probably because a label differs with every run; create a CacheWarmup whose "
+                  "spec.selector has only the constant labels, and delete the unused ones",
+                  ns, kStandaloneMax))};
 }
 
 std::optional<AnnotationSubject> StandalonePodsSubject(const observe::ClusterCache& cluster,

@@ -22,7 +22,7 @@ inline constexpr size_t kStandaloneMax = 64;
 
 // A workload, or a set of standalone pods, whose annotations are reconciled.
 struct AnnotationSubject {
-  kube::Object regarding;  // object of the events: the workload or one of the pods
+  kube::Object regarding;                  // object of the events: the workload or one of the pods
   annotations::AnnotationRequest request;  // without `now` and `present`
   std::vector<annotations::Note> problems;
 };

@@ -29,7 +29,7 @@ constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepTimeout{5'000};
 // Last resort for releasing a pod, so wait as long as a webhook may take (30 s).
 constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
-                                               .limit = Duration(30'000)};
+                                                             .limit = Duration(30'000)};
 // Maximum age of cached budgets. A newer pod counts from its own creation, so it is released later
 // by at most this much.
 constexpr Duration kBudgetsTtl{500};
@@ -76,11 +76,11 @@ void HeldPods::Sweep(std::stop_token stop) {
   FanOut(held.size(), kSweepWidth, over.token(), [&](size_t i) {
     const auto outcome = ReconcilePod(held[i], Duration(0), over.token());
     if (!outcome.ok() && !absl::IsAborted(outcome.status())) {
-      deps_.log.Warning("held pod not released",
+      deps_.log.Warning("failed to release held pod",
                         {{"pod", held[i]->name().ToString()}, {"err", Message(outcome.status())}});
     }
   });
-  deps_.log.Info("held pods swept", {{"heldPods", static_cast<int64_t>(held.size())}});
+  deps_.log.Info("overdue held pods released", {{"heldPods", static_cast<int64_t>(held.size())}});
 }
 
 absl::StatusOr<kube::Outcome> HeldPods::Reconcile(const std::string& key, std::stop_token stop) {
@@ -172,11 +172,11 @@ absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::
                                   {"pod", pod->meta.ns + "/" + pod->meta.name},
                                   {"reason", reason},
                                   {"heldSeconds", held_seconds}});
-  deps_.events.Record(
-      {.regarding = pod->object,
-       .reason = std::string(reason),
-       .action = "Release",
-       .note = fmt::format("released after {} without waiting any longer", FormatDuration(held))});
+  deps_.events.Record({.regarding = pod->object,
+                       .reason = std::string(reason),
+                       .action = "Release",
+                       .note = fmt::format("released from the cachewarm scheduling gate after {}",
+                                           FormatDuration(held))});
   return absl::OkStatus();
 }
 

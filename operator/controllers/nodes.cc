@@ -104,7 +104,7 @@ absl::StatusOr<bool> Nodes::RemoveTaints(const api::Node& node, std::string_view
     return false;
   }
   if (!answer.ok()) {
-    return Annotate(answer.status(), "startup taint of node " + node.meta.name);
+    return Annotate(answer.status(), "cannot remove startup taint of node " + node.meta.name);
   }
   deps_.metrics.startup_taints.Add({std::string(why)});
   deps_.log.Info("startup taint removed",
@@ -128,7 +128,7 @@ absl::Status Nodes::WriteCondition(const api::Node& node,
       kube::Apply(kube::kNodes, render::NodeConditionApply(*object, condition, deps_.clock.Now()),
                   options),
       stop);
-  return Annotate(answer.status(), "condition of node " + node.meta.name);
+  return Annotate(answer.status(), "cannot write condition of node " + node.meta.name);
 }
 
 }  // namespace cachewarm::controllers

@@ -97,7 +97,7 @@ absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::st
   }
   const auto warmup = deps_.cluster.warmup_views.Of(object);
   if (warmup == nullptr) {
-    return absl::InvalidArgumentError("the CacheWarmup is not understood; see the log");
+    return absl::InvalidArgumentError("cannot decode the CacheWarmup; see the log");
   }
   if (IsStale(*warmup)) {
     return kube::Outcome{.requeue_after = kStaleRetry};

@@ -212,8 +212,8 @@ void ClusterCache::WatchServices(std::stop_token stop) {
            SleepFor(runtime_.clock, kServicesProbeInterval, stop));
   if (absl::IsPermissionDenied(asked)) {
     runtime_.log.Warning(
-        "services may not be listed: builders may carry labels that one selects by; grant the "
-        "operator get, list and watch");
+        "cannot list Services, so a builder pod may carry labels that a Service selects; grant the "
+        "operator get, list and watch on services");
     services.Forget();
   }
   services.Run(stop);

@@ -98,7 +98,7 @@ class Decoded {
       return std::make_shared<const T>(*std::move(decoded));
     }
     log_.Warning(
-        "object not understood",
+        "cannot decode object",
         {{"kind", kind_}, {"name", object.name().ToString()}, {"err", Message(decoded.status())}});
     return nullptr;
   }

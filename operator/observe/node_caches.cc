@@ -93,7 +93,7 @@ NodeCaches::Value NodeCaches::Decode(const std::string& node, const Json& object
   const std::string version = kube::ResourceVersionOf(object);
   std::lock_guard lock(mutex_);
   if (std::exchange(undecodable_[node], version) != version) {
-    log_.Warning("object not understood",
+    log_.Warning("cannot decode object",
                  {{"kind", "NodeCache"}, {"name", node}, {"err", Message(decoded.status())}});
   }
   return nullptr;

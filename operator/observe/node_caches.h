@@ -57,9 +57,11 @@ class NodeCaches {
   const kube::Store& store_;
   Log& log_;
   mutable std::mutex mutex_;
-  std::map<NamedWarmup, int64_t> named_;                  // number of NodeCaches that list it
-  std::map<std::string, std::set<std::string>> pending_;  // by node: uids of warmups with pending bundles
-  mutable std::map<std::string, std::string> undecodable_;  // by node: resourceVersion that was logged
+  std::map<NamedWarmup, int64_t> named_;  // number of NodeCaches that list it
+  std::map<std::string, std::set<std::string>>
+      pending_;  // by node: uids of warmups with pending bundles
+  mutable std::map<std::string, std::string>
+      undecodable_;  // by node: resourceVersion that was logged
 };
 
 }  // namespace cachewarm::observe

@@ -32,8 +32,8 @@ kube::Object TemplateOwner(const ClusterCache& cluster, const kube::Object& obje
 
 std::string LacksLabels(const api::WorkloadRef& ref) {
   return fmt::format(
-      "the pod template of {} \"{}\" has no labels, so its pods cannot be told from others; add a "
-      "label to spec.jobTemplate.spec.template.metadata.labels",
+      "the pod template of {} \"{}\" has no labels, so its pods cannot be identified; add a label "
+      "to spec.jobTemplate.spec.template.metadata.labels",
       ref.kind, ref.name);
 }
 
@@ -49,10 +49,9 @@ plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWa
   const workloads::Shape own = workloads::ShapeOf(*object);
   const kube::Object owner = TemplateOwner(cluster, object, own);
   if (owner == nullptr) {
-    workload.problem = fmt::format(
-        "{} \"{}\" takes its template from Deployment \"{}\", which is "
-        "not there",
-        ref.kind, ref.name, own.borrows_from);
+    workload.problem =
+        fmt::format("{} \"{}\" uses the template of Deployment \"{}\", which does not exist",
+                    ref.kind, ref.name, own.borrows_from);
     return workload;
   }
   const workloads::Shape shape = owner == object ? own : workloads::ShapeOf(*owner);

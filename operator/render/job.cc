@@ -149,7 +149,8 @@ bool IsReserved(std::string_view key) {
 std::string MetadataRefusal(const Json& overrides) {
   for (const auto& [name, value] : overrides.items()) {
     if (name != "metadata" && name != "spec") {
-      return fmt::format("{}: only metadata and spec of the pod may be patched", name);
+      return fmt::format("{}: only metadata and spec of the pod can be overridden; remove it",
+                         name);
     }
   }
   const Json* metadata = Find(overrides, {"metadata"});
@@ -158,11 +159,12 @@ std::string MetadataRefusal(const Json& overrides) {
   }
   for (const auto& [name, notes] : metadata->items()) {
     if (name != "labels" && name != "annotations") {
-      return fmt::format("metadata.{}: only labels and annotations may be patched", name);
+      return fmt::format("metadata.{}: only labels and annotations can be overridden; remove it",
+                         name);
     }
     for (const auto& [key, value] : notes.items()) {
       if (IsReserved(key)) {
-        return fmt::format("metadata.{}: \"{}\" may not be patched; leave it out", name, key);
+        return fmt::format("metadata.{}: \"{}\" cannot be overridden; remove it", name, key);
       }
     }
   }
@@ -175,16 +177,16 @@ std::string CacheKeyChange(const Json& pod_template, const Json& merged,
   const Json* before = Named(List(pod_template, {"spec", "containers"}), container);
   const Json* after = Named(List(merged, {"spec", "containers"}), container);
   if (before == nullptr || after == nullptr) {
-    return fmt::format("container \"{}\" compiles and must stay", container);
+    return fmt::format("container \"{}\" builds the cache and must not be removed", container);
   }
   if (Text(*before, "image") != Text(*after, "image")) {
     return fmt::format(
-        "the image of container \"{}\" must stay: another one compiles another cache; change the "
-        "workload's",
+        "the image of container \"{}\" must not change, because another image builds a cache with "
+        "another key; change the workload's image instead",
         container);
   }
   if (RunAs(pod_template["spec"], container) != RunAs(merged["spec"], container)) {
-    return "runAsUser must stay: directories belong to users";
+    return "runAsUser must not change, because every user has its own cache directory";
   }
   return "";
 }
@@ -226,14 +228,15 @@ std::vector<const Json*> ContainersOf(const Json& spec) {
 
 std::string PortRefusal(const Json& spec) {
   if (Flag(spec, "hostNetwork")) {
-    return "spec.hostNetwork is set and a copy would take the same ports; set compile.builder to "
+    return "spec.hostNetwork is set, so a copy would use the same host ports; set compile.builder "
+           "to "
            "FirstPod";
   }
   for (const Json* container : ContainersOf(spec)) {
     for (const Json& port : List(*container, {"ports"})) {
       if (Integer(port, "hostPort", 0) != 0) {
         return fmt::format(
-            "container \"{}\" has hostPort {} and a copy would take it; set compile.builder to "
+            "container \"{}\" has hostPort {}, which a copy would use too; set compile.builder to "
             "FirstPod",
             Text(*container, "name"), Integer(port, "hostPort", 0));
       }
@@ -243,10 +246,10 @@ std::string PortRefusal(const Json& spec) {
 }
 
 std::string DeviceRefusal(const Json& spec) {
-  return List(spec, {"resourceClaims"}).empty()
-             ? ""
-             : "whether the devices of its resourceClaims are free for a copy cannot be told; set "
-               "compile.builder to FirstPod";
+  return List(spec, {"resourceClaims"}).empty() ? ""
+                                                : "spec.resourceClaims is set, and whether its "
+                                                  "devices are free for a copy is unknown; set "
+                                                  "compile.builder to FirstPod";
 }
 
 std::string VolumeRefusal(const Json& spec) {
@@ -255,7 +258,8 @@ std::string VolumeRefusal(const Json& spec) {
     for (const Json& mount : List(*container, {"volumeMounts"})) {
       if (Named(volumes, Text(mount, "name")) == nullptr) {
         return fmt::format(
-            "container \"{}\" mounts \"{}\" of volumeClaimTemplates, which a copy has not; set "
+            "container \"{}\" mounts \"{}\" of volumeClaimTemplates, which a copy does not have; "
+            "set "
             "compile.builder to FirstPod",
             Text(*container, "name"), Text(mount, "name"));
       }
@@ -265,8 +269,8 @@ std::string VolumeRefusal(const Json& spec) {
     const Json* claim = Find(volume, {"persistentVolumeClaim"});
     if (claim != nullptr && !Flag(*claim, "readOnly")) {
       return fmt::format(
-          "volume \"{}\" is a claim that a copy could write to; set its readOnly to true, or "
-          "compile.builder to FirstPod",
+          "volume \"{}\" is a PersistentVolumeClaim that a copy could write to; set its readOnly "
+          "to true, or compile.builder to FirstPod",
           Text(volume, "name"));
     }
   }
@@ -278,7 +282,7 @@ std::string VolumeRefusal(const Json& spec) {
 std::string CopyRefusal(const Json& pod_template) {
   const Json* spec = Find(pod_template, {"spec"});
   if (spec == nullptr) {
-    return "the pod template has no spec; give it one";
+    return "the pod template has no spec; add one";
   }
   for (const auto& refusal : {PortRefusal(*spec), DeviceRefusal(*spec), VolumeRefusal(*spec)}) {
     if (!refusal.empty()) {

@@ -22,8 +22,9 @@ struct BuilderJobSpec {
   std::string key;
   int attempt = 1;
   Mount mount;
-  std::vector<std::string> hostnames;  // nodes with the key's GPU type and CPU class; the pod runs only there
-  std::set<std::string> label_keys;    // selected by Services, PDBs and the workload
+  std::vector<std::string>
+      hostnames;  // nodes with the key's GPU type and CPU class; the pod runs only there
+  std::set<std::string> label_keys;  // selected by Services, PDBs and the workload
   std::string priority_class;
 };
 

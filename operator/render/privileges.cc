@@ -126,8 +126,8 @@ std::string NewVolume(const Json& before, const Json& after) {
     const bool same = present != nullptr && *present == volume;
     if (!same && !IsAllowed(volume)) {
       return fmt::format(
-          "spec.volumes: \"{}\" must stay as the workload has it; only emptyDir, "
-          "configMap and downwardAPI may be added",
+          "spec.volumes: \"{}\" must not differ from the workload's; only emptyDir, configMap and "
+          "downwardAPI volumes can be added",
           Text(volume, "name"));
     }
   }
@@ -141,7 +141,7 @@ std::string NewReference(const Json& container, const References& known, const J
     const Json* volume = Named(volumes, Text(mount, "name"));
     if (!Holds(known.mounts, mount) && (volume == nullptr || !IsAllowed(*volume))) {
       return fmt::format(
-          "container \"{}\": volume \"{}\" must be mounted as the workload mounts it "
+          "container \"{}\": the mount of volume \"{}\" must not differ from the workload's "
           "(readOnly, subPath, mountPropagation)",
           name, Text(mount, "name"));
     }
@@ -151,16 +151,19 @@ std::string NewReference(const Json& container, const References& known, const J
                         [&](const Json& each) { return Holds(of_all, each); });
   };
   if (is_new(own.devices, known.devices)) {
-    return fmt::format("container \"{}\": volumeDevices must stay as the workload has them", name);
+    return fmt::format("container \"{}\": volumeDevices must not differ from the workload's", name);
   }
   if (is_new(own.secrets, known.secrets)) {
     return fmt::format(
-        "container \"{}\": refers to a Secret that the workload does not use; take "
-        "it out, or give it to the workload",
+        "container \"{}\": references a Secret that the workload does not use; remove the "
+        "reference or add it to the workload",
         name);
   }
   if (is_new(own.hosts, known.hosts)) {
-    return fmt::format("container \"{}\": host of a probe or hook must stay; leave it out", name);
+    return fmt::format(
+        "container \"{}\": the host of a probe or hook must not differ from the workload's; remove "
+        "it",
+        name);
   }
   return "";
 }
@@ -172,7 +175,7 @@ std::string FindGainedPrivilege(const Json& before, const Json& after, std::stri
   const Json spec = Member(after, "spec");
   for (const char* name : kUnchangedPodFields) {
     if (Member(old_spec, name) != Member(spec, name)) {
-      return fmt::format("spec.{}: must stay as the workload has it", name);
+      return fmt::format("spec.{}: must not differ from the workload's", name);
     }
   }
   if (std::string refusal = NewVolume(old_spec, spec); !refusal.empty()) {
@@ -187,8 +190,8 @@ std::string FindGainedPrivilege(const Json& before, const Json& after, std::stri
       if (model == nullptr ||
           Member(*model, "securityContext") != Member(each, "securityContext")) {
         return fmt::format(
-            "container \"{}\": securityContext must be that of the workload's "
-            "container; a new one has that of \"{}\"",
+            "container \"{}\": securityContext must not differ from the workload's; a new "
+            "container must have that of \"{}\"",
             Text(each, "name"), container);
       }
       if (std::string refusal = NewReference(each, known, List(spec, {"volumes"}));

@@ -95,8 +95,8 @@ absl::Status MergeElement(Json& list, const Json& element, const char* key,
                           const std::string& path) {
   const auto value = element.find(key);
   if (value == element.end() || value->is_null()) {
-    return InvalidPatch(path,
-                        fmt::format("needs {}, by which elements of this list are found", key));
+    return InvalidPatch(
+        path, fmt::format("{} is required, because elements of this list are merged by it", key));
   }
   CW_ASSIGN_OR_RETURN(const std::string directive, DirectiveOf(element, path));
   const auto present = std::find_if(list.begin(), list.end(), [&](const Json& each) {
@@ -118,8 +118,7 @@ absl::Status MergeElement(Json& list, const Json& element, const char* key,
 
 absl::Status MergeList(Json& list, const Json& patch, const char* key, const std::string& path) {
   if (patch.size() > kElementsMax) {
-    return InvalidPatch(path,
-                        fmt::format("has more than {} elements; put fewer into it", kElementsMax));
+    return InvalidPatch(path, fmt::format("has more than {} elements; use fewer", kElementsMax));
   }
   // An element with only "$patch: replace" applies to the whole list.
   const Json replace = {{kPatch, "replace"}};
@@ -187,7 +186,7 @@ absl::Status MergeObject(Json& target, const Json& patch, const std::string& pat
       continue;
     }
     if (name.starts_with('$')) {
-      return InvalidPatch(place, "this directive is not known here; use $patch or $retainKeys");
+      return InvalidPatch(place, "unsupported directive; use $patch or $retainKeys");
     }
     CW_RETURN_IF_ERROR(MergeMember(target, name, value, place));
   }
@@ -202,7 +201,7 @@ absl::Status MergeStrategically(Json& target, const Json& patch) {
   }
   CW_ASSIGN_OR_RETURN(const std::string directive, DirectiveOf(patch, ""));
   if (!directive.empty()) {
-    return InvalidPatch(kPatch, "is for parts of the pod, not for all of it");
+    return InvalidPatch(kPatch, "cannot be used at the top level, only inside metadata or spec");
   }
   return MergeObject(target, patch, "");
 }

@@ -12,7 +12,8 @@ namespace {
 
 http::ServerResponse Answer(const HandlerDependencies& deps, const http::ServerRequest& request) {
   if (request.method != "POST") {
-    return {.status = 405, .headers = {{"Allow", "POST"}}, .body = "only POST\n"};
+    return {
+        .status = 405, .headers = {{"Allow", "POST"}}, .body = "method not allowed; use POST\n"};
   }
   const auto review = DecodeReview(request.body);
   if (!review.ok()) {

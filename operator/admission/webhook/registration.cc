@@ -83,7 +83,7 @@ absl::StatusOr<StoredCertificateBundle> ReadCertificateBundle(kube::Client& clie
       client.Do(kube::Get(kube::kSecrets, {.ns = ns, .name = std::string(kWebhookName)}), stop);
   if (absl::IsNotFound(secret.status())) {
     return absl::FailedPreconditionError(
-        fmt::format("there is no Secret {}/{} for the certificates of the webhook: apply "
+        fmt::format("Secret {}/{} for the webhook certificates does not exist; apply "
                     "manifests/install-webhook.yaml again",
                     ns, kWebhookName));
   }

@@ -24,12 +24,11 @@ std::string WhyMissing(const Installed& installed) {
   if (installed.policy || installed.webhook.has_value()) {
     return "";
   }
-  return installed.policy_served
-             ? "the admission policy cachewarm.io is not installed, so pods start without us: "
-               "apply "
-               "manifests/install.yaml"
-             : "this API server has no admission policies (Kubernetes before 1.36) and the webhook "
-               "is not installed, so pods start without us: apply manifests/install-webhook.yaml";
+  return installed.policy_served ? "the admission policy cachewarm.io is not installed, so pods "
+                                   "start without the cache; apply manifests/install.yaml"
+                                 : "this API server has no admission policies (Kubernetes before "
+                                   "1.36) and the webhook is not installed, so pods start without "
+                                   "the cache; apply manifests/install-webhook.yaml";
 }
 
 std::string InjectionMode(const Installed& installed) {
@@ -52,7 +51,7 @@ void Service::Run(std::stop_token stop) {
     const absl::Status checked = Check(stop);
     const std::string error = checked.ok() || absl::IsCancelled(checked) ? "" : Message(checked);
     if (!error.empty() && error != last) {
-      deps_.log.Warning("admission cannot be checked after", {{"err", error}});
+      deps_.log.Warning("cannot check the admission configuration", {{"err", error}});
     }
     last = error;
     std::unique_lock lock(mutex_);
@@ -110,9 +109,9 @@ void Service::RecordInstalled(const Installed& installed) {
     mode_ = mode;
   }
   if (WhyMissing(installed).empty()) {
-    deps_.log.Info("pods are injected", {{"mode", mode}});
+    deps_.log.Info("new pods are injected", {{"mode", mode}});
   } else {
-    deps_.log.Warning("pods are not injected", {{"err", WhyMissing(installed)}});
+    deps_.log.Warning("new pods are not injected", {{"err", WhyMissing(installed)}});
   }
   if (changed && deps_.on_change) {
     deps_.on_change();
@@ -145,15 +144,14 @@ absl::StatusOr<CertificateBundle> Service::MaintainCertificates(
                             .ca_bundle = ca_bundle.empty() ? "" : ca_bundle.front()}));
   if (renewed.has_value()) {
     CW_RETURN_IF_ERROR(WriteCertificateBundle(deps_.client, stored, *renewed, stop));
-    deps_.log.Info("certificates of the webhook renewed", {{"secret", kWebhookName}});
+    deps_.log.Info("webhook certificates renewed", {{"secret", kWebhookName}});
   }
   CertificateBundle bundle = renewed.value_or(stored.bundle);
   const bool up_to_date = std::all_of(ca_bundle.begin(), ca_bundle.end(),
                                       [&](const auto& each) { return each == bundle.authorities; });
   if (!up_to_date) {
     CW_RETURN_IF_ERROR(UpdateCaBundle(deps_.client, registration, bundle.authorities, stop));
-    deps_.log.Info("authority of the webhook ca_bundle",
-                   {{"webhookConfiguration", kAdmissionName}});
+    deps_.log.Info("caBundle of the webhook updated", {{"webhookConfiguration", kAdmissionName}});
   }
   return bundle;
 }
@@ -197,7 +195,7 @@ void Service::StopServing() {
   if (server_ != nullptr) {
     port_ = 0;
     server_.reset();
-    deps_.log.Info("webhook no longer served");
+    deps_.log.Info("webhook stopped");
   }
 }
 

@@ -138,9 +138,9 @@ def test_the_last_words_of_a_builder_that_dies_are_in_the_condition(
         (
             "host-path",
             {"spec": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}},
-            "must stay as the workload has it",
+            "must not differ from the workload's",
         ),
-        ("gone", {"spec": {"containers": [{"name": "server", "$patch": "delete"}]}}, "must stay"),
+        ("gone", {"spec": {"containers": [{"name": "server", "$patch": "delete"}]}}, "must not be removed"),
     ],
 )
 def test_overrides_that_would_do_harm_make_no_job(

@@ -260,8 +260,10 @@ class DaemonWithWebhook : public DaemonTest {
 
 TEST_F(DaemonWithWebhook, IsNotReadyBeforeItServes) {
   Start();
-  ASSERT_TRUE(InSteps(seconds(1), [&] { return Leads() && log_.Has("there is no Secret"); }));
-  EXPECT_EQ(daemon_->WhyNotReady(), "admission not looked after yet\n");
+  ASSERT_TRUE(InSteps(seconds(1), [&] {
+    return Leads() && log_.Has("for the webhook certificates does not exist");
+  }));
+  EXPECT_EQ(daemon_->WhyNotReady(), "admission configuration not checked yet\n");
   PutSecret();
   EXPECT_TRUE(InSteps(seconds(2), [&] { return daemon_->IsReady(); }));
 }
@@ -275,7 +277,7 @@ TEST_F(DaemonWithWebhook, ThatLosesItsLeaseEndsOnceNobodyAsksItAnyMore) {
   EXPECT_TRUE(Eventually([&] { return daemon_->WhyNotReady() == "stopping\n"; }));
   clock_.Advance(seconds(15));
   EXPECT_FALSE(HasEnded()) << "kubelet may not have asked three times";
-  EXPECT_FALSE(log_.Has("webhook no longer served"));
+  EXPECT_FALSE(log_.Has("webhook stopped"));
   EXPECT_TRUE(InSteps(seconds(2), [&] { return HasEnded(); }));
   EXPECT_TRUE(absl::IsAborted(running_.get()));
 }

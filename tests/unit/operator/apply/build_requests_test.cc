@@ -134,7 +134,7 @@ TEST_F(BuildRequestsTest, ARedirectIsNotFollowed) {
   Serve([](const std::string&, int) {
     return fakes::RawAnswer(302, "", "Location: http://10.0.0.1/\r\n");
   });
-  EXPECT_THAT(Outcome({To("/a")}), HasSubstr("answered 302"));
+  EXPECT_THAT(Outcome({To("/a")}), HasSubstr("response 302"));
   EXPECT_EQ(asked().size(), 1U);
 }
 
@@ -174,12 +174,12 @@ TEST_F(BuildRequestsTest, AServerThatLoadsForEverFailsWhenItsTimeIsOver) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(503, "loading"); });
   api::BuildRequest request = To("/a");
   request.timeout_seconds = 1;
-  EXPECT_THAT(Outcome({request}), HasSubstr("not answered as expected in 1 s: answered 503"));
+  EXPECT_THAT(Outcome({request}), HasSubstr("no expected response within 1 s: response 503"));
 }
 
 TEST_F(BuildRequestsTest, OnlyPodsAreAsked) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(200, ""); });
-  EXPECT_THAT(Outcome({To("/a")}, "169.254.169.254"), HasSubstr("no address of a pod"));
+  EXPECT_THAT(Outcome({To("/a")}, "169.254.169.254"), HasSubstr("not a valid pod IP"));
   EXPECT_TRUE(asked().empty());
 }
 

@@ -262,7 +262,7 @@ TEST_F(HeldPodsTest, OfABurstNotEveryPodHasAllOthersReadAgain) {
   StartCache();
   FanOut(kPods, kHeldWorkers, {},
          [&](size_t i) { EXPECT_TRUE(held_.Reconcile(fmt::format("default/p{}", i), {}).ok()); });
-  EXPECT_EQ(log.Count("object not understood"), 1);
+  EXPECT_EQ(log.Count("cannot decode object"), 1);
 }
 
 TEST_F(HeldPodsTest, AWarmupThatAllowsLessIsHeededAtOnce) {

@@ -286,7 +286,7 @@ TEST_F(RefusedServices, CountAsNoneUntilTheyMayBeListed) {
   cluster.Start(stop.get_token());
   ASSERT_TRUE(op::testing::Eventually([&] { return cluster.HasSynced(); }));
   EXPECT_TRUE(SelectedLabelKeys(cluster, "default").empty());
-  EXPECT_EQ(log.Count("services may not be listed"), 1);
+  EXPECT_EQ(log.Count("cannot list Services"), 1);
   server.Intercept(nullptr);
   EXPECT_TRUE(AfterAWhile([&] { return SelectedLabelKeys(cluster, "default").contains("role"); }));
 }

@@ -234,7 +234,7 @@ TEST_F(SnapshotTest, AnObjectThatIsNotUnderstoodIsLeftOutAndLoggedOnce) {
   StartCache();
   EXPECT_EQ(cluster.warmup_views.Get({"default", "odd"}), nullptr);
   EXPECT_EQ(cluster.warmup_views.List().size(), 1U);
-  EXPECT_TRUE(log.Has("object not understood"));
+  EXPECT_TRUE(log.Has("cannot decode object"));
   EXPECT_TRUE(log.Has("maxHoldSeconds"));
 }
 

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"whole_spec",
              "{spec: {$patch: replace, containers: [{name: server, image: 'llama:1', "
              "securityContext: {runAsUser: 1000}}]}}",
-             "must stay"},
+             "must not differ"},
         Case{"privileged",
              "{spec: {containers: [{name: server, securityContext: {privileged: true}}]}}",
              "securityContext"},

@@ -295,9 +295,9 @@ TEST(Overrides, ChangeTheCopyAndNotWhatItIsACopyOf) {
 TEST(Overrides, WhatWouldCompileAnotherCacheOrIsNoPartOfAPodIsRefused) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"spec":{"containers":[{"name":"server","image":"other"}]}})", "image"},
-      {R"({"spec":{"containers":[{"name":"server","$patch":"delete"}]}})", "must stay"},
-      {R"({"spec":{"containers":[{"$patch":"replace"},{"name":"x"}]}})", "must stay"},
-      {R"({"spec":null})", "must stay"},
+      {R"({"spec":{"containers":[{"name":"server","$patch":"delete"}]}})", "must not be removed"},
+      {R"({"spec":{"containers":[{"$patch":"replace"},{"name":"x"}]}})", "must not be removed"},
+      {R"({"spec":null})", "must not be removed"},
       {R"({"spec":{"securityContext":{"runAsUser":4711}}})", "runAsUser"},
       {R"({"spec":{"containers":[{"name":"server","securityContext":{"runAsUser":4711}}]}})",
        "runAsUser"},

@@ -285,7 +285,7 @@ TEST_F(ServiceTest, WithThePolicyAloneNothingIsServedAndNoSecretRead) {
   InstallPolicy();
   service.SetLeading(true);
   Start();
-  ASSERT_TRUE(Eventually([&] { return log.Has("pods are injected"); }));
+  ASSERT_TRUE(Eventually([&] { return log.Has("new pods are injected"); }));
   EXPECT_EQ(service.port(), 0);
   for (const std::string& request : server.objects.Requests()) {
     EXPECT_EQ(request.find("secrets"), std::string::npos) << request;
@@ -296,7 +296,7 @@ TEST_F(ServiceTest, SaysWhatToInstallWhereNothingIs) {
   Start();
   ASSERT_TRUE(Eventually([&] { return changes == 1; }));
   EXPECT_THAT(service.Missing(), HasSubstr("install-webhook.yaml"));
-  EXPECT_TRUE(log.Has("pods are not injected"));
+  EXPECT_TRUE(log.Has("new pods are not injected"));
   server.has_policies = true;
   EXPECT_TRUE(Eventually([&] {
     Later(std::chrono::seconds(31));
@@ -324,7 +324,7 @@ TEST_F(ServiceTest, StopsServingWhenTheWebhookIsRemoved) {
 TEST_F(ServiceTest, IsSettledOnceItServesAndStaysSo) {
   InstallWebhook();
   Start();
-  ASSERT_TRUE(Eventually([&] { return log.Has("pods are injected"); }));
+  ASSERT_TRUE(Eventually([&] { return log.Has("new pods are injected"); }));
   EXPECT_FALSE(service.IsSettled()) << "nobody has made a certificate yet";
   service.SetLeading(true);
   ASSERT_TRUE(Eventually([&] { return service.IsSettled(); }));
@@ -376,7 +376,7 @@ TEST_F(ServiceThatSaysGoodbye, AnswersAPIServersThatHaveNotSeenItGo) {
     return service.port() == 0;
   }));
   thread.join();
-  EXPECT_TRUE(log.Has("webhook no longer served"));
+  EXPECT_TRUE(log.Has("webhook stopped"));
 }
 
 TEST_F(ServiceThatSaysGoodbye, WaitsForNobodyWhereItServesNothing) {
