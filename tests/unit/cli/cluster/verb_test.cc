@@ -23,7 +23,8 @@ using ::testing::HasSubstr;
 constexpr char kOneHeldPod[] =
     R"({"kind":"PodList","metadata":{},"items":[{"metadata":{"namespace":"team","name":"held",)"
     R"("uid":"u1","creationTimestamp":"2026-11-21T08:00:00Z","annotations":)"
-    R"({"cachewarm.io/warmup":"llama"}},"spec":{"schedulingGates":[{"name":"cachewarm.io/wait-for-cache"}],)"
+    R"({"cachewarm.io/warmup":"llama"}},"spec":{"schedulingGates":)"
+    R"([{"name":"cachewarm.io/wait-for-cache"}],)"
     R"("containers":[{"name":"c"}]}}]})";
 
 struct Outcome {
