@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Every file of the corpus, and each of them cut and bent in a few hundred fixed ways, through its
-// target: what a fuzzer once found stays found, on every machine, in every run of the tests.
+// SPDX-License-Identifier: Apache-2.0 Passes every file of the corpus, and a few hundred
+// deterministic mutations of each, to its target, so that inputs found by the fuzzer are tested on
+// every machine.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -26,7 +26,7 @@ std::string Content(const stdfs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The same bytes with one to four small wounds; the same seed gives the same wounds.
+// Returns `bytes` with one to four small changes, determined by the seed.
 std::string Bend(std::string bytes, unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&random](size_t bound) { return random() % std::max<size_t>(1, bound); };

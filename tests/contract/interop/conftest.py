@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles that `cachewarm pack` pushed, in the registries of others. `make interop` builds those."""
+"""Fixtures: bundles that `cachewarm pack` pushed to several registries, built by `make interop`."""
 import os
 import random
 import shutil
@@ -28,7 +28,7 @@ FACTS = '{"gpuType":"nvidia/h100-80gb-hbm3/sm_90","cpuClass":"x86-64-v3/intel-6-
 
 
 def run(*words, code=0, **options):
-    """Runs a program to its end and returns it; fails when it ends with another exit status."""
+    """Runs a program and returns its result. Fails unless its exit status is `code`."""
     environment = {**os.environ, "COSIGN_PASSWORD": "", "HOME": tempfile.gettempdir()}
     done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL,
                           capture_output=True, timeout=SECONDS, env=environment, check=False,
@@ -38,18 +38,18 @@ def run(*words, code=0, **options):
 
 
 def cachewarm(*words, code=0):
-    """Our program as the tests build it."""
+    """Runs the cachewarm binary of the development build."""
     return run(DEV / "cli/cachewarm", *words, code=code)
 
 
 def files_below(directory):
-    """Path and content of every file."""
+    """Returns the content of every file by its path."""
     return {str(path.relative_to(directory)): path.read_bytes()
             for path in Path(directory).rglob("*") if path.is_file()}
 
 
 def make_tree(directory, seed):
-    """A cache of many small files, some of them twice, and one that is larger than a frame."""
+    """Creates a cache of many small files, some of them duplicates, and one larger than a frame."""
     noise = random.Random(seed)
     sizes = [noise.randrange(1, 60_000) for _ in range(60)] + [9_000_000]
     for number, size in enumerate(sizes):
@@ -63,7 +63,7 @@ def make_tree(directory, seed):
 
 @dataclass
 class Bundle:
-    """One in a registry."""
+    """A bundle in a registry."""
     tree: Path
     host: str
     name: str
@@ -71,17 +71,17 @@ class Bundle:
 
     @property
     def image(self):
-        """As other programs name it."""
+        """Its name for container tools."""
         return f"{self.host}/{self.name}@{self.digest}"
 
     @property
     def url(self):
-        """As ours does."""
+        """Its URL for cachewarm."""
         return f"oci://{self.image}"
 
 
 def pack(folder, registry, name, seed):
-    """A new bundle of a tree of its own."""
+    """Packs a new tree into a registry and returns the bundle."""
     tree = make_tree(folder / f"tree-{seed}", seed)
     facts = folder / "facts.json"
     facts.write_text(FACTS)
@@ -91,7 +91,7 @@ def pack(folder, registry, name, seed):
 
 @pytest.fixture(scope="module", params=list(REGISTRIES))
 def registry(request, tmp_path_factory):
-    """A registry of each kind."""
+    """Runs the tests with each kind of registry."""
     folder = tmp_path_factory.mktemp("registry") / "served"
     with Registry(folder, REGISTRIES[request.param]) as server:
         yield server
@@ -99,13 +99,13 @@ def registry(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bundle(registry, tmp_path_factory):
-    """A bundle in it."""
+    """A bundle in the registry."""
     return pack(tmp_path_factory.mktemp("bundle"), registry, "team/llama", 1)
 
 
 @pytest.fixture(scope="module")
 def containerd(tmp_path_factory):
-    """A containerd that unpacks what it pulls."""
+    """A containerd that unpacks the images that it pulls."""
     with tempfile.TemporaryDirectory(prefix="cw-") as short:
         folder = tmp_path_factory.mktemp("containerd") / "served"
         with Containerd(folder, Path(short)) as server:

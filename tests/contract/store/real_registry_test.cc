@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only a registry does.
+// Behaviour that only registries have.
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/open.h"
 #include "lib/bundle/transfer.h"
 #include "lib/http/client.h"
-#include "tests/contract/store/kinds.h"
 #include "tests/contract/store/registry_process.h"
+#include "tests/contract/store/store_kinds.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real registry that sends who reads a blob to another host.
+// A real registry that redirects readers of blobs to another host.
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ class RegistryThatRedirects : public ::testing::TestWithParam<Login> {
     http::PrepareProcess();
   }
 
-  // Both, and a client of the registry.
+  // Starts registry and object store, and opens a client.
   void Start(ObjectStoreOptions options) {
     options.folder = content_.path();
     objects_ = std::make_unique<ObjectStore>(options);

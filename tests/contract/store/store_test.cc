@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Store promises, run on all of them: in memory, an image layout, each with each
-// decorator around it, and a real registry (where CACHEWARM_REGISTRY_BIN names one).
+// The contract of Store, tested with every implementation: memory, image layout, both with each
+// decorator, and a real registry (if CACHEWARM_REGISTRY_BIN names one).
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -17,8 +17,8 @@
 #include "lib/bundle/store/mem/mem_store.h"
 #include "lib/bundle/transfer.h"
 #include "lib/http/client.h"
-#include "tests/contract/store/kinds.h"
 #include "tests/contract/store/registry_process.h"
+#include "tests/contract/store/store_kinds.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -55,7 +55,7 @@ class StoreContract : public ::testing::TestWithParam<StoreKind> {
     return text.text();
   }
 
-  // A whole small bundle under `tag`.
+  // Writes a small bundle and tags it.
   Digest WriteBundle(const std::string& content, const std::string& tag) {
     const PackedSample sample = PackTree({{"a", {.content = content}}});
     WriteBlob(sample.layer);
@@ -330,7 +330,7 @@ TEST_P(StoreContract, ReaderSeesOldOrNewBundle) {
     const auto bundle =
         digest.ok() ? ReadBundle(place, *digest, {}) : absl::StatusOr<Bundle>(digest.status());
     const absl::Status whole = bundle.ok() ? Verify(place, *bundle, {}, {}) : bundle.status();
-    // docker-registry 2.8 truncates its links before it writes them, and says 500 meanwhile.
+    // docker-registry 2.8 truncates a link before it writes it, and returns 500 in between.
     ASSERT_TRUE(whole.ok() || (GetParam().needs_registry && IsRetryable(whole))) << whole;
     seen += whole.ok() ? 1 : 0;
   }
@@ -384,7 +384,7 @@ TEST_P(StoreContract, CopyTransfersOnlyMissingBlobs) {
   EXPECT_TRUE(Verify(to, *ReadBundle(to, published->digest, {}), {}, {}).ok());
 }
 
-// What refers to `subject`, told apart by `note`.
+// Returns a referrer of `subject`, made unique by `note`.
 Artifact ArtifactAbout(const Digest& subject, const std::string& note,
                        const std::string& type = "application/vnd.example.note") {
   return {.type = type,
@@ -425,7 +425,7 @@ TEST_P(StoreContract, ReferrersAreListed) {
     EXPECT_EQ(each.bytes, static_cast<int64_t>(text->size()));
     const auto artifact = ParseArtifact(*text);
     EXPECT_EQ(artifact->subject.digest, subject);
-    // A list may leave the type out; the manifest does not.
+    // The type may be missing in a list, but not in the manifest.
     if (artifact->type == type) {
       digests.push_back(each.digest);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real registry that speaks TLS and asks for a certificate, behind a real proxy.
+// A real registry with TLS and client certificates, behind a real proxy.
 #include <memory>
 #include <string>
 
@@ -36,7 +36,7 @@ class RegistryWithTls : public ::testing::Test {
                                  .client_ca_file = ours_.ca()}});
   }
 
-  // The whole way of a bundle, there and back.
+  // Publishes and verifies a bundle.
   absl::Status Use(const StoreOptions& options) {
     CW_ASSIGN_OR_RETURN(const auto store, OpenStore(options, SystemClock()));
     CW_RETURN_IF_ERROR(store->Ping({}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real registry that wants tokens, and the server that it names for them.
+// A real registry that requires tokens, and its token server.
 #include <chrono>
 #include <memory>
 #include <set>
@@ -67,7 +67,7 @@ TEST_F(RegistryWithTokens, UsesOneTokenPerRepositoryAndDirection) {
 
   std::set<std::vector<std::string>> scopes;
   for (const TokenServer::Question& question : tokens_->asked()) {
-    EXPECT_TRUE(scopes.insert(question.scopes).second) << "a token is asked for once";
+    EXPECT_TRUE(scopes.insert(question.scopes).second) << "tokens are cached";
     EXPECT_EQ(question.authorization, "Basic d2FybTpzZWNyZXQ=");
   }
   EXPECT_THAT(scopes, ::testing::IsSubsetOf(std::set<std::vector<std::string>>{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uploads that break off, to the real registry (where CACHEWARM_REGISTRY_BIN names one).
+// Uploads that break off, to a real registry (if CACHEWARM_REGISTRY_BIN names one).
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -50,7 +50,7 @@ class BrokenUpload : public ::testing::Test {
     return (*upload)->Commit();
   }
 
-  // The uploads whose bytes the registry keeps on its disk.
+  // Returns the unfinished uploads on the registry's disk.
   int OpenUploads() const {
     const auto directory = std::filesystem::path(registry_->content_directory()) /
                            "docker/registry/v2/repositories" / kRepository / "_uploads";
@@ -64,7 +64,7 @@ class BrokenUpload : public ::testing::Test {
   std::unique_ptr<RegistryProcess> registry_;
 };
 
-// Breaks the n-th request of that method.
+// Breaks the n-th request of `method`.
 BrokenClient::Decide BreakNth(http::Method method, int n, Break how) {
   return [=, seen = std::make_shared<std::atomic<int>>(0)](const http::Request& request) {
     return request.method == method && (*seen)++ == n ? how : Break::kNot;

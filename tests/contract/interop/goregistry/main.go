@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// goregistry serve CONFIG: a registry with the referrers API, which distribution 2.8 and 3 lack: that
-// of go-containerregistry, in memory, on the address that "addr:" of a distribution's CONFIG names.
+// Command goregistry runs go-containerregistry's in-memory registry, which has the referrers API
+// (distribution 2.8 and 3 lack it). Usage: goregistry serve CONFIG; it listens on the "addr:" of CONFIG,
+// a configuration of distribution.
 package main
 
 import (

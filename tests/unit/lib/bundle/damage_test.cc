@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bundle of which a stored blob was damaged, in any way, anywhere: it is always noticed, with
-// DATA_LOSS, by whoever fetches, extracts or verifies; a tree is never finished. (What was appended
-// to a blob is not part of it: nobody reads it.)
+// Damages the stored blobs of a bundle in many ways: fetching, extracting and verifying must always
+// fail with DATA_LOSS and never finish a tree. (Bytes appended to a blob are not part of it and are
+// not read.)
 #include <functional>
 #include <random>
 #include <string>
@@ -36,7 +36,7 @@ struct Damage {
   std::function<void(std::string& bytes, Random& random)> apply;
 };
 
-// What disks, networks, caches and copying programs do.
+// Kinds of damage by disks, networks, caches and copying programs.
 std::vector<Damage> OtherDamages() {
   return {
       {"truncated", [](std::string& b, Random& r) { b.resize(Below(r, b.size())); }},
@@ -70,7 +70,7 @@ std::vector<Damage> OtherDamages() {
   };
 }
 
-// A published bundle whose blobs can be changed behind the back of the store.
+// A published bundle whose blobs can be changed without the store.
 class Stored {
  public:
   Stored() = default;
@@ -118,7 +118,7 @@ class InMemory : public Stored {
 
 class InALayout : public Stored {
  public:
-  static constexpr unsigned kSeeds = 250;  // of the same code behind another way of reading
+  static constexpr unsigned kSeeds = 250;  // fewer: the same code with a different reader
   Store& store() override { return store_; }
   void Replace(const Digest& digest, const std::string& bytes) override {
     const auto blobs = temp_.Open().OpenDir(fmt::format("{}/blobs/sha256", kRepository));
@@ -149,7 +149,7 @@ class DamagedBundle : public ::testing::Test {
  protected:
   void SetUp() override { stored_.Publish(); }
 
-  // Applies it and judges; true when the bytes really changed.
+  // Applies the damage and checks its detection. Returns true if the bytes changed.
   bool ExpectNoticed(const Stored::Blob& blob, const Damage& damage, unsigned seed) {
     Random random(seed);
     std::string bytes = blob.bytes;
@@ -228,7 +228,7 @@ TYPED_TEST(DamagedBundle, ABlobThatIsAnotherOneIsNoticed) {
   }
 }
 
-// Each frame has the digest that the index gives to another place.
+// Swapped frames: each has the digest of another one in the index.
 TEST(DamagedFrames, SwappedFramesAreDetected) {
   const PackedSample sample = PackTree(SampleTree());
   const auto& frames = sample.packed.config.layers[0].frames;

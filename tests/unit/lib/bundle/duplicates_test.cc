@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of equal content are stored once, as hard links to each other, and unpacked one by one.
+// Files of equal content are stored once, with hard links, and unpacked as separate files.
 #include "lib/bundle/pack/duplicates.h"
 
 #include <cstdlib>
@@ -22,9 +22,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int64_t kFrame = 256 << 10;
-constexpr size_t kLarge = 40'000;  // enough to be looked for
+constexpr size_t kLarge = 40'000;  // above the minimum for deduplication
 
-// What a tensor-parallel engine leaves: each rank has its own copy of most artifacts.
+// The cache of a tensor-parallel engine: each rank has a copy of most artifacts.
 TestTree Ranks(size_t ranks) {
   TestTree tree;
   for (size_t rank = 0; rank < ranks; ++rank) {
@@ -39,7 +39,7 @@ TestTree Ranks(size_t ranks) {
   return tree;
 }
 
-// The members of a layer in their order: path, and what a hard link names.
+// Returns the members of a layer in order: path and target of the hard link.
 std::vector<std::string> MembersOf(const PackedSample& sample) {
   std::vector<std::string> members;
   for (const Frame& frame : sample.packed.config.layers[0].frames) {
@@ -86,7 +86,7 @@ TEST(Duplicates, AreUnpackedAsSeparateFiles) {
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
     EXPECT_EQ(std::filesystem::hard_link_count(staging / "vllm/rank_3_0/artifact_0"), 1U)
-        << "an engine that writes into one must not change the others";
+        << "a write to one file must not change the others";
   }
 }
 
@@ -113,7 +113,7 @@ TEST(Duplicates, ShareTheFrameOfTheirContent) {
     tree[fmt::format("f{:03}", i)] = {.content = std::string(32 << 10, 'x')};
   }
   const PackedSample sample = PackTree(tree, 64 << 10);
-  // 33,280 bytes with the header and 512 for each link: 63 of them, and the content is stored anew.
+  // 33,280 bytes with the header and 512 for each link: after 63 links the content is stored again.
   size_t stored = 0;
   for (const std::string& member : MembersOf(sample)) {
     stored += member.find(" = ") == std::string::npos ? 1U : 0U;
@@ -238,7 +238,7 @@ TEST(Duplicates, SearchStopsOnRequest) {
   EXPECT_TRUE(absl::IsCancelled(FindDuplicates(*tree, kFrame, 2, stop.get_token())));
 }
 
-// ---- links of somebody who means harm -----------------------------------------------------------
+// ---- untrusted links ----------------------------------------------------------------------------
 
 struct UntrustedLink {
   const char* name;

@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 
 constexpr int64_t kRaw = 4096;
 
-// Layers of so many frames of 10 packed bytes.
+// Returns layers with the given numbers of frames, of 10 packed bytes each.
 Config Layers(const std::vector<int>& frames) {
   Config config;
   for (const int count : frames) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing with several threads: the same bytes, bounded memory, and an end whatever goes wrong.
+// Packing with several threads: equal bytes, bounded memory, and an end after every error.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kFrame = 4096;
 
-// So large that each has a frame of its own.
+// Files that each need a separate frame.
 std::vector<PackFile> OneFileAFrame(size_t count) {
   TestTree tree;
   for (size_t i = 0; i < count; ++i) {
@@ -26,7 +26,7 @@ std::vector<PackFile> OneFileAFrame(size_t count) {
   return FilesOf(tree);
 }
 
-// Tells how many sources were opened, and does `on_open` before each.
+// Counts the opened sources and calls `on_open` before each.
 class Opened {
  public:
   explicit Opened(std::vector<PackFile>& files) {
@@ -68,7 +68,7 @@ TEST_P(PackThreads, DoNotChangeTheBytes) {
 }
 
 TEST_P(PackThreads, MakeTheTarOfTheFirstRelease) {
-  // Of the tar and not of the layer: another version of zstd may compress it to other bytes.
+  // Compares the tar, because a different version of zstd may compress it to different bytes.
   EXPECT_EQ(PackTree(SampleTree(), kFrame, threads()).packed.config.layers[0].diff_id.hex(),
             "29c6f43ed77074f1bc19a1d4ef0c5b67c99c6d9d7f77b31634f9945c1007081d");
 }
@@ -98,7 +98,7 @@ TEST_P(PackThreads, HoldAtMostOneFrameMoreThanThreads) {
   int emitted = 0;
   int most_ahead = 0;
   CallSink slow([&] {
-    // The workers get as far as they may before the sink takes a frame.
+    // Gives the workers time to run ahead of the sink.
     const int ahead = std::min(50, emitted + threads() + 1);
     EXPECT_TRUE(fakes::Await([&] { return opened.count() >= ahead; }));
     most_ahead = std::max(most_ahead, opened.count() - emitted);
@@ -138,7 +138,7 @@ TEST_P(PackThreads, ReportTheFirstFailedFile) {
   EXPECT_LE(opened.count(), 40 + threads());
 }
 
-// Gives so many bytes and then an error.
+// Returns some bytes and then an error.
 class BreakingSource : public Source {
  public:
   explicit BreakingSource(size_t good_bytes) : left_(good_bytes) {}

@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "tests/unit/lib/bundle/layered.h"
 
-// A bundle that keeps the files of an older one: the ranks of a group.
+// Bundles that retain the files of an older one, for the ranks of a group.
 namespace cachewarm::bundle {
 namespace {
 

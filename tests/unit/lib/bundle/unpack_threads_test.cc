@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unpacking with several threads: the same tree, the same error, bounded memory, and an end
-// whatever goes wrong.
+// Unpacking with several threads: equal trees, equal errors, bounded memory, and an end after every
+// error.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -84,7 +84,7 @@ TEST_P(UnpackThreads, StopSoonAfterABadFrame) {
   }
 }
 
-// Every file's mode is asked for before it is made: there the workers are held up.
+// Blocks the workers in `mode_of`, which is called before each file is created.
 class Gate {
  public:
   UnpackOptions Options(int threads) {
@@ -133,7 +133,7 @@ TEST_P(UnpackThreads, BufferFewFrames) {
   const auto most = static_cast<size_t>(threads()) + 2;
   EXPECT_TRUE(gate.AwaitWorkers(threads()));
   EXPECT_TRUE(fakes::Await([&] { return accepted >= most; }));
-  // The next one is not taken however long the disk needs: its writer is blocked.
+  // Write() blocks for the next frame while the disk is slow.
   EXPECT_EQ(accepted, most);
   gate.Open();
   writer.join();

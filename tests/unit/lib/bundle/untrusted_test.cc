@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Bundles of somebody who may publish and means harm: whatever is in them, nothing appears outside
-// of the staging directory, and a tree is whole or refused.
+// SPDX-License-Identifier: Apache-2.0 Malicious bundles of an attacker with publish rights: nothing
+// may be written outside of the staging directory, and a tree is either complete or refused.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A staging directory beside something that must not change.
+// A staging directory beside a file that must not change.
 class Guarded {
  public:
   Guarded() {
@@ -57,7 +56,7 @@ struct UntrustedMember {
   std::string message;
 };
 
-// So many folders with names of so many bytes, and a file.
+// Returns a path with the given number of directories, whose names have `name_bytes` bytes.
 std::string LongPath(size_t folders, size_t name_bytes) {
   std::string path;
   for (size_t i = 0; i < folders; ++i) {
@@ -155,7 +154,7 @@ TEST_P(UntrustedMembersTest, AreRefusedAndChangeNothing) {
     EXPECT_FALSE(status.ok()) << member.name;
     EXPECT_FALSE(IsRetryable(status)) << member.name << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(member.message)) << member.name;
-    // "a" may be there (in order, before the trouble), "d" is made for the list.
+    // "a" may exist (it precedes the bad member), and "d" is created for the list.
     for (const auto& [path, content] : ReadTree(guarded.staging())) {
       EXPECT_TRUE(path == "a" || path == "d/") << member.name << ": " << path;
     }
@@ -249,7 +248,7 @@ TEST(UntrustedFrames, RejectsZstdOfWrongSize) {
     config.layers[0].frames[0].raw_bytes += delta;
     refuse(config, fmt::format("raw size {:+}", delta));
   }
-  // Two zstd frames in what the index calls one.
+  // Two zstd frames in one frame of the index.
   RawBundle two =
       BundleOf({RawTar({{.path = "a", .content = "x"}}), TarEnd()}, {EntryOf("a", "x")});
   LayerIndex& index = two.config.layers[0];
@@ -267,7 +266,7 @@ TEST(UntrustedIndex, RejectsListThatDoesNotMatchTheLayer) {
     Config config = sample.packed.config;
     Manifest manifest = sample.packed.manifest;
     change(config, manifest);
-    // As a node reads it.
+    // Parse it as a node does.
     const auto text = WriteConfig(config);
     const auto read = text.ok() ? ParseConfig(*text) : text.status();
     const Guarded guarded;

@@ -7,7 +7,7 @@
 #include "lib/bundle/pack/difference.h"
 #include "tests/unit/lib/bundle/layered.h"
 
-// A bundle that is packed upon an older one.
+// Bundles that reuse the layers of an older one.
 namespace cachewarm::bundle {
 namespace {
 
@@ -185,7 +185,7 @@ TEST(Update, ReadsOnlyNewLayerIfTreeHasTheBase) {
   const Made update = Make(tree, &base);
   const TempDir staging;
   const fs::Dir dir = staging.Open();
-  // What the base's tree gives to the new one.
+  // Files of the base that the new tree reuses.
   PresentEntries present;
   TestTree placed;
   for (const Entry& entry : update.bundle.config.entries) {

@@ -57,7 +57,7 @@ TEST(WorkerPool, WaitIncludesEarlierJobs) {
 
 TEST(WorkerPool, JobMayWaitForEarlierOnes) {
   for (const int threads : kThreadCounts) {
-    std::string order;  // by turns
+    std::string order;  // jobs take turns to write it
     WorkerPool pool(threads);
     for (int job = 0; job < 26; ++job) {
       pool.Post([&, job](size_t) {

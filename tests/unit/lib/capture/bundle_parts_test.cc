@@ -68,7 +68,7 @@ TEST(UniteFacts, CombinesRequirementsAndKeepsFirstNode) {
   EXPECT_TRUE(both.requires_cpu_class);
   EXPECT_EQ(both.gpu_architectures, (std::vector<std::string>{"sm_80", "sm_86", "sm_90"}));
   EXPECT_EQ(both.compile_milliseconds, 1200);
-  EXPECT_EQ(UniteFacts(both, newer), both) << "what is in it already changes nothing";
+  EXPECT_EQ(UniteFacts(both, newer), both) << "known facts change nothing";
   EXPECT_EQ(UniteFacts(both, kept), both);
 }
 

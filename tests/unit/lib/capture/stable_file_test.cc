@@ -17,7 +17,7 @@
 namespace cachewarm::capture {
 namespace {
 
-// A tree with one file, and how it was when it was chosen.
+// A tree with one file and its stat at selection.
 class StableFile : public ::testing::Test {
  protected:
   StableFile() {
@@ -70,7 +70,7 @@ TEST_F(StableFile, ReadsUnchangedFile) {
 TEST_F(StableFile, AdmitsWritersAfterwards) {
   ASSERT_TRUE(Open().ok());
   const int writer = OpenForWriting();
-  EXPECT_GE(writer, 0) << "a lease was left behind";
+  EXPECT_GE(writer, 0) << "the lease was not released";
   ::close(writer);
 }
 

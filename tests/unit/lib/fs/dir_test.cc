@@ -16,7 +16,7 @@
 namespace cachewarm::fs {
 namespace {
 
-// A directory with a link out of it and a secret beside it.
+// A directory with a link that leaves it, and a secret file beside it.
 class DirTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ TEST_F(DirTest, LinkToStaysBelowTheDirectory) {
   EXPECT_TRUE(absl::IsPermissionDenied(dir.LinkTo("inside/file", other, "through")));
   EXPECT_TRUE(absl::IsPermissionDenied(dir.LinkTo("up/secret", other, "out")));
   EXPECT_TRUE(absl::IsNotFound(dir.LinkTo("real/none", other, "none")));
-  // The name itself, not what it leads to: whoever links looks at what came of it.
+  // Links the symbolic link itself: the caller checks the type of the result.
   ASSERT_TRUE(dir.LinkTo("leak", other, "leak").ok());
   EXPECT_EQ(other.Stat("leak")->type, FileType::kSymlink);
 }

@@ -122,7 +122,7 @@ TEST(Keys, VerifyOnlyTheirOwnSignatures) {
   EXPECT_TRUE(signer->public_key().HasSigned("message", signature));
   EXPECT_EQ(keys->front().hint(), signer->public_key().hint());
   EXPECT_FALSE(keys->front().HasSigned("massage", signature));
-  EXPECT_FALSE(PublicKey::Parse(kStrangerPublic)->front().HasSigned("message", signature));
+  EXPECT_FALSE(PublicKey::Parse(kOtherSignerPublic)->front().HasSigned("message", signature));
   for (size_t i = 0; i < signature.size(); ++i) {
     std::string bent = signature;
     bent[i] = static_cast<char>(bent[i] ^ 1);
@@ -138,7 +138,8 @@ TEST(Keys, Sec1FormIsTheSameKey) {
 }
 
 TEST(Keys, FileMayHoldSeveralKeys) {
-  const auto keys = PublicKey::Parse(std::string(kStrangerPublic) + "\n# next\n" + kSignerPublic);
+  const auto keys =
+      PublicKey::Parse(std::string(kOtherSignerPublic) + "\n# next\n" + kSignerPublic);
   ASSERT_TRUE(keys.ok()) << keys.status();
   EXPECT_EQ(keys->size(), 2U);
   std::string many;

@@ -32,7 +32,7 @@ class SignatureTest : public ::testing::Test {
     EXPECT_TRUE(WriteSmallBlob(store_, kRepository, sample.packed.config_text, {}).ok());
     return *store_.WriteManifest(kRepository, sample.packed.manifest_text, "", {});
   }
-  // By the key of kSignerPublic.
+  // Signs with the key of kSignerPublic.
   SignatureCheck Check(const Digest& digest) {
     const auto check = CheckSignature(place_, digest, keys_, {});
     EXPECT_TRUE(check.ok()) << check.status();
@@ -61,7 +61,7 @@ class SignatureTest : public ::testing::Test {
   MemStore store_;
   const RepositoryRef place_{store_, kRepository};
   const PrivateKey signer_ = *PrivateKey::Parse(kSigner);
-  const PrivateKey stranger_ = *PrivateKey::Parse(kStranger);
+  const PrivateKey stranger_ = *PrivateKey::Parse(kOtherSigner);
   const std::vector<PublicKey> keys_ = *PublicKey::Parse(kSignerPublic);
 };
 
@@ -114,7 +114,7 @@ TEST_F(SignatureTest, RejectsEveryFlippedBit) {
     const bool accepted = read.ok() &&
                           signer_.public_key().HasSigned(SignedBytes(*read), read->signature) &&
                           CheckStatement(*read, digest).ok();
-    // Nothing but the hint, and names that nobody reads, may be bent unseen.
+    // Only the key hint, and fields that are not read, may change undetected.
     EXPECT_TRUE(!accepted ||
                 (read->payload == envelope.payload && read->signature == envelope.signature))
         << i;

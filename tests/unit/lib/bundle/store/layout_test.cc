@@ -95,7 +95,7 @@ TEST_F(LayoutTest, KilledPublisherLeavesNoPartialBundle) {
             .IgnoreError();
       }
     }
-    // The moment is arbitrary on purpose.
+    // Kill it at an arbitrary moment.
     std::this_thread::sleep_for(std::chrono::milliseconds(7 * round));
     ::kill(child, SIGKILL);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
@@ -150,7 +150,7 @@ TEST_F(LayoutTest, DamageOnTheDiskIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(ReadBundle(place_, published->digest, {}).status()));
 }
 
-// Peers skip what has the right name, so that a bad archive stays for ever.
+// Other tools skip a blob whose name exists, so that a damaged one is never replaced.
 TEST_F(LayoutTest, PublishingAgainReplacesDamagedBlob) {
   const std::string content = Noise(10'000, 5);
   const auto published = PublishContent(content, "k-1");

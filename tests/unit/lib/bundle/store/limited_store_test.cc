@@ -39,7 +39,7 @@ TEST(Bandwidth, KeepsRateForPiecesOfAnySize) {
     for (int64_t i = 0; i < pieces; ++i) {
       ASSERT_TRUE(bandwidth.Acquire(piece, {}).ok());
     }
-    // Four seconds' worth, less the burst of 250 ms.
+    // Bytes of four seconds, less the burst of 250 ms.
     EXPECT_GE(Slept(clock), milliseconds(3600)) << piece;
     EXPECT_LE(Slept(clock), milliseconds(3760)) << piece;
   }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kRepository[] = "team/llama";
 
-// A store in memory that counts its calls and may break a read off in the middle.
+// A store in memory that counts its calls and may break off a read.
 class CountedStore : public MemStore {
  public:
   absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
@@ -52,7 +52,7 @@ class MirroredStoreTest : public ::testing::Test {
                                              [] { return 0.0; });
   }
 
-  // In the origin and the mirrors named.
+  // Stores a blob in the origin and in the given mirrors.
   Descriptor Keep(const std::string& bytes, const std::vector<int>& mirrors) {
     for (const int mirror : mirrors) {
       EXPECT_TRUE(WriteSmallBlob(*mirrors_[mirror], kRepository, bytes, {}).ok());
@@ -83,7 +83,7 @@ TEST_F(MirroredStoreTest, ReadsFromTheFirstMirrorThatHasTheBlob) {
   EXPECT_EQ(mirrors_[1]->reads.size(), 1U);
   EXPECT_EQ(origin_->reads.size(), 0U);
   EXPECT_EQ(*Read(third), "in none");
-  // Lacking a blob is no failure: the mirrors were asked each time.
+  // NOT_FOUND is not a failure: the mirrors were tried each time.
   EXPECT_EQ(mirrors_[0]->reads.size(), 3U);
   EXPECT_EQ(mirrors_[1]->reads.size(), 2U);
   EXPECT_EQ(origin_->reads.size(), 1U);
@@ -119,7 +119,7 @@ TEST_F(MirroredStoreTest, FailedMirrorIsSkippedWithBackoff) {
   EXPECT_FALSE(asked());
   clock_.Advance(std::chrono::seconds(1));
   EXPECT_TRUE(asked());
-  // Back again: its failures are forgotten.
+  // A success resets the failures.
   mirrors_[0]->SetFault({});
   const Descriptor there = Keep("there again", {0});
   clock_.Advance(std::chrono::minutes(10));
@@ -133,11 +133,11 @@ TEST_F(MirroredStoreTest, FailedMirrorIsSkippedWithBackoff) {
 TEST_F(MirroredStoreTest, RepeatedReadUsesTheOrigin) {
   const Descriptor blob = Keep("right", {0, 1});
   ASSERT_TRUE(mirrors_[0]->Corrupt(kRepository, blob.digest, "wrong"));
-  // ReadSmallBlob sees it only after the read.
+  // ReadSmallBlob() detects it only after the read.
   EXPECT_TRUE(absl::IsDataLoss(ReadSmallBlob(*store_, kRepository, blob, 100, {}).status()));
   EXPECT_EQ(*ReadSmallBlob(*store_, kRepository, blob, 100, {}), "right");
   EXPECT_EQ(mirrors_[0]->reads.size(), 1U);
-  // Where every mirror is wrong, too.
+  // Also if every mirror is wrong.
   const Descriptor other = Keep("other", {0, 1});
   ASSERT_TRUE(mirrors_[0]->Corrupt(kRepository, other.digest, "wrong"));
   ASSERT_TRUE(mirrors_[1]->Corrupt(kRepository, other.digest, "wrong"));
@@ -176,7 +176,7 @@ TEST_F(MirroredStoreTest, MirrorIsUsedAgainAfterTenMinutes) {
     EXPECT_TRUE(Read(blob).ok());
   }
   EXPECT_EQ(mirrors_[0]->reads.size(), 1U);
-  EXPECT_TRUE(Read(blob, 2).ok());  // another range
+  EXPECT_TRUE(Read(blob, 2).ok());  // a different range
   EXPECT_EQ(mirrors_[0]->reads.size(), 2U);
   clock_.Advance(std::chrono::minutes(10));
   EXPECT_TRUE(Read(blob).ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A registry that is busy and says so: 429, and 503 with Retry-After.
+// An overloaded registry: 429, and 503 with Retry-After.
 #include <stop_token>
 #include <string>
 #include <thread>

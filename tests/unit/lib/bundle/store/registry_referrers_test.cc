@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of referrers, as registries of every kind answer.
+// Lists of referrers, with the responses of different registries.
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,7 +114,7 @@ TEST_F(RegistryReferrers, WriteAddsToTheListOfTheTag) {
   Answer({.status = 404});  // no referrers API
   Answer(Page(one_));
   Answer({.status = 201});
-  Answer(Page(one_));  // somebody else wrote at the same time
+  Answer(Page(one_));  // a concurrent writer replaced the list
   Answer({.status = 201});
   Answer(Page(*AddToListing(
       one_, {.media_type = std::string(kManifestType), .digest = DigestOf(bytes), .bytes = 1},

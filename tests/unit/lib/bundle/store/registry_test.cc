@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a registry may answer, word by word; the real one is in tests/contract/store.
+// Scripted responses of a registry. Tests with a real one are in tests/contract/store.
 #include <memory>
 #include <string>
 #include <vector>
@@ -196,7 +196,7 @@ TEST_F(RegistryTest, ErrorContainsRegistryMessage) {
       {R"("write /data: no space left on device")", ": write /data: no space left on device"},
       {R"({"driver":"filesystem","detail":"full"})",
        R"(: {"detail":"full","driver":"filesystem"})"},
-      // As docker-registry 2.8 writes the error of a system call.
+      // The error of a system call as docker-registry 2.8 writes it.
       {R"({"DriverName":"filesystem","Enclosed":{"Err":28,"Op":"write"}})",
        R"(: {"DriverName":"filesystem","Enclosed":{"Err":28,"Op":"write"}})"
        ": No space left on device"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How blobs go up, and what happens when they stop half way.
+// Uploads of blobs, and how interrupted ones resume.
 #include <algorithm>
 #include <stop_token>
 #include <string>
@@ -27,10 +27,10 @@ Response Has(size_t bytes) {
                       {"Location", "/upload/now"}}};
 }
 
-// A registry that keeps an upload, and fails where a test says so.
+// A fake registry that stores one upload and fails as configured.
 class UploadingRegistry {
  public:
-  // The n-th PATCH or PUT: how many of its bytes are kept, and the answer (0: none, it breaks off).
+  // By PATCH or PUT: the number of bytes to keep, and the status (0: the connection breaks).
   struct Failure {
     int at = 0;
     size_t kept = 0;
@@ -38,7 +38,7 @@ class UploadingRegistry {
   };
   std::vector<Failure> failures;
   bool forgets = false;
-  int status_failures = 0;  // that many questions for the offset are not answered
+  int status_failures = 0;  // number of requests for the offset that fail
 
   absl::StatusOr<Response> Answer(const Request& request) {
     methods += fmt::format("{} ", http::MethodName(request.method));
@@ -168,7 +168,7 @@ TEST_F(UploadTest, ResumesAtOffset) {
     std::vector<UploadingRegistry::Failure> failures;
     std::string methods;
   } cases[] = {
-      // Nothing of a chunk, a part of it, all of it but the answer.
+      // The registry gets nothing, a part, or all of a chunk; only the response is lost.
       {{{.at = 1, .kept = 0}}, "POST PATCH PATCH GET PATCH PATCH PUT "},
       {{{.at = 1, .kept = 300}}, "POST PATCH PATCH GET PATCH PATCH PUT "},
       {{{.at = 1, .kept = 1000}}, "POST PATCH PATCH GET PATCH PUT "},
@@ -253,7 +253,7 @@ TEST_F(UploadTest, DoesNotResumeIfRegistryLostBytes) {
 TEST_F(UploadTest, LostAnswerToLastPutSucceeds) {
   UploadingRegistry registry;
   registry.failures = {{.at = 0, .kept = 900}};
-  registry.forgets = true;  // an upload that became a blob is none any more
+  registry.forgets = true;  // a committed upload does not exist any more
   registry.committed = true;
   const auto written = Upload(registry, Noise(900, 16));
   EXPECT_TRUE(written.ok()) << written.status();
@@ -283,7 +283,7 @@ TEST_F(UploadTest, DestroyedUploadIsDeleted) {
   }
   EXPECT_EQ(registry.methods, "POST PATCH DELETE ");
   EXPECT_EQ(http_->requests().back().url, fmt::format("{}/upload/next", kOrigin));
-  // One that never began has nothing to delete.
+  // An upload without bytes has nothing to delete.
   { EXPECT_TRUE((*store_->StartBlob(kRepository, {}))->Write("x").ok()); }
   EXPECT_EQ(registry.methods, "POST PATCH DELETE ");
 }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kRepository[] = "team/llama";
 
-// Delivers a few bytes of each read and breaks off, until it is told to behave.
+// Breaks off each read after a few bytes, until it is repaired.
 class Brittle : public MemStore {
  public:
   absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
@@ -124,7 +124,7 @@ TEST_F(RetryStoreTest, SinkErrorEndsRead) {
 }
 
 TEST_F(RetryStoreTest, StopEndsTheWait) {
-  const fakes::FakeClock clock;  // stands still
+  const fakes::FakeClock clock;  // does not advance
   auto inner = std::make_unique<MemStore>();
   inner->SetFault([](std::string_view) { return absl::UnavailableError("away"); });
   RetryStore store(std::move(inner), clock, [] { return 0.0; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/contract/store/kinds.h"
+#include "tests/contract/store/store_kinds.h"
 
 #include <utility>
 
@@ -29,7 +29,7 @@ StoreUnderTest MakeLayout() {
   return made;
 }
 
-// Small chunks, so that a small blob takes the PATCH way; basic auth.
+// Uses small chunks, so that small blobs are sent with PATCH, and basic auth.
 StoreUnderTest MakeGuardedRegistry() {
   StoreUnderTest made{
       .registry = std::make_unique<RegistryProcess>(RegistrySettings{.with_password = true})};
@@ -43,7 +43,7 @@ StoreUnderTest MakeGuardedRegistry() {
   return made;
 }
 
-// What stands around a store.
+// The decorators of a store.
 using Decorate = std::unique_ptr<Store> (*)(std::unique_ptr<Store> inner);
 
 std::unique_ptr<Store> Limited(std::unique_ptr<Store> inner) {
@@ -53,7 +53,7 @@ std::unique_ptr<Store> Limited(std::unique_ptr<Store> inner) {
                   .downloads = std::make_shared<Bandwidth>(1LL << 30, SystemClock())});
 }
 
-// One mirror that has nothing and one that is always down.
+// Adds an empty mirror and a mirror that is always down.
 std::unique_ptr<Store> Mirrored(std::unique_ptr<Store> inner) {
   std::vector<std::unique_ptr<Store>> mirrors;
   mirrors.push_back(std::make_unique<MemStore>());
@@ -75,12 +75,12 @@ std::unique_ptr<Store> Retrying(std::unique_ptr<Store> inner) {
       RetryOptions{.backoff = {.first = Duration(1), .most = Duration(1)}});
 }
 
-// As an agent has them, and the one for directories.
+// The decorators of the agent, and the one for directories.
 std::unique_ptr<Store> AllAround(std::unique_ptr<Store> inner) {
   return Metered(Mirrored(Limited(Retrying(std::move(inner)))));
 }
 
-// Every other call that may be repeated fails, in each thread.
+// Fails every second retryable call of each thread.
 StoreUnderTest MakeFlaky() {
   auto flaky = std::make_unique<MemStore>();
   flaky->SetFault([](std::string_view call) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/contract/store/front.h"
+#include "tests/contract/store/faulty_proxy.h"
 
 #include <utility>
 
@@ -24,7 +24,7 @@ Method MethodOf(const std::string& name) {
   return Method::kGet;
 }
 
-// Those of one connection only, and what RawAnswer() writes itself.
+// Headers of a single connection, and those that RawAnswer() writes itself.
 bool IsOfTheConnection(const std::string& name) {
   for (const char* each : {"Host", "Connection", "Content-Length", "Transfer-Encoding"}) {
     if (http::Headers{{name, ""}}.Find(each).has_value()) {
@@ -36,40 +36,40 @@ bool IsOfTheConnection(const std::string& name) {
 
 }  // namespace
 
-Front::Front(const FrontOptions& options)
+FaultyProxy::FaultyProxy(const FaultyProxyOptions& options)
     : options_(options),
       client_(*http::MakeClient({}), options.decide),
       server_([this](fakes::RawConnection& connection, int) { Serve(connection); }) {}
 
-std::string Front::address() const {
+std::string FaultyProxy::address() const {
   return fmt::format("127.0.0.1:{}", server_.port());
 }
 
-std::vector<ByteRange> Front::ranges() const {
+std::vector<ByteRange> FaultyProxy::ranges() const {
   const std::lock_guard lock(mutex_);
   return ranges_;
 }
 
-void Front::Serve(fakes::RawConnection& connection) {
+void FaultyProxy::Serve(fakes::RawConnection& connection) {
   std::string text = connection.ReadRequest();
-  while (!text.empty() && Pass(ParseRawRequest(text), connection)) {
+  while (!text.empty() && Forward(ParseRawRequest(text), connection)) {
     text = connection.ReadRequest();
   }
 }
 
-bool Front::Pass(const RawRequest& asked, fakes::RawConnection& connection) {
-  http::Request request{.method = MethodOf(asked.method),
-                        .url = fmt::format("http://{}{}", options_.registry, asked.target),
-                        .body = asked.body,
+bool FaultyProxy::Forward(const RawRequest& incoming, fakes::RawConnection& connection) {
+  http::Request request{.method = MethodOf(incoming.method),
+                        .url = fmt::format("http://{}{}", options_.registry, incoming.target),
+                        .body = incoming.body,
                         .body_bytes_max = kBodyBytesMax};
-  for (const auto& [name, value] : asked.headers) {
+  for (const auto& [name, value] : incoming.headers) {
     if (!IsOfTheConnection(name)) {
       request.headers.Add(name, value);
     }
   }
-  // So that the registry's locations lead here.
+  // Makes the Location headers of the registry point to this proxy.
   request.headers.Set("X-Forwarded-Host", address());
-  const auto range = RangeOf(asked);
+  const auto range = RangeOf(incoming);
   if (range.has_value()) {
     const std::lock_guard lock(mutex_);
     ranges_.push_back(*range);

@@ -14,31 +14,30 @@
 
 namespace cachewarm::bundle {
 
-struct FrontOptions {
+struct FaultyProxyOptions {
   std::string registry;  // "127.0.0.1:5000"
-  // Which requests to the registry break off, and how. The one who sent it then finds its
-  // connection closed, without an answer.
+  // Selects the requests that break off, and how. The client's connection is then closed without a
+  // response.
   BrokenClient::Decide decide = [](const http::Request&) { return BrokenClient::Break::kNot; };
-  // So many bytes of an answer with a range, then the connection ends; 0: all of it.
+  // Bytes of a response with a range after which the connection ends; 0: no limit.
   size_t range_bytes_max = 0;
 };
 
-// Stands in front of a real registry on a free loopback port and passes on what is asked: what the
-// network between does to a program.
-class Front {
+// Forwards requests to a real registry, from a free loopback port, and simulates network failures.
+class FaultyProxy {
  public:
-  explicit Front(const FrontOptions& options);
+  explicit FaultyProxy(const FaultyProxyOptions& options);
 
   std::string address() const;  // "127.0.0.1:41234"
-  // The ranges that were asked for, in order.
+  // Returns the requested ranges in order.
   std::vector<ByteRange> ranges() const;
 
  private:
   void Serve(fakes::RawConnection& connection);
-  // False: the connection ends.
-  bool Pass(const RawRequest& asked, fakes::RawConnection& connection);
+  // Returns false if the connection ends.
+  bool Forward(const RawRequest& incoming, fakes::RawConnection& connection);
 
-  const FrontOptions options_;
+  const FaultyProxyOptions options_;
   BrokenClient client_;
   mutable std::mutex mutex_;
   std::vector<ByteRange> ranges_;

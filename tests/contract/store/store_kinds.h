@@ -17,7 +17,7 @@ namespace cachewarm::bundle {
 constexpr char kRepository[] = "team/llama";
 constexpr int64_t kSmallChunk = 64 << 10;
 
-// A store and what must live as long.
+// A store and the objects that it uses.
 struct StoreUnderTest {
   std::unique_ptr<TempDir> directory;
   std::unique_ptr<RegistryProcess> registry;
@@ -32,10 +32,10 @@ struct StoreKind {
 
 std::ostream& operator<<(std::ostream& out, const StoreKind& kind);
 
-// A registry without a password, opened as the programs open theirs.
+// Opens a registry without a password, as the programs do.
 StoreUnderTest MakeRegistry();
 
-// Every kind of store, and each of those without a server with each decorator around it.
+// Returns every kind of store, and those without a server also with each decorator.
 std::vector<StoreKind> AllKinds();
 
 }  // namespace cachewarm::bundle
