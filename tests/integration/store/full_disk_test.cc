@@ -32,7 +32,7 @@ TEST_F(FullDisk, OnStoreKeepsOldBundle) {
     const int64_t free_before = disk.FreeBytes();
     const absl::Status written = WriteSample(store, new_);
     const std::string when = fmt::format("{} KiB free", kibibytes);
-    ExpectWholeBlobs(disk / "store", when);
+    ExpectWholeBundle(disk / "store", when);
     ExpectNoExtraFiles(disk / "store", when);
     const auto tagged = store.ResolveTag(kRepository, kTag, {});
     ASSERT_TRUE(tagged.ok()) << when << tagged.status();

@@ -50,12 +50,12 @@ class Scene {
     LayoutStore store(directory(), SystemClock());
     return store.ResolveTag(kRepository, kTag, {}).value_or(Digest());
   }
-  void ExpectWhole(const std::string& when) const { ExpectWholeBlobs(directory(), when); }
+  void ExpectWhole(const std::string& when) const { ExpectWholeBundle(directory(), when); }
   void ExpectTheNextWriterEndsWell(const std::string& when) const {
     LayoutStore store(directory(), SystemClock());
     const absl::Status written = WriteSample(store, after_);
     EXPECT_TRUE(written.ok()) << when << written;
-    ExpectWholeBlobs(directory(), when);
+    ExpectWholeBundle(directory(), when);
     ExpectNoExtraFiles(directory(), when);
     EXPECT_EQ(Tagged(), after_.packed.digest) << when;
   }

@@ -42,7 +42,7 @@ inline absl::Status WriteSample(Store& store, const PackedSample& sample) {
 }
 
 // Checks that every blob matches its name, and that the tag leads to a complete bundle.
-inline void ExpectWholeBlobs(const std::string& directory, const std::string& when) {
+inline void ExpectWholeBundle(const std::string& directory, const std::string& when) {
   LayoutStore store(directory, SystemClock());
   const auto dir = fs::Dir::Open(directory + "/" + kRepository);
   ASSERT_TRUE(dir.ok()) << when << dir.status();
