@@ -149,12 +149,15 @@ class TestADeployment:
         self, shared: Kubectl, warmup: Warmup
     ):
         before = warmup.read()["spec"]
-        annotate(shared, "deployment", "llama", max_hold_seconds="soon", gates="Never")
+        bad = {"max_hold_seconds": "soon", "gates": "Never", "caches": "triton,tritton"}
+        annotate(shared, "deployment", "llama", **bad)
         refused = "InvalidAnnotation"
         wait_refused(shared, "llama", refused, 'cachewarm.io/max-hold-seconds: "soon"')
         wait_refused(shared, "llama", refused, "cachewarm.io/gates is unknown")
+        unknown = 'cachewarm.io/caches: "tritton" is not a cache kind that cachewarm knows (known: '
+        wait_refused(shared, "llama", refused, unknown)
         assert warmup.read()["spec"] == before
-        annotate(shared, "deployment", "llama", max_hold_seconds=None, gates=None)
+        annotate(shared, "deployment", "llama", **dict.fromkeys(bad))
         wait_for(
             "the default is back",
             lambda: warmup.read()["spec"]["gate"]["maxHoldSeconds"] == 60,
