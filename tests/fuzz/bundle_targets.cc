@@ -83,7 +83,7 @@ void TarMembers(std::string_view bytes) {
     if (!content.ok()) {
       return;
     }
-    Require(IsWithin(*content, bytes), "the content lies in the archive");
+    Require(IsWithin(*content, bytes), "the content is a part of the archive");
     Require(static_cast<int64_t>(content->size()) <= (*member)->bytes,
             "no more content than the header says");
   }

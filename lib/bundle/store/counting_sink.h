@@ -10,8 +10,8 @@
 namespace cachewarm::bundle {
 
 // Forwards to another sink, counts the bytes that it accepted and keeps its last error. A store
-// decorator uses it to resume a read at the right byte and to tell errors of the sink from errors
-// of the store. One thread at a time.
+// decorator uses it to resume a read at the right byte and to separate errors of the sink from
+// errors of the store. One thread at a time.
 class CountingSink : public Sink {
  public:
   // `sink` must outlive it.

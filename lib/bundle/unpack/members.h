@@ -59,7 +59,7 @@ class MemberStream {
     bool IsWhole() const { return static_cast<int64_t>(content.size()) == entry->bytes; }
   };
 
-  // What has been parsed of a frame. `skipped`: files that the bundle has no more, but links may
+  // The parsed members of a frame. `skipped`: files that the bundle no longer has, but links may
   // name.
   struct Parsed {
     std::vector<FilePart> pieces;

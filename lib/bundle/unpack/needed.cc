@@ -38,7 +38,7 @@ void MarkEntries(const Config& config, const PresentEntries& present, std::vecto
 }
 
 // Marks frames without entries like the frame before, whose file they continue. The tar header
-// would tell where the file ends, but is not known yet.
+// shows where the file ends, but is not known yet.
 void ExtendToContinuations(std::vector<FrameUse>& uses) {
   for (size_t i = 1; i < uses.size(); ++i) {
     if (uses[i].content == Content::kNothing && uses[i - 1].continues && !uses[i].begins_layer) {

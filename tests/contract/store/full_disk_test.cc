@@ -62,7 +62,7 @@ TEST_F(RegistryOnAFullDisk, KeepsBundlesAndAcceptsNewOnesAfterCleanup) {
   const auto old = PublishTree(1, "k-old");
   ASSERT_TRUE(old.ok()) << old.status();
   int refused = 0;
-  int told = 0;
+  int explained = 0;
   // The disk is full at the first byte of an upload, inside the layer, when the blob is renamed,
   // later.
   for (const int kibibytes : {0, 4, 8, 100, 500, 990, 1000, 1004, 1008, 1012, 1016, 1020, 1030}) {
@@ -75,7 +75,7 @@ TEST_F(RegistryOnAFullDisk, KeepsBundlesAndAcceptsNewOnesAfterCleanup) {
       ++refused;
       EXPECT_TRUE(absl::IsUnavailable(published.status())) << when << published.status();
       const std::string words = Message(published.status());
-      told += words.find("o space left on device") == std::string::npos ? 0 : 1;
+      explained += words.find("o space left on device") == std::string::npos ? 0 : 1;
       EXPECT_FALSE(store_->ResolveTag(kRepository, tag, {}).ok()) << when;
     }
     EXPECT_TRUE(Check(old->digest).ok()) << when << Check(old->digest);
@@ -87,7 +87,7 @@ TEST_F(RegistryOnAFullDisk, KeepsBundlesAndAcceptsNewOnesAfterCleanup) {
   }
   // docker-registry 2.8 does not report why a blob cannot be renamed.
   EXPECT_GE(refused, 6);
-  EXPECT_GE(told, 6);
+  EXPECT_GE(explained, 6);
 }
 
 }  // namespace

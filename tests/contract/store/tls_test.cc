@@ -29,11 +29,11 @@ class RegistryWithTls : public ::testing::Test {
       GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
     }
     http::PrepareProcess();
-    const std::string leaf = ours_.Issue("registry", "DNS:registry.test,IP:127.0.0.1");
+    const std::string leaf = trusted_.Issue("registry", "DNS:registry.test,IP:127.0.0.1");
     registry_ = std::make_unique<RegistryProcess>(
         RegistrySettings{.tls = {.certificate_file = leaf + ".crt",
                                  .key_file = leaf + ".key",
-                                 .client_ca_file = ours_.ca()}});
+                                 .client_ca_file = trusted_.ca()}});
   }
 
   // Publishes and verifies a bundle.
@@ -49,15 +49,15 @@ class RegistryWithTls : public ::testing::Test {
 
   StoreOptions Options(const std::string& host) {
     return {.url = "oci://" + host + "/base",
-            .ca_file = ours_.ca(),
-            .certificate_file = mine_ + ".crt",
-            .key_file = mine_ + ".key"};
+            .ca_file = trusted_.ca(),
+            .certificate_file = client_ + ".crt",
+            .key_file = client_ + ".key"};
   }
 
   TempDir folder_;
-  fakes::Authority ours_{folder_.path(), "ours"};
+  fakes::Authority trusted_{folder_.path(), "trusted"};
   fakes::Authority other_{folder_.path(), "other"};
-  std::string mine_ = ours_.Issue("client", "DNS:client");
+  std::string client_ = trusted_.Issue("client", "DNS:client");
   std::unique_ptr<RegistryProcess> registry_;
 };
 
@@ -67,11 +67,11 @@ TEST_F(RegistryWithTls, RequiresClientCertificate) {
   StoreOptions anonymous = Options(registry_->address());
   anonymous.certificate_file = anonymous.key_file = "";
   EXPECT_TRUE(IsRetryable(Use(anonymous))) << Use(anonymous);
-  StoreOptions stranger = Options(registry_->address());
-  const std::string theirs = other_.Issue("client", "DNS:client");
-  stranger.certificate_file = theirs + ".crt";
-  stranger.key_file = theirs + ".key";
-  EXPECT_FALSE(Use(stranger).ok());
+  StoreOptions untrusted = Options(registry_->address());
+  const std::string leaf = other_.Issue("client", "DNS:client");
+  untrusted.certificate_file = leaf + ".crt";
+  untrusted.key_file = leaf + ".key";
+  EXPECT_FALSE(Use(untrusted).ok());
 }
 
 TEST_F(RegistryWithTls, IsNotTrustedWithAnotherAuthority) {

@@ -191,7 +191,7 @@ class KindNames {
 };
 TYPED_TEST_SUITE(DamagedBundle, Kinds, KindNames);
 
-TYPED_TEST(DamagedBundle, ABitThatFlippedAnywhereIsNoticed) {
+TYPED_TEST(DamagedBundle, EveryFlippedBitIsDetected) {
   for (const Stored::Blob& blob : this->stored_.blobs()) {
     for (unsigned seed = 0; seed < TypeParam::kSeeds; ++seed) {
       EXPECT_TRUE(this->ExpectNoticed(blob, {"flipped", FlipABit}, seed));
@@ -203,7 +203,7 @@ TYPED_TEST(DamagedBundle, ABitThatFlippedAnywhereIsNoticed) {
   EXPECT_TRUE(VerifyAll(this->place_, this->stored_.digest()).ok());
 }
 
-TYPED_TEST(DamagedBundle, AnyOtherDamageIsNoticed) {
+TYPED_TEST(DamagedBundle, OtherDamageIsDetected) {
   for (const Stored::Blob& blob : this->stored_.blobs()) {
     for (const Damage& damage : OtherDamages()) {
       int changed = 0;
@@ -216,7 +216,7 @@ TYPED_TEST(DamagedBundle, AnyOtherDamageIsNoticed) {
   }
 }
 
-TYPED_TEST(DamagedBundle, ABlobThatIsAnotherOneIsNoticed) {
+TYPED_TEST(DamagedBundle, SwappedBlobIsDetected) {
   const auto& blobs = this->stored_.blobs();
   for (const Stored::Blob& blob : blobs) {
     for (const Stored::Blob& other : blobs) {

@@ -40,7 +40,7 @@ TEST(Manifest, RoundTrips) {
 
 TEST(Manifest, IgnoresUnknownFields) {
   Json json = ManifestJson();
-  json["subject"] = {{"digest", "sha256:whatever"}};
+  json["subject"] = {{"digest", "sha256:any"}};
   json["layers"][0]["annotations"] = {{"a", "b"}};
   EXPECT_TRUE(ParseManifest(json.dump()).ok());
 }
@@ -108,7 +108,7 @@ TEST(Config, MalformedConfigErrorNamesField) {
   const auto entries = [](Json& j) -> Json& { return j["cachewarm"]["entries"]; };
   const auto frame = [](Json& j) -> Json& { return j["cachewarm"]["layers"][0]["frames"][0]; };
   const Change changes[] = {
-      {"not ours", [](Json& j) { j.erase("cachewarm"); }, "cachewarm: is required"},
+      {"no section", [](Json& j) { j.erase("cachewarm"); }, "cachewarm: is required"},
       {"version", [](Json& j) { j["cachewarm"]["version"] = 1; }, "cachewarm.version"},
       {"no diff ids", [](Json& j) { j["rootfs"].erase("diff_ids"); }, "rootfs.diff_ids"},
       {"other diff ids", [](Json& j) { j["rootfs"]["diff_ids"] = Json::array(); }, "diff_ids"},

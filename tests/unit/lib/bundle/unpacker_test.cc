@@ -90,11 +90,11 @@ TEST(Unpacker, CallsOnFileOncePerCompleteFile) {
   const PackedSample sample = PackTree(ManyFiles());
   const TempDir staging;
   std::mutex mutex;
-  std::map<std::string, int64_t> told;
+  std::map<std::string, int64_t> sizes;
   const auto on_file = [&](const Entry& entry, const fs::Fd& file) -> absl::Status {
     CW_ASSIGN_OR_RETURN(const fs::FileStat stat, fs::StatFile(file));
     const std::lock_guard lock(mutex);
-    EXPECT_TRUE(told.emplace(entry.path, stat.bytes).second) << entry.path;
+    EXPECT_TRUE(sizes.emplace(entry.path, stat.bytes).second) << entry.path;
     return absl::OkStatus();
   };
   const absl::Status status = Unpack(sample, staging.Open(), {.on_file = on_file});
@@ -103,7 +103,7 @@ TEST(Unpacker, CallsOnFileOncePerCompleteFile) {
   for (const Entry& entry : sample.packed.config.entries) {
     expected[entry.path] = entry.bytes;
   }
-  EXPECT_EQ(told, expected);
+  EXPECT_EQ(sizes, expected);
 }
 
 TEST(Unpacker, StopsOnErrorOfOnFile) {

@@ -20,7 +20,7 @@ TEST(Lock, ExcludesOthersUntilReleased) {
   const TempDir temp;
   const Dir dir = temp.Open();
   std::optional<Fd> first = *Lock(dir, "lock", {.clock = SystemClock()});
-  const auto second = Lock(dir, "lock", {.clock = SystemClock(), .patience = Duration{30}});
+  const auto second = Lock(dir, "lock", {.clock = SystemClock(), .timeout = Duration{30}});
   EXPECT_TRUE(absl::IsDeadlineExceeded(second.status())) << second.status();
   first.reset();
   EXPECT_TRUE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
@@ -66,7 +66,7 @@ TEST(Lock, EndsWithItsProcess) {
   while (!*dir.Exists("held")) {
     std::this_thread::yield();
   }
-  EXPECT_FALSE(Lock(dir, "lock", {.clock = SystemClock(), .patience = Duration{20}}).ok());
+  EXPECT_FALSE(Lock(dir, "lock", {.clock = SystemClock(), .timeout = Duration{20}}).ok());
   ::kill(child, SIGKILL);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_TRUE(Lock(dir, "lock", {.clock = SystemClock()}).ok());

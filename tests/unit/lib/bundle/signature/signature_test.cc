@@ -61,7 +61,7 @@ class SignatureTest : public ::testing::Test {
   MemStore store_;
   const RepositoryRef place_{store_, kRepository};
   const PrivateKey signer_ = *PrivateKey::Parse(kSigner);
-  const PrivateKey stranger_ = *PrivateKey::Parse(kOtherSigner);
+  const PrivateKey other_key_ = *PrivateKey::Parse(kOtherSigner);
   const std::vector<PublicKey> keys_ = *PublicKey::Parse(kSignerPublic);
 };
 
@@ -78,7 +78,7 @@ TEST_F(SignatureTest, SigningAgainAddsNothing) {
   EXPECT_TRUE(*Sign(place_, digest, signer_, {}));
   EXPECT_FALSE(*Sign(place_, digest, signer_, {}));
   EXPECT_EQ(Count(digest), 1U);
-  EXPECT_TRUE(*Sign(place_, digest, stranger_, {}));
+  EXPECT_TRUE(*Sign(place_, digest, other_key_, {}));
   EXPECT_EQ(Count(digest), 2U);
   EXPECT_TRUE(Check(digest).good);
 }
@@ -89,7 +89,7 @@ TEST_F(SignatureTest, MissingBundleIsNotSigned) {
 
 TEST_F(SignatureTest, RejectsOtherKey) {
   const Digest digest = PublishContent("x");
-  ASSERT_TRUE(*Sign(place_, digest, stranger_, {}));
+  ASSERT_TRUE(*Sign(place_, digest, other_key_, {}));
   EXPECT_FALSE(Check(digest).good);
   EXPECT_THAT(Check(digest).problem, HasSubstr("another key"));
   EXPECT_THAT(Check(digest).problem, HasSubstr("cachewarm sign"));
@@ -160,7 +160,7 @@ TEST_F(SignatureTest, StoreErrorIsNotAMissingSignature) {
 TEST_F(SignatureTest, CopiesSignaturesWithTheBundle) {
   const Digest digest = PublishContent("x");
   ASSERT_TRUE(*Sign(place_, digest, signer_, {}));
-  ASSERT_TRUE(*Sign(place_, digest, stranger_, {}));
+  ASSERT_TRUE(*Sign(place_, digest, other_key_, {}));
   Attach(digest, "not json", "text/plain");
   MemStore other;
   const RepositoryRef there{other, "elsewhere"};

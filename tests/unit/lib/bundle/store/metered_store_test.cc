@@ -29,17 +29,17 @@ class MeteredStoreTest : public ::testing::Test {
       return fault_;
     });
     store_ = std::make_unique<MeteredStore>(std::move(inner), clock_, [this](const StoreCall& c) {
-      told_.push_back(fmt::format("{} {} {} B {} ms", c.operation, absl::StatusCodeToString(c.code),
-                                  c.bytes, c.time.count()));
+      calls_.push_back(fmt::format("{} {} {} B {} ms", c.operation,
+                                   absl::StatusCodeToString(c.code), c.bytes, c.time.count()));
     });
   }
 
-  std::vector<std::string> Told() { return std::exchange(told_, {}); }
+  std::vector<std::string> TakeCalls() { return std::exchange(calls_, {}); }
 
   fakes::FakeClock clock_;
   absl::Status fault_;
   MemStore* inner_ = nullptr;
-  std::vector<std::string> told_;
+  std::vector<std::string> calls_;
   std::unique_ptr<MeteredStore> store_;
 };
 
@@ -52,8 +52,8 @@ TEST_F(MeteredStoreTest, ReportsEveryCallOnce) {
     return blob.ok() ? absl::StatusOr<Digest>(blob->digest) : blob.status();
   }();
   const auto bytes = static_cast<int64_t>(sample.layer.size());
-  EXPECT_EQ(Told(), (Lines{"has_blob OK 0 B 1000 ms",
-                           fmt::format("write_blob OK {} B 3000 ms", sample.layer.size())}));
+  EXPECT_EQ(TakeCalls(), (Lines{"has_blob OK 0 B 1000 ms",
+                                fmt::format("write_blob OK {} B 3000 ms", sample.layer.size())}));
   ASSERT_TRUE(WriteSmallBlob(*inner_, kRepository, sample.packed.config_text, {}).ok());
   const auto digest =
       store_->WriteManifest(kRepository, sample.packed.manifest_text, "k-1", std::stop_token());
@@ -67,7 +67,7 @@ TEST_F(MeteredStoreTest, ReportsEveryCallOnce) {
       store_->ReadBlob(kRepository, {.digest = layer, .offset = 2, .bytes = bytes - 2}, text, {})
           .ok());
   const size_t manifest = sample.packed.manifest_text.size();
-  EXPECT_EQ(Told(),
+  EXPECT_EQ(TakeCalls(),
             (Lines{fmt::format("write_manifest OK {} B 1000 ms", manifest),
                    fmt::format("read_manifest OK {} B 1000 ms", manifest),
                    "resolve_tag OK 0 B 1000 ms", "mount_blob OK 0 B 0 ms", "ping OK 0 B 1000 ms",
@@ -80,7 +80,7 @@ TEST_F(MeteredStoreTest, ReportsErrorCode) {
   EXPECT_FALSE(store_->HasBlob(kRepository, DigestOf(""), {}).ok());
   EXPECT_FALSE(store_->StartBlob(kRepository, {}).ok());
   EXPECT_FALSE(store_->ReadManifest(kRepository, DigestOf(""), {}).ok());
-  EXPECT_EQ(Told(),
+  EXPECT_EQ(TakeCalls(),
             (Lines{"resolve_tag NOT_FOUND 0 B 1000 ms", "has_blob UNAVAILABLE 0 B 1000 ms",
                    "write_blob UNAVAILABLE 0 B 1000 ms", "read_manifest UNAVAILABLE 0 B 1000 ms"}));
 }
@@ -94,8 +94,8 @@ TEST_F(MeteredStoreTest, ReportsUploadAsOneCall) {
     EXPECT_FALSE((*upload)->Write("defg").ok());
     fault_ = absl::OkStatus();
   }
-  EXPECT_EQ(Told(), (Lines{"write_blob CANCELLED 0 B 1000 ms",
-                           "write_blob RESOURCE_EXHAUSTED 3 B 3000 ms"}));
+  EXPECT_EQ(TakeCalls(), (Lines{"write_blob CANCELLED 0 B 1000 ms",
+                                "write_blob RESOURCE_EXHAUSTED 3 B 3000 ms"}));
 }
 
 TEST_F(MeteredStoreTest, ExcludesTimeOfTheConsumer) {
@@ -113,7 +113,7 @@ TEST_F(MeteredStoreTest, ExcludesTimeOfTheConsumer) {
   const auto blob = WriteSmallBlob(*inner_, kRepository, "abc", {});
   Slow slow(clock_);
   EXPECT_TRUE(store_->ReadBlob(kRepository, {.digest = blob->digest, .bytes = 3}, slow, {}).ok());
-  EXPECT_EQ(Told(), Lines{"read_blob OK 3 B 1000 ms"});
+  EXPECT_EQ(TakeCalls(), Lines{"read_blob OK 3 B 1000 ms"});
 }
 
 }  // namespace

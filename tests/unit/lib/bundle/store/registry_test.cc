@@ -188,7 +188,7 @@ TEST_F(RegistryTest, ErrorContainsRegistryMessage) {
   const std::string kBegin = "GET http://registry.test:5000/v2/: HTTP 500: UNKNOWN: unknown error";
   const struct {
     std::string detail;
-    std::string told;
+    std::string shown;
   } cases[] = {
       {"null", ""},
       {R"("")", ""},
@@ -208,7 +208,7 @@ TEST_F(RegistryTest, ErrorContainsRegistryMessage) {
         500,
         fmt::format(R"({{"errors":[{{"code":"UNKNOWN","message":"unknown error","detail":{}}}]}})",
                     each.detail));
-    EXPECT_EQ(Message(store_->Ping({})), kBegin + each.told);
+    EXPECT_EQ(Message(store_->Ping({})), kBegin + each.shown);
   }
   http_->ThenAnswer(500, "not of the registry");
   EXPECT_EQ(Message(store_->Ping({})),
