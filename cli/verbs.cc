@@ -14,9 +14,8 @@ namespace {
 constexpr std::string_view kAbout =
     "cachewarm packs the compile caches of model servers (torch.compile, Triton, vLLM, ...) into\n"
     "bundles, so that a server starts warm on another machine. A bundle is an OCI artifact in a\n"
-    "registry or in an image layout directory. In a cluster, it can release pods that are held "
-    "for\n"
-    "their cache. The program is also a kubectl plugin: kubectl cachewarm VERB.\n";
+    "registry or in an image layout directory. In a cluster, it can release pods that are held\n"
+    "for their cache. The program is also a kubectl plugin: kubectl cachewarm VERB.\n";
 
 std::vector<std::string> WordsOf(std::string_view text) {
   std::istringstream stream{std::string(text)};
