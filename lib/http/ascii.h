@@ -7,8 +7,8 @@
 
 namespace cachewarm::http {
 
-// Schemes, host names and field names compare in ASCII alone (RFC 9110 §4.2.3, §5.1), whatever the
-// locale.
+// Schemes, host names and field names are compared in ASCII (RFC 9110 §4.2.3, §5.1), independent of
+// the locale.
 constexpr char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMessageBytesMax = 400;
 
-// One printable line of at most kMessageBytesMax bytes.
+// Returns one printable line of at most kMessageBytesMax bytes.
 std::string Excerpt(std::string_view body) {
   std::string line(body.substr(0, kMessageBytesMax));
   for (char& c : line) {

@@ -19,13 +19,13 @@ namespace cachewarm::http {
 enum class Method { kGet, kHead, kPost, kPut, kPatch, kDelete };
 std::string_view MethodName(Method method);
 
-// Bytes of an upload, pulled by the client on the thread that called Send().
+// The bytes of an upload, read by the client on the thread that called Send().
 class BodySource {
  public:
   virtual ~BodySource() = default;
-  // Fills at most `out.size()` bytes and returns how many; 0 only at the end. May block.
+  // Fills up to `out.size()` bytes and returns their number; 0 only at the end. May block.
   virtual absl::StatusOr<size_t> Read(std::span<char> out) = 0;
-  // The length that is announced; Read() must give exactly that many.
+  // Returns the announced length; Read() must deliver exactly that many bytes.
   virtual uint64_t size() const = 0;
 };
 
@@ -34,43 +34,43 @@ struct Request {
   std::string url;  // absolute; http or https
   Headers headers;
   std::string body;
-  BodySource* source = nullptr;  // instead of `body`; borrowed until Send() returns
-  // The longest time without a byte moving, connecting included. While a sink or source of the
-  // caller blocks, this clock stands still. Over it: DEADLINE_EXCEEDED.
+  BodySource* source = nullptr;  // replaces `body`; must live until Send() returns
+  // Time limit without a transferred byte, including connecting. Does not run while a sink or
+  // source of the caller blocks. Exceeding it: DEADLINE_EXCEEDED.
   Duration inactivity{30'000};
-  // The most that Response::body may hold. Over it: RESOURCE_EXHAUSTED.
+  // Limit of Response::body. Exceeding it: RESOURCE_EXHAUSTED.
   size_t body_bytes_max = 4U << 20U;
 };
 
 struct Response {
   int status = 0;
   Headers headers;
-  std::string body;  // empty where a sink took it
+  std::string body;  // empty if a sink received it
 };
 
-// Takes the body of a 2xx answer while it arrives, on the thread that called Stream(). It may
-// block: the peer is then slowed down, and at most 1 MiB is held in memory.
+// Receives the body of a 2xx response as it arrives, on the thread that called Stream(). May block:
+// the server is then slowed down, and at most 1 MiB is held in memory.
 class BodySink {
  public:
   virtual ~BodySink() = default;
-  // Called once, before any Write(), for a 2xx answer only. An error ends the transfer with it.
+  // Called once before any Write(), for a 2xx response only. An error ends the transfer with that
+  // error.
   virtual absl::Status Begin(const Response& head) {
     static_cast<void>(head);
     return absl::OkStatus();
   }
-  // Pieces of any length >= 1. An error ends the transfer with it.
+  // Receives a piece of length >= 1. An error ends the transfer with that error.
   virtual absl::Status Write(std::string_view bytes) = 0;
 };
 
-// Asks servers. Thread-safe. Which are there: MakeClient() for those that the administrator names,
-// MakeBoundedClient() (lib/http/bounded_client.h) for those that may mean harm.
-//
-// Every HTTP answer, 4xx and 5xx too, is a Response: StatusOf() makes it an error. A status is
-// returned only when there is no whole answer: UNAVAILABLE (refused, reset, cut short, name not
-// found, certificate not accepted), DEADLINE_EXCEEDED (inactivity), CANCELLED (stop),
-// INVALID_ARGUMENT (the request), RESOURCE_EXHAUSTED (a limit of the answer).
-// Redirects are not followed, cookies not kept, bodies not decompressed.
-// Returns within 1 s of `stop`, whatever the peer does, unless a sink or source blocks longer.
+// Sends HTTP requests. Thread-safe. Use MakeClient() for servers that the administrator configured,
+// and MakeBoundedClient() (lib/http/bounded_client.h) for untrusted ones.
+// Every HTTP response, including 4xx and 5xx, is a Response; StatusOf() converts it into an error.
+// A call returns an error only without a complete response: UNAVAILABLE (refused, reset, truncated,
+// name not found, certificate not accepted), DEADLINE_EXCEEDED (inactivity), CANCELLED (stop),
+// INVALID_ARGUMENT (the request), RESOURCE_EXHAUSTED (a limit of the response). Does not follow
+// redirects, keep cookies or decompress bodies. Returns within 1 s of `stop`, unless a sink or
+// source blocks longer.
 class Client {
  public:
   Client() = default;
@@ -78,19 +78,19 @@ class Client {
   Client& operator=(const Client&) = delete;
   virtual ~Client() = default;
 
-  // The whole answer in memory.
+  // Returns the whole response.
   virtual absl::StatusOr<Response> Send(const Request& request, std::stop_token stop) = 0;
-  // The body of a 2xx answer goes to `sink`; any other answer's body, cut at body_bytes_max, is in
-  // the Response. When the transfer breaks off, what the sink took stays taken.
+  // Passes the body of a 2xx response to `sink`; the body of any other response, truncated to
+  // body_bytes_max, is in the result. After an error the sink keeps the bytes it received.
   virtual absl::StatusOr<Response> Stream(const Request& request, BodySink& sink,
                                           std::stop_token stop) = 0;
 };
 
-// Where trust and identity come from. Files are read again for every new connection, so that a
-// rotated file counts from then on; a file that cannot be read leaves its last good content.
+// Trust anchors and client identity. Files are read again for every new connection, so that a
+// rotated file takes effect; a file that cannot be read leaves its last good content in use.
 struct TlsOptions {
   std::string ca_file;           // PEM; trusted instead of the system's authorities
-  std::string ca_pem;            // the same as text; both may be given
+  std::string ca_pem;            // the same as PEM text; both may be set
   std::string certificate_file;  // PEM chain of the client, with key_file
   std::string certificate_pem;
   std::string key_file;
@@ -99,26 +99,26 @@ struct TlsOptions {
 
 struct ClientOptions {
   TlsOptions tls;  // TLS 1.2 or newer; certificate and host name are always verified
-  // Hosts that may be spoken to over plain http beside loopback ones.
+  // Hosts that are contacted over plain HTTP; loopback hosts always are.
   std::vector<std::string> plain_http_hosts;
   std::string user_agent = "cachewarm";
-  ProxyOptions proxy;  // the environment is not looked at
+  ProxyOptions proxy;  // the environment is ignored
 };
 
-// First thing in main, before any thread: keeps OpenSSL from parsing the system's authorities for
-// every connection (23 ms each). All clients of a process share one I/O thread, started here.
+// Prepares the process. Call first in main, before any thread exists: it keeps OpenSSL from parsing
+// the system's authorities for every connection (23 ms each), and starts the one I/O thread that
+// all clients share.
 void PrepareProcess();
 
-// A client of any number of servers; connections are kept and reused per origin.
-// For servers that the administrator names alone (the API server, registries, stores): cpprestsdk
-// keeps the headers of an answer, and each chunk of its body, whole and of any length before it
-// gives them to us, so that only `inactivity` bounds them.
-// INVALID_ARGUMENT when a certificate, key or CA given here cannot be read now, or a proxy is bad;
-// INTERNAL when the process cannot start the I/O thread.
+// Returns a client for any number of servers; it keeps and reuses connections per origin. For
+// trusted servers only (API server, registries, stores): cpprestsdk buffers headers and chunks of
+// any length before it passes them on, so that only `inactivity` bounds them. INVALID_ARGUMENT if a
+// certificate, key or CA cannot be read, or a proxy is malformed; INTERNAL if the I/O thread cannot
+// be started.
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options);
 
-// What the code means to a retry loop (lib/base/http_status.h), with the beginning of the body as
-// message.
+// Converts a response into a status by its code (lib/base/http_status.h), with the beginning of the
+// body as message.
 absl::Status StatusOf(const Response& response);
 
 }  // namespace cachewarm::http

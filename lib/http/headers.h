@@ -9,17 +9,17 @@
 
 namespace cachewarm::http {
 
-// Header fields in the order they were added. Names compare without case (RFC 9110 §5.1); a name
-// may occur more than once. A value type.
+// Header fields in the order of insertion. Names compare case-insensitively (RFC 9110 §5.1) and may
+// repeat. A value type.
 class Headers {
  public:
   Headers() = default;
   Headers(std::initializer_list<std::pair<std::string, std::string>> fields) : fields_(fields) {}
 
   void Add(std::string name, std::string value);
-  // Replaces every field of that name.
+  // Replaces all fields of that name.
   void Set(std::string name, std::string value);
-  // The first value; nullopt when there is none.
+  // Returns the first value, or nullopt.
   std::optional<std::string> Find(std::string_view name) const;
 
   auto begin() const { return fields_.begin(); }

@@ -11,7 +11,7 @@
 namespace cachewarm::http {
 namespace {
 
-// RFC 9110 §5.6.2, "token".
+// Returns true for a "token" of RFC 9110 §5.6.2.
 bool IsName(std::string_view text) {
   constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {

@@ -9,10 +9,9 @@
 
 namespace cachewarm::http {
 
-// What goes before the body of a request that has a connection of its own (RFC 9112): the request
-// line, Host and User-Agent unless the request has its own, its headers, then those that frame the
-// body, which are never taken from the request. INVALID_ARGUMENT names a header that would break
-// out of its line. Pure.
+// Returns the head of a request with its own connection (RFC 9112): the request line, Host and
+// User-Agent unless the request sets them, its headers, then the framing headers, which the request
+// cannot set. INVALID_ARGUMENT names a header that contains a line break. Pure.
 absl::StatusOr<std::string> RequestHead(const Request& request, const Url& url,
                                         const std::string& user_agent);
 

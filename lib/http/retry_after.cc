@@ -45,7 +45,7 @@ std::optional<WallTime> ParseHttpDate(std::string_view text) {
   const std::chrono::year_month_day day{std::chrono::year(static_cast<int>(number(12, 4))),
                                         std::chrono::month(static_cast<unsigned>(month / 3 + 1)),
                                         std::chrono::day(static_cast<unsigned>(number(5, 2)))};
-  // A leap second is a legal 60.
+  // 60 is valid for a leap second.
   if (!day.ok() || number(17, 2) > 23 || number(20, 2) > 59 || number(23, 2) > 60) {
     return std::nullopt;
   }

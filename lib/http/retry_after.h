@@ -9,12 +9,13 @@
 
 namespace cachewarm::http {
 
-// How long a Retry-After header (RFC 9110 §10.2.3) asks us to wait: its seconds, or its date less
-// the answer's own Date, so that nobody's clock need be right. At most an hour, at least nothing;
-// nullopt when the header is missing or malformed, or a date has no Date to compare with. Pure.
+// Returns the wait that a Retry-After header (RFC 9110 §10.2.3) requests, between 0 and one hour:
+// its seconds, or its date minus the response's Date, so that no local clock matters. nullopt if
+// the header is missing or malformed, or a date has no Date to compare with. Pure.
 std::optional<Duration> RetryAfter(const Headers& headers);
 
-// "Sun, 06 Nov 1994 08:49:37 GMT" (IMF-fixdate, RFC 9110 §5.6.7); nullopt for every other form.
+// Parses "Sun, 06 Nov 1994 08:49:37 GMT" (IMF-fixdate, RFC 9110 §5.6.7); nullopt for any other
+// form.
 std::optional<WallTime> ParseHttpDate(std::string_view text);
 
 }  // namespace cachewarm::http

@@ -29,43 +29,45 @@ struct ServerResponse {
   std::string body;
 };
 
-// Called on one of the server's threads, several at once. Should answer within `request_timeout`;
-// an exception out of it is answered with 500.
+// Called on a thread of the server, several at once. Should return within `request_timeout`; an
+// exception is answered with 500.
 using Handler = std::function<ServerResponse(const ServerRequest&)>;
 
 struct ServerOptions {
   std::string address = "0.0.0.0";  // an IP address
-  uint16_t port = 0;                // 0: any free one
+  uint16_t port = 0;                // 0: any free port
   int threads = 2;
-  int connections_max = 64;              // further ones are closed at once
-  size_t header_bytes_max = 16U << 10U;  // up to 32 KiB; over it: 431, then closed
-  size_t body_bytes_max = 1U << 20U;     // over it: 413, then closed
+  int connections_max = 64;              // further connections are closed at once
+  size_t header_bytes_max = 16U << 10U;  // at most 32 KiB; exceeding it: 431, then closed
+  size_t body_bytes_max = 1U << 20U;     // exceeding it: 413, then closed
   Duration request_timeout{10'000};      // from the first byte to the last one written
-  Duration idle_timeout{60'000};         // of a kept connection between requests
-  // Speaks TLS 1.2 or newer and shows this; null: plain HTTP. While it has no certificate yet,
-  // connections are closed at once. The handshake has to end within `request_timeout`.
+  Duration idle_timeout{60'000};         // of an idle connection between requests
+  // Serves TLS 1.2 or newer with this identity; null: plain HTTP. Without a certificate yet,
+  // connections are closed at once. The handshake must end within `request_timeout`.
   std::shared_ptr<const ServerIdentity> identity;
 };
 
-// An HTTP/1.1 server, for probes, metrics and admission. Unknown paths get 404, a handler sees
-// every method of its path and HEAD gets the GET answer without its body.
+// An HTTP/1.1 server for probes, metrics and admission. Unknown paths get 404; a handler serves
+// every method of its path, and HEAD gets the GET response without its body.
 class Server {
  public:
   Server() = default;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  virtual ~Server() = default;  // stops it
+  virtual ~Server() = default;  // calls Stop()
 
   virtual uint16_t port() const = 0;
-  // From now on each answer ends its connection, so that clients find another server before Stop().
-  // New connections are taken as before. From any thread.
+  // Makes each response close its connection, so that clients find another server before Stop().
+  // Accepts new connections as before. Thread-safe.
   virtual void Drain() = 0;
-  // Ends listening and every idle connection at once, gives running requests 1 s to be answered and
-  // returns when their handlers have. From any thread but a handler's; later calls do nothing.
+  // Stops listening, closes idle connections at once, gives running requests 1 s to finish, and
+  // returns when their handlers have returned. Call from any thread but a handler's; later calls do
+  // nothing.
   virtual void Stop() = 0;
 };
 
-// Listens before it returns. UNAVAILABLE with address and port when it cannot.
+// Starts a server, which listens before the call returns. UNAVAILABLE with address and port if it
+// cannot listen.
 absl::StatusOr<std::unique_ptr<Server>> StartServer(const ServerOptions& options,
                                                     std::map<std::string, Handler> routes);
 

@@ -8,8 +8,8 @@
 
 namespace cachewarm::http {
 
-// What a TLS server shows of itself. It may be replaced while the server runs: connections that are
-// made from then on see the new certificate, those that stand go on with the old one. Thread-safe.
+// The certificate of a TLS server. It may be replaced while the server runs: new connections use
+// the new certificate, existing ones keep theirs. Thread-safe.
 class ServerIdentity {
  public:
   ServerIdentity();
@@ -17,8 +17,8 @@ class ServerIdentity {
   ServerIdentity& operator=(const ServerIdentity&) = delete;
   ~ServerIdentity();
 
-  // PEM texts: the certificate with its chain, leaf first, and its unencrypted key.
-  // INVALID_ARGUMENT says what is wrong with them; what was used before then stays in use.
+  // Replaces the identity by PEM texts: the certificate with its chain, leaf first, and its
+  // unencrypted key. INVALID_ARGUMENT describes the fault; the previous identity then stays in use.
   absl::Status Use(std::string_view certificate_pem, std::string_view key_pem);
 
   struct State;

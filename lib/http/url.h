@@ -12,21 +12,22 @@ namespace cachewarm::http {
 // An absolute http or https URL without user information and fragment (RFC 3986).
 struct Url {
   std::string scheme;  // "http" or "https"
-  std::string host;    // lower case, an IPv6 address without its brackets
+  std::string host;    // lower case; an IPv6 address without brackets
   uint16_t port = 0;   // never 0 after parsing
   std::string target;  // path and query, at least "/"
 
   static absl::StatusOr<Url> Parse(std::string_view text);
 
-  // "https://host:port", with brackets where IPv6 needs them.
+  // Returns "https://host:port", with brackets around an IPv6 address.
   std::string Origin() const;
   std::string ToString() const { return Origin() + target; }
 };
 
-// A Location header against the URL that answered with it (RFC 3986 §5.2, without dot segments).
+// Resolves a Location header against the URL that returned it (RFC 3986 §5.2, without dot
+// segments).
 absl::StatusOr<Url> ResolveLocation(const Url& base, std::string_view location);
 
-// "localhost", 127.0.0.0/8 or ::1: where plain http shows nothing to a network.
+// Returns true for "localhost", 127.0.0.0/8 and ::1, where plain HTTP is not visible to a network.
 bool IsLoopback(std::string_view host);
 
 }  // namespace cachewarm::http

@@ -8,17 +8,17 @@
 
 namespace cachewarm::kube {
 
-// How to reach and convince one API server.
+// Address and credentials of one API server.
 struct ClusterConfig {
-  std::string server;      // "https://10.0.0.1:6443", without a path at the end
+  std::string server;      // "https://10.0.0.1:6443", without trailing path
   std::string token;       // a bearer token, or
-  std::string token_file;  // a file that holds one and is rotated
+  std::string token_file;  // a file with a token that is rotated
   std::string default_namespace = "default";
   http::TlsOptions tls;
 };
 
-// What a pod finds: KUBERNETES_SERVICE_HOST and _PORT from `environment`, token, CA and namespace
-// from `account_dir`. FAILED_PRECONDITION when this is no pod, saying what is missing.
+// The environment of a pod: KUBERNETES_SERVICE_HOST and _PORT from `environment`; token, CA and
+// namespace from `account_dir`. FAILED_PRECONDITION names what is missing outside of a pod.
 struct PodEnvironment {
   std::string service_host;
   std::string service_port;
@@ -26,12 +26,12 @@ struct PodEnvironment {
 };
 absl::StatusOr<ClusterConfig> InClusterConfig(const PodEnvironment& environment);
 
-// Reads a kubeconfig file. `context` empty: its current-context. Relative paths count from the
-// file's folder. Exec plugins, auth providers, basic authentication, proxies, insecure-skip-tls-
-// verify and tls-server-name are refused with INVALID_ARGUMENT that says what to use instead.
+// Reads a kubeconfig file. An empty `context` selects its current-context. Relative paths start at
+// the folder of the file. INVALID_ARGUMENT for exec plugins, auth providers, basic authentication,
+// proxies, insecure-skip-tls-verify and tls-server-name, with the alternative to use.
 absl::StatusOr<ClusterConfig> KubeconfigFile(const std::string& path, const std::string& context);
 
-// The file when `kubeconfig` is not empty, else InClusterConfig().
+// Reads the file if `kubeconfig` is not empty, else the pod's environment.
 absl::StatusOr<ClusterConfig> FindConfig(const std::string& kubeconfig,
                                          const PodEnvironment& environment);
 

@@ -33,7 +33,7 @@ http::Method MethodOf(const std::string& name) {
   return http::Method::kGet;
 }
 
-// Answers of proxies and of aggregated servers that are down are no JSON.
+// Proxies, and aggregated servers that are down, do not answer with JSON.
 absl::Status ErrorOf(const http::Response& response) {
   ApiError error{.code = response.status, .reason = {}, .message = {}, .retry_after = {}};
   if (const absl::StatusOr<Json> body = codec::ParseJson(response.body);
@@ -49,7 +49,7 @@ absl::Status ErrorOf(const http::Response& response) {
   return ToStatus(error);
 }
 
-// Hands the bytes of a watch to its decoder.
+// Passes the bytes of a watch to its decoder.
 class WatchSink final : public http::BodySink {
  public:
   WatchSink(const WatchEventHandler& on_event, std::function<void()> on_begin)
@@ -87,7 +87,7 @@ class HttpClient final : public Client {
                               std::stop_token stop) override {
     CW_ASSIGN_OR_RETURN(const std::string text,
                         Persist(request, stop, [&] { return Once(request, stop); }));
-    // Not asked again when it cannot be read: some items were given away by then.
+    // A malformed response is not retried: some items were already passed on.
     return Understood(
         request, codec::ParseJsonItems(text, {.list = "items", .unread = "managedFields"}, on_item,
                                        limits()));
@@ -119,7 +119,7 @@ class HttpClient final : public Client {
     return {.bytes_max = options_.answer_bytes_max, .prune = true};
   }
 
-  // An answer that is cut short or no JSON is like none.
+  // A truncated or malformed response counts as no response.
   static absl::StatusOr<Json> Understood(const Request& request, absl::StatusOr<Json> body) {
     if (body.ok()) {
       return body;
@@ -128,7 +128,7 @@ class HttpClient final : public Client {
                                               request.path, Message(body.status())));
   }
 
-  // Tries again what may be tried again.
+  // Retries what may be retried.
   template <typename Try>
   std::invoke_result_t<Try> Persist(const Request& request, std::stop_token stop,
                                     const Try& once) const {
@@ -170,7 +170,7 @@ class HttpClient final : public Client {
     return response;
   }
 
-  // The text of a good answer.
+  // Returns the body of a successful response.
   absl::StatusOr<std::string> Once(const Request& request, std::stop_token stop) {
     const std::string token = tokens_.Token();
     absl::StatusOr<http::Response> response = SendOnce(request, token, stop);
@@ -186,7 +186,7 @@ class HttpClient final : public Client {
     return std::move(response->body);
   }
 
-  // The message says what was asked; the payloads stay.
+  // Adds the request to the message and keeps the payloads.
   static absl::Status Named(const absl::Status& status, const Request& request) {
     absl::Status annotated(status.code(),
                            fmt::format("{} {}: {}", request.verb, request.path, Message(status)));
@@ -200,7 +200,7 @@ class HttpClient final : public Client {
     if (attempt + 1 >= options_.tries) {
       return false;
     }
-    // A server that says 429 did nothing, whatever the verb.
+    // A server that answers 429 did not act on the request, whatever its verb.
     if (HttpCodeOf(status) == 429) {
       return RetryAfterOf(status).value_or(Duration(0)) <= kRetryAfterMost;
     }

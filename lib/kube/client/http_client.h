@@ -13,29 +13,30 @@
 
 namespace cachewarm::kube {
 
-// One request as it went over the wire: for metrics.
+// One sent request, for metrics.
 struct RequestReport {
   std::string verb;
   std::string resource;
   int http_code = 0;  // 0: no answer
-  Duration took{0};   // for a watch: until its head arrived
+  Duration took{0};   // of a watch: until its response headers arrived
 };
 
 struct HttpClientOptions {
   ClusterConfig config;
-  Duration unary_timeout{15'000};  // longest silence in Do()
-  // Longest silence of a watch. Bookmarks come about once a minute but are not promised.
+  Duration unary_timeout{15'000};  // limit of silence in Do()
+  // Limit of silence in a watch. Servers send bookmarks about once a minute without guaranteeing
+  // it.
   Duration watch_timeout{120'000};
-  int tries = 4;  // of one idempotent Do()
-  // Room for one object as large as a server takes (watch_event.h); lists ask for fewer
-  // (watcher.h).
+  int tries = 4;  // attempts of one idempotent Do()
+  // Fits one object of the largest size that a server accepts (watch_event.h); lists request fewer
+  // items per page (watcher.h).
   size_t answer_bytes_max = 16U << 20U;
-  // Called after every request, on the caller's thread; may be empty. Must not throw.
+  // Called after every request on the caller's thread; may be empty. Must not throw.
   std::function<void(const RequestReport&)> on_request;
 };
 
-// The client of a real API server over `http`. `http`, `clock` must outlive it. The token file is
-// read again when its content is older than 60 s and when the server answers 401.
+// Returns the client of a real API server. `http` and `clock` must outlive it. Reads the token file
+// again when its content is older than 60 s and when the server answers 401.
 std::unique_ptr<Client> MakeHttpClient(http::Client& http, const Clock& clock, Random random,
                                        HttpClientOptions options);
 

@@ -20,7 +20,7 @@ using codec::Json;
 
 constexpr size_t kKubeconfigBytesMax = 4U << 20U;
 
-// A field that we do not support, and what to do instead.
+// An unsupported field, and the alternative.
 struct Refused {
   std::string_view field;
   std::string_view remedy;
@@ -47,7 +47,7 @@ absl::Status Refuse(const Json& object, const std::string& path, std::span<const
   return absl::OkStatus();
 }
 
-// The object `section[name == name].<member>`; contexts, clusters and users are all written so.
+// Returns the object `section[name == name].<member>`, the form of contexts, clusters and users.
 absl::StatusOr<Json> Named(const Json& config, std::string_view section, const std::string& name,
                            std::string_view member) {
   const Json* list = At(config, {section});
@@ -67,7 +67,8 @@ std::string Absolute(const std::filesystem::path& folder, const std::string& pat
   return path.empty() ? path : (folder / path).lexically_normal().string();
 }
 
-// `<field>-data` (base64) into `pem`, `<field>` (a path) into `file`; data wins, as in kubectl.
+// Reads `<field>-data` (base64) into `pem` and `<field>` (a path) into `file`; data wins, as in
+// kubectl.
 struct PemField {
   std::string_view name;
   std::string* file;

@@ -47,12 +47,12 @@ absl::StatusOr<bool> ReleaseGate(Client& client, const GatePatch& patch, std::st
   if (answer.ok()) {
     return true;
   }
-  // A failed "test": the gate or the pod that we saw may not be there any more.
+  // After a failed "test" the gate or the pod may be gone.
   if (!IsStillHeld(client, patch.pod, stop)) {
     return false;
   }
-  const codec::Json bare = api::gate::WithoutNotes(patch.operations);
-  // Whatever the code: a policy of the cluster chooses with which one it refuses an annotation.
+  const codec::Json bare = api::gate::WithoutAnnotations(patch.operations);
+  // Any code counts, because the policy that rejects an annotation chooses it.
   const bool is_busy = absl::IsResourceExhausted(answer) || absl::IsUnavailable(answer);
   if (!is_busy && bare.size() < patch.operations.size() && Send(client, patch, bare, stop).ok()) {
     return true;

@@ -13,16 +13,16 @@ namespace cachewarm::kube {
 
 struct GatePatch {
   const api::Pod& pod;
-  const codec::Json& operations;  // of api::gate::ReleasePatch(), and more where somebody has more
+  const codec::Json& operations;  // the operations of api::gate::ReleasePatch(), and possibly more
   std::string_view manager;       // field manager
 };
 
-// Whether the pod is still there and waits at our gate. True also where nobody can say.
+// Returns true if the pod exists and is still held by the gate of cachewarm, or if that is unknown.
 bool IsStillHeld(Client& client, const api::Pod& pod, std::stop_token stop);
 
-// Lets go of a held pod, without what `operations` note on it where that is refused. True: this
-// call did it. False: there was nothing left to do, the pod is gone, replaced by another of its
-// name, or free already. An error: it is held still, or unknown.
+// Releases a held pod; if the annotations in `operations` are rejected, releases it without them.
+// Returns true if this call released it, false if the pod is gone, replaced, or already released.
+// After an error the pod is still held, or its state is unknown.
 absl::StatusOr<bool> ReleaseGate(Client& client, const GatePatch& patch, std::stop_token stop);
 
 }  // namespace cachewarm::kube

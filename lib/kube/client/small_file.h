@@ -7,7 +7,7 @@
 
 namespace cachewarm::kube {
 
-// The content of a file of at most `bytes_max`, without blanks at its end. Errors are
+// Returns the content of a file of at most `bytes_max` bytes, without trailing blanks. Errors:
 // those of fs::ReadNamedFile.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_max = 64U << 10U);
 

@@ -9,16 +9,16 @@
 
 namespace cachewarm::kube {
 
-// The bearer token of a ClusterConfig. kubelet rotates the file before the token expires; a token
-// older than 60 s is read again, and one that the server refused at once. A file that cannot be
-// read leaves the last good token. Thread-safe.
+// The bearer token of a ClusterConfig. kubelet rotates the file before the token expires: a token
+// older than 60 s is read again, and a refused one at once. A file that cannot be read leaves the
+// last good token in use. Thread-safe.
 class TokenSource {
  public:
   TokenSource(const ClusterConfig& config, const Clock& clock);
 
-  // Empty when the config has none.
+  // Returns the token; empty if the config has none.
   std::string Token();
-  // The server answered 401 to `token`. True when there is another one to try now.
+  // Reports that the server answered 401 to `token`. Returns true if another token is available.
   bool Refused(const std::string& token);
 
  private:

@@ -12,30 +12,30 @@
 
 namespace cachewarm::kube {
 
-// What an error answer of the API server says (a metav1.Status or a bare HTTP code).
+// An error response of the API server: a metav1.Status or a bare HTTP code.
 struct ApiError {
   int code = 0;
   std::string reason;   // "AlreadyExists", "Expired", ...
-  std::string message;  // for people
+  std::string message;  // human-readable
   std::optional<Duration> retry_after;
 };
 
-// The absl code that says what to do: that of the HTTP code (lib/base/http_status.h), but
-// OUT_OF_RANGE for the reasons Expired and Gone, and ALREADY_EXISTS for a 409 of that reason. Never
-// OK: an error with a code of success is UNKNOWN.
-// The ApiError travels along and is read back by the functions below and, how long the server asked
-// us to wait, by RetryAfterOf() of lib/base.
+// Maps an error to a status by its HTTP code (lib/base/http_status.h), except OUT_OF_RANGE for the
+// reasons Expired and Gone, and ALREADY_EXISTS for a 409 with that reason. Never OK: an error with
+// a success code is UNKNOWN. The functions below read the ApiError back, and RetryAfterOf() of
+// lib/base the wait that the server requested.
 absl::Status ToStatus(const ApiError& error);
 
-// Reads a metav1.Status; `http_code` where it gives no code of its own.
+// Reads a metav1.Status; uses `http_code` if it has no code.
 ApiError ParseApiError(const codec::Json& status, int http_code);
 
-// The answer was longer than we read: RESOURCE_EXHAUSTED, and not by the server's own word (429).
+// Returns true for RESOURCE_EXHAUSTED because the response exceeded a local limit, not because of a
+// 429.
 bool IsTooLong(const absl::Status& status);
 
-// HTTP code the server gave; 0 when the status did not come from an answer of the API server.
+// Returns the HTTP code of the response; 0 if the status is not from a response of the API server.
 int HttpCodeOf(const absl::Status& status);
-// metav1.Status.reason; empty when there is none.
+// Returns metav1.Status.reason; empty if there is none.
 std::string ReasonOf(const absl::Status& status);
 
 }  // namespace cachewarm::kube

@@ -12,24 +12,24 @@
 
 namespace cachewarm::kube {
 
-// An object as the API server gave it, shared between threads, never changed. Null: no such object.
+// An immutable object from the API server, shared between threads. Null: no such object.
 using Object = std::shared_ptr<const codec::Json>;
 
-// Where an object is. `ns` is empty for cluster-scoped kinds. The text form "ns/name" or "name" is
-// the key of work queues.
+// Namespace and name of an object. `ns` is empty for cluster-scoped kinds. The text form "ns/name"
+// or "name" is the key of work queues.
 struct ObjectName {
   std::string ns;
   std::string name;
 
   std::string ToString() const { return ns.empty() ? name : ns + "/" + name; }
-  // INVALID_ARGUMENT for an empty name or more than one slash.
+  // Parses the text form. INVALID_ARGUMENT for an empty name or more than one slash.
   static absl::StatusOr<ObjectName> Parse(std::string_view key);
 
   friend bool operator==(const ObjectName&, const ObjectName&) = default;
   friend auto operator<=>(const ObjectName&, const ObjectName&) = default;
 };
 
-// Readers of metadata that never throw: whatever is absent or of another type reads as empty.
+// Readers of metadata. Never throw: a missing member or another type reads as empty.
 ObjectName NameOf(const codec::Json& object);
 std::string UidOf(const codec::Json& object);
 std::string ResourceVersionOf(const codec::Json& object);
@@ -37,12 +37,12 @@ std::map<std::string, std::string> LabelsOf(const codec::Json& object);
 std::map<std::string, std::string> AnnotationsOf(const codec::Json& object);
 bool IsDeleting(const codec::Json& object);
 
-// The member below `path` ("spec", "nodeName"), or nullptr. Never throws.
+// Returns the member at `path` ("spec", "nodeName"), or nullptr. Never throws.
 const codec::Json* At(const codec::Json& object, std::initializer_list<std::string_view> path);
-// The text below `path`; empty when it is absent or no string.
+// Returns the text at `path`; empty if it is missing or not a string.
 std::string TextAt(const codec::Json& object, std::initializer_list<std::string_view> path);
 
-// The controller among the ownerReferences; empty texts when there is none.
+// The controller among the ownerReferences; empty if there is none.
 struct Owner {
   std::string api_version;
   std::string kind;

@@ -29,7 +29,7 @@ std::string ObjectPath(const Resource& resource, const ObjectName& name,
   return subresource.empty() ? path : path + "/" + subresource;
 }
 
-// "a=1&b=2" out of the pairs whose value is not empty.
+// Builds "a=1&b=2" from the pairs with a value.
 class Query {
  public:
   Query& Add(std::string_view name, std::string_view value) {
@@ -87,7 +87,7 @@ Json Typed(const Resource& resource, const Json& object) {
 }  // namespace
 
 Request List(const Resource& resource, const ListOptions& options) {
-  // A continue token already stands for a version, and the server refuses both together.
+  // A continue token implies a version; the server rejects both together.
   const bool first = options.continue_token.empty();
   return {.verb = "list",
           .resource = std::string(resource.plural),
@@ -168,8 +168,8 @@ Request Apply(const Resource& resource, const Json& object, const WriteOptions& 
 
 Request JsonPatch(const Resource& resource, const ObjectName& name, const Json& operations,
                   const WriteOptions& options) {
-  // Sent twice, a patch whose "test" guards a removal fails the second time: that is told apart by
-  // nobody, so it is the caller's to look again.
+  // Not idempotent: a patch whose "test" guards a removal fails when it is sent twice, and the
+  // error does not tell the cases apart. The caller must read again.
   return PatchRequest(resource, name,
                       {.verb = "patch",
                        .content_type = "application/json-patch+json",

@@ -11,25 +11,25 @@
 namespace cachewarm::kube {
 
 // One call of the Kubernetes API as plain values: built here, sent by kube::Client. The builders do
-// no I/O and never fail; what the server will not have, it says.
+// no I/O and never fail; the server validates.
 struct Request {
-  std::string verb;          // "list", "apply", ...: for metrics and messages
+  std::string verb;          // "list", "apply", ...; for metrics and messages
   std::string resource;      // "pods" or "pods/status"
   std::string method;        // "GET"
   std::string path;          // "/api/v1/namespaces/default/pods/a", percent-encoded
   std::string query;         // without '?', percent-encoded; may be empty
   std::string content_type;  // of `body`
   std::string body;
-  bool idempotent = true;  // may be sent again when the answer was lost
+  bool idempotent = true;  // may be sent again if the response was lost
 };
 
 struct ListOptions {
   std::string ns;  // empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  int limit = 500;  // items a page; 0: all at once
+  int limit = 500;  // items per page; 0: all at once
   std::string continue_token;
-  std::string resource_version;  // "0": whatever the server has cached
+  std::string resource_version;  // "0": the version that the server has cached
 };
 Request List(const Resource& resource, const ListOptions& options);
 
@@ -38,9 +38,9 @@ struct WatchOptions {
   std::string label_selector;
   std::string field_selector;
   std::string resource_version;
-  int timeout_seconds = 290;  // after which the server ends the watch
+  int timeout_seconds = 290;  // after this time the server ends the watch
 };
-// With bookmarks.
+// Watches with bookmarks.
 Request Watch(const Resource& resource, const WatchOptions& options);
 
 Request Get(const Resource& resource, const ObjectName& name);
@@ -48,34 +48,35 @@ Request Get(const Resource& resource, const ObjectName& name);
 struct WriteOptions {
   std::string field_manager = "cachewarm";
   std::string subresource;  // "status", ...
-  bool dry_run = false;     // everything but the storing (dryRun=All)
+  bool dry_run = false;     // all processing except storing (dryRun=All)
 };
-// POST into the namespace of `object`. Not idempotent unless the object has a fixed name.
+// Creates `object` in its namespace (POST). Idempotent only if the object has a fixed name.
 Request Create(const Resource& resource, const codec::Json& object, const WriteOptions& options);
-// PUT; a metadata.resourceVersion in `object` makes it conditional (ABORTED when it moved on).
+// Replaces the object (PUT). With a metadata.resourceVersion it fails with ABORTED if the object
+// changed.
 Request Update(const Resource& resource, const codec::Json& object, const WriteOptions& options);
-// Server-side apply with force: we own every field that `object` names, the others stay.
-// apiVersion and kind are filled in from `resource`, name and namespace are those of `object`. With
-// a metadata.uid in it: only to that object (INVALID_ARGUMENT when it is another one, ABORTED when
-// there is none); with a metadata.resourceVersion: only from that version (ABORTED).
+// Server-side apply with force: takes ownership of every field in `object` and keeps the others.
+// Sets apiVersion and kind from `resource`. With a metadata.uid it applies to that object only
+// (INVALID_ARGUMENT if the uid differs, ABORTED if there is no object); with a
+// metadata.resourceVersion only to that version (ABORTED).
 Request Apply(const Resource& resource, const codec::Json& object, const WriteOptions& options);
-// RFC 6902. A failing "test" operation answers INVALID_ARGUMENT.
+// Applies an RFC 6902 patch. A failing "test" operation returns INVALID_ARGUMENT.
 Request JsonPatch(const Resource& resource, const ObjectName& name, const codec::Json& operations,
                   const WriteOptions& options);
-// RFC 7386.
+// Applies an RFC 7386 merge patch.
 Request MergePatch(const Resource& resource, const ObjectName& name, const codec::Json& patch,
                    const WriteOptions& options);
 
 struct DeleteOptions {
-  std::string uid;  // only if the object still has it (ABORTED otherwise)
+  std::string uid;  // deletes only the object with this uid (ABORTED otherwise)
   std::string resource_version;
   std::string propagation = "Background";
-  int grace_seconds = -1;  // -1: the object's own
+  int grace_seconds = -1;  // -1: the default of the object
   bool dry_run = false;
 };
 Request Delete(const Resource& resource, const ObjectName& name, const DeleteOptions& options);
 
-// Anything else that is read by GET, such as "/version".
+// Reads any other path by GET, such as "/version".
 Request GetPath(std::string path);
 
 }  // namespace cachewarm::kube

@@ -7,7 +7,7 @@
 
 namespace cachewarm::kube {
 
-// One kind of object as the API server addresses it. The texts are literals and live for ever.
+// One kind of object as the API server addresses it. The texts are literals.
 struct Resource {
   std::string_view group;  // empty: the core group
   std::string_view version;
@@ -15,7 +15,7 @@ struct Resource {
   std::string_view kind;    // "Pod"
   bool namespaced = true;
 
-  // "v1", "apps/v1": the apiVersion field of an object.
+  // Returns the apiVersion field of an object: "v1", "apps/v1".
   std::string ApiVersion() const;
 
   friend bool operator==(const Resource&, const Resource&) = default;
@@ -50,7 +50,7 @@ inline constexpr Resource kSecrets{"", "v1", "secrets", "Secret"};
 inline constexpr Resource kCacheWarmups{"cachewarm.io", "v1alpha1", "cachewarmups", "CacheWarmup"};
 inline constexpr Resource kNodeCaches{"cachewarm.io", "v1alpha1", "nodecaches", "NodeCache", false};
 
-// Kinds of others, which a cluster may or may not serve.
+// Kinds of other projects, which a cluster may lack.
 inline constexpr Resource kRollouts{"argoproj.io", "v1alpha1", "rollouts", "Rollout"};
 inline constexpr Resource kLeaderWorkerSets{"leaderworkerset.x-k8s.io", "v1", "leaderworkersets",
                                             "LeaderWorkerSet"};
@@ -60,10 +60,11 @@ inline constexpr Resource kInferenceServices{"serving.kserve.io", "v1beta1", "in
 inline constexpr Resource kLlmInferenceServices{"serving.kserve.io", "v1alpha1",
                                                 "llminferenceservices", "LLMInferenceService"};
 
-// All of the above.
+// Returns all resources above.
 std::span<const Resource> KnownResources();
 
-// By the apiVersion and kind of an object or of a workloadRef; nullptr when we do not know it.
+// Finds a resource by the apiVersion and kind of an object or a workloadRef; nullptr if it is
+// unknown.
 const Resource* FindResource(std::string_view api_version, std::string_view kind);
 
 }  // namespace cachewarm::kube

@@ -15,24 +15,24 @@ enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark };
 
 struct WatchEvent {
   WatchEventType type = WatchEventType::kBookmark;
-  // Never null and the handler's own. Of a bookmark only metadata.resourceVersion counts.
+  // Never null; owned by the handler. A bookmark has only metadata.resourceVersion.
   std::shared_ptr<codec::Json> object;
 };
 
 using WatchEventHandler = std::function<absl::Status(WatchEvent)>;
 
-// Cuts the byte stream of a watch into events. Not thread-safe.
+// Splits the byte stream of a watch into events. Not thread-safe.
 class WatchDecoder {
  public:
-  // `line_bytes_max`: a longer line is RESOURCE_EXHAUSTED. etcd takes no object of more than 1.5
-  // MiB, of which each byte may be six in JSON ("<" is written as \u003c).
+  // A line longer than `line_bytes_max` is RESOURCE_EXHAUSTED. etcd stores objects of at most 1.5
+  // MiB, each byte of which may take six in JSON ("<" is written as \u003c).
   explicit WatchDecoder(WatchEventHandler on_event, size_t line_bytes_max = 16U << 20U);
 
-  // Takes bytes as they come, cut anywhere, and calls `on_event` for every whole line. Returns the
-  // handler's error, INVALID_ARGUMENT for a malformed line, or, for an ERROR event, what ToStatus()
-  // makes of it (OUT_OF_RANGE: list again). After an error it takes nothing more.
+  // Decodes bytes, split anywhere, and calls `on_event` for every complete line. Returns the error
+  // of the handler, INVALID_ARGUMENT for a malformed line, or ToStatus() of an ERROR event
+  // (OUT_OF_RANGE: list again). Ignores bytes after an error.
   absl::Status Feed(std::string_view bytes);
-  // The stream ended: UNAVAILABLE when it ended within a line.
+  // Ends the stream: UNAVAILABLE if it ended within a line.
   absl::Status Finish();
 
  private:

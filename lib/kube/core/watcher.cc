@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration kHealthyAgain = std::chrono::seconds(120);
 constexpr Duration kShortestWatch = std::chrono::seconds(1);
-constexpr int kShrinkPageBy = 8;  // from 500 to one in three tries, each of a page read in vain
+constexpr int kShrinkPageBy = 8;  // reaches a page of one item in three attempts
 
 }  // namespace
 

@@ -10,15 +10,15 @@
 namespace cachewarm::kube {
 
 enum class WatcherActionType {
-  kList,   // ask for the page after `continue_token` and answer OnPage() or OnFailure()
-  kWatch,  // watch from `resource_version`, answer OnProgress() on the way and OnWatchEnd()
-  kSleep,  // for `delay`, then ask again
+  kList,   // request the page after `continue_token` and report OnPage() or OnFailure()
+  kWatch,  // watch from `resource_version`, report OnProgress() and OnWatchEnd()
+  kSleep,  // wait for `delay`, then ask for the next step
 };
 
 struct WatcherAction {
   WatcherActionType type = WatcherActionType::kList;
   std::string continue_token;
-  int page_items = 0;  // of a list: how many to ask for
+  int page_items = 0;  // items per page of a list
   std::string resource_version;
   Duration delay{0};
 };

@@ -13,19 +13,19 @@
 
 namespace cachewarm::kube {
 
-// What one reconcile asks for beside "call me when something changes".
+// The result of one reconcile.
 struct Outcome {
   std::optional<Duration> requeue_after;
 };
 
-// Makes the world of one key right. Level-based: it looks, it is not told. Called by one worker at
-// a time for any one key. Should return soon after `stop`.
+// Reconciles one key. Level-triggered: reads current state, receives no event payload. Called by
+// one worker at a time per key. Should return soon after `stop`.
 using Reconcile = std::function<absl::StatusOr<Outcome>(const std::string& key, std::stop_token)>;
 
 struct ControllerOptions {
-  std::string name;  // for logs and metrics
+  std::string name;  // name in logs and metrics
   int workers = 1;
-  // A key whose error will not go away by itself is looked at again after this.
+  // Delay before a key with a permanent error is reconciled again.
   Duration terminal_retry{300'000};
   // Called after each reconcile with "success", "requeue", "retry" or "terminal"; may be empty.
   std::function<void(std::string_view result, Duration took)> on_reconcile;
@@ -42,7 +42,7 @@ struct ControllerOptions {
 // One log line per failure.
 class Controller {
  public:
-  // Everything must outlive it.
+  // All references must outlive the controller.
   Controller(WorkQueue& queue, const Clock& clock, Log& log, ControllerOptions options,
              Reconcile reconcile);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr Duration kNothingDue = std::chrono::hours(1);
 
 ObjectName EventNameOf(const Request& patch) {
-  // ".../namespaces/<ns>/events/<name>"; event names hold nothing that is percent-encoded.
+  // The path ends in "/namespaces/<ns>/events/<name>"; event names need no percent-encoding.
   const size_t name = patch.path.rfind('/');
   const size_t kind = patch.path.rfind('/', name - 1);
   const size_t ns = patch.path.rfind('/', kind - 1);
@@ -32,7 +32,7 @@ struct EventRecorder::State {
 
   Runtime runtime;
   const EventRecorderOptions options;
-  EventSeries series;  // of the writer
+  EventSeries series;  // used by the writer thread only
   std::mutex mutex;
   std::condition_variable_any wake;
   std::condition_variable_any idle;

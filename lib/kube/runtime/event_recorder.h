@@ -17,16 +17,16 @@
 
 namespace cachewarm::kube {
 
-// What happened to `regarding`, for people who read `kubectl describe`.
+// One event about `regarding`, shown by `kubectl describe`.
 struct Event {
   Object regarding;
   bool is_warning = false;
   std::string reason;  // UpperCamelCase, from a fixed list
-  std::string action;  // what was done, UpperCamelCase
-  std::string note;    // one sentence; cut at 1 kB
+  std::string action;  // the action taken, UpperCamelCase
+  std::string note;    // one sentence; truncated to 1 kB
 };
 
-// Where events go. Thread-safe; never blocks and never fails for the caller.
+// Receives events. Thread-safe; never blocks the caller and never fails.
 class EventSink {
  public:
   virtual ~EventSink() = default;
@@ -36,24 +36,24 @@ class EventSink {
 struct EventRecorderOptions {
   std::string controller;           // reportingController, "cachewarm.io/operator"
   std::string instance;             // reportingInstance, the pod's name
-  std::string ns = "default";       // where events about cluster-scoped objects go
+  std::string ns = "default";       // namespace of events about cluster-scoped objects
   size_t queue_max = 1024;          // further events are dropped and counted
-  size_t series_max = 4096;         // remembered for aggregation; the oldest is forgotten
-  Duration series_window{360'000};  // a repeat within it counts up instead of being a new event
-  int burst = 25;                   // events per object and reason at once,
-  Duration refill{300'000};         // then one per this (client-go's spam filter)
+  size_t series_max = 4096;         // series kept for aggregation; the oldest is dropped
+  Duration series_window{360'000};  // a repetition within it increments a counter
+  int burst = 25;                   // events per object and reason in a burst,
+  Duration refill{300'000};         // then one per this time (client-go's spam filter)
 };
 
-// Writes events.k8s.io/v1 on a thread of its own. The same event again within series_window becomes
-// a patch of series.count of the first one, at most every 10 s.
+// Writes events.k8s.io/v1 on its own thread. A repetition within series_window becomes a patch of
+// series.count of the first event, at most every 10 s.
 class EventRecorder final : public EventSink {
  public:
   EventRecorder(const Runtime& runtime, const EventRecorderOptions& options);
-  // Stops, without waiting for what is queued.
+  // Stops without sending queued events.
   ~EventRecorder() override;
 
   void Record(Event event) override;
-  // Blocks until everything recorded so far was sent or dropped; false when `limit` passed.
+  // Blocks until all events recorded so far were sent or dropped; returns false after `limit`.
   bool Flush(Duration limit);
   size_t dropped() const;
 

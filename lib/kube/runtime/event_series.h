@@ -14,24 +14,24 @@
 
 namespace cachewarm::kube {
 
-// The rules by which many happenings become few Event objects: repeats count up, and one object
+// Aggregates occurrences into few Event objects: repetitions increment a counter, and one object
 // cannot flood the server. No I/O, no clock; not thread-safe.
 class EventSeries {
  public:
   explicit EventSeries(const EventRecorderOptions& options) : options_(options) {}
 
-  // What one happening asks for: a new Event, or nothing (counted for later, or too many).
+  // The action for one occurrence: create an Event, or nothing (counted for later, or dropped).
   struct Verdict {
     std::optional<Request> create;
     bool is_dropped = false;
   };
   Verdict Take(const Event& event, MonoTime now, WallTime wall, double random);
 
-  // Patches of counters that are due.
+  // Returns the counter patches that are due.
   std::vector<Request> Due(MonoTime now);
-  // When Due() has something next.
+  // Returns the time of the next due patch.
   std::optional<MonoTime> NextDue() const;
-  // The server does not have this Event any more: its next repeat is a new one.
+  // Forgets an Event that the server no longer has: its next repetition creates a new one.
   void Forget(const ObjectName& event);
   size_t size() const { return series_.size(); }
 

@@ -18,34 +18,35 @@ namespace cachewarm::kube {
 struct LeaderElectorOptions {
   ObjectName lease;
   std::string identity;             // unique per process: pod name and a random part
-  Duration lease_duration{15'000};  // others wait this long after the last renewal that they saw
-  Duration renew_deadline{10'000};  // without a renewal for this long we stop leading
+  Duration lease_duration{15'000};  // other replicas wait this long after the last observed renewal
+  Duration renew_deadline{10'000};  // without a renewal for this long the process stops leading
   Duration retry_period{2'000};
 };
 
-// Election by a coordination.k8s.io/v1 Lease, with the rules of client-go's leaderelection: only
-// the time at which *we* saw the record change counts, never a time that is written in it. It is no
-// fence: a paused leader may believe for a moment longer; writes are guarded by server-side apply
-// and resource versions. Released on stop, so that the next one leads within retry_period.
+// Leader election by a coordination.k8s.io/v1 Lease with the rules of client-go's leaderelection:
+// only the local time at which the record was seen to change counts, never a time written in it. It
+// is no fence: a paused leader may lead a moment too long; server-side apply and resource versions
+// guard the writes. The lease is released on stop, so that the next replica leads within
+// retry_period.
 class LeaderElector {
  public:
-  // INVALID_ARGUMENT unless lease_duration > renew_deadline > 1.2 × retry_period > 0.
+  // Requires lease_duration > renew_deadline > 1.2 × retry_period > 0, else INVALID_ARGUMENT.
   static absl::Status Validate(const LeaderElectorOptions& options);
 
   LeaderElector(const Runtime& runtime, LeaderElectorOptions options);
 
-  // Waits for the lease, calls `lead` with a stop token that ends when the lease is lost or `stop`
-  // comes, and returns when `lead` has returned: OK after `stop`, ABORTED after a loss. The lease
-  // is renewed on a thread of its own meanwhile. `lead` must return soon after its token ends.
+  // Waits for the lease, calls `lead` with a stop token that fires when the lease is lost or `stop`
+  // fires, and returns when `lead` has returned: OK after `stop`, ABORTED after a loss. Renews the
+  // lease on its own thread meanwhile. `lead` must return soon after its token fires.
   absl::Status Run(const std::function<void(std::stop_token)>& lead, std::stop_token stop);
 
   bool IsLeader() const { return leading_.load(); }
 
  private:
-  // The lease as we saw it last, and when that was news to us.
+  // The last observed lease and the local time of its last change.
   struct Seen {
     std::string holder;
-    std::string spec;  // as text: any change of it is a sign of life
+    std::string spec;  // as text: any change is a sign of life
     std::string resource_version;
     std::string acquired;
     int64_t transitions = 0;
@@ -56,7 +57,7 @@ class LeaderElector {
   bool Acquire(std::stop_token stop);
   void Renew(std::stop_source& lost, std::stop_token stop);
   void WatchDeadline(std::stop_source& lost, std::stop_token stop);
-  // True when the lease is ours now.
+  // Returns true if this process holds the lease now.
   bool TryOnce(std::stop_token stop);
   bool Create(std::stop_token stop);
   bool Take(std::stop_token stop);
@@ -68,7 +69,7 @@ class LeaderElector {
 
   Runtime runtime_;
   LeaderElectorOptions options_;
-  std::optional<Seen> seen_;  // of the one thread that talks to the server at a time
+  std::optional<Seen> seen_;  // used by one thread at a time
   std::mutex renewed_mutex_;
   std::condition_variable_any renewed_wake_;
   MonoTime renewed_at_{};

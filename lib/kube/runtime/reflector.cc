@@ -117,7 +117,8 @@ void Reflector::Trim(Json& object) const {
   if (object.is_object() && object.contains("metadata") && object["metadata"].is_object()) {
     object["metadata"].erase("managedFields");
   }
-  // Items of a list carry neither, objects of a watch both: readers see the same either way.
+  // Items of a list lack kind and apiVersion, objects of a watch have them; both are removed for
+  // readers.
   if (object.is_object()) {
     object["apiVersion"] = options_.resource.ApiVersion();
     object["kind"] = options_.resource.kind;
@@ -129,7 +130,7 @@ void Reflector::Trim(Json& object) const {
 
 void Reflector::Report(const CachedChange& kept) const {
   if (handlers_.empty() || (kept.before == nullptr && kept.after == nullptr)) {
-    return;  // the end of an object that we never had
+    return;  // a deletion of an object that the store never had
   }
   const Change change = kept.Unpack();
   for (const Handler& handler : handlers_) {
@@ -146,7 +147,7 @@ void Reflector::NoteFailure(const absl::Status& status, std::string_view doing) 
   if (absl::IsOutOfRange(status)) {
     runtime_.log.Debug("place in the history was forgotten, listing again", fields);
   } else if (absl::IsDeadlineExceeded(status) && doing == "watch") {
-    // Bookmarks are no promise: a kind where nothing happens may be silent for that long.
+    // Bookmarks are not guaranteed: a kind without changes may be silent this long.
     runtime_.log.Debug("watch was silent for too long, taking it up again", fields);
   } else {
     runtime_.log.Warning("list or watch failed", fields);

@@ -22,15 +22,16 @@ struct ReflectorOptions {
   std::string ns;  // empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  int page_items = 500;  // a page is in memory whole, as text: fewer where objects are large
-  Duration longest_wait{30'000};  // between two tries while the server fails
-  // Cuts an object down to what is read of it, before it is stored. managedFields are gone already.
+  int page_items = 500;           // a page is held in memory as text: use fewer for large objects
+  Duration longest_wait{30'000};  // longest backoff while the server fails
+  // Reduces an object to the members that are read, before it is stored. managedFields are already
+  // removed.
   std::function<void(codec::Json&)> project;
   Store::IndexFunction index;
-  std::shared_ptr<codec::PackTable> table;  // as Store's
+  std::shared_ptr<codec::PackTable> table;  // passed to the Store
 };
 
-// What the loops of a program share. Everything referenced must outlive them.
+// Dependencies shared by the loops of a program. All references must outlive them.
 struct Runtime {
   Client& client;
   const Clock& clock;
@@ -38,24 +39,24 @@ struct Runtime {
   Log& log;
 };
 
-// Keeps a Store equal to what the server has: lists in pages, watches with bookmarks, lists again
-// when the server forgot our place (410), with backoff from 0.8 s after failures. A relist turns
-// into changes: objects that vanished meanwhile are reported as gone.
+// Keeps a Store equal to the server's state: paged lists, watches with bookmarks, a new list after
+// 410, backoff from 0.8 s after failures. Converts a relist into changes: objects that disappeared
+// are reported as deleted.
 class Reflector {
  public:
   using Handler = std::function<void(const Change&)>;
 
   Reflector(const Runtime& runtime, ReflectorOptions options);
 
-  // Before Run(). Called on Run()'s thread, after the store changed, in the order of the changes;
-  // must not block. Unchanged objects of a relist are not reported.
+  // Adds a handler; call before Run(). It is called on Run()'s thread after the store changed, in
+  // the order of the changes, and must not block. Unchanged objects of a relist are not reported.
   void OnChange(Handler handler);
 
   // Runs until `stop`; returns within 1 s of it.
   void Run(std::stop_token stop);
 
-  // Only while Run() does not: reports every object as gone, so that the store is synced and empty,
-  // and lets the next Run() begin with a list.
+  // Reports every object as deleted, so that the store is synced and empty, and starts the next
+  // Run() with a list. Call only while Run() does not run.
   void Forget();
 
   const Store& store() const { return store_; }
@@ -73,11 +74,11 @@ class Reflector {
   ReflectorOptions options_;
   Store store_;
   Watcher watcher_;
-  std::vector<CachedObjectPtr> listed_;  // pages of the list under way
+  std::vector<CachedObjectPtr> listed_;  // pages of the current list
   std::vector<Handler> handlers_;
 };
 
-// Blocks until every store has synced; false when `stop` came or `limit` passed first.
+// Blocks until every store has synced; returns false after `stop` or `limit`.
 bool AwaitSynced(const std::vector<const Store*>& stores, const Clock& clock, Duration limit,
                  std::stop_token stop);
 

@@ -19,7 +19,7 @@ constexpr Duration kForgetAfter{600'000};
 // One running patch, counted for as long as the object exists.
 class SlowNamespaceLimiter::Slot {
  public:
-  Slot(SlowNamespaceLimiter& turns, const std::string& ns) : limiter_(limiter) {
+  Slot(SlowNamespaceLimiter& limiter, const std::string& ns) : limiter_(limiter) {
     std::lock_guard lock(limiter_.mutex_);
     is_slow_ = limiter_.slow_since_.contains(ns);
     may_begin_ = !is_slow_ || limiter_.slow_under_way_ < limiter_.slow_.at_once;

@@ -10,9 +10,8 @@
 
 namespace cachewarm::kube {
 
-// A stop token of its own that fires after `limit`, or with `outer`: for calls that may not take
-// longer. Without an `outer`, for the few that must still be made while everything else is being
-// stopped.
+// A stop token that fires after `limit` or with `outer`, to bound a call. Without `outer` for the
+// few calls that must still be made during shutdown.
 class StopAfter {
  public:
   StopAfter(const Clock& clock, Duration limit, std::stop_token outer = {})
@@ -28,7 +27,7 @@ class StopAfter {
  private:
   std::stop_source source_;
   std::jthread timer_;
-  std::stop_callback<std::function<void()>> outer_;  // ends first
+  std::stop_callback<std::function<void()>> outer_;  // destroyed first
 };
 
 }  // namespace cachewarm::kube

@@ -66,8 +66,9 @@ std::vector<CachedObjectPtr> Store::ListNamespace(std::string_view ns) const {
 std::vector<CachedObjectPtr> Store::ByIndex(const std::string& value) const {
   std::shared_lock lock(mutex_);
   const auto found = by_index_.find(value);
-  return found == by_index_.end() ? std::vector<CachedObjectPtr>()
-                                  : std::vector<CachedObjectPtr>(found->second.begin(), found->second.end());
+  return found == by_index_.end()
+             ? std::vector<CachedObjectPtr>()
+             : std::vector<CachedObjectPtr>(found->second.begin(), found->second.end());
 }
 
 size_t Store::size() const {
@@ -99,7 +100,7 @@ std::vector<CachedChange> Store::Replace(std::vector<CachedObjectPtr> objects) {
   by_index_.clear();
   std::vector<CachedChange> changes;
   for (CachedObjectPtr& object : objects) {
-    Erase(object->name());  // pages of one list may overlap: the later one knows more
+    Erase(object->name());  // pages of one list may overlap; the later item is newer
     const auto known = before.find(object);
     if (known == before.end()) {
       Insert(object);

@@ -21,27 +21,27 @@
 
 namespace cachewarm::kube {
 
-// One change of a store. `before` is null for a new object, `after` for one that is gone.
+// One change of a store. `before` is null for a new object, `after` for a deleted one.
 struct Change {
   Object before;
   Object after;
   const codec::Json& object() const { return after != nullptr ? *after : *before; }
 };
 
-// An object as a store keeps it: packed, because a tree of each of 10,000 pods would be 200 MB.
-// value() looks at a few members, Unpack() makes the tree. Never changes; the same pointer means
-// the same version of the same object.
+// A stored object: packed, because the JSON trees of 10,000 pods would take 200 MB. value() reads a
+// few members, Unpack() builds the tree. Immutable; equal pointers mean the same version of the
+// same object.
 class CachedObject {
  public:
   explicit CachedObject(codec::Packed packed);
 
   ObjectName name() const { return {.ns = std::string(ns_), .name = std::string(name_)}; }
   std::string_view ns() const { return ns_; }
-  // Below its namespace.
+  // Returns the name without the namespace.
   std::string_view own_name() const { return name_; }
   codec::PackedValue value() const { return packed_.value(); }
   std::string_view uid() const { return value().TextAt({"metadata", "uid"}); }
-  // The value of a label; empty when there is none.
+  // Returns the value of a label; empty if there is none.
   std::string_view label(std::string_view key) const {
     return value().TextAt({"metadata", "labels", key});
   }
@@ -49,12 +49,12 @@ class CachedObject {
 
  private:
   codec::Packed packed_;
-  std::string_view ns_;  // in packed_
+  std::string_view ns_;  // views into packed_
   std::string_view name_;
 };
 using CachedObjectPtr = std::shared_ptr<const CachedObject>;
 
-// Orders what is kept by namespace and name, and finds it by them: a name need not be kept twice.
+// Orders and finds objects by namespace and name, so that the name is stored once.
 struct ByName {
   using is_transparent = void;
   using Name = std::pair<std::string_view, std::string_view>;
@@ -66,47 +66,46 @@ struct ByName {
   }
 };
 
-// As Change, packed.
+// A Change with packed objects.
 struct CachedChange {
   CachedObjectPtr before;
   CachedObjectPtr after;
   Change Unpack() const;
 };
 
-// The objects of one kind as last seen. One reflector writes, any thread reads. What it hands out
-// never changes and stays valid. Readers never see half of a list: the first list and every relist
-// are swapped in whole.
+// The last observed objects of one kind. One reflector writes, any thread reads. Returned objects
+// are immutable and stay valid. The first list and every relist are swapped in atomically.
 class Store {
  public:
-  // Texts under which an object is found by ByIndex(), e.g. the node a pod is bound to.
+  // Returns the texts under which ByIndex() finds an object, e.g. the node that a pod is bound to.
   using IndexFunction = std::function<std::vector<std::string>(const codec::Json&)>;
 
-  // Stores that share a table keep once what their objects have in common; null: one of its own.
+  // Stores with the same table share common parts of their objects; null: a table of its own.
   explicit Store(IndexFunction index = nullptr, std::shared_ptr<codec::PackTable> table = nullptr);
 
-  // Taken apart for the caller: for one object, not for each of thousands.
+  // Returns an unpacked object; for single objects, not for thousands.
   Object Get(const ObjectName& name) const;
 
   CachedObjectPtr Find(const ObjectName& name) const;
-  // In the order of namespace and name.
+  // Returns all objects, ordered by namespace and name.
   std::vector<CachedObjectPtr> List() const;
   std::vector<CachedObjectPtr> ListNamespace(std::string_view ns) const;
   std::vector<CachedObjectPtr> ByIndex(const std::string& value) const;
   size_t size() const;
-  // True once a whole list was taken in, and for ever after.
+  // Returns true once a complete list was stored, and from then on.
   bool HasSynced() const { return synced_.load(); }
-  // Blocks until HasSynced(); false when `deadline` of `clock` or `stop` came first.
+  // Blocks until HasSynced(); returns false after `deadline` of `clock` or `stop`.
   bool AwaitSynced(const Clock& clock, MonoTime deadline, std::stop_token stop) const;
 
-  // For the reflector, and for tests: Replace() returns what changed, deletions that a list reveals
-  // included.
+  // For the reflector and tests. Replace() returns the changes, including deletions that a list
+  // reveals.
   CachedObjectPtr Pack(const codec::Json& object) const;
   std::vector<CachedChange> Replace(std::vector<CachedObjectPtr> objects);
   CachedChange Put(const codec::Json& object);
   CachedChange Remove(const ObjectName& name);
 
  private:
-  using Objects = absl::btree_set<CachedObjectPtr, ByName>;  // a third of what a std::set takes
+  using Objects = absl::btree_set<CachedObjectPtr, ByName>;  // a third of the memory of a std::set
 
   void Insert(const CachedObjectPtr& object);
   CachedObjectPtr Erase(const ObjectName& name);

@@ -6,9 +6,9 @@
 namespace cachewarm::kube {
 namespace {
 
-// Far enough away to mean "until notified", near enough that adding to it cannot overflow.
+// Means "until notified"; short enough that adding it to a time cannot overflow.
 constexpr Duration kIdle = std::chrono::hours(1);
-constexpr int kFailuresMax = 64;  // BackoffDelay() grows no further
+constexpr int kFailuresMax = 64;  // BackoffDelay() does not grow beyond this
 
 }  // namespace
 

@@ -16,12 +16,11 @@
 
 namespace cachewarm::kube {
 
-// Keys that want attention. The semantics of client-go's util/workqueue:
-//  - a key that waits is not queued twice (`dirty`); a key that is being worked on is not handed
-//  out
-//    again before Done(), an Add() in between makes it wait once more;
+// A queue of keys with the semantics of client-go's util/workqueue:
+//  - a waiting key is not queued twice (`dirty`), and a key that is being processed is not handed
+//    out again before Done(); an Add() in between queues it once more;
 //  - fair: in the order of arrival;
-//  - AddAfter() keeps the earliest time of a key; time is that of the clock.
+//  - AddAfter() keeps the earliest time of a key, measured by the clock.
 // Thread-safe. `clock` must outlive it.
 class WorkQueue {
  public:
@@ -32,22 +31,23 @@ class WorkQueue {
 
   void Add(const std::string& key);
   void AddAfter(const std::string& key, Duration delay);
-  // AddAfter() with the key's own growing delay; Forget() starts it over.
+  // Calls AddAfter() with the growing delay of the key; Forget() resets the delay.
   void AddWithBackoff(const std::string& key);
   void Forget(const std::string& key);
   int Failures(const std::string& key) const;
 
-  // Blocks until a key is due. nullopt: `stop` was requested, or the queue was shut down and is
-  // empty. Every key that Get() gave must be given back by Done().
+  // Blocks until a key is due. Returns nullopt after `stop`, or once the queue is shut down and
+  // empty. Call Done() for every returned key.
   std::optional<std::string> Get(std::stop_token stop);
   void Done(const std::string& key);
 
-  // Nothing more is taken in; what waits is still handed out; delayed keys are dropped.
+  // Accepts no further keys; hands out waiting keys and drops delayed ones.
   void ShutDown();
-  // ShutDown(), then blocks until everything handed out was given back; false when `limit` passed.
+  // Calls ShutDown(), then blocks until Done() was called for every key handed out; returns false
+  // after `limit`.
   bool Drain(Duration limit);
 
-  // Keys that are due and not handed out.
+  // Returns the number of due keys that are not handed out.
   size_t size() const;
   size_t delayed() const;
 
@@ -56,7 +56,7 @@ class WorkQueue {
 
   void AddLocked(const std::string& key);
   void AddAfterLocked(const std::string& key, Duration delay);
-  // Moves what has come due; the next time, if any.
+  // Moves due keys into the queue; returns the next due time, if any.
   std::optional<MonoTime> Ripen();
 
   const Clock& clock_;

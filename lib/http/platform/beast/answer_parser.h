@@ -10,21 +10,21 @@
 
 namespace cachewarm::http {
 
-// Takes one answer apart as its bytes come (RFC 9112). Stops after the head and after each piece of
-// the body.
+// Parses one response incrementally (RFC 9112). Stops after the head and after each piece of the
+// body.
 class AnswerParser final : public boost::beast::http::basic_parser<false> {
  public:
-  // `body_bytes_max` counts without the chunks' frames; nullopt: any length.
+  // `body_bytes_max` excludes chunk framing; nullopt: no limit.
   AnswerParser(bool is_head_request, std::optional<uint64_t> body_bytes_max) {
     skip(is_head_request);
-    // Not boost::none: Beast 1.74 finds every length greater than none.
+    // Beast 1.74 considers every length greater than boost::none.
     body_limit(body_bytes_max.value_or(UINT64_MAX));
     header_limit(UINT32_MAX);
   }
 
-  // Status and headers, whole once is_header_done(). No trailers: they came when nobody looks.
+  // Returns status and headers, complete once is_header_done(). Trailers are not included.
   Response& head() { return head_; }
-  // The piece of the body that the last put() found; may be empty.
+  // Returns the piece of the body that the last put() parsed; may be empty.
   const std::string& piece() const { return piece_; }
   void DropPiece() { piece_.clear(); }
 

@@ -28,11 +28,11 @@ using boost::asio::ip::tcp;
 constexpr size_t kAnswerReadBytes = 16U << 10U;
 constexpr size_t kUploadBytes = 64U << 10U;
 constexpr size_t kChunkHeadBytesMax = 32U << 10U;
-// The least that Beast 1.74 may be shown again of a chunk's head (an assertion of its own, at
-// "0\r\n" that comes alone); no chunk is shorter.
+// Beast 1.74 asserts that a chunk header has at least this length when it is parsed again ("0\r\n"
+// alone fails); no chunk is shorter.
 constexpr size_t kChunkBytesMin = 5;
 
-// One request and its answer. For one call of Run().
+// One request and its response, for one call of Run().
 class Transfer {
  public:
   Transfer(const BoundedClientOptions& options, const Request& request, BodySink* sink,
@@ -86,7 +86,7 @@ class Transfer {
   }
 
   absl::Status TakeHead() {
-    // A sink takes any length, and what an error says beside one is cut.
+    // A sink receives any length; the body of an error is truncated.
     const auto body_bytes_max =
         sink_ == nullptr ? std::optional<uint64_t>(request_.body_bytes_max) : std::nullopt;
     do {
@@ -100,7 +100,7 @@ class Transfer {
     return is_sunk_ ? sink_->Begin(response_) : absl::OkStatus();
   }
 
-  // Nobody asked for another protocol, so that 101 says the last that can be understood.
+  // No upgrade was requested, so 101 is the final response.
   static bool IsInterim(int status) { return status / 100 == 1 && status != 101; }
 
   absl::Status TakeBody() {
@@ -122,7 +122,7 @@ class Transfer {
     return absl::OkStatus();
   }
 
-  // Parses what there is, or waits for more when that is too little.
+  // Parses the buffered bytes, or reads more if they are too few.
   absl::Status Advance() {
     if (buffer_.size() >= enough_) {
       const bool was_head = !parser_->is_header_done();
@@ -152,7 +152,8 @@ class Transfer {
     return count > 0 ? absl::OkStatus() : End();
   }
 
-  // Counted here: Beast 1.74 begins anew where the bytes so far end with a header's first letter.
+  // Checked here because Beast 1.74 restarts its limit when a packet ends with the first letter of
+  // a header.
   absl::Status CheckHead(size_t unread) const {
     const bool is_open = !parser_->is_header_done();
     return head_bytes_ + (is_open ? unread : 0) > options_.header_bytes_max
@@ -185,7 +186,7 @@ class Transfer {
   std::string origin_;
   Connection connection_;
   beast::flat_buffer buffer_;
-  size_t enough_ = 1;  // bytes in the buffer that are worth another look
+  size_t enough_ = 1;  // minimum of buffered bytes for the next parse
   size_t head_bytes_ = 0;
   std::optional<AnswerParser> parser_;
   Response response_;
@@ -223,7 +224,7 @@ class BoundedClient final : public Client {
       auto response = Transfer(options_, request, sink, std::move(stop))
                           .Run(url, tcp::endpoint(address_, url.port));
       return response;
-    } catch (const std::exception& thrown) {  // out of memory or of file descriptors
+    } catch (const std::exception& thrown) {  // out of memory or file descriptors
       return absl::UnavailableError(fmt::format("{}: {}", url.Origin(), thrown.what()));
     }
   }

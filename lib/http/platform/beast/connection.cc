@@ -17,7 +17,8 @@ Connection::Connection(Duration total, std::stop_token stop)
       busy_(io_.get_executor()),
       socket_(io_),
       end_(io_, total),
-      // Nothing else may be touched from another thread, and nothing is posted: that might throw.
+      // stop() is the only call that is safe from another thread without posting, which could
+      // throw.
       stopped_(stop_, [this] { io_.stop(); }) {
   end_.async_wait([this](const boost::system::error_code& error) { is_over_ = !error; });
 }

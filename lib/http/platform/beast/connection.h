@@ -16,21 +16,21 @@
 
 namespace cachewarm::http {
 
-// A client's end of a TCP connection without a thread: each step blocks its caller until it is
-// done, its time or that of the whole is over (DEADLINE_EXCEEDED), or `stop` (CANCELLED, at once).
-// After an error there is no further step. The constructor may throw boost::system::system_error.
+// The client side of a TCP connection without a thread: each call blocks until it is done, its time
+// or the total time is over (DEADLINE_EXCEEDED), or `stop` (CANCELLED, at once). Do not call again
+// after an error. The constructor may throw boost::system::system_error.
 class Connection {
  public:
-  // `total` begins now.
+  // Starts the total time.
   Connection(Duration total, std::stop_token stop);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
-  ~Connection() = default;  // closes it
+  ~Connection() = default;  // closes the connection
 
   absl::Status Connect(const boost::asio::ip::tcp::endpoint& peer, Duration limit);
-  // All of `bytes`, of which some must move within `inactivity`.
+  // Writes all of `bytes`; some must be transferred within each `inactivity`.
   absl::Status Write(std::string_view bytes, Duration inactivity);
-  // At least one byte; 0 when the peer has ended.
+  // Reads at least one byte; returns 0 when the peer closed the connection.
   absl::StatusOr<size_t> Read(std::span<char> out, Duration inactivity);
 
  private:

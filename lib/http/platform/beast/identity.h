@@ -10,7 +10,7 @@
 namespace cachewarm::http {
 
 struct ServerIdentity::State {
-  // Null until Use() succeeded.
+  // Returns null until Use() succeeded.
   std::shared_ptr<boost::asio::ssl::context> Current() {
     std::lock_guard lock(mutex);
     return context;

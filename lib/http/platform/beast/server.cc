@@ -87,13 +87,13 @@ class BeastServer final : public Server {
       ended_.wait_for(lock, kAnswerGrace, [this] { return live_ == 0; });
     }
     io_.stop();
-    threads_.clear();  // joins
+    threads_.clear();  // joins the threads
     boost::system::error_code ignored;
-    acceptor_.close(ignored);  // if the posted one above did not get its turn
+    acceptor_.close(ignored);  // if the posted handler above did not run
   }
 
  private:
-  // What a library throws over a connection ends that connection, and not the process.
+  // An exception of a library ends its connection, not the process.
   void Serve() {
     for (;;) {
       try {
@@ -126,12 +126,12 @@ class BeastServer final : public Server {
                              if (error) {
                                return AcceptLater();
                              }
-                             Accept();  // first: whatever becomes of this one
+                             Accept();  // first: a failing connection must not stop it
                              Admit(std::move(socket));
                            });
   }
 
-  // Out of file descriptors: asking again at once would only burn a core.
+  // Without free file descriptors an immediate retry would only burn CPU.
   void AcceptLater() {
     again_.expires_after(std::chrono::milliseconds(100));
     again_.async_wait([this](boost::system::error_code error) {
@@ -145,7 +145,7 @@ class BeastServer final : public Server {
     std::lock_guard lock(sessions_mutex_);
     std::erase_if(sessions_, [](const auto& session) { return session.expired(); });
     if (stopping_ || sessions_.size() >= static_cast<size_t>(options_.connections_max)) {
-      return;  // the socket closes
+      return;  // the destructor closes the socket
     }
     std::unique_ptr<Session> made = MakeSession(std::move(socket));
     if (made == nullptr) {
@@ -155,7 +155,7 @@ class BeastServer final : public Server {
       std::lock_guard live_lock(live_mutex_);
       ++live_;
     }
-    // The deleter tells Stop() that one less is under way.
+    // The deleter reports to Stop() that a session ended.
     std::shared_ptr<Session> session(made.release(), [this](Session* ended) {
       delete ended;
       std::lock_guard live_lock(live_mutex_);
@@ -166,7 +166,7 @@ class BeastServer final : public Server {
     session->Run();
   }
 
-  // Null: TLS without a certificate to show yet.
+  // Returns null if TLS has no certificate yet.
   std::unique_ptr<Session> MakeSession(tcp::socket socket) {
     const SessionMeans means{.options = options_, .routes = routes_, .draining = draining_};
     if (options_.identity == nullptr) {
@@ -180,7 +180,7 @@ class BeastServer final : public Server {
   const ServerOptions options_;
   const std::map<std::string, Handler> routes_;
   std::atomic<bool> draining_ = false;
-  // Before io_, whose end may end sessions.
+  // Declared before io_, because destroying io_ may end sessions.
   std::mutex live_mutex_;
   std::condition_variable ended_;
   int live_ = 0;

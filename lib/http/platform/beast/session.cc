@@ -55,10 +55,10 @@ using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 constexpr size_t kRequestReadBytes = 4096;
-// How long a peer has to say goodbye.
+// Timeout for the TLS close_notify exchange.
 constexpr std::chrono::seconds kGoodbye{1};
 
-// A session over a stream of either kind.
+// A session over a plain or TLS stream.
 template <typename Stream>
 class StreamSession : public Session {
  public:
@@ -108,7 +108,7 @@ class StreamSession : public Session {
       return End();
     }
     if (buffer_.size() > 0) {
-      return BeginRequest();  // the next one came along with the last
+      return BeginRequest();  // the next request was already in the buffer
     }
     Socket().expires_after(options_.idle_timeout);
     stream_.async_read_some(buffer_.prepare(kRequestReadBytes),
@@ -134,8 +134,8 @@ class StreamSession : public Session {
     ReadHead();
   }
 
-  // Beast 1.74 sees a head when it is whole: its limit begins anew where the bytes so far end with
-  // a header's first letter.
+  // Beast 1.74 checks the limit of the head only when the head is complete, and restarts it when a
+  // packet ends with the first letter of a header.
   void ReadHead() {
     const auto bytes = buffer_.cdata();
     const std::string_view text(static_cast<const char*>(bytes.data()), bytes.size());
@@ -207,7 +207,7 @@ class StreamSession : public Session {
     if (!is_head) {
       answer_.body() = response.body;
     }
-    parser_.reset();  // the request may be large, and the connection idle for long
+    parser_.reset();  // frees the request: it may be large, and the connection idle for long
     beast::http::async_write(stream_, answer_,
                              [self = Self(), keep_alive](beast::error_code error, size_t) {
                                if (error || !keep_alive || self->closing_) {
@@ -219,7 +219,7 @@ class StreamSession : public Session {
 
   const std::map<std::string, Handler>& routes_;
   const std::atomic<bool>& draining_;
-  beast::flat_buffer buffer_;  // bounded: else trailers, and what a chunk says of itself, are not
+  beast::flat_buffer buffer_;  // bounds trailers and chunk extensions too
   std::optional<Parser> parser_;
   Answer answer_;
   bool idle_ = true;

@@ -12,8 +12,8 @@
 
 namespace cachewarm::http {
 
-// One connection: reads a request, calls its handler, writes the answer, and again. All of it runs
-// on the strand of its socket. Keeps itself alive while something is under way.
+// One connection: reads a request, calls its handler, writes the response, and repeats. Runs on the
+// strand of its socket, and stays alive while an operation is pending.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session() = default;
@@ -22,15 +22,15 @@ class Session : public std::enable_shared_from_this<Session> {
   virtual ~Session() = default;
 
   virtual void Run() = 0;
-  // From any thread: ends it now when it is idle, else after the answer under way.
+  // Closes the session: at once when idle, else after the current response. Thread-safe.
   virtual void Close() = 0;
 };
 
-// What all connections of a server share; outlives them.
+// State shared by all connections of a server; must outlive them.
 struct SessionMeans {
   const ServerOptions& options;
   const std::map<std::string, Handler>& routes;
-  const std::atomic<bool>& draining;  // answers end their connections
+  const std::atomic<bool>& draining;  // responses close their connections
 };
 
 std::unique_ptr<Session> MakePlainSession(boost::asio::ip::tcp::socket socket,

@@ -9,9 +9,9 @@
 
 namespace cachewarm::http {
 
-// The library's side of an Exchange: a stream buffer that only knows "put these" (the answer's
-// body) or "get some" (the request's). Its tasks complete when the caller's thread has room or
-// bytes, which is what slows the socket down.
+// The library's side of an Exchange: a stream buffer that supports only putting bytes (response
+// body) and getting bytes (request body). Its tasks complete when the caller's thread has space or
+// bytes, which slows the socket down.
 class BodyBuffer final : public concurrency::streams::details::streambuf_state_manager<uint8_t> {
  public:
   BodyBuffer(std::shared_ptr<Exchange> exchange, std::ios_base::openmode mode)
@@ -42,7 +42,7 @@ class BodyBuffer final : public concurrency::streams::details::streambuf_state_m
   }
   pplx::task<bool> _sync() override { return pplx::task_from_result(true); }
 
-  // Byte by byte is never asked for by the client.
+  // The client never reads or writes single bytes.
   pplx::task<int_type> _putc(uint8_t) override { return Never(); }
   pplx::task<int_type> _bumpc() override { return Never(); }
   pplx::task<int_type> _getc() override { return Never(); }

@@ -26,13 +26,13 @@ using web::http::client::http_client_config;
 
 constexpr size_t kSocketReadBytes = 256U << 10U;
 constexpr size_t kOriginsMax = 32;
-// The library's own timer also runs while our sink blocks, so it is put out of the way and
-// Exchange::Await() keeps the time.
+// The library's timer also runs while a sink blocks; it is set very long, and Exchange::Await()
+// keeps the time instead.
 constexpr std::chrono::seconds kLibraryTimeout{24 * 3600};
 constexpr Duration kCancelGrace{500};
 constexpr int kStaleConnectionsMax = 4;
 
-// One thread, because two would race: cancelling closes a socket while the other thread may be
+// One thread only, because two race: cancelling closes a socket while the other thread may be
 // between two reads of it (docs/design/0005-cancelling-in-cpprestsdk.md).
 absl::Status StartIoThread() {
   PlaceOpensslCleanup();
@@ -66,14 +66,14 @@ absl::Status FromException(std::exception_ptr thrown, const Url& url) {
   }
 }
 
-// A kept connection that the server closed meanwhile shows only when we write. Whoever did not get
-// the whole request did not act on it, so it may be sent again on a new connection.
+// A connection that the server closed in the meantime fails only at the next write. A server that
+// did not receive the whole request did not act on it, so the request may be sent again.
 bool WasNeverSent(const absl::Status& status) {
   return absl::IsUnavailable(status) &&
          status.message().find("Failed to write request") != absl::string_view::npos;
 }
 
-// The whole of one transfer on the caller's thread.
+// One transfer, run on the caller's thread.
 class Transfer {
  public:
   Transfer(const Request& request, const Url& url, BodySink* sink)
@@ -204,7 +204,7 @@ class Transfer {
       return sink_->Write(bytes);
     }
     const size_t room = request_.body_bytes_max - response_.body.size();
-    // An error's text may be cut; an answer that somebody wants to read may not.
+    // The text of an error may be truncated, but not a response that the caller reads.
     if (bytes.size() > room && sink_ == nullptr) {
       return absl::ResourceExhaustedError(fmt::format("{}: the answer is larger than {} bytes",
                                                       url_.Origin(), request_.body_bytes_max));
@@ -272,7 +272,8 @@ class CpprestClient final : public Client {
       return found->second;
     }
     if (clients_.size() >= kOriginsMax) {
-      clients_.clear();  // redirects may lead anywhere; running transfers keep what they use
+      clients_.clear();  // frees clients of origins that redirects led to; running transfers keep
+                         // theirs
     }
     try {
       return clients_.emplace(origin, http_client(web::uri(origin), Config(url))).first->second;
@@ -307,11 +308,11 @@ class CpprestClient final : public Client {
 }  // namespace
 
 void PrepareProcess() {
-  // Connections get exactly the authorities that TlsMaterial gives them; these keep OpenSSL from
-  // reading the system's bundle before that, each time.
+  // Connections use exactly the authorities of TlsMaterial. These variables keep OpenSSL from
+  // reading the system's bundle first, for every connection.
   setenv("SSL_CERT_FILE", "/dev/null", 1);
   setenv("SSL_CERT_DIR", "/nonexistent", 1);
-  EnsureIoThread().IgnoreError();  // MakeClient() tells
+  EnsureIoThread().IgnoreError();  // MakeClient() returns the error
 }
 
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options) {

@@ -11,10 +11,11 @@
 namespace cachewarm::http {
 namespace {
 
-// Beyond this the next read of the socket waits for the caller.
+// Above this the next read of the socket waits for the caller.
 constexpr size_t kArrivedBytesMax = 512U << 10U;
-// A chunk comes here in one piece, and servers written in Go send a whole answer as one. Longer is
-// what no server of ours sends, or none at all: the library reads a size of "-1" as SIZE_MAX bytes.
+// Limit of one piece: the library delivers a chunk as one piece, and servers written in Go send a
+// whole response as one chunk. A longer piece is invalid: the library reads a size of "-1" as
+// SIZE_MAX.
 constexpr size_t kPieceBytesMax = 256U << 20U;
 
 absl::Status Append(const uint8_t* bytes, size_t count, std::string& arrived) {
@@ -154,7 +155,7 @@ pplx::task<size_t> Exchange::Put(const uint8_t* bytes, size_t count) {
   if (refused_.ok() && arrived_.size() < kArrivedBytesMax) {
     return pplx::task_from_result(count);
   }
-  // What is refused waits as well, until the caller abandons it: a task that fails would block the
+  // Rejected bytes wait until the caller abandons the exchange: a failing task would block the
   // library's only thread (docs/design/0005-cancelling-in-cpprestsdk.md).
   held_back_.emplace(count, pplx::task_completion_event<size_t>());
   return pplx::create_task(held_back_->second);

@@ -15,38 +15,39 @@
 
 namespace cachewarm::http {
 
-// One request and its answer between two worlds: the library's I/O thread puts what arrives and
-// takes what is to be sent, the caller's thread does all the work of sink and source. The library
-// may hold on to it after the caller has gone; then it takes nothing more.
+// Connects one request and its response between two threads: the library's I/O thread delivers and
+// takes bytes, the caller's thread runs sink and source. The library may keep the object after the
+// caller has left; it then ignores further bytes.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   enum class Turn { kUpload, kHead, kBytes, kDone, kSilence, kStopped };
 
-  // For the caller's thread.
+  // Methods for the caller's thread.
 
-  // What to do next. kSilence: nothing moved for `inactivity` since the last call of Await().
+  // Waits for the next event. kSilence: no byte moved for `inactivity` since the last call.
   Turn Await(Duration inactivity, std::stop_token stop);
-  // After kUpload: how many bytes are wanted, then the bytes (at least one) or the error.
+  // After kUpload: returns the number of wanted bytes; then pass at least one byte, or the error.
   size_t wanted() const;
   void Supply(std::string_view bytes);
-  // After kHead.
+  // After kHead: returns status and headers.
   Response TakeHead();
-  // After kBytes.
+  // After kBytes: returns the bytes.
   std::string TakeBytes();
-  // After kDone.
+  // After kDone: returns the result.
   absl::Status result() const;
-  // The caller is leaving and cancels next: whatever the library still waits for ends now. Answers
-  // are thrown away and a request's body ends short, both without an exception: for that the
-  // library would block its only thread until another one had closed the stream.
+  // Ends everything that the library still waits for, because the caller leaves and cancels next:
+  // responses are discarded and a request body ends early, both without an exception, which would
+  // block the library's only thread.
   void Abandon();
-  // Blocks until the library is through with it, at most `limit`.
+  // Blocks until the library has finished with the exchange, at most `limit`.
   void AwaitDone(Duration limit);
 
-  // For the library's thread.
+  // Methods for the library's thread.
 
   void OnHead(const web::http::http_response& response);
   void OnDone(absl::Status result);
-  // What it cannot take ends the exchange with an error; no exception, and no task that fails.
+  // Bytes that cannot be taken end the exchange with an error, never with an exception or a failing
+  // task.
   pplx::task<size_t> Put(const uint8_t* bytes, size_t count);
   pplx::task<size_t> Get(uint8_t* out, size_t count);
 
@@ -60,14 +61,14 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;
-  bool stirred_ = false;  // something moved since Await() looked last
+  bool stirred_ = false;  // bytes moved since the last Await()
   bool abandoned_ = false;
   std::optional<Response> head_;
-  bool head_taken_ = false;  // bytes can be there before the head was reported
+  bool head_taken_ = false;  // bytes may arrive before the head was reported
   std::string arrived_;
   std::optional<std::pair<size_t, pplx::task_completion_event<size_t>>> held_back_;
   std::optional<Wish> wish_;
-  absl::Status refused_;  // by Put(); done_ is the library's
+  absl::Status refused_;  // error of Put(); done_ holds the library's
   std::optional<absl::Status> done_;
 };
 

@@ -80,7 +80,8 @@ absl::Status UseCertificate(SSL_CTX* context, const std::string& pem) {
 
 absl::Status UseKey(SSL_CTX* context, const std::string& pem) {
   const Bio bio = Memory(pem);
-  // A key under a password would ask on the terminal; this answers "no password".
+  // OpenSSL would ask for the password of a key on the terminal; the callback answers "no
+  // password".
   char no_password[] = "";
   const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, no_password));
   if (key == nullptr || SSL_CTX_use_PrivateKey(context, key.get()) != 1 ||
@@ -160,13 +161,13 @@ absl::Status TlsMaterial::Load() {
 }
 
 absl::Status TlsMaterial::Configure(ssl_ctx_st* context) {
-  Load().IgnoreError();  // half of a rotation was seen: the last good content stays
+  Load().IgnoreError();  // a rotation was in progress: the last good content stays in use
   std::lock_guard lock(state_->mutex);
   if (state_->authorities == nullptr) {
     return absl::InvalidArgumentError("TLS was not loaded");
   }
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  // Replaces what OpenSSL found by itself, so that a private CA is the only one trusted.
+  // Replaces the system's authorities, so that a private CA is the only trusted one.
   SSL_CTX_set1_cert_store(context, state_->authorities.get());
   if (!state_->content.certificate.empty()) {
     CW_RETURN_IF_ERROR(UseCertificate(context, state_->content.certificate));

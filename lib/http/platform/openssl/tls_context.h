@@ -10,23 +10,23 @@ struct ssl_ctx_st;  // SSL_CTX
 
 namespace cachewarm::http {
 
-// OpenSSL cleans up when the process ends, after whatever was set up for the end later than this.
-// To be called before the first static object that owns a thread which uses OpenSSL: such a thread
-// must have ended by then, or what OpenSSL keeps per thread is never freed.
+// Registers the exit handler of OpenSSL before the handlers of later objects. Call it before the
+// first static object that owns a thread which uses OpenSSL: the thread must have ended before
+// OpenSSL frees its per-thread data.
 void PlaceOpensslCleanup();
 
-// Trust and identity out of TlsOptions. Files are read again by each Configure(); one that cannot
-// be read or parsed then leaves its last good content. Thread-safe.
+// Trust anchors and client identity from TlsOptions. Each Configure() reads the files again; a file
+// that cannot be read or parsed leaves its last good content in use. Thread-safe.
 class TlsMaterial {
  public:
   explicit TlsMaterial(TlsOptions options);
   ~TlsMaterial();
 
-  // INVALID_ARGUMENT with the option's name when something that was given cannot be used. Without
-  // any CA given, the system's authorities count and need not exist.
+  // Reads everything. INVALID_ARGUMENT names an option that cannot be used. Without a CA the
+  // system's authorities are used and may be missing.
   absl::Status Load();
 
-  // TLS 1.2 at least, exactly our authorities, the client's certificate if there is one.
+  // Sets TLS 1.2 as minimum, exactly these authorities, and the client certificate if there is one.
   absl::Status Configure(ssl_ctx_st* context);
 
  private:
