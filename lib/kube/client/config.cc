@@ -10,7 +10,7 @@ namespace cachewarm::kube {
 absl::StatusOr<ClusterConfig> InClusterConfig(const PodEnvironment& environment) {
   if (environment.service_host.empty() || environment.service_port.empty()) {
     return absl::FailedPreconditionError(
-        "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: this is no pod; give a "
+        "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: not running in a pod; give a "
         "kubeconfig");
   }
   const bool is_ipv6 = environment.service_host.find(':') != std::string::npos;

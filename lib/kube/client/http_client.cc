@@ -124,7 +124,7 @@ class HttpClient final : public Client {
     if (body.ok()) {
       return body;
     }
-    return absl::UnavailableError(fmt::format("{} {}: the answer is no JSON: {}", request.verb,
+    return absl::UnavailableError(fmt::format("{} {}: the answer is not JSON: {}", request.verb,
                                               request.path, Message(body.status())));
   }
 

@@ -60,7 +60,7 @@ absl::StatusOr<Json> Named(const Json& config, std::string_view section, const s
     }
   }
   return absl::InvalidArgumentError(
-      fmt::format("{}: there is none with the name \"{}\"", section, name));
+      fmt::format("{}: no entry is named \"{}\"", section, name));
 }
 
 std::string Absolute(const std::filesystem::path& folder, const std::string& path) {

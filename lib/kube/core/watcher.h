@@ -23,17 +23,17 @@ struct WatcherAction {
   Duration delay{0};
 };
 
-// The rules of list and watch as a state machine without any I/O: Empty → Listing → Watching.
-//  - A failed list starts over; its pages so far are void (IsFirstPage() says so).
-//  - A page that is longer than we read (RESOURCE_EXHAUSTED, and no answer of the server such as
-//    429): the same page again at once, with an eighth of the items; one item is never too long by
-//    the server's own limit of 1.5 MiB, so that no tenant can end a list with many large objects.
-//    Every page that arrives doubles their number again.
-//  - OUT_OF_RANGE (410): list again, at once when nothing failed in the last 120 s.
-//  - A watch that ended in order or broke off goes on from the last version seen.
-//  - INVALID_ARGUMENT out of a watch: we cannot read what was said, so list again, with backoff.
-//  - A watch that ends at once, in order but without a word, counts as a failure.
-//  - Backoff after failures 0.8 s × 2 up to 30 s, reset after 120 s without failure.
+// List and watch as a state machine without I/O: Empty → Listing → Watching.
+//  - A failed list starts over and discards its pages (IsFirstPage() returns true then).
+//  - A page over the local limit (RESOURCE_EXHAUSTED without a 429) is requested again at once with
+//  an
+//    eighth of the items. One item always fits, because servers limit objects to 1.5 MiB, so no
+//    tenant can block a list with many large objects. Each received page doubles the number again.
+//  - OUT_OF_RANGE (410): list again; at once if nothing failed in the last 120 s.
+//  - A watch that ended regularly or broke off continues from the last version.
+//  - INVALID_ARGUMENT from a watch means undecodable events: list again, with backoff.
+//  - A watch that ends at once without an event counts as a failure.
+//  - Backoff after failures: 0.8 s × 2 up to 30 s, reset after 120 s without failure.
 // Not thread-safe.
 class Watcher {
  public:
@@ -43,15 +43,16 @@ class Watcher {
                                             .jitter = 0.5},
                    int page_items = 500);
 
-  // What to do now. `random` in [0, 1).
+  // Returns the next step. `random` is in [0, 1).
   WatcherAction Next(MonoTime now, double random);
 
-  // A page arrived; `continue_token` empty: it was the last. True: the list is complete now.
+  // Reports a received page; an empty `continue_token` marks the last one. Returns true if the list
+  // is complete now.
   bool OnPage(std::string continue_token, std::string resource_version);
-  // True when the page that was asked for last begins a new list.
+  // Returns true if the last requested page begins a new list.
   bool IsFirstPage() const { return continue_token_.empty(); }
   void OnListFailure(const absl::Status& status, MonoTime now);
-  // An event or bookmark carried this version.
+  // Reports the version of an event or bookmark.
   void OnProgress(std::string resource_version);
   void OnWatchEnd(const absl::Status& status, MonoTime now);
 
@@ -72,7 +73,7 @@ class Watcher {
   bool sleep_due_ = false;
   MonoTime last_failure_{};
   MonoTime watch_began_{};
-  bool heard_ = false;  // anything on the running watch
+  bool heard_ = false;  // the running watch delivered something
 };
 
 }  // namespace cachewarm::kube

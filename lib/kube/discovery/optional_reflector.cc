@@ -30,7 +30,7 @@ bool OptionalReflector::Look(std::stop_token stop) {
     }
     return false;
   }
-  // What was there is believed to be gone when it is said twice.
+  // A kind that was served counts as absent after two such answers in a row.
   if (follows && *presence != Presence::kServed && !std::exchange(doubted_, true)) {
     return false;
   }
@@ -43,7 +43,7 @@ void OptionalReflector::Obey(Presence presence) {
   if (presence == Presence::kServed && !following_.joinable()) {
     following_ = std::jthread([this](std::stop_token ended) { reflector_.Run(ended); });
   } else if (presence != Presence::kServed && (following_.joinable() || !last_.has_value())) {
-    following_ = {};  // joins
+    following_ = {};  // joins the thread
     reflector_.Forget();
   }
   Note(presence);

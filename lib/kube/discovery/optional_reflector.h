@@ -12,20 +12,19 @@
 namespace cachewarm::kube {
 
 struct LookTimes {
-  Duration known{60'000};   // how often to ask again whether the kind is served
-  Duration unknown{5'000};  // after a question that was not answered
+  Duration known{60'000};   // interval of checks whether the kind is served
+  Duration unknown{5'000};  // interval after a failed check
 };
 
-// A reflector of a kind that the cluster may not have. Asks the API server now and then whether it
-// serves the kind (one GET), follows it while it does, and lets go of every object when two answers
-// in a row say that it is gone.
-// While the kind is absent, or may not be listed, the store counts as synced and is empty. One log
-// line for each change of that.
+// A reflector of a kind that the cluster may lack. Checks regularly whether the API server serves
+// the kind (one GET), follows it while it does, and drops every object after two answers in a row
+// without it. While the kind is absent or may not be listed, the store counts as synced and is
+// empty. Writes one log line per change.
 class OptionalReflector {
  public:
   OptionalReflector(const Runtime& runtime, ReflectorOptions options, LookTimes times = {});
 
-  // As Reflector::OnChange().
+  // See Reflector::OnChange().
   void OnChange(Reflector::Handler handler) { reflector_.OnChange(std::move(handler)); }
 
   // Runs until `stop`; returns within 2 s of it.
@@ -35,7 +34,7 @@ class OptionalReflector {
   const Store& store() const { return reflector_.store(); }
 
  private:
-  // False when the answer is to be asked for again soon.
+  // Returns false if the check must be repeated soon.
   bool Look(std::stop_token stop);
   void Obey(Presence presence);
   void Note(Presence presence);
@@ -44,7 +43,7 @@ class OptionalReflector {
   LookTimes times_;
   Reflector reflector_;
   std::optional<Presence> last_;
-  bool doubted_ = false;    // it was there, and the last answer said that it is not
+  bool doubted_ = false;    // the kind was served, and the last answer lacks it
   std::jthread following_;  // runs the reflector while the kind is served
 };
 

@@ -40,7 +40,7 @@ absl::StatusOr<Presence> LookUp(Client& client, const Resource& resource, bool m
   if (absl::IsPermissionDenied(tried)) {
     return Presence::kForbidden;
   }
-  // Discovery may be ahead of the endpoint by a moment.
+  // Discovery may list a kind a moment before its endpoint exists.
   if (absl::IsNotFound(tried)) {
     return Presence::kAbsent;
   }

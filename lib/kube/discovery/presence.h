@@ -11,16 +11,16 @@
 namespace cachewarm::kube {
 
 enum class Presence {
-  kServed,     // it can be listed
+  kServed,     // the kind can be listed
   kAbsent,     // the API server does not know the kind
-  kForbidden,  // it is there, and we may not list it
+  kForbidden,  // the kind exists, and RBAC forbids listing it
 };
 
-// True when `listed`, an APIResourceList of the resource's group and version, names it.
+// Returns true if `listed`, an APIResourceList of the resource's group and version, names it.
 bool Names(const codec::Json& listed, const Resource& resource);
 
-// Asks the API server: discovery of the group and version, then, with `may_list`, one list of a
-// single item. An error says nothing about the kind, only that the question was not answered.
+// Queries the API server: discovery of the group and version, then, with `may_list`, a list of one
+// item. An error means that the query failed, and nothing about the kind.
 absl::StatusOr<Presence> LookUp(Client& client, const Resource& resource, bool may_list,
                                 std::stop_token stop);
 

@@ -29,16 +29,15 @@ bool IsTerminal(const absl::Status& status) {
   }
 }
 
-// The library of JSON throws where a value is of another type than we took it for. That is our
-// mistake, but it must cost one key of one tenant and not the process, for everybody, again and
-// again.
+// The JSON library throws if a value has an unexpected type. Such a bug must cost one key, not the
+// process.
 absl::StatusOr<Outcome> Guarded(const Reconcile& reconcile, const std::string& key,
                                 std::stop_token stop) {
   try {
     return reconcile(key, stop);
   } catch (const std::exception& error) {
     return absl::UnimplementedError(
-        fmt::format("a mistake of ours, please report it: {}", error.what()));
+        fmt::format("internal error (please report): {}", error.what()));
   }
 }
 
@@ -90,7 +89,7 @@ std::string_view Controller::Settle(const std::string& key,
   } else {
     queue_.AddWithBackoff(key);
   }
-  // A conflict is the ordinary way to learn that our view was old.
+  // A conflict is the normal sign of an outdated view.
   const LogLevel level = absl::IsAborted(status) ? LogLevel::kDebug : LogLevel::kWarning;
   log_.Write(level, "reconcile failed",
              {{"controller", options_.name},

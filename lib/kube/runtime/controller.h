@@ -31,15 +31,15 @@ struct ControllerOptions {
   std::function<void(std::string_view result, Duration took)> on_reconcile;
 };
 
-// Workers over a queue. What an error means to a key:
+// Workers over a queue. Effect of an error on its key:
 //   ABORTED, UNAVAILABLE, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, INTERNAL, UNKNOWN, ...
-//       again with the key's backoff (5 ms and doubling)
-//   RESOURCE_EXHAUSTED   again after what the server asked, at least 1 s
+//       retried with the key's backoff (5 ms, doubling)
+//   RESOURCE_EXHAUSTED   retried after the time that the server asked for, at least 1 s
 //   INVALID_ARGUMENT, FAILED_PRECONDITION, PERMISSION_DENIED, UNAUTHENTICATED, UNIMPLEMENTED
-//       again after terminal_retry, or when something changes
-//   CANCELLED            as success
-//   an exception         as UNIMPLEMENTED: other keys go on
-// One log line per failure.
+//       retried after terminal_retry, or when something changes
+//   CANCELLED            counts as success
+//   an exception         treated like UNIMPLEMENTED; other keys continue
+// Writes one log line per failure.
 class Controller {
  public:
   // All references must outlive the controller.

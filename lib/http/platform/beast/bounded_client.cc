@@ -218,7 +218,7 @@ class BoundedClient final : public Client {
     const auto host = boost::asio::ip::make_address(url.host, error);
     if (error || url.scheme != "http" || host != address_) {
       return absl::InvalidArgumentError(fmt::format(
-          "{}: this client speaks plain http with {} alone", url.Origin(), options_.address));
+          "{}: this client connects to {} over plain http only", url.Origin(), options_.address));
     }
     try {
       auto response = Transfer(options_, request, sink, std::move(stop))
@@ -240,7 +240,7 @@ absl::StatusOr<std::unique_ptr<Client>> MakeBoundedClient(BoundedClientOptions o
   auto address = boost::asio::ip::make_address(options.address, error);
   if (error) {
     return absl::InvalidArgumentError(
-        fmt::format("address: \"{}\" is no IP address", options.address));
+        fmt::format("address: \"{}\" is not an IP address", options.address));
   }
   return std::make_unique<BoundedClient>(std::move(options), std::move(address));
 }

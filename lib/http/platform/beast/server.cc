@@ -42,7 +42,7 @@ class BeastServer final : public Server {
     const asio::ip::address address = asio::ip::make_address(options_.address, error);
     if (error) {
       return absl::InvalidArgumentError(
-          fmt::format("address: \"{}\" is no IP address", options_.address));
+          fmt::format("address: \"{}\" is not an IP address", options_.address));
     }
     const tcp::endpoint endpoint(address, options_.port);
     acceptor_.open(endpoint.protocol(), error);
