@@ -191,7 +191,7 @@ void BuildRequests::Send(const plan::DesiredBuildRequests& batch, const std::str
     status = client.ok() ? SendAll(**client, deps_.clock, batch, stop) : client.status();
   }
   if (stop.stop_requested()) {
-    return;  // nobody reads the result
+    return;  // the result is not needed any more
   }
   deps_.log.Info("compile requests to builder ended",
                  {{"cacheWarmup", warmup},

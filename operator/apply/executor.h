@@ -41,11 +41,11 @@ struct ExecuteResult {
 // Executes a Plan in the order of its members, with the Jobs last, so that a rejected Job keeps no
 // pod held. Makes no decisions. Thread-safe.
 //
-// Writes the status first, on condition that nobody else wrote it since the snapshot; otherwise
-// returns ABORTED and does nothing else. After a failed step, returns its first error and skips the
-// later steps; within one step, tries everything. Treats a result that is already there (an
-// existing Job, a deleted pod, a removed gate) as success. A rejection for one node or pod is no
-// error: it is logged once per step and counted. A rejected Job is recorded in `job_refusals`.
+// Writes the status first, on condition that no other writer changed it since the snapshot;
+// otherwise returns ABORTED and does nothing else. After a failed step, returns its first error and
+// skips the later steps; within one step, tries everything. Treats a result that is already there
+// (an existing Job, a deleted pod, a removed gate) as success. A rejection for one node or pod is
+// no error: it is logged once per step and counted. A rejected Job is recorded in `job_refusals`.
 // kube::SlowNamespaceLimiter limits the wait for slow webhooks on pod patches. Updates the metrics
 // of a step after it succeeded, and records a pod's event after its release.
 class Executor {

@@ -33,10 +33,10 @@ bool TemplateHasHostPath(const Json& workload) {
 }
 
 bool MentionsCachewarm(const std::string& message, std::string_view root) {
-  const std::array<std::string, 4> ours = {fmt::format("\"{}\"", api::kVolume),
-                                           std::string(api::kSchedulingGate),
-                                           std::string(api::kMountPath), std::string(root)};
-  return std::any_of(ours.begin(), ours.end(), [&](const std::string& text) {
+  const std::array<std::string, 4> names = {fmt::format("\"{}\"", api::kVolume),
+                                            std::string(api::kSchedulingGate),
+                                            std::string(api::kMountPath), std::string(root)};
+  return std::any_of(names.begin(), names.end(), [&](const std::string& text) {
     return message.find(text) != std::string::npos;
   });
 }
@@ -50,10 +50,10 @@ plan::CreateFailure FromCondition(const Json& workload, std::string_view root) {
   const bool own_host_path = TemplateHasHostPath(workload);
   for (const Json& condition : *conditions) {
     const std::string message = kube::TextAt(condition, {"message"});
-    const bool ours = MentionsCachewarm(message, root) ||
-                      (!own_host_path && message.find("hostPath") != std::string::npos);
+    const bool is_relevant = MentionsCachewarm(message, root) ||
+                             (!own_host_path && message.find("hostPath") != std::string::npos);
     if (kube::TextAt(condition, {"type"}) != "ReplicaFailure" ||
-        kube::TextAt(condition, {"status"}) != "True" || !ours) {
+        kube::TextAt(condition, {"status"}) != "True" || !is_relevant) {
       continue;
     }
     const auto time = ParseTime(kube::TextAt(condition, {"lastTransitionTime"}));

@@ -59,10 +59,10 @@ void EachOf(Json& object, std::string_view name, Function each) {
 void KeepOurAnnotations(Json& metadata) {
   Inside(metadata, "annotations", [](Json& annotations) {
     Json kept = Json::object();
-    const std::string ours = std::string(api::kGroup) + "/";
+    const std::string prefix = std::string(api::kGroup) + "/";
     for (auto& [key, value] : annotations.items()) {
-      if (key.starts_with(ours) || std::count(kGroupAnnotations.begin(), kGroupAnnotations.end(),
-                                              std::string_view(key)) > 0) {
+      if (key.starts_with(prefix) || std::count(kGroupAnnotations.begin(), kGroupAnnotations.end(),
+                                                std::string_view(key)) > 0) {
         kept[key] = std::move(value);
       }
     }
@@ -70,14 +70,14 @@ void KeepOurAnnotations(Json& metadata) {
   });
 }
 
-enum class Annotations { kOurs, kAll };
+enum class Annotations { kCachewarm, kAll };
 
 void KeepMetadata(Json& object, Annotations annotations) {
   Inside(object, "metadata", [&](Json& metadata) {
     Keep(metadata,
          {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
           "deletionTimestamp", "labels", "annotations", "ownerReferences"});
-    if (annotations == Annotations::kOurs) {
+    if (annotations == Annotations::kCachewarm) {
       KeepOurAnnotations(metadata);
     }
   });
@@ -86,14 +86,14 @@ void KeepMetadata(Json& object, Annotations annotations) {
 // Keeps mounts by the user at or below the cache path: injection skips such a pod, and its event
 // names the mount.
 void KeepConflictingMounts(Json& container) {
-  const std::string ours = std::string(api::kMountPath) + "/";
+  const std::string mount_path = std::string(api::kMountPath) + "/";
   const auto mounts = container.find("volumeMounts");
   if (mounts == container.end() || !mounts->is_array()) {
     return;
   }
   std::erase_if(mounts->get_ref<Json::array_t&>(), [&](Json& mount) {
     return kube::TextAt(mount, {"name"}) == api::kVolume ||
-           !(kube::TextAt(mount, {"mountPath"}) + "/").starts_with(ours);
+           !(kube::TextAt(mount, {"mountPath"}) + "/").starts_with(mount_path);
   });
   if (mounts->empty()) {
     container.erase(mounts);
@@ -176,7 +176,7 @@ void ProjectPod(Json& pod) {
   // The patch that releases a gate must know whether the pod has any annotations.
   const bool gated = IsGated(pod);
   Keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
-  KeepMetadata(pod, gated ? Annotations::kAll : Annotations::kOurs);
+  KeepMetadata(pod, gated ? Annotations::kAll : Annotations::kCachewarm);
   Inside(pod, "spec", [&](Json& spec) { KeepPodSpec(spec, gated); });
   Inside(pod, "status", [](Json& status) {
     Keep(status,
@@ -190,7 +190,7 @@ void ProjectPod(Json& pod) {
 
 void ProjectNode(Json& node) {
   Keep(node, {"apiVersion", "kind", "metadata", "spec", "status"});
-  KeepMetadata(node, Annotations::kOurs);
+  KeepMetadata(node, Annotations::kCachewarm);
   Inside(node, "spec", [](Json& spec) { Keep(spec, {"taints", "unschedulable"}); });
   Inside(node, "status", [](Json& status) {
     Keep(status, {"allocatable", "conditions", "nodeInfo"});
@@ -202,7 +202,7 @@ void ProjectNode(Json& node) {
 
 void ProjectWorkload(Json& workload) {
   Keep(workload, {"apiVersion", "kind", "metadata", "spec", "status"});
-  KeepMetadata(workload, Annotations::kOurs);
+  KeepMetadata(workload, Annotations::kCachewarm);
   Inside(workload, "status", [](Json& status) {
     Keep(status, {"observedGeneration", "replicas", "readyReplicas", "availableReplicas",
                   "updatedReplicas", "updateRevision", "currentRevision", "conditions"});
@@ -211,18 +211,18 @@ void ProjectWorkload(Json& workload) {
 
 void ProjectJob(Json& job) {
   Keep(job, {"apiVersion", "kind", "metadata", "spec", "status"});
-  KeepMetadata(job, Annotations::kOurs);
+  KeepMetadata(job, Annotations::kCachewarm);
   const Json* labels = kube::At(job, {"metadata", "labels"});
-  const bool ours = labels != nullptr && labels->is_object() &&
-                    labels->contains(std::string(api::kBuilderWarmupLabel));
-  if (!ours && kube::At(job, {"status", "completionTime"}) != nullptr) {
+  const bool is_builder = labels != nullptr && labels->is_object() &&
+                          labels->contains(std::string(api::kBuilderWarmupLabel));
+  if (!is_builder && kube::At(job, {"status", "completionTime"}) != nullptr) {
     Inside(job, "spec", [](Json& spec) { Keep(spec, {"selector", "template"}); });
   }
 }
 
 void ProjectNamespace(Json& object) {
   Keep(object, {"apiVersion", "kind", "metadata"});
-  KeepMetadata(object, Annotations::kOurs);
+  KeepMetadata(object, Annotations::kCachewarm);
 }
 
 void ProjectEvent(Json& event) {
@@ -238,7 +238,7 @@ void ProjectEvent(Json& event) {
 
 void ProjectBudget(Json& budget) {
   Keep(budget, {"apiVersion", "kind", "metadata", "spec", "status"});
-  KeepMetadata(budget, Annotations::kOurs);
+  KeepMetadata(budget, Annotations::kCachewarm);
   Inside(budget, "spec", [](Json& spec) { Keep(spec, {"selector"}); });
   Inside(budget, "status", [](Json& status) {
     Keep(status, {"desiredHealthy", "currentHealthy"});

@@ -158,9 +158,9 @@ void AddJobs(const ClusterCache& cluster, plan::Snapshot& snapshot) {
 }
 
 void AddOtherWarmups(const ClusterCache& cluster, plan::Snapshot& snapshot) {
-  const api::CacheWarmup& ours = snapshot.warmup;
+  const api::CacheWarmup& warmup = snapshot.warmup;
   const kube::CachedObjectPtr own =
-      cluster.warmups.store().Find({.ns = ours.ns, .name = ours.name});
+      cluster.warmups.store().Find({.ns = warmup.ns, .name = warmup.name});
   const auto age = [](const kube::CachedObjectPtr& object) {
     return object == nullptr
                ? std::tuple(WallTime{}, std::string_view())
@@ -168,9 +168,9 @@ void AddOtherWarmups(const ClusterCache& cluster, plan::Snapshot& snapshot) {
                                 .value_or(WallTime{}),
                             object->uid());
   };
-  for (const kube::CachedObjectPtr& object : cluster.warmups.store().ListNamespace(ours.ns)) {
+  for (const kube::CachedObjectPtr& object : cluster.warmups.store().ListNamespace(warmup.ns)) {
     const auto other = cluster.warmup_views.Of(object);
-    if (other == nullptr || other->name == ours.name || other->deleting) {
+    if (other == nullptr || other->name == warmup.name || other->deleting) {
       continue;
     }
     snapshot.others.push_back({.name = other->name,

@@ -74,11 +74,11 @@ void AddEvictionAnnotation(Json& metadata) {
       "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
   Json& annotations = MakeObject(metadata, "annotations");
   const std::string present = Text(annotations, kSafeToEvict);
-  const std::string ours(api::kVolume);
+  const std::string volume(api::kVolume);
   if (present.empty()) {
-    annotations[std::string(kSafeToEvict)] = ours;
-  } else if (("," + present + ",").find("," + ours + ",") == std::string::npos) {
-    annotations[std::string(kSafeToEvict)] = present + "," + ours;
+    annotations[std::string(kSafeToEvict)] = volume;
+  } else if (("," + present + ",").find("," + volume + ",") == std::string::npos) {
+    annotations[std::string(kSafeToEvict)] = present + "," + volume;
   }
 }
 

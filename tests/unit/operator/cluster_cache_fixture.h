@@ -23,7 +23,7 @@
 
 namespace cachewarm::op::testing {
 
-// Remembers what was recorded.
+// Keeps the recorded events.
 class EventList final : public kube::EventSink {
  public:
   void Record(kube::Event event) override {
@@ -45,7 +45,7 @@ class EventList final : public kube::EventSink {
   std::vector<kube::Event> events_;
 };
 
-// Waits for `condition` with a deadline; true when it came.
+// Waits for `condition` up to `limit`; returns whether it became true.
 inline bool Eventually(const std::function<bool()>& condition,
                        std::chrono::seconds limit = std::chrono::seconds(20)) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -58,7 +58,7 @@ inline bool Eventually(const std::function<bool()>& condition,
   return true;
 }
 
-// A series as name and labels, whatever the order of the labels.
+// Splits a series into name and labels, independent of their order.
 inline std::multiset<std::string> SeriesParts(const std::string& series) {
   std::multiset<std::string> parts;
   const size_t brace = series.find('{');
@@ -72,7 +72,7 @@ inline std::multiset<std::string> SeriesParts(const std::string& series) {
   return parts;
 }
 
-// Value of one series in the text exposition; -1 when it is not there.
+// Value of one series in the text exposition; -1 if absent.
 inline double SeriesValue(const std::string& text, const std::string& series) {
   const std::multiset<std::string> wanted = SeriesParts(series);
   std::stringstream lines(text);
@@ -86,7 +86,7 @@ inline double SeriesValue(const std::string& text, const std::string& series) {
   return -1;
 }
 
-// A cluster over an API server in the process. Tests put objects, then StartCache().
+// A ClusterCache over an in-process API server. Tests put objects, then call StartCache().
 class ClusterCacheFixture : public ::testing::Test {
  protected:
   ClusterCacheFixture()
@@ -99,7 +99,7 @@ class ClusterCacheFixture : public ::testing::Test {
   void StartCache() {
     cluster.Start(stop.get_token());
     ASSERT_TRUE(Eventually([&] { return cluster.HasSynced(); }));
-    // A reflector watches once its handlers have seen the whole list.
+    // A reflector starts watching once its handlers have seen the whole list.
     const int reflectors = static_cast<int>(cluster.Stores().size());
     ASSERT_TRUE(Eventually([&] { return server.watches() == reflectors; }));
   }
@@ -108,7 +108,7 @@ class ClusterCacheFixture : public ::testing::Test {
     cluster.Join();
   }
   kube::Client& client() { return server; }
-  // Requests so far that were to change something.
+  // Number of writing requests so far.
   size_t Writes() const {
     const std::vector<std::string> requests = server.Requests();
     return static_cast<size_t>(

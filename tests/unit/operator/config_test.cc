@@ -50,7 +50,7 @@ TEST(OperatorConfig, DefaultsNeedNothing) {
   EXPECT_FALSE(parsed->print.has_value());
 }
 
-TEST(OperatorConfig, FlagBeatsEnvironmentBeatsFile) {
+TEST(OperatorConfig, FlagOverridesEnvironmentOverridesFile) {
   Given setup{.arguments = {"--config", "/c.yaml", "--log-level=debug"},
               .environment = {{"CACHEWARM_LOG_LEVEL", "error"}, {"CACHEWARM_ROOT", "/from/env"}},
               .files = {{"/c.yaml", "logLevel: warning\nroot: /from/file\nworkers: 5\n"}}};
@@ -61,7 +61,7 @@ TEST(OperatorConfig, FlagBeatsEnvironmentBeatsFile) {
   EXPECT_EQ(parsed->config.workers, 5);
 }
 
-TEST(OperatorConfig, ReadsTheFileThatItSharesWithTheAgents) {
+TEST(OperatorConfig, ReadsFileSharedWithAgents) {
   const auto parsed = Parse({.arguments = {"--config=/c.yaml"},
                              .files = {{"/c.yaml",
                                         "store: oci://registry:5000/warm\n"
@@ -76,7 +76,7 @@ TEST(OperatorConfig, ReadsTheFileThatItSharesWithTheAgents) {
   EXPECT_FALSE(parsed->config.leader_elect);
 }
 
-TEST(OperatorConfig, WhatIsAboutNodesIsInTheFile) {
+TEST(OperatorConfig, FileSetsNodeSettings) {
   const auto defaults = Parse({});
   ASSERT_TRUE(defaults.ok());
   EXPECT_EQ(defaults->config.builder_jobs_max, 8);
@@ -97,7 +97,7 @@ TEST(OperatorConfig, WhatIsAboutNodesIsInTheFile) {
   EXPECT_THAT(Message(none.status()), HasSubstr("--fetch-nodes-max"));
 }
 
-TEST(OperatorConfig, AnEmptyFileChangesNothing) {
+TEST(OperatorConfig, EmptyFileChangesNothing) {
   const auto parsed =
       Parse({.environment = {{"CACHEWARM_CONFIG", "/c.yaml"}}, .files = {{"/c.yaml", ""}}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
@@ -112,7 +112,7 @@ TEST(OperatorConfig, SwitchNeedsNoValue) {
   EXPECT_EQ(parsed->config.listen_port, 0);
 }
 
-TEST(OperatorConfig, RefusalsNameTheSettingAndTheRemedy) {
+TEST(OperatorConfig, ErrorsNameSettingAndRemedy) {
   struct Case {
     std::string name;
     Given setup;
@@ -161,7 +161,7 @@ TEST(OperatorConfig, HelpNamesEverySettingWithItsDefault) {
   }
 }
 
-TEST(OperatorConfig, VersionIsThatOfTheBuild) {
+TEST(OperatorConfig, VersionPrintsBuildVersion) {
   const auto parsed = Parse({.arguments = {"--version"}});
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(*parsed->print, "cachewarm-operator 9.8.7\n");

@@ -28,7 +28,7 @@ using testing::NodeObject;
 using testing::SeriesValue;
 using testing::WarmupObject;
 
-// The whole operator over an API server in the process. Time moves only where a test moves it.
+// The whole operator over an in-process API server. Only the test advances the clock.
 class DaemonTest : public ::testing::Test {
  protected:
   DaemonTest()
@@ -64,8 +64,8 @@ class DaemonTest : public ::testing::Test {
     });
   }
 
-  // Waits for `condition`, and moves the clock by `step` whenever nothing comes of it for a second:
-  // no thread misses a renewal of the Lease only because the clock outran it.
+  // Waits for `condition` and advances the clock by `step` whenever nothing happens for a second,
+  // so that no thread misses a Lease renewal.
   bool InSteps(Duration step, const std::function<bool()>& condition) {
     for (int i = 0; i < 10; ++i) {
       if (Eventually(condition, seconds(1))) {
@@ -84,7 +84,7 @@ class DaemonTest : public ::testing::Test {
     return gates != nullptr && !gates->empty();
   }
 
-  // Requests that change something, but for those that the election makes.
+  // Writing requests except those of the leader election.
   std::vector<std::string> Writes() const {
     std::vector<std::string> requests = server_.Requests();
     std::erase_if(requests, [](const std::string& request) {
@@ -94,7 +94,7 @@ class DaemonTest : public ::testing::Test {
     return requests;
   }
 
-  // Pods of a warmup that is gone, which nobody may hold.
+  // Held pods of a deleted warmup.
   void PutOrphans(const std::string& ns, int count) {
     for (int i = 0; i < count; ++i) {
       codec::Json pod = HeldPodObject("orphan" + std::to_string(i), "gone");
@@ -104,7 +104,7 @@ class DaemonTest : public ::testing::Test {
     }
   }
 
-  // Somebody else has the Lease for 15 s.
+  // Another replica holds the Lease for 15 s.
   void LeadElsewhere() {
     server_.Put(kube::kLeases,
                 {{"metadata", {{"name", "cachewarm-operator"}, {"namespace", config_.ns}}},
@@ -114,7 +114,7 @@ class DaemonTest : public ::testing::Test {
                    {"renewTime", FormatMicroTime(clock_.Now())}}}});
   }
 
-  // A warmup that lets pods wait for an hour, and two of its pods that say themselves until when.
+  // A warmup with an hour of maxHoldSeconds and two of its pods with annotated deadlines.
   void PutPodsThatNoteTheirDeadlines() {
     codec::Json warmup = WarmupObject("llama");
     warmup["spec"]["gate"]["maxHoldSeconds"] = 3600;
@@ -140,9 +140,9 @@ class DaemonTest : public ::testing::Test {
   std::future<absl::Status> running_;
 };
 
-class RefusedKind : public DaemonTest, public ::testing::WithParamInterface<kube::Resource> {};
+class ForbiddenKind : public DaemonTest, public ::testing::WithParamInterface<kube::Resource> {};
 
-TEST_P(RefusedKind, KeepsNoPodBeyondItsDeadlineAndNoReplicaFromLeading) {
+TEST_P(ForbiddenKind, PodsAreReleasedAndAReplicaLeads) {
   PutPodsThatNoteTheirDeadlines();
   server_.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
   RefuseToList(GetParam());
@@ -151,16 +151,16 @@ TEST_P(RefusedKind, KeepsNoPodBeyondItsDeadlineAndNoReplicaFromLeading) {
   EXPECT_TRUE(InSteps(seconds(15), [&] { return Leads(); }));
   EXPECT_TRUE(IsHeld("waits"));
   EXPECT_FALSE(daemon_->IsReady());
-  EXPECT_TRUE(server_.All(kube::kNodeCaches).empty()) << "nothing is planned on half of the facts";
+  EXPECT_TRUE(server_.All(kube::kNodeCaches).empty()) << "planned before all stores synced";
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, RefusedKind,
+INSTANTIATE_TEST_SUITE_P(Kinds, ForbiddenKind,
                          ::testing::Values(kube::kCacheWarmups, kube::kNodes, kube::kCronJobs,
                                            kube::kPodDisruptionBudgets, kube::kEvents),
                          [](const auto& kind) { return std::string(kind.param.kind); });
 
-TEST_F(DaemonTest, PlansAsSoonAsTheKindCanBeListed) {
-  config_.leader_elect = false;  // so that time may fly
+TEST_F(DaemonTest, PlansOnceTheKindCanBeListed) {
+  config_.leader_elect = false;  // so that the clock can be advanced freely
   PutPodsThatNoteTheirDeadlines();
   server_.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
   RefuseToList(kube::kPodDisruptionBudgets);
@@ -173,7 +173,7 @@ TEST_F(DaemonTest, PlansAsSoonAsTheKindCanBeListed) {
   EXPECT_TRUE(daemon_->IsReady());
 }
 
-TEST_F(DaemonTest, TheFirstWriteOfANewLeaderLetsGoOfHeldPods) {
+TEST_F(DaemonTest, NewLeaderReleasesHeldPodsFirst) {
   codec::Json paused = WarmupObject("paused");
   paused["spec"]["paused"] = true;
   server_.Put(kube::kCacheWarmups, paused);
@@ -185,7 +185,7 @@ TEST_F(DaemonTest, TheFirstWriteOfANewLeaderLetsGoOfHeldPods) {
   EXPECT_EQ(Writes().front(), "patch pods default/of-paused");
 }
 
-TEST_F(DaemonTest, PodsThatCannotBePatchedKeepNoOtherNamespaceWaiting) {
+TEST_F(DaemonTest, UnpatchablePodsBlockNoOtherNamespace) {
   config_.leader_elect = false;
   PutOrphans("team", 60);
   Start();
@@ -194,17 +194,17 @@ TEST_F(DaemonTest, PodsThatCannotBePatchedKeepNoOtherNamespaceWaiting) {
   server_.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
   EXPECT_TRUE(InSteps(seconds(1), [&] { return !IsHeld("orphan0"); }));
   EXPECT_TRUE(InSteps(seconds(1), [&] { return !server_.All(kube::kNodeCaches).empty(); }))
-      << "a new leader waits for no pod";
+      << "a new leader does not wait for hanging pods";
   hanging_.Answer();
   const auto all_are_free = [&] {
     const std::vector<kube::Object> pods = server_.All(kube::kPods);
     return std::none_of(pods.begin(), pods.end(),
                         [](const kube::Object& pod) { return observe::IsHeldAtGate(*pod); });
   };
-  EXPECT_TRUE(InSteps(seconds(2), all_are_free)) << "each is looked at again";
+  EXPECT_TRUE(InSteps(seconds(2), all_are_free)) << "each is retried";
 }
 
-TEST_F(DaemonTest, AReplicaThatTakesOverLooksAtWhatIsThereAndNotAtAllThatEverWas) {
+TEST_F(DaemonTest, NewLeaderReconcilesOnlyPresentObjects) {
   constexpr int kGone = 50;
   LeadElsewhere();
   server_.Put(kube::kNamespaces, testing::NamespaceObject("default"));
@@ -219,10 +219,10 @@ TEST_F(DaemonTest, AReplicaThatTakesOverLooksAtWhatIsThereAndNotAtAllThatEverWas
     server_.Remove(kube::kCacheWarmups, {"default", "w" + std::to_string(i)});
   }
   server_.Remove(kube::kCacheWarmups, {"default", "last"});
-  ASSERT_TRUE(Eventually([&] { return !IsHeld("of-the-last"); })) << "all of it was seen";
+  ASSERT_TRUE(Eventually([&] { return !IsHeld("of-the-last"); })) << "the store has every pod";
   EXPECT_FALSE(Leads());
   ASSERT_TRUE(InSteps(seconds(8), [&] { return Leads(); }));
-  // Behind all that waited before it.
+  // Queued behind all earlier keys.
   server_.Put(kube::kCacheWarmups, WarmupObject("llama"));
   ASSERT_TRUE(InSteps(seconds(1), [&] {
     return server_.Find(kube::kCacheWarmups, {"default", "llama"})->contains("status");
@@ -244,7 +244,7 @@ class DaemonWithWebhook : public DaemonTest {
          {"webhooks", codec::Json::array({{{"clientConfig", {{"service", {{"name", "x"}}}}}}})}});
   }
 
-  // It drains for some seconds.
+  // Draining takes some seconds.
   ~DaemonWithWebhook() override {
     stop_.request_stop();
     EXPECT_TRUE(!running_.valid() || InSteps(seconds(3), [&] { return HasEnded(); }));
@@ -258,7 +258,7 @@ class DaemonWithWebhook : public DaemonTest {
   bool HasEnded() const { return running_.wait_for(seconds(0)) == std::future_status::ready; }
 };
 
-TEST_F(DaemonWithWebhook, IsNotReadyBeforeItServes) {
+TEST_F(DaemonWithWebhook, DaemonIsNotReadyBeforeServing) {
   Start();
   ASSERT_TRUE(InSteps(seconds(1), [&] {
     return Leads() && log_.Has("for the webhook certificates does not exist");
@@ -268,7 +268,7 @@ TEST_F(DaemonWithWebhook, IsNotReadyBeforeItServes) {
   EXPECT_TRUE(InSteps(seconds(2), [&] { return daemon_->IsReady(); }));
 }
 
-TEST_F(DaemonWithWebhook, ThatLosesItsLeaseEndsOnceNobodyAsksItAnyMore) {
+TEST_F(DaemonWithWebhook, LostLeaseEndsDaemonAfterDraining) {
   PutSecret();
   Start();
   ASSERT_TRUE(InSteps(seconds(1), [&] { return Leads() && daemon_->IsReady(); }));
@@ -276,7 +276,7 @@ TEST_F(DaemonWithWebhook, ThatLosesItsLeaseEndsOnceNobodyAsksItAnyMore) {
   ASSERT_TRUE(InSteps(seconds(2), [&] { return !Leads(); }));
   EXPECT_TRUE(Eventually([&] { return daemon_->WhyNotReady() == "stopping\n"; }));
   clock_.Advance(seconds(15));
-  EXPECT_FALSE(HasEnded()) << "kubelet may not have asked three times";
+  EXPECT_FALSE(HasEnded()) << "kubelet may not have probed three times";
   EXPECT_FALSE(log_.Has("webhook stopped"));
   EXPECT_TRUE(InSteps(seconds(2), [&] { return HasEnded(); }));
   EXPECT_TRUE(absl::IsAborted(running_.get()));

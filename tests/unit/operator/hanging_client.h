@@ -17,8 +17,8 @@
 
 namespace cachewarm::op::testing {
 
-// Answers what `server` does, but for patches of the pods of one namespace: they hang until they
-// are cut short or Answer(), as behind a webhook of the user's that does not answer. Thread-safe.
+// Forwards to `server`, except patches of pods in one namespace: they hang until cancelled or
+// Answer(), as behind an unresponsive webhook. Thread-safe.
 class HangingClient final : public kube::Client {
  public:
   HangingClient(kube::Client& server, const std::string& ns)
@@ -57,8 +57,8 @@ class HangingClient final : public kube::Client {
   std::atomic<int> under_way_ = 0;
 };
 
-// Lets time go on until `over` is, and never while somebody is still on the way to hang: first when
-// `many` patches hang at once, then for each that comes after them.
+// Advances the clock until `over` is ready, but only while `many` patches hang, then for each later
+// one.
 template <typename Result>
 Result CutShort(const HangingClient& hanging, fakes::FakeClock& clock, int many,
                 std::future<Result> over) {

@@ -10,19 +10,19 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(OperatorMetrics, KeepTheRulesOfTheRegistry) {
+TEST(OperatorMetrics, PassRegistryValidation) {
   const auto registry = metrics::MakeRegistry();
   MakeMetrics(*registry, "1.2.3");
   EXPECT_TRUE(registry->status().ok()) << registry->status();
 }
 
-TEST(OperatorMetrics, TellTheVersionThatRuns) {
+TEST(OperatorMetrics, ReportBuildVersion) {
   const auto registry = metrics::MakeRegistry();
   MakeMetrics(*registry, "1.2.3");
   EXPECT_THAT(registry->Serialize(), HasSubstr("cachewarm_build_info{version=\"1.2.3\"} 1"));
 }
 
-TEST(OperatorMetrics, ForgetTheSeriesOfOneWarmupOnly) {
+TEST(OperatorMetrics, ForgetOnlySeriesOfTheWarmup) {
   const auto registry = metrics::MakeRegistry();
   const Metrics metrics = MakeMetrics(*registry, "1");
   for (const char* warmup : {"llama", "mistral"}) {

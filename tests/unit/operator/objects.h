@@ -8,8 +8,7 @@
 #include "lib/codec/json_value.h"
 #include "lib/codec/yaml.h"
 
-// Objects as an API server gives them, for the tests of operator/. Each has the least that makes it
-// real; a test sets what it is about.
+// API objects for the tests of operator/, with the minimum of required fields.
 namespace cachewarm::op::testing {
 
 inline codec::Json FromYaml(const std::string& text) {
@@ -63,7 +62,7 @@ inline codec::Json OwnedBy(const std::string& api_version, const std::string& ki
                               {"controller", true}}});
 }
 
-// Asks for a GPU, and no workload that we know made it.
+// Requests a GPU and has no owner.
 inline codec::Json StandalonePodObject(const std::string& name, const std::string& app) {
   codec::Json pod = PodObject(name);
   pod["metadata"]["labels"] = {{"app", app}};

@@ -19,7 +19,7 @@ absl::Status Refusal(int code, const std::string& reason, const std::string& mes
   return kube::ToStatus({.code = code, .reason = reason, .message = message});
 }
 
-TEST(Classify, OnlyWhatIsAboutThePodIsARefusal) {
+TEST(Classify, OnlyPodErrorsAreRejections) {
   struct Case {
     absl::Status status;
     DryRunResult expected;
@@ -68,11 +68,11 @@ class DryRunsTest : public ::testing::Test {
     request.injected = std::make_shared<const codec::Json>(injected);
   }
 
-  // The server refuses pods with our volume, or all.
+  // The server rejects injected pods, or all pods.
   void Refuse(bool all) {
     server.OnWrite([all](const kube::Request&, codec::Json& pod) {
-      const bool ours = pod["spec"].contains("volumes");
-      return all || ours ? Refusal(403, "Forbidden", "violates PodSecurity") : absl::OkStatus();
+      const bool rejected = pod["spec"].contains("volumes");
+      return all || rejected ? Refusal(403, "Forbidden", "violates PodSecurity") : absl::OkStatus();
     });
   }
 
@@ -94,7 +94,7 @@ TEST_F(DryRunsTest, AllowedBothWays) {
   EXPECT_TRUE(server.All(kube::kPods).empty()) << "a dry run stored a pod";
 }
 
-TEST_F(DryRunsTest, RefusedOnlyWhenInjectedTellsTheServersWords) {
+TEST_F(DryRunsTest, InjectedPodRejectionKeepsServerMessage) {
   Refuse(false);
   const plan::AdmissionDryRun result = Run();
   EXPECT_EQ(result.unmodified, DryRunResult::kAllowed);
@@ -102,14 +102,14 @@ TEST_F(DryRunsTest, RefusedOnlyWhenInjectedTellsTheServersWords) {
   EXPECT_NE(result.message.find("violates PodSecurity"), std::string::npos);
 }
 
-TEST_F(DryRunsTest, APodThatIsRefusedAsItIsSaysNothingAboutUs) {
+TEST_F(DryRunsTest, UnmodifiedPodRejectionProvesNothing) {
   Refuse(true);
   const plan::AdmissionDryRun result = Run();
   EXPECT_EQ(result.unmodified, DryRunResult::kRefused);
   EXPECT_EQ(result.injected, DryRunResult::kUnknown);
 }
 
-TEST_F(DryRunsTest, RemembersTheLastVerdictOfEachWarmup) {
+TEST_F(DryRunsTest, KeepsLastResultOfEachWarmup) {
   EXPECT_EQ(dry_runs.Last("uid-1").fingerprint, "");
   Run();
   EXPECT_EQ(dry_runs.Last("uid-1").injected, DryRunResult::kAllowed);
@@ -118,7 +118,7 @@ TEST_F(DryRunsTest, RemembersTheLastVerdictOfEachWarmup) {
   EXPECT_EQ(dry_runs.Last("uid-1").fingerprint, "");
 }
 
-TEST_F(DryRunsTest, RepeatsNoSoonerThanAsked) {
+TEST_F(DryRunsTest, RerunWaitsForInterval) {
   EXPECT_FALSE(dry_runs.Rerun("uid-1", "default", seconds(15), {}).has_value());
   Run();
   EXPECT_FALSE(dry_runs.Rerun("uid-1", "default", seconds(15), {}).has_value());
@@ -130,7 +130,7 @@ TEST_F(DryRunsTest, RepeatsNoSoonerThanAsked) {
   EXPECT_EQ(dry_runs.Last("uid-1").injected, DryRunResult::kRefused);
 }
 
-TEST_F(DryRunsTest, OnlyDryRunsAreSent) {
+TEST_F(DryRunsTest, SendsOnlyDryRuns) {
   int real = 0;
   server.Intercept([&](const kube::Request& request) {
     real += request.query.find("dryRun=All") == std::string::npos ? 1 : 0;

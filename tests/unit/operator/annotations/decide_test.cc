@@ -19,7 +19,7 @@ using testing::IsEmpty;
 
 constexpr WallTime kNow{std::chrono::hours(24 * 365 * 56)};
 
-// A workload and an API server that keeps one CacheWarmup and does what a Decision says.
+// A workload and an API server that stores one CacheWarmup and executes each Decision.
 class AnnotationDecisionTest : public testing::Test {
  protected:
   AnnotationDecisionTest() {
@@ -42,7 +42,7 @@ class AnnotationDecisionTest : public testing::Test {
     return annotations::Decide(request_);
   }
 
-  // Takes one step; returns it.
+  // Executes and returns one step.
   Decision TakeStep() {
     Decision decision = Decide();
     if (decision.step == Step::kCreate) {
@@ -50,7 +50,7 @@ class AnnotationDecisionTest : public testing::Test {
       present_["metadata"]["uid"] = "uid-warmup";
       present_["metadata"]["resourceVersion"] = "1";
     } else if (decision.step == Step::kApply) {
-      // As the only owner of its fields.
+      // The operator is the only owner of these fields.
       present_["spec"] = decision.object["spec"];
       present_["metadata"].merge_patch(decision.object["metadata"]);
     } else if (decision.step == Step::kPatch) {
@@ -61,7 +61,7 @@ class AnnotationDecisionTest : public testing::Test {
     return decision;
   }
 
-  // Until nothing is left to do.
+  // Runs until there is no step left.
   void Settle() {
     for (int i = 0; i < 5 && TakeStep().step != Step::kNothing; ++i) {
     }
@@ -78,14 +78,14 @@ class AnnotationDecisionTest : public testing::Test {
   Json present_;
 };
 
-TEST_F(AnnotationDecisionTest, AWorkloadThatDoesNotAskGetsNothing) {
+TEST_F(AnnotationDecisionTest, WorkloadWithoutAnnotationGetsNoWarmup) {
   EXPECT_EQ(Decide().step, Step::kNothing);
   Annotate("warm", "false");
   EXPECT_EQ(Decide().step, Step::kNothing);
   EXPECT_THAT(Decide().problems, IsEmpty());
 }
 
-TEST_F(AnnotationDecisionTest, AnAnnotatedWorkloadGetsAWarmupOfItsOwnWithDefaults) {
+TEST_F(AnnotationDecisionTest, AnnotatedWorkloadGetsOwnedWarmupWithDefaults) {
   Annotate("warm", "true");
   const Decision made = TakeStep();
   ASSERT_EQ(made.step, Step::kCreate);
@@ -100,7 +100,7 @@ TEST_F(AnnotationDecisionTest, AnAnnotatedWorkloadGetsAWarmupOfItsOwnWithDefault
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, OverridesFollowByAnApplyBoundToTheNewObject) {
+TEST_F(AnnotationDecisionTest, ApplyBoundToNewObjectAddsOverrides) {
   Annotate("warm", "true");
   Annotate("gate", "Never");
   const Decision made = TakeStep();
@@ -112,7 +112,7 @@ TEST_F(AnnotationDecisionTest, OverridesFollowByAnApplyBoundToTheNewObject) {
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, AnOverrideThatIsTakenAwayLeavesTheSpec) {
+TEST_F(AnnotationDecisionTest, RemovedOverrideLeavesTheSpec) {
   Annotate("warm", "true");
   Annotate("gate", "Never");
   Settle();
@@ -123,7 +123,7 @@ TEST_F(AnnotationDecisionTest, AnOverrideThatIsTakenAwayLeavesTheSpec) {
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, WhatUsersChangeStaysUnlessAnAnnotationSaysIt) {
+TEST_F(AnnotationDecisionTest, UserChangesStayUnlessAnnotationSetsTheField) {
   Annotate("warm", "true");
   Annotate("caches", "triton");
   Settle();
@@ -135,7 +135,7 @@ TEST_F(AnnotationDecisionTest, WhatUsersChangeStaysUnlessAnAnnotationSaysIt) {
   EXPECT_EQ(Decide().step, Step::kApply);
 }
 
-TEST_F(AnnotationDecisionTest, ABadAnnotationMakesNothingAndChangesNothing) {
+TEST_F(AnnotationDecisionTest, InvalidAnnotationCreatesAndChangesNothing) {
   Annotate("warm", "true");
   Annotate("gate", "Sometimes");
   Annotate("gates", "Never");
@@ -161,7 +161,7 @@ TEST_F(AnnotationDecisionTest, ABadAnnotationMakesNothingAndChangesNothing) {
   EXPECT_EQ(present_, good);
 }
 
-TEST_F(AnnotationDecisionTest, AnUnclearWishChangesNothing) {
+TEST_F(AnnotationDecisionTest, InvalidWarmAnnotationChangesNothing) {
   Annotate("warm", "true");
   Settle();
   for (const char* value : {"yes", "", "True", "1"}) {
@@ -173,14 +173,14 @@ TEST_F(AnnotationDecisionTest, AnUnclearWishChangesNothing) {
   }
 }
 
-TEST_F(AnnotationDecisionTest, RemovalActsAfterTenMinutesAndALeaderKnowsSinceWhen) {
+TEST_F(AnnotationDecisionTest, WarmupIsDeletedTenMinutesAfterRemoval) {
   Annotate("warm", "true");
   Settle();
   Strip("warm");
   const Decision marked = TakeStep();
   ASSERT_EQ(marked.step, Step::kPatch);
   EXPECT_EQ(marked.events[0].reason, api::reason::kAnnotationRemoved);
-  EXPECT_EQ(marked.object["metadata"]["resourceVersion"], "1") << "bound to what was seen";
+  EXPECT_EQ(marked.object["metadata"]["resourceVersion"], "1") << "bound to the observed version";
   EXPECT_EQ(Since(), FormatTime(kNow));
   Pass(Duration(599'000));
   EXPECT_EQ(Decide().step, Step::kNothing);
@@ -192,7 +192,7 @@ TEST_F(AnnotationDecisionTest, RemovalActsAfterTenMinutesAndALeaderKnowsSinceWhe
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, SayingNoActsLikeRemoval) {
+TEST_F(AnnotationDecisionTest, ValueFalseActsLikeRemoval) {
   Annotate("warm", "true");
   Settle();
   Annotate("warm", "false");
@@ -201,7 +201,7 @@ TEST_F(AnnotationDecisionTest, SayingNoActsLikeRemoval) {
   EXPECT_EQ(TakeStep().step, Step::kDelete);
 }
 
-TEST_F(AnnotationDecisionTest, AnAnnotationThatComesBackInTimeEndsTheWait) {
+TEST_F(AnnotationDecisionTest, RestoredAnnotationCancelsRemoval) {
   Annotate("warm", "true");
   Settle();
   Strip("warm");
@@ -213,10 +213,10 @@ TEST_F(AnnotationDecisionTest, AnAnnotationThatComesBackInTimeEndsTheWait) {
   EXPECT_EQ(Decide().step, Step::kNothing);
   Strip("warm");
   TakeStep();
-  EXPECT_EQ(Since(), FormatTime(request_.now)) << "the ten minutes begin anew";
+  EXPECT_EQ(Since(), FormatTime(request_.now)) << "the ten minutes start again";
 }
 
-TEST_F(AnnotationDecisionTest, AWaitEndsAlsoWhileAnotherAnnotationIsBad) {
+TEST_F(AnnotationDecisionTest, InvalidAnnotationDoesNotBlockCancellation) {
   Annotate("warm", "true");
   Settle();
   Strip("warm");
@@ -227,7 +227,7 @@ TEST_F(AnnotationDecisionTest, AWaitEndsAlsoWhileAnotherAnnotationIsBad) {
   EXPECT_EQ(Since(), "");
 }
 
-TEST_F(AnnotationDecisionTest, ATimeThatNobodyCanHaveWrittenIsWrittenAnew) {
+TEST_F(AnnotationDecisionTest, InvalidRemovalTimeIsReplaced) {
   for (const char* since : {"soon", "2999-01-01T00:00:00Z"}) {
     present_ = Json();
     Annotate("warm", "true");
@@ -239,8 +239,8 @@ TEST_F(AnnotationDecisionTest, ATimeThatNobodyCanHaveWrittenIsWrittenAnew) {
   }
 }
 
-TEST_F(AnnotationDecisionTest, AWarmupOfSomebodyElseIsNeverTouched) {
-  present_ = {{"metadata", {{"name", "llama"}, {"uid", "theirs"}}}, {"spec", Json::object()}};
+TEST_F(AnnotationDecisionTest, ForeignWarmupIsNeverChanged) {
+  present_ = {{"metadata", {{"name", "llama"}, {"uid", "foreign"}}}, {"spec", Json::object()}};
   EXPECT_EQ(Decide().step, Step::kNothing);
   Annotate("warm", "true");
   const Decision conflict = Decide();
@@ -252,7 +252,7 @@ TEST_F(AnnotationDecisionTest, AWarmupOfSomebodyElseIsNeverTouched) {
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, AWarmupThatAUserGaveToTheWorkloadIsNotDeleted) {
+TEST_F(AnnotationDecisionTest, UserCreatedOwnedWarmupIsNotDeleted) {
   present_ = {{"metadata",
                {{"name", "llama"},
                 {"ownerReferences", Json::array({{{"kind", "Deployment"},
@@ -263,7 +263,7 @@ TEST_F(AnnotationDecisionTest, AWarmupThatAUserGaveToTheWorkloadIsNotDeleted) {
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, TheWarmupOfAnEarlierWorkloadOfThisNameIsLeftToTheGarbageCollector) {
+TEST_F(AnnotationDecisionTest, OrphanIsLeftToTheGarbageCollector) {
   Annotate("warm", "true");
   Settle();
   request_.uid = "uid-new";
@@ -273,7 +273,7 @@ TEST_F(AnnotationDecisionTest, TheWarmupOfAnEarlierWorkloadOfThisNameIsLeftToThe
   EXPECT_EQ(Decide().step, Step::kCreate);
 }
 
-TEST_F(AnnotationDecisionTest, AWorkloadThatAUserWarmsAlreadyGetsNoSecondWarmup) {
+TEST_F(AnnotationDecisionTest, TargetedWorkloadGetsNoSecondWarmup) {
   request_.served_by = "mine";
   Annotate("warm", "true");
   EXPECT_EQ(Decide().step, Step::kNothing);
@@ -283,10 +283,10 @@ TEST_F(AnnotationDecisionTest, AWorkloadThatAUserWarmsAlreadyGetsNoSecondWarmup)
   request_.namespace_opted_in = true;
   request_.accelerator = true;
   EXPECT_EQ(Decide().step, Step::kNothing);
-  EXPECT_THAT(Decide().problems, IsEmpty()) << "nobody request for this one by name";
+  EXPECT_THAT(Decide().problems, IsEmpty()) << "not requested by annotation";
 }
 
-TEST_F(AnnotationDecisionTest, ANamespaceAsksForWhateverWantsAnAccelerator) {
+TEST_F(AnnotationDecisionTest, NamespaceLabelCoversWorkloadsWithAccelerator) {
   request_.namespace_opted_in = true;
   EXPECT_EQ(Decide().step, Step::kNothing);
   request_.accelerator = true;
@@ -301,7 +301,7 @@ TEST_F(AnnotationDecisionTest, ANamespaceAsksForWhateverWantsAnAccelerator) {
   EXPECT_EQ(TakeStep().step, Step::kPatch);
 }
 
-TEST_F(AnnotationDecisionTest, PodsWithoutAWorkloadAreSelectedByTheirLabels) {
+TEST_F(AnnotationDecisionTest, StandalonePodsAreSelectedByTheirLabels) {
   request_ = {.now = kNow,
               .warmup = "train-1",
               .api_version = "v1",
@@ -325,7 +325,7 @@ TEST_F(AnnotationDecisionTest, PodsWithoutAWorkloadAreSelectedByTheirLabels) {
   EXPECT_EQ(TakeStep().step, Step::kDelete);
 }
 
-TEST_F(AnnotationDecisionTest, PartsOfOtherWorkloadsAndWhatIsOverGetNothing) {
+TEST_F(AnnotationDecisionTest, ChildrenAndEndedWorkloadsGetNoWarmup) {
   Annotate("warm", "true");
   request_.is_child = true;
   EXPECT_EQ(Decide().step, Step::kNothing);
@@ -336,10 +336,10 @@ TEST_F(AnnotationDecisionTest, PartsOfOtherWorkloadsAndWhatIsOverGetNothing) {
   Settle();
   request_.ended = true;
   Strip("warm");
-  EXPECT_EQ(Decide().step, Step::kNothing) << "goes with its owner";
+  EXPECT_EQ(Decide().step, Step::kNothing) << "deleted with its owner";
 }
 
-TEST_F(AnnotationDecisionTest, TheSameWishIsTheSameBytes) {
+TEST_F(AnnotationDecisionTest, EqualRequestsGiveEqualBytes) {
   Annotate("warm", "true");
   Annotate("node-selector", "b=2,a=1");
   const Json first = DesiredWarmup(request_, {{"nodeSelector", {{"a", "1"}}}}, "u");

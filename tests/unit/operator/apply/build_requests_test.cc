@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 class BuildRequestsTest : public testing::Test {
  protected:
-  // A pod that answers its n-th request with what `answer` says.
+  // A pod that answers its n-th request with `answer`.
   using Answer = std::function<std::string(const std::string& request, int n)>;
   void Serve(Answer answer) {
     server_ = std::make_unique<fakes::RawServer>(
@@ -29,8 +29,8 @@ class BuildRequestsTest : public testing::Test {
             int n = 0;
             {
               std::lock_guard lock(mutex_);
-              n = static_cast<int>(asked_.size());
-              asked_.push_back(request);
+              n = static_cast<int>(received_.size());
+              received_.push_back(request);
             }
             connection.Write(answer(request, n));
           }
@@ -39,7 +39,7 @@ class BuildRequestsTest : public testing::Test {
   api::BuildRequest To(const std::string& path) {
     return {.path = path, .port = server_->port(), .timeout_seconds = 20};
   }
-  // Sends and gives the failure, "" when all was answered as expected.
+  // Sends and returns the failure; "" if all responses were expected.
   std::string Outcome(std::vector<api::BuildRequest> requests, const std::string& ip = "10.9.8.7") {
     const plan::DesiredBuildRequests batch{
         .pod_uid = "p1", .pod_name = "builder", .pod_ip = ip, .requests = std::move(requests)};
@@ -49,13 +49,13 @@ class BuildRequestsTest : public testing::Test {
     EXPECT_EQ(states.size(), 1U);
     return states.empty() || !states[0].ended ? "no end" : states[0].failure;
   }
-  std::vector<std::string> asked() {
+  std::vector<std::string> received() {
     std::lock_guard lock(mutex_);
-    return asked_;
+    return received_;
   }
 
   std::mutex mutex_;
-  std::vector<std::string> asked_;
+  std::vector<std::string> received_;
   std::unique_ptr<fakes::RawServer> server_;
   const api::CacheWarmup warmup_{.ns = "team", .name = "llama", .uid = "w1"};
   fakes::MemoryLog log_;
@@ -69,7 +69,7 @@ class BuildRequestsTest : public testing::Test {
                                  ++woken_;
                                }}};
 
-  // Pods have addresses of their own; the test's server has 127.0.0.1.
+  // Connects pod addresses to the test's server on 127.0.0.1.
   class Loopback final : public http::Client {
    public:
     explicit Loopback(std::unique_ptr<http::Client> real) : real_(std::move(real)) {}
@@ -94,7 +94,7 @@ class BuildRequestsTest : public testing::Test {
   }
 };
 
-TEST_F(BuildRequestsTest, GoOutInTheirOrderAsTheyWereWritten) {
+TEST_F(BuildRequestsTest, RequestsAreSentInOrderAsWritten) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(204, ""); });
   api::BuildRequest post = To("/v1/completions?a=b");
   post.method = "POST";
@@ -102,17 +102,17 @@ TEST_F(BuildRequestsTest, GoOutInTheirOrderAsTheyWereWritten) {
   post.body = R"({"prompt":"x"})";
   post.repeat = 2;
   EXPECT_EQ(Outcome({To("/first"), post}), "");
-  const auto asked = this->asked();
-  ASSERT_EQ(asked.size(), 3U);
-  EXPECT_TRUE(asked[0].starts_with("GET /first HTTP/1.1\r\n")) << asked[0];
-  for (const std::string& each : {asked[1], asked[2]}) {
+  const auto requests = received();
+  ASSERT_EQ(requests.size(), 3U);
+  EXPECT_TRUE(requests[0].starts_with("GET /first HTTP/1.1\r\n")) << requests[0];
+  for (const std::string& each : {requests[1], requests[2]}) {
     EXPECT_TRUE(each.starts_with("POST /v1/completions?a=b HTTP/1.1\r\n")) << each;
     EXPECT_THAT(each, HasSubstr("Content-Type: application/json\r\n"));
     EXPECT_TRUE(each.ends_with("\r\n\r\n{\"prompt\":\"x\"}")) << each;
   }
 }
 
-TEST_F(BuildRequestsTest, AnAnswerThatIsNotExpectedEndsThemWithItsWords) {
+TEST_F(BuildRequestsTest, UnexpectedResponseEndsThemWithItsBody) {
   Serve([](const std::string&, int n) {
     return n == 0 ? fakes::RawAnswer(200, "") : fakes::RawAnswer(500, "out of\nmemory\x01");
   });
@@ -120,75 +120,75 @@ TEST_F(BuildRequestsTest, AnAnswerThatIsNotExpectedEndsThemWithItsWords) {
             fmt::format("request 2 of 3 (GET /b, port {}) to pod builder: answered 500: out of "
                         "memory ",
                         server_->port()));
-  EXPECT_EQ(asked().size(), 2U);
+  EXPECT_EQ(received().size(), 2U);
 }
 
-TEST_F(BuildRequestsTest, AnotherStatusMayBeTheExpectedOne) {
+TEST_F(BuildRequestsTest, ExpectStatusOverridesSuccess) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(404, ""); });
   api::BuildRequest request = To("/a");
   request.expect_status = 404;
   EXPECT_EQ(Outcome({request}), "");
 }
 
-TEST_F(BuildRequestsTest, ARedirectIsNotFollowed) {
+TEST_F(BuildRequestsTest, RedirectIsNotFollowed) {
   Serve([](const std::string&, int) {
     return fakes::RawAnswer(302, "", "Location: http://10.0.0.1/\r\n");
   });
   EXPECT_THAT(Outcome({To("/a")}), HasSubstr("response 302"));
-  EXPECT_EQ(asked().size(), 1U);
+  EXPECT_EQ(received().size(), 1U);
 }
 
-TEST_F(BuildRequestsTest, AnAnswerOfMoreThanAMebibyteEndsThem) {
+TEST_F(BuildRequestsTest, ResponseOverOneMebibyteEndsThem) {
   Serve([](const std::string&, int n) {
     return fakes::RawAnswer(200, std::string((1U << 20U) + static_cast<unsigned>(n), 'x'));
   });
   EXPECT_THAT(Outcome({To("/a"), To("/b")}), HasSubstr("the answer is larger than 1048576 bytes"));
-  EXPECT_EQ(asked().size(), 2U);
+  EXPECT_EQ(received().size(), 2U);
 }
 
-TEST_F(BuildRequestsTest, HeadersWithoutEndEndThem) {
+TEST_F(BuildRequestsTest, EndlessHeadersEndThem) {
   Serve([](const std::string&, int) {
     return "HTTP/1.1 200 OK\r\nX: " + std::string(1U << 20U, 'x');
   });
   EXPECT_THAT(Outcome({To("/a")}), HasSubstr("the headers of the answer are larger"));
 }
 
-TEST_F(BuildRequestsTest, AnAnswerThatMakesNoSenseIsAskedForAgain) {
+TEST_F(BuildRequestsTest, MalformedResponseIsRetried) {
   Serve([](const std::string&, int n) {
     return n == 0 ? "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nabc\r\n"
                   : fakes::RawAnswer(200, "");
   });
   EXPECT_EQ(Outcome({To("/a")}), "");
-  EXPECT_EQ(asked().size(), 2U);
+  EXPECT_EQ(received().size(), 2U);
 }
 
-TEST_F(BuildRequestsTest, AServerThatStillLoadsIsAskedAgain) {
+TEST_F(BuildRequestsTest, LoadingServerIsRetried) {
   Serve([](const std::string&, int n) {
     return n < 2 ? fakes::RawAnswer(503, "loading") : fakes::RawAnswer(200, "");
   });
   EXPECT_EQ(Outcome({To("/a")}), "");
-  EXPECT_EQ(asked().size(), 3U);
+  EXPECT_EQ(received().size(), 3U);
 }
 
-TEST_F(BuildRequestsTest, AServerThatLoadsForEverFailsWhenItsTimeIsOver) {
+TEST_F(BuildRequestsTest, LoadingServerFailsAtTimeout) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(503, "loading"); });
   api::BuildRequest request = To("/a");
   request.timeout_seconds = 1;
   EXPECT_THAT(Outcome({request}), HasSubstr("no expected response within 1 s: response 503"));
 }
 
-TEST_F(BuildRequestsTest, OnlyPodsAreAsked) {
+TEST_F(BuildRequestsTest, OnlyPodAddressesAreContacted) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(200, ""); });
   EXPECT_THAT(Outcome({To("/a")}, "169.254.169.254"), HasSubstr("not a valid pod IP"));
-  EXPECT_TRUE(asked().empty());
+  EXPECT_TRUE(received().empty());
 }
 
-TEST_F(BuildRequestsTest, WhatThePlanNoLongerWishesIsEndedAndForgotten) {
+TEST_F(BuildRequestsTest, RequestsLeavingThePlanStopAndAreForgotten) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(503, ""); });
   requests_.Update(
       warmup_,
       {{.pod_uid = "p1", .pod_name = "builder", .pod_ip = "10.9.8.7", .requests = {To("/a")}}});
-  ASSERT_TRUE(fakes::Await([&] { return !asked().empty(); }));
+  ASSERT_TRUE(fakes::Await([&] { return !received().empty(); }));
   const api::CacheWarmup other{.ns = "team", .name = "other", .uid = "w2"};
   requests_.Update(other, {});
   ASSERT_EQ(requests_.States("w1").size(), 1U);
@@ -198,7 +198,7 @@ TEST_F(BuildRequestsTest, WhatThePlanNoLongerWishesIsEndedAndForgotten) {
   EXPECT_EQ(woken_, 0);
 }
 
-TEST_F(BuildRequestsTest, ThoseOfAWarmupThatIsGoneOrWasMadeAnewAreEnded) {
+TEST_F(BuildRequestsTest, RequestsOfDeletedOrRecreatedWarmupStop) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(503, ""); });
   const plan::DesiredBuildRequests batch{
       .pod_uid = "p1", .pod_name = "builder", .pod_ip = "10.9.8.7", .requests = {To("/a")}};
@@ -213,7 +213,7 @@ TEST_F(BuildRequestsTest, ThoseOfAWarmupThatIsGoneOrWasMadeAnewAreEnded) {
   EXPECT_EQ(woken_, 0);
 }
 
-TEST(IsPodAddress, IsNeitherTheMachineItselfNorItsNeighbours) {
+TEST(IsPodAddress, RejectsLoopbackAndLinkLocal) {
   for (const char* good :
        {"10.0.0.1", "192.168.1.1", "100.64.0.1", "203.0.113.9", "fd00::1", "2001:db8::1"}) {
     EXPECT_TRUE(IsPodAddress(good)) << good;

@@ -16,8 +16,8 @@
 
 namespace cachewarm::apply {
 
-// An executor over a fake API server, the plan that it carries out, and what comes of that. The
-// pods of namespace "team" hang when they are patched.
+// Executes a plan with an executor against a fake API server. Patches of pods in namespace "team"
+// hang.
 class ExecutorTest : public op::testing::ClusterCacheFixture {
  protected:
   ExecutorTest()
@@ -56,20 +56,20 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
                             {"metadata", {{"name", name}, {"namespace", "default"}}}})};
   }
 
-  // A pod of the namespace whose pods hang.
+  // A pod whose patches hang.
   std::shared_ptr<const api::Pod> Hanging(const std::string& name) {
     codec::Json pod = op::testing::HeldPodObject(name, "llama");
     pod["metadata"]["namespace"] = "team";
     return Stored(pod);
   }
 
-  // What comes of it when `many` patches hang at once.
+  // Executes while `many` patches hang.
   absl::Status ExecuteThough(int many) {
     return CutShort(hanging, clock, many,
                     std::async(std::launch::async, [this] { return Execute(); }));
   }
 
-  // Position of the first request that starts with `prefix`; -1 when there is none.
+  // Position of the first request that starts with `prefix`; -1 if there is none.
   int Position(const std::string& prefix) {
     const std::vector<std::string> requests = server.Requests();
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -80,7 +80,7 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
     return -1;
   }
 
-  // The request to note on a held pod, which is stored by this, how long it waits.
+  // Stores a held pod and returns the request to annotate its deadline.
   plan::PodAnnotation HeldUntil(const std::string& name) {
     const auto pod = Stored(op::testing::HeldPodObject(name, "llama"));
     return {.ns = "default",
@@ -98,7 +98,7 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
   op::testing::HangingClient hanging;
   JobRefusals refusals;
   Executor executor;
-  size_t rejected = 0;  // of the last Execute() that was OK
+  size_t rejected = 0;  // of the last successful Execute()
   plan::Snapshot snapshot;
   plan::Plan plan;
 };

@@ -20,7 +20,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST_F(ExecutorTest, AnEmptyPlanSendsNothing) {
+TEST_F(ExecutorTest, EmptyPlanSendsNothing) {
   ASSERT_TRUE(Execute().ok());
   EXPECT_TRUE(server.Requests().empty());
 }
@@ -33,7 +33,7 @@ TEST_F(ExecutorTest, WritesTheStatusThroughItsSubresource) {
   EXPECT_THAT(server.Requests(), Contains(HasSubstr("cachewarmups/status")));
 }
 
-TEST_F(ExecutorTest, AStalePlanIsDroppedWhole) {
+TEST_F(ExecutorTest, StalePlanDoesNothing) {
   server.Edit(kube::kCacheWarmups, {"default", "llama"},
               [](codec::Json& warmup) { warmup["metadata"]["labels"]["x"] = "y"; });
   plan.status_changed = true;
@@ -92,7 +92,7 @@ TEST_F(ExecutorTest, EachWarmupOwnsItsEntriesOfANodeCache) {
   EXPECT_EQ(spec["warmups"][0]["uid"], "uid-other");
 }
 
-TEST_F(ExecutorTest, OneNodeThatFailsKeepsTheOthersFromNothingButTheNextStep) {
+TEST_F(ExecutorTest, FailedNodeBlocksOnlyLaterSteps) {
   for (const char* node : {"n1", "n2", "n3"}) {
     server.Put(kube::kNodeCaches, NodeCacheObject(node, "u"));
     plan.nodes.push_back({.node = node, .spec = {.warmups = {{.uid = "uid-llama"}}}});
@@ -105,10 +105,10 @@ TEST_F(ExecutorTest, OneNodeThatFailsKeepsTheOthersFromNothingButTheNextStep) {
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("NodeCache n1"));
   EXPECT_TRUE(server.Find(kube::kNodeCaches, {.name = "n3"})->contains("spec"));
-  EXPECT_TRUE(IsHeld("a")) << "released before the wanted set was written";
+  EXPECT_TRUE(IsHeld("a")) << "released before the NodeCaches were written";
 }
 
-TEST_F(ExecutorTest, KeepsTheOrderStatusNodesReleasesJobs) {
+TEST_F(ExecutorTest, RunsStepsInOrderStatusNodesReleasesJobs) {
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
   plan.status_changed = true;
   plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-llama"}}}}};
@@ -123,7 +123,7 @@ TEST_F(ExecutorTest, KeepsTheOrderStatusNodesReleasesJobs) {
       << status << node << release << job;
 }
 
-TEST_F(ExecutorTest, AJobThatIsRefusedIsNotedAndKeepsNoPodWaiting) {
+TEST_F(ExecutorTest, RejectedJobIsRecordedAndHoldsNoPod) {
   plan.jobs_to_create = {JobNamed("j")};
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
   for (const absl::Status& refusal :
@@ -138,10 +138,10 @@ TEST_F(ExecutorTest, AJobThatIsRefusedIsNotedAndKeepsNoPodWaiting) {
   EXPECT_FALSE(IsHeld("a"));
   server.OnWrite([](const kube::Request&, codec::Json&) { return absl::OkStatus(); });
   ASSERT_TRUE(Execute().ok());
-  EXPECT_TRUE(refusals.Of(snapshot.warmup.uid).empty()) << "it was made";
+  EXPECT_TRUE(refusals.Of(snapshot.warmup.uid).empty()) << "the Job was created";
 }
 
-TEST_F(ExecutorTest, AJobThatExistsAndOneThatIsGoneAreSuccess) {
+TEST_F(ExecutorTest, ExistingAndDeletedJobsAreSuccess) {
   server.Put(kube::kJobs, *JobNamed("j").object);
   plan.jobs_to_create = {JobNamed("j")};
   plan.jobs_to_delete = {"k"};
@@ -152,7 +152,7 @@ TEST_F(ExecutorTest, AJobThatExistsAndOneThatIsGoneAreSuccess) {
   EXPECT_EQ(server.Find(kube::kJobs, {"default", "j"}), nullptr);
 }
 
-TEST_F(ExecutorTest, AllPlansTogetherHaveNoMoreRequestsUnderWayThanOne) {
+TEST_F(ExecutorTest, AllPlansShareOneConcurrencyLimit) {
   for (int i = 0; i < 60; ++i) {
     plan.releases.push_back(
         {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "ReleasedWarm"});
@@ -176,7 +176,7 @@ TEST_F(ExecutorTest, AllPlansTogetherHaveNoMoreRequestsUnderWayThanOne) {
   EXPECT_LE(most, 16);
 }
 
-TEST_F(ExecutorTest, AnAnnotationThatHangsKeepsNoOtherNamespaceWaiting) {
+TEST_F(ExecutorTest, HangingAnnotationBlocksNoOtherNamespace) {
   for (int i = 0; i < 60; ++i) {
     const auto pod = Hanging("p" + std::to_string(i));
     plan.annotations.push_back({.ns = "team",
@@ -191,9 +191,8 @@ TEST_F(ExecutorTest, AnAnnotationThatHangsKeepsNoOtherNamespaceWaiting) {
   EXPECT_FALSE(IsHeld("a"));
 }
 
-// As the API server answers to an affinity that may not change like that, or a policy of the
-// user's.
-TEST_F(ExecutorTest, AnnotatesThePodItMeansAndNoOther) {
+// The API server's answer to a forbidden affinity change or a violated policy.
+TEST_F(ExecutorTest, AnnotatesOnlyThePodWithTheUid) {
   server.Put(kube::kPods, PodObject("a"));
   plan.annotations = {{.ns = "default", .pod = "a", .uid = "uid-a", .key = "k", .value = "v"}};
   ASSERT_TRUE(Execute().ok());
@@ -204,7 +203,7 @@ TEST_F(ExecutorTest, AnnotatesThePodItMeansAndNoOther) {
   EXPECT_EQ((*server.Find(kube::kPods, {"default", "a"}))["metadata"]["annotations"]["k"], "v");
 }
 
-TEST_F(ExecutorTest, APodThatWasLetGoMeanwhileIsNotToldHowLongItWaits) {
+TEST_F(ExecutorTest, ReleasedPodGetsNoHoldAnnotation) {
   plan.annotations = {HeldUntil("a")};
   ASSERT_TRUE(Execute().ok());
   EXPECT_EQ(Annotations("a")["cachewarm.io/held-until"], "v");
@@ -217,7 +216,7 @@ TEST_F(ExecutorTest, APodThatWasLetGoMeanwhileIsNotToldHowLongItWaits) {
   EXPECT_EQ(Annotations("a")["cachewarm.io/held-until"], "v");
 }
 
-TEST_F(ExecutorTest, ANoteThatOnePodCannotTakeKeepsNoOtherWaiting) {
+TEST_F(ExecutorTest, RejectedAnnotationBlocksNoOtherPod) {
   plan.annotations = {HeldUntil("full")};
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
   server.OnWrite([](const kube::Request&, codec::Json& pod) {
@@ -225,13 +224,13 @@ TEST_F(ExecutorTest, ANoteThatOnePodCannotTakeKeepsNoOtherWaiting) {
                ? absl::InvalidArgumentError("annotations are too long")
                : absl::OkStatus();
   });
-  EXPECT_TRUE(Execute().ok()) << "what the plan wants next must not wait for a retry";
+  EXPECT_TRUE(Execute().ok()) << "the next plan must not wait for a retry";
   EXPECT_FALSE(IsHeld("a"));
   EXPECT_EQ(rejected, 1U);
   EXPECT_EQ(log.Count("annotations are too long"), 1);
 }
 
-TEST_F(ExecutorTest, AnAnnotationThatIsRefusedForGoodCostsNothingElse) {
+TEST_F(ExecutorTest, PermanentlyRejectedAnnotationBlocksNothingElse) {
   for (const char* name : {"full", "frozen"}) {
     server.Put(kube::kPods, PodObject(name));
     plan.annotations.push_back({.ns = "default",
@@ -249,19 +248,19 @@ TEST_F(ExecutorTest, AnAnnotationThatIsRefusedForGoodCostsNothingElse) {
   });
   EXPECT_TRUE(Execute().ok());
   EXPECT_EQ(rejected, 2U);
-  EXPECT_EQ(log.Count("annotations are too long"), 1) << "one line, however many there are";
+  EXPECT_EQ(log.Count("annotations are too long"), 1) << "one line for all pods";
   EXPECT_FALSE(IsHeld("a"));
   EXPECT_NE(server.Find(kube::kJobs, {"default", "j"}), nullptr);
 }
 
-TEST_F(ExecutorTest, AnAnnotationThatMayComeToPassIsAnErrorToTryAgain) {
+TEST_F(ExecutorTest, TemporaryAnnotationErrorIsReturned) {
   server.Put(kube::kPods, PodObject("a"));
   plan.annotations = {{.ns = "default", .pod = "a", .uid = "uid-a", .key = "k", .value = "v"}};
   server.OnWrite([](const kube::Request&, codec::Json&) { return absl::UnavailableError("down"); });
   EXPECT_TRUE(absl::IsUnavailable(Execute()));
 }
 
-TEST_F(ExecutorTest, ANodeThatRefusesWhatItIsToldKeepsNoPodWaiting) {
+TEST_F(ExecutorTest, RejectedNodeCacheHoldsNoPod) {
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
   plan.nodes = {{.node = "n1"}};
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
@@ -276,7 +275,7 @@ TEST_F(ExecutorTest, ANodeThatRefusesWhatItIsToldKeepsNoPodWaiting) {
   EXPECT_FALSE(IsHeld("a"));
 }
 
-TEST_F(ExecutorTest, TellsTheEventsOfThePlan) {
+TEST_F(ExecutorTest, RecordsEventsOfThePlan) {
   plan.events = {{.regarding = {.api_version = "v1", .kind = "Pod", .ns = "default", .name = "a"},
                   .warning = true,
                   .reason = "BuildFailed",
@@ -289,7 +288,7 @@ TEST_F(ExecutorTest, TellsTheEventsOfThePlan) {
   EXPECT_EQ(kube::NameOf(*event.regarding).name, "a");
 }
 
-TEST_F(ExecutorTest, OfAWarmupThatIsGoneNothingIsWritten) {
+TEST_F(ExecutorTest, DeletedWarmupIsNotWritten) {
   snapshot.warmup = {.ns = "default", .name = "llama", .uid = "uid-llama", .deleting = true};
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
   plan.status_changed = true;

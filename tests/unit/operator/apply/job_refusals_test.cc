@@ -6,7 +6,7 @@
 namespace cachewarm::apply {
 namespace {
 
-TEST(JobRefusals, AreKeptPerWarmupUntilTheJobIsMadeOrIsNoLongerWanted) {
+TEST(JobRefusals, EntriesStayUntilJobIsCreatedOrDropped) {
   JobRefusals refusals;
   refusals.Record("w1", "llama-1", "no");
   refusals.Record("w1", "llama-1", "still no");

@@ -17,7 +17,7 @@ TEST_F(ExecutorTest, ReleasesManyPodsAndCountsEachOnce) {
                              .held_seconds = 3});
   }
   ASSERT_TRUE(Execute().ok());
-  ASSERT_TRUE(Execute().ok()) << "a gate that is gone is no error";
+  ASSERT_TRUE(Execute().ok()) << "a removed gate is no error";
   for (int i = 0; i < 60; ++i) {
     EXPECT_FALSE(IsHeld("p" + std::to_string(i)));
   }
@@ -27,12 +27,12 @@ TEST_F(ExecutorTest, ReleasesManyPodsAndCountsEachOnce) {
   EXPECT_EQ(Metric("cachewarm_hold_seconds_count{namespace=\"default\",warmup=\"llama\"}"), 60);
 }
 
-TEST_F(ExecutorTest, PodsThatHangTakeASlotForAShortWhileAndThenAlmostNone) {
+TEST_F(ExecutorTest, HangingPodsOccupySlotsOnlyBriefly) {
   for (int i = 0; i < 60; ++i) {
     plan.releases.push_back({.pod = Hanging("p" + std::to_string(i)), .reason = "ReleasedWarm"});
   }
   EXPECT_TRUE(absl::IsDeadlineExceeded(ExecuteThough(16)));
-  EXPECT_LT(hanging.tries(), 30) << "16 at first, then hardly any";
+  EXPECT_LT(hanging.tries(), 30) << "16 at first, then few";
   EXPECT_FALSE(ExecuteThough(1).ok());
   EXPECT_LT(hanging.tries(), 40);
   hanging.Answer();
@@ -43,7 +43,7 @@ TEST_F(ExecutorTest, PodsThatHangTakeASlotForAShortWhileAndThenAlmostNone) {
   }
 }
 
-TEST_F(ExecutorTest, ABuilderIsThroughBeforeAnyOtherPodIsReleased) {
+TEST_F(ExecutorTest, BuilderIsReleasedFirst) {
   plan.releases.push_back(
       {.pod = Stored(HeldPodObject("builder", "llama")), .reason = "ReleasedForBuild"});
   for (int i = 0; i < 20; ++i) {
@@ -62,7 +62,7 @@ TEST_F(ExecutorTest, ABuilderIsThroughBeforeAnyOtherPodIsReleased) {
   EXPECT_FALSE(IsHeld("p19"));
 }
 
-TEST_F(ExecutorTest, ABuilderThatCannotBeReleasedKeepsNoOtherPodWaiting) {
+TEST_F(ExecutorTest, FailedBuilderReleaseBlocksNoOtherPod) {
   plan.releases.push_back(
       {.pod = Stored(HeldPodObject("builder", "llama")), .reason = "ReleasedForBuild"});
   plan.releases.push_back(
@@ -74,7 +74,7 @@ TEST_F(ExecutorTest, ABuilderThatCannotBeReleasedKeepsNoOtherPodWaiting) {
   EXPECT_FALSE(IsHeld("a"));
 }
 
-TEST_F(ExecutorTest, OnlyOfAPodThatWasReleasedItIsTold) {
+TEST_F(ExecutorTest, OnlyReleasedPodsGetEvents) {
   for (const char* name : {"a", "b"}) {
     plan.releases.push_back({.pod = Stored(HeldPodObject(name, "llama")),
                              .reason = "ReleasedWarm",
@@ -90,7 +90,7 @@ TEST_F(ExecutorTest, OnlyOfAPodThatWasReleasedItIsTold) {
   EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "a");
 }
 
-TEST_F(ExecutorTest, AReleaseNotesWhyOnThePodAndAddsItsPreference) {
+TEST_F(ExecutorTest, ReleaseAddsReasonAndNodePreference) {
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")),
                            .reason = "ReleasedWarm",
                            .held_seconds = 3,
@@ -103,9 +103,9 @@ TEST_F(ExecutorTest, AReleaseNotesWhyOnThePodAndAddsItsPreference) {
   EXPECT_THAT(pod["spec"]["affinity"].dump(), HasSubstr("NotIn"));
 }
 
-class RefusedAffinity : public ExecutorTest, public testing::WithParamInterface<absl::StatusCode> {
+class RejectedAffinity : public ExecutorTest, public testing::WithParamInterface<absl::StatusCode> {
  protected:
-  RefusedAffinity() {
+  RejectedAffinity() {
     server.OnWrite([](const kube::Request&, codec::Json& object) {
       return kube::At(object, {"spec", "affinity"}) == nullptr
                  ? absl::OkStatus()
@@ -119,12 +119,12 @@ class RefusedAffinity : public ExecutorTest, public testing::WithParamInterface<
             .excluded = std::move(excluded)};
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, RefusedAffinity,
+INSTANTIATE_TEST_SUITE_P(All, RejectedAffinity,
                          testing::Values(absl::StatusCode::kInvalidArgument,
                                          absl::StatusCode::kPermissionDenied),
                          [](const auto& each) { return absl::StatusCodeToString(each.param); });
 
-TEST_P(RefusedAffinity, APreferenceIsNoReasonToBeHeld) {
+TEST_P(RejectedAffinity, RejectedPreferenceIsDropped) {
   plan.releases = {Release({})};
   EXPECT_TRUE(Execute().ok());
   EXPECT_FALSE(IsHeld("a"));
@@ -133,7 +133,7 @@ TEST_P(RefusedAffinity, APreferenceIsNoReasonToBeHeld) {
   EXPECT_EQ(pod["metadata"]["annotations"]["cachewarm.io/released"], "ReleasedWarm");
 }
 
-TEST_P(RefusedAffinity, APodThatWouldBreakOnANodeIsHeldUntilPlannedAnewAndCostsNothingElse) {
+TEST_P(RejectedAffinity, RejectedExclusionKeepsPodHeldUntilNextPlan) {
   plan.releases = {Release({"n9"})};
   plan.jobs_to_create = {JobNamed("j")};
   EXPECT_TRUE(Execute().ok());
@@ -143,7 +143,7 @@ TEST_P(RefusedAffinity, APodThatWouldBreakOnANodeIsHeldUntilPlannedAnewAndCostsN
   EXPECT_NE(server.Find(kube::kJobs, {"default", "j"}), nullptr);
 }
 
-TEST_F(ExecutorTest, AReleaseThatIsRefusedWhateverItAsksForIsToldAndComesAgain) {
+TEST_F(ExecutorTest, RejectedReleaseIsLoggedAndRetried) {
   server.OnWrite([](const kube::Request&, codec::Json&) {
     return absl::PermissionDeniedError("this namespace is frozen");
   });
@@ -155,7 +155,7 @@ TEST_F(ExecutorTest, AReleaseThatIsRefusedWhateverItAsksForIsToldAndComesAgain) 
   EXPECT_TRUE(IsHeld("a"));
 }
 
-TEST_F(ExecutorTest, APodThatWasReplacedUnderItsNameIsLeftAloneAndIsNoError) {
+TEST_F(ExecutorTest, ReplacedPodIsSkippedWithoutError) {
   plan.releases.push_back(
       {.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm", .preferred = {"n1"}});
   server.Edit(kube::kPods, {"default", "a"},

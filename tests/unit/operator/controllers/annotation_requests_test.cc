@@ -41,7 +41,7 @@ class AnnotationRequestsTest : public op::testing::ClusterCacheFixture {
     return server.Find(kube::kCacheWarmups, {.ns = "default", .name = "llama"});
   }
 
-  // Reconciles and waits until the store has seen what was written.
+  // Reconciles and waits until the store has the result.
   kube::Outcome Reconcile(const std::string& key = kKey) {
     const auto outcome = requests_.Reconcile(key, {});
     EXPECT_TRUE(outcome.ok()) << outcome.status();
@@ -68,7 +68,7 @@ class AnnotationRequestsTest : public op::testing::ClusterCacheFixture {
   AnnotationRequests requests_;
 };
 
-TEST_F(AnnotationRequestsTest, AnAnnotatedDeploymentGetsItsWarmup) {
+TEST_F(AnnotationRequestsTest, AnnotatedDeploymentGetsItsWarmup) {
   server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"max-hold-seconds", "5"}}));
   StartCache();
   Reconcile();
@@ -80,7 +80,7 @@ TEST_F(AnnotationRequestsTest, AnAnnotatedDeploymentGetsItsWarmup) {
   EXPECT_EQ(events.Count("WarmupCreated"), 1);
 }
 
-TEST_F(AnnotationRequestsTest, DoingItAgainWritesNothing) {
+TEST_F(AnnotationRequestsTest, RepeatedReconcileWritesNothing) {
   server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"gate", "Never"}}));
   StartCache();
   Reconcile();
@@ -92,7 +92,7 @@ TEST_F(AnnotationRequestsTest, DoingItAgainWritesNothing) {
   EXPECT_EQ(events.All().size(), 1U);
 }
 
-TEST_F(AnnotationRequestsTest, AnOverrideThatIsTakenAwayIsTakenFromTheSpec) {
+TEST_F(AnnotationRequestsTest, RemovedOverrideLeavesTheSpec) {
   server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"gate", "Never"}}));
   StartCache();
   Reconcile();
@@ -101,7 +101,7 @@ TEST_F(AnnotationRequestsTest, AnOverrideThatIsTakenAwayIsTakenFromTheSpec) {
   EXPECT_EQ(kube::At(*Found(), {"spec", "gate", "mode"}), nullptr) << *Found();
 }
 
-TEST_F(AnnotationRequestsTest, ABadAnnotationIsToldOnceWhileItLastsAndTheSpecStays) {
+TEST_F(AnnotationRequestsTest, InvalidAnnotationIsReportedOnceAndSpecStays) {
   server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"gate", "Never"}}));
   StartCache();
   Reconcile();
@@ -120,7 +120,7 @@ TEST_F(AnnotationRequestsTest, ABadAnnotationIsToldOnceWhileItLastsAndTheSpecSta
   EXPECT_EQ(events.Count(std::string(api::reason::kInvalidAnnotation)), 2);
 }
 
-TEST_F(AnnotationRequestsTest, RemovalWaitsTenMinutesAlsoForANewLeader) {
+TEST_F(AnnotationRequestsTest, NewLeaderKeepsTheRemovalTime) {
   server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
   StartCache();
   Reconcile();
@@ -137,7 +137,7 @@ TEST_F(AnnotationRequestsTest, RemovalWaitsTenMinutesAlsoForANewLeader) {
   EXPECT_EQ(events.Count("WarmupDeleted"), 1);
 }
 
-TEST_F(AnnotationRequestsTest, AStripOfTheAnnotationThatIsPutBackLeavesNoTrace) {
+TEST_F(AnnotationRequestsTest, RestoredAnnotationLeavesNoTrace) {
   server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
   StartCache();
   Reconcile();
@@ -152,19 +152,19 @@ TEST_F(AnnotationRequestsTest, AStripOfTheAnnotationThatIsPutBackLeavesNoTrace) 
       std::string(api::kRemovalRequestedAtAnnotation)));
 }
 
-TEST_F(AnnotationRequestsTest, AWarmupThatSomebodyMadeMeanwhileIsNotOverwritten) {
+TEST_F(AnnotationRequestsTest, ConcurrentlyCreatedWarmupIsNotOverwritten) {
   server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
   StartCache();
-  // Ours does not know it yet.
+  // The store does not have it yet.
   server.Intercept([&](const kube::Request& request) {
     return request.verb == "create" && request.resource == "cachewarmups"
-               ? absl::AlreadyExistsError("somebody was faster")
+               ? absl::AlreadyExistsError("created concurrently")
                : absl::OkStatus();
   });
   EXPECT_TRUE(requests_.Reconcile(kKey, {})->requeue_after.has_value());
   server.Intercept(nullptr);
-  Json theirs = op::testing::WarmupObject("llama");
-  server.Put(kube::kCacheWarmups, theirs);
+  Json foreign = op::testing::WarmupObject("llama");
+  server.Put(kube::kCacheWarmups, foreign);
   ASSERT_TRUE(Eventually([&] { return IsCurrent(); }));
   Reconcile();
   EXPECT_EQ(kube::UidOf(*Found()), "uid-llama");
@@ -172,7 +172,7 @@ TEST_F(AnnotationRequestsTest, AWarmupThatSomebodyMadeMeanwhileIsNotOverwritten)
   EXPECT_EQ(events.Count(std::string(api::reason::kWarmupNameTaken)), 1);
 }
 
-TEST_F(AnnotationRequestsTest, WhatTheApiServerRefusesIsToldOnTheWorkload) {
+TEST_F(AnnotationRequestsTest, RejectedWarmupIsReportedOnTheWorkload) {
   server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
   StartCache();
   server.Intercept([](const kube::Request& request) {
@@ -185,7 +185,7 @@ TEST_F(AnnotationRequestsTest, WhatTheApiServerRefusesIsToldOnTheWorkload) {
   EXPECT_EQ(events.Count(std::string(api::reason::kInvalidAnnotation)), 1);
 }
 
-TEST_F(AnnotationRequestsTest, ALabelledNamespaceWarmsWhatAsksForAnAccelerator) {
+TEST_F(AnnotationRequestsTest, NamespaceLabelCoversWorkloadsWithAccelerator) {
   server.Put(kube::kNamespaces, OptedInNamespaceObject("default"));
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   Json gpu = DeploymentObject("gpu");
@@ -203,7 +203,7 @@ TEST_F(AnnotationRequestsTest, ALabelledNamespaceWarmsWhatAsksForAnAccelerator) 
   EXPECT_EQ(kube::NameOf(*made[0]).name, "gpu");
 }
 
-TEST_F(AnnotationRequestsTest, PartsOfOtherWorkloadsAndEndedJobsAreLeftAlone) {
+TEST_F(AnnotationRequestsTest, ChildrenAndEndedJobsAreSkipped) {
   Json child = Annotated({{"warm", "true"}});
   child["metadata"]["ownerReferences"] = FromYaml(
       "[{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, name: x, uid: u, "
@@ -222,7 +222,7 @@ status: {conditions: [{type: Complete, status: "True"}]}
   EXPECT_TRUE(server.All(kube::kCacheWarmups).empty());
 }
 
-TEST_F(AnnotationRequestsTest, AKindOfOthersIsServedLikeOurs) {
+TEST_F(AnnotationRequestsTest, CustomKindIsHandledLikeBuiltIn) {
   server.Put(kube::kLeaderWorkerSets, FromYaml(R"(
 apiVersion: leaderworkerset.x-k8s.io/v1
 kind: LeaderWorkerSet
@@ -236,7 +236,7 @@ spec: {leaderWorkerTemplate: {workerTemplate: {spec: {containers: []}}}}
   EXPECT_EQ((*made)["spec"]["workloadRef"]["apiVersion"], "leaderworkerset.x-k8s.io/v1");
 }
 
-TEST_F(AnnotationRequestsTest, AWorkloadThatIsGoneOrUnknownIsNothingToDo) {
+TEST_F(AnnotationRequestsTest, DeletedOrUnknownWorkloadIsIgnored) {
   StartCache();
   const size_t before = Writes();
   Reconcile();
@@ -245,10 +245,10 @@ TEST_F(AnnotationRequestsTest, AWorkloadThatIsGoneOrUnknownIsNothingToDo) {
   EXPECT_EQ(Writes(), before);
 }
 
-// A namespace that asks, and pods that no workload stands for.
-class LooseWishesTest : public AnnotationRequestsTest {
+// An opted-in namespace with standalone pods.
+class StandalonePodsTest : public AnnotationRequestsTest {
  protected:
-  LooseWishesTest() { server.Put(kube::kNamespaces, OptedInNamespaceObject("default")); }
+  StandalonePodsTest() { server.Put(kube::kNamespaces, OptedInNamespaceObject("default")); }
 
   static std::string WarmupOf(const std::string& app) {
     return workloads::StandalonePodsOf(StandalonePodObject("any", app))->warmup;
@@ -257,8 +257,8 @@ class LooseWishesTest : public AnnotationRequestsTest {
   kube::Object FoundFor(const std::string& app) const {
     return server.Find(kube::kCacheWarmups, {.ns = "default", .name = WarmupOf(app)});
   }
-  // Until the store has seen all that was written.
-  kube::Outcome Ask(const std::string& app) {
+  // Waits until the store has all writes.
+  kube::Outcome ReconcilePods(const std::string& app) {
     const auto outcome = requests_.Reconcile(KeyOf(app), {});
     EXPECT_TRUE(outcome.ok()) << outcome.status();
     const kube::ObjectName name{.ns = "default", .name = WarmupOf(app)};
@@ -285,10 +285,10 @@ class LooseWishesTest : public AnnotationRequestsTest {
   }
 };
 
-TEST_F(LooseWishesTest, TheirWarmupSelectsThemAndIsTheNamespaces) {
+TEST_F(StandalonePodsTest, TheirWarmupSelectsThemAndIsOwnedByNamespace) {
   server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
   StartCache();
-  Ask("train");
+  ReconcilePods("train");
   const kube::Object made = FoundFor("train");
   ASSERT_NE(made, nullptr);
   EXPECT_EQ((*made)["spec"], Json({{"selector", {{"matchLabels", {{"app", "train"}}}}}}));
@@ -296,64 +296,64 @@ TEST_F(LooseWishesTest, TheirWarmupSelectsThemAndIsTheNamespaces) {
   ASSERT_EQ(events.Count("WarmupCreated"), 1);
   EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "train-0");
   const size_t before = Writes();
-  EXPECT_EQ(Ask("train").requeue_after, std::nullopt);
+  EXPECT_EQ(ReconcilePods("train").requeue_after, std::nullopt);
   EXPECT_EQ(Writes(), before);
 }
 
-TEST_F(LooseWishesTest, ItIsKeptForTheNextRunAndNotForEver) {
+TEST_F(StandalonePodsTest, WarmupIsKeptForTheNextRunAndThenDeleted) {
   server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
   StartCache();
-  Ask("train");
+  ReconcilePods("train");
   RemovePod("train-0");
-  EXPECT_EQ(Ask("train").requeue_after, kStandaloneGrace);
+  EXPECT_EQ(ReconcilePods("train").requeue_after, kStandaloneGrace);
   clock.Advance(kStandaloneGrace - Duration(1'000));
-  Ask("train");
+  ReconcilePods("train");
   ASSERT_NE(FoundFor("train"), nullptr);
   clock.Advance(Duration(1'000));
-  Ask("train");
+  ReconcilePods("train");
   EXPECT_EQ(FoundFor("train"), nullptr);
 }
 
-TEST_F(LooseWishesTest, WhereTheNamespaceAsksNoMoreItGoesAfterTenMinutes) {
+TEST_F(StandalonePodsTest, RemovedNamespaceLabelDeletesWarmupAfterTenMinutes) {
   server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
   StartCache();
-  Ask("train");
+  ReconcilePods("train");
   server.Put(kube::kNamespaces, NamespaceObject("default"));
   ASSERT_TRUE(Eventually(
       [&] { return !observe::IsOptedIn(*cluster.namespaces.store().Get({.name = "default"})); }));
-  EXPECT_EQ(Ask("train").requeue_after, annotations::kRemovalGrace);
+  EXPECT_EQ(ReconcilePods("train").requeue_after, annotations::kRemovalGrace);
 }
 
-TEST_F(LooseWishesTest, AmongManyItIsNotKeptAndNoEndlessNumberIsMade) {
+TEST_F(StandalonePodsTest, NumberOfWarmupsIsLimited) {
   OwnedByTheNamespace(static_cast<int>(kStandaloneMany));
   server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
   server.Put(kube::kPods, StandalonePodObject("other-0", "other"));
   StartCache();
-  Ask("train");
+  ReconcilePods("train");
   ASSERT_NE(FoundFor("train"), nullptr);
   RemovePod("train-0");
-  EXPECT_EQ(Ask("train").requeue_after, annotations::kRemovalGrace);
+  EXPECT_EQ(ReconcilePods("train").requeue_after, annotations::kRemovalGrace);
   OwnedByTheNamespace(static_cast<int>(kStandaloneMax));
   ASSERT_TRUE(Eventually([&] { return cluster.warmups.store().size() == kStandaloneMax + 1; }));
-  Ask("other");
+  ReconcilePods("other");
   EXPECT_EQ(FoundFor("other"), nullptr);
   EXPECT_EQ(events.Count("InjectionSkipped"), 1);
 }
 
-TEST_F(LooseWishesTest, AWarmupOfAUserThatSelectsThemIsEnough) {
-  Json theirs = op::testing::WarmupObject("mine");
-  theirs["spec"] = {{"selector", {{"matchLabels", {{"volcano.sh/job-name", "run-1"}}}}}};
-  server.Put(kube::kCacheWarmups, theirs);
+TEST_F(StandalonePodsTest, UserCreatedWarmupPreventsSecondOne) {
+  Json foreign = op::testing::WarmupObject("mine");
+  foreign["spec"] = {{"selector", {{"matchLabels", {{"volcano.sh/job-name", "run-1"}}}}}};
+  server.Put(kube::kCacheWarmups, foreign);
   Json pod = StandalonePodObject("train-0", "train");
   pod["metadata"]["labels"]["volcano.sh/job-name"] = "run-1";
   server.Put(kube::kPods, pod);
   StartCache();
-  Ask("train");
+  ReconcilePods("train");
   EXPECT_EQ(server.All(kube::kCacheWarmups).size(), 1U);
   EXPECT_TRUE(events.All().empty());
 }
 
-TEST_F(LooseWishesTest, PodsThatNothingTellsFromOthersAreToldSoOnce) {
+TEST_F(StandalonePodsTest, UnlabelledPodsAreReportedOnce) {
   Json pod = StandalonePodObject("bare", "any");
   pod["metadata"]["labels"].clear();
   server.Put(kube::kPods, pod);

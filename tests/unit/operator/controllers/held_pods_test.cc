@@ -37,7 +37,7 @@ api::CacheWarmup Injecting() {
   return warmup;
 }
 
-TEST(EvaluateHeldPod, LetsGoOfAPodForEachOfItsReasons) {
+TEST(EvaluateHeldPod, ReleasesForEachReason) {
   const WallTime created{seconds(1'000'000)};
   struct Case {
     const char* name;
@@ -65,14 +65,14 @@ TEST(EvaluateHeldPod, LetsGoOfAPodForEachOfItsReasons) {
   for (const Case& test : cases) {
     api::CacheWarmup warmup = Injecting();
     test.change(warmup);
-    const HeldDecision verdict =
+    const HeldDecision decision =
         EvaluateHeldPod(HeldPod(created), &warmup, created + test.age, created + seconds(61));
-    EXPECT_EQ(verdict.reason, test.reason) << test.name;
-    EXPECT_EQ(verdict.wait, test.wait) << test.name;
+    EXPECT_EQ(decision.reason, test.reason) << test.name;
+    EXPECT_EQ(decision.wait, test.wait) << test.name;
   }
 }
 
-TEST(EvaluateHeldPod, AWarmupThatIsUnknownMayBeNewerThanOurStore) {
+TEST(EvaluateHeldPod, UnknownWarmupMayBeNewerThanTheStore) {
   const WallTime created{seconds(1'000'000)};
   EXPECT_EQ(EvaluateHeldPod(HeldPod(created), nullptr, created + seconds(1), created).wait,
             Duration(seconds(1)));
@@ -95,7 +95,7 @@ class HeldPodsTest : public op::testing::ClusterCacheFixture {
   HeldPods held_;
 };
 
-TEST_F(HeldPodsTest, SweepReleasesWhatIsDueAndNothingElse) {
+TEST_F(HeldPodsTest, SweepReleasesOnlyDuePods) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   codec::Json paused = WarmupObject("paused");
   paused["spec"]["paused"] = true;
@@ -123,10 +123,10 @@ TEST_F(HeldPodsTest, SweepReleasesWhatIsDueAndNothingElse) {
   EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"\","
                    "reason=\"ReleasedHoldingDisabled\"}"),
             1)
-      << "anybody may name what is not there";
+      << "users may name a warmup that does not exist";
 }
 
-TEST_F(HeldPodsTest, APodThatCannotBeReadIsNotHeld) {
+TEST_F(HeldPodsTest, UndecodablePodIsReleased) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   codec::Json strange = HeldPodObject("strange", "llama");
   strange["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
@@ -141,7 +141,7 @@ TEST_F(HeldPodsTest, APodThatCannotBeReadIsNotHeld) {
   EXPECT_EQ(events.Count("ReleasedHoldingDisabled"), 1);
 }
 
-TEST_F(HeldPodsTest, AReleaseDependsOnNoNote) {
+TEST_F(HeldPodsTest, ReleaseNeedsNoAnnotation) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   codec::Json full = HeldPodObject("full", "llama");
   full["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
@@ -157,7 +157,7 @@ TEST_F(HeldPodsTest, AReleaseDependsOnNoNote) {
   EXPECT_FALSE(IsHeld("full"));
 }
 
-TEST_F(HeldPodsTest, OtherGatesStay) {
+TEST_F(HeldPodsTest, OtherGatesAreKept) {
   codec::Json pod = HeldPodObject("a", "gone");
   pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
   pod["spec"]["schedulingGates"] = {{{"name", "kueue.x-k8s.io/admission"}},
@@ -171,7 +171,7 @@ TEST_F(HeldPodsTest, OtherGatesStay) {
   EXPECT_EQ((*after)["spec"]["schedulingGates"][0]["name"], "kueue.x-k8s.io/admission");
 }
 
-TEST_F(HeldPodsTest, LooksAgainAtTheDeadline) {
+TEST_F(HeldPodsTest, RequeuesAtTheDeadline) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
   StartCache();
@@ -187,7 +187,7 @@ TEST_F(HeldPodsTest, LooksAgainAtTheDeadline) {
             1);
 }
 
-TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLetsGoOfWhatALeaderLeftPastItsDeadline) {
+TEST_F(HeldPodsTest, StandbyReleasesPodsPastDeadline) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
   StartCache();
@@ -197,7 +197,7 @@ TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLetsGoOfWhatALeaderLeftPastItsDeadli
   EXPECT_EQ(outcome->requeue_after, Duration(63'000));
   clock.Advance(Duration(62'999));
   ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());
-  EXPECT_TRUE(IsHeld("a")) << "a leader comes first";
+  EXPECT_TRUE(IsHeld("a")) << "the leader releases first";
   clock.Advance(Duration(1));
   ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());
   EXPECT_FALSE(IsHeld("a"));
@@ -206,7 +206,7 @@ TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLetsGoOfWhatALeaderLeftPastItsDeadli
             1);
 }
 
-TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLeavesEverythingElseToTheLeader) {
+TEST_F(HeldPodsTest, StandbyLeavesOtherPodsToTheLeader) {
   codec::Json paused = WarmupObject("paused");
   paused["spec"]["paused"] = true;
   server.Put(kube::kCacheWarmups, paused);
@@ -217,7 +217,7 @@ TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLeavesEverythingElseToTheLeader) {
   EXPECT_TRUE(IsHeld("of-paused"));
 }
 
-TEST_F(HeldPodsTest, WhileWarmupsCannotBeReadWhatThePodNotesCounts) {
+TEST_F(HeldPodsTest, UnsyncedWarmupStoreFallsBackToPodAnnotations) {
   codec::Json noted = HeldPodObject("noted", "llama");
   noted["metadata"]["annotations"][std::string(api::kHeldUntilAnnotation)] =
       FormatTime(clock.Now() + seconds(20));
@@ -237,7 +237,7 @@ TEST_F(HeldPodsTest, WhileWarmupsCannotBeReadWhatThePodNotesCounts) {
   EXPECT_TRUE(IsHeld("unnoted"));
 }
 
-TEST_F(HeldPodsTest, TheBudgetIsTheRolloutsAndNotThePods) {
+TEST_F(HeldPodsTest, BudgetCountsPerRollout) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kPods, HeldPodObject("first", "llama"));
   codec::Json second = HeldPodObject("second", "llama");
@@ -249,8 +249,8 @@ TEST_F(HeldPodsTest, TheBudgetIsTheRolloutsAndNotThePods) {
   EXPECT_FALSE(IsHeld("second")) << "62 s after the first, 32 s after its own creation";
 }
 
-// A pod that cannot be understood is told of each time that it is read.
-TEST_F(HeldPodsTest, OfABurstNotEveryPodHasAllOthersReadAgain) {
+// An undecodable pod is logged on every read, which counts the reads.
+TEST_F(HeldPodsTest, BurstReadsPodsOnce) {
   constexpr int kPods = 100;
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   codec::Json odd = HeldPodObject("odd", "llama");
@@ -265,7 +265,7 @@ TEST_F(HeldPodsTest, OfABurstNotEveryPodHasAllOthersReadAgain) {
   EXPECT_EQ(log.Count("cannot decode object"), 1);
 }
 
-TEST_F(HeldPodsTest, AWarmupThatAllowsLessIsHeededAtOnce) {
+TEST_F(HeldPodsTest, LoweredMaxHoldAppliesAtOnce) {
   codec::Json warmup = WarmupObject("llama");
   server.Put(kube::kCacheWarmups, warmup);
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
@@ -277,7 +277,7 @@ TEST_F(HeldPodsTest, AWarmupThatAllowsLessIsHeededAtOnce) {
       [&] { return held_.Reconcile("default/a", {})->requeue_after == Duration(11'500); }));
 }
 
-TEST_F(HeldPodsTest, ADeploymentWhosePodsAreSelectedByLabelsKeepsItsProgressDeadline) {
+TEST_F(HeldPodsTest, SelectedDeploymentKeepsItsProgressDeadline) {
   codec::Json warmup = WarmupObject("llama");
   warmup["spec"] = {{"selector", {{"matchLabels", {{"app", "llama"}}}}}};
   server.Put(kube::kCacheWarmups, warmup);
@@ -286,15 +286,16 @@ TEST_F(HeldPodsTest, ADeploymentWhosePodsAreSelectedByLabelsKeepsItsProgressDead
   server.Put(kube::kDeployments, deployment);
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
   StartCache();
-  EXPECT_EQ(held_.Reconcile("default/a", {})->requeue_after, Duration(16'500)) << "half of it";
+  EXPECT_EQ(held_.Reconcile("default/a", {})->requeue_after, Duration(16'500))
+      << "half of the hold";
 }
 
-TEST_F(HeldPodsTest, AGateThatSomebodyElseRemovedIsNoError) {
+TEST_F(HeldPodsTest, RemovedGateIsNoError) {
   codec::Json pod = HeldPodObject("a", "gone");
   pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
   server.Put(kube::kPods, pod);
   StartCache();
-  StopCache();  // so that the store stays behind
+  StopCache();  // keeps the store stale
   server.Edit(kube::kPods, {"default", "a"},
               [](codec::Json& edited) { edited["spec"].erase("schedulingGates"); });
   EXPECT_TRUE(held_.Reconcile("default/a", {}).ok());
@@ -303,7 +304,7 @@ TEST_F(HeldPodsTest, AGateThatSomebodyElseRemovedIsNoError) {
   EXPECT_TRUE(held_.Reconcile("default/a", {}).ok());
 }
 
-TEST_F(HeldPodsTest, AFailureOfTheServerIsAnErrorToTryAgain) {
+TEST_F(HeldPodsTest, ServerErrorIsReturned) {
   codec::Json pod = HeldPodObject("a", "gone");
   pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
   server.Put(kube::kPods, pod);
@@ -315,7 +316,7 @@ TEST_F(HeldPodsTest, AFailureOfTheServerIsAnErrorToTryAgain) {
   EXPECT_TRUE(IsHeld("a"));
 }
 
-// Pods that should be free long since: 60 in a namespace where none can be patched, one elsewhere.
+// 60 overdue pods in a namespace where no pod can be patched, and one elsewhere.
 class HangingPodsTest : public op::testing::ClusterCacheFixture {
  protected:
   HangingPodsTest()
@@ -327,7 +328,7 @@ class HangingPodsTest : public op::testing::ClusterCacheFixture {
     Put("default", "free");
   }
 
-  // Then nobody else waits for the clock.
+  // Afterwards no other thread waits for the clock.
   void StartAndStopWorld() {
     StartCache();
     StopCache();
@@ -345,7 +346,7 @@ class HangingPodsTest : public op::testing::ClusterCacheFixture {
   }
 
   absl::Status Reconcile(const std::string& key) { return held.Reconcile(key, {}).status(); }
-  std::future<absl::Status> BeginToLook(const std::string& key) {
+  std::future<absl::Status> StartReconcile(const std::string& key) {
     return std::async(std::launch::async, [this, key] { return Reconcile(key); });
   }
 
@@ -353,7 +354,7 @@ class HangingPodsTest : public op::testing::ClusterCacheFixture {
   HeldPods held;
 };
 
-TEST_F(HangingPodsTest, ANewLeaderDoesNotWaitForThem) {
+TEST_F(HangingPodsTest, NewLeaderDoesNotWaitForThem) {
   StartAndStopWorld();
   auto sweeping = std::async(std::launch::async, [this] { held.Sweep({}); });
   ASSERT_TRUE(op::testing::Eventually([&] { return hanging.under_way() == 16; }));
@@ -367,10 +368,10 @@ TEST_F(HangingPodsTest, ANewLeaderDoesNotWaitForThem) {
   EXPECT_LT(hanging.tries(), 40);
 }
 
-TEST_F(HangingPodsTest, EachIsAnErrorToTryAgainAndFreeWhenItsPatchTakesTenSeconds) {
+TEST_F(HangingPodsTest, SlowPatchIsRetriedUntilReleased) {
   StartAndStopWorld();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(CutShort(hanging, clock, 1, BeginToLook("a-team/p0"))));
-  std::future<absl::Status> second = BeginToLook("a-team/p0");
+  EXPECT_TRUE(absl::IsDeadlineExceeded(CutShort(hanging, clock, 1, StartReconcile("a-team/p0"))));
+  std::future<absl::Status> second = StartReconcile("a-team/p0");
   ASSERT_TRUE(op::testing::Eventually([&] { return hanging.under_way() == 1; }));
   ASSERT_TRUE(clock.AwaitWaiters(1));
   clock.Advance(seconds(10));
@@ -379,24 +380,24 @@ TEST_F(HangingPodsTest, EachIsAnErrorToTryAgainAndFreeWhenItsPatchTakesTenSecond
   EXPECT_FALSE(IsHeld("a-team", "p0"));
 }
 
-TEST_F(HangingPodsTest, TheyLeaveHalfOfTheWorkersToOthers) {
+TEST_F(HangingPodsTest, HalfOfTheWorkersServeOtherNamespaces) {
   StartAndStopWorld();
-  EXPECT_FALSE(CutShort(hanging, clock, 1, BeginToLook("a-team/p0")).ok());
-  std::vector<std::future<absl::Status>> looks;
+  EXPECT_FALSE(CutShort(hanging, clock, 1, StartReconcile("a-team/p0")).ok());
+  std::vector<std::future<absl::Status>> reconciles;
   for (int i = 0; i < kHeldWorkers / 2; ++i) {
-    looks.push_back(BeginToLook(fmt::format("a-team/p{}", i)));
+    reconciles.push_back(StartReconcile(fmt::format("a-team/p{}", i)));
   }
   ASSERT_TRUE(op::testing::Eventually([&] { return hanging.under_way() == kHeldWorkers / 2; }));
   EXPECT_TRUE(absl::IsAborted(Reconcile("a-team/p30")));
   EXPECT_TRUE(Reconcile("default/free").ok());
   hanging.Answer();
-  for (std::future<absl::Status>& look : looks) {
-    EXPECT_TRUE(look.get().ok());
+  for (std::future<absl::Status>& reconcile : reconciles) {
+    EXPECT_TRUE(reconcile.get().ok());
   }
   EXPECT_TRUE(Reconcile("a-team/p30").ok());
 }
 
-TEST_F(HeldPodsTest, APodWhoseAffinityMayNotChangeIsFreeAtItsDeadline) {
+TEST_F(HeldPodsTest, PodWithImmutableAffinityIsReleasedAtDeadline) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
   StartCache();
@@ -410,13 +411,13 @@ TEST_F(HeldPodsTest, APodWhoseAffinityMayNotChangeIsFreeAtItsDeadline) {
   EXPECT_FALSE(apply::ReleaseGate(client(), turns,
                                   {.pod = pod, .reason = "ReleasedWarm", .excluded = {"n9"}}, {})
                    .ok());
-  EXPECT_TRUE(IsHeld("a")) << "the plan keeps it off a node";
+  EXPECT_TRUE(IsHeld("a")) << "the plan excludes a node";
   clock.Advance(Duration(61'500));
   ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());
   EXPECT_FALSE(IsHeld("a"));
 }
 
-TEST_F(HeldPodsTest, UnknownAndMalformedKeysAreNothingToDo) {
+TEST_F(HeldPodsTest, UnknownAndMalformedKeysAreIgnored) {
   StartCache();
   EXPECT_TRUE(held_.Reconcile("default/none", {}).ok());
   EXPECT_FALSE(held_.Reconcile("a/b/c", {}).ok());

@@ -41,7 +41,7 @@ class NodesTest : public op::testing::ClusterCacheFixture {
   Nodes nodes_;
 };
 
-TEST_F(NodesTest, ANodeGetsItsNodeCacheOwnedByIt) {
+TEST_F(NodesTest, NodeGetsOwnedNodeCache) {
   server.Put(kube::kNodes, NodeObject("a", "uid-a"));
   StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
@@ -52,7 +52,7 @@ TEST_F(NodesTest, ANodeGetsItsNodeCacheOwnedByIt) {
   EXPECT_EQ(decoded->node_uid, "uid-a");
 }
 
-TEST_F(NodesTest, DoingItAgainWritesNothing) {
+TEST_F(NodesTest, RepeatedReconcileWritesNothing) {
   server.Put(kube::kNodes, NodeObject("a", "uid-a"));
   server.Put(kube::kNodeCaches, NodeCacheObject("a", "uid-a"));
   StartCache();
@@ -61,7 +61,7 @@ TEST_F(NodesTest, DoingItAgainWritesNothing) {
   EXPECT_EQ(Writes(), before);
 }
 
-TEST_F(NodesTest, ANodeReplacedUnderItsNameStartsOver) {
+TEST_F(NodesTest, ReplacedNodeGetsNewNodeCache) {
   server.Put(kube::kNodes, NodeObject("a", "uid-new"));
   codec::Json old = NodeCacheObject("a", "uid-old");
   old["status"] = {{"node", {{"gpuType", "nvidia/old/sm_70"}}}};
@@ -75,21 +75,21 @@ TEST_F(NodesTest, ANodeReplacedUnderItsNameStartsOver) {
   EXPECT_FALSE(CacheOf("a")->contains("status"));
 }
 
-TEST_F(NodesTest, TheNodeCacheOfANodeThatIsGoneGoesToo) {
+TEST_F(NodesTest, DeletedNodeLosesItsNodeCache) {
   server.Put(kube::kNodeCaches, NodeCacheObject("a", "uid-a"));
   StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ(CacheOf("a"), nullptr);
 }
 
-TEST_F(NodesTest, AnotherOperatingSystemGetsNone) {
+TEST_F(NodesTest, NonLinuxNodeGetsNoNodeCache) {
   server.Put(kube::kNodes, WindowsNode());
   StartCache();
   ASSERT_TRUE(nodes_.Reconcile("w", {}).ok());
   EXPECT_EQ(CacheOf("w"), nullptr);
 }
 
-TEST_F(NodesTest, ANodeCacheWithoutOwnerIsAdopted) {
+TEST_F(NodesTest, NodeCacheWithoutOwnerIsAdopted) {
   server.Put(kube::kNodes, NodeObject("a", "uid-a"));
   codec::Json ownerless = NodeCacheObject("a", "uid-a");
   ownerless["metadata"].erase("ownerReferences");
@@ -100,7 +100,7 @@ TEST_F(NodesTest, ANodeCacheWithoutOwnerIsAdopted) {
   EXPECT_EQ((*CacheOf("a"))["metadata"]["uid"], "uid-cache-a");
 }
 
-TEST_F(NodesTest, AServerThatFailsIsAnErrorToTryAgain) {
+TEST_F(NodesTest, ServerErrorIsReturned) {
   server.Put(kube::kNodes, NodeObject("a", "uid-a"));
   StartCache();
   server.Intercept([](const kube::Request& request) {
@@ -111,8 +111,7 @@ TEST_F(NodesTest, AServerThatFailsIsAnErrorToTryAgain) {
 
 // ---- fresh nodes --------------------------------------------------------------------------------
 
-// A node with our startup taint between two others, Ready since the clock's now, and a warmup whose
-// pods could land there.
+// A Ready node with the cachewarm startup taint between two others, and a warmup whose pods fit it.
 class FreshNodeTest : public NodesTest {
  protected:
   FreshNodeTest() {
@@ -169,7 +168,7 @@ class FreshNodeTest : public NodesTest {
   const std::vector<std::string> others_ = {"team", "other"};
 };
 
-TEST_F(FreshNodeTest, ATaintGoesWhenTheNodeIsWarmAndNothingElseChanges) {
+TEST_F(FreshNodeTest, WarmNodeLosesOnlyItsTaint) {
   AgentReports(true);
   StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
@@ -180,7 +179,7 @@ TEST_F(FreshNodeTest, ATaintGoesWhenTheNodeIsWarmAndNothingElseChanges) {
   EXPECT_EQ(Condition(), nullptr) << "the setting is off";
 }
 
-TEST_F(FreshNodeTest, ATaintStaysWhileTheNodeWarmsAndGoesAtItsDeadline) {
+TEST_F(FreshNodeTest, WarmingNodeLosesTaintAtDeadline) {
   AgentReports(false);
   StartCache();
   const size_t before = Writes();
@@ -196,7 +195,7 @@ TEST_F(FreshNodeTest, ATaintStaysWhileTheNodeWarmsAndGoesAtItsDeadline) {
   EXPECT_EQ(Metric("cachewarm_startup_taints_removed_total{reason=\"DeadlineExceeded\"}"), 1);
 }
 
-TEST_F(FreshNodeTest, ANewOperatorRemovesItAtTheSameTimeThoughNoAgentEverCame) {
+TEST_F(FreshNodeTest, NewOperatorRemovesTaintAtSameDeadlineWithoutAgent) {
   StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   clock.Advance(std::chrono::seconds(61));
@@ -205,7 +204,7 @@ TEST_F(FreshNodeTest, ANewOperatorRemovesItAtTheSameTimeThoughNoAgentEverCame) {
   EXPECT_EQ(Taints(), others_);
 }
 
-TEST_F(FreshNodeTest, TaintsThatMovedMeanwhileAreLookedAtAgain) {
+TEST_F(FreshNodeTest, ChangedTaintsAreRetried) {
   AgentReports(true);
   StartCache();
   codec::Json moved = *Node();
@@ -218,7 +217,7 @@ TEST_F(FreshNodeTest, TaintsThatMovedMeanwhileAreLookedAtAgain) {
   EXPECT_EQ(Taints().size(), 4U);
 }
 
-TEST_F(FreshNodeTest, OfAnotherOperatingSystemATaintGoesAtItsDeadlineAndNothingIsSaid) {
+TEST_F(FreshNodeTest, NonLinuxNodeLosesTaintAtDeadlineWithoutCondition) {
   codec::Json windows = WindowsNode();
   windows["metadata"]["creationTimestamp"] = FormatTime(clock.Now());
   windows["spec"]["taints"] = {{{"key", "cachewarm.io/warming"}, {"effect", "NoSchedule"}}};
@@ -230,11 +229,11 @@ TEST_F(FreshNodeTest, OfAnotherOperatingSystemATaintGoesAtItsDeadlineAndNothingI
   ASSERT_TRUE(writing.Reconcile("w", {}).ok());
   const kube::Object node = server.Find(kube::kNodes, {.name = "w"});
   EXPECT_TRUE(kube::At(*node, {"spec", "taints"})->empty());
-  EXPECT_EQ((*node)["status"]["conditions"].size(), 1U) << "no agent could ever say more";
+  EXPECT_EQ((*node)["status"]["conditions"].size(), 1U) << "agents run only on Linux";
   EXPECT_EQ(CacheOf("w"), nullptr);
 }
 
-TEST_F(FreshNodeTest, TheConditionIsWrittenOnChangeOnlyAndTakenBackWithTheSetting) {
+TEST_F(FreshNodeTest, ConditionIsWrittenOnChangeAndRemovedWithSetting) {
   AgentReports(false);
   StartCache();
   Nodes writing(cluster, Dependencies(true));
@@ -250,7 +249,7 @@ TEST_F(FreshNodeTest, TheConditionIsWrittenOnChangeOnlyAndTakenBackWithTheSettin
   ASSERT_TRUE(seen("False"));
   const size_t before = Writes();
   ASSERT_TRUE(writing.Reconcile("a", {}).ok());
-  EXPECT_EQ(Writes(), before) << "nothing new, nothing written";
+  EXPECT_EQ(Writes(), before) << "unchanged, so not written";
   const std::string since = Condition()["lastTransitionTime"].get<std::string>();
   clock.Advance(std::chrono::seconds(5));
   AgentReports(true);

@@ -62,7 +62,7 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
     return "";
   }
 
-  // Waits until the store has what the server has.
+  // Waits until the store equals the server.
   bool Seen() {
     return Eventually([&] {
       const kube::Object stored = cluster.warmups.store().Get({"default", "llama"});
@@ -77,7 +77,7 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
     return node_cache->value("spec", codec::Json::object());
   }
 
-  // A NodeCache of n1 with an entry of the warmup llama, as it was known by `uid`.
+  // NodeCache n1 with an entry of the warmup llama under `uid`.
   void PutEntryOf(const std::string& uid) {
     server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
     server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
@@ -107,7 +107,7 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
   Warmups warmups;
 };
 
-TEST_F(WarmupsTest, AWorkloadThatIsNotThereIsACondition) {
+TEST_F(WarmupsTest, MissingWorkloadSetsCondition) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   StartCache();
   ASSERT_TRUE(Reconcile().ok());
@@ -115,7 +115,7 @@ TEST_F(WarmupsTest, AWorkloadThatIsNotThereIsACondition) {
   EXPECT_FALSE(Warmup()["metadata"]["labels"].contains("cachewarm.io/inject"));
 }
 
-TEST_F(WarmupsTest, RehearsesBeforeItInjects) {
+TEST_F(WarmupsTest, DryRunPrecedesInjection) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
@@ -123,15 +123,15 @@ TEST_F(WarmupsTest, RehearsesBeforeItInjects) {
   StartCache();
   const auto outcome = Reconcile();
   ASSERT_TRUE(outcome.ok()) << outcome.status();
-  EXPECT_EQ(outcome->requeue_after, Duration(0)) << "a new verdict is looked at at once";
+  EXPECT_EQ(outcome->requeue_after, Duration(0)) << "a new result is planned on at once";
   EXPECT_EQ(dry_runs.Last("uid-llama").injected, plan::DryRunResult::kAllowed);
   EXPECT_EQ(Metric("cachewarm_admission_dry_runs_total{result=\"allowed\"}"), 1);
 }
 
-TEST_F(WarmupsTest, APlanOnAStoreThatIsBehindItsOwnWriteWaits) {
+TEST_F(WarmupsTest, StaleStoreDelaysPlanning) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   StartCache();
-  StopCache();  // the store stays as it is
+  StopCache();  // keeps the store stale
   ASSERT_TRUE(Reconcile().ok());
   const size_t before = Writes();
   const auto outcome = Reconcile();
@@ -139,10 +139,10 @@ TEST_F(WarmupsTest, APlanOnAStoreThatIsBehindItsOwnWriteWaits) {
   EXPECT_TRUE(outcome->requeue_after.has_value());
   EXPECT_EQ(Writes(), before) << "planned twice on the same object";
   clock.Advance(std::chrono::seconds(5));
-  EXPECT_TRUE(absl::IsAborted(Reconcile().status())) << "and after a while it tries all the same";
+  EXPECT_TRUE(absl::IsAborted(Reconcile().status())) << "after a while it tries anyway";
 }
 
-TEST_F(WarmupsTest, SettlesToNoFurtherWrites) {
+TEST_F(WarmupsTest, ConvergesToNoWrites) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
@@ -164,7 +164,7 @@ TEST_F(WarmupsTest, SettlesToNoFurtherWrites) {
   EXPECT_EQ(SpecOf("n1")["warmups"][0]["uid"], "uid-llama");
 }
 
-TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsLeft) {
+TEST_F(WarmupsTest, DeletedWarmupLeavesNothing) {
   PutEntryOf("uid-llama");
   server.Put(kube::kPods, HeldPodObject("held", "llama"));
   StartCache();
@@ -176,7 +176,7 @@ TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsLeft) {
   EXPECT_TRUE(gates == nullptr || gates->empty());
 }
 
-TEST_F(WarmupsTest, AWarmupMadeAgainKeepsItsPodsAndLosesOldEntries) {
+TEST_F(WarmupsTest, RecreatedWarmupKeepsPodsAndLosesOldEntries) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   PutEntryOf("uid-before");
   StartCache();
@@ -188,7 +188,7 @@ TEST_F(WarmupsTest, AWarmupMadeAgainKeepsItsPodsAndLosesOldEntries) {
   }
 }
 
-TEST_F(WarmupsTest, ANodeCacheThatIsRefusedCostsTheWarmupNothingElse) {
+TEST_F(WarmupsTest, RejectedNodeCacheBlocksNothingElse) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
@@ -202,11 +202,11 @@ TEST_F(WarmupsTest, ANodeCacheThatIsRefusedCostsTheWarmupNothingElse) {
   const auto outcome = Reconcile();
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   ASSERT_TRUE(outcome->requeue_after.has_value());
-  EXPECT_LE(*outcome->requeue_after, std::chrono::seconds(30)) << "it is asked again in a while";
-  EXPECT_EQ(log.Count("spec.warmups: too many"), 2) << "once for every time that it was asked";
+  EXPECT_LE(*outcome->requeue_after, std::chrono::seconds(30)) << "retried later";
+  EXPECT_EQ(log.Count("spec.warmups: too many"), 2) << "once per attempt";
 }
 
-TEST_F(WarmupsTest, WhatAnOlderWarmupLeftOnANodeThatRefusesKeepsNoLiveOneFromBeingPlanned) {
+TEST_F(WarmupsTest, RejectedCleanupDoesNotBlockPresentWarmup) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   PutEntryOf("uid-before");
   RefuseNodeCaches();
@@ -218,7 +218,7 @@ TEST_F(WarmupsTest, WhatAnOlderWarmupLeftOnANodeThatRefusesKeepsNoLiveOneFromBei
   EXPECT_LE(*outcome->requeue_after, std::chrono::seconds(30));
 }
 
-TEST_F(WarmupsTest, WhatAWarmupThatIsGoneLeftOnANodeThatRefusesIsTriedAgain) {
+TEST_F(WarmupsTest, RejectedCleanupIsRetried) {
   PutEntryOf("uid-llama");
   RefuseNodeCaches();
   StartCache();
@@ -228,7 +228,7 @@ TEST_F(WarmupsTest, WhatAWarmupThatIsGoneLeftOnANodeThatRefusesIsTriedAgain) {
   EXPECT_TRUE(SpecOf("n1").value("warmups", codec::Json::array()).empty());
 }
 
-TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsRememberedThoughNoNodeCacheNamesIt) {
+TEST_F(WarmupsTest, DeletedWarmupIsForgottenWithoutNodeCache) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
@@ -247,7 +247,7 @@ TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsRememberedThoughNoNodeCacheNames
   EXPECT_TRUE(job_refusals.Of("uid-llama").empty());
 }
 
-TEST_F(WarmupsTest, AServerThatRefusesTheStatusIsToldAsAnError) {
+TEST_F(WarmupsTest, RejectedStatusIsReturnedAsError) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   StartCache();
   server.Intercept([](const kube::Request& request) {
@@ -256,10 +256,10 @@ TEST_F(WarmupsTest, AServerThatRefusesTheStatusIsToldAsAnError) {
   });
   EXPECT_TRUE(absl::IsUnavailable(Reconcile().status()));
   server.Intercept(nullptr);
-  EXPECT_TRUE(Reconcile().ok()) << "a failed write is no reason to wait";
+  EXPECT_TRUE(Reconcile().ok()) << "a failed write causes no delay";
 }
 
-TEST_F(WarmupsTest, AKeyWithoutAnythingIsNothingToDo) {
+TEST_F(WarmupsTest, UnknownKeyIsIgnored) {
   StartCache();
   ASSERT_TRUE(Reconcile().ok());
   EXPECT_THAT(server.Requests(), Not(Contains(HasSubstr("apply"))));

@@ -53,13 +53,13 @@ class AnnotationTriggersTest : public op::testing::ClusterCacheFixture {
     ASSERT_EQ(Drain(), (Keys{"Deployment/default/llama", "Rollout/default/canary"}));
   }
 
-  static std::string LooseKey(const std::string& app) {
+  static std::string StandaloneKey(const std::string& app) {
     return "Namespace/default/" +
            workloads::StandalonePodsOf(StandalonePodObject("any", app))->warmup;
   }
 
-  // The keys until `last` is among them. Of what is asked together workloads come first, in the
-  // order of api::kWorkloadKinds, then loose pods.
+  // Returns the keys up to and including `last`. Keys queued together have the order of
+  // api::kWorkloadKinds, then standalone pods.
   Keys Until(const std::string& last) {
     Keys keys;
     EXPECT_TRUE(Eventually([&] {
@@ -74,7 +74,7 @@ class AnnotationTriggersTest : public op::testing::ClusterCacheFixture {
   AnnotationTriggers triggers;
 };
 
-TEST_F(AnnotationTriggersTest, AnAnnotationAsksAgainAndAStatusDoesNot) {
+TEST_F(AnnotationTriggersTest, AnnotationQueuesWorkloadAndStatusDoesNot) {
   Settle();
   Json moved = DeploymentObject("llama");
   moved["status"]["replicas"] = 1;
@@ -85,14 +85,14 @@ TEST_F(AnnotationTriggersTest, AnAnnotationAsksAgainAndAStatusDoesNot) {
   EXPECT_EQ(Until("Rollout/default/canary"), Keys{"Rollout/default/canary"});
 }
 
-TEST_F(AnnotationTriggersTest, ALabelOfTheNamespaceAsksAllOfIt) {
+TEST_F(AnnotationTriggersTest, NamespaceLabelQueuesAllItsWorkloads) {
   Settle();
   server.Edit(kube::kNamespaces, {.name = "default"},
               [](Json& ns) { ns["metadata"]["labels"]["cachewarm.io/warm"] = "true"; });
   EXPECT_TRUE(Until("Rollout/default/canary").contains("Deployment/default/llama"));
 }
 
-TEST_F(AnnotationTriggersTest, AWarmupThatIsChangedOrGoneAsksItsOwner) {
+TEST_F(AnnotationTriggersTest, ChangedOrDeletedWarmupQueuesItsOwner) {
   Settle();
   Json warmup = WarmupObject("llama");
   warmup["metadata"]["ownerReferences"] = OwnedBy("apps/v1", "Deployment", "llama");
@@ -103,34 +103,34 @@ TEST_F(AnnotationTriggersTest, AWarmupThatIsChangedOrGoneAsksItsOwner) {
   EXPECT_EQ(Until("Deployment/default/llama"), Keys{"Deployment/default/llama"});
   server.Remove(kube::kCacheWarmups, name);
   EXPECT_TRUE(Until("Rollout/default/canary").contains("Deployment/default/llama"))
-      << "whoever wanted the name may have it";
+      << "the name is free for another workload";
 }
 
-TEST_F(AnnotationTriggersTest, ANewLeaderAsksEverybody) {
+TEST_F(AnnotationTriggersTest, NewLeaderQueuesEverything) {
   server.Put(kube::kNamespaces, OptedInNamespaceObject("default"));
   server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
   StartCache();
   Drain();
   triggers.AddEverything();
   EXPECT_EQ(Drain(),
-            (Keys{"Deployment/default/llama", "Rollout/default/canary", LooseKey("train")}));
+            (Keys{"Deployment/default/llama", "Rollout/default/canary", StandaloneKey("train")}));
 }
 
-TEST_F(AnnotationTriggersTest, PodsWithoutAWorkloadAreAskedWhenOneComesOrGoesWhereANamespaceAsks) {
+TEST_F(AnnotationTriggersTest, StandalonePodsAreQueuedInOptedInNamespaces) {
   server.Put(kube::kPods, StandalonePodObject("early-0", "early"));
   Settle();
   server.Put(kube::kNamespaces, OptedInNamespaceObject("default"));
-  EXPECT_TRUE(Until(LooseKey("early")).contains("Rollout/default/canary"));
+  EXPECT_TRUE(Until(StandaloneKey("early")).contains("Rollout/default/canary"));
   server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
-  EXPECT_EQ(Until(LooseKey("train")), Keys{LooseKey("train")});
+  EXPECT_EQ(Until(StandaloneKey("train")), Keys{StandaloneKey("train")});
   server.Edit(kube::kPods, {.ns = "default", .name = "train-0"},
               [](Json& pod) { pod["spec"]["nodeName"] = "node-a"; });
   server.Put(kube::kPods, PodObject("plain-0"));
   server.Remove(kube::kPods, {.ns = "default", .name = "early-0"});
-  EXPECT_EQ(Until(LooseKey("early")), Keys{LooseKey("early")});
+  EXPECT_EQ(Until(StandaloneKey("early")), Keys{StandaloneKey("early")});
 }
 
-TEST_F(AnnotationTriggersTest, AWarmupOfSuchPodsAsksThemAgainWhenItIsChanged) {
+TEST_F(AnnotationTriggersTest, ChangedWarmupQueuesItsStandalonePods) {
   Settle();
   Json warmup = WarmupObject("train-1");
   warmup["metadata"]["ownerReferences"] = OwnedBy("v1", "Namespace", "default");
@@ -141,7 +141,7 @@ TEST_F(AnnotationTriggersTest, AWarmupOfSuchPodsAsksThemAgainWhenItIsChanged) {
   EXPECT_EQ(Until("Namespace/default/train-1"), Keys{"Namespace/default/train-1"});
 }
 
-TEST(WorkloadKey, IsReadBackAndRefusesWhatItIsNot) {
+TEST(WorkloadKey, ParsesItsTextAndRejectsOthers) {
   const auto key = WorkloadKey::Parse("Deployment/default/llama");
   ASSERT_TRUE(key.ok());
   EXPECT_EQ(key->kind, "Deployment");

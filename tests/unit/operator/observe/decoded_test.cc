@@ -34,7 +34,7 @@ class DecodedTest : public testing::Test {
   int decodes = 0;
 };
 
-TEST_F(DecodedTest, AValueIsMadeOnceUntilItsObjectChanges) {
+TEST_F(DecodedTest, ValueIsDecodedOncePerVersion) {
   const auto values = Make();
   store.Put(Named("x"));
   const auto first = values.Get({"a", "x"});
@@ -48,7 +48,7 @@ TEST_F(DecodedTest, AValueIsMadeOnceUntilItsObjectChanges) {
   EXPECT_EQ(values.Get({"a", "y"}), nullptr);
 }
 
-TEST_F(DecodedTest, ARelistWithoutNewsMakesNothingAnew) {
+TEST_F(DecodedTest, UnchangedRelistDecodesNothing) {
   const auto values = Make();
   store.Replace({store.Pack(Named("x")), store.Pack(Named("y"))});
   EXPECT_EQ(values.ListNamespace("a").size(), 2U);
@@ -57,21 +57,21 @@ TEST_F(DecodedTest, ARelistWithoutNewsMakesNothingAnew) {
   EXPECT_EQ(decodes, 2);
 }
 
-TEST_F(DecodedTest, KeepsNoMoreThanItMayAndGivesAllTheSame) {
+TEST_F(DecodedTest, CacheLimitDoesNotLimitResults) {
   const auto values = Make(10);
   for (int i = 0; i < 25; ++i) {
     store.Put(Named(std::to_string(i)));
   }
   EXPECT_EQ(values.List().size(), 25U);
   EXPECT_EQ(values.List().size(), 25U);
-  EXPECT_GT(decodes, 25) << "those that were forgotten are made again";
+  EXPECT_GT(decodes, 25) << "dropped values are decoded again";
   decodes = 0;
   const auto some = values.Get({"a", "3"});
   EXPECT_EQ(values.Get({"a", "3"}), some);
   EXPECT_LE(decodes, 1);
 }
 
-TEST_F(DecodedTest, WhatIsGoneIsForgotten) {
+TEST_F(DecodedTest, DeletedObjectIsForgotten) {
   auto values = Make();
   store.Put(Named("x"));
   const std::weak_ptr<const std::string> value = values.Get({"a", "x"});
@@ -79,7 +79,7 @@ TEST_F(DecodedTest, WhatIsGoneIsForgotten) {
   EXPECT_TRUE(value.expired());
 }
 
-TEST_F(DecodedTest, WhatIsNotUnderstoodIsLeftOutAndLoggedOnce) {
+TEST_F(DecodedTest, UndecodableObjectIsOmittedAndLoggedOnce) {
   const auto values = Make();
   store.Put(Named("odd"));
   store.Put(Named("x"));

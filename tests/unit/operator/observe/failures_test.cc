@@ -68,7 +68,7 @@ class FailuresTest : public op::testing::ClusterCacheFixture {
   }
 };
 
-TEST_F(FailuresTest, ACreateFailureCountsOnlyWhenItNamesUs) {
+TEST_F(FailuresTest, CreateFailureCountsOnlyIfItMentionsCachewarm) {
   struct Case {
     const char* message;
     bool own_host_path;
@@ -112,7 +112,7 @@ TEST_F(FailuresTest, ACreateFailureCountsOnlyWhenItNamesUs) {
   }
 }
 
-TEST_F(FailuresTest, AnEventAboutTheWorkloadCountsWhereverItsTimeIsWritten) {
+TEST_F(FailuresTest, EventCountsForEachTimeField) {
   int at = 0;
   for (const char* field : {"eventTime", "deprecatedLastTimestamp", "series"}) {
     PutEvent({.name = "e" + std::to_string(at++), .about = field, .field = field});
@@ -125,7 +125,7 @@ TEST_F(FailuresTest, AnEventAboutTheWorkloadCountsWhereverItsTimeIsWritten) {
   }
 }
 
-TEST_F(FailuresTest, EventsOfOthersOrOfOtherThingsDoNotCount) {
+TEST_F(FailuresTest, UnrelatedEventsDoNotCount) {
   PutEvent({.name = "another", .about = "mistral"});
   PutEvent({.name = "kind", .kind = "Job"});
   PutEvent({.name = "quota", .note = "exceeded quota: gpus"});
@@ -134,7 +134,7 @@ TEST_F(FailuresTest, EventsOfOthersOrOfOtherThingsDoNotCount) {
   EXPECT_EQ(Failure(WarmupOf("StatefulSet", "llama")).time, WallTime{});
 }
 
-TEST_F(FailuresTest, AnEventFromBeforeTheConditionChangedIsOver) {
+TEST_F(FailuresTest, EventBeforeConditionChangeIsIgnored) {
   PutEvent({});
   StartCache();
   api::CacheWarmup warmup = WarmupOf("StatefulSet", "llama");
@@ -147,8 +147,8 @@ TEST_F(FailuresTest, AnEventFromBeforeTheConditionChangedIsOver) {
   EXPECT_EQ(Failure(warmup).time, WallTime{});
 }
 
-// Pods that were made before the suspension had reached every API server.
-TEST_F(FailuresTest, WhileWithdrawnAnEventIsOverWhenTheServerHasAllowedThePodSince) {
+// Pods created before the suspension had reached every API server.
+TEST_F(FailuresTest, SuccessfulDryRunOutdatesEventsWhileSuspended) {
   PutEvent({});
   StartCache();
   api::CacheWarmup warmup = WarmupOf("StatefulSet", "llama");
@@ -162,14 +162,15 @@ TEST_F(FailuresTest, WhileWithdrawnAnEventIsOverWhenTheServerHasAllowedThePodSin
   EXPECT_NE(Failure(warmup).time, WallTime{});
   EXPECT_EQ(Failure(warmup, {}, dry_run).time, WallTime{});
   dry_run.injected = plan::DryRunResult::kUnknown;
-  EXPECT_NE(Failure(warmup, {}, dry_run).time, WallTime{}) << "it says nothing";
+  EXPECT_NE(Failure(warmup, {}, dry_run).time, WallTime{}) << "inconclusive";
   dry_run.injected = plan::DryRunResult::kAllowed;
   dry_run.time = *ParseTime("2026-01-01T00:04:30Z");
-  EXPECT_NE(Failure(warmup, {}, dry_run).time, WallTime{}) << "it is older";
+  EXPECT_NE(Failure(warmup, {}, dry_run).time, WallTime{}) << "older than the event";
 }
 
-// A policy of others need not name what is ours, and an event that does not is not kept.
-TEST_F(FailuresTest, OfPodsKnownByLabelsTheConditionOfTheirMakerCountsWithoutAnyEvent) {
+// Messages of other policies need not mention cachewarm; events without such a mention are not
+// kept.
+TEST_F(FailuresTest, OwnerConditionCountsWithoutEvent) {
   codec::Json deployment = DeploymentObject("llama");
   deployment["status"]["conditions"] = {{{"type", "ReplicaFailure"},
                                          {"status", "True"},
@@ -182,7 +183,7 @@ TEST_F(FailuresTest, OfPodsKnownByLabelsTheConditionOfTheirMakerCountsWithoutAny
   EXPECT_EQ(FormatTime(Failure(warmup).time), "2026-01-01T00:00:05Z");
 }
 
-TEST_F(FailuresTest, PodsOfAnyOwnerAreWatchedThroughTheirOwners) {
+TEST_F(FailuresTest, EventsOfPodOwnersCount) {
   PutEvent({.kind = "Gang", .about = "mine"});
   StartCache();
   api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
@@ -195,16 +196,16 @@ TEST_F(FailuresTest, PodsOfAnyOwnerAreWatchedThroughTheirOwners) {
   EXPECT_NE(Failure(warmup, {owned}).time, WallTime{});
 }
 
-// A controller of controllers, and what it made: the first pod is what could not be made.
+// An owner of owners and its child; the rejected pod is the first one.
 struct Between {
   kube::Resource owner;
   const char* owner_spec;
   kube::Resource maker;
   const char* labels;         // of its pod template
-  const char* refused_maker;  // kind that Kubernetes' event is about
+  const char* refused_maker;  // kind of the event's regarding object
 };
 
-TEST_F(FailuresTest, WhatWasNeverMadeIsHeardOfWhoeverHasATemplateForIt) {
+TEST_F(FailuresTest, EventsOfTemplateOwnersCountWithoutPods) {
   const std::vector<Between> cases = {
       {kube::kCronJobs, "{jobTemplate: {spec: {template: {metadata: {labels: {app: llama}}}}}}",
        kube::kJobs, "{app: llama, job-name: x}", "Job"},
@@ -243,10 +244,11 @@ TEST_F(FailuresTest, WhatWasNeverMadeIsHeardOfWhoeverHasATemplateForIt) {
   }
 }
 
-TEST_F(FailuresTest, KubeletsWordsOnOurVolumeAreFoundByThePod) {
+TEST_F(FailuresTest, MountFailureIsFoundByPodUid) {
   const char* note = "MountVolume.SetUp failed for volume \"cachewarm\" : not a directory";
-  PutEvent({.name = "ours", .reason = "FailedMount", .kind = "Pod", .about = "a", .note = note});
-  PutEvent({.name = "theirs",
+  PutEvent(
+      {.name = "cachewarm", .reason = "FailedMount", .kind = "Pod", .about = "a", .note = note});
+  PutEvent({.name = "other",
             .reason = "FailedMount",
             .kind = "Pod",
             .about = "b",
@@ -266,7 +268,7 @@ TEST_F(FailuresTest, KubeletsWordsOnOurVolumeAreFoundByThePod) {
   started.containers = {{.name = "server", .running = true}};
   EXPECT_TRUE(
       FindMountFailures(cluster, {std::make_shared<const api::Pod>(started)}, kRoot).empty())
-      << "it was late, not refused";
+      << "mounted late, not rejected";
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ const char* NamesOf(const Labels& labels) {
   return labels.begin()->first.data();
 }
 
-TEST(LabelNames, AreKeptOnceForNodesOfAPool) {
+TEST(LabelNames, NodesOfAPoolShareNames) {
   LabelNames names;
   Labels first = {{"hostname", "a"}, {"pool", "x"}};
   Labels other = {{"hostname", "b"}};
@@ -27,7 +27,7 @@ TEST(LabelNames, AreKeptOnceForNodesOfAPool) {
   EXPECT_EQ(second, (Labels{{"hostname", "c"}, {"pool", "x"}}));
 }
 
-TEST(LabelNames, OfTheSetSeenLongestAgoAreForgottenWhenThereAreTooMany) {
+TEST(LabelNames, OldestSetIsReplaced) {
   LabelNames names;
   Labels oldest = {{"oldest", "1"}};
   Labels kept = {{"kept", "1"}};

@@ -20,7 +20,7 @@ kube::Object Bound(const std::string& name, const std::string& node,
   return std::make_shared<const codec::Json>(pod);
 }
 
-TEST(NodeUsage, SumsUpWhatBoundPodsAskFor) {
+TEST(NodeUsage, SumsRequestsOfBoundPods) {
   NodeUsage usage;
   usage.Apply({nullptr, Bound("a", "n1")});
   usage.Apply({nullptr, Bound("b", "n1")});
@@ -32,7 +32,7 @@ TEST(NodeUsage, SumsUpWhatBoundPodsAskFor) {
   EXPECT_EQ(usage.nodes(), 2U);
 }
 
-TEST(NodeUsage, EndedAndUnboundPodsCountNothing) {
+TEST(NodeUsage, EndedAndUnboundPodsAreIgnored) {
   NodeUsage usage;
   usage.Apply({nullptr, Bound("a", "n1", "Succeeded")});
   usage.Apply({nullptr, Bound("b", "n1", "Failed")});
@@ -40,7 +40,7 @@ TEST(NodeUsage, EndedAndUnboundPodsCountNothing) {
   EXPECT_EQ(usage.nodes(), 0U);
 }
 
-TEST(NodeUsage, FollowsAPodThroughItsLife) {
+TEST(NodeUsage, TracksPodThroughItsLife) {
   NodeUsage usage;
   const kube::Object pending = Bound("a", "", "Pending");
   const kube::Object running = Bound("a", "n1");
@@ -57,7 +57,7 @@ TEST(NodeUsage, FollowsAPodThroughItsLife) {
   EXPECT_EQ(usage.nodes(), 0U);
 }
 
-TEST(NodeUsage, PodsThatAskForTheSameAreCountedEach) {
+TEST(NodeUsage, EqualPodsAreCountedSeparately) {
   NodeUsage usage;
   std::vector<kube::Object> pods;
   for (int i = 0; i < 40; ++i) {
@@ -71,7 +71,7 @@ TEST(NodeUsage, PodsThatAskForTheSameAreCountedEach) {
   EXPECT_EQ(usage.nodes(), 0U);
 }
 
-TEST(NodeUsage, APodOfTheSameNameReplacesTheOldOne) {
+TEST(NodeUsage, RecreatedPodReplacesTheOldOne) {
   NodeUsage usage;
   const kube::Object first = Bound("a", "n1");
   codec::Json other = *first;

@@ -36,7 +36,7 @@ class OwnersTest : public op::testing::ClusterCacheFixture {
   }
 };
 
-TEST_F(OwnersTest, EveryKindIsFoundByTheLabelsOfItsTemplate) {
+TEST_F(OwnersTest, FindsEveryKindByTemplateLabels) {
   constexpr const char* kTemplate = "{metadata: {labels: {app: llama, tier: gpu}}}";
   const auto with = [&](const char* path) { return fmt::format(fmt::runtime(path), kTemplate); };
   Put(kube::kDeployments, "deployment", with("{{template: {}}}"));
@@ -56,7 +56,7 @@ TEST_F(OwnersTest, EveryKindIsFoundByTheLabelsOfItsTemplate) {
   EXPECT_TRUE(FindOwners(cluster, "elsewhere", {{"app", "llama"}}).empty());
 }
 
-TEST_F(OwnersTest, ARolloutIsFoundByTheTemplateThatItBorrows) {
+TEST_F(OwnersTest, FindsRolloutByDeploymentTemplate) {
   Put(kube::kDeployments, "lender", "{replicas: 0, template: {metadata: {labels: {app: llama}}}}");
   Put(kube::kRollouts, "borrower", "{workloadRef: {kind: Deployment, name: lender}}");
   Put(kube::kRollouts, "lost", "{workloadRef: {kind: Deployment, name: none}}");
@@ -64,7 +64,7 @@ TEST_F(OwnersTest, ARolloutIsFoundByTheTemplateThatItBorrows) {
   EXPECT_EQ(Names({{"app", "llama"}}), (std::set<std::string>{"lender", "borrower"}));
 }
 
-TEST_F(OwnersTest, AJobThatHasEndedAndABuilderOfOursAreNone) {
+TEST_F(OwnersTest, IgnoresFinishedAndBuilderJobs) {
   const auto put = [&](const char* name, const char* condition, const char* label) {
     Json job = FromYaml("{apiVersion: batch/v1, kind: Job, spec: {template: {}}}");
     job["metadata"] = {{"name", name}, {"namespace", "default"}, {"uid", name}};
@@ -81,7 +81,7 @@ TEST_F(OwnersTest, AJobThatHasEndedAndABuilderOfOursAreNone) {
   EXPECT_EQ(Names({{"app", "llama"}}), std::set<std::string>{"suspended"});
 }
 
-TEST_F(OwnersTest, NoMoreAreLookedAtThanABound) {
+TEST_F(OwnersTest, ReadsLimitedNumberOfWorkloads) {
   for (size_t i = 0; i <= kOwnersMax; ++i) {
     server.Put(kube::kDeployments, DeploymentObject(fmt::format("d-{}", i)));
   }

@@ -56,7 +56,7 @@ status:
 )");
 }
 
-TEST(ProjectPod, KeepsWhatDecisionsRead) {
+TEST(ProjectPod, KeepsFieldsThatDecisionsRead) {
   Json pod = FullPod();
   ProjectPod(pod);
   const auto decoded = api::DecodePod(std::make_shared<const Json>(pod));
@@ -83,7 +83,7 @@ TEST(ProjectPod, DropsEverythingElse) {
   EXPECT_LT(pod.dump().size(), before);
 }
 
-TEST(ProjectPod, KeepsOfAHeldPodWhatItsReleaseNeeds) {
+TEST(ProjectPod, KeepsFieldsForReleasingHeldPod) {
   Json pod = FullPod();
   pod["spec"].erase("nodeName");
   pod["spec"]["schedulingGates"] = {{{"name", "cachewarm.io/wait-for-cache"}}};
@@ -93,7 +93,7 @@ TEST(ProjectPod, KeepsOfAHeldPodWhatItsReleaseNeeds) {
   EXPECT_TRUE(pod["metadata"]["annotations"].contains("other.io/big"));
 }
 
-TEST(ProjectPod, KeepsOfAPodThatRunsWhichNodesItsKindFits) {
+TEST(ProjectPod, KeepsRequiredNodeAffinityOfRunningPod) {
   Json pod = FullPod();
   const Json required = {{"nodeSelectorTerms", Json::array()}};
   pod["spec"]["affinity"] = {
@@ -110,7 +110,7 @@ TEST(ProjectPod, KeepsOfAPodThatRunsWhichNodesItsKindFits) {
   EXPECT_EQ(pod["spec"]["tolerations"], tolerations);
 }
 
-TEST(ProjectPod, KeepsWhatTellsWhyAPodIsLeftAlone) {
+TEST(ProjectPod, KeepsFieldsThatExplainSkippedPod) {
   Json pod = FullPod();
   pod["spec"]["os"] = {{"name", "windows"}};
   pod["spec"]["containers"][0]["volumeMounts"] = FromYaml(R"(
@@ -125,7 +125,7 @@ TEST(ProjectPod, KeepsWhatTellsWhyAPodIsLeftAlone) {
   EXPECT_EQ(mounts[0]["name"], "mine");
 }
 
-TEST(ProjectPod, KeepsThatItsContainersMayEndAndNothingOfThoseThatAlwaysStartAgain) {
+TEST(ProjectPod, KeepsRestartPolicyOtherThanAlways) {
   for (const char* policy : {"Never", "OnFailure", "Always"}) {
     Json pod = FullPod();
     pod["spec"]["restartPolicy"] = policy;
@@ -135,7 +135,7 @@ TEST(ProjectPod, KeepsThatItsContainersMayEndAndNothingOfThoseThatAlwaysStartAga
   }
 }
 
-TEST(ProjectPod, CutsOddShapesWithoutRefusing) {
+TEST(ProjectPod, AcceptsUnexpectedShapes) {
   for (const char* text :
        {"{}", "[]", "\"x\"", "{metadata: 1, spec: [], status: x}",
         "{spec: {containers: [1, null], volumes: {}}, status: {conditions: x}}"}) {
@@ -145,7 +145,7 @@ TEST(ProjectPod, CutsOddShapesWithoutRefusing) {
   }
 }
 
-TEST(ProjectNode, HeartbeatsLeaveItEqual) {
+TEST(ProjectNode, HeartbeatsDoNotChangeIt) {
   Json first = op::testing::NodeObject("a", "u");
   first["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-01-01T00:00:00Z";
   first["status"]["images"] = {{{"names", {"x"}}}};
@@ -161,14 +161,14 @@ TEST(ProjectNode, HeartbeatsLeaveItEqual) {
   EXPECT_EQ(decoded->allocatable.at("cpu"), 8000);
 }
 
-TEST(ProjectNode, KeepsWhatTellsOneBootFromAnother) {
+TEST(ProjectNode, KeepsBootIdPrefix) {
   Json node = op::testing::NodeObject("a", "u");
   node["status"]["nodeInfo"]["bootID"] = "1f2e3d4c-1111-2222-3333-444455556666";
   ProjectNode(node);
   EXPECT_EQ(api::DecodeNode(node)->boot_id, "1f2e3d4c");
 }
 
-TEST(ProjectNode, KeepsSinceWhenItIsReadyAndOurOwnCondition) {
+TEST(ProjectNode, KeepsReadyTimeAndCachewarmCondition) {
   Json node = op::testing::NodeObject("a", "u");
   node["status"]["conditions"] = FromYaml(R"(
 - {type: Ready, status: "True", reason: KubeletReady, lastTransitionTime: "2026-01-01T00:00:07Z"}
@@ -185,7 +185,7 @@ TEST(ProjectNode, KeepsSinceWhenItIsReadyAndOurOwnCondition) {
 )"));
 }
 
-TEST(ProjectWorkload, KeepsTheTemplateWhole) {
+TEST(ProjectWorkload, KeepsWholeTemplate) {
   Json deployment = op::testing::DeploymentObject("llama");
   const Json pod_template = deployment["spec"]["template"];
   deployment["status"]["collisionCount"] = 3;
@@ -195,15 +195,15 @@ TEST(ProjectWorkload, KeepsTheTemplateWhole) {
   EXPECT_EQ(deployment["status"]["replicas"], 2);
 }
 
-TEST(ProjectJob, KeepsOursWholeAndOfFinishedOnesTheTemplate) {
+TEST(ProjectJob, KeepsBuilderJobsAndTemplatesOfFinishedJobs) {
   Json job = FromYaml(R"(
 metadata: {name: j, labels: {cachewarm.io/builder-warmup: u}}
 spec: {backoffLimit: 0, template: {spec: {}}}
 status: {completionTime: "2026-01-01T00:00:00Z"}
 )");
-  Json ours = job;
-  ProjectJob(ours);
-  EXPECT_TRUE(ours["spec"].contains("backoffLimit"));
+  Json builder = job;
+  ProjectJob(builder);
+  EXPECT_TRUE(builder["spec"].contains("backoffLimit"));
   job["metadata"].erase("labels");
   ProjectJob(job);
   EXPECT_FALSE(job["spec"].contains("backoffLimit"));
@@ -216,7 +216,7 @@ TEST(ProjectNamespace, KeepsLabels) {
   EXPECT_EQ(ns, FromYaml("{metadata: {name: a, labels: {x: y}}}"));
 }
 
-TEST(ProjectOwn, DropsBookkeepingOnly) {
+TEST(ProjectOwn, DropsOnlyBookkeeping) {
   Json warmup = FromYaml(R"(
 metadata:
   name: a

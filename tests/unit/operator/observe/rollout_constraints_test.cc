@@ -52,7 +52,7 @@ Json Service(const std::string& name, const std::string& spec) {
   return object;
 }
 
-class PromisesTest : public op::testing::ClusterCacheFixture {};
+class RolloutConstraintsTest : public op::testing::ClusterCacheFixture {};
 
 struct Case {
   const char* name;
@@ -61,9 +61,10 @@ struct Case {
   plan::RolloutConstraints wanted;
 };
 
-class WorkloadPromises : public PromisesTest, public testing::WithParamInterface<Case> {};
+class WorkloadConstraints : public RolloutConstraintsTest,
+                            public testing::WithParamInterface<Case> {};
 
-TEST_P(WorkloadPromises, AreReadFromTheObject) {
+TEST_P(WorkloadConstraints, AreReadFromTheObject) {
   const Case& each = GetParam();
   const Json object = Workload(each.kind, each.spec, 3);
   for (const kube::Resource& resource :
@@ -87,7 +88,7 @@ TEST_P(WorkloadPromises, AreReadFromTheObject) {
 constexpr Duration kTenMinutes = std::chrono::minutes(10);
 
 INSTANTIATE_TEST_SUITE_P(
-    All, WorkloadPromises,
+    All, WorkloadConstraints,
     testing::Values(
         Case{"bare",
              "Deployment",
@@ -174,9 +175,9 @@ struct NeedCase {
   bool quota_exceeded;
 };
 
-class Needs : public PromisesTest, public testing::WithParamInterface<NeedCase> {};
+class RequiredPods : public RolloutConstraintsTest, public testing::WithParamInterface<NeedCase> {};
 
-TEST_P(Needs, AreReadFromADeployment) {
+TEST_P(RequiredPods, AreReadFromADeployment) {
   Json object = Workload("Deployment", GetParam().spec, 3);
   object["metadata"]["generation"] = 7;
   object["status"] = FromYaml(GetParam().status);
@@ -188,7 +189,7 @@ TEST_P(Needs, AreReadFromADeployment) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Needs,
+    All, RequiredPods,
     testing::Values(
         NeedCase{"at_rest", "replicas: 5", "{observedGeneration: 7, updatedReplicas: 5}", 5, false},
         NeedCase{"not_seen", "replicas: 5", "{observedGeneration: 6, updatedReplicas: 5}", 7,
@@ -211,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
                  1, false}),
     [](const auto& each) { return each.param.name; });
 
-TEST_F(PromisesTest, ADisruptionBudgetOfTheseLabelsAsksForMore) {
+TEST_F(RolloutConstraintsTest, MatchingBudgetRaisesRequirement) {
   server.Put(kube::kDeployments, Workload("Deployment", "replicas: 4", 3));
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
   server.Put(kube::kPodDisruptionBudgets, Budget("b", "{matchLabels: {app: other}}", 9, 0));
@@ -219,7 +220,7 @@ TEST_F(PromisesTest, ADisruptionBudgetOfTheseLabelsAsksForMore) {
   EXPECT_EQ(ReadRolloutConstraints(cluster, WarmupOf("Deployment")).required, 4);
 }
 
-TEST_F(PromisesTest, ADisruptionBudgetCountsWhereverTheTemplateIs) {
+TEST_F(RolloutConstraintsTest, BudgetCountsForEveryTemplateSource) {
   Json group = FromYaml(
       "{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: llama, "
       "namespace: default, uid: w}, spec: {replicas: 2, leaderWorkerTemplate: {workerTemplate: "
@@ -229,11 +230,11 @@ TEST_F(PromisesTest, ADisruptionBudgetCountsWhereverTheTemplateIs) {
   StartCache();
   const plan::RolloutConstraints seen =
       ReadRolloutConstraints(cluster, WarmupOf("LeaderWorkerSet"));
-  EXPECT_EQ(seen.required, 3) << "one more than there is";
+  EXPECT_EQ(seen.required, 3) << "one more than available";
   EXPECT_EQ(seen.available, 2);
 }
 
-TEST_F(PromisesTest, AWorkloadOfAKueueQueueSaysSoOnItself) {
+TEST_F(RolloutConstraintsTest, KueueLabelMarksWorkloadAsQueued) {
   Json job = Workload("Job", "parallelism: 4", 0);
   server.Put(kube::kJobs, job);
   StartCache();
@@ -244,7 +245,7 @@ TEST_F(PromisesTest, AWorkloadOfAKueueQueueSaysSoOnItself) {
       [&] { return ReadRolloutConstraints(cluster, WarmupOf("Job")).queued; }));
 }
 
-TEST_F(PromisesTest, TheLabelKeysThatAreSelectedByAreThoseOfBudgetsAndServicesOfTheNamespace) {
+TEST_F(RolloutConstraintsTest, SelectedLabelKeysComeFromBudgetsAndServices) {
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {tier: web}}", 1, 1));
   server.Put(kube::kPodDisruptionBudgets,
              Budget("b", "{matchExpressions: [{key: role, operator: In, values: [x]}]}", 1, 1));
@@ -258,14 +259,14 @@ TEST_F(PromisesTest, TheLabelKeysThatAreSelectedByAreThoseOfBudgetsAndServicesOf
   EXPECT_TRUE(SelectedLabelKeys(cluster, "elsewhere").empty());
 }
 
-TEST_F(PromisesTest, OfAServiceOnlyItsNameAndItsSelectorAreKept) {
+TEST_F(RolloutConstraintsTest, ServiceKeepsOnlyNameAndSelector) {
   server.Put(kube::kServices, Service("a", "{clusterIP: 10.0.0.1, selector: {role: x}}"));
   StartCache();
   EXPECT_EQ(*cluster.services.store().Get({"default", "a"}),
             FromYaml("{metadata: {namespace: default, name: a}, spec: {selector: {role: x}}}"));
 }
 
-class RefusedServices : public PromisesTest {
+class ForbiddenServices : public RolloutConstraintsTest {
  protected:
   void RefuseToList(const absl::Status& status) {
     server.Intercept([status](const kube::Request& request) {
@@ -280,7 +281,7 @@ class RefusedServices : public PromisesTest {
   }
 };
 
-TEST_F(RefusedServices, CountAsNoneUntilTheyMayBeListed) {
+TEST_F(ForbiddenServices, CountAsNoneUntilListingIsAllowed) {
   server.Put(kube::kServices, Service("a", "{selector: {role: x}}"));
   RefuseToList(absl::PermissionDeniedError("services is forbidden"));
   cluster.Start(stop.get_token());
@@ -291,7 +292,7 @@ TEST_F(RefusedServices, CountAsNoneUntilTheyMayBeListed) {
   EXPECT_TRUE(AfterAWhile([&] { return SelectedLabelKeys(cluster, "default").contains("role"); }));
 }
 
-TEST_F(RefusedServices, NoAnswerIsNoRefusal) {
+TEST_F(ForbiddenServices, ServerErrorDoesNotCountAsForbidden) {
   RefuseToList(absl::UnavailableError("starting"));
   cluster.Start(stop.get_token());
   ASSERT_TRUE(op::testing::Eventually([&] { return cluster.pods.store().HasSynced(); }));
@@ -300,7 +301,7 @@ TEST_F(RefusedServices, NoAnswerIsNoRefusal) {
   EXPECT_TRUE(AfterAWhile([&] { return cluster.services.store().HasSynced(); }));
 }
 
-TEST_F(PromisesTest, WithoutAWorkloadThatCountsTheBudgetDoes) {
+TEST_F(RolloutConstraintsTest, BudgetAppliesWithoutCountingWorkload) {
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
   StartCache();
   api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
@@ -310,8 +311,8 @@ TEST_F(PromisesTest, WithoutAWorkloadThatCountsTheBudgetDoes) {
   EXPECT_EQ(seen.required, 4);
 }
 
-// Warmups that select their pods: what counts is who makes these.
-class PromisesOfOwners : public PromisesTest {
+// Warmups with a selector: the owners of such pods count.
+class OwnerConstraintsTest : public RolloutConstraintsTest {
  protected:
   static api::CacheWarmup Selecting() {
     api::CacheWarmup warmup{.ns = "default", .name = "any", .uid = "u"};
@@ -327,7 +328,7 @@ class PromisesOfOwners : public PromisesTest {
   plan::RolloutConstraints Seen() { return ReadRolloutConstraints(cluster, Selecting()); }
 };
 
-TEST_F(PromisesOfOwners, WhatForbidsAHoldForOneOfThemForbidsItForAll) {
+TEST_F(OwnerConstraintsTest, OneOwnerForbidsHoldsForAll) {
   Put(kube::kDeployments, "a", "strategy: {type: Recreate}");
   Put(kube::kDeployments, "b", "strategy: {rollingUpdate: {maxSurge: 0}}");
   Put(kube::kDeployments, "c", "progressDeadlineSeconds: 30");
@@ -339,7 +340,7 @@ TEST_F(PromisesOfOwners, WhatForbidsAHoldForOneOfThemForbidsItForAll) {
   EXPECT_EQ(seen.progress_deadline, Duration(std::chrono::seconds(30)));
 }
 
-TEST_F(PromisesOfOwners, OneThatForbidsNothingAllowsIt) {
+TEST_F(OwnerConstraintsTest, UnconstrainedOwnerAllowsHolds) {
   Put(kube::kDeployments, "a", "replicas: 4", 4);
   StartCache();
   const plan::RolloutConstraints seen = Seen();
@@ -349,7 +350,7 @@ TEST_F(PromisesOfOwners, OneThatForbidsNothingAllowsIt) {
   EXPECT_EQ(seen.required, 3);
 }
 
-TEST_F(PromisesOfOwners, WhatOneLacksIsNotMadeUpForByAnother) {
+TEST_F(OwnerConstraintsTest, SurplusDoesNotOffsetMissingPods) {
   Put(kube::kDeployments, "spare", "replicas: 4", 4);
   Put(kube::kDeployments, "lacks", "replicas: 4", 2);
   StartCache();
@@ -358,7 +359,7 @@ TEST_F(PromisesOfOwners, WhatOneLacksIsNotMadeUpForByAnother) {
   EXPECT_EQ(seen.available, 5);
 }
 
-TEST_F(PromisesOfOwners, ABudgetThatAsksForMoreThanTheyDoCounts) {
+TEST_F(OwnerConstraintsTest, StricterBudgetCounts) {
   Put(kube::kDeployments, "a", "replicas: 4", 4);
   Put(kube::kDeployments, "b", "replicas: 4", 3);
   server.Put(kube::kPodDisruptionBudgets, Budget("pdb", "{matchLabels: {app: llama}}", 8, 7));
@@ -368,7 +369,7 @@ TEST_F(PromisesOfOwners, ABudgetThatAsksForMoreThanTheyDoCounts) {
   EXPECT_EQ(seen.available, 7);
 }
 
-TEST_F(PromisesOfOwners, AKServeServiceHearsTheDeploymentThatIsMadeOfIt) {
+TEST_F(OwnerConstraintsTest, KServeServiceUsesItsDeployment) {
   server.Put(kube::kInferenceServices, Workload("InferenceService", "predictor: {model: {}}", 0));
   Json made = Workload("Deployment", "strategy: {type: Recreate}, progressDeadlineSeconds: 90", 1);
   made["metadata"]["name"] = "llama-predictor";
@@ -383,14 +384,14 @@ TEST_F(PromisesOfOwners, AKServeServiceHearsTheDeploymentThatIsMadeOfIt) {
   EXPECT_EQ(seen.required, 1);
 }
 
-TEST_F(PromisesOfOwners, AWarmupThatNamesItsWorkloadHearsNoOther) {
+TEST_F(OwnerConstraintsTest, WorkloadRefIgnoresOtherOwners) {
   Put(kube::kDeployments, "llama", "replicas: 4", 4);
   Put(kube::kDeployments, "other", "strategy: {type: Recreate}");
   StartCache();
   EXPECT_FALSE(ReadRolloutConstraints(cluster, WarmupOf("Deployment")).recreate);
 }
 
-TEST_F(PromisesTest, AWorkloadThatIsNotThereOrNotKnownPromisesNothing) {
+TEST_F(RolloutConstraintsTest, MissingOrUnknownWorkloadHasNoConstraints) {
   StartCache();
   for (const char* kind : {"Deployment", "CronTab"}) {
     const plan::RolloutConstraints seen = ReadRolloutConstraints(cluster, WarmupOf(kind));
@@ -399,7 +400,7 @@ TEST_F(PromisesTest, AWorkloadThatIsNotThereOrNotKnownPromisesNothing) {
   }
 }
 
-TEST(SelectsLabels, AsTheApiDoes) {
+TEST(SelectsLabels, MatchesApiSemantics) {
   const std::map<std::string, std::string> labels = {{"app", "llama"}, {"tier", "gpu"}};
   const std::vector<std::pair<const char*, bool>> cases = {
       {"{}", true},
@@ -431,7 +432,7 @@ TEST(ScaledValue, ReadsNumbersAndPercentages) {
   }
 }
 
-TEST(ProjectBudget, KeepsWhatIsRead) {
+TEST(ProjectBudget, KeepsFieldsThatAreRead) {
   Json budget = Budget("a", "{matchLabels: {app: llama}}", 4, 3);
   budget["status"]["conditions"] = Json::array({1});
   budget["metadata"]["annotations"]["x"] = "y";

@@ -22,9 +22,10 @@ using op::testing::WarmupObject;
 
 class SnapshotTest : public op::testing::ClusterCacheFixture {
  protected:
-  plan::Snapshot Look(const std::string& name = "llama") {
+  plan::Snapshot Observe(const std::string& name = "llama") {
     const auto warmup = cluster.warmup_views.Get({"default", name});
-    return Observe(cluster, *warmup, {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
+    return observe::Observe(cluster, *warmup,
+                            {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
   }
 
   static std::set<std::string> NamesOf(const plan::Snapshot& snapshot) {
@@ -75,7 +76,7 @@ class SnapshotTest : public op::testing::ClusterCacheFixture {
   }
 };
 
-TEST_F(SnapshotTest, HoldsThePodsOfTheWorkloadInjectedOrNotAndItsBuilders) {
+TEST_F(SnapshotTest, HasPodsOfWorkloadAndBuilders) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   server.Put(kube::kPods, PodObject("plain"));
@@ -90,10 +91,10 @@ TEST_F(SnapshotTest, HoldsThePodsOfTheWorkloadInjectedOrNotAndItsBuilders) {
   elsewhere["metadata"]["namespace"] = "prod";
   server.Put(kube::kPods, elsewhere);
   StartCache();
-  EXPECT_EQ(NamesOf(Look()), (std::set<std::string>{"plain", "held", "builder"}));
+  EXPECT_EQ(NamesOf(Observe()), (std::set<std::string>{"plain", "held", "builder"}));
 }
 
-TEST_F(SnapshotTest, OfAGroupOverTwoWarmupsTheOnesPodsThatAreFreeAreToldToTheOther) {
+TEST_F(SnapshotTest, GroupOverTwoWarmupsSharesReleasedPods) {
   for (const char* name : {"llama", "mistral"}) {
     server.Put(kube::kCacheWarmups, WarmupObject(name));
   }
@@ -113,15 +114,15 @@ TEST_F(SnapshotTest, OfAGroupOverTwoWarmupsTheOnesPodsThatAreFreeAreToldToTheOth
   put("free-2", "mistral", "free", false);
   put("held-2", "mistral", "held", true);
   put("over-2", "mistral", "over", false, "Succeeded");
-  put("own-2", "llama", "own", false);  // that one the plan sees itself
+  put("own-2", "llama", "own", false);  // belongs to the snapshot itself
   put("another-1", "mistral", "another", false);
   StartCache();
-  EXPECT_EQ(Look().groups_free_elsewhere,
+  EXPECT_EQ(Observe().groups_free_elsewhere,
             std::set<std::string>{"jobset.sigs.k8s.io/jobset-name=free"});
-  EXPECT_EQ(Look("mistral").groups_free_elsewhere, std::set<std::string>());
+  EXPECT_EQ(Observe("mistral").groups_free_elsewhere, std::set<std::string>());
 }
 
-TEST_F(SnapshotTest, NodesComeWithNodeCacheAgentAndFreeRoom) {
+TEST_F(SnapshotTest, NodesHaveNodeCacheAgentAndFreeResources) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   for (const char* node : {"a", "b"}) {
     server.Put(kube::kNodes, NodeObject(node, std::string("uid-") + node));
@@ -138,27 +139,27 @@ TEST_F(SnapshotTest, NodesComeWithNodeCacheAgentAndFreeRoom) {
     const api::Resources used = cluster.usage.Of("a");
     return used.contains("pods") && used.at("pods") == 2;
   }));
-  const plan::Snapshot snapshot = Look();
+  const plan::Snapshot snapshot = Observe();
   ASSERT_EQ(snapshot.nodes.size(), 2U);
   EXPECT_EQ(snapshot.nodes[0].node->meta.name, "a");
   EXPECT_TRUE(snapshot.nodes[0].agent_ready);
   ASSERT_NE(snapshot.nodes[0].cache, nullptr);
-  // The agent's pod of the fixture asks for a CPU too.
+  // The fixture's agent pod requests a CPU too.
   EXPECT_EQ(snapshot.nodes[0].free.at("cpu"), 8000 - 2000);
   EXPECT_EQ(snapshot.nodes[0].free.at("pods"), 108);
   EXPECT_FALSE(snapshot.nodes[1].agent_ready);
   EXPECT_EQ(snapshot.nodes[1].cache, nullptr);
 }
 
-TEST_F(SnapshotTest, JobsAreOursOrCounted) {
+TEST_F(SnapshotTest, JobsAreOwnOrCounted) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   PutWarmupWithJobs("another", {"running", "done"});
-  PutJob("ours", "llama");
+  PutJob("own", "llama");
   PutJob("failed", "llama", "Failed");
   PutJob("running", "another");
   PutJob("done", "another", "Complete");
   StartCache();
-  const plan::Snapshot snapshot = Look();
+  const plan::Snapshot snapshot = Observe();
   ASSERT_EQ(snapshot.jobs.size(), 2U);
   EXPECT_EQ(snapshot.jobs[0].name, "failed");
   EXPECT_TRUE(snapshot.jobs[0].failed);
@@ -167,7 +168,7 @@ TEST_F(SnapshotTest, JobsAreOursOrCounted) {
   EXPECT_EQ(snapshot.builder_jobs_elsewhere, 1);
 }
 
-TEST_F(SnapshotTest, JobsThatOnlySayTheyAreBuildersTakeNoPlaceFromThem) {
+TEST_F(SnapshotTest, JobsWithForgedLabelAreNotCounted) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   PutWarmupWithJobs("another", {"known", "renewed"});
   PutJob("known", "another");
@@ -176,39 +177,39 @@ TEST_F(SnapshotTest, JobsThatOnlySayTheyAreBuildersTakeNoPlaceFromThem) {
   codec::Json job = JobObject("without-owner", "another");
   job["metadata"].erase("ownerReferences");
   server.Put(kube::kJobs, job);
-  codec::Json old = JobObject("renewed", "another");  // of a warmup of that name that was deleted
+  codec::Json old = JobObject("renewed", "another");  // of a deleted warmup of the same name
   old["metadata"]["labels"]["cachewarm.io/builder-warmup"] = "uid-old";
   old["metadata"]["ownerReferences"][0]["uid"] = "uid-old";
   server.Put(kube::kJobs, old);
   StartCache();
-  EXPECT_EQ(Look().builder_jobs_elsewhere, 1);
+  EXPECT_EQ(Observe().builder_jobs_elsewhere, 1);
 }
 
-TEST_F(SnapshotTest, OtherWarmupsAreOlderByTimeThenByUid) {
+TEST_F(SnapshotTest, OtherWarmupsAreOrderedByTimeThenUid) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kCacheWarmups, WarmupObject("aardvark"));  // same second, smaller uid
   codec::Json late = WarmupObject("late");
   late["metadata"]["creationTimestamp"] = "2026-01-01T00:00:09Z";
   server.Put(kube::kCacheWarmups, late);
   StartCache();
-  const plan::Snapshot snapshot = Look();
+  const plan::Snapshot snapshot = Observe();
   ASSERT_EQ(snapshot.others.size(), 2U);
   EXPECT_EQ(snapshot.others[0].name, "aardvark");
   EXPECT_TRUE(snapshot.others[0].older);
   EXPECT_FALSE(snapshot.others[1].older);
-  EXPECT_FALSE(Look("aardvark").others[0].older);
+  EXPECT_FALSE(Observe("aardvark").others[0].older);
 }
 
-TEST_F(SnapshotTest, HoldsTheLabelsOfTheNamespace) {
+TEST_F(SnapshotTest, HasNamespaceLabels) {
   codec::Json ns = NamespaceObject("default");
   ns["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline";
   server.Put(kube::kNamespaces, ns);
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   StartCache();
-  EXPECT_EQ(Look().namespace_labels.at("pod-security.kubernetes.io/enforce"), "baseline");
+  EXPECT_EQ(Observe().namespace_labels.at("pod-security.kubernetes.io/enforce"), "baseline");
 }
 
-TEST_F(SnapshotTest, OfAWarmupThatIsGoneItStillFindsThePods) {
+TEST_F(SnapshotTest, FindsPodsOfDeletedWarmup) {
   server.Put(kube::kPods, HeldPodObject("held", "gone"));
   StartCache();
   const plan::Snapshot snapshot =
@@ -217,7 +218,7 @@ TEST_F(SnapshotTest, OfAWarmupThatIsGoneItStillFindsThePods) {
   EXPECT_EQ(NamesOf(snapshot), std::set<std::string>{"held"});
 }
 
-TEST(PodIndex, NamesEveryWayToAPod) {
+TEST(PodIndex, ListsAllIndexValues) {
   codec::Json pod = HeldPodObject("a", "llama");
   pod["metadata"]["labels"]["cachewarm.io/builder-warmup"] = "u";
   EXPECT_EQ(PodIndex(pod),
@@ -226,7 +227,7 @@ TEST(PodIndex, NamesEveryWayToAPod) {
   EXPECT_TRUE(PodIndex(codec::Json::array()).empty());
 }
 
-TEST_F(SnapshotTest, AnObjectThatIsNotUnderstoodIsLeftOutAndLoggedOnce) {
+TEST_F(SnapshotTest, UndecodableObjectIsOmittedAndLoggedOnce) {
   codec::Json odd = WarmupObject("odd");
   odd["spec"]["gate"] = {{"maxHoldSeconds", "soon"}};
   server.Put(kube::kCacheWarmups, odd);

@@ -44,22 +44,22 @@ class TriggersTest : public op::testing::ClusterCacheFixture {
     server.Put(kube::kCacheWarmups, elsewhere);
   }
 
-  // Before the queues go: the cluster's threads add to them.
+  // The cache's threads use the queues, so stop them first.
   ~TriggersTest() override { StopCache(); }
 
-  // Takes everything that waits, delayed keys too.
+  // Takes all waiting keys, including delayed ones.
   Keys Drain(kube::WorkQueue& queue) {
     Keys keys;
     while (queue.size() > 0 || queue.delayed() > 0) {
       queue_clock.Advance(std::chrono::seconds(1));
-      const auto key = queue.Get({});  // what was delayed before the advance is due now
+      const auto key = queue.Get({});  // keys delayed before the advance are due now
       keys.insert(*key);
       queue.Done(*key);
     }
     return keys;
   }
 
-  // Starts, and forgets what the first lists brought.
+  // Starts the cache and drains the keys of the initial lists.
   void Settle() {
     StartCache();
     ASSERT_EQ(Drain(warmups).size(), 3U);
@@ -67,7 +67,7 @@ class TriggersTest : public op::testing::ClusterCacheFixture {
     Drain(held);
   }
 
-  // The keys that one change brings, once there are `count` of them.
+  // Returns the keys queued by one change, once there are `count`.
   Keys After(kube::WorkQueue& queue, const std::function<void()>& change, size_t count = 1) {
     change();
     Keys keys;
@@ -78,7 +78,7 @@ class TriggersTest : public op::testing::ClusterCacheFixture {
     return keys;
   }
 
-  // Apart from the cluster's clock: its watches must not see time fly.
+  // Separate from the cache's clock, whose watches must not time out.
   fakes::FakeClock queue_clock;
   kube::WorkQueue warmups;
   kube::WorkQueue nodes;
@@ -86,13 +86,13 @@ class TriggersTest : public op::testing::ClusterCacheFixture {
   Triggers triggers;
 };
 
-TEST_F(TriggersTest, APodConcernsTheWarmupWhoseLabelsItHas) {
+TEST_F(TriggersTest, PodQueuesWarmupWithItsLabels) {
   Settle();
   EXPECT_EQ(After(warmups, [&] { server.Put(kube::kPods, PodObject("a")); }),
             Keys{"default/llama"});
 }
 
-TEST_F(TriggersTest, AnInjectedPodConcernsItsWarmupEvenWhenThatIsGone) {
+TEST_F(TriggersTest, InjectedPodQueuesDeletedWarmup) {
   Settle();
   codec::Json pod = HeldPodObject("a", "gone");
   pod["metadata"]["labels"] = {{"app", "none"}};
@@ -100,7 +100,7 @@ TEST_F(TriggersTest, AnInjectedPodConcernsItsWarmupEvenWhenThatIsGone) {
   EXPECT_EQ(Drain(held), Keys{"default/a"});
 }
 
-TEST_F(TriggersTest, AnAnnotationThatNamesNoWarmupConcernsNobody) {
+TEST_F(TriggersTest, InvalidWarmupAnnotationQueuesNothing) {
   Settle();
   for (const std::string& value : {std::string("a/b"), std::string(200'000, 'a')}) {
     codec::Json pod = HeldPodObject("a", value);
@@ -110,7 +110,7 @@ TEST_F(TriggersTest, AnAnnotationThatNamesNoWarmupConcernsNobody) {
   }
 }
 
-TEST_F(TriggersTest, APodThatIsLetGoConcernsWhoeverHoldsOthersOfItsGroup) {
+TEST_F(TriggersTest, ReleasedPodQueuesWarmupsHoldingItsGroup) {
   const auto member = [](const char* name, const char* warmup, bool in_group) {
     codec::Json pod = HeldPodObject(name, warmup);
     pod["metadata"]["labels"] = {{"app", warmup}};
@@ -123,18 +123,18 @@ TEST_F(TriggersTest, APodThatIsLetGoConcernsWhoeverHoldsOthersOfItsGroup) {
   server.Put(kube::kPods, member("worker", "mistral", true));
   server.Put(kube::kPods, member("alone", "llama", false));
   Settle();
-  const auto let_go = [&](codec::Json pod) {
+  const auto release = [&](codec::Json pod) {
     pod["spec"].erase("schedulingGates");
     server.Put(kube::kPods, pod);
   };
-  EXPECT_EQ(After(warmups, [&] { let_go(member("alone", "llama", false)); }),
+  EXPECT_EQ(After(warmups, [&] { release(member("alone", "llama", false)); }),
             Keys{"default/llama"});
   EXPECT_EQ(After(
-                warmups, [&] { let_go(member("leader", "llama", true)); }, 2),
+                warmups, [&] { release(member("leader", "llama", true)); }, 2),
             (Keys{"default/llama", "default/mistral"}));
 }
 
-TEST_F(TriggersTest, ABuilderPodAndItsJobConcernTheirWarmup) {
+TEST_F(TriggersTest, BuilderPodAndJobQueueTheirWarmup) {
   Settle();
   codec::Json pod = PodObject("a");
   pod["metadata"]["labels"] = {{std::string(api::kBuilderWarmupLabel), "uid-prod"}};
@@ -144,13 +144,13 @@ TEST_F(TriggersTest, ABuilderPodAndItsJobConcernTheirWarmup) {
   EXPECT_EQ(After(warmups, [&] { server.Put(kube::kJobs, job); }), Keys{"prod/llama"});
 }
 
-TEST_F(TriggersTest, AWorkloadConcernsTheWarmupThatNamesIt) {
+TEST_F(TriggersTest, WorkloadQueuesWarmupThatReferencesIt) {
   Settle();
   EXPECT_EQ(After(warmups, [&] { server.Put(kube::kDeployments, DeploymentObject("mistral")); }),
             Keys{"default/mistral"});
 }
 
-TEST_F(TriggersTest, AWorkloadConcernsTheWarmupThatSelectsItsPods) {
+TEST_F(TriggersTest, WorkloadQueuesWarmupThatSelectsItsPods) {
   codec::Json selecting = WarmupObject("selecting");
   selecting["spec"] = FromYaml("{selector: {matchLabels: {app: llama}}}");
   selecting["status"]["injection"] = {{"labels", {{"app", "llama"}}}, {"container", "server"}};
@@ -167,7 +167,7 @@ TEST_F(TriggersTest, AWorkloadConcernsTheWarmupThatSelectsItsPods) {
             (Keys{"default/mistral", "default/selecting"}));
 }
 
-TEST_F(TriggersTest, ANodeConcernsAllButItsHeartbeatNobody) {
+TEST_F(TriggersTest, NodeQueuesAllWarmupsButHeartbeatNone) {
   Settle();
   const Keys all = {"default/llama", "default/mistral", "prod/llama"};
   EXPECT_EQ(After(
@@ -187,7 +187,7 @@ TEST_F(TriggersTest, ANodeConcernsAllButItsHeartbeatNobody) {
   EXPECT_EQ(Drain(nodes), Keys{"n"});
 }
 
-TEST_F(TriggersTest, ANodeCacheConcernsTheWarmupsThatItNames) {
+TEST_F(TriggersTest, NodeCacheQueuesItsWarmups) {
   Settle();
   codec::Json node_cache = NodeCacheObject("n", "u");
   node_cache["spec"]["warmups"] = {{{"uid", "uid-prod"}, {"namespace", "prod"}, {"name", "llama"}}};
@@ -201,7 +201,7 @@ TEST_F(TriggersTest, ANodeCacheConcernsTheWarmupsThatItNames) {
 
 class NodeCacheTriggersTest : public TriggersTest {
  protected:
-  // A node that all three warmups are on; what that brings is forgotten.
+  // Puts a node used by all three warmups and drains the resulting keys.
   void SettleOneNode() {
     Settle();
     const auto entry = [](const char* uid, const char* ns, const char* name) {
@@ -225,7 +225,7 @@ class NodeCacheTriggersTest : public TriggersTest {
   }
 };
 
-TEST_F(NodeCacheTriggersTest, OfManyOnANodeOnlyTheOneThatChangedIsConcerned) {
+TEST_F(NodeCacheTriggersTest, OnlyTheChangedWarmupIsQueued) {
   SettleOneNode();
   EXPECT_EQ(AfterEdit([](codec::Json& node_cache) {
               node_cache["status"]["warmups"] = {{{"uid", "uid-mistral"}, {"generation", "g"}}};
@@ -239,7 +239,7 @@ TEST_F(NodeCacheTriggersTest, OfManyOnANodeOnlyTheOneThatChangedIsConcerned) {
             Keys{"prod/gone"});
 }
 
-TEST_F(NodeCacheTriggersTest, AReportWithoutNewsConcernsNobody) {
+TEST_F(NodeCacheTriggersTest, UnchangedReportQueuesNothing) {
   SettleOneNode();
   Drain(nodes);
   server.Edit(kube::kNodeCaches, {.name = "n"}, [](codec::Json& node_cache) {
@@ -247,11 +247,11 @@ TEST_F(NodeCacheTriggersTest, AReportWithoutNewsConcernsNobody) {
     node_cache["status"]["node"]["root"]["usedBytes"] = 5;
     node_cache["status"]["node"]["root"]["freeBytes"] = 5;
   });
-  ASSERT_TRUE(Eventually([&] { return nodes.size() == 1; })) << "the report was seen";
+  ASSERT_TRUE(Eventually([&] { return nodes.size() == 1; })) << "the store has the report";
   EXPECT_EQ(Drain(warmups), Keys{});
 }
 
-TEST_F(NodeCacheTriggersTest, NewFactsOfANodeConcernAll) {
+TEST_F(NodeCacheTriggersTest, ChangedNodeFactsQueueAllWarmups) {
   SettleOneNode();
   EXPECT_EQ(
       AfterEdit(
@@ -261,7 +261,7 @@ TEST_F(NodeCacheTriggersTest, NewFactsOfANodeConcernAll) {
       3U);
 }
 
-TEST_F(NodeCacheTriggersTest, EvidenceConcernsTheWarmupOfItsPod) {
+TEST_F(NodeCacheTriggersTest, EvidenceQueuesWarmupOfItsPod) {
   SettleOneNode();
   EXPECT_EQ(AfterEdit([](codec::Json& node_cache) {
               node_cache["status"]["starts"] = {{{"podUID", "p"}, {"result", "hit"}}};
@@ -273,7 +273,7 @@ TEST_F(NodeCacheTriggersTest, EvidenceConcernsTheWarmupOfItsPod) {
             Keys{"default/llama"});
 }
 
-TEST_F(TriggersTest, AnAgentThatComesUpConcernsAll) {
+TEST_F(TriggersTest, StartedAgentQueuesAllWarmups) {
   Settle();
   codec::Json agent = PodObject("agent");
   agent["metadata"]["namespace"] = "cachewarm-system";
@@ -284,14 +284,14 @@ TEST_F(TriggersTest, AnAgentThatComesUpConcernsAll) {
             3U);
 }
 
-TEST_F(TriggersTest, ANamespaceConcernsItsWarmups) {
+TEST_F(TriggersTest, NamespaceQueuesItsWarmups) {
   Settle();
   EXPECT_EQ(After(
                 warmups, [&] { server.Put(kube::kNamespaces, NamespaceObject("default")); }, 2),
             (Keys{"default/llama", "default/mistral"}));
 }
 
-TEST_F(TriggersTest, AWarmupConcernsItsNeighboursOnlyWhenItsWishChanges) {
+TEST_F(TriggersTest, ChangedSpecQueuesOtherWarmupsOfNamespace) {
   Settle();
   EXPECT_EQ(After(warmups,
                   [&] {
@@ -310,7 +310,7 @@ TEST_F(TriggersTest, AWarmupConcernsItsNeighboursOnlyWhenItsWishChanges) {
             (Keys{"default/llama", "default/mistral"}));
 }
 
-TEST_F(TriggersTest, ALeaderLooksAtEverything) {
+TEST_F(TriggersTest, LeaderQueuesEverything) {
   codec::Json node_cache = NodeCacheObject("n", "u");
   node_cache["spec"]["warmups"] = {
       {{"uid", "old"}, {"namespace", "default"}, {"name", "left-behind"}}};
@@ -325,7 +325,7 @@ TEST_F(TriggersTest, ALeaderLooksAtEverything) {
   EXPECT_EQ(Drain(held), Keys{"default/a"});
 }
 
-TEST_F(TriggersTest, ANodeIsLookedAtWhenItsAgentsPodChanges) {
+TEST_F(TriggersTest, AgentPodQueuesItsNode) {
   StartCache();
   Drain(nodes);
   codec::Json agent = PodObject("agent-a");
@@ -337,7 +337,7 @@ TEST_F(TriggersTest, ANodeIsLookedAtWhenItsAgentsPodChanges) {
   EXPECT_EQ(Drain(nodes), Keys{"a"});
 }
 
-TEST_F(TriggersTest, WarmingNodesAreLookedAtWhenAWarmupChanges) {
+TEST_F(TriggersTest, ChangedWarmupQueuesWarmingNodes) {
   codec::Json fresh = NodeObject("fresh", "uid-fresh");
   fresh["spec"]["taints"] = {{{"key", "cachewarm.io/warming"}, {"effect", "NoSchedule"}}};
   server.Put(kube::kNodes, fresh);

@@ -20,7 +20,7 @@ api::CacheWarmup WarmupOf(const std::string& kind, const std::string& name) {
 
 class WorkloadTest : public op::testing::ClusterCacheFixture {};
 
-TEST_F(WorkloadTest, FindsADeploymentWithItsTemplate) {
+TEST_F(WorkloadTest, FindsDeploymentWithTemplate) {
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   StartCache();
   const plan::Workload workload = ResolveWorkload(cluster, WarmupOf("Deployment", "llama"));
@@ -50,14 +50,14 @@ spec:
   StartCache();
   const plan::Workload first = ResolveWorkload(cluster, WarmupOf("StatefulSet", "llama"));
   EXPECT_EQ(first.kind, plan::WorkloadKind::kStatefulSet);
-  EXPECT_EQ(first.replicas, 1) << "what the API defaults";
+  EXPECT_EQ(first.replicas, 1) << "the API's default";
   const plan::Workload second = ResolveWorkload(cluster, WarmupOf("Job", "train"));
   EXPECT_EQ(second.kind, plan::WorkloadKind::kJob);
   EXPECT_EQ(second.replicas, 3);
   EXPECT_EQ(second.selector.at("batch.kubernetes.io/controller-uid"), "j");
 }
 
-TEST_F(WorkloadTest, SaysWhatWasNotFound) {
+TEST_F(WorkloadTest, ProblemNamesMissingWorkload) {
   StartCache();
   const plan::Workload none = ResolveWorkload(cluster, WarmupOf("Deployment", "llama"));
   EXPECT_FALSE(none.found);
@@ -66,7 +66,7 @@ TEST_F(WorkloadTest, SaysWhatWasNotFound) {
   EXPECT_FALSE(odd.found);
 }
 
-TEST_F(WorkloadTest, FindsCronJobsByTheLabelsOfTheirPods) {
+TEST_F(WorkloadTest, FindsCronJobsByPodLabels) {
   server.Put(kube::kCronJobs, FromYaml(R"(
 apiVersion: batch/v1
 kind: CronJob
@@ -94,7 +94,7 @@ spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c}]}}}}}
   EXPECT_FALSE(LacksPods(cluster, WarmupOf("CronJob", "nightly")));
 }
 
-TEST_F(WorkloadTest, ARolloutMayTakeItsTemplateFromADeployment) {
+TEST_F(WorkloadTest, RolloutUsesTemplateOfDeployment) {
   server.Put(kube::kRollouts, FromYaml(R"(
 apiVersion: argoproj.io/v1alpha1
 kind: Rollout
@@ -115,14 +115,14 @@ spec: {replicas: 4, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: l
   EXPECT_NE(found.pod_template, nullptr);
 }
 
-TEST_F(WorkloadTest, AKindThatTheClusterDoesNotServeIsNotFound) {
+TEST_F(WorkloadTest, UnservedKindIsNotFound) {
   server.Serve(kube::kRayClusters, false);
   cluster.Start(stop.get_token());
   ASSERT_TRUE(op::testing::Eventually([&] { return cluster.HasSynced(); }));
   EXPECT_FALSE(ResolveWorkload(cluster, WarmupOf("RayCluster", "a")).found);
 }
 
-TEST_F(WorkloadTest, ATemplateOrASelectorIsItsOwnWorkload) {
+TEST_F(WorkloadTest, TemplateOrSelectorNeedsNoObject) {
   StartCache();
   api::CacheWarmup warmup{.ns = "default", .name = "llama"};
   warmup.spec.selector = {{"app", "x"}};
@@ -133,7 +133,7 @@ TEST_F(WorkloadTest, ATemplateOrASelectorIsItsOwnWorkload) {
   EXPECT_EQ(ResolveWorkload(cluster, warmup).replicas, 0);
 }
 
-TEST_F(WorkloadTest, FewerPodsThanWantedIsASignOfRefusal) {
+TEST_F(WorkloadTest, LacksPodsDetectsMissingReplicas) {
   codec::Json deployment = DeploymentObject("llama");
   server.Put(kube::kDeployments, deployment);
   deployment["metadata"]["name"] = "short";
@@ -145,7 +145,7 @@ TEST_F(WorkloadTest, FewerPodsThanWantedIsASignOfRefusal) {
   EXPECT_FALSE(LacksPods(cluster, WarmupOf("Deployment", "none")));
   api::CacheWarmup selects{.ns = "default", .name = "any", .uid = "v"};
   selects.spec.selector = {{"app", "llama"}};
-  EXPECT_TRUE(LacksPods(cluster, selects)) << "one of those that it means";
+  EXPECT_TRUE(LacksPods(cluster, selects)) << "one of the selected workloads";
   selects.spec.selector = {{"app", "another"}};
   EXPECT_FALSE(LacksPods(cluster, selects));
 }

@@ -19,9 +19,9 @@ Json SpecOf(const std::string& pod_spec) {
   return (*pods.unmodified)["spec"];
 }
 
-// The API server refuses a probe without a handler, claims of a container that the pod does not
-// have, and an overhead without a runtime class; the operator keeps no more of a pod.
-TEST(AdmissionDryRun, WhatIsHalfThereInATemplateThatWasLearntFromAPodIsLeftOut) {
+// The API server rejects a probe without handler, container claims without pod claims, and an
+// overhead without runtime class; the operator stores only these parts of a pod.
+TEST(AdmissionDryRun, IncompleteFieldsOfLearntTemplateAreDropped) {
   const Json spec = SpecOf(R"({
     "overhead": {"cpu": "1"},
     "containers": [{"name": "server", "readinessProbe": {},
@@ -33,7 +33,7 @@ TEST(AdmissionDryRun, WhatIsHalfThereInATemplateThatWasLearntFromAPodIsLeftOut) 
                       .value());
 }
 
-TEST(AdmissionDryRun, WhatIsWholeStays) {
+TEST(AdmissionDryRun, CompleteFieldsAreKept) {
   const char* whole = R"({
     "overhead": {"cpu": "1"}, "runtimeClassName": "kata", "resourceClaims": [{"name": "gpu"}],
     "containers": [{"name": "server", "readinessProbe": {"exec": {"command": ["true"]}},

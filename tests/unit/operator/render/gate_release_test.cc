@@ -27,7 +27,7 @@ Json Terms(const Json& affinity) {
                  ["nodeSelectorTerms"];
 }
 
-TEST(Affinity, ARequirementGoesIntoEveryTermBecauseTermsAreOred) {
+TEST(Affinity, RequirementIsAddedToEveryTerm) {
   const Json users = Parse(R"({"nodeAffinity":{
     "requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
       {"matchExpressions":[{"key":"pool","operator":"In","values":["a"]}]},
@@ -43,7 +43,7 @@ TEST(Affinity, ARequirementGoesIntoEveryTermBecauseTermsAreOred) {
   EXPECT_EQ(out["podAntiAffinity"], users["podAntiAffinity"]);
 }
 
-TEST(Affinity, ATermThatIsNoObjectStaysForTheApiServerToRefuse) {
+TEST(Affinity, InvalidTermIsLeftToTheApiServer) {
   const Json users = Parse(R"({"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{
       "nodeSelectorTerms":["x",{}]}}})");
   const Json terms = WithHostRules(
@@ -53,7 +53,7 @@ TEST(Affinity, ATermThatIsNoObjectStaysForTheApiServerToRefuse) {
   EXPECT_EQ(terms[1]["matchExpressions"].size(), 1U);
 }
 
-TEST(Affinity, APreferenceIsAddedToTheUsersOwnWithALowWeight) {
+TEST(Affinity, PreferenceIsAddedWithLowWeight) {
   const Json users = Parse(R"({"nodeAffinity":{
     "preferredDuringSchedulingIgnoredDuringExecution":[{"weight":50,"preference":{}}]}})");
   const Json out = WithHostRules(users, {.preferred = {"n1", "n2"}});
@@ -65,17 +65,17 @@ TEST(Affinity, APreferenceIsAddedToTheUsersOwnWithALowWeight) {
   EXPECT_FALSE(out["nodeAffinity"].contains("requiredDuringSchedulingIgnoredDuringExecution"));
 }
 
-TEST(Affinity, AddingTheSameRulesTwiceChangesNothingMore) {
+TEST(Affinity, AddingRulesIsIdempotent) {
   const HostRules rules{.required = {"n1"}, .excluded = {"bad"}, .preferred = {"n2"}};
   const Json once = WithHostRules(Json(), rules);
   EXPECT_EQ(WithHostRules(once, rules), once);
 }
 
-TEST(Affinity, NoRulesLeaveThePodAsItIs) {
+TEST(Affinity, NoRulesChangeNothing) {
   EXPECT_EQ(WithHostRules(Parse(R"({"a":1})"), {}), Parse(R"({"a":1})"));
 }
 
-TEST(Affinity, ListsAreCut) {
+TEST(Affinity, ListsAreTruncated) {
   const std::vector<std::string> many(1'100, "n");
   const Json out = WithHostRules(Json(), {.excluded = many, .preferred = many});
   EXPECT_EQ(Terms(out)[0]["matchExpressions"][0]["values"].size(), 1'000U);
@@ -95,7 +95,7 @@ api::Pod HeldPod(const std::string& extra = "") {
   return api::DecodePod(std::make_shared<const Json>(Parse(text))).value();
 }
 
-TEST(GateRelease, TestsThePodAndTheGateBeforeItRemovesIt) {
+TEST(GateRelease, TestsPodAndGateBeforeRemoval) {
   const api::Pod pod = HeldPod();
   const Json patch =
       GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .held_seconds = 3.2}).value();
@@ -107,7 +107,7 @@ TEST(GateRelease, TestsThePodAndTheGateBeforeItRemovesIt) {
     {"op":"add","path":"/metadata/annotations/cachewarm.io~1held-seconds","value":"3.200"}])"));
 }
 
-TEST(GateRelease, MergesTheAffinityIntoThePodsOwnInTheSamePatch) {
+TEST(GateRelease, MergesAffinityInTheSamePatch) {
   const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
   const Json patch =
       GateReleasePatch({.pod = pod, .reason = "ReleasedForBuild", .hosts = {.preferred = {"n1"}}})
@@ -118,7 +118,7 @@ TEST(GateRelease, MergesTheAffinityIntoThePodsOwnInTheSamePatch) {
   EXPECT_TRUE(last["value"].contains("nodeAffinity"));
 }
 
-TEST(GateRelease, TestsTheAffinityRightBeforeItPutsAnotherInItsPlace) {
+TEST(GateRelease, TestsAffinityBeforeReplacingIt) {
   const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
   const Json patch =
       GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = {.excluded = {"n9"}}})
@@ -129,10 +129,10 @@ TEST(GateRelease, TestsTheAffinityRightBeforeItPutsAnotherInItsPlace) {
   EXPECT_EQ(patch.back()["op"], "add");
   const Json bare = api::gate::WithoutAnnotations(patch);
   EXPECT_EQ(bare.size(), patch.size() - 2);
-  EXPECT_EQ(bare[bare.size() - 2], test) << "goes with the release, not with its notes";
+  EXPECT_EQ(bare[bare.size() - 2], test) << "tested with the release, not with its annotations";
 }
 
-TEST(GateRelease, OfAPodWithoutAnAffinityItTestsThatThereIsNone) {
+TEST(GateRelease, TestsThatPodHasNoAffinity) {
   const api::Pod pod = HeldPod();
   const Json patch =
       GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = {.preferred = {"n1"}}})
@@ -143,7 +143,7 @@ TEST(GateRelease, OfAPodWithoutAnAffinityItTestsThatThereIsNone) {
   EXPECT_TRUE(test["value"].is_null());
 }
 
-TEST(GateRelease, SaysNothingOfAnAffinityThatItLeavesAsItIs) {
+TEST(GateRelease, OmitsUnchangedAffinity) {
   const HostRules rules{.preferred = {"n1"}};
   api::Pod pod = HeldPod();
   Json object = *pod.object;
@@ -155,7 +155,7 @@ TEST(GateRelease, SaysNothingOfAnAffinityThatItLeavesAsItIs) {
   EXPECT_EQ(patch.dump().find("affinity"), std::string::npos);
 }
 
-TEST(GateRelease, FailsAsAWholeOnAnAffinityThatSomebodyChangedMeanwhile) {
+TEST(GateRelease, FailsIfAffinityChanged) {
   const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
   const Json patch =
       GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = {.preferred = {"n1"}}})
@@ -165,7 +165,7 @@ TEST(GateRelease, FailsAsAWholeOnAnAffinityThatSomebodyChangedMeanwhile) {
   EXPECT_THROW(changed.patch(patch), Json::exception);
 }
 
-TEST(GateRelease, DoesWhatItSaysWhenItIsApplied) {
+TEST(GateRelease, AppliedPatchReleasesThePod) {
   const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
   const Json patch = GateReleasePatch({.pod = pod,
                                        .reason = "ReleasedWarm",
@@ -178,7 +178,7 @@ TEST(GateRelease, DoesWhatItSaysWhenItIsApplied) {
   EXPECT_EQ(after["spec"]["affinity"]["podAffinity"]["x"], 1);
 }
 
-TEST(GateRelease, FailsAsAWholeOnAnotherPodOfThatName) {
+TEST(GateRelease, FailsOnReplacedPod) {
   const api::Pod pod = HeldPod();
   const Json patch = GateReleasePatch({.pod = pod, .reason = "ReleasedWarm"}).value();
   Json other = *pod.object;
@@ -186,13 +186,13 @@ TEST(GateRelease, FailsAsAWholeOnAnotherPodOfThatName) {
   EXPECT_THROW(other.patch(patch), Json::exception);
 }
 
-TEST(GateRelease, APodThatIsNotHeldHasNone) {
+TEST(GateRelease, UngatedPodHasNoPatch) {
   api::Pod pod = HeldPod();
   pod.gates = {"other"};
   EXPECT_TRUE(absl::IsNotFound(GateReleasePatch({.pod = pod, .reason = "ReleasedWarm"}).status()));
 }
 
-TEST(GateRelease, DoesNotDependOnANoteWhereThePodShowsNoAnnotations) {
+TEST(GateRelease, WorksWithoutAnnotations) {
   api::Pod pod = HeldPod();
   pod.meta.annotations = {};
   EXPECT_EQ(GateReleasePatch({.pod = pod, .reason = "ReleasedWarm"}).value().size(), 3U);

@@ -17,7 +17,7 @@ Json Parse(const std::string& text) {
 
 const WallTime kNow = ParseTime("2026-01-01T00:01:00Z").value();
 
-TEST(StartupTaintPatch, TakesOurTaintsFromTheLastToTheFirst) {
+TEST(StartupTaintPatch, RemovesTaintsFromLastToFirst) {
   api::Node node;
   node.meta.uid = "uid-a";
   node.taints = {
@@ -35,7 +35,7 @@ TEST(StartupTaintPatch, TakesOurTaintsFromTheLastToTheFirst) {
     {"op": "remove", "path": "/spec/taints/0"}])"));
 }
 
-TEST(NodeConditionApply, KeepsTheTimeWhileTheStatusStays) {
+TEST(NodeConditionApply, KeepsTransitionTimeOfUnchangedStatus) {
   const Json node = Parse(R"({"metadata": {"name": "a", "uid": "uid-a", "labels": {"x": "y"}},
     "status": {"conditions": [{"type": "Ready", "status": "True"},
       {"type": "cachewarm.io/Warm", "status": "False", "reason": "Warming",
@@ -51,7 +51,7 @@ TEST(NodeConditionApply, KeepsTheTimeWhileTheStatusStays) {
             "2026-01-01T00:01:00Z");
 }
 
-TEST(NodeConditionApply, NamesNothingOfTheStatusToTakeTheConditionBack) {
+TEST(NodeConditionApply, EmptyStatusRemovesTheCondition) {
   const Json node = Parse(R"({"metadata": {"name": "a", "uid": "uid-a"}})");
   EXPECT_FALSE(NodeConditionApply(node, std::nullopt, kNow).contains("status"));
 }

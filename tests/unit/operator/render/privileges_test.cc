@@ -18,7 +18,7 @@ Json Yaml(const std::string& text) {
   return codec::ParseYaml(text).value();
 }
 
-// The template of a workload that has some rights, none of them spare.
+// Template of a workload with some privileges.
 constexpr char kTemplate[] = R"(
 metadata: {labels: {app: llama}}
 spec:
@@ -43,25 +43,25 @@ spec:
 struct Case {
   const char* name;
   const char* patch;
-  const char* words;  // of the refusal; "": it may be done
+  const char* message;  // part of the error; "": allowed
 };
 
-class Rights : public testing::TestWithParam<Case> {};
+class Privileges : public testing::TestWithParam<Case> {};
 
-TEST_P(Rights, AreThoseOfTheWorkload) {
+TEST_P(Privileges, OverridesGainNoPrivilege) {
   const Json patch = Yaml(GetParam().patch);
   const auto merged = WithOverrides(Yaml(kTemplate), &patch, "server");
-  if (GetParam().words[0] == '\0') {
+  if (GetParam().message[0] == '\0') {
     EXPECT_TRUE(merged.ok()) << merged.status();
     return;
   }
   EXPECT_TRUE(absl::IsInvalidArgument(merged.status())) << merged.status();
   EXPECT_THAT(Message(merged.status()), testing::StartsWith("compile.overrides: "));
-  EXPECT_THAT(Message(merged.status()), testing::HasSubstr(GetParam().words));
+  EXPECT_THAT(Message(merged.status()), testing::HasSubstr(GetParam().message));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    MayNot, Rights,
+    MayNot, Privileges,
     testing::Values(
         Case{"host_pid", "{spec: {hostPID: true}}", "spec.hostPID"},
         Case{"host_ipc", "{spec: {hostIPC: true}}", "spec.hostIPC"},
@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return std::string(each.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(
-    May, Rights,
+    May, Privileges,
     testing::Values(
         Case{"command", "{spec: {containers: [{name: server, command: [sh], args: ['-c', x]}]}}",
              ""},

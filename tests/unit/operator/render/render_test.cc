@@ -48,7 +48,7 @@ Json SpecOf() {
     "volumes":[{"name":"w","emptyDir":{}}]})");
 }
 
-TEST(Injection, RunsAsTheContainersUserElseThePodsElseTheImages) {
+TEST(Injection, RunAsPrefersContainerThenPodThenImage) {
   EXPECT_EQ(RunAs(SpecOf(), "proxy"), "u7");
   EXPECT_EQ(RunAs(SpecOf(), "server"), "u5");
   EXPECT_EQ(RunAs(Parse(R"({"containers":[{"name":"server"}]})"), "server"), "image");
@@ -60,10 +60,10 @@ TEST(Injection, AddsVolumeMountAndVariablesToTheOneContainer) {
   EXPECT_EQ(spec["volumes"].size(), 2U);
   EXPECT_EQ(spec["volumes"][1]["hostPath"]["type"], "DirectoryOrCreate");
   EXPECT_EQ(spec["containers"][1]["volumeMounts"][1]["mountPath"], "/var/cache/cachewarm");
-  EXPECT_EQ(spec["containers"][0], SpecOf()["containers"][0]) << "others are untouched";
+  EXPECT_EQ(spec["containers"][0], SpecOf()["containers"][0]) << "other containers are unchanged";
 }
 
-TEST(Injection, AVariableThatTheUserSetsStays) {
+TEST(Injection, UserVariableIsKept) {
   Json spec = SpecOf();
   AddMount(spec, MountOf());
   const Json& env = spec["containers"][1]["env"];
@@ -80,7 +80,7 @@ TEST(Injection, IsIdempotent) {
   EXPECT_EQ(once, twice);
 }
 
-TEST(Injection, KeepsTheAutoscalerFreeToEvict) {
+TEST(Injection, AllowsAutoscalerToEvict) {
   Json metadata = Json::object();
   AddEvictionAnnotation(metadata);
   const char* name = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
@@ -91,11 +91,12 @@ TEST(Injection, KeepsTheAutoscalerFreeToEvict) {
   EXPECT_EQ(metadata["annotations"][name], "scratch,cachewarm");
 }
 
-TEST(Injection, ConflictsNameFieldAndRemedy) {
+TEST(Injection, ConflictNamesFieldAndRemedy) {
   EXPECT_EQ(MountConflict(SpecOf(), "/var/lib/cachewarm"), "");
   Json injected = SpecOf();
   AddMount(injected, MountOf());
-  EXPECT_EQ(MountConflict(injected, "/var/lib/cachewarm"), "") << "our own is no conflict";
+  EXPECT_EQ(MountConflict(injected, "/var/lib/cachewarm"), "")
+      << "the cache volume itself is no conflict";
   EXPECT_NE(MountConflict(injected, "/srv"), "");
   Json below = SpecOf();
   below["containers"][0]["volumeMounts"] =
@@ -103,7 +104,7 @@ TEST(Injection, ConflictsNameFieldAndRemedy) {
   EXPECT_NE(MountConflict(below, "/var/lib/cachewarm").find("proxy"), std::string::npos);
 }
 
-TEST(Injection, PodsThatAreLeftAloneSayWhy) {
+TEST(Injection, SkippedPodHasReason) {
   const auto why = [](const char* pod) {
     return WhyInjectionSkipped(Parse(pod), "/var/lib/cachewarm");
   };
@@ -139,7 +140,7 @@ Json Template() {
           {"spec", SpecOf()}};
 }
 
-// `whole` with each of its values, one at a time, of every other type.
+// Returns copies of `whole`, each with one value replaced by one of another type.
 std::vector<Json> OfWrongTypes(const Json& whole) {
   std::vector<Json> out;
   const Json flat = whole.flatten();
@@ -155,8 +156,8 @@ std::vector<Json> OfWrongTypes(const Json& whole) {
   return out;
 }
 
-// A CacheWarmup's template is typed by nobody before us: spec.template keeps unknown fields.
-TEST(Job, NoValueOfAnyTypeAnywhereInATemplateEndsTheProcess) {
+// A CacheWarmup's spec.template keeps unknown fields, so its types are unchecked.
+TEST(Job, WrongTypesInTemplateDoNotCrash) {
   Json whole = Template();
   whole["spec"]["affinity"] = Parse(R"({
       "nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
@@ -182,7 +183,7 @@ TEST(Job, NoValueOfAnyTypeAnywhereInATemplateEndsTheProcess) {
   }
 }
 
-TEST(Job, RunsOnceAndIsNeverRestartedOrCutOffWhilePending) {
+TEST(Job, RunsOnceWithoutRestartOrDeadline) {
   const Json job = JobFor(Template());
   EXPECT_EQ(job["spec"]["backoffLimit"], 0);
   EXPECT_EQ(job["spec"]["parallelism"], 1);
@@ -191,7 +192,7 @@ TEST(Job, RunsOnceAndIsNeverRestartedOrCutOffWhilePending) {
   EXPECT_FALSE(job["spec"].contains("ttlSecondsAfterFinished"));
 }
 
-TEST(Job, GetsNoTrafficAndNoLabelThatSomethingSelectsBy) {
+TEST(Job, GetsNoTrafficAndNoSelectedLabels) {
   const Json pod = JobFor(Template())["spec"]["template"];
   EXPECT_EQ(pod["spec"]["readinessGates"][0]["conditionType"], "cachewarm.io/serving");
   const Json& labels = pod["metadata"]["labels"];
@@ -208,7 +209,7 @@ TEST(Job, IsOwnedByTheWarmupAndNamedAfterItsKey) {
   EXPECT_EQ(job["metadata"]["ownerReferences"][0]["uid"], "7d0f");
 }
 
-TEST(Job, MountsTheCacheAsThePolicyWould) {
+TEST(Job, MountsCacheLikeThePolicy) {
   Json pod = JobFor(Template())["spec"]["template"]["spec"];
   EXPECT_EQ(pod["volumes"][1]["hostPath"]["path"], MountOf().host_path);
   EXPECT_EQ(pod["containers"][1]["env"].size(), 2U);
@@ -218,7 +219,7 @@ TEST(Job, MountsTheCacheAsThePolicyWould) {
   EXPECT_EQ(terms[0]["matchExpressions"][0]["values"], Json::array({"n1", "n2"}));
 }
 
-TEST(Job, LosesWhatWouldTieTheCopyToTheWorkload) {
+TEST(Job, DropsFieldsThatTieItToTheWorkload) {
   Json pod_template = Template();
   for (const char* member : {"activeDeadlineSeconds", "hostname", "nodeName", "preemptionPolicy",
                              "priority", "schedulingGates", "subdomain"}) {
@@ -231,19 +232,19 @@ TEST(Job, LosesWhatWouldTieTheCopyToTheWorkload) {
   }
 }
 
-TEST(Job, ItsPodGoesSoonWhenItsDeviceIsWanted) {
+TEST(Job, PodHasShortGracePeriod) {
   const auto grace = [](const Json& pod_template) {
     return JobFor(pod_template)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"];
   };
   Json pod_template = Template();
-  EXPECT_EQ(grace(pod_template), 5) << "the API would give it 30";
+  EXPECT_EQ(grace(pod_template), 5) << "the API's default is 30";
   pod_template["spec"]["terminationGracePeriodSeconds"] = 600;
   EXPECT_EQ(grace(pod_template), 5);
   pod_template["spec"]["terminationGracePeriodSeconds"] = 1;
   EXPECT_EQ(grace(pod_template), 1);
 }
 
-TEST(Job, NamesAreDnsLabelsOfAtMostSixtyThreeBytes) {
+TEST(Job, NameIsDnsLabelOfAtMost63Bytes) {
   const std::string name = BuilderJobName(std::string(80, 'x') + ".y", kKey, 12);
   EXPECT_EQ(name.size(), 63U);
   EXPECT_TRUE(name.ends_with("-aaaaaaaa-12"));
@@ -251,7 +252,7 @@ TEST(Job, NamesAreDnsLabelsOfAtMostSixtyThreeBytes) {
   EXPECT_EQ(BuilderKeyLabelValue(kKey).size(), 32U);
 }
 
-TEST(Job, CopiesWithSideEffectsAreRefused) {
+TEST(Job, CopyWithSideEffectsIsRefused) {
   EXPECT_EQ(CopyRefusal(Template()), "");
   EXPECT_NE(CopyRefusal(Json::object()), "");
   Json host_network = Template();
@@ -262,7 +263,7 @@ TEST(Job, CopiesWithSideEffectsAreRefused) {
   EXPECT_NE(CopyRefusal(by_claim).find("resourceClaims"), std::string::npos);
 }
 
-TEST(Job, TheLastWordsOfTheContainerThatCompilesAreKept) {
+TEST(Job, TerminationMessageFallsBackToLogs) {
   const api::CacheWarmup warmup = Warmup();
   Json pod_template = Template();
   const BuilderJobSpec spec{.warmup = warmup,
@@ -276,10 +277,10 @@ TEST(Job, TheLastWordsOfTheContainerThatCompilesAreKept) {
   };
   EXPECT_EQ(policy(), "FallbackToLogsOnError");
   Named(pod_template["spec"]["containers"], "server")->emplace("terminationMessagePolicy", "File");
-  EXPECT_EQ(policy(), "File") << "the user's own stays";
+  EXPECT_EQ(policy(), "File") << "the user's value is kept";
 }
 
-TEST(Overrides, ChangeTheCopyAndNotWhatItIsACopyOf) {
+TEST(Overrides, ChangeOnlyTheCopy) {
   const Json pod_template = Template();
   EXPECT_EQ(*WithOverrides(pod_template, nullptr, "server"), pod_template);
   const Json patch =
@@ -292,7 +293,7 @@ TEST(Overrides, ChangeTheCopyAndNotWhatItIsACopyOf) {
   EXPECT_EQ((*Named((*merged)["spec"]["containers"], "server"))["command"][0], "warm");
 }
 
-TEST(Overrides, WhatWouldCompileAnotherCacheOrIsNoPartOfAPodIsRefused) {
+TEST(Overrides, ChangedKeyAndForeignFieldsAreRejected) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"spec":{"containers":[{"name":"server","image":"other"}]}})", "image"},
       {R"({"spec":{"containers":[{"name":"server","$patch":"delete"}]}})", "must not be removed"},
@@ -314,9 +315,9 @@ TEST(Overrides, WhatWouldCompileAnotherCacheOrIsNoPartOfAPodIsRefused) {
   }
 }
 
-// ---- rehearsal and learnt templates -------------------------------------------------------------
+// ---- dry run and learnt templates ---------------------------------------------------------------
 
-TEST(AdmissionDryRun, OnlyTheInjectedPodHasWhatWeAdd) {
+TEST(AdmissionDryRun, OnlyInjectedPodHasTheCache) {
   const api::CacheWarmup warmup = Warmup();
   const Json pod_template = Template();
   const DryRunPods pods =
@@ -330,7 +331,7 @@ TEST(AdmissionDryRun, OnlyTheInjectedPodHasWhatWeAdd) {
   EXPECT_TRUE((*pods.unmodified)["metadata"].contains("generateName"));
 }
 
-TEST(AdmissionDryRun, ATemplateLearntFromAPodHasNothingThatWasAdded) {
+TEST(AdmissionDryRun, LearntTemplateHasNoAddedFields) {
   Json pod = {{"metadata", {{"labels", {{"app", "x"}, {"pod-template-hash", "h"}}}}},
               {"spec", SpecOf()}};
   AddMount(pod["spec"], MountOf());
@@ -344,27 +345,27 @@ TEST(AdmissionDryRun, ATemplateLearntFromAPodHasNothingThatWasAdded) {
 
 // ---- bodies -------------------------------------------------------------------------------------
 
-TEST(Applied, TheStatusCarriesTheVersionThatWasPlannedOn) {
+TEST(Applied, StatusHasPlannedResourceVersion) {
   const Json body = StatusApply(Warmup(), {});
   EXPECT_EQ(body["metadata"]["resourceVersion"], "42");
   EXPECT_EQ(body["metadata"]["namespace"], "models");
   EXPECT_EQ(body["kind"], "CacheWarmup");
 }
 
-TEST(Applied, AnEmptySpecRemovesWhatTheManagerHad) {
+TEST(Applied, EmptySpecRemovesManagerFields) {
   EXPECT_FALSE(NodeCacheApply("n1", {}).contains("spec"));
   const Json body = NodeCacheApply("n1", {.warmups = {{.uid = "7d0f", .ns = "m", .name = "l"}}});
   EXPECT_EQ(body["spec"]["warmups"][0]["uid"], "7d0f");
   EXPECT_FALSE(body["metadata"].contains("resourceVersion")) << "each manager has its own entries";
 }
 
-TEST(Applied, TheNodeCacheBelongsToItsNode) {
+TEST(Applied, NodeCacheIsOwnedByItsNode) {
   const Json body = NodeCacheBase("n1", "uid-n1");
   EXPECT_EQ(body["metadata"]["ownerReferences"][0]["uid"], "uid-n1");
   EXPECT_EQ(body["metadata"]["ownerReferences"][0]["kind"], "Node");
 }
 
-TEST(Applied, TheLabelIsRemovedByNull) {
+TEST(Applied, NullRemovesTheLabel) {
   EXPECT_EQ(InjectLabelPatch(true),
             Parse(R"({"metadata":{"labels":{"cachewarm.io/inject":"true"}}})"));
   EXPECT_TRUE(InjectLabelPatch(false)["metadata"]["labels"]["cachewarm.io/inject"].is_null());

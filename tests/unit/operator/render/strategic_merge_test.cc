@@ -40,7 +40,7 @@ spec:
 struct Case {
   const char* name;
   const char* patch;
-  // What of the template is looked at, and what it is then.
+  // JSON pointer into the merged template, and the expected value.
   const char* pointer;
   const char* expected;
 };
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"labels", "{metadata: {labels: {app: null, x: y}}}", "/metadata/labels", "{x: y}"}),
     [](const auto& each) { return each.param.name; });
 
-TEST(MergeStrategically, MistakesAreNamedByTheirPath) {
+TEST(MergeStrategically, ErrorsNameThePath) {
   const std::pair<const char*, const char*> cases[] = {
       {"[]", "expected an object"},
       {"{$patch: delete}", "$patch: cannot be used at the top level"},
@@ -130,7 +130,7 @@ TEST(MergeStrategically, MistakesAreNamedByTheirPath) {
   }
 }
 
-TEST(MergeStrategically, APatchOfNothingButElementsIsRefused) {
+TEST(MergeStrategically, OversizedListIsRejected) {
   Json pod = Yaml(kTemplate);
   Json volumes = Json::array();
   for (int i = 0; i < 257; ++i) {
@@ -142,7 +142,7 @@ TEST(MergeStrategically, APatchOfNothingButElementsIsRefused) {
   EXPECT_TRUE(MergeStrategically(pod, {{"spec", {{"volumes", volumes}}}}).ok());
 }
 
-TEST(MergeStrategically, TwiceIsOnce) {
+TEST(MergeStrategically, IsIdempotent) {
   Json once = Yaml(kTemplate);
   const Json patch = Yaml(
       "{spec: {containers: [{name: server, env: [{name: C, value: x}], command: [a]}, {name: "

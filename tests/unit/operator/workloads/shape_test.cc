@@ -37,7 +37,7 @@ struct Case {
   Labels selector;
   int64_t replicas;
   std::string image;  // of the template; "": it has none
-  bool asks;          // for an accelerator
+  bool asks;          // requests an accelerator
 };
 
 std::vector<Case> Cases() {
@@ -150,7 +150,7 @@ std::vector<Case> Cases() {
   };
 }
 
-TEST(Shape, EachKindSaysWhatItsPodsAre) {
+TEST(Shape, EachKindHasItsShape) {
   for (const Case& each : Cases()) {
     SCOPED_TRACE(each.name);
     const Json workload = Yaml(each.workload);
@@ -163,7 +163,7 @@ TEST(Shape, EachKindSaysWhatItsPodsAre) {
   }
 }
 
-TEST(Shape, APodMayAskForItsAcceleratorByAClaim) {
+TEST(Shape, ResourceClaimRequestsAccelerator) {
   const auto job = [](const std::string& resources) {
     return Yaml(
         "{kind: Job, metadata: {name: a}, spec: {template: {spec: {resourceClaims: [{name: gpu, "
@@ -174,7 +174,7 @@ TEST(Shape, APodMayAskForItsAcceleratorByAClaim) {
   EXPECT_FALSE(RequestsAccelerator(job("{limits: {cpu: 1}}"))) << "no container uses the claim";
 }
 
-TEST(Shape, ARolloutMayBorrowItsTemplateFromADeployment) {
+TEST(Shape, RolloutUsesTemplateOfDeployment) {
   const Json rollout = Yaml(
       "{kind: Rollout, metadata: {name: a}, spec: {workloadRef: {apiVersion: apps/v1, kind: "
       "Deployment, name: lender}}}");
@@ -184,7 +184,7 @@ TEST(Shape, ARolloutMayBorrowItsTemplateFromADeployment) {
   EXPECT_EQ(ShapeOf(odd).borrows_from, "");
 }
 
-TEST(Shape, PodsAreOfAWorkloadByTheLabelsOfAnyOfItsTemplates) {
+TEST(Shape, AnyTemplateWithLabelsMatches) {
   const Json groups = Yaml(
       "{kind: LeaderWorkerSet, metadata: {name: a}, spec: {leaderWorkerTemplate: {"
       "leaderTemplate: {metadata: {labels: {app: llama, role: leader}}}, "
@@ -196,7 +196,7 @@ TEST(Shape, PodsAreOfAWorkloadByTheLabelsOfAnyOfItsTemplates) {
   EXPECT_FALSE(MakesPodsWith(Yaml("{kind: Job, spec: {template: 3}}"), {{"app", "llama"}}));
 }
 
-TEST(Shape, NothingThatIsOddlyShapedIsTrusted) {
+TEST(Shape, UnexpectedShapesReadAsAbsent) {
   for (const char* kind :
        {"Deployment", "StatefulSet", "Job", "CronJob", "Rollout", "LeaderWorkerSet", "RayCluster",
         "InferenceService", "LLMInferenceService"}) {

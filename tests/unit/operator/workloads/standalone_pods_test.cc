@@ -40,9 +40,9 @@ struct Case {
   std::string stem;  // of the warmup's name
 };
 
-class LoosePodsLabels : public testing::TestWithParam<Case> {};
+class StandalonePodsLabels : public testing::TestWithParam<Case> {};
 
-TEST_P(LoosePodsLabels, AreThoseThatPeopleGive) {
+TEST_P(StandalonePodsLabels, AreSetByUsers) {
   const auto pods = StandalonePodsOf(GpuPod(GetParam().metadata));
   ASSERT_TRUE(pods.has_value());
   EXPECT_EQ(pods->labels, GetParam().labels);
@@ -56,7 +56,7 @@ TEST_P(LoosePodsLabels, AreThoseThatPeopleGive) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Table, LoosePodsLabels,
+    Table, StandalonePodsLabels,
     testing::Values(
         Case{"one", "{labels: {app: llama}}", {{"app", "llama"}}, "llama"},
         Case{"none", "{}", {}, ""},
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
              "abcdefghijklmnopqrstuvwxyz1234"}),
     [](const auto& info) { return info.param.name; });
 
-TEST(StandalonePods, NoMoreLabelsThanASelectorTakes) {
+TEST(StandalonePods, LabelsAreLimited) {
   Json pod = GpuPod("{}");
   for (int i = 0; i < 40; ++i) {
     pod["metadata"]["labels"]["label-" + std::to_string(i)] = "x";
@@ -84,7 +84,7 @@ TEST(StandalonePods, NoMoreLabelsThanASelectorTakes) {
   EXPECT_EQ(StandalonePodsOf(pod)->labels.size(), 32U);
 }
 
-TEST(StandalonePods, EqualLabelsAreOneNameAndOthersAnother) {
+TEST(StandalonePods, NameDependsOnLabels) {
   const auto name = [](const std::string& labels) {
     return StandalonePodsOf(GpuPod("{labels: " + labels + "}"))->warmup;
   };
@@ -92,10 +92,10 @@ TEST(StandalonePods, EqualLabelsAreOneNameAndOthersAnother) {
   EXPECT_NE(name("{a: x, b: y}"), name("{a: x}"));
 }
 
-TEST(StandalonePods, AreMadeByNobodyThatWeKnow) {
+TEST(StandalonePods, HaveNoSupportedOwner) {
   EXPECT_TRUE(StandalonePodsOf(Owned("batch.volcano.sh/v1alpha1", "Job")).has_value());
   EXPECT_TRUE(StandalonePodsOf(Owned("kubeflow.org/v1", "PyTorchJob")).has_value());
-  EXPECT_TRUE(StandalonePodsOf(Owned("apps/v1", "ReplicaSet")).has_value()) << "made by hand";
+  EXPECT_TRUE(StandalonePodsOf(Owned("apps/v1", "ReplicaSet")).has_value()) << "created by a user";
   EXPECT_FALSE(StandalonePodsOf(Owned("apps/v1", "StatefulSet")).has_value());
   EXPECT_FALSE(StandalonePodsOf(Owned("batch/v1", "Job")).has_value());
   EXPECT_FALSE(StandalonePodsOf(Owned("apps/v1", "DaemonSet")).has_value());
@@ -107,7 +107,7 @@ TEST(StandalonePods, AreMadeByNobodyThatWeKnow) {
   }
 }
 
-TEST(StandalonePods, AskForAnAcceleratorAndAreNobodyElses) {
+TEST(StandalonePods, RequestAcceleratorAndAreNotInjected) {
   EXPECT_TRUE(StandalonePodsOf(GpuPod("{labels: {app: a}}")).has_value());
   Json plain = GpuPod("{labels: {app: a}}");
   plain["spec"]["containers"][0].erase("resources");
@@ -125,7 +125,7 @@ TEST(StandalonePods, AskForAnAcceleratorAndAreNobodyElses) {
       StandalonePodsOf(GpuPod("{labels: {app: a, cachewarm.io/builder-warmup: u}}")).has_value());
 }
 
-TEST(StandalonePods, WhatIsNoPodIsNotOne) {
+TEST(StandalonePods, MalformedPodIsNone) {
   for (const char* odd : {"{}", "[]", "{metadata: 7, spec: {containers: 3}}"}) {
     EXPECT_FALSE(StandalonePodsOf(codec::ParseYaml(odd).value()).has_value()) << odd;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of tests/admission against the pure function.
+// Runs the cases of tests/admission against the pure function.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -77,7 +77,7 @@ std::vector<Warmup> WarmupsOf(const Json& each) {
   return warmups;
 }
 
-// An absent list and an empty one are the same to the API server.
+// For the API server an absent list equals an empty one.
 void DropEmpty(Json& value) {
   if (!value.is_structured()) {
     return;
@@ -99,14 +99,14 @@ Json Expected(const Json& each) {
 
 class Cases : public ::testing::TestWithParam<Json> {};
 
-TEST_P(Cases, ComesOutAsWritten) {
+TEST_P(Cases, MatchesExpectedPod) {
   Json pod = GetParam()["pod"];
   Inject(WarmupsOf(GetParam()), api::kDefaultRoot, pod);
   DropEmpty(pod);
   EXPECT_EQ(pod, Expected(GetParam())) << Json::diff(Expected(GetParam()), pod).dump(1);
 }
 
-TEST_P(Cases, DoneTwiceChangesNothingMore) {
+TEST_P(Cases, InjectionIsIdempotent) {
   Json once = GetParam()["pod"];
   Inject(WarmupsOf(GetParam()), api::kDefaultRoot, once);
   Json twice = once;
@@ -114,8 +114,8 @@ TEST_P(Cases, DoneTwiceChangesNothingMore) {
   EXPECT_EQ(once, twice);
 }
 
-// The policy computes the same, so whichever of both comes second finds its work done.
-TEST_P(Cases, NothingIsLeftToDoOnWhatComesOut) {
+// Policy and webhook compute the same, so the second of them changes nothing.
+TEST_P(Cases, InjectedPodNeedsNoPatch) {
   Json pod = Expected(GetParam());
   Inject(WarmupsOf(GetParam()), api::kDefaultRoot, pod);
   DropEmpty(pod);

@@ -30,7 +30,7 @@ size_t AuthoritiesOf(const CertificateBundle& bundle) {
   return pki::ParseCertificates(bundle.authorities)->size();
 }
 
-TEST(CertificateBundle, IsMadeAtOnceWhereThereIsNothing) {
+TEST(CertificateBundle, EmptySecretGetsBothCertificates) {
   const CertificateBundle bundle = First();
   const auto authority = *pki::ParseCertificates(bundle.authorities);
   const auto serving = *pki::ParseCertificates(bundle.certificate);
@@ -43,14 +43,15 @@ TEST(CertificateBundle, IsMadeAtOnceWhereThereIsNothing) {
   EXPECT_EQ(authority.front().until, kStart + 3650 * kDay);
 }
 
-TEST(CertificateBundle, IsLeftAloneWhileItIsGood) {
+TEST(CertificateBundle, ValidBundleIsNotRenewed) {
   const CertificateBundle bundle = First();
   EXPECT_EQ(RenewAt(bundle, kStart, bundle.authorities), std::nullopt);
   EXPECT_EQ(RenewAt(bundle, kStart + 59 * kDay, bundle.authorities), std::nullopt);
-  EXPECT_EQ(RenewAt(bundle, kStart + 59 * kDay, ""), std::nullopt) << "announcing comes after";
+  EXPECT_EQ(RenewAt(bundle, kStart + 59 * kDay, ""), std::nullopt)
+      << "the caBundle is updated afterwards";
 }
 
-TEST(CertificateBundle, AServingCertificateIsRenewedWithAThirdOfItsTimeLeft) {
+TEST(CertificateBundle, ServingCertificateIsRenewedAtAThirdOfItsLifetime) {
   const CertificateBundle bundle = First();
   const auto renewed = RenewAt(bundle, kStart + 61 * kDay, bundle.authorities);
   ASSERT_TRUE(renewed.has_value());
@@ -61,17 +62,17 @@ TEST(CertificateBundle, AServingCertificateIsRenewedWithAThirdOfItsTimeLeft) {
   EXPECT_EQ(RenewAt(*renewed, kStart + 61 * kDay, bundle.authorities), std::nullopt);
 }
 
-TEST(CertificateBundle, AnExpiredCertificateIsReplacedWhateverIsAnnounced) {
+TEST(CertificateBundle, ExpiredCertificateIsReplacedForAnyCaBundle) {
   const CertificateBundle bundle = First();
   const auto renewed = RenewAt(bundle, kStart + 91 * kDay, "nonsense");
   ASSERT_TRUE(renewed.has_value());
   EXPECT_NE(renewed->certificate, bundle.certificate);
 }
 
-TEST(CertificateBundle, ANewAuthorityIsAnnouncedBeforeItsCertificateIsShown) {
+TEST(CertificateBundle, NewAuthorityEntersCaBundleBeforeItSigns) {
   const WallTime late = kStart + 2500 * kDay;
   CertificateBundle bundle = First();
-  // Nobody checked for years, but for the serving certificate.
+  // All certificates have expired but the serving certificate.
   const auto serving =
       *pki::IssueServing({.certificate = bundle.authorities, .key = bundle.authority_key}, {kName},
                          {.from = late - kDay, .until = late + 89 * kDay});
@@ -97,17 +98,16 @@ TEST(CertificateBundle, ANewAuthorityIsAnnouncedBeforeItsCertificateIsShown) {
   EXPECT_EQ(AuthoritiesOf(*cleaned), 1U);
 }
 
-TEST(CertificateBundle, ThePrivateKeyOfAnAuthorityThatWasLostMakesANewOne) {
+TEST(CertificateBundle, LostAuthorityKeyCausesNewAuthority) {
   CertificateBundle bundle = First();
   bundle.authority_key.clear();
   const auto renewed = RenewAt(bundle, kStart, bundle.authorities);
   ASSERT_TRUE(renewed.has_value());
   EXPECT_EQ(AuthoritiesOf(*renewed), 2U);
-  EXPECT_EQ(renewed->certificate, bundle.certificate)
-      << "it is good as long as the old one is trusted";
+  EXPECT_EQ(renewed->certificate, bundle.certificate) << "valid while the old authority is trusted";
 }
 
-TEST(CertificateBundle, WhatCannotBeUsedIsMadeAnew) {
+TEST(CertificateBundle, UnusableEntriesAreReplaced) {
   const CertificateBundle bundle = First();
   const CertificateBundle other = First();
   for (const auto& spoil : std::vector<void (*)(CertificateBundle&, const CertificateBundle&)>{
@@ -131,7 +131,7 @@ TEST(CertificateBundle, WhatCannotBeUsedIsMadeAnew) {
   }
 }
 
-TEST(CertificateBundle, AnotherNameNeedsAnotherCertificate) {
+TEST(CertificateBundle, ChangedDnsNameCausesNewCertificate) {
   const CertificateBundle bundle = First();
   RenewalInputs moved = At(kStart, bundle.authorities);
   moved.dns_name = "cachewarm-webhook.elsewhere.svc";
@@ -142,7 +142,7 @@ TEST(CertificateBundle, AnotherNameNeedsAnotherCertificate) {
             moved.dns_name);
 }
 
-TEST(CertificateBundle, AClockThatGoesBackMakesNoEndOfAuthorities) {
+TEST(CertificateBundle, ClockGoingBackKeepsAuthoritiesBounded) {
   CertificateBundle bundle = First();
   for (int i = 0; i < 8; ++i) {
     if (const auto renewed = RenewAt(bundle, kStart - i * 3651 * kDay, bundle.authorities)) {

@@ -29,7 +29,7 @@ Json Question() {
             {"dryRun", false}}}};
 }
 
-TEST(Review, ReadsWhereWhichPodIsAboutToBeCreated) {
+TEST(Review, DecodesNamespaceAndPod) {
   const auto review = DecodeReview(Question().dump());
   ASSERT_TRUE(review.ok()) << review.status();
   EXPECT_EQ(review->uid, "705ab4f5");
@@ -40,17 +40,17 @@ TEST(Review, ReadsWhereWhichPodIsAboutToBeCreated) {
 struct Bad {
   const char* pointer;
   Json value;
-  const char* said;
+  const char* message;
 };
 
 class BadReview : public ::testing::TestWithParam<Bad> {};
 
-TEST_P(BadReview, IsRefusedByTheNameOfTheField) {
+TEST_P(BadReview, ErrorNamesTheField) {
   Json question = Question();
   question[Json::json_pointer(GetParam().pointer)] = GetParam().value;
   const auto review = DecodeReview(question.dump());
   ASSERT_FALSE(review.ok());
-  EXPECT_THAT(Message(review.status()), HasSubstr(GetParam().said));
+  EXPECT_THAT(Message(review.status()), HasSubstr(GetParam().message));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Bad{"/request/object", nullptr, "request.object"},
                       Bad{"/request/object", Json::array(), "request.object"}));
 
-TEST(Review, WhatIsNoObjectOrTooDeepOrTooLongIsRefused) {
+TEST(Review, RejectsNonObjectsAndOversizedInput) {
   EXPECT_FALSE(DecodeReview("").ok());
   EXPECT_FALSE(DecodeReview("[]").ok());
   EXPECT_FALSE(DecodeReview("{\"kind\":").ok());
@@ -84,7 +84,7 @@ TEST(Review, WhatIsNoObjectOrTooDeepOrTooLongIsRefused) {
   EXPECT_THAT(Message(DecodeReview(dense.dump()).status()), HasSubstr("values is over the limit"));
 }
 
-TEST(Answer, CarriesThePatchThatMakesTheChangedPod) {
+TEST(Answer, PatchTurnsReviewedPodIntoChangedPod) {
   const auto review = *DecodeReview(Question().dump());
   Json changed = *review.pod;
   changed["metadata"]["annotations"]["a/b~c"] = "d";
@@ -99,7 +99,7 @@ TEST(Answer, CarriesThePatchThatMakesTheChangedPod) {
   EXPECT_EQ(review.pod->patch(patch), changed);
 }
 
-TEST(Answer, HasNoPatchWhereNothingChanges) {
+TEST(Answer, UnchangedPodGetsNoPatch) {
   const auto review = *DecodeReview(Question().dump());
   const auto answer = *codec::ParseJson(EncodeAnswer(review, *review.pod));
   EXPECT_EQ(answer["response"], Json({{"uid", "705ab4f5"}, {"allowed", true}}));

@@ -33,7 +33,7 @@ constexpr char kUrl[] = "https://cachewarm-webhook.cachewarm-system.svc/pods";
 const kube::ObjectName kSecretName{.ns = kNamespace, .name = std::string(kWebhookName)};
 const kube::ObjectName kAdmission{.name = std::string(kAdmissionName)};
 
-// The fake server, which also says what kinds it knows.
+// The fake API server, which also answers discovery.
 class Server final : public kube::Client {
  public:
   explicit Server(const Clock& clock) : objects(clock) {}
@@ -107,7 +107,7 @@ metadata: {name: cachewarm-webhook, namespace: cachewarm-system, labels: {kept: 
   void Start() {
     thread = std::jthread([this](std::stop_token stop) { service.Run(stop); });
   }
-  // Lets the service look again, some time later, and returns when it has looked.
+  // Advances the clock so that the service checks again; returns after the check.
   void Later(Duration by) {
     EXPECT_TRUE(clock.AwaitWaiters(1));
     clock.Advance(by);
@@ -118,14 +118,14 @@ metadata: {name: cachewarm-webhook, namespace: cachewarm-system, labels: {kept: 
     const auto secret = server.objects.Find(kube::kSecrets, kSecretName);
     return codec::DecodeBase64(kube::TextAt(*secret, {"data", name})).value_or("");
   }
-  std::string Announced() {
+  std::string CaBundle() {
     const auto object = server.objects.Find(kube::kMutatingWebhooks, kAdmission);
     return codec::DecodeBase64(kube::TextAt((*object)["webhooks"][0], {"clientConfig", "caBundle"}))
         .value_or("");
   }
 
-  absl::StatusOr<http::Response> Ask(const std::string& trusted, const std::string& body,
-                                     http::Method method = http::Method::kPost) {
+  absl::StatusOr<http::Response> Send(const std::string& trusted, const std::string& body,
+                                      http::Method method = http::Method::kPost) {
     const fakes::TunnelProxy proxy(service.port());
     const auto client = http::MakeClient(
         {.tls = {.ca_pem = trusted}, .proxy = {.https = "http://" + proxy.address()}});
@@ -142,7 +142,7 @@ metadata: {name: cachewarm-webhook, namespace: cachewarm-system, labels: {kept: 
     return ns == "serving" ? std::vector<Warmup>{warmup} : std::vector<Warmup>{};
   }
 
-  static std::string Question(const std::string& ns) {
+  static std::string ReviewOf(const std::string& ns) {
     return Json({{"apiVersion", "admission.k8s.io/v1"},
                  {"kind", "AdmissionReview"},
                  {"request",
@@ -166,15 +166,15 @@ metadata: {name: cachewarm-webhook, namespace: cachewarm-system, labels: {kept: 
   std::jthread thread;
 };
 
-TEST_F(ServiceTest, TheLeaderMakesCertificatesAnnouncesThemAndServes) {
+TEST_F(ServiceTest, LeaderIssuesCertificatesUpdatesCaBundleAndServes) {
   InstallWebhook();
   service.SetLeading(true);
   Start();
   ASSERT_TRUE(Eventually([&] { return service.port() != 0; }));
-  EXPECT_EQ(Announced(), Entry("ca.crt"));
+  EXPECT_EQ(CaBundle(), Entry("ca.crt"));
   const auto secret = server.objects.Find(kube::kSecrets, kSecretName);
   EXPECT_EQ(kube::LabelsOf(*secret).at("kept"), "yes");
-  const auto answer = Ask(Announced(), Question("serving"));
+  const auto answer = Send(CaBundle(), ReviewOf("serving"));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->status, 200);
   const Json response = (*codec::ParseJson(answer->body))["response"];
@@ -187,22 +187,22 @@ TEST_F(ServiceTest, TheLeaderMakesCertificatesAnnouncesThemAndServes) {
               HasSubstr("cachewarm_webhook_requests_total{result=\"injected\"} 1"));
 }
 
-TEST_F(ServiceTest, WhatIsNoQuestionIsRefusedAndCounted) {
+TEST_F(ServiceTest, InvalidReviewIsRejectedAndCounted) {
   InstallWebhook();
   service.SetLeading(true);
   Start();
   ASSERT_TRUE(Eventually([&] { return service.port() != 0; }));
-  EXPECT_EQ(Ask(Announced(), "", http::Method::kGet)->status, 405);
-  const auto bad = Ask(Announced(), "{}");
+  EXPECT_EQ(Send(CaBundle(), "", http::Method::kGet)->status, 405);
+  const auto bad = Send(CaBundle(), "{}");
   EXPECT_EQ(bad->status, 400);
   EXPECT_THAT(bad->body, HasSubstr("apiVersion"));
-  const auto large = Ask(Announced(), std::string(kReviewBytesMax + 1, 'x'));
-  EXPECT_TRUE(!large.ok() || large->status == 413) << "refused before all of it was sent";
-  const auto passed = Ask(Announced(), Question("elsewhere"));
+  const auto large = Send(CaBundle(), std::string(kReviewBytesMax + 1, 'x'));
+  EXPECT_TRUE(!large.ok() || large->status == 413) << "rejected before the whole body was sent";
+  const auto passed = Send(CaBundle(), ReviewOf("elsewhere"));
   EXPECT_FALSE((*codec::ParseJson(passed->body))["response"].contains("patch"));
 }
 
-TEST_F(ServiceTest, AFollowerServesWithTheLeadersCertificatesAndWritesNothing) {
+TEST_F(ServiceTest, StandbyServesLeadersCertificatesAndWritesNothing) {
   InstallWebhook();
   Start();
   Later(std::chrono::seconds(31));
@@ -217,12 +217,12 @@ TEST_F(ServiceTest, AFollowerServesWithTheLeadersCertificatesAndWritesNothing) {
     Later(std::chrono::seconds(31));
     return service.port() != 0;
   }));
-  EXPECT_TRUE(Ask(ring.authorities, Question("serving")).ok());
-  EXPECT_EQ(Announced(), "");
+  EXPECT_TRUE(Send(ring.authorities, ReviewOf("serving")).ok());
+  EXPECT_EQ(CaBundle(), "");
   EXPECT_EQ(Entry("ca.crt"), "");
 }
 
-TEST_F(ServiceTest, ANewCertificateIsShownWithoutARestart) {
+TEST_F(ServiceTest, RenewedCertificateIsServedWithoutRestart) {
   InstallWebhook();
   service.SetLeading(true);
   Start();
@@ -238,13 +238,13 @@ TEST_F(ServiceTest, ANewCertificateIsShownWithoutARestart) {
   });
   ASSERT_TRUE(Eventually([&] {
     Later(std::chrono::seconds(31));
-    return Ask(other.authorities, Question("serving")).ok();
+    return Send(other.authorities, ReviewOf("serving")).ok();
   }));
   EXPECT_EQ(service.port(), port);
-  EXPECT_TRUE(Eventually([&] { return Announced() == other.authorities; }));
+  EXPECT_TRUE(Eventually([&] { return CaBundle() == other.authorities; }));
 }
 
-TEST_F(ServiceTest, TheAuthorityIsAnnouncedAgainWhereItWasTakenAway) {
+TEST_F(ServiceTest, RemovedCaBundleIsWrittenAgain) {
   InstallWebhook();
   service.SetLeading(true);
   Start();
@@ -254,11 +254,11 @@ TEST_F(ServiceTest, TheAuthorityIsAnnouncedAgainWhereItWasTakenAway) {
   });
   EXPECT_TRUE(Eventually([&] {
     Later(std::chrono::seconds(31));
-    return Announced() == Entry("ca.crt");
+    return CaBundle() == Entry("ca.crt");
   }));
 }
 
-TEST_F(ServiceTest, CertManagersConfigurationAndSecretAreLeftAlone) {
+TEST_F(ServiceTest, CertManagersConfigurationAndSecretAreNotWritten) {
   InstallWebhook("cert-manager.io/inject-ca-from");
   service.SetLeading(true);
   Start();
@@ -266,22 +266,22 @@ TEST_F(ServiceTest, CertManagersConfigurationAndSecretAreLeftAlone) {
       [&] { return registry->Serialize().find("by=\"webhook\"} 1") != std::string::npos; }));
   Later(std::chrono::seconds(31));
   EXPECT_EQ(Entry("tls.crt"), "");
-  EXPECT_EQ(Announced(), "");
+  EXPECT_EQ(CaBundle(), "");
 }
 
-TEST_F(ServiceTest, WithThePolicyInstalledTheWebhookIsNotRegistered) {
+TEST_F(ServiceTest, InstalledPolicyKeepsCaBundleUnchanged) {
   InstallPolicy();
   InstallWebhook();
   service.SetLeading(true);
   Start();
   ASSERT_TRUE(Eventually([&] { return log.Has("policy and webhook"); }));
   Later(std::chrono::seconds(31));
-  EXPECT_EQ(Announced(), "");
+  EXPECT_EQ(CaBundle(), "");
   EXPECT_EQ(Entry("tls.crt"), "");
   EXPECT_EQ(service.Missing(), "");
 }
 
-TEST_F(ServiceTest, WithThePolicyAloneNothingIsServedAndNoSecretRead) {
+TEST_F(ServiceTest, PolicyAloneServesNothingAndReadsNoSecret) {
   InstallPolicy();
   service.SetLeading(true);
   Start();
@@ -292,7 +292,7 @@ TEST_F(ServiceTest, WithThePolicyAloneNothingIsServedAndNoSecretRead) {
   }
 }
 
-TEST_F(ServiceTest, SaysWhatToInstallWhereNothingIs) {
+TEST_F(ServiceTest, MissingNamesTheManifestToInstall) {
   Start();
   ASSERT_TRUE(Eventually([&] { return changes == 1; }));
   EXPECT_THAT(service.Missing(), HasSubstr("install-webhook.yaml"));
@@ -325,7 +325,7 @@ TEST_F(ServiceTest, IsSettledOnceItServesAndStaysSo) {
   InstallWebhook();
   Start();
   ASSERT_TRUE(Eventually([&] { return log.Has("new pods are injected"); }));
-  EXPECT_FALSE(service.IsSettled()) << "nobody has made a certificate yet";
+  EXPECT_FALSE(service.IsSettled()) << "no certificate has been issued yet";
   service.SetLeading(true);
   ASSERT_TRUE(Eventually([&] { return service.IsSettled(); }));
   EXPECT_NE(service.port(), 0);
@@ -335,17 +335,17 @@ TEST_F(ServiceTest, IsSettledOnceItServesAndStaysSo) {
   EXPECT_TRUE(service.IsSettled());
 }
 
-TEST_F(ServiceTest, UntilItIsSettledItLooksEveryTwoSeconds) {
+TEST_F(ServiceTest, UnsettledServiceChecksEveryTwoSeconds) {
   server.objects.Intercept([](const kube::Request&) { return absl::UnavailableError("away"); });
   Start();
   ASSERT_TRUE(Eventually([&] { return log.Has("away"); }));
   EXPECT_FALSE(service.IsSettled());
   server.objects.Intercept(nullptr);
   Later(std::chrono::seconds(2));
-  EXPECT_TRUE(service.IsSettled()) << "there is no webhook to serve";
+  EXPECT_TRUE(service.IsSettled()) << "no webhook is installed";
 }
 
-TEST_F(ServiceTest, WhereThePolicyDoesTheWorkNoCertificateIsWaitedFor) {
+TEST_F(ServiceTest, InstalledPolicySettlesWithoutCertificate) {
   InstallPolicy();
   InstallWebhook();
   Start();
@@ -353,12 +353,12 @@ TEST_F(ServiceTest, WhereThePolicyDoesTheWorkNoCertificateIsWaitedFor) {
   EXPECT_EQ(service.port(), 0);
 }
 
-class ServiceThatSaysGoodbye : public ServiceTest {
+class DrainingService : public ServiceTest {
  protected:
-  ServiceThatSaysGoodbye() : ServiceTest(std::chrono::seconds(3)) {}
+  DrainingService() : ServiceTest(std::chrono::seconds(3)) {}
 };
 
-TEST_F(ServiceThatSaysGoodbye, AnswersAPIServersThatHaveNotSeenItGo) {
+TEST_F(DrainingService, KeepsAnsweringDuringDrainDelay) {
   InstallWebhook();
   service.SetLeading(true);
   Start();
@@ -366,7 +366,7 @@ TEST_F(ServiceThatSaysGoodbye, AnswersAPIServersThatHaveNotSeenItGo) {
   const uint16_t port = service.port();
   thread.request_stop();
   const auto answer_ends_connection = [&] {
-    const auto answer = Ask(Announced(), Question("serving"));
+    const auto answer = Send(CaBundle(), ReviewOf("serving"));
     return answer.ok() && answer->status == 200 && answer->headers.Find("Connection") == "close";
   };
   EXPECT_TRUE(Eventually(answer_ends_connection));
@@ -379,7 +379,7 @@ TEST_F(ServiceThatSaysGoodbye, AnswersAPIServersThatHaveNotSeenItGo) {
   EXPECT_TRUE(log.Has("webhook stopped"));
 }
 
-TEST_F(ServiceThatSaysGoodbye, WaitsForNobodyWhereItServesNothing) {
+TEST_F(DrainingService, StopsAtOnceWithoutServing) {
   InstallPolicy();
   Start();
   ASSERT_TRUE(Eventually([&] { return service.IsSettled(); }));
@@ -387,7 +387,7 @@ TEST_F(ServiceThatSaysGoodbye, WaitsForNobodyWhereItServesNothing) {
   thread.join();
 }
 
-TEST_F(ServiceTest, AMissingSecretIsSaidWithTheRemedyAndPodsGoOn) {
+TEST_F(ServiceTest, MissingSecretIsLoggedWithRemedy) {
   InstallWebhook();
   server.objects.Remove(kube::kSecrets, kSecretName);
   service.SetLeading(true);
@@ -396,7 +396,7 @@ TEST_F(ServiceTest, AMissingSecretIsSaidWithTheRemedyAndPodsGoOn) {
   EXPECT_EQ(service.port(), 0);
 }
 
-TEST_F(ServiceTest, AServerThatCannotBeReachedChangesNothing) {
+TEST_F(ServiceTest, UnreachableApiServerChangesNothing) {
   InstallWebhook();
   service.SetLeading(true);
   Start();
