@@ -24,7 +24,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-constexpr std::chrono::seconds kStartPatience{20};
+constexpr std::chrono::seconds kStartTimeout{20};
 constexpr std::chrono::milliseconds kBetweenTries{20};
 
 constexpr in_addr_t kAnother = INADDR_LOOPBACK + 1;  // 127.0.0.2
@@ -122,7 +122,7 @@ void RegistryProcess::Start() {
     ::execl(program.c_str(), program.c_str(), "serve", config_file_.c_str(), nullptr);
     ::_exit(127);
   }
-  const auto deadline = std::chrono::steady_clock::now() + kStartPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kStartTimeout;
   while (!Answers()) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline) << program << " does not answer";
     ASSERT_EQ(::waitpid(process_, nullptr, WNOHANG), 0) << program << " ended at once";
