@@ -122,8 +122,8 @@ void KeepNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
 }
 
 // Returns the time before which FailedCreate events are ignored. Events stay for an hour, so an
-// event from before a successful dry run is outdated. Conditions need no such limit: they are
-// updated while pods are rejected.
+// event from before a successful dry run is outdated. The limit does not apply to conditions,
+// whose time stays that of the first rejection.
 WallTime IgnoreEventsBefore(const plan::Snapshot& snapshot) {
   const api::Condition* ready = api::FindCondition(snapshot.warmup.status.conditions, "Ready");
   if (ready == nullptr) {
