@@ -57,7 +57,7 @@ absl::Status CheckSpec(MetricType type, const MetricSpec& spec) {
   std::set<std::string> seen;
   for (const std::string& label : spec.labels) {
     if (!IsSnake(label) || label == "le" || !seen.insert(label).second) {
-      return Bad(spec, fmt::format("label \"{}\" is malformed, reserved or stands twice", label));
+      return Bad(spec, fmt::format("label \"{}\" is malformed, reserved or a duplicate", label));
     }
   }
   return spec.series_max == 0 ? Bad(spec, "series_max is at least 1") : absl::OkStatus();

@@ -88,7 +88,7 @@ class Builder final : public YAML::EventHandler {
     Count(mark, 1);
     if (WantsKey()) {
       if (open_.back().value.contains(text)) {
-        throw Refused{mark, fmt::format("the key \"{}\" is a duplicate key", text)};
+        throw Refused{mark, fmt::format("duplicate key \"{}\"", text)};
       }
       open_.back().key = text;
       Remember({.value = text}, anchor);

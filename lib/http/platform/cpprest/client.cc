@@ -250,8 +250,8 @@ class CpprestClient final : public Client {
         std::find(options_.plain_http_hosts.begin(), options_.plain_http_hosts.end(), url.host) ==
             options_.plain_http_hosts.end()) {
       return absl::InvalidArgumentError(fmt::format(
-          "{}: plain http is for loopback only: use https, or list the host as one that may be "
-          "spoken to over plain http",
+          "{}: plain http is allowed for loopback only: use https, or list the host among those "
+          "that may use plain http",
           url.Origin()));
     }
     CW_ASSIGN_OR_RETURN(http_client client, ClientOf(url));

@@ -83,7 +83,7 @@ TEST(ParseDeclaredFacts, NamesTheFieldAndTheRemedy) {
        "cpu.cores: unknown field"},
       {"{gpuType: cpu, deviceCount: -1}", "deviceCount: -1 is not within"},
       {"{gpuType: cpu, deviceCount: many}", "deviceCount: expected an integer"},
-      {"gpuType: cpu\ngpuType: cpu", "is a duplicate key"},
+      {"gpuType: cpu\ngpuType: cpu", "duplicate key"},
       {"{", "malformed YAML"},
   };
   for (const auto& [text, message] : cases) {
