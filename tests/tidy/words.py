@@ -44,9 +44,14 @@ class Table:
                 raise ValueError(f"words.txt:{number}: expected 'PATTERN -> REPLACEMENT' or "
                                  f"'allow GLOB \"TEXT\" because REASON', got: {line}")
 
+        # One search for all words is several times as fast as one for each.
+        self.any = re.compile("|".join(pattern.pattern for pattern, _ in self.words))
+
     def findings(self, path: str, line: str):
         """Yields (word, replacement) for every word of the line that is not allowed there."""
         text = split(line)
+        if not self.any.search(text):
+            return
         for glob, phrase in self.allowed:
             if fnmatch(path, glob):
                 if not phrase:
