@@ -102,7 +102,6 @@ def test_a_fetch_runs_beside_the_pull_of_the_image_of_a_pod_that_is_not_held(
     assert injected(ready) and released(ready) == ""
 
 
-@pytest.mark.slow
 def test_in_mode_auto_a_pod_does_not_wait_for_a_fetch_that_takes_longer_than_it_saves(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
@@ -116,7 +115,6 @@ def test_in_mode_auto_a_pod_does_not_wait_for_a_fetch_that_takes_longer_than_it_
     assert_cold(kubectl, pod)
 
 
-@pytest.mark.slow
 def test_a_rollout_is_held_up_once_and_not_once_for_each_of_its_pods(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
