@@ -10,7 +10,7 @@ import ssl
 
 from . import network, pki
 from . import settings as names
-from .process import Daemon, run
+from .process import Daemon
 from .progress import Progress, wait_until
 from .settings import ClusterError, Settings
 
@@ -34,9 +34,9 @@ def up(settings: Settings, progress: Progress) -> None:
     start_apiserver(settings)
     progress.done("apiserver answers /readyz", since)
     _start_controllers(settings)
-    account = (settings.kubectl, f"--kubeconfig={settings.kubeconfig}", "get", "sa", "default")
+    account = "/api/v1/namespaces/default/serviceaccounts/default"
     wait_until(
-        lambda: run(*account, check=False).returncode == 0,
+        lambda: read(settings, account),
         60,
         lambda: f"no default ServiceAccount; {daemon(settings, 'controller-manager').tail()}",
     )
@@ -104,16 +104,22 @@ def start_apiserver(settings: Settings) -> None:
 def _ready(settings: Settings) -> bool:
     daemon(settings, "etcd").require_alive()
     daemon(settings, "apiserver").require_alive()
+    return read(settings, "/readyz", seconds=2) is not None
+
+
+def read(settings: Settings, path: str, seconds: float = 30) -> bytes | None:
+    """The API server's answer to a GET; None when it has none or refuses. Does not start kubectl,
+    which costs a tenth of a second of a processor."""
     keys = settings.pki
     trust = ssl.create_default_context(cafile=str(keys / "ca.crt"))
     trust.load_cert_chain(keys / "admin.crt", keys / "admin.key")
     try:
         with urllib.request.urlopen(
-            f"{names.API_SERVER}/readyz", timeout=2, context=trust
+            f"{names.API_SERVER}{path}", timeout=seconds, context=trust
         ) as answer:
-            return answer.status == 200
+            return answer.read()
     except (urllib.error.URLError, OSError):
-        return False
+        return None
 
 
 def _start_etcd(settings: Settings) -> None:

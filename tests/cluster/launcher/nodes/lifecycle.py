@@ -10,6 +10,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
@@ -92,17 +93,22 @@ def load_image(settings: Settings, archive: Path, progress: Progress) -> None:
         raise ClusterError(f"{archive} is not a file: build the image first (images/build-rootfs)")
     settings.images.mkdir(parents=True, exist_ok=True)
     kept = settings.images / archive.name
-    partial = kept.with_suffix(".new")
-    shutil.copyfile(archive, partial)
-    partial.rename(kept)
-    digest = _digest(kept)
-    for name in settings.node_names():
+    digest = _digest(archive)
+    if not kept.exists() or _digest(kept) != digest:
+        partial = kept.with_suffix(".new")
+        shutil.copyfile(archive, partial)
+        partial.rename(kept)
+
+    def give(name: str) -> None:
         mark = _mark(settings, name, kept)
         if init_pid(settings, name) and not (mark.exists() and mark.read_text() == digest):
             since = progress.now()
             run(*enter(settings, name, ["ctr", "-n", "k8s.io", "images", "import", str(kept)]))
             mark.write_text(digest)
             progress.done(f"{archive.name} in {name}", since)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(give, settings.node_names()))
 
 
 def make_fake_gpus(settings: Settings, name: str, count: int) -> None:
@@ -179,11 +185,10 @@ def _wait_ready(settings: Settings, name: str, booted: float) -> None:
 
     def ready() -> bool:
         node.require_alive()
-        command = (settings.kubectl, f"--kubeconfig={settings.kubeconfig}", "get", "node", name)
-        answer = run(*command, "-o", "json", check=False)
-        if answer.returncode != 0:
+        answer = control_plane.read(settings, f"/api/v1/nodes/{name}")
+        if not answer:
             return False
-        conditions = json.loads(answer.stdout)["status"].get("conditions", [])
+        conditions = json.loads(answer)["status"].get("conditions", [])
         said = [c for c in conditions if c["type"] == "Ready" and c["status"] == "True"]
         return bool(said) and _epoch(said[0]["lastHeartbeatTime"]) >= int(booted)
 
