@@ -15,6 +15,11 @@ class Sleeper:
     container: dict = field(default_factory=dict)  # merged over the container, last
     spec: dict = field(default_factory=dict)  # merged over the pod spec, last
     tolerate: tuple[str, ...] = ()  # keys of taints
+    strategy: dict | None = None
+
+    @property
+    def selector(self) -> dict[str, str]:
+        return {"app": self.name}
 
     def pod_spec(self) -> dict:
         container = {
@@ -45,13 +50,33 @@ class Sleeper:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.pod_spec()}
 
     def deployment(self) -> dict:
+        spec: dict = {
+            "replicas": self.replicas,
+            "selector": {"matchLabels": self.selector},
+            "template": self.template(),
+        }
+        if self.strategy:
+            spec["strategy"] = self.strategy
         return {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": {"name": self.name},
-            "spec": {
-                "replicas": self.replicas,
-                "selector": {"matchLabels": {"app": self.name}},
-                "template": self.template(),
-            },
+            "spec": spec,
+        }
+
+    def stateful_set(self) -> dict:
+        thing = self.deployment()
+        thing["kind"] = "StatefulSet"
+        thing["spec"]["serviceName"] = self.name
+        return thing
+
+    def job(self) -> dict:
+        template = self.template()
+        template["spec"]["restartPolicy"] = "Never"
+        spec = {"template": template, "backoffLimit": 0, "completions": self.replicas}
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": self.name},
+            "spec": spec,
         }

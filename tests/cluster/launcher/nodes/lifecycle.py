@@ -171,6 +171,7 @@ def _power_on(settings: Settings, name: str, index: int) -> None:
         "KUBECONFIG": str(kubeconfig),
         "PATH": _search_path(settings),
         "HOME": "/root",
+        "GOGC": os.environ.get("GOGC", "100"),
     }
     node = _daemon(settings, name)
     unshare = ("unshare", *_NAMESPACES, "--fork", "--kill-child=KILL", "--mount-proc")
