@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `kubectl get -o json` answers, without starting kubectl: tests read the same few kinds several
-times a second, and kubectl needs a tenth of a second of a processor to start."""
+"""Reads objects as `kubectl get -o json` prints them, without starting kubectl: tests read the same
+few kinds several times a second, and kubectl needs a tenth of a second of a processor to start."""
 
 import functools
 import http.client
