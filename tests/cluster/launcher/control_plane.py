@@ -14,6 +14,7 @@ from .process import Daemon
 from .progress import Progress, wait_until
 from .settings import ClusterError, Settings
 
+_ASK_SECONDS = 0.25  # each question is a TLS handshake on processors that are busy starting
 _QPS = ("--kube-api-qps=400", "--kube-api-burst=800")
 
 
@@ -39,6 +40,7 @@ def up(settings: Settings, progress: Progress) -> None:
         lambda: read(settings, account),
         60,
         lambda: f"no default ServiceAccount; {daemon(settings, 'controller-manager').tail()}",
+        every=_ASK_SECONDS,
     )
     progress.done("control plane up", since)
 
@@ -98,7 +100,12 @@ def start_apiserver(settings: Settings) -> None:
         # Webhooks are called at the addresses of their pods: there is no kube-proxy.
         "--enable-aggregator-routing=true",
     )
-    wait_until(lambda: _ready(settings), 90, lambda: f"apiserver is not ready; {api.tail()}")
+    wait_until(
+        lambda: _ready(settings),
+        90,
+        lambda: f"apiserver is not ready; {api.tail()}",
+        every=_ASK_SECONDS,
+    )
 
 
 def _ready(settings: Settings) -> bool:

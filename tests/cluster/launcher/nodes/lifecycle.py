@@ -193,7 +193,8 @@ def _wait_ready(settings: Settings, name: str, booted: float) -> None:
         said = [c for c in conditions if c["type"] == "Ready" and c["status"] == "True"]
         return bool(said) and _epoch(said[0]["lastHeartbeatTime"]) >= int(booted)
 
-    wait_until(ready, 180, lambda: f"{name} is not Ready; see {settings.node(name)}/kubelet.log")
+    log = settings.node(name) / "kubelet.log"
+    wait_until(ready, 180, lambda: f"{name} is not Ready; see {log}", every=0.25)
 
 
 def _epoch(text: str) -> float:
