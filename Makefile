@@ -9,6 +9,8 @@ export CCACHE_NOHASHDIR := 1
 export CCACHE_MAXSIZE ?= 5G
 K ?=
 ARGS ?=
+# Every verb of one call of make appends its times here; tools/run_tests.py prints them.
+export CACHEWARM_STAGES := $(or $(CACHEWARM_STAGES),$(CURDIR)/build/stages/$(shell date +%s.%N))
 
 .PHONY: help
 help: ## list the verbs
@@ -16,14 +18,14 @@ help: ## list the verbs
 
 .PHONY: setup
 setup: ## install every package and tool that build and tests need (Debian 12, as root)
-	@tools/setup/all
+	@tools/timed "set-up" tools/setup/all
 
 .PHONY: build
 build: setup ## build the programs as they ship, into build/release
 	@tools/stage build-release
 
 .PHONY: test
-test: setup ## run unit (ASan, UBSan), contract, charts, and e2e on a real cluster but the slow ones
+test: setup ## run unit (ASan, UBSan), contract, charts, the demo, and e2e on real clusters
 	@tools/run_tests.py
 
 .PHONY: unit
@@ -31,8 +33,12 @@ unit: setup ## run the tests that need no cluster
 	@tools/run_tests.py unit
 
 .PHONY: check
-check: setup ## format, rules of the house, clang-tidy
+check: setup ## format, rules of the house, clang-tidy of the folders that changed
 	@tools/stage check
+
+.PHONY: tidy
+tidy: setup ## clang-tidy of every folder
+	@tools/stage tidy
 
 .PHONY: format
 format: ## format every source in place
@@ -58,12 +64,12 @@ bench-world: setup ## memory and rounds of the operator over a made-up cluster; 
 bench-scale: images ## the operator at 5,000 nodes, 20 warmups, 10,000 pods; ARGS=--help
 	@tools/stage bench-scale $(ARGS)
 
-.PHONY: peers
-peers: setup ## bundles against the real skopeo, oras, crane, containerd and cosign
-	@tools/stage peers
+.PHONY: interop
+interop: setup ## bundles against the real skopeo, oras, crane, containerd and cosign
+	@tools/stage interop
 
 .PHONY: fuzz
-fuzz: setup ## every parser of strangers' bytes under libFuzzer; FUZZ_SECONDS=60 each, K=manifest one
+fuzz: setup ## every parser of untrusted input under libFuzzer; FUZZ_SECONDS=60 each, K=manifest one
 	@K=$(K) tools/stage fuzz
 
 .PHONY: golden

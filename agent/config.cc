@@ -21,9 +21,10 @@ constexpr int64_t kScrubSecondsMin = 60;
 constexpr int64_t kScrubSecondsMax = 30 * 24 * 3600;
 
 constexpr std::string_view kPurpose =
-    "cachewarm-agent: one on each node. Prepares the directories that pods mount, captures what\n"
-    "a builder compiled, publishes it, and fetches, verifies and activates bundles before pods\n"
-    "come. It does what the NodeCache of its node says and reports in that object's status.\n\n"
+    "cachewarm-agent runs on each node. It prepares the directories that pods mount, captures\n"
+    "and publishes the caches that builders compile, and fetches, verifies and activates bundles\n"
+    "before pods start. It reads its work from the NodeCache of its node and reports in the\n"
+    "status of that object.\n\n"
     "Usage: cachewarm-agent --store URL [--config FILE] [flags]\n"
     "       cachewarm-agent --print-node-facts [--node-facts FILE]";
 
@@ -72,7 +73,7 @@ Setter Mirrors(std::vector<std::string>& to) {
   };
 }
 
-// One proxy for both schemes.
+// Uses one proxy for http and https.
 Setter Proxy(http::ProxyOptions& to) {
   return [&to](const Given& given) -> absl::Status {
     CW_RETURN_IF_ERROR(http::ParseProxy(given.value).status());
@@ -82,7 +83,7 @@ Setter Proxy(http::ProxyOptions& to) {
   };
 }
 
-// More often than once a minute it would be all that the disk does.
+// The minimum of one minute keeps scrubbing from using all of the disk's bandwidth.
 Setter ScrubSeconds(int64_t& to) {
   return [&to](const Given& given) -> absl::Status {
     CW_ASSIGN_OR_RETURN(to, settings::WholeNumber(given.value, 0, kScrubSecondsMax));
@@ -93,7 +94,8 @@ Setter ScrubSeconds(int64_t& to) {
   };
 }
 
-// The file is that of all nodes; a flag or variable is meant for this one.
+// The configuration file is shared by all nodes, some of which may have no such file; a flag or
+// environment variable is set for this node, so the file must exist.
 Setter NodeFacts(Config& config) {
   return [&config](const Given& given) {
     config.node_facts_must_exist = given.origin != settings::Origin::kFile;
@@ -108,16 +110,18 @@ std::vector<Setting> RegistrySettings(bundle::StoreOptions& store) {
        .key = "registry.insecure",
        .fallback = "none",
        .set = Hosts(store.insecure_hosts),
-       .help = "hosts (HOST:PORT,...) that are spoken to over plain http; loopback always is",
+       .help = "registries to access over plain HTTP (HOST:PORT,...); loopback is always allowed",
        .is_list = true},
       {"--registry-ca-file", "CACHEWARM_REGISTRY_CA_FILE", "registry.caFile", "the system's",
        AbsolutePath(store.ca_file),
-       "PEM file with the authority that signed the registry's certificate"},
+       "PEM file with the CA certificates that sign the registry's certificate"},
       {"--registry-client-certificate-file", "CACHEWARM_REGISTRY_CLIENT_CERTIFICATE_FILE",
        "registry.clientCertificateFile", "none", AbsolutePath(store.certificate_file),
-       "PEM file with the certificate chain that is shown to registries that ask for one"},
+       "PEM file with the client certificate chain for registries that require one"},
       {"--registry-client-key-file", "CACHEWARM_REGISTRY_CLIENT_KEY_FILE", "registry.clientKeyFile",
-       "none", AbsolutePath(store.key_file), "PEM file with the key of that certificate"},
+       "none", AbsolutePath(store.key_file),
+       "PEM file with the private key of the client "
+       "certificate"},
       {"--registry-auth-file", "CACHEWARM_REGISTRY_AUTH_FILE", "registry.authFile", "anonymous",
        AbsolutePath(store.auth_file), "docker config.json with \"auths\" for the registry"},
       {.flag = "--registry-mirrors",
@@ -125,35 +129,35 @@ std::vector<Setting> RegistrySettings(bundle::StoreOptions& store) {
        .key = "registry.mirrors",
        .fallback = "none",
        .set = Mirrors(store.mirrors),
-       .help = "registries (HOST[:PORT][/BASE],...) that are asked first, in order, for what has a "
-               "digest; one that fails is left out for a while",
+       .help = "mirrors (HOST[:PORT][/BASE],...) tried in order before the registry "
+               "for content with a digest; a failing mirror is skipped for a while",
        .is_list = true},
       {"--registry-proxy", "CACHEWARM_REGISTRY_PROXY", "registry.proxy", "HTTPS_PROXY, HTTP_PROXY",
-       Proxy(store.proxy),
-       "http://HOST[:PORT] of a proxy to the registries, but not to those that NO_PROXY names"},
+       Proxy(store.proxy), "proxy (http://HOST[:PORT]) for registries that NO_PROXY does not list"},
       {"--registry-max-connections", "CACHEWARM_REGISTRY_MAX_CONNECTIONS",
        "registry.maxConnections", "0", settings::Number(store.connections_max, 0, 1024),
-       "downloads, and uploads, at the same time with each registry; 0 is no limit"},
+       "maximum concurrent downloads, and uploads, for each registry; 0 is no limit"},
       {"--registry-bytes-per-second", "CACHEWARM_REGISTRY_BYTES_PER_SECOND",
        "registry.bytesPerSecond", "0", BytesPerSecond(store.bytes_per_second),
-       "bytes that all downloads of this node together may take in a second; 0 is no limit"},
+       "maximum bytes per second of all downloads of this node together; 0 is no limit"},
   };
 }
 
-// What a bundle may hold that somebody published.
+// Limits for bundles, which are untrusted input.
 std::vector<Setting> LimitSettings(bundle::Limits& limits) {
   return {
       {"--limit-files", "CACHEWARM_LIMIT_FILES", "limits.files", "200000",
        settings::Number(limits.entries_max, 1, bundle::Limits().entries_max),
-       "files of a bundle, 1 to 200000; a bundle with more is refused"},
+       "maximum files in a bundle, 1 to 200000; larger bundles are rejected"},
       {"--limit-file-bytes", "CACHEWARM_LIMIT_FILE_BYTES", "limits.fileBytes", "8589934592",
-       settings::Number(limits.file_bytes_max, 1, INT64_MAX), "bytes of each file of a bundle"},
+       settings::Number(limits.file_bytes_max, 1, INT64_MAX),
+       "maximum bytes of each file in a bundle"},
       {"--limit-bytes", "CACHEWARM_LIMIT_BYTES", "limits.bytes", "68719476736",
        settings::Number(limits.total_bytes_max, 1, INT64_MAX),
-       "bytes of all files of a bundle together, uncompressed"},
+       "maximum uncompressed bytes of all files in a bundle together"},
       {"--limit-ratio", "CACHEWARM_LIMIT_RATIO", "limits.ratio", "400",
        settings::Number(limits.ratio_max, 1, 1'000'000),
-       "how many times larger than its layers a bundle above 64 MiB may become"},
+       "maximum ratio of uncompressed to compressed bytes, for bundles above 64 MiB"},
   };
 }
 
@@ -161,52 +165,57 @@ std::vector<Setting> SettingsOf(Config& config) {
   std::vector<Setting> all = {
       {"--node-name", "CACHEWARM_NODE_NAME", "", "the host name",
        settings::Subdomain(config.node_name, "a node"),
-       "name of this node in Kubernetes; its NodeCache has the same name"},
+       "name of this node in Kubernetes; the NodeCache of the node has the same name"},
       {"--root", "CACHEWARM_ROOT", "root", "/var/lib/cachewarm", AbsolutePath(config.root),
-       "directory of the caches; must be the same as in the admission policy, on a local disk"},
+       "root directory of all caches, on a local disk; must match the path in the admission "
+       "policy"},
       {"--store", "CACHEWARM_STORE", "store", "none", StoreUrl(config.store.url),
-       "where bundles are kept: oci://HOST[:PORT]/BASE or layout:///DIRECTORY"},
+       "store of the bundles: oci://HOST[:PORT]/BASE or layout:///DIRECTORY"},
       {"--byte-limit", "CACHEWARM_BYTE_LIMIT", "byteLimit", "0",
        settings::Number(config.byte_limit, 0, INT64_MAX),
-       "bytes that all caches of the node may take; 0 is no limit; what does not fit is refused"},
+       "maximum bytes of all caches on the node; bundles that do not fit are not fetched; 0 is no "
+       "limit"},
       {"--node-facts", "CACHEWARM_NODE_FACTS", "nodeFacts", "probed", NodeFacts(config),
-       "file that declares GPU type and CPU class instead of asking driver and processor; named in "
-       "the configuration file, it may be missing on some nodes"},
+       "file that declares GPU type and CPU class, used instead of probing driver and processor; "
+       "when set in the configuration file, nodes without the file are probed"},
       {"--kubeconfig", "CACHEWARM_KUBECONFIG", "", "the pod's service account",
        settings::Text(config.kubeconfig),
-       "kubeconfig file to reach the API server with; exec plugins are refused"},
+       "kubeconfig file for the API server; exec plugins are not supported"},
       {"--listen", "CACHEWARM_LISTEN", "listen", "0.0.0.0:8080",
        settings::Listen(config.listen_address, config.listen_port),
        "address and port of /metrics, /healthz and /readyz"},
       {"--workers", "CACHEWARM_WORKERS", "agentWorkers", "3",
        settings::Number(config.workers, 1, 16),
-       "fetches and publications at the same time, 1 to 16"},
+       "maximum concurrent fetches and publications, 1 to 16"},
       {"--transfer-threads", "CACHEWARM_TRANSFER_THREADS", "transfer.threads", "2",
        settings::Number(config.transfer_threads, 1, 16),
-       "threads of each fetch (verify, decompress, write) and publication (read, compress), 1 to "
-       "16; each takes about 10 MB while it works"},
+       "threads for each fetch (verify, decompress, write) and publication (read, compress), 1 to "
+       "16; each uses about 10 MB of memory"},
       {"--signature-public-key-file", "CACHEWARM_SIGNATURE_PUBLIC_KEY_FILE",
        "signature.publicKeyFile", "none", AbsolutePath(config.keys.public_key_file),
-       "PEM file of public keys; bundles that none of them signed (cachewarm sign, cosign sign "
-       "--key) are refused"},
+       "PEM file of public keys; only bundles signed by one of them (cachewarm sign, cosign sign "
+       "--key) are fetched"},
       {"--signature-private-key-file", "CACHEWARM_SIGNATURE_PRIVATE_KEY_FILE",
        "signature.privateKeyFile", "none", AbsolutePath(config.keys.private_key_file),
-       "PEM file of the key that signs what this agent publishes; whoever reads it can sign too"},
+       "PEM file of the private key that signs published bundles; keep it secret: anyone who can "
+       "read it can sign bundles"},
       {"--scrub-interval-seconds", "CACHEWARM_SCRUB_INTERVAL_SECONDS", "scrub.intervalSeconds",
        "3600", ScrubSeconds(config.scrub_seconds),
-       "seconds between two looks at an active tree for files that are no longer those of its "
-       "bundles, 60 to 2592000; 0 is never"},
+       "seconds between two scrubs of an active tree, which compare its files with its bundles, 60 "
+       "to 2592000; 0 disables scrubbing"},
       {"--log-level", "CACHEWARM_LOG_LEVEL", "logLevel", "info",
        settings::Parsed(config.log_level, &ParseLogLevel),
-       "debug, info, warning or error; one JSON line per event on standard error"},
+       "debug, info, warning or error; logs are JSON lines on standard error"},
   };
   std::vector<Setting> limits = LimitSettings(config.limits);
   all.insert(all.end() - 1, limits.begin(), limits.end());
   std::vector<Setting> registry = RegistrySettings(config.store);
-  // Behind --store.
+  // After --store.
   all.insert(all.begin() + 3, registry.begin(), registry.end());
   return all;
 }
+
+}  // namespace
 
 settings::Table TableOf(CommandLine& command) {
   return {.program = "cachewarm-agent",
@@ -218,8 +227,6 @@ settings::Table TableOf(CommandLine& command) {
           .foreign_keys = {"leaderElect", "webhookListen", "workers", "fetch", "nodeCondition",
                            "freshNodes", "builders"}};
 }
-
-}  // namespace
 
 std::string HelpText() {
   CommandLine unused;
@@ -235,21 +242,22 @@ absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources) {
   }
   if (out.config.store.url.empty()) {
     return absl::InvalidArgumentError(
-        "--store: not given; name a registry (oci://HOST/BASE) or a directory (layout:///DIR)");
+        "--store: required; set a registry (oci://HOST/BASE) or a directory (layout:///DIR)");
   }
   CW_RETURN_IF_ERROR(http::TakeProxies(sources.environment, out.config.store.proxy));
   if (const auto store = bundle::ParseStoreUrl(out.config.store.url);
       !out.config.store.mirrors.empty() && store->kind != bundle::StoreUrl::Kind::kRegistry) {
     return absl::InvalidArgumentError(
-        "registry.mirrors: a store in a directory has no mirrors; name none, or a registry as the "
-        "store (oci://HOST/BASE)");
+        "registry.mirrors: not supported for a store in a directory; remove registry.mirrors or "
+        "use "
+        "a registry as the store (oci://HOST/BASE)");
   }
   if (out.config.store.certificate_file.empty() != out.config.store.key_file.empty()) {
     return absl::InvalidArgumentError(
-        "registry.clientCertificateFile, registry.clientKeyFile: give both or none");
+        "registry.clientCertificateFile, registry.clientKeyFile: set both or none");
   }
   if (out.config.node_name.empty()) {
-    return absl::InvalidArgumentError("--node-name: the host has no name; give one");
+    return absl::InvalidArgumentError("--node-name: required, because the host has no name");
   }
   return out;
 }

@@ -14,20 +14,20 @@
 
 namespace cachewarm::agent {
 
-// Everything the agent can be told. Read once at start, then passed down by value.
+// All settings of the agent. Read once at start, then passed down by value.
 struct Config {
   std::string node_name;
   std::string root = "/var/lib/cachewarm";
   bundle::StoreOptions store;
   int64_t byte_limit = 0;              // of all generations; 0: none
   std::string node_facts;              // file; empty: everything is probed
-  bool node_facts_must_exist = false;  // named for this process, not for all nodes by the file
-  std::string kubeconfig;              // empty: the service account of the pod we run in
+  bool node_facts_must_exist = false;  // set by flag or environment, not by the shared file
+  std::string kubeconfig;              // empty: the service account of the agent's pod
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8080;
-  int workers = 3;               // fetches and publications at the same time
-  int transfer_threads = 2;      // of each of them
-  int64_t scrub_seconds = 3600;  // between two passes over an active tree; 0: never
+  int workers = 3;               // concurrent fetches and publications
+  int transfer_threads = 2;      // of each fetch or publication
+  int64_t scrub_seconds = 3600;  // between two scrubs of an active tree; 0: never
   bundle::KeyFiles keys;
   bundle::Limits limits;  // of each bundle
   LogLevel log_level = LogLevel::kInfo;
@@ -35,15 +35,19 @@ struct Config {
 
 struct CommandLine {
   Config config;
-  bool print_node_facts = false;     // print what this node is and exit
+  bool print_node_facts = false;     // print GPU type and CPU class of this node and exit
   std::optional<std::string> print;  // --help, --version: text to print before a successful exit
 };
 
-// As lib/settings reads them. The file may be the one that the operator reads too: its keys are
-// accepted and not looked at.
+// Every setting of the agent, each bound to its field of `command`, which must outlive the table.
+settings::Table TableOf(CommandLine& command);
+
+// Parses flags, environment and configuration file with lib/settings. The file may be shared with
+// the operator: the operator's keys are accepted and ignored. Errors: INVALID_ARGUMENT names the
+// setting.
 absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources);
 
-// The text of --help.
+// Returns the text of --help.
 std::string HelpText();
 
 }  // namespace cachewarm::agent

@@ -5,21 +5,21 @@
 
 #include <utility>
 
-#include "agent/blind_watcher.h"
 #include "agent/steps/workers.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/retire.h"
 #include "agent/tree/root.h"
+#include "agent/unavailable_watcher.h"
 #include "lib/base/status.h"
 
 namespace cachewarm::agent {
 namespace {
 
-constexpr Duration kAskAgain(5'000);
-// An agent ends within seconds of SIGTERM; one that is still there after this is stuck.
-constexpr Duration kLockMost(60'000);
-// A turn is short; longer silence means that the disk hangs, and a restart shows it.
-constexpr Duration kTurnMost(180'000);
+constexpr Duration kRetryInterval(5'000);
+// An agent exits within seconds of SIGTERM; after this time the previous agent must be hanging.
+constexpr Duration kLockTimeout(60'000);
+// An iteration takes seconds; a longer one means that the disk hangs. A restart makes that visible.
+constexpr Duration kStallTimeout(180'000);
 constexpr size_t kJobsMax = 64;
 
 std::unique_ptr<Watcher> MakeWatcher(const Clock& clock, Log& log) {
@@ -27,56 +27,58 @@ std::unique_ptr<Watcher> MakeWatcher(const Clock& clock, Log& log) {
   if (watcher.ok()) {
     return *std::move(watcher);
   }
-  log.Warning("file events cannot be watched", {{"message", Message(watcher.status())}});
-  return MakeBlindWatcher();
+  log.Warning("inotify unavailable; starts will be reported as unknown",
+              {{"err", Message(watcher.status())}});
+  return MakeUnavailableWatcher();
 }
 
-// What an earlier process left in the middle, and what another node did, before anything new.
+// Completes or discards interrupted work of an earlier process, and retires trees of another kind
+// of node.
 absl::Status Recover(const fs::Dir& root, const fingerprint::NodeFacts& node, WallTime now,
                      Log& log) {
   CW_RETURN_IF_ERROR(SweepLeftovers(root));
-  CW_RETURN_IF_ERROR(MendJournal(root, now));
+  CW_RETURN_IF_ERROR(RepairJournal(root, now));
   CW_ASSIGN_OR_RETURN(
       const int retired,
       RetireForeignTrees(root, fmt::format("{}\n{}\n", node.gpu_type, node.cpu_class),
                          {.folders = caches::CacheTable::AllPresets().Directories(), .now = now}));
   if (retired > 0) {
-    log.Warning("trees of another kind of node retired", {{"trees", retired}});
+    log.Warning("retired trees built for another GPU type or CPU class", {{"trees", retired}});
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-Daemon::Daemon(const Config& config, const DaemonParts& parts)
+Daemon::Daemon(const Config& config, const DaemonDependencies& dependencies)
     : config_(config),
-      parts_(parts),
-      runtime_{parts.client, parts.clock, parts.random, parts.log},
+      dependencies_(dependencies),
+      runtime_{dependencies.client, dependencies.clock, dependencies.random, dependencies.log},
       own_(runtime_, config.node_name, [this](std::shared_ptr<const api::NodeCache> node_cache) {
-        Take(std::move(node_cache));
+        OnNodeCache(std::move(node_cache));
       }) {}
 
 absl::Status Daemon::Run(std::stop_token stop) {
-  CW_RETURN_IF_ERROR(parts_.registry.status());
+  CW_RETURN_IF_ERROR(dependencies_.registry.status());
   CW_ASSIGN_OR_RETURN(const std::unique_ptr<http::Server> server, Serve());
   port_ = server->port();
-  parts_.log.Info("agent started", {{"node", config_.node_name},
-                                    {"root", config_.root},
-                                    {"store", config_.store.url},
-                                    {"version", parts_.version},
-                                    {"port", static_cast<int64_t>(server->port())}});
+  dependencies_.log.Info("agent started", {{"node", config_.node_name},
+                                           {"root", config_.root},
+                                           {"store", config_.store.url},
+                                           {"version", dependencies_.version},
+                                           {"port", static_cast<int64_t>(server->port())}});
   if (const auto node = AwaitFacts(stop); node.has_value()) {
-    WithNode(*node, stop);
+    RunOnNode(*node, stop);
   }
   server->Stop();
-  parts_.log.Info("agent stopped");
+  dependencies_.log.Info("agent stopped");
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
   const auto metrics = [this](const http::ServerRequest&) {
     return http::ServerResponse{.content_type = std::string(metrics::kContentType),
-                                .body = parts_.registry.Serialize()};
+                                .body = dependencies_.registry.Serialize()};
   };
   const auto healthy = [this](const http::ServerRequest&) {
     const absl::Status health = Health();
@@ -86,86 +88,88 @@ absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
   const auto ready = [this](const http::ServerRequest&) {
     return IsReady() ? http::ServerResponse{.body = "ok\n"}
                      : http::ServerResponse{.status = 503,
-                                            .body = "root or API server not reached yet\n"};
+                                            .body =
+                                                "NodeCache not synced yet, or root directory "
+                                                "not writable\n"};
   };
   return http::StartServer({.address = config_.listen_address, .port = config_.listen_port},
                            {{"/metrics", metrics}, {"/healthz", healthy}, {"/readyz", ready}});
 }
 
 std::optional<fingerprint::NodeFacts> Daemon::AwaitFacts(std::stop_token stop) {
-  std::string said;
+  std::string last_message;
   while (!stop.stop_requested()) {
-    absl::StatusOr<fingerprint::NodeFacts> facts = parts_.probe();
+    absl::StatusOr<fingerprint::NodeFacts> facts = dependencies_.probe();
     if (facts.ok()) {
-      parts_.log.Info("node probed", {{"gpuType", facts->gpu_type},
-                                      {"cpuClass", facts->cpu_class},
-                                      {"devices", facts->device_count},
-                                      {"driver", facts->driver_version}});
+      dependencies_.log.Info("node probed", {{"gpuType", facts->gpu_type},
+                                             {"cpuClass", facts->cpu_class},
+                                             {"devices", facts->device_count},
+                                             {"driverVersion", facts->driver_version}});
       return *std::move(facts);
     }
-    if (Message(facts.status()) != said) {
-      said = Message(facts.status());
-      parts_.log.Error("node facts not known", {{"message", said}});
+    if (Message(facts.status()) != last_message) {
+      last_message = Message(facts.status());
+      dependencies_.log.Error("cannot probe the node", {{"err", last_message}});
     }
-    SleepFor(parts_.clock, kAskAgain, stop);
+    SleepFor(dependencies_.clock, kRetryInterval, stop);
   }
   return std::nullopt;
 }
 
-void Daemon::WithNode(const fingerprint::NodeFacts& node, std::stop_token stop) {
+void Daemon::RunOnNode(const fingerprint::NodeFacts& node, std::stop_token stop) {
   StatusWriter writer(runtime_, {.node_name = config_.node_name});
-  // Both end with `stop` itself, not one after the other.
+  // The writer and the loop both stop on `stop`, not one after the other.
   const std::jthread writing([&] { writer.Run(stop); });
   if (const std::optional<LockedRoot> root = AwaitRoot(node, writer, stop); root.has_value()) {
-    Work(root->dir, node, writer, stop);
+    RunLoop(root->dir, node, writer, stop);
   }
   if (watching_.joinable()) {
     watching_.join();
   }
 }
 
-absl::StatusOr<Daemon::LockedRoot> Daemon::TakeRoot(const fingerprint::NodeFacts& node,
-                                                    std::stop_token stop) {
+absl::StatusOr<Daemon::LockedRoot> Daemon::AcquireRoot(const fingerprint::NodeFacts& node,
+                                                       std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(fs::Dir root, OpenRoot(config_.root));
-  const auto lock = [&](Duration patience) {
-    return LockRoot(root, {.clock = parts_.clock, .patience = patience, .stop = stop});
+  const auto lock = [&](Duration timeout) {
+    return LockRoot(root, {.clock = dependencies_.clock, .timeout = timeout, .stop = stop});
   };
   absl::StatusOr<fs::Fd> held = lock(Duration(0));
   if (absl::IsDeadlineExceeded(held.status())) {
-    parts_.log.Info("waits for another agent of this node to end");
-    held = lock(kLockMost);
+    dependencies_.log.Info("waiting for the previous agent to release the lock");
+    held = lock(kLockTimeout);
   }
   CW_RETURN_IF_ERROR(held.status());
-  CW_RETURN_IF_ERROR(Recover(root, node, parts_.clock.Now(), parts_.log));
+  CW_RETURN_IF_ERROR(Recover(root, node, dependencies_.clock.Now(), dependencies_.log));
   return LockedRoot{.dir = std::move(root), .lock = *std::move(held)};
 }
 
 std::optional<Daemon::LockedRoot> Daemon::AwaitRoot(const fingerprint::NodeFacts& node,
                                                     StatusWriter& writer, std::stop_token stop) {
-  std::string said;
+  std::string last_message;
   while (true) {
-    absl::StatusOr<LockedRoot> root = TakeRoot(node, stop);
+    absl::StatusOr<LockedRoot> root = AcquireRoot(node, stop);
     if (root.ok()) {
       return *std::move(root);
     }
     if (stop.stop_requested()) {
       return std::nullopt;
     }
-    if (Message(root.status()) != said) {
-      said = Message(root.status());
-      parts_.log.Error("root directory not usable", {{"message", said}});
+    if (Message(root.status()) != last_message) {
+      last_message = Message(root.status());
+      dependencies_.log.Error("root directory unusable", {{"err", last_message}});
     }
-    // The watch tells which object to report to.
+    // The watch provides the uid of the NodeCache to report to.
     StartWatch(stop);
-    ReportUnusable(node, said, writer);
-    SleepFor(parts_.clock, kAskAgain, stop);
+    ReportUnusable(node, last_message, writer);
+    SleepFor(dependencies_.clock, kRetryInterval, stop);
   }
 }
 
 void Daemon::ReportUnusable(const fingerprint::NodeFacts& node, const std::string& why,
                             StatusWriter& writer) {
   api::NodeCacheStatus status;
-  status.node = NodeStatusOf(node, parts_.version);
+  status.node = NodeStatusOf(node, dependencies_.version);
   status.node.root = {.path = config_.root, .limit_bytes = config_.byte_limit, .message = why};
   std::string target;
   {
@@ -175,39 +179,39 @@ void Daemon::ReportUnusable(const fingerprint::NodeFacts& node, const std::strin
   writer.Set(target, std::move(status));
 }
 
-void Daemon::Work(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
-                  std::stop_token stop) {
-  const std::unique_ptr<Watcher> watcher = MakeWatcher(parts_.clock, parts_.log);
+void Daemon::RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
+                     std::stop_token stop) {
+  const std::unique_ptr<Watcher> watcher = MakeWatcher(dependencies_.clock, dependencies_.log);
   Workers workers(config_.workers, kJobsMax);
-  Loop* turning = nullptr;
+  Loop* running = nullptr;
   const Context context{.root = root,
-                        .store = parts_.store,
+                        .store = dependencies_.store,
                         .watcher = *watcher,
                         .workers = workers,
-                        .clock = parts_.clock,
-                        .random = parts_.random,
-                        .log = parts_.log,
-                        .metrics = parts_.metrics,
+                        .clock = dependencies_.clock,
+                        .random = dependencies_.random,
+                        .log = dependencies_.log,
+                        .metrics = dependencies_.metrics,
                         .node = node,
                         .transfer_threads = config_.transfer_threads,
                         .keys = config_.keys,
                         .limits = config_.limits,
-                        .wake = [&turning] { turning->Wake(); }};
+                        .wake = [&running] { running->Wake(); }};
   Loop loop(context,
             {.limit_bytes = config_.byte_limit,
-             .version = parts_.version,
+             .version = dependencies_.version,
              .scrub = Duration(config_.scrub_seconds * 1000)},
             [&](const std::string& target, api::NodeCacheStatus status) {
               is_ready_ = own_.HasSynced() && status.node.root.writable;
               writer.Set(target, std::move(status));
             });
-  turning = &loop;
-  // Without a wish yet: repairs what pods mount, before anything that could take long.
-  loop.Turn();
+  running = &loop;
+  // Repair the mounts first, while the spec is unknown and before any slow step.
+  loop.RunIteration();
   {
     std::lock_guard lock(mutex_);
     loop_ = &loop;
-    loop.Desired(latest_);
+    loop.SetDesired(latest_);
   }
   StartWatch(stop);
   loop.Run(stop);
@@ -221,11 +225,11 @@ void Daemon::StartWatch(std::stop_token stop) {
   }
 }
 
-void Daemon::Take(std::shared_ptr<const api::NodeCache> node_cache) {
+void Daemon::OnNodeCache(std::shared_ptr<const api::NodeCache> node_cache) {
   std::lock_guard lock(mutex_);
   latest_ = std::move(node_cache);
   if (loop_ != nullptr) {
-    loop_->Desired(latest_);
+    loop_->SetDesired(latest_);
   }
 }
 
@@ -234,8 +238,11 @@ absl::Status Daemon::Health() const {
   if (loop_ == nullptr) {
     return absl::OkStatus();
   }
-  if (parts_.clock.Monotonic() - loop_->last_turn() >= kTurnMost) {
-    return absl::UnavailableError("the sync loop does not turn");
+  const Duration silence = dependencies_.clock.Monotonic() - loop_->last_iteration();
+  if (silence >= kStallTimeout) {
+    return absl::UnavailableError(
+        fmt::format("sync loop has made no progress for {} s",
+                    std::chrono::duration_cast<std::chrono::seconds>(silence).count()));
   }
   return loop_->is_root_gone() ? absl::UnavailableError("the root directory was removed")
                                : absl::OkStatus();

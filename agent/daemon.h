@@ -19,8 +19,8 @@
 
 namespace cachewarm::agent {
 
-// What the daemon is given; tests give a fake clock and API server. All of it must outlive it.
-struct DaemonParts {
+// Dependencies of the daemon; all must outlive it. Tests pass a fake clock and API server.
+struct DaemonDependencies {
   kube::Client& client;
   bundle::Store& store;
   const Clock& clock;
@@ -28,49 +28,48 @@ struct DaemonParts {
   Log& log;
   metrics::Registry& registry;
   Metrics& metrics;
-  // What this node is; UNAVAILABLE: the driver does not answer yet, ask again.
+  // Probes the node. Errors: UNAVAILABLE while the driver does not respond; retried.
   std::function<absl::StatusOr<fingerprint::NodeFacts>()> probe;
   std::string version;
 };
 
-// The agent at work: composed here and nowhere else. Started in the order server, node facts, root
-// directory (links repaired first of all), loop, status writer, watch; stopped in reverse. Single
-// use.
+// Composes and runs the agent. Startup order: server, node facts, root directory (links are
+// repaired first), loop, status writer, watch; shutdown in reverse. Single use.
 class Daemon {
  public:
-  Daemon(const Config& config, const DaemonParts& parts);
+  Daemon(const Config& config, const DaemonDependencies& dependencies);
 
-  // Blocks until `stop` (OK) or until it cannot go on (the port is taken). Returns within 2 s of
-  // `stop`.
+  // Blocks until `stop`, then returns OK within 2 s. Errors: the port is in use, or a metric cannot
+  // be registered.
   absl::Status Run(std::stop_token stop);
 
-  // Of /metrics, /healthz and /readyz; 0 before Run() listens.
+  // Returns the port of /metrics, /healthz and /readyz; 0 before Run() listens. Thread-safe.
   uint16_t port() const { return port_.load(); }
   bool IsReady() const { return is_ready_.load(); }
 
  private:
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
   std::optional<fingerprint::NodeFacts> AwaitFacts(std::stop_token stop);
-  void WithNode(const fingerprint::NodeFacts& node, std::stop_token stop);
+  void RunOnNode(const fingerprint::NodeFacts& node, std::stop_token stop);
   struct LockedRoot {
     fs::Dir dir;
     fs::Fd lock;
   };
-  absl::StatusOr<LockedRoot> TakeRoot(const fingerprint::NodeFacts& node, std::stop_token stop);
-  // Waits for a usable root, saying in the status why it is not.
+  absl::StatusOr<LockedRoot> AcquireRoot(const fingerprint::NodeFacts& node, std::stop_token stop);
+  // Waits for a usable root; reports in the status why the root is unusable.
   std::optional<LockedRoot> AwaitRoot(const fingerprint::NodeFacts& node, StatusWriter& writer,
                                       std::stop_token stop);
   void ReportUnusable(const fingerprint::NodeFacts& node, const std::string& why,
                       StatusWriter& writer);
-  void Work(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
-            std::stop_token stop);
+  void RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
+               std::stop_token stop);
   void StartWatch(std::stop_token stop);
-  void Take(std::shared_ptr<const api::NodeCache> node_cache);
-  // Bad when only a restart helps.
+  void OnNodeCache(std::shared_ptr<const api::NodeCache> node_cache);
+  // Returns an error if only a restart can help.
   absl::Status Health() const;
 
   const Config config_;
-  DaemonParts parts_;
+  DaemonDependencies dependencies_;
   kube::Runtime runtime_;
   OwnNodeCache own_;
   std::atomic<uint16_t> port_{0};
@@ -78,7 +77,7 @@ class Daemon {
 
   mutable std::mutex mutex_;
   std::shared_ptr<const api::NodeCache> latest_;
-  Loop* loop_ = nullptr;  // while Work() runs
+  Loop* loop_ = nullptr;  // while RunLoop() runs
   std::jthread watching_;
 };
 

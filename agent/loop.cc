@@ -16,9 +16,9 @@
 namespace cachewarm::agent {
 namespace {
 
-// Steps change what the next plan sees; a few rounds settle everything that is quick.
-constexpr int kRoundsMax = 4;
-// A container that is started again mounts the tree of before when it is faster than `renew`.
+// Steps change the inventory of the next plan; a few passes complete all quick steps.
+constexpr int kPassesMax = 4;
+// A container that restarts before the tree is renewed mounts the old tree.
 constexpr Duration kRestartedWithin(600'000);
 
 template <class... Ts>
@@ -36,7 +36,7 @@ api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::stri
           .devices = node.device_count,
           .driver = node.driver_version,
           .agent_version = version,
-          .keeps_bundles = true};
+          .extends_bundles = true};
 }
 
 Loop::Loop(const Context& context, LoopOptions options, Report report)
@@ -44,20 +44,20 @@ Loop::Loop(const Context& context, LoopOptions options, Report report)
       options_(std::move(options)),
       report_(std::move(report)),
       watched_(context),
-      torn_files_(context),
+      truncated_files_(context),
       fetches_(context),
       captures_(context),
       starts_(context, tables_),
       quarantine_(context, options_.version),
       scrub_(context, tables_, options_.scrub) {
-  quarantine_.Recall(history_);
+  quarantine_.Restore(history_);
 }
 
 Loop::~Loop() {
   context_.workers.Stop();
 }
 
-void Loop::Desired(std::shared_ptr<const api::NodeCache> node_cache) {
+void Loop::SetDesired(std::shared_ptr<const api::NodeCache> node_cache) {
   {
     std::lock_guard lock(mutex_);
     desired_ = std::move(node_cache);
@@ -79,7 +79,7 @@ std::shared_ptr<const api::NodeCache> Loop::TakeDesired() {
   return desired_;
 }
 
-void Loop::Turn() {
+void Loop::RunIteration() {
   const MonoTime begin = context_.clock.Monotonic();
   const auto node_cache = TakeDesired();
   const api::NodeCacheSpec nothing;
@@ -88,28 +88,28 @@ void Loop::Turn() {
     starts_.Adopt(node_cache->status.starts);
     has_adopted_ = true;
   }
-  const absl::Status moved = Move(desired, node_cache != nullptr);
-  if (!moved.ok()) {
-    NoteUnusable(moved);
+  const absl::Status reconciled = Reconcile(desired, node_cache != nullptr);
+  if (!reconciled.ok()) {
+    RecordRootFailure(reconciled);
   }
-  // Without a wish, an answer that the operator waits for must not be forgotten.
+  // While the spec is unknown, keep results that the operator has not read yet.
   if (node_cache != nullptr) {
     captures_.Poll(Orders(desired));
     starts_.Poll(desired.starts);
   }
   Publish(node_cache == nullptr ? std::string() : node_cache->uid, desired);
   const MonoTime end = context_.clock.Monotonic();
-  context_.metrics.turns.Add({moved.ok() ? "ok" : "failed"});
-  context_.metrics.turn_seconds.Observe({}, std::chrono::duration<double>(end - begin).count());
-  last_turn_ = end;
+  context_.metrics.syncs.Add({reconciled.ok() ? "ok" : "failed"});
+  context_.metrics.sync_seconds.Observe({}, std::chrono::duration<double>(end - begin).count());
+  last_iteration_ = end;
 }
 
-absl::Status Loop::Move(const api::NodeCacheSpec& desired, bool is_known) {
-  tables_.Follow(desired.warmups);
-  CW_RETURN_IF_ERROR(LookAtRoot());
+absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
+  tables_.Update(desired.warmups);
+  CW_RETURN_IF_ERROR(EnsureRoot());
   UpdateHistory(desired, is_known);
   known_problems_ = std::exchange(mount_problems_, {});
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int pass = 0; pass < kPassesMax; ++pass) {
     CW_RETURN_IF_ERROR(Scan());
     plan_ = MakePlan({.desired = desired,
                       .inventory = inventory_,
@@ -118,43 +118,43 @@ absl::Status Loop::Move(const api::NodeCacheSpec& desired, bool is_known) {
                       .now = context_.clock.Monotonic()});
     bool changed = false;
     for (const Step& step : plan_.steps) {
-      changed |= Do(step);
+      changed |= Execute(step);
     }
     if (!changed) {
       break;
     }
   }
-  scrub_.Follow(inventory_);
-  watched_.Follow(inventory_);
-  torn_files_.Sweep(watched_.ActiveWithin(kRestartedWithin));
+  scrub_.Update(inventory_);
+  watched_.Update(inventory_);
+  truncated_files_.Sweep(watched_.ActiveWithin(kRestartedWithin));
   return absl::OkStatus();
 }
 
-absl::Status Loop::LookAtRoot() {
-  absl::Status mended = MendRoot(context_.root);
-  is_root_gone_ = absl::IsNotFound(mended);
-  return mended;
+absl::Status Loop::EnsureRoot() {
+  absl::Status repaired = RepairRoot(context_.root);
+  is_root_gone_ = absl::IsNotFound(repaired);
+  return repaired;
 }
 
 absl::Status Loop::Scan() {
   CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
   if (watched_.ForgetGone(inventory_)) {
-    MeasureRoot(true);  // else the plan would find no room for what it brings back
+    MeasureRoot(true);  // the removed bytes are free again; the plan needs them to refetch the tree
   }
   return absl::OkStatus();
 }
 
-void Loop::NoteUnusable(const absl::Status& why) {
+void Loop::RecordRootFailure(const absl::Status& why) {
   root_status_.writable = false;
   root_status_.message = Message(why);
-  // It is of an older plan: once it has passed, turns would follow one another without a pause.
+  // plan_.next belongs to the previous plan; a deadline in the past would make the loop spin.
   plan_.next = MonoTime::max();
   context_.metrics.failures.Add({std::string(api::reason::kRootUnusable)});
-  context_.log.Error("root directory not usable", {{"message", Message(why)}});
+  context_.log.Error("root directory unusable", {{"err", Message(why)}});
 }
 
-// True when the disk is another than the plan was made for.
-bool Loop::Do(const Step& step) {
+// Returns true if the step changed the disk, so that a new plan is needed.
+bool Loop::Execute(const Step& step) {
   const auto options = [&](const Mount& mount, int renew) {
     return PrepareOptions{.folders = tables_.Of(mount.uid)->Directories(),
                           .now = context_.clock.Now(),
@@ -165,20 +165,20 @@ bool Loop::Do(const Step& step) {
   };
   return std::visit(
       Overloaded{[&](const Prepare& prepare) {
-                   return DoQuick(prepare.mount,
-                                  PrepareMount(context_.root, prepare.mount,
-                                               options(prepare.mount, prepare.renew)),
-                                  "directory prepared");
+                   return CompleteStep(prepare.mount,
+                                       PrepareMount(context_.root, prepare.mount,
+                                                    options(prepare.mount, prepare.renew)),
+                                       "directory prepared");
                  },
                  [&](const Renew& renew) {
-                   return DoQuick(renew.mount,
-                                  ActivateFreshTree(context_.root, renew.mount,
-                                                    options(renew.mount, renew.renew))
-                                      .status(),
-                                  "directory renewed");
+                   return CompleteStep(renew.mount,
+                                       ActivateFreshTree(context_.root, renew.mount,
+                                                         options(renew.mount, renew.renew))
+                                           .status(),
+                                       "directory renewed");
                  },
                  [&](const Activate& activate) {
-                   const bool done = DoQuick(
+                   const bool done = CompleteStep(
                        activate.mount,
                        ActivateGeneration(context_.root, activate.mount, activate.generation,
                                           options(activate.mount, activate.renew)),
@@ -196,11 +196,10 @@ bool Loop::Do(const Step& step) {
       step);
 }
 
-bool Loop::DoQuick(const Mount& mount, const absl::Status& done, std::string_view what) {
+bool Loop::CompleteStep(const Mount& mount, const absl::Status& done, std::string_view what) {
   if (done.ok()) {
-    context_.log.Info(what, {{"namespace", mount.ns},
-                             {"warmup", mount.name},
-                             {"uid", mount.uid},
+    context_.log.Info(what, {{"cacheWarmup", mount.ns + "/" + mount.name},
+                             {"warmupUID", mount.uid},
                              {"runAs", mount.run_as}});
     return true;
   }
@@ -211,7 +210,7 @@ bool Loop::DoQuick(const Mount& mount, const absl::Status& done, std::string_vie
   }
   context_.metrics.failures.Add({std::string(api::reason::kDirectoryUnusable)});
   context_.log.Error("step failed",
-                     {{"step", what}, {"path", MountPath(mount)}, {"message", Message(done)}});
+                     {{"step", what}, {"path", MountPath(mount)}, {"err", Message(done)}});
   return false;
 }
 
@@ -234,16 +233,16 @@ std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const 
 
 void Loop::UpdateHistory(const api::NodeCacheSpec& desired, bool is_known) {
   const bool completed = fetches_.Collect(history_);
-  // Before the wish is known, everything would look unwanted.
+  // While the spec is unknown, every bundle would look unwanted.
   if (is_known) {
     PruneHistory(desired);
   }
   scrub_.Collect(history_);
-  quarantine_.Follow(history_);
+  quarantine_.Update(history_);
   MeasureRoot(completed);
 }
 
-// Setbacks of what nobody wants any more would be remembered for ever.
+// Failures of bundles that are no longer wanted would never be forgotten.
 void Loop::PruneHistory(const api::NodeCacheSpec& desired) {
   std::erase_if(history_.bundles, [&](const auto& each) {
     return std::none_of(desired.warmups.begin(), desired.warmups.end(), [&](const auto& warmup) {
@@ -257,17 +256,17 @@ void Loop::PruneHistory(const api::NodeCacheSpec& desired) {
   }
 }
 
-void Loop::MeasureRoot(bool anyway) {
+void Loop::MeasureRoot(bool force) {
   const MonoTime now = context_.clock.Monotonic();
   const Duration between = root_status_.writable ? options_.measure : options_.idle;
-  if (!anyway && measured_at_ != MonoTime{} && now - measured_at_ < between) {
+  if (!force && measured_at_ != MonoTime{} && now - measured_at_ < between) {
     return;
   }
   root_status_ = CheckRoot(context_.root, options_.limit_bytes);
   measured_at_ = now;
-  context_.metrics.root_bytes.Set({"used"}, static_cast<double>(root_status_.used_bytes));
-  context_.metrics.root_bytes.Set({"free"}, static_cast<double>(root_status_.free_bytes));
-  context_.metrics.root_bytes.Set({"limit"}, static_cast<double>(root_status_.limit_bytes));
+  context_.metrics.root_used_bytes.Set({}, static_cast<double>(root_status_.used_bytes));
+  context_.metrics.root_free_bytes.Set({}, static_cast<double>(root_status_.free_bytes));
+  context_.metrics.root_limit_bytes.Set({}, static_cast<double>(root_status_.limit_bytes));
 }
 
 DiskLimits Loop::Disk() const {
@@ -282,8 +281,8 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
   for (const auto& [mount, link] : inventory_.links) {
     (link.generation.empty() || IsColdId(link.generation) ? cold : warm) += 1;
   }
-  context_.metrics.active_generations.Set({"true"}, static_cast<double>(warm));
-  context_.metrics.active_generations.Set({"false"}, static_cast<double>(cold));
+  context_.metrics.warm_generations.Set({}, static_cast<double>(warm));
+  context_.metrics.cold_generations.Set({}, static_cast<double>(cold));
   context_.metrics.watched_directories.Set({}, context_.watcher.directories());
   api::NodeCacheStatus status;
   status.node = NodeStatusOf(context_.node, options_.version);
@@ -305,17 +304,17 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
   report_(target, std::move(status));
 }
 
-MonoTime Loop::NextTurn() const {
+MonoTime Loop::NextIteration() const {
   const MonoTime now = context_.clock.Monotonic();
-  const bool is_busy = captures_.IsWaiting() || starts_.IsWaiting() || !history_.fetching.empty();
+  const bool is_active = captures_.IsWaiting() || starts_.IsWaiting() || !history_.fetching.empty();
   return std::min(std::max(plan_.next, now + Duration(10)),
-                  now + (is_busy ? options_.busy : options_.idle));
+                  now + (is_active ? options_.active : options_.idle));
 }
 
 void Loop::Run(std::stop_token stop) {
   while (!stop.stop_requested()) {
-    Turn();
-    const MonoTime next = NextTurn();
+    RunIteration();
+    const MonoTime next = NextIteration();
     std::unique_lock lock(mutex_);
     while (!awake_ && !stop.stop_requested() && context_.clock.Monotonic() < next) {
       context_.clock.WaitUntil(lock, wake_, next, stop);

@@ -37,7 +37,8 @@ int PrintNodeFacts(const Config& config) {
   return EXIT_SUCCESS;
 }
 
-// An agent that could publish or take nothing says so at once. Later a file may come and go.
+// Fails at startup if a key cannot be read, because no bundle could be fetched or published. Later
+// the files may change: each use reads them again.
 absl::Status CheckKeys(const bundle::KeyFiles& keys) {
   if (!keys.public_key_file.empty()) {
     CW_RETURN_IF_ERROR(
@@ -50,46 +51,46 @@ absl::Status CheckKeys(const bundle::KeyFiles& keys) {
   return absl::OkStatus();
 }
 
-// Everything that reaches outside, in the order in which it must be made.
-struct Outside {
+// Clients of other systems, in construction order.
+struct Clients {
   std::unique_ptr<http::Client> http;
   std::unique_ptr<kube::Client> kube;
   std::unique_ptr<bundle::Store> store;
 };
 
-absl::StatusOr<Outside> Connect(const Config& config, Metrics& metrics) {
-  Outside outside;
+absl::StatusOr<Clients> Connect(const Config& config, Metrics& metrics) {
+  Clients clients;
   CW_ASSIGN_OR_RETURN(
       kube::ClusterConfig cluster,
       kube::FindConfig(
           config.kubeconfig,
           {.service_host = process::Environment("KUBERNETES_SERVICE_HOST").value_or(""),
            .service_port = process::Environment("KUBERNETES_SERVICE_PORT").value_or("")}));
-  CW_ASSIGN_OR_RETURN(outside.http, http::MakeClient({.tls = cluster.tls}));
-  outside.kube = kube::MakeHttpClient(
-      *outside.http, SystemClock(), SystemRandom(),
+  CW_ASSIGN_OR_RETURN(clients.http, http::MakeClient({.tls = cluster.tls}));
+  clients.kube = kube::MakeHttpClient(
+      *clients.http, SystemClock(), SystemRandom(),
       {.config = std::move(cluster), .on_request = [&metrics](const kube::RequestReport& report) {
          metrics.api_requests.Add({report.verb, report.resource, std::to_string(report.http_code)});
        }});
   CW_ASSIGN_OR_RETURN(auto store, bundle::OpenStore(config.store, SystemClock()));
-  outside.store = std::make_unique<bundle::MeteredStore>(
+  clients.store = std::make_unique<bundle::MeteredStore>(
       std::move(store), SystemClock(),
       [&metrics](const bundle::StoreCall& call) { CountStoreCall(metrics, call); });
   CW_RETURN_IF_ERROR(CheckKeys(config.keys));
-  return outside;
+  return clients;
 }
 
 int RunDaemon(const Config& config, const sigset_t& signals) {
   const std::unique_ptr<Log> log = MakeJsonLog(config.log_level, SystemClock());
   const std::unique_ptr<metrics::Registry> registry = metrics::MakeRegistry();
   Metrics metrics(*registry, CACHEWARM_VERSION);
-  absl::StatusOr<Outside> outside = Connect(config, metrics);
-  if (!outside.ok()) {
-    log->Error("cannot start", {{"message", Message(outside.status())}});
+  absl::StatusOr<Clients> clients = Connect(config, metrics);
+  if (!clients.ok()) {
+    log->Error("cannot start", {{"err", Message(clients.status())}});
     return EXIT_FAILURE;
   }
-  Daemon daemon(config, {.client = *outside->kube,
-                         .store = *outside->store,
+  Daemon daemon(config, {.client = *clients->kube,
+                         .store = *clients->store,
                          .clock = SystemClock(),
                          .random = SystemRandom(),
                          .log = *log,
@@ -100,7 +101,7 @@ int RunDaemon(const Config& config, const sigset_t& signals) {
   const absl::Status ended = process::RunUntilSignal(
       signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); });
   if (!ended.ok()) {
-    log->Error("agent ended", {{"message", Message(ended)}});
+    log->Error("agent failed", {{"err", Message(ended)}});
   }
   return ended.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -7,80 +7,89 @@ namespace cachewarm::agent {
 
 Metrics::Metrics(metrics::Registry& registry, const std::string& version)
     : fetches(registry.NewCounter({.name = "cachewarm_fetches_total",
-                                   .help = "Generations fetched from the store, by result.",
+                                   .help = "Fetches of a generation, by result (ok, failed).",
                                    .labels = {"result"}})),
-      fetched_bytes(registry.NewCounter(
-          {.name = "cachewarm_fetched_bytes_total", .help = "Packed bytes that fetches moved."})),
-      reused_bytes(registry.NewCounter(
-          {.name = "cachewarm_reused_bytes_total",
-           .help = "Bytes of files that a new tree got from another one of this node."})),
+      fetched_bytes(registry.NewCounter({.name = "cachewarm_fetched_bytes_total",
+                                         .help = "Compressed bytes downloaded by fetches."})),
+      reused_bytes(
+          registry.NewCounter({.name = "cachewarm_reused_bytes_total",
+                               .help = "Bytes of files copied from another tree on this node."})),
       fetch_seconds(registry.NewHistogram(
           {.name = "cachewarm_fetch_seconds",
-           .help = "From reading the manifest to a complete tree on the disk."},
+           .help = "Time from reading the manifest to a complete tree on disk."},
           metrics::SecondsBuckets())),
-      captures(registry.NewCounter({.name = "cachewarm_captures_total",
-                                    .help = "Builder directories captured, by result.",
-                                    .labels = {"result"}})),
+      captures(registry.NewCounter(
+          {.name = "cachewarm_captures_total",
+           .help = "Captures of builder directories, by result (pushed, failed, changed).",
+           .labels = {"result"}})),
       published_bytes(registry.NewCounter({.name = "cachewarm_published_bytes_total",
-                                           .help = "Packed bytes of published bundles."})),
+                                           .help = "Compressed bytes of published bundles."})),
       publish_seconds(
           registry.NewHistogram({.name = "cachewarm_publish_seconds",
-                                 .help = "From a settled directory to a readable bundle."},
+                                 .help = "Time from a settled directory to a readable bundle."},
                                 metrics::SecondsBuckets())),
-      activations(registry.NewCounter(
-          {.name = "cachewarm_activations_total", .help = "Links flipped to another generation."})),
-      active_generations(registry.NewGauge(
-          {.name = "cachewarm_active_generations",
-           .help = "Directories that pods may mount, by whether bundles are in them.",
-           .labels = {"warm"}})),
-      failures(registry.NewCounter({.name = "cachewarm_agent_failures_total",
-                                    .help = "Steps that failed, by the reason in status.",
-                                    .labels = {"reason"}})),
-      quarantined_bundles(registry.NewGauge(
-          {.name = "cachewarm_quarantined_bundles",
-           .help = "Wanted bundles that this node does not fetch, by the reason in status.",
+      activations(
+          registry.NewCounter({.name = "cachewarm_activations_total",
+                               .help = "Activations: links switched to another generation."})),
+      warm_generations(
+          registry.NewGauge({.name = "cachewarm_warm_generations",
+                             .help = "Active generations that contain at least one bundle."})),
+      cold_generations(registry.NewGauge(
+          {.name = "cachewarm_cold_generations", .help = "Active generations without a bundle."})),
+      failures(registry.NewCounter(
+          {.name = "cachewarm_agent_failures_total",
+           .help = "Failed steps, by the reason written to the NodeCache status.",
            .labels = {"reason"}})),
-      scrubs(registry.NewCounter({.name = "cachewarm_scrubs_total",
-                                  .help = "Passes over active trees, by result.",
-                                  .labels = {"result"}})),
-      scrubbed_bytes(
-          registry.NewCounter({.name = "cachewarm_scrubbed_bytes_total",
-                               .help = "Bytes of active trees that were read to be compared."})),
+      quarantined_bundles(
+          registry.NewGauge({.name = "cachewarm_quarantined_bundles",
+                             .help = "Requested bundles in quarantine on this node, by reason.",
+                             .labels = {"reason"}})),
+      scrubs(registry.NewCounter(
+          {.name = "cachewarm_scrubs_total",
+           .help = "Scrubs of active trees, by result (whole, damaged, failed).",
+           .labels = {"result"}})),
+      scrubbed_bytes(registry.NewCounter({.name = "cachewarm_scrubbed_bytes_total",
+                                          .help = "Bytes read while scrubbing active trees."})),
       starts(registry.NewCounter({.name = "cachewarm_observed_starts_total",
-                                  .help = "First starts seen on this node, by result.",
+                                  .help = "First starts of pods observed on this node, by result.",
                                   .labels = {"result"}})),
-      turn_seconds(registry.NewHistogram(
-          {.name = "cachewarm_agent_turn_seconds", .help = "One turn of the sync loop."},
+      sync_seconds(registry.NewHistogram(
+          {.name = "cachewarm_agent_sync_seconds", .help = "Duration of one sync loop iteration."},
           metrics::SecondsBuckets())),
-      turns(registry.NewCounter({.name = "cachewarm_agent_turns_total",
-                                 .help = "Turns of the sync loop, by result.",
+      syncs(registry.NewCounter({.name = "cachewarm_agent_sync_total",
+                                 .help = "Sync loop iterations, by result (ok, failed).",
                                  .labels = {"result"}})),
-      api_requests(
-          registry.NewCounter({.name = "cachewarm_api_requests_total",
-                               .help = "Requests to the Kubernetes API; code 0: no answer.",
-                               .labels = {"verb", "resource", "code"}})),
+      api_requests(registry.NewCounter(
+          {.name = "cachewarm_api_requests_total",
+           .help = "Requests to the Kubernetes API server; code 0: no response.",
+           .labels = {"verb", "resource", "code"}})),
       store_requests(registry.NewCounter(
           {.name = "cachewarm_store_requests_total",
-           .help = "Calls of the store, by operation and status code; an upload is one.",
+           .help = "Store calls, by operation and status code; one upload is one call.",
            .labels = {"operation", "code"}})),
       store_bytes(registry.NewCounter(
           {.name = "cachewarm_store_bytes_total",
-           .help = "Bytes of blobs and manifests read and written, also of calls that failed.",
+           .help = "Bytes of blobs and manifests read or written, including failed calls.",
            .labels = {"operation"}})),
       store_seconds(registry.NewHistogram(
           {.name = "cachewarm_store_seconds",
-           .help = "Time inside the store, without what this node did with the bytes.",
+           .help = "Time spent in store calls, without local processing of the bytes.",
            .labels = {"operation"}},
           metrics::SecondsBuckets())),
-      root_bytes(registry.NewGauge({.name = "cachewarm_root_bytes",
-                                    .help = "The root directory: used, free and limit (0: none).",
-                                    .labels = {"kind"}})),
+      root_used_bytes(registry.NewGauge(
+          {.name = "cachewarm_root_used_bytes", .help = "Bytes used below the root directory."})),
+      root_free_bytes(
+          registry.NewGauge({.name = "cachewarm_root_free_bytes",
+                             .help = "Free bytes on the file system of the root directory."})),
+      root_limit_bytes(
+          registry.NewGauge({.name = "cachewarm_root_limit_bytes",
+                             .help = "Byte limit of the root directory; 0: no limit."})),
       watched_directories(registry.NewGauge({.name = "cachewarm_watched_directories",
                                              .help = "Directories watched for file events."})),
-      build(registry.NewGauge({.name = "cachewarm_build",
-                               .help = "Always 1; the version is the label.",
-                               .labels = {"version"}})) {
-  build.Set({version}, 1);
+      build_info(registry.NewGauge({.name = "cachewarm_build_info",
+                                    .help = "Always 1; the version is the label.",
+                                    .labels = {"version"}})) {
+  build_info.Set({version}, 1);
 }
 
 void CountStoreCall(Metrics& metrics, const bundle::StoreCall& call) {

@@ -8,9 +8,9 @@
 
 namespace cachewarm::agent {
 
-// Every series of the agent. The registry must outlive it. Labels are from closed lists: results,
-// reasons of lib/api/reasons.h, verbs and HTTP codes, operations of bundle::StoreCall and names of
-// absl::StatusCode ("OK", "NOT_FOUND").
+// All metrics of the agent. The registry must outlive it. Label values are from closed lists:
+// results, reasons of lib/api/reasons.h, verbs and HTTP codes, operations of bundle::StoreCall and
+// names of absl::StatusCode ("OK", "NOT_FOUND").
 struct Metrics {
   explicit Metrics(metrics::Registry& registry, const std::string& version);
 
@@ -22,24 +22,27 @@ struct Metrics {
   metrics::Counter& published_bytes;    // packed
   metrics::Histogram& publish_seconds;  // settled to pushed
   metrics::Counter& activations;        // links flipped to another generation
-  metrics::Gauge& active_generations;   // links, by warm: true, false
+  metrics::Gauge& warm_generations;     // active, with at least one bundle
+  metrics::Gauge& cold_generations;     // active, without a bundle
   metrics::Counter& failures;           // reason
-  metrics::Gauge& quarantined_bundles;  // reason: VerifyFailed, BundleRefused
+  metrics::Gauge& quarantined_bundles;  // reason: VerifyFailed, BundleRejected
   metrics::Counter& scrubs;             // result: whole, damaged, failed
   metrics::Counter& scrubbed_bytes;     // read to be compared
   metrics::Counter& starts;             // result of the pods' first starts seen on this node
-  metrics::Histogram& turn_seconds;     // of the sync loop
-  metrics::Counter& turns;              // result: ok, failed
+  metrics::Histogram& sync_seconds;     // one iteration of the sync loop
+  metrics::Counter& syncs;              // result: ok, failed
   metrics::Counter& api_requests;       // verb, resource, code
   metrics::Counter& store_requests;     // operation, code
   metrics::Counter& store_bytes;        // operation; of blobs and manifests
-  metrics::Histogram& store_seconds;    // operation; without what disk and processor took
-  metrics::Gauge& root_bytes;           // kind: used, free, limit
+  metrics::Histogram& store_seconds;    // operation; time in the store only
+  metrics::Gauge& root_used_bytes;
+  metrics::Gauge& root_free_bytes;
+  metrics::Gauge& root_limit_bytes;  // 0: no limit
   metrics::Gauge& watched_directories;
-  metrics::Gauge& build;  // version; always 1
+  metrics::Gauge& build_info;  // version; always 1
 };
 
-// Into the store_* series; for bundle::MeteredStore.
+// Adds `call` to the store_* metrics; the callback of bundle::MeteredStore.
 void CountStoreCall(Metrics& metrics, const bundle::StoreCall& call);
 
 }  // namespace cachewarm::agent

@@ -9,34 +9,34 @@
 namespace cachewarm::cli {
 namespace {
 
-// What one word says about options.
-struct Spelled {
+// One option on the command line.
+struct GivenOption {
   std::string shown;  // "--name" or "-n", for messages
   std::optional<std::string> value;
   const Option* option = nullptr;
 };
 
-absl::Status Usage(const Spelled& spelled, std::string_view problem) {
-  return absl::InvalidArgumentError(fmt::format("{}: {}", spelled.shown, problem));
+absl::Status UsageError(const GivenOption& given, std::string_view problem) {
+  return absl::InvalidArgumentError(fmt::format("{}: {}", given.shown, problem));
 }
 
 bool IsOption(std::string_view word) {
   return word.starts_with("--") || (word.size() == 2 && word[0] == '-');
 }
 
-Spelled ReadOption(std::string_view word, std::span<const Option> options) {
+GivenOption ReadOption(std::string_view word, std::span<const Option> options) {
   const size_t equals = word.find('=');
-  Spelled spelled{.shown = std::string(word.substr(0, equals)), .value = {}};
+  GivenOption given{.shown = std::string(word.substr(0, equals)), .value = {}};
   if (equals != word.npos) {
-    spelled.value = std::string(word.substr(equals + 1));
+    given.value = std::string(word.substr(equals + 1));
   }
   const bool is_long = word.starts_with("--");
   const auto found = std::find_if(options.begin(), options.end(), [&](const Option& each) {
-    return is_long ? each.name == spelled.shown.substr(2)
-                   : each.letter != 0 && each.letter == spelled.shown[1];
+    return is_long ? each.name == given.shown.substr(2)
+                   : each.letter != 0 && each.letter == given.shown[1];
   });
-  spelled.option = found == options.end() ? nullptr : &*found;
-  return spelled;
+  given.option = found == options.end() ? nullptr : &*found;
+  return given;
 }
 
 }  // namespace
@@ -53,26 +53,26 @@ absl::StatusOr<Arguments> Arguments::Parse(std::span<const std::string> words,
       parsed.positionals_.emplace_back(words[i]);
       continue;
     }
-    Spelled spelled = ReadOption(words[i], options);
-    if (spelled.option == nullptr) {
-      return Usage(spelled, "there is no such option; see --help");
+    GivenOption given = ReadOption(words[i], options);
+    if (given.option == nullptr) {
+      return UsageError(given, "unknown option; see --help");
     }
-    const std::string name(spelled.option->name);
-    if (spelled.option->value.empty()) {
-      if (spelled.value.has_value()) {
-        return Usage(spelled, "takes no value");
+    const std::string name(given.option->name);
+    if (given.option->value.empty()) {
+      if (given.value.has_value()) {
+        return UsageError(given, "takes no value");
       }
       parsed.flags_.insert(name);
       continue;
     }
-    if (!spelled.value.has_value() && i + 1 == words.size()) {
-      return Usage(spelled, fmt::format("expected {} behind it", spelled.option->value));
+    if (!given.value.has_value() && i + 1 == words.size()) {
+      return UsageError(given, fmt::format("requires a value: {}", given.option->value));
     }
     std::vector<std::string>& values = parsed.values_[name];
-    if (!values.empty() && !spelled.option->repeats) {
-      return Usage(spelled, "is given twice");
+    if (!values.empty() && !given.option->repeats) {
+      return UsageError(given, "may be given only once");
     }
-    values.push_back(spelled.value.has_value() ? *spelled.value : words[++i]);
+    values.push_back(given.value.has_value() ? *given.value : words[++i]);
   }
   return parsed;
 }

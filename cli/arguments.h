@@ -13,26 +13,25 @@
 
 namespace cachewarm::cli {
 
-// One "--name" of a verb.
+// One option of a verb: "--name".
 struct Option {
   std::string_view name;   // without the dashes
-  std::string_view value;  // "FILE"; empty: a flag without a value
+  std::string_view value;  // placeholder, for example "FILE"; empty: a flag without a value
   std::string_view help;
   bool repeats = false;
-  char letter = 0;  // 'n': also "-n"
+  char letter = 0;  // short form, for example 'n' for "-n"; 0: none
 };
 
-// What stood behind a verb.
+// Parsed arguments of a verb.
 class Arguments {
  public:
-  // "--name value", "--name=value", "-n value"; everything behind "--" is in rest().
-  // INVALID_ARGUMENT for an unknown option, a missing value or one that is given twice without
-  // repeating.
+  // Parses "--name value", "--name=value" and "-n value"; words after "--" are in rest(). Errors:
+  // INVALID_ARGUMENT for an unknown option, a missing value or an option that may not be repeated.
   static absl::StatusOr<Arguments> Parse(std::span<const std::string> words,
                                          std::span<const Option> options);
 
   bool Has(std::string_view name) const { return flags_.contains(name); }
-  // The (last) value; `otherwise` when it was not given.
+  // Returns the last value; `otherwise` if the option was not given.
   std::string Value(std::string_view name, std::string_view otherwise = "") const;
   std::vector<std::string> Values(std::string_view name) const;
   const std::vector<std::string>& positionals() const { return positionals_; }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSignalExitBase = 128;
 
-// "NAME=value" texts and the null-ended array that exec takes.
+// Strings, and the null-terminated array of pointers that exec requires.
 struct CStrings {
   explicit CStrings(std::vector<std::string> owned) : texts(std::move(owned)) {
     for (std::string& text : texts) {
@@ -47,7 +47,7 @@ absl::StatusOr<pid_t> Spawn(const ChildCommand& command) {
   ::posix_spawnattr_init(&attributes);
   const std::unique_ptr<posix_spawnattr_t, int (*)(posix_spawnattr_t*)> freed(
       &attributes, &::posix_spawnattr_destroy);
-  // We block and ignore signals; the command must not inherit that.
+  // Reset blocked and ignored signals, so that the command does not inherit them.
   sigset_t none;
   sigemptyset(&none);
   sigset_t all;
@@ -71,7 +71,7 @@ absl::StatusOr<int> RunChild(const ChildCommand& command, std::stop_token stop) 
   int status = 0;
   {
     const std::stop_callback pass_on(stop, [child] { ::kill(child, SIGTERM); });
-    // Not reaped while the callback may still name it.
+    // WNOWAIT: do not reap the child while the callback may still signal its pid.
     siginfo_t ended{};
     while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) != 0 &&
            errno == EINTR) {

@@ -11,13 +11,13 @@
 namespace cachewarm::cli {
 
 struct ChildCommand {
-  std::vector<std::string> words;  // the program first, looked up in PATH
+  std::vector<std::string> words;  // program (looked up in PATH) and arguments
   std::map<std::string, std::string> environment;
 };
 
-// Runs a command to its end with our standard streams and all signals as they were before us. A
-// requested `stop` is passed on as SIGTERM, once. Returns its exit code, or 128 + the signal that
-// killed it. NOT_FOUND when there is no such program.
+// Runs a command until it exits, with the standard streams of this process and default signal
+// handling. Forwards `stop` as one SIGTERM. Returns the exit code, or 128 + the signal that killed
+// the command. Errors: NOT_FOUND if the program does not exist.
 absl::StatusOr<int> RunChild(const ChildCommand& command, std::stop_token stop);
 
 }  // namespace cachewarm::cli

@@ -14,16 +14,16 @@
 
 namespace cachewarm::cli {
 
-// What of a cache directory goes into a bundle.
+// Files of a cache directory that go into a bundle.
 struct Collection {
   capture::Selection selection;
   std::vector<bundle::PackFile> files;         // of the selection
-  std::map<std::string, int64_t> left_behind;  // reason to number of files
+  std::map<std::string, int64_t> left_behind;  // number of skipped files by reason
 };
 
-// Takes every file of `tree` that `table` lets travel and that is whole. The user's own directory:
-// nobody is asked to prove that no engine writes it, but a file that changed until it was packed is
-// noticed (ABORTED). `tree` must outlive the files.
+// Collects every complete file of `tree` that `table` lets travel. Does not check for writers,
+// because the directory belongs to the user; reading a file that changed since then fails with
+// ABORTED. `tree` must outlive the files.
 absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table);
 
 }  // namespace cachewarm::cli

@@ -15,22 +15,22 @@
 
 namespace cachewarm::cli {
 
-// What scripts may rely on.
+// Exit codes; a stable interface for scripts.
 enum ExitCode : int {
   kOk = 0,
   kFailed = 1,
   kUsage = 2,
-  kDamaged = 3,   // bytes that do not match their digest, or that --key did not sign
+  kDamaged = 3,   // damaged bundle, or not signed by --key
   kNotFound = 4,  // no such bundle or pod
   kInterrupted = 130,
 };
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// Everything a verb may touch outside its arguments. One thread, but `stop`.
+// Access of a verb to its process. Use on one thread, except `stop`.
 struct Console {
   std::ostream& out;     // results
   std::ostream& err;     // progress and errors
-  bool err_is_terminal;  // progress only then
+  bool err_is_terminal;  // print progress only on a terminal
   const Clock& clock;
   std::stop_token stop;
   std::map<std::string, std::string> environment;
@@ -38,8 +38,8 @@ struct Console {
   std::string Environment(const std::string& name) const;
 };
 
-// One line that is rewritten at most ten times a second: "fetching 12.0 MB of 195 MB, 6 %".
-// Silent where there is no terminal or with --quiet. Clears its line at the end.
+// Progress line, rewritten at most ten times a second: "fetching 12.0 MB of 195 MB, 6 %". Prints
+// nothing without a terminal or with --quiet. The destructor clears the line.
 class Progress {
  public:
   Progress(Console& console, std::string_view what, bool quiet);
@@ -57,10 +57,10 @@ class Progress {
   bool drawn_ = false;
 };
 
-// "195 MB", "6.2 kB": 1000-based, as ls --si.
+// Formats bytes in decimal units: "195 MB", "6.2 kB".
 std::string FormatBytes(int64_t bytes);
 
-// Indented, with a line break.
+// Prints indented JSON and a line break.
 void PrintJson(Console& console, const codec::Json& value);
 
 }  // namespace cachewarm::cli

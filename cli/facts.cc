@@ -34,12 +34,14 @@ absl::StatusOr<int> DevicesOf(const Arguments& arguments, const fingerprint::Nod
 
 std::span<const Option> MachineOptionList() {
   static constexpr std::array<Option, 4> kOptions = {{
-      {.name = "image", .value = "NAME", .help = "image of the key (default: local)"},
-      {.name = "container", .value = "NAME", .help = "container of the key (default: main)"},
-      {.name = "devices", .value = "N", .help = "devices of the key (default: all there are)"},
+      {.name = "image", .value = "NAME", .help = "container image in the key (default: local)"},
+      {.name = "container", .value = "NAME", .help = "container name in the key (default: main)"},
+      {.name = "devices",
+       .value = "N",
+       .help = "number of GPUs in the key (default: all of this machine)"},
       {.name = "node-facts",
        .value = "FILE",
-       .help = "GPU type and CPU class, where they are not this machine's"},
+       .help = "JSON or YAML file with GPU type and CPU class (default: this machine)"},
   }};
   return kOptions;
 }

@@ -13,10 +13,10 @@
 
 namespace cachewarm::cli {
 
-// --image, --container, --devices, --node-facts: what a key is made of.
+// Options that set the factors of a key: --image, --container, --devices, --node-facts.
 std::span<const Option> MachineOptionList();
 
-// This machine and the key of what runs on it.
+// Facts of this machine, and the key of caches that are compiled on it.
 struct Machine {
   fingerprint::NodeFacts facts;
   fingerprint::KeyFactors factors;
@@ -24,10 +24,10 @@ struct Machine {
 };
 absl::StatusOr<Machine> FindMachine(const Arguments& arguments);
 
-// The tag under which the bundle of a key is found: "k-<key>".
+// Returns the tag of the machine's bundle: "k-<key>".
 std::string TagOf(const Machine& machine);
 
-// What a bundle of `collection` made on `machine` says about itself.
+// Returns the facts of a bundle with `collection`, made on `machine`.
 bundle::Facts FactsOf(const Machine& machine, const Collection& collection);
 
 }  // namespace cachewarm::cli

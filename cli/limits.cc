@@ -12,11 +12,11 @@
 namespace cachewarm::cli {
 namespace {
 
-constexpr bundle::Limits kUsual;
+constexpr bundle::Limits kDefaults;
 
-// `limit` stays as it is when the option was not given.
-absl::Status Take(const Arguments& arguments, std::string_view option, int64_t most,
-                  int64_t& limit) {
+// Reads the value of `option` into `limit`; unchanged if the option was not given.
+absl::Status ReadLimit(const Arguments& arguments, std::string_view option, int64_t most,
+                       int64_t& limit) {
   const std::string text = arguments.Value(option);
   if (text.empty()) {
     return absl::OkStatus();
@@ -37,26 +37,29 @@ std::span<const Option> LimitOptionList() {
   static constexpr std::array<Option, 4> kOptions = {{
       {.name = "limit-files",
        .value = "COUNT",
-       .help = "refuse a bundle of more files (200000, and never more)"},
+       .help = "reject bundles with more files (default and maximum: 200000)"},
       {.name = "limit-file-bytes",
        .value = "BYTES",
-       .help = "refuse a bundle with a larger file (8589934592)"},
+       .help = "reject bundles with a larger file (default: 8589934592)"},
       {.name = "limit-bytes",
        .value = "BYTES",
-       .help = "refuse a bundle whose files take more together (68719476736)"},
+       .help = "reject bundles with more bytes in all files, uncompressed (default: 68719476736)"},
       {.name = "limit-ratio",
        .value = "TIMES",
-       .help = "refuse one above 64 MiB that grows more than so many times (400)"},
+       .help =
+           "reject bundles above 64 MiB with a larger ratio of uncompressed to compressed bytes "
+           "(default: 400)"},
   }};
   return kOptions;
 }
 
 absl::StatusOr<bundle::Limits> LimitsOf(const Arguments& arguments) {
   bundle::Limits limits;
-  CW_RETURN_IF_ERROR(Take(arguments, "limit-files", kUsual.entries_max, limits.entries_max));
-  CW_RETURN_IF_ERROR(Take(arguments, "limit-file-bytes", INT64_MAX, limits.file_bytes_max));
-  CW_RETURN_IF_ERROR(Take(arguments, "limit-bytes", INT64_MAX, limits.total_bytes_max));
-  CW_RETURN_IF_ERROR(Take(arguments, "limit-ratio", INT64_MAX, limits.ratio_max));
+  CW_RETURN_IF_ERROR(
+      ReadLimit(arguments, "limit-files", kDefaults.entries_max, limits.entries_max));
+  CW_RETURN_IF_ERROR(ReadLimit(arguments, "limit-file-bytes", INT64_MAX, limits.file_bytes_max));
+  CW_RETURN_IF_ERROR(ReadLimit(arguments, "limit-bytes", INT64_MAX, limits.total_bytes_max));
+  CW_RETURN_IF_ERROR(ReadLimit(arguments, "limit-ratio", INT64_MAX, limits.ratio_max));
   return limits;
 }
 

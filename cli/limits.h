@@ -9,10 +9,10 @@
 
 namespace cachewarm::cli {
 
-// --limit-files, --limit-file-bytes, --limit-bytes, --limit-ratio: of every verb that unpacks.
+// Options of verbs that unpack: --limit-files, --limit-file-bytes, --limit-bytes, --limit-ratio.
 std::span<const Option> LimitOptionList();
 
-// bundle::Limits with what was given. INVALID_ARGUMENT names the option.
+// Returns the limits from these options. Errors: INVALID_ARGUMENT names the option.
 absl::StatusOr<bundle::Limits> LimitsOf(const Arguments& arguments);
 
 }  // namespace cachewarm::cli

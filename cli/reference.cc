@@ -26,8 +26,8 @@ absl::Status Malformed(std::string_view text, std::string_view problem) {
                   text, problem));
 }
 
-// Takes "@sha256:..." or ":tag" from the last component of `path`.
-absl::Status TakeSelector(std::string_view text, std::string& path, Reference& reference) {
+// Moves "@sha256:..." or ":tag" from the last component of `path` to `reference`.
+absl::Status ParseSelector(std::string_view text, std::string& path, Reference& reference) {
   const size_t name = path.rfind('/') + 1;
   if (const size_t at = path.find('@', name); at != std::string::npos) {
     auto digest = Digest::Parse(path.substr(at + 1));
@@ -56,11 +56,11 @@ absl::StatusOr<Reference> Reference::Parse(std::string_view text) {
   const std::string_view scheme = layout ? kLayout : kOci;
   std::string path(text.substr(scheme.size()));
   Reference reference;
-  // The first slash ends an OCI host; the last one a layout's directory.
+  // An OCI host ends at the first slash, the directory of a layout at the last one.
   if (path.find('/') == std::string::npos) {
     return Malformed(text, "no name");
   }
-  CW_RETURN_IF_ERROR(TakeSelector(text, path, reference));
+  CW_RETURN_IF_ERROR(ParseSelector(text, path, reference));
   const size_t slash = layout ? path.rfind('/') : path.find('/');
   reference.store_url = fmt::format("{}{}", scheme, path.substr(0, slash));
   reference.repository = path.substr(slash + 1);
@@ -73,7 +73,7 @@ absl::StatusOr<Reference> Reference::Parse(std::string_view text) {
 
 namespace {
 
-// 0 where it was not given.
+// Reads the number of option `name` into `to`; unchanged if the option was not given.
 absl::Status ReadLimit(const Arguments& arguments, std::string_view name, int64_t least,
                        int64_t& to) {
   const std::string text = arguments.Value(name);
@@ -113,31 +113,33 @@ std::span<const Option> StoreOptionList() {
   static constexpr std::array<Option, 9> kOptions = {{
       {.name = "auth-file",
        .value = "FILE",
-       .help = "docker config.json whose \"auths\" hold the registry's user and password"},
+       .help = "docker config.json with the registry's credentials in \"auths\""},
       {.name = "ca-file",
        .value = "FILE",
-       .help = "PEM file of the authorities to trust instead of the system's"},
+       .help = "PEM file of CA certificates for registries (default: system)"},
       {.name = "client-certificate",
        .value = "FILE",
-       .help = "PEM chain to show to a registry that asks for a certificate"},
-      {.name = "client-key", .value = "FILE", .help = "PEM key of that certificate"},
+       .help = "PEM file of the client certificate chain, for registries that require one"},
+      {.name = "client-key",
+       .value = "FILE",
+       .help = "PEM file of the private key of the client certificate"},
       {.name = "insecure-host",
        .value = "HOST[:PORT]",
-       .help = "speak plain http to this registry (loopback always does)",
+       .help = "access this registry over plain HTTP (always allowed for loopback)",
        .repeats = true},
       {.name = "mirror",
        .value = "HOST[:PORT][/BASE]",
-       .help = "ask this registry first for what has a digest",
+       .help = "mirror tried before the registry for content with a digest",
        .repeats = true},
       {.name = "proxy",
        .value = "http://HOST[:PORT]",
-       .help = "proxy to registries, instead of HTTPS_PROXY and HTTP_PROXY"},
+       .help = "proxy to registries (default: HTTPS_PROXY, HTTP_PROXY)"},
       {.name = "max-connections",
        .value = "NUMBER",
-       .help = "requests at a time to each registry and in each direction"},
+       .help = "maximum concurrent downloads, and uploads, for each registry"},
       {.name = "bytes-per-second",
        .value = "NUMBER",
-       .help = "limit of all downloads together, at least 65536"},
+       .help = "maximum bytes per second of all downloads together, at least 65536"},
   }};
   return kOptions;
 }
@@ -167,7 +169,7 @@ absl::StatusOr<Digest> OpenedReference::Resolve(std::stop_token stop) const {
   }
   if (reference.tag.empty()) {
     return absl::InvalidArgumentError(fmt::format(
-        "bundle \"{}\": add :tag or @sha256:hex to say which one", reference.ToString()));
+        "bundle \"{}\": add :tag or @sha256:hex to select a bundle", reference.ToString()));
   }
   return store->ResolveTag(reference.repository, reference.tag, stop);
 }

@@ -14,33 +14,35 @@
 
 namespace cachewarm::cli {
 
-// How a user names a bundle: "oci://host[:port]/path/name[:tag|@sha256:hex]" or
+// Name of a bundle on the command line: "oci://host[:port]/path/name[:tag|@sha256:hex]" or
 // "layout:///directory/name[:tag|@sha256:hex]".
 struct Reference {
   std::string store_url;   // "oci://host", "layout:///directory"
   std::string repository;  // "path/name"; of a layout: "name"
-  std::string tag;         // empty when a digest is given, or neither
-  Digest digest;           // empty when a tag is given, or neither
+  std::string tag;         // empty if not given
+  Digest digest;           // empty if not given
 
   static absl::StatusOr<Reference> Parse(std::string_view text);
-  // "oci://host/path/name"
+  // Returns "oci://host/path/name".
   std::string ToString() const { return store_url + "/" + repository; }
 };
 
-// What a registry needs and a network allows: of every verb that opens a store.
+// Options of verbs that open a store: credentials, TLS, mirrors, proxy and limits.
 std::span<const Option> StoreOptionList();
 
-// An open store with one of its repositories.
+// A reference with its open store.
 struct OpenedReference {
   Reference reference;
   std::shared_ptr<bundle::Store> store;
 
-  bundle::Place place() const { return {*store, reference.repository}; }
-  // The digest that the reference names; a tag is looked up. INVALID_ARGUMENT with neither.
+  bundle::RepositoryRef place() const { return {*store, reference.repository}; }
+  // Returns the digest of the reference; resolves a tag in the store. Errors: INVALID_ARGUMENT if
+  // the reference has neither; else the store's error.
   absl::StatusOr<Digest> Resolve(std::stop_token stop) const;
 };
 
-// Through the proxies of the environment unless --proxy names one.
+// Parses `text` and opens its store with the store options. Uses the proxies of the environment
+// unless --proxy is given.
 absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arguments& arguments,
                                               const Console& console);
 

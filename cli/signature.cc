@@ -12,7 +12,7 @@ namespace cachewarm::cli {
 Option PublicKeyOption() {
   return {.name = "key",
           .value = "FILE",
-          .help = "public keys (PEM) one of which must have signed the bundle"};
+          .help = "PEM file of public keys; one of them must have signed the bundle"};
 }
 
 absl::Status CheckKey(const OpenedReference& source, const Digest& digest, const std::string& file,

@@ -10,11 +10,11 @@
 
 namespace cachewarm::cli {
 
-// --key of the verbs that read a bundle.
+// Option --key of verbs that read a bundle.
 Option PublicKeyOption();
 
-// OK when one of the keys in `file` signed `digest`, or `file` is empty. DATA_LOSS when none did;
-// else the store's error, or the file's.
+// Checks that one of the keys in `file` signed `digest`; OK if `file` is empty. Errors: DATA_LOSS
+// if no key did; else the error of the store or the file.
 absl::Status CheckKey(const OpenedReference& source, const Digest& digest, const std::string& file,
                       std::stop_token stop);
 

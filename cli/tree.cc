@@ -23,7 +23,7 @@ struct Destination {
   bundle::Limits limits;
 };
 
-// Nothing there, or an empty directory, which rename(2) replaces.
+// Returns true if the destination is missing or an empty directory, which rename(2) replaces.
 absl::StatusOr<bool> IsFree(const Destination& destination) {
   const auto found = destination.parent.Stat(destination.name);
   if (absl::IsNotFound(found.status())) {
@@ -51,12 +51,12 @@ absl::StatusOr<Destination> Prepare(const std::string& text) {
   CW_ASSIGN_OR_RETURN(const bool free, IsFree(destination));
   if (!free) {
     return absl::AlreadyExistsError(
-        fmt::format("{}: exists and is not empty; name a new directory", plain.string()));
+        fmt::format("{}: exists and is not empty; use a new directory", plain.string()));
   }
   return destination;
 }
 
-absl::Status Fill(const Destination& destination, const bundle::Place& place,
+absl::Status Fill(const Destination& destination, const bundle::RepositoryRef& place,
                   const bundle::Bundle& found, Progress& progress, std::stop_token stop) {
   CW_RETURN_IF_ERROR(destination.parent.MakeDir(destination.staging, kTreeMode));
   CW_ASSIGN_OR_RETURN(const fs::Dir staging, destination.parent.OpenDir(destination.staging));
@@ -79,8 +79,8 @@ absl::Status Fill(const Destination& destination, const bundle::Place& place,
 
 }  // namespace
 
-absl::Status MakeTree(const bundle::Place& place, const bundle::Bundle& found, const NewTree& tree,
-                      Progress& progress, std::stop_token stop) {
+absl::Status MakeTree(const bundle::RepositoryRef& place, const bundle::Bundle& found,
+                      const NewTree& tree, Progress& progress, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(Destination destination, Prepare(tree.directory));
   destination.limits = tree.limits;
   absl::Status filled = Fill(destination, place, found, progress, std::move(stop));

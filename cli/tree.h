@@ -10,14 +10,14 @@
 
 namespace cachewarm::cli {
 
-// Makes a directory of a bundle: extracted beside it, verified, synced, then renamed. It must be
-// missing or empty (else ALREADY_EXISTS); after an error or a crash it is what it was. Modes are
-// those of lib/caches, so that engines can work in it.
+// Unpacks a bundle into a directory: extracts next to it, verifies, syncs and renames. After an
+// error or a crash the directory is unchanged. Modes are those of lib/caches, so that engines can
+// use the files. Errors: ALREADY_EXISTS if the directory is not empty.
 struct NewTree {
   std::string directory;
   bundle::Limits limits;
 };
-absl::Status MakeTree(const bundle::Place& place, const bundle::Bundle& found, const NewTree& tree,
-                      Progress& progress, std::stop_token stop);
+absl::Status MakeTree(const bundle::RepositoryRef& place, const bundle::Bundle& found,
+                      const NewTree& tree, Progress& progress, std::stop_token stop);
 
 }  // namespace cachewarm::cli

@@ -12,9 +12,10 @@ namespace cachewarm::cli {
 namespace {
 
 constexpr std::string_view kAbout =
-    "cachewarm carries the compile caches of model servers (torch.compile, Triton, vLLM, ...) as\n"
-    "bundles: OCI artifacts named by digest, in an image layout directory or a registry. Of a\n"
-    "cluster it frees the pods that wait for them. kubectl finds it as \"kubectl cachewarm\".\n";
+    "cachewarm packs the compile caches of model servers (torch.compile, Triton, vLLM, ...) into\n"
+    "bundles, so that a server starts warm on another machine. A bundle is an OCI artifact in a\n"
+    "registry or in an image layout directory. In a cluster, it can release pods that are held\n"
+    "for their cache. The program is also a kubectl plugin: kubectl cachewarm VERB.\n";
 
 std::vector<std::string> WordsOf(std::string_view text) {
   std::istringstream stream{std::string(text)};
@@ -33,8 +34,8 @@ std::string OptionLine(const Option& option) {
   return fmt::format("  {:<28} {}{}\n", left, option.help, option.repeats ? " (repeatable)" : "");
 }
 
-// Exit code of a wrong command line.
-int Misused(Console& console, std::string_view problem, std::string_view verb) {
+// Prints a usage error. Returns its exit code.
+int ReportUsageError(Console& console, std::string_view problem, std::string_view verb) {
   console.err << fmt::format("cachewarm: {}\n", problem)
               << fmt::format("See \"cachewarm {}{}--help\".\n", verb, verb.empty() ? "" : " ");
   return kUsage;
@@ -43,7 +44,7 @@ int Misused(Console& console, std::string_view problem, std::string_view verb) {
 int RunVerb(const Verb& verb, std::span<const std::string> words, Console& console) {
   const auto arguments = Arguments::Parse(words, OptionsOf(verb));
   if (!arguments.ok()) {
-    return Misused(console, Message(arguments.status()), verb.name);
+    return ReportUsageError(console, Message(arguments.status()), verb.name);
   }
   if (arguments->Has("help")) {
     console.out << VerbHelp(verb);
@@ -51,16 +52,16 @@ int RunVerb(const Verb& verb, std::span<const std::string> words, Console& conso
   }
   const size_t operands = WordsOf(verb.operands).size();
   if (!verb.operands.ends_with("...]") && arguments->positionals().size() != operands) {
-    return Misused(
+    return ReportUsageError(
         console,
-        fmt::format("{} takes {}, not {} words", verb.name,
+        fmt::format("{} takes {}, but {} operands were given", verb.name,
                     operands == 0 ? "no operand" : verb.operands, arguments->positionals().size()),
         verb.name);
   }
   if (verb.takes_rest == arguments->rest().empty()) {
-    return Misused(console,
-                   verb.takes_rest ? "expected a command behind --" : "nothing may follow --",
-                   verb.name);
+    return ReportUsageError(
+        console, verb.takes_rest ? "a command is required after --" : "nothing may follow --",
+        verb.name);
   }
   const absl::StatusOr<int> code = verb.run(*arguments, console);
   if (!code.ok()) {
@@ -81,7 +82,7 @@ const std::vector<Verb>& AllVerbs() {
 
 std::vector<Option> OptionsOf(const Verb& verb) {
   std::vector<Option> options = verb.options;
-  options.push_back({.name = "help", .help = "this text"});
+  options.push_back({.name = "help", .help = "print this help"});
   return options;
 }
 
@@ -91,12 +92,11 @@ std::string ProgramHelp() {
     help += fmt::format("  {:<12} {}\n", verb.name, verb.summary);
   }
   help +=
-      "\nA BUNDLE is oci://host[:port]/path/name or layout:///directory/name, followed by :tag or\n"
-      "@sha256:hex where one of several is meant.\n\n"
-      "\"cachewarm VERB --help\" explains a verb; \"cachewarm --version\" tells the version.\n"
-      "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 damaged bundle or not signed by "
-      "--key,\n"
-      "4 no such bundle or pod, 130 interrupted.\n";
+      "\nBUNDLE is oci://host[:port]/path/name or layout:///directory/name, followed by :tag or\n"
+      "@sha256:hex to select one bundle of that name.\n\n"
+      "\"cachewarm VERB --help\" describes a verb, \"cachewarm --version\" prints the version.\n"
+      "Exit codes: 0 success, 1 failure, 2 usage error, 3 bundle damaged or not signed by --key,\n"
+      "4 bundle or pod not found, 130 interrupted.\n";
   return help;
 }
 
@@ -123,7 +123,7 @@ int RunProgram(std::span<const std::string> words, Console& console) {
   const auto verb = std::find_if(verbs.begin(), verbs.end(),
                                  [&](const Verb& each) { return each.name == words[0]; });
   if (verb == verbs.end()) {
-    return Misused(console, fmt::format("there is no verb \"{}\"", words[0]), "");
+    return ReportUsageError(console, fmt::format("unknown verb \"{}\"", words[0]), "");
   }
   return RunVerb(*verb, words.subspan(1), console);
 }

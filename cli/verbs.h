@@ -13,29 +13,30 @@
 
 namespace cachewarm::cli {
 
-// One thing that the program does.
+// A verb of the program.
 struct Verb {
   std::string_view name;
   std::string_view operands;  // "DIRECTORY BUNDLE"; one word each. "[POD...]": any number
   std::string_view summary;   // one line
-  std::string_view text;      // what a newcomer must know, with an example
+  std::string_view text;      // description for newcomers, with an example
   std::vector<Option> options;
-  // Operands are as many as `operands` says. What the verb could not do is its status; the
-  // exit code of a child (run) its value.
+  // Runs the verb with the number of operands in `operands`. Returns the exit code; for "run", the
+  // exit code of the command. An error becomes a message and an exit code.
   absl::StatusOr<int> (*run)(const Arguments& arguments, Console& console);
-  bool takes_rest = false;  // words behind "--"
+  bool takes_rest = false;  // requires words after "--"
 };
 
-// In the order of the help.
+// Returns all verbs in the order of the help.
 const std::vector<Verb>& AllVerbs();
 
-// Every option of `verb`: its own and those that all verbs have.
+// Returns the options of `verb` and the common ones.
 std::vector<Option> OptionsOf(const Verb& verb);
 
 std::string ProgramHelp();
 std::string VerbHelp(const Verb& verb);
 
-// The whole program: `words` without its name. Returns the exit code (ExitCode, or a child's).
+// Runs the program with its arguments `words`. Returns the exit code: an ExitCode, or that of the
+// command of "run".
 int RunProgram(std::span<const std::string> words, Console& console);
 
 }  // namespace cachewarm::cli

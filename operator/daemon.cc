@@ -11,34 +11,34 @@
 #include "lib/kube/runtime/event_recorder.h"
 #include "lib/kube/runtime/leader_elector.h"
 #include "lib/process/process.h"
-#include "operator/admission/rehearsals.h"
+#include "operator/admission/dry_runs.h"
 #include "operator/admission/webhook/service.h"
 #include "operator/apply/executor.h"
+#include "operator/controllers/annotation_requests.h"
 #include "operator/controllers/held_pods.h"
 #include "operator/controllers/nodes.h"
 #include "operator/controllers/warmups.h"
-#include "operator/controllers/wishes.h"
+#include "operator/observe/annotation_triggers.h"
+#include "operator/observe/cluster_cache.h"
 #include "operator/observe/triggers.h"
-#include "operator/observe/wish_triggers.h"
-#include "operator/observe/world.h"
 
 namespace cachewarm::op {
 namespace {
 
 constexpr std::string_view kLeaseName = "cachewarm-operator";
 constexpr std::string_view kReportingController = "cachewarm.io/operator";
-constexpr Duration kSyncLook{60'000};  // a log line this often while the stores are not full
-// Both lists mostly come within a second. Without the warmups only the pods' own notes count, and a
-// long hold that none is noted of would be cut short because one list came before the other.
-constexpr Duration kWarmupsTurn{2'000};
-// A replica that has every store leads better than one that may not list some kind. It comes first
-// for as long as the Lease of a dead leader goes on.
-constexpr Duration kFullStoresFirst{15'000};
-// An API server that was away, or refused us for a while, is asked again this often at least. Held
-// pods wait for nothing else.
+constexpr Duration kSyncLogInterval{
+    60'000};  // interval of the log line while stores are not synced
+// Wait briefly for the warmup list: without it only pod annotations are known, and a long hold that
+// is not annotated yet would be released too early.
+constexpr Duration kWarmupListWait{2'000};
+// Time in which a replica must sync all stores before it joins the election anyway. Prefers leaders
+// that may list every kind; no longer than the Lease of a dead leader lasts.
+constexpr Duration kSyncHeadStart{15'000};
+// Maximum retry interval after errors of the API server. Held pods wait for nothing else.
 constexpr Duration kHeldRetry{2'000};
-// The readiness probe of manifests/operator.yaml: three failures, 5 s apart.
-constexpr Duration kSeenUnready{17'000};
+// Readiness probe in manifests/operator.yaml: three failures, 5 s apart.
+constexpr Duration kUnreadyDelay{17'000};
 constexpr Duration kWarmupRetry{30'000};
 
 BackoffPolicy UpTo(Duration most) {
@@ -56,17 +56,17 @@ plan::Settings SettingsOf(const Config& config) {
 
 }  // namespace
 
-// Everything with a lifetime, in the order in which it must be made.
-struct Daemon::Room {
-  Room(const Config& config, const DaemonParts& parts)
+// All components in their order of construction.
+struct Daemon::Components {
+  Components(const Config& config, const DaemonParts& parts)
       : runtime{parts.client, parts.clock, parts.random, parts.log},
-        world(runtime),
+        cluster(runtime),
         warmup_queue(parts.clock, UpTo(kWarmupRetry)),
         node_queue(parts.clock),
         held_queue(parts.clock, UpTo(kHeldRetry)),
-        wish_queue(parts.clock),
-        triggers(world, {warmup_queue, node_queue, held_queue}),
-        wish_triggers(world, wish_queue),
+        annotation_queue(parts.clock),
+        triggers(cluster, {warmup_queue, node_queue, held_queue}),
+        annotation_triggers(cluster, annotation_queue),
         events(runtime,
                {.controller = std::string(kReportingController), .instance = config.identity}),
         executor({.client = parts.client,
@@ -75,7 +75,7 @@ struct Daemon::Room {
                   .metrics = parts.metrics,
                   .log = parts.log,
                   .job_refusals = job_refusals}),
-        rehearsals(parts.client, parts.clock),
+        dry_runs(parts.client, parts.clock),
         webhook({.ns = config.ns,
                  .root = config.root,
                  .listen_address = config.webhook_address,
@@ -85,7 +85,7 @@ struct Daemon::Room {
                  .log = parts.log,
                  .metrics = parts.metrics,
                  .warmups =
-                     [this](std::string_view ns) { return world.warmup_views.ListNamespace(ns); },
+                     [this](std::string_view ns) { return cluster.warmup_views.ListNamespace(ns); },
                  .on_change = [this] { triggers.AddEverything(); }}),
         build_requests({.clock = parts.clock,
                         .log = parts.log,
@@ -95,9 +95,9 @@ struct Daemon::Room {
                                   {.address = host, .user_agent = "cachewarm-operator"});
                             },
                         .wake = [this](const std::string& warmup) { warmup_queue.Add(warmup); }}),
-        warmups({.world = world,
+        warmups({.cluster = cluster,
                  .executor = executor,
-                 .rehearsals = rehearsals,
+                 .dry_runs = dry_runs,
                  .build_requests = build_requests,
                  .job_refusals = job_refusals,
                  .clock = parts.clock,
@@ -105,58 +105,59 @@ struct Daemon::Room {
                  .settings = SettingsOf(config),
                  .agent_namespace = config.ns,
                  .admission_missing = [this] { return webhook.Missing(); }}),
-        nodes(world, {.client = parts.client,
-                      .clock = parts.clock,
-                      .metrics = parts.metrics,
-                      .log = parts.log,
-                      .settings = SettingsOf(config),
-                      .agent_namespace = config.ns,
-                      .writes_condition = config.node_condition}),
-        held(world, {.client = parts.client,
-                     .clock = parts.clock,
-                     .events = events,
-                     .metrics = parts.metrics,
-                     .log = parts.log}),
-        wishes(world,
-               {.client = parts.client, .clock = parts.clock, .events = events, .log = parts.log}) {
+        nodes(cluster, {.client = parts.client,
+                        .clock = parts.clock,
+                        .metrics = parts.metrics,
+                        .log = parts.log,
+                        .settings = SettingsOf(config),
+                        .agent_namespace = config.ns,
+                        .writes_condition = config.node_condition}),
+        held(cluster, {.client = parts.client,
+                       .clock = parts.clock,
+                       .events = events,
+                       .metrics = parts.metrics,
+                       .log = parts.log}),
+        annotation_requests(
+            cluster,
+            {.client = parts.client, .clock = parts.clock, .events = events, .log = parts.log}) {
     triggers.Attach();
-    wish_triggers.Attach();
+    annotation_triggers.Attach();
   }
 
   kube::Runtime runtime;
-  observe::World world;
+  observe::ClusterCache cluster;
   kube::WorkQueue warmup_queue;
   kube::WorkQueue node_queue;
   kube::WorkQueue held_queue;
-  kube::WorkQueue wish_queue;
+  kube::WorkQueue annotation_queue;
   observe::Triggers triggers;
-  observe::WishTriggers wish_triggers;
+  observe::AnnotationTriggers annotation_triggers;
   kube::EventRecorder events;
   apply::JobRefusals job_refusals;
   apply::Executor executor;
-  admission::Rehearsals rehearsals;
+  admission::DryRuns dry_runs;
   webhook::Service webhook;
   apply::BuildRequests build_requests;
   controllers::Warmups warmups;
   controllers::Nodes nodes;
   controllers::HeldPods held;
-  controllers::Wishes wishes;
-  std::vector<std::jthread> forgetting;  // see ForgetKeys()
+  controllers::AnnotationRequests annotation_requests;
+  std::vector<std::jthread> discarding;  // see DiscardKeys()
 };
 
 Daemon::Daemon(const Config& config, const DaemonParts& parts)
-    : config_(config), parts_(parts), room_(std::make_unique<Room>(config, parts)) {}
+    : config_(config), parts_(parts), components_(std::make_unique<Components>(config, parts)) {}
 
 Daemon::~Daemon() = default;
 
 std::string Daemon::WhyNotReady() const {
-  if (leaving_) {
+  if (stopping_) {
     return "stopping\n";
   }
-  if (!room_->world.HasSynced()) {
+  if (!components_->cluster.HasSynced()) {
     return "stores not synced yet\n";
   }
-  return room_->webhook.IsSettled() ? "" : "admission not looked after yet\n";
+  return components_->webhook.IsSettled() ? "" : "admission configuration not checked yet\n";
 }
 
 absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
@@ -180,69 +181,72 @@ absl::Status Daemon::Run(std::stop_token stop) {
   CW_RETURN_IF_ERROR(parts_.registry.status());
   CW_ASSIGN_OR_RETURN(const std::unique_ptr<http::Server> server, Serve());
   port_ = server->port();
-  // The world ends with `stop` and also when this function returns for another reason.
-  std::stop_source world_stop;
-  const std::stop_callback forward(stop, [&] { world_stop.request_stop(); });
-  room_->world.Start(world_stop.get_token());
-  ForgetKeys();
-  std::jthread webhook([this, stopped = world_stop.get_token()] { room_->webhook.Run(stopped); });
-  parts_.log.Info("operator started", {{"listen", config_.listen_address},
+  // Stops the reflectors after `stop`, and when this function returns for another reason.
+  std::stop_source reflector_stop;
+  const std::stop_callback forward(stop, [&] { reflector_stop.request_stop(); });
+  components_->cluster.Start(reflector_stop.get_token());
+  DiscardKeys();
+  std::jthread webhook(
+      [this, stopped = reflector_stop.get_token()] { components_->webhook.Run(stopped); });
+  parts_.log.Info("operator started", {{"listenAddress", config_.listen_address},
                                        {"port", static_cast<int64_t>(server->port())},
                                        {"identity", config_.identity}});
   absl::Status ended;
   std::jthread held;
-  if (AwaitPods(stop)) {
-    held = std::jthread([this, stopped = world_stop.get_token()] { WatchHeldPods(stopped); });
-    ended = StandForElection(stop);
-    LoseEndpoint(stop);
+  if (AwaitHeldPodStores(stop)) {
+    held = std::jthread(
+        [this, stopped = reflector_stop.get_token()] { RunHeldPodController(stopped); });
+    ended = RunElection(stop);
+    AwaitEndpointRemoval(stop);
   }
-  world_stop.request_stop();
+  reflector_stop.request_stop();
   webhook.join();
   held = {};  // joins
-  room_->world.Join();
+  components_->cluster.Join();
   server->Stop();
-  parts_.log.Info("operator stopped", {{"reason", ended.ok() ? "asked to" : Message(ended)}});
+  parts_.log.Info("operator stopped", {{"err", ended.ok() ? std::string() : Message(ended)}});
   return ended;
 }
 
-void Daemon::LoseEndpoint(std::stop_token stop) {
-  leaving_ = true;
-  if (room_->webhook.port() != 0) {
-    SleepFor(parts_.clock, kSeenUnready, stop);
+void Daemon::AwaitEndpointRemoval(std::stop_token stop) {
+  stopping_ = true;
+  if (components_->webhook.port() != 0) {
+    SleepFor(parts_.clock, kUnreadyDelay, stop);
   }
 }
 
 bool Daemon::AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop) {
-  while (!kube::AwaitSynced(stores, parts_.clock, kSyncLook, stop)) {
+  while (!kube::AwaitSynced(stores, parts_.clock, kSyncLogInterval, stop)) {
     if (stop.stop_requested()) {
       return false;
     }
-    parts_.log.Warning("stores not synced yet");
+    parts_.log.Warning("waiting for the initial lists of the API server");
   }
   return true;
 }
 
-bool Daemon::AwaitPods(std::stop_token stop) {
-  if (!AwaitStores({&room_->world.pods.store()}, stop)) {
+bool Daemon::AwaitHeldPodStores(std::stop_token stop) {
+  if (!AwaitStores({&components_->cluster.pods.store()}, stop)) {
     return false;
   }
-  kube::AwaitSynced({&room_->world.warmups.store()}, parts_.clock, kWarmupsTurn, stop);
+  kube::AwaitSynced({&components_->cluster.warmups.store()}, parts_.clock, kWarmupListWait, stop);
   return !stop.stop_requested();
 }
 
-void Daemon::WatchHeldPods(std::stop_token stop) {
+void Daemon::RunHeldPodController(std::stop_token stop) {
   RunController(
       {.name = "held", .workers = controllers::kHeldWorkers, .terminal_retry = kHeldRetry},
-      room_->held_queue,
+      components_->held_queue,
       [this](const std::string& key, std::stop_token ending) {
-        return room_->held.Reconcile(key, ending);
+        return components_->held.Reconcile(key, ending);
       },
       stop);
 }
 
-void Daemon::ForgetKeys() {
-  for (kube::WorkQueue* queue : {&room_->warmup_queue, &room_->node_queue, &room_->wish_queue}) {
-    room_->forgetting.emplace_back([queue](const std::stop_token& stop) {
+void Daemon::DiscardKeys() {
+  for (kube::WorkQueue* queue :
+       {&components_->warmup_queue, &components_->node_queue, &components_->annotation_queue}) {
+    components_->discarding.emplace_back([queue](const std::stop_token& stop) {
       while (const std::optional<std::string> key = queue->Get(stop)) {
         queue->Done(*key);
       }
@@ -250,14 +254,14 @@ void Daemon::ForgetKeys() {
   }
 }
 
-absl::Status Daemon::StandForElection(std::stop_token stop) {
+absl::Status Daemon::RunElection(std::stop_token stop) {
   if (!config_.leader_elect) {
     Lead(stop);
     return absl::OkStatus();
   }
-  kube::AwaitSynced(room_->world.Stores(), parts_.clock, kFullStoresFirst, stop);
+  kube::AwaitSynced(components_->cluster.Stores(), parts_.clock, kSyncHeadStart, stop);
   kube::LeaderElector elector(
-      room_->runtime,
+      components_->runtime,
       {.lease = {.ns = config_.ns, .name = std::string(kLeaseName)},
        .identity = fmt::format("{}_{:08x}", config_.identity,
                                static_cast<uint32_t>(parts_.random() * 4294967295.0))});
@@ -281,44 +285,44 @@ void Daemon::Lead(std::stop_token stop) {
   }
   parts_.metrics.leader.Set({}, 1);
   parts_.log.Info("leading");
-  room_->held.SetLeading(true);
-  room_->held.Sweep(stop);
-  room_->webhook.SetLeading(true);
-  if (AwaitStores(room_->world.Stores(), stop)) {
-    RunPlans(stop);
+  components_->held.SetLeading(true);
+  components_->held.Sweep(stop);
+  components_->webhook.SetLeading(true);
+  if (AwaitStores(components_->cluster.Stores(), stop)) {
+    RunLeaderControllers(stop);
   }
-  room_->held.SetLeading(false);
-  room_->webhook.SetLeading(false);
-  room_->build_requests.Stop();
+  components_->held.SetLeading(false);
+  components_->webhook.SetLeading(false);
+  components_->build_requests.Stop();
   parts_.metrics.leader.Set({}, 0);
 }
 
-void Daemon::RunPlans(std::stop_token stop) {
-  room_->forgetting.clear();  // joins
-  room_->triggers.AddEverything();
-  room_->wish_triggers.AddEverything();
+void Daemon::RunLeaderControllers(std::stop_token stop) {
+  components_->discarding.clear();  // joins
+  components_->triggers.AddEverything();
+  components_->annotation_triggers.AddEverything();
   std::vector<std::jthread> controllers;
   controllers.emplace_back([&] {
     RunController(
-        {.name = "nodes", .workers = 2}, room_->node_queue,
+        {.name = "nodes", .workers = 2}, components_->node_queue,
         [this](const std::string& key, std::stop_token ending) {
-          return room_->nodes.Reconcile(key, ending);
+          return components_->nodes.Reconcile(key, ending);
         },
         stop);
   });
   controllers.emplace_back([&] {
     RunController(
-        {.name = "wishes"}, room_->wish_queue,
+        {.name = "annotations"}, components_->annotation_queue,
         [this](const std::string& key, std::stop_token ending) {
-          return room_->wishes.Reconcile(key, ending);
+          return components_->annotation_requests.Reconcile(key, ending);
         },
         stop);
   });
   RunController(
       {.name = "warmups", .workers = config_.workers, .terminal_retry = kWarmupRetry},
-      room_->warmup_queue,
+      components_->warmup_queue,
       [this](const std::string& key, std::stop_token ending) {
-        return room_->warmups.Reconcile(key, ending);
+        return components_->warmups.Reconcile(key, ending);
       },
       stop);
 }

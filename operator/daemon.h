@@ -22,7 +22,8 @@
 
 namespace cachewarm::op {
 
-// What the daemon is given; tests give a fake clock and API server. All of it must outlive it.
+// Dependencies of the daemon; tests use a fake clock and API server. All references must outlive
+// it.
 struct DaemonParts {
   kube::Client& client;
   const Clock& clock;
@@ -32,57 +33,56 @@ struct DaemonParts {
   const Metrics& metrics;
 };
 
-// The operator at work: composed here and nowhere else. Started in the order server, reflectors,
-// the watch over held pods, election, the other controllers; stopped in reverse. Held pods need the
-// stores of pods and warmups, and no other; what plans needs all. Single use.
+// Composition root of the operator. Starts server, reflectors, held-pod controller, leader election
+// and the leader's controllers, in this order; stops them in reverse. The held-pod controller needs
+// only the pod and warmup stores; the leader's controllers need all stores. Single use.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonParts& parts);
   ~Daemon();
 
-  // Blocks until `stop` (OK) or until it cannot go on: the port is taken, the Lease was lost. The
-  // process is then to end, so that whoever leads next starts from what the API server has.
+  // Blocks until `stop` (returns OK) or a fatal error (port in use, Lease lost). The process then
+  // exits, so that the next leader starts from the state in the API server.
   absl::Status Run(std::stop_token stop);
 
-  // Of /metrics, /healthz and /readyz; 0 before Run() listens.
+  // Port of /metrics, /healthz and /readyz; 0 until Run() listens.
   uint16_t port() const { return port_.load(); }
-  // For people; "" when it is ready. Until all stores are full and, where API servers ask the
-  // webhook, it is served; and again once the Lease was lost.
+  // Returns a readable reason; "" if ready. Not ready until all stores are synced and, if the
+  // webhook is installed, it is served; and not ready again while stopping.
   std::string WhyNotReady() const;
   bool IsReady() const { return WhyNotReady().empty(); }
 
  private:
-  struct Room;
+  struct Components;
 
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
-  // Blocks until they have synced, with a log line now and then; false after `stop`.
+  // Blocks until the stores have synced and logs while waiting; returns false after `stop`.
   bool AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop);
-  // Blocks until held pods can be judged; false after `stop`.
-  bool AwaitPods(std::stop_token stop);
-  // Until kubelet has seen that this replica is not ready any more, where API servers ask it about
-  // pods.
-  void LoseEndpoint(std::stop_token stop);
-  void WatchHeldPods(std::stop_token stop);
-  // Until RunPlans(): keys of what only a leader looks at would gather in a replica that does not
-  // lead. Whoever begins to lead looks at everything.
-  void ForgetKeys();
-  absl::Status StandForElection(std::stop_token stop);
+  // Blocks until held pods can be evaluated; returns false after `stop`.
+  bool AwaitHeldPodStores(std::stop_token stop);
+  // If the webhook is served: blocks until kubelet has seen that this replica is not ready.
+  void AwaitEndpointRemoval(std::stop_token stop);
+  void RunHeldPodController(std::stop_token stop);
+  // Discards the keys of the leader's queues until RunLeaderControllers(), because nothing
+  // processes them on a standby. A new leader queues every object.
+  void DiscardKeys();
+  absl::Status RunElection(std::stop_token stop);
   void Lead(std::stop_token stop);
-  // Everything that only the leader does, once all stores have synced.
-  void RunPlans(std::stop_token stop);
-  // Until `stop`; counted under the name of its options.
+  // Runs the leader's controllers once all stores have synced.
+  void RunLeaderControllers(std::stop_token stop);
+  // Runs until `stop`; counts reconciles under the name in `options`.
   void RunController(kube::ControllerOptions options, kube::WorkQueue& queue,
                      kube::Reconcile reconcile, std::stop_token stop);
 
   Config config_;
   DaemonParts parts_;
-  std::unique_ptr<Room> room_;
+  std::unique_ptr<Components> components_;
   std::atomic<uint16_t> port_{0};
-  std::atomic<bool> leaving_{false};
+  std::atomic<bool> stopping_{false};
 };
 
-// The client of the real API server for `config`, reporting to `metrics`. The http client that it
-// works with is owned by `http`. Everything must outlive it.
+// Returns a client for the API server of `config` that reports to `metrics`. `http` receives the
+// HTTP client that it uses. All references must outlive it.
 absl::StatusOr<std::unique_ptr<kube::Client>> ConnectToCluster(const Config& config,
                                                                const Clock& clock, Random random,
                                                                const Metrics& metrics,

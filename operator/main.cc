@@ -31,7 +31,7 @@ int Main(int argc, char** argv) {
   std::unique_ptr<http::Client> http;
   const auto client = ConnectToCluster(config, SystemClock(), SystemRandom(), metrics, http);
   if (!client.ok()) {
-    log->Error("cannot reach a cluster", {{"error", Message(client.status())}});
+    log->Error("cannot configure the API server client", {{"err", Message(client.status())}});
     return EXIT_FAILURE;
   }
   Daemon daemon(config, {.client = **client,
@@ -41,12 +41,12 @@ int Main(int argc, char** argv) {
                          .registry = *registry,
                          .metrics = metrics});
   if (const auto bytes = process::LetStartPagesGo(); !bytes.ok()) {
-    log->Warning("pages of the start stay resident", {{"error", Message(bytes.status())}});
+    log->Warning("cannot drop startup pages from memory", {{"err", Message(bytes.status())}});
   }
   const absl::Status ended = process::RunUntilSignal(
       signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); });
   if (!ended.ok()) {
-    log->Error("operator ended", {{"error", Message(ended)}});
+    log->Error("operator failed", {{"err", Message(ended)}});
   }
   return ended.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -4,39 +4,40 @@
 namespace cachewarm::op {
 namespace {
 
-// An answer should take milliseconds, and after 2 s nobody waits for it any more.
+// The webhook should answer within milliseconds; the API server stops waiting after 2 s.
 std::vector<double> WebhookBuckets() {
   return {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2};
 }
 
 metrics::Counter& ApiRequests(metrics::Registry& registry) {
   return registry.NewCounter({.name = "cachewarm_api_requests_total",
-                              .help = "Requests to the API server; code 0 is no answer.",
+                              .help = "Requests to the Kubernetes API server; code 0: no response.",
                               .labels = {"verb", "resource", "code"}});
 }
 
 metrics::Histogram& ApiSeconds(metrics::Registry& registry) {
-  return registry.NewHistogram({.name = "cachewarm_api_request_seconds",
-                                .help = "Until the answer, of a watch until its head.",
-                                .labels = {"verb"}},
-                               metrics::SecondsBuckets());
+  return registry.NewHistogram(
+      {.name = "cachewarm_api_request_seconds",
+       .help = "Time to the response; for a watch, to the response headers.",
+       .labels = {"verb"}},
+      metrics::SecondsBuckets());
 }
 
 metrics::Gauge& Admission(metrics::Registry& registry) {
-  return registry.NewGauge({.name = "cachewarm_admission",
-                            .help = "1 where new pods are injected by this.",
-                            .labels = {"by"}});
+  return registry.NewGauge({.name = "cachewarm_admission_mode_info",
+                            .help = "1 if pods are injected by this mechanism (policy, webhook).",
+                            .labels = {"mode"}});
 }
 
 metrics::Counter& WebhookRequests(metrics::Registry& registry) {
   return registry.NewCounter({.name = "cachewarm_webhook_requests_total",
-                              .help = "Pods that the API server asked the webhook about.",
+                              .help = "Admission requests handled by the webhook, by result.",
                               .labels = {"result"}});
 }
 
 metrics::Histogram& WebhookSeconds(metrics::Registry& registry) {
   return registry.NewHistogram({.name = "cachewarm_webhook_seconds",
-                                .help = "How long the webhook took to answer.",
+                                .help = "Duration of one webhook request.",
                                 .labels = {}},
                                WebhookBuckets());
 }
@@ -47,54 +48,56 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
   const std::vector<std::string> of_type = {"namespace", "warmup", "gpu_type"};
   registry
       .NewGauge({.name = "cachewarm_build_info",
-                 .help = "The version that runs, as a label; the value is 1.",
+                 .help = "Always 1; the version is the label.",
                  .labels = {"version"}})
       .Set({version}, 1);
   return Metrics{
       .pod_starts =
           registry.NewCounter({.name = "cachewarm_pod_starts_total",
-                               .help = "First starts of pods by what their engine was seen to do.",
+                               .help = "First starts of pods, by result (hit, partial, miss, ...).",
                                .labels = {"namespace", "warmup", "gpu_type", "result"}}),
       .saved_seconds = registry.NewCounter(
           {.name = "cachewarm_saved_seconds_total",
-           .help = "Net seconds that pods started earlier than the cold median, holds deducted.",
+           .help =
+               "Seconds saved by pods that started faster than the cold median, less time held.",
            .labels = of_type}),
-      .lost_seconds = registry.NewCounter(
-          {.name = "cachewarm_lost_seconds_total",
-           .help = "Net seconds that pods started later than the cold median, holds included.",
-           .labels = of_type}),
+      .lost_seconds = registry.NewCounter({.name = "cachewarm_lost_seconds_total",
+                                           .help = "Seconds lost by pods that started slower than "
+                                                   "the cold median, including time held.",
+                                           .labels = of_type}),
       .hold_seconds =
           registry.NewHistogram({.name = "cachewarm_hold_seconds",
-                                 .help = "How long pods were held by our scheduling gate.",
+                                 .help = "Time that pods were held by the scheduling gate.",
                                  .labels = {"namespace", "warmup"}},
                                 metrics::SecondsBuckets()),
       .builds = registry.NewCounter({.name = "cachewarm_builds_total",
-                                     .help = "Builds by how they ended, and those elected.",
-                                     .labels = {"namespace", "warmup", "gpu_type", "result"}}),
+                                     .help = "Elected, captured and failed builds, by reason.",
+                                     .labels = {"namespace", "warmup", "gpu_type", "reason"}}),
       .build_seconds = registry.NewHistogram(
           {.name = "cachewarm_build_seconds",
-           .help = "From the election of a builder until its bundle was recorded or given up.",
+           .help = "Time from the election of a builder to the end of its build.",
            .labels = of_type},
           metrics::SecondsBuckets()),
       .gate_releases = registry.NewCounter({.name = "cachewarm_gate_releases_total",
                                             .help = "Held pods that were released, by reason.",
                                             .labels = {"namespace", "warmup", "reason"}}),
-      .nodes_waiting = registry.NewGauge(
-          {.name = "cachewarm_nodes_waiting",
-           .help = "Nodes that wait for their turn to fetch a bundle of the warmup.",
-           .labels = {"namespace", "warmup"}}),
+      .nodes_waiting =
+          registry.NewGauge({.name = "cachewarm_nodes_waiting",
+                             .help = "Nodes waiting for a fetch slot for a bundle of the warmup.",
+                             .labels = {"namespace", "warmup"}}),
       .startup_taints =
           registry.NewCounter({.name = "cachewarm_startup_taints_removed_total",
-                               .help = "Nodes whose startup taint was removed, by reason.",
+                               .help = "Startup taints removed from nodes, by reason.",
                                .labels = {"reason"}}),
-      .rehearsals = registry.NewCounter({.name = "cachewarm_rehearsals_total",
-                                         .help = "Dry-run rehearsals of injection by verdict.",
-                                         .labels = {"result"}}),
+      .admission_dry_runs =
+          registry.NewCounter({.name = "cachewarm_admission_dry_runs_total",
+                               .help = "Dry-run pod creations that test injection, by result.",
+                               .labels = {"result"}}),
       .reconciles = registry.NewCounter({.name = "cachewarm_reconciles_total",
-                                         .help = "Reconciles by controller and result.",
+                                         .help = "Reconciliations, by controller and result.",
                                          .labels = {"controller", "result"}}),
       .reconcile_seconds = registry.NewHistogram({.name = "cachewarm_reconcile_seconds",
-                                                  .help = "How long one reconcile took.",
+                                                  .help = "Duration of one reconciliation.",
                                                   .labels = {"controller"}},
                                                  metrics::SecondsBuckets()),
       .api_requests = ApiRequests(registry),
@@ -102,9 +105,8 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .admission = Admission(registry),
       .webhook_requests = WebhookRequests(registry),
       .webhook_seconds = WebhookSeconds(registry),
-      .leader = registry.NewGauge({.name = "cachewarm_leader",
-                                   .help = "1 while this process holds the Lease.",
-                                   .labels = {}}),
+      .leader = registry.NewGauge(
+          {.name = "cachewarm_leader", .help = "1 if this replica is the leader.", .labels = {}}),
   };
 }
 

@@ -8,34 +8,34 @@
 
 namespace cachewarm::op {
 
-// Every metric of the operator, made once at start. Handles live as long as the registry and are
-// thread-safe. Counters of starts and savings move only after the status that holds the same counts
-// was written (operator/apply), so that nothing counts twice across leaders.
+// All metrics of the operator. Handles live as long as the registry and are thread-safe. Counters
+// of starts and savings increase only after the status with the same counts was written
+// (operator/apply), so that a new leader does not count a start twice.
 struct Metrics {
   metrics::Counter& pod_starts;           // namespace, warmup, gpu_type, result
   metrics::Counter& saved_seconds;        // namespace, warmup, gpu_type
   metrics::Counter& lost_seconds;         // namespace, warmup, gpu_type
   metrics::Histogram& hold_seconds;       // namespace, warmup
-  metrics::Counter& builds;               // namespace, warmup, gpu_type, result
+  metrics::Counter& builds;               // namespace, warmup, gpu_type, reason
   metrics::Histogram& build_seconds;      // namespace, warmup, gpu_type
   metrics::Counter& gate_releases;        // namespace, warmup, reason: see CountRelease()
   metrics::Gauge& nodes_waiting;          // namespace, warmup
   metrics::Counter& startup_taints;       // reason
-  metrics::Counter& rehearsals;           // result
+  metrics::Counter& admission_dry_runs;   // result
   metrics::Counter& reconciles;           // controller, result
   metrics::Histogram& reconcile_seconds;  // controller
   metrics::Counter& api_requests;         // verb, resource, code
   metrics::Histogram& api_seconds;        // verb
-  metrics::Gauge& admission;              // by: 1 where the policy, the webhook is installed
+  metrics::Gauge& admission;              // mode: 1 if the policy, the webhook is installed
   metrics::Counter& webhook_requests;     // result
   metrics::Histogram& webhook_seconds;    // no labels
-  metrics::Gauge& leader;                 // no labels: 1 while this process leads
+  metrics::Gauge& leader;                 // no labels: 1 if this replica is the leader
 
-  // A gate was removed. `warmup` is "" for one that we do not know: it has no series of its own,
-  // and anybody may write a name on a pod.
+  // Counts one removed gate. `warmup` is "" for an unknown one, because anybody may write any
+  // name on a pod and each would be a new series.
   void CountRelease(const std::string& ns, const std::string& warmup, std::string_view reason,
                     double held_seconds) const;
-  // Forgets the series of a warmup that is gone.
+  // Removes the series of a deleted warmup.
   void Forget(const std::string& ns, const std::string& warmup) const;
 };
 

@@ -1,133 +1,195 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests stage by stage and ends with one line "N passed, N failed".
+"""Runs the tests stage by stage. Ends with a table of the stages and one line "N passed, N failed".
 
-Usage: tools/run_tests.py [unit | e2e [FOLDER]]     no argument: everything but slow e2e tests
+Usage: tools/run_tests.py [unit | e2e [FOLDER]]     no argument: everything that a change must pass
+
+A test that is skipped fails the run, unless tests/skips.txt names it with a reason.
 """
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as xml
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1].resolve()
 CACHE = Path(os.environ.get("CACHEWARM_CACHE", Path.home() / ".cache/cachewarm"))
+CLUSTER = os.environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster"
 REGISTRY = CACHE / "debs/current/docker-registry/usr/bin/docker-registry"
-E2E_FOLDERS = ["test_cluster", "crds", "main_job", "scheduling", "scale"]
+PYTHON = CACHE / "test-venv/current/bin/python"
 BEGIN = time.monotonic()
-TOTAL = {"passed": 0, "failed": 0, "skipped": 0}
 
 
-def say(text):
-    seconds = int(time.monotonic() - BEGIN)
-    print(f"[{seconds // 60:3d}m{seconds % 60:02d}s] {text}", flush=True)
+class Stages:
+    """What ran before (set-up and checks, by tools/timed) and what this run adds."""
+
+    def __init__(self):
+        self.rows = []  # (title, seconds, passed, failed)
+        file = Path(os.environ.get("CACHEWARM_STAGES", "/nonexistent"))
+        for line in file.read_text().splitlines() if file.is_file() else []:
+            title, seconds, status = line.split("\t")
+            self.rows.append((title, int(seconds), 0, 1 if status != "0" else 0))
+        self.skipped = []
+
+    def add(self, title, seconds, passed=0, failed=0):
+        self.rows.append((title, int(seconds), passed, failed))
+
+    def finish(self):
+        allowed = read_skips((ROOT / "tests/skips.txt").read_text())
+        refused = [n for n in self.skipped if not any(fnmatchcase(n, g) for g in allowed)]
+        for name in refused:
+            print(f"skipped, and not listed in tests/skips.txt: {name}")
+        print(f"\n{'STAGE':58} {'TIME':>7} {'PASSED':>7} {'FAILED':>7}")
+        for title, seconds, passed, failed in self.rows:
+            print(f"{title:58} {clock(seconds):>7} {passed or '':>7} {failed or '':>7}")
+        print(f"{'all of it':58} {clock(sum(row[1] for row in self.rows)):>7}\n")
+        passed = sum(row[2] for row in self.rows)
+        failed = sum(row[3] for row in self.rows) + len(refused)
+        listed = len(self.skipped) - len(refused)
+        print(f"{passed} passed, {failed} failed" + (f", {listed} skipped" if listed else ""),
+              flush=True)
+        sys.exit(1 if failed else 0)
 
 
-def run(title, *command, env=None):
-    """One command; its failure counts as one failed test. Returns its exit status."""
-    say(title)
+def read_skips(text):
+    """The names, with * for any text, that tests/skips.txt allows: "NAME because REASON"."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    for line in lines:
+        if not line.partition(" because ")[2].strip():
+            raise ValueError(f"tests/skips.txt: no reason in: {line}")
+    return [line.partition(" because ")[0].strip() for line in lines]
+
+
+def clock(seconds):
+    return f"{int(seconds) // 60}m{int(seconds) % 60:02d}"
+
+
+def announce(text):
+    print(f"[{clock(time.monotonic() - BEGIN):>6}] {text}", flush=True)
+
+
+def timed(title, *command, env=None):
+    """Runs one command. Returns its exit status and how many seconds it took."""
+    announce(title)
+    begin = time.monotonic()
     status = subprocess.run(command, cwd=ROOT, env={**os.environ, **(env or {})}).returncode
     if status:
-        say(f"{title}: FAILED (exit status {status})")
-    return status
+        announce(f"{title}: FAILED (exit status {status})")
+    return status, time.monotonic() - begin
 
 
-def must(title, *command, env=None):
-    if run(title, *command, env=env):
-        TOTAL["failed"] += 1
-        finish()
+def must(stages, title, *command, env=None):
+    """A step without tests of its own: its failure counts as one and ends the run."""
+    status, seconds = timed(title, *command, env=env)
+    stages.add(title, seconds, 0, 1 if status else 0)
+    if status:
+        stages.finish()
 
 
-def finish():
-    skipped = f", {TOTAL['skipped']} skipped" if TOTAL["skipped"] else ""
-    print(f"{TOTAL['passed']} passed, {TOTAL['failed']} failed{skipped}", flush=True)
-    sys.exit(1 if TOTAL["failed"] else 0)
-
-
-def count_gtest(folder, status):
-    """Adds up what the test programs wrote; a program that wrote nothing crashed."""
-    failed = 0
+def count_gtest(stages, folder):
+    """Returns (passed, failed) of the reports that the test programs wrote."""
+    passed = failed = 0
     for path in sorted(folder.glob("*.json")):
         report = json.loads(path.read_text())
-        skipped = sum(1 for suite in report["testsuites"] for test in suite["testsuite"]
-                      if test.get("result") == "SKIPPED")
+        skipped = [f"{suite['name']}.{test['name']}" for suite in report["testsuites"]
+                   for test in suite["testsuite"] if test.get("result") == "SKIPPED"]
+        stages.skipped += skipped
         failed += report["failures"] + report["errors"]
-        TOTAL["skipped"] += skipped
-        TOTAL["passed"] += (report["tests"] - report["failures"] - report["errors"] - skipped -
-                            report["disabled"])
-    TOTAL["failed"] += max(failed, 1) if status else 0
+        passed += (report["tests"] - report["failures"] - report["errors"] - len(skipped) -
+                   report["disabled"])
+    return passed, failed
 
 
-def ctest(title, pattern=None, env=None):
+def ctest(stages, title, pattern=None, env=None):
     results = ROOT / "build/dev/results"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    command = ["ctest", "--test-dir", "build/dev", "--output-on-failure", "-j2"]
+    command = ["ctest", "--test-dir", "build/dev", "--output-on-failure", "-j4"]
     command += ["-R", pattern] if pattern else []
-    said = {"GTEST_OUTPUT": f"json:{results}/", "GTEST_BRIEF": "1"}
-    status = run(title, *command, env={**said, **(env or {})})
-    count_gtest(results, status)
+    status, seconds = timed(title, *command, env=env)
+    passed, failed = count_gtest(stages, results)
+    # A program that crashed wrote no report: its failure is in the exit status alone.
+    stages.add(title, seconds, passed, max(failed, 1) if status else 0)
 
 
-def pytest(title, *arguments, env=None):
-    say(title)
-    command = [str(CACHE / "test-venv/current/bin/python"), "-m", "pytest", "-q", "-ra",
-               *arguments]
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(env or {})}, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    last = ""
-    for line in process.stdout:
-        print(line, end="", flush=True)
-        last = line if re.search(r"\d+ (passed|failed|error)", line) else last
-    status = process.wait()
-    for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped)", last):
-        TOTAL["failed" if word.startswith("error") else word] += int(number)
-    if status and not re.search(r"failed|error", last):
-        TOTAL["failed"] += 1
+def count_junit(stages, path):
+    """Returns (passed, failed) of a report of pytest."""
+    if not path.is_file():
+        return 0, 1
+    passed = failed = 0
+    for case in xml.parse(path).getroot().iter("testcase"):
+        outcomes = {child.tag for child in case}
+        if outcomes & {"failure", "error"}:
+            failed += 1
+        elif "skipped" in outcomes:
+            stages.skipped.append(f"{case.get('classname')}::{case.get('name')}")
+        else:
+            passed += 1
+    return passed, failed
 
 
-def unit():
-    must("building the tests (ASan, UBSan)", "tools/stage", "build-dev")
-    ctest("unit, golden and contract tests", env={
-        "CACHEWARM_REGISTRY_BIN": str(REGISTRY)})
-    pytest("chart and manifest tests, tests of the bench", "tests/charts", "tests/bench")
-    pytest("the judge and the witness of the chaos", "tests/e2e/chaos", "-m", "not slow")
+def pytest(stages, title, *arguments, env=None):
+    report = ROOT / "build/results.xml"
+    report.unlink(missing_ok=True)
+    status, seconds = timed(title, str(PYTHON), "-m", "pytest", "-q", "-ra", f"--junitxml={report}",
+                            *arguments, env=env)
+    passed, failed = count_junit(stages, report)
+    stages.add(title, seconds, passed, max(failed, 1) if status else 0)
 
 
-def e2e(folder=None, *selection, env=None):
-    must("building the programs", "tools/stage", "build-release")
-    must("building the images", "tools/stage", "images")
-    must("starting the cluster", "tests/cluster/cluster", "up")
-    folders = [folder] if folder else E2E_FOLDERS
-    pytest(f"e2e: {', '.join(folders)}", *(f"tests/e2e/{name}" for name in folders),
-           *selection, env=env)
+def unit(stages):
+    must(stages, "building the tests (ASan, UBSan)", "tools/stage", "build-dev")
+    ctest(stages, "unit, golden, contract and simulation tests",
+          env={"CACHEWARM_REGISTRY_BIN": str(REGISTRY)})
+    pytest(stages, "tests of chart, manifests, bench, rules and tools", "tests/charts",
+           "tests/bench", "tests/tidy", "tests/tools")
+    pytest(stages, "tests of the chaos run's judge", "tests/e2e/chaos", "-m", "not slow")
 
 
-def everything():
-    unit()
-    # A change has 90 minutes to land, and lands on a machine that may be slow.
-    e2e(None, "-m", "not slow", env={"E2E_PATIENCE": os.environ.get("E2E_PATIENCE", "2")})
-    state = os.environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster"
-    ctest("contract tests on the real API server", "kube_contract",
-          env={"CACHEWARM_TEST_KUBECONFIG": f"{state}/admin.kubeconfig"})
-    must("stopping the cluster", "tests/cluster/cluster", "down")
+def programs(stages):
+    must(stages, "building the programs", "tools/stage", "build-release")
+    must(stages, "building the images", "tools/stage", "images")
+
+
+def e2e(stages, folder):
+    """On one cluster that stays up; slow tests run too."""
+    programs(stages)
+    must(stages, "starting the cluster", "tests/cluster/cluster", "up")
+    folders = [folder] if folder else ["test_cluster", "crds", "main_job", "scheduling", "scale"]
+    pytest(stages, f"e2e: {', '.join(folders)}", *(f"tests/e2e/{name}" for name in folders))
+
+
+def everything(stages):
+    unit(stages)
+    programs(stages)
+    must(stages, "make demo", "tools/demo/run")
+    must(stages, "removing the demo", "tools/demo/down")
+    must(stages, "starting the cluster", "tests/cluster/cluster", "up")
+    pytest(stages, "end-to-end tests", *(f"tests/e2e/{name}" for name in [
+        "test_cluster", "crds", "main_job", "scheduling", "scale"]), "-m", "not slow")
+    ctest(stages, "contract tests on the real API server", "kube_contract",
+          env={"CACHEWARM_TEST_KUBECONFIG": f"{CLUSTER}/admin.kubeconfig"})
+    must(stages, "stopping the cluster", "tests/cluster/cluster", "down")
+    must(stages, "nothing is left of the cluster", "tests/cluster/cluster", "check-clean")
 
 
 def main():
     arguments = sys.argv[1:]
+    stages = Stages()
     if not arguments:
-        everything()
+        everything(stages)
     elif arguments == ["unit"]:
-        unit()
+        unit(stages)
     elif arguments[0] == "e2e" and len(arguments) <= 2:
-        e2e(*arguments[1:])
+        e2e(stages, arguments[1] if len(arguments) == 2 else None)
     else:
         print(__doc__, file=sys.stderr)
         sys.exit(2)
-    finish()
+    stages.finish()
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ using caches::Role;
 
 constexpr std::string_view kMarkerEnd = ".load_ok";
 
-// A lock or a database that is opened for writing on every start closes as "written" although
-// nothing was: its mtime is older than the start.
+// Locks and databases are opened for writing on every start, so the close event alone does not
+// prove a write: an unchanged file has an mtime before the start.
 bool Changed(const FileEvent& event, WallTime begin) {
   switch (event.type) {
     case FileEventType::kCreated:
@@ -33,7 +33,7 @@ bool Arrived(const FileEvent& event, const Placement& placement, WallTime begin)
                                                    : Changed(event, begin);
 }
 
-// What one pass over the events collects. Sets hold paths.
+// Counts the events of one start. Sets hold paths.
 class Tally {
  public:
   Tally(const caches::CacheTable& table, WallTime begin) : table_(table), begin_(begin) {}
@@ -95,8 +95,8 @@ class Tally {
     return seen.entries_opened > 0 ? api::StartResult::kHit : api::StartResult::kInert;
   }
 
-  // A file that is mapped, as dlopen does, is closed only when the process ends: open and not
-  // closed after writing is a read too.
+  // A mapped file (dlopen) is closed only when the process exits, so an open without a close after
+  // writing also counts as a read.
   void AddIndex(const FileEvent& event, bool written) {
     if (written) {
       written_.insert(event.path);

@@ -45,7 +45,8 @@ void EventLog::Add(const FileEvent& event) {
 bool EventLog::IsRepeat(const Stored& stored) {
   const uint64_t slot = uint64_t{stored.path} << 8U | static_cast<uint64_t>(stored.type);
   const auto [last, added] = last_ms_.try_emplace(slot, stored.time_ms);
-  // A write may change the mtime, and the clock may be set back: both are kept.
+  // Keep every write, because each may change the mtime, and every event after the clock was set
+  // back.
   const bool repeat = !added && stored.type != FileEventType::kWritten &&
                       stored.time_ms >= last->second && stored.time_ms - last->second < kRepeatMs;
   if (!repeat) {
@@ -102,7 +103,7 @@ void EventLog::DropOldestHalf() {
   Renumber();
 }
 
-// Names that no event uses any longer are forgotten.
+// Drops names that no event uses any longer.
 void EventLog::Renumber() {
   const std::unordered_map<std::string, uint32_t> old_numbers = std::move(numbers_);
   const std::vector<const std::string*> old_paths = std::move(paths_);

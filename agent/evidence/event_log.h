@@ -21,15 +21,15 @@ class EventLog {
     Duration keep{2 * 3600 * 1000};
   };
 
-  // `since`: nothing that happened earlier was seen.
+  // Events before `since` are unknown.
   EventLog(const Limits& limits, WallTime since) : limits_(limits), complete_since_(since) {}
 
-  // The same event of the same file within 100 ms is one event. When a limit is reached, the
-  // oldest half goes, or the event itself; the record is incomplete from then on.
+  // Appends an event; the same event of the same file within 100 ms counts once. At a limit, drops
+  // the oldest half or the event itself, and windows that include the dropped time are incomplete.
   void Add(const FileEvent& event);
-  // Something was lost at `now`.
+  // Marks all windows that begin before `now` as incomplete.
   void Lose(WallTime now);
-  // Appends what happened in [begin, end]; clears `complete` when something may be missing.
+  // Appends the events in [begin, end] to `out`; clears `complete` if events may be missing.
   void Read(WallTime begin, WallTime end, EventRecord& out) const;
 
   size_t size() const { return events_.size(); }
@@ -42,7 +42,7 @@ class EventLog {
     FileEventType type = FileEventType::kOpened;
   };
 
-  // Number of `path`; -1 when there are too many.
+  // Returns the number of `path`; -1 above the limit of paths.
   int64_t Intern(const std::string& path);
   void DropBefore(WallTime time);
   void DropOldestHalf();
@@ -54,7 +54,7 @@ class EventLog {
   std::deque<Stored> events_;
   std::unordered_map<std::string, uint32_t> numbers_;
   std::vector<const std::string*> paths_;          // into numbers_
-  std::unordered_map<uint64_t, int64_t> last_ms_;  // by path and type: when it was kept last
+  std::unordered_map<uint64_t, int64_t> last_ms_;  // time of the last kept event by path and type
 };
 
 }  // namespace cachewarm::agent

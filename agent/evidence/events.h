@@ -11,43 +11,43 @@
 namespace cachewarm::agent {
 
 enum class FileEventType {
-  kOpened,       // by anybody but us
+  kOpened,       // by any process but the agent
   kRead,         // closed without having been open for writing
-  kCreated,      // appeared under this name (also: found in a directory just made)
+  kCreated,      // created under this name, or found in a new directory
   kWritten,      // closed after having been open for writing
   kMovedTo,      // renamed to this name
-  kDirectoryIn,  // came with a directory that was renamed into place
+  kDirectoryIn,  // found in a directory that was renamed into place
 };
 
 struct FileEvent {
   FileEventType type = FileEventType::kOpened;
-  WallTime time{};   // when we read it from the kernel
-  WallTime mtime{};  // kWritten only: the file's mtime then, to tell a lock from a write
+  WallTime time{};   // when the agent read the event from the kernel
+  WallTime mtime{};  // kWritten only: mtime at that time, to distinguish a lock from a write
   std::string path;  // relative to the generation's root
 
   friend bool operator==(const FileEvent&, const FileEvent&) = default;
 };
 
-// What happened in the trees of one warmup between two times.
+// File events in the trees of one warmup between two times.
 struct EventRecord {
   std::vector<FileEvent> events;  // by time
-  // False when something may be missing: the kernel's queue or our own bound overflowed, or the
-  // watch began after the window did.
+  // False if events may be missing: the kernel's queue or the event log overflowed, or the watch
+  // began after the window.
   bool complete = true;
 };
 
-// API times are whole seconds, rounded down, and the kubelet writes them a moment after the fact:
-// events of a start are looked for from one second before it to two seconds after Ready.
+// API times are whole seconds, rounded down, and kubelet writes them with a delay. The window of a
+// start is therefore from one second before started_at to two seconds after ready_at.
 inline WallTime WindowBegin(const api::StartWindow& start) {
-  return start.started_at - Duration(1000);
+  return start.started_time - Duration(1000);
 }
 inline WallTime WindowEnd(const api::StartWindow& start) {
-  return start.ready_at + Duration(2000);
+  return start.ready_time + Duration(2000);
 }
 
-// Files that were opened or written; what a capture takes.
+// Files that were opened or written; input of a capture.
 struct UsedFiles {
-  bool all = false;  // the record is incomplete: take every allow-listed file
+  bool all = false;  // the record is incomplete: select every allow-listed file
   std::set<std::string, std::less<>> paths;
 };
 

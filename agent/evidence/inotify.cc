@@ -14,7 +14,7 @@
 namespace cachewarm::agent {
 namespace {
 
-// IN_MODIFY is left out: one shared object raises 55 of them and says no more than its close.
+// IN_MODIFY is left out: one shared object raises 55 such events, and its close is sufficient.
 constexpr uint32_t kMask = IN_OPEN | IN_CLOSE_NOWRITE | IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO |
                            IN_ONLYDIR | IN_EXCL_UNLINK;
 
@@ -27,7 +27,7 @@ absl::Status Failed(std::string_view what, std::string_view sysctl) {
   return absl::ErrnoToStatus(error, std::string(what));
 }
 
-// Calls `each` for the events of one read(2).
+// Calls `each` for every event in the result of one read(2).
 void Decode(std::string_view bytes, const std::function<void(const Inotify::Event&)>& each) {
   while (bytes.size() >= sizeof(inotify_event)) {
     inotify_event head{};
@@ -52,7 +52,7 @@ absl::StatusOr<Inotify> Inotify::Open() {
 }
 
 absl::StatusOr<int> Inotify::Watch(int directory) {
-  // Through the descriptor, so that no name is walked that a pod could have swapped for a link.
+  // Watch through the descriptor: a pod could have replaced a path component with a link.
   const std::string path = fmt::format("/proc/self/fd/{}", directory);
   const int watch = ::inotify_add_watch(fd_.get(), path.c_str(), kMask);
   if (watch < 0) {

@@ -10,7 +10,7 @@
 
 namespace cachewarm::agent {
 
-// One inotify(7) instance. Thread-safe: it holds one descriptor.
+// One inotify(7) instance. Thread-safe.
 class Inotify {
  public:
   struct Event {
@@ -19,18 +19,18 @@ class Inotify {
     std::string_view name;  // valid during the callback
   };
 
-  // RESOURCE_EXHAUSTED above fs.inotify.max_user_instances.
+  // Opens an instance. Errors: RESOURCE_EXHAUSTED above fs.inotify.max_user_instances.
   static absl::StatusOr<Inotify> Open();
 
   int fd() const { return fd_.get(); }
 
-  // Watches the directory that `directory` has open, for what agent/evidence records. The same
-  // directory gives the same number again. RESOURCE_EXHAUSTED above fs.inotify.max_user_watches.
+  // Watches the directory with the descriptor `directory`. Returns the watch number, the same for
+  // the same directory. Errors: RESOURCE_EXHAUSTED above fs.inotify.max_user_watches.
   absl::StatusOr<int> Watch(int directory);
   void Forget(int watch);
 
-  // Calls `each` for what is queued now; events that arrive meanwhile may be among them, but
-  // never without end.
+  // Calls `each` for the queued events. Reads at most as many bytes as were queued at the call, so
+  // it returns even if events keep arriving.
   void Drain(const std::function<void(const Event&)>& each);
 
  private:

@@ -54,7 +54,7 @@ OwnReads OwnReadScopes::Begin(std::string_view generation) {
   return OwnReads(std::make_unique<ScopeSink>(shared_, &scope));
 }
 
-bool OwnReadScopes::Take(std::string_view generation, const FileEvent& event) {
+bool OwnReadScopes::Consume(std::string_view generation, const FileEvent& event) {
   if (event.type != FileEventType::kOpened && event.type != FileEventType::kRead) {
     return false;
   }
@@ -74,7 +74,7 @@ bool OwnReadScopes::Take(std::string_view generation, const FileEvent& event) {
   return false;
 }
 
-OwnReadScopes::Ended OwnReadScopes::EndedNow() const {
+OwnReadScopes::Ended OwnReadScopes::EndedScopes() const {
   const std::lock_guard lock(shared_->mutex);
   Ended ended;
   for (const std::unique_ptr<Scope>& scope : shared_->scopes) {

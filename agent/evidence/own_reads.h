@@ -13,8 +13,8 @@
 
 namespace cachewarm::agent {
 
-// The scopes of our own reads. Thread-safe. An expected event is taken out once; expectations of
-// an ended scope live until the events that were queued at its end have been read.
+// Scopes of the agent's own reads. An expected event is consumed once; an ended scope is kept until
+// the events that were queued at its end have been read. Thread-safe.
 class OwnReadScopes {
  public:
   OwnReadScopes();
@@ -22,14 +22,15 @@ class OwnReadScopes {
   OwnReadScopes& operator=(const OwnReadScopes&) = delete;
   ~OwnReadScopes();
 
-  // The scope may outlive this object; it does nothing then.
+  // Begins a scope. The scope may outlive this object and then has no effect.
   OwnReads Begin(std::string_view generation);
-  // Is this event of ours? Then it counts no more.
-  bool Take(std::string_view generation, const FileEvent& event);
+  // Returns true, once, if the agent itself raised this event.
+  bool Consume(std::string_view generation, const FileEvent& event);
 
-  // Ended scopes at the time of the call; Forget them once everything queued before it is read.
+  // Returns the scopes that have ended. Pass them to Forget() once all events queued before this
+  // call have been read.
   using Ended = std::vector<const void*>;
-  Ended EndedNow() const;
+  Ended EndedScopes() const;
   void Forget(const Ended& ended);
 
  private:

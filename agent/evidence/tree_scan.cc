@@ -14,12 +14,12 @@ bool Gone(const absl::Status& status) {
          status.code() == absl::StatusCode::kInvalidArgument;
 }
 
-// True when the contents are wanted.
+// Opens and visits one directory. Returns true if its contents are to be visited.
 bool Enter(const fs::Dir& root, const std::string& path, const ScanVisitor& visitor,
            absl::Status& status) {
   absl::StatusOr<fs::Dir> directory = root.OpenDir(path);
   if (!directory.ok()) {
-    // A pod may swap the directory for a link while we look.
+    // A pod may replace the directory with a link during the scan.
     status.Update(Gone(directory.status()) ? absl::OkStatus() : directory.status());
     return false;
   }
@@ -42,10 +42,10 @@ absl::Status ScanTree(const fs::Dir& root, const std::string& path, const ScanLi
     if (entry.stat.type == fs::FileType::kFile) {
       visitor.file(below);
     } else if (entry.stat.type == fs::FileType::kDirectory) {
-      return Enter(root, below, visitor, status) ? fs::WalkNext::kGoOn
+      return Enter(root, below, visitor, status) ? fs::WalkNext::kContinue
                                                  : fs::WalkNext::kSkipDirectory;
     }
-    return fs::WalkNext::kGoOn;
+    return fs::WalkNext::kContinue;
   });
   status.Update(Gone(walked) ? absl::OkStatus() : walked);
   return status;

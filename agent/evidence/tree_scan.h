@@ -15,16 +15,17 @@ struct ScanLimits {
   int depth_max = 32;
 };
 
-// What a scan of a directory that may be new finds. Paths are relative to the tree's root.
+// Callbacks of a scan. Paths are relative to the root of the tree.
 struct ScanVisitor {
-  // Called with the directory open, before it is listed: watch it here, so that what appears in it
-  // later raises an event and what is in it already is found. False: its contents are left out.
+  // Called with the open directory before it is listed. A watch added here misses no file: later
+  // files raise an event, existing files are listed. Return false to skip the contents.
   std::function<bool(std::string_view path, int fd)> directory;
   std::function<void(std::string_view path)> file;
 };
 
-// Visits `path` of the tree ("" is its root) and all below it, following no link. What disappears
-// meanwhile is left out. RESOURCE_EXHAUSTED above the limits: a part was visited.
+// Visits `path` of the tree ("" is its root) and everything below it; follows no links. Entries
+// that disappear during the scan are skipped. Errors: RESOURCE_EXHAUSTED above the limits, after a
+// part was visited.
 absl::Status ScanTree(const fs::Dir& root, const std::string& path, const ScanLimits& limits,
                       const ScanVisitor& visitor);
 

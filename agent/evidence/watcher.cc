@@ -26,7 +26,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// Names that no cache of any warmup carries: not worth the memory.
+// Returns true for names that no bundle can contain; events of such files are dropped to save
+// memory.
 bool IsNoise(std::string_view path) {
   const caches::Skip skip = caches::CacheTable::AllPresets().Classify(path).skip;
   return skip == caches::Skip::kLock || skip == caches::Skip::kTemporary ||
@@ -41,10 +42,10 @@ struct Tree {
   fs::Dir root;
   EventLog log;
   int directories = 0;
-  bool partial = false;  // some directory could not be watched: nothing about it is known for sure
+  bool partial = false;  // a directory could not be watched, so all records are incomplete
 };
 
-// A watched directory: which tree, and where in it.
+// A watched directory and its tree.
 struct Place {
   Tree* tree = nullptr;
   std::string path;
@@ -159,13 +160,13 @@ class InotifyWatcher final : public Watcher {
       ::poll(waiting, 2, -1);
       uint64_t count = 0;
       static_cast<void>(!::read(wake_.get(), &count, sizeof(count)));
-      const OwnReadScopes::Ended ended = own_reads_.EndedNow();
+      const OwnReadScopes::Ended ended = own_reads_.EndedScopes();
       const std::lock_guard lock(mutex_);
-      const uint64_t asked = asked_;
+      const uint64_t requested = requested_;
       const WallTime now = clock_.Now();
       inotify_.Drain([this, now](const Inotify::Event& event) { Handle(event, now); });
       own_reads_.Forget(ended);
-      answered_ = asked;
+      completed_ = requested;
       drained_.notify_all();
     }
     const std::lock_guard lock(mutex_);
@@ -176,9 +177,9 @@ class InotifyWatcher final : public Watcher {
   template <typename Wanted>
   EventRecord Collect(WallTime begin, WallTime end, const Wanted& wanted) {
     std::unique_lock lock(mutex_);
-    const uint64_t ticket = ++asked_;
+    const uint64_t ticket = ++requested_;
     Wake();
-    drained_.wait(lock, [this, ticket] { return stopped_ || answered_ >= ticket; });
+    drained_.wait(lock, [this, ticket] { return stopped_ || completed_ >= ticket; });
     EventRecord record;
     bool any = false;
     for (const auto& [generation, tree] : trees_) {
@@ -222,7 +223,7 @@ class InotifyWatcher final : public Watcher {
     }
   }
 
-  // The bits of one event may be several: the kernel sets one, but that is not promised.
+  // inotify(7) does not guarantee that only one bit is set.
   void Record(Tree& tree, const std::string& path, uint32_t mask, WallTime now) {
     if (IsNoise(path)) {
       return;
@@ -240,14 +241,15 @@ class InotifyWatcher final : public Watcher {
       if (type == FileEventType::kWritten) {
         event.mtime = ModifiedAt(tree, path).value_or(now);
       }
-      if (!own_reads_.Take(tree.tree.generation, event)) {
+      if (!own_reads_.Consume(tree.tree.generation, event)) {
         tree.log.Add(event);
       }
     }
   }
 
-  // Watches `path` and all below it. Files that are there already get `found` as their event:
-  // they appeared before the watch did. Without `found` they are as old as the tree.
+  // Watches `path` and everything below it. Existing files were created before the watch, so
+  // `found` is recorded as their event. Without `found`, existing files are as old as the tree and
+  // raise no event.
   void Scan(Tree& tree, const std::string& path, const std::optional<FileEvent>& found) {
     const ScanLimits limits{.depth_max = limits_.depth_max};
     const ScanVisitor visitor{
@@ -261,22 +263,22 @@ class InotifyWatcher final : public Watcher {
               }
             }};
     if (const absl::Status scanned = ScanTree(tree.root, path, limits, visitor); !scanned.ok()) {
-      GiveUp(tree, scanned);
+      MarkPartial(tree, scanned);
     }
   }
 
   bool WatchOne(Tree& tree, std::string_view path, int fd) {
     if (tree.directories >= limits_.directories_per_tree ||
         places_.size() >= static_cast<size_t>(limits_.directories_max)) {
-      GiveUp(tree, absl::ResourceExhaustedError("more directories than may be watched"));
+      MarkPartial(tree, absl::ResourceExhaustedError("too many directories to watch"));
       return false;
     }
     const absl::StatusOr<int> watch = inotify_.Watch(fd);
     if (!watch.ok()) {
-      GiveUp(tree, watch.status());
+      MarkPartial(tree, watch.status());
       return false;
     }
-    // The number of a directory that was renamed is still its own: only its place is new.
+    // A renamed directory keeps its watch number; only its path changes.
     const auto [at, added] = places_.try_emplace(*watch);
     if (added) {
       ++tree.directories;
@@ -287,17 +289,18 @@ class InotifyWatcher final : public Watcher {
 
   void Overflow(WallTime now) {
     ++overflows_;
-    log_.Warning("file events were lost", {{"trees", static_cast<int64_t>(trees_.size())}});
+    log_.Warning("file events lost: inotify queue overflow",
+                 {{"trees", static_cast<int64_t>(trees_.size())}});
     for (const auto& [generation, tree] : trees_) {
       tree->log.Lose(now);
       Scan(*tree, "", std::nullopt);
     }
   }
 
-  void GiveUp(Tree& tree, const absl::Status& why) {
+  void MarkPartial(Tree& tree, const absl::Status& why) {
     if (!tree.partial) {
-      log_.Warning("a tree is watched in part",
-                   {{"generation", tree.tree.generation}, {"reason", Message(why)}});
+      log_.Warning("tree only partially watched",
+                   {{"generation", tree.tree.generation}, {"err", Message(why)}});
     }
     tree.partial = true;
   }
@@ -313,11 +316,11 @@ class InotifyWatcher final : public Watcher {
   std::condition_variable drained_;
   std::map<std::string, std::unique_ptr<Tree>, std::less<>> trees_;
   std::unordered_map<int, Place> places_;  // by inotify watch
-  uint64_t asked_ = 0;
-  uint64_t answered_ = 0;
+  uint64_t requested_ = 0;
+  uint64_t completed_ = 0;
   int overflows_ = 0;
   bool stopped_ = false;
-  std::jthread thread_;  // last: it uses everything above
+  std::jthread thread_;  // last, because the thread uses all members above
 };
 
 }  // namespace

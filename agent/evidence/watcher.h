@@ -14,12 +14,12 @@
 namespace cachewarm::agent {
 
 struct WatcherLimits {
-  int directories_max = 50'000;  // watched, all trees together; 1 KB of kernel memory each
+  int directories_max = 50'000;  // watched in all trees together; 1 KB of kernel memory each
   int directories_per_tree = 20'000;
   int depth_max = 32;
   int events_max = 200'000;        // kept for each tree; 24 bytes each
   int paths_max = 50'000;          // distinct names for each tree
-  Duration keep{2 * 3600 * 1000};  // older events are forgotten
+  Duration keep{2 * 3600 * 1000};  // older events are dropped
 };
 
 // One generation on disk. A warmup has several: the active one and those that pods still use.
@@ -27,22 +27,23 @@ struct WatchedTree {
   std::string generation;  // unique
   std::string warmup_uid;
   std::string directory;  // absolute
-  std::string run_as;     // "u1000", "image"; empty: not told apart
-  // No pod can have used it yet (staged by us, not activated): its record has no beginning that
-  // a start window could lie before. False for trees that are found after a restart or adopted.
+  std::string run_as;     // "u1000", "image"; empty matches every run-as
+  // True for a new tree that no pod can have used yet: its record is complete from the beginning of
+  // time. False for trees that were found after a restart or adopted.
   bool fresh = false;
 };
 
 class OwnReads;
 
-// Records what engines do in the trees of this node, by inotify, on one thread of its own.
-// Thread-safe. Fails soft: what could not be watched makes records incomplete, never an error for
-// a workload. Everything in a watched tree is written by pods and hostile: no link is followed,
-// and every count is bounded.
+// Records with inotify which files engines read and write in the trees of this node, on its own
+// thread. A directory that cannot be watched makes records incomplete and never affects a workload.
+// Trees are untrusted input, because pods write them: no link is followed, and every count is
+// bounded. Thread-safe.
 class Watcher {
  public:
-  // `clock` and `log` outlive it. RESOURCE_EXHAUSTED when the node has no inotify instance left
-  // (sysctl fs.inotify.max_user_instances).
+  // Starts the watcher thread. `clock` and `log` must outlive the watcher. Errors:
+  // RESOURCE_EXHAUSTED if the node has no inotify instance left (sysctl
+  // fs.inotify.max_user_instances).
   static absl::StatusOr<std::unique_ptr<Watcher>> Start(const WatcherLimits& limits,
                                                         const Clock& clock, Log& log);
 
@@ -50,27 +51,27 @@ class Watcher {
   Watcher& operator=(const Watcher&) = delete;
   virtual ~Watcher() = default;
 
-  // Watches every directory of the tree before it returns: call it before the tree is activated.
-  // NOT_FOUND when the directory is not there; adding a generation twice does nothing.
+  // Watches every directory of the tree before it returns; call it before the tree is activated.
+  // Adding a generation twice has no effect. Errors: NOT_FOUND if the directory does not exist.
   virtual absl::Status AddTree(const WatchedTree& tree) = 0;
-  // Forgets the tree's watches and events.
+  // Removes the watches and events of the tree.
   virtual void RemoveTree(std::string_view generation) = 0;
 
-  // Events in [begin, end] of the warmup's trees for `run_as` (empty: for all), everything
-  // included that the kernel had queued when it was called. Incomplete when there is no such tree.
+  // Returns the events in [begin, end] of the warmup's trees for `run_as` (empty: all), including
+  // all events that the kernel had queued at the call. Incomplete if there is no such tree.
   virtual EventRecord Read(std::string_view warmup_uid, std::string_view run_as, WallTime begin,
                            WallTime end) = 0;
   EventRecord Read(std::string_view warmup_uid, WallTime begin, WallTime end) {
     return Read(warmup_uid, "", begin, end);
   }
-  // Same, of one tree.
+  // Returns the events of one tree likewise.
   virtual EventRecord ReadTree(std::string_view generation, WallTime begin, WallTime end) = 0;
 
-  // For our own reading of a tree (capture, scrub): while the scope lives, each Opening(path)
-  // takes one open and one close of that file out of the record.
+  // Begins a scope for the agent's own reads of a tree (capture, scrub). In the scope, each
+  // Opening(path) removes one open and one close of that file from the record.
   virtual OwnReads BeginOwnReads(std::string_view generation) = 0;
 
-  // For metrics: watched directories, kept events, and how often the kernel's queue overflowed.
+  // Numbers for metrics: watched directories, kept events, overflows of the kernel's queue.
   virtual int directories() const = 0;
   virtual int events() const = 0;
   virtual int overflows() const = 0;
@@ -79,7 +80,7 @@ class Watcher {
   Watcher() = default;
 };
 
-// Scope of our own reads of one tree. Movable; thread-safe as far as the Watcher is.
+// Scope of the agent's own reads of one tree. Movable. Opening() is thread-safe.
 class OwnReads {
  public:
   class Sink {
@@ -90,7 +91,8 @@ class OwnReads {
 
   explicit OwnReads(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
 
-  // Call right before opening `path` (relative to the tree) read-only and closing it once.
+  // Declares one read-only open and close of `path` (relative to the tree); call it immediately
+  // before the open.
   void Opening(std::string_view path) {
     if (sink_ != nullptr) {
       sink_->Opening(path);

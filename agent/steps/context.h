@@ -16,7 +16,7 @@
 
 namespace cachewarm::agent {
 
-// What every step works with. Everything referenced outlives the steps.
+// Dependencies of all steps. Everything referenced outlives the steps.
 struct Context {
   const fs::Dir& root;
   bundle::Store& store;
@@ -29,8 +29,8 @@ struct Context {
   fingerprint::NodeFacts node;
   int transfer_threads;  // of one fetch or publication
   bundle::KeyFiles keys;
-  bundle::Limits limits;  // of what is fetched
-  // Makes the sync loop take its next turn now. From any thread.
+  bundle::Limits limits;  // of fetched bundles
+  // Starts the next iteration of the sync loop immediately. Thread-safe.
   std::function<void()> wake;
 };
 

@@ -10,29 +10,29 @@ namespace cachewarm::agent {
 
 void Starts::Adopt(const std::vector<api::StartEvidence>& reported) {
   for (const api::StartEvidence& evidence : reported) {
-    judged_.try_emplace(evidence.pod_uid, evidence);
+    evaluated_.try_emplace(evidence.pod_uid, evidence);
   }
 }
 
 void Starts::Poll(const std::vector<api::StartWindow>& windows) {
-  std::erase_if(judged_, [&](const auto& each) {
+  std::erase_if(evaluated_, [&](const auto& each) {
     return std::none_of(windows.begin(), windows.end(),
                         [&](const auto& window) { return window.pod_uid == each.first; });
   });
   is_waiting_ = false;
   for (const api::StartWindow& window : windows) {
-    if (judged_.contains(window.pod_uid)) {
+    if (evaluated_.contains(window.pod_uid)) {
       continue;
     }
-    if (window.ready_at == WallTime{} || context_.clock.Now() < WindowEnd(window)) {
+    if (window.ready_time == WallTime{} || context_.clock.Now() < WindowEnd(window)) {
       is_waiting_ = true;
       continue;
     }
-    const api::StartEvidence evidence = Judge(window, windows);
-    judged_.emplace(window.pod_uid, evidence);
+    const api::StartEvidence evidence = Evaluate(window, windows);
+    evaluated_.emplace(window.pod_uid, evidence);
     context_.metrics.starts.Add({std::string(api::Name(evidence.result))});
-    context_.log.Info("start observed", {{"pod", window.pod_uid},
-                                         {"warmup", window.warmup_uid},
+    context_.log.Info("start observed", {{"podUID", window.pod_uid},
+                                         {"warmupUID", window.warmup_uid},
                                          {"result", api::Name(evidence.result)},
                                          {"opened", evidence.opened},
                                          {"written", evidence.written},
@@ -41,20 +41,20 @@ void Starts::Poll(const std::vector<api::StartWindow>& windows) {
   }
 }
 
-// Nothing was there that could have been missed.
+// Returns true if every tree mounted at that time was cold, so no bundle could have been missed.
 bool Starts::StartedWithoutBundle(const api::StartWindow& window) const {
   const Mount mount = tables_.MountOf(window.warmup_uid, window.run_as);
   if (!CheckMount(mount).ok()) {
     return false;
   }
   const std::vector<std::string> generations =
-      GenerationsAt(ReadActivations(context_.root, mount), window.started_at, kMountedBefore);
+      GenerationsAt(ReadActivations(context_.root, mount), window.started_time, kMountedBefore);
   return !generations.empty() && std::all_of(generations.begin(), generations.end(),
                                              [](const auto& id) { return IsColdId(id); });
 }
 
-api::StartEvidence Starts::Judge(const api::StartWindow& window,
-                                 const std::vector<api::StartWindow>& windows) const {
+api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
+                                    const std::vector<api::StartWindow>& windows) const {
   const EventRecord record = context_.watcher.Read(window.warmup_uid, window.run_as,
                                                    WindowBegin(window), WindowEnd(window));
   const Observation seen = ClassifyStart(record, window, *tables_.Of(window.warmup_uid));
@@ -79,7 +79,7 @@ api::StartEvidence Starts::Judge(const api::StartWindow& window,
 
 std::vector<api::StartEvidence> Starts::Statuses() const {
   std::vector<api::StartEvidence> statuses;
-  for (const auto& [uid, evidence] : judged_) {
+  for (const auto& [uid, evidence] : evaluated_) {
     statuses.push_back(evidence);
   }
   return statuses;
@@ -103,7 +103,7 @@ bool IsAmbiguous(api::StartResult result) {
 
 bool Overlap(const api::StartWindow& a, const api::StartWindow& b) {
   const auto ends_before = [](const api::StartWindow& first, const api::StartWindow& second) {
-    return first.ready_at != WallTime{} && WindowEnd(first) < WindowBegin(second);
+    return first.ready_time != WallTime{} && WindowEnd(first) < WindowBegin(second);
   };
   return a.warmup_uid == b.warmup_uid && a.run_as == b.run_as && !ends_before(a, b) &&
          !ends_before(b, a);

@@ -11,39 +11,39 @@
 
 namespace cachewarm::agent {
 
-// What file events say about the first starts on this node. A start is judged once, after its
-// window has closed, and stays in the status until the operator drops it from the spec. Called by
-// the sync thread only.
+// Classifies the first start of each pod on this node by file events. A start is evaluated once,
+// after its window has closed, and stays in the status until the operator removes it from the spec.
+// Call on the sync thread.
 class Starts {
  public:
-  // `tables` must outlive it and follow the spec that Poll() is given windows of.
+  // `tables` must outlive this object and be updated with the same spec as Poll().
   Starts(const Context& context, const Tables& tables) : context_(context), tables_(tables) {}
 
-  // What this agent had reported before it was restarted; events of that time are gone.
+  // Restores results that were reported before a restart; their events are lost.
   void Adopt(const std::vector<api::StartEvidence>& reported);
 
   void Poll(const std::vector<api::StartWindow>& windows);
 
   std::vector<api::StartEvidence> Statuses() const;
-  // True while some window has not closed.
+  // Returns true while a window is open.
   bool IsWaiting() const { return is_waiting_; }
 
  private:
   bool StartedWithoutBundle(const api::StartWindow& window) const;
-  api::StartEvidence Judge(const api::StartWindow& window,
-                           const std::vector<api::StartWindow>& windows) const;
+  api::StartEvidence Evaluate(const api::StartWindow& window,
+                              const std::vector<api::StartWindow>& windows) const;
 
   const Context& context_;
   const Tables& tables_;
-  std::map<std::string, api::StartEvidence> judged_;  // by pod uid
+  std::map<std::string, api::StartEvidence> evaluated_;  // by pod uid
   bool is_waiting_ = false;
 };
 
-// Two pods of one warmup that start at the same time share the directory and so its events. True
-// when `result`, seen for both together, may then not be what each of them did.
+// Returns true if `result` may be wrong for each of two pods that start concurrently: pods of one
+// warmup share a directory, and so its events.
 bool IsAmbiguous(api::StartResult result);
 
-// True when the windows of two pods of one warmup have time in common.
+// Returns true if the windows are of the same warmup and run-as and overlap.
 bool Overlap(const api::StartWindow& a, const api::StartWindow& b);
 
 }  // namespace cachewarm::agent

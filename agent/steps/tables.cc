@@ -10,13 +10,13 @@ namespace cachewarm::agent {
 namespace {
 
 std::shared_ptr<const caches::CacheTable> Presets() {
-  // Lives for ever: nothing to delete.
+  // The static table lives forever, so nothing is deleted.
   return {std::shared_ptr<void>(), &caches::CacheTable::AllPresets()};
 }
 
 }  // namespace
 
-void Tables::Follow(const std::vector<api::WantedWarmup>& warmups) {
+void Tables::Update(const std::vector<api::WantedWarmup>& warmups) {
   std::erase_if(rows_, [&](const auto& row) {
     return std::none_of(warmups.begin(), warmups.end(),
                         [&](const auto& warmup) { return warmup.uid == row.first; });

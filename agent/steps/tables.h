@@ -12,17 +12,18 @@
 
 namespace cachewarm::agent {
 
-// The cache table of each warmup, made once per spec.caches. One thread.
+// The cache table of each warmup, made once per spec.caches. Call on one thread.
 class Tables {
  public:
-  // Follows the spec. A warmup whose caches are refused gets the presets; why is in Problem().
-  void Follow(const std::vector<api::WantedWarmup>& warmups);
+  // Updates the tables to the spec. A warmup with invalid caches gets the presets, and Problem()
+  // returns the reason.
+  void Update(const std::vector<api::WantedWarmup>& warmups);
 
-  // All presets for a warmup that is not in the spec.
+  // Returns the table of the warmup; all presets if it is not in the spec.
   std::shared_ptr<const caches::CacheTable> Of(const std::string& warmup_uid) const;
-  // The mount of that warmup's pods; without namespace and name when it is not in the spec.
+  // Returns the mount of the warmup's pods; without namespace and name if it is not in the spec.
   Mount MountOf(const std::string& warmup_uid, const std::string& run_as) const;
-  // Empty when the caches of the warmup are understood.
+  // Returns why the caches of the warmup are invalid; empty if they are valid.
   std::string Problem(const std::string& warmup_uid) const;
 
  private:

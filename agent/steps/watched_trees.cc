@@ -28,9 +28,9 @@ void WatchedTrees::Add(const Mount& mount, const std::string& generation, bool f
        .run_as = mount.run_as,
        .fresh = fresh});
   if (!added.ok()) {
-    // Results of its starts will be unknown; the pods go on all the same.
-    context_.log.Warning("tree not watched",
-                         {{"generation", generation}, {"message", Message(added)}});
+    // Starts in this tree are reported as unknown; pods are not affected.
+    context_.log.Warning("cannot watch tree; its starts will be reported as unknown",
+                         {{"generation", generation}, {"err", Message(added)}});
   }
 }
 
@@ -40,12 +40,13 @@ bool WatchedTrees::ForgetGone(const Inventory& inventory) {
              return false;
            }
            context_.watcher.RemoveTree(each.first);
-           context_.log.Warning("tree removed by somebody else", {{"generation", each.first}});
+           context_.log.Warning("generation directory removed externally",
+                                {{"generation", each.first}});
            return true;
          }) > 0;
 }
 
-void WatchedTrees::Follow(const Inventory& inventory) {
+void WatchedTrees::Update(const Inventory& inventory) {
   for (const auto& [mount, link] : inventory.links) {
     if (!link.generation.empty()) {
       Add(mount, link.generation, false);

@@ -10,21 +10,21 @@
 
 namespace cachewarm::agent {
 
-// Which trees file events are recorded of: the active one of every mount, and those that were
-// active lately, because pods go on using what they mounted. One thread.
+// Selects the trees whose file events are recorded: the active one of every mount, and recently
+// active ones, because running pods keep using the tree that they mounted. Call on one thread.
 class WatchedTrees {
  public:
   explicit WatchedTrees(const Context& context) : context_(context) {}
 
-  // Before a link is flipped, so that no pod is faster than the watch. `fresh`: no link has led
-  // to the tree yet.
+  // Watches a tree. Call before its link is flipped, so that no pod starts before the watch.
+  // `fresh`: no link has led to the tree yet.
   void Add(const Mount& mount, const std::string& generation, bool fresh);
-  // Before a step makes a tree of the same name: those that somebody removed from the disk. True
-  // when there were some.
+  // Forgets trees that were removed from the disk externally; call it before a step makes a tree of
+  // the same name. Returns true if there was one.
   bool ForgetGone(const Inventory& inventory);
-  // Once a turn.
-  void Follow(const Inventory& inventory);
-  // Those that were active at some time in the last `within`.
+  // Updates the watches. Call once per iteration.
+  void Update(const Inventory& inventory);
+  // Returns the trees that were active during the last `within`.
   std::vector<std::string> ActiveWithin(Duration within) const;
 
  private:

@@ -12,18 +12,19 @@
 
 namespace cachewarm::agent {
 
-// A few threads for what takes long: fetching and publishing. Thread-safe.
+// Threads for long jobs: fetching and publishing. Thread-safe.
 class Workers {
  public:
   using Job = std::function<void(std::stop_token)>;
 
   Workers(int threads, size_t queue_max);
-  // Stops and waits: a job ends soon after its token says so; jobs not begun are dropped.
+  // Calls Stop().
   ~Workers();
 
-  // False when the queue is full or the workers are stopping.
+  // Queues a job. Returns false if the queue is full or the workers are stopping.
   bool Post(Job job);
   size_t threads() const { return threads_max_; }
+  // Drops queued jobs, requests the stop of running ones and waits for them.
   void Stop();
 
  private:

@@ -7,30 +7,31 @@
 
 namespace cachewarm::agent {
 
-FileVerdict JudgeFile(const FileChange& change) {
+FileState EvaluateFile(const FileChange& change) {
   if (change.right) {
-    return FileVerdict::kWhole;
+    return FileState::kIntact;
   }
   const bool by_engine = !change.same_file || (change.written && change.writable);
-  return by_engine && !change.torn ? FileVerdict::kTheirs : FileVerdict::kDamaged;
+  return by_engine && !change.truncated ? FileState::kModifiedByEngine : FileState::kDamaged;
 }
 
 std::string_view DescribeDamage(const FileChange& change) {
   if (change.same_file && !change.written) {
-    return "has other bytes than its bundle says, and nobody wrote it";
+    return "does not match its bundle, although no process wrote it";
   }
   if (change.same_file && !change.writable) {
-    return "was overwritten in place, which no engine does with files of its kind";
+    return "was modified in place; no compiler does that to this file type";
   }
-  return "was replaced by a file that is torn";
+  return "was replaced by a truncated file";
 }
 
 std::string DescribeDamage(const DamagedTree& tree) {
-  return tree.path.empty() ? "what was damaged is not known any more"
+  return tree.path.empty() ? "the damage record cannot be read"
                            : fmt::format("{}: {}", tree.path, tree.message);
 }
 
-bool IsLyingList(const DamagedTree& found, const std::map<std::string, DamagedTree>& earlier) {
+bool IsIndexInconsistent(const DamagedTree& found,
+                         const std::map<std::string, DamagedTree>& earlier) {
   return found.untouched && std::any_of(earlier.begin(), earlier.end(), [&](const auto& each) {
            const DamagedTree& other = each.second;
            return other.untouched && other.path == found.path && other.digest == found.digest &&

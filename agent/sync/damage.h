@@ -9,50 +9,50 @@
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 
-// What is damage in a tree that pods write into, and what is an engine's own work. Pure.
+// Distinguishes damage in a tree that pods write into from changes made by engines. Pure.
 namespace cachewarm::agent {
 
-// A file of a bundle and what stands in its place now.
+// A file of a bundle compared with the file that now has its path.
 struct FileChange {
-  bool right = false;      // its content has the digest of the bundle's entry list
-  bool same_file = false;  // the inode that the agent made, with the mode that it gave
-  bool written = false;    // size or mtime are not those of then
+  bool right = false;      // the content has the digest in the bundle's entry list
+  bool same_file = false;  // inode and mode are those that the agent created
+  bool written = false;    // size or mtime changed
   bool writable = false;   // engines rewrite files of this kind in place (lib/caches)
-  bool torn = false;       // caches::CheckWhole() says DATA_LOSS
+  bool truncated = false;  // caches::CheckWhole() returns DATA_LOSS
 };
 
-enum class FileVerdict {
-  kWhole,    // the bundle's bytes
-  kTheirs,   // an engine's own file: no longer ours to judge
-  kDamaged,  // no engine did this, or it crashes whoever maps it
+enum class FileState {
+  kIntact,            // the bytes of the bundle
+  kModifiedByEngine,  // written by an engine; not checked any further
+  kDamaged,           // not changed by an engine, or crashes its reader
 };
 
-// Engines put new files in the place of old ones by rename, or remove and make them again: theirs.
-// In place they write only files of some kinds; everything else that changed inside its inode was
-// done by no engine, whatever the kind when not even the mtime moved.
-FileVerdict JudgeFile(const FileChange& change);
+// Compilers replace files (rename, or unlink and create) and modify only files marked `writable` in
+// place. Any other in-place change, and any content change with an unchanged mtime, is damage.
+FileState EvaluateFile(const FileChange& change);
 
-// Why a change that was judged kDamaged is damage, after "it ...".
+// Describes why a kDamaged change is damage; the text continues "<path>: ".
 std::string_view DescribeDamage(const FileChange& change);
 
-// A tree that must not be shown any more, and the first thing that was found wrong with it. It
-// stays where it is: pods may have it mounted.
+// A tree that must not be activated again, and the first damage found in it. The tree is not
+// removed, because pods may have it mounted.
 struct DamagedTree {
   WallTime at{};
   std::string path;
   std::string message;
-  Digest digest;           // that the file should have
-  uint64_t inode = 0;      // 0: there is no such file
-  bool untouched = false;  // nobody wrote it since it was extracted
+  Digest digest;           // expected digest of the file
+  uint64_t inode = 0;      // 0: the file does not exist
+  bool untouched = false;  // not written since it was extracted
   friend bool operator==(const DamagedTree&, const DamagedTree&) = default;
 };
 
-// "inductor/x.so: its content changed", for people.
+// Returns text for users, for example "inductor/x.so: its content changed".
 std::string DescribeDamage(const DamagedTree& tree);
 
-// True when `found` was seen in one of `earlier` already, in another inode, and nobody wrote either
-// of the two: the frames of the bundle were right, so its entry list names other bytes than it
-// holds, and every further tree would end the same way.
-bool IsLyingList(const DamagedTree& found, const std::map<std::string, DamagedTree>& earlier);
+// Returns true if one of `earlier` has the same damage in another inode and neither file was
+// written: the frames of the bundle were verified, so its entry list does not match its contents,
+// and every further tree would be damaged likewise.
+bool IsIndexInconsistent(const DamagedTree& found,
+                         const std::map<std::string, DamagedTree>& earlier);
 
 }  // namespace cachewarm::agent

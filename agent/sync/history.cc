@@ -13,7 +13,7 @@ namespace {
 constexpr BackoffPolicy kStorePolicy{.first = Duration(1'000), .most = Duration(30'000)};
 constexpr BackoffPolicy kBundlePolicy{.first = Duration(15'000), .most = Duration(600'000)};
 constexpr BackoffPolicy kDamagedPolicy{
-    .first = Duration(60'000), .most = kQuarantineMost, .factor = 4.0};
+    .first = Duration(60'000), .most = kQuarantineMax, .factor = 4.0};
 
 const BackoffPolicy& PolicyOf(FaultKind kind) {
   if (kind == FaultKind::kDamaged) {
@@ -49,9 +49,9 @@ FaultKind KindOfDiskFault(const absl::Status& status) {
 FaultKind KindOfFault(FaultSource source, const absl::Status& status) {
   switch (source) {
     case FaultSource::kBundle:
-      return absl::IsDataLoss(status) ? FaultKind::kDamaged : FaultKind::kRefused;
+      return absl::IsDataLoss(status) ? FaultKind::kDamaged : FaultKind::kRejected;
     case FaultSource::kSignature:
-      // Else the file with the keys cannot be read.
+      // Any other code means that the key file cannot be read.
       return absl::IsInvalidArgument(status) ? FaultKind::kUnsigned : FaultKind::kDisk;
     case FaultSource::kStore:
       return KindOfStoreFault(status);
@@ -63,12 +63,12 @@ FaultKind KindOfFault(FaultSource source, const absl::Status& status) {
 
 std::string ReasonOf(FaultKind kind) {
   switch (kind) {
-    case FaultKind::kRefused:
-      return std::string(api::reason::kBundleRefused);
+    case FaultKind::kRejected:
+      return std::string(api::reason::kBundleRejected);
     case FaultKind::kDamaged:
       return std::string(api::reason::kVerifyFailed);
     case FaultKind::kUnsigned:
-      return std::string(api::reason::kSignatureRefused);
+      return std::string(api::reason::kSignatureRejected);
     case FaultKind::kOverLimit:
       return std::string(api::reason::kOverLimit);
     case FaultKind::kDiskFull:
@@ -84,7 +84,7 @@ std::string ReasonOf(FaultKind kind) {
 
 bool IsBundleFault(FaultKind kind) {
   switch (kind) {
-    case FaultKind::kRefused:
+    case FaultKind::kRejected:
     case FaultKind::kDamaged:
     case FaultKind::kUnsigned:
     case FaultKind::kMissing:
@@ -98,21 +98,21 @@ bool IsBundleFault(FaultKind kind) {
   return false;
 }
 
-void NoteSetback(Setback& setback, FaultKind kind, const absl::Status& status,
-                 const Moment& moment) {
-  const Duration wait = BackoffDelay(PolicyOf(kind), setback.failures, moment.random);
-  ++setback.failures;
-  setback.not_before = moment.mono + wait;
-  setback.reason = ReasonOf(kind);
-  setback.message = Message(status);
-  setback.quarantined = kind == FaultKind::kRefused || kind == FaultKind::kDamaged;
-  if (kind == FaultKind::kRefused) {
-    setback.not_before = MonoTime::max();
-    setback.message += "; quarantined: never fetched here again, publish another bundle";
+void RecordFailure(FailureState& failure, FaultKind kind, const absl::Status& status,
+                   const Moment& moment) {
+  const Duration wait = BackoffDelay(PolicyOf(kind), failure.count, moment.random);
+  ++failure.count;
+  failure.not_before = moment.mono + wait;
+  failure.reason = ReasonOf(kind);
+  failure.message = Message(status);
+  failure.quarantined = kind == FaultKind::kRejected || kind == FaultKind::kDamaged;
+  if (kind == FaultKind::kRejected) {
+    failure.not_before = MonoTime::max();
+    failure.message += "; quarantined permanently on this node; publish a new bundle";
   } else if (kind == FaultKind::kDamaged) {
-    setback.message +=
-        fmt::format("; quarantined until {}: mend the store's copy or publish another bundle",
-                    FormatTime(moment.wall + wait));
+    failure.message += fmt::format(
+        "; quarantined until {}; repair the blob in the registry or publish a new bundle",
+        FormatTime(moment.wall + wait));
   }
 }
 

@@ -12,33 +12,33 @@
 
 namespace cachewarm::agent {
 
-// Whose fault it is that a fetch ended.
+// Source of the error that ended a fetch.
 enum class FaultSource {
-  kBundle,     // what its digest names, or what the store gave in its place
-  kSignature,  // none by a key that this node trusts
-  kStore,      // it does not answer, or refuses us
+  kBundle,     // the content of the bundle, or bytes that the store returned instead
+  kSignature,  // no signature by a trusted key
+  kStore,      // the store does not respond or denies access
   kDisk,       // of this node
 };
 
-// What such a fault means to this node.
+// Class of a fault; it decides when the fetch is retried.
 enum class FaultKind {
-  kRefused,    // the bytes are what the digest says, and they are not allowed here: for good
-  kDamaged,    // the store's bytes are not those of the digest: until somebody mends its copy
-  kUnsigned,   // until somebody signs it
-  kMissing,    // the store has no such bundle
+  kRejected,   // the bytes match the digest but are not allowed on this node: never retried
+  kDamaged,    // the bytes in the store do not match the digest: until the store is repaired
+  kUnsigned,   // until the bundle is signed
+  kMissing,    // not in the store
   kOverLimit,  // byteLimit of this node
   kStore,
   kDiskFull,
-  kDisk,  // it is read-only, it returns I/O errors, ...
+  kDisk,  // read-only, I/O errors, ...
 };
 
-// A failure and when to try again.
-struct Setback {
-  int failures = 0;
+// Repeated failures of one fetch, and the time of the next retry.
+struct FailureState {
+  int count = 0;
   MonoTime not_before{};  // MonoTime::max(): never
   std::string reason;     // of lib/api/reasons.h
-  std::string message;    // with what to do about it
-  // The bundle is refused or damaged: remembered on the disk, so that no restart fetches it again.
+  std::string message;    // error and remedy, for users
+  // The bundle is rejected or damaged: persisted, so that a restart does not fetch it again.
   bool quarantined = false;
 };
 
@@ -48,24 +48,25 @@ struct BundleName {
   friend auto operator<=>(const BundleName&, const BundleName&) = default;
 };
 
-// What went on since the agent started. Lost with the process, except for what is in quarantine
-// (agent/tree/quarantine.h), and nothing is wrong then.
+// Running fetches and failures since the agent started. Lost at a restart without consequences,
+// except for quarantined bundles, which are persisted (agent/tree/quarantine.h).
 struct History {
-  std::set<std::string> fetching;              // generation ids under way
-  std::map<std::string, Setback> generations;  // by id: the store or the disk failed us
-  std::map<BundleName, Setback> bundles;       // the bundle itself is missing, damaged or refused
+  std::set<std::string> fetching;                   // ids of generations that are being fetched
+  std::map<std::string, FailureState> generations;  // failures of store or disk, by id
+  std::map<BundleName, FailureState> bundles;       // bundles that are missing, damaged or rejected
 };
 
-// The longest that a damaged bundle waits for the next look at it.
-inline constexpr Duration kQuarantineMost{6 * 3600 * 1000};
+// Maximum wait until a damaged bundle is fetched again.
+inline constexpr Duration kQuarantineMax{6 * 3600 * 1000};
 
+// Classifies an error of a fetch.
 FaultKind KindOfFault(FaultSource source, const absl::Status& status);
 
-// Its reason in NodeCache.status and in metrics.
+// Returns the reason in NodeCache.status and in metrics.
 std::string ReasonOf(FaultKind kind);
 
-// True when the bundle is to blame, so that the others of its generation go on without it; false
-// when the store or the disk is, and all of them wait.
+// Returns true if the fault is in the bundle, so that the other bundles of the generation are
+// fetched without it; false if it is in the store or the disk, and all bundles wait.
 bool IsBundleFault(FaultKind kind);
 
 struct Moment {
@@ -74,11 +75,11 @@ struct Moment {
   double random = 0;  // in [0, 1)
 };
 
-// One more failure: counts up and sets the time of the next try. The store and the disk may be
-// back in a second; a bundle must be pushed or mended by somebody, and one that is damaged costs
-// its whole download to look at: up to 30 s, 10 minutes and 6 hours. What is refused is never
-// tried again.
-void NoteSetback(Setback& setback, FaultKind kind, const absl::Status& status,
-                 const Moment& moment);
+// Records one more failure and sets the time of the next retry by exponential backoff. Maximum
+// waits: 30 s for store and disk, which may recover soon; 10 minutes for bundles, which must be
+// pushed or signed; 6 hours for damaged bundles, because a retry downloads the whole bundle.
+// Rejected bundles are never retried.
+void RecordFailure(FailureState& failure, FaultKind kind, const absl::Status& status,
+                   const Moment& moment);
 
 }  // namespace cachewarm::agent

@@ -13,22 +13,22 @@
 
 namespace cachewarm::agent {
 
-// What stands where pods mount.
+// State of the path that pods mount.
 enum class LinkState {
   kActive,     // a link to a complete generation whose directory any allowed pod can write
-  kUnusable,   // such a link, but owner or mode of the directory are not what pods need
-  kDirectory,  // kubelet came first and made a directory
-  kBroken,     // a link to nothing, to elsewhere, or no link and no directory at all
+  kUnusable,   // such a link, but owner or mode do not allow pods to write
+  kDirectory,  // a directory made by kubelet before the agent prepared the mount
+  kBroken,     // a dangling link, a link out of the root, or neither link nor directory
 };
 
 struct Link {
   LinkState state = LinkState::kBroken;
-  std::string generation;  // where the link leads; empty for kDirectory and kBroken
-  int renew = 0;           // which fresh start of the mount that tree belongs to
+  std::string generation;  // target of the link; empty for kDirectory and kBroken
+  int renew = 0;           // value of `renew` for which the tree was made
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-// A complete tree. It exists if and only if its directory does: it came there by one rename.
+// A complete tree. A generation directory is always complete, because it is created by one rename.
 struct Generation {
   std::vector<Digest> digests;  // empty when cold, or when its record was lost
   int64_t bytes = 0;            // of the bundles' files
@@ -36,12 +36,12 @@ struct Generation {
   friend bool operator==(const Generation&, const Generation&) = default;
 };
 
-// What is on the node's disk, as one scan saw it.
+// State of the node's disk, from one scan.
 struct Inventory {
-  std::map<Mount, Link> links;  // what does not exist at all is absent
+  std::map<Mount, Link> links;  // mounts that do not exist are absent
   std::map<std::string, Generation> generations;
   std::set<std::string> staging;               // names of unfinished trees
-  std::map<std::string, DamagedTree> damaged;  // by generation, whether it is still there or not
+  std::map<std::string, DamagedTree> damaged;  // by generation, also after its tree was removed
 };
 
 }  // namespace cachewarm::agent

@@ -12,8 +12,8 @@
 
 namespace cachewarm::agent {
 
-// The directory that the pods of one warmup with one run-as mount: <root>/<ns>/<name>/<uid>/
-// <run-as>. The path is the same for every revision of the workload.
+// The directory that the pods of one warmup with one run-as mount:
+// <root>/<ns>/<name>/<uid>/<run-as>. All revisions of the workload use the same path.
 struct Mount {
   std::string ns;
   std::string name;
@@ -24,24 +24,26 @@ struct Mount {
   friend auto operator<=>(const Mount&, const Mount&) = default;
 };
 
-// INVALID_ARGUMENT, naming the part, unless each part may be a directory name of ours: DNS names of
-// Kubernetes, a uid of at most 64 letters, digits and dashes, and "image" or "u" with a uid number.
+// Checks that each part is safe as a directory name: DNS names of Kubernetes, a uid of at most 64
+// letters, digits and dashes, and "image" or "u" with a uid number. Errors: INVALID_ARGUMENT names
+// the part.
 absl::Status CheckMount(const Mount& mount);
 
-// The uid number of "u<uid>"; -1 for "image".
+// Returns the uid number of "u<uid>"; -1 for "image".
 int64_t RunAsUser(std::string_view run_as);
 
-// The name of a tree that holds exactly these bundles, whatever their order: 32 hex digits of
-// sha256 over warmup uid, run-as, sorted digests, `renew`, which asks for a fresh tree of the same,
-// and `attempt`: the trees that were damaged before it. The same wish gives the same name on any
-// node and after any restart.
+// Returns the name of the tree with exactly these bundles, in any order: 32 hex digits of sha256
+// over warmup uid, run-as, sorted digests, `renew` (incremented to request a fresh tree of the same
+// bundles) and `attempt` (number of damaged trees before it). The same input gives the same name on
+// all nodes and after restarts.
 std::string GenerationId(const Mount& mount, std::vector<Digest> digests, int renew = 0,
                          int attempt = 0);
 
-// The name of the `attempt`th tree without a bundle, counted from 0: "cold-" and 16 hex digits.
+// Returns the name of the `attempt`th tree without a bundle, counted from 0: "cold-" and 16 hex
+// digits.
 std::string ColdId(const Mount& mount, int attempt);
 bool IsColdId(std::string_view id);
-// True for names that GenerationId() and ColdId() give.
+// Returns true for results of GenerationId() and ColdId().
 bool IsGenerationId(std::string_view id);
 
 }  // namespace cachewarm::agent

@@ -11,7 +11,7 @@
 namespace cachewarm::agent {
 namespace {
 
-// Left free on the node's disk, so that a cache is never what makes kubelet evict pods.
+// Space left free on the node's disk, so that caches do not cause kubelet to evict pods.
 constexpr int64_t kReserveBytes = int64_t{64} << 20;
 
 const Link* FindLink(const Inventory& inventory, const Mount& mount) {
@@ -23,13 +23,13 @@ bool IsLinked(const Link* link) {
   return link != nullptr && !link->generation.empty();
 }
 
-// Gathers the steps of one kind each, because their order in the plan is by kind.
+// Collects the steps by kind, because the plan orders them by kind.
 class Planner {
  public:
   explicit Planner(const PlanInput& input) : input_(input) {}
 
   Plan Run() {
-    MendLinks();
+    RepairLinks();
     for (const api::WantedWarmup* wanted : ByNeed()) {
       for (const std::string& run_as : wanted->run_as) {
         PlanMount(*wanted, Mount{wanted->ns, wanted->name, wanted->uid, run_as});
@@ -47,20 +47,22 @@ class Planner {
   }
 
  private:
-  // What pods wait for is fetched first, and has the disk's room first.
+  // Orders the warmups by priority: bundles that pods wait for get fetch slots and disk space
+  // first.
   std::vector<const api::WantedWarmup*> ByNeed() const {
     std::vector<const api::WantedWarmup*> out;
     for (const api::WantedWarmup& wanted : input_.desired.warmups) {
       out.push_back(&wanted);
     }
-    std::stable_sort(out.begin(), out.end(),
-                     [](const auto* a, const auto* b) { return a->need > b->need; });
+    std::stable_sort(out.begin(), out.end(), [](const auto* a, const auto* b) {
+      return a->fetch_priority > b->fetch_priority;
+    });
     return out;
   }
 
-  // A link to nothing stops containers from being created, one to a damaged tree may crash them:
-  // wanted or not.
-  void MendLinks() {
+  // Repairs links of all mounts, also of unwanted ones: a dangling link prevents containers from
+  // being created, a link to a damaged tree may crash them.
+  void RepairLinks() {
     for (const auto& [mount, link] : input_.inventory.links) {
       if (link.state == LinkState::kBroken) {
         prepare_.emplace_back(Prepare{mount, link.renew});
@@ -84,23 +86,23 @@ class Planner {
         link->state == LinkState::kUnusable) {
       prepare_.emplace_back(Prepare{mount, wanted.renew});
     }
-    const auto bundles = TriableBundles(wanted, input_.history, input_.now);
-    NoteWaiting(wanted);
-    const auto id = TreeOf(input_.inventory, mount, DigestsOf(bundles), wanted.renew);
+    const auto bundles = EligibleBundles(wanted, input_.history, input_.now);
+    ScheduleRetry(wanted);
+    const auto id = SelectTree(input_.inventory, mount, DigestsOf(bundles), wanted.renew);
     const bool is_stale = IsLinked(link) && link->renew != wanted.renew && !IsDamaged(*link);
     if (is_stale &&
         (bundles.empty() || !id.has_value() || !input_.inventory.generations.contains(*id))) {
       prepare_.emplace_back(Renew{mount, wanted.renew});
     }
     if (!bundles.empty() && id.has_value()) {
-      Show(wanted, mount, *id, bundles);
+      PlanActivation(wanted, mount, *id, bundles);
     } else if (!bundles.empty()) {
       GiveUp(wanted, mount, bundles);
     }
   }
 
-  void Show(const api::WantedWarmup& wanted, const Mount& mount, const std::string& id,
-            const std::vector<api::WantedBundle>& bundles) {
+  void PlanActivation(const api::WantedWarmup& wanted, const Mount& mount, const std::string& id,
+                      const std::vector<api::WantedBundle>& bundles) {
     const Link* link = FindLink(input_.inventory, mount);
     if (IsLinked(link) && link->generation == id) {
       return;
@@ -109,13 +111,14 @@ class Planner {
       activate_.emplace_back(Activate{mount, id, wanted.renew});
       return;
     }
-    const auto setback = input_.history.generations.find(id);
-    if (setback != input_.history.generations.end() && setback->second.not_before > input_.now) {
-      plan_.next = std::min(plan_.next, setback->second.not_before);
+    const auto failure = input_.history.generations.find(id);
+    if (failure != input_.history.generations.end() && failure->second.not_before > input_.now) {
+      plan_.next = std::min(plan_.next, failure->second.not_before);
       return;
     }
-    if (!input_.history.fetching.contains(id) && HasRoom(wanted, bundles)) {
-      // A tree that replaces a damaged one takes nothing: what is damaged may have more names.
+    if (!input_.history.fetching.contains(id) && HasCapacity(wanted, bundles)) {
+      // A tree that replaces a damaged one reuses no files: the damaged file may be hard-linked
+      // into other trees.
       const bool is_first = id == GenerationId(mount, DigestsOf(bundles), wanted.renew);
       fetch_.emplace_back(Fetch{mount, id, bundles,
                                 is_first ? Sources(wanted, mount) : std::vector<std::string>()});
@@ -125,20 +128,21 @@ class Planner {
   void GiveUp(const api::WantedWarmup& wanted, const Mount& mount,
               const std::vector<api::WantedBundle>& bundles) {
     const std::string last = GenerationId(mount, DigestsOf(bundles), wanted.renew, kTreesMax - 1);
-    const Setback given_up{
-        .failures = kTreesMax,
+    const FailureState given_up{
+        .count = kTreesMax,
         .not_before = MonoTime::max(),
         .reason = std::string(api::reason::kTreeDamaged),
         .message = fmt::format(
-            "{} trees of it in a row were damaged on this node, and no more are made: find what "
-            "writes there, or replace the disk; the last one: {}",
+            "{} consecutive trees of this bundle were damaged on this node; giving up. Find the "
+            "process that writes there, or replace the disk. Last damage: {}",
             kTreesMax, DescribeDamage(input_.inventory.damaged.at(last)))};
     for (const api::WantedBundle& bundle : bundles) {
       plan_.refused[BundleName{wanted.uid, bundle.digest}] = given_up;
     }
   }
 
-  // The mount's own tree first: its files have the right owner.
+  // Returns the trees to reuse files from; the tree of the mount comes first, because its files
+  // have the right owner.
   std::vector<std::string> Sources(const api::WantedWarmup& wanted, const Mount& mount) const {
     std::vector<std::string> sources;
     for (const auto& [other, link] : input_.inventory.links) {
@@ -152,23 +156,24 @@ class Planner {
     return sources;
   }
 
-  // By the packed size, the only one known before the manifest is read; the fetch looks again.
-  bool HasRoom(const api::WantedWarmup& wanted, const std::vector<api::WantedBundle>& bundles) {
+  // Checks by the packed size, because the unpacked size is in the manifest; the fetch checks
+  // again.
+  bool HasCapacity(const api::WantedWarmup& wanted, const std::vector<api::WantedBundle>& bundles) {
     int64_t bytes = planned_bytes_;
     for (const api::WantedBundle& bundle : bundles) {
       bytes += bundle.bytes;
     }
-    Setback refusal;
+    FailureState refusal;
     if (input_.disk.limit_bytes > 0 && input_.disk.used_bytes + bytes > input_.disk.limit_bytes) {
       refusal = {.reason = std::string(api::reason::kOverLimit),
                  .message = fmt::format(
-                     "{} bytes are in use and {} more are wanted, but byteLimit is {}: raise "
-                     "byteLimit in the agent's configuration or remove warmups from this node",
-                     input_.disk.used_bytes, bytes, input_.disk.limit_bytes)};
+                     "{} bytes needed, {} in use, byteLimit is {}: raise byteLimit in the agent's "
+                     "configuration or remove warmups from this node",
+                     bytes, input_.disk.used_bytes, input_.disk.limit_bytes)};
     } else if (bytes > input_.disk.free_bytes - kReserveBytes) {
       refusal = {.reason = std::string(api::reason::kDiskFull),
-                 .message = fmt::format("{} bytes are wanted and {} are free: free space on the "
-                                        "disk that holds the root directory",
+                 .message = fmt::format("{} bytes needed, {} free: free space on the disk of the "
+                                        "root directory",
                                         bytes, input_.disk.free_bytes)};
     } else {
       planned_bytes_ = bytes;
@@ -180,7 +185,7 @@ class Planner {
     return false;
   }
 
-  void NoteWaiting(const api::WantedWarmup& wanted) {
+  void ScheduleRetry(const api::WantedWarmup& wanted) {
     for (const api::WantedBundle& bundle : wanted.bundles) {
       const auto found = input_.history.bundles.find(BundleName{wanted.uid, bundle.digest});
       if (found != input_.history.bundles.end() && found->second.not_before > input_.now) {
@@ -204,8 +209,8 @@ Plan MakePlan(const PlanInput& input) {
   return Planner(input).Run();
 }
 
-std::optional<std::string> TreeOf(const Inventory& inventory, const Mount& mount,
-                                  const std::vector<Digest>& digests, int renew) {
+std::optional<std::string> SelectTree(const Inventory& inventory, const Mount& mount,
+                                      const std::vector<Digest>& digests, int renew) {
   std::optional<std::string> next;
   for (int attempt = 0; attempt < kTreesMax; ++attempt) {
     std::string id = GenerationId(mount, digests, renew, attempt);
@@ -222,20 +227,20 @@ std::optional<std::string> TreeOf(const Inventory& inventory, const Mount& mount
   return next;
 }
 
-std::vector<api::WantedBundle> TriableBundles(const api::WantedWarmup& wanted,
-                                              const History& history, MonoTime now) {
-  std::vector<api::WantedBundle> triable;
+std::vector<api::WantedBundle> EligibleBundles(const api::WantedWarmup& wanted,
+                                               const History& history, MonoTime now) {
+  std::vector<api::WantedBundle> eligible;
   for (const api::WantedBundle& bundle : wanted.bundles) {
     const auto found = history.bundles.find(BundleName{wanted.uid, bundle.digest});
     const bool waits = found != history.bundles.end() && found->second.not_before > now;
-    const bool repeated = std::any_of(triable.begin(), triable.end(), [&](const auto& earlier) {
+    const bool repeated = std::any_of(eligible.begin(), eligible.end(), [&](const auto& earlier) {
       return earlier.digest == bundle.digest;
     });
     if (!bundle.digest.empty() && !waits && !repeated) {
-      triable.push_back(bundle);
+      eligible.push_back(bundle);
     }
   }
-  return triable;
+  return eligible;
 }
 
 std::vector<Digest> DigestsOf(const std::vector<api::WantedBundle>& bundles) {

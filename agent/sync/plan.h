@@ -12,25 +12,26 @@
 #include "agent/sync/inventory.h"
 #include "lib/api/node_cache.h"
 
-// What the agent does next: desired × inventory × limits → ordered steps. Pure: no clock, no disk,
-// no log. Planned again after every step, so a plan need not foresee what its own steps change.
+// Plans the next steps of the agent: desired × inventory × limits → ordered steps. Pure: no clock,
+// no disk, no log. The agent plans again after every change, so a plan ignores the effects of its
+// own steps.
 namespace cachewarm::agent {
 
-// Make the mount a link to a usable directory.
+// Makes the mount a link to a usable directory.
 struct Prepare {
   Mount mount;
   int renew = 0;
   friend bool operator==(const Prepare&, const Prepare&) = default;
 };
 
-// The active tree is not to be used any more: flip the link to an empty one at once.
+// Flips the link to an empty tree immediately, because the active tree must not be used any more.
 struct Renew {
   Mount mount;
   int renew = 0;
   friend bool operator==(const Renew&, const Renew&) = default;
 };
 
-// Flip the mount's link to a generation that is complete on the disk.
+// Flips the mount's link to a generation that is complete on the disk.
 struct Activate {
   Mount mount;
   std::string generation;
@@ -38,18 +39,18 @@ struct Activate {
   friend bool operator==(const Activate&, const Activate&) = default;
 };
 
-// Make the generation from these bundles; the first wins where two have the same path.
+// Makes the generation from these bundles; where two have the same path, the first wins.
 struct Fetch {
   Mount mount;
   std::string generation;
   std::vector<api::WantedBundle> bundles;
-  // Active trees of the same warmup: what they hold need not be moved. None of an earlier `renew`
-  // or that was damaged, and none at all for a tree that replaces a damaged one.
+  // Active trees of the same warmup whose files are reused. Excludes trees of an earlier `renew`
+  // and damaged ones; empty for a tree that replaces a damaged one.
   std::vector<std::string> sources;
   friend bool operator==(const Fetch&, const Fetch&) = default;
 };
 
-// Remove what an interrupted step left in the staging directory.
+// Removes an unfinished tree of an interrupted step from the staging directory.
 struct Discard {
   std::string staging;
   friend bool operator==(const Discard&, const Discard&) = default;
@@ -72,33 +73,33 @@ struct PlanInput {
 };
 
 struct Plan {
-  // Prepare and Renew before Activate before Discard before Fetch: what pods wait for comes first,
-  // and of each kind the steps of warmups with the greater need.
+  // Ordered by kind: Prepare and Renew, Activate, Discard, Fetch, so that steps that pods wait for
+  // come first; within a kind by fetch priority of the warmup.
   std::vector<Step> steps;
-  // Bundles that are not fetched because there is no room, or because their trees do not stay whole
-  // here, with the reason to report.
-  std::map<BundleName, Setback> refused;
-  // Mounts that the spec names wrongly, by warmup uid.
+  // Bundles that are not fetched for lack of disk space or because their trees were damaged
+  // repeatedly, with the failure to report.
+  std::map<BundleName, FailureState> refused;
+  // Errors of invalid mounts in the spec, by warmup uid.
   std::map<std::string, std::string> invalid;
-  // When a setback ends; MonoTime::max() when none is waiting.
+  // Time of the next retry; MonoTime::max() if there is none.
   MonoTime next = MonoTime::max();
 };
 
 Plan MakePlan(const PlanInput& input);
 
-// How often a node makes a new tree of the same bundles because the last one was damaged. What
-// damages three is no accident, and a fourth would end as they did.
+// Maximum number of trees that a node makes of the same bundles while each one gets damaged. Three
+// damaged trees have a permanent cause, so a fourth would be damaged too.
 inline constexpr int kTreesMax = 3;
 
-// The name of the tree that `mount` should show for these bundles: one that is there and not
-// damaged, else the next that may be made; nullopt when kTreesMax were damaged.
-std::optional<std::string> TreeOf(const Inventory& inventory, const Mount& mount,
-                                  const std::vector<Digest>& digests, int renew);
+// Returns the name of the tree to activate at `mount` for these bundles: an existing undamaged one,
+// else the next one to make; nullopt if kTreesMax were damaged.
+std::optional<std::string> SelectTree(const Inventory& inventory, const Mount& mount,
+                                      const std::vector<Digest>& digests, int renew);
 
-// The bundles of `wanted` that may be tried now, in their order: all but those whose own setback
-// lasts. What a mount should show.
-std::vector<api::WantedBundle> TriableBundles(const api::WantedWarmup& wanted,
-                                              const History& history, MonoTime now);
+// Returns the bundles of `wanted` that may be fetched now, in their order: all but those that wait
+// for their retry. The mount should contain these.
+std::vector<api::WantedBundle> EligibleBundles(const api::WantedWarmup& wanted,
+                                               const History& history, MonoTime now);
 
 std::vector<Digest> DigestsOf(const std::vector<api::WantedBundle>& bundles);
 

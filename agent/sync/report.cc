@@ -12,7 +12,7 @@
 namespace cachewarm::agent {
 namespace {
 
-constexpr int64_t kSizeStep = 20;  // a twentieth
+constexpr int64_t kSizeStep = 20;  // sizes are reported in twentieths
 
 class Reporter {
  public:
@@ -83,10 +83,10 @@ class Reporter {
       bundle.message = Replaced(wanted.digest);
       return bundle;
     }
-    if (const Setback* setback = FindSetback(wanted.digest); setback != nullptr) {
+    if (const FailureState* failure = FindFailure(wanted.digest); failure != nullptr) {
       bundle.state = api::BundleState::kFailed;
-      bundle.reason = setback->reason;
-      bundle.message = setback->message;
+      bundle.reason = failure->reason;
+      bundle.message = failure->message;
     } else if (IsFetching(wanted.digest)) {
       bundle.state = api::BundleState::kFetching;
     }
@@ -97,22 +97,23 @@ class Reporter {
     return bundle;
   }
 
-  // Which damaged trees with this bundle an undamaged one stands for; empty when none.
+  // Describes the damaged trees of this bundle that the active tree replaces; empty if none.
   std::string Replaced(const Digest& digest) const {
     int count = 0;
     const DamagedTree* last = nullptr;
     for (const auto& each : input_.inventory.damaged) {
-      const bool is_ours = std::any_of(mounts_.begin(), mounts_.end(), [&](const Mount& mount) {
+      const bool is_wanted = std::any_of(mounts_.begin(), mounts_.end(), [&](const Mount& mount) {
         return Holds(each.first, mount, digest);
       });
-      if (is_ours) {
+      if (is_wanted) {
         ++count;
         last = last == nullptr || last->at < each.second.at ? &each.second : last;
       }
     }
-    return last == nullptr ? std::string()
-                           : fmt::format("stands for {} damaged trees, the last one found {}: {}",
-                                         count, FormatTime(last->at), DescribeDamage(*last));
+    return last == nullptr
+               ? std::string()
+               : fmt::format("replaces {} damaged tree{} (last detected {}: {})", count,
+                             count == 1 ? "" : "s", FormatTime(last->at), DescribeDamage(*last));
   }
 
   bool IsActive(const Digest& digest) const {
@@ -124,7 +125,7 @@ class Reporter {
     });
   }
 
-  // By its record, or, where that was lost, by its name.
+  // Decides by the record of the tree, or by its name if the record was lost.
   bool Holds(const std::string& generation, const Mount& mount, const Digest& digest) const {
     const auto found = input_.inventory.generations.find(generation);
     if (found == input_.inventory.generations.end()) {
@@ -132,7 +133,8 @@ class Reporter {
     }
     const std::vector<Digest>& digests = found->second.digests;
     return std::find(digests.begin(), digests.end(), digest) != digests.end() ||
-           generation == TreeOf(input_.inventory, mount, DigestsOf(wanted_.bundles), wanted_.renew);
+           generation ==
+               SelectTree(input_.inventory, mount, DigestsOf(wanted_.bundles), wanted_.renew);
   }
 
   double FetchSeconds() const {
@@ -148,8 +150,9 @@ class Reporter {
     return most;
   }
 
-  // Its own, then the disk's, then that of a generation it would be in.
-  const Setback* FindSetback(const Digest& digest) const {
+  // Returns the failure of the bundle, else of the disk, else of the generation that would contain
+  // the bundle.
+  const FailureState* FindFailure(const Digest& digest) const {
     const BundleName name{wanted_.uid, digest};
     if (const auto own = input_.history.bundles.find(name); own != input_.history.bundles.end()) {
       return &own->second;
@@ -169,10 +172,10 @@ class Reporter {
   }
 
   std::optional<std::string> WantedTree(const Mount& mount) const {
-    return TreeOf(input_.inventory, mount, TriableDigests(), wanted_.renew);
+    return SelectTree(input_.inventory, mount, EligibleDigests(), wanted_.renew);
   }
 
-  std::vector<Digest> TriableDigests() const {
+  std::vector<Digest> EligibleDigests() const {
     std::vector<Digest> digests;
     for (const api::WantedBundle& bundle : wanted_.bundles) {
       if (!input_.history.bundles.contains({wanted_.uid, bundle.digest})) {
@@ -214,7 +217,7 @@ std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input) {
   return warmups;
 }
 
-bool IsNews(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after) {
+bool HasStatusChanged(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after) {
   if (!IsClose(before.node.root.used_bytes, after.node.root.used_bytes) ||
       !IsClose(before.node.root.free_bytes, after.node.root.free_bytes)) {
     return true;

@@ -12,18 +12,17 @@
 
 namespace cachewarm::agent {
 
-// Layer bytes that a running fetch has moved, and in what time.
+// Layer bytes that a running fetch has read, and the time taken.
 struct FetchProgress {
   int64_t bytes = 0;
-  double seconds = 0;  // first byte → that many
+  double seconds = 0;  // from the first byte
 };
 
-// `done` of `wanted` bytes as they are reported, in twentieths: a write of the status for every
-// chunk would drown the API server.
+// Rounds `done` down to a twentieth of `wanted`, to limit the number of status writes.
 int64_t ReportedBytes(int64_t done, int64_t wanted);
 
-// What the status says about warmups comes from the disk and from this process's setbacks; a
-// restarted agent reports the same.
+// Input of ReportWarmups(). The report depends on the disk and on the failures of this process, so
+// a restarted agent reports the same.
 struct ReportInput {
   const api::NodeCacheSpec& desired;
   const Inventory& inventory;
@@ -34,13 +33,13 @@ struct ReportInput {
   const api::RootStatus& root;
 };
 
-// One entry per wanted warmup, in the order of the spec. A run-as is prepared only if its link
-// leads to a usable directory on a disk that can be written and executed from. A bundle is active
+// Returns one entry per wanted warmup, in the order of the spec. A run-as is prepared only if its
+// link leads to a usable directory on a disk that is writable and executable. A bundle is active
 // only if it is in the active generation of every run-as. Pure.
 std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input);
 
-// True when `after` is worth a write: anything but the heartbeat differs, sizes of the disk by
-// more than a twentieth.
-bool IsNews(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after);
+// Returns true if anything but the heartbeat differs; disk sizes count if they differ by more than
+// a twentieth.
+bool HasStatusChanged(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after);
 
 }  // namespace cachewarm::agent

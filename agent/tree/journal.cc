@@ -31,8 +31,9 @@ absl::Status RemoveOrphanRecords(const fs::Dir& root, const Inventory& inventory
   return absl::OkStatus();
 }
 
-// What is gone cannot be shown by mistake, and its name may be used again.
-absl::Status RemoveMarksOfGoneTrees(const fs::Dir& root, const Inventory& inventory) {
+// Removes damage records of trees that no longer exist: they cannot be activated by mistake, and
+// their names may be used again.
+absl::Status RemoveStaleDamageRecords(const fs::Dir& root, const Inventory& inventory) {
   for (const auto& [id, tree] : inventory.damaged) {
     if (!inventory.generations.contains(id)) {
       CW_RETURN_IF_ERROR(RemoveDamagedTree(root, id));
@@ -43,14 +44,14 @@ absl::Status RemoveMarksOfGoneTrees(const fs::Dir& root, const Inventory& invent
 
 }  // namespace
 
-absl::Status MendJournal(const fs::Dir& root, WallTime now) {
+absl::Status RepairJournal(const fs::Dir& root, WallTime now) {
   CW_ASSIGN_OR_RETURN(const Inventory inventory, ScanInventory(root));
   for (const auto& [mount, link] : inventory.links) {
     if (!link.generation.empty()) {
-      CW_RETURN_IF_ERROR(MendActivations(root, mount, link.generation, now));
+      CW_RETURN_IF_ERROR(RepairActivations(root, mount, link.generation, now));
     }
   }
-  CW_RETURN_IF_ERROR(RemoveMarksOfGoneTrees(root, inventory));
+  CW_RETURN_IF_ERROR(RemoveStaleDamageRecords(root, inventory));
   return RemoveOrphanRecords(root, inventory);
 }
 

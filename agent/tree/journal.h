@@ -7,8 +7,8 @@
 
 namespace cachewarm::agent {
 
-// Brings the journal in line with the links, which are the truth: notes that no flip followed are
-// dropped, records of trees that are gone are removed. At start, after SweepLeftovers().
-absl::Status MendJournal(const fs::Dir& root, WallTime now);
+// Makes the journal consistent with the links on disk: drops activations without a flip, and
+// removes records of trees that no longer exist. Call at start, after SweepLeftovers().
+absl::Status RepairJournal(const fs::Dir& root, WallTime now);
 
 }  // namespace cachewarm::agent

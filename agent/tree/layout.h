@@ -8,18 +8,18 @@
 
 #include "agent/sync/mount.h"
 
-// Where everything is below the root directory. Pure.
+// Layout of the root directory. Pure.
 //
-//   <ns>/<name>/<uid>/<run-as> -> ../../../.gen/<id>   what pods mount
-//   .gen/<id>/                                         a complete tree
-//   .staging/<id>/                                     a tree being made
-//   .state/generations/<id>.json, <id>.entries         what was put into a tree
-//   .state/generations/<id>.scrub.json                 how far its scrub is
-//   .state/links/<uid>.<run-as>.json                   when which tree became active
-//   .state/captures/<id>.json                          captures that ended
+//   <ns>/<name>/<uid>/<run-as> -> ../../../.gen/<id>   link that pods mount
+//   .gen/<id>/                                         complete tree
+//   .staging/<id>/                                     unfinished tree
+//   .state/generations/<id>.json, <id>.entries         bundles and files of a tree
+//   .state/generations/<id>.scrub.json                 scrub progress of a tree
+//   .state/links/<uid>.<run-as>.json                   history of active trees
+//   .state/captures/<id>.json                          results of captures
 //   .state/quarantine/<uid>.<sha256>.json              bundles that must not be fetched
-//   .state/damaged/<id>.json                           trees that no link may lead to any more
-//   .state/lock                                        held by the agent that works here
+//   .state/damaged/<id>.json                           trees that must not be activated
+//   .state/lock                                        lock of the running agent
 namespace cachewarm::agent {
 
 inline constexpr std::string_view kGenerations = ".gen";
@@ -31,14 +31,15 @@ inline constexpr std::string_view kCaptureRecords = ".state/captures";
 inline constexpr std::string_view kQuarantineRecords = ".state/quarantine";
 inline constexpr std::string_view kDamagedRecords = ".state/damaged";
 
-// Of every directory in a tree; no sticky bit: fs.protected_regular would refuse O_CREAT.
+// Mode of every directory in a tree. No sticky bit, because fs.protected_regular would then deny
+// O_CREAT.
 inline constexpr mode_t kTreeMode = 0777;
 
 std::string MountParent(const Mount& mount);  // "<ns>/<name>/<uid>"
 std::string MountPath(const Mount& mount);
-// What the link of a mount holds: relative, so that the root may be mounted anywhere.
+// Returns the target of a mount's link: relative, so that the root may be mounted at any path.
 std::string LinkTarget(std::string_view generation);
-// The generation that such a text names; empty for any other text.
+// Returns the generation of a link target; empty for any other text.
 std::string TargetGeneration(std::string_view target);
 
 std::string GenerationPath(std::string_view id);
@@ -47,12 +48,12 @@ std::string GenerationRecordPath(std::string_view id);
 std::string EntriesRecordPath(std::string_view id);
 std::string ScrubRecordPath(std::string_view id);
 std::string LinkRecordPath(const Mount& mount);
-// `id` is a capture request's; it may hold any byte and is hashed.
+// Returns the path of a capture record. `id` is hashed, because it may contain any byte.
 std::string CaptureRecordPath(std::string_view id);
 
 std::string QuarantinedBundlePath(std::string_view warmup_uid, const Digest& digest);
 std::string DamagedTreePath(std::string_view id);
-// The generation that such a path is of; any text for any other path.
+// Returns the generation of a DamagedTreePath(); an arbitrary text for any other path.
 std::string DamagedTreeOf(std::string_view path);
 
 }  // namespace cachewarm::agent

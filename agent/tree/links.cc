@@ -29,8 +29,8 @@ absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::str
     if (!made.ok() && !absl::IsAlreadyExists(made)) {
       return made;
     }
-    // A file or link of that name is what a pod wanted there; a directory may be ours from before
-    // a kill, and not open yet.
+    // Keep a file or link that a pod created under this name. A directory may be left from before a
+    // kill and still need its mode.
     CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(path));
     if (found.type == fs::FileType::kDirectory && (made.ok() || found.mode != kTreeMode)) {
       CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
@@ -39,12 +39,12 @@ absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::str
   return absl::OkStatus();
 }
 
-// The first cold id of `mount` that no tree has.
+// Returns the first unused cold id of `mount`.
 absl::StatusOr<std::string> FreeColdId(const fs::Dir& root, const Mount& mount) {
   for (int attempt = 0; attempt < kColdTreesMax; ++attempt) {
     std::string id = ColdId(mount, attempt);
     const absl::StatusOr<fs::FileStat> found = root.Stat(GenerationPath(id));
-    // A link is what a killed adoption left: taken over by the next one.
+    // A link is left over from a killed adoption and is reused.
     if (absl::IsNotFound(found.status()) || (found.ok() && found->type == fs::FileType::kSymlink)) {
       return id;
     }
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> MakeTree(const fs::Dir& root, const Mount& mount, st
   return id;
 }
 
-// The first one is made again and again until its link is there, so that kills leave no litter.
+// Always uses the first cold id until its link exists, so that kills leave no unused trees.
 absl::StatusOr<std::string> MakeColdTree(const fs::Dir& root, const Mount& mount,
                                          const PrepareOptions& options) {
   return MakeTree(root, mount, ColdId(mount, 0), options);
@@ -86,35 +86,35 @@ absl::Status Flip(const fs::Dir& root, const Mount& mount, const std::string& ge
                           return each.generation == generation;
                         }));
   }
-  CW_RETURN_IF_ERROR(NoteActivation(
+  CW_RETURN_IF_ERROR(RecordActivation(
       root, mount, {.generation = generation, .at = options.now, .renew = options.renew}));
-  return fs::PointLink(root, MountPath(mount), LinkTarget(generation));
+  return fs::ReplaceLink(root, MountPath(mount), LinkTarget(generation));
 }
 
-// Kubelet came first. The pod goes on writing into the same directory while the link takes its
-// place in one step.
+// Converts a directory that kubelet made into a tree. One exchange replaces the directory with the
+// link, so the pod keeps writing into the same directory.
 absl::Status Adopt(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
   const std::string path = MountPath(mount);
   CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
   CW_RETURN_IF_ERROR(MakeFolders(root, mount, path, options.folders));
   CW_ASSIGN_OR_RETURN(const std::string id, FreeColdId(root, mount));
   const std::string tree = GenerationPath(id);
-  CW_RETURN_IF_ERROR(fs::PointLink(root, tree, LinkTarget(id)));
-  // The container has used it since before we came.
+  CW_RETURN_IF_ERROR(fs::ReplaceLink(root, tree, LinkTarget(id)));
+  // The container may have mounted the directory at any earlier time.
   CW_RETURN_IF_ERROR(
-      NoteActivation(root, mount, {.generation = id, .at = WallTime{}, .renew = options.renew}));
+      RecordActivation(root, mount, {.generation = id, .at = WallTime{}, .renew = options.renew}));
   CW_RETURN_IF_ERROR(root.Exchange(path, tree));
   CW_RETURN_IF_ERROR(root.Sync(kGenerations));
   return root.Sync(MountParent(mount));
 }
 
-absl::Status Mend(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
+absl::Status RepairLink(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
   const std::vector<Activation> past = ReadActivations(root, mount);
   PrepareOptions same_start = options;
   same_start.renew = past.empty() ? options.renew : past.back().renew;
   for (auto it = past.rbegin(); it != past.rend(); ++it) {
     if (it->renew != same_start.renew) {
-      continue;  // given up for a fresh start: it may be what crashed a pod
+      continue;  // replaced by a renewal: the tree may have crashed a pod
     }
     if (IsDamagedTree(root, it->generation)) {
       continue;
@@ -132,7 +132,7 @@ absl::Status Mend(const fs::Dir& root, const Mount& mount, const PrepareOptions&
 absl::Status OpenToPods(const fs::Dir& root, const std::string& path, const Mount& mount) {
   if (const int64_t user = RunAsUser(mount.run_as); user >= 0) {
     absl::Status owned = root.SetOwner(path, static_cast<uid_t>(user), static_cast<gid_t>(-1));
-    // The mode alone lets the pod write; an agent without CAP_CHOWN is no reason to refuse.
+    // Ignore a missing CAP_CHOWN: the mode alone lets the pod write.
     if (!owned.ok() && !absl::IsPermissionDenied(owned)) {
       return owned;
     }
@@ -146,7 +146,7 @@ absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const Prepare
   if (!link.has_value()) {
     CW_RETURN_IF_ERROR(root.MakeDirs(MountParent(mount), kFolderMode));
     if (!ReadActivations(root, mount).empty()) {
-      return Mend(root, mount, options);
+      return RepairLink(root, mount, options);
     }
     CW_ASSIGN_OR_RETURN(const std::string id, MakeColdTree(root, mount, options));
     return Flip(root, mount, id, options);
@@ -155,11 +155,11 @@ absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const Prepare
     case LinkState::kDirectory:
       return Adopt(root, mount, options);
     case LinkState::kBroken:
-      return Mend(root, mount, options);
+      return RepairLink(root, mount, options);
     case LinkState::kUnusable:
     case LinkState::kActive:
       CW_RETURN_IF_ERROR(OpenToPods(root, GenerationPath(link->generation), mount));
-      return MendActivations(root, mount, link->generation, options.now);
+      return RepairActivations(root, mount, link->generation, options.now);
   }
   return absl::OkStatus();
 }

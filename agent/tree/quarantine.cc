@@ -47,7 +47,7 @@ absl::StatusOr<QuarantinedBundle> DecodeBundle(const Json& object, const std::st
   reader.Require("warmupUID").Read("warmupUID", bundle.name.warmup_uid);
   bundle.name.digest = ReadDigest(reader, "digest");
   reader.Read("reason", bundle.reason).Read("message", bundle.message, kMessageBytesMax);
-  reader.Read("failures", failures, 0, INT32_MAX).Read("judge", bundle.judge);
+  reader.Read("failures", failures, 0, INT32_MAX).Read("criteria", bundle.criteria);
   bundle.failures = static_cast<int>(failures);
   bundle.at = ReadTime(reader, "atMilliseconds");
   if (object.contains("untilMilliseconds")) {
@@ -55,7 +55,7 @@ absl::StatusOr<QuarantinedBundle> DecodeBundle(const Json& object, const std::st
   }
   CW_RETURN_IF_ERROR(reader.status());
   if (QuarantinedBundlePath(bundle.name.warmup_uid, bundle.name.digest) != path) {
-    return absl::InvalidArgumentError(fmt::format("{}: is not the record of its name", path));
+    return absl::InvalidArgumentError(fmt::format("{}: the content is of another bundle", path));
   }
   return bundle;
 }
@@ -84,7 +84,7 @@ absl::Status WriteQuarantinedBundle(const fs::Dir& root, const QuarantinedBundle
                  {"message", bundle.message},
                  {"failures", bundle.failures},
                  {"atMilliseconds", Milliseconds(bundle.at)},
-                 {"judge", bundle.judge}};
+                 {"criteria", bundle.criteria}};
   if (bundle.until.has_value()) {
     object["untilMilliseconds"] = Milliseconds(*bundle.until);
   }
@@ -94,7 +94,7 @@ absl::Status WriteQuarantinedBundle(const fs::Dir& root, const QuarantinedBundle
 
 std::vector<QuarantinedBundle> ReadQuarantinedBundles(const fs::Dir& root) {
   std::vector<QuarantinedBundle> bundles;
-  // A folder that cannot be read costs one fetch of each.
+  // If the directory is unreadable, bundles are refetched once.
   ForEachRecord(root, kQuarantineRecords, [&](const std::string& path) {
     const absl::StatusOr<Json> object = ReadRecord(root, path, kRecordBytesMax);
     absl::StatusOr<QuarantinedBundle> bundle =
@@ -125,7 +125,7 @@ absl::Status WriteDamagedTree(const fs::Dir& root, const std::string& generation
 
 bool IsDamagedTree(const fs::Dir& root, const std::string& generation) {
   const absl::StatusOr<bool> exists = root.Exists(DamagedTreePath(generation));
-  // Not known: a tree that nobody needs is better than one that nobody may see.
+  // On error assume the tree is damaged; an unneeded rebuild beats serving bad files.
   return !exists.ok() || *exists;
 }
 

@@ -12,8 +12,8 @@
 #include "lib/base/clock.h"
 #include "lib/fs/dir.h"
 
-// What this node must not use, written down so that no restart tries it again: bundles below
-// .state/quarantine, trees below .state/damaged. One thread at a time.
+// Records of bundles (.state/quarantine) and trees (.state/damaged) that this node must not use, so
+// that a restarted agent does not use them either. Call on one thread at a time.
 namespace cachewarm::agent {
 
 struct QuarantinedBundle {
@@ -22,22 +22,23 @@ struct QuarantinedBundle {
   std::string message;
   int failures = 0;
   WallTime at{};                  // of the last failure
-  std::optional<WallTime> until;  // of the next try; none: never again
-  // Who refused it: another version of the agent, other limits, another kind of node look again.
-  std::string judge;
+  std::optional<WallTime> until;  // time of the next retry; none: never
+  // Version of the agent, limits and kind of node at that time; the record is void if they change.
+  std::string criteria;
   friend bool operator==(const QuarantinedBundle&, const QuarantinedBundle&) = default;
 };
 
 absl::Status WriteQuarantinedBundle(const fs::Dir& root, const QuarantinedBundle& bundle);
-// A record that cannot be read is removed: the bundle is then looked at once more.
+// Reads all records. Removes records that cannot be read; their bundles are fetched once more.
 std::vector<QuarantinedBundle> ReadQuarantinedBundles(const fs::Dir& root);
 absl::Status RemoveQuarantinedBundle(const fs::Dir& root, const BundleName& name);
 
-// From when this returns on, no link is ever flipped to `generation`.
+// Records that `generation` is damaged. After the call no link is flipped to it.
 absl::Status WriteDamagedTree(const fs::Dir& root, const std::string& generation,
                               const DamagedTree& tree);
 bool IsDamagedTree(const fs::Dir& root, const std::string& generation);
-// Also those whose record cannot be read: that it is there is what counts.
+// Reads all records. Includes trees whose record cannot be read, because its existence is
+// sufficient.
 absl::StatusOr<std::map<std::string, DamagedTree>> ReadDamagedTrees(const fs::Dir& root);
 absl::Status RemoveDamagedTree(const fs::Dir& root, const std::string& generation);
 

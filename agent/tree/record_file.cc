@@ -41,7 +41,7 @@ absl::Status ForEachRecord(const fs::Dir& root, std::string_view folder,
       paths.push_back(fmt::format("{}/{}", folder, entry.path));
     }
     return entry.stat.type == fs::FileType::kDirectory ? fs::WalkNext::kSkipDirectory
-                                                       : fs::WalkNext::kGoOn;
+                                                       : fs::WalkNext::kContinue;
   }));
   for (const std::string& path : paths) {
     visit(path);

@@ -13,18 +13,18 @@
 #include "lib/fs/dir.h"
 #include "lib/fs/file.h"
 
-// How a file of the journal below .state is written and read. Only the agent can write there, and
-// a damaged disk can too: what is read is bounded and may be refused.
+// Reads and writes files of the journal below .state. Only the agent writes there, but the disk may
+// be damaged, so reads are bounded and checked.
 namespace cachewarm::agent {
 
 inline constexpr mode_t kRecordMode = 0600;
-inline constexpr int64_t kRecordBytesMax = int64_t{1} << 20;  // of one that tells of one thing
+inline constexpr int64_t kRecordBytesMax = int64_t{1} << 20;  // of a record of one object
 
-// The JSON object in `path`. NOT_FOUND; INVALID_ARGUMENT names the file.
+// Reads the JSON object in `path`. Errors: NOT_FOUND; INVALID_ARGUMENT names the file.
 absl::StatusOr<codec::Json> ReadRecord(const fs::Dir& root, const std::string& path,
                                        int64_t bytes_max);
 
-// Replaces `path` in one rename.
+// Replaces `path` atomically by a rename.
 absl::Status WriteRecord(const fs::Dir& root, const std::string& path, const codec::Json& object,
                          fs::Durable durable = fs::Durable::kNow);
 

@@ -76,7 +76,7 @@ absl::StatusOr<api::CaptureStatus> DecodeCapture(const Json& object) {
   return capture;
 }
 
-// Lines of tabs: as JSON they would take longer than the files that they tell of.
+// Encodes entries as tab-separated lines: encoding JSON would take longer than writing the files.
 std::string EntryLines(const std::vector<EntryRecord>& entries) {
   std::string lines;
   for (const EntryRecord& entry : entries) {
@@ -100,7 +100,7 @@ absl::StatusOr<EntryRecord> ReadEntryLine(std::string_view text) {
   entry.mtime_ns = line.Number("mtime", INT64_MIN);
   entry.ctime_ns = line.Number("ctime", INT64_MIN);
   if (line.has_more()) {
-    line.Fail("ctime", "something follows it");
+    line.Fail("ctime", "unexpected text after it");
   }
   CW_RETURN_IF_ERROR(line.status());
   return entry;
@@ -141,7 +141,7 @@ absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const
   reader.Read("files", record.files).Read("bytes", record.bytes);
   reader.Read("fetchSeconds", record.fetch_seconds);
   if (record.id != id) {
-    reader.Fail("id", "is not that of the file name");
+    reader.Fail("id", "does not match the file name");
   }
   CW_RETURN_IF_ERROR(reader.status());
   for (const std::string& text : digests) {
@@ -159,8 +159,8 @@ absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
   for (std::string_view rest = text; !rest.empty();) {
     const size_t end = rest.find('\n');
     if (end == std::string_view::npos || entries.size() == kEntriesMax) {
-      return absl::InvalidArgumentError(
-          fmt::format("{}: line {} is cut, or there are too many", path, entries.size() + 1));
+      return absl::InvalidArgumentError(fmt::format(
+          "{}: line {} is truncated, or the file has too many lines", path, entries.size() + 1));
     }
     absl::StatusOr<EntryRecord> entry = ReadEntryLine(rest.substr(0, end));
     CW_RETURN_IF_ERROR(
@@ -190,7 +190,8 @@ std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount)
   return activations;
 }
 
-absl::Status NoteActivation(const fs::Dir& root, const Mount& mount, const Activation& activation) {
+absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
+                              const Activation& activation) {
   std::vector<Activation> activations = ReadActivations(root, mount);
   activations.push_back(activation);
   if (activations.size() > kActivationsMax) {
@@ -200,14 +201,14 @@ absl::Status NoteActivation(const fs::Dir& root, const Mount& mount, const Activ
   return WriteRecord(root, LinkRecordPath(mount), ActivationsToJson(activations));
 }
 
-absl::Status MendActivations(const fs::Dir& root, const Mount& mount, const std::string& generation,
-                             WallTime now) {
+absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
+                               const std::string& generation, WallTime now) {
   std::vector<Activation> activations = ReadActivations(root, mount);
   if (!activations.empty() && activations.back().generation == generation) {
     return absl::OkStatus();
   }
-  // At most one note can be ahead of the link; a longer tail means that the link was put back by
-  // hand, and then the past is not known either.
+  // At most one activation can be ahead of the link. A longer tail means that the link was changed
+  // manually, so the time of its activation is unknown.
   if (activations.size() > 1 && activations[activations.size() - 2].generation == generation) {
     activations.pop_back();
   } else {
@@ -217,21 +218,21 @@ absl::Status MendActivations(const fs::Dir& root, const Mount& mount, const std:
 }
 
 std::vector<std::string> GenerationsAt(const std::vector<Activation>& activations,
-                                       WallTime started_at, Duration before) {
+                                       WallTime started_time, Duration before) {
   constexpr Duration kApiResolution(1000);
   std::vector<std::string> candidates;
   for (auto it = activations.rbegin(); it != activations.rend(); ++it) {
-    if (it->at > started_at + kApiResolution) {
+    if (it->at > started_time + kApiResolution) {
       continue;
     }
     if (std::find(candidates.begin(), candidates.end(), it->generation) == candidates.end()) {
       candidates.push_back(it->generation);
     }
-    if (it->at <= started_at - before) {
+    if (it->at <= started_time - before) {
       break;
     }
   }
-  // Started before everything that is remembered: the oldest is the best guess.
+  // The container started before the oldest record; the oldest tree is the best guess.
   if (candidates.empty() && !activations.empty()) {
     candidates.push_back(activations.front().generation);
   }
@@ -259,7 +260,7 @@ std::vector<api::CaptureStatus> ReadCaptureRecords(const fs::Dir& root) {
       paths.push_back(fmt::format("{}/{}", kCaptureRecords, entry.path));
     }
     return entry.stat.type == fs::FileType::kDirectory ? fs::WalkNext::kSkipDirectory
-                                                       : fs::WalkNext::kGoOn;
+                                                       : fs::WalkNext::kContinue;
   });
   if (!walked.ok()) {
     return {};

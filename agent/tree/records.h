@@ -13,13 +13,13 @@
 #include "lib/fs/dir.h"
 #include "lib/fs/file.h"
 
-// The journal below .state: small JSON files, and the entries of a tree as lines, each replaced in
-// one rename. A file that is missing or cannot be read costs knowledge, never a tree: readers say
-// NOT_FOUND or INVALID_ARGUMENT and their callers go on without.
+// The journal below .state: small JSON files, and the entries of a tree as lines, each replaced by
+// one rename. A missing or unreadable file loses information but never a tree: readers return
+// NOT_FOUND or INVALID_ARGUMENT, and callers continue without the record.
 namespace cachewarm::agent {
 
-// One file that a bundle put into a tree, and the inode it became. While the stamp holds, nobody
-// has changed the file.
+// A file of a bundle in a tree, with its inode. While inode, size and times match, the file is
+// unchanged.
 struct EntryRecord {
   std::string path;
   std::string kind;
@@ -41,7 +41,7 @@ struct GenerationRecord {
   friend bool operator==(const GenerationRecord&, const GenerationRecord&) = default;
 };
 
-// Entries first, then the record: who finds the record finds the entries.
+// Writes the entries first, then the record: if the record exists, so do the entries.
 absl::Status WriteGenerationRecord(const fs::Dir& root, const GenerationRecord& record,
                                    const std::vector<EntryRecord>& entries,
                                    fs::Durable durable = fs::Durable::kNow);
@@ -49,34 +49,36 @@ absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const
 absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
                                                           const std::string& id);
 
-// `generation` is what a mount's link leads to from `at` on.
+// The mount's link leads to `generation` since `at`.
 struct Activation {
   std::string generation;
   WallTime at{};
-  int renew = 0;  // which fresh start of the mount it belongs to
+  int renew = 0;  // value of `renew` for which the tree was made
   friend bool operator==(const Activation&, const Activation&) = default;
 };
 
 inline constexpr size_t kActivationsMax = 64;
 
-// Oldest first; empty when nothing is recorded.
+// Returns the activations of `mount`, oldest first; empty if none is recorded or readable.
 std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount);
-// Appends, forgetting the oldest above kActivationsMax. Written before the flip.
-absl::Status NoteActivation(const fs::Dir& root, const Mount& mount, const Activation& activation);
-// After a crash between note and flip: drops what the link does not confirm.
-absl::Status MendActivations(const fs::Dir& root, const Mount& mount, const std::string& generation,
-                             WallTime now);
+// Appends an activation and drops the oldest above kActivationsMax. Call before the flip.
+absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
+                              const Activation& activation);
+// Drops a recorded activation that was not followed by its flip because of a crash. `generation` is
+// the target of the link.
+absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
+                               const std::string& generation, WallTime now);
 
-// A container's mount is resolved when it is created, a moment before it counts as started.
+// Maximum time from resolving a container's mount to its started_at.
 inline constexpr Duration kMountedBefore{30'000};
 
-// What the link may have led to when the container that started at `started_at` was made: a mount
-// is resolved up to `before` earlier, and the API's times are whole seconds. Newest first, never
-// empty unless nothing is recorded.
+// Returns the generations that a container started at `started_time` may have mounted: its mount is
+// resolved up to `before` earlier, and API times are whole seconds. Newest first; empty only if
+// nothing is recorded.
 std::vector<std::string> GenerationsAt(const std::vector<Activation>& activations,
-                                       WallTime started_at, Duration before);
+                                       WallTime started_time, Duration before);
 
-// Captures that ended, so that a restarted agent repeats its answer instead of the work.
+// Results of captures, so that a restarted agent reports them without publishing again.
 absl::Status WriteCaptureRecord(const fs::Dir& root, const api::CaptureStatus& capture);
 std::vector<api::CaptureStatus> ReadCaptureRecords(const fs::Dir& root);
 absl::Status RemoveCaptureRecord(const fs::Dir& root, const std::string& id);

@@ -27,7 +27,7 @@ absl::Status Retire(const fs::Dir& root, const std::string& id) {
     }
   }
   return absl::ResourceExhaustedError(
-      fmt::format("{} was retired too often; remove .gen/retired-*", id));
+      fmt::format("too many retired trees of {}; remove .gen/retired-*", id));
 }
 
 }  // namespace
@@ -45,7 +45,8 @@ absl::StatusOr<int> RetireForeignTrees(const fs::Dir& root, const std::string& n
   }
   std::set<std::string> fresh;
   for (const auto& [mount, link] : inventory.links) {
-    // A directory that kubelet made is as old as the rest: adopted first, then left.
+    // A directory made by kubelet may also contain old code: convert it into a tree, then replace
+    // it.
     if (link.state == LinkState::kDirectory) {
       CW_RETURN_IF_ERROR(PrepareMount(root, mount, options));
     }

@@ -9,12 +9,12 @@
 
 namespace cachewarm::agent {
 
-// Machine code belongs to one GPU type and CPU class, and engines do not look. When this root was
-// last used by a node of another kind (a disk or machine image moved, a virtual machine that came
-// back on other hardware), every link is flipped to an empty tree and every older tree is put
-// aside as ".gen/retired-*", where no link can lead; containers that still run keep what they
-// mounted. Then remembers `node`. Returns how many trees were retired. At start, after
-// SweepLeftovers() and before anything else; a kill in between is made good by the next start.
+// Retires all trees if this root was last used by another kind of node, for example after a disk or
+// virtual machine moved: machine code requires one GPU type and CPU class, which engines do not
+// check. Flips every link to an empty tree, and renames older trees to ".gen/retired-*", which no
+// link can lead to; running containers keep their mounted trees. Then records `node`. Returns the
+// number of retired trees. Call at start, after SweepLeftovers() and before any other step. After a
+// kill the next start completes it.
 absl::StatusOr<int> RetireForeignTrees(const fs::Dir& root, const std::string& node,
                                        const PrepareOptions& options);
 

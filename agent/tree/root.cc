@@ -21,7 +21,7 @@ constexpr std::string_view kLockFile = ".state/lock";
 constexpr std::string_view kProbeFile = ".state/.probe";
 
 absl::Status MakePrivate(const fs::Dir& root, std::string_view path) {
-  // A chmod that changes nothing is written to the disk all the same.
+  // Skip an unnecessary chmod, which would write to the disk.
   if (const absl::StatusOr<fs::FileStat> found = root.Stat(path);
       found.ok() && found->type == fs::FileType::kDirectory && found->mode == kPrivateMode) {
     return absl::OkStatus();
@@ -30,11 +30,11 @@ absl::Status MakePrivate(const fs::Dir& root, std::string_view path) {
       !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
   }
-  // Also proves that it is a directory of this file system, not a link that somebody planted.
+  // SetMode() also fails if the path is a link or on another file system.
   return root.SetMode(path, kPrivateMode);
 }
 
-// Removes what `is_leftover` says, of the entries of `folder` down to `depth` levels.
+// Removes entries for which `is_leftover` returns true, in `folder` down to `depth` levels.
 absl::Status Sweep(const fs::Dir& root, std::string_view folder, long depth,
                    const std::function<bool(const fs::WalkEntry&)>& is_leftover) {
   std::vector<std::string> leftovers;
@@ -44,7 +44,7 @@ absl::Status Sweep(const fs::Dir& root, std::string_view folder, long depth,
       leftovers.push_back(folder.empty() ? entry.path : fmt::format("{}/{}", folder, entry.path));
     }
     const long level = 1 + std::count(entry.path.begin(), entry.path.end(), '/');
-    return is_state || level >= depth ? fs::WalkNext::kSkipDirectory : fs::WalkNext::kGoOn;
+    return is_state || level >= depth ? fs::WalkNext::kSkipDirectory : fs::WalkNext::kContinue;
   }));
   for (const std::string& path : leftovers) {
     CW_RETURN_IF_ERROR(fs::RemoveTree(root, path));
@@ -66,11 +66,11 @@ absl::StatusOr<fs::Dir> OpenRoot(const std::string& path) {
   if (!root.ok()) {
     return Annotate(root.status(), fmt::format("root directory {}", path));
   }
-  CW_RETURN_IF_ERROR(MendRoot(*root));
+  CW_RETURN_IF_ERROR(RepairRoot(*root));
   return root;
 }
 
-absl::Status MendRoot(const fs::Dir& root) {
+absl::Status RepairRoot(const fs::Dir& root) {
   for (const std::string_view folder :
        {kGenerations, kStaging, kState, kGenerationRecords, kLinkRecords, kCaptureRecords,
         kQuarantineRecords, kDamagedRecords}) {
@@ -94,7 +94,7 @@ absl::Status SweepLeftovers(const fs::Dir& root) {
                                         kQuarantineRecords, kDamagedRecords}) {
     CW_RETURN_IF_ERROR(Sweep(root, folder, 1, IsTemporary));
   }
-  // Only directories are generations; a link here is half of an adoption.
+  // Generations are directories; a link is left over from an unfinished adoption.
   CW_RETURN_IF_ERROR(Sweep(root, kGenerations, 1, [](const fs::WalkEntry& entry) {
     return entry.stat.type != fs::FileType::kDirectory;
   }));
@@ -117,8 +117,8 @@ api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes) {
                                       : fmt::format("cannot write: {}", Message(written));
   } else if (!status.executable) {
     status.message =
-        "the disk is mounted noexec, compiled code cannot be loaded from it: mount it "
-        "with exec or set another root";
+        "the disk is mounted noexec, so compiled code cannot be loaded: mount it with exec or set "
+        "another root";
   }
   if (const auto usage = fs::MeasureTree(root, kGenerations); usage.ok()) {
     status.used_bytes = usage->allocated_bytes;

@@ -11,26 +11,27 @@
 
 namespace cachewarm::agent {
 
-// Opens the root directory and makes what belongs in it. The trees themselves are 0777, so the
-// folder above them is 0700: a container that mounts the root by another way, and is not root,
-// reaches no other tenant's trees. PERMISSION_DENIED or FAILED_PRECONDITION say what to change.
+// Opens the root directory and creates its folders. The folder above the trees has mode 0700,
+// because trees have mode 0777: a container that mounts the whole root and does not run as root
+// cannot access trees of other tenants. Errors: PERMISSION_DENIED or FAILED_PRECONDITION, with the
+// remedy.
 absl::StatusOr<fs::Dir> OpenRoot(const std::string& path);
 
-// Makes again what belongs in an open root and was removed, and closes what was opened to others;
-// writes nothing when nothing is wrong. NOT_FOUND: the root directory itself was removed.
-absl::Status MendRoot(const fs::Dir& root);
+// Restores missing folders of an open root and their modes; writes nothing if there is nothing to
+// repair. Errors: NOT_FOUND if the root directory was removed.
+absl::Status RepairRoot(const fs::Dir& root);
 
-// One agent at a time works below a root. Kubelet may restart the container of a pod that is being
-// deleted while its successor starts, and the second one would sweep away what the first one makes.
-// DEADLINE_EXCEEDED: another agent still runs.
+// Locks the root for one agent: kubelet may restart the container of a pod that is being deleted
+// while its successor starts, and one agent would remove unfinished work of the other. Errors:
+// DEADLINE_EXCEEDED if another agent is running.
 absl::StatusOr<fs::Fd> LockRoot(const fs::Dir& root, const fs::LockWait& wait);
 
-// Removes every unfinished tree and every ".tmp-*" that a killed agent left. At start, under
-// the lock, before anything else writes below the root.
+// Removes unfinished trees and ".tmp-*" files of a killed agent. Call at start, under the lock,
+// before any other write below the root.
 absl::Status SweepLeftovers(const fs::Dir& root);
 
-// Whether pods could use a directory below the root: writes a file to find out. Sizes: what all
-// generations hold and what the file system has left.
+// Checks whether pods can use directories below the root, by writing a file. Also measures the
+// bytes of all generations and the free space.
 api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes);
 
 }  // namespace cachewarm::agent

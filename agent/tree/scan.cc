@@ -29,7 +29,7 @@ std::vector<std::string> Parts(std::string_view path) {
   }
 }
 
-absl::StatusOr<Link> LookAt(const fs::Dir& root, const Mount& mount, fs::FileType type) {
+absl::StatusOr<Link> ReadLinkState(const fs::Dir& root, const Mount& mount, fs::FileType type) {
   if (type == fs::FileType::kDirectory) {
     return Link{.state = LinkState::kDirectory};
   }
@@ -63,11 +63,11 @@ absl::Status ScanMounts(const fs::Dir& root, Inventory& inventory) {
     }
     const std::vector<std::string> parts = Parts(entry.path);
     if (parts.size() < kMountParts) {
-      return fs::WalkNext::kGoOn;
+      return fs::WalkNext::kContinue;
     }
     const Mount mount{parts[0], parts[1], parts[2], parts[3]};
     if (CheckMount(mount).ok()) {
-      absl::StatusOr<Link> link = LookAt(root, mount, entry.stat.type);
+      absl::StatusOr<Link> link = ReadLinkState(root, mount, entry.stat.type);
       if (!link.ok()) {
         broken = link.status();
         return fs::WalkNext::kStop;
@@ -116,7 +116,7 @@ absl::StatusOr<std::optional<Link>> ScanLink(const fs::Dir& root, const Mount& m
     return std::optional<Link>();
   }
   CW_RETURN_IF_ERROR(found.status());
-  CW_ASSIGN_OR_RETURN(Link link, LookAt(root, mount, found->type));
+  CW_ASSIGN_OR_RETURN(Link link, ReadLinkState(root, mount, found->type));
   return std::optional<Link>(std::move(link));
 }
 

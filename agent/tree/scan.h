@@ -9,11 +9,11 @@
 
 namespace cachewarm::agent {
 
-// What stands below the root. Reads names, links and small records, never the trees: about 20 us a
-// mount. Names that are not ours are left out. RESOURCE_EXHAUSTED above 100,000 names.
+// Scans the root. Reads names, links and small records but not the trees: about 20 us per mount.
+// Ignores unknown names. Errors: RESOURCE_EXHAUSTED above 100,000 names.
 absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root);
 
-// One mount alone; absent when nothing stands there.
+// Scans one mount; nullopt if its path does not exist.
 absl::StatusOr<std::optional<Link>> ScanLink(const fs::Dir& root, const Mount& mount);
 
 }  // namespace cachewarm::agent

@@ -22,19 +22,19 @@ constexpr size_t kFilesMax = 1'000'000;
 
 absl::Status WriteScrubRecord(const fs::Dir& root, const std::string& generation,
                               const ScrubRecord& record) {
-  Json theirs = Json::array();
-  for (const FileStamp& file : record.theirs) {
-    theirs.push_back({{"path", file.path},
-                      {"bytes", file.bytes},
-                      {"inode", file.inode},
-                      {"mtime", file.mtime_ns},
-                      {"ctime", file.ctime_ns}});
+  Json modified_by_engine = Json::array();
+  for (const FileStamp& file : record.modified_by_engine) {
+    modified_by_engine.push_back({{"path", file.path},
+                                  {"bytes", file.bytes},
+                                  {"inode", file.inode},
+                                  {"mtime", file.mtime_ns},
+                                  {"ctime", file.ctime_ns}});
   }
   return WriteRecord(root, ScrubRecordPath(generation),
                      {{"atMilliseconds", record.at.time_since_epoch().count()},
                       {"entries", record.entries},
-                      {"judged", record.judged},
-                      {"theirs", std::move(theirs)}});
+                      {"checked", record.checked},
+                      {"modifiedByEngine", std::move(modified_by_engine)}});
 }
 
 absl::StatusOr<ScrubRecord> ReadScrubRecord(const fs::Dir& root, const std::string& generation) {
@@ -44,15 +44,15 @@ absl::StatusOr<ScrubRecord> ReadScrubRecord(const fs::Dir& root, const std::stri
   Reader reader(object, path);
   int64_t milliseconds = 0;
   reader.Read("atMilliseconds", milliseconds).Read("entries", record.entries, 0);
-  reader.Read("judged", record.judged, 0);
+  reader.Read("checked", record.checked, 0);
   record.at = WallTime(Duration(milliseconds));
-  reader.List("theirs", kFilesMax, [&](Reader& item) {
+  reader.List("modifiedByEngine", kFilesMax, [&](Reader& item) {
     FileStamp file;
     int64_t inode = 0;
     item.Require("path").Read("path", file.path).Read("bytes", file.bytes);
     item.Read("inode", inode).Read("mtime", file.mtime_ns).Read("ctime", file.ctime_ns);
     file.inode = static_cast<uint64_t>(inode);
-    record.theirs.push_back(std::move(file));
+    record.modified_by_engine.push_back(std::move(file));
   });
   CW_RETURN_IF_ERROR(reader.status());
   return record;

@@ -11,7 +11,7 @@
 
 namespace cachewarm::agent {
 
-// Inode and times of a file. While they hold, nobody has changed it.
+// Inode, size and times of a file. While they match, the file is unchanged.
 struct FileStamp {
   std::string path;
   int64_t bytes = 0;
@@ -21,19 +21,18 @@ struct FileStamp {
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
-// What is known of one tree by reading its files, beside the entry records that say what was put
-// into it.
+// Scrub results of one tree, in addition to its entry records.
 struct ScrubRecord {
-  WallTime at{};                  // end of the last whole pass; zero: there was none
-  int64_t entries = 0;            // of the tree's list, when this was written
-  int64_t judged = 0;             // the first so many of them were read at least once
-  std::vector<FileStamp> theirs;  // files of engines in the place of the bundle's
+  WallTime at{};                              // end of the last complete pass; zero: none
+  int64_t entries = 0;                        // number of entries of the tree at that time
+  int64_t checked = 0;                        // the first `checked` entries were read at least once
+  std::vector<FileStamp> modified_by_engine;  // files that engines wrote at paths of the bundle
   friend bool operator==(const ScrubRecord&, const ScrubRecord&) = default;
 };
 
 absl::Status WriteScrubRecord(const fs::Dir& root, const std::string& generation,
                               const ScrubRecord& record);
-// NOT_FOUND before the first pass; what cannot be read costs one more reading of all files.
+// Errors: NOT_FOUND before the first pass. After any error the next pass reads all files again.
 absl::StatusOr<ScrubRecord> ReadScrubRecord(const fs::Dir& root, const std::string& generation);
 
 }  // namespace cachewarm::agent

@@ -26,9 +26,9 @@ void OwnNodeCache::OnChange(const kube::Change& change) {
   }
   absl::StatusOr<api::NodeCache> decoded = api::DecodeNodeCache(*change.after);
   if (!decoded.ok()) {
-    // The wish before stays in force: a spec from another version must not undo anything.
-    log_.Error("node cache not understood",
-               {{"node", node_name_}, {"message", Message(decoded.status())}});
+    // The previous spec stays in force: a spec from another version must not undo anything.
+    log_.Error("cannot decode NodeCache; keeping the previous spec",
+               {{"node", node_name_}, {"err", Message(decoded.status())}});
     return;
   }
   handler_(std::make_shared<const api::NodeCache>(*std::move(decoded)));

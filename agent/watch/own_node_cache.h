@@ -11,17 +11,17 @@
 
 namespace cachewarm::agent {
 
-// Watches the one NodeCache that is named after this node, and nothing else.
+// Watches only the NodeCache with the name of this node.
 class OwnNodeCache {
  public:
-  // Null: there is none (yet). On the watch thread; must not block.
+  // Null while the NodeCache does not exist. Called on the watch thread; must not block.
   using Handler = std::function<void(std::shared_ptr<const api::NodeCache>)>;
 
   OwnNodeCache(const kube::Runtime& runtime, std::string node_name, Handler handler);
 
-  // Until `stop`; returns within 1 s of it.
+  // Blocks until `stop`, and returns within 1 s of it.
   void Run(std::stop_token stop) { reflector_.Run(std::move(stop)); }
-  // True once the server has said what there is.
+  // Returns true after the initial list.
   bool HasSynced() const { return reflector_.store().HasSynced(); }
 
  private:

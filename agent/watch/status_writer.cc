@@ -30,11 +30,11 @@ void StatusWriter::Set(const std::string& target, api::NodeCacheStatus status) {
       failures_ = 0;
       not_before_ = MonoTime{};
     }
-    const bool is_news = !written_.has_value() || IsNews(*written_, status);
-    if (!is_news) {
-      news_since_.reset();
-    } else if (!news_since_.has_value()) {
-      news_since_ = runtime_.clock.Monotonic();
+    const bool has_changed = !written_.has_value() || HasStatusChanged(*written_, status);
+    if (!has_changed) {
+      changed_since_.reset();
+    } else if (!changed_since_.has_value()) {
+      changed_since_ = runtime_.clock.Monotonic();
     }
     wanted_ = std::move(status);
   }
@@ -51,8 +51,8 @@ MonoTime StatusWriter::NextWrite() const {
     return kNever;
   }
   MonoTime next = written_.has_value() ? heartbeat_due_ : kNever;
-  if (news_since_.has_value()) {
-    next = std::min(next, *news_since_ + options_.coalesce);
+  if (changed_since_.has_value()) {
+    next = std::min(next, *changed_since_ + options_.coalesce);
   }
   return next == kNever ? kNever : std::max(next, not_before_);
 }
@@ -64,7 +64,7 @@ void StatusWriter::WaitForWork(std::unique_lock<std::mutex>& lock, std::stop_tok
     if (next <= now) {
       return;
     }
-    // Bounded, so that the sum does not overflow in the wait.
+    // Bounded, because MonoTime::max() would overflow in the wait.
     const MonoTime until = std::min(next, now + Duration(3'600'000));
     runtime_.clock.WaitUntil(lock, wake_, until, stop);
   }
@@ -79,7 +79,7 @@ void StatusWriter::Run(std::stop_token stop) {
     }
     api::NodeCacheStatus status = *wanted_;
     const std::string target = target_;
-    news_since_.reset();
+    changed_since_.reset();
     lock.unlock();
     Write(std::move(status), target, stop);
     lock.lock();
@@ -109,8 +109,8 @@ void StatusWriter::Write(api::NodeCacheStatus status, const std::string& target,
     heartbeat_due_ =
         now +
         Duration(static_cast<int64_t>(static_cast<double>(options_.heartbeat.count()) * jitter));
-    if (wanted_.has_value() && IsNews(status, *wanted_) && !news_since_.has_value()) {
-      news_since_ = now;
+    if (wanted_.has_value() && HasStatusChanged(status, *wanted_) && !changed_since_.has_value()) {
+      changed_since_ = now;
     }
     written_ = std::move(status);
     return;
@@ -119,13 +119,13 @@ void StatusWriter::Write(api::NodeCacheStatus status, const std::string& target,
     return;
   }
   if (failures_ == 0) {
-    runtime_.log.Warning("status not written",
-                         {{"node", options_.node_name}, {"message", Message(answer.status())}});
+    runtime_.log.Warning("cannot write NodeCache status; retrying",
+                         {{"node", options_.node_name}, {"err", Message(answer.status())}});
   }
   not_before_ = now + BackoffDelay({.first = options_.retry_first, .most = options_.retry_most},
                                    failures_, runtime_.random());
   ++failures_;
-  news_since_ = news_since_.value_or(now);
+  changed_since_ = changed_since_.value_or(now);
 }
 
 }  // namespace cachewarm::agent

@@ -14,25 +14,25 @@ namespace cachewarm::agent {
 
 struct StatusWriterOptions {
   std::string node_name;
-  Duration coalesce{1'000};     // after the first change, for others to come along
-  Duration heartbeat{300'000};  // at least; up to a fifth more, so that nodes spread
+  Duration coalesce{1'000};     // from the first change to the write, to combine changes
+  Duration heartbeat{300'000};  // minimum; plus up to a fifth, so that nodes spread
   Duration retry_first{1'000};
   Duration retry_most{60'000};
 };
 
-// Writes the status of our NodeCache by server-side apply, when it is news or a heartbeat is due.
-// Run() on a thread of its own, everything else from any thread.
+// Writes the status of the node's NodeCache by server-side apply when it changed or a heartbeat is
+// due. Call Run() on its own thread; the other methods are thread-safe.
 class StatusWriter {
  public:
   StatusWriter(const kube::Runtime& runtime, StatusWriterOptions options);
 
-  // The status as it is now, of the NodeCache with this uid; `heartbeat` is filled in when it is
-  // written. What was written to another object of our name counts no more. Empty: there is none,
-  // so nothing is written.
+  // Sets the current status of the NodeCache with the uid `target`; `heartbeat` is filled in at the
+  // write. A new uid means a recreated object: the status is written again. Nothing is written
+  // while `target` is empty.
   void Set(const std::string& target, api::NodeCacheStatus status);
 
   void Run(std::stop_token stop);
-  // True once a status was written.
+  // Returns true after the first successful write.
   bool HasWritten() const;
 
  private:
@@ -47,7 +47,7 @@ class StatusWriter {
   std::string target_;
   std::optional<api::NodeCacheStatus> wanted_;
   std::optional<api::NodeCacheStatus> written_;
-  std::optional<MonoTime> news_since_;
+  std::optional<MonoTime> changed_since_;
   MonoTime heartbeat_due_{};
   MonoTime not_before_{};
   int failures_ = 0;

@@ -16,15 +16,19 @@ namespace cachewarm::cli {
 namespace {
 
 constexpr std::array<Option, 4> kOptions = {
-    Option{.name = "kubeconfig", .value = "FILE", .help = "instead of $KUBECONFIG, ~/.kube/config"},
-    Option{.name = "context", .value = "NAME", .help = "of that file, instead of its current one"},
+    Option{.name = "kubeconfig",
+           .value = "FILE",
+           .help = "kubeconfig file (default: $KUBECONFIG, ~/.kube/config)"},
+    Option{.name = "context",
+           .value = "NAME",
+           .help = "kubeconfig context (default: the current context)"},
     Option{.name = "namespace",
            .value = "NAME",
-           .help = "instead of the context's own",
+           .help = "namespace of the pods (default: the namespace of the context)",
            .letter = 'n'},
-    Option{.name = "all-namespaces", .value = "", .help = "the whole cluster", .letter = 'A'}};
+    Option{.name = "all-namespaces", .value = "", .help = "pods of all namespaces", .letter = 'A'}};
 
-// Empty: there is none, which is right inside a pod.
+// Returns the path of the kubeconfig; empty if there is none, as in a pod.
 absl::StatusOr<std::string> KubeconfigPath(const Arguments& arguments, const Console& console) {
   if (std::string given = arguments.Value("kubeconfig"); !given.empty()) {
     return given;
@@ -32,7 +36,7 @@ absl::StatusOr<std::string> KubeconfigPath(const Arguments& arguments, const Con
   if (std::string named = console.Environment("KUBECONFIG"); !named.empty()) {
     if (named.find(':') != std::string::npos) {
       return absl::InvalidArgumentError(
-          "KUBECONFIG: names several files, which are not merged here; choose one by --kubeconfig");
+          "KUBECONFIG: several files are not supported; choose one with --kubeconfig");
     }
     return named;
   }
@@ -49,8 +53,7 @@ absl::StatusOr<kube::ClusterConfig> ConfigOf(const Arguments& arguments, const C
     return kube::KubeconfigFile(path, context);
   }
   if (!context.empty()) {
-    return absl::InvalidArgumentError(
-        "--context: there is no kubeconfig; name one by --kubeconfig");
+    return absl::InvalidArgumentError("--context: no kubeconfig found; set one with --kubeconfig");
   }
   return kube::InClusterConfig({.service_host = console.Environment("KUBERNETES_SERVICE_HOST"),
                                 .service_port = console.Environment("KUBERNETES_SERVICE_PORT")});
@@ -63,7 +66,7 @@ absl::StatusOr<std::string> NamespaceOf(const Arguments& arguments,
     return given.empty() ? config.default_namespace : given;
   }
   if (!given.empty()) {
-    return absl::InvalidArgumentError("--namespace and --all-namespaces: give one of them");
+    return absl::InvalidArgumentError("--namespace, --all-namespaces: give only one of them");
   }
   return std::string();
 }

@@ -13,19 +13,19 @@
 
 namespace cachewarm::cli {
 
-// --kubeconfig, --context, --namespace, --all-namespaces: of every verb that asks a cluster.
+// Options of verbs that access a cluster: --kubeconfig, --context, --namespace, --all-namespaces.
 std::span<const Option> ClusterOptionList();
 
-// An API server and where in it to look.
+// Client of an API server, and the selected namespace.
 struct Connection {
   std::unique_ptr<http::Client> http;  // outlives `client`
   std::unique_ptr<kube::Client> client;
   std::string ns;  // empty: all namespaces
 };
 
-// As kubectl finds it: --kubeconfig, $KUBECONFIG, ~/.kube/config; inside a pod without any of them,
-// its service account. Through the proxies of the environment. INVALID_ARGUMENT where options or
-// files contradict, FAILED_PRECONDITION where there is no cluster.
+// Connects to the cluster that kubectl would use: --kubeconfig, $KUBECONFIG, ~/.kube/config;
+// without these, the service account of the pod. Uses the proxies of the environment. Errors:
+// INVALID_ARGUMENT if options or files conflict, FAILED_PRECONDITION if no cluster is configured.
 absl::StatusOr<Connection> Connect(const Arguments& arguments, const Console& console);
 
 }  // namespace cachewarm::cli

@@ -19,7 +19,7 @@
 #include "lib/kube/client/release_gate.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/core/watcher.h"
-#include "lib/kube/runtime/pod_turns.h"
+#include "lib/kube/runtime/slow_namespace_limiter.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -27,32 +27,35 @@ namespace {
 using codec::Json;
 
 constexpr std::string_view kManager = "cachewarm-cli";
-constexpr size_t kWidth = 8;
+constexpr size_t kParallelReleases = 8;
 constexpr int kPageItems = 500;
 constexpr int kListTries = 3;
 constexpr int kReleaseTries = 4;
-// The CronJob has 55 s for all pods of the cluster: those of slow namespaces wait until all others
-// were let go.
-constexpr kube::PodTurns::SlowTurns kLater{.at_once = 0, .limit = Duration(0)};
-// What a CacheWarmup's name may have, and far more than a time; anybody may write 256 KiB.
-constexpr size_t kNoteBytesMax = 253;
+// The CronJob has 55 s for all pods of the cluster, so pods of slow namespaces are deferred until
+// all others are released.
+constexpr kube::SlowNamespaceLimiter::SlowPatches kDeferSlow{.at_once = 0, .limit = Duration(0)};
+// Longest annotation value kept: a DNS subdomain. (Users may write up to 256 KiB.)
+constexpr size_t kAnnotationBytesMax = 253;
 
-// Our gate can be told before the pod is decoded, which most pods then need not be.
+// Returns true if the pod has any scheduling gate. Checked before decoding, which most pods then do
+// not need.
 bool HasGates(const Json& pod) {
   const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
   return gates != nullptr && gates->is_array() && !gates->empty();
 }
 
-// What a release reads of an annotation; "" is as good as none.
-std::string Note(const api::Pod& pod, std::string_view key) {
+// Returns the value of an annotation; "" if it is missing or too long.
+std::string AnnotationValue(const api::Pod& pod, std::string_view key) {
   const auto found = pod.meta.annotations.find(key);
-  const bool is_one = found != pod.meta.annotations.end() && found->second.size() <= kNoteBytesMax;
+  const bool is_one =
+      found != pod.meta.annotations.end() && found->second.size() <= kAnnotationBytesMax;
   return is_one ? std::string(found->second) : std::string();
 }
 
-// What a release needs: thousands of pods may be held, each with as much of everything as the
-// server takes. Whether it has annotations at all decides whether it can be noted on.
-api::Pod Bare(const api::Pod& pod) {
+// Returns the fields that a release needs: thousands of pods may be held, each as large as the
+// server allows. Keeps whether the pod has annotations, because the release patch adds one only
+// then.
+api::Pod MinimalPod(const api::Pod& pod) {
   api::Pod out;
   out.meta.ns = pod.meta.ns;
   out.meta.name = pod.meta.name;
@@ -62,22 +65,22 @@ api::Pod Bare(const api::Pod& pod) {
   out.gates = pod.gates;
   if (!pod.meta.annotations.empty()) {
     out.meta.annotations = {
-        {std::string(api::kWarmupAnnotation), Note(pod, api::kWarmupAnnotation)},
-        {std::string(api::kHeldUntilAnnotation), Note(pod, api::kHeldUntilAnnotation)}};
+        {std::string(api::kWarmupAnnotation), AnnotationValue(pod, api::kWarmupAnnotation)},
+        {std::string(api::kHeldUntilAnnotation), AnnotationValue(pod, api::kHeldUntilAnnotation)}};
   }
   return out;
 }
 
-// Whatever else is in the pod, it can be let go.
+// Decodes a pod. A pod that cannot be decoded can still be released: only its gates are read.
 api::Pod ReadPod(Json object) {
   const auto shared = std::make_shared<const Json>(std::move(object));
   const absl::StatusOr<api::Pod> pod = api::DecodePod(shared);
-  return Bare(pod.ok() ? *pod : api::gate::DecodeGates(*shared));
+  return MinimalPod(pod.ok() ? *pod : api::gate::DecodeGates(*shared));
 }
 
-// The first pod of each namespace, then the second of each, and so on: whatever is wrong with many
-// pods of one does not come before everything else.
-std::vector<const api::Pod*> InTurn(const std::vector<api::Pod>& pods) {
+// Orders the pods round-robin by namespace, so that many failing pods of one namespace do not delay
+// the others.
+std::vector<const api::Pod*> InterleaveNamespaces(const std::vector<api::Pod>& pods) {
   std::map<std::string_view, size_t> seen;  // by namespace
   std::vector<std::pair<size_t, const api::Pod*>> ranked;
   ranked.reserve(pods.size());
@@ -86,16 +89,16 @@ std::vector<const api::Pod*> InTurn(const std::vector<api::Pod>& pods) {
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<const api::Pod*> in_turn(ranked.size());
-  std::transform(ranked.begin(), ranked.end(), in_turn.begin(),
+  std::vector<const api::Pod*> interleaved(ranked.size());
+  std::transform(ranked.begin(), ranked.end(), interleaved.begin(),
                  [](const auto& each) { return each.second; });
-  return in_turn;
+  return interleaved;
 }
 
-ReleaseOutcome About(const api::Pod& pod, WallTime now) {
+ReleaseOutcome OutcomeFor(const api::Pod& pod, WallTime now) {
   return {.ns = pod.meta.ns,
           .pod = pod.meta.name,
-          .warmup = Note(pod, api::kWarmupAnnotation),
+          .warmup = AnnotationValue(pod, api::kWarmupAnnotation),
           .held = std::max(now - pod.meta.created, Duration(0)),
           .message = {}};
 }
@@ -103,47 +106,52 @@ ReleaseOutcome About(const api::Pod& pod, WallTime now) {
 // One run over the pods.
 class Release {
  public:
-  Release(const ReleaseMeans& means, const ReleaseWish& wish, std::stop_token stop)
-      : means_(means), wish_(wish), stop_(std::move(stop)), turns_(means.clock, kLater) {}
+  Release(const ReleaseDependencies& dependencies, const ReleaseRequest& request,
+          std::stop_token stop)
+      : dependencies_(dependencies),
+        request_(request),
+        stop_(std::move(stop)),
+        limiter_(dependencies.clock, kDeferSlow) {}
 
   absl::Status Run() {
-    CW_RETURN_IF_ERROR(wish_.names.empty() ? FindAll() : FindNamed());
-    const std::vector<const api::Pod*> pods = InTurn(held_);
-    FanOut(pods.size(), kWidth, stop_, [&](size_t i) { TryFirst(*pods[i]); });
-    // Nobody waits behind these any more.
-    FanOut(late_.size(), kWidth, stop_, [this](size_t i) { Tell(LetGo(*late_[i], stop_)); });
+    CW_RETURN_IF_ERROR(request_.names.empty() ? FindAll() : FindNamed());
+    const std::vector<const api::Pod*> pods = InterleaveNamespaces(held_);
+    FanOut(pods.size(), kParallelReleases, stop_, [&](size_t i) { ReleaseOrDefer(*pods[i]); });
+    // All other pods are released, so slow patches delay no other pod now.
+    FanOut(deferred_.size(), kParallelReleases, stop_,
+           [this](size_t i) { Report(ReleasePod(*deferred_[i], stop_)); });
     return stop_.stop_requested() ? absl::CancelledError("interrupted") : absl::OkStatus();
   }
 
  private:
-  void Tell(const ReleaseOutcome& outcome) {
+  void Report(const ReleaseOutcome& outcome) {
     std::lock_guard lock(mutex_);
-    means_.on_outcome(outcome);
+    dependencies_.on_outcome(outcome);
   }
 
-  void Keep(Json object) {
+  void Add(Json object) {
     api::Pod pod = ReadPod(std::move(object));
     if (api::gate::IsHeld(pod) && !pod.meta.deleting) {
       held_.push_back(std::move(pod));
-    } else if (!wish_.names.empty()) {
-      ReleaseOutcome outcome = About(pod, means_.clock.Now());
+    } else if (!request_.names.empty()) {
+      ReleaseOutcome outcome = OutcomeFor(pod, dependencies_.clock.Now());
       outcome.result = ReleaseResult::kNotHeld;
-      Tell(outcome);
+      Report(outcome);
     }
   }
 
-  // One page of all; its continue token. Held pods are bound to no node, and few others are: the
-  // server leaves out the rest.
-  absl::StatusOr<std::string> FindPage(const kube::WatcherAction& asked) {
-    const kube::ListOptions options{.ns = wish_.ns,
+  // Reads one page of pods; returns its continue token. The field selector excludes bound pods,
+  // because held pods are not bound to a node.
+  absl::StatusOr<std::string> FindPage(const kube::WatcherAction& action) {
+    const kube::ListOptions options{.ns = request_.ns,
                                     .field_selector = "spec.nodeName=",
-                                    .limit = asked.page_items,
-                                    .continue_token = asked.continue_token};
-    CW_ASSIGN_OR_RETURN(const Json page, means_.client.DoList(
+                                    .limit = action.page_items,
+                                    .continue_token = action.continue_token};
+    CW_ASSIGN_OR_RETURN(const Json page, dependencies_.client.DoList(
                                              List(kube::kPods, options),
                                              [this](Json pod) {
                                                if (HasGates(pod)) {
-                                                 Keep(std::move(pod));
+                                                 Add(std::move(pod));
                                                }
                                              },
                                              stop_));
@@ -153,52 +161,53 @@ class Release {
   absl::Status FindAll() {
     kube::Watcher pages({}, kPageItems);
     for (int expired = 0; !stop_.stop_requested();) {
-      const kube::WatcherAction asked = pages.Next(means_.clock.Monotonic(), 0.0);
-      if (asked.type == kube::WatcherActionType::kWatch) {
-        break;  // all are listed
+      const kube::WatcherAction action = pages.Next(dependencies_.clock.Monotonic(), 0.0);
+      if (action.type == kube::WatcherActionType::kWatch) {
+        break;  // all pods are listed
       }
-      if (asked.type == kube::WatcherActionType::kSleep) {
-        SleepFor(means_.clock, asked.delay, stop_);
+      if (action.type == kube::WatcherActionType::kSleep) {
+        SleepFor(dependencies_.clock, action.delay, stop_);
         continue;
       }
       if (pages.IsFirstPage()) {
         held_.clear();
       }
-      const absl::StatusOr<std::string> more = FindPage(asked);
+      const absl::StatusOr<std::string> more = FindPage(action);
       if (more.ok()) {
         pages.OnPage(*more, "");
         continue;
       }
       const bool has_expired = absl::IsOutOfRange(more.status()) && ++expired < kListTries;
-      const bool is_too_long = kube::IsTooLong(more.status()) && asked.page_items > 1;
+      const bool is_too_long = kube::IsTooLong(more.status()) && action.page_items > 1;
       if (!has_expired && !is_too_long) {
         return more.status();
       }
-      pages.OnListFailure(more.status(), means_.clock.Monotonic());
+      pages.OnListFailure(more.status(), dependencies_.clock.Monotonic());
     }
     return absl::OkStatus();
   }
 
   absl::Status FindNamed() {
-    for (const std::string& name : wish_.names) {
-      CW_ASSIGN_OR_RETURN(Json pod, means_.client.Do(Get(kube::kPods, {wish_.ns, name}), stop_));
-      Keep(std::move(pod));
+    for (const std::string& name : request_.names) {
+      CW_ASSIGN_OR_RETURN(Json pod,
+                          dependencies_.client.Do(Get(kube::kPods, {request_.ns, name}), stop_));
+      Add(std::move(pod));
     }
     return absl::OkStatus();
   }
 
-  // Where a patch fails slowly, all other pods of that namespace come late, and the pod itself once
-  // more where it was cut short.
-  void TryFirst(const api::Pod& pod) {
-    if (const std::optional<ReleaseResult> result = Spared(pod); result.has_value()) {
-      ReleaseOutcome outcome = About(pod, means_.clock.Now());
+  // Releases a pod, unless its namespace is slow. After a slow patch all pods of the namespace are
+  // deferred, and so is this pod if its patch was cancelled.
+  void ReleaseOrDefer(const api::Pod& pod) {
+    if (const std::optional<ReleaseResult> result = SkipResult(pod); result.has_value()) {
+      ReleaseOutcome outcome = OutcomeFor(pod, dependencies_.clock.Now());
       outcome.result = *result;
-      Tell(outcome);
+      Report(outcome);
       return;
     }
     std::optional<ReleaseOutcome> outcome;
     const auto patch = [&](const std::stop_token& ending) {
-      outcome = LetGo(pod, ending);
+      outcome = ReleasePod(pod, ending);
       const bool failed = outcome->result == ReleaseResult::kFailed;
       absl::Status status = failed ? absl::UnavailableError(outcome->message) : absl::OkStatus();
       if (failed && ending.stop_requested()) {
@@ -206,30 +215,31 @@ class Release {
       }
       return status;
     };
-    turns_.Take(pod.meta.ns, stop_, patch).IgnoreError();  // it is in the outcome
+    limiter_.Run(pod.meta.ns, stop_, patch).IgnoreError();  // it is in the outcome
     if (outcome.has_value()) {
-      Tell(*outcome);
+      Report(*outcome);
     } else {
-      PutOff(pod);
+      Defer(pod);
     }
   }
 
-  void PutOff(const api::Pod& pod) {
+  void Defer(const api::Pod& pod) {
     std::lock_guard lock(mutex_);
-    late_.push_back(&pod);
+    deferred_.push_back(&pod);
   }
 
-  // What becomes of a pod that is not to be patched.
-  std::optional<ReleaseResult> Spared(const api::Pod& pod) const {
-    if (wish_.past_deadline.has_value() &&
-        means_.clock.Now() < api::gate::Deadline(pod, *wish_.past_deadline) + kOperatorsTurn) {
+  // Returns the result for a pod that is not to be patched.
+  std::optional<ReleaseResult> SkipResult(const api::Pod& pod) const {
+    if (request_.past_deadline.has_value() &&
+        dependencies_.clock.Now() <
+            api::gate::Deadline(pod, *request_.past_deadline) + kOperatorGracePeriod) {
       return ReleaseResult::kNotDue;
     }
-    return wish_.dry_run ? std::optional(ReleaseResult::kWouldRelease) : std::nullopt;
+    return request_.dry_run ? std::optional(ReleaseResult::kWouldRelease) : std::nullopt;
   }
 
-  ReleaseOutcome LetGo(const api::Pod& pod, std::stop_token stop) {
-    ReleaseOutcome outcome = About(pod, means_.clock.Now());
+  ReleaseOutcome ReleasePod(const api::Pod& pod, std::stop_token stop) {
+    ReleaseOutcome outcome = OutcomeFor(pod, dependencies_.clock.Now());
     const absl::StatusOr<bool> released = Patch(pod, outcome.held, std::move(stop));
     outcome.result = !released.ok() ? ReleaseResult::kFailed
                      : *released    ? ReleaseResult::kReleased
@@ -238,22 +248,23 @@ class Release {
     return outcome;
   }
 
-  // Another gate of the pod may go at the same moment, and ours then stands in another place.
+  // Retries if another gate of the pod is removed concurrently, because the patch addresses the
+  // gate by its index.
   absl::StatusOr<bool> Patch(api::Pod pod, Duration held, std::stop_token stop) {
     const double seconds = std::chrono::duration<double>(held).count();
     for (int tries = 1;; ++tries) {
       CW_ASSIGN_OR_RETURN(
           const Json patch,
-          api::gate::ReleasePatch(pod, {.reason = wish_.reason, .held_seconds = seconds}));
+          api::gate::ReleasePatch(pod, {.reason = request_.reason, .held_seconds = seconds}));
       auto released = kube::ReleaseGate(
-          means_.client, {.pod = pod, .operations = patch, .manager = kManager}, stop);
+          dependencies_.client, {.pod = pod, .operations = patch, .manager = kManager}, stop);
       const bool moved =
           absl::IsAborted(released.status()) || absl::IsInvalidArgument(released.status());
       if (!moved || tries == kReleaseTries) {
         return released;
       }
-      CW_ASSIGN_OR_RETURN(Json now,
-                          means_.client.Do(Get(kube::kPods, {pod.meta.ns, pod.meta.name}), stop));
+      CW_ASSIGN_OR_RETURN(
+          Json now, dependencies_.client.Do(Get(kube::kPods, {pod.meta.ns, pod.meta.name}), stop));
       pod = ReadPod(std::move(now));
       if (!api::gate::IsHeld(pod)) {
         return false;
@@ -261,13 +272,13 @@ class Release {
     }
   }
 
-  const ReleaseMeans& means_;
-  const ReleaseWish& wish_;
+  const ReleaseDependencies& dependencies_;
+  const ReleaseRequest& request_;
   const std::stop_token stop_;
-  kube::PodTurns turns_;
+  kube::SlowNamespaceLimiter limiter_;
   std::vector<api::Pod> held_;
   std::mutex mutex_;
-  std::vector<const api::Pod*> late_;
+  std::vector<const api::Pod*> deferred_;
 };
 
 }  // namespace
@@ -288,8 +299,9 @@ std::string_view Name(ReleaseResult result) {
   return "failed";
 }
 
-absl::Status ReleaseHeld(const ReleaseMeans& means, const ReleaseWish& wish, std::stop_token stop) {
-  return Release(means, wish, std::move(stop)).Run();
+absl::Status ReleaseHeld(const ReleaseDependencies& dependencies, const ReleaseRequest& request,
+                         std::stop_token stop) {
+  return Release(dependencies, request, std::move(stop)).Run();
 }
 
 }  // namespace cachewarm::cli

@@ -12,19 +12,19 @@
 #include "lib/base/clock.h"
 #include "lib/kube/client/client.h"
 
-// Held pods, found and let go with rights on pods alone (get, list, patch): CacheWarmups, their
-// definition and the operator may all be gone.
+// Finds and releases held pods. Needs only get, list and patch on pods, so it works without the
+// operator, CacheWarmups and their CRD.
 namespace cachewarm::cli {
 
-// The operator lets go of a pod at its deadline and knows where it should run: for that long it has
-// the first word.
-inline constexpr Duration kOperatorsTurn = std::chrono::seconds(5);
+// Time after the deadline in which only the operator releases a pod: it also knows on which node
+// the pod should run.
+inline constexpr Duration kOperatorGracePeriod = std::chrono::seconds(5);
 
-struct ReleaseWish {
+struct ReleaseRequest {
   std::string ns;                  // empty: all namespaces
   std::vector<std::string> names;  // empty: every held pod
-  // Only pods past their deadline. The value is how long after its creation that is for a pod that
-  // does not say.
+  // If set, releases only pods past their deadline. The value is the deadline after creation for
+  // pods without a held-until annotation.
   std::optional<Duration> past_deadline;
   bool dry_run = false;
   std::string_view reason;  // of lib/api/reasons.h
@@ -33,8 +33,8 @@ struct ReleaseWish {
 enum class ReleaseResult {
   kReleased,
   kWouldRelease,  // dry run
-  kNotDue,        // its deadline is yet to come
-  kNotHeld,       // named, but not held by us; or let go by somebody else meanwhile
+  kNotDue,        // before its deadline
+  kNotHeld,       // named but not held by cachewarm, or released by another process meanwhile
   kFailed,
 };
 std::string_view Name(ReleaseResult result);
@@ -42,23 +42,24 @@ std::string_view Name(ReleaseResult result);
 struct ReleaseOutcome {
   std::string ns;
   std::string pod;
-  std::string warmup;  // name of the CacheWarmup that it waited for; may be empty
+  std::string warmup;  // name of its CacheWarmup; may be empty
   Duration held{0};
   ReleaseResult result = ReleaseResult::kReleased;
   std::string message;  // of kFailed
 };
 
-// What a release works with. `on_outcome` is called for every pod, one call at a time.
-struct ReleaseMeans {
+// Dependencies of a release. `on_outcome` is called once for every pod, never concurrently.
+struct ReleaseDependencies {
   kube::Client& client;
   const Clock& clock;
   std::function<void(const ReleaseOutcome&)> on_outcome;
 };
 
-// Lets go of every pod that `wish` means, several at a time, namespaces in turn. Pods of a
-// namespace where one could not be patched within 3 s come after all others, and may take longer. A
-// pod that could not be let go is an outcome; an error means that the pods could not be listed, or
-// (NOT_FOUND) that a named one does not exist.
-absl::Status ReleaseHeld(const ReleaseMeans& means, const ReleaseWish& wish, std::stop_token stop);
+// Releases every pod selected by `request`, several concurrently and round-robin by namespace. If a
+// patch takes longer than 3 s, the pods of its namespace are deferred until all others are
+// released. A pod that cannot be released is reported as an outcome. Errors: the pods could not be
+// listed, or NOT_FOUND if a named pod does not exist.
+absl::Status ReleaseHeld(const ReleaseDependencies& dependencies, const ReleaseRequest& request,
+                         std::stop_token stop);
 
 }  // namespace cachewarm::cli

@@ -13,14 +13,14 @@ namespace cachewarm::cli {
 namespace {
 
 constexpr Duration kBetweenSweeps = std::chrono::seconds(2);
-constexpr Duration kPatience = std::chrono::minutes(2);
+constexpr Duration kTimeout = std::chrono::minutes(2);
 constexpr int kQuietSweeps = 2;
 
 absl::Status RemovePolicy(kube::Client& client, std::stop_token stop) {
   for (const kube::Resource& resource : {kube::kMutatingPolicyBindings, kube::kMutatingWebhooks}) {
     const auto answer =
         client.Do(kube::Delete(resource, {.ns = "", .name = std::string(api::kGroup)}, {}), stop);
-    // Also where the server is too old for the resource, or it was deleted before.
+    // NOT_FOUND is OK: the server does not support the resource, or it was deleted before.
     if (!answer.ok() && !absl::IsNotFound(answer.status())) {
       return Annotate(answer.status(), "--remove-policy");
     }
@@ -30,27 +30,27 @@ absl::Status RemovePolicy(kube::Client& client, std::stop_token stop) {
 
 }  // namespace
 
-absl::Status ReleaseForGood(const ReleaseMeans& means, const ReleaseWish& wish,
-                            std::stop_token stop) {
-  CW_RETURN_IF_ERROR(RemovePolicy(means.client, stop));
-  const MonoTime end = means.clock.Monotonic() + kPatience;
+absl::Status RemovePolicyAndRelease(const ReleaseDependencies& dependencies,
+                                    const ReleaseRequest& request, std::stop_token stop) {
+  CW_RETURN_IF_ERROR(RemovePolicy(dependencies.client, stop));
+  const MonoTime end = dependencies.clock.Monotonic() + kTimeout;
   for (int quiet = 0; quiet < kQuietSweeps;) {
     bool found = false;
-    CW_RETURN_IF_ERROR(ReleaseHeld({.client = means.client,
-                                    .clock = means.clock,
+    CW_RETURN_IF_ERROR(ReleaseHeld({.client = dependencies.client,
+                                    .clock = dependencies.clock,
                                     .on_outcome =
                                         [&](const ReleaseOutcome& outcome) {
                                           found = true;
-                                          means.on_outcome(outcome);
+                                          dependencies.on_outcome(outcome);
                                         }},
-                                   wish, stop));
+                                   request, stop));
     quiet = found ? 0 : quiet + 1;
-    if (means.clock.Monotonic() >= end) {
+    if (dependencies.clock.Monotonic() >= end) {
       return absl::DeadlineExceededError(
-          "pods are still being held two minutes after the policy was removed: has somebody "
-          "installed it again?");
+          "new pods are still held two minutes after the policy was deleted; check whether another "
+          "process installs it again");
     }
-    if (!SleepFor(means.clock, kBetweenSweeps, stop)) {
+    if (!SleepFor(dependencies.clock, kBetweenSweeps, stop)) {
       return absl::CancelledError("interrupted");
     }
   }

@@ -8,12 +8,12 @@
 
 namespace cachewarm::cli {
 
-// Before an uninstall: deletes what makes new pods wait (the binding of the admission policy, the
-// webhook of older servers; needs the right to), then lets go of every pod of the cluster, again
-// and again until none has come after: API servers see the deletion a moment later. The programs,
-// their objects and running pods are not touched. DEADLINE_EXCEEDED when pods are still held after
-// two minutes.
-absl::Status ReleaseForGood(const ReleaseMeans& means, const ReleaseWish& wish,
-                            std::stop_token stop);
+// Prepares an uninstall: deletes the binding of the admission policy and the webhook of older
+// servers (needs the right to delete them), so that new pods are no longer held, then releases all
+// held pods of the cluster. Repeats until no new held pod appears, because API servers observe the
+// deletion with a delay. Does not change the operator, the agents, their objects or running pods.
+// Errors: DEADLINE_EXCEEDED if pods are still held after two minutes.
+absl::Status RemovePolicyAndRelease(const ReleaseDependencies& dependencies,
+                                    const ReleaseRequest& request, std::stop_token stop);
 
 }  // namespace cachewarm::cli

@@ -3,7 +3,7 @@
 
 #include "cli/verbs.h"
 
-// One function a file: the verb with everything it says about itself.
+// One function for each verb; returns its name, help, options and implementation.
 namespace cachewarm::cli {
 
 Verb PackVerb();

@@ -5,7 +5,7 @@
 namespace cachewarm::cli {
 namespace {
 
-// Verbs first, then the options of the verb, files everywhere else.
+// Completes verbs, then options of the verb; all other words as files.
 std::string BashScript() {
   std::string verbs;
   std::string cases;
@@ -48,8 +48,10 @@ absl::StatusOr<int> Completion(const Arguments& /*arguments*/, Console& console)
 Verb CompletionVerb() {
   return {.name = "completion",
           .operands = "",
-          .summary = "Print the completion script for bash",
-          .text = "  source <(cachewarm completion)\n",
+          .summary = "Print the bash completion script",
+          .text =
+              "Completes verbs, options and file names. Add this line to ~/.bashrc:\n\n"
+              "  source <(cachewarm completion)\n",
           .options = {},
           .run = Completion};
 }

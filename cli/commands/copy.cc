@@ -22,7 +22,7 @@ struct Copied {
 absl::StatusOr<Copied> CopyBetween(const OpenedReference& source, const OpenedReference& target,
                                    const Arguments& arguments, Console& console) {
   if (!target.reference.digest.empty()) {
-    return absl::InvalidArgumentError("the target takes a :tag or nothing, not a digest");
+    return absl::InvalidArgumentError("TARGET: use a :tag or none, not a digest");
   }
   Copied copied;
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
@@ -35,7 +35,7 @@ absl::StatusOr<Copied> CopyBetween(const OpenedReference& source, const OpenedRe
   const auto signatures =
       bundle::CopySignatures(source.place(), target.place(), digest, console.stop);
   CW_RETURN_IF_ERROR(
-      Annotate(signatures.status(), "the bundle was copied, its signatures were not"));
+      Annotate(signatures.status(), "the bundle was copied, but its signatures were not"));
   copied.signatures = *signatures;
   return copied;
 }
@@ -46,7 +46,7 @@ absl::StatusOr<int> CopyVerb(const Arguments& arguments, Console& console, bool 
   CW_ASSIGN_OR_RETURN(OpenedReference target,
                       OpenReference(arguments.positionals()[1], arguments, console));
   if (target.reference.store_url == source.reference.store_url) {
-    target.store = source.store;  // one store can mount what it has
+    target.store = source.store;  // within one store, blobs are mounted instead of copied
   }
   CW_ASSIGN_OR_RETURN(const Copied copied, CopyBetween(source, target, arguments, console));
   if (verify) {
@@ -63,7 +63,7 @@ absl::StatusOr<int> CopyVerb(const Arguments& arguments, Console& console, bool 
     return kOk;
   }
   console.out << name << '\n';
-  console.err << fmt::format("copied {}, {} were there already\n",
+  console.err << fmt::format("copied {}, {} already present\n",
                              FormatBytes(copied.report.copied_bytes),
                              FormatBytes(copied.report.present_bytes));
   if (copied.signatures > 0) {
@@ -82,7 +82,7 @@ absl::StatusOr<int> Pull(const Arguments& arguments, Console& console) {
 
 Verb Described(Verb verb) {
   verb.operands = "SOURCE TARGET";
-  verb.options = {PublicKeyOption(), {.name = "json", .help = "the result as one JSON object"}};
+  verb.options = {PublicKeyOption(), {.name = "json", .help = "print the result as a JSON object"}};
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
   return verb;
 }
@@ -92,24 +92,23 @@ Verb Described(Verb verb) {
 Verb PushVerb() {
   return Described(
       {.name = "push",
-       .summary = "Copy a bundle into a registry",
-       .text =
-           "SOURCE and TARGET are bundles; of the target only what it lacks is sent. It gets\n"
-           "the source's tag unless it names one. The digest stays the same, and its signatures\n"
-           "go with it.\n\n"
-           "  cachewarm push layout:///srv/bundles/llama:k-1f... \\\n"
-           "      oci://registry.example.com/warm/team/llama\n",
+       .summary = "Copy a bundle to a registry",
+       .text = "Copies the bundle SOURCE with its signatures to TARGET. Sends only the data that\n"
+               "TARGET does not have yet. The digest stays the same; without a :tag in TARGET the\n"
+               "tag of SOURCE is used.\n\n"
+               "  cachewarm push layout:///srv/bundles/llama:k-1f... \\\n"
+               "      oci://registry.example.com/warm/team/llama\n",
        .run = Push});
 }
 
 Verb PullVerb() {
-  return Described(
-      {.name = "pull",
-       .summary = "Copy a bundle out of a registry and verify all of it",
-       .text = "As push, the other way; afterwards every byte of the copy is read and checked.\n\n"
-               "  cachewarm pull oci://registry.example.com/warm/team/llama:k-1f... \\\n"
-               "      layout:///srv/bundles/llama\n",
-       .run = Pull});
+  return Described({.name = "pull",
+                    .summary = "Copy a bundle from a registry and verify the copy",
+                    .text =
+                        "Like push, but afterwards reads the copy and verifies every byte.\n\n"
+                        "  cachewarm pull oci://registry.example.com/warm/team/llama:k-1f... \\\n"
+                        "      layout:///srv/bundles/llama\n",
+                    .run = Pull});
 }
 
 }  // namespace cachewarm::cli

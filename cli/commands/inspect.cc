@@ -61,14 +61,15 @@ void PrintText(const bundle::Bundle& found, bool with_entries, Console& console)
     console.out << fmt::format("{:<14} {}\n", name, value.empty() ? "-" : value);
   };
   line("digest", found.digest.ToString());
-  line("size",
-       fmt::format("{}, unpacked {} in {} files", FormatBytes(bundle::PackedBytes(found.manifest)),
-                   FormatBytes(bundle::RawBytes(found.config)), found.config.entries.size()));
+  line(
+      "size",
+      fmt::format("{} compressed, {} in {} files", FormatBytes(bundle::PackedBytes(found.manifest)),
+                  FormatBytes(bundle::RawBytes(found.config)), found.config.entries.size()));
   line("key", facts.key);
   for (const auto& [name, value] : facts.factors) {
     line("  " + name, value);
   }
-  line("CPU class", facts.requires_cpu_class ? "required: holds native host code" : "any");
+  line("CPU class", facts.requires_cpu_class ? "required: contains native host code" : "any");
   line("GPU code for", fmt::format("{}", fmt::join(facts.gpu_architectures, " ")));
   line("compile time", FormatDuration(Duration(facts.compile_milliseconds)));
   for (const auto& [name, value] : facts.engines) {
@@ -103,12 +104,13 @@ absl::StatusOr<int> Inspect(const Arguments& arguments, Console& console) {
 Verb InspectVerb() {
   Verb verb{.name = "inspect",
             .operands = "BUNDLE",
-            .summary = "Show what is in a bundle and where it fits",
+            .summary = "Show the contents of a bundle and the nodes that it fits",
             .text =
-                "Reads manifest and config only: a few kilobytes.\n\n"
+                "Prints digest, size, key and its factors, required CPU class and GPU code,\n"
+                "engines and caches. Downloads only manifest and config, a few kilobytes.\n\n"
                 "  cachewarm inspect layout:///srv/bundles/llama:k-1f... --entries\n",
-            .options = {{.name = "entries", .help = "list every file too"},
-                        {.name = "json", .help = "as one JSON object"}},
+            .options = {{.name = "entries", .help = "also list every file"},
+                        {.name = "json", .help = "print the result as a JSON object"}},
             .run = Inspect};
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
   return verb;

@@ -25,32 +25,34 @@ void Report(const Collection& collection, const bundle::Publication& published,
                         {"newBytes", published.new_bytes},
                         {"rawBytes", published.raw_bytes},
                         {"leftBehind", collection.left_behind},
-                        {"damaged", collection.selection.torn}});
+                        {"damaged", collection.selection.truncated}});
     return;
   }
   console.out << name << '\n';
   console.err << fmt::format("packed {} files, {} into {}\n", published.files,
                              FormatBytes(published.raw_bytes), FormatBytes(published.bytes));
   if (published.new_bytes < published.bytes) {
-    console.err << fmt::format("of them new: {}, the rest lies in the store already\n",
+    console.err << fmt::format("{} new, the rest already in the store\n",
                                FormatBytes(published.new_bytes));
   }
   for (const auto& [reason, count] : collection.left_behind) {
-    console.err << fmt::format("left behind {} files: {}\n", count, reason);
+    console.err << fmt::format("skipped {} files: {}\n", count, reason);
   }
-  for (const std::string& damaged : collection.selection.torn) {
-    console.err << fmt::format("left behind, damaged: {}\n", damaged);
+  for (const std::string& damaged : collection.selection.truncated) {
+    console.err << fmt::format("skipped truncated file: {}\n", damaged);
   }
 }
 
-// Only layers of the same repository can be used again as they are.
+// Reads the bundle of --base. It must be in the repository of the new bundle, which reuses its
+// layers.
 absl::StatusOr<bundle::Bundle> ReadBase(const std::string& text, const OpenedReference& target,
                                         const Arguments& arguments, const Console& console) {
   CW_ASSIGN_OR_RETURN(const OpenedReference base, OpenReference(text, arguments, console));
   if (base.reference.store_url != target.reference.store_url ||
       base.reference.repository != target.reference.repository) {
-    return absl::InvalidArgumentError(fmt::format(
-        "--base: {} is not in {}, where the new bundle goes", text, target.reference.ToString()));
+    return absl::InvalidArgumentError(
+        fmt::format("--base: {} must be in the repository of the new bundle, {}", text,
+                    target.reference.ToString()));
   }
   CW_ASSIGN_OR_RETURN(const Digest digest, base.Resolve(console.stop));
   return bundle::ReadBundle(base.place(), digest, console.stop);
@@ -61,13 +63,14 @@ absl::StatusOr<int> Pack(const Arguments& arguments, Console& console) {
   CW_ASSIGN_OR_RETURN(const OpenedReference target,
                       OpenReference(arguments.positionals()[1], arguments, console));
   if (!target.reference.digest.empty()) {
-    return absl::InvalidArgumentError("a new bundle gets its digest by what is in it: use a :tag");
+    return absl::InvalidArgumentError(
+        "BUNDLE: use a :tag or none; the digest of a new bundle follows from its contents");
   }
   CW_ASSIGN_OR_RETURN(Collection collection, CollectTree(tree, caches::CacheTable::AllPresets()));
   if (collection.files.empty()) {
     return absl::NotFoundError(fmt::format(
-        "{}: no file in it is one of a known cache that may travel; it must hold inductor/, "
-        "triton/, vllm/ ... as /var/cache/cachewarm does",
+        "{}: no cache files found; the directory must contain inductor/, triton/, vllm/, ... like "
+        "/var/cache/cachewarm in a pod",
         tree.name()));
   }
   CW_ASSIGN_OR_RETURN(const Machine machine, FindMachine(arguments));
@@ -93,22 +96,22 @@ Verb PackVerb() {
   Verb verb{
       .name = "pack",
       .operands = "DIRECTORY BUNDLE",
-      .summary = "Make a bundle of a cache directory",
+      .summary = "Pack a cache directory into a bundle",
       .text =
-          "DIRECTORY is laid out as /var/cache/cachewarm is in a pod: inductor/, triton/,\n"
-          "vllm/ ... below it. Only files that may travel are taken: no locks, logs, temporary\n"
-          "or private files, and nothing that was cut. The bundle is tagged k-<key> unless\n"
-          "BUNDLE has a tag; its full name is printed. The same files give the same digest.\n"
-          "With --base only what changed since an older bundle is packed: nodes that have that "
-          "one\n"
-          "fetch nothing else.\n\n"
+          "DIRECTORY must have the layout of /var/cache/cachewarm in a pod: inductor/, triton/,\n"
+          "vllm/, ... Locks, logs, temporary and private files and truncated files are skipped.\n"
+          "Prints the full name of the bundle. The same files give the same digest. Without a\n"
+          ":tag in BUNDLE the tag is k-<key>. The key identifies the environment that the cache\n"
+          "was compiled for: GPU type, CPU class, image, container and number of devices.\n"
+          "With --base only changes since an older bundle are packed; nodes that have the older\n"
+          "bundle fetch only these.\n\n"
           "  cachewarm pack /var/cache/cachewarm layout:///srv/bundles/llama\n"
           "  cachewarm pack /var/cache/cachewarm layout:///srv/bundles/llama:v2 \\\n"
           "      --base layout:///srv/bundles/llama:v1\n",
       .options = {{.name = "base",
                    .value = "BUNDLE",
-                   .help = "an older bundle of the same repository to build upon"},
-                  {.name = "json", .help = "the result as one JSON object"}},
+                   .help = "older bundle in the same repository; pack only changes since then"},
+                  {.name = "json", .help = "print the result as a JSON object"}},
       .run = Pack};
   verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMaxHoldSeconds = 60;  // default of spec.gate.maxHoldSeconds
 
-// Rows as they come, the sums behind them; or one JSON object.
+// Prints a table row for each outcome and a summary, or one JSON object.
 class Table {
  public:
   Table(Console& console, bool json) : console_(console), json_(json) {}
@@ -63,7 +63,7 @@ class Table {
     console_.err << fmt::format("{} {} pods{}{}\n", would > 0 ? "would release" : "released",
                                 would > 0 ? would : Count(ReleaseResult::kReleased),
                                 failed > 0 ? fmt::format(", {} failed", failed) : "",
-                                waiting > 0 ? fmt::format(", {} may wait on", waiting) : "");
+                                waiting > 0 ? fmt::format(", {} not due yet", waiting) : "");
   }
 
   int Count(ReleaseResult result) const {
@@ -84,7 +84,7 @@ class Table {
 absl::StatusOr<Duration> MaxHold(const Arguments& arguments) {
   const std::string text = arguments.Value("max-hold", fmt::format("{}", kMaxHoldSeconds));
   constexpr int64_t kMost =
-      std::chrono::duration_cast<std::chrono::seconds>(api::gate::kLongestHold).count();
+      std::chrono::duration_cast<std::chrono::seconds>(api::gate::kMaxHold).count();
   int64_t seconds = 0;
   if (!absl::SimpleAtoi(text, &seconds) || seconds < 0 || seconds > kMost) {
     return absl::InvalidArgumentError(
@@ -93,46 +93,48 @@ absl::StatusOr<Duration> MaxHold(const Arguments& arguments) {
   return std::chrono::seconds(seconds);
 }
 
-absl::StatusOr<ReleaseWish> WishOf(const Arguments& arguments) {
-  ReleaseWish wish{.ns = {},
-                   .names = arguments.positionals(),
-                   .past_deadline = {},
-                   .dry_run = arguments.Has("dry-run"),
-                   .reason = api::reason::kReleasedByHand};
-  if (wish.names.empty() != arguments.Has("all")) {
-    return absl::InvalidArgumentError("expected either names of pods or --all");
+absl::StatusOr<ReleaseRequest> RequestOf(const Arguments& arguments) {
+  ReleaseRequest request{.ns = {},
+                         .names = arguments.positionals(),
+                         .past_deadline = {},
+                         .dry_run = arguments.Has("dry-run"),
+                         .reason = api::reason::kReleasedManually};
+  if (request.names.empty() != arguments.Has("all")) {
+    return absl::InvalidArgumentError("expected names of pods or --all, not both");
   }
-  if (!wish.names.empty() && arguments.Has("all-namespaces")) {
-    return absl::InvalidArgumentError("--all-namespaces: a named pod is in one; use --namespace");
+  if (!request.names.empty() && arguments.Has("all-namespaces")) {
+    return absl::InvalidArgumentError(
+        "--all-namespaces: not allowed with names of pods; use --namespace");
   }
   CW_ASSIGN_OR_RETURN(const Duration max_hold, MaxHold(arguments));
   if (arguments.Has("past-deadline")) {
-    wish.past_deadline = max_hold;
-    wish.reason = api::reason::kReleasedDeadline;
+    request.past_deadline = max_hold;
+    request.reason = api::reason::kReleasedAtDeadline;
   }
   if (arguments.Has("remove-policy")) {
-    if (!arguments.Has("all") || !arguments.Has("all-namespaces") || wish.dry_run ||
-        wish.past_deadline.has_value()) {
+    if (!arguments.Has("all") || !arguments.Has("all-namespaces") || request.dry_run ||
+        request.past_deadline.has_value()) {
       return absl::InvalidArgumentError(
-          "--remove-policy: goes with --all --all-namespaces and nothing that spares a pod");
+          "--remove-policy: requires --all --all-namespaces, and excludes --dry-run and "
+          "--past-deadline");
     }
-    wish.reason = api::reason::kReleasedWithdrawn;
+    request.reason = api::reason::kReleasedHoldingDisabled;
   }
-  return wish;
+  return request;
 }
 
 absl::StatusOr<int> Release(const Arguments& arguments, Console& console) {
-  CW_ASSIGN_OR_RETURN(ReleaseWish wish, WishOf(arguments));
+  CW_ASSIGN_OR_RETURN(ReleaseRequest request, RequestOf(arguments));
   CW_ASSIGN_OR_RETURN(const Connection connection, Connect(arguments, console));
-  wish.ns = connection.ns;
+  request.ns = connection.ns;
   Table table(console, arguments.Has("json"));
-  const ReleaseMeans means{
+  const ReleaseDependencies dependencies{
       .client = *connection.client,
       .clock = console.clock,
       .on_outcome = [&table](const ReleaseOutcome& outcome) { table.Add(outcome); }};
   const absl::Status status = arguments.Has("remove-policy")
-                                  ? ReleaseForGood(means, wish, console.stop)
-                                  : ReleaseHeld(means, wish, console.stop);
+                                  ? RemovePolicyAndRelease(dependencies, request, console.stop)
+                                  : ReleaseHeld(dependencies, request, console.stop);
   table.End();
   CW_RETURN_IF_ERROR(status);
   return table.Count(ReleaseResult::kFailed) > 0 ? kFailed : kOk;
@@ -140,14 +142,17 @@ absl::StatusOr<int> Release(const Arguments& arguments, Console& console) {
 
 std::vector<Option> Options() {
   std::vector<Option> options = {
-      {.name = "all", .help = "every pod that waits for its cache"},
-      {.name = "past-deadline", .help = "only those that wait longer than they should"},
+      {.name = "all", .help = "release all held pods of the namespace, or of the cluster with -A"},
+      {.name = "past-deadline", .help = "release only overdue pods"},
       {.name = "max-hold",
        .value = "SECONDS",
-       .help = "deadline of a pod that notes none, from its creation; default 60"},
-      {.name = "dry-run", .help = "say what would be released"},
-      {.name = "remove-policy", .help = "first end the holding of new pods: before an uninstall"},
-      {.name = "json", .help = "the result as one JSON object"}};
+       .help = "seconds after creation at which a pod without a held-until annotation is overdue "
+               "(default 60)"},
+      {.name = "dry-run", .help = "list the pods that would be released; change nothing"},
+      {.name = "remove-policy",
+       .help = "also delete the admission policy, so that new pods are no longer held (use before "
+               "uninstalling)"},
+      {.name = "json", .help = "print the result as a JSON object"}};
   options.insert(options.end(), ClusterOptionList().begin(), ClusterOptionList().end());
   return options;
 }
@@ -158,19 +163,22 @@ Verb ReleaseVerb() {
   return {
       .name = "release",
       .operands = "[POD...]",
-      .summary = "Let go of pods that wait for their cache; they start cold",
+      .summary = "Release pods that are held for their cache; they start cold",
       .text =
-          "A pod that is held has the scheduling gate cachewarm.io/warm. The operator takes it\n"
-          "away in time; this does the same without the operator, without CacheWarmups and with\n"
-          "rights on pods alone (get, list, patch). Other gates of a pod stay.\n\n"
-          "A pod's deadline is its annotation cachewarm.io/held-until, else --max-hold seconds\n"
-          "after its creation, and never more than an hour after it. --past-deadline leaves the\n"
-          "operator 5 seconds more, because it knows where the pod should run.\n\n"
+          "A held pod has the scheduling gate cachewarm.io/wait-for-cache, which the operator\n"
+          "removes when the cache is ready or at the deadline of the pod. This verb removes the\n"
+          "gate without the operator. It needs only get, list and patch on pods. Other\n"
+          "scheduling gates are not changed.\n\n"
+          "The deadline of a pod is the annotation cachewarm.io/held-until, else --max-hold\n"
+          "seconds after its creation, but at most one hour after its creation. A pod is\n"
+          "overdue 5 seconds after its deadline, because the operator knows best where the pod\n"
+          "should run.\n\n"
           "  cachewarm release llama-7d9f-x2x5q -n team\n"
-          "  cachewarm release --all -A --dry-run\n"
-          "  cachewarm release --all -A --past-deadline     what the CronJob does every minute\n"
-          "  cachewarm release --all -A --remove-policy     before kubectl delete -f "
-          "install.yaml\n",
+          "  cachewarm release --all -A --dry-run\n\n"
+          "The CronJob cachewarm-release runs this every minute:\n\n"
+          "  cachewarm release --all -A --past-deadline\n\n"
+          "Before uninstalling with kubectl delete -f install.yaml:\n\n"
+          "  cachewarm release --all -A --remove-policy\n",
       .options = Options(),
       .run = Release};
 }

@@ -25,16 +25,16 @@ namespace {
 constexpr mode_t kTreeMode = 0755;
 constexpr int kCommandNotFound = 127;
 
-// Everything that one run needs, found before the command starts.
-struct Warmth {
+// Inputs of one run, resolved before the command starts.
+struct RunContext {
   OpenedReference store;
   Machine machine;
   std::string tag;
   bundle::KeyFiles keys;
 };
 
-// "DIR" is a layout below which every name has its repository.
-absl::StatusOr<Warmth> Prepare(const Arguments& arguments, const Console& console) {
+// A --store without a scheme is a directory: an image layout with one repository for each --name.
+absl::StatusOr<RunContext> MakeRunContext(const Arguments& arguments, const Console& console) {
   std::string store = arguments.Value("store");
   if (store.find("://") == std::string::npos) {
     store = "layout://" + std::filesystem::absolute(store).lexically_normal().string();
@@ -42,15 +42,15 @@ absl::StatusOr<Warmth> Prepare(const Arguments& arguments, const Console& consol
   while (store.ends_with('/')) {
     store.pop_back();
   }
-  Warmth warmth;
-  CW_ASSIGN_OR_RETURN(warmth.store,
+  RunContext context;
+  CW_ASSIGN_OR_RETURN(context.store,
                       OpenReference(fmt::format("{}/{}", store, arguments.Value("name", "run")),
                                     arguments, console));
-  CW_ASSIGN_OR_RETURN(warmth.machine, FindMachine(arguments));
-  warmth.tag = TagOf(warmth.machine);
-  warmth.keys = {.public_key_file = arguments.Value("key"),
-                 .private_key_file = arguments.Value("sign-key")};
-  return warmth;
+  CW_ASSIGN_OR_RETURN(context.machine, FindMachine(arguments));
+  context.tag = TagOf(context.machine);
+  context.keys = {.public_key_file = arguments.Value("key"),
+                  .private_key_file = arguments.Value("sign-key")};
+  return context;
 }
 
 absl::StatusOr<std::string> DirectoryOf(const Arguments& arguments, const Console& console) {
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> DirectoryOf(const Arguments& arguments, const Consol
     const std::string cache = console.Environment("XDG_CACHE_HOME");
     const std::string home = console.Environment("HOME");
     if (cache.empty() && home.empty()) {
-      return absl::InvalidArgumentError("--dir: is required where HOME is not set");
+      return absl::InvalidArgumentError("--dir: required, because HOME is not set");
     }
     directory = fmt::format("{}/cachewarm/{}", cache.empty() ? home + "/.cache" : cache,
                             arguments.Value("name", "run"));
@@ -67,7 +67,8 @@ absl::StatusOr<std::string> DirectoryOf(const Arguments& arguments, const Consol
   return std::filesystem::absolute(directory).lexically_normal().string();
 }
 
-// The presets, below `directory` instead of a pod's mount. What the caller set stays.
+// Returns the environment of the command: points the preset variables below `directory` instead of
+// the mount path of pods. Variables that are already set are kept.
 std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
                                                   const Console& console) {
   std::map<std::string, std::string> environment = console.environment;
@@ -81,30 +82,30 @@ std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
   return environment;
 }
 
-// Sizes and times of the files that may travel: tells whether the command added anything.
-using Look = std::map<std::string, std::pair<int64_t, int64_t>>;
+// Sizes and times of the files that may travel; shows whether the command added or changed one.
+using TreeSnapshot = std::map<std::string, std::pair<int64_t, int64_t>>;
 
-Look LookAt(const std::string& directory) {
-  Look look;
+TreeSnapshot TakeSnapshot(const std::string& directory) {
+  TreeSnapshot snapshot;
   const auto tree = fs::Dir::Open(directory);
   if (!tree.ok()) {
-    return look;
+    return snapshot;
   }
-  const absl::Status walked = fs::Walk(*tree, "", {}, [&look](const fs::WalkEntry& entry) {
+  const absl::Status walked = fs::Walk(*tree, "", {}, [&snapshot](const fs::WalkEntry& entry) {
     if (entry.stat.type == fs::FileType::kFile &&
         caches::CacheTable::AllPresets().Classify(entry.path).carried()) {
-      look[entry.path] = {entry.stat.bytes, entry.stat.mtime_ns};
+      snapshot[entry.path] = {entry.stat.bytes, entry.stat.mtime_ns};
     }
-    return fs::WalkNext::kGoOn;
+    return fs::WalkNext::kContinue;
   });
   if (!walked.ok()) {
-    look.clear();
+    snapshot.clear();
   }
-  return look;
+  return snapshot;
 }
 
-// What an earlier run made and nobody used is in the way of a tree.
-void RemoveEmptyBelow(const std::string& directory) {
+// Removes empty folders of an earlier run, because a tree can only replace an empty directory.
+void RemoveEmptyDirectories(const std::string& directory) {
   const auto tree = fs::Dir::Open(directory);
   for (const std::string& below : caches::CacheTable::AllPresets().Directories()) {
     if (tree.ok()) {
@@ -113,47 +114,49 @@ void RemoveEmptyBelow(const std::string& directory) {
   }
 }
 
-absl::Status Fetch(const Warmth& warmth, const std::string& directory, Console& console) {
-  if (!LookAt(directory).empty()) {
+absl::Status Fetch(const RunContext& context, const std::string& directory, Console& console) {
+  if (!TakeSnapshot(directory).empty()) {
     return absl::OkStatus();
   }
-  RemoveEmptyBelow(directory);
-  const bundle::Place place = warmth.store.place();
+  RemoveEmptyDirectories(directory);
+  const bundle::RepositoryRef place = context.store.place();
   CW_ASSIGN_OR_RETURN(const Digest digest,
-                      warmth.store.store->ResolveTag(place.repository, warmth.tag, console.stop));
-  CW_RETURN_IF_ERROR(CheckKey(warmth.store, digest, warmth.keys.public_key_file, console.stop));
+                      context.store.store->ResolveTag(place.repository, context.tag, console.stop));
+  CW_RETURN_IF_ERROR(CheckKey(context.store, digest, context.keys.public_key_file, console.stop));
   CW_ASSIGN_OR_RETURN(const bundle::Bundle found, bundle::ReadBundle(place, digest, console.stop));
   Progress progress(console, "fetching", false);
   return MakeTree(place, found, {.directory = directory}, progress, console.stop);
 }
 
-// The store has nothing for this key: an earlier run could not reach it.
-bool IsMissing(const Warmth& warmth, const Console& console) {
+// Returns true if the store has no bundle of this key, for example because an earlier run could not
+// reach the store.
+bool IsMissing(const RunContext& context, const Console& console) {
   return absl::IsNotFound(
-      warmth.store.store->ResolveTag(warmth.store.reference.repository, warmth.tag, console.stop)
+      context.store.store->ResolveTag(context.store.reference.repository, context.tag, console.stop)
           .status());
 }
 
-absl::Status Publish(const Warmth& warmth, const std::string& directory, Console& console) {
+absl::Status Publish(const RunContext& context, const std::string& directory, Console& console) {
   CW_ASSIGN_OR_RETURN(const fs::Dir tree, fs::Dir::Open(directory));
   CW_ASSIGN_OR_RETURN(Collection collection, CollectTree(tree, caches::CacheTable::AllPresets()));
   if (collection.files.empty()) {
     return absl::OkStatus();
   }
   std::optional<bundle::PrivateKey> key;
-  if (const std::string& file = warmth.keys.private_key_file; !file.empty()) {
+  if (const std::string& file = context.keys.private_key_file; !file.empty()) {
     CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(file));
   }
-  const bundle::Facts facts = FactsOf(warmth.machine, collection);
-  // The command has ended, often by the very signal that stops us: its work is kept all the same.
+  const bundle::Facts facts = FactsOf(context.machine, collection);
+  // Publish although a stop may have been requested: the signal that ended the command often stops
+  // this process as well.
   CW_ASSIGN_OR_RETURN(const bundle::Publication published,
-                      bundle::Publish(warmth.store.place(), std::move(collection.files), facts,
-                                      {.tag = warmth.tag}, std::stop_token()));
+                      bundle::Publish(context.store.place(), std::move(collection.files), facts,
+                                      {.tag = context.tag}, std::stop_token()));
   if (key.has_value()) {
     CW_RETURN_IF_ERROR(
-        bundle::Sign(warmth.store.place(), published.digest, *key, std::stop_token()).status());
+        bundle::Sign(context.store.place(), published.digest, *key, std::stop_token()).status());
   }
-  console.err << fmt::format("cachewarm run: kept {} files, {}, for the next start\n",
+  console.err << fmt::format("cachewarm run: published {} files, {}, for the next start\n",
                              published.files, FormatBytes(published.bytes));
   return absl::OkStatus();
 }
@@ -172,26 +175,27 @@ absl::Status MakeDirectories(const std::string& directory) {
   return absl::OkStatus();
 }
 
-absl::Status Warm(const absl::StatusOr<Warmth>& warmth, const std::string& directory,
-                  Console& console) {
-  CW_RETURN_IF_ERROR(warmth.status());
+absl::Status PrepareTree(const absl::StatusOr<RunContext>& context, const std::string& directory,
+                         Console& console) {
+  CW_RETURN_IF_ERROR(context.status());
   const std::filesystem::path parent = std::filesystem::path(directory).parent_path();
   CW_RETURN_IF_ERROR(fs::Dir::OpenOrMake(parent.string(), kTreeMode).status());
-  return Fetch(*warmth, directory, console);
+  return Fetch(*context, directory, console);
 }
 
 absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
   if (arguments.Value("store").empty()) {
-    return absl::InvalidArgumentError("--store: say where bundles are kept, a directory or a URL");
+    return absl::InvalidArgumentError(
+        "--store: required; the directory or URL where bundles are stored");
   }
   CW_ASSIGN_OR_RETURN(const std::string directory, DirectoryOf(arguments, console));
-  const auto warmth = Prepare(arguments, console);
-  if (absl::IsInvalidArgument(warmth.status())) {
-    return warmth.status();
+  const auto context = MakeRunContext(arguments, console);
+  if (absl::IsInvalidArgument(context.status())) {
+    return context.status();
   }
-  Warn(Warm(warmth, directory, console), "starting cold", console);
-  Warn(MakeDirectories(directory), "engines must make them", console);
-  const Look before = LookAt(directory);
+  Warn(PrepareTree(context, directory, console), "starting cold", console);
+  Warn(MakeDirectories(directory), "the command must create its cache directories", console);
+  const TreeSnapshot before = TakeSnapshot(directory);
   const auto code = RunChild(
       {.words = arguments.rest(), .environment = EnvironmentFor(directory, console)}, console.stop);
   if (absl::IsNotFound(code.status())) {
@@ -199,8 +203,8 @@ absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
     return kCommandNotFound;
   }
   CW_RETURN_IF_ERROR(code.status());
-  if (warmth.ok() && (LookAt(directory) != before || IsMissing(*warmth, console))) {
-    Warn(Publish(*warmth, directory, console), "nothing is kept", console);
+  if (context.ok() && (TakeSnapshot(directory) != before || IsMissing(*context, console))) {
+    Warn(Publish(*context, directory, console), "nothing published", console);
   }
   return *code;
 }
@@ -211,26 +215,31 @@ Verb RunVerb() {
   Verb verb{
       .name = "run",
       .operands = "",
-      .summary = "Run a model server with its compile caches kept between starts",
+      .summary = "Run a command and keep its compile caches between starts",
       .text =
-          "Points every known compile cache below one directory, fills it from the store when\n"
-          "it is empty, runs the command, and publishes what was compiled when the command\n"
-          "has ended. Variables that are set already stay as they are. Whatever goes wrong\n"
-          "with the store, the command runs. The exit code is the command's. With --key only a\n"
-          "bundle that was signed with it is used, as --sign-key does with what is published.\n\n"
-          "Some engines keep absolute paths: use the same --dir on every machine.\n\n"
+          "Sets the environment variables of all known compile caches to directories below --dir,\n"
+          "fetches the bundle of this machine from --store if --dir is empty, runs the command,\n"
+          "and publishes new cache files when the command exits. Does not need Kubernetes.\n"
+          "Variables that are already set are kept. If the store fails, the command starts cold.\n"
+          "The exit code is that of the command.\n\n"
+          "With --key only bundles signed by that key are used; --sign-key signs the bundles that\n"
+          "are published. Some engines store absolute paths in their caches: use the same --dir\n"
+          "on every machine.\n\n"
           "  cachewarm run --store /srv/bundles --name llama -- vllm serve llama\n",
       .options = {{.name = "store",
                    .value = "DIR|URL",
-                   .help = "where bundles are kept: a directory, oci://host/path or layout:///dir"},
-                  {.name = "name", .value = "NAME", .help = "what runs (default: run)"},
+                   .help = "store of the bundles (required): a directory, oci://host/path or "
+                           "layout:///dir"},
+                  {.name = "name",
+                   .value = "NAME",
+                   .help = "name of the bundles in the store (default: run)"},
                   {.name = "dir",
                    .value = "DIR",
-                   .help = "the cache directory (default: ~/.cache/cachewarm/NAME)"},
+                   .help = "cache directory (default: ~/.cache/cachewarm/NAME)"},
                   PublicKeyOption(),
                   {.name = "sign-key",
                    .value = "FILE",
-                   .help = "private key (PEM) that signs what is published"}},
+                   .help = "PEM file of the private key that signs published bundles"}},
       .run = Run,
       .takes_rest = true};
   verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());

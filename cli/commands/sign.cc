@@ -12,7 +12,8 @@ namespace {
 absl::StatusOr<int> Sign(const Arguments& arguments, Console& console) {
   const std::string file = arguments.Value("key");
   if (file.empty()) {
-    return absl::InvalidArgumentError("--key FILE: whose key is to sign?");
+    return absl::InvalidArgumentError(
+        "--key FILE: required; the private key that signs the bundle");
   }
   CW_ASSIGN_OR_RETURN(const bundle::PrivateKey key, bundle::ReadPrivateKey(file));
   CW_ASSIGN_OR_RETURN(const OpenedReference target,
@@ -24,7 +25,7 @@ absl::StatusOr<int> Sign(const Arguments& arguments, Console& console) {
     PrintJson(console, {{"bundle", name}, {"digest", digest.ToString()}, {"added", added}});
   } else {
     console.out << name << '\n';
-    console.err << (added ? "signed\n" : "was signed with this key already\n");
+    console.err << (added ? "signed\n" : "already signed with this key\n");
   }
   return kOk;
 }
@@ -35,20 +36,23 @@ Verb SignVerb() {
   Verb verb{
       .name = "sign",
       .operands = "BUNDLE",
-      .summary = "Sign a bundle with a key, as cosign does",
+      .summary = "Sign a bundle in the format of cosign",
       .text =
-          "The signature lies beside the bundle in its store; the digest stays the same.\n"
-          "verify, pull and unpack ask for it with --key, agents with the setting\n"
-          "signature.publicKeyFile, and so does cosign, for which FILE must be an ECDSA\n"
-          "P-256 key that is not encrypted:\n\n"
+          "Stores the signature next to the bundle; the digest stays the same. Signatures are\n"
+          "checked by verify, pull, push and unpack with --key, by agents with the setting\n"
+          "signature.publicKeyFile, and by cosign, which requires an unencrypted ECDSA P-256\n"
+          "key:\n\n"
           "  openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem\n"
           "  openssl pkey -in key.pem -pubout -out key.pub\n"
           "  cachewarm sign oci://registry.example.com/warm/team/llama:k-1f... --key key.pem\n"
           "  cosign verify --key key.pub --insecure-ignore-tlog \\\n"
           "      registry.example.com/warm/team/llama@sha256:...\n\n"
-          "What `cosign sign --key` wrote is accepted too (2.6 and newer, ECDSA P-256).\n",
-      .options = {{.name = "key", .value = "FILE", .help = "private key (PEM)"},
-                  {.name = "json", .help = "the result as one JSON object"}},
+          "Signatures made by `cosign sign --key` are also accepted (cosign 2.6 and newer, ECDSA\n"
+          "P-256).\n",
+      .options = {{.name = "key",
+                   .value = "FILE",
+                   .help = "PEM file of the private key (required)"},
+                  {.name = "json", .help = "print the result as a JSON object"}},
       .run = Sign};
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
   return verb;

@@ -46,14 +46,14 @@ Verb UnpackVerb() {
   Verb verb{
       .name = "unpack",
       .operands = "BUNDLE DIRECTORY",
-      .summary = "Make a cache directory of a bundle",
+      .summary = "Unpack a bundle into a cache directory",
       .text =
-          "Every byte is verified on its way. DIRECTORY must not exist or be empty; it appears\n"
-          "when all of it is there, or not at all.\n\n"
+          "Verifies every byte. DIRECTORY must not exist or must be empty. It is created in one\n"
+          "step when the bundle is complete; after an error it is unchanged.\n\n"
           "  cachewarm unpack layout:///srv/bundles/llama:k-1f... /var/cache/cachewarm\n",
       .options = {PublicKeyOption(),
-                  {.name = "json", .help = "the result as one JSON object"},
-                  {.name = "quiet", .help = "no progress line"}},
+                  {.name = "json", .help = "print the result as a JSON object"},
+                  {.name = "quiet", .help = "do not print progress"}},
       .run = Unpack};
   verb.options.insert(verb.options.end(), LimitOptionList().begin(), LimitOptionList().end());
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());

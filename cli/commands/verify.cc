@@ -48,17 +48,16 @@ Verb VerifyVerb() {
   Verb verb{
       .name = "verify",
       .operands = "BUNDLE",
-      .summary = "Read a bundle and check every byte of it",
+      .summary = "Read a bundle and verify every byte",
       .text =
-          "Manifest, config, layers, frames and files are held against their sha256 and the\n"
-          "bundle against the limits of an unpacking node; nothing is written. Exit code 3\n"
-          "says that it is damaged, would be refused by its bytes, or was not signed by a key\n"
-          "of --key.\n\n"
+          "Compares manifest, config, layers, frames and files with their sha256, and checks\n"
+          "the limits that nodes apply when unpacking. Writes nothing. Exit code 3 means that the\n"
+          "bundle is damaged or not signed by a key in the file of --key.\n\n"
           "  cachewarm verify oci://registry.example.com/warm/team/llama@sha256:... --key "
           "key.pub\n",
       .options = {PublicKeyOption(),
-                  {.name = "json", .help = "the result as one JSON object"},
-                  {.name = "quiet", .help = "no progress line"}},
+                  {.name = "json", .help = "print the result as a JSON object"},
+                  {.name = "quiet", .help = "do not print progress"}},
       .run = Verify};
   verb.options.insert(verb.options.end(), LimitOptionList().begin(), LimitOptionList().end());
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());

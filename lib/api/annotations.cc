@@ -18,7 +18,7 @@ using codec::Json;
 using Form = AnnotationForm;
 
 constexpr size_t kValueBytesMax = 4096;
-constexpr size_t kItemsMax = 64;  // more than any list of the spec may hold
+constexpr size_t kItemsMax = 64;  // more than the limit of any list of the spec
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kProblemsMax = 8;
 
@@ -27,7 +27,7 @@ constexpr std::array<SpecAnnotation, 12> kTable = {{
     {"cachewarm.io/builder", "compile", "builder", Form::kText, "FirstPod"},
     {"cachewarm.io/caches", "", "caches", Form::kNames, "torchinductor,triton"},
     {"cachewarm.io/container", "", "container", Form::kText, "server"},
-    {"cachewarm.io/gate", "gate", "mode", Form::kText, "Off"},
+    {"cachewarm.io/gate", "gate", "mode", Form::kText, "Never"},
     {"cachewarm.io/gpu-types", "", "gpuTypes", Form::kList, "nvidia/h100-80gb-hbm3/sm_90"},
     {"cachewarm.io/max-hold-seconds", "gate", "maxHoldSeconds", Form::kNumber, "60"},
     {"cachewarm.io/node-selector", "", "nodeSelector", Form::kLabels, "pool=serving"},
@@ -45,7 +45,7 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// Without empty items; nullopt for one that is empty or too many.
+// Splits a list. Returns nullopt for an empty item or too many items.
 std::optional<std::vector<std::string>> Items(std::string_view text) {
   std::vector<std::string> items;
   while (true) {
@@ -126,8 +126,8 @@ void Put(const SpecAnnotation& row, Json value, Json& spec) {
   owner[std::string(row.field)] = std::move(value);
 }
 
-// What the reader of the spec says against this one field; empty when nothing.
-std::string Complaint(const SpecAnnotation& row, const Json& value) {
+// Returns the error of the spec's reader for this one field, or "".
+std::string FieldProblem(const SpecAnnotation& row, const Json& value) {
   Json object = {{"metadata", {{"name", "x"}}},
                  {"spec", {{"selector", {{"matchLabels", {{"x", "x"}}}}}}}};
   Put(row, value, object["spec"]);
@@ -135,16 +135,16 @@ std::string Complaint(const SpecAnnotation& row, const Json& value) {
   if (status.ok()) {
     return "";
   }
-  // "spec.gate.mode: expected ...": the field is not what the user wrote.
+  // Drops the path of "spec.gate.mode: expected ...": the user wrote an annotation.
   const std::string words = Message(status);
   const size_t colon = words.find(": ");
   return colon == std::string::npos ? words : words.substr(colon + 2);
 }
 
-std::string Refuse(const SpecAnnotation& row, std::string_view value, std::string_view why) {
+std::string InvalidValue(const SpecAnnotation& row, std::string_view value, std::string_view why) {
   const bool cut = value.size() > kQuotedBytesMax;
   return fmt::format(
-      "annotation {}: \"{}{}\" is refused: {}; give for example {}=\"{}\", or remove it", row.name,
+      "annotation {}: \"{}{}\" is invalid: {}; set for example {}=\"{}\", or remove it", row.name,
       value.substr(0, kQuotedBytesMax), cut ? "..." : "", why, row.name, row.example);
 }
 
@@ -154,20 +154,21 @@ const SpecAnnotation* Find(std::string_view name) {
   return found == kTable.end() ? nullptr : &*found;
 }
 
-void Read(const SpecAnnotation& row, const std::string& value, SpecWish& out) {
+void Read(const SpecAnnotation& row, const std::string& value, AnnotatedSpec& out) {
   const std::string_view text = Trim(value);
   if (value.size() > kValueBytesMax) {
     out.problems.push_back(
-        Refuse(row, value, fmt::format("it is longer than {} characters", kValueBytesMax)));
+        InvalidValue(row, value, fmt::format("it is longer than {} characters", kValueBytesMax)));
     return;
   }
   std::optional<Json> parsed = Parse(row.form, text);
   if (!parsed.has_value() || text.empty()) {
-    out.problems.push_back(Refuse(row, value, fmt::format("expected {}", FormWords(row.form))));
+    out.problems.push_back(
+        InvalidValue(row, value, fmt::format("expected {}", FormWords(row.form))));
     return;
   }
-  if (const std::string complaint = Complaint(row, *parsed); !complaint.empty()) {
-    out.problems.push_back(Refuse(row, value, complaint));
+  if (const std::string problem = FieldProblem(row, *parsed); !problem.empty()) {
+    out.problems.push_back(InvalidValue(row, value, problem));
     return;
   }
   Put(row, *std::move(parsed), out.spec);
@@ -183,7 +184,7 @@ std::string Unknown(std::string_view name) {
 }
 
 // An object may have as many annotations as fit into 256 KiB.
-void Shorten(std::vector<std::string>& problems) {
+void Truncate(std::vector<std::string>& problems) {
   if (problems.size() > kProblemsMax) {
     const size_t more = problems.size() - kProblemsMax;
     problems.resize(kProblemsMax);
@@ -197,8 +198,8 @@ std::span<const SpecAnnotation> SpecAnnotations() {
   return kTable;
 }
 
-SpecWish ReadSpecWish(const std::map<std::string, std::string>& annotations) {
-  SpecWish out;
+AnnotatedSpec ReadAnnotatedSpec(const std::map<std::string, std::string>& annotations) {
+  AnnotatedSpec out;
   const std::string prefix = std::string(kGroup) + "/";
   for (const auto& [name, value] : annotations) {
     if (!name.starts_with(prefix) || name == kWarmAnnotation) {
@@ -210,7 +211,7 @@ SpecWish ReadSpecWish(const std::map<std::string, std::string>& annotations) {
       out.problems.push_back(Unknown(name));
     }
   }
-  Shorten(out.problems);
+  Truncate(out.problems);
   return out;
 }
 

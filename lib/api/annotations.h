@@ -9,8 +9,8 @@
 
 #include "lib/codec/json_value.h"
 
-// What people write on a workload to have it warmed, and how it becomes a spec (docs/annotations.md
-// has the same table; tests/unit/lib/api keeps both together).
+// Annotations on a workload that set fields of the spec of its CacheWarmup. docs/annotations.md has
+// the same table; tests/unit/lib/api keeps both equal.
 namespace cachewarm::api {
 
 enum class AnnotationForm {
@@ -22,26 +22,27 @@ enum class AnnotationForm {
   kLabels,   // key=value,key=value
 };
 
-// One annotation that sets one field of the spec. What the field allows is said by its own reader
-// (lib/api/json/warmup_spec.cc): the bounds of both are the same.
+// One annotation that sets one field of the spec. The reader of the spec checks the value
+// (lib/api/json/warmup_spec.cc), so that annotation and field have the same bounds.
 struct SpecAnnotation {
   std::string_view name;     // with the prefix "cachewarm.io/"
   std::string_view section;  // "gate", "compile" or "", the spec itself
   std::string_view field;
   AnnotationForm form;
-  std::string_view example;  // for people who got it wrong
+  std::string_view example;  // for messages about an invalid value
 };
 std::span<const SpecAnnotation> SpecAnnotations();
 
-// What the annotations of a workload ask for. `spec` holds only the fields that they name.
-// `problems` has one sentence for each annotation of ours that is unknown or cannot be used; each
-// names the annotation and what to do. After the first 8 one says how many more there are.
-struct SpecWish {
-  codec::Json spec = codec::Json::object();
+// The spec that the annotations of a workload request.
+struct AnnotatedSpec {
+  codec::Json spec = codec::Json::object();  // only the fields that annotations set
+  // One sentence per unknown or invalid annotation, with the name and the remedy. After 8, one more
+  // sentence has the number of the others.
   std::vector<std::string> problems;
 };
 
-// Looks at annotations with our prefix, except cachewarm.io/warm itself; all others are not ours.
-SpecWish ReadSpecWish(const std::map<std::string, std::string>& annotations);
+// Reads the annotations with the prefix cachewarm.io/, except cachewarm.io/warm. Ignores all
+// others.
+AnnotatedSpec ReadAnnotatedSpec(const std::map<std::string, std::string>& annotations);
 
 }  // namespace cachewarm::api

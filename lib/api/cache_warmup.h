@@ -15,8 +15,8 @@
 #include "lib/base/digest.h"
 #include "lib/codec/json_fwd.h"
 
-// The CacheWarmup resource (crds/cachewarmups.yaml; tests/unit/lib/api keeps both together).
-// Values: no I/O, no clock. Decode refuses what the schema refuses; limits are the schema's.
+// The CacheWarmup resource (crds/cachewarmups.yaml; tests/unit/lib/api keeps both equal). Plain
+// values, no I/O. Decode rejects what the schema rejects.
 namespace cachewarm::api {
 
 struct WorkloadRef {
@@ -26,12 +26,12 @@ struct WorkloadRef {
   friend bool operator==(const WorkloadRef&, const WorkloadRef&) = default;
 };
 
-// One entry of spec.caches: a preset by name, or a cache of the user's own.
+// One entry of spec.caches: a preset by name, or a custom cache.
 struct CacheChoice {
   std::string name;
-  std::string env;                   // own cache: variable that points the engine at the path
-  std::string path;                  // own cache: relative to the mount
-  std::vector<std::string> include;  // own cache: globs below path; empty means all
+  std::string env;                   // custom: variable that points the engine to the path
+  std::string path;                  // custom: relative to the mount
+  std::vector<std::string> include;  // custom: globs below path; empty: all files
   friend bool operator==(const CacheChoice&, const CacheChoice&) = default;
 };
 
@@ -69,9 +69,9 @@ struct CompileSpec {
   friend bool operator==(const CompileSpec& a, const CompileSpec& b);
 };
 
-// Auto: held only while waiting is expected to be shorter than the seconds that it saves. Hold:
-// until warm. Off: never held.
-enum class GateMode { kAuto, kHold, kOff };
+// Auto: holds pods while the expected wait is shorter than the time that a warm start saves. Hold:
+// holds pods until their nodes are warm. Never: holds no pod.
+enum class GateMode { kAuto, kHold, kNever };
 
 struct GateSpec {
   GateMode mode = GateMode::kAuto;
@@ -99,7 +99,8 @@ struct EnvVar {
   friend bool operator==(const EnvVar&, const EnvVar&) = default;
 };
 
-// What the admission policy reads. Paths are not here: the policy computes them.
+// Input of the admission policy. Has no paths: the policy computes them, so that nobody can write
+// one.
 struct Injection {
   std::map<std::string, std::string> labels;
   std::string container;
@@ -109,7 +110,7 @@ struct Injection {
   friend bool operator==(const Injection&, const Injection&) = default;
 };
 
-// One published bundle and how far it has spread.
+// One published bundle and the number of nodes that have it.
 struct BundleStatus {
   std::string key;  // 64 hex
   std::string gpu_type;
@@ -126,36 +127,36 @@ struct BundleStatus {
   int nodes_desired = 0;
   int nodes_ready = 0;
   int nodes_failed = 0;
-  int nodes_waiting = 0;  // for their turn to fetch
+  int nodes_waiting = 0;  // for a fetch slot
   std::string message;
   friend bool operator==(const BundleStatus&, const BundleStatus&) = default;
 };
 
 enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
 
-// What a build has pushed, as its agent reported it.
+// The bundle that a build has pushed so far, as reported by its agents.
 struct CapturedBundle {
   Digest digest;
   int64_t bytes = 0;
   int files = 0;
   bool native = true;
   double compile_seconds = 0;
-  WallTime time{};  // when the last pod was captured or given up
+  WallTime captured_time{};  // of the last pod that was captured or given up
   friend bool operator==(const CapturedBundle&, const CapturedBundle&) = default;
 };
 
 inline constexpr size_t kRanksMax = 64;
 
-// The last build of one key. Attempts and times are the whole memory of backoff: a new leader
-// decides the same from it.
+// The last build of one key. The backoff is computed from attempts and times here, so that a new
+// leader computes the same.
 struct BuilderStatus {
   std::string key;
   std::string gpu_type;
   std::string cpu_class;
   std::string image;
   std::string revision;
-  // Hash of what else of the spec it could have failed by; empty for builds of older versions.
-  std::string settings;
+  // Hash of the other spec fields that a build depends on; empty for builds of older versions.
+  std::string settings_hash;
   std::string pod_uid;
   std::string pod_name;
   std::string job;  // name of the builder Job; empty when the builder is the first pod
@@ -163,22 +164,20 @@ struct BuilderStatus {
   BuilderState state = BuilderState::kElected;
   int attempt = 1;
   WallTime elected_time{};
-  WallTime answered_time{};  // when the last of compile.requests was answered; zero before
-  WallTime finished_time{};  // when its own pod was captured, or it failed; zero before
+  WallTime answered_time{};  // of the last response to compile.requests; zero before
+  WallTime finished_time{};  // when its own pod was captured or the build failed; zero before
   std::string reason;
-  std::string message;  // last words of a failed builder, and of ranks that were not captured
-  // Of a group: uids of its pods that were captured or given up, the builder's first; at most
-  // kRanksMax.
+  std::string message;  // termination message of a failed builder, or of ranks not captured
+  // For a group of pods: uids of those that were captured or given up, the builder's first; at
+  // most kRanksMax.
   std::vector<std::string> ranks;
-  // What the ranks so far have pushed, until it is published; nothing while the builder itself is
-  // captured.
+  // Set from the capture of the builder's own pod until the bundle of the group is published.
   std::optional<CapturedBundle> captured;
   friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
 };
 
-// How one first start went. `cold`: no evidence was possible or asked for (slipped past the policy,
-// created while the injection was withdrawn, or not yet warm); the others are what the engine was
-// seen to do.
+// Result of one first start. `cold`: there was no cache to observe (pod not injected, injection
+// suspended, or node not warm yet); the others are observed behaviour of the engine.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
 
 // One measured start, newest last. Seconds are whole because API times are.
@@ -209,42 +208,43 @@ struct StartCounts {
 };
 
 struct Starts {
-  WallTime since{};
+  WallTime counting_started_time{};
   StartCounts counts;
   double hold_median_seconds = 0;
   double cold_median_seconds = 0;
   double warm_median_seconds = 0;
-  double saved_seconds = 0;          // sum of the positive net savings
-  double lost_seconds = 0;           // sum of the negative ones, as a positive number
-  std::vector<StartSample> recent;   // at most 64
-  std::vector<std::string> counted;  // ring of 256 pod uids
+  double saved_seconds = 0;                   // sum of the positive net savings
+  double lost_seconds = 0;                    // sum of the negative ones, as a positive number
+  std::vector<StartSample> recent;            // at most 64
+  std::vector<std::string> counted_pod_uids;  // ring of 256 pod uids
   friend bool operator==(const Starts&, const Starts&) = default;
 };
 
-// A node that was made anew under its name, or started again, is another one.
+// Identifies one boot of one Node object: recreating or rebooting the node changes it.
 struct NodeIdentity {
   std::string name;
   std::string uid;
-  std::string boot;  // api::Node::boot
+  std::string boot_id;  // api::Node::boot_id
   friend bool operator==(const NodeIdentity&, const NodeIdentity&) = default;
 };
 
-inline constexpr size_t kWithdrawnNodesMax = 16;
+inline constexpr size_t kSuspensionNodesMax = 16;
 
-// What pods suffered because of us. It outlives them, or the next pod would suffer it again.
-struct Withdrawal {
+// Suspends injection after pods failed because of the cache. Outlives these pods, so that the next
+// pod does not fail in the same way.
+struct Suspension {
   std::string reason;  // of condition Ready
   std::string message;
-  WallTime time{};
-  // The case in which it happened. In another one nobody knows yet.
-  std::string pod_template;  // hash
-  std::string policy;        // hash of what is injected and of the namespace's labels
+  WallTime suspended_time{};
+  // The conditions under which it happened. Injection resumes when one of them changes.
+  std::string template_hash;
+  std::string policy_hash;  // of what is injected and of the namespace's labels
   int64_t generation = 0;
-  std::vector<NodeIdentity> nodes;  // where the pods ran, by name; at most kWithdrawnNodesMax
+  std::vector<NodeIdentity> nodes;  // where the pods ran, by name; at most kSuspensionNodesMax
   std::string revision;             // of the pods
-  // When it ended. Pods that were made until then do not count again. Zero: still withdrawn.
-  WallTime retried_time{};
-  friend bool operator==(const Withdrawal&, const Withdrawal&) = default;
+  // When injection resumed; pods created earlier are not counted again. Zero: still suspended.
+  WallTime resumed_time{};
+  friend bool operator==(const Suspension&, const Suspension&) = default;
 };
 
 // Strings for the printer columns.
@@ -259,11 +259,11 @@ struct Summary {
 struct WarmupStatus {
   int64_t observed_generation = 0;
   std::vector<Condition> conditions;
-  // Pods of the workload that were available together and that its strategy and disruption budgets
-  // promise at its present size: while fewer are available, none is held.
-  int64_t promised = 0;
+  // Available pods that the workload's strategy and disruption budgets require at its current size,
+  // at most as many as were available together before. While fewer are available, no pod is held.
+  int64_t min_available = 0;
   std::optional<Injection> injection;
-  std::optional<Withdrawal> withdrawal;
+  std::optional<Suspension> suspension;
   std::vector<BundleStatus> bundles;    // at most 64, by key
   std::vector<BuilderStatus> builders;  // at most 64, by key
   Starts starts;

@@ -9,21 +9,22 @@
 
 namespace cachewarm::api {
 
-void SetCondition(std::vector<Condition>& conditions, std::string_view type, const Verdict& verdict,
-                  int64_t generation, WallTime now) {
+void SetCondition(std::vector<Condition>& conditions, std::string_view type,
+                  const ConditionUpdate& update, int64_t generation, WallTime now) {
   auto found = std::find_if(conditions.begin(), conditions.end(),
                             [&](const Condition& c) { return c.type == type; });
   if (found == conditions.end()) {
     found = conditions.insert(found, Condition{.type = std::string(type)});
   }
-  const std::string status = verdict.holds ? "True" : "False";
+  const std::string status = update.holds ? "True" : "False";
   if (found->status != status || found->last_transition_time == WallTime{}) {
     found->status = status;
     // metav1.Time has whole seconds; a finer time would not read back as it was written.
     found->last_transition_time = std::chrono::floor<std::chrono::seconds>(now);
   }
-  found->reason = verdict.reason;
-  found->message = json::Cut(verdict.message, json::kMessageBytes);
+  found->reason = update.reason;
+  found->message =
+      json::Cut(update.message.empty() ? update.reason : update.message, json::kMessageBytes);
   found->observed_generation = generation;
 }
 

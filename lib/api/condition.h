@@ -16,24 +16,25 @@ struct Condition {
   std::string type;
   std::string status = "Unknown";  // "True", "False", "Unknown"
   std::string reason;              // CamelCase, from reasons.h
-  std::string message;             // for people; at most 1024 bytes
+  std::string message;             // for people; 1 to 1024 bytes
   int64_t observed_generation = 0;
   WallTime last_transition_time{};
 
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// What a planner decides about one condition; SetCondition keeps the time of the last flip.
-struct Verdict {
-  bool holds = false;
+// New values of one condition.
+struct ConditionUpdate {
+  bool holds = false;  // True, else False
   std::string reason;
-  std::string message;
+  std::string message;  // not empty
 };
 
-// Adds or replaces the condition `type`. last_transition_time moves to `now` only when the status
-// flips. Messages are cut to 1024 bytes at a UTF-8 border.
-void SetCondition(std::vector<Condition>& conditions, std::string_view type, const Verdict& verdict,
-                  int64_t generation, WallTime now);
+// Adds or replaces the condition `type`. Sets last_transition_time to `now` only if the status
+// changes. Cuts the message to 1024 bytes at a UTF-8 boundary; replaces an empty one, which the CRD
+// rejects, by the reason.
+void SetCondition(std::vector<Condition>& conditions, std::string_view type,
+                  const ConditionUpdate& update, int64_t generation, WallTime now);
 const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type);
 
 void Decode(codec::Reader& reader, Condition& out);

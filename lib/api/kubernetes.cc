@@ -13,7 +13,7 @@ namespace {
 
 using codec::Reader;
 
-// Only an object that the API server would not store has more than this.
+// More than the API server stores in one object.
 constexpr size_t kItemsMax = 4096;
 
 void ReadLabels(Reader& meta, std::string_view name, Labels& out) {
@@ -68,7 +68,7 @@ void ReadMeta(Reader& object, ObjectMeta& out) {
 void ReadResources(Reader& reader, std::string_view name, Resources& out) {
   reader.Object(name, [&](Reader& list) {
     for (const auto& [resource, quantity] : reader.Member(name)->items()) {
-      // The API writes strings, people and older clients write plain numbers too.
+      // The API server writes strings; users and older clients may write numbers.
       const std::string text =
           quantity.is_string() ? quantity.get<std::string>() : codec::Json(quantity).dump();
       absl::StatusOr<int64_t> value = ParseQuantity(text, resource == "cpu");
@@ -102,7 +102,7 @@ absl::StatusOr<Node> DecodeNode(const codec::Json& object) {
     json::ReadConditions(status, out);
     json::ReadResources(status, "allocatable", out.allocatable);
     status.Object("nodeInfo", [&](codec::Reader& node) {
-      node.Read("operatingSystem", out.os).Read("bootID", out.boot);
+      node.Read("operatingSystem", out.os).Read("bootID", out.boot_id);
     });
   });
   if (!reader.status().ok()) {

@@ -15,8 +15,9 @@
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
-// The few Kubernetes types that we read, cut down to the fields that decisions need. Unknown
-// fields are ignored, absent ones have the API's defaults; wrong types are INVALID_ARGUMENT.
+// The Kubernetes types that cachewarm reads, reduced to the fields that it uses. Decoding ignores
+// unknown fields, gives absent ones the API's defaults, and fails on wrong types with
+// INVALID_ARGUMENT.
 namespace cachewarm::api {
 
 struct ObjectMeta {
@@ -31,8 +32,8 @@ struct ObjectMeta {
   Labels annotations;
 };
 
-// By name: "cpu" in milli-units, "memory" in bytes, "pods" and devices as counts. Every node has
-// some, and they take half of what they would in a map whose entries are allocated one by one.
+// Quantities by name: "cpu" in milli-units, "memory" in bytes, "pods" and devices as counts. A
+// btree_map, because every node has some and a std::map needs twice the memory.
 using Resources = absl::btree_map<std::string, int64_t>;
 
 struct Taint {
@@ -41,7 +42,7 @@ struct Taint {
   std::string effect;
 };
 
-// Our own condition of a Node (kNodeCondition).
+// The condition kNodeCondition of a Node.
 struct NodeCondition {
   std::string status;  // True, False, Unknown
   std::string reason;
@@ -52,11 +53,12 @@ struct NodeCondition {
 struct Node {
   ObjectMeta meta;
   bool ready = false;
-  WallTime ready_since{};  // by the node's clock; zero while it is not Ready
+  WallTime ready_since{};  // by the node's clock; zero if not Ready
   std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";
-  std::string boot;  // the beginning of its boot ID: another one after every start of the machine
+  std::string
+      boot_id;  // the beginning of its boot ID: another one after every start of the machine
   std::vector<Taint> taints;
   Resources allocatable;
 };
@@ -66,9 +68,9 @@ struct ContainerStatus {
   bool ready = false;
   bool running = false;
   int restarts = 0;
-  WallTime started_at{};  // of the instance that runs, or has ended; zero while it waits for one
+  WallTime started_time{};  // of the running or terminated instance; zero if waiting
   bool terminated = false;
-  WallTime ended_at{};
+  WallTime ended_time{};
   int exit_code = 0;
   std::string message;  // waiting or termination reason and message
 };
@@ -84,18 +86,18 @@ struct Pod {
   std::string phase;  // the API's word: Pending, Running, Succeeded, Failed, Unknown
   bool ready = false;
   bool containers_ready = false;
-  bool may_end = false;  // restartPolicy is not Always: its containers may end well for good
-  WallTime ready_at{};
-  WallTime containers_ready_at{};
+  bool may_end = false;  // restartPolicy is not Always: containers may complete
+  WallTime ready_time{};
+  WallTime containers_ready_time{};
   std::vector<ContainerStatus> containers;
   Resources requests;  // summed over containers
-  // The pod as it was read, for what only render/ looks at (affinity, containers).
+  // The whole object, for fields that only render/ reads (affinity, containers).
   std::shared_ptr<const codec::Json> object;
 };
 
-// Of a pod's spec.restartPolicy ("" where it is absent, which is Always): see Pod::may_end.
+// Pod::may_end for a spec.restartPolicy; "" is the default, Always.
 bool MayEnd(std::string_view restart_policy);
-// Its phase is a last one: no container of it runs or will run, and it takes nothing of its node.
+// True in the phases Succeeded and Failed: no container runs again, and no resources are in use.
 bool HasEnded(const Pod& pod);
 
 absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);

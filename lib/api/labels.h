@@ -12,16 +12,15 @@
 
 namespace cachewarm::api {
 
-// The labels or annotations of an object: texts by name, in the order of names, as in a map. Never
-// changed, only replaced. One text holds the names and one the values: the operator keeps 5,000
-// nodes, and 22 labels are 3.3 KB as a map, 0.8 KB so, 0.3 KB where the names are kept with
-// others'. A look steps over the entries before the one that it finds.
+// The labels or annotations of an object: an immutable map, sorted by name. Stored as one string of
+// names and one of values to save memory (the operator caches 5,000 nodes): 22 labels take 3.3 KB
+// as std::map, 0.8 KB here, 0.3 KB with shared names. find() is linear.
 class Labels {
  public:
   using Texts = std::map<std::string, std::string>;
   using value_type = std::pair<std::string_view, std::string_view>;
 
-  // Its entry is valid until it moves on, the texts in it as long as the Labels.
+  // The entry is valid until the iterator moves, its strings as long as the Labels.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -50,9 +49,9 @@ class Labels {
   };
 
   Labels() = default;
-  // Implicit, so that they are written like the map that they stand for.
+  // Implicit, so that a map can be passed.
   Labels(const Texts& texts);                              // NOLINT(*-explicit-*)
-  Labels(std::initializer_list<Texts::value_type> texts);  // the first of equal names counts
+  Labels(std::initializer_list<Texts::value_type> texts);  // of equal names the first one counts
 
   Iterator begin() const { return {names(), values_}; }
   Iterator end() const { return {names().substr(names().size()), {}}; }
@@ -61,7 +60,7 @@ class Labels {
   bool empty() const { return names_ == nullptr; }
   Texts AsMap() const;
 
-  // Keeps the names once with `other` where they are the same; false where they are not.
+  // Shares the stored names with `other` if they are equal. Returns whether they are.
   bool ShareNames(const Labels& other);
 
   friend bool operator==(const Labels& a, const Labels& b) {
@@ -75,7 +74,7 @@ class Labels {
   std::string values_;                        // the same
 };
 
-// `labels` has every one of `wanted`, as matchLabels and nodeSelector mean it.
+// True if `labels` contains every entry of `wanted` (matchLabels, nodeSelector).
 bool HasLabels(const Labels& labels, const Labels::Texts& wanted);
 
 }  // namespace cachewarm::api

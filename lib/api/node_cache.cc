@@ -8,8 +8,8 @@
 namespace cachewarm::api {
 namespace {
 
-// The owning Node; a controlling owner is not asked for, because an owner of that kind is enough
-// for garbage collection.
+// Returns the uid of the owning Node. Any owner of that kind counts, also one that is not the
+// controller: it is enough for garbage collection.
 std::string NodeUid(codec::Reader& object) {
   std::string uid;
   object.Object("metadata", [&](codec::Reader& meta) {

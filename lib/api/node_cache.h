@@ -13,8 +13,8 @@
 #include "lib/base/digest.h"
 #include "lib/codec/json_fwd.h"
 
-// The NodeCache resource: one per node, named after it. The operator writes spec, the agent of
-// that node writes status. Values: no I/O, no clock.
+// The NodeCache resource: one per node, with the node's name. The operator writes spec, the agent
+// of that node writes status. Plain values, no I/O.
 namespace cachewarm::api {
 
 struct WantedBundle {
@@ -24,33 +24,33 @@ struct WantedBundle {
   friend bool operator==(const WantedBundle&, const WantedBundle&) = default;
 };
 
-inline constexpr int kNeedNone = 0;
-inline constexpr int kNeedHeld = 1;   // held pods could go there
-inline constexpr int kNeedBound = 2;  // a pod that was bound there has not started yet
-inline constexpr int kNeedMax = kNeedBound;
+inline constexpr int kFetchPriorityNone = 0;
+inline constexpr int kFetchPriorityHeld = 1;   // held pods may be scheduled there
+inline constexpr int kFetchPriorityBound = 2;  // a pod bound to the node has not started yet
+inline constexpr int kFetchPriorityMax = kFetchPriorityBound;
 
-// One warmup that may run on this node: directories to prepare and bundles to have active.
-// Absence never evicts.
+// One warmup whose pods may run on this node: directories to prepare and bundles to activate.
+// Removing the entry evicts nothing.
 struct WantedWarmup {
   std::string uid;
   std::string ns;
   std::string name;
   std::vector<std::string> run_as;    // "u1000", "image"; at most 8
-  std::vector<CacheChoice> caches;    // what capture may take; empty: every preset
-  std::vector<WantedBundle> bundles;  // union of the live keys that fit here; at most 16
-  // Part of the generation's id: when it grows, the agent starts a fresh tree from the bundles.
+  std::vector<CacheChoice> caches;    // caches to capture; empty: every preset
+  std::vector<WantedBundle> bundles;  // bundles of the live keys that fit here; at most 16
+  // Part of the generation's id: when it increases, the agent builds a fresh tree from the bundles.
   int renew = 0;
-  // What was counted in `renew`, so that one crash counts once: "<podUID>:<restarts>", newest last;
-  // at most 16.
+  // Crashes counted in `renew`, so that none counts twice: "<podUID>:<restarts>", newest last; at
+  // most 16.
   std::vector<std::string> renewed_for;
-  // How soon pods need the bundles. The agent fetches for the greatest need first.
-  int need = 0;
-  // Since when `bundles` is as it is: the node's turn to fetch began then. Zero: never had any.
-  WallTime fetch_since{};
+  // kFetchPriority...: the agent fetches for the highest priority first.
+  int fetch_priority = 0;
+  // When the node got a fetch slot for the current `bundles`. Zero: it never got one.
+  WallTime fetch_granted_time{};
   friend bool operator==(const WantedWarmup&, const WantedWarmup&) = default;
 };
 
-// The factors of a key (lib/fingerprint hashes them); written into the bundle's config.
+// The inputs of a key's hash (lib/fingerprint); stored in the bundle's config.
 struct KeyFactors {
   std::string gpu_type;
   std::string cpu_class;
@@ -60,7 +60,7 @@ struct KeyFactors {
   friend bool operator==(const KeyFactors&, const KeyFactors&) = default;
 };
 
-// One capture that the operator asks for. `id` is "<podUID>": one capture per builder pod.
+// One capture that the operator requests. `id` is "<podUID>": one capture per builder pod.
 struct CaptureRequest {
   std::string id;
   std::string warmup_uid;
@@ -69,21 +69,21 @@ struct CaptureRequest {
   std::string key;
   KeyFactors factors;
   int settle_seconds = 10;
-  WallTime started_at{};  // of the builder's container
-  WallTime ready_at{};    // zero until the builder is ready
-  // A bundle of the key whose files stay: what is captured is added to them. Empty: none. Only for
-  // agents that say NodeStatus::keeps_bundles; others do not read it.
-  Digest keep;
+  WallTime started_time{};  // of the builder's container
+  WallTime ready_time{};    // zero until the builder is ready
+  // Bundle of the key to which the captured files are added. Empty: none. Only agents with
+  // NodeStatus::extends_bundles read it.
+  Digest base_digest;
   friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
 };
 
-// A pod in its first start: the window that file events are attributed to.
+// Time window of a pod's first start. The agent attributes the file events in it to the pod.
 struct StartWindow {
   std::string pod_uid;
   std::string warmup_uid;
   std::string run_as;
-  WallTime started_at{};
-  WallTime ready_at{};  // zero until Ready
+  WallTime started_time{};
+  WallTime ready_time{};  // zero until Ready
   friend bool operator==(const StartWindow&, const StartWindow&) = default;
 };
 
@@ -100,7 +100,7 @@ struct RootStatus {
   int64_t used_bytes = 0;
   int64_t limit_bytes = 0;  // 0: no limit
   int64_t free_bytes = 0;
-  std::string message;  // why it is not usable
+  std::string message;  // why it cannot be used
   friend bool operator==(const RootStatus&, const RootStatus&) = default;
 };
 
@@ -110,7 +110,7 @@ struct NodeStatus {
   int devices = 0;
   std::string driver;  // empty on a node without GPU
   std::string agent_version;
-  bool keeps_bundles = false;  // its captures do what CaptureRequest::keep asks for
+  bool extends_bundles = false;  // its captures honour CaptureRequest::base_digest
   RootStatus root;
   friend bool operator==(const NodeStatus&, const NodeStatus&) = default;
 };
@@ -130,7 +130,7 @@ struct NodeBundle {
 struct NodeWarmup {
   std::string uid;
   std::vector<std::string> prepared;  // run-as names whose directory is usable
-  std::string generation;             // id of the active tree; the first run-as stands for all
+  std::string generation;             // id of the active tree, of the first run-as
   std::vector<NodeBundle> bundles;    // by digest
   std::string message;                // why a directory could not be prepared
   friend bool operator==(const NodeWarmup&, const NodeWarmup&) = default;

@@ -88,8 +88,8 @@ bool Split(std::string_view text, Number& number) {
   return !(number.whole.empty() && number.fraction.empty()) && TakeSuffix(text, number);
 }
 
-// digits * 2^two * 10^ten rounded away from zero as Quantity.ScaledValue does for positive
-// numbers; false when a step leaves 64 bits.
+// Computes digits * 2^two * 10^ten, rounded away from zero as Quantity.ScaledValue does for
+// positive numbers. Returns false if a step overflows 64 bits.
 bool Exact(const Number& number, int ten, uint64_t& value) {
   value = 0;
   for (std::string_view digits : {number.whole, number.fraction}) {
@@ -118,7 +118,7 @@ bool Exact(const Number& number, int ten, uint64_t& value) {
   return true;
 }
 
-// For what does not fit: 64 bits of mantissa are enough where a unit more or less is nothing.
+// Fallback for values that overflow: the 64-bit mantissa is precise enough for them.
 uint64_t Rough(const Number& number, int ten) {
   long double value = 0;
   for (std::string_view digits : {number.whole, number.fraction}) {

@@ -3,7 +3,8 @@
 
 #include <string_view>
 
-// One vocabulary for conditions, events, annotations, logs and metric labels.
+// Reasons of conditions, events, the annotation cachewarm.io/released, metric labels and log lines.
+// All are CamelCase; vocabulary.cc has one sentence about each for docs/reference.
 namespace cachewarm::api::reason {
 
 // CacheWarmup Ready
@@ -12,26 +13,26 @@ inline constexpr std::string_view kPaused = "Paused";
 inline constexpr std::string_view kWorkloadNotFound = "WorkloadNotFound";
 inline constexpr std::string_view kContainerNotFound = "ContainerNotFound";
 inline constexpr std::string_view kUnsupportedWorkload = "UnsupportedWorkload";
-inline constexpr std::string_view kNamespaceForbids = "NamespaceForbidsHostPath";
+inline constexpr std::string_view kNamespaceForbidsHostPath = "NamespaceForbidsHostPath";
 inline constexpr std::string_view kVolumeConflict = "VolumeConflict";
-inline constexpr std::string_view kInjectionRefused = "InjectionRefused";
-inline constexpr std::string_view kRehearsing = "Rehearsing";
-inline constexpr std::string_view kPreparing = "PreparingNodes";
+inline constexpr std::string_view kInjectionRejected = "InjectionRejected";
+inline constexpr std::string_view kAdmissionDryRun = "AdmissionDryRun";
+inline constexpr std::string_view kPreparingNodes = "PreparingNodes";
 inline constexpr std::string_view kNoFittingNode = "NoFittingNode";
 inline constexpr std::string_view kDirectoryUnusable = "DirectoryUnusable";
-inline constexpr std::string_view kVolumeRejected = "VolumeRejected";  // by a kubelet
-inline constexpr std::string_view kPodsCrash = "PodsCrash";            // all that have the cache
+inline constexpr std::string_view kVolumeRejected = "VolumeRejected";  // rejected by kubelet
+inline constexpr std::string_view kPodsCrashing = "PodsCrashing";      // only pods with the cache
 inline constexpr std::string_view kInvalidSpec = "InvalidSpec";
 inline constexpr std::string_view kNoAdmission = "NoAdmission";
-inline constexpr std::string_view kOverlap = "OverlapsAnotherWarmup";
+inline constexpr std::string_view kOverlapsAnotherWarmup = "OverlapsAnotherWarmup";
 
-// Events on a workload with our annotations
-inline constexpr std::string_view kWarmupMade = "WarmupMade";
-inline constexpr std::string_view kWarmupUnasked = "WarmupUnasked";
-inline constexpr std::string_view kWarmupRemoved = "WarmupRemoved";
-inline constexpr std::string_view kAnnotationRefused = "AnnotationRefused";
+// Events about a workload with annotations of cachewarm
+inline constexpr std::string_view kWarmupCreated = "WarmupCreated";
+inline constexpr std::string_view kAnnotationRemoved = "AnnotationRemoved";
+inline constexpr std::string_view kWarmupDeleted = "WarmupDeleted";
+inline constexpr std::string_view kInvalidAnnotation = "InvalidAnnotation";
 inline constexpr std::string_view kWarmupNameTaken = "WarmupNameTaken";
-inline constexpr std::string_view kAlreadyServed = "AlreadyServed";  // by a user's own warmup
+inline constexpr std::string_view kAlreadyTargeted = "AlreadyTargeted";
 
 // CacheWarmup Warm
 inline constexpr std::string_view kDistributed = "Distributed";
@@ -43,7 +44,7 @@ inline constexpr std::string_view kDistributing = "Distributing";
 inline constexpr std::string_view kHealthy = "Healthy";
 inline constexpr std::string_view kBuildFailed = "BuildFailed";
 inline constexpr std::string_view kNodesFailed = "NodesFailed";
-inline constexpr std::string_view kStoreRefuses = "StoreRefuses";
+inline constexpr std::string_view kStoreError = "StoreError";
 
 // Builders and captures
 inline constexpr std::string_view kBuilderElected = "BuilderElected";
@@ -52,64 +53,74 @@ inline constexpr std::string_view kBuilderRestarted = "BuilderRestarted";
 inline constexpr std::string_view kBuilderTimeout = "BuilderTimeout";
 inline constexpr std::string_view kBuilderPending = "BuilderPending";
 inline constexpr std::string_view kBuilderCrashed = "BuilderCrashed";
-inline constexpr std::string_view kBuilderRefused = "BuilderRefused";  // no Job may be made
-inline constexpr std::string_view kRequestFailed = "RequestFailed";    // one of compile.requests
-inline constexpr std::string_view kHeld = "Held";
-// On a pod of the workload that admission did not give the cache, once it is counted: why.
-inline constexpr std::string_view kLeftAlone = "LeftAlone";
+inline constexpr std::string_view kBuilderJobRejected = "BuilderJobRejected";
+inline constexpr std::string_view kBuildRequestFailed = "BuildRequestFailed";
+inline constexpr std::string_view kPodHeld = "PodHeld";
+// Event about a pod that was created without the cache; emitted once its start is counted.
+inline constexpr std::string_view kInjectionSkipped = "InjectionSkipped";
 inline constexpr std::string_view kCaptured = "Captured";
 inline constexpr std::string_view kNothingToCapture = "NothingToCapture";
-inline constexpr std::string_view kNeverSettled = "NeverSettled";
+inline constexpr std::string_view kCacheNotSettled = "CacheNotSettled";
 inline constexpr std::string_view kPublishFailed = "PublishFailed";
 inline constexpr std::string_view kPublished = "Published";
-// A pod of the builder's group that the bundle has to do without.
+// The bundle lacks the files of this pod of the builder's group.
 inline constexpr std::string_view kRankNotCaptured = "RankNotCaptured";
 
 // NodeCache bundles and directories
 inline constexpr std::string_view kActive = "Active";
 inline constexpr std::string_view kFetchFailed = "FetchFailed";
-inline constexpr std::string_view kVerifyFailed = "VerifyFailed";          // not the digest's bytes
-inline constexpr std::string_view kBundleRefused = "BundleRefused";        // by policy, for good
-inline constexpr std::string_view kSignatureRefused = "SignatureRefused";  // by no trusted key
-inline constexpr std::string_view kTreeDamaged = "TreeDamaged";            // found by the scrub
+inline constexpr std::string_view kVerifyFailed = "VerifyFailed";
+inline constexpr std::string_view kBundleRejected = "BundleRejected";
+inline constexpr std::string_view kSignatureRejected = "SignatureRejected";
+inline constexpr std::string_view kTreeDamaged = "TreeDamaged";  // found by a scrub
 inline constexpr std::string_view kOverLimit = "OverByteLimit";
 inline constexpr std::string_view kDiskFull = "DiskFull";
-inline constexpr std::string_view kDiskFailed = "DiskFailed";  // of the node, in other ways
+inline constexpr std::string_view kDiskFailed = "DiskFailed";  // any other disk error
 inline constexpr std::string_view kRootUnusable = "RootUnusable";
-inline constexpr std::string_view kTornFile = "TornFile";  // left half-written by a killed engine
+inline constexpr std::string_view kTruncatedFile = "TruncatedFile";  // left by a killed compiler
 
-// The condition cachewarm.io/Warm of a Node, and why its startup taint was removed
+// Condition cachewarm.io/Warm of a Node, and reasons for removing its startup taint
 // (cachewarm_startup_taints_removed_total)
 inline constexpr std::string_view kNodeWarm = "Warm";
 inline constexpr std::string_view kNodeWarming = "Warming";
-inline constexpr std::string_view kNodeNothingFits = "NothingFits";
+inline constexpr std::string_view kNodeNoMatchingWarmup = "NoMatchingWarmup";
 inline constexpr std::string_view kNodeBundleFailed = "BundleFailed";
 inline constexpr std::string_view kNodeAgentNotReady = "AgentNotReady";
-inline constexpr std::string_view kNodeDeadline = "Deadline";
+inline constexpr std::string_view kNodeDeadlineExceeded = "DeadlineExceeded";
 
-// Why a gate was released: the closed list of what the annotation cachewarm.io/released says. All
-// but ByHand are also the reason of an event about the pod, and `reason` of
-// cachewarm_gate_releases_total: the operator counts what it lets go.
-inline constexpr std::string_view kReleasedWarm = "Warm";
-inline constexpr std::string_view kReleasedBuilder = "Builder";
-inline constexpr std::string_view kReleasedNoRoom = "NoRoom";
-inline constexpr std::string_view kReleasedNoGain = "NoGain";  // waiting costs more than it saves
-inline constexpr std::string_view kReleasedDeadline = "Deadline";
-inline constexpr std::string_view kReleasedWithdrawn = "Withdrawn";
-inline constexpr std::string_view kReleasedByHand = "ByHand";  // cachewarm release
-inline constexpr std::string_view kReleasedBelowPromise = "BelowPromise";
-inline constexpr std::string_view kReleasedRecreate = "Recreate";
-inline constexpr std::string_view kReleasedNoSurge = "NoSurge";
-inline constexpr std::string_view kReleasedInOrder = "InOrder";
-inline constexpr std::string_view kReleasedJobDeadline = "JobDeadline";
-inline constexpr std::string_view kReleasedUnknownGang = "UnknownGang";
-inline constexpr std::string_view kReleasedOtherGate = "OtherGate";
-inline constexpr std::string_view kReleasedGroup = "Group";  // with another pod of its group
+// Reasons for a release: the closed list of values of the annotation cachewarm.io/released. Except
+// ReleasedManually, each is also the reason of an event about the pod and a value of `reason` of
+// cachewarm_gate_releases_total, which counts the releases by the operator.
+inline constexpr std::string_view kReleasedWarm = "ReleasedWarm";
+inline constexpr std::string_view kReleasedForBuild = "ReleasedForBuild";
+inline constexpr std::string_view kReleasedNoCapacity = "ReleasedNoCapacity";
+inline constexpr std::string_view kReleasedNotWorthWaiting = "ReleasedNotWorthWaiting";
+inline constexpr std::string_view kReleasedAtDeadline = "ReleasedAtDeadline";
+inline constexpr std::string_view kReleasedHoldingDisabled = "ReleasedHoldingDisabled";
+inline constexpr std::string_view kReleasedManually = "ReleasedManually";  // by `cachewarm release`
+inline constexpr std::string_view kReleasedBelowMinAvailable = "ReleasedBelowMinAvailable";
+inline constexpr std::string_view kReleasedRecreate = "ReleasedRecreate";
+inline constexpr std::string_view kReleasedNoSurge = "ReleasedNoSurge";
+inline constexpr std::string_view kReleasedInOrder = "ReleasedInOrder";
+inline constexpr std::string_view kReleasedJobDeadline = "ReleasedJobDeadline";
+inline constexpr std::string_view kReleasedUnknownGang = "ReleasedUnknownGang";
+inline constexpr std::string_view kReleasedOtherGate = "ReleasedOtherGate";
+inline constexpr std::string_view kReleasedWithGroup = "ReleasedWithGroup";
 
-inline constexpr std::string_view kReleaseReasons[] = {
-    kReleasedWarm,      kReleasedBuilder,   kReleasedNoRoom,       kReleasedNoGain,
-    kReleasedDeadline,  kReleasedWithdrawn, kReleasedBelowPromise, kReleasedRecreate,
-    kReleasedNoSurge,   kReleasedInOrder,   kReleasedJobDeadline,  kReleasedUnknownGang,
-    kReleasedOtherGate, kReleasedGroup,     kReleasedByHand};
+inline constexpr std::string_view kReleaseReasons[] = {kReleasedWarm,
+                                                       kReleasedForBuild,
+                                                       kReleasedNoCapacity,
+                                                       kReleasedNotWorthWaiting,
+                                                       kReleasedAtDeadline,
+                                                       kReleasedHoldingDisabled,
+                                                       kReleasedBelowMinAvailable,
+                                                       kReleasedRecreate,
+                                                       kReleasedNoSurge,
+                                                       kReleasedInOrder,
+                                                       kReleasedJobDeadline,
+                                                       kReleasedUnknownGang,
+                                                       kReleasedOtherGate,
+                                                       kReleasedWithGroup,
+                                                       kReleasedManually};
 
 }  // namespace cachewarm::api::reason

@@ -9,7 +9,7 @@
 
 namespace cachewarm::api {
 
-// Whether a taint of this key is one of kWarmingTaints.
+// True if `key` is one of kWarmingTaints.
 inline bool IsStartupTaint(std::string_view key) {
   return std::find(std::begin(kWarmingTaints), std::end(kWarmingTaints), key) !=
          std::end(kWarmingTaints);

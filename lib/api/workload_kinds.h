@@ -6,14 +6,14 @@
 
 namespace cachewarm::api {
 
-// One kind of workload that spec.workloadRef may name and that may carry our annotations.
+// One kind of workload that spec.workloadRef and annotations support.
 struct WorkloadKind {
   std::string_view api_version;
-  std::string_view kind;  // no two have the same
+  std::string_view kind;  // unique
   friend bool operator==(const WorkloadKind&, const WorkloadKind&) = default;
 };
 
-// The list of the rule in crds/cachewarmups.yaml; tests/unit/lib/api keeps both together.
+// The same list as the rule in crds/cachewarmups.yaml; tests/unit/lib/api keeps both equal.
 inline constexpr std::array<WorkloadKind, 9> kWorkloadKinds = {{
     {"apps/v1", "Deployment"},
     {"apps/v1", "StatefulSet"},

@@ -7,7 +7,7 @@
 
 namespace cachewarm {
 
-// min(first * factor^attempt, most), then spread over [1 - jitter, 1] of itself.
+// The delay is min(first * factor^attempt, most), reduced by a random share of up to `jitter`.
 struct BackoffPolicy {
   Duration first{500};
   Duration most{30'000};
@@ -15,8 +15,8 @@ struct BackoffPolicy {
   double jitter = 0.5;  // 0 to 1
 };
 
-// How long to wait before try number `attempt` + 2, after `attempt` + 1 failures. `random` is in
-// [0, 1). Pure.
+// Returns the delay before try number `attempt` + 2, that is after `attempt` + 1 failures. `random`
+// is in [0, 1). Pure.
 Duration BackoffDelay(const BackoffPolicy& policy, int attempt, double random);
 
 }  // namespace cachewarm

@@ -14,13 +14,13 @@
 namespace cachewarm {
 
 using Duration = std::chrono::milliseconds;
-// UTC. Kubernetes writes whole seconds; what we write ourselves keeps milliseconds.
+// A time in UTC. Kubernetes writes whole seconds; cachewarm keeps milliseconds in its own fields.
 using WallTime = std::chrono::sys_time<Duration>;
-// Only differences mean something; never goes back.
+// A monotonic time: only differences between two of them have a meaning.
 using MonoTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-// Time as an argument. Thread-safe. Production uses SystemClock(), tests use FakeClock of
-// tests/fakes; nothing else in the tree reads a clock.
+// Gives the time to code that must not read a clock itself. Production uses SystemClock(), tests
+// use FakeClock of tests/fakes. Thread-safe.
 class Clock {
  public:
   Clock() = default;
@@ -31,26 +31,27 @@ class Clock {
   virtual WallTime Now() const = 0;
   virtual MonoTime Monotonic() const = 0;
 
-  // Blocks with `lock` held on entry and exit until `wake` is notified, `deadline` passes or
-  // `stop` is requested. May wake without a reason: callers loop over their own condition.
+  // Blocks until `wake` is notified, `deadline` passes or `stop` is requested. `lock` is held on
+  // entry and exit. May wake early: callers loop over their own condition.
   virtual void WaitUntil(std::unique_lock<std::mutex>& lock, std::condition_variable_any& wake,
                          MonoTime deadline, std::stop_token stop) const = 0;
 };
 
-// The machine's clock; lives for ever.
+// Returns the clock of the machine, which lives until the process ends.
 const Clock& SystemClock();
 
-// Blocks for `duration` or until `stop`; false when it was stopped.
+// Blocks for `duration` or until `stop` is requested; returns false in the latter case.
 bool SleepFor(const Clock& clock, Duration duration, std::stop_token stop);
 
-// RFC 3339 in UTC, whole seconds ("2026-11-21T08:00:00Z"), as Kubernetes writes metav1.Time.
+// Formats whole seconds in UTC as RFC 3339 ("2026-11-21T08:00:00Z"), as Kubernetes writes
+// metav1.Time.
 std::string FormatTime(WallTime time);
-// Same with milliseconds, as metav1.MicroTime is read ("2026-11-21T08:00:00.000000Z").
+// Formats with fraction, as metav1.MicroTime ("2026-11-21T08:00:00.000000Z").
 std::string FormatMicroTime(WallTime time);
-// Reads either; offsets other than Z are refused.
+// Parses either format. INVALID_ARGUMENT for an offset other than Z.
 absl::StatusOr<WallTime> ParseTime(std::string_view text);
 
-// "850ms", "12s", "4m05s", "3h41m", "2d3h": what kubectl users read.
+// Formats a duration for people as kubectl does: "850ms", "12s", "4m05s", "3h41m", "2d3h".
 std::string FormatDuration(Duration duration);
 
 }  // namespace cachewarm

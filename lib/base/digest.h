@@ -12,8 +12,8 @@
 
 namespace cachewarm {
 
-// "sha256:" and 64 lower-case hex digits, as OCI image-spec 1.1 §descriptor writes it. The only
-// algorithm we accept. A default-made Digest is empty and equal to no parsed one.
+// A digest in the form of OCI image-spec 1.1 §descriptor: "sha256:" and 64 lower-case hex digits.
+// No other algorithm is accepted. A default-constructed Digest is empty and equals no parsed one.
 class Digest {
  public:
   Digest() = default;
@@ -23,7 +23,7 @@ class Digest {
   bool empty() const { return hex_.empty(); }
   const std::string& hex() const { return hex_; }
   std::string ToString() const { return empty() ? std::string() : "sha256:" + hex_; }
-  // First 12 hex digits: for people and for names, never for comparison.
+  // Returns the first 12 hex digits, for messages and file names. Never compare by it.
   std::string Short() const { return hex_.substr(0, 12); }
 
   friend bool operator==(const Digest&, const Digest&) = default;

@@ -10,8 +10,8 @@
 
 namespace cachewarm {
 
-// Calls `each` once for every index below `count`, on at most `width` threads (this one counts),
-// and returns when all calls have returned. Starts no new call once `stop` was requested.
+// Calls `each` once for every index below `count`, on at most `width` threads including this one,
+// and returns when all calls have returned. Starts no further call after `stop` was requested.
 inline void FanOut(size_t count, size_t width, std::stop_token stop,
                    const std::function<void(size_t)>& each) {
   std::atomic<size_t> next{0};

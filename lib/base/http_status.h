@@ -5,7 +5,7 @@
 
 namespace cachewarm {
 
-// What an HTTP status (RFC 9110, RFC 6585) means to a retry loop (lib/base/status.h):
+// Maps an HTTP status (RFC 9110, RFC 6585) to the code that a retry loop needs (lib/base/status.h):
 //   2xx 3xx                      OK
 //   400 411 413 414 415 422 431  INVALID_ARGUMENT
 //   401  UNAUTHENTICATED         403  PERMISSION_DENIED   404  NOT_FOUND

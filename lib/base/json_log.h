@@ -8,7 +8,7 @@
 
 namespace cachewarm {
 
-// Writes LogLine()s of `level` and above to standard error. `clock` must outlive it.
+// Returns a log that writes lines of `level` and above to standard error. `clock` must outlive it.
 std::unique_ptr<Log> MakeJsonLog(LogLevel level, const Clock& clock);
 
 }  // namespace cachewarm

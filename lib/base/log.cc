@@ -43,7 +43,7 @@ void AppendEscaped(std::string& out, unsigned char c) {
   }
 }
 
-// Hostile file names and last words of a container reach the log.
+// File names and termination messages of containers are untrusted.
 void AppendString(std::string& out, std::string_view text) {
   out += '"';
   for (size_t at = 0; at < text.size();) {
@@ -84,14 +84,13 @@ absl::StatusOr<LogLevel> ParseLogLevel(std::string_view text) {
       fmt::format("log level \"{}\" is none of debug, info, warning, error", text));
 }
 
-std::string LogLine(std::string_view time, LogLevel level, std::string_view event,
-                    LogFields fields) {
+std::string LogLine(std::string_view time, LogLevel level, std::string_view msg, LogFields fields) {
   std::string out = "{\"ts\":";
   AppendString(out, time);
   out += ",\"level\":";
   AppendString(out, LevelName(level));
-  out += ",\"event\":";
-  AppendString(out, event);
+  out += ",\"msg\":";
+  AppendString(out, msg);
   for (const LogField& field : fields) {
     out += ',';
     AppendString(out, field.name);

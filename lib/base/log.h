@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "absl/status/statusor.h"
+#include "lib/base/log_keys.h"
 
 namespace cachewarm {
 
@@ -18,25 +19,25 @@ absl::StatusOr<LogLevel> ParseLogLevel(std::string_view text);
 
 using LogValue = std::variant<std::string, int64_t, double, bool>;
 
-// One named value of a log line. Numbers and booleans stay so in the JSON.
+// One named value of a log line. Numbers and booleans keep their type in the JSON.
 struct LogField {
   std::string_view name;
   LogValue value;
 
-  LogField(std::string_view n, std::string_view v) : name(n), value(std::string(v)) {}
-  LogField(std::string_view n, const char* v) : name(n), value(std::string(v)) {}
-  LogField(std::string_view n, const std::string& v) : name(n), value(v) {}
-  LogField(std::string_view n, bool v) : name(n), value(v) {}
-  LogField(std::string_view n, double v) : name(n), value(v) {}
-  LogField(std::string_view n, int v) : name(n), value(int64_t{v}) {}
-  LogField(std::string_view n, int64_t v) : name(n), value(v) {}
-  LogField(std::string_view n, uint64_t v) : name(n), value(static_cast<int64_t>(v)) {}
+  LogField(LogKey n, std::string_view v) : name(n.text()), value(std::string(v)) {}
+  LogField(LogKey n, const char* v) : name(n.text()), value(std::string(v)) {}
+  LogField(LogKey n, const std::string& v) : name(n.text()), value(v) {}
+  LogField(LogKey n, bool v) : name(n.text()), value(v) {}
+  LogField(LogKey n, double v) : name(n.text()), value(v) {}
+  LogField(LogKey n, int v) : name(n.text()), value(int64_t{v}) {}
+  LogField(LogKey n, int64_t v) : name(n.text()), value(v) {}
+  LogField(LogKey n, uint64_t v) : name(n.text()), value(static_cast<int64_t>(v)) {}
 };
 
 using LogFields = std::initializer_list<LogField>;
 
-// Where one event goes. Thread-safe. An event is a past-tense sentence without variables in it
-// ("bundle published"); everything that varies is a field.
+// Receives log lines. Thread-safe. `msg` is a constant past-tense sentence ("bundle published");
+// everything that varies is a field.
 class Log {
  public:
   Log() = default;
@@ -44,25 +45,18 @@ class Log {
   Log& operator=(const Log&) = delete;
   virtual ~Log() = default;
 
-  virtual void Write(LogLevel level, std::string_view event, LogFields fields) = 0;
+  virtual void Write(LogLevel level, std::string_view msg, LogFields fields) = 0;
 
-  void Debug(std::string_view event, LogFields fields = {}) {
-    Write(LogLevel::kDebug, event, fields);
+  void Debug(std::string_view msg, LogFields fields = {}) { Write(LogLevel::kDebug, msg, fields); }
+  void Info(std::string_view msg, LogFields fields = {}) { Write(LogLevel::kInfo, msg, fields); }
+  void Warning(std::string_view msg, LogFields fields = {}) {
+    Write(LogLevel::kWarning, msg, fields);
   }
-  void Info(std::string_view event, LogFields fields = {}) {
-    Write(LogLevel::kInfo, event, fields);
-  }
-  void Warning(std::string_view event, LogFields fields = {}) {
-    Write(LogLevel::kWarning, event, fields);
-  }
-  void Error(std::string_view event, LogFields fields = {}) {
-    Write(LogLevel::kError, event, fields);
-  }
+  void Error(std::string_view msg, LogFields fields = {}) { Write(LogLevel::kError, msg, fields); }
 };
 
-// One line of JSON an event: {"ts":...,"level":...,"event":...,fields...}. Pure; the time is
-// RFC 3339 with milliseconds. Invalid UTF-8 is replaced, never thrown at.
-std::string LogLine(std::string_view time, LogLevel level, std::string_view event,
-                    LogFields fields);
+// Formats one line of JSON: {"ts":...,"level":...,"msg":...,fields...}. Pure. `time` is written as
+// given (RFC 3339). Replaces invalid UTF-8.
+std::string LogLine(std::string_view time, LogLevel level, std::string_view msg, LogFields fields);
 
 }  // namespace cachewarm

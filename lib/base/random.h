@@ -5,10 +5,10 @@
 
 namespace cachewarm {
 
-// Randomness as an argument: each call gives a number in [0, 1). Must be callable from any thread.
+// Returns a number in [0, 1) per call. Must be callable from any thread.
 using Random = std::function<double()>;
 
-// Seeded from the operating system; thread-safe.
+// Returns a generator seeded by the operating system. Thread-safe.
 Random SystemRandom();
 
 }  // namespace cachewarm

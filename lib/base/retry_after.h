@@ -8,10 +8,9 @@
 
 namespace cachewarm {
 
-// How long a server asked us to wait (Retry-After and its like), kept in the status that tells of
-// its refusal. No effect on OK.
+// Stores in an error status the time that a server asked clients to wait (Retry-After). Ignores OK.
 void SetRetryAfter(absl::Status& status, Duration wait);
-// nullopt: it did not ask.
+// Returns the stored time, or nullopt.
 std::optional<Duration> RetryAfterOf(const absl::Status& status);
 
 }  // namespace cachewarm

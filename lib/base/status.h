@@ -8,23 +8,23 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Errors are absl::Status. What a code means to a retry loop is the same in every room:
-//   UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED   try again, with backoff
-//   RESOURCE_EXHAUSTED                        try again later (disk full, HTTP 429)
-//   NOT_FOUND, ALREADY_EXISTS                 look again before deciding
-//   DATA_LOSS                                 bytes that do not match their digest; never shown
+// Errors are absl::Status. A code has the same meaning for a retry loop in every room:
+//   UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED   retry with backoff
+//   RESOURCE_EXHAUSTED                        retry later (disk full, HTTP 429)
+//   NOT_FOUND, ALREADY_EXISTS                 read again before deciding
+//   DATA_LOSS                                 bytes do not match their digest; never shown to a pod
 //   INVALID_ARGUMENT, FAILED_PRECONDITION,
-//   PERMISSION_DENIED, UNAUTHENTICATED        do not try again until somebody changes something
-//   CANCELLED                                 we are stopping
+//   PERMISSION_DENIED, UNAUTHENTICATED        do not retry before something changed
+//   CANCELLED                                 the process is stopping
 namespace cachewarm {
 
-// Prefixes the message of a bad status with `context` ("context: message"); OK stays OK.
+// Returns an error with the message "context: message"; returns OK unchanged.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
-// True for the codes above that say "try again".
+// Returns true for the codes that the list above marks "retry".
 bool IsRetryable(const absl::Status& status);
 
-// The status of a result, for code that takes both kinds. As long as its argument.
+// Returns the status of a Status or a StatusOr. The reference is valid as long as the argument.
 inline const absl::Status& StatusOf(const absl::Status& status) {
   return status;
 }
@@ -33,7 +33,7 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
-// Message of `status` without its code, never empty for an error.
+// Returns the message of `status` without its code; never empty for an error.
 std::string Message(const absl::Status& status);
 
 }  // namespace cachewarm

@@ -6,8 +6,8 @@
 
 namespace cachewarm {
 
-// Length of the well-formed UTF-8 sequence at `text[at]` (RFC 3629, Unicode table 3-7); 0 when
-// there is none.
+// Returns the length of the well-formed UTF-8 sequence at `text[at]` (RFC 3629, Unicode table 3-7),
+// or 0 if there is none.
 size_t Utf8SequenceLength(std::string_view text, size_t at);
 
 bool IsUtf8(std::string_view text);

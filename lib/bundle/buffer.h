@@ -8,27 +8,27 @@
 
 namespace cachewarm::bundle {
 
-// Room for one frame after the other. Unlike a string it neither clears what is overwritten anyway
-// nor moves what is given up. Not thread-safe.
+// Reusable memory for one frame at a time. Unlike std::string it does not initialize its bytes and
+// does not copy the old ones when it grows. Not thread-safe.
 class Buffer {
  public:
-  // The first `bytes` of it, of any content; what an earlier call gave is gone.
+  // Returns `bytes` uninitialized bytes and invalidates the result of earlier calls.
   std::span<char> Make(size_t bytes) {
     if (bytes > capacity_) {
-      room_ = std::make_unique_for_overwrite<char[]>(bytes);
+      storage_ = std::make_unique_for_overwrite<char[]>(bytes);
       capacity_ = bytes;
     }
     size_ = bytes;
-    return {room_.get(), bytes};
+    return {storage_.get(), bytes};
   }
-  // Keeps the first `bytes` of what Make() gave.
+  // Shortens the bytes of the last Make() to the first `bytes`.
   void Cut(size_t bytes) { size_ = bytes; }
 
   size_t size() const { return size_; }
-  std::string_view view() const { return {room_.get(), size_}; }
+  std::string_view view() const { return {storage_.get(), size_}; }
 
  private:
-  std::unique_ptr<char[]> room_;
+  std::unique_ptr<char[]> storage_;
   size_t capacity_ = 0;
   size_t size_ = 0;
 };

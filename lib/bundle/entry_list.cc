@@ -18,10 +18,10 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Digests do not compress: higher levels make it larger, and slower.
+// Digests do not compress: higher levels are slower and the result is larger.
 constexpr int kLevel = 1;
 constexpr size_t kKindBytesMax = 64;
-// Of one file. So the sum of all of them is a number too.
+// Of one file, so that the sum of all files does not overflow.
 constexpr int64_t kFileBytesMax = 1LL << 40;
 
 absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {
@@ -39,7 +39,7 @@ absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {
     entry.mtime_ns = line.Number("mtimeNanoseconds", 1);
   }
   if (line.has_more()) {
-    line.Fail("mtimeNanoseconds", "something follows it");
+    line.Fail("mtimeNanoseconds", "must be the last field");
   }
   CW_RETURN_IF_ERROR(line.status());
   CW_RETURN_IF_ERROR(Annotate(CheckPath(entry.path, {}), "path"));
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<Entry>> ReadLines(std::string_view lines, int64_t ent
     const size_t number = entries.size() + 1;
     const size_t end = lines.find('\n');
     if (end == std::string_view::npos) {
-      return absl::InvalidArgumentError(fmt::format("line {}: is cut", number));
+      return absl::InvalidArgumentError(fmt::format("line {}: is truncated", number));
     }
     if (static_cast<int64_t>(number) > entries_max) {
       return absl::InvalidArgumentError(fmt::format("more than {} lines", entries_max));

@@ -20,7 +20,7 @@ using codec::Reader;
 
 constexpr int64_t kBlobBytesMax = 64LL << 30;
 constexpr int kSchemaVersion = 2;
-constexpr int kOurVersion = 2;
+constexpr int kConfigVersion = 2;
 constexpr size_t kFactsMax = 256;
 constexpr size_t kHexBytes = 64;
 
@@ -42,7 +42,7 @@ void ReadDigest(Reader& reader, std::string_view name, Digest& out) {
   out = *std::move(digest);
 }
 
-// The frame index writes bare hex digits: it is long.
+// Reads hex digits without "sha256:", which the frame index omits to be shorter.
 void ReadHex(Reader& reader, std::string_view name, Digest& out) {
   std::string hex;
   reader.Require(name).Read(name, hex, kHexBytes);
@@ -94,8 +94,8 @@ Json ToJson(const LayerIndex& layer) {
   return {{"frames", std::move(frames)}};
 }
 
-void ReadFacts(Reader& ours, Facts& facts) {
-  ours.Read("key", facts.key, kHexBytes)
+void ReadFacts(Reader& section, Facts& facts) {
+  section.Read("key", facts.key, kHexBytes)
       .Read("factors", facts.factors, kFactsMax)
       .Read("node", facts.node, kFactsMax)
       .Read("engines", facts.engines, kFactsMax)
@@ -106,8 +106,8 @@ void ReadFacts(Reader& ours, Facts& facts) {
       });
 }
 
-void ReadEntries(Reader& ours, const FormatLimits& limits, std::vector<Entry>& entries) {
-  ours.Require("entries").Object("entries", [&](Reader& reader) {
+void ReadEntries(Reader& section, const FormatLimits& limits, std::vector<Entry>& entries) {
+  section.Require("entries").Object("entries", [&](Reader& reader) {
     EntryList list;
     reader.Require("lineBytes").Read("lineBytes", list.line_bytes, 0, kEntryLinesBytesMax);
     reader.Require("packed").Read("packed", list.packed, size_t{kConfigBytesMax});
@@ -140,7 +140,7 @@ void ReadLayer(Reader& reader, const FormatLimits& limits, std::vector<LayerInde
   }
 }
 
-// What no single field can show: counts that must agree.
+// Checks the counts that must agree between fields.
 absl::Status CheckWhole(const Config& config, size_t diff_ids) {
   if (config.layers.size() != diff_ids) {
     return absl::InvalidArgumentError(fmt::format(
@@ -212,11 +212,11 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text) {
 }
 
 absl::StatusOr<std::string> WriteConfig(const Config& config) {
-  Json ours = ToJson(config.facts);
-  ours["version"] = kOurVersion;
+  Json section = ToJson(config.facts);
+  section["version"] = kConfigVersion;
   CW_ASSIGN_OR_RETURN(EntryList entries, WriteEntryList(config.entries));
-  ours["entries"] = {{"lineBytes", entries.line_bytes}, {"packed", std::move(entries.packed)}};
-  Json& layers = ours["layers"] = Json::array();
+  section["entries"] = {{"lineBytes", entries.line_bytes}, {"packed", std::move(entries.packed)}};
+  Json& layers = section["layers"] = Json::array();
   Json diff_ids = Json::array();
   for (const LayerIndex& layer : config.layers) {
     layers.push_back(ToJson(layer));
@@ -225,7 +225,7 @@ absl::StatusOr<std::string> WriteConfig(const Config& config) {
   return codec::CanonicalJson({{"architecture", config.facts.architecture},
                                {"os", "linux"},
                                {"rootfs", {{"type", "layers"}, {"diff_ids", std::move(diff_ids)}}},
-                               {"cachewarm", std::move(ours)}});
+                               {"cachewarm", std::move(section)}});
 }
 
 absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& limits) {
@@ -236,13 +236,13 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& li
   Reader reader(json, "");
   reader.Read("architecture", config.facts.architecture, 64);
   reader.Require("rootfs").Object("rootfs", [&](Reader& rootfs) { ReadDiffIds(rootfs, diff_ids); });
-  reader.Require("cachewarm").Object("cachewarm", [&](Reader& ours) {
+  reader.Require("cachewarm").Object("cachewarm", [&](Reader& section) {
     int version = 0;
-    ours.Require("version").Read("version", version, kOurVersion, kOurVersion);
-    ReadFacts(ours, config.facts);
-    ReadEntries(ours, limits, config.entries);
-    ours.List("layers", kLayersMax,
-              [&](Reader& layer) { ReadLayer(layer, limits, config.layers); });
+    section.Require("version").Read("version", version, kConfigVersion, kConfigVersion);
+    ReadFacts(section, config.facts);
+    ReadEntries(section, limits, config.entries);
+    section.List("layers", kLayersMax,
+                 [&](Reader& layer) { ReadLayer(layer, limits, config.layers); });
   });
   CW_RETURN_IF_ERROR(Annotate(reader.status(), "config"));
   CW_RETURN_IF_ERROR(Annotate(CheckWhole(config, diff_ids.size()), "config"));
@@ -255,7 +255,7 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& li
 std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& entries) {
   std::set<std::string, std::less<>> directories;
   for (const Entry& entry : entries) {
-    // From the deepest up: where one is known, so are those above it.
+    // From the deepest up: if one is known, its parents are known.
     for (size_t end = entry.path.rfind('/'); end != std::string::npos && end > 0;
          end = entry.path.rfind('/', end - 1)) {
       if (!directories.insert(entry.path.substr(0, end)).second) {

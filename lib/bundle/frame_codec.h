@@ -7,11 +7,11 @@
 #include "absl/status/status.h"
 #include "lib/bundle/buffer.h"
 
-// One zstd frame (RFC 8878) at a time; the only place that knows the library is platform/zstd.
+// Compresses and decompresses single zstd frames (RFC 8878). Only platform/zstd uses the library.
 namespace cachewarm::bundle {
 
-// Makes frames that carry their raw size. The same input and level give the same bytes with one
-// version of the library. Not thread-safe; one per worker.
+// Compresses to frames that state their raw size. Deterministic for one version of the library and
+// one level. Not thread-safe.
 class FrameWriter {
  public:
   explicit FrameWriter(int level);
@@ -19,7 +19,7 @@ class FrameWriter {
   FrameWriter& operator=(FrameWriter&&) noexcept;
   ~FrameWriter();
 
-  // `frame` is overwritten.
+  // Overwrites `frame`.
   absl::Status Compress(std::string_view raw, Buffer& frame);
 
  private:
@@ -27,7 +27,7 @@ class FrameWriter {
   std::unique_ptr<State> state_;
 };
 
-// Not thread-safe; one per worker.
+// Decompresses frames. Not thread-safe.
 class FrameReader {
  public:
   FrameReader();
@@ -35,8 +35,8 @@ class FrameReader {
   FrameReader& operator=(FrameReader&&) noexcept;
   ~FrameReader();
 
-  // `raw` becomes exactly `raw_bytes` long. DATA_LOSS when `frame` is not one whole frame that
-  // decompresses to that many bytes; nothing larger is ever allocated.
+  // Overwrites `raw` with exactly `raw_bytes` bytes and never allocates more. DATA_LOSS unless
+  // `frame` is one whole frame of that raw size.
   absl::Status Decompress(std::string_view frame, size_t raw_bytes, Buffer& raw);
 
  private:
@@ -44,7 +44,7 @@ class FrameReader {
   std::unique_ptr<State> state_;
 };
 
-// The most that a frame of so many raw bytes takes.
+// Returns the maximum compressed size of a frame with so many raw bytes.
 size_t FrameBytesMax(size_t raw_bytes);
 
 }  // namespace cachewarm::bundle

@@ -15,7 +15,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// A frame holds at least the headers of a member with the longest path and some content.
+// Room for the headers of a member with the longest path, and some content.
 constexpr int64_t kFrameBytesMin = 8 * kTarBlockBytes;
 
 absl::StatusOr<Packed> Describe(Config config, std::vector<Descriptor> layers) {
@@ -30,9 +30,9 @@ absl::StatusOr<Packed> Describe(Config config, std::vector<Descriptor> layers) {
   return packed;
 }
 
-// What of `tree` is not kept, as a layer of its own.
-PackTree TakeNew(PackTree& tree, const std::vector<const Entry*>& kept,
-                 std::vector<std::string> whiteouts) {
+// Moves the files that `kept` lacks to a tree of their own: the new layer.
+PackTree ExtractNewFiles(PackTree& tree, const std::vector<const Entry*>& kept,
+                         std::vector<std::string> whiteouts) {
   PackTree added{.whiteouts = std::move(whiteouts)};
   for (size_t i = 0; i < kept.size(); ++i) {
     if (kept[i] == nullptr) {
@@ -45,15 +45,16 @@ PackTree TakeNew(PackTree& tree, const std::vector<const Entry*>& kept,
   return added;
 }
 
-// What a bundle has of its base.
-struct Kept {
-  std::vector<const Entry*> same;      // of each file of the tree; null: it is new
-  std::vector<Entry> staying;          // beside the tree
-  std::vector<std::string> whiteouts;  // of what does not stay
+// The entries that a bundle reuses from its base.
+struct BaseReuse {
+  std::vector<const Entry*> same;      // by file of the tree; null: the file is new
+  std::vector<Entry> staying;          // retained beside the files of the tree
+  std::vector<std::string> whiteouts;  // for removed files
 };
 
-// The union as a whole, before any of it is written: the tree alone has been checked.
-absl::Status CheckUnion(const PackTree& tree, const Kept& kept, const PackOptions& options) {
+// Checks the limits and the number of layers of the union; the tree itself has been checked
+// already.
+absl::Status CheckUnion(const PackTree& tree, const BaseReuse& kept, const PackOptions& options) {
   Totals totals{.entries = static_cast<int64_t>(tree.entries.size() + kept.staying.size())};
   for (const auto* entries : {&tree.entries, &kept.staying}) {
     for (const Entry& entry : *entries) {
@@ -70,14 +71,14 @@ absl::Status CheckUnion(const PackTree& tree, const Kept& kept, const PackOption
                    fmt::format("the base has {} layers: no more can be added", layers));
 }
 
-// The layers of the base and, unless it would be empty, one more.
-absl::StatusOr<Packed> PackUpon(PackTree tree, Kept kept, const Facts& facts,
-                                const PackOptions& options, Sink& layer,
-                                const std::stop_token& stop) {
+// Describes the bundle of the base's layers and, unless it would be empty, a new layer.
+absl::StatusOr<Packed> PackOntoBase(PackTree tree, BaseReuse kept, const Facts& facts,
+                                    const PackOptions& options, Sink& layer,
+                                    const std::stop_token& stop) {
   const Bundle& base = *options.base;
   Config config{.facts = facts, .entries = tree.entries, .layers = base.config.layers};
   std::vector<Descriptor> layers = base.manifest.layers;
-  PackTree added = TakeNew(tree, kept.same, std::move(kept.whiteouts));
+  PackTree added = ExtractNewFiles(tree, kept.same, std::move(kept.whiteouts));
   if (added.members() > 0) {
     CW_ASSIGN_OR_RETURN(Layer written, WriteLayer(added, options, layer, stop));
     config.layers.push_back(std::move(written.index));
@@ -109,20 +110,20 @@ absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
                     kTarBlockBytes, kFrameBytesMin, options.limits.frame_raw_bytes_max));
   }
   if (options.keep_base && options.base == nullptr) {
-    return absl::InvalidArgumentError("there is no base to keep");
+    return absl::InvalidArgumentError("keep_base needs a base bundle");
   }
   CW_ASSIGN_OR_RETURN(PackTree tree, ArrangeTree(std::move(files), options.limits));
   if (options.base != nullptr) {
-    Kept kept;
-    CW_ASSIGN_OR_RETURN(kept.same, FindKept(*options.base, tree, options.threads, stop));
+    BaseReuse kept;
+    CW_ASSIGN_OR_RETURN(kept.same, FindUnchanged(*options.base, tree, options.threads, stop));
     if (options.keep_base) {
-      kept.staying = StayingEntries(options.base->config, tree);
+      kept.staying = RetainedEntries(options.base->config, tree);
       CW_RETURN_IF_ERROR(CheckUnion(tree, kept, options));
-      return PackUpon(std::move(tree), std::move(kept), facts, options, layer, stop);
+      return PackOntoBase(std::move(tree), std::move(kept), facts, options, layer, stop);
     }
-    if (IsWorthALayer(*options.base, kept.same, tree)) {
+    if (IsLayerWorthwhile(*options.base, kept.same, tree)) {
       kept.whiteouts = WhiteoutsOf(options.base->config, tree);
-      return PackUpon(std::move(tree), std::move(kept), facts, options, layer, stop);
+      return PackOntoBase(std::move(tree), std::move(kept), facts, options, layer, stop);
     }
   }
   CW_ASSIGN_OR_RETURN(Layer written, WriteLayer(tree, options, layer, stop));

@@ -8,12 +8,12 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Below this a bundle of a few very regular files may compress better than any limit.
+// Smaller bundles are exempt from the ratio: a few very regular files may compress better.
 constexpr int64_t kRatioFreeBytes = 64LL << 20;
 
 constexpr size_t kShownBytes = 200;
 
-absl::Status Refuse(std::string_view path, std::string_view reason) {
+absl::Status MemberRefused(std::string_view path, std::string_view reason) {
   return absl::InvalidArgumentError(
       fmt::format("member \"{}\" is refused: {}", Printable(path.substr(0, kShownBytes)), reason));
 }
@@ -40,36 +40,38 @@ std::string_view TypeName(MemberType type) {
 
 absl::Status CheckLink(const Member& member, const Limits& limits) {
   if (!CheckPath(member.link, limits).ok()) {
-    return Refuse(member.path, "it is a hard link to a path that is not one of the bundle");
+    return MemberRefused(member.path, "it is a hard link to a path that is not one of the bundle");
   }
   return member.bytes == 0 ? absl::OkStatus()
-                           : Refuse(member.path, "it is a hard link with content");
+                           : MemberRefused(member.path, "it is a hard link with content");
 }
 
 }  // namespace
 
 absl::Status CheckPath(std::string_view path, const Limits& limits) {
   if (path.empty() || path.front() == '/') {
-    return Refuse(path, "the path is empty or absolute");
+    return MemberRefused(path, "the path is empty or absolute");
   }
   if (path.size() > static_cast<size_t>(limits.path_bytes_max)) {
-    return Refuse(path, fmt::format("the path is longer than {} bytes", limits.path_bytes_max));
+    return MemberRefused(path,
+                         fmt::format("the path is longer than {} bytes", limits.path_bytes_max));
   }
   if (!IsPlainUtf8(path)) {
-    return Refuse(path, "the path is not UTF-8 or holds control characters");
+    return MemberRefused(path, "the path is not UTF-8 or holds control characters");
   }
   int depth = 0;
   for (std::string_view rest = path;;) {
     const size_t slash = rest.find('/');
     const std::string_view part = rest.substr(0, slash);
     if (part.empty() || part == "." || part == "..") {
-      return Refuse(path, "the path has an empty, \".\" or \"..\" part");
+      return MemberRefused(path, "the path has an empty, \".\" or \"..\" part");
     }
     if (part.size() > static_cast<size_t>(limits.name_bytes_max)) {
-      return Refuse(path, fmt::format("a name is longer than {} bytes", limits.name_bytes_max));
+      return MemberRefused(path,
+                           fmt::format("a name is longer than {} bytes", limits.name_bytes_max));
     }
     if (++depth > limits.depth_max) {
-      return Refuse(path, fmt::format("it is deeper than {} levels", limits.depth_max));
+      return MemberRefused(path, fmt::format("it is deeper than {} levels", limits.depth_max));
     }
     if (slash == std::string_view::npos) {
       return absl::OkStatus();
@@ -88,26 +90,28 @@ absl::Status CheckMember(const Member& member, const Limits& limits) {
   if (member.type == MemberType::kHardLink) {
     CW_RETURN_IF_ERROR(CheckLink(member, limits));
   } else if (member.type != MemberType::kFile && member.type != MemberType::kDirectory) {
-    return Refuse(member.path,
-                  fmt::format("it is a {}; only files, directories and hard links to files of the "
-                              "bundle may be in it",
-                              TypeName(member.type)));
+    return MemberRefused(
+        member.path,
+        fmt::format("it is a {}; only files, directories and hard links to files of the "
+                    "bundle may be in it",
+                    TypeName(member.type)));
   }
   if ((member.mode & kSpecialBits) != 0) {
-    return Refuse(member.path, "it is setuid, setgid or sticky");
+    return MemberRefused(member.path, "it is setuid, setgid or sticky");
   }
   if (member.sparse) {
-    return Refuse(member.path, "it is a sparse file");
+    return MemberRefused(member.path, "it is a sparse file");
   }
   if (member.has_extended_attributes) {
-    return Refuse(member.path, "it has extended attributes or an ACL");
+    return MemberRefused(member.path, "it has extended attributes or an ACL");
   }
   if (member.bytes < 0 || member.bytes > limits.file_bytes_max) {
-    return Refuse(member.path, fmt::format("its size {} is not within 0 and {} (limits.fileBytes)",
-                                           member.bytes, limits.file_bytes_max));
+    return MemberRefused(member.path,
+                         fmt::format("its size {} is not within 0 and {} (limits.fileBytes)",
+                                     member.bytes, limits.file_bytes_max));
   }
   if (member.type == MemberType::kDirectory && member.bytes != 0) {
-    return Refuse(member.path, "it is a directory with content");
+    return MemberRefused(member.path, "it is a directory with content");
   }
   return absl::OkStatus();
 }

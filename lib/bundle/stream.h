@@ -10,7 +10,7 @@
 
 namespace cachewarm::bundle {
 
-// Bytes that are read in order, once. One thread at a time; may block.
+// Reads bytes in order, once. One thread at a time; may block.
 class Source {
  public:
   Source() = default;
@@ -18,12 +18,12 @@ class Source {
   Source& operator=(const Source&) = delete;
   virtual ~Source() = default;
 
-  // Fills at most `buffer`; 0 is the end.
+  // Reads up to the size of `buffer` and returns the number of bytes; 0 at the end.
   virtual absl::StatusOr<size_t> Read(std::span<char> buffer) = 0;
 };
 
-// Where bytes go, in order. One thread at a time; may block: that is the back-pressure. An error
-// ends the transfer and is what its caller gets.
+// Accepts bytes in order. One thread at a time; may block, which slows the producer down. An error
+// ends the transfer and is returned to its caller.
 class Sink {
  public:
   Sink() = default;
@@ -34,7 +34,7 @@ class Sink {
   virtual absl::Status Write(std::string_view bytes) = 0;
 };
 
-// Reads a text that must outlive it.
+// Reads a text, which must outlive the source.
 class TextSource : public Source {
  public:
   explicit TextSource(std::string_view text) : rest_(text) {}
@@ -44,7 +44,7 @@ class TextSource : public Source {
   std::string_view rest_;
 };
 
-// Collects up to `bytes_max`; RESOURCE_EXHAUSTED above.
+// Collects up to `bytes_max` bytes; RESOURCE_EXHAUSTED above.
 class TextSink : public Sink {
  public:
   explicit TextSink(size_t bytes_max) : bytes_max_(bytes_max) {}
@@ -56,7 +56,7 @@ class TextSink : public Sink {
   std::string text_;
 };
 
-// Moves all of `source` to `sink`; the number of bytes.
+// Copies all of `source` to `sink` and returns the number of bytes.
 absl::StatusOr<int64_t> Copy(Source& source, Sink& sink);
 
 }  // namespace cachewarm::bundle

@@ -10,25 +10,26 @@
 #include "absl/status/statusor.h"
 #include "lib/bundle/policy.h"
 
-// tar members (POSIX.1-2001 pax) in memory; the only place that knows the library is
-// platform/libarchive.
+// Reads and writes tar members (POSIX.1-2001 pax) in memory. Only platform/libarchive uses the
+// library.
 namespace cachewarm::bundle {
 
 inline constexpr int64_t kTarBlockBytes = 512;
 
-// `bytes` rounded up to whole tar blocks.
+// Returns `bytes` rounded up to whole tar blocks.
 constexpr int64_t PaddedToBlock(int64_t bytes) {
   return (bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
 }
 
-// The header blocks of a file, directory or hard link, owner 0:0. Long paths and nanoseconds take a
-// pax header. The content, padded with zeros to whole blocks, is the caller's. Deterministic.
+// Returns the header blocks of a file, directory or hard link with owner 0:0, with a pax header for
+// long paths and nanoseconds. The caller appends the content, padded with zeros to whole blocks.
+// Deterministic.
 absl::StatusOr<std::string> TarHeader(const Member& member);
 
-// The two zero blocks that end an archive.
+// Returns the two zero blocks that end an archive.
 std::string TarEnd();
 
-// Reads members out of a piece of an archive that starts at a member. The piece must outlive the
+// Reads the members of a part of an archive that begins at a member. `piece` must outlive the
 // reader. Not thread-safe.
 class TarReader {
  public:
@@ -37,11 +38,11 @@ class TarReader {
   TarReader& operator=(TarReader&&) noexcept;
   ~TarReader();
 
-  // The next member, nullopt at the end of the piece or of the archive. DATA_LOSS when the piece
-  // is malformed.
+  // Returns the next member, nullopt at the end of the piece or of the archive. DATA_LOSS if the
+  // piece is malformed.
   absl::StatusOr<std::optional<Member>> Next();
-  // The member's content in one go: all of it, or as much as the piece holds, where it lies in the
-  // piece. Once a member.
+  // Returns the content of the member, or the part of it in the piece, as a view into the piece.
+  // Call at most once per member.
   absl::StatusOr<std::string_view> Content();
 
  private:

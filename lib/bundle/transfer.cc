@@ -14,10 +14,10 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Passes bytes on and tells how many there were.
-class CountingSink : public Sink {
+// Forwards bytes and reports the progress.
+class ProgressSink : public Sink {
  public:
-  CountingSink(Sink& sink, const OnProgress& on_progress, int64_t total_bytes)
+  ProgressSink(Sink& sink, const OnProgress& on_progress, int64_t total_bytes)
       : sink_(sink), on_progress_(on_progress), total_bytes_(total_bytes) {}
 
   absl::Status Write(std::string_view bytes) override {
@@ -36,7 +36,7 @@ class CountingSink : public Sink {
   int64_t done_bytes_ = 0;
 };
 
-// Hashes what passes.
+// Forwards bytes and hashes them.
 class HashingSink : public Sink {
  public:
   explicit HashingSink(Sink& sink) : sink_(sink) {}
@@ -51,21 +51,21 @@ class HashingSink : public Sink {
   Sha256 hash_;
 };
 
-absl::Status WrongDigest(std::string_view what, const Digest& expected) {
+absl::Status DigestMismatch(std::string_view what, const Digest& expected) {
   return absl::DataLossError(
-      fmt::format("{} does not have the sha256 {} that names it", what, expected.Short()));
+      fmt::format("{} does not match its digest sha256 {}", what, expected.Short()));
 }
 
-// Verifies, keeps nothing.
-class NoFiles : public FileMaker {
+// Creates no files: the content is verified and discarded.
+class DiscardedFiles : public FileMaker {
  public:
   absl::StatusOr<fs::Fd> Make(const Entry& /*entry*/) override { return fs::Fd(); }
 };
 
-// Hashes the tar of each layer out of its frames, which must come in order.
-class TarHashes {
+// Hashes the tar of each layer. Frames must be passed in order.
+class TarHasher {
  public:
-  explicit TarHashes(const Config& config) : config_(config), hashes_(config.layers.size()) {
+  explicit TarHasher(const Config& config) : config_(config), hashes_(config.layers.size()) {
     for (const LayerIndex& layer : config.layers) {
       ends_.push_back((ends_.empty() ? 0 : ends_.back()) +
                       static_cast<int64_t>(layer.frames.size()));
@@ -80,7 +80,7 @@ class TarHashes {
   absl::Status Check() {
     for (size_t i = 0; i < hashes_.size(); ++i) {
       if (const Digest& diff_id = config_.layers[i].diff_id; hashes_[i].Finish() != diff_id) {
-        return WrongDigest("an uncompressed layer", diff_id);
+        return DigestMismatch("an uncompressed layer", diff_id);
       }
     }
     return absl::OkStatus();
@@ -89,14 +89,14 @@ class TarHashes {
  private:
   const Config& config_;
   std::vector<Sha256> hashes_;
-  std::vector<int64_t> ends_;  // the frame behind the last one of each layer
+  std::vector<int64_t> ends_;  // by layer: one past its last frame
 };
 
 int64_t LayerBytes(const Manifest& manifest) {
   return PackedBytes(manifest) - manifest.config.bytes;
 }
 
-absl::Status CopyBlob(const Place& from, const Place& to, const Descriptor& blob,
+absl::Status CopyBlob(const RepositoryRef& from, const RepositoryRef& to, const Descriptor& blob,
                       CopyReport& report, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(bool there, to.store.HasBlob(to.repository, blob.digest, stop));
   if (!there && &from.store == &to.store) {
@@ -111,29 +111,29 @@ absl::Status CopyBlob(const Place& from, const Place& to, const Descriptor& blob
   HashingSink hashed(*upload);
   CW_RETURN_IF_ERROR(from.store.ReadBlob(
       from.repository, {.digest = blob.digest, .bytes = blob.bytes}, hashed, stop));
-  // Before it is committed: a wrong blob must not even appear under its own name.
+  // Verify before Commit(): a wrong blob would be stored under the digest of the wrong bytes.
   if (hashed.Finish() != blob.digest) {
-    return WrongDigest("a blob", blob.digest);
+    return DigestMismatch("a blob", blob.digest);
   }
   CW_RETURN_IF_ERROR(upload->Commit().status());
   report.copied_bytes += blob.bytes;
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> HasLayers(const Place& place, const Bundle* bundle, std::stop_token stop) {
+absl::StatusOr<bool> HasLayers(const RepositoryRef& ref, const Bundle* bundle,
+                               std::stop_token stop) {
   if (bundle == nullptr) {
     return false;
   }
   for (const Descriptor& layer : bundle->manifest.layers) {
-    CW_ASSIGN_OR_RETURN(const bool there,
-                        place.store.HasBlob(place.repository, layer.digest, stop));
+    CW_ASSIGN_OR_RETURN(const bool there, ref.store.HasBlob(ref.repository, layer.digest, stop));
     if (!there || layer.bytes == 0) {
       return false;
     }
-    // Nothing is built upon a layer that was cut: it would be so for ever.
+    // Read the last byte: a bundle that reuses a truncated layer could never be unpacked.
     TextSink last(1);
-    const absl::Status read = place.store.ReadBlob(
-        place.repository, {.digest = layer.digest, .offset = layer.bytes - 1, .bytes = 1}, last,
+    const absl::Status read = ref.store.ReadBlob(
+        ref.repository, {.digest = layer.digest, .offset = layer.bytes - 1, .bytes = 1}, last,
         stop);
     if (!read.ok()) {
       return IsRetryable(read) || absl::IsCancelled(read) ? absl::StatusOr<bool>(read) : false;
@@ -142,60 +142,58 @@ absl::StatusOr<bool> HasLayers(const Place& place, const Bundle* bundle, std::st
   return true;
 }
 
-// A blob that is begun with its first byte: there may be none.
-class NewBlob : public Sink {
+// Starts an upload with the first byte; without any byte there is no blob.
+class LazyUpload : public Sink {
  public:
-  NewBlob(const Place& place, std::stop_token stop) : place_(place), stop_(std::move(stop)) {}
+  LazyUpload(const RepositoryRef& ref, std::stop_token stop) : ref_(ref), stop_(std::move(stop)) {}
 
   absl::Status Write(std::string_view bytes) override {
     if (upload_ == nullptr) {
-      CW_ASSIGN_OR_RETURN(upload_, place_.store.StartBlob(place_.repository, stop_));
+      CW_ASSIGN_OR_RETURN(upload_, ref_.store.StartBlob(ref_.repository, stop_));
     }
     return upload_->Write(bytes);
   }
 
-  // The bytes of it; 0 when nothing was written.
+  // Commits the upload and returns the size of the blob, 0 if nothing was written.
   absl::StatusOr<int64_t> Commit(const Descriptor& expected) {
     if (upload_ == nullptr) {
       return 0;
     }
     CW_ASSIGN_OR_RETURN(const Descriptor stored, upload_->Commit());
     if (stored.digest != expected.digest) {
-      return WrongDigest("the layer that was stored", expected.digest);
+      return DigestMismatch("the stored layer", expected.digest);
     }
     return stored.bytes;
   }
 
  private:
-  const Place& place_;
+  const RepositoryRef& ref_;
   std::stop_token stop_;
   std::unique_ptr<BlobUpload> upload_;
 };
 
 }  // namespace
 
-absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> files,
+absl::StatusOr<Publication> Publish(const RepositoryRef& ref, std::vector<PackFile> files,
                                     const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop) {
   PackOptions pack = options.pack;
-  CW_ASSIGN_OR_RETURN(const bool has_base, HasLayers(place, pack.base, stop));
+  CW_ASSIGN_OR_RETURN(const bool has_base, HasLayers(ref, pack.base, stop));
   if (!has_base && pack.keep_base) {
     return absl::FailedPreconditionError(
-        pack.base == nullptr ? std::string("there is no bundle to keep")
-                             : fmt::format("the store lacks a layer of the bundle {} to keep",
+        pack.base == nullptr ? std::string("keep_base needs a base bundle")
+                             : fmt::format("the store lacks a layer of the base bundle {}",
                                            pack.base->digest.Short()));
   }
   if (!has_base) {
     pack.base = nullptr;
   }
-  NewBlob layer(place, stop);
+  LazyUpload layer(ref, stop);
   CW_ASSIGN_OR_RETURN(const Packed packed, Pack(std::move(files), facts, pack, layer, stop));
   CW_ASSIGN_OR_RETURN(const int64_t layer_bytes, layer.Commit(packed.manifest.layers.back()));
+  CW_RETURN_IF_ERROR(WriteSmallBlob(ref.store, ref.repository, packed.config_text, stop).status());
   CW_RETURN_IF_ERROR(
-      WriteSmallBlob(place.store, place.repository, packed.config_text, stop).status());
-  CW_RETURN_IF_ERROR(
-      place.store.WriteManifest(place.repository, packed.manifest_text, options.tag, stop)
-          .status());
+      ref.store.WriteManifest(ref.repository, packed.manifest_text, options.tag, stop).status());
   return Publication{.digest = packed.digest,
                      .bytes = PackedBytes(packed.manifest),
                      .new_bytes = layer_bytes + packed.manifest.config.bytes,
@@ -203,19 +201,20 @@ absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> fi
                      .raw_bytes = RawBytes(packed.config)};
 }
 
-absl::StatusOr<Bundle> ReadBundle(const Place& place, const Digest& digest, std::stop_token stop) {
+absl::StatusOr<Bundle> ReadBundle(const RepositoryRef& ref, const Digest& digest,
+                                  std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const std::string manifest,
-                      place.store.ReadManifest(place.repository, digest, stop));
+                      ref.store.ReadManifest(ref.repository, digest, stop));
   Bundle bundle{.digest = digest};
   CW_ASSIGN_OR_RETURN(bundle.manifest, ParseManifest(manifest));
   CW_ASSIGN_OR_RETURN(
       const std::string config,
-      ReadSmallBlob(place.store, place.repository, bundle.manifest.config, kConfigBytesMax, stop));
+      ReadSmallBlob(ref.store, ref.repository, bundle.manifest.config, kConfigBytesMax, stop));
   CW_ASSIGN_OR_RETURN(bundle.config, ParseConfig(config));
   return bundle;
 }
 
-absl::Status Extract(const Place& place, const Extraction& extraction, std::stop_token stop) {
+absl::Status Extract(const RepositoryRef& ref, const Extraction& extraction, std::stop_token stop) {
   const Bundle& bundle = extraction.bundle;
   Unpacker unpacker(bundle.config, bundle.manifest, extraction.staging, extraction.options);
   CW_RETURN_IF_ERROR(unpacker.Start());
@@ -223,26 +222,26 @@ absl::Status Extract(const Place& place, const Extraction& extraction, std::stop
   for (const FrameRun& run : unpacker.runs()) {
     total_bytes += run.bytes;
   }
-  CountingSink counted(unpacker, extraction.on_progress, total_bytes);
+  ProgressSink counted(unpacker, extraction.on_progress, total_bytes);
   for (const FrameRun& run : unpacker.runs()) {
-    CW_RETURN_IF_ERROR(place.store.ReadBlob(place.repository,
-                                            {.digest = bundle.manifest.layers[run.layer].digest,
-                                             .offset = run.offset,
-                                             .bytes = run.bytes},
-                                            counted, stop));
+    CW_RETURN_IF_ERROR(ref.store.ReadBlob(ref.repository,
+                                          {.digest = bundle.manifest.layers[run.layer].digest,
+                                           .offset = run.offset,
+                                           .bytes = run.bytes},
+                                          counted, stop));
   }
   return unpacker.Finish();
 }
 
-absl::Status Verify(const Place& place, const Bundle& bundle, const Verification& verification,
-                    std::stop_token stop) {
+absl::Status Verify(const RepositoryRef& ref, const Bundle& bundle,
+                    const Verification& verification, std::stop_token stop) {
   const Limits& limits = verification.limits;
   CW_RETURN_IF_ERROR(CheckBundle(bundle.manifest, bundle.config, limits));
-  NoFiles nothing;
+  DiscardedFiles nothing;
   std::vector<int64_t> all(static_cast<size_t>(FrameCount(bundle.config)));
   std::iota(all.begin(), all.end(), 0);
   MemberStream members(bundle.config, all, {.limits = limits});
-  TarHashes tars(bundle.config);
+  TarHasher tars(bundle.config);
   FrameStream frames(bundle.config, all, DefaultThreads(), [&](const RawFrame& frame) {
     CW_RETURN_IF_ERROR(members.Handle(frame, nothing));
     CW_RETURN_IF_ERROR(frame.AwaitEarlier());
@@ -250,12 +249,12 @@ absl::Status Verify(const Place& place, const Bundle& bundle, const Verification
     return absl::OkStatus();
   });
   HashingSink hashed(frames);
-  CountingSink counted(hashed, verification.on_progress, LayerBytes(bundle.manifest));
+  ProgressSink counted(hashed, verification.on_progress, LayerBytes(bundle.manifest));
   for (const Descriptor& layer : bundle.manifest.layers) {
-    CW_RETURN_IF_ERROR(place.store.ReadBlob(
-        place.repository, {.digest = layer.digest, .bytes = layer.bytes}, counted, stop));
+    CW_RETURN_IF_ERROR(ref.store.ReadBlob(
+        ref.repository, {.digest = layer.digest, .bytes = layer.bytes}, counted, stop));
     if (hashed.Finish() != layer.digest) {
-      return WrongDigest("a layer", layer.digest);
+      return DigestMismatch("a layer", layer.digest);
     }
   }
   CW_RETURN_IF_ERROR(frames.Finish());
@@ -263,8 +262,9 @@ absl::Status Verify(const Place& place, const Bundle& bundle, const Verification
   return tars.Check();
 }
 
-absl::StatusOr<CopyReport> CopyBundle(const Place& from, const Place& to, const Bundle& bundle,
-                                      const std::string& tag, std::stop_token stop) {
+absl::StatusOr<CopyReport> CopyBundle(const RepositoryRef& from, const RepositoryRef& to,
+                                      const Bundle& bundle, const std::string& tag,
+                                      std::stop_token stop) {
   CopyReport report;
   for (const Descriptor& layer : bundle.manifest.layers) {
     CW_RETURN_IF_ERROR(CopyBlob(from, to, layer, report, stop));

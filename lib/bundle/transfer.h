@@ -13,13 +13,15 @@
 #include "lib/bundle/unpacker.h"
 #include "lib/fs/dir.h"
 
-// A whole bundle between a tree and a store.
+// Transfers whole bundles between trees and stores. Every function blocks, and returns CANCELLED
+// soon after `stop`; errors are those of the store unless stated otherwise.
 namespace cachewarm::bundle {
 
-// Layer bytes done and to do. Called on the caller's thread, often; must be quick.
+// Reports the layer bytes transferred so far. Called often, on the caller's thread; must not block.
 using OnProgress = std::function<void(int64_t done_bytes, int64_t total_bytes)>;
 
-struct Place {
+// One repository of a store.
+struct RepositoryRef {
   Store& store;
   std::string repository;
 };
@@ -27,51 +29,55 @@ struct Place {
 struct Publication {
   Digest digest;
   int64_t bytes = 0;      // config and layers
-  int64_t new_bytes = 0;  // of them, those that are not in a layer of the base
+  int64_t new_bytes = 0;  // of which not in a layer of the base
   int64_t files = 0;
   int64_t raw_bytes = 0;
 };
 
 struct PublishOptions {
-  std::string tag;  // points to the bundle afterwards; empty: none
+  std::string tag;  // moved to the bundle; empty: none
   PackOptions pack;
 };
 
-// Packs `files` straight into `place`; the bundle is readable when it returns. A failure leaves at
-// most unreferenced blobs. A base of which `place` lacks a layer is not used; where it is to be
-// kept, that is FAILED_PRECONDITION.
-absl::StatusOr<Publication> Publish(const Place& place, std::vector<PackFile> files,
+// Packs `files` directly into the repository; the bundle is readable on return. A failure leaves
+// only unreferenced blobs. Ignores the base if the repository lacks one of its layers; with
+// keep_base that is FAILED_PRECONDITION. Other errors as Pack() and the store.
+absl::StatusOr<Publication> Publish(const RepositoryRef& ref, std::vector<PackFile> files,
                                     const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop);
 
-// Manifest and config, verified down from the digest.
-absl::StatusOr<Bundle> ReadBundle(const Place& place, const Digest& digest, std::stop_token stop);
+// Reads and verifies manifest and config. INVALID_ARGUMENT if they are not those of a bundle.
+absl::StatusOr<Bundle> ReadBundle(const RepositoryRef& ref, const Digest& digest,
+                                  std::stop_token stop);
 
-// Streams the layers of `bundle` through an Unpacker into `staging` (see there what an error
-// leaves behind), which is durable afterwards if `options` say so.
+// Unpacks `bundle` into `staging`, which is durable on return if `options.sync`. Errors, and the
+// state that they leave behind, as Unpacker.
 struct Extraction {
   const Bundle& bundle;
   const fs::Dir& staging;
   UnpackOptions options;
   OnProgress on_progress;
 };
-absl::Status Extract(const Place& place, const Extraction& extraction, std::stop_token stop);
+absl::Status Extract(const RepositoryRef& ref, const Extraction& extraction, std::stop_token stop);
 
-// Reads all of `bundle`, checks every byte with DefaultThreads(), keeps nothing.
+// Reads and verifies all bytes of `bundle` with DefaultThreads() threads. DATA_LOSS or
+// INVALID_ARGUMENT as Unpacker.
 struct Verification {
   OnProgress on_progress;
   Limits limits;
 };
-absl::Status Verify(const Place& place, const Bundle& bundle, const Verification& verification,
-                    std::stop_token stop);
+absl::Status Verify(const RepositoryRef& ref, const Bundle& bundle,
+                    const Verification& verification, std::stop_token stop);
 
-// Copies a bundle byte by byte, only the blobs that `to` lacks. Within one Store they are mounted
-// where it can; they count as present.
+// Copies a bundle unchanged, transferring only the blobs that `to` lacks, and moves `tag` to it
+// unless empty. Within one store blobs are mounted if possible; they count as present. DATA_LOSS if
+// a blob of `from` does not match its digest.
 struct CopyReport {
   int64_t copied_bytes = 0;
   int64_t present_bytes = 0;
 };
-absl::StatusOr<CopyReport> CopyBundle(const Place& from, const Place& to, const Bundle& bundle,
-                                      const std::string& tag, std::stop_token stop);
+absl::StatusOr<CopyReport> CopyBundle(const RepositoryRef& from, const RepositoryRef& to,
+                                      const Bundle& bundle, const std::string& tag,
+                                      std::stop_token stop);
 
 }  // namespace cachewarm::bundle

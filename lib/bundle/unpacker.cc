@@ -56,7 +56,7 @@ class Unpacker::Progress {
  private:
   absl::Status Handle(const RawFrame& frame) {
     CW_RETURN_IF_ERROR(members_->Handle(frame, files_[frame.worker]));
-    flusher_.Wrote(static_cast<int64_t>(frame.raw.size()));
+    flusher_.RecordWritten(static_cast<int64_t>(frame.raw.size()));
     return absl::OkStatus();
   }
 
@@ -95,7 +95,7 @@ absl::Status Unpacker::Finish() {
 
 namespace {
 
-// Bounds what a worker must hold before it can verify anything.
+// Bounds the memory of a worker, which must hold a whole frame to verify it.
 absl::Status CheckFrameSize(const Frame& frame, size_t layer, const Limits& limits) {
   if (frame.raw_bytes > limits.frame_raw_bytes_max) {
     return absl::InvalidArgumentError(

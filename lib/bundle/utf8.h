@@ -6,11 +6,11 @@
 
 namespace cachewarm::bundle {
 
-// Well-formed UTF-8 (RFC 3629: no overlong forms, no surrogates) without control characters
-// (U+0000 to U+001F, U+007F to U+009F).
+// True for well-formed UTF-8 (RFC 3629: no overlong forms, no surrogates) without control
+// characters (U+0000 to U+001F, U+007F to U+009F).
 bool IsPlainUtf8(std::string_view text);
 
-// For messages: printable ASCII stays, every other byte becomes \xNN.
+// Returns `text` for messages: every byte but printable ASCII is replaced by \xNN.
 std::string Printable(std::string_view text);
 
 }  // namespace cachewarm::bundle

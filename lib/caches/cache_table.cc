@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "lib/api/names.h"
 #include "lib/base/utf8.h"
 #include "lib/caches/glob.h"
@@ -34,7 +35,7 @@ bool IsSafePath(std::string_view path) {
   }
 }
 
-// `path` without `directory` and its "/"; empty when it is not below it.
+// Returns `path` relative to `directory`; empty if it is not below it.
 std::string_view Below(std::string_view directory, std::string_view path) {
   return path.size() > directory.size() + 1 && path.starts_with(directory) &&
                  path[directory.size()] == '/'
@@ -55,8 +56,8 @@ Placement PlaceInKind(const CacheKind& kind, std::string_view path) {
   return ClassifyInKind(kind, below, directory);
 }
 
-// Nothing is known about a user's files: each is an entry, and the careful answer to all else.
-Placement PlaceInUserCache(const api::CacheChoice& cache, std::string_view below) {
+// The layout of a custom cache is unknown, so each file gets the safest treatment.
+Placement PlaceInCustomCache(const api::CacheChoice& cache, std::string_view below) {
   const bool included =
       cache.include.empty() ||
       std::any_of(cache.include.begin(), cache.include.end(),
@@ -84,6 +85,14 @@ const std::vector<std::string>& PresetNames() {
   return names;
 }
 
+absl::Status CheckPresetName(std::string_view name) {
+  return FindKind(name) != nullptr
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   fmt::format("\"{}\" is not a cache kind that cachewarm knows (known: {})", name,
+                               fmt::join(PresetNames(), ", ")));
+}
+
 const CacheTable& CacheTable::AllPresets() {
   static const CacheTable table = [] {
     CacheTable all;
@@ -104,7 +113,7 @@ std::vector<api::EnvVar> CacheTable::Env() const {
                                                : std::string(row.value)});
     }
   }
-  for (const api::CacheChoice& cache : user_) {
+  for (const api::CacheChoice& cache : custom_) {
     env.push_back({.name = cache.env, .value = fmt::format("{}/{}", api::kMountPath, cache.path)});
   }
   std::sort(env.begin(), env.end(),
@@ -122,9 +131,9 @@ Placement CacheTable::Classify(std::string_view path) const {
       placement = PlaceInKind(*kind, path);
     }
   }
-  for (const api::CacheChoice& cache : user_) {
+  for (const api::CacheChoice& cache : custom_) {
     if (const std::string_view below = Below(cache.path, path); !below.empty()) {
-      placement = PlaceInUserCache(cache, below);
+      placement = PlaceInCustomCache(cache, below);
     }
   }
   if (placement.skip != Skip::kUnknownCache) {
@@ -140,7 +149,7 @@ std::vector<std::string> CacheTable::Directories() const {
   for (const CacheKind* kind : kinds_) {
     directories.emplace(kind->path);
   }
-  for (const api::CacheChoice& cache : user_) {
+  for (const api::CacheChoice& cache : custom_) {
     directories.insert(cache.path.substr(0, cache.path.find('/')));
   }
   return {directories.begin(), directories.end()};

@@ -12,34 +12,40 @@
 
 namespace cachewarm::caches {
 
-// "torchinductor", "triton", ...: every preset, in the order of the documentation.
+// The presets, which are the cache kinds that cachewarm knows: "torchinductor", "triton", ..., in
+// the order of docs/reference/caches.md.
 const std::vector<std::string>& PresetNames();
+// INVALID_ARGUMENT if `name` is no preset; the message quotes `name` and lists the presets, without
+// a field name before it and a remedy after it.
+absl::Status CheckPresetName(std::string_view name);
 
 struct CacheKind;
 
-// The caches of one warmup: which variables point them below api::kMountPath, and what each file
-// is. Immutable after Make; thread-safe.
+// The caches of one warmup: the variables that point engines below api::kMountPath, and the rules
+// that classify each file. Immutable after Make; thread-safe.
 class CacheTable {
  public:
-  // `choices` as in spec.caches: none means every preset. A choice with `env` is the user's own
-  // cache: name [a-z0-9-]{1,40} and no preset's, env a variable that no other cache sets, path
-  // (default: the name) disjoint from every other cache, at most 32 globs ("*" within a directory,
-  // "**" across, "?" one character; none means "**") of printable ASCII, 8 KiB in all.
+  // Validates spec.caches and builds its table; an empty list selects every preset. An entry with
+  // `env` is a custom cache. Its name is [a-z0-9-]{1,40} and not a preset's; no other cache
+  // sets its env; its path (default: the name) overlaps no other cache's; it has at most 32 globs
+  // of printable ASCII ("*" within a directory, "**" across directories, "?" one character; none
+  // means "**"). All entries together take at most 8 KiB.
   // INVALID_ARGUMENT names the field ("spec.caches[2].env: ...").
-  static absl::StatusOr<CacheTable> Make(const std::vector<api::CacheChoice>& choices);
-  // All presets, no user caches.
+  static absl::StatusOr<CacheTable> Make(const std::vector<api::CacheChoice>& entries);
+  // Every preset, no custom cache.
   static const CacheTable& AllPresets();
 
-  // Sorted by name, each once.
+  // Returns the variables to inject, sorted by name, each once.
   std::vector<api::EnvVar> Env() const;
+  // Classifies `path`, relative to a generation's root.
   Placement Classify(std::string_view path) const;
-  // Directories that exist in every generation, so that an engine never has to make one as
-  // another user: the first component of each cache's path, sorted.
+  // Returns the first component of each cache's path, sorted. The agent creates these directories
+  // in every generation, because an engine that runs as another user could not.
   std::vector<std::string> Directories() const;
 
-  // Of `present` (paths of a generation) those that a capture takes when the engine was seen to
-  // use `used`: the carried ones that were used, their units, and what is always taken. Keeps the
-  // order of `present`.
+  // Returns the paths of `present` (all files of a generation) that a capture takes, given the
+  // files that the engine used: carried files that were used, the rest of their units, and files
+  // marked `always`. Keeps the order of `present`.
   std::vector<std::string> SelectUsed(const std::vector<std::string>& present,
                                       const std::set<std::string, std::less<>>& used) const;
 
@@ -47,7 +53,7 @@ class CacheTable {
   CacheTable() = default;
 
   std::vector<const CacheKind*> kinds_;
-  std::vector<api::CacheChoice> user_;
+  std::vector<api::CacheChoice> custom_;
 };
 
 }  // namespace cachewarm::caches

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pickle protocol 4 writes an attribute as SHORT_BINUNICODE <length> <name> MEMOIZE and then its
 // value: BININT1, BININT2, BININT or LONG1 (pickletools).
+#include <limits>
 #include <optional>
 
 #include "lib/caches/file_check.h"
@@ -8,10 +9,10 @@
 namespace cachewarm::caches {
 namespace {
 
-// A day: nothing compiles longer, and sums of a million entries stay within 64 bits.
-constexpr int64_t kMostNs = int64_t{86'400} * 1'000'000'000;
+// One day: no compile takes longer.
+constexpr int64_t kCompileNsMax = int64_t{86'400} * 1'000'000'000;
 
-// Of the three names, what they have in common, so that one scan finds all, and what precedes it.
+// The suffix that the three names share, so that one scan finds all of them, and their prefixes.
 constexpr std::string_view kNameEnd = "_time_taken_ns\x94";
 constexpr std::string_view kGraph = "\x8c\x0e";
 constexpr std::string_view kForward =
@@ -31,7 +32,7 @@ int64_t LittleEndian(std::string_view bytes) {
   return static_cast<int64_t>(value);
 }
 
-// The integer whose opcode stands at the start of `bytes`.
+// Decodes the integer at the start of `bytes`.
 std::optional<int64_t> PickledInteger(std::string_view bytes) {
   if (bytes.size() < 2) {
     return std::nullopt;
@@ -62,14 +63,21 @@ std::optional<int64_t> PickledInteger(std::string_view bytes) {
 }
 
 bool IsPlausible(const std::optional<int64_t>& value) {
-  return value.has_value() && *value > 0 && *value <= kMostNs;
+  return value.has_value() && *value > 0 && *value <= kCompileNsMax;
+}
+
+// A crafted file of 64 MiB can hold enough entries of a day each to exceed 64 bits.
+void AddSaturated(int64_t& sum, int64_t value) {
+  if (__builtin_add_overflow(sum, value, &sum)) {
+    sum = std::numeric_limits<int64_t>::max();
+  }
 }
 
 }  // namespace
 
 StoredCompileTime& StoredCompileTime::operator+=(const StoredCompileTime& other) {
-  graph_ns += other.graph_ns;
-  autograd_ns += other.autograd_ns;
+  AddSaturated(graph_ns, other.graph_ns);
+  AddSaturated(autograd_ns, other.autograd_ns);
   return *this;
 }
 
@@ -93,9 +101,9 @@ StoredCompileTime FindCompileTime(std::string_view bytes) {
     }
     const std::string_view before = bytes.substr(0, at);
     if (before.ends_with(kGraph)) {
-      found.graph_ns += *value;
+      AddSaturated(found.graph_ns, *value);
     } else if (before.ends_with(kForward) || before.ends_with(kBackward)) {
-      found.autograd_ns += *value;
+      AddSaturated(found.autograd_ns, *value);
     }
   }
   return found;

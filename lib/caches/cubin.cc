@@ -7,9 +7,9 @@ namespace cachewarm::caches {
 namespace {
 
 constexpr uint16_t kCudaMachine = 190;  // EM_CUDA
-// What nvcc and ptxas 12.9 and 13.x were seen to write: OSABI 51 keeps the architecture in the low
+// Observed in files of nvcc and ptxas 12.9 and 13.x: OSABI 51 stores the architecture in the low
 // byte of e_flags, OSABI 65 in the second; the bit of the suffix "a" differs too. 13.x does not set
-// it, so an architecture of its cubins may lack the suffix.
+// that bit, so the architecture of its cubins may lack the suffix.
 constexpr uint8_t kOldAbi = 51;
 constexpr uint8_t kNewAbi = 65;
 

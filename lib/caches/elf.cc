@@ -4,7 +4,7 @@
 namespace cachewarm::caches {
 namespace {
 
-// `width` bytes at `at` in the file's byte order; the caller has checked that they are there.
+// Reads `width` bytes at `at` in the file's byte order. The caller has checked the bounds.
 uint64_t Number(std::string_view bytes, size_t at, size_t width, bool big_endian) {
   uint64_t value = 0;
   for (size_t i = 0; i < width; ++i) {
@@ -32,23 +32,23 @@ uint64_t ElfHeader::segments_end() const {
 }
 
 std::optional<ElfHeader> ParseElfHeader(std::string_view head) {
-  constexpr size_t kNarrow = 52;
-  constexpr size_t kWide = 64;
-  if (head.size() < kNarrow || !head.starts_with("\x7f"
-                                                 "ELF")) {
+  constexpr size_t kBytes32 = 52;
+  constexpr size_t kBytes64 = 64;
+  if (head.size() < kBytes32 || !head.starts_with("\x7f"
+                                                  "ELF")) {
     return std::nullopt;
   }
   const char elf_class = head[4];
   const char order = head[5];
   if ((elf_class != 1 && elf_class != 2) || (order != 1 && order != 2) ||
-      (elf_class == 2 && head.size() < kWide)) {
+      (elf_class == 2 && head.size() < kBytes64)) {
     return std::nullopt;
   }
-  ElfHeader elf{.wide = elf_class == 2, .big_endian = order == 2};
-  const auto at = [&](size_t narrow, size_t wide, size_t width) {
-    return Number(head, elf.wide ? wide : narrow, width, elf.big_endian);
+  ElfHeader elf{.is_64_bit = elf_class == 2, .big_endian = order == 2};
+  const auto at = [&](size_t offset32, size_t offset64, size_t width) {
+    return Number(head, elf.is_64_bit ? offset64 : offset32, width, elf.big_endian);
   };
-  const size_t word = elf.wide ? 8 : 4;
+  const size_t word = elf.is_64_bit ? 8 : 4;
   elf.os_abi = static_cast<uint8_t>(head[7]);
   elf.abi_version = static_cast<uint8_t>(head[8]);
   elf.machine = static_cast<uint16_t>(at(18, 18, 2));
@@ -63,14 +63,14 @@ std::optional<ElfHeader> ParseElfHeader(std::string_view head) {
 }
 
 uint64_t SegmentEnd(const ElfHeader& elf, std::string_view table, uint32_t index) {
-  const size_t least = elf.wide ? 56 : 32;
+  const size_t least = elf.is_64_bit ? 56 : 32;
   const size_t at = size_t{index} * elf.segment_size;
   if (elf.segment_size < least || table.size() < at + least) {
     return UINT64_MAX;
   }
-  const size_t word = elf.wide ? 8 : 4;
-  const uint64_t offset = Number(table, at + (elf.wide ? 8 : 4), word, elf.big_endian);
-  const uint64_t bytes = Number(table, at + (elf.wide ? 32 : 16), word, elf.big_endian);
+  const size_t word = elf.is_64_bit ? 8 : 4;
+  const uint64_t offset = Number(table, at + (elf.is_64_bit ? 8 : 4), word, elf.big_endian);
+  const uint64_t bytes = Number(table, at + (elf.is_64_bit ? 32 : 16), word, elf.big_endian);
   return offset > UINT64_MAX - bytes ? UINT64_MAX : offset + bytes;
 }
 

@@ -6,13 +6,13 @@
 #include <optional>
 #include <string_view>
 
-// Inside lib/caches only: as much of ELF (gABI 4.1) as it takes to see that a file was cut.
+// Inside lib/caches only: the part of ELF (gABI 4.1) that shows whether a file is truncated.
 namespace cachewarm::caches {
 
 inline constexpr size_t kElfHeaderMax = 64;
 
 struct ElfHeader {
-  bool wide = true;  // ELFCLASS64
+  bool is_64_bit = true;  // ELFCLASS64
   bool big_endian = false;
   uint8_t os_abi = 0;
   uint8_t abi_version = 0;
@@ -25,16 +25,17 @@ struct ElfHeader {
   uint32_t sections = 0;
   uint32_t section_size = 0;
 
-  // One past the last byte of the tables; UINT64_MAX when that overflows, 0 without a table.
+  // Return one past the last byte of the table; UINT64_MAX on overflow, 0 without a table.
   uint64_t sections_end() const;
   uint64_t segments_end() const;
 };
 
-// The first bytes of a file (kElfHeaderMax, fewer only when it is shorter); nullopt when they are
-// no complete ELF header of a known class and byte order.
+// Parses `head`, the first kElfHeaderMax bytes of a file (all of a shorter one). Returns nullopt if
+// they hold no complete ELF header of a known class and byte order.
 std::optional<ElfHeader> ParseElfHeader(std::string_view head);
 
-// One past the last file byte of segment `index`; UINT64_MAX when the table is cut or overflows.
+// Returns one past the last file byte of segment `index`; UINT64_MAX if the table is truncated or
+// the sum overflows.
 uint64_t SegmentEnd(const ElfHeader& elf, std::string_view table, uint32_t index);
 
 }  // namespace cachewarm::caches

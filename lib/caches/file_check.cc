@@ -11,7 +11,7 @@
 namespace cachewarm::caches {
 namespace {
 
-constexpr size_t kPageMax = 64U << 10U;
+constexpr size_t kSegmentTableBytesMax = 64U << 10U;
 
 bool IsObject(std::string_view path) {
   return path.ends_with(".so") || path.ends_with(".o") || path.ends_with(".cubin") ||
@@ -23,11 +23,11 @@ bool MustNotBeEmpty(const Placement& placement, std::string_view path) {
          path.ends_with(".py");
 }
 
-// Every segment lies within the file: the loader maps them, and a page beyond the end is SIGBUS.
+// The loader maps every segment; access to a page beyond the end of the file raises SIGBUS.
 absl::Status CheckSegments(const ElfHeader& elf, uint64_t size, std::string_view path,
                            const ReadAt& read) {
   const uint64_t bytes = uint64_t{elf.segments} * elf.segment_size;
-  if (bytes == 0 || bytes > kPageMax) {
+  if (bytes == 0 || bytes > kSegmentTableBytesMax) {
     return absl::OkStatus();
   }
   CW_ASSIGN_OR_RETURN(const std::string table, read(elf.segments_at, static_cast<size_t>(bytes)));
@@ -35,7 +35,7 @@ absl::Status CheckSegments(const ElfHeader& elf, uint64_t size, std::string_view
     const uint64_t end = SegmentEnd(elf, table, i);
     if (end > size) {
       return absl::DataLossError(fmt::format(
-          "{}: torn ELF file: segment {} ends at {}, the file at {}", path, i, end, size));
+          "{}: truncated ELF file: segment {} ends at {}, the file at {}", path, i, end, size));
     }
   }
   return absl::OkStatus();
@@ -45,15 +45,15 @@ absl::Status CheckElf(std::string_view path, uint64_t size, const ReadAt& read) 
   CW_ASSIGN_OR_RETURN(const std::string head, read(0, kElfHeaderMax));
   const std::optional<ElfHeader> elf = ParseElfHeader(head);
   if (!elf.has_value() && !path.ends_with(".so")) {
-    return absl::OkStatus();  // CuPy puts a hash before its cubins; some compilers emit bitcode
+    return absl::OkStatus();  // CuPy writes a hash before its cubins; some compilers emit bitcode
   }
   if (!elf.has_value()) {
     return absl::DataLossError(fmt::format("{}: not a complete ELF header", path));
   }
   for (const uint64_t end : {elf->sections_end(), elf->segments_end()}) {
     if (end > size) {
-      return absl::DataLossError(
-          fmt::format("{}: torn ELF file: its tables end at {}, the file at {}", path, end, size));
+      return absl::DataLossError(fmt::format(
+          "{}: truncated ELF file: its tables end at {}, the file at {}", path, end, size));
     }
   }
   return CheckSegments(*elf, size, path, read);

@@ -13,36 +13,39 @@
 
 namespace cachewarm::caches {
 
-// Bytes [offset, offset + size) of the file, shorter only at its end.
+// Returns bytes [offset, offset + size) of the file, fewer only at its end.
 using ReadAt = std::function<absl::StatusOr<std::string>(uint64_t offset, size_t size)>;
 
-// OK when the file may be shown to a pod. DATA_LOSS, saying why, for what would crash every start
-// for ever: an empty shared object, output module or index entry, and an ELF file that ends
-// before its section table or a segment does. Reads at most 64 KiB; errors of `read` come through.
+// Checks that the file cannot crash an engine that reads it. DATA_LOSS with the reason for an empty
+// shared object, output module or index entry, and for an ELF file that ends before its section
+// table or a segment does: every later start would crash. Reads at most 64 KiB. Other errors are
+// those of `read`.
 absl::Status CheckWhole(const Placement& placement, std::string_view path, uint64_t size,
                         const ReadAt& read);
 
-// "sm_90", "sm_100a" from the first 64 bytes of a CUDA ELF image; nullopt for anything else.
+// Reads the architecture ("sm_90", "sm_100a") from the first 64 bytes of a CUDA ELF image. Returns
+// nullopt for other files.
 std::optional<std::string> CubinArchitecture(std::string_view head);
 
-// Compile nanoseconds that an Inductor, AOTAutograd or vLLM entry stores about itself, by a scan
-// for the pickled attributes; the pickle is never executed. Gross work: sums over parallel
-// compiles, without tracing.
+// Compile times that an Inductor, AOTAutograd or vLLM entry stores about itself. They are sums over
+// parallel compiles, without tracing, so they may exceed the elapsed time.
 struct StoredCompileTime {
   int64_t graph_ns = 0;     // _time_taken_ns
-  int64_t autograd_ns = 0;  // forward_time_taken_ns + backward_time_taken_ns, holds graph_ns
+  int64_t autograd_ns = 0;  // forward_time_taken_ns + backward_time_taken_ns; includes graph_ns
 
   StoredCompileTime& operator+=(const StoredCompileTime& other);
   StoredCompileTime& operator-=(const StoredCompileTime& other);
-  // The AOTAutograd sum where there is one, else the graphs'.
+  // Returns the AOTAutograd sum if there is one, else the graphs'.
   double Seconds() const;
 };
+// Scans `bytes` for the pickled attributes and adds them up, at most to INT64_MAX. Never executes
+// the pickle.
 StoredCompileTime FindCompileTime(std::string_view bytes);
-// No text that says one time is longer. Whoever scans a file in pieces has each begin so far before
-// the end of the last one, and takes off what it finds in that part alone.
+// Maximum length of one encoded time. To scan a file in chunks, overlap them by this many bytes and
+// subtract the matches inside the overlap.
 inline constexpr size_t kCompileTimeBytesMax = 35;
 
-// True for files whose bytes FindCompileTime should be given.
+// True for files in which FindCompileTime may find a time.
 bool StoresCompileTime(const Placement& placement);
 
 }  // namespace cachewarm::caches

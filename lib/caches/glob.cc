@@ -7,7 +7,7 @@
 namespace cachewarm::caches {
 namespace {
 
-// One component of a path after the other.
+// Iterates over the components of a path.
 class Cursor {
  public:
   explicit Cursor(std::string_view path) : rest_(path) {}
@@ -26,11 +26,11 @@ class Cursor {
   bool ended_ = false;
 };
 
-bool IsAnyNumber(const Cursor& pattern) {
+bool IsDoubleStar(const Cursor& pattern) {
   return !pattern.ended() && pattern.component() == "**";
 }
 
-// "*" and "?" within one component; the last star alone needs to be remembered.
+// Matches "*" and "?" within one component. Backtracking to the last star alone is sufficient.
 bool ComponentMatches(std::string_view pattern, std::string_view text) {
   size_t p = 0;
   size_t t = 0;
@@ -61,11 +61,11 @@ bool ComponentMatches(std::string_view pattern, std::string_view text) {
 bool GlobMatches(std::string_view pattern, std::string_view path) {
   Cursor want(pattern);
   Cursor have(path);
-  // Behind the last "**", and where what it stands for ends.
+  // The pattern after the last "**", and the end of the components that this "**" matches so far.
   std::optional<Cursor> star;
   Cursor resume = have;
   while (!have.ended()) {
-    if (IsAnyNumber(want)) {
+    if (IsDoubleStar(want)) {
       want.Step();
       star = want;
       resume = have;
@@ -80,7 +80,7 @@ bool GlobMatches(std::string_view pattern, std::string_view path) {
       return false;
     }
   }
-  while (IsAnyNumber(want)) {
+  while (IsDoubleStar(want)) {
     want.Step();
   }
   return want.ended();

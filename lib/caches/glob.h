@@ -5,9 +5,9 @@
 
 namespace cachewarm::caches {
 
-// Matches a whole relative path: "?" is one character, "*" any run of characters, neither crosses
-// "/"; the component "**" is any number of components, none included. No classes, no escapes.
-// Costs at most |pattern| x |path| steps, whatever either holds.
+// Matches a whole relative path. "?" matches one character and "*" any run of characters, both
+// within one component; the component "**" matches any number of components, also none. Character
+// classes and escapes are not supported. Takes at most |pattern| x |path| steps for any input.
 bool GlobMatches(std::string_view pattern, std::string_view path);
 
 }  // namespace cachewarm::caches

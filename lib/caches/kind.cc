@@ -15,14 +15,14 @@ bool IsLock(std::string_view name) {
   return name == "lock" || name == "locks" || name == ".lockfile" || name.ends_with(".lock");
 }
 
-// Names that writers use before a rename, and directories that they stage in.
+// Names of files before their writer renames them, and of staging directories.
 bool IsTemporary(std::string_view name) {
   return name == "tmp" || name == ".staging" || name.starts_with("tmp.") ||
          name.ends_with(".tmp") || name.find(".tmp.") != std::string_view::npos ||
          name.starts_with(".nfs");
 }
 
-// The components of `path` before its `count`-th "/", empty when it has fewer directories.
+// Returns the first `count` components of `path`; empty if it has fewer directories.
 std::string_view Leading(std::string_view path, int count) {
   size_t end = 0;
   for (int i = 0; i < count; ++i) {
@@ -90,10 +90,10 @@ Placement Classify(const CacheKind& kind, std::string_view path, std::string_vie
 
 const std::vector<CacheKind>& AllKinds() {
   static const std::vector<CacheKind> kinds = {
-      TorchInductorKind(), TritonKind(),   VllmKind(),     SglangKind(),
-      FlashInferKind(),    DeepGemmKind(), TileLangKind(), TorchExtensionsKind(),
-      CudaKind(),          JaxKind(),      CupyKind(),     CuteDslKind(),
-      TvmFfiKind(),        NumbaKind()};
+#define CW_CACHE_KIND(name) name##Kind(),
+#include "lib/caches/kinds/table.inc"
+#undef CW_CACHE_KIND
+  };
   return kinds;
 }
 

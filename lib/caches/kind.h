@@ -7,24 +7,25 @@
 
 #include "lib/caches/placement.h"
 
-// Inside lib/caches only: how one cache kind is written down. Each kind is a file in kinds/.
+// Inside lib/caches and its tests only: the description of one cache kind. Each kind is a file in
+// kinds/ and a row in kinds/table.inc; nothing else names it.
 namespace cachewarm::caches {
 
 // A variable that points the engine below the mount.
 struct EnvRow {
   std::string_view name;
-  // "@" is the kind's directory below the mount; anything else is the literal value.
+  // "@" means the kind's directory below the mount; anything else is the literal value.
   std::string_view value = "@";
 };
 
-// What belongs to one unit, see Placement::unit.
+// Derives Placement::unit from a path.
 struct UnitRule {
-  int components = 0;  // the first that many components of the path; 0: no unit
-  bool stem = false;   // directory and file name up to its first "."
+  int components = 0;  // number of leading path components; 0: no unit
+  bool stem = false;   // directory, and file name up to its first "."
 };
 
-// Files that match `glob` (relative to the kind's directory). The first match counts; what no row
-// names stays behind.
+// Properties of the files that match `glob` (relative to the kind's directory), as in Placement.
+// The first matching row counts; files that match no row are not captured.
 struct FileRow {
   std::string_view glob;
   Role role = Role::kContent;
@@ -38,8 +39,8 @@ struct FileRow {
   UnitRule unit = {};
 };
 
-// Another kind's files below a directory of this one. With `silent` its entries say nothing about
-// hit or miss, because loading writes them again.
+// Files of another kind below a directory of this one. With `silent` its entries do not count as
+// hit or miss, because the engine writes them again when it loads them.
 struct NestedRow {
   std::string_view directory;  // glob of whole components
   std::string_view kind;
@@ -48,44 +49,35 @@ struct NestedRow {
 
 struct CacheKind {
   std::string_view name;
-  std::string_view path;       // one component below the mount
-  std::string_view root = {};  // what the engine appends to `path`; `files` are relative to it
+  std::string_view path;  // one component below the mount
+  // Directories that the engine appends to `path`; `files` are relative to them.
+  std::string_view root = {};
   std::vector<EnvRow> env;
   std::vector<NestedRow> nested;
   std::vector<FileRow> files;
   bool directory_is_write = false;
 };
 
-// Every kind, in the order of the documentation.
+// Returns every kind, in the order of the table.
 const std::vector<CacheKind>& AllKinds();
-// nullptr when there is none of that name.
+// Returns nullptr if no kind has that name.
 const CacheKind* FindKind(std::string_view name);
 
-// Locks, temporary names, logs and private files of every kind, by the components of `path`;
-// Skip::kNo for the rest.
+// Recognises locks, temporary files, logs and private files of every kind by the components of
+// `path`. Returns Skip::kNo for other files.
 Skip CommonSkip(std::string_view path);
 
-// Classifies `path`, relative to the kind's directory. `prefix` is put before the unit.
+// Classifies `path`, relative to the kind's directory. Puts `prefix` before the unit.
 Placement ClassifyInKind(const CacheKind& kind, std::string_view path, std::string_view prefix);
 
-// Rows of modules that ninja builds below a directory of their own: the object, by which a start
-// finds the module, and everything beside it. ninja compares the mtimes of objects, sources and its
-// own log to the nanosecond, and rewrites in place.
+// Returns the rows of modules that ninja builds, one directory each: the object, which an engine
+// opens to find the module, and the files beside it. ninja compares the mtimes of objects, sources
+// and its own log to the nanosecond, and rewrites files in place.
 std::vector<FileRow> NinjaRows(std::string_view objects, std::string_view rest, UnitRule module);
 
-CacheKind TorchInductorKind();
-CacheKind TritonKind();
-CacheKind VllmKind();
-CacheKind SglangKind();
-CacheKind FlashInferKind();
-CacheKind DeepGemmKind();
-CacheKind TileLangKind();
-CacheKind TorchExtensionsKind();
-CacheKind CudaKind();
-CacheKind JaxKind();
-CacheKind CupyKind();
-CacheKind CuteDslKind();
-CacheKind TvmFfiKind();
-CacheKind NumbaKind();
+// TorchInductorKind(), TritonKind(), ...: one function per row of the table.
+#define CW_CACHE_KIND(name) CacheKind name##Kind();
+#include "lib/caches/kinds/table.inc"
+#undef CW_CACHE_KIND
 
 }  // namespace cachewarm::caches

@@ -6,21 +6,21 @@
 
 namespace cachewarm::caches {
 
-// What a file means to the engine that owns it, and so what its file events mean
+// The purpose of a file for its engine, which gives its file events their meaning
 // (docs/design/0003-file-events.md).
 enum class Role {
-  kIndex,        // read: that entry was a hit; written: it was compiled
-  kNative,       // host machine code; created: it was rebuilt
-  kProbeMarker,  // written beside a native file that only probed the compiler
+  kIndex,        // a read is a hit of that entry; a write means that it was compiled
+  kNative,       // host machine code; its creation is a rebuild
+  kProbeMarker,  // written beside a native file that only probes the compiler
   kOutput,       // other product of a compile
-  kContent,      // anything else that travels: says nothing about hit or miss
+  kContent,      // other carried file; its events are neither hit nor miss
 };
 
-// Why a file stays behind.
+// The reason why a file is not captured.
 enum class Skip {
-  kNo,            // it travels
+  kNo,            // it is captured
   kUnknownCache,  // below no cache of the table
-  kNotAllowed,    // the cache's allow list does not name it
+  kNotAllowed,    // not on the allow list of its cache
   kLock,
   kTemporary,
   kLog,
@@ -28,29 +28,30 @@ enum class Skip {
   kUnsafePath,  // absolute, "..", empty component, NUL, not UTF-8, over 1024 bytes or 32 levels
 };
 
-// "lock", "temporary", ...: for logs and for people.
+// Returns a name for logs and messages: "lock", "temporary", ...
 std::string_view SkipName(Skip skip);
 
-// What lib/caches knows about one file from its path alone. Relative to the generation's root,
-// which is what a pod sees at /var/cache/cachewarm.
+// The properties that a file's path alone decides. The path is relative to the generation's root,
+// which pods mount at /var/cache/cachewarm.
 struct Placement {
   Skip skip = Skip::kUnknownCache;
-  std::string cache;  // "torchinductor", ..., or the name of the user's own; empty when unknown
+  std::string cache;  // name of the preset or custom cache; empty if unknown
   Role role = Role::kContent;
-  bool native = false;      // host code of one CPU class: binds the bundle to it
-  bool keep_mtime = false;  // the engine compares nanosecond mtimes; else they travel as 0
-  bool writable = false;    // 0666 in a generation: the engine rewrites it in place
+  bool native = false;      // host code of one CPU class, to which it binds the bundle
+  bool keep_mtime = false;  // the engine compares nanosecond mtimes; other files are packed with 0
+  bool writable = false;    // 0666 in a generation, because the engine rewrites it in place
   bool hard_link = false;   // may share its inode with another generation
-  bool in_place = false;    // written under its final name: may be torn while a writer has it open
-  bool always = false;      // captured even when no event showed it in use (engines only stat it)
-  // A directory renamed into place is a finished compile (DeepGEMM, TileLang), not a hit that is
-  // unpacked again (Triton below Inductor).
+  bool in_place = false;    // written under its final name: incomplete while a writer has it open
+  bool always = false;      // captured without an event that shows its use (engines only stat it)
+  // True if a directory renamed into place is a finished compile (DeepGEMM, TileLang). Below
+  // Inductor, Triton's directories are unpacked again on a hit.
   bool directory_is_write = false;
-  // Files of one unit are useless, or fatal, without each other: captured together or not at all.
+  // Files of one unit are captured together or not at all: without each other they are useless or
+  // crash the engine.
   std::string unit;
 
   bool carried() const { return skip == Skip::kNo; }
-  // Permission bits in a generation: 0444 or 0666.
+  // Returns the permission bits in a generation: 0444 or 0666.
   unsigned mode() const { return writable ? 0666U : 0444U; }
 };
 

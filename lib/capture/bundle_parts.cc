@@ -10,7 +10,7 @@
 
 namespace cachewarm::capture {
 
-bundle::Facts FactsOf(const Maker& maker, const Selection& selection) {
+bundle::Facts FactsOf(const BundleOrigin& maker, const Selection& selection) {
   const auto& [key, factors, node] = maker;
   bundle::Facts facts;
   facts.architecture = node.cpu.architecture == "aarch64" ? "arm64" : "amd64";
@@ -39,7 +39,7 @@ bundle::Facts UniteFacts(bundle::Facts kept, const bundle::Facts& newer) {
   return kept;
 }
 
-std::vector<bundle::PackFile> PackFilesOf(const Selection& selection, const Reading& reading) {
+std::vector<bundle::PackFile> PackFilesOf(const Selection& selection, const ReadOptions& reading) {
   std::vector<bundle::PackFile> files;
   files.reserve(selection.files.size());
   for (const TreeFile& file : selection.files) {
@@ -52,7 +52,7 @@ std::vector<bundle::PackFile> PackFilesOf(const Selection& selection, const Read
                                           .path = path,
                                           .expected = chosen,
                                           .on_opening = reading.on_opening,
-                                          .against_writers = reading.against_writers});
+                                          .detect_writers = reading.detect_writers});
                      }});
   }
   return files;

@@ -11,32 +11,33 @@
 #include "lib/fingerprint/node_facts.h"
 #include "lib/fs/dir.h"
 
-// What bundle::Publish() is given of a selection.
+// Prepares the arguments of bundle::Publish() from a selection.
 namespace cachewarm::capture {
 
-// What a bundle was made for, and where. Borrowed for the call.
-struct Maker {
+// Key and node of a new bundle. Borrowed for the call.
+struct BundleOrigin {
   const std::string& key;
   const api::KeyFactors& factors;
   const fingerprint::NodeFacts& node;
 };
 
-bundle::Facts FactsOf(const Maker& maker, const Selection& selection);
+// Returns the facts of a bundle of `selection`.
+bundle::Facts FactsOf(const BundleOrigin& maker, const Selection& selection);
 
-// Of the union of the bundle `kept` and a newer capture for the same key. Where and with what it
-// was made stays what `kept` says: a capture that adds nothing changes no byte. Ranks compile at
-// the same time, so the longest time counts and not the sum.
+// Returns the facts of the union of bundle `kept` and a newer capture for the same key. Node and
+// engines are those of `kept`, so that a capture that adds nothing gives the same bundle. The
+// compile time is the maximum, not the sum, because ranks compile at the same time.
 bundle::Facts UniteFacts(bundle::Facts kept, const bundle::Facts& newer);
 
-// How the files are opened again when they are packed.
-struct Reading {
+// Options for reading the files while they are packed.
+struct ReadOptions {
   const fs::Dir& tree;  // must outlive the files
-  // Before every open, by the threads that pack; may be empty.
+  // Called before every open, concurrently, on the threads that pack; may be empty.
   std::function<void(const std::string&)> on_opening;
-  bool against_writers = true;  // StableOpen
+  bool detect_writers = true;  // StableOpen
 };
 
-// Each answers ABORTED when it is no longer what was selected.
-std::vector<bundle::PackFile> PackFilesOf(const Selection& selection, const Reading& reading);
+// Returns the selected files for packing. Reading a file that changed since is ABORTED.
+std::vector<bundle::PackFile> PackFilesOf(const Selection& selection, const ReadOptions& reading);
 
 }  // namespace cachewarm::capture

@@ -23,20 +23,20 @@ namespace {
 constexpr int64_t kTimedEntryBytesMax = int64_t{64} << 20;
 constexpr size_t kPieceBytes = 256U << 10U;
 constexpr size_t kCubinHeadBytes = 64;
-constexpr size_t kFilesAJob = 64;
+constexpr size_t kFilesPerJob = 64;
 
-// What a look into one file told.
+// The result of inspecting one file.
 struct Finding {
-  std::string torn;  // why it is damaged
+  std::string truncated;  // reason, if the file is truncated
   std::optional<std::string> architecture;
   caches::StoredCompileTime compile_time;
 };
 
-// In pieces that stay in the processor's cache: most bytes of some trees are read here.
+// Reads pieces that fit into the processor's cache, because most bytes of some trees are read here.
 absl::StatusOr<caches::StoredCompileTime> ReadCompileTime(const fs::Fd& file, int64_t bytes,
                                                           std::span<char> piece) {
   caches::StoredCompileTime found;
-  size_t kept = 0;  // at the start of the piece, of the one before
+  size_t kept = 0;  // overlap with the previous piece, at the start of `piece`
   for (int64_t offset = 0; offset < bytes;) {
     const size_t wanted = std::min(piece.size() - kept, static_cast<size_t>(bytes - offset));
     CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file, offset, piece.data() + kept, wanted));
@@ -64,14 +64,14 @@ absl::StatusOr<Finding> ReadFacts(const TreeFile& file, const fs::Fd& opened,
   return finding;
 }
 
-absl::StatusOr<Finding> LookInto(const TreeFile& file, const SelectionInput& input,
-                                 bundle::Buffer& buffer) {
+absl::StatusOr<Finding> InspectFile(const TreeFile& file, const SelectionInput& input,
+                                    bundle::Buffer& buffer) {
   if (input.on_opening) {
     input.on_opening(file.path);
   }
   absl::StatusOr<fs::Fd> opened = input.tree.OpenFile(file.path);
   if (absl::IsNotFound(opened.status())) {
-    return absl::AbortedError(fmt::format("{} went away while it was captured", file.path));
+    return absl::AbortedError(fmt::format("{} was removed while it was captured", file.path));
   }
   CW_RETURN_IF_ERROR(opened.status());
   CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(*opened));
@@ -80,32 +80,32 @@ absl::StatusOr<Finding> LookInto(const TreeFile& file, const SelectionInput& inp
   }
   const absl::Status whole = CheckWholeFile(*opened, file.placement, file.path, file.stat.bytes);
   if (absl::IsDataLoss(whole)) {
-    return Finding{.torn = Message(whole)};
+    return Finding{.truncated = Message(whole)};
   }
   CW_RETURN_IF_ERROR(whole);
   return ReadFacts(file, *opened, buffer);
 }
 
-absl::StatusOr<std::vector<Finding>> LookIntoAll(const std::vector<TreeFile>& files,
-                                                 const SelectionInput& input) {
+absl::StatusOr<std::vector<Finding>> InspectFiles(const std::vector<TreeFile>& files,
+                                                  const SelectionInput& input) {
   std::vector<Finding> findings(files.size());
-  CW_RETURN_IF_ERROR(bundle::InBatches(
-      input.threads, files.size(), kFilesAJob, [&](size_t first, size_t last) -> absl::Status {
+  CW_RETURN_IF_ERROR(bundle::ForEachBatch(
+      input.threads, files.size(), kFilesPerJob, [&](size_t first, size_t last) -> absl::Status {
         bundle::Buffer buffer;
         for (size_t i = first; i < last; ++i) {
-          CW_ASSIGN_OR_RETURN(findings[i], LookInto(files[i], input, buffer));
+          CW_ASSIGN_OR_RETURN(findings[i], InspectFile(files[i], input, buffer));
         }
         return absl::OkStatus();
       }));
   return findings;
 }
 
-// Leaves out what is torn and what is useless without it.
-void RemoveTorn(const std::vector<Finding>& findings, std::vector<TreeFile>& files) {
+// Removes truncated files and all files of the same unit.
+void RemoveTruncated(const std::vector<Finding>& findings, std::vector<TreeFile>& files) {
   std::set<std::string, std::less<>> paths;
   std::set<std::string, std::less<>> units;
   for (size_t i = 0; i < files.size(); ++i) {
-    if (!findings[i].torn.empty()) {
+    if (!findings[i].truncated.empty()) {
       paths.insert(files[i].path);
       if (!files[i].placement.unit.empty()) {
         units.insert(files[i].placement.unit);
@@ -121,19 +121,19 @@ void RemoveTorn(const std::vector<Finding>& findings, std::vector<TreeFile>& fil
 }  // namespace
 
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input) {
-  CW_ASSIGN_OR_RETURN(const std::vector<Finding> findings, LookIntoAll(files, input));
+  CW_ASSIGN_OR_RETURN(const std::vector<Finding> findings, InspectFiles(files, input));
   Selection selection;
   std::set<std::string> architectures;
   for (const Finding& finding : findings) {
-    if (!finding.torn.empty()) {
-      selection.torn.push_back(finding.torn);
+    if (!finding.truncated.empty()) {
+      selection.truncated.push_back(finding.truncated);
     }
     if (finding.architecture.has_value()) {
       architectures.insert(*finding.architecture);
     }
     selection.compile_time += finding.compile_time;
   }
-  RemoveTorn(findings, files);
+  RemoveTruncated(findings, files);
   selection.native = std::any_of(files.begin(), files.end(),
                                  [](const TreeFile& file) { return file.placement.native; });
   selection.gpu_architectures.assign(architectures.begin(), architectures.end());

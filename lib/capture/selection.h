@@ -6,31 +6,31 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lib/bundle/crew.h"
+#include "lib/bundle/worker_pool.h"
 #include "lib/caches/file_check.h"
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 
 namespace cachewarm::capture {
 
-// What one bundle is made of.
+// The files of a new bundle and the facts found in them.
 struct Selection {
   std::vector<TreeFile> files;                 // by path
   bool native = false;                         // holds host code of one CPU class
   std::vector<std::string> gpu_architectures;  // sorted, each once
   caches::StoredCompileTime compile_time;
-  // "path: why" of damaged files; they and what is useless without them stay behind.
-  std::vector<std::string> torn;
+  // "path: reason" of the truncated files. They, and the files of the same unit, are left out.
+  std::vector<std::string> truncated;
 };
 
 struct SelectionInput {
   const fs::Dir& tree;
-  // Before every read of a file, by several threads at the same time; may be empty.
+  // Called before every file is opened, concurrently; may be empty.
   std::function<void(const std::string&)> on_opening;
   int threads = bundle::DefaultThreads();
 };
 
-// Of `files` those that are whole. Looks into every one of them.
-// ABORTED when a file went away or changed meanwhile.
+// Selects the complete ones of `files`. Reads every file. ABORTED if a file was removed or changed
+// since it was listed.
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input);
 
 }  // namespace cachewarm::capture

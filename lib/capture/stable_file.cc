@@ -25,7 +25,7 @@ class StableSource final : public bundle::Source {
       : file_(std::move(file)),
         path_(open.path),
         expected_(open.expected),
-        against_writers_(open.against_writers) {}
+        detect_writers_(open.detect_writers) {}
 
   absl::StatusOr<size_t> Read(std::span<char> buffer) override {
     CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file_, offset_, buffer.data(), buffer.size()));
@@ -38,13 +38,13 @@ class StableSource final : public bundle::Source {
   }
 
  private:
-  // With the last byte and not after it: a reader that knows the size never asks for more.
+  // Called with the last byte: a reader that knows the size does not read beyond it.
   absl::Status CheckStill() {
     CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(file_));
     if (offset_ != expected_.bytes || !IsUnchanged(expected_, now)) {
       return Changed(path_);
     }
-    if (against_writers_) {
+    if (detect_writers_) {
       CW_RETURN_IF_ERROR(CheckNoWriter(file_, path_));
     }
     checked_ = true;
@@ -54,7 +54,7 @@ class StableSource final : public bundle::Source {
   const fs::Fd file_;
   const std::string path_;
   const fs::FileStat expected_;
-  const bool against_writers_;
+  const bool detect_writers_;
   int64_t offset_ = 0;
   bool checked_ = false;
 };
@@ -62,8 +62,8 @@ class StableSource final : public bundle::Source {
 }  // namespace
 
 absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path) {
-  // Who opens the file for writing in the moment between the two calls has the kernel signal us;
-  // SIGURG is ignored by default, where SIGIO would end the process.
+  // The kernel signals this process if the file is opened for writing while the lease is held.
+  // SIGURG is ignored by default; SIGIO would end the process.
   if (::fcntl(file.get(), F_SETSIG, SIGURG) != 0 || ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) {
     const int error = errno;
     switch (error) {
@@ -71,8 +71,8 @@ absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path) {
         return absl::AbortedError(fmt::format("{} is open for writing", path));
       case EACCES:
       case EPERM:
-        return absl::PermissionDeniedError(
-            fmt::format("{}: cannot prove that nobody writes it: the agent needs CAP_LEASE", path));
+        return absl::PermissionDeniedError(fmt::format(
+            "{}: cannot verify that it has no writers: the agent needs CAP_LEASE", path));
       case EINVAL:
       case ENOLCK:
         return absl::FailedPreconditionError(fmt::format(
@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<bundle::Source>> OpenStable(const StableOpen& ope
     return Changed(open.path);
   }
   CW_RETURN_IF_ERROR(file.status());
-  if (open.against_writers) {
+  if (open.detect_writers) {
     CW_RETURN_IF_ERROR(CheckNoWriter(*file, open.path));
   }
   CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(*file));

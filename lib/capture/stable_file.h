@@ -12,26 +12,26 @@
 
 namespace cachewarm::capture {
 
-// OK when nobody has the file open for writing, which a read lease proves (fcntl(2), F_SETLEASE;
-// it is given back at once). ABORTED when somebody has. PERMISSION_DENIED without CAP_LEASE on a
-// file of another owner, FAILED_PRECONDITION on a file system without leases: what cannot be
-// proven is not captured.
+// Checks that no process has the file open for writing, by taking a read lease (fcntl(2),
+// F_SETLEASE) and releasing it at once. ABORTED if a process has. PERMISSION_DENIED without
+// CAP_LEASE for a file of another owner, FAILED_PRECONDITION on a file system without leases.
 absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path);
 
-// True when inode, size, mtime and ctime are the same: the bytes are too, unless somebody writes.
+// True if device, inode, size, mtime and ctime are equal: then the bytes are, too, unless a process
+// is writing.
 bool IsUnchanged(const fs::FileStat& before, const fs::FileStat& after);
 
 struct StableOpen {
   const fs::Dir& tree;  // must outlive the source
   std::string path;
-  fs::FileStat expected;                               // as it was when the file was chosen
-  std::function<void(const std::string&)> on_opening;  // right before; may be empty
-  bool against_writers = true;                         // CheckNoWriter() too
+  fs::FileStat expected;                               // when the file was selected
+  std::function<void(const std::string&)> on_opening;  // called before the open; may be empty
+  bool detect_writers = true;                          // also call CheckNoWriter()
 };
 
-// Reads a file that engines may write at any time. Gives exactly the bytes of a file that did not
-// change: `expected` and, unless it is not asked for, CheckNoWriter() hold before the first byte
-// and again after the last one, else the open or the read that meets the end fails with ABORTED.
+// Opens a file that compilers may write at any time, and detects changes: compares the file with
+// `expected` and, by `detect_writers`, calls CheckNoWriter(), before the first byte and with the
+// last. A difference is ABORTED, returned by this call or by the read that reaches the end.
 absl::StatusOr<std::unique_ptr<bundle::Source>> OpenStable(const StableOpen& open);
 
 }  // namespace cachewarm::capture

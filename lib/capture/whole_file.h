@@ -11,10 +11,10 @@
 
 namespace cachewarm::capture {
 
-// Bytes [offset, offset + size) of an open file, shorter only at its end.
+// Returns the bytes [offset, offset + size) of an open file, fewer only at its end.
 absl::StatusOr<std::string> ReadRange(const fs::Fd& file, uint64_t offset, size_t size);
 
-// caches::CheckWhole() of an open file that holds `bytes` bytes.
+// Calls caches::CheckWhole() for an open file of `bytes` bytes.
 absl::Status CheckWholeFile(const fs::Fd& file, const caches::Placement& placement,
                             const std::string& path, int64_t bytes);
 

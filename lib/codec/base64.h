@@ -8,10 +8,10 @@
 
 namespace cachewarm::codec {
 
-// RFC 4648 §4, with padding.
+// Encodes by RFC 4648 §4, with padding.
 std::string EncodeBase64(std::string_view bytes);
-// Line breaks and blanks are skipped, as YAML folds long values. INVALID_ARGUMENT for anything
-// else that EncodeBase64() does not write, missing padding too.
+// Decodes the output of EncodeBase64(). Skips line breaks and blanks, because YAML folds long
+// values. INVALID_ARGUMENT for anything else, including missing padding.
 absl::StatusOr<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace cachewarm::codec

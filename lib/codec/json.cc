@@ -11,13 +11,13 @@ namespace {
 
 struct Extent {
   int depth = 0;
-  size_t values = 1;  // at least as many as there are
+  size_t values = 1;  // an upper bound
 };
 
-// Where in a text its strings are, told one byte after the other.
+// Tracks, byte by byte, whether a position in a JSON text is inside a string.
 class Strings {
  public:
-  // Whether `c`, the next byte, is no part of a string; its quotes are.
+  // Returns true if the next byte `c` is outside of strings; the quotes count as inside.
   bool IsOutside(char c) {
     if (!in_string_) {
       in_string_ = c == '"';
@@ -38,7 +38,8 @@ class Strings {
   bool escaped_ = false;
 };
 
-// Of a text, without building a value: whoever walks a tree recurses, we do not.
+// Measures a text without building a value. Iterative, because recursion over untrusted depth could
+// overflow the stack.
 Extent Measure(std::string_view text) {
   Extent out;
   int depth = 0;
@@ -91,8 +92,8 @@ absl::StatusOr<Extent> Within(std::string_view text, const JsonLimits& limits) {
   return extent;
 }
 
-// The text with null in the place of what lies deeper. The library's own filter leaves values of no
-// type behind where it drops several of one object.
+// Returns the text with null in place of values below `depth_max`. The filter of the JSON library
+// leaves invalid values behind when it drops several members of one object.
 std::string Pruned(std::string_view text, int depth_max) {
   std::string out;
   int depth = 0;
@@ -135,7 +136,7 @@ absl::StatusOr<Json> ParseJsonItems(std::string_view text, const ItemsOf& what,
                                     const JsonLimits& limits) {
   CW_ASSIGN_OR_RETURN(const Extent extent, Within(text, limits));
   bool in_list = false;
-  // Depths are the library's: members of the whole are at 1, items of a list in it at 2.
+  // The library counts depth from the whole: its members are at 1, items of a list in it at 2.
   const auto filter = [&](int depth, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::key) {
       const auto& name = value.get_ref<const std::string&>();

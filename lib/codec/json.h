@@ -12,32 +12,32 @@
 
 namespace cachewarm::codec {
 
-// What a text may hold before we look at it.
+// Limits of a text, checked before it is parsed.
 struct JsonLimits {
   size_t bytes_max = 64U << 20U;
   int depth_max = 64;
-  // Objects and lists below depth_max are read as null, instead of the whole text being refused:
-  // for texts in which one object of many, of whomever, must not make the others unreadable.
+  // Reads objects and lists below depth_max as null, instead of rejecting the text. For lists in
+  // which one object must not make the others unreadable.
   bool prune = false;
-  // A value is as few as two bytes of text and takes up to 100 when it is parsed: for texts of
-  // which nobody but their writer has bounded the number. An empty {} or [] may count as two.
+  // Limits the number of values: a value of two bytes takes up to 100 bytes of memory once parsed.
+  // An empty {} or [] may count as two.
   size_t values_max = std::numeric_limits<size_t>::max();
 };
 
-// Parses one JSON value (RFC 8259). INVALID_ARGUMENT with the byte offset when it is malformed,
-// too long, too deep or of too many values. The caller includes <nlohmann/json.hpp> by
+// Parses one JSON value (RFC 8259). INVALID_ARGUMENT with the byte offset if it is malformed, too
+// long, too deep or has too many values. The caller includes <nlohmann/json.hpp> through
 // "lib/codec/json_value.h".
 absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits = {});
 
-// Compact text; invalid UTF-8 in strings is replaced by U+FFFD.
+// Returns compact text; replaces invalid UTF-8 in strings by U+FFFD.
 std::string DumpJson(const Json& value);
 
-// The same value always gives the same bytes: members sorted by their UTF-8 bytes, no blanks, no
-// floating point (INVALID_ARGUMENT). What keys and digests are computed over.
+// Returns the canonical text, over which keys and digests are computed: members sorted by their
+// UTF-8 bytes, no blanks. INVALID_ARGUMENT for floating point numbers.
 absl::StatusOr<std::string> CanonicalJson(const Json& value);
 
-// The members that are strings, as of labels and annotations; none for a null pointer and for what
-// is no object.
+// Returns the members that are strings, such as labels and annotations. Returns none for a null
+// pointer or another type than an object.
 std::map<std::string, std::string> Texts(const Json* object);
 
 }  // namespace cachewarm::codec

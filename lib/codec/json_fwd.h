@@ -5,8 +5,8 @@
 
 namespace cachewarm::codec {
 
-// The JSON value of the whole tree. Cheap to name here; include "lib/codec/json_value.h" where
-// its members are used.
+// The JSON value used everywhere. Include this header to name the type, "lib/codec/json_value.h" to
+// use its members.
 using Json = nlohmann::json;
 
 }  // namespace cachewarm::codec

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The full type behind codec::Json. Costs 2 CPU seconds a translation unit: only in .cc files.
+// Defines codec::Json. It costs 2 CPU seconds per translation unit: include it in .cc files only.
 #include <nlohmann/json.hpp>
 
 #include "lib/codec/json_fwd.h"

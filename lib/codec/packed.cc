@@ -12,25 +12,25 @@
 namespace cachewarm::codec {
 namespace {
 
-// One byte in front of each value. Numbers as lib/codec/varint.h writes them.
+// Precedes each value as one byte. Numbers are encoded by lib/codec/varint.h.
 enum Tag : char {
   kNull,
   kFalse,
   kTrue,
   kNegative,  // -1 - n
   kUnsigned,  // n
-  kDouble,    // 8 bytes as the machine has them
+  kDouble,    // 8 bytes in the byte order of the machine
   kText,      // length, bytes
-  kShared,    // number of a part of the table
+  kShared,    // number of a shared part in the table
   kArray,     // length in bytes, values
-  kObject,    // length in bytes, names and values by turns
+  kObject,    // length in bytes, names and values alternating
 };
 
-// A shorter part costs less where it is than a reference to it, or as much.
+// Shorter parts are stored in place, because a reference would save nothing.
 constexpr size_t kShareLeast = 5;
 constexpr uint32_t kCommonFrom = 3;
-constexpr size_t kPartCost = 112;      // of a part beside its bytes: its place, its entry by bytes
-constexpr size_t kReferenceBytes = 4;  // of most
+constexpr size_t kPartCost = 112;      // bookkeeping per shared part, in bytes
+constexpr size_t kReferenceBytes = 4;  // size of a typical reference
 
 void AppendSized(Tag tag, std::string_view bytes, std::string& out) {
   out.push_back(tag);
@@ -50,7 +50,7 @@ Tag ShiftTag(std::string_view& bytes) {
   return static_cast<Tag>(tag);
 }
 
-// Takes the first value off `bytes` and gives its own bytes.
+// Removes the first value from `bytes` and returns its encoding.
 std::string_view ShiftValue(std::string_view& bytes) {
   const std::string_view whole = bytes;
   switch (ShiftTag(bytes)) {
@@ -334,7 +334,7 @@ void PackTable::AppendShared(std::string part, std::string& out) {
   uint64_t id = 0;
   if (const auto known = ids_.find(part); known != ids_.end()) {
     id = known->second;
-    // What it is made of is held by the one that is there.
+    // The existing part already references the parts that it contains.
     ReleaseLocked(part);
   } else if (See(part) && (!free_.empty() || next_ < kChunkParts * kChunksMax)) {
     id = Add(std::move(part));

@@ -14,15 +14,15 @@
 
 #include "lib/codec/json_fwd.h"
 
-// JSON values as few bytes as may be, for whoever keeps thousands of them and looks at a few: a
-// tree of codec::Json takes ten times its text, because every member is an allocation of its own.
+// Stores JSON values in few bytes, for stores that keep thousands and read a few of them. A tree of
+// codec::Json takes ten times the size of its text, because every member is an allocation.
 namespace cachewarm::codec {
 
 class PackTable;
 class Packed;
 
-// Looks into a Packed without taking it apart. Valid while that Packed is. Never throws: what is
-// absent or of another type reads as null or empty.
+// A read-only view of a Packed; valid as long as the Packed. Never throws: a missing member or
+// another type reads as null or empty.
 class PackedValue {
  public:
   PackedValue() = default;
@@ -32,14 +32,14 @@ class PackedValue {
   bool is_array() const;
   bool is_string() const;
 
-  // The member below `path`; null where there is none.
+  // Returns the member at `path`, or null if there is none.
   PackedValue At(std::initializer_list<std::string_view> path) const;
   std::string_view Text() const;
   std::string_view TextAt(std::initializer_list<std::string_view> path) const;
-  // The items of an array; none of anything else.
+  // Returns the items of an array; none for any other type.
   std::vector<PackedValue> Items() const;
 
-  // The value taken apart: the caller's own.
+  // Returns the value as a codec::Json that the caller owns.
   Json Unpack() const;
 
  private:
@@ -47,19 +47,19 @@ class PackedValue {
   friend class PackTable;
   PackedValue(const PackTable* table, std::string_view bytes) : table_(table), bytes_(bytes) {}
 
-  // The same value with no reference in front of it.
+  // Returns the value after following a reference to a shared part.
   PackedValue Resolved() const;
   PackedValue Member(std::string_view name) const;
-  // Bytes of what an object or array holds.
+  // Returns the encoded content of an object or array.
   std::string_view Content() const;
-  // Takes the first value off `bytes`.
+  // Removes the first value from `bytes` and returns it.
   PackedValue Shift(std::string_view& bytes) const;
 
   const PackTable* table_ = nullptr;
   std::string_view bytes_;
 };
 
-// One packed value. Moves; it and what its views gave end with it.
+// One packed value. Movable. Views of it must not outlive it.
 class Packed {
  public:
   Packed() = default;
@@ -69,7 +69,7 @@ class Packed {
 
   PackedValue value() const { return {table_.get(), {bytes_.get(), size_}}; }
   Json Unpack() const;
-  // Of its own; what it shares is the table's.
+  // Returns the bytes that this value owns; shared parts belong to the table.
   size_t bytes() const { return size_; }
 
  private:
@@ -82,9 +82,9 @@ class Packed {
   uint32_t size_ = 0;
 };
 
-// What many packed values have in common, kept once: member names, labels, whole containers. A
-// part becomes common when values that live have it in place so often, as far as some thousand
-// sightings can tell, that keeping it once takes less; and ends with the last value that has it.
+// Keeps the parts that many packed values have in common once: member names, labels, whole
+// containers. A part becomes shared when enough living values contain it that sharing saves memory,
+// judged by the last few thousand occurrences, and is dropped with the last value that contains it.
 // Thread-safe; reading a value takes no lock.
 class PackTable : public std::enable_shared_from_this<PackTable> {
  public:
@@ -93,10 +93,10 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   PackTable(const PackTable&) = delete;
   PackTable& operator=(const PackTable&) = delete;
 
-  // Any value gives the same back, except that invalid UTF-8 stays as it is.
+  // Packs a value. Unpack() returns an equal one; invalid UTF-8 is kept.
   Packed Pack(const Json& value);
 
-  // Parts kept in common, and the bytes of those.
+  // Returns the number of shared parts, and their bytes.
   size_t parts() const;
   size_t part_bytes() const;
 
@@ -124,13 +124,13 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   std::string_view BytesOf(uint64_t part) const;
   void Release(std::string_view bytes);
 
-  // All below with mutex_ held.
+  // The methods below require mutex_.
   void Append(const Json& value, std::string& out);
   void AppendShared(std::string part, std::string& out);
-  // Notes that a value has `part` in place; true when it is worth to be kept in common.
+  // Counts one more occurrence of `part`; returns true when sharing it pays.
   bool See(std::string_view part);
-  // And that one has it no more: an object that is packed again with every change of it must not
-  // make its own name common.
+  // Counts one occurrence less: an object that is packed again with every change must not make its
+  // own name look common.
   void Unsee(std::string_view part);
   uint64_t Add(std::string part);
   void ReleaseLocked(std::string_view bytes);
@@ -138,8 +138,8 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   Part& PartAt(uint64_t part) const;
 
   mutable std::mutex mutex_;
-  std::unordered_map<std::string_view, uint64_t> ids_;  // by the bytes of parts_
-  // Parts never move, so that a reader needs no lock for one that its value holds.
+  std::unordered_map<std::string_view, uint64_t> ids_;  // keys are views into parts_
+  // Parts never move, so that a reader needs no lock.
   std::array<std::atomic<Chunk*>, kChunksMax> parts_{};
   std::vector<uint64_t> free_;
   uint64_t next_ = 0;

@@ -14,17 +14,16 @@
 
 namespace cachewarm::codec {
 
-// Reads the members of one JSON object into plain variables and remembers the first thing that
-// was wrong, with the full path of the field ("spec.gate.maxHoldSeconds: expected an integer").
-// A member that is absent or null leaves the variable as it is. `object` must outlive the reader.
-// Not thread-safe.
+// Reads the members of one JSON object into plain variables and keeps the first error, with the
+// full path of the field ("spec.gate.maxHoldSeconds: expected an integer"). An absent or null
+// member leaves its variable unchanged. `object` must outlive the reader. Not thread-safe.
 class Reader {
  public:
   Reader(const Json& object, std::string path);
 
   Reader& Read(std::string_view name, std::string& out, size_t bytes_max = 4096);
   Reader& Read(std::string_view name, bool& out);
-  // Integers only, within [min, max].
+  // Reads an integer within [min, max].
   Reader& Read(std::string_view name, int64_t& out, int64_t min = INT64_MIN,
                int64_t max = INT64_MAX);
   Reader& Read(std::string_view name, int& out, int min, int max);
@@ -37,16 +36,16 @@ class Reader {
   Reader& Object(std::string_view name, const std::function<void(Reader&)>& each);
   Reader& List(std::string_view name, size_t items_max, const std::function<void(Reader&)>& each);
 
-  // A member that must be there and not be empty.
+  // Requires the member to exist and not to be empty.
   Reader& Require(std::string_view name);
-  // Records an error of the caller's own about member `name`.
+  // Records an error about member `name`.
   void Fail(std::string_view name, std::string_view problem);
 
   bool Has(std::string_view name) const;
-  // The raw member; nullptr when absent or null.
+  // Returns the member, or nullptr if it is absent or null.
   const Json* Member(std::string_view name) const;
   std::string PathOf(std::string_view name) const;
-  // OK, or INVALID_ARGUMENT with the first problem.
+  // Returns OK, or INVALID_ARGUMENT with the first error.
   const absl::Status& status() const { return status_; }
 
  private:

@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-// Numbers and texts in few bytes, for what is kept by the thousand and read back by whoever wrote
-// it. Bytes from elsewhere are no input: a number that is cut off reads as what is there of it.
+// Encodes numbers and texts in few bytes, for data that the same process reads back. Not for input
+// from outside: a truncated number is decoded without an error.
 namespace cachewarm::codec {
 
-// Of variable length: little-endian groups of 7 bits.
+// Appends a number as little-endian groups of 7 bits.
 inline void AppendNumber(uint64_t number, std::string& out) {
   while (number >= 0x80U) {
     out.push_back(static_cast<char>((number & 0x7FU) | 0x80U));
@@ -18,7 +18,7 @@ inline void AppendNumber(uint64_t number, std::string& out) {
   out.push_back(static_cast<char>(number));
 }
 
-// Takes the first number off `bytes`.
+// Removes the first number from `bytes` and returns it.
 inline uint64_t ShiftNumber(std::string_view& bytes) {
   uint64_t number = 0;
   for (unsigned shift = 0; !bytes.empty(); shift += 7) {

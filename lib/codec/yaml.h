@@ -15,12 +15,12 @@ struct YamlLimits {
   size_t nodes_max = 1'000'000;  // after aliases are followed: stops "billion laughs"
 };
 
-// Reads one YAML document into JSON by the core schema of YAML 1.2: plain true/false, null,
-// integers and floats get their type, everything quoted is a string, keys are strings.
-// INVALID_ARGUMENT with line and column when it is malformed, over a limit, or has a duplicate key.
+// Parses one YAML document into JSON by the core schema of YAML 1.2: plain true, false, null,
+// integers and floats get their type; quoted values are strings; keys are strings. INVALID_ARGUMENT
+// with line and column if it is malformed, exceeds a limit, or has a duplicate key.
 absl::StatusOr<Json> ParseYaml(std::string_view text, const YamlLimits& limits = {});
 
-// Every document of a stream; empty documents are left out.
+// Parses every document of a stream; skips empty documents.
 absl::StatusOr<std::vector<Json>> ParseYamlStream(std::string_view text,
                                                   const YamlLimits& limits = {});
 

@@ -78,28 +78,28 @@ bool IsArm64(const Block& block) {
   return block.contains("CPU implementer") && block.contains("Features");
 }
 
-// What the blocks of one machine have in common, or in turn.
+// Merges the processor blocks of one machine: names are collected, flags intersected.
 struct Merged {
   std::set<std::string> vendors;
   std::set<std::string> families;
   std::set<std::string> models;
   std::set<std::string, std::less<>> flags;
-  bool first = true;
+  bool is_empty = true;
 
   void Add(std::array<std::string, 3> names, std::set<std::string, std::less<>> words) {
     vendors.insert(std::move(names[0]));
     families.insert(std::move(names[1]));
     models.insert(std::move(names[2]));
-    if (first) {
+    if (is_empty) {
       flags = std::move(words);
-      first = false;
+      is_empty = false;
     } else {
       std::erase_if(flags, [&words](const std::string& flag) { return !words.contains(flag); });
     }
   }
 };
 
-// Lower case, at most kNameMax bytes, of [a-z0-9.+]; anything else is dropped.
+// Converts to lower case, drops characters outside [a-z0-9.+] and truncates to kNameMax bytes.
 std::string CleanName(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -119,7 +119,7 @@ bool HasAll(const CpuFacts& cpu, std::initializer_list<std::string_view> wanted)
   });
 }
 
-// x86-64 psABI 1.0 §3.1.1. The kernel calls SSE3 "pni" and LZCNT "abm"; OSXSAVE is not shown.
+// x86-64 psABI 1.0 §3.1.1. The kernel calls SSE3 "pni" and LZCNT "abm", and omits OSXSAVE.
 std::string_view Level(const CpuFacts& cpu) {
   if (cpu.architecture == "aarch64") {
     if (HasAll(cpu, {"sve2"})) {
@@ -176,8 +176,9 @@ absl::StatusOr<CpuFacts> ParseProcCpu(std::string_view text) {
 absl::StatusOr<CpuFacts> NormaliseCpu(CpuFacts facts) {
   const std::vector<std::string_view>& known = NativeFlags(facts.architecture);
   if (known.empty()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "cpu.architecture: \"{}\" is none of x86_64, aarch64", CleanName(facts.architecture)));
+    return absl::InvalidArgumentError(
+        fmt::format("cpu.architecture: \"{}\" is not supported; expected x86_64 or aarch64",
+                    CleanName(facts.architecture)));
   }
   facts.vendor = CleanName(facts.vendor);
   facts.family = CleanName(facts.family);

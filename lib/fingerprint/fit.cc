@@ -6,12 +6,12 @@
 namespace cachewarm::fingerprint {
 namespace {
 
-bool Newer(const BundleFacts& a, const BundleFacts& b) {
+bool IsNewer(const BundleFacts& a, const BundleFacts& b) {
   return std::tie(a.published, a.digest) > std::tie(b.published, b.digest);
 }
 
-// How near a seed is to what it stands in for; nearer wins before newer.
-int Nearness(const BundleFacts& bundle, const KeyFactors& wanted) {
+// Scores how well a seed matches `wanted`. A better score wins over a newer bundle.
+int MatchScore(const BundleFacts& bundle, const KeyFactors& wanted) {
   return (bundle.factors.container == wanted.container ? 2 : 0) +
          (bundle.factors.devices == wanted.devices ? 1 : 0);
 }
@@ -31,15 +31,15 @@ bool Serves(const BundleFacts& bundle, const KeyFactors& wanted) {
 
 const BundleFacts* ChooseBundle(const std::vector<BundleFacts>& bundles, const KeyFactors& wanted) {
   const BundleFacts* best = nullptr;
-  const auto own = [&wanted](const BundleFacts& bundle) {
+  const auto same_class = [&wanted](const BundleFacts& bundle) {
     return bundle.factors.cpu_class == wanted.cpu_class;
   };
   for (const BundleFacts& bundle : bundles) {
     if (!Serves(bundle, wanted)) {
       continue;
     }
-    if (best == nullptr || own(bundle) > own(*best) ||
-        (own(bundle) == own(*best) && Newer(bundle, *best))) {
+    if (best == nullptr || same_class(bundle) > same_class(*best) ||
+        (same_class(bundle) == same_class(*best) && IsNewer(bundle, *best))) {
       best = &bundle;
     }
   }
@@ -52,9 +52,9 @@ const BundleFacts* ChooseSeed(const std::vector<BundleFacts>& bundles, const Key
     if (!FitsNode(bundle, wanted.gpu_type, wanted.cpu_class)) {
       continue;
     }
-    const int nearness = Nearness(bundle, wanted);
-    if (best == nullptr || nearness > Nearness(*best, wanted) ||
-        (nearness == Nearness(*best, wanted) && Newer(bundle, *best))) {
+    const int score = MatchScore(bundle, wanted);
+    if (best == nullptr || score > MatchScore(*best, wanted) ||
+        (score == MatchScore(*best, wanted) && IsNewer(bundle, *best))) {
       best = &bundle;
     }
   }

@@ -18,7 +18,7 @@ bool IsNameChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '+' || c == '-';
 }
 
-// [a-z0-9.+-], runs of anything else become one "-", none at either end.
+// Replaces each run of characters outside [a-z0-9.+-] by one "-", and removes it at both ends.
 std::string Clean(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -65,7 +65,7 @@ Parts PartsOf(const GpuDevice& device) {
   return parts;
 }
 
-// Joined by "+"; cut at a limit that no real machine reaches.
+// Joins `kinds` by "+" and truncates at a limit that no real machine reaches.
 std::string Join(const std::set<std::string>& kinds, size_t bytes_max) {
   std::string out = fmt::format("{}", fmt::join(kinds, "+"));
   out.resize(std::min(out.size(), bytes_max));

@@ -7,7 +7,7 @@
 
 namespace cachewarm::fingerprint {
 
-// One accelerator as its driver names it.
+// One accelerator, with the names that its driver reports.
 struct GpuDevice {
   std::string name;  // NVML product name, "NVIDIA H100 80GB HBM3"
   int sm_major = 0;  // compute capability 9.0
@@ -17,21 +17,23 @@ struct GpuDevice {
   friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
 };
 
-inline constexpr int kDevicesMax = 1024;  // of one node
+inline constexpr int kDevicesMax = 1024;  // per node
 
 // The GPU type of a node without a GPU.
 inline constexpr std::string_view kCpuOnly = "cpu";
 
-// "nvidia/h100-80gb-hbm3/sm_90" or "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb". Name: lower case,
-// without vendor, without a "-SHARED" or "-MIG-<profile>" tail (the tail gives the profile when
-// `mig_profile` is empty), everything outside [a-z0-9.+-] becomes "-", at most 63 bytes.
+// Returns "nvidia/h100-80gb-hbm3/sm_90" or "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb". The name is
+// lower case, at most 63 bytes, without vendor and without a "-SHARED" or "-MIG-<profile>" suffix
+// (which gives the profile if `mig_profile` is empty); runs of characters outside [a-z0-9.+-]
+// become "-".
 std::string GpuTypeOf(const GpuDevice& device);
 
-// The type of a node: kCpuOnly for no device. Devices that differ give one type that names every
-// kind once ("nvidia/a100-pcie-40gb+h100-pcie/sm_80+sm_90"): only an equal mix shares a bundle.
+// Returns the type of a node: kCpuOnly without devices. For a mix of devices the type names every
+// kind once ("nvidia/a100-pcie-40gb+h100-pcie/sm_80+sm_90"): only nodes with an equal mix share a
+// bundle.
 std::string GpuTypeOf(const std::vector<GpuDevice>& devices);
 
-// True for "cpu" and for any text of the form that GpuTypeOf returns; at most 253 bytes.
+// True for "cpu" and for texts of the form that GpuTypeOf returns, at most 253 bytes.
 bool IsGpuType(std::string_view text);
 
 }  // namespace cachewarm::fingerprint

@@ -9,19 +9,19 @@
 
 namespace cachewarm::fingerprint {
 
-// What a bundle was compiled for: the image as the pod template names it, and the accelerators that
-// the container asks for. Its arguments and environment are left to the engine's own keys.
+// The inputs of a key: GPU type, CPU class, image as the pod template names it, devices that the
+// container requests, and its name. Arguments and environment are part of the engines' own keys.
 using api::KeyFactors;
 
-// 64 lower-case hex digits: SHA-256 over the canonical JSON
+// Returns 64 lower-case hex digits, the SHA-256 over the canonical JSON
 // {"container","cpuClass","devices","gpuType","image","version":1}. INVALID_ARGUMENT names the
-// factor that is missing or malformed.
+// missing or malformed factor.
 absl::StatusOr<std::string> KeyOf(const KeyFactors& factors);
 
 // True for 64 lower-case hex digits.
 bool IsKey(std::string_view text);
 
-// The first 8 hex digits: for names of objects, never for comparison.
+// Returns the first 8 hex digits, for names of objects. Not unique: never compare them.
 std::string Key8(std::string_view key);
 
 }  // namespace cachewarm::fingerprint

@@ -21,7 +21,7 @@ constexpr size_t kFlagsMax = 512;
 absl::Status CheckMembers(const codec::Json& object, std::string_view path,
                           std::initializer_list<std::string_view> known) {
   if (!object.is_object()) {
-    return absl::OkStatus();  // the reader says it better
+    return absl::OkStatus();  // the reader reports it
   }
   for (const auto& [name, value] : object.items()) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -32,7 +32,7 @@ absl::Status CheckMembers(const codec::Json& object, std::string_view path,
   return absl::OkStatus();
 }
 
-// "9.0" to 9 and 0.
+// Parses "9.0" into 9 and 0.
 bool ParseCapability(std::string_view text, int& major, int& minor) {
   const size_t dot = text.find('.');
   if (dot == std::string_view::npos) {
@@ -80,7 +80,7 @@ absl::Status ReadTypes(Reader& reader, DeclaredFacts& out) {
                   "[a-z0-9.+-], such as nvidia/h100-80gb-hbm3/sm_90");
     }
     if (reader.Has("gpu")) {
-      reader.Fail("gpu", "stands beside gpuType; keep one of them");
+      reader.Fail("gpu", "cannot be set beside gpuType; remove one of them");
     }
     out.gpu_type = gpu_type;
   }
@@ -91,7 +91,7 @@ absl::Status ReadTypes(Reader& reader, DeclaredFacts& out) {
                   "x86-64-v3/intel-6-85/0123abcd");
     }
     if (reader.Has("cpu")) {
-      reader.Fail("cpu", "stands beside cpuClass; keep one of them");
+      reader.Fail("cpu", "cannot be set beside cpuClass; remove one of them");
     }
     out.cpu_class = cpu_class;
   }

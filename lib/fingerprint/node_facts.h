@@ -12,20 +12,20 @@
 
 namespace cachewarm::fingerprint {
 
-// What compiled code on one node depends on.
+// Properties of a node that compiled code depends on.
 struct NodeFacts {
   std::string gpu_type{kCpuOnly};
   std::string cpu_class;
   std::string driver_version;  // empty without a GPU
   int device_count = 0;        // devices (MIG: instances) of the node, not of a pod
-  CpuFacts cpu;                // empty when only the class was declared
+  CpuFacts cpu;                // empty if only the class was declared
   std::string gpu_source;      // "nvml", "cuda", "none" or "file"
   std::string cpu_source;      // "proc" or "file"
 
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
-// The file given by --node-facts. What it leaves out is probed.
+// The file given by --node-facts. Facts that it omits are probed.
 struct DeclaredFacts {
   std::optional<std::string> gpu_type;
   std::optional<std::string> cpu_class;
@@ -34,21 +34,21 @@ struct DeclaredFacts {
   int device_count = 0;
 };
 
-// Reads JSON or YAML of at most 64 KiB:
+// Parses JSON or YAML of at most 64 KiB:
 //   gpuType: nvidia/h100-80gb-hbm3/sm_90     or   gpu: {name: NVIDIA H100 80GB HBM3,
 //                                                       computeCapability: "9.0", migProfile: ""}
 //   driverVersion: 570.86.15
 //   deviceCount: 8
 //   cpuClass: x86-64-v3/intel-6-85/0123abcd  or   cpu: {architecture: x86_64, vendor: intel,
 //                                                       family: "6", model: "85", flags: [avx2]}
-// Unknown members, both ways at once and malformed values are INVALID_ARGUMENT with the field.
+// INVALID_ARGUMENT names the field: it is unknown or malformed, or excluded by another field.
 absl::StatusOr<DeclaredFacts> ParseDeclaredFacts(std::string_view text);
 
-// What the file declares stands; the rest is `probed`.
+// Returns `probed`, with the declared facts in place of probed ones.
 NodeFacts Combine(const DeclaredFacts& declared, const NodeFacts& probed);
 
-// {"gpuType","cpuClass","driverVersion","deviceCount","cpu":{...},"gpuSource","cpuSource"}: for
-// bundles, for status and for people. ParseDeclaredFacts does not read it.
+// Encodes {"gpuType","cpuClass","driverVersion","deviceCount","cpu":{...},"gpuSource","cpuSource"}
+// for bundles, status and logs. ParseDeclaredFacts cannot parse it.
 codec::Json NodeFactsToJson(const NodeFacts& facts);
 
 }  // namespace cachewarm::fingerprint

@@ -22,8 +22,8 @@ absl::Status ChangeMode(const Fd& file, mode_t mode, const std::string& name) {
   return ::fchmod(file.get(), mode) == 0 ? absl::OkStatus() : ErrnoStatus(errno, name);
 }
 
-// For fchmod and fchown: O_PATH descriptors cannot, and a FIFO must not block us.
-constexpr int kToChange = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
+// For fchmod and fchown, which fail for O_PATH. O_NONBLOCK avoids blocking on a FIFO.
+constexpr int kOpenForChange = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
 
 absl::Status RenameWith(const Dir& dir, std::string_view from, std::string_view to,
                         unsigned flags) {
@@ -91,7 +91,7 @@ absl::StatusOr<Dir> Dir::OpenDir(std::string_view path) const {
 
 absl::StatusOr<Fd> Dir::OpenFile(std::string_view path) const {
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
-  CW_ASSIGN_OR_RETURN(Fd fd, OpenBeneath(*this, std::string(path), kToChange));
+  CW_ASSIGN_OR_RETURN(Fd fd, OpenBeneath(*this, std::string(path), kOpenForChange));
   struct ::stat buffer {};
   if (::fstat(fd.get(), &buffer) != 0) {
     return ErrnoStatus(errno, FullName(*this, path));
@@ -168,13 +168,13 @@ absl::Status Dir::MakeDirs(std::string_view path, mode_t mode) const {
 
 absl::Status Dir::SetMode(std::string_view path, mode_t mode) const {
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
-  CW_ASSIGN_OR_RETURN(const Fd fd, OpenBeneath(*this, std::string(path), kToChange));
+  CW_ASSIGN_OR_RETURN(const Fd fd, OpenBeneath(*this, std::string(path), kOpenForChange));
   return ChangeMode(fd, mode, FullName(*this, path));
 }
 
 absl::Status Dir::SetOwner(std::string_view path, uid_t uid, gid_t gid) const {
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
-  CW_ASSIGN_OR_RETURN(const Fd fd, OpenBeneath(*this, std::string(path), kToChange));
+  CW_ASSIGN_OR_RETURN(const Fd fd, OpenBeneath(*this, std::string(path), kOpenForChange));
   return ::fchown(fd.get(), uid, gid) == 0 ? absl::OkStatus()
                                            : ErrnoStatus(errno, FullName(*this, path));
 }
@@ -204,7 +204,7 @@ absl::Status Dir::Remove(std::string_view path) const {
   if (::unlinkat(parent.fd(), parent.name(), 0) == 0 || errno == ENOENT) {
     return absl::OkStatus();
   }
-  // Linux says EISDIR for a directory, POSIX EPERM.
+  // For a directory Linux returns EISDIR, POSIX specifies EPERM.
   if ((errno == EISDIR || errno == EPERM) &&
       (::unlinkat(parent.fd(), parent.name(), AT_REMOVEDIR) == 0 || errno == ENOENT)) {
     return absl::OkStatus();

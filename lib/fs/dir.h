@@ -15,7 +15,7 @@ namespace cachewarm::fs {
 
 enum class FileType { kFile, kDirectory, kSymlink, kOther };
 
-// What lstat(2) says. Times are nanoseconds since 1970 UTC.
+// The result of lstat(2). Times are nanoseconds since 1970 UTC.
 struct FileStat {
   FileType type = FileType::kOther;
   mode_t mode = 0;  // permission bits only, 07777
@@ -29,58 +29,61 @@ struct FileStat {
   int64_t ctime_ns = 0;
 };
 
-// A directory that nothing done through it can leave. Every path is relative, "a/b/c" without
-// empty, "." or ".." parts (INVALID_ARGUMENT), and is walked by openat2(2) with RESOLVE_BENEATH and
-// RESOLVE_NO_SYMLINKS: a symbolic link in any place gives PERMISSION_DENIED, also when it appears
-// under a running call. Kernels before 5.6 are refused (FAILED_PRECONDITION), never worked around.
-// Modes are exact, whatever the umask. Thread-safe: it holds one descriptor and nothing else.
+// Gives access to the files below a directory and never to anything outside of it.
+//
+// Paths are relative ("a/b/c"), without empty, "." or ".." parts (INVALID_ARGUMENT), and are
+// resolved by openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS: a symbolic link anywhere in
+// a path is PERMISSION_DENIED, even if it appears during the call. Kernels before 5.6 are not
+// supported (FAILED_PRECONDITION). Modes are exact, independent of the umask. Other errors as
+// ErrnoStatus(). Thread-safe; owns one file descriptor.
 class Dir {
  public:
-  // `path` is the administrator's: links in it are followed. It must name a directory.
+  // Opens a directory. Follows links in `path`, which must be trusted.
   static absl::StatusOr<Dir> Open(const std::string& path);
-  // Makes the missing parts of `path` with `mode` first.
+  // Creates the missing parts of `path` with `mode` first.
   static absl::StatusOr<Dir> OpenOrMake(const std::string& path, mode_t mode);
 
   int fd() const { return fd_.get(); }
-  // For messages only: the path it was opened by.
+  // Returns the path by which it was opened, for messages.
   const std::string& name() const { return name_; }
 
   absl::StatusOr<Dir> OpenDir(std::string_view path) const;
-  // A regular file for reading; anything else is INVALID_ARGUMENT. Never blocks on a FIFO.
+  // Opens a regular file for reading. INVALID_ARGUMENT for any other type. Never blocks on a FIFO.
   absl::StatusOr<Fd> OpenFile(std::string_view path) const;
-  // A new file for writing; ALREADY_EXISTS when anything has that name.
+  // Creates a file and opens it for writing. ALREADY_EXISTS if anything has that name.
   absl::StatusOr<Fd> CreateFile(std::string_view path, mode_t mode) const;
 
-  // What the name itself is, a link too. NOT_FOUND when there is none.
+  // Describes the name itself; does not follow a link. NOT_FOUND if it does not exist.
   absl::StatusOr<FileStat> Stat(std::string_view path) const;
-  // False also when a part before the last does not exist.
+  // Returns false also if a parent directory does not exist.
   absl::StatusOr<bool> Exists(std::string_view path) const;
+  // Returns the target of a symbolic link.
   absl::StatusOr<std::string> ReadLink(std::string_view path) const;
 
-  // ALREADY_EXISTS when anything has that name.
+  // Creates a directory. ALREADY_EXISTS if anything has that name.
   absl::Status MakeDir(std::string_view path, mode_t mode) const;
-  // Every missing part with `mode`; parts that exist stay as they are.
+  // Creates every missing part with `mode`; existing directories are unchanged.
   absl::Status MakeDirs(std::string_view path, mode_t mode) const;
-  // Of a file or directory; a link is refused.
+  // Changes mode or owner of a file or directory. PERMISSION_DENIED for a link.
   absl::Status SetMode(std::string_view path, mode_t mode) const;
   absl::Status SetOwner(std::string_view path, uid_t uid, gid_t gid) const;
 
-  // linkat(2): the file `from` gets a second name, `to` below `to_dir`. ALREADY_EXISTS when
-  // anything has that name. A link is not followed: what it made must be looked at.
+  // Creates a hard link `to` below `to_dir` to the file `from` (linkat(2)). ALREADY_EXISTS if the
+  // name exists. A symbolic link is linked itself: check the type of the result.
   absl::Status LinkTo(std::string_view from, const Dir& to_dir, std::string_view to) const;
 
-  // rename(2): replaces what `to` names.
+  // Renames, replacing `to` if it exists (rename(2)).
   absl::Status Rename(std::string_view from, std::string_view to) const;
-  // ALREADY_EXISTS when `to` exists.
+  // Renames. ALREADY_EXISTS if `to` exists.
   absl::Status RenameNew(std::string_view from, std::string_view to) const;
-  // Both names must exist; they trade places in one step.
+  // Swaps two existing names atomically.
   absl::Status Exchange(std::string_view a, std::string_view b) const;
-  // A file, link or empty directory. Gone already is OK.
+  // Removes a file, link or empty directory. OK if it does not exist.
   absl::Status Remove(std::string_view path) const;
 
-  // The name entries of this directory itself (or of `path` below it) are on the disk.
+  // Makes the names in this directory, or in `path` below it, durable (fsync(2)).
   absl::Status Sync(std::string_view path = "") const;
-  // Everything written to this file system is on the disk: syncfs(2).
+  // Makes everything written to this file system durable (syncfs(2)).
   absl::Status SyncFileSystem() const;
 
  private:
@@ -91,8 +94,8 @@ class Dir {
   std::string name_;
 };
 
-// OK for a path that the calls above take: relative, no empty, "." or ".." part, no NUL, at most
-// 4095 bytes and 255 a part.
+// Checks a path for the methods of Dir: relative, no empty, "." or ".." part, no NUL, at most 4095
+// bytes and 255 bytes per part. INVALID_ARGUMENT.
 absl::Status CheckRelativePath(std::string_view path);
 
 }  // namespace cachewarm::fs

@@ -7,10 +7,10 @@
 
 namespace cachewarm::fs {
 
-// The status of a failed system call: "<what>: <strerror>". Full disk, quota and file size limit
-// are RESOURCE_EXHAUSTED; a symbolic link or mount in the way (ELOOP, EXDEV) is PERMISSION_DENIED;
-// an I/O error is UNAVAILABLE (no byte was seen, so none can be called wrong); an unknown system
-// call is FAILED_PRECONDITION.
+// Converts the error of a system call to a status with the message "<what>: <strerror>". Codes:
+// RESOURCE_EXHAUSTED for a full disk, quota and file size limit; PERMISSION_DENIED for a symbolic
+// link or mount in the path (ELOOP, EXDEV); UNAVAILABLE for an I/O error, which does not prove that
+// stored bytes are wrong; FAILED_PRECONDITION for a system call that the kernel lacks.
 absl::Status ErrnoStatus(int error, std::string_view what);
 
 }  // namespace cachewarm::fs

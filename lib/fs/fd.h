@@ -5,7 +5,7 @@
 
 namespace cachewarm::fs {
 
-// Owns one file descriptor; closes it. -1 is "none".
+// Owns a file descriptor and closes it. -1 means none.
 class Fd {
  public:
   Fd() = default;
@@ -18,7 +18,7 @@ class Fd {
 
   bool ok() const { return number_ >= 0; }
   int get() const { return number_; }
-  // The caller owns it from now on.
+  // Returns the descriptor and passes its ownership to the caller.
   int Release() { return std::exchange(number_, -1); }
 
  private:

@@ -21,11 +21,11 @@ namespace cachewarm::fs {
 namespace {
 
 constexpr size_t kReadBytes = 64U << 10U;
-constexpr int kNamesTried = 10'000;
+constexpr int kNamesMax = 10'000;
 
-// A fresh name beside `path`. The process id keeps two programs apart, the number two writers of
-// one program and what a crash left behind; O_EXCL decides.
-std::string NameBeside(std::string_view path, int number) {
+// Returns a temporary name in the directory of `path`. The process id separates processes; the
+// number separates writers of one process and files left by a crash. O_EXCL resolves conflicts.
+std::string TemporaryName(std::string_view path, int number) {
   const size_t slash = path.rfind('/');
   const std::string_view folder =
       slash == std::string_view::npos ? std::string_view() : path.substr(0, slash + 1);
@@ -37,11 +37,11 @@ std::string_view FolderOf(std::string_view path) {
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
 
-// Calls `make` with fresh names until one was free; the name it made.
+// Calls `make` with temporary names until one does not exist yet, and returns that name.
 template <typename Make>
-absl::StatusOr<std::string> MakeBeside(std::string_view path, const Make& make) {
-  for (int number = 0; number < kNamesTried; ++number) {
-    std::string name = NameBeside(path, number);
+absl::StatusOr<std::string> CreateTemporary(std::string_view path, const Make& make) {
+  for (int number = 0; number < kNamesMax; ++number) {
+    std::string name = TemporaryName(path, number);
     const absl::Status made = make(name);
     if (made.ok()) {
       return name;
@@ -168,7 +168,7 @@ absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
   Fd file;
   CW_ASSIGN_OR_RETURN(const std::string temporary,
-                      MakeBeside(path, [&](const std::string& name) -> absl::Status {
+                      CreateTemporary(path, [&](const std::string& name) -> absl::Status {
                         CW_ASSIGN_OR_RETURN(file, dir.CreateFile(name, mode));
                         return absl::OkStatus();
                       }));
@@ -183,14 +183,14 @@ absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_
   return ReplaceWith(dir, temporary, path, durable);
 }
 
-absl::Status PointLink(const Dir& dir, std::string_view path, const std::string& target) {
+absl::Status ReplaceLink(const Dir& dir, std::string_view path, const std::string& target) {
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
   if (const auto found = dir.Stat(path); found.ok() && found->type == FileType::kDirectory) {
     return absl::AlreadyExistsError(
         fmt::format("{}: is a directory, not a link", FullName(dir, path)));
   }
   CW_ASSIGN_OR_RETURN(const std::string temporary,
-                      MakeBeside(path, [&](const std::string& name) -> absl::Status {
+                      CreateTemporary(path, [&](const std::string& name) -> absl::Status {
                         CW_ASSIGN_OR_RETURN(const Parent parent, Parent::Of(dir, name));
                         return ::symlinkat(target.c_str(), parent.fd(), parent.name()) == 0
                                    ? absl::OkStatus()

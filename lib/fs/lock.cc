@@ -15,7 +15,7 @@
 namespace cachewarm::fs {
 namespace {
 
-constexpr Duration kBetweenTries{10};
+constexpr Duration kRetryInterval{10};
 
 }  // namespace
 
@@ -47,13 +47,13 @@ absl::StatusOr<Fd> Lock(const Dir& dir, std::string_view path, const LockWait& w
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
   CW_ASSIGN_OR_RETURN(Fd file,
                       OpenBeneath(dir, std::string(path), O_RDWR | O_CREAT | O_NOFOLLOW, 0644));
-  const MonoTime deadline = wait.clock.Monotonic() + wait.patience;
+  const MonoTime deadline = wait.clock.Monotonic() + wait.timeout;
   while (true) {
     CW_ASSIGN_OR_RETURN(const bool locked, TryLock(file));
     if (locked) {
       return file;
     }
-    if (!SleepFor(wait.clock, kBetweenTries, wait.stop)) {
+    if (!SleepFor(wait.clock, kRetryInterval, wait.stop)) {
       return absl::CancelledError("stopped while waiting for a lock");
     }
     if (wait.clock.Monotonic() >= deadline) {

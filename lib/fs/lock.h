@@ -12,18 +12,18 @@
 
 namespace cachewarm::fs {
 
-// An exclusive flock(2) on an open file, kept until every copy of the descriptor is closed or the
-// process ends, however it ends. False when somebody else has it.
+// Takes an exclusive flock(2) on an open file, held until all copies of the descriptor are closed
+// or the process ends. Returns false if the file is locked.
 absl::StatusOr<bool> TryLock(const Fd& file);
-// The same for a file that exists. It is opened for writing where that is allowed, because NFS
-// locks only such files exclusively. nullopt when somebody else has the lock.
+// Opens and locks an existing file; nullopt if it is locked. Opens it for writing if permitted,
+// because NFS grants exclusive locks only on such files.
 absl::StatusOr<std::optional<Fd>> TryLock(const Dir& dir, std::string_view path);
 
-// The lock of `path`, made when missing; waits for it. CANCELLED after `stop`, DEADLINE_EXCEEDED
-// after `patience`. The file stays for ever: removing it would let two have the lock.
+// Opens or creates `path` and waits for its lock. CANCELLED after `stop`, DEADLINE_EXCEEDED after
+// `timeout`. The file is never removed: otherwise two processes could hold the lock.
 struct LockWait {
   const Clock& clock;
-  Duration patience{30'000};
+  Duration timeout{30'000};
   std::stop_token stop;
 };
 absl::StatusOr<Fd> Lock(const Dir& dir, std::string_view path, const LockWait& wait);

@@ -16,7 +16,7 @@
 namespace cachewarm::fs {
 namespace {
 
-// The kernel answers EAGAIN when a rename anywhere raced with the walk; it says nothing about us.
+// The kernel returns EAGAIN if any rename in the system raced with the path walk.
 constexpr int kRaceRetries = 128;
 
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;

@@ -14,11 +14,11 @@
 // Inside lib/fs only.
 namespace cachewarm::fs {
 
-// openat2(2) below `dir` with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS.
+// Calls openat2(2) below `dir` with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS.
 absl::StatusOr<Fd> OpenBeneath(const Dir& dir, const std::string& path, int flags, mode_t mode = 0);
 
-// The directory that holds the last part of a path, and that part: what the *at() calls take.
-// `dir` must outlive it.
+// Opens the parent directory of a path: its descriptor and the last part of the path are the
+// arguments of the *at() system calls. `dir` must outlive it.
 class Parent {
  public:
   static absl::StatusOr<Parent> Of(const Dir& dir, std::string_view path);
@@ -31,11 +31,11 @@ class Parent {
       : dir_(&dir), opened_(std::move(opened)), name_(std::move(name)) {}
 
   const Dir* dir_;
-  Fd opened_;  // none when the directory is `dir_` itself
+  Fd opened_;  // none if the parent is `dir_` itself
   std::string name_;
 };
 
-// "<name of dir>/<path>", for messages.
+// Returns "<name of dir>/<path>", for messages.
 std::string FullName(const Dir& dir, std::string_view path);
 
 FileStat ToFileStat(const struct ::stat& buffer);

@@ -24,16 +24,16 @@ struct CloseDir {
   void operator()(DIR* stream) const { ::closedir(stream); }
 };
 
-absl::Status TooMany(const WalkLimits& limits, const std::string& path) {
+absl::Status LimitExceeded(const WalkLimits& limits, const std::string& path) {
   return absl::ResourceExhaustedError(fmt::format("{}: more than {} entries or {} levels below",
                                                   path.empty() ? "." : path, limits.entries_max,
                                                   limits.depth_max));
 }
 
-// The names in an open directory, in byte order; at most `names_max`.
+// Returns the names in an open directory, in byte order. RESOURCE_EXHAUSTED above `names_max`.
 absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max,
                                                  const std::string& path) {
-  // A descriptor of its own: closedir closes it, and its position is not shared.
+  // Open a separate descriptor: closedir closes it, and its read position is not shared.
   Fd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!own.ok()) {
     return ErrnoStatus(errno, path);
@@ -67,8 +67,8 @@ Fd OpenChild(int fd, const std::string& name) {
   return Fd(::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// What disappears or is swapped for something else while we look is somebody else's doing.
-bool Vanished(int error) {
+// True if another process removed or replaced the name during the walk, which is not an error.
+bool IsVanished(int error) {
   return error == ENOENT || error == ENOTDIR || error == ELOOP;
 }
 
@@ -80,7 +80,7 @@ class Walker {
 
   absl::Status Directory(int fd, const std::string& path, int depth) {
     if (depth > limits_.depth_max) {
-      return TooMany(limits_, path);
+      return LimitExceeded(limits_, path);
     }
     CW_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(fd, left_, path));
     left_ -= static_cast<int64_t>(names.size());
@@ -98,18 +98,18 @@ class Walker {
   absl::Status Child(int fd, const std::string& path, const std::string& name, int depth) {
     struct ::stat buffer {};
     if (::fstatat(fd, name.c_str(), &buffer, AT_SYMLINK_NOFOLLOW) != 0) {
-      return Vanished(errno) ? absl::OkStatus() : ErrnoStatus(errno, path);
+      return IsVanished(errno) ? absl::OkStatus() : ErrnoStatus(errno, path);
     }
     const WalkEntry entry{.path = path, .stat = ToFileStat(buffer)};
     const WalkNext next = visit_(entry);
     stopped_ = next == WalkNext::kStop;
-    if (next != WalkNext::kGoOn || entry.stat.type != FileType::kDirectory ||
+    if (next != WalkNext::kContinue || entry.stat.type != FileType::kDirectory ||
         entry.stat.device != device_) {
       return absl::OkStatus();
     }
     const Fd child = OpenChild(fd, name);
     if (!child.ok()) {
-      return Vanished(errno) ? absl::OkStatus() : ErrnoStatus(errno, path);
+      return IsVanished(errno) ? absl::OkStatus() : ErrnoStatus(errno, path);
     }
     return Directory(child.get(), path, depth + 1);
   }
@@ -128,7 +128,7 @@ class Remover {
 
   absl::Status Directory(int fd, const std::string& path, int depth) {
     if (depth > limits_.depth_max) {
-      return TooMany(limits_, path);
+      return LimitExceeded(limits_, path);
     }
     CW_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(fd, left_, path));
     left_ -= static_cast<int64_t>(names.size());
@@ -155,7 +155,7 @@ class Remover {
       return absl::FailedPreconditionError(
           fmt::format("{}: another file system is mounted there; unmount it first", path));
     }
-    // Only an unprivileged owner of a 0555 directory needs it; when it fails, unlinkat will say so.
+    // Needed only by an unprivileged owner of a 0555 directory. If it fails, unlinkat reports why.
     static_cast<void>(::fchmod(child.get(), 0700));
     CW_RETURN_IF_ERROR(Directory(child.get(), path, depth + 1));
     if (::unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
@@ -207,7 +207,7 @@ absl::StatusOr<TreeUsage> MeasureTree(const Dir& dir, std::string_view path,
       ++usage.files;
       usage.bytes += entry.stat.bytes;
     }
-    return WalkNext::kGoOn;
+    return WalkNext::kContinue;
   }));
   return usage;
 }

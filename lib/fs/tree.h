@@ -11,41 +11,41 @@
 
 namespace cachewarm::fs {
 
-// What a walk may meet before it gives up with RESOURCE_EXHAUSTED.
+// Limits of a walk, above which it fails with RESOURCE_EXHAUSTED.
 struct WalkLimits {
   int64_t entries_max = 1'000'000;
   int depth_max = 64;
 };
 
-// Below the walked directory, e.g. "inductor/ab/x.py".
 struct WalkEntry {
-  std::string path;
+  std::string path;  // below the walked directory, e.g. "inductor/ab/x.py"
   FileStat stat;
 };
 
-enum class WalkNext { kGoOn, kSkipDirectory, kStop };
+enum class WalkNext { kContinue, kSkipDirectory, kStop };
 
-// Calls `visit` for everything below `path` of `dir` ("" = all of it), a directory before what it
-// holds, names of one directory in byte order. Links are reported, never followed; other file
-// systems are not entered. What disappears during the walk is left out.
+// Calls `visit` for every name below `path` of `dir` ("" = `dir` itself): a directory before its
+// content, the names of one directory in byte order. Reports links but does not follow them; does
+// not enter other file systems. Skips names that are removed during the walk.
 absl::Status Walk(const Dir& dir, std::string_view path, const WalkLimits& limits,
                   const std::function<WalkNext(const WalkEntry&)>& visit);
 
-// Removes `path` and all below it, following nothing. What is gone already is OK. Directories that
-// forbid it are made writable first. RESOURCE_EXHAUSTED above `limits`, FAILED_PRECONDITION at
-// another file system: a part is removed then.
+// Removes `path` and everything below it, without following links. OK if it does not exist. Makes
+// read-only directories writable first. RESOURCE_EXHAUSTED above `limits` and FAILED_PRECONDITION
+// at a mounted file system: a part of the tree has been removed then.
 absl::Status RemoveTree(const Dir& dir, std::string_view path, const WalkLimits& limits = {});
 
 struct TreeUsage {
   int64_t files = 0;
   int64_t bytes = 0;            // sum of the sizes
-  int64_t allocated_bytes = 0;  // what it takes on the disk
+  int64_t allocated_bytes = 0;  // disk usage
 };
 
+// Sums up the files below `path`. Directories and links count only as allocated bytes.
 absl::StatusOr<TreeUsage> MeasureTree(const Dir& dir, std::string_view path,
                                       const WalkLimits& limits = {});
 
-// The file system that holds `dir`, by statvfs(3).
+// The state of a file system (statvfs(3)).
 struct Space {
   int64_t total_bytes = 0;
   int64_t free_bytes = 0;  // for unprivileged writers
@@ -53,6 +53,7 @@ struct Space {
   bool no_exec = false;
 };
 
+// Describes the file system of `dir`.
 absl::StatusOr<Space> MeasureSpace(const Dir& dir);
 
 }  // namespace cachewarm::fs

@@ -10,7 +10,7 @@
 
 namespace cachewarm::gpu {
 
-// One device that a process can be given: a whole GPU, or a MIG instance of one.
+// One device that a process can use: a whole GPU, or a MIG instance of one.
 struct Device {
   std::string name;  // product name without the MIG part
   int sm_major = 0;
@@ -25,7 +25,8 @@ struct Devices {
   std::string source;          // "nvml", "cuda" or "none"
 };
 
-// Asks the driver of this machine. Not thread-safe; blocking for up to seconds (driver start).
+// Queries the driver of this machine. Not thread-safe; may block for seconds while the driver
+// starts.
 class Probe {
  public:
   Probe() = default;
@@ -33,16 +34,16 @@ class Probe {
   Probe& operator=(const Probe&) = delete;
   virtual ~Probe() = default;
 
-  // No driver, or a driver without devices, is no error: it gives no devices. UNAVAILABLE when a
-  // driver is there and does not answer (being installed, GPU lost): ask again.
+  // Returns no devices if there is no driver, or a driver without devices. UNAVAILABLE if a driver
+  // exists and does not answer (being installed, GPU lost): retry.
   virtual absl::StatusOr<Devices> Run() = 0;
 };
 
-// NVML first, because it sees every device of the node; else the CUDA driver library. Both by
-// dlopen: a program with it starts on any machine.
+// Returns a probe that tries NVML first, because it sees every device of the node, then the CUDA
+// driver library. Loads both by dlopen: the program starts on machines without them.
 std::unique_ptr<Probe> MakeCudaProbe();
 
-// Sees no device.
+// Returns a probe that finds no device.
 std::unique_ptr<Probe> MakeEmptyProbe();
 
 }  // namespace cachewarm::gpu

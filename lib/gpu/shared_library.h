@@ -6,10 +6,10 @@
 
 namespace cachewarm::gpu {
 
-// A library that may or may not be on this machine. Closed with the object.
+// A library that this machine may lack. Closed with the object.
 class SharedLibrary {
  public:
-  // Not open when dlopen(3) does not find it; error() says why.
+  // Stays closed if dlopen(3) does not find the library; error() has the cause.
   explicit SharedLibrary(const std::string& name);
   SharedLibrary(SharedLibrary&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)), error_(std::move(other.error_)) {}
@@ -19,7 +19,7 @@ class SharedLibrary {
   bool open() const { return handle_ != nullptr; }
   const std::string& error() const { return error_; }
 
-  // Sets `function` to the symbol; false and nullptr when the library does not have it.
+  // Sets `function` to the symbol; returns false and sets nullptr if the library lacks it.
   template <typename Function>
   bool Find(const char* symbol, Function*& function) const {
     function = reinterpret_cast<Function*>(Symbol(symbol));

@@ -20,19 +20,19 @@ struct MetricSpec {
   std::string name;
   std::string help;
   std::vector<std::string> labels;
-  // Once so many label combinations exist, further ones are counted in one series whose values
-  // are all "other", and in cachewarm_metrics_overflow_total{metric}.
+  // Limit of label combinations. Further ones are counted in one series whose values are all
+  // "other", and in cachewarm_metrics_overflow_total{metric}.
   size_t series_max = 2000;
 };
 
-// The three below live as long as their Registry, are thread-safe and never fail: a wrong number
-// of labels is counted as overflow.
+// Counter, Gauge and Histogram live as long as their Registry, are thread-safe and never fail: a
+// wrong number of labels counts as overflow.
 class Counter {
  public:
   virtual ~Counter() = default;
   // Negative and non-finite amounts are ignored.
   virtual void Add(const LabelValues& labels, double amount = 1) = 0;
-  // Forgets every series whose labels include `match` ({"namespace", "x"}, ...).
+  // Removes every series whose labels include `match` ({"namespace", "x"}, ...).
   virtual void Remove(const std::map<std::string, std::string>& match) = 0;
 };
 
@@ -51,12 +51,12 @@ class Histogram {
   virtual void Remove(const std::map<std::string, std::string>& match) = 0;
 };
 
-// 5 ms to 30 min: holds, compiles, fetches, starts.
+// Returns buckets from 5 ms to 30 min, for holds, compiles, fetches and starts.
 std::vector<double> SecondsBuckets();
-// 64 KiB to 16 GiB, by 4.
+// Returns buckets from 64 KiB to 16 GiB, each four times the one before.
 std::vector<double> BytesBuckets();
 
-// What /metrics serves. Owns its metrics. Thread-safe. One per program, made in main.
+// The metrics of a program, served at /metrics. Owns them. Thread-safe. Created once, in main.
 class Registry {
  public:
   Registry() = default;
@@ -68,10 +68,10 @@ class Registry {
   virtual Gauge& NewGauge(const MetricSpec& spec) = 0;
   virtual Histogram& NewHistogram(const MetricSpec& spec, std::vector<double> buckets) = 0;
 
-  // OK, or INVALID_ARGUMENT about the first spec that breaks a rule above; its metric is served
-  // nowhere. Checked once at start-up.
+  // Returns OK, or INVALID_ARGUMENT about the first spec that breaks a rule above; that metric is
+  // not served. Check once at start-up.
   virtual absl::Status status() const = 0;
-  // Text exposition format 0.0.4.
+  // Returns the text exposition format 0.0.4.
   virtual std::string Serialize() const = 0;
 };
 

@@ -24,12 +24,12 @@ struct Validity {
   WallTime until{};
 };
 
-// An authority that signs serving certificates and nothing below itself (pathlen 0). `name` is its
-// common name.
+// Creates an authority with the common name `name`, which signs serving certificates only (pathlen
+// 0).
 absl::StatusOr<Pair> MakeAuthority(const std::string& name, const Validity& validity);
 
-// A serving certificate for `dns_names`, the first of which is its common name (at most 64 bytes of
-// it), signed by `authority`. INVALID_ARGUMENT when the authority cannot be read.
+// Issues a serving certificate for `dns_names`, signed by `authority`. The common name is the first
+// 64 bytes of the first name. INVALID_ARGUMENT if the authority cannot be read.
 absl::StatusOr<Pair> IssueServing(const Pair& authority, const std::vector<std::string>& dns_names,
                                   const Validity& validity);
 
@@ -41,13 +41,13 @@ struct Certificate {
   std::vector<std::string> dns_names;
 };
 
-// Every certificate of a PEM text of at most 256 KiB, in its order; INVALID_ARGUMENT when there is
-// none, more than 32, or one that cannot be read. Any bytes may be given.
+// Returns every certificate of a PEM text of at most 256 KiB, in order. INVALID_ARGUMENT if there
+// is none, more than 32, or one that cannot be read. Safe for untrusted input.
 absl::StatusOr<std::vector<Certificate>> ParseCertificates(std::string_view pem);
 
-// True when `certificate` was signed by the key of `authority`.
+// Returns true if the key of `authority` signed `certificate`.
 bool IsSignedBy(std::string_view certificate, std::string_view authority);
-// True when `key` is the private half of the first certificate.
+// Returns true if `key` is the private key of the first certificate.
 bool Belongs(std::string_view key, std::string_view certificate);
 
 }  // namespace cachewarm::pki

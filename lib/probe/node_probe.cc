@@ -16,7 +16,7 @@ using fingerprint::NodeFacts;
 constexpr size_t kFactsMax = 64U << 10U;
 constexpr size_t kCpuMax = 16U << 20U;
 
-// Files of /proc have no size: read to the end, or over the limit.
+// Reads to the end or the limit, because files of /proc report no size.
 absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t bytes_max) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {

@@ -14,10 +14,9 @@ struct NodeProbeOptions {
   std::string facts_file;           // --node-facts; empty: everything is probed
 };
 
-// Facts of this node: what the file declares, the rest from the driver and /proc/cpuinfo. The
-// driver is not asked when the file declares the GPU type, /proc is not read when it declares the
-// CPU class. INVALID_ARGUMENT for a bad file, naming it; UNAVAILABLE when the driver does not
-// answer: ask again.
+// Returns the facts of this node: those declared in the file, the rest from the driver and
+// /proc/cpuinfo. Skips the driver if the file declares the GPU type, and /proc if it declares the
+// CPU class. INVALID_ARGUMENT names a bad file; UNAVAILABLE if the driver does not answer: retry.
 absl::StatusOr<fingerprint::NodeFacts> ProbeNode(const NodeProbeOptions& options,
                                                  gpu::Probe& gpu_probe);
 

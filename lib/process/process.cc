@@ -24,7 +24,7 @@ constexpr auto kStopWithin = std::chrono::milliseconds(1800);
 constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
 constexpr int64_t kConfigBytesMax = 1 << 20;
 constexpr int kNiceMost = 19;
-constexpr int kHeapKeptMax = 128 << 10;  // bytes; also the size from which a block is its own map
+constexpr int kHeapKeptMax = 128 << 10;  // bytes; blocks from this size on get their own mapping
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -59,7 +59,7 @@ void KeepMemoryLow() {
 }
 
 void YieldToOthers() {
-  // Both are of the one thread on Linux; 0 is the calling one.
+  // On Linux both calls affect one thread; 0 is the calling thread.
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNiceMost));
   static_cast<void>(
       ::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)));

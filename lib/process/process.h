@@ -11,34 +11,35 @@
 #include "lib/base/log.h"
 #include "lib/settings/settings.h"
 
-// What each program does around its own work. For main and composition roots: this reads and
-// changes the process.
+// The frame of each program, for main and composition roots: these functions read and change the
+// process.
 namespace cachewarm::process {
 
-// First thing in main, before any thread: blocks SIGTERM and SIGINT in every thread and returns
-// them, to be taken by one that waits for them. SIGPIPE and SIGXFSZ are ignored: a closed peer and
-// a file size limit are then errors of write(2), like a full disk.
+// Blocks SIGTERM and SIGINT in every thread and returns them as a set for the thread that waits for
+// them. Ignores SIGPIPE and SIGXFSZ: a closed peer and a file size limit then become errors of
+// write(2). Call first in main, before any thread exists.
 sigset_t BlockSignals();
 
-// For daemons, before any thread: one heap for all threads, given back to the kernel when it is
-// free (mallopt(3)). The allocator's own choice, a heap a thread that only grows, held 37 MB of
-// free memory in an operator that uses 4 MB.
+// Configures malloc for a daemon: one heap for all threads, returned to the kernel when free
+// (mallopt(3)). By default each thread gets a heap that only grows; that kept 37 MB of free memory
+// in an operator that uses 4 MB. Call before any thread exists.
 void KeepMemoryLow();
 
-// From now on the calling thread has the CPU and the disk when nobody else wants them (nice 19,
-// idle I/O class). Where the kernel refuses, it works like any other.
+// Gives the calling thread CPU and disk only when no other thread wants them (nice 19, idle I/O
+// class). Has no effect if the kernel refuses.
 void YieldToOthers();
 
 std::optional<std::string> Environment(const std::string& name);
 
-// What settings are read from: arguments of main, Environment(), the host name and files. One of
-// more than 1 MiB is INVALID_ARGUMENT, one that cannot be read NOT_FOUND, both with its path.
+// Returns the sources of settings: arguments of main, Environment(), the host name and files.
+// Errors of the file reader name the path: INVALID_ARGUMENT for a file of more than 1 MiB,
+// NOT_FOUND for one that cannot be read.
 settings::Sources SettingSources(int argc, char** argv, const std::string& version);
 
-// Runs `work` on a thread of its own and returns its status. At the first of `signals`
-// (BlockSignals() gave them) `work` is asked to stop; when it has not returned 1.8 s later the
-// process ends with success, so that it never takes 2 s from SIGTERM: whatever it does may be
-// killed at any instruction anyway.
+// Runs `work` on its own thread and returns its status. The first of `signals` (from
+// BlockSignals()) requests its stop. If it has not returned 1.8 s later, the process exits with
+// success, so that it ends within 2 s of SIGTERM: every program tolerates being killed at any
+// instruction.
 absl::Status RunUntilSignal(const sigset_t& signals, Log& log,
                             const std::function<absl::Status(std::stop_token)>& work);
 

@@ -20,7 +20,7 @@ struct Head {
   bool is_candidate = false;
 };
 
-// "55d0-55d4 r-xp 00002000 08:01 123 /usr/bin/x" is the first line of a mapping.
+// Parses the first line of a mapping: "55d0-55d4 r-xp 00002000 08:01 123 /usr/bin/x".
 std::optional<Head> ParseHead(const std::string& line) {
   std::istringstream words(line);
   Head head;
@@ -35,7 +35,7 @@ std::optional<Head> ParseHead(const std::string& line) {
   if (!words || dash != '-') {
     return std::nullopt;
   }
-  words >> path;  // of a path with blanks the first word
+  words >> path;  // the first word of a path with blanks
   const bool is_constant = rights == "r--p" || rights == "r-xp";
   head.is_candidate =
       is_constant && inode != 0 && path.starts_with('/') && head.mapping.begin < head.mapping.end;
@@ -72,8 +72,8 @@ absl::StatusOr<size_t> LetStartPagesGo() {
   size_t bytes = 0;
   for (const Mapping& mapping : UnchangedFiles(smaps)) {
     const size_t size = mapping.end - mapping.begin;
-    // What has no bytes of its own is read from its file again (madvise(2)). A refusal leaves it
-    // be.
+    // Pages without own content are read again from their file (madvise(2)). If the kernel refuses,
+    // they stay resident.
     if (madvise(reinterpret_cast<void*>(mapping.begin), size, MADV_DONTNEED) == 0) {
       bytes += size;
     }

@@ -8,12 +8,12 @@
 
 #include "absl/status/statusor.h"
 
-// Pages of the program and its libraries that only its start reads: symbol tables, relocations,
-// initialisers. They stay in the resident set for as long as nobody wants the memory; of the
-// operator's 18 MB of them its work reads less than half.
+// Drops pages that only the start of the program reads: symbol tables, relocations, initialisers.
+// They stay resident while memory is plentiful; after its start the operator reads less than half
+// of its 18 MB of them.
 namespace cachewarm::process {
 
-// A range of addresses, whole pages.
+// A range of addresses in whole pages.
 struct Mapping {
   uintptr_t begin = 0;
   uintptr_t end = 0;
@@ -21,14 +21,14 @@ struct Mapping {
   bool operator==(const Mapping&) const = default;
 };
 
-// The mappings of files in the text of /proc/PID/smaps (proc_pid_smaps(5)) that nobody may write,
-// that are private, and of which no page differs from the file's. A mapping of which that is not
-// said is left out. Pure.
+// Returns the private, read-only mappings of files in the text of /proc/PID/smaps
+// (proc_pid_smaps(5)) of which no page differs from the file. Skips mappings whose state is
+// unknown. Pure.
 std::vector<Mapping> UnchangedFiles(const std::string& smaps);
 
-// Takes these mappings of this process out of the resident set; whatever is read of them later
-// comes back from the page cache. Returns their bytes, resident or not. UNAVAILABLE: /proc cannot
-// be read, and nothing has changed. For daemons, once all libraries are loaded.
+// Removes these mappings from the resident set; later reads load them from the page cache. Returns
+// their bytes, resident or not. UNAVAILABLE if /proc cannot be read; nothing has changed then. For
+// daemons, after all libraries are loaded.
 absl::StatusOr<size_t> LetStartPagesGo();
 
 }  // namespace cachewarm::process

@@ -20,14 +20,14 @@ constexpr std::string_view kConfigFlag = "--config";
 constexpr std::string_view kConfigEnvironment = "CACHEWARM_CONFIG";
 constexpr size_t kListMax = 64;
 
-// Flag → value as given, and what the two printing flags ask for.
+// The flags as given, and the requests for help or version.
 struct Arguments {
   Values values;
   bool help = false;
   bool version = false;
 };
 
-// The first row of `rows` whose `member` is `name`; null when there is none.
+// Returns the first row of `rows` whose `member` is `name`, or null.
 template <typename Row>
 const Row* Find(const std::vector<Row>& rows, std::string_view Row::*member,
                 std::string_view name) {
@@ -66,7 +66,7 @@ absl::StatusOr<Arguments> SplitArguments(const Table& table,
   return out;
 }
 
-// The file as "key" or "outer.inner" → text. Lists are joined by commas.
+// Flattens the file into "key" or "outer.inner" and text. Joins lists by commas.
 class FileReader {
  public:
   FileReader(const Table& table, std::string path) : table_(table), path_(std::move(path)) {}
@@ -158,7 +158,7 @@ absl::Status Set(const Setting& setting, const Sources& sources, const Arguments
   return absl::OkStatus();
 }
 
-// `text` in lines of at most 90 columns, each behind six blanks.
+// Wraps `text` into lines of at most 90 columns, each indented by six blanks.
 std::string Indented(std::string_view text) {
   constexpr size_t kColumns = 84;
   std::string lines;

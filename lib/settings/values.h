@@ -10,20 +10,20 @@
 #include "lib/base/status.h"
 #include "lib/settings/settings.h"
 
-// Setters of the kinds of values that settings have. Each refuses what is not of its kind with
-// INVALID_ARGUMENT that quotes the value; what it sets must outlive it.
+// Setters for the types of values that settings have. Each refuses a value of another form with
+// INVALID_ARGUMENT that quotes it. The variable must outlive the setter.
 namespace cachewarm::settings {
 
 absl::StatusOr<int64_t> WholeNumber(std::string_view value, int64_t min, int64_t max);
 
 Setter Text(std::string& to);
 Setter Boolean(bool& to);  // true or false
-// Below / and without "..", at most 1024 bytes; a slash at the end is dropped.
+// Accepts an absolute path without "..", at most 1024 bytes; drops a trailing slash.
 Setter AbsolutePath(std::string& to);
-// ADDRESS:PORT, [V6ADDRESS]:PORT or :PORT, which is every address.
+// Accepts ADDRESS:PORT, [V6ADDRESS]:PORT, or :PORT for every address.
 Setter Listen(std::string& address, uint16_t& port);
-// Length and characters of the name of `what` ("a namespace") in Kubernetes: those of a DNS-1123
-// label (63), or of a subdomain (253, with dots).
+// Accept the name of a Kubernetes object, described by `what` ("a namespace"): a DNS-1123 label (63
+// bytes) or subdomain (253 bytes, with dots).
 Setter Label(std::string& to, std::string_view what);
 Setter Subdomain(std::string& to, std::string_view what);
 
@@ -36,7 +36,7 @@ Setter Number(T& to, int64_t min, int64_t max) {
   };
 }
 
-// What `parse` makes of the text.
+// Accepts the texts that `parse` accepts.
 template <typename T>
 Setter Parsed(T& to, absl::StatusOr<T> (*parse)(std::string_view text)) {
   return [&to, parse](const Given& given) -> absl::Status {

@@ -17,14 +17,15 @@ namespace cachewarm::apply {
 namespace {
 
 constexpr size_t kAnswerBytesMax = 1U << 20U;
-constexpr size_t kWordsBytes = 256;
-// A server that is not there yet, or says that it still loads.
-constexpr BackoffPolicy kAgain{.first = Duration(200), .most = Duration(5'000), .jitter = 0};
+constexpr size_t kExcerptBytes = 256;
+// Retries while the server is unreachable or still loading.
+constexpr BackoffPolicy kRetryBackoff{.first = Duration(200), .most = Duration(5'000), .jitter = 0};
 
-std::string Named(const plan::BuildRequestsWish& wish, size_t index) {
-  const api::BuildRequest& request = wish.requests[index];
-  return fmt::format("request {} of {} ({} {}, port {}) to pod {}", index + 1, wish.requests.size(),
-                     request.method, request.path, request.port, wish.pod_name);
+std::string Named(const plan::DesiredBuildRequests& batch, size_t index) {
+  const api::BuildRequest& request = batch.requests[index];
+  return fmt::format("request {} of {} ({} {}, port {}) to pod {}", index + 1,
+                     batch.requests.size(), request.method, request.path, request.port,
+                     batch.pod_name);
 }
 
 http::Request ToHttp(const std::string& ip, const api::BuildRequest& request) {
@@ -47,12 +48,12 @@ http::Request ToHttp(const std::string& ip, const api::BuildRequest& request) {
   return message;
 }
 
-// The beginning of what a server said, as one line of plain text.
-std::string Words(std::string_view text) {
-  std::string words(text.substr(0, kWordsBytes));
+// Returns the beginning of a response as one line of printable text.
+std::string Excerpt(std::string_view text) {
+  std::string problem(text.substr(0, kExcerptBytes));
   std::replace_if(
-      words.begin(), words.end(), [](char c) { return c < ' ' || c > '~'; }, ' ');
-  return words;
+      problem.begin(), problem.end(), [](char c) { return c < ' ' || c > '~'; }, ' ');
+  return problem;
 }
 
 bool IsExpected(const api::BuildRequest& request, int status) {
@@ -64,44 +65,44 @@ bool IsLoading(int status) {
   return status == 429 || status == 503;
 }
 
-// OK when the answer is the expected one. Until its time is over it is sent again to a server that
-// cannot be reached or still loads.
+// Returns OK once the response is the expected one. Retries until the timeout while the server is
+// unreachable or still loading.
 absl::Status SendOne(http::Client& client, const Clock& clock, const http::Request& message,
                      const api::BuildRequest& request, std::stop_token stop) {
   const kube::StopAfter over(clock, std::chrono::seconds(request.timeout_seconds), stop);
-  std::string words = "no answer";
+  std::string problem = "no response";
   for (int tries = 0;; ++tries) {
     const absl::StatusOr<http::Response> answer = client.Send(message, over.token());
     if (answer.ok() && IsExpected(request, answer->status)) {
       return absl::OkStatus();
     }
-    const bool again =
+    const bool retryable =
         answer.ok() ? IsLoading(answer->status)
                     : absl::IsUnavailable(answer.status()) || absl::IsCancelled(answer.status());
     if (answer.ok()) {
-      words = fmt::format("answered {}: {}", answer->status, Words(answer->body));
+      problem = fmt::format("response {}: {}", answer->status, Excerpt(answer->body));
     } else if (!absl::IsCancelled(answer.status())) {
-      words = Message(answer.status());
+      problem = Message(answer.status());
     }
-    if (!again) {
-      return absl::FailedPreconditionError(words);
+    if (!retryable) {
+      return absl::FailedPreconditionError(problem);
     }
-    if (!SleepFor(clock, BackoffDelay(kAgain, tries, 0), over.token())) {
+    if (!SleepFor(clock, BackoffDelay(kRetryBackoff, tries, 0), over.token())) {
       return stop.stop_requested()
                  ? absl::CancelledError("stopped")
-                 : absl::DeadlineExceededError(fmt::format("not answered as expected in {} s: {}",
-                                                           request.timeout_seconds, words));
+                 : absl::DeadlineExceededError(fmt::format("no expected response within {} s: {}",
+                                                           request.timeout_seconds, problem));
     }
   }
 }
 
-absl::Status SendAll(http::Client& client, const Clock& clock, const plan::BuildRequestsWish& wish,
-                     std::stop_token stop) {
-  for (size_t i = 0; i < wish.requests.size(); ++i) {
-    const api::BuildRequest& request = wish.requests[i];
-    const http::Request message = ToHttp(wish.pod_ip, request);
-    for (int turn = 0; turn < request.repeat; ++turn) {
-      CW_RETURN_IF_ERROR(Annotate(SendOne(client, clock, message, request, stop), Named(wish, i)));
+absl::Status SendAll(http::Client& client, const Clock& clock,
+                     const plan::DesiredBuildRequests& batch, std::stop_token stop) {
+  for (size_t i = 0; i < batch.requests.size(); ++i) {
+    const api::BuildRequest& request = batch.requests[i];
+    const http::Request message = ToHttp(batch.pod_ip, request);
+    for (int repetition = 0; repetition < request.repeat; ++repetition) {
+      CW_RETURN_IF_ERROR(Annotate(SendOne(client, clock, message, request, stop), Named(batch, i)));
     }
   }
   return absl::OkStatus();
@@ -123,7 +124,7 @@ bool IsPodAddress(const std::string& ip) {
   if (inet_pton(AF_INET6, ip.c_str(), &six) != 1) {
     return false;
   }
-  // Those that stand for an IPv4 address, ::/96 and ::ffff:0:0/96, are of no use as a pod's.
+  // IPv4-mapped and IPv4-compatible addresses (::ffff:0:0/96, ::/96) are never pod addresses.
   return IN6_IS_ADDR_LOOPBACK(&six) == 0 && IN6_IS_ADDR_UNSPECIFIED(&six) == 0 &&
          IN6_IS_ADDR_LINKLOCAL(&six) == 0 && IN6_IS_ADDR_MULTICAST(&six) == 0 &&
          IN6_IS_ADDR_V4MAPPED(&six) == 0 && IN6_IS_ADDR_V4COMPAT(&six) == 0;
@@ -133,37 +134,37 @@ BuildRequests::~BuildRequests() {
   Stop();
 }
 
-void BuildRequests::Follow(const api::CacheWarmup& warmup,
-                           const std::vector<plan::BuildRequestsWish>& wishes) {
-  std::set<std::string> wished;
-  for (const plan::BuildRequestsWish& wish : wishes) {
-    wished.insert(wish.pod_uid);
+void BuildRequests::Update(const api::CacheWarmup& warmup,
+                           const std::vector<plan::DesiredBuildRequests>& desired) {
+  std::set<std::string> desired_pods;
+  for (const plan::DesiredBuildRequests& batch : desired) {
+    desired_pods.insert(batch.pod_uid);
   }
-  const Sendings over = TakeOut([&](const std::string& pod_uid, const Sending& sending) {
-    return sending.warmup_uid == warmup.uid && !wished.contains(pod_uid);
+  const Sendings over = Extract([&](const std::string& pod_uid, const Sending& sending) {
+    return sending.warmup_uid == warmup.uid && !desired_pods.contains(pod_uid);
   });
   std::lock_guard lock(mutex_);
-  for (const plan::BuildRequestsWish& wish : wishes) {
-    std::unique_ptr<Sending>& sending = sendings_[wish.pod_uid];
+  for (const plan::DesiredBuildRequests& batch : desired) {
+    std::unique_ptr<Sending>& sending = sendings_[batch.pod_uid];
     if (sending == nullptr) {
       sending = std::make_unique<Sending>();
       sending->warmup = {.ns = warmup.ns, .name = warmup.name};
       sending->warmup_uid = warmup.uid;
       sending->thread =
-          std::jthread([this, wish, name = sending->warmup.ToString()](std::stop_token stop) {
-            Send(wish, name, std::move(stop));
+          std::jthread([this, batch, name = sending->warmup.ToString()](std::stop_token stop) {
+            Send(batch, name, std::move(stop));
           });
     }
   }
 }
 
-void BuildRequests::EndOthers(const kube::ObjectName& name, const std::string& uid) {
-  TakeOut([&](const std::string&, const Sending& sending) {
+void BuildRequests::StopOthers(const kube::ObjectName& name, const std::string& uid) {
+  Extract([&](const std::string&, const Sending& sending) {
     return sending.warmup == name && sending.warmup_uid != uid;
   });
 }
 
-BuildRequests::Sendings BuildRequests::TakeOut(
+BuildRequests::Sendings BuildRequests::Extract(
     const std::function<bool(const std::string&, const Sending&)>& is_over) {
   Sendings over;
   std::lock_guard lock(mutex_);
@@ -178,35 +179,35 @@ BuildRequests::Sendings BuildRequests::TakeOut(
   return over;
 }
 
-void BuildRequests::Send(const plan::BuildRequestsWish& wish, const std::string& warmup,
+void BuildRequests::Send(const plan::DesiredBuildRequests& batch, const std::string& warmup,
                          std::stop_token stop) {
   absl::Status status =
-      IsPodAddress(wish.pod_ip)
+      IsPodAddress(batch.pod_ip)
           ? absl::OkStatus()
-          : absl::FailedPreconditionError(fmt::format("pod {}: \"{}\" is no address of a pod",
-                                                      wish.pod_name, Words(wish.pod_ip)));
+          : absl::FailedPreconditionError(fmt::format("pod {}: \"{}\" is not a valid pod IP",
+                                                      batch.pod_name, Excerpt(batch.pod_ip)));
   if (status.ok()) {
-    const auto client = means_.connect(wish.pod_ip);
-    status = client.ok() ? SendAll(**client, means_.clock, wish, stop) : client.status();
+    const auto client = deps_.connect(batch.pod_ip);
+    status = client.ok() ? SendAll(**client, deps_.clock, batch, stop) : client.status();
   }
   if (stop.stop_requested()) {
-    return;  // nobody asks any more
+    return;  // nobody reads the result
   }
-  means_.log.Info("requests to a builder ended",
-                  {{"warmup", warmup},
-                   {"pod", wish.pod_name},
-                   {"ok", status.ok()},
-                   {"error", status.ok() ? std::string() : Message(status)}});
+  deps_.log.Info("compile requests to builder ended",
+                 {{"cacheWarmup", warmup},
+                  {"pod", warmup.substr(0, warmup.find('/') + 1) + batch.pod_name},
+                  {"ok", status.ok()},
+                  {"err", status.ok() ? std::string() : Message(status)}});
   {
     std::lock_guard lock(mutex_);
-    const auto own = sendings_.find(wish.pod_uid);
+    const auto own = sendings_.find(batch.pod_uid);
     if (own == sendings_.end()) {
       return;
     }
     own->second->ended = true;
     own->second->status = std::move(status);
   }
-  means_.wake(warmup);
+  deps_.wake(warmup);
 }
 
 std::vector<plan::BuildRequestsState> BuildRequests::States(const std::string& warmup_uid) const {
@@ -223,7 +224,7 @@ std::vector<plan::BuildRequestsState> BuildRequests::States(const std::string& w
 }
 
 void BuildRequests::Stop() {
-  TakeOut([](const std::string&, const Sending&) { return true; });
+  Extract([](const std::string&, const Sending&) { return true; });
 }
 
 }  // namespace cachewarm::apply

@@ -18,41 +18,43 @@
 
 namespace cachewarm::apply {
 
-// Sends spec.compile.requests to the pods of builder Jobs, those of one pod in their order on a
-// thread of its own (as many at a time as builder Jobs may run), and keeps what came of it until
-// the plan has taken it. Memory only: what has been answered stands in status.builders, and a new
-// leader sends only to pods that do not stand there. Thread-safe.
+// Sends spec.compile.requests to the pods of builder Jobs and keeps the results until the plan has
+// read them. The requests for one pod are sent in order on one thread; there are as many threads as
+// running builder Jobs. State is in memory only: results are recorded in status.builders, and a new
+// leader sends only to pods without a recorded result. Thread-safe.
 class BuildRequests {
  public:
-  // A client that speaks plain http with `host`, follows no redirect, and bounds what the pod of a
-  // tenant may answer.
+  // Returns a client that speaks plain HTTP to `host`, follows no redirect, and limits the size of
+  // responses, which are untrusted.
   using Connect =
       std::function<absl::StatusOr<std::unique_ptr<http::Client>>(const std::string& host)>;
-  struct Means {
+  struct Dependencies {
     const Clock& clock;
     Log& log;
     Connect connect;
-    // Called on the sending thread when a pod's requests have ended: "ns/name" of the warmup.
+    // Called on the sending thread with the warmup's "ns/name" when a pod's requests have ended.
     std::function<void(const std::string& warmup)> wake;
   };
 
-  // Everything must outlive it.
-  explicit BuildRequests(Means means) : means_(std::move(means)) {}
+  // All references must outlive it.
+  explicit BuildRequests(Dependencies deps) : deps_(std::move(deps)) {}
   ~BuildRequests();
   BuildRequests(const BuildRequests&) = delete;
   BuildRequests& operator=(const BuildRequests&) = delete;
 
-  // Begins what `wishes` asks for and is not begun; ends and forgets what it asks for no more.
-  void Follow(const api::CacheWarmup& warmup, const std::vector<plan::BuildRequestsWish>& wishes);
+  // Starts the requests of `desired` that were not started; stops and forgets those of this warmup
+  // that are no longer in `desired`.
+  void Update(const api::CacheWarmup& warmup,
+              const std::vector<plan::DesiredBuildRequests>& desired);
 
-  // Ends and forgets those of earlier warmups of this name; `uid` is that of the live one, "" when
-  // there is none.
-  void EndOthers(const kube::ObjectName& name, const std::string& uid);
+  // Stops and forgets the requests of earlier warmups of this name. `uid` is that of the present
+  // warmup, "" if none exists.
+  void StopOthers(const kube::ObjectName& name, const std::string& uid);
 
-  // Those of this warmup that have begun.
+  // Returns the state of all started requests of this warmup.
   std::vector<plan::BuildRequestsState> States(const std::string& warmup_uid) const;
 
-  // Ends all of them, and waits: another operator leads now.
+  // Stops all requests and waits for their threads, after the leadership was lost.
   void Stop();
 
  private:
@@ -66,18 +68,19 @@ class BuildRequests {
 
   using Sendings = std::map<std::string, std::unique_ptr<Sending>>;  // by pod uid
 
-  // Takes out those that `is_over` of, told to stop; their threads end when the caller drops them,
-  // which is outside the lock.
-  Sendings TakeOut(const std::function<bool(const std::string&, const Sending&)>& is_over);
-  void Send(const plan::BuildRequestsWish& wish, const std::string& warmup, std::stop_token stop);
+  // Removes and returns those for which `is_over` returns true, after requesting their stop.
+  // Destroying the result joins the threads, so the caller must do that outside the lock.
+  Sendings Extract(const std::function<bool(const std::string&, const Sending&)>& is_over);
+  void Send(const plan::DesiredBuildRequests& batch, const std::string& warmup,
+            std::stop_token stop);
 
-  Means means_;
+  Dependencies deps_;
   mutable std::mutex mutex_;
   Sendings sendings_;
 };
 
-// The address may be that of a pod: an IP literal that is not loopback, link-local, multicast or
-// unspecified. Whoever can write a pod's status must not lead the operator to a metadata server.
+// True for an IP literal that is not loopback, link-local, multicast or unspecified. Anyone who can
+// write a pod's status could otherwise direct the operator to a metadata server.
 bool IsPodAddress(const std::string& ip);
 
 }  // namespace cachewarm::apply

@@ -23,22 +23,23 @@ namespace {
 
 using codec::Json;
 
-// A plan that waits for a slow namespace keeps a worker: one at a time, and past its deadline
-// controllers::HeldPods has more patience with a pod.
-constexpr kube::PodTurns::SlowTurns kSlowTurns{.at_once = 1, .limit = Duration(3'000)};
+// A plan that waits for a slow namespace occupies a worker: allow one at a time with a short
+// timeout. controllers::HeldPods waits longer for pods past their deadline.
+constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1,
+                                                             .limit = Duration(3'000)};
 
 kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
 }
 
-// True when the pod that a request was about is gone, whatever bears its name now.
+// True if the pod with this uid is gone, even if another pod has its name.
 bool IsReplaced(kube::Client& client, const kube::ObjectName& name, const std::string& uid,
                 std::stop_token stop) {
   const auto current = client.Do(kube::Get(kube::kPods, name), stop);
   return current.ok() ? kube::UidOf(*current) != uid : absl::IsNotFound(current.status());
 }
 
-// The object an event is about, as far as an ObjectReference needs it.
+// Returns the object of an event with the fields of an ObjectReference.
 kube::Object Regarding(const plan::ObjectRef& ref) {
   return std::make_shared<const Json>(
       Json{{"apiVersion", ref.api_version},
@@ -46,22 +47,23 @@ kube::Object Regarding(const plan::ObjectRef& ref) {
            {"metadata", {{"namespace", ref.ns}, {"name", ref.name}, {"uid", ref.uid}}}});
 }
 
-// By the API server's rules or somebody's policy: the same request will be refused again.
-bool IsRefused(const absl::Status& status) {
+// True if API server rules or an admission policy rejected the request; a retry would be rejected
+// too.
+bool IsRejected(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
 }
 
-using Slots = std::counting_semaphore<>;
+using Semaphore = std::counting_semaphore<>;
 
-class Slot {
+class SemaphoreGuard {
  public:
-  explicit Slot(Slots& slots) : slots_(slots) { slots_.acquire(); }
-  ~Slot() { slots_.release(); }
-  Slot(const Slot&) = delete;
-  Slot& operator=(const Slot&) = delete;
+  explicit SemaphoreGuard(Semaphore& slots) : slots_(slots) { slots_.acquire(); }
+  ~SemaphoreGuard() { slots_.release(); }
+  SemaphoreGuard(const SemaphoreGuard&) = delete;
+  SemaphoreGuard& operator=(const SemaphoreGuard&) = delete;
 
  private:
-  Slots& slots_;
+  Semaphore& slots_;
 };
 
 absl::StatusOr<bool> ReleaseWith(kube::Client& client, const plan::GateRelease& release,
@@ -77,7 +79,7 @@ absl::StatusOr<bool> ReleaseWith(kube::Client& client, const plan::GateRelease& 
 
 }  // namespace
 
-// What was let go so far.
+// Pods released so far.
 struct Executor::Released {
   void Add(const plan::GateRelease& release) {
     std::lock_guard lock(mutex);
@@ -88,56 +90,58 @@ struct Executor::Released {
   std::vector<const plan::GateRelease*> releases;
 };
 
-absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::PodTurns& turns,
+absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::SlowNamespaceLimiter& turns,
                                  const plan::GateRelease& release, std::stop_token stop) {
   const render::HostRules rules{.excluded = release.excluded, .preferred = release.preferred};
   const bool prefers = !release.preferred.empty() && release.excluded.empty();
   bool done = false;
   const auto patch = [&](const std::stop_token& ending) {
     absl::StatusOr<bool> released = ReleaseWith(client, release, rules, ending);
-    if (IsRefused(released.status()) && prefers) {
+    if (IsRejected(released.status()) && prefers) {
       released = ReleaseWith(client, release, {}, ending);
     }
     done = released.ok() && *released;
     return released.status();
   };
-  CW_RETURN_IF_ERROR(turns.Take(release.pod->meta.ns, std::move(stop), patch));
+  CW_RETURN_IF_ERROR(turns.Run(release.pod->meta.ns, std::move(stop), patch));
   return done;
 }
 
-Executor::Executor(Means means)
-    : means_(means),
-      slots_(static_cast<std::ptrdiff_t>(means.width)),
-      turns_(means.clock, kSlowTurns) {}
+Executor::Executor(Dependencies deps)
+    : deps_(deps),
+      slots_(static_cast<std::ptrdiff_t>(deps.width)),
+      turns_(deps.clock, kSlowTurns) {}
 
-absl::StatusOr<Carried> Executor::Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
-                                          std::stop_token stop) const {
-  const bool there = !snapshot.warmup.resource_version.empty();
-  if (there && plan.status_changed) {
+absl::StatusOr<ExecuteResult> Executor::Execute(const plan::Snapshot& snapshot,
+                                                const plan::Plan& plan,
+                                                std::stop_token stop) const {
+  const bool exists = !snapshot.warmup.resource_version.empty();
+  if (exists && plan.status_changed) {
     CW_RETURN_IF_ERROR(WriteStatus(snapshot, plan, stop));
     Count(snapshot, plan);
   }
-  // With the status: a later step may fail and be planned again, the transition will not.
-  for (const plan::EventWish& wish : plan.events) {
-    Tell(wish);
+  // Events are recorded with the status: if a later step fails, the next plan no longer sees the
+  // transition.
+  for (const plan::EventRequest& request : plan.events) {
+    RecordEvent(request);
   }
-  if (there && plan.set_inject_label.has_value()) {
+  if (exists && plan.set_inject_label.has_value()) {
     CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
   }
-  CW_ASSIGN_OR_RETURN(const size_t untold, WriteNodes(snapshot, plan, stop));
-  // What one pod cannot take keeps no other pod waiting.
-  const absl::StatusOr<size_t> unnoted = Annotate(plan, stop);
-  CW_ASSIGN_OR_RETURN(const size_t held, Release(snapshot, plan, stop));
+  CW_ASSIGN_OR_RETURN(const size_t rejected_nodes, WriteNodes(snapshot, plan, stop));
+  // A patch rejected for one pod must not block the others.
+  const absl::StatusOr<size_t> rejected_annotations = Annotate(plan, stop);
+  CW_ASSIGN_OR_RETURN(const size_t rejected_releases, Release(snapshot, plan, stop));
   CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
-  CW_RETURN_IF_ERROR(unnoted.status());
-  return Carried{.refused = untold + *unnoted + held};
+  CW_RETURN_IF_ERROR(rejected_annotations.status());
+  return ExecuteResult{.rejected = rejected_nodes + *rejected_annotations + rejected_releases};
 }
 
 absl::Status Executor::WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
                                    std::stop_token stop) const {
   kube::WriteOptions options = AsOperator();
   options.subresource = "status";
-  return means_.client
+  return deps_.client
       .Do(kube::Apply(kube::kCacheWarmups, render::StatusApply(snapshot.warmup, plan.status),
                       options),
           stop)
@@ -148,24 +152,24 @@ absl::StatusOr<size_t> Executor::TryAll(size_t count, std::stop_token stop,
                                         const std::function<absl::Status(size_t)>& each) const {
   std::mutex mutex;
   absl::Status first;
-  absl::Status refusal;
-  size_t refused = 0;
-  FanOut(count, means_.width, stop, [&](size_t i) {
-    const Slot slot(slots_);
+  absl::Status rejection;
+  size_t rejected = 0;
+  FanOut(count, deps_.width, stop, [&](size_t i) {
+    const SemaphoreGuard guard(slots_);
     const absl::Status status = each(i);
     std::lock_guard lock(mutex);
-    refused += IsRefused(status) ? 1U : 0U;
-    (IsRefused(status) ? refusal : first).Update(status);
+    rejected += IsRejected(status) ? 1U : 0U;
+    (IsRejected(status) ? rejection : first).Update(status);
   });
-  if (refused > 0) {
-    means_.log.Warning("refused by the API server",
-                       {{"error", Message(refusal)}, {"refused", static_cast<int64_t>(refused)}});
+  if (rejected > 0) {
+    deps_.log.Warning("requests rejected by the API server",
+                      {{"err", Message(rejection)}, {"rejected", static_cast<int64_t>(rejected)}});
   }
   CW_RETURN_IF_ERROR(first);
   if (stop.stop_requested()) {
     return absl::CancelledError("stopping");
   }
-  return refused;
+  return rejected;
 }
 
 absl::Status Executor::SetLabel(const api::CacheWarmup& warmup, bool inject,
@@ -173,12 +177,12 @@ absl::Status Executor::SetLabel(const api::CacheWarmup& warmup, bool inject,
   Json patch = render::InjectLabelPatch(inject);
   patch["metadata"]["uid"] = warmup.uid;
   const auto answer =
-      means_.client.Do(kube::MergePatch(kube::kCacheWarmups, {.ns = warmup.ns, .name = warmup.name},
-                                        patch, AsOperator()),
-                       stop);
-  means_.log.Info(
+      deps_.client.Do(kube::MergePatch(kube::kCacheWarmups, {.ns = warmup.ns, .name = warmup.name},
+                                       patch, AsOperator()),
+                      stop);
+  deps_.log.Info(
       "injection switched",
-      {{"warmup", warmup.ns + "/" + warmup.name}, {"inject", inject}, {"ok", answer.ok()}});
+      {{"cacheWarmup", warmup.ns + "/" + warmup.name}, {"inject", inject}, {"ok", answer.ok()}});
   return absl::IsNotFound(answer.status()) ? absl::OkStatus() : answer.status();
 }
 
@@ -186,35 +190,35 @@ absl::StatusOr<size_t> Executor::WriteNodes(const plan::Snapshot& snapshot, cons
                                             std::stop_token stop) const {
   const kube::WriteOptions options{.field_manager = api::WarmupManager(snapshot.warmup.uid)};
   return TryAll(plan.nodes.size(), stop, [&](size_t i) {
-    const auto answer = means_.client.Do(
+    const auto answer = deps_.client.Do(
         kube::Apply(kube::kNodeCaches,
                     render::NodeCacheApply(plan.nodes[i].node, plan.nodes[i].spec), options),
         stop);
-    return cachewarm::Annotate(answer.status(), "NodeCache " + plan.nodes[i].node);
+    return cachewarm::Annotate(answer.status(), "cannot write NodeCache " + plan.nodes[i].node);
   });
 }
 
 absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Plan& plan,
                                   std::stop_token stop) const {
-  for (const plan::JobWish& job : plan.jobs_to_create) {
-    const auto answer =
-        means_.client.Do(kube::Create(kube::kJobs, *job.object, AsOperator()), stop);
+  for (const plan::DesiredJob& job : plan.jobs_to_create) {
+    const auto answer = deps_.client.Do(kube::Create(kube::kJobs, *job.object, AsOperator()), stop);
     const absl::Status& status = answer.status();
-    if (IsRefused(status)) {
-      means_.job_refusals.Note(snapshot.warmup.uid, job.name, Message(status));
-      means_.log.Warning("builder Job refused", {{"job", job.name}, {"error", Message(status)}});
+    if (IsRejected(status)) {
+      deps_.job_refusals.Record(snapshot.warmup.uid, job.name, Message(status));
+      deps_.log.Warning("builder Job rejected by the API server",
+                        {{"job", snapshot.warmup.ns + "/" + job.name}, {"err", Message(status)}});
       continue;
     }
     if (!status.ok() && !absl::IsAlreadyExists(status)) {
-      return cachewarm::Annotate(status, "builder Job " + job.name);
+      return cachewarm::Annotate(status, "cannot create builder Job " + job.name);
     }
-    means_.job_refusals.Forget(snapshot.warmup.uid, job.name);
+    deps_.job_refusals.Forget(snapshot.warmup.uid, job.name);
   }
   for (const std::string& name : plan.jobs_to_delete) {
-    const auto answer = means_.client.Do(
+    const auto answer = deps_.client.Do(
         kube::Delete(kube::kJobs, {.ns = snapshot.warmup.ns, .name = name}, {}), stop);
     if (!answer.ok() && !absl::IsNotFound(answer.status())) {
-      return cachewarm::Annotate(answer.status(), "builder Job " + name);
+      return cachewarm::Annotate(answer.status(), "cannot delete builder Job " + name);
     }
   }
   return absl::OkStatus();
@@ -222,45 +226,48 @@ absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Pl
 
 absl::StatusOr<size_t> Executor::Annotate(const plan::Plan& plan, std::stop_token stop) const {
   return TryAll(plan.annotations.size(), stop, [&](size_t i) {
-    const plan::PodAnnotation& wish = plan.annotations[i];
-    const absl::Status status = turns_.Take(wish.ns, stop, [&](std::stop_token ending) {
-      return wish.held == nullptr ? AnnotateAny(wish, ending) : AnnotateHeld(wish, ending);
+    const plan::PodAnnotation& request = plan.annotations[i];
+    const absl::Status status = turns_.Run(request.ns, stop, [&](std::stop_token ending) {
+      return request.held == nullptr ? AnnotateAny(request, ending) : AnnotateHeld(request, ending);
     });
-    return cachewarm::Annotate(status, "annotation of pod " + wish.pod);
+    return cachewarm::Annotate(status, "cannot annotate pod " + request.pod);
   });
 }
 
-absl::Status Executor::AnnotateAny(const plan::PodAnnotation& wish, std::stop_token stop) const {
-  // A uid in a patch is a precondition: another pod of that name refuses it.
-  const Json patch = {{"metadata", {{"uid", wish.uid}, {"annotations", {{wish.key, wish.value}}}}}};
-  const kube::ObjectName name{wish.ns, wish.pod};
+absl::Status Executor::AnnotateAny(const plan::PodAnnotation& request, std::stop_token stop) const {
+  // The uid in a patch is a precondition: a new pod with this name rejects the patch.
+  const Json patch = {
+      {"metadata", {{"uid", request.uid}, {"annotations", {{request.key, request.value}}}}}};
+  const kube::ObjectName name{request.ns, request.pod};
   const auto answer =
-      means_.client.Do(kube::MergePatch(kube::kPods, name, patch, AsOperator()), stop);
-  return !answer.ok() && IsReplaced(means_.client, name, wish.uid, stop) ? absl::OkStatus()
-                                                                         : answer.status();
+      deps_.client.Do(kube::MergePatch(kube::kPods, name, patch, AsOperator()), stop);
+  return !answer.ok() && IsReplaced(deps_.client, name, request.uid, stop) ? absl::OkStatus()
+                                                                           : answer.status();
 }
 
-absl::Status Executor::AnnotateHeld(const plan::PodAnnotation& wish, std::stop_token stop) const {
-  CW_ASSIGN_OR_RETURN(const Json patch, api::gate::NotePatch(*wish.held, wish.key, wish.value));
-  const auto answer = means_.client.Do(
-      kube::JsonPatch(kube::kPods, {wish.ns, wish.pod}, patch, AsOperator()), stop);
-  return answer.ok() || !kube::IsStillHeld(means_.client, *wish.held, stop) ? absl::OkStatus()
-                                                                            : answer.status();
+absl::Status Executor::AnnotateHeld(const plan::PodAnnotation& request,
+                                    std::stop_token stop) const {
+  CW_ASSIGN_OR_RETURN(const Json patch,
+                      api::gate::AnnotationPatch(*request.held, request.key, request.value));
+  const auto answer = deps_.client.Do(
+      kube::JsonPatch(kube::kPods, {request.ns, request.pod}, patch, AsOperator()), stop);
+  return answer.ok() || !kube::IsStillHeld(deps_.client, *request.held, stop) ? absl::OkStatus()
+                                                                              : answer.status();
 }
 
 absl::StatusOr<size_t> Executor::Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
                                          std::stop_token stop) const {
   const std::span<const plan::GateRelease> all(plan.releases);
   const auto other = std::find_if(all.begin(), all.end(), [](const plan::GateRelease& release) {
-    return release.reason != api::reason::kReleasedBuilder;
+    return release.reason != api::reason::kReleasedForBuild;
   });
   const auto builders = static_cast<size_t>(other - all.begin());
   Released released;
   const auto first = ReleaseAll(snapshot, all.first(builders), released, stop);
   const auto then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
-  // Events compete with patches for the API server, and nobody waits for them.
+  // Record events last; they compete with the patches for the API server.
   for (const plan::GateRelease* release : released.releases) {
-    Tell(release->event);
+    RecordEvent(release->event);
   }
   CW_RETURN_IF_ERROR(first.status());
   CW_RETURN_IF_ERROR(then.status());
@@ -271,43 +278,43 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const plan::Snapshot& snapshot,
                                             std::span<const plan::GateRelease> releases,
                                             Released& released, std::stop_token stop) const {
   const api::CacheWarmup& warmup = snapshot.warmup;
-  // One that is gone was not read, and so has no version.
+  // A deleted warmup was not read, so it has no resourceVersion and no series.
   const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
   return TryAll(releases.size(), stop, [&](size_t i) {
     const plan::GateRelease& release = releases[i];
-    const auto done = ReleaseGate(means_.client, turns_, release, stop);
+    const auto done = ReleaseGate(deps_.client, turns_, release, stop);
     if (done.ok() && *done) {
       released.Add(release);
-      means_.metrics.CountRelease(warmup.ns, counted, release.reason, release.held_seconds);
-      means_.log.Info("pod released", {{"warmup", warmup.ns + "/" + warmup.name},
-                                       {"pod", release.pod->meta.name},
-                                       {"reason", release.reason},
-                                       {"held_seconds", release.held_seconds}});
+      deps_.metrics.CountRelease(warmup.ns, counted, release.reason, release.held_seconds);
+      deps_.log.Info("pod released", {{"cacheWarmup", warmup.ns + "/" + warmup.name},
+                                      {"pod", release.pod->meta.ns + "/" + release.pod->meta.name},
+                                      {"reason", release.reason},
+                                      {"heldSeconds", release.held_seconds}});
     }
-    return cachewarm::Annotate(done.status(), "release of pod " + release.pod->meta.name);
+    return cachewarm::Annotate(done.status(), "cannot release pod " + release.pod->meta.name);
   });
 }
 
-void Executor::Tell(const plan::EventWish& wish) const {
-  means_.events.Record({.regarding = Regarding(wish.regarding),
-                        .is_warning = wish.warning,
-                        .reason = wish.reason,
-                        .action = wish.action,
-                        .note = wish.note});
+void Executor::RecordEvent(const plan::EventRequest& request) const {
+  deps_.events.Record({.regarding = Regarding(request.regarding),
+                       .is_warning = request.warning,
+                       .reason = request.reason,
+                       .action = request.action,
+                       .note = request.note});
 }
 
 void Executor::Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const {
   const std::string& ns = snapshot.warmup.ns;
   const std::string& name = snapshot.warmup.name;
   for (const api::StartSample& start : plan.starts_counted) {
-    means_.metrics.pod_starts.Add({ns, name, start.gpu_type, std::string(Name(start.result))});
+    deps_.metrics.pod_starts.Add({ns, name, start.gpu_type, std::string(Name(start.result))});
     metrics::Counter& total =
-        start.saved_seconds < 0 ? means_.metrics.lost_seconds : means_.metrics.saved_seconds;
+        start.saved_seconds < 0 ? deps_.metrics.lost_seconds : deps_.metrics.saved_seconds;
     total.Add({ns, name, start.gpu_type}, std::abs(start.saved_seconds));
   }
   for (const plan::BuildOutcome& build : plan.builds_finished) {
-    means_.metrics.builds.Add({ns, name, build.gpu_type, build.reason});
-    means_.metrics.build_seconds.Observe({ns, name, build.gpu_type}, build.seconds);
+    deps_.metrics.builds.Add({ns, name, build.gpu_type, build.reason});
+    deps_.metrics.build_seconds.Observe({ns, name, build.gpu_type}, build.seconds);
   }
 }
 

@@ -12,53 +12,54 @@
 #include "lib/base/log.h"
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/event_recorder.h"
-#include "lib/kube/runtime/pod_turns.h"
+#include "lib/kube/runtime/slow_namespace_limiter.h"
 #include "operator/apply/job_refusals.h"
 #include "operator/metrics.h"
 #include "operator/plan/plan.h"
 
 namespace cachewarm::apply {
 
-// What the executor works with. All of it must outlive it.
-struct Means {
+// Dependencies of the executor. All references must outlive it.
+struct Dependencies {
   kube::Client& client;
   const Clock& clock;
   kube::EventSink& events;
   const op::Metrics& metrics;
   Log& log;
   JobRefusals& job_refusals;
-  // Requests that may be under way at once, of all plans together: releases, NodeCaches,
-  // annotations. Each has a connection, which takes 0.1 MB.
+  // Maximum concurrent requests of all plans together: releases, NodeCaches, annotations. Each
+  // connection takes 0.1 MB.
   size_t width = 16;
 };
 
-// How a plan was carried out when no step failed.
-struct Carried {
-  size_t refused = 0;  // what nodes and pods do not take, and will not when they are asked again
+// Result of a plan whose steps all succeeded.
+struct ExecuteResult {
+  size_t rejected =
+      0;  // requests rejected for single nodes and pods; a retry would be rejected too
 };
 
-// Carries out a Plan, in the order of its members but for the Jobs, which go last: no pod is held
-// because of a Job that cannot be made. Decides nothing. Thread-safe.
+// Executes a Plan in the order of its members, with the Jobs last, so that a rejected Job keeps no
+// pod held. Makes no decisions. Thread-safe.
 //
-// The status goes first and on condition that nobody wrote since the snapshot: ABORTED then, and
-// nothing else is done. Afterwards a step's first error is returned and later steps are left out;
-// within one step everything is tried. What is already so (a Job that exists, a pod that is gone, a
-// gate that somebody else removed) is success. What the API server refuses for good of one node or
-// one pod is no error: it is logged, a line a step, and counted; a Job that it refuses is noted in
-// `job_refusals`. Patches of pods wait for nobody's webhook for long (kube::PodTurns). Metrics of a
-// step count after it succeeded, and a pod's release is told after it was released.
+// Writes the status first, on condition that nobody else wrote it since the snapshot; otherwise
+// returns ABORTED and does nothing else. After a failed step, returns its first error and skips the
+// later steps; within one step, tries everything. Treats a result that is already there (an
+// existing Job, a deleted pod, a removed gate) as success. A rejection for one node or pod is no
+// error: it is logged once per step and counted. A rejected Job is recorded in `job_refusals`.
+// kube::SlowNamespaceLimiter limits the wait for slow webhooks on pod patches. Updates the metrics
+// of a step after it succeeded, and records a pod's event after its release.
 class Executor {
  public:
-  explicit Executor(Means means);
+  explicit Executor(Dependencies deps);
 
-  absl::StatusOr<Carried> Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
-                                  std::stop_token stop) const;
+  absl::StatusOr<ExecuteResult> Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
+                                        std::stop_token stop) const;
 
  private:
   struct Released;
 
-  // Runs `each` for all indices, as many at once as there are slots. Gives how many were refused
-  // for good, or the first other error.
+  // Calls `each` for all indices, limited by `slots_`. Returns the number of rejections, or the
+  // first other error.
   absl::StatusOr<size_t> TryAll(size_t count, std::stop_token stop,
                                 const std::function<absl::Status(size_t)>& each) const;
   absl::Status WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
@@ -69,29 +70,29 @@ class Executor {
   absl::Status ChangeJobs(const plan::Snapshot& snapshot, const plan::Plan& plan,
                           std::stop_token stop) const;
   absl::StatusOr<size_t> Annotate(const plan::Plan& plan, std::stop_token stop) const;
-  absl::Status AnnotateAny(const plan::PodAnnotation& wish, std::stop_token stop) const;
-  absl::Status AnnotateHeld(const plan::PodAnnotation& wish, std::stop_token stop) const;
+  absl::Status AnnotateAny(const plan::PodAnnotation& request, std::stop_token stop) const;
+  absl::Status AnnotateHeld(const plan::PodAnnotation& request, std::stop_token stop) const;
   absl::StatusOr<size_t> Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
                                  std::stop_token stop) const;
   absl::StatusOr<size_t> ReleaseAll(const plan::Snapshot& snapshot,
                                     std::span<const plan::GateRelease> releases, Released& released,
                                     std::stop_token stop) const;
-  void Tell(const plan::EventWish& wish) const;
+  void RecordEvent(const plan::EventRequest& request) const;
   void Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const;
 
-  Means means_;
+  Dependencies deps_;
   mutable std::counting_semaphore<> slots_;
-  mutable kube::PodTurns turns_;
+  mutable kube::SlowNamespaceLimiter turns_;
 };
 
-// Removes our gate from one pod; true when this call did it, false when it was already gone.
+// Removes the scheduling gate from one pod. Returns true if this call removed it, false if it was
+// already gone.
 //
-// A pod that somebody may not let prefer a node (its affinity was changed meanwhile, or a policy of
-// the user's forbids that) is let go without: a preference is no reason to be held. One that is to
-// be kept off a node where it would break is not: that is an error, to be planned anew, and past
-// its deadline controllers::HeldPods lets it go all the same.
-// ABORTED and DEADLINE_EXCEEDED as `turns` says.
-absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::PodTurns& turns,
+// If a node preference is rejected (the pod's affinity changed meanwhile, or an admission policy
+// forbids it), releases the pod without the preference. If an exclusion of unusable nodes is
+// rejected, returns the error; the next plan decides again, and controllers::HeldPods releases the
+// pod past its deadline. ABORTED and DEADLINE_EXCEEDED as `turns` returns them.
+absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::SlowNamespaceLimiter& turns,
                                  const plan::GateRelease& release, std::stop_token stop);
 
 }  // namespace cachewarm::apply

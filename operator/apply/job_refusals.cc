@@ -5,37 +5,38 @@
 
 namespace cachewarm::apply {
 
-void JobRefusals::Note(const std::string& warmup_uid, const std::string& job, std::string words) {
+void JobRefusals::Record(const std::string& warmup_uid, const std::string& job,
+                         std::string message) {
   std::lock_guard lock(mutex_);
-  words_[warmup_uid][job] = std::move(words);
+  messages_[warmup_uid][job] = std::move(message);
 }
 
 void JobRefusals::Forget(const std::string& warmup_uid, const std::string& job) {
   std::lock_guard lock(mutex_);
-  const auto own = words_.find(warmup_uid);
-  if (own != words_.end() && own->second.erase(job) > 0 && own->second.empty()) {
-    words_.erase(own);
+  const auto own = messages_.find(warmup_uid);
+  if (own != messages_.end() && own->second.erase(job) > 0 && own->second.empty()) {
+    messages_.erase(own);
   }
 }
 
 void JobRefusals::KeepOnly(const std::string& warmup_uid, const std::set<std::string>& jobs) {
   std::lock_guard lock(mutex_);
-  const auto own = words_.find(warmup_uid);
-  if (own == words_.end()) {
+  const auto own = messages_.find(warmup_uid);
+  if (own == messages_.end()) {
     return;
   }
   std::erase_if(own->second, [&](const auto& each) { return !jobs.contains(each.first); });
   if (own->second.empty()) {
-    words_.erase(own);
+    messages_.erase(own);
   }
 }
 
 std::vector<plan::BuilderJob> JobRefusals::Of(const std::string& warmup_uid) const {
   std::lock_guard lock(mutex_);
   std::vector<plan::BuilderJob> jobs;
-  if (const auto own = words_.find(warmup_uid); own != words_.end()) {
-    for (const auto& [job, words] : own->second) {
-      jobs.push_back({.name = job, .refused = true, .message = words});
+  if (const auto own = messages_.find(warmup_uid); own != messages_.end()) {
+    for (const auto& [job, message] : own->second) {
+      jobs.push_back({.name = job, .refused = true, .message = message});
     }
   }
   return jobs;

@@ -11,23 +11,24 @@
 
 namespace cachewarm::apply {
 
-// The builder Jobs that the API server would not make, until one of that name is made: what makes
-// it refuse stands in the warmup (compile.overrides) or its namespace (quota), so trying again at
-// once is of no use, and the plan must know in order to tell. Memory only: a new leader asks the
-// API server again. Thread-safe.
+// Builder Jobs that the API server rejected. The cause is in the warmup (compile.overrides) or its
+// namespace (quota), so an immediate retry would fail too; the plan reports the message in the
+// status. An entry is removed once a Job of that name is created. State is in memory only: a new
+// leader tries again. Thread-safe.
 class JobRefusals {
  public:
-  void Note(const std::string& warmup_uid, const std::string& job, std::string words);
+  void Record(const std::string& warmup_uid, const std::string& job, std::string message);
   void Forget(const std::string& warmup_uid, const std::string& job);
-  // Forgets those of this warmup that are not among `jobs`.
+  // Forgets the rejected Jobs of this warmup that are not in `jobs`.
   void KeepOnly(const std::string& warmup_uid, const std::set<std::string>& jobs);
 
-  // Those of this warmup as Jobs that were refused.
+  // Returns the rejected Jobs of this warmup, with `refused` set.
   std::vector<plan::BuilderJob> Of(const std::string& warmup_uid) const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::map<std::string, std::string>> words_;  // by warmup uid, job
+  std::map<std::string, std::map<std::string, std::string>>
+      messages_;  // by warmup uid and Job name
 };
 
 }  // namespace cachewarm::apply

@@ -15,43 +15,43 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
-#include "lib/kube/runtime/pod_turns.h"
+#include "lib/kube/runtime/slow_namespace_limiter.h"
 #include "operator/metrics.h"
-#include "operator/observe/world.h"
-#include "operator/plan/gates/budget.h"
+#include "operator/observe/cluster_cache.h"
+#include "operator/plan/gates/hold_deadline.h"
 
 namespace cachewarm::controllers {
 
-// Pods looked at by Reconcile() at the same time. One whose patch hangs keeps a worker, and so
-// there are some more than patches need that do not; an idle one costs 10 kB, and more of them take
-// the CPU from an API server beside them in a burst. Slow namespaces (kube::PodTurns) have half.
+// Pods reconciled concurrently. A hanging patch occupies a worker, so there are more workers than
+// patches need. An idle worker costs 10 kB; more workers would take CPU from the API server during
+// a burst. Slow namespaces (kube::SlowNamespaceLimiter) get half of them.
 inline constexpr int kHeldWorkers = 8;
 
-// What is to become of a pod at our gate, if nothing else releases it.
-struct HeldVerdict {
-  std::string_view reason;       // api::reason::kReleased…; empty: it may wait
-  std::optional<Duration> wait;  // then: look again after this
+// Decision on one held pod.
+struct HeldDecision {
+  std::string_view reason;       // api::reason::kReleased…; empty: keep holding
+  std::optional<Duration> wait;  // if held: time until the next evaluation
 };
 
-// Pure. `warmup` is null when there is none of that name. `deadline` is that of the rollout
-// (operator/plan/gates/budget.h), the same as the plan's; with some grace added, the plan, which
-// knows more, comes first while it works.
-HeldVerdict JudgeHeld(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
-                      WallTime deadline);
+// Evaluates a held pod on the leader. Pure. `warmup` is null if none has that name. `deadline` is
+// that of the plan (operator/plan/gates/hold_deadline.h) plus some grace, so that the plan releases
+// first while it works.
+HeldDecision EvaluateHeldPod(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
+                             WallTime deadline);
 
-// Pure. The same for a replica that does not lead: the deadline alone counts, and a leader, where
-// there is one, comes first. The Lease of one that was killed outlives it for longer than any pod
-// may wait.
-HeldVerdict JudgeOverdue(const api::Pod& pod, WallTime now, WallTime deadline);
+// Evaluates a held pod on a standby. Pure. Only the deadline counts, plus some grace so that a
+// leader releases first. A standby must release too: the Lease of a killed leader can outlast any
+// hold.
+HeldDecision EvaluateOverduePod(const api::Pod& pod, WallTime now, WallTime deadline);
 
-// The dead man's switch of the gate: releases pods whose warmup is gone, paused or withdrawn or
-// whose deadline has passed, without a look at anything else, so that no failure of planning or of
-// writing a status can hold a pod for ever. Every replica has one. It reads the store of pods,
-// which must have synced; while that of warmups has not, a pod is judged by what it notes itself,
-// as by a replica that does not lead. The key is the pod's "ns/name". Thread-safe.
+// Releases held pods independently of planning: pods whose warmup is gone, paused or suspended, or
+// whose deadline has passed. Thus no failure of planning or of a status write can hold a pod for
+// ever. Runs on every replica. Needs only the pod store synced; until the warmup store has synced,
+// and on a standby, decides by the pod's own annotations. The key is the pod's "ns/name".
+// Thread-safe.
 class HeldPods {
  public:
-  struct Means {
+  struct Dependencies {
     kube::Client& client;
     const Clock& clock;
     kube::EventSink& events;
@@ -59,39 +59,39 @@ class HeldPods {
     Log& log;
   };
 
-  // Everything must outlive it.
-  HeldPods(const observe::World& world, Means means);
+  // All references must outlive it.
+  HeldPods(const observe::ClusterCache& cluster, Dependencies deps);
 
-  // Not before this is a replica a leader.
+  // Initially the replica is a standby.
   void SetLeading(bool leading) { leading_ = leading; }
 
-  // First thing of a new leader, before any controller runs: every pod that is due now. For 5 s at
-  // most: Reconcile() goes on where pods hang.
+  // Releases all pods that are due now. A new leader calls it before its controllers run. Takes at
+  // most 5 s; Reconcile() retries the pods whose patch hangs.
   void Sweep(std::stop_token stop);
 
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
 
  private:
-  absl::StatusOr<kube::Outcome> Look(const kube::Kept& object, Duration grace,
-                                     std::stop_token stop);
-  HeldVerdict Judge(const api::Pod& pod, Duration grace) const;
+  absl::StatusOr<kube::Outcome> ReconcilePod(const kube::CachedObjectPtr& object, Duration grace,
+                                             std::stop_token stop);
+  HeldDecision Evaluate(const api::Pod& pod, Duration grace) const;
   WallTime DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmup) const;
-  std::shared_ptr<const plan::Budgets> BudgetsOf(const api::CacheWarmup& warmup) const;
+  std::shared_ptr<const plan::HoldDeadlines> BudgetsOf(const api::CacheWarmup& warmup) const;
   absl::Status Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,
                        std::stop_token stop);
 
-  const observe::World& world_;
-  Means means_;
-  kube::PodTurns turns_;
+  const observe::ClusterCache& cluster_;
+  Dependencies deps_;
+  kube::SlowNamespaceLimiter turns_;
   std::atomic<bool> leading_{false};
 
-  struct Known {
+  struct CachedBudgets {
     MonoTime read{};
     std::string resource_version;  // of the warmup
-    std::shared_ptr<const plan::Budgets> budgets;
+    std::shared_ptr<const plan::HoldDeadlines> budgets;
   };
-  mutable std::mutex known_mutex_;
-  mutable std::map<std::string, Known> known_;  // by "ns/name" of the warmup
+  mutable std::mutex budgets_mutex_;
+  mutable std::map<std::string, CachedBudgets> cached_budgets_;  // by "ns/name" of the warmup
 };
 
 }  // namespace cachewarm::controllers

@@ -12,19 +12,19 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
 #include "operator/metrics.h"
-#include "operator/observe/world.h"
-#include "operator/plan/nodes/verdict.h"
+#include "operator/observe/cluster_cache.h"
+#include "operator/plan/nodes/decision.h"
 
 namespace cachewarm::controllers {
 
-// Sees to it that every Linux node has its NodeCache, owned by the Node, so that an agent can
-// report before any warmup exists. A node that was replaced under its old name gets a fresh
-// NodeCache: what the old machine reported says nothing about the new one. Takes our startup taint
-// from nodes, those of other systems too, and writes the condition of those of Linux, as plan/nodes
-// decides. The key is the node's name.
+// Creates a NodeCache, owned by the Node, for every Linux node, so that an agent can report before
+// any warmup exists. Replaces the NodeCache of a node that was recreated under the same name,
+// because the old report describes another machine. Removes the cachewarm startup taint from nodes
+// of every operating system and writes the node condition of Linux nodes, as plan/nodes decides.
+// The key is the node's name.
 class Nodes {
  public:
-  struct Means {
+  struct Dependencies {
     kube::Client& client;
     const Clock& clock;
     const op::Metrics& metrics;
@@ -34,25 +34,26 @@ class Nodes {
     bool writes_condition = false;
   };
 
-  // Everything must outlive it.
-  Nodes(const observe::World& world, Means means) : world_(world), means_(std::move(means)) {}
+  // All references must outlive it.
+  Nodes(const observe::ClusterCache& cluster, Dependencies deps)
+      : cluster_(cluster), deps_(std::move(deps)) {}
 
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
 
  private:
   absl::Status Delete(const api::NodeCache& node_cache, std::stop_token stop);
-  absl::StatusOr<kube::Outcome> Attend(const std::shared_ptr<const api::Node>& node,
-                                       std::stop_token stop);
-  plan::NodeLook Look(const std::shared_ptr<const api::Node>& node) const;
-  // False when the node is not what we saw any more.
+  absl::StatusOr<kube::Outcome> UpdateNode(const std::shared_ptr<const api::Node>& node,
+                                           std::stop_token stop);
+  plan::NodeObservation Observe(const std::shared_ptr<const api::Node>& node) const;
+  // Returns false if the node has changed in the API server.
   absl::StatusOr<bool> RemoveTaints(const api::Node& node, std::string_view why,
                                     std::stop_token stop);
   absl::Status WriteCondition(const api::Node& node,
                               const std::optional<api::NodeCondition>& condition,
                               std::stop_token stop);
 
-  const observe::World& world_;
-  Means means_;
+  const observe::ClusterCache& cluster_;
+  Dependencies deps_;
 };
 
 }  // namespace cachewarm::controllers

@@ -15,30 +15,32 @@
 namespace cachewarm::controllers {
 namespace {
 
-// How soon to look again when the store is behind our own write, and for how long to believe that.
+// Retry interval while the store is behind the operator's own write, and for how long to assume so.
 constexpr Duration kStaleRetry{25};
 constexpr Duration kStaleAtMost{5000};
-// A workload that lacks pods is rehearsed again this often: its creates may be refused.
-constexpr Duration kRepeatRehearsal{15'000};
-// What a node or a pod refuses stands in the way until somebody changes something there.
-constexpr Duration kRefusedAgain{30'000};
+// Interval of repeated dry runs for a workload with missing pods; the API server may be rejecting
+// them.
+constexpr Duration kDryRunInterval{15'000};
+// Retry interval after rejections for single nodes or pods, which last until a user changes
+// something.
+constexpr Duration kRejectedRetry{30'000};
 
-std::string_view VerdictName(const plan::Rehearsal& verdict) {
-  if (verdict.as_is == plan::Answer::kRefused) {
+std::string_view ResultName(const plan::AdmissionDryRun& result) {
+  if (result.unmodified == plan::DryRunResult::kRefused) {
     return "refused_as_it_is";
   }
-  switch (verdict.injected) {
-    case plan::Answer::kAllowed:
+  switch (result.injected) {
+    case plan::DryRunResult::kAllowed:
       return "allowed";
-    case plan::Answer::kRefused:
+    case plan::DryRunResult::kRefused:
       return "refused_injected";
-    case plan::Answer::kUnknown:
+    case plan::DryRunResult::kUnknown:
       return "unknown";
   }
   return "unknown";
 }
 
-// Most nodes wait for one bundle; one that waits for more counts for each.
+// A node that waits for several bundles counts once per bundle.
 double NodesWaiting(const api::WarmupStatus& status) {
   double sum = 0;
   for (const api::BundleStatus& bundle : status.bundles) {
@@ -59,11 +61,11 @@ kube::Outcome Sooner(kube::Outcome a, const kube::Outcome& b) {
   return a;
 }
 
-kube::Outcome RetryOf(const apply::Carried& carried) {
-  return {.requeue_after = carried.refused > 0 ? std::optional(kRefusedAgain) : std::nullopt};
+kube::Outcome RetryOf(const apply::ExecuteResult& executed) {
+  return {.requeue_after = executed.rejected > 0 ? std::optional(kRejectedRetry) : std::nullopt};
 }
 
-// The Jobs whose end the status still waits for.
+// Returns the Jobs whose end is not in the status yet.
 std::set<std::string> JobsOf(const api::WarmupStatus& status) {
   std::set<std::string> jobs;
   for (const api::BuilderStatus& builder : status.builders) {
@@ -76,79 +78,78 @@ std::set<std::string> JobsOf(const api::WarmupStatus& status) {
 
 }  // namespace
 
-std::vector<std::string> LeftBehind(const observe::World& world, const kube::ObjectName& name,
-                                    const std::string& live_uid) {
-  std::vector<std::string> uids = world.node_cache_views.UidsOf(name.ns, name.name);
+std::vector<std::string> LeftoverUids(const observe::ClusterCache& cluster,
+                                      const kube::ObjectName& name, const std::string& live_uid) {
+  std::vector<std::string> uids = cluster.node_cache_views.UidsOf(name.ns, name.name);
   std::erase(uids, live_uid);
   return uids;
 }
 
 absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const kube::ObjectName name, kube::ObjectName::Parse(key));
-  const kube::Kept object = means_.world.warmups.store().Find(name);
+  const kube::CachedObjectPtr object = deps_.cluster.warmups.store().Find(name);
   const std::string uid(object == nullptr ? std::string_view() : object->uid());
-  means_.build_requests.EndOthers(name, uid);
+  deps_.build_requests.StopOthers(name, uid);
   ForgetOthers(name, uid);
-  CW_ASSIGN_OR_RETURN(const kube::Outcome withdrawn, Withdraw(name, uid, stop));
+  CW_ASSIGN_OR_RETURN(const kube::Outcome cleaned_up, CleanUp(name, uid, stop));
   if (object == nullptr) {
-    return withdrawn;
+    return cleaned_up;
   }
-  const auto warmup = means_.world.warmup_views.Of(object);
+  const auto warmup = deps_.cluster.warmup_views.Of(object);
   if (warmup == nullptr) {
-    return absl::InvalidArgumentError("the CacheWarmup is not understood; see the log");
+    return absl::InvalidArgumentError("cannot decode the CacheWarmup; see the log");
   }
   if (IsStale(*warmup)) {
     return kube::Outcome{.requeue_after = kStaleRetry};
   }
   CW_ASSIGN_OR_RETURN(const kube::Outcome advanced, Advance(*warmup, stop));
-  return Sooner(advanced, withdrawn);
+  return Sooner(advanced, cleaned_up);
 }
 
 absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
                                                std::stop_token stop) {
   const auto [snapshot, plan] = Decide(warmup);
-  means_.metrics.nodes_waiting.Set({warmup.ns, warmup.name}, NodesWaiting(plan.status));
+  deps_.metrics.nodes_waiting.Set({warmup.ns, warmup.name}, NodesWaiting(plan.status));
   if (plan.status_changed) {
-    NoteWrite(warmup);
+    RecordWrite(warmup);
   }
-  const auto carried = means_.executor.Execute(snapshot, plan, stop);
-  if (!carried.ok()) {
+  const auto executed = deps_.executor.Execute(snapshot, plan, stop);
+  if (!executed.ok()) {
     ForgetWrite(warmup.uid);
-    return carried.status();
+    return executed.status();
   }
-  means_.build_requests.Follow(warmup, plan.build_requests);
-  means_.job_refusals.KeepOnly(warmup.uid, JobsOf(plan.status));
-  if (!plan.jobs_to_create.empty() && !means_.job_refusals.Of(warmup.uid).empty()) {
+  deps_.build_requests.Update(warmup, plan.build_requests);
+  deps_.job_refusals.KeepOnly(warmup.uid, JobsOf(plan.status));
+  if (!plan.jobs_to_create.empty() && !deps_.job_refusals.Of(warmup.uid).empty()) {
     return kube::Outcome{.requeue_after = Duration(0)};
   }
-  CW_ASSIGN_OR_RETURN(const kube::Outcome rehearsed, Rehearse(warmup, plan, stop));
-  return Sooner(Sooner({.requeue_after = plan.requeue_after}, rehearsed), RetryOf(*carried));
+  CW_ASSIGN_OR_RETURN(const kube::Outcome tried, RunDryRun(warmup, plan, stop));
+  return Sooner(Sooner({.requeue_after = plan.requeue_after}, tried), RetryOf(*executed));
 }
 
-absl::StatusOr<kube::Outcome> Warmups::Rehearse(const api::CacheWarmup& warmup,
-                                                const plan::Plan& plan, std::stop_token stop) {
-  std::optional<plan::Rehearsal> verdict;
-  const bool lacks_pods = observe::LacksPods(means_.world, warmup);
-  if (plan.rehearsal.has_value()) {
-    verdict = means_.rehearsals.Rehearse(warmup.uid, warmup.ns, *plan.rehearsal, stop);
+absl::StatusOr<kube::Outcome> Warmups::RunDryRun(const api::CacheWarmup& warmup,
+                                                 const plan::Plan& plan, std::stop_token stop) {
+  std::optional<plan::AdmissionDryRun> result;
+  const bool lacks_pods = observe::LacksPods(deps_.cluster, warmup);
+  if (plan.dry_run.has_value()) {
+    result = deps_.dry_runs.Run(warmup.uid, warmup.ns, *plan.dry_run, stop);
   } else if (lacks_pods) {
-    verdict = means_.rehearsals.Repeat(warmup.uid, warmup.ns, kRepeatRehearsal, stop);
+    result = deps_.dry_runs.Rerun(warmup.uid, warmup.ns, kDryRunInterval, stop);
   }
-  if (verdict.has_value()) {
-    means_.metrics.rehearsals.Add({std::string(VerdictName(*verdict))});
+  if (result.has_value()) {
+    deps_.metrics.admission_dry_runs.Add({std::string(ResultName(*result))});
     return kube::Outcome{.requeue_after = Duration(0)};
   }
-  return kube::Outcome{.requeue_after =
-                           lacks_pods ? std::optional(kRepeatRehearsal) : std::nullopt};
+  return kube::Outcome{.requeue_after = lacks_pods ? std::optional(kDryRunInterval) : std::nullopt};
 }
 
-absl::StatusOr<kube::Outcome> Warmups::Withdraw(const kube::ObjectName& name,
-                                                const std::string& live_uid, std::stop_token stop) {
-  std::vector<std::string> uids = LeftBehind(means_.world, name, live_uid);
+absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
+                                               const std::string& live_uid, std::stop_token stop) {
+  std::vector<std::string> uids = LeftoverUids(deps_.cluster, name, live_uid);
   const bool is_gone = live_uid.empty();
   if (is_gone) {
-    means_.metrics.Forget(name.ns, name.name);
-    // Pods may wait for it although no NodeCache knows it.
+    deps_.metrics.Forget(name.ns, name.name);
+    // Pods may be held for it even if no NodeCache lists it.
     if (uids.empty()) {
       uids.emplace_back();
     }
@@ -156,14 +157,14 @@ absl::StatusOr<kube::Outcome> Warmups::Withdraw(const kube::ObjectName& name,
   kube::Outcome outcome;
   for (const std::string& uid : uids) {
     api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
-    plan::Snapshot snapshot = Look(gone);
+    plan::Snapshot snapshot = Observe(gone);
     if (!is_gone) {
-      // Its pods now belong to the warmup that bears the name.
+      // The pods belong to the present warmup of this name.
       snapshot.pods.clear();
     }
-    CW_ASSIGN_OR_RETURN(const apply::Carried carried,
-                        means_.executor.Execute(snapshot, plan::Decide(snapshot), stop));
-    outcome = Sooner(outcome, RetryOf(carried));
+    CW_ASSIGN_OR_RETURN(const apply::ExecuteResult executed,
+                        deps_.executor.Execute(snapshot, plan::Decide(snapshot), stop));
+    outcome = Sooner(outcome, RetryOf(executed));
   }
   return outcome;
 }
@@ -181,27 +182,27 @@ void Warmups::ForgetOthers(const kube::ObjectName& name, const std::string& uid)
     }
     writes_.erase(before);
   }
-  means_.rehearsals.Forget(before);
-  means_.job_refusals.KeepOnly(before, {});
+  deps_.dry_runs.Forget(before);
+  deps_.job_refusals.KeepOnly(before, {});
 }
 
 std::pair<plan::Snapshot, plan::Plan> Warmups::Decide(const api::CacheWarmup& warmup) {
-  std::lock_guard lock(look_mutex_);
-  plan::Snapshot snapshot = Look(warmup);
+  std::lock_guard lock(observe_mutex_);
+  plan::Snapshot snapshot = Observe(warmup);
   plan::Plan plan = plan::Decide(snapshot);
   snapshot.nodes = {};
   return {std::move(snapshot), std::move(plan)};
 }
 
-plan::Snapshot Warmups::Look(const api::CacheWarmup& warmup) const {
-  return observe::Observe(means_.world, warmup,
-                          {.now = means_.clock.Now(),
-                           .settings = means_.settings,
-                           .rehearsal = means_.rehearsals.Last(warmup.uid),
-                           .admission_missing = means_.admission_missing(),
-                           .build_requests = means_.build_requests.States(warmup.uid),
-                           .refused_jobs = means_.job_refusals.Of(warmup.uid),
-                           .agent_namespace = means_.agent_namespace});
+plan::Snapshot Warmups::Observe(const api::CacheWarmup& warmup) const {
+  return observe::Observe(deps_.cluster, warmup,
+                          {.now = deps_.clock.Now(),
+                           .settings = deps_.settings,
+                           .dry_run = deps_.dry_runs.Last(warmup.uid),
+                           .admission_missing = deps_.admission_missing(),
+                           .build_requests = deps_.build_requests.States(warmup.uid),
+                           .refused_jobs = deps_.job_refusals.Of(warmup.uid),
+                           .agent_namespace = deps_.agent_namespace});
 }
 
 bool Warmups::IsStale(const api::CacheWarmup& warmup) {
@@ -211,16 +212,16 @@ bool Warmups::IsStale(const api::CacheWarmup& warmup) {
     return false;
   }
   if (write->second.on_version == warmup.resource_version &&
-      means_.clock.Monotonic() - write->second.at < kStaleAtMost) {
+      deps_.clock.Monotonic() - write->second.at < kStaleAtMost) {
     return true;
   }
   writes_.erase(write);
   return false;
 }
 
-void Warmups::NoteWrite(const api::CacheWarmup& warmup) {
+void Warmups::RecordWrite(const api::CacheWarmup& warmup) {
   std::lock_guard lock(mutex_);
-  writes_[warmup.uid] = {.on_version = warmup.resource_version, .at = means_.clock.Monotonic()};
+  writes_[warmup.uid] = {.on_version = warmup.resource_version, .at = deps_.clock.Monotonic()};
 }
 
 void Warmups::ForgetWrite(const std::string& warmup_uid) {

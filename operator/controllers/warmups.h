@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 #include "lib/kube/runtime/controller.h"
-#include "operator/admission/rehearsals.h"
+#include "operator/admission/dry_runs.h"
 #include "operator/apply/build_requests.h"
 #include "operator/apply/executor.h"
 #include "operator/apply/job_refusals.h"
@@ -19,61 +19,61 @@
 
 namespace cachewarm::controllers {
 
-// observe → plan → apply for one warmup. The key is its "ns/name"; a warmup that is gone is looked
-// at too, until nothing of it is left. What one node or one pod refuses for good is tried again
-// after 30 s, and costs the warmup nothing else. Holds no state but what keeps it from planning
-// twice on the same stale store, and the uids by which others remember its warmups.
+// Observes, plans and applies one warmup. The key is its "ns/name"; a deleted warmup is reconciled
+// until nothing of it is left. A rejection for one node or pod is retried after 30 s and does not
+// affect the rest of the warmup. Keeps only the state that prevents planning twice on the same
+// stale store, and the uids under which other components remember the warmup.
 class Warmups {
  public:
-  struct Means {
-    const observe::World& world;
+  struct Dependencies {
+    const observe::ClusterCache& cluster;
     const apply::Executor& executor;
-    admission::Rehearsals& rehearsals;
+    admission::DryRuns& dry_runs;
     apply::BuildRequests& build_requests;
     apply::JobRefusals& job_refusals;
     const Clock& clock;
     const op::Metrics& metrics;
     plan::Settings settings;
     std::string agent_namespace;
-    // As Snapshot::admission_missing; asked at every look, must not block.
+    // Returns Snapshot::admission_missing. Called for every snapshot; must not block.
     std::function<std::string()> admission_missing;
   };
 
-  // Everything must outlive it.
-  explicit Warmups(Means means) : means_(std::move(means)) {}
+  // All references must outlive it.
+  explicit Warmups(Dependencies deps) : deps_(std::move(deps)) {}
 
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
 
  private:
   absl::StatusOr<kube::Outcome> Advance(const api::CacheWarmup& warmup, std::stop_token stop);
-  absl::StatusOr<kube::Outcome> Rehearse(const api::CacheWarmup& warmup, const plan::Plan& plan,
-                                         std::stop_token stop);
-  absl::StatusOr<kube::Outcome> Withdraw(const kube::ObjectName& name, const std::string& live_uid,
-                                         std::stop_token stop);
-  // Earlier warmups of this name; `uid` is that of the live one, "" when there is none.
+  absl::StatusOr<kube::Outcome> RunDryRun(const api::CacheWarmup& warmup, const plan::Plan& plan,
+                                          std::stop_token stop);
+  absl::StatusOr<kube::Outcome> CleanUp(const kube::ObjectName& name, const std::string& live_uid,
+                                        std::stop_token stop);
+  // Forgets earlier warmups of this name. `uid` is that of the present one, "" if none exists.
   void ForgetOthers(const kube::ObjectName& name, const std::string& uid);
-  // One at a time, and without the nodes in what it gives: two looks at 5,000 nodes are twice the
-  // memory, and to carry out a plan takes longer than to make it.
+  // Runs one at a time and returns the snapshot without nodes: two snapshots of 5,000 nodes would
+  // double the memory, and executing a plan takes longer than planning.
   std::pair<plan::Snapshot, plan::Plan> Decide(const api::CacheWarmup& warmup);
-  plan::Snapshot Look(const api::CacheWarmup& warmup) const;
-  // True while the store has not seen our last write to this warmup.
+  plan::Snapshot Observe(const api::CacheWarmup& warmup) const;
+  // True until the store has the operator's last write to this warmup.
   bool IsStale(const api::CacheWarmup& warmup);
-  void NoteWrite(const api::CacheWarmup& warmup);
+  void RecordWrite(const api::CacheWarmup& warmup);
   void ForgetWrite(const std::string& warmup_uid);
 
-  Means means_;
+  Dependencies deps_;
   struct Write {
     std::string on_version;  // resourceVersion that the write was based on
     MonoTime at{};
   };
-  std::mutex look_mutex_;
+  std::mutex observe_mutex_;
   std::mutex mutex_;
   std::map<std::string, Write> writes_;           // by warmup uid
-  std::map<kube::ObjectName, std::string> uids_;  // of live warmups, as they were looked at last
+  std::map<kube::ObjectName, std::string> uids_;  // of present warmups, as of the last reconcile
 };
 
-// uids of warmups of this name, other than `live_uid`, that NodeCaches still have entries of.
-std::vector<std::string> LeftBehind(const observe::World& world, const kube::ObjectName& name,
-                                    const std::string& live_uid);
+// Returns the uids of other warmups of this name that NodeCaches still list.
+std::vector<std::string> LeftoverUids(const observe::ClusterCache& cluster,
+                                      const kube::ObjectName& name, const std::string& live_uid);
 
 }  // namespace cachewarm::controllers

@@ -18,19 +18,19 @@
 
 namespace cachewarm::observe {
 
-// The objects of a store as values, decoded when they are first looked at and kept until they
-// change: a snapshot of 5,000 nodes is then a copy of pointers. Never behind its store.
-// Thread-safe. An object that cannot be decoded is left out and logged once per version of it.
+// Decodes the objects of a store on first use and caches the values until the objects change, so
+// that a snapshot of 5,000 nodes copies only pointers. Never older than its store. Thread-safe.
+// Omits an object that cannot be decoded and logs it once per version.
 //
-// At most `values_max` values are kept (what a snapshot holds lives as long as that): when there
-// are more, all are forgotten at once, and decoded again as they are looked at.
+// Caches at most `values_max` values; beyond that, drops all of them and decodes again on use. A
+// value in use (by a snapshot) stays alive.
 template <typename T>
 class Decoded {
  public:
   using Decode = std::function<absl::StatusOr<T>(const kube::Object&)>;
   using Value = std::shared_ptr<const T>;
 
-  // `store` and `log` must outlive it. `kind` is for the log.
+  // `store` and `log` must outlive it. `kind` is used in log lines.
   Decoded(std::string kind, const kube::Store& store, Decode decode, Log& log,
           size_t values_max = std::numeric_limits<size_t>::max())
       : kind_(std::move(kind)),
@@ -39,20 +39,20 @@ class Decoded {
         log_(log),
         values_max_(values_max) {}
 
-  // Null: no such object, or not understood.
+  // Null if the object does not exist or cannot be decoded.
   Value Get(const kube::ObjectName& name) const { return Of(store_.Find(name)); }
 
-  // In the order of namespace and name.
+  // Ordered by namespace and name.
   std::vector<Value> List() const { return Of(store_.List()); }
   std::vector<Value> ListNamespace(std::string_view ns) const {
     return Of(store_.ListNamespace(ns));
   }
 
-  // The values of objects that the store gave out.
-  std::vector<Value> Of(const std::vector<kube::Kept>& objects) const {
+  // Returns the values of objects from the store.
+  std::vector<Value> Of(const std::vector<kube::CachedObjectPtr>& objects) const {
     std::vector<Value> values;
     values.reserve(objects.size());
-    for (const kube::Kept& object : objects) {
+    for (const kube::CachedObjectPtr& object : objects) {
       if (Value value = Of(object); value != nullptr) {
         values.push_back(std::move(value));
       }
@@ -60,7 +60,7 @@ class Decoded {
     return values;
   }
 
-  Value Of(const kube::Kept& object) const {
+  Value Of(const kube::CachedObjectPtr& object) const {
     if (object == nullptr) {
       return nullptr;
     }
@@ -76,13 +76,13 @@ class Decoded {
     if (known_.size() >= values_max_) {
       known_.clear();
     }
-    known_.erase(object);  // an earlier version of it
+    known_.erase(object);  // an earlier version
     known_.emplace(object, value);
     return value;
   }
 
-  // For the reflector's OnChange(): lets go of what is gone.
-  void Take(const kube::Change& change) {
+  // For the reflector's OnChange(): drops deleted objects.
+  void Apply(const kube::Change& change) {
     if (change.after == nullptr) {
       std::lock_guard lock(mutex_);
       if (const auto gone = known_.find(kube::NameOf(*change.before)); gone != known_.end()) {
@@ -92,14 +92,14 @@ class Decoded {
   }
 
  private:
-  Value Make(const kube::KeptObject& object) const {
+  Value Make(const kube::CachedObject& object) const {
     auto decoded = decode_(object.Unpack());
     if (decoded.ok()) {
       return std::make_shared<const T>(*std::move(decoded));
     }
-    log_.Warning("object not understood", {{"kind", kind_},
-                                           {"name", object.name().ToString()},
-                                           {"error", Message(decoded.status())}});
+    log_.Warning(
+        "cannot decode object",
+        {{"kind", kind_}, {"name", object.name().ToString()}, {"err", Message(decoded.status())}});
     return nullptr;
   }
 
@@ -109,7 +109,7 @@ class Decoded {
   Log& log_;
   size_t values_max_;
   mutable std::mutex mutex_;
-  mutable std::map<kube::Kept, Value, kube::ByName> known_;
+  mutable std::map<kube::CachedObjectPtr, Value, kube::ByName> known_;
 };
 
 }  // namespace cachewarm::observe

@@ -32,7 +32,7 @@ bool TemplateHasHostPath(const Json& workload) {
          });
 }
 
-bool NamesUs(const std::string& message, std::string_view root) {
+bool MentionsCachewarm(const std::string& message, std::string_view root) {
   const std::array<std::string, 4> ours = {fmt::format("\"{}\"", api::kVolume),
                                            std::string(api::kSchedulingGate),
                                            std::string(api::kMountPath), std::string(root)};
@@ -50,8 +50,8 @@ plan::CreateFailure FromCondition(const Json& workload, std::string_view root) {
   const bool own_host_path = TemplateHasHostPath(workload);
   for (const Json& condition : *conditions) {
     const std::string message = kube::TextAt(condition, {"message"});
-    const bool ours =
-        NamesUs(message, root) || (!own_host_path && message.find("hostPath") != std::string::npos);
+    const bool ours = MentionsCachewarm(message, root) ||
+                      (!own_host_path && message.find("hostPath") != std::string::npos);
     if (kube::TextAt(condition, {"type"}) != "ReplicaFailure" ||
         kube::TextAt(condition, {"status"}) != "True" || !ours) {
       continue;
@@ -62,7 +62,8 @@ plan::CreateFailure FromCondition(const Json& workload, std::string_view root) {
   return failure;
 }
 
-// Recorders of client-go write a series to one of three fields (events.k8s.io/v1, k8s.io/api).
+// client-go's recorders write the time of a series to one of three fields (events.k8s.io/v1,
+// k8s.io/api).
 WallTime LastSeen(const Json& event) {
   WallTime last{};
   for (const auto& path : {std::initializer_list<std::string_view>{"series", "lastObservedTime"},
@@ -73,17 +74,19 @@ WallTime LastSeen(const Json& event) {
   return last;
 }
 
-// Workloads with a template for such pods, which may never have got one: a Job of the CronJob, a
-// StatefulSet of the LeaderWorkerSet, the Deployment of a KServe service.
-std::vector<kube::Object> MakersByTemplate(const World& world, const plan::Snapshot& snapshot) {
+// Returns workloads whose template has the warmup's labels, even if they have no pods yet: a Job of
+// the CronJob, a StatefulSet of the LeaderWorkerSet, the Deployment of a KServe service.
+std::vector<kube::Object> FindOwnersByTemplate(const ClusterCache& cluster,
+                                               const plan::Snapshot& snapshot) {
   const std::map<std::string, std::string>& labels = snapshot.workload.selector;
   return labels.empty() ? std::vector<kube::Object>()
-                        : FindOwners(world, snapshot.warmup.ns, labels);
+                        : FindOwners(cluster, snapshot.warmup.ns, labels);
 }
 
-// Whoever makes the pods: the workload itself, owners of those that there are, and `by_template`.
-std::set<Owner> Makers(const plan::Snapshot& snapshot,
-                       const std::vector<kube::Object>& by_template) {
+// Returns the owners whose events count: the workload itself, the owners of its pods, and
+// `by_template`.
+std::set<Owner> FindPodOwners(const plan::Snapshot& snapshot,
+                              const std::vector<kube::Object>& by_template) {
   std::set<Owner> out;
   if (const auto& ref = snapshot.warmup.spec.workload_ref) {
     out.emplace(ref->kind, ref->name);
@@ -93,76 +96,77 @@ std::set<Owner> Makers(const plan::Snapshot& snapshot,
       out.emplace(pod->owner_kind, pod->owner_name);
     }
   }
-  for (const kube::Object& maker : by_template) {
-    out.emplace(kube::TextAt(*maker, {"kind"}), kube::NameOf(*maker).name);
+  for (const kube::Object& owner : by_template) {
+    out.emplace(kube::TextAt(*owner, {"kind"}), kube::NameOf(*owner).name);
   }
   return out;
 }
 
-// The events of the namespace that name us, whomever they are about.
-std::vector<kube::Object> EventsThatNameUs(const World& world, const std::string& ns,
-                                           std::string_view root) {
+// Returns the FailedCreate events of the namespace that mention cachewarm's volume, gate or path,
+// about any object.
+std::vector<kube::Object> FindCachewarmEvents(const ClusterCache& cluster, const std::string& ns,
+                                              std::string_view root) {
   std::vector<kube::Object> out;
-  for (const kube::Kept& kept : world.failed_creates.store().ListNamespace(ns)) {
-    if (NamesUs(std::string(kept->value().TextAt({"note"})), root)) {
-      out.push_back(kept->Unpack());
+  for (const kube::CachedObjectPtr& cached : cluster.failed_creates.store().ListNamespace(ns)) {
+    if (MentionsCachewarm(std::string(cached->value().TextAt({"note"})), root)) {
+      out.push_back(cached->Unpack());
     }
   }
   return out;
 }
 
-void TakeNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
+void KeepNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
   if (other.time > failure.time) {
     failure = std::move(other);
   }
 }
 
-// An event stays for an hour. One that came while pods made before still had our volume says
-// nothing against what the API server has allowed since. A condition is another matter: it keeps
-// its time while pods are refused.
-WallTime CountsSince(const plan::Snapshot& snapshot) {
+// Returns the time before which FailedCreate events are ignored. Events stay for an hour, so an
+// event from before a successful dry run is outdated. Conditions need no such limit: they are
+// updated while pods are rejected.
+WallTime IgnoreEventsBefore(const plan::Snapshot& snapshot) {
   const api::Condition* ready = api::FindCondition(snapshot.warmup.status.conditions, "Ready");
   if (ready == nullptr) {
     return WallTime{};
   }
-  const bool refused = ready->status == "False" && ready->reason == api::reason::kInjectionRefused;
-  const bool allowed = snapshot.rehearsal.injected == plan::Answer::kAllowed;
-  return refused && allowed ? std::max(ready->last_transition_time, snapshot.rehearsal.time)
+  const bool refused = ready->status == "False" && ready->reason == api::reason::kInjectionRejected;
+  const bool allowed = snapshot.dry_run.injected == plan::DryRunResult::kAllowed;
+  return refused && allowed ? std::max(ready->last_transition_time, snapshot.dry_run.time)
                             : ready->last_transition_time;
 }
 
 }  // namespace
 
-plan::CreateFailure FindCreateFailure(const World& world, const plan::Snapshot& snapshot) {
+plan::CreateFailure FindCreateFailure(const ClusterCache& cluster, const plan::Snapshot& snapshot) {
   const std::string& root = snapshot.settings.root;
   const api::CacheWarmup& warmup = snapshot.warmup;
   plan::CreateFailure failure;
-  if (const kube::Object workload = FindReferenced(world, warmup); workload != nullptr) {
+  if (const kube::Object workload = FindReferenced(cluster, warmup); workload != nullptr) {
     failure = FromCondition(*workload, root);
   }
-  const std::vector<kube::Object> events = EventsThatNameUs(world, warmup.ns, root);
-  const bool has_makers = snapshot.workload.kind == plan::WorkloadKind::kSelector;
-  if (events.empty() && !has_makers) {
+  const std::vector<kube::Object> events = FindCachewarmEvents(cluster, warmup.ns, root);
+  const bool by_selector = snapshot.workload.kind == plan::WorkloadKind::kSelector;
+  if (events.empty() && !by_selector) {
     return failure;
   }
-  const std::vector<kube::Object> by_template = MakersByTemplate(world, snapshot);
-  for (const kube::Object& maker : by_template) {
-    TakeNewer(FromCondition(*maker, root), failure);
+  const std::vector<kube::Object> by_template = FindOwnersByTemplate(cluster, snapshot);
+  for (const kube::Object& owner : by_template) {
+    KeepNewer(FromCondition(*owner, root), failure);
   }
-  const std::set<Owner> makers = Makers(snapshot, by_template);
-  const WallTime since = CountsSince(snapshot);
+  const std::set<Owner> owners = FindPodOwners(snapshot, by_template);
+  const WallTime since = IgnoreEventsBefore(snapshot);
   for (const kube::Object& event : events) {
     const WallTime time = LastSeen(*event);
-    const Owner maker{kube::TextAt(*event, {"regarding", "kind"}),
+    const Owner owner{kube::TextAt(*event, {"regarding", "kind"}),
                       kube::TextAt(*event, {"regarding", "name"})};
-    if (time > since && makers.contains(maker)) {
-      TakeNewer({.time = time, .message = kube::TextAt(*event, {"note"})}, failure);
+    if (time > since && owners.contains(owner)) {
+      KeepNewer({.time = time, .message = kube::TextAt(*event, {"note"})}, failure);
     }
   }
   return failure;
 }
 
-std::map<std::string, std::string> FindMountFailures(const World& world, const Pods& pods,
+std::map<std::string, std::string> FindMountFailures(const ClusterCache& cluster, const Pods& pods,
                                                      std::string_view root) {
   std::map<std::string, std::string> out;
   for (const auto& pod : pods) {
@@ -171,9 +175,10 @@ std::map<std::string, std::string> FindMountFailures(const World& world, const P
     if (started || pod->node.empty()) {
       continue;
     }
-    for (const kube::Kept& event : world.failed_mounts.store().ByIndex(pod->meta.uid)) {
+    for (const kube::CachedObjectPtr& event :
+         cluster.failed_mounts.store().ByIndex(pod->meta.uid)) {
       const std::string note(event->value().TextAt({"note"}));
-      if (NamesUs(note, root)) {
+      if (MentionsCachewarm(note, root)) {
         out[pod->meta.uid] = note;
       }
     }

@@ -9,8 +9,8 @@
 
 namespace cachewarm::observe {
 
-// Nodes of a pool have labels of the same names: they are kept once for all of them, as long as no
-// more than kSetsMax sets of names take turns. Thread-safe.
+// Shares one copy of the label names among nodes with the same set of names, e.g. the nodes of a
+// pool. Keeps at most kSetsMax sets, replacing the oldest. Thread-safe.
 class LabelNames {
  public:
   static constexpr size_t kSetsMax = 64;

@@ -32,42 +32,42 @@ std::set<NamedWarmup> NamedBy(const kube::Object& node_cache) {
   return named;
 }
 
-// The digests that the agent has activated or failed on for good, by uid of their warmup. One that
-// the store has failed tries again, and keeps its turn (plan/fetching/turns.h).
-using Answers = std::map<std::string, std::set<std::string>>;
+// Digests that the agent has activated or failed permanently, by warmup uid. A fetch that failed on
+// a store error is still pending, because the agent retries it and keeps its slot
+// (plan/fetching/fetch_slots.h).
+using BundlesByWarmup = std::map<std::string, std::set<std::string>>;
 
-Answers AnswersOf(const Json& node_cache) {
-  Answers answers;
+BundlesByWarmup CompletedBundles(const Json& node_cache) {
+  BundlesByWarmup completed;
   for (const Json& entry : ItemsAt(node_cache, {"status", "warmups"})) {
     for (const Json& bundle : ItemsAt(entry, {"bundles"})) {
       const std::string state = kube::TextAt(bundle, {"state"});
       if (state == api::Name(api::BundleState::kActive) ||
           (state == api::Name(api::BundleState::kFailed) &&
            kube::TextAt(bundle, {"reason"}) != api::reason::kFetchFailed)) {
-        answers[kube::TextAt(entry, {"uid"})].insert(kube::TextAt(bundle, {"digest"}));
+        completed[kube::TextAt(entry, {"uid"})].insert(kube::TextAt(bundle, {"digest"}));
       }
     }
   }
-  return answers;
+  return completed;
 }
 
-std::set<std::string> OpenOf(const Json& node_cache) {
-  std::set<std::string> open;
-  const Answers answers = AnswersOf(node_cache);
+std::set<std::string> PendingWarmups(const Json& node_cache) {
+  std::set<std::string> pending;
+  const BundlesByWarmup completed = CompletedBundles(node_cache);
   for (const Json& entry : ItemsAt(node_cache, {"spec", "warmups"})) {
     const std::string uid = kube::TextAt(entry, {"uid"});
-    const auto answered = answers.find(uid);
+    const auto found = completed.find(uid);
     for (const Json& bundle : ItemsAt(entry, {"bundles"})) {
-      if (answered == answers.end() ||
-          !answered->second.contains(kube::TextAt(bundle, {"digest"}))) {
-        open.insert(uid);
+      if (found == completed.end() || !found->second.contains(kube::TextAt(bundle, {"digest"}))) {
+        pending.insert(uid);
       }
     }
   }
-  return open;
+  return pending;
 }
 
-// `part`, spec or status, with those of its warmups that `wanted` names.
+// Returns `part` (spec or status) with only those of its warmups that are in `wanted`.
 Json Share(const PackedValue& part, const std::set<std::string>& wanted) {
   Json out = Json::object();
   for (const char* whole : {"captures", "starts", "node", "heartbeatTime"}) {
@@ -92,9 +92,9 @@ NodeCaches::Value NodeCaches::Decode(const std::string& node, const Json& object
   }
   const std::string version = kube::ResourceVersionOf(object);
   std::lock_guard lock(mutex_);
-  if (std::exchange(not_understood_[node], version) != version) {
-    log_.Warning("object not understood",
-                 {{"kind", "NodeCache"}, {"name", node}, {"error", Message(decoded.status())}});
+  if (std::exchange(undecodable_[node], version) != version) {
+    log_.Warning("cannot decode object",
+                 {{"kind", "NodeCache"}, {"name", node}, {"err", Message(decoded.status())}});
   }
   return nullptr;
 }
@@ -106,27 +106,27 @@ NodeCaches::Value NodeCaches::Get(const std::string& node) const {
 
 NodeCaches::Value NodeCaches::ShareOf(const std::string& warmup_uid,
                                       const std::string& node) const {
-  const kube::Kept kept = store_.Find({.name = node});
-  if (kept == nullptr) {
+  const kube::CachedObjectPtr cached = store_.Find({.name = node});
+  if (cached == nullptr) {
     return nullptr;
   }
   std::set<std::string> wanted;
   {
     std::lock_guard lock(mutex_);
-    if (const auto open = open_.find(node); open != open_.end()) {
-      wanted = open->second;
+    if (const auto pending = pending_.find(node); pending != pending_.end()) {
+      wanted = pending->second;
     }
   }
   wanted.insert(warmup_uid);
-  const PackedValue whole = kept->value();
+  const PackedValue whole = cached->value();
   return Decode(node, Json{{"metadata", whole.At({"metadata"}).Unpack()},
                            {"spec", Share(whole.At({"spec"}), wanted)},
                            {"status", Share(whole.At({"status"}), wanted)}});
 }
 
 size_t NodeCaches::CountOf(const std::string& node) const {
-  const kube::Kept kept = store_.Find({.name = node});
-  return kept == nullptr ? 0 : kept->value().At({"spec", "warmups"}).Items().size();
+  const kube::CachedObjectPtr cached = store_.Find({.name = node});
+  return cached == nullptr ? 0 : cached->value().At({"spec", "warmups"}).Items().size();
 }
 
 std::set<NamedWarmup> NodeCaches::Named() const {
@@ -148,12 +148,12 @@ std::vector<std::string> NodeCaches::UidsOf(const std::string& ns, const std::st
   return uids;
 }
 
-void NodeCaches::Take(const kube::Change& change) {
+void NodeCaches::Apply(const kube::Change& change) {
   const std::string node = kube::NameOf(change.object()).name;
   const std::set<NamedWarmup> before = NamedBy(change.before);
   const std::set<NamedWarmup> after = NamedBy(change.after);
-  std::set<std::string> open =
-      change.after == nullptr ? std::set<std::string>() : OpenOf(*change.after);
+  std::set<std::string> pending =
+      change.after == nullptr ? std::set<std::string>() : PendingWarmups(*change.after);
   std::lock_guard lock(mutex_);
   for (const NamedWarmup& warmup : after) {
     ++named_[warmup];
@@ -163,12 +163,12 @@ void NodeCaches::Take(const kube::Change& change) {
       named_.erase(warmup);
     }
   }
-  open_.erase(node);
-  if (!open.empty()) {
-    open_.emplace(node, std::move(open));
+  pending_.erase(node);
+  if (!pending.empty()) {
+    pending_.emplace(node, std::move(pending));
   }
   if (change.after == nullptr) {
-    not_understood_.erase(node);
+    undecodable_.erase(node);
   }
 }
 

@@ -16,7 +16,7 @@
 
 namespace cachewarm::observe {
 
-// A warmup as NodeCaches name it in spec.warmups.
+// A warmup as listed in spec.warmups of a NodeCache.
 struct NamedWarmup {
   std::string ns;
   std::string name;
@@ -24,9 +24,9 @@ struct NamedWarmup {
   friend auto operator<=>(const NamedWarmup&, const NamedWarmup&) = default;
 };
 
-// The NodeCaches, one warmup's share of them at a time. Each of 5,000 nodes has an entry for each
-// of 20 warmups: as values all of them are 100 MB, and a round looks at one warmup's. Nothing
-// decoded is kept. Fed by the reflector's OnChange(); any thread reads.
+// The NodeCaches, decoded for one warmup at a time. With 5,000 nodes and 20 warmups, all decoded
+// entries would take 100 MB, and one plan needs only its own warmup's. Keeps no decoded values. Fed
+// by the reflector's OnChange(). Thread-safe.
 class NodeCaches {
  public:
   using Value = std::shared_ptr<const api::NodeCache>;
@@ -34,22 +34,22 @@ class NodeCaches {
   // `store` and `log` must outlive it.
   NodeCaches(const kube::Store& store, Log& log) : store_(store), log_(log) {}
 
-  // Null: none, or not understood.
+  // Null if it does not exist or cannot be decoded.
   Value Get(const std::string& node) const;
-  // Without the entries of other warmups than `warmup_uid` in spec.warmups and status.warmups,
-  // except those that their agent has not answered yet: turns to fetch are counted over all
-  // warmups (operator/plan/fetching/turns.h).
+  // Returns the NodeCache with the entries in spec.warmups and status.warmups of `warmup_uid` and
+  // of those warmups whose fetch is pending on this node, because fetch slots are counted over all
+  // warmups (operator/plan/fetching/fetch_slots.h).
   Value ShareOf(const std::string& warmup_uid, const std::string& node) const;
 
-  // Entries in spec.warmups, of all warmups.
+  // Returns the number of entries in spec.warmups.
   size_t CountOf(const std::string& node) const;
 
-  // Every warmup that some NodeCache names.
+  // Returns every warmup that some NodeCache lists.
   std::set<NamedWarmup> Named() const;
-  // uids under which NodeCaches name warmups of this namespace and name.
+  // Returns the uids under which NodeCaches list warmups of this namespace and name.
   std::vector<std::string> UidsOf(const std::string& ns, const std::string& name) const;
 
-  void Take(const kube::Change& change);
+  void Apply(const kube::Change& change);
 
  private:
   Value Decode(const std::string& node, const codec::Json& object) const;
@@ -57,9 +57,11 @@ class NodeCaches {
   const kube::Store& store_;
   Log& log_;
   mutable std::mutex mutex_;
-  std::map<NamedWarmup, int64_t> named_;               // by how many
-  std::map<std::string, std::set<std::string>> open_;  // by node: uids with something unanswered
-  mutable std::map<std::string, std::string> not_understood_;  // node → version that was logged
+  std::map<NamedWarmup, int64_t> named_;  // number of NodeCaches that list it
+  std::map<std::string, std::set<std::string>>
+      pending_;  // by node: uids of warmups with pending bundles
+  mutable std::map<std::string, std::string>
+      undecodable_;  // by node: resourceVersion that was logged
 };
 
 }  // namespace cachewarm::observe

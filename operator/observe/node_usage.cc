@@ -15,7 +15,7 @@ NodeUsage::Share NodeUsage::ShareOf(const kube::Object& object) {
   return {.node = std::move(pod->node), .amounts = std::move(pod->requests)};
 }
 
-void NodeUsage::Take(const kube::Change& change) {
+void NodeUsage::Apply(const kube::Change& change) {
   const Share before = ShareOf(change.before);
   const Share after = ShareOf(change.after);
   std::unique_lock lock(mutex_);

@@ -12,21 +12,21 @@
 
 namespace cachewarm::observe {
 
-// What the pods bound to each node ask for, and how many they are, kept up to date change by
-// change, because summing up 10,000 pods for every look would cost more than the look. Pods that
-// have ended count nothing. Fed by the pod reflector's OnChange() with every change: what a pod
-// took is read from `before` again, not kept. Any thread reads.
+// Sums the requests and the number of pods bound to each node, updated on every pod change; summing
+// 10,000 pods for every plan would cost more than the plan. Finished pods count nothing. Fed by the
+// pod reflector's OnChange() with every change: reads a pod's earlier share from `before` instead
+// of storing it. Thread-safe.
 class NodeUsage {
  public:
-  void Take(const kube::Change& change);
+  void Apply(const kube::Change& change);
 
   // Empty for a node without pods.
   api::Resources Of(const std::string& node) const;
-  // Nodes that have pods.
+  // Number of nodes that have pods.
   size_t nodes() const;
 
  private:
-  // What one pod takes of its node; of no node when it takes nothing.
+  // Requests of one pod on its node. `node` is empty if the pod uses none.
   struct Share {
     std::string node;
     api::Resources amounts;

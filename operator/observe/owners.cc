@@ -13,38 +13,39 @@ namespace {
 
 using Texts = api::Labels::Texts;
 
-bool BorrowsSuchATemplate(const World& world, const codec::Json& workload, const Texts& labels) {
+bool BorrowsMatchingTemplate(const ClusterCache& cluster, const codec::Json& workload,
+                             const Texts& labels) {
   const std::string lender = workloads::ShapeOf(workload).borrows_from;
-  const kube::Kept deployment =
+  const kube::CachedObjectPtr deployment =
       lender.empty()
           ? nullptr
-          : world.deployments.store().Find({.ns = kube::NameOf(workload).ns, .name = lender});
+          : cluster.deployments.store().Find({.ns = kube::NameOf(workload).ns, .name = lender});
   return deployment != nullptr && workloads::MakesPodsWith(*deployment->Unpack(), labels);
 }
 
-bool IsAsked(const kube::KeptObject& workload) {
+bool IsCandidate(const kube::CachedObject& workload) {
   return workload.label(api::kBuilderWarmupLabel).empty() && !IsFinished(workload);
 }
 
 }  // namespace
 
-std::vector<kube::Object> FindOwners(const World& world, const std::string& ns,
+std::vector<kube::Object> FindOwners(const ClusterCache& cluster, const std::string& ns,
                                      const Texts& labels) {
   std::vector<kube::Object> out;
   for (const std::string_view kind :
        {"Deployment", "Rollout", "StatefulSet", "LeaderWorkerSet", "CronJob", "Job"}) {
-    const kube::Store* store = world.WorkloadStore(kind);
-    for (const kube::Kept& kept :
-         store == nullptr ? std::vector<kube::Kept>() : store->ListNamespace(ns)) {
+    const kube::Store* store = cluster.WorkloadStore(kind);
+    for (const kube::CachedObjectPtr& cached :
+         store == nullptr ? std::vector<kube::CachedObjectPtr>() : store->ListNamespace(ns)) {
       if (out.size() == kOwnersMax) {
         return out;
       }
-      if (!IsAsked(*kept)) {
+      if (!IsCandidate(*cached)) {
         continue;
       }
-      kube::Object workload = kept->Unpack();
+      kube::Object workload = cached->Unpack();
       if (workloads::MakesPodsWith(*workload, labels) ||
-          BorrowsSuchATemplate(world, *workload, labels)) {
+          BorrowsMatchingTemplate(cluster, *workload, labels)) {
         out.push_back(std::move(workload));
       }
     }

@@ -6,23 +6,22 @@
 #include <vector>
 
 #include "lib/api/labels.h"
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 
 namespace cachewarm::observe {
 
-// Of so many workloads one warmup hears what they promise; of more, those beyond are not asked.
+// Maximum number of workloads that one warmup reads; the others are ignored.
 inline constexpr size_t kOwnersMax = 100;
 
-// The workloads of a namespace that make pods with all of `labels`: Deployments, Rollouts,
-// StatefulSets, LeaderWorkerSets, CronJobs and Jobs, by what their pod templates say (of a Rollout
-// without one, the template that it borrows). No finished Job and no builder Job of ours. `labels`
-// is not empty.
+// Returns the workloads of a namespace whose pod templates have all of `labels`: Deployments,
+// Rollouts (also by a template taken from a Deployment), StatefulSets, LeaderWorkerSets, CronJobs
+// and Jobs. Excludes finished Jobs and builder Jobs. `labels` must not be empty.
 //
-// Not by the ownerReferences of their pods: a workload that is rolled out with Recreate, or waits
-// for its first pod, has none at the very moment at which its promise counts, and from a
-// ReplicaSet, which we do not watch, its Deployment could only be guessed. What is missed so is a
-// workload whose pods get these labels from somebody else than its template.
-std::vector<kube::Object> FindOwners(const World& world, const std::string& ns,
+// Does not use ownerReferences of pods: a workload updated with Recreate, or waiting for its first
+// pod, has no pods just when its constraints matter, and a Deployment would have to be guessed from
+// its ReplicaSets, which are not watched. Misses workloads whose pods get these labels from
+// elsewhere than the template.
+std::vector<kube::Object> FindOwners(const ClusterCache& cluster, const std::string& ns,
                                      const api::Labels::Texts& labels);
 
 }  // namespace cachewarm::observe

@@ -17,11 +17,11 @@ namespace {
 using codec::Json;
 using Names = std::initializer_list<std::string_view>;
 
-// By these Volcano and KAI know the pods of a group; all others use labels.
+// Volcano and KAI identify the pods of a group by these annotations; other schedulers use labels.
 constexpr std::array<std::string_view, 2> kGroupAnnotations = {"scheduling.k8s.io/group-name",
                                                                "pod-group-name"};
 
-// Leaves only the members named; a value that is no object becomes an empty one.
+// Keeps only the named members. Replaces a value that is not an object by an empty one.
 void Keep(Json& object, Names names) {
   Json kept = Json::object();
   if (object.is_object()) {
@@ -35,7 +35,7 @@ void Keep(Json& object, Names names) {
   object = std::move(kept);
 }
 
-// Applies `each` to the object member `name`, where there is one.
+// Applies `each` to the object member `name` if present.
 template <typename Function>
 void Inside(Json& object, std::string_view name, Function each) {
   if (object.is_object()) {
@@ -83,7 +83,8 @@ void KeepMetadata(Json& object, Annotations annotations) {
   });
 }
 
-// Of somebody else at our path or below it: such a pod is left alone, and why is told.
+// Keeps mounts by the user at or below the cache path: injection skips such a pod, and its event
+// names the mount.
 void KeepConflictingMounts(Json& container) {
   const std::string ours = std::string(api::kMountPath) + "/";
   const auto mounts = container.find("volumeMounts");
@@ -120,8 +121,8 @@ bool IsGated(const Json& pod) {
   return gates != nullptr && gates->is_array() && !gates->empty();
 }
 
-// Of a pod that no release will change: which nodes its kind fits, for a warmup that knows no
-// template but that of its pods. What a release prefers differs from pod to pod.
+// Keeps the required node affinity of an ungated pod, for warmups that learn the template from
+// pods. Preferences are dropped because a gate release may have added them.
 void KeepWhereItMayRun(Json& affinity) {
   Keep(affinity, {"nodeAffinity"});
   Inside(affinity, "nodeAffinity",
@@ -148,7 +149,7 @@ void KeepContainerStatus(Json& status) {
   Keep(status, {"name", "ready", "started", "restartCount", "state", "lastState"});
 }
 
-// Random, so its beginning tells one boot from another.
+// Boot IDs are random, so a prefix distinguishes boots.
 void KeepNodeFacts(Json& facts) {
   constexpr size_t kBootBytes = 8;
   Keep(facts, {"operatingSystem", "bootID"});
@@ -157,7 +158,7 @@ void KeepNodeFacts(Json& facts) {
   }
 }
 
-// Of Ready, since when; of our own, what it says.
+// Keeps the message only of the cachewarm condition.
 void KeepNodeCondition(Json& condition) {
   const std::string type = kube::TextAt(condition, {"type"});
   if (type == api::kNodeCondition) {
@@ -172,7 +173,7 @@ void KeepNodeCondition(Json& condition) {
 }  // namespace
 
 void ProjectPod(Json& pod) {
-  // The patch that releases a gate needs to know whether there are any annotations at all.
+  // The patch that releases a gate must know whether the pod has any annotations.
   const bool gated = IsGated(pod);
   Keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
   KeepMetadata(pod, gated ? Annotations::kAll : Annotations::kOurs);
@@ -194,7 +195,7 @@ void ProjectNode(Json& node) {
   Inside(node, "status", [](Json& status) {
     Keep(status, {"allocatable", "conditions", "nodeInfo"});
     Inside(status, "nodeInfo", KeepNodeFacts);
-    // The heartbeat changes every few minutes without meaning; without it nodes stay equal.
+    // Drops the heartbeat time, which changes every few minutes without meaning.
     EachOf(status, "conditions", KeepNodeCondition);
   });
 }

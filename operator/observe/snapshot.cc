@@ -9,7 +9,7 @@
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/failures.h"
-#include "operator/observe/promises.h"
+#include "operator/observe/rollout_constraints.h"
 #include "operator/observe/workload.h"
 #include "operator/plan/gates/groups.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using codec::Json;
 
-// The labels of the pods that are ours to look at, whether injected or not.
+// Returns the labels that identify the warmup's pods, injected or not.
 std::map<std::string, std::string> PodLabels(const plan::Workload& workload,
                                              const api::CacheWarmup& warmup) {
   if (!workload.selector.empty()) {
@@ -28,20 +28,21 @@ std::map<std::string, std::string> PodLabels(const plan::Workload& workload,
                                              : std::map<std::string, std::string>{};
 }
 
-bool IsLabelled(const kube::KeptObject& object, const std::map<std::string, std::string>& labels) {
+bool IsLabelled(const kube::CachedObject& object,
+                const std::map<std::string, std::string>& labels) {
   return std::all_of(labels.begin(), labels.end(), [&](const auto& wanted) {
     const codec::PackedValue value = object.value().At({"metadata", "labels", wanted.first});
     return value.is_string() && value.Text() == wanted.second;
   });
 }
 
-std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
+std::vector<std::shared_ptr<const api::Pod>> FindPods(const ClusterCache& cluster,
                                                       const plan::Snapshot& snapshot) {
   const api::CacheWarmup& warmup = snapshot.warmup;
-  const kube::Store& store = world.pods.store();
-  std::map<kube::ObjectName, kube::Kept> found;
-  const auto take = [&](const std::vector<kube::Kept>& objects) {
-    for (const kube::Kept& object : objects) {
+  const kube::Store& store = cluster.pods.store();
+  std::map<kube::ObjectName, kube::CachedObjectPtr> found;
+  const auto take = [&](const std::vector<kube::CachedObjectPtr>& objects) {
+    for (const kube::CachedObjectPtr& object : objects) {
       found.emplace(object->name(), object);
     }
   };
@@ -49,18 +50,18 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const World& world,
   take(store.ByIndex(BuilderIndex(warmup.uid)));
   const std::map<std::string, std::string> labels = PodLabels(snapshot.workload, warmup);
   if (!labels.empty()) {
-    for (const kube::Kept& object : store.ListNamespace(warmup.ns)) {
+    for (const kube::CachedObjectPtr& object : store.ListNamespace(warmup.ns)) {
       if (IsLabelled(*object, labels)) {
         found.emplace(object->name(), object);
       }
     }
   }
-  std::vector<kube::Kept> objects;
+  std::vector<kube::CachedObjectPtr> objects;
   objects.reserve(found.size());
   for (const auto& [name, object] : found) {
     objects.push_back(object);
   }
-  return world.pod_views.Of(objects);
+  return cluster.pod_views.Of(objects);
 }
 
 bool IsFree(const api::Pod& pod) {
@@ -78,15 +79,16 @@ std::set<std::string> GroupsOfHeldPods(const plan::Snapshot& snapshot) {
   return groups;
 }
 
-// A JobSet with a warmup for each of its templates, say.
-std::set<std::string> GroupsFreeElsewhere(const World& world, const plan::Snapshot& snapshot) {
+// Groups can span warmups, e.g. a JobSet with a warmup for each of its templates.
+std::set<std::string> GroupsFreeElsewhere(const ClusterCache& cluster,
+                                          const plan::Snapshot& snapshot) {
   const std::set<std::string> held = GroupsOfHeldPods(snapshot);
   std::set<std::string> free;
   for (const plan::OtherWarmup& other :
        held.empty() ? std::vector<plan::OtherWarmup>() : snapshot.others) {
     const std::string index = InjectedIndex(snapshot.warmup.ns, other.name);
-    for (const kube::Kept& object : world.pods.store().ByIndex(index)) {
-      const auto pod = world.pod_views.Of(object);
+    for (const kube::CachedObjectPtr& object : cluster.pods.store().ByIndex(index)) {
+      const auto pod = cluster.pod_views.Of(object);
       const std::string group = pod == nullptr ? "" : plan::GroupOf(*pod);
       if (held.contains(group) && IsFree(*pod)) {
         free.insert(group);
@@ -117,7 +119,7 @@ plan::BuilderJob ReadJob(const Json& job) {
   return out;
 }
 
-std::string_view NameOfWarmup(const kube::KeptObject& job, std::string_view uid) {
+std::string_view NameOfWarmup(const kube::CachedObject& job, std::string_view uid) {
   for (const codec::PackedValue& owner : job.value().At({"metadata", "ownerReferences"}).Items()) {
     if (owner.TextAt({"uid"}) == uid) {
       return owner.TextAt({"name"});
@@ -126,12 +128,13 @@ std::string_view NameOfWarmup(const kube::KeptObject& job, std::string_view uid)
   return {};
 }
 
-// Anybody may label a Job: one of ours is named in the status of its warmup as well, before it is
-// made. Others take no place of builders.jobsMax.
-bool IsMadeByUs(const World& world, const kube::KeptObject& job, std::string_view uid) {
+// Anyone can set the label on a Job. A builder Job is also recorded in the status of its warmup
+// before it is created; other Jobs do not count against builders.jobsMax.
+bool IsOwnBuilderJob(const ClusterCache& cluster, const kube::CachedObject& job,
+                     std::string_view uid) {
   const kube::ObjectName owner{.ns = std::string(job.ns()),
                                .name = std::string(NameOfWarmup(job, uid))};
-  const auto warmup = world.warmup_views.Get(owner);
+  const auto warmup = cluster.warmup_views.Get(owner);
   if (warmup == nullptr || warmup->uid != uid) {
     return false;
   }
@@ -140,32 +143,33 @@ bool IsMadeByUs(const World& world, const kube::KeptObject& job, std::string_vie
                      [&](const auto& each) { return each.job == job.own_name(); });
 }
 
-void TakeJobs(const World& world, plan::Snapshot& snapshot) {
-  for (const kube::Kept& kept : world.jobs.store().List()) {
-    const std::string_view owner = kept->label(api::kBuilderWarmupLabel);
+void AddJobs(const ClusterCache& cluster, plan::Snapshot& snapshot) {
+  for (const kube::CachedObjectPtr& cached : cluster.jobs.store().List()) {
+    const std::string_view owner = cached->label(api::kBuilderWarmupLabel);
     if (owner.empty()) {
       continue;
     }
-    if (owner == snapshot.warmup.uid && kept->ns() == snapshot.warmup.ns) {
-      snapshot.jobs.push_back(ReadJob(*kept->Unpack()));
-    } else if (!IsFinished(*kept) && IsMadeByUs(world, *kept, owner)) {
+    if (owner == snapshot.warmup.uid && cached->ns() == snapshot.warmup.ns) {
+      snapshot.jobs.push_back(ReadJob(*cached->Unpack()));
+    } else if (!IsFinished(*cached) && IsOwnBuilderJob(cluster, *cached, owner)) {
       ++snapshot.builder_jobs_elsewhere;
     }
   }
 }
 
-void TakeOthers(const World& world, plan::Snapshot& snapshot) {
+void AddOtherWarmups(const ClusterCache& cluster, plan::Snapshot& snapshot) {
   const api::CacheWarmup& ours = snapshot.warmup;
-  const kube::Kept own = world.warmups.store().Find({.ns = ours.ns, .name = ours.name});
-  const auto age = [](const kube::Kept& object) {
+  const kube::CachedObjectPtr own =
+      cluster.warmups.store().Find({.ns = ours.ns, .name = ours.name});
+  const auto age = [](const kube::CachedObjectPtr& object) {
     return object == nullptr
                ? std::tuple(WallTime{}, std::string_view())
                : std::tuple(ParseTime(object->value().TextAt({"metadata", "creationTimestamp"}))
                                 .value_or(WallTime{}),
                             object->uid());
   };
-  for (const kube::Kept& object : world.warmups.store().ListNamespace(ours.ns)) {
-    const auto other = world.warmup_views.Of(object);
+  for (const kube::CachedObjectPtr& object : cluster.warmups.store().ListNamespace(ours.ns)) {
+    const auto other = cluster.warmup_views.Of(object);
     if (other == nullptr || other->name == ours.name || other->deleting) {
       continue;
     }
@@ -178,8 +182,8 @@ void TakeOthers(const World& world, plan::Snapshot& snapshot) {
   }
 }
 
-// Of thousands of agents no other pod's worth is decoded.
-bool IsReadyAgent(const kube::KeptObject& pod) {
+// Reads the packed object, because decoding thousands of agent pods costs too much.
+bool IsReadyAgent(const kube::CachedObject& pod) {
   if (pod.label(kAgentLabel) != kAgentLabelValue ||
       !pod.value().TextAt({"metadata", "deletionTimestamp"}).empty()) {
     return false;
@@ -191,10 +195,10 @@ bool IsReadyAgent(const kube::KeptObject& pod) {
   });
 }
 
-// Names of the nodes whose agent is Ready.
-std::set<std::string> NodesWithAgent(const World& world, const std::string& ns) {
+// Returns the names of nodes with a Ready agent.
+std::set<std::string> NodesWithAgent(const ClusterCache& cluster, const std::string& ns) {
   std::set<std::string> nodes;
-  for (const kube::Kept& object : world.pods.store().ListNamespace(ns)) {
+  for (const kube::CachedObjectPtr& object : cluster.pods.store().ListNamespace(ns)) {
     if (IsReadyAgent(*object)) {
       nodes.emplace(object->value().TextAt({"spec", "nodeName"}));
     }
@@ -213,73 +217,75 @@ plan::Resources FreeOf(const api::Node& node, const api::Resources& used) {
   return free;
 }
 
-bool HasAgent(const World& world, const std::string& ns, const std::string& node) {
-  const std::vector<kube::Kept> pods = world.pods.store().ByIndex(AgentIndex(node));
-  return std::any_of(pods.begin(), pods.end(),
-                     [&](const kube::Kept& pod) { return pod->ns() == ns && IsReadyAgent(*pod); });
+bool HasAgent(const ClusterCache& cluster, const std::string& ns, const std::string& node) {
+  const std::vector<kube::CachedObjectPtr> pods = cluster.pods.store().ByIndex(AgentIndex(node));
+  return std::any_of(pods.begin(), pods.end(), [&](const kube::CachedObjectPtr& pod) {
+    return pod->ns() == ns && IsReadyAgent(*pod);
+  });
 }
 
-void TakeNodes(const World& world, const std::string& agent_namespace, plan::Snapshot& snapshot) {
-  const std::set<std::string> with_agent = NodesWithAgent(world, agent_namespace);
-  const auto nodes = world.node_views.List();
+void AddNodes(const ClusterCache& cluster, const std::string& agent_namespace,
+              plan::Snapshot& snapshot) {
+  const std::set<std::string> with_agent = NodesWithAgent(cluster, agent_namespace);
+  const auto nodes = cluster.node_views.List();
   snapshot.nodes.reserve(nodes.size());
   for (const auto& node : nodes) {
     const std::string& name = node->meta.name;
     snapshot.nodes.push_back({.node = node,
-                              .cache = world.node_cache_views.ShareOf(snapshot.warmup.uid, name),
-                              .warmups_listed = world.node_cache_views.CountOf(name),
+                              .cache = cluster.node_cache_views.ShareOf(snapshot.warmup.uid, name),
+                              .warmups_listed = cluster.node_cache_views.CountOf(name),
                               .agent_ready = with_agent.contains(name),
-                              .free = FreeOf(*node, world.usage.Of(name))});
+                              .free = FreeOf(*node, cluster.usage.Of(name))});
   }
 }
 
 }  // namespace
 
-plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
-                       const Circumstances& circumstances) {
-  plan::Snapshot snapshot{.now = circumstances.now,
-                          .settings = circumstances.settings,
+plan::Snapshot Observe(const ClusterCache& cluster, const api::CacheWarmup& warmup,
+                       const ObserveInputs& inputs) {
+  plan::Snapshot snapshot{.now = inputs.now,
+                          .settings = inputs.settings,
                           .warmup = warmup,
-                          .workload = ResolveWorkload(world, warmup),
-                          .admission_missing = circumstances.admission_missing,
-                          .rehearsal = circumstances.rehearsal,
-                          .jobs = circumstances.refused_jobs,
-                          .build_requests = circumstances.build_requests};
-  const kube::Object ns = world.namespaces.store().Get({.name = warmup.ns});
+                          .workload = ResolveWorkload(cluster, warmup),
+                          .admission_missing = inputs.admission_missing,
+                          .dry_run = inputs.dry_run,
+                          .jobs = inputs.refused_jobs,
+                          .build_requests = inputs.build_requests};
+  const kube::Object ns = cluster.namespaces.store().Get({.name = warmup.ns});
   if (ns != nullptr) {
     snapshot.namespace_labels = kube::LabelsOf(*ns);
   }
-  snapshot.promises = ReadPromises(world, warmup);
-  snapshot.selected_label_keys = SelectedLabelKeys(world, warmup.ns);
-  snapshot.pods = FindPods(world, snapshot);
-  snapshot.create_failure = FindCreateFailure(world, snapshot);
-  snapshot.mount_failures = FindMountFailures(world, snapshot.pods, circumstances.settings.root);
-  TakeJobs(world, snapshot);
-  TakeOthers(world, snapshot);
-  snapshot.groups_free_elsewhere = GroupsFreeElsewhere(world, snapshot);
-  TakeNodes(world, circumstances.agent_namespace, snapshot);
+  snapshot.constraints = ReadRolloutConstraints(cluster, warmup);
+  snapshot.selected_label_keys = SelectedLabelKeys(cluster, warmup.ns);
+  snapshot.pods = FindPods(cluster, snapshot);
+  snapshot.create_failure = FindCreateFailure(cluster, snapshot);
+  snapshot.mount_failures = FindMountFailures(cluster, snapshot.pods, inputs.settings.root);
+  AddJobs(cluster, snapshot);
+  AddOtherWarmups(cluster, snapshot);
+  snapshot.groups_free_elsewhere = GroupsFreeElsewhere(cluster, snapshot);
+  AddNodes(cluster, inputs.agent_namespace, snapshot);
   return snapshot;
 }
 
-plan::NodeView ObserveNode(const World& world, const std::string& agent_namespace,
+plan::NodeView ObserveNode(const ClusterCache& cluster, const std::string& agent_namespace,
                            const std::shared_ptr<const api::Node>& node) {
   const std::string& name = node->meta.name;
   return {.node = node,
-          .cache = world.node_cache_views.Get(name),
-          .warmups_listed = world.node_cache_views.CountOf(name),
-          .agent_ready = HasAgent(world, agent_namespace, name),
-          .free = FreeOf(*node, world.usage.Of(name))};
+          .cache = cluster.node_cache_views.Get(name),
+          .warmups_listed = cluster.node_cache_views.CountOf(name),
+          .agent_ready = HasAgent(cluster, agent_namespace, name),
+          .free = FreeOf(*node, cluster.usage.Of(name))};
 }
 
-plan::Snapshot ObserveOnNode(const World& world, const api::CacheWarmup& warmup,
-                             const Circumstances& circumstances, const plan::NodeView& node) {
-  plan::Snapshot snapshot{.now = circumstances.now,
-                          .settings = circumstances.settings,
+plan::Snapshot ObserveOnNode(const ClusterCache& cluster, const api::CacheWarmup& warmup,
+                             const ObserveInputs& inputs, const plan::NodeView& node) {
+  plan::Snapshot snapshot{.now = inputs.now,
+                          .settings = inputs.settings,
                           .warmup = warmup,
-                          .workload = ResolveWorkload(world, warmup),
+                          .workload = ResolveWorkload(cluster, warmup),
                           .nodes = {node}};
   if (snapshot.workload.kind == plan::WorkloadKind::kSelector) {
-    snapshot.pods = FindPods(world, snapshot);
+    snapshot.pods = FindPods(cluster, snapshot);
   }
   return snapshot;
 }

@@ -4,35 +4,34 @@
 #include <string>
 #include <vector>
 
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 #include "operator/plan/snapshot.h"
 
 namespace cachewarm::observe {
 
-// What a snapshot holds beside the stores.
-struct Circumstances {
+// Inputs of a snapshot that are not in the stores.
+struct ObserveInputs {
   WallTime now{};
   plan::Settings settings;
-  plan::Rehearsal rehearsal;
+  plan::AdmissionDryRun dry_run;
   std::string admission_missing;
   std::vector<plan::BuildRequestsState> build_requests;
   std::vector<plan::BuilderJob> refused_jobs;
-  std::string agent_namespace;  // where the agents' pods run
+  std::string agent_namespace;  // namespace of the agents' pods
 };
 
-// Everything about `warmup` at one moment, from the stores. `warmup` may be made up, with
-// `deleting` set, for one that is gone: what it left behind is found by its namespace, name and
-// uid.
-plan::Snapshot Observe(const World& world, const api::CacheWarmup& warmup,
-                       const Circumstances& circumstances);
+// Returns a snapshot of `warmup` from the stores. For a deleted warmup, pass a CacheWarmup with
+// `deleting` set: its leftovers are found by namespace, name and uid.
+plan::Snapshot Observe(const ClusterCache& cluster, const api::CacheWarmup& warmup,
+                       const ObserveInputs& inputs);
 
-// One node as a snapshot holds it. `node` is of the world.
-plan::NodeView ObserveNode(const World& world, const std::string& agent_namespace,
+// Returns the view of one node. `node` must be from `cluster`.
+plan::NodeView ObserveNode(const ClusterCache& cluster, const std::string& agent_namespace,
                            const std::shared_ptr<const api::Node>& node);
 
-// What plan::ClaimOf() needs of `warmup`: that node alone, and pods only where the template is
-// learnt from them.
-plan::Snapshot ObserveOnNode(const World& world, const api::CacheWarmup& warmup,
-                             const Circumstances& circumstances, const plan::NodeView& node);
+// Returns the part of a snapshot that plan::EvaluateReadiness() reads: one node, and pods only if
+// the template is learnt from them.
+plan::Snapshot ObserveOnNode(const ClusterCache& cluster, const api::CacheWarmup& warmup,
+                             const ObserveInputs& inputs, const plan::NodeView& node);
 
 }  // namespace cachewarm::observe

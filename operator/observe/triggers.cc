@@ -16,7 +16,8 @@
 namespace cachewarm::observe {
 namespace {
 
-// A rollout changes a pod several times within milliseconds, a node joins in several steps.
+// Coalescing delays: a rollout changes a pod several times within milliseconds; a node joins in
+// several steps.
 constexpr Duration kPodBurst{20};
 constexpr Duration kClusterBurst{250};
 
@@ -25,7 +26,7 @@ const codec::Json* MemberOf(const kube::Object& object,
   return object == nullptr ? nullptr : kube::At(*object, path);
 }
 
-// True when the members below `path` differ between before and after.
+// True if the members below `path` differ between before and after.
 bool Differs(const kube::Change& change, std::initializer_list<std::string_view> path) {
   const codec::Json* before = MemberOf(change.before, path);
   const codec::Json* after = MemberOf(change.after, path);
@@ -39,8 +40,8 @@ bool IsNewOrGone(const kube::Change& change) {
   return change.before == nullptr || change.after == nullptr;
 }
 
-bool MayConcern(const api::CacheWarmup& warmup, const api::Labels& labels) {
-  // Before acceptance the labels are not known: any pod of the namespace may be the first.
+bool MayAffect(const api::CacheWarmup& warmup, const api::Labels& labels) {
+  // Labels are unknown before acceptance: any pod of the namespace may be the first.
   if (!warmup.status.injection.has_value()) {
     return true;
   }
@@ -49,7 +50,7 @@ bool MayConcern(const api::CacheWarmup& warmup, const api::Labels& labels) {
 
 using Entries = std::map<std::string, const codec::Json*>;
 
-// The items of a list of a NodeCache, by their member `key`.
+// Returns the items of a list in a NodeCache by their member `key`.
 Entries EntriesOf(const kube::Object& node_cache, std::initializer_list<std::string_view> path,
                   std::string_view key) {
   Entries entries;
@@ -69,29 +70,29 @@ bool IsSame(const Entries& before, const Entries& after, const std::string& key)
                                                : *a->second == *b->second;
 }
 
-// One of the lists that spec and status both have, and what an item of it is known by.
+// A list that exists in spec and status of a NodeCache, and the key of its items.
 struct SharedList {
   std::string_view name;
   std::string_view key;
-  std::string_view warmup;  // member of spec's items with the uid of their warmup
+  std::string_view warmup;  // member of a spec item with the warmup's uid
 };
 constexpr std::array<SharedList, 3> kSharedLists = {
     {{.name = "warmups", .key = "uid", .warmup = "uid"},
      {.name = "captures", .key = "id", .warmup = "warmupUID"},
      {.name = "starts", .key = "podUID", .warmup = "warmupUID"}}};
 
-// uids of the warmups that a change of a NodeCache concerns: of 20 that are on every node mostly
-// one, and none when all that is new is the time of the report.
-std::set<std::string> ConcernedBy(const kube::Change& change) {
+// Returns the uids of the warmups affected by a change of a NodeCache: usually one of the 20 on a
+// node, and none if only the report's time changed.
+std::set<std::string> AffectedWarmups(const kube::Change& change) {
   std::set<std::string> uids;
   for (const SharedList& list : kSharedLists) {
-    const Entries told_before = EntriesOf(change.before, {"spec", list.name}, list.key);
-    const Entries told_after = EntriesOf(change.after, {"spec", list.name}, list.key);
-    const Entries says_before = EntriesOf(change.before, {"status", list.name}, list.key);
-    const Entries says_after = EntriesOf(change.after, {"status", list.name}, list.key);
-    for (const Entries* told : {&told_before, &told_after}) {
-      for (const auto& [key, entry] : *told) {
-        if (!IsSame(told_before, told_after, key) || !IsSame(says_before, says_after, key)) {
+    const Entries spec_before = EntriesOf(change.before, {"spec", list.name}, list.key);
+    const Entries spec_after = EntriesOf(change.after, {"spec", list.name}, list.key);
+    const Entries status_before = EntriesOf(change.before, {"status", list.name}, list.key);
+    const Entries status_after = EntriesOf(change.after, {"status", list.name}, list.key);
+    for (const Entries* spec : {&spec_before, &spec_after}) {
+      for (const auto& [key, entry] : *spec) {
+        if (!IsSame(spec_before, spec_after, key) || !IsSame(status_before, status_after, key)) {
           uids.insert(kube::TextAt(*entry, {list.warmup}));
         }
       }
@@ -100,7 +101,8 @@ std::set<std::string> ConcernedBy(const kube::Change& change) {
   return uids;
 }
 
-// The key of a warmup that a NodeCache names, also of one that is gone; empty when it does not.
+// Returns the key of a warmup in spec.warmups of a NodeCache, even of a deleted one; "" if it is
+// not listed.
 std::string KeyOf(const kube::Object& node_cache, const std::string& uid) {
   const Entries entries = EntriesOf(node_cache, {"spec", "warmups"}, "uid");
   const auto found = entries.find(uid);
@@ -109,7 +111,7 @@ std::string KeyOf(const kube::Object& node_cache, const std::string& uid) {
                                       kube::TextAt(*found->second, {"name"});
 }
 
-// The bytes on a disk are new in every report, and no decision reads them.
+// Disk usage changes with every report and no decision reads it.
 codec::Json FactsOf(const kube::Object& node_cache) {
   const codec::Json* facts = MemberOf(node_cache, {"status", "node"});
   codec::Json out = facts == nullptr ? codec::Json() : *facts;
@@ -123,39 +125,39 @@ codec::Json FactsOf(const kube::Object& node_cache) {
 }  // namespace
 
 void Triggers::Attach() {
-  world_.warmups.OnChange([this](const kube::Change& change) { OnWarmup(change); });
-  world_.node_caches.OnChange([this](const kube::Change& change) { OnNodeCache(change); });
-  world_.nodes.OnChange([this](const kube::Change& change) { OnNode(change); });
-  world_.pods.OnChange([this](const kube::Change& change) { OnPod(change); });
-  world_.jobs.OnChange([this](const kube::Change& change) { OnJob(change); });
-  world_.OnWorkload([this](const kube::Change& change, std::string_view kind) {
+  cluster_.warmups.OnChange([this](const kube::Change& change) { OnWarmup(change); });
+  cluster_.node_caches.OnChange([this](const kube::Change& change) { OnNodeCache(change); });
+  cluster_.nodes.OnChange([this](const kube::Change& change) { OnNode(change); });
+  cluster_.pods.OnChange([this](const kube::Change& change) { OnPod(change); });
+  cluster_.jobs.OnChange([this](const kube::Change& change) { OnJob(change); });
+  cluster_.OnWorkload([this](const kube::Change& change, std::string_view kind) {
     if (kind != "Job") {
       OnWorkload(change, kind);
     }
   });
-  world_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
-  world_.disruption_budgets.OnChange([this](const kube::Change& change) { OnBudget(change); });
-  world_.failed_creates.OnChange([this](const kube::Change& change) { OnFailure(change); });
-  world_.failed_mounts.OnChange([this](const kube::Change& change) { OnFailure(change); });
+  cluster_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
+  cluster_.disruption_budgets.OnChange([this](const kube::Change& change) { OnBudget(change); });
+  cluster_.failed_creates.OnChange([this](const kube::Change& change) { OnFailure(change); });
+  cluster_.failed_mounts.OnChange([this](const kube::Change& change) { OnFailure(change); });
 }
 
 void Triggers::AddEverything() {
   AddAllWarmups(Duration(0));
-  for (const kube::Kept& object : world_.nodes.store().List()) {
+  for (const kube::CachedObjectPtr& object : cluster_.nodes.store().List()) {
     queues_.nodes.Add(object->name().ToString());
   }
-  for (const kube::Kept& object : world_.node_caches.store().List()) {
+  for (const kube::CachedObjectPtr& object : cluster_.node_caches.store().List()) {
     queues_.nodes.Add(object->name().ToString());
   }
-  // Entries of warmups that are gone since: nobody else would name them.
-  for (const NamedWarmup& warmup : world_.node_cache_views.Named()) {
+  // Deleted warmups that NodeCaches still list; no other trigger names them.
+  for (const NamedWarmup& warmup : cluster_.node_cache_views.Named()) {
     queues_.warmups.Add(warmup.ns + "/" + warmup.name);
   }
   AddHeldPods();
 }
 
 void Triggers::AddHeldPods() {
-  for (const kube::Kept& pod : world_.pods.store().ByIndex(kHeldIndex)) {
+  for (const kube::CachedObjectPtr& pod : cluster_.pods.store().ByIndex(kHeldIndex)) {
     queues_.held.Add(pod->name().ToString());
   }
 }
@@ -163,7 +165,7 @@ void Triggers::AddHeldPods() {
 void Triggers::OnWarmup(const kube::Change& change) {
   const kube::ObjectName name = kube::NameOf(change.object());
   queues_.warmups.Add(name.ToString());
-  for (const kube::Kept& node : world_.nodes.store().ByIndex(kWarmingIndex)) {
+  for (const kube::CachedObjectPtr& node : cluster_.nodes.store().ByIndex(kWarmingIndex)) {
     queues_.nodes.AddAfter(node->name().ToString(), kClusterBurst);
   }
   if (IsNewOrGone(change) || Differs(change, {"spec"})) {
@@ -182,7 +184,7 @@ void Triggers::OnNodeCache(const kube::Change& change) {
     return;
   }
   std::set<std::string> keys;
-  for (const std::string& uid : ConcernedBy(change)) {
+  for (const std::string& uid : AffectedWarmups(change)) {
     for (const kube::Object& side : {change.before, change.after}) {
       keys.insert(KeyOf(side, uid));
     }
@@ -206,9 +208,9 @@ void Triggers::OnPod(const kube::Change& change) {
   const codec::Json& pod = change.object();
   const kube::ObjectName name = kube::NameOf(pod);
   const api::Labels labels = kube::LabelsOf(pod);
-  if (WaitsAtOurGate(pod)) {
+  if (IsHeldAtGate(pod)) {
     queues_.held.Add(name.ToString());
-  } else if (change.before != nullptr && WaitsAtOurGate(*change.before)) {
+  } else if (change.before != nullptr && IsHeldAtGate(*change.before)) {
     AddRestOfGroup(change);
   }
   if (const auto agent = labels.find(kAgentLabel);
@@ -223,11 +225,11 @@ void Triggers::OnPod(const kube::Change& change) {
   }
   const std::string warmup = WarmupOf(pod);
   if (!warmup.empty()) {
-    // Also when no such warmup is left: its pods are then released.
+    // Also for a deleted warmup, so that its pods are released.
     queues_.warmups.AddAfter(name.ns + "/" + warmup, kPodBurst);
   }
   AddWarmupsOf(name.ns, kPodBurst,
-               [&](const api::CacheWarmup& other) { return MayConcern(other, labels); });
+               [&](const api::CacheWarmup& other) { return MayAffect(other, labels); });
 }
 
 void Triggers::OnJob(const kube::Change& change) {
@@ -243,11 +245,11 @@ void Triggers::OnWorkload(const kube::Change& change, std::string_view kind) {
   const kube::ObjectName name = kube::NameOf(change.object());
   AddWarmupsOf(name.ns, kPodBurst, [&](const api::CacheWarmup& warmup) {
     const auto& ref = warmup.spec.workload_ref;
-    if (!ref.has_value()) {  // it hears the promises of whoever makes such pods
+    if (!ref.has_value()) {  // its constraints come from all workloads with such a template
       return !warmup.spec.selector.empty() &&
              workloads::MakesPodsWith(change.object(), warmup.spec.selector);
     }
-    // A Rollout may take its template from a Deployment.
+    // A Rollout may use a Deployment's template.
     return (ref->kind == kind && ref->name == name.name) ||
            (kind == "Deployment" && ref->kind == "Rollout");
   });
@@ -261,7 +263,7 @@ void Triggers::OnNamespace(const kube::Change& change) {
 }
 
 void Triggers::OnFailure(const kube::Change& change) {
-  if (change.after != nullptr) {  // that an event has aged away is no news
+  if (change.after != nullptr) {  // an expired event changes nothing
     AddWarmupsOf(kube::NameOf(change.object()).ns, kClusterBurst,
                  [](const api::CacheWarmup&) { return true; });
   }
@@ -280,7 +282,7 @@ void Triggers::AddRestOfGroup(const kube::Change& change) {
   }
   const std::string ns = kube::NameOf(*change.after).ns;
   const std::string own = WarmupOf(*change.after);
-  for (const kube::Kept& pod : world_.pods.store().ByIndex(kHeldIndex)) {
+  for (const kube::CachedObjectPtr& pod : cluster_.pods.store().ByIndex(kHeldIndex)) {
     const std::string_view warmup =
         api::WarmupNameIn(pod->value().TextAt({"metadata", "annotations", api::kWarmupAnnotation}));
     if (pod->ns() == ns && !warmup.empty() && warmup != own) {
@@ -290,15 +292,15 @@ void Triggers::AddRestOfGroup(const kube::Change& change) {
 }
 
 void Triggers::AddAllWarmups(Duration delay) {
-  for (const kube::Kept& object : world_.warmups.store().List()) {
+  for (const kube::CachedObjectPtr& object : cluster_.warmups.store().List()) {
     queues_.warmups.AddAfter(object->name().ToString(), delay);
   }
 }
 
 template <typename Predicate>
-void Triggers::AddWarmupsOf(const std::string& ns, Duration delay, Predicate wants) {
-  for (const auto& warmup : world_.warmup_views.ListNamespace(ns)) {
-    if (wants(*warmup)) {
+void Triggers::AddWarmupsOf(const std::string& ns, Duration delay, Predicate matches) {
+  for (const auto& warmup : cluster_.warmup_views.ListNamespace(ns)) {
+    if (matches(*warmup)) {
       queues_.warmups.AddAfter(warmup->ns + "/" + warmup->name, delay);
     }
   }
@@ -306,7 +308,7 @@ void Triggers::AddWarmupsOf(const std::string& ns, Duration delay, Predicate wan
 
 std::set<std::string> Triggers::KeysByUid(const std::string& warmup_uid) const {
   std::set<std::string> keys;
-  for (const kube::Kept& object : world_.warmups.store().List()) {
+  for (const kube::CachedObjectPtr& object : cluster_.warmups.store().List()) {
     if (object->uid() == warmup_uid) {
       keys.insert(object->name().ToString());
     }

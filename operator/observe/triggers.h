@@ -6,26 +6,26 @@
 #include <vector>
 
 #include "lib/kube/runtime/work_queue.h"
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 
 namespace cachewarm::observe {
 
 struct Queues {
-  kube::WorkQueue& warmups;  // "ns/name" of a CacheWarmup, also of one that is gone
+  kube::WorkQueue& warmups;  // "ns/name" of a CacheWarmup, present or deleted
   kube::WorkQueue& nodes;    // node name
-  kube::WorkQueue& held;     // "ns/name" of a pod that waits at our gate
+  kube::WorkQueue& held;     // "ns/name" of a held pod
 };
 
-// Which keys a change concerns. Level-based: a key says where to look, never what happened. Changes
-// that concern many warmups, or come in bursts, are coalesced by a short delay.
+// Maps changes to work queue keys. Level-triggered: a key names the object to reconcile, not the
+// change. Delays and coalesces changes that affect many warmups or come in bursts.
 class Triggers {
  public:
-  // Both must outlive it; it must outlive the world's threads.
-  Triggers(World& world, Queues queues) : world_(world), queues_(queues) {}
+  // Both must outlive it; it must outlive the threads of `cluster`.
+  Triggers(ClusterCache& cluster, Queues queues) : cluster_(cluster), queues_(queues) {}
 
-  // Before World::Start().
+  // Call before ClusterCache::Start().
   void Attach();
-  // Looks at everything: when this process begins to lead.
+  // Queues every object, when this replica becomes the leader.
   void AddEverything();
 
  private:
@@ -40,16 +40,16 @@ class Triggers {
   void OnFailure(const kube::Change& change);
 
   void AddHeldPods();
-  // Of a pod that is not held any more: warmups that hold other members of its group.
+  // Queues the warmups with held pods in the group of a pod that was just released.
   void AddRestOfGroup(const kube::Change& change);
   void AddAllWarmups(Duration delay);
-  // Warmups of a namespace that `wants` returns true for.
+  // Queues the warmups of a namespace for which `matches` returns true.
   template <typename Predicate>
-  void AddWarmupsOf(const std::string& ns, Duration delay, Predicate wants);
+  void AddWarmupsOf(const std::string& ns, Duration delay, Predicate matches);
   std::set<std::string> KeysByUid(const std::string& warmup_uid) const;
   void AddByUid(const std::string& warmup_uid, Duration delay);
 
-  World& world_;
+  ClusterCache& cluster_;
   Queues queues_;
 };
 

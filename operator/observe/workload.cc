@@ -20,38 +20,38 @@ int64_t NumberAt(const Json& object, std::initializer_list<std::string_view> pat
   return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
 }
 
-// The object that `object` takes its pod template and selector from: mostly itself. Null when that
-// one is not there.
-kube::Object TemplateOwner(const World& world, const kube::Object& object,
+// Returns the object with the pod template and selector of `object`: itself, or the Deployment that
+// a Rollout refers to. Null if that does not exist.
+kube::Object TemplateOwner(const ClusterCache& cluster, const kube::Object& object,
                            const workloads::Shape& shape) {
-  return shape.borrows_from.empty() ? object
-                                    : world.deployments.store().Get({.ns = kube::NameOf(*object).ns,
-                                                                     .name = shape.borrows_from});
+  return shape.borrows_from.empty()
+             ? object
+             : cluster.deployments.store().Get(
+                   {.ns = kube::NameOf(*object).ns, .name = shape.borrows_from});
 }
 
 std::string LacksLabels(const api::WorkloadRef& ref) {
   return fmt::format(
-      "the pod template of {} \"{}\" has no labels, so its pods cannot be told from others; add a "
-      "label to spec.jobTemplate.spec.template.metadata.labels",
+      "the pod template of {} \"{}\" has no labels, so its pods cannot be identified; add a label "
+      "to spec.jobTemplate.spec.template.metadata.labels",
       ref.kind, ref.name);
 }
 
-plan::Workload ResolveReferenced(const World& world, const api::CacheWarmup& warmup) {
+plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
   const api::WorkloadRef& ref = *warmup.spec.workload_ref;
   plan::Workload workload{.name = ref.name};
-  const kube::Object object = FindReferenced(world, warmup);
+  const kube::Object object = FindReferenced(cluster, warmup);
   if (object == nullptr || kube::IsDeleting(*object)) {
     workload.problem =
         fmt::format("no {} named \"{}\" in namespace \"{}\"", ref.kind, ref.name, warmup.ns);
     return workload;
   }
   const workloads::Shape own = workloads::ShapeOf(*object);
-  const kube::Object owner = TemplateOwner(world, object, own);
+  const kube::Object owner = TemplateOwner(cluster, object, own);
   if (owner == nullptr) {
-    workload.problem = fmt::format(
-        "{} \"{}\" takes its template from Deployment \"{}\", which is "
-        "not there",
-        ref.kind, ref.name, own.borrows_from);
+    workload.problem =
+        fmt::format("{} \"{}\" uses the template of Deployment \"{}\", which does not exist",
+                    ref.kind, ref.name, own.borrows_from);
     return workload;
   }
   const workloads::Shape shape = owner == object ? own : workloads::ShapeOf(*owner);
@@ -65,20 +65,20 @@ plan::Workload ResolveReferenced(const World& world, const api::CacheWarmup& war
   }
   workload.found = true;
   if (shape.pod_template != nullptr) {
-    // Shares the life of the stored object instead of copying it.
+    // Shares ownership with the stored object instead of copying.
     workload.pod_template = std::shared_ptr<const Json>(owner, shape.pod_template);
   }
   return workload;
 }
 
-bool IsShort(const Json& object) {
+bool LacksReplicas(const Json& object) {
   if (kube::TextAt(object, {"kind"}) == "Job") {
     return NumberAt(object, {"status", "active"}, 0) == 0 &&
            NumberAt(object, {"spec", "parallelism"}, 1) > 0 &&
            kube::At(object, {"status", "completionTime"}) == nullptr &&
            NumberAt(object, {"status", "failed"}, 0) == 0;
   }
-  // Kinds that do not count their pods in status.replicas may lack some unseen.
+  // For kinds without status.replicas, missing pods cannot be detected.
   if (kube::At(object, {"status", "replicas"}) == nullptr &&
       kube::TextAt(object, {"apiVersion"}) != "apps/v1") {
     return false;
@@ -88,18 +88,18 @@ bool IsShort(const Json& object) {
 
 }  // namespace
 
-kube::Object FindReferenced(const World& world, const api::CacheWarmup& warmup) {
+kube::Object FindReferenced(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
   if (!warmup.spec.workload_ref.has_value()) {
     return nullptr;
   }
-  const kube::Store* store = world.WorkloadStore(warmup.spec.workload_ref->kind);
+  const kube::Store* store = cluster.WorkloadStore(warmup.spec.workload_ref->kind);
   return store == nullptr ? nullptr
                           : store->Get({.ns = warmup.ns, .name = warmup.spec.workload_ref->name});
 }
 
-plan::Workload ResolveWorkload(const World& world, const api::CacheWarmup& warmup) {
+plan::Workload ResolveWorkload(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
   if (warmup.spec.workload_ref.has_value()) {
-    return ResolveReferenced(world, warmup);
+    return ResolveReferenced(cluster, warmup);
   }
   plan::Workload workload{.found = true, .selector = warmup.spec.selector};
   if (warmup.spec.pod_template != nullptr) {
@@ -112,7 +112,7 @@ plan::Workload ResolveWorkload(const World& world, const api::CacheWarmup& warmu
   return workload;
 }
 
-bool IsFinished(const kube::KeptObject& job) {
+bool IsFinished(const kube::CachedObject& job) {
   const std::vector<codec::PackedValue> conditions =
       job.value().At({"status", "conditions"}).Items();
   return std::any_of(conditions.begin(), conditions.end(), [](const codec::PackedValue& each) {
@@ -121,17 +121,17 @@ bool IsFinished(const kube::KeptObject& job) {
   });
 }
 
-bool LacksPods(const World& world, const api::CacheWarmup& warmup) {
-  const plan::Workload workload = ResolveWorkload(world, warmup);
+bool LacksPods(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
+  const plan::Workload workload = ResolveWorkload(cluster, warmup);
   if (workload.kind == plan::WorkloadKind::kSelector) {
-    const std::vector<kube::Object> owners = workload.selector.empty()
-                                                 ? std::vector<kube::Object>()
-                                                 : FindOwners(world, warmup.ns, workload.selector);
+    const std::vector<kube::Object> owners =
+        workload.selector.empty() ? std::vector<kube::Object>()
+                                  : FindOwners(cluster, warmup.ns, workload.selector);
     return std::any_of(owners.begin(), owners.end(),
-                       [](const kube::Object& owner) { return IsShort(*owner); });
+                       [](const kube::Object& owner) { return LacksReplicas(*owner); });
   }
-  const kube::Object object = FindReferenced(world, warmup);
-  return object != nullptr && IsShort(*object);
+  const kube::Object object = FindReferenced(cluster, warmup);
+  return object != nullptr && LacksReplicas(*object);
 }
 
 }  // namespace cachewarm::observe

@@ -8,32 +8,32 @@ namespace cachewarm::plan {
 
 using api::BuilderStatus;
 
-bool AwaitRequests(Round& round, const PodView& pod, BuilderStatus& builder) {
-  const auto& requests = round.in.warmup.spec.compile.requests;
+bool FollowBuildRequests(PlanContext& context, const PodView& pod, BuilderStatus& builder) {
+  const auto& requests = context.in.warmup.spec.compile.requests;
   if (builder.job.empty() || requests.empty() || builder.answered_time != WallTime{}) {
     return true;
   }
   const auto begun =
-      std::find_if(round.in.build_requests.begin(), round.in.build_requests.end(),
+      std::find_if(context.in.build_requests.begin(), context.in.build_requests.end(),
                    [&](const BuildRequestsState& each) { return each.pod_uid == builder.pod_uid; });
-  const bool has_begun = begun != round.in.build_requests.end();
-  // A server answers when its containers are ready; its pod has an address by then. One that
-  // compiles may miss its probe: what is begun goes on.
+  const bool has_begun = begun != context.in.build_requests.end();
+  // The server accepts requests once its containers are ready; its pod then has an address. While
+  // it compiles it may fail its probe, so requests that were begun continue.
   if (!has_begun && (!pod.pod->containers_ready || pod.pod->ip.empty())) {
     return false;
   }
   if (!has_begun || !begun->ended) {
-    round.out.build_requests.push_back({.pod_uid = builder.pod_uid,
-                                        .pod_name = builder.pod_name,
-                                        .pod_ip = pod.pod->ip,
-                                        .requests = requests});
+    context.out.build_requests.push_back({.pod_uid = builder.pod_uid,
+                                          .pod_name = builder.pod_name,
+                                          .pod_ip = pod.pod->ip,
+                                          .requests = requests});
     return false;
   }
   if (!begun->failure.empty()) {
-    FailBuild(round, builder, api::reason::kRequestFailed, begun->failure);
+    FailBuild(context, builder, api::reason::kBuildRequestFailed, begun->failure);
     return false;
   }
-  builder.answered_time = round.stamp();
+  builder.answered_time = context.stamp();
   return true;
 }
 

@@ -8,32 +8,32 @@ namespace cachewarm::plan {
 
 namespace {
 
-// Even when nothing is due, the world is looked at again: a missed change heals.
+// Reconcile periodically even when nothing is due, so that a missed change is noticed.
 constexpr Duration kRequeueMax = std::chrono::minutes(10);
 constexpr Duration kRequeueMin = std::chrono::milliseconds(100);
 
 }  // namespace
 
 Plan Decide(const Snapshot& snapshot) {
-  Round round(snapshot);
-  round.out.status = snapshot.warmup.status;
-  WakeAt(round, snapshot.now + kRequeueMax);
-  ReadWorkload(round);
-  FindNeverHeld(round);
-  FindTargets(round);
-  DecideAcceptance(round);
-  DecideBuilders(round);
-  DecideStarts(round);
-  DecideDistribution(round);
-  DecideGates(round);
-  DecideFlag(round);
-  DecideStatus(round);
-  Plan& out = round.out;
+  PlanContext context(snapshot);
+  context.out.status = snapshot.warmup.status;
+  RequeueAt(context, snapshot.now + kRequeueMax);
+  ReadWorkload(context);
+  DecideNeverHeld(context);
+  FindTargets(context);
+  DecideAcceptance(context);
+  DecideBuilders(context);
+  DecideStarts(context);
+  DecideDistribution(context);
+  DecideGates(context);
+  DecideGateInjection(context);
+  DecideStatus(context);
+  Plan& out = context.out;
   out.status_changed = !snapshot.warmup.deleting && !(out.status == snapshot.warmup.status);
   out.requeue_after = snapshot.warmup.deleting
                           ? std::nullopt
                           : std::optional(std::max(*out.requeue_after, kRequeueMin));
-  return std::move(round.out);
+  return std::move(context.out);
 }
 
 }  // namespace cachewarm::plan

@@ -1,59 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "operator/plan/round.h"
+#include "operator/plan/plan_context.h"
 
-// The chain of Decide(), in its order; one file each. All are total and pure but for their Round.
+// The steps of Decide() in the order in which they run, one file each. All are total, and pure but
+// for their PlanContext.
 namespace cachewarm::plan {
 
-// reading.cc: the template, its container and run-as; which pods are injected, held, builders.
-void ReadWorkload(Round& round);
+// read_workload.cc: reads the template, its container and run-as, and marks pods as injected, held
+// or builders.
+void ReadWorkload(PlanContext& context);
 
-// gates/never_held.cc: may pods of this workload be held at all?
-void FindNeverHeld(Round& round);
+// gates/never_held.cc: decides whether pods of this workload may be held at all.
+void DecideNeverHeld(PlanContext& context);
 
-// targets.cc: nodes that pods could land on, GPU types and CPU classes, live keys.
-void FindTargets(Round& round);
+// targets.cc: finds the nodes that pods could be scheduled to, their GPU types and CPU classes, and
+// the live keys.
+void FindTargets(PlanContext& context);
 
-// acceptance/decide.cc: may pods be injected? Condition Ready and its reason; the rehearsal to
-// make.
-void DecideAcceptance(Round& round);
+// acceptance/decide.cc: decides whether pods may be injected, sets condition Ready with its reason,
+// and requests the admission dry run.
+void DecideAcceptance(PlanContext& context);
 
-// builders.cc: which keys are due, who builds them, and when a build has failed.
-void DecideBuilders(Round& round);
+// builders.cc: decides which keys are due, elects their builders, and detects failed builds.
+void DecideBuilders(PlanContext& context);
 
-// captures.cc, called for each builder whose container has started: asks for the capture, follows
-// its answers, and goes on with FollowRanks when it has what the builder made.
-void FollowCapture(Round& round, api::BuilderStatus& builder);
-// capturing/ranks.cc, called for each builder that is captured itself (`captured` is there): has
-// the other pods of its group added to that, one after the other, and records the bundle.
-void FollowRanks(Round& round, api::BuilderStatus& builder);
+// captures.cc: requests the capture of a builder whose container has started and follows the
+// agent's answers. Calls FollowRanks once the builder's own directory is captured.
+void FollowCapture(PlanContext& context, api::BuilderStatus& builder);
+// capturing/ranks.cc: for a builder whose own directory is captured (`captured` is set), adds the
+// other pods of its group one by one and records the bundle.
+void FollowRanks(PlanContext& context, api::BuilderStatus& builder);
 // Ends the build of `builder` without a bundle.
-void FailBuild(Round& round, api::BuilderStatus& builder, std::string_view reason,
+void FailBuild(PlanContext& context, api::BuilderStatus& builder, std::string_view reason,
                std::string message);
 
-// builder_requests.cc, called for each builder whose container runs: true when nothing is left to
-// ask of it. Wishes what is, and fails a build whose request failed.
-bool AwaitRequests(Round& round, const PodView& pod, api::BuilderStatus& builder);
+// builder_requests.cc: requests that spec.compile.requests are sent to a builder whose container
+// runs, and fails the build if one of them failed. Returns true once none is left.
+bool FollowBuildRequests(PlanContext& context, const PodView& pod, api::BuilderStatus& builder);
 
-// starts.cc: first starts: windows to observe, results to count, seconds saved.
-void DecideStarts(Round& round);
+// starts.cc: decides which first starts are observed and counted, and the seconds saved.
+void DecideStarts(PlanContext& context);
 
-// renewals.cc, called for each node: counts entry.renew up when an injected container ended badly
-// before it was ever ready, so that the agent gives the next start a fresh tree. A torn .so would
-// else crash every restart for ever. `entry` comes with what it remembers.
-void RenewTree(const Round& round, size_t node, api::WantedWarmup& entry);
+// renewals.cc: increments entry.renew when an injected container on `node` ended before it was ever
+// ready, so that the agent gives the next start a fresh tree. A truncated .so would otherwise crash
+// every restart. `entry` carries the crashes already handled.
+void RenewTree(const PlanContext& context, size_t node, api::WantedWarmup& entry);
 
-// distribution.cc: bundles wanted per node; the entries of every NodeCache; counts per bundle.
-void DecideDistribution(Round& round);
+// distribution.cc: decides the bundles of each node and the entries of every NodeCache, and counts
+// nodes per bundle.
+void DecideDistribution(PlanContext& context);
 
-// gates/decide.cc: which held pods are released, why, and where they should go.
-void DecideGates(Round& round);
+// gates/decide.cc: decides which held pods are released, for which reason, and to which nodes.
+void DecideGates(PlanContext& context);
 
-// gates/flag.cc: status.promised, and whether new pods get a gate at all.
-void DecideFlag(Round& round);
+// gates/gate_injection.cc: decides whether new pods get a gate (status.injection.gate).
+void DecideGateInjection(PlanContext& context);
 
-// status.cc: status.injection, the inject label, conditions Warm and Degraded, summary.
-void DecideStatus(Round& round);
+// status.cc: sets status.injection, the inject label, conditions Warm and Degraded, and the
+// summary.
+void DecideStatus(PlanContext& context);
 
 }  // namespace cachewarm::plan

@@ -5,7 +5,7 @@
 #include "operator/plan/decisions.h"
 #include "operator/plan/fetching/counts.h"
 #include "operator/plan/fetching/entries.h"
-#include "operator/plan/fetching/turns.h"
+#include "operator/plan/fetching/fetch_slots.h"
 #include "operator/plan/fetching/wanted.h"
 
 namespace cachewarm::plan {
@@ -15,12 +15,12 @@ namespace {
 constexpr size_t kBundlesMax = 64;
 constexpr size_t kBuildersMax = 64;
 constexpr size_t kRunAsMax = 8;
-// While nodes wait for their turn: turns of other warmups end without a word to this one.
-constexpr Duration kLookForTurn = std::chrono::seconds(5);
-constexpr Duration kLookForRoom = std::chrono::seconds(60);
+// Poll while nodes wait for a fetch slot: other warmups free slots without an event for this one.
+constexpr Duration kSlotRecheck = std::chrono::seconds(5);
+constexpr Duration kFullNodeRecheck = std::chrono::seconds(60);
 
-// The template's run-as first, then those of pods that still run as another.
-std::vector<std::string> RunAsNames(const Round& round) {
+// The template's run-as first, then those of live pods that still use another one.
+std::vector<std::string> RunAsNames(const PlanContext& context) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& name) {
     if (!name.empty() && out.size() < kRunAsMax &&
@@ -28,10 +28,10 @@ std::vector<std::string> RunAsNames(const Round& round) {
       out.push_back(name);
     }
   };
-  add(round.pod_template.run_as);
+  add(context.pod_template.run_as);
   std::set<std::string> live;
-  for (const PodView& pod : round.pods) {
-    if (pod.ours && !pod.finished) {
+  for (const PodView& pod : context.pods) {
+    if (pod.injected && !pod.finished) {
       live.insert(pod.run_as);
     }
   }
@@ -39,16 +39,16 @@ std::vector<std::string> RunAsNames(const Round& round) {
   return out;
 }
 
-std::vector<size_t> FindAsking(const Round& round, const Wanted& wanted) {
+std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& wanted) {
   std::vector<size_t> out;
-  for (size_t i = 0; i < round.nodes.size(); ++i) {
-    const NodeState& node = round.nodes[i];
-    if (node.cache == nullptr || node.target < 0 || IsFull(round, node)) {
+  for (size_t i = 0; i < context.nodes.size(); ++i) {
+    const NodeState& node = context.nodes[i];
+    if (node.cache == nullptr || node.target < 0 || IsFull(context, node)) {
       continue;
     }
     const auto& here = wanted.by_target[static_cast<size_t>(node.target)];
     if (std::any_of(here.begin(), here.end(), [&](const api::WantedBundle& each) {
-          return Asks(round, node, each.digest);
+          return NeedsFetch(context, node, each.digest);
         })) {
       out.push_back(i);
     }
@@ -56,9 +56,10 @@ std::vector<size_t> FindAsking(const Round& round, const Wanted& wanted) {
   return out;
 }
 
-// Beyond the limits of the schema the oldest that no node wants go first.
-void Prune(Round& round) {
-  auto& bundles = round.out.status.bundles;
+// Applies the schema's list limits: removes the oldest entries first, bundles without nodes before
+// others.
+void Prune(PlanContext& context) {
+  auto& bundles = context.out.status.bundles;
   while (bundles.size() > kBundlesMax) {
     const auto oldest =
         std::min_element(bundles.begin(), bundles.end(), [](const auto& a, const auto& b) {
@@ -66,9 +67,9 @@ void Prune(Round& round) {
                  std::pair(b.nodes_desired > 0, b.published_time);
         });
     bundles.erase(oldest);
-    round.serving.clear();
+    context.serving.clear();
   }
-  auto& builders = round.out.status.builders;
+  auto& builders = context.out.status.builders;
   while (builders.size() > kBuildersMax) {
     builders.erase(
         std::min_element(builders.begin(), builders.end(), [](const auto& a, const auto& b) {
@@ -79,59 +80,61 @@ void Prune(Round& round) {
             [](const auto& a, const auto& b) { return a.key < b.key; });
   std::sort(builders.begin(), builders.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
-  round.serving.clear();
+  context.serving.clear();
 }
 
-bool IsFrozen(const Round& round) {
-  return round.deleting() || round.paused() || round.acceptance.hard;
+bool IsFrozen(const PlanContext& context) {
+  return context.deleting() || context.paused() || context.acceptance.hard;
 }
 
-void TakeTurns(Round& round, Wanted& wanted) {
-  const std::vector<size_t> asking =
-      IsFrozen(round) ? std::vector<size_t>() : FindAsking(round, wanted);
-  if (!asking.empty()) {
-    wanted.turns = ShareTurns(round, asking);
-  } else if (std::any_of(round.nodes.begin(), round.nodes.end(), [&](const NodeState& node) {
-               const api::WantedWarmup* present = PresentEntry(round, node);
-               return present != nullptr && IsFetching(*node.view, *present, round.in.now);
+void AssignSlots(PlanContext& context, Wanted& wanted) {
+  const std::vector<size_t> to_fetch =
+      IsFrozen(context) ? std::vector<size_t>() : FindNodesToFetch(context, wanted);
+  if (!to_fetch.empty()) {
+    wanted.slots = AssignFetchSlots(context, to_fetch);
+  } else if (std::any_of(context.nodes.begin(), context.nodes.end(), [&](const NodeState& node) {
+               const api::WantedWarmup* present = PresentEntry(context, node);
+               return present != nullptr && IsFetching(*node.view, *present, context.in.now);
              })) {
-    wanted.turns.needs = NeedsOf(round);
+    wanted.slots.needs = NeedsOf(context);
   }
-  for (const auto& [node, before] : wanted.turns.waiting) {
-    round.nodes[node].turns_before = before;
-    WakeAt(round, round.in.now + kLookForTurn);
+  for (const auto& [node, before] : wanted.slots.waiting) {
+    context.nodes[node].slots_before = before;
+    RequeueAt(context, context.in.now + kSlotRecheck);
   }
 }
 
 }  // namespace
 
-void DecideDistribution(Round& round) {
-  Wanted wanted{.run_as = RunAsNames(round)};
-  for (size_t target = 0; target < round.targets.size(); ++target) {
-    wanted.by_target.push_back(WantedBundles(round, target));
+void DecideDistribution(PlanContext& context) {
+  Wanted wanted{.run_as = RunAsNames(context)};
+  for (size_t target = 0; target < context.targets.size(); ++target) {
+    wanted.by_target.push_back(WantedBundles(context, target));
   }
-  TakeTurns(round, wanted);
-  for (size_t i = 0; i < round.nodes.size(); ++i) {
-    const NodeState& node = round.nodes[i];
+  AssignSlots(context, wanted);
+  for (size_t i = 0; i < context.nodes.size(); ++i) {
+    const NodeState& node = context.nodes[i];
     if (node.cache == nullptr) {
-      continue;  // the operator makes it; an apply of ours would make one without its owner
+      continue;  // the operator creates it; an apply here would create one without an owner
+                 // reference
     }
-    if (node.possible && IsFull(round, node)) {
-      WakeAt(round, round.in.now + kLookForRoom);  // nobody tells us that another has left
+    if (node.possible && IsFull(context, node)) {
+      RequeueAt(context,
+                context.in.now + kFullNodeRecheck);  // no event when another warmup leaves the node
     }
-    if (std::optional<api::NodeCacheSpec> changed = ChangedEntries(round, wanted, i)) {
-      round.out.nodes.push_back({.node = node.view->node->meta.name,
-                                 .node_uid = node.view->node->meta.uid,
-                                 .spec = std::move(*changed)});
+    if (std::optional<api::NodeCacheSpec> changed = ChangedEntries(context, wanted, i)) {
+      context.out.nodes.push_back({.node = node.view->node->meta.name,
+                                   .node_uid = node.view->node->meta.uid,
+                                   .spec = std::move(*changed)});
     }
   }
-  if (round.deleting()) {
+  if (context.deleting()) {
     return;
   }
-  for (api::BundleStatus& bundle : round.out.status.bundles) {
-    CountNodes(round, wanted, bundle);
+  for (api::BundleStatus& bundle : context.out.status.bundles) {
+    CountNodes(context, wanted, bundle);
   }
-  Prune(round);
+  Prune(context);
 }
 
 }  // namespace cachewarm::plan

@@ -12,25 +12,25 @@
 #include "lib/codec/json_fwd.h"
 #include "operator/plan/snapshot.h"
 
-// What Decide() wants done. operator/apply executes it without a policy of its own, in the order
-// of the members: a failure of one step ends the round, and the next Snapshot decides again.
+// The outcome of Decide(). operator/apply executes it without a policy of its own, in the order of
+// the numbered members; a failed step ends the execution, and the next Snapshot is decided again.
 namespace cachewarm::plan {
 
-// Entries of this warmup in one NodeCache.spec: the full set of field manager cw-<uid>. An empty
-// spec removes them. Listed only where the NodeCache differs from it.
-struct NodeWants {
+// This warmup's entries in one NodeCache.spec: the full field set of field manager cw-<uid>. An
+// empty spec removes them. Listed only if the NodeCache differs.
+struct NodeEntries {
   std::string node;
   std::string node_uid;
   api::NodeCacheSpec spec;
 };
 
-struct JobWish {
+struct DesiredJob {
   std::string name;
   std::shared_ptr<const codec::Json> object;  // batch/v1 Job, complete
 };
 
-// Sets one annotation. The patch tests the uid: a pod of the same name is another pod; and, where
-// `held` is set, that this pod still waits at our gate.
+// Sets one annotation. The patch tests the uid, because the name may have been reused, and, if
+// `held` is set, that this pod still has cachewarm's gate.
 struct PodAnnotation {
   std::string ns;
   std::string pod;
@@ -48,7 +48,7 @@ struct ObjectRef {
   std::string uid;
 };
 
-struct EventWish {
+struct EventRequest {
   ObjectRef regarding;
   bool warning = false;
   std::string reason;
@@ -61,20 +61,21 @@ struct GateRelease {
   std::string reason;  // api::reason::kReleased…
   double held_seconds = 0;
   std::vector<std::string> preferred;  // hostnames, at most 64; empty: no preference
-  std::vector<std::string> excluded;   // hostnames that must not be used; at most 1
-  EventWish event;                     // told when it is released, after all others are
+  std::vector<std::string> excluded;   // hostnames that are excluded by a required affinity
+  EventRequest event;                  // recorded on release, after all releases of the plan
 };
 
-// Create both pods with dryRun=All and hand the answers back in Snapshot::rehearsal.
-struct RehearsalWish {
+// Creates both pods with dryRun=All; the answers come back in Snapshot::dry_run.
+struct DryRunRequest {
   std::string fingerprint;
-  std::shared_ptr<const codec::Json> as_is;
+  std::shared_ptr<const codec::Json> unmodified;
   std::shared_ptr<const codec::Json> injected;
 };
 
-// Send spec.compile.requests to the pod of a builder Job and hand their state back in
-// Snapshot::build_requests; wished until they have ended, and again after that was forgotten.
-struct BuildRequestsWish {
+// Sends spec.compile.requests to the pod of a builder Job; their state comes back in
+// Snapshot::build_requests. Planned until the requests have ended, and again after a restart of the
+// operator.
+struct DesiredBuildRequests {
   std::string pod_uid;
   std::string pod_name;
   std::string pod_ip;
@@ -84,35 +85,36 @@ struct BuildRequestsWish {
 struct BuildOutcome {
   std::string gpu_type;
   std::string reason;  // "Captured" or why it failed
-  double seconds = 0;  // election → end
+  double seconds = 0;  // from election to end
 };
 
 struct Plan {
-  // 1. The whole desired status, server-side applied with the resourceVersion of the Snapshot (a
-  // stale plan gets 409 and is dropped). `status_changed` is false when it equals what is there.
+  // 1. The whole desired status, server-side applied with the resourceVersion of the Snapshot: a
+  // stale plan gets 409 and is dropped. `status_changed` is false if nothing differs.
   bool status_changed = false;
   api::WarmupStatus status;
-  // 2. kInjectLabel on the warmup; nothing when it is already right.
-  std::optional<bool> set_inject_label;
-  // 3. Before any gate is released.
-  std::vector<NodeWants> nodes;
-  // 4.
-  std::vector<JobWish> jobs_to_create;  // AlreadyExists is success
-  std::vector<std::string> jobs_to_delete;
-  // 5.
-  std::vector<PodAnnotation> annotations;
-  // 6. render::GateReleasePatch makes the patch. Builders come first, and are through before any
-  // other is begun.
-  std::vector<GateRelease> releases;
-  // 7.
-  std::vector<EventWish> events;
-  // 8. Counted once, after the status write has succeeded.
+  // 2. Counted once, after the status write has succeeded.
   std::vector<api::StartSample> starts_counted;
   std::vector<BuildOutcome> builds_finished;
+  // 3. Recorded together with the status: a later step may fail and be planned again, but a
+  // transition is seen only once.
+  std::vector<EventRequest> events;
+  // 4. Adds or removes kInjectLabel on the warmup; nullopt if it is already correct.
+  std::optional<bool> set_inject_label;
+  // 5. Written before any gate is released.
+  std::vector<NodeEntries> nodes;
+  // 6. Written before the releases; a rejected annotation does not stop them.
+  std::vector<PodAnnotation> annotations;
+  // 7. render::GateReleasePatch makes the patches. Builders come first: all of them are released
+  // before any other pod.
+  std::vector<GateRelease> releases;
+  // 8. Last, so that Jobs delay no release.
+  std::vector<DesiredJob> jobs_to_create;  // AlreadyExists is success
+  std::vector<std::string> jobs_to_delete;
 
-  std::optional<RehearsalWish> rehearsal;
-  std::vector<BuildRequestsWish> build_requests;  // what was begun and is not here is ended
-  std::optional<Duration> requeue_after;          // nothing: only a change can matter
+  std::optional<DryRunRequest> dry_run;
+  std::vector<DesiredBuildRequests> build_requests;  // running ones that are not listed are stopped
+  std::optional<Duration> requeue_after;             // nullopt: wait for a change
 };
 
 // Total and pure: the same Snapshot always gives the same Plan.

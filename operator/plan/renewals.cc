@@ -12,36 +12,36 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr size_t kRemembered = 16;
-// A workload that crashes for reasons of its own must not fill the disk with trees.
+// A workload that crashes for its own reasons must not fill the disk with trees.
 constexpr int kRenewalsPerPod = 2;
 
-bool CrashedBeforeReady(const Round& round, const PodView& pod) {
-  return pod.ours && pod.container != nullptr && EndsOf(*pod.container) > 0 &&
-         !WasReady(round, pod);
+bool CrashedBeforeReady(const PlanContext& context, const PodView& pod) {
+  return pod.injected && pod.container != nullptr && TerminationCount(*pod.container) > 0 &&
+         !WasReady(context, pod);
 }
 
 bool IsAbout(const std::string& memory, const std::string& uid) {
   return memory.starts_with(uid + ":");
 }
 
-// Of pods that are gone nothing needs to be remembered.
-void Forget(const Round& round, std::vector<std::string>& memory) {
+// Drops the crashes of deleted pods.
+void Forget(const PlanContext& context, std::vector<std::string>& memory) {
   std::erase_if(memory, [&](const std::string& each) {
-    return FindPod(round, each.substr(0, each.rfind(':'))) == nullptr;
+    return FindPod(context, each.substr(0, each.rfind(':'))) == nullptr;
   });
 }
 
 }  // namespace
 
-void RenewTree(const Round& round, size_t node, api::WantedWarmup& entry) {
-  Forget(round, entry.renewed_for);
-  for (const PodView& pod : round.pods) {
-    if (pod.node != static_cast<int>(node) || !CrashedBeforeReady(round, pod)) {
+void RenewTree(const PlanContext& context, size_t node, api::WantedWarmup& entry) {
+  Forget(context, entry.renewed_for);
+  for (const PodView& pod : context.pods) {
+    if (pod.node != static_cast<int>(node) || !CrashedBeforeReady(context, pod)) {
       continue;
     }
     auto& memory = entry.renewed_for;
     const std::string& uid = pod.pod->meta.uid;
-    const std::string crash = fmt::format("{}:{}", uid, EndsOf(*pod.container));
+    const std::string crash = fmt::format("{}:{}", uid, TerminationCount(*pod.container));
     const auto before = std::count_if(memory.begin(), memory.end(),
                                       [&](const auto& each) { return IsAbout(each, uid); });
     const bool known = std::find(memory.begin(), memory.end(), crash) != memory.end();

@@ -15,88 +15,88 @@
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
-// What operator/observe hands to Decide(): everything about one warmup at one moment. Values only;
-// nothing in it changes once it is made. (`operator` is a keyword: the namespace of this room is
-// cachewarm::plan.)
+// Input of Decide(), made by operator/observe: the state of one warmup at one moment. Values only,
+// immutable once made. (The namespace is cachewarm::plan because `operator` is a keyword.)
 namespace cachewarm::plan {
 
 using api::Resources;
 
 enum class WorkloadKind {
-  kDeployment,  // and what scales like one: an Argo Rollout
+  kDeployment,  // also kinds that scale like one: an Argo Rollout
   kStatefulSet,
   kJob,
   kCronJob,
-  kGroup,  // pods that work only together: a LeaderWorkerSet, a RayCluster
+  kGroup,  // pods that only work together: a LeaderWorkerSet, a RayCluster
   kTemplate,
   kSelector,
 };
 
-// All its pods run to an end.
-constexpr bool EndsByItself(WorkloadKind kind) {
+// True if all pods of the kind run to completion.
+constexpr bool RunsToCompletion(WorkloadKind kind) {
   return kind == WorkloadKind::kJob || kind == WorkloadKind::kCronJob;
 }
 
 struct Workload {
   WorkloadKind kind = WorkloadKind::kDeployment;
   bool found = false;
-  std::string problem;  // when not found: what was looked for, for people
+  std::string problem;  // for users, if not found: the object that was looked up
   std::string name;     // "" for kTemplate and kSelector
   std::string uid;
   // spec.selector.matchLabels of the workload (for kTemplate and kSelector: of the warmup). Empty
-  // when it selects by expressions only.
+  // if it selects by expressions only.
   std::map<std::string, std::string> selector;
-  int64_t replicas = 1;  // spec.replicas, 1 where the API defaults it; 0 for kTemplate
-  // The PodTemplateSpec {metadata, spec}. Null when not found and for kSelector, whose template
-  // Decide() learns from the newest pod.
+  int64_t replicas = 1;  // spec.replicas, 1 if unset as in the API; 0 for kTemplate
+  // The PodTemplateSpec {metadata, spec}. Null if not found, and for kSelector, whose template
+  // Decide() takes from the newest pod.
   std::shared_ptr<const codec::Json> pod_template;
 };
 
-// What the API server said to a dry-run create.
-enum class Answer { kUnknown, kAllowed, kRefused };
+// The API server's answer to a dry-run create.
+enum class DryRunResult { kUnknown, kAllowed, kRefused };
 
-// The last rehearsal of the pod. `fingerprint` is that of the Plan's RehearsalWish it answers.
-// Quota, rate limits, webhooks without dry run and our own transport errors are kUnknown.
-struct Rehearsal {
-  std::string fingerprint;  // "" when none was made yet
+// The last admission dry run of the pod. `fingerprint` equals that of the answered DryRunRequest.
+// Quota, rate limits, webhooks without dry run and transport errors give kUnknown.
+struct AdmissionDryRun {
+  std::string fingerprint;  // "" if there was none yet
   WallTime time{};
-  Answer as_is = Answer::kUnknown;
-  Answer injected = Answer::kUnknown;
-  std::string message;  // the server's words about the injected pod when it refused it
+  DryRunResult unmodified = DryRunResult::kUnknown;
+  DryRunResult injected = DryRunResult::kUnknown;
+  std::string message;  // the server's reason for refusing the injected pod
 };
 
-// A pod creation of the workload that failed and names our volume, gate or path.
+// A failed pod creation of the workload whose error names cachewarm's volume, gate or path.
 struct CreateFailure {
   WallTime time{};      // zero: none
-  std::string message;  // of the ReplicaFailure condition or the FailedCreate event
+  std::string message;  // from the ReplicaFailure condition or the FailedCreate event
 };
 
-// What the workload and the PodDisruptionBudgets of its pods promise, and what forbids a hold.
-struct Promises {
-  bool recreate = false;          // a Deployment whose strategy is Recreate
-  bool no_surge = false;          // it, or a Rollout, rolls without a pod in addition
-  bool in_order = false;          // a StatefulSet that starts one pod after the other
-  bool job_deadline = false;      // activeDeadlineSeconds, of a Job or of its pods
-  bool queued = false;            // Kueue decides when its pods may start
-  Duration progress_deadline{0};  // of a Deployment, or what works like one; 0: none
-  int64_t available = 0;          // pods of the workload that serve now
-  int64_t required = 0;           // pods that have to at its present size
-  // Pods that it may have now: its size and, while it is rolled out, what surges. 0: not known.
+// Availability constraints of the workload and its PodDisruptionBudgets, and settings that forbid
+// holding pods.
+struct RolloutConstraints {
+  bool recreate = false;      // a Deployment whose strategy is Recreate
+  bool no_surge = false;      // a Deployment or Rollout that rolls out without an additional pod
+  bool in_order = false;      // a StatefulSet that starts its pods one by one
+  bool job_deadline = false;  // activeDeadlineSeconds is set on a Job or its pods
+  bool queued = false;        // Kueue decides when its pods may start
+  Duration progress_deadline{0};  // of a Deployment or similar kind; 0: none
+  int64_t available = 0;          // pods of the workload that are available
+  int64_t required = 0;           // pods that must be available at its present size
+  // Pods that it may have now: its size, plus the surge during a rollout. 0: unknown.
   int64_t pods_most = 0;
-  bool quota_exceeded = false;  // a pod could not be made for want of quota
+  bool quota_exceeded = false;  // a pod was not created because a quota was exceeded
 };
 
 struct NodeView {
   std::shared_ptr<const api::Node> node;
-  // Null when there is none. One whose node_uid is not the node's is stale and treated as none.
+  // Null if there is none. A NodeCache with the node_uid of another node is stale and ignored.
   std::shared_ptr<const api::NodeCache> cache;
-  size_t warmups_listed = 0;  // entries of all warmups in spec.warmups of its NodeCache
+  size_t warmups_listed = 0;  // entries of all warmups in spec.warmups of the NodeCache
   bool agent_ready = false;   // an agent's pod on this node is Ready
   // allocatable − requests of the non-terminal pods bound here, "pods" included.
   Resources free;
 };
 
-// A batch/v1 Job that carries kBuilderWarmupLabel == our uid.
+// A batch/v1 Job labelled kBuilderWarmupLabel = uid of this warmup.
 struct BuilderJob {
   std::string name;
   std::string uid;
@@ -104,64 +104,64 @@ struct BuilderJob {
   WallTime created{};
   bool deleting = false;
   bool failed = false;   // condition Failed
-  bool refused = false;  // the API server would not make it: there is no such Job
-  std::string message;   // of that condition, or of the API server
+  bool refused = false;  // the API server rejected it: the Job does not exist
+  std::string message;   // from that condition, or from the API server
 };
 
-// Another CacheWarmup of the namespace. Older: created earlier, or at the same second with the
+// Another CacheWarmup of the namespace. `older`: created earlier, or in the same second with the
 // smaller uid.
 struct OtherWarmup {
   std::string name;
   bool older = false;
   std::optional<api::WorkloadRef> workload_ref;
-  std::map<std::string, std::string> labels;  // its status.injection.labels, {} while it has none
+  std::map<std::string, std::string> labels;  // its status.injection.labels; {} if unset
 };
 
-// A BuildRequestsWish that was begun, and what came of it.
+// The state of a DesiredBuildRequests that was begun.
 struct BuildRequestsState {
   std::string pod_uid;
   bool ended = false;
   std::string failure;  // empty: every request was answered as expected
 };
 
-// What the operator was started with.
+// Settings of the operator.
 struct Settings {
-  std::string root = "/var/lib/cachewarm";  // as in the admission policy
+  std::string root = "/var/lib/cachewarm";  // same as in the admission policy
   std::string builder_priority_class = "cachewarm-builder";
   int builder_jobs_max = 8;  // builder Jobs in the cluster at any time
-  int fetch_nodes_max = 32;  // nodes of the cluster that may be told to fetch at the same time
-  // Every node that joins the cluster for our pods carries a startup taint of ours until its
-  // directory is prepared.
+  int fetch_nodes_max = 32;  // nodes of the cluster that may fetch at the same time
+  // True if every node that joins the cluster for this workload carries a cachewarm startup taint
+  // until its directory is prepared.
   bool fresh_nodes_tainted = false;
 };
 
 struct Snapshot {
   WallTime now{};
   Settings settings;
-  // With `deleting` set (or an object that is gone, made up from ns, name and uid with `deleting`
-  // set) Decide() withdraws everything.
+  // If `deleting` is set, Decide() removes everything. For a warmup that is gone it is made up from
+  // namespace, name and uid with `deleting` set.
   api::CacheWarmup warmup;
   Workload workload;
   std::map<std::string, std::string> namespace_labels;
-  // Label keys that Services and PodDisruptionBudgets of the namespace select by: builder Jobs have
-  // none of these. Those of the workload's own selector and the usual names (app,
-  // app.kubernetes.io/name, ...) are left out in any case.
+  // Label keys that Services and PodDisruptionBudgets of the namespace select by; builder Jobs
+  // carry none of them. The keys of the workload's own selector and the usual names (app,
+  // app.kubernetes.io/name, ...) are always left out of builder Jobs.
   std::set<std::string> selected_label_keys;
   std::vector<OtherWarmup> others;
-  // Why no pod of this cluster can be injected, for people; "" where policy or webhook is
+  // For users: why no pod of this cluster can be injected; "" if the policy or webhook is
   // installed.
   std::string admission_missing;
-  Rehearsal rehearsal;
+  AdmissionDryRun dry_run;
   CreateFailure create_failure;
-  // By pod uid: kubelet's words on our volume, of pods whose containers have not started.
+  // kubelet's errors about the cache volume by pod uid, for pods whose containers have not started.
   std::map<std::string, std::string> mount_failures;
-  Promises promises;
-  // Every pod of the namespace that matches the workload's labels, or has kWarmupAnnotation with
-  // this warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata
-  // and spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.
+  RolloutConstraints constraints;
+  // Every pod of the namespace that matches the workload's labels, has kWarmupAnnotation with this
+  // warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata and
+  // spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.
   std::vector<std::shared_ptr<const api::Pod>> pods;
-  // Groups (gates/groups.h) of held pods above that have a member of another warmup, and that one
-  // is not held.
+  // Groups (gates/groups.h) of held pods above with a member that belongs to another warmup and is
+  // not held.
   std::set<std::string> groups_free_elsewhere;
   std::vector<BuilderJob> jobs;
   std::vector<BuildRequestsState> build_requests;

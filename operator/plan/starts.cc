@@ -18,18 +18,18 @@ using api::StartSample;
 
 namespace {
 
-// How long an agent may take to say what it saw. A pod that it says nothing about is `unknown`.
+// Time that an agent has to report its evidence; a pod without evidence then counts as `unknown`.
 constexpr Duration kEvidenceWait = std::chrono::seconds(90);
-constexpr size_t kCountedPerRound = 32;  // the ring and the annotations keep up with it
+constexpr size_t kCountedPerPlan = 32;  // bounded so that the ring and the annotations keep up
 constexpr size_t kCountedMax = 256;
 constexpr size_t kWindowsMax = 64;       // per node
-constexpr size_t kQuotedBytesMax = 253;  // of what anybody may write on a pod: a whole name
+constexpr size_t kQuotedBytesMax = 253;  // longest quoted annotation value: a DNS subdomain
 
 struct FirstStart {
   const PodView* pod = nullptr;
   size_t node = 0;
   WallTime started{};
-  WallTime ready{};  // zero until it is
+  WallTime ready{};  // zero while not ready
   const api::StartEvidence* evidence = nullptr;
 };
 
@@ -44,39 +44,39 @@ const api::StartEvidence* EvidenceOf(const NodeState& node, const std::string& u
   return nullptr;
 }
 
-// Injects, or did and was made to stop: its pods are told why they have no cache. Not while it is
-// paused: then nothing new is done.
-bool OwesReasons(const Round& round, const PodView& pod) {
-  return round.acceptance.inject ||
-         (round.out.status.starts.since != WallTime{} && !round.paused() && !pod.of_another);
+// True if pods without the cache should get an event that explains why: injection is active or
+// suspended, and the warmup is not paused.
+bool ShouldExplainSkippedPods(const PlanContext& context, const PodView& pod) {
+  return context.acceptance.inject ||
+         (context.out.status.starts.counting_started_time != WallTime{} && !context.paused() &&
+          !pod.of_other_warmup);
 }
 
-// Not injected although the warmup had taken its last decision about injecting before the pod was
-// created. In its first moments a warmup is not seen by the admission policy, some pods it must
-// leave alone, and all of them while its injection is withdrawn. They start cold, and nothing waits
-// for them.
-bool IsLeftAlone(const Round& round, const PodView& pod) {
-  const api::Condition* ready = api::FindCondition(round.in.warmup.status.conditions, "Ready");
-  const char* said = round.acceptance.inject ? "True" : "False";
-  return !pod.ours && !pod.of_job && pod.container != nullptr && pod.container->restarts == 0 &&
-         OwesReasons(round, pod) && ready != nullptr && ready->status == said &&
+// True if the pod was created without injection although the warmup's decision about injecting was
+// older than the pod: the admission policy had not seen the warmup yet, the pod cannot be injected,
+// or injection is suspended. Such pods start cold and are not waited for.
+bool IsInjectionSkipped(const PlanContext& context, const PodView& pod) {
+  const api::Condition* ready = api::FindCondition(context.in.warmup.status.conditions, "Ready");
+  const char* said = context.acceptance.inject ? "True" : "False";
+  return !pod.injected && !pod.of_job && pod.container != nullptr && pod.container->restarts == 0 &&
+         ShouldExplainSkippedPods(context, pod) && ready != nullptr && ready->status == said &&
          pod.pod->meta.created >= ready->last_transition_time;
 }
 
-// Pods whose first start runs, or has ended and is not counted yet; the first ready one first.
-std::vector<FirstStart> FindStarts(const Round& round) {
+// Returns pods whose first start runs, or has ended and is not counted yet; sorted by ready time.
+std::vector<FirstStart> FindStarts(const PlanContext& context) {
   std::vector<FirstStart> out;
-  for (const PodView& pod : round.pods) {
-    if (!(pod.ours || IsLeftAlone(round, pod)) || pod.counted || pod.node < 0 ||
+  for (const PodView& pod : context.pods) {
+    if (!(pod.injected || IsInjectionSkipped(context, pod)) || pod.counted || pod.node < 0 ||
         pod.container == nullptr) {
       continue;
     }
     const size_t index = static_cast<size_t>(pod.node);
-    const NodeState& node = round.nodes[index];
+    const NodeState& node = context.nodes[index];
     FirstStart start{.pod = &pod,
                      .node = index,
-                     .started = pod.container->started_at,
-                     .ready = ReadyAt(round, pod),
+                     .started = pod.container->started_time,
+                     .ready = ReadyAt(context, pod),
                      .evidence = EvidenceOf(node, pod.pod->meta.uid)};
     if (start.started != WallTime{}) {
       out.push_back(start);
@@ -87,171 +87,174 @@ std::vector<FirstStart> FindStarts(const Round& round) {
   return out;
 }
 
-bool IsBuilder(const Round& round, const PodView& pod) {
-  const auto& builders = round.out.status.builders;
+bool IsBuilder(const PlanContext& context, const PodView& pod) {
+  const auto& builders = context.out.status.builders;
   return pod.of_job || std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
            return each.pod_uid == pod.pod->meta.uid && !each.node.empty();
          });
 }
 
-// A pod that started before its node had the bundle could not have hit.
-bool HadBundle(const Round& round, const FirstStart& start) {
-  const NodeState& node = round.nodes[start.node];
-  const LiveKey* key = FindKey(round, node.target, start.pod->factors);
-  const api::BundleStatus* bundle = key == nullptr ? nullptr : BundleFor(round, *key);
+// True if the node had the bundle when the pod started; a pod that started earlier could not hit.
+bool HadBundle(const PlanContext& context, const FirstStart& start) {
+  const NodeState& node = context.nodes[start.node];
+  const LiveKey* key = FindKey(context, node.target, start.pod->factors);
+  const api::BundleStatus* bundle = key == nullptr ? nullptr : BundleFor(context, *key);
   return bundle != nullptr && bundle->published_time < start.started &&
          IsActive(node, bundle->digest);
 }
 
-StartResult Judge(const Round& round, const FirstStart& start) {
-  if (IsBuilder(round, *start.pod)) {
+StartResult ClassifyStart(const PlanContext& context, const FirstStart& start) {
+  if (IsBuilder(context, *start.pod)) {
     return StartResult::kBuilder;
   }
-  if (!start.pod->ours) {
+  if (!start.pod->injected) {
     return StartResult::kCold;
   }
   if (start.evidence == nullptr || start.pod->container->restarts > 0) {
     return StartResult::kUnknown;
   }
   const bool missed = start.evidence->result == StartResult::kMiss;
-  return missed && !HadBundle(round, start) ? StartResult::kCold : start.evidence->result;
+  return missed && !HadBundle(context, start) ? StartResult::kCold : start.evidence->result;
 }
 
-StartSample Measure(const Round& round, const FirstStart& start) {
+StartSample Measure(const PlanContext& context, const FirstStart& start) {
   const PodView& pod = *start.pod;
-  const NodeState& node = round.nodes[start.node];
-  const LiveKey* key = FindKey(round, node.target, pod.factors);
+  const NodeState& node = context.nodes[start.node];
+  const LiveKey* key = FindKey(context, node.target, pod.factors);
   StartSample out{
       .pod_uid = pod.pod->meta.uid,
       .pod = pod.pod->meta.name,
       .node = pod.pod->node,
       .key = key == nullptr ? std::string() : key->key,
       .gpu_type = node.cache == nullptr ? std::string() : node.cache->status.node.gpu_type,
-      .result = Judge(round, start),
-      .hold_seconds = api::gate::NotedHoldSeconds(*pod.pod)};
-  // Without a probe Ready says nothing about the engine, and after a restart it is not the first.
-  if (round.pod_template.has_readiness_probe && pod.container->restarts == 0) {
+      .result = ClassifyStart(context, start),
+      .hold_seconds = api::gate::HeldSecondsOf(*pod.pod)};
+  // Without a readiness probe, Ready does not measure the engine's start; after a restart it does
+  // not measure the first one.
+  if (context.pod_template.has_readiness_probe && pod.container->restarts == 0) {
     out.start_seconds =
         std::max(0.0, std::chrono::duration<double>(start.ready - start.started).count());
   }
   out.compile_seconds = start.evidence == nullptr ? 0 : start.evidence->compile_seconds;
-  out.saved_seconds = NetSavedSeconds(round.out.status, out);
+  out.saved_seconds = NetSavedSeconds(context.out.status, out);
   return out;
 }
 
-void Observe(Round& round, const FirstStart& start) {
-  auto& windows = round.windows[start.node];
+void RequestWindow(PlanContext& context, const FirstStart& start) {
+  auto& windows = context.windows[start.node];
   if (windows.size() < kWindowsMax) {
     windows.push_back({.pod_uid = start.pod->pod->meta.uid,
-                       .warmup_uid = round.uid(),
+                       .warmup_uid = context.uid(),
                        .run_as = start.pod->run_as,
-                       .started_at = start.started,
-                       .ready_at = start.ready});
+                       .started_time = start.started,
+                       .ready_time = start.ready});
   }
 }
 
-std::string WhyLeftAlone(const Round& round, const PodView& pod) {
-  std::string why = render::WhyLeftAlone(*pod.pod->object, round.in.settings.root);
+std::string WhyInjectionSkipped(const PlanContext& context, const PodView& pod) {
+  std::string why = render::WhyInjectionSkipped(*pod.pod->object, context.in.settings.root);
   if (!why.empty()) {
     return why;
   }
-  if (pod.of_another) {
+  if (pod.of_other_warmup) {
     const std::string_view value = pod.pod->meta.annotations.find(api::kWarmupAnnotation)->second;
-    return fmt::format("annotation {} says \"{}\"", api::kWarmupAnnotation,
+    return fmt::format("annotation {} names CacheWarmup \"{}\"", api::kWarmupAnnotation,
                        value.substr(0, kQuotedBytesMax));
   }
-  if (!round.acceptance.inject) {
-    return fmt::format("{}: {}", round.acceptance.ready.reason, round.acceptance.ready.message);
+  if (!context.acceptance.inject) {
+    return fmt::format("{}: {}", context.acceptance.ready.reason, context.acceptance.ready.message);
   }
-  return "it was created in the moment before the API server had seen the warmup";
+  return "the pod was created before the admission policy had seen the CacheWarmup";
 }
 
-void Count(Round& round, const FirstStart& start) {
-  api::Starts& starts = round.out.status.starts;
-  const StartSample sample = Measure(round, start);
+void CountStart(PlanContext& context, const FirstStart& start) {
+  api::Starts& starts = context.out.status.starts;
+  const StartSample sample = Measure(context, start);
   AddSample(starts, sample);
-  starts.counted.push_back(sample.pod_uid);
-  if (starts.counted.size() > kCountedMax) {
-    starts.counted.erase(starts.counted.begin());
+  starts.counted_pod_uids.push_back(sample.pod_uid);
+  if (starts.counted_pod_uids.size() > kCountedMax) {
+    starts.counted_pod_uids.erase(starts.counted_pod_uids.begin());
   }
-  round.out.starts_counted.push_back(sample);
-  if (!start.pod->ours && !start.pod->of_job) {
-    round.out.events.push_back(
-        AboutPod(*start.pod->pod, api::reason::kLeftAlone,
-                 "started without the cache: " + WhyLeftAlone(round, *start.pod)));
+  context.out.starts_counted.push_back(sample);
+  if (!start.pod->injected && !start.pod->of_job) {
+    context.out.events.push_back(
+        MakePodEvent(*start.pod->pod, api::reason::kInjectionSkipped,
+                     "started without the cache: " + WhyInjectionSkipped(context, *start.pod)));
   }
 }
 
-// Notes on each pod what was counted: from then on the pod itself says so, however full the ring.
-void Annotate(Round& round) {
-  for (const StartSample& sample : round.out.status.starts.recent) {
-    const PodView* pod = FindPod(round, sample.pod_uid);
+// Annotates each counted pod with its result, so that the result outlives the ring of samples.
+void Annotate(PlanContext& context) {
+  for (const StartSample& sample : context.out.status.starts.recent) {
+    const PodView* pod = FindPod(context, sample.pod_uid);
     if (pod == nullptr || pod->pod->meta.annotations.contains(api::kStartAnnotation)) {
       continue;
     }
-    round.out.annotations.push_back(
+    context.out.annotations.push_back(
         {.ns = pod->pod->meta.ns,
          .pod = pod->pod->meta.name,
          .uid = pod->pod->meta.uid,
          .key = std::string(api::kStartAnnotation),
-         .value = DescribeSample(
-             sample, pod->ours || pod->of_job ? std::string() : WhyLeftAlone(round, *pod))});
+         .value = DescribeSample(sample, pod->injected || pod->of_job
+                                             ? std::string()
+                                             : WhyInjectionSkipped(context, *pod))});
   }
 }
 
-// A revision is proven once one of its pods was seen to hit, or was captured.
-void FindProven(Round& round) {
-  const api::WarmupStatus& status = round.out.status;
-  for (const PodView& pod : round.pods) {
-    const bool hit_now = std::any_of(
-        round.out.starts_counted.begin(), round.out.starts_counted.end(), [&](const auto& each) {
-          return each.pod_uid == pod.pod->meta.uid && each.result == StartResult::kHit;
-        });
+// Marks a revision as proven once one of its pods had a hit or was captured.
+void FindProven(PlanContext& context) {
+  const api::WarmupStatus& status = context.out.status;
+  for (const PodView& pod : context.pods) {
+    const bool hit_now =
+        std::any_of(context.out.starts_counted.begin(), context.out.starts_counted.end(),
+                    [&](const auto& each) {
+                      return each.pod_uid == pod.pod->meta.uid && each.result == StartResult::kHit;
+                    });
     if (hit_now || pod.counted == StartResult::kHit) {
-      round.proven_revisions.insert(pod.revision);
+      context.proven_revisions.insert(pod.revision);
     }
   }
   for (const api::BuilderStatus& builder : status.builders) {
     if (builder.state == api::BuilderState::kCaptured && builder.job.empty()) {
-      round.proven_revisions.insert(builder.revision);
+      context.proven_revisions.insert(builder.revision);
     }
   }
   if (status.injection) {
     const auto& warm = status.injection->warm_revisions;
-    round.proven_revisions.insert(warm.begin(), warm.end());
+    context.proven_revisions.insert(warm.begin(), warm.end());
   }
 }
 
 }  // namespace
 
-void DecideStarts(Round& round) {
-  if (round.deleting()) {
+void DecideStarts(PlanContext& context) {
+  if (context.deleting()) {
     return;
   }
-  api::Starts& starts = round.out.status.starts;
-  if (starts.since == WallTime{} && round.acceptance.inject) {
-    starts.since = round.stamp();
+  api::Starts& starts = context.out.status.starts;
+  if (starts.counting_started_time == WallTime{} && context.acceptance.inject) {
+    starts.counting_started_time = context.stamp();
   }
-  for (const FirstStart& start : FindStarts(round)) {
+  for (const FirstStart& start : FindStarts(context)) {
     const bool ended = start.ready != WallTime{};
-    const bool judged = start.evidence != nullptr || !start.pod->ours ||
-                        start.pod->container->restarts > 0 ||
-                        round.in.now >= start.ready + kEvidenceWait;
-    if (ended && judged && round.out.starts_counted.size() < kCountedPerRound) {
-      Count(round, start);
+    const bool is_decided = start.evidence != nullptr || !start.pod->injected ||
+                            start.pod->container->restarts > 0 ||
+                            context.in.now >= start.ready + kEvidenceWait;
+    if (ended && is_decided && context.out.starts_counted.size() < kCountedPerPlan) {
+      CountStart(context, start);
       continue;
     }
     if (ended) {
-      WakeAt(round, judged ? round.in.now : start.ready + kEvidenceWait);
+      RequeueAt(context, is_decided ? context.in.now : start.ready + kEvidenceWait);
     } else {
-      AwaitReady(round, *start.pod);
+      RequeueWhenReady(context, *start.pod);
     }
-    if (start.pod->ours && start.pod->container->restarts == 0) {
-      Observe(round, start);
+    if (start.pod->injected && start.pod->container->restarts == 0) {
+      RequestWindow(context, start);
     }
   }
-  Annotate(round);
-  FindProven(round);
+  Annotate(context);
+  FindProven(context);
 }
 
 }  // namespace cachewarm::plan

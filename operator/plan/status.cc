@@ -20,11 +20,11 @@ bool CountsForWarm(const NodeState& node) {
   return node.ready && (node.possible || node.target >= 0);
 }
 
-// Every Ready node that pods of `factors` could land on has their bundle active.
-bool IsWarmEverywhere(const Round& round, const PodFactors& factors) {
+// True if every Ready node that pods of `factors` could be scheduled to has their bundle active.
+bool IsWarmEverywhere(const PlanContext& context, const PodFactors& factors) {
   bool any = false;
-  for (const NodeState& node : round.nodes) {
-    if (!node.ready || !node.possible || IsWarming(*node.view->node)) {
+  for (const NodeState& node : context.nodes) {
+    if (!node.ready || !node.possible || HasStartupTaint(*node.view->node)) {
       continue;
     }
     if (!node.prepared) {
@@ -32,7 +32,7 @@ bool IsWarmEverywhere(const Round& round, const PodFactors& factors) {
     }
     if (node.target >= 0) {
       any = true;
-      if (!IsWarm(round, node, factors)) {
+      if (!IsWarm(context, node, factors)) {
         return false;
       }
     }
@@ -40,30 +40,31 @@ bool IsWarmEverywhere(const Round& round, const PodFactors& factors) {
   return any;
 }
 
-std::vector<std::string> WarmRevisions(const Round& round) {
-  // More than one: the leaders of a LeaderWorkerSet may have another image than its workers.
+std::vector<std::string> WarmRevisions(const PlanContext& context) {
+  // A revision may have several factors: leaders of a LeaderWorkerSet may use another image than
+  // its workers.
   std::map<std::string, std::vector<PodFactors>> factors;
-  for (const PodView& pod : round.pods) {
-    if (pod.ours && !pod.of_job && !pod.factors.image.empty()) {
+  for (const PodView& pod : context.pods) {
+    if (pod.injected && !pod.of_job && !pod.factors.image.empty()) {
       std::vector<PodFactors>& known = factors[pod.revision];
       if (std::find(known.begin(), known.end(), pod.factors) == known.end()) {
         known.push_back(pod.factors);
       }
     }
   }
-  const bool warm_now = IsWarmEverywhere(round, round.pod_template.factors);
+  const bool warm_now = IsWarmEverywhere(context, context.pod_template.factors);
   const auto is_warm = [&](const PodFactors& each) {
-    return each == round.pod_template.factors ? warm_now : IsWarmEverywhere(round, each);
+    return each == context.pod_template.factors ? warm_now : IsWarmEverywhere(context, each);
   };
   std::vector<std::string> out;
-  for (const std::string& revision : round.proven_revisions) {
+  for (const std::string& revision : context.proven_revisions) {
     const auto known = factors.find(revision);
     if (known == factors.end() ? warm_now
                                : std::all_of(known->second.begin(), known->second.end(), is_warm)) {
       out.push_back(revision);
     }
   }
-  // Those that still have pods matter most.
+  // Keep revisions that still have pods first.
   std::stable_partition(out.begin(), out.end(),
                         [&](const std::string& each) { return factors.contains(each); });
   out.resize(std::min(out.size(), kWarmRevisionsMax));
@@ -82,16 +83,16 @@ struct Spread {
   size_t building = 0;
 };
 
-Spread CountSpread(const Round& round) {
+Spread CountSpread(const PlanContext& context) {
   Spread out;
-  for (const Target& target : round.targets) {
+  for (const Target& target : context.targets) {
     size_t ready = 0;
     size_t warm = 0;
     for (const size_t index : target.nodes) {
-      const NodeState& node = round.nodes[index];
+      const NodeState& node = context.nodes[index];
       if (CountsForWarm(node)) {
         ++ready;
-        warm += IsWarm(round, node, round.pod_template.factors) ? 1U : 0U;
+        warm += IsWarm(context, node, context.pod_template.factors) ? 1U : 0U;
       }
     }
     if (ready == 0) {
@@ -102,17 +103,17 @@ Spread CountSpread(const Round& round) {
     out.nodes_warm += warm;
     out.targets_warm += ready == warm ? 1U : 0U;
   }
-  for (const LiveKey& key : round.keys) {
-    if (key.current && BundleFor(round, key) == nullptr) {
+  for (const LiveKey& key : context.keys) {
+    if (key.current && BundleFor(context, key) == nullptr) {
       ++out.without_bundle;
-      const api::BuilderStatus* builder = FindBuilder(round.out.status, key.key);
+      const api::BuilderStatus* builder = FindBuilder(context.out.status, key.key);
       out.building += builder != nullptr && IsRunning(*builder) ? 1U : 0U;
     }
   }
   return out;
 }
 
-api::Verdict WarmVerdict(const Round& round, const Spread& spread) {
+api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spread) {
   if (spread.targets > 0 && spread.targets == spread.targets_warm) {
     return {.holds = true,
             .reason = std::string(reason::kDistributed),
@@ -121,14 +122,14 @@ api::Verdict WarmVerdict(const Round& round, const Spread& spread) {
   if (spread.building > 0) {
     return {.reason = std::string(reason::kBuilding),
             .message =
-                fmt::format("{} of {} types are being compiled", spread.building, spread.targets)};
+                fmt::format("{} of {} GPU types are being built", spread.building, spread.targets)};
   }
   if (spread.without_bundle > 0 || spread.targets == 0) {
     return {.reason = std::string(reason::kNoBundle),
-            .message = !round.job_refusal.empty()
-                           ? round.job_refusal
-                           : fmt::format("{} of {} types wait for a first "
-                                         "pod that starts there",
+            .message = !context.job_refusal.empty()
+                           ? context.job_refusal
+                           : fmt::format("{} of {} GPU types have no bundle yet; waiting for the "
+                                         "first pod to start on such a node",
                                          spread.without_bundle, spread.targets)};
   }
   return {.reason = std::string(reason::kDistributing),
@@ -136,20 +137,20 @@ api::Verdict WarmVerdict(const Round& round, const Spread& spread) {
                                  spread.nodes)};
 }
 
-const api::BuilderStatus* FindExhausted(const Round& round) {
-  for (const LiveKey& key : round.keys) {
-    if (key.current && IsExhausted(round, key)) {
-      return FindBuilder(round.out.status, key.key);
+const api::BuilderStatus* FindExhausted(const PlanContext& context) {
+  for (const LiveKey& key : context.keys) {
+    if (key.current && IsExhausted(context, key)) {
+      return FindBuilder(context.out.status, key.key);
     }
   }
   return nullptr;
 }
 
-std::optional<api::Verdict> FailedNodes(const Round& round) {
+std::optional<api::ConditionUpdate> FailedNodes(const PlanContext& context) {
   size_t count = 0;
   std::string first;
   bool by_store = false;
-  for (const NodeState& node : round.nodes) {
+  for (const NodeState& node : context.nodes) {
     if (!node.ready || node.reported == nullptr) {
       continue;
     }
@@ -167,53 +168,62 @@ std::optional<api::Verdict> FailedNodes(const Round& round) {
   if (count == 0) {
     return std::nullopt;
   }
-  return api::Verdict{
+  return api::ConditionUpdate{
       .holds = true,
-      .reason = std::string(by_store ? reason::kStoreRefuses : reason::kNodesFailed),
-      .message = fmt::format("{} nodes cannot have a bundle, first {}", count, first)};
+      .reason = std::string(by_store ? reason::kStoreError : reason::kNodesFailed),
+      .message = fmt::format("{} nodes failed to activate a bundle, first {}", count, first)};
 }
 
-api::Verdict DegradedVerdict(const Round& round) {
-  if (const api::BuilderStatus* builder = FindExhausted(round)) {
+api::ConditionUpdate EvaluateDegraded(const PlanContext& context) {
+  if (const api::BuilderStatus* builder = FindExhausted(context)) {
     return {.holds = true,
             .reason = std::string(reason::kBuildFailed),
-            .message = fmt::format("{} attempts for {}, {} failed; the last one: {}: {}",
+            .message = fmt::format("{} attempts for {}, {} failed; last failure: {}: {}",
                                    builder->attempt, builder->gpu_type, builder->cpu_class,
                                    builder->reason, builder->message)};
   }
-  if (!round.store_refusal.empty()) {
+  if (!context.store_refusal.empty()) {
     return {.holds = true,
-            .reason = std::string(reason::kStoreRefuses),
-            .message = round.store_refusal};
+            .reason = std::string(reason::kStoreError),
+            .message = context.store_refusal};
   }
-  if (auto failed = FailedNodes(round)) {
+  if (auto failed = FailedNodes(context)) {
     return *std::move(failed);
   }
-  return {.holds = false, .reason = std::string(reason::kHealthy), .message = ""};
+  return {.holds = false, .reason = std::string(reason::kHealthy), .message = "no problem found"};
 }
 
-// All of ours is in order, but there is nobody to give it to the pods.
-api::Verdict ReadyVerdict(const Round& round) {
-  if (round.acceptance.ready.holds && !round.in.admission_missing.empty()) {
-    return {.reason = std::string(reason::kNoAdmission), .message = round.in.admission_missing};
+// Ready does not wait for a compile: its message says so while the warmup is not warm.
+api::ConditionUpdate EvaluateReady(const PlanContext& context, const api::ConditionUpdate& warm) {
+  api::ConditionUpdate ready = context.acceptance.ready;
+  if (!ready.holds) {
+    return ready;
   }
-  return round.acceptance.ready;
+  // The warmup is accepted, but no admission policy or webhook is installed to inject it.
+  if (!context.in.admission_missing.empty()) {
+    return {.reason = std::string(reason::kNoAdmission), .message = context.in.admission_missing};
+  }
+  if (!warm.holds) {
+    ready.message += fmt::format("; not warm yet ({})", warm.reason);
+  }
+  return ready;
 }
 
-void Set(Round& round, std::string_view type, const api::Verdict& verdict) {
-  auto& conditions = round.out.status.conditions;
-  const api::Condition* before = api::FindCondition(round.in.warmup.status.conditions, type);
+void UpdateCondition(PlanContext& context, std::string_view type,
+                     const api::ConditionUpdate& verdict) {
+  auto& conditions = context.out.status.conditions;
+  const api::Condition* before = api::FindCondition(context.in.warmup.status.conditions, type);
   const bool same = before != nullptr && before->reason == verdict.reason &&
                     before->status == (verdict.holds ? "True" : "False");
-  api::SetCondition(conditions, type, verdict, round.in.warmup.generation, round.stamp());
-  // What is well from the start is no news.
-  const bool news = !same && !(before == nullptr && verdict.reason == reason::kHealthy);
-  if (news) {
+  api::SetCondition(conditions, type, verdict, context.in.warmup.generation, context.stamp());
+  // A condition that is healthy from the start is no transition.
+  const bool changed = !same && !(before == nullptr && verdict.reason == reason::kHealthy);
+  if (changed) {
     const bool good = verdict.holds != (type == "Degraded");
-    const bool passing = verdict.reason == reason::kPreparing ||
-                         verdict.reason == reason::kRehearsing ||
+    const bool passing = verdict.reason == reason::kPreparingNodes ||
+                         verdict.reason == reason::kAdmissionDryRun ||
                          verdict.reason == reason::kPaused || type == "Warm";
-    Tell(round, !good && !passing, verdict.reason, verdict.message);
+    RecordEvent(context, !good && !passing, verdict.reason, verdict.message);
   }
 }
 
@@ -226,33 +236,35 @@ std::string SavedText(const api::Starts& starts) {
   return (net < 0 && whole.count() > 0 ? "-" : "") + FormatDuration(whole);
 }
 
-// Label and status withdraw together; a deleted object injects while a finalizer keeps it.
-void SetLabel(Round& round) {
-  const auto& labels = round.in.warmup.labels;
+// Label and status change together; a deleted warmup keeps injecting until its finalizer is
+// removed.
+void SetLabel(PlanContext& context) {
+  const auto& labels = context.in.warmup.labels;
   const auto label = labels.find(std::string(api::kInjectLabel));
   const bool has = label != labels.end();
-  const bool right = round.acceptance.inject ? has && label->second == "true" : !has;
-  if (!right) {
-    round.out.set_inject_label = round.acceptance.inject;
+  const bool is_current = context.acceptance.inject ? has && label->second == "true" : !has;
+  if (!is_current) {
+    context.out.set_inject_label = context.acceptance.inject;
   }
 }
 
 }  // namespace
 
-void DecideStatus(Round& round) {
-  SetLabel(round);
-  if (round.deleting()) {
+void DecideStatus(PlanContext& context) {
+  SetLabel(context);
+  if (context.deleting()) {
     return;
   }
-  api::WarmupStatus& status = round.out.status;
-  status.observed_generation = round.in.warmup.generation;
+  api::WarmupStatus& status = context.out.status;
+  status.observed_generation = context.in.warmup.generation;
   if (status.injection) {
-    status.injection->warm_revisions = WarmRevisions(round);
+    status.injection->warm_revisions = WarmRevisions(context);
   }
-  const Spread spread = CountSpread(round);
-  Set(round, "Ready", ReadyVerdict(round));
-  Set(round, "Warm", WarmVerdict(round, spread));
-  Set(round, "Degraded", DegradedVerdict(round));
+  const Spread spread = CountSpread(context);
+  const api::ConditionUpdate warm = EvaluateWarm(context, spread);
+  UpdateCondition(context, "Ready", EvaluateReady(context, warm));
+  UpdateCondition(context, "Warm", warm);
+  UpdateCondition(context, "Degraded", EvaluateDegraded(context));
   status.summary = {.types = fmt::format("{}/{}", spread.targets_warm, spread.targets),
                     .nodes = fmt::format("{}/{}", spread.nodes_warm, spread.nodes),
                     .hit = HitRate(status.starts.counts),

@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kLiveImagesMax = 8;
 
-// A NodeCache outlives the node that it was made for only until the garbage collector comes.
+// Returns the NodeCache unless it belongs to an earlier node of the same name: garbage collection
+// removes those later.
 const api::NodeCache* CacheOf(const NodeView& view) {
   const api::NodeCache* cache = view.cache.get();
   const bool stale =
@@ -23,13 +24,14 @@ const api::NodeCache* CacheOf(const NodeView& view) {
   return stale ? nullptr : cache;
 }
 
-bool IsPossible(const Round& round, const api::Node& node) {
-  const PodShape& shape = round.pod_template.shape;
-  return round.pod_template.pod_template != nullptr && node.os == "linux" && Selects(shape, node) &&
-         Tolerates(shape, node, Taints::kLasting) && Holds(node.allocatable, shape.requests);
+bool IsPossible(const PlanContext& context, const api::Node& node) {
+  const PodShape& shape = context.pod_template.shape;
+  return context.pod_template.pod_template != nullptr && node.os == "linux" &&
+         Selects(shape, node) && Tolerates(shape, node, Taints::kPersistent) &&
+         Covers(node.allocatable, shape.requests);
 }
 
-// "nvidia/h100-80gb-hbm3" names every type below it.
+// "nvidia/h100-80gb-hbm3" matches every type below it.
 bool IsListed(const std::vector<std::string>& gpu_types, const std::string& type) {
   return gpu_types.empty() ||
          std::any_of(gpu_types.begin(), gpu_types.end(), [&](const std::string& each) {
@@ -37,11 +39,11 @@ bool IsListed(const std::vector<std::string>& gpu_types, const std::string& type
          });
 }
 
-std::string ProblemOf(const Round& round, const NodeState& node) {
-  if (IsFull(round, node)) {
+std::string ProblemOf(const PlanContext& context, const NodeState& node) {
+  if (IsFull(context, node)) {
     return fmt::format(
-        "{} other CacheWarmups have this node, which is the most that its NodeCache takes: delete "
-        "those that nobody needs, or give them a spec.nodeSelector or spec.gpuTypes",
+        "{} other CacheWarmups use this node, the maximum of one NodeCache: delete unneeded "
+        "CacheWarmups, or restrict them with spec.nodeSelector or spec.gpuTypes",
         node.view->warmups_listed);
   }
   if (node.reported != nullptr && !node.reported->message.empty()) {
@@ -52,13 +54,13 @@ std::string ProblemOf(const Round& round, const NodeState& node) {
   return known && (!root->writable || !root->executable) ? root->message : std::string();
 }
 
-NodeState ReadNode(const Round& round, const NodeView& view) {
+NodeState ReadNode(const PlanContext& context, const NodeView& view) {
   NodeState out{.view = &view, .cache = CacheOf(view), .hostname = HostnameOf(*view.node)};
   out.ready = view.node->ready;
-  out.possible = IsPossible(round, *view.node);
+  out.possible = IsPossible(context, *view.node);
   if (out.cache != nullptr) {
     for (const api::NodeWarmup& warmup : out.cache->status.warmups) {
-      if (warmup.uid == round.uid()) {
+      if (warmup.uid == context.uid()) {
         out.reported = &warmup;
       }
     }
@@ -66,10 +68,10 @@ NodeState ReadNode(const Round& round, const NodeView& view) {
   if (out.reported != nullptr) {
     const auto& prepared = out.reported->prepared;
     out.prepared =
-        std::find(prepared.begin(), prepared.end(), round.pod_template.run_as) != prepared.end();
+        std::find(prepared.begin(), prepared.end(), context.pod_template.run_as) != prepared.end();
   }
   if (!out.prepared) {
-    out.problem = ProblemOf(round, out);
+    out.problem = ProblemOf(context, out);
   }
   return out;
 }
@@ -79,46 +81,46 @@ bool HasEntries(const NodeState& node, const std::string& uid) {
     return false;
   }
   const api::NodeCacheSpec& spec = node.cache->spec;
-  const auto is_ours = [&](const auto& entry) { return entry.warmup_uid == uid; };
+  const auto has_uid = [&](const auto& entry) { return entry.warmup_uid == uid; };
   return std::any_of(spec.warmups.begin(), spec.warmups.end(),
                      [&](const api::WantedWarmup& entry) { return entry.uid == uid; }) ||
-         std::any_of(spec.captures.begin(), spec.captures.end(), is_ours) ||
-         std::any_of(spec.starts.begin(), spec.starts.end(), is_ours);
+         std::any_of(spec.captures.begin(), spec.captures.end(), has_uid) ||
+         std::any_of(spec.starts.begin(), spec.starts.end(), has_uid);
 }
 
-void ReadNodes(Round& round) {
+void ReadNodes(PlanContext& context) {
   std::map<std::string_view, std::vector<PodView*>> bound;
-  for (PodView& pod : round.pods) {
+  for (PodView& pod : context.pods) {
     if (!pod.pod->node.empty()) {
       bound[pod.pod->node].push_back(&pod);
     }
   }
-  round.nodes.reserve(round.in.nodes.size());
-  for (const NodeView& view : round.in.nodes) {
-    NodeState node = ReadNode(round, view);
+  context.nodes.reserve(context.in.nodes.size());
+  for (const NodeView& view : context.in.nodes) {
+    NodeState node = ReadNode(context, view);
     const auto here = bound.find(view.node->meta.name);
     if (here != bound.end()) {
       for (PodView* pod : here->second) {
-        pod->node = static_cast<int>(round.nodes.size());
-        node.hosts = node.hosts || (pod->ours && !pod->finished);
+        pod->node = static_cast<int>(context.nodes.size());
+        node.hosts = node.hosts || (pod->injected && !pod->finished);
       }
     }
-    if (node.possible || here != bound.end() || HasEntries(node, round.uid())) {
-      round.nodes.push_back(std::move(node));
+    if (node.possible || here != bound.end() || HasEntries(node, context.uid())) {
+      context.nodes.push_back(std::move(node));
     }
   }
 }
 
-void GroupNodes(Round& round) {
-  const api::WarmupSpec& spec = round.in.warmup.spec;
+void GroupNodes(PlanContext& context) {
+  const api::WarmupSpec& spec = context.in.warmup.spec;
   std::map<std::pair<std::string, std::string>, std::vector<size_t>> groups;
-  for (size_t i = 0; i < round.nodes.size(); ++i) {
-    NodeState& node = round.nodes[i];
+  for (size_t i = 0; i < context.nodes.size(); ++i) {
+    NodeState& node = context.nodes[i];
     if (node.cache == nullptr || !(node.possible || node.hosts)) {
       continue;
     }
     const api::NodeStatus& facts = node.cache->status.node;
-    // Closed for bytes: a node whose agent names nothing that we know gets no bundle.
+    // Fail closed: a node with an unknown GPU type or CPU class gets no bundle.
     if (!fingerprint::IsGpuType(facts.gpu_type) || !fingerprint::IsCpuClass(facts.cpu_class)) {
       continue;
     }
@@ -130,37 +132,37 @@ void GroupNodes(Round& round) {
   }
   for (auto& [names, nodes] : groups) {
     for (const size_t node : nodes) {
-      round.nodes[node].target = static_cast<int>(round.targets.size());
+      context.nodes[node].target = static_cast<int>(context.targets.size());
     }
-    round.targets.push_back(
+    context.targets.push_back(
         {.gpu_type = names.first, .cpu_class = names.second, .nodes = std::move(nodes)});
   }
 }
 
-void FindKeys(Round& round) {
+void FindKeys(PlanContext& context) {
   std::vector<PodFactors> live;
-  if (!round.pod_template.factors.image.empty()) {
-    live.push_back(round.pod_template.factors);
+  if (!context.pod_template.factors.image.empty()) {
+    live.push_back(context.pod_template.factors);
   }
-  for (const PodView& pod : round.pods) {
-    const bool counts = pod.ours && !pod.finished && !pod.factors.image.empty();
+  for (const PodView& pod : context.pods) {
+    const bool counts = pod.injected && !pod.finished && !pod.factors.image.empty();
     if (counts && live.size() < kLiveImagesMax &&
         std::find(live.begin(), live.end(), pod.factors) == live.end()) {
       live.push_back(pod.factors);
     }
   }
-  for (size_t target = 0; target < round.targets.size(); ++target) {
+  for (size_t target = 0; target < context.targets.size(); ++target) {
     for (const PodFactors& factors : live) {
-      LiveKey key{.factors = {.gpu_type = round.targets[target].gpu_type,
-                              .cpu_class = round.targets[target].cpu_class,
+      LiveKey key{.factors = {.gpu_type = context.targets[target].gpu_type,
+                              .cpu_class = context.targets[target].cpu_class,
                               .image = factors.image,
                               .devices = factors.devices,
                               .container = factors.container},
                   .target = target,
-                  .current = factors == round.pod_template.factors};
+                  .current = factors == context.pod_template.factors};
       if (auto text = fingerprint::KeyOf(key.factors); text.ok()) {
         key.key = *std::move(text);
-        round.keys.push_back(std::move(key));
+        context.keys.push_back(std::move(key));
       }
     }
   }
@@ -168,10 +170,10 @@ void FindKeys(Round& round) {
 
 }  // namespace
 
-void FindTargets(Round& round) {
-  ReadNodes(round);
-  GroupNodes(round);
-  FindKeys(round);
+void FindTargets(PlanContext& context) {
+  ReadNodes(context);
+  GroupNodes(context);
+  FindKeys(context);
 }
 
 }  // namespace cachewarm::plan

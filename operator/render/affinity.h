@@ -6,14 +6,14 @@
 
 #include "lib/codec/json_fwd.h"
 
-// Node affinity that is added to a pod's own and never takes its place. What may change on a gated
-// pod is KEP-3838: terms are ORed, so a requirement goes into every term, and no term is added
-// where there are some; preferences may be added freely. Pure.
+// Adds node affinity to a pod's own, never replacing it. KEP-3838 restricts changes of a gated pod:
+// terms are ORed, so a requirement is added to every term, and no term is added if there are any;
+// preferences may be added freely. Pure.
 namespace cachewarm::render {
 
 inline constexpr size_t kPreferredMax = 64;
-inline constexpr size_t kRequiredMax = 1'000;  // In or NotIn: some 64 KB of a pod, in each term
-inline constexpr int kPreferenceWeight = 10;   // of 1 to 100: below what users usually write
+inline constexpr size_t kRequiredMax = 1'000;  // In or NotIn: about 64 KB per term
+inline constexpr int kPreferenceWeight = 10;   // of 1 to 100: lower than usual weights
 
 struct HostRules {
   std::vector<std::string> required;   // kubernetes.io/hostname In; empty: no rule
@@ -21,9 +21,8 @@ struct HostRules {
   std::vector<std::string> preferred;  // preferred, weight kPreferenceWeight
 };
 
-// `affinity` (a PodSpec's, null when it has none) with the rules added; what is preferred is cut to
-// kPreferredMax, what is required or excluded to kRequiredMax. Adding the same rules again changes
-// nothing more.
+// Returns `affinity` (of a PodSpec, null if it has none) with the rules added. Truncates preferred
+// hosts to kPreferredMax, required and excluded hosts to kRequiredMax. Idempotent.
 codec::Json WithHostRules(const codec::Json& affinity, const HostRules& rules);
 
 }  // namespace cachewarm::render

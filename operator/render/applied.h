@@ -10,18 +10,18 @@
 // Bodies of server-side applies. Pure.
 namespace cachewarm::render {
 
-// Everything that field manager cw-<uid> owns in the NodeCache of one node. An empty spec gives a
-// body without spec members, so that the API server removes what the manager had.
+// Returns all fields that field manager cw-<uid> owns in the NodeCache of one node. An empty spec
+// yields a body without spec members, so that the API server removes the manager's fields.
 codec::Json NodeCacheApply(const std::string& node, const api::NodeCacheSpec& spec);
 
-// The NodeCache itself, owned by the Node, for field manager kOperatorManager.
+// Returns the NodeCache itself, owned by the Node, for field manager kOperatorManager.
 codec::Json NodeCacheBase(const std::string& node, const std::string& node_uid);
 
-// The status, for field manager kOperatorManager. Carries the resourceVersion of the warmup that
-// was planned on: a plan from a stale store is refused with 409.
+// Returns the status, for field manager kOperatorManager. Contains the resourceVersion of the
+// planned warmup: the API server rejects a plan from a stale store with 409.
 codec::Json StatusApply(const api::CacheWarmup& warmup, const api::WarmupStatus& status);
 
-// Merge patch that sets or removes kInjectLabel.
+// Returns a merge patch that sets or removes kInjectLabel.
 codec::Json InjectLabelPatch(bool inject);
 
 }  // namespace cachewarm::render

@@ -11,14 +11,14 @@
 namespace cachewarm::render {
 
 struct GateReleaseSpec {
-  const api::Pod& pod;  // `object` holds metadata and spec.{schedulingGates,affinity}
+  const api::Pod& pod;  // `object` has metadata and spec.{schedulingGates,affinity}
   std::string reason;   // annotation kReleasedAnnotation
   double held_seconds = 0;
   HostRules hosts;
 };
 
-// api::gate::ReleasePatch(), with the host rules merged into the pod's own affinity. Tests too that
-// this is still the pod's, so the patch fails as a whole (422) where somebody changed it meanwhile.
+// Returns api::gate::ReleasePatch() with the host rules merged into the pod's affinity. Tests the
+// affinity as well, so the API server rejects the whole patch (422) if a user changed it meanwhile.
 absl::StatusOr<codec::Json> GateReleasePatch(const GateReleaseSpec& spec);
 
 }  // namespace cachewarm::render

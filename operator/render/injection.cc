@@ -54,7 +54,7 @@ void AddMount(Json& pod_spec, const Mount& mount) {
     volumes.push_back(volume);
   }
   Json& mounts = MakeList(*container, "volumeMounts");
-  // By path, as the API server merges them: a mount of our volume elsewhere is the user's business.
+  // Compares paths, as the API server merges mounts: a user may mount the volume elsewhere.
   if (std::none_of(mounts.begin(), mounts.end(), [](const Json& present) {
         return Text(present, "mountPath") == api::kMountPath;
       })) {
@@ -82,15 +82,15 @@ void AddEvictionAnnotation(Json& metadata) {
   }
 }
 
-std::string WhyLeftAlone(const Json& pod, std::string_view root) {
+std::string WhyInjectionSkipped(const Json& pod, std::string_view root) {
   const Json* os = Find(pod, {"spec", "os"});
   if (os != nullptr && Text(*os, "name") != "linux") {
-    return "spec.os.name is not linux; only Linux pods can be warmed";
+    return "spec.os.name is not linux; only Linux pods can be injected";
   }
   const Json& owners = List(pod, {"metadata", "ownerReferences"});
   if (std::any_of(owners.begin(), owners.end(),
                   [](const Json& owner) { return Text(owner, "kind") == "DaemonSet"; })) {
-    return "it belongs to a DaemonSet; pods that are bound to their node are not warmed";
+    return "the pod belongs to a DaemonSet, whose pods are not injected";
   }
   const Json* spec = Find(pod, {"spec"});
   return spec == nullptr ? std::string() : MountConflict(*spec, root);
@@ -102,8 +102,8 @@ std::string MountConflict(const Json& pod_spec, std::string_view root) {
     const std::string text = path != nullptr && path->is_string() ? path->get<std::string>() : "";
     if (!text.starts_with(std::string(root) + "/")) {
       return fmt::format(
-          "the pod template has a volume of its own named \"{}\"; rename it, the name is used for "
-          "the compile cache",
+          "the pod template already has a volume named \"{}\", the name of the cache volume; "
+          "rename it",
           api::kVolume);
     }
   }
@@ -111,8 +111,8 @@ std::string MountConflict(const Json& pod_spec, std::string_view root) {
     for (const Json& mount : List(container, {"volumeMounts"})) {
       if (Text(mount, "name") != api::kVolume && IsBelowMount(Text(mount, "mountPath"))) {
         return fmt::format(
-            "container \"{}\" mounts volume \"{}\" at {}; {} is used for the compile cache, mount "
-            "it elsewhere",
+            "container \"{}\" mounts volume \"{}\" at {}, but {} is the path of the cache volume; "
+            "mount it elsewhere",
             Text(container, "name"), Text(mount, "name"), Text(mount, "mountPath"),
             api::kMountPath);
       }

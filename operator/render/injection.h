@@ -8,11 +8,11 @@
 #include "lib/api/cache_warmup.h"
 #include "lib/codec/json_fwd.h"
 
-// What the admission policy (manifests/admission.yaml) does to a pod, done here for builder Jobs
-// and for the rehearsal; a change of either is a change of both. Pure.
+// Applies the changes of the admission policy (manifests/admission.yaml) to builder Jobs and
+// dry-run pods; keep both in sync. Pure.
 namespace cachewarm::render {
 
-// "u1000" or "image": what the container of this PodSpec runs as.
+// Returns "u1000" or "image": the user that the container of this PodSpec runs as.
 std::string RunAs(const codec::Json& pod_spec, std::string_view container);
 
 struct Mount {
@@ -21,19 +21,18 @@ struct Mount {
   std::vector<api::EnvVar> env;
 };
 
-// Adds volume, mount and the variables that the container does not set itself. Doing it twice
-// changes nothing more.
+// Adds the volume, the mount and the variables that the container does not set itself. Idempotent.
 void AddMount(codec::Json& pod_spec, const Mount& mount);
 
-// "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes" with our volume added: a hostPath
-// would else keep the autoscaler from ever removing the node.
+// Adds the cache volume to "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes", because
+// a hostPath would otherwise keep the autoscaler from removing the node.
 void AddEvictionAnnotation(codec::Json& metadata);
 
-// Why admission leaves this pod alone whatever the warmup, in words for people; "" when it does
-// not.
-std::string WhyLeftAlone(const codec::Json& pod, std::string_view root);
+// Returns why admission skips this pod for every warmup, as a message for users; "" if it does not.
+std::string WhyInjectionSkipped(const codec::Json& pod, std::string_view root);
 
-// Why a pod of this spec cannot be given our volume, naming field and remedy; "" when it can.
+// Returns why the cache volume cannot be added to a pod with this spec, naming the field and the
+// remedy; "" if it can.
 std::string MountConflict(const codec::Json& pod_spec, std::string_view root);
 
 }  // namespace cachewarm::render

@@ -13,7 +13,7 @@
 #include "lib/fingerprint/key.h"
 #include "operator/render/affinity.h"
 #include "operator/render/fields.h"
-#include "operator/render/rights.h"
+#include "operator/render/privileges.h"
 #include "operator/render/strategic_merge.h"
 
 namespace cachewarm::render {
@@ -24,11 +24,12 @@ namespace {
 
 constexpr size_t kNameBytesMax = 63;
 constexpr size_t kKeyLabelBytes = 32;
-// Of a builder that has to go: it serves nobody, and somebody waits for what it holds.
+// Termination grace period of a builder: it serves no traffic, and another pod may wait for its
+// devices.
 constexpr int64_t kGraceSecondsMax = 5;
-constexpr int64_t kGraceSecondsOfTheApi = 30;
+constexpr int64_t kDefaultGraceSeconds = 30;
 
-// Labels that name pods of a workload by convention, so that Services and PDBs select by them.
+// Labels that identify a workload's pods by convention, so Services and PDBs select by them.
 constexpr std::string_view kSelectingLabels[] = {
     "app",
     "k8s-app",
@@ -83,7 +84,7 @@ Json PodSpec(const BuilderJobSpec& spec) {
   }
   pod["restartPolicy"] = "Never";
   pod["terminationGracePeriodSeconds"] = std::min(
-      Integer(pod, "terminationGracePeriodSeconds", kGraceSecondsOfTheApi), kGraceSecondsMax);
+      Integer(pod, "terminationGracePeriodSeconds", kDefaultGraceSeconds), kGraceSecondsMax);
   if (!spec.priority_class.empty()) {
     pod["priorityClassName"] = spec.priority_class;
   }
@@ -93,7 +94,7 @@ Json PodSpec(const BuilderJobSpec& spec) {
   pod["affinity"] = WithHostRules(affinity != nullptr ? *affinity : Json(),
                                   HostRules{.required = spec.hostnames});
   AddMount(pod, spec.mount);
-  // What it says last is all that is left of a builder that failed.
+  // The termination message is the only trace of a failed builder.
   if (Json* container = Named(MakeList(pod, "containers"), spec.mount.container);
       container != nullptr && !container->contains("terminationMessagePolicy")) {
     (*container)["terminationMessagePolicy"] = "FallbackToLogsOnError";
@@ -137,17 +138,19 @@ Json BuilderJob(const BuilderJobSpec& spec) {
 
 namespace {
 
-// Keys of metadata that are not the user's to set: ours, and those that loosen confinement.
+// True for metadata keys that users must not set: cachewarm's, and those that loosen confinement.
 bool IsReserved(std::string_view key) {
   return key.starts_with(std::string(api::kGroup) + "/") ||
          key.starts_with("container.apparmor.security.beta.kubernetes.io/");
 }
 
-// Why the patch touches what is not of the pod's spec, labels or annotations; "" when it does not.
+// Returns why the patch changes more than the pod's spec, labels and annotations; "" if it does
+// not.
 std::string MetadataRefusal(const Json& overrides) {
   for (const auto& [name, value] : overrides.items()) {
     if (name != "metadata" && name != "spec") {
-      return fmt::format("{}: only metadata and spec of the pod may be patched", name);
+      return fmt::format("{}: only metadata and spec of the pod can be overridden; remove it",
+                         name);
     }
   }
   const Json* metadata = Find(overrides, {"metadata"});
@@ -156,32 +159,34 @@ std::string MetadataRefusal(const Json& overrides) {
   }
   for (const auto& [name, notes] : metadata->items()) {
     if (name != "labels" && name != "annotations") {
-      return fmt::format("metadata.{}: only labels and annotations may be patched", name);
+      return fmt::format("metadata.{}: only labels and annotations can be overridden; remove it",
+                         name);
     }
     for (const auto& [key, value] : notes.items()) {
       if (IsReserved(key)) {
-        return fmt::format("metadata.{}: \"{}\" may not be patched; leave it out", name, key);
+        return fmt::format("metadata.{}: \"{}\" cannot be overridden; remove it", name, key);
       }
     }
   }
   return "";
 }
 
-// Why the merged template would not compile the cache of the workload's; "" when it would.
-std::string OtherCache(const Json& pod_template, const Json& merged, std::string_view container) {
+// Returns why the merged template would compile a cache with another key; "" if it would not.
+std::string CacheKeyChange(const Json& pod_template, const Json& merged,
+                           std::string_view container) {
   const Json* before = Named(List(pod_template, {"spec", "containers"}), container);
   const Json* after = Named(List(merged, {"spec", "containers"}), container);
   if (before == nullptr || after == nullptr) {
-    return fmt::format("container \"{}\" compiles and must stay", container);
+    return fmt::format("container \"{}\" builds the cache and must not be removed", container);
   }
   if (Text(*before, "image") != Text(*after, "image")) {
     return fmt::format(
-        "the image of container \"{}\" must stay: another one compiles another cache; change the "
-        "workload's",
+        "the image of container \"{}\" must not change, because another image builds a cache with "
+        "another key; change the workload's image instead",
         container);
   }
   if (RunAs(pod_template["spec"], container) != RunAs(merged["spec"], container)) {
-    return "runAsUser must stay: directories belong to users";
+    return "runAsUser must not change, because every user has its own cache directory";
   }
   return "";
 }
@@ -197,10 +202,10 @@ absl::StatusOr<Json> WithOverrides(const Json& pod_template, const Json* overrid
   std::string refusal = MetadataRefusal(*overrides);
   if (refusal.empty()) {
     CW_RETURN_IF_ERROR(Annotate(MergeStrategically(merged, *overrides), "compile.overrides"));
-    refusal = OtherCache(pod_template, merged, container);
+    refusal = CacheKeyChange(pod_template, merged, container);
   }
   if (refusal.empty()) {
-    refusal = RightGained(pod_template, merged, container);
+    refusal = FindGainedPrivilege(pod_template, merged, container);
   }
   if (!refusal.empty()) {
     return absl::InvalidArgumentError("compile.overrides: " + refusal);
@@ -210,7 +215,7 @@ absl::StatusOr<Json> WithOverrides(const Json& pod_template, const Json* overrid
 
 namespace {
 
-// Init containers too: those that never end run beside the others.
+// Includes init containers, because sidecars run beside the others.
 std::vector<const Json*> ContainersOf(const Json& spec) {
   std::vector<const Json*> out;
   for (const char* list : {"containers", "initContainers"}) {
@@ -223,14 +228,15 @@ std::vector<const Json*> ContainersOf(const Json& spec) {
 
 std::string PortRefusal(const Json& spec) {
   if (Flag(spec, "hostNetwork")) {
-    return "spec.hostNetwork is set and a copy would take the same ports; set compile.builder to "
+    return "spec.hostNetwork is set, so a copy would use the same host ports; set compile.builder "
+           "to "
            "FirstPod";
   }
   for (const Json* container : ContainersOf(spec)) {
     for (const Json& port : List(*container, {"ports"})) {
       if (Integer(port, "hostPort", 0) != 0) {
         return fmt::format(
-            "container \"{}\" has hostPort {} and a copy would take it; set compile.builder to "
+            "container \"{}\" has hostPort {}, which a copy would use too; set compile.builder to "
             "FirstPod",
             Text(*container, "name"), Integer(port, "hostPort", 0));
       }
@@ -240,10 +246,10 @@ std::string PortRefusal(const Json& spec) {
 }
 
 std::string DeviceRefusal(const Json& spec) {
-  return List(spec, {"resourceClaims"}).empty()
-             ? ""
-             : "whether the devices of its resourceClaims are free for a copy cannot be told; set "
-               "compile.builder to FirstPod";
+  return List(spec, {"resourceClaims"}).empty() ? ""
+                                                : "spec.resourceClaims is set, and whether its "
+                                                  "devices are free for a copy is unknown; set "
+                                                  "compile.builder to FirstPod";
 }
 
 std::string VolumeRefusal(const Json& spec) {
@@ -252,7 +258,8 @@ std::string VolumeRefusal(const Json& spec) {
     for (const Json& mount : List(*container, {"volumeMounts"})) {
       if (Named(volumes, Text(mount, "name")) == nullptr) {
         return fmt::format(
-            "container \"{}\" mounts \"{}\" of volumeClaimTemplates, which a copy has not; set "
+            "container \"{}\" mounts \"{}\" of volumeClaimTemplates, which a copy does not have; "
+            "set "
             "compile.builder to FirstPod",
             Text(*container, "name"), Text(mount, "name"));
       }
@@ -262,8 +269,8 @@ std::string VolumeRefusal(const Json& spec) {
     const Json* claim = Find(volume, {"persistentVolumeClaim"});
     if (claim != nullptr && !Flag(*claim, "readOnly")) {
       return fmt::format(
-          "volume \"{}\" is a claim that a copy could write to; set its readOnly to true, or "
-          "compile.builder to FirstPod",
+          "volume \"{}\" is a PersistentVolumeClaim that a copy could write to; set its readOnly "
+          "to true, or compile.builder to FirstPod",
           Text(volume, "name"));
     }
   }
@@ -275,7 +282,7 @@ std::string VolumeRefusal(const Json& spec) {
 std::string CopyRefusal(const Json& pod_template) {
   const Json* spec = Find(pod_template, {"spec"});
   if (spec == nullptr) {
-    return "the pod template has no spec; give it one";
+    return "the pod template has no spec; add one";
   }
   for (const auto& refusal : {PortRefusal(*spec), DeviceRefusal(*spec), VolumeRefusal(*spec)}) {
     if (!refusal.empty()) {
@@ -285,7 +292,7 @@ std::string CopyRefusal(const Json& pod_template) {
   return "";
 }
 
-bool SharesAClaim(const Json& pod_template) {
+bool SharesVolumeClaim(const Json& pod_template) {
   const Json& volumes = List(pod_template, {"spec", "volumes"});
   return std::any_of(volumes.begin(), volumes.end(), [](const Json& volume) {
     return Find(volume, {"persistentVolumeClaim"}) != nullptr;

@@ -30,7 +30,7 @@ std::string TransitionTime(const Json& node, const std::string& status, WallTime
 Json StartupTaintPatch(const api::Node& node) {
   Json patch = Json::array();
   patch.push_back({{"op", "test"}, {"path", "/metadata/uid"}, {"value", node.meta.uid}});
-  // From the last to the first: what is removed does not move what is still to be tested.
+  // Removes from last to first, so that removals do not shift the indices still to be tested.
   for (size_t i = node.taints.size(); i-- > 0;) {
     const api::Taint& taint = node.taints[i];
     if (api::IsStartupTaint(taint.key)) {

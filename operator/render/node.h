@@ -7,15 +7,17 @@
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
-// What the operator writes to a Node, and nothing else of it. Pure.
+// Renders the operator's writes to Nodes. Pure.
 namespace cachewarm::render {
 
-// The JSON patch (RFC 6902) that takes our startup taints away: tests the node's uid and that each
-// stands where it was, so that it fails as a whole (422) when the taints have changed in between.
+// Returns the JSON patch (RFC 6902) that removes the cachewarm startup taints. Tests the node's uid
+// and each taint's index, so the API server rejects the whole patch (422) if the taints have
+// changed.
 codec::Json StartupTaintPatch(const api::Node& node);
 
-// The server-side apply of nodes/status that sets our condition, or with nullopt removes it.
-// `node` as it is now: lastTransitionTime stays while the condition's status does.
+// Returns the server-side apply of nodes/status that sets the cachewarm condition, or removes it
+// for nullopt. `node` is the present node: lastTransitionTime is kept while the condition's status
+// is unchanged.
 codec::Json NodeConditionApply(const codec::Json& node,
                                const std::optional<api::NodeCondition>& condition, WallTime now);
 

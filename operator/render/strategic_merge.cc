@@ -19,8 +19,8 @@ namespace {
 constexpr const char* kPatch = "$patch";
 constexpr const char* kRetainKeys = "$retainKeys";
 
-// patchMergeKey of the lists in a PodSpec whose patchStrategy is merge (k8s.io/api core/v1
-// types.go). The name of a list says it all: no two lists of one name differ in it.
+// patchMergeKey of the PodSpec lists with patchStrategy merge (k8s.io api core/v1 types.go). The
+// list's name is sufficient: lists of the same name have the same key.
 struct MergedList {
   std::string_view list;
   const char* key;
@@ -39,8 +39,7 @@ constexpr MergedList kMergedLists[] = {
     {"volumes", "name"},
 };
 
-// Finding an element takes as many steps as the list has elements: a patch of nothing but
-// elements must not keep the operator busy.
+// Merging is quadratic in the number of elements; bounds the time that a patch can take.
 constexpr size_t kElementsMax = 256;
 
 const char* MergeKeyOf(std::string_view list) {
@@ -49,26 +48,26 @@ const char* MergeKeyOf(std::string_view list) {
   return found == std::end(kMergedLists) ? nullptr : found->key;
 }
 
-absl::Status Bad(const std::string& path, std::string_view problem) {
+absl::Status InvalidPatch(const std::string& path, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", path, problem));
 }
 
-// "replace", "delete", or "" where the object has no such directive.
+// Returns "replace", "delete", or "" if the object has no directive.
 absl::StatusOr<std::string> DirectiveOf(const Json& patch, const std::string& path) {
   const auto found = patch.find(kPatch);
   if (found == patch.end()) {
     return std::string();
   }
   if (*found != "replace" && *found != "delete") {
-    return Bad(path + "." + kPatch, "expected replace or delete");
+    return InvalidPatch(path + "." + kPatch, "expected replace or delete");
   }
   return found->get<std::string>();
 }
 
 absl::Status MergeObject(Json& target, const Json& patch, const std::string& path);
 
-// What a patch makes where there is nothing yet: its directives must not end up in the pod.
-absl::StatusOr<Json> Fresh(const Json& patch, const std::string& path) {
+// Applies a patch to an absent value; strips `$patch` directives from the result.
+absl::StatusOr<Json> ApplyToAbsent(const Json& patch, const std::string& path) {
   Json made = Json::object();
   CW_RETURN_IF_ERROR(MergeObject(made, patch, path));
   return made;
@@ -80,7 +79,7 @@ absl::Status RetainKeys(Json& target, const Json& patch, const std::string& path
     return absl::OkStatus();
   }
   if (!kept->is_array()) {
-    return Bad(path + "." + kRetainKeys, "expected a list of names");
+    return InvalidPatch(path + "." + kRetainKeys, "expected a list of names");
   }
   Json remaining = Json::object();
   for (auto& [name, value] : target.items()) {
@@ -96,7 +95,8 @@ absl::Status MergeElement(Json& list, const Json& element, const char* key,
                           const std::string& path) {
   const auto value = element.find(key);
   if (value == element.end() || value->is_null()) {
-    return Bad(path, fmt::format("needs {}, by which elements of this list are found", key));
+    return InvalidPatch(
+        path, fmt::format("{} is required, because elements of this list are merged by it", key));
   }
   CW_ASSIGN_OR_RETURN(const std::string directive, DirectiveOf(element, path));
   const auto present = std::find_if(list.begin(), list.end(), [&](const Json& each) {
@@ -111,16 +111,16 @@ absl::Status MergeElement(Json& list, const Json& element, const char* key,
   if (present != list.end()) {
     return MergeObject(*present, element, path);
   }
-  CW_ASSIGN_OR_RETURN(Json made, Fresh(element, path));
+  CW_ASSIGN_OR_RETURN(Json made, ApplyToAbsent(element, path));
   list.push_back(std::move(made));
   return absl::OkStatus();
 }
 
 absl::Status MergeList(Json& list, const Json& patch, const char* key, const std::string& path) {
   if (patch.size() > kElementsMax) {
-    return Bad(path, fmt::format("has more than {} elements; put fewer into it", kElementsMax));
+    return InvalidPatch(path, fmt::format("has more than {} elements; use fewer", kElementsMax));
   }
-  // An element that is nothing but "$patch: replace" is about the list.
+  // An element with only "$patch: replace" applies to the whole list.
   const Json replace = {{kPatch, "replace"}};
   if (std::find(patch.begin(), patch.end(), replace) != patch.end()) {
     list = Json::array();
@@ -131,7 +131,7 @@ absl::Status MergeList(Json& list, const Json& patch, const char* key, const std
       continue;
     }
     if (!patch[i].is_object()) {
-      return Bad(place, "expected an object");
+      return InvalidPatch(place, "expected an object");
     }
     CW_RETURN_IF_ERROR(MergeElement(list, patch[i], key, place));
   }
@@ -148,8 +148,8 @@ absl::Status MergeMember(Json& target, const std::string& name, const Json& patc
   }
   if (is_there && present->type() != patch.type() &&
       (present->is_structured() || patch.is_structured())) {
-    return Bad(path, fmt::format("expected {} {}", present->is_object() ? "an" : "a",
-                                 present->type_name()));
+    return InvalidPatch(path, fmt::format("expected {} {}", present->is_object() ? "an" : "a",
+                                          present->type_name()));
   }
   if (patch.is_object()) {
     CW_ASSIGN_OR_RETURN(const std::string directive, DirectiveOf(patch, path));
@@ -186,7 +186,7 @@ absl::Status MergeObject(Json& target, const Json& patch, const std::string& pat
       continue;
     }
     if (name.starts_with('$')) {
-      return Bad(place, "this directive is not known here; use $patch or $retainKeys");
+      return InvalidPatch(place, "unsupported directive; use $patch or $retainKeys");
     }
     CW_RETURN_IF_ERROR(MergeMember(target, name, value, place));
   }
@@ -201,7 +201,7 @@ absl::Status MergeStrategically(Json& target, const Json& patch) {
   }
   CW_ASSIGN_OR_RETURN(const std::string directive, DirectiveOf(patch, ""));
   if (!directive.empty()) {
-    return Bad(kPatch, "is for parts of the pod, not for all of it");
+    return InvalidPatch(kPatch, "cannot be used at the top level, only inside metadata or spec");
   }
   return MergeObject(target, patch, "");
 }

@@ -6,15 +6,15 @@
 
 namespace cachewarm::render {
 
-// Applies a strategic merge patch to a PodTemplateSpec, as kubectl patch does (apimachinery
-// strategicpatch, with the merge keys of core/v1 PodSpec): objects are merged, null removes a
-// member, lists of containers, initContainers, volumes, env, ports, volumeMounts, volumeDevices,
-// imagePullSecrets, hostAliases, topologySpreadConstraints, resourceClaims are merged by their key
-// and what is new is appended; every other list (tolerations, command, args, envFrom, ...) is
-// replaced. "$patch: replace" and "$patch: delete" in an object or an element of a merged list, and
-// "$retainKeys". INVALID_ARGUMENT, with the path, for any other directive, an element without its
-// key, more than 256 elements for one list, and a value of another type than the one in its place;
-// `target` is then half changed. Pure.
+// Applies a strategic merge patch to a PodTemplateSpec as kubectl patch does (apimachinery
+// strategicpatch, with the merge keys of core/v1 PodSpec). Merges objects; null removes a member.
+// Merges the lists containers, initContainers, volumes, env, ports, volumeMounts, volumeDevices,
+// imagePullSecrets, hostAliases, topologySpreadConstraints and resourceClaims by key, appending new
+// elements; replaces every other list (tolerations, command, args, envFrom, ...). Supports "$patch:
+// replace" and "$patch: delete" in objects and elements of merged lists, and "$retainKeys".
+// INVALID_ARGUMENT, with the path, for any other directive, an element without its key, more than
+// 256 elements for one list, and a value whose type differs from the present one; `target` is then
+// partially changed. Pure.
 absl::Status MergeStrategically(codec::Json& target, const codec::Json& patch);
 
 }  // namespace cachewarm::render

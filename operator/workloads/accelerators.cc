@@ -14,8 +14,8 @@ namespace {
 using codec::Json;
 using kube::At;
 
-// `pod` is a PodSpec, or anything that has its containers.
-bool PodAsks(const Json* pod) {
+// `pod` is a PodSpec or another object with containers and initContainers.
+bool PodRequests(const Json* pod) {
   if (pod == nullptr) {
     return false;
   }
@@ -30,25 +30,25 @@ bool PodAsks(const Json* pod) {
   return false;
 }
 
-bool TemplateAsks(const Json* pod_template) {
-  return pod_template != nullptr && TemplateAsksForAccelerator(*pod_template);
+bool TemplateRequests(const Json* pod_template) {
+  return pod_template != nullptr && TemplateRequestsAccelerator(*pod_template);
 }
 
-bool AnyGroupAsks(const Json& workload) {
+bool AnyGroupRequests(const Json& workload) {
   const Json* groups = At(workload, {"spec", "workerGroupSpecs"});
   return groups != nullptr && groups->is_array() &&
          std::any_of(groups->begin(), groups->end(),
-                     [](const Json& group) { return TemplateAsks(At(group, {"template"})); });
+                     [](const Json& group) { return TemplateRequests(At(group, {"template"})); });
 }
 
-// Of an InferenceService: a PodSpec with one member more, named model or after the framework,
-// which is a container.
-bool PredictorAsks(const Json& workload) {
+// The predictor of an InferenceService is a PodSpec with one more member, a container named "model"
+// or after the framework.
+bool PredictorRequests(const Json& workload) {
   const Json* predictor = At(workload, {"spec", "predictor"});
   if (predictor == nullptr || !predictor->is_object()) {
     return false;
   }
-  return PodAsks(predictor) ||
+  return PodRequests(predictor) ||
          std::any_of(predictor->begin(), predictor->end(), [](const Json& member) {
            return member.is_object() && plan::AcceleratorsOf(member) > 0;
          });
@@ -56,20 +56,21 @@ bool PredictorAsks(const Json& workload) {
 
 }  // namespace
 
-bool TemplateAsksForAccelerator(const Json& pod_template) {
-  return PodAsks(At(pod_template, {"spec"}));
+bool TemplateRequestsAccelerator(const Json& pod_template) {
+  return PodRequests(At(pod_template, {"spec"}));
 }
 
-bool AsksForAccelerator(const Json& workload) {
-  // A PodSpec stands below spec.{template,prefill.template,worker} of an LLMInferenceService, a
-  // PodTemplateSpec below spec.template of the others.
-  return TemplateAsks(At(workload, {"spec", "template"})) ||
-         TemplateAsks(At(workload, {"spec", "jobTemplate", "spec", "template"})) ||
-         TemplateAsks(At(workload, {"spec", "leaderWorkerTemplate", "workerTemplate"})) ||
-         TemplateAsks(At(workload, {"spec", "leaderWorkerTemplate", "leaderTemplate"})) ||
-         TemplateAsks(At(workload, {"spec", "headGroupSpec", "template"})) ||
-         AnyGroupAsks(workload) || PredictorAsks(workload) ||
-         PodAsks(At(workload, {"spec", "template"})) || PodAsks(At(workload, {"spec", "worker"}));
+bool RequestsAccelerator(const Json& workload) {
+  // An LLMInferenceService has a PodSpec below spec.{template,prefill.template,worker}; the other
+  // kinds have a PodTemplateSpec below spec.template.
+  return TemplateRequests(At(workload, {"spec", "template"})) ||
+         TemplateRequests(At(workload, {"spec", "jobTemplate", "spec", "template"})) ||
+         TemplateRequests(At(workload, {"spec", "leaderWorkerTemplate", "workerTemplate"})) ||
+         TemplateRequests(At(workload, {"spec", "leaderWorkerTemplate", "leaderTemplate"})) ||
+         TemplateRequests(At(workload, {"spec", "headGroupSpec", "template"})) ||
+         AnyGroupRequests(workload) || PredictorRequests(workload) ||
+         PodRequests(At(workload, {"spec", "template"})) ||
+         PodRequests(At(workload, {"spec", "worker"}));
 }
 
 }  // namespace cachewarm::workloads

@@ -5,12 +5,12 @@
 
 namespace cachewarm::workloads {
 
-// A container of this PodTemplateSpec asks for an accelerator (plan::IsAccelerator()).
-bool TemplateAsksForAccelerator(const codec::Json& pod_template);
+// True if a container of this PodTemplateSpec requests an accelerator (plan::IsAccelerator()).
+bool TemplateRequestsAccelerator(const codec::Json& pod_template);
 
-// A pod of this workload asks for one, as far as its object says: in any of its pod templates, of
-// an InferenceService also in spec.predictor.{model,<framework>}.resources. What a runtime or a
-// preset of KServe adds is not seen.
-bool AsksForAccelerator(const codec::Json& workload);
+// True if any pod template of this workload requests an accelerator; for an InferenceService also
+// spec.predictor.{model,<framework>}.resources. Resources added by a KServe runtime or preset are
+// not visible here.
+bool RequestsAccelerator(const codec::Json& workload);
 
 }  // namespace cachewarm::workloads

@@ -88,7 +88,7 @@ Shape OfRayCluster(const Json& workload) {
     if (pod_template == nullptr || found) {
       continue;
     }
-    found = TemplateAsksForAccelerator(*pod_template);
+    found = TemplateRequestsAccelerator(*pod_template);
     if (found || shape.pod_template == nullptr) {
       shape.pod_template = pod_template;
     }

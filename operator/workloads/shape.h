@@ -8,40 +8,40 @@
 #include "lib/codec/json_fwd.h"
 #include "operator/plan/snapshot.h"
 
-// How each kind of workload (lib/api/workload_kinds.h) says what its pods look like. Pure; whatever
-// is absent or of another type than expected reads as absent.
+// Reads selector, replicas and pod template of each kind of workload (lib/api/workload_kinds.h).
+// Pure. A field that is absent or has an unexpected type reads as absent.
 namespace cachewarm::workloads {
 
-// Sources, beside the kinds' own API references: the labels that the kinds' controllers put on
-// pods. LeaderWorkerSet leaderworkerset.sigs.k8s.io/name; KubeRay ray.io/cluster, ray.io/node-type;
+// Sources: the kinds' API references and the labels that their controllers put on pods.
+// LeaderWorkerSet leaderworkerset.sigs.k8s.io/name; KubeRay ray.io/cluster, ray.io/node-type;
 // KServe serving.kserve.io/inferenceservice and component, and for an LLMInferenceService
 // app.kubernetes.io/{name,part-of} and kserve.io/component.
 struct Shape {
   plan::WorkloadKind kind = plan::WorkloadKind::kDeployment;
-  // Equal labels by which its pods, and no others, are known. Empty: there are none.
+  // Labels that identify exactly its pods. Empty if there are none.
   std::map<std::string, std::string> selector;
   int64_t replicas = 1;
-  // The PodTemplateSpec, a part of the workload's object; null where it has none of its own, so
-  // that it is learnt from the pods.
+  // PodTemplateSpec inside the workload's object. Null if it has none; the template is then learnt
+  // from the pods.
   const codec::Json* pod_template = nullptr;
-  // Name of the Deployment that a Rollout takes its template from (spec.workloadRef); then neither
-  // selector nor pod_template are its own.
+  // Name of the Deployment whose template a Rollout uses (spec.workloadRef); selector and
+  // pod_template are then the Deployment's.
   std::string borrows_from;
 };
 
-// `workload` is an object of one of those kinds; of any other it is read like a Deployment.
+// Returns the shape of `workload`. Reads an unknown kind like a Deployment.
 //  - CronJob: the pods of all its Jobs, by the labels of its pod template.
-//  - LeaderWorkerSet: all pods of all groups, leaders too; the template is the workers', because
-//    every rank but one of a group is made of it. Ranks whose image or devices differ have keys of
-//    their own (a key is made of the pod, not of this template).
-//  - RayCluster: the pods of all worker groups; the template is that of the first group that asks
-//    for an accelerator, else of the first. Without worker groups: the head.
-//  - InferenceService, LLMInferenceService: by the labels of their pods, and the template is learnt
-//    from those: runtimes and presets complete it where we cannot see it.
+//  - LeaderWorkerSet: the pods of all groups including the leaders. The template is the workers',
+//    because it creates every rank of a group but one. Ranks with another image or device count
+//    have their own keys (a key is computed from the pod, not from this template).
+//  - RayCluster: the pods of all worker groups. The template is that of the first group that
+//    requests an accelerator, else of the first group. Without worker groups: the head.
+//  - InferenceService, LLMInferenceService: by the labels of their pods. The template is learnt
+//    from the pods, because runtimes and presets complete it in the cluster.
 Shape ShapeOf(const codec::Json& workload);
 
-// One of its own pod templates, and so every pod that is made of it, has all of `labels`, which are
-// not empty. A LeaderWorkerSet has two templates.
+// True if one of the workload's own pod templates has all of `labels`, which are not empty. A
+// LeaderWorkerSet has two templates.
 bool MakesPodsWith(const codec::Json& workload, const std::map<std::string, std::string>& labels);
 
 }  // namespace cachewarm::workloads

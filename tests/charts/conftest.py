@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""helm and the objects that manifests and chart are made of."""
+"""Fixtures: helm, and the objects of manifests and chart."""
 import os
 import subprocess
 from pathlib import Path
@@ -24,7 +24,7 @@ def by_key(text):
 
 
 class Helm:
-    """Real helm on our chart."""
+    """Runs real helm on the chart."""
 
     def __init__(self):
         self.program = os.environ.get("CACHEWARM_HELM") or str(CACHE / "helm/current/helm")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chart, rendered by real helm, against manifests/install.yaml."""
+"""Compares the chart, rendered by real helm, with manifests/install.yaml."""
 import copy
 
 import pytest
@@ -11,7 +11,7 @@ OWN_LABELS = ("helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.i
 
 
 def plain(thing):
-    """Without what only helm adds; the configuration as values instead of text."""
+    """Drops fields that only helm adds, and parses the configuration."""
     thing = copy.deepcopy(thing)
     for label in OWN_LABELS:
         thing["metadata"].get("labels", {}).pop(label, None)
@@ -35,27 +35,27 @@ def pod_of(rendered, kind, name):
     return spec, spec["containers"][0]
 
 
-def test_lint_finds_nothing(helm):
+def test_lint_finds_no_problem(helm):
     done = helm.run("lint", "--strict", str(CHART))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[WARNING]" not in done.stdout + done.stderr
 
 
-def test_default_values_give_the_objects_of_install_yaml(installed, rendered):
-    # helm makes the namespace itself (--create-namespace), and only helm has hooks.
+def test_default_values_render_install_yaml(installed, rendered):
+    # helm creates the namespace (--create-namespace), and only helm has hooks.
     wanted = {key: plain(thing) for key, thing in installed.items() if key[0] != "Namespace"}
     assert {key for key, thing in rendered.items() if not is_hook(thing)} == set(wanted)
     for key, thing in wanted.items():
         assert plain(rendered[key]) == thing, key
 
 
-def test_every_object_says_which_chart_it_is_of(rendered):
+def test_every_object_has_the_chart_label(rendered):
     for (kind, name), thing in rendered.items():
         if kind != "CustomResourceDefinition":
             assert thing["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm", name
 
 
-def test_another_namespace_reaches_every_place(helm):
+def test_namespace_is_used_everywhere(helm):
     rendered = helm.template(namespace="elsewhere")
     for key, thing in rendered.items():
         assert "cachewarm-system" not in yaml.safe_dump(thing), key
@@ -66,7 +66,7 @@ def test_another_namespace_reaches_every_place(helm):
     assert names == ["kube-system", "elsewhere"]
 
 
-def test_another_root_reaches_policy_mount_and_configuration(helm):
+def test_root_is_used_in_policy_mount_and_configuration(helm):
     rendered = helm.template("--set", "root=/mnt/nvme/warm,store=oci://r.example.com/cw")
     for key, thing in rendered.items():
         if key[0] != "CustomResourceDefinition":
@@ -82,7 +82,7 @@ def test_another_root_reaches_policy_mount_and_configuration(helm):
     assert '"/mnt/nvme/warm/" + request.namespace' in mutation
 
 
-def test_registry_and_limits_reach_the_configuration(helm):
+def test_registry_and_limits_are_in_the_configuration(helm):
     rendered = helm.template(
         "--set", "store=oci://r.local:5000/cw,byteLimit=50000000000,logLevel=debug",
         "--set", "scrub.intervalSeconds=0",
@@ -111,7 +111,7 @@ def test_registry_and_limits_reach_the_configuration(helm):
         "nodeFacts": "/etc/cachewarm-node/facts.yaml"}
 
 
-def test_signature_keys_reach_the_agents(helm, rendered):
+def test_signature_keys_are_mounted_in_agents(helm, rendered):
     assert "signature" not in config_of(rendered)
     signed = helm.template(
         "--set", "signature.publicKeyFile=/etc/cachewarm-signature/cosign.pub",
@@ -127,7 +127,7 @@ def test_signature_keys_reach_the_agents(helm, rendered):
     assert (mount["mountPath"], mount["readOnly"]) == ("/etc/cachewarm-signature", True)
 
 
-def test_changed_configuration_restarts_both_programs(helm, rendered):
+def test_changed_configuration_restarts_operator_and_agents(helm, rendered):
     changed = helm.template("--set", "logLevel=debug")
     for key in (("Deployment", "cachewarm-operator"), ("DaemonSet", "cachewarm-agent")):
         before, after = (things[key]["spec"]["template"]["metadata"]["annotations"]
@@ -154,14 +154,14 @@ def test_images_and_placement_are_values(helm):
     assert spec["tolerations"] == [{"key": "infra", "operator": "Exists"}]
 
 
-def test_hosts_with_a_read_only_etc_can_do_without_the_node_directory(helm):
+def test_node_directory_is_optional(helm):
     rendered = helm.template("--set", "agent.nodeDirectory=")
     spec, container = pod_of(rendered, "DaemonSet", "cachewarm-agent")
     assert "node" not in [volume["name"] for volume in spec["volumes"]]
     assert "node" not in [mount["name"] for mount in container["volumeMounts"]]
 
 
-def test_what_releases_pods_runs_where_and_as_the_operator_does(helm):
+def test_release_jobs_run_like_the_operator(helm):
     rendered = helm.template(
         "--set", "operator.image.repository=localhost/o,operator.image.pullPolicy=Never",
         "--set", "operator.nodeSelector.pool=infra,imagePullSecrets[0].name=pull",
@@ -180,7 +180,7 @@ def test_what_releases_pods_runs_where_and_as_the_operator_does(helm):
         assert spec["priorityClassName"] == "system-cluster-critical"
 
 
-def test_an_uninstall_ends_the_holding_first_and_has_no_more_rights_than_that(rendered):
+def test_uninstall_job_releases_pods_with_minimal_rights(rendered):
     hooks = {key: thing for key, thing in rendered.items() if is_hook(thing)}
     assert sorted(hooks) == [(kind, "cachewarm-uninstall") for kind in (
         "ClusterRole", "ClusterRoleBinding", "Job", "ServiceAccount")]
@@ -198,13 +198,13 @@ def test_an_uninstall_ends_the_holding_first_and_has_no_more_rights_than_that(re
                                     "--remove-policy"]
 
 
-def test_what_releases_pods_can_be_left_out(helm):
+def test_release_jobs_are_optional(helm):
     rendered = helm.template("--set", "release.enabled=false,uninstall.enabled=false")
     assert not [key for key in rendered
                 if key[1] in ("cachewarm-release", "cachewarm-uninstall")]
 
 
-def test_metrics_objects_appear_when_asked_for(helm, rendered):
+def test_metrics_objects_are_optional(helm, rendered):
     assert not [key for key in rendered if key[0] in ("Service", "ServiceMonitor")]
     asked = helm.template("--set", "metrics.serviceMonitor.enabled=true,"
                           "metrics.serviceMonitor.labels.release=prom,metrics.annotations=false")
@@ -219,13 +219,13 @@ def test_metrics_objects_appear_when_asked_for(helm, rendered):
     assert list(agents) == ["checksum/config"]
 
 
-def test_network_policy_lets_only_metrics_in(helm):
+def test_network_policy_allows_only_metrics(helm):
     policy = helm.template("--set", "networkPolicy.enabled=true")["NetworkPolicy", "cachewarm"]
     assert policy["spec"]["policyTypes"] == ["Ingress"]
     assert policy["spec"]["ingress"] == [{"ports": [{"port": "metrics"}]}]
 
 
-def test_quota_can_be_left_out(helm):
+def test_quota_is_optional(helm):
     rendered = helm.template("--set", "criticalQuota.enabled=false")
     assert ("ResourceQuota", "cachewarm-critical") not in rendered
 
@@ -257,7 +257,7 @@ def test_quota_can_be_left_out(helm):
     ("uninstall.hook=false", "hook"),
     ("typo=1", "typo"),
 ])
-def test_wrong_values_are_refused_by_name(helm, value, named):
+def test_invalid_values_are_rejected_by_name(helm, value, named):
     done = helm.run("template", "cachewarm", str(CHART), "--set", value)
     assert done.returncode != 0
     assert named in done.stderr

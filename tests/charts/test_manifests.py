@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What manifests/install.yaml promises without a cluster."""
+"""Checks manifests/install.yaml without a cluster."""
 import subprocess
 
 import pytest
@@ -23,13 +23,13 @@ def container_of(installed, kind, name):
     return spec, spec["containers"][0]
 
 
-def test_install_yaml_is_made_of_its_parts():
+def test_install_yaml_consists_of_its_parts():
     done = subprocess.run([ROOT / "tools/render-manifests", "--check"], capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stdout
 
 
-def test_definitions_come_before_the_policy_that_needs_them(installed):
+def test_crds_come_before_the_policy(installed):
     kinds = [kind for kind, _ in installed]
     assert kinds[:3] == ["Namespace", "CustomResourceDefinition", "CustomResourceDefinition"]
     assert kinds[-2:] == ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]
@@ -40,7 +40,7 @@ def test_namespace_admits_the_agent(installed):
     assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
-def test_agent_may_report_on_nodecaches_and_nothing_else(installed):
+def test_agent_may_only_update_nodecaches(installed):
     assert rules_of(installed, "ClusterRole", "cachewarm-agent") == {
         ("cachewarm.io", "nodecaches"): {"get", "list", "watch"},
         ("cachewarm.io", "nodecaches/status"): {"get", "patch"}}
@@ -77,7 +77,7 @@ def test_operator_has_exactly_the_rights_it_needs(installed):
         (["leases"], ["cachewarm-operator"], ["get", "update", "patch"])]
 
 
-def test_nobody_reads_secrets(installed):
+def test_no_role_reads_secrets(installed):
     for (kind, name), thing in installed.items():
         if kind in ("Role", "ClusterRole"):
             for rule in thing["rules"]:
@@ -87,7 +87,7 @@ def test_nobody_reads_secrets(installed):
 
 @pytest.mark.parametrize("kind,name", [("Deployment", "cachewarm-operator"),
                                        ("DaemonSet", "cachewarm-agent")])
-def test_no_program_has_more_of_the_host_than_it_needs(installed, kind, name):
+def test_pods_have_minimal_host_access(installed, kind, name):
     spec, container = container_of(installed, kind, name)
     for shared in ("hostNetwork", "hostPID", "hostIPC"):
         assert not spec.get(shared)
@@ -101,7 +101,7 @@ def test_no_program_has_more_of_the_host_than_it_needs(installed, kind, name):
     assert container["livenessProbe"] and container["readinessProbe"]
 
 
-def test_operator_runs_as_nobody_with_a_second_one_waiting(installed):
+def test_operator_runs_unprivileged_with_two_replicas(installed):
     spec, container = container_of(installed, "Deployment", "cachewarm-operator")
     assert installed["Deployment", "cachewarm-operator"]["spec"]["replicas"] == 2
     assert spec["securityContext"]["runAsNonRoot"] is True
@@ -110,7 +110,7 @@ def test_operator_runs_as_nobody_with_a_second_one_waiting(installed):
     assert not any("hostPath" in volume for volume in spec["volumes"])
 
 
-def test_operators_prefer_machines_and_zones_of_their_own_and_one_may_go_at_a_time(installed):
+def test_operators_spread_over_nodes_and_zones(installed):
     spec, _ = container_of(installed, "Deployment", "cachewarm-operator")
     terms = spec["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert [term["podAffinityTerm"]["topologyKey"] for term in terms] == [
@@ -125,7 +125,7 @@ def spec_selector(installed, kind, name):
     return installed[kind, name]["spec"]["selector"]
 
 
-def test_pods_are_released_every_minute_with_rights_on_pods_alone(installed):
+def test_cron_job_releases_pods_every_minute_with_minimal_rights(installed):
     assert rules_of(installed, "ClusterRole", "cachewarm-release") == {
         ("", "pods"): {"get", "list", "patch"}}
     cron = installed["CronJob", "cachewarm-release"]["spec"]
@@ -145,12 +145,12 @@ def test_pods_are_released_every_minute_with_rights_on_pods_alone(installed):
     assert container["resources"]["limits"]["memory"] and container["resources"]["requests"]
     operator = container_of(installed, "Deployment", "cachewarm-operator")[1]
     assert container["image"] == operator["image"]
-    # Neither the operators' budget nor their anti-affinity counts these pods.
+    # These pods count neither for the operator's PodDisruptionBudget nor for its anti-affinity.
     labels = cron["jobTemplate"]["spec"]["template"]["metadata"]["labels"]
     assert labels["app.kubernetes.io/component"] == "release"
 
 
-def test_agent_has_four_capabilities_and_its_own_directory(installed):
+def test_agent_has_four_capabilities_and_one_directory(installed):
     spec, container = container_of(installed, "DaemonSet", "cachewarm-agent")
     assert sorted(container["securityContext"]["capabilities"]["add"]) == [
         "CHOWN", "DAC_OVERRIDE", "FOWNER", "LEASE"]
@@ -162,7 +162,7 @@ def test_agent_has_four_capabilities_and_its_own_directory(installed):
     assert all(mount["readOnly"] for name, mount in mounts.items() if name != "root")
 
 
-def test_admission_policy_can_only_fail_open(installed):
+def test_admission_policy_fails_open(installed):
     policy = installed["MutatingAdmissionPolicy", "cachewarm.io"]["spec"]
     assert policy["failurePolicy"] == "Ignore"
     binding = installed["MutatingAdmissionPolicyBinding", "cachewarm.io"]["spec"]
@@ -170,7 +170,7 @@ def test_admission_policy_can_only_fail_open(installed):
     assert binding["paramRef"]["selector"] == {"matchLabels": {"cachewarm.io/inject": "true"}}
 
 
-def test_admission_policy_leaves_system_and_strict_namespaces_alone(installed):
+def test_admission_policy_skips_system_and_restricted_namespaces(installed):
     policy = installed["MutatingAdmissionPolicy", "cachewarm.io"]["spec"]
     rules = policy["matchConstraints"]["namespaceSelector"]["matchExpressions"]
     assert {rule["key"]: rule["values"] for rule in rules} == {
@@ -179,14 +179,14 @@ def test_admission_policy_leaves_system_and_strict_namespaces_alone(installed):
     assert {rule["operator"] for rule in rules} == {"NotIn"}
 
 
-def test_agents_tolerate_every_taint_that_keeps_pods_off_a_fresh_node(installed):
+def test_agents_tolerate_the_taints_of_new_nodes(installed):
     spec = installed["DaemonSet", "cachewarm-agent"]["spec"]["template"]["spec"]
     tolerated = {each["key"] for each in spec["tolerations"] if each["operator"] == "Exists"}
     assert {"cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm",
             "readiness.k8s.io/cachewarm"} <= tolerated
 
 
-def test_every_policy_on_writers_denies_and_fails_closed(installed):
+def test_write_policies_deny_and_fail_closed(installed):
     policies = [name for kind, name in installed if kind == "ValidatingAdmissionPolicy"]
     assert sorted(policies) == ["agent.cachewarm.io", "operator-jobs.cachewarm.io",
                                 "operator-nodes.cachewarm.io", "operator-pods.cachewarm.io",
@@ -199,7 +199,7 @@ def test_every_policy_on_writers_denies_and_fails_closed(installed):
         assert binding == {"policyName": name, "validationActions": ["Deny"]}
 
 
-def test_policies_name_the_identities_that_are_installed(installed):
+def test_policies_name_the_installed_service_accounts(installed):
     text = (ROOT / "manifests/write-policy.yaml").read_text()
     for user in (OPERATOR, AGENT, RELEASE):
         _, _, namespace, name = user.split(":")

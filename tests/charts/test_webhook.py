@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed where the API server has no admission policies."""
+"""Checks the objects for API servers without mutating admission policies."""
 import pytest
 
 from conftest import CHART
@@ -19,21 +19,21 @@ def webhook_of(things):
     return webhooks[0]
 
 
-def test_only_what_injects_differs(installed, installed_older):
+def test_installs_differ_only_in_injection(installed, installed_older):
     assert set(installed) - set(installed_older) == POLICY
     assert set(installed_older) - set(installed) == WEBHOOK
     for key in set(installed) & set(installed_older):
         assert installed[key] == installed_older[key], key
 
 
-def test_webhook_can_only_fail_open(installed_older):
+def test_webhook_fails_open(installed_older):
     webhook = webhook_of(installed_older)
     assert webhook["failurePolicy"] == "Ignore"
     assert webhook["timeoutSeconds"] == 2
     assert webhook["sideEffects"] == "None"
 
 
-def test_webhook_is_asked_about_what_the_policy_looks_at(installed, installed_older):
+def test_webhook_matches_the_same_pods_as_the_policy(installed, installed_older):
     policy = installed["MutatingAdmissionPolicy", "cachewarm.io"]["spec"]
     webhook = webhook_of(installed_older)
     assert webhook["namespaceSelector"] == policy["matchConstraints"]["namespaceSelector"]
@@ -44,7 +44,7 @@ def test_webhook_is_asked_about_what_the_policy_looks_at(installed, installed_ol
         assert of_policy[condition["name"]].startswith(condition["expression"]), condition["name"]
 
 
-def test_operator_may_read_one_secret_and_complete_one_configuration(installed_older):
+def test_operator_reads_one_secret_and_patches_one_configuration(installed_older):
     rules = installed_older["Role", "cachewarm-webhook"]["rules"]
     assert rules == [{"apiGroups": [""], "resources": ["secrets"],
                       "resourceNames": ["cachewarm-webhook"], "verbs": ["get", "update"]}]
@@ -54,7 +54,7 @@ def test_operator_may_read_one_secret_and_complete_one_configuration(installed_o
          "resourceNames": ["cachewarm.io"], "verbs": ["patch"]}]
 
 
-def test_service_leads_to_the_port_that_the_operator_listens_on(installed_older):
+def test_service_uses_the_port_of_the_operator(installed_older):
     service = installed_older["Service", "cachewarm-webhook"]["spec"]
     target = webhook_of(installed_older)["clientConfig"]["service"]
     assert (target["name"], target["namespace"]) == ("cachewarm-webhook", "cachewarm-system")
@@ -64,8 +64,8 @@ def test_service_leads_to_the_port_that_the_operator_listens_on(installed_older)
 
 
 @pytest.mark.parametrize("words", [("--set", "admission=webhook"), ("--kube-version", "1.34.2")])
-def test_chart_gives_the_objects_of_install_webhook_yaml(helm, installed_older, words):
-    # The hook of helm uninstall is the chart's alone.
+def test_chart_renders_install_webhook_yaml(helm, installed_older, words):
+    # Only the chart has a hook for helm uninstall.
     rendered = helm.template("--set", "uninstall.enabled=false", *words)
     wanted = {key: plain(thing) for key, thing in installed_older.items() if key[0] != "Namespace"}
     assert set(rendered) == set(wanted)
@@ -73,14 +73,14 @@ def test_chart_gives_the_objects_of_install_webhook_yaml(helm, installed_older, 
         assert plain(rendered[key]) == thing, key
 
 
-def test_the_servers_version_decides_unless_it_is_said(helm):
+def test_server_version_selects_the_admission_by_default(helm):
     newer = helm.template("--kube-version", "1.36.0")
     assert POLICY <= set(newer) and not WEBHOOK & set(newer)
     said = helm.template("--kube-version", "1.34.2", "--set", "admission=policy")
     assert POLICY <= set(said) and not WEBHOOK & set(said)
 
 
-def test_another_namespace_reaches_the_webhook(helm):
+def test_namespace_is_used_in_the_webhook(helm):
     rendered = helm.template("--set", "admission=webhook", namespace="elsewhere")
     webhook = webhook_of(rendered)
     assert webhook["clientConfig"]["service"]["namespace"] == "elsewhere"
@@ -88,7 +88,7 @@ def test_another_namespace_reaches_the_webhook(helm):
         "kube-system", "elsewhere"]
 
 
-def test_cert_manager_keeps_the_certificate_where_it_has_an_issuer(helm):
+def test_cert_manager_issues_the_certificate_if_configured(helm):
     rendered = helm.template("--set", "admission=webhook,webhook.issuerRef.kind=ClusterIssuer",
                              "--set", "webhook.issuerRef.name=ca")
     certificate = rendered["Certificate", "cachewarm-webhook"]["spec"]
@@ -103,12 +103,12 @@ def test_cert_manager_keeps_the_certificate_where_it_has_an_issuer(helm):
     assert rendered["Role", "cachewarm-webhook"]["rules"][0]["verbs"] == ["get"]
 
 
-def test_network_policy_lets_the_api_server_in(helm):
+def test_network_policy_allows_the_api_server(helm):
     policy = helm.template("--set", "networkPolicy.enabled=true,admission=webhook")
     assert policy["NetworkPolicy", "cachewarm"]["spec"]["ingress"] == [
         {"ports": [{"port": "metrics"}, {"port": 8443}]}]
 
 
-def test_older_servers_than_those_tried_are_refused(helm):
+def test_unsupported_server_versions_are_rejected(helm):
     done = helm.run("template", "cachewarm", str(CHART), "--kube-version", "1.33.9")
     assert done.returncode != 0 and "1.34" in done.stderr

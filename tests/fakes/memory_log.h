@@ -10,20 +10,20 @@
 
 namespace cachewarm::fakes {
 
-// Remembers the events of a log, and its lines with their fields. Thread-safe.
+// Records messages and lines. Thread-safe.
 class MemoryLog final : public Log {
  public:
-  void Write(LogLevel level, std::string_view event, LogFields fields) override {
+  void Write(LogLevel level, std::string_view msg, LogFields fields) override {
     std::lock_guard lock(mutex_);
-    lines_.push_back(LogLine("", level, event, fields));
+    lines_.push_back(LogLine("", level, msg, fields));
     if (level >= LogLevel::kWarning) {
-      warnings_.emplace_back(event);
+      warnings_.emplace_back(msg);
     }
-    events_.emplace_back(event);
+    messages_.emplace_back(msg);
   }
-  std::vector<std::string> events() const {
+  std::vector<std::string> messages() const {
     std::lock_guard lock(mutex_);
-    return events_;
+    return messages_;
   }
   std::vector<std::string> warnings() const {
     std::lock_guard lock(mutex_);
@@ -47,7 +47,7 @@ class MemoryLog final : public Log {
 
  private:
   mutable std::mutex mutex_;
-  std::vector<std::string> events_;
+  std::vector<std::string> messages_;
   std::vector<std::string> warnings_;
   std::vector<std::string> lines_;
 };

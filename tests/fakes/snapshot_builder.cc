@@ -210,23 +210,23 @@ SnapshotBuilder& SnapshotBuilder::Bundle(const BundleSetup& setup) {
   return *this;
 }
 
-SnapshotBuilder& SnapshotBuilder::Rehearsed(plan::Answer as_is, plan::Answer injected,
+SnapshotBuilder& SnapshotBuilder::DryRunAnswered(plan::DryRunResult unmodified, plan::DryRunResult injected,
                                             const std::string& message) {
-  in_.rehearsal = {};
+  in_.dry_run = {};
   const plan::Plan first = Decide();
-  if (!first.rehearsal) {
+  if (!first.dry_run) {
     throw std::logic_error("no rehearsal is wished for");
   }
-  in_.rehearsal = {.fingerprint = first.rehearsal->fingerprint,
+  in_.dry_run = {.fingerprint = first.dry_run->fingerprint,
                    .time = in_.now,
-                   .as_is = as_is,
+                   .unmodified = unmodified,
                    .injected = injected,
                    .message = message};
   return *this;
 }
 
 SnapshotBuilder& SnapshotBuilder::Accepted() {
-  Rehearsed(plan::Answer::kAllowed, plan::Answer::kAllowed);
+  DryRunAnswered(plan::DryRunResult::kAllowed, plan::DryRunResult::kAllowed);
   const plan::Plan first = Decide();
   const api::Condition* ready = Condition(first, "Ready");
   if (!first.status.injection) {
@@ -234,7 +234,7 @@ SnapshotBuilder& SnapshotBuilder::Accepted() {
   }
   status().injection = first.status.injection;
   status().conditions = first.status.conditions;
-  status().starts.since = first.status.starts.since;
+  status().starts.counting_started_time = first.status.starts.counting_started_time;
   warmup().labels[std::string(api::kInjectLabel)] = "true";
   return *this;
 }
@@ -292,8 +292,8 @@ std::string ReasonOf(const plan::Plan& plan, const std::string& type) {
   return found == nullptr ? "" : found->reason;
 }
 
-const plan::NodeWants* WantsOf(const plan::Plan& plan, const std::string& node) {
-  for (const plan::NodeWants& wants : plan.nodes) {
+const plan::NodeEntries* EntriesOf(const plan::Plan& plan, const std::string& node) {
+  for (const plan::NodeEntries& wants : plan.nodes) {
     if (wants.node == node) {
       return &wants;
     }
@@ -322,7 +322,7 @@ const plan::PodAnnotation* AnnotationOf(const plan::Plan& plan, const std::strin
 
 bool HasEvent(const plan::Plan& plan, const std::string& reason) {
   return std::any_of(plan.events.begin(), plan.events.end(),
-                     [&](const plan::EventWish& event) { return event.reason == reason; });
+                     [&](const plan::EventRequest& event) { return event.reason == reason; });
 }
 
 }  // namespace cachewarm::fakes

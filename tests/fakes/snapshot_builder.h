@@ -80,7 +80,7 @@ class SnapshotBuilder {
   // As after a first plan: rehearsed, Ready, injecting.
   SnapshotBuilder& Accepted();
   // Answers the rehearsal that is wished for now.
-  SnapshotBuilder& Rehearsed(plan::Answer as_is, plan::Answer injected,
+  SnapshotBuilder& DryRunAnswered(plan::DryRunResult unmodified, plan::DryRunResult injected,
                              const std::string& message = "");
 
   plan::Snapshot& in() { return in_; }
@@ -113,7 +113,7 @@ codec::Json PodObject(const plan::Snapshot& in, const PodSetup& setup);
 // What a test looks for in a plan; nullptr when it is not there.
 const api::Condition* Condition(const plan::Plan& plan, const std::string& type);
 std::string ReasonOf(const plan::Plan& plan, const std::string& type);
-const plan::NodeWants* WantsOf(const plan::Plan& plan, const std::string& node);
+const plan::NodeEntries* EntriesOf(const plan::Plan& plan, const std::string& node);
 const plan::GateRelease* ReleaseOf(const plan::Plan& plan, const std::string& pod);
 const plan::PodAnnotation* AnnotationOf(const plan::Plan& plan, const std::string& pod,
                                         const std::string& key);

@@ -18,8 +18,8 @@
 namespace cachewarm::fuzz {
 namespace {
 
-// An address within `whole`.
-bool LiesIn(std::string_view part, std::string_view whole) {
+// True if `part` is a view into `whole`.
+bool IsWithin(std::string_view part, std::string_view whole) {
   return part.empty() ||
          (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
 }
@@ -32,9 +32,9 @@ void Manifest(std::string_view bytes) {
     return;
   }
   const auto text = bundle::WriteManifest(*parsed);
-  Promise(text.ok(), "a manifest that was read can be written");
+  Require(text.ok(), "a manifest that was read can be written");
   const auto again = bundle::ParseManifest(*text);
-  Promise(again.ok() && again->config == parsed->config && again->layers == parsed->layers &&
+  Require(again.ok() && again->config == parsed->config && again->layers == parsed->layers &&
               again->annotations == parsed->annotations,
           "a written manifest reads the same");
 }
@@ -45,13 +45,13 @@ void Config(std::string_view bytes) {
     return;
   }
   for (const bundle::Entry& entry : parsed->entries) {
-    Promise(bundle::CheckPath(entry.path, {}).ok(), "an accepted path passes the policy");
-    Promise(entry.bytes >= 0, "an accepted size is not negative");
+    Require(bundle::CheckPath(entry.path, {}).ok(), "an accepted path passes the policy");
+    Require(entry.bytes >= 0, "an accepted size is not negative");
   }
   const auto text = bundle::WriteConfig(*parsed);
-  Promise(text.ok(), "a config that was read can be written");
+  Require(text.ok(), "a config that was read can be written");
   const auto again = bundle::ParseConfig(*text);
-  Promise(again.ok() && again->entries == parsed->entries && again->facts == parsed->facts,
+  Require(again.ok() && again->entries == parsed->entries && again->facts == parsed->facts,
           "a written config reads the same");
 }
 
@@ -61,9 +61,9 @@ void LayoutIndex(std::string_view bytes) {
     return;
   }
   const auto text = bundle::WriteIndex(*parsed);
-  Promise(text.ok(), "an index that was read can be written");
+  Require(text.ok(), "an index that was read can be written");
   const auto again = bundle::ParseIndex(*text);
-  Promise(again.ok() && again->size() == parsed->size(), "a written index reads the same");
+  Require(again.ok() && again->size() == parsed->size(), "a written index reads the same");
 }
 
 void TarMembers(std::string_view bytes) {
@@ -75,7 +75,7 @@ void TarMembers(std::string_view bytes) {
     if (!member.ok() || !member->has_value()) {
       return;
     }
-    Promise(most-- > 0, "no more members than blocks");
+    Require(most-- > 0, "no more members than blocks");
     if (!bundle::CheckMember(**member, {}).ok()) {
       return;
     }
@@ -83,8 +83,8 @@ void TarMembers(std::string_view bytes) {
     if (!content.ok()) {
       return;
     }
-    Promise(LiesIn(*content, bytes), "the content lies in the archive");
-    Promise(static_cast<int64_t>(content->size()) <= (*member)->bytes,
+    Require(IsWithin(*content, bytes), "the content is a part of the archive");
+    Require(static_cast<int64_t>(content->size()) <= (*member)->bytes,
             "no more content than the header says");
   }
 }
@@ -92,10 +92,10 @@ void TarMembers(std::string_view bytes) {
 void RegistryAnswer(std::string_view bytes) {
   if (const auto challenge = bundle::ParseChallenge(bytes); challenge.ok()) {
     const auto url = bundle::TokenUrl(*challenge, "repository:team/llama:pull");
-    Promise(!url.ok() || http::Url::Parse(*url).ok(), "a token URL is a URL");
+    Require(!url.ok() || http::Url::Parse(*url).ok(), "a token URL is a URL");
   }
   if (const auto token = bundle::ParseToken(bytes); token.ok()) {
-    Promise(token->find_first_of("\r\n") == std::string::npos, "a token fits into a header line");
+    Require(token->find_first_of("\r\n") == std::string::npos, "a token fits into a header line");
   }
   static_cast<void>(bundle::FindCredentials(bytes, "registry.example.com"));
 }
@@ -105,7 +105,7 @@ void Referrers(std::string_view bytes) {
   const auto artifact = bundle::ParseArtifact(bytes);
   if (artifact.ok()) {
     const auto again = bundle::ParseArtifact(*bundle::WriteArtifact(*artifact));
-    Promise(again.ok() && again->subject == artifact->subject && again->layers == artifact->layers,
+    Require(again.ok() && again->subject == artifact->subject && again->layers == artifact->layers,
             "a written artifact reads the same");
   }
   const auto listed = bundle::ParseListing(bytes, kType);
@@ -113,20 +113,20 @@ void Referrers(std::string_view bytes) {
     const bundle::Descriptor added{.media_type = std::string(bundle::kManifestType),
                                    .digest = DigestOf(bytes)};
     const auto longer = bundle::AddToListing(bytes, added, {.type = kType});
-    Promise(!longer.ok() || bundle::ParseListing(*longer, kType)->size() > listed->size() ||
+    Require(!longer.ok() || bundle::ParseListing(*longer, kType)->size() > listed->size() ||
                 *longer == bytes,
             "a list grows by what is added");
   }
   const std::string url = "https://registry.example.com/v2/team/llama/referrers/x";
   if (const auto next = bundle::NextPage(bytes, url); next.ok() && next->has_value()) {
-    Promise((*next)->starts_with("https://registry.example.com:443/"), "a list stays on its host");
+    Require((*next)->starts_with("https://registry.example.com:443/"), "a list stays on its host");
   }
 }
 
 void Signature(std::string_view bytes) {
   const Digest digest = DigestOf("signed");
   static_cast<void>(bundle::PublicKey::Parse(bytes));
-  Promise(
+  Require(
       !bundle::CheckStatement(
            {.payload_type = "application/vnd.in-toto+json", .payload = std::string(bytes)}, digest)
               .ok() ||
@@ -137,9 +137,9 @@ void Signature(std::string_view bytes) {
     return;
   }
   const auto text = bundle::WriteSigstoreBundle(*envelope);
-  Promise(text.ok(), "a sigstore bundle that was read can be written");
+  Require(text.ok(), "a sigstore bundle that was read can be written");
   const auto again = bundle::ParseSigstoreBundle(*text);
-  Promise(again.ok() && bundle::SignedBytes(*again) == bundle::SignedBytes(*envelope) &&
+  Require(again.ok() && bundle::SignedBytes(*again) == bundle::SignedBytes(*envelope) &&
               again->signature == envelope->signature,
           "a written sigstore bundle reads the same");
 }
@@ -147,12 +147,12 @@ void Signature(std::string_view bytes) {
 void Location(std::string_view bytes) {
   if (const auto url = http::Url::Parse(bytes); url.ok()) {
     const auto again = http::Url::Parse(url->ToString());
-    Promise(again.ok() && again->ToString() == url->ToString(), "a written URL reads the same");
-    Promise(url->port != 0, "a URL has a port");
+    Require(again.ok() && again->ToString() == url->ToString(), "a written URL reads the same");
+    Require(url->port != 0, "a URL has a port");
   }
   const auto base = http::Url::Parse("https://registry.example.com:5000/v2/team/llama/blobs/x?a=b");
   if (const auto next = http::ResolveLocation(*base, bytes); next.ok()) {
-    Promise(http::Url::Parse(next->ToString()).ok(), "a location leads to a URL");
+    Require(http::Url::Parse(next->ToString()).ok(), "a location leads to a URL");
   }
 }
 

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Every file of the corpus, and each of them cut and bent in a few hundred fixed ways, through its
-// target: what a fuzzer once found stays found, on every machine, in every run of the tests.
+// SPDX-License-Identifier: Apache-2.0 Passes every file of the corpus, and a few hundred
+// deterministic mutations of each, to its target, so that inputs found by the fuzzer are tested on
+// every machine.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -26,7 +26,7 @@ std::string Content(const stdfs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The same bytes with one to four small wounds; the same seed gives the same wounds.
+// Returns `bytes` with one to four small changes, determined by the seed.
 std::string Bend(std::string bytes, unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&random](size_t bound) { return random() % std::max<size_t>(1, bound); };
@@ -51,12 +51,12 @@ std::string Bend(std::string bytes, unsigned seed) {
 
 class Corpus : public ::testing::TestWithParam<Target> {};
 
-TEST_P(Corpus, EveryTargetHasOne) {
+TEST_P(Corpus, EveryTargetHasInputs) {
   ASSERT_TRUE(stdfs::is_directory(Folder(GetParam())));
   EXPECT_FALSE(stdfs::is_empty(Folder(GetParam())));
 }
 
-TEST_P(Corpus, IsSurvivedWholeCutAndBent) {
+TEST_P(Corpus, DoesNotCrashTargets) {
   for (const auto& file : stdfs::directory_iterator(Folder(GetParam()))) {
     const std::string bytes = Content(file.path());
     SCOPED_TRACE(file.path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer's door: cachewarm-fuzz --target=NAME [libFuzzer's own flags] CORPUS...
+// Entry point for libFuzzer: cachewarm-fuzz --target=NAME [flags of libFuzzer] CORPUS...
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>

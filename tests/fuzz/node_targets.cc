@@ -24,7 +24,7 @@ void CpuInfo(std::string_view bytes) {
   const auto once = fingerprint::NormaliseCpu(*facts);
   if (once.ok()) {
     const auto twice = fingerprint::NormaliseCpu(*once);
-    Promise(twice.ok() && *twice == *once, "what is normal stays as it is");
+    Require(twice.ok() && *twice == *once, "what is normal stays as it is");
   }
 }
 
@@ -34,12 +34,12 @@ void Yaml(std::string_view bytes) {
     const auto text = codec::CanonicalJson(*json);
     if (text.ok()) {
       const auto again = codec::ParseJson(*text);
-      Promise(again.ok() && *codec::CanonicalJson(*again) == *text, "canonical text is canonical");
+      Require(again.ok() && *codec::CanonicalJson(*again) == *text, "canonical text is canonical");
     }
   }
 }
 
-// A path, a newline, and what a pod wrote there.
+// Input: a path, a newline, and the content of the file.
 void CachedFile(std::string_view bytes) {
   const size_t end = std::min(bytes.find('\n'), bytes.size());
   const std::string_view path = bytes.substr(0, end);
@@ -54,10 +54,10 @@ void CachedFile(std::string_view bytes) {
                : std::string(content.substr(static_cast<size_t>(offset), size));
   };
   static_cast<void>(caches::CheckWhole(placement, path, content.size(), look));
-  Promise(read <= 64U << 10U, "a check reads at most 64 KiB");
+  Require(read <= 64U << 10U, "a check reads at most 64 KiB");
   static_cast<void>(caches::CubinArchitecture(content.substr(0, 64)));
   const auto time = caches::FindCompileTime(content);
-  Promise(time.graph_ns >= 0 && time.autograd_ns >= 0, "a compile time is not negative");
+  Require(time.graph_ns >= 0 && time.autograd_ns >= 0, "a compile time is not negative");
 }
 
 }  // namespace cachewarm::fuzz

@@ -30,7 +30,7 @@ void CacheWarmup(std::string_view bytes) {
                        {"status", api::EncodeStatus(decoded->status)}};
   again["spec"] = json->value("spec", codec::Json::object());
   const auto twice = api::DecodeCacheWarmup(again);
-  Promise(twice.ok() && twice->status == decoded->status, "a written status reads the same");
+  Require(twice.ok() && twice->status == decoded->status, "a written status reads the same");
 }
 
 void NodeCache(std::string_view bytes) {
@@ -46,7 +46,7 @@ void NodeCache(std::string_view bytes) {
                              {"spec", api::EncodeSpec(decoded->spec)},
                              {"status", api::EncodeStatus(decoded->status)}};
   const auto twice = api::DecodeNodeCache(again);
-  Promise(twice.ok() && api::EncodeSpec(twice->spec) == again["spec"] &&
+  Require(twice.ok() && api::EncodeSpec(twice->spec) == again["spec"] &&
               twice->status == decoded->status,
           "a written NodeCache reads the same");
 }
@@ -62,7 +62,7 @@ void Pod(std::string_view bytes) {
   static_cast<void>(api::DecodeMeta(*object));
 }
 
-// The first byte says how long the pieces are in which the stream comes.
+// Input: the size of the pieces (first byte), then the stream.
 void WatchStream(std::string_view bytes) {
   if (bytes.empty()) {
     return;
@@ -83,7 +83,7 @@ void WatchStream(std::string_view bytes) {
     return seen;
   };
   const size_t piece = 1U + static_cast<unsigned char>(bytes.front());
-  Promise(events_of(piece) == events_of(stream.size() + 1), "where a stream is cut says nothing");
+  Require(events_of(piece) == events_of(stream.size() + 1), "the pieces of a stream do not matter");
 }
 
 }  // namespace cachewarm::fuzz

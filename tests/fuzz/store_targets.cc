@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a whole way reads: the members of a bundle behind its index, and what a registry answers.
+// Targets that read a whole chain: the members of a bundle with its index, responses of a registry.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -24,8 +24,8 @@ namespace {
 
 constexpr char kRepository[] = "team/llama";
 
-// What a packer would list of a tar, or of what somebody says is one.
-std::map<std::string, bundle::Entry> Listed(const std::vector<std::string_view>& frames) {
+// Returns the entries that a packer would list for the tar.
+std::map<std::string, bundle::Entry> AddToIndex(const std::vector<std::string_view>& frames) {
   std::map<std::string, bundle::Entry> entries;
   for (size_t frame = 0; frame < frames.size(); ++frame) {
     bundle::TarReader reader(frames[frame]);
@@ -59,7 +59,8 @@ std::map<std::string, bundle::Entry> Listed(const std::vector<std::string_view>&
   return entries;
 }
 
-// Up to three frames; the first two bytes say where they are cut, in tar blocks.
+// Input: the ends of two frames in tar blocks (first two bytes), then the tar of up to three
+// frames.
 std::vector<std::string_view> Cut(std::string_view bytes) {
   std::vector<std::string_view> frames;
   std::string_view tar = bytes.substr(std::min<size_t>(2, bytes.size()));
@@ -77,13 +78,13 @@ std::vector<std::string_view> Cut(std::string_view bytes) {
   return frames;
 }
 
-// As a node reads it: out of a text that anybody may have written.
+// Parses the config as a node does, from untrusted text.
 absl::StatusOr<bundle::Config> Read(const bundle::Config& config) {
   const auto text = bundle::WriteConfig(config);
   return text.ok() ? bundle::ParseConfig(*text) : text.status();
 }
 
-// One of the numbers that `bytes` are made of.
+// Removes one number from the start of `bytes`.
 int64_t TakeNumber(std::string_view& bytes) {
   int64_t number = 0;
   const size_t taken = std::min(bytes.size(), sizeof(number));
@@ -98,22 +99,22 @@ void UnpackedMembers(std::string_view bytes) {
   const std::vector<std::string_view> frames = Cut(bytes);
   bundle::Config config;
   bundle::FrameWriter writer(1);
-  bundle::Buffer room;
+  bundle::Buffer output;
   bundle::LayerIndex index;
   std::string layer;
   std::string tar;
   for (const std::string_view raw : frames) {
-    Promise(writer.Compress(raw, room).ok(), "anything can be compressed");
+    Require(writer.Compress(raw, output).ok(), "anything can be compressed");
     index.frames.push_back({.offset = static_cast<int64_t>(layer.size()),
-                            .bytes = static_cast<int64_t>(room.view().size()),
+                            .bytes = static_cast<int64_t>(output.view().size()),
                             .raw_bytes = static_cast<int64_t>(raw.size()),
-                            .digest = DigestOf(room.view())});
-    layer += room.view();
+                            .digest = DigestOf(output.view())});
+    layer += output.view();
     tar += raw;
   }
   index.diff_id = DigestOf(tar);
   config.layers.push_back(index);
-  for (auto& [path, entry] : Listed(frames)) {
+  for (auto& [path, entry] : AddToIndex(frames)) {
     config.entries.push_back(std::move(entry));
   }
   const auto read = Read(config);
@@ -122,7 +123,7 @@ void UnpackedMembers(std::string_view bytes) {
   }
   bundle::MemStore store;
   const auto blob = bundle::WriteSmallBlob(store, kRepository, layer, {});
-  Promise(blob.ok(), "anything can be kept");
+  Require(blob.ok(), "any bytes can be stored");
   const bundle::Manifest manifest{
       .config = {.media_type = std::string(bundle::kConfigType), .digest = DigestOf("c")},
       .layers = {{.media_type = std::string(bundle::kLayerType),
@@ -130,8 +131,9 @@ void UnpackedMembers(std::string_view bytes) {
                   .bytes = blob->bytes}}};
   if (bundle::Verify({store, kRepository}, {.manifest = manifest, .config = *read}, {}, {}).ok()) {
     for (const bundle::Entry& entry : read->entries) {
-      Promise(bundle::CheckPath(entry.path, {}).ok(), "an accepted path passes the policy");
-      Promise(entry.bytes <= static_cast<int64_t>(bytes.size()), "no file is made of nothing");
+      Require(bundle::CheckPath(entry.path, {}).ok(), "an accepted path passes the policy");
+      Require(entry.bytes <= static_cast<int64_t>(bytes.size()),
+              "no file is larger than the input");
     }
   }
 }
@@ -142,24 +144,24 @@ void EntryLines(std::string_view bytes) {
       {.line_bytes = static_cast<int64_t>(bytes.size()), .packed = std::string(bytes)},
       kEntriesMax));
   bundle::Buffer packed;
-  Promise(bundle::FrameWriter(1).Compress(bytes, packed).ok(), "anything can be compressed");
+  Require(bundle::FrameWriter(1).Compress(bytes, packed).ok(), "anything can be compressed");
   const auto entries = bundle::ReadEntryList({.line_bytes = static_cast<int64_t>(bytes.size()),
                                               .packed = codec::EncodeBase64(packed.view())},
                                              kEntriesMax);
   if (!entries.ok()) {
-    Promise(bundle::IsPlainUtf8(std::string(entries.status().message())), "errors can be shown");
+    Require(bundle::IsPlainUtf8(std::string(entries.status().message())), "errors are printable");
     return;
   }
   int64_t sum = 0;
   for (const bundle::Entry& entry : *entries) {
-    Promise(bundle::CheckPath(entry.path, {}).ok(), "an accepted path passes the policy");
-    Promise(entry.bytes >= 0 && entry.frame >= 0, "accepted numbers are not negative");
-    Promise(!__builtin_add_overflow(sum, entry.bytes, &sum), "the sum of sizes is a number");
+    Require(bundle::CheckPath(entry.path, {}).ok(), "an accepted path passes the policy");
+    Require(entry.bytes >= 0 && entry.frame >= 0, "accepted numbers are not negative");
+    Require(!__builtin_add_overflow(sum, entry.bytes, &sum), "the sum of sizes does not overflow");
   }
   const auto text = bundle::WriteEntryList(*entries);
-  Promise(text.ok(), "an entry list that was read can be written");
+  Require(text.ok(), "an entry list that was read can be written");
   const auto again = bundle::ReadEntryList(*text, kEntriesMax);
-  Promise(again.ok() && *again == *entries, "a written entry list reads the same");
+  Require(again.ok() && *again == *entries, "a written entry list reads the same");
 }
 
 void FrameIndex(std::string_view bytes) {
@@ -194,16 +196,16 @@ void FrameIndex(std::string_view bytes) {
   for (size_t i = 0; i < layers; ++i) {
     int64_t end = 0;
     for (const bundle::Frame& frame : read->layers[i].frames) {
-      Promise(frame.offset == end && frame.bytes > 0, "frames follow one another");
-      Promise(frame.raw_bytes >= 0 && frame.raw_bytes <= limits.frame_raw_bytes_max,
+      Require(frame.offset == end && frame.bytes > 0, "frames are contiguous");
+      Require(frame.raw_bytes >= 0 && frame.raw_bytes <= limits.frame_raw_bytes_max,
               "a frame fits into its worker's memory");
       end += frame.bytes;
     }
-    Promise(end == manifest.layers[i].bytes, "frames cover their layer");
+    Require(end == manifest.layers[i].bytes, "frames cover their layer");
   }
 }
 
-// A status, a line for Retry-After, and the body.
+// Input: a status, a line with Retry-After, and the body.
 void RegistryError(std::string_view bytes) {
   http::Response response{.status = 400 + static_cast<int>(TakeNumber(bytes) & 127)};
   const size_t line = std::min(bytes.find('\n'), bytes.size());
@@ -211,16 +213,16 @@ void RegistryError(std::string_view bytes) {
   response.headers.Set("Date", "Sat, 21 Nov 2026 08:00:00 GMT");
   response.body = bytes.substr(std::min(line + 1, bytes.size()));
   const absl::Status status = bundle::RegistryStatus(response, "GET x");
-  Promise(!status.ok(), "an error is an error");
-  Promise(status.message().size() < 5000, "the words of a registry are bounded");
-  Promise(bundle::IsPlainUtf8(std::string(status.message())),
-          "the words of a registry can be shown");
+  Require(!status.ok(), "an error status is not OK");
+  Require(status.message().size() < 5000, "the message of a registry is bounded");
+  Require(bundle::IsPlainUtf8(std::string(status.message())),
+          "the message of a registry is printable");
 }
 
 void AuthFile(std::string_view bytes) {
   for (const std::string_view host : {"registry.example.com", "127.0.0.1:5000", "docker.io"}) {
     const auto found = bundle::FindCredentials(bytes, host);
-    Promise(!found.ok() || !found->has_value() ||
+    Require(!found.ok() || !found->has_value() ||
                 (*found)->base64.find_first_of("\r\n ") == std::string::npos,
             "credentials fit into a header line");
   }

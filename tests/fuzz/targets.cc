@@ -34,9 +34,9 @@ const std::vector<Target>& AllTargets() {
   return targets;
 }
 
-void Promise(bool kept, std::string_view promise) {
-  if (!kept) {
-    std::cerr << "promise broken: " << promise << std::endl;
+void Require(bool holds, std::string_view invariant) {
+  if (!holds) {
+    std::cerr << "invariant violated: " << invariant << std::endl;
     std::abort();
   }
 }

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-// Everything that reads bytes of strangers. A target takes any bytes and must come back: no crash,
-// no sanitizer report, no bound exceeded. What it accepts it writes out and reads again: the second
-// reading must say the same. A broken promise aborts.
+// Fuzz targets for every parser of untrusted input. A target takes any bytes and must return
+// without a crash, a sanitizer report or an exceeded limit. It writes accepted input and parses it
+// again: the result must be equal. A violated invariant aborts the process.
 namespace cachewarm::fuzz {
 
 struct Target {
@@ -16,7 +16,7 @@ struct Target {
 
 const std::vector<Target>& AllTargets();
 
-// Of a published bundle and a registry (bundle_targets.cc).
+// Input from published bundles and registries (bundle_targets.cc).
 void Manifest(std::string_view bytes);
 void Config(std::string_view bytes);
 void LayoutIndex(std::string_view bytes);
@@ -26,29 +26,29 @@ void Referrers(std::string_view bytes);
 void Signature(std::string_view bytes);
 void Location(std::string_view bytes);
 
-// Of whole ways through both (store_targets.cc).
+// Chains of several parsers (store_targets.cc).
 void UnpackedMembers(std::string_view bytes);
 void EntryLines(std::string_view bytes);
 void FrameIndex(std::string_view bytes);
 void RegistryError(std::string_view bytes);
 void AuthFile(std::string_view bytes);
 
-// Of the API server (object_targets.cc).
+// Input from the API server (object_targets.cc).
 void CacheWarmup(std::string_view bytes);
 void NodeCache(std::string_view bytes);
 void Pod(std::string_view bytes);
 void WatchStream(std::string_view bytes);
 
-// Of whoever reaches the webhook (webhook_targets.cc).
+// Input from clients of the webhook (webhook_targets.cc).
 void AdmissionReview(std::string_view bytes);
 
-// Of a node, its administrator and its pods (node_targets.cc).
+// Input from a node, its administrator and its pods (node_targets.cc).
 void NodeFacts(std::string_view bytes);
 void CpuInfo(std::string_view bytes);
 void Yaml(std::string_view bytes);
 void CachedFile(std::string_view bytes);
 
-// Aborts with the promise that was broken.
-void Promise(bool kept, std::string_view promise);
+// Aborts with the violated invariant unless `holds`.
+void Require(bool holds, std::string_view invariant);
 
 }  // namespace cachewarm::fuzz

@@ -12,7 +12,7 @@
 
 namespace cachewarm::fuzz {
 
-// The pod of a question, given to a warmup that takes every pod with a container "c".
+// Input: an AdmissionReview, whose pod is matched by a warmup for every pod with a container "c".
 void AdmissionReview(std::string_view bytes) {
   const auto review = webhook::DecodeReview(bytes);
   if (!review.ok()) {
@@ -27,17 +27,17 @@ void AdmissionReview(std::string_view bytes) {
       api::Injection{.container = "c", .env = {{.name = "A", .value = "1"}}, .gate = true};
   codec::Json changed = *review->pod;
   const std::string taken = webhook::Inject({warmup}, api::kDefaultRoot, changed);
-  Promise(!taken.empty() || changed == *review->pod, "a pod that is not taken stays as it is");
+  Require(!taken.empty() || changed == *review->pod, "an unmatched pod is unchanged");
   codec::Json again = changed;
   webhook::Inject({warmup}, api::kDefaultRoot, again);
-  Promise(again == changed, "doing it twice changes nothing more");
+  Require(again == changed, "the change is idempotent");
   const auto answer = codec::ParseJson(webhook::EncodeAnswer(*review, changed));
-  Promise(answer.ok(), "an answer is JSON");
+  Require(answer.ok(), "an answer is JSON");
   const codec::Json& response = (*answer)["response"];
   if (response.contains("patch")) {
     const auto patch = codec::DecodeBase64(response["patch"].get<std::string>());
-    Promise(patch.ok() && review->pod->patch(*codec::ParseJson(*patch)) == changed,
-            "the patch makes the changed pod");
+    Require(patch.ok() && review->pod->patch(*codec::ParseJson(*patch)) == changed,
+            "the patch results in the changed pod");
   }
 }
 

@@ -5,221 +5,221 @@
 
 #include "tests/sim/joined.h"
 #include "tests/sim/seeds.h"
-#include "tests/sim/world.h"
+#include "tests/sim/sim_cluster.h"
 
 namespace cachewarm::sim {
 namespace {
 
-void AddThreeNodesOfTwoClasses(World& world) {
-  world.AddNode({.name = "n1"});
-  world.AddNode({.name = "n2"});
-  world.AddNode({.name = "n3", .cpu_class = fakes::kAvx2});
+void AddThreeNodesOfTwoClasses(SimCluster& cluster) {
+  cluster.AddNode({.name = "n1"});
+  cluster.AddNode({.name = "n2"});
+  cluster.AddNode({.name = "n3", .cpu_class = fakes::kAvx2});
 }
 
 // Accepted before the first pod, as when the warmup is applied with the Deployment or before it.
-World ThreeNodesOfTwoClasses(const WorldSetup& setup) {
-  World world(setup);
-  world.builder().warmup().spec.compile.builder = api::Builder::kFirstPod;
-  AddThreeNodesOfTwoClasses(world);
-  world.Scale(0);
-  world.Seconds(5);
-  world.Scale(setup.replicas);
-  return world;
+SimCluster ThreeNodesOfTwoClasses(const SimSetup& setup) {
+  SimCluster cluster(setup);
+  cluster.builder().warmup().spec.compile.builder = api::Builder::kFirstPod;
+  AddThreeNodesOfTwoClasses(cluster);
+  cluster.Scale(0);
+  cluster.RunSeconds(5);
+  cluster.Scale(setup.replicas);
+  return cluster;
 }
 
 class EverySeed : public testing::TestWithParam<int> {
  protected:
-  WorldSetup Seeded(int replicas) const {
+  SimSetup Seeded(int replicas) const {
     return {.seed = static_cast<uint32_t>(GetParam()), .replicas = replicas};
   }
 };
 
 TEST_P(EverySeed, OneBuilderPerClassAndEveryLaterPodHits) {
-  World world = ThreeNodesOfTwoClasses(Seeded(6));
-  ASSERT_TRUE(world.Settle(200)) << Joined(world.violations());
-  EXPECT_EQ(world.pods_ready(), 6U);
-  EXPECT_EQ(world.elections(world.builder().Key("n1")), 1);
-  EXPECT_EQ(world.elections(world.builder().Key("n3")), 1);
-  EXPECT_EQ(world.status().summary.types, "2/2");
-  EXPECT_EQ(world.status().summary.nodes, "3/3");
-  const int warm_since = world.now();
-  world.Scale(15);
-  ASSERT_TRUE(world.Settle(200)) << Joined(world.violations());
-  EXPECT_EQ(world.hits_after(warm_since), 9);
-  EXPECT_EQ(world.misses_after(warm_since), 0);
-  EXPECT_EQ(Joined(world.violations()), "");
+  SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
+  ASSERT_TRUE(cluster.Settle(200)) << Joined(cluster.violations());
+  EXPECT_EQ(cluster.pods_ready(), 6U);
+  EXPECT_EQ(cluster.elections(cluster.builder().Key("n1")), 1);
+  EXPECT_EQ(cluster.elections(cluster.builder().Key("n3")), 1);
+  EXPECT_EQ(cluster.status().summary.types, "2/2");
+  EXPECT_EQ(cluster.status().summary.nodes, "3/3");
+  const int warm_since = cluster.now();
+  cluster.Scale(15);
+  ASSERT_TRUE(cluster.Settle(200)) << Joined(cluster.violations());
+  EXPECT_EQ(cluster.hits_after(warm_since), 9);
+  EXPECT_EQ(cluster.misses_after(warm_since), 0);
+  EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
 TEST_P(EverySeed, OfEightHeldPodsOnNodesOfTwoTypesTwoCompileAndSixHit) {
-  WorldSetup setup = Seeded(8);
+  SimSetup setup = Seeded(8);
   setup.pods_per_second = 8;
-  World world = ThreeNodesOfTwoClasses(setup);
-  ASSERT_TRUE(world.Settle(200)) << Joined(world.violations());
-  EXPECT_EQ(world.starts_ended(), 8U);
-  EXPECT_EQ(world.elections(world.builder().Key("n1")), 1);
-  EXPECT_EQ(world.elections(world.builder().Key("n3")), 1);
-  EXPECT_EQ(world.hits_after(0), 6);
-  EXPECT_EQ(world.misses_after(0), 0);
-  EXPECT_EQ(Joined(world.violations()), "");
+  SimCluster cluster = ThreeNodesOfTwoClasses(setup);
+  ASSERT_TRUE(cluster.Settle(200)) << Joined(cluster.violations());
+  EXPECT_EQ(cluster.starts_ended(), 8U);
+  EXPECT_EQ(cluster.elections(cluster.builder().Key("n1")), 1);
+  EXPECT_EQ(cluster.elections(cluster.builder().Key("n3")), 1);
+  EXPECT_EQ(cluster.hits_after(0), 6);
+  EXPECT_EQ(cluster.misses_after(0), 0);
+  EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
 TEST_P(EverySeed, AWarmRevisionIsNeverGatedAlsoWithTheOperatorDead) {
-  World world = ThreeNodesOfTwoClasses(Seeded(6));
-  ASSERT_TRUE(world.Settle(200));
-  ASSERT_FALSE(world.status().injection->warm_revisions.empty());
-  world.OperatorDown(true);
-  world.Scale(12);
-  world.Seconds(20);
-  EXPECT_EQ(world.pods_held(), 0U);
-  EXPECT_EQ(world.pods_ready(), 12U);
+  SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
+  ASSERT_TRUE(cluster.Settle(200));
+  ASSERT_FALSE(cluster.status().injection->warm_revisions.empty());
+  cluster.OperatorDown(true);
+  cluster.Scale(12);
+  cluster.RunSeconds(20);
+  EXPECT_EQ(cluster.pods_held(), 0U);
+  EXPECT_EQ(cluster.pods_ready(), 12U);
 }
 
 TEST_P(EverySeed, JobsWarmAWorkloadThatSleepsAndAreGoneAfterwards) {
-  World world(Seeded(0));
-  AddThreeNodesOfTwoClasses(world);
-  ASSERT_TRUE(world.Settle(200)) << Joined(world.violations());
-  EXPECT_EQ(world.status().summary.types, "2/2");
-  EXPECT_TRUE(world.builder().in().jobs.empty());
-  const int warm_since = world.now();
-  world.Scale(6);
-  ASSERT_TRUE(world.Settle(200));
-  EXPECT_EQ(world.hits_after(warm_since), 6);
-  EXPECT_EQ(world.misses_after(warm_since), 0);
-  EXPECT_EQ(Joined(world.violations()), "");
+  SimCluster cluster(Seeded(0));
+  AddThreeNodesOfTwoClasses(cluster);
+  ASSERT_TRUE(cluster.Settle(200)) << Joined(cluster.violations());
+  EXPECT_EQ(cluster.status().summary.types, "2/2");
+  EXPECT_TRUE(cluster.builder().in().jobs.empty());
+  const int warm_since = cluster.now();
+  cluster.Scale(6);
+  ASSERT_TRUE(cluster.Settle(200));
+  EXPECT_EQ(cluster.hits_after(warm_since), 6);
+  EXPECT_EQ(cluster.misses_after(warm_since), 0);
+  EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
 TEST_P(EverySeed, ANodeThatJoinsLaterGetsTheBundleWithoutABuild) {
-  World world = ThreeNodesOfTwoClasses(Seeded(6));
-  ASSERT_TRUE(world.Settle(200));
-  world.AddNode({.name = "n4"});
-  ASSERT_TRUE(world.Settle(100));
-  EXPECT_EQ(world.status().summary.nodes, "4/4");
-  EXPECT_EQ(world.elections(world.builder().Key("n1")), 1);
-  EXPECT_FALSE(world.status().injection->warm_revisions.empty());
+  SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
+  ASSERT_TRUE(cluster.Settle(200));
+  cluster.AddNode({.name = "n4"});
+  ASSERT_TRUE(cluster.Settle(100));
+  EXPECT_EQ(cluster.status().summary.nodes, "4/4");
+  EXPECT_EQ(cluster.elections(cluster.builder().Key("n1")), 1);
+  EXPECT_FALSE(cluster.status().injection->warm_revisions.empty());
 }
 
 TEST_P(EverySeed, WithOneTurnAtATimeEveryNodeIsWarmInTheEnd) {
-  World world = ThreeNodesOfTwoClasses(Seeded(6));
-  world.builder().in().settings.fetch_nodes_max = 1;
+  SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
+  cluster.builder().in().settings.fetch_nodes_max = 1;
   for (int i = 0; i < 5; ++i) {
-    world.AddNode({.name = "more" + std::to_string(i)});
+    cluster.AddNode({.name = "more" + std::to_string(i)});
   }
-  ASSERT_TRUE(world.Settle(300)) << Joined(world.violations());
-  EXPECT_EQ(world.status().summary.nodes, "8/8");
-  const int warm_since = world.now();
-  world.Scale(16);
-  ASSERT_TRUE(world.Settle(200));
-  EXPECT_EQ(world.misses_after(warm_since), 0);
-  EXPECT_EQ(Joined(world.violations()), "");
+  ASSERT_TRUE(cluster.Settle(300)) << Joined(cluster.violations());
+  EXPECT_EQ(cluster.status().summary.nodes, "8/8");
+  const int warm_since = cluster.now();
+  cluster.Scale(16);
+  ASSERT_TRUE(cluster.Settle(200));
+  EXPECT_EQ(cluster.misses_after(warm_since), 0);
+  EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
 TEST_P(EverySeed, TheBundleOutlivesItsBuildersNode) {
-  World world = ThreeNodesOfTwoClasses(Seeded(6));
-  ASSERT_TRUE(world.Settle(200));
-  world.RemoveNode("n1");
-  const int since = world.now();
-  ASSERT_TRUE(world.Settle(200));
-  EXPECT_EQ(world.pods_ready(), 6U);
-  EXPECT_EQ(world.misses_after(since), 0);
+  SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
+  ASSERT_TRUE(cluster.Settle(200));
+  cluster.RemoveNode("n1");
+  const int since = cluster.now();
+  ASSERT_TRUE(cluster.Settle(200));
+  EXPECT_EQ(cluster.pods_ready(), 6U);
+  EXPECT_EQ(cluster.misses_after(since), 0);
 }
 
 TEST_P(EverySeed, ARolloutToANewImageBuildsOncePerClassAndARollBackHitsAtOnce) {
-  World world = ThreeNodesOfTwoClasses(Seeded(6));
-  ASSERT_TRUE(world.Settle(200));
-  world.Rollout("r2", "server:2");
-  ASSERT_TRUE(world.Settle(600)) << Joined(world.violations());
-  EXPECT_LE(world.elections(world.builder().Key("n1", "server:2")), 1);
-  EXPECT_LE(world.elections(world.builder().Key("n3", "server:2")), 1);
-  const int since = world.now();
-  world.Rollout("r1", "server:1");
-  ASSERT_TRUE(world.Settle(600));
-  EXPECT_EQ(world.misses_after(since), 0);
-  EXPECT_GE(world.hits_after(since), 6);
-  EXPECT_EQ(world.elections(world.builder().Key("n1")), 1);
-  EXPECT_EQ(Joined(world.violations()), "");
+  SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
+  ASSERT_TRUE(cluster.Settle(200));
+  cluster.Rollout("r2", "server:2");
+  ASSERT_TRUE(cluster.Settle(600)) << Joined(cluster.violations());
+  EXPECT_LE(cluster.elections(cluster.builder().Key("n1", "server:2")), 1);
+  EXPECT_LE(cluster.elections(cluster.builder().Key("n3", "server:2")), 1);
+  const int since = cluster.now();
+  cluster.Rollout("r1", "server:1");
+  ASSERT_TRUE(cluster.Settle(600));
+  EXPECT_EQ(cluster.misses_after(since), 0);
+  EXPECT_GE(cluster.hits_after(since), 6);
+  EXPECT_EQ(cluster.elections(cluster.builder().Key("n1")), 1);
+  EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
 TEST_P(EverySeed, AChangeOfArgsAloneCostsNoBuild) {
-  World world = ThreeNodesOfTwoClasses(Seeded(6));
-  ASSERT_TRUE(world.Settle(200));
-  const int since = world.now();
-  world.Rollout("r2", "server:1");
-  ASSERT_TRUE(world.Settle(300));
-  EXPECT_EQ(world.elections(world.builder().Key("n1")), 1);
-  EXPECT_EQ(world.elections(world.builder().Key("n3")), 1);
-  EXPECT_EQ(world.misses_after(since), 0);
+  SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
+  ASSERT_TRUE(cluster.Settle(200));
+  const int since = cluster.now();
+  cluster.Rollout("r2", "server:1");
+  ASSERT_TRUE(cluster.Settle(300));
+  EXPECT_EQ(cluster.elections(cluster.builder().Key("n1")), 1);
+  EXPECT_EQ(cluster.elections(cluster.builder().Key("n3")), 1);
+  EXPECT_EQ(cluster.misses_after(since), 0);
 }
 
 TEST_P(EverySeed, WithTheStoreDownPodsStartColdAtTheirDeadline) {
-  World world = ThreeNodesOfTwoClasses(Seeded(6));
-  ASSERT_TRUE(world.Settle(200));
-  world.StoreDown(true);
-  world.AddNode({.name = "n4", .pods = 50});
-  world.Scale(30);
-  world.Seconds(120);
-  EXPECT_EQ(world.pods_held(), 0U);
-  EXPECT_EQ(world.pods_ready(), 30U);
-  EXPECT_EQ(Joined(world.violations()), "");
-  world.StoreDown(false);
-  EXPECT_TRUE(world.Settle(200));
+  SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
+  ASSERT_TRUE(cluster.Settle(200));
+  cluster.StoreDown(true);
+  cluster.AddNode({.name = "n4", .pods = 50});
+  cluster.Scale(30);
+  cluster.RunSeconds(120);
+  EXPECT_EQ(cluster.pods_held(), 0U);
+  EXPECT_EQ(cluster.pods_ready(), 30U);
+  EXPECT_EQ(Joined(cluster.violations()), "");
+  cluster.StoreDown(false);
+  EXPECT_TRUE(cluster.Settle(200));
 }
 
 TEST_P(EverySeed, AnOperatorThatDiesAtAnyMomentConvergesWithOneBuilderPerKey) {
-  WorldSetup setup = Seeded(6);
-  setup.operator_dies = 0.2;
-  World world = ThreeNodesOfTwoClasses(setup);
-  world.Seconds(150);
-  world.SetOperatorDies(0);
-  ASSERT_TRUE(world.Settle(300)) << Joined(world.violations());
-  EXPECT_EQ(world.pods_ready(), 6U);
-  EXPECT_LE(world.elections(world.builder().Key("n1")), 1);
-  EXPECT_LE(world.elections(world.builder().Key("n3")), 1);
-  EXPECT_EQ(Joined(world.violations()), "");
+  SimSetup setup = Seeded(6);
+  setup.operator_crash_chance = 0.2;
+  SimCluster cluster = ThreeNodesOfTwoClasses(setup);
+  cluster.RunSeconds(150);
+  cluster.SetOperatorCrashChance(0);
+  ASSERT_TRUE(cluster.Settle(300)) << Joined(cluster.violations());
+  EXPECT_EQ(cluster.pods_ready(), 6U);
+  EXPECT_LE(cluster.elections(cluster.builder().Key("n1")), 1);
+  EXPECT_LE(cluster.elections(cluster.builder().Key("n3")), 1);
+  EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
 TEST_P(EverySeed, RandomHistoriesConverge) {
-  WorldSetup setup = Seeded(4);
+  SimSetup setup = Seeded(4);
   setup.mode = GetParam() % 2 == 0 ? api::GateMode::kAuto : api::GateMode::kHold;
-  setup.operator_dies = 0.1;
-  setup.preference_kept = 0.8;
-  World world = ThreeNodesOfTwoClasses(setup);
+  setup.operator_crash_chance = 0.1;
+  setup.preference_chance = 0.8;
+  SimCluster cluster = ThreeNodesOfTwoClasses(setup);
   std::mt19937 random(static_cast<uint32_t>(GetParam()) * 7919U);
   int revision = 1;
   for (int i = 0; i < 40; ++i) {
     switch (random() % 7) {
       case 0:
-        world.Scale(static_cast<int>(random() % 10));
+        cluster.Scale(static_cast<int>(random() % 10));
         break;
       case 1:
-        world.KillOne();
+        cluster.KillOne();
         break;
       case 2:
         ++revision;
-        world.Rollout("r" + std::to_string(revision), "server:" + std::to_string(random() % 3));
+        cluster.Rollout("r" + std::to_string(revision), "server:" + std::to_string(random() % 3));
         break;
       case 3:
-        world.StoreDown(random() % 2 == 0);
+        cluster.StoreDown(random() % 2 == 0);
         break;
       case 4:
-        world.OperatorDown(random() % 2 == 0);
+        cluster.OperatorDown(random() % 2 == 0);
         break;
       case 5:
-        world.AddNode({.name = "x" + std::to_string(i)});
+        cluster.AddNode({.name = "x" + std::to_string(i)});
         break;
       default:
-        world.RemoveNode("x" + std::to_string(random() % 40));
+        cluster.RemoveNode("x" + std::to_string(random() % 40));
         break;
     }
-    world.Seconds(static_cast<int>(random() % 20));
+    cluster.RunSeconds(static_cast<int>(random() % 20));
   }
-  world.StoreDown(false);
-  world.OperatorDown(false);
-  world.SetOperatorDies(0);
-  world.Scale(5);
-  ASSERT_TRUE(world.Settle(2500)) << Joined(world.violations());
-  EXPECT_EQ(world.pods_ready(), 5U);
-  EXPECT_EQ(world.pods_held(), 0U);
-  EXPECT_EQ(Joined(world.violations()), "");
+  cluster.StoreDown(false);
+  cluster.OperatorDown(false);
+  cluster.SetOperatorCrashChance(0);
+  cluster.Scale(5);
+  ASSERT_TRUE(cluster.Settle(2500)) << Joined(cluster.violations());
+  EXPECT_EQ(cluster.pods_ready(), 5U);
+  EXPECT_EQ(cluster.pods_held(), 0U);
+  EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, EverySeed, testing::Range(1, Seeds() + 1));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "tests/sim/world.h"
+#include "tests/sim/sim_cluster.h"
 
 // Kubernetes' Jobs, and what ours must leave to the pods of the workload. The simulated scheduler
 // preempts nobody, as with pods whose class forbids it.
@@ -9,11 +9,11 @@ namespace cachewarm::sim {
 
 namespace {
 
-constexpr int kGivesWay = 5;  // seconds
+constexpr int kBuilderYieldSeconds = 5;  // seconds
 
 }  // namespace
 
-void World::RunJobs() {
+void SimCluster::RunJobs() {
   for (const auto& [name, nodes] : jobs_) {
     if (!pods_.contains(name + "-pod") && HasQuota()) {
       SimPod pod{.setup = {.name = name + "-pod",
@@ -28,19 +28,19 @@ void World::RunJobs() {
 }
 
 // A pod of the workload does not wait for what a builder has.
-void World::CheckJobs() {
+void SimCluster::CheckJobs() {
   const bool compiles = std::any_of(pods_.begin(), pods_.end(), [](const auto& pod) {
     return !pod.second.setup.job.empty() && !pod.second.setup.node.empty();
   });
   if (!compiles || !IsCalm()) {
     return;
   }
-  if (over_quota_since_ > 0 && now_ - over_quota_since_ > kGivesWay) {
+  if (over_quota_since_ > 0 && now_ - over_quota_since_ > kBuilderYieldSeconds) {
     Violate("a builder has the place in the quota that a pod needs");
   }
   for (const auto& [name, pod] : pods_) {
     const int since = pod.unschedulable_since;
-    if (pod.setup.job.empty() && since > 0 && now_ - since > kGivesWay) {
+    if (pod.setup.job.empty() && since > 0 && now_ - since > kBuilderYieldSeconds) {
       Violate("a builder has the room that pod " + name + " needs");
     }
   }

@@ -3,14 +3,14 @@
 #include <iterator>
 
 #include "operator/plan/scheduling/shape.h"
-#include "tests/sim/world.h"
+#include "tests/sim/sim_cluster.h"
 
 // What Kubernetes does with the pods of the simulated workload.
 namespace cachewarm::sim {
 
 namespace {
 
-constexpr int kAutoscalerSees = 3;  // seconds that a pod was unschedulable
+constexpr int kAutoscalerDelay = 3;  // seconds that a pod was unschedulable
 constexpr int kAddedSlots = 4;
 constexpr int kCrashes = 2;  // seconds after its start
 
@@ -20,12 +20,12 @@ bool Contains(const std::vector<std::string>& list, const std::string& text) {
 
 }  // namespace
 
-bool World::HasQuota() const {
+bool SimCluster::HasQuota() const {
   return setup_.quota == 0 || pods_.size() < static_cast<size_t>(setup_.quota);
 }
 
 // False when there is no quota for it.
-bool World::MakePod() {
+bool SimCluster::MakePod() {
   if (!HasQuota()) {
     over_quota_since_ = over_quota_since_ == 0 ? now_ : over_quota_since_;
     return false;
@@ -49,7 +49,7 @@ bool World::MakePod() {
   return true;
 }
 
-void World::RemoveSurplus(int current, int old, bool starting) {
+void SimCluster::RemoveSurplus(int current, int old, bool starting) {
   for (auto pod = pods_.begin(); pod != pods_.end(); ++pod) {
     const bool surplus_old = pod->second.setup.revision != revision_ && !starting;
     const bool surplus = current + old > replicas_ && (old > 0 ? surplus_old : true);
@@ -61,7 +61,7 @@ void World::RemoveSurplus(int current, int old, bool starting) {
 }
 
 // One pod too many of the old revision goes as soon as a new one is ready: maxSurge 1.
-void World::RunWorkload() {
+void SimCluster::RunWorkload() {
   if (setup_.strategy == Strategy::kRecreate) {
     std::erase_if(pods_, [&](const auto& pod) {
       return pod.second.setup.job.empty() && pod.second.setup.revision != revision_;
@@ -95,17 +95,17 @@ void World::RunWorkload() {
 
 // Adds one node a second while a pod is seen that was unschedulable for a while. It does not see
 // gated pods.
-void World::RunAutoscaler() {
+void SimCluster::RunAutoscaler() {
   const bool wanted = std::any_of(pods_.begin(), pods_.end(), [&](const auto& pod) {
     const int since = pod.second.unschedulable_since;
-    return since > 0 && now_ - since >= kAutoscalerSees;
+    return since > 0 && now_ - since >= kAutoscalerDelay;
   });
   if (wanted && added_nodes_ < setup_.autoscaler_nodes) {
     AddNode({.name = "added" + std::to_string(added_nodes_++), .pods = kAddedSlots});
   }
 }
 
-void World::Schedule() {
+void SimCluster::Schedule() {
   for (auto& entry : pods_) {
     if (!entry.second.setup.held && entry.second.setup.node.empty()) {
       SchedulePod(entry.second);
@@ -113,16 +113,16 @@ void World::Schedule() {
   }
 }
 
-void World::SchedulePod(SimPod& pod) {
+void SimCluster::SchedulePod(SimPod& pod) {
   std::vector<std::string> open;
   for (const auto& [node, setup] : nodes_) {
     const bool wrong_class = !pod.setup.job.empty() && !Contains(pod.preferred, node);
     // Something keeps pods off a node until its agent has prepared it; without an operator nothing
     // does.
     const bool prepared = operator_down_ || !builder_.reported(node).prepared.empty();
-    const bool open_to_us = prepared && !plan::IsWarming(builder_.node(node));
-    const bool has_room = FreeSlots(node) > 0 && FreeDevices(node) >= pod.setup.gpus;
-    if (has_room && open_to_us && !Contains(pod.excluded, node) && !wrong_class) {
+    const bool open_to_us = prepared && !plan::HasStartupTaint(builder_.node(node));
+    const bool has_capacity = FreeSlots(node) > 0 && FreeDevices(node) >= pod.setup.gpus;
+    if (has_capacity && open_to_us && !Contains(pod.excluded, node) && !wrong_class) {
       open.push_back(node);
     }
   }
@@ -130,7 +130,7 @@ void World::SchedulePod(SimPod& pod) {
   std::copy_if(open.begin(), open.end(), std::back_inserter(liked),
                [&](const std::string& node) { return Contains(pod.preferred, node); });
   // A preference is only that: sometimes the scheduler has a better reason.
-  const bool obeys = Chance(setup_.preference_kept) || !pod.setup.job.empty();
+  const bool obeys = Chance(setup_.preference_chance) || !pod.setup.job.empty();
   const auto& from = liked.empty() || !obeys ? open : liked;
   if (!from.empty()) {
     pod.setup.node = from[random_() % from.size()];
@@ -140,7 +140,7 @@ void World::SchedulePod(SimPod& pod) {
   }
 }
 
-void World::RunKubelets() {
+void SimCluster::RunKubelets() {
   for (auto& [name, pod] : pods_) {
     if (!pod.setup.node.empty() && !pod.setup.ready) {
       RunKubelet(pod);
@@ -148,7 +148,7 @@ void World::RunKubelets() {
   }
 }
 
-void World::Start(SimPod& pod) {
+void SimCluster::Start(SimPod& pod) {
   pod.setup.started = now_;
   const std::string key = builder_.Key(pod.setup.node, pod.setup.image);
   for (const api::BundleStatus& bundle : builder_.status().bundles) {
@@ -160,13 +160,13 @@ void World::Start(SimPod& pod) {
   }
 }
 
-void World::RunKubelet(SimPod& pod) {
+void SimCluster::RunKubelet(SimPod& pod) {
   if (!pod.setup.started) {
     Start(pod);
     return;
   }
   const int age = now_ - *pod.setup.started;
-  if (pod.setup.injected && pod.setup.image == crashes_with_us_) {
+  if (pod.setup.injected && pod.setup.image == crashing_image_) {
     if (age >= kCrashes) {
       ++pod.setup.restarts;
       pod.setup.started = now_;

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy over every product source of a compile_commands.json, remembering what was clean.
 
-Usage: tests/tidy/clang_tidy.py BUILD_DIR [FILE...]
+Usage: tests/tidy/clang_tidy.py BUILD_DIR [--changed | FILE...]
+--changed: the folders in which a file changed since the commit CACHEWARM_BASE; by default that is
+the newest commit at least 12 hours older than HEAD. `make tidy` reads every folder.
 The sources of one folder are looked at as one translation unit: nearly all the time goes into the
 headers of others, which are then read and matched once a folder instead of once a file (measured:
 five times as fast). A folder whose sources do not compile as one, because two of them give the same
@@ -84,12 +86,30 @@ def look(names, flags, salt):
     return found, text
 
 
-def groups(build, chosen):
+def git(*arguments):
+    return subprocess.run(["git", *arguments], cwd=ROOT, text=True, capture_output=True,
+                          check=True).stdout
+
+
+def changed_folders():
+    """The folders of files that differ from the commit that the change began at; None: all."""
+    base = os.environ.get("CACHEWARM_BASE", "")
+    if not base:
+        newest = int(git("log", "-1", "--format=%ct"))
+        base = git("rev-list", "-1", f"--before={newest - 12 * 3600}", "HEAD").strip()
+    if not base:
+        return None
+    names = git("diff", "--name-only", base).split("\n")
+    names += git("ls-files", "--others", "--exclude-standard").split("\n")
+    return {os.path.dirname(name) for name in names}
+
+
+def groups(build, is_chosen):
     """[(files, flags)]: a folder's sources with the same flags; folders of one file together."""
     folders = defaultdict(set)
     for command in json.loads(Path(build, "compile_commands.json").read_text()):
         name = os.path.relpath(command["file"], ROOT)
-        if name.startswith("tests/") or (chosen and name not in chosen):
+        if name.startswith("tests/") or not is_chosen(name):
             continue
         words = shlex.split(command["command"])
         folders[os.path.dirname(name), tuple(words[1:words.index("-o")])].add(name)
@@ -105,7 +125,12 @@ def main():
     CACHE.mkdir(parents=True, exist_ok=True)
     version = subprocess.run(["clang-tidy", "--version"], text=True, capture_output=True).stdout
     salt = (version + re.sub(r"(?m)^#.*\n", "", (ROOT / ".clang-tidy").read_text())).encode()
-    work = groups(sys.argv[1], set(sys.argv[2:]))
+    chosen = set(sys.argv[2:])
+    folders = changed_folders() if chosen == {"--changed"} else None
+    if chosen and chosen != {"--changed"}:
+        work = groups(sys.argv[1], lambda name: name in chosen)
+    else:
+        work = groups(sys.argv[1], lambda n: folders is None or os.path.dirname(n) in folders)
     begin, failed = time.monotonic(), 0
     with ThreadPoolExecutor(int(os.environ.get("CACHEWARM_JOBS", os.cpu_count()))) as pool:
         for found, text in pool.map(lambda g: look(*g, salt), work):

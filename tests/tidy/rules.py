@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of the house that a compiler does not check: layers, sizes, names, pure rooms.
+"""The rules of the house that a compiler does not check: layers, sizes, names, pure rooms, words,
+pages, commit subjects.
 
 Usage: tests/tidy/rules.py [ROOT]    prints one line per broken rule; exit status 1 if any.
 """
@@ -8,16 +9,19 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from fnmatch import fnmatchcase
 from pathlib import Path
+
+import pages
+import subjects
+import words
 
 FILE_LINES = {".cc": 500, ".h": 300, ".py": 500, ".go": 500}
 TEST_LINES = 800
 COLUMNS = 100
 FOLDER_FILES = 20
 CODE = (".cc", ".h")
-PURE = ("operator/plan", "operator/render", "operator/wishes", "operator/workloads", "agent/sync",
-        "lib/api", "lib/fingerprint", "lib/caches", "lib/kube/core", "lib/settings")
+PURE = ("operator/plan", "operator/render", "operator/annotations", "operator/workloads",
+        "agent/sync", "lib/api", "lib/fingerprint", "lib/caches", "lib/kube/core", "lib/settings")
 # System headers that mean I/O, a clock or threads.
 IMPURE = re.compile(r"^(fcntl|unistd|dirent|sys/|fstream|iostream|filesystem|thread|mutex|"
                     r"condition_variable|future|netdb|arpa/|poll|signal|cstdio|ctime)")
@@ -33,20 +37,21 @@ BANNED_TYPES = re.compile(r"\b(?:class|struct|enum class)\s+(\w*(?:Manager|Helpe
 # Deciding code that has no test file of its own name, and the one that covers it.
 COVERED_BY = {
     "operator/plan/acceptance/hard.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
-    "operator/plan/acceptance/rehearsing.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
+    "operator/plan/acceptance/dry_run.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
     "operator/plan/acceptance/soft.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
-    "operator/plan/capturing/site.cc": "tests/unit/operator/plan/captures_test.cc",
+    "operator/plan/capturing/handshake.cc": "tests/unit/operator/plan/captures_test.cc",
     "operator/plan/decide.cc": "tests/golden/plan/plan_golden_test.cc",
     "operator/plan/gates/decide.cc": "tests/unit/operator/plan/gates/hold_test.cc",
-    "operator/plan/gates/places.cc": "tests/unit/operator/plan/gates/auto_test.cc",
+    "operator/plan/gates/candidate_nodes.cc": "tests/unit/operator/plan/gates/auto_test.cc",
     "operator/plan/fetching/counts.cc": "tests/unit/operator/plan/distribution_test.cc",
     "operator/plan/fetching/entries.cc": "tests/unit/operator/plan/distribution_test.cc",
-    "operator/plan/reading.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
+    "operator/plan/read_workload.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
     "operator/plan/renewals.cc": "tests/unit/operator/plan/distribution_test.cc",
-    "operator/plan/round.cc": "tests/sim/convergence_test.cc",
+    "operator/plan/plan_context.cc": "tests/sim/convergence_test.cc",
     "operator/plan/scheduling/requests.cc": "tests/unit/operator/plan/scheduling/shape_test.cc",
     "operator/plan/targets.cc": "tests/unit/operator/plan/distribution_test.cc",
 }
+LOG_KEYS = Path("lib/base/log_keys.h")
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
@@ -130,6 +135,18 @@ def check_licence(path, lines):
             yield f"{path.as_posix()}: no SPDX line at the top"
 
 
+def check_log_keys(root, files):
+    """A key outside the table does not compile; a key inside it must be used."""
+    keys = re.findall(r'^    "(\w+)",', (root / LOG_KEYS).read_text(), re.MULTILINE)
+    source = "".join((root / p).read_text() for p in files if p.suffix in CODE and
+                     p != LOG_KEYS and p.parts[0] in ("lib", "operator", "agent", "cli"))
+    for key in keys:
+        if f'{{"{key}",' not in source:
+            yield f"{LOG_KEYS}: no log line has the key {key}"
+    if keys != list(dict.fromkeys(keys)):
+        yield f"{LOG_KEYS}: a key is listed twice"
+
+
 def check_folders(files):
     count = defaultdict(int)
     for path in files:
@@ -159,35 +176,6 @@ def check_test_share(root, files):
         yield f"tests: {lines(tests)} lines of tests for {lines(source)} lines of source"
 
 
-def check_links(root, files):
-    for path in files:
-        if path.suffix != ".md":
-            continue
-        text = (root / path).read_text()
-        for target in re.findall(r"\]\(([^)#\s]+)", text):
-            if "://" not in target and not (root / path.parent / target).exists():
-                yield f"{path.as_posix()}: link to {target}, which is not there"
-
-
-def check_named_tests(root, files):
-    """docs/failures.md names the tests that prove it: as Suite.Test, Suite.*, .Test of the suite
-    before it, or test_function."""
-    sources = [(root / p).read_text() for p in files if below(p.as_posix(), "tests")
-               and p.suffix in (".cc", ".py")]
-    of_a_suite = re.compile(r"\b(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)")
-    tests = {name for text in sources for name in re.findall(r"^ *def (test_\w+)", text, re.M)}
-    tests |= {f"{suite}.{name}" for text in sources
-              for suite, name in of_a_suite.findall(text)}
-    page = "docs/failures.md"
-    suite = ""
-    for name in re.findall(r"`([A-Z]\w*(?:/\*)?\.[\w*]+|\.[A-Z]\w*|test_\w+)`",
-                           (root / page).read_text()):
-        whole = (suite + name if name.startswith(".") else name).replace("/*", "")
-        suite = whole.split(".")[0]
-        if not any(fnmatchcase(test, whole) for test in tests):
-            yield f"{page}: no test is called {whole}"
-
-
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     files = tracked(root)
@@ -204,10 +192,14 @@ def main():
         problems += check_names(path)
         problems += check_licence(path, lines)
     problems += check_folders(files)
+    problems += check_log_keys(root, files)
     problems += check_tests_exist(files)
     problems += check_test_share(root, files)
-    problems += check_links(root, files)
-    problems += check_named_tests(root, files)
+    problems += pages.check_links(root, files)
+    problems += pages.check_named_tests(root, files)
+    problems += pages.check_map(root)
+    problems += subjects.check(root)
+    problems += words.check_tree(root, files)
     print("\n".join(problems) if problems else f"rules: {len(files)} files, nothing broken")
     return 1 if problems else 0
 

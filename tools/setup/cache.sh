@@ -17,6 +17,16 @@ REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 say() { printf '%s\n' "setup: $*" >&2; }
 die() { printf '%s\n' "setup: $*" >&2; exit 1; }
 
+# Reads the lines of a long step and reports at most every 10 s how many have come. A line that does
+# not match PATTERN is not counted; it is shown, because it may be an error.
+counted() { # WHAT PATTERN [TOTAL]
+  local what=$1 pattern=$2 total=${3:+ of $3} count=0 next=$((SECONDS + 10)) line
+  while IFS= read -r line; do
+    if [[ $line =~ $pattern ]]; then count=$((count + 1)); else printf '%s\n' "$line" >&2; fi
+    ((SECONDS < next)) || { say "$what: $count$total"; next=$((SECONDS + 10)); }
+  done
+}
+
 key_of() {
   local -a files=()
   while (($#)) && [ "$1" != -- ]; do files+=("$1"); shift; done

@@ -16,24 +16,23 @@
 namespace cachewarm::agent {
 namespace {
 
-// Failures of the store that are not worth a word to the operator yet: about seven seconds.
-constexpr int kBlips = 3;
+// Store failures before the state is Failed: about seven seconds.
+constexpr int kSilentRetries = 3;
 
-// What a later try may change; the rest is for somebody to repair.
+// Returns true if a retry may succeed; all other errors need a repair by an administrator.
 bool IsWorthWaiting(const absl::Status& status) {
   return IsRetryable(status) || absl::IsResourceExhausted(status) || absl::IsInternal(status) ||
          absl::IsUnknown(status);
 }
 
-// Its bytes would get a digest of their own, and travel.
+// Publishing a damaged tree would give the bad bytes a valid digest and distribute them.
 absl::Status DamagedError(const std::string& generation) {
-  return absl::FailedPreconditionError(
-      fmt::format("the builder's tree {} holds files that were damaged: another builder is needed",
-                  generation));
+  return absl::FailedPreconditionError(fmt::format(
+      "the builder's directory {} contains damaged files; another builder is needed", generation));
 }
 
 WallTime WindowBegin(const api::CaptureRequest& request) {
-  return cachewarm::agent::WindowBegin(api::StartWindow{.started_at = request.started_at});
+  return cachewarm::agent::WindowBegin(api::StartWindow{.started_time = request.started_time});
 }
 
 }  // namespace
@@ -72,10 +71,10 @@ bool Captures::IsWaiting() const {
 
 void Captures::Forget(const std::vector<CaptureOrder>& orders) {
   std::erase_if(captures_, [&](const auto& each) {
-    const bool is_asked = std::any_of(orders.begin(), orders.end(), [&](const auto& order) {
+    const bool is_requested = std::any_of(orders.begin(), orders.end(), [&](const auto& order) {
       return order.request.id == each.first;
     });
-    if (is_asked || each.second.running) {
+    if (is_requested || each.second.running) {
       return false;
     }
     RemoveCaptureRecord(context_.root, each.first).IgnoreError();
@@ -86,38 +85,38 @@ void Captures::Forget(const std::vector<CaptureOrder>& orders) {
 void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const api::CaptureRequest& request = order.request;
   const MonoTime now = context_.clock.Monotonic();
-  if (now < capture.setback.not_before) {
+  if (now < capture.failure.not_before) {
     return;
   }
   if (order.ns.empty()) {
-    return Wait(capture, "", "the warmup is not among this node's");
+    return Wait(capture, "", "the spec of this NodeCache does not list the warmup yet");
   }
   if (const absl::Status valid = CheckRequest(request, context_.node); !valid.ok()) {
-    return NoteError(valid, capture);
+    return RecordError(valid, capture);
   }
   const std::string generation = FindGeneration(order);
   if (generation.empty()) {
-    return Wait(capture, "", "the builder's directory is not known yet");
+    return Wait(capture, "", "waiting for the start time of the builder to find its directory");
   }
   if (IsDamagedTree(context_.root, generation)) {
-    return NoteError(DamagedError(generation), capture);
+    return RecordError(DamagedError(generation), capture);
   }
   const absl::StatusOr<fs::Dir> tree = context_.root.OpenDir(GenerationPath(generation));
   if (!tree.ok()) {
-    return NoteError(tree.status(), capture);
+    return RecordError(tree.status(), capture);
   }
-  const absl::StatusOr<capture::TreeLook> look = capture::LookAtTree(*tree, *order.table);
-  if (!look.ok()) {
-    return NoteError(look.status(), capture);
+  const absl::StatusOr<capture::TreeListing> observed = capture::ListTree(*tree, *order.table);
+  if (!observed.ok()) {
+    return RecordError(observed.status(), capture);
   }
-  const SettleSample sample = SampleOf(look->files);
+  const SettleSample sample = SampleOf(observed->files);
   const bool quiet = capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
-  if (request.ready_at == WallTime{}) {
+  if (request.ready_time == WallTime{}) {
     return Wait(capture, "", fmt::format("the builder is not ready; {} files", sample.files));
   }
   if (sample.files == 0) {
     return Wait(capture, api::reason::kNothingToCapture,
-                "the builder is ready and has written no file that spec.caches allows to travel");
+                "the builder became ready but wrote no file matching spec.caches");
   }
   if (!quiet) {
     return Wait(capture, "",
@@ -127,7 +126,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
 }
 
 std::string Captures::FindGeneration(const CaptureOrder& order) const {
-  if (order.request.started_at == WallTime{}) {
+  if (order.request.started_time == WallTime{}) {
     return {};
   }
   const Mount mount{order.ns, order.name, order.request.warmup_uid, order.request.run_as};
@@ -135,14 +134,14 @@ std::string Captures::FindGeneration(const CaptureOrder& order) const {
     return {};
   }
   std::vector<std::string> candidates = GenerationsAt(ReadActivations(context_.root, mount),
-                                                      order.request.started_at, kMountedBefore);
+                                                      order.request.started_time, kMountedBefore);
   return candidates.size() <= 1 ? (candidates.empty() ? std::string() : candidates.front())
-                                : Busiest(candidates, order);
+                                : MostUsed(candidates, order);
 }
 
-std::string Captures::Busiest(const std::vector<std::string>& generations,
-                              const CaptureOrder& order) const {
-  // Files seen in use, and, where events were lost, the newest file.
+std::string Captures::MostUsed(const std::vector<std::string>& generations,
+                               const CaptureOrder& order) const {
+  // Number of used files; where events were lost, the newest mtime decides.
   std::pair<size_t, int64_t> most{0, -1};
   std::string best;
   for (const std::string& generation : generations) {
@@ -150,11 +149,12 @@ std::string Captures::Busiest(const std::vector<std::string>& generations,
     if (!tree.ok()) {
       continue;
     }
-    const auto look = capture::LookAtTree(*tree, *order.table);
+    const auto observed = capture::ListTree(*tree, *order.table);
     const EventRecord record =
         context_.watcher.ReadTree(generation, WindowBegin(order.request), context_.clock.Now());
-    const std::pair<size_t, int64_t> score{UsedIn(record, *order.table).paths.size(),
-                                           look.ok() ? SampleOf(look->files).newest_mtime_ns : 0};
+    const std::pair<size_t, int64_t> score{
+        UsedIn(record, *order.table).paths.size(),
+        observed.ok() ? SampleOf(observed->files).newest_mtime_ns : 0};
     if (score > most) {
       most = score;
       best = generation;
@@ -194,7 +194,7 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
   });
   if (posted) {
     capture.running = true;
-    // A try after a failure says what the last one ran into until it went better.
+    // After a failure, keep the last error in the status until a retry succeeds.
     if (capture.status.state == api::CaptureState::kWaiting) {
       capture.status.state = api::CaptureState::kPacking;
       capture.status.reason.clear();
@@ -213,54 +213,54 @@ void Captures::Collect() {
   for (const Ended& each : ended) {
     Capture& capture = captures_[each.id];
     capture.running = false;
-    Note(each, capture);
+    RecordOutcome(each, capture);
   }
 }
 
-void Captures::Note(const Ended& ended, Capture& capture) {
+void Captures::RecordOutcome(const Ended& ended, Capture& capture) {
   if (ended.outcome.ok() && IsDamagedTree(context_.root, ended.generation)) {
-    NoteError(DamagedError(ended.generation), capture);
+    RecordError(DamagedError(ended.generation), capture);
   } else if (ended.outcome.ok()) {
-    NotePublished(ended, capture);
+    RecordPublished(ended, capture);
   } else if (!absl::IsCancelled(ended.outcome.status())) {
-    NoteError(ended.outcome.status(), capture);
+    RecordError(ended.outcome.status(), capture);
   }
 }
 
-void Captures::NoteError(const absl::Status& status, Capture& capture) {
+void Captures::RecordError(const absl::Status& status, Capture& capture) {
   if (absl::IsAborted(status)) {
     ++capture.changed;
     capture.settle.Restart();
     context_.metrics.captures.Add({"changed"});
-    return Wait(capture, api::reason::kNeverSettled,
+    return Wait(capture, api::reason::kCacheNotSettled,
                 fmt::format("{} ({} times)", Message(status), capture.changed));
   }
-  const bool is_new = capture.setback.message != Message(status);
-  NoteSetback(capture.setback, FaultKind::kStore, status,
-              {.mono = context_.clock.Monotonic(),
-               .wall = context_.clock.Now(),
-               .random = context_.random()});
-  // The engine may compile later, with its first request: the operator says how long that may take.
+  const bool is_new = capture.failure.message != Message(status);
+  RecordFailure(capture.failure, FaultKind::kStore, status,
+                {.mono = context_.clock.Monotonic(),
+                 .wall = context_.clock.Now(),
+                 .random = context_.random()});
+  // The engine may compile with its first request; the operator limits how long that may take.
   if (absl::IsNotFound(status)) {
     return Wait(capture, api::reason::kNothingToCapture, Message(status));
   }
-  const bool is_blip = IsWorthWaiting(status) && capture.setback.failures <= kBlips;
-  capture.status.state = is_blip ? api::CaptureState::kPacking : api::CaptureState::kFailed;
+  const bool is_silent = IsWorthWaiting(status) && capture.failure.count <= kSilentRetries;
+  capture.status.state = is_silent ? api::CaptureState::kPacking : api::CaptureState::kFailed;
   capture.status.reason = std::string(api::reason::kPublishFailed);
   capture.status.message = Message(status);
   context_.metrics.captures.Add({"failed"});
   context_.metrics.failures.Add({capture.status.reason});
   if (is_new) {
-    context_.log.Warning("capture not published", {{"capture", capture.status.id},
-                                                   {"reason", capture.status.reason},
-                                                   {"message", capture.status.message}});
+    context_.log.Warning("cannot publish capture", {{"podUID", capture.status.id},
+                                                    {"reason", capture.status.reason},
+                                                    {"err", capture.status.message}});
   }
 }
 
-void Captures::NotePublished(const Ended& ended, Capture& capture) {
+void Captures::RecordPublished(const Ended& ended, Capture& capture) {
   const Published& published = *ended.outcome;
-  const api::StartWindow window{.started_at = ended.request.started_at,
-                                .ready_at = ended.request.ready_at};
+  const api::StartWindow window{.started_time = ended.request.started_time,
+                                .ready_time = ended.request.ready_time};
   const Observation seen = ClassifyStart(
       context_.watcher.ReadTree(ended.generation, WindowBegin(ended.request), WindowEnd(window)),
       window, *ended.table);
@@ -273,21 +273,22 @@ void Captures::NotePublished(const Ended& ended, Capture& capture) {
                     .native = published.native,
                     .compile_seconds = span > 0 ? span : published.stored_compile_seconds};
   capture.done = true;
-  // Without the record a restarted agent does the work again and gets the same digest.
+  // Without the record a restarted agent publishes again and gets the same digest.
   WriteCaptureRecord(context_.root, capture.status).IgnoreError();
   const double seconds =
       std::chrono::duration<double>(context_.clock.Monotonic() - capture.settled_at).count();
   context_.metrics.captures.Add({"pushed"});
   context_.metrics.published_bytes.Add({}, static_cast<double>(capture.status.bytes));
   context_.metrics.publish_seconds.Observe({}, seconds);
-  context_.log.Info("bundle published", {{"capture", ended.id},
-                                         {"key", ended.request.key},
-                                         {"digest", capture.status.digest.ToString()},
-                                         {"files", capture.status.files},
-                                         {"bytes", capture.status.bytes},
-                                         {"leftOut", static_cast<uint64_t>(published.torn.size())},
-                                         {"compileSeconds", capture.status.compile_seconds},
-                                         {"seconds", seconds}});
+  context_.log.Info("bundle published",
+                    {{"podUID", ended.id},
+                     {"bundleKey", ended.request.key},
+                     {"digest", capture.status.digest.ToString()},
+                     {"files", capture.status.files},
+                     {"bytes", capture.status.bytes},
+                     {"leftOut", static_cast<uint64_t>(published.truncated.size())},
+                     {"compileSeconds", capture.status.compile_seconds},
+                     {"durationSeconds", seconds}});
 }
 
 void Captures::Wait(Capture& capture, std::string_view reason, std::string message) {

@@ -15,39 +15,39 @@
 
 namespace cachewarm::agent {
 
-// A capture request with what the agent knows about its warmup.
+// A capture request and the warmup of the builder.
 struct CaptureOrder {
   api::CaptureRequest request;
-  std::string ns;               // of the warmup; empty when the spec does not name it
+  std::string ns;               // of the warmup; empty if the spec does not list the warmup
   std::string name;             // of the warmup
   std::vector<Digest> bundles;  // of the warmup, that this node should have
   std::shared_ptr<const caches::CacheTable> table;
 };
 
-// The captures of this node: waits until a builder's tree has settled, publishes it on a worker,
-// keeps the answer on the disk until the request is gone. Whatever fails is tried again for as long
-// as it is asked for, with backoff: Packing with a reason at first, Failed with PublishFailed when
-// it lasts or when waiting alone will not help. Called by the sync thread only.
+// Captures of this node. Waits until a builder's tree has settled, publishes it on a worker, and
+// keeps the result on disk until the request is removed. Failures are retried with backoff while
+// the request exists: state Packing with a reason at first, then Failed with PublishFailed if the
+// failure persists or a retry cannot help. Call on the sync thread.
 class Captures {
  public:
-  // Answers of an earlier process are read from the disk.
+  // Reads the results of an earlier process from the disk.
   explicit Captures(const Context& context);
 
-  // One look at every request; forgets those that are no longer asked for.
+  // Advances every request by one step; forgets captures without a request.
   void Poll(const std::vector<CaptureOrder>& orders);
 
   std::vector<api::CaptureStatus> Statuses() const;
-  // True while some request is not answered: poll every second.
+  // Returns true while a request has no result: poll every second.
   bool IsWaiting() const;
 
  private:
   struct Capture {
     api::CaptureStatus status;
     Settle settle;
-    Setback setback;
+    FailureState failure;
     bool running = false;
     bool done = false;
-    int changed = 0;  // times that the tree changed under the packer
+    int changed = 0;  // how often the tree changed while it was packed
     MonoTime settled_at{};
   };
   struct Ended {
@@ -60,14 +60,15 @@ class Captures {
 
   void Forget(const std::vector<CaptureOrder>& orders);
   void Advance(const CaptureOrder& order, Capture& capture);
-  // The tree that the builder's container mounted; empty when it cannot be told.
+  // Returns the tree that the builder's container mounted; empty if unknown.
   std::string FindGeneration(const CaptureOrder& order) const;
-  std::string Busiest(const std::vector<std::string>& generations, const CaptureOrder& order) const;
+  std::string MostUsed(const std::vector<std::string>& generations,
+                       const CaptureOrder& order) const;
   void Start(const CaptureOrder& order, Capture& capture, const std::string& generation);
   void Collect();
-  void Note(const Ended& ended, Capture& capture);
-  void NoteError(const absl::Status& status, Capture& capture);
-  void NotePublished(const Ended& ended, Capture& capture);
+  void RecordOutcome(const Ended& ended, Capture& capture);
+  void RecordError(const absl::Status& status, Capture& capture);
+  void RecordPublished(const Ended& ended, Capture& capture);
   static void Wait(Capture& capture, std::string_view reason, std::string message);
 
   const Context& context_;

@@ -18,19 +18,19 @@ absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint:
   CW_ASSIGN_OR_RETURN(const std::string key, fingerprint::KeyOf(request.factors));
   if (key != request.key) {
     return absl::FailedPreconditionError(
-        "the key is not that of its factors: operator and agent "
-        "are of different versions; upgrade the older one");
+        "the key does not match its factors: operator and agent have different versions; upgrade "
+        "the older one");
   }
   if (request.factors.gpu_type != node.gpu_type || request.factors.cpu_class != node.cpu_class) {
     return absl::FailedPreconditionError(fmt::format(
-        "asked for GPU type {} and CPU class {}, but this node is {} and {}",
+        "the request is for GPU type {} and CPU class {}, but this node is {} and {}",
         request.factors.gpu_type, request.factors.cpu_class, node.gpu_type, node.cpu_class));
   }
   return absl::OkStatus();
 }
 
-std::vector<capture::TreeFile> KeepUsed(std::vector<capture::TreeFile> files,
-                                        const caches::CacheTable& table, const UsedFiles& used) {
+std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
+                                          const caches::CacheTable& table, const UsedFiles& used) {
   if (used.all) {
     return files;
   }
@@ -39,17 +39,18 @@ std::vector<capture::TreeFile> KeepUsed(std::vector<capture::TreeFile> files,
   for (const capture::TreeFile& file : files) {
     present.push_back(file.path);
   }
-  const auto taken = table.SelectUsed(present, used.paths);
-  const std::set<std::string, std::less<>> keep(taken.begin(), taken.end());
+  const auto selected = table.SelectUsed(present, used.paths);
+  const std::set<std::string, std::less<>> keep(selected.begin(), selected.end());
   std::erase_if(files, [&](const capture::TreeFile& file) { return !keep.contains(file.path); });
   return files;
 }
 
 namespace {
 
-// What the key had, or else another bundle of the warmup. One that is gone, damaged or of another
-// format is passed over: then the new bundle stands alone.
-absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::Place& place,
+// Returns the bundle to build upon: the previous bundle of the key, else another one of the warmup.
+// Skips bundles that are missing, damaged or of another format; without a base the new bundle is
+// complete by itself.
+absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::RepositoryRef& place,
                                                        const PublishJob& job,
                                                        const std::string& tag,
                                                        const std::stop_token& stop) {
@@ -73,62 +74,65 @@ absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::Place& plac
   return std::nullopt;
 }
 
-// Without it the files of other ranks would be missing: unlike a base it is never passed over.
-absl::StatusOr<bundle::Bundle> ReadKept(const bundle::Place& place, const PublishJob& job,
-                                        const std::stop_token& stop) {
-  const Digest& digest = job.request.keep;
-  absl::StatusOr<bundle::Bundle> kept = bundle::ReadBundle(place, digest, stop);
-  if (kept.ok() && kept->config.facts.key != job.request.key) {
+// Reads the bundle that the request keeps. Unlike a base it is never skipped, because without it
+// the files of other ranks would be missing.
+absl::StatusOr<bundle::Bundle> ReadBundleToKeep(const bundle::RepositoryRef& place,
+                                                const PublishJob& job,
+                                                const std::stop_token& stop) {
+  const Digest& digest = job.request.base_digest;
+  absl::StatusOr<bundle::Bundle> previous = bundle::ReadBundle(place, digest, stop);
+  if (previous.ok() && previous->config.facts.key != job.request.key) {
     return absl::FailedPreconditionError(
-        fmt::format("the bundle {} to keep is of another key", digest.Short()));
+        fmt::format("the bundle {} to keep has another key", digest.Short()));
   }
-  if (absl::IsNotFound(kept.status()) || absl::IsInvalidArgument(kept.status()) ||
-      absl::IsDataLoss(kept.status())) {
-    return absl::FailedPreconditionError(fmt::format("the bundle {} to keep cannot be used: {}",
-                                                     digest.Short(), Message(kept.status())));
+  if (absl::IsNotFound(previous.status()) || absl::IsInvalidArgument(previous.status()) ||
+      absl::IsDataLoss(previous.status())) {
+    return absl::FailedPreconditionError(fmt::format("cannot read the bundle {} to keep: {}",
+                                                     digest.Short(), Message(previous.status())));
   }
-  return kept;
+  return previous;
 }
 
-absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::Place& place,
+absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::RepositoryRef& place,
                                                      const PublishJob& job, const std::string& tag,
                                                      const std::stop_token& stop) {
-  if (job.request.keep.empty()) {
+  if (job.request.base_digest.empty()) {
     return FindBase(place, job, tag, stop);
   }
-  CW_ASSIGN_OR_RETURN(bundle::Bundle kept, ReadKept(place, job, stop));
-  return kept;
+  CW_ASSIGN_OR_RETURN(bundle::Bundle previous, ReadBundleToKeep(place, job, stop));
+  return previous;
 }
 
-// What is said about the bundle: about all of it, where it keeps another one.
+// Returns the facts of the new bundle, united with those of the bundle that it keeps.
 bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection,
                       const std::optional<bundle::Bundle>& base) {
   bundle::Facts own = capture::FactsOf(
       {.key = job.request.key, .factors = job.request.factors, .node = job.node}, selection);
-  return job.request.keep.empty() ? own : capture::UniteFacts(base->config.facts, own);
+  return job.request.base_digest.empty() ? own : capture::UniteFacts(base->config.facts, own);
 }
 
 }  // namespace
 
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckRequest(job.request, job.node));
-  // Before the work: without its key there is nothing to publish.
+  // Read the key first: without it nothing may be published.
   std::optional<bundle::PrivateKey> key;
   if (!job.private_key_file.empty()) {
     CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(job.private_key_file));
   }
-  CW_ASSIGN_OR_RETURN(capture::TreeLook look, capture::LookAtTree(job.tree, job.table));
-  CW_ASSIGN_OR_RETURN(const capture::Selection selection,
-                      capture::SelectFiles(KeepUsed(std::move(look.files), job.table, job.used),
-                                           {.tree = job.tree, .on_opening = job.on_opening}));
+  CW_ASSIGN_OR_RETURN(capture::TreeListing observed, capture::ListTree(job.tree, job.table));
+  CW_ASSIGN_OR_RETURN(
+      const capture::Selection selection,
+      capture::SelectFiles(FilterUsed(std::move(observed.files), job.table, job.used),
+                           {.tree = job.tree, .on_opening = job.on_opening}));
   if (selection.files.empty()) {
-    return absl::NotFoundError(
-        selection.torn.empty()
-            ? "the builder used no file that spec.caches allows to travel"
-            : fmt::format("nothing whole to capture: {}", selection.torn.front()));
+    return absl::NotFoundError(selection.truncated.empty()
+                                   ? "the builder used no file matching spec.caches"
+                                   : fmt::format("the builder left only truncated files: {}",
+                                                 selection.truncated.front()));
   }
-  const bundle::Place place{.store = job.store,
-                            .repository = fmt::format("{}/{}", job.ns, job.name)};
+  const bundle::RepositoryRef place{.store = job.store,
+                                    .repository = fmt::format("{}/{}", job.ns, job.name)};
   const std::string tag = fmt::format("k-{}", job.request.key);
   CW_ASSIGN_OR_RETURN(const std::optional<bundle::Bundle> base, BaseOf(place, job, tag, stop));
   const bundle::Facts facts = FactsOf(job, selection, base);
@@ -140,7 +144,7 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
           {.tag = tag,
            .pack = {.threads = job.threads,
                     .base = base.has_value() ? &*base : nullptr,
-                    .keep_base = !job.request.keep.empty()}},
+                    .keep_base = !job.request.base_digest.empty()}},
           stop));
   if (key.has_value()) {
     CW_RETURN_IF_ERROR(bundle::Sign(place, publication.digest, *key, std::move(stop)).status());
@@ -148,7 +152,7 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
   return Published{.publication = std::move(publication),
                    .native = facts.requires_cpu_class,
                    .stored_compile_seconds = selection.compile_time.Seconds(),
-                   .torn = selection.torn};
+                   .truncated = selection.truncated};
 }
 
 }  // namespace cachewarm::agent

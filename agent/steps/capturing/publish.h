@@ -10,12 +10,12 @@
 #include "agent/evidence/events.h"
 #include "lib/bundle/transfer.h"
 #include "lib/caches/cache_table.h"
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 #include "lib/fingerprint/node_facts.h"
 
 namespace cachewarm::agent {
 
-// One settled tree on its way to the store. What it refers to must outlive the call.
+// Input of PublishTree(): one settled tree. All references must outlive the call.
 struct PublishJob {
   bundle::Store& store;
   const fs::Dir& tree;
@@ -24,35 +24,36 @@ struct PublishJob {
   api::CaptureRequest request;
   std::string ns;    // of the warmup
   std::string name;  // of the warmup
-  // Bundles of the warmup that fit this node: one of them is built upon when the key has none yet.
+  // Bundles of the warmup that fit this node: candidates for the base if the key has none yet.
   std::vector<Digest> older;
   UsedFiles used;
-  int threads = bundle::DefaultThreads();  // that read and compress
-  std::string private_key_file;            // signs the bundle; empty: it is not signed
-  // Before every open of a file in the tree; by several threads at the same time.
+  int threads = bundle::DefaultThreads();  // for reading and compressing
+  std::string private_key_file;            // signs the bundle; empty: not signed
+  // Called before every open of a file in the tree, by several threads concurrently.
   std::function<void(const std::string&)> on_opening;
 };
 
 struct Published {
   bundle::Publication publication;
-  bool native = false;                // the bundle as a whole
-  double stored_compile_seconds = 0;  // what the entries say about themselves
-  std::vector<std::string> torn;      // left out
+  bool native = false;                 // the whole bundle contains native host code
+  double stored_compile_seconds = 0;   // recorded in the entries
+  std::vector<std::string> truncated;  // files that are not in the bundle
 };
 
-// FAILED_PRECONDITION unless the request's key is that of its factors and its GPU type and CPU
-// class are those of this node: a bundle that says otherwise could be shown to the wrong CPU.
+// Checks that the key matches the factors, and GPU type and CPU class match this node: a wrong
+// bundle could reach a CPU that cannot run it. Errors: FAILED_PRECONDITION.
 absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint::NodeFacts& node);
 
-// Of `files` those that the builder used.
-std::vector<capture::TreeFile> KeepUsed(std::vector<capture::TreeFile> files,
-                                        const caches::CacheTable& table, const UsedFiles& used);
+// Returns the files that the builder used.
+std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
+                                          const caches::CacheTable& table, const UsedFiles& used);
 
-// Chooses, checks, packs, pushes and signs. With `request.keep` the bundle is the union with that
-// one, and the same digest where nothing is new. ABORTED: the tree changed meanwhile, let it settle
-// again. NOT_FOUND: nothing in it may travel. INVALID_ARGUMENT: the bundle would be over a limit.
-// FAILED_PRECONDITION: the key, or the bundle to keep, cannot be used. Else the store's error.
-// Nothing is readable in the store unless the call succeeds; done again it gives the same digest.
+// Selects, checks, packs, pushes and signs the files of one tree. With `request.base_digest` the
+// bundle is the union with that bundle, and has the same digest if nothing is new. Repeating the
+// call gives the same digest. On error nothing is readable in the store. Errors: ABORTED: the tree
+// changed during the call and must settle again. NOT_FOUND: the tree has no file to publish.
+// INVALID_ARGUMENT: the bundle exceeds a limit. FAILED_PRECONDITION: the key or the bundle to keep
+// cannot be used. Else the store's error.
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

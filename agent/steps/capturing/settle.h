@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "lib/base/clock.h"
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 
 namespace cachewarm::agent {
 
-// The allow-listed files of a tree, as far as quiet is concerned.
+// Sum of the allow-listed files of a tree; any write changes it.
 struct SettleSample {
   int64_t files = 0;
   int64_t bytes = 0;
@@ -19,13 +19,13 @@ struct SettleSample {
 
 SettleSample SampleOf(const std::vector<capture::TreeFile>& files);
 
-// Tells when an engine has stopped writing: at least one file, and count, bytes and newest mtime
-// the same for a while. Pure; one thread.
+// Detects when an engine has stopped writing: at least one file, and count, bytes and newest mtime
+// unchanged for a time. Pure. Call on one thread.
 class Settle {
  public:
-  // True when every sample of the last `quiet` was equal to this one.
+  // Returns true if all samples of the last `quiet` were equal to this one.
   bool Observe(const SettleSample& sample, MonoTime now, Duration quiet);
-  // Forgets: the quiet time starts anew with the next sample.
+  // Drops all samples: the quiet time begins again with the next one.
   void Restart() { has_sample_ = false; }
 
  private:

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "agent/steps/fetching/blamed_store.h"
+#include "agent/steps/fetching/fault_attributing_store.h"
 #include "agent/steps/fetching/reuse.h"
 #include "agent/steps/fetching/seal.h"
 #include "agent/tree/layout.h"
@@ -23,11 +23,11 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr mode_t kStagingMode = 0700;
-// Beside the files' own bytes: directories, and blocks that are not full.
+// Space for directories and partial blocks, in addition to the bytes of the files.
 constexpr int64_t kBlockBytes = 4096;
 constexpr int64_t kReserveBytes = int64_t{64} << 20;
 
-// What the files will take on the disk, rounded up to blocks.
+// Returns the disk usage of the files, each rounded up to a block.
 int64_t DiskBytes(const bundle::Config& config) {
   int64_t bytes = 0;
   for (const bundle::Entry& entry : config.entries) {
@@ -54,7 +54,8 @@ absl::Status CheckFit(const bundle::Bundle& bundle, const FetchJob& job) {
   return absl::OkStatus();
 }
 
-// The store does what it should, so the layers are read and written: what do they say?
+// Attributes an error of the extraction. The store is healthy, so the error comes from the bundle
+// or from the local disk.
 FaultSource SourceOfExtraction(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) ? FaultSource::kBundle
                                                                      : FaultSource::kDisk;
@@ -70,7 +71,7 @@ EntryRecord RecordOf(const bundle::Entry& entry, const fs::FileStat& stat) {
           .ctime_ns = stat.ctime_ns};
 }
 
-// The work of one fetch; remembers which bundle it was at.
+// Executes one fetch and records the bundle in progress.
 class Fetcher {
  public:
   Fetcher(const FetchJob& job, std::stop_token stop)
@@ -84,7 +85,7 @@ class Fetcher {
     CW_RETURN_IF_ERROR(ReadBundles());
     CW_RETURN_IF_ERROR(job_.root.MakeDir(staging, kStagingMode));
     CW_RETURN_IF_ERROR(ExtractAll(staging));
-    blamed_ = Digest();
+    current_ = Digest();
     CW_RETURN_IF_ERROR(SealDirectories(job_.root, staging, job_.step.mount, job_.table, Configs()));
     const std::vector<EntryRecord> entries = TakeEntries();
     fetched_.seconds = std::chrono::duration<double>(job_.clock.Monotonic() - begin).count();
@@ -100,7 +101,7 @@ class Fetcher {
                                               .bytes = fetched_.bytes,
                                               .fetch_seconds = fetched_.seconds},
                                              entries, fs::Durable::kOnceAllSynced));
-    // Tree and journal at once; until the tree has its name, the journal tells of nothing.
+    // One sync covers tree and journal: until the tree has its final name, the journal is ignored.
     CW_RETURN_IF_ERROR(job_.root.SyncFileSystem());
     CW_RETURN_IF_ERROR(CommitGeneration(job_.root, job_.step.generation));
     return fetched_;
@@ -108,12 +109,12 @@ class Fetcher {
 
   FetchFault Fault(absl::Status status) const {
     return {.status = std::move(status),
-            .digest = blamed_,
+            .digest = current_,
             .source = store_.has_failed() ? FaultSource::kStore : source_};
   }
 
  private:
-  // Before anything of a bundle is read: what is not signed is not even parsed.
+  // Checks signatures before any other read: an unsigned bundle is not parsed.
   absl::Status CheckSignatures() {
     if (job_.public_key_file.empty()) {
       return absl::OkStatus();
@@ -122,10 +123,10 @@ class Fetcher {
     CW_ASSIGN_OR_RETURN(const std::vector<bundle::PublicKey> keys,
                         bundle::ReadPublicKeys(job_.public_key_file));
     for (const api::WantedBundle& wanted : job_.step.bundles) {
-      blamed_ = wanted.digest;
+      current_ = wanted.digest;
       CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
                           bundle::CheckSignature(Place(), wanted.digest, keys, stop_));
-      store_.Forgive();  // a signature that could not be read was passed over
+      store_.ClearFault();  // unreadable signatures were skipped
       if (!check.good) {
         return absl::InvalidArgumentError(check.problem);
       }
@@ -136,31 +137,31 @@ class Fetcher {
   absl::Status ReadBundles() {
     int64_t disk_bytes = 0;
     for (const api::WantedBundle& wanted : job_.step.bundles) {
-      blamed_ = wanted.digest;
+      current_ = wanted.digest;
       source_ = FaultSource::kBundle;
       absl::StatusOr<bundle::Bundle> bundle = bundle::ReadBundle(Place(), wanted.digest, stop_);
       CW_RETURN_IF_ERROR(bundle.status());
       CW_RETURN_IF_ERROR(CheckFit(*bundle, job_));
       source_ = FaultSource::kDisk;
       disk_bytes += DiskBytes(bundle->config);
-      CW_RETURN_IF_ERROR(CheckRoom(disk_bytes));
+      CW_RETURN_IF_ERROR(CheckCapacity(disk_bytes));
       bundles_.push_back(*std::move(bundle));
     }
     return absl::OkStatus();
   }
 
-  absl::Status CheckRoom(int64_t bytes) const {
+  absl::Status CheckCapacity(int64_t bytes) const {
     const DiskLimits& disk = job_.disk;
     if (disk.limit_bytes > 0 && disk.used_bytes + bytes > disk.limit_bytes) {
-      return absl::OutOfRangeError(fmt::format(
-          "needs {} bytes, {} are in use and byteLimit is {}: raise byteLimit in the agent's "
-          "configuration or remove warmups from this node",
-          bytes, disk.used_bytes, disk.limit_bytes));
+      return absl::OutOfRangeError(
+          fmt::format("{} bytes needed, {} in use, byteLimit is {}: raise byteLimit in the agent's "
+                      "configuration or remove warmups from this node",
+                      bytes, disk.used_bytes, disk.limit_bytes));
     }
     CW_ASSIGN_OR_RETURN(const fs::Space space, fs::MeasureSpace(job_.root));
     if (bytes > space.free_bytes - kReserveBytes) {
       return absl::ResourceExhaustedError(
-          fmt::format("needs {} bytes and {} are free: free space on the disk of {}", bytes,
+          fmt::format("{} bytes needed, {} free: free space on the disk of {}", bytes,
                       space.free_bytes, job_.root.name()));
     }
     return absl::OkStatus();
@@ -169,19 +170,19 @@ class Fetcher {
   absl::Status ExtractAll(const std::string& staging) {
     CW_ASSIGN_OR_RETURN(const fs::Dir tree, job_.root.OpenDir(staging));
     for (const bundle::Bundle& bundle : bundles_) {
-      blamed_ = bundle.digest;
+      current_ = bundle.digest;
       CW_RETURN_IF_ERROR(ExtractOne(bundle, tree));
     }
     return absl::OkStatus();
   }
 
-  // By several threads at the same time.
-  void Note(const bundle::Entry& entry, const fs::FileStat& stat) {
+  // Thread-safe.
+  void RecordEntry(const bundle::Entry& entry, const fs::FileStat& stat) {
     const std::lock_guard lock(mutex_);
     records_.try_emplace(entry.path, RecordOf(entry, stat));
   }
 
-  // The directories are there before what is reused; the disk is synced once, after all bundles.
+  // Directories exist before files are reused; the disk is synced once, after all bundles.
   bundle::UnpackOptions Options() {
     return {.limits = job_.limits,
             .threads = job_.threads,
@@ -191,7 +192,7 @@ class Fetcher {
                 },
             .on_file = [this](const bundle::Entry& entry, const fs::Fd& file) -> absl::Status {
               CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SealFile(file, job_.step.mount));
-              Note(entry, stat);
+              RecordEntry(entry, stat);
               return absl::OkStatus();
             },
             .check_contents = false,
@@ -220,8 +221,8 @@ class Fetcher {
              .threads = job_.threads,
              .make_directories = make_directories,
              .on_opening = job_.on_opening_source},
-            bundle.config, [this](const auto& entry, const auto& stat) { Note(entry, stat); },
-            stop_));
+            bundle.config,
+            [this](const auto& entry, const auto& stat) { RecordEntry(entry, stat); }, stop_));
     fetched_.reused_bytes += reused.bytes;
     options.present = std::move(reused.present);
     int64_t moved_bytes = 0;
@@ -253,7 +254,8 @@ class Fetcher {
     return configs;
   }
 
-  // By path. Writing them takes as much again: what nobody needs any more makes room.
+  // Returns the records sorted by path, and frees records_ and bundles_ first: writing the records
+  // needs as much memory again.
   std::vector<EntryRecord> TakeEntries() {
     std::vector<EntryRecord> entries;
     entries.reserve(records_.size());
@@ -265,19 +267,19 @@ class Fetcher {
     return entries;
   }
 
-  bundle::Place Place() {
+  bundle::RepositoryRef Place() {
     const Mount& mount = job_.step.mount;
     return {.store = store_, .repository = fmt::format("{}/{}", mount.ns, mount.name)};
   }
 
   const FetchJob& job_;
-  BlamedStore store_;
+  FaultAttributingStore store_;
   std::stop_token stop_;
   std::vector<bundle::Bundle> bundles_;
-  std::mutex mutex_;                                 // of records_, while files are written
-  std::map<std::string_view, EntryRecord> records_;  // by path, as bundles_ has it
+  std::mutex mutex_;                                 // guards records_ while files are written
+  std::map<std::string_view, EntryRecord> records_;  // by path; keys point into bundles_
   Fetched fetched_;
-  Digest blamed_;
+  Digest current_;
   FaultSource source_ = FaultSource::kDisk;  // unless the store failed
 };
 

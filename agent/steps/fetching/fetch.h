@@ -14,27 +14,27 @@
 
 namespace cachewarm::agent {
 
-// One generation on its way to the disk. What it refers to must outlive the call.
+// Input of FetchGeneration(). All references must outlive the call.
 struct FetchJob {
   bundle::Store& store;
   const fs::Dir& root;
   const caches::CacheTable& table;
   const Clock& clock;
   Fetch step;
-  std::string gpu_type;   // of this node: a bundle for another one is refused
-  std::string cpu_class;  // likewise, when it holds native host code
+  std::string gpu_type;   // of this node; bundles for another one are rejected
+  std::string cpu_class;  // likewise, for bundles with native host code
   DiskLimits disk;
-  int threads = bundle::DefaultThreads();  // that verify, decompress and write
-  std::string public_key_file;  // whose keys must have signed every bundle; empty: none need to
+  int threads = bundle::DefaultThreads();  // for verifying, decompressing and writing
+  std::string public_key_file;  // keys that must have signed every bundle; empty: no check
   bundle::Limits limits;
   OnOpeningSource on_opening_source;
-  // Of one bundle; on the calling thread, often.
+  // Called often, on the calling thread, with the progress of one bundle.
   std::function<void(const Digest& digest, int64_t done_bytes)> on_progress;
 };
 
 struct Fetched {
   int64_t packed_bytes = 0;  // moved over the network
-  int64_t reused_bytes = 0;  // of files that another tree of this node had already
+  int64_t reused_bytes = 0;  // of files that another tree of this node already had
   int64_t files = 0;
   int64_t bytes = 0;  // of the files
   double seconds = 0;
@@ -42,15 +42,15 @@ struct Fetched {
 
 struct FetchFault {
   absl::Status status;
-  Digest digest;  // of the bundle that was worked at; empty when it was none
+  Digest digest;  // of the bundle in progress; empty if the error is not in a bundle
   FaultSource source = FaultSource::kDisk;
 };
 
-// Checks signatures, reads the manifests, checks fit and room, gives one new tree what others of
-// this node have, extracts the rest of all bundles into that staging tree, sets owner and modes,
-// writes the journal and gives the tree its name. Afterwards it is complete and on the disk, but no
-// link leads to it. On a fault the staging tree is gone again. Sources and codes as KindOfFault()
-// tells them apart; OUT_OF_RANGE: over byteLimit.
+// Checks signatures, reads the manifests, checks fit and free space, reuses files of other trees on
+// this node, extracts the remaining files into a staging tree, sets owner and modes, writes the
+// journal and gives the tree its final name. Afterwards the tree is complete and synced, but no
+// link leads to it. On a fault the staging tree is removed. KindOfFault() classifies sources and
+// codes; OUT_OF_RANGE: above byteLimit.
 std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

@@ -25,7 +25,7 @@ int64_t BytesOf(const Fetch& step, const Digest& digest) {
 
 void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
                     const DiskLimits& disk, History& history) {
-  // No more than can run: what waits here would be fetched before what is needed sooner.
+  // Queue nothing: a queued fetch would run before a later one with a higher priority.
   if (running_.contains(step.generation) || running_.size() >= context_.workers.threads()) {
     return;
   }
@@ -35,7 +35,7 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
       const Duration taken = context_.clock.Monotonic() - begun;
       std::lock_guard lock(mutex_);
       FetchProgress& progress = progress_[step.generation][digest];
-      // The time belongs to the bytes that are reported with it.
+      // Update the time only together with the bytes that it measures.
       if (const int64_t bytes = ReportedBytes(done, BytesOf(step, digest));
           bytes > progress.bytes) {
         progress = {.bytes = bytes, .seconds = std::chrono::duration<double>(taken).count()};
@@ -86,7 +86,7 @@ bool Fetches::Collect(History& history) {
   bool completed = false;
   for (const Ended& each : ended) {
     running_.erase(each.step.generation);
-    Note(each, history);
+    RecordOutcome(each, history);
     completed |= std::holds_alternative<Fetched>(each.outcome);
   }
   history.fetching.clear();
@@ -96,10 +96,10 @@ bool Fetches::Collect(History& history) {
   return completed;
 }
 
-void Fetches::Note(const Ended& ended, History& history) {
+void Fetches::RecordOutcome(const Ended& ended, History& history) {
   const Fetch& step = ended.step;
   if (const auto* fault = std::get_if<FetchFault>(&ended.outcome)) {
-    NoteFault(step, *fault, history);
+    RecordFault(step, *fault, history);
     return;
   }
   const Fetched& fetched = std::get<Fetched>(ended.outcome);
@@ -111,38 +111,36 @@ void Fetches::Note(const Ended& ended, History& history) {
   context_.metrics.fetched_bytes.Add({}, static_cast<double>(fetched.packed_bytes));
   context_.metrics.reused_bytes.Add({}, static_cast<double>(fetched.reused_bytes));
   context_.metrics.fetch_seconds.Observe({}, fetched.seconds);
-  context_.log.Info("generation fetched", {{"warmup", step.mount.name},
-                                           {"namespace", step.mount.ns},
+  context_.log.Info("generation fetched", {{"cacheWarmup", step.mount.ns + "/" + step.mount.name},
                                            {"generation", step.generation},
                                            {"bundles", static_cast<uint64_t>(step.bundles.size())},
                                            {"files", fetched.files},
                                            {"bytes", fetched.bytes},
                                            {"movedBytes", fetched.packed_bytes},
                                            {"reusedBytes", fetched.reused_bytes},
-                                           {"seconds", fetched.seconds}});
+                                           {"durationSeconds", fetched.seconds}});
 }
 
-void Fetches::NoteFault(const Fetch& step, const FetchFault& fault, History& history) {
+void Fetches::RecordFault(const Fetch& step, const FetchFault& fault, History& history) {
   if (absl::IsCancelled(fault.status)) {
     return;
   }
   const FaultKind kind = KindOfFault(fault.source, fault.status);
-  Setback& setback = IsBundleFault(kind) && !fault.digest.empty()
-                         ? history.bundles[{step.mount.uid, fault.digest}]
-                         : history.generations[step.generation];
-  NoteSetback(setback, kind, fault.status,
-              {.mono = context_.clock.Monotonic(),
-               .wall = context_.clock.Now(),
-               .random = context_.random()});
+  FailureState& failure = IsBundleFault(kind) && !fault.digest.empty()
+                              ? history.bundles[{step.mount.uid, fault.digest}]
+                              : history.generations[step.generation];
+  RecordFailure(failure, kind, fault.status,
+                {.mono = context_.clock.Monotonic(),
+                 .wall = context_.clock.Now(),
+                 .random = context_.random()});
   context_.metrics.fetches.Add({"failed"});
-  context_.metrics.failures.Add({setback.reason});
-  context_.log.Warning("generation not fetched", {{"warmup", step.mount.name},
-                                                  {"namespace", step.mount.ns},
-                                                  {"generation", step.generation},
-                                                  {"digest", fault.digest.ToString()},
-                                                  {"reason", setback.reason},
-                                                  {"message", setback.message},
-                                                  {"failures", setback.failures}});
+  context_.metrics.failures.Add({failure.reason});
+  context_.log.Warning("fetch failed", {{"cacheWarmup", step.mount.ns + "/" + step.mount.name},
+                                        {"generation", step.generation},
+                                        {"digest", fault.digest.ToString()},
+                                        {"reason", failure.reason},
+                                        {"err", failure.message},
+                                        {"failures", failure.count}});
 }
 
 int64_t Fetches::RunningBytes() const {

@@ -15,25 +15,25 @@
 
 namespace cachewarm::agent {
 
-// The fetches under way, each on a worker. Called by the sync thread only.
+// The running fetches, each on a worker. Call on the sync thread.
 class Fetches {
  public:
   explicit Fetches(const Context& context) : context_(context) {}
 
-  // Starts one unless it runs already or as many run as there are workers (then the next turn,
-  // which comes when one of them ends, tries again). `history` knows at once that it runs: the plan
-  // of the same turn would discard its staging tree.
+  // Starts a fetch unless it is running or all workers are occupied; the iteration after the end of
+  // another fetch tries again. Adds the fetch to `history` immediately, because the next plan of
+  // the same iteration would otherwise discard its staging tree.
   void Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
              const DiskLimits& disk, History& history);
 
-  // Takes in what ended since the last call: `history` learns of setbacks and of what runs.
-  // True when a generation was completed.
+  // Processes the fetches that ended since the last call: updates failures and running fetches in
+  // `history`. Returns true if a generation was completed.
   bool Collect(History& history);
 
-  // What the running fetches were said to take.
+  // Returns the expected bytes of all running fetches.
   int64_t RunningBytes() const;
 
-  // Of the running fetches, by bundle.
+  // Returns the progress of the running fetches by bundle.
   std::map<Digest, FetchProgress> Progress() const;
 
  private:
@@ -42,8 +42,8 @@ class Fetches {
     std::variant<Fetched, FetchFault> outcome;
   };
 
-  void Note(const Ended& ended, History& history);
-  void NoteFault(const Fetch& step, const FetchFault& fault, History& history);
+  void RecordOutcome(const Ended& ended, History& history);
+  void RecordFault(const Fetch& step, const FetchFault& fault, History& history);
 
   const Context& context_;
   std::map<std::string, int64_t> running_;  // bytes by generation

@@ -13,9 +13,9 @@
 #include "agent/tree/layout.h"
 #include "lib/base/status.h"
 #include "lib/bundle/buffer.h"
-#include "lib/bundle/crew.h"
 #include "lib/bundle/unpack/new_file.h"
 #include "lib/bundle/unpack/tree_files.h"
+#include "lib/bundle/worker_pool.h"
 #include "lib/fs/file.h"
 
 namespace cachewarm::agent {
@@ -24,9 +24,9 @@ namespace {
 constexpr size_t kEntriesAJob = 256;
 constexpr int64_t kPieceBytes = 256LL << 10;
 
-// A file of another tree as the journal knows it.
+// A file of another tree, from its journal.
 struct Source {
-  const std::string* generation = nullptr;  // none: no tree has that content
+  const std::string* generation = nullptr;  // null: no tree has this content
   EntryRecord record;
 
   std::string Path() const {
@@ -36,7 +36,7 @@ struct Source {
 
 using Sources = std::unordered_map<std::string, Source>;  // by sha256
 
-// Of the contents that `config` names. A source whose journal was lost has nothing to give.
+// Finds a source for every content of `config`. Trees without a journal provide none.
 Sources FindSources(const ReuseJob& job, const bundle::Config& config) {
   Sources wanted;
   for (const bundle::Entry& entry : config.entries) {
@@ -60,7 +60,7 @@ Sources FindSources(const ReuseJob& job, const bundle::Config& config) {
   return found == 0 ? Sources() : wanted;
 }
 
-// Reads all of `from`, piece by piece, into `to` if that is open.
+// Reads all of `from` in chunks and copies it to `to` if that is open. Returns the digest.
 absl::StatusOr<Digest> CopyContent(const fs::Fd& from, const fs::Fd& to, std::span<char> piece) {
   Sha256 hash;
   for (int64_t offset = 0;;) {
@@ -76,13 +76,14 @@ absl::StatusOr<Digest> CopyContent(const fs::Fd& from, const fs::Fd& to, std::sp
   }
 }
 
-// What became of one file.
+// Result for one file.
 struct Placed {
   bool is_there = false;
   fs::FileStat stat;
 };
 
-// Neighbours in the list are neighbours on the disk: directories stay open. One thread.
+// Links or copies files. Keeps directories open, because adjacent entries are usually in the same
+// one. Use on one thread.
 class Placer {
  public:
   Placer(const ReuseJob& job, const Sources& sources)
@@ -105,7 +106,7 @@ class Placer {
       return Placed{};
     }
     const Original original{.source = source, .dir = **from, .name = split.name};
-    // A link changes the ctime, and so does its end: then the content must tell.
+    // Creating and removing a hard link changes the ctime; then compare the content.
     const bool is_known = stat->ctime_ns == source.record.ctime_ns;
     const bool may_link = MayLink(entry, *stat);
     return may_link && is_known ? Link(entry, original, *stat)
@@ -125,8 +126,8 @@ class Placer {
   }
 
   struct Reading {
-    bool is_known = false;  // its stamp is the journal's
-    bool link = false;      // it may share its inode
+    bool is_known = false;  // the stamp matches the journal
+    bool link = false;      // the file may be hard-linked
   };
 
   absl::StatusOr<Placed> Read(const bundle::Entry& entry, const Original& original,
@@ -154,7 +155,7 @@ class Placer {
     return digest.ok() && *digest == entry.digest;
   }
 
-  // One for all files: above the allocator's limit each of its own would be mapped and cleared.
+  // Returns a buffer shared by all files: malloc would map and clear a large buffer for each file.
   std::span<char> PieceFor(const bundle::Entry& entry) {
     return piece_.Make(static_cast<size_t>(std::clamp<int64_t>(entry.bytes, 1, kPieceBytes)));
   }
@@ -172,7 +173,7 @@ class Placer {
     CW_ASSIGN_OR_RETURN(const fs::Dir* to, to_.Open(split.directory));
     const absl::Status linked = original.dir.LinkTo(original.name, *to, split.name);
     if (!linked.ok()) {
-      // Too many links, another file system, or gone: the bundle has it too.
+      // Too many links, another file system, or removed: fetch the file from the bundle instead.
       return Placed{};
     }
     CW_ASSIGN_OR_RETURN(const fs::FileStat made, to->Stat(split.name));
@@ -180,7 +181,7 @@ class Placer {
         made.mtime_ns == stat.mtime_ns) {
       return Placed{.is_there = true, .stat = made};
     }
-    // A pod put another file there between our looks.
+    // A pod replaced the source between the two checks.
     CW_RETURN_IF_ERROR(to->Remove(split.name));
     return Placed{};
   }
@@ -220,13 +221,13 @@ absl::StatusOr<Reused> ReuseContents(
     const std::function<void(const bundle::Entry&, const fs::FileStat&)>& placed,
     std::stop_token stop) {
   Sources sources;
-  // Not bool by bool: neighbours in a vector<bool> share a byte.
+  // Not vector<bool>: threads write adjacent elements, which would share a byte.
   std::vector<char> there(config.entries.size(), 0);
   const auto place = [&](size_t first, size_t last) -> absl::Status {
     Placer placer(job, sources);
     for (size_t i = first; i < last; ++i) {
       if (stop.stop_requested()) {
-        return absl::CancelledError("the fetch was stopped");
+        return absl::CancelledError("fetch stopped");
       }
       const bundle::Entry& entry = config.entries[i];
       absl::StatusOr<Placed> made = placer.Place(entry);
@@ -241,22 +242,22 @@ absl::StatusOr<Reused> ReuseContents(
     }
     return absl::OkStatus();
   };
-  bundle::Crew crew(job.threads);  // last: its jobs use all of the above
-  crew.Post([&](size_t) {
+  bundle::WorkerPool pool(job.threads);  // last: its jobs use all of the above
+  pool.Post([&](size_t) {
     sources = FindSources(job, config);
     return absl::OkStatus();
   });
   CW_RETURN_IF_ERROR(job.make_directories());
-  CW_RETURN_IF_ERROR(crew.Wait(0));
+  CW_RETURN_IF_ERROR(pool.Wait(0));
   if (sources.empty()) {
     return Reused{};
   }
   int64_t last_job = 0;
   for (size_t first = 0; first < there.size(); first += kEntriesAJob, ++last_job) {
-    crew.Post(
+    pool.Post(
         [&, first](size_t) { return place(first, std::min(first + kEntriesAJob, there.size())); });
   }
-  CW_RETURN_IF_ERROR(crew.Wait(last_job));
+  CW_RETURN_IF_ERROR(pool.Wait(last_job));
   Reused reused;
   for (size_t i = 0; i < there.size(); ++i) {
     reused.present.push_back(there[i] != 0);

@@ -16,10 +16,12 @@
 
 namespace cachewarm::agent {
 
-// Pods use the sources: our own reads must be told from theirs.
+// Called before the agent reads a file of a source, because pods use the sources and their reads
+// must be distinguished.
 using OnOpeningSource = std::function<void(const std::string& generation, const std::string& path)>;
 
-// Into one new tree, out of others of this node. What it refers to must outlive the call.
+// Input of ReuseContents(): one new tree and the source trees. All references must outlive the
+// call.
 struct ReuseJob {
   const fs::Dir& root;
   const fs::Dir& staging;  // of the new tree
@@ -27,26 +29,26 @@ struct ReuseJob {
   const Mount& mount;                       // of the new tree
   const std::vector<std::string>& sources;  // generations
   int threads = 2;
-  // Makes the directories of the new tree. The journals of the sources are read meanwhile: each
-  // takes about as long as the other.
+  // Makes the directories of the new tree, concurrently with reading the journals of the sources,
+  // which takes about as long.
   std::function<absl::Status()> make_directories;
-  // Before every open of a file in a source, by several threads at the same time; may be empty.
+  // Called before every open of a file in a source, by several threads concurrently. May be empty.
   OnOpeningSource on_opening;
 };
 
 struct Reused {
-  bundle::PresentEntries present;  // as the config's entries; empty when nothing was there
+  bundle::PresentEntries present;  // by index of the config's entries; empty if none was reused
   int64_t files = 0;
   int64_t bytes = 0;
 };
 
-// Makes the directories, and gives the new tree the files of `config` whose content a source has.
-// A file counts only if it is the one that was put there: its stamp is that of the
-// journal, or, where only its ctime is another (a link to it came or went), its sha256 still is.
-// Kinds that lib/caches marks so are linked, with the same owner, mode and mtime; others are cloned
-// where the file system can and copied where it cannot, verified on the way. `placed` is told of
-// each, by several threads at the same time. What fails in a source is not present; an error is one
-// of the new tree, or CANCELLED.
+// Makes the directories and adds the files of `config` that a source tree already has. A source
+// file is used only if its stamp matches the journal, or, if only the ctime differs (a hard link
+// was created or removed), its sha256 matches. File types that lib/caches allows to be hard-linked
+// are linked if owner, mode and mtime are equal; others are cloned if the file system supports it,
+// else copied and verified. Calls `placed` for each file, by several threads concurrently. A file
+// that cannot be read from a source is not present in the result. Errors: only of the new tree, or
+// CANCELLED.
 absl::StatusOr<Reused> ReuseContents(
     const ReuseJob& job, const bundle::Config& config,
     const std::function<void(const bundle::Entry&, const fs::FileStat&)>& placed,

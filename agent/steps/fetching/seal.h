@@ -10,18 +10,18 @@
 #include "lib/fs/dir.h"
 #include "lib/fs/fd.h"
 
-// Makes a new tree what pods need: owned by the mount's user where it names one.
+// Sets owner and modes of a new tree, so that pods can use it.
 namespace cachewarm::agent {
 
-// A file that has just been written, with its mode; what it is then. An agent without CAP_CHOWN
-// leaves the owner: the mode alone lets pods read and write.
+// Sets the owner of a file that was just written. Returns its final stat. Without CAP_CHOWN the
+// owner is unchanged; the mode alone lets pods read and write.
 absl::StatusOr<fs::FileStat> SealFile(const fs::Fd& file, const Mount& mount);
 
-// True when SealFile() would change nothing.
+// Returns true if SealFile() would change nothing.
 bool IsOwnedAsWanted(const fs::FileStat& stat, const Mount& mount);
 
-// The folders that every tree has, those that the paths of `configs` imply and the tree itself, all
-// 0777.
+// Makes the folders that every tree has, and sets owner and mode 0777 of these folders, of the
+// directories in the paths of `configs` and of the tree itself.
 absl::Status SealDirectories(const fs::Dir& root, const std::string& tree, const Mount& mount,
                              const caches::CacheTable& table,
                              const std::vector<const bundle::Config*>& configs);

@@ -13,8 +13,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// All that a refusal depends on beside the bundle.
-std::string JudgeOf(const Context& context, const std::string& version) {
+// Returns everything that a rejection depends on apart from the bundle.
+std::string CriteriaOf(const Context& context, const std::string& version) {
   const bundle::Limits& limits = context.limits;
   return fmt::format("{} on {} {} within {} {} {} {} {} {} {} {}", version, context.node.gpu_type,
                      context.node.cpu_class, limits.entries_max, limits.file_bytes_max,
@@ -25,74 +25,76 @@ std::string JudgeOf(const Context& context, const std::string& version) {
 }  // namespace
 
 Quarantine::Quarantine(const Context& context, const std::string& version)
-    : context_(context), judge_(JudgeOf(context, version)) {}
+    : context_(context), criteria_(CriteriaOf(context, version)) {}
 
-void Quarantine::Recall(History& history) {
+void Quarantine::Restore(History& history) {
   const MonoTime mono = context_.clock.Monotonic();
   const WallTime wall = context_.clock.Now();
   for (QuarantinedBundle& bundle : ReadQuarantinedBundles(context_.root)) {
-    Setback setback{.failures = bundle.failures,
-                    .not_before = MonoTime::max(),
-                    .reason = std::move(bundle.reason),
-                    .message = std::move(bundle.message),
-                    .quarantined = true};
+    FailureState failure{.count = bundle.failures,
+                         .not_before = MonoTime::max(),
+                         .reason = std::move(bundle.reason),
+                         .message = std::move(bundle.message),
+                         .quarantined = true};
     if (bundle.until.has_value()) {
-      // A clock that was wrong then, or is now, makes nobody wait longer than a right one.
-      setback.not_before = mono + std::clamp(*bundle.until - wall, Duration(0), kQuarantineMost);
+      // Cap the remaining quarantine so that clock jumps cannot extend it.
+      failure.not_before = mono + std::clamp(*bundle.until - wall, Duration(0), kQuarantineMax);
     }
-    written_[bundle.name] = setback;
-    if (bundle.judge == judge_) {
-      context_.log.Info("bundle is in quarantine", {{"uid", bundle.name.warmup_uid},
-                                                    {"digest", bundle.name.digest.ToString()},
-                                                    {"reason", setback.reason},
-                                                    {"message", setback.message}});
-      history.bundles[bundle.name] = std::move(setback);
+    written_[bundle.name] = failure;
+    if (bundle.criteria == criteria_) {
+      context_.log.Info("bundle still quarantined after restart",
+                        {{"warmupUID", bundle.name.warmup_uid},
+                         {"digest", bundle.name.digest.ToString()},
+                         {"reason", failure.reason},
+                         {"err", failure.message}});
+      history.bundles[bundle.name] = std::move(failure);
     }
   }
 }
 
-void Quarantine::Follow(const History& history) {
+void Quarantine::Update(const History& history) {
   std::erase_if(written_, [&](const auto& each) {
     const auto found = history.bundles.find(each.first);
     return (found == history.bundles.end() || !found->second.quarantined) &&
            RemoveQuarantinedBundle(context_.root, each.first).ok();
   });
   std::map<std::string, double> counts;
-  for (const auto& [name, setback] : history.bundles) {
-    if (!setback.quarantined) {
+  for (const auto& [name, failure] : history.bundles) {
+    if (!failure.quarantined) {
       continue;
     }
-    counts[setback.reason] += 1;
+    counts[failure.reason] += 1;
     const auto found = written_.find(name);
-    if (found == written_.end() || found->second.failures != setback.failures) {
-      Write(name, setback);
+    if (found == written_.end() || found->second.count != failure.count) {
+      Write(name, failure);
     }
   }
-  for (const FaultKind kind : {FaultKind::kRefused, FaultKind::kDamaged}) {
+  for (const FaultKind kind : {FaultKind::kRejected, FaultKind::kDamaged}) {
     context_.metrics.quarantined_bundles.Set({ReasonOf(kind)}, counts[ReasonOf(kind)]);
   }
 }
 
-void Quarantine::Write(const BundleName& name, const Setback& setback) {
+void Quarantine::Write(const BundleName& name, const FailureState& failure) {
   const WallTime now = context_.clock.Now();
   std::optional<WallTime> until;
-  if (setback.not_before != MonoTime::max()) {
-    until = now + (setback.not_before - context_.clock.Monotonic());
+  if (failure.not_before != MonoTime::max()) {
+    until = now + (failure.not_before - context_.clock.Monotonic());
   }
   const absl::Status written = WriteQuarantinedBundle(context_.root, {.name = name,
-                                                                      .reason = setback.reason,
-                                                                      .message = setback.message,
-                                                                      .failures = setback.failures,
+                                                                      .reason = failure.reason,
+                                                                      .message = failure.message,
+                                                                      .failures = failure.count,
                                                                       .at = now,
                                                                       .until = until,
-                                                                      .judge = judge_});
+                                                                      .criteria = criteria_});
   if (written.ok()) {
-    written_[name] = setback;
+    written_[name] = failure;
     return;
   }
-  context_.log.Error("quarantine not written down", {{"uid", name.warmup_uid},
-                                                     {"digest", name.digest.ToString()},
-                                                     {"message", Message(written)}});
+  context_.log.Error("cannot write quarantine record; retrying",
+                     {{"warmupUID", name.warmup_uid},
+                      {"digest", name.digest.ToString()},
+                      {"err", Message(written)}});
 }
 
 }  // namespace cachewarm::agent

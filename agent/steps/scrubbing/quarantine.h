@@ -9,28 +9,28 @@
 
 namespace cachewarm::agent {
 
-// Keeps the setbacks of bundles that are refused or damaged on the disk, so that a restarted agent
-// does not fetch them again. Forgotten with the wish for the bundle, when a fetch of it succeeds,
-// and by an agent of another version, with other limits or on a node of another kind, which may
-// judge otherwise. One thread.
+// Persists the failures of rejected and damaged bundles, so that a restarted agent does not fetch
+// them again. A record is dropped when the spec no longer lists the bundle, when a fetch succeeds,
+// and when the version of the agent, its limits or the kind of node changed, because the bundle may
+// be accepted then. Call on one thread.
 class Quarantine {
  public:
   // `version` of this agent.
   Quarantine(const Context& context, const std::string& version);
 
-  // Puts into `history` what an earlier process wrote down. Once, before the first plan.
-  void Recall(History& history);
+  // Restores the records of an earlier process into `history`. Call once, before the first plan.
+  void Restore(History& history);
 
-  // Writes down what is new in `history`, removes what is no longer there. What the disk refuses is
-  // tried again by the next call. Once a turn.
-  void Follow(const History& history);
+  // Writes new records of `history` and removes obsolete ones. The next call retries a write that
+  // failed. Call once per iteration.
+  void Update(const History& history);
 
  private:
-  void Write(const BundleName& name, const Setback& setback);
+  void Write(const BundleName& name, const FailureState& failure);
 
   const Context& context_;
-  const std::string judge_;
-  std::map<BundleName, Setback> written_;
+  const std::string criteria_;
+  std::map<BundleName, FailureState> written_;
 };
 
 }  // namespace cachewarm::agent

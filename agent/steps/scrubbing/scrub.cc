@@ -16,15 +16,16 @@
 namespace cachewarm::agent {
 namespace {
 
-// Of all reading for the scrub; a disk that is busy gives it less.
+// Limit for all reads of the scrub; on a loaded disk it gets less.
 constexpr int64_t kBytesPerSecond = int64_t{32} << 20;
-// A tree that was just activated is read by starting pods first.
+// Leaves the disk to the pods that start from a newly activated tree.
 constexpr Duration kFirstWait(300'000);
 
-// Until a file that was being changed can be judged.
-constexpr Duration kBusyWait(120'000);
+// Wait before files that were being written are checked again.
+constexpr Duration kInFlightWait(120'000);
 
-// The same nodes were given the same bundle at the same time: their disks need not be read at once.
+// Adds jitter of a tenth: many nodes activate the same bundle at the same time and should not scrub
+// it simultaneously.
 Duration Spread(Duration wait, double random) {
   return Duration(static_cast<int64_t>(static_cast<double>(wait.count()) * (0.9 + 0.2 * random)));
 }
@@ -46,23 +47,23 @@ void Scrub::Collect(History& history) {
   }
   if (ended.has_value()) {
     running_.clear();
-    const bool is_busy = ended->outcome.ok() && ended->outcome->busy > 0;
+    const bool has_in_flight = ended->outcome.ok() && ended->outcome->in_flight > 0;
     due_[ended->generation] =
         context_.clock.Monotonic() +
-        Spread(is_busy ? std::min(kBusyWait, interval_) : interval_, context_.random());
-    Note(*ended, history);
+        Spread(has_in_flight ? std::min(kInFlightWait, interval_) : interval_, context_.random());
+    RecordOutcome(*ended, history);
   }
-  WriteDown();
+  WritePending();
 }
 
-void Scrub::Follow(const Inventory& inventory) {
+void Scrub::Update(const Inventory& inventory) {
   if (interval_ <= Duration(0)) {
     return;
   }
   const std::map<std::string, Mount> active = ActiveTrees(inventory);
   const auto is_gone = [&](const auto& each) { return !active.contains(each.first); };
   std::erase_if(due_, is_gone);
-  std::erase_if(said_, is_gone);
+  std::erase_if(logged_, is_gone);
   const MonoTime now = context_.clock.Monotonic();
   for (const auto& [generation, mount] : active) {
     if (!due_.contains(generation)) {
@@ -80,7 +81,7 @@ std::map<std::string, Mount> Scrub::ActiveTrees(const Inventory& inventory) cons
   std::map<std::string, Mount> active;
   for (const auto& [mount, link] : inventory.links) {
     const auto tree = inventory.generations.find(link.generation);
-    // Without digests it is cold, or its record is lost: nothing to compare it with.
+    // A tree without digests is cold or has lost its record, so there is nothing to compare with.
     if (tree != inventory.generations.end() && !tree->second.digests.empty() &&
         !inventory.damaged.contains(link.generation) && !to_write_.contains(link.generation)) {
       active.emplace(link.generation, mount);
@@ -89,7 +90,7 @@ std::map<std::string, Mount> Scrub::ActiveTrees(const Inventory& inventory) cons
   return active;
 }
 
-// A restart is no reason to read everything again.
+// Returns the wait before the first pass of this process; a restart does not shorten the interval.
 Duration Scrub::FirstWait(const std::string& generation) const {
   const absl::StatusOr<ScrubRecord> record = ReadScrubRecord(context_.root, generation);
   if (!record.ok() || record->at == WallTime{}) {
@@ -111,7 +112,7 @@ void Scrub::Start(const std::string& generation, const Mount& mount, const Inven
                    .clock = context_.clock,
                    .generation = generation,
                    .damaged = damaged,
-                   .pace = [&](int64_t bytes) { return bandwidth_.Take(bytes, stop); }},
+                   .pace = [&](int64_t bytes) { return bandwidth_.Acquire(bytes, stop); }},
                   stop);
     {
       std::lock_guard lock(mutex_);
@@ -124,14 +125,13 @@ void Scrub::Start(const std::string& generation, const Mount& mount, const Inven
   }
 }
 
-void Scrub::Note(const Ended& ended, History& history) {
+void Scrub::RecordOutcome(const Ended& ended, History& history) {
   if (!ended.outcome.ok()) {
     const std::string message = Message(ended.outcome.status());
     context_.metrics.scrubs.Add({"failed"});
     if (!absl::IsCancelled(ended.outcome.status()) &&
-        std::exchange(said_[ended.generation], message) != message) {
-      context_.log.Warning("tree not scrubbed",
-                           {{"generation", ended.generation}, {"message", message}});
+        std::exchange(logged_[ended.generation], message) != message) {
+      context_.log.Warning("scrub failed", {{"generation", ended.generation}, {"err", message}});
     }
     return;
   }
@@ -139,52 +139,53 @@ void Scrub::Note(const Ended& ended, History& history) {
   context_.metrics.scrubs.Add({scrubbed.damage.has_value() ? "damaged" : "whole"});
   context_.metrics.scrubbed_bytes.Add({}, static_cast<double>(scrubbed.read_bytes));
   if (scrubbed.damage.has_value()) {
-    NoteDamage(ended, scrubbed, history);
+    RecordDamage(ended, scrubbed, history);
   } else if (scrubbed.read_files > 0) {
     context_.log.Info("tree scrubbed", {{"generation", ended.generation},
                                         {"files", scrubbed.files},
-                                        {"read", scrubbed.read_files},
-                                        {"theirs", scrubbed.theirs},
-                                        {"gone", scrubbed.gone}});
+                                        {"filesRead", scrubbed.read_files},
+                                        {"filesModified", scrubbed.modified_by_engine},
+                                        {"filesGone", scrubbed.gone}});
   }
 }
 
-void Scrub::NoteDamage(const Ended& ended, const Scrubbed& scrubbed, History& history) {
+void Scrub::RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& history) {
   context_.metrics.failures.Add({std::string(api::reason::kTreeDamaged)});
-  context_.log.Error("tree damaged", {{"namespace", ended.mount.ns},
-                                      {"warmup", ended.mount.name},
+  context_.log.Error("tree damaged", {{"cacheWarmup", ended.mount.ns + "/" + ended.mount.name},
                                       {"generation", ended.generation},
                                       {"path", scrubbed.damage->path},
-                                      {"message", scrubbed.damage->message}});
+                                      {"err", scrubbed.damage->message}});
   to_write_[ended.generation] = *scrubbed.damage;
-  if (scrubbed.liar.empty()) {
+  if (scrubbed.inconsistent_bundle.empty()) {
     return;
   }
-  Setback& setback = history.bundles[{ended.mount.uid, scrubbed.liar}];
-  NoteSetback(setback, FaultKind::kRefused,
-              absl::InvalidArgumentError(fmt::format(
-                  "its entry list says {} for {}, but it holds other bytes: two trees of it have "
-                  "shown so",
-                  scrubbed.damage->digest.ToString(), scrubbed.damage->path)),
-              {.mono = context_.clock.Monotonic(),
-               .wall = context_.clock.Now(),
-               .random = context_.random()});
-  context_.metrics.failures.Add({setback.reason});
-  context_.log.Error("bundle put into quarantine", {{"namespace", ended.mount.ns},
-                                                    {"warmup", ended.mount.name},
-                                                    {"digest", scrubbed.liar.ToString()},
-                                                    {"message", setback.message}});
+  FailureState& failure = history.bundles[{ended.mount.uid, scrubbed.inconsistent_bundle}];
+  RecordFailure(
+      failure, FaultKind::kRejected,
+      absl::InvalidArgumentError(fmt::format(
+          "the entry list declares {} for {}, but the layers contain other bytes (found in "
+          "two trees)",
+          scrubbed.damage->digest.ToString(), scrubbed.damage->path)),
+      {.mono = context_.clock.Monotonic(),
+       .wall = context_.clock.Now(),
+       .random = context_.random()});
+  context_.metrics.failures.Add({failure.reason});
+  context_.log.Error("bundle quarantined: its entry list is inconsistent",
+                     {{"cacheWarmup", ended.mount.ns + "/" + ended.mount.name},
+                      {"digest", scrubbed.inconsistent_bundle.ToString()},
+                      {"err", failure.message}});
 }
 
-// Until it is on the disk the tree stays in use: a flip without it would be undone by a restart.
-void Scrub::WriteDown() {
+// Until the record is on disk, the tree stays in use: without the record a restart would activate
+// it again.
+void Scrub::WritePending() {
   std::erase_if(to_write_, [&](const auto& each) {
     const absl::Status written = WriteDamagedTree(context_.root, each.first, each.second);
     if (!written.ok()) {
       const std::string message = Message(written);
-      if (std::exchange(said_[each.first], message) != message) {
-        context_.log.Error("damage not written down",
-                           {{"generation", each.first}, {"message", message}});
+      if (std::exchange(logged_[each.first], message) != message) {
+        context_.log.Error("cannot write damage record; retrying",
+                           {{"generation", each.first}, {"err", message}});
       }
     }
     return written.ok();

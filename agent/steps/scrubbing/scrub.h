@@ -16,20 +16,19 @@
 
 namespace cachewarm::agent {
 
-// Looks at the active trees again and again, one at a time, on a thread of its own that yields to
-// all others. A damaged tree is written down, and the next plan puts a fresh one in its place
-// (sync/plan.h). Called by the sync thread only.
+// Scrubs the active trees periodically, one at a time, on its own low-priority thread. Damage is
+// recorded on disk, and the next plan replaces the tree (sync/plan.h). Call on the sync thread.
 class Scrub {
  public:
-  // `interval` between two passes over one tree, a tenth more or less; zero: never. The first pass
-  // over a tree comes after minutes: it reads all of it.
+  // `interval`: time between two passes over one tree, with a jitter of a tenth; zero: never. The
+  // first pass over a tree begins after minutes, because it reads all files.
   Scrub(const Context& context, const Tables& tables, Duration interval);
 
-  // Takes in the pass that ended: writes damage down and puts a bundle whose entry list lies into
-  // quarantine. Before a plan is made.
+  // Processes the pass that ended: records damage, and quarantines a bundle whose entry list is
+  // inconsistent. Call before a plan is made.
   void Collect(History& history);
-  // Starts the next pass that is due over an active tree of `inventory`.
-  void Follow(const Inventory& inventory);
+  // Starts the next due pass over an active tree of `inventory`.
+  void Update(const Inventory& inventory);
 
  private:
   struct Ended {
@@ -41,9 +40,9 @@ class Scrub {
   std::map<std::string, Mount> ActiveTrees(const Inventory& inventory) const;
   Duration FirstWait(const std::string& generation) const;
   void Start(const std::string& generation, const Mount& mount, const Inventory& inventory);
-  void Note(const Ended& ended, History& history);
-  void NoteDamage(const Ended& ended, const Scrubbed& scrubbed, History& history);
-  void WriteDown();
+  void RecordOutcome(const Ended& ended, History& history);
+  void RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& history);
+  void WritePending();
 
   const Context& context_;
   const Tables& tables_;
@@ -52,10 +51,10 @@ class Scrub {
   std::map<std::string, MonoTime> due_;  // by generation
   std::string running_;                  // generation; empty: none
   std::map<std::string, DamagedTree> to_write_;
-  std::map<std::string, std::string> said_;  // errors in the log already, by generation
+  std::map<std::string, std::string> logged_;  // errors already logged, by generation
   std::mutex mutex_;
   std::optional<Ended> ended_;
-  Workers thread_;  // last: its job uses the rest
+  Workers thread_;  // last, because its job uses all members above
 };
 
 }  // namespace cachewarm::agent

@@ -22,12 +22,13 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{256} << 10;
-// A file that was written so lately may be written on.
+// A file that was written within this time may still be open for writing.
 constexpr Duration kQuiet(60'000);
-// Expectations of a scope last until its end: one that no event answers must not last long.
+// A scope keeps an expected event until its end; small scopes limit the lifetime of an expectation
+// whose event never comes.
 constexpr int kReadsPerScope = 64;
 
-enum class Sight { kWhole, kTheirs, kGone, kBusy, kDamaged };
+enum class FileObservation { kIntact, kModifiedByEngine, kRemoved, kInFlight, kDamaged };
 
 // `known` is an EntryRecord or a FileStamp.
 template <class Stamped>
@@ -47,111 +48,114 @@ class TreeScrub {
   absl::StatusOr<Scrubbed> Run() {
     CW_ASSIGN_OR_RETURN(record_, ReadGenerationRecord(job_.root, job_.generation));
     CW_ASSIGN_OR_RETURN(entries_, ReadEntryRecords(job_.root, job_.generation));
-    Remember();
+    LoadRecord();
     scrubbed_.files = static_cast<int64_t>(entries_.size());
-    const absl::Status looked = LookAtAll();
-    if (!looked.ok() && !absl::IsCancelled(looked)) {
-      return looked;
+    const absl::Status checked = CheckAll();
+    if (!checked.ok() && !absl::IsCancelled(checked)) {
+      return checked;
     }
     if (scrubbed_.damage.has_value()) {
-      if (IsLyingList(*scrubbed_.damage, job_.damaged)) {
-        scrubbed_.liar = FindLiar();
+      if (IsIndexInconsistent(*scrubbed_.damage, job_.damaged)) {
+        scrubbed_.inconsistent_bundle = FindInconsistentBundle();
       }
       return scrubbed_;
     }
-    CW_RETURN_IF_ERROR(Write(looked.ok()));
-    CW_RETURN_IF_ERROR(looked);
+    CW_RETURN_IF_ERROR(Write(checked.ok()));
+    CW_RETURN_IF_ERROR(checked);
     return scrubbed_;
   }
 
  private:
-  void Remember() {
+  void LoadRecord() {
     absl::StatusOr<ScrubRecord> before = ReadScrubRecord(job_.root, job_.generation);
     if (!before.ok()) {
       return;
     }
     before_ = before->at;
-    for (FileStamp& file : before->theirs) {
+    for (FileStamp& file : before->modified_by_engine) {
       std::string path = file.path;
-      theirs_.emplace(std::move(path), std::move(file));
+      modified_.emplace(std::move(path), std::move(file));
     }
     if (before->entries == static_cast<int64_t>(entries_.size())) {
-      judged_ = std::min(before->judged, before->entries);
+      checked_ = std::min(before->checked, before->entries);
     }
   }
 
-  absl::Status LookAtAll() {
+  absl::Status CheckAll() {
     for (size_t at = 0; at < entries_.size(); ++at) {
       if (stop_.stop_requested()) {
-        return absl::CancelledError("stopped while a tree was scrubbed");
+        return absl::CancelledError("scrub stopped");
       }
-      CW_RETURN_IF_ERROR(LookAt(at));
+      CW_RETURN_IF_ERROR(CheckEntry(at));
       if (scrubbed_.damage.has_value()) {
         return absl::OkStatus();
       }
-      judged_ = std::max(judged_, static_cast<int64_t>(at) + 1);
+      checked_ = std::max(checked_, static_cast<int64_t>(at) + 1);
     }
-    LookForBrokenUnits();
+    CheckUnits();
     return absl::OkStatus();
   }
 
-  absl::Status LookAt(size_t at) {
+  absl::Status CheckEntry(size_t at) {
     EntryRecord& entry = entries_[at];
     const caches::Placement placement = job_.table.Classify(entry.path);
-    CW_ASSIGN_OR_RETURN(const Sight sight, See(at, placement));
-    scrubbed_.theirs += sight == Sight::kTheirs ? 1 : 0;
-    scrubbed_.gone += sight == Sight::kGone ? 1 : 0;
-    scrubbed_.busy += sight == Sight::kBusy && !placement.writable ? 1 : 0;
+    CW_ASSIGN_OR_RETURN(const FileObservation observed, Observe(at, placement));
+    scrubbed_.modified_by_engine += observed == FileObservation::kModifiedByEngine ? 1 : 0;
+    scrubbed_.gone += observed == FileObservation::kRemoved ? 1 : 0;
+    scrubbed_.in_flight += observed == FileObservation::kInFlight && !placement.writable ? 1 : 0;
     if (placement.directory_is_write && !placement.unit.empty()) {
-      (sight == Sight::kGone ? gone_units_ : there_units_).emplace(placement.unit, at);
+      (observed == FileObservation::kRemoved ? gone_units_ : there_units_)
+          .emplace(placement.unit, at);
     }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Sight> See(size_t at, const caches::Placement& placement) {
+  absl::StatusOr<FileObservation> Observe(size_t at, const caches::Placement& placement) {
     const EntryRecord& entry = entries_[at];
     const absl::StatusOr<fs::FileStat> stat = job_.root.Stat(PathOf(entry));
     if (!stat.ok()) {
-      return SeeError(entry, stat.status());
+      return ObserveError(entry, stat.status());
     }
     if (stat->type != fs::FileType::kFile) {
-      return Sight::kTheirs;
+      return FileObservation::kModifiedByEngine;
     }
-    if (const auto known = theirs_.find(entry.path); known != theirs_.end()) {
+    if (const auto known = modified_.find(entry.path); known != modified_.end()) {
       if (HasStamp(*stat, known->second)) {
-        return Sight::kTheirs;
+        return FileObservation::kModifiedByEngine;
       }
-    } else if (static_cast<int64_t>(at) < judged_ && HasStamp(*stat, entry)) {
-      return Sight::kWhole;
+    } else if (static_cast<int64_t>(at) < checked_ && HasStamp(*stat, entry)) {
+      return FileObservation::kIntact;
     }
     return Read(entries_[at], placement);
   }
 
-  // An engine may have removed it, or put a link or directory there; else the disk cannot read it.
-  absl::StatusOr<Sight> SeeError(const EntryRecord& entry, const absl::Status& status) {
+  // Classifies an error: an engine removed the file or replaced it with a link or directory; any
+  // other error means that the disk cannot read the file.
+  absl::StatusOr<FileObservation> ObserveError(const EntryRecord& entry,
+                                               const absl::Status& status) {
     if (absl::IsNotFound(status)) {
-      return Sight::kGone;
+      return FileObservation::kRemoved;
     }
     if (absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status)) {
-      return Sight::kTheirs;
+      return FileObservation::kModifiedByEngine;
     }
     if (absl::IsCancelled(status) || absl::IsResourceExhausted(status)) {
       return status;
     }
     Damage(entry, 0, fmt::format("cannot be read: {}", Message(status)));
-    return Sight::kDamaged;
+    return FileObservation::kDamaged;
   }
 
-  absl::StatusOr<Sight> Read(EntryRecord& entry, const caches::Placement& placement) {
-    Announce(entry.path);
+  absl::StatusOr<FileObservation> Read(EntryRecord& entry, const caches::Placement& placement) {
+    ExpectOwnRead(entry.path);
     const absl::StatusOr<fs::Fd> file = job_.root.OpenFile(PathOf(entry));
     if (!file.ok()) {
-      return SeeError(entry, file.status());
+      return ObserveError(entry, file.status());
     }
     const absl::StatusOr<fs::FileStat> stat = fs::StatFile(*file);
     const absl::StatusOr<Digest> digest = stat.ok() ? Hash(*file, stat->bytes) : stat.status();
     if (!digest.ok()) {
-      return SeeError(entry, digest.status());
+      return ObserveError(entry, digest.status());
     }
     FileChange change{.right = *digest == entry.digest,
                       .same_file = stat->inode == entry.inode && stat->mode == placement.mode(),
@@ -159,51 +163,51 @@ class TreeScrub {
                       .writable = placement.writable};
     if (!change.right) {
       const absl::Status whole = capture::CheckWholeFile(*file, placement, entry.path, stat->bytes);
-      change.torn = absl::IsDataLoss(whole);
-      if (!whole.ok() && !change.torn) {
-        return SeeError(entry, whole);
+      change.truncated = absl::IsDataLoss(whole);
+      if (!whole.ok() && !change.truncated) {
+        return ObserveError(entry, whole);
       }
     }
     CW_ASSIGN_OR_RETURN(const fs::FileStat after, fs::StatFile(*file));
-    const bool is_ours = change.same_file && !change.written;
+    const bool is_untouched = change.same_file && !change.written;
     if (!capture::IsUnchanged(*stat, after) ||
-        (!change.right && !is_ours && !IsQuiet(*file, *stat, entry.path))) {
-      return Sight::kBusy;
+        (!change.right && !is_untouched && !IsQuiet(*file, *stat, entry.path))) {
+      return FileObservation::kInFlight;
     }
-    return Note(entry, change, *stat);
+    return Evaluate(entry, change, *stat);
   }
 
-  Sight Note(EntryRecord& entry, const FileChange& change, const fs::FileStat& stat) {
-    theirs_.erase(entry.path);
-    switch (JudgeFile(change)) {
-      case FileVerdict::kWhole:
+  FileObservation Evaluate(EntryRecord& entry, const FileChange& change, const fs::FileStat& stat) {
+    modified_.erase(entry.path);
+    switch (EvaluateFile(change)) {
+      case FileState::kIntact:
         if (!HasStamp(stat, entry)) {
           entry.inode = stat.inode;
           entry.mtime_ns = stat.mtime_ns;
           entry.ctime_ns = stat.ctime_ns;
           has_new_stamps_ = true;
         }
-        return Sight::kWhole;
-      case FileVerdict::kTheirs:
-        theirs_[entry.path] = {.path = entry.path,
-                               .bytes = stat.bytes,
-                               .inode = stat.inode,
-                               .mtime_ns = stat.mtime_ns,
-                               .ctime_ns = stat.ctime_ns};
-        return Sight::kTheirs;
-      case FileVerdict::kDamaged:
+        return FileObservation::kIntact;
+      case FileState::kModifiedByEngine:
+        modified_[entry.path] = {.path = entry.path,
+                                 .bytes = stat.bytes,
+                                 .inode = stat.inode,
+                                 .mtime_ns = stat.mtime_ns,
+                                 .ctime_ns = stat.ctime_ns};
+        return FileObservation::kModifiedByEngine;
+      case FileState::kDamaged:
         break;
     }
     Damage(entry, stat.inode, std::string(DescribeDamage(change)));
     scrubbed_.damage->untouched = change.same_file && !change.written;
-    return Sight::kDamaged;
+    return FileObservation::kDamaged;
   }
 
   absl::StatusOr<Digest> Hash(const fs::Fd& file, int64_t bytes) {
     Sha256 hash;
     for (int64_t offset = 0; offset < bytes;) {
       if (stop_.stop_requested()) {
-        return absl::CancelledError("stopped while a file was read");
+        return absl::CancelledError("scrub stopped");
       }
       CW_RETURN_IF_ERROR(job_.pace(std::min<int64_t>(kBufferBytes, bytes - offset)));
       CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file, offset, buffer_.get(), kBufferBytes));
@@ -218,25 +222,29 @@ class TreeScrub {
     return hash.Finish();
   }
 
-  // Where nobody can prove that no writer has it open, a minute without a write must do.
+  // Returns true if no process is writing the file. CheckNoWriter() cannot prove that on every file
+  // system, so a minute without a write is required as well.
   bool IsQuiet(const fs::Fd& file, const fs::FileStat& stat, const std::string& path) const {
     const WallTime written(std::chrono::duration_cast<Duration>(
         std::chrono::nanoseconds(std::max(stat.mtime_ns, stat.ctime_ns))));
     const Duration age = job_.clock.Now() - written;
-    // A time that is not here yet says nothing.
+    // A time in the future is not meaningful; treat the file as old.
     const bool is_old = age > kQuiet || age < -kQuiet;
     return is_old && !absl::IsAborted(capture::CheckNoWriter(file, path));
   }
 
-  // Kinds whose engine renames whole directories into place die of one that lacks a file.
-  void LookForBrokenUnits() {
+  // Finds units (directories renamed into place as a whole) that lack a file: the engine crashes on
+  // such a unit.
+  void CheckUnits() {
     for (const auto& [unit, at] : gone_units_) {
       const auto there = there_units_.find(unit);
       const EntryRecord& entry = entries_[at];
       if (there == there_units_.end() || IsThere(entry) || !IsThere(entries_[there->second])) {
-        continue;  // an engine removed it all, perhaps while we looked
+        continue;  // an engine removed the whole unit, perhaps during the pass
       }
-      Damage(entry, 0, fmt::format("is gone, and {} is still there", entries_[there->second].path));
+      Damage(entry, 0,
+             fmt::format("was removed, but {} of the same unit still exists",
+                         entries_[there->second].path));
       return;
     }
   }
@@ -260,26 +268,26 @@ class TreeScrub {
     }
     ScrubRecord now{.at = is_whole_pass ? job_.clock.Now() : before_,
                     .entries = static_cast<int64_t>(entries_.size()),
-                    .judged = judged_};
-    for (auto& [path, file] : theirs_) {
-      now.theirs.push_back(file);
+                    .checked = checked_};
+    for (auto& [path, file] : modified_) {
+      now.modified_by_engine.push_back(file);
     }
     return WriteScrubRecord(job_.root, job_.generation, now);
   }
 
-  // The first bundle that names the file: it won the path when the tree was made.
-  Digest FindLiar() const {
+  // Returns the first bundle with this file: the first one won the path when the tree was made.
+  Digest FindInconsistentBundle() const {
     const DamagedTree& damage = *scrubbed_.damage;
     if (record_.digests.size() == 1) {
       return record_.digests.front();
     }
-    const bundle::Place place{
+    const bundle::RepositoryRef place{
         .store = job_.store,
         .repository = fmt::format("{}/{}", record_.mount.ns, record_.mount.name)};
     for (const Digest& digest : record_.digests) {
       const absl::StatusOr<bundle::Bundle> bundle = bundle::ReadBundle(place, digest, stop_);
       if (!bundle.ok()) {
-        return {};  // a later tree asks again; kTreesMax ends it
+        return {};  // retried with the next damaged tree; kTreesMax bounds the retries
       }
       for (const bundle::Entry& entry : bundle->config.entries) {
         if (entry.path == damage.path && entry.digest == damage.digest) {
@@ -290,7 +298,7 @@ class TreeScrub {
     return {};
   }
 
-  void Announce(const std::string& path) {
+  void ExpectOwnRead(const std::string& path) {
     if (++reads_in_scope_ > kReadsPerScope) {
       own_reads_ = job_.watcher.BeginOwnReads(job_.generation);
       reads_in_scope_ = 1;
@@ -311,8 +319,8 @@ class TreeScrub {
   std::vector<EntryRecord> entries_;
   bool has_new_stamps_ = false;
   WallTime before_{};
-  int64_t judged_ = 0;
-  std::map<std::string, FileStamp> theirs_;
+  int64_t checked_ = 0;
+  std::map<std::string, FileStamp> modified_;
   std::map<std::string, size_t> gone_units_;   // index of one entry by unit
   std::map<std::string, size_t> there_units_;  // likewise
   Scrubbed scrubbed_;

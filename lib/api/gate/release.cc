@@ -18,7 +18,7 @@ namespace cachewarm::api::gate {
 
 using codec::Json;
 
-static_assert(kLongestHold == std::chrono::seconds(json::kHoldSecondsMax));
+static_assert(kMaxHold == std::chrono::seconds(json::kHoldSecondsMax));
 
 namespace {
 
@@ -38,14 +38,14 @@ Json Operation(const char* op, const std::string& path, Json value) {
 }
 
 absl::StatusOr<std::string> PathOfGate(const Pod& pod) {
-  const auto ours = std::find(pod.gates.begin(), pod.gates.end(), kSchedulingGate);
-  if (ours == pod.gates.end()) {
-    return absl::NotFoundError(fmt::format("pod {} is not held by us", pod.meta.name));
+  const auto gate = std::find(pod.gates.begin(), pod.gates.end(), kSchedulingGate);
+  if (gate == pod.gates.end()) {
+    return absl::NotFoundError(fmt::format("pod {} is not held", pod.meta.name));
   }
-  return fmt::format("/spec/schedulingGates/{}", ours - pod.gates.begin());
+  return fmt::format("/spec/schedulingGates/{}", gate - pod.gates.begin());
 }
 
-// That it is this pod, and that our gate is where it was.
+// JSON patch tests: same pod, same index of the gate.
 Json TestsOf(const Pod& pod, const std::string& gate) {
   return Json::array({Operation("test", "/metadata/uid", pod.meta.uid),
                       Operation("test", gate + "/name", std::string(kSchedulingGate))});
@@ -62,11 +62,10 @@ WallTime Deadline(const Pod& pod, Duration otherwise) {
   const auto until = noted == pod.meta.annotations.end()
                          ? absl::StatusOr<WallTime>(absl::NotFoundError(""))
                          : ParseTime(noted->second);
-  return std::min(until.ok() ? *until : pod.meta.created + otherwise,
-                  pod.meta.created + kLongestHold);
+  return std::min(until.ok() ? *until : pod.meta.created + otherwise, pod.meta.created + kMaxHold);
 }
 
-double NotedHoldSeconds(const Pod& pod) {
+double HeldSecondsOf(const Pod& pod) {
   constexpr double kDay = 86'400;
   const auto note = pod.meta.annotations.find(kHeldSecondsAnnotation);
   double seconds = 0;
@@ -78,7 +77,7 @@ double NotedHoldSeconds(const Pod& pod) {
 Pod DecodeGates(const Json& object) {
   Pod pod;
   codec::Reader whole(object, "");
-  json::ReadMeta(whole, pod.meta);  // goes on behind a field that it refuses
+  json::ReadMeta(whole, pod.meta);  // continues after an invalid field
   pod.meta.labels = {};
   pod.meta.annotations = {};
   codec::Reader gates(object, "");
@@ -93,8 +92,8 @@ absl::StatusOr<Json> ReleasePatch(const Pod& pod, const Note& note) {
   CW_ASSIGN_OR_RETURN(const std::string gate, PathOfGate(pod));
   Json patch = TestsOf(pod, gate);
   patch.push_back({{"op", "remove"}, {"path", gate}});
-  // Without the policy's annotation the pod may have none at all, and adding an empty map would
-  // wipe those that the reader does not keep: the release must not depend on a note.
+  // Without the policy's annotation the pod may have none, and adding an empty map would delete
+  // those that the reader skipped. Such a pod is released without annotations.
   if (!pod.meta.annotations.empty()) {
     patch.push_back(
         Operation("add", AnnotationPath(kReleasedAnnotation), std::string(note.reason)));
@@ -104,7 +103,7 @@ absl::StatusOr<Json> ReleasePatch(const Pod& pod, const Note& note) {
   return patch;
 }
 
-Json WithoutNotes(const Json& patch) {
+Json WithoutAnnotations(const Json& patch) {
   Json rest = Json::array();
   for (const Json& operation : patch) {
     if (!operation.at("path").get_ref<const std::string&>().starts_with(kAnnotations)) {
@@ -114,7 +113,7 @@ Json WithoutNotes(const Json& patch) {
   return rest;
 }
 
-absl::StatusOr<Json> NotePatch(const Pod& pod, std::string_view key, std::string_view value) {
+absl::StatusOr<Json> AnnotationPatch(const Pod& pod, std::string_view key, std::string_view value) {
   CW_ASSIGN_OR_RETURN(const std::string gate, PathOfGate(pod));
   Json patch = TestsOf(pod, gate);
   patch.push_back(Operation("add", AnnotationPath(key), std::string(value)));

@@ -8,8 +8,8 @@
 #include "lib/base/digest.h"
 #include "lib/codec/reader.h"
 
-// Reads of one member with the schema's own pattern. What they let through may become part of a
-// path or of an object's name.
+// Read one member and check it against the pattern of the schema. Accepted values may become part
+// of a path or of an object's name.
 namespace cachewarm::api::json {
 
 using Pattern = bool (*)(std::string_view);
@@ -23,7 +23,7 @@ bool IsEnvName(std::string_view text);       // C identifier, at most 128
 // Relative, at most 128 bytes, segments of [A-Za-z0-9._-] that are neither "." nor "..".
 bool IsRelativePath(std::string_view text);
 
-// What a refused value is told it should have been.
+// A pattern, and the message for a value that does not match it.
 struct Expected {
   Pattern pattern;
   std::string_view words;
@@ -37,7 +37,7 @@ inline constexpr Expected kEnvName{IsEnvName, "expected the name of an environme
 inline constexpr Expected kRelativePath{
     IsRelativePath, "expected a relative path of [A-Za-z0-9._-] segments without . and .."};
 
-// Required, and of that pattern.
+// Reads a required member that must match `expected`.
 void ReadChecked(codec::Reader& reader, std::string_view name, std::string& out,
                  const Expected& expected);
 void ReadTime(codec::Reader& reader, std::string_view name, WallTime& out);

@@ -41,8 +41,8 @@ void ReadWantedWarmup(Reader& reader, WantedWarmup& out) {
               [&](Reader& item) { ReadWantedBundle(item, out.bundles.emplace_back()); });
   reader.Read("renew", out.renew, 0, kCountMax)
       .Read("renewedFor", out.renewed_for, kRenewedForMax)
-      .Read("need", out.need, kNeedNone, kNeedMax);
-  ReadTime(reader, "fetchSince", out.fetch_since);
+      .Read("fetchPriority", out.fetch_priority, kFetchPriorityNone, kFetchPriorityMax);
+  ReadTime(reader, "fetchGrantedTime", out.fetch_granted_time);
 }
 
 Json EncodeWantedWarmup(const WantedWarmup& warmup) {
@@ -55,8 +55,8 @@ Json EncodeWantedWarmup(const WantedWarmup& warmup) {
       .PutPart("bundles", ListOf(warmup.bundles, kNodeBundlesMax, EncodeWantedBundle))
       .Put("renew", int64_t{warmup.renew})
       .Put("renewedFor", warmup.renewed_for, kRenewedForMax)
-      .Put("need", int64_t{warmup.need})
-      .Put("fetchSince", warmup.fetch_since)
+      .Put("fetchPriority", int64_t{warmup.fetch_priority})
+      .Put("fetchGrantedTime", warmup.fetch_granted_time)
       .Take();
 }
 
@@ -86,9 +86,9 @@ void ReadCapture(Reader& reader, CaptureRequest& out) {
   ReadChecked(reader, "key", out.key, kKey);
   reader.Object("factors", [&](Reader& factors) { ReadFactors(factors, out.factors); });
   reader.Read("settleSeconds", out.settle_seconds, 1, kSettleSecondsMax);
-  ReadTime(reader, "startedAt", out.started_at);
-  ReadTime(reader, "readyAt", out.ready_at);
-  ReadDigest(reader, "keep", out.keep);
+  ReadTime(reader, "startedTime", out.started_time);
+  ReadTime(reader, "readyTime", out.ready_time);
+  ReadDigest(reader, "baseDigest", out.base_digest);
 }
 
 Json EncodeCapture(const CaptureRequest& capture) {
@@ -100,9 +100,9 @@ Json EncodeCapture(const CaptureRequest& capture) {
       .Always("key", capture.key)
       .PutPart("factors", EncodeFactors(capture.factors))
       .Always("settleSeconds", capture.settle_seconds)
-      .Put("startedAt", capture.started_at)
-      .Put("readyAt", capture.ready_at)
-      .Put("keep", capture.keep)
+      .Put("startedTime", capture.started_time)
+      .Put("readyTime", capture.ready_time)
+      .Put("baseDigest", capture.base_digest)
       .Take();
 }
 
@@ -110,8 +110,8 @@ void ReadWindow(Reader& reader, StartWindow& out) {
   ReadChecked(reader, "podUID", out.pod_uid, kUid);
   ReadChecked(reader, "warmupUID", out.warmup_uid, kUid);
   ReadChecked(reader, "runAs", out.run_as, kRunAs);
-  ReadTime(reader, "startedAt", out.started_at);
-  ReadTime(reader, "readyAt", out.ready_at);
+  ReadTime(reader, "startedTime", out.started_time);
+  ReadTime(reader, "readyTime", out.ready_time);
 }
 
 Json EncodeWindow(const StartWindow& window) {
@@ -119,8 +119,8 @@ Json EncodeWindow(const StartWindow& window) {
       .Always("podUID", window.pod_uid)
       .Always("warmupUID", window.warmup_uid)
       .Always("runAs", window.run_as)
-      .Put("startedAt", window.started_at)
-      .Put("readyAt", window.ready_at)
+      .Put("startedTime", window.started_time)
+      .Put("readyTime", window.ready_time)
       .Take();
 }
 

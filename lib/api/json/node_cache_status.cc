@@ -41,7 +41,7 @@ void ReadNode(Reader& reader, NodeStatus& out) {
       .Read("devices", out.devices, 0, kDevicesMax)
       .Read("driver", out.driver, kReasonBytes)
       .Read("agentVersion", out.agent_version, kReasonBytes)
-      .Read("keepsBundles", out.keeps_bundles)
+      .Read("extendsBundles", out.extends_bundles)
       .Object("root", [&](Reader& root) { ReadRoot(root, out.root); });
 }
 
@@ -52,8 +52,8 @@ Json EncodeNode(const NodeStatus& node) {
       .Put("devices", int64_t{node.devices})
       .Put("driver", node.driver, kReasonBytes)
       .Put("agentVersion", node.agent_version, kReasonBytes);
-  if (node.keeps_bundles) {
-    out.Always("keepsBundles", true);
+  if (node.extends_bundles) {
+    out.Always("extendsBundles", true);
   }
   if (node.root != RootStatus{}) {
     out.Always("root", EncodeRoot(node.root));

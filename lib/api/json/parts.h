@@ -8,7 +8,7 @@
 #include "lib/api/node_cache.h"
 #include "lib/codec/reader.h"
 
-// One function per part of an object. Readers record the first problem in `reader`.
+// Readers and encoders of the parts of an object. Readers record the first problem in `reader`.
 namespace cachewarm::api::json {
 
 void ReadMeta(codec::Reader& object, ObjectMeta& out);

@@ -27,7 +27,7 @@ void Raise(Resources& most, const Resources& other) {
   }
 }
 
-// A limit without a request stands for the request, as the API server defaults it.
+// Uses the limit where the request is missing, as the API server does.
 Resources RequestsOf(Reader& owner) {
   Resources requests;
   owner.Object("resources", [&](Reader& resources) {
@@ -37,8 +37,8 @@ Resources RequestsOf(Reader& owner) {
   return requests;
 }
 
-// What the scheduler counts: containers and sidecars together, or the largest init container
-// beside the sidecars started before it, whichever is more (Kubernetes "Pod effective request").
+// Sums requests as the scheduler does: the larger of containers plus sidecars, and the largest init
+// container plus the sidecars started before it (Kubernetes "Pod effective request").
 void ReadRequests(Reader& spec, Resources& out) {
   Resources running;
   Resources init_most;
@@ -97,7 +97,7 @@ void ReadOwner(Reader& owner, Pod& out) {
 void ReadState(Reader& state, ContainerStatus& out) {
   state.Object("running", [&](Reader& running) {
     out.running = true;
-    ReadTime(running, "startedAt", out.started_at);
+    ReadTime(running, "startedAt", out.started_time);
   });
   state.Object("waiting", [&](Reader& waiting) { out.message = WordsOf(waiting); });
   state.Object("terminated", [&](Reader& terminated) {
@@ -105,8 +105,8 @@ void ReadState(Reader& state, ContainerStatus& out) {
     terminated.Read("exitCode", exit_code);
     out.terminated = true;
     out.exit_code = static_cast<int>(exit_code);
-    ReadTime(terminated, "startedAt", out.started_at);
-    ReadTime(terminated, "finishedAt", out.ended_at);
+    ReadTime(terminated, "startedAt", out.started_time);
+    ReadTime(terminated, "finishedAt", out.ended_time);
     out.message = TerminationWords(terminated);
   });
 }
@@ -116,7 +116,7 @@ void ReadContainerStatus(Reader& reader, ContainerStatus& out) {
       .Read("ready", out.ready)
       .Read("restartCount", out.restarts, 0, kCountMax);
   reader.Object("state", [&](Reader& state) { ReadState(state, out); });
-  // "CrashLoopBackOff" says nothing; how it ended before does.
+  // The termination message of the last instance explains more than "CrashLoopBackOff".
   reader.Object("lastState", [&](Reader& last) {
     last.Object("terminated", [&](Reader& terminated) {
       if (!out.running && !out.terminated) {
@@ -135,10 +135,10 @@ void ReadCondition(Reader& condition, Pod& out) {
   }
   if (type == "Ready") {
     out.ready = true;
-    ReadTime(condition, "lastTransitionTime", out.ready_at);
+    ReadTime(condition, "lastTransitionTime", out.ready_time);
   } else if (type == "ContainersReady") {
     out.containers_ready = true;
-    ReadTime(condition, "lastTransitionTime", out.containers_ready_at);
+    ReadTime(condition, "lastTransitionTime", out.containers_ready_time);
   }
 }
 

@@ -50,9 +50,9 @@ void ReadCacheChoice(Reader& reader, CacheChoice& out) {
   }
   reader.Read("include", out.include, kIncludesMax);
   if (reader.Has("env") != reader.Has("path")) {
-    reader.Fail(reader.Has("env") ? "path" : "env", "a cache of your own needs both env and path");
+    reader.Fail(reader.Has("env") ? "path" : "env", "a custom cache needs both env and path");
   } else if (!reader.Has("path") && !out.include.empty()) {
-    reader.Fail("include", "only a cache of your own (env and path) may name files");
+    reader.Fail("include", "is only for custom caches, which have env and path");
   }
 }
 
@@ -66,7 +66,7 @@ void ReadTemplate(Reader& reader, WarmupSpec& out) {
   }
 }
 
-// A path that cannot end the line of the request or name another host.
+// Accepts paths that can neither end the request line nor name another host.
 bool IsRequestPath(std::string_view text) {
   return text.starts_with('/') && !text.starts_with("//") &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
@@ -78,8 +78,8 @@ bool IsHeaderName(std::string_view text) {
   });
 }
 
-// Those that say how a message is framed or which way it goes: the sender's own.
-bool IsOfTheSender(std::string_view header) {
+// Headers for framing and routing, which the operator sets itself.
+bool IsReservedHeader(std::string_view header) {
   constexpr std::array<std::string_view, 8> kOwn = {
       "connection", "content-length",    "expect", "proxy-connection", "te",
       "trailer",    "transfer-encoding", "upgrade"};
@@ -96,7 +96,7 @@ void ReadHeader(Reader& reader, HttpHeader& out) {
   if (!IsHeaderName(out.name)) {
     reader.Fail("name", "expected letters, digits, - and _");
   }
-  if (IsOfTheSender(out.name)) {
+  if (IsReservedHeader(out.name)) {
     reader.Fail("name", "is set by the operator itself; leave it out");
   }
   if (!IsHeaderValue(out.value)) {
@@ -162,7 +162,7 @@ void ReadGate(Reader& reader, GateSpec& out) {
 void CheckWhosePods(Reader& reader, const WarmupSpec& spec) {
   const bool has_template = spec.pod_template != nullptr;
   if (spec.workload_ref.has_value() && (has_template || !spec.selector.empty())) {
-    reader.Fail("workloadRef", "stands alone: remove template and selector, or workloadRef");
+    reader.Fail("workloadRef", "excludes template and selector: remove them, or workloadRef");
   } else if (!spec.workload_ref.has_value() && !has_template && spec.selector.empty()) {
     reader.Fail("workloadRef", "name one of workloadRef, template or selector");
   }

@@ -65,7 +65,7 @@ Json EncodeCounts(const StartCounts& counts) {
 }  // namespace
 
 void ReadStarts(Reader& reader, Starts& out) {
-  ReadTime(reader, "since", out.since);
+  ReadTime(reader, "countingStartedTime", out.counting_started_time);
   reader.Object("counts", [&](Reader& counts) {
     for (const CountOf& each : kCounts) {
       counts.Read(Name(each.result), out.counts.*each.count, 0);
@@ -78,12 +78,12 @@ void ReadStarts(Reader& reader, Starts& out) {
       .Read("lostSeconds", out.lost_seconds)
       .List("recent", kRecentStartsMax,
             [&](Reader& item) { ReadSample(item, out.recent.emplace_back()); })
-      .Read("counted", out.counted, kCountedMax);
+      .Read("countedPodUIDs", out.counted_pod_uids, kCountedMax);
 }
 
 Json EncodeStarts(const Starts& starts) {
   return Writer()
-      .Put("since", starts.since)
+      .Put("countingStartedTime", starts.counting_started_time)
       .PutPart("counts", EncodeCounts(starts.counts))
       .Put("holdMedianSeconds", starts.hold_median_seconds)
       .Put("coldMedianSeconds", starts.cold_median_seconds)
@@ -91,7 +91,7 @@ Json EncodeStarts(const Starts& starts) {
       .Put("savedSeconds", starts.saved_seconds)
       .Put("lostSeconds", starts.lost_seconds)
       .PutPart("recent", ListOf(starts.recent, kRecentStartsMax, EncodeSample))
-      .Put("counted", starts.counted, kCountedMax)
+      .Put("countedPodUIDs", starts.counted_pod_uids, kCountedMax)
       .Take();
 }
 

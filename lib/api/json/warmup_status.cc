@@ -24,8 +24,8 @@ void ReadInjection(Reader& reader, Injection& out) {
   });
 }
 
-// Every member that the policy reads is always there: a missing one is an error in CEL, and an
-// error there means that nothing is injected.
+// Writes every member that the admission policy reads, also empty ones: a missing member is a CEL
+// error, and then nothing is injected.
 Json EncodeInjection(const Injection& injection) {
   return Writer()
       .Always("labels", injection.labels)
@@ -40,41 +40,41 @@ Json EncodeInjection(const Injection& injection) {
       .Take();
 }
 
-void ReadWithdrawal(Reader& reader, Withdrawal& out) {
+void ReadSuspension(Reader& reader, Suspension& out) {
   reader.Read("reason", out.reason, kReasonBytes)
       .Read("message", out.message, size_t{4} * kMessageBytes)
-      .Read("template", out.pod_template, kHashBytes)
-      .Read("policy", out.policy, kHashBytes)
+      .Read("templateHash", out.template_hash, kHashBytes)
+      .Read("policyHash", out.policy_hash, kHashBytes)
       .Read("generation", out.generation, 0)
       .Read("revision", out.revision, kLabelBytes)
-      .List("nodes", kWithdrawnNodesMax, [&](Reader& item) {
+      .List("nodes", kSuspensionNodesMax, [&](Reader& item) {
         NodeIdentity& node = out.nodes.emplace_back();
         ReadChecked(item, "name", node.name, kDnsSubdomain);
-        item.Read("uid", node.uid, kUidBytes).Read("boot", node.boot, kHashBytes);
+        item.Read("uid", node.uid, kUidBytes).Read("bootID", node.boot_id, kHashBytes);
       });
-  ReadTime(reader, "time", out.time);
-  ReadTime(reader, "retriedTime", out.retried_time);
+  ReadTime(reader, "suspendedTime", out.suspended_time);
+  ReadTime(reader, "resumedTime", out.resumed_time);
 }
 
 Json EncodeIdentity(const NodeIdentity& node) {
   return Writer()
       .Always("name", node.name)
       .Put("uid", node.uid, kUidBytes)
-      .Put("boot", node.boot, kHashBytes)
+      .Put("bootID", node.boot_id, kHashBytes)
       .Take();
 }
 
-Json EncodeWithdrawal(const Withdrawal& withdrawal) {
+Json EncodeSuspension(const Suspension& suspension) {
   return Writer()
-      .Put("reason", withdrawal.reason, kReasonBytes)
-      .Put("message", withdrawal.message, kMessageBytes)
-      .Put("time", withdrawal.time)
-      .Put("template", withdrawal.pod_template, kHashBytes)
-      .Put("policy", withdrawal.policy, kHashBytes)
-      .Put("generation", withdrawal.generation)
-      .Put("revision", withdrawal.revision, kLabelBytes)
-      .PutPart("nodes", ListOf(withdrawal.nodes, kWithdrawnNodesMax, EncodeIdentity))
-      .Put("retriedTime", withdrawal.retried_time)
+      .Put("reason", suspension.reason, kReasonBytes)
+      .Put("message", suspension.message, kMessageBytes)
+      .Put("suspendedTime", suspension.suspended_time)
+      .Put("templateHash", suspension.template_hash, kHashBytes)
+      .Put("policyHash", suspension.policy_hash, kHashBytes)
+      .Put("generation", suspension.generation)
+      .Put("revision", suspension.revision, kLabelBytes)
+      .PutPart("nodes", ListOf(suspension.nodes, kSuspensionNodesMax, EncodeIdentity))
+      .Put("resumedTime", suspension.resumed_time)
       .Take();
 }
 
@@ -127,7 +127,7 @@ void ReadCaptured(Reader& reader, CapturedBundle& out) {
       .Read("files", out.files, 0, kCountMax)
       .Read("native", out.native)
       .Read("compileSeconds", out.compile_seconds);
-  ReadTime(reader, "time", out.time);
+  ReadTime(reader, "capturedTime", out.captured_time);
 }
 
 Json EncodeCaptured(const CapturedBundle& captured) {
@@ -137,7 +137,7 @@ Json EncodeCaptured(const CapturedBundle& captured) {
       .Put("files", int64_t{captured.files})
       .Always("native", captured.native)
       .Put("compileSeconds", captured.compile_seconds)
-      .Put("time", captured.time)
+      .Put("capturedTime", captured.captured_time)
       .Take();
 }
 
@@ -148,7 +148,7 @@ void ReadBuilder(Reader& reader, BuilderStatus& out) {
       .Read("cpuClass", out.cpu_class, kCpuClassBytes)
       .Read("image", out.image, kImageBytes)
       .Read("revision", out.revision, kLabelBytes)
-      .Read("settings", out.settings, kHashBytes)
+      .Read("settingsHash", out.settings_hash, kHashBytes)
       .Read("podUID", out.pod_uid, kUidBytes)
       .Read("podName", out.pod_name, kNameBytes)
       .Read("job", out.job, kNameBytes)
@@ -172,7 +172,7 @@ Json EncodeBuilder(const BuilderStatus& builder) {
       .Put("cpuClass", builder.cpu_class, kCpuClassBytes)
       .Put("image", builder.image, kImageBytes)
       .Put("revision", builder.revision, kLabelBytes)
-      .Put("settings", builder.settings, kHashBytes)
+      .Put("settingsHash", builder.settings_hash, kHashBytes)
       .Put("podUID", builder.pod_uid, kUidBytes)
       .Put("podName", builder.pod_name, kNameBytes)
       .Put("job", builder.job, kNameBytes)
@@ -209,10 +209,10 @@ void ReadStatus(Reader& reader, WarmupStatus& out) {
   reader.Read("observedGeneration", out.observed_generation, 0);
   reader.List("conditions", kConditionsMax,
               [&](Reader& item) { Decode(item, out.conditions.emplace_back()); });
-  reader.Read("promised", out.promised, 0);
+  reader.Read("minAvailable", out.min_available, 0);
   reader.Object("injection", [&](Reader& part) { ReadInjection(part, out.injection.emplace()); });
-  reader.Object("withdrawal",
-                [&](Reader& part) { ReadWithdrawal(part, out.withdrawal.emplace()); });
+  reader.Object("suspension",
+                [&](Reader& part) { ReadSuspension(part, out.suspension.emplace()); });
   reader.List("bundles", kKeysMax,
               [&](Reader& item) { ReadBundle(item, out.bundles.emplace_back()); });
   reader.List("builders", kKeysMax,
@@ -227,12 +227,12 @@ codec::Json EncodeStatus(const WarmupStatus& status) {
   json::Writer out;
   out.Put("observedGeneration", status.observed_generation)
       .PutPart("conditions", json::ListOf(status.conditions, json::kConditionsMax, Encode))
-      .Put("promised", status.promised);
+      .Put("minAvailable", status.min_available);
   if (status.injection.has_value()) {
     out.Always("injection", json::EncodeInjection(*status.injection));
   }
-  if (status.withdrawal.has_value()) {
-    out.PutPart("withdrawal", json::EncodeWithdrawal(*status.withdrawal));
+  if (status.suspension.has_value()) {
+    out.PutPart("suspension", json::EncodeSuspension(*status.suspension));
   }
   return out.PutPart("bundles", json::ListOf(status.bundles, json::kKeysMax, json::EncodeBundle))
       .PutPart("builders", json::ListOf(status.builders, json::kKeysMax, json::EncodeBuilder))

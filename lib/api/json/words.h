@@ -9,7 +9,7 @@
 #include "lib/api/node_cache.h"
 #include "lib/codec/reader.h"
 
-// The words of every enum, as the CRDs list them (tests/unit/lib/api/schema_test.cc compares).
+// The values of every enum, as in the CRDs (tests/unit/lib/api/schema_test.cc compares).
 namespace cachewarm::api::json {
 
 template <typename E>
@@ -23,7 +23,7 @@ inline constexpr std::array<Word<Builder>, 3> kBuilderWords = {
 inline constexpr std::array<std::string_view, 6> kRequestMethods = {"GET", "HEAD",  "POST",
                                                                     "PUT", "PATCH", "DELETE"};
 inline constexpr std::array<Word<GateMode>, 3> kGateModeWords = {
-    {{GateMode::kAuto, "Auto"}, {GateMode::kHold, "Hold"}, {GateMode::kOff, "Off"}}};
+    {{GateMode::kAuto, "Auto"}, {GateMode::kHold, "Hold"}, {GateMode::kNever, "Never"}}};
 inline constexpr std::array<Word<BuilderState>, 4> kBuilderStateWords = {
     {{BuilderState::kElected, "Elected"},
      {BuilderState::kCapturing, "Capturing"},
@@ -59,7 +59,7 @@ constexpr std::string_view TextOf(const std::array<Word<E>, N>& words, E value) 
   return "";
 }
 
-// Leaves `out` as it is when the member is absent.
+// Leaves `out` unchanged if the member is absent.
 template <typename E, size_t N>
 void ReadWord(codec::Reader& reader, std::string_view name, const std::array<Word<E>, N>& words,
               E& out) {

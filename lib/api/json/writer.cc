@@ -27,7 +27,7 @@ Writer& Writer::Put(std::string_view name, int64_t value) {
 }
 
 Writer& Writer::Put(std::string_view name, double value) {
-  // 2^53: every whole number below it is exact, so the cast is too.
+  // 2^53: whole numbers below it are exact in a double.
   constexpr double kExact = 9007199254740992.0;
   if (!std::isfinite(value) || std::abs(value) >= kExact / 1000) {
     return *this;

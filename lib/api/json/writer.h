@@ -13,27 +13,27 @@
 
 namespace cachewarm::api::json {
 
-// `text` cut to at most `bytes_max` bytes, never inside a UTF-8 sequence.
+// Returns `text` cut to at most `bytes_max` bytes, never inside a UTF-8 sequence.
 std::string Cut(std::string_view text, size_t bytes_max);
 
-// Builds one JSON object as server-side apply wants it: what is empty or zero is left out, so that
-// the object reads back as it was written and a value that goes back to zero is removed. Strings
-// and lists are cut to the schema's limits, because one value too long would make the API server
-// refuse the whole status. Lists keep their last items: those are the newest.
+// Builds one JSON object for server-side apply. Omits empty and zero values, so that a value that
+// returns to zero is removed. Cuts strings and lists to the limits of the schema, because the API
+// server rejects the whole status for one value that is too long. Lists keep their last, newest
+// items.
 class Writer {
  public:
   Writer& Put(std::string_view name, std::string_view text, size_t bytes_max);
   Writer& Put(std::string_view name, int64_t value);
-  // Seconds: rounded to milliseconds, whole numbers written as integers; NaN and infinity left out.
+  // Seconds, rounded to milliseconds; whole numbers as integers. Omits NaN and infinity.
   Writer& Put(std::string_view name, double value);
-  // RFC 3339; milliseconds only where there are some.
+  // RFC 3339, with milliseconds only if they are not zero.
   Writer& Put(std::string_view name, WallTime time);
   Writer& Put(std::string_view name, const Digest& digest);
   Writer& Put(std::string_view name, const std::vector<std::string>& items, size_t items_max);
   Writer& Put(std::string_view name, const std::map<std::string, std::string>& items);
-  // An object or list made elsewhere; left out when it is empty or null.
+  // An encoded object or list. Omits an empty one and null.
   Writer& PutPart(std::string_view name, codec::Json part);
-  // Written even when it is false, zero or empty: for members that a reader depends on.
+  // Writes the value even if it is false, zero or empty, for members that a reader requires.
   Writer& Always(std::string_view name, codec::Json value);
 
   codec::Json Take() { return std::move(object_); }
@@ -42,7 +42,7 @@ class Writer {
   codec::Json object_ = codec::Json::object();
 };
 
-// The objects that `encode` makes of the last `items_max` of `items`.
+// Returns the list of `encode(item)` for the last `items_max` items.
 template <typename T, typename Encode>
 codec::Json ListOf(const std::vector<T>& items, size_t items_max, const Encode& encode) {
   codec::Json list = codec::Json::array();

@@ -35,14 +35,14 @@ std::vector<Cut> CutTar(const std::vector<int64_t>& member_bytes, int64_t frame_
     close(member + 1);
   }
   close(member_bytes.size());
-  // In a frame of its own, so that every frame before it holds members only.
+  // The end of the archive is a separate frame, so that all other frames hold only members.
   cuts.push_back({.first = member_bytes.size(), .bytes = int64_t{2} * kTarBlockBytes});
   return cuts;
 }
 
-Cutting CutWithMates(const std::vector<int64_t>& member_bytes,
-                     const std::vector<size_t>& frame_mate, int64_t frame_bytes) {
-  // A unit is a member with those that must lie with it.
+OrderedCuts CutWithMates(const std::vector<int64_t>& member_bytes,
+                         const std::vector<size_t>& frame_mate, int64_t frame_bytes) {
+  // A unit is a member together with the members that must be in the same frame.
   std::vector<std::vector<size_t>> units;
   std::vector<int64_t> unit_bytes;
   std::vector<size_t> unit_of(member_bytes.size());
@@ -57,7 +57,7 @@ Cutting CutWithMates(const std::vector<int64_t>& member_bytes,
     units[unit_of[member]].push_back(member);
     unit_bytes[unit_of[member]] += member_bytes[member];
   }
-  Cutting out{.cuts = CutTar(unit_bytes, frame_bytes)};
+  OrderedCuts out{.cuts = CutTar(unit_bytes, frame_bytes)};
   for (Cut& cut : out.cuts) {
     if (cut.from > 0) {
       cut.first = out.order.size() - 1;

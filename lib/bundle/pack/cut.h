@@ -5,34 +5,34 @@
 #include <cstdint>
 #include <vector>
 
-// Where a tar is cut into frames. Pure.
+// Divides a tar into frames. Pure.
 namespace cachewarm::bundle {
 
-// What of a tar lies in one frame: whole members, or a part of one that is larger than a frame.
+// The part of a tar in one frame: whole members, or a part of one that is larger than a frame.
 struct Cut {
   size_t first = 0;    // member
-  size_t members = 0;  // none: the end of the archive
-  int64_t from = 0;    // byte of the member at which the frame begins
-  int64_t bytes = 0;   // raw, of the frame
+  size_t members = 0;  // 0: the end of the archive
+  int64_t from = 0;    // offset in the member at which the frame begins
+  int64_t bytes = 0;   // raw size of the frame
 
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-// `member_bytes`: header and padded content of each, multiples of 512 as `frame_bytes` is. A frame
-// takes as many members as fit; a larger member has frames of its own; the end of the archive is
-// the last frame. Depends on the sizes only, so that the frames are the same whoever makes them.
+// Fills each frame with as many members as fit. A larger member has frames without other members;
+// the end of the archive is the last frame. `member_bytes` are the sizes of header and padded
+// content, multiples of 512 like `frame_bytes`. The result depends only on the sizes.
 std::vector<Cut> CutTar(const std::vector<int64_t>& member_bytes, int64_t frame_bytes);
 
-// A tar whose members are put into an order before it is cut.
-struct Cutting {
+// An order of the members, and the frames of the tar in that order.
+struct OrderedCuts {
   std::vector<size_t> order;  // members; Cut::first and Cut::members are positions in it
   std::vector<Cut> cuts;
 };
 
-// `frame_mate`, by member: an earlier one that must lie in the same frame, or itself. Members that
-// must, and their mates, are together no larger than a frame. Within a frame members lie in the
-// order of their numbers, and where none has a mate the order is that of the numbers throughout.
-Cutting CutWithMates(const std::vector<int64_t>& member_bytes,
-                     const std::vector<size_t>& frame_mate, int64_t frame_bytes);
+// As CutTar(), but keeps some members in one frame. `frame_mate`, by member: an earlier member that
+// must be in the same frame, or the member itself. Members with their mates must together fit into
+// a frame. Members of a frame are in ascending order; without mates the whole order is ascending.
+OrderedCuts CutWithMates(const std::vector<int64_t>& member_bytes,
+                         const std::vector<size_t>& frame_mate, int64_t frame_bytes);
 
 }  // namespace cachewarm::bundle

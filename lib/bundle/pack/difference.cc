@@ -7,21 +7,21 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
-#include "lib/bundle/crew.h"
 #include "lib/bundle/pack/file_digest.h"
+#include "lib/bundle/worker_pool.h"
 
 namespace cachewarm::bundle {
 namespace {
 
-// What is gone adds up in them, and each is one more request.
-constexpr size_t kLayersMost = 8;
-constexpr size_t kComparedAJob = 64;
+// Removed files accumulate in old layers, and each layer is one more request.
+constexpr size_t kLayersBeforeRepack = 8;
+constexpr size_t kFilesPerJob = 64;
 
-bool MayBeTheSame(const Entry& a, const Entry& b) {
+bool MayBeUnchanged(const Entry& a, const Entry& b) {
   return a.bytes == b.bytes && a.kind == b.kind && a.mtime_ns == b.mtime_ns;
 }
 
-// Forgets what of [first, last) has another content.
+// Resets the entries of [first, last) whose content differs.
 absl::Status Compare(const PackTree& tree, size_t first, size_t last,
                      std::vector<const Entry*>& kept) {
   for (size_t i = first; i < last; ++i) {
@@ -36,11 +36,11 @@ absl::Status Compare(const PackTree& tree, size_t first, size_t last,
   return absl::OkStatus();
 }
 
-// The highest part of `path` that is neither a file nor a directory of the new tree; empty when the
-// new tree has a file on the way, or a directory where the file was.
-std::string_view HighestGone(std::string_view path,
-                             const std::set<std::string, std::less<>>& directories,
-                             const std::set<std::string_view>& files) {
+// Returns the topmost parent of `path`, or `path`, that the new tree has neither as a file nor as a
+// directory. Empty if the new tree has a file at a parent, or anything at `path`.
+std::string_view HighestRemoved(std::string_view path,
+                                const std::set<std::string, std::less<>>& directories,
+                                const std::set<std::string_view>& files) {
   for (size_t end = path.find('/');; end = path.find('/', end + 1)) {
     const std::string_view part = path.substr(0, end);
     if (files.contains(part)) {
@@ -57,8 +57,8 @@ std::string_view HighestGone(std::string_view path,
 
 }  // namespace
 
-absl::StatusOr<std::vector<const Entry*>> FindKept(const Bundle& base, const PackTree& tree,
-                                                   int threads, const std::stop_token& stop) {
+absl::StatusOr<std::vector<const Entry*>> FindUnchanged(const Bundle& base, const PackTree& tree,
+                                                        int threads, const std::stop_token& stop) {
   std::vector<const Entry*> kept(tree.entries.size(), nullptr);
   auto old = base.config.entries.begin();
   for (size_t i = 0; i < tree.entries.size(); ++i) {
@@ -66,26 +66,28 @@ absl::StatusOr<std::vector<const Entry*>> FindKept(const Bundle& base, const Pac
     while (old != base.config.entries.end() && old->path < entry.path) {
       ++old;
     }
-    if (old != base.config.entries.end() && old->path == entry.path && MayBeTheSame(*old, entry)) {
+    if (old != base.config.entries.end() && old->path == entry.path &&
+        MayBeUnchanged(*old, entry)) {
       kept[i] = &*old;
     }
   }
-  CW_RETURN_IF_ERROR(InBatches(threads, kept.size(), kComparedAJob, [&](size_t first, size_t last) {
-    return stop.stop_requested() ? absl::CancelledError("packing was stopped")
-                                 : Compare(tree, first, last, kept);
-  }));
+  CW_RETURN_IF_ERROR(
+      ForEachBatch(threads, kept.size(), kFilesPerJob, [&](size_t first, size_t last) {
+        return stop.stop_requested() ? absl::CancelledError("packing was stopped")
+                                     : Compare(tree, first, last, kept);
+      }));
   return kept;
 }
 
-bool IsWorthALayer(const Bundle& base, const std::vector<const Entry*>& kept,
-                   const PackTree& tree) {
+bool IsLayerWorthwhile(const Bundle& base, const std::vector<const Entry*>& kept,
+                       const PackTree& tree) {
   int64_t all_bytes = 0;
   int64_t kept_bytes = 0;
   for (size_t i = 0; i < kept.size(); ++i) {
     all_bytes += tree.entries[i].bytes;
     kept_bytes += kept[i] != nullptr ? kept[i]->bytes : 0;
   }
-  return base.manifest.layers.size() < kLayersMost && kept_bytes > all_bytes / 2 &&
+  return base.manifest.layers.size() < kLayersBeforeRepack && kept_bytes > all_bytes / 2 &&
          kept_bytes > FrameBytes(base.config) / 2;
 }
 
@@ -98,16 +100,16 @@ std::vector<std::string> WhiteoutsOf(const Config& base, const PackTree& tree) {
   }
   std::set<std::string> whiteouts;
   for (const Entry& entry : base.entries) {
-    const std::string_view gone = HighestGone(entry.path, directories, files);
-    if (!gone.empty()) {
-      const size_t name = gone.rfind('/') + 1;
-      whiteouts.insert(fmt::format("{}.wh.{}", gone.substr(0, name), gone.substr(name)));
+    const std::string_view removed = HighestRemoved(entry.path, directories, files);
+    if (!removed.empty()) {
+      const size_t name = removed.rfind('/') + 1;
+      whiteouts.insert(fmt::format("{}.wh.{}", removed.substr(0, name), removed.substr(name)));
     }
   }
   return {whiteouts.begin(), whiteouts.end()};
 }
 
-std::vector<Entry> StayingEntries(const Config& base, const PackTree& tree) {
+std::vector<Entry> RetainedEntries(const Config& base, const PackTree& tree) {
   const std::set<std::string, std::less<>> directories(tree.directories.begin(),
                                                        tree.directories.end());
   std::set<std::string_view> files;
@@ -116,7 +118,7 @@ std::vector<Entry> StayingEntries(const Config& base, const PackTree& tree) {
   }
   std::vector<Entry> staying;
   for (const Entry& entry : base.entries) {
-    if (!HighestGone(entry.path, directories, files).empty()) {
+    if (!HighestRemoved(entry.path, directories, files).empty()) {
       staying.push_back(entry);
     }
   }

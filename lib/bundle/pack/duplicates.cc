@@ -9,32 +9,32 @@
 
 #include "lib/base/digest.h"
 #include "lib/base/status.h"
-#include "lib/bundle/crew.h"
 #include "lib/bundle/pack/file_digest.h"
 #include "lib/bundle/tar.h"
+#include "lib/bundle/worker_pool.h"
 
 namespace cachewarm::bundle {
 namespace {
 
-// Many small files have the size of another by chance, and opening them all twice takes longer than
-// packing the few that are the same: of 20,000 files 7,000 are above 4 KB, 285 above 32 KB, and
-// those hold all but 0.2 % of the bytes that are there twice.
-constexpr int64_t kWorthBytes = 32LL << 10;
-constexpr size_t kHashedAJob = 64;
-// A content lies in one frame with its header and that of the first link to it.
+// Many small files have equal sizes by chance, and opening them all twice takes longer than packing
+// the few duplicates: of 20,000 files 7,000 are above 4 KB and 285 above 32 KB, and the latter hold
+// 99.8 % of the duplicate bytes.
+constexpr int64_t kDuplicateBytesMin = 32LL << 10;
+constexpr size_t kFilesPerJob = 64;
+// A content shares its frame at least with its header and the header of one link.
 constexpr int64_t kHeadersBytesMin = 2 * kTarBlockBytes;
 
 auto Shape(const Entry& entry) {
   return std::pair(entry.bytes, entry.mtime_ns);
 }
 
-// In the order of the tree.
+// Returns the files that share size and mtime with another, in the order of the tree.
 std::vector<size_t> FindCandidates(const PackTree& tree, int64_t bytes_max) {
   std::vector<size_t> files(tree.entries.size());
   std::iota(files.begin(), files.end(), size_t{0});
   std::erase_if(files, [&](size_t file) {
     const int64_t bytes = tree.entries[file].bytes;
-    return bytes < kWorthBytes || bytes > bytes_max;
+    return bytes < kDuplicateBytesMin || bytes > bytes_max;
   });
   std::stable_sort(files.begin(), files.end(), [&](size_t a, size_t b) {
     return Shape(tree.entries[a]) < Shape(tree.entries[b]);
@@ -54,8 +54,8 @@ std::vector<size_t> FindCandidates(const PackTree& tree, int64_t bytes_max) {
 
 absl::Status Hash(PackTree& tree, const std::vector<size_t>& files, int threads,
                   const std::stop_token& stop) {
-  return InBatches(
-      threads, files.size(), kHashedAJob, [&](size_t first, size_t last) -> absl::Status {
+  return ForEachBatch(
+      threads, files.size(), kFilesPerJob, [&](size_t first, size_t last) -> absl::Status {
         for (size_t i = first; i < last; ++i) {
           if (stop.stop_requested()) {
             return absl::CancelledError("packing was stopped");
@@ -66,7 +66,7 @@ absl::Status Hash(PackTree& tree, const std::vector<size_t>& files, int threads,
       });
 }
 
-// A content that is stored, and what it takes with the links to it.
+// A file whose content is stored, and the bytes of it together with the links to it.
 struct Stored {
   size_t file = 0;
   int64_t bytes = 0;

@@ -9,12 +9,11 @@
 
 namespace cachewarm::bundle {
 
-// Finds the files of `tree` that hold what an earlier one holds, which ranks and layers of a model
-// do often, and sets PackTree::content_of and the digests of what had to be read for it: files of
-// at least 32 KiB that share size and mtime with another and leave room for a link in a frame. What
-// has one content lies in one frame: where member and links together would be more than
-// `frame_bytes`, the content is stored once more. Deterministic. Errors are those of DigestOfFile,
-// CANCELLED soon after `stop`.
+// Finds files with equal content, which are frequent among the ranks and layers of a model. Sets
+// PackTree::content_of, and the digests of the files that it reads: those of at least 32 KiB that
+// share size and mtime with another and leave enough space in a frame for a link. A file and the
+// links to it are in one frame: if they exceed `frame_bytes`, the content is stored again.
+// Deterministic. Errors as DigestOfFile(); CANCELLED soon after `stop`.
 absl::Status FindDuplicates(PackTree& tree, int64_t frame_bytes, int threads,
                             const std::stop_token& stop);
 

@@ -16,8 +16,7 @@ constexpr int64_t kPieceBytesMax = 256LL << 10;
 
 absl::Status ChangedWhileRead(const PackFile& file) {
   return absl::AbortedError(
-      fmt::format("\"{}\" is not what it was any more ({} bytes): it changed while it was read",
-                  file.path, file.bytes));
+      fmt::format("\"{}\" changed while it was read (it had {} bytes)", file.path, file.bytes));
 }
 
 absl::StatusOr<Digest> DigestOfFile(const PackFile& file) {

@@ -8,11 +8,11 @@
 
 namespace cachewarm::bundle {
 
-// ABORTED: the file is not what it was when its size was read.
+// Returns ABORTED: the file changed after its size was read.
 absl::Status ChangedWhileRead(const PackFile& file);
 
-// The sha256 of the whole file. ABORTED when it is not as long as was said; else the error of
-// `open` or of the Source.
+// Returns the sha256 of the whole file. ABORTED if its size differs from `file.bytes`; else the
+// error of `open` or of the source.
 absl::StatusOr<Digest> DigestOfFile(const PackFile& file);
 
 }  // namespace cachewarm::bundle

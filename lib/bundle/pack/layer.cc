@@ -12,24 +12,24 @@
 #include "lib/base/digest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/buffer.h"
-#include "lib/bundle/crew.h"
 #include "lib/bundle/frame_codec.h"
 #include "lib/bundle/pack/cut.h"
 #include "lib/bundle/pack/duplicates.h"
 #include "lib/bundle/pack/file_digest.h"
 #include "lib/bundle/pack/member_reader.h"
+#include "lib/bundle/worker_pool.h"
 
 namespace cachewarm::bundle {
 namespace {
 
-// A frame on its way from the files to the sink.
-struct FrameInWork {
+// The buffers of one frame between the files and the sink.
+struct FrameBuffers {
   Buffer raw;
   Buffer packed;
   Digest digest;  // of `packed`
 };
 
-// The tar of a tree, and how it is cut.
+// The members of the tar and its division into frames.
 struct Plan {
   std::vector<int64_t> member_bytes;
   std::vector<size_t> order;
@@ -40,7 +40,7 @@ struct Plan {
   }
 };
 
-// By member: the one whose content it has.
+// Returns, by member, the member whose content it shares, or itself.
 std::vector<size_t> FrameMates(const PackTree& tree) {
   std::vector<size_t> mates(tree.members());
   std::iota(mates.begin(), mates.end(), size_t{0});
@@ -55,9 +55,9 @@ absl::StatusOr<Plan> PlanLayer(PackTree& tree, const PackOptions& options,
   CW_RETURN_IF_ERROR(FindDuplicates(tree, options.frame_bytes, options.threads, stop));
   Plan plan;
   CW_ASSIGN_OR_RETURN(plan.member_bytes, MemberBytes(tree, options.threads));
-  Cutting cutting = CutWithMates(plan.member_bytes, FrameMates(tree), options.frame_bytes);
-  plan.order = std::move(cutting.order);
-  plan.cuts = std::move(cutting.cuts);
+  OrderedCuts ordered = CutWithMates(plan.member_bytes, FrameMates(tree), options.frame_bytes);
+  plan.order = std::move(ordered.order);
+  plan.cuts = std::move(ordered.cuts);
   for (size_t frame = 0; frame < plan.cuts.size(); ++frame) {
     const Cut& cut = plan.cuts[frame];
     for (const size_t member : plan.MembersOf(cut)) {
@@ -69,14 +69,14 @@ absl::StatusOr<Plan> PlanLayer(PackTree& tree, const PackOptions& options,
   return plan;
 }
 
-// Makes frames; in the workers.
+// Reads and compresses frames, on one worker.
 class FrameMaker {
  public:
   FrameMaker(PackTree& tree, const Plan& plan, int level)
       : tree_(tree), plan_(plan), writer_(level) {}
 
-  // `shared` is the member of which the frame holds a part; else null.
-  absl::Status Make(const Cut& cut, SharedMember* shared, FrameInWork& work) {
+  // `shared` is the large member of which the frame holds a part, or null.
+  absl::Status Make(const Cut& cut, SharedMember* shared, FrameBuffers& work) {
     const std::span<char> raw = work.raw.Make(static_cast<size_t>(cut.bytes));
     CW_RETURN_IF_ERROR(shared == nullptr ? Fill(cut, raw) : shared->Read(cut.from, raw));
     CW_RETURN_IF_ERROR(writer_.Compress(work.raw.view(), work.packed));
@@ -91,17 +91,17 @@ class FrameMaker {
       CW_ASSIGN_OR_RETURN(const std::string_view content,
                           MemberReader(tree_, member).Read(raw.first(bytes)));
       if (tree_.IsFile(member) && !tree_.IsLink(member)) {
-        CW_RETURN_IF_ERROR(Note(tree_.FileOf(member), content));
+        CW_RETURN_IF_ERROR(CheckDigest(tree_.FileOf(member), content));
       }
       raw = raw.subspan(bytes);
     }
-    // The end of the archive.
+    // Nothing, or the end of the archive.
     std::fill(raw.begin(), raw.end(), '\0');
     return absl::OkStatus();
   }
 
-  // A file that was looked at for duplicates must still be what it was.
-  absl::Status Note(size_t file, std::string_view content) {
+  // Sets the digest of a file. ABORTED if the file changed since FindDuplicates() hashed it.
+  absl::Status CheckDigest(size_t file, std::string_view content) {
     Entry& entry = tree_.entries[file];
     Digest digest = DigestOf(content);
     if (!entry.digest.empty() && entry.digest != digest) {
@@ -116,12 +116,12 @@ class FrameMaker {
   FrameWriter writer_;
 };
 
-// Lets go of finished frames in order; on the calling thread.
+// Writes finished frames to the sink in order, on the calling thread.
 class FrameEmitter {
  public:
   explicit FrameEmitter(Sink& sink) : sink_(sink) {}
 
-  absl::Status Emit(const FrameInWork& work) {
+  absl::Status Emit(const FrameBuffers& work) {
     const std::string_view packed = work.packed.view();
     index_.frames.push_back({.offset = bytes_,
                              .bytes = static_cast<int64_t>(packed.size()),
@@ -149,29 +149,29 @@ class FrameEmitter {
   LayerIndex index_;
 };
 
-// Everything that the workers of one layer use.
-class Workshop {
+// Makes the frames of one layer on several workers, a bounded number ahead of the sink.
+class FramePipeline {
  public:
-  Workshop(PackTree& tree, const Plan& plan, const PackOptions& options)
-      : tree_(tree), plan_(plan), crew_(options.threads) {
-    for (int i = 0; i < crew_.threads(); ++i) {
+  FramePipeline(PackTree& tree, const Plan& plan, const PackOptions& options)
+      : tree_(tree), plan_(plan), pool_(options.threads) {
+    for (int i = 0; i < pool_.threads(); ++i) {
       makers_.emplace_back(tree, plan, options.level);
     }
-    // One with each worker and one being emitted.
-    works_.resize(makers_.size() + 1);
+    // One for each worker and one for the sink.
+    buffers_.resize(makers_.size() + 1);
   }
 
-  // Blocks until frame `number` is made; called with 0, 1, 2 ... Valid until the next call.
-  absl::StatusOr<const FrameInWork*> Next(size_t number) {
-    while (posted_ < std::min(plan_.cuts.size(), number + works_.size())) {
+  // Blocks until frame `number` is made. Call with 0, 1, 2 ... Valid until the next call.
+  absl::StatusOr<const FrameBuffers*> Next(size_t number) {
+    while (posted_ < std::min(plan_.cuts.size(), number + buffers_.size())) {
       Post(posted_++);
     }
-    CW_RETURN_IF_ERROR(crew_.Wait(static_cast<int64_t>(number)));
-    return &works_[number % works_.size()];
+    CW_RETURN_IF_ERROR(pool_.Wait(static_cast<int64_t>(number)));
+    return &buffers_[number % buffers_.size()];
   }
 
  private:
-  // Only a file can be larger than a frame.
+  // `member` is a file: only files can be larger than a frame.
   std::shared_ptr<SharedMember> Share(size_t member) {
     return std::make_shared<SharedMember>(tree_, member, tree_.entries[tree_.FileOf(member)]);
   }
@@ -181,20 +181,20 @@ class Workshop {
     if (cut.from == 0) {
       const bool is_one = cut.members == 1;
       const size_t member = is_one ? plan_.order[cut.first] : 0;
-      const bool goes_on = is_one && cut.bytes < plan_.member_bytes[member];
-      shared_ = goes_on ? Share(member) : nullptr;
+      const bool continues = is_one && cut.bytes < plan_.member_bytes[member];
+      shared_ = continues ? Share(member) : nullptr;
     }
-    crew_.Post([this, &cut, &work = works_[number % works_.size()], shared = shared_](
+    pool_.Post([this, &cut, &work = buffers_[number % buffers_.size()], shared = shared_](
                    size_t worker) { return makers_[worker].Make(cut, shared.get(), work); });
   }
 
   PackTree& tree_;
   const Plan& plan_;
   std::vector<FrameMaker> makers_;        // by worker
-  std::vector<FrameInWork> works_;        // a ring
-  std::shared_ptr<SharedMember> shared_;  // of the frame that was posted last
+  std::vector<FrameBuffers> buffers_;     // a ring
+  std::shared_ptr<SharedMember> shared_;  // of the frame posted last
   size_t posted_ = 0;
-  Crew crew_;  // last: its threads use all of the above
+  WorkerPool pool_;  // last: its threads use all of the above
 };
 
 }  // namespace
@@ -202,13 +202,13 @@ class Workshop {
 absl::StatusOr<Layer> WriteLayer(PackTree& tree, const PackOptions& options, Sink& sink,
                                  const std::stop_token& stop) {
   CW_ASSIGN_OR_RETURN(const Plan plan, PlanLayer(tree, options, stop));
-  Workshop workshop(tree, plan, options);
+  FramePipeline pipeline(tree, plan, options);
   FrameEmitter emitter(sink);
   for (size_t number = 0; number < plan.cuts.size(); ++number) {
     if (stop.stop_requested()) {
       return absl::CancelledError("packing was stopped");
     }
-    CW_ASSIGN_OR_RETURN(const FrameInWork* made, workshop.Next(number));
+    CW_ASSIGN_OR_RETURN(const FrameBuffers* made, pipeline.Next(number));
     CW_RETURN_IF_ERROR(emitter.Emit(*made));
   }
   return emitter.Finish();

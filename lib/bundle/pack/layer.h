@@ -16,10 +16,9 @@ struct Layer {
   Descriptor blob;
 };
 
-// Writes `tree` as one layer to `sink` and completes its entries. The frames are read, hashed and
-// compressed by `options.threads` workers; the calling thread hashes tar and blob and feeds the
-// sink, in order. The same bytes whatever the number of threads. Memory and errors as packer.h
-// says.
+// Writes `tree` as one layer to `sink` and sets frame and digest of its entries. `options.threads`
+// workers read, hash and compress the frames; the calling thread hashes tar and blob and writes to
+// the sink, in order. Deterministic. Memory and errors as Pack().
 absl::StatusOr<Layer> WriteLayer(PackTree& tree, const PackOptions& options, Sink& sink,
                                  const std::stop_token& stop);
 

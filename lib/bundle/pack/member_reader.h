@@ -16,15 +16,15 @@
 
 namespace cachewarm::bundle {
 
-// The bytes of one tar member, in order: header, content, zeros up to the next block. Not
-// thread-safe. ABORTED when a file is not as long as was said.
+// Reads the bytes of one tar member in order: header, content, zeros up to the next block. ABORTED
+// if the size of the file differs from PackFile::bytes. Not thread-safe.
 class MemberReader {
  public:
   // `tree` must outlive it.
   MemberReader(const PackTree& tree, size_t member) : tree_(tree), member_(member) {}
 
-  // Fills all of `piece`; after the last block there is nothing but zeros. What of it is content
-  // of the file.
+  // Fills all of `piece`, with zeros after the last block. Returns the part that is content of the
+  // file.
   absl::StatusOr<std::string_view> Read(std::span<char> piece);
 
  private:
@@ -41,15 +41,15 @@ class MemberReader {
   int64_t left_bytes_ = 0;          // of the content
 };
 
-// A file that is larger than a frame, read by the workers of its frames. Thread-safe.
+// Reads a file that is larger than a frame, for the workers of its frames. Thread-safe.
 class SharedMember {
  public:
-  // `entry` is that of the file and gets its digest with the last byte.
+  // Sets the digest of `entry`, the file's, with the last byte.
   SharedMember(const PackTree& tree, size_t member, Entry& entry)
       : reader_(tree, member), entry_(entry), left_bytes_(entry.bytes) {}
 
-  // Fills `piece` with the bytes from `from`; blocks until what lies before has been read, which
-  // another thread must be about to do. After an error all who wait get it.
+  // Fills `piece` with the bytes from offset `from`. Blocks until other threads have read the bytes
+  // before it. After an error every call returns it.
   absl::Status Read(int64_t from, std::span<char> piece);
 
  private:

@@ -6,8 +6,8 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
-#include "lib/bundle/crew.h"
 #include "lib/bundle/tar.h"
+#include "lib/bundle/worker_pool.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned kFileMode = 0444;
 constexpr unsigned kDirectoryMode = 0755;
 constexpr size_t kKindBytesMax = 64;
-constexpr size_t kMembersAJob = 256;
+constexpr size_t kMembersPerJob = 256;
 
 Member FileHeader(const PackFile& file) {
   return {.path = file.path,
@@ -47,7 +47,7 @@ absl::Status CheckFiles(const std::vector<PackFile>& files, const Limits& limits
   for (const PackFile& file : files) {
     CW_RETURN_IF_ERROR(CheckFile(file, limits));
     if (before != nullptr && *before == file.path) {
-      return absl::InvalidArgumentError(fmt::format("\"{}\" is there twice", file.path));
+      return absl::InvalidArgumentError(fmt::format("\"{}\" is listed twice", file.path));
     }
     before = &file.path;
     totals.entries += 1;
@@ -98,7 +98,7 @@ absl::StatusOr<PackTree> ArrangeTree(std::vector<PackFile> files, const Limits& 
   for (const PackFile& file : files) {
     if (directories.contains(file.path)) {
       return absl::InvalidArgumentError(
-          fmt::format("\"{}\" is a file and a directory at once", file.path));
+          fmt::format("\"{}\" is both a file and a directory", file.path));
     }
   }
   tree.directories.assign(directories.begin(), directories.end());
@@ -114,13 +114,13 @@ absl::StatusOr<int64_t> BytesInTar(const PackTree& tree, size_t member) {
 
 absl::StatusOr<std::vector<int64_t>> MemberBytes(const PackTree& tree, int threads) {
   std::vector<int64_t> bytes(tree.members());
-  CW_RETURN_IF_ERROR(InBatches(threads, bytes.size(), kMembersAJob,
-                               [&](size_t first, size_t last) -> absl::Status {
-                                 for (size_t member = first; member < last; ++member) {
-                                   CW_ASSIGN_OR_RETURN(bytes[member], BytesInTar(tree, member));
-                                 }
-                                 return absl::OkStatus();
-                               }));
+  CW_RETURN_IF_ERROR(ForEachBatch(threads, bytes.size(), kMembersPerJob,
+                                  [&](size_t first, size_t last) -> absl::Status {
+                                    for (size_t member = first; member < last; ++member) {
+                                      CW_ASSIGN_OR_RETURN(bytes[member], BytesInTar(tree, member));
+                                    }
+                                    return absl::OkStatus();
+                                  }));
   return bytes;
 }
 

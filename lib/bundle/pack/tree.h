@@ -13,15 +13,15 @@
 
 namespace cachewarm::bundle {
 
-// What is packed, in the order of the tar: directories, parents first, then whiteouts, then files
-// by path.
+// The members of a layer in the order of the tar: directories (parents first), whiteouts, files by
+// path.
 struct PackTree {
   std::vector<std::string> directories;
   std::vector<std::string> whiteouts;  // empty files
   std::vector<PackFile> files;
-  std::vector<Entry> entries;  // of `files`, one by one; digest and frame are not known yet
-  // By index in `files`: the one whose content it has, as a hard link to it; its own: stored whole.
-  // Empty: all are.
+  std::vector<Entry> entries;  // of `files`, by index; WriteLayer() sets digest and frame
+  // By index in `files`: the file to which it is stored as a hard link, or its own index if it is
+  // stored whole. Empty: all are stored whole.
   std::vector<size_t> content_of;
 
   size_t members() const { return before_files() + files.size(); }
@@ -34,12 +34,12 @@ struct PackTree {
   Member HeaderOf(size_t member) const;
 };
 
-// Sorts the files and makes sure that they are a tree that `limits` allow. INVALID_ARGUMENT.
+// Sorts `files` and checks that they form a tree within `limits`. INVALID_ARGUMENT.
 absl::StatusOr<PackTree> ArrangeTree(std::vector<PackFile> files, const Limits& limits);
 
-// Header and padded content of one member, in bytes.
+// Returns the size of header and padded content of one member.
 absl::StatusOr<int64_t> BytesInTar(const PackTree& tree, size_t member);
-// ... of every member.
+// Returns the same for every member, computed on `threads` threads.
 absl::StatusOr<std::vector<int64_t>> MemberBytes(const PackTree& tree, int threads);
 
 }  // namespace cachewarm::bundle

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "lib/bundle/format.h"
 
-// A manifest that says something about another one, such as a signature of a bundle: OCI image-spec
-// 1.1 "Guidelines for Artifact Usage". Pure.
+// Reads and writes manifests that refer to another manifest, such as the signature of a bundle (OCI
+// image-spec 1.1 "Guidelines for Artifact Usage"). Pure.
 namespace cachewarm::bundle {
 
 inline constexpr std::string_view kEmptyType = "application/vnd.oci.empty.v1+json";
@@ -20,14 +20,15 @@ struct Artifact {
   std::string type;  // "artifactType"
   Descriptor config;
   std::vector<Descriptor> layers;
-  Descriptor subject;  // what it is about
+  Descriptor subject;  // the manifest that it refers to
   std::map<std::string, std::string> annotations;
 };
 
 absl::StatusOr<std::string> WriteArtifact(const Artifact& artifact);
 
-// INVALID_ARGUMENT naming the field: no subject, no artifact type (neither "artifactType" nor the
-// config's media type), no layer or more than kLayersMax, another schema or media type.
+// Parses such a manifest. INVALID_ARGUMENT, naming the field, if it lacks a subject or an artifact
+// type ("artifactType", else the config's media type), has more than kLayersMax layers, or has a
+// different schema or media type.
 absl::StatusOr<Artifact> ParseArtifact(std::string_view text);
 
 }  // namespace cachewarm::bundle

@@ -7,7 +7,8 @@
 
 namespace cachewarm::bundle {
 
-// OCI image-spec 1.1 "Content Descriptors": media type, digest and size, all required.
+// Write and read media type, digest and size, all required (OCI image-spec 1.1 "Content
+// Descriptors").
 codec::Json DescriptorJson(const Descriptor& blob);
 void ReadDescriptor(codec::Reader& reader, Descriptor& out);
 

@@ -107,7 +107,7 @@ absl::StatusOr<Envelope> StatementAbout(const Digest& digest) {
 
 absl::Status CheckStatement(const Envelope& envelope, const Digest& digest) {
   if (envelope.payload_type != kPayloadType) {
-    return absl::InvalidArgumentError("sigstore bundle: the payload is no in-toto statement");
+    return absl::InvalidArgumentError("sigstore bundle: the payload is not an in-toto statement");
   }
   CW_ASSIGN_OR_RETURN(const Json json,
                       codec::ParseJson(envelope.payload, {.bytes_max = size_t{kSigstoreBytesMax}}));

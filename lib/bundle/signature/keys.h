@@ -9,22 +9,21 @@
 
 #include "absl/status/statusor.h"
 
-// Keys of `cosign generate-key-pair` and `openssl`: ECDSA on the curve P-256 with SHA-256. (cosign
-// 3.1 signs with Ed25519 keys too, but does not verify what it signed.)
+// Reads keys of `cosign generate-key-pair` and `openssl`: ECDSA on the curve P-256 with SHA-256.
+// (cosign 3.1 also signs with Ed25519 keys, but does not verify these signatures.)
 namespace cachewarm::bundle {
 
-// Thread-safe; copies share what they hold.
+// Thread-safe; copies share the key.
 class PublicKey {
  public:
-  // Every "PUBLIC KEY" of a PEM text, at least one and at most 16: one is enough to have signed, so
-  // that a new key can be introduced beside the old one. INVALID_ARGUMENT with what was found
+  // Parses the "PUBLIC KEY" blocks of a PEM text, 1 to 16. A signature by any of them is accepted,
+  // so that a new key can be introduced beside the old one. INVALID_ARGUMENT names what was found
   // instead.
   static absl::StatusOr<std::vector<PublicKey>> Parse(std::string_view pem);
 
-  // True: `signature` (ASN.1) over `message` was made with the private half. Any bytes may be
-  // given.
+  // True if `signature` (ASN.1) over `message` was made with the private key. Accepts any bytes.
   bool HasSigned(std::string_view message, std::string_view signature) const;
-  // base64 of the SHA-256 of its SubjectPublicKeyInfo, as cosign writes it.
+  // Returns base64 of the SHA-256 of the SubjectPublicKeyInfo, as cosign does.
   const std::string& hint() const { return hint_; }
 
  private:
@@ -39,27 +38,29 @@ class PublicKey {
 // Thread-safe.
 class PrivateKey {
  public:
-  // One "PRIVATE KEY" or "EC PRIVATE KEY" of a PEM text, not encrypted. INVALID_ARGUMENT with the
-  // remedy for anything else.
+  // Parses an unencrypted "PRIVATE KEY" or "EC PRIVATE KEY" of a PEM text. INVALID_ARGUMENT, with
+  // the remedy, for anything else.
   static absl::StatusOr<PrivateKey> Parse(std::string_view pem);
 
+  // Returns the signature (ASN.1) of `message`.
   absl::StatusOr<std::string> Sign(std::string_view message) const;
   const PublicKey& public_key() const { return public_key_; }
 
  private:
   explicit PrivateKey(PublicKey public_key) : public_key_(std::move(public_key)) {}
 
-  PublicKey public_key_;  // its state holds the private half too
+  PublicKey public_key_;  // its state also holds the private key
 };
 
 // Files of the administrator; empty: not used.
 struct KeyFiles {
-  std::string public_key_file;   // only what one of these keys signed is taken
-  std::string private_key_file;  // signs what is published
+  std::string public_key_file;   // only bundles signed by one of these keys are accepted
+  std::string private_key_file;  // signs published bundles
 };
 
-// The same from the administrator's file of at most 64 KiB, read now: links are followed, and a
-// rotated Secret counts. FAILED_PRECONDITION, naming the file, when that cannot be done.
+// Read keys from the administrator's file of at most 64 KiB. Follow links, and read the file on
+// every call, so that a rotated Secret takes effect. FAILED_PRECONDITION, naming the file, if it
+// cannot be read or parsed.
 absl::StatusOr<std::vector<PublicKey>> ReadPublicKeys(const std::string& path);
 absl::StatusOr<PrivateKey> ReadPrivateKey(const std::string& path);
 

@@ -13,52 +13,51 @@
 namespace cachewarm::bundle {
 namespace {
 
-// One signature as it lies in a store.
-struct Attached {
+// One signature as stored.
+struct AttachedSignature {
   std::string manifest_text;
   Artifact artifact;
   std::string bundle_text;
 };
 
-// True for what is the fault of whoever attached it.
-bool IsItsFault(const absl::Status& status) {
+// True if the error is caused by the attached content and not by the store.
+bool IsCausedByReferrer(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsDataLoss(status) || absl::IsNotFound(status) ||
          absl::IsResourceExhausted(status);
 }
 
-absl::StatusOr<Attached> ReadAttached(const Place& place, const Descriptor& referrer,
-                                      const Digest& digest, std::stop_token stop) {
-  Attached attached;
+absl::StatusOr<AttachedSignature> ReadAttached(const RepositoryRef& ref, const Descriptor& referrer,
+                                               const Digest& digest, std::stop_token stop) {
+  AttachedSignature attached;
   CW_ASSIGN_OR_RETURN(attached.manifest_text,
-                      place.store.ReadManifest(place.repository, referrer.digest, stop));
+                      ref.store.ReadManifest(ref.repository, referrer.digest, stop));
   CW_ASSIGN_OR_RETURN(attached.artifact, ParseArtifact(attached.manifest_text));
   const Artifact& artifact = attached.artifact;
   if (artifact.type != kSigstoreType || artifact.subject.digest != digest ||
       artifact.layers.size() != 1 || artifact.layers[0].media_type != kSigstoreType) {
-    return absl::InvalidArgumentError("what is attached is no signature of this bundle");
+    return absl::InvalidArgumentError("the attached artifact is not a signature of this bundle");
   }
   CW_ASSIGN_OR_RETURN(
       attached.bundle_text,
-      ReadSmallBlob(place.store, place.repository, artifact.layers[0], kSigstoreBytesMax, stop));
+      ReadSmallBlob(ref.store, ref.repository, artifact.layers[0], kSigstoreBytesMax, stop));
   return attached;
 }
 
-absl::StatusOr<std::vector<Descriptor>> FindSignatures(const Place& place, const Digest& digest,
-                                                       std::stop_token stop) {
-  return place.store.Referrers(place.repository, digest, std::string(kSigstoreType),
-                               std::move(stop));
+absl::StatusOr<std::vector<Descriptor>> FindSignatures(const RepositoryRef& ref,
+                                                       const Digest& digest, std::stop_token stop) {
+  return ref.store.Referrers(ref.repository, digest, std::string(kSigstoreType), std::move(stop));
 }
 
 absl::Status CheckOne(const std::string& bundle_text, const Digest& digest,
                       std::span<const PublicKey> keys) {
   CW_ASSIGN_OR_RETURN(const Envelope envelope, ParseSigstoreBundle(bundle_text));
   const std::string message = SignedBytes(envelope);
-  // The hint is not asked: who may write it could only lead astray.
+  // Ignore the key hint: it is not signed.
   const bool good = std::any_of(keys.begin(), keys.end(), [&](const PublicKey& key) {
     return key.HasSigned(message, envelope.signature);
   });
   if (!good) {
-    return absl::InvalidArgumentError("it was made with another key, or changed afterwards");
+    return absl::InvalidArgumentError("it was made with another key or changed afterwards");
   }
   return CheckStatement(envelope, digest);
 }
@@ -70,13 +69,13 @@ std::string Problem(const Digest& digest, size_t signatures, const absl::Status&
         digest.Short());
   }
   return fmt::format(
-      "bundle {} is not signed by the expected key: {} signatures, {} looked at, the last: {}; "
-      "sign it with cachewarm sign or cosign sign --key",
+      "bundle {} is not signed by the expected key: {} signatures, {} checked, the last: {}; sign "
+      "it with cachewarm sign or cosign sign --key",
       digest.Short(), signatures, std::min(signatures, kSignaturesMax), Message(last));
 }
 
-absl::Status CopyOne(const Place& from, const Place& to, const Attached& attached,
-                     std::stop_token stop) {
+absl::Status CopyOne(const RepositoryRef& from, const RepositoryRef& to,
+                     const AttachedSignature& attached, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const std::string config,
                       ReadSmallBlob(from.store, from.repository, attached.artifact.config,
                                     kSigstoreBytesMax, stop));
@@ -85,17 +84,17 @@ absl::Status CopyOne(const Place& from, const Place& to, const Attached& attache
   return to.store.WriteReferrer(to.repository, attached.manifest_text, stop).status();
 }
 
-// The blobs of a signature, and the manifest that names them.
-absl::StatusOr<Artifact> WriteParts(const Place& place, const std::string& bundle_text,
+// Writes the blobs of a signature and returns the manifest that names them, without the subject.
+absl::StatusOr<Artifact> WriteParts(const RepositoryRef& ref, const std::string& bundle_text,
                                     std::stop_token stop) {
   Artifact artifact{
       .type = std::string(kSigstoreType),
       .annotations = {{"dev.sigstore.bundle.content", "dsse-envelope"},
                       {"dev.sigstore.bundle.predicateType", std::string(kSignPredicate)}}};
   CW_ASSIGN_OR_RETURN(artifact.config,
-                      WriteSmallBlob(place.store, place.repository, kEmptyConfig, stop));
+                      WriteSmallBlob(ref.store, ref.repository, kEmptyConfig, stop));
   CW_ASSIGN_OR_RETURN(Descriptor layer,
-                      WriteSmallBlob(place.store, place.repository, bundle_text, stop));
+                      WriteSmallBlob(ref.store, ref.repository, bundle_text, stop));
   artifact.config.media_type = std::string(kEmptyType);
   layer.media_type = std::string(kSigstoreType);
   artifact.layers.push_back(std::move(layer));
@@ -111,14 +110,14 @@ absl::StatusOr<std::string> SignedBundle(const Digest& digest, const PrivateKey&
 
 }  // namespace
 
-absl::StatusOr<SignatureCheck> CheckSignature(const Place& place, const Digest& digest,
+absl::StatusOr<SignatureCheck> CheckSignature(const RepositoryRef& ref, const Digest& digest,
                                               std::span<const PublicKey> keys,
                                               std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const std::vector<Descriptor> found, FindSignatures(place, digest, stop));
+  CW_ASSIGN_OR_RETURN(const std::vector<Descriptor> found, FindSignatures(ref, digest, stop));
   absl::Status last;
   for (size_t i = 0; i < std::min(found.size(), kSignaturesMax); ++i) {
-    const auto attached = ReadAttached(place, found[i], digest, stop);
-    if (!attached.ok() && !IsItsFault(attached.status())) {
+    const auto attached = ReadAttached(ref, found[i], digest, stop);
+    if (!attached.ok() && !IsCausedByReferrer(attached.status())) {
       return attached.status();
     }
     last = attached.ok() ? CheckOne(attached->bundle_text, digest, keys) : attached.status();
@@ -129,28 +128,28 @@ absl::StatusOr<SignatureCheck> CheckSignature(const Place& place, const Digest& 
   return SignatureCheck{.problem = Problem(digest, found.size(), last)};
 }
 
-absl::StatusOr<bool> Sign(const Place& place, const Digest& digest, const PrivateKey& key,
+absl::StatusOr<bool> Sign(const RepositoryRef& ref, const Digest& digest, const PrivateKey& key,
                           std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const std::string manifest,
-                      place.store.ReadManifest(place.repository, digest, stop));
+                      ref.store.ReadManifest(ref.repository, digest, stop));
   CW_RETURN_IF_ERROR(ParseManifest(manifest).status());
   CW_ASSIGN_OR_RETURN(const SignatureCheck before,
-                      CheckSignature(place, digest, {&key.public_key(), 1}, stop));
+                      CheckSignature(ref, digest, {&key.public_key(), 1}, stop));
   if (before.good) {
     return false;
   }
   CW_ASSIGN_OR_RETURN(const std::string text, SignedBundle(digest, key));
-  CW_ASSIGN_OR_RETURN(Artifact artifact, WriteParts(place, text, stop));
+  CW_ASSIGN_OR_RETURN(Artifact artifact, WriteParts(ref, text, stop));
   artifact.subject = {.media_type = std::string(kManifestType),
                       .digest = digest,
                       .bytes = static_cast<int64_t>(manifest.size())};
   CW_ASSIGN_OR_RETURN(const std::string referrer, WriteArtifact(artifact));
-  CW_RETURN_IF_ERROR(place.store.WriteReferrer(place.repository, referrer, stop).status());
+  CW_RETURN_IF_ERROR(ref.store.WriteReferrer(ref.repository, referrer, stop).status());
   return true;
 }
 
-absl::StatusOr<int> CopySignatures(const Place& from, const Place& to, const Digest& digest,
-                                   std::stop_token stop) {
+absl::StatusOr<int> CopySignatures(const RepositoryRef& from, const RepositoryRef& to,
+                                   const Digest& digest, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const std::vector<Descriptor> found, FindSignatures(from, digest, stop));
   if (found.empty()) {
     return 0;
@@ -163,7 +162,7 @@ absl::StatusOr<int> CopySignatures(const Place& from, const Place& to, const Dig
       continue;
     }
     const auto attached = ReadAttached(from, found[i], digest, stop);
-    if (!attached.ok() && IsItsFault(attached.status())) {
+    if (!attached.ok() && IsCausedByReferrer(attached.status())) {
       continue;
     }
     CW_RETURN_IF_ERROR(attached.status());

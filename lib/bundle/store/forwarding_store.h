@@ -11,12 +11,12 @@
 
 namespace cachewarm::bundle {
 
-// Hands every call on to another store. Decorators override what they change, so that a new call
-// of Store goes through all of them without being written in each.
+// Forwards every call to another store. Base class of decorators, which override only the methods
+// that they change. As thread-safe as the inner store.
 class ForwardingStore : public Store {
  public:
   explicit ForwardingStore(std::unique_ptr<Store> inner);
-  // Of somebody else, who keeps it for longer.
+  // Borrows `inner`, which must outlive this store.
   explicit ForwardingStore(Store& inner);
   ~ForwardingStore() override;
 
@@ -46,7 +46,7 @@ class ForwardingStore : public Store {
   Store& inner() { return inner_; }
 
  private:
-  const std::unique_ptr<Store> owned_;  // null when it is somebody else's
+  const std::unique_ptr<Store> owned_;  // null if borrowed
   Store& inner_;
 };
 

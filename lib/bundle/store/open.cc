@@ -22,7 +22,7 @@ constexpr std::string_view kOci = "oci://";
 constexpr std::string_view kLayout = "layout://";
 constexpr size_t kUrlBytesMax = 4096;
 constexpr int kTries = 4;
-constexpr int kMirrorTries = 1;  // the next one is tried instead
+constexpr int kMirrorTries = 1;  // on failure the next mirror is tried instead
 
 absl::Status BadUrl(std::string_view text, std::string_view reason) {
   return absl::InvalidArgumentError(
@@ -47,7 +47,7 @@ absl::StatusOr<StoreUrl> ParseRegistry(std::string_view text) {
     base.remove_suffix(1);
   }
   if (host.find('@') != std::string_view::npos) {
-    return BadUrl(text, "credentials belong into the auth file");
+    return BadUrl(text, "credentials belong in the auth file");
   }
   const auto parsed = http::Url::Parse(fmt::format("https://{}/", host));
   if (host.empty() || !parsed.ok()) {
@@ -66,8 +66,8 @@ bool Contains(const std::vector<std::string>& hosts, std::string_view host) {
   return std::find(hosts.begin(), hosts.end(), host) != hosts.end();
 }
 
-// Plain http only where an administrator said so, or where no network sees it.
-absl::StatusOr<bool> IsPlain(const StoreUrl& url, const StoreOptions& options) {
+// Uses plain http only for configured hosts and for loopback.
+absl::StatusOr<bool> UsesPlainHttp(const StoreUrl& url, const StoreOptions& options) {
   CW_ASSIGN_OR_RETURN(const http::Url parsed,
                       http::Url::Parse(fmt::format("https://{}/", url.host)));
   return Contains(options.insecure_hosts, url.host) ||
@@ -78,7 +78,7 @@ absl::StatusOr<bool> IsPlain(const StoreUrl& url, const StoreOptions& options) {
 absl::StatusOr<std::unique_ptr<Store>> OpenRegistry(const StoreUrl& url,
                                                     const StoreOptions& options, const Clock& clock,
                                                     int tries) {
-  CW_ASSIGN_OR_RETURN(const bool plain, IsPlain(url, options));
+  CW_ASSIGN_OR_RETURN(const bool plain, UsesPlainHttp(url, options));
   CW_ASSIGN_OR_RETURN(const http::Url origin, http::Url::Parse(fmt::format(
                                                   "{}://{}/", plain ? "http" : "https", url.host)));
   http::ClientOptions client_options{.tls = {.ca_file = options.ca_file,

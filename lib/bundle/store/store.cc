@@ -20,7 +20,7 @@ bool IsSeparator(std::string_view run) {
   return run == "." || run == "_" || run == "__" || run.find_first_not_of('-') == run.npos;
 }
 
-// Alphanumeric runs with one separator between each two.
+// True for alphanumeric runs with exactly one separator between two of them.
 bool IsRepositoryPart(std::string_view part) {
   if (part.empty() || !IsLowerAlphanumeric(part.front()) || !IsLowerAlphanumeric(part.back())) {
     return false;
@@ -70,8 +70,8 @@ absl::Status CheckTag(std::string_view tag) {
                                 [&](char c) { return is_word(c) || c == '.' || c == '-'; });
   return good ? absl::OkStatus()
               : absl::InvalidArgumentError(fmt::format(
-                    "tag \"{}\": expected up to {} letters, digits, '_', '.' and '-', the first "
-                    "one no '.' or '-'",
+                    "tag \"{}\": expected up to {} letters, digits, '_', '.' and '-', not starting "
+                    "with '.' or '-'",
                     tag.substr(0, kTagBytesMax), kTagBytesMax));
 }
 
@@ -86,7 +86,7 @@ absl::StatusOr<std::string> ReadSmallBlob(Store& store, const std::string& repos
                                           const Descriptor& blob, int64_t bytes_max,
                                           std::stop_token stop) {
   if (blob.bytes > bytes_max) {
-    return absl::ResourceExhaustedError(fmt::format("blob {} has {} bytes, at most {} are taken",
+    return absl::ResourceExhaustedError(fmt::format("blob {} has {} bytes, at most {} are allowed",
                                                     blob.digest.Short(), blob.bytes, bytes_max));
   }
   TextSink text(static_cast<size_t>(blob.bytes));
@@ -94,7 +94,7 @@ absl::StatusOr<std::string> ReadSmallBlob(Store& store, const std::string& repos
       store.ReadBlob(repository, {.digest = blob.digest, .bytes = blob.bytes}, text, stop));
   if (DigestOf(text.text()) != blob.digest) {
     return absl::DataLossError(
-        fmt::format("blob {} does not have the content of its name", blob.digest.Short()));
+        fmt::format("blob {} does not match its digest", blob.digest.Short()));
   }
   return std::move(text.text());
 }

@@ -15,23 +15,43 @@
 
 namespace cachewarm::bundle {
 
-// A new blob being written. Destroyed without Commit, nothing of it is ever seen by readers.
+// Writes one new blob. Readers see nothing of it before Commit() succeeds; destroying the upload
+// earlier discards it. After an error only the whole blob can be sent again, with a new upload.
+// One thread at a time.
 class BlobUpload : public Sink {
  public:
-  // The blob is durable and has this name from now on; ALREADY_EXISTS is not an error. Once.
+  // Makes the blob durable and returns its digest and size; the media type stays empty. Succeeds
+  // also if the blob exists already. Call at most once, after the last Write().
   virtual absl::StatusOr<Descriptor> Commit() = 0;
 };
 
+// Selects a part of a blob.
 struct BlobRange {
   Digest digest;
   int64_t offset = 0;
-  int64_t bytes = 0;  // exactly so many are delivered; 0 = nothing
+  int64_t bytes = 0;  // exact length; 0 selects nothing
 };
 
-// Where bundles are kept. `repository` ("team/llama") is below the store's base and passes
-// CheckRepository. Thread-safe; every call may block, and ends soon after `stop` (CANCELLED).
-// Reads may be repeated; writes too: the same bytes have the same name. NOT_FOUND: no such blob.
-// UNAVAILABLE: try again. UNAUTHENTICATED and PERMISSION_DENIED: not with these credentials.
+// Stores bundles as OCI manifests and blobs, which are named by the SHA-256 of their content and
+// grouped in repositories. A repository ("team/llama") is relative to the base of the store; its
+// name must pass CheckRepository().
+//
+// Threads: every method is thread-safe and may block.
+//
+// Cancellation: every method returns CANCELLED soon after `stop` is requested. A write that is
+// cancelled may have taken effect.
+//
+// Retries: every method is idempotent, because equal content has an equal name; it may be called
+// again after any error. UNAVAILABLE is the transient error, the one for which a retry helps.
+// Stores of OpenStore() already retry it a few times with backoff, in every method but Ping().
+//
+// Errors, besides those of the method:
+//   INVALID_ARGUMENT                      the repository, the tag or the manifest is malformed
+//   NOT_FOUND                             the blob, manifest or tag does not exist
+//   DATA_LOSS                             the stored bytes do not match their digest
+//   UNAUTHENTICATED, PERMISSION_DENIED    the credentials are missing or do not suffice
+//   RESOURCE_EXHAUSTED                    the disk is full, or the answer exceeds its limit
+//   UNAVAILABLE                           the store cannot be reached, is overloaded or failed
 class Store {
  public:
   Store() = default;
@@ -39,60 +59,78 @@ class Store {
   Store& operator=(const Store&) = delete;
   virtual ~Store() = default;
 
+  // Returns true if the blob exists; its content is not verified. A repository that does not exist
+  // has no blobs.
   virtual absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
                                        std::stop_token stop) = 0;
-  // Streams a range. A connection that breaks is resumed where it broke. The bytes are NOT
-  // verified: who reads a range knows its frame digests.
+
+  // Streams `range` to `sink`, in order, on the calling thread. Continues at the same byte after a
+  // broken connection. The bytes are NOT verified: the caller must compare them with a digest. An
+  // error of `sink` ends the read and is returned unchanged. After an error `sink` may have
+  // received the beginning of the range. Fails if the blob ends before the range does.
   virtual absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
                                 std::stop_token stop) = 0;
-  // `stop` covers the life of the upload.
+
+  // Starts to write a new blob. `stop` also cancels the calls of the returned upload, which must
+  // not outlive the store. A failed upload is not retried: see BlobUpload.
   virtual absl::StatusOr<std::unique_ptr<BlobUpload>> StartBlob(const std::string& repository,
                                                                 std::stop_token stop) = 0;
-  // Makes a blob of `from` readable in `repository` without moving it, where store and credentials
-  // allow that. False: nothing happened, copy it. Stores without such a short way say so.
+
+  // Makes a blob of repository `from` readable in `repository` without transferring it. Returns
+  // false and changes nothing if the store does not support this, if the credentials do not allow
+  // it or if `from` lacks the blob: the caller copies it then. By default returns false.
   virtual absl::StatusOr<bool> MountBlob(const std::string& from, const std::string& repository,
                                          const Digest& digest, std::stop_token stop);
 
-  // At most kManifestBytesMax, verified against `digest`.
+  // Returns the manifest named `digest`, at most kManifestBytesMax bytes, verified against it.
   virtual absl::StatusOr<std::string> ReadManifest(const std::string& repository,
                                                    const Digest& digest, std::stop_token stop) = 0;
-  // What a tag points to now; NOT_FOUND when there is none.
+
+  // Returns the digest of the manifest that `tag` points to now.
   virtual absl::StatusOr<Digest> ResolveTag(const std::string& repository, const std::string& tag,
                                             std::stop_token stop) = 0;
-  // The blobs it names must be there already. `tag` may be empty; else it points here afterwards.
+
+  // Stores a bundle's manifest and returns its digest. Moves `tag` to it unless `tag` is empty; the
+  // manifest that had the tag stays readable by its digest. Fails, with an error for which a retry
+  // does not help, if a blob that the manifest names is missing: write the blobs first.
   virtual absl::StatusOr<Digest> WriteManifest(const std::string& repository,
                                                const std::string& bytes, const std::string& tag,
                                                std::stop_token stop) = 0;
 
-  // The manifests about `subject` (OCI "referrers") whose artifact type is, or may be,
-  // `artifact_type`, in no order; at most kReferrersMax. None is no error, nor is a subject that is
-  // not there. A list is what somebody said: ParseArtifact() of the manifest tells.
+  // Lists the manifests that refer to `subject` (OCI "referrers") and whose artifact type is or may
+  // be `artifact_type`: at most kReferrersMax, in no order, an empty list if there are none or if
+  // `subject` does not exist. The list is unverified: read each manifest and check it with
+  // ParseArtifact().
   virtual absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
                                                             const Digest& subject,
                                                             const std::string& artifact_type,
                                                             std::stop_token stop) = 0;
-  // Writes a manifest that ParseArtifact() reads; the blobs it names must be there already.
-  // Registries without the referrers API keep a list that writers change in turns: of two at the
-  // same moment one may be lost from it, so whoever must be sure looks and writes again.
+
+  // Stores a manifest that refers to another one (see ParseArtifact()) and returns its digest. The
+  // blobs that it names must exist, as for WriteManifest(). Registries without the referrers API
+  // keep the list under a tag, and one of two concurrent writers may be lost from it: list the
+  // referrers afterwards and write again if this one is missing.
   virtual absl::StatusOr<Digest> WriteReferrer(const std::string& repository,
                                                const std::string& bytes, std::stop_token stop) = 0;
 
-  // Reachable and willing to answer us.
+  // Checks that the store can be reached and accepts the credentials. Makes one attempt, so that
+  // the result describes the present.
   virtual absl::Status Ping(std::stop_token stop) = 0;
 };
 
-// Path parts of [a-z0-9] with single separators . _ __ or dashes between, at most 255 bytes: OCI
-// distribution-spec 1.1 "Pulling manifests".
+// Checks the name of a repository: path parts of [a-z0-9], with single separators ".", "_", "__" or
+// dashes between them, at most 255 bytes (OCI distribution-spec 1.1 "Pulling manifests").
+// INVALID_ARGUMENT.
 absl::Status CheckRepository(std::string_view repository);
-// [A-Za-z0-9_][A-Za-z0-9._-]{0,127}, same section.
+// Checks a tag against [A-Za-z0-9_][A-Za-z0-9._-]{0,127} (same section). INVALID_ARGUMENT.
 absl::Status CheckTag(std::string_view tag);
 
-// The whole of a small blob, verified; RESOURCE_EXHAUSTED when it is larger than `bytes_max`.
+// Returns the whole content of a small blob, verified against its digest. RESOURCE_EXHAUSTED if it
+// is larger than `bytes_max`.
 absl::StatusOr<std::string> ReadSmallBlob(Store& store, const std::string& repository,
                                           const Descriptor& blob, int64_t bytes_max,
                                           std::stop_token stop);
-// Writes `bytes` unless they are there already; what is there under their name and damaged is
-// replaced.
+// Writes `bytes` as a blob unless it exists already; replaces a damaged blob of the same digest.
 absl::StatusOr<Descriptor> WriteSmallBlob(Store& store, const std::string& repository,
                                           std::string_view bytes, std::stop_token stop);
 

@@ -8,8 +8,8 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Small trees are not worth a second sync; of large ones this much is left for the last.
-constexpr int64_t kWorthBytes = 96LL << 20;
+// Written bytes that trigger a sync. Smaller trees need only the final one.
+constexpr int64_t kSyncBytes = 96LL << 20;
 
 }  // namespace
 
@@ -23,10 +23,10 @@ Flusher::~Flusher() {
   changed_.notify_all();
 }
 
-void Flusher::Wrote(int64_t bytes) {
+void Flusher::RecordWritten(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   unsynced_bytes_ += bytes;
-  if (unsynced_bytes_ < kWorthBytes || closing_) {
+  if (unsynced_bytes_ < kSyncBytes || closing_) {
     return;
   }
   if (!thread_.joinable()) {
@@ -38,7 +38,7 @@ void Flusher::Wrote(int64_t bytes) {
 void Flusher::Work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return closing_ || unsynced_bytes_ >= kWorthBytes; });
+    changed_.wait(lock, [&] { return closing_ || unsynced_bytes_ >= kSyncBytes; });
     if (closing_) {
       return;
     }
@@ -46,7 +46,7 @@ void Flusher::Work() {
     lock.unlock();
     absl::Status synced = dir_.SyncFileSystem();
     lock.lock();
-    // The kernel tells an error of writing once.
+    // Keep the first error: the kernel reports a write error only once.
     if (status_.ok()) {
       status_ = std::move(synced);
     }

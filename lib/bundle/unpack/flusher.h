@@ -11,21 +11,21 @@
 
 namespace cachewarm::bundle {
 
-// Has the kernel write to the disk while the processors are busy with the next files: the syncfs at
-// the end then waits for a little only. Thread-safe.
+// Syncs the file system in the background while more files are written, so that the final syncfs is
+// short. Thread-safe.
 class Flusher {
  public:
   // `dir` must outlive it.
   explicit Flusher(const fs::Dir& dir);
   Flusher(const Flusher&) = delete;
   Flusher& operator=(const Flusher&) = delete;
-  // Waits for a sync that has begun.
+  // Waits for a running sync.
   ~Flusher();
 
-  // So many more bytes were written. Never waits.
-  void Wrote(int64_t bytes);
-  // Waits likewise; the error of whatever failed to get there, which a later syncfs need not tell.
-  // Once, after the last Wrote().
+  // Counts bytes that were written, and starts a sync if there are enough. Never blocks on I/O.
+  void RecordWritten(int64_t bytes);
+  // Waits for a running sync and returns the first error of a sync, which a later syncfs may not
+  // report again. Call once, after the last RecordWritten().
   absl::Status Finish();
 
  private:

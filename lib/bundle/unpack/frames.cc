@@ -10,14 +10,14 @@
 namespace cachewarm::bundle {
 namespace {
 
-// One that is being gathered and one that waits for the next worker to be free.
+// One frame that is being received and one that waits for a free worker.
 constexpr size_t kSpareFrames = 2;
 
 }  // namespace
 
 FrameStream::FrameStream(const Config& config, const std::vector<int64_t>& needed, int threads,
                          OnFrame on_frame)
-    : on_frame_(std::move(on_frame)), crew_(threads) {
+    : on_frame_(std::move(on_frame)), pool_(threads) {
   int64_t index = 0;
   for (const LayerIndex& layer : config.layers) {
     for (const Frame& frame : layer.frames) {
@@ -27,7 +27,7 @@ FrameStream::FrameStream(const Config& config, const std::vector<int64_t>& neede
       ++index;
     }
   }
-  workers_.resize(static_cast<size_t>(crew_.threads()));
+  workers_.resize(static_cast<size_t>(pool_.threads()));
   packed_.resize(workers_.size() + kSpareFrames);
 }
 
@@ -38,15 +38,15 @@ absl::Status FrameStream::Write(std::string_view bytes) {
     }
     if (gathered_bytes_ == 0) {
       const auto ring = static_cast<int64_t>(packed_.size());
-      CW_RETURN_IF_ERROR(crew_.Wait(next_ - ring));
-      room_ = packed_[static_cast<size_t>(next_ % ring)].Make(
+      CW_RETURN_IF_ERROR(pool_.Wait(next_ - ring));
+      frame_buffer_ = packed_[static_cast<size_t>(next_ % ring)].Make(
           static_cast<size_t>(frames_[static_cast<size_t>(next_)].frame.bytes));
     }
-    const size_t taken = std::min(room_.size() - gathered_bytes_, bytes.size());
-    std::copy_n(bytes.data(), taken, room_.data() + gathered_bytes_);
+    const size_t taken = std::min(frame_buffer_.size() - gathered_bytes_, bytes.size());
+    std::copy_n(bytes.data(), taken, frame_buffer_.data() + gathered_bytes_);
     bytes.remove_prefix(taken);
     gathered_bytes_ += taken;
-    if (gathered_bytes_ == room_.size()) {
+    if (gathered_bytes_ == frame_buffer_.size()) {
       Post();
     }
   }
@@ -54,7 +54,8 @@ absl::Status FrameStream::Write(std::string_view bytes) {
 }
 
 void FrameStream::Post() {
-  crew_.Post([this, position = next_, packed = std::string_view(room_.data(), room_.size())](
+  pool_.Post([this, position = next_,
+              packed = std::string_view(frame_buffer_.data(), frame_buffer_.size())](
                  size_t worker) { return Handle(position, packed, worker); });
   ++next_;
   gathered_bytes_ = 0;
@@ -64,17 +65,17 @@ absl::Status FrameStream::Handle(int64_t position, std::string_view packed, size
   const auto& [index, frame] = frames_[static_cast<size_t>(position)];
   if (DigestOf(packed) != frame.digest) {
     return absl::DataLossError(
-        fmt::format("frame {} does not have the sha256 that the index says", index));
+        fmt::format("frame {} does not match its sha256 in the frame index", index));
   }
   auto& [reader, raw] = workers_[worker];
   const absl::Status whole = reader.Decompress(packed, static_cast<size_t>(frame.raw_bytes), raw);
   CW_RETURN_IF_ERROR(Annotate(whole, fmt::format("frame {}", index)));
   return on_frame_(
-      {.index = index, .position = position, .raw = raw.view(), .worker = worker, .crew = crew_});
+      {.index = index, .position = position, .raw = raw.view(), .worker = worker, .pool = pool_});
 }
 
 absl::Status FrameStream::Finish() {
-  CW_RETURN_IF_ERROR(crew_.Wait(next_ - 1));
+  CW_RETURN_IF_ERROR(pool_.Wait(next_ - 1));
   if (next_ != static_cast<int64_t>(frames_.size()) || gathered_bytes_ != 0) {
     return absl::DataLossError(
         fmt::format("the layers end in frame {} of {} to read", next_, frames_.size()));

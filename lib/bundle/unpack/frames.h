@@ -9,44 +9,43 @@
 
 #include "absl/status/status.h"
 #include "lib/bundle/buffer.h"
-#include "lib/bundle/crew.h"
 #include "lib/bundle/format.h"
 #include "lib/bundle/frame_codec.h"
 #include "lib/bundle/stream.h"
+#include "lib/bundle/worker_pool.h"
 
 namespace cachewarm::bundle {
 
-// A frame that had the right sha256, decompressed.
+// A verified and decompressed frame.
 struct RawFrame {
   int64_t index = 0;     // through all layers
   int64_t position = 0;  // among the frames that are read
   std::string_view raw;
   size_t worker = 0;  // of a FrameStream: 0 to threads() - 1
-  Crew& crew;
+  WorkerPool& pool;
 
-  // Blocks until the frames before this one have been handled; the error of one of them.
-  absl::Status AwaitEarlier() const { return crew.Wait(position - 1); }
+  // Blocks until all earlier frames have been handled; returns the error of one of them.
+  absl::Status AwaitEarlier() const { return pool.Wait(position - 1); }
 };
 
-// Cuts bytes of a bundle's layers into frames, of which workers verify the sha256 and decompress
-// them. One thread at a time. Write() blocks while threads + 2 frames are not done yet:
-// with as many packed ones and one raw frame for each worker that is the memory it takes. The
-// first error is that of the first bad frame, whatever the number of threads; destroyed at any
-// moment it waits only for the frames that are being worked on.
+// Splits the bytes of a bundle's layers into frames, which workers verify and decompress. One
+// thread at a time. Write() blocks while threads + 2 frames are pending. Memory: so many packed
+// frames, and one raw frame per worker. The error is that of the first bad frame and does not
+// depend on the number of threads. Destruction waits only for the frames in progress.
 class FrameStream : public Sink {
  public:
-  // In a worker, several at the same time. `frame` is valid during the call.
+  // Called concurrently on the workers. `frame` is valid during the call.
   using OnFrame = std::function<absl::Status(const RawFrame& frame)>;
 
-  // `config` must be one that CheckBundle() accepts. `needed` in ascending order: the frames that
-  // will be written, without what lies between them.
+  // CheckBundle() must have accepted `config`. `needed`: the frames that will be written,
+  // ascending; the bytes between them are left out.
   FrameStream(const Config& config, const std::vector<int64_t>& needed, int threads,
               OnFrame on_frame);
 
-  int threads() const { return crew_.threads(); }
-  // DATA_LOSS at a frame that is not what its digest says, and for bytes after the last.
+  int threads() const { return pool_.threads(); }
+  // DATA_LOSS for a frame that does not match its digest, and for bytes after the last frame.
   absl::Status Write(std::string_view bytes) override;
-  // Every frame has been handled. DATA_LOSS when frames are missing.
+  // Waits until every frame has been handled. DATA_LOSS if frames are missing.
   absl::Status Finish();
 
  private:
@@ -58,19 +57,19 @@ class FrameStream : public Sink {
   void Post();
   absl::Status Handle(int64_t position, std::string_view packed, size_t worker);
 
-  struct Wanted {
+  struct NeededFrame {
     int64_t index = 0;  // through all layers
     Frame frame;
   };
 
-  std::vector<Wanted> frames_;
+  std::vector<NeededFrame> frames_;
   OnFrame on_frame_;
-  std::vector<Buffer> packed_;  // a ring: position n lies in n modulo its size
+  std::vector<Buffer> packed_;  // a ring: position n is at index n modulo its size
   std::vector<Worker> workers_;
-  int64_t next_ = 0;           // position of the frame that is being gathered
-  std::span<char> room_;       // of it
-  size_t gathered_bytes_ = 0;  // of it
-  Crew crew_;                  // last: its threads use all of the above
+  int64_t next_ = 0;              // position of the frame that is being gathered
+  std::span<char> frame_buffer_;  // of it
+  size_t gathered_bytes_ = 0;     // of it
+  WorkerPool pool_;               // last: its threads use all of the above
 };
 
 }  // namespace cachewarm::bundle

@@ -13,12 +13,13 @@
 namespace cachewarm::bundle {
 namespace {
 
-absl::Status Unlisted(const Member& member) {
+absl::Status UnlistedMember(const Member& member) {
   return absl::InvalidArgumentError(fmt::format(
       "member \"{}\" is refused: the entry list does not name it there", Printable(member.path)));
 }
 
-absl::Status Unlike(const Entry& entry, std::string_view what, int64_t found, int64_t listed) {
+absl::Status EntryMismatch(const Entry& entry, std::string_view what, int64_t found,
+                           int64_t listed) {
   return absl::InvalidArgumentError(
       fmt::format("member \"{}\" is refused: its {} is {}, the entry list says {}", entry.path,
                   what, found, listed));
@@ -26,10 +27,10 @@ absl::Status Unlike(const Entry& entry, std::string_view what, int64_t found, in
 
 absl::Status CheckListed(const Member& member, const Entry& entry) {
   if (member.bytes != entry.bytes) {
-    return Unlike(entry, "size", member.bytes, entry.bytes);
+    return EntryMismatch(entry, "size", member.bytes, entry.bytes);
   }
   if (member.mtime_ns != entry.mtime_ns) {
-    return Unlike(entry, "mtime in nanoseconds", member.mtime_ns, entry.mtime_ns);
+    return EntryMismatch(entry, "mtime in nanoseconds", member.mtime_ns, entry.mtime_ns);
   }
   return absl::OkStatus();
 }
@@ -63,25 +64,25 @@ MemberStream::Entries MemberStream::EntriesOf(int64_t frame) const {
 absl::Status MemberStream::Handle(const RawFrame& frame, FileMaker& maker) {
   const Entries listed = EntriesOf(frame.index);
   if (listed.empty()) {
-    // Only such a frame can hold the rest of a file that began earlier.
+    // Only a frame without listed entries can continue a file of an earlier frame.
     CW_RETURN_IF_ERROR(frame.AwaitEarlier());
     if (std::optional<NewFile> open = TakeOpen(frame.index - 1); open.has_value()) {
-      return Rest(frame, *std::move(open), maker);
+      return HandleRest(frame, *std::move(open), maker);
     }
     if (frame.index < newest_) {
-      // It may begin in the middle of a file that the bundle has no more.
+      // The frame may begin inside a file that the bundle no longer has.
       return absl::OkStatus();
     }
   }
-  return Members(frame, listed, maker);
+  return HandleMembers(frame, listed, maker);
 }
 
-absl::Status MemberStream::Members(const RawFrame& frame, Entries listed, FileMaker& maker) {
-  CW_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, Parse(frame, listed));
-  for (const Piece& piece : pieces) {
+absl::Status MemberStream::HandleMembers(const RawFrame& frame, Entries listed, FileMaker& maker) {
+  CW_ASSIGN_OR_RETURN(const std::vector<FilePart> pieces, Parse(frame, listed));
+  for (const FilePart& piece : pieces) {
     if (piece.IsWhole()) {
       if (ChecksContents(frame) && DigestOf(piece.content) != piece.entry->digest) {
-        return NotItsDigest(*piece.entry);
+        return EntryDigestMismatch(*piece.entry);
       }
       CW_RETURN_IF_ERROR(WriteFile(*piece.entry, piece.content, maker));
       ++whole_files_;
@@ -89,68 +90,68 @@ absl::Status MemberStream::Members(const RawFrame& frame, Entries listed, FileMa
     }
     CW_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(*piece.entry, ChecksContents(frame), maker));
     CW_RETURN_IF_ERROR(file.Write(piece.content));
-    CW_RETURN_IF_ERROR(Part(frame, std::move(file), maker));
+    CW_RETURN_IF_ERROR(EndPart(frame, std::move(file), maker));
   }
   return absl::OkStatus();
 }
 
-absl::Status MemberStream::Parents(const Member& member, const RawFrame& frame) const {
+absl::Status MemberStream::CheckDirectory(const Member& member, const RawFrame& frame) const {
   return frame.index < newest_ || directories_.contains(member.path) ? absl::OkStatus()
-                                                                     : Unlisted(member);
+                                                                     : UnlistedMember(member);
 }
 
 bool MemberStream::ChecksContents(const RawFrame& frame) const {
   return checks_.contents || frame.index < newest_;
 }
 
-bool MemberStream::MayHoldMore(const Member& member, const RawFrame& frame) const {
+bool MemberStream::MayHoldUnlisted(const Member& member, const RawFrame& frame) const {
   return frame.index < newest_ || (newest_ > 0 && IsWhiteout(member.path) && member.bytes == 0);
 }
 
 absl::StatusOr<std::string_view> MemberStream::LinkedContent(const Member& link, const Entry& entry,
                                                              const Parsed& parsed) {
   const auto& pieces = parsed.pieces;
-  const auto found =
-      std::lower_bound(pieces.begin(), pieces.end(), link.link,
-                       [](const Piece& each, const auto& path) { return each.entry->path < path; });
+  const auto found = std::lower_bound(
+      pieces.begin(), pieces.end(), link.link,
+      [](const FilePart& each, const auto& path) { return each.entry->path < path; });
   if (found != pieces.end() && found->entry->path == link.link) {
     if (found->entry->digest != entry.digest) {
-      return NotItsDigest(entry);
+      return EntryDigestMismatch(entry);
     }
     return found->content;
   }
-  const auto passed = parsed.passed.find(link.link);
-  if (passed != parsed.passed.end()) {
-    return passed->second;
+  const auto skipped = parsed.skipped.find(link.link);
+  if (skipped != parsed.skipped.end()) {
+    return skipped->second;
   }
   return absl::InvalidArgumentError(
-      fmt::format("member \"{}\" is refused: it is a hard link to \"{}\", which is no file before "
-                  "it in its frame",
+      fmt::format("member \"{}\" is refused: it is a hard link to \"{}\", which is not an earlier "
+                  "file of its frame",
                   entry.path, link.link));
 }
 
-absl::Status MemberStream::PassOver(const Member& member, const RawFrame& frame, TarReader& reader,
-                                    Parsed& parsed) const {
+absl::Status MemberStream::SkipMember(const Member& member, const RawFrame& frame,
+                                      TarReader& reader, Parsed& parsed) const {
   if (member.type == MemberType::kDirectory) {
-    return Parents(member, frame);
+    return CheckDirectory(member, frame);
   }
-  if (!MayHoldMore(member, frame)) {
-    return Unlisted(member);
+  if (!MayHoldUnlisted(member, frame)) {
+    return UnlistedMember(member);
   }
   if (member.type == MemberType::kFile && member.bytes > 0) {
     CW_ASSIGN_OR_RETURN(const std::string_view content, reader.Content());
     if (static_cast<int64_t>(content.size()) == member.bytes) {
-      parsed.passed.emplace(member.path, content);
+      parsed.skipped.emplace(member.path, content);
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<MemberStream::Piece>> MemberStream::Parse(const RawFrame& frame,
-                                                                     Entries listed) const {
+absl::StatusOr<std::vector<MemberStream::FilePart>> MemberStream::Parse(const RawFrame& frame,
+                                                                        Entries listed) const {
   TarReader reader(frame.raw);
   Parsed parsed;
-  std::vector<Piece>& pieces = parsed.pieces;
+  std::vector<FilePart>& pieces = parsed.pieces;
   pieces.reserve(listed.size());
   while (pieces.empty() || pieces.back().IsWhole()) {
     CW_ASSIGN_OR_RETURN(std::optional<Member> member, reader.Next());
@@ -160,10 +161,10 @@ absl::StatusOr<std::vector<MemberStream::Piece>> MemberStream::Parse(const RawFr
     CW_RETURN_IF_ERROR(CheckMember(*member, checks_.limits));
     const Entry* entry = pieces.size() < listed.size() ? listed[pieces.size()] : nullptr;
     if (member->type == MemberType::kDirectory || entry == nullptr || entry->path != member->path) {
-      CW_RETURN_IF_ERROR(PassOver(*member, frame, reader, parsed));
+      CW_RETURN_IF_ERROR(SkipMember(*member, frame, reader, parsed));
       continue;
     }
-    Piece piece{.entry = entry};
+    FilePart piece{.entry = entry};
     if (member->type == MemberType::kHardLink) {
       CW_ASSIGN_OR_RETURN(piece.content, LinkedContent(*member, *entry, parsed));
       member->bytes = static_cast<int64_t>(piece.content.size());
@@ -182,21 +183,21 @@ absl::StatusOr<std::vector<MemberStream::Piece>> MemberStream::Parse(const RawFr
   return std::move(parsed.pieces);
 }
 
-// A frame in the middle of a member: content, and after its end only padding.
-absl::Status MemberStream::Rest(const RawFrame& frame, NewFile file, FileMaker& maker) {
+// Handles a frame inside a member: content, followed only by padding.
+absl::Status MemberStream::HandleRest(const RawFrame& frame, NewFile file, FileMaker& maker) {
   const auto content = std::min<size_t>(frame.raw.size(), static_cast<size_t>(file.left_bytes()));
   CW_RETURN_IF_ERROR(file.Write(frame.raw.substr(0, content)));
   const std::string_view padding = frame.raw.substr(content);
   if (padding.size() >= size_t{kTarBlockBytes} ||
       padding.find_first_not_of('\0') != std::string_view::npos) {
     return absl::InvalidArgumentError(fmt::format(
-        "member \"{}\" is refused: something follows its end within a frame", file.entry().path));
+        "member \"{}\" is refused: its frame continues after its end", file.entry().path));
   }
-  return Part(frame, std::move(file), maker);
+  return EndPart(frame, std::move(file), maker);
 }
 
-// All that the frame holds of the file is written.
-absl::Status MemberStream::Part(const RawFrame& frame, NewFile file, FileMaker& maker) {
+// Closes the file if it is complete; else keeps it open for the next frame.
+absl::Status MemberStream::EndPart(const RawFrame& frame, NewFile file, FileMaker& maker) {
   if (file.left_bytes() == 0) {
     ++whole_files_;
     return file.End(maker);

@@ -24,59 +24,60 @@ namespace cachewarm::bundle {
 
 struct MemberChecks {
   Limits limits;
-  // The sha256 of every file against the entry list, beside that of its frame. Of older layers it
-  // always is: who made the list did not make them.
+  // Compares the sha256 of every file with the entry list. Files of older layers are always
+  // compared, because these layers may have another writer than the list.
   bool contents = true;
 };
 
-// Parses decompressed frames and holds every member against policy and entry list: the files of a
-// frame must be those that the list names for it, in its order, with size, mtime and, if asked
-// for, sha256; a hard link stands for the content of a file before it in its frame. In the newest
-// layer there is nothing else but parents of listed files and whiteouts
-// (OCI image-spec 1.1, layer.md: what says to others that a file of an older layer is gone); older
-// layers may hold what the bundle has no more, which is passed over. INVALID_ARGUMENT: refused.
-// DATA_LOSS: the content is not what its digest says. Thread-safe: frames are handled in parallel,
-// only a file that spans frames is written by one after the other.
+// Parses decompressed frames, checks every member and writes the files. The files of a frame must
+// be those of the entry list, in its order, with the same size, mtime and, by `checks`, sha256. A
+// hard link must refer to an earlier file of the same frame; its content is copied. The newest
+// layer may otherwise contain only parents of listed files and whiteouts (OCI image-spec 1.1,
+// layer.md); older layers may contain files that the bundle no longer has, which are skipped.
+//
+// INVALID_ARGUMENT for members that policy or list forbid, DATA_LOSS for content that does not
+// match its digest. Thread-safe: frames are handled concurrently, but the parts of a file that
+// spans frames are written in order.
 class MemberStream {
  public:
-  // `config` must outlive it. `needed`: the frames that it will be given.
+  // `config` must outlive it. `needed`: the frames that will be passed to Handle().
   MemberStream(const Config& config, const std::vector<int64_t>& needed,
                const MemberChecks& checks);
 
   absl::Status Handle(const RawFrame& frame, FileMaker& maker);
-  // Every entry of those frames was there; after the last frame.
+  // DATA_LOSS if an entry of the needed frames is missing. Call after the last frame.
   absl::Status Finish() const;
 
  private:
   using Entries = std::span<const Entry* const>;
 
-  // What a frame holds of a file that begins in it.
-  struct Piece {
+  // The part of a file in the frame in which it begins.
+  struct FilePart {
     const Entry* entry = nullptr;
     std::string_view content;
 
     bool IsWhole() const { return static_cast<int64_t>(content.size()) == entry->bytes; }
   };
 
-  // What has been parsed of a frame. `passed`: files that the bundle has no more, but links may
+  // The parsed members of a frame. `skipped`: files that the bundle no longer has, but links may
   // name.
   struct Parsed {
-    std::vector<Piece> pieces;
-    std::map<std::string, std::string_view, std::less<>> passed;
+    std::vector<FilePart> pieces;
+    std::map<std::string, std::string_view, std::less<>> skipped;
   };
 
   static absl::StatusOr<std::string_view> LinkedContent(const Member& link, const Entry& entry,
                                                         const Parsed& parsed);
-  absl::Status PassOver(const Member& member, const RawFrame& frame, TarReader& reader,
-                        Parsed& parsed) const;
+  absl::Status SkipMember(const Member& member, const RawFrame& frame, TarReader& reader,
+                          Parsed& parsed) const;
   Entries EntriesOf(int64_t frame) const;
-  absl::Status Parents(const Member& member, const RawFrame& frame) const;
+  absl::Status CheckDirectory(const Member& member, const RawFrame& frame) const;
   bool ChecksContents(const RawFrame& frame) const;
-  bool MayHoldMore(const Member& member, const RawFrame& frame) const;
-  absl::Status Members(const RawFrame& frame, Entries listed, FileMaker& maker);
-  absl::StatusOr<std::vector<Piece>> Parse(const RawFrame& frame, Entries listed) const;
-  absl::Status Rest(const RawFrame& frame, NewFile file, FileMaker& maker);
-  absl::Status Part(const RawFrame& frame, NewFile file, FileMaker& maker);
+  bool MayHoldUnlisted(const Member& member, const RawFrame& frame) const;
+  absl::Status HandleMembers(const RawFrame& frame, Entries listed, FileMaker& maker);
+  absl::StatusOr<std::vector<FilePart>> Parse(const RawFrame& frame, Entries listed) const;
+  absl::Status HandleRest(const RawFrame& frame, NewFile file, FileMaker& maker);
+  absl::Status EndPart(const RawFrame& frame, NewFile file, FileMaker& maker);
   std::optional<NewFile> TakeOpen(int64_t frame);
 
   const MemberChecks checks_;

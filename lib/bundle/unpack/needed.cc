@@ -8,14 +8,14 @@
 namespace cachewarm::bundle {
 namespace {
 
-// What a frame holds, as the entry list tells.
-enum class Holds { kNothing, kPresent, kNeeded };
+// The content of a frame according to the entry list.
+enum class Content { kNothing, kPresent, kNeeded };
 
 struct FrameUse {
-  Holds holds = Holds::kNothing;
+  Content content = Content::kNothing;
   int64_t raw_bytes = 0;
   bool begins_layer = false;
-  bool goes_on = false;  // the file that it holds ends in a later frame
+  bool continues = false;  // its file ends in a later frame
 };
 
 std::vector<FrameUse> FramesOf(const Config& config) {
@@ -28,21 +28,22 @@ std::vector<FrameUse> FramesOf(const Config& config) {
   return uses;
 }
 
-void NoteEntries(const Config& config, const PresentEntries& present, std::vector<FrameUse>& uses) {
+void MarkEntries(const Config& config, const PresentEntries& present, std::vector<FrameUse>& uses) {
   for (size_t i = 0; i < config.entries.size(); ++i) {
     FrameUse& use = uses[static_cast<size_t>(config.entries[i].frame)];
     const bool is_present = !present.empty() && present[i];
-    use.holds = is_present ? std::max(use.holds, Holds::kPresent) : Holds::kNeeded;
-    use.goes_on = config.entries[i].bytes > use.raw_bytes - kTarBlockBytes;
+    use.content = is_present ? std::max(use.content, Content::kPresent) : Content::kNeeded;
+    use.continues = config.entries[i].bytes > use.raw_bytes - kTarBlockBytes;
   }
 }
 
-// Where a file ends is known by its header alone: frames without a name go on with the last one.
-void Spread(std::vector<FrameUse>& uses) {
+// Marks frames without entries like the frame before, whose file they continue. The tar header
+// shows where the file ends, but is not known yet.
+void ExtendToContinuations(std::vector<FrameUse>& uses) {
   for (size_t i = 1; i < uses.size(); ++i) {
-    if (uses[i].holds == Holds::kNothing && uses[i - 1].goes_on && !uses[i].begins_layer) {
-      uses[i].holds = uses[i - 1].holds;
-      uses[i].goes_on = true;
+    if (uses[i].content == Content::kNothing && uses[i - 1].continues && !uses[i].begins_layer) {
+      uses[i].content = uses[i - 1].content;
+      uses[i].continues = true;
     }
   }
 }
@@ -57,14 +58,15 @@ int64_t FirstFrameOfNewestLayer(const Config& config) {
 
 std::vector<int64_t> NeededFrames(const Config& config, const PresentEntries& present) {
   std::vector<FrameUse> uses = FramesOf(config);
-  NoteEntries(config, present, uses);
-  Spread(uses);
+  MarkEntries(config, present, uses);
+  ExtendToContinuations(uses);
   const auto newest = static_cast<size_t>(FirstFrameOfNewestLayer(config));
-  const bool is_new = std::none_of(uses.begin() + static_cast<std::ptrdiff_t>(newest), uses.end(),
-                                   [](const auto& use) { return use.holds == Holds::kPresent; });
+  const bool is_new =
+      std::none_of(uses.begin() + static_cast<std::ptrdiff_t>(newest), uses.end(),
+                   [](const auto& use) { return use.content == Content::kPresent; });
   std::vector<int64_t> needed;
   for (size_t i = 0; i < uses.size(); ++i) {
-    if (uses[i].holds == Holds::kNeeded || (is_new && i >= newest)) {
+    if (uses[i].content == Content::kNeeded || (is_new && i >= newest)) {
       needed.push_back(static_cast<int64_t>(i));
     }
   }

@@ -7,18 +7,18 @@
 
 #include "lib/bundle/format.h"
 
-// Which frames of a bundle must be moved. Pure.
+// Selects the frames of a bundle that must be transferred. Pure.
 namespace cachewarm::bundle {
 
-// By index in Config::entries: files that the tree holds already. Empty: none.
+// By index in Config::entries: true if the tree already has the file. Empty: none.
 using PresentEntries = std::vector<bool>;
 
-// The frames, counted through all layers, that hold something of a file that is not present; of
-// the newest layer all frames when nothing of it is present, so that whatever is odd in it is met.
-// Older layers also hold files that the bundle has no more: frames of nothing else are left out.
+// Returns the frames, counted through all layers, that contain a part of a file that is not
+// present. If no file of the newest layer is present, includes all its frames, so that unlisted
+// content of it is detected. Frames of older layers with only obsolete files are omitted.
 std::vector<int64_t> NeededFrames(const Config& config, const PresentEntries& present);
 
-// Where frames lie that follow one another in one layer.
+// A range of contiguous frames in one layer.
 struct FrameRun {
   size_t layer = 0;
   int64_t offset = 0;  // in the layer blob
@@ -26,10 +26,10 @@ struct FrameRun {
   friend bool operator==(const FrameRun&, const FrameRun&) = default;
 };
 
-// `frames` in ascending order, as few runs as there are gaps.
+// Combines `frames`, which are ascending, into as few runs as possible.
 std::vector<FrameRun> RunsOf(const Config& config, const std::vector<int64_t>& frames);
 
-// The number of frames in all layers before the newest.
+// Returns the number of frames in all layers before the newest.
 int64_t FirstFrameOfNewestLayer(const Config& config);
 
 }  // namespace cachewarm::bundle

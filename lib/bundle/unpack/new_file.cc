@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-absl::Status Keep(const fs::Fd& file, const Entry& entry, std::string_view content) {
+absl::Status WriteContent(const fs::Fd& file, const Entry& entry, std::string_view content) {
   return file.ok() ? Annotate(fs::WriteAll(file, content), entry.path) : absl::OkStatus();
 }
 
@@ -42,14 +42,14 @@ absl::Status SetMtime(const Entry& entry, const fs::Fd& file) {
                                                 : fs::ErrnoStatus(errno, entry.path);
 }
 
-absl::Status NotItsDigest(const Entry& entry) {
+absl::Status EntryDigestMismatch(const Entry& entry) {
   return absl::DataLossError(
-      fmt::format("\"{}\" does not have the sha256 that the entry list says", entry.path));
+      fmt::format("\"{}\" does not match its sha256 in the entry list", entry.path));
 }
 
 absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& maker) {
   CW_ASSIGN_OR_RETURN(const fs::Fd file, maker.Make(entry));
-  CW_RETURN_IF_ERROR(Keep(file, entry, content));
+  CW_RETURN_IF_ERROR(WriteContent(file, entry, content));
   return Close(file, entry, maker);
 }
 
@@ -62,19 +62,19 @@ absl::Status NewFile::Write(std::string_view content) {
   const auto bytes = static_cast<int64_t>(content.size());
   if (bytes > left_bytes_) {
     return absl::InvalidArgumentError(
-        fmt::format("member \"{}\" is refused: it holds {} bytes more than the entry list says",
+        fmt::format("member \"{}\" is refused: it has {} bytes more than in the entry list",
                     entry_->path, bytes - left_bytes_));
   }
   if (hash_.has_value()) {
     hash_->Update(content);
   }
   left_bytes_ -= bytes;
-  return Keep(file_, *entry_, content);
+  return WriteContent(file_, *entry_, content);
 }
 
 absl::Status NewFile::End(FileMaker& maker) {
   if (hash_.has_value() && hash_->Finish() != entry_->digest) {
-    return NotItsDigest(*entry_);
+    return EntryDigestMismatch(*entry_);
   }
   const fs::Fd file = std::move(file_);
   return Close(file, *entry_, maker);

@@ -12,7 +12,7 @@
 
 namespace cachewarm::bundle {
 
-// Where the files of a bundle are made. Not thread-safe; one per worker.
+// Creates the files of a bundle. Not thread-safe; one per worker.
 class FileMaker {
  public:
   FileMaker() = default;
@@ -20,34 +20,36 @@ class FileMaker {
   FileMaker& operator=(const FileMaker&) = delete;
   virtual ~FileMaker() = default;
 
-  // A new file for writing; none: the content is verified and not kept.
+  // Returns a new file for writing, or none to verify the content without keeping it.
   virtual absl::StatusOr<fs::Fd> Make(const Entry& entry) = 0;
-  // All of it is written, its mtime set; not called for what is not kept.
+  // Called after the content was written and the mtime set, unless Make() returned none.
   virtual absl::Status Finish(const Entry& /*entry*/, const fs::Fd& /*file*/) {
     return absl::OkStatus();
   }
 };
 
-// DATA_LOSS: the content of its file is another one.
-absl::Status NotItsDigest(const Entry& entry);
+// Returns DATA_LOSS: the content differs from the digest of `entry`.
+absl::Status EntryDigestMismatch(const Entry& entry);
 
-// The mtime of its entry, where that says one.
+// Sets the mtime of `entry` unless it is 0.
 absl::Status SetMtime(const Entry& entry, const fs::Fd& file);
 
-// Makes the file of `entry`, of which `content` is all, and sets its mtime. Verifies nothing.
+// Creates the file of `entry` with `content`, and sets its mtime. Verifies nothing.
 absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& maker);
 
-// A file whose content comes in several pieces. One thread at a time, each with its own maker.
+// Writes a file whose content arrives in several pieces. One thread at a time; `maker` may differ
+// between the calls.
 class NewFile {
  public:
-  // `entry` must outlive it. With `checked` its sha256 is compared in the end.
+  // `entry` must outlive it. With `checked`, End() compares the sha256.
   static absl::StatusOr<NewFile> Begin(const Entry& entry, bool checked, FileMaker& maker);
 
   const Entry& entry() const { return *entry_; }
   int64_t left_bytes() const { return left_bytes_; }
-  // INVALID_ARGUMENT when it is more than the entry says.
+  // INVALID_ARGUMENT if the content becomes longer than the size of the entry.
   absl::Status Write(std::string_view content);
-  // When nothing is left: it has the sha256 of its entry, else DATA_LOSS. Sets the mtime.
+  // Sets the mtime and closes the file. Call when left_bytes() is 0. DATA_LOSS if the sha256
+  // differs.
   absl::Status End(FileMaker& maker);
 
  private:

@@ -13,9 +13,9 @@
 
 namespace cachewarm::bundle {
 
-// The directories below one root that were used last, open: files of one directory lie side by
-// side in a bundle, and a walk from the root for each would cost more than the file. At most
-// kHandlesMax descriptors. Not thread-safe.
+// Caches the directories used last as open descriptors, at most kHandlesMax: files of one directory
+// are adjacent in a bundle, and a path walk from the root costs more than creating a file. Not
+// thread-safe.
 class DirHandles {
  public:
   static constexpr size_t kHandlesMax = 8;
@@ -23,7 +23,7 @@ class DirHandles {
   // `root` must outlive it.
   explicit DirHandles(const fs::Dir& root) : root_(root) {}
 
-  // "" is the root. Valid until the next call.
+  // Returns the directory `path` below the root; "" is the root. Valid until the next call.
   absl::StatusOr<const fs::Dir*> Open(std::string_view path);
 
  private:
@@ -36,7 +36,7 @@ class DirHandles {
   std::vector<Handle> handles_;  // the one used last is first
 };
 
-// The directory of a path, "" when it has none, and its last part.
+// Splits a path into its directory, "" if it has none, and its last part.
 struct SplitPath {
   explicit SplitPath(std::string_view path);
 
@@ -44,7 +44,7 @@ struct SplitPath {
   std::string_view name;
 };
 
-// Makes files below `staging` with the modes of `options`, both of which must outlive it.
+// Creates files below `staging` with the modes of `options`. Both must outlive it.
 class TreeFiles : public FileMaker {
  public:
   TreeFiles(const fs::Dir& staging, const UnpackOptions& options)
@@ -58,7 +58,7 @@ class TreeFiles : public FileMaker {
   DirHandles handles_;
 };
 
-// Makes every directory that the entries imply.
+// Creates every directory that the entries imply.
 absl::Status MakeDirectories(const Config& config, const fs::Dir& staging,
                              const UnpackOptions& options);
 

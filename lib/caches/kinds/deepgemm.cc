@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepGEMM (csrc/jit): a kernel's directory is staged in tmp/ and renamed as a whole; one without
-// its source or its cubin is a fatal assertion, so a directory travels as one unit.
+// DeepGEMM (csrc/jit): a kernel's directory is staged in tmp/ and renamed into place. A missing
+// source or cubin fails an assertion that ends the process, so a directory is one unit.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

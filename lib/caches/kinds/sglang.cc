@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SGLang (since 2026): SGLANG_CACHE_DIR is where it points the caches of others by setdefault, so
-// with every preset on only its autotune results lie here; with this preset alone, all of them.
+// SGLang (since 2026) points the caches of other compilers below SGLANG_CACHE_DIR unless their
+// variables are set. With every preset selected only its autotune results are here; with this
+// preset alone all caches are.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TileLang: <version>/<platform>/kernels/<sha256>/, staged in .staging/ and renamed as a whole.
+// TileLang: <version>/<platform>/kernels/<sha256>/, staged in .staging/ and renamed into place.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.utils.cpp_extension: <name>/ with ninja. Its "lock" file is not released by a killed
-// process and would hang every later start: it never travels.
+// torch.utils.cpp_extension: <name>/ with ninja. A killed process leaves its "lock" file behind,
+// and every later start would wait for it: it is never captured.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -6,42 +6,41 @@
 namespace cachewarm::caches {
 
 CacheKind TorchInductorKind() {
-  return {
-      .name = "torchinductor",
-      .path = "inductor",
-      // The precompiled header lies outside the directory: docs/design/0002.
-      .env = {{"TORCHINDUCTOR_CACHE_DIR"}, {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0"}},
-      .nested = {{"triton/*", "triton"}},
-      .files = {
-          {.glob = "fxgraph/*/*/*", .role = Role::kIndex, .unit = {.components = 3}},
-          {.glob = "aotautograd/*/*", .role = Role::kIndex, .unit = {.components = 2}},
-          // g++ writes shared objects under their final name. A probe of the compiler is only
-          // stat'ed later, and its marker stands beside it: both travel whenever they are there.
-          {.glob = "*/c*.so.load_ok",
-           .role = Role::kProbeMarker,
-           .in_place = true,
-           .always = true,
-           .unit = {.stem = true}},
-          {.glob = "*/c*.so",
-           .role = Role::kNative,
-           .native = true,
-           .in_place = true,
-           .unit = {.stem = true}},
-          {.glob = "*/c*.o",
-           .role = Role::kOutput,
-           .native = true,
-           .in_place = true,
-           .always = true,
-           .unit = {.stem = true}},
-          {.glob = "*/c*.cpp", .role = Role::kOutput, .unit = {.stem = true}},
-          {.glob = "*/c*.h", .role = Role::kOutput, .always = true},
-          {.glob = "*/c*.py", .role = Role::kOutput, .unit = {.stem = true}},
-          {.glob = "*/*.best_config", .role = Role::kOutput},
-          {.glob = "*/*.cubin", .role = Role::kOutput, .in_place = true},
-          {.glob = "*/*.hsaco", .role = Role::kOutput, .in_place = true},
-          // Autotune timings, rewritten as a whole.
-          {.glob = "cache/*", .writable = true, .in_place = true},
-      }};
+  return {.name = "torchinductor",
+          .path = "inductor",
+          // Inductor writes its precompiled header outside the directory: docs/design/0002.
+          .env = {{"TORCHINDUCTOR_CACHE_DIR"}, {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0"}},
+          .nested = {{"triton/*", "triton"}},
+          .files = {
+              {.glob = "fxgraph/*/*/*", .role = Role::kIndex, .unit = {.components = 3}},
+              {.glob = "aotautograd/*/*", .role = Role::kIndex, .unit = {.components = 2}},
+              // g++ writes shared objects under their final name. Later starts only stat a compiler
+              // probe and the marker beside it, so both are always captured.
+              {.glob = "*/c*.so.load_ok",
+               .role = Role::kProbeMarker,
+               .in_place = true,
+               .always = true,
+               .unit = {.stem = true}},
+              {.glob = "*/c*.so",
+               .role = Role::kNative,
+               .native = true,
+               .in_place = true,
+               .unit = {.stem = true}},
+              {.glob = "*/c*.o",
+               .role = Role::kOutput,
+               .native = true,
+               .in_place = true,
+               .always = true,
+               .unit = {.stem = true}},
+              {.glob = "*/c*.cpp", .role = Role::kOutput, .unit = {.stem = true}},
+              {.glob = "*/c*.h", .role = Role::kOutput, .always = true},
+              {.glob = "*/c*.py", .role = Role::kOutput, .unit = {.stem = true}},
+              {.glob = "*/*.best_config", .role = Role::kOutput},
+              {.glob = "*/*.cubin", .role = Role::kOutput, .in_place = true},
+              {.glob = "*/*.hsaco", .role = Role::kOutput, .in_place = true},
+              // Autotune timings, rewritten as a whole.
+              {.glob = "cache/*", .writable = true, .in_place = true},
+          }};
 }
 
 }  // namespace cachewarm::caches

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Triton 3.x (triton/runtime/cache.py): one directory per key. A group file stores the absolute
-// paths of its members, and all of them must exist: hence one mount path and one unit per key.
-// The launcher modules are built without -march and their key holds the machine's architecture,
-// so they bind a bundle to no CPU class (triton/runtime/build.py).
+// paths of its members, and all of them must exist. Therefore every pod mounts the cache at the
+// same path, and a directory is one unit. Launcher modules are built without -march and their key
+// holds the architecture, so they do not bind a bundle to a CPU class (triton/runtime/build.py).
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

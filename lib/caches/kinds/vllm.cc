@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // vLLM's compile caches below VLLM_CACHE_ROOT (vllm/compilation, as of mid 2026): per-graph
-// artifacts with a Python literal as index, and whole ahead-of-time models. Levels between the
-// hash and the prefix have changed before, so they are matched loosely.
+// artifacts with a Python literal as index, and whole ahead-of-time models. The directories between
+// the hash and the prefix have changed before, so "**" matches them.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {
@@ -13,7 +13,7 @@ CacheKind VllmKind() {
       .name = "vllm",
       .path = "vllm",
       .env = {{"VLLM_CACHE_ROOT"}},
-      // Loading an artifact writes its Inductor entries again, on a hit too: they are silent.
+      // Loading an artifact writes its Inductor entries again, also on a hit: they are silent.
       .nested = {{"torch_compile_cache/torch_aot_compile/*/inductor_cache", "torchinductor", true},
                  {"torch_compile_cache/torch_aot_compile/*/triton_cache", "triton", true},
                  {"torch_compile_cache/*/*/*/inductor_cache", "torchinductor", true},

@@ -26,7 +26,7 @@ bool OptionalReflector::Look(std::stop_token stop) {
     if (!absl::IsCancelled(presence.status())) {
       runtime_.log.Warning(
           "cannot tell whether a kind is served",
-          {{"resource", reflector_.resource().plural}, {"error", Message(presence.status())}});
+          {{"resource", reflector_.resource().plural}, {"err", Message(presence.status())}});
     }
     return false;
   }

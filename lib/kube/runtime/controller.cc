@@ -95,7 +95,7 @@ std::string_view Controller::Settle(const std::string& key,
   log_.Write(level, "reconcile failed",
              {{"controller", options_.name},
               {"key", key},
-              {"error", Message(status)},
+              {"err", Message(status)},
               {"code", absl::StatusCodeToString(status.code())},
               {"failures", queue_.Failures(key)}});
   return terminal ? "terminal" : "retry";

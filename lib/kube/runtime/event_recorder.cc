@@ -123,7 +123,7 @@ void EventRecorder::State::Send(const Request& request, std::stop_token stop) {
   if (absl::IsNotFound(sent) && request.method == "PATCH") {
     series.Forget(EventNameOf(request));
   } else if (!sent.ok() && !absl::IsCancelled(sent)) {
-    runtime.log.Warning("event could not be written", {{"error", Message(sent)}});
+    runtime.log.Warning("event could not be written", {{"err", Message(sent)}});
   }
 }
 

@@ -119,7 +119,7 @@ bool LeaderElector::TryOnce(std::stop_token stop) {
   }
   if (!lease.ok()) {
     if (!absl::IsCancelled(lease.status())) {
-      runtime_.log.Warning("lease could not be read", {{"error", Message(lease.status())}});
+      runtime_.log.Warning("lease could not be read", {{"err", Message(lease.status())}});
     }
     return false;
   }
@@ -185,7 +185,7 @@ bool LeaderElector::Take(std::stop_token stop) {
   if (taken.ok()) {
     Observe(*taken);
   } else if (!absl::IsAborted(taken.status()) && !absl::IsCancelled(taken.status())) {
-    runtime_.log.Warning("lease could not be renewed", {{"error", Message(taken.status())}});
+    runtime_.log.Warning("lease could not be renewed", {{"err", Message(taken.status())}});
   }
   return taken.ok();
 }
@@ -195,7 +195,7 @@ void LeaderElector::Release() {
   const absl::Status released = GiveUp(limit.token());
   if (!released.ok()) {
     runtime_.log.Warning("lease was not released; the next leader waits until it expires",
-                         {{"error", Message(released)}});
+                         {{"err", Message(released)}});
   }
 }
 

@@ -39,7 +39,7 @@ void Reflector::Run(std::stop_token stop) {
 void Reflector::Forget() {
   watcher_ = NewWatcher(options_);
   listed_.clear();
-  for (const KeptChange& change : store_.Replace({})) {
+  for (const CachedChange& change : store_.Replace({})) {
     Report(change);
   }
 }
@@ -83,7 +83,7 @@ void Reflector::ListPage(const WatcherAction& action, std::stop_token stop) {
   }
   if (watcher_.OnPage(TextAt(*page, {"metadata", "continue"}),
                       TextAt(*page, {"metadata", "resourceVersion"}))) {
-    for (const KeptChange& change : store_.Replace(std::exchange(listed_, {}))) {
+    for (const CachedChange& change : store_.Replace(std::exchange(listed_, {}))) {
       Report(change);
     }
   }
@@ -127,7 +127,7 @@ void Reflector::Trim(Json& object) const {
   }
 }
 
-void Reflector::Report(const KeptChange& kept) const {
+void Reflector::Report(const CachedChange& kept) const {
   if (handlers_.empty() || (kept.before == nullptr && kept.after == nullptr)) {
     return;  // the end of an object that we never had
   }
@@ -142,7 +142,7 @@ void Reflector::NoteFailure(const absl::Status& status, std::string_view doing) 
     return;
   }
   const LogFields fields = {
-      {"resource", options_.resource.plural}, {"verb", doing}, {"error", Message(status)}};
+      {"resource", options_.resource.plural}, {"verb", doing}, {"err", Message(status)}};
   if (absl::IsOutOfRange(status)) {
     runtime_.log.Debug("place in the history was forgotten, listing again", fields);
   } else if (absl::IsDeadlineExceeded(status) && doing == "watch") {

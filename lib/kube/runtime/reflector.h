@@ -66,14 +66,14 @@ class Reflector {
   void ListPage(const WatcherAction& action, std::stop_token stop);
   void WatchFrom(const WatcherAction& action, std::stop_token stop);
   void Trim(codec::Json& object) const;
-  void Report(const KeptChange& change) const;
+  void Report(const CachedChange& change) const;
   void NoteFailure(const absl::Status& status, std::string_view doing) const;
 
   Runtime runtime_;
   ReflectorOptions options_;
   Store store_;
   Watcher watcher_;
-  std::vector<Kept> listed_;  // pages of the list under way
+  std::vector<CachedObjectPtr> listed_;  // pages of the list under way
   std::vector<Handler> handlers_;
 };
 

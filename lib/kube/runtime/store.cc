@@ -8,29 +8,29 @@
 namespace cachewarm::kube {
 namespace {
 
-bool IsSame(const KeptObject& a, const KeptObject& b) {
-  const auto version = [](const KeptObject& object) {
+bool IsSame(const CachedObject& a, const CachedObject& b) {
+  const auto version = [](const CachedObject& object) {
     return object.value().TextAt({"metadata", "resourceVersion"});
   };
   return !version(a).empty() && version(a) == version(b) && a.uid() == b.uid();
 }
 
-Object Tree(const Kept& kept) {
+Object Tree(const CachedObjectPtr& kept) {
   return kept == nullptr ? nullptr : kept->Unpack();
 }
 
 }  // namespace
 
-KeptObject::KeptObject(codec::Packed packed)
+CachedObject::CachedObject(codec::Packed packed)
     : packed_(std::move(packed)),
       ns_(value().TextAt({"metadata", "namespace"})),
       name_(value().TextAt({"metadata", "name"})) {}
 
-Object KeptObject::Unpack() const {
+Object CachedObject::Unpack() const {
   return std::make_shared<const codec::Json>(packed_.Unpack());
 }
 
-Change KeptChange::Unpack() const {
+Change CachedChange::Unpack() const {
   return {.before = Tree(before), .after = Tree(after)};
 }
 
@@ -42,20 +42,20 @@ Object Store::Get(const ObjectName& name) const {
   return Tree(Find(name));
 }
 
-Kept Store::Find(const ObjectName& name) const {
+CachedObjectPtr Store::Find(const ObjectName& name) const {
   std::shared_lock lock(mutex_);
   const auto found = objects_.find(name);
   return found == objects_.end() ? nullptr : *found;
 }
 
-std::vector<Kept> Store::List() const {
+std::vector<CachedObjectPtr> Store::List() const {
   std::shared_lock lock(mutex_);
   return {objects_.begin(), objects_.end()};
 }
 
-std::vector<Kept> Store::ListNamespace(std::string_view ns) const {
+std::vector<CachedObjectPtr> Store::ListNamespace(std::string_view ns) const {
   std::shared_lock lock(mutex_);
-  std::vector<Kept> listed;
+  std::vector<CachedObjectPtr> listed;
   const ObjectName first{.ns = std::string(ns), .name = {}};
   for (auto at = objects_.lower_bound(first); at != objects_.end() && (*at)->ns() == ns; ++at) {
     listed.push_back(*at);
@@ -63,11 +63,11 @@ std::vector<Kept> Store::ListNamespace(std::string_view ns) const {
   return listed;
 }
 
-std::vector<Kept> Store::ByIndex(const std::string& value) const {
+std::vector<CachedObjectPtr> Store::ByIndex(const std::string& value) const {
   std::shared_lock lock(mutex_);
   const auto found = by_index_.find(value);
-  return found == by_index_.end() ? std::vector<Kept>()
-                                  : std::vector<Kept>(found->second.begin(), found->second.end());
+  return found == by_index_.end() ? std::vector<CachedObjectPtr>()
+                                  : std::vector<CachedObjectPtr>(found->second.begin(), found->second.end());
 }
 
 size_t Store::size() const {
@@ -89,16 +89,16 @@ void Store::NoteSynced() {
   sync_wake_.notify_all();
 }
 
-Kept Store::Pack(const codec::Json& object) const {
-  return std::make_shared<const KeptObject>(table_->Pack(object));
+CachedObjectPtr Store::Pack(const codec::Json& object) const {
+  return std::make_shared<const CachedObject>(table_->Pack(object));
 }
 
-std::vector<KeptChange> Store::Replace(std::vector<Kept> objects) {
+std::vector<CachedChange> Store::Replace(std::vector<CachedObjectPtr> objects) {
   std::unique_lock lock(mutex_);
   Objects before = std::exchange(objects_, {});
   by_index_.clear();
-  std::vector<KeptChange> changes;
-  for (Kept& object : objects) {
+  std::vector<CachedChange> changes;
+  for (CachedObjectPtr& object : objects) {
     Erase(object->name());  // pages of one list may overlap: the later one knows more
     const auto known = before.find(object);
     if (known == before.end()) {
@@ -113,27 +113,27 @@ std::vector<KeptChange> Store::Replace(std::vector<Kept> objects) {
     }
     before.erase(known);
   }
-  for (const Kept& object : before) {
+  for (const CachedObjectPtr& object : before) {
     changes.push_back({.before = object, .after = nullptr});
   }
   NoteSynced();
   return changes;
 }
 
-KeptChange Store::Put(const codec::Json& object) {
-  Kept kept = Pack(object);
+CachedChange Store::Put(const codec::Json& object) {
+  CachedObjectPtr kept = Pack(object);
   std::unique_lock lock(mutex_);
-  KeptChange change{.before = Erase(kept->name()), .after = kept};
+  CachedChange change{.before = Erase(kept->name()), .after = kept};
   Insert(kept);
   return change;
 }
 
-KeptChange Store::Remove(const ObjectName& name) {
+CachedChange Store::Remove(const ObjectName& name) {
   std::unique_lock lock(mutex_);
   return {.before = Erase(name), .after = nullptr};
 }
 
-void Store::Insert(const Kept& object) {
+void Store::Insert(const CachedObjectPtr& object) {
   objects_.insert(object);
   if (index_) {
     for (const std::string& value : index_(object->value().Unpack())) {
@@ -142,12 +142,12 @@ void Store::Insert(const Kept& object) {
   }
 }
 
-Kept Store::Erase(const ObjectName& name) {
+CachedObjectPtr Store::Erase(const ObjectName& name) {
   const auto found = objects_.find(name);
   if (found == objects_.end()) {
     return nullptr;
   }
-  Kept erased = *found;
+  CachedObjectPtr erased = *found;
   objects_.erase(found);
   if (index_) {
     for (const std::string& value : index_(erased->value().Unpack())) {

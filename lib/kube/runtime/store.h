@@ -31,9 +31,9 @@ struct Change {
 // An object as a store keeps it: packed, because a tree of each of 10,000 pods would be 200 MB.
 // value() looks at a few members, Unpack() makes the tree. Never changes; the same pointer means
 // the same version of the same object.
-class KeptObject {
+class CachedObject {
  public:
-  explicit KeptObject(codec::Packed packed);
+  explicit CachedObject(codec::Packed packed);
 
   ObjectName name() const { return {.ns = std::string(ns_), .name = std::string(name_)}; }
   std::string_view ns() const { return ns_; }
@@ -52,14 +52,14 @@ class KeptObject {
   std::string_view ns_;  // in packed_
   std::string_view name_;
 };
-using Kept = std::shared_ptr<const KeptObject>;
+using CachedObjectPtr = std::shared_ptr<const CachedObject>;
 
 // Orders what is kept by namespace and name, and finds it by them: a name need not be kept twice.
 struct ByName {
   using is_transparent = void;
   using Name = std::pair<std::string_view, std::string_view>;
   static Name NameOf(const ObjectName& name) { return {name.ns, name.name}; }
-  static Name NameOf(const Kept& object) { return {object->ns(), object->own_name()}; }
+  static Name NameOf(const CachedObjectPtr& object) { return {object->ns(), object->own_name()}; }
   template <typename A, typename B>
   bool operator()(const A& a, const B& b) const {
     return NameOf(a) < NameOf(b);
@@ -67,9 +67,9 @@ struct ByName {
 };
 
 // As Change, packed.
-struct KeptChange {
-  Kept before;
-  Kept after;
+struct CachedChange {
+  CachedObjectPtr before;
+  CachedObjectPtr after;
   Change Unpack() const;
 };
 
@@ -87,11 +87,11 @@ class Store {
   // Taken apart for the caller: for one object, not for each of thousands.
   Object Get(const ObjectName& name) const;
 
-  Kept Find(const ObjectName& name) const;
+  CachedObjectPtr Find(const ObjectName& name) const;
   // In the order of namespace and name.
-  std::vector<Kept> List() const;
-  std::vector<Kept> ListNamespace(std::string_view ns) const;
-  std::vector<Kept> ByIndex(const std::string& value) const;
+  std::vector<CachedObjectPtr> List() const;
+  std::vector<CachedObjectPtr> ListNamespace(std::string_view ns) const;
+  std::vector<CachedObjectPtr> ByIndex(const std::string& value) const;
   size_t size() const;
   // True once a whole list was taken in, and for ever after.
   bool HasSynced() const { return synced_.load(); }
@@ -100,16 +100,16 @@ class Store {
 
   // For the reflector, and for tests: Replace() returns what changed, deletions that a list reveals
   // included.
-  Kept Pack(const codec::Json& object) const;
-  std::vector<KeptChange> Replace(std::vector<Kept> objects);
-  KeptChange Put(const codec::Json& object);
-  KeptChange Remove(const ObjectName& name);
+  CachedObjectPtr Pack(const codec::Json& object) const;
+  std::vector<CachedChange> Replace(std::vector<CachedObjectPtr> objects);
+  CachedChange Put(const codec::Json& object);
+  CachedChange Remove(const ObjectName& name);
 
  private:
-  using Objects = absl::btree_set<Kept, ByName>;  // a third of what a std::set takes
+  using Objects = absl::btree_set<CachedObjectPtr, ByName>;  // a third of what a std::set takes
 
-  void Insert(const Kept& object);
-  Kept Erase(const ObjectName& name);
+  void Insert(const CachedObjectPtr& object);
+  CachedObjectPtr Erase(const ObjectName& name);
   void NoteSynced();
 
   IndexFunction index_;

@@ -10,29 +10,30 @@
 namespace cachewarm::webhook {
 namespace {
 
-http::ServerResponse Answer(const HandlerMeans& means, const http::ServerRequest& request) {
+http::ServerResponse Answer(const HandlerDependencies& deps, const http::ServerRequest& request) {
   if (request.method != "POST") {
-    return {.status = 405, .headers = {{"Allow", "POST"}}, .body = "only POST\n"};
+    return {
+        .status = 405, .headers = {{"Allow", "POST"}}, .body = "method not allowed; use POST\n"};
   }
   const auto review = DecodeReview(request.body);
   if (!review.ok()) {
-    means.metrics.webhook_requests.Add({"refused"});
+    deps.metrics.webhook_requests.Add({"refused"});
     return {.status = 400, .body = Message(review.status()) + "\n"};
   }
   codec::Json pod = *review->pod;
-  const std::string taken = Inject(means.warmups(review->ns), means.root, pod);
-  means.metrics.webhook_requests.Add({taken.empty() ? "passed" : "injected"});
+  const std::string warmup = Inject(deps.warmups(review->ns), deps.root, pod);
+  deps.metrics.webhook_requests.Add({warmup.empty() ? "passed" : "injected"});
   return {.content_type = "application/json", .body = EncodeAnswer(*review, pod)};
 }
 
 }  // namespace
 
-http::Handler MakeHandler(HandlerMeans means) {
-  return [means = std::move(means)](const http::ServerRequest& request) {
-    const MonoTime begin = means.clock.Monotonic();
-    http::ServerResponse response = Answer(means, request);
-    means.metrics.webhook_seconds.Observe(
-        {}, std::chrono::duration<double>(means.clock.Monotonic() - begin).count());
+http::Handler MakeHandler(HandlerDependencies deps) {
+  return [deps = std::move(deps)](const http::ServerRequest& request) {
+    const MonoTime begin = deps.clock.Monotonic();
+    http::ServerResponse response = Answer(deps, request);
+    deps.metrics.webhook_seconds.Observe(
+        {}, std::chrono::duration<double>(deps.clock.Monotonic() - begin).count());
     return response;
   };
 }

@@ -13,22 +13,22 @@
 
 namespace cachewarm::webhook {
 
-// Where the API server posts its questions.
+// Path to which the API server posts AdmissionReviews.
 inline constexpr std::string_view kPath = "/pods";
 
-// The warmups of a namespace, in the order of their names. Called on the server's threads; must not
+// Returns the warmups of a namespace ordered by name. Called on the server's threads; must not
 // block.
 using WarmupsOf = std::function<std::vector<Warmup>(std::string_view ns)>;
 
-struct HandlerMeans {
+struct HandlerDependencies {
   WarmupsOf warmups;
   std::string root;  // of the agents, as in the admission policy
   const Clock& clock;
   const op::Metrics& metrics;
 };
 
-// Answers an AdmissionReview from what `means` knows already: no call to anybody. 405 for anything
-// but POST, 400 with the reason for what is no review of a new pod. Thread-safe.
-http::Handler MakeHandler(HandlerMeans means);
+// Answers AdmissionReviews from the watched CacheWarmups without I/O. Errors: 405 for any method
+// but POST, 400 with the reason for a body that is not a review of a new pod. Thread-safe.
+http::Handler MakeHandler(HandlerDependencies deps);
 
 }  // namespace cachewarm::webhook

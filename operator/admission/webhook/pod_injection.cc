@@ -20,28 +20,28 @@ using render::List;
 using render::Named;
 using render::Text;
 
-// What the conditions ask of a pod whatever the warmup.
-bool MayTake(const Json& pod, std::string_view root) {
+// Checks the conditions that do not depend on the warmup.
+bool IsEligible(const Json& pod, std::string_view root) {
   const Json* labels = Find(pod, {"metadata", "labels"});
   const Json* spec = Find(pod, {"spec"});
   return labels != nullptr && labels->is_object() && spec != nullptr && spec->is_object() &&
          !labels->contains(std::string(api::kBuilderWarmupLabel)) &&
-         render::WhyLeftAlone(pod, root).empty();
+         render::WhyInjectionSkipped(pod, root).empty();
 }
 
-bool Takes(const api::CacheWarmup& warmup, const Json& pod, const api::Labels& labels) {
-  const auto asked = warmup.labels.find(std::string(api::kInjectLabel));
-  if (asked == warmup.labels.end() || asked->second != "true" ||
+bool ShouldInject(const api::CacheWarmup& warmup, const Json& pod, const api::Labels& labels) {
+  const auto label = warmup.labels.find(std::string(api::kInjectLabel));
+  if (label == warmup.labels.end() || label->second != "true" ||
       !warmup.status.injection.has_value()) {
     return false;
   }
   const api::Injection& injection = *warmup.status.injection;
   const Json* annotations = Find(pod, {"metadata", "annotations"});
-  const bool taken =
+  const bool is_claimed =
       annotations != nullptr && annotations->contains(std::string(api::kWarmupAnnotation));
   return api::HasLabels(labels, injection.labels) &&
          Named(List(pod, {"spec", "containers"}), injection.container) != nullptr &&
-         (!taken || Text(*annotations, api::kWarmupAnnotation) == warmup.name);
+         (!is_claimed || Text(*annotations, api::kWarmupAnnotation) == warmup.name);
 }
 
 bool IsHeld(const api::Injection& injection, const Json& spec, const api::Labels& labels) {
@@ -50,8 +50,8 @@ bool IsHeld(const api::Injection& injection, const Json& spec, const api::Labels
          std::find(warm.begin(), warm.end(), api::RevisionOf(labels)) == warm.end();
 }
 
-void Change(const api::CacheWarmup& warmup, std::string_view root, const api::Labels& labels,
-            Json& pod) {
+void ApplyInjection(const api::CacheWarmup& warmup, std::string_view root,
+                    const api::Labels& labels, Json& pod) {
   const api::Injection& injection = *warmup.status.injection;
   Json& metadata = pod["metadata"];
   render::MakeObject(metadata, "annotations")[std::string(api::kWarmupAnnotation)] = warmup.name;
@@ -73,17 +73,17 @@ void Change(const api::CacheWarmup& warmup, std::string_view root, const api::La
 }  // namespace
 
 std::string Inject(const std::vector<Warmup>& warmups, std::string_view root, Json& pod) {
-  if (!MayTake(pod, root)) {
+  if (!IsEligible(pod, root)) {
     return "";
   }
   const api::Labels labels = codec::Texts(Find(pod, {"metadata", "labels"}));
   const auto found = std::find_if(warmups.begin(), warmups.end(), [&](const Warmup& warmup) {
-    return Takes(*warmup, pod, labels);
+    return ShouldInject(*warmup, pod, labels);
   });
   if (found == warmups.end()) {
     return "";
   }
-  Change(**found, root, labels, pod);
+  ApplyInjection(**found, root, labels, pod);
   return (*found)->name;
 }
 

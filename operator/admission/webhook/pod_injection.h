@@ -9,15 +9,16 @@
 #include "lib/api/cache_warmup.h"
 #include "lib/codec/json_fwd.h"
 
-// The admission policy of manifests/admission.yaml for servers that have none: the same conditions
-// and the same changes. tests/admission holds the table of cases that runs against both. Pure.
+// Implements the admission policy (manifests/admission.yaml) for API servers without admission
+// policies: same conditions, same changes. tests/admission runs one table of cases against both.
+// Pure.
 namespace cachewarm::webhook {
 
 using Warmup = std::shared_ptr<const api::CacheWarmup>;
 
-// Changes `pod`, which is about to be created in the namespace of `warmups`, for the first of them
-// that takes it, and returns the name of that one; "" and no change when none does. `root` is the
-// directory of the agents on every node. Doing it twice changes nothing more.
+// Injects the first matching warmup of `warmups` into the new `pod` and returns the warmup's name;
+// changes nothing and returns "" if none matches. `root` is the agents' directory on every node.
+// Idempotent.
 std::string Inject(const std::vector<Warmup>& warmups, std::string_view root, codec::Json& pod);
 
 }  // namespace cachewarm::webhook

@@ -16,17 +16,17 @@ namespace {
 using codec::Json;
 
 constexpr char kInjectFrom[] = "cert-manager.io/inject-ca-from";
-constexpr std::pair<const char*, std::string KeyRing::*> kEntries[] = {
-    {"ca.crt", &KeyRing::authorities},
-    {"ca.key", &KeyRing::authority_key},
-    {"tls.crt", &KeyRing::certificate},
-    {"tls.key", &KeyRing::key}};
+constexpr std::pair<const char*, std::string CertificateBundle::*> kSecretEntries[] = {
+    {"ca.crt", &CertificateBundle::authorities},
+    {"ca.key", &CertificateBundle::authority_key},
+    {"tls.crt", &CertificateBundle::certificate},
+    {"tls.key", &CertificateBundle::key}};
 
 std::string Decoded(const std::string& base64) {
   return codec::DecodeBase64(base64).value_or("");
 }
 
-// Null: there is none.
+// Returns nullopt if it does not exist.
 absl::StatusOr<std::optional<Json>> Find(kube::Client& client, const kube::Resource& resource,
                                          std::stop_token stop) {
   auto object =
@@ -38,7 +38,7 @@ absl::StatusOr<std::optional<Json>> Find(kube::Client& client, const kube::Resou
   return *std::move(object);
 }
 
-absl::StatusOr<bool> AreServed(kube::Client& client, std::stop_token stop) {
+absl::StatusOr<bool> ServesPolicies(kube::Client& client, std::stop_token stop) {
   const auto known = client.Do(kube::GetPath("/apis/admissionregistration.k8s.io/v1"), stop);
   CW_RETURN_IF_ERROR(known.status());
   const Json* resources = kube::At(*known, {"resources"});
@@ -63,7 +63,7 @@ Registration ReadRegistration(const Json& object) {
 
 absl::StatusOr<Installed> FindInstalled(kube::Client& client, std::stop_token stop) {
   Installed out;
-  CW_ASSIGN_OR_RETURN(out.policy_served, AreServed(client, stop));
+  CW_ASSIGN_OR_RETURN(out.policy_served, ServesPolicies(client, stop));
   if (out.policy_served) {
     CW_ASSIGN_OR_RETURN(const auto policy, Find(client, kube::kMutatingPolicies, stop));
     CW_ASSIGN_OR_RETURN(const auto binding, Find(client, kube::kMutatingPolicyBindings, stop));
@@ -76,33 +76,34 @@ absl::StatusOr<Installed> FindInstalled(kube::Client& client, std::stop_token st
   return out;
 }
 
-absl::StatusOr<StoredRing> ReadRing(kube::Client& client, const std::string& ns,
-                                    std::stop_token stop) {
+absl::StatusOr<StoredCertificateBundle> ReadCertificateBundle(kube::Client& client,
+                                                              const std::string& ns,
+                                                              std::stop_token stop) {
   auto secret =
       client.Do(kube::Get(kube::kSecrets, {.ns = ns, .name = std::string(kWebhookName)}), stop);
   if (absl::IsNotFound(secret.status())) {
     return absl::FailedPreconditionError(
-        fmt::format("there is no Secret {}/{} for the certificates of the webhook: apply "
+        fmt::format("Secret {}/{} for the webhook certificates does not exist; apply "
                     "manifests/install-webhook.yaml again",
                     ns, kWebhookName));
   }
   CW_RETURN_IF_ERROR(secret.status());
-  StoredRing stored;
-  for (const auto& [entry, member] : kEntries) {
-    stored.ring.*member = Decoded(kube::TextAt(*secret, {"data", entry}));
+  StoredCertificateBundle stored;
+  for (const auto& [entry, member] : kSecretEntries) {
+    stored.bundle.*member = Decoded(kube::TextAt(*secret, {"data", entry}));
   }
   stored.secret = std::make_shared<const Json>(*std::move(secret));
   return stored;
 }
 
-absl::Status WriteRing(kube::Client& client, const StoredRing& stored, const KeyRing& ring,
-                       std::stop_token stop) {
+absl::Status WriteCertificateBundle(kube::Client& client, const StoredCertificateBundle& stored,
+                                    const CertificateBundle& bundle, std::stop_token stop) {
   Json secret = *stored.secret;
   if (!secret["data"].is_object()) {
     secret["data"] = Json::object();
   }
-  for (const auto& [entry, member] : kEntries) {
-    secret["data"][entry] = codec::EncodeBase64(ring.*member);
+  for (const auto& [entry, member] : kSecretEntries) {
+    secret["data"][entry] = codec::EncodeBase64(bundle.*member);
   }
   return client
       .Do(kube::Update(kube::kSecrets, secret,
@@ -111,8 +112,8 @@ absl::Status WriteRing(kube::Client& client, const StoredRing& stored, const Key
       .status();
 }
 
-absl::Status Announce(kube::Client& client, const Registration& registration,
-                      const std::string& authorities, std::stop_token stop) {
+absl::Status UpdateCaBundle(kube::Client& client, const Registration& registration,
+                            const std::string& authorities, std::stop_token stop) {
   Json operations = Json::array();
   for (size_t i = 0; i < registration.authorities.size(); ++i) {
     operations.push_back({{"op", "add"},

@@ -9,45 +9,48 @@
 #include "absl/status/statusor.h"
 #include "lib/codec/json_fwd.h"
 #include "lib/kube/client/client.h"
-#include "operator/admission/webhook/key_ring.h"
+#include "operator/admission/webhook/certificate_bundle.h"
 
-// What the cluster has for admission, and the Secret of the certificates. Every call blocks.
+// Reads the cluster's admission configuration and reads and writes the Secret with the
+// certificates. Every call blocks.
 namespace cachewarm::webhook {
 
-// Of the admission policy, its binding and the webhook's configuration.
+// Name of the admission policy, its binding and the webhook configuration.
 inline constexpr std::string_view kAdmissionName = "cachewarm.io";
-// The Secret and the Service of the webhook.
+// Name of the webhook's Secret and Service.
 inline constexpr std::string_view kWebhookName = "cachewarm-webhook";
 
-// The MutatingWebhookConfiguration, which the administrator installs and the operator completes.
+// The MutatingWebhookConfiguration. The administrator installs it; the operator fills in the
+// caBundle.
 struct Registration {
-  std::vector<std::string> authorities;  // caBundle of each of its webhooks, decoded
-  // cert-manager fills in the caBundle and keeps the Secret: both are left alone.
+  std::vector<std::string> authorities;  // caBundle of each webhook, decoded
+  // cert-manager maintains the caBundle and the Secret; the operator writes neither.
   bool by_cert_manager = false;
 };
 
 struct Installed {
-  bool policy_served = false;  // the server knows admission policies (v1)
-  bool policy = false;         // ours and its binding are there
+  bool policy_served = false;  // the API server serves admission policies (v1)
+  bool policy = false;         // the policy cachewarm.io and its binding exist
   std::optional<Registration> webhook;
 };
 
 absl::StatusOr<Installed> FindInstalled(kube::Client& client, std::stop_token stop);
 
-// The Secret as it was read, to be written back in the same version.
-struct StoredRing {
-  KeyRing ring;
+// The Secret as read; its resourceVersion makes the write conditional.
+struct StoredCertificateBundle {
+  CertificateBundle bundle;
   std::shared_ptr<const codec::Json> secret;
 };
-// FAILED_PRECONDITION with the remedy when there is no such Secret.
-absl::StatusOr<StoredRing> ReadRing(kube::Client& client, const std::string& ns,
-                                    std::stop_token stop);
-// ABORTED when somebody else wrote it meanwhile.
-absl::Status WriteRing(kube::Client& client, const StoredRing& stored, const KeyRing& ring,
-                       std::stop_token stop);
+// FAILED_PRECONDITION, naming the remedy, if the Secret does not exist.
+absl::StatusOr<StoredCertificateBundle> ReadCertificateBundle(kube::Client& client,
+                                                              const std::string& ns,
+                                                              std::stop_token stop);
+// ABORTED if the Secret has changed since it was read.
+absl::Status WriteCertificateBundle(kube::Client& client, const StoredCertificateBundle& stored,
+                                    const CertificateBundle& bundle, std::stop_token stop);
 
-// Makes `authorities` the caBundle of every webhook of the configuration.
-absl::Status Announce(kube::Client& client, const Registration& registration,
-                      const std::string& authorities, std::stop_token stop);
+// Sets the caBundle of every webhook in the configuration to `authorities`.
+absl::Status UpdateCaBundle(kube::Client& client, const Registration& registration,
+                            const std::string& authorities, std::stop_token stop);
 
 }  // namespace cachewarm::webhook

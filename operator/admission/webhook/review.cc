@@ -31,7 +31,7 @@ void ReadExactly(Reader& reader, std::string_view name, std::string_view wanted)
 void CheckObject(Reader& reader) {
   const Json* object = reader.Member("object");
   if (object == nullptr || !object->is_object()) {
-    reader.Fail("object", "expected the pod that is to be created");
+    reader.Fail("object", "expected the pod being created");
   }
 }
 

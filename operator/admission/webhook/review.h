@@ -8,26 +8,26 @@
 #include "absl/status/statusor.h"
 #include "lib/codec/json_fwd.h"
 
-// The question and the answer of a mutating webhook (admission.k8s.io/v1). Pure.
+// Decodes requests and encodes responses of a mutating webhook (admission.k8s.io/v1). Pure.
 namespace cachewarm::webhook {
 
-// The most that a question may hold; a pod of more is left alone. etcd takes no object of more than
-// 1.5 MiB (its --max-request-bytes), which are somewhat more as JSON.
+// Limits of a request; a larger pod is not injected. etcd accepts objects up to 1.5 MiB
+// (--max-request-bytes), which grow somewhat as JSON.
 inline constexpr size_t kReviewBytesMax = 2U << 20U;
 inline constexpr size_t kReviewValuesMax = 128U << 10U;
 
-// A pod that is about to be created.
+// A review of a pod that is being created.
 struct Review {
-  std::string uid;  // of the question, for the answer
-  std::string ns;   // where; a DNS label
+  std::string uid;  // of the request, repeated in the response
+  std::string ns;   // namespace; a DNS label
   std::shared_ptr<const codec::Json> pod;
 };
 
-// Any bytes may be given. INVALID_ARGUMENT names the field that is not as an API server writes it.
+// Decodes untrusted bytes. INVALID_ARGUMENT names the field that is invalid.
 absl::StatusOr<Review> DecodeReview(std::string_view body);
 
-// "Allowed", with the JSON patch that makes `changed` of the pod asked about; without a patch when
-// both are equal. There is no way to say no.
+// Encodes "allowed" with a JSON patch from the reviewed pod to `changed`; without a patch if both
+// are equal. Never denies.
 std::string EncodeAnswer(const Review& review, const codec::Json& changed);
 
 }  // namespace cachewarm::webhook

@@ -11,28 +11,27 @@
 namespace cachewarm::webhook {
 namespace {
 
-constexpr Duration kLookEvery = std::chrono::seconds(30);
-// No endpoint of the webhook until then: nothing was found yet, or the leader made no certificate.
-constexpr Duration kLookSoon = std::chrono::seconds(2);
+constexpr Duration kCheckInterval = std::chrono::seconds(30);
+// While not settled: the first check failed, or the leader has not issued a certificate yet.
+constexpr Duration kUnsettledCheckInterval = std::chrono::seconds(2);
 constexpr size_t kHeaderBytesMax = 16U << 10U;
-// An API server has one for each question that is not answered yet, and keeps 25 of them.
+// An API server opens one connection per concurrent request and keeps 25 idle.
 constexpr int kConnectionsMax = 256;
-// API servers give up idle connections after 90 s. Whoever does so second loses no question.
+// API servers close idle connections after 90 s; closing later than they do loses no request.
 constexpr Duration kIdleTimeout = std::chrono::seconds(120);
 
 std::string WhyMissing(const Installed& installed) {
   if (installed.policy || installed.webhook.has_value()) {
     return "";
   }
-  return installed.policy_served
-             ? "the admission policy cachewarm.io is not installed, so pods start without us: "
-               "apply "
-               "manifests/install.yaml"
-             : "this API server has no admission policies (Kubernetes before 1.36) and the webhook "
-               "is not installed, so pods start without us: apply manifests/install-webhook.yaml";
+  return installed.policy_served ? "the admission policy cachewarm.io is not installed, so pods "
+                                   "start without the cache; apply manifests/install.yaml"
+                                 : "this API server has no admission policies (Kubernetes before "
+                                   "1.36) and the webhook is not installed, so pods start without "
+                                   "the cache; apply manifests/install-webhook.yaml";
 }
 
-std::string By(const Installed& installed) {
+std::string InjectionMode(const Installed& installed) {
   if (installed.policy) {
     return installed.webhook.has_value() ? "policy and webhook" : "policy";
   }
@@ -41,35 +40,36 @@ std::string By(const Installed& installed) {
 
 }  // namespace
 
-Service::Service(ServiceOptions options, ServiceMeans means)
+Service::Service(ServiceOptions options, ServiceDependencies deps)
     : options_(std::move(options)),
-      means_(std::move(means)),
+      deps_(std::move(deps)),
       identity_(std::make_shared<http::ServerIdentity>()) {}
 
 void Service::Run(std::stop_token stop) {
   std::string last;
   while (!stop.stop_requested()) {
-    const absl::Status looked = Look(stop);
-    const std::string trouble = looked.ok() || absl::IsCancelled(looked) ? "" : Message(looked);
-    if (!trouble.empty() && trouble != last) {
-      means_.log.Warning("admission cannot be looked after", {{"error", trouble}});
+    const absl::Status checked = Check(stop);
+    const std::string error = checked.ok() || absl::IsCancelled(checked) ? "" : Message(checked);
+    if (!error.empty() && error != last) {
+      deps_.log.Warning("cannot check the admission configuration", {{"err", error}});
     }
-    last = trouble;
+    last = error;
     std::unique_lock lock(mutex_);
-    const MonoTime next = means_.clock.Monotonic() + (settled_ ? kLookEvery : kLookSoon);
-    while (!again_ && !stop.stop_requested() && means_.clock.Monotonic() < next) {
-      means_.clock.WaitUntil(lock, wake_, next, stop);
+    const MonoTime next =
+        deps_.clock.Monotonic() + (settled_ ? kCheckInterval : kUnsettledCheckInterval);
+    while (!recheck_ && !stop.stop_requested() && deps_.clock.Monotonic() < next) {
+      deps_.clock.WaitUntil(lock, wake_, next, stop);
     }
-    again_ = false;
+    recheck_ = false;
   }
-  SayGoodbye();
+  Drain();
   StopServing();
 }
 
 void Service::SetLeading(bool leading) {
   std::lock_guard lock(mutex_);
   leading_ = leading;
-  again_ = true;
+  recheck_ = true;
   wake_.notify_all();
 }
 
@@ -78,9 +78,9 @@ std::string Service::Missing() const {
   return missing_;
 }
 
-absl::Status Service::Look(std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Installed installed, FindInstalled(means_.client, stop));
-  Note(installed);
+absl::Status Service::Check(std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Installed installed, FindInstalled(deps_.client, stop));
+  RecordInstalled(installed);
   if (!installed.webhook.has_value()) {
     StopServing();
     settled_ = true;
@@ -93,72 +93,73 @@ absl::Status Service::Look(std::stop_token stop) {
   return absl::OkStatus();
 }
 
-void Service::Note(const Installed& installed) {
-  means_.metrics.admission.Set({"policy"}, installed.policy ? 1 : 0);
-  means_.metrics.admission.Set({"webhook"}, installed.webhook.has_value() ? 1 : 0);
-  const std::string by = By(installed);
+void Service::RecordInstalled(const Installed& installed) {
+  deps_.metrics.admission.Set({"policy"}, installed.policy ? 1 : 0);
+  deps_.metrics.admission.Set({"webhook"}, installed.webhook.has_value() ? 1 : 0);
+  const std::string mode = InjectionMode(installed);
   bool changed = false;
   {
     std::lock_guard lock(mutex_);
     std::string missing = WhyMissing(installed);
     changed = missing != missing_;
     missing_ = std::move(missing);
-    if (by == by_ && !changed) {
+    if (mode == mode_ && !changed) {
       return;
     }
-    by_ = by;
+    mode_ = mode;
   }
   if (WhyMissing(installed).empty()) {
-    means_.log.Info("pods are injected", {{"by", by}});
+    deps_.log.Info("new pods are injected", {{"mode", mode}});
   } else {
-    means_.log.Warning("pods are not injected", {{"reason", WhyMissing(installed)}});
+    deps_.log.Warning("new pods are not injected", {{"err", WhyMissing(installed)}});
   }
-  if (changed && means_.on_change) {
-    means_.on_change();
+  if (changed && deps_.on_change) {
+    deps_.on_change();
   }
 }
 
 absl::Status Service::Serve(const Installed& installed, std::stop_token stop) {
   const Registration& registration = *installed.webhook;
-  CW_ASSIGN_OR_RETURN(const StoredRing stored, ReadRing(means_.client, options_.ns, stop));
-  bool keeps = false;
+  CW_ASSIGN_OR_RETURN(const StoredCertificateBundle stored,
+                      ReadCertificateBundle(deps_.client, options_.ns, stop));
+  bool maintains = false;
   {
     std::lock_guard lock(mutex_);
-    keeps = leading_ && !installed.policy && !registration.by_cert_manager;
+    maintains = leading_ && !installed.policy && !registration.by_cert_manager;
   }
-  KeyRing ring = stored.ring;
-  if (keeps) {
-    CW_ASSIGN_OR_RETURN(ring, Keep(registration, stored, stop));
+  CertificateBundle bundle = stored.bundle;
+  if (maintains) {
+    CW_ASSIGN_OR_RETURN(bundle, MaintainCertificates(registration, stored, stop));
   }
-  return ring.certificate.empty() ? absl::OkStatus() : Show(ring);
+  return bundle.certificate.empty() ? absl::OkStatus() : StartServing(bundle);
 }
 
-absl::StatusOr<KeyRing> Service::Keep(const Registration& registration, const StoredRing& stored,
-                                      std::stop_token stop) {
-  const std::vector<std::string>& announced = registration.authorities;
+absl::StatusOr<CertificateBundle> Service::MaintainCertificates(
+    const Registration& registration, const StoredCertificateBundle& stored, std::stop_token stop) {
+  const std::vector<std::string>& ca_bundle = registration.authorities;
   CW_ASSIGN_OR_RETURN(
-      const std::optional<KeyRing> renewed,
-      Renew(stored.ring, {.now = means_.clock.Now(),
-                          .dns_name = fmt::format("{}.{}.svc", kWebhookName, options_.ns),
-                          .announced = announced.empty() ? "" : announced.front()}));
+      const std::optional<CertificateBundle> renewed,
+      Renew(stored.bundle, {.now = deps_.clock.Now(),
+                            .dns_name = fmt::format("{}.{}.svc", kWebhookName, options_.ns),
+                            .ca_bundle = ca_bundle.empty() ? "" : ca_bundle.front()}));
   if (renewed.has_value()) {
-    CW_RETURN_IF_ERROR(WriteRing(means_.client, stored, *renewed, stop));
-    means_.log.Info("certificates of the webhook renewed", {{"secret", kWebhookName}});
+    CW_RETURN_IF_ERROR(WriteCertificateBundle(deps_.client, stored, *renewed, stop));
+    deps_.log.Info("webhook certificates renewed", {{"secret", kWebhookName}});
   }
-  KeyRing ring = renewed.value_or(stored.ring);
-  const bool told = std::all_of(announced.begin(), announced.end(),
-                                [&](const auto& each) { return each == ring.authorities; });
-  if (!told) {
-    CW_RETURN_IF_ERROR(Announce(means_.client, registration, ring.authorities, stop));
-    means_.log.Info("authority of the webhook announced", {{"configuration", kAdmissionName}});
+  CertificateBundle bundle = renewed.value_or(stored.bundle);
+  const bool up_to_date = std::all_of(ca_bundle.begin(), ca_bundle.end(),
+                                      [&](const auto& each) { return each == bundle.authorities; });
+  if (!up_to_date) {
+    CW_RETURN_IF_ERROR(UpdateCaBundle(deps_.client, registration, bundle.authorities, stop));
+    deps_.log.Info("caBundle of the webhook updated", {{"webhookConfiguration", kAdmissionName}});
   }
-  return ring;
+  return bundle;
 }
 
-absl::Status Service::Show(const KeyRing& ring) {
-  if (ring.certificate != shown_.certificate || ring.key != shown_.key) {
-    CW_RETURN_IF_ERROR(identity_->Use(ring.certificate, ring.key));
-    shown_ = ring;
+absl::Status Service::StartServing(const CertificateBundle& bundle) {
+  if (bundle.certificate != served_.certificate || bundle.key != served_.key) {
+    CW_RETURN_IF_ERROR(identity_->Use(bundle.certificate, bundle.key));
+    served_ = bundle;
   }
   if (server_ != nullptr) {
     return absl::OkStatus();
@@ -173,20 +174,20 @@ absl::Status Service::Show(const KeyRing& ring) {
                                   .request_timeout = std::chrono::seconds(5),
                                   .idle_timeout = kIdleTimeout,
                                   .identity = identity_},
-                                 {{std::string(kPath), MakeHandler({.warmups = means_.warmups,
+                                 {{std::string(kPath), MakeHandler({.warmups = deps_.warmups,
                                                                     .root = options_.root,
-                                                                    .clock = means_.clock,
-                                                                    .metrics = means_.metrics})}}));
+                                                                    .clock = deps_.clock,
+                                                                    .metrics = deps_.metrics})}}));
   port_ = server_->port();
-  means_.log.Info("webhook served", {{"listen", options_.listen_address},
-                                     {"port", static_cast<int64_t>(server_->port())}});
+  deps_.log.Info("webhook served", {{"listenAddress", options_.listen_address},
+                                    {"port", static_cast<int64_t>(server_->port())}});
   return absl::OkStatus();
 }
 
-void Service::SayGoodbye() {
+void Service::Drain() {
   if (server_ != nullptr) {
     server_->Drain();
-    SleepFor(means_.clock, options_.goodbye, {});
+    SleepFor(deps_.clock, options_.drain_delay, {});
   }
 }
 
@@ -194,7 +195,7 @@ void Service::StopServing() {
   if (server_ != nullptr) {
     port_ = 0;
     server_.reset();
-    means_.log.Info("webhook no longer served");
+    deps_.log.Info("webhook stopped");
   }
 }
 

@@ -21,71 +21,71 @@
 namespace cachewarm::webhook {
 
 struct ServiceOptions {
-  std::string ns;    // where the operator, the Secret and the Service are
+  std::string ns;    // namespace of the operator, the Secret and the Service
   std::string root;  // of the agents
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8443;
-  // How long it still answers when it is to stop: API servers go on asking until they have seen
-  // that the endpoint is gone.
-  Duration goodbye{3'000};
+  // Time to keep serving after `stop`: API servers call the webhook until they have seen the
+  // removal of its endpoint.
+  Duration drain_delay{3'000};
 };
 
-// Everything referenced must outlive it.
-struct ServiceMeans {
+// All references must outlive it.
+struct ServiceDependencies {
   kube::Client& client;
   const Clock& clock;
   Log& log;
   const op::Metrics& metrics;
   WarmupsOf warmups;
-  // Called on Run()'s thread when what Missing() says has changed.
+  // Called on Run()'s thread when the result of Missing() has changed.
   std::function<void()> on_change;
 };
 
-// Finds out, now and then, by what pods are injected in this cluster, and serves the webhook where
-// it is installed. Every replica serves; the one that leads also keeps the certificates and tells
-// the API server whom to trust, unless the policy does the work or cert-manager does that.
+// Checks periodically whether the policy or the webhook injects pods in this cluster, and serves
+// the webhook if installed. Every replica serves; the leader also maintains the certificates and
+// the caBundle, unless the policy is installed or cert-manager does.
 class Service {
  public:
-  Service(ServiceOptions options, ServiceMeans means);
+  Service(ServiceOptions options, ServiceDependencies deps);
 
-  // Looks at once, every 2 s until IsSettled() and every 30 s then. Returns `goodbye` after `stop`
-  // where it serves, else at once.
+  // Checks at once, every 2 s until IsSettled() and every 30 s afterwards. After `stop`, returns at
+  // once if not serving, else after `drain_delay`.
   void Run(std::stop_token stop);
-  // From any thread: whether this replica leads. Looks again soon.
+  // Sets whether this replica leads and triggers a check. Thread-safe.
   void SetLeading(bool leading);
 
-  // Why no pod of the cluster can be injected, with the remedy; "" while one of both ways is
-  // installed, or nothing is known yet. Thread-safe.
+  // Returns why no pod can be injected, with the remedy; "" if the policy or the webhook is
+  // installed or before the first check. Thread-safe.
   std::string Missing() const;
-  // It has found out what is installed, and serves what only it can: once true, it stays so.
-  // Thread-safe.
+  // True once a check has succeeded and the webhook, if needed, is served; stays true. Thread-safe.
   bool IsSettled() const { return settled_.load(); }
-  // Of the webhook; 0 while it is not served. Thread-safe.
+  // Port of the webhook; 0 while not serving. Thread-safe.
   uint16_t port() const { return port_.load(); }
 
  private:
-  absl::Status Look(std::stop_token stop);
-  void Note(const Installed& installed);
+  absl::Status Check(std::stop_token stop);
+  void RecordInstalled(const Installed& installed);
   absl::Status Serve(const Installed& installed, std::stop_token stop);
-  absl::StatusOr<KeyRing> Keep(const Registration& registration, const StoredRing& stored,
-                               std::stop_token stop);
-  absl::Status Show(const KeyRing& ring);
-  void SayGoodbye();
+  absl::StatusOr<CertificateBundle> MaintainCertificates(const Registration& registration,
+                                                         const StoredCertificateBundle& stored,
+                                                         std::stop_token stop);
+  absl::Status StartServing(const CertificateBundle& bundle);
+  void Drain();
   void StopServing();
 
   ServiceOptions options_;
-  ServiceMeans means_;
+  ServiceDependencies deps_;
   std::shared_ptr<http::ServerIdentity> identity_;
-  KeyRing shown_;  // Run()'s thread only, as `server_`
+  CertificateBundle served_;  // used on Run()'s thread only, like `server_`
   std::unique_ptr<http::Server> server_;
   std::atomic<uint16_t> port_{0};
   std::atomic<bool> settled_{false};
   mutable std::mutex mutex_;
   mutable std::condition_variable_any wake_;
   bool leading_ = false;
-  bool again_ = false;
+  bool recheck_ = false;
   std::string missing_;
-  std::string by_;
+  std::string mode_;
 };
 
 }  // namespace cachewarm::webhook

@@ -9,96 +9,100 @@ namespace reason = api::reason;
 
 namespace {
 
-Refusal Accepts(Round& round) {
-  if (Refusal refusal = HardRefusal(round)) {
-    round.acceptance.hard = true;
+Refusal EvaluateRefusals(PlanContext& context) {
+  if (Refusal refusal = HardRefusal(context)) {
+    context.acceptance.hard = true;
     return refusal;
   }
-  Refusal unrehearsed = UnansweredRehearsal(round);
-  FollowHarm(round);
-  Refusal refusal = SoftRefusal(round);
-  return refusal ? refusal : unrehearsed;
+  Refusal pending = PendingDryRun(context);
+  UpdateSuspension(context);
+  Refusal refusal = SoftRefusal(context);
+  return refusal ? refusal : pending;
 }
 
-api::Injection MakeInjection(const Round& round) {
-  api::Injection out{.labels = InjectionLabels(round),
-                     .container = round.pod_template.factors.container,
-                     .env = round.env};
-  if (round.in.warmup.status.injection) {
-    out.warm_revisions = round.in.warmup.status.injection->warm_revisions;
+api::Injection MakeInjection(const PlanContext& context) {
+  api::Injection out{.labels = InjectionLabels(context),
+                     .container = context.pod_template.factors.container,
+                     .env = context.env};
+  if (context.in.warmup.status.injection) {
+    out.warm_revisions = context.in.warmup.status.injection->warm_revisions;
   }
   return out;
 }
 
-// The pods that a selector's template was learnt from are gone: what it was stays good for the
-// next.
-bool IsBetweenPods(const Round& round) {
-  return round.in.workload.kind == WorkloadKind::kSelector &&
-         round.pod_template.pod_template == nullptr && WasInjecting(round) &&
-         !ForbiddenNamespace(round) && !BadSpec(round);
+// True if all pods from which a selector's template was taken are gone; the last template stays
+// valid for the next pods.
+bool IsBetweenPods(const PlanContext& context) {
+  return context.in.workload.kind == WorkloadKind::kSelector &&
+         context.pod_template.pod_template == nullptr && WasInjecting(context) &&
+         !ForbiddenNamespace(context) && !InvalidSpec(context);
 }
 
-// Pods that end once show what they suffered only when none is left to learn the template from.
-bool GoesOnBetweenPods(Round& round) {
-  if (!IsBetweenPods(round)) {
+// Failures of run-to-completion pods become visible only after the last pod, and with it the
+// learned template, is gone.
+bool ContinuesBetweenPods(PlanContext& context) {
+  if (!IsBetweenPods(context)) {
     return false;
   }
-  FollowHarm(round);
-  return !Withdrawn(round) && !RefusedByServer(round);
+  UpdateSuspension(context);
+  return !Suspended(context) && !RefusedByServer(context);
 }
 
 }  // namespace
 
-Refusal No(std::string_view why, std::string message) {
-  return api::Verdict{.holds = false, .reason = std::string(why), .message = std::move(message)};
+Refusal Refuse(std::string_view why, std::string message) {
+  return api::ConditionUpdate{
+      .holds = false, .reason = std::string(why), .message = std::move(message)};
 }
 
-bool WasInjecting(const Round& round) {
-  return round.in.warmup.status.injection.has_value();
+bool WasInjecting(const PlanContext& context) {
+  return context.in.warmup.status.injection.has_value();
 }
 
-std::map<std::string, std::string> InjectionLabels(const Round& round) {
-  const Workload& workload = round.in.workload;
+std::map<std::string, std::string> InjectionLabels(const PlanContext& context) {
+  const Workload& workload = context.in.workload;
   if (workload.kind == WorkloadKind::kJob) {
-    // Its own selector names the uid of this one Job; a Job made again has another.
+    // The Job's own selector contains its uid, which changes when the Job is created again.
     return {{"batch.kubernetes.io/job-name", workload.name}};
   }
-  return workload.selector.empty() ? round.pod_template.labels : workload.selector;
+  return workload.selector.empty() ? context.pod_template.labels : workload.selector;
 }
 
-void DecideAcceptance(Round& round) {
-  Acceptance& out = round.acceptance;
-  if (round.deleting()) {
-    round.out.status.injection.reset();
+void DecideAcceptance(PlanContext& context) {
+  Acceptance& out = context.acceptance;
+  if (context.deleting()) {
+    context.out.status.injection.reset();
     out.hard = true;
     return;
   }
-  if (GoesOnBetweenPods(round)) {
+  if (ContinuesBetweenPods(context)) {
     out = {.ready = {.holds = true,
                      .reason = std::string(reason::kInjecting),
-                     .message = "no pod is left; the next ones get the cache"},
+                     .message = "no pods are running; new pods will receive the cache"},
            .inject = true,
            .hard = true};
     return;
   }
-  const Refusal refusal = Accepts(round);
-  const bool waits = round.paused() && !WasInjecting(round);
+  const Refusal refusal = EvaluateRefusals(context);
+  const bool waits = context.paused() && !WasInjecting(context);
   out.inject = !refusal && !waits;
   if (refusal) {
     out.ready = *refusal;
-  } else if (round.paused()) {
-    out.ready = {.holds = !waits,
-                 .reason = std::string(reason::kPaused),
-                 .message = "spec.paused is set: what is there stays, nothing new is done"};
+  } else if (context.paused()) {
+    out.ready = {
+        .holds = !waits,
+        .reason = std::string(reason::kPaused),
+        .message =
+            "paused: existing bundles stay available; no builds, fetches or holds are started"};
   } else {
     out.ready = {.holds = true,
                  .reason = std::string(reason::kInjecting),
                  .message = "new pods get the cache"};
   }
   if (out.inject) {
-    round.out.status.injection = MakeInjection(round);
+    context.out.status.injection = MakeInjection(context);
   } else {
-    round.out.status.injection.reset();
+    context.out.status.injection.reset();
   }
 }
 

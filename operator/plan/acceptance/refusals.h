@@ -7,54 +7,55 @@
 #include <string_view>
 #include <vector>
 
-#include "operator/plan/round.h"
+#include "operator/plan/plan_context.h"
 
-// Why pods are not injected, by what could change it. Pure but for UnansweredRehearsal's wish and
-// what FollowHarm remembers.
+// The checks that can refuse injection, grouped by what can change their result. Pure, but
+// PendingDryRun requests a dry run and UpdateSuspension updates status.suspension.
 namespace cachewarm::plan {
 
-// What condition Ready says in place of Injecting; nothing: no objection.
-using Refusal = std::optional<api::Verdict>;
+// Condition Ready in place of Injecting; nullopt: no objection.
+using Refusal = std::optional<api::ConditionUpdate>;
 
-Refusal No(std::string_view why, std::string message);
+Refusal Refuse(std::string_view why, std::string message);
 
-// Pods were injected until now: what goes on needs less than what begins.
-bool WasInjecting(const Round& round);
+// True if pods were injected until now. Continuing requires fewer checks than starting.
+bool WasInjecting(const PlanContext& context);
 
-// What tells the workload's pods from others at admission.
-std::map<std::string, std::string> InjectionLabels(const Round& round);
+// Returns the labels that identify the workload's pods at admission.
+std::map<std::string, std::string> InjectionLabels(const PlanContext& context);
 
-// hard.cc: what only a user can change. While it stands, what is there stays and nothing is new.
-Refusal BadSpec(const Round& round);
-Refusal ForbiddenNamespace(const Round& round);
-Refusal HardRefusal(const Round& round);
+// hard.cc: refusals that only a user can resolve. Until then existing entries stay and nothing is
+// added.
+Refusal InvalidSpec(const PlanContext& context);
+Refusal ForbiddenNamespace(const PlanContext& context);
+Refusal HardRefusal(const PlanContext& context);
 
-// soft.cc: what changes by itself: an API server that refuses, pods that suffer, directories that
-// are not prepared.
-Refusal SoftRefusal(const Round& round);
-// The first of these alone.
-Refusal RefusedByServer(const Round& round);
+// soft.cc: refusals that resolve without the user: the API server rejects pods, injection is
+// suspended, or directories are not prepared.
+Refusal SoftRefusal(const PlanContext& context);
+// Checks only the first of these.
+Refusal RefusedByServer(const PlanContext& context);
 
-struct Harm {
-  std::string_view why;
+struct InjectionFailure {
+  std::string_view reason;
   std::string message;
   std::string revision;              // of the pods
-  std::vector<const PodView*> pods;  // that suffer it
+  std::vector<const PodView*> pods;  // affected pods
 };
 
-// harm.cc: what pods suffer now because of us, as far as it shows: a volume that a kubelet or
-// runtime rejects, or crashes before Ready that a fresh tree did not end.
-std::optional<Harm> FindHarm(const Round& round);
-// Pods of the revision were ready with the cache, or crash without it too.
-bool CrashesOtherwise(const Round& round, const std::string& revision);
+// injection_failure.cc: detects a cache volume that a kubelet or runtime rejects, or crashes before
+// Ready that a fresh tree did not cure.
+std::optional<InjectionFailure> DetectInjectionFailure(const PlanContext& context);
+// True if pods of the revision were ready with the cache, or also crash without it.
+bool HasOtherCrashCause(const PlanContext& context, const std::string& revision);
 
-// withdrawal.cc: keeps status.withdrawal: what pods suffered, until the pod template, the policy,
-// the warmup or every node that they ran on is another.
-void FollowHarm(Round& round);
-Refusal Withdrawn(const Round& round);
+// suspension.cc: updates status.suspension. It stays in force until the pod template, the policy,
+// the warmup or all affected nodes change.
+void UpdateSuspension(PlanContext& context);
+Refusal Suspended(const PlanContext& context);
 
-// rehearsing.cc: wishes a rehearsal where none is recent. Refuses only a warmup that was never let
-// in: one that injects already goes on until an answer says otherwise.
-Refusal UnansweredRehearsal(Round& round);
+// dry_run.cc: requests a dry run if none is recent. Refuses only a warmup that does not inject yet:
+// one that does continues until an answer objects.
+Refusal PendingDryRun(PlanContext& context);
 
 }  // namespace cachewarm::plan

@@ -12,30 +12,30 @@ namespace reason = api::reason;
 
 namespace {
 
-// With a gate, a held pod can be kept off one node that has no usable directory.
+// Held pods can be kept off one node without a usable directory.
 constexpr size_t kUnpreparedMax = 1;
-// Where no rehearsal says anything, as beyond a quota or under a webhook without dry run, real pods
-// are what it is tried with, and this seldom.
-constexpr Duration kTriedBlindly = std::chrono::hours(1);
+// If the dry run is inconclusive (exhausted quota, webhook without dry-run support), injection is
+// retried with real pods at this interval.
+constexpr Duration kRetryWithoutDryRun = std::chrono::hours(1);
 
 struct Preparation {
   size_t ready = 0;
   size_t prepared = 0;
-  size_t pending = 0;  // an agent is there and has not failed
+  size_t pending = 0;  // the agent is ready and has reported no problem
   std::vector<const NodeState*> cannot;
 };
 
-Preparation CountPrepared(const Round& round) {
+Preparation CountPrepared(const PlanContext& context) {
   Preparation out;
-  for (const NodeState& node : round.nodes) {
+  for (const NodeState& node : context.nodes) {
     if (!node.possible || !node.ready) {
       continue;
     }
     ++out.ready;
     if (node.prepared) {
       ++out.prepared;
-    } else if (IsWarmingFor(round.pod_template.shape, *node.view->node)) {
-      continue;  // no pod can land there before it is prepared, or has had its time
+    } else if (HasStartupTaintFor(context.pod_template.shape, *node.view->node)) {
+      continue;  // the startup taint keeps pods off until the node is prepared or its time is up
     } else if (node.view->agent_ready && node.problem.empty()) {
       ++out.pending;
     } else {
@@ -45,98 +45,102 @@ Preparation CountPrepared(const Round& round) {
   return out;
 }
 
-// A pool at zero nodes, or with fresh ones alone: no pod can land anywhere before its directory is
-// there.
+// True if the pool has no nodes, or only fresh ones: no pod can be scheduled before its directory
+// is prepared.
 bool AwaitsFreshNodes(const Preparation& count) {
   return count.prepared == 0 && count.pending == 0 && count.cannot.empty();
 }
 
-bool HasSafeFreshNodes(const Round& round) {
-  return round.in.settings.fresh_nodes_tainted && WaitsForWarming(round.pod_template.shape);
+bool HasSafeFreshNodes(const PlanContext& context) {
+  return context.in.settings.fresh_nodes_tainted &&
+         RepelledByStartupTaints(context.pod_template.shape);
 }
 
 constexpr std::string_view kFreshNodesRemedy =
-    "where every node joins with the startup taint cachewarm.io/warming, set freshNodes.tainted in "
-    "the operator's configuration, and pods have the cache also before their node is there";
+    "if every node joins with the startup taint cachewarm.io/warming, set freshNodes.tainted in "
+    "the operator's configuration: pods are then injected before their node exists";
 
 std::string Describe(const NodeState& node) {
   return fmt::format("{} ({})", node.view->node->meta.name,
-                     node.problem.empty() ? "no agent of cachewarm is ready there" : node.problem);
+                     node.problem.empty() ? "no cachewarm agent is ready there" : node.problem);
 }
 
-Refusal Unprepared(const Round& round) {
-  const Preparation count = CountPrepared(round);
+Refusal Unprepared(const PlanContext& context) {
+  const Preparation count = CountPrepared(context);
   const bool fresh = AwaitsFreshNodes(count);
-  if (fresh && HasSafeFreshNodes(round)) {
+  if (fresh && HasSafeFreshNodes(context)) {
     return std::nullopt;
   }
   if (count.ready == 0) {
-    return No(reason::kNoFittingNode,
-              fmt::format("no Ready node fits the pod template (node selector, affinity, "
-                          "tolerations, devices); {}",
-                          kFreshNodesRemedy));
+    return Refuse(reason::kNoFittingNode,
+                  fmt::format("no Ready node fits the pod template (node selector, affinity, "
+                              "tolerations, devices); {}",
+                              kFreshNodesRemedy));
   }
-  // While paused nobody is held, and so kept off that node.
-  const size_t allowed = round.may_hold() && !round.paused() ? kUnpreparedMax : 0;
+  // While paused, no pod is held, and so none is kept off that node.
+  const size_t allowed = context.may_hold() && !context.paused() ? kUnpreparedMax : 0;
   const size_t unprepared = count.pending + count.cannot.size();
   const bool enough =
       count.prepared > 0 &&
-      (WasInjecting(round) ? unprepared <= allowed : count.pending == 0 && unprepared <= allowed);
+      (WasInjecting(context) ? unprepared <= allowed : count.pending == 0 && unprepared <= allowed);
   if (enough) {
     return std::nullopt;
   }
   if (count.cannot.empty()) {
-    return No(reason::kPreparing,
-              fmt::format("{} of {} nodes have prepared the directory{}{}{}", count.prepared,
-                          count.ready, fresh ? "; " : "", fresh ? kFreshNodesRemedy : "",
-                          round.paused() ? "; none is prepared while spec.paused is set" : ""));
+    return Refuse(
+        reason::kPreparingNodes,
+        fmt::format("{} of {} nodes have prepared the cache directory{}{}{}", count.prepared,
+                    count.ready, fresh ? "; " : "", fresh ? kFreshNodesRemedy : "",
+                    context.paused() ? "; no directory is prepared while spec.paused is set" : ""));
   }
-  return No(reason::kDirectoryUnusable,
-            fmt::format("{} of {} nodes cannot give pods a usable directory, first {}; pods run "
-                        "without the cache until they can",
-                        count.cannot.size(), count.ready, Describe(*count.cannot.front())));
+  return Refuse(reason::kDirectoryUnusable,
+                fmt::format("{} of {} nodes have no usable cache directory, first {}; pods run "
+                            "without the cache until they do",
+                            count.cannot.size(), count.ready, Describe(*count.cannot.front())));
 }
 
-bool IsRefused(const Rehearsal& rehearsal) {
-  return rehearsal.as_is == Answer::kAllowed && rehearsal.injected == Answer::kRefused;
+bool IsRefused(const AdmissionDryRun& dry_run) {
+  return dry_run.unmodified == DryRunResult::kAllowed && dry_run.injected == DryRunResult::kRefused;
 }
 
-bool SaysNothing(const Rehearsal& rehearsal) {
-  return rehearsal.as_is == Answer::kUnknown || rehearsal.injected == Answer::kUnknown;
+bool IsInconclusive(const AdmissionDryRun& dry_run) {
+  return dry_run.unmodified == DryRunResult::kUnknown || dry_run.injected == DryRunResult::kUnknown;
 }
 
 }  // namespace
 
-Refusal RefusedByServer(const Round& round) {
-  const Rehearsal& rehearsal = round.in.rehearsal;
-  const CreateFailure& failure = round.in.create_failure;
+Refusal RefusedByServer(const PlanContext& context) {
+  const AdmissionDryRun& dry_run = context.in.dry_run;
+  const CreateFailure& failure = context.in.create_failure;
   if (failure.time != WallTime{}) {
-    return No(reason::kInjectionRefused,
-              fmt::format("the API server refused a pod because of our volume or gate: {}",
-                          failure.message));
+    return Refuse(
+        reason::kInjectionRejected,
+        fmt::format(
+            "the API server rejected a pod because of the cache volume or the scheduling gate: {}",
+            failure.message));
   }
-  if (IsRefused(rehearsal)) {
-    return No(reason::kInjectionRefused,
-              fmt::format("the API server allows the pod as it is and refuses it with our volume: "
-                          "{}",
-                          rehearsal.message));
+  if (IsRefused(dry_run)) {
+    return Refuse(reason::kInjectionRejected,
+                  fmt::format("the API server accepts the pod without the cache volume but rejects "
+                              "it with the volume: {}",
+                              dry_run.message));
   }
-  // Refused once: stays withdrawn until a rehearsal that is younger says otherwise.
-  const api::Condition* before = api::FindCondition(round.in.warmup.status.conditions, "Ready");
+  // After a rejection, injection stays off until a newer dry run allows the pod.
+  const api::Condition* before = api::FindCondition(context.in.warmup.status.conditions, "Ready");
   const bool was = before != nullptr && before->status == "False" &&
-                   before->reason == reason::kInjectionRefused &&
-                   before->observed_generation == round.in.warmup.generation;
-  const Duration blindly = SaysNothing(rehearsal) ? kTriedBlindly : Duration{0};
-  return was && rehearsal.time <= before->last_transition_time + blindly
-             ? No(reason::kInjectionRefused, before->message)
+                   before->reason == reason::kInjectionRejected &&
+                   before->observed_generation == context.in.warmup.generation;
+  const Duration retry = IsInconclusive(dry_run) ? kRetryWithoutDryRun : Duration{0};
+  return was && dry_run.time <= before->last_transition_time + retry
+             ? Refuse(reason::kInjectionRejected, before->message)
              : std::nullopt;
 }
 
-Refusal SoftRefusal(const Round& round) {
-  using Check = Refusal (*)(const Round&);
-  static constexpr std::array<Check, 3> kChecks = {RefusedByServer, Withdrawn, Unprepared};
+Refusal SoftRefusal(const PlanContext& context) {
+  using Check = Refusal (*)(const PlanContext&);
+  static constexpr std::array<Check, 3> kChecks = {RefusedByServer, Suspended, Unprepared};
   for (const Check check : kChecks) {
-    if (Refusal refusal = check(round)) {
+    if (Refusal refusal = check(context)) {
       return refusal;
     }
   }

@@ -10,7 +10,7 @@
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
-#include "operator/plan/building/job_room.h"
+#include "operator/plan/building/job_capacity.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
 #include "operator/plan/scheduling/requests.h"
@@ -21,103 +21,101 @@ namespace cachewarm::plan {
 
 namespace {
 
-constexpr Duration kLookAgain = std::chrono::seconds(30);
+constexpr Duration kJobRecheck = std::chrono::seconds(30);
 
-int JobsRunning(const Round& round) {
-  const auto& builders = round.out.status.builders;
-  return round.in.builder_jobs_elsewhere +
+int JobsRunning(const PlanContext& context) {
+  const auto& builders = context.out.status.builders;
+  return context.in.builder_jobs_elsewhere +
          static_cast<int>(std::count_if(builders.begin(), builders.end(), [](const auto& each) {
            return IsRunning(each) && !each.job.empty();
          }));
 }
 
-std::string RefusalOfKind(WorkloadKind kind) {
+std::string KindRefusal(WorkloadKind kind) {
   switch (kind) {
     case WorkloadKind::kSelector:
-      return "a builder Job needs a template; name a workload in spec.workloadRef, or "
-             "set compile.builder to FirstPod";
+      return "no builder Job is created: it needs a pod template; set spec.workloadRef, or set "
+             "compile.builder to FirstPod";
     case WorkloadKind::kGroup:
-      return "no builder Job is made: a pod of a group does not start without the others; set "
+      return "no builder Job is created: a pod of a group does not start without the others; set "
              "compile.builder to FirstPod";
     default:
       return "";
   }
 }
 
-std::string RefusalOfTemplate(const Round& round) {
-  const auto pod_template = TemplateOfJob(round);
+std::string TemplateRefusal(const PlanContext& context) {
+  const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
-    return "no builder Job is made: " + Message(pod_template.status());
+    return "no builder Job is created: " + Message(pod_template.status());
   }
   if (const std::string refusal = render::CopyRefusal(*pod_template); !refusal.empty()) {
-    return "no builder Job is made: " + refusal;
+    return "no builder Job is created: " + refusal;
   }
   const api::Pod copy = AsPod(std::make_shared<const codec::Json>(*pod_template));
   if (const std::string group = GroupOf(copy); !group.empty() || IsOfUnknownGang(copy)) {
     return fmt::format(
-        "no builder Job is made: the pod template is marked as of {}, and a "
-        "copy would wait for the others or count as one of them; set "
-        "compile.builder to FirstPod",
+        "no builder Job is created: the pod template belongs to {}, and a copy would wait for the "
+        "other pods or count as one of them; set compile.builder to FirstPod",
         group.empty() ? "a gang" : "the group " + group);
   }
   const codec::Json* container = render::Named(render::List(*pod_template, {"spec", "containers"}),
-                                               round.pod_template.factors.container);
-  if (container == nullptr || AcceleratorsOf(*container) != round.pod_template.factors.devices) {
-    return "no builder Job is made: compile.overrides: the devices of the container "
-           "that compiles must stay; another number compiles another cache";
+                                               context.pod_template.factors.container);
+  if (container == nullptr || AcceleratorsOf(*container) != context.pod_template.factors.devices) {
+    return "no builder Job is created: compile.overrides must not change the number of devices of "
+           "the container that compiles; a different number gives a different cache";
   }
   return "";
 }
 
-// What its pods could lack if a copy ran now.
-std::string RefusalOfPods(Round& round) {
-  if (round.in.promises.quota_exceeded) {
-    return "no builder Job is made: a pod of the workload waits for room in the quota of "
-           "the namespace";
+// Checks that the workload's own pods do not lack what a copy would use.
+std::string PodsRefusal(PlanContext& context) {
+  if (context.in.constraints.quota_exceeded) {
+    return "no builder Job is created: a pod of the workload waits for quota of the namespace";
   }
-  if (const PodView* pod = PodThatMayLackAClaim(round, Duration{0}, -1)) {
+  if (const PodView* pod = PodWaitingForSharedClaim(context, Duration{0}, -1)) {
     return fmt::format(
-        "no builder Job is made: pod {} of the workload has not started and "
-        "may wait for a claim that a copy would mount too",
+        "no builder Job is created: pod {} of the workload has not started and may wait for a "
+        "PersistentVolumeClaim that a copy would mount too",
         pod->pod->meta.name);
   }
   return "";
 }
 
-std::string RefusalOfRoom(Round& round, const LiveKey& key) {
-  const int jobs_max = round.in.settings.builder_jobs_max;
+std::string CapacityRefusal(PlanContext& context, const LiveKey& key) {
+  const int jobs_max = context.in.settings.builder_jobs_max;
   if (jobs_max == 0) {
-    return "the operator makes no builder Jobs (builders.jobsMax is 0)";
+    return "no builder Job is created: builders.jobsMax is 0";
   }
-  if (JobsRunning(round) >= jobs_max) {
+  if (JobsRunning(context) >= jobs_max) {
     return fmt::format(
-        "{} builder Jobs are running in the cluster, as many as "
-        "builders.jobsMax allows; waiting for one to end",
+        "{} builder Jobs are running in the cluster, the maximum of builders.jobsMax; waiting for "
+        "one to end",
         jobs_max);
   }
-  if (!NodesByRoom(round, key).has_room) {
-    return fmt::format("no node of {}, {} has room for a builder; waiting", key.factors.gpu_type,
-                       key.factors.cpu_class);
+  if (!NodesByCapacity(context, key).has_capacity) {
+    return fmt::format("no node of {}, {} has capacity for a builder Job; waiting",
+                       key.factors.gpu_type, key.factors.cpu_class);
   }
   return "";
 }
 
-std::string Refusal(Round& round, const LiveKey& key) {
-  std::string why = RefusalOfKind(round.in.workload.kind);
-  why = why.empty() ? RefusalOfTemplate(round) : std::move(why);
-  why = why.empty() ? RefusalOfPods(round) : std::move(why);
-  return why.empty() ? RefusalOfRoom(round, key) : why;
+std::string Refusal(PlanContext& context, const LiveKey& key) {
+  std::string why = KindRefusal(context.in.workload.kind);
+  why = why.empty() ? TemplateRefusal(context) : std::move(why);
+  why = why.empty() ? PodsRefusal(context) : std::move(why);
+  return why.empty() ? CapacityRefusal(context, key) : why;
 }
 
 }  // namespace
 
-bool MayMakeJob(Round& round, const LiveKey& key) {
-  std::string why = Refusal(round, key);
+bool MayMakeJob(PlanContext& context, const LiveKey& key) {
+  std::string why = Refusal(context, key);
   if (why.empty()) {
     return true;
   }
-  round.job_refusal = std::move(why);
-  WakeAt(round, round.in.now + kLookAgain);
+  context.job_refusal = std::move(why);
+  RequeueAt(context, context.in.now + kJobRecheck);
   return false;
 }
 

@@ -11,9 +11,9 @@
 #include "lib/base/digest.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
-#include "operator/plan/building/job_room.h"
+#include "operator/plan/building/job_capacity.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/gates/places.h"
+#include "operator/plan/gates/candidate_nodes.h"
 #include "operator/plan/scheduling/requests.h"
 #include "operator/render/job.h"
 
@@ -24,64 +24,65 @@ using api::BuilderStatus;
 
 namespace {
 
-constexpr size_t kHostnamesMax = 64;  // of a Job: one of them takes its pod
+constexpr size_t kHostnamesMax = 64;  // of one Job, whose pod needs only one of them
 
-const BuilderJob* FindJob(const Round& round, const std::string& name) {
-  const auto found = std::find_if(round.in.jobs.begin(), round.in.jobs.end(),
+const BuilderJob* FindJob(const PlanContext& context, const std::string& name) {
+  const auto found = std::find_if(context.in.jobs.begin(), context.in.jobs.end(),
                                   [&](const BuilderJob& job) { return job.name == name; });
-  return found == round.in.jobs.end() ? nullptr : &*found;
+  return found == context.in.jobs.end() ? nullptr : &*found;
 }
 
-bool IsThere(const Round& round, const std::string& name) {
-  const BuilderJob* job = FindJob(round, name);
+bool JobExists(const PlanContext& context, const std::string& name) {
+  const BuilderJob* job = FindJob(context, name);
   return job != nullptr && !job->refused;
 }
 
-std::string LastWords(const PodView* pod, const std::string& job_message) {
+std::string TerminationMessage(const PodView* pod, const std::string& job_message) {
   const bool says = pod != nullptr && pod->container != nullptr && !pod->container->message.empty();
   return says ? pod->container->message : job_message;
 }
 
-// The start of a captured builder is what savings are measured against: its pod stays until that is
-// counted, which DecideStarts() does soon after Ready, with or without the agent's word.
-bool IsToBeCounted(const Round& round, const BuilderJob& job) {
-  const auto& builders = round.out.status.builders;
+// True if the captured builder's start is not counted yet. Savings are measured against it, so its
+// pod must stay until then; DecideStarts() counts it soon after Ready, with or without evidence.
+bool AwaitsStartCount(const PlanContext& context, const BuilderJob& job) {
+  const auto& builders = context.out.status.builders;
   const bool captured = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
     return each.state == api::BuilderState::kCaptured && each.job == job.name;
   });
-  const PodView* pod = captured ? PodOfJob(round, job.name) : nullptr;
-  return pod != nullptr && pod->ours && !pod->counted && !pod->pod->meta.deleting &&
-         pod->node >= 0 && ReadyAt(round, *pod) != WallTime{};
+  const PodView* pod = captured ? PodOfJob(context, job.name) : nullptr;
+  return pod != nullptr && pod->injected && !pod->counted && !pod->pod->meta.deleting &&
+         pod->node >= 0 && ReadyAt(context, *pod) != WallTime{};
 }
 
-void WishJob(Round& round, const LiveKey& key, const JobNodes& nodes,
-             const BuilderStatus& builder) {
-  const auto pod_template = TemplateOfJob(round);
+void RequestJob(PlanContext& context, const LiveKey& key, const JobNodes& nodes,
+                const BuilderStatus& builder) {
+  const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
-    return;  // was looked at before the Job was named; it runs out of time if it changed since
+    return;  // checked before the Job was named; if the template changed since, the build times out
   }
-  render::BuilderJobSpec spec{.warmup = round.in.warmup,
+  render::BuilderJobSpec spec{.warmup = context.in.warmup,
                               .pod_template = *pod_template,
                               .key = key.key,
                               .attempt = builder.attempt,
-                              .mount = {.container = round.pod_template.factors.container,
-                                        .host_path = HostPath(round, round.pod_template.run_as),
-                                        .env = round.env},
-                              .hostnames = Hostnames(round, nodes.nodes, kHostnamesMax),
-                              .priority_class = round.in.settings.builder_priority_class};
-  for (const auto& [label, value] : round.in.workload.selector) {
+                              .mount = {.container = context.pod_template.factors.container,
+                                        .host_path = HostPath(context, context.pod_template.run_as),
+                                        .env = context.env},
+                              .hostnames = Hostnames(context, nodes.nodes, kHostnamesMax),
+                              .priority_class = context.in.settings.builder_priority_class};
+  for (const auto& [label, value] : context.in.workload.selector) {
     spec.label_keys.insert(label);
   }
-  spec.label_keys.insert(round.in.selected_label_keys.begin(), round.in.selected_label_keys.end());
-  round.out.jobs_to_create.push_back(
+  spec.label_keys.insert(context.in.selected_label_keys.begin(),
+                         context.in.selected_label_keys.end());
+  context.out.jobs_to_create.push_back(
       {.name = builder.job,
        .object = std::make_shared<const codec::Json>(render::BuilderJob(spec))});
 }
 
 }  // namespace
 
-bool UsesJob(const Round& round) {
-  switch (round.in.warmup.spec.compile.builder) {
+bool UsesJob(const PlanContext& context) {
+  switch (context.in.warmup.spec.compile.builder) {
     case api::Builder::kJob:
       return true;
     case api::Builder::kFirstPod:
@@ -89,103 +90,104 @@ bool UsesJob(const Round& round) {
     case api::Builder::kAuto:
       break;
   }
-  const Workload& workload = round.in.workload;
+  const Workload& workload = context.in.workload;
   return workload.kind == WorkloadKind::kTemplate ||
          (workload.kind != WorkloadKind::kSelector && workload.kind != WorkloadKind::kGroup &&
           workload.replicas == 0);
 }
 
-std::string RevisionOfJob(const Round& round) {
-  const api::CompileSpec& compile = round.in.warmup.spec.compile;
+std::string JobRevision(const PlanContext& context) {
+  const api::CompileSpec& compile = context.in.warmup.spec.compile;
   if (compile.overrides == nullptr && compile.requests.empty()) {
-    return round.pod_template.revision;
+    return context.pod_template.revision;
   }
-  api::WarmupSpec asked;
-  asked.compile.overrides = compile.overrides;
-  asked.compile.requests = compile.requests;
-  const codec::Json ours = api::EncodeSpec(asked)["compile"];
-  return "t-" + DigestOf(round.pod_template.revision + codec::DumpJson(ours)).Short();
+  api::WarmupSpec build_spec;
+  build_spec.compile.overrides = compile.overrides;
+  build_spec.compile.requests = compile.requests;
+  const codec::Json compile_spec = api::EncodeSpec(build_spec)["compile"];
+  return "t-" + DigestOf(context.pod_template.revision + codec::DumpJson(compile_spec)).Short();
 }
 
-void MakeJob(Round& round, const LiveKey& key, BuilderStatus& builder) {
+void MakeJob(PlanContext& context, const LiveKey& key, BuilderStatus& builder) {
   const auto name = [&] {
-    return render::BuilderJobName(round.in.warmup.name, key.key, builder.attempt);
+    return render::BuilderJobName(context.in.warmup.name, key.key, builder.attempt);
   };
-  while (IsThere(round, name())) {  // where the count starts afresh, the last Job may still be
+  while (
+      JobExists(context, name())) {  // after a reset of the attempts the last Job may still exist
     ++builder.attempt;
   }
   builder.job = name();
-  const JobNodes nodes = NodesByRoom(round, key);
-  if (nodes.has_room) {
-    Take(round, nodes.nodes.front(), ShapeOfJob(round));
+  const JobNodes nodes = NodesByCapacity(context, key);
+  if (nodes.has_capacity) {
+    Reserve(context, nodes.nodes.front(), ShapeOfJob(context));
   }
-  WishJob(round, key, nodes, builder);
+  RequestJob(context, key, nodes, builder);
 }
 
-bool GiveWay(Round& round, BuilderStatus& builder) {
-  const std::string why = WhyGiveWay(round, PodOfJob(round, builder.job));
+bool EndBlockingJob(PlanContext& context, BuilderStatus& builder) {
+  const std::string why = BlockingReason(context, PodOfJob(context, builder.job));
   if (!why.empty()) {
-    FailBuild(round, builder, reason::kBuilderLost, why);
+    FailBuild(context, builder, reason::kBuilderLost, why);
   }
   return !why.empty();
 }
 
-void FollowJob(Round& round, const LiveKey* key, BuilderStatus& builder) {
+void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder) {
   if (key == nullptr) {
-    FailBuild(round, builder, reason::kBuilderLost,
-              "the image or the nodes that it was made for are gone");
+    FailBuild(context, builder, reason::kBuilderLost,
+              "the build is obsolete: its image or its nodes are gone");
     return;
   }
-  const BuilderJob* job = FindJob(round, builder.job);
-  const PodView* pod = PodOfJob(round, builder.job);
+  const BuilderJob* job = FindJob(context, builder.job);
+  const PodView* pod = PodOfJob(context, builder.job);
   const bool has_started = pod != nullptr && pod->container != nullptr &&
-                           (pod->container->running || HasExitedWell(*pod));
+                           (pod->container->running || HasSucceeded(*pod));
   if (has_started && pod->node >= 0) {
     builder.pod_uid = pod->pod->meta.uid;
     builder.pod_name = pod->pod->meta.name;
     builder.node = pod->pod->node;
-    Tell(round, false, reason::kBuilderElected,
-         fmt::format("Job {} compiles on node {} for {}, {} (attempt {})", builder.job,
-                     builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
-    FollowCapture(round, builder);
+    RecordEvent(context, false, reason::kBuilderElected,
+                fmt::format("Job {} on node {} builds for {}, {} (attempt {})", builder.job,
+                            builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
+    FollowCapture(context, builder);
     return;
   }
   if (job != nullptr && job->refused) {
-    FailBuild(round, builder, reason::kBuilderRefused,
-              fmt::format("the API server refuses Job {}: {}", job->name, job->message));
+    FailBuild(context, builder, reason::kBuilderJobRejected,
+              fmt::format("the API server rejected Job {}: {}", job->name, job->message));
     return;
   }
   if (job != nullptr && job->failed && !job->deleting) {
-    FailBuild(round, builder, reason::kBuilderCrashed, LastWords(pod, job->message));
+    FailBuild(context, builder, reason::kBuilderCrashed, TerminationMessage(pod, job->message));
     return;
   }
-  const Duration pending = std::chrono::seconds(round.in.warmup.spec.compile.pending_seconds);
-  if (round.in.now >= builder.elected_time + pending) {
-    FailBuild(round, builder, reason::kBuilderPending,
-              fmt::format("Job {} has not started within compile.pendingSeconds ({} s): {}",
-                          builder.job, round.in.warmup.spec.compile.pending_seconds,
-                          LastWords(pod, "no node took its pod")));
+  const Duration pending = std::chrono::seconds(context.in.warmup.spec.compile.pending_seconds);
+  if (context.in.now >= builder.elected_time + pending) {
+    FailBuild(context, builder, reason::kBuilderPending,
+              fmt::format("Job {} did not start within compile.pendingSeconds ({} s): {}",
+                          builder.job, context.in.warmup.spec.compile.pending_seconds,
+                          TerminationMessage(pod, "its pod was not scheduled")));
     return;
   }
-  WakeAt(round, builder.elected_time + pending);
-  if (round.in.now < builder.elected_time + kJobsTurn) {
-    WakeAt(round, builder.elected_time + kJobsTurn);
+  RequeueAt(context, builder.elected_time + pending);
+  if (context.in.now < builder.elected_time + kJobStartGrace) {
+    RequeueAt(context, builder.elected_time + kJobStartGrace);
   }
-  // Made again where the create was lost; AlreadyExists is success. One that is being deleted keeps
-  // the name until it is gone.
+  // Create it again if the first create was lost; AlreadyExists is success. A Job that is being
+  // deleted keeps its name until it is gone.
   if (job == nullptr) {
-    WishJob(round, *key, NodesByRoom(round, *key), builder);
+    RequestJob(context, *key, NodesByCapacity(context, *key), builder);
   }
 }
 
-void DeleteDoneJobs(Round& round) {
-  for (const BuilderJob& job : round.in.jobs) {
-    const auto& builders = round.out.status.builders;
+void DeleteDoneJobs(PlanContext& context) {
+  for (const BuilderJob& job : context.in.jobs) {
+    const auto& builders = context.out.status.builders;
     const bool runs = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
       return IsRunning(each) && each.job == job.name;
     });
-    if (!runs && !job.deleting && !job.refused && !IsToBeCounted(round, job)) {
-      round.out.jobs_to_delete.push_back(job.name);
+    if (!runs && !job.deleting && !job.refused && !AwaitsStartCount(context, job)) {
+      context.out.jobs_to_delete.push_back(job.name);
     }
   }
 }

@@ -3,30 +3,30 @@
 
 #include <string>
 
-#include "operator/plan/round.h"
+#include "operator/plan/plan_context.h"
 
-// Builders that are pods of a Job, because the workload has no pod to elect. Called by builders.cc;
-// job_refusal.h says when one may be made.
+// Builder Jobs, for workloads without a pod to elect. Called by builders.cc; job_refusal.h decides
+// whether one may be created.
 namespace cachewarm::plan {
 
-// compile.builder asks for a Job, or leaves it to us and the workload has no pods.
-bool UsesJob(const Round& round);
+// True if compile.builder is Job, or is Auto and the workload has no pods.
+bool UsesJob(const PlanContext& context);
 
-// What a build by Job is made of: the template, compile.overrides and compile.requests. Another one
-// is tried at once, whatever became of the last.
-std::string RevisionOfJob(const Round& round);
+// Returns a hash of the template, compile.overrides and compile.requests. A changed revision is
+// built at once, independent of the last result.
+std::string JobRevision(const PlanContext& context);
 
-// Names the Job in `builder` and wishes it.
-void MakeJob(Round& round, const LiveKey& key, api::BuilderStatus& builder);
+// Names the Job in `builder` and requests it.
+void MakeJob(PlanContext& context, const LiveKey& key, api::BuilderStatus& builder);
 
-// Ends the build of a Job whose pod holds what a pod of the workload needs and has nowhere else: a
-// device, or a place in the quota. True when it did.
-bool GiveWay(Round& round, api::BuilderStatus& builder);
+// Fails the build of a Job whose pod occupies a device or quota that a pod of the workload needs
+// and cannot get elsewhere. Returns true if it did.
+bool EndBlockingJob(PlanContext& context, api::BuilderStatus& builder);
 
-// Follows a Job until its container has started. `key` is null when nothing needs it any more.
-void FollowJob(Round& round, const LiveKey* key, api::BuilderStatus& builder);
+// Follows a Job until its container has started. `key` is null if the key is no longer live.
+void FollowJob(PlanContext& context, const LiveKey* key, api::BuilderStatus& builder);
 
-// Jobs of ours that no running builder names.
-void DeleteDoneJobs(Round& round);
+// Deletes builder Jobs that no running builder names.
+void DeleteDoneJobs(PlanContext& context);
 
 }  // namespace cachewarm::plan

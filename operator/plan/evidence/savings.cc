@@ -48,7 +48,7 @@ std::vector<double> StartSeconds(const std::vector<StartSample>& samples, const 
   return out;
 }
 
-// Of cold starts; a builder's start is one too, but slower where a seed or a capture was at work.
+// Prefers cold starts to builders' starts, which a seed or a capture may have slowed down.
 template <typename Accept>
 double ColdMedian(const std::vector<StartSample>& samples, const Accept& accept) {
   const auto cold = StartSeconds(samples, [&](const StartSample& each) {
@@ -110,7 +110,7 @@ int64_t& CountOf(api::StartCounts& counts, StartResult result) {
   return counts.unknown;
 }
 
-// Cold starts are rare once it works, and every saving is measured against them.
+// Keeps cold starts longest: they become rare, and every saving is measured against them.
 void Trim(std::vector<StartSample>& recent) {
   while (recent.size() > kRecentMax) {
     const auto cold = static_cast<size_t>(std::count_if(recent.begin(), recent.end(), IsCold));
@@ -121,8 +121,8 @@ void Trim(std::vector<StartSample>& recent) {
   }
 }
 
-// Whole milliseconds: a status must not differ by the noise of floating point. Nor by the sign of
-// zero: an API server keeps 0 of "-0.0", and what is read back must be equal.
+// Rounds to milliseconds, so that floating-point noise does not change the status, and turns -0.0
+// into 0, as the API server does: a value that is read back must compare equal.
 double Rounded(double seconds) {
   return std::round(seconds * 1000) / 1000 + 0.0;
 }
@@ -195,14 +195,14 @@ void AddSample(api::Starts& starts, const StartSample& sample) {
   }
 }
 
-std::string DescribeSample(const StartSample& sample, std::string_view left_alone) {
+std::string DescribeSample(const StartSample& sample, std::string_view skip_reason) {
   codec::Json out = {{"result", std::string(api::Name(sample.result))},
                      {"startSeconds", Rounded(sample.start_seconds)},
                      {"holdSeconds", Rounded(sample.hold_seconds)},
                      {"compileSeconds", Rounded(sample.compile_seconds)},
                      {"savedSeconds", Rounded(sample.saved_seconds)}};
-  if (!left_alone.empty()) {
-    out["leftAlone"] = std::string(left_alone);
+  if (!skip_reason.empty()) {
+    out["skipReason"] = std::string(skip_reason);
   }
   return codec::DumpJson(out);
 }

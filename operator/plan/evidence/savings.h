@@ -6,41 +6,40 @@
 
 #include "lib/api/cache_warmup.h"
 
-// What the cache was worth, from counted starts alone. Pure arithmetic on status.starts.
+// The benefit of the cache, computed from counted starts alone. Pure arithmetic on status.starts.
 namespace cachewarm::plan {
 
-// Net seconds that `sample` saved against a cold start of its GPU type:
-//   hit, partial, hollow  min(cold median − (hold + start), compile span), negative when it cost
-//   miss, inert           the same, never above 0: what it did not use saved nothing
-//   cold, unknown         − hold: the wait was all that we did to it
+// Returns the net seconds that `sample` saved compared with a cold start of its GPU type:
+//   hit, partial, hollow  min(cold median − (hold + start), compile span); may be negative
+//   miss, inert           the same, at most 0: an unused cache saves nothing
+//   cold, unknown         − hold
 //   builder               0
-// The cold median is that of cold starts, of builders' where there were none; the span is the
-// longest that was seen for its key in a builder's or cold pod's events, else the compile seconds
-// found in the bundle. Where no cold start was seen nothing is claimed but the hold.
+// The cold median is that of cold starts, or of builders if there were none. The compile span is
+// the longest one measured for its key in a builder or cold pod, else the compile seconds recorded
+// in the bundle. Without any cold start only the hold is counted.
 double NetSavedSeconds(const api::WarmupStatus& status, const api::StartSample& sample);
 
-// What measured starts are looked up by.
+// Selects the measured starts to compare with.
 struct StartKind {
   std::string key;
   std::string gpu_type;
 };
 
-// Median seconds of the cold starts of this key, else of this GPU type; builders' where there were
-// no others. 0: none was measured.
+// Returns the median seconds of cold starts of this key, else of this GPU type; of builders if
+// there were no others; 0 if none was measured.
 double ColdSeconds(const api::Starts& starts, const StartKind& kind);
-// The same of the starts that hit.
+// Returns the same for starts with a hit.
 double WarmSeconds(const api::Starts& starts, const StartKind& kind);
 
-// Counts the sample, keeps it in `recent` (64, of which the newest 16 cold ones stay longest) and
-// refreshes medians and sums.
+// Counts the sample, adds it to `recent` (64 entries, of which the newest 16 cold ones stay
+// longest) and updates medians and sums.
 void AddSample(api::Starts& starts, const api::StartSample& sample);
 
-// The JSON object of annotation kStartAnnotation. `left_alone`: why the pod was not given the
-// cache,
-// "" for one that was.
-std::string DescribeSample(const api::StartSample& sample, std::string_view left_alone);
+// Returns the JSON object of annotation kStartAnnotation. `skip_reason` is the reason why the pod
+// did not get the cache, "" if it did.
+std::string DescribeSample(const api::StartSample& sample, std::string_view skip_reason);
 
-// "97%": hits ÷ all first starts of injected pods that were not builders, unknown left out.
+// Returns "97%": hits ÷ all first starts of injected pods, without builders and unknown ones.
 std::string HitRate(const api::StartCounts& counts);
 
 }  // namespace cachewarm::plan

@@ -7,33 +7,33 @@ namespace cachewarm::plan {
 
 namespace {
 
-void TellOfTurns(const Round& round, api::BundleStatus& bundle) {
+void DescribeWaiting(const PlanContext& context, api::BundleStatus& bundle) {
   if (bundle.nodes_waiting > 0 && bundle.message.empty()) {
     bundle.message = fmt::format(
-        "{} nodes wait for their turn: no more than {} fetch at the same time (fetch.nodesMax)",
-        bundle.nodes_waiting, round.in.settings.fetch_nodes_max);
+        "{} nodes wait for a fetch slot: at most {} nodes fetch at the same time (fetch.nodesMax)",
+        bundle.nodes_waiting, context.in.settings.fetch_nodes_max);
   }
 }
 
 }  // namespace
 
-void CountNodes(const Round& round, const Wanted& wanted, api::BundleStatus& bundle) {
+void CountNodes(const PlanContext& context, const Wanted& wanted, api::BundleStatus& bundle) {
   bundle.nodes_desired = 0;
   bundle.nodes_ready = 0;
   bundle.nodes_failed = 0;
   bundle.nodes_waiting = 0;
   bundle.message.clear();
-  for (size_t i = 0; i < round.nodes.size(); ++i) {
-    const NodeState& node = round.nodes[i];
+  for (size_t i = 0; i < context.nodes.size(); ++i) {
+    const NodeState& node = context.nodes[i];
     if (node.target < 0 || !node.ready) {
       continue;
     }
     const auto& here = wanted.by_target[static_cast<size_t>(node.target)];
-    if (!Names(here, bundle.digest)) {
+    if (!Contains(here, bundle.digest)) {
       continue;
     }
     ++bundle.nodes_desired;
-    if (wanted.turns.waiting.contains(i) && Asks(round, node, bundle.digest)) {
+    if (wanted.slots.waiting.contains(i) && NeedsFetch(context, node, bundle.digest)) {
       ++bundle.nodes_waiting;
     }
     const api::NodeBundle* reported = ReportedBundle(node, bundle.digest);
@@ -44,12 +44,12 @@ void CountNodes(const Round& round, const Wanted& wanted, api::BundleStatus& bun
     if (reported->state == api::BundleState::kFailed) {
       ++bundle.nodes_failed;
       if (bundle.message.empty()) {
-        bundle.message = CutMessage(fmt::format("node {}: {}: {}", node.view->node->meta.name,
-                                                reported->reason, reported->message));
+        bundle.message = TruncateMessage(fmt::format("node {}: {}: {}", node.view->node->meta.name,
+                                                     reported->reason, reported->message));
       }
     }
   }
-  TellOfTurns(round, bundle);
+  DescribeWaiting(context, bundle);
 }
 
 }  // namespace cachewarm::plan

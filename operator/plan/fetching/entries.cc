@@ -11,7 +11,7 @@ namespace cachewarm::plan {
 namespace {
 
 template <typename Entry>
-std::vector<Entry> OursOf(const std::vector<Entry>& entries, const std::string& uid) {
+std::vector<Entry> EntriesOfWarmup(const std::vector<Entry>& entries, const std::string& uid) {
   std::vector<Entry> out;
   for (const Entry& entry : entries) {
     if constexpr (requires { entry.warmup_uid; }) {
@@ -25,34 +25,37 @@ std::vector<Entry> OursOf(const std::vector<Entry>& entries, const std::string& 
   return out;
 }
 
-api::NodeCacheSpec Present(const NodeState& node, const std::string& uid) {
-  return {.warmups = OursOf(node.cache->spec.warmups, uid),
-          .captures = OursOf(node.cache->spec.captures, uid),
-          .starts = OursOf(node.cache->spec.starts, uid)};
+api::NodeCacheSpec PresentEntries(const NodeState& node, const std::string& uid) {
+  return {.warmups = EntriesOfWarmup(node.cache->spec.warmups, uid),
+          .captures = EntriesOfWarmup(node.cache->spec.captures, uid),
+          .starts = EntriesOfWarmup(node.cache->spec.starts, uid)};
 }
 
-// Until its turn comes, a node keeps what it has: to take one bundle away makes another tree, too.
-void SetBundles(const Round& round, const Wanted& wanted, size_t index, api::WantedWarmup& entry) {
-  const NodeState& node = round.nodes[index];
-  const api::WantedWarmup* present = PresentEntry(round, node);
+// Until it gets a slot, a node keeps its bundles: removing one would make the agent build another
+// tree.
+void SetBundles(const PlanContext& context, const Wanted& wanted, size_t index,
+                api::WantedWarmup& entry) {
+  const NodeState& node = context.nodes[index];
+  const api::WantedWarmup* present = PresentEntry(context, node);
   if (present != nullptr) {
-    entry.need = present->need;
-    entry.fetch_since = present->fetch_since;
+    entry.fetch_priority = present->fetch_priority;
+    entry.fetch_granted_time = present->fetch_granted_time;
   }
-  const int need = wanted.turns.needs.empty() ? api::kNeedNone : wanted.turns.needs[index];
-  if (present != nullptr && need > entry.need && IsFetching(*node.view, *present, round.in.now)) {
-    entry.need = need;
+  const int need = wanted.slots.needs.empty() ? api::kFetchPriorityNone : wanted.slots.needs[index];
+  if (present != nullptr && need > entry.fetch_priority &&
+      IsFetching(*node.view, *present, context.in.now)) {
+    entry.fetch_priority = need;
   }
   const auto& here = wanted.by_target[static_cast<size_t>(node.target)];
-  const bool asks = std::any_of(here.begin(), here.end(), [&](const api::WantedBundle& each) {
-    return Asks(round, node, each.digest);
-  });
-  if (!asks) {
+  const bool needs_fetch = std::any_of(
+      here.begin(), here.end(),
+      [&](const api::WantedBundle& each) { return NeedsFetch(context, node, each.digest); });
+  if (!needs_fetch) {
     entry.bundles = here;
-  } else if (wanted.turns.granted.contains(index)) {
+  } else if (wanted.slots.granted.contains(index)) {
     entry.bundles = here;
-    entry.need = need;
-    entry.fetch_since = round.stamp();
+    entry.fetch_priority = need;
+    entry.fetch_granted_time = context.stamp();
   } else if (present != nullptr) {
     entry.bundles = present->bundles;
   }
@@ -67,52 +70,53 @@ std::vector<Entry> SortedEntries(const std::map<size_t, std::vector<Entry>>& all
   return out;
 }
 
-// All warmups share the lists of one node, and an apply beyond the schema's limit is refused whole.
+// All warmups share the lists of one NodeCache, and an apply beyond the schema's limit is rejected
+// as a whole.
 template <typename Entry>
-void LeaveRoom(std::vector<Entry>& ours, const std::vector<Entry>& all, size_t limit,
-               const std::string& uid) {
+void LimitEntries(std::vector<Entry>& own, const std::vector<Entry>& all, size_t limit,
+                  const std::string& uid) {
   const auto others = static_cast<size_t>(std::count_if(
       all.begin(), all.end(), [&](const Entry& entry) { return entry.warmup_uid != uid; }));
-  ours.resize(std::min(ours.size(), limit - std::min(limit, others)));
+  own.resize(std::min(own.size(), limit - std::min(limit, others)));
 }
 
-void LeaveRoomForOthers(const Round& round, const NodeState& node, api::NodeCacheSpec& spec) {
-  LeaveRoom(spec.captures, node.cache->spec.captures, api::json::kCapturesMax, round.uid());
-  LeaveRoom(spec.starts, node.cache->spec.starts, api::json::kStartsMax, round.uid());
+void LimitSharedLists(const PlanContext& context, const NodeState& node, api::NodeCacheSpec& spec) {
+  LimitEntries(spec.captures, node.cache->spec.captures, api::json::kCapturesMax, context.uid());
+  LimitEntries(spec.starts, node.cache->spec.starts, api::json::kStartsMax, context.uid());
 }
 
-api::NodeCacheSpec Desired(const Round& round, const Wanted& wanted, size_t index) {
-  const NodeState& node = round.nodes[index];
-  const api::NodeCacheSpec present = Present(node, round.uid());
+api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, size_t index) {
+  const NodeState& node = context.nodes[index];
+  const api::NodeCacheSpec present = PresentEntries(node, context.uid());
   api::NodeCacheSpec out;
-  out.starts = SortedEntries(round.windows, index);
-  // Frozen: what is there stays as it is.
-  if (round.paused() || (round.acceptance.hard && !present.warmups.empty())) {
+  out.starts = SortedEntries(context.windows, index);
+  // Frozen: keep the present entries.
+  if (context.paused() || (context.acceptance.hard && !present.warmups.empty())) {
     out.warmups = present.warmups;
     out.captures = present.captures;
-    if (!round.paused()) {
-      out.captures = SortedEntries(round.captures, index);
+    if (!context.paused()) {
+      out.captures = SortedEntries(context.captures, index);
     }
     return out;
   }
-  if (round.acceptance.hard || !(node.possible || node.hosts) || IsFull(round, node)) {
+  if (context.acceptance.hard || !(node.possible || node.hosts) || IsFull(context, node)) {
     return {};
   }
-  api::WantedWarmup entry{.uid = round.uid(),
-                          .ns = round.in.warmup.ns,
-                          .name = round.in.warmup.name,
+  api::WantedWarmup entry{.uid = context.uid(),
+                          .ns = context.in.warmup.ns,
+                          .name = context.in.warmup.name,
                           .run_as = wanted.run_as,
-                          .caches = round.in.warmup.spec.caches};
+                          .caches = context.in.warmup.spec.caches};
   if (!present.warmups.empty()) {
     entry.renew = present.warmups.front().renew;
     entry.renewed_for = present.warmups.front().renewed_for;
   }
-  RenewTree(round, index, entry);
+  RenewTree(context, index, entry);
   if (node.target >= 0) {
-    SetBundles(round, wanted, index, entry);
+    SetBundles(context, wanted, index, entry);
   }
   out.warmups.push_back(std::move(entry));
-  out.captures = SortedEntries(round.captures, index);
+  out.captures = SortedEntries(context.captures, index);
   return out;
 }
 
@@ -122,20 +126,20 @@ bool Differs(const api::NodeCacheSpec& a, const api::NodeCacheSpec& b) {
 
 }  // namespace
 
-bool Names(const std::vector<api::WantedBundle>& bundles, const Digest& digest) {
+bool Contains(const std::vector<api::WantedBundle>& bundles, const Digest& digest) {
   return std::any_of(bundles.begin(), bundles.end(),
                      [&](const api::WantedBundle& each) { return each.digest == digest; });
 }
 
-bool IsFull(const Round& round, const NodeState& node) {
+bool IsFull(const PlanContext& context, const NodeState& node) {
   return node.view->warmups_listed >= api::json::kNodeWarmupsMax &&
-         PresentEntry(round, node) == nullptr;
+         PresentEntry(context, node) == nullptr;
 }
 
-const api::WantedWarmup* PresentEntry(const Round& round, const NodeState& node) {
+const api::WantedWarmup* PresentEntry(const PlanContext& context, const NodeState& node) {
   if (node.cache != nullptr) {
     for (const api::WantedWarmup& entry : node.cache->spec.warmups) {
-      if (entry.uid == round.uid()) {
+      if (entry.uid == context.uid()) {
         return &entry;
       }
     }
@@ -143,19 +147,19 @@ const api::WantedWarmup* PresentEntry(const Round& round, const NodeState& node)
   return nullptr;
 }
 
-bool Asks(const Round& round, const NodeState& node, const Digest& digest) {
-  const api::WantedWarmup* present = PresentEntry(round, node);
-  const bool told = present != nullptr && Names(present->bundles, digest);
-  return !told && !IsActive(node, digest);
+bool NeedsFetch(const PlanContext& context, const NodeState& node, const Digest& digest) {
+  const api::WantedWarmup* present = PresentEntry(context, node);
+  const bool is_requested = present != nullptr && Contains(present->bundles, digest);
+  return !is_requested && !IsActive(node, digest);
 }
 
-std::optional<api::NodeCacheSpec> ChangedEntries(const Round& round, const Wanted& wanted,
+std::optional<api::NodeCacheSpec> ChangedEntries(const PlanContext& context, const Wanted& wanted,
                                                  size_t node) {
-  const NodeState& state = round.nodes[node];
-  const api::NodeCacheSpec present = Present(state, round.uid());
+  const NodeState& state = context.nodes[node];
+  const api::NodeCacheSpec present = PresentEntries(state, context.uid());
   api::NodeCacheSpec desired =
-      round.deleting() ? api::NodeCacheSpec{} : Desired(round, wanted, node);
-  LeaveRoomForOthers(round, state, desired);
+      context.deleting() ? api::NodeCacheSpec{} : Desired(context, wanted, node);
+  LimitSharedLists(context, state, desired);
   return Differs(desired, present) ? std::optional(std::move(desired)) : std::nullopt;
 }
 

@@ -5,33 +5,33 @@
 #include <string>
 #include <vector>
 
-#include "operator/plan/fetching/turns.h"
-#include "operator/plan/round.h"
+#include "operator/plan/fetching/fetch_slots.h"
+#include "operator/plan/plan_context.h"
 
-// The entries of one NodeCache that belong to this warmup: what stands there and what should. Pure.
+// This warmup's entries in one NodeCache, present and desired. Pure.
 namespace cachewarm::plan {
 
-// What the nodes should have, the same for all of them but for their targets and turns.
+// The desired state of all nodes; it differs between nodes only by target and fetch slot.
 struct Wanted {
-  std::vector<std::vector<api::WantedBundle>> by_target;  // as Round::targets
+  std::vector<std::vector<api::WantedBundle>> by_target;  // as PlanContext::targets
   std::vector<std::string> run_as;                        // directories to prepare
-  Turns turns;
+  FetchSlots slots;
 };
 
-bool Names(const std::vector<api::WantedBundle>& bundles, const Digest& digest);
+bool Contains(const std::vector<api::WantedBundle>& bundles, const Digest& digest);
 
-// What `node` was told about this warmup; nullptr: nothing.
-const api::WantedWarmup* PresentEntry(const Round& round, const NodeState& node);
+// Returns this warmup's entry in the NodeCache; nullptr if there is none.
+const api::WantedWarmup* PresentEntry(const PlanContext& context, const NodeState& node);
 
-// Nothing is told to `node` about this warmup, and as many others are in its NodeCache as go there.
-bool IsFull(const Round& round, const NodeState& node);
+// True if the NodeCache has no entry of this warmup and already the maximum of other warmups.
+bool IsFull(const PlanContext& context, const NodeState& node);
 
-// The node would have to fetch `digest`, and was not told to yet.
-bool Asks(const Round& round, const NodeState& node, const Digest& digest);
+// True if the node lacks `digest` and its NodeCache does not list it yet.
+bool NeedsFetch(const PlanContext& context, const NodeState& node, const Digest& digest);
 
-// What the node, an index of Round::nodes with a NodeCache, should be told in place of what it was;
-// nothing where that is the same.
-std::optional<api::NodeCacheSpec> ChangedEntries(const Round& round, const Wanted& wanted,
+// Returns the desired entries of the node, an index into PlanContext::nodes with a NodeCache;
+// nullopt if they equal the present ones.
+std::optional<api::NodeCacheSpec> ChangedEntries(const PlanContext& context, const Wanted& wanted,
                                                  size_t node);
 
 }  // namespace cachewarm::plan

@@ -12,7 +12,7 @@ constexpr size_t kBundlesPerNodeMax = 16;
 
 }  // namespace
 
-std::vector<api::WantedBundle> WantedBundles(const Round& round, size_t target) {
+std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t target) {
   std::vector<api::WantedBundle> out;
   std::set<Digest> digests;
   const auto add = [&](const api::BundleStatus& bundle) {
@@ -21,26 +21,26 @@ std::vector<api::WantedBundle> WantedBundles(const Round& round, size_t target) 
     }
   };
   for (const bool current : {true, false}) {
-    for (const LiveKey& key : round.keys) {
+    for (const LiveKey& key : context.keys) {
       const api::BundleStatus* bundle =
-          key.target == target && key.current == current ? BundleFor(round, key) : nullptr;
+          key.target == target && key.current == current ? BundleFor(context, key) : nullptr;
       if (bundle != nullptr) {
         add(*bundle);
       }
     }
   }
-  auto others = BundlesOf(round);
+  auto others = BundlesOf(context);
   std::erase_if(others, [&](const fingerprint::BundleFacts& each) {
     return std::any_of(digests.begin(), digests.end(),
                        [&](const Digest& digest) { return digest.ToString() == each.digest; });
   });
-  const api::KeyFactors wanted{.gpu_type = round.targets[target].gpu_type,
-                               .cpu_class = round.targets[target].cpu_class,
-                               .image = round.pod_template.factors.image,
-                               .devices = round.pod_template.factors.devices,
-                               .container = round.pod_template.factors.container};
+  const api::KeyFactors wanted{.gpu_type = context.targets[target].gpu_type,
+                               .cpu_class = context.targets[target].cpu_class,
+                               .image = context.pod_template.factors.image,
+                               .devices = context.pod_template.factors.devices,
+                               .container = context.pod_template.factors.container};
   if (const auto* seed = fingerprint::ChooseSeed(others, wanted)) {
-    for (const api::BundleStatus& bundle : round.out.status.bundles) {
+    for (const api::BundleStatus& bundle : context.out.status.bundles) {
       if (bundle.digest.ToString() == seed->digest) {
         add(bundle);
         break;

@@ -7,11 +7,11 @@
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/gates/budget.h"
-#include "operator/plan/gates/economy.h"
+#include "operator/plan/gates/candidate_nodes.h"
 #include "operator/plan/gates/groups.h"
+#include "operator/plan/gates/hold_deadline.h"
 #include "operator/plan/gates/never_held.h"
-#include "operator/plan/gates/places.h"
+#include "operator/plan/gates/wait_estimator.h"
 #include "operator/render/affinity.h"
 
 namespace cachewarm::plan {
@@ -20,116 +20,124 @@ namespace reason = api::reason;
 
 namespace {
 
-// Mode Hold: waiting for the last nodes does not pay: released when at most one in so many is still
-// cold.
-constexpr size_t kWarmPerComing = 10;
-constexpr size_t kExcludedTogether = 200'000;  // hostnames in one plan
+// Mode Hold: pods are released once at most one in this many nodes is still cold.
+constexpr size_t kWarmPerWarming = 10;
+constexpr size_t kExcludedHostnamesMax = 200'000;  // over all releases of one plan
 
-struct Choice {
+struct ReleaseDecision {
   std::string_view reason;
   std::vector<size_t> preferred;
 };
 
-// What becomes of one held pod: released by `choice`, else held until looked at again.
-struct Verdict {
+// The decision about one held pod: released if `release` is set, otherwise held until the next
+// plan.
+struct GateDecision {
   size_t pod = 0;
   WallTime deadline{};
-  std::optional<Choice> choice;
-  bool kept_off = false;  // the unusable nodes
+  std::optional<ReleaseDecision> release;
+  bool excludes_unusable = false;  // the release excludes nodes without a usable directory
 };
 
-struct Desk {
-  Round& round;
-  Economy economy;
-  Budgets budgets;
-  PlacesOf places;
-  bool withdrawn = false;
+struct GateContext {
+  PlanContext& context;
+  WaitEstimator estimator;
+  HoldDeadlines deadlines;
+  CandidateNodesCache candidates;
+  bool release_all = false;
 };
 
-double HeldSeconds(const Round& round, const api::Pod& pod) {
-  const auto held = std::max(round.in.now - pod.meta.created, Duration{0});
+double HeldSeconds(const PlanContext& context, const api::Pod& pod) {
+  const auto held = std::max(context.in.now - pod.meta.created, Duration{0});
   return std::chrono::duration<double>(held).count();
 }
 
-// A preference is worth its patch only where the pod could still land cold.
-std::vector<size_t> PreferWarm(const Places& places) {
-  const bool all_warm = places.coming.empty() && places.stuck.empty() && places.cold.empty();
-  return all_warm ? std::vector<size_t>() : places.warm;
+// Returns the warm nodes to prefer; none if every candidate is warm, because the patch is then not
+// needed.
+std::vector<size_t> PreferWarm(const CandidateNodes& candidates) {
+  const bool all_warm =
+      candidates.warming.empty() && candidates.failing.empty() && candidates.cold.empty();
+  return all_warm ? std::vector<size_t>() : candidates.warm;
 }
 
-// Kept off unusable nodes, unless that would leave it nowhere to go, or without room: a rollout
-// could wait for ever beside an idle node.
-bool IsKeptOff(const Round& round, const Places& places, const PodShape& shape) {
-  const bool elsewhere = std::any_of(round.nodes.begin(), round.nodes.end(), [](const auto& node) {
-    return node.possible && node.ready && node.prepared;
-  });
-  const auto& unusable = places.unusable;
+// True if unusable nodes are excluded for the pod. They are not if that would leave it no node or
+// no capacity: a rollout could wait forever beside an idle node.
+bool ExcludesUnusable(const PlanContext& context, const CandidateNodes& candidates,
+                      const PodShape& shape) {
+  const bool elsewhere =
+      std::any_of(context.nodes.begin(), context.nodes.end(),
+                  [](const auto& node) { return node.possible && node.ready && node.prepared; });
+  const auto& unusable = candidates.unusable;
   return elsewhere && !unusable.empty() &&
-         (!places.none() || std::none_of(unusable.begin(), unusable.end(),
-                                         [&](size_t node) { return CanTake(round, node, shape); }));
+         (!candidates.none() || std::none_of(unusable.begin(), unusable.end(), [&](size_t node) {
+           return Fits(context, node, shape);
+         }));
 }
 
-// Of thousands of pods none names thousands of nodes.
-size_t ExcludedMost(size_t pods) {
-  return std::clamp(kExcludedTogether / std::max<size_t>(pods, 1), render::kPreferredMax,
+// Bounds the total number of hostnames written into affinity rules in one plan.
+size_t ExcludedMax(size_t pods) {
+  return std::clamp(kExcludedHostnamesMax / std::max<size_t>(pods, 1), render::kPreferredMax,
                     render::kRequiredMax);
 }
 
-// A pod that waits will need room as well: those that find none any more have to be seen by the
-// autoscaler, which does not see held ones.
-void KeepRoom(Round& round, const Places& places, const PodShape& shape) {
-  if (!places.coming.empty()) {
-    Take(round, places.coming.front().node, shape);
-  } else if (!places.stuck.empty()) {
-    Take(round, places.stuck.front(), shape);
-  } else if (!places.warm.empty()) {
-    Take(round, places.warm.front(), shape);
+// Reserves capacity for a pod that stays held. Pods that then fit nowhere are released, so that the
+// autoscaler, which ignores gated pods, sees them.
+void ReserveForHeldPod(PlanContext& context, const CandidateNodes& candidates,
+                       const PodShape& shape) {
+  if (!candidates.warming.empty()) {
+    Reserve(context, candidates.warming.front().node, shape);
+  } else if (!candidates.failing.empty()) {
+    Reserve(context, candidates.failing.front(), shape);
+  } else if (!candidates.warm.empty()) {
+    Reserve(context, candidates.warm.front(), shape);
   }
 }
 
-Choice GiveUp(const Places& places) {
-  if (!places.warm.empty()) {
-    return {reason::kReleasedWarm, PreferWarm(places)};
+ReleaseDecision StopWaiting(const CandidateNodes& candidates) {
+  if (!candidates.warm.empty()) {
+    return {reason::kReleasedWarm, PreferWarm(candidates)};
   }
-  return {places.none() ? reason::kReleasedNoRoom : reason::kReleasedNoGain, {}};
+  return {candidates.none() ? reason::kReleasedNoCapacity : reason::kReleasedNotWorthWaiting, {}};
 }
 
-// Mode Hold: until warm.
-std::optional<Choice> ChooseToHold(Desk& desk, const PodView& pod, const Places& places) {
-  const bool waits = places.coming.size() * kWarmPerComing > places.warm.size() ||
-                     (places.warm.empty() && !places.stuck.empty());
+// Mode Hold: waits until nodes are warm.
+std::optional<ReleaseDecision> DecideInHoldMode(GateContext& gate, const PodView& pod,
+                                                const CandidateNodes& candidates) {
+  const bool waits = candidates.warming.size() * kWarmPerWarming > candidates.warm.size() ||
+                     (candidates.warm.empty() && !candidates.failing.empty());
   if (!waits) {
-    return GiveUp(places);
+    return StopWaiting(candidates);
   }
-  KeepRoom(desk.round, places, *pod.shape);
+  ReserveForHeldPod(gate.context, candidates, *pod.shape);
   return std::nullopt;
 }
 
-// Mode Auto: while waiting for the node that is warm first is cheaper than starting cold.
-std::optional<Choice> ChooseByGain(Desk& desk, const PodView& pod, const Places& places,
-                                   WallTime deadline) {
-  Round& round = desk.round;
-  if (!places.warm.empty()) {
-    return GiveUp(places);
+// Mode Auto: waits while waiting for the first warm node is cheaper than a cold start.
+std::optional<ReleaseDecision> DecideInAutoMode(GateContext& gate, const PodView& pod,
+                                                const CandidateNodes& candidates,
+                                                WallTime deadline) {
+  PlanContext& context = gate.context;
+  if (!candidates.warm.empty()) {
+    return StopWaiting(candidates);
   }
-  for (const Coming& coming : places.coming) {
-    const LiveKey* key = FindKey(round, round.nodes[coming.node].target, pod.factors);
-    if (key == nullptr || !coming.forecast) {
+  for (const WarmingNode& warming : candidates.warming) {
+    const LiveKey* key = FindKey(context, context.nodes[warming.node].target, pod.factors);
+    if (key == nullptr || !warming.forecast) {
       continue;
     }
-    const Stake stake{
-        .created = pod.pod->meta.created, .deadline = deadline, .gain = desk.economy.GainOf(*key)};
-    if (Pays(stake, *coming.forecast, round.in.now)) {
-      WakeAt(round, PaysUntil(stake, *coming.forecast, round.in.now));
-      Take(round, coming.node, *pod.shape);
+    const HoldCost cost{.created = pod.pod->meta.created,
+                        .deadline = deadline,
+                        .gain = gate.estimator.GainOf(*key)};
+    if (IsWorthWaiting(cost, *warming.forecast, context.in.now)) {
+      RequeueAt(context, WorthWaitingUntil(cost, *warming.forecast, context.in.now));
+      Reserve(context, warming.node, *pod.shape);
       return std::nullopt;
     }
   }
-  return GiveUp(places);
+  return StopWaiting(candidates);
 }
 
-const Candidate* CandidateFor(const Round& round, size_t pod) {
-  for (const Candidate& candidate : round.candidates) {
+const BuilderCandidate* FindBuilderCandidate(const PlanContext& context, size_t pod) {
+  for (const BuilderCandidate& candidate : context.builder_candidates) {
     if (candidate.pod == pod) {
       return &candidate;
     }
@@ -137,159 +145,162 @@ const Candidate* CandidateFor(const Round& round, size_t pod) {
   return nullptr;
 }
 
-std::optional<Choice> Choose(Desk& desk, size_t index, WallTime deadline) {
-  Round& round = desk.round;
-  const PodView& pod = round.pods[index];
-  const Places& places = desk.places.For(pod);
-  if (desk.withdrawn) {
-    return Choice{reason::kReleasedWithdrawn, PreferWarm(places)};
+std::optional<ReleaseDecision> DecideRelease(GateContext& gate, size_t index, WallTime deadline) {
+  PlanContext& context = gate.context;
+  const PodView& pod = context.pods[index];
+  const CandidateNodes& candidates = gate.candidates.For(pod);
+  if (gate.release_all) {
+    return ReleaseDecision{reason::kReleasedHoldingDisabled, PreferWarm(candidates)};
   }
-  if (const std::string_view never = WhyNeverHeld(round, *pod.pod); !never.empty()) {
-    // Somebody else may have fixed by now what such a pod looks like.
+  if (const std::string_view never = WhyNeverHeld(context, *pod.pod); !never.empty()) {
+    // The owner of the other gate may already have decided the placement.
     const bool other = never == reason::kReleasedOtherGate;
-    return Choice{never, other ? std::vector<size_t>() : PreferWarm(places)};
+    return ReleaseDecision{never, other ? std::vector<size_t>() : PreferWarm(candidates)};
   }
-  if (const Candidate* candidate = CandidateFor(round, index)) {
-    return Choice{reason::kReleasedBuilder, round.targets[candidate->target].nodes};
+  if (const BuilderCandidate* candidate = FindBuilderCandidate(context, index)) {
+    return ReleaseDecision{reason::kReleasedForBuild, context.targets[candidate->target].nodes};
   }
-  if (round.in.now >= deadline) {
-    return Choice{reason::kReleasedDeadline, PreferWarm(places)};
+  if (context.in.now >= deadline) {
+    return ReleaseDecision{reason::kReleasedAtDeadline, PreferWarm(candidates)};
   }
-  return round.in.warmup.spec.gate.mode == api::GateMode::kHold
-             ? ChooseToHold(desk, pod, places)
-             : ChooseByGain(desk, pod, places, deadline);
+  return context.in.warmup.spec.gate.mode == api::GateMode::kHold
+             ? DecideInHoldMode(gate, pod, candidates)
+             : DecideInAutoMode(gate, pod, candidates, deadline);
 }
 
-Verdict Judge(Desk& desk, size_t index) {
-  Round& round = desk.round;
-  const PodView& pod = round.pods[index];
-  const WallTime deadline = desk.budgets.DeadlineOf(*pod.pod);
-  Verdict out{.pod = index, .deadline = deadline, .choice = Choose(desk, index, deadline)};
-  const Places& places = desk.places.For(pod);
-  const Candidate* candidate = CandidateFor(round, index);
-  const bool has_room = candidate != nullptr && candidate->has_room;
-  out.kept_off = has_room || IsKeptOff(round, places, *pod.shape);
-  if (out.choice && out.choice->reason == reason::kReleasedWarm) {
-    Take(round, places.warm.front(), *pod.shape);
+GateDecision EvaluateGate(GateContext& gate, size_t index) {
+  PlanContext& context = gate.context;
+  const PodView& pod = context.pods[index];
+  const WallTime deadline = gate.deadlines.DeadlineOf(*pod.pod);
+  GateDecision out{
+      .pod = index, .deadline = deadline, .release = DecideRelease(gate, index, deadline)};
+  const CandidateNodes& candidates = gate.candidates.For(pod);
+  const BuilderCandidate* candidate = FindBuilderCandidate(context, index);
+  const bool has_capacity = candidate != nullptr && candidate->has_capacity;
+  out.excludes_unusable = has_capacity || ExcludesUnusable(context, candidates, *pod.shape);
+  if (out.release && out.release->reason == reason::kReleasedWarm) {
+    Reserve(context, candidates.warm.front(), *pod.shape);
   }
   return out;
 }
 
-// Of a group all are held or none: one that is free, by now or since long, takes the others along,
-// whichever warmup it is of.
-void KeepGroupsTogether(const Round& round, std::vector<Verdict>& verdicts) {
-  std::set<std::string> free = round.in.groups_free_elsewhere;
-  for (const PodView& pod : round.pods) {
+// Holds all pods of a group or none: a member that is not held releases the others, even if it
+// belongs to another warmup.
+void KeepGroupsTogether(const PlanContext& context, std::vector<GateDecision>& decisions) {
+  std::set<std::string> free = context.in.groups_free_elsewhere;
+  for (const PodView& pod : context.pods) {
     if (!pod.held && !pod.finished && !pod.pod->meta.deleting && !pod.of_job) {
       free.insert(GroupOf(*pod.pod));
     }
   }
-  for (const Verdict& verdict : verdicts) {
-    if (verdict.choice) {
-      free.insert(GroupOf(*round.pods[verdict.pod].pod));
+  for (const GateDecision& decision : decisions) {
+    if (decision.release) {
+      free.insert(GroupOf(*context.pods[decision.pod].pod));
     }
   }
   free.erase("");
-  for (Verdict& verdict : verdicts) {
-    if (!verdict.choice && free.contains(GroupOf(*round.pods[verdict.pod].pod))) {
-      verdict.choice = Choice{reason::kReleasedGroup, {}};
+  for (GateDecision& decision : decisions) {
+    if (!decision.release && free.contains(GroupOf(*context.pods[decision.pod].pod))) {
+      decision.release = ReleaseDecision{reason::kReleasedWithGroup, {}};
     }
   }
 }
 
-void Release(Desk& desk, const Verdict& verdict, size_t excluded_most) {
-  Round& round = desk.round;
-  const PodView& pod = round.pods[verdict.pod];
+void Release(GateContext& gate, const GateDecision& decision, size_t excluded_max) {
+  PlanContext& context = gate.context;
+  const PodView& pod = context.pods[decision.pod];
   GateRelease release{
       .pod = pod.pod,
-      .reason = std::string(verdict.choice->reason),
-      .held_seconds = HeldSeconds(round, *pod.pod),
-      .preferred = Hostnames(round, verdict.choice->preferred, render::kPreferredMax)};
-  if (verdict.kept_off) {
-    release.excluded = Hostnames(round, desk.places.For(pod).unusable, excluded_most);
+      .reason = std::string(decision.release->reason),
+      .held_seconds = HeldSeconds(context, *pod.pod),
+      .preferred = Hostnames(context, decision.release->preferred, render::kPreferredMax)};
+  if (decision.excludes_unusable) {
+    release.excluded = Hostnames(context, gate.candidates.For(pod).unusable, excluded_max);
   }
-  release.event = AboutPod(*pod.pod, release.reason,
-                           fmt::format("released after {:.0f} s", release.held_seconds));
-  round.out.releases.push_back(std::move(release));
+  release.event = MakePodEvent(*pod.pod, release.reason,
+                               fmt::format("pod released after {:.0f} s", release.held_seconds));
+  context.out.releases.push_back(std::move(release));
 }
 
-void Hold(Round& round, const PodView& pod, WallTime deadline) {
+void AnnotateHeld(PlanContext& context, const PodView& pod, WallTime deadline) {
   const api::ObjectMeta& meta = pod.pod->meta;
-  WakeAt(round, deadline);
+  RequeueAt(context, deadline);
   if (meta.annotations.contains(api::kHeldUntilAnnotation)) {
     return;
   }
-  if (round.in.now < meta.created + kQuietHold) {
-    WakeAt(round, meta.created + kQuietHold);
+  if (context.in.now < meta.created + kUnreportedHoldMax) {
+    RequeueAt(context, meta.created + kUnreportedHoldMax);
     return;
   }
-  round.out.annotations.push_back({.ns = meta.ns,
-                                   .pod = meta.name,
-                                   .uid = meta.uid,
-                                   .key = std::string(api::kHeldUntilAnnotation),
-                                   .value = FormatTime(deadline),
-                                   .held = pod.pod});
-  round.out.events.push_back(
-      AboutPod(*pod.pod, reason::kHeld,
-               fmt::format("waits for a warm node until {} at the latest", FormatTime(deadline))));
+  context.out.annotations.push_back({.ns = meta.ns,
+                                     .pod = meta.name,
+                                     .uid = meta.uid,
+                                     .key = std::string(api::kHeldUntilAnnotation),
+                                     .value = FormatTime(deadline),
+                                     .held = pod.pod});
+  context.out.events.push_back(MakePodEvent(
+      *pod.pod, reason::kPodHeld,
+      fmt::format("pod held until a node is warm, no later than {}", FormatTime(deadline))));
 }
 
-// A builder is the first that the scheduler sees: another pod that was let go with it would take
-// the room it was elected for.
+// Puts builders first, so that the scheduler binds them before other pods take their capacity.
 void PutBuildersFirst(std::vector<GateRelease>& releases) {
   std::stable_partition(releases.begin(), releases.end(), [](const GateRelease& release) {
-    return release.reason == reason::kReleasedBuilder;
+    return release.reason == reason::kReleasedForBuild;
   });
 }
 
-// Pods released earlier that no node has yet will take room too. All are taken for pods of the
-// template, so that a node which cannot take one of them takes none after it.
-void CountUnbound(Round& round) {
-  const PodShape& shape = round.pod_template.shape;
+// Reserves capacity for pods that were released earlier and are still unbound. All of them are
+// treated as pods of the template, so that a node that is full for one is skipped for the rest.
+void ReserveForUnbound(PlanContext& context) {
+  const PodShape& shape = context.pod_template.shape;
   size_t node = 0;
-  const auto is_full = [&] { return !round.nodes[node].possible || !CanTake(round, node, shape); };
-  for (const PodView& pod : round.pods) {
-    if (!pod.ours || pod.held || pod.finished || !pod.pod->node.empty() || HasOtherGate(*pod.pod)) {
+  const auto is_full = [&] { return !context.nodes[node].possible || !Fits(context, node, shape); };
+  for (const PodView& pod : context.pods) {
+    if (!pod.injected || pod.held || pod.finished || !pod.pod->node.empty() ||
+        HasOtherGate(*pod.pod)) {
       continue;
     }
-    while (node < round.nodes.size() && is_full()) {
+    while (node < context.nodes.size() && is_full()) {
       ++node;
     }
-    if (node == round.nodes.size()) {
+    if (node == context.nodes.size()) {
       return;
     }
-    Take(round, node, shape);
+    Reserve(context, node, shape);
   }
 }
 
 }  // namespace
 
-void DecideGates(Round& round) {
-  CountUnbound(round);
-  const Economy economy(round);
-  Desk desk{.round = round,
-            .economy = economy,
-            .budgets = Budgets(round.in.pods, LongestHold(round.in.warmup, round.in.promises)),
-            .places = PlacesOf(round, economy),
-            .withdrawn = round.deleting() || round.paused() || !round.acceptance.inject ||
-                         round.in.warmup.spec.gate.mode == api::GateMode::kOff};
-  std::vector<Verdict> verdicts;
-  for (size_t i = 0; i < round.pods.size(); ++i) {
-    const PodView& pod = round.pods[i];
-    if (pod.held && !pod.of_another && !pod.pod->meta.deleting) {
-      verdicts.push_back(Judge(desk, i));
+void DecideGates(PlanContext& context) {
+  ReserveForUnbound(context);
+  const WaitEstimator estimator(context);
+  GateContext gate{
+      .context = context,
+      .estimator = estimator,
+      .deadlines =
+          HoldDeadlines(context.in.pods, MaxHold(context.in.warmup, context.in.constraints)),
+      .candidates = CandidateNodesCache(context, estimator),
+      .release_all = context.deleting() || context.paused() || !context.acceptance.inject ||
+                     context.in.warmup.spec.gate.mode == api::GateMode::kNever};
+  std::vector<GateDecision> decisions;
+  for (size_t i = 0; i < context.pods.size(); ++i) {
+    const PodView& pod = context.pods[i];
+    if (pod.held && !pod.of_other_warmup && !pod.pod->meta.deleting) {
+      decisions.push_back(EvaluateGate(gate, i));
     }
   }
-  KeepGroupsTogether(round, verdicts);
-  const size_t excluded_most = ExcludedMost(verdicts.size());
-  for (const Verdict& verdict : verdicts) {
-    if (verdict.choice) {
-      Release(desk, verdict, excluded_most);
+  KeepGroupsTogether(context, decisions);
+  const size_t excluded_max = ExcludedMax(decisions.size());
+  for (const GateDecision& decision : decisions) {
+    if (decision.release) {
+      Release(gate, decision, excluded_max);
     } else {
-      Hold(round, round.pods[verdict.pod], verdict.deadline);
+      AnnotateHeld(context, context.pods[decision.pod], decision.deadline);
     }
   }
-  PutBuildersFirst(round.out.releases);
+  PutBuildersFirst(context.out.releases);
 }
 
 }  // namespace cachewarm::plan

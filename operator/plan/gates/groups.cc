@@ -16,7 +16,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-// The name of a group, and for what makes many groups under one name, its number.
+// Keys of a group's name and, for kinds that number groups under one name, its number.
 struct Mark {
   std::string_view name;
   std::string_view number;
@@ -37,7 +37,7 @@ constexpr std::string_view kKueuePrefix = "kueue.x-k8s.io/";
 constexpr std::string_view kKnownPrefixes[] = {kKueuePrefix, "volcano.sh/", "scheduling.x-k8s.io/"};
 constexpr std::string_view kGangWords[] = {"gang", "pod-group", "podgroup"};
 
-// Empty when there is none.
+// Returns "" if neither a label nor an annotation has the key.
 std::string_view ValueOf(const api::Pod& pod, std::string_view key) {
   for (const api::Labels* texts : {&pod.meta.labels, &pod.meta.annotations}) {
     const auto found = texts->find(key);

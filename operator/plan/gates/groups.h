@@ -7,26 +7,26 @@
 #include "lib/api/kubernetes.h"
 #include "lib/codec/json_fwd.h"
 
-// Pods that run together or not at all. Pure.
+// Groups of pods that run together or not at all. Pure.
 namespace cachewarm::plan {
 
-// A PodTemplateSpec, or the object of a pod, as a pod for what is asked of pods below.
+// Wraps a PodTemplateSpec, or the object of a pod, as the pod that the functions below take.
 api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template);
 
-// The group that a pod belongs to, by the labels and annotations of LeaderWorkerSet, JobSet,
-// PodGroup (scheduler-plugins), Volcano, KAI, Ray and Kueue's plain pod groups; "" for none. Two
-// pods of one namespace are of one group when it is equal.
+// Returns the group of a pod, from the labels and annotations of LeaderWorkerSet, JobSet, PodGroup
+// (scheduler-plugins), Volcano, KAI, Ray and Kueue's plain pod groups; "" if there is none. Two
+// pods of one namespace are in the same group if it is equal.
 std::string GroupOf(const api::Pod& pod);
 
-// The pod shows signs of a gang that we do not know: how many belong to it, and what its scheduler
-// makes of a member that waits, cannot be told.
+// True if the pod belongs to a gang of an unsupported kind: neither the number of its members nor
+// the scheduler's reaction to a held member is known.
 bool IsOfUnknownGang(const api::Pod& pod);
 
-// The pod waits at the gate of somebody else, Kueue's for one.
+// True if the pod has a scheduling gate other than cachewarm's, for example Kueue's.
 bool HasOtherGate(const api::Pod& pod);
 
-// Kueue decides when the pod may start, or has decided it. From then on it has quota: a pod of a
-// Job shows no more of that than a label, and one that stood at Kueue's gate no more than another.
+// True if Kueue decides, or has decided, when the pod may start. An admitted pod has quota, and
+// only labels or annotations show that Kueue manages it.
 bool IsOfKueue(const api::Pod& pod);
 
 }  // namespace cachewarm::plan

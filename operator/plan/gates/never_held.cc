@@ -16,8 +16,8 @@ namespace reason = api::reason;
 
 namespace {
 
-// What the template alone says about its pods.
-std::string_view OfTemplate(const TemplateView& view) {
+// Checks the template alone.
+std::string_view NeverHeldByTemplate(const TemplateView& view) {
   if (view.pod_template == nullptr) {
     return "";
   }
@@ -28,41 +28,42 @@ std::string_view OfTemplate(const TemplateView& view) {
   return IsOfUnknownGang(pod) ? reason::kReleasedUnknownGang : std::string_view();
 }
 
-// A larger size promises nothing yet: what was never there cannot be lost.
-void NotePromise(Round& round) {
-  const Promises& promises = round.in.promises;
-  int64_t& promised = round.out.status.promised;
-  promised = promises.available >= promises.required ? promises.required
-                                                     : std::min(promised, promises.required);
+// Scaling up does not raise the required minimum until that many pods have been available.
+void UpdateMinAvailable(PlanContext& context) {
+  const RolloutConstraints& constraints = context.in.constraints;
+  int64_t& promised = context.out.status.min_available;
+  promised = constraints.available >= constraints.required
+                 ? constraints.required
+                 : std::min(promised, constraints.required);
 }
 
 }  // namespace
 
-void FindNeverHeld(Round& round) {
-  NotePromise(round);
-  const Promises& promises = round.in.promises;
-  if (promises.recreate) {
-    round.never_held = reason::kReleasedRecreate;
-  } else if (promises.no_surge) {
-    round.never_held = reason::kReleasedNoSurge;
-  } else if (promises.in_order) {
-    round.never_held = reason::kReleasedInOrder;
-  } else if (promises.job_deadline) {
-    round.never_held = reason::kReleasedJobDeadline;
-  } else if (promises.queued) {
-    round.never_held = reason::kReleasedOtherGate;
+void DecideNeverHeld(PlanContext& context) {
+  UpdateMinAvailable(context);
+  const RolloutConstraints& constraints = context.in.constraints;
+  if (constraints.recreate) {
+    context.never_held = reason::kReleasedRecreate;
+  } else if (constraints.no_surge) {
+    context.never_held = reason::kReleasedNoSurge;
+  } else if (constraints.in_order) {
+    context.never_held = reason::kReleasedInOrder;
+  } else if (constraints.job_deadline) {
+    context.never_held = reason::kReleasedJobDeadline;
+  } else if (constraints.queued) {
+    context.never_held = reason::kReleasedOtherGate;
   } else {
-    round.never_held = OfTemplate(round.pod_template);
+    context.never_held = NeverHeldByTemplate(context.pod_template);
   }
 }
 
-bool IsBelowPromise(const Round& round) {
-  return round.in.promises.available < round.out.status.promised;
+bool IsBelowMinAvailable(const PlanContext& context) {
+  return context.in.constraints.available < context.out.status.min_available;
 }
 
-std::string_view WhyNeverHeld(const Round& round, const api::Pod& pod) {
-  if (!round.never_held.empty()) {
-    return round.never_held;
+std::string_view WhyNeverHeld(const PlanContext& context, const api::Pod& pod) {
+  if (!context.never_held.empty()) {
+    return context.never_held;
   }
   if (HasOtherGate(pod) || IsOfKueue(pod)) {
     return reason::kReleasedOtherGate;
@@ -70,7 +71,7 @@ std::string_view WhyNeverHeld(const Round& round, const api::Pod& pod) {
   if (IsOfUnknownGang(pod)) {
     return reason::kReleasedUnknownGang;
   }
-  return IsBelowPromise(round) ? reason::kReleasedBelowPromise : std::string_view();
+  return IsBelowMinAvailable(context) ? reason::kReleasedBelowMinAvailable : std::string_view();
 }
 
 }  // namespace cachewarm::plan

@@ -3,16 +3,18 @@
 
 #include <string_view>
 
-#include "operator/plan/round.h"
+#include "operator/plan/plan_context.h"
 
-// Pods for which a hold could break something that the user was promised: whatever could be gained,
-// they are let go at once. FindNeverHeld() (decisions.h) says what holds for a whole workload.
+// Pods that must not be held because a hold could violate an availability constraint: they are
+// released at once. DecideNeverHeld() (decisions.h) decides for a whole
+// workload.
 namespace cachewarm::plan {
 
-// Fewer pods are available than the workload had and promises (status.promised).
-bool IsBelowPromise(const Round& round);
+// True if fewer pods are available than status.minAvailable.
+bool IsBelowMinAvailable(const PlanContext& context);
 
-// Why this held pod is let go at once, one of api::reason::kReleased…; "" when it may wait.
-std::string_view WhyNeverHeld(const Round& round, const api::Pod& pod);
+// Returns the reason why this held pod must be released at once, one of api::reason::kReleased…; ""
+// if it may be held.
+std::string_view WhyNeverHeld(const PlanContext& context, const api::Pod& pod);
 
 }  // namespace cachewarm::plan

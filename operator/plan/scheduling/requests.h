@@ -8,14 +8,14 @@
 
 namespace cachewarm::plan {
 
-// What the scheduler counts for one pod: containers and restartable init containers summed, at
-// least the largest other init container, plus overhead; "pods": 1. A limit stands where a
-// container names no request. Quantities that cannot be read count as nothing.
+// Returns the requests that the scheduler counts for one pod: the sum of containers and restartable
+// init containers, at least the largest other init container, plus overhead; "pods": 1. A limit
+// replaces a missing request. Unreadable quantities count as 0.
 Resources RequestsOf(const codec::Json& pod_spec);
 
-// Accelerators that one container asks for, all kinds summed. Where it asks for none as resources,
-// each of its claims (dynamic resource allocation) counts as one: what devices a claim stands for,
-// and how many, is not in the pod.
+// Returns the number of accelerators that one container requests, summed over all kinds. If it
+// requests none as resources, each of its ResourceClaims (dynamic resource allocation) counts as
+// one: the pod does not show the kind and number of devices behind a claim.
 int AcceleratorsOf(const codec::Json& container);
 
 }  // namespace cachewarm::plan

@@ -21,7 +21,7 @@ using render::Text;
 
 namespace {
 
-constexpr std::string_view kPassingTaintPrefixes[] = {
+constexpr std::string_view kTransientTaintPrefixes[] = {
     "node.kubernetes.io/", "cachewarm.io/", "startup-taint.cluster-autoscaler.kubernetes.io/",
     "readiness.k8s.io/", "karpenter.sh/unregistered"};
 
@@ -92,8 +92,8 @@ bool Matches(const SelectorTerm& term, const api::Node& node) {
          });
 }
 
-bool IsPassing(const api::Taint& taint) {
-  return std::any_of(std::begin(kPassingTaintPrefixes), std::end(kPassingTaintPrefixes),
+bool IsTransient(const api::Taint& taint) {
+  return std::any_of(std::begin(kTransientTaintPrefixes), std::end(kTransientTaintPrefixes),
                      [&](std::string_view prefix) { return taint.key.starts_with(prefix); });
 }
 
@@ -107,11 +107,11 @@ bool Tolerated(const Toleration& toleration, const api::Taint& taint) {
   return toleration.key == taint.key && toleration.value == taint.value;
 }
 
-bool Counts(const api::Taint& taint, Taints taints) {
+bool IsCounted(const api::Taint& taint, Taints taints) {
   switch (taints) {
-    case Taints::kLasting:
-      return !IsPassing(taint);
-    case Taints::kOthers:
+    case Taints::kPersistent:
+      return !IsTransient(taint);
+    case Taints::kExceptStartup:
       return !api::IsStartupTaint(taint.key);
     case Taints::kAll:
       break;
@@ -119,7 +119,7 @@ bool Counts(const api::Taint& taint, Taints taints) {
   return true;
 }
 
-bool KeepsOff(const api::Taint& taint, const PodShape& shape) {
+bool Repels(const api::Taint& taint, const PodShape& shape) {
   return taint.effect != "PreferNoSchedule" &&
          std::none_of(shape.tolerations.begin(), shape.tolerations.end(),
                       [&](const Toleration& each) { return Tolerated(each, taint); });
@@ -159,15 +159,15 @@ bool Selects(const PodShape& shape, const api::Node& node) {
 }
 
 bool Tolerates(const PodShape& shape, const api::Node& node, Taints taints) {
-  if (taints != Taints::kLasting && node.unschedulable) {
+  if (taints != Taints::kPersistent && node.unschedulable) {
     return false;
   }
   return std::none_of(node.taints.begin(), node.taints.end(), [&](const api::Taint& taint) {
-    return Counts(taint, taints) && KeepsOff(taint, shape);
+    return IsCounted(taint, taints) && Repels(taint, shape);
   });
 }
 
-bool Holds(const Resources& have, const Resources& requests) {
+bool Covers(const Resources& have, const Resources& requests) {
   return std::all_of(requests.begin(), requests.end(), [&](const auto& request) {
     if (request.second <= 0) {
       return true;
@@ -180,21 +180,21 @@ bool Holds(const Resources& have, const Resources& requests) {
   });
 }
 
-bool IsWarming(const api::Node& node) {
+bool HasStartupTaint(const api::Node& node) {
   return std::any_of(node.taints.begin(), node.taints.end(),
                      [](const api::Taint& taint) { return api::IsStartupTaint(taint.key); });
 }
 
-bool IsWarmingFor(const PodShape& shape, const api::Node& node) {
+bool HasStartupTaintFor(const PodShape& shape, const api::Node& node) {
   return std::any_of(node.taints.begin(), node.taints.end(), [&](const api::Taint& taint) {
-    return api::IsStartupTaint(taint.key) && KeepsOff(taint, shape);
+    return api::IsStartupTaint(taint.key) && Repels(taint, shape);
   });
 }
 
-bool WaitsForWarming(const PodShape& shape) {
+bool RepelledByStartupTaints(const PodShape& shape) {
   return std::all_of(std::begin(api::kWarmingTaints), std::end(api::kWarmingTaints),
                      [&](std::string_view key) {
-                       return KeepsOff({.key = std::string(key), .effect = "NoSchedule"}, shape);
+                       return Repels({.key = std::string(key), .effect = "NoSchedule"}, shape);
                      });
 }
 

@@ -10,9 +10,9 @@
 #include "lib/codec/json_fwd.h"
 #include "operator/plan/snapshot.h"
 
-// Where a pod may run, as far as we must know it: node selector, required node affinity,
-// tolerations, requests (kube-scheduler's NodeAffinity, TaintToleration and NodeResourcesFit).
-// Pod (anti)affinity and spread are left to the scheduler: what we conclude is only ever a hint.
+// The parts of a pod that decide where it may run: node selector, required node affinity,
+// tolerations, requests (kube-scheduler's NodeAffinity, TaintToleration and NodeResourcesFit). Pod
+// (anti)affinity and topology spread are ignored: results are only hints to the scheduler.
 namespace cachewarm::plan {
 
 struct Requirement {
@@ -43,36 +43,37 @@ struct PodShape {
 
 PodShape ShapeOf(const codec::Json& pod_spec);
 
-// Node selector and required affinity allow the node.
+// True if node selector and required affinity allow the node.
 bool Selects(const PodShape& shape, const api::Node& node);
 
-// Which taints of a node count.
+// The taints of a node that are considered.
 enum class Taints {
-  kLasting,  // those that do not come and go by themselves (node.kubernetes.io/…, startup taints)
-  kOthers,   // all, and cordons, but our own startup taints, which go when the node is warm
-  kAll,      // and cordons
+  kPersistent,     // all but transient ones (node.kubernetes.io/…, startup taints)
+  kExceptStartup,  // all but cachewarm's startup taints, which go when the node is warm; and
+                   // cordons
+  kAll,            // all, and cordons
 };
 
-// NoSchedule and NoExecute taints that count are tolerated.
+// True if the considered NoSchedule and NoExecute taints are tolerated.
 bool Tolerates(const PodShape& shape, const api::Node& node, Taints taints);
 
-// Every request is at most what `have` holds; what `have` does not name counts as unlimited for
-// cpu, memory and pods, and as none for devices.
-bool Holds(const Resources& have, const Resources& requests);
+// True if `have` covers every request. A resource missing from `have` counts as unlimited for cpu,
+// memory and pods, and as 0 for devices.
+bool Covers(const Resources& have, const Resources& requests);
 
-// One of our startup taints still keeps pods off the node.
-bool IsWarming(const api::Node& node);
+// True if the node has a cachewarm startup taint.
+bool HasStartupTaint(const api::Node& node);
 
-// ... and pods of this shape, which do not tolerate it.
-bool IsWarmingFor(const PodShape& shape, const api::Node& node);
-// Each of them would; pods that tolerate everything do not wait for one to go.
-bool WaitsForWarming(const PodShape& shape);
+// True if the node has a cachewarm startup taint that pods of this shape do not tolerate.
+bool HasStartupTaintFor(const PodShape& shape, const api::Node& node);
+// True if every cachewarm startup taint would repel pods of this shape.
+bool RepelledByStartupTaints(const PodShape& shape);
 
-// kubernetes.io/hostname of the node, else its name. Of the node, not a copy.
+// Returns the label kubernetes.io/hostname of the node, else its name; a view into `node`.
 std::string_view HostnameOf(const api::Node& node);
 
 // True for resources that kernels are compiled for: nvidia.com/gpu, nvidia.com/mig-…, amd.com/gpu,
-// gpu.intel.com/…, TPUs, Neuron, Gaudi; not for network devices.
+// gpu.intel.com/…, TPUs, Neuron, Gaudi; false for network devices.
 bool IsAccelerator(std::string_view resource);
 
 }  // namespace cachewarm::plan

@@ -12,7 +12,7 @@
 
 #include "lib/base/json_log.h"
 #include "operator/observe/snapshot.h"
-#include "operator/observe/world.h"
+#include "operator/observe/cluster_cache.h"
 #include "operator/plan/plan.h"
 #include "tests/bench/world/generated.h"
 
@@ -63,12 +63,12 @@ class Times {
 };
 
 // A round of every warmup, one after the other, as the controller does it.
-void Round(const observe::World& world, const char* title) {
+void Round(const observe::ClusterCache& cache, const char* title) {
   Times observing;
   Times deciding;
-  for (const auto& warmup : world.warmup_views.List()) {
+  for (const auto& warmup : cache.warmup_views.List()) {
     auto snapshot = observing.Of([&] {
-      return observe::Observe(world, *warmup,
+      return observe::Observe(cache, *warmup,
                               {.now = SystemClock().Now(), .agent_namespace = "cachewarm-system"});
     });
     deciding.Of([&] { return plan::Decide(snapshot).nodes.size(); });
@@ -88,24 +88,24 @@ int Main(int argc, char** argv) {
                   .warmups = argument(3, Size().warmups)};
   const auto log = MakeJsonLog(LogLevel::kWarning, SystemClock());
   GeneratedCluster cluster(size);
-  observe::World world({cluster, SystemClock(), SystemRandom(), *log});
+  observe::ClusterCache cache({cluster, SystemClock(), SystemRandom(), *log});
   std::printf("%d nodes, %d agents, %d pods, %d warmups\n", size.nodes, size.nodes, size.pods,
               size.warmups);
   PrintMemory("empty");
   const auto begin = steady_clock::now();
   std::stop_source stop;
-  world.Start(stop.get_token());
-  kube::AwaitSynced(world.Stores(), SystemClock(), std::chrono::minutes(10), {});
+  cache.Start(stop.get_token());
+  kube::AwaitSynced(cache.Stores(), SystemClock(), std::chrono::minutes(10), {});
   std::printf("listed in %.1f s\n", SecondsSince(begin));
   PrintMemory("listed");
-  std::printf("in common: %zu parts, %.1f MB\n", world.table->parts(),
-              static_cast<double>(world.table->part_bytes()) / 1e6);
+  std::printf("in common: %zu parts, %.1f MB\n", cache.table->parts(),
+              static_cast<double>(cache.table->part_bytes()) / 1e6);
   for (const char* title : {"first round", "second round", "third round"}) {
-    Round(world, title);
+    Round(cache, title);
   }
   PrintMemory("after the rounds");
   stop.request_stop();
-  world.Join();
+  cache.Join();
   return EXIT_SUCCESS;
 }
 

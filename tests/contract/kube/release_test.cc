@@ -55,8 +55,9 @@ class ReleaseContract : public KubeContract {
 
   absl::StatusOr<bool> Release(const Json& picture, const render::HostRules& rules) {
     CW_ASSIGN_OR_RETURN(const api::Pod pod, api::DecodePod(std::make_shared<const Json>(picture)));
-    CW_ASSIGN_OR_RETURN(const Json patch,
-                        render::GateReleasePatch({.pod = pod, .reason = "Warm", .hosts = rules}));
+    CW_ASSIGN_OR_RETURN(
+        const Json patch,
+        render::GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = rules}));
     return ReleaseGate(client(), {.pod = pod, .operations = patch, .manager = "test"}, {});
   }
 

@@ -40,7 +40,7 @@ TEST_P(RuntimeContract, AReflectorMirrorsAndFollows) {
   ASSERT_TRUE(Await([&] { return changes == 7; }));
   EXPECT_EQ(reflector.store().size(), 4U);
   EXPECT_EQ(TextAt(*reflector.store().Get(NameOf("lease-1")), {"spec", "holderIdentity"}), "x");
-  for (const Kept& kept : reflector.store().List()) {
+  for (const CachedObjectPtr& kept : reflector.store().List()) {
     const Object object = kept->Unpack();
     EXPECT_EQ(TextAt(*object, {"kind"}), "Lease");
     EXPECT_FALSE(object->at("metadata").contains("managedFields"));

@@ -12,7 +12,7 @@
 
 namespace cachewarm::bundle {
 
-// Breaks requests of a real client off where a test says so: the connection is gone then.
+// Wraps a real client and breaks the connection of selected requests.
 class BrokenClient : public http::Client {
  public:
   enum class Break { kNot, kBeforeSending, kHalfWay, kAfterTheAnswer };
@@ -46,7 +46,7 @@ class BrokenClient : public http::Client {
   }
 
  private:
-  // Announces all of a body, gives its first half and then an error.
+  // Announces a whole body, sends its first half and then fails.
   class Half : public http::BodySource {
    public:
     explicit Half(const std::string& body) : body_(body) {}

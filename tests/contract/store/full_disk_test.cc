@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real registry whose disk is full: a small file system in memory.
+// A real registry on a full disk (a small tmpfs).
 #include <cstring>
 #include <memory>
 #include <string>
@@ -32,7 +32,7 @@ class RegistryOnAFullDisk : public ::testing::Test {
     http::PrepareProcess();
     registry_ =
         std::make_unique<RegistryProcess>(RegistrySettings{.content_directory = disk_ / "content"});
-    // One try: what a full disk answers is the same the next second.
+    // One attempt: a full disk does not recover by retrying.
     store_ = std::make_unique<RegistryStore>(
         RegistryOptions{.session = {.origin = "http://" + registry_->address(),
                                     .host = registry_->address(),
@@ -48,7 +48,7 @@ class RegistryOnAFullDisk : public ::testing::Test {
   }
 
   absl::Status Check(const Digest& digest) {
-    const Place place{*store_, kRepository};
+    const RepositoryRef place{*store_, kRepository};
     const auto bundle = ReadBundle(place, digest, {});
     return bundle.ok() ? Verify(place, *bundle, {}, {}) : bundle.status();
   }
@@ -58,12 +58,13 @@ class RegistryOnAFullDisk : public ::testing::Test {
   std::unique_ptr<RegistryStore> store_;
 };
 
-TEST_F(RegistryOnAFullDisk, KeepsWhatItHasShowsNothingHalfAndTakesItWhenThereIsRoom) {
+TEST_F(RegistryOnAFullDisk, KeepsBundlesAndAcceptsNewOnesAfterCleanup) {
   const auto old = PublishTree(1, "k-old");
   ASSERT_TRUE(old.ok()) << old.status();
   int refused = 0;
-  int told = 0;
-  // Full at the first byte of an upload, within the layer, when it is moved to its place, later.
+  int explained = 0;
+  // The disk is full at the first byte of an upload, inside the layer, when the blob is renamed,
+  // later.
   for (const int kibibytes : {0, 4, 8, 100, 500, 990, 1000, 1004, 1008, 1012, 1016, 1020, 1030}) {
     const std::string when = fmt::format("{} KiB free: ", kibibytes);
     const auto seed = static_cast<uint32_t>(2 + kibibytes);
@@ -74,7 +75,7 @@ TEST_F(RegistryOnAFullDisk, KeepsWhatItHasShowsNothingHalfAndTakesItWhenThereIsR
       ++refused;
       EXPECT_TRUE(absl::IsUnavailable(published.status())) << when << published.status();
       const std::string words = Message(published.status());
-      told += words.find("o space left on device") == std::string::npos ? 0 : 1;
+      explained += words.find("o space left on device") == std::string::npos ? 0 : 1;
       EXPECT_FALSE(store_->ResolveTag(kRepository, tag, {}).ok()) << when;
     }
     EXPECT_TRUE(Check(old->digest).ok()) << when << Check(old->digest);
@@ -84,9 +85,9 @@ TEST_F(RegistryOnAFullDisk, KeepsWhatItHasShowsNothingHalfAndTakesItWhenThereIsR
     EXPECT_TRUE(Check(again->digest).ok()) << when << Check(again->digest);
     EXPECT_EQ(store_->ResolveTag(kRepository, tag, {}).value_or(Digest()), again->digest) << when;
   }
-  // docker-registry 2.8 does not say why a blob cannot be moved to its place.
+  // docker-registry 2.8 does not report why a blob cannot be renamed.
   EXPECT_GE(refused, 6);
-  EXPECT_GE(told, 6);
+  EXPECT_GE(explained, 6);
 }
 
 }  // namespace

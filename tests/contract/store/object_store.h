@@ -11,13 +11,13 @@
 namespace cachewarm::bundle {
 
 struct ObjectStoreOptions {
-  std::string folder;          // whose files it has
-  size_t bytes_max = 0;        // of one answer, then the connection ends; 0: all of it
-  bool asks_password = false;  // answers nothing but 401
+  std::string folder;          // served files
+  size_t bytes_max = 0;        // of a response, after which the connection ends; 0: no limit
+  bool asks_password = false;  // responds 401 to every request
 };
 
-// Where registries keep blobs and send their readers: ranges of files, on a free port of
-// "localhost", which is another host than the registry's 127.0.0.1.
+// An object store to which registries redirect readers of blobs. Serves ranges of files on a free
+// port of "localhost", a host name other than the registry's 127.0.0.1.
 class ObjectStore {
  public:
   explicit ObjectStore(ObjectStoreOptions options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that publishes to the real registry, killed at every request of its upload.
+// Kills a program that publishes to a real registry, at every request of its upload.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -17,7 +17,7 @@
 #include "lib/bundle/store/open.h"
 #include "lib/bundle/transfer.h"
 #include "lib/fs/file.h"
-#include "tests/contract/store/front.h"
+#include "tests/contract/store/faulty_proxy.h"
 #include "tests/contract/store/registry_process.h"
 #include "tests/fakes/await.h"
 #include "tests/unit/lib/bundle/trees.h"
@@ -46,7 +46,7 @@ class KilledPublisher : public ::testing::TestWithParam<Break> {
     tree_.Write("inductor/00/c0001.py", "print()\n");
   }
 
-  // "cachewarm pack" into that repository; its exit status, or kKilled.
+  // Runs "cachewarm pack" into the repository. Returns its exit status, or kKilled.
   int Pack(const std::string& host, const std::string& repository) {
     std::vector<std::string> words = {CACHEWARM_PROGRAM, "pack", tree_.path(),
                                       fmt::format("oci://{}/{}:{}", host, repository, kTag)};
@@ -70,12 +70,12 @@ class KilledPublisher : public ::testing::TestWithParam<Break> {
     return WIFEXITED(status) ? WEXITSTATUS(status) : kKilled;
   }
 
-  // The same, killed at its n-th write, which then goes on to the registry as GetParam() says. The
-  // registry is through with it when this returns.
+  // The same, but kills the program at its n-th write, which is then forwarded as GetParam() says.
+  // The registry has processed it on return.
   int PackThroughAFrontThatKills(int n, const std::string& repository) {
     publisher_ = 0;
     std::atomic<int> writes = 0;
-    const Front front(
+    const FaultyProxy proxy(
         {.registry = registry_->address(), .decide = [&](const http::Request& request) {
            const bool is_write =
                request.method != http::Method::kGet && request.method != http::Method::kHead;
@@ -86,19 +86,19 @@ class KilledPublisher : public ::testing::TestWithParam<Break> {
            ::kill(publisher_, SIGKILL);
            return GetParam();
          }});
-    return Pack(front.address(), repository);
+    return Pack(proxy.address(), repository);
   }
 
-  // What the programs wrote.
+  // Output of the programs.
   std::string Log() const { return fs::ReadNamedFile(log_ / "log", 1 << 20).value_or("no log"); }
 
   absl::Status Check(const std::string& repository, const Digest& digest) {
-    const Place place{*store_, repository};
+    const RepositoryRef place{*store_, repository};
     const auto bundle = ReadBundle(place, digest, {});
     return bundle.ok() ? Verify(place, *bundle, {}, {}) : bundle.status();
   }
 
-  // The manifests that the registry has on its disk, whoever may find them.
+  // Returns the manifests on the registry's disk, tagged or not.
   std::vector<Digest> Manifests(const std::string& repository) const {
     const auto directory = std::filesystem::path(registry_->content_directory()) /
                            "docker/registry/v2/repositories" / repository /
@@ -113,12 +113,12 @@ class KilledPublisher : public ::testing::TestWithParam<Break> {
 
   const TempDir tree_;
   const TempDir log_;
-  std::atomic<pid_t> publisher_ = 0;  // since it runs
+  std::atomic<pid_t> publisher_ = 0;  // 0 until it is started
   std::unique_ptr<RegistryProcess> registry_;
   std::unique_ptr<Store> store_;
 };
 
-TEST_P(KilledPublisher, LeavesAWholeBundleOrNoneAndTheNextOneSucceeds) {
+TEST_P(KilledPublisher, LeavesWholeBundleOrNone) {
   int killed = 0;
   for (int status = kKilled; status == kKilled; ++killed) {
     const std::string when = fmt::format("killed at write {}: ", killed);
@@ -140,7 +140,7 @@ TEST_P(KilledPublisher, LeavesAWholeBundleOrNoneAndTheNextOneSucceeds) {
   EXPECT_GT(killed, 6) << "two blobs, one of them in chunks, and a manifest";
 }
 
-// Before a request arrives is after the one before it.
+// Only these two: before a request arrives is the same as after the previous one.
 INSTANTIATE_TEST_SUITE_P(Moments, KilledPublisher,
                          ::testing::Values(Break::kHalfWay, Break::kAfterTheAnswer),
                          [](const auto& moment) {

@@ -9,7 +9,7 @@
 
 namespace cachewarm::bundle {
 
-// What a RawConnection read, in its parts.
+// A request that a RawConnection read.
 struct RawRequest {
   std::string method;
   std::string target;
@@ -41,7 +41,7 @@ struct ByteRange {
   int64_t last = 0;
 };
 
-// Of "Range: bytes=100-199".
+// The numbers of "Range: bytes=100-199".
 inline std::optional<ByteRange> RangeOf(const RawRequest& request) {
   const std::string text = request.headers.Find("Range").value_or("");
   const size_t dash = text.find('-');

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only a registry does.
+// Behaviour that only registries have.
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/open.h"
 #include "lib/bundle/transfer.h"
 #include "lib/http/client.h"
-#include "tests/contract/store/kinds.h"
 #include "tests/contract/store/registry_process.h"
+#include "tests/contract/store/store_kinds.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -23,7 +23,7 @@ TEST(RealRegistry, MountsBlobs) {
   EXPECT_TRUE(made.store->MountBlob("team/one", "team/two", blob->digest, {}).value_or(false));
 }
 
-TEST(RegistryWithPassword, RefusesWhoDoesNotKnowIt) {
+TEST(RegistryWithPassword, RejectsWrongPassword) {
   if (RegistryProcess::Program().empty()) {
     GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
   }
@@ -34,14 +34,14 @@ TEST(RegistryWithPassword, RefusesWhoDoesNotKnowIt) {
   EXPECT_TRUE(absl::IsUnauthenticated((*store)->Ping({}))) << (*store)->Ping({});
 }
 
-TEST(RegistryThatIsDown, IsUnavailableAndBackWhenItIsUp) {
+TEST(RegistryThatIsDown, IsUnavailableUntilItReturns) {
   if (RegistryProcess::Program().empty()) {
     GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
   }
   http::PrepareProcess();
   RegistryProcess registry;
   const auto store = *OpenStore({.url = "oci://" + registry.address()}, SystemClock());
-  const Place place{*store, kRepository};
+  const RepositoryRef place{*store, kRepository};
   const auto published = Publish(place, FilesOf(SampleTree()), SampleFacts(), {.tag = "k-1"}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   registry.Kill();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real registry that sends who reads a blob to another host.
+// A real registry that redirects readers of blobs to another host.
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ constexpr char kRepository[] = "team/llama";
 
 enum class Login { kPassword, kToken };
 
-class RegistryThatSendsElsewhere : public ::testing::TestWithParam<Login> {
+class RegistryThatRedirects : public ::testing::TestWithParam<Login> {
  protected:
   void SetUp() override {
     if (RegistryProcess::Program().empty()) {
@@ -31,7 +31,7 @@ class RegistryThatSendsElsewhere : public ::testing::TestWithParam<Login> {
     http::PrepareProcess();
   }
 
-  // Both, and a client of the registry.
+  // Starts registry and object store, and opens a client.
   void Start(ObjectStoreOptions options) {
     options.folder = content_.path();
     objects_ = std::make_unique<ObjectStore>(options);
@@ -66,9 +66,9 @@ class RegistryThatSendsElsewhere : public ::testing::TestWithParam<Login> {
   std::unique_ptr<Store> store_;
 };
 
-TEST_P(RegistryThatSendsElsewhere, IsFollowedAndItsCredentialsStay) {
+TEST_P(RegistryThatRedirects, IsFollowedWithoutCredentials) {
   Start({});
-  const Place place{*store_, kRepository};
+  const RepositoryRef place{*store_, kRepository};
   const auto published = Publish(place, FilesOf(SampleTree()), SampleFacts(), {.tag = "k-1"}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   const auto bundle = ReadBundle(place, published->digest, {});
@@ -78,7 +78,7 @@ TEST_P(RegistryThatSendsElsewhere, IsFollowedAndItsCredentialsStay) {
   ExpectNoCredentialsWereSentThere();
 }
 
-TEST_P(RegistryThatSendsElsewhere, ABlobThatBreaksOffThereIsContinued) {
+TEST_P(RegistryThatRedirects, BrokenDownloadIsResumed) {
   constexpr size_t kAtOnce = 400'000;
   Start({.bytes_max = kAtOnce});
   const std::string bytes = Noise(1'000'000, 1);
@@ -97,7 +97,7 @@ TEST_P(RegistryThatSendsElsewhere, ABlobThatBreaksOffThereIsContinued) {
   ExpectNoCredentialsWereSentThere();
 }
 
-TEST_P(RegistryThatSendsElsewhere, APasswordIsNotGivenToWhoAsksThere) {
+TEST_P(RegistryThatRedirects, ChallengeOfTargetGetsNoPassword) {
   Start({.asks_password = true});
   const auto blob = WriteSmallBlob(*store_, kRepository, "content", {});
   ASSERT_TRUE(blob.ok()) << blob.status();
@@ -108,7 +108,7 @@ TEST_P(RegistryThatSendsElsewhere, APasswordIsNotGivenToWhoAsksThere) {
   ExpectNoCredentialsWereSentThere();
 }
 
-INSTANTIATE_TEST_SUITE_P(Logins, RegistryThatSendsElsewhere,
+INSTANTIATE_TEST_SUITE_P(Logins, RegistryThatRedirects,
                          ::testing::Values(Login::kPassword, Login::kToken), [](const auto& login) {
                            return login.param == Login::kToken ? "token" : "password";
                          });

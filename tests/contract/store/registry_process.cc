@@ -142,7 +142,8 @@ bool RegistryProcess::Answers() const {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in own = Loopback(0, kAnother);
   sockaddr_in address = Loopback(port_);
-  // From its own address, a free port may be connected to itself, and the registry not get it.
+  // Bind another address: from 127.0.0.1 a free port may connect to itself, and the registry could
+  // not listen on it.
   const bool connected =
       ::bind(socket, reinterpret_cast<sockaddr*>(&own), sizeof(own)) == 0 &&
       ::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;

@@ -14,28 +14,27 @@ namespace cachewarm::bundle {
 struct RegistryTls {
   std::string certificate_file;  // PEM
   std::string key_file;
-  std::string client_ca_file;  // demands a client certificate of it; empty: of nobody
+  std::string client_ca_file;  // requires client certificates of this authority; empty: none
 };
 
 struct RegistrySettings {
-  // Only user "warm" with password "secret" may do anything.
+  // Requires user "warm" with password "secret".
   bool with_password = false;
   RegistryTls tls;
-  // Only who brings a token may do anything: where it is to be had, and the PEM file of who signs
-  // it. As TokenServer makes them.
+  // Requires a token: URL of the token server and PEM file of its certificate, as of TokenServer.
   std::string token_realm;
   std::string token_certificate_file;
-  // Where readers of blobs are sent to; empty: nowhere.
+  // Host to which readers of blobs are redirected; empty: none.
   std::string redirect_url;
-  // Empty: in a directory of its own.
+  // Empty: a temporary directory.
   std::string content_directory;
 };
 
-// A real registry (docker-registry 2.8, the program that CACHEWARM_REGISTRY_BIN names) on a free
-// loopback port. Killed with the object.
+// Runs a real registry (docker-registry 2.8, the program of CACHEWARM_REGISTRY_BIN) on a free
+// loopback port. The destructor kills it.
 class RegistryProcess {
  public:
-  // Empty: this machine has none, and who needs it skips.
+  // Returns the program; empty if this machine has none, and tests must be skipped.
   static std::string Program();
 
   explicit RegistryProcess(const RegistrySettings& settings = {});
@@ -48,9 +47,9 @@ class RegistryProcess {
   uint16_t port() const { return static_cast<uint16_t>(port_); }
   // A docker config.json with the password.
   const std::string& auth_file() const { return auth_file_; }
-  // Below it, docker/registry/v2 is its content.
+  // Directory of the content, in docker/registry/v2.
   const std::string& content_directory() const { return content_directory_; }
-  // Content and port stay.
+  // Restarts it with the same content and port.
   void Kill();
   void Start();
 

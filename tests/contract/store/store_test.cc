@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Store promises, run on all of them: in memory, an image layout, each with each
-// decorator around it, and a real registry (where CACHEWARM_REGISTRY_BIN names one).
+// The contract of Store, tested with every implementation: memory, image layout, both with each
+// decorator, and a real registry (if CACHEWARM_REGISTRY_BIN names one).
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -17,8 +17,8 @@
 #include "lib/bundle/store/mem/mem_store.h"
 #include "lib/bundle/transfer.h"
 #include "lib/http/client.h"
-#include "tests/contract/store/kinds.h"
 #include "tests/contract/store/registry_process.h"
+#include "tests/contract/store/store_kinds.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -55,7 +55,7 @@ class StoreContract : public ::testing::TestWithParam<StoreKind> {
     return text.text();
   }
 
-  // A whole small bundle under `tag`.
+  // Writes a small bundle and tags it.
   Digest WriteBundle(const std::string& content, const std::string& tag) {
     const PackedSample sample = PackTree({{"a", {.content = content}}});
     WriteBlob(sample.layer);
@@ -69,12 +69,12 @@ class StoreContract : public ::testing::TestWithParam<StoreKind> {
   StoreUnderTest under_test_;
 };
 
-TEST_P(StoreContract, APingIsAnswered) {
+TEST_P(StoreContract, PingSucceeds) {
   const absl::Status status = store().Ping({});
   EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST_P(StoreContract, ABlobIsReadAsItWasWritten) {
+TEST_P(StoreContract, BlobRoundTrips) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{1000}, size_t{kSmallChunk},
                             size_t{kSmallChunk} + 1, size_t{3} << 20U}) {
     const std::string bytes = Noise(size, static_cast<uint32_t>(size));
@@ -107,7 +107,7 @@ TEST_P(StoreContract, AnyRangeOfABlobCanBeRead) {
   }
 }
 
-TEST_P(StoreContract, ARangeBeyondTheEndIsAnError) {
+TEST_P(StoreContract, RangeBeyondTheEndFails) {
   const Descriptor blob = WriteBlob("ten bytes!");
   EXPECT_FALSE(ReadBlob({.digest = blob.digest, .offset = 5, .bytes = 6}).ok());
 }
@@ -127,7 +127,7 @@ TEST_P(StoreContract, ManyPiecesMakeOneBlob) {
   EXPECT_TRUE(*ReadBlob({.digest = blob->digest, .bytes = blob->bytes}) == whole);
 }
 
-TEST_P(StoreContract, ABlobAppearsOnlyWithItsCommit) {
+TEST_P(StoreContract, BlobAppearsOnlyWithCommit) {
   const std::string bytes = Noise(200'000, 2);
   {
     const auto upload = store().StartBlob(kRepository, {});
@@ -137,13 +137,13 @@ TEST_P(StoreContract, ABlobAppearsOnlyWithItsCommit) {
   EXPECT_FALSE(*store().HasBlob(kRepository, DigestOf(bytes), {}));
 }
 
-TEST_P(StoreContract, WritingABlobTwiceIsNoError) {
+TEST_P(StoreContract, WritingBlobTwiceSucceeds) {
   const Descriptor first = WriteBlob("the same");
   const Descriptor second = WriteBlob("the same");
   EXPECT_EQ(first.digest, second.digest);
 }
 
-TEST_P(StoreContract, WhatIsNotThereIsNotFound) {
+TEST_P(StoreContract, MissingContentIsNotFound) {
   const Digest nothing = DigestOf("nothing");
   const auto has = store().HasBlob(kRepository, nothing, {});
   ASSERT_TRUE(has.ok()) << has.status();
@@ -157,14 +157,14 @@ TEST_P(StoreContract, WhatIsNotThereIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(store().ResolveTag(kRepository, "k-none", {}).status()));
 }
 
-TEST_P(StoreContract, RepositoriesAreApart) {
+TEST_P(StoreContract, RepositoriesAreIsolated) {
   const Descriptor blob = WriteBlob("mine", "team/one");
   EXPECT_TRUE(*store().HasBlob("team/one", blob.digest, {}));
   EXPECT_FALSE(*store().HasBlob("team/two", blob.digest, {}));
   EXPECT_FALSE(*store().HasBlob("team", blob.digest, {}));
 }
 
-TEST_P(StoreContract, AMountedBlobIsReadableAndOneThatIsNotIsNot) {
+TEST_P(StoreContract, MountedBlobIsReadable) {
   const std::string bytes = Noise(100'000, 6);
   const Descriptor blob = WriteBlob(bytes, "team/one");
   const auto mounted = store().MountBlob("team/one", kRepository, blob.digest, {});
@@ -180,7 +180,7 @@ TEST_P(StoreContract, AMountedBlobIsReadableAndOneThatIsNotIsNot) {
       absl::IsInvalidArgument(store().MountBlob("../one", kRepository, blob.digest, {}).status()));
 }
 
-TEST_P(StoreContract, AManifestIsReadByItsDigestAndItsTag) {
+TEST_P(StoreContract, ManifestIsReadByDigestAndTag) {
   const Digest digest = WriteBundle("one", "k-1234");
   const auto text = store().ReadManifest(kRepository, digest, {});
   ASSERT_TRUE(text.ok()) << text.status();
@@ -190,7 +190,7 @@ TEST_P(StoreContract, AManifestIsReadByItsDigestAndItsTag) {
   EXPECT_EQ(*resolved, digest);
 }
 
-TEST_P(StoreContract, ATagMovesAndTheOldManifestStays) {
+TEST_P(StoreContract, TagMovesAndOldManifestStays) {
   const Digest first = WriteBundle("one", "k-1");
   const Digest second = WriteBundle("two", "k-1");
   EXPECT_EQ(*store().ResolveTag(kRepository, "k-1", {}), second);
@@ -198,12 +198,12 @@ TEST_P(StoreContract, ATagMovesAndTheOldManifestStays) {
   EXPECT_TRUE(store().ReadManifest(kRepository, second, {}).ok());
 }
 
-TEST_P(StoreContract, AManifestWithoutATagIsReadable) {
+TEST_P(StoreContract, ManifestWithoutTagIsReadable) {
   const Digest digest = WriteBundle("untagged", "");
   EXPECT_TRUE(store().ReadManifest(kRepository, digest, {}).ok());
 }
 
-TEST_P(StoreContract, AManifestWhoseBlobsAreMissingIsRefused) {
+TEST_P(StoreContract, ManifestWithMissingBlobsIsRefused) {
   const PackedSample sample = PackTree(SampleTree());
   WriteBlob(sample.packed.config_text);
   const auto written = store().WriteManifest(kRepository, sample.packed.manifest_text, "k-1", {});
@@ -212,7 +212,7 @@ TEST_P(StoreContract, AManifestWhoseBlobsAreMissingIsRefused) {
   EXPECT_TRUE(absl::IsNotFound(store().ResolveTag(kRepository, "k-1", {}).status()));
 }
 
-TEST_P(StoreContract, OnlyManifestsOfBundlesAreTaken) {
+TEST_P(StoreContract, OnlyBundleManifestsAreAccepted) {
   for (const std::string text : {"", "{}", "not json", R"({"schemaVersion":2})"}) {
     EXPECT_TRUE(
         absl::IsInvalidArgument(store().WriteManifest(kRepository, text, "k-1", {}).status()))
@@ -236,7 +236,7 @@ TEST_P(StoreContract, MalformedNamesAreRefused) {
   }
 }
 
-TEST_P(StoreContract, AStoppedReadOrWriteIsCancelled) {
+TEST_P(StoreContract, StoppedReadOrWriteIsCancelled) {
   const Descriptor blob = WriteBlob(Noise(2U << 20U, 3));
   std::stop_source stop;
   stop.request_stop();
@@ -255,7 +255,7 @@ TEST_P(StoreContract, AStoppedReadOrWriteIsCancelled) {
   }
 }
 
-TEST_P(StoreContract, TheErrorOfASinkEndsTheReadAsItIs) {
+TEST_P(StoreContract, SinkErrorEndsReadUnchanged) {
   const Descriptor blob = WriteBlob(Noise(2U << 20U, 5));
   TextSink full(100'000);
   const absl::Status status =
@@ -264,7 +264,7 @@ TEST_P(StoreContract, TheErrorOfASinkEndsTheReadAsItIs) {
   EXPECT_LE(full.text().size(), 100'000U);
 }
 
-TEST_P(StoreContract, WritersAtOnceLoseNothing) {
+TEST_P(StoreContract, ConcurrentWritersLoseNothing) {
   constexpr int kWriters = 4;
   constexpr int kEach = 5;
   {
@@ -289,7 +289,7 @@ TEST_P(StoreContract, WritersAtOnceLoseNothing) {
   }
 }
 
-TEST_P(StoreContract, TwoWritersOfOneBlobMakeOneBlob) {
+TEST_P(StoreContract, ConcurrentWritersOfOneBlobSucceed) {
   const std::string bytes = Noise(300'000, 7);
   const std::string_view head = std::string_view(bytes).substr(0, 100'000);
   const std::string_view rest = std::string_view(bytes).substr(100'000);
@@ -309,7 +309,7 @@ TEST_P(StoreContract, TwoWritersOfOneBlobMakeOneBlob) {
   EXPECT_TRUE(*ReadBlob({.digest = blob->digest, .bytes = blob->bytes}) == bytes);
 }
 
-TEST_P(StoreContract, AReaderDuringWritesSeesAnOldBundleOrANewOneWhole) {
+TEST_P(StoreContract, ReaderSeesOldOrNewBundle) {
   WriteBundle("bundle 0", "k-moving");
   std::atomic<bool> written = false;
   const std::jthread writers[] = {std::jthread([&] {
@@ -323,22 +323,22 @@ TEST_P(StoreContract, AReaderDuringWritesSeesAnOldBundleOrANewOneWhole) {
                                       WriteBundle("bundle 0", "k-moving");
                                     }
                                   })};
-  const Place place{store(), kRepository};
+  const RepositoryRef place{store(), kRepository};
   int seen = 0;
   while (!written || seen == 0) {
     const auto digest = store().ResolveTag(kRepository, "k-moving", {});
     const auto bundle =
         digest.ok() ? ReadBundle(place, *digest, {}) : absl::StatusOr<Bundle>(digest.status());
     const absl::Status whole = bundle.ok() ? Verify(place, *bundle, {}, {}) : bundle.status();
-    // docker-registry 2.8 truncates its links before it writes them, and says 500 meanwhile.
+    // docker-registry 2.8 truncates a link before it writes it, and returns 500 in between.
     ASSERT_TRUE(whole.ok() || (GetParam().needs_registry && IsRetryable(whole))) << whole;
     seen += whole.ok() ? 1 : 0;
   }
 }
 
-TEST_P(StoreContract, AWholeBundleGoesThroughIt) {
+TEST_P(StoreContract, BundleRoundTrips) {
   const TestTree tree = SampleTree();
-  const Place place{store(), kRepository};
+  const RepositoryRef place{store(), kRepository};
   const auto published = Publish(place, FilesOf(tree), SampleFacts(), {.tag = "k-sample"}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   EXPECT_EQ(published->files, static_cast<int64_t>(tree.size()));
@@ -367,10 +367,10 @@ TEST_P(StoreContract, AWholeBundleGoesThroughIt) {
   EXPECT_GT(total, 0);
 }
 
-TEST_P(StoreContract, ABundleIsCopiedOnceAndOnlyWhatIsMissing) {
+TEST_P(StoreContract, CopyTransfersOnlyMissingBlobs) {
   MemStore source;
-  const Place from{source, "elsewhere"};
-  const Place to{store(), kRepository};
+  const RepositoryRef from{source, "elsewhere"};
+  const RepositoryRef to{store(), kRepository};
   const auto published = Publish(from, FilesOf(SampleTree()), SampleFacts(), {}, {});
   ASSERT_TRUE(published.ok());
   const auto bundle = ReadBundle(from, published->digest, {});
@@ -384,7 +384,7 @@ TEST_P(StoreContract, ABundleIsCopiedOnceAndOnlyWhatIsMissing) {
   EXPECT_TRUE(Verify(to, *ReadBundle(to, published->digest, {}), {}, {}).ok());
 }
 
-// What refers to `subject`, told apart by `note`.
+// Returns a referrer of `subject`, made unique by `note`.
 Artifact ArtifactAbout(const Digest& subject, const std::string& note,
                        const std::string& type = "application/vnd.example.note") {
   return {.type = type,
@@ -398,7 +398,7 @@ Artifact ArtifactAbout(const Digest& subject, const std::string& note,
           .annotations = {{"org.example.note", note}}};
 }
 
-TEST_P(StoreContract, WhatRefersToAManifestIsListed) {
+TEST_P(StoreContract, ReferrersAreListed) {
   const Digest subject = WriteBundle("signed", "k-1");
   const Digest other = WriteBundle("another", "k-2");
   const std::string type = "application/vnd.example.note";
@@ -425,7 +425,7 @@ TEST_P(StoreContract, WhatRefersToAManifestIsListed) {
     EXPECT_EQ(each.bytes, static_cast<int64_t>(text->size()));
     const auto artifact = ParseArtifact(*text);
     EXPECT_EQ(artifact->subject.digest, subject);
-    // A list may leave the type out; the manifest does not.
+    // The type may be missing in a list, but not in the manifest.
     if (artifact->type == type) {
       digests.push_back(each.digest);
     }
@@ -435,7 +435,7 @@ TEST_P(StoreContract, WhatRefersToAManifestIsListed) {
   EXPECT_EQ(*store().ResolveTag(kRepository, "k-1", {}), subject);
 }
 
-TEST_P(StoreContract, WhatRefersToNothingOrLacksItsBlobsIsRefused) {
+TEST_P(StoreContract, ReferrerWithoutSubjectOrBlobsIsRefused) {
   const Digest subject = WriteBundle("signed", "k-1");
   const Artifact artifact = ArtifactAbout(subject, "never written");
   const auto written = store().WriteReferrer(kRepository, *WriteArtifact(artifact), {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real registry that speaks TLS and asks for a certificate, behind a real proxy.
+// A real registry with TLS and client certificates, behind a real proxy.
 #include <memory>
 #include <string>
 
@@ -29,18 +29,18 @@ class RegistryWithTls : public ::testing::Test {
       GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
     }
     http::PrepareProcess();
-    const std::string leaf = ours_.Issue("registry", "DNS:registry.test,IP:127.0.0.1");
+    const std::string leaf = trusted_.Issue("registry", "DNS:registry.test,IP:127.0.0.1");
     registry_ = std::make_unique<RegistryProcess>(
         RegistrySettings{.tls = {.certificate_file = leaf + ".crt",
                                  .key_file = leaf + ".key",
-                                 .client_ca_file = ours_.ca()}});
+                                 .client_ca_file = trusted_.ca()}});
   }
 
-  // The whole way of a bundle, there and back.
+  // Publishes and verifies a bundle.
   absl::Status Use(const StoreOptions& options) {
     CW_ASSIGN_OR_RETURN(const auto store, OpenStore(options, SystemClock()));
     CW_RETURN_IF_ERROR(store->Ping({}));
-    const Place place{*store, "team/llama"};
+    const RepositoryRef place{*store, "team/llama"};
     CW_ASSIGN_OR_RETURN(const Publication published,
                         Publish(place, FilesOf(SampleTree()), SampleFacts(), {.tag = "k-1"}, {}));
     CW_ASSIGN_OR_RETURN(const Bundle bundle, ReadBundle(place, published.digest, {}));
@@ -49,38 +49,38 @@ class RegistryWithTls : public ::testing::Test {
 
   StoreOptions Options(const std::string& host) {
     return {.url = "oci://" + host + "/base",
-            .ca_file = ours_.ca(),
-            .certificate_file = mine_ + ".crt",
-            .key_file = mine_ + ".key"};
+            .ca_file = trusted_.ca(),
+            .certificate_file = client_ + ".crt",
+            .key_file = client_ + ".key"};
   }
 
   TempDir folder_;
-  fakes::Authority ours_{folder_.path(), "ours"};
+  fakes::Authority trusted_{folder_.path(), "trusted"};
   fakes::Authority other_{folder_.path(), "other"};
-  std::string mine_ = ours_.Issue("client", "DNS:client");
+  std::string client_ = trusted_.Issue("client", "DNS:client");
   std::unique_ptr<RegistryProcess> registry_;
 };
 
-TEST_F(RegistryWithTls, TakesWhoShowsACertificateAndNobodyElse) {
+TEST_F(RegistryWithTls, RequiresClientCertificate) {
   const absl::Status shown = Use(Options(registry_->address()));
   EXPECT_TRUE(shown.ok()) << shown;
   StoreOptions anonymous = Options(registry_->address());
   anonymous.certificate_file = anonymous.key_file = "";
   EXPECT_TRUE(IsRetryable(Use(anonymous))) << Use(anonymous);
-  StoreOptions stranger = Options(registry_->address());
-  const std::string theirs = other_.Issue("client", "DNS:client");
-  stranger.certificate_file = theirs + ".crt";
-  stranger.key_file = theirs + ".key";
-  EXPECT_FALSE(Use(stranger).ok());
+  StoreOptions untrusted = Options(registry_->address());
+  const std::string leaf = other_.Issue("client", "DNS:client");
+  untrusted.certificate_file = leaf + ".crt";
+  untrusted.key_file = leaf + ".key";
+  EXPECT_FALSE(Use(untrusted).ok());
 }
 
-TEST_F(RegistryWithTls, IsNotTrustedByAnotherAuthority) {
+TEST_F(RegistryWithTls, IsNotTrustedWithAnotherAuthority) {
   StoreOptions options = Options(registry_->address());
   options.ca_file = other_.ca();
   EXPECT_FALSE(Use(options).ok());
 }
 
-TEST_F(RegistryWithTls, IsReachedThroughAProxyThatSeesNothingButItsName) {
+TEST_F(RegistryWithTls, IsReachedThroughConnectProxy) {
   const fakes::TunnelProxy proxy(registry_->port());
   StoreOptions options = Options("registry.test");
   options.proxy.https = "http://" + proxy.address();
@@ -92,7 +92,7 @@ TEST_F(RegistryWithTls, IsReachedThroughAProxyThatSeesNothingButItsName) {
   EXPECT_THAT(proxy.beginnings(), Each(Not(HasSubstr("/v2/"))));
 }
 
-TEST_F(RegistryWithTls, AProxyThatLeadsToAnotherServerIsNoticed) {
+TEST_F(RegistryWithTls, DetectsProxyToAnotherServer) {
   const std::string leaf = other_.Issue("registry", "DNS:registry.test");
   const RegistryProcess impostor(
       {.tls = {.certificate_file = leaf + ".crt", .key_file = leaf + ".key"}});

@@ -25,7 +25,7 @@ std::string BytesOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// As JSON Web Tokens have it (RFC 7515 §2).
+// base64url without padding (RFC 7515 §2).
 std::string Base64Url(std::string_view bytes) {
   std::string text = codec::EncodeBase64(bytes);
   for (char& c : text) {
@@ -60,7 +60,8 @@ std::vector<std::string> ValuesOf(std::string_view query, const std::string& nam
   return values;
 }
 
-// {"type":"repository","name":"team/llama","actions":["pull"]} of "repository:team/llama:pull".
+// Returns {"type":"repository","name":"team/llama","actions":["pull"]} for
+// "repository:team/llama:pull".
 std::string AccessOf(const std::string& scope, bool may_push) {
   const size_t name = scope.find(':') + 1;
   const size_t actions = scope.rfind(':') + 1;

@@ -12,23 +12,22 @@
 
 namespace cachewarm::bundle {
 
-// What stands beside a registry with "token" authentication: a server of its own that signs tokens.
-// User "warm" with password "secret" may pull and push, who shows no password may pull, and a wrong
-// password gets nothing. On a free loopback port.
+// Signs tokens for a registry with "token" authentication, on a free loopback port. User "warm"
+// with password "secret" may pull and push, anonymous users may pull, a wrong password is rejected.
 class TokenServer {
  public:
   static constexpr char kService[] = "registry.test";
   static constexpr char kIssuer[] = "tokens.test";
-  // How long a registry takes a token after its end.
+  // Time for which a registry accepts an expired token.
   static constexpr std::chrono::seconds kLeeway{60};
 
   TokenServer();
 
   // "http://127.0.0.1:41234/token"
   std::string realm() const;
-  // PEM; a registry that trusts it takes the tokens.
+  // PEM file of the certificate that the registry must trust.
   std::string certificate_file() const { return folder_ / "signer.crt"; }
-  // Of the tokens from now on. Negative: they are at their end when they are made.
+  // Lifetime of the following tokens. Negative: they are expired when issued.
   void SetLifetime(std::chrono::seconds lifetime);
 
   struct Question {

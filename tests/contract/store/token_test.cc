@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real registry that wants tokens, and the server that it names for them.
+// A real registry that requires tokens, and its token server.
 #include <chrono>
 #include <memory>
 #include <set>
@@ -50,16 +50,16 @@ class RegistryWithTokens : public ::testing::Test {
   std::unique_ptr<RegistryProcess> registry_;
 };
 
-TEST_F(RegistryWithTokens, IsUsedWithOneForEachRepositoryAndDirection) {
+TEST_F(RegistryWithTokens, UsesOneTokenPerRepositoryAndDirection) {
   const auto store = Open(registry_->auth_file());
   ASSERT_TRUE(store->Ping({}).ok()) << store->Ping({});
   const auto published = PublishTo(*store);
   ASSERT_TRUE(published.ok()) << published.status();
-  const Place from{*store, kRepository};
+  const RepositoryRef from{*store, kRepository};
   const auto bundle = ReadBundle(from, published->digest, {});
   ASSERT_TRUE(bundle.ok()) << bundle.status();
   EXPECT_TRUE(Verify(from, *bundle, {}, {}).ok());
-  const Place to{*store, "team/other"};
+  const RepositoryRef to{*store, "team/other"};
   const auto copied = CopyBundle(from, to, *bundle, "k-1", {});
   ASSERT_TRUE(copied.ok()) << copied.status();
   EXPECT_EQ(copied->copied_bytes, 0) << "a token for both repositories lets blobs be mounted";
@@ -67,7 +67,7 @@ TEST_F(RegistryWithTokens, IsUsedWithOneForEachRepositoryAndDirection) {
 
   std::set<std::vector<std::string>> scopes;
   for (const TokenServer::Question& question : tokens_->asked()) {
-    EXPECT_TRUE(scopes.insert(question.scopes).second) << "a token is asked for once";
+    EXPECT_TRUE(scopes.insert(question.scopes).second) << "tokens are cached";
     EXPECT_EQ(question.authorization, "Basic d2FybTpzZWNyZXQ=");
   }
   EXPECT_THAT(scopes, ::testing::IsSubsetOf(std::set<std::vector<std::string>>{
@@ -79,11 +79,11 @@ TEST_F(RegistryWithTokens, IsUsedWithOneForEachRepositoryAndDirection) {
                           {"repository:team/other:pull,push", "repository:team/llama:pull"}}));
 }
 
-TEST_F(RegistryWithTokens, LetsReadWhoHasNoPasswordAndRefusesWhatHeWrites) {
+TEST_F(RegistryWithTokens, AnonymousUserMayReadButNotWrite) {
   const auto published = PublishTo(*Open(registry_->auth_file()));
   ASSERT_TRUE(published.ok()) << published.status();
   const auto anonymous = Open("");
-  const Place place{*anonymous, kRepository};
+  const RepositoryRef place{*anonymous, kRepository};
   const auto bundle = ReadBundle(place, published->digest, {});
   ASSERT_TRUE(bundle.ok()) << bundle.status();
   EXPECT_TRUE(Verify(place, *bundle, {}, {}).ok());
@@ -92,7 +92,7 @@ TEST_F(RegistryWithTokens, LetsReadWhoHasNoPasswordAndRefusesWhatHeWrites) {
   EXPECT_THAT(Message(refused.status()), HasSubstr("UNAUTHORIZED"));
 }
 
-TEST_F(RegistryWithTokens, IsNotReachedWithAWrongPassword) {
+TEST_F(RegistryWithTokens, RejectsWrongPassword) {
   const TempDir folder;
   folder.Write("config.json",
                fmt::format(R"({{"auths":{{"{}":{{"username":"warm","password":"no"}}}}}})",
@@ -102,7 +102,7 @@ TEST_F(RegistryWithTokens, IsNotReachedWithAWrongPassword) {
   EXPECT_THAT(Message(refused), HasSubstr("token server: HTTP 401: wrong password"));
 }
 
-TEST_F(RegistryWithTokens, IsAskedAgainWithAFreshTokenWhenTheOldOneEnded) {
+TEST_F(RegistryWithTokens, RefreshesExpiredToken) {
   const auto store = Open(registry_->auth_file());
   const auto blob = WriteSmallBlob(*store, kRepository, "content", {});
   ASSERT_TRUE(blob.ok()) << blob.status();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uploads that break off, to the real registry (where CACHEWARM_REGISTRY_BIN names one).
+// Uploads that break off, to a real registry (if CACHEWARM_REGISTRY_BIN names one).
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -50,7 +50,7 @@ class BrokenUpload : public ::testing::Test {
     return (*upload)->Commit();
   }
 
-  // The uploads whose bytes the registry keeps on its disk.
+  // Returns the unfinished uploads on the registry's disk.
   int OpenUploads() const {
     const auto directory = std::filesystem::path(registry_->content_directory()) /
                            "docker/registry/v2/repositories" / kRepository / "_uploads";
@@ -64,14 +64,14 @@ class BrokenUpload : public ::testing::Test {
   std::unique_ptr<RegistryProcess> registry_;
 };
 
-// Breaks the n-th request of that method.
+// Breaks the n-th request of `method`.
 BrokenClient::Decide BreakNth(http::Method method, int n, Break how) {
   return [=, seen = std::make_shared<std::atomic<int>>(0)](const http::Request& request) {
     return request.method == method && (*seen)++ == n ? how : Break::kNot;
   };
 }
 
-TEST_F(BrokenUpload, IsWholeInTheEndOrSaysThatItMustBeSentAgain) {
+TEST_F(BrokenUpload, ResumesOrAsksForWholeBlob) {
   uint32_t seed = 0;
   for (const http::Method method : {http::Method::kPatch, http::Method::kPut}) {
     for (const int n : {0, 1}) {
@@ -99,7 +99,7 @@ TEST_F(BrokenUpload, IsWholeInTheEndOrSaysThatItMustBeSentAgain) {
   }
 }
 
-TEST_F(BrokenUpload, ThatIsGivenUpLeavesNothingInTheRegistry) {
+TEST_F(BrokenUpload, DestroyedUploadLeavesNothing) {
   const auto store = Open([](const http::Request&) { return Break::kNot; });
   {
     const auto upload = store->StartBlob(kRepository, {});
@@ -109,15 +109,15 @@ TEST_F(BrokenUpload, ThatIsGivenUpLeavesNothingInTheRegistry) {
   EXPECT_EQ(OpenUploads(), 0);
 }
 
-TEST_F(BrokenUpload, IsNoneWhereTheRegistryCanMountTheBlob) {
+TEST_F(BrokenUpload, MountNeedsNoUpload) {
   std::atomic<int> uploads = 0;
   const auto store = Open([&uploads](const http::Request& request) {
     const bool is_blob = request.url.find("/blobs/") != std::string::npos;
     uploads += is_blob && !request.body.empty() ? 1 : 0;
     return Break::kNot;
   });
-  const Place from{*store, kRepository};
-  const Place to{*store, "team/other"};
+  const RepositoryRef from{*store, kRepository};
+  const RepositoryRef to{*store, "team/other"};
   const auto published = Publish(from, FilesOf(SampleTree()), SampleFacts(), {}, {});
   ASSERT_TRUE(published.ok()) << published.status();
   const auto bundle = ReadBundle(from, published->digest, {});

@@ -248,12 +248,12 @@ class TestBoundPods:
     def test_what_happens_before_a_pod_is_bound_is_free(self):
         court = Court().see(0, pod(held=True)).see(1, pod(held=True, until=60)).see(2, pod())
         later = pod(node="node-a")
-        later["metadata"]["annotations"]["cachewarm.io/released"] = "Warm"
+        later["metadata"]["annotations"]["cachewarm.io/released"] = "ReleasedWarm"
         assert court.see(3, later).see(4, later).rules == []
         assert court.judge.tally.bound == 1
 
     @pytest.mark.parametrize("where,value", [
-        (("metadata", "annotations", "cachewarm.io/released"), "Warm"),
+        (("metadata", "annotations", "cachewarm.io/released"), "ReleasedWarm"),
         (("metadata", "annotations", "cachewarm.io/warmup"), "other"),
         (("metadata", "labels"), {"a": "b"}),
         (("spec", "affinity"), {"nodeAffinity": {}}),

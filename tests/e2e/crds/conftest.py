@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing in this folder needs the programs. The operator rests meanwhile: it would rightly correct
-what these tests write in its name."""
+"""The tests of this folder need no operator. It is scaled down, because it would overwrite the
+objects that the tests write with its identity."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def operator_at_rest(cluster: Cluster, installed):
 
 @pytest.fixture(scope="session")
 def admin(cluster: Cluster) -> Kubectl:
-    """For what leaves nothing behind: dry runs and looks."""
+    """For dry runs and reads, which leave no objects behind."""
     return cluster.kubectl()
 
 

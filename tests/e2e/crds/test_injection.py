@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The admission policy alone: a copy of it, under a label that the operator does not know, is tried
-by dry run."""
+"""Tests the admission policy by dry run, with a copy of it that selects another label than the
+one that the operator sets."""
 
 import copy
 import json
@@ -24,7 +24,7 @@ INJECTION = {
     ],
 }
 EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-GATE = {"name": "cachewarm.io/warm"}
+GATE = {"name": "cachewarm.io/wait-for-cache"}
 
 
 def pod(**spec: object) -> dict:
@@ -49,7 +49,7 @@ def pod(**spec: object) -> dict:
 
 
 class Injected:
-    """A namespace with one warmup, and what became of a pod that was created there by dry run."""
+    """A namespace with one warmup, and the result of creating a pod there by dry run."""
 
     def __init__(self, kubectl, uid: str):
         self.kubectl, self.uid = kubectl, uid
@@ -59,8 +59,8 @@ class Injected:
 
     def is_injected(self, thing: dict) -> bool:
         made = self.create(thing)
-        ours = [v for v in made["spec"].get("volumes", []) if v["name"] == "cachewarm"]
-        return bool(ours) and "hostPath" in ours[0]
+        volumes = [v for v in made["spec"].get("volumes", []) if v["name"] == "cachewarm"]
+        return bool(volumes) and "hostPath" in volumes[0]
 
 
 def with_warmup(kubectl, name="llama", injection=INJECTION) -> str:
@@ -74,7 +74,7 @@ def with_warmup(kubectl, name="llama", injection=INJECTION) -> str:
 
 @pytest.fixture(scope="module")
 def place(admin, installed):
-    """An Injected, for all tests of this file."""
+    """Returns one Injected for all tests of this file."""
     name = f"injection-{uuid.uuid4().hex[:5]}"
     admin.run("create", "namespace", name)
     kubectl = admin.within(name)
@@ -123,7 +123,7 @@ def test_volume_mount_variables_gate_and_annotations_are_added(place):
     assert made["metadata"]["annotations"] == {"cachewarm.io/warmup": "llama", EVICT: "cachewarm"}
 
 
-def test_everything_else_stays_as_it_was(place):
+def test_other_fields_are_unchanged(place):
     made, plain = place.create(pod()), pod()
     assert [c["name"] for c in made["spec"]["containers"]] == ["proxy", "server"]
     proxy = container(made, "proxy")
@@ -134,7 +134,7 @@ def test_everything_else_stays_as_it_was(place):
     assert made["metadata"]["labels"] == plain["metadata"]["labels"]
 
 
-def test_variable_of_the_pod_stays_the_users(place):
+def test_variable_of_the_pod_is_kept(place):
     thing = pod()
     thing["spec"]["containers"][1]["env"] = [{"name": "TRITON_CACHE_DIR", "value": "/mine"}]
     env = {e["name"]: e["value"] for e in container(place.create(thing))["env"]}
@@ -147,7 +147,7 @@ def test_variable_of_the_pod_stays_the_users(place):
 @pytest.mark.parametrize("of_pod,of_container,run_as", [
     (None, None, "image"), (1000, None, "u1000"), (None, 0, "u0"), (1000, 2000, "u2000"),
 ])
-def test_path_follows_the_user_that_the_container_runs_as(place, of_pod, of_container, run_as):
+def test_path_contains_the_user_of_the_container(place, of_pod, of_container, run_as):
     thing = pod()
     if of_pod is not None:
         thing["spec"]["securityContext"] = {"runAsUser": of_pod}
@@ -203,27 +203,27 @@ UNTOUCHED = {
     "a label missing": unlabelled(),
     "no labels": naked(),
     "no such container": pod(containers=[{"name": "other", "image": "i"}], volumes=[]),
-    "a builder of ours": labelled(**{"cachewarm.io/builder-warmup": "uid"}),
+    "a builder Job": labelled(**{"cachewarm.io/builder-warmup": "uid"}),
     "a pod of a daemon set": owned("DaemonSet"),
     "windows": pod(os={"name": "windows"}),
     "another warmup's pod": annotated(**{"cachewarm.io/warmup": "other"}),
-    "a pod that is rehearsed as it is": annotated(**{"cachewarm.io/warmup": "-"}),
-    "a volume with our name": with_volume(emptyDir={}),
-    "a host path with our name": with_volume(hostPath={"path": "/etc"}),
-    "a mount at our path": mounted_at("/var/cache/cachewarm"),
-    "a mount below our path": mounted_at("/var/cache/cachewarm/triton"),
+    "a pod of the unmodified dry run": annotated(**{"cachewarm.io/warmup": "-"}),
+    "a volume with the same name": with_volume(emptyDir={}),
+    "a host path with the same name": with_volume(hostPath={"path": "/etc"}),
+    "a mount at the mount path": mounted_at("/var/cache/cachewarm"),
+    "a mount below the mount path": mounted_at("/var/cache/cachewarm/triton"),
 }
 INJECTED = {
     "a pod of a replica set": owned("ReplicaSet"),
     "linux": pod(os={"name": "linux"}),
-    "our own annotation": annotated(**{"cachewarm.io/warmup": "llama"}),
-    "a mount beside our path": mounted_at("/var/cache/cachewarm2"),
+    "the annotation of the same warmup": annotated(**{"cachewarm.io/warmup": "llama"}),
+    "a mount next to the mount path": mounted_at("/var/cache/cachewarm2"),
     "a label more": labelled(extra="label"),
 }
 
 
 @pytest.mark.parametrize("what", UNTOUCHED)
-def test_pod_that_must_not_be_touched_passes_as_it_is(place, what):
+def test_skipped_pod_is_admitted_unchanged(place, what):
     made = place.create(UNTOUCHED[what])
     assert "schedulingGates" not in made["spec"]
     assert EVICT not in made["metadata"].get("annotations", {})
@@ -234,7 +234,7 @@ def test_pod_that_must_not_be_touched_passes_as_it_is(place, what):
 
 
 @pytest.mark.parametrize("what", INJECTED)
-def test_pod_that_may_be_touched_is(place, what):
+def test_matching_pod_is_injected(place, what):
     assert place.is_injected(INJECTED[what])
 
 
@@ -256,14 +256,14 @@ def test_only_revisions_that_are_not_warm_are_held(place, labels, gated):
     assert volume(made)
 
 
-def test_gates_of_others_stay(place):
+def test_other_gates_are_kept(place):
     other = {"name": "kueue.x-k8s.io/admission"}
     made = place.create(pod(schedulingGates=[other]))
     assert sorted(g["name"] for g in made["spec"]["schedulingGates"]) == [
         GATE["name"], other["name"]]
 
 
-def test_pod_that_is_bound_already_is_not_held(place):
+def test_bound_pod_is_not_held(place):
     made = place.create(pod(nodeName="somewhere"))
     assert "schedulingGates" not in made["spec"]
     assert volume(made)
@@ -274,7 +274,7 @@ def test_pod_that_is_bound_already_is_not_held(place):
     ("a,cachewarm,b", "a,cachewarm,b"),
     ("cachewarm2", "cachewarm2,cachewarm"),
 ])
-def test_autoscaler_may_still_remove_the_node(place, before, after):
+def test_autoscaler_can_still_remove_the_node(place, before, after):
     made = place.create(annotated(**{EVICT: before}))
     assert made["metadata"]["annotations"][EVICT] == after
 
@@ -296,7 +296,7 @@ def test_path_cannot_be_chosen_by_a_pod(place):
     assert volume(made)["hostPath"]["path"] == path(place, "image")
 
 
-def test_namespace_that_forbids_host_paths_is_left_alone(place):
+def test_namespace_that_forbids_host_paths_is_skipped(place):
     for level in ("baseline", "restricted"):
         enforce = f"pod-security.kubernetes.io/enforce={level}"
         place.kubectl.run("label", "namespace", place.kubectl.namespace, enforce, "--overwrite")
@@ -318,7 +318,7 @@ def test_namespace_that_forbids_host_paths_is_left_alone(place):
     wait_for("the label is gone", lambda: place.is_injected(pod()), 30)
 
 
-def test_withdrawn_injection_stops_at_once(place):
+def test_suspended_injection_stops_at_once(place):
     kubectl = place.kubectl
     with_warmup(kubectl, "gone", {**INJECTION, "labels": {"app": "gone"}})
     thing = labelled(app="gone")

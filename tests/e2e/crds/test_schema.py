@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API server makes of crds/: real validation, real defaults, real kubectl."""
+"""Tests validation, defaults and kubectl output of crds/ on a real API server."""
 
 import json
 
@@ -35,6 +35,12 @@ ACCEPTED = {
         "compile": {"builder": "FirstPod"},
     },
     "presets and caches of one's own": {"selector": SELECTOR, "caches": [{"name": "vllm"}, OWN]},
+    # Rejected by the operator: tests/e2e/main_job/test_bad_input.py.
+    "a name that is no preset": {"selector": SELECTOR, "caches": [{"name": "tritton"}]},
+    "a preset's name for one's own cache": {
+        "selector": SELECTOR,
+        "caches": [{**OWN, "name": "vllm"}],
+    },
     "globs of one's own": {"selector": SELECTOR, "caches": [{**OWN, "include": ["**/*.so"]}]},
     "overrides and requests": {
         "template": TEMPLATE,
@@ -50,24 +56,24 @@ ACCEPTED = {
     "every limit": {
         "selector": SELECTOR,
         "compile": {"timeoutSeconds": 86400, "settleSeconds": 1, "backoffLimit": 0},
-        "gate": {"mode": "Off", "maxHoldSeconds": 3600},
+        "gate": {"mode": "Never", "maxHoldSeconds": 3600},
         "gpuTypes": ["cpu", "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb"],
     },
 }
 
-# What is wrong → (spec, words that the answer must hold).
+# Problem → (spec, words of the error message).
 REFUSED = {
-    "no pods named": ({"paused": True}, "give one of workloadRef, template or selector"),
-    "pods named twice": (
+    "no pods selected": ({"paused": True}, "set one of workloadRef, template or selector"),
+    "pods selected twice": (
         {"workloadRef": DEPLOYMENT, "selector": SELECTOR},
-        "workloadRef stands alone: remove template and selector, or remove workloadRef",
+        "workloadRef excludes template and selector: remove them, or remove workloadRef",
     ),
     "a daemon set": (
         {"workloadRef": {**DEPLOYMENT, "kind": "DaemonSet"}},
         "workloadRef cannot be DaemonSet of apps/v1: use a Deployment or StatefulSet of apps/v1, "
         "a Job or CronJob of batch/v1",
     ),
-    "a kind that we do not know": (
+    "an unknown kind": (
         {
             "workloadRef": {
                 "apiVersion": "jobset.x-k8s.io/v1alpha2",
@@ -84,9 +90,9 @@ REFUSED = {
         {"selector": {"matchLabels": {"a": "b"}, "matchExpressions": []}},
         'unknown field "spec.selector.matchExpressions"',
     ),
-    "a template nobody can be found by": (
+    "a template without labels": (
         {"template": {"spec": {"containers": [{"name": "c"}]}}},
-        "template needs metadata.labels, or selector.matchLabels beside it",
+        "template needs metadata.labels, or a selector, to identify its pods",
     ),
     "a template without containers": (
         {"template": {"metadata": TEMPLATE["metadata"], "spec": {"containers": []}}},
@@ -94,23 +100,24 @@ REFUSED = {
     ),
     "a first pod of a bare template": (
         {"template": TEMPLATE, "compile": {"builder": "FirstPod"}},
-        "a bare template has no pods of its own: set compile.builder to Job or Auto",
-    ),
-    "an unknown preset": (
-        {"selector": SELECTOR, "caches": [{"name": "tritton"}]},
-        "there is no preset tritton: use torchinductor, triton, vllm",
+        "a template without selector has no pods that could compile: "
+        "set compile.builder to Job or Auto",
     ),
     "a path without a variable": (
         {"selector": SELECTOR, "caches": [{"name": "mine", "path": "a"}]},
-        "a cache of your own needs both env and path; a preset needs neither",
+        "a custom cache needs both env and path; a preset needs neither",
     ),
     "a variable without a path": (
         {"selector": SELECTOR, "caches": [{"name": "mine", "env": "A"}]},
-        "a cache of your own needs both env and path; a preset needs neither",
+        "a custom cache needs both env and path; a preset needs neither",
     ),
-    "a preset's name taken": (
-        {"selector": SELECTOR, "caches": [{**OWN, "name": "vllm"}]},
-        "cannot have the name of a preset",
+    "a cache name that is no DNS label": (
+        {"selector": SELECTOR, "caches": [{"name": "Triton"}]},
+        "spec.caches[0].name",
+    ),
+    "a cache name that is too long": (
+        {"selector": SELECTOR, "caches": [{"name": "t" * 41}]},
+        "spec.caches[0].name",
     ),
     "a glob that JSON writes longer": (
         {"selector": SELECTOR, "caches": [{**OWN, "include": ["a<b"]}]},
@@ -118,9 +125,9 @@ REFUSED = {
     ),
     "globs for a preset": (
         {"selector": SELECTOR, "caches": [{"name": "vllm", "include": ["*"]}]},
-        "include is for a cache of your own",
+        "include is only for custom caches",
     ),
-    "a way out of the directory": (
+    "a path that leaves the directory": (
         {"selector": SELECTOR, "caches": [{**OWN, "path": "a/../../etc"}]},
         "path must be relative, below the mounted cache directory, without . and ..",
     ),
@@ -173,15 +180,15 @@ REFUSED = {
                 "should match",
             ),
             (
-                "framed otherwise",
+                "with a framing header",
                 [{**ASK, "headers": [{"name": "Transfer-Encoding", "value": "chunked"}]}],
-                "this header is set by the operator itself: leave it out",
+                "the operator sets this header itself: remove it",
             ),
         ]
     },
-    "a bare Off": (
+    "a boolean": (
         {"selector": SELECTOR, "gate": {"mode": False}},
-        'supported values: "Auto", "Hold", "Off"',
+        'supported values: "Auto", "Hold", "Never"',
     ),
     **{
         f"{field} that comes later": (
@@ -205,18 +212,18 @@ def test_definition_is_established_and_structural(admin, name):
 
 
 @pytest.mark.parametrize("what", ACCEPTED)
-def test_good_object_is_accepted(admin, what):
+def test_valid_object_is_accepted(admin, what):
     assert refusal(admin, warmup(**ACCEPTED[what])) == ""
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_bad_object_is_refused_with_a_message_that_helps(admin, what):
+def test_invalid_object_is_rejected_with_a_helpful_message(admin, what):
     spec, words = REFUSED[what]
     assert words in refusal(admin, warmup(**spec))
 
 
 @pytest.mark.parametrize("name", ["Llama", "a.b", "x" * 46])
-def test_name_that_does_not_fit_builders_and_paths_is_refused(admin, name):
+def test_invalid_name_is_rejected(admin, name):
     words = refusal(admin, warmup(name))
     assert "at most 45 characters" in words or "RFC 1123" in words
 
@@ -253,7 +260,7 @@ def test_defaults_are_filled_in(admin):
                 "Default 3.",
             ],
         ),
-        ("cw.spec.gate", ["enum: Auto, Hold, Off", "Default 60."]),
+        ("cw.spec.gate", ["enum: Auto, Hold, Never", "Default 60."]),
         ("cw.status.starts.counts", ["hollow\t<integer>"]),
         ("nc.status.node", ["gpuType\t<string>", "cpuClass\t<string>"]),
     ],
@@ -264,16 +271,16 @@ def test_explain_reads_well(admin, field, words):
     assert "<no description>" not in text
 
 
-def test_columns_are_those_that_users_read(kubectl):
+def test_columns_of_a_warmup(kubectl):
     kubectl.apply(warmup())
     header = kubectl.run("get", "cw").splitlines()[0].split()
-    assert header == ["NAME", "TYPES", "NODES", "HIT", "SAVED", "READY", "AGE"]
+    assert header == ["NAME", "TYPES", "NODES", "HIT", "SAVED", "READY", "WARM", "AGE"]
     wide = kubectl.run("get", "cw", "-o", "wide").splitlines()[0].split()
-    assert wide == ["NAME", "TYPES", "NODES", "HIT", "SAVED", "READY", "REASON", "AGE"]
+    assert wide == ["NAME", "TYPES", "NODES", "HIT", "SAVED", "READY", "WARM", "REASON", "AGE"]
     assert "llama" in kubectl.run("get", "cachewarm")
 
 
-def test_columns_of_a_node_are_those_that_users_read(kubectl, operator):
+def test_columns_of_a_node_cache(kubectl, operator):
     operator.run("apply", "--server-side", "-f", "-", text_in=json.dumps(nodecache("columns")))
     try:
         header = kubectl.run("get", "nc", "columns").splitlines()[0].split()
@@ -293,7 +300,7 @@ def test_golden_warmup_is_accepted_field_by_field(admin):
     assert made["spec"] == full["spec"]
 
 
-def test_golden_status_with_an_unknown_field_is_refused(kubectl, operator):
+def test_golden_status_with_an_unknown_field_is_rejected(kubectl, operator):
     full = golden("cachewarmup.json")
     kubectl.apply({key: full[key] for key in ("apiVersion", "kind", "metadata", "spec")})
     full["status"]["surprise"] = 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may write what: with real tokens of the real accounts, against RBAC and the policies of
-manifests/write-policy.yaml."""
+"""Tests RBAC and the policies of manifests/write-policy.yaml with real tokens of the real
+service accounts."""
 
 import json
 import uuid
@@ -29,7 +29,7 @@ def nodes(admin, installed) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def identity(admin, installed, tmp_path_factory):
-    """kubectl by a real token: identity("cachewarm-agent", node=...) is bound to a pod there."""
+    """kubectl with a real token; identity("cachewarm-agent", node=...) is bound to a pod there."""
     system = admin.within(SYSTEM)
     folder = tmp_path_factory.mktemp("identities")
     pods = []
@@ -83,7 +83,7 @@ def operator_token(identity) -> Kubectl:
 
 
 def report(client: Kubectl, node: str) -> str:
-    """The answer to an agent's report, of which nothing stays."""
+    """Returns the response to an agent's status update by dry run."""
     words = ("apply", "--server-side", "--force-conflicts", "--field-manager=cachewarm-agent",
              "--subresource=status", DRY, "-f", "-")
     return answer(client, *words, given=nodecache(node, status={"node": {"gpuType": "cpu"}}))
@@ -97,21 +97,21 @@ def test_agent_cannot_report_on_another_node(agent, nodes):
     assert f"the agent on {nodes[0]} may not write NodeCache {nodes[1]}" in report(agent, nodes[1])
 
 
-def test_token_that_is_bound_to_no_node_cannot_report(identity, nodes):
+def test_token_without_node_cannot_report(identity, nodes):
     words = report(identity("cachewarm-agent"), nodes[0])
-    assert "the token names no node" in words
+    assert "the token contains no node name" in words
 
 
-def test_agent_cannot_want_anything(agent, nodes):
-    wish = {"spec": {"starts": [{"podUID": "p", "warmupUID": "w", "runAs": "image"}]}}
-    words = answer(agent, "patch", "nc", nodes[0], "--type=merge", DRY, "-p", json.dumps(wish))
+def test_agent_cannot_write_the_spec(agent, nodes):
+    spec = {"spec": {"starts": [{"podUID": "p", "warmupUID": "w", "runAs": "image"}]}}
+    words = answer(agent, "patch", "nc", nodes[0], "--type=merge", DRY, "-p", json.dumps(spec))
     assert 'cannot patch resource "nodecaches"' in words
     assert "forbidden" in answer(agent, "delete", "nc", nodes[0], DRY)
     assert "forbidden" in answer(agent, "create", DRY, "-f", "-", given=nodecache("x"))
 
 
 @pytest.mark.parametrize("kind", ["secrets", "pods", "nodes", "configmaps", "cachewarmups", "jobs"])
-def test_agent_reads_nothing_else(agent, kind):
+def test_agent_reads_no_other_kind(agent, kind):
     assert f'cannot list resource "{kind}"' in answer(agent, "get", kind, "--all-namespaces")
 
 
@@ -120,63 +120,65 @@ def test_agent_watches_its_nodecache(agent, nodes):
 
 
 @pytest.mark.parametrize("kind", ["secrets", "configmaps", "serviceaccounts", "daemonsets"])
-def test_operator_reads_nothing_that_it_does_not_need(operator_token, kind):
+def test_operator_cannot_read_other_kinds(operator_token, kind):
     assert f'cannot list resource "{kind}"' in answer(operator_token, "get", kind, "-A")
 
 
 @pytest.mark.parametrize("kind", ["cachewarmups", "nodecaches", "pods", "nodes", "namespaces",
                                   "deployments", "statefulsets", "jobs",
                                   "poddisruptionbudgets", "services"])
-def test_operator_reads_what_it_decides_from(operator_token, kind):
+def test_operator_reads_the_kinds_it_needs(operator_token, kind):
     assert answer(operator_token, "get", kind, "-A", "--chunk-size=1", "-o", "name") == ""
 
 
-def test_operator_cannot_report_for_an_agent(operator_token, nodes):
+def test_operator_cannot_write_the_status_of_a_nodecache(operator_token, nodes):
     assert "forbidden" in report(operator_token, nodes[0])
 
 
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
-    "metadata": {"name": "rehearsal"},
+    "metadata": {"name": "dry-run"},
     "spec": {
-        "schedulingGates": [{"name": "cachewarm.io/warm"}, {"name": "example.com/other"}],
+        "schedulingGates": [{"name": "cachewarm.io/wait-for-cache"}, {"name": "example.com/other"}],
         "containers": [{"name": "c", "image": "localhost/none:1"}],
     },
 }
 
 
-def test_operator_makes_pods_by_dry_run_only(operator_token):
+def test_operator_creates_pods_by_dry_run_only(operator_token):
     assert answer(operator_token, "create", DRY, "-f", "-", given=POD) == ""
     words = answer(operator_token, "create", "-f", "-", given=POD)
-    assert "the operator of cachewarm creates pods by dry run only" in words
+    assert "the cachewarm operator may create pods only by dry run" in words
 
 
-def test_operator_releases_and_annotates_a_pod_and_changes_nothing_else(kubectl, operator_token):
+def test_operator_only_releases_and_annotates_pods(kubectl, operator_token):
     kubectl.create(POD)
     client = operator_token.within(kubectl.namespace)
     rule = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["a"]}
     preference = [{"weight": 1, "preference": {"matchExpressions": [rule]}}]
     node_affinity = {"preferredDuringSchedulingIgnoredDuringExecution": preference}
-    client.patch("pod", "rehearsal", [
-        {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "cachewarm.io/warm"},
+    client.patch("pod", "dry-run", [
+        {"op": "test", "path": "/spec/schedulingGates/0/name",
+         "value": "cachewarm.io/wait-for-cache"},
         {"op": "remove", "path": "/spec/schedulingGates/0"},
         {"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": node_affinity}},
-        {"op": "add", "path": "/metadata/annotations", "value": {"cachewarm.io/released": "Warm"}},
+        {"op": "add", "path": "/metadata/annotations",
+         "value": {"cachewarm.io/released": "ReleasedWarm"}},
     ])
-    only = "changes of a pod only its annotations, scheduling gates and affinity"
+    only = "may change only annotations, scheduling gates and affinity of a pod"
     for patch in (
         {"metadata": {"labels": {"app": "other"}}},
         {"metadata": {"finalizers": ["example.com/stay"]}},
         {"metadata": {"ownerReferences": [
             {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x"}]}},
     ):
-        words = answer(client, "patch", "pod", "rehearsal", "--type=merge", "-p", json.dumps(patch))
+        words = answer(client, "patch", "pod", "dry-run", "--type=merge", "-p", json.dumps(patch))
         assert only in words, patch
     image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "localhost/evil:1"}]
-    words = answer(client, "patch", "pod", "rehearsal", "--type=json", "-p", json.dumps(image))
+    words = answer(client, "patch", "pod", "dry-run", "--type=json", "-p", json.dumps(image))
     assert only in words
-    assert "cannot delete" in answer(client, "delete", "pod", "rehearsal")
+    assert "cannot delete" in answer(client, "delete", "pod", "dry-run")
 
 
 GO = {"op": "remove", "path": "/spec/schedulingGates/0"}
@@ -189,16 +191,16 @@ def held(kubectl: Kubectl, name: str, **metadata: dict) -> None:
 
 
 @pytest.mark.parametrize("account", ["cachewarm-operator", "cachewarm-release"])
-def test_labels_that_others_add_come_with_a_release_and_with_nothing_else(
+def test_added_labels_are_allowed_only_in_a_release(
         kubectl, identity, account):
     held(kubectl, "labelled", labels={"app": "mine"})
     held(kubectl, "bare")
     client = identity(account).within(kubectl.namespace)
-    ours = {"op": "add", "path": "/metadata/labels/cachewarm.io~1builder-key", "value": "k"}
+    reserved = {"op": "add", "path": "/metadata/labels/cachewarm.io~1builder-key", "value": "k"}
     for patch in (
         [LABEL],
         [{"op": "remove", "path": "/spec/schedulingGates/1"}, LABEL],
-        [GO, ours],
+        [GO, reserved],
         [GO, LABEL, {"op": "replace", "path": "/metadata/labels/app", "value": "other"}],
         [GO, LABEL, {"op": "remove", "path": "/metadata/labels/app"}],
     ):
@@ -209,21 +211,21 @@ def test_labels_that_others_add_come_with_a_release_and_with_nothing_else(
     client.patch("pod", "bare", [GO, labels])
     again = json.dumps([LABEL | {"value": "again"}])
     words = answer(client, "patch", "pod", "bare", "--type=json", "-p", again)
-    assert "denied request" in words, "it has been let go"
+    assert "denied request" in words, "the pod is released"
 
 
-def test_notes_of_others_come_with_a_release_that_no_operator_makes(kubectl, identity):
+def test_added_annotations_are_allowed_in_a_release_job(kubectl, identity):
     held(kubectl, "noted", annotations={"example.com/mine": "yes"})
     client = identity("cachewarm-release").within(kubectl.namespace)
-    ours = {"op": "add", "path": "/metadata/annotations/cachewarm.io~1held-until", "value": "x"}
+    reserved = {"op": "add", "path": "/metadata/annotations/cachewarm.io~1held-until", "value": "x"}
     mine = {"op": "replace", "path": "/metadata/annotations/example.com~1mine", "value": "no"}
-    for patch in ([NOTE], [GO, ours], [GO, NOTE, mine]):
+    for patch in ([NOTE], [GO, reserved], [GO, NOTE, mine]):
         words = answer(client, "patch", "pod", "noted", "--type=json", "-p", json.dumps(patch))
         assert "cachewarm release" in words, patch
     client.patch("pod", "noted", [GO, NOTE])
 
 
-def test_operator_touches_only_builder_jobs(kubectl, operator_token):
+def test_operator_writes_only_builder_jobs(kubectl, operator_token):
     client = operator_token.within(kubectl.namespace)
     job = {
         "apiVersion": "batch/v1",
@@ -242,36 +244,39 @@ def test_operator_touches_only_builder_jobs(kubectl, operator_token):
     assert answer(client, "delete", "job", "b", "--wait=false") == ""
 
 
-def test_operator_makes_and_deletes_only_warmups_that_annotations_ask_for(kubectl, operator_token):
+def test_operator_writes_only_warmups_of_annotations(kubectl, operator_token):
     client = operator_token.within(kubectl.namespace)
     thing = warmup("asked")
     words = answer(client, "create", "-f", "-", given=thing)
-    assert "only for a workload, which owns it" in words
+    assert "only for a workload that owns it" in words
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "x"}
     thing["metadata"]["ownerReferences"] = [owner]
     assert answer(client, "create", DRY, "-f", "-", given=thing) == ""
     kubectl.create(warmup("mine"))
-    said = "only a CacheWarmup that it made and that nobody asks for any more"
-    assert said in answer(client, "delete", "cw", "mine", "--wait=false")
-    marks = {"cachewarm.io/wish": "x", "cachewarm.io/unasked-since": "2026-01-01T00:00:00Z"}
+    denied = "only a CacheWarmup that it created and whose removal was requested"
+    assert denied in answer(client, "delete", "cw", "mine", "--wait=false")
+    marks = {
+        "cachewarm.io/requested-spec": "x",
+        "cachewarm.io/removal-requested-at": "2026-01-01T00:00:00Z",
+    }
     kubectl.patch("cw", "mine", {"metadata": {"annotations": marks}})
     assert answer(client, "delete", "cw", "mine", "--wait=false") == ""
 
 
-def test_nobody_else_writes_what_programs_say(kubectl, nodes):
-    """Not even the administrator: a status that somebody typed would be taken for observed."""
+def test_only_operator_and_agents_write_status(kubectl, nodes):
+    """Also denies administrators, because the operator trusts every status."""
     kubectl.apply(warmup())
     status = json.dumps({"status": {"observedGeneration": 9}})
     words = answer(kubectl, "patch", "cw", "llama", "--subresource=status", "--type=merge", DRY,
                    "-p", status)
-    assert "only the operator of cachewarm writes the status of a CacheWarmup" in words
-    assert "only the agent of a node writes the status of its NodeCache" in report(
+    assert "only the cachewarm operator may write the status of a CacheWarmup" in words
+    assert "only the agent on a node may write the status of its NodeCache" in report(
         kubectl, nodes[0])
     words = answer(kubectl, "create", DRY, "-f", "-", given=nodecache("planted"))
-    assert "only the operator of cachewarm writes the spec of a NodeCache" in words
+    assert "only the cachewarm operator may write the spec of a NodeCache" in words
     spec = json.dumps({"spec": {"warmups": [{"uid": "u", "namespace": "n", "name": "n"}]}})
     words = answer(kubectl, "patch", "nc", nodes[0], "--type=merge", DRY, "-p", spec)
-    assert "only the operator of cachewarm writes the spec of a NodeCache" in words
+    assert "only the cachewarm operator may write the spec of a NodeCache" in words
 
 
 def test_administrator_may_label_and_delete_a_nodecache(admin, nodes):
@@ -283,7 +288,7 @@ def test_administrator_may_label_and_delete_a_nodecache(admin, nodes):
     ("view", {"get": "yes", "create": "no"}),
     ("edit", {"get": "yes", "create": "yes", "delete": "yes"}),
 ])
-def test_roles_of_a_namespace_hold_for_warmups(kubectl, role, verbs):
+def test_roles_of_a_namespace_cover_warmups(kubectl, role, verbs):
     kubectl.run("create", "rolebinding", "r", f"--clusterrole={role}", "--user=ann")
     ann = impersonating(kubectl, "ann")
     for verb, wanted in verbs.items():

@@ -9,7 +9,7 @@ from .kubectl import Kubectl
 from .waiting import wait_for
 
 API_VERSION = "cachewarm.io/v1alpha1"
-GATE = "cachewarm.io/warm"
+GATE = "cachewarm.io/wait-for-cache"
 DIRECTORY = "/var/cache/cachewarm"
 
 

@@ -88,6 +88,21 @@ def test_a_container_name_that_is_not_there_is_named(kubectl: Kubectl, product: 
     assert_runs_without_us(kubectl, "typo")
 
 
+def test_a_cache_name_is_checked_against_the_presets(kubectl: Kubectl, product: Product):
+    deployment = sleeper("caches")
+    kubectl.apply(deployment, wish_for(deployment, caches=[{"name": "jax"}, {"name": "tritton"}]))
+    warmup = Warmup(kubectl, "caches")
+    unknown = 'spec.caches[1].name: "tritton" is not a cache kind that cachewarm knows (known: '
+    assert_told(warmup, "Ready", "False", "InvalidSpec", unknown, "torchinductor, triton, ")
+    assert_runs_without_us(kubectl, "caches")
+    own = {"name": "triton", "env": "MY_CACHE", "path": "mine"}
+    kubectl.patch("cachewarmup", "caches", {"spec": {"caches": [own]}})
+    taken = 'spec.caches[0].name: "triton" is a cache kind that cachewarm knows'
+    assert_told(warmup, "Ready", "False", "InvalidSpec", taken, "use another name")
+    kubectl.patch("cachewarmup", "caches", {"spec": {"caches": [{"name": "triton"}]}})
+    warmup.wait_injecting()
+
+
 def test_a_builder_that_never_becomes_ready_ends_in_degraded(kubectl: Kubectl, product: Product):
     probe = {"exec": {"command": ["/bin/false"]}, "periodSeconds": 1}
     deployment = sleeper("unready", readinessProbe=probe)
@@ -137,7 +152,7 @@ def test_a_namespace_that_forbids_host_paths_later_loses_the_injection(
     probe = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 1}
     deployment = sleeper("withdrawn", readinessProbe=probe)
     deployment["spec"]["replicas"] = 0
-    kubectl.apply(deployment, wish_for(deployment, gate={"mode": "Off"}))
+    kubectl.apply(deployment, wish_for(deployment, gate={"mode": "Never"}))
     warmup = Warmup(kubectl, "withdrawn")
     warmup.wait_injecting()
     kubectl.scale("deployment", "withdrawn", 1)
@@ -155,7 +170,7 @@ def test_a_namespace_that_forbids_host_paths_later_loses_the_injection(
     renew_pod(kubectl, "withdrawn")
     assert_runs_without_us(kubectl, "withdrawn")
     (pod,) = pods.of(kubectl, "withdrawn")
-    event = wait_event(kubectl, pods.name(pod), "LeftAlone")
+    event = wait_event(kubectl, pods.name(pod), "InjectionSkipped")
     assert "NamespaceForbidsHostPath" in event["note"], event
     note = wait_for(
         "it says why itself",
@@ -163,7 +178,7 @@ def test_a_namespace_that_forbids_host_paths_later_loses_the_injection(
         30,
         kubectl,
     )
-    assert note["result"] == "cold" and "baseline" in note["leftAlone"], note
+    assert note["result"] == "cold" and "baseline" in note["skipReason"], note
 
 
 @pytest.mark.parametrize("kind", ["volume", "mount"])
@@ -219,7 +234,7 @@ def test_a_store_that_refuses_is_quoted_and_the_workload_runs_cold(
             kubectl.scale("deployment", server.name, 1)
             (pod,) = pods.wait_ready(kubectl, server.name, 1, 240)
             assert_cold(kubectl, pod)
-            assert_told(warmup, "Degraded", "True", "StoreRefuses", WORDS, address)
+            assert_told(warmup, "Degraded", "True", "StoreError", WORDS, address)
             assert pods.restarts(pod) == 0
         finally:
             product.install()

@@ -60,11 +60,11 @@ class TestWhileTheNodesFetch:
             60,
             shared,
         )
-        wait_event(shared, pods.name(pod), "Held")
+        wait_event(shared, pods.name(pod), "PodHeld")
         assert gated(shared.get("pod", pods.name(pod)))
         cluster.verb("registry-throttle", "unlimited")
         free = until_released(shared, pod)
-        assert released(free) == "Warm"
+        assert released(free) == "ReleasedWarm"
         assert_hit(shared, pod)
 
     def test_no_gate_is_added_for_a_warm_revision(self, shared: Kubectl, warmup: Warmup):
@@ -98,7 +98,7 @@ def test_a_held_pod_is_released_by_the_new_leader_when_the_operator_is_killed(
     product.kill_leader()
     cluster.verb("registry-throttle", "unlimited")
     free = until_released(kubectl, pod)
-    assert released(free) == "Warm"
+    assert released(free) == "ReleasedWarm"
     assert product.lease_holder() not in ("", before)
     assert_hit(kubectl, pod)
 
@@ -113,7 +113,7 @@ def test_a_pod_starts_cold_at_its_deadline_while_the_store_is_off(
     pod = add_pod(kubectl, server.name)
     assert gated(pod)
     free = until_released(kubectl, pod, 60)
-    assert released(free) == "Deadline"
+    assert released(free) == "ReleasedAtDeadline"
     assert_cold(kubectl, pod)
     ready = kubectl.get("pod", pods.name(pod))
     held = seconds_between(ready["metadata"]["creationTimestamp"], scheduled(ready))

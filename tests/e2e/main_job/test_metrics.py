@@ -20,7 +20,7 @@ def test_metrics_say_exactly_what_one_cold_and_five_warm_starts_were(
     server = ModelServer(
         name="measured", size="large", nodes=("node-a", "node-b"), one_per_node=True
     )
-    warmup = accept(kubectl, server, gate={"mode": "Off"})
+    warmup = accept(kubectl, server, gate={"mode": "Never"})
     cluster.verb("registry-throttle", "1000")  # so that the second node does not get it in time
     kubectl.scale("deployment", server.name, 1)
     builder = pods.wait_ready(kubectl, server.name, 1, 400)[0]

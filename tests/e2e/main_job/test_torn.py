@@ -87,7 +87,7 @@ def server() -> ModelServer:
 def test_nothing_torn_is_published_when_a_builder_is_killed_while_it_writes_native_code(
     kubectl: Kubectl, product: Product, cluster: Cluster, server: ModelServer, tmp_path: Path
 ):
-    warmup = accept(kubectl, server, gate={"mode": "Off"})
+    warmup = accept(kubectl, server, gate={"mode": "Never"})
     kubectl.scale("deployment", server.name, 1)
     builder = elected(warmup)
     torn = wait_for_a_shared_object(tree(cluster, warmup), 180)
@@ -129,7 +129,7 @@ while not os.path.exists("/tmp/stop"):
 def test_nothing_torn_is_published_when_a_capture_races_with_a_writer(
     kubectl: Kubectl, product: Product, cluster: Cluster, server: ModelServer, tmp_path: Path
 ):
-    warmup = accept(kubectl, server, gate={"mode": "Off"}, compile={"settleSeconds": 1})
+    warmup = accept(kubectl, server, gate={"mode": "Never"}, compile={"settleSeconds": 1})
     kubectl.scale("deployment", server.name, 1)
     builder = elected(warmup)
     source = wait_for_a_shared_object(tree(cluster, warmup), 180)

@@ -118,11 +118,11 @@ def test_a_cold_run_is_held_and_let_go_as_one(kubectl: Kubectl, product: Product
         return members if not any(gated(pod) for pod in members) else []
 
     builders = wait_for("the first run is let go", lambda: free("held-1"), 60, kubectl)
-    assert "Builder" in {released(pod) for pod in builders}
-    assert {released(pod) for pod in builders} <= {"Builder", "Group", ""}
+    assert "ReleasedForBuild" in {released(pod) for pod in builders}
+    assert {released(pod) for pod in builders} <= {"ReleasedForBuild", "ReleasedWithGroup", ""}
     warmup.wait_bundles(1)
     warm = wait_for("the second run is let go", lambda: free("held-2"), 120, kubectl)
-    assert {released(pod) for pod in warm} <= {"Warm", "Group"}
+    assert {released(pod) for pod in warm} <= {"ReleasedWarm", "ReleasedWithGroup"}
     for pod in warm:
         assert_hit(kubectl, pod)
     assert all(pods.restarts(pod) == 0 for pod in of_run(kubectl, "held-2"))

@@ -79,7 +79,7 @@ def test_a_pod_at_both_gates_is_let_go_by_us_and_waits_for_quota_alone(
     made = kubectl.create(of_queue(server.pod("queued-0"), queue))
     assert set(pods.gates(made)) == {GATE, *KUEUES}
     free = until_released(kubectl, made, 60)
-    assert released(free) == "OtherGate" and set(pods.gates(free)) == KUEUES
+    assert released(free) == "ReleasedOtherGate" and set(pods.gates(free)) == KUEUES
     kubectl.kill_pod(pods.name(first))
     ready = until_ready(kubectl, made, 60)
     assert injected(ready) and pods.restarts(ready) == 0
@@ -101,7 +101,7 @@ def test_a_pod_that_kueue_has_admitted_is_not_held(kubectl: Kubectl, product: Pr
     finally:
         product.scale_operator(2)
     ready = until_ready(kubectl, made, 60)
-    assert released(ready) == "OtherGate" and injected(ready)
+    assert released(ready) == "ReleasedOtherGate" and injected(ready)
 
 
 def test_a_deployment_of_a_queue_starts_warm_when_it_gets_quota(

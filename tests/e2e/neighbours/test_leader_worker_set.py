@@ -123,11 +123,11 @@ def test_a_cold_group_is_held_and_released_as_one(kubectl: Kubectl, product: Pro
         return members if not any(gated(pod) for pod in members) else []
 
     builders = wait_for("the first group is let go", lambda: free(0), 60, kubectl)
-    assert "Builder" in {released(pod) for pod in builders}
-    assert {released(pod) for pod in builders} <= {"Builder", "Group", ""}
+    assert "ReleasedForBuild" in {released(pod) for pod in builders}
+    assert {released(pod) for pod in builders} <= {"ReleasedForBuild", "ReleasedWithGroup", ""}
     warmup.wait_bundles(1)
     warm = wait_for("the second group is let go", lambda: free(1), 120, kubectl)
-    assert {released(pod) for pod in warm} <= {"Warm", "Group"}
+    assert {released(pod) for pod in warm} <= {"ReleasedWarm", "ReleasedWithGroup"}
     for pod in warm:
         assert_hit(kubectl, pod)
     wait_available(kubectl, server.name, 2)

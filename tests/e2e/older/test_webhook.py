@@ -61,8 +61,8 @@ def test_operator_made_and_announced_its_certificate(serving):
 
 def test_operator_says_by_what_pods_are_injected(serving, installation):
     text = installation.metrics("operator")
-    assert 'cachewarm_admission{by="webhook"} 1' in text
-    assert 'cachewarm_admission{by="policy"} 0' in text
+    assert 'cachewarm_admission_mode_info{mode="webhook"} 1' in text
+    assert 'cachewarm_admission_mode_info{mode="policy"} 0' in text
 
 
 def test_main_job_works_by_the_webhook(serving, product, kubectl):
@@ -80,7 +80,7 @@ def test_cold_pods_are_held_and_released(serving, product, kubectl):
     steps.accept(kubectl, server, gate={"mode": "Hold", "maxHoldSeconds": 20})
     first = steps.add_pod(kubectl, server.name)
     assert injected(first)
-    assert released(steps.until_released(kubectl, first)) == "Builder"
+    assert released(steps.until_released(kubectl, first)) == "ReleasedForBuild"
 
 
 @pytest.fixture(scope="class")
@@ -129,7 +129,7 @@ class Asking:
 def asking(serving, product, kubectl):
     server = ModelServer(name="asked", nodes=("node-a", "node-b"))
     pod = server.pod("probe")
-    steps.accept(kubectl, server, gate={"mode": "Off"})
+    steps.accept(kubectl, server, gate={"mode": "Never"})
     # Each replica sees it in its own time.
     wait_for("both operators have looked",
              lambda: all(map(injected, admission_cases.dry_runs(kubectl, 20 * [pod]))), 60, kubectl)

@@ -128,7 +128,7 @@ class Scale:
     def dry_runs(self) -> int:
         """Creations of pods that are none: a rehearsal is two, as long as pods are allowed."""
         samples = metrics.parse(self.product.metrics("operator"))
-        return 2 * int(sum(s.value for s in samples if s.name == "cachewarm_rehearsals_total"))
+        return 2 * int(sum(s.value for s in samples if s.name == "cachewarm_admission_dry_runs_total"))
 
     def wait_quiet(self, limit: float) -> float:
         """Until nothing is written any more; when the last write was seen."""

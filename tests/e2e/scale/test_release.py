@@ -68,8 +68,8 @@ def seconds_of_ours(kubectl: Kubectl, cluster: Cluster, fleet, hold: Path, name:
     active = load.answer(fleet)["active"]
     gone = load.answer(watch)["gone"]
     assert len(gone) == PODS
-    reasons = {released(pod) for pod in pods.of(kubectl, name)} - {"Builder", ""}
-    assert reasons == {"Warm"}
+    reasons = {released(pod) for pod in pods.of(kubectl, name)} - {"ReleasedForBuild", ""}
+    assert reasons == {"ReleasedWarm"}
     print(f"ours: the first after {gone[0] - active:.3f} s, the last {gone[-1] - active:.3f} s")
     return gone[-1] - active
 
@@ -77,7 +77,7 @@ def seconds_of_ours(kubectl: Kubectl, cluster: Cluster, fleet, hold: Path, name:
 def injected(kubectl: Kubectl) -> dict:
     """The pod spec that our pods have: what a patch costs depends on the object."""
     model = OnKwok(name="model")
-    accept(kubectl, model, gate={"mode": "Off"})
+    accept(kubectl, model, gate={"mode": "Never"})
     made = kubectl.create(model.pod("model"), "--dry-run=server")["spec"]
     kubectl.delete("cachewarmup", model.name)
     kubectl.delete("deployment", model.name)

@@ -22,7 +22,7 @@ PREFIX = "cachewarm.io/"
 DISCOVERY_SECONDS = 90
 # Until it is told for the second time that a kind is gone, and a margin.
 LET_GO_SECONDS = 100
-GONE = '"event":"kind is not served"'
+GONE = '"msg":"kind is not served"'
 
 
 def definition(group: str, version: str, plural: str, kind: str) -> dict:
@@ -113,7 +113,7 @@ class TestADeployment:
         assert (owner["kind"], owner["name"]) == ("Deployment", "llama")
         assert wish_made["spec"]["compile"]["settleSeconds"] == 2
         assert wish_made["spec"]["workloadRef"]["name"] == "llama"
-        wait_event(shared, "llama", "WarmupMade")
+        wait_event(shared, "llama", "WarmupCreated")
         assert len(shared.list("replicasets", "app=llama")) == 1
         assert [pods.name(p) for p in pods.of(shared, "llama")] == [pods.name(p) for p in first]
         assert not injected(first[0])
@@ -149,12 +149,15 @@ class TestADeployment:
         self, shared: Kubectl, warmup: Warmup
     ):
         before = warmup.read()["spec"]
-        annotate(shared, "deployment", "llama", max_hold_seconds="soon", gates="Off")
-        refused = "AnnotationRefused"
+        bad = {"max_hold_seconds": "soon", "gates": "Never", "caches": "triton,tritton"}
+        annotate(shared, "deployment", "llama", **bad)
+        refused = "InvalidAnnotation"
         wait_refused(shared, "llama", refused, 'cachewarm.io/max-hold-seconds: "soon"')
         wait_refused(shared, "llama", refused, "cachewarm.io/gates is unknown")
+        unknown = 'cachewarm.io/caches: "tritton" is not a cache kind that cachewarm knows (known: '
+        wait_refused(shared, "llama", refused, unknown)
         assert warmup.read()["spec"] == before
-        annotate(shared, "deployment", "llama", max_hold_seconds=None, gates=None)
+        annotate(shared, "deployment", "llama", **dict.fromkeys(bad))
         wait_for(
             "the default is back",
             lambda: warmup.read()["spec"]["gate"]["maxHoldSeconds"] == 60,
@@ -165,13 +168,13 @@ class TestADeployment:
     def test_removal_waits_and_a_return_ends_the_wait(self, shared: Kubectl, warmup: Warmup):
         uid = warmup.uid
         annotate(shared, "deployment", "llama", warm=None)
-        since = f"{PREFIX}unasked-since"
+        since = f"{PREFIX}removal-requested-at"
 
         def marked() -> bool:
             return since in warmup.read()["metadata"]["annotations"]
 
         wait_for("it is marked since when", marked, 30, shared)
-        wait_event(shared, "llama", "WarmupUnasked")
+        wait_event(shared, "llama", "AnnotationRemoved")
         holds_for("the warmup is there and injects", lambda: warmup.injection != {}, 3)
         annotate(shared, "deployment", "llama", warm="true")
         wait_for("the mark is gone", lambda: not marked(), 30, shared)
@@ -214,14 +217,14 @@ def test_once_nobody_has_asked_for_ten_minutes_everything_is_let_go_of(
     assert injected(running) and gated(held)
 
     annotate(kubectl, "deployment", server.name, warm=None)
-    wait_event(kubectl, server.name, "WarmupUnasked", 30)
+    wait_event(kubectl, server.name, "AnnotationRemoved", 30)
     assert gated(kubectl.get("pod", pods.name(held))), "not before its time"
     since = datetime.now(timezone.utc) - timedelta(minutes=11)
     mark = since.strftime("%Y-%m-%dT%H:%M:%SZ")
-    annotate(kubectl, "cachewarmup", server.name, unasked_since=mark)
+    annotate(kubectl, "cachewarmup", server.name, removal_requested_at=mark)
 
     wait_for("the warmup is gone", lambda: not warmup.read(), 30, kubectl)
-    assert released(until_released(kubectl, held, 30)) == "Withdrawn"
+    assert released(until_released(kubectl, held, 30)) == "ReleasedHoldingDisabled"
     wait_for(
         "new pods are left alone",
         lambda: not injected(kubectl.create(server.pod("probe"), "--dry-run=server")),
@@ -277,7 +280,7 @@ def test_a_labelled_namespace_warms_the_next_run_of_pods_that_no_known_workload_
         warmup = Warmup(kubectl, name)
         assert warmup.read()["spec"]["selector"] == {"matchLabels": {"app": "train"}}
         assert warmup.read()["metadata"]["ownerReferences"][0]["kind"] == "Namespace"
-        wait_event(kubectl, "run-1-0", "WarmupMade")
+        wait_event(kubectl, "run-1-0", "WarmupCreated")
         warmup.wait_injecting()
         second = kubectl.create(run(2))
         assert injected(second)
@@ -289,7 +292,7 @@ def test_a_labelled_namespace_warms_the_next_run_of_pods_that_no_known_workload_
         kubectl.run("label", "namespace", kubectl.namespace, "cachewarm.io/warm-")
         wait_for(
             "it is marked since when nobody asks",
-            lambda: f"{PREFIX}unasked-since" in warmup.read()["metadata"]["annotations"],
+            lambda: f"{PREFIX}removal-requested-at" in warmup.read()["metadata"]["annotations"],
             30,
             kubectl,
         )
@@ -350,7 +353,7 @@ def told_of(product: Product, plural: str, *flags: str) -> list[str]:
 
     def last(pod: dict) -> str:
         lines = product.kubectl.logs(pods.name(pod), *flags).splitlines()
-        marks = ('"event":"kind is ', f'"resource":"{plural}"')
+        marks = ('"msg":"kind is ', f'"resource":"{plural}"')
         return next((line for line in reversed(lines) if all(m in line for m in marks)), "")
 
     return [last(pod) for pod in product.pods("operator")]

@@ -36,7 +36,7 @@ def test_a_device_is_added_for_the_pod_that_no_node_has_room_for(
             seen = kubectl.get("pod", autoscaler.wait_added(60))
         # The builder it is where the other took the device first; "" where the operator knew of no
         # room before the pod came.
-        assert injected(seen) and released(seen) in ("NoRoom", "Builder", "")
+        assert injected(seen) and released(seen) in ("ReleasedNoCapacity", "ReleasedForBuild", "")
         pods.wait_ready(kubectl, server.name, 2, 60)
     finally:
         kubectl.delete("deployment", server.name)
@@ -62,7 +62,7 @@ def test_a_node_is_added_for_a_held_pod_that_no_node_fits_any_more(
             product.scale_operator(2)
             assert autoscaler.wait_added(120) == pods.name(held)
         (pod,) = pods.wait_ready(kubectl, server.name, 1, 90)
-        assert released(pod) in ("NoRoom", "Withdrawn")
+        assert released(pod) in ("ReleasedNoCapacity", "ReleasedHoldingDisabled")
         assert injected(pod) and pods.restarts(pod) == 0
     finally:
         product.scale_operator(2)

@@ -147,7 +147,7 @@ def test_a_drain_waits_for_a_held_pod_no_longer_than_until_it_serves(
             cluster.verb("registry-throttle", "unlimited")
             output, _ = draining.communicate(timeout=150)
             assert draining.returncode == 0, output
-            assert released(kubectl.get("pod", pods.name(held))) == "Warm"
+            assert released(kubectl.get("pod", pods.name(held))) == "ReleasedWarm"
             assert "hit" in kubectl.logs(pods.name(held))
             both = pods.wait_ready(kubectl, "drained", 2, 60)
             assert pods.name(serves) not in map(pods.name, both)

@@ -109,7 +109,7 @@ def test_a_request_that_fails_fails_the_build_and_is_told(shared: Kubectl, produ
         return next((b for b in warmup.builders if b["state"] == "Failed"), None)
 
     builder = wait_for("the build has failed", failed, 120, shared)
-    assert builder["reason"] == "RequestFailed"
+    assert builder["reason"] == "BuildRequestFailed"
     assert f"GET /nothing, port {PORT}" in builder["message"]
     assert "answered 404" in builder["message"]
     condition = warmup.wait_condition("Degraded", "True", "BuildFailed")
@@ -138,9 +138,9 @@ def test_the_last_words_of_a_builder_that_dies_are_in_the_condition(
         (
             "host-path",
             {"spec": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}},
-            "must stay as the workload has it",
+            "must not differ from the workload's",
         ),
-        ("gone", {"spec": {"containers": [{"name": "server", "$patch": "delete"}]}}, "must stay"),
+        ("gone", {"spec": {"containers": [{"name": "server", "$patch": "delete"}]}}, "must not be removed"),
     ],
 )
 def test_overrides_that_would_do_harm_make_no_job(
@@ -165,7 +165,7 @@ def test_what_the_api_server_says_of_a_job_that_it_would_not_make_is_told(
     thing["spec"]["compile"]["overrides"] = patch
     shared.apply(thing)
     condition = warmup.wait_condition("Degraded", "True", "BuildFailed", 60)
-    assert "refuses Job" in condition["message"] and "tty" in condition["message"]
-    assert warmup.builders[0]["reason"] == "BuilderRefused"
+    assert "rejected Job" in condition["message"] and "tty" in condition["message"]
+    assert warmup.builders[0]["reason"] == "BuilderJobRejected"
     shared.apply(lazy("misspelt", request("/cgi-bin/compile?n=3")))
     warmup.wait_bundles(1, 120)

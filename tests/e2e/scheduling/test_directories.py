@@ -335,14 +335,14 @@ def test_pods_that_crash_whatever_their_tree_end_the_injection_and_a_new_rollout
     warmup.wait_injecting()
     warmup.wait_admission(broken.pod("probe"))
     assert injected(add_pod(kubectl, "broken"))
-    seen = warmup.wait_condition("Ready", "False", "PodsCrash", 180)
-    assert "fresh cache directory" in seen["message"], seen["message"]
+    seen = warmup.wait_condition("Ready", "False", "PodsCrashing", 180)
+    assert "empty cache directory" in seen["message"], seen["message"]
     for _ in range(2):
         kill_all(kubectl, "broken")
         (pod,) = pods.wait_ready(kubectl, "broken", 1, 60)
         assert not injected(pod) and pods.restarts(pod) == 0
-        assert warmup.condition("Ready")["reason"] == "PodsCrash"
-    assert [node["name"] for node in warmup.status["withdrawal"]["nodes"]] == [USABLE]
+        assert warmup.condition("Ready")["reason"] == "PodsCrashing"
+    assert [node["name"] for node in warmup.status["suspension"]["nodes"]] == [USABLE]
     kubectl.run("rollout", "restart", "deployment/broken")
     warmup.wait_injecting()
     # The first pod of the rollout may be older than the decision.
@@ -414,11 +414,11 @@ def test_pods_that_the_api_server_refuses_end_the_injection_and_a_new_rollout_tr
     warmup.wait_admission(server.pod("probe"))
     with host_paths_refused(kubectl, words):
         kubectl.scale("deployment", server.name, 1)
-        seen = warmup.wait_condition("Ready", "False", "InjectionRefused")
+        seen = warmup.wait_condition("Ready", "False", "InjectionRejected")
         assert words in seen["message"], seen["message"]
         (cold,) = pods.wait_ready(kubectl, server.name, 1, 60)
         assert not injected(cold) and pods.restarts(cold) == 0
-        assert warmup.condition("Ready")["reason"] == "InjectionRefused"
+        assert warmup.condition("Ready")["reason"] == "InjectionRejected"
     kubectl.run("rollout", "restart", f"deployment/{server.name}")
     warmup.wait_injecting()
     # The first pod of the rollout may be older than the decision.

@@ -147,7 +147,7 @@ class TestTurns:
                 30,
                 shared,
             )
-            assert "wait for their turn" in waiting["message"]
+            assert "wait for a fetch slot" in waiting["message"]
         finally:
             shared.run("uncordon", "node-a", "node-b")
         cluster.verb("registry-throttle", "unlimited")
@@ -174,4 +174,4 @@ class TestANodeWithoutAnAgent:
         assert seconds_since_ready(shared, ABANDONED) >= 59
         assert taints(shared, ABANDONED) == {FOREIGN}
         removed = turns.metrics("operator")
-        assert 'cachewarm_startup_taints_removed_total{reason="Deadline"} 1' in removed
+        assert 'cachewarm_startup_taints_removed_total{reason="DeadlineExceeded"} 1' in removed

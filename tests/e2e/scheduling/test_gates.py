@@ -74,7 +74,7 @@ def test_in_mode_auto_a_cold_workload_is_not_gated_and_a_pod_waits_for_a_fetch_t
     assert gated(pod), warmup.injection
     cluster.verb("registry-throttle", "unlimited")
     free = until_released(kubectl, pod)
-    assert released(free) == "Warm"
+    assert released(free) == "ReleasedWarm"
     until_ready(kubectl, pod)
     assert kubectl.logs(pods.name(pod)).strip() == "hit"
 
@@ -86,7 +86,7 @@ def test_a_fetch_runs_beside_the_pull_of_the_image_of_a_pod_that_is_not_held(
     apart = {"labelSelector": {"matchLabels": {"app": server.name}}, "maxSkew": 1}
     apart |= {"topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
     server.spec["topologySpreadConstraints"] = [apart]
-    warmup = accept(kubectl, server, gate={"mode": "Off"}, caches=[CACHE])
+    warmup = accept(kubectl, server, gate={"mode": "Never"}, caches=[CACHE])
     kubectl.scale("deployment", server.name, 1)
     first = wait_for("a pod", lambda: pods.of(kubectl, server.name), 30, kubectl)[0]
     wait_event(kubectl, pods.name(first), "Started")
@@ -109,7 +109,7 @@ def test_in_mode_auto_a_pod_does_not_wait_for_a_fetch_that_takes_longer_than_it_
     published(kubectl, cluster, server, NEVER, mode="Auto", maxHoldSeconds=900)
     pod = add_pod(kubectl, server.name)
     free = until_released(kubectl, pod)
-    assert released(free) in ("NoGain", ""), "NoGain, or the operator knew it before the pod came"
+    assert released(free) in ("ReleasedNotWorthWaiting", ""), "ReleasedNotWorthWaiting, or the operator knew it before the pod came"
     if released(free):
         assert held_seconds(free) < 31
     assert_cold(kubectl, pod)
@@ -123,10 +123,10 @@ def test_a_rollout_is_held_up_once_and_not_once_for_each_of_its_pods(
     first = add_pod(kubectl, server.name)
     assert gated(first)
     free = until_released(kubectl, first, 60)
-    assert released(free) == "Deadline"
+    assert released(free) == "ReleasedAtDeadline"
     assert held_seconds(free) >= 14
     second = until_released(kubectl, add_pod(kubectl, server.name), 60)
-    assert released(second) == "Deadline"
+    assert released(second) == "ReleasedAtDeadline"
     assert held_seconds(second) < 10
 
 
@@ -147,7 +147,7 @@ def test_kueues_gate_stays_and_ours_goes_before_it(kubectl: Kubectl, product: Pr
     made = kubectl.create(pod)
     assert pods.gates(made) == [KUEUE, GATE]
     free = until_released(kubectl, made, 60)
-    assert released(free) == "OtherGate" and pods.gates(free) == [KUEUE]
+    assert released(free) == "ReleasedOtherGate" and pods.gates(free) == [KUEUE]
     kubectl.patch("pod", "queued-0", [{"op": "remove", "path": "/spec/schedulingGates/0"}])
     ready = until_ready(kubectl, made, 60)
     assert injected(ready) and pods.restarts(ready) == 0

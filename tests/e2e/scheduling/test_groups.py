@@ -150,7 +150,7 @@ def test_in_mode_hold_all_ranks_wait_and_are_let_go_by_one_decision(
     wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)
     kubectl.apply(*(rank_pod(0, rank, node) for rank, node in enumerate(TWINS)))
     first = pods.wait_ready(kubectl, APP, 2, 60)
-    assert {released(pod) for pod in first} == {"Builder", "Group"}, "its builder takes it along"
+    assert {released(pod) for pod in first} == {"ReleasedForBuild", "ReleasedWithGroup"}, "its builder takes it along"
 
     kubectl.apply(*(rank_pod(1, rank, node) for rank, node in enumerate(reversed(TWINS))))
     names = [f"{APP}-1-{rank}" for rank in range(2)]
@@ -158,7 +158,7 @@ def test_in_mode_hold_all_ranks_wait_and_are_let_go_by_one_decision(
     pods.wait_ready(kubectl, APP, 4, 120)
     second = [kubectl.get("pod", name) for name in names]
     reasons = {released(pod) for pod in second}
-    assert "Warm" in reasons and reasons <= {"Warm", "Group"}
+    assert "ReleasedWarm" in reasons and reasons <= {"ReleasedWarm", "ReleasedWithGroup"}
     assert let_go_at(second[0]) == let_go_at(second[1])
     for name in names:
         log = wait_for("its log", lambda n=name: kubectl.logs(n), 20, kubectl)

@@ -56,8 +56,8 @@ def told_cold(kubectl: Kubectl, name: str, words: str) -> None:
     note = wait_for(
         f"{name} says how it started", lambda: start_note(kubectl.get("pod", name)), 60, kubectl
     )
-    assert note["result"] == "cold" and words in note["leftAlone"], note
-    event = wait_event(kubectl, name, "LeftAlone")
+    assert note["result"] == "cold" and words in note["skipReason"], note
+    event = wait_event(kubectl, name, "InjectionSkipped")
     assert words in event["note"]
 
 
@@ -170,7 +170,7 @@ def test_one_that_slips_past_the_policy_starts_cold_is_counted_and_nobody_waits_
         kubectl.run("delete", "cachewarmups,deployments,pods", "--all", "--wait=false")
     assert slipped, "no pod slipped past the policy"
     for name in slipped[:3]:
-        told_cold(kubectl, f"{name}-early", "before the API server had seen the warmup")
+        told_cold(kubectl, f"{name}-early", "before the admission policy had seen the CacheWarmup")
         warmup = Warmup(kubectl, name)
         wait_for("it is counted", lambda w=warmup: w.counts.get("cold") == 1, 30, kubectl)
         assert all(b.get("podName") != f"{name}-early" for b in warmup.builders)

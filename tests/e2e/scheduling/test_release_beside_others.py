@@ -103,7 +103,7 @@ def test_the_operator_lets_go_of_its_builder_and_at_the_deadline_of_the_next_pod
     held = add_pod(kubectl, server.name)
     assert gated(held) and not is_marked(held)
     free = until_released(kubectl, held, 90)
-    assert released(free) == "Deadline" and is_marked(free)
+    assert released(free) == "ReleasedAtDeadline" and is_marked(free)
 
 
 def test_cachewarm_release_lets_go_of_a_pod_past_its_deadline(
@@ -112,4 +112,4 @@ def test_cachewarm_release_lets_go_of_a_pod_past_its_deadline(
     kubectl.apply(held_pod("due", until=-10))
     alone.run_cron_job_now("release-marked")
     free = kubectl.get("pod", "due")
-    assert released(free) == "Deadline" and is_marked(free)
+    assert released(free) == "ReleasedAtDeadline" and is_marked(free)

@@ -73,7 +73,7 @@ def test_a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes(
             40,
             product.kubectl,
         )
-        assert released(until_released(kubectl, held, 30)) == "Warm"
+        assert released(until_released(kubectl, held, 30)) == "ReleasedWarm"
         building.wait_warm(60)
         wait_for("its Job is gone", lambda: not building.jobs(), 30, kubectl)
         still = wait_for("all is written", lambda: at_rest(kubectl, waiting), 30, kubectl)

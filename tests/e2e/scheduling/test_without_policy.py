@@ -27,7 +27,7 @@ def test_new_pods_are_left_alone_held_ones_end_and_ready_says_what_to_install(
         assert "install.yaml" in said["message"], said["message"]
         assert not injected(kubectl.create(server.pod("probe"), "--dry-run=server"))
         free = until_released(kubectl, held, 45)
-        assert released(free) in ("Deadline", "Withdrawn") and injected(free)
+        assert released(free) in ("ReleasedAtDeadline", "ReleasedHoldingDisabled") and injected(free)
     finally:
         product.install()
     warmup.wait_injecting(90)

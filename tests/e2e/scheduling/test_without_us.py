@@ -69,7 +69,7 @@ class TestWithoutAnOperator:
         assert f"{shared.namespace}/due" in log
         due = shared.get("pod", "due")
         assert pods.gates(due) == ["example.com/other"]
-        assert released(due) == "Deadline"
+        assert released(due) == "ReleasedAtDeadline"
         assert gated(shared.get("pod", "not-due")) and gated(shared.get("pod", "unnoted"))
         shared.kill_pod("due")
 
@@ -99,7 +99,7 @@ class TestWithoutAnOperator:
                 cron.run(*words)
         right = [
             {"op": "remove", "path": f"{gates}/1"},
-            {"op": "add", "path": f"{note}released", "value": "Deadline"},
+            {"op": "add", "path": f"{note}released", "value": "ReleasedAtDeadline"},
         ]
         cron.patch("pod", "fixed", right)
         assert pods.gates(shared.get("pod", "fixed")) == ["example.com/other"]
@@ -117,11 +117,11 @@ class TestWithoutAnOperator:
 
         single = cachewarm(outside, "release", "one")
         assert single.returncode == 0, single.stderr
-        assert released(until_ready(shared, {"metadata": {"name": "one"}})) == "ByHand"
+        assert released(until_ready(shared, {"metadata": {"name": "one"}})) == "ReleasedManually"
         assert gated(shared.get("pod", "two"))
 
         late = cachewarm(outside, "release", "two", "--past-deadline")
-        assert late.returncode == 0 and "1 may wait on" in late.stderr
+        assert late.returncode == 0 and "1 not due yet" in late.stderr
         assert gated(shared.get("pod", "two"))
         again = cachewarm(outside, "release", "one", "two")
         assert again.returncode == 0, again.stderr
@@ -137,7 +137,7 @@ class TestWithoutAnOperator:
     ):
         shared.apply(held_pod("forgotten"), held_pod("patient", until=1800))
         free = until_released(shared, {"metadata": {"name": "forgotten"}}, 150)
-        assert released(free) == "Deadline"
+        assert released(free) == "ReleasedAtDeadline"
         assert float(pods.annotation(free, "cachewarm.io/held-seconds")) >= 65
         assert gated(shared.get("pod", "patient"))
         shared.kill_pod("patient")
@@ -164,7 +164,7 @@ class TestUninstall:
             cluster.state / "admin.kubeconfig", "release", "--all", "-A", "--remove-policy"
         )
         assert gone.returncode == 0, gone.stderr
-        assert released(until_ready(shared, {"metadata": {"name": "waiting"}})) == "Withdrawn"
+        assert released(until_ready(shared, {"metadata": {"name": "waiting"}})) == "ReleasedHoldingDisabled"
         assert not gated(shared.create(small_pod("later", LABELS)))
         things = installation.objects(configuration(), lambda program: installation.Image("x"))
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": things})
@@ -186,7 +186,7 @@ class TestUninstall:
             assert gated(shared.get("pod", "of-helm"))
         finally:
             chart.uninstall()
-        assert released(until_ready(shared, {"metadata": {"name": "of-helm"}})) == "Withdrawn"
+        assert released(until_ready(shared, {"metadata": {"name": "of-helm"}})) == "ReleasedHoldingDisabled"
         assert not gated(shared.create(small_pod("after-helm", LABELS)))
         system = removed.kubectl
         for kind in ("cronjobs", "jobs", "deployments", "daemonsets"):

@@ -18,8 +18,8 @@
 #include "tests/golden/plan/yaml_text.h"
 
 // cluster YAML in, Plan YAML out: NAME.yaml holds the objects as kubectl shows them, after one
-// document {now, agents, free, rehearsal} for what no object says; NAME.plan.yaml what Decide()
-// makes of it. UPDATE_GOLDEN=1 rewrites the latter.
+// document {now, agents, free, dry_run_passed} for what no object says; NAME.plan.yaml what
+// Decide() makes of it. UPDATE_GOLDEN=1 rewrites the latter.
 namespace cachewarm::plan {
 namespace {
 
@@ -89,12 +89,12 @@ Snapshot ReadSnapshot(const std::string& text) {
   }
   out.workload.found = out.workload.pod_template != nullptr;
   // Answered as a real API server would have: for the pod that is wished for.
-  if (render::Flag(documents[0], "rehearsed")) {
+  if (render::Flag(documents[0], "dry_run_passed")) {
     const Plan first = Decide(out);
-    out.rehearsal = {.fingerprint = first.rehearsal ? first.rehearsal->fingerprint : "",
-                     .time = out.now,
-                     .as_is = Answer::kAllowed,
-                     .injected = Answer::kAllowed};
+    out.dry_run = {.fingerprint = first.dry_run ? first.dry_run->fingerprint : "",
+                   .time = out.now,
+                   .unmodified = DryRunResult::kAllowed,
+                   .injected = DryRunResult::kAllowed};
   }
   return out;
 }
@@ -102,7 +102,7 @@ Snapshot ReadSnapshot(const std::string& text) {
 Json ReleaseJson(const GateRelease& release) {
   return {{"pod", release.pod->meta.name},
           {"reason", release.reason},
-          {"told", release.event.note},
+          {"releaseEvent", release.event.note},
           {"patch", Must(render::GateReleasePatch({.pod = *release.pod,
                                                    .reason = release.reason,
                                                    .held_seconds = release.held_seconds,
@@ -124,15 +124,16 @@ Json PlanJson(const Plan& plan) {
     out["setInjectLabel"] = *plan.set_inject_label;
   }
   AddList(out, "nodes", plan.nodes,
-          [](const NodeWants& wants) { return render::NodeCacheApply(wants.node, wants.spec); });
-  AddList(out, "jobsToCreate", plan.jobs_to_create, [](const JobWish& job) { return *job.object; });
+          [](const NodeEntries& wants) { return render::NodeCacheApply(wants.node, wants.spec); });
+  AddList(out, "jobsToCreate", plan.jobs_to_create,
+          [](const DesiredJob& job) { return *job.object; });
   AddList(out, "jobsToDelete", plan.jobs_to_delete,
           [](const std::string& name) { return Json(name); });
   AddList(out, "annotations", plan.annotations, [](const PodAnnotation& note) {
     return Json{{"pod", note.pod}, {"key", note.key}, {"value", note.value}};
   });
   AddList(out, "releases", plan.releases, ReleaseJson);
-  AddList(out, "events", plan.events, [](const EventWish& event) {
+  AddList(out, "events", plan.events, [](const EventRequest& event) {
     return Json{{"about", event.regarding.kind + "/" + event.regarding.name},
                 {"warning", event.warning},
                 {"reason", event.reason},
@@ -141,8 +142,8 @@ Json PlanJson(const Plan& plan) {
   AddList(out, "startsCounted", plan.starts_counted, [](const api::StartSample& sample) {
     return Json{{"pod", sample.pod}, {"result", std::string(api::Name(sample.result))}};
   });
-  if (plan.rehearsal) {
-    out["rehearsal"] = *plan.rehearsal->injected;
+  if (plan.dry_run) {
+    out["dry_run"] = *plan.dry_run->injected;
   }
   return out;
 }

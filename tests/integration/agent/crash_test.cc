@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills the agent's steps at every system call, of any thread, that changes the file system, looks
-// at the disk as a starting container would, starts anew, and looks again. What must hold after any
-// kill:
-//   the name that pods mount leads to a directory, and that is the old tree or the new one, whole;
+// Kills the agent's steps at every system call, of any thread, that changes the file system; checks
+// the disk as a starting container sees it; restarts the agent, and checks again. Invariants after
+// any kill:
+//   the path that pods mount leads to a directory: the complete old tree or the complete new one;
 //   no tree that was ever active has changed;
-//   the next process reaches the same end as one that was never killed, and leaves no litter.
+//   the next process reaches the same result as one that was not killed, and leaves no extra files.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -30,8 +30,8 @@
 #include "lib/bundle/transfer.h"
 #include "lib/fingerprint/key.h"
 #include "tests/fakes/cache_files.h"
+#include "tests/integration/agent/agent_run.h"
 #include "tests/integration/agent/kill_at_call.h"
-#include "tests/integration/agent/life.h"
 #include "tests/unit/agent/scratch.h"
 
 namespace cachewarm::agent {
@@ -41,12 +41,12 @@ namespace stdfs = std::filesystem;
 
 using Files = std::map<std::string, std::string>;
 
-const Mount kMount = LifeMount();
+const Mount kMount = TestMount();
 
 fingerprint::NodeFacts NodeFacts(const std::string& gpu_type) {
   fingerprint::NodeFacts facts;
   facts.gpu_type = gpu_type;
-  facts.cpu_class = kLifeCpuClass;
+  facts.cpu_class = kTestCpuClass;
   return facts;
 }
 
@@ -56,7 +56,7 @@ api::CaptureRequest Request(const std::string& gpu_type = "cpu") {
       .warmup_uid = kMount.uid,
       .run_as = kMount.run_as,
       .factors = {
-          .gpu_type = gpu_type, .cpu_class = kLifeCpuClass, .image = "llama:1", .container = "c"}};
+          .gpu_type = gpu_type, .cpu_class = kTestCpuClass, .image = "llama:1", .container = "c"}};
   request.key = *fingerprint::KeyOf(request.factors);
   return request;
 }
@@ -79,26 +79,26 @@ absl::StatusOr<Published> PublishFrom(bundle::Store& store, const std::string& d
                      {});
 }
 
-// A disk before the kill, put together anew for each one.
+// State of the disk before a kill (created again for each kill), and expected results.
 struct Scene {
   std::string name;
   std::function<void(const Scratch&)> before;  // the root, below "root"
   std::vector<Digest> wanted;
-  std::vector<Files> allowed;  // what the mount may show after a kill
-  Files final;                 // and what it shows in the end
-  bool may_be_absent = false;  // nothing stood at the mount before, or a link to nothing
-  std::function<void(const Scratch&)> after = {};  // what else holds in the end
+  std::vector<Files> allowed;  // possible contents of the mount after a kill
+  Files final;                 // contents of the mount in the end
+  bool may_be_absent = false;  // the mount did not exist before, or was a dangling link
+  std::function<void(const Scratch&)> after = {};  // checks more conditions in the end
 };
 
-// Every point takes long; CACHEWARM_CRASH_POINTS=0 takes them all, any other number so many of
-// each scene, evenly spread.
+// Each point takes long, so only some are tested: CACHEWARM_CRASH_POINTS is their number per scene,
+// evenly spread; 0 tests all.
 int StrideFor(int points) {
   const char* wanted = std::getenv("CACHEWARM_CRASH_POINTS");
   const int count = wanted == nullptr ? 30 : std::atoi(wanted);
   return count <= 0 ? 1 : std::max(1, points / count);
 }
 
-// Another one each time, so that points are killed at in some run that are between those of others.
+// Returns a different seed in each run, so that different runs test different points.
 // CACHEWARM_CRASH_SEED repeats a run.
 unsigned Seed() {
   const char* wanted = std::getenv("CACHEWARM_CRASH_SEED");
@@ -123,7 +123,7 @@ class CrashTest : public ::testing::Test {
     return published->publication.digest;
   }
 
-  // Changes its last byte where the store keeps it.
+  // Changes the last byte of the bundle's layer in the store.
   void DamageLayerOf(const Digest& digest) {
     const auto bundle = bundle::ReadBundle({store_, kMount.ns + "/" + kMount.name}, digest, {});
     ASSERT_TRUE(bundle.ok()) << bundle.status();
@@ -147,11 +147,11 @@ class CrashTest : public ::testing::Test {
     EXPECT_EQ(bundles[0].name.digest, digest);
   }
 
-  bool Live(const Scratch& scratch, const std::vector<Digest>& wanted) {
-    return LiveOnce((scratch / "root").string(), store_, wanted);
+  bool RunAgent(const Scratch& scratch, const std::vector<Digest>& wanted) {
+    return RunAgentOnce((scratch / "root").string(), store_, wanted);
   }
 
-  // What a container that starts now would find.
+  // Checks the mount as a container that starts now sees it.
   static void ExpectWhole(const Scene& scene, const Scratch& scratch, int point) {
     const stdfs::path mount = scratch / ("root/" + MountPath(kMount));
     std::error_code error;
@@ -165,7 +165,7 @@ class CrashTest : public ::testing::Test {
         << scene.name << " at " << point << ": neither the old tree nor the new one";
   }
 
-  // Below the store every file that is named by a digest has it.
+  // Every file of the store that is named by a digest has this digest.
   static void ExpectWholeBlobs(const Scratch& place, int point) {
     for (const auto& [path, bytes] : FilesBelow(place.path())) {
       const std::string name = stdfs::path(path).filename().string();
@@ -175,7 +175,7 @@ class CrashTest : public ::testing::Test {
     }
   }
 
-  // Another content of the same size and mtime: what a bad disk does.
+  // Changes the content but not size and mtime, as a failing disk does.
   static void Rot(const stdfs::path& path) {
     const auto written = stdfs::last_write_time(path);
     std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
@@ -197,7 +197,7 @@ class CrashTest : public ::testing::Test {
     {
       const Scratch scratch;
       scene.before(scratch);
-      const TracedRun whole = KillAtPoint([&] { return Live(scratch, scene.wanted); });
+      const TracedRun whole = KillAtPoint([&] { return RunAgent(scratch, scene.wanted); });
       ASSERT_FALSE(whole.was_killed);
       ASSERT_TRUE(whole.succeeded) << scene.name;
       points = whole.points;
@@ -207,10 +207,10 @@ class CrashTest : public ::testing::Test {
     for (const int point : PointsOf(points)) {
       const Scratch scratch;
       scene.before(scratch);
-      const TracedRun run = KillAtPoint([&] { return Live(scratch, scene.wanted); }, point);
-      kills += run.was_killed ? 1 : 0;  // a run may be some calls shorter than the first one
+      const TracedRun run = KillAtPoint([&] { return RunAgent(scratch, scene.wanted); }, point);
+      kills += run.was_killed ? 1 : 0;  // a run may have fewer calls than the first one
       ExpectWhole(scene, scratch, point);
-      ASSERT_TRUE(Live(scratch, scene.wanted)) << scene.name << " at " << point;
+      ASSERT_TRUE(RunAgent(scratch, scene.wanted)) << scene.name << " at " << point;
       EXPECT_EQ(FilesBelow(stdfs::canonical(scratch / ("root/" + MountPath(kMount)))), scene.final)
           << scene.name << " at " << point;
       ExpectTidy(scene, scratch, point);
@@ -225,7 +225,7 @@ class CrashTest : public ::testing::Test {
     std::cout << scene.name << ": " << kills << " kills at " << points << " points\n";
   }
 
-  // Those of `points` at which a run is killed.
+  // Selects the points at which runs are killed.
   std::vector<int> PointsOf(int points) {
     const int stride = StrideFor(points);
     std::vector<int> chosen;
@@ -249,7 +249,7 @@ class CrashTest : public ::testing::Test {
   Digest second_;
 };
 
-TEST_F(CrashTest, FirstDirectoryAndFirstBundle) {
+TEST_F(CrashTest, FirstBundleIsActivated) {
   RunScene({.name = "first",
             .before = [](const Scratch&) {},
             .wanted = {first_},
@@ -258,7 +258,7 @@ TEST_F(CrashTest, FirstDirectoryAndFirstBundle) {
             .may_be_absent = true});
 }
 
-TEST_F(CrashTest, AdoptionOfWhatKubeletMade) {
+TEST_F(CrashTest, KubeletDirectoryIsAdopted) {
   const Files pods = {{"inductor/early", "a pod's"}};
   RunScene({.name = "adoption",
             .before =
@@ -270,7 +270,7 @@ TEST_F(CrashTest, AdoptionOfWhatKubeletMade) {
             .final = first_files_});
 }
 
-TEST_F(CrashTest, UpdateFromOneBundleToTheUnionOfTwo) {
+TEST_F(CrashTest, BundleIsUpdatedToUnionOfTwo) {
   Files both = first_files_;
   both.insert(second_files_.begin(), second_files_.end());
   Files written = first_files_;
@@ -278,7 +278,7 @@ TEST_F(CrashTest, UpdateFromOneBundleToTheUnionOfTwo) {
   RunScene({.name = "update",
             .before =
                 [&](const Scratch& scratch) {
-                  ASSERT_TRUE(Live(scratch, {first_}));
+                  ASSERT_TRUE(RunAgent(scratch, {first_}));
                   scratch.Write("root/" + MountPath(kMount) + "/inductor/locks/l.lock", "a pod's");
                 },
             .wanted = {first_, second_},
@@ -286,7 +286,7 @@ TEST_F(CrashTest, UpdateFromOneBundleToTheUnionOfTwo) {
             .final = both});
 }
 
-TEST_F(CrashTest, RepairOfADanglingLink) {
+TEST_F(CrashTest, DanglingLinkIsRepaired) {
   RunScene({.name = "repair",
             .before =
                 [&](const Scratch& scratch) {
@@ -295,19 +295,19 @@ TEST_F(CrashTest, RepairOfADanglingLink) {
                                         scratch / ("root/" + MountPath(kMount)));
                 },
             .wanted = {first_},
-            // Dangling until the repair, which comes first: a kill before it may leave it so.
+            // A kill before the repair, which is the first step, leaves the link dangling.
             .allowed = {{}, first_files_},
             .final = first_files_,
             .may_be_absent = true});
 }
 
-TEST_F(CrashTest, ADamagedTreeIsReplacedAndNeverComesBack) {
+TEST_F(CrashTest, DamagedTreeIsReplacedForGood) {
   Files rotten = first_files_;
   rotten[kIndexFile] = "~irst";
   RunScene({.name = "scrub",
             .before =
                 [&](const Scratch& scratch) {
-                  ASSERT_TRUE(Live(scratch, {first_}));
+                  ASSERT_TRUE(RunAgent(scratch, {first_}));
                   Rot(scratch / ("root/" + MountPath(kMount) + "/" + kIndexFile));
                 },
             .wanted = {first_},
@@ -315,12 +315,12 @@ TEST_F(CrashTest, ADamagedTreeIsReplacedAndNeverComesBack) {
             .final = first_files_});
 }
 
-TEST_F(CrashTest, StampsThatAreRenewedLoseNoRecord) {
+TEST_F(CrashTest, StampUpdateLosesNoRecord) {
   const std::string tree = GenerationId(kMount, {first_});
   RunScene({.name = "stamps",
             .before =
                 [&](const Scratch& scratch) {
-                  ASSERT_TRUE(Live(scratch, {first_}));
+                  ASSERT_TRUE(RunAgent(scratch, {first_}));
                   stdfs::create_hard_link(
                       scratch / ("root/" + MountPath(kMount) + "/" + kIndexFile),
                       scratch / "elsewhere");
@@ -336,32 +336,32 @@ TEST_F(CrashTest, StampsThatAreRenewedLoseNoRecord) {
                   EXPECT_EQ(entries->size(), first_files_.size());
                   const auto record = ReadScrubRecord(root, tree);
                   ASSERT_TRUE(record.ok()) << record.status();
-                  EXPECT_EQ(record->judged, record->entries);
+                  EXPECT_EQ(record->checked, record->entries);
                 }});
 }
 
-TEST_F(CrashTest, ARefusedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
+TEST_F(CrashTest, RejectedBundleStaysQuarantinedAndTreeUnchanged) {
   const Digest foreign = Publish(second_files_, "nvidia/h100-80gb-hbm3/sm_90");
   RunScene({.name = "refused",
-            .before = [&](const Scratch& scratch) { ASSERT_TRUE(Live(scratch, {first_})); },
+            .before = [&](const Scratch& scratch) { ASSERT_TRUE(RunAgent(scratch, {first_})); },
             .wanted = {foreign},
             .allowed = {first_files_},
             .final = first_files_,
             .after = [&](const Scratch& scratch) { ExpectQuarantined(scratch, foreign); }});
 }
 
-TEST_F(CrashTest, ADamagedBundleLeavesTheTreeAsItWasAndStaysInQuarantine) {
+TEST_F(CrashTest, DamagedBundleStaysQuarantinedAndTreeUnchanged) {
   DamageLayerOf(second_);
   RunScene({.name = "damaged",
-            .before = [&](const Scratch& scratch) { ASSERT_TRUE(Live(scratch, {first_})); },
+            .before = [&](const Scratch& scratch) { ASSERT_TRUE(RunAgent(scratch, {first_})); },
             .wanted = {first_, second_},
             .allowed = {first_files_},
             .final = first_files_,
             .after = [&](const Scratch& scratch) { ExpectQuarantined(scratch, second_); }});
 }
 
-// Whatever the moment of the kill: the tag leads to a bundle that verifies, or there is none.
-TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
+// After any kill, the tag leads to a bundle that verifies, or does not exist.
+TEST_F(CrashTest, PublishLeavesWholeBundleOrNone) {
   const Scratch tree;
   for (const auto& [path, bytes] : first_files_) {
     tree.Write(path, bytes);
@@ -386,7 +386,7 @@ TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
     bundle::LayoutStore store(place.path(), SystemClock());
     const auto tagged = store.ResolveTag(repository, "k-" + Request().key, {});
     if (tagged.ok()) {
-      const bundle::Place from{store, repository};
+      const bundle::RepositoryRef from{store, repository};
       const auto bundle = bundle::ReadBundle(from, *tagged, {});
       ASSERT_TRUE(bundle.ok()) << point << bundle.status();
       EXPECT_TRUE(bundle::Verify(from, *bundle, {}, {}).ok()) << point;
@@ -401,20 +401,20 @@ TEST_F(CrashTest, PublishingLeavesAWholeBundleOrNone) {
   std::cout << "publish: " << kills << " kills at " << points << " points\n";
 }
 
-TEST_F(CrashTest, TheJournalKnowsTheActiveTreeAfterAnyKill) {
+TEST_F(CrashTest, JournalMatchesActiveTreeAfterKill) {
   int points = 0;
   {
     const Scratch scratch;
-    ASSERT_TRUE(Live(scratch, {first_}));
-    points = KillAtPoint([&] { return Live(scratch, {second_}); }).points;
+    ASSERT_TRUE(RunAgent(scratch, {first_}));
+    points = KillAtPoint([&] { return RunAgent(scratch, {second_}); }).points;
   }
   for (const int point : PointsOf(points)) {
     const Scratch scratch;
-    ASSERT_TRUE(Live(scratch, {first_}));
-    KillAtPoint([&] { return Live(scratch, {second_}); }, point);
+    ASSERT_TRUE(RunAgent(scratch, {first_}));
+    KillAtPoint([&] { return RunAgent(scratch, {second_}); }, point);
     const fs::Dir root = *OpenRoot((scratch / "root").string());
     ASSERT_TRUE(SweepLeftovers(root).ok());
-    ASSERT_TRUE(MendJournal(root, SystemClock().Now()).ok());
+    ASSERT_TRUE(RepairJournal(root, SystemClock().Now()).ok());
     const auto link = ScanLink(root, kMount);
     ASSERT_TRUE(link.ok() && link->has_value());
     const std::vector<Activation> past = ReadActivations(root, kMount);

@@ -30,7 +30,7 @@ CallEntry ToEntry(pid_t child, const __ptrace_syscall_info& info) {
   return entry;
 }
 
-// The call becomes one that does not exist: nothing happens.
+// Replaces the call with one that does not exist, so that it has no effect.
 void Skip(pid_t child) {
 #if defined(__x86_64__)
   user_regs_struct registers{};
@@ -42,7 +42,7 @@ void Skip(pid_t child) {
   iovec number{&none, sizeof(none)};
   ptrace(PTRACE_SETREGSET, child, NT_ARM_SYSTEM_CALL, &number);
 #else
-#error "how a call is skipped is not known for this processor"
+#error "skipping a system call is not implemented for this processor"
 #endif
 }
 
@@ -61,11 +61,11 @@ void SetResult(pid_t child, int error) {
 #endif
 }
 
-// Called at the entry and at the exit of each call; `mark` keeps a number from one to the other.
-// False kills the process.
+// Called at the entry and at the exit of each call; `mark` keeps its value from entry to exit.
+// Return false to kill the process.
 using OnCall = std::function<bool(const CallEntry& entry, bool is_entry, int& mark)>;
 
-// The one of `which`, -1 for any, that stopped or ended.
+// Waits until thread `which` (-1: any) stops or exits. Returns the thread.
 pid_t Wait(pid_t which, int& status) {
   pid_t process = -1;
   do {
@@ -93,7 +93,7 @@ class Tracer {
         if (thread == child_) {
           return {.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0};
         }
-      } else if (IsTraceStop(status) && !Tell(thread)) {
+      } else if (IsTraceStop(status) && !Notify(thread)) {
         return Kill();
       } else {
         Resume(thread, SignalOf(thread, status));
@@ -107,11 +107,11 @@ class Tracer {
     int mark = 0;
   };
 
-  // It may be gone already, with all others.
+  // Resumes a thread, which may have exited already.
   static void Resume(pid_t thread, int signal) { ptrace(PTRACE_SYSCALL, thread, nullptr, signal); }
 
   // Stops come in pairs: entry, exit.
-  bool Tell(pid_t thread) {
+  bool Notify(pid_t thread) {
     Thread& known = threads_[thread];
     __ptrace_syscall_info info{};
     ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof(info), &info);
@@ -122,7 +122,7 @@ class Tracer {
     return on_call_(known.entry, is_entry, known.mark);
   }
 
-  // What the thread is to get: nothing of our own making.
+  // Returns the signal to deliver to the thread; 0 for stops caused by the tracer.
   int SignalOf(pid_t thread, int status) {
     const bool is_new = threads_.try_emplace(thread).second;
     const bool is_event = IsTraceStop(status) || (status >> 16) != 0;
@@ -146,13 +146,13 @@ TracedRun Follow(pid_t child, const OnCall& on_call) {
   return Tracer(child, on_call).Follow();
 }
 
-// A child that waits to be followed.
+// Starts a child that waits for the tracer.
 pid_t Begin(const std::function<bool()>& work) {
   const pid_t child = fork();
   if (child == 0) {
     ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
     raise(SIGSTOP);
-    // Without the leak check and the test framework's own end.
+    // Skip the leak check and the exit handlers of the test framework.
     _exit(work() ? 0 : 1);
   }
   return child;
@@ -164,7 +164,7 @@ bool CallEntry::ChangesFiles() const {
   switch (number) {
     case SYS_openat:
       return (arguments[2] & O_CREAT) != 0;
-    case SYS_ioctl:  // a copy that shares its blocks
+    case SYS_ioctl:  // a reflink copy
       return arguments[1] == FICLONE || arguments[1] == FICLONERANGE;
     case SYS_openat2:  // struct open_how begins with the flags
       return (ptrace(PTRACE_PEEKDATA, process, arguments[2], nullptr) & O_CREAT) != 0;
@@ -218,7 +218,7 @@ bool CallEntry::ChangesFiles() const {
 TracedRun KillAtPoint(const std::function<bool()>& work, int point) {
   int points = 0;
   TracedRun run = Follow(Begin(work), [&](const CallEntry& entry, bool is_entry, int& mark) {
-    // Not at the exit: the process may be gone where the flags lay.
+    // Decide at the entry: at the exit the memory with the flags may not be readable any more.
     if (is_entry) {
       mark = entry.ChangesFiles() ? 1 : 0;
     }

@@ -11,17 +11,18 @@
 namespace cachewarm::agent {
 
 struct TracedRun {
-  // System calls that change the file system and were reached; each counts twice, before and after.
+  // Number of reached system calls that change the file system; each counts twice, before and
+  // after.
   int points = 0;
-  bool was_killed = false;  // else `work` ran to its end
-  bool succeeded = false;   // what `work` returned
+  bool was_killed = false;  // false: `work` returned
+  bool succeeded = false;   // the result of `work`
 };
 
-// Runs `work` in a forked process under ptrace(2) and kills it with SIGKILL at the `point`th
-// moment, counted from 0, right before or right after a call that changes the file system. The
-// calls of all its threads count, in the order in which they come, which is another one each time
-// when there are several; without threads even points are before a call and odd ones after it.
-// What the process had done by then stays done, as after a kill by anybody.
+// Runs `work` in a forked process under ptrace(2) and kills it with SIGKILL at the `point`th point,
+// counted from 0, immediately before or after a call that changes the file system. Calls of all
+// threads count, in the order in which they occur, which differs between runs with several threads;
+// without threads, even points are before a call and odd points after it. Earlier changes persist,
+// as after any kill.
 TracedRun KillAtPoint(const std::function<bool()>& work,
                       int point = std::numeric_limits<int>::max());
 
@@ -31,12 +32,12 @@ struct CallEntry {
   uint64_t number = 0;  // SYS_openat
   std::array<uint64_t, 6> arguments{};
 
-  // Calls after which the disk may be another than before. An open counts when it may create.
+  // Returns true for calls that may change the disk. An open counts if it may create a file.
   bool ChangesFiles() const;
 };
 
-// Runs `work` likewise, and has each call fail for which `error_of` says an errno; it is not made
-// then. With 0 it is. What a disk or a file system does that is full, broken or unlike a local one.
+// Runs `work` likewise, and fails every call for which `error_of` returns an errno, without
+// executing it; 0 executes it. Simulates full, failing and remote file systems.
 TracedRun FailCalls(const std::function<bool()>& work,
                     const std::function<int(const CallEntry&)>& error_of);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real disks that are full: small file systems in memory, on the store's side and on the node's.
+// Full disks: small file systems in memory, for the store and for the node.
 #include <cstring>
 #include <string>
 
@@ -21,9 +21,9 @@ class FullDisk : public ::testing::Test {
   const PackedSample new_ = PackTree(SampleTree());
 };
 
-TEST_F(FullDisk, OfTheStoreKeepsTheOldBundleAndSaysSo) {
+TEST_F(FullDisk, OnStoreKeepsOldBundle) {
   int refused = 0;
-  // From nothing free to room for all, block by block: the disk is full at each write once.
+  // Increase the free space block by block, so that the disk is full at each write once.
   for (int kibibytes = 0;; kibibytes += 4) {
     const SmallDisk disk(1024);
     LayoutStore store(disk / "store", SystemClock());
@@ -32,8 +32,8 @@ TEST_F(FullDisk, OfTheStoreKeepsTheOldBundleAndSaysSo) {
     const int64_t free_before = disk.FreeBytes();
     const absl::Status written = WriteSample(store, new_);
     const std::string when = fmt::format("{} KiB free", kibibytes);
-    ExpectNothingTorn(disk / "store", when);
-    ExpectNoLitter(disk / "store", when);
+    ExpectWholeBundle(disk / "store", when);
+    ExpectNoExtraFiles(disk / "store", when);
     const auto tagged = store.ResolveTag(kRepository, kTag, {});
     ASSERT_TRUE(tagged.ok()) << when << tagged.status();
     if (written.ok()) {
@@ -43,14 +43,14 @@ TEST_F(FullDisk, OfTheStoreKeepsTheOldBundleAndSaysSo) {
     ++refused;
     EXPECT_TRUE(absl::IsResourceExhausted(written)) << when << written;
     EXPECT_EQ(*tagged, old_.packed.digest) << when;
-    // Whole blobs may stay, they are found by the next try; nothing else does.
+    // Only whole blobs may remain; the next attempt reuses them.
     EXPECT_LE(free_before - disk.FreeBytes(), 64 << 10) << when;
     ASSERT_FALSE(HasFailure());
   }
   EXPECT_GT(refused, 5);
 }
 
-TEST_F(FullDisk, OfTheNodeNeverMakesATreeThatCountsAsWhole) {
+TEST_F(FullDisk, OnNodeNeverCompletesExtraction) {
   const TempDir stored;
   LayoutStore store(stored / "store", SystemClock());
   ASSERT_TRUE(WriteSample(store, new_).ok());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An image layout whose writer is killed, whose disk fails or is full at any call, and that lies on
-// a file system with the manners of NFS. Whatever happens: every blob has the content of its name,
-// the tag leads to a whole bundle, and the next writer ends well and cleans up.
+// An image layout whose writer is killed or whose disk fails or is full at any call, and a layout
+// on a file system that behaves like NFS. In all cases every blob matches its name, the tag leads
+// to a complete bundle, and the next writer succeeds and cleans up.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
@@ -30,7 +30,7 @@ using agent::CallEntry;
 using agent::FailCalls;
 using agent::KillAtPoint;
 
-// A store that has an old bundle, about to get a new one under the same tag.
+// A store with an old bundle, to which a new one is written under the same tag.
 class Scene {
  public:
   Scene(const PackedSample& before, const PackedSample& after) : after_(after) {
@@ -39,7 +39,7 @@ class Scene {
   }
   std::string directory() const { return temp_ / "store"; }
 
-  // In a process of its own.
+  // Publishes the new bundle; call it in a forked process.
   std::function<bool()> Publish() const {
     return [this] {
       LayoutStore store(directory(), SystemClock());
@@ -50,13 +50,13 @@ class Scene {
     LayoutStore store(directory(), SystemClock());
     return store.ResolveTag(kRepository, kTag, {}).value_or(Digest());
   }
-  void ExpectWhole(const std::string& when) const { ExpectNothingTorn(directory(), when); }
+  void ExpectWhole(const std::string& when) const { ExpectWholeBundle(directory(), when); }
   void ExpectTheNextWriterEndsWell(const std::string& when) const {
     LayoutStore store(directory(), SystemClock());
     const absl::Status written = WriteSample(store, after_);
     EXPECT_TRUE(written.ok()) << when << written;
-    ExpectNothingTorn(directory(), when);
-    ExpectNoLitter(directory(), when);
+    ExpectWholeBundle(directory(), when);
+    ExpectNoExtraFiles(directory(), when);
     EXPECT_EQ(Tagged(), after_.packed.digest) << when;
   }
 
@@ -77,7 +77,7 @@ class LayoutFailure : public ::testing::Test {
   const PackedSample new_ = PackTree(SampleTree());
 };
 
-TEST_F(LayoutFailure, AWriterThatIsKilledAtAnyWriteLeavesTheOldBundleOrTheNewOne) {
+TEST_F(LayoutFailure, KilledWriterLeavesOldOrNewBundle) {
   const int points = [&] {
     const Scene scene(old_, new_);
     const auto whole = KillAtPoint(scene.Publish());
@@ -95,7 +95,7 @@ TEST_F(LayoutFailure, AWriterThatIsKilledAtAnyWriteLeavesTheOldBundleOrTheNewOne
   }
 }
 
-TEST_F(LayoutFailure, ADiskThatFailsOnceOrFromThenOnAtAnyWriteTearsNothing) {
+TEST_F(LayoutFailure, FailingDiskLeavesWholeBundle) {
   const struct {
     std::string name;
     int error;
@@ -110,7 +110,7 @@ TEST_F(LayoutFailure, ADiskThatFailsOnceOrFromThenOnAtAnyWriteTearsNothing) {
       const Scene scene(old_, new_);
       int seen = 0;
       const auto run = FailCalls(scene.Publish(), [&](const CallEntry& call) {
-        // A full disk still lets go of things.
+        // A full disk still allows deletions.
         const bool frees = call.number == SYS_unlinkat;
         if (!call.ChangesFiles() || (frees && disk.stays)) {
           return 0;
@@ -131,8 +131,9 @@ TEST_F(LayoutFailure, ADiskThatFailsOnceOrFromThenOnAtAnyWriteTearsNothing) {
   }
 }
 
-// What NFS refuses: hard links, nameless files, preallocation before 4.2, renames with flags, and
-// exclusive locks of files that are not open for writing (flock(2), "NFS details").
+// Returns the error of NFS for calls that it does not support: hard links, unnamed temporary files,
+// preallocation before 4.2, renames with flags, and exclusive locks of files that are not open for
+// writing (flock(2), "NFS details").
 int RefusalOfNfs(const CallEntry& call) {
   constexpr uint64_t kTemporary = O_TMPFILE & ~O_DIRECTORY;
   switch (call.number) {
@@ -160,7 +161,7 @@ int RefusalOfNfs(const CallEntry& call) {
   }
 }
 
-TEST_F(LayoutFailure, OnNfsABundleIsWrittenAndWhatADeadWriterLeftGoes) {
+TEST_F(LayoutFailure, WritesBundleAndCleansUpOnNfs) {
   const Scene scene(old_, new_);
   ASSERT_TRUE(KillAtPoint(scene.Publish(), 20).was_killed);
   int refused = 0;
@@ -173,10 +174,10 @@ TEST_F(LayoutFailure, OnNfsABundleIsWrittenAndWhatADeadWriterLeftGoes) {
   EXPECT_EQ(refused, 0);
   scene.ExpectWhole("on NFS");
   EXPECT_EQ(scene.Tagged(), new_.packed.digest);
-  ExpectNoLitter(scene.directory(), "on NFS");
+  ExpectNoExtraFiles(scene.directory(), "on NFS");
 }
 
-// Calls by which files are found and read.
+// Returns true for calls that find and read files.
 bool ReadsFiles(const CallEntry& call) {
   switch (call.number) {
     case SYS_openat2:
@@ -189,7 +190,7 @@ bool ReadsFiles(const CallEntry& call) {
   }
 }
 
-// The bytes of the tagged bundle's blobs, read without threads.
+// Reads the blobs of the tagged bundle without threads. Returns true if they match `sample`.
 bool ReadsWhole(Store& store, const PackedSample& sample) {
   const auto digest = store.ResolveTag(kRepository, kTag, {});
   const auto manifest = digest.ok() ? store.ReadManifest(kRepository, *digest, {})
@@ -204,7 +205,7 @@ bool ReadsWhole(Store& store, const PackedSample& sample) {
          layer.text() == sample.layer;
 }
 
-TEST_F(LayoutFailure, AStaleHandleOfNfsAtAnyReadIsReadAgain) {
+TEST_F(LayoutFailure, StaleNfsHandleIsRetried) {
   const Scene scene(new_, new_);
   int points = 0;
   for (int point = 0;; ++point) {
@@ -226,7 +227,7 @@ TEST_F(LayoutFailure, AStaleHandleOfNfsAtAnyReadIsReadAgain) {
   EXPECT_GT(points, 5) << "ptrace saw too few calls";
 }
 
-TEST_F(LayoutFailure, ANameThatIsNotVisibleYetIsNotFoundAndNeverAHalfThing) {
+TEST_F(LayoutFailure, InvisibleNameIsNotFound) {
   const Scene scene(new_, new_);
   for (int point = 0;; ++point) {
     int seen = 0;
@@ -250,8 +251,8 @@ TEST_F(LayoutFailure, ANameThatIsNotVisibleYetIsNotFoundAndNeverAHalfThing) {
   }
 }
 
-// Processes that write the same bundles and tags, and others, over and over.
-TEST_F(LayoutFailure, SeveralProcessesAtOnceLoseNothingWhileOthersRead) {
+// Several processes repeatedly write the same bundles and tags, and others.
+TEST_F(LayoutFailure, ConcurrentWritersLoseNoBundle) {
   constexpr int kWriters = 3;
   constexpr int kEach = 12;
   const Scene scene(old_, new_);
@@ -291,7 +292,7 @@ TEST_F(LayoutFailure, SeveralProcessesAtOnceLoseNothingWhileOthersRead) {
           new_.packed.digest);
     }
   }
-  ExpectNoLitter(scene.directory(), "after all");
+  ExpectNoExtraFiles(scene.directory(), "after all");
 }
 
 }  // namespace

@@ -10,14 +10,13 @@
 #include "lib/bundle/transfer.h"
 #include "tests/unit/lib/bundle/trees.h"
 
-// Bundles in an image layout, written step by step without any thread, and what must be true of the
-// directory at every moment.
+// Bundles in an image layout, written without threads, and invariants of the directory.
 namespace cachewarm::bundle {
 
 inline constexpr char kRepository[] = "team/llama";
 inline constexpr char kTag[] = "k-1";
 
-// In five writes, so that there are moments between them.
+// Writes a blob in five parts, so that a writer can be killed between them.
 inline absl::Status WriteInPieces(Store& store, std::string_view bytes) {
   const auto upload = store.StartBlob(kRepository, {});
   if (!upload.ok()) {
@@ -42,8 +41,8 @@ inline absl::Status WriteSample(Store& store, const PackedSample& sample) {
              : status;
 }
 
-// Every blob has the content of its name, and the tag leads to a bundle that is whole.
-inline void ExpectNothingTorn(const std::string& directory, const std::string& when) {
+// Checks that every blob matches its name, and that the tag leads to a complete bundle.
+inline void ExpectWholeBundle(const std::string& directory, const std::string& when) {
   LayoutStore store(directory, SystemClock());
   const auto dir = fs::Dir::Open(directory + "/" + kRepository);
   ASSERT_TRUE(dir.ok()) << when << dir.status();
@@ -52,7 +51,7 @@ inline void ExpectNothingTorn(const std::string& directory, const std::string& w
                          const auto bytes =
                              fs::ReadFile(*dir, "blobs/sha256/" + entry.path, 64LL << 20);
                          EXPECT_TRUE(bytes.ok() && DigestOf(*bytes).hex() == entry.path) << when;
-                         return fs::WalkNext::kGoOn;
+                         return fs::WalkNext::kContinue;
                        })
                   .ok())
       << when;
@@ -64,17 +63,17 @@ inline void ExpectNothingTorn(const std::string& directory, const std::string& w
   EXPECT_TRUE(whole.ok()) << when << whole;
 }
 
-// Beside blobs, index.json, oci-layout and the lock there is nothing.
-inline void ExpectNoLitter(const std::string& directory, const std::string& when) {
+// Checks that only blobs, index.json, oci-layout and the lock exist.
+inline void ExpectNoExtraFiles(const std::string& directory, const std::string& when) {
   const auto dir = fs::Dir::Open(directory + "/" + kRepository);
   ASSERT_TRUE(dir.ok()) << dir.status();
   EXPECT_TRUE(fs::Walk(*dir, "", {}, [&](const fs::WalkEntry& entry) {
-                const bool is_ours = entry.path == "index.json" || entry.path == "oci-layout" ||
-                                     entry.path == ".index.lock" ||
-                                     entry.path.starts_with("blobs/sha256/");
-                EXPECT_TRUE(is_ours || entry.stat.type == fs::FileType::kDirectory)
+                const bool is_expected = entry.path == "index.json" || entry.path == "oci-layout" ||
+                                         entry.path == ".index.lock" ||
+                                         entry.path.starts_with("blobs/sha256/");
+                EXPECT_TRUE(is_expected || entry.stat.type == fs::FileType::kDirectory)
                     << when << ": " << entry.path;
-                return fs::WalkNext::kGoOn;
+                return fs::WalkNext::kContinue;
               }).ok());
 }
 

@@ -55,7 +55,7 @@ TEST(Config, HasDefaultsThatWorkInAPod) {
   EXPECT_EQ(parsed->config.node_facts, "");
 }
 
-TEST(Config, ReadsTheWholeFile) {
+TEST(Config, ReadsEveryKeyOfTheFile) {
   const auto parsed = Parse({.arguments = {"--config", "/c.yaml"}, .files = {{"/c.yaml", R"(
 store: oci://10.100.0.1:5000/cachewarm
 root: /data/cachewarm/
@@ -118,7 +118,7 @@ registry:
   EXPECT_EQ(config.limits.ratio_max, 1000);
 }
 
-TEST(Config, TakesTheShippedConfiguration) {
+TEST(Config, AcceptsShippedConfiguration) {
   std::ifstream in(std::string(CACHEWARM_SOURCE_DIR) + "/manifests/config.yaml");
   std::string text((std::istreambuf_iterator<char>(in)), {});
   const size_t begin = text.find("config.yaml: |\n");
@@ -133,7 +133,7 @@ TEST(Config, TakesTheShippedConfiguration) {
   EXPECT_TRUE(parsed.ok()) << parsed.status();
 }
 
-TEST(Config, FlagBeatsEnvironmentBeatsFile) {
+TEST(Config, FlagOverridesEnvironmentOverridesFile) {
   Given given{.arguments = {"--config=/c", "--root=/flag"},
               .environment = {{"CACHEWARM_ROOT", "/environment"}},
               .files = {{"/c", "store: layout:///s\nroot: /file\n"}}};
@@ -144,7 +144,7 @@ TEST(Config, FlagBeatsEnvironmentBeatsFile) {
   EXPECT_EQ(Parse(given)->config.root, "/file");
 }
 
-TEST(Config, TheUsualVariablesNameTheProxyUnlessASettingDoes) {
+TEST(Config, ProxySettingOverridesEnvironment) {
   Given given{.arguments = {kOciStore},
               .environment = {{"HTTPS_PROXY", "http://tls.local:1"},
                               {"https_proxy", "http://lower.local:1"},
@@ -163,13 +163,13 @@ TEST(Config, TheUsualVariablesNameTheProxyUnlessASettingDoes) {
   EXPECT_EQ(own->config.store.proxy.no_proxy, "10.0.0.0/8,.svc");
 }
 
-TEST(Config, NodeFactsNamedForThisProcessMustExist) {
+TEST(Config, NodeFactsSetForThisNodeMustExist) {
   EXPECT_TRUE(Parse({.arguments = {kStore, "--node-facts=/f"}})->config.node_facts_must_exist);
   EXPECT_TRUE(Parse({.arguments = {kStore}, .environment = {{"CACHEWARM_NODE_FACTS", "/f"}}})
                   ->config.node_facts_must_exist);
 }
 
-TEST(Config, RefusesWhatIsWrongAndNamesIt) {
+TEST(Config, RejectsInvalidSettingsByName) {
   struct Case {
     Given given;
     std::string named;
@@ -226,18 +226,18 @@ TEST(Config, RefusesWhatIsWrongAndNamesIt) {
   }
 }
 
-TEST(Config, PrintingNodeFactsNeedsNoStore) {
+TEST(Config, PrintNodeFactsNeedsNoStore) {
   const auto parsed = Parse({.arguments = {"--print-node-facts"}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_TRUE(parsed->print_node_facts);
 }
 
-TEST(Config, HelpAndVersionBeatEverythingElse) {
+TEST(Config, HelpAndVersionOverrideAllElse) {
   EXPECT_EQ(*Parse({.arguments = {"--version"}})->print, "cachewarm-agent 1.2.3\n");
   EXPECT_EQ(*Parse({.arguments = {"--root=relative", "--help"}})->print, HelpText());
 }
 
-TEST(Config, EmptyEntriesOfAHostListAreLeftOut) {
+TEST(Config, IgnoresEmptyHosts) {
   const auto parsed = Parse({.arguments = {kStore, "--registry-insecure=a:1,,b:2,"}});
   EXPECT_EQ(parsed->config.store.insecure_hosts, (std::vector<std::string>{"a:1", "b:2"}));
 }

@@ -26,7 +26,7 @@ namespace {
 using std::chrono::seconds;
 namespace stdfs = std::filesystem;
 
-// The whole agent on a real clock, a real directory and an API server in the process.
+// The whole agent with a real clock, a real directory and an API server in this process.
 class DaemonTest : public ::testing::Test, protected Workbench {
  protected:
   DaemonTest() : server_(SystemClock()) {
@@ -40,25 +40,25 @@ class DaemonTest : public ::testing::Test, protected Workbench {
 
   void Start() {
     daemon_ = std::make_unique<Daemon>(
-        config_, DaemonParts{.client = server_,
-                             .store = store_,
-                             .clock = SystemClock(),
-                             .random = [] { return 0.5; },
-                             .log = log_,
-                             .registry = *registry_,
-                             .metrics = metrics_,
-                             .probe = [this]() -> absl::StatusOr<fingerprint::NodeFacts> {
-                               if (probe_failures_-- > 0) {
-                                 return absl::UnavailableError("driver is starting");
-                               }
-                               return node_;
-                             },
-                             .version = "test"});
+        config_, DaemonDependencies{.client = server_,
+                                    .store = store_,
+                                    .clock = SystemClock(),
+                                    .random = [] { return 0.5; },
+                                    .log = log_,
+                                    .registry = *registry_,
+                                    .metrics = metrics_,
+                                    .probe = [this]() -> absl::StatusOr<fingerprint::NodeFacts> {
+                                      if (probe_failures_-- > 0) {
+                                        return absl::UnavailableError("driver is starting");
+                                      }
+                                      return node_;
+                                    },
+                                    .version = "test"});
     stop_ = {};
     running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
   }
 
-  // How long the daemon took to end.
+  // Stops the daemon. Returns the time it took.
   Duration Stop() {
     const auto begin = std::chrono::steady_clock::now();
     stop_.request_stop();
@@ -95,9 +95,9 @@ class DaemonTest : public ::testing::Test, protected Workbench {
     return answer.ok() ? *answer : http::Response{};
   }
 
-  bool Said(const std::string& event) const {
-    const std::vector<std::string> events = log_.events();
-    return std::find(events.begin(), events.end(), event) != events.end();
+  bool HasLogged(const std::string& message) const {
+    const std::vector<std::string> messages = log_.messages();
+    return std::find(messages.begin(), messages.end(), message) != messages.end();
   }
 
   static api::WantedWarmup Warmup() {
@@ -114,17 +114,17 @@ class DaemonTest : public ::testing::Test, protected Workbench {
   std::future<absl::Status> running_;
 };
 
-TEST_F(DaemonTest, CarriesABundleFromOneNodesBuilderToThePodsOfTheNext) {
+TEST_F(DaemonTest, CarriesBundleFromBuilderToPods) {
   api::CaptureRequest request = Request();
   request.settle_seconds = 1;
-  request.started_at = SystemClock().Now();
+  request.started_time = SystemClock().Now();
   Put({.warmups = {Warmup()}});
   Start();
   ASSERT_TRUE(Eventually(
       [&] { return Status().warmups.size() == 1 && Status().warmups[0].prepared.size() == 1; }));
   // The builder compiles and becomes ready.
   scratch_.Write("root/" + MountPath(kMount) + "/" + kIndexFile, "compiled");
-  request.ready_at = SystemClock().Now();
+  request.ready_time = SystemClock().Now();
   Put({.warmups = {Warmup()}, .captures = {request}});
   ASSERT_TRUE(Eventually([&] {
     return Status().captures.size() == 1 &&
@@ -146,7 +146,7 @@ TEST_F(DaemonTest, CarriesABundleFromOneNodesBuilderToThePodsOfTheNext) {
             std::string::npos);
 }
 
-TEST_F(DaemonTest, IsHealthyAtOnceAndReadyWhenItKnowsItsWish) {
+TEST_F(DaemonTest, IsReadyOnceSpecIsKnown) {
   server_.Intercept([](const kube::Request&) { return absl::UnavailableError("down"); });
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->port() != 0; }));
@@ -157,7 +157,7 @@ TEST_F(DaemonTest, IsHealthyAtOnceAndReadyWhenItKnowsItsWish) {
   EXPECT_TRUE(Eventually([&] { return Get("/readyz").status == 200; }));
 }
 
-TEST_F(DaemonTest, PreparesAndRepairsWhileTheApiServerIsAway) {
+TEST_F(DaemonTest, RepairsMountsWithoutApiServer) {
   stdfs::create_directories(scratch_ / ("root/" + MountParent(kMount)));
   stdfs::create_symlink(LinkTarget(std::string(32, 'e')), scratch_ / ("root/" + MountPath(kMount)));
   server_.Intercept([](const kube::Request&) { return absl::UnavailableError("down"); });
@@ -166,7 +166,7 @@ TEST_F(DaemonTest, PreparesAndRepairsWhileTheApiServerIsAway) {
       Eventually([&] { return stdfs::is_directory(scratch_ / ("root/" + MountPath(kMount))); }));
 }
 
-TEST_F(DaemonTest, SaysInTheStatusWhyItsRootIsUnusable) {
+TEST_F(DaemonTest, ReportsUnusableRootInStatus) {
   scratch_.Write("root", "a file stands where the directory should be");
   Put({.warmups = {Warmup()}});
   Start();
@@ -177,14 +177,15 @@ TEST_F(DaemonTest, SaysInTheStatusWhyItsRootIsUnusable) {
   EXPECT_TRUE(Eventually([&] { return Status().node.root.writable; }));
 }
 
-TEST_F(DaemonTest, TouchesNothingWhileAnotherAgentOfTheNodeStillRuns) {
+TEST_F(DaemonTest, WaitsForPreviousAgent) {
   scratch_.Write("root/.staging/half/file", "the other agent fetches this");
   const auto root = OpenRoot(config_.root);
   auto other = LockRoot(*root, {.clock = SystemClock()});
   ASSERT_TRUE(other.ok()) << other.status();
   Put({.warmups = {Warmup()}});
   Start();
-  ASSERT_TRUE(Eventually([&] { return Said("waits for another agent of this node to end"); }));
+  ASSERT_TRUE(
+      Eventually([&] { return HasLogged("waiting for the previous agent to release the lock"); }));
   EXPECT_EQ(Get("/healthz").status, 200);
   EXPECT_EQ(Get("/readyz").status, 503);
   EXPECT_EQ(scratch_.Read("root/.staging/half/file"), "the other agent fetches this");
@@ -193,7 +194,7 @@ TEST_F(DaemonTest, TouchesNothingWhileAnotherAgentOfTheNodeStillRuns) {
   EXPECT_TRUE(stdfs::is_empty(scratch_ / "root/.staging"));
 }
 
-TEST_F(DaemonTest, IsNotHealthyWithoutItsRoot) {
+TEST_F(DaemonTest, IsUnhealthyWithoutRoot) {
   Put({});
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
@@ -208,16 +209,16 @@ TEST_F(DaemonTest, IsNotHealthyWithoutItsRoot) {
   EXPECT_NE(Get("/healthz").body.find("root directory"), std::string::npos);
 }
 
-TEST_F(DaemonTest, LetsGoOfItsRootWhenItStops) {
+TEST_F(DaemonTest, ReleasesRootLockOnStop) {
   Put({});
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
   Stop();
   EXPECT_TRUE(
-      LockRoot(*OpenRoot(config_.root), {.clock = SystemClock(), .patience = Duration(0)}).ok());
+      LockRoot(*OpenRoot(config_.root), {.clock = SystemClock(), .timeout = Duration(0)}).ok());
 }
 
-TEST_F(DaemonTest, WaitsForADriverThatIsStarting) {
+TEST_F(DaemonTest, WaitsForDriver) {
   probe_failures_ = 1;
   Put({});
   Start();
@@ -225,7 +226,7 @@ TEST_F(DaemonTest, WaitsForADriverThatIsStarting) {
   EXPECT_TRUE(Eventually([&] { return Status().node.gpu_type == "cpu"; }));
 }
 
-TEST_F(DaemonTest, StopsSoonFromEveryState) {
+TEST_F(DaemonTest, StopsSoonInEveryState) {
   Put({.warmups = {Warmup()}});
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
@@ -242,7 +243,7 @@ TEST_F(DaemonTest, StopsSoonFromEveryState) {
   EXPECT_LT(Stop(), Duration(20'000));
 }
 
-TEST_F(DaemonTest, GivesUpWhenItsPortIsTaken) {
+TEST_F(DaemonTest, FailsIfPortIsInUse) {
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->port() != 0; }));
   Config other = config_;

@@ -11,7 +11,7 @@
 
 namespace cachewarm::agent {
 
-// A watcher that saw what the test says. Without a record for a tree it saw nothing, incompletely.
+// A watcher whose events are set by the test. The record of any other tree is empty and incomplete.
 class FakeWatcher final : public Watcher {
  public:
   absl::Status AddTree(const WatchedTree& tree) override {
@@ -39,7 +39,7 @@ class FakeWatcher final : public Watcher {
   int overflows() const override { return 0; }
 
   // `name` is a generation or a warmup uid.
-  void Saw(const std::string& name, std::vector<FileEvent> events) {
+  void SetEvents(const std::string& name, std::vector<FileEvent> events) {
     std::lock_guard lock(mutex_);
     records_[name] = {.events = std::move(events), .complete = true};
   }

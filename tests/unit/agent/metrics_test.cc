@@ -9,14 +9,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Metrics, AreServedUnderNamesThatKeepTheRules) {
+TEST(Metrics, HaveValidNames) {
   const auto registry = metrics::MakeRegistry();
   const Metrics metrics(*registry, "1.2.3");
   EXPECT_TRUE(registry->status().ok()) << registry->status();
-  EXPECT_THAT(registry->Serialize(), HasSubstr("cachewarm_build{version=\"1.2.3\"} 1"));
+  EXPECT_THAT(registry->Serialize(), HasSubstr("cachewarm_build_info{version=\"1.2.3\"} 1"));
 }
 
-TEST(Metrics, ACallOfTheStoreCountsByOperationAndCode) {
+TEST(Metrics, StoreCallsAreCountedByOperationAndCode) {
   const auto registry = metrics::MakeRegistry();
   Metrics metrics(*registry, "1");
   CountStoreCall(metrics, {.operation = "read_blob", .bytes = 100, .time = Duration(1500)});

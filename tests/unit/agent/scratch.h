@@ -15,7 +15,7 @@
 
 namespace cachewarm::agent {
 
-// A directory of its own for one test, removed with it.
+// A temporary directory for one test; removed by the destructor.
 class Scratch {
  public:
   Scratch() {
@@ -51,7 +51,7 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-// A root as the agent finds or makes it.
+// A root directory opened by the agent.
 class Root : public Scratch {
  public:
   Root() : dir_(Open(path())) {}
@@ -69,7 +69,7 @@ class Root : public Scratch {
   fs::Dir dir_;
 };
 
-// Every regular file below `path`, by relative name.
+// Returns the contents of all regular files below `path`, by relative path.
 inline std::map<std::string, std::string> FilesBelow(const std::filesystem::path& path) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {

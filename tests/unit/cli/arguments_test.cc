@@ -20,7 +20,7 @@ absl::StatusOr<Arguments> Parse(const std::vector<std::string>& words) {
 
 using Words = std::vector<std::string>;
 
-TEST(Arguments, OptionsAndOperandsMayStandInAnyOrder) {
+TEST(Arguments, OptionsAndOperandsMayBeMixed) {
   const auto parsed = Parse({"one", "--file", "f", "two", "--json", "--host=a", "--host", "b"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->positionals(), (Words{"one", "two"}));
@@ -29,7 +29,7 @@ TEST(Arguments, OptionsAndOperandsMayStandInAnyOrder) {
   EXPECT_EQ(parsed->Values("host"), (Words{"a", "b"}));
 }
 
-TEST(Arguments, AnOptionMayHaveALetter) {
+TEST(Arguments, OptionMayHaveShortForm) {
   const auto parsed = Parse({"-f", "a", "-j", "one"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->Value("file"), "a");
@@ -38,30 +38,30 @@ TEST(Arguments, AnOptionMayHaveALetter) {
   EXPECT_EQ(Parse({"-", "-1x"})->positionals(), (Words{"-", "-1x"}));
 }
 
-TEST(Arguments, WhatStandsBehindTwoDashesIsLeftAlone) {
+TEST(Arguments, WordsAfterDoubleDashAreNotParsed) {
   const auto parsed = Parse({"--json", "--", "vllm", "serve", "--file", "--"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->rest(), (Words{"vllm", "serve", "--file", "--"}));
   EXPECT_TRUE(parsed->positionals().empty());
 }
 
-TEST(Arguments, AValueMayBeEmptyOrHoldAnEqualsSign) {
+TEST(Arguments, ValueMayBeEmptyOrContainEqualsSign) {
   EXPECT_EQ(Parse({"--file="})->Value("file", "x"), "");
   EXPECT_EQ(Parse({"--file=a=b"})->Value("file"), "a=b");
   EXPECT_EQ(Parse({})->Value("file", "x"), "x");
 }
 
-TEST(Arguments, MistakesAreNamed) {
+TEST(Arguments, ErrorsNameTheOption) {
   const struct {
     Words words;
     std::string message;
-  } cases[] = {{{"--nope"}, "--nope: there is no such option"},
-               {{"--file"}, "--file: expected FILE"},
-               {{"-f"}, "-f: expected FILE"},
-               {{"-x"}, "-x: there is no such option"},
-               {{"-f", "a", "--file=b"}, "--file: is given twice"},
+  } cases[] = {{{"--nope"}, "--nope: unknown option"},
+               {{"--file"}, "--file: requires a value: FILE"},
+               {{"-f"}, "-f: requires a value: FILE"},
+               {{"-x"}, "-x: unknown option"},
+               {{"-f", "a", "--file=b"}, "--file: may be given only once"},
                {{"--json=yes"}, "--json: takes no value"},
-               {{"--file=a", "--file=b"}, "--file: is given twice"}};
+               {{"--file=a", "--file=b"}, "--file: may be given only once"}};
   for (const auto& c : cases) {
     const auto parsed = Parse(c.words);
     EXPECT_TRUE(absl::IsInvalidArgument(parsed.status()));

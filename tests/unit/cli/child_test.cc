@@ -15,20 +15,20 @@ ChildCommand Shell(const std::string& script) {
   return {.words = {"/bin/sh", "-c", script}, .environment = {{"PATH", "/usr/bin:/bin"}}};
 }
 
-TEST(Child, ItsExitCodeIsPassedOn) {
+TEST(Child, ExitCodeIsReturned) {
   for (const int code : {0, 1, 42, 255}) {
     EXPECT_EQ(*RunChild(Shell("exit " + std::to_string(code)), {}), code);
   }
   EXPECT_EQ(*RunChild(Shell("kill -9 $$"), {}), 137);
 }
 
-TEST(Child, GetsTheGivenEnvironmentAndNothingElse) {
+TEST(Child, GetsOnlyGivenEnvironment) {
   ChildCommand command = Shell("test \"$CACHE\" = here && test -z \"$HOME\"");
   command.environment["CACHE"] = "here";
   EXPECT_EQ(*RunChild(command, {}), 0);
 }
 
-TEST(Child, StopIsPassedOnAsATermSignal) {
+TEST(Child, StopIsForwardedAsSigterm) {
   const TempDir temp;
   const fs::Dir dir = temp.Open();
   std::stop_source stop;
@@ -44,7 +44,7 @@ TEST(Child, StopIsPassedOnAsATermSignal) {
   EXPECT_EQ(code.value_or(-1), 9);
 }
 
-TEST(Child, DoesNotInheritOurBlockedSignals) {
+TEST(Child, DoesNotInheritBlockedSignals) {
   sigset_t term;
   sigemptyset(&term);
   sigaddset(&term, SIGTERM);
@@ -54,7 +54,7 @@ TEST(Child, DoesNotInheritOurBlockedSignals) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-TEST(Child, AProgramThatIsNotThereIsNotFound) {
+TEST(Child, MissingProgramIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(RunChild({.words = {"/nonexistent"}}, {}).status()));
 }
 

@@ -29,7 +29,7 @@ class CollectTest : public ::testing::Test {
   fs::Dir dir_ = temp_.Open();
 };
 
-TEST_F(CollectTest, TakesWhatTheCacheTableLetsTravel) {
+TEST_F(CollectTest, CollectsFilesOfKnownCaches) {
   Write("inductor/ab/cabcd.py", "print(1)\n");
   Write("inductor/locks/x.lock", "");
   Write("notes.txt", "mine");
@@ -46,7 +46,7 @@ TEST_F(CollectTest, TakesWhatTheCacheTableLetsTravel) {
   EXPECT_EQ(left, 2);
 }
 
-TEST_F(CollectTest, LinksStayBehind) {
+TEST_F(CollectTest, SkipsLinks) {
   Write("inductor/ab/cabcd.py", "print(1)\n");
   std::filesystem::create_symlink("/etc/passwd", temp_ / "inductor/ab/cevil.py");
   const Collection collection = Collect();
@@ -54,26 +54,26 @@ TEST_F(CollectTest, LinksStayBehind) {
   EXPECT_EQ(collection.left_behind.at("not a regular file"), 1);
 }
 
-TEST_F(CollectTest, ATornSharedObjectStaysBehindWithItsUnitAndIsNamed) {
+TEST_F(CollectTest, TruncatedObjectIsSkippedWithItsUnit) {
   Write("inductor/ab/cabcd.main.so", "");
   Write("inductor/ab/cabcd.main.cpp", "int main() {}");
   Write("inductor/ab/cefgh.py", "print(1)\n");
   const Collection collection = Collect();
   ASSERT_EQ(collection.files.size(), 1U);
   EXPECT_EQ(collection.files[0].path, "inductor/ab/cefgh.py");
-  EXPECT_EQ(collection.left_behind.at("useless without a damaged file"), 1);
-  ASSERT_EQ(collection.selection.torn.size(), 1U);
-  EXPECT_THAT(collection.selection.torn[0], ::testing::HasSubstr("cabcd.main.so"));
+  EXPECT_EQ(collection.left_behind.at("of no use without a truncated file"), 1);
+  ASSERT_EQ(collection.selection.truncated.size(), 1U);
+  EXPECT_THAT(collection.selection.truncated[0], ::testing::HasSubstr("cabcd.main.so"));
 }
 
-TEST_F(CollectTest, AFileThatChangesBeforeItIsPackedIsNoticed) {
+TEST_F(CollectTest, ChangeBeforePackingIsAborted) {
   Write("inductor/ab/cabcd.py", "print(1)\n");
   const Collection collection = Collect();
   Write("inductor/ab/cabcd.py", "print(2)\n");
   EXPECT_TRUE(absl::IsAborted(collection.files[0].open().status()));
 }
 
-TEST_F(CollectTest, AFileThatChangesWhileItIsPackedIsNoticed) {
+TEST_F(CollectTest, ChangeDuringPackingIsAborted) {
   Write("inductor/ab/cabcd.py", "print(1)\n");
   const Collection collection = Collect();
   const auto source = collection.files[0].open();

@@ -9,7 +9,7 @@
 namespace cachewarm::cli {
 namespace {
 
-TEST(FormatBytes, IsShortAndOneThousandBased) {
+TEST(FormatBytes, UsesDecimalUnits) {
   const std::pair<int64_t, std::string> cases[] = {
       {0, "0 B"},          {999, "999 B"},          {1000, "1.0 kB"},
       {12'345, "12.3 kB"}, {194'600'000, "195 MB"}, {1'002'700'000, "1.0 GB"},
@@ -19,7 +19,7 @@ TEST(FormatBytes, IsShortAndOneThousandBased) {
   }
 }
 
-TEST(ExitCode, TellsDamageFromAbsenceAndFailure) {
+TEST(ExitCode, DistinguishesDamageAbsenceAndFailure) {
   EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
   EXPECT_EQ(ExitCodeOf(absl::UnavailableError("")), 1);
   EXPECT_EQ(ExitCodeOf(absl::DataLossError("")), 3);
@@ -27,7 +27,7 @@ TEST(ExitCode, TellsDamageFromAbsenceAndFailure) {
   EXPECT_EQ(ExitCodeOf(absl::CancelledError("")), 130);
 }
 
-TEST(Progress, IsDrawnOnATerminalOnly) {
+TEST(Progress, IsPrintedOnlyOnATerminal) {
   for (const bool terminal : {true, false}) {
     for (const bool quiet : {true, false}) {
       std::ostringstream out;

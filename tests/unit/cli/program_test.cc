@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole program, as a shell would call it.
+// Calls the whole program with command lines.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -76,14 +76,14 @@ TEST_F(ProgramTest, HelpTeachesEveryVerb) {
   EXPECT_THAT(Run({"--version"}).out, HasSubstr("cachewarm "));
 }
 
-TEST_F(ProgramTest, AWrongCommandLineIsExplained) {
+TEST_F(ProgramTest, UsageErrorsAreExplained) {
   const struct {
     std::vector<std::string> words;
     std::string message;
-  } cases[] = {{{"nope"}, "there is no verb \"nope\""},
+  } cases[] = {{{"nope"}, "unknown verb \"nope\""},
                {{"pack"}, "pack takes DIRECTORY BUNDLE"},
                {{"pack", "a", "b", "c"}, "pack takes DIRECTORY BUNDLE"},
-               {{"verify", "x", "--nope"}, "--nope: there is no such option"},
+               {{"verify", "x", "--nope"}, "--nope: unknown option"},
                {{"verify", "x", "--", "y"}, "nothing may follow --"}};
   for (const auto& c : cases) {
     const Outcome outcome = Run(c.words);
@@ -94,7 +94,7 @@ TEST_F(ProgramTest, AWrongCommandLineIsExplained) {
   }
 }
 
-TEST_F(ProgramTest, PacksUponAnOlderBundleOfTheSameRepository) {
+TEST_F(ProgramTest, PackUsesBaseOfSameRepository) {
   const std::string noise = fakes::Noise(200'000, 1);
   std::ofstream(temp_ / "tree/inductor/ab/clarge.py") << noise;
   ASSERT_EQ(Pack("v1").code, 0);
@@ -105,7 +105,7 @@ TEST_F(ProgramTest, PacksUponAnOlderBundleOfTheSameRepository) {
   };
   const Outcome packed = pack_upon(Bundle("v1"));
   ASSERT_EQ(packed.code, 0) << packed.err;
-  EXPECT_THAT(packed.err, HasSubstr("of them new: "));
+  EXPECT_THAT(packed.err, HasSubstr(" new, the rest already in the store"));
   EXPECT_EQ(Run({"verify", Bundle("v2")}).code, 0);
   EXPECT_EQ(Run({"unpack", Bundle("v2"), temp_ / "v2"}).code, 0);
   EXPECT_EQ(*fs::ReadFile(dir_, "v2/inductor/ab/clarge.py", 1 << 20), noise);
@@ -115,7 +115,7 @@ TEST_F(ProgramTest, PacksUponAnOlderBundleOfTheSameRepository) {
   EXPECT_THAT(elsewhere.err, HasSubstr("--base: "));
 }
 
-TEST_F(ProgramTest, ABundleGoesThroughEveryVerb) {
+TEST_F(ProgramTest, BundlePassesThroughEveryVerb) {
   const Outcome packed = Pack("k-1");
   ASSERT_EQ(packed.code, 0) << packed.err;
   EXPECT_THAT(packed.out, HasSubstr("/store/llama@sha256:"));
@@ -138,10 +138,10 @@ TEST_F(ProgramTest, ABundleGoesThroughEveryVerb) {
   EXPECT_EQ(dir_.Stat("out/inductor/ab/cabcd.py")->mode, 0444U);
 }
 
-TEST_F(ProgramTest, ASignatureIsAskedForByKeyAndTravelsWithItsBundle) {
+TEST_F(ProgramTest, SignatureIsCheckedByKeyAndCopied) {
   std::ofstream(temp_ / "key.pem") << bundle::kSigner;
   std::ofstream(temp_ / "key.pub") << bundle::kSignerPublic;
-  std::ofstream(temp_ / "stranger.pub") << bundle::kStrangerPublic;
+  std::ofstream(temp_ / "other.pub") << bundle::kOtherSignerPublic;
   ASSERT_EQ(Pack("k-1").code, 0);
   const std::string copy = fmt::format("layout://{}/other/copy", temp_.path());
   const std::vector<std::vector<std::string>> readings = {{"verify", Bundle("k-1")},
@@ -165,7 +165,7 @@ TEST_F(ProgramTest, ASignatureIsAskedForByKeyAndTravelsWithItsBundle) {
   const Outcome again = Run({"sign", Bundle("k-1"), "--key", temp_ / "key.pem"});
   EXPECT_THAT(again.err, HasSubstr("already"));
   for (const auto& words : readings) {
-    EXPECT_EQ(with_key(words, "stranger.pub").code, 3) << words[0];
+    EXPECT_EQ(with_key(words, "other.pub").code, 3) << words[0];
     const Outcome read = with_key(words, "key.pub");
     EXPECT_EQ(read.code, 0) << words[0] << read.err;
   }
@@ -174,7 +174,7 @@ TEST_F(ProgramTest, ASignatureIsAskedForByKeyAndTravelsWithItsBundle) {
   EXPECT_THAT(verified.out, HasSubstr("intact, signed"));
 }
 
-TEST_F(ProgramTest, AKeyThatCannotBeUsedIsNamed) {
+TEST_F(ProgramTest, UnusableKeyIsReported) {
   ASSERT_EQ(Pack("k-1").code, 0);
   std::ofstream(temp_ / "cosign.key") << "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n";
   const Outcome encrypted = Run({"sign", Bundle("k-1"), "--key", temp_ / "cosign.key"});
@@ -184,7 +184,7 @@ TEST_F(ProgramTest, AKeyThatCannotBeUsedIsNamed) {
   EXPECT_EQ(Run({"verify", Bundle("k-1"), "--key", temp_ / "none"}).code, 1);
 }
 
-TEST_F(ProgramTest, LimitsAndProxiesOfAStoreAreCheckedByName) {
+TEST_F(ProgramTest, StoreOptionsAreValidated) {
   const std::pair<std::string, std::string> wrong[] = {
       {"--max-connections", "0"},      {"--max-connections", "many"},
       {"--bytes-per-second", "100"},   {"--proxy", "https://p"},
@@ -196,14 +196,14 @@ TEST_F(ProgramTest, LimitsAndProxiesOfAStoreAreCheckedByName) {
   }
 }
 
-TEST_F(ProgramTest, TheProxyOfTheEnvironmentIsForRegistries) {
+TEST_F(ProgramTest, EnvironmentProxyAppliesToRegistries) {
   environment_["HTTPS_PROXY"] = "https://p.test";
   const std::vector<std::string> words = {"inspect", "oci://registry.test/team/llama:k-1"};
   EXPECT_THAT(Run(words).err, HasSubstr("HTTPS_PROXY"));
-  EXPECT_EQ(Pack("k-1").code, 0) << "a directory needs none";
+  EXPECT_EQ(Pack("k-1").code, 0) << "a directory needs no proxy";
 }
 
-TEST_F(ProgramTest, TheSameTreeGivesTheSameDigest) {
+TEST_F(ProgramTest, SameTreeGivesSameDigest) {
   const Outcome first = Pack("k-1");
   std::filesystem::last_write_time(
       temp_ / "tree/inductor/ab/cabcd.py",
@@ -212,7 +212,7 @@ TEST_F(ProgramTest, TheSameTreeGivesTheSameDigest) {
   EXPECT_EQ(first.out, second.out);
 }
 
-TEST_F(ProgramTest, JsonIsOneObjectOnStandardOutput) {
+TEST_F(ProgramTest, JsonIsOneObjectOnStdout) {
   ASSERT_EQ(Pack("k-1").code, 0);
   const std::vector<std::vector<std::string>> calls = {
       {"pack", temp_ / "tree", Bundle("k-2"), "--node-facts", temp_ / "facts.json"},
@@ -231,7 +231,7 @@ TEST_F(ProgramTest, JsonIsOneObjectOnStandardOutput) {
   }
 }
 
-TEST_F(ProgramTest, AnExistingDirectoryIsNotOverwritten) {
+TEST_F(ProgramTest, UnpackKeepsExistingDirectory) {
   ASSERT_EQ(Pack("k-1").code, 0);
   std::filesystem::create_directories(temp_ / "empty");
   EXPECT_EQ(Run({"unpack", Bundle("k-1"), temp_ / "empty"}).code, 0);
@@ -242,7 +242,7 @@ TEST_F(ProgramTest, AnExistingDirectoryIsNotOverwritten) {
   EXPECT_TRUE(std::filesystem::is_regular_file(temp_ / "facts.json"));
 }
 
-TEST_F(ProgramTest, DamageHasAnExitCodeOfItsOwnAndLeavesNoDirectory) {
+TEST_F(ProgramTest, DamageReturns3AndLeavesNoDirectory) {
   ASSERT_EQ(Pack("k-1").code, 0);
   for (const auto& blob : std::filesystem::directory_iterator(temp_ / "store/llama/blobs/sha256")) {
     std::ofstream(blob.path(), std::ios::binary | std::ios::in | std::ios::out) << "XXXX";
@@ -257,7 +257,7 @@ TEST_F(ProgramTest, LimitsOfABundleAreOptions) {
   ASSERT_EQ(Pack("k-1").code, 0);
   const struct {
     std::string option;
-    std::string said;
+    std::string result;
   } cases[] = {{"--limit-files=1", "at most 1 (limits.files)"},
                {"--limit-file-bytes=1", "(limits.fileBytes)"},
                {"--limit-bytes=1", "at most 1 (limits.bytes)"},
@@ -269,14 +269,14 @@ TEST_F(ProgramTest, LimitsOfABundleAreOptions) {
           std::vector<std::string>{"unpack", Bundle("k-1"), temp_ / "out", each.option}}) {
       const Outcome refused = Run(call);
       EXPECT_EQ(refused.code, 1) << call[0] << each.option;
-      EXPECT_THAT(refused.err, HasSubstr(each.said)) << call[0];
+      EXPECT_THAT(refused.err, HasSubstr(each.result)) << call[0];
     }
     EXPECT_FALSE(std::filesystem::exists(temp_ / "out")) << each.option;
   }
   EXPECT_EQ(Run({"unpack", Bundle("k-1"), temp_ / "out", "--limit-files=100"}).code, 0);
 }
 
-TEST_F(ProgramTest, WhatIsNotThereHasAnExitCodeOfItsOwn) {
+TEST_F(ProgramTest, MissingBundleReturns4) {
   EXPECT_EQ(Run({"verify", Bundle("k-1")}).code, 4);
   ASSERT_EQ(Pack("k-1").code, 0);
   EXPECT_EQ(Run({"verify", Bundle("k-none")}).code, 4);
@@ -285,80 +285,80 @@ TEST_F(ProgramTest, WhatIsNotThereHasAnExitCodeOfItsOwn) {
   EXPECT_THAT(vague.err, HasSubstr("add :tag or @sha256:hex"));
 }
 
-TEST_F(ProgramTest, ADirectoryWithoutCachesIsNoBundle) {
+TEST_F(ProgramTest, PackRejectsDirectoryWithoutCaches) {
   std::filesystem::create_directories(temp_ / "nothing");
   const Outcome outcome = Run({"pack", temp_ / "nothing", Bundle("k-1")});
   EXPECT_EQ(outcome.code, 4);
-  EXPECT_THAT(outcome.err, HasSubstr("no file in it is one of a known cache"));
+  EXPECT_THAT(outcome.err, HasSubstr("no cache files found"));
 }
 
-// A "model server" that compiles when its cache is empty and says which.
+// A "model server" that compiles if its cache is empty, and writes whether it started warm or cold.
 constexpr char kServer[] =
     "f=$TORCHINDUCTOR_CACHE_DIR/ab/cabcd.py; mkdir -p ${f%/*}; "
     "if [ -e $f ]; then echo warm; else echo cold; echo 'print(1)' > $f; fi > $1; exit $2";
 
-TEST_F(ProgramTest, ACommandIsColdOnceAndWarmOnTheNextMachine) {
+TEST_F(ProgramTest, RunIsColdOnceAndWarmOnNextMachine) {
   const auto run = [&](const std::string& machine, const std::string& code) {
     return Run({"run", "--store", temp_ / "bundles", "--name", "llama", "--dir", temp_ / machine,
                 "--node-facts", temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh",
-                temp_ / "said", code});
+                temp_ / "result", code});
   };
-  const auto said = [&] { return *fs::ReadFile(dir_, "said", 100); };
+  const auto result = [&] { return *fs::ReadFile(dir_, "result", 100); };
   const Outcome cold = run("one", "7");
   EXPECT_EQ(cold.code, 7) << cold.err;
-  EXPECT_EQ(said(), "cold\n");
-  EXPECT_THAT(cold.err, HasSubstr("kept 1 files"));
+  EXPECT_EQ(result(), "cold\n");
+  EXPECT_THAT(cold.err, HasSubstr("published 1 files"));
   const Outcome again = run("one", "0");
   EXPECT_EQ(again.code, 0);
-  EXPECT_EQ(said(), "warm\n");
+  EXPECT_EQ(result(), "warm\n");
   EXPECT_EQ(again.err, "");
   const Outcome other = run("two", "0");
   EXPECT_EQ(other.code, 0) << other.err;
-  EXPECT_EQ(said(), "warm\n");
+  EXPECT_EQ(result(), "warm\n");
   EXPECT_TRUE(std::filesystem::is_regular_file(temp_ / "two/inductor/ab/cabcd.py"));
 }
 
-TEST_F(ProgramTest, ACommandWithAKeyIsWarmedOnlyByWhatItSigned) {
+TEST_F(ProgramTest, RunWithKeyUsesOnlySignedBundles) {
   std::ofstream(temp_ / "key.pem") << bundle::kSigner;
   std::ofstream(temp_ / "key.pub") << bundle::kSignerPublic;
   const auto run = [&](const std::string& machine, const std::vector<std::string>& options) {
     std::vector<std::string> words = {"run",           "--store",      temp_ / "bundles",   "--dir",
                                       temp_ / machine, "--node-facts", temp_ / "facts.json"};
     words.insert(words.end(), options.begin(), options.end());
-    words.insert(words.end(), {"--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
+    words.insert(words.end(), {"--", "/bin/sh", "-c", kServer, "sh", temp_ / "result", "0"});
     return Run(words);
   };
-  const auto said = [&] { return *fs::ReadFile(dir_, "said", 100); };
-  EXPECT_THAT(run("one", {}).err, HasSubstr("kept 1 files"));
+  const auto result = [&] { return *fs::ReadFile(dir_, "result", 100); };
+  EXPECT_THAT(run("one", {}).err, HasSubstr("published 1 files"));
   const Outcome unsigned_yet = run("two", {"--key", temp_ / "key.pub"});
-  EXPECT_EQ(said(), "cold\n");
+  EXPECT_EQ(result(), "cold\n");
   EXPECT_THAT(unsigned_yet.err, HasSubstr("has no signature"));
   EXPECT_THAT(unsigned_yet.err, HasSubstr("starting cold"));
   const Outcome signing =
       run("three", {"--key", temp_ / "key.pub", "--sign-key", temp_ / "key.pem"});
-  EXPECT_EQ(said(), "cold\n");
+  EXPECT_EQ(result(), "cold\n");
   EXPECT_EQ(signing.code, 0) << signing.err;
   EXPECT_EQ(run("four", {"--key", temp_ / "key.pub"}).err, "");
-  EXPECT_EQ(said(), "warm\n");
+  EXPECT_EQ(result(), "warm\n");
   EXPECT_THAT(run("five", {"--sign-key", temp_ / "none"}).code, 0);
 }
 
-TEST_F(ProgramTest, ACommandRunsWithoutAStoreThatAnswersAndIsKeptLater) {
+TEST_F(ProgramTest, RunWithoutStorePublishesLater) {
   const Outcome outcome =
       Run({"run", "--store", "oci://127.0.0.1:1", "--dir", temp_ / "one", "--node-facts",
-           temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
+           temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "result", "0"});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(*fs::ReadFile(dir_, "said", 100), "cold\n");
+  EXPECT_EQ(*fs::ReadFile(dir_, "result", 100), "cold\n");
   EXPECT_THAT(outcome.err, HasSubstr("starting cold"));
   const Outcome later =
       Run({"run", "--store", temp_ / "bundles", "--dir", temp_ / "one", "--node-facts",
-           temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "said", "0"});
+           temp_ / "facts.json", "--", "/bin/sh", "-c", kServer, "sh", temp_ / "result", "0"});
   EXPECT_EQ(later.code, 0);
-  EXPECT_EQ(*fs::ReadFile(dir_, "said", 100), "warm\n");
-  EXPECT_THAT(later.err, HasSubstr("kept 1 files"));
+  EXPECT_EQ(*fs::ReadFile(dir_, "result", 100), "warm\n");
+  EXPECT_THAT(later.err, HasSubstr("published 1 files"));
 }
 
-TEST_F(ProgramTest, ACommandThatIsNotThereIsExitCode127) {
+TEST_F(ProgramTest, RunOfMissingCommandReturns127) {
   const Outcome outcome = Run({"run", "--store", temp_ / "bundles", "--dir", temp_ / "one",
                                "--node-facts", temp_ / "facts.json", "--", "/nonexistent/server"});
   EXPECT_EQ(outcome.code, 127);
@@ -366,7 +366,7 @@ TEST_F(ProgramTest, ACommandThatIsNotThereIsExitCode127) {
   EXPECT_EQ(Run({"run", "--", "true"}).code, 1);
 }
 
-TEST_F(ProgramTest, TheCompletionScriptIsValidBash) {
+TEST_F(ProgramTest, CompletionScriptIsValidBash) {
   const Outcome script = Run({"completion"});
   EXPECT_EQ(script.code, 0);
   std::ofstream(temp_ / "completion.bash")

@@ -6,7 +6,7 @@
 namespace cachewarm::cli {
 namespace {
 
-TEST(Reference, NamesStoreRepositoryAndBundle) {
+TEST(Reference, ParsesStoreRepositoryAndBundle) {
   const std::string hex(64, 'a');
   const struct {
     std::string text;
@@ -31,7 +31,7 @@ TEST(Reference, NamesStoreRepositoryAndBundle) {
   }
 }
 
-TEST(Reference, EverythingElseIsRefused) {
+TEST(Reference, RejectsMalformedText) {
   for (const std::string text :
        {"", "llama", "https://ghcr.io/llama", "oci://ghcr.io", "oci://ghcr.io/", "oci:///llama",
         "layout://llama", "layout:///", "oci://ghcr.io/LLAMA",

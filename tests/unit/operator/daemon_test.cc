@@ -14,9 +14,9 @@
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/hanging_client.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::op {
 namespace {
@@ -199,7 +199,7 @@ TEST_F(DaemonTest, PodsThatCannotBePatchedKeepNoOtherNamespaceWaiting) {
   const auto all_are_free = [&] {
     const std::vector<kube::Object> pods = server_.All(kube::kPods);
     return std::none_of(pods.begin(), pods.end(),
-                        [](const kube::Object& pod) { return observe::WaitsAtOurGate(*pod); });
+                        [](const kube::Object& pod) { return observe::IsHeldAtGate(*pod); });
   };
   EXPECT_TRUE(InSteps(seconds(2), all_are_free)) << "each is looked at again";
 }
@@ -244,7 +244,7 @@ class DaemonWithWebhook : public DaemonTest {
          {"webhooks", codec::Json::array({{{"clientConfig", {{"service", {{"name", "x"}}}}}}})}});
   }
 
-  // It says goodbye for some seconds.
+  // It drains for some seconds.
   ~DaemonWithWebhook() override {
     stop_.request_stop();
     EXPECT_TRUE(!running_.valid() || InSteps(seconds(3), [&] { return HasEnded(); }));
@@ -260,8 +260,10 @@ class DaemonWithWebhook : public DaemonTest {
 
 TEST_F(DaemonWithWebhook, IsNotReadyBeforeItServes) {
   Start();
-  ASSERT_TRUE(InSteps(seconds(1), [&] { return Leads() && log_.Has("there is no Secret"); }));
-  EXPECT_EQ(daemon_->WhyNotReady(), "admission not looked after yet\n");
+  ASSERT_TRUE(InSteps(seconds(1), [&] {
+    return Leads() && log_.Has("for the webhook certificates does not exist");
+  }));
+  EXPECT_EQ(daemon_->WhyNotReady(), "admission configuration not checked yet\n");
   PutSecret();
   EXPECT_TRUE(InSteps(seconds(2), [&] { return daemon_->IsReady(); }));
 }
@@ -275,7 +277,7 @@ TEST_F(DaemonWithWebhook, ThatLosesItsLeaseEndsOnceNobodyAsksItAnyMore) {
   EXPECT_TRUE(Eventually([&] { return daemon_->WhyNotReady() == "stopping\n"; }));
   clock_.Advance(seconds(15));
   EXPECT_FALSE(HasEnded()) << "kubelet may not have asked three times";
-  EXPECT_FALSE(log_.Has("webhook no longer served"));
+  EXPECT_FALSE(log_.Has("webhook stopped"));
   EXPECT_TRUE(InSteps(seconds(2), [&] { return HasEnded(); }));
   EXPECT_TRUE(absl::IsAborted(running_.get()));
 }

@@ -27,7 +27,7 @@ TEST(OperatorMetrics, ForgetTheSeriesOfOneWarmupOnly) {
   const Metrics metrics = MakeMetrics(*registry, "1");
   for (const char* warmup : {"llama", "mistral"}) {
     metrics.pod_starts.Add({"default", warmup, "cpu", "hit"});
-    metrics.gate_releases.Add({"default", warmup, "Warm"});
+    metrics.gate_releases.Add({"default", warmup, "ReleasedWarm"});
     metrics.hold_seconds.Observe({"default", warmup}, 1);
     metrics.build_seconds.Observe({"default", warmup, "cpu"}, 1);
   }

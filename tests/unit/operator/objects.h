@@ -64,7 +64,7 @@ inline codec::Json OwnedBy(const std::string& api_version, const std::string& ki
 }
 
 // Asks for a GPU, and no workload that we know made it.
-inline codec::Json LoosePodObject(const std::string& name, const std::string& app) {
+inline codec::Json StandalonePodObject(const std::string& name, const std::string& app) {
   codec::Json pod = PodObject(name);
   pod["metadata"]["labels"] = {{"app", app}};
   pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1";
@@ -126,7 +126,7 @@ inline codec::Json NamespaceObject(const std::string& name) {
       {"metadata", {{"name", name}, {"uid", "uid-" + name}, {"labels", codec::Json::object()}}}};
 }
 
-inline codec::Json AskingNamespaceObject(const std::string& name) {
+inline codec::Json OptedInNamespaceObject(const std::string& name) {
   codec::Json ns = NamespaceObject(name);
   ns["metadata"]["labels"]["cachewarm.io/warm"] = "true";
   return ns;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-// OpenSSL's objects with their owners.
+// Owning pointers for OpenSSL's objects.
 namespace cachewarm::openssl {
 
 template <auto free_function>
@@ -22,7 +22,7 @@ using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
 using X509Pointer = std::unique_ptr<X509, Deleter<X509_free>>;
 
-// Reads `text`, which must outlive it and be shorter than 2 GiB.
+// Returns a BIO that reads `text`, which must outlive it and be shorter than 2 GiB.
 inline Bio Memory(std::string_view text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }

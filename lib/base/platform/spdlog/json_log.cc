@@ -13,16 +13,15 @@ class JsonLog final : public Log {
       : level_(level),
         clock_(clock),
         logger_("cachewarm", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
-    // spdlog carries the line and guards the sink; the line itself is ours, because its pattern
-    // cannot escape JSON.
+    // spdlog only writes the line and locks the sink: its pattern cannot escape JSON.
     logger_.set_pattern("%v");
     logger_.set_level(spdlog::level::trace);
     logger_.flush_on(spdlog::level::trace);
   }
 
-  void Write(LogLevel level, std::string_view event, LogFields fields) override {
+  void Write(LogLevel level, std::string_view msg, LogFields fields) override {
     if (level >= level_) {
-      logger_.info("{}", LogLine(FormatMicroTime(clock_.Now()), level, event, fields));
+      logger_.info("{}", LogLine(FormatMicroTime(clock_.Now()), level, msg, fields));
     }
   }
 

@@ -25,9 +25,9 @@ struct FreeReader {
   void operator()(archive* reader) const { archive_read_free(reader); }
 };
 
-// What the library writes: kept until the header is whole. Then it pads a member whose content
-// never came, and ends the archive: both go nowhere. (archive_write_fail would stop that, but it
-// leaks the library's map of the member.)
+// Collects the header that the library writes. The padding of the missing content and the end of
+// the archive, which follow, are dropped. (archive_write_fail would prevent them, but leaks the
+// member's sparse map.)
 struct HeaderText {
   std::string text;
   bool whole = false;
@@ -65,7 +65,7 @@ std::unique_ptr<archive_entry, FreeEntry> EntryOf(const Member& member) {
   return entry;
 }
 
-// Saturates: a hostile header may say any number of seconds.
+// Saturates, because an untrusted header may have any number of seconds.
 int64_t MtimeOf(archive_entry* entry) {
   constexpr int64_t kSecondsMax = INT64_MAX / kNanosecondsPerSecond - 1;
   const int64_t seconds =
@@ -117,14 +117,14 @@ Member MemberOf(archive_entry* entry) {
 absl::StatusOr<std::string> TarHeader(const Member& member) {
   HeaderText header;
   const std::unique_ptr<archive, FreeWriter> writer(archive_write_new());
-  // Full pax costs 1 KiB a member, but the restricted one drops nanoseconds.
+  // Full pax takes 1 KiB more per member, but restricted pax drops nanoseconds.
   if (member.mtime_ns % kNanosecondsPerSecond != 0) {
     archive_write_set_format_pax(writer.get());
   } else {
     archive_write_set_format_pax_restricted(writer.get());
   }
   if (!IsAscii(member.path) || !IsAscii(member.link)) {
-    // Paths are UTF-8 by policy; without it the library would convert by the process's locale.
+    // Paths are UTF-8 (policy.h). Without this option the library converts them from the locale.
     archive_write_set_options(writer.get(), "pax:hdrcharset=BINARY");
   }
   archive_write_set_bytes_per_block(writer.get(), 0);
@@ -169,7 +169,7 @@ absl::StatusOr<std::optional<Member>> TarReader::Next() {
   if (result == ARCHIVE_EOF) {
     return std::nullopt;
   }
-  // A flipped header byte gives only ARCHIVE_RETRY or a warning: nothing but OK is good.
+  // Accept only OK: a flipped header byte may cause just ARCHIVE_RETRY or a warning.
   if (result != ARCHIVE_OK) {
     return absl::DataLossError(fmt::format("tar: {}", ErrorOf(state_->reader.get())));
   }
@@ -187,12 +187,12 @@ absl::StatusOr<std::string_view> TarReader::Content() {
   if (result != ARCHIVE_OK) {
     return absl::DataLossError(fmt::format("tar: {}", ErrorOf(state_->reader.get())));
   }
-  // The library copies what it cannot give in one block; that would be gone with the next member.
+  // The library copies content that it cannot return as one block; the next member overwrites it.
   const auto* const content = static_cast<const char*>(block);
   const std::string_view piece = state_->piece;
   if (std::less<>()(content, piece.data()) ||
       std::less<>()(piece.data() + piece.size(), content + size)) {
-    return absl::InternalError("tar: libarchive gave a copy of a member's content");
+    return absl::InternalError("tar: libarchive returned a copy of a member's content");
   }
   return std::string_view(content, size);
 }

@@ -22,7 +22,7 @@ namespace {
 constexpr char kCurve[] = "prime256v1";
 constexpr size_t kKeysMax = 16;
 constexpr size_t kPemBytesMax = 64U << 10U;
-constexpr char kMakeOne[] =
+constexpr char kHowToMakeKey[] =
     "make one with: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem";
 
 using openssl::Bio;
@@ -35,7 +35,7 @@ const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// Nobody is asked for a password.
+// Fails for encrypted keys instead of prompting for a password.
 int NoPassword(char* /*buffer*/, int /*size*/, int /*writes*/, void* /*unused*/) {
   return -1;
 }
@@ -61,7 +61,7 @@ std::string HintOf(const EVP_PKEY* key) {
   return codec::EncodeBase64({reinterpret_cast<const char*>(hash.data()), hash_size});
 }
 
-absl::Status Refused(std::string_view what) {
+absl::Status KeyError(std::string_view what) {
   ERR_clear_error();
   return absl::InvalidArgumentError(std::string(what));
 }
@@ -88,8 +88,9 @@ std::optional<Block> NextBlock(BIO* bio) {
 }
 
 absl::Status CheckSize(std::string_view pem) {
-  return pem.size() <= kPemBytesMax ? absl::OkStatus()
-                                    : Refused(fmt::format("is larger than {} bytes", kPemBytesMax));
+  return pem.size() <= kPemBytesMax
+             ? absl::OkStatus()
+             : KeyError(fmt::format("is larger than {} bytes", kPemBytesMax));
 }
 
 }  // namespace
@@ -107,25 +108,25 @@ absl::StatusOr<std::vector<PublicKey>> PublicKey::Parse(std::string_view pem) {
   std::vector<PublicKey> keys;
   while (std::optional<Block> block = NextBlock(bio.get())) {
     if (block->name != PEM_STRING_PUBLIC) {
-      return Refused(fmt::format("holds a \"{}\"; expected \"PUBLIC KEY\" (openssl pkey -pubout)",
-                                 block->name));
+      return KeyError(fmt::format("holds a \"{}\"; expected \"PUBLIC KEY\" (openssl pkey -pubout)",
+                                  block->name));
     }
     const unsigned char* der = Bytes(block->der);
     Key key(d2i_PUBKEY(nullptr, &der, static_cast<long>(block->der.size())));
     if (key == nullptr || !IsP256(key.get())) {
-      return Refused("holds a key that is not ECDSA on P-256; cosign generate-key-pair makes one");
+      return KeyError("holds a key that is not ECDSA on P-256; cosign generate-key-pair makes one");
     }
     if (keys.size() == kKeysMax) {
-      return Refused(fmt::format("holds more than {} keys", kKeysMax));
+      return KeyError(fmt::format("holds more than {} keys", kKeysMax));
     }
     std::string hint = HintOf(key.get());
     keys.push_back(
         PublicKey(std::make_shared<const State>(State{std::move(key)}), std::move(hint)));
   }
-  // The search ends at the end of the text, or at a block that is not whole.
+  // The loop ends at the end of the text or at an incomplete block.
   if (keys.empty() || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
-    return Refused(
-        "holds no whole PEM \"PUBLIC KEY\"; cosign.pub of cosign generate-key-pair is one");
+    return KeyError(
+        "holds no complete PEM \"PUBLIC KEY\"; cosign generate-key-pair writes one to cosign.pub");
   }
   ERR_clear_error();
   return keys;
@@ -145,21 +146,21 @@ absl::StatusOr<PrivateKey> PrivateKey::Parse(std::string_view pem) {
   CW_RETURN_IF_ERROR(CheckSize(pem));
   if (pem.find("BEGIN ENCRYPTED SIGSTORE") != pem.npos ||
       pem.find("BEGIN ENCRYPTED COSIGN") != pem.npos) {
-    return Refused(fmt::format(
-        "is encrypted in cosign's own way, which only cosign reads: sign with cosign sign, or {} "
-        "(cosign import-key-pair --key key.pem takes it too)",
-        kMakeOne));
+    return KeyError(fmt::format(
+        "is encrypted in cosign's own format: sign with cosign sign, or {} (cosign import-key-pair "
+        "--key key.pem accepts that key, too)",
+        kHowToMakeKey));
   }
   const Bio bio = Memory(pem);
   Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr));
   if (key == nullptr) {
-    return Refused(pem.find("ENCRYPTED") == pem.npos
-                       ? fmt::format("holds no whole PEM \"PRIVATE KEY\"; {}", kMakeOne)
-                       : "is encrypted: give it without a password (openssl pkey -in FILE -out "
-                         "key.pem) and protect the file");
+    return KeyError(pem.find("ENCRYPTED") == pem.npos
+                        ? fmt::format("holds no complete PEM \"PRIVATE KEY\"; {}", kHowToMakeKey)
+                        : "is encrypted: remove the password (openssl pkey -in FILE -out key.pem) "
+                          "and protect the file");
   }
   if (!IsP256(key.get())) {
-    return Refused(fmt::format("is not ECDSA on P-256; {}", kMakeOne));
+    return KeyError(fmt::format("is not ECDSA on P-256; {}", kHowToMakeKey));
   }
   std::string hint = HintOf(key.get());
   auto state = std::make_shared<const PublicKey::State>(PublicKey::State{std::move(key)});
@@ -172,12 +173,12 @@ absl::StatusOr<std::string> PrivateKey::Sign(std::string_view message) const {
   size_t size = 0;
   if (EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key) != 1 ||
       EVP_DigestSign(context.get(), nullptr, &size, Bytes(message), message.size()) != 1) {
-    return Refused("the key cannot sign");
+    return KeyError("the key cannot sign");
   }
   std::string signature(size, '\0');
   if (EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size,
                      Bytes(message), message.size()) != 1) {
-    return Refused("the key cannot sign");
+    return KeyError("the key cannot sign");
   }
   signature.resize(size);
   return signature;

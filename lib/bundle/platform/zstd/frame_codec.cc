@@ -26,9 +26,9 @@ absl::Status FrameWriter::Compress(std::string_view raw, Buffer& frame) {
   if (state_->context == nullptr) {
     return absl::ResourceExhaustedError("zstd: out of memory");
   }
-  const std::span<char> room = frame.Make(FrameBytesMax(raw.size()));
-  const size_t size = ZSTD_compressCCtx(state_->context.get(), room.data(), room.size(), raw.data(),
-                                        raw.size(), state_->level);
+  const std::span<char> output = frame.Make(FrameBytesMax(raw.size()));
+  const size_t size = ZSTD_compressCCtx(state_->context.get(), output.data(), output.size(),
+                                        raw.data(), raw.size(), state_->level);
   if (ZSTD_isError(size) != 0) {
     return absl::InternalError(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
   }
@@ -52,12 +52,12 @@ absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, B
   if (state_->context == nullptr) {
     return absl::ResourceExhaustedError("zstd: out of memory");
   }
-  // One frame and nothing after it: ZSTD_decompress would go on with a second one.
+  // Reject bytes after the frame: ZSTD_decompress would also decompress a second frame.
   if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
     return absl::DataLossError("not one whole zstd frame");
   }
-  const std::span<char> room = raw.Make(raw_bytes);
-  const size_t size = ZSTD_decompressDCtx(state_->context.get(), room.data(), room.size(),
+  const std::span<char> output = raw.Make(raw_bytes);
+  const size_t size = ZSTD_decompressDCtx(state_->context.get(), output.data(), output.size(),
                                           frame.data(), frame.size());
   if (ZSTD_isError(size) != 0) {
     return absl::DataLossError(fmt::format("zstd: {}", ZSTD_getErrorName(size)));

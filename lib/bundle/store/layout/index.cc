@@ -75,8 +75,8 @@ absl::StatusOr<std::string> WriteIndex(const std::vector<IndexItem>& items) {
       {{"schemaVersion", 2}, {"mediaType", kIndexType}, {"manifests", std::move(manifests)}});
 }
 
-std::vector<IndexItem> Listed(std::vector<IndexItem> items, const IndexItem& added,
-                              size_t items_max) {
+std::vector<IndexItem> AddToIndex(std::vector<IndexItem> items, const IndexItem& added,
+                                  size_t items_max) {
   IndexItem item = added;
   for (IndexItem& old : items) {
     if (old.manifest.digest == added.manifest.digest && item.tag.empty()) {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "lib/bundle/format.h"
 
-// index.json of an OCI image layout. Pure.
+// Reads and writes index.json of an OCI image layout. Pure.
 namespace cachewarm::bundle {
 
 inline constexpr std::string_view kIndexType = "application/vnd.oci.image.index.v1+json";
@@ -18,18 +18,21 @@ inline constexpr int64_t kIndexBytesMax = 4LL << 20;
 struct IndexItem {
   Descriptor manifest;
   std::string tag;  // org.opencontainers.image.ref.name; empty: none
-  std::string artifact_type = std::string(kArtifactType);  // empty: the writer did not say
+  std::string artifact_type = std::string(kArtifactType);  // empty if the index has none
 };
 
+// INVALID_ARGUMENT names the field.
 absl::StatusOr<std::vector<IndexItem>> ParseIndex(std::string_view text);
 absl::StatusOr<std::string> WriteIndex(const std::vector<IndexItem>& items);
 
-// Adds `manifest` at the end, or moves it there. A `tag` that is not empty leaves the manifest that
-// had it. Above `items_max` of one artifact type its oldest without a tag go: they stay readable by
-// digest, and what referred to something does so no longer.
-std::vector<IndexItem> Listed(std::vector<IndexItem> items, const IndexItem& added,
-                              size_t items_max = 1000);
+// Returns `items` with `added` at the end, where an older item of the same manifest moves. A tag of
+// `added` is removed from the item that had it. Above `items_max` items of one artifact type the
+// oldest without a tag are dropped: their manifests stay readable by digest, but referrers among
+// them are no longer listed.
+std::vector<IndexItem> AddToIndex(std::vector<IndexItem> items, const IndexItem& added,
+                                  size_t items_max = 1000);
 
+// Returns the manifest that has `tag`, nullopt if none has.
 std::optional<Digest> FindTag(const std::vector<IndexItem>& items, std::string_view tag);
 
 }  // namespace cachewarm::bundle

@@ -27,7 +27,7 @@ std::string BlobPath(const Digest& digest) {
   return fmt::format("{}/{}", kBlobs, digest.hex());
 }
 
-// "a/blobs" would lie inside the layout of "a".
+// Rejects "blobs" as a path part: the repository "a/blobs" would lie inside the layout of "a".
 absl::Status CheckLayoutRepository(const std::string& repository) {
   CW_RETURN_IF_ERROR(CheckRepository(repository));
   if (fmt::format("/{}/", repository).find("/blobs/") != std::string::npos) {
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<IndexItem>> ReadIndex(const fs::Dir& repository) {
   return items;
 }
 
-// A reader must never find a manifest whose blobs are not there.
+// Ensures that readers never find a manifest whose blobs are missing.
 absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs,
                         const Descriptor& config) {
   blobs.push_back(config);
@@ -58,22 +58,22 @@ absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs
     const auto found = repository.Stat(BlobPath(blob.digest));
     if (!found.ok() || found->bytes != blob.bytes) {
       return absl::FailedPreconditionError(
-          fmt::format("the manifest names blob {} with {} bytes, which is not there",
+          fmt::format("the manifest names blob {} with {} bytes, which does not exist",
                       blob.digest.Short(), blob.bytes));
     }
   }
   return absl::OkStatus();
 }
 
-// The place is never empty nor half: all that is unfinished lies in .uploads/.
+// Replaces a file atomically: unfinished content exists only in .uploads/.
 absl::Status ReplaceFile(const fs::Dir& repository, const char* path, std::string_view bytes) {
-  CW_ASSIGN_OR_RETURN(GrowingFile file, GrowingFile::Start(repository));
+  CW_ASSIGN_OR_RETURN(UploadFile file, UploadFile::Start(repository));
   CW_RETURN_IF_ERROR(file.Write(bytes));
-  return file.Place(path, kFileMode);
+  return file.MoveTo(path, kFileMode);
 }
 
-// Other writers leave the type out, or list the config's.
-bool MayBe(const IndexItem& item, std::string_view artifact_type) {
+// True if the item may have `artifact_type`: other tools omit the type or write the config's type.
+bool MayMatch(const IndexItem& item, std::string_view artifact_type) {
   return item.manifest.media_type == kManifestType &&
          (item.artifact_type == artifact_type || item.artifact_type.empty() ||
           item.artifact_type == kEmptyType);
@@ -154,7 +154,7 @@ absl::StatusOr<std::string> LayoutStore::ReadManifest(const std::string& reposit
   CW_ASSIGN_OR_RETURN(std::string text, fs::ReadFile(dir, BlobPath(digest), kManifestBytesMax));
   if (DigestOf(text) != digest) {
     return absl::DataLossError(
-        fmt::format("manifest {} does not have the content of its name", digest.Short()));
+        fmt::format("manifest {} does not match its digest", digest.Short()));
   }
   return text;
 }
@@ -180,12 +180,12 @@ absl::StatusOr<Digest> LayoutStore::WriteManifest(const std::string& repository,
   CW_ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(bytes));
   CW_ASSIGN_OR_RETURN(const fs::Dir dir, MakeRepository(repository));
   CW_RETURN_IF_ERROR(CheckBlobs(dir, manifest.layers, manifest.config));
-  return KeepManifest(repository, bytes, {.tag = tag}, std::move(stop));
+  return StoreManifest(repository, bytes, {.tag = tag}, std::move(stop));
 }
 
-absl::StatusOr<Digest> LayoutStore::KeepManifest(const std::string& repository,
-                                                 const std::string& bytes, IndexItem item,
-                                                 std::stop_token stop) {
+absl::StatusOr<Digest> LayoutStore::StoreManifest(const std::string& repository,
+                                                  const std::string& bytes, IndexItem item,
+                                                  std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const auto upload, StartBlob(repository, stop));
   CW_RETURN_IF_ERROR(WriteAll(*upload, bytes));
   item.manifest = {.media_type = std::string(kManifestType),
@@ -195,7 +195,7 @@ absl::StatusOr<Digest> LayoutStore::KeepManifest(const std::string& repository,
   CW_ASSIGN_OR_RETURN(const fs::Fd lock,
                       fs::Lock(dir, kIndexLock, {.clock = clock_, .stop = stop}));
   CW_ASSIGN_OR_RETURN(std::vector<IndexItem> items, ReadIndex(dir));
-  CW_ASSIGN_OR_RETURN(const std::string text, WriteIndex(Listed(std::move(items), item)));
+  CW_ASSIGN_OR_RETURN(const std::string text, WriteIndex(AddToIndex(std::move(items), item)));
   CW_RETURN_IF_ERROR(ReplaceFile(dir, kIndex, text));
   return item.manifest.digest;
 }
@@ -212,14 +212,14 @@ absl::StatusOr<std::vector<Descriptor>> LayoutStore::Referrers(const std::string
   CW_RETURN_IF_ERROR(dir.status());
   CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(*dir));
   for (const IndexItem& item : items) {
-    if (!MayBe(item, artifact_type)) {
+    if (!MayMatch(item, artifact_type)) {
       continue;
     }
     const auto text = ReadManifest(repository, item.manifest.digest, stop);
     if (!text.ok() && !absl::IsNotFound(text.status()) && !absl::IsDataLoss(text.status())) {
       return text.status();
     }
-    // A damaged one refers to nothing.
+    // Skip a damaged manifest: its subject is unknown.
     const auto artifact = text.ok() ? ParseArtifact(*text) : text.status();
     if (artifact.ok() && artifact->type == artifact_type && artifact->subject.digest == subject) {
       found.push_back(item.manifest);
@@ -233,7 +233,7 @@ absl::StatusOr<Digest> LayoutStore::WriteReferrer(const std::string& repository,
   CW_ASSIGN_OR_RETURN(const Artifact artifact, ParseArtifact(bytes));
   CW_ASSIGN_OR_RETURN(const fs::Dir dir, MakeRepository(repository));
   CW_RETURN_IF_ERROR(CheckBlobs(dir, artifact.layers, artifact.config));
-  return KeepManifest(repository, bytes, {.artifact_type = artifact.type}, std::move(stop));
+  return StoreManifest(repository, bytes, {.artifact_type = artifact.type}, std::move(stop));
 }
 
 absl::Status LayoutStore::Ping(std::stop_token /*stop*/) {

@@ -14,13 +14,13 @@
 
 namespace cachewarm::bundle {
 
-// OCI image layouts (image-spec 1.1 "image-layout") below one directory, one per repository: a
-// laptop's, or a volume that several nodes mount. Any number of programs may read and write it at
-// once: blobs appear by rename, index.json is replaced under a lock. A writer that dies leaves a
-// file in .uploads/ that the next one removes.
+// Keeps one OCI image layout (image-spec 1.1 "image-layout") per repository below a directory,
+// which may be a volume shared by several nodes. Any number of processes may read and write it at
+// the same time: blobs appear by rename, index.json is replaced under a lock. The file that a
+// killed writer leaves in .uploads/ is removed by the next writer.
 class LayoutStore : public Store {
  public:
-  // `directory` is absolute; it is made by the first write. `clock` must outlive the store.
+  // `directory` is absolute and is created by the first write. `clock` must outlive the store.
   LayoutStore(std::string directory, const Clock& clock);
 
   absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
@@ -41,15 +41,15 @@ class LayoutStore : public Store {
                                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
                                        std::stop_token stop) override;
-  // Makes the directory when it is missing.
+  // Creates the directory if it is missing.
   absl::Status Ping(std::stop_token stop) override;
 
  private:
   absl::StatusOr<fs::Dir> OpenRepository(const std::string& repository) const;
   absl::StatusOr<fs::Dir> MakeRepository(const std::string& repository) const;
-  // Writes the blob of a manifest and lists it as `item`, whose descriptor is filled in here.
-  absl::StatusOr<Digest> KeepManifest(const std::string& repository, const std::string& bytes,
-                                      IndexItem item, std::stop_token stop);
+  // Writes a manifest and adds `item` to the index, with the manifest's descriptor filled in.
+  absl::StatusOr<Digest> StoreManifest(const std::string& repository, const std::string& bytes,
+                                       IndexItem item, std::stop_token stop);
 
   const std::string directory_;
   const Clock& clock_;

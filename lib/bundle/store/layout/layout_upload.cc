@@ -16,17 +16,17 @@ namespace cachewarm::bundle {
 namespace {
 
 constexpr mode_t kBlobMode = 0444;
-constexpr int kNamesTried = 10'000;
-// The disk writes so much while the next is packed: the fsync in the end waits for the last only.
+constexpr int kNamesMax = 10'000;
+// Write-back is started each time so many bytes were written, so that the final fsync is short.
 constexpr int64_t kSyncedBytes = 8LL << 20;
 
 class LayoutUpload : public BlobUpload {
  public:
-  // The file keeps a pointer to the repository.
+  // The repository is on the heap because the file keeps a pointer to it.
   static absl::StatusOr<std::unique_ptr<BlobUpload>> Start(fs::Dir repository,
                                                            std::stop_token stop) {
     auto held = std::make_unique<fs::Dir>(std::move(repository));
-    CW_ASSIGN_OR_RETURN(GrowingFile file, GrowingFile::Start(*held));
+    CW_ASSIGN_OR_RETURN(UploadFile file, UploadFile::Start(*held));
     return std::unique_ptr<BlobUpload>(
         new LayoutUpload(std::move(held), std::move(file), std::move(stop)));
   }
@@ -42,45 +42,45 @@ class LayoutUpload : public BlobUpload {
 
   absl::StatusOr<Descriptor> Commit() override {
     Descriptor blob{.digest = hash_.Finish(), .bytes = bytes_};
-    CW_RETURN_IF_ERROR(file_.Place(fmt::format("{}/{}", kBlobs, blob.digest.hex()), kBlobMode));
+    CW_RETURN_IF_ERROR(file_.MoveTo(fmt::format("{}/{}", kBlobs, blob.digest.hex()), kBlobMode));
     return blob;
   }
 
  private:
-  LayoutUpload(std::unique_ptr<fs::Dir> repository, GrowingFile file, std::stop_token stop)
+  LayoutUpload(std::unique_ptr<fs::Dir> repository, UploadFile file, std::stop_token stop)
       : repository_(std::move(repository)), file_(std::move(file)), stop_(std::move(stop)) {}
 
   const std::unique_ptr<fs::Dir> repository_;
-  GrowingFile file_;
+  UploadFile file_;
   const std::stop_token stop_;
   Sha256 hash_;
   int64_t bytes_ = 0;
 };
 
-bool IsNamed(const fs::Dir& repository, const std::string& name, const fs::Fd& file) {
-  const auto ours = fs::StatFile(file);
+bool IsSameFile(const fs::Dir& repository, const std::string& name, const fs::Fd& file) {
+  const auto expected = fs::StatFile(file);
   const auto found = repository.Stat(name);
-  return ours.ok() && found.ok() && found->inode == ours->inode;
+  return expected.ok() && found.ok() && found->inode == expected->inode;
 }
 
-// Whoever made these files is dead: it let go of the lock. Or it has placed its file, and the name
-// is another's by now: a file that is locked under its name keeps it.
+// Removes temporary files whose writer has exited (lock not held). Re-checks the lock by name,
+// because a new writer may have reused the name.
 void RemoveAbandoned(const fs::Dir& repository) {
   fs::Walk(repository, kUploads, {}, [&](const fs::WalkEntry& entry) {
     const std::string path = fmt::format("{}/{}", kUploads, entry.path);
     const auto lock = fs::TryLock(repository, path);
-    if (lock.ok() && lock->has_value() && IsNamed(repository, path, **lock)) {
+    if (lock.ok() && lock->has_value() && IsSameFile(repository, path, **lock)) {
       repository.Remove(path).IgnoreError();
     }
-    return fs::WalkNext::kGoOn;
+    return fs::WalkNext::kContinue;
   }).IgnoreError();
 }
 
-// False when RemoveAbandoned of another program was between our create and our lock.
+// Locks a new file. False if RemoveAbandoned() of another process removed it before it was locked.
 absl::StatusOr<bool> LockNew(const fs::Dir& repository, const std::string& name,
                              const fs::Fd& file) {
   CW_ASSIGN_OR_RETURN(const bool locked, fs::TryLock(file));
-  return locked && IsNamed(repository, name, file);
+  return locked && IsSameFile(repository, name, file);
 }
 
 std::string FolderOf(const std::string& path) {
@@ -90,54 +90,54 @@ std::string FolderOf(const std::string& path) {
 
 }  // namespace
 
-GrowingFile::GrowingFile(const fs::Dir& repository, std::string name, fs::Fd file)
+UploadFile::UploadFile(const fs::Dir& repository, std::string name, fs::Fd file)
     : repository_(&repository), name_(std::move(name)), file_(std::move(file)) {}
 
-GrowingFile::GrowingFile(GrowingFile&& other) noexcept
+UploadFile::UploadFile(UploadFile&& other) noexcept
     : repository_(other.repository_),
       name_(std::exchange(other.name_, "")),
       file_(std::move(other.file_)),
       bytes_(other.bytes_),
-      begun_bytes_(other.begun_bytes_) {}
+      flushed_bytes_(other.flushed_bytes_) {}
 
-GrowingFile::~GrowingFile() {
+UploadFile::~UploadFile() {
   if (!name_.empty()) {
     repository_->Remove(name_).IgnoreError();
   }
 }
 
-absl::StatusOr<GrowingFile> GrowingFile::Start(const fs::Dir& repository) {
+absl::StatusOr<UploadFile> UploadFile::Start(const fs::Dir& repository) {
   RemoveAbandoned(repository);
-  for (int number = 0; number < kNamesTried; ++number) {
+  for (int number = 0; number < kNamesMax; ++number) {
     const std::string name = fmt::format("{}/{}-{}", kUploads, ::getpid(), number);
     auto file = repository.CreateFile(name, 0600);
     if (absl::IsAlreadyExists(file.status())) {
       continue;
     }
     CW_RETURN_IF_ERROR(file.status());
-    GrowingFile growing(repository, name, *std::move(file));
-    const auto locked = LockNew(repository, name, growing.file_);
+    UploadFile upload(repository, name, *std::move(file));
+    const auto locked = LockNew(repository, name, upload.file_);
     CW_RETURN_IF_ERROR(locked.status());
     if (*locked) {
-      return growing;
+      return upload;
     }
-    growing.name_.clear();  // another's by now, or nobody's
+    upload.name_.clear();  // removed, or reused by another writer
   }
   return absl::ResourceExhaustedError(
       fmt::format("{}/{}: too many uploads at once", repository.name(), kUploads));
 }
 
-absl::Status GrowingFile::Write(std::string_view bytes) {
+absl::Status UploadFile::Write(std::string_view bytes) {
   CW_RETURN_IF_ERROR(Annotate(fs::WriteAll(file_, bytes), repository_->name()));
   bytes_ += static_cast<int64_t>(bytes.size());
-  if (bytes_ - begun_bytes_ >= kSyncedBytes) {
-    fs::BeginSync(file_, begun_bytes_, bytes_ - begun_bytes_);
-    begun_bytes_ = bytes_;
+  if (bytes_ - flushed_bytes_ >= kSyncedBytes) {
+    fs::BeginSync(file_, flushed_bytes_, bytes_ - flushed_bytes_);
+    flushed_bytes_ = bytes_;
   }
   return absl::OkStatus();
 }
 
-absl::Status GrowingFile::Place(const std::string& path, mode_t mode) {
+absl::Status UploadFile::MoveTo(const std::string& path, mode_t mode) {
   CW_RETURN_IF_ERROR(fs::SyncFile(file_));
   CW_RETURN_IF_ERROR(repository_->SetMode(name_, mode));
   CW_RETURN_IF_ERROR(repository_->Rename(name_, path));

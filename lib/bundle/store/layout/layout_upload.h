@@ -19,31 +19,32 @@ namespace cachewarm::bundle {
 inline constexpr char kBlobs[] = "blobs/sha256";
 inline constexpr char kUploads[] = ".uploads";
 
-// A file that grows in .uploads/ of a repository and is then renamed to its place: nobody ever sees
-// a part of it there. It is locked while its writer lives; those that nobody has locked are removed
-// by the next Start. Destroyed without Place, it is gone.
-class GrowingFile {
+// Writes a file in .uploads/ of a repository and then renames it, so that readers never see a part
+// of it. Locked until it is destroyed; Start() removes files that no process holds locked.
+// Destroying it before MoveTo() deletes the file. One thread at a time.
+class UploadFile {
  public:
-  static absl::StatusOr<GrowingFile> Start(const fs::Dir& repository);
-  GrowingFile(GrowingFile&& other) noexcept;
-  GrowingFile& operator=(GrowingFile&&) = delete;
-  ~GrowingFile();
+  static absl::StatusOr<UploadFile> Start(const fs::Dir& repository);
+  UploadFile(UploadFile&& other) noexcept;
+  UploadFile& operator=(UploadFile&&) = delete;
+  ~UploadFile();
 
   absl::Status Write(std::string_view bytes);
-  // Replaces what `path` names, durably. Once.
-  absl::Status Place(const std::string& path, mode_t mode);
+  // Renames the file to `path` with `mode`, replacing a file of that name; durable on return. Call
+  // at most once.
+  absl::Status MoveTo(const std::string& path, mode_t mode);
 
  private:
-  GrowingFile(const fs::Dir& repository, std::string name, fs::Fd file);
+  UploadFile(const fs::Dir& repository, std::string name, fs::Fd file);
 
   const fs::Dir* repository_;
-  std::string name_;  // empty once it is in its place
+  std::string name_;  // empty after MoveTo()
   fs::Fd file_;
   int64_t bytes_ = 0;
-  int64_t begun_bytes_ = 0;  // of them, those that the kernel was told to write to the disk
+  int64_t flushed_bytes_ = 0;  // of which write-back was started
 };
 
-// A blob that grows likewise, on its way to blobs/sha256/.
+// Starts an upload whose Commit() moves the file to blobs/sha256/.
 absl::StatusOr<std::unique_ptr<BlobUpload>> StartLayoutUpload(fs::Dir repository,
                                                               std::stop_token stop);
 

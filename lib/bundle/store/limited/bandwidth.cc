@@ -19,20 +19,20 @@ nanoseconds TimeOf(int64_t bytes, int64_t bytes_per_second) {
 }  // namespace
 
 Bandwidth::Bandwidth(int64_t bytes_per_second, const Clock& clock)
-    : bytes_per_second_(bytes_per_second), clock_(clock), paid_until_(nanoseconds::min()) {}
+    : bytes_per_second_(bytes_per_second), clock_(clock), earned_at_(nanoseconds::min()) {}
 
-absl::Status Bandwidth::Take(int64_t bytes, std::stop_token stop) {
+absl::Status Bandwidth::Acquire(int64_t bytes, std::stop_token stop) {
   const nanoseconds burst = std::max(kBurst, TimeOf(kBurstBytesMin, bytes_per_second_));
   nanoseconds wait{0};
   {
     const std::lock_guard lock(mutex_);
     const nanoseconds now = clock_.Monotonic().time_since_epoch();
-    paid_until_ = std::max(paid_until_, now - burst) + TimeOf(bytes, bytes_per_second_);
-    wait = paid_until_ - now;
+    earned_at_ = std::max(earned_at_, now - burst) + TimeOf(bytes, bytes_per_second_);
+    wait = earned_at_ - now;
   }
   if (!SleepFor(clock_, std::chrono::duration_cast<Duration>(std::max(wait, nanoseconds(0))),
                 stop)) {
-    return absl::CancelledError("stopped while the bandwidth limit was waited for");
+    return absl::CancelledError("stopped while waiting for the bandwidth limit");
   }
   return absl::OkStatus();
 }

@@ -11,24 +11,23 @@
 
 namespace cachewarm::bundle {
 
-// A token bucket: bytes that many transfers together may take in a second. It holds what 250 ms
-// bring (at least 64 KiB), so that a transfer after a pause starts at once. Thread-safe.
+// Limits the bytes per second of all transfers that share it (token bucket). Holds the tokens of
+// 250 ms, at least 64 KiB, so that a transfer starts at once after a pause. Thread-safe.
 class Bandwidth {
  public:
   // `bytes_per_second` > 0; `clock` must outlive it.
   Bandwidth(int64_t bytes_per_second, const Clock& clock);
 
-  // Takes `bytes`, then waits until they have been earned; CANCELLED at once when stopped.
-  // Taking first and waiting afterwards keeps pieces that are larger than the bucket in the rate,
-  // and everybody's turn comes in the order of taking.
-  absl::Status Take(int64_t bytes, std::stop_token stop);
+  // Reserves `bytes`, then blocks until the rate allows them; callers proceed in the order of their
+  // reservations. Requests larger than the bucket are allowed. CANCELLED soon after `stop`.
+  absl::Status Acquire(int64_t bytes, std::stop_token stop);
 
  private:
   const int64_t bytes_per_second_;
   const Clock& clock_;
   std::mutex mutex_;
   std::chrono::nanoseconds
-      paid_until_;  // of the monotonic clock: when all that was taken will have been earned
+      earned_at_;  // monotonic time at which all reserved bytes are within the rate
 };
 
 }  // namespace cachewarm::bundle

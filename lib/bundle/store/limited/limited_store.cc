@@ -13,7 +13,7 @@ class ThrottledSink : public Sink {
   ThrottledSink(Sink& sink, Bandwidth& bandwidth, std::stop_token stop)
       : sink_(sink), bandwidth_(bandwidth), stop_(std::move(stop)) {}
   absl::Status Write(std::string_view bytes) override {
-    CW_RETURN_IF_ERROR(bandwidth_.Take(static_cast<int64_t>(bytes.size()), stop_));
+    CW_RETURN_IF_ERROR(bandwidth_.Acquire(static_cast<int64_t>(bytes.size()), stop_));
     return sink_.Write(bytes);
   }
 
@@ -27,21 +27,21 @@ class ThrottledSink : public Sink {
 
 class LimitedStore::Upload : public BlobUpload {
  public:
-  Upload(std::unique_ptr<BlobUpload> upload, Slots& writing, std::stop_token stop)
+  Upload(std::unique_ptr<BlobUpload> upload, Semaphore& writing, std::stop_token stop)
       : upload_(std::move(upload)), writing_(writing), stop_(std::move(stop)) {}
 
   absl::Status Write(std::string_view bytes) override {
-    CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop_));
+    CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop_));
     return upload_->Write(bytes);
   }
   absl::StatusOr<Descriptor> Commit() override {
-    CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop_));
+    CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop_));
     return upload_->Commit();
   }
 
  private:
   const std::unique_ptr<BlobUpload> upload_;
-  Slots& writing_;
+  Semaphore& writing_;
   const std::stop_token stop_;
 };
 
@@ -53,13 +53,13 @@ LimitedStore::LimitedStore(std::unique_ptr<Store> inner, StoreLimits limits)
 
 absl::StatusOr<bool> LimitedStore::HasBlob(const std::string& repository, const Digest& digest,
                                            std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
+  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, reading_.Acquire(stop));
   return inner().HasBlob(repository, digest, stop);
 }
 
 absl::Status LimitedStore::ReadBlob(const std::string& repository, const BlobRange& range,
                                     Sink& sink, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
+  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, reading_.Acquire(stop));
   if (downloads_ == nullptr) {
     return inner().ReadBlob(repository, range, sink, stop);
   }
@@ -69,33 +69,33 @@ absl::Status LimitedStore::ReadBlob(const std::string& repository, const BlobRan
 
 absl::StatusOr<std::unique_ptr<BlobUpload>> LimitedStore::StartBlob(const std::string& repository,
                                                                     std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
+  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop));
   CW_ASSIGN_OR_RETURN(std::unique_ptr<BlobUpload> upload, inner().StartBlob(repository, stop));
   return std::make_unique<Upload>(std::move(upload), writing_, stop);
 }
 
 absl::StatusOr<bool> LimitedStore::MountBlob(const std::string& from, const std::string& repository,
                                              const Digest& digest, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
+  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop));
   return inner().MountBlob(from, repository, digest, stop);
 }
 
 absl::StatusOr<std::string> LimitedStore::ReadManifest(const std::string& repository,
                                                        const Digest& digest, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
+  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, reading_.Acquire(stop));
   return inner().ReadManifest(repository, digest, stop);
 }
 
 absl::StatusOr<Digest> LimitedStore::ResolveTag(const std::string& repository,
                                                 const std::string& tag, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
+  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, reading_.Acquire(stop));
   return inner().ResolveTag(repository, tag, stop);
 }
 
 absl::StatusOr<Digest> LimitedStore::WriteManifest(const std::string& repository,
                                                    const std::string& bytes, const std::string& tag,
                                                    std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
+  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop));
   return inner().WriteManifest(repository, bytes, tag, stop);
 }
 
@@ -103,13 +103,13 @@ absl::StatusOr<std::vector<Descriptor>> LimitedStore::Referrers(const std::strin
                                                                 const Digest& subject,
                                                                 const std::string& artifact_type,
                                                                 std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, reading_.Enter(stop));
+  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, reading_.Acquire(stop));
   return inner().Referrers(repository, subject, artifact_type, stop);
 }
 
 absl::StatusOr<Digest> LimitedStore::WriteReferrer(const std::string& repository,
                                                    const std::string& bytes, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Slots::Slot slot, writing_.Enter(stop));
+  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop));
   return inner().WriteReferrer(repository, bytes, stop);
 }
 

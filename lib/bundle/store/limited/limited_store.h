@@ -9,20 +9,19 @@
 #include "absl/status/statusor.h"
 #include "lib/bundle/store/forwarding_store.h"
 #include "lib/bundle/store/limited/bandwidth.h"
-#include "lib/bundle/store/limited/slots.h"
+#include "lib/bundle/store/limited/semaphore.h"
 
 namespace cachewarm::bundle {
 
 struct StoreLimits {
-  int connections = 0;                   // at once and in each direction; 0: no limit
-  std::shared_ptr<Bandwidth> downloads;  // of blobs, shared with other stores; null: no limit
+  int connections = 0;                   // concurrent calls in each direction; 0: no limit
+  std::shared_ptr<Bandwidth> downloads;  // of blobs, may be shared by stores; null: no limit
 };
 
-// A store that is not asked more at once, nor read faster, than it is meant to be. Calls that read
-// and calls that write wait in two lines, because a copy within one store writes while it reads:
-// in one line such copies could wait for each other for ever. A sink or source must not call back
-// into the same direction of the same store. Waiting ends at once with `stop` (CANCELLED). A Ping
-// waits for nobody: it asks whether the store answers, not whether it is busy.
+// Limits the concurrent calls and the download rate of a store. Reads and writes are counted
+// separately, because a copy within one store writes while it reads: with one count such copies
+// could deadlock. For the same reason a sink or source must not call the same direction of the same
+// store. Ping() is not limited. Waiting calls return CANCELLED soon after `stop`.
 class LimitedStore : public ForwardingStore {
  public:
   LimitedStore(std::unique_ptr<Store> inner, StoreLimits limits);
@@ -52,8 +51,8 @@ class LimitedStore : public ForwardingStore {
   class Upload;
 
   const std::shared_ptr<Bandwidth> downloads_;
-  Slots reading_;
-  Slots writing_;
+  Semaphore reading_;
+  Semaphore writing_;
 };
 
 }  // namespace cachewarm::bundle

@@ -25,15 +25,15 @@ class MemStore::Upload : public BlobUpload {
       : store_(store), repository_(std::move(repository)), stop_(std::move(stop)) {}
 
   absl::Status Write(std::string_view bytes) override {
-    CW_RETURN_IF_ERROR(store_.Enter("Write", repository_, stop_));
+    CW_RETURN_IF_ERROR(store_.BeginCall("Write", repository_, stop_));
     bytes_.append(bytes);
     return absl::OkStatus();
   }
 
   absl::StatusOr<Descriptor> Commit() override {
-    CW_RETURN_IF_ERROR(store_.Enter("Commit", repository_, stop_));
+    CW_RETURN_IF_ERROR(store_.BeginCall("Commit", repository_, stop_));
     Descriptor blob{.digest = DigestOf(bytes_), .bytes = static_cast<int64_t>(bytes_.size())};
-    store_.Keep(repository_, blob.digest, std::move(bytes_));
+    store_.StoreBlob(repository_, blob.digest, std::move(bytes_));
     return blob;
   }
 
@@ -64,8 +64,8 @@ bool MemStore::Corrupt(const std::string& repository, const Digest& digest, std:
   return true;
 }
 
-absl::Status MemStore::Enter(std::string_view call, const std::string& repository,
-                             const std::stop_token& stop) const {
+absl::Status MemStore::BeginCall(std::string_view call, const std::string& repository,
+                                 const std::stop_token& stop) const {
   if (stop.stop_requested()) {
     return absl::CancelledError("stopped");
   }
@@ -78,7 +78,7 @@ absl::Status MemStore::Enter(std::string_view call, const std::string& repositor
   return fault ? fault(call) : absl::OkStatus();
 }
 
-void MemStore::Keep(const std::string& repository, const Digest& digest, std::string bytes) {
+void MemStore::StoreBlob(const std::string& repository, const Digest& digest, std::string bytes) {
   const std::lock_guard lock(mutex_);
   repositories_[repository].blobs[digest] = std::make_shared<const std::string>(std::move(bytes));
 }
@@ -90,19 +90,19 @@ absl::Status MemStore::CheckBlobs(const Repository& there, const Descriptor& con
     complete = complete && there.blobs.contains(layer.digest);
   }
   return complete ? absl::OkStatus()
-                  : absl::FailedPreconditionError("the manifest names a blob that is not there");
+                  : absl::FailedPreconditionError("the manifest names a blob that does not exist");
 }
 
 absl::StatusOr<bool> MemStore::HasBlob(const std::string& repository, const Digest& digest,
                                        std::stop_token stop) {
-  CW_RETURN_IF_ERROR(Enter("HasBlob", repository, stop));
+  CW_RETURN_IF_ERROR(BeginCall("HasBlob", repository, stop));
   const std::lock_guard lock(mutex_);
   return repositories_[repository].blobs.contains(digest);
 }
 
 absl::Status MemStore::ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
                                 std::stop_token stop) {
-  CW_RETURN_IF_ERROR(Enter("ReadBlob", repository, stop));
+  CW_RETURN_IF_ERROR(BeginCall("ReadBlob", repository, stop));
   std::shared_ptr<const std::string> blob;
   {
     const std::lock_guard lock(mutex_);
@@ -127,13 +127,13 @@ absl::Status MemStore::ReadBlob(const std::string& repository, const BlobRange& 
 
 absl::StatusOr<std::unique_ptr<BlobUpload>> MemStore::StartBlob(const std::string& repository,
                                                                 std::stop_token stop) {
-  CW_RETURN_IF_ERROR(Enter("StartBlob", repository, stop));
+  CW_RETURN_IF_ERROR(BeginCall("StartBlob", repository, stop));
   return std::make_unique<Upload>(*this, repository, std::move(stop));
 }
 
 absl::StatusOr<std::string> MemStore::ReadManifest(const std::string& repository,
                                                    const Digest& digest, std::stop_token stop) {
-  CW_RETURN_IF_ERROR(Enter("ReadManifest", repository, stop));
+  CW_RETURN_IF_ERROR(BeginCall("ReadManifest", repository, stop));
   const std::lock_guard lock(mutex_);
   const auto& manifests = repositories_[repository].manifests;
   const auto found = manifests.find(digest);
@@ -141,7 +141,7 @@ absl::StatusOr<std::string> MemStore::ReadManifest(const std::string& repository
     return absl::NotFoundError(fmt::format("no manifest {}", digest.Short()));
   }
   if (DigestOf(found->second) != digest) {
-    return absl::DataLossError("the manifest does not have the content of its name");
+    return absl::DataLossError("the manifest does not match its digest");
   }
   return found->second;
 }
@@ -149,7 +149,7 @@ absl::StatusOr<std::string> MemStore::ReadManifest(const std::string& repository
 absl::StatusOr<Digest> MemStore::ResolveTag(const std::string& repository, const std::string& tag,
                                             std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckTag(tag));
-  CW_RETURN_IF_ERROR(Enter("ResolveTag", repository, stop));
+  CW_RETURN_IF_ERROR(BeginCall("ResolveTag", repository, stop));
   const std::lock_guard lock(mutex_);
   const auto& tags = repositories_[repository].tags;
   const auto found = tags.find(tag);
@@ -165,7 +165,7 @@ absl::StatusOr<Digest> MemStore::WriteManifest(const std::string& repository,
   if (!tag.empty()) {
     CW_RETURN_IF_ERROR(CheckTag(tag));
   }
-  CW_RETURN_IF_ERROR(Enter("WriteManifest", repository, stop));
+  CW_RETURN_IF_ERROR(BeginCall("WriteManifest", repository, stop));
   CW_ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(bytes));
   const std::lock_guard lock(mutex_);
   Repository& there = repositories_[repository];
@@ -182,7 +182,7 @@ absl::StatusOr<std::vector<Descriptor>> MemStore::Referrers(const std::string& r
                                                             const Digest& subject,
                                                             const std::string& artifact_type,
                                                             std::stop_token stop) {
-  CW_RETURN_IF_ERROR(Enter("Referrers", repository, stop));
+  CW_RETURN_IF_ERROR(BeginCall("Referrers", repository, stop));
   const std::lock_guard lock(mutex_);
   Repository& there = repositories_[repository];
   std::vector<Descriptor> found;
@@ -197,7 +197,7 @@ absl::StatusOr<std::vector<Descriptor>> MemStore::Referrers(const std::string& r
 
 absl::StatusOr<Digest> MemStore::WriteReferrer(const std::string& repository,
                                                const std::string& bytes, std::stop_token stop) {
-  CW_RETURN_IF_ERROR(Enter("WriteReferrer", repository, stop));
+  CW_RETURN_IF_ERROR(BeginCall("WriteReferrer", repository, stop));
   CW_ASSIGN_OR_RETURN(const Artifact artifact, ParseArtifact(bytes));
   const std::lock_guard lock(mutex_);
   Repository& there = repositories_[repository];
@@ -213,7 +213,7 @@ absl::StatusOr<Digest> MemStore::WriteReferrer(const std::string& repository,
 }
 
 absl::Status MemStore::Ping(std::stop_token stop) {
-  return Enter("Ping", "ping", stop);
+  return BeginCall("Ping", "ping", stop);
 }
 
 }  // namespace cachewarm::bundle

@@ -15,14 +15,13 @@
 
 namespace cachewarm::bundle {
 
-// Bundles in memory: the store of simulations and of other rooms' tests. Keeps the whole contract;
-// gone with the object.
+// Keeps bundles in memory, for simulations and tests. Fulfils the whole contract of Store.
 class MemStore : public Store {
  public:
-  // Asked before every call, with its name ("ReadBlob"); what is not OK is the call's answer.
+  // Called before every method with its name ("ReadBlob"); the method fails with its error.
   using Fault = std::function<absl::Status(std::string_view call)>;
   void SetFault(Fault fault);
-  // Changes stored bytes behind every check's back. False when there is no such blob.
+  // Overwrites a stored blob or manifest without any check. False if it does not exist.
   bool Corrupt(const std::string& repository, const Digest& digest, std::string bytes);
 
   absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
@@ -56,9 +55,9 @@ class MemStore : public Store {
 
   static absl::Status CheckBlobs(const Repository& there, const Descriptor& config,
                                  const std::vector<Descriptor>& layers);
-  absl::Status Enter(std::string_view call, const std::string& repository,
-                     const std::stop_token& stop) const;
-  void Keep(const std::string& repository, const Digest& digest, std::string bytes);
+  absl::Status BeginCall(std::string_view call, const std::string& repository,
+                         const std::stop_token& stop) const;
+  void StoreBlob(const std::string& repository, const Digest& digest, std::string bytes);
 
   mutable std::mutex mutex_;
   Fault fault_;

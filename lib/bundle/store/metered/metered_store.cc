@@ -7,7 +7,7 @@
 #include "lib/base/status.h"
 
 namespace cachewarm::bundle {
-// Knows how long the consumer took.
+// Measures the time spent in the consumer.
 class MeteredStore::TimedSink : public Sink {
  public:
   TimedSink(Sink& sink, const Clock& clock) : sink_(sink), clock_(clock) {}
@@ -69,13 +69,13 @@ MeteredStore::MeteredStore(std::unique_ptr<Store> inner, const Clock& clock, OnS
     : ForwardingStore(std::move(inner)), clock_(clock), on_call_(std::move(on_call)) {}
 
 template <typename Call>
-auto MeteredStore::Meter(std::string_view operation, Call call) {
-  StoreCall told{.operation = operation};
+auto MeteredStore::Meter(std::string_view operation, Call run) {
+  StoreCall call{.operation = operation};
   const MonoTime begin = clock_.Monotonic();
-  auto result = call(told);
-  told.time = std::max(Duration(0), clock_.Monotonic() - begin - told.time);
-  told.code = StatusOf(result).code();
-  on_call_(told);
+  auto result = run(call);
+  call.time = std::max(Duration(0), clock_.Monotonic() - begin - call.time);
+  call.code = StatusOf(result).code();
+  on_call_(call);
   return result;
 }
 
@@ -86,11 +86,11 @@ absl::StatusOr<bool> MeteredStore::HasBlob(const std::string& repository, const 
 
 absl::Status MeteredStore::ReadBlob(const std::string& repository, const BlobRange& range,
                                     Sink& sink, std::stop_token stop) {
-  return Meter("read_blob", [&](StoreCall& told) {
+  return Meter("read_blob", [&](StoreCall& call) {
     TimedSink timed(sink, clock_);
     absl::Status read = inner().ReadBlob(repository, range, timed, stop);
-    told.bytes = timed.bytes();
-    told.time = timed.time();
+    call.bytes = timed.bytes();
+    call.time = timed.time();
     return read;
   });
 }
@@ -115,9 +115,9 @@ absl::StatusOr<bool> MeteredStore::MountBlob(const std::string& from, const std:
 
 absl::StatusOr<std::string> MeteredStore::ReadManifest(const std::string& repository,
                                                        const Digest& digest, std::stop_token stop) {
-  return Meter("read_manifest", [&](StoreCall& told) {
+  return Meter("read_manifest", [&](StoreCall& call) {
     auto text = inner().ReadManifest(repository, digest, stop);
-    told.bytes = text.ok() ? static_cast<int64_t>(text->size()) : 0;
+    call.bytes = text.ok() ? static_cast<int64_t>(text->size()) : 0;
     return text;
   });
 }
@@ -131,9 +131,9 @@ absl::StatusOr<Digest> MeteredStore::ResolveTag(const std::string& repository,
 absl::StatusOr<Digest> MeteredStore::WriteManifest(const std::string& repository,
                                                    const std::string& bytes, const std::string& tag,
                                                    std::stop_token stop) {
-  return Meter("write_manifest", [&](StoreCall& told) {
+  return Meter("write_manifest", [&](StoreCall& call) {
     auto digest = inner().WriteManifest(repository, bytes, tag, stop);
-    told.bytes = digest.ok() ? static_cast<int64_t>(bytes.size()) : 0;
+    call.bytes = digest.ok() ? static_cast<int64_t>(bytes.size()) : 0;
     return digest;
   });
 }
@@ -149,9 +149,9 @@ absl::StatusOr<std::vector<Descriptor>> MeteredStore::Referrers(const std::strin
 
 absl::StatusOr<Digest> MeteredStore::WriteReferrer(const std::string& repository,
                                                    const std::string& bytes, std::stop_token stop) {
-  return Meter("write_referrer", [&](StoreCall& told) {
+  return Meter("write_referrer", [&](StoreCall& call) {
     auto digest = inner().WriteReferrer(repository, bytes, stop);
-    told.bytes = digest.ok() ? static_cast<int64_t>(bytes.size()) : 0;
+    call.bytes = digest.ok() ? static_cast<int64_t>(bytes.size()) : 0;
     return digest;
   });
 }

@@ -15,25 +15,26 @@
 
 namespace cachewarm::bundle {
 
-// One call of a store that has ended.
+// Describes one finished call of a store.
 struct StoreCall {
   // has_blob, read_blob, write_blob, mount_blob, read_manifest, resolve_tag, write_manifest,
   // referrers, write_referrer, ping
   std::string_view operation;
-  // kCancelled also for an upload that was given up without an error of the store.
+  // kCancelled also for an upload that was destroyed without Commit().
   absl::StatusCode code = absl::StatusCode::kOk;
-  // Of blobs and manifests that came or went; of a read that failed too.
+  // Content of blobs and manifests read or written, including the part that a failed read
+  // delivered.
   int64_t bytes = 0;
-  // Inside the store: without the time that the consumer of a read, or whoever brings the bytes of
-  // an upload, took.
+  // Time inside the store: excludes the consumer of a read and the producer of an upload.
   Duration time{0};
 };
 
-// Called by the thread that made the call, several at the same time; must be quick.
+// Called on the thread that made the call, concurrently; must not block.
 using OnStoreCall = std::function<void(const StoreCall&)>;
 
-// A store whose calls are told of. An upload is one call, from StartBlob to its Commit or its end.
-// Around the other decorators it shows what a program waits for; inside of them, what a store does.
+// Reports every call of a store to `on_call`. An upload is one call, from StartBlob() until it is
+// destroyed. Outside of the other decorators it measures what callers wait for, inside of them what
+// the store itself does.
 class MeteredStore : public ForwardingStore {
  public:
   // `clock` must outlive it.
@@ -66,7 +67,7 @@ class MeteredStore : public ForwardingStore {
   class TimedSink;
 
   template <typename Call>
-  auto Meter(std::string_view operation, Call call);
+  auto Meter(std::string_view operation, Call run);
 
   const Clock& clock_;
   const OnStoreCall on_call_;

@@ -4,15 +4,15 @@
 #include <utility>
 
 #include "lib/base/status.h"
-#include "lib/bundle/store/telling_sink.h"
+#include "lib/bundle/store/counting_sink.h"
 
 namespace cachewarm::bundle {
 namespace {
 
-constexpr BackoffPolicy kLeftOut{
+constexpr BackoffPolicy kMirrorBackoff{
     .first = std::chrono::seconds(30), .most = std::chrono::minutes(10), .jitter = 0.2};
-constexpr Duration kDeliveredFor = std::chrono::minutes(10);
-constexpr size_t kDeliveredMax = 8192;
+constexpr Duration kMirrorReadsKept = std::chrono::minutes(10);
+constexpr size_t kMirrorReadsMax = 8192;
 
 }  // namespace
 
@@ -27,80 +27,80 @@ MirroredStore::MirroredStore(std::unique_ptr<Store> origin,
 
 MirroredStore::~MirroredStore() = default;
 
-bool MirroredStore::IsLeftOut(size_t mirror) {
+bool MirroredStore::IsBackingOff(size_t mirror) {
   const std::lock_guard lock(mutex_);
-  return clock_.Monotonic() < mirrors_[mirror].bad_until;
+  return clock_.Monotonic() < mirrors_[mirror].retry_at;
 }
 
-void MirroredStore::Note(size_t mirror, const absl::Status& result) {
+void MirroredStore::RecordResult(size_t mirror, const absl::Status& result) {
   if (absl::IsNotFound(result) || absl::IsCancelled(result)) {
     return;
   }
   const std::lock_guard lock(mutex_);
-  Mirror& noted = mirrors_[mirror];
+  Mirror& entry = mirrors_[mirror];
   if (result.ok()) {
-    noted.failures = 0;
+    entry.failures = 0;
     return;
   }
-  noted.bad_until = clock_.Monotonic() + BackoffDelay(kLeftOut, noted.failures++, random_());
+  entry.retry_at = clock_.Monotonic() + BackoffDelay(kMirrorBackoff, entry.failures++, random_());
 }
 
-bool MirroredStore::WasDelivered(const Reading& reading) {
+bool MirroredStore::WasReadFromMirror(const ReadKey& key) {
   const std::lock_guard lock(mutex_);
-  const auto found = delivered_.find(reading);
-  return found != delivered_.end() && clock_.Monotonic() < found->second;
+  const auto found = mirror_reads_.find(key);
+  return found != mirror_reads_.end() && clock_.Monotonic() < found->second;
 }
 
-void MirroredStore::NoteDelivered(const Reading& reading) {
+void MirroredStore::RecordMirrorRead(const ReadKey& key) {
   const std::lock_guard lock(mutex_);
   const MonoTime now = clock_.Monotonic();
-  std::erase_if(delivered_, [now](const auto& entry) { return entry.second <= now; });
-  if (delivered_.size() >= kDeliveredMax) {
-    delivered_.clear();  // the next read of one of them may come from a mirror once more
+  std::erase_if(mirror_reads_, [now](const auto& entry) { return entry.second <= now; });
+  if (mirror_reads_.size() >= kMirrorReadsMax) {
+    mirror_reads_.clear();  // a repeated read may then use a mirror once more
   }
-  delivered_[reading] = now + kDeliveredFor;
+  mirror_reads_[key] = now + kMirrorReadsKept;
 }
 
 absl::Status MirroredStore::ReadBlob(const std::string& repository, const BlobRange& range,
                                      Sink& sink, std::stop_token stop) {
-  const Reading reading(repository, range.digest, range.offset);
-  TellingSink told(sink);
+  const ReadKey key(repository, range.digest, range.offset);
+  CountingSink counted(sink);
   const auto rest = [&] {
     return BlobRange{.digest = range.digest,
-                     .offset = range.offset + told.bytes(),
-                     .bytes = range.bytes - told.bytes()};
+                     .offset = range.offset + counted.bytes(),
+                     .bytes = range.bytes - counted.bytes()};
   };
-  const bool trusts_mirrors = !WasDelivered(reading);
+  const bool trusts_mirrors = !WasReadFromMirror(key);
   for (size_t i = 0; trusts_mirrors && i < mirrors_.size(); ++i) {
-    if (IsLeftOut(i)) {
+    if (IsBackingOff(i)) {
       continue;
     }
-    absl::Status read = mirrors_[i].store->ReadBlob(repository, rest(), told, stop);
-    if (told.wrote()) {
-      NoteDelivered(reading);
+    absl::Status read = mirrors_[i].store->ReadBlob(repository, rest(), counted, stop);
+    if (counted.wrote()) {
+      RecordMirrorRead(key);
     }
-    if (!told.status().ok()) {
-      // A full disk says nothing about the mirror.
-      Note(i, absl::IsDataLoss(told.status()) ? told.status() : absl::OkStatus());
-      return told.status();
+    if (!counted.status().ok()) {
+      // Only DATA_LOSS of the sink is a fault of the mirror; a full disk is not.
+      RecordResult(i, absl::IsDataLoss(counted.status()) ? counted.status() : absl::OkStatus());
+      return counted.status();
     }
-    Note(i, read);
+    RecordResult(i, read);
     if (read.ok() || absl::IsCancelled(read)) {
       return read;
     }
   }
-  return inner().ReadBlob(repository, rest(), told, stop);
+  return inner().ReadBlob(repository, rest(), counted, stop);
 }
 
 absl::StatusOr<std::string> MirroredStore::ReadManifest(const std::string& repository,
                                                         const Digest& digest,
                                                         std::stop_token stop) {
   for (size_t i = 0; i < mirrors_.size(); ++i) {
-    if (IsLeftOut(i)) {
+    if (IsBackingOff(i)) {
       continue;
     }
     auto text = mirrors_[i].store->ReadManifest(repository, digest, stop);
-    Note(i, text.status());
+    RecordResult(i, text.status());
     if (text.ok() || absl::IsCancelled(text.status())) {
       return text;
     }
@@ -113,13 +113,13 @@ absl::StatusOr<std::vector<Descriptor>> MirroredStore::Referrers(const std::stri
                                                                  const std::string& artifact_type,
                                                                  std::stop_token stop) {
   auto found = inner().Referrers(repository, subject, artifact_type, stop);
-  // What refers to a bundle proves itself: while the origin is down, a mirror's list is as good.
+  // Callers verify every referrer, so a mirror's list is acceptable while the origin is down.
   for (size_t i = 0; IsRetryable(found.status()) && i < mirrors_.size(); ++i) {
-    if (IsLeftOut(i)) {
+    if (IsBackingOff(i)) {
       continue;
     }
     auto listed = mirrors_[i].store->Referrers(repository, subject, artifact_type, stop);
-    Note(i, listed.status());
+    RecordResult(i, listed.status());
     if (listed.ok() || absl::IsCancelled(listed.status())) {
       found = std::move(listed);
     }

@@ -18,17 +18,17 @@
 
 namespace cachewarm::bundle {
 
-// A store with mirrors that are asked first for what has a digest: blobs and manifests. Whatever
-// can change or must be certain (tags, writes, "is this blob there?") is the origin's alone.
+// Reads content that is named by a digest, blobs and manifests, from mirrors first. Tags, writes
+// and HasBlob() use the origin only, because a mirror may be outdated. Thread-safe.
 //
-// Mirrors are tried in order, the origin is last. One that fails is left out for 30 s, then for
-// longer up to 10 min while it goes on failing; one that only lacks the content is not. What a
-// mirror delivered before it failed is kept, and the next one continues behind it.
+// Tries the mirrors in order, then the origin. A mirror that fails is skipped for 30 s, and for up
+// to 10 min while it keeps failing; NOT_FOUND does not count. Bytes that a mirror delivered before
+// it failed are kept: the next mirror continues after them.
 //
-// Mirrors are not trusted. Blobs are not verified here (Store::ReadBlob), so a mirror with wrong
-// bytes shows only where the caller checks them: with a sink that says DATA_LOSS the mirror is left
-// out at once; and whoever finds it out later just reads again: a range that mirrors delivered once
-// comes from the origin the next time, for 10 min.
+// Mirrors are not trusted. ReadBlob() does not verify blobs, so the caller detects wrong bytes:
+//   - A sink that returns DATA_LOSS fails the mirror at once.
+//   - A caller that detects it later reads the range again: for 10 min after mirrors delivered a
+//     range, the next read of it uses the origin.
 class MirroredStore : public ForwardingStore {
  public:
   // `clock` must outlive it.
@@ -48,22 +48,22 @@ class MirroredStore : public ForwardingStore {
  private:
   struct Mirror {
     std::unique_ptr<Store> store;
-    MonoTime bad_until{};
+    MonoTime retry_at{};
     int failures = 0;
   };
   // Repository, digest, offset.
-  using Reading = std::tuple<std::string, Digest, int64_t>;
+  using ReadKey = std::tuple<std::string, Digest, int64_t>;
 
-  bool IsLeftOut(size_t mirror);
-  void Note(size_t mirror, const absl::Status& result);
-  bool WasDelivered(const Reading& reading);
-  void NoteDelivered(const Reading& reading);
+  bool IsBackingOff(size_t mirror);
+  void RecordResult(size_t mirror, const absl::Status& result);
+  bool WasReadFromMirror(const ReadKey& key);
+  void RecordMirrorRead(const ReadKey& key);
 
   const Clock& clock_;
   const Random random_;
   std::mutex mutex_;
   std::vector<Mirror> mirrors_;
-  std::map<Reading, MonoTime> delivered_;
+  std::map<ReadKey, MonoTime> mirror_reads_;
 };
 
 }  // namespace cachewarm::bundle

@@ -19,7 +19,7 @@ using codec::Json;
 using codec::Reader;
 
 constexpr int64_t kFileBytesMax = 1 << 20;
-// Google's "_json_key_base64" has a key file for a password: over 4 KiB once it is base64 twice.
+// The password of Google's "_json_key_base64" is a key file: over 4 KiB in base64 of base64.
 constexpr size_t kSecretBytesMax = 64U << 10U;
 
 // "https://index.docker.io/v1/" and "host:5000/path" both name a host.
@@ -53,7 +53,7 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
       .Read("password", password, kSecretBytesMax)
       .Read("identitytoken", identity_token, kSecretBytesMax);
   if (reader.status().ok() && !identity_token.empty()) {
-    // What stands beside it in "auth" is no password: sent as one, it is only refused.
+    // The "auth" beside an identity token holds no password, so registries would reject it.
     reader.Fail("identitytoken",
                 "is not supported; put a user and password there instead, as \"auth\" or "
                 "\"username\" and \"password\"");
@@ -69,7 +69,7 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
     reader.Fail("auth", Message(plain.status()));
   }
   CW_RETURN_IF_ERROR(reader.status());
-  // Written anew: no blank or line break of the file gets into a header.
+  // Encode again, so that no blank or line break of the file ends up in a header.
   return BasicCredentials{.base64 = codec::EncodeBase64(*plain)};
 }
 
@@ -92,7 +92,7 @@ absl::StatusOr<std::optional<BasicCredentials>> FindCredentials(std::string_view
   if (reader.Has("credsStore") || (helpers != nullptr && MemberOf(*helpers, host) != nullptr)) {
     return absl::InvalidArgumentError(
         fmt::format("credentials for {} are kept by a credential helper, which is not run; put "
-                    "them under \"auths\" of a file of their own",
+                    "them under \"auths\" of a separate file",
                     host));
   }
   return std::nullopt;

@@ -14,15 +14,15 @@ struct BasicCredentials {
   std::string base64;
 };
 
-// What a docker config.json ("auths": {"host[:port]": {"auth": base64} or {"username",
-// "password"}}) holds for `host`; nullopt: nothing. INVALID_ARGUMENT for a malformed file, where
-// only a credential helper ("credHelpers", "credsStore") would know, as we run no programs, and for
-// an "identitytoken" (an OAuth2 refresh token). Pure.
+// Returns the credentials of `host` in a docker config.json ("auths": {"host[:port]": {"auth":
+// base64} or {"username", "password"}}), nullopt if it has none. INVALID_ARGUMENT for a malformed
+// file, for credentials in a helper program ("credHelpers", "credsStore"), which is not run, and
+// for an "identitytoken" (an OAuth2 refresh token). Pure.
 absl::StatusOr<std::optional<BasicCredentials>> FindCredentials(std::string_view config_json,
                                                                 std::string_view host);
 
-// The same from a file, read anew at every call, so that a rotated Secret counts. An empty path is
-// nullopt.
+// Returns the same from a file. Reads it on every call, so that a rotated Secret takes effect.
+// nullopt for an empty path.
 absl::StatusOr<std::optional<BasicCredentials>> ReadCredentials(const std::string& path,
                                                                 std::string_view host);
 

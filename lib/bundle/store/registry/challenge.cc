@@ -33,8 +33,8 @@ void SkipBlanks(std::string_view& rest) {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t,"), rest.size()));
 }
 
-// A token, or a quoted string with its escapes resolved.
-absl::StatusOr<std::string> TakeValue(std::string_view& rest) {
+// Removes a token or a quoted string from the start of `rest` and returns it without escapes.
+absl::StatusOr<std::string> ParseValue(std::string_view& rest) {
   std::string value;
   if (rest.empty() || rest.front() != '"') {
     const size_t end = std::min(rest.find_first_of(", \t"), rest.size());
@@ -72,7 +72,7 @@ absl::StatusOr<Challenge> ParseChallenge(std::string_view header) {
     }
     const std::string name = Lower(header.substr(0, equals));
     header.remove_prefix(equals + 1);
-    CW_ASSIGN_OR_RETURN(challenge.parameters[name], TakeValue(header));
+    CW_ASSIGN_OR_RETURN(challenge.parameters[name], ParseValue(header));
   }
   if (challenge.scheme.empty()) {
     return Malformed();

@@ -15,14 +15,15 @@ struct Challenge {
   std::map<std::string, std::string> parameters;  // names in lower case: realm, service, scope
 };
 
-// INVALID_ARGUMENT when it is malformed or longer than 8 KiB. Pure.
+// Parses the header. INVALID_ARGUMENT if it is malformed or longer than 8 KiB. Pure.
 absl::StatusOr<Challenge> ParseChallenge(std::string_view header);
 
-// The URL to ask for a token (distribution: docs/spec/auth/token): realm?service=...&scope=... ,
-// one of the latter for each word of `scope`. The realm must be an http or https URL. Pure.
+// Returns the URL of a token request (distribution: docs/spec/auth/token):
+// realm?service=...&scope=..., with one "scope" for each word of `scope`. INVALID_ARGUMENT unless
+// the realm is an http or https URL. Pure.
 absl::StatusOr<std::string> TokenUrl(const Challenge& challenge, std::string_view scope);
 
-// The token of the answer: "token" or "access_token". Pure.
+// Returns the "token" or "access_token" of a token server's answer. INVALID_ARGUMENT. Pure.
 absl::StatusOr<std::string> ParseToken(std::string_view json);
 
 }  // namespace cachewarm::bundle

@@ -19,7 +19,7 @@ bool IsRedirect(int status) {
   return status >= 301 && status <= 308 && status != 304;
 }
 
-// The first number of "bytes 100-199/200".
+// Parses the first number of "bytes 100-199/200".
 std::optional<int64_t> StartOf(const std::optional<std::string>& content_range) {
   constexpr std::string_view kUnit = "bytes ";
   int64_t start = 0;
@@ -32,14 +32,14 @@ std::optional<int64_t> StartOf(const std::optional<std::string>& content_range) 
   return error == std::errc() ? std::optional(start) : std::nullopt;
 }
 
-// Takes the wanted bytes out of an answer, whole or partial, and remembers how far it came.
+// Selects the requested bytes of full (200) and partial (206) answers and counts them.
 class RangeSink : public http::BodySink {
  public:
   RangeSink(const BlobRange& range, Sink& sink) : range_(range), sink_(sink) {}
 
   int64_t done() const { return done_; }
   bool complete() const { return done_ == range_.bytes; }
-  // The consumer's own error: it must not be tried again.
+  // An error of the consumer, for which the download must not be retried.
   const absl::Status& sink_status() const { return sink_status_; }
 
   absl::Status Begin(const http::Response& head) override {
@@ -51,7 +51,7 @@ class RangeSink : public http::BodySink {
     skip_ = 0;
     const auto start = StartOf(head.headers.Find("Content-Range"));
     return start == wanted ? absl::OkStatus()
-                           : absl::UnavailableError("the registry answered another range");
+                           : absl::UnavailableError("the registry returned a different range");
   }
 
   absl::Status Write(std::string_view bytes) override {
@@ -77,7 +77,7 @@ class RangeSink : public http::BodySink {
   absl::Status sink_status_;
 };
 
-// One try: the request and the redirects it leads to.
+// Sends one request and follows its redirects.
 absl::Status Try(Session& session, const Download& download, RangeSink& sink,
                  std::stop_token stop) {
   const int64_t first = download.range.offset + sink.done();
@@ -91,8 +91,9 @@ absl::Status Try(Session& session, const Download& download, RangeSink& sink,
                         session.Stream(request, sink, download.scope, stop));
     if (!IsRedirect(response.status)) {
       CW_RETURN_IF_ERROR(RegistryStatus(response, NameOf(http::Method::kGet, request.url)));
-      return sink.complete() ? absl::OkStatus()
-                             : absl::UnavailableError("the registry sent less than was asked for");
+      return sink.complete()
+                 ? absl::OkStatus()
+                 : absl::UnavailableError("the registry sent fewer bytes than requested");
     }
     const auto location = response.headers.Find("Location");
     CW_ASSIGN_OR_RETURN(const http::Url base, http::Url::Parse(request.url));
@@ -106,25 +107,25 @@ absl::Status Try(Session& session, const Download& download, RangeSink& sink,
 
 absl::Status RunDownload(Session& session, const Download& download, Sink& sink,
                          std::stop_token stop) {
-  RangeSink taken(download.range, sink);
-  Patience patience = session.NewPatience();
+  RangeSink range_sink(download.range, sink);
+  RetryBudget budget = session.NewRetryBudget();
   int64_t before = 0;
-  while (!taken.complete()) {
-    absl::Status status = Try(session, download, taken, stop);
-    if (taken.complete()) {
+  while (!range_sink.complete()) {
+    absl::Status status = Try(session, download, range_sink, stop);
+    if (range_sink.complete()) {
       break;
     }
-    CW_RETURN_IF_ERROR(taken.sink_status());
+    CW_RETURN_IF_ERROR(range_sink.sink_status());
     if (!IsRetryable(status)) {
       return status;
     }
-    if (taken.done() > before) {
-      before = taken.done();
-      patience.Progress();
+    if (range_sink.done() > before) {
+      before = range_sink.done();
+      budget.RecordProgress();
     }
-    CW_RETURN_IF_ERROR(patience.Await(status, stop));
+    CW_RETURN_IF_ERROR(budget.WaitBeforeRetry(status, stop));
   }
-  return taken.sink_status();
+  return range_sink.sink_status();
 }
 
 }  // namespace cachewarm::bundle

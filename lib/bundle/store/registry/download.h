@@ -16,9 +16,9 @@ struct Download {
   BlobRange range;
 };
 
-// Streams a range of a blob by Range requests: a connection that breaks is taken up at the byte
-// where it broke, as long as every few tries bring a byte (then UNAVAILABLE). Follows at most three
-// redirects a try. Servers that ignore Range cost what comes before the range once more.
+// Streams a range of a blob to `sink` by Range requests. Resumes a broken connection at the same
+// byte; UNAVAILABLE after SessionOptions::tries attempts without progress. Follows at most three
+// redirects per attempt. If the server ignores Range, skips the bytes before the range.
 absl::Status RunDownload(Session& session, const Download& download, Sink& sink,
                          std::stop_token stop);
 

@@ -19,8 +19,8 @@ constexpr int kNotAcceptable = 406;
 constexpr int kPagesMax = 64;
 constexpr int kListTries = 4;
 
-// Registries that never heard of the referrers API say so in many ways.
-bool LacksTheApi(const http::Response& response) {
+// True if the answer shows that the registry has no referrers API. Registries differ in the status.
+bool LacksReferrersApi(const http::Response& response) {
   switch (response.status) {
     case kBadRequest:
     case kNotFound:
@@ -46,8 +46,8 @@ absl::StatusOr<std::optional<std::string>> NextPage(std::string_view link, const
   CW_ASSIGN_OR_RETURN(const http::Url next,
                       http::ResolveLocation(base, link.substr(open + 1, close - open - 1)));
   if (next.Origin() != base.Origin()) {
-    return absl::InvalidArgumentError(
-        fmt::format("the registry continues its list of referrers at {}", next.Origin()));
+    return absl::InvalidArgumentError(fmt::format(
+        "the registry's list of referrers continues on another server: {}", next.Origin()));
   }
   return next.ToString();
 }
@@ -60,14 +60,14 @@ std::string ReferrerList::TagUrl(const Digest& subject) const {
   return fmt::format("{}/manifests/{}", target_.repository_url, ListingTag(subject));
 }
 
-absl::StatusOr<std::optional<http::Response>> ReferrerList::Ask(const std::string& url,
-                                                                std::stop_token stop) {
+absl::StatusOr<std::optional<http::Response>> ReferrerList::GetIndex(const std::string& url,
+                                                                     std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(http::Response response,
                       session_.Send({.url = url,
                                      .headers = {{"Accept", std::string(kIndexType)}},
                                      .body_bytes_max = size_t{kListingBytesMax}},
                                     target_.pull, stop));
-  if (LacksTheApi(response)) {
+  if (LacksReferrersApi(response)) {
     return std::nullopt;
   }
   CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("GET {}", url)));
@@ -89,10 +89,10 @@ absl::StatusOr<std::vector<Descriptor>> ReferrerList::ReadPages(http::Response p
       return found;
     }
     if (pages == kPagesMax || found.size() > kReferrersMax) {
-      return absl::ResourceExhaustedError("the registry's list of referrers does not end");
+      return absl::ResourceExhaustedError("the registry's list of referrers is too long");
     }
     url = *next;
-    CW_ASSIGN_OR_RETURN(std::optional<http::Response> answer, Ask(url, stop));
+    CW_ASSIGN_OR_RETURN(std::optional<http::Response> answer, GetIndex(url, stop));
     if (!answer.has_value()) {
       return absl::UnavailableError(fmt::format("GET {}: a page of the list is missing", url));
     }
@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<Descriptor>> ReferrerList::Read(const Digest& subject
                                                            std::stop_token stop) {
   const std::string url =
       fmt::format("{}?artifactType={}", ApiUrl(subject), PercentEncode(artifact_type));
-  CW_ASSIGN_OR_RETURN(std::optional<http::Response> answer, Ask(url, stop));
+  CW_ASSIGN_OR_RETURN(std::optional<http::Response> answer, GetIndex(url, stop));
   if (answer.has_value()) {
     return ReadPages(*std::move(answer), artifact_type, std::move(stop));
   }
@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<Descriptor>> ReferrerList::Read(const Digest& subject
 absl::Status ReferrerList::Add(const Descriptor& referrer, const Artifact& artifact,
                                std::stop_token stop) {
   const Digest& subject = artifact.subject.digest;
-  CW_ASSIGN_OR_RETURN(const auto answer, Ask(ApiUrl(subject), stop));
+  CW_ASSIGN_OR_RETURN(const auto answer, GetIndex(ApiUrl(subject), stop));
   if (answer.has_value()) {
     return absl::OkStatus();
   }
@@ -153,7 +153,7 @@ absl::Status ReferrerList::Add(const Descriptor& referrer, const Artifact& artif
     CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("PUT {}", url)));
   }
   return absl::UnavailableError(
-      fmt::format("{}: others change this list at the same time; try again", TagUrl(subject)));
+      fmt::format("{}: other writers keep changing this list; try again", TagUrl(subject)));
 }
 
 }  // namespace cachewarm::bundle

@@ -12,36 +12,38 @@
 
 namespace cachewarm::bundle {
 
-// One repository of a registry, and what a token must allow.
+// One repository of a registry, with the token scopes to read and to write it.
 struct ReferrerTarget {
   std::string repository_url;  // "http://host/v2/base/team/llama"
   std::string pull;
   std::string push;
 };
 
-// What refers to what in one repository: by the registry's referrers API where it has one, else by
-// the list under the tag sha256-<hex> (OCI distribution-spec 1.1 "Listing Referrers", "Referrers
-// Tag Schema"). One thread; `session` must outlive it.
+// Reads and extends the list of referrers of a manifest: with the registry's referrers API, or, if
+// the registry has none, with the list under the tag sha256-<hex> (OCI distribution-spec 1.1
+// "Listing Referrers", "Referrers Tag Schema"). One thread; `session` must outlive it.
 class ReferrerList {
  public:
   ReferrerList(Session& session, ReferrerTarget target)
       : session_(session), target_(std::move(target)) {}
 
-  // As Store::Referrers. RESOURCE_EXHAUSTED for a list without end.
+  // As Store::Referrers(). RESOURCE_EXHAUSTED for a list of more than kReferrersMax items or 64
+  // pages.
   absl::StatusOr<std::vector<Descriptor>> Read(const Digest& subject,
                                                const std::string& artifact_type,
                                                std::stop_token stop);
-  // After `referrer` was put: a registry without the API gets its list changed. UNAVAILABLE when
-  // other writers changed it again and again.
+  // Adds `referrer`, which is stored already, to the list if the registry has no referrers API.
+  // UNAVAILABLE if concurrent writers keep changing the list.
   absl::Status Add(const Descriptor& referrer, const Artifact& artifact, std::stop_token stop);
 
  private:
-  // nullopt: the registry has no referrers API.
-  absl::StatusOr<std::optional<http::Response>> Ask(const std::string& url, std::stop_token stop);
+  // Returns nullopt if the registry has no referrers API.
+  absl::StatusOr<std::optional<http::Response>> GetIndex(const std::string& url,
+                                                         std::stop_token stop);
   absl::StatusOr<std::vector<Descriptor>> ReadPages(http::Response page,
                                                     const std::string& artifact_type,
                                                     std::stop_token stop);
-  // Empty: there is none.
+  // Returns the list under the tag, empty if there is none.
   absl::StatusOr<std::string> ReadTag(const Digest& subject, std::stop_token stop);
   std::string ApiUrl(const Digest& subject) const;
   std::string TagUrl(const Digest& subject) const;
@@ -50,8 +52,8 @@ class ReferrerList {
   const ReferrerTarget target_;
 };
 
-// The address of rel="next" in a Link header (RFC 8288) against `url`, on the same origin; nullopt:
-// there is none. INVALID_ARGUMENT when it leads to another server. Pure.
+// Returns the target of rel="next" in a Link header (RFC 8288), resolved against `url`; nullopt if
+// there is none. INVALID_ARGUMENT if it is on another server. Pure.
 absl::StatusOr<std::optional<std::string>> NextPage(std::string_view link, const std::string& url);
 
 }  // namespace cachewarm::bundle

@@ -49,7 +49,7 @@ absl::StatusOr<bool> RegistryStore::HasBlob(const std::string& repository, const
   if (response.status == kNotFound) {
     return false;
   }
-  // A redirect tells where it lies: it is there.
+  // A redirect to the blob's location proves that it exists.
   if (response.status / 100 != 3) {
     CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("HEAD {}", url)));
   }
@@ -82,12 +82,12 @@ absl::StatusOr<bool> RegistryStore::MountBlob(const std::string& from,
   CW_ASSIGN_OR_RETURN(const Address target, AddressOf(repository));
   const std::string url = fmt::format("{}/blobs/uploads/?mount={}&from={}", target.url,
                                       PercentEncode(digest.ToString()), PercentEncode(source.name));
-  // With a token for both repositories.
+  // The token must cover both repositories.
   CW_ASSIGN_OR_RETURN(const http::Response response,
                       session_.Send({.method = http::Method::kPost, .url = url},
                                     fmt::format("{} {}", target.push, source.pull), stop));
   if (response.status == kAccepted) {
-    // It opened an upload instead; gone with the object.
+    // The registry opened an upload instead of mounting; the destructor cancels it.
     RegistryUpload opened(session_, {.repository_url = target.url, .scope = target.push}, stop);
     CW_RETURN_IF_ERROR(opened.Adopt(response));
     return false;
@@ -96,7 +96,7 @@ absl::StatusOr<bool> RegistryStore::MountBlob(const std::string& from,
   if (IsRetryable(status)) {
     return status;
   }
-  // Who may not read the source, and who is not understood, copies.
+  // Fall back to copying if the registry denies or does not support cross-repository mounts.
   return response.status == kCreated;
 }
 
@@ -120,7 +120,7 @@ absl::StatusOr<std::string> RegistryStore::ReadManifest(const std::string& repos
   CW_ASSIGN_OR_RETURN(std::string text, GetManifest(address, digest.ToString(), stop));
   if (DigestOf(text) != digest) {
     return absl::DataLossError(
-        fmt::format("manifest {} does not have the content of its name", digest.Short()));
+        fmt::format("manifest {} does not match its digest", digest.Short()));
   }
   return text;
 }
@@ -185,7 +185,7 @@ absl::Status RegistryStore::PutManifest(const Address& address, const std::strin
   if (const auto named = response.headers.Find("Docker-Content-Digest");
       named.has_value() && *named != digest) {
     return absl::DataLossError(
-        fmt::format("the registry kept {} where {} was sent", *named, digest));
+        fmt::format("the registry stored the manifest as {} instead of {}", *named, digest));
   }
   return absl::OkStatus();
 }
@@ -196,7 +196,7 @@ absl::StatusOr<http::Response> RegistryStore::SendManifest(const http::Request& 
   for (int attempt = 0;; ++attempt) {
     auto response = session_.Send(request, scope, stop);
     // Seen with distribution 2.8: while another writer commits one of the blobs, its link file is
-    // empty for a moment. We made the manifest: its digests are well-formed.
+    // empty for a moment. The digests themselves are well-formed, as ParseManifest() checked.
     const bool raced = response.ok() && response->status == kBadRequest &&
                        response->body.find("DIGEST_INVALID") != std::string::npos;
     if (!raced || attempt == kRaceRetries) {
@@ -210,7 +210,7 @@ absl::StatusOr<http::Response> RegistryStore::SendManifest(const http::Request& 
 
 absl::Status RegistryStore::Ping(std::stop_token stop) {
   const std::string url = session_.origin() + "/v2/";
-  // A question about now: nobody wants it answered a minute later.
+  // No retries: the result must describe the present.
   http::Request request{.url = url};
   CW_ASSIGN_OR_RETURN(const http::Response response, session_.SendOnce(request, "", stop));
   return RegistryStatus(response, fmt::format("GET {}", url));

@@ -18,11 +18,11 @@ namespace cachewarm::bundle {
 
 struct RegistryOptions {
   SessionOptions session;
-  std::string base;  // before every repository; may be empty
+  std::string base;  // prefix of every repository; may be empty
   int64_t chunk_bytes = 8LL << 20;
 };
 
-// An OCI registry (distribution-spec 1.1). Nothing is kept but what Session keeps.
+// Stores bundles in an OCI registry (distribution-spec 1.1). Keeps no state but that of Session.
 class RegistryStore : public Store {
  public:
   // `clock` must outlive it.
@@ -52,7 +52,7 @@ class RegistryStore : public Store {
   absl::Status Ping(std::stop_token stop) override;
 
  private:
-  // Url and token scopes of one repository.
+  // URL and token scopes of one repository.
   struct Address {
     std::string name;  // with the base: "base/team/llama"
     std::string url;   // "http://host/v2/base/team/llama"

@@ -23,7 +23,7 @@ using codec::Json;
 constexpr int kUnauthorized = 401;
 constexpr int kTooManyRequests = 429;
 constexpr int kServiceUnavailable = 503;
-// Tokens are kept by scope, one for each repository and direction.
+// Tokens are cached by scope: one for each repository and direction.
 constexpr size_t kTokensMax = 1024;
 constexpr size_t kTokenAnswerBytesMax = 64U << 10U;
 constexpr size_t kWordsBytesMax = 500;
@@ -33,8 +33,8 @@ std::string TextOf(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// What the registry adds for who can mend it: a text, or an object. A system call's error is only
-// a number where docker-registry 2.8 writes one: {"Enclosed":{"Err":28}}.
+// Returns the "detail" of an error, which is a string or an object. docker-registry 2.8 writes the
+// error of a system call as a number, {"Enclosed":{"Err":28}}; its message is appended.
 std::string DetailOf(const Json& error) {
   const auto detail = error.find("detail");
   if (detail == error.end() || detail->empty()) {
@@ -55,7 +55,7 @@ std::string DetailOf(const Json& error) {
   return words;
 }
 
-// {"errors":[{"code":"DENIED","message":"..."}]} in words; empty when it is something else.
+// Formats {"errors":[{"code":"DENIED","message":"..."}]}; empty for any other body.
 std::string OciError(const std::string& body) {
   const auto json = codec::ParseJson(body, {.bytes_max = 64U << 10U});
   if (!json.ok() || !json->is_object()) {
@@ -85,19 +85,19 @@ absl::Status RegistryStatus(const http::Response& response, std::string_view wha
   }
   absl::Status status = http::StatusOf(response);
   if (status.ok()) {
-    return absl::UnavailableError(fmt::format(
-        "{}: the registry answered {} where that means nothing", what, response.status));
+    return absl::UnavailableError(
+        fmt::format("{}: unexpected HTTP {} from the registry", what, response.status));
   }
   const std::string words = OciError(response.body);
   const bool busy = response.status == kTooManyRequests;
-  absl::Status told(busy ? absl::StatusCode::kUnavailable : status.code(),
-                    words.empty() ? fmt::format("{}: {}", what, Message(status))
-                                  : fmt::format("{}: HTTP {}: {}", what, response.status, words));
+  absl::Status result(busy ? absl::StatusCode::kUnavailable : status.code(),
+                      words.empty() ? fmt::format("{}: {}", what, Message(status))
+                                    : fmt::format("{}: HTTP {}: {}", what, response.status, words));
   const auto wait = http::RetryAfter(response.headers);
   if (busy || (response.status == kServiceUnavailable && wait.has_value())) {
-    SetRetryAfter(told, wait.value_or(Duration{0}));
+    SetRetryAfter(result, wait.value_or(Duration{0}));
   }
-  return told;
+  return result;
 }
 
 Session::Session(SessionOptions options, std::unique_ptr<http::Client> client, const Clock& clock,
@@ -107,31 +107,31 @@ Session::Session(SessionOptions options, std::unique_ptr<http::Client> client, c
       clock_(clock),
       random_(std::move(random)) {}
 
-bool Session::IsOurs(const std::string& url) const {
-  const auto theirs = http::Url::Parse(url);
-  const auto ours = http::Url::Parse(options_.origin);
-  return theirs.ok() && ours.ok() && theirs->Origin() == ours->Origin();
+bool Session::IsAtOrigin(const std::string& url) const {
+  const auto target = http::Url::Parse(url);
+  const auto origin = http::Url::Parse(options_.origin);
+  return target.ok() && origin.ok() && target->Origin() == origin->Origin();
 }
 
 void Session::Authorize(http::Request& request, const std::string& scope) const {
   const std::lock_guard lock(mutex_);
   const auto found = authorization_.find(scope);
-  if (found != authorization_.end() && IsOurs(request.url)) {
+  if (found != authorization_.end() && IsAtOrigin(request.url)) {
     request.headers.Set("Authorization", found->second);
   }
 }
 
 absl::StatusOr<http::Response> Session::Send(http::Request request, const std::string& scope,
                                              std::stop_token stop) {
-  for (Patience patience = NewPatience();;) {
+  for (RetryBudget budget = NewRetryBudget();;) {
     auto response = SendOnce(request, scope, stop);
-    // The token server may be the busy one: then it is no answer.
+    // If the token server is overloaded, the result is an error instead of a response.
     const absl::Status status =
         response.ok() ? RegistryStatus(*response, request.url) : response.status();
     if (!RetryAfterOf(status).has_value()) {
       return response;
     }
-    const absl::Status waited = patience.Await(status, stop);
+    const absl::Status waited = budget.WaitBeforeRetry(status, stop);
     if (absl::IsCancelled(waited)) {
       return waited;
     }
@@ -145,7 +145,7 @@ absl::StatusOr<http::Response> Session::SendOnce(http::Request& request, const s
                                                  std::stop_token stop) {
   Authorize(request, scope);
   auto response = client_->Send(request, stop);
-  if (!response.ok() || response->status != kUnauthorized || !IsOurs(request.url)) {
+  if (!response.ok() || response->status != kUnauthorized || !IsAtOrigin(request.url)) {
     return response;
   }
   CW_ASSIGN_OR_RETURN(const bool again, Login(*response, scope, stop));
@@ -160,7 +160,7 @@ absl::StatusOr<http::Response> Session::Stream(http::Request request, http::Body
                                                const std::string& scope, std::stop_token stop) {
   Authorize(request, scope);
   auto response = client_->Stream(request, sink, stop);
-  if (!response.ok() || response->status != kUnauthorized || !IsOurs(request.url)) {
+  if (!response.ok() || response->status != kUnauthorized || !IsAtOrigin(request.url)) {
     return response;
   }
   CW_ASSIGN_OR_RETURN(const bool again, Login(*response, scope, stop));
@@ -207,7 +207,7 @@ absl::StatusOr<std::string> Session::FetchToken(const Challenge& challenge,
   CW_ASSIGN_OR_RETURN(const std::optional<BasicCredentials> credentials,
                       ReadCredentials(options_.auth_file, options_.host));
   if (credentials.has_value()) {
-    // The http client speaks plain http only to hosts that the administrator named.
+    // Sending credentials is safe: the client uses plain http only for configured hosts.
     request.headers.Set("Authorization", "Basic " + credentials->base64);
   }
   CW_ASSIGN_OR_RETURN(const http::Response response, client_->Send(request, stop));

@@ -12,25 +12,26 @@
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
 #include "lib/bundle/store/registry/challenge.h"
-#include "lib/bundle/store/registry/patience.h"
+#include "lib/bundle/store/registry/retry_budget.h"
 #include "lib/http/client.h"
 
 namespace cachewarm::bundle {
 
-// Answers that more than one request has a meaning for.
+// HTTP statuses that several requests handle.
 inline constexpr int kBadRequest = 400;
 inline constexpr int kNotFound = 404;
 
 struct SessionOptions {
   std::string origin;     // "http://10.100.0.1:5000"
-  std::string host;       // as the auth file names it
+  std::string host;       // key of the auth file
   std::string auth_file;  // may be empty
-  int tries = 4;          // of a request, before the registry counts as unavailable
+  int tries = 4;          // attempts of a request before the registry counts as unavailable
 };
 
-// Speaks to one registry as one user: answers its challenges (Basic, Bearer) with the credentials
-// of the auth file or anonymously, and keeps what was accepted. Authorization goes to the origin
-// and to the token server that it names, nowhere else. Thread-safe.
+// Sends requests to one registry as one user: answers its challenges (Basic, Bearer) with the
+// credentials of the auth file or anonymously, and caches the accepted authorization by scope.
+// Credentials are sent only to the origin and to the token server that the origin names.
+// Thread-safe.
 class Session {
  public:
   // `clock` must outlive it.
@@ -38,25 +39,26 @@ class Session {
           Random random);
 
   const std::string& origin() const { return options_.origin; }
-  Patience NewPatience() const { return {clock_, random_, options_.tries}; }
+  RetryBudget NewRetryBudget() const { return {clock_, random_, options_.tries}; }
 
-  // Sends `request`, whose url is below the origin or was named by the origin. `scope` is what a
-  // token must allow ("repository:team/llama:pull"). A second 401 is returned as it is. For
-  // requests that may be repeated: a registry that is busy (429, or 503 with Retry-After) is waited
-  // for, and its last answer returned when the tries are spent.
+  // Sends `request`, whose URL is below the origin or was named by the origin, and returns the
+  // response of any status; a 401 after logging in is returned, too. `scope` is the access that a
+  // token must grant ("repository:team/llama:pull"). Waits and repeats the request while the
+  // registry is overloaded (429, or 503 with Retry-After), and returns the last response when the
+  // attempts are used up: only for idempotent requests.
   absl::StatusOr<http::Response> Send(http::Request request, const std::string& scope,
                                       std::stop_token stop);
-  // Once. What `request` holds is still there afterwards.
+  // Sends `request` without repeating it. The body of `request` is still valid afterwards.
   absl::StatusOr<http::Response> SendOnce(http::Request& request, const std::string& scope,
                                           std::stop_token stop);
-  // Once, with http::Client::Stream.
+  // As SendOnce(), with http::Client::Stream().
   absl::StatusOr<http::Response> Stream(http::Request request, http::BodySink& sink,
                                         const std::string& scope, std::stop_token stop);
 
  private:
-  bool IsOurs(const std::string& url) const;
+  bool IsAtOrigin(const std::string& url) const;
   void Authorize(http::Request& request, const std::string& scope) const;
-  // Finds an answer to the challenge of a 401; false when there is none.
+  // Answers the challenge of a 401 response; false if there are no credentials for it.
   absl::StatusOr<bool> Login(const http::Response& refused, const std::string& scope,
                              std::stop_token stop);
   absl::StatusOr<std::string> FetchToken(const Challenge& challenge, const std::string& scope,
@@ -70,11 +72,13 @@ class Session {
   std::map<std::string, std::string> authorization_;  // by scope
 };
 
-// A request in a message: without the query, which is a signature in the URLs that registries make.
+// Formats a request for messages, without the query: redirects to object stores carry signatures in
+// it.
 std::string NameOf(http::Method method, std::string_view url);
 
-// OK for 2xx; else the status of http::StatusOf with the registry's own words (OCI distribution
-// "errors") and `what`. UNAVAILABLE for 429; a wait that was asked for is in RetryAfterOf().
+// Converts a response to a status: OK for 2xx, UNAVAILABLE for 429, else as http::StatusOf(). The
+// message is `what` and the registry's own message (OCI distribution "errors"). RetryAfterOf()
+// returns the wait that the registry requested.
 absl::Status RegistryStatus(const http::Response& response, std::string_view what);
 
 }  // namespace cachewarm::bundle

@@ -20,12 +20,13 @@ constexpr char kBytes[] = "application/octet-stream";
 constexpr int kUploadUnknown = 404;
 constexpr Duration kDeleteInactivity{1000};
 
-// What trying the same chunk again may mend. 416: the registry has more or less than we think.
+// True if sending the chunk again may succeed. OUT_OF_RANGE (HTTP 416) means that the registry has
+// more or fewer bytes than expected.
 bool IsRecoverable(const absl::Status& status) {
   return IsRetryable(status) || absl::IsOutOfRange(status);
 }
 
-// How many bytes "0-1999" are; registries write "0-0" for none, too.
+// Returns the number of bytes in "0-1999". Registries send "0-0" for none.
 std::optional<int64_t> BytesOf(std::string_view range) {
   const size_t dash = range.find('-');
   int64_t last = -1;
@@ -44,7 +45,7 @@ absl::Status UploadStatus(const http::Response& response, std::string_view what)
   absl::Status status = RegistryStatus(response, what);
   if (response.status == kUploadUnknown) {
     return absl::UnavailableError(fmt::format(
-        "{}; the registry forgot the upload: send the whole blob again", Message(status)));
+        "{}; the registry discarded the upload: send the whole blob again", Message(status)));
   }
   return status;
 }
@@ -58,7 +59,7 @@ RegistryUpload::~RegistryUpload() {
   if (!location_.empty()) {
     http::Request request{
         .method = Method::kDelete, .url = location_, .inactivity = kDeleteInactivity};
-    // Not with stop_: an upload that was stopped is the one to delete.
+    // Without stop_: a stopped upload must be deleted, too.
     session_.SendOnce(request, target_.scope, {}).status().IgnoreError();
   }
 }
@@ -70,7 +71,7 @@ absl::Status RegistryUpload::Write(std::string_view bytes) {
     const size_t taken = std::min(bytes.size(), chunk_bytes - chunk_.size());
     chunk_.append(bytes.substr(0, taken));
     bytes.remove_prefix(taken);
-    // Only when more follows: a blob of one chunk goes up in one PUT.
+    // Sent only if more follows, so that a blob of one chunk needs a single PUT.
     if (chunk_.size() == chunk_bytes && !bytes.empty()) {
       CW_RETURN_IF_ERROR(SendChunk());
     }
@@ -112,7 +113,7 @@ absl::Status RegistryUpload::SendChunk() {
   if (location_.empty()) {
     CW_RETURN_IF_ERROR(Open());
   }
-  Patience patience = session_.NewPatience();
+  RetryBudget budget = session_.NewRetryBudget();
   while (!chunk_.empty()) {
     absl::Status status = Patch();
     if (status.ok()) {
@@ -122,9 +123,9 @@ absl::Status RegistryUpload::SendChunk() {
       return status;
     }
     const int64_t before = sent_bytes_;
-    CW_RETURN_IF_ERROR(Recover(status, patience));
+    CW_RETURN_IF_ERROR(Recover(status, budget));
     if (sent_bytes_ > before) {
-      patience.Progress();
+      budget.RecordProgress();
     }
   }
   return absl::OkStatus();
@@ -149,18 +150,18 @@ absl::Status RegistryUpload::Patch() {
 }
 
 absl::Status RegistryUpload::Close(const Digest& digest) {
-  Patience patience = session_.NewPatience();
+  RetryBudget budget = session_.NewRetryBudget();
   for (;;) {
     absl::Status status = Put(digest);
     if (!IsRecoverable(status)) {
       return status;
     }
-    const absl::Status recovered = Recover(status, patience);
+    const absl::Status recovered = Recover(status, budget);
     if (recovered.ok()) {
       continue;
     }
-    // It may be its answer only that was lost: the upload is then gone and the blob there.
-    const auto there = IsThere(digest);
+    // Perhaps only the response was lost: then the upload is closed and the blob exists.
+    const auto there = BlobExists(digest);
     return there.ok() && *there ? absl::OkStatus() : recovered;
   }
 }
@@ -182,10 +183,10 @@ absl::Status RegistryUpload::Put(const Digest& digest) {
   return UploadStatus(*response, NameOf(Method::kPut, location_));
 }
 
-absl::Status RegistryUpload::Recover(const absl::Status& why, Patience& patience) {
+absl::Status RegistryUpload::Recover(const absl::Status& why, RetryBudget& budget) {
   http::Request request{.url = location_};
   for (absl::Status last = why;;) {
-    CW_RETURN_IF_ERROR(patience.Await(last, stop_));
+    CW_RETURN_IF_ERROR(budget.WaitBeforeRetry(last, stop_));
     const auto response = session_.SendOnce(request, target_.scope, stop_);
     last = response.ok() ? RegistryStatus(*response, NameOf(Method::kGet, location_))
                          : response.status();
@@ -205,8 +206,8 @@ absl::Status RegistryUpload::Resume(const http::Response& response) {
   const int64_t most = sent_bytes_ + static_cast<int64_t>(chunk_.size());
   if (!has.has_value() || *has < sent_bytes_ || *has > most) {
     return absl::UnavailableError(
-        fmt::format("the registry has \"{}\" of an upload of which it took {} bytes before: send "
-                    "the whole blob again",
+        fmt::format("the registry reports range \"{}\" after it accepted {} bytes: send the whole "
+                    "blob again",
                     range, sent_bytes_));
   }
   chunk_.erase(0, static_cast<size_t>(*has - sent_bytes_));
@@ -214,7 +215,7 @@ absl::Status RegistryUpload::Resume(const http::Response& response) {
   return response.headers.Find("Location").has_value() ? Follow(response) : absl::OkStatus();
 }
 
-absl::StatusOr<bool> RegistryUpload::IsThere(const Digest& digest) {
+absl::StatusOr<bool> RegistryUpload::BlobExists(const Digest& digest) {
   const std::string url = fmt::format("{}/blobs/{}", target_.repository_url, digest.ToString());
   CW_ASSIGN_OR_RETURN(const http::Response response,
                       session_.Send({.method = Method::kHead, .url = url}, target_.scope, stop_));
@@ -224,7 +225,7 @@ absl::StatusOr<bool> RegistryUpload::IsThere(const Digest& digest) {
 absl::Status RegistryUpload::Follow(const http::Response& response) {
   const auto location = response.headers.Find("Location");
   if (!location.has_value()) {
-    return absl::UnavailableError("the registry answered an upload without a Location");
+    return absl::UnavailableError("the registry's response to an upload has no Location");
   }
   CW_ASSIGN_OR_RETURN(const http::Url base, http::Url::Parse(location_));
   CW_ASSIGN_OR_RETURN(const http::Url next, http::ResolveLocation(base, *location));

@@ -20,21 +20,22 @@ struct UploadTarget {
   int64_t chunk_bytes = kChunkBytes;
 };
 
-// Pushes one blob (distribution-spec 1.1 "Pushing blobs"): what fits into one chunk by POST and
-// PUT, more by POST, a PATCH for each full chunk, and PUT. Holds one chunk in memory.
+// Pushes one blob (distribution-spec 1.1 "Pushing blobs"): a blob of one chunk by POST and PUT, a
+// larger one by POST, a PATCH for each full chunk, and PUT. Holds one chunk in memory.
 //
-// A PATCH or PUT that breaks off (connection, 5xx, 416, 429) is continued: the registry is asked
-// how much it has, and gets what is missing of the chunk; tries without progress are limited.
-// UNAVAILABLE when it has less than the chunk's beginning, or forgot the upload: only the whole
-// blob can be sent again then. (distribution 2.8 signs what it has into the upload's location and
-// answers no other: there, only what did not reach it at all is continued.)
-// An upload that is given up is deleted there (best effort, 1 s).
+// Resumes a PATCH or PUT that fails (broken connection, 5xx, 416, 429): asks the registry how many
+// bytes it has and sends the rest of the chunk; attempts without progress are limited. UNAVAILABLE
+// if the registry has less than the start of the chunk or has discarded the upload: then only the
+// whole blob can be sent again. (distribution 2.8 signs the offset into the upload's location and
+// accepts no other one: it can resume only requests of which no byte arrived.)
+//
+// Destroying an upload without Commit() deletes it in the registry (best effort, 1 s).
 class RegistryUpload : public BlobUpload {
  public:
   RegistryUpload(Session& session, UploadTarget target, std::stop_token stop);
   ~RegistryUpload() override;
 
-  // Takes up an upload that the registry opened with this answer.
+  // Continues an upload that the registry opened with this response.
   absl::Status Adopt(const http::Response& opened);
 
   absl::Status Write(std::string_view bytes) override;
@@ -42,24 +43,24 @@ class RegistryUpload : public BlobUpload {
 
  private:
   absl::Status Open();
-  // Until the registry has the whole chunk.
+  // Sends the chunk, repeating until the registry has all of it.
   absl::Status SendChunk();
   absl::Status Patch();
   absl::Status Close(const Digest& digest);
   absl::Status Put(const Digest& digest);
-  // Waits, asks what the registry has, and drops that from the chunk.
-  absl::Status Recover(const absl::Status& why, Patience& patience);
+  // Waits, asks how many bytes the registry has, and drops those from the chunk.
+  absl::Status Recover(const absl::Status& why, RetryBudget& budget);
   absl::Status Resume(const http::Response& response);
-  absl::StatusOr<bool> IsThere(const Digest& digest);
+  absl::StatusOr<bool> BlobExists(const Digest& digest);
   absl::Status Follow(const http::Response& response);
 
   Session& session_;
   const UploadTarget target_;
   const std::stop_token stop_;
   Sha256 hash_;
-  std::string chunk_;       // what the registry lacks of what was written
-  int64_t sent_bytes_ = 0;  // what it has
-  std::string location_;    // of the upload; empty: none is open
+  std::string chunk_;       // bytes written that the registry does not have yet
+  int64_t sent_bytes_ = 0;  // bytes that the registry has
+  std::string location_;    // URL of the open upload; empty: none
 };
 
 }  // namespace cachewarm::bundle

@@ -4,17 +4,17 @@
 #include <utility>
 
 #include "lib/base/status.h"
-#include "lib/bundle/store/telling_sink.h"
+#include "lib/bundle/store/counting_sink.h"
 
 namespace cachewarm::bundle {
 namespace {
 
-bool IsPassing(const absl::Status& status) {
+bool IsTransient(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsAborted(status);
 }
 
 absl::Status Stopped() {
-  return absl::CancelledError("stopped while the store was waited for");
+  return absl::CancelledError("stopped while waiting to retry a store call");
 }
 
 }  // namespace
@@ -31,10 +31,10 @@ bool RetryStore::Pause(int failures, const std::stop_token& stop) const {
 }
 
 template <typename Call>
-auto RetryStore::Repeat(const std::stop_token& stop, Call call) {
+auto RetryStore::Retry(const std::stop_token& stop, Call call) {
   for (int failures = 1;; ++failures) {
     auto result = call();
-    if (!IsPassing(StatusOf(result)) || failures >= options_.tries) {
+    if (!IsTransient(StatusOf(result)) || failures >= options_.tries) {
       return result;
     }
     if (!Pause(failures, stop)) {
@@ -45,23 +45,23 @@ auto RetryStore::Repeat(const std::stop_token& stop, Call call) {
 
 absl::StatusOr<bool> RetryStore::HasBlob(const std::string& repository, const Digest& digest,
                                          std::stop_token stop) {
-  return Repeat(stop, [&] { return inner().HasBlob(repository, digest, stop); });
+  return Retry(stop, [&] { return inner().HasBlob(repository, digest, stop); });
 }
 
 absl::Status RetryStore::ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
                                   std::stop_token stop) {
-  TellingSink told(sink);
+  CountingSink counted(sink);
   int64_t taken = 0;
   for (int failures = 1;; ++failures) {
     absl::Status read = inner().ReadBlob(repository,
                                          {.digest = range.digest,
-                                          .offset = range.offset + told.bytes(),
-                                          .bytes = range.bytes - told.bytes()},
-                                         told, stop);
-    if (told.bytes() > std::exchange(taken, told.bytes())) {
+                                          .offset = range.offset + counted.bytes(),
+                                          .bytes = range.bytes - counted.bytes()},
+                                         counted, stop);
+    if (counted.bytes() > std::exchange(taken, counted.bytes())) {
       failures = 1;
     }
-    if (!told.status().ok() || !IsPassing(read) || failures >= options_.tries) {
+    if (!counted.status().ok() || !IsTransient(read) || failures >= options_.tries) {
       return read;
     }
     if (!Pause(failures, stop)) {
@@ -72,40 +72,40 @@ absl::Status RetryStore::ReadBlob(const std::string& repository, const BlobRange
 
 absl::StatusOr<std::unique_ptr<BlobUpload>> RetryStore::StartBlob(const std::string& repository,
                                                                   std::stop_token stop) {
-  return Repeat(stop, [&] { return inner().StartBlob(repository, stop); });
+  return Retry(stop, [&] { return inner().StartBlob(repository, stop); });
 }
 
 absl::StatusOr<bool> RetryStore::MountBlob(const std::string& from, const std::string& repository,
                                            const Digest& digest, std::stop_token stop) {
-  return Repeat(stop, [&] { return inner().MountBlob(from, repository, digest, stop); });
+  return Retry(stop, [&] { return inner().MountBlob(from, repository, digest, stop); });
 }
 
 absl::StatusOr<std::string> RetryStore::ReadManifest(const std::string& repository,
                                                      const Digest& digest, std::stop_token stop) {
-  return Repeat(stop, [&] { return inner().ReadManifest(repository, digest, stop); });
+  return Retry(stop, [&] { return inner().ReadManifest(repository, digest, stop); });
 }
 
 absl::StatusOr<Digest> RetryStore::ResolveTag(const std::string& repository, const std::string& tag,
                                               std::stop_token stop) {
-  return Repeat(stop, [&] { return inner().ResolveTag(repository, tag, stop); });
+  return Retry(stop, [&] { return inner().ResolveTag(repository, tag, stop); });
 }
 
 absl::StatusOr<Digest> RetryStore::WriteManifest(const std::string& repository,
                                                  const std::string& bytes, const std::string& tag,
                                                  std::stop_token stop) {
-  return Repeat(stop, [&] { return inner().WriteManifest(repository, bytes, tag, stop); });
+  return Retry(stop, [&] { return inner().WriteManifest(repository, bytes, tag, stop); });
 }
 
 absl::StatusOr<std::vector<Descriptor>> RetryStore::Referrers(const std::string& repository,
                                                               const Digest& subject,
                                                               const std::string& artifact_type,
                                                               std::stop_token stop) {
-  return Repeat(stop, [&] { return inner().Referrers(repository, subject, artifact_type, stop); });
+  return Retry(stop, [&] { return inner().Referrers(repository, subject, artifact_type, stop); });
 }
 
 absl::StatusOr<Digest> RetryStore::WriteReferrer(const std::string& repository,
                                                  const std::string& bytes, std::stop_token stop) {
-  return Repeat(stop, [&] { return inner().WriteReferrer(repository, bytes, stop); });
+  return Retry(stop, [&] { return inner().WriteReferrer(repository, bytes, stop); });
 }
 
 }  // namespace cachewarm::bundle

@@ -15,18 +15,18 @@
 namespace cachewarm::bundle {
 
 struct RetryOptions {
-  int tries = 4;  // the first one included; a read that brought something has all but one again
+  int tries = 4;  // including the first; a read that made progress has all but one left again
   BackoffPolicy backoff{.first = Duration(100), .most = Duration(2'000)};
 };
 
-// A store of which a call that failed in passing (UNAVAILABLE, ABORTED: a network file system that
-// was away, a file handle that another node's rename made stale) is repeated. A read continues
-// behind what its consumer took; an error of the consumer ends it. What an upload was given is not
-// kept anywhere, so a broken upload is the caller's to begin again; and a Ping asks about now.
+// Retries calls of a store that fail with a transient error: UNAVAILABLE, or ABORTED (a network
+// file system that was unreachable, a file handle made stale by a rename on another node). A read
+// resumes after the bytes that its sink accepted; an error of the sink ends it. Uploads are not
+// retried, because their bytes are not kept: the caller starts again. Ping() is not retried, so
+// that it describes the present.
 //
-// For stores that do not repeat by themselves. A registry does, below (Session, Patience): only
-// there is it known what a Retry-After asked for and how far an upload came; two layers of tries
-// would multiply.
+// Not for stores that retry by themselves: attempts would multiply. RegistryStore does
+// (RetryBudget), because only Session knows the Retry-After and the offset of an upload.
 class RetryStore : public ForwardingStore {
  public:
   // `clock` must outlive it.
@@ -56,8 +56,8 @@ class RetryStore : public ForwardingStore {
 
  private:
   template <typename Call>
-  auto Repeat(const std::stop_token& stop, Call call);
-  // False: stopped.
+  auto Retry(const std::stop_token& stop, Call call);
+  // Waits for the backoff. False if stopped.
   bool Pause(int failures, const std::stop_token& stop) const;
 
   const Clock& clock_;

@@ -29,7 +29,7 @@ bool Whole(std::string_view text, Number& out, Base... base) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// "0x1F" and "0o17", which have no sign.
+// Recognizes "0x1F" and "0o17", which have no sign.
 bool IsPrefixedInteger(std::string_view text, int64_t& out) {
   return (text.starts_with("0x") && text.find('-') == std::string_view::npos &&
           Whole(text.substr(2), out, 16)) ||
@@ -37,7 +37,7 @@ bool IsPrefixedInteger(std::string_view text, int64_t& out) {
           Whole(text.substr(2), out, 8));
 }
 
-// An untagged plain scalar by the core schema (YAML 1.2.2 §10.3.2).
+// Converts an untagged plain scalar by the core schema (YAML 1.2.2 §10.3.2).
 Json PlainScalar(const std::string& text) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return nullptr;
@@ -66,8 +66,8 @@ struct Refused {
   std::string problem;
 };
 
-// Makes JSON of the parser's events while they come, so that no text, however it confuses the
-// parser, takes more than the limits: yaml-cpp 0.7 reports nodes for ever on some of them.
+// Builds JSON from the events of the parser, so that the limits hold while it parses: yaml-cpp 0.7
+// emits nodes without end for some malformed texts.
 class Builder final : public YAML::EventHandler {
  public:
   explicit Builder(const YamlLimits& limits) : limits_(limits) {}
@@ -121,13 +121,13 @@ class Builder final : public YAML::EventHandler {
     Json value;
     size_t nodes = 1;
   };
-  // A list or map whose end has not come.
+  // A list or map that has not ended yet.
   struct Unfinished {
     Json value;
     YAML::Mark mark;
     YAML::anchor_t anchor = 0;
     size_t nodes_before = 0;
-    std::optional<std::string> key;  // of the member that comes next
+    std::optional<std::string> key;  // key of the next member
   };
 
   bool WantsKey() const {

@@ -11,7 +11,7 @@
 namespace cachewarm::gpu {
 namespace {
 
-// cuda.h maps some plain names to versioned symbols; dlsym needs those.
+// The functions of libcuda. cuda.h maps some plain names to versioned symbols, which dlsym needs.
 struct CudaDriver {
   decltype(cuInit)* init = nullptr;
   decltype(cuGetErrorString)* error_string = nullptr;
@@ -78,7 +78,7 @@ absl::StatusOr<std::optional<Devices>> AskCudaDriver(const std::string& library_
   }
   Devices out{.devices = {}, .driver_version = {}, .source = "cuda"};
   if (const CUresult code = cuda.init(0); code != CUDA_SUCCESS) {
-    // The stub of a container image, or a driver without devices.
+    // A stub library of a container image, or a driver without devices.
     const bool none = code == CUDA_ERROR_NO_DEVICE || code == CUDA_ERROR_STUB_LIBRARY ||
                       code == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     return none ? absl::StatusOr<std::optional<Devices>>(std::nullopt) : cuda.Error("start", code);

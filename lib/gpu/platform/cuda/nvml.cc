@@ -11,7 +11,8 @@
 namespace cachewarm::gpu {
 namespace {
 
-// The versioned symbols that nvml.h maps the plain names to: a macro is invisible to dlsym.
+// The functions of NVML by their versioned symbols: nvml.h maps the plain names by macros, which
+// dlsym does not see.
 struct Nvml {
   decltype(nvmlInit_v2)* init = nullptr;
   decltype(nvmlShutdown)* shutdown = nullptr;
@@ -22,7 +23,7 @@ struct Nvml {
   decltype(nvmlDeviceGetName)* name = nullptr;
   decltype(nvmlDeviceGetCudaComputeCapability)* capability = nullptr;
   decltype(nvmlDeviceGetMemoryInfo)* memory = nullptr;
-  // Drivers before 450 know no MIG: these three may be absent.
+  // Drivers before 450 do not know MIG: these three may be missing.
   decltype(nvmlDeviceGetMigMode)* mig_mode = nullptr;
   decltype(nvmlDeviceGetMaxMigDeviceCount)* mig_count = nullptr;
   decltype(nvmlDeviceGetMigDeviceHandleByIndex)* mig_handle = nullptr;
@@ -46,7 +47,7 @@ struct Nvml {
   }
 };
 
-// Shuts NVML down on every way out.
+// Shuts NVML down at the end of the scope.
 class Session {
  public:
   explicit Session(const Nvml& nvml) : nvml_(nvml) {}
@@ -72,7 +73,7 @@ absl::Status Describe(const Nvml& nvml, nvmlDevice_t handle, Device& device) {
   return absl::OkStatus();
 }
 
-// The instances of a GPU in MIG mode; none when it is not.
+// Adds the instances of a GPU in MIG mode; nothing for other GPUs.
 absl::Status AddMigInstances(const Nvml& nvml, nvmlDevice_t parent, const Device& whole,
                              Devices& out) {
   unsigned slots = 0;
@@ -149,7 +150,7 @@ absl::StatusOr<std::optional<Devices>> AskNvml(const std::string& library_name) 
     return absl::UnavailableError(fmt::format("{} lacks symbols that NVML has", library_name));
   }
   if (const nvmlReturn_t code = nvml.init(); code != NVML_SUCCESS) {
-    // A container image may hold the library on a machine without a driver.
+    // A container image may contain the library on a machine without a driver.
     if (code == NVML_ERROR_DRIVER_NOT_LOADED || code == NVML_ERROR_LIBRARY_NOT_FOUND) {
       return std::nullopt;
     }

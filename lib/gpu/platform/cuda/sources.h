@@ -8,20 +8,20 @@
 #include "absl/status/statusor.h"
 #include "lib/gpu/probe.h"
 
-// Inside lib/gpu only. Each source opens its library, asks and closes it again.
+// For lib/gpu only. Each source opens its library, queries it and closes it.
 namespace cachewarm::gpu {
 
-// nullopt when `library` is not on this machine. UNAVAILABLE when it does not answer.
+// Returns nullopt if `library` is not on this machine. UNAVAILABLE if it does not answer.
 absl::StatusOr<std::optional<Devices>> AskNvml(const std::string& library);
 absl::StatusOr<std::optional<Devices>> AskCudaDriver(const std::string& library);
 
-// Names of the libraries as the driver installs them; other names are for tests.
+// Returns a probe of these libraries, named as the driver installs them; tests use other names.
 std::unique_ptr<Probe> MakeCudaProbe(const std::string& nvml, const std::string& cuda);
 
-// "NVIDIA H100 80GB HBM3 MIG 1g.10gb" into "NVIDIA H100 80GB HBM3" and "1g.10gb".
+// Splits "NVIDIA H100 80GB HBM3 MIG 1g.10gb" into "NVIDIA H100 80GB HBM3" and "1g.10gb".
 void SplitMigName(std::string_view full, Device& device);
 
-// No machine has more; a driver that says so is broken.
+// Upper limit for a plausible answer of a driver.
 inline constexpr unsigned kDevicesMax = 1024;
 
 }  // namespace cachewarm::gpu

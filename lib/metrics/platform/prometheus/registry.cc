@@ -155,7 +155,8 @@ class PrometheusRegistry final : public Registry {
   }
 
  private:
-  // Keeps what `make` makes in `kept`; after a bad spec in a drawer that is never served.
+  // Stores the metric that `make` creates; one with a bad spec goes into a registry that is not
+  // served.
   template <typename Metric, typename Make>
   Metric& Keep(const MetricSpec& spec, absl::Status check, Make make,
                std::vector<std::unique_ptr<Metric>>& kept) {

@@ -13,28 +13,28 @@
 
 #include "lib/metrics/metrics.h"
 
-// Inside lib/metrics/platform/prometheus only.
+// For lib/metrics/platform/prometheus only.
 namespace cachewarm::metrics {
 
-// The series of one metric: finds or makes the one for a combination of label values, within the
+// The series of one metric. Finds or creates the series of a combination of label values, up to the
 // limit of the spec. `Metric` is prometheus::Counter, Gauge or Histogram. Thread-safe.
 template <typename Metric>
 class Series {
  public:
   using Make = std::function<Metric&(prometheus::Family<Metric>&, const prometheus::Labels&)>;
 
-  // `overflow` is called, unlocked, for what is counted as "other"; may be empty.
+  // `overflow` is called, without the lock, for each value counted as "other"; it may be empty.
   Series(MetricSpec spec, Make make, std::function<void()> overflow)
       : spec_(std::move(spec)),
         make_(std::move(make)),
         overflow_(std::move(overflow)),
         family_(spec_.name, spec_.help, {}) {
     if (spec_.labels.empty()) {
-      Use({}, [](Metric&) {});  // visible as 0 from the start
+      Use({}, [](Metric&) {});  // exported as 0 from the start
     }
   }
 
-  // Calls `use` with the series of `values`; it is not removed meanwhile.
+  // Calls `use` with the series of `values`, which is not removed during the call.
   template <typename Function>
   void Use(const LabelValues& values, Function use) {
     bool overflowed = false;

@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<Certificate>> ParseCertificates(std::string_view pem)
                             .until = TimeOf(X509_get0_notAfter(read.get())),
                             .dns_names = DnsNamesOf(read.get())});
   }
-  // The search ends at the end of the text, or at a block that is not whole.
+  // PEM_read stops at the end of the text or at an incomplete block.
   if (certificates.empty() || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
     return Refused("holds no whole PEM \"CERTIFICATE\", or one that cannot be read");
   }

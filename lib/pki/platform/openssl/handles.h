@@ -21,11 +21,11 @@ using openssl::X509Pointer;
 using Extension = std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION_free>>;
 using Number = std::unique_ptr<BIGNUM, Deleter<BN_free>>;
 
-// What was written into a BIO_s_mem().
+// Returns the content of a BIO_s_mem().
 std::string Content(BIO* bio);
 
-// The first certificate or the private key of a PEM text; null when there is none. A key under a
-// password counts as none.
+// Returns the first certificate or private key of a PEM text; null if there is none, or if the key
+// has a password.
 X509Pointer ReadCertificate(std::string_view pem);
 Key ReadKey(std::string_view pem);
 std::string WritePem(X509* certificate);

@@ -35,7 +35,7 @@ Key MakeKey() {
   return Key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", curve));
 }
 
-// A certificate before it is signed, and who signs it.
+// An unsigned certificate and its issuer.
 struct Draft {
   X509* certificate;
   X509* issuer;

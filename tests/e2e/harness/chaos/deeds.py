@@ -120,7 +120,7 @@ def edit_warmup(scene: Scene, chance: random.Random) -> str:
     cast = scene.one(chance)
     spec: dict = {"compile": {"settleSeconds": chance.randint(1, 4)}}
     if cast.deployment:
-        mode = chance.choice(("Hold", "Hold", "Auto", "Off"))
+        mode = chance.choice(("Hold", "Hold", "Auto", "Never"))
         spec["gate"] = {"mode": mode, "maxHoldSeconds": chance.randint(3, LONGEST_HOLD)}
     spec["paused"] = chance.random() < 0.15
     scene.kubectl.apply(_merged(cast.wish, spec))

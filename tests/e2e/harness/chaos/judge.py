@@ -22,7 +22,7 @@ from .excuses import Excuses
 
 GRACE = 5.0
 OVERLAP = 3.0
-GATE = "cachewarm.io/warm"
+GATE = "cachewarm.io/wait-for-cache"
 HELD_UNTIL = "cachewarm.io/held-until"
 START = "cachewarm.io/start"
 OF_WARMUP = "cachewarm.io/builder-warmup"

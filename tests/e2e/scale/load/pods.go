@@ -20,7 +20,7 @@ type pod struct {
 	}
 }
 
-const warmGate = "cachewarm.io/warm"
+const warmGate = "cachewarm.io/wait-for-cache"
 
 func (p pod) has(gate string) bool {
 	for _, each := range p.Spec.SchedulingGates {

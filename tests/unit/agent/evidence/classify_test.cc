@@ -23,7 +23,7 @@ constexpr char kProbeOk[] = "inductor/ef/cefg.so.load_ok";
 constexpr char kLock[] = "inductor/locks/ccde.lock";
 
 api::StartWindow Window() {
-  return {.started_at = kStart, .ready_at = kStart + std::chrono::seconds(30)};
+  return {.started_time = kStart, .ready_time = kStart + std::chrono::seconds(30)};
 }
 
 // Builds the events of one start, a second apart.
@@ -37,7 +37,7 @@ class Script {
   Script& Read(const std::string& path) {
     return Add(FileEventType::kOpened, path).Add(FileEventType::kRead, path);
   }
-  // Temporary name, then rename.
+  // Writes a temporary file and renames it.
   Script& MoveIn(const std::string& path) {
     return Add(FileEventType::kCreated, path + ".123.456.tmp").Add(FileEventType::kMovedTo, path);
   }
@@ -46,7 +46,7 @@ class Script {
         .Add(FileEventType::kOpened, path)
         .Add(FileEventType::kWritten, path);
   }
-  // Opened for writing and closed again; nothing in it changed.
+  // Opens for writing and closes without a change.
   Script& Touch(const std::string& path) {
     Add(FileEventType::kOpened, path).Add(FileEventType::kWritten, path);
     record_.events.back().mtime = WallTime{};
@@ -105,7 +105,7 @@ void Expect(const Case& c) {
   EXPECT_EQ(seen.compile_span, Duration(c.span_seconds * 1000));
 }
 
-TEST(ClassifyStart, InductorRowsOfTheMeasuredTable) {
+TEST(ClassifyStart, ClassifiesInductorStarts) {
   const Case cases[] = {
       {"full hit", FullHit(), StartResult::kHit, 2, 0, 0, 0},
       {"miss on an empty tree", ColdMiss(), StartResult::kMiss, 0, 2, 1, 22},
@@ -123,8 +123,8 @@ TEST(ClassifyStart, InductorRowsOfTheMeasuredTable) {
       {"probes alone are no rebuild",
        Script().Read(kAot).Read(kFx).InPlace(kProbeSo).InPlace(kProbeOk), StartResult::kHit, 2, 0,
        0, 0},
-      {"a probe of an old torch counts", Script().Read(kFx).InPlace(kProbeSo), StartResult::kHollow,
-       1, 0, 1, 0},
+      {"a probe of an old torch version counts", Script().Read(kFx).InPlace(kProbeSo),
+       StartResult::kHollow, 1, 0, 1, 0},
       {"the record overflowed", FullHit().Incomplete(), StartResult::kUnknown, 2, 0, 0, 0},
       {"a guard variant is added to a key",
        Script().Read(kFx).MoveIn("inductor/fxgraph/rm/frm2/aaaa"), StartResult::kPartial, 1, 1, 0,
@@ -135,7 +135,7 @@ TEST(ClassifyStart, InductorRowsOfTheMeasuredTable) {
   }
 }
 
-TEST(ClassifyStart, OtherEnginesByTheirOwnRules) {
+TEST(ClassifyStart, ClassifiesStartsOfOtherEngines) {
   const char* jax = "jax/jit_f-0123-cache";
   const char* triton = "triton/ABCD/__grp__kernel.json";
   const char* gemm = "deepgemm/cache/kernel.x.1/kernel.cubin";
@@ -163,7 +163,7 @@ TEST(ClassifyStart, OtherEnginesByTheirOwnRules) {
   }
 }
 
-TEST(ClassifyStart, ACloseAfterWritingCountsOnlyWhenTheFileChanged) {
+TEST(ClassifyStart, CloseAfterWriteCountsOnlyIfFileChanged) {
   const std::string index = "vllm/torch_compile_cache/aa/rank_0_0/backbone/vllm_compile_cache.py";
   EXPECT_EQ(ClassifyStart(Script().Read(index).Touch(index).record(), Window(),
                           caches::CacheTable::AllPresets())
@@ -175,7 +175,7 @@ TEST(ClassifyStart, ACloseAfterWritingCountsOnlyWhenTheFileChanged) {
             StartResult::kPartial);
 }
 
-TEST(ClassifyStart, AMappedEntryIsReadThoughItIsNotClosed) {
+TEST(ClassifyStart, MappedEntryCountsAsRead) {
   const std::string module = "torch_extensions/ops/ops.so";
   const Observation seen = ClassifyStart(Script().Add(FileEventType::kOpened, module).record(),
                                          Window(), caches::CacheTable::AllPresets());
@@ -188,21 +188,21 @@ TEST(ClassifyStart, AMappedEntryIsReadThoughItIsNotClosed) {
   EXPECT_EQ(built.entries_opened, 0);
 }
 
-TEST(ClassifyStart, OpeningForWritingAloneIsNoRead) {
+TEST(ClassifyStart, OpenForWritingIsNoRead) {
   EXPECT_EQ(
       ClassifyStart(Script().Touch("cuda/a/b").record(), Window(), caches::CacheTable::AllPresets())
           .result,
       StartResult::kInert);
 }
 
-TEST(ClassifyStart, AnEntryReadAfterItWasWrittenIsNoHit) {
+TEST(ClassifyStart, ReadOfOwnEntryIsNoHit) {
   const Observation seen = ClassifyStart(Script().MoveIn(kFx).Read(kFx).record(), Window(),
                                          caches::CacheTable::AllPresets());
   EXPECT_EQ(seen.result, StartResult::kMiss);
   EXPECT_EQ(seen.entries_opened, 0);
 }
 
-TEST(ClassifyStart, ManyReadsOfOneEntryAreOneEntry) {
+TEST(ClassifyStart, RepeatedReadsCountAsOneEntry) {
   Script script;
   for (int i = 0; i < 100; ++i) {
     script.Read(kFx);
@@ -211,7 +211,7 @@ TEST(ClassifyStart, ManyReadsOfOneEntryAreOneEntry) {
       ClassifyStart(script.record(), Window(), caches::CacheTable::AllPresets()).entries_opened, 1);
 }
 
-TEST(ClassifyStart, HostileNamesCountForNothing) {
+TEST(ClassifyStart, UnsafeNamesAreIgnored) {
   Script script;
   for (const char* path : {"../../etc/passwd", "/etc/passwd", "inductor//x", "", "inductor/\xff/x",
                            "nowhere/fxgraph/a/b/c", "inductor/fxgraph/a/b"}) {
@@ -223,7 +223,7 @@ TEST(ClassifyStart, HostileNamesCountForNothing) {
   EXPECT_EQ(seen.compile_span, Duration(0));
 }
 
-TEST(ClassifyStart, AUsersOwnCacheIsJudgedByItsFiles) {
+TEST(ClassifyStart, ClassifiesUserDefinedCache) {
   const auto table = caches::CacheTable::Make(
       {{.name = "mine", .env = "MY_CACHE", .path = "mine", .include = {"*.bin"}}});
   ASSERT_TRUE(table.ok()) << table.status();
@@ -235,12 +235,12 @@ TEST(ClassifyStart, AUsersOwnCacheIsJudgedByItsFiles) {
             StartResult::kInert);
 }
 
-TEST(StartWindow, IsWidenedByWhatWholeSecondsHide) {
+TEST(StartWindow, IsWidenedForWholeSeconds) {
   EXPECT_EQ(WindowBegin(Window()), kStart - std::chrono::seconds(1));
   EXPECT_EQ(WindowEnd(Window()), kStart + std::chrono::seconds(32));
 }
 
-TEST(UsedIn, NamesWhatWasTouchedAndMayTravel) {
+TEST(UsedIn, ReturnsUsedFilesThatMayTravel) {
   const UsedFiles used = UsedIn(
       FullHit().MoveIn("inductor/zz/czz.py").InPlace("inductor/x.log").Read("etc/x").record(),
       caches::CacheTable::AllPresets());
@@ -248,7 +248,7 @@ TEST(UsedIn, NamesWhatWasTouchedAndMayTravel) {
   EXPECT_THAT(used.paths, UnorderedElementsAre(kAot, kFx, kPy, kMainSo, "inductor/zz/czz.py"));
 }
 
-TEST(UsedIn, AnIncompleteRecordMeansEverything) {
+TEST(UsedIn, IncompleteRecordSelectsAllFiles) {
   EXPECT_TRUE(UsedIn(Script().Incomplete().record(), caches::CacheTable::AllPresets()).all);
 }
 

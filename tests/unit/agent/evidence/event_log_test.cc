@@ -20,7 +20,7 @@ EventRecord ReadAll(const EventLog& log, int begin, int end) {
   return record;
 }
 
-TEST(EventLog, GivesBackWhatFellIntoTheWindow) {
+TEST(EventLog, ReturnsEventsOfWindow) {
   EventLog log({}, kNow);
   for (int i = 0; i < 10; ++i) {
     log.Add(At(i * 2, fmt::format("f{}", i)));
@@ -32,29 +32,29 @@ TEST(EventLog, GivesBackWhatFellIntoTheWindow) {
   EXPECT_TRUE(record.complete);
 }
 
-TEST(EventLog, AWindowBeforeItsBeginningIsIncomplete) {
+TEST(EventLog, WindowBeforeItsStartIsIncomplete) {
   EventLog log({}, kNow);
   EXPECT_FALSE(ReadAll(log, -1, 5).complete);
   EXPECT_TRUE(ReadAll(log, 0, 5).complete);
 }
 
-TEST(EventLog, ALossSpoilsEveryWindowThatBeganBefore) {
+TEST(EventLog, LossMakesEarlierWindowsIncomplete) {
   EventLog log({}, kNow);
   log.Lose(kNow + std::chrono::seconds(10));
   EXPECT_FALSE(ReadAll(log, 9, 20).complete);
   EXPECT_TRUE(ReadAll(log, 10, 20).complete);
   log.Lose(kNow);
-  EXPECT_FALSE(ReadAll(log, 9, 20).complete) << "an earlier loss takes nothing back";
+  EXPECT_FALSE(ReadAll(log, 9, 20).complete) << "an earlier loss has no effect";
 }
 
-TEST(EventLog, AnIncompleteRecordStaysSo) {
+TEST(EventLog, IncompleteRecordStaysIncomplete) {
   EventLog log({}, kNow);
   EventRecord record{.complete = false};
   log.Read(kNow, kNow, record);
   EXPECT_FALSE(record.complete);
 }
 
-TEST(EventLog, ARepeatAtOnceIsOneEvent) {
+TEST(EventLog, ImmediateRepeatIsOneEvent) {
   EventLog log({}, kNow);
   for (int i = 0; i < 1000; ++i) {
     log.Add(At(0, "hot"));
@@ -65,7 +65,7 @@ TEST(EventLog, ARepeatAtOnceIsOneEvent) {
   EXPECT_EQ(log.size(), 3U);
 }
 
-TEST(EventLog, EveryWriteIsKeptBecauseItsTimeMatters) {
+TEST(EventLog, KeepsEveryWrite) {
   EventLog log({}, kNow);
   FileEvent write = At(0, "f", FileEventType::kWritten);
   log.Add(write);
@@ -74,14 +74,14 @@ TEST(EventLog, EveryWriteIsKeptBecauseItsTimeMatters) {
   EXPECT_EQ(log.size(), 2U);
 }
 
-TEST(EventLog, TheClockMayBeSetBack) {
+TEST(EventLog, ClockMayBeSetBack) {
   EventLog log({}, kNow);
   log.Add(At(100, "f"));
   log.Add(At(5, "f"));
   EXPECT_EQ(ReadAll(log, 0, 10).events.size(), 1U);
 }
 
-TEST(EventLog, DropsTheOldestHalfAtItsLimitAndSaysSo) {
+TEST(EventLog, DropsOldestHalfAtLimit) {
   EventLog log({.events_max = 100, .paths_max = 1000}, kNow);
   for (int i = 0; i < 101; ++i) {
     log.Add(At(i, fmt::format("f{}", i)));
@@ -95,7 +95,7 @@ TEST(EventLog, DropsTheOldestHalfAtItsLimitAndSaysSo) {
   EXPECT_EQ(record.events.back().path, "f100");
 }
 
-TEST(EventLog, OldEventsGoFirst) {
+TEST(EventLog, DropsOldEventsFirst) {
   EventLog log({.events_max = 10, .paths_max = 1000, .keep = std::chrono::seconds(5)}, kNow);
   for (int i = 0; i < 11; ++i) {
     log.Add(At(i, fmt::format("f{}", i)));
@@ -105,7 +105,7 @@ TEST(EventLog, OldEventsGoFirst) {
   EXPECT_FALSE(ReadAll(log, 4, 10).complete);
 }
 
-TEST(EventLog, TooManyNamesMakeItIncompleteUntilOldOnesAreForgotten) {
+TEST(EventLog, TooManyNamesMakeItIncomplete) {
   EventLog log({.events_max = 1000, .paths_max = 3, .keep = std::chrono::seconds(5)}, kNow);
   for (int i = 0; i < 4; ++i) {
     log.Add(At(0, fmt::format("f{}", i)));

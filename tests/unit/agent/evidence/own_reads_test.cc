@@ -13,54 +13,54 @@ FileEvent Closed(const std::string& path) {
   return {.type = FileEventType::kRead, .path = path};
 }
 
-TEST(OwnReadScopes, TakeOneOpenAndOneCloseForEachOpening) {
+TEST(OwnReadScopes, ConsumeOneOpenAndOneClose) {
   OwnReadScopes scopes;
   OwnReads reads = scopes.Begin("g");
   reads.Opening("a");
-  EXPECT_TRUE(scopes.Take("g", Opened("a")));
-  EXPECT_TRUE(scopes.Take("g", Closed("a")));
-  EXPECT_FALSE(scopes.Take("g", Opened("a"))) << "the second is an engine's";
-  EXPECT_FALSE(scopes.Take("g", Closed("a")));
+  EXPECT_TRUE(scopes.Consume("g", Opened("a")));
+  EXPECT_TRUE(scopes.Consume("g", Closed("a")));
+  EXPECT_FALSE(scopes.Consume("g", Opened("a"))) << "the second is an engine's";
+  EXPECT_FALSE(scopes.Consume("g", Closed("a")));
 }
 
-TEST(OwnReadScopes, LeaveOtherFilesTreesAndEventsAlone) {
+TEST(OwnReadScopes, IgnoreOtherFilesTreesAndEvents) {
   OwnReadScopes scopes;
   OwnReads reads = scopes.Begin("g");
   reads.Opening("a");
-  EXPECT_FALSE(scopes.Take("g", Opened("b")));
-  EXPECT_FALSE(scopes.Take("h", Opened("a")));
+  EXPECT_FALSE(scopes.Consume("g", Opened("b")));
+  EXPECT_FALSE(scopes.Consume("h", Opened("a")));
   for (FileEventType type : {FileEventType::kCreated, FileEventType::kWritten,
                              FileEventType::kMovedTo, FileEventType::kDirectoryIn}) {
-    EXPECT_FALSE(scopes.Take("g", {.type = type, .path = "a"}));
+    EXPECT_FALSE(scopes.Consume("g", {.type = type, .path = "a"}));
   }
 }
 
-TEST(OwnReadScopes, CountReadsOfOneFileByTwoScopes) {
+TEST(OwnReadScopes, CountReadsOfEachScope) {
   OwnReadScopes scopes;
   OwnReads capture = scopes.Begin("g");
   OwnReads scrub = scopes.Begin("g");
   capture.Opening("a");
   scrub.Opening("a");
-  EXPECT_TRUE(scopes.Take("g", Opened("a")));
-  EXPECT_TRUE(scopes.Take("g", Opened("a")));
-  EXPECT_FALSE(scopes.Take("g", Opened("a")));
+  EXPECT_TRUE(scopes.Consume("g", Opened("a")));
+  EXPECT_TRUE(scopes.Consume("g", Opened("a")));
+  EXPECT_FALSE(scopes.Consume("g", Opened("a")));
 }
 
-TEST(OwnReadScopes, AnEndedScopeLastsUntilItsEventsWereRead) {
+TEST(OwnReadScopes, EndedScopeLastsUntilItsEventsAreRead) {
   OwnReadScopes scopes;
   {
     OwnReads reads = scopes.Begin("g");
     reads.Opening("a");
-    EXPECT_TRUE(scopes.EndedNow().empty());
+    EXPECT_TRUE(scopes.EndedScopes().empty());
   }
-  const OwnReadScopes::Ended ended = scopes.EndedNow();
+  const OwnReadScopes::Ended ended = scopes.EndedScopes();
   EXPECT_EQ(ended.size(), 1U);
-  EXPECT_TRUE(scopes.Take("g", Opened("a")));
+  EXPECT_TRUE(scopes.Consume("g", Opened("a")));
   scopes.Forget(ended);
-  EXPECT_FALSE(scopes.Take("g", Closed("a")));
+  EXPECT_FALSE(scopes.Consume("g", Closed("a")));
 }
 
-TEST(OwnReadScopes, AScopeMayOutliveThem) {
+TEST(OwnReadScopes, ScopeMayOutliveThem) {
   std::optional<OwnReads> reads;
   {
     OwnReadScopes scopes;
@@ -70,13 +70,13 @@ TEST(OwnReadScopes, AScopeMayOutliveThem) {
   reads.reset();
 }
 
-TEST(OwnReads, MovedFromDoesNothing) {
+TEST(OwnReads, MovedFromHasNoEffect) {
   OwnReadScopes scopes;
   OwnReads first = scopes.Begin("g");
   OwnReads second = std::move(first);
   second.Opening("a");
-  EXPECT_TRUE(scopes.EndedNow().empty());
-  EXPECT_TRUE(scopes.Take("g", Opened("a")));
+  EXPECT_TRUE(scopes.EndedScopes().empty());
+  EXPECT_TRUE(scopes.Consume("g", Opened("a")));
 }
 
 }  // namespace

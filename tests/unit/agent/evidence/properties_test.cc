@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold for any sequence of events: pods raise them as they like.
+// Properties of any sequence of events, because pods can raise any event at any time.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -48,12 +48,12 @@ class Events {
   WallTime time_ = kStart;
 };
 
-Observation Judge(const EventRecord& record) {
-  return ClassifyStart(record, {.started_at = kStart, .ready_at = kStart},
+Observation Classify(const EventRecord& record) {
+  return ClassifyStart(record, {.started_time = kStart, .ready_time = kStart},
                        caches::CacheTable::AllPresets());
 }
 
-TEST(ClassifyProperties, TheResultFollowsFromTheCounts) {
+TEST(ClassifyProperties, ResultFollowsFromCounts) {
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     Events events(seed);
     EventRecord record;
@@ -62,7 +62,7 @@ TEST(ClassifyProperties, TheResultFollowsFromTheCounts) {
       record.events.push_back(events.Next());
     }
     record.complete = events.Random(10) != 0;
-    const Observation seen = Judge(record);
+    const Observation seen = Classify(record);
     SCOPED_TRACE(seed);
     ASSERT_GE(seen.compile_span, Duration(0));
     ASSERT_EQ(seen.result == StartResult::kUnknown, !record.complete);
@@ -81,14 +81,14 @@ TEST(ClassifyProperties, TheResultFollowsFromTheCounts) {
   }
 }
 
-TEST(ClassifyProperties, MoreEventsNeverTakeACompileBack) {
+TEST(ClassifyProperties, MoreEventsNeverRemoveACompile) {
   for (uint32_t seed = 0; seed < 80; ++seed) {
     Events events(seed);
     EventRecord record;
-    Observation before = Judge(record);
+    Observation before = Classify(record);
     for (int i = 0; i < 15; ++i) {
       record.events.push_back(events.Next());
-      const Observation now = Judge(record);
+      const Observation now = Classify(record);
       ASSERT_GE(now.entries_written, before.entries_written) << seed;
       ASSERT_GE(now.compile_span, before.compile_span) << seed;
       before = now;
@@ -96,7 +96,7 @@ TEST(ClassifyProperties, MoreEventsNeverTakeACompileBack) {
   }
 }
 
-TEST(ClassifyProperties, UsedFilesMayAllTravel) {
+TEST(ClassifyProperties, UsedFilesMayTravel) {
   Events events(7);
   EventRecord record;
   for (int i = 0; i < 500; ++i) {
@@ -107,7 +107,7 @@ TEST(ClassifyProperties, UsedFilesMayAllTravel) {
   }
 }
 
-TEST(EventLogProperties, AgreesWithAListOfEverything) {
+TEST(EventLogProperties, MatchesFullList) {
   for (uint32_t seed = 0; seed < 10; ++seed) {
     Events events(seed);
     EventLog log({.events_max = 50, .paths_max = 8, .keep = std::chrono::seconds(40)}, kStart);
@@ -133,7 +133,7 @@ TEST(EventLogProperties, AgreesWithAListOfEverything) {
       if (!record.complete) {
         continue;
       }
-      // Complete means: each file and type of the window is there, repeats aside.
+      // A complete record contains every file and type of the window, except for repeats.
       for (const FileEvent& event : all) {
         if (event.time < begin) {
           continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real starts, recorded by the watcher: traces/<name>.txt begins with what the process itself said
-// about its start, then holds one event a line: "<ms> <type> <written lately> <path>".
+// Real starts, recorded by the watcher: traces/<name>.txt begins with the result that the engine
+// logged for its start, followed by one event per line: "<ms> <type> <recently written> <path>".
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -48,19 +48,19 @@ Trace Load(const std::filesystem::path& path) {
       continue;
     }
     int64_t ms = 0;
-    int lately = 0;
+    int is_recent = 0;
     std::string type;
     FileEvent event;
-    words >> ms >> type >> lately >> event.path;
+    words >> ms >> type >> is_recent >> event.path;
     event.time = kStart + Duration(ms);
-    event.mtime = lately == 1 ? event.time : WallTime{};
+    event.mtime = is_recent == 1 ? event.time : WallTime{};
     event.type = TypeOf(type);
     trace.record.events.push_back(event);
   }
   return trace;
 }
 
-TEST(Traces, AreJudgedAsTheirProcessSaid) {
+TEST(Traces, MatchTheResultsOfTheirEngines) {
   const std::filesystem::path folder =
       std::filesystem::path(CACHEWARM_SOURCE_DIR) / "tests/unit/agent/evidence/traces";
   int traces = 0;
@@ -68,8 +68,9 @@ TEST(Traces, AreJudgedAsTheirProcessSaid) {
     SCOPED_TRACE(entry.path().filename().string());
     const Trace trace = Load(entry.path());
     ASSERT_FALSE(trace.record.events.empty());
-    const Observation seen = ClassifyStart(trace.record, {.started_at = kStart, .ready_at = kStart},
-                                           caches::CacheTable::AllPresets());
+    const Observation seen =
+        ClassifyStart(trace.record, {.started_time = kStart, .ready_time = kStart},
+                      caches::CacheTable::AllPresets());
     EXPECT_EQ(api::Name(seen.result), trace.result);
     EXPECT_EQ(seen.entries_opened, trace.opened);
     EXPECT_EQ(seen.entries_written, trace.written);
@@ -80,7 +81,7 @@ TEST(Traces, AreJudgedAsTheirProcessSaid) {
   EXPECT_GE(traces, 4);
 }
 
-TEST(Traces, WithoutTheirLastEntryAreStillNoHit) {
+TEST(Traces, WithoutIndexEntryAreAMiss) {
   const std::filesystem::path path =
       std::filesystem::path(CACHEWARM_SOURCE_DIR) / "tests/unit/agent/evidence/traces/miss.txt";
   Trace trace = Load(path);
@@ -89,8 +90,9 @@ TEST(Traces, WithoutTheirLastEntryAreStillNoHit) {
     return event.path.find("graph") != std::string::npos ||
            event.path.find("aotautograd") != std::string::npos;
   });
-  const Observation seen = ClassifyStart(trace.record, {.started_at = kStart, .ready_at = kStart},
-                                         caches::CacheTable::AllPresets());
+  const Observation seen =
+      ClassifyStart(trace.record, {.started_time = kStart, .ready_time = kStart},
+                    caches::CacheTable::AllPresets());
   EXPECT_EQ(seen.result, api::StartResult::kMiss);
   EXPECT_EQ(seen.compile_span, Duration(0));
 }

@@ -18,7 +18,7 @@ using ::testing::UnorderedElementsAre;
 struct Seen {
   std::vector<std::string> directories;
   std::vector<std::string> files;
-  std::string closed;  // the directory whose contents are left out
+  std::string closed;  // the directory whose contents are skipped
 
   ScanVisitor Visitor() {
     return {.directory =
@@ -42,7 +42,7 @@ class TreeScan : public ::testing::Test {
   Seen seen_;
 };
 
-TEST_F(TreeScan, VisitsADirectoryBeforeWhatItHolds) {
+TEST_F(TreeScan, VisitsDirectoryBeforeItsContents) {
   Write("a/b/f");
   Write("a/g");
   Write("h");
@@ -51,7 +51,7 @@ TEST_F(TreeScan, VisitsADirectoryBeforeWhatItHolds) {
   EXPECT_THAT(seen_.files, UnorderedElementsAre("a/b/f", "a/g", "h"));
 }
 
-TEST_F(TreeScan, StartsAnywhereAndNamesPathsFromTheRoot) {
+TEST_F(TreeScan, ReportsPathsRelativeToRoot) {
   Write("a/b/f");
   Write("c/g");
   EXPECT_TRUE(ScanTree(temp_.Open(), "a", {}, seen_.Visitor()).ok());
@@ -59,7 +59,7 @@ TEST_F(TreeScan, StartsAnywhereAndNamesPathsFromTheRoot) {
   EXPECT_THAT(seen_.files, ElementsAre("a/b/f"));
 }
 
-TEST_F(TreeScan, FollowsNoLink) {
+TEST_F(TreeScan, FollowsNoLinks) {
   Write("real/f");
   std::filesystem::create_directory_symlink("/etc", temp_ / "etc");
   std::filesystem::create_directory_symlink("real", temp_ / "inside");
@@ -68,18 +68,18 @@ TEST_F(TreeScan, FollowsNoLink) {
   EXPECT_THAT(seen_.files, ElementsAre("real/f"));
 }
 
-TEST_F(TreeScan, ALinkInThePlaceOfADirectoryIsLeftOut) {
+TEST_F(TreeScan, SkipsLinkAtDirectoryPath) {
   std::filesystem::create_directory_symlink("/etc", temp_ / "etc");
   EXPECT_TRUE(ScanTree(temp_.Open(), "etc", {}, seen_.Visitor()).ok());
   EXPECT_TRUE(seen_.directories.empty());
 }
 
-TEST_F(TreeScan, WhatIsGoneIsLeftOut) {
+TEST_F(TreeScan, IgnoresMissingPath) {
   EXPECT_TRUE(ScanTree(temp_.Open(), "never/was", {}, seen_.Visitor()).ok());
   EXPECT_TRUE(seen_.directories.empty());
 }
 
-TEST_F(TreeScan, AVisitorMayLeaveADirectoryOut) {
+TEST_F(TreeScan, VisitorCanSkipDirectory) {
   Write("a/f");
   Write("b/g");
   seen_.closed = "a";
@@ -87,7 +87,7 @@ TEST_F(TreeScan, AVisitorMayLeaveADirectoryOut) {
   EXPECT_THAT(seen_.files, ElementsAre("b/g"));
 }
 
-TEST_F(TreeScan, GivesUpAtItsLimits) {
+TEST_F(TreeScan, StopsAtItsLimits) {
   for (int i = 0; i < 20; ++i) {
     Write("f" + std::to_string(i));
   }

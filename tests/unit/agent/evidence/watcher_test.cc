@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On real files: what the kernel reports for what engines do.
+// The watcher on real files, with real events of the kernel.
 #include "agent/evidence/watcher.h"
 
 #include <fcntl.h>
@@ -62,7 +62,7 @@ class WatcherTest : public ::testing::Test {
     std::string text;
     file >> text;
   }
-  // As Inductor does: temporary name in the same directory, then rename.
+  // Writes a temporary file in the same directory and renames it, as Inductor does.
   void MoveIn(const std::string& path) {
     const stdfs::path target = temp_ / path;
     stdfs::create_directories(target.parent_path());
@@ -83,8 +83,8 @@ class WatcherTest : public ::testing::Test {
     }
     return paths;
   }
-  Observation Judge() {
-    return ClassifyStart(Everything(), {.started_at = clock_.Now(), .ready_at = clock_.Now()},
+  Observation Classify() {
+    return ClassifyStart(Everything(), {.started_time = clock_.Now(), .ready_time = clock_.Now()},
                          caches::CacheTable::AllPresets());
   }
 
@@ -94,7 +94,7 @@ class WatcherTest : public ::testing::Test {
   std::unique_ptr<Watcher> watcher_;
 };
 
-TEST_F(WatcherTest, SeesReadsWritesAndRenamesWithTheirPaths) {
+TEST_F(WatcherTest, RecordsReadsWritesAndRenames) {
   stdfs::create_directories(temp_ / "inductor/ab");
   Write("inductor/ab/old.py");
   AddTree();
@@ -110,7 +110,7 @@ TEST_F(WatcherTest, SeesReadsWritesAndRenamesWithTheirPaths) {
   EXPECT_TRUE(Everything().complete);
 }
 
-TEST_F(WatcherTest, KeepsTheTimeOfAWriteApartFromItsClose) {
+TEST_F(WatcherTest, RecordsMtimeOfWrite) {
   Write("f");
   const timespec old[] = {{.tv_sec = 1000, .tv_nsec = 0}, {.tv_sec = 1000, .tv_nsec = 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, (temp_ / "f").c_str(), old, 0), 0);
@@ -124,7 +124,7 @@ TEST_F(WatcherTest, KeepsTheTimeOfAWriteApartFromItsClose) {
   EXPECT_EQ(written->mtime, WallTime(std::chrono::seconds(1000)));
 }
 
-TEST_F(WatcherTest, LocksAndTemporaryNamesAreNotKept) {
+TEST_F(WatcherTest, IgnoresLocksAndTemporaryFiles) {
   stdfs::create_directories(temp_ / "inductor/locks");
   AddTree();
   Write("inductor/locks/a.lock");
@@ -133,19 +133,19 @@ TEST_F(WatcherTest, LocksAndTemporaryNamesAreNotKept) {
   EXPECT_THAT(Everything().events, IsEmpty());
 }
 
-TEST_F(WatcherTest, FindsWhatAppearedInANewDirectoryBeforeItWasWatched) {
+TEST_F(WatcherTest, FindsFilesCreatedBeforeTheirDirectoryIsWatched) {
   AddTree();
-  // Made in one go: the kernel reports the outermost directory only.
+  // Created without a pause, so that the kernel reports only the outermost directory.
   MoveIn("inductor/fxgraph/ab/fabc/0011");
   MoveIn("inductor/aotautograd/axyz/2233");
   std::set<std::string> seen = PathsOf(FileEventType::kCreated);
   seen.merge(PathsOf(FileEventType::kMovedTo));
   EXPECT_THAT(seen, UnorderedElementsAre("inductor/fxgraph/ab/fabc/0011",
                                          "inductor/aotautograd/axyz/2233"));
-  EXPECT_EQ(Judge().result, api::StartResult::kMiss);
+  EXPECT_EQ(Classify().result, api::StartResult::kMiss);
 }
 
-TEST_F(WatcherTest, LosesNoneOf5000FilesIn500NewDirectories) {
+TEST_F(WatcherTest, Records5000FilesIn500NewDirectories) {
   AddTree();
   std::vector<std::jthread> engines;
   for (int engine = 0; engine < 2; ++engine) {
@@ -165,10 +165,10 @@ TEST_F(WatcherTest, LosesNoneOf5000FilesIn500NewDirectories) {
   seen.merge(PathsOf(FileEventType::kMovedTo));
   EXPECT_TRUE(Everything().complete);
   EXPECT_EQ(seen.size(), 5000U);
-  EXPECT_EQ(Judge().entries_written, 5000);
+  EXPECT_EQ(Classify().entries_written, 5000);
 }
 
-TEST_F(WatcherTest, TellsADirectoryRenamedIntoPlace) {
+TEST_F(WatcherTest, RecordsRenamedDirectory) {
   stdfs::create_directories(temp_ / "deepgemm/cache");
   AddTree();
   stdfs::create_directories(temp_ / "deepgemm/tmp/uuid/deep");
@@ -176,15 +176,15 @@ TEST_F(WatcherTest, TellsADirectoryRenamedIntoPlace) {
   stdfs::rename(temp_ / "deepgemm/tmp/uuid", temp_ / "deepgemm/cache/kernel.a");
   EXPECT_THAT(PathsOf(FileEventType::kDirectoryIn),
               Contains("deepgemm/cache/kernel.a/kernel.cubin"));
-  EXPECT_EQ(Judge().result, api::StartResult::kMiss);
-  // It is watched under its new name.
+  EXPECT_EQ(Classify().result, api::StartResult::kMiss);
+  // The directory is watched under its new name.
   ReadFile("deepgemm/cache/kernel.a/kernel.cubin");
   EXPECT_THAT(PathsOf(FileEventType::kRead), Contains("deepgemm/cache/kernel.a/kernel.cubin"));
   Write("deepgemm/cache/kernel.a/deep/x");
   EXPECT_THAT(PathsOf(FileEventType::kCreated), Contains("deepgemm/cache/kernel.a/deep/x"));
 }
 
-TEST_F(WatcherTest, AHitRaisesNothingButReads) {
+TEST_F(WatcherTest, HitRaisesOnlyReads) {
   MoveIn("inductor/fxgraph/ab/fabc/0011");
   MoveIn("inductor/aotautograd/axyz/2233");
   MoveIn("inductor/cd/ccd.main.so");
@@ -192,12 +192,12 @@ TEST_F(WatcherTest, AHitRaisesNothingButReads) {
   ReadFile("inductor/aotautograd/axyz/2233");
   ReadFile("inductor/fxgraph/ab/fabc/0011");
   ReadFile("inductor/cd/ccd.main.so");
-  const Observation seen = Judge();
+  const Observation seen = Classify();
   EXPECT_EQ(seen.result, api::StartResult::kHit);
   EXPECT_EQ(seen.entries_opened, 2);
 }
 
-TEST_F(WatcherTest, OurOwnReadsLeaveNoTrace) {
+TEST_F(WatcherTest, OwnReadsAreNotRecorded) {
   MoveIn("inductor/fxgraph/ab/fabc/0011");
   MoveIn("inductor/fxgraph/ab/fabc/0022");
   AddTree();
@@ -214,7 +214,7 @@ TEST_F(WatcherTest, OurOwnReadsLeaveNoTrace) {
   EXPECT_THAT(PathsOf(FileEventType::kOpened), Not(Contains("inductor/fxgraph/ab/fabc/0011")));
 }
 
-TEST_F(WatcherTest, AnEngineReadAfterOursIsStillSeen) {
+TEST_F(WatcherTest, EngineReadAfterOwnReadIsRecorded) {
   MoveIn("inductor/fxgraph/ab/fabc/0011");
   AddTree();
   {
@@ -227,7 +227,7 @@ TEST_F(WatcherTest, AnEngineReadAfterOursIsStillSeen) {
   EXPECT_THAT(PathsOf(FileEventType::kRead), Contains("inductor/fxgraph/ab/fabc/0011"));
 }
 
-TEST_F(WatcherTest, WindowsSeparateStartsInTime) {
+TEST_F(WatcherTest, WindowSelectsEventsByTime) {
   MoveIn("a/b");
   MoveIn("a/c");
   AddTree();
@@ -242,13 +242,13 @@ TEST_F(WatcherTest, WindowsSeparateStartsInTime) {
   }
 }
 
-TEST_F(WatcherTest, ATreeFoundLaterKnowsNothingOfEarlierStarts) {
+TEST_F(WatcherTest, ExistingTreeIsIncompleteBeforeItsWatch) {
   AddTree(/*fresh=*/false);
   EXPECT_FALSE(watcher_->Read("w1", clock_.Now() - Duration(1), clock_.Now()).complete);
   EXPECT_TRUE(watcher_->Read("w1", clock_.Now(), clock_.Now()).complete);
 }
 
-TEST_F(WatcherTest, TreesAreToldApartByWarmupRunAsAndGeneration) {
+TEST_F(WatcherTest, SelectsTreesByWarmupRunAsAndGeneration) {
   AddTree();
   TempDir other;
   ASSERT_TRUE(watcher_
@@ -275,7 +275,7 @@ TEST_F(WatcherTest, TreesAreToldApartByWarmupRunAsAndGeneration) {
   EXPECT_FALSE(watcher_->ReadTree("g3", now, now).complete);
 }
 
-TEST_F(WatcherTest, ARemovedTreeIsForgottenAndCanComeBack) {
+TEST_F(WatcherTest, RemovedTreeCanBeAddedAgain) {
   stdfs::create_directories(temp_ / "a/b/c");
   AddTree();
   EXPECT_EQ(watcher_->directories(), 4);
@@ -292,7 +292,7 @@ TEST_F(WatcherTest, ARemovedTreeIsForgottenAndCanComeBack) {
   EXPECT_THAT(PathsOf(FileEventType::kCreated), UnorderedElementsAre("a/b/g"));
 }
 
-TEST_F(WatcherTest, DirectoriesThatGoAwayAreForgotten) {
+TEST_F(WatcherTest, RemovedDirectoriesAreForgotten) {
   stdfs::create_directories(temp_ / "a/b/c");
   AddTree();
   stdfs::remove_all(temp_ / "a");
@@ -300,17 +300,17 @@ TEST_F(WatcherTest, DirectoriesThatGoAwayAreForgotten) {
   EXPECT_EQ(watcher_->directories(), 1);
 }
 
-TEST_F(WatcherTest, AddingATreeTwiceDoesNothing) {
+TEST_F(WatcherTest, AddingTreeTwiceHasNoEffect) {
   AddTree();
   AddTree();
   EXPECT_EQ(watcher_->directories(), 1);
 }
 
-TEST_F(WatcherTest, AMissingTreeIsNotFound) {
+TEST_F(WatcherTest, MissingTreeIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(watcher_->AddTree({.directory = temp_ / "none"})));
 }
 
-TEST_F(WatcherTest, ATreeWithTooManyDirectoriesIsNeverJudged) {
+TEST_F(WatcherTest, TooManyDirectoriesMakeStartsUnknown) {
   Start({.directories_per_tree = 10});
   for (int i = 0; i < 20; ++i) {
     stdfs::create_directories(temp_ / fmt::format("d{}", i));
@@ -320,10 +320,10 @@ TEST_F(WatcherTest, ATreeWithTooManyDirectoriesIsNeverJudged) {
   EXPECT_EQ(log_.lines, 1);
   clock_.Advance(std::chrono::hours(1));
   EXPECT_FALSE(watcher_->Read("w1", clock_.Now(), clock_.Now()).complete);
-  EXPECT_EQ(Judge().result, api::StartResult::kUnknown);
+  EXPECT_EQ(Classify().result, api::StartResult::kUnknown);
 }
 
-TEST_F(WatcherTest, LinksThatAPodPlantsAreNotFollowed) {
+TEST_F(WatcherTest, FollowsNoLinks) {
   TempDir outside;
   AddTree();
   stdfs::create_directory_symlink(outside.path(), temp_ / "link");
@@ -339,7 +339,7 @@ TEST_F(WatcherTest, LinksThatAPodPlantsAreNotFollowed) {
   EXPECT_EQ(watcher_->directories(), 1);
 }
 
-TEST_F(WatcherTest, AnOverflowSpoilsTheRecordAndWatchingGoesOn) {
+TEST_F(WatcherTest, OverflowMakesRecordIncomplete) {
   std::ifstream sysctl("/proc/sys/fs/inotify/max_queued_events");
   int queue = 0;
   sysctl >> queue;
@@ -349,8 +349,8 @@ TEST_F(WatcherTest, AnOverflowSpoilsTheRecordAndWatchingGoesOn) {
     Write(fmt::format("f{}", i));
   }
   Everything();
-  // Opens and closes alternate, so that the kernel merges none of them. The watcher keeps up with
-  // one writer on most machines: several, until the queue has run over.
+  // Opens and closes alternate, so that the kernel does not merge them. On most machines the
+  // watcher keeps up with one writer, so several writers run until the queue overflows.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   std::atomic<bool> over = false;
   std::vector<std::jthread> engines;
@@ -381,7 +381,7 @@ TEST_F(WatcherTest, AnOverflowSpoilsTheRecordAndWatchingGoesOn) {
   EXPECT_FALSE(later.events.empty());
 }
 
-TEST_F(WatcherTest, EndsWithItsThreadWhileEnginesGoOn) {
+TEST_F(WatcherTest, StopsWhileEnginesWrite) {
   AddTree();
   std::atomic<bool> over = false;
   std::jthread engine([this, &over] {

@@ -19,15 +19,15 @@ using std::chrono::seconds;
 class StartsTest : public ::testing::Test, protected Workbench {
  protected:
   StartsTest() : context_(ContextWith(workers_)), starts_(context_, tables_), begin_(clock_.Now()) {
-    tables_.Follow({{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}});
+    tables_.Update({{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}});
   }
 
   api::StartWindow Window(const std::string& pod, int started, int ready) const {
     return {.pod_uid = pod,
             .warmup_uid = kMount.uid,
             .run_as = kMount.run_as,
-            .started_at = begin_ + seconds(started),
-            .ready_at = ready == 0 ? WallTime{} : begin_ + seconds(ready)};
+            .started_time = begin_ + seconds(started),
+            .ready_time = ready == 0 ? WallTime{} : begin_ + seconds(ready)};
   }
   FileEvent Event(FileEventType type, int second, const std::string& path) const {
     return {.type = type, .time = begin_ + seconds(second), .path = path};
@@ -40,13 +40,13 @@ class StartsTest : public ::testing::Test, protected Workbench {
   WallTime begin_;
 };
 
-TEST_F(StartsTest, SaysNothingBeforeTheWindowHasClosed) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
+TEST_F(StartsTest, ReportsNothingBeforeWindowCloses) {
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
   starts_.Poll({Window("a", 0, 0)});
   EXPECT_TRUE(starts_.Statuses().empty());
   EXPECT_TRUE(starts_.IsWaiting());
   clock_.Advance(seconds(6));
-  starts_.Poll({Window("a", 0, 5)});  // ready at 5, rounded down: what belongs to it may still come
+  starts_.Poll({Window("a", 0, 5)});  // 5 is rounded down, so more events of the start may follow
   EXPECT_TRUE(starts_.Statuses().empty());
   clock_.Advance(seconds(2));
   starts_.Poll({Window("a", 0, 5)});
@@ -54,9 +54,9 @@ TEST_F(StartsTest, SaysNothingBeforeTheWindowHasClosed) {
   EXPECT_FALSE(starts_.IsWaiting());
 }
 
-TEST_F(StartsTest, CallsAStartThatOnlyReadAHit) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kOpened, 2, kIndexFile),
-                            Event(FileEventType::kRead, 2, kIndexFile)});
+TEST_F(StartsTest, StartWithOnlyReadsIsAHit) {
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kOpened, 2, kIndexFile),
+                                  Event(FileEventType::kRead, 2, kIndexFile)});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   const api::StartEvidence evidence = starts_.Statuses().at(0);
@@ -66,41 +66,41 @@ TEST_F(StartsTest, CallsAStartThatOnlyReadAHit) {
   EXPECT_EQ(evidence.written, 0);
 }
 
-TEST_F(StartsTest, AMissWithoutAnyBundleIsACleanColdStart) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
+TEST_F(StartsTest, MissWithoutBundleIsACleanColdStart) {
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
   ASSERT_TRUE(PrepareMount(root_.dir(), kMount, {.now = begin_ - seconds(100)}).ok());
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kCold);
 }
 
-TEST_F(StartsTest, AMissWithABundleIsAMiss) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
-  ASSERT_TRUE(NoteActivation(root_.dir(), kMount,
-                             {.generation = std::string(32, 'a'), .at = begin_ - seconds(100)})
+TEST_F(StartsTest, MissWithBundleIsAMiss) {
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
+  ASSERT_TRUE(RecordActivation(root_.dir(), kMount,
+                               {.generation = std::string(32, 'a'), .at = begin_ - seconds(100)})
                   .ok());
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kMiss);
 }
 
-TEST_F(StartsTest, SaysUnknownWhenTheRecordIsIncomplete) {
+TEST_F(StartsTest, IncompleteRecordIsUnknown) {
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kUnknown);
 }
 
-TEST_F(StartsTest, JudgesOnceAndKeepsTheJudgement) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
+TEST_F(StartsTest, EvaluatesEachStartOnce) {
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   const auto before = starts_.Statuses();
-  watcher_.Saw(kMount.uid, {});
+  watcher_.SetEvents(kMount.uid, {});
   starts_.Poll({Window("a", 0, 5)});
   EXPECT_EQ(starts_.Statuses(), before);
 }
 
-TEST_F(StartsTest, ForgetsWhatTheOperatorHasTakenIn) {
+TEST_F(StartsTest, ForgetsStartsRemovedFromSpec) {
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5), Window("b", 10, 15)});
   starts_.Poll({Window("b", 10, 15)});
@@ -108,7 +108,7 @@ TEST_F(StartsTest, ForgetsWhatTheOperatorHasTakenIn) {
   EXPECT_EQ(starts_.Statuses()[0].pod_uid, "b");
 }
 
-TEST_F(StartsTest, ARestartedAgentKeepsWhatItHadReported) {
+TEST_F(StartsTest, RestartKeepsReportedResults) {
   const api::StartEvidence reported{.pod_uid = "a", .result = api::StartResult::kHit, .opened = 7};
   starts_.Adopt({reported});
   clock_.Advance(seconds(60));
@@ -116,9 +116,9 @@ TEST_F(StartsTest, ARestartedAgentKeepsWhatItHadReported) {
   EXPECT_EQ(starts_.Statuses(), std::vector<api::StartEvidence>{reported});
 }
 
-TEST_F(StartsTest, TwoPodsAtOnceThatCannotBeToldApartAreUnknown) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile),
-                            Event(FileEventType::kMovedTo, 3, "inductor/fxgraph/zz/fnew/e")});
+TEST_F(StartsTest, AmbiguousConcurrentStartsAreUnknown) {
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile),
+                                  Event(FileEventType::kMovedTo, 3, "inductor/fxgraph/zz/fnew/e")});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5), Window("b", 1, 6)});
   for (const api::StartEvidence& evidence : starts_.Statuses()) {
@@ -126,8 +126,8 @@ TEST_F(StartsTest, TwoPodsAtOnceThatCannotBeToldApartAreUnknown) {
   }
 }
 
-TEST_F(StartsTest, TwoPodsAtOnceThatBothOnlyReadAreBothHits) {
-  watcher_.Saw(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
+TEST_F(StartsTest, ConcurrentStartsWithOnlyReadsAreHits) {
+  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile)});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5), Window("b", 1, 6)});
   for (const api::StartEvidence& evidence : starts_.Statuses()) {
@@ -135,14 +135,14 @@ TEST_F(StartsTest, TwoPodsAtOnceThatBothOnlyReadAreBothHits) {
   }
 }
 
-TEST(Overlap, OfTheSameDirectoryOnly) {
+TEST(Overlap, RequiresSameDirectory) {
   const WallTime zero{};
   const auto window = [&](const std::string& uid, const std::string& run_as, int started,
                           int ready) {
     return api::StartWindow{.warmup_uid = uid,
                             .run_as = run_as,
-                            .started_at = zero + seconds(started),
-                            .ready_at = zero + seconds(ready)};
+                            .started_time = zero + seconds(started),
+                            .ready_time = zero + seconds(ready)};
   };
   const api::StartWindow base = window("u", "image", 100, 110);
   EXPECT_TRUE(Overlap(base, window("u", "image", 105, 120)));

@@ -26,7 +26,7 @@ namespace cachewarm::agent {
 
 inline const Mount kMount{"team", "llama", "uid-1", "image"};
 
-// A node with a root, a store in memory and a clock that stands still: what steps run on.
+// Dependencies of steps: a node with a root, a store in memory and a fake clock.
 class Workbench {
  public:
   Workbench() : registry_(metrics::MakeRegistry()), metrics_(*registry_, "test") {
@@ -44,7 +44,7 @@ class Workbench {
                                             .devices = 0,
                                             .container = "server"},
                                 .settle_seconds = 2,
-                                .started_at = clock_.Now()};
+                                .started_time = clock_.Now()};
     request.key = *fingerprint::KeyOf(request.factors);
     return request;
   }

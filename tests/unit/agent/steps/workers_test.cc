@@ -11,7 +11,7 @@
 namespace cachewarm::agent {
 namespace {
 
-TEST(Workers, RunEveryJobThatWasTaken) {
+TEST(Workers, RunEveryAcceptedJob) {
   std::latch done(50);
   Workers workers(3, 100);
   for (int i = 0; i < 50; ++i) {
@@ -20,7 +20,7 @@ TEST(Workers, RunEveryJobThatWasTaken) {
   done.wait();
 }
 
-TEST(Workers, RefuseWhatDoesNotFitInTheQueue) {
+TEST(Workers, RejectJobsAboveQueueLimit) {
   std::binary_semaphore begun(0);
   std::binary_semaphore go(0);
   Workers workers(1, 2);
@@ -35,7 +35,7 @@ TEST(Workers, RefuseWhatDoesNotFitInTheQueue) {
   go.release();
 }
 
-TEST(Workers, StopTellsTheRunningJobAndDropsTheRest) {
+TEST(Workers, StopEndsRunningJobAndDropsQueue) {
   std::binary_semaphore begun(0);
   std::atomic<int> run = 0;
   Workers workers(1, 10);

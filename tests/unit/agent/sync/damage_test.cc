@@ -12,77 +12,78 @@ namespace {
 struct ChangeCase {
   std::string what;
   FileChange change;
-  FileVerdict verdict;
+  FileState state;
 };
 
 const std::vector<ChangeCase>& Changes() {
   static const std::vector<ChangeCase> cases = {
       {"a hard link was made, or the owner changed",
        {.right = true, .same_file = true},
-       FileVerdict::kWhole},
+       FileState::kIntact},
       {"another process compiled the same and renamed it into place",
        {.right = true, .written = true},
-       FileVerdict::kWhole},
-      {"touched", {.right = true, .same_file = true, .written = true}, FileVerdict::kWhole},
-      {"Triton compiled it again: rename", {.written = true}, FileVerdict::kTheirs},
-      {"a new file of the same size and time", {}, FileVerdict::kTheirs},
+       FileState::kIntact},
+      {"touched", {.right = true, .same_file = true, .written = true}, FileState::kIntact},
+      {"Triton compiled it again: rename", {.written = true}, FileState::kModifiedByEngine},
+      {"a new file of the same size and time", {}, FileState::kModifiedByEngine},
       {"Inductor's g++ was killed over a new .so",
-       {.written = true, .torn = true},
-       FileVerdict::kDamaged},
+       {.written = true, .truncated = true},
+       FileState::kDamaged},
       {"ninja rewrote build.ninja",
        {.same_file = true, .written = true, .writable = true},
-       FileVerdict::kTheirs},
+       FileState::kModifiedByEngine},
       {"ninja's compiler was killed",
-       {.same_file = true, .written = true, .writable = true, .torn = true},
-       FileVerdict::kDamaged},
+       {.same_file = true, .written = true, .writable = true, .truncated = true},
+       FileState::kDamaged},
       {"root wrote into an Inductor entry",
        {.same_file = true, .written = true},
-       FileVerdict::kDamaged},
-      {"the disk lost a bit", {.same_file = true}, FileVerdict::kDamaged},
+       FileState::kDamaged},
+      {"the disk lost a bit", {.same_file = true}, FileState::kDamaged},
       {"the disk lost a bit of a file that engines write",
        {.same_file = true, .writable = true},
-       FileVerdict::kDamaged},
+       FileState::kDamaged},
   };
   return cases;
 }
 
-TEST(JudgeFile, TellsDamageFromTheWorkOfEngines) {
+TEST(EvaluateFile, DistinguishesDamageFromEngineChanges) {
   for (const ChangeCase& each : Changes()) {
-    EXPECT_EQ(JudgeFile(each.change), each.verdict) << each.what;
+    EXPECT_EQ(EvaluateFile(each.change), each.state) << each.what;
   }
 }
 
-TEST(JudgeFile, NeverCallsRightBytesDamageNorTornOnesAnEngines) {
+TEST(EvaluateFile, RightBytesAreIntactAndTruncatedFilesDamaged) {
   for (unsigned bits = 0; bits < 32; ++bits) {
     const FileChange change{.right = (bits & 1U) != 0,
                             .same_file = (bits & 2U) != 0,
                             .written = (bits & 4U) != 0,
                             .writable = (bits & 8U) != 0,
-                            .torn = (bits & 16U) != 0};
-    const FileVerdict verdict = JudgeFile(change);
-    EXPECT_EQ(verdict == FileVerdict::kWhole, change.right) << bits;
-    EXPECT_FALSE(verdict == FileVerdict::kTheirs && change.torn) << bits;
+                            .truncated = (bits & 16U) != 0};
+    const FileState state = EvaluateFile(change);
+    EXPECT_EQ(state == FileState::kIntact, change.right) << bits;
+    EXPECT_FALSE(state == FileState::kModifiedByEngine && change.truncated) << bits;
     EXPECT_FALSE(DescribeDamage(change).empty()) << bits;
   }
 }
 
-TEST(DescribeDamage, SaysWhatNoEngineDoes) {
+TEST(DescribeDamage, DescribesEveryKindOfDamage) {
   EXPECT_EQ(DescribeDamage(FileChange{.same_file = true}),
-            "has other bytes than its bundle says, and nobody wrote it");
+            "does not match its bundle, although no process wrote it");
   EXPECT_EQ(DescribeDamage(FileChange{.same_file = true, .written = true}),
-            "was overwritten in place, which no engine does with files of its kind");
-  EXPECT_EQ(DescribeDamage(FileChange{.written = true, .torn = true}),
-            "was replaced by a file that is torn");
-  EXPECT_EQ(DescribeDamage(DamagedTree{.path = "a/b", .message = "it rots"}), "a/b: it rots");
-  EXPECT_EQ(DescribeDamage(DamagedTree{}), "what was damaged is not known any more");
+            "was modified in place; no compiler does that to this file type");
+  EXPECT_EQ(DescribeDamage(FileChange{.written = true, .truncated = true}),
+            "was replaced by a truncated file");
+  EXPECT_EQ(DescribeDamage(DamagedTree{.path = "a/b", .message = "its content changed"}),
+            "a/b: its content changed");
+  EXPECT_EQ(DescribeDamage(DamagedTree{}), "the damage record cannot be read");
 }
 
-TEST(IsLyingList, NeedsTwoInodesThatNobodyWrote) {
+TEST(IsIndexInconsistent, RequiresTwoUntouchedInodes) {
   const DamagedTree found{.path = "a", .digest = DigestOf("x"), .inode = 2, .untouched = true};
   struct Case {
     std::string what;
     DamagedTree earlier;
-    bool lies;
+    bool is_inconsistent;
   };
   const std::vector<Case> cases = {
       {"the same again",
@@ -101,13 +102,14 @@ TEST(IsLyingList, NeedsTwoInodesThatNobodyWrote) {
       {"a record that cannot be read", {}, false},
   };
   for (const Case& each : cases) {
-    EXPECT_EQ(IsLyingList(found, {{"other", {}}, {"earlier", each.earlier}}), each.lies)
+    EXPECT_EQ(IsIndexInconsistent(found, {{"other", {}}, {"earlier", each.earlier}}),
+              each.is_inconsistent)
         << each.what;
   }
   DamagedTree written = found;
   written.untouched = false;
-  EXPECT_FALSE(IsLyingList(written, {{"earlier", cases[0].earlier}}));
-  EXPECT_FALSE(IsLyingList(found, {}));
+  EXPECT_FALSE(IsIndexInconsistent(written, {{"earlier", cases[0].earlier}}));
+  EXPECT_FALSE(IsIndexInconsistent(found, {}));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 #include "agent/sync/plan.h"
 
-// A node in the words of a test, for what is planned on it.
+// Describes nodes for tests of the plan.
 namespace cachewarm::agent {
 
 inline const MonoTime kNow{std::chrono::seconds(1000)};
@@ -36,7 +36,7 @@ inline Mount MountOf(const api::WantedWarmup& warmup, const std::string& run_as 
   return {warmup.ns, warmup.name, warmup.uid, run_as};
 }
 
-// A node as a test describes it; Steps() is what the plan says, as text.
+// A node described by a test. Steps() returns the plan as text.
 class Node {
  public:
   Node& Want(const api::WantedWarmup& warmup) {

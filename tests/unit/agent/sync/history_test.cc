@@ -28,10 +28,10 @@ struct FaultCase {
 const std::vector<FaultCase>& FaultCases() {
   using enum FaultSource;
   static const std::vector<FaultCase> cases = {
-      {kBundle, StatusCode::kInvalidArgument, FaultKind::kRefused, "BundleRefused", true},
-      {kBundle, StatusCode::kResourceExhausted, FaultKind::kRefused, "BundleRefused", true},
+      {kBundle, StatusCode::kInvalidArgument, FaultKind::kRejected, "BundleRejected", true},
+      {kBundle, StatusCode::kResourceExhausted, FaultKind::kRejected, "BundleRejected", true},
       {kBundle, StatusCode::kDataLoss, FaultKind::kDamaged, "VerifyFailed", true},
-      {kSignature, StatusCode::kInvalidArgument, FaultKind::kUnsigned, "SignatureRefused", true},
+      {kSignature, StatusCode::kInvalidArgument, FaultKind::kUnsigned, "SignatureRejected", true},
       {kSignature, StatusCode::kFailedPrecondition, FaultKind::kDisk, "DiskFailed", false},
       {kStore, StatusCode::kDataLoss, FaultKind::kDamaged, "VerifyFailed", true},
       {kStore, StatusCode::kNotFound, FaultKind::kMissing, "FetchFailed", true},
@@ -51,7 +51,7 @@ const std::vector<FaultCase>& FaultCases() {
   return cases;
 }
 
-TEST(KindOfFault, TellsBundleStoreAndDiskApart) {
+TEST(KindOfFault, DistinguishesBundleStoreAndDisk) {
   for (const FaultCase& each : FaultCases()) {
     const absl::Status status(each.code, "x");
     const FaultKind kind = KindOfFault(each.source, status);
@@ -63,16 +63,16 @@ TEST(KindOfFault, TellsBundleStoreAndDiskApart) {
 
 // The waits of six failures in a row, in seconds, with the longest jitter.
 std::vector<int64_t> WaitsOf(FaultKind kind) {
-  Setback setback;
+  FailureState failure;
   std::vector<int64_t> waits;
   for (int i = 0; i < 6; ++i) {
-    NoteSetback(setback, kind, absl::UnavailableError("down"), {kMono, kWall, 0.0});
-    waits.push_back(std::chrono::duration_cast<seconds>(setback.not_before - kMono).count());
+    RecordFailure(failure, kind, absl::UnavailableError("down"), {kMono, kWall, 0.0});
+    waits.push_back(std::chrono::duration_cast<seconds>(failure.not_before - kMono).count());
   }
   return waits;
 }
 
-TEST(NoteSetback, WaitsAsLongAsTheKindOfFaultMayTakeToBeMended) {
+TEST(RecordFailure, BackoffDependsOnFaultKind) {
   EXPECT_EQ(WaitsOf(FaultKind::kStore), (std::vector<int64_t>{1, 2, 4, 8, 16, 30}));
   EXPECT_EQ(WaitsOf(FaultKind::kDiskFull), WaitsOf(FaultKind::kStore));
   EXPECT_EQ(WaitsOf(FaultKind::kDisk), WaitsOf(FaultKind::kStore));
@@ -81,33 +81,33 @@ TEST(NoteSetback, WaitsAsLongAsTheKindOfFaultMayTakeToBeMended) {
   EXPECT_EQ(WaitsOf(FaultKind::kDamaged), (std::vector<int64_t>{60, 240, 960, 3840, 15360, 21600}));
 }
 
-TEST(NoteSetback, WhatIsRefusedIsNeverTriedAgain) {
-  Setback setback;
-  NoteSetback(setback, FaultKind::kRefused, absl::InvalidArgumentError("a device"),
-              {kMono, kWall, 0.5});
-  EXPECT_EQ(setback.not_before, MonoTime::max());
-  EXPECT_TRUE(setback.quarantined);
-  EXPECT_EQ(setback.reason, api::reason::kBundleRefused);
-  EXPECT_EQ(setback.message,
-            "a device; quarantined: never fetched here again, publish another bundle");
+TEST(RecordFailure, RejectedBundleIsNeverRetried) {
+  FailureState failure;
+  RecordFailure(failure, FaultKind::kRejected, absl::InvalidArgumentError("a device"),
+                {kMono, kWall, 0.5});
+  EXPECT_EQ(failure.not_before, MonoTime::max());
+  EXPECT_TRUE(failure.quarantined);
+  EXPECT_EQ(failure.reason, api::reason::kBundleRejected);
+  EXPECT_EQ(failure.message,
+            "a device; quarantined permanently on this node; publish a new bundle");
 }
 
-TEST(NoteSetback, SaysUntilWhenADamagedBundleWaits) {
-  Setback setback;
-  NoteSetback(setback, FaultKind::kDamaged, absl::DataLossError("wrong digest"),
-              {kMono, kWall, 0.0});
-  EXPECT_TRUE(setback.quarantined);
-  EXPECT_EQ(setback.message, "wrong digest; quarantined until " + FormatTime(kWall + seconds(60)) +
-                                 ": mend the store's copy or publish another bundle");
+TEST(RecordFailure, MessageHasEndOfQuarantine) {
+  FailureState failure;
+  RecordFailure(failure, FaultKind::kDamaged, absl::DataLossError("wrong digest"),
+                {kMono, kWall, 0.0});
+  EXPECT_TRUE(failure.quarantined);
+  EXPECT_EQ(failure.message, "wrong digest; quarantined until " + FormatTime(kWall + seconds(60)) +
+                                 "; repair the blob in the registry or publish a new bundle");
 }
 
-TEST(NoteSetback, AStoreThatIsDownAfterwardsIsNoQuarantine) {
-  Setback setback;
-  NoteSetback(setback, FaultKind::kDamaged, absl::DataLossError("x"), {kMono, kWall, 0.5});
-  NoteSetback(setback, FaultKind::kMissing, absl::NotFoundError("gone"), {kMono, kWall, 0.5});
-  EXPECT_FALSE(setback.quarantined);
-  EXPECT_EQ(setback.failures, 2);
-  EXPECT_EQ(setback.message, "gone");
+TEST(RecordFailure, LaterStoreFailureEndsQuarantine) {
+  FailureState failure;
+  RecordFailure(failure, FaultKind::kDamaged, absl::DataLossError("x"), {kMono, kWall, 0.5});
+  RecordFailure(failure, FaultKind::kMissing, absl::NotFoundError("gone"), {kMono, kWall, 0.5});
+  EXPECT_FALSE(failure.quarantined);
+  EXPECT_EQ(failure.count, 2);
+  EXPECT_EQ(failure.message, "gone");
 }
 
 }  // namespace

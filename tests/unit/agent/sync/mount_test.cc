@@ -15,7 +15,7 @@ Digest DigestNumber(int number) {
   return DigestOf(std::to_string(number));
 }
 
-TEST(CheckMount, TakesWhatKubernetesMakes) {
+TEST(CheckMount, AcceptsKubernetesNames) {
   EXPECT_TRUE(CheckMount(kGood).ok());
   Mount image = kGood;
   image.run_as = "image";
@@ -28,7 +28,7 @@ TEST(CheckMount, TakesWhatKubernetesMakes) {
   EXPECT_TRUE(CheckMount(dotted).ok());
 }
 
-TEST(CheckMount, RefusesEveryPartThatCouldLeaveTheRootAndNamesIt) {
+TEST(CheckMount, RejectsUnsafePartByName) {
   struct Case {
     std::string Mount::*part;
     std::string value;
@@ -71,7 +71,7 @@ TEST(CheckMount, RefusesEveryPartThatCouldLeaveTheRootAndNamesIt) {
   }
 }
 
-TEST(RunAsUser, ReadsTheNumberAndKnowsTheImagesOwn) {
+TEST(RunAsUser, ParsesUserNumber) {
   EXPECT_EQ(RunAsUser("u0"), 0);
   EXPECT_EQ(RunAsUser("u1000"), 1000);
   EXPECT_EQ(RunAsUser("u4294967294"), 4294967294);
@@ -79,7 +79,7 @@ TEST(RunAsUser, ReadsTheNumberAndKnowsTheImagesOwn) {
   EXPECT_EQ(RunAsUser(""), -1);
 }
 
-TEST(GenerationId, DoesNotDependOnOrderOrRepetition) {
+TEST(GenerationId, IgnoresOrderAndRepetition) {
   const Digest a = DigestNumber(1);
   const Digest b = DigestNumber(2);
   const std::string id = GenerationId(kGood, {a, b});
@@ -89,7 +89,7 @@ TEST(GenerationId, DoesNotDependOnOrderOrRepetition) {
   EXPECT_FALSE(IsColdId(id));
 }
 
-TEST(GenerationId, DiffersByEverythingThatDecidesTheTree) {
+TEST(GenerationId, DiffersByMountAndBundles) {
   const Digest a = DigestNumber(1);
   const std::string id = GenerationId(kGood, {a});
   Mount other_uid = kGood;
@@ -102,14 +102,14 @@ TEST(GenerationId, DiffersByEverythingThatDecidesTheTree) {
   EXPECT_NE(id, GenerationId(kGood, {a, DigestNumber(2)}));
 }
 
-TEST(GenerationId, ARenewedOneIsAnother) {
+TEST(GenerationId, DiffersByRenew) {
   const Digest a = DigestNumber(1);
   EXPECT_EQ(GenerationId(kGood, {a}), GenerationId(kGood, {a}, 0));
   EXPECT_NE(GenerationId(kGood, {a}, 1), GenerationId(kGood, {a}));
   EXPECT_NE(GenerationId(kGood, {a}, 1), GenerationId(kGood, {a}, 2));
 }
 
-TEST(GenerationId, StaysTheSameAcrossVersionsBecauseItNamesTreesOnDisks) {
+TEST(GenerationId, IsStableAcrossVersions) {
   const Digest digest = Digest::FromHex(std::string(64, 'a'));
   const Mount mount{"ns", "w", "uid-1", "image"};
   EXPECT_EQ(
@@ -117,14 +117,14 @@ TEST(GenerationId, StaysTheSameAcrossVersionsBecauseItNamesTreesOnDisks) {
       DigestOf("generation 1\nuid-1\nimage\n" + std::string(64, 'a') + "\n").hex().substr(0, 32));
 }
 
-TEST(ColdId, CountsUpWithoutMeetingAGenerationOfBundles) {
+TEST(ColdId, DiffersByAttempt) {
   EXPECT_NE(ColdId(kGood, 0), ColdId(kGood, 1));
   EXPECT_EQ(ColdId(kGood, 0), ColdId(kGood, 0));
   EXPECT_TRUE(IsColdId(ColdId(kGood, 0)));
   EXPECT_TRUE(IsGenerationId(ColdId(kGood, 7)));
 }
 
-TEST(IsGenerationId, RefusesOtherNames) {
+TEST(IsGenerationId, RejectsOtherNames) {
   const std::vector<std::string> others = {"",
                                            ".",
                                            "..",

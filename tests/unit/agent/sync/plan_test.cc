@@ -17,17 +17,17 @@ namespace {
 using std::chrono::seconds;
 using Texts = std::vector<std::string>;
 
-TEST(Plan, EmptyNodeWithoutAWishHasNothingToDo) {
+TEST(Plan, EmptyNodeWithoutWarmupsHasNoSteps) {
   EXPECT_EQ(Node().Steps(), Texts{});
 }
 
-TEST(Plan, NewWarmupGetsADirectoryForEachRunAs) {
+TEST(Plan, PreparesEachRunAs) {
   api::WantedWarmup warmup = Warmup();
   warmup.run_as = {"u1000", "image"};
   EXPECT_EQ(Node().Want(warmup).Steps(), (Texts{"prepare u1000", "prepare image"}));
 }
 
-TEST(Plan, ALinkToADamagedTreeIsFlippedAtOnceAndAFreshTreeFetched) {
+TEST(Plan, FlipsLinkToDamagedTreeAndFetchesFreshOne) {
   const api::WantedWarmup warmup = Warmup({Bundle(1)});
   const Mount mount = MountOf(warmup);
   Node node;
@@ -43,7 +43,7 @@ TEST(Plan, ALinkToADamagedTreeIsFlippedAtOnceAndAFreshTreeFetched) {
   EXPECT_EQ(node.Steps(), Texts{});
 }
 
-TEST(Plan, ALinkToADamagedTreeIsFlippedAlsoWhenNobodyWantsItsBundles) {
+TEST(Plan, FlipsLinkToDamagedTreeOfUnwantedWarmup) {
   const Mount mount{"gone", "old", "uid-9", "image"};
   Node node;
   node.Shows(mount, {DigestNumber(1)});
@@ -51,7 +51,7 @@ TEST(Plan, ALinkToADamagedTreeIsFlippedAlsoWhenNobodyWantsItsBundles) {
   EXPECT_EQ(node.Steps(), Texts{"renew image 0"});
 }
 
-TEST(Plan, GivesUpAfterThreeDamagedTreesUntilTheWishIsAnother) {
+TEST(Plan, GivesUpAfterThreeDamagedTreesUntilRenewed) {
   api::WantedWarmup warmup = Warmup({Bundle(1)});
   const Mount mount = MountOf(warmup);
   Node node;
@@ -61,7 +61,7 @@ TEST(Plan, GivesUpAfterThreeDamagedTreesUntilTheWishIsAnother) {
         .path = "inductor/x.so", .message = "its content changed"};
   }
   EXPECT_EQ(node.Steps(), Texts{});
-  const Setback refusal = node.Make().refused.at({"uid-1", DigestNumber(1)});
+  const FailureState refusal = node.Make().refused.at({"uid-1", DigestNumber(1)});
   EXPECT_EQ(refusal.reason, api::reason::kTreeDamaged);
   EXPECT_NE(refusal.message.find("inductor/x.so: its content changed"), std::string::npos);
   warmup.renew = 1;
@@ -75,7 +75,7 @@ TEST(Plan, GivesUpAfterThreeDamagedTreesUntilTheWishIsAnother) {
   EXPECT_FALSE(plan.steps.empty());
 }
 
-TEST(TreeOf, PrefersWhatIsThereToWhatMayBeMade) {
+TEST(SelectTree, PrefersExistingTree) {
   const Mount mount{"team", "llama", "uid-1", "image"};
   const std::vector<Digest> digests = {DigestNumber(1)};
   const auto id = [&](int attempt) { return GenerationId(mount, digests, 2, attempt); };
@@ -89,8 +89,8 @@ TEST(TreeOf, PrefersWhatIsThereToWhatMayBeMade) {
       {"nothing yet", {}, {}, 0},
       {"the first", {0}, {}, 0},
       {"the first is damaged", {0}, {0}, 1},
-      {"the second stands for it", {0, 1}, {0}, 1},
-      {"the damaged one was removed, its mark too", {1}, {}, 1},
+      {"the second replaces it", {0, 1}, {0}, 1},
+      {"the damaged tree and its record were removed", {1}, {}, 1},
       {"two damaged", {0, 1}, {0, 1}, 2},
       {"all damaged", {0, 1, 2}, {0, 1, 2}, -1},
   };
@@ -102,12 +102,12 @@ TEST(TreeOf, PrefersWhatIsThereToWhatMayBeMade) {
     for (const int attempt : each.damaged) {
       inventory.damaged[id(attempt)];
     }
-    const auto tree = TreeOf(inventory, mount, digests, 2);
+    const auto tree = SelectTree(inventory, mount, digests, 2);
     EXPECT_EQ(tree.value_or(""), each.expected < 0 ? "" : id(each.expected)) << each.what;
   }
 }
 
-TEST(Plan, PreparesWhateverIsNotALinkThatPodsCanUse) {
+TEST(Plan, PreparesMountWithoutUsableLink) {
   struct Case {
     LinkState state;
     bool prepares;
@@ -125,34 +125,34 @@ TEST(Plan, PreparesWhateverIsNotALinkThatPodsCanUse) {
   }
 }
 
-TEST(Plan, MendsABrokenLinkThatNobodyWantsAnyMore) {
+TEST(Plan, RepairsBrokenLinkOfUnwantedWarmup) {
   Node node;
   node.inventory.links[{"gone", "old", "uid-9", "image"}] = {LinkState::kBroken, ""};
   EXPECT_EQ(node.Steps(), Texts{"prepare image"});
 }
 
-TEST(Plan, LeavesOtherLinksOfUnwantedWarmupsAlone) {
+TEST(Plan, KeepsLinksOfUnwantedWarmups) {
   Node node;
   node.Linked({"gone", "old", "uid-9", "image"}, "0123456789abcdef0123456789abcdef");
   node.inventory.links[{"gone", "old", "uid-9", "u5"}] = {LinkState::kDirectory, ""};
   EXPECT_EQ(node.Steps(), Texts{});
 }
 
-TEST(Plan, FetchesWhatIsWantedAndNotThere) {
+TEST(Plan, FetchesMissingGeneration) {
   const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
   const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1), DigestNumber(2)});
   EXPECT_EQ(Node().Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0)).Steps(),
             Texts{fmt::format("fetch u1000 {} of 2", id)});
 }
 
-TEST(Plan, PreparesBeforeItFetchesSoThatAPodMayComeMeanwhile) {
+TEST(Plan, PreparesBeforeItFetches) {
   const api::WantedWarmup warmup = Warmup({Bundle(1)});
   const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
   EXPECT_EQ(Node().Want(warmup).Steps(),
             (Texts{"prepare u1000", fmt::format("fetch u1000 {} of 1", id)}));
 }
 
-TEST(Plan, ActivatesACompleteGenerationInsteadOfFetchingIt) {
+TEST(Plan, ActivatesExistingGeneration) {
   const api::WantedWarmup warmup = Warmup({Bundle(1)});
   const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
   Node node;
@@ -161,7 +161,7 @@ TEST(Plan, ActivatesACompleteGenerationInsteadOfFetchingIt) {
   EXPECT_EQ(node.Steps(), Texts{"activate u1000 " + id});
 }
 
-TEST(Plan, IsDoneWhenTheWantedGenerationIsActive) {
+TEST(Plan, HasNoStepsIfWantedGenerationIsActive) {
   const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
   EXPECT_EQ(Node().Want(warmup).Shows(MountOf(warmup), {DigestNumber(2), DigestNumber(1)}).Steps(),
             Texts{});
@@ -173,7 +173,7 @@ TEST(Plan, AbsenceNeverEvicts) {
   EXPECT_EQ(Node().Want(Warmup()).Shows(MountOf(warmup), {DigestNumber(1)}).Steps(), Texts{});
 }
 
-TEST(Plan, RollBackFlipsToTheTreeThatIsStillThere) {
+TEST(Plan, RollbackActivatesExistingTree) {
   const api::WantedWarmup warmup = Warmup({Bundle(1)});
   const Mount mount = MountOf(warmup);
   Node node;
@@ -183,7 +183,7 @@ TEST(Plan, RollBackFlipsToTheTreeThatIsStillThere) {
   EXPECT_EQ(node.Steps(), Texts{"activate u1000 " + old});
 }
 
-TEST(Plan, StartsNoFetchTwice) {
+TEST(Plan, KeepsRunningFetch) {
   const api::WantedWarmup warmup = Warmup({Bundle(1)});
   const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
   Node node;
@@ -193,13 +193,14 @@ TEST(Plan, StartsNoFetchTwice) {
   EXPECT_EQ(node.Steps(), Texts{});
 }
 
-TEST(Plan, FetchesFirstWhatPodsWaitForAndGivesItTheRoom) {
+TEST(Plan, OrdersFetchesByPriority) {
   std::vector<api::WantedWarmup> warmups;
-  for (const int need : {api::kNeedNone, api::kNeedHeld, api::kNeedBound, api::kNeedHeld}) {
+  for (const int need : {api::kFetchPriorityNone, api::kFetchPriorityHeld, api::kFetchPriorityBound,
+                         api::kFetchPriorityHeld}) {
     api::WantedWarmup warmup = Warmup({Bundle(need, 100)});
     warmup.uid = fmt::format("uid-{}", warmups.size());
     warmup.run_as = {fmt::format("u{}", warmups.size())};
-    warmup.need = need;
+    warmup.fetch_priority = need;
     warmups.push_back(warmup);
   }
   Node node;
@@ -219,14 +220,14 @@ TEST(Plan, FetchesFirstWhatPodsWaitForAndGivesItTheRoom) {
   EXPECT_EQ(order(), "u2 u1 ");
 }
 
-TEST(Plan, DiscardsStagingThatNoFetchOwns) {
+TEST(Plan, DiscardsUnownedStagingTree) {
   Node node;
   node.inventory.staging = {"a", "b"};
   node.history.fetching = {"b"};
   EXPECT_EQ(node.Steps(), Texts{"discard a"});
 }
 
-TEST(Plan, FetchesForEachRunAsItsOwnTree) {
+TEST(Plan, FetchesOneTreePerRunAs) {
   api::WantedWarmup warmup = Warmup({Bundle(1)});
   warmup.run_as = {"u1000", "image"};
   Node node;
@@ -239,64 +240,61 @@ TEST(Plan, FetchesForEachRunAsItsOwnTree) {
   EXPECT_TRUE(steps[1].starts_with("fetch image "));
 }
 
-TEST(Plan, GoesOnWithoutABundleThatIsRefused) {
+TEST(Plan, FetchesOtherBundlesWhileOneWaits) {
   const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
   Node node;
   node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
-  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.failures = 1,
-                                                      .not_before = kNow + seconds(5)};
+  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.count = 1, .not_before = kNow + seconds(5)};
   const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
   EXPECT_EQ(node.Steps(), Texts{fmt::format("fetch u1000 {} of 1", id)});
   EXPECT_EQ(node.Make().next, kNow + seconds(5));
 }
 
-TEST(Plan, TriesARefusedBundleAgainWhenItsTimeHasCome) {
+TEST(Plan, RetriesBundleWhenDue) {
   const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
   Node node;
   node.Want(warmup).Shows(MountOf(warmup), {DigestNumber(1)});
-  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.failures = 1, .not_before = kNow};
+  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.count = 1, .not_before = kNow};
   const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1), DigestNumber(2)});
   EXPECT_EQ(node.Steps(), Texts{fmt::format("fetch u1000 {} of 2", id)});
 }
 
-TEST(Plan, KeepsWhatIsActiveWhileEveryWantedBundleIsRefused) {
+TEST(Plan, KeepsActiveTreeWhileAllBundlesWait) {
   const api::WantedWarmup warmup = Warmup({Bundle(2)});
   Node node;
   node.Want(warmup).Shows(MountOf(warmup), {DigestNumber(1)});
-  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.failures = 3,
-                                                      .not_before = kNow + seconds(60)};
+  node.history.bundles[{"uid-1", DigestNumber(2)}] = {.count = 3, .not_before = kNow + seconds(60)};
   EXPECT_EQ(node.Steps(), Texts{});
 }
 
-TEST(Plan, AnotherWarmupsTroubleWithTheSameBundleIsNotOurs) {
+TEST(Plan, FailureOfOtherWarmupIsIgnored) {
   const api::WantedWarmup warmup = Warmup({Bundle(1)});
   Node node;
   node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
-  node.history.bundles[{"uid-2", DigestNumber(1)}] = {.failures = 1,
-                                                      .not_before = kNow + seconds(5)};
+  node.history.bundles[{"uid-2", DigestNumber(1)}] = {.count = 1, .not_before = kNow + seconds(5)};
   EXPECT_EQ(node.Steps().size(), 1U);
 }
 
-TEST(Plan, WaitsForTheStoreAsLongAsTheSetbackSays) {
+TEST(Plan, WaitsForRetryOfGeneration) {
   const api::WantedWarmup warmup = Warmup({Bundle(1)});
   const std::string id = GenerationId(MountOf(warmup), {DigestNumber(1)});
   Node node;
   node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
-  node.history.generations[id] = {.failures = 2, .not_before = kNow + seconds(7)};
+  node.history.generations[id] = {.count = 2, .not_before = kNow + seconds(7)};
   EXPECT_EQ(node.Steps(), Texts{});
   EXPECT_EQ(node.Make().next, kNow + seconds(7));
   node.history.generations[id].not_before = kNow;
   EXPECT_EQ(node.Steps().size(), 1U);
 }
 
-TEST(Plan, RefusesAboveTheByteLimitAndSaysWhatToDo) {
+TEST(Plan, RefusesFetchAboveByteLimit) {
   const api::WantedWarmup warmup = Warmup({Bundle(1, 600), Bundle(2, 500)});
   Node node;
   node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
   node.disk = {.limit_bytes = 2000, .used_bytes = 1000};
   const Plan plan = node.Make();
   EXPECT_TRUE(plan.steps.empty());
-  const Setback& refusal = plan.refused.at({"uid-1", DigestNumber(1)});
+  const FailureState& refusal = plan.refused.at({"uid-1", DigestNumber(1)});
   EXPECT_EQ(refusal.reason, api::reason::kOverLimit);
   EXPECT_NE(refusal.message.find("raise byteLimit"), std::string::npos);
   EXPECT_TRUE(plan.refused.contains({"uid-1", DigestNumber(2)}));
@@ -310,7 +308,7 @@ TEST(Plan, ExactlyTheByteLimitFits) {
   EXPECT_EQ(node.Steps().size(), 1U);
 }
 
-TEST(Plan, RefusesWhatTheDiskHasNoRoomFor) {
+TEST(Plan, RefusesFetchAboveFreeSpace) {
   const api::WantedWarmup warmup = Warmup({Bundle(1, int64_t{1} << 30)});
   Node node;
   node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
@@ -320,7 +318,7 @@ TEST(Plan, RefusesWhatTheDiskHasNoRoomFor) {
   EXPECT_EQ(plan.refused.at({"uid-1", DigestNumber(1)}).reason, api::reason::kDiskFull);
 }
 
-TEST(Plan, CountsTheFetchesOfOnePlanTogetherAgainstTheLimit) {
+TEST(Plan, SumOfFetchesObeysByteLimit) {
   api::WantedWarmup first = Warmup({Bundle(1, 600)});
   api::WantedWarmup second = Warmup({Bundle(2, 600)});
   second.uid = "uid-2";
@@ -334,15 +332,15 @@ TEST(Plan, CountsTheFetchesOfOnePlanTogetherAgainstTheLimit) {
   EXPECT_TRUE(plan.refused.contains({"uid-2", DigestNumber(2)}));
 }
 
-TEST(Plan, NeverTouchesTheDiskForANameThatCouldLeaveTheRoot) {
-  api::WantedWarmup hostile = Warmup({Bundle(1)});
-  hostile.ns = "../../etc";
-  const Plan plan = Node().Want(hostile).Make();
+TEST(Plan, RejectsUnsafeNames) {
+  api::WantedWarmup unsafe = Warmup({Bundle(1)});
+  unsafe.ns = "../../etc";
+  const Plan plan = Node().Want(unsafe).Make();
   EXPECT_TRUE(plan.steps.empty());
   EXPECT_NE(plan.invalid.at("uid-1").find("namespace"), std::string::npos);
 }
 
-TEST(Plan, PutsWhatPodsWaitForFirst) {
+TEST(Plan, OrdersStepsByKind) {
   const api::WantedWarmup ready = Warmup({Bundle(1)});
   api::WantedWarmup fresh = Warmup({Bundle(2)});
   fresh.uid = "uid-2";
@@ -359,7 +357,7 @@ TEST(Plan, PutsWhatPodsWaitForFirst) {
   EXPECT_TRUE(steps[3].starts_with("fetch"));
 }
 
-TEST(Plan, RenewShowsAnEmptyTreeAtOnceAndFetchesTheSameBundleAnew) {
+TEST(Plan, RenewActivatesEmptyTreeAndFetchesAgain) {
   api::WantedWarmup warmup = Warmup({Bundle(1)});
   warmup.renew = 1;
   const std::string fresh = GenerationId(MountOf(warmup), {DigestNumber(1)}, 1);
@@ -368,7 +366,7 @@ TEST(Plan, RenewShowsAnEmptyTreeAtOnceAndFetchesTheSameBundleAnew) {
   EXPECT_EQ(node.Steps(), (Texts{"renew u1000 1", fmt::format("fetch u1000 {} of 1", fresh)}));
 }
 
-TEST(Plan, RenewFlipsStraightToATreeThatIsThere) {
+TEST(Plan, RenewActivatesExistingTree) {
   api::WantedWarmup warmup = Warmup({Bundle(1)});
   warmup.renew = 1;
   const std::string fresh = GenerationId(MountOf(warmup), {DigestNumber(1)}, 1);
@@ -378,7 +376,7 @@ TEST(Plan, RenewFlipsStraightToATreeThatIsThere) {
   EXPECT_EQ(node.Steps(), Texts{"activate u1000 " + fresh});
 }
 
-TEST(Plan, RenewOfAColdDirectoryIsAnotherColdOne) {
+TEST(Plan, RenewOfColdTreeMakesNewColdTree) {
   api::WantedWarmup warmup = Warmup();
   warmup.renew = 2;
   Node node;
@@ -388,7 +386,7 @@ TEST(Plan, RenewOfAColdDirectoryIsAnotherColdOne) {
   EXPECT_EQ(node.Steps(), Texts{});
 }
 
-TEST(Plan, ARenewedDirectoryStaysWithItsGeneration) {
+TEST(Plan, KeepsRenewedTree) {
   api::WantedWarmup warmup = Warmup({Bundle(1)});
   warmup.renew = 3;
   Node node;
@@ -397,7 +395,7 @@ TEST(Plan, ARenewedDirectoryStaysWithItsGeneration) {
   EXPECT_EQ(node.Steps(), Texts{});
 }
 
-TEST(Plan, AnUpdateTakesFromTheActiveTreesOfItsWarmup) {
+TEST(Plan, UpdateReusesActiveTreesOfWarmup) {
   api::WantedWarmup warmup = Warmup({Bundle(2)});
   warmup.run_as = {"u1000", "u2000"};
   api::WantedWarmup other = Warmup();
@@ -417,12 +415,12 @@ TEST(Plan, AnUpdateTakesFromTheActiveTreesOfItsWarmup) {
       sources.push_back(fetch->sources);
     }
   }
-  // Its own first.
+  // The tree of the mount comes first.
   EXPECT_EQ(sources,
             (std::vector<std::vector<std::string>>{{of_first, of_second}, {of_second, of_first}}));
 }
 
-TEST(Plan, ARenewedTreeTakesNothingFromTheOneThatIsNotTrusted) {
+TEST(Plan, RenewedTreeReusesNoFiles) {
   api::WantedWarmup warmup = Warmup({Bundle(1)});
   warmup.renew = 1;
   Node node;
@@ -434,7 +432,7 @@ TEST(Plan, ARenewedTreeTakesNothingFromTheOneThatIsNotTrusted) {
   }
 }
 
-TEST(Plan, ATreeThatReplacesADamagedOneTakesFromNoOther) {
+TEST(Plan, ReplacementOfDamagedTreeReusesNoFiles) {
   api::WantedWarmup warmup = Warmup({Bundle(1)});
   warmup.run_as = {"u1000", "u2000"};
   Node node;
@@ -451,14 +449,14 @@ TEST(Plan, ATreeThatReplacesADamagedOneTakesFromNoOther) {
   EXPECT_EQ(fetches, 1);
 }
 
-TEST(TriableBundles, DropsEmptyAndRepeatedDigestsAndKeepsTheOrder) {
+TEST(EligibleBundles, DropsEmptyAndDuplicateDigestsInOrder) {
   api::WantedWarmup warmup = Warmup({Bundle(3), Bundle(1), Bundle(3)});
   warmup.bundles.push_back({.key = "none"});
-  const auto triable = TriableBundles(warmup, {}, kNow);
-  EXPECT_EQ(DigestsOf(triable), (std::vector<Digest>{DigestNumber(3), DigestNumber(1)}));
+  const auto eligible = EligibleBundles(warmup, {}, kNow);
+  EXPECT_EQ(DigestsOf(eligible), (std::vector<Digest>{DigestNumber(3), DigestNumber(1)}));
 }
 
-TEST(Plan, IsTheSameHoweverOftenItIsMade) {
+TEST(Plan, IsDeterministic) {
   const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
   Node node;
   node.Want(warmup);

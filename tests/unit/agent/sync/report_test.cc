@@ -21,8 +21,8 @@ Digest DigestNumber(int number) {
   return DigestOf(std::to_string(number));
 }
 
-// One warmup with one run-as on a good disk; tests change what they are about.
-struct World {
+// One warmup with one run-as on a usable disk; tests change single values.
+struct Scenario {
   api::NodeCacheSpec desired{
       .warmups = {{.uid = "uid-1",
                    .ns = "team",
@@ -58,9 +58,9 @@ struct World {
   }
 };
 
-TEST(ReportWarmups, SaysWaitingWhileNothingHappened) {
-  const World world;
-  const api::NodeWarmup report = world.Report();
+TEST(ReportWarmups, BundleIsWaitingInitially) {
+  const Scenario scenario;
+  const api::NodeWarmup report = scenario.Report();
   EXPECT_EQ(report.uid, "uid-1");
   EXPECT_TRUE(report.prepared.empty());
   EXPECT_EQ(report.generation, "");
@@ -68,82 +68,83 @@ TEST(ReportWarmups, SaysWaitingWhileNothingHappened) {
   EXPECT_EQ(report.bundles[0].state, api::BundleState::kWaiting);
 }
 
-TEST(ReportWarmups, AColdDirectoryIsPreparedAndNotActive) {
-  World world;
-  world.Link(ColdId(world.mount(), 0));
-  const api::NodeWarmup report = world.Report();
+TEST(ReportWarmups, ColdDirectoryIsPreparedButNotActive) {
+  Scenario scenario;
+  scenario.Link(ColdId(scenario.mount(), 0));
+  const api::NodeWarmup report = scenario.Report();
   EXPECT_EQ(report.prepared, std::vector<std::string>{"u1000"});
-  EXPECT_EQ(report.generation, ColdId(world.mount(), 0));
+  EXPECT_EQ(report.generation, ColdId(scenario.mount(), 0));
   EXPECT_EQ(report.bundles[0].state, api::BundleState::kWaiting);
 }
 
-TEST(ReportWarmups, PreparesNothingOnADiskThatPodsCannotUse) {
+TEST(ReportWarmups, ReportsNothingPreparedOnUnusableDisk) {
   struct Case {
     bool writable;
     bool executable;
   };
   for (const Case& each : {Case{false, true}, Case{true, false}, Case{false, false}}) {
-    World world;
-    world.Link(ColdId(world.mount(), 0));
-    world.root.writable = each.writable;
-    world.root.executable = each.executable;
-    world.root.message = "the disk is mounted noexec";
-    EXPECT_TRUE(world.Report().prepared.empty());
-    EXPECT_EQ(world.Report().message, "the disk is mounted noexec");
+    Scenario scenario;
+    scenario.Link(ColdId(scenario.mount(), 0));
+    scenario.root.writable = each.writable;
+    scenario.root.executable = each.executable;
+    scenario.root.message = "the disk is mounted noexec";
+    EXPECT_TRUE(scenario.Report().prepared.empty());
+    EXPECT_EQ(scenario.Report().message, "the disk is mounted noexec");
   }
 }
 
-TEST(ReportWarmups, ADirectoryThatIsNotOurLinkIsNotPrepared) {
+TEST(ReportWarmups, DirectoryWithoutUsableLinkIsNotPrepared) {
   for (const LinkState state : {LinkState::kUnusable, LinkState::kDirectory, LinkState::kBroken}) {
-    World world;
-    world.inventory.links[world.mount()] = {state, ""};
-    EXPECT_TRUE(world.Report().prepared.empty()) << static_cast<int>(state);
+    Scenario scenario;
+    scenario.inventory.links[scenario.mount()] = {state, ""};
+    EXPECT_TRUE(scenario.Report().prepared.empty()) << static_cast<int>(state);
   }
 }
 
-TEST(ReportWarmups, ReportsActiveWithWhatItTook) {
-  World world;
-  world.Link(world.Id({DigestNumber(1)}), {DigestNumber(1)});
-  world.inventory.generations[world.Id({DigestNumber(1)})].fetch_seconds = 2.5;
-  const api::NodeBundle bundle = world.Report().bundles[0];
+TEST(ReportWarmups, ActiveBundleHasBytesAndSeconds) {
+  Scenario scenario;
+  scenario.Link(scenario.Id({DigestNumber(1)}), {DigestNumber(1)});
+  scenario.inventory.generations[scenario.Id({DigestNumber(1)})].fetch_seconds = 2.5;
+  const api::NodeBundle bundle = scenario.Report().bundles[0];
   EXPECT_EQ(bundle.state, api::BundleState::kActive);
   EXPECT_EQ(bundle.bytes_done, 100);
   EXPECT_EQ(bundle.fetch_seconds, 2.5);
   EXPECT_EQ(bundle.reason, api::reason::kActive);
 }
 
-TEST(ReportWarmups, KnowsAnActiveTreeByItsNameWhenTheRecordIsLost) {
-  World world;
-  world.Link(world.Id({DigestNumber(1)}));
-  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kActive);
+TEST(ReportWarmups, RecognizesActiveTreeByNameWithoutRecord) {
+  Scenario scenario;
+  scenario.Link(scenario.Id({DigestNumber(1)}));
+  EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kActive);
 }
 
-TEST(ReportWarmups, ABundleOfAnOlderUnionIsStillActive) {
-  World world;
-  world.Link(world.Id({DigestNumber(1), DigestNumber(2)}), {DigestNumber(1), DigestNumber(2)});
-  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kActive);
+TEST(ReportWarmups, BundleOfOlderUnionIsActive) {
+  Scenario scenario;
+  scenario.Link(scenario.Id({DigestNumber(1), DigestNumber(2)}),
+                {DigestNumber(1), DigestNumber(2)});
+  EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kActive);
 }
 
-TEST(ReportWarmups, IsActiveOnlyWhereEveryRunAsHasIt) {
-  World world;
-  world.desired.warmups[0].run_as = {"u1000", "image"};
-  world.Link(world.Id({DigestNumber(1)}), {DigestNumber(1)});
-  world.inventory.links[world.mount("image")] = {LinkState::kActive,
-                                                 ColdId(world.mount("image"), 0)};
-  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kWaiting);
-  EXPECT_EQ(world.Report().prepared, (std::vector<std::string>{"u1000", "image"}));
+TEST(ReportWarmups, BundleIsActiveOnlyIfEveryRunAsHasIt) {
+  Scenario scenario;
+  scenario.desired.warmups[0].run_as = {"u1000", "image"};
+  scenario.Link(scenario.Id({DigestNumber(1)}), {DigestNumber(1)});
+  scenario.inventory.links[scenario.mount("image")] = {LinkState::kActive,
+                                                       ColdId(scenario.mount("image"), 0)};
+  EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kWaiting);
+  EXPECT_EQ(scenario.Report().prepared, (std::vector<std::string>{"u1000", "image"}));
 }
 
-TEST(ReportWarmups, ShowsTheProgressOfAFetch) {
-  World world;
-  world.history.fetching = {world.Id({DigestNumber(1)})};
-  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kFetching);
-  world.progress[DigestNumber(1)] = {.bytes = 40, .seconds = 2.5};
-  EXPECT_EQ(world.Report().bundles[0].bytes_done, 40);
-  EXPECT_EQ(world.Report().bundles[0].fetch_seconds, 2.5);
+TEST(ReportWarmups, ReportsFetchProgress) {
+  Scenario scenario;
+  scenario.history.fetching = {scenario.Id({DigestNumber(1)})};
+  EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kFetching);
+  scenario.progress[DigestNumber(1)] = {.bytes = 40, .seconds = 2.5};
+  EXPECT_EQ(scenario.Report().bundles[0].bytes_done, 40);
+  EXPECT_EQ(scenario.Report().bundles[0].fetch_seconds, 2.5);
 }
 
-TEST(ReportWarmups, BytesAreReportedInTwentieths) {
+TEST(ReportWarmups, RoundsBytesToTwentieths) {
   EXPECT_EQ(ReportedBytes(0, 1000), 0);
   EXPECT_EQ(ReportedBytes(49, 1000), 0);
   EXPECT_EQ(ReportedBytes(50, 1000), 50);
@@ -152,76 +153,79 @@ TEST(ReportWarmups, BytesAreReportedInTwentieths) {
   EXPECT_EQ(ReportedBytes(7, 0), 7);
 }
 
-TEST(ReportWarmups, FailuresCarryReasonAndMessageWhereverTheyAreFrom) {
-  const Setback setback{.failures = 1,
-                        .not_before = kNow,
-                        .reason = std::string(api::reason::kFetchFailed),
-                        .message = "the registry answers 503"};
-  const std::vector<std::function<void(World&)>> sources = {
-      [&](World& world) {
-        world.history.bundles[{"uid-1", DigestNumber(1)}] = setback;
+TEST(ReportWarmups, FailureFromAnySourceHasReasonAndMessage) {
+  const FailureState failure{.count = 1,
+                             .not_before = kNow,
+                             .reason = std::string(api::reason::kFetchFailed),
+                             .message = "the registry answers 503"};
+  const std::vector<std::function<void(Scenario&)>> sources = {
+      [&](Scenario& scenario) {
+        scenario.history.bundles[{"uid-1", DigestNumber(1)}] = failure;
       },
-      [&](World& world) { world.history.generations[world.Id({DigestNumber(1)})] = setback; },
-      [&](World& world) {
-        world.plan.refused[{"uid-1", DigestNumber(1)}] = setback;
+      [&](Scenario& scenario) {
+        scenario.history.generations[scenario.Id({DigestNumber(1)})] = failure;
+      },
+      [&](Scenario& scenario) {
+        scenario.plan.refused[{"uid-1", DigestNumber(1)}] = failure;
       },
   };
   for (const auto& source : sources) {
-    World world;
-    source(world);
-    const api::NodeBundle bundle = world.Report().bundles[0];
+    Scenario scenario;
+    source(scenario);
+    const api::NodeBundle bundle = scenario.Report().bundles[0];
     EXPECT_EQ(bundle.state, api::BundleState::kFailed);
     EXPECT_EQ(bundle.reason, api::reason::kFetchFailed);
     EXPECT_EQ(bundle.message, "the registry answers 503");
   }
 }
 
-TEST(ReportWarmups, ADamagedTreeIsNotActive) {
-  World world;
-  world.Link(world.Id({DigestNumber(1)}), {DigestNumber(1)});
-  world.inventory.damaged[world.Id({DigestNumber(1)})] = {};
-  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kWaiting);
-  world.history.fetching = {GenerationId(world.mount(), {DigestNumber(1)}, 0, 1)};
-  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kFetching);
-  world.plan.refused[{"uid-1", DigestNumber(1)}] = {
+TEST(ReportWarmups, DamagedTreeIsNotActive) {
+  Scenario scenario;
+  scenario.Link(scenario.Id({DigestNumber(1)}), {DigestNumber(1)});
+  scenario.inventory.damaged[scenario.Id({DigestNumber(1)})] = {};
+  EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kWaiting);
+  scenario.history.fetching = {GenerationId(scenario.mount(), {DigestNumber(1)}, 0, 1)};
+  EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kFetching);
+  scenario.plan.refused[{"uid-1", DigestNumber(1)}] = {
       .reason = std::string(api::reason::kTreeDamaged), .message = "three in a row"};
-  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kFailed);
-  EXPECT_EQ(world.Report().bundles[0].reason, api::reason::kTreeDamaged);
+  EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kFailed);
+  EXPECT_EQ(scenario.Report().bundles[0].reason, api::reason::kTreeDamaged);
 }
 
-TEST(ReportWarmups, SaysThatATreeStandsForADamagedOne) {
-  World world;
-  const std::string second = GenerationId(world.mount(), {DigestNumber(1)}, 0, 1);
-  world.Link(second, {DigestNumber(1)});
-  const std::string first = world.Id({DigestNumber(1)});
-  world.inventory.generations[first].digests = {DigestNumber(1)};
-  world.inventory.damaged[first] = {.at = WallTime(seconds(1'700'000'000)),
-                                    .path = "inductor/x.so",
-                                    .message = "its content changed"};
-  const api::NodeBundle bundle = world.Report().bundles[0];
+TEST(ReportWarmups, ActiveBundleReportsReplacedDamagedTree) {
+  Scenario scenario;
+  const std::string second = GenerationId(scenario.mount(), {DigestNumber(1)}, 0, 1);
+  scenario.Link(second, {DigestNumber(1)});
+  const std::string first = scenario.Id({DigestNumber(1)});
+  scenario.inventory.generations[first].digests = {DigestNumber(1)};
+  scenario.inventory.damaged[first] = {.at = WallTime(seconds(1'700'000'000)),
+                                       .path = "inductor/x.so",
+                                       .message = "its content changed"};
+  const api::NodeBundle bundle = scenario.Report().bundles[0];
   EXPECT_EQ(bundle.state, api::BundleState::kActive);
   EXPECT_EQ(bundle.reason, api::reason::kActive);
-  EXPECT_EQ(bundle.message,
-            "stands for 1 damaged trees, the last one found 2023-11-14T22:13:20Z: inductor/x.so: "
-            "its content changed");
+  EXPECT_EQ(
+      bundle.message,
+      "replaces 1 damaged tree (last detected 2023-11-14T22:13:20Z: inductor/x.so: its content "
+      "changed)");
 }
 
-TEST(ReportWarmups, WhatIsActiveIsNotFailedByALaterSetback) {
-  World world;
-  world.Link(world.Id({DigestNumber(1)}), {DigestNumber(1)});
-  world.history.bundles[{"uid-1", DigestNumber(1)}] = {.failures = 1};
-  EXPECT_EQ(world.Report().bundles[0].state, api::BundleState::kActive);
+TEST(ReportWarmups, ActiveBundleStaysActiveAfterFailure) {
+  Scenario scenario;
+  scenario.Link(scenario.Id({DigestNumber(1)}), {DigestNumber(1)});
+  scenario.history.bundles[{"uid-1", DigestNumber(1)}] = {.count = 1};
+  EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kActive);
 }
 
-TEST(ReportWarmups, SaysWhyADirectoryCouldNotBePrepared) {
-  World world;
-  world.mount_problems[world.mount()] = "no space left";
-  EXPECT_EQ(world.Report().message, "no space left");
-  world.plan.invalid["uid-1"] = "warmup namespace is wrong";
-  EXPECT_EQ(world.Report().message, "warmup namespace is wrong");
+TEST(ReportWarmups, ReportsWhyDirectoryIsNotPrepared) {
+  Scenario scenario;
+  scenario.mount_problems[scenario.mount()] = "no space left";
+  EXPECT_EQ(scenario.Report().message, "no space left");
+  scenario.plan.invalid["uid-1"] = "warmup namespace is wrong";
+  EXPECT_EQ(scenario.Report().message, "warmup namespace is wrong");
 }
 
-TEST(IsNews, LooksAtEverythingButTheHeartbeatAndSmallMovesOfTheDisk) {
+TEST(HasStatusChanged, IgnoresHeartbeatAndSmallDiskChanges) {
   api::NodeCacheStatus before;
   before.node.root.used_bytes = 1'000'000;
   before.node.root.free_bytes = 100'000'000;
@@ -229,7 +233,7 @@ TEST(IsNews, LooksAtEverythingButTheHeartbeatAndSmallMovesOfTheDisk) {
   struct Case {
     std::string what;
     std::function<void(api::NodeCacheStatus&)> change;
-    bool is_news;
+    bool has_changed;
   };
   const std::vector<Case> cases = {
       {"nothing", [](auto&) {}, false},
@@ -247,7 +251,7 @@ TEST(IsNews, LooksAtEverythingButTheHeartbeatAndSmallMovesOfTheDisk) {
   for (const Case& each : cases) {
     api::NodeCacheStatus after = before;
     each.change(after);
-    EXPECT_EQ(IsNews(before, after), each.is_news) << each.what;
+    EXPECT_EQ(HasStatusChanged(before, after), each.has_changed) << each.what;
   }
 }
 

@@ -13,17 +13,17 @@ namespace {
 const Mount kMount{"team", "llama", "uid-1", "u1000"};
 const std::string kId(32, 'a');
 
-TEST(Layout, MountsWhereTheAdmissionPolicySends) {
+TEST(Layout, MountPathMatchesAdmissionPolicy) {
   EXPECT_EQ(MountPath(kMount), api::CachePath("team", "llama", "uid-1", api::RunAsName(1000)));
   EXPECT_EQ(MountParent(kMount), "team/llama/uid-1");
 }
 
-TEST(Layout, LinksAreRelativeSoThatTheRootMayBeMountedAnywhere) {
+TEST(Layout, LinksAreRelative) {
   EXPECT_EQ(LinkTarget(kId), "../../../.gen/" + kId);
   EXPECT_EQ(TargetGeneration(LinkTarget(kId)), kId);
 }
 
-TEST(Layout, ReadsNoOtherTextAsALinkOfOurs) {
+TEST(Layout, RejectsOtherLinkTargets) {
   for (const std::string& text :
        {std::string(), std::string("/etc"), "../../.gen/" + kId, "../../../.gen/" + kId + "/..",
         std::string("../../../.gen/"), std::string("../../../.gen/.."),
@@ -32,7 +32,7 @@ TEST(Layout, ReadsNoOtherTextAsALinkOfOurs) {
   }
 }
 
-TEST(Layout, HashesCaptureIdsBecauseTheyMayHoldAnything) {
+TEST(Layout, HashesCaptureIds) {
   const std::string path = CaptureRecordPath("../../../etc/passwd");
   EXPECT_EQ(path.find(".."), std::string::npos);
   EXPECT_NE(path, CaptureRecordPath("other"));

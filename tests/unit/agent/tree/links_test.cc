@@ -29,7 +29,7 @@ PrepareOptions Options() {
   return {.folders = {"inductor", "triton"}, .now = kNow};
 }
 
-// What a pod would find at its mount path: an error text when the name does not resolve.
+// Returns the directory that a pod would mount; an error text if the path does not resolve.
 std::string Resolve(const Root& root) {
   std::error_code error;
   const stdfs::path real = stdfs::canonical(root / MountPath(kMount), error);
@@ -42,7 +42,7 @@ void MakeTree(const Root& root, const std::string& id) {
   stdfs::permissions(root / GenerationPath(id), stdfs::perms::all);
 }
 
-TEST(PrepareMount, MakesALinkToAColdTreeThatAnyUidCanWrite) {
+TEST(PrepareMount, LinksToColdTreeWritableByAnyUid) {
   const Root root;
   const mode_t before = ::umask(077);
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
@@ -56,7 +56,7 @@ TEST(PrepareMount, MakesALinkToAColdTreeThatAnyUidCanWrite) {
   EXPECT_EQ(root.Mode("team/llama/uid-1"), 0755U);
 }
 
-TEST(PrepareMount, GivesTheTreeToTheKnownUser) {
+TEST(PrepareMount, SetsOwnerOfTree) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "needs CAP_CHOWN";
   }
@@ -67,14 +67,14 @@ TEST(PrepareMount, GivesTheTreeToTheKnownUser) {
   EXPECT_EQ(buffer.st_uid, 1000U);
 }
 
-TEST(PrepareMount, KeepsTheFoldersAboveTheTreesToItself) {
+TEST(PrepareMount, FoldersAboveTreesArePrivate) {
   const Root root;
   for (const std::string_view folder : {kGenerations, kStaging, kState}) {
     EXPECT_EQ(root.Mode(std::string(folder)), 0700U) << folder;
   }
 }
 
-TEST(PrepareMount, DoneTwiceChangesNothing) {
+TEST(PrepareMount, IsIdempotent) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
   root.Write(MountPath(kMount) + "/inductor/kept", "x");
@@ -83,11 +83,11 @@ TEST(PrepareMount, DoneTwiceChangesNothing) {
   EXPECT_EQ(ReadActivations(root.dir(), kMount).size(), 1U);
 }
 
-TEST(PrepareMount, AdoptsTheDirectoryThatKubeletMadeUnderTheRunningPod) {
+TEST(PrepareMount, AdoptsDirectoryOfRunningPod) {
   const Root root;
   root.Write(MountPath(kMount) + "/inductor/early", "written before the agent came");
   ::chmod((root / MountPath(kMount)).c_str(), 0755);
-  // A container's mount is this open directory.
+  // An open directory represents the mount of a container.
   const int mounted = ::open((root / MountPath(kMount)).c_str(), O_RDONLY | O_DIRECTORY);
   ASSERT_GE(mounted, 0);
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
@@ -103,7 +103,7 @@ TEST(PrepareMount, AdoptsTheDirectoryThatKubeletMadeUnderTheRunningPod) {
   EXPECT_TRUE(IsColdId(stdfs::path(Resolve(root)).filename().string()));
 }
 
-TEST(PrepareMount, RemembersAnAdoptedTreeAsTheOneThatEarlierContainersMounted) {
+TEST(PrepareMount, AdoptedTreeIsThatOfEarlierContainers) {
   const Root root;
   stdfs::create_directories(root / MountPath(kMount));
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
@@ -112,7 +112,7 @@ TEST(PrepareMount, RemembersAnAdoptedTreeAsTheOneThatEarlierContainersMounted) {
   EXPECT_EQ(candidates, std::vector<std::string>{ColdId(kMount, 0)});
 }
 
-TEST(PrepareMount, AdoptsIntoAnotherColdTreeWhenTheFirstIsTaken) {
+TEST(PrepareMount, AdoptsIntoNextFreeColdTree) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
   root.Write(MountPath(kMount) + "/first", "1");
@@ -124,7 +124,7 @@ TEST(PrepareMount, AdoptsIntoAnotherColdTreeWhenTheFirstIsTaken) {
   EXPECT_EQ(root.Read(GenerationPath(ColdId(kMount, 0)) + "/first"), "1");
 }
 
-TEST(PrepareMount, TakesOverWhatAKilledAdoptionLeft) {
+TEST(PrepareMount, CompletesKilledAdoption) {
   const Root root;
   stdfs::create_directories(root / MountPath(kMount));
   stdfs::create_symlink(LinkTarget(ColdId(kMount, 0)), root / GenerationPath(ColdId(kMount, 0)));
@@ -132,7 +132,7 @@ TEST(PrepareMount, TakesOverWhatAKilledAdoptionLeft) {
   EXPECT_EQ(Resolve(root), GenerationPath(ColdId(kMount, 0)));
 }
 
-TEST(PrepareMount, PointsADanglingLinkAtTheNewestTreeThatIsLeft) {
+TEST(PrepareMount, RepairsDanglingLinkWithNewestTree) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
   MakeTree(root, kWarm);
@@ -143,7 +143,7 @@ TEST(PrepareMount, PointsADanglingLinkAtTheNewestTreeThatIsLeft) {
   EXPECT_EQ(Resolve(root), GenerationPath(ColdId(kMount, 0)));
 }
 
-TEST(PrepareMount, MakesAColdTreeForADanglingLinkWithoutAPast) {
+TEST(PrepareMount, ReplacesDanglingLinkWithoutHistoryByColdTree) {
   const Root root;
   stdfs::create_directories(root / MountParent(kMount));
   stdfs::create_symlink(LinkTarget(kWarm), root / MountPath(kMount));
@@ -151,7 +151,7 @@ TEST(PrepareMount, MakesAColdTreeForADanglingLinkWithoutAPast) {
   EXPECT_EQ(Resolve(root), GenerationPath(ColdId(kMount, 0)));
 }
 
-TEST(PrepareMount, ReplacesALinkThatLeadsOutOfTheRoot) {
+TEST(PrepareMount, ReplacesLinkOutOfRoot) {
   const Root root;
   stdfs::create_directories(root / MountParent(kMount));
   stdfs::create_symlink("/etc", root / MountPath(kMount));
@@ -159,14 +159,14 @@ TEST(PrepareMount, ReplacesALinkThatLeadsOutOfTheRoot) {
   EXPECT_EQ(Resolve(root), GenerationPath(ColdId(kMount, 0)));
 }
 
-TEST(PrepareMount, ReplacesAFileInTheWay) {
+TEST(PrepareMount, ReplacesFile) {
   const Root root;
   root.Write(MountPath(kMount), "what is this");
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
   EXPECT_EQ(Resolve(root), GenerationPath(ColdId(kMount, 0)));
 }
 
-TEST(PrepareMount, PutsTheModeOfTheActiveTreeRight) {
+TEST(PrepareMount, RepairsModeOfActiveTree) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
   ::chmod((root / MountPath(kMount)).c_str(), 0755);
@@ -175,7 +175,7 @@ TEST(PrepareMount, PutsTheModeOfTheActiveTreeRight) {
   EXPECT_EQ((*ScanLink(root.dir(), kMount))->state, LinkState::kActive);
 }
 
-TEST(PrepareMount, FollowsNoLinkThatAPodPlantedInItsTree) {
+TEST(PrepareMount, FollowsNoLinkInTree) {
   const Root root;
   const Scratch outside;
   outside.Write("secret/file", "x");
@@ -186,7 +186,7 @@ TEST(PrepareMount, FollowsNoLinkThatAPodPlantedInItsTree) {
   EXPECT_EQ(outside.Mode("secret"), 0700U);
 }
 
-TEST(PrepareMount, RefusesAParentThatIsALinkElsewhere) {
+TEST(PrepareMount, RejectsParentThatIsALink) {
   const Root root;
   const Scratch outside;
   stdfs::create_symlink(outside.path(), root / "team");
@@ -194,7 +194,7 @@ TEST(PrepareMount, RefusesAParentThatIsALinkElsewhere) {
   EXPECT_TRUE(stdfs::is_empty(outside.path()));
 }
 
-TEST(ActivateGeneration, FlipsTheLinkAndLeavesTheOldTree) {
+TEST(ActivateGeneration, FlipsLinkAndKeepsOldTree) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
   root.Write(MountPath(kMount) + "/inductor/cold", "by a pod");
@@ -204,7 +204,7 @@ TEST(ActivateGeneration, FlipsTheLinkAndLeavesTheOldTree) {
   EXPECT_EQ(root.Read(GenerationPath(ColdId(kMount, 0)) + "/inductor/cold"), "by a pod");
 }
 
-TEST(ActivateGeneration, LeavesARunningPodWithTheTreeItMounted) {
+TEST(ActivateGeneration, RunningPodKeepsItsTree) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
   const int mounted = ::open((root / MountPath(kMount)).c_str(), O_RDONLY | O_DIRECTORY);
@@ -218,7 +218,7 @@ TEST(ActivateGeneration, LeavesARunningPodWithTheTreeItMounted) {
   EXPECT_TRUE(root.Exists(GenerationPath(ColdId(kMount, 0)) + "/mine"));
 }
 
-TEST(ActivateGeneration, RefusesATreeThatIsNotThere) {
+TEST(ActivateGeneration, RejectsMissingTree) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
   EXPECT_EQ(ActivateGeneration(root.dir(), kMount, kWarm, Options()).code(),
@@ -226,7 +226,7 @@ TEST(ActivateGeneration, RefusesATreeThatIsNotThere) {
   EXPECT_EQ(Resolve(root), GenerationPath(ColdId(kMount, 0)));
 }
 
-TEST(ActivateGeneration, AdoptsADirectoryThatStandsInTheWay) {
+TEST(ActivateGeneration, AdoptsDirectory) {
   const Root root;
   root.Write(MountPath(kMount) + "/inductor/early", "x");
   MakeTree(root, kWarm);
@@ -235,25 +235,25 @@ TEST(ActivateGeneration, AdoptsADirectoryThatStandsInTheWay) {
   EXPECT_EQ(root.Read(GenerationPath(ColdId(kMount, 0)) + "/inductor/early"), "x");
 }
 
-TEST(ActivateFreshTree, LeavesTheTornTreeBehindForEver) {
+TEST(ActivateFreshTree, NeverReturnsToReplacedTree) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
-  root.Write(MountPath(kMount) + "/inductor/torn.so", "crashes every start");
+  root.Write(MountPath(kMount) + "/inductor/truncated.so", "crashes every start");
   PrepareOptions renewed = Options();
   renewed.renew = 1;
   ASSERT_TRUE(ActivateFreshTree(root.dir(), kMount, renewed).ok());
-  EXPECT_FALSE(root.Exists(MountPath(kMount) + "/inductor/torn.so"));
+  EXPECT_FALSE(root.Exists(MountPath(kMount) + "/inductor/truncated.so"));
   EXPECT_TRUE(root.Exists(MountPath(kMount) + "/inductor"));
   EXPECT_EQ((*ScanLink(root.dir(), kMount))->renew, 1);
-  EXPECT_TRUE(root.Exists(GenerationPath(ColdId(kMount, 0)) + "/inductor/torn.so"));
-  // Not even a repair brings it back.
+  EXPECT_TRUE(root.Exists(GenerationPath(ColdId(kMount, 0)) + "/inductor/truncated.so"));
+  // A repair does not return to it either.
   stdfs::remove_all(stdfs::canonical(root / MountPath(kMount)));
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, Options()).ok());
-  EXPECT_FALSE(root.Exists(MountPath(kMount) + "/inductor/torn.so"));
+  EXPECT_FALSE(root.Exists(MountPath(kMount) + "/inductor/truncated.so"));
   EXPECT_EQ((*ScanLink(root.dir(), kMount))->renew, 1);
 }
 
-TEST(CommitGeneration, NamesATreeInOneStep) {
+TEST(CommitGeneration, RenamesStagingTree) {
   const Root root;
   root.Write(StagingPath(kWarm) + "/f", "x");
   ASSERT_TRUE(CommitGeneration(root.dir(), kWarm).ok());
@@ -261,7 +261,7 @@ TEST(CommitGeneration, NamesATreeInOneStep) {
   EXPECT_FALSE(root.Exists(StagingPath(kWarm)));
 }
 
-TEST(CommitGeneration, NeverReplacesACompleteTree) {
+TEST(CommitGeneration, KeepsExistingTree) {
   const Root root;
   root.Write(GenerationPath(kWarm) + "/f", "first");
   root.Write(StagingPath(kWarm) + "/f", "second");

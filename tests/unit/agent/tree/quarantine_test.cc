@@ -25,11 +25,11 @@ const std::string kTree(32, 'a');
 QuarantinedBundle Bundle(const std::string& content = "bad") {
   return {.name = {"uid-1", DigestOf(content)},
           .reason = "VerifyFailed",
-          .message = "a frame is not what its digest says",
+          .message = "a frame does not match its digest",
           .failures = 3,
           .at = kNow,
           .until = kNow + seconds(60),
-          .judge = "1.0"};
+          .criteria = "1.0"};
 }
 
 DamagedTree Damage() {
@@ -41,11 +41,11 @@ DamagedTree Damage() {
           .untouched = true};
 }
 
-TEST(QuarantinedBundle, ComesBackAsItWasWritten) {
+TEST(QuarantinedBundle, SurvivesARoundTrip) {
   const Root root;
   QuarantinedBundle for_good = Bundle("other");
   for_good.until = std::nullopt;
-  for_good.message = std::string(10'000, 'x');  // of a hostile bundle
+  for_good.message = std::string(10'000, 'x');  // from an untrusted bundle
   ASSERT_TRUE(WriteQuarantinedBundle(root.dir(), Bundle()).ok());
   ASSERT_TRUE(WriteQuarantinedBundle(root.dir(), for_good).ok());
   std::vector<QuarantinedBundle> all = ReadQuarantinedBundles(root.dir());
@@ -58,7 +58,7 @@ TEST(QuarantinedBundle, ComesBackAsItWasWritten) {
   EXPECT_EQ(ReadQuarantinedBundles(root.dir()), std::vector<QuarantinedBundle>{Bundle()});
 }
 
-TEST(QuarantinedBundle, ARecordThatCannotBeReadIsForgotten) {
+TEST(QuarantinedBundle, UnreadableRecordIsRemoved) {
   const std::vector<std::string> texts = {
       "",
       "[]",
@@ -75,7 +75,7 @@ TEST(QuarantinedBundle, ARecordThatCannotBeReadIsForgotten) {
   }
 }
 
-TEST(DamagedTree, ComesBackAsItWasWritten) {
+TEST(DamagedTree, SurvivesARoundTrip) {
   const Root root;
   EXPECT_FALSE(IsDamagedTree(root.dir(), kTree));
   ASSERT_TRUE(WriteDamagedTree(root.dir(), kTree, Damage()).ok());
@@ -87,7 +87,7 @@ TEST(DamagedTree, ComesBackAsItWasWritten) {
   EXPECT_FALSE(IsDamagedTree(root.dir(), kTree));
 }
 
-TEST(DamagedTree, ARecordThatCannotBeReadStillKeepsTheTreeOutOfUse) {
+TEST(DamagedTree, UnreadableRecordKeepsTreeOutOfUse) {
   const Root root;
   root.Write(DamagedTreePath(kTree), "half a rec");
   const auto trees = ReadDamagedTrees(root.dir());
@@ -95,7 +95,7 @@ TEST(DamagedTree, ARecordThatCannotBeReadStillKeepsTheTreeOutOfUse) {
   EXPECT_TRUE(trees->contains(kTree));
 }
 
-TEST(DamagedTree, NoLinkIsFlippedToIt) {
+TEST(DamagedTree, IsNeverActivated) {
   const Root root;
   ASSERT_TRUE(root.dir().MakeDir(GenerationPath(kTree), 0777).ok());
   ASSERT_TRUE(WriteDamagedTree(root.dir(), kTree, Damage()).ok());
@@ -103,7 +103,7 @@ TEST(DamagedTree, NoLinkIsFlippedToIt) {
       absl::IsFailedPrecondition(ActivateGeneration(root.dir(), kMount, kTree, {.now = kNow})));
 }
 
-TEST(DamagedTree, IsNotWhatABrokenLinkIsMendedWith) {
+TEST(DamagedTree, IsNotUsedToRepairLink) {
   const Root root;
   ASSERT_TRUE(root.dir().MakeDir(GenerationPath(kTree), 0777).ok());
   ASSERT_TRUE(ActivateGeneration(root.dir(), kMount, kTree, {.now = kNow}).ok());
@@ -115,14 +115,14 @@ TEST(DamagedTree, IsNotWhatABrokenLinkIsMendedWith) {
   EXPECT_TRUE(IsColdId((*link)->generation)) << (*link)->generation;
 }
 
-TEST(DamagedTree, IsRememberedAsLongAsTheTreeIsThere) {
+TEST(DamagedTree, IsRecordedWhileTreeExists) {
   const Root root;
   ASSERT_TRUE(root.dir().MakeDir(GenerationPath(kTree), 0777).ok());
   ASSERT_TRUE(WriteDamagedTree(root.dir(), kTree, Damage()).ok());
-  ASSERT_TRUE(MendJournal(root.dir(), kNow).ok());
+  ASSERT_TRUE(RepairJournal(root.dir(), kNow).ok());
   EXPECT_TRUE(ScanInventory(root.dir())->damaged.contains(kTree));
   ASSERT_TRUE(root.dir().Remove(GenerationPath(kTree)).ok());
-  ASSERT_TRUE(MendJournal(root.dir(), kNow).ok());
+  ASSERT_TRUE(RepairJournal(root.dir(), kNow).ok());
   EXPECT_TRUE(ScanInventory(root.dir())->damaged.empty());
 }
 

@@ -26,7 +26,7 @@ WallTime At(int second) {
   return WallTime(seconds(1'800'000'000 + second));
 }
 
-TEST(GenerationRecord, ComesBackAsItWasWritten) {
+TEST(GenerationRecord, SurvivesARoundTrip) {
   const Root root;
   const GenerationRecord record{.id = kA,
                                 .mount = kMount,
@@ -42,7 +42,7 @@ TEST(GenerationRecord, ComesBackAsItWasWritten) {
   EXPECT_EQ(*ReadEntryRecords(root.dir(), kA), entries);
 }
 
-TEST(GenerationRecord, DamagedOnesAreRefusedAndNeverTrusted) {
+TEST(GenerationRecord, IsRejectedIfDamaged) {
   const Root root;
   EXPECT_EQ(ReadGenerationRecord(root.dir(), kA).status().code(), absl::StatusCode::kNotFound);
   const std::vector<std::string> damaged = {
@@ -63,7 +63,7 @@ TEST(GenerationRecord, DamagedOnesAreRefusedAndNeverTrusted) {
 TEST(Activations, KeepTheirOrderAndAreBounded) {
   const Root root;
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(NoteActivation(root.dir(), kMount, {ColdId(kMount, i), At(i)}).ok());
+    ASSERT_TRUE(RecordActivation(root.dir(), kMount, {ColdId(kMount, i), At(i)}).ok());
   }
   const std::vector<Activation> activations = ReadActivations(root.dir(), kMount);
   ASSERT_EQ(activations.size(), kActivationsMax);
@@ -71,7 +71,7 @@ TEST(Activations, KeepTheirOrderAndAreBounded) {
   EXPECT_EQ(activations.front(), (Activation{ColdId(kMount, 36), At(36)}));
 }
 
-TEST(Activations, ADamagedFileIsAsIfNothingWereKnown) {
+TEST(Activations, AreEmptyForUnreadableFile) {
   const Root root;
   root.Write(LinkRecordPath(kMount), "{\"activations\": [{\"generation\": \"../../etc\"}]}");
   EXPECT_TRUE(ReadActivations(root.dir(), kMount).empty());
@@ -79,29 +79,29 @@ TEST(Activations, ADamagedFileIsAsIfNothingWereKnown) {
   EXPECT_TRUE(ReadActivations(root.dir(), kMount).empty());
 }
 
-TEST(MendActivations, DropsANoteThatNoFlipFollowed) {
+TEST(RepairActivations, DropsActivationWithoutFlip) {
   const Root root;
-  ASSERT_TRUE(NoteActivation(root.dir(), kMount, {kA, At(0)}).ok());
-  ASSERT_TRUE(NoteActivation(root.dir(), kMount, {kB, At(10)}).ok());
-  ASSERT_TRUE(MendActivations(root.dir(), kMount, kA, At(20)).ok());
+  ASSERT_TRUE(RecordActivation(root.dir(), kMount, {kA, At(0)}).ok());
+  ASSERT_TRUE(RecordActivation(root.dir(), kMount, {kB, At(10)}).ok());
+  ASSERT_TRUE(RepairActivations(root.dir(), kMount, kA, At(20)).ok());
   EXPECT_EQ(ReadActivations(root.dir(), kMount), (std::vector<Activation>{{kA, At(0)}}));
 }
 
-TEST(MendActivations, NotesALinkThatSomebodyElseSet) {
+TEST(RepairActivations, RecordsExternallySetLink) {
   const Root root;
-  ASSERT_TRUE(NoteActivation(root.dir(), kMount, {kA, At(0)}).ok());
-  ASSERT_TRUE(MendActivations(root.dir(), kMount, kC, At(20)).ok());
+  ASSERT_TRUE(RecordActivation(root.dir(), kMount, {kA, At(0)}).ok());
+  ASSERT_TRUE(RepairActivations(root.dir(), kMount, kC, At(20)).ok());
   EXPECT_EQ(ReadActivations(root.dir(), kMount).back(), (Activation{kC, At(20)}));
 }
 
-TEST(MendActivations, LeavesAConfirmedJournalAlone) {
+TEST(RepairActivations, KeepsConfirmedJournal) {
   const Root root;
-  ASSERT_TRUE(NoteActivation(root.dir(), kMount, {kA, At(0)}).ok());
-  ASSERT_TRUE(MendActivations(root.dir(), kMount, kA, At(20)).ok());
+  ASSERT_TRUE(RecordActivation(root.dir(), kMount, {kA, At(0)}).ok());
+  ASSERT_TRUE(RepairActivations(root.dir(), kMount, kA, At(20)).ok());
   EXPECT_EQ(ReadActivations(root.dir(), kMount), (std::vector<Activation>{{kA, At(0)}}));
 }
 
-TEST(GenerationsAt, FindsTheTreeThatAContainerMounted) {
+TEST(GenerationsAt, FindsTreesThatContainerMayHaveMounted) {
   const std::vector<Activation> past = {{kA, At(0)}, {kB, At(100)}, {kC, At(200)}};
   using Names = std::vector<std::string>;
   struct Case {
@@ -127,7 +127,7 @@ TEST(GenerationsAt, FindsTheTreeThatAContainerMounted) {
   EXPECT_TRUE(GenerationsAt({}, At(0), Duration(30'000)).empty());
 }
 
-TEST(GenerationsAt, NamesATreeOnceThatWasActiveTwice) {
+TEST(GenerationsAt, ReturnsTreeOnceThatWasActiveTwice) {
   const std::vector<Activation> past = {{kA, At(0)}, {kB, At(10)}, {kA, At(20)}};
   EXPECT_EQ(GenerationsAt(past, At(25), Duration(30'000)), (std::vector<std::string>{kA, kB}));
 }
@@ -147,7 +147,7 @@ TEST(CaptureRecords, SurviveTheProcess) {
   EXPECT_TRUE(ReadCaptureRecords(root.dir()).empty());
 }
 
-TEST(CaptureRecords, HostileIdsStayBelowTheStateFolder) {
+TEST(CaptureRecords, UnsafeIdsStayBelowTheStateFolder) {
   const Root root;
   const api::CaptureStatus status{.id = "../../../etc/passwd", .state = api::CaptureState::kPushed};
   ASSERT_TRUE(WriteCaptureRecord(root.dir(), status).ok());
@@ -155,32 +155,32 @@ TEST(CaptureRecords, HostileIdsStayBelowTheStateFolder) {
   EXPECT_EQ(ReadCaptureRecords(root.dir())[0].id, status.id);
 }
 
-TEST(CaptureRecords, DamagedOnesAreLeftOut) {
+TEST(CaptureRecords, SkipsUnreadableRecords) {
   const Root root;
   root.Write(std::string(kCaptureRecords) + "/a.json", "{");
   root.Write(std::string(kCaptureRecords) + "/b.json", "{}");
   EXPECT_TRUE(ReadCaptureRecords(root.dir()).empty());
 }
 
-TEST(MendJournal, FollowsTheLinksAndForgetsTreesThatAreGone) {
+TEST(RepairJournal, DropsUnconfirmedActivationsAndOrphanRecords) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, {.now = At(0)}).ok());
-  ASSERT_TRUE(NoteActivation(root.dir(), kMount, {kA, At(10)}).ok());
+  ASSERT_TRUE(RecordActivation(root.dir(), kMount, {kA, At(10)}).ok());
   ASSERT_TRUE(WriteGenerationRecord(root.dir(), {.id = kA, .mount = kMount}, {}).ok());
-  ASSERT_TRUE(MendJournal(root.dir(), At(20)).ok());
+  ASSERT_TRUE(RepairJournal(root.dir(), At(20)).ok());
   EXPECT_EQ(ReadActivations(root.dir(), kMount),
             (std::vector<Activation>{{ColdId(kMount, 0), At(0)}}));
   EXPECT_FALSE(root.Exists(GenerationRecordPath(kA)));
   EXPECT_FALSE(root.Exists(EntriesRecordPath(kA)));
 }
 
-TEST(MendJournal, ForgetsWhatAPowerCutLeftOfAJournalBeforeItsTreeHadAName) {
+TEST(RepairJournal, RemovesRecordsOfUncommittedTree) {
   for (const std::string half : {"", "{\"id\": \""}) {
     const Root root;
     root.Write(StagingPath(kA) + "/triton/half", half);
     root.Write(EntriesRecordPath(kA), half);
     root.Write(GenerationRecordPath(kA), half);
-    ASSERT_TRUE(MendJournal(root.dir(), At(20)).ok());
+    ASSERT_TRUE(RepairJournal(root.dir(), At(20)).ok());
     EXPECT_FALSE(root.Exists(GenerationRecordPath(kA)));
     EXPECT_FALSE(root.Exists(EntriesRecordPath(kA)));
   }

@@ -27,7 +27,7 @@ std::map<std::string, std::string> Shown(const Root& root) {
   return FilesBelow(stdfs::canonical(root / MountPath(kMount)));
 }
 
-// A root that a node of kind "avx512" has used: a warm tree is active, a cold one was.
+// A root used by a node of kind "avx512": a warm tree is active, a cold one was active before.
 class RetireTest : public ::testing::Test {
  protected:
   RetireTest() {
@@ -40,12 +40,12 @@ class RetireTest : public ::testing::Test {
   Root root_;
 };
 
-TEST_F(RetireTest, TheSameNodeKeepsEverything) {
+TEST_F(RetireTest, SameNodeKeepsTrees) {
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), "avx512", kOptions), 0);
   EXPECT_EQ(Shown(root_).at("inductor/x.so"), "avx512 code of a bundle");
 }
 
-TEST_F(RetireTest, AnotherKindOfNodeIsShownNoCodeOfTheOld) {
+TEST_F(RetireTest, OtherKindOfNodeRetiresTrees) {
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), "avx2", kOptions), 2);
   EXPECT_TRUE(Shown(root_).empty());
   EXPECT_TRUE(stdfs::is_directory(root_ / (MountPath(kMount) + "/inductor")));
@@ -54,7 +54,7 @@ TEST_F(RetireTest, AnotherKindOfNodeIsShownNoCodeOfTheOld) {
   EXPECT_EQ(inventory->links.at(kMount).state, LinkState::kActive);
 }
 
-TEST_F(RetireTest, LeavesRunningContainersWhatTheyMounted) {
+TEST_F(RetireTest, RunningContainersKeepTheirTrees) {
   const int mounted = ::open((root_ / MountPath(kMount)).c_str(), O_RDONLY | O_DIRECTORY);
   ASSERT_GE(mounted, 0);
   ASSERT_TRUE(RetireForeignTrees(root_.dir(), "avx2", kOptions).ok());
@@ -66,27 +66,27 @@ TEST_F(RetireTest, LeavesRunningContainersWhatTheyMounted) {
   EXPECT_FALSE(Shown(root_).contains("inductor/new"));
 }
 
-TEST_F(RetireTest, IsDoneOnceAndEndsThere) {
+TEST_F(RetireTest, IsDoneOnce) {
   ASSERT_EQ(*RetireForeignTrees(root_.dir(), "avx2", kOptions), 2);
   root_.Write(MountPath(kMount) + "/inductor/own.so", "avx2 code");
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), "avx2", kOptions), 0);
   EXPECT_EQ(Shown(root_).at("inductor/own.so"), "avx2 code");
 }
 
-TEST_F(RetireTest, GoingBackBringsNothingBack) {
+TEST_F(RetireTest, ReturningNodeGetsEmptyTrees) {
   ASSERT_TRUE(RetireForeignTrees(root_.dir(), "avx2", kOptions).ok());
   root_.Write(MountPath(kMount) + "/inductor/own.so", "avx2 code");
   ASSERT_TRUE(RetireForeignTrees(root_.dir(), "avx512", kOptions).ok());
   EXPECT_TRUE(Shown(root_).empty());
 }
 
-TEST_F(RetireTest, ALostRecordIsTakenForAnotherNode) {
+TEST_F(RetireTest, LostRecordRetiresTrees) {
   stdfs::remove(root_ / ".state/node");
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), "avx512", kOptions), 2);
   EXPECT_TRUE(Shown(root_).empty());
 }
 
-TEST(RetireForeignTrees, LeavesADirectoryThatKubeletMadeOnAFreshNode) {
+TEST(RetireForeignTrees, KeepsKubeletDirectoryOnNewNode) {
   const Root root;
   root.Write(MountPath(kMount) + "/inductor/early", "a pod's");
   EXPECT_EQ(*RetireForeignTrees(root.dir(), "avx512", kOptions), 0);

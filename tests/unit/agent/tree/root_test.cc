@@ -20,7 +20,7 @@ namespace stdfs = std::filesystem;
 const Mount kMount{"team", "llama", "uid-1", "image"};
 const std::string kWarm(32, 'a');
 
-TEST(OpenRoot, MakesWhatIsMissingAndKeepsWhatIsThere) {
+TEST(OpenRoot, CreatesMissingFolders) {
   const Scratch scratch;
   const std::string path = (scratch / "a/b").string();
   ASSERT_TRUE(OpenRoot(path).ok());
@@ -29,7 +29,7 @@ TEST(OpenRoot, MakesWhatIsMissingAndKeepsWhatIsThere) {
   EXPECT_EQ(scratch.Read("a/b/.gen/" + kWarm + "/f"), "x");
 }
 
-TEST(OpenRoot, RefusesAFolderThatIsALinkElsewhere) {
+TEST(OpenRoot, RejectsFolderThatIsALink) {
   const Scratch scratch;
   const Scratch outside;
   stdfs::create_directory(scratch / "root");
@@ -37,38 +37,38 @@ TEST(OpenRoot, RefusesAFolderThatIsALinkElsewhere) {
   EXPECT_FALSE(OpenRoot((scratch / "root").string()).ok());
 }
 
-TEST(OpenRoot, SaysWhatIsWrongWithAFileInItsPlace) {
+TEST(OpenRoot, ReportsFileAtItsPath) {
   const Scratch scratch;
   scratch.Write("root", "x");
   const absl::Status status = OpenRoot((scratch / "root").string()).status();
   EXPECT_NE(std::string(status.message()).find("root directory"), std::string::npos) << status;
 }
 
-TEST(MendRoot, MakesAgainWhatSomebodyRemovedAndClosesWhatSomebodyOpened) {
+TEST(RepairRoot, RestoresFoldersAndModes) {
   const Root root;
   stdfs::remove_all(root / ".gen");
   stdfs::remove_all(root / ".state/links");
   stdfs::permissions(root / ".staging", stdfs::perms::all);
-  ASSERT_TRUE(MendRoot(root.dir()).ok());
+  ASSERT_TRUE(RepairRoot(root.dir()).ok());
   for (const std::string_view folder : {kGenerations, kLinkRecords, kStaging}) {
     EXPECT_EQ(root.Mode(std::string(folder)), 0700U) << folder;
   }
 }
 
-TEST(MendRoot, WritesNothingWhereNothingIsWrong) {
+TEST(RepairRoot, WritesNothingToIntactRoot) {
   const Root root;
   const auto before = root.dir().Stat(kGenerations);
-  ASSERT_TRUE(MendRoot(root.dir()).ok());
+  ASSERT_TRUE(RepairRoot(root.dir()).ok());
   EXPECT_EQ(root.dir().Stat(kGenerations)->ctime_ns, before->ctime_ns);
 }
 
-TEST(MendRoot, TellsThatTheRootItselfIsGone) {
+TEST(RepairRoot, ReturnsNotFoundForRemovedRoot) {
   const Root root;
   stdfs::remove_all(root.path());
-  EXPECT_TRUE(absl::IsNotFound(MendRoot(root.dir())));
+  EXPECT_TRUE(absl::IsNotFound(RepairRoot(root.dir())));
 }
 
-TEST(CheckRoot, FindsALocalDirectoryWritableAndCountsTheGenerationsOnly) {
+TEST(CheckRoot, ReportsUsableRootAndBytesOfGenerations) {
   const Root root;
   root.Write(".gen/" + kWarm + "/f", std::string(100'000, 'x'));
   root.Write(".store/blobs/b", std::string(1'000'000, 'x'));
@@ -83,7 +83,7 @@ TEST(CheckRoot, FindsALocalDirectoryWritableAndCountsTheGenerationsOnly) {
   EXPECT_EQ(status.message, "");
 }
 
-TEST(SweepLeftovers, RemovesHalfDoneWorkAndNothingElse) {
+TEST(SweepLeftovers, RemovesOnlyUnfinishedWork) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, {}).ok());
   root.Write(StagingPath(kWarm) + "/deep/er/f", "x");
@@ -110,7 +110,7 @@ TEST(SweepLeftovers, RemovesHalfDoneWorkAndNothingElse) {
   EXPECT_EQ(ReadActivations(root.dir(), kMount).size(), 1U);
 }
 
-TEST(ScanInventory, SeesLinksTreesAndStaging) {
+TEST(ScanInventory, FindsLinksTreesAndStaging) {
   const Root root;
   ASSERT_TRUE(PrepareMount(root.dir(), kMount, {}).ok());
   ASSERT_TRUE(WriteGenerationRecord(root.dir(),
@@ -125,8 +125,8 @@ TEST(ScanInventory, SeesLinksTreesAndStaging) {
   stdfs::create_directories(root / "team/llama/uid-1/u7");
   stdfs::create_directories(root / StagingPath("x"));
   stdfs::create_symlink("nowhere", root / "team/llama/uid-1/u8");
-  root.Write("team/llama/uid-1/notes.txt", "somebody's");
-  root.Write("lost+found/x", "somebody's");
+  root.Write("team/llama/uid-1/notes.txt", "foreign");
+  root.Write("lost+found/x", "foreign");
 
   const absl::StatusOr<Inventory> inventory = ScanInventory(root.dir());
   ASSERT_TRUE(inventory.ok()) << inventory.status();
@@ -140,7 +140,7 @@ TEST(ScanInventory, SeesLinksTreesAndStaging) {
   EXPECT_EQ(inventory->staging, std::set<std::string>{"x"});
 }
 
-TEST(ScanInventory, ATreeWithoutItsRecordIsStillATree) {
+TEST(ScanInventory, IncludesTreeWithoutRecord) {
   const Root root;
   stdfs::create_directories(root / GenerationPath(kWarm));
   EXPECT_EQ(ScanInventory(root.dir())->generations.at(kWarm), Generation{});

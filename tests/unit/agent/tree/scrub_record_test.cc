@@ -18,15 +18,15 @@ const std::string kTree(32, 'a');
 ScrubRecord Record() {
   return {.at = WallTime(std::chrono::seconds(1'700'000'000)),
           .entries = 20'000,
-          .judged = 12'345,
-          .theirs = {{.path = "flashinfer/x",
-                      .bytes = 5,
-                      .inode = 7,
-                      .mtime_ns = 1'700'000'000'123'456'789,
-                      .ctime_ns = 1'700'000'001'000'000'001}}};
+          .checked = 12'345,
+          .modified_by_engine = {{.path = "flashinfer/x",
+                                  .bytes = 5,
+                                  .inode = 7,
+                                  .mtime_ns = 1'700'000'000'123'456'789,
+                                  .ctime_ns = 1'700'000'001'000'000'001}}};
 }
 
-TEST(ScrubRecord, ComesBackAsItWasWritten) {
+TEST(ScrubRecord, SurvivesARoundTrip) {
   const Root root;
   EXPECT_TRUE(absl::IsNotFound(ReadScrubRecord(root.dir(), kTree).status()));
   ASSERT_TRUE(WriteScrubRecord(root.dir(), kTree, Record()).ok());
@@ -35,19 +35,19 @@ TEST(ScrubRecord, ComesBackAsItWasWritten) {
   EXPECT_EQ(*record, Record());
 }
 
-TEST(ScrubRecord, IsRefusedWhenItIsNotOurs) {
+TEST(ScrubRecord, IsRejectedIfMalformed) {
   for (const std::string text :
-       {"", "[]", "{\"judged\": -1}", "{\"judged\": \"all\"}", "{\"theirs\": [{}]}"}) {
+       {"", "[]", "{\"checked\": -1}", "{\"checked\": \"all\"}", "{\"modifiedByEngine\": [{}]}"}) {
     const Root root;
     root.Write(ScrubRecordPath(kTree), text);
     EXPECT_FALSE(ReadScrubRecord(root.dir(), kTree).ok()) << text;
   }
 }
 
-TEST(ScrubRecord, GoesWithItsTree) {
+TEST(ScrubRecord, IsRemovedWithItsTree) {
   const Root root;
   ASSERT_TRUE(WriteScrubRecord(root.dir(), kTree, Record()).ok());
-  ASSERT_TRUE(MendJournal(root.dir(), WallTime{}).ok());
+  ASSERT_TRUE(RepairJournal(root.dir(), WallTime{}).ok());
   EXPECT_FALSE(root.Exists(ScrubRecordPath(kTree)));
 }
 

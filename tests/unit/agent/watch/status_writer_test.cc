@@ -60,7 +60,7 @@ class StatusWriterTest : public ::testing::Test {
     }
     return writes;
   }
-  // Lets the coalescing second pass, exactly once the writer waits for it.
+  // Advances the clock by the coalescing second once the writer waits for it.
   void PassCoalescing() {
     ASSERT_TRUE(clock_.AwaitWaiters(1));
     clock_.Advance(seconds(1));
@@ -80,7 +80,7 @@ class StatusWriterTest : public ::testing::Test {
   std::jthread running_;
 };
 
-TEST_F(StatusWriterTest, WritesNothingWhileThereIsNoObject) {
+TEST_F(StatusWriterTest, WritesNothingWithoutObject) {
   writer_.Set("", status_);
   ASSERT_TRUE(clock_.AwaitWaiters(1));
   clock_.Advance(seconds(600));
@@ -88,7 +88,7 @@ TEST_F(StatusWriterTest, WritesNothingWhileThereIsNoObject) {
   EXPECT_EQ(Writes(), 0);
 }
 
-TEST_F(StatusWriterTest, WritesTheFirstStatusAfterTheCoalescingSecond) {
+TEST_F(StatusWriterTest, WritesFirstStatusAfterCoalescing) {
   PutObject();
   writer_.Set(uid_, status_);
   ASSERT_TRUE(clock_.AwaitWaiters(1));
@@ -98,7 +98,7 @@ TEST_F(StatusWriterTest, WritesTheFirstStatusAfterTheCoalescingSecond) {
   EXPECT_TRUE(Eventually([&] { return writer_.HasWritten(); }));
 }
 
-TEST_F(StatusWriterTest, PutsManyChangesIntoOneWrite) {
+TEST_F(StatusWriterTest, CombinesChangesIntoOneWrite) {
   PutObject();
   for (int i = 0; i < 50; ++i) {
     status_.node.driver = std::to_string(i);
@@ -109,7 +109,7 @@ TEST_F(StatusWriterTest, PutsManyChangesIntoOneWrite) {
   EXPECT_EQ(Writes(), 1);
 }
 
-TEST_F(StatusWriterTest, IsSilentWhileNothingChanges) {
+TEST_F(StatusWriterTest, WritesNothingWhileUnchanged) {
   PutObject();
   writer_.Set(uid_, status_);
   PassCoalescing();
@@ -122,7 +122,7 @@ TEST_F(StatusWriterTest, IsSilentWhileNothingChanges) {
   EXPECT_EQ(Writes(), 1);
 }
 
-TEST_F(StatusWriterTest, BeatsItsHeartAfterFiveMinutesAndABit) {
+TEST_F(StatusWriterTest, WritesHeartbeatAfterFiveMinutes) {
   PutObject();
   writer_.Set(uid_, status_);
   PassCoalescing();
@@ -135,7 +135,7 @@ TEST_F(StatusWriterTest, BeatsItsHeartAfterFiveMinutesAndABit) {
   EXPECT_TRUE(Eventually([&] { return Writes() == 2; }));
 }
 
-TEST_F(StatusWriterTest, TriesAgainWithBackoffUntilItWorks) {
+TEST_F(StatusWriterTest, RetriesWithBackoff) {
   PutObject();
   std::atomic<int> failures = 3;
   server_.Intercept([&](const kube::Request& request) {
@@ -150,7 +150,7 @@ TEST_F(StatusWriterTest, TriesAgainWithBackoffUntilItWorks) {
   EXPECT_EQ(Written("gpuType"), "cpu");
 }
 
-TEST_F(StatusWriterTest, WritesAnewForARecreatedObject) {
+TEST_F(StatusWriterTest, WritesAgainForRecreatedObject) {
   PutObject();
   writer_.Set(uid_, status_);
   PassCoalescing();
@@ -178,7 +178,7 @@ TEST_F(StatusWriterTest, NeverTouchesTheSpec) {
   EXPECT_EQ((*server_.Find(kube::kNodeCaches, {"", "node-a"}))["spec"], object["spec"]);
 }
 
-TEST(OwnNodeCache, SeesItsOwnObjectAndNoOther) {
+TEST(OwnNodeCache, IgnoresOtherNodeCaches) {
   fakes::FakeClock clock;
   fakes::FakeApiServer server(clock);
   fakes::MemoryLog log;
@@ -204,7 +204,7 @@ TEST(OwnNodeCache, SeesItsOwnObjectAndNoOther) {
   EXPECT_EQ(seen, (std::vector<std::string>{"node-a", "gone"}));
 }
 
-TEST(OwnNodeCache, KeepsTheLastWishWhenANewOneIsNotUnderstood) {
+TEST(OwnNodeCache, KeepsSpecIfNewOneCannotBeDecoded) {
   fakes::FakeClock clock;
   fakes::FakeApiServer server(clock);
   fakes::MemoryLog log;

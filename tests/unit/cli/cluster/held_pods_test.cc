@@ -25,7 +25,7 @@ using std::chrono::seconds;
 
 class HeldPodsTest : public ::testing::Test {
  protected:
-  // A pod that has waited for `age`.
+  // Returns a pod that was created `age` ago.
   Json Pod(const std::string& name, seconds age,
            const std::vector<std::string>& gates = {std::string(api::kSchedulingGate)}) {
     Json pod = {{"apiVersion", "v1"},
@@ -44,11 +44,11 @@ class HeldPodsTest : public ::testing::Test {
   }
   void Put(const Json& pod) { server_.Put(kube::kPods, pod); }
 
-  absl::Status Run(const ReleaseWish& wish) {
+  absl::Status Run(const ReleaseRequest& request) {
     seen_.clear();
-    return ReleaseHeld(means_, wish, {});
+    return ReleaseHeld(dependencies_, request, {});
   }
-  // "name=result" of every outcome, sorted by name.
+  // Returns "name=result" of every outcome, sorted by name.
   std::string Seen() const {
     std::string text;
     for (const auto& [name, outcome] : seen_) {
@@ -65,84 +65,87 @@ class HeldPodsTest : public ::testing::Test {
     }
     return gates;
   }
-  std::string Note(const std::string& name, const std::string& key) const {
+  std::string Annotation(const std::string& name, const std::string& key) const {
     return kube::AnnotationsOf(*server_.Find(kube::kPods, {"team", name}))[key];
   }
 
   fakes::FakeClock clock_;
   fakes::FakeApiServer server_{clock_};
   std::map<std::string, ReleaseOutcome> seen_;
-  ReleaseMeans means_{.client = server_, .clock = clock_, .on_outcome = [this](const auto& each) {
-                        seen_[each.pod] = each;
-                      }};
+  ReleaseDependencies dependencies_{
+      .client = server_, .clock = clock_, .on_outcome = [this](const auto& each) {
+        seen_[each.pod] = each;
+      }};
 };
 
-TEST_F(HeldPodsTest, AllLetsGoOfEveryPodThatWeHoldAndOfNoOther) {
+TEST_F(HeldPodsTest, ReleasesOnlyHeldPods) {
   Put(Pod("young", seconds(1)));
   Put(Pod("old", seconds(500)));
   Put(Pod("of-kueue", seconds(500), {"kueue.x-k8s.io/admission"}));
-  Put(Pod("of-both", seconds(10), {"kueue.x-k8s.io/admission", "cachewarm.io/warm"}));
+  Put(Pod("of-both", seconds(10), {"kueue.x-k8s.io/admission", "cachewarm.io/wait-for-cache"}));
   Put(Pod("free", seconds(500), {}));
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "of-both=released old=released young=released");
   EXPECT_EQ(seen_["old"].held, Duration(seconds(500)));
   EXPECT_EQ(seen_["old"].warmup, "llama");
   EXPECT_TRUE(Gates("young").empty());
   EXPECT_EQ(Gates("of-both"), std::vector<std::string>{"kueue.x-k8s.io/admission"});
   EXPECT_EQ(Gates("of-kueue"), std::vector<std::string>{"kueue.x-k8s.io/admission"});
-  EXPECT_EQ(Note("young", "cachewarm.io/released"), "ByHand");
-  EXPECT_EQ(Note("old", "cachewarm.io/held-seconds"), "500.000");
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
-  EXPECT_EQ(Seen(), "") << "again is nothing";
+  EXPECT_EQ(Annotation("young", "cachewarm.io/released"), "ReleasedManually");
+  EXPECT_EQ(Annotation("old", "cachewarm.io/held-seconds"), "500.000");
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
+  EXPECT_EQ(Seen(), "") << "a second run releases nothing";
 }
 
-TEST_F(HeldPodsTest, PastDeadlineLeavesTheOperatorItsTurn) {
+TEST_F(HeldPodsTest, PastDeadlineLeavesGracePeriodToOperator) {
   Put(Pod("just-due", seconds(64)));
   Put(Pod("over-due", seconds(65)));
-  Json noted = Pod("noted", seconds(65));
-  noted["metadata"]["annotations"]["cachewarm.io/held-until"] =
+  Json annotated = Pod("annotated", seconds(65));
+  annotated["metadata"]["annotations"]["cachewarm.io/held-until"] =
       FormatTime(clock_.Now() + seconds(600));
-  Put(noted);
-  noted = Pod("noted-past", seconds(20));
-  noted["metadata"]["annotations"]["cachewarm.io/held-until"] =
+  Put(annotated);
+  annotated = Pod("annotated-past", seconds(20));
+  annotated["metadata"]["annotations"]["cachewarm.io/held-until"] =
       FormatTime(clock_.Now() - seconds(5));
-  Put(noted);
-  const ReleaseWish wish{.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "Deadline"};
-  ASSERT_TRUE(Run(wish).ok());
-  EXPECT_EQ(Seen(), "just-due=not due noted=not due noted-past=released over-due=released");
+  Put(annotated);
+  const ReleaseRequest request{
+      .ns = "", .names = {}, .past_deadline = seconds(60), .reason = "ReleasedAtDeadline"};
+  ASSERT_TRUE(Run(request).ok());
+  EXPECT_EQ(Seen(), "annotated=not due annotated-past=released just-due=not due over-due=released");
   clock_.Advance(seconds(3600));
-  ASSERT_TRUE(Run(wish).ok());
-  EXPECT_EQ(Seen(), "just-due=released noted=released");
+  ASSERT_TRUE(Run(request).ok());
+  EXPECT_EQ(Seen(), "annotated=released just-due=released");
 }
 
-TEST_F(HeldPodsTest, ADryRunChangesNothing) {
+TEST_F(HeldPodsTest, DryRunChangesNothing) {
   Put(Pod("held", seconds(1)));
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .dry_run = true, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .dry_run = true, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "held=would release");
   EXPECT_EQ(Gates("held").size(), 1U);
 }
 
-TEST_F(HeldPodsTest, NamedPodsAreLetGoAndThoseThatAreFreeAreSaid) {
+TEST_F(HeldPodsTest, ReleasesNamedPodsAndReportsOthers) {
   Put(Pod("one", seconds(1)));
   Put(Pod("two", seconds(1)));
   Put(Pod("free", seconds(1), {}));
-  ASSERT_TRUE(Run({.ns = "team", .names = {"one", "free"}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "team", .names = {"one", "free"}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "free=not held one=released");
   EXPECT_EQ(Gates("two").size(), 1U);
-  EXPECT_TRUE(absl::IsNotFound(Run({.ns = "team", .names = {"nobody"}, .reason = "ByHand"})));
+  EXPECT_TRUE(
+      absl::IsNotFound(Run({.ns = "team", .names = {"missing"}, .reason = "ReleasedManually"})));
 }
 
-TEST_F(HeldPodsTest, NeedsNothingButPods) {
+TEST_F(HeldPodsTest, RequestsOnlyPods) {
   Put(Pod("held", seconds(1)));
   Put(Pod("also", seconds(1)));
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   for (const std::string& request : server_.Requests()) {
     EXPECT_TRUE(request.starts_with("list pods") || request.starts_with("patch pods")) << request;
   }
   EXPECT_EQ(server_.Requests().size(), 3U);
 }
 
-TEST_F(HeldPodsTest, AsksOnlyForUnboundPodsPageByPage) {
+TEST_F(HeldPodsTest, ListsUnboundPodsInPages) {
   std::vector<std::string> queries;
   server_.Intercept([&](const kube::Request& request) {
     if (request.verb == "list") {
@@ -156,14 +159,14 @@ TEST_F(HeldPodsTest, AsksOnlyForUnboundPodsPageByPage) {
   Json bound = Pod("bound", seconds(1), {});
   bound["spec"]["nodeName"] = "node-a";
   Put(bound);
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(seen_.size(), 1201U);
   ASSERT_EQ(queries.size(), 3U);
   EXPECT_NE(queries[0].find("fieldSelector=spec.nodeName%3D"), std::string::npos) << queries[0];
   EXPECT_NE(queries[0].find("limit=500"), std::string::npos) << queries[0];
 }
 
-TEST_F(HeldPodsTest, StartsAgainWhenTheServerForgotTheFirstPage) {
+TEST_F(HeldPodsTest, RestartsExpiredList) {
   for (int i = 0; i < 501; ++i) {
     Put(Pod("p" + std::to_string(i), seconds(1)));
   }
@@ -172,11 +175,11 @@ TEST_F(HeldPodsTest, StartsAgainWhenTheServerForgotTheFirstPage) {
     const bool second = request.query.find("continue=") != std::string::npos;
     return second && forgotten++ == 0 ? absl::OutOfRangeError("410") : absl::OkStatus();
   });
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(seen_.size(), 501U);
 }
 
-TEST_F(HeldPodsTest, AsksForFewerWhereAPageIsTooLong) {
+TEST_F(HeldPodsTest, HalvesPageThatIsTooLong) {
   for (int i = 0; i < 70; ++i) {
     Put(Pod("p" + std::to_string(i), seconds(1)));
   }
@@ -185,24 +188,25 @@ TEST_F(HeldPodsTest, AsksForFewerWhereAPageIsTooLong) {
                ? absl::OkStatus()
                : absl::ResourceExhaustedError("the answer is larger than 16777216 bytes");
   });
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(seen_.size(), 70U);
 }
 
-TEST_F(HeldPodsTest, APodThatCannotBeReadIsLetGoAsWell) {
+TEST_F(HeldPodsTest, UndecodablePodIsReleased) {
   Json strange = Pod("strange", seconds(500));
   for (int i = 0; i < 4'097; ++i) {
     strange["metadata"]["labels"]["l" + std::to_string(i)] = "";
   }
   Put(strange);
   ASSERT_TRUE(
-      Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "Deadline"}).ok());
+      Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "ReleasedAtDeadline"})
+          .ok());
   EXPECT_EQ(Seen(), "strange=released");
   EXPECT_TRUE(Gates("strange").empty());
 }
 
-TEST_F(HeldPodsTest, AnotherGateThatGoesAtTheSameTimeIsNoFailure) {
-  Put(Pod("held", seconds(1), {"other", "cachewarm.io/warm"}));
+TEST_F(HeldPodsTest, ConcurrentRemovalOfOtherGateIsRetried) {
+  Put(Pod("held", seconds(1), {"other", "cachewarm.io/wait-for-cache"}));
   bool raced = false;
   server_.Intercept([&](const kube::Request& request) {
     if (request.verb == "patch" && !std::exchange(raced, true)) {
@@ -210,12 +214,12 @@ TEST_F(HeldPodsTest, AnotherGateThatGoesAtTheSameTimeIsNoFailure) {
     }
     return absl::OkStatus();
   });
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "held=released");
   EXPECT_TRUE(Gates("held").empty());
 }
 
-TEST_F(HeldPodsTest, SomebodyElseMayBeFaster) {
+TEST_F(HeldPodsTest, PodReleasedByOthersIsNotHeld) {
   Put(Pod("held", seconds(1)));
   Put(Pod("gone", seconds(1)));
   server_.Intercept([&](const kube::Request& request) {
@@ -225,11 +229,11 @@ TEST_F(HeldPodsTest, SomebodyElseMayBeFaster) {
     }
     return absl::OkStatus();
   });
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "gone=not held held=not held");
 }
 
-TEST_F(HeldPodsTest, OnePodThatIsRefusedDoesNotKeepTheOthers) {
+TEST_F(HeldPodsTest, RejectedPatchDoesNotBlockOtherPods) {
   Put(Pod("bad", seconds(1)));
   Put(Pod("good", seconds(1)));
   server_.Intercept([&](const kube::Request& request) {
@@ -237,12 +241,12 @@ TEST_F(HeldPodsTest, OnePodThatIsRefusedDoesNotKeepTheOthers) {
                ? absl::PermissionDeniedError("policy says no")
                : absl::OkStatus();
   });
-  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ByHand"}).ok());
+  ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(Seen(), "bad=failed good=released");
   EXPECT_NE(seen_["bad"].message.find("policy says no"), std::string::npos);
 }
 
-TEST_F(HeldPodsTest, NamespacesTakeTurns) {
+TEST_F(HeldPodsTest, NamespacesAreReleasedRoundRobin) {
   for (const char* ns : {"a", "b", "c"}) {
     for (int i = 0; i < 20; ++i) {
       Json pod = Pod(std::string(ns) + std::to_string(i), seconds(1));
@@ -251,16 +255,18 @@ TEST_F(HeldPodsTest, NamespacesTakeTurns) {
     }
   }
   std::string first;
-  const ReleaseMeans means{.client = server_, .clock = clock_, .on_outcome = [&](const auto& each) {
-                             first += first.size() < 20 ? each.ns : "";
-                           }};
-  ASSERT_TRUE(ReleaseHeld(means, {.ns = "", .names = {}, .reason = "ByHand"}, {}).ok());
+  const ReleaseDependencies dependencies{
+      .client = server_, .clock = clock_, .on_outcome = [&](const auto& each) {
+        first += first.size() < 20 ? each.ns : "";
+      }};
+  ASSERT_TRUE(
+      ReleaseHeld(dependencies, {.ns = "", .names = {}, .reason = "ReleasedManually"}, {}).ok());
   for (const char ns : {'a', 'b', 'c'}) {
     EXPECT_GE(std::count(first.begin(), first.end(), ns), 3) << first;
   }
 }
 
-TEST_F(HeldPodsTest, PodsThatCannotBePatchedComeAfterAllOthersAndAreTriedAgain) {
+TEST_F(HeldPodsTest, PodsOfSlowNamespaceAreDeferredAndRetried) {
   op::testing::HangingClient hanging(server_, "a-team");
   for (int i = 0; i < 40; ++i) {
     Json pod = Pod("hangs" + std::to_string(i), seconds(1));
@@ -268,41 +274,44 @@ TEST_F(HeldPodsTest, PodsThatCannotBePatchedComeAfterAllOthersAndAreTriedAgain) 
     Put(pod);
     Put(Pod("free" + std::to_string(i), seconds(1)));
   }
-  std::atomic<int> told = 0;
-  const ReleaseMeans means{.client = hanging, .clock = clock_, .on_outcome = [&](const auto& each) {
-                             EXPECT_EQ(each.result, ReleaseResult::kReleased) << each.message;
-                             EXPECT_TRUE(each.ns == "team" || told >= 40);
-                             ++told;
-                           }};
+  std::atomic<int> reported = 0;
+  const ReleaseDependencies dependencies{
+      .client = hanging, .clock = clock_, .on_outcome = [&](const auto& each) {
+        EXPECT_EQ(each.result, ReleaseResult::kReleased) << each.message;
+        EXPECT_TRUE(each.ns == "team" || reported >= 40);
+        ++reported;
+      }};
   std::future<absl::Status> run = std::async(std::launch::async, [&] {
-    return ReleaseHeld(means, {.ns = "", .names = {}, .reason = "ByHand"}, {});
+    return ReleaseHeld(dependencies, {.ns = "", .names = {}, .reason = "ReleasedManually"}, {});
   });
   ASSERT_TRUE(fakes::Await([&] { return hanging.under_way() == 8; }));
   ASSERT_TRUE(clock_.AwaitWaiters(8));
   clock_.Advance(seconds(3));
-  EXPECT_TRUE(fakes::Await([&] { return told >= 40; }));
+  EXPECT_TRUE(fakes::Await([&] { return reported >= 40; }));
   EXPECT_LT(hanging.tries(), 30);
   hanging.Answer();
   EXPECT_TRUE(run.get().ok());
-  EXPECT_EQ(told, 80);
+  EXPECT_EQ(reported, 80);
 }
 
-TEST_F(HeldPodsTest, IsInterruptedAlsoWhileAPodHangs) {
+TEST_F(HeldPodsTest, StopsWhileAPatchHangs) {
   op::testing::HangingClient hanging(server_, "team");
   Put(Pod("held", seconds(1)));
-  const ReleaseMeans means{.client = hanging, .clock = clock_, .on_outcome = [](const auto&) {}};
+  const ReleaseDependencies dependencies{
+      .client = hanging, .clock = clock_, .on_outcome = [](const auto&) {}};
   std::stop_source stop;
   std::future<absl::Status> run = std::async(std::launch::async, [&] {
-    return ReleaseHeld(means, {.ns = "", .names = {}, .reason = "ByHand"}, stop.get_token());
+    return ReleaseHeld(dependencies, {.ns = "", .names = {}, .reason = "ReleasedManually"},
+                       stop.get_token());
   });
   EXPECT_TRUE(fakes::Await([&] { return hanging.under_way() == 1; }));
   stop.request_stop();
   EXPECT_TRUE(absl::IsCancelled(run.get()));
 }
 
-TEST_F(HeldPodsTest, TheNotesOfOthersAreNotKeptAndOursAreMadeBesideThem) {
+TEST_F(HeldPodsTest, AddsAnnotationsWithoutChangingOthers) {
   Json pod = Pod("of-others", seconds(500));
-  pod["metadata"]["annotations"] = {{"theirs", "x"}};
+  pod["metadata"]["annotations"] = {{"foreign", "x"}};
   Put(pod);
   pod = Pod("long", seconds(500));
   pod["metadata"]["annotations"]["cachewarm.io/warmup"] = std::string(100'000, 'x');
@@ -312,27 +321,29 @@ TEST_F(HeldPodsTest, TheNotesOfOthersAreNotKeptAndOursAreMadeBesideThem) {
   pod["metadata"].erase("annotations");
   Put(pod);
   ASSERT_TRUE(
-      Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "Deadline"}).ok());
+      Run({.ns = "", .names = {}, .past_deadline = seconds(60), .reason = "ReleasedAtDeadline"})
+          .ok());
   EXPECT_EQ(Seen(), "bare=released long=released of-others=released");
-  EXPECT_EQ(Note("of-others", "theirs"), "x");
-  EXPECT_EQ(Note("of-others", "cachewarm.io/released"), "Deadline");
+  EXPECT_EQ(Annotation("of-others", "foreign"), "x");
+  EXPECT_EQ(Annotation("of-others", "cachewarm.io/released"), "ReleasedAtDeadline");
   EXPECT_EQ(seen_["of-others"].warmup, "");
   EXPECT_EQ(seen_["long"].warmup, "");
-  EXPECT_EQ(Note("bare", "cachewarm.io/released"), "") << "it has no notes to add to";
+  EXPECT_EQ(Annotation("bare", "cachewarm.io/released"), "")
+      << "a pod without annotations gets none";
 }
 
-TEST_F(HeldPodsTest, AListThatFailsIsAnError) {
+TEST_F(HeldPodsTest, ListFailureIsAnError) {
   server_.Intercept([](const kube::Request&) { return absl::PermissionDeniedError("no"); });
-  EXPECT_TRUE(absl::IsPermissionDenied(Run({.ns = "", .names = {}, .reason = "ByHand"})));
+  EXPECT_TRUE(absl::IsPermissionDenied(Run({.ns = "", .names = {}, .reason = "ReleasedManually"})));
 }
 
-class ReleaseForGoodTest : public HeldPodsTest {
+class RemovePolicyAndReleaseTest : public HeldPodsTest {
  protected:
   void PutPolicy() {
     server_.Put(kube::kMutatingPolicyBindings, {{"metadata", {{"name", "cachewarm.io"}}}});
     server_.Put(kube::kMutatingWebhooks, {{"metadata", {{"name", "cachewarm.io"}}}});
   }
-  // Time goes on whenever somebody waits for it.
+  // Advances the clock whenever a thread waits for it.
   std::jthread Tick() {
     return std::jthread([this](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
@@ -342,14 +353,14 @@ class ReleaseForGoodTest : public HeldPodsTest {
       }
     });
   }
-  const ReleaseWish wish_{.ns = "", .names = {}, .reason = "Withdrawn"};
+  const ReleaseRequest request_{.ns = "", .names = {}, .reason = "ReleasedHoldingDisabled"};
 };
 
-TEST_F(ReleaseForGoodTest, RemovesThePolicyBeforeTheGates) {
+TEST_F(RemovePolicyAndReleaseTest, DeletesPolicyBeforeReleasing) {
   PutPolicy();
   Put(Pod("held", seconds(1)));
   const std::jthread ticking = Tick();
-  ASSERT_TRUE(ReleaseForGood(means_, wish_, {}).ok());
+  ASSERT_TRUE(RemovePolicyAndRelease(dependencies_, request_, {}).ok());
   EXPECT_EQ(Seen(), "held=released");
   const auto requests = server_.Requests();
   ASSERT_GE(requests.size(), 3U);
@@ -358,7 +369,7 @@ TEST_F(ReleaseForGoodTest, RemovesThePolicyBeforeTheGates) {
   EXPECT_TRUE(server_.All(kube::kMutatingPolicyBindings).empty());
 }
 
-TEST_F(ReleaseForGoodTest, WaitsForPodsThatComeJustAfter) {
+TEST_F(RemovePolicyAndReleaseTest, ReleasesPodsCreatedAfterwards) {
   int lists = 0;
   server_.Intercept([&](const kube::Request& request) {
     if (request.verb == "list" && ++lists == 2) {
@@ -367,12 +378,12 @@ TEST_F(ReleaseForGoodTest, WaitsForPodsThatComeJustAfter) {
     return absl::OkStatus();
   });
   const std::jthread ticking = Tick();
-  ASSERT_TRUE(ReleaseForGood(means_, wish_, {}).ok());
+  ASSERT_TRUE(RemovePolicyAndRelease(dependencies_, request_, {}).ok());
   EXPECT_EQ(Seen(), "late=released");
-  EXPECT_EQ(lists, 4) << "two quiet looks after the last pod";
+  EXPECT_EQ(lists, 4) << "two lists without a new pod end the release";
 }
 
-TEST_F(ReleaseForGoodTest, SaysSoWhenPodsGoOnBeingHeld) {
+TEST_F(RemovePolicyAndReleaseTest, FailsIfNewPodsAreStillHeld) {
   int made = 0;
   server_.Intercept([&](const kube::Request& request) {
     if (request.verb == "list") {
@@ -381,16 +392,16 @@ TEST_F(ReleaseForGoodTest, SaysSoWhenPodsGoOnBeingHeld) {
     return absl::OkStatus();
   });
   const std::jthread ticking = Tick();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(ReleaseForGood(means_, wish_, {})));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(RemovePolicyAndRelease(dependencies_, request_, {})));
 }
 
-TEST_F(ReleaseForGoodTest, ReleasesNothingWhileThePolicyStands) {
+TEST_F(RemovePolicyAndReleaseTest, ReleasesNothingIfPolicyCannotBeDeleted) {
   PutPolicy();
   Put(Pod("held", seconds(1)));
   server_.Intercept([](const kube::Request& request) {
     return request.verb == "delete" ? absl::PermissionDeniedError("no") : absl::OkStatus();
   });
-  EXPECT_TRUE(absl::IsPermissionDenied(ReleaseForGood(means_, wish_, {})));
+  EXPECT_TRUE(absl::IsPermissionDenied(RemovePolicyAndRelease(dependencies_, request_, {})));
   EXPECT_EQ(Gates("held").size(), 1U);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "cachewarm release" as a shell would call it, against a server that says what the test wants.
+// Calls "cachewarm release" with command lines, against a server with scripted responses.
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -23,7 +23,8 @@ using ::testing::HasSubstr;
 constexpr char kOneHeldPod[] =
     R"({"kind":"PodList","metadata":{},"items":[{"metadata":{"namespace":"team","name":"held",)"
     R"("uid":"u1","creationTimestamp":"2026-11-21T08:00:00Z","annotations":)"
-    R"({"cachewarm.io/warmup":"llama"}},"spec":{"schedulingGates":[{"name":"cachewarm.io/warm"}],)"
+    R"({"cachewarm.io/warmup":"llama"}},"spec":{"schedulingGates":)"
+    R"([{"name":"cachewarm.io/wait-for-cache"}],)"
     R"("containers":[{"name":"c"}]}}]})";
 
 struct Outcome {
@@ -32,7 +33,7 @@ struct Outcome {
   std::string err;
 };
 
-// An API server that answers each request with what `answer` makes of its text.
+// An API server that responds to each request with the result of `answer`.
 class Api {
  public:
   using Answer = std::function<std::string(const std::string& request)>;
@@ -43,22 +44,22 @@ class Api {
                request = connection.ReadRequest()) {
             {
               std::lock_guard lock(mutex_);
-              asked_ += request.substr(0, request.find('\r')) + "\n";
+              requests_ += request.substr(0, request.find('\r')) + "\n";
             }
             connection.Write(answer_(request));
           }
         }) {}
 
   std::string url() const { return server_.Url(""); }
-  std::string asked() const {
+  std::string requests() const {
     std::lock_guard lock(mutex_);
-    return asked_;
+    return requests_;
   }
 
  private:
   Answer answer_;
   mutable std::mutex mutex_;
-  std::string asked_;
+  std::string requests_;
   fakes::RawServer server_;
 };
 
@@ -91,7 +92,7 @@ class ReleaseVerbTest : public ::testing::Test {
   std::map<std::string, std::string> environment_;
 };
 
-TEST_F(ReleaseVerbTest, AWrongCommandLineIsExplainedBeforeAnythingIsAsked) {
+TEST_F(ReleaseVerbTest, UsageErrorsAreReportedBeforeAnyRequest) {
   const struct {
     std::vector<std::string> words;
     std::string message;
@@ -120,10 +121,10 @@ TEST_F(ReleaseVerbTest, AWrongCommandLineIsExplainedBeforeAnythingIsAsked) {
   EXPECT_THAT(Run({"--all"}).err, HasSubstr("--kubeconfig"));
 }
 
-TEST_F(ReleaseVerbTest, NamespacesAreThoseOfTheContextOrOfTheCommandLine) {
+TEST_F(ReleaseVerbTest, UsesNamespaceOfContextOrCommandLine) {
   const struct {
     std::vector<std::string> words;
-    std::string asked;
+    std::string requests;
   } cases[] = {{{"--all"}, "GET /api/v1/namespaces/team/pods?"},
                {{"--all", "-n", "other"}, "GET /api/v1/namespaces/other/pods?"},
                {{"--all", "-A"}, "GET /api/v1/pods?"},
@@ -133,12 +134,12 @@ TEST_F(ReleaseVerbTest, NamespacesAreThoseOfTheContextOrOfTheCommandLine) {
       return fakes::RawAnswer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
     });
     environment_["KUBECONFIG"] = Kubeconfig(api.url());
-    EXPECT_EQ(Run(each.words).code, kNotFound) << each.asked;
-    EXPECT_THAT(api.asked(), HasSubstr(each.asked));
+    EXPECT_EQ(Run(each.words).code, kNotFound) << each.requests;
+    EXPECT_THAT(api.requests(), HasSubstr(each.requests));
   }
 }
 
-TEST_F(ReleaseVerbTest, ATableSaysWhatBecameOfEachPod) {
+TEST_F(ReleaseVerbTest, TableListsEveryPod) {
   Api api([](const std::string& request) {
     return fakes::RawAnswer(200, request.starts_with("GET") ? kOneHeldPod : "{}");
   });
@@ -148,7 +149,7 @@ TEST_F(ReleaseVerbTest, ATableSaysWhatBecameOfEachPod) {
   EXPECT_THAT(table.out, ::testing::ContainsRegex("RESULT +HELD +POD +WARMUP\n"));
   EXPECT_THAT(table.out, ::testing::ContainsRegex("released +[0-9]+.* +team/held +llama\n"));
   EXPECT_THAT(table.err, HasSubstr("released 1 pods\n"));
-  EXPECT_THAT(api.asked(), HasSubstr("PATCH /api/v1/namespaces/team/pods/held?"));
+  EXPECT_THAT(api.requests(), HasSubstr("PATCH /api/v1/namespaces/team/pods/held?"));
 
   std::vector<std::string> as_json = words;
   as_json.insert(as_json.end(), {"--json", "--dry-run"});
@@ -161,7 +162,7 @@ TEST_F(ReleaseVerbTest, ATableSaysWhatBecameOfEachPod) {
   EXPECT_EQ(json.err, "");
 }
 
-TEST_F(ReleaseVerbTest, APodThatStaysHeldIsAFailure) {
+TEST_F(ReleaseVerbTest, PodThatStaysHeldIsAFailure) {
   Api api([](const std::string& request) {
     return request.starts_with("GET /api/v1/namespaces/team/pods?")
                ? fakes::RawAnswer(200, kOneHeldPod)

@@ -18,13 +18,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-SpecWish Read(const std::string& name, const std::string& value) {
-  return ReadSpecWish({{"cachewarm.io/" + name, value}});
+AnnotatedSpec Read(const std::string& name, const std::string& value) {
+  return ReadAnnotatedSpec({{"cachewarm.io/" + name, value}});
 }
 
 TEST(Annotations, EachSetsItsOneField) {
   const std::vector<std::tuple<std::string, std::string, Json>> cases = {
-      {"gate", "Off", {{"gate", {{"mode", "Off"}}}}},
+      {"gate", "Never", {{"gate", {{"mode", "Never"}}}}},
       {"max-hold-seconds", "15", {{"gate", {{"maxHoldSeconds", 15}}}}},
       {"container", "server", {{"container", "server"}}},
       {"caches",
@@ -44,30 +44,31 @@ TEST(Annotations, EachSetsItsOneField) {
       {"paused", "true", {{"paused", true}}}};
   EXPECT_EQ(cases.size(), SpecAnnotations().size()) << "a case for each";
   for (const auto& [name, value, spec] : cases) {
-    const SpecWish wish = Read(name, value);
-    EXPECT_EQ(wish.spec, spec) << name;
-    EXPECT_THAT(wish.problems, IsEmpty()) << name;
+    const AnnotatedSpec annotated = Read(name, value);
+    EXPECT_EQ(annotated.spec, spec) << name;
+    EXPECT_THAT(annotated.problems, IsEmpty()) << name;
   }
 }
 
-TEST(Annotations, TheExampleOfEachIsAccepted) {
+TEST(Annotations, ExampleOfEachIsAccepted) {
   for (const SpecAnnotation& row : SpecAnnotations()) {
-    const SpecWish wish = ReadSpecWish({{std::string(row.name), std::string(row.example)}});
-    EXPECT_THAT(wish.problems, IsEmpty()) << row.name;
-    EXPECT_FALSE(wish.spec.empty()) << row.name;
+    const AnnotatedSpec annotated =
+        ReadAnnotatedSpec({{std::string(row.name), std::string(row.example)}});
+    EXPECT_THAT(annotated.problems, IsEmpty()) << row.name;
+    EXPECT_FALSE(annotated.spec.empty()) << row.name;
   }
 }
 
-TEST(Annotations, SeveralMakeOneSpec) {
-  const SpecWish wish = ReadSpecWish({{"cachewarm.io/warm", "true"},
-                                      {"cachewarm.io/gate", "Hold"},
-                                      {"cachewarm.io/max-hold-seconds", "5"},
-                                      {"example.com/gate", "x"}});
-  EXPECT_EQ(wish.spec, Json({{"gate", {{"mode", "Hold"}, {"maxHoldSeconds", 5}}}}));
-  EXPECT_THAT(wish.problems, IsEmpty());
+TEST(Annotations, SeveralAnnotationsMakeOneSpec) {
+  const AnnotatedSpec annotated = ReadAnnotatedSpec({{"cachewarm.io/warm", "true"},
+                                                     {"cachewarm.io/gate", "Hold"},
+                                                     {"cachewarm.io/max-hold-seconds", "5"},
+                                                     {"example.com/gate", "x"}});
+  EXPECT_EQ(annotated.spec, Json({{"gate", {{"mode", "Hold"}, {"maxHoldSeconds", 5}}}}));
+  EXPECT_THAT(annotated.problems, IsEmpty());
 }
 
-TEST(Annotations, ABadValueIsRefusedByNameWithARemedy) {
+TEST(Annotations, InvalidValueIsNamedWithARemedy) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"gate", "Sometimes"},
       {"gate", ""},
@@ -89,40 +90,41 @@ TEST(Annotations, ABadValueIsRefusedByNameWithARemedy) {
       {"backoff-limit", "11"},
       {"gpu-types", std::string(5000, 'a')}};
   for (const auto& [name, value] : cases) {
-    const SpecWish wish = Read(name, value);
-    EXPECT_TRUE(wish.spec.empty()) << name << "=" << value << " gave " << wish.spec;
-    ASSERT_EQ(wish.problems.size(), 1U) << name << "=" << value;
-    EXPECT_THAT(wish.problems[0], HasSubstr("annotation cachewarm.io/" + name + ": \""));
-    EXPECT_THAT(wish.problems[0], HasSubstr("or remove it"));
-    EXPECT_LT(wish.problems[0].size(), 1000U);
+    const AnnotatedSpec annotated = Read(name, value);
+    EXPECT_TRUE(annotated.spec.empty()) << name << "=" << value << " gave " << annotated.spec;
+    ASSERT_EQ(annotated.problems.size(), 1U) << name << "=" << value;
+    EXPECT_THAT(annotated.problems[0], HasSubstr("annotation cachewarm.io/" + name + ": \""));
+    EXPECT_THAT(annotated.problems[0], HasSubstr("or remove it"));
+    EXPECT_LT(annotated.problems[0].size(), 1000U);
   }
 }
 
-TEST(Annotations, AnUnknownOneIsNamed) {
-  const SpecWish wish = Read("gates", "Off");
-  EXPECT_TRUE(wish.spec.empty());
-  EXPECT_THAT(wish.problems, ElementsAre(HasSubstr("annotation cachewarm.io/gates is unknown")));
-  EXPECT_THAT(wish.problems[0], HasSubstr("cachewarm.io/gate,"));
+TEST(Annotations, UnknownAnnotationIsNamed) {
+  const AnnotatedSpec annotated = Read("gates", "Never");
+  EXPECT_TRUE(annotated.spec.empty());
+  EXPECT_THAT(annotated.problems,
+              ElementsAre(HasSubstr("annotation cachewarm.io/gates is unknown")));
+  EXPECT_THAT(annotated.problems[0], HasSubstr("cachewarm.io/gate,"));
 }
 
-TEST(Annotations, OfVeryManyThatAreUnknownTheFirstAreNamedAndTheRestCounted) {
+TEST(Annotations, NamesTheFirstProblemsAndCountsTheRest) {
   std::map<std::string, std::string> annotations;
   for (int i = 0; i < 10'000; ++i) {
     annotations["cachewarm.io/x" + std::to_string(i)] = "";
   }
-  const SpecWish wish = ReadSpecWish(annotations);
-  ASSERT_EQ(wish.problems.size(), 9U);
-  EXPECT_EQ(wish.problems.back(), "9992 more annotations cachewarm.io/... cannot be used");
+  const AnnotatedSpec annotated = ReadAnnotatedSpec(annotations);
+  ASSERT_EQ(annotated.problems.size(), 9U);
+  EXPECT_EQ(annotated.problems.back(), "9992 more annotations cachewarm.io/... cannot be used");
 }
 
-TEST(Annotations, GoodOnesAreReadBesideBadOnes) {
-  const SpecWish wish =
-      ReadSpecWish({{"cachewarm.io/gate", "Off"}, {"cachewarm.io/settle-seconds", "x"}});
-  EXPECT_EQ(wish.spec, Json({{"gate", {{"mode", "Off"}}}}));
-  EXPECT_EQ(wish.problems.size(), 1U);
+TEST(Annotations, ValidAnnotationsAreReadBesideInvalidOnes) {
+  const AnnotatedSpec annotated =
+      ReadAnnotatedSpec({{"cachewarm.io/gate", "Never"}, {"cachewarm.io/settle-seconds", "x"}});
+  EXPECT_EQ(annotated.spec, Json({{"gate", {{"mode", "Never"}}}}));
+  EXPECT_EQ(annotated.problems.size(), 1U);
 }
 
-TEST(Annotations, TheDocumentHasARowForEach) {
+TEST(Annotations, DocumentHasARowForEach) {
   std::ifstream file(std::string(CACHEWARM_SOURCE_DIR) + "/docs/annotations.md");
   std::stringstream text;
   text << file.rdbuf();
@@ -134,7 +136,7 @@ TEST(Annotations, TheDocumentHasARowForEach) {
   }
 }
 
-TEST(WorkloadKinds, AreThoseOfTheSchema) {
+TEST(WorkloadKinds, MatchTheSchema) {
   const Json rules = LoadSchema("cachewarmups.yaml")["properties"]["spec"]["properties"]
                                                     ["workloadRef"]["x-kubernetes-validations"];
   std::string list;

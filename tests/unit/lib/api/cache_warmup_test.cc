@@ -18,7 +18,7 @@ Json WithSpec(const std::string& spec) {
   return object;
 }
 
-TEST(CacheWarmup, MetadataIsTaken) {
+TEST(CacheWarmup, MetadataIsDecoded) {
   Json object = MinimalWarmup();
   object["metadata"]["resourceVersion"] = "42";
   object["metadata"]["generation"] = 3;
@@ -67,7 +67,7 @@ TEST(CacheWarmup, FullSpecReadsBackAsItWasWritten) {
   EXPECT_EQ(EncodeSpec(warmup->spec), object["spec"]);
 }
 
-TEST(CacheWarmup, EveryWayToNameThePodsIsAccepted) {
+TEST(CacheWarmup, EveryWayToSelectPodsIsAccepted) {
   const char* const specs[] = {
       R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}})",
       R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "llama.x"}})",
@@ -95,7 +95,7 @@ void ExpectRefused(const std::vector<Refusal>& cases) {
   }
 }
 
-TEST(CacheWarmup, PodsThatAreNotNamedOnceAreRefused) {
+TEST(CacheWarmup, NoneOrTwoWaysToSelectPodsAreRejected) {
   const char* const kinds =
       "spec.workloadRef.kind: expected one of Deployment (apps/v1), StatefulSet (apps/v1), Job "
       "(batch/v1), CronJob (batch/v1), Rollout (argoproj.io/v1alpha1), LeaderWorkerSet "
@@ -106,10 +106,10 @@ TEST(CacheWarmup, PodsThatAreNotNamedOnceAreRefused) {
       {"{}", "spec.workloadRef: name one of workloadRef, template or selector"},
       {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
            "selector": {"matchLabels": {"app": "llama"}}})",
-       "spec.workloadRef: stands alone: remove template and selector, or workloadRef"},
+       "spec.workloadRef: excludes template and selector: remove them, or workloadRef"},
       {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
            "template": {}})",
-       "spec.workloadRef: stands alone: remove template and selector, or workloadRef"},
+       "spec.workloadRef: excludes template and selector: remove them, or workloadRef"},
       {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "a"}})", kinds},
       {R"({"workloadRef": {"apiVersion": "batch/v1", "kind": "Deployment", "name": "a"}})", kinds},
       {R"({"workloadRef": {"kind": "Deployment", "name": "a"}})",
@@ -126,15 +126,15 @@ TEST(CacheWarmup, PodsThatAreNotNamedOnceAreRefused) {
   });
 }
 
-TEST(CacheWarmup, CachesThatAreNeitherPresetNorOwnAreRefused) {
+TEST(CacheWarmup, CachesThatAreNeitherPresetNorCustomAreRejected) {
   ExpectRefused({
       {R"({"caches": [{}]})", "spec.caches[0].name: is required"},
       {R"({"caches": [{"name": "vllm"}, {"name": "mine", "env": "A"}]})",
-       "spec.caches[1].path: a cache of your own needs both env and path"},
+       "spec.caches[1].path: a custom cache needs both env and path"},
       {R"({"caches": [{"name": "mine", "path": "a"}]})",
-       "spec.caches[0].env: a cache of your own needs both env and path"},
+       "spec.caches[0].env: a custom cache needs both env and path"},
       {R"({"caches": [{"name": "vllm", "include": ["*"]}]})",
-       "spec.caches[0].include: only a cache of your own (env and path) may name files"},
+       "spec.caches[0].include: is only for custom caches, which have env and path"},
       {R"({"caches": [{"name": "mine", "env": "A-B", "path": "a"}]})",
        "spec.caches[0].env: expected the name of an environment variable"},
       {R"({"caches": [{"name": "mine", "env": "A", "path": "../../etc"}]})",
@@ -146,7 +146,7 @@ TEST(CacheWarmup, CachesThatAreNeitherPresetNorOwnAreRefused) {
   });
 }
 
-TEST(CacheWarmup, LimitsOutOfRangeAreRefused) {
+TEST(CacheWarmup, LimitsOutOfRangeAreRejected) {
   ExpectRefused({
       {R"({"compile": {"timeoutSeconds": 0}})",
        "spec.compile.timeoutSeconds: 0 is not within 1 and 86400"},
@@ -188,7 +188,7 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRefused) {
        "spec.compile.requests[0].headers[0].name: is set by the operator itself; leave it out"},
       {R"({"compile": {"builder": "Pod"}})",
        "spec.compile.builder: expected one of Auto, FirstPod, Job"},
-      {R"({"gate": {"mode": "Always"}})", "spec.gate.mode: expected one of Auto, Hold, Off"},
+      {R"({"gate": {"mode": "Always"}})", "spec.gate.mode: expected one of Auto, Hold, Never"},
       {R"({"gate": {"maxHoldSeconds": 3601}})",
        "spec.gate.maxHoldSeconds: 3601 is not within 0 and 3600"},
       {R"({"paused": "yes"})", "spec.paused: expected true or false"},
@@ -198,7 +198,7 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRefused) {
   });
 }
 
-TEST(CacheWarmup, ObjectWithoutSpecIsRefused) {
+TEST(CacheWarmup, ObjectWithoutSpecIsRejected) {
   Json object = MinimalWarmup();
   object.erase("spec");
   EXPECT_EQ(DecodeCacheWarmup(object).status().message(), "spec: is required");
@@ -206,9 +206,9 @@ TEST(CacheWarmup, ObjectWithoutSpecIsRefused) {
   EXPECT_FALSE(DecodeCacheWarmup(nullptr).ok());
 }
 
-TEST(CacheWarmup, WordsAreThoseOfTheSchema) {
+TEST(CacheWarmup, EnumValuesMatchTheSchema) {
   EXPECT_EQ(Name(Builder::kFirstPod), "FirstPod");
-  EXPECT_EQ(Name(GateMode::kOff), "Off");
+  EXPECT_EQ(Name(GateMode::kNever), "Never");
   EXPECT_EQ(Name(BuilderState::kCapturing), "Capturing");
   EXPECT_EQ(Name(StartResult::kHollow), "hollow");
 }

@@ -14,14 +14,14 @@ WallTime At(int64_t millis) {
   return WallTime(Duration(millis));
 }
 
-TEST(Condition, FirstVerdictAddsTheCondition) {
+TEST(Condition, FirstUpdateAddsTheCondition) {
   std::vector<Condition> conditions;
   SetCondition(conditions, "Ready", {true, "Injecting", "all is well"}, 3, At(5000));
   ASSERT_EQ(conditions.size(), 1U);
   EXPECT_EQ(conditions[0], (Condition{"Ready", "True", "Injecting", "all is well", 3, At(5000)}));
 }
 
-TEST(Condition, TimeMovesOnlyWhenTheStatusFlips) {
+TEST(Condition, TransitionTimeChangesOnlyWithTheStatus) {
   std::vector<Condition> conditions;
   SetCondition(conditions, "Ready", {true, "Injecting", "a"}, 1, At(5000));
   SetCondition(conditions, "Ready", {true, "Injecting", "b"}, 2, At(9000));
@@ -33,13 +33,13 @@ TEST(Condition, TimeMovesOnlyWhenTheStatusFlips) {
   EXPECT_EQ(conditions[0].status, "False");
 }
 
-TEST(Condition, TimeHasWholeSecondsSoThatItReadsBackAsWritten) {
+TEST(Condition, TransitionTimeHasWholeSeconds) {
   std::vector<Condition> conditions;
   SetCondition(conditions, "Ready", {true, "Injecting", ""}, 1, At(5999));
   EXPECT_EQ(conditions[0].last_transition_time, At(5000));
 }
 
-TEST(Condition, OthersStayWhereTheyAre) {
+TEST(Condition, OtherConditionsStayUnchanged) {
   std::vector<Condition> conditions;
   SetCondition(conditions, "Ready", {true, "Injecting", ""}, 1, At(1000));
   SetCondition(conditions, "Warm", {false, "NoBundle", ""}, 1, At(2000));
@@ -50,7 +50,13 @@ TEST(Condition, OthersStayWhereTheyAre) {
   EXPECT_EQ(FindCondition(conditions, "Degraded"), nullptr);
 }
 
-TEST(Condition, LongMessageIsCutAtACharacter) {
+TEST(Condition, ReasonReplacesAnEmptyMessage) {
+  std::vector<Condition> conditions;
+  SetCondition(conditions, "Degraded", {false, "Healthy", ""}, 1, At(1000));
+  EXPECT_EQ(conditions[0].message, "Healthy");
+}
+
+TEST(Condition, LongMessageIsCutAtACharacterBoundary) {
   std::vector<Condition> conditions;
   std::string message(1023, 'x');
   message += "\xC3\xA4 and more";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/golden/api/*.json: full objects as the encoders write them. tests/e2e/crds applies the same
-// files to a real API server. UPDATE_GOLDEN=1 writes them anew.
+// Compares tests/golden/api/*.json with full objects from the encoders. tests/e2e/crds applies the
+// same files to a real API server. UPDATE_GOLDEN=1 writes the files.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -33,17 +33,17 @@ void ExpectGolden(const std::string& file, const Json& object) {
   std::ifstream in(path);
   std::stringstream golden;
   golden << in.rdbuf();
-  EXPECT_EQ(text, golden.str()) << "UPDATE_GOLDEN=1 writes " << path << " anew";
+  EXPECT_EQ(text, golden.str()) << "UPDATE_GOLDEN=1 updates " << path;
 }
 
-TEST(Golden, FullCacheWarmupIsWrittenAsBefore) {
+TEST(Golden, CacheWarmupEncodesAsInTheFile) {
   WarmupSpec spec = FullWarmupSpec();
   spec.workload_ref.reset();  // excludes template and selector
   ExpectGolden("cachewarmup.json",
                Object("CacheWarmup", "llama", EncodeSpec(spec), EncodeStatus(FullWarmupStatus())));
 }
 
-TEST(Golden, FullNodeCacheIsWrittenAsBefore) {
+TEST(Golden, NodeCacheEncodesAsInTheFile) {
   ExpectGolden("nodecache.json", Object("NodeCache", "golden-node", EncodeSpec(FullNodeCacheSpec()),
                                         EncodeStatus(FullNodeCacheStatus())));
 }

@@ -11,7 +11,7 @@ namespace {
 
 using codec::Json;
 
-// As a kubelet of 1.36 writes it, cut to what may matter.
+// Written by a kubelet 1.36, reduced to the relevant fields.
 Json RealNode() {
   return *codec::ParseJson(R"({
     "apiVersion": "v1", "kind": "Node",
@@ -34,7 +34,7 @@ Json RealNode() {
                    "bootID": "1f2e3d4c-1111-2222-3333-444455556666"}}})");
 }
 
-TEST(Node, IsReadFromWhatAKubeletWrites) {
+TEST(Node, DecodesAKubeletsObject) {
   const auto node = DecodeNode(RealNode());
   ASSERT_TRUE(node.ok()) << node.status();
   EXPECT_EQ(node->meta.name, "node-a");
@@ -45,7 +45,7 @@ TEST(Node, IsReadFromWhatAKubeletWrites) {
   EXPECT_TRUE(node->ready);
   EXPECT_TRUE(node->unschedulable);
   EXPECT_EQ(node->os, "linux");
-  EXPECT_EQ(node->boot, "1f2e3d4c-1111-2222-3333-444455556666");
+  EXPECT_EQ(node->boot_id, "1f2e3d4c-1111-2222-3333-444455556666");
   ASSERT_EQ(node->taints.size(), 2U);
   EXPECT_EQ(node->taints[0].value, "present");
   EXPECT_EQ(node->taints[1].value, "");
@@ -56,7 +56,7 @@ TEST(Node, IsReadFromWhatAKubeletWrites) {
   EXPECT_EQ(node->allocatable.at("pods"), 110);
 }
 
-TEST(Node, IsNotReadyUnlessItSaysSo) {
+TEST(Node, IsNotReadyWithoutACondition) {
   for (const char* status : {"False", "Unknown"}) {
     Json node = RealNode();
     node["status"]["conditions"][1]["status"] = status;
@@ -70,7 +70,7 @@ TEST(Node, IsNotReadyUnlessItSaysSo) {
   EXPECT_EQ(node->os, "linux");
 }
 
-TEST(Node, SaysSinceWhenItIsReadyAndWhatWeSaidOfIt) {
+TEST(Node, HasItsReadyTimeAndTheWarmCondition) {
   Json node = RealNode();
   node["status"]["conditions"] = *codec::ParseJson(R"([
     {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T08:00:05Z"},
@@ -85,13 +85,13 @@ TEST(Node, SaysSinceWhenItIsReadyAndWhatWeSaidOfIt) {
   EXPECT_FALSE(DecodeNode(node)->warm.has_value());
 }
 
-TEST(Node, WindowsIsTold) {
+TEST(Node, HasItsOperatingSystem) {
   Json node = RealNode();
   node["status"]["nodeInfo"]["operatingSystem"] = "windows";
   EXPECT_EQ(DecodeNode(node)->os, "windows");
 }
 
-TEST(Node, PlainNumbersAreQuantitiesToo) {
+TEST(Node, PlainNumbersAreQuantities) {
   Json node = RealNode();
   node["status"]["allocatable"]["pods"] = 250;
   EXPECT_EQ(DecodeNode(node)->allocatable.at("pods"), 250);
@@ -126,7 +126,7 @@ TEST(Node, WrongTypesAreNamedByTheirPath) {
   }
 }
 
-TEST(Meta, SaysWhichObjectItIsAndWhetherItGoes) {
+TEST(Meta, HasIdentityAndDeletion) {
   const Json object = *codec::ParseJson(R"({"metadata": {"name": "p", "namespace": "default",
     "deletionTimestamp": "2026-11-21T08:00:05Z", "generation": 4}})");
   const auto meta = DecodeMeta(object);
@@ -136,7 +136,7 @@ TEST(Meta, SaysWhichObjectItIsAndWhetherItGoes) {
   EXPECT_TRUE(meta->deleting);
 }
 
-TEST(Meta, MustBeThereAndHaveAName) {
+TEST(Meta, IsRequiredWithAName) {
   EXPECT_EQ(DecodeMeta(Json::object()).status().message(), "metadata: is required");
   EXPECT_EQ(DecodeMeta({{"metadata", Json::object()}}).status().message(),
             "metadata.name: is required");

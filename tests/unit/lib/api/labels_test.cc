@@ -11,8 +11,8 @@ namespace {
 
 using std::string_literals::operator""s;
 
-TEST(Labels, GiveBackWhatTheyWereMadeOf) {
-  const std::string longest(300'000, 'x');  // two of 256 KiB is what annotations may take
+TEST(Labels, ReturnTheirEntries) {
+  const std::string longest(300'000, 'x');  // more than the 256 KiB of annotations
   const Labels::Texts cases[] = {
       {},
       {{"", ""}},
@@ -37,7 +37,7 @@ TEST(Labels, GiveBackWhatTheyWereMadeOf) {
   }
 }
 
-TEST(Labels, AreReadInTheOrderOfTheirNames) {
+TEST(Labels, IterateInTheOrderOfNames) {
   const Labels labels = {{"b", "2"}, {"a", "1"}, {"ab", "3"}};
   std::vector<std::string> names;
   for (const auto& [name, value] : labels) {
@@ -46,7 +46,7 @@ TEST(Labels, AreReadInTheOrderOfTheirNames) {
   EXPECT_EQ(names, (std::vector<std::string>{"a", "ab", "b"}));
 }
 
-TEST(Labels, DoNotHaveWhatIsOnlyNearAName) {
+TEST(Labels, DoNotMatchSimilarNames) {
   const Labels labels = {{"app", "llama"}, {"tier", "gpu"}};
   for (const char* name : {"", "ap", "app2", "appllama", "llama", "b", "tie", "tiers", "z"}) {
     EXPECT_FALSE(labels.contains(name)) << name;
@@ -55,26 +55,26 @@ TEST(Labels, DoNotHaveWhatIsOnlyNearAName) {
   EXPECT_FALSE(Labels().contains(""));
 }
 
-TEST(Labels, OfEqualNamesTheFirstCountsAsInAMap) {
+TEST(Labels, KeepTheFirstOfEqualNames) {
   const Labels labels = {{"app", "llama"}, {"app", "other"}};
   EXPECT_EQ(labels.AsMap(), (Labels::Texts{{"app", "llama"}}));
 }
 
-TEST(Labels, AreEqualWhenTheyHaveTheSame) {
+TEST(Labels, AreEqualWithEqualEntries) {
   const Labels labels = {{"a", "1"}, {"b", "2"}};
   EXPECT_EQ(labels, (Labels{{"b", "2"}, {"a", "1"}}));
   EXPECT_NE(labels, (Labels{{"a", "1"}}));
   EXPECT_NE((Labels{{"a", "bc"}}), (Labels{{"ab", "c"}}));
 }
 
-TEST(Labels, TheTextsOfACopyAreItsOwn) {
+TEST(Labels, CopiesOwnTheirStrings) {
   Labels labels = {{"a", std::string(100, '1')}};
   const Labels copy = labels;
   labels = {};
   EXPECT_EQ(copy.find("a")->second, std::string(100, '1'));
 }
 
-TEST(Labels, KeepEqualNamesOnceWithOthers) {
+TEST(Labels, ShareEqualNames) {
   const Labels known = {{"a", "1"}, {"b", "2"}};
   Labels labels = {{"a", ""}, {"b", std::string(200, 'v')}};
   ASSERT_NE(labels.begin()->first.data(), known.begin()->first.data());
@@ -84,7 +84,7 @@ TEST(Labels, KeepEqualNamesOnceWithOthers) {
   EXPECT_EQ(known.AsMap(), (Labels::Texts{{"a", "1"}, {"b", "2"}}));
 }
 
-TEST(Labels, KeepOtherNamesForThemselves) {
+TEST(Labels, DoNotShareDifferentNames) {
   for (const Labels& known : {Labels(), Labels{{"a", "1"}}, Labels{{"a", "1"}, {"c", "2"}}}) {
     Labels labels = {{"a", "1"}, {"b", "2"}};
     EXPECT_FALSE(labels.ShareNames(known));
@@ -95,13 +95,13 @@ TEST(Labels, KeepOtherNamesForThemselves) {
   EXPECT_TRUE(none.empty());
 }
 
-TEST(Labels, KeepNamesLongerThanWhatTheyWereSharedWith) {
+TEST(Labels, OutliveTheLabelsTheyShareNamesWith) {
   Labels labels = {{"a", "1"}};
   labels.ShareNames(Labels{{"a", "2"}});
   EXPECT_EQ(labels.find("a")->second, "1");
 }
 
-TEST(HasLabels, WhenEveryWantedOneIsThereWithItsValue) {
+TEST(HasLabels, RequiresEveryWantedLabel) {
   const Labels labels = {{"app", "llama"}, {"tier", "gpu"}, {"zone", ""}};
   EXPECT_TRUE(HasLabels(labels, {}));
   EXPECT_TRUE(HasLabels(labels, {{"tier", "gpu"}}));

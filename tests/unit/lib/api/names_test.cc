@@ -11,7 +11,7 @@ TEST(Names, EveryWarmupHasItsOwnFieldManager) {
   EXPECT_NE(WarmupManager("a"), WarmupManager("b"));
 }
 
-TEST(Names, AnAnnotationNamesAWarmupOnlyWhereOneCanHaveThatName) {
+TEST(Names, AnnotationNamesAWarmupOnlyIfTheNameIsValid) {
   const std::string longest(253, 'a');
   for (const std::string& name : {std::string("llama"), std::string("llama-3.1"), longest}) {
     EXPECT_EQ(WarmupNameIn(name), name);
@@ -22,17 +22,17 @@ TEST(Names, AnAnnotationNamesAWarmupOnlyWhereOneCanHaveThatName) {
   }
 }
 
-TEST(Names, RunAsIsTheUserOfThePodOrTheImage) {
+TEST(Names, RunAsIsTheUserOrImage) {
   EXPECT_EQ(RunAsName(std::nullopt), "image");
   EXPECT_EQ(RunAsName(0), "u0");
   EXPECT_EQ(RunAsName(1000), "u1000");
 }
 
-TEST(Names, CachePathIsWhatTheAdmissionPolicyMounts) {
+TEST(Names, CachePathMatchesTheAdmissionPolicy) {
   EXPECT_EQ(CachePath("default", "llama", "uid-1", "u1000"), "default/llama/uid-1/u1000");
 }
 
-TEST(Names, RevisionTakesTheFirstLabelThatAControllerSets) {
+TEST(Names, RevisionIsTheFirstRevisionLabel) {
   struct Case {
     std::map<std::string, std::string> labels;
     std::string revision;

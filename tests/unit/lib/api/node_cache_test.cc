@@ -18,7 +18,7 @@ Json FullObject() {
   return object;
 }
 
-TEST(NodeCache, MetadataAndOwningNodeAreTaken) {
+TEST(NodeCache, MetadataAndOwningNodeAreDecoded) {
   Json object = MinimalNodeCache();
   object["metadata"]["uid"] = "1";
   object["metadata"]["ownerReferences"] = {{{"kind", "ConfigMap"}, {"uid", "2"}},
@@ -45,7 +45,7 @@ TEST(NodeCache, FullStatusReadsBackAsItWasWritten) {
   EXPECT_EQ(cache->status, FullNodeCacheStatus());
 }
 
-TEST(NodeCache, EmptyPartsAreEmptyObjects) {
+TEST(NodeCache, EmptyPartsEncodeAsEmptyObjects) {
   EXPECT_EQ(EncodeSpec(NodeCacheSpec{}), Json::object());
   EXPECT_EQ(EncodeStatus(NodeCacheStatus{}), Json::object());
   const auto cache = DecodeNodeCache(MinimalNodeCache());
@@ -53,7 +53,7 @@ TEST(NodeCache, EmptyPartsAreEmptyObjects) {
   EXPECT_EQ(cache->status, NodeCacheStatus{});
 }
 
-TEST(NodeCache, BytesAreWrittenForPeopleInTheSummary) {
+TEST(NodeCache, SummaryHasHumanReadableBytes) {
   struct Case {
     int64_t bytes;
     std::string text;
@@ -77,7 +77,7 @@ TEST(NodeCache, BytesAreWrittenForPeopleInTheSummary) {
   }
 }
 
-TEST(NodeCache, NothingThatBecomesAPathEscapesTheRoot) {
+TEST(NodeCache, PathPartsCannotLeaveTheRoot) {
   struct Case {
     const char* pointer;
     Json value;
@@ -109,7 +109,7 @@ TEST(NodeCache, NothingThatBecomesAPathEscapesTheRoot) {
   }
 }
 
-TEST(NodeCache, ListsBeyondTheirLimitAreRefused) {
+TEST(NodeCache, ListsOverTheirLimitAreRejected) {
   for (const char* name : {"warmups", "captures", "starts"}) {
     Json object = FullObject();
     Json& list = object["spec"][name];
@@ -121,7 +121,7 @@ TEST(NodeCache, ListsBeyondTheirLimitAreRefused) {
   }
 }
 
-TEST(NodeCache, DigestsOfOtherAlgorithmsAreRefused) {
+TEST(NodeCache, DigestsOfOtherAlgorithmsAreRejected) {
   Json object = FullObject();
   object["spec"]["warmups"][0]["bundles"][0]["digest"] = "sha512:" + std::string(128, 'a');
   EXPECT_FALSE(DecodeNodeCache(object).ok());
@@ -130,7 +130,7 @@ TEST(NodeCache, DigestsOfOtherAlgorithmsAreRefused) {
             "spec.warmups[0].bundles[0].digest: is required");
 }
 
-TEST(NodeCache, WordsAreThoseOfTheSchema) {
+TEST(NodeCache, EnumValuesMatchTheSchema) {
   EXPECT_EQ(Name(BundleState::kActive), "Active");
   EXPECT_EQ(Name(CaptureState::kPushed), "Pushed");
 }

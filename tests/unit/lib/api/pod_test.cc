@@ -45,7 +45,7 @@ Json WithSpec(const char* spec) {
   return {{"metadata", {{"name", "p"}}}, {"spec", *codec::ParseJson(spec)}};
 }
 
-TEST(Pod, NamesItsControllingOwnerOnly) {
+TEST(Pod, HasItsControllingOwnerOnly) {
   const auto pod = Read(*codec::ParseJson(R"({"metadata": {"name": "p", "ownerReferences": [
       {"kind": "ReplicaSet", "name": "llama-6f9c", "uid": "2", "controller": true},
       {"kind": "ConfigMap", "name": "other", "uid": "1"}]}})"));
@@ -54,7 +54,7 @@ TEST(Pod, NamesItsControllingOwnerOnly) {
   EXPECT_EQ(pod->owner_name, "llama-6f9c");
 }
 
-TEST(Pod, IsReadFromWhatAKubeletWrites) {
+TEST(Pod, DecodesAKubeletsObject) {
   const auto pod = Read(RunningPod());
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_EQ(pod->owner_kind, "ReplicaSet");
@@ -64,11 +64,11 @@ TEST(Pod, IsReadFromWhatAKubeletWrites) {
   EXPECT_EQ(pod->phase, "Running");
   EXPECT_TRUE(pod->ready);
   EXPECT_TRUE(pod->containers_ready);
-  EXPECT_EQ(FormatTime(pod->ready_at), "2026-11-21T08:01:30Z");
-  EXPECT_EQ(FormatTime(pod->containers_ready_at), "2026-11-21T08:01:29Z");
+  EXPECT_EQ(FormatTime(pod->ready_time), "2026-11-21T08:01:30Z");
+  EXPECT_EQ(FormatTime(pod->containers_ready_time), "2026-11-21T08:01:29Z");
   ASSERT_EQ(pod->containers.size(), 2U);
   EXPECT_TRUE(pod->containers[0].running);
-  EXPECT_EQ(FormatTime(pod->containers[0].started_at), "2026-11-21T08:01:02Z");
+  EXPECT_EQ(FormatTime(pod->containers[0].started_time), "2026-11-21T08:01:02Z");
   EXPECT_EQ(pod->containers[1].restarts, 1);
   EXPECT_EQ(pod->containers[1].message, "");
   EXPECT_EQ((*pod->object)["metadata"]["uid"], "77aa");
@@ -76,13 +76,13 @@ TEST(Pod, IsReadFromWhatAKubeletWrites) {
 
 TEST(Pod, HeldPodHasItsGatesAndNothingElse) {
   const auto pod = Read(WithSpec(R"({"schedulingGates": [{"name": "kueue.x-k8s.io/admission"},
-    {"name": "cachewarm.io/warm"}], "containers": [{"name": "c"}]})"));
+    {"name": "cachewarm.io/wait-for-cache"}], "containers": [{"name": "c"}]})"));
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_EQ(pod->gates,
-            (std::vector<std::string>{"kueue.x-k8s.io/admission", "cachewarm.io/warm"}));
+            (std::vector<std::string>{"kueue.x-k8s.io/admission", "cachewarm.io/wait-for-cache"}));
   EXPECT_EQ(pod->node, "");
   EXPECT_FALSE(pod->ready);
-  EXPECT_EQ(pod->ready_at, WallTime{});
+  EXPECT_EQ(pod->ready_time, WallTime{});
   EXPECT_TRUE(pod->containers.empty());
 }
 
@@ -91,11 +91,11 @@ TEST(Pod, NotReadyHasNoReadyTime) {
   json["status"]["conditions"][0]["status"] = "False";
   const auto pod = Read(json);
   EXPECT_FALSE(pod->ready);
-  EXPECT_EQ(pod->ready_at, WallTime{});
+  EXPECT_EQ(pod->ready_time, WallTime{});
   EXPECT_TRUE(pod->containers_ready);
 }
 
-TEST(Pod, EachContainerStateIsTold) {
+TEST(Pod, EachContainerStateIsDecoded) {
   struct Case {
     const char* status;
     bool running;
@@ -134,18 +134,18 @@ TEST(Pod, EachContainerStateIsTold) {
   }
 }
 
-TEST(Pod, TheTimesOfAContainerThatEndedAreKept) {
+TEST(Pod, TimesOfATerminatedContainerAreDecoded) {
   Json json = RunningPod();
   json["status"]["containerStatuses"] =
       Json::array({*codec::ParseJson(R"({"state": {"terminated": {"exitCode": 0,
         "startedAt": "2026-11-21T08:01:02Z", "finishedAt": "2026-11-21T08:02:02Z"}}})")});
   const auto pod = Read(json);
   ASSERT_TRUE(pod.ok()) << pod.status();
-  EXPECT_EQ(FormatTime(pod->containers[0].started_at), "2026-11-21T08:01:02Z");
-  EXPECT_EQ(FormatTime(pod->containers[0].ended_at), "2026-11-21T08:02:02Z");
+  EXPECT_EQ(FormatTime(pod->containers[0].started_time), "2026-11-21T08:01:02Z");
+  EXPECT_EQ(FormatTime(pod->containers[0].ended_time), "2026-11-21T08:02:02Z");
 }
 
-TEST(Pod, MayEndWhereItsContainersAreNotAlwaysStartedAgain) {
+TEST(Pod, MayEndUnlessItsContainersAlwaysRestart) {
   for (const char* policy : {"Never", "OnFailure", "Always", ""}) {
     Json json = RunningPod();
     if (policy[0] != '\0') {
@@ -158,7 +158,7 @@ TEST(Pod, MayEndWhereItsContainersAreNotAlwaysStartedAgain) {
   }
 }
 
-TEST(Pod, HasEndedInItsTwoLastPhasesAlone) {
+TEST(Pod, HasEndedOnlyWhenSucceededOrFailed) {
   for (const char* phase : {"Pending", "Running", "Unknown", "", "Succeeded", "Failed"}) {
     Json json = RunningPod();
     json["status"]["phase"] = phase;
@@ -169,7 +169,7 @@ TEST(Pod, HasEndedInItsTwoLastPhasesAlone) {
   }
 }
 
-TEST(Pod, RequestsAreWhatTheSchedulerCounts) {
+TEST(Pod, RequestsAreSummedAsTheSchedulerDoes) {
   struct Case {
     const char* name;
     const char* spec;

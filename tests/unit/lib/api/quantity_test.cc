@@ -58,7 +58,7 @@ TEST(Quantity, FractionsRoundUp) {
   EXPECT_EQ(*ParseQuantity("1e-9", true), 1);
 }
 
-TEST(Quantity, MoreThanSixtyThreeBitsIsCapped) {
+TEST(Quantity, ValuesOver63BitsAreCapped) {
   for (const char* text : {"9223372036854775807", "16Ei", "1e36", "99999999999999999999", "9E"}) {
     EXPECT_GE(*ParseQuantity(text, false), 9'000'000'000'000'000'000) << text;
   }

@@ -42,7 +42,7 @@ BuilderStatus FullBuilder() {
           .cpu_class = "x86-64-v3/intel-6-85/0123abcd",
           .image = "registry.example.com/llama:2",
           .revision = "6f9c",
-          .settings = "89abcdef0123",
+          .settings_hash = "89abcdef0123",
           .pod_uid = "77aa",
           .pod_name = "llama-6f9c-x3",
           .job = "llama-bbbbbbbb-2",
@@ -60,19 +60,19 @@ BuilderStatus FullBuilder() {
                                      .files = 7,
                                      .native = false,
                                      .compile_seconds = 2.5,
-                                     .time = At(3000)}};
+                                     .captured_time = At(3000)}};
 }
 
-Withdrawal FullWithdrawal() {
-  return {.reason = "PodsCrash",
+Suspension FullSuspension() {
+  return {.reason = "PodsCrashing",
           .message = "pod llama-6f9c-x5 ended 2 times",
-          .time = At(4000),
-          .pod_template = "t-0123456789ab",
-          .policy = "ba9876543210",
+          .suspended_time = At(4000),
+          .template_hash = "t-0123456789ab",
+          .policy_hash = "ba9876543210",
           .generation = 7,
-          .nodes = {{.name = "node-d", .uid = "99cc", .boot = "1f2e3d4c"}},
+          .nodes = {{.name = "node-d", .uid = "99cc", .boot_id = "1f2e3d4c"}},
           .revision = "6f9c",
-          .retried_time = At(5000)};
+          .resumed_time = At(5000)};
 }
 
 Starts FullStarts() {
@@ -86,7 +86,7 @@ Starts FullStarts() {
                            .hold_seconds = 2,
                            .compile_seconds = 0.5,
                            .saved_seconds = -1.5};
-  return {.since = At(0),
+  return {.counting_started_time = At(0),
           .counts = {.builder = 1,
                      .cold = 2,
                      .hit = 3,
@@ -101,7 +101,7 @@ Starts FullStarts() {
           .saved_seconds = 13'260,
           .lost_seconds = 3,
           .recent = {sample},
-          .counted = {"77aa", "88bb"}};
+          .counted_pod_uids = {"77aa", "88bb"}};
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ WarmupSpec FullWarmupSpec() {
                             .repeat = 2,
                             .timeout_seconds = 30},
                            {.path = "/", .port = 1}};
-  spec.gate = {.mode = GateMode::kOff, .max_hold_seconds = 120};
+  spec.gate = {.mode = GateMode::kNever, .max_hold_seconds = 120};
   spec.paused = true;
   return spec;
 }
@@ -149,14 +149,14 @@ WarmupSpec FullWarmupSpec() {
 WarmupStatus FullWarmupStatus() {
   WarmupStatus status;
   status.observed_generation = 7;
-  status.promised = 3;
+  status.min_available = 3;
   status.conditions = {{"Ready", "True", "Injecting", "accepted", 7, At(0)}};
   status.injection = Injection{.labels = {{"app", "llama"}},
                                .container = "server",
                                .env = {{"TRITON_CACHE_DIR", "/var/cache/cachewarm/triton"}},
                                .gate = true,
                                .warm_revisions = {"6f9c"}};
-  status.withdrawal = FullWithdrawal();
+  status.suspension = FullSuspension();
   status.bundles = {FullBundle()};
   status.builders = {FullBuilder()};
   status.starts = FullStarts();
@@ -174,8 +174,8 @@ NodeCacheSpec FullNodeCacheSpec() {
                    .bundles = {{KeyOf('a'), DigestOfText("bundle"), 123'456'789}},
                    .renew = 2,
                    .renewed_for = {"77aa:1", "88bb:1"},
-                   .need = kNeedBound,
-                   .fetch_since = At(1001)}};
+                   .fetch_priority = kFetchPriorityBound,
+                   .fetch_granted_time = At(1001)}};
   spec.captures = {{.id = "77aa",
                     .warmup_uid = "0b9c",
                     .pod_uid = "77aa",
@@ -187,14 +187,14 @@ NodeCacheSpec FullNodeCacheSpec() {
                                 .devices = 2,
                                 .container = "server"},
                     .settle_seconds = 2,
-                    .started_at = At(1000),
-                    .ready_at = At(42'000),
-                    .keep = DigestOfText("ranks")}};
+                    .started_time = At(1000),
+                    .ready_time = At(42'000),
+                    .base_digest = DigestOfText("ranks")}};
   spec.starts = {{.pod_uid = "88bb",
                   .warmup_uid = "0b9c",
                   .run_as = "image",
-                  .started_at = At(3000),
-                  .ready_at = At(8000)}};
+                  .started_time = At(3000),
+                  .ready_time = At(8000)}};
   return spec;
 }
 
@@ -205,7 +205,7 @@ NodeCacheStatus FullNodeCacheStatus() {
                  .devices = 8,
                  .driver = "570.86.15",
                  .agent_version = "0.1.0",
-                 .keeps_bundles = true,
+                 .extends_bundles = true,
                  .root = {.path = "/var/lib/cachewarm",
                           .writable = true,
                           .executable = true,

@@ -7,7 +7,7 @@
 #include "lib/api/node_cache.h"
 #include "lib/codec/json_fwd.h"
 
-// Objects with every field set to something that is not its default.
+// Objects in which no field has its default.
 namespace cachewarm::api {
 
 std::string KeyOf(char digit);  // 64 times `digit`
@@ -18,7 +18,7 @@ WarmupStatus FullWarmupStatus();
 NodeCacheSpec FullNodeCacheSpec();
 NodeCacheStatus FullNodeCacheStatus();
 
-// The smallest objects that are accepted.
+// The smallest valid objects.
 codec::Json MinimalWarmup();
 codec::Json MinimalNodeCache();
 

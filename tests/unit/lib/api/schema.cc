@@ -29,6 +29,9 @@ std::string StringProblem(const std::string& text, const Json& schema) {
   if (text.size() > schema.value("maxLength", SIZE_MAX)) {
     return "too long";
   }
+  if (text.size() < schema.value("minLength", size_t{0})) {
+    return "too short";
+  }
   if (schema.contains("pattern") &&
       !std::regex_search(text, std::regex(schema["pattern"].get<std::string>()))) {
     return "does not match its pattern";

@@ -29,7 +29,7 @@ TEST(WarmupStatus, FullOneReadsBackAsItWasWritten) {
   EXPECT_EQ(*read, full);
 }
 
-TEST(WarmupStatus, TextOfTheFullOneReadsBackToo) {
+TEST(WarmupStatus, TextOfTheFullOneReadsBack) {
   const WarmupStatus full = FullWarmupStatus();
   const auto parsed = codec::ParseJson(codec::DumpJson(EncodeStatus(full)));
   ASSERT_TRUE(parsed.ok());
@@ -41,7 +41,7 @@ TEST(WarmupStatus, EmptyOneIsAnEmptyObject) {
   EXPECT_EQ(*Read(Json::object()), WarmupStatus{});
 }
 
-TEST(WarmupStatus, InjectionAlwaysHasWhatThePolicyReads) {
+TEST(WarmupStatus, InjectionHasEveryMemberOfThePolicy) {
   WarmupStatus status;
   status.injection = Injection{.labels = {{"app", "llama"}}, .container = "c"};
   EXPECT_EQ(EncodeStatus(status)["injection"], (Json{{"labels", {{"app", "llama"}}},
@@ -57,13 +57,13 @@ TEST(WarmupStatus, TimesKeepMilliseconds) {
   EXPECT_EQ(read->builders[0].elected_time, status.builders[0].elected_time);
 }
 
-TEST(WarmupStatus, LongTextsAndListsAreCutSoThatItIsNeverRefused) {
+TEST(WarmupStatus, OverlongValuesAreCut) {
   WarmupStatus status = FullWarmupStatus();
   status.builders[0].message = std::string(5000, 'm');
   status.builders[0].reason = std::string(500, 'r');
-  status.starts.counted.clear();
+  status.starts.counted_pod_uids.clear();
   for (int i = 0; i < 300; ++i) {
-    status.starts.counted.push_back(std::to_string(i));
+    status.starts.counted_pod_uids.push_back(std::to_string(i));
   }
   status.starts.recent.resize(80, status.starts.recent[0]);
   status.starts.recent.back().pod = "newest";
@@ -71,13 +71,13 @@ TEST(WarmupStatus, LongTextsAndListsAreCutSoThatItIsNeverRefused) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->builders[0].message.size(), 1024U);
   EXPECT_EQ(read->builders[0].reason.size(), 128U);
-  ASSERT_EQ(read->starts.counted.size(), 256U);
-  EXPECT_EQ(read->starts.counted.back(), "299");
+  ASSERT_EQ(read->starts.counted_pod_uids.size(), 256U);
+  EXPECT_EQ(read->starts.counted_pod_uids.back(), "299");
   ASSERT_EQ(read->starts.recent.size(), 64U);
   EXPECT_EQ(read->starts.recent.back().pod, "newest");
 }
 
-TEST(WarmupStatus, WhatIsWrongIsNamedByItsPath) {
+TEST(WarmupStatus, ErrorsNameThePath) {
   struct Case {
     const char* pointer;
     Json value;

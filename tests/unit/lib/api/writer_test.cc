@@ -16,7 +16,7 @@ WallTime At(int64_t millis) {
   return WallTime(Duration(millis));
 }
 
-TEST(Writer, LeavesOutWhatIsEmptyOrZero) {
+TEST(Writer, OmitsEmptyAndZeroValues) {
   const Json made = Writer()
                         .Put("text", "", 10)
                         .Put("whole", int64_t{0})
@@ -31,12 +31,12 @@ TEST(Writer, LeavesOutWhatIsEmptyOrZero) {
   EXPECT_EQ(made, Json::object());
 }
 
-TEST(Writer, AlwaysWritesWhatAReaderDependsOn) {
+TEST(Writer, AlwaysWritesRequiredMembers) {
   EXPECT_EQ(Writer().Always("gate", false).Always("env", Json::array()).Take(),
             (Json{{"gate", false}, {"env", Json::array()}}));
 }
 
-TEST(Writer, SecondsAreWholeNumbersWhereTheyCanBe) {
+TEST(Writer, WholeSecondsAreIntegers) {
   struct Case {
     double seconds;
     Json written;
@@ -51,19 +51,19 @@ TEST(Writer, SecondsAreWholeNumbersWhereTheyCanBe) {
   }
 }
 
-TEST(Writer, SecondsThatAreNoNumberAreLeftOut) {
+TEST(Writer, OmitsSecondsThatAreNotFinite) {
   for (double seconds : {std::numeric_limits<double>::infinity(),
                          std::numeric_limits<double>::quiet_NaN(), 1e300, 0.0001}) {
     EXPECT_EQ(Writer().Put("s", seconds).Take(), Json::object()) << seconds;
   }
 }
 
-TEST(Writer, TimesKeepMillisecondsOnlyWhenThereAreSome) {
+TEST(Writer, TimesHaveMillisecondsOnlyIfNotZero) {
   EXPECT_EQ(Writer().Put("t", At(1'000)).Take()["t"], "1970-01-01T00:00:01Z");
   EXPECT_EQ(Writer().Put("t", At(1'250)).Take()["t"], "1970-01-01T00:00:01.250000Z");
 }
 
-TEST(Writer, CutNeverSplitsACharacter) {
+TEST(Writer, CutDoesNotSplitACharacter) {
   const std::string text = "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80";  // 1 + 2 + 3 + 4 bytes
   const std::vector<size_t> lengths = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
   for (size_t most = 0; most < lengths.size(); ++most) {
@@ -83,7 +83,7 @@ struct CheckCase {
   std::vector<std::string> bad;
 };
 
-TEST(Checks, LetThroughOnlyWhatTheSchemaDoes) {
+TEST(Checks, AcceptOnlyWhatTheSchemaAccepts) {
   const std::vector<CheckCase> cases = {
       {IsDnsLabel,
        {"a", "a-b", "0", std::string(63, 'a')},

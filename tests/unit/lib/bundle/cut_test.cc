@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kFrame = 4096;
 
-TEST(CutTar, CutsBySizesAlone) {
+TEST(CutTar, CutsDependOnlyOnSizes) {
   const struct {
     const char* name;
     std::vector<int64_t> members;
@@ -50,7 +50,7 @@ TEST(CutTar, CutsBySizesAlone) {
   }
 }
 
-TEST(CutTar, EveryByteOfEveryMemberIsInOneFrame) {
+TEST(CutTar, AssignsEveryByteToOneFrame) {
   std::vector<int64_t> members;
   for (int64_t i = 0; i < 500; ++i) {
     members.push_back(512 * (1 + (i * i * 7) % 23));
@@ -69,22 +69,22 @@ TEST(CutTar, EveryByteOfEveryMemberIsInOneFrame) {
   EXPECT_EQ(bytes, std::accumulate(members.begin(), members.end(), int64_t{1024}));
 }
 
-TEST(CutWithMates, IsTheOrderOfTheNumbersWhereNobodyHasAMate) {
+TEST(CutWithMates, KeepsOrderWithoutMates) {
   const std::vector<int64_t> members = {512, 9000 / 512 * 512, 1024, 3072, 512};
-  const Cutting cutting = CutWithMates(members, {0, 1, 2, 3, 4}, kFrame);
+  const OrderedCuts cutting = CutWithMates(members, {0, 1, 2, 3, 4}, kFrame);
   EXPECT_EQ(cutting.order, (std::vector<size_t>{0, 1, 2, 3, 4}));
   EXPECT_EQ(cutting.cuts, CutTar(members, kFrame));
 }
 
-TEST(CutWithMates, PutsMatesIntoOneFrameInTheOrderOfTheNumbers) {
-  const Cutting cutting =
+TEST(CutWithMates, PutsMatesIntoOneFrameInOrder) {
+  const OrderedCuts cutting =
       CutWithMates({1024, 1024, 3072, 512, 512, 1024}, {0, 1, 2, 0, 1, 5}, kFrame);
   EXPECT_EQ(cutting.order, (std::vector<size_t>{0, 1, 3, 4, 2, 5}));
   EXPECT_EQ(cutting.cuts, (std::vector<Cut>{{0, 4, 0, 3072}, {4, 2, 0, 4096}, {6, 0, 0, 1024}}));
 }
 
-TEST(CutWithMates, LeavesALargeMemberAlone) {
-  const Cutting cutting = CutWithMates({512, 4608, 512, 512}, {0, 1, 0, 3}, kFrame);
+TEST(CutWithMates, SplitsLargeMemberIntoItsOwnFrames) {
+  const OrderedCuts cutting = CutWithMates({512, 4608, 512, 512}, {0, 1, 0, 3}, kFrame);
   EXPECT_EQ(cutting.order, (std::vector<size_t>{0, 2, 1, 3}));
   EXPECT_EQ(
       cutting.cuts,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bundle of which a stored blob was damaged, in any way, anywhere: it is always noticed, with
-// DATA_LOSS, by whoever fetches, extracts or verifies; a tree is never finished. (What was appended
-// to a blob is not part of it: nobody reads it.)
+// Damages the stored blobs of a bundle in many ways: fetching, extracting and verifying must always
+// fail with DATA_LOSS and never finish a tree. (Bytes appended to a blob are not part of it and are
+// not read.)
 #include <functional>
 #include <random>
 #include <string>
@@ -36,7 +36,7 @@ struct Damage {
   std::function<void(std::string& bytes, Random& random)> apply;
 };
 
-// What disks, networks, caches and copying programs do.
+// Kinds of damage by disks, networks, caches and copying programs.
 std::vector<Damage> OtherDamages() {
   return {
       {"truncated", [](std::string& b, Random& r) { b.resize(Below(r, b.size())); }},
@@ -70,7 +70,7 @@ std::vector<Damage> OtherDamages() {
   };
 }
 
-// A published bundle whose blobs can be changed behind the back of the store.
+// A published bundle whose blobs can be changed without the store.
 class Stored {
  public:
   Stored() = default;
@@ -118,7 +118,7 @@ class InMemory : public Stored {
 
 class InALayout : public Stored {
  public:
-  static constexpr unsigned kSeeds = 250;  // of the same code behind another way of reading
+  static constexpr unsigned kSeeds = 250;  // fewer: the same code with a different reader
   Store& store() override { return store_; }
   void Replace(const Digest& digest, const std::string& bytes) override {
     const auto blobs = temp_.Open().OpenDir(fmt::format("{}/blobs/sha256", kRepository));
@@ -130,7 +130,7 @@ class InALayout : public Stored {
   LayoutStore store_{temp_.path(), SystemClock()};
 };
 
-absl::Status FetchInto(const Place& place, const Digest& digest, const fs::Dir& staging,
+absl::Status FetchInto(const RepositoryRef& place, const Digest& digest, const fs::Dir& staging,
                        int threads) {
   const auto bundle = ReadBundle(place, digest, {});
   return bundle.ok()
@@ -139,7 +139,7 @@ absl::Status FetchInto(const Place& place, const Digest& digest, const fs::Dir& 
              : bundle.status();
 }
 
-absl::Status VerifyAll(const Place& place, const Digest& digest) {
+absl::Status VerifyAll(const RepositoryRef& place, const Digest& digest) {
   const auto bundle = ReadBundle(place, digest, {});
   return bundle.ok() ? Verify(place, *bundle, {}, {}) : bundle.status();
 }
@@ -149,7 +149,7 @@ class DamagedBundle : public ::testing::Test {
  protected:
   void SetUp() override { stored_.Publish(); }
 
-  // Applies it and judges; true when the bytes really changed.
+  // Applies the damage and checks its detection. Returns true if the bytes changed.
   bool ExpectNoticed(const Stored::Blob& blob, const Damage& damage, unsigned seed) {
     Random random(seed);
     std::string bytes = blob.bytes;
@@ -178,7 +178,7 @@ class DamagedBundle : public ::testing::Test {
   }
 
   Kind stored_;
-  const Place place_{stored_.store(), kRepository};
+  const RepositoryRef place_{stored_.store(), kRepository};
 };
 
 using Kinds = ::testing::Types<InMemory, InALayout>;
@@ -191,7 +191,7 @@ class KindNames {
 };
 TYPED_TEST_SUITE(DamagedBundle, Kinds, KindNames);
 
-TYPED_TEST(DamagedBundle, ABitThatFlippedAnywhereIsNoticed) {
+TYPED_TEST(DamagedBundle, EveryFlippedBitIsDetected) {
   for (const Stored::Blob& blob : this->stored_.blobs()) {
     for (unsigned seed = 0; seed < TypeParam::kSeeds; ++seed) {
       EXPECT_TRUE(this->ExpectNoticed(blob, {"flipped", FlipABit}, seed));
@@ -203,7 +203,7 @@ TYPED_TEST(DamagedBundle, ABitThatFlippedAnywhereIsNoticed) {
   EXPECT_TRUE(VerifyAll(this->place_, this->stored_.digest()).ok());
 }
 
-TYPED_TEST(DamagedBundle, AnyOtherDamageIsNoticed) {
+TYPED_TEST(DamagedBundle, OtherDamageIsDetected) {
   for (const Stored::Blob& blob : this->stored_.blobs()) {
     for (const Damage& damage : OtherDamages()) {
       int changed = 0;
@@ -216,7 +216,7 @@ TYPED_TEST(DamagedBundle, AnyOtherDamageIsNoticed) {
   }
 }
 
-TYPED_TEST(DamagedBundle, ABlobThatIsAnotherOneIsNoticed) {
+TYPED_TEST(DamagedBundle, SwappedBlobIsDetected) {
   const auto& blobs = this->stored_.blobs();
   for (const Stored::Blob& blob : blobs) {
     for (const Stored::Blob& other : blobs) {
@@ -228,8 +228,8 @@ TYPED_TEST(DamagedBundle, ABlobThatIsAnotherOneIsNoticed) {
   }
 }
 
-// Each frame has the digest that the index gives to another place.
-TEST(DamagedFrames, InAnotherOrderAreNoticed) {
+// Swapped frames: each has the digest of another one in the index.
+TEST(DamagedFrames, SwappedFramesAreDetected) {
   const PackedSample sample = PackTree(SampleTree());
   const auto& frames = sample.packed.config.layers[0].frames;
   const auto text = [&](const Frame& frame) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of equal content are stored once, as hard links to each other, and unpacked one by one.
+// Files of equal content are stored once, with hard links, and unpacked as separate files.
 #include "lib/bundle/pack/duplicates.h"
 
 #include <cstdlib>
@@ -22,9 +22,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int64_t kFrame = 256 << 10;
-constexpr size_t kLarge = 40'000;  // enough to be looked for
+constexpr size_t kLarge = 40'000;  // above the minimum for deduplication
 
-// What a tensor-parallel engine leaves: each rank has its own copy of most artifacts.
+// The cache of a tensor-parallel engine: each rank has a copy of most artifacts.
 TestTree Ranks(size_t ranks) {
   TestTree tree;
   for (size_t rank = 0; rank < ranks; ++rank) {
@@ -39,7 +39,7 @@ TestTree Ranks(size_t ranks) {
   return tree;
 }
 
-// The members of a layer in their order: path, and what a hard link names.
+// Returns the members of a layer in order: path and target of the hard link.
 std::vector<std::string> MembersOf(const PackedSample& sample) {
   std::vector<std::string> members;
   for (const Frame& frame : sample.packed.config.layers[0].frames) {
@@ -66,7 +66,7 @@ std::vector<std::string> MembersOf(const PackedSample& sample) {
   return members;
 }
 
-TEST(Duplicates, AreHardLinksToTheFirst) {
+TEST(Duplicates, AreStoredAsHardLinksToTheFirst) {
   const std::string content = Noise(kLarge, 1);
   EXPECT_THAT(MembersOf(PackTree({{"a", {.content = content}},
                                   {"b", {.content = Noise(kLarge, 2)}},
@@ -76,7 +76,7 @@ TEST(Duplicates, AreHardLinksToTheFirst) {
               ElementsAre("a", "b", "c = a", "d = a"));
 }
 
-TEST(Duplicates, AreUnpackedAsFilesOfTheirOwn) {
+TEST(Duplicates, AreUnpackedAsSeparateFiles) {
   const TestTree tree = Ranks(4);
   const PackedSample sample = PackTree(tree, kFrame);
   for (const bool check_contents : {false, true}) {
@@ -86,11 +86,11 @@ TEST(Duplicates, AreUnpackedAsFilesOfTheirOwn) {
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
     EXPECT_EQ(std::filesystem::hard_link_count(staging / "vllm/rank_3_0/artifact_0"), 1U)
-        << "an engine that writes into one must not change the others";
+        << "a write to one file must not change the others";
   }
 }
 
-TEST(Duplicates, OfMoreRanksTakeHardlyMoreBytes) {
+TEST(Duplicates, OfAdditionalRanksAddFewBytes) {
   const PackedSample one = PackTree(Ranks(1), kFrame);
   const PackedSample eight = PackTree(Ranks(8), kFrame);
   EXPECT_LT(eight.layer.size(), one.layer.size() + 7 * (kLarge + 2000));
@@ -98,7 +98,7 @@ TEST(Duplicates, OfMoreRanksTakeHardlyMoreBytes) {
   EXPECT_LT(FrameBytes(eight.packed.config), 4 * FrameBytes(one.packed.config));
 }
 
-TEST(Duplicates, GiveTheSameBytesWhateverTheNumberOfThreads) {
+TEST(Duplicates, BytesDoNotDependOnThreads) {
   const PackedSample one = PackTree(Ranks(5), kFrame, 1);
   for (const int threads : {2, 3, 8}) {
     const PackedSample other = PackTree(Ranks(5), kFrame, threads);
@@ -107,13 +107,13 @@ TEST(Duplicates, GiveTheSameBytesWhateverTheNumberOfThreads) {
   }
 }
 
-TEST(Duplicates, LieInTheFrameOfTheirContentHoweverManyThereAre) {
+TEST(Duplicates, ShareTheFrameOfTheirContent) {
   TestTree tree;
   for (int i = 0; i < 500; ++i) {
     tree[fmt::format("f{:03}", i)] = {.content = std::string(32 << 10, 'x')};
   }
   const PackedSample sample = PackTree(tree, 64 << 10);
-  // 33,280 bytes with the header and 512 for each link: 63 of them, and the content is stored anew.
+  // 33,280 bytes with the header and 512 for each link: after 63 links the content is stored again.
   size_t stored = 0;
   for (const std::string& member : MembersOf(sample)) {
     stored += member.find(" = ") == std::string::npos ? 1U : 0U;
@@ -127,7 +127,7 @@ TEST(Duplicates, LieInTheFrameOfTheirContentHoweverManyThereAre) {
   EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
 }
 
-TEST(Duplicates, MtimeAndLengthTellFilesApart) {
+TEST(Duplicates, RequireEqualMtimeAndSize) {
   const std::string content = Noise(kLarge, 1);
   EXPECT_THAT(MembersOf(PackTree({{"a", {.content = content}},
                                   {"b", {.content = content, .mtime_ns = 7}},
@@ -137,7 +137,7 @@ TEST(Duplicates, MtimeAndLengthTellFilesApart) {
               ElementsAre("a", "b", "c", "d = b"));
 }
 
-TEST(Duplicates, OfSmallFilesAndOfThoseThatFillAFrameAreNotLookedFor) {
+TEST(Duplicates, SkipSmallFilesAndFilesThatFillAFrame) {
   const std::string small = Noise((32 << 10) - 1, 1);
   const std::string large = Noise(kFrame - 1023, 2);
   EXPECT_THAT(MembersOf(PackTree({{"a", {.content = small}},
@@ -148,7 +148,7 @@ TEST(Duplicates, OfSmallFilesAndOfThoseThatFillAFrameAreNotLookedFor) {
               ElementsAre("a", "b", "c", "d"));
 }
 
-TEST(Duplicates, TheLargestThatLeavesRoomForALinkIsStoredOnceForTwo) {
+TEST(Duplicates, StoreLargestLinkableFileOnce) {
   const std::string content = Noise(kFrame - 1024, 2);
   const TestTree tree = {
       {"a", {.content = content}}, {"b", {.content = content}}, {"c", {.content = content}}};
@@ -160,7 +160,7 @@ TEST(Duplicates, TheLargestThatLeavesRoomForALinkIsStoredOnceForTwo) {
   EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
 }
 
-TEST(Duplicates, OfWhichNoLinkFitsBecauseOfItsLongHeaderAreStoredTwice) {
+TEST(Duplicates, StoreFileTwiceIfLinkHeaderDoesNotFit) {
   const std::string content = Noise(kFrame - 1024, 2);
   const TestTree tree = {{"a", {.content = content, .mtime_ns = 1'000}},
                          {"b", {.content = content, .mtime_ns = 1'000}}};
@@ -172,7 +172,7 @@ TEST(Duplicates, OfWhichNoLinkFitsBecauseOfItsLongHeaderAreStoredTwice) {
   EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
 }
 
-TEST(Duplicates, ALayerOfAVllmTreeHoldsItsDistinctArtifactsOnly) {
+TEST(Duplicates, LayerOfVllmTreeStoresDistinctArtifactsOnly) {
   // 17 artifacts in frames of 4 MB, most of them larger than half of one.
   TestTree tree = {{"vllm/artifact_00", {.content = Noise(2'800'000, 1)}},
                    {"vllm/artifact_15", {.content = Noise(2'110'000, 2)}},
@@ -190,7 +190,7 @@ TEST(Duplicates, ALayerOfAVllmTreeHoldsItsDistinctArtifactsOnly) {
   EXPECT_EQ(ReadTree(staging.Open()), ExpectedTree(tree));
 }
 
-TEST(Duplicates, LongPathsAndLettersOfOthersAreNamed) {
+TEST(Duplicates, LinksKeepLongAndNonAsciiPaths) {
   const std::string content = Noise(kLarge, 1);
   const TestTree tree = {
       {std::string(200, 'p') + "/" + std::string(200, 'q'),
@@ -205,7 +205,7 @@ TEST(Duplicates, LongPathsAndLettersOfOthersAreNamed) {
   EXPECT_THAT(MembersOf(sample)[1], HasSubstr(" = ppp"));
 }
 
-TEST(Duplicates, AreReadByTar) {
+TEST(Duplicates, AreExtractedByTar) {
   const TestTree tree = Ranks(3);
   const PackedSample sample = PackTree(tree, kFrame);
   const TempDir dir;
@@ -217,7 +217,7 @@ TEST(Duplicates, AreReadByTar) {
   EXPECT_EQ(ReadTree(*dir.Open().OpenDir("out")), ExpectedTree(tree));
 }
 
-TEST(Duplicates, AFileThatChangesBeforeItIsStoredAborts) {
+TEST(Duplicates, FileThatChangesBeforeItIsStoredAborts) {
   std::vector<PackFile> files =
       FilesOf({{"a", {.content = Noise(kLarge, 1)}}, {"b", {.content = Noise(kLarge, 1)}}});
   int opened = 0;
@@ -230,7 +230,7 @@ TEST(Duplicates, AFileThatChangesBeforeItIsStoredAborts) {
   EXPECT_THAT(std::string(packed.status().message()), HasSubstr("\"a\""));
 }
 
-TEST(Duplicates, AreGivenUpWhenTheyAreStopped) {
+TEST(Duplicates, SearchStopsOnRequest) {
   auto tree = ArrangeTree(FilesOf(Ranks(2)), {});
   ASSERT_TRUE(tree.ok());
   std::stop_source stop;
@@ -238,16 +238,16 @@ TEST(Duplicates, AreGivenUpWhenTheyAreStopped) {
   EXPECT_TRUE(absl::IsCancelled(FindDuplicates(*tree, kFrame, 2, stop.get_token())));
 }
 
-// ---- links of somebody who means harm -----------------------------------------------------------
+// ---- untrusted links ----------------------------------------------------------------------------
 
-struct HostileLink {
+struct UntrustedLink {
   const char* name;
   std::vector<std::vector<RawMember>> frames;
   std::vector<Entry> entries;
   const char* message;
 };
 
-std::vector<HostileLink> HostileLinks() {
+std::vector<UntrustedLink> UntrustedLinks() {
   const auto link = [](const std::string& path, const std::string& to) {
     return RawMember{.path = path, .type = '1', .link = to};
   };
@@ -260,28 +260,28 @@ std::vector<HostileLink> HostileLinks() {
       {"to nothing",
        {{{.path = "a", .content = "x"}, link("b", "c")}},
        {EntryOf("a", "x"), EntryOf("b", "x")},
-       "which is no file before it in its frame"},
-      {"to itself", {{link("b", "b")}}, {EntryOf("b", "x")}, "no file before it"},
+       "which is not an earlier file of its frame"},
+      {"to itself", {{link("b", "b")}}, {EntryOf("b", "x")}, "not an earlier file"},
       {"forward",
        {{link("a", "b"), {.path = "b", .content = "x"}}},
        {EntryOf("a", "x"), EntryOf("b", "x")},
-       "no file before it"},
+       "not an earlier file"},
       {"to a directory",
        {{{.path = "d", .type = '5'}, {.path = "d/a", .content = "x"}, link("e", "d")}},
        {EntryOf("d/a", "x"), EntryOf("e", "x")},
-       "no file before it"},
+       "not an earlier file"},
       {"into another frame",
        {{{.path = "a", .content = "x"}}, {link("b", "a")}},
        {EntryOf("a", "x"), EntryOf("b", "x", 1)},
-       "no file before it"},
+       "not an earlier file"},
       {"of another length",
        {{{.path = "a", .content = "xy"}, link("b", "a")}},
        {EntryOf("a", "xy"), EntryOf("b", "x")},
-       "does not have the sha256"},
+       "does not match its sha256"},
       {"that claims another content",
        {{{.path = "a", .content = "x"}, link("b", "a")}},
        {EntryOf("a", "x"), EntryOf("b", "y")},
-       "does not have the sha256"},
+       "does not match its sha256"},
       {"with content",
        {{{.path = "a", .content = "x"}, {.path = "b", .type = '1', .content = "y", .link = "a"}}},
        {EntryOf("a", "x"), EntryOf("b", "x")},
@@ -293,8 +293,8 @@ std::vector<HostileLink> HostileLinks() {
   };
 }
 
-TEST(HostileLinks, AreRefusedAndNothingOfTheirFrameAppears) {
-  for (const HostileLink& each : HostileLinks()) {
+TEST(UntrustedLinks, AreRefusedBeforeAnyFileOfTheirFrameIsWritten) {
+  for (const UntrustedLink& each : UntrustedLinks()) {
     std::vector<std::string> frames;
     for (const auto& members : each.frames) {
       frames.push_back(RawTar(members));
@@ -310,7 +310,7 @@ TEST(HostileLinks, AreRefusedAndNothingOfTheirFrameAppears) {
   }
 }
 
-TEST(HostileLinks, FilesOutOfAFewBytesAreRefusedByTheirRatio) {
+TEST(UntrustedLinks, LinkBombIsRefusedByRatio) {
   const std::string content(400'000, 'x');
   std::vector<RawMember> members = {{.path = "a", .content = content}};
   std::vector<Entry> entries = {EntryOf("a", content)};

@@ -43,19 +43,19 @@ std::string MessageOf(const EntryList& list, int64_t entries_max = 100) {
   return std::string(read.status().message());
 }
 
-TEST(EntryList, ComesBackAsItWas) {
+TEST(EntryList, RoundTrips) {
   const auto list = WriteEntryList(Sample());
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_EQ(*ReadEntryList(*list, 3), Sample());
 }
 
-TEST(EntryList, OfNothingIsOne) {
+TEST(EntryList, EmptyListRoundTrips) {
   const auto list = WriteEntryList({});
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_EQ(ReadEntryList(*list, 0)->size(), 0U);
 }
 
-TEST(EntryList, IsAFractionOfItsLines) {
+TEST(EntryList, IsSmallerThanItsLines) {
   std::vector<Entry> entries;
   for (int i = 0; i < 1000; ++i) {
     entries.push_back({.path = fmt::format("triton/{:052}/triton_poi_fused_{}.cubin", i, i),
@@ -69,7 +69,7 @@ TEST(EntryList, IsAFractionOfItsLines) {
   EXPECT_LT(static_cast<int64_t>(list->packed.size()), list->line_bytes / 2);
 }
 
-TEST(EntryList, WhatIsNotOneIsRefusedByLineAndField) {
+TEST(EntryList, MalformedListErrorNamesLineAndField) {
   struct Case {
     std::string name;
     std::string lines;
@@ -77,7 +77,7 @@ TEST(EntryList, WhatIsNotOneIsRefusedByLineAndField) {
   };
   const std::string good = fmt::format("a\ttriton\t1\t{}\t0\n", kHex);
   const Case cases[] = {
-      {"cut", "a\ttriton", "line 1: is cut"},
+      {"cut", "a\ttriton", "line 1: is truncated"},
       {"one field", "a\n", "line 1: kind: is missing"},
       {"no frame", fmt::format("a\ttriton\t1\t{}\n", kHex), "line 1: frame: is missing"},
       {"absolute", fmt::format("/etc/passwd\ttriton\t1\t{}\t0\n", kHex), "line 1: path"},
@@ -98,7 +98,7 @@ TEST(EntryList, WhatIsNotOneIsRefusedByLineAndField) {
       {"frame", fmt::format("a\ttriton\t1\t{}\t-1\n", kHex), "frame: expected an integer"},
       {"mtime", fmt::format("a\ttriton\t1\t{}\t0\t-5\n", kHex), "mtimeNanoseconds: expected"},
       {"no mtime", fmt::format("a\ttriton\t1\t{}\t0\t\n", kHex), "mtimeNanoseconds: expected"},
-      {"eight fields", fmt::format("a\ttriton\t1\t{}\t0\t5\tx\n", kHex), "something follows"},
+      {"eight fields", fmt::format("a\ttriton\t1\t{}\t0\t5\tx\n", kHex), "must be the last field"},
       {"order", fmt::format("b\ttriton\t1\t{}\t0\n{}", kHex, good), "line 2: path: the list"},
       {"twice", good + good, "line 2: path: the list is not sorted"},
   };
@@ -107,7 +107,7 @@ TEST(EntryList, WhatIsNotOneIsRefusedByLineAndField) {
   }
 }
 
-TEST(EntryList, CountsAndSizesAreBounded) {
+TEST(EntryList, EnforcesCountAndSizeLimits) {
   const auto list = WriteEntryList(Sample());
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_THAT(MessageOf(*list, 2), HasSubstr("more than 2 lines"));
@@ -116,7 +116,7 @@ TEST(EntryList, CountsAndSizesAreBounded) {
   EXPECT_THAT(MessageOf({.line_bytes = -1, .packed = list->packed}), HasSubstr("size"));
 }
 
-TEST(EntryList, OneByteMoreOrLessThanItSaysIsRefused) {
+TEST(EntryList, RejectsWrongLineBytes) {
   const auto list = WriteEntryList(Sample());
   ASSERT_TRUE(list.ok()) << list.status();
   for (const int64_t bytes : {list->line_bytes - 1, list->line_bytes + 1, int64_t{0}}) {
@@ -124,7 +124,7 @@ TEST(EntryList, OneByteMoreOrLessThanItSaysIsRefused) {
   }
 }
 
-TEST(EntryList, WhatIsNotPackedAsItShouldIsRefused) {
+TEST(EntryList, RejectsMalformedPacking) {
   EXPECT_THAT(MessageOf({.line_bytes = 4, .packed = "???"}), HasSubstr("base64"));
   MessageOf({.line_bytes = 4, .packed = codec::EncodeBase64("not zstd at all")});
   const EntryList good = Packed("a\n");
@@ -132,7 +132,7 @@ TEST(EntryList, WhatIsNotPackedAsItShouldIsRefused) {
   MessageOf({.line_bytes = 2, .packed = codec::EncodeBase64(twice)});
 }
 
-TEST(EntryList, AKindThatWouldBreakALineIsNotWritten) {
+TEST(EntryList, RejectsKindWithControlCharacters) {
   std::vector<Entry> entries = Sample();
   entries[0].kind = "a\tb";
   EXPECT_TRUE(absl::IsInvalidArgument(WriteEntryList(entries).status()));

@@ -20,7 +20,7 @@ Json ConfigJson() {
   return *codec::ParseJson(PackTree(SampleTree()).packed.config_text);
 }
 
-TEST(Manifest, IsAnOciImageManifestOfOurArtifactType) {
+TEST(Manifest, IsOciImageManifestWithArtifactType) {
   const Json json = ManifestJson();
   EXPECT_EQ(json["schemaVersion"], 2);
   EXPECT_EQ(json["mediaType"], "application/vnd.oci.image.manifest.v1+json");
@@ -29,7 +29,7 @@ TEST(Manifest, IsAnOciImageManifestOfOurArtifactType) {
   EXPECT_EQ(json["layers"][0]["mediaType"], "application/vnd.oci.image.layer.v1.tar+zstd");
 }
 
-TEST(Manifest, ComesBackAsItWas) {
+TEST(Manifest, RoundTrips) {
   const PackedSample sample = PackTree(SampleTree());
   const auto manifest = ParseManifest(sample.packed.manifest_text);
   ASSERT_TRUE(manifest.ok()) << manifest.status();
@@ -38,14 +38,14 @@ TEST(Manifest, ComesBackAsItWas) {
   EXPECT_EQ(*WriteManifest(*manifest), sample.packed.manifest_text);
 }
 
-TEST(Manifest, IgnoresFieldsOfOthers) {
+TEST(Manifest, IgnoresUnknownFields) {
   Json json = ManifestJson();
-  json["subject"] = {{"digest", "sha256:whatever"}};
+  json["subject"] = {{"digest", "sha256:any"}};
   json["layers"][0]["annotations"] = {{"a", "b"}};
   EXPECT_TRUE(ParseManifest(json.dump()).ok());
 }
 
-TEST(Manifest, OneOfVeryManyValuesIsRefusedWhereverTheyAre) {
+TEST(Manifest, RejectsTooManyValues) {
   Json json = ManifestJson();
   json["extra"] = std::vector<Json>(kManifestLimits.values_max, Json::array());
   const std::string text = json.dump();
@@ -59,7 +59,7 @@ struct Change {
   std::string message;
 };
 
-TEST(Manifest, WhatIsNotOneIsRefusedByTheNameOfItsField) {
+TEST(Manifest, MalformedManifestErrorNamesField) {
   const Change changes[] = {
       {"schema", [](Json& j) { j["schemaVersion"] = 1; }, "schemaVersion"},
       {"no schema", [](Json& j) { j.erase("schemaVersion"); }, "schemaVersion: is required"},
@@ -88,7 +88,7 @@ TEST(Manifest, WhatIsNotOneIsRefusedByTheNameOfItsField) {
   }
 }
 
-TEST(Config, HasWhatContainerdUnpacksBy) {
+TEST(Config, HasFieldsThatContainerdNeeds) {
   const PackedSample sample = PackTree(SampleTree());
   const Json json = ConfigJson();
   EXPECT_EQ(json["os"], "linux");
@@ -97,18 +97,18 @@ TEST(Config, HasWhatContainerdUnpacksBy) {
   EXPECT_EQ(json["rootfs"]["diff_ids"][0], sample.packed.config.layers[0].diff_id.ToString());
 }
 
-TEST(Config, ComesBackAsItWas) {
+TEST(Config, RoundTrips) {
   const PackedSample sample = PackTree(SampleTree());
   const auto config = ParseConfig(sample.packed.config_text);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(*WriteConfig(*config), sample.packed.config_text);
 }
 
-TEST(Config, WhatIsNotOneIsRefusedByTheNameOfItsField) {
+TEST(Config, MalformedConfigErrorNamesField) {
   const auto entries = [](Json& j) -> Json& { return j["cachewarm"]["entries"]; };
   const auto frame = [](Json& j) -> Json& { return j["cachewarm"]["layers"][0]["frames"][0]; };
   const Change changes[] = {
-      {"not ours", [](Json& j) { j.erase("cachewarm"); }, "cachewarm: is required"},
+      {"no section", [](Json& j) { j.erase("cachewarm"); }, "cachewarm: is required"},
       {"version", [](Json& j) { j["cachewarm"]["version"] = 1; }, "cachewarm.version"},
       {"no diff ids", [](Json& j) { j["rootfs"].erase("diff_ids"); }, "rootfs.diff_ids"},
       {"other diff ids", [](Json& j) { j["rootfs"]["diff_ids"] = Json::array(); }, "diff_ids"},
@@ -136,21 +136,21 @@ TEST(Config, WhatIsNotOneIsRefusedByTheNameOfItsField) {
   }
 }
 
-TEST(Config, AnEntryLiesInAFrameOfTheIndex) {
+TEST(Config, RejectsEntryOutsideTheFrameIndex) {
   PackedSample sample = PackTree(SampleTree());
   sample.packed.config.entries[0].frame = 1000;
   const auto parsed = ParseConfig(*WriteConfig(sample.packed.config));
   EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("is in frame 1000"));
 }
 
-TEST(Config, CountsAreBounded) {
+TEST(Config, EnforcesCountLimits) {
   const std::string text = PackTree(SampleTree()).packed.config_text;
   EXPECT_FALSE(ParseConfig(text, {.entries_max = 7}).ok());
   EXPECT_FALSE(ParseConfig(text, {.frames_max = 2}).ok());
   EXPECT_TRUE(ParseConfig(text, {.entries_max = 8}).ok());
 }
 
-TEST(Format, NeverCrashesOnDamagedText) {
+TEST(Format, DamagedTextDoesNotCrash) {
   const PackedSample sample = PackTree(SampleTree());
   for (const std::string& text : {sample.packed.config_text, sample.packed.manifest_text}) {
     for (uint32_t seed = 0; seed < 200; ++seed) {

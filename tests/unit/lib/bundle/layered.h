@@ -9,7 +9,7 @@
 #include "lib/bundle/tar.h"
 #include "tests/unit/lib/bundle/trees.h"
 
-// Bundles of several layers, for the tests of this room.
+// Builds bundles of several layers for tests.
 namespace cachewarm::bundle {
 
 // A bundle and the bytes of all its layers, the oldest first.
@@ -49,7 +49,7 @@ inline std::map<std::string, std::string> Unpacked(const Made& made,
   return ReadTree(staging.Open());
 }
 
-// What a tool that knows of no entry list makes of the layers.
+// Extracts the layers as a tool does that does not know the entry list.
 inline std::map<std::string, std::string> AsOthersSeeIt(const Made& made) {
   std::map<std::string, std::string> tree;
   size_t at = 0;

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Packer, WhatIsPackedComesBackWhole) {
+TEST(Packer, PackedTreeUnpacksUnchanged) {
   for (const int64_t frame_bytes : {4096, 4608, 16384, 1 << 20}) {
     const TestTree tree = SampleTree();
     const PackedSample sample = PackTree(tree, frame_bytes);
@@ -27,7 +27,7 @@ TEST(Packer, WhatIsPackedComesBackWhole) {
   }
 }
 
-TEST(Packer, TheSizeOfThePiecesDoesNotMatter) {
+TEST(Packer, UnpackAcceptsPiecesOfAnySize) {
   const TestTree tree = SampleTree();
   const PackedSample sample = PackTree(tree);
   for (const size_t piece : {size_t{1}, size_t{7}, size_t{4096}, sample.layer.size()}) {
@@ -39,7 +39,7 @@ TEST(Packer, TheSizeOfThePiecesDoesNotMatter) {
   }
 }
 
-TEST(Packer, TheOrderOfTheFilesDoesNotChangeTheDigest) {
+TEST(Packer, DigestDoesNotDependOnFileOrder) {
   std::vector<PackFile> backwards = FilesOf(SampleTree());
   std::reverse(backwards.begin(), backwards.end());
   TextSink layer(1U << 20U);
@@ -51,7 +51,7 @@ TEST(Packer, TheOrderOfTheFilesDoesNotChangeTheDigest) {
   EXPECT_EQ(layer.text(), forwards.layer);
 }
 
-TEST(Packer, EveryDifferenceOfATreeChangesTheDigest) {
+TEST(Packer, EveryDifferenceChangesTheDigest) {
   const Digest original = PackTree(SampleTree()).packed.digest;
   TestTree content = SampleTree();
   content["z"].content = "lasT";
@@ -69,7 +69,7 @@ TEST(Packer, EveryDifferenceOfATreeChangesTheDigest) {
   }
 }
 
-TEST(Packer, FactsAreInTheDigestAndComeBack) {
+TEST(Packer, FactsAreInTheDigestAndRoundTrip) {
   const PackedSample sample = PackTree(SampleTree());
   const auto config = ParseConfig(sample.packed.config_text);
   ASSERT_TRUE(config.ok()) << config.status();
@@ -78,7 +78,7 @@ TEST(Packer, FactsAreInTheDigestAndComeBack) {
   EXPECT_EQ(config->layers[0].frames, sample.packed.config.layers[0].frames);
 }
 
-TEST(Packer, AFileLargerThanAFrameSpansFramesOfItsOwn) {
+TEST(Packer, LargeFileHasSeparateFrames) {
   const PackedSample sample = PackTree({{"a", {.content = "small"}},
                                         {"b", {.content = Noise(9'000, 3)}},
                                         {"c", {.content = "small"}}},
@@ -91,7 +91,7 @@ TEST(Packer, AFileLargerThanAFrameSpansFramesOfItsOwn) {
   EXPECT_EQ(sample.packed.config.layers[0].frames.size(), 6U);
 }
 
-TEST(Packer, AnyOciToolCanUnpackALayer) {
+TEST(Packer, TarUnpacksALayer) {
   const TestTree tree = SampleTree();
   const PackedSample sample = PackTree(tree);
   const TempDir dir;
@@ -107,7 +107,7 @@ TEST(Packer, AnyOciToolCanUnpackALayer) {
   EXPECT_EQ(DigestOf(*tar), sample.packed.config.layers[0].diff_id);
 }
 
-TEST(Packer, RefusesWhatIsNotATreeOfPlainFiles) {
+TEST(Packer, RejectsInvalidTrees) {
   const struct {
     std::vector<std::string> paths;
     std::string message;
@@ -136,7 +136,7 @@ TEST(Packer, RefusesWhatIsNotATreeOfPlainFiles) {
   }
 }
 
-TEST(Packer, AFileThatChangedItsSizeAborts) {
+TEST(Packer, FileThatChangedItsSizeAborts) {
   for (const int64_t claimed : {3, 5}) {
     std::vector<PackFile> files = {FileOf("a", {.content = "four"})};
     files[0].bytes = claimed;
@@ -146,7 +146,7 @@ TEST(Packer, AFileThatChangedItsSizeAborts) {
   }
 }
 
-TEST(Packer, ReturnsTheErrorOfASourceAndOfTheSink) {
+TEST(Packer, ReturnsErrorsOfSourceAndSink) {
   std::vector<PackFile> files = {FileOf("a", {.content = Noise(10'000, 4)})};
   TextSink full(100);
   EXPECT_TRUE(absl::IsResourceExhausted(
@@ -156,7 +156,7 @@ TEST(Packer, ReturnsTheErrorOfASourceAndOfTheSink) {
   EXPECT_TRUE(absl::IsPermissionDenied(Pack(files, {}, {}, layer, std::stop_token()).status()));
 }
 
-TEST(Packer, StopsWhenItIsTold) {
+TEST(Packer, StopsOnRequest) {
   std::stop_source stop;
   stop.request_stop();
   TextSink layer(1U << 20U);
@@ -164,7 +164,7 @@ TEST(Packer, StopsWhenItIsTold) {
       absl::IsCancelled(Pack(FilesOf(SampleTree()), {}, {}, layer, stop.get_token()).status()));
 }
 
-TEST(Packer, RefusesFrameSizesThatTarCannotBeCutInto) {
+TEST(Packer, RejectsInvalidFrameSizes) {
   for (const int64_t frame_bytes : {0, 512, 4097, 1 << 30}) {
     TextSink layer(1U << 20U);
     EXPECT_TRUE(absl::IsInvalidArgument(

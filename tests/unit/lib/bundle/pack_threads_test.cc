@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing with several threads: the same bytes, bounded memory, and an end whatever goes wrong.
+// Packing with several threads: equal bytes, bounded memory, and an end after every error.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kFrame = 4096;
 
-// So large that each has a frame of its own.
+// Files that each need a separate frame.
 std::vector<PackFile> OneFileAFrame(size_t count) {
   TestTree tree;
   for (size_t i = 0; i < count; ++i) {
@@ -26,7 +26,7 @@ std::vector<PackFile> OneFileAFrame(size_t count) {
   return FilesOf(tree);
 }
 
-// Tells how many sources were opened, and does `on_open` before each.
+// Counts the opened sources and calls `on_open` before each.
 class Opened {
  public:
   explicit Opened(std::vector<PackFile>& files) {
@@ -58,7 +58,7 @@ class PackThreads : public ::testing::TestWithParam<int> {
   int threads() const { return GetParam(); }
 };
 
-TEST_P(PackThreads, DoNotChangeAByte) {
+TEST_P(PackThreads, DoNotChangeTheBytes) {
   for (const int64_t frame_bytes : {int64_t{4096}, int64_t{16384}, int64_t{1} << 20}) {
     const PackedSample one = PackTree(ManyFiles(), frame_bytes, 1);
     const PackedSample several = PackTree(ManyFiles(), frame_bytes, threads());
@@ -67,13 +67,13 @@ TEST_P(PackThreads, DoNotChangeAByte) {
   }
 }
 
-TEST_P(PackThreads, MakeTheTarThatTheFirstReleaseMade) {
-  // Of the tar and not of the layer: another version of zstd may compress it to other bytes.
+TEST_P(PackThreads, MakeTheTarOfTheFirstRelease) {
+  // Compares the tar, because a different version of zstd may compress it to different bytes.
   EXPECT_EQ(PackTree(SampleTree(), kFrame, threads()).packed.config.layers[0].diff_id.hex(),
             "29c6f43ed77074f1bc19a1d4ef0c5b67c99c6d9d7f77b31634f9945c1007081d");
 }
 
-TEST_P(PackThreads, EachFileIsOpenedOnce) {
+TEST_P(PackThreads, OpenEachFileOnce) {
   std::vector<PackFile> files = FilesOf(ManyFiles());
   std::mutex mutex;
   std::multiset<std::string> opened;
@@ -92,13 +92,13 @@ TEST_P(PackThreads, EachFileIsOpenedOnce) {
   }
 }
 
-TEST_P(PackThreads, NoMoreFramesAreInWorkThanThreadsAndOne) {
+TEST_P(PackThreads, HoldAtMostOneFrameMoreThanThreads) {
   std::vector<PackFile> files = OneFileAFrame(50);
   const Opened opened(files);
   int emitted = 0;
   int most_ahead = 0;
   CallSink slow([&] {
-    // The workers get as far as they may before the sink takes a frame.
+    // Gives the workers time to run ahead of the sink.
     const int ahead = std::min(50, emitted + threads() + 1);
     EXPECT_TRUE(fakes::Await([&] { return opened.count() >= ahead; }));
     most_ahead = std::max(most_ahead, opened.count() - emitted);
@@ -110,7 +110,7 @@ TEST_P(PackThreads, NoMoreFramesAreInWorkThanThreadsAndOne) {
   EXPECT_EQ(most_ahead, threads() + 1);
 }
 
-TEST_P(PackThreads, ASinkThatRefusesEndsItAll) {
+TEST_P(PackThreads, StopOnSinkError) {
   std::vector<PackFile> files = OneFileAFrame(500);
   const Opened opened(files);
   int writes = 0;
@@ -121,7 +121,7 @@ TEST_P(PackThreads, ASinkThatRefusesEndsItAll) {
   EXPECT_LE(opened.count(), 10 + threads());
 }
 
-TEST_P(PackThreads, TheFirstFileThatFailsIsTheOneThatIsReported) {
+TEST_P(PackThreads, ReportTheFirstFailedFile) {
   std::vector<PackFile> files = OneFileAFrame(100);
   const Opened opened(files);
   for (const size_t bad : {40U, 41U, 42U, 43U}) {
@@ -138,7 +138,7 @@ TEST_P(PackThreads, TheFirstFileThatFailsIsTheOneThatIsReported) {
   EXPECT_LE(opened.count(), 40 + threads());
 }
 
-// Gives so many bytes and then an error.
+// Returns some bytes and then an error.
 class BreakingSource : public Source {
  public:
   explicit BreakingSource(size_t good_bytes) : left_(good_bytes) {}
@@ -156,7 +156,7 @@ class BreakingSource : public Source {
   size_t left_;
 };
 
-TEST_P(PackThreads, AFileThatBreaksInTheMiddleOfItsFramesEndsItAll) {
+TEST_P(PackThreads, StopOnErrorInsideALargeFile) {
   for (const size_t good_bytes : {size_t{0}, size_t{1}, size_t{9000}, size_t{99'999}}) {
     std::vector<PackFile> files = OneFileAFrame(3);
     files.push_back({.path = "large",
@@ -172,7 +172,7 @@ TEST_P(PackThreads, AFileThatBreaksInTheMiddleOfItsFramesEndsItAll) {
   }
 }
 
-TEST_P(PackThreads, AnotherLengthThanWasSaidAbortsAlsoWhenItSpansFrames) {
+TEST_P(PackThreads, AbortOnWrongSizeOfALargeFile) {
   for (const int64_t claimed : {99'999, 100'001, 8191, 8193}) {
     std::vector<PackFile> files = {FileOf("a", {.content = Noise(100'000, 1)})};
     files[0].bytes = claimed;
@@ -182,7 +182,7 @@ TEST_P(PackThreads, AnotherLengthThanWasSaidAbortsAlsoWhenItSpansFrames) {
   }
 }
 
-TEST_P(PackThreads, StopWithinTheNextFrame) {
+TEST_P(PackThreads, StopWithinOneFrame) {
   std::vector<PackFile> files = OneFileAFrame(500);
   const Opened opened(files);
   std::stop_source stop;

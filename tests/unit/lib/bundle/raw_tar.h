@@ -11,8 +11,8 @@
 #include "lib/bundle/frame_codec.h"
 #include "lib/bundle/tar.h"
 
-// Archives that no honest packer writes, byte by byte, in bundles whose digests are all right: what
-// an attacker who can publish would make.
+// Builds malicious archives byte by byte, in bundles with valid digests, as an attacker with
+// publish rights could.
 namespace cachewarm::bundle {
 
 struct RawMember {
@@ -24,7 +24,7 @@ struct RawMember {
   std::vector<std::pair<std::string, std::string>> pax;  // a pax header before it
 };
 
-// A ustar header (POSIX.1-1988), 512 bytes.
+// Returns a ustar header (POSIX.1-1988), 512 bytes.
 inline std::string RawHeader(const RawMember& member, size_t size) {
   std::string header(512, '\0');
   const auto put = [&header](size_t at, std::string_view text) {
@@ -82,16 +82,16 @@ struct RawBundle {
   std::string layer;
 };
 
-// A bundle of exactly these frames of tar bytes and these entries, with every digest right.
+// Returns a bundle of exactly these frames of tar bytes and these entries, with valid digests.
 inline RawBundle BundleOf(const std::vector<std::string>& raw_frames, std::vector<Entry> entries) {
   RawBundle bundle;
   FrameWriter writer(3);
   LayerIndex index;
-  Buffer room;
+  Buffer frame;
   std::string raw_layer;
   for (const std::string& raw : raw_frames) {
-    writer.Compress(raw, room).IgnoreError();
-    const std::string packed(room.view());
+    writer.Compress(raw, frame).IgnoreError();
+    const std::string packed(frame.view());
     index.frames.push_back({.offset = static_cast<int64_t>(bundle.layer.size()),
                             .bytes = static_cast<int64_t>(packed.size()),
                             .raw_bytes = static_cast<int64_t>(raw.size()),

@@ -14,7 +14,7 @@
 #include "tests/fakes/noise.h"
 #include "tests/fakes/temp_dir.h"
 
-// Small trees and bundles for the tests of this room.
+// Small trees and bundles for tests.
 namespace cachewarm::bundle {
 
 struct TestFile {
@@ -55,8 +55,8 @@ inline std::vector<PackFile> FilesOf(const TestTree& tree) {
 
 using fakes::Noise;
 
-// Every shape that the format treats apart: empty, one block, long path, nanoseconds, UTF-8, larger
-// than a frame of 4 KiB.
+// Returns a file for every case of the format: empty, one block, long path, nanoseconds, UTF-8,
+// larger than a frame of 4 KiB.
 inline TestTree SampleTree() {
   return {{"inductor/ab/cab.py", {.content = "print('hello')\n"}},
           {"inductor/ab/empty", {.content = ""}},
@@ -69,7 +69,7 @@ inline TestTree SampleTree() {
           {"z", {.content = "last"}}};
 }
 
-// Hundreds of small files in many directories, and some that span frames of 4 KiB.
+// Returns hundreds of small files in many directories, and some that span frames of 4 KiB.
 inline TestTree ManyFiles() {
   TestTree tree;
   for (size_t i = 0; i < 300; ++i) {
@@ -109,15 +109,15 @@ inline PackedSample PackTree(const TestTree& tree, int64_t frame_bytes = 4096,
   return sample;
 }
 
-// Start, all of `layer` in pieces, Finish; the first error.
+// Calls Start(), writes all of `layer` in pieces and calls Finish(). Returns the first error.
 struct UnpackCall {
   const Config& config;
   const Manifest& manifest;
   std::string_view layer;
   size_t piece_bytes = 1000;
 };
-// What an unpacker asks for, out of layers that lie one after the other. Of a single layer all of
-// it, also what it would not ask for.
+// Returns the bytes of Unpacker::runs() from concatenated layers. Returns all bytes of a single
+// layer, including those outside of the runs.
 inline std::string CutRuns(const UnpackCall& call, const Unpacker& unpacker) {
   if (call.manifest.layers.size() == 1) {
     return std::string(call.layer);
@@ -149,7 +149,7 @@ inline absl::Status Unpack(const PackedSample& sample, const fs::Dir& staging,
                 std::move(options));
 }
 
-// What is on the disk: path to content; directories with a slash at the end.
+// Returns the content of every file by path; the paths of directories end with a slash.
 inline std::map<std::string, std::string> ReadTree(const fs::Dir& dir) {
   std::map<std::string, std::string> found;
   EXPECT_TRUE(fs::Walk(dir, "", {}, [&](const fs::WalkEntry& entry) {
@@ -158,7 +158,7 @@ inline std::map<std::string, std::string> ReadTree(const fs::Dir& dir) {
                 } else {
                   found[entry.path + "/"] = "";
                 }
-                return fs::WalkNext::kGoOn;
+                return fs::WalkNext::kContinue;
               }).ok());
   return found;
 }

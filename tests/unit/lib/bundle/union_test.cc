@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "tests/unit/lib/bundle/layered.h"
 
-// A bundle that keeps the files of an older one: the ranks of a group.
+// Bundles that retain the files of an older one, for the ranks of a group.
 namespace cachewarm::bundle {
 namespace {
 
@@ -33,7 +33,7 @@ absl::Status ErrorOf(const TestTree& tree, const PackOptions& options) {
   return Pack(FilesOf(tree), SampleFacts(), options, layer, std::stop_token()).status();
 }
 
-TEST(Union, HasTheFilesOfEveryRank) {
+TEST(Union, ContainsFilesOfEveryRank) {
   Made made = Make(RankTree(0));
   TestTree expected = RankTree(0);
   for (int rank = 1; rank < 4; ++rank) {
@@ -45,7 +45,7 @@ TEST(Union, HasTheFilesOfEveryRank) {
   EXPECT_EQ(AsOthersSeeIt(made), Contents(expected));
 }
 
-TEST(Union, WithWhatItHasAlreadyIsTheSameBundle) {
+TEST(Union, WithKnownFilesIsTheSameBundle) {
   const Made both = Add(RankTree(1), Make(RankTree(0)));
   for (const int rank : {0, 1}) {
     const Made again = Add(RankTree(rank), both);
@@ -54,7 +54,7 @@ TEST(Union, WithWhatItHasAlreadyIsTheSameBundle) {
   }
 }
 
-TEST(Union, IsTheSameBytesWhateverTheNumberOfThreads) {
+TEST(Union, BytesDoNotDependOnThreads) {
   const Made base = Make(ManyFiles());
   const Made one = Add(RankTree(1), base, 1);
   for (const int threads : {2, 5}) {
@@ -62,7 +62,7 @@ TEST(Union, IsTheSameBytesWhateverTheNumberOfThreads) {
   }
 }
 
-TEST(Union, HoldsTheNewerFileWhereBothHaveThePath) {
+TEST(Union, UsesNewerFileForSharedPath) {
   TestTree newer = RankTree(1);
   newer["shared/index"].content = "of the newer one";
   const Made made = Add(newer, Make(RankTree(0)));
@@ -71,7 +71,7 @@ TEST(Union, HoldsTheNewerFileWhereBothHaveThePath) {
   EXPECT_EQ(AsOthersSeeIt(made), Contents(expected));
 }
 
-TEST(Union, AFileAndADirectoryOfOneNameCannotLieSideBySide) {
+TEST(Union, DropsFileThatBecameADirectory) {
   const Made base = Make({{"a", {.content = "file"}},
                           {"b/x", {.content = "below"}},
                           {"b/y", {.content = "below too"}},
@@ -84,7 +84,7 @@ TEST(Union, AFileAndADirectoryOfOneNameCannotLieSideBySide) {
   EXPECT_EQ(AsOthersSeeIt(made), Contents(expected));
 }
 
-TEST(Union, KeepsWhatAnUpdateHadLeftOfItsOwnBase) {
+TEST(Union, RetainsFilesOfAnUpdatedBase) {
   TestTree tree = ManyFiles();
   const Made first = Make(tree);
   tree.erase("triton/1/d1/f1");
@@ -95,7 +95,7 @@ TEST(Union, KeepsWhatAnUpdateHadLeftOfItsOwnBase) {
   EXPECT_EQ(AsOthersSeeIt(made), Contents(expected));
 }
 
-TEST(Union, OfTheLargestGroupIsWithinTheFormat) {
+TEST(Union, OfLargestGroupFitsTheFormat) {
   Made made = Make({{"rank_0", {.content = "0"}}});
   TestTree expected = {{"rank_0", {.content = "0"}}};
   for (int rank = 1; rank < 64; ++rank) {
@@ -108,7 +108,7 @@ TEST(Union, OfTheLargestGroupIsWithinTheFormat) {
   EXPECT_EQ(Unpacked(made), ExpectedTree(expected));
 }
 
-TEST(Union, IsWithinTheLimitsAsAWholeOrNotMade) {
+TEST(Union, EnforcesLimitsOnTheWhole) {
   const Made base = Make(RankTree(0));
   const PackOptions options{.base = &base.bundle, .keep_base = true};
   PackOptions few = options;
@@ -120,7 +120,7 @@ TEST(Union, IsWithinTheLimitsAsAWholeOrNotMade) {
   EXPECT_TRUE(ErrorOf(RankTree(1), options).ok());
 }
 
-TEST(Union, WithNothingIsRefused) {
+TEST(Union, RequiresABase) {
   EXPECT_TRUE(absl::IsInvalidArgument(ErrorOf(RankTree(1), {.keep_base = true})));
 }
 

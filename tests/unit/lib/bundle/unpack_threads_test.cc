@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unpacking with several threads: the same tree, the same error, bounded memory, and an end
-// whatever goes wrong.
+// Unpacking with several threads: equal trees, equal errors, bounded memory, and an end after every
+// error.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -22,7 +22,7 @@ class UnpackThreads : public ::testing::TestWithParam<int> {
   int threads() const { return GetParam(); }
 };
 
-TEST_P(UnpackThreads, MakeTheSameTree) {
+TEST_P(UnpackThreads, WriteTheSameTree) {
   for (const int64_t frame_bytes : {4096, 16384, 1 << 20}) {
     const PackedSample sample = PackTree(ManyFiles(), frame_bytes);
     const TempDir staging;
@@ -32,7 +32,7 @@ TEST_P(UnpackThreads, MakeTheSameTree) {
   }
 }
 
-TEST_P(UnpackThreads, WriteAFileThatSpansFramesInOrder) {
+TEST_P(UnpackThreads, WriteLargeFileInOrder) {
   const TestTree tree = {
       {"a", {.content = Noise(1'000'000, 1)}},
       {"b", {.content = "small"}},
@@ -46,7 +46,7 @@ TEST_P(UnpackThreads, WriteAFileThatSpansFramesInOrder) {
   EXPECT_EQ(dir.Stat("c")->mtime_ns, 1'700'000'000'000'000'001);
 }
 
-TEST_P(UnpackThreads, ReportTheFirstFrameThatIsBad) {
+TEST_P(UnpackThreads, ReportTheFirstBadFrame) {
   PackedSample sample = PackTree(ManyFiles());
   auto& frames = sample.packed.config.layers[0].frames;
   ASSERT_GT(frames.size(), 60U);
@@ -56,10 +56,10 @@ TEST_P(UnpackThreads, ReportTheFirstFrameThatIsBad) {
   const TempDir staging;
   const absl::Status status = Unpack(sample, staging.Open(), Options());
   EXPECT_TRUE(absl::IsDataLoss(status));
-  EXPECT_EQ(status.message(), "frame 20 does not have the sha256 that the index says");
+  EXPECT_EQ(status.message(), "frame 20 does not match its sha256 in the frame index");
 }
 
-TEST_P(UnpackThreads, AFileOfWhichAFrameIsBadNeverEnds) {
+TEST_P(UnpackThreads, DoNotFinishFileWithBadFrame) {
   PackedSample sample = PackTree({{"a", {.content = Noise(100'000, 1)}}, {"b", {.content = "b"}}});
   auto& frames = sample.packed.config.layers[0].frames;
   for (size_t bad = 0; bad < frames.size(); ++bad) {
@@ -70,7 +70,7 @@ TEST_P(UnpackThreads, AFileOfWhichAFrameIsBadNeverEnds) {
   }
 }
 
-TEST_P(UnpackThreads, NothingIsWrittenFarBehindABadFrame) {
+TEST_P(UnpackThreads, StopSoonAfterABadFrame) {
   PackedSample sample = PackTree(ManyFiles());
   auto& frames = sample.packed.config.layers[0].frames;
   frames[1].digest = DigestOf("other");
@@ -84,7 +84,7 @@ TEST_P(UnpackThreads, NothingIsWrittenFarBehindABadFrame) {
   }
 }
 
-// Every file's mode is asked for before it is made: there the workers are held up.
+// Blocks the workers in `mode_of`, which is called before each file is created.
 class Gate {
  public:
   UnpackOptions Options(int threads) {
@@ -112,7 +112,7 @@ TestTree OneFileAFrame() {
   return tree;
 }
 
-TEST_P(UnpackThreads, TakeOnlyAFewFramesAheadOfTheDisk) {
+TEST_P(UnpackThreads, BufferFewFrames) {
   const PackedSample sample = PackTree(OneFileAFrame());
   const auto& frames = sample.packed.config.layers[0].frames;
   const TempDir staging;
@@ -133,7 +133,7 @@ TEST_P(UnpackThreads, TakeOnlyAFewFramesAheadOfTheDisk) {
   const auto most = static_cast<size_t>(threads()) + 2;
   EXPECT_TRUE(gate.AwaitWorkers(threads()));
   EXPECT_TRUE(fakes::Await([&] { return accepted >= most; }));
-  // The next one is not taken however long the disk needs: its writer is blocked.
+  // Write() blocks for the next frame while the disk is slow.
   EXPECT_EQ(accepted, most);
   gate.Open();
   writer.join();
@@ -143,7 +143,7 @@ TEST_P(UnpackThreads, TakeOnlyAFewFramesAheadOfTheDisk) {
   EXPECT_EQ(ReadTree(dir), ExpectedTree(OneFileAFrame()));
 }
 
-TEST_P(UnpackThreads, EndWhenTheUnpackerIsDestroyedInTheMiddle) {
+TEST_P(UnpackThreads, EndWithTheUnpacker) {
   const PackedSample sample = PackTree(ManyFiles());
   for (const size_t bytes : {size_t{0}, size_t{1}, sample.layer.size() / 2, sample.layer.size()}) {
     const TempDir staging;
@@ -154,7 +154,7 @@ TEST_P(UnpackThreads, EndWhenTheUnpackerIsDestroyedInTheMiddle) {
   }
 }
 
-TEST_P(UnpackThreads, AnErrorStaysWhateverIsWrittenAfterwards) {
+TEST_P(UnpackThreads, ErrorIsSticky) {
   PackedSample sample = PackTree(ManyFiles());
   sample.packed.config.layers[0].frames[3].digest = DigestOf("other");
   const TempDir staging;
@@ -167,7 +167,7 @@ TEST_P(UnpackThreads, AnErrorStaysWhateverIsWrittenAfterwards) {
   EXPECT_EQ(unpacker.Finish(), first);
 }
 
-TEST_P(UnpackThreads, AMemberThatBeginsBeforeALargeOneEndsIsRefused) {
+TEST_P(UnpackThreads, RejectMemberInsideALargeFile) {
   const std::string content = Noise(1000, 1);
   const std::string tar = RawTar({{.path = "a", .content = content}});
   const RawBundle bundle =
@@ -179,7 +179,7 @@ TEST_P(UnpackThreads, AMemberThatBeginsBeforeALargeOneEndsIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
 }
 
-TEST_P(UnpackThreads, AContentThatIsMissingAtTheEndIsDataLoss) {
+TEST_P(UnpackThreads, MissingContentIsDataLoss) {
   const std::string content = Noise(1000, 1);
   const std::string tar = RawTar({{.path = "a", .content = content}});
   const RawBundle bundle = BundleOf({tar.substr(0, 1024)}, {EntryOf("a", content)});
@@ -196,7 +196,7 @@ size_t OpenDescriptors() {
                                            std::filesystem::directory_iterator()));
 }
 
-TEST(DirHandles, KeepAFewDirectoriesOpenAndGiveTheRightOne) {
+TEST(DirHandles, KeepRecentDirectoriesOpen) {
   const TempDir root;
   const fs::Dir dir = root.Open();
   for (int i = 0; i < 40; ++i) {
@@ -214,7 +214,7 @@ TEST(DirHandles, KeepAFewDirectoriesOpenAndGiveTheRightOne) {
   EXPECT_TRUE(absl::IsNotFound(handles.Open("d0/f").status()));
 }
 
-TEST(SplitPath, IsDirectoryAndName) {
+TEST(SplitPath, SplitsDirectoryAndName) {
   EXPECT_EQ(SplitPath("a").directory, "");
   EXPECT_EQ(SplitPath("a").name, "a");
   EXPECT_EQ(SplitPath("a/b/c").directory, "a/b");

@@ -20,7 +20,7 @@ mode_t ModeOf(const fs::Dir& dir, const std::string& path) {
   return dir.Stat(path)->mode;
 }
 
-TEST(Unpacker, ModesAreThoseOfTheKindWhateverTheUmask) {
+TEST(Unpacker, SetsModesOfTheKindDespiteUmask) {
   const mode_t before = ::umask(077);
   const TempDir staging;
   const fs::Dir dir = staging.Open();
@@ -36,14 +36,14 @@ TEST(Unpacker, ModesAreThoseOfTheKindWhateverTheUmask) {
   EXPECT_EQ(ModeOf(dir, "inductor/ab"), 0777U);
 }
 
-TEST(Unpacker, MtimesKeepTheirNanosecondsWhereTheKindComparesThem) {
+TEST(Unpacker, RestoresMtimeWithNanoseconds) {
   const TempDir staging;
   const fs::Dir dir = staging.Open();
   ASSERT_TRUE(Unpack(PackTree(SampleTree()), dir).ok());
   EXPECT_EQ(dir.Stat("flashinfer/build.ninja")->mtime_ns, 1'700'000'000'123'456'789);
 }
 
-TEST(Unpacker, AUnionOfBundlesKeepsWhatTheFirstOneWrote) {
+TEST(Unpacker, KeepExistingRetainsFirstFile) {
   const TempDir staging;
   const fs::Dir dir = staging.Open();
   const TestTree first = {{"triton/a", {.content = "first"}}, {"triton/x", {.content = "x"}}};
@@ -57,7 +57,7 @@ TEST(Unpacker, AUnionOfBundlesKeepsWhatTheFirstOneWrote) {
   EXPECT_EQ(tree.at("inductor/b"), "b");
 }
 
-TEST(Unpacker, AUnionStillVerifiesWhatItDoesNotWrite) {
+TEST(Unpacker, KeepExistingStillVerifiesContent) {
   const TempDir staging;
   const fs::Dir dir = staging.Open();
   ASSERT_TRUE(Unpack(PackTree({{"a", {.content = "first"}}}), dir).ok());
@@ -66,7 +66,7 @@ TEST(Unpacker, AUnionStillVerifiesWhatItDoesNotWrite) {
   EXPECT_TRUE(absl::IsDataLoss(Unpack(sample, dir, {.keep_existing = true})));
 }
 
-TEST(Unpacker, AUnionRefusesAFileWhereAnotherBundleHasADirectory) {
+TEST(Unpacker, KeepExistingRejectsFileAtDirectory) {
   const TempDir staging;
   const fs::Dir dir = staging.Open();
   ASSERT_TRUE(Unpack(PackTree({{"a/b", {.content = "x"}}}), dir).ok());
@@ -74,7 +74,7 @@ TEST(Unpacker, AUnionRefusesAFileWhereAnotherBundleHasADirectory) {
       Unpack(PackTree({{"a", {.content = "x"}}}), dir, {.keep_existing = true})));
 }
 
-TEST(Unpacker, WithoutCheckingContentsAListThatLiesGoesUnnoticedButDamageDoesNot) {
+TEST(Unpacker, WithoutContentCheckDamageIsStillDetected) {
   PackedSample sample = PackTree(SampleTree());
   sample.packed.config.entries[0].digest = DigestOf("something else");
   const TempDir staging;
@@ -86,15 +86,15 @@ TEST(Unpacker, WithoutCheckingContentsAListThatLiesGoesUnnoticedButDamageDoesNot
   EXPECT_TRUE(absl::IsDataLoss(Unpack(sample, other.Open(), {.check_contents = false})));
 }
 
-TEST(Unpacker, TellsEachFileOnceWhenItIsWhole) {
+TEST(Unpacker, CallsOnFileOncePerCompleteFile) {
   const PackedSample sample = PackTree(ManyFiles());
   const TempDir staging;
   std::mutex mutex;
-  std::map<std::string, int64_t> told;
+  std::map<std::string, int64_t> sizes;
   const auto on_file = [&](const Entry& entry, const fs::Fd& file) -> absl::Status {
     CW_ASSIGN_OR_RETURN(const fs::FileStat stat, fs::StatFile(file));
     const std::lock_guard lock(mutex);
-    EXPECT_TRUE(told.emplace(entry.path, stat.bytes).second) << entry.path;
+    EXPECT_TRUE(sizes.emplace(entry.path, stat.bytes).second) << entry.path;
     return absl::OkStatus();
   };
   const absl::Status status = Unpack(sample, staging.Open(), {.on_file = on_file});
@@ -103,17 +103,17 @@ TEST(Unpacker, TellsEachFileOnceWhenItIsWhole) {
   for (const Entry& entry : sample.packed.config.entries) {
     expected[entry.path] = entry.bytes;
   }
-  EXPECT_EQ(told, expected);
+  EXPECT_EQ(sizes, expected);
 }
 
-TEST(Unpacker, AnErrorOfWhoIsToldEndsIt) {
+TEST(Unpacker, StopsOnErrorOfOnFile) {
   const TempDir staging;
   const auto on_file = [](const Entry&, const fs::Fd&) { return absl::InternalError("no"); };
   EXPECT_TRUE(
       absl::IsInternal(Unpack(PackTree(SampleTree()), staging.Open(), {.on_file = on_file})));
 }
 
-TEST(Unpacker, FindsDirectoriesThatTheCallerMade) {
+TEST(Unpacker, UsesExistingDirectories) {
   const PackedSample sample = PackTree(SampleTree());
   const UnpackOptions options{.make_directories = false, .sync = false};
   EXPECT_TRUE(absl::IsNotFound(Unpack(sample, TempDir().Open(), options)));
@@ -125,7 +125,7 @@ TEST(Unpacker, FindsDirectoriesThatTheCallerMade) {
   EXPECT_EQ(ReadTree(dir), ExpectedTree(SampleTree()));
 }
 
-TEST(Flusher, SyncsBesideTheWriting) {
+TEST(Flusher, SyncsInTheBackground) {
   const TempDir directory;
   const fs::Dir dir = directory.Open();
   Flusher flusher(dir);
@@ -135,7 +135,7 @@ TEST(Flusher, SyncsBesideTheWriting) {
   EXPECT_TRUE(flusher.Finish().ok());
 }
 
-TEST(Flusher, MayBeGivenUpAtAnyMoment) {
+TEST(Flusher, MayBeDestroyedAtAnyTime) {
   const TempDir directory;
   const fs::Dir dir = directory.Open();
   for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{1} << 30}) {
@@ -144,7 +144,7 @@ TEST(Flusher, MayBeGivenUpAtAnyMoment) {
   }
 }
 
-TEST(Unpacker, SeveralLayersMakeOneTree) {
+TEST(Unpacker, CombinesLayersToOneTree) {
   const PackedSample one = PackTree({{"a", {.content = "1"}}, {"c", {.content = "3"}}});
   const PackedSample two = PackTree({{"b", {.content = "2"}}});
   Config config = one.packed.config;

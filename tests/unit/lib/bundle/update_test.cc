@@ -7,7 +7,7 @@
 #include "lib/bundle/pack/difference.h"
 #include "tests/unit/lib/bundle/layered.h"
 
-// A bundle that is packed upon an older one.
+// Bundles that reuse the layers of an older one.
 namespace cachewarm::bundle {
 namespace {
 
@@ -24,7 +24,7 @@ TestTree Changed(TestTree tree) {
   return tree;
 }
 
-TEST(Update, GivesTheNewTreeOutOfOldLayersAndANewOne) {
+TEST(Update, UnpacksNewTreeFromOldAndNewLayers) {
   const Made base = Make(ManyFiles());
   const TestTree tree = Changed(ManyFiles());
   const Made update = Make(tree, &base);
@@ -33,19 +33,19 @@ TEST(Update, GivesTheNewTreeOutOfOldLayersAndANewOne) {
   EXPECT_EQ(Unpacked(update), ExpectedTree(tree));
 }
 
-TEST(Update, HoldsWhatIsNewAndLittleElse) {
+TEST(Update, NewLayerHoldsOnlyNewFiles) {
   const Made base = Make(ManyFiles());
   const Made update = Make(Changed(ManyFiles()), &base);
   EXPECT_LT(update.new_bytes, base.new_bytes / 4);
 }
 
-TEST(Update, IsTheSameTreeToToolsThatKnowLayersOnly) {
+TEST(Update, GivesTheSameTreeToOciTools) {
   const Made base = Make(ManyFiles());
   const TestTree tree = Changed(ManyFiles());
   EXPECT_EQ(AsOthersSeeIt(Make(tree, &base)), Contents(tree));
 }
 
-TEST(Update, UponAnUpdateGivesTheNewTreeToo) {
+TEST(Update, OfAnUpdateUnpacksNewTree) {
   const Made first = Make(ManyFiles());
   const Made second = Make(Changed(ManyFiles()), &first);
   TestTree tree = Changed(ManyFiles());
@@ -58,7 +58,7 @@ TEST(Update, UponAnUpdateGivesTheNewTreeToo) {
   EXPECT_EQ(AsOthersSeeIt(third), Contents(tree));
 }
 
-TEST(Update, GivesTheSameBytesWhateverTheNumberOfThreads) {
+TEST(Update, BytesDoNotDependOnThreads) {
   const Made base = Make(ManyFiles());
   const Made one = Make(Changed(ManyFiles()), &base, 1);
   for (const int threads : {2, 3, 8}) {
@@ -68,7 +68,7 @@ TEST(Update, GivesTheSameBytesWhateverTheNumberOfThreads) {
   }
 }
 
-TEST(Update, OfTheSameTreeIsTheSameBundle) {
+TEST(Update, OfUnchangedTreeIsTheSameBundle) {
   const Made base = Make(ManyFiles());
   const Made again = Make(ManyFiles(), &base);
   EXPECT_EQ(again.bundle.digest, base.bundle.digest);
@@ -77,7 +77,7 @@ TEST(Update, OfTheSameTreeIsTheSameBundle) {
   EXPECT_EQ(Make(Changed(ManyFiles()), &update).bundle.digest, update.bundle.digest);
 }
 
-TEST(Update, ThatOnlyRemovesIsALayerOfWhiteouts) {
+TEST(Update, ThatOnlyRemovesAddsLayerOfWhiteouts) {
   const Made base = Make(ManyFiles());
   TestTree tree = ManyFiles();
   tree.erase("triton/1/d1/f1");
@@ -87,7 +87,7 @@ TEST(Update, ThatOnlyRemovesIsALayerOfWhiteouts) {
   EXPECT_EQ(AsOthersSeeIt(update), Contents(tree));
 }
 
-TEST(Update, AFileMayBecomeADirectoryAndTheOtherWayRound) {
+TEST(Update, FileMayBecomeDirectoryAndViceVersa) {
   TestTree before = {{"a", {.content = "file"}},
                      {"b/x", {.content = "below"}},
                      {"b/y", {.content = "below too"}},
@@ -102,7 +102,7 @@ TEST(Update, AFileMayBecomeADirectoryAndTheOtherWayRound) {
   EXPECT_EQ(AsOthersSeeIt(update), Contents(after));
 }
 
-TEST(Update, WhatIsComparedIsContentKindAndMtime) {
+TEST(Update, ComparesContentKindAndMtime) {
   const TestTree tree = {{"a", {.content = "same", .mtime_ns = 5}},
                          {"b", {.content = "same"}},
                          {"c", {.content = "same"}},
@@ -122,7 +122,7 @@ TEST(Update, WhatIsComparedIsContentKindAndMtime) {
   }
 }
 
-TEST(Update, OfAFileWhoseContentWasStoredUnderAPathThatIsGone) {
+TEST(Update, ReadsContentStoredUnderRemovedPath) {
   // Both have the content of "a" in the base, the second as a hard link.
   const std::string content = Noise(5000, 1);
   TestTree tree = {{"a", {.content = content}},
@@ -137,7 +137,7 @@ TEST(Update, OfAFileWhoseContentWasStoredUnderAPathThatIsGone) {
   EXPECT_EQ(AsOthersSeeIt(update), Contents(tree));
 }
 
-TEST(Update, IsAWholeBundleWhereMostIsNewOrMostIsGone) {
+TEST(Update, PacksWholeTreeIfMostIsNewOrRemoved) {
   const Made base = Make({{"a", {.content = Noise(5000, 1)}}, {"b", {.content = Noise(5000, 2)}}});
   const TestTree mostly_new = {{"a", {.content = Noise(5000, 1)}},
                                {"c", {.content = Noise(20'000, 3)}}};
@@ -146,7 +146,7 @@ TEST(Update, IsAWholeBundleWhereMostIsNewOrMostIsGone) {
   EXPECT_EQ(Make(mostly_gone, &base).bundle.digest, Make(mostly_gone).bundle.digest);
 }
 
-TEST(Update, StartsAnewWhenThereAreManyLayers) {
+TEST(Update, PacksWholeTreeIfBaseHasManyLayers) {
   TestTree tree = {{"large", {.content = Noise(200'000, 1)}}};
   Made made = Make(tree);
   size_t most = 1;
@@ -159,7 +159,7 @@ TEST(Update, StartsAnewWhenThereAreManyLayers) {
   EXPECT_EQ(most, 8U);
 }
 
-TEST(Update, AFileThatCannotBeReadIsAnError) {
+TEST(Update, FailsIfAFileCannotBeRead) {
   const Made base = Make(ManyFiles());
   std::vector<PackFile> files = FilesOf(ManyFiles());
   files[5].open = [] { return absl::UnavailableError("gone"); };
@@ -169,7 +169,7 @@ TEST(Update, AFileThatCannotBeReadIsAnError) {
   EXPECT_TRUE(absl::IsUnavailable(packed.status())) << packed.status();
 }
 
-TEST(Update, EndsSoonAfterAStop) {
+TEST(Update, StopsOnRequest) {
   const Made base = Make(ManyFiles());
   std::stop_source stop;
   stop.request_stop();
@@ -179,13 +179,13 @@ TEST(Update, EndsSoonAfterAStop) {
   EXPECT_TRUE(absl::IsCancelled(packed.status())) << packed.status();
 }
 
-TEST(Update, OfATreeThatHasTheBaseReadsTheNewLayerOnly) {
+TEST(Update, ReadsOnlyNewLayerIfTreeHasTheBase) {
   const Made base = Make(ManyFiles());
   const TestTree tree = Changed(ManyFiles());
   const Made update = Make(tree, &base);
   const TempDir staging;
   const fs::Dir dir = staging.Open();
-  // What the base's tree gives to the new one.
+  // Files of the base that the new tree reuses.
   PresentEntries present;
   TestTree placed;
   for (const Entry& entry : update.bundle.config.entries) {
@@ -207,7 +207,7 @@ TEST(Update, OfATreeThatHasTheBaseReadsTheNewLayerOnly) {
   EXPECT_EQ(ReadTree(dir), ExpectedTree(tree));
 }
 
-TEST(Update, ReadsOfOldLayersTheFramesOfWhatIsMissing) {
+TEST(Update, ReadsOnlyNeededFramesOfOldLayers) {
   const Made base = Make(ManyFiles());
   const Made update = Make(Changed(ManyFiles()), &base);
   PresentEntries present(update.bundle.config.entries.size(), true);
@@ -221,7 +221,7 @@ TEST(Update, ReadsOfOldLayersTheFramesOfWhatIsMissing) {
   EXPECT_LT(unpacker.runs()[0].bytes, base.new_bytes / 10);
 }
 
-TEST(Update, AnOldLayerMayHoldMoreThanTheListAndTheNewestMayNot) {
+TEST(Update, OnlyOldLayersMayHoldUnlistedFiles) {
   const Made base = Make(ManyFiles());
   Made update = Make(Changed(ManyFiles()), &base);
   std::vector<Entry>& entries = update.bundle.config.entries;
@@ -237,14 +237,14 @@ TEST(Update, AnOldLayerMayHoldMoreThanTheListAndTheNewestMayNot) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("the entry list does not name it there"));
 }
 
-TEST(Update, ANameThatWouldBeAWhiteoutIsNotPacked) {
+TEST(Update, RejectsFileWithWhiteoutName) {
   TextSink layer(1U << 20U);
   const auto packed = Pack(FilesOf({{"a/.wh.b", {.content = "x"}}}), SampleFacts(), {}, layer, {});
   EXPECT_TRUE(absl::IsInvalidArgument(packed.status()));
   EXPECT_THAT(std::string(packed.status().message()), HasSubstr(".wh."));
 }
 
-TEST(WhiteoutsOf, NameTheHighestDirectoryThatIsGone) {
+TEST(WhiteoutsOf, NameTheTopmostRemovedDirectory) {
   const auto of = [](const TestTree& before, const TestTree& after) {
     return WhiteoutsOf(Make(before).bundle.config, *ArrangeTree(FilesOf(after), {}));
   };

@@ -32,7 +32,7 @@ TEST(FindCompileTime, ReadsAnInductorEntry) {
   EXPECT_DOUBLE_EQ(found.Seconds(), 21.21);
 }
 
-TEST(FindCompileTime, ReadsAnAutogradEntryAndPrefersIt) {
+TEST(FindCompileTime, PrefersAnAutogradEntry) {
   const StoredCompileTime found =
       FindCompileTime(Attribute("_time_taken_ns", Long1(21'210'000'000, 5)) +
                       Attribute("forward_time_taken_ns", Long1(22'000'000'000, 5)) +
@@ -41,7 +41,7 @@ TEST(FindCompileTime, ReadsAnAutogradEntryAndPrefersIt) {
   EXPECT_DOUBLE_EQ(found.Seconds(), 22.0);
 }
 
-TEST(FindCompileTime, KnowsEveryOpcodeForAnInteger) {
+TEST(FindCompileTime, DecodesEveryIntegerOpcode) {
   EXPECT_EQ(FindCompileTime(Attribute("_time_taken_ns", "K\x07")).graph_ns, 7);
   EXPECT_EQ(FindCompileTime(Attribute("_time_taken_ns", "M\x07\x01")).graph_ns, 263);
   EXPECT_EQ(FindCompileTime(Attribute("_time_taken_ns", BinInt(96'000'000))).graph_ns, 96'000'000);
@@ -49,7 +49,7 @@ TEST(FindCompileTime, KnowsEveryOpcodeForAnInteger) {
             609'000'000);
 }
 
-TEST(FindCompileTime, AddsUpEveryEntryOfAnArtifact) {
+TEST(FindCompileTime, SumsAllEntries) {
   const std::string one = Attribute("_time_taken_ns", Long1(3'430'000'000, 5));
   EXPECT_EQ(FindCompileTime(one + one + "x" + one).graph_ns, 3 * int64_t{3'430'000'000});
   StoredCompileTime sum = FindCompileTime(one);
@@ -58,7 +58,19 @@ TEST(FindCompileTime, AddsUpEveryEntryOfAnArtifact) {
   EXPECT_EQ(sum.autograd_ns, 5);
 }
 
-TEST(FindCompileTime, LeavesOutWhatCannotBe) {
+TEST(FindCompileTime, SaturatesInsteadOfOverflowing) {
+  const std::string day = Attribute("_time_taken_ns", Long1(86'400'000'000'000, 6));
+  std::string bytes;
+  for (int i = 0; i < 110'000; ++i) {
+    bytes += day;
+  }
+  StoredCompileTime sum = FindCompileTime(bytes);
+  EXPECT_EQ(sum.graph_ns, INT64_MAX);
+  sum += sum;
+  EXPECT_EQ(sum.graph_ns, INT64_MAX);
+}
+
+TEST(FindCompileTime, IgnoresMalformedAndImplausibleTimes) {
   for (const std::string& value :
        {std::string(), std::string("K"), std::string("N"), std::string("J\x01\x02"), Long1(0, 0),
         Long1(~uint64_t{0}, 8), Long1(uint64_t{1} << 62U, 8), Long1(1, 9),
@@ -68,11 +80,11 @@ TEST(FindCompileTime, LeavesOutWhatCannotBe) {
   EXPECT_EQ(FindCompileTime("").Seconds(), 0);
 }
 
-TEST(FindCompileTime, ALongerNameIsAnotherAttribute) {
+TEST(FindCompileTime, RequiresTheExactAttributeName) {
   EXPECT_EQ(FindCompileTime(Attribute("x_time_taken_ns", "K\x07")).graph_ns, 0);
 }
 
-TEST(StoresCompileTime, NamesTheEntriesWorthReading) {
+TEST(StoresCompileTime, SelectsIndexEntries) {
   const CacheTable& table = CacheTable::AllPresets();
   EXPECT_TRUE(StoresCompileTime(table.Classify("inductor/fxgraph/a/b/c")));
   EXPECT_TRUE(StoresCompileTime(table.Classify("inductor/aotautograd/a/c")));

@@ -7,7 +7,7 @@
 namespace cachewarm::caches {
 
 struct ElfImageSpec {
-  bool wide = true;
+  bool is_64_bit = true;
   bool big_endian = false;
   uint8_t os_abi = 0;
   uint16_t machine = 62;
@@ -15,8 +15,8 @@ struct ElfImageSpec {
   size_t payload = 256;
 };
 
-// An ELF file of one segment that covers header and payload, and an empty section table behind it:
-// complete to the last byte.
+// Builds an ELF file of one segment, which covers header and payload, and a section table after it
+// that ends at the last byte.
 inline std::string ElfImage(const ElfImageSpec& spec) {
   std::string out(
       "\x7f"
@@ -27,12 +27,12 @@ inline std::string ElfImage(const ElfImageSpec& spec) {
       out += static_cast<char>(value >> shift & 0xFFU);
     }
   };
-  const size_t word = spec.wide ? 8 : 4;
-  const size_t header = spec.wide ? 64 : 52;
-  const size_t segment = spec.wide ? 56 : 32;
-  const size_t section = spec.wide ? 64 : 40;
+  const size_t word = spec.is_64_bit ? 8 : 4;
+  const size_t header = spec.is_64_bit ? 64 : 52;
+  const size_t segment = spec.is_64_bit ? 56 : 32;
+  const size_t section = spec.is_64_bit ? 64 : 40;
   const uint64_t sections_at = header + segment + spec.payload;
-  out += spec.wide ? '\2' : '\1';
+  out += spec.is_64_bit ? '\2' : '\1';
   out += spec.big_endian ? '\2' : '\1';
   out += '\1';
   out += static_cast<char>(spec.os_abi);
@@ -52,7 +52,7 @@ inline std::string ElfImage(const ElfImageSpec& spec) {
   put(1, 2);
   // The one PT_LOAD segment.
   put(1, 4);
-  if (spec.wide) {
+  if (spec.is_64_bit) {
     put(5, 4);
   }
   put(0, word);
@@ -60,7 +60,7 @@ inline std::string ElfImage(const ElfImageSpec& spec) {
   put(0, word);
   put(sections_at, word);
   put(sections_at, word);
-  if (!spec.wide) {
+  if (!spec.is_64_bit) {
     put(5, 4);
   }
   put(4096, word);

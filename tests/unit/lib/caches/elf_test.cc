@@ -10,13 +10,13 @@ namespace cachewarm::caches {
 namespace {
 
 TEST(ParseElfHeader, ReadsBothClassesAndByteOrders) {
-  for (const bool wide : {true, false}) {
+  for (const bool is_64_bit : {true, false}) {
     for (const bool big : {true, false}) {
       const std::string image =
-          ElfImage({.wide = wide, .big_endian = big, .machine = 62, .flags = 0x1234});
+          ElfImage({.is_64_bit = is_64_bit, .big_endian = big, .machine = 62, .flags = 0x1234});
       const auto elf = ParseElfHeader(image);
       ASSERT_TRUE(elf.has_value());
-      EXPECT_EQ(elf->wide, wide);
+      EXPECT_EQ(elf->is_64_bit, is_64_bit);
       EXPECT_EQ(elf->machine, 62);
       EXPECT_EQ(elf->flags, 0x1234U);
       EXPECT_EQ(elf->segments, 1U);
@@ -25,7 +25,7 @@ TEST(ParseElfHeader, ReadsBothClassesAndByteOrders) {
   }
 }
 
-TEST(ParseElfHeader, RefusesEverythingElse) {
+TEST(ParseElfHeader, RefusesOtherFiles) {
   const std::string good = ElfImage({});
   EXPECT_FALSE(ParseElfHeader("").has_value());
   EXPECT_FALSE(ParseElfHeader("\x7f"
@@ -61,8 +61,8 @@ TEST(CubinArchitecture, ReadsBothLayoutsOfTheFlags) {
     uint32_t flags;
     const char* architecture;
   };
-  // Headers of cubins that NVRTC 12.9.86 and 13.5.37 made for these targets. 13.x sets no bit for
-  // the suffix.
+  // Headers of cubins that NVRTC 12.9.86 and 13.5.37 compiled for these targets. 13.x does not set
+  // the bit of the suffix.
   for (const Case& c :
        {Case{51, 0x500550, "sm_80"}, Case{51, 0x5a055a, "sm_90"}, Case{51, 0x5a0d5a, "sm_90a"},
         Case{65, 0x6006402, "sm_100"}, Case{65, 0x600640a, "sm_100a"},

@@ -30,15 +30,15 @@ std::string OwnBinary() {
 
 TEST(CheckWhole, PassesACompleteSharedObject) {
   EXPECT_TRUE(Check("inductor/ab/cab.main.so", ElfImage({})).ok());
-  EXPECT_TRUE(Check("inductor/ab/cab.main.so", ElfImage({.wide = false})).ok());
+  EXPECT_TRUE(Check("inductor/ab/cab.main.so", ElfImage({.is_64_bit = false})).ok());
   EXPECT_TRUE(Check("inductor/ab/cab.main.so", ElfImage({.big_endian = true})).ok());
 }
 
-TEST(CheckWhole, PassesWhatARealLinkerWrote) {
+TEST(CheckWhole, PassesTheOutputOfARealLinker) {
   EXPECT_TRUE(Check("inductor/ab/cab.main.so", OwnBinary()).ok());
 }
 
-TEST(CheckWhole, RefusesASharedObjectCutAnywhere) {
+TEST(CheckWhole, RefusesASharedObjectTruncatedAnywhere) {
   const std::string whole = ElfImage({});
   for (size_t size = 0; size < whole.size(); ++size) {
     const absl::Status status = Check("inductor/ab/cab.main.so", whole.substr(0, size));
@@ -46,7 +46,7 @@ TEST(CheckWhole, RefusesASharedObjectCutAnywhere) {
   }
 }
 
-TEST(CheckWhole, RefusesARealObjectCutAnywhereBeforeItsEnd) {
+TEST(CheckWhole, RefusesATruncatedRealBinary) {
   const std::string whole = OwnBinary();
   ASSERT_GT(whole.size(), 100'000U);
   for (const size_t size :
@@ -55,7 +55,7 @@ TEST(CheckWhole, RefusesARealObjectCutAnywhereBeforeItsEnd) {
   }
 }
 
-TEST(CheckWhole, FindsASegmentBeyondTheEndWithoutSections) {
+TEST(CheckWhole, FindsASegmentBeyondTheEndOfAStrippedFile) {
   std::string stripped = ElfImage({});
   stripped.replace(40, 8, std::string(8, '\0'));
   EXPECT_TRUE(Check("inductor/ab/c.so", stripped).ok());
@@ -72,35 +72,35 @@ TEST(CheckWhole, RefusesEmptyFilesThatWouldCrashEveryStart) {
   }
 }
 
-TEST(CheckWhole, PassesEmptyFilesThatMeanSomething) {
+TEST(CheckWhole, PassesEmptyMarkersAndLogs) {
   EXPECT_TRUE(Check("inductor/ab/c.so.load_ok", "").ok());
   EXPECT_TRUE(Check("torch_extensions/x/.ninja_deps", "").ok());
 }
 
-TEST(CheckWhole, RefusesASharedObjectThatIsNone) {
+TEST(CheckWhole, RefusesASharedObjectWithoutAnElfHeader) {
   EXPECT_TRUE(absl::IsDataLoss(Check("inductor/ab/c.so", std::string(5000, '\0'))));
   EXPECT_TRUE(absl::IsDataLoss(Check("triton/A/launcher.so", "not an object")));
 }
 
-TEST(CheckWhole, KernelsOfOtherFormatsPass) {
+TEST(CheckWhole, PassesKernelsOfOtherFormats) {
   EXPECT_TRUE(Check("cupy/0011.cubin", "0123456789abcdef hash before the image").ok());
   EXPECT_TRUE(Check("torch_extensions/x/bitcode.o", "BC\xC0\xDE").ok());
 }
 
-TEST(CheckWhole, ACutCubinIsRefused) {
+TEST(CheckWhole, RefusesATruncatedCubin) {
   const std::string cubin = ElfImage({.os_abi = 51, .machine = 190, .flags = 90});
   EXPECT_TRUE(Check("triton/A/k.cubin", cubin).ok());
   EXPECT_TRUE(absl::IsDataLoss(Check("triton/A/k.cubin", cubin.substr(0, cubin.size() - 1))));
 }
 
-TEST(CheckWhole, TextIsNotLookedInto) {
+TEST(CheckWhole, DoesNotReadText) {
   const absl::Status status = CheckWhole(
       CacheTable::AllPresets().Classify("inductor/ab/c.py"), "inductor/ab/c.py", 10,
       [](uint64_t, size_t) -> absl::StatusOr<std::string> { return absl::InternalError("read"); });
   EXPECT_TRUE(status.ok());
 }
 
-TEST(CheckWhole, ErrorsOfTheReaderComeThrough) {
+TEST(CheckWhole, ReturnsReadErrors) {
   const absl::Status status =
       CheckWhole(CacheTable::AllPresets().Classify("inductor/ab/c.so"), "inductor/ab/c.so", 100,
                  [](uint64_t, size_t) -> absl::StatusOr<std::string> {

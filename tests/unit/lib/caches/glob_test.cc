@@ -14,7 +14,7 @@ struct Case {
   bool matches;
 };
 
-TEST(GlobMatches, KnowsStarsAndQuestionMarks) {
+TEST(GlobMatches, MatchesStarsAndQuestionMarks) {
   const Case cases[] = {
       {"a", "a", true},
       {"a", "b", false},
@@ -59,7 +59,7 @@ TEST(GlobMatches, KnowsStarsAndQuestionMarks) {
   }
 }
 
-TEST(GlobMatches, EndsSoonOnPatternsMadeToBacktrack) {
+TEST(GlobMatches, BoundsBacktracking) {
   std::string pattern;
   for (int i = 0; i < 120; ++i) {
     pattern += "*a";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold for any path whatever: pods choose the names.
+// Properties of the classification of any path: pods choose the names.
 #include <gmock/gmock.h>
 
 #include <random>
@@ -11,78 +11,72 @@
 namespace cachewarm::caches {
 namespace {
 
-// Paths of pieces that the table knows, mixed, so that rules are hit and missed.
+// Random paths of components that the table knows, so that some match a rule and some do not.
 class Paths {
  public:
   explicit Paths(uint32_t seed) : random_(seed) {}
 
   std::string Next() {
-    static const char* const kPieces[] = {"inductor",
-                                          "triton",
-                                          "vllm",
-                                          "sglang",
-                                          "flashinfer",
-                                          "deepgemm",
-                                          "tilelang",
-                                          "torch_extensions",
-                                          "cuda",
-                                          "jax",
-                                          "cupy",
-                                          "numba",
-                                          "cute_dsl",
-                                          "tvm_ffi",
-                                          ".cache",
-                                          "fxgraph",
-                                          "aotautograd",
-                                          "locks",
-                                          "tmp",
-                                          "tmp.1",
-                                          ".staging",
-                                          "cache",
-                                          "kernels",
-                                          "torch_compile_cache",
-                                          "torch_aot_compile",
-                                          "rank_0_0",
-                                          "inductor_cache",
-                                          "triton_cache",
-                                          "cached_ops",
-                                          "generated",
-                                          "ab",
-                                          "0",
-                                          "model",
-                                          "index",
-                                          "kernel.cubin",
-                                          "c1.main.so",
-                                          "c1.so",
-                                          "c1.so.load_ok",
-                                          "c1.py",
-                                          "c1.cpp",
-                                          "__grp__k.json",
-                                          "k.json",
-                                          "a-cache",
-                                          "x.lock",
-                                          "x.log",
-                                          ".1.2.tmp",
-                                          "lock",
-                                          "cache_key_factors.json",
-                                          "artifact_1",
-                                          "vllm_compile_cache.py",
-                                          "..",
-                                          ".",
-                                          "",
-                                          "a\xff",
-                                          "größe",
-                                          "deep_gemm"};
     const size_t parts = 1 + random_() % 7;
     std::string path;
     for (size_t i = 0; i < parts; ++i) {
-      path += (i == 0 ? "" : "/") + std::string(kPieces[random_() % std::size(kPieces)]);
+      path += (i == 0 ? "" : "/") + components_[random_() % components_.size()];
     }
     return path;
   }
 
  private:
+  static std::vector<std::string> Components() {
+    std::vector<std::string> components = CacheTable::AllPresets().Directories();
+    for (const char* name : {".cache",
+                             "fxgraph",
+                             "aotautograd",
+                             "locks",
+                             "tmp",
+                             "tmp.1",
+                             ".staging",
+                             "cache",
+                             "kernels",
+                             "torch_compile_cache",
+                             "torch_aot_compile",
+                             "rank_0_0",
+                             "inductor_cache",
+                             "triton_cache",
+                             "cached_ops",
+                             "generated",
+                             "ab",
+                             "0",
+                             "model",
+                             "index",
+                             "kernel.cubin",
+                             "c1.main.so",
+                             "c1.so",
+                             "c1.so.load_ok",
+                             "c1.py",
+                             "c1.cpp",
+                             "__grp__k.json",
+                             "k.json",
+                             "a-cache",
+                             "x.lock",
+                             "x.log",
+                             ".1.2.tmp",
+                             "lock",
+                             "cache_key_factors.json",
+                             "artifact_1",
+                             "vllm_compile_cache.py",
+                             "..",
+                             ".",
+                             "",
+                             "a\xff",
+                             "größe",
+                             "deep_gemm"}) {
+      components.emplace_back(name);
+    }
+    return components;
+  }
+
   std::mt19937 random_;
+  const std::vector<std::string> components_ = Components();
 };
 
 TEST(Invariants, HoldForAnyPath) {
@@ -100,9 +94,9 @@ TEST(Invariants, HoldForAnyPath) {
     ASSERT_FALSE(p.cache.empty());
     // Shared inodes and writing in place exclude each other.
     ASSERT_FALSE(p.writable && p.hard_link);
-    // What an engine rewrites may be torn.
+    // A file that an engine rewrites may be incomplete.
     ASSERT_TRUE(!p.writable || p.in_place);
-    // A unit holds its file: it is a part of the path, or the path up to a dot.
+    // A unit is a leading part of its file's path, or the path up to a dot.
     ASSERT_TRUE(p.unit.empty() || path.starts_with(p.unit + "/") || path.starts_with(p.unit + "."))
         << p.unit;
     for (const char* never : {"lock", "locks", "tmp", "..", ".", ".staging"}) {
@@ -111,11 +105,11 @@ TEST(Invariants, HoldForAnyPath) {
     ASSERT_FALSE(path.ends_with(".log") || path.ends_with(".lock") || path.ends_with(".tmp"));
     ASSERT_FALSE(path.ends_with("cache_key_factors.json"));
   }
-  EXPECT_GT(carried, 300) << "the corpus must reach the rules";
+  EXPECT_GT(carried, 300) << "too few paths match a rule";
 }
 
-TEST(Invariants, MachineCodeOfTheHostIsAlwaysMarked) {
-  // Triton's modules alone are built for every processor of an architecture.
+TEST(Invariants, MarkHostMachineCodeAsNative) {
+  // Only Triton's modules run on every processor of an architecture.
   Paths paths(2);
   for (int i = 0; i < 30'000; ++i) {
     const std::string path = paths.Next();
@@ -130,7 +124,7 @@ TEST(Invariants, MachineCodeOfTheHostIsAlwaysMarked) {
   }
 }
 
-TEST(Invariants, ClassifyingIsAFunction) {
+TEST(Invariants, ClassifyEqualPathsAlike) {
   Paths paths(3);
   for (int i = 0; i < 2000; ++i) {
     const std::string path = paths.Next();
@@ -142,10 +136,10 @@ TEST(Invariants, ClassifyingIsAFunction) {
   }
 }
 
-TEST(Invariants, SelectionIsASubsetAndClosedUnderUnits) {
+TEST(Invariants, SelectWholeUnitsOfPresentFiles) {
   const CacheTable& table = CacheTable::AllPresets();
   Paths paths(4);
-  for (int round = 0; round < 50; ++round) {
+  for (int run = 0; run < 50; ++run) {
     std::set<std::string> unique;
     std::set<std::string, std::less<>> used;
     for (int i = 0; i < 200; ++i) {
@@ -157,7 +151,7 @@ TEST(Invariants, SelectionIsASubsetAndClosedUnderUnits) {
     }
     const std::vector<std::string> present(unique.begin(), unique.end());
     const std::vector<std::string> selected = table.SelectUsed(present, used);
-    const std::set<std::string> chosen(selected.begin(), selected.end());
+    const std::set<std::string> kept(selected.begin(), selected.end());
     std::set<std::string> units;
     for (const std::string& path : selected) {
       ASSERT_TRUE(unique.contains(path));
@@ -167,14 +161,14 @@ TEST(Invariants, SelectionIsASubsetAndClosedUnderUnits) {
     for (const std::string& path : present) {
       const Placement p = table.Classify(path);
       if (p.carried() && (used.contains(path) || (!p.unit.empty() && units.contains(p.unit)))) {
-        ASSERT_TRUE(chosen.contains(path)) << path;
+        ASSERT_TRUE(kept.contains(path)) << path;
       }
     }
-    ASSERT_EQ(table.SelectUsed(selected, used), selected) << "choosing again changes nothing";
+    ASSERT_EQ(table.SelectUsed(selected, used), selected) << "selecting again changes nothing";
   }
 }
 
-TEST(Invariants, ChecksOfRandomBytesNeverFailOtherThanByDataLoss) {
+TEST(Invariants, ReportOnlyDataLossForRandomBytes) {
   std::mt19937 random(5);
   const Placement placement = CacheTable::AllPresets().Classify("inductor/ab/c1.main.so");
   for (int i = 0; i < 3000; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each engine writes, file by file, as it was listed from real caches and sources.
+// Files of each engine, taken from real caches and from the engines' sources.
 #include <gmock/gmock.h>
 
 #include "lib/caches/cache_table.h"
@@ -112,7 +112,7 @@ TEST(Kinds, Vllm) {
   }
 }
 
-TEST(Kinds, NinjaBuildsKeepTheirTimes) {
+TEST(Kinds, KeepMtimesOfNinjaBuilds) {
   const Carried files[] = {
       {"flashinfer/.cache/flashinfer/0.4.0/90a/cached_ops/moe/moe.so", "flashinfer", Role::kIndex,
        "nmwp", "flashinfer/.cache/flashinfer/0.4.0/90a/cached_ops/moe"},
@@ -131,7 +131,7 @@ TEST(Kinds, NinjaBuildsKeepTheirTimes) {
   }
 }
 
-TEST(Kinds, TheOthers) {
+TEST(Kinds, ClassifyFilesOfTheOtherCompilers) {
   const Carried files[] = {
       {"deepgemm/cache/kernel.gemm.ab/kernel.cubin", "deepgemm", Role::kIndex, "hd",
        "deepgemm/cache/kernel.gemm.ab"},
@@ -160,7 +160,7 @@ TEST(Kinds, TheOthers) {
   }
 }
 
-TEST(Kinds, WhatStaysBehindAndWhy) {
+TEST(Kinds, SkipFilesForTheRightReason) {
   const std::pair<const char*, Skip> files[] = {
       {"inductor/locks/cab.lock", Skip::kLock},
       {"inductor/locks/anything", Skip::kLock},
@@ -194,7 +194,7 @@ TEST(Kinds, WhatStaysBehindAndWhy) {
   }
 }
 
-TEST(Kinds, NothingTravelsWithoutAnEntryInTheTable) {
+TEST(Kinds, NeverCarryLocks) {
   for (const std::string& preset : PresetNames()) {
     const auto table = CacheTable::Make({{.name = preset}});
     ASSERT_TRUE(table.ok()) << table.status();

@@ -14,22 +14,22 @@ std::vector<std::string> Select(const std::vector<std::string>& present,
   return CacheTable::AllPresets().SelectUsed(present, used);
 }
 
-TEST(SelectUsed, TakesWhatWasUsedInTheOrderOfThePresent) {
+TEST(SelectUsed, KeepsTheOrderOfPresentFiles) {
   EXPECT_THAT(Select({"jax/b-cache", "jax/c-cache", "jax/a-cache"}, {"jax/a-cache", "jax/b-cache"}),
               ElementsAre("jax/b-cache", "jax/a-cache"));
 }
 
-TEST(SelectUsed, LeavesWhatMayNotTravelWhoeverUsedIt) {
+TEST(SelectUsed, SkipsUsedFilesThatAreNotCarried) {
   EXPECT_THAT(Select({"inductor/locks/a.lock", "other/x", "inductor/x"},
                      {"inductor/locks/a.lock", "other/x", "inductor/x"}),
               IsEmpty());
 }
 
-TEST(SelectUsed, UsedFilesThatAreGoneAreLeftOut) {
+TEST(SelectUsed, SkipsUsedFilesThatAreGone) {
   EXPECT_THAT(Select({}, {"jax/a-cache"}), IsEmpty());
 }
 
-TEST(SelectUsed, AKernelOfTritonIsWholeOrAbsent) {
+TEST(SelectUsed, SelectsWholeTritonKernels) {
   // A lookup opens the group file and the cubin; the rest must merely exist.
   EXPECT_THAT(Select({"triton/A/__grp__k.json", "triton/A/k.cubin", "triton/A/k.ttir",
                       "triton/B/__grp__k.json", "triton/B/k.cubin"},
@@ -37,14 +37,14 @@ TEST(SelectUsed, AKernelOfTritonIsWholeOrAbsent) {
               ElementsAre("triton/A/__grp__k.json", "triton/A/k.cubin", "triton/A/k.ttir"));
 }
 
-TEST(SelectUsed, ADeepGemmKernelTakesItsSourceAlong) {
+TEST(SelectUsed, SelectsTheSourceOfADeepGemmKernel) {
   EXPECT_THAT(
       Select({"deepgemm/cache/kernel.a/kernel.cu", "deepgemm/cache/kernel.a/kernel.cubin"},
              {"deepgemm/cache/kernel.a/kernel.cubin"}),
       ElementsAre("deepgemm/cache/kernel.a/kernel.cu", "deepgemm/cache/kernel.a/kernel.cubin"));
 }
 
-TEST(SelectUsed, InductorsProbesTravelThoughEnginesOnlyStatThem) {
+TEST(SelectUsed, SelectsInductorProbesWithoutAnEvent) {
   EXPECT_THAT(
       Select({"inductor/ab/cab.cpp", "inductor/ab/cab.so", "inductor/ab/cab.so.load_ok",
               "inductor/cd/ccd.main.cpp", "inductor/cd/ccd.main.so", "inductor/ef/cef.main.so"},
@@ -53,20 +53,20 @@ TEST(SelectUsed, InductorsProbesTravelThoughEnginesOnlyStatThem) {
                   "inductor/cd/ccd.main.cpp", "inductor/cd/ccd.main.so"));
 }
 
-TEST(SelectUsed, OldEntriesOfASeedStayBehind) {
+TEST(SelectUsed, SkipsUnusedEntriesOfASeed) {
   EXPECT_THAT(Select({"inductor/fxgraph/aa/fnew/1", "inductor/fxgraph/aa/fold/1",
                       "inductor/aotautograd/aold/1"},
                      {"inductor/fxgraph/aa/fnew/1"}),
               ElementsAre("inductor/fxgraph/aa/fnew/1"));
 }
 
-TEST(SelectUsed, GuardVariantsOfOneGraphTravelTogether) {
+TEST(SelectUsed, SelectsAllGuardVariantsOfAGraph) {
   EXPECT_THAT(Select({"inductor/fxgraph/aa/fk/1", "inductor/fxgraph/aa/fk/2"},
                      {"inductor/fxgraph/aa/fk/2"}),
               ElementsAre("inductor/fxgraph/aa/fk/1", "inductor/fxgraph/aa/fk/2"));
 }
 
-TEST(SelectUsed, SourcesThatNinjaOnlyStatsTravel) {
+TEST(SelectUsed, SelectsSourcesOfNinjaWithoutAnEvent) {
   const std::string op = "flashinfer/.cache/flashinfer/1/90a/cached_ops/moe/";
   const std::string other = "flashinfer/.cache/flashinfer/1/90a/cached_ops/old/old.so";
   const std::string source = "flashinfer/.cache/flashinfer/1/90a/generated/moe/a.cu";

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 #include "tests/fakes/cache_files.h"
 #include "tests/fakes/temp_dir.h"
 
@@ -21,7 +21,7 @@ bundle::Facts Facts(const fingerprint::NodeFacts& node, const Selection& selecti
   return FactsOf({.key = "k", .factors = factors, .node = node}, selection);
 }
 
-TEST(FactsOf, NamesWhatTheKeyIsMadeOfAndWhatTheNodeIs) {
+TEST(FactsOf, ContainsKeyFactorsAndNode) {
   fingerprint::NodeFacts node;
   node.gpu_type = "nvidia/a10/sm_86";
   node.driver_version = "570.86.15";
@@ -44,7 +44,7 @@ TEST(FactsOf, NamesWhatTheKeyIsMadeOfAndWhatTheNodeIs) {
   EXPECT_EQ(facts.compile_milliseconds, 1500);
 }
 
-TEST(FactsOf, TheArchitectureIsThatOfTheNodeAsOciNamesIt) {
+TEST(FactsOf, UsesOciNameOfTheArchitecture) {
   for (const auto& [architecture, expected] :
        {std::pair{"aarch64", "arm64"}, std::pair{"x86_64", "amd64"}, std::pair{"", "amd64"}}) {
     fingerprint::NodeFacts node;
@@ -53,7 +53,7 @@ TEST(FactsOf, TheArchitectureIsThatOfTheNodeAsOciNamesIt) {
   }
 }
 
-TEST(UniteFacts, SaysWhatBothNeedAndWhereTheFirstWasMade) {
+TEST(UniteFacts, CombinesRequirementsAndKeepsFirstNode) {
   const bundle::Facts kept{.key = "k",
                            .node = {{"driver", "570"}},
                            .gpu_architectures = {"sm_86", "sm_90"},
@@ -68,7 +68,7 @@ TEST(UniteFacts, SaysWhatBothNeedAndWhereTheFirstWasMade) {
   EXPECT_TRUE(both.requires_cpu_class);
   EXPECT_EQ(both.gpu_architectures, (std::vector<std::string>{"sm_80", "sm_86", "sm_90"}));
   EXPECT_EQ(both.compile_milliseconds, 1200);
-  EXPECT_EQ(UniteFacts(both, newer), both) << "what is in it already changes nothing";
+  EXPECT_EQ(UniteFacts(both, newer), both) << "known facts change nothing";
   EXPECT_EQ(UniteFacts(both, kept), both);
 }
 
@@ -80,8 +80,8 @@ class PackFiles : public ::testing::Test {
   }
 
   std::vector<bundle::PackFile> Take() {
-    TreeLook look = *LookAtTree(tree_, caches::CacheTable::AllPresets());
-    const Selection selection = *SelectFiles(std::move(look.files), {.tree = tree_});
+    TreeListing listing = *ListTree(tree_, caches::CacheTable::AllPresets());
+    const Selection selection = *SelectFiles(std::move(listing.files), {.tree = tree_});
     return PackFilesOf(selection, {.tree = tree_, .on_opening = [this](const std::string& path) {
                                      opened_.push_back(path);
                                    }});
@@ -92,7 +92,7 @@ class PackFiles : public ::testing::Test {
   std::vector<std::string> opened_;
 };
 
-TEST_F(PackFiles, AreThoseOfTheSelectionAndOutliveIt) {
+TEST_F(PackFiles, OutliveTheSelection) {
   const std::vector<bundle::PackFile> files = Take();
   ASSERT_EQ(files.size(), 2U);
   EXPECT_EQ(files[0].path, kObjectFile);
@@ -105,7 +105,7 @@ TEST_F(PackFiles, AreThoseOfTheSelectionAndOutliveIt) {
   EXPECT_EQ(opened_, std::vector<std::string>{kIndexFile});
 }
 
-TEST_F(PackFiles, AFileThatChangedSinceIsNotOpened) {
+TEST_F(PackFiles, OpenFailsForChangedFile) {
   const std::vector<bundle::PackFile> files = Take();
   scratch_.Write(kIndexFile, "xedni");
   EXPECT_TRUE(absl::IsAborted(files[1].open().status()));

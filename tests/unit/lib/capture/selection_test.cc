@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/capture/tree_look.h"
+#include "lib/capture/tree_listing.h"
 #include "tests/fakes/cache_files.h"
 #include "tests/fakes/temp_dir.h"
 
@@ -28,15 +28,15 @@ class SelectionTest : public ::testing::Test {
     scratch_.Write("elsewhere/file", "x");
   }
 
-  TreeLook Look() {
+  TreeListing List() {
     tree_ = *fs::Dir::Open(scratch_.path());
-    return *LookAtTree(*tree_, caches::CacheTable::AllPresets());
+    return *ListTree(*tree_, caches::CacheTable::AllPresets());
   }
 
   absl::StatusOr<Selection> Select() {
-    TreeLook look = Look();
+    TreeListing listing = List();
     return SelectFiles(
-        std::move(look.files),
+        std::move(listing.files),
         {.tree = *tree_, .on_opening = [this](const std::string& path) { opened_.insert(path); }});
   }
 
@@ -53,32 +53,32 @@ class SelectionTest : public ::testing::Test {
   std::multiset<std::string> opened_;
 };
 
-TEST_F(SelectionTest, LooksOnlyAtFilesThatMayTravel) {
+TEST_F(SelectionTest, ListsOnlyAllowedFiles) {
   std::filesystem::create_symlink("/etc/passwd", scratch_ / "inductor/cd/cevil.py");
-  EXPECT_EQ(Names(Look().files), (std::set<std::string>{kIndexFile, kAutogradFile, kObjectFile,
+  EXPECT_EQ(Names(List().files), (std::set<std::string>{kIndexFile, kAutogradFile, kObjectFile,
                                                         kSourceFile, kOutputFile}));
 }
 
-TEST_F(SelectionTest, WhatIsLeftBehindIsCountedByReason) {
+TEST_F(SelectionTest, CountsSkippedFilesByReason) {
   std::filesystem::create_symlink("/etc/passwd", scratch_ / "inductor/cd/cevil.py");
-  const TreeLook look = Look();
-  EXPECT_EQ(look.left_behind.at("not a regular file"), 1);
+  const TreeListing listing = List();
+  EXPECT_EQ(listing.left_behind.at("not a regular file"), 1);
   int64_t files = 0;
-  for (const auto& [reason, count] : look.left_behind) {
+  for (const auto& [reason, count] : listing.left_behind) {
     files += count;
   }
   EXPECT_EQ(files, 4) << "link, lock, private file, unknown folder";
 }
 
-TEST_F(SelectionTest, TakesEverythingThatIsWhole) {
+TEST_F(SelectionTest, SelectsCompleteFiles) {
   const absl::StatusOr<Selection> selection = Select();
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_EQ(selection->files.size(), 5U);
   EXPECT_TRUE(selection->native);
-  EXPECT_TRUE(selection->torn.empty());
+  EXPECT_TRUE(selection->truncated.empty());
 }
 
-TEST_F(SelectionTest, WithoutHostCodeItIsNotNative) {
+TEST_F(SelectionTest, SelectionWithoutHostCodeIsNotNative) {
   std::filesystem::remove(scratch_ / kObjectFile);
   std::filesystem::remove(scratch_ / kSourceFile);
   const absl::StatusOr<Selection> selection = Select();
@@ -86,7 +86,7 @@ TEST_F(SelectionTest, WithoutHostCodeItIsNotNative) {
   EXPECT_FALSE(selection->native);
 }
 
-TEST_F(SelectionTest, LeavesTornObjectsBehindWithTheirUnit) {
+TEST_F(SelectionTest, DropsTruncatedObjectWithItsUnit) {
   struct Case {
     std::string what;
     std::string bytes;
@@ -102,13 +102,13 @@ TEST_F(SelectionTest, LeavesTornObjectsBehindWithTheirUnit) {
     EXPECT_FALSE(names.contains(kObjectFile)) << each.what;
     EXPECT_FALSE(names.contains(kSourceFile)) << each.what << ": same unit";
     EXPECT_TRUE(names.contains(kIndexFile)) << each.what;
-    ASSERT_EQ(selection->torn.size(), 1U) << each.what;
-    EXPECT_NE(selection->torn[0].find(kObjectFile), std::string::npos);
+    ASSERT_EQ(selection->truncated.size(), 1U) << each.what;
+    EXPECT_NE(selection->truncated[0].find(kObjectFile), std::string::npos);
     EXPECT_FALSE(selection->native) << each.what;
   }
 }
 
-TEST_F(SelectionTest, ReadsTheCompileTimeThatEntriesStore) {
+TEST_F(SelectionTest, ReadsStoredCompileTime) {
   // SHORT_BINUNICODE 14 "_time_taken_ns" MEMOIZE LONG1 5 bytes: 21.21 s.
   const int64_t taken = 21'210'000'000;
   std::string entry = "\x80\x04\x8c\x0e_time_taken_ns\x94\x8a\x05";
@@ -121,7 +121,7 @@ TEST_F(SelectionTest, ReadsTheCompileTimeThatEntriesStore) {
   EXPECT_NEAR(selection->compile_time.Seconds(), 21.21, 1e-9);
 }
 
-TEST_F(SelectionTest, ACompileTimeCountsOnceWhereverItLiesInAFileThatIsReadInPieces) {
+TEST_F(SelectionTest, CountsCompileTimeAtPieceBoundaryOnce) {
   const std::string time =
       "\x8c\x16"
       "backward_time_taken_ns\x94\x8a\x08" +
@@ -138,22 +138,22 @@ TEST_F(SelectionTest, ACompileTimeCountsOnceWhereverItLiesInAFileThatIsReadInPie
   }
 }
 
-TEST_F(SelectionTest, TellsTheEvidenceOfEveryOneOfItsReads) {
+TEST_F(SelectionTest, ReportsEveryRead) {
   ASSERT_TRUE(Select().ok());
   EXPECT_EQ(opened_, (std::multiset<std::string>{kIndexFile, kAutogradFile, kObjectFile,
                                                  kSourceFile, kOutputFile}));
 }
 
-TEST_F(SelectionTest, AbortsWhenAFileGoesAwayMeanwhile) {
-  TreeLook look = Look();
+TEST_F(SelectionTest, AbortsIfAFileIsRemoved) {
+  TreeListing listing = List();
   std::filesystem::remove(scratch_ / kOutputFile);
-  EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(look.files), {.tree = *tree_}).status()));
+  EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(listing.files), {.tree = *tree_}).status()));
 }
 
-TEST_F(SelectionTest, AbortsWhenAFileChangesMeanwhile) {
-  TreeLook look = Look();
+TEST_F(SelectionTest, AbortsIfAFileChanges) {
+  TreeListing listing = List();
   scratch_.Write(kOutputFile, "def call(): raise");
-  EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(look.files), {.tree = *tree_}).status()));
+  EXPECT_TRUE(absl::IsAborted(SelectFiles(std::move(listing.files), {.tree = *tree_}).status()));
 }
 
 }  // namespace

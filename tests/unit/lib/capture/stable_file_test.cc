@@ -17,7 +17,7 @@
 namespace cachewarm::capture {
 namespace {
 
-// A tree with one file, and how it was when it was chosen.
+// A tree with one file and its stat at selection.
 class StableFile : public ::testing::Test {
  protected:
   StableFile() {
@@ -58,7 +58,7 @@ class StableFile : public ::testing::Test {
   std::vector<std::string> opened_;
 };
 
-TEST_F(StableFile, GivesTheBytesOfAFileThatNobodyTouches) {
+TEST_F(StableFile, ReadsUnchangedFile) {
   for (const size_t piece : {1U, 3U, 10U, 4096U}) {
     auto source = Open();
     ASSERT_TRUE(source.ok()) << source.status();
@@ -67,14 +67,14 @@ TEST_F(StableFile, GivesTheBytesOfAFileThatNobodyTouches) {
   EXPECT_EQ(opened_.size(), 4U);
 }
 
-TEST_F(StableFile, LetsWritersInAgainAfterwards) {
+TEST_F(StableFile, AdmitsWritersAfterwards) {
   ASSERT_TRUE(Open().ok());
   const int writer = OpenForWriting();
-  EXPECT_GE(writer, 0) << "a lease was left behind";
+  EXPECT_GE(writer, 0) << "the lease was not released";
   ::close(writer);
 }
 
-TEST_F(StableFile, RefusesAFileThatSomebodyHasOpenForWriting) {
+TEST_F(StableFile, RejectsFileOpenForWriting) {
   const int writer = OpenForWriting();
   ASSERT_GE(writer, 0);
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kAborted);
@@ -82,7 +82,7 @@ TEST_F(StableFile, RefusesAFileThatSomebodyHasOpenForWriting) {
   EXPECT_TRUE(Open().ok());
 }
 
-TEST_F(StableFile, NoticesAWriterThatCameBetweenFirstAndLastByte) {
+TEST_F(StableFile, DetectsWriterDuringRead) {
   auto source = Open();
   ASSERT_TRUE(source.ok());
   std::array<char, 4> buffer{};
@@ -93,12 +93,12 @@ TEST_F(StableFile, NoticesAWriterThatCameBetweenFirstAndLastByte) {
   ::close(writer);
 }
 
-TEST_F(StableFile, AnOpenWriterIsNoMatterWhereNobodyAskedForProof) {
+TEST_F(StableFile, IgnoresWritersIfConfigured) {
   const int writer = OpenForWriting();
   ASSERT_GE(writer, 0);
   const auto open = [&] {
     return OpenStable(
-        {.tree = *tree_, .path = "inductor/f", .expected = chosen_, .against_writers = false});
+        {.tree = *tree_, .path = "inductor/f", .expected = chosen_, .detect_writers = false});
   };
   auto source = open();
   ASSERT_TRUE(source.ok()) << source.status();
@@ -108,18 +108,18 @@ TEST_F(StableFile, AnOpenWriterIsNoMatterWhereNobodyAskedForProof) {
   EXPECT_EQ(open().status().code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(StableFile, NoticesAFileThatWasChangedSinceItWasChosen) {
+TEST_F(StableFile, DetectsChangeBeforeOpen) {
   scratch_.Write("inductor/f", "9876543210");
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(StableFile, NoticesAFileThatWasReplacedByAnEqualOne) {
+TEST_F(StableFile, DetectsReplacementByEqualFile) {
   scratch_.Write("inductor/other", "0123456789");
   std::filesystem::rename(scratch_ / "inductor/other", scratch_ / "inductor/f");
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(StableFile, NoticesAFileThatIsCutWhileItIsRead) {
+TEST_F(StableFile, DetectsTruncationDuringRead) {
   auto source = Open();
   ASSERT_TRUE(source.ok());
   std::array<char, 4> buffer{};
@@ -128,25 +128,25 @@ TEST_F(StableFile, NoticesAFileThatIsCutWhileItIsRead) {
   EXPECT_EQ(ReadAll(**source, 100).status().code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(StableFile, NoticesAFileThatGrowsWhileItIsRead) {
+TEST_F(StableFile, DetectsGrowthDuringRead) {
   auto source = Open();
   ASSERT_TRUE(source.ok());
   std::filesystem::resize_file(scratch_ / "inductor/f", 20);
   EXPECT_EQ(ReadAll(**source, 100).status().code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(StableFile, NoticesAFileThatWentAway) {
+TEST_F(StableFile, DetectsRemoval) {
   std::filesystem::remove(scratch_ / "inductor/f");
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(StableFile, RefusesALinkThatTookTheFilesPlace) {
+TEST_F(StableFile, RejectsLinkAtThePath) {
   std::filesystem::remove(scratch_ / "inductor/f");
   std::filesystem::create_symlink("/etc/passwd", scratch_ / "inductor/f");
   EXPECT_FALSE(Open().ok());
 }
 
-TEST_F(StableFile, SurvivesWritersThatOpenTheFileAtTheSameTime) {
+TEST_F(StableFile, SurvivesConcurrentWriters) {
   std::jthread writer([&](std::stop_token stop) {
     while (!stop.stop_requested()) {
       const int file = OpenForWriting();
@@ -162,7 +162,7 @@ TEST_F(StableFile, SurvivesWritersThatOpenTheFileAtTheSameTime) {
   }
 }
 
-TEST_F(StableFile, AnEmptyFileIsReadAndCheckedToo) {
+TEST_F(StableFile, ChecksEmptyFile) {
   scratch_.Write("inductor/f", "");
   chosen_ = *tree_->Stat("inductor/f");
   auto source = Open();

@@ -28,7 +28,7 @@ class WholeFileTest : public ::testing::Test {
   TempDir folder_;
 };
 
-TEST_F(WholeFileTest, ARangeIsShorterOnlyAtTheEndOfTheFile) {
+TEST_F(WholeFileTest, RangeIsShorterOnlyAtEndOfFile) {
   const fs::Fd file = Opened("0123456789");
   EXPECT_EQ(*ReadRange(file, 0, 4), "0123");
   EXPECT_EQ(*ReadRange(file, 6, 4), "6789");
@@ -36,7 +36,7 @@ TEST_F(WholeFileTest, ARangeIsShorterOnlyAtTheEndOfTheFile) {
   EXPECT_EQ(*ReadRange(file, 10, 4), "");
 }
 
-TEST_F(WholeFileTest, ASharedObjectIsWholeUpToItsSectionTable) {
+TEST_F(WholeFileTest, SharedObjectIsCompleteUpToSectionTable) {
   const std::string whole = SharedObject(std::string(10'000, 'c'));
   EXPECT_TRUE(Check(whole).ok());
   EXPECT_TRUE(absl::IsDataLoss(Check(whole.substr(0, whole.size() - 1))));

@@ -67,7 +67,7 @@ TEST(ParseProcCpu, ReadsAnAarch64Processor) {
   EXPECT_THAT(cpu->flags, ElementsAre("asimd", "fp", "sve"));
 }
 
-TEST(ParseProcCpu, ProcessorsThatDifferKeepWhatAllOfThemHave) {
+TEST(ParseProcCpu, KeepsOnlyFlagsOfAllProcessors) {
   const absl::StatusOr<CpuFacts> cpu = ParseProcCpu(
       Arm("0xd46", "fp asimd sve") + Arm("0xd46", "fp asimd sve") + Arm("0xd40", "fp asimd"));
   ASSERT_TRUE(cpu.ok()) << cpu.status();
@@ -75,11 +75,11 @@ TEST(ParseProcCpu, ProcessorsThatDifferKeepWhatAllOfThemHave) {
   EXPECT_THAT(cpu->flags, ElementsAre("asimd", "fp"));
 }
 
-TEST(ParseProcCpu, TheNumberOfProcessorsDoesNotMatter) {
+TEST(ParseProcCpu, IgnoresTheNumberOfProcessors) {
   EXPECT_EQ(ClassOf(X86(kV3)), ClassOf(X86(kV3) + X86(kV3) + X86(kV3)));
 }
 
-TEST(ParseProcCpu, RefusesWhatItDoesNotKnow) {
+TEST(ParseProcCpu, RefusesUnknownProcessors) {
   for (const std::string& text :
        {std::string(), std::string("\n\n"), std::string("processor : 0\nhart : 0\nisa : rv64gc\n"),
         std::string("no colon at all"), X86("avx") + Arm("0xd40", "sve"),
@@ -89,7 +89,7 @@ TEST(ParseProcCpu, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(std::string(ParseProcCpu("").status().message()), HasSubstr("node facts file"));
 }
 
-TEST(ParseProcCpu, HostileNamesAreCut) {
+TEST(ParseProcCpu, TruncatesLongNames) {
   const absl::StatusOr<CpuFacts> cpu =
       ParseProcCpu(X86("avx", std::string(5000, 'a') + "/../\xff", "8/5"));
   ASSERT_TRUE(cpu.ok()) << cpu.status();
@@ -98,7 +98,7 @@ TEST(ParseProcCpu, HostileNamesAreCut) {
   EXPECT_TRUE(IsCpuClass(CpuClassOf(*cpu)));
 }
 
-TEST(CpuClassOf, NamesTheLevelForPeople) {
+TEST(CpuClassOf, BeginsWithTheLevel) {
   EXPECT_THAT(ClassOf(X86("sse2")), StartsWith("x86-64/intel-6-85/"));
   EXPECT_THAT(ClassOf(X86("pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm")),
               StartsWith("x86-64-v2/"));
@@ -111,7 +111,7 @@ TEST(CpuClassOf, NamesTheLevelForPeople) {
 }
 
 TEST(CpuClassOf, StaysTheSameAcrossReleases) {
-  // The class is part of every key: a change here makes every node of every user compile again.
+  // The class is part of every key: a change makes every node of every user compile again.
   EXPECT_EQ(CpuClassOf({.architecture = "x86_64",
                         .vendor = "amd",
                         .family = "25",
@@ -129,12 +129,12 @@ TEST(CpuClassOf, DiffersByEveryFactThatChangesCode) {
   }
 }
 
-TEST(CpuClassOf, IgnoresWhatDoesNot) {
+TEST(CpuClassOf, IgnoresFactsThatDoNotChangeCode) {
   EXPECT_EQ(ClassOf(X86(kV3)), ClassOf(X86(std::string("aperfmperf ") + kV3 + " arch_perfmon")));
   EXPECT_EQ(ClassOf(X86("avx avx2")), ClassOf(X86("avx2 avx")));
 }
 
-TEST(NormaliseCpu, NamesTheFieldThatIsWrong) {
+TEST(NormaliseCpu, NamesTheInvalidField) {
   const CpuFacts good = {
       .architecture = "x86_64", .vendor = "intel", .family = "6", .model = "85", .flags = {}};
   CpuFacts cpu = good;
@@ -148,7 +148,7 @@ TEST(NormaliseCpu, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(std::string(NormaliseCpu(cpu).status().message()), HasSubstr("cpu.model"));
 }
 
-TEST(IsCpuClass, TakesOnlyItsOwnForm) {
+TEST(IsCpuClass, AcceptsOnlyCpuClasses) {
   for (const char* good : {"x86-64-v4/amd-25-17/5c0d9f21", "aarch64/0x41-0xd40+0xd46/00000000"}) {
     EXPECT_TRUE(IsCpuClass(good)) << good;
   }

@@ -26,7 +26,7 @@ BundleFacts Bundle(const std::string& digest, int minutes) {
           .digest = digest};
 }
 
-TEST(FitsNode, NativeCodeIsNeverShownToAnotherCpuClass) {
+TEST(FitsNode, RefusesNativeCodeOfADifferentCpuClass) {
   struct Case {
     const char* gpu_type;
     const char* cpu_class;
@@ -44,14 +44,14 @@ TEST(FitsNode, NativeCodeIsNeverShownToAnotherCpuClass) {
   }
 }
 
-TEST(FitsNode, TreatsACpuNodeLikeAnyOtherType) {
+TEST(FitsNode, AppliesToNodesWithoutGpu) {
   BundleFacts bundle = Bundle("a", 1);
   bundle.factors.gpu_type = "cpu";
   EXPECT_TRUE(FitsNode(bundle, "cpu", kZen4));
   EXPECT_FALSE(FitsNode(bundle, "cpu", kZen2));
 }
 
-TEST(Serves, OnlyTheSameImageDevicesAndContainer) {
+TEST(Serves, RequiresTheSameImageDevicesAndContainer) {
   EXPECT_TRUE(Serves(Bundle("a", 1), Wanted()));
   BundleFacts other = Bundle("a", 1);
   other.factors.image = "llm:v1";
@@ -64,7 +64,7 @@ TEST(Serves, OnlyTheSameImageDevicesAndContainer) {
   EXPECT_FALSE(Serves(other, Wanted()));
 }
 
-TEST(ChooseBundle, TakesTheNewestOfItsOwnClass) {
+TEST(ChooseBundle, PrefersTheNewestOfTheSameCpuClass) {
   BundleFacts neutral = Bundle("n", 90);
   neutral.factors.cpu_class = kZen2;
   neutral.native_host_code = false;
@@ -73,7 +73,7 @@ TEST(ChooseBundle, TakesTheNewestOfItsOwnClass) {
   EXPECT_EQ(ChooseBundle(bundles, Wanted())->digest, "new");
 }
 
-TEST(ChooseBundle, FallsBackToOneWithoutNativeCode) {
+TEST(ChooseBundle, FallsBackToABundleWithoutNativeCode) {
   BundleFacts neutral = Bundle("neutral", 1);
   neutral.factors.cpu_class = kZen2;
   neutral.native_host_code = false;
@@ -85,7 +85,7 @@ TEST(ChooseBundle, FallsBackToOneWithoutNativeCode) {
   EXPECT_EQ(ChooseBundle({}, Wanted()), nullptr);
 }
 
-TEST(ChooseSeed, TakesTheNewestWhateverItsImage) {
+TEST(ChooseSeed, TakesTheNewestOfAnyImage) {
   BundleFacts v1 = Bundle("v1", 1);
   v1.factors.image = "llm:v1";
   BundleFacts v0 = Bundle("v0", 9);
@@ -104,7 +104,7 @@ TEST(ChooseSeed, NeverCrossesGpuTypeOrCpuClass) {
   EXPECT_NE(ChooseSeed({pcie, zen2}, Wanted()), nullptr);
 }
 
-TEST(ChooseSeed, PrefersTheSameContainerAndDevicesToAnewerOne) {
+TEST(ChooseSeed, PrefersTheSameContainerAndDevicesToANewerBundle) {
   BundleFacts near = Bundle("near", 1);
   near.factors.image = "llm:v1";
   BundleFacts two = Bundle("two", 50);

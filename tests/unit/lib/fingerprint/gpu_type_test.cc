@@ -13,7 +13,7 @@ struct Case {
   const char* type;
 };
 
-TEST(GpuTypeOf, NormalisesWhatDriversAndLabelsSay) {
+TEST(GpuTypeOf, NormalisesNamesOfDriversAndLabels) {
   const Case cases[] = {
       {{"NVIDIA H100 80GB HBM3", 9, 0, ""}, "nvidia/h100-80gb-hbm3/sm_90"},
       {{"NVIDIA H100 80GB HBM3", 9, 0, "1g.10gb"}, "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb"},
@@ -46,11 +46,11 @@ TEST(GpuTypeOf, IsCpuWithoutAnyDevice) {
   EXPECT_TRUE(IsGpuType("cpu"));
 }
 
-TEST(GpuTypeOf, EightEqualDevicesAreOneType) {
+TEST(GpuTypeOf, MapsEqualDevicesToOneType) {
   EXPECT_EQ(GpuTypeOf(std::vector<GpuDevice>(8, {"NVIDIA H200", 9, 0, ""})), "nvidia/h200/sm_90");
 }
 
-TEST(GpuTypeOf, AMixedNodeMatchesOnlyTheSameMix) {
+TEST(GpuTypeOf, NamesEveryKindOfAMixedNode) {
   std::vector<GpuDevice> mix = {{"NVIDIA H100 PCIe", 9, 0, ""},
                                 {"NVIDIA A100-PCIE-40GB", 8, 0, "1g.5gb"}};
   EXPECT_EQ(GpuTypeOf(mix), "nvidia/a100-pcie-40gb+h100-pcie/sm_80+sm_90/mig-1g.5gb");
@@ -60,7 +60,7 @@ TEST(GpuTypeOf, AMixedNodeMatchesOnlyTheSameMix) {
   EXPECT_TRUE(IsGpuType(type));
 }
 
-TEST(GpuTypeOf, IsBoundedWhateverTheDriverSays) {
+TEST(GpuTypeOf, BoundsTheLength) {
   std::vector<GpuDevice> devices;
   for (int i = 0; i < 1000; ++i) {
     devices.push_back({std::string(1000, 'x') + std::to_string(i), i, i, std::string(999, 'm')});
@@ -71,7 +71,7 @@ TEST(GpuTypeOf, IsBoundedWhateverTheDriverSays) {
             std::string::npos);
 }
 
-TEST(IsGpuType, RefusesEverythingElse) {
+TEST(IsGpuType, RefusesOtherTexts) {
   for (const char* bad : {"",
                           "gpu",
                           "CPU",

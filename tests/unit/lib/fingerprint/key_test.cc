@@ -25,8 +25,8 @@ std::string Key(const KeyFactors& factors) {
   return key.value_or("");
 }
 
-TEST(KeyOf, IsTheSameForEver) {
-  // Published bundles are found by it.
+TEST(KeyOf, StaysTheSameAcrossReleases) {
+  // Published bundles are found by their key.
   EXPECT_EQ(Key(Factors()), "47c0364c870fa68ba94cadddace136ff56fe3996799808fa5ec0c7e42d28179c");
 }
 
@@ -49,7 +49,7 @@ TEST(KeyOf, DiffersByEachFactor) {
   EXPECT_EQ(keys.size(), std::size(changes));
 }
 
-TEST(KeyOf, NoTwoFactorsRunTogether) {
+TEST(KeyOf, SeparatesFactors) {
   KeyFactors a = Factors();
   KeyFactors b = Factors();
   a.image = "x\",\"container\":\"y";
@@ -59,7 +59,7 @@ TEST(KeyOf, NoTwoFactorsRunTogether) {
   EXPECT_NE(Key(a), Key(b));
 }
 
-TEST(KeyOf, NamesTheFactorThatIsWrong) {
+TEST(KeyOf, NamesTheInvalidFactor) {
   const std::pair<std::function<void(KeyFactors&)>, const char*> cases[] = {
       {[](KeyFactors& f) { f.gpu_type = ""; }, "gpuType"},
       {[](KeyFactors& f) { f.gpu_type = "H100"; }, "gpuType"},
@@ -86,7 +86,7 @@ TEST(KeyOf, RefusesAnImageThatIsNotUtf8) {
   EXPECT_TRUE(absl::IsInvalidArgument(KeyOf(factors).status()));
 }
 
-TEST(IsKey, TakesExactly64LowerCaseHexDigits) {
+TEST(IsKey, AcceptsExactly64LowerCaseHexDigits) {
   EXPECT_TRUE(IsKey(Key(Factors())));
   EXPECT_FALSE(IsKey(""));
   EXPECT_FALSE(IsKey(std::string(63, 'a')));
@@ -95,7 +95,7 @@ TEST(IsKey, TakesExactly64LowerCaseHexDigits) {
   EXPECT_FALSE(IsKey(std::string(63, 'a') + "/"));
 }
 
-TEST(Key8, IsTheBeginning) {
+TEST(Key8, ReturnsTheFirst8Digits) {
   EXPECT_EQ(Key8(std::string(8, '1') + std::string(56, '2')), "11111111");
   EXPECT_EQ(Key8("abc"), "abc");
 }

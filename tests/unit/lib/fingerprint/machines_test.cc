@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processors that clusters are made of, by the lines of their /proc/cpuinfo that matter.
+// Processors of real clusters, with the relevant lines of their /proc/cpuinfo.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -86,7 +86,7 @@ std::string ClassOf(const std::string& text) {
   return cpu.ok() ? CpuClassOf(*cpu) : "";
 }
 
-TEST(Machines, EachHasItsClass) {
+TEST(Machines, HaveTheExpectedClass) {
   for (const Machine& machine : X86Machines()) {
     const std::string cpu_class = ClassOf(CpuInfo(machine, 4));
     EXPECT_TRUE(cpu_class.starts_with(machine.expected)) << machine.name << ": " << cpu_class;
@@ -94,7 +94,7 @@ TEST(Machines, EachHasItsClass) {
   }
 }
 
-TEST(Machines, NoTwoShareAClass) {
+TEST(Machines, HaveDistinctClasses) {
   std::set<std::string> classes;
   for (const Machine& machine : X86Machines()) {
     classes.insert(ClassOf(CpuInfo(machine, 2)));
@@ -102,14 +102,14 @@ TEST(Machines, NoTwoShareAClass) {
   EXPECT_EQ(classes.size(), X86Machines().size());
 }
 
-TEST(Machines, FrequencyCoreAndMicrocodeAreNotInIt) {
+TEST(Machines, IgnoreFrequencyCoreAndMicrocode) {
   const Machine& machine = X86Machines().front();
   std::string other = CpuInfo(machine, 1);
   other.replace(other.find("0x2006e05"), 9, "0x2007006");
   EXPECT_EQ(ClassOf(CpuInfo(machine, 64)), ClassOf(other));
 }
 
-TEST(Machines, AHypervisorThatHidesAvx512MakesAnotherClass) {
+TEST(Machines, ChangeClassIfAHypervisorHidesAvx512) {
   Machine hidden = X86Machines()[4];
   std::string flags;
   std::string_view rest = hidden.flags;
@@ -125,7 +125,7 @@ TEST(Machines, AHypervisorThatHidesAvx512MakesAnotherClass) {
   EXPECT_NE(ClassOf(CpuInfo(hidden, 1)), ClassOf(CpuInfo(X86Machines()[4], 1)));
 }
 
-TEST(Machines, KeepTheFlagsThatCompilersUseAndNoOthers) {
+TEST(Machines, KeepOnlyFlagsThatCompilersUse) {
   const absl::StatusOr<CpuFacts> cpu = ParseProcCpu(CpuInfo(X86Machines()[2], 1));
   ASSERT_TRUE(cpu.ok()) << cpu.status();
   for (const char* flag : {"amx_tile", "amx_int8", "avx512_fp16", "avx_vnni", "gfni", "movbe"}) {
@@ -138,7 +138,7 @@ TEST(Machines, KeepTheFlagsThatCompilersUseAndNoOthers) {
   }
 }
 
-TEST(Machines, ArmServersAndAsymmetricBoards) {
+TEST(Machines, MergeTheProcessorsOfArmBoards) {
   const auto arm = [](const std::string& part, const std::string& features) {
     return fmt::format(
         "processor\t: 0\nBogoMIPS\t: 2100.00\nFeatures\t: {}\nCPU implementer\t: 0x41\n"
@@ -154,7 +154,7 @@ TEST(Machines, ArmServersAndAsymmetricBoards) {
   EXPECT_TRUE(ClassOf(arm("0xd0c", n1)).starts_with("aarch64/0x41-0xd0c/"));
   EXPECT_TRUE(ClassOf(arm("0xd40", v1)).starts_with("aarch64-sve/0x41-0xd40/"));
   EXPECT_TRUE(ClassOf(arm("0xd4f", v1 + " sve2")).starts_with("aarch64-sve2/0x41-0xd4f/"));
-  // Grace beside a smaller core: what both have, and both named, whichever comes first.
+  // Grace beside a smaller core: both are named and only shared flags count, in either order.
   const std::string mixed = ClassOf(arm("0xd4f", v1 + " sve2") + arm("0xd0c", n1));
   EXPECT_TRUE(mixed.starts_with("aarch64/0x41-0xd0c+0xd4f/")) << mixed;
   EXPECT_EQ(mixed, ClassOf(arm("0xd0c", n1) + arm("0xd4f", v1 + " sve2")));

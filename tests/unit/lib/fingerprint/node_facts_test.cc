@@ -26,7 +26,7 @@ NodeFacts Probed() {
           .cpu_source = "proc"};
 }
 
-TEST(ParseDeclaredFacts, ReadsTypesAsTheyAre) {
+TEST(ParseDeclaredFacts, ReadsTypes) {
   const auto facts = ParseDeclaredFacts(R"(
 gpuType: nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb
 driverVersion: 570.86.15
@@ -53,7 +53,7 @@ TEST(ParseDeclaredFacts, ReadsADeviceAndAProcessor) {
   EXPECT_THAT(facts->cpu->flags, ::testing::ElementsAre("avx", "avx2"));
 }
 
-TEST(ParseDeclaredFacts, ACpuNodeHasNoDevices) {
+TEST(ParseDeclaredFacts, CountsNoDevicesOnACpuNode) {
   const auto facts = ParseDeclaredFacts("gpuType: cpu");
   ASSERT_TRUE(facts.ok()) << facts.status();
   EXPECT_EQ(facts->device_count, 0);
@@ -66,7 +66,8 @@ TEST(ParseDeclaredFacts, NamesTheFieldAndTheRemedy) {
       {"gpuTyp: cpu", "gpuTyp: unknown field; known are gpuType"},
       {"gpuType: H100", "gpuType: expected \"cpu\" or"},
       {"gpuType: 5", "gpuType: expected a string"},
-      {"{gpuType: cpu, gpu: {name: x, computeCapability: '9.0'}}", "gpu: stands beside gpuType"},
+      {"{gpuType: cpu, gpu: {name: x, computeCapability: '9.0'}}",
+       "gpu: cannot be set beside gpuType"},
       {"gpu: {name: x}", "gpu.computeCapability: is required"},
       {"gpu: {computeCapability: '9.0'}", "gpu.name: is required"},
       {"gpu: {name: x, computeCapability: 9.0}", "gpu.computeCapability: expected a string"},
@@ -74,7 +75,8 @@ TEST(ParseDeclaredFacts, NamesTheFieldAndTheRemedy) {
       {"gpu: {name: x, computeCapability: '9.-1'}", "gpu.computeCapability"},
       {"gpu: {name: x, computeCapability: '9.0', sm: 90}", "gpu.sm: unknown field"},
       {"cpuClass: avx2", "cpuClass: expected <level>"},
-      {"{cpuClass: x86-64/a/01234567, cpu: {architecture: x86_64}}", "cpu: stands beside"},
+      {"{cpuClass: x86-64/a/01234567, cpu: {architecture: x86_64}}",
+       "cpu: cannot be set beside cpuClass"},
       {"cpu: {architecture: x86_64, vendor: amd, model: '1'}", "cpu.flags: is required"},
       {"cpu: {architecture: mips, vendor: amd, model: '1', flags: []}", "cpu.architecture"},
       {"cpu: {architecture: x86_64, vendor: amd, model: '1', flags: [], cores: 4}",
@@ -91,14 +93,14 @@ TEST(ParseDeclaredFacts, NamesTheFieldAndTheRemedy) {
   }
 }
 
-TEST(ParseDeclaredFacts, IsBounded) {
+TEST(ParseDeclaredFacts, RefusesLargeAndDeepInput) {
   EXPECT_TRUE(absl::IsInvalidArgument(
       ParseDeclaredFacts("gpuType: " + std::string(100'000, 'x')).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
       ParseDeclaredFacts(std::string(1000, '[') + std::string(1000, ']')).status()));
 }
 
-TEST(Combine, WhatTheFileLeavesOutIsProbed) {
+TEST(Combine, FillsGapsWithProbedFacts) {
   EXPECT_EQ(Combine({}, Probed()), Probed());
   DeclaredFacts declared;
   declared.gpu_type = "cpu";
@@ -111,7 +113,7 @@ TEST(Combine, WhatTheFileLeavesOutIsProbed) {
   EXPECT_EQ(facts.cpu_source, "proc");
 }
 
-TEST(Combine, ADeclaredClassHidesTheMachinesProcessor) {
+TEST(Combine, DropsProbedCpuFactsIfTheClassIsDeclared) {
   DeclaredFacts declared;
   declared.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
   const NodeFacts facts = Combine(declared, Probed());
@@ -121,14 +123,14 @@ TEST(Combine, ADeclaredClassHidesTheMachinesProcessor) {
   EXPECT_EQ(facts.gpu_type, "nvidia/h200/sm_90");
 }
 
-TEST(Combine, ADeclaredProcessorGetsItsClass) {
+TEST(Combine, DerivesTheClassOfADeclaredProcessor) {
   const auto declared = ParseDeclaredFacts(
       "cpu: {architecture: x86_64, vendor: intel, family: '6', model: '85', flags: [avx2]}");
   ASSERT_TRUE(declared.ok()) << declared.status();
   EXPECT_THAT(Combine(*declared, Probed()).cpu_class, StartsWith("x86-64/intel-6-85/"));
 }
 
-TEST(NodeFactsToJson, WritesWhatIsKnown) {
+TEST(NodeFactsToJson, WritesKnownFacts) {
   EXPECT_EQ(codec::DumpJson(NodeFactsToJson(Probed())),
             R"({"cpu":{"architecture":"x86_64","family":"25","flags":["avx"],"model":"17",)"
             R"("vendor":"amd"},"cpuClass":"x86-64-v4/amd-25-17/5c0d9f21","cpuSource":"proc",)"

@@ -16,7 +16,7 @@
 namespace cachewarm::fs {
 namespace {
 
-// A directory with a link out of it and a secret beside it.
+// A directory with a link that leaves it, and a secret file beside it.
 class DirTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -32,7 +32,7 @@ class DirTest : public ::testing::Test {
   TempDir temp_;
 };
 
-TEST_F(DirTest, ALinkIsASecondNameAndNeverLeadsOut) {
+TEST_F(DirTest, LinkToStaysBelowTheDirectory) {
   const Dir dir = root();
   ASSERT_TRUE(dir.MakeDir("other", 0755).ok());
   const Dir other = *dir.OpenDir("other");
@@ -42,12 +42,12 @@ TEST_F(DirTest, ALinkIsASecondNameAndNeverLeadsOut) {
   EXPECT_TRUE(absl::IsPermissionDenied(dir.LinkTo("inside/file", other, "through")));
   EXPECT_TRUE(absl::IsPermissionDenied(dir.LinkTo("up/secret", other, "out")));
   EXPECT_TRUE(absl::IsNotFound(dir.LinkTo("real/none", other, "none")));
-  // The name itself, not what it leads to: whoever links looks at what came of it.
+  // Links the symbolic link itself: the caller checks the type of the result.
   ASSERT_TRUE(dir.LinkTo("leak", other, "leak").ok());
   EXPECT_EQ(other.Stat("leak")->type, FileType::kSymlink);
 }
 
-TEST(RelativePath, OnlyPlainNamesAreTaken) {
+TEST(RelativePath, AcceptsOnlyPlainNames) {
   for (const std::string good : {"a", "a/b", "a..b", "..a", "a.", "\xc3\xa9"}) {
     EXPECT_TRUE(CheckRelativePath(good).ok()) << good;
   }
@@ -59,7 +59,7 @@ TEST(RelativePath, OnlyPlainNamesAreTaken) {
   }
 }
 
-TEST_F(DirTest, NoCallLeavesTheDirectory) {
+TEST_F(DirTest, PathsCannotLeaveTheDirectory) {
   const Dir dir = root();
   for (const std::string path : {"../secret", "/etc/passwd", "real/../../secret", ".."}) {
     EXPECT_TRUE(absl::IsInvalidArgument(dir.OpenFile(path).status())) << path;
@@ -74,7 +74,7 @@ TEST_F(DirTest, NoCallLeavesTheDirectory) {
   }
 }
 
-TEST_F(DirTest, NoCallFollowsALink) {
+TEST_F(DirTest, PathsDoNotFollowLinks) {
   const Dir dir = root();
   EXPECT_TRUE(absl::IsPermissionDenied(dir.OpenFile("leak").status()));
   for (const std::string through : {"up", "inside"}) {
@@ -93,7 +93,7 @@ TEST_F(DirTest, NoCallFollowsALink) {
   EXPECT_EQ(*ReadFile(temp_.Open(), "secret", 100), "secret");
 }
 
-TEST_F(DirTest, AFileThatBecomesALinkUnderTheCallIsNeverFollowed) {
+TEST_F(DirTest, LinkThatAppearsDuringACallIsNotFollowed) {
   const Dir dir = root();
   ASSERT_TRUE(dir.MakeDir("swap", 0755).ok());
   std::ofstream(temp_ / "root/swap/secret") << "harmless";
@@ -110,7 +110,7 @@ TEST_F(DirTest, AFileThatBecomesALinkUnderTheCallIsNeverFollowed) {
   }
 }
 
-TEST_F(DirTest, ModesAreExactWhateverTheUmask) {
+TEST_F(DirTest, ModesIgnoreTheUmask) {
   const mode_t before = ::umask(077);
   const Dir dir = root();
   EXPECT_TRUE(dir.MakeDirs("a/b", 0777).ok());
@@ -123,7 +123,7 @@ TEST_F(DirTest, ModesAreExactWhateverTheUmask) {
   EXPECT_EQ(dir.Stat("a/b/d")->mode, 0644U);
 }
 
-TEST_F(DirTest, WhatExistsIsNotMadeAgain) {
+TEST_F(DirTest, ExistingNamesAreNotRecreated) {
   const Dir dir = root();
   EXPECT_TRUE(absl::IsAlreadyExists(dir.MakeDir("real", 0755)));
   EXPECT_TRUE(absl::IsAlreadyExists(dir.CreateFile("real/file", 0644).status()));
@@ -133,7 +133,7 @@ TEST_F(DirTest, WhatExistsIsNotMadeAgain) {
   EXPECT_EQ(dir.Stat("real")->mode, 0755U);
 }
 
-TEST_F(DirTest, OnlyRegularFilesAreOpened) {
+TEST_F(DirTest, OpensOnlyRegularFiles) {
   const Dir dir = root();
   ASSERT_EQ(::mkfifo((temp_ / "root/fifo").c_str(), 0644), 0);
   EXPECT_TRUE(absl::IsInvalidArgument(dir.OpenFile("fifo").status()));
@@ -141,7 +141,7 @@ TEST_F(DirTest, OnlyRegularFilesAreOpened) {
   EXPECT_TRUE(absl::IsNotFound(dir.OpenFile("none").status()));
 }
 
-TEST_F(DirTest, StatTellsWhatTheNameItselfIs) {
+TEST_F(DirTest, StatDoesNotFollowLinks) {
   const Dir dir = root();
   EXPECT_EQ(dir.Stat("leak")->type, FileType::kSymlink);
   EXPECT_EQ(dir.Stat("real")->type, FileType::kDirectory);
@@ -154,7 +154,7 @@ TEST_F(DirTest, StatTellsWhatTheNameItselfIs) {
   EXPECT_FALSE(*dir.Exists("none/below"));
 }
 
-TEST_F(DirTest, RenameReplacesRenameNewDoesNotExchangeSwaps) {
+TEST_F(DirTest, RenameReplacesAndRenameNewDoesNot) {
   const Dir dir = root();
   ASSERT_TRUE(WriteFileAtomic(dir, "a", "a", 0644).ok());
   ASSERT_TRUE(WriteFileAtomic(dir, "b", "b", 0644).ok());
@@ -169,14 +169,14 @@ TEST_F(DirTest, RenameReplacesRenameNewDoesNotExchangeSwaps) {
   EXPECT_TRUE(*dir.Exists("real/b"));
 }
 
-TEST_F(DirTest, ADirectoryTradesPlacesWithALink) {
+TEST_F(DirTest, ExchangeSwapsDirectoryAndLink) {
   const Dir dir = root();
   ASSERT_TRUE(dir.Exchange("inside", "real").ok());
   EXPECT_EQ(dir.Stat("inside")->type, FileType::kDirectory);
   EXPECT_EQ(dir.Stat("real")->type, FileType::kSymlink);
 }
 
-TEST_F(DirTest, RemoveTakesFilesLinksAndEmptyDirectories) {
+TEST_F(DirTest, RemovesFilesLinksAndEmptyDirectories) {
   const Dir dir = root();
   EXPECT_FALSE(dir.Remove("real").ok());
   EXPECT_TRUE(dir.Remove("leak").ok());
@@ -186,7 +186,7 @@ TEST_F(DirTest, RemoveTakesFilesLinksAndEmptyDirectories) {
   EXPECT_EQ(*ReadFile(temp_.Open(), "secret", 100), "secret");
 }
 
-TEST_F(DirTest, AMissingRootIsNotFoundAndCanBeMade) {
+TEST_F(DirTest, MissingRootIsNotFoundAndCanBeCreated) {
   EXPECT_TRUE(absl::IsNotFound(Dir::Open(temp_ / "none").status()));
   EXPECT_FALSE(Dir::Open(temp_ / "secret").ok());
   const auto made = Dir::OpenOrMake(temp_ / "x/y/z", 0750);

@@ -22,7 +22,7 @@ int64_t NamesIn(const Dir& dir) {
   int64_t names = 0;
   EXPECT_TRUE(Walk(dir, "", {}, [&names](const WalkEntry&) {
                 ++names;
-                return WalkNext::kGoOn;
+                return WalkNext::kContinue;
               }).ok());
   return names;
 }
@@ -39,7 +39,7 @@ TEST(WriteFileAtomic, ReplacesTheWholeFileAndItsMode) {
   }
 }
 
-TEST(WriteFileAtomic, LeavesTheOldFileWhenTheDiskIsFull) {
+TEST(WriteFileAtomic, KeepsOldFileIfTheDiskIsFull) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", "old", 0644).ok());
@@ -55,7 +55,7 @@ TEST(WriteFileAtomic, LeavesTheOldFileWhenTheDiskIsFull) {
   EXPECT_EQ(NamesIn(dir), 1);
 }
 
-TEST(WriteFileAtomic, AReaderNeverSeesAHalfWrittenFile) {
+TEST(WriteFileAtomic, ReadersSeeOnlyCompleteFiles) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", std::string(50'000, 'a'), 0644).ok());
@@ -71,7 +71,7 @@ TEST(WriteFileAtomic, AReaderNeverSeesAHalfWrittenFile) {
   }
 }
 
-TEST(WriteFileAtomic, AKilledWriterLeavesTheOldOrTheNewFile) {
+TEST(WriteFileAtomic, KilledWriterLeavesOldOrNewFile) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", std::string(50'000, 'o'), 0644).ok());
@@ -91,15 +91,15 @@ TEST(WriteFileAtomic, AKilledWriterLeavesTheOldOrTheNewFile) {
   }
 }
 
-TEST(PointLink, FlipsInOneStep) {
+TEST(ReplaceLink, IsAtomic) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(dir.MakeDirs("gen/one", 0755).ok());
   ASSERT_TRUE(dir.MakeDirs("gen/two", 0755).ok());
-  ASSERT_TRUE(PointLink(dir, "link", "gen/one").ok());
+  ASSERT_TRUE(ReplaceLink(dir, "link", "gen/one").ok());
   std::jthread flipper([&dir](const std::stop_token& stop) {
     for (bool one = true; !stop.stop_requested(); one = !one) {
-      EXPECT_TRUE(PointLink(dir, "link", one ? "gen/one" : "gen/two").ok());
+      EXPECT_TRUE(ReplaceLink(dir, "link", one ? "gen/one" : "gen/two").ok());
     }
   });
   for (int i = 0; i < 2000; ++i) {
@@ -109,28 +109,28 @@ TEST(PointLink, FlipsInOneStep) {
   }
 }
 
-TEST(PointLink, ReplacesAFileButNotADirectory) {
+TEST(ReplaceLink, ReplacesAFileButNotADirectory) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", "x", 0644).ok());
   ASSERT_TRUE(dir.MakeDir("d", 0755).ok());
-  EXPECT_TRUE(PointLink(dir, "f", "d").ok());
+  EXPECT_TRUE(ReplaceLink(dir, "f", "d").ok());
   EXPECT_EQ(*dir.ReadLink("f"), "d");
-  EXPECT_TRUE(absl::IsAlreadyExists(PointLink(dir, "d", "f")));
+  EXPECT_TRUE(absl::IsAlreadyExists(ReplaceLink(dir, "d", "f")));
   EXPECT_EQ(NamesIn(dir), 2);
 }
 
-TEST(PointLink, WorksBesideWhatACrashLeftBehind) {
+TEST(ReplaceLink, WorksBesideLeftoverOfACrash) {
   const TempDir temp;
   const Dir dir = temp.Open();
   const std::string left = ".tmp-" + std::to_string(::getpid()) + "-0";
   ASSERT_TRUE(WriteFileAtomic(dir, left, "x", 0644).ok());
-  EXPECT_TRUE(PointLink(dir, "link", "target").ok());
+  EXPECT_TRUE(ReplaceLink(dir, "link", "target").ok());
   EXPECT_TRUE(WriteFileAtomic(dir, "file", "x", 0644).ok());
   EXPECT_TRUE(*dir.Exists(left));
 }
 
-TEST(ReadFile, IsBounded) {
+TEST(ReadFile, EnforcesMaximumSize) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", std::string(1000, 'x'), 0644).ok());
@@ -139,7 +139,7 @@ TEST(ReadFile, IsBounded) {
   EXPECT_TRUE(absl::IsNotFound(ReadFile(dir, "g", 999).status()));
 }
 
-TEST(ReadAt, GivesWhatIsThereFromAnOffset) {
+TEST(ReadAt, ReadsFromOffset) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "f", "0123456789", 0644).ok());
@@ -150,7 +150,7 @@ TEST(ReadAt, GivesWhatIsThereFromAnOffset) {
   EXPECT_EQ(*ReadAt(*file, 10, buffer.data(), 4), 0U);
 }
 
-TEST(Reflink, ClonesWhereTheFileSystemCanAndSaysSoWhereNot) {
+TEST(Reflink, ClonesIfTheFileSystemSupportsIt) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "from", std::string(10'000, 'x'), 0644).ok());
@@ -161,7 +161,7 @@ TEST(Reflink, ClonesWhereTheFileSystemCanAndSaysSoWhereNot) {
   EXPECT_EQ(*ReadFile(dir, "to", 1 << 20), *cloned ? std::string(10'000, 'x') : "");
 }
 
-TEST(SetFileOwner, GivesTheFileAway) {
+TEST(SetFileOwner, ChangesTheOwner) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "only root can";
   }

@@ -16,17 +16,17 @@
 namespace cachewarm::fs {
 namespace {
 
-TEST(Lock, ExcludesOthersUntilItIsLetGo) {
+TEST(Lock, ExcludesOthersUntilReleased) {
   const TempDir temp;
   const Dir dir = temp.Open();
   std::optional<Fd> first = *Lock(dir, "lock", {.clock = SystemClock()});
-  const auto second = Lock(dir, "lock", {.clock = SystemClock(), .patience = Duration{30}});
+  const auto second = Lock(dir, "lock", {.clock = SystemClock(), .timeout = Duration{30}});
   EXPECT_TRUE(absl::IsDeadlineExceeded(second.status())) << second.status();
   first.reset();
   EXPECT_TRUE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
 }
 
-TEST(TryLock, OfAPathIsHeldByOneAtATimeAndMakesNothing) {
+TEST(TryLock, OfAPathIsExclusiveAndCreatesNothing) {
   const TempDir temp;
   const Dir dir = temp.Open();
   EXPECT_TRUE(absl::IsNotFound(TryLock(dir, "file").status()));
@@ -43,7 +43,7 @@ TEST(TryLock, OfAPathIsHeldByOneAtATimeAndMakesNothing) {
   EXPECT_TRUE(TryLock(dir, "file")->has_value());
 }
 
-TEST(Lock, WaitingEndsWithStop) {
+TEST(Lock, WaitEndsWithStop) {
   const TempDir temp;
   const Dir dir = temp.Open();
   const auto held = Lock(dir, "lock", {.clock = SystemClock()});
@@ -53,7 +53,7 @@ TEST(Lock, WaitingEndsWithStop) {
       Lock(dir, "lock", {.clock = SystemClock(), .stop = stop.get_token()}).status()));
 }
 
-TEST(Lock, DiesWithItsProcess) {
+TEST(Lock, EndsWithItsProcess) {
   const TempDir temp;
   const Dir dir = temp.Open();
   const pid_t child = ::fork();
@@ -66,13 +66,13 @@ TEST(Lock, DiesWithItsProcess) {
   while (!*dir.Exists("held")) {
     std::this_thread::yield();
   }
-  EXPECT_FALSE(Lock(dir, "lock", {.clock = SystemClock(), .patience = Duration{20}}).ok());
+  EXPECT_FALSE(Lock(dir, "lock", {.clock = SystemClock(), .timeout = Duration{20}}).ok());
   ::kill(child, SIGKILL);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_TRUE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
 }
 
-TEST(Lock, MakesReadersOfOneFileWaitForEachOther) {
+TEST(Lock, SerializesThreads) {
   const TempDir temp;
   const Dir dir = temp.Open();
   ASSERT_TRUE(WriteFileAtomic(dir, "count", "0", 0644).ok());
@@ -94,7 +94,7 @@ TEST(Lock, MakesReadersOfOneFileWaitForEachOther) {
 TEST(Lock, DoesNotFollowALink) {
   const TempDir temp;
   const Dir dir = temp.Open();
-  ASSERT_TRUE(PointLink(dir, "lock", "/tmp/cachewarm-lock-elsewhere").ok());
+  ASSERT_TRUE(ReplaceLink(dir, "lock", "/tmp/cachewarm-lock-elsewhere").ok());
   EXPECT_FALSE(Lock(dir, "lock", {.clock = SystemClock()}).ok());
   EXPECT_NE(::access("/tmp/cachewarm-lock-elsewhere", F_OK), 0);
 }

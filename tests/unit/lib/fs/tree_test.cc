@@ -20,7 +20,7 @@ std::vector<std::string> PathsBelow(const Dir& dir, const std::string& path = ""
   std::vector<std::string> paths;
   EXPECT_TRUE(Walk(dir, path, {}, [&paths](const WalkEntry& entry) {
                 paths.push_back(entry.path);
-                return WalkNext::kGoOn;
+                return WalkNext::kContinue;
               }).ok());
   return paths;
 }
@@ -33,8 +33,8 @@ class TreeTest : public ::testing::Test {
     for (const std::string path : {"tree/b/deep/f", "tree/b/f", "tree/c", "tree/a", "outside/f"}) {
       ASSERT_TRUE(WriteFileAtomic(dir_, path, "12345", 0644).ok());
     }
-    ASSERT_TRUE(PointLink(dir_, "tree/link", "../outside").ok());
-    ASSERT_TRUE(PointLink(dir_, "tree/dangling", "nowhere").ok());
+    ASSERT_TRUE(ReplaceLink(dir_, "tree/link", "../outside").ok());
+    ASSERT_TRUE(ReplaceLink(dir_, "tree/dangling", "nowhere").ok());
     ASSERT_EQ(::mkfifo((temp_ / "tree/fifo").c_str(), 0644), 0);
   }
 
@@ -42,13 +42,13 @@ class TreeTest : public ::testing::Test {
   Dir dir_ = temp_.Open();
 };
 
-TEST_F(TreeTest, AWalkIsInOrderAndFollowsNothing) {
+TEST_F(TreeTest, WalkIsOrderedAndFollowsNoLinks) {
   const std::vector<std::string> expected = {"a", "b",        "b/deep", "b/deep/f", "b/f",
                                              "c", "dangling", "fifo",   "link"};
   EXPECT_EQ(PathsBelow(dir_, "tree"), expected);
 }
 
-TEST_F(TreeTest, AWalkTellsTypesApart) {
+TEST_F(TreeTest, WalkReportsTypes) {
   int files = 0;
   int directories = 0;
   int links = 0;
@@ -58,7 +58,7 @@ TEST_F(TreeTest, AWalkTellsTypesApart) {
                 directories += entry.stat.type == FileType::kDirectory;
                 links += entry.stat.type == FileType::kSymlink;
                 others += entry.stat.type == FileType::kOther;
-                return WalkNext::kGoOn;
+                return WalkNext::kContinue;
               }).ok());
   EXPECT_EQ(files, 4);
   EXPECT_EQ(directories, 2);
@@ -66,20 +66,20 @@ TEST_F(TreeTest, AWalkTellsTypesApart) {
   EXPECT_EQ(others, 1);
 }
 
-TEST_F(TreeTest, AVisitorSkipsAndStops) {
+TEST_F(TreeTest, VisitorSkipsAndStops) {
   std::vector<std::string> seen;
   ASSERT_TRUE(Walk(dir_, "tree", {}, [&seen](const WalkEntry& entry) {
                 seen.push_back(entry.path);
                 return entry.path == "b"   ? WalkNext::kSkipDirectory
                        : entry.path == "c" ? WalkNext::kStop
-                                           : WalkNext::kGoOn;
+                                           : WalkNext::kContinue;
               }).ok());
   const std::vector<std::string> expected = {"a", "b", "c"};
   EXPECT_EQ(seen, expected);
 }
 
-TEST_F(TreeTest, AWalkIsBounded) {
-  const auto go_on = [](const WalkEntry&) { return WalkNext::kGoOn; };
+TEST_F(TreeTest, WalkEnforcesLimits) {
+  const auto go_on = [](const WalkEntry&) { return WalkNext::kContinue; };
   EXPECT_TRUE(Walk(dir_, "tree", {.entries_max = 9}, go_on).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(Walk(dir_, "tree", {.entries_max = 8}, go_on)));
   EXPECT_TRUE(Walk(dir_, "tree", {.depth_max = 3}, go_on).ok());
@@ -88,7 +88,7 @@ TEST_F(TreeTest, AWalkIsBounded) {
   EXPECT_TRUE(absl::IsPermissionDenied(Walk(dir_, "tree/link", {}, go_on)));
 }
 
-TEST_F(TreeTest, AWalkLivesWithADirectoryThatChanges) {
+TEST_F(TreeTest, WalkToleratesChangingDirectory) {
   std::jthread changer([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       EXPECT_TRUE(dir_.MakeDirs("tree/b/new/deeper", 0755).ok());
@@ -101,7 +101,7 @@ TEST_F(TreeTest, AWalkLivesWithADirectoryThatChanges) {
   }
 }
 
-TEST_F(TreeTest, ARemovedTreeTakesNothingElseWithIt) {
+TEST_F(TreeTest, RemoveTreeRemovesNothingElse) {
   ASSERT_TRUE(RemoveTree(dir_, "tree").ok());
   EXPECT_FALSE(*dir_.Exists("tree"));
   EXPECT_EQ(*ReadFile(dir_, "outside/f", 10), "12345");
@@ -113,12 +113,12 @@ TEST_F(TreeTest, RemovingALinkRemovesTheLink) {
   ASSERT_TRUE(RemoveTree(dir_, "tree/link").ok());
   EXPECT_FALSE(*dir_.Exists("tree/link"));
   EXPECT_TRUE(*dir_.Exists("outside/f"));
-  ASSERT_TRUE(PointLink(dir_, "tree/link", "../outside").ok());
+  ASSERT_TRUE(ReplaceLink(dir_, "tree/link", "../outside").ok());
   EXPECT_TRUE(absl::IsPermissionDenied(RemoveTree(dir_, "tree/link/f")));
   EXPECT_TRUE(*dir_.Exists("outside/f"));
 }
 
-TEST_F(TreeTest, RemovingIsBounded) {
+TEST_F(TreeTest, RemoveTreeEnforcesLimits) {
   EXPECT_TRUE(absl::IsResourceExhausted(RemoveTree(dir_, "tree", {.depth_max = 2})));
   EXPECT_TRUE(absl::IsResourceExhausted(RemoveTree(dir_, "tree", {.entries_max = 2})));
   EXPECT_TRUE(absl::IsInvalidArgument(RemoveTree(dir_, "")));
@@ -126,7 +126,7 @@ TEST_F(TreeTest, RemovingIsBounded) {
   EXPECT_TRUE(RemoveTree(dir_, "tree").ok());
 }
 
-TEST_F(TreeTest, ReadOnlyDirectoriesAreRemovedToo) {
+TEST_F(TreeTest, RemovesReadOnlyDirectories) {
   ASSERT_TRUE(dir_.SetMode("tree/b/deep", 0555).ok());
   ASSERT_TRUE(dir_.SetMode("tree/b", 0555).ok());
   EXPECT_TRUE(RemoveTree(dir_, "tree").ok());
@@ -140,7 +140,7 @@ TEST_F(TreeTest, UsageCountsFilesAndBytes) {
   EXPECT_GE(usage->allocated_bytes, usage->bytes);
 }
 
-TEST_F(TreeTest, SpaceIsThatOfTheFileSystem) {
+TEST_F(TreeTest, SpaceDescribesTheFileSystem) {
   const auto space = MeasureSpace(dir_);
   ASSERT_TRUE(space.ok()) << space.status();
   EXPECT_GT(space->total_bytes, 0);

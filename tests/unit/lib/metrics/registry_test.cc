@@ -38,8 +38,8 @@ TEST_F(RegistryTest, ServesACounterWithItsLabels) {
 }
 
 TEST_F(RegistryTest, AMetricWithoutLabelsIsThereFromTheStart) {
-  registry_->NewGauge({.name = "cachewarm_active_generations", .help = "h", .labels = {}});
-  EXPECT_THAT(registry_->Serialize(), HasSubstr("\ncachewarm_active_generations 0\n"));
+  registry_->NewGauge({.name = "cachewarm_warm_generations", .help = "h", .labels = {}});
+  EXPECT_THAT(registry_->Serialize(), HasSubstr("\ncachewarm_warm_generations 0\n"));
 }
 
 TEST_F(RegistryTest, AGaugeGoesUpAndDown) {

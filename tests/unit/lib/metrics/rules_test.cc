@@ -20,7 +20,7 @@ TEST(CheckSpec, TakesNamesThatFollowTheConventions) {
       {MetricType::kCounter, "cachewarm_pod_starts_total"},
       {MetricType::kCounter, "cachewarm_saved_seconds_total"},
       {MetricType::kCounter, "cachewarm_fetched_bytes_total"},
-      {MetricType::kGauge, "cachewarm_active_generations"},
+      {MetricType::kGauge, "cachewarm_warm_generations"},
       {MetricType::kHistogram, "cachewarm_hold_seconds"},
       {MetricType::kHistogram, "cachewarm_bundle_bytes"},
   };

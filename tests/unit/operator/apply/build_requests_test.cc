@@ -41,9 +41,9 @@ class BuildRequestsTest : public testing::Test {
   }
   // Sends and gives the failure, "" when all was answered as expected.
   std::string Outcome(std::vector<api::BuildRequest> requests, const std::string& ip = "10.9.8.7") {
-    const plan::BuildRequestsWish wish{
+    const plan::DesiredBuildRequests batch{
         .pod_uid = "p1", .pod_name = "builder", .pod_ip = ip, .requests = std::move(requests)};
-    requests_.Follow(warmup_, {wish});
+    requests_.Update(warmup_, {batch});
     EXPECT_TRUE(fakes::Await([&] { return woken_ > 0; }));
     const auto states = requests_.States("w1");
     EXPECT_EQ(states.size(), 1U);
@@ -134,7 +134,7 @@ TEST_F(BuildRequestsTest, ARedirectIsNotFollowed) {
   Serve([](const std::string&, int) {
     return fakes::RawAnswer(302, "", "Location: http://10.0.0.1/\r\n");
   });
-  EXPECT_THAT(Outcome({To("/a")}), HasSubstr("answered 302"));
+  EXPECT_THAT(Outcome({To("/a")}), HasSubstr("response 302"));
   EXPECT_EQ(asked().size(), 1U);
 }
 
@@ -174,40 +174,40 @@ TEST_F(BuildRequestsTest, AServerThatLoadsForEverFailsWhenItsTimeIsOver) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(503, "loading"); });
   api::BuildRequest request = To("/a");
   request.timeout_seconds = 1;
-  EXPECT_THAT(Outcome({request}), HasSubstr("not answered as expected in 1 s: answered 503"));
+  EXPECT_THAT(Outcome({request}), HasSubstr("no expected response within 1 s: response 503"));
 }
 
 TEST_F(BuildRequestsTest, OnlyPodsAreAsked) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(200, ""); });
-  EXPECT_THAT(Outcome({To("/a")}, "169.254.169.254"), HasSubstr("no address of a pod"));
+  EXPECT_THAT(Outcome({To("/a")}, "169.254.169.254"), HasSubstr("not a valid pod IP"));
   EXPECT_TRUE(asked().empty());
 }
 
 TEST_F(BuildRequestsTest, WhatThePlanNoLongerWishesIsEndedAndForgotten) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(503, ""); });
-  requests_.Follow(
+  requests_.Update(
       warmup_,
       {{.pod_uid = "p1", .pod_name = "builder", .pod_ip = "10.9.8.7", .requests = {To("/a")}}});
   ASSERT_TRUE(fakes::Await([&] { return !asked().empty(); }));
   const api::CacheWarmup other{.ns = "team", .name = "other", .uid = "w2"};
-  requests_.Follow(other, {});
+  requests_.Update(other, {});
   ASSERT_EQ(requests_.States("w1").size(), 1U);
   EXPECT_FALSE(requests_.States("w1")[0].ended);
-  requests_.Follow(warmup_, {});
+  requests_.Update(warmup_, {});
   EXPECT_TRUE(requests_.States("w1").empty());
   EXPECT_EQ(woken_, 0);
 }
 
 TEST_F(BuildRequestsTest, ThoseOfAWarmupThatIsGoneOrWasMadeAnewAreEnded) {
   Serve([](const std::string&, int) { return fakes::RawAnswer(503, ""); });
-  const plan::BuildRequestsWish wish{
+  const plan::DesiredBuildRequests batch{
       .pod_uid = "p1", .pod_name = "builder", .pod_ip = "10.9.8.7", .requests = {To("/a")}};
   for (const char* live : {"", "w2"}) {
-    requests_.Follow(warmup_, {wish});
-    requests_.EndOthers({.ns = "team", .name = "llama"}, "w1");
-    requests_.EndOthers({.ns = "team", .name = "other"}, live);
+    requests_.Update(warmup_, {batch});
+    requests_.StopOthers({.ns = "team", .name = "llama"}, "w1");
+    requests_.StopOthers({.ns = "team", .name = "other"}, live);
     EXPECT_EQ(requests_.States("w1").size(), 1U);
-    requests_.EndOthers({.ns = "team", .name = "llama"}, live);
+    requests_.StopOthers({.ns = "team", .name = "llama"}, live);
     EXPECT_TRUE(requests_.States("w1").empty());
   }
   EXPECT_EQ(woken_, 0);

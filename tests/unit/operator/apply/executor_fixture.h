@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "operator/apply/executor.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/hanging_client.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::apply {
 
 // An executor over a fake API server, the plan that it carries out, and what comes of that. The
 // pods of namespace "team" hang when they are patched.
-class ExecutorTest : public op::testing::WorldFixture {
+class ExecutorTest : public op::testing::ClusterCacheFixture {
  protected:
   ExecutorTest()
       : hanging(server, "team"),
@@ -37,9 +37,9 @@ class ExecutorTest : public op::testing::WorldFixture {
   }
 
   absl::Status Execute() {
-    const absl::StatusOr<Carried> carried = executor.Execute(snapshot, plan, {});
-    refused = carried.ok() ? carried->refused : 0;
-    return carried.status();
+    const absl::StatusOr<ExecuteResult> result = executor.Execute(snapshot, plan, {});
+    rejected = result.ok() ? result->rejected : 0;
+    return result.status();
   }
 
   bool IsHeld(const std::string& name) {
@@ -48,7 +48,7 @@ class ExecutorTest : public op::testing::WorldFixture {
     return gates != nullptr && !gates->empty();
   }
 
-  static plan::JobWish JobNamed(const std::string& name) {
+  static plan::DesiredJob JobNamed(const std::string& name) {
     return {.name = name,
             .object = std::make_shared<const codec::Json>(
                 codec::Json{{"apiVersion", "batch/v1"},
@@ -80,7 +80,7 @@ class ExecutorTest : public op::testing::WorldFixture {
     return -1;
   }
 
-  // The wish to note on a held pod, which is stored by this, how long it waits.
+  // The request to note on a held pod, which is stored by this, how long it waits.
   plan::PodAnnotation HeldUntil(const std::string& name) {
     const auto pod = Stored(op::testing::HeldPodObject(name, "llama"));
     return {.ns = "default",
@@ -98,7 +98,7 @@ class ExecutorTest : public op::testing::WorldFixture {
   op::testing::HangingClient hanging;
   JobRefusals refusals;
   Executor executor;
-  size_t refused = 0;  // of the last Execute() that was OK
+  size_t rejected = 0;  // of the last Execute() that was OK
   plan::Snapshot snapshot;
   plan::Plan plan;
 };

@@ -61,7 +61,7 @@ TEST_F(ExecutorTest, CountsStartsOnceTheStatusIsWritten) {
   EXPECT_EQ(Metric("cachewarm_pod_starts_total" + labels + ",result=\"cold\"}"), 1);
   EXPECT_EQ(Metric("cachewarm_saved_seconds_total" + labels + "}"), 12.5);
   EXPECT_EQ(Metric("cachewarm_lost_seconds_total" + labels + "}"), 2);
-  EXPECT_EQ(Metric("cachewarm_builds_total" + labels + ",result=\"Captured\"}"), 1);
+  EXPECT_EQ(Metric("cachewarm_builds_total" + labels + ",reason=\"Captured\"}"), 1);
   EXPECT_EQ(Metric("cachewarm_build_seconds_sum" + labels + "}"), 40);
 }
 
@@ -97,7 +97,7 @@ TEST_F(ExecutorTest, OneNodeThatFailsKeepsTheOthersFromNothingButTheNextStep) {
     server.Put(kube::kNodeCaches, NodeCacheObject(node, "u"));
     plan.nodes.push_back({.node = node, .spec = {.warmups = {{.uid = "uid-llama"}}}});
   }
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
   server.Intercept([](const kube::Request& request) {
     return request.path.ends_with("/n1") ? absl::UnavailableError("down") : absl::OkStatus();
   });
@@ -113,7 +113,7 @@ TEST_F(ExecutorTest, KeepsTheOrderStatusNodesReleasesJobs) {
   plan.status_changed = true;
   plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-llama"}}}}};
   plan.jobs_to_create = {JobNamed("j")};
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
   ASSERT_TRUE(Execute().ok());
   const int status = Position("apply cachewarmups/status");
   const int node = Position("apply nodecaches");
@@ -125,7 +125,7 @@ TEST_F(ExecutorTest, KeepsTheOrderStatusNodesReleasesJobs) {
 
 TEST_F(ExecutorTest, AJobThatIsRefusedIsNotedAndKeepsNoPodWaiting) {
   plan.jobs_to_create = {JobNamed("j")};
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
   for (const absl::Status& refusal :
        {absl::InvalidArgumentError("tty: no boolean"), absl::PermissionDeniedError("quota")}) {
     server.OnWrite([refusal](const kube::Request& request, codec::Json&) {
@@ -155,7 +155,7 @@ TEST_F(ExecutorTest, AJobThatExistsAndOneThatIsGoneAreSuccess) {
 TEST_F(ExecutorTest, AllPlansTogetherHaveNoMoreRequestsUnderWayThanOne) {
   for (int i = 0; i < 60; ++i) {
     plan.releases.push_back(
-        {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "Warm"});
+        {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "ReleasedWarm"});
   }
   std::atomic<int> under_way = 0;
   std::atomic<int> most = 0;
@@ -185,7 +185,7 @@ TEST_F(ExecutorTest, AnAnnotationThatHangsKeepsNoOtherNamespaceWaiting) {
                                 .key = "cachewarm.io/start",
                                 .value = "v"});
   }
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
   EXPECT_TRUE(absl::IsDeadlineExceeded(ExecuteThough(16)));
   EXPECT_LT(hanging.tries(), 30);
   EXPECT_FALSE(IsHeld("a"));
@@ -219,7 +219,7 @@ TEST_F(ExecutorTest, APodThatWasLetGoMeanwhileIsNotToldHowLongItWaits) {
 
 TEST_F(ExecutorTest, ANoteThatOnePodCannotTakeKeepsNoOtherWaiting) {
   plan.annotations = {HeldUntil("full")};
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
   server.OnWrite([](const kube::Request&, codec::Json& pod) {
     return kube::AnnotationsOf(pod).contains("cachewarm.io/held-until")
                ? absl::InvalidArgumentError("annotations are too long")
@@ -227,7 +227,7 @@ TEST_F(ExecutorTest, ANoteThatOnePodCannotTakeKeepsNoOtherWaiting) {
   });
   EXPECT_TRUE(Execute().ok()) << "what the plan wants next must not wait for a retry";
   EXPECT_FALSE(IsHeld("a"));
-  EXPECT_EQ(refused, 1U);
+  EXPECT_EQ(rejected, 1U);
   EXPECT_EQ(log.Count("annotations are too long"), 1);
 }
 
@@ -240,7 +240,7 @@ TEST_F(ExecutorTest, AnAnnotationThatIsRefusedForGoodCostsNothingElse) {
                                 .key = "cachewarm.io/start",
                                 .value = "v"});
   }
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
   plan.jobs_to_create = {JobNamed("j")};
   server.OnWrite([](const kube::Request&, codec::Json& pod) {
     return kube::AnnotationsOf(pod).contains("cachewarm.io/start")
@@ -248,7 +248,7 @@ TEST_F(ExecutorTest, AnAnnotationThatIsRefusedForGoodCostsNothingElse) {
                : absl::OkStatus();
   });
   EXPECT_TRUE(Execute().ok());
-  EXPECT_EQ(refused, 2U);
+  EXPECT_EQ(rejected, 2U);
   EXPECT_EQ(log.Count("annotations are too long"), 1) << "one line, however many there are";
   EXPECT_FALSE(IsHeld("a"));
   EXPECT_NE(server.Find(kube::kJobs, {"default", "j"}), nullptr);
@@ -264,14 +264,14 @@ TEST_F(ExecutorTest, AnAnnotationThatMayComeToPassIsAnErrorToTryAgain) {
 TEST_F(ExecutorTest, ANodeThatRefusesWhatItIsToldKeepsNoPodWaiting) {
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
   plan.nodes = {{.node = "n1"}};
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm"});
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
   server.OnWrite([](const kube::Request& request, codec::Json&) {
     return request.path.find("nodecaches") != std::string::npos
                ? absl::InvalidArgumentError("spec.warmups: too many: 65")
                : absl::OkStatus();
   });
   EXPECT_TRUE(Execute().ok());
-  EXPECT_EQ(refused, 1U);
+  EXPECT_EQ(rejected, 1U);
   EXPECT_TRUE(log.Has("NodeCache n1: spec.warmups: too many: 65"));
   EXPECT_FALSE(IsHeld("a"));
 }
@@ -304,7 +304,7 @@ TEST_F(ExecutorTest, StopsBetweenRequests) {
   std::stop_source stopping;
   for (int i = 0; i < 20; ++i) {
     plan.releases.push_back(
-        {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "Warm"});
+        {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "ReleasedWarm"});
   }
   stopping.request_stop();
   EXPECT_TRUE(absl::IsCancelled(executor.Execute(snapshot, plan, stopping.get_token()).status()));

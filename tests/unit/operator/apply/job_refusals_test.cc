@@ -8,10 +8,10 @@ namespace {
 
 TEST(JobRefusals, AreKeptPerWarmupUntilTheJobIsMadeOrIsNoLongerWanted) {
   JobRefusals refusals;
-  refusals.Note("w1", "llama-1", "no");
-  refusals.Note("w1", "llama-1", "still no");
-  refusals.Note("w1", "llama-2", "quota");
-  refusals.Note("w2", "other-1", "no");
+  refusals.Record("w1", "llama-1", "no");
+  refusals.Record("w1", "llama-1", "still no");
+  refusals.Record("w1", "llama-2", "quota");
+  refusals.Record("w2", "other-1", "no");
   ASSERT_EQ(refusals.Of("w1").size(), 2U);
   EXPECT_EQ(refusals.Of("w1")[0].name, "llama-1");
   EXPECT_EQ(refusals.Of("w1")[0].message, "still no");

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 TEST_F(ExecutorTest, ReleasesManyPodsAndCountsEachOnce) {
   for (int i = 0; i < 60; ++i) {
     plan.releases.push_back({.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")),
-                             .reason = "Warm",
+                             .reason = "ReleasedWarm",
                              .held_seconds = 3});
   }
   ASSERT_TRUE(Execute().ok());
@@ -22,14 +22,14 @@ TEST_F(ExecutorTest, ReleasesManyPodsAndCountsEachOnce) {
     EXPECT_FALSE(IsHeld("p" + std::to_string(i)));
   }
   EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
-                   "reason=\"Warm\"}"),
+                   "reason=\"ReleasedWarm\"}"),
             60);
   EXPECT_EQ(Metric("cachewarm_hold_seconds_count{namespace=\"default\",warmup=\"llama\"}"), 60);
 }
 
 TEST_F(ExecutorTest, PodsThatHangTakeASlotForAShortWhileAndThenAlmostNone) {
   for (int i = 0; i < 60; ++i) {
-    plan.releases.push_back({.pod = Hanging("p" + std::to_string(i)), .reason = "Warm"});
+    plan.releases.push_back({.pod = Hanging("p" + std::to_string(i)), .reason = "ReleasedWarm"});
   }
   EXPECT_TRUE(absl::IsDeadlineExceeded(ExecuteThough(16)));
   EXPECT_LT(hanging.tries(), 30) << "16 at first, then hardly any";
@@ -39,15 +39,16 @@ TEST_F(ExecutorTest, PodsThatHangTakeASlotForAShortWhileAndThenAlmostNone) {
   EXPECT_TRUE(op::testing::Eventually([&] { return Execute().ok(); }));
   for (const plan::GateRelease& release : plan.releases) {
     EXPECT_FALSE(
-        observe::WaitsAtOurGate(*server.Find(kube::kPods, {"team", release.pod->meta.name})));
+        observe::IsHeldAtGate(*server.Find(kube::kPods, {"team", release.pod->meta.name})));
   }
 }
 
 TEST_F(ExecutorTest, ABuilderIsThroughBeforeAnyOtherPodIsReleased) {
-  plan.releases.push_back({.pod = Stored(HeldPodObject("builder", "llama")), .reason = "Builder"});
+  plan.releases.push_back(
+      {.pod = Stored(HeldPodObject("builder", "llama")), .reason = "ReleasedForBuild"});
   for (int i = 0; i < 20; ++i) {
-    plan.releases.push_back(
-        {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "NoRoom"});
+    plan.releases.push_back({.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")),
+                             .reason = "ReleasedNoCapacity"});
   }
   bool is_through = false;
   int early = 0;
@@ -62,8 +63,10 @@ TEST_F(ExecutorTest, ABuilderIsThroughBeforeAnyOtherPodIsReleased) {
 }
 
 TEST_F(ExecutorTest, ABuilderThatCannotBeReleasedKeepsNoOtherPodWaiting) {
-  plan.releases.push_back({.pod = Stored(HeldPodObject("builder", "llama")), .reason = "Builder"});
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "NoRoom"});
+  plan.releases.push_back(
+      {.pod = Stored(HeldPodObject("builder", "llama")), .reason = "ReleasedForBuild"});
+  plan.releases.push_back(
+      {.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedNoCapacity"});
   server.OnWrite([](const kube::Request& request, codec::Json&) {
     return request.path.ends_with("/builder") ? absl::UnavailableError("no") : absl::OkStatus();
   });
@@ -73,29 +76,29 @@ TEST_F(ExecutorTest, ABuilderThatCannotBeReleasedKeepsNoOtherPodWaiting) {
 
 TEST_F(ExecutorTest, OnlyOfAPodThatWasReleasedItIsTold) {
   for (const char* name : {"a", "b"}) {
-    plan.releases.push_back(
-        {.pod = Stored(HeldPodObject(name, "llama")),
-         .reason = "Warm",
-         .event = plan::EventWish{
-             .regarding = {.kind = "Pod", .name = name}, .reason = "Warm", .action = "Gate"}});
+    plan.releases.push_back({.pod = Stored(HeldPodObject(name, "llama")),
+                             .reason = "ReleasedWarm",
+                             .event = plan::EventRequest{.regarding = {.kind = "Pod", .name = name},
+                                                         .reason = "ReleasedWarm",
+                                                         .action = "Gate"}});
   }
   server.OnWrite([](const kube::Request& request, codec::Json&) {
     return request.path.ends_with("/b") ? absl::UnavailableError("no") : absl::OkStatus();
   });
   EXPECT_FALSE(Execute().ok());
-  ASSERT_EQ(events.Count("Warm"), 1);
+  ASSERT_EQ(events.Count("ReleasedWarm"), 1);
   EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "a");
 }
 
 TEST_F(ExecutorTest, AReleaseNotesWhyOnThePodAndAddsItsPreference) {
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")),
-                           .reason = "Warm",
+                           .reason = "ReleasedWarm",
                            .held_seconds = 3,
                            .preferred = {"n1"},
                            .excluded = {"n9"}});
   ASSERT_TRUE(Execute().ok());
   const codec::Json pod = *server.Find(kube::kPods, {"default", "a"});
-  EXPECT_EQ(pod["metadata"]["annotations"]["cachewarm.io/released"], "Warm");
+  EXPECT_EQ(pod["metadata"]["annotations"]["cachewarm.io/released"], "ReleasedWarm");
   EXPECT_THAT(pod["spec"]["affinity"].dump(), HasSubstr("\"n1\""));
   EXPECT_THAT(pod["spec"]["affinity"].dump(), HasSubstr("NotIn"));
 }
@@ -111,7 +114,7 @@ class RefusedAffinity : public ExecutorTest, public testing::WithParamInterface<
   }
   plan::GateRelease Release(std::vector<std::string> excluded) {
     return {.pod = Stored(HeldPodObject("a", "llama")),
-            .reason = "Warm",
+            .reason = "ReleasedWarm",
             .preferred = {"n1"},
             .excluded = std::move(excluded)};
   }
@@ -127,14 +130,14 @@ TEST_P(RefusedAffinity, APreferenceIsNoReasonToBeHeld) {
   EXPECT_FALSE(IsHeld("a"));
   const codec::Json pod = *server.Find(kube::kPods, {"default", "a"});
   EXPECT_FALSE(pod["spec"].contains("affinity"));
-  EXPECT_EQ(pod["metadata"]["annotations"]["cachewarm.io/released"], "Warm");
+  EXPECT_EQ(pod["metadata"]["annotations"]["cachewarm.io/released"], "ReleasedWarm");
 }
 
 TEST_P(RefusedAffinity, APodThatWouldBreakOnANodeIsHeldUntilPlannedAnewAndCostsNothingElse) {
   plan.releases = {Release({"n9"})};
   plan.jobs_to_create = {JobNamed("j")};
   EXPECT_TRUE(Execute().ok());
-  EXPECT_EQ(refused, 1U);
+  EXPECT_EQ(rejected, 1U);
   EXPECT_TRUE(IsHeld("a"));
   EXPECT_TRUE(log.Has("affinity is immutable"));
   EXPECT_NE(server.Find(kube::kJobs, {"default", "j"}), nullptr);
@@ -145,22 +148,22 @@ TEST_F(ExecutorTest, AReleaseThatIsRefusedWhateverItAsksForIsToldAndComesAgain) 
     return absl::PermissionDeniedError("this namespace is frozen");
   });
   plan.releases.push_back(
-      {.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm", .preferred = {"n1"}});
+      {.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm", .preferred = {"n1"}});
   EXPECT_TRUE(Execute().ok());
-  EXPECT_EQ(refused, 1U);
+  EXPECT_EQ(rejected, 1U);
   EXPECT_TRUE(log.Has("this namespace is frozen"));
   EXPECT_TRUE(IsHeld("a"));
 }
 
 TEST_F(ExecutorTest, APodThatWasReplacedUnderItsNameIsLeftAloneAndIsNoError) {
   plan.releases.push_back(
-      {.pod = Stored(HeldPodObject("a", "llama")), .reason = "Warm", .preferred = {"n1"}});
+      {.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm", .preferred = {"n1"}});
   server.Edit(kube::kPods, {"default", "a"},
               [](codec::Json& pod) { pod["metadata"]["uid"] = "another"; });
   EXPECT_TRUE(Execute().ok());
   EXPECT_TRUE(IsHeld("a"));
   EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
-                   "reason=\"Warm\"}"),
+                   "reason=\"ReleasedWarm\"}"),
             -1);
 }
 

@@ -11,9 +11,9 @@
 #include "lib/base/fan_out.h"
 #include "lib/codec/json_value.h"
 #include "operator/apply/executor.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/hanging_client.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::controllers {
 namespace {
@@ -37,7 +37,7 @@ api::CacheWarmup Injecting() {
   return warmup;
 }
 
-TEST(JudgeHeld, LetsGoOfAPodForEachOfItsReasons) {
+TEST(EvaluateHeldPod, LetsGoOfAPodForEachOfItsReasons) {
   const WallTime created{seconds(1'000'000)};
   struct Case {
     const char* name;
@@ -49,40 +49,42 @@ TEST(JudgeHeld, LetsGoOfAPodForEachOfItsReasons) {
   const std::vector<Case> cases = {
       {"young", [](api::CacheWarmup&) {}, seconds(10), "", seconds(51)},
       {"just before the deadline", [](api::CacheWarmup&) {}, seconds(60), "", seconds(1)},
-      {"past the deadline", [](api::CacheWarmup&) {}, seconds(61), api::reason::kReleasedDeadline,
+      {"past the deadline", [](api::CacheWarmup&) {}, seconds(61), api::reason::kReleasedAtDeadline,
        std::nullopt},
       {"paused", [](api::CacheWarmup& w) { w.spec.paused = true; }, seconds(1),
-       api::reason::kReleasedWithdrawn, std::nullopt},
+       api::reason::kReleasedHoldingDisabled, std::nullopt},
       {"being deleted", [](api::CacheWarmup& w) { w.deleting = true; }, seconds(1),
-       api::reason::kReleasedWithdrawn, std::nullopt},
+       api::reason::kReleasedHoldingDisabled, std::nullopt},
       {"withdrawn", [](api::CacheWarmup& w) { w.labels.clear(); }, seconds(2),
-       api::reason::kReleasedWithdrawn, std::nullopt},
+       api::reason::kReleasedHoldingDisabled, std::nullopt},
       {"label not seen yet", [](api::CacheWarmup& w) { w.labels.clear(); }, seconds(1), "",
        seconds(1)},
-      {"gate off", [](api::CacheWarmup& w) { w.spec.gate.mode = api::GateMode::kOff; }, seconds(1),
-       api::reason::kReleasedWithdrawn, std::nullopt},
+      {"gate off", [](api::CacheWarmup& w) { w.spec.gate.mode = api::GateMode::kNever; },
+       seconds(1), api::reason::kReleasedHoldingDisabled, std::nullopt},
   };
   for (const Case& test : cases) {
     api::CacheWarmup warmup = Injecting();
     test.change(warmup);
-    const HeldVerdict verdict =
-        JudgeHeld(HeldPod(created), &warmup, created + test.age, created + seconds(61));
+    const HeldDecision verdict =
+        EvaluateHeldPod(HeldPod(created), &warmup, created + test.age, created + seconds(61));
     EXPECT_EQ(verdict.reason, test.reason) << test.name;
     EXPECT_EQ(verdict.wait, test.wait) << test.name;
   }
 }
 
-TEST(JudgeHeld, AWarmupThatIsUnknownMayBeNewerThanOurStore) {
+TEST(EvaluateHeldPod, AWarmupThatIsUnknownMayBeNewerThanOurStore) {
   const WallTime created{seconds(1'000'000)};
-  EXPECT_EQ(JudgeHeld(HeldPod(created), nullptr, created + seconds(1), created).wait,
+  EXPECT_EQ(EvaluateHeldPod(HeldPod(created), nullptr, created + seconds(1), created).wait,
             Duration(seconds(1)));
-  EXPECT_EQ(JudgeHeld(HeldPod(created), nullptr, created + seconds(2), created).reason,
-            api::reason::kReleasedWithdrawn);
+  EXPECT_EQ(EvaluateHeldPod(HeldPod(created), nullptr, created + seconds(2), created).reason,
+            api::reason::kReleasedHoldingDisabled);
 }
 
-class HeldPodsTest : public op::testing::WorldFixture {
+class HeldPodsTest : public op::testing::ClusterCacheFixture {
  protected:
-  HeldPodsTest() : held_(world, {client(), clock, events, metrics, log}) { held_.SetLeading(true); }
+  HeldPodsTest() : held_(cluster, {client(), clock, events, metrics, log}) {
+    held_.SetLeading(true);
+  }
 
   bool IsHeld(const std::string& name) {
     const kube::Object pod = server.Find(kube::kPods, {"default", name});
@@ -107,19 +109,19 @@ TEST_F(HeldPodsTest, SweepReleasesWhatIsDueAndNothingElse) {
   orphan["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
   server.Put(kube::kPods, orphan);
   server.Put(kube::kPods, PodObject("free"));
-  StartWorld();
+  StartCache();
   held_.Sweep({});
   EXPECT_TRUE(IsHeld("young"));
   EXPECT_FALSE(IsHeld("old"));
   EXPECT_FALSE(IsHeld("of-paused"));
   EXPECT_FALSE(IsHeld("orphan"));
-  EXPECT_EQ(events.Count("Deadline"), 1);
-  EXPECT_EQ(events.Count("Withdrawn"), 2);
+  EXPECT_EQ(events.Count("ReleasedAtDeadline"), 1);
+  EXPECT_EQ(events.Count("ReleasedHoldingDisabled"), 2);
   EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"paused\","
-                   "reason=\"Withdrawn\"}"),
+                   "reason=\"ReleasedHoldingDisabled\"}"),
             1);
   EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"\","
-                   "reason=\"Withdrawn\"}"),
+                   "reason=\"ReleasedHoldingDisabled\"}"),
             1)
       << "anybody may name what is not there";
 }
@@ -132,11 +134,11 @@ TEST_F(HeldPodsTest, APodThatCannotBeReadIsNotHeld) {
     strange["metadata"]["labels"][fmt::format("l{}", i)] = "";
   }
   server.Put(kube::kPods, strange);
-  StartWorld();
+  StartCache();
   const auto outcome = held_.Reconcile("default/strange", {});
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_FALSE(IsHeld("strange"));
-  EXPECT_EQ(events.Count("Withdrawn"), 1);
+  EXPECT_EQ(events.Count("ReleasedHoldingDisabled"), 1);
 }
 
 TEST_F(HeldPodsTest, AReleaseDependsOnNoNote) {
@@ -149,7 +151,7 @@ TEST_F(HeldPodsTest, AReleaseDependsOnNoNote) {
                ? absl::InvalidArgumentError("annotations are too long")
                : absl::OkStatus();
   });
-  StartWorld();
+  StartCache();
   const auto outcome = held_.Reconcile("default/full", {});
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_FALSE(IsHeld("full"));
@@ -161,7 +163,7 @@ TEST_F(HeldPodsTest, OtherGatesStay) {
   pod["spec"]["schedulingGates"] = {{{"name", "kueue.x-k8s.io/admission"}},
                                     {{"name", std::string(api::kSchedulingGate)}}};
   server.Put(kube::kPods, pod);
-  StartWorld();
+  StartCache();
   const auto outcome = held_.Reconcile("default/a", {});
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   const kube::Object after = server.Find(kube::kPods, {"default", "a"});
@@ -172,7 +174,7 @@ TEST_F(HeldPodsTest, OtherGatesStay) {
 TEST_F(HeldPodsTest, LooksAgainAtTheDeadline) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
-  StartWorld();
+  StartCache();
   const auto outcome = held_.Reconcile("default/a", {});
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   ASSERT_TRUE(outcome->requeue_after.has_value());
@@ -181,14 +183,14 @@ TEST_F(HeldPodsTest, LooksAgainAtTheDeadline) {
   ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());
   EXPECT_FALSE(IsHeld("a"));
   EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
-                   "reason=\"Deadline\"}"),
+                   "reason=\"ReleasedAtDeadline\"}"),
             1);
 }
 
 TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLetsGoOfWhatALeaderLeftPastItsDeadline) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
-  StartWorld();
+  StartCache();
   held_.SetLeading(false);
   const auto outcome = held_.Reconcile("default/a", {});
   ASSERT_TRUE(outcome.ok()) << outcome.status();
@@ -200,7 +202,7 @@ TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLetsGoOfWhatALeaderLeftPastItsDeadli
   ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());
   EXPECT_FALSE(IsHeld("a"));
   EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
-                   "reason=\"Deadline\"}"),
+                   "reason=\"ReleasedAtDeadline\"}"),
             1);
 }
 
@@ -209,7 +211,7 @@ TEST_F(HeldPodsTest, AReplicaThatDoesNotLeadLeavesEverythingElseToTheLeader) {
   paused["spec"]["paused"] = true;
   server.Put(kube::kCacheWarmups, paused);
   server.Put(kube::kPods, HeldPodObject("of-paused", "paused"));
-  StartWorld();
+  StartCache();
   held_.SetLeading(false);
   ASSERT_TRUE(held_.Reconcile("default/of-paused", {}).ok());
   EXPECT_TRUE(IsHeld("of-paused"));
@@ -225,8 +227,8 @@ TEST_F(HeldPodsTest, WhileWarmupsCannotBeReadWhatThePodNotesCounts) {
     return request.resource == kube::kCacheWarmups.plural ? absl::PermissionDeniedError("no")
                                                           : absl::OkStatus();
   });
-  world.Start(stop.get_token());
-  ASSERT_TRUE(op::testing::Eventually([&] { return world.pods.store().HasSynced(); }));
+  cluster.Start(stop.get_token());
+  ASSERT_TRUE(op::testing::Eventually([&] { return cluster.pods.store().HasSynced(); }));
   EXPECT_EQ(held_.Reconcile("default/noted", {})->requeue_after, Duration(23'000));
   EXPECT_EQ(held_.Reconcile("default/unnoted", {})->requeue_after, Duration(63'000));
   clock.Advance(Duration(23'000));
@@ -241,7 +243,7 @@ TEST_F(HeldPodsTest, TheBudgetIsTheRolloutsAndNotThePods) {
   codec::Json second = HeldPodObject("second", "llama");
   second["metadata"]["creationTimestamp"] = FormatTime(clock.Now() + seconds(30));
   server.Put(kube::kPods, second);
-  StartWorld();
+  StartCache();
   clock.Advance(seconds(62));
   ASSERT_TRUE(held_.Reconcile("default/second", {}).ok());
   EXPECT_FALSE(IsHeld("second")) << "62 s after the first, 32 s after its own creation";
@@ -257,17 +259,17 @@ TEST_F(HeldPodsTest, OfABurstNotEveryPodHasAllOthersReadAgain) {
   for (int i = 0; i < kPods; ++i) {
     server.Put(kube::kPods, HeldPodObject(fmt::format("p{}", i), "llama"));
   }
-  StartWorld();
+  StartCache();
   FanOut(kPods, kHeldWorkers, {},
          [&](size_t i) { EXPECT_TRUE(held_.Reconcile(fmt::format("default/p{}", i), {}).ok()); });
-  EXPECT_EQ(log.Count("object not understood"), 1);
+  EXPECT_EQ(log.Count("cannot decode object"), 1);
 }
 
 TEST_F(HeldPodsTest, AWarmupThatAllowsLessIsHeededAtOnce) {
   codec::Json warmup = WarmupObject("llama");
   server.Put(kube::kCacheWarmups, warmup);
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
-  StartWorld();
+  StartCache();
   EXPECT_EQ(held_.Reconcile("default/a", {})->requeue_after, Duration(61'500));
   warmup["spec"]["gate"] = {{"maxHoldSeconds", 10}};
   server.Put(kube::kCacheWarmups, warmup);
@@ -283,7 +285,7 @@ TEST_F(HeldPodsTest, ADeploymentWhosePodsAreSelectedByLabelsKeepsItsProgressDead
   deployment["spec"]["progressDeadlineSeconds"] = 30;
   server.Put(kube::kDeployments, deployment);
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
-  StartWorld();
+  StartCache();
   EXPECT_EQ(held_.Reconcile("default/a", {})->requeue_after, Duration(16'500)) << "half of it";
 }
 
@@ -291,12 +293,12 @@ TEST_F(HeldPodsTest, AGateThatSomebodyElseRemovedIsNoError) {
   codec::Json pod = HeldPodObject("a", "gone");
   pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
   server.Put(kube::kPods, pod);
-  StartWorld();
-  StopWorld();  // so that the store stays behind
+  StartCache();
+  StopCache();  // so that the store stays behind
   server.Edit(kube::kPods, {"default", "a"},
               [](codec::Json& edited) { edited["spec"].erase("schedulingGates"); });
   EXPECT_TRUE(held_.Reconcile("default/a", {}).ok());
-  EXPECT_EQ(events.Count("Withdrawn"), 0);
+  EXPECT_EQ(events.Count("ReleasedHoldingDisabled"), 0);
   server.Remove(kube::kPods, {"default", "a"});
   EXPECT_TRUE(held_.Reconcile("default/a", {}).ok());
 }
@@ -305,7 +307,7 @@ TEST_F(HeldPodsTest, AFailureOfTheServerIsAnErrorToTryAgain) {
   codec::Json pod = HeldPodObject("a", "gone");
   pod["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z";
   server.Put(kube::kPods, pod);
-  StartWorld();
+  StartCache();
   server.Intercept([](const kube::Request& request) {
     return request.verb == "patch" ? absl::UnavailableError("down") : absl::OkStatus();
   });
@@ -314,10 +316,10 @@ TEST_F(HeldPodsTest, AFailureOfTheServerIsAnErrorToTryAgain) {
 }
 
 // Pods that should be free long since: 60 in a namespace where none can be patched, one elsewhere.
-class HangingPodsTest : public op::testing::WorldFixture {
+class HangingPodsTest : public op::testing::ClusterCacheFixture {
  protected:
   HangingPodsTest()
-      : hanging(server, "a-team"), held(world, {hanging, clock, events, metrics, log}) {
+      : hanging(server, "a-team"), held(cluster, {hanging, clock, events, metrics, log}) {
     held.SetLeading(true);
     for (int i = 0; i < 60; ++i) {
       Put("a-team", fmt::format("p{}", i));
@@ -327,8 +329,8 @@ class HangingPodsTest : public op::testing::WorldFixture {
 
   // Then nobody else waits for the clock.
   void StartAndStopWorld() {
-    StartWorld();
-    StopWorld();
+    StartCache();
+    StopCache();
   }
 
   void Put(const std::string& ns, const std::string& name) {
@@ -339,12 +341,12 @@ class HangingPodsTest : public op::testing::WorldFixture {
   }
 
   bool IsHeld(const std::string& ns, const std::string& name) {
-    return observe::WaitsAtOurGate(*server.Find(kube::kPods, {ns, name}));
+    return observe::IsHeldAtGate(*server.Find(kube::kPods, {ns, name}));
   }
 
-  absl::Status Look(const std::string& key) { return held.Reconcile(key, {}).status(); }
+  absl::Status Reconcile(const std::string& key) { return held.Reconcile(key, {}).status(); }
   std::future<absl::Status> BeginToLook(const std::string& key) {
-    return std::async(std::launch::async, [this, key] { return Look(key); });
+    return std::async(std::launch::async, [this, key] { return Reconcile(key); });
   }
 
   op::testing::HangingClient hanging;
@@ -385,29 +387,29 @@ TEST_F(HangingPodsTest, TheyLeaveHalfOfTheWorkersToOthers) {
     looks.push_back(BeginToLook(fmt::format("a-team/p{}", i)));
   }
   ASSERT_TRUE(op::testing::Eventually([&] { return hanging.under_way() == kHeldWorkers / 2; }));
-  EXPECT_TRUE(absl::IsAborted(Look("a-team/p30")));
-  EXPECT_TRUE(Look("default/free").ok());
+  EXPECT_TRUE(absl::IsAborted(Reconcile("a-team/p30")));
+  EXPECT_TRUE(Reconcile("default/free").ok());
   hanging.Answer();
   for (std::future<absl::Status>& look : looks) {
     EXPECT_TRUE(look.get().ok());
   }
-  EXPECT_TRUE(Look("a-team/p30").ok());
+  EXPECT_TRUE(Reconcile("a-team/p30").ok());
 }
 
 TEST_F(HeldPodsTest, APodWhoseAffinityMayNotChangeIsFreeAtItsDeadline) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
-  StartWorld();
+  StartCache();
   server.OnWrite([](const kube::Request&, codec::Json& object) {
     return kube::At(object, {"spec", "affinity"}) == nullptr ? absl::OkStatus()
                                                              : absl::InvalidArgumentError("no");
   });
-  const auto pod = world.pod_views.Get({"default", "a"});
+  const auto pod = cluster.pod_views.Get({"default", "a"});
   ASSERT_NE(pod, nullptr);
-  kube::PodTurns turns(clock, {.at_once = 1, .limit = Duration(3'000)});
-  EXPECT_FALSE(
-      apply::ReleaseGate(client(), turns, {.pod = pod, .reason = "Warm", .excluded = {"n9"}}, {})
-          .ok());
+  kube::SlowNamespaceLimiter turns(clock, {.at_once = 1, .limit = Duration(3'000)});
+  EXPECT_FALSE(apply::ReleaseGate(client(), turns,
+                                  {.pod = pod, .reason = "ReleasedWarm", .excluded = {"n9"}}, {})
+                   .ok());
   EXPECT_TRUE(IsHeld("a")) << "the plan keeps it off a node";
   clock.Advance(Duration(61'500));
   ASSERT_TRUE(held_.Reconcile("default/a", {}).ok());
@@ -415,7 +417,7 @@ TEST_F(HeldPodsTest, APodWhoseAffinityMayNotChangeIsFreeAtItsDeadline) {
 }
 
 TEST_F(HeldPodsTest, UnknownAndMalformedKeysAreNothingToDo) {
-  StartWorld();
+  StartCache();
   EXPECT_TRUE(held_.Reconcile("default/none", {}).ok());
   EXPECT_FALSE(held_.Reconcile("a/b/c", {}).ok());
 }

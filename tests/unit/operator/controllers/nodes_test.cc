@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::controllers {
 namespace {
@@ -13,11 +13,11 @@ using op::testing::Eventually;
 using op::testing::NodeCacheObject;
 using op::testing::NodeObject;
 
-class NodesTest : public op::testing::WorldFixture {
+class NodesTest : public op::testing::ClusterCacheFixture {
  protected:
-  NodesTest() : nodes_(world, Means(false)) {}
+  NodesTest() : nodes_(cluster, Dependencies(false)) {}
 
-  Nodes::Means Means(bool writes_condition) {
+  Nodes::Dependencies Dependencies(bool writes_condition) {
     return {.client = server,
             .clock = clock,
             .metrics = metrics,
@@ -43,7 +43,7 @@ class NodesTest : public op::testing::WorldFixture {
 
 TEST_F(NodesTest, ANodeGetsItsNodeCacheOwnedByIt) {
   server.Put(kube::kNodes, NodeObject("a", "uid-a"));
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   const kube::Object created = CacheOf("a");
   ASSERT_NE(created, nullptr);
@@ -55,7 +55,7 @@ TEST_F(NodesTest, ANodeGetsItsNodeCacheOwnedByIt) {
 TEST_F(NodesTest, DoingItAgainWritesNothing) {
   server.Put(kube::kNodes, NodeObject("a", "uid-a"));
   server.Put(kube::kNodeCaches, NodeCacheObject("a", "uid-a"));
-  StartWorld();
+  StartCache();
   const size_t before = Writes();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ(Writes(), before);
@@ -66,10 +66,10 @@ TEST_F(NodesTest, ANodeReplacedUnderItsNameStartsOver) {
   codec::Json old = NodeCacheObject("a", "uid-old");
   old["status"] = {{"node", {{"gpuType", "nvidia/old/sm_70"}}}};
   server.Put(kube::kNodeCaches, old);
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ(CacheOf("a"), nullptr);
-  ASSERT_TRUE(Eventually([&] { return world.node_caches.store().size() == 0; }));
+  ASSERT_TRUE(Eventually([&] { return cluster.node_caches.store().size() == 0; }));
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ((*CacheOf("a"))["metadata"]["ownerReferences"][0]["uid"], "uid-new");
   EXPECT_FALSE(CacheOf("a")->contains("status"));
@@ -77,14 +77,14 @@ TEST_F(NodesTest, ANodeReplacedUnderItsNameStartsOver) {
 
 TEST_F(NodesTest, TheNodeCacheOfANodeThatIsGoneGoesToo) {
   server.Put(kube::kNodeCaches, NodeCacheObject("a", "uid-a"));
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ(CacheOf("a"), nullptr);
 }
 
 TEST_F(NodesTest, AnotherOperatingSystemGetsNone) {
   server.Put(kube::kNodes, WindowsNode());
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(nodes_.Reconcile("w", {}).ok());
   EXPECT_EQ(CacheOf("w"), nullptr);
 }
@@ -94,7 +94,7 @@ TEST_F(NodesTest, ANodeCacheWithoutOwnerIsAdopted) {
   codec::Json ownerless = NodeCacheObject("a", "uid-a");
   ownerless["metadata"].erase("ownerReferences");
   server.Put(kube::kNodeCaches, ownerless);
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ((*CacheOf("a"))["metadata"]["ownerReferences"][0]["uid"], "uid-a");
   EXPECT_EQ((*CacheOf("a"))["metadata"]["uid"], "uid-cache-a");
@@ -102,7 +102,7 @@ TEST_F(NodesTest, ANodeCacheWithoutOwnerIsAdopted) {
 
 TEST_F(NodesTest, AServerThatFailsIsAnErrorToTryAgain) {
   server.Put(kube::kNodes, NodeObject("a", "uid-a"));
-  StartWorld();
+  StartCache();
   server.Intercept([](const kube::Request& request) {
     return request.verb == "apply" ? absl::UnavailableError("down") : absl::OkStatus();
   });
@@ -171,7 +171,7 @@ class FreshNodeTest : public NodesTest {
 
 TEST_F(FreshNodeTest, ATaintGoesWhenTheNodeIsWarmAndNothingElseChanges) {
   AgentReports(true);
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ(Taints(), others_);
   EXPECT_EQ((*Node())["metadata"]["labels"]["kept"], "yes");
@@ -182,7 +182,7 @@ TEST_F(FreshNodeTest, ATaintGoesWhenTheNodeIsWarmAndNothingElseChanges) {
 
 TEST_F(FreshNodeTest, ATaintStaysWhileTheNodeWarmsAndGoesAtItsDeadline) {
   AgentReports(false);
-  StartWorld();
+  StartCache();
   const size_t before = Writes();
   const auto first = nodes_.Reconcile("a", {});
   ASSERT_TRUE(first.ok());
@@ -193,21 +193,21 @@ TEST_F(FreshNodeTest, ATaintStaysWhileTheNodeWarmsAndGoesAtItsDeadline) {
   clock.Advance(std::chrono::seconds(60));
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ(Taints(), others_);
-  EXPECT_EQ(Metric("cachewarm_startup_taints_removed_total{reason=\"Deadline\"}"), 1);
+  EXPECT_EQ(Metric("cachewarm_startup_taints_removed_total{reason=\"DeadlineExceeded\"}"), 1);
 }
 
 TEST_F(FreshNodeTest, ANewOperatorRemovesItAtTheSameTimeThoughNoAgentEverCame) {
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   clock.Advance(std::chrono::seconds(61));
-  Nodes restarted(world, Means(false));
+  Nodes restarted(cluster, Dependencies(false));
   ASSERT_TRUE(restarted.Reconcile("a", {}).ok());
   EXPECT_EQ(Taints(), others_);
 }
 
 TEST_F(FreshNodeTest, TaintsThatMovedMeanwhileAreLookedAtAgain) {
   AgentReports(true);
-  StartWorld();
+  StartCache();
   codec::Json moved = *Node();
   server.Intercept([&](const kube::Request& request) {
     return request.verb == "patch" ? absl::InvalidArgumentError("test failed") : absl::OkStatus();
@@ -223,8 +223,8 @@ TEST_F(FreshNodeTest, OfAnotherOperatingSystemATaintGoesAtItsDeadlineAndNothingI
   windows["metadata"]["creationTimestamp"] = FormatTime(clock.Now());
   windows["spec"]["taints"] = {{{"key", "cachewarm.io/warming"}, {"effect", "NoSchedule"}}};
   server.Put(kube::kNodes, windows);
-  StartWorld();
-  Nodes writing(world, Means(true));
+  StartCache();
+  Nodes writing(cluster, Dependencies(true));
   ASSERT_TRUE(writing.Reconcile("w", {}).ok());
   clock.Advance(std::chrono::seconds(60));
   ASSERT_TRUE(writing.Reconcile("w", {}).ok());
@@ -236,14 +236,14 @@ TEST_F(FreshNodeTest, OfAnotherOperatingSystemATaintGoesAtItsDeadlineAndNothingI
 
 TEST_F(FreshNodeTest, TheConditionIsWrittenOnChangeOnlyAndTakenBackWithTheSetting) {
   AgentReports(false);
-  StartWorld();
-  Nodes writing(world, Means(true));
+  StartCache();
+  Nodes writing(cluster, Dependencies(true));
   ASSERT_TRUE(writing.Reconcile("a", {}).ok());
   EXPECT_EQ(Condition()["status"], "False");
   EXPECT_EQ(Condition()["reason"], "Warming");
   const auto seen = [&](const std::string& status) {
     return Eventually([&] {
-      const auto node = world.node_views.Get({.name = "a"});
+      const auto node = cluster.node_views.Get({.name = "a"});
       return (node->warm.has_value() ? node->warm->status : "") == status;
     });
   };
@@ -255,7 +255,7 @@ TEST_F(FreshNodeTest, TheConditionIsWrittenOnChangeOnlyAndTakenBackWithTheSettin
   clock.Advance(std::chrono::seconds(5));
   AgentReports(true);
   ASSERT_TRUE(Eventually(
-      [&] { return world.node_cache_views.Get("a")->status.warmups[0].prepared.size() == 1; }));
+      [&] { return cluster.node_cache_views.Get("a")->status.warmups[0].prepared.size() == 1; }));
   ASSERT_TRUE(writing.Reconcile("a", {}).ok());
   EXPECT_EQ(Condition()["status"], "True");
   EXPECT_NE(Condition()["lastTransitionTime"], since);

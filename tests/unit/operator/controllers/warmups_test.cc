@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::controllers {
 namespace {
@@ -21,7 +21,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class WarmupsTest : public op::testing::WorldFixture {
+class WarmupsTest : public op::testing::ClusterCacheFixture {
  protected:
   WarmupsTest()
       : executor({.client = server,
@@ -30,14 +30,14 @@ class WarmupsTest : public op::testing::WorldFixture {
                   .metrics = metrics,
                   .log = log,
                   .job_refusals = job_refusals}),
-        rehearsals(server, clock),
+        dry_runs(server, clock),
         build_requests({.clock = clock,
                         .log = log,
                         .connect = [](const std::string&) { return http::MakeClient({}); },
                         .wake = [](const std::string&) {}}),
-        warmups({.world = world,
+        warmups({.cluster = cluster,
                  .executor = executor,
-                 .rehearsals = rehearsals,
+                 .dry_runs = dry_runs,
                  .build_requests = build_requests,
                  .job_refusals = job_refusals,
                  .clock = clock,
@@ -65,7 +65,7 @@ class WarmupsTest : public op::testing::WorldFixture {
   // Waits until the store has what the server has.
   bool Seen() {
     return Eventually([&] {
-      const kube::Object stored = world.warmups.store().Get({"default", "llama"});
+      const kube::Object stored = cluster.warmups.store().Get({"default", "llama"});
       const kube::Object there = server.Find(kube::kCacheWarmups, {"default", "llama"});
       return stored != nullptr &&
              kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*there);
@@ -102,14 +102,14 @@ class WarmupsTest : public op::testing::WorldFixture {
   std::string admission_missing;
   apply::JobRefusals job_refusals;
   apply::Executor executor;
-  admission::Rehearsals rehearsals;
+  admission::DryRuns dry_runs;
   apply::BuildRequests build_requests;
   Warmups warmups;
 };
 
 TEST_F(WarmupsTest, AWorkloadThatIsNotThereIsACondition) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(Reconcile().ok());
   EXPECT_EQ(ReadyReason(), "WorkloadNotFound");
   EXPECT_FALSE(Warmup()["metadata"]["labels"].contains("cachewarm.io/inject"));
@@ -120,18 +120,18 @@ TEST_F(WarmupsTest, RehearsesBeforeItInjects) {
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
-  StartWorld();
+  StartCache();
   const auto outcome = Reconcile();
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_EQ(outcome->requeue_after, Duration(0)) << "a new verdict is looked at at once";
-  EXPECT_EQ(rehearsals.Last("uid-llama").injected, plan::Answer::kAllowed);
-  EXPECT_EQ(Metric("cachewarm_rehearsals_total{result=\"allowed\"}"), 1);
+  EXPECT_EQ(dry_runs.Last("uid-llama").injected, plan::DryRunResult::kAllowed);
+  EXPECT_EQ(Metric("cachewarm_admission_dry_runs_total{result=\"allowed\"}"), 1);
 }
 
 TEST_F(WarmupsTest, APlanOnAStoreThatIsBehindItsOwnWriteWaits) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
-  StartWorld();
-  StopWorld();  // the store stays as it is
+  StartCache();
+  StopCache();  // the store stays as it is
   ASSERT_TRUE(Reconcile().ok());
   const size_t before = Writes();
   const auto outcome = Reconcile();
@@ -147,12 +147,12 @@ TEST_F(WarmupsTest, SettlesToNoFurtherWrites) {
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
-  StartWorld();
+  StartCache();
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(Reconcile().ok());
     ASSERT_TRUE(Seen());
     ASSERT_TRUE(Eventually([&] {
-      const kube::Object stored = world.node_caches.store().Get({.name = "n1"});
+      const kube::Object stored = cluster.node_caches.store().Get({.name = "n1"});
       return kube::ResourceVersionOf(*stored) ==
              kube::ResourceVersionOf(*server.Find(kube::kNodeCaches, {.name = "n1"}));
     }));
@@ -167,8 +167,8 @@ TEST_F(WarmupsTest, SettlesToNoFurtherWrites) {
 TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsLeft) {
   PutEntryOf("uid-llama");
   server.Put(kube::kPods, HeldPodObject("held", "llama"));
-  StartWorld();
-  ASSERT_EQ(LeftBehind(world, {"default", "llama"}, ""), std::vector<std::string>{"uid-llama"});
+  StartCache();
+  ASSERT_EQ(LeftoverUids(cluster, {"default", "llama"}, ""), std::vector<std::string>{"uid-llama"});
   ASSERT_TRUE(Reconcile().ok());
   EXPECT_FALSE(SpecOf("n1").contains("warmups") && !SpecOf("n1")["warmups"].empty());
   const kube::Object pod = server.Find(kube::kPods, {"default", "held"});
@@ -179,8 +179,8 @@ TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsLeft) {
 TEST_F(WarmupsTest, AWarmupMadeAgainKeepsItsPodsAndLosesOldEntries) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   PutEntryOf("uid-before");
-  StartWorld();
-  EXPECT_EQ(LeftBehind(world, {"default", "llama"}, "uid-llama"),
+  StartCache();
+  EXPECT_EQ(LeftoverUids(cluster, {"default", "llama"}, "uid-llama"),
             std::vector<std::string>{"uid-before"});
   ASSERT_TRUE(Reconcile().ok());
   for (const codec::Json& entry : SpecOf("n1").value("warmups", codec::Json::array())) {
@@ -194,10 +194,10 @@ TEST_F(WarmupsTest, ANodeCacheThatIsRefusedCostsTheWarmupNothingElse) {
   server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
   RefuseNodeCaches();
-  StartWorld();
+  StartCache();
   const auto first = Reconcile();
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(rehearsals.Last("uid-llama").injected, plan::Answer::kAllowed);
+  EXPECT_EQ(dry_runs.Last("uid-llama").injected, plan::DryRunResult::kAllowed);
   ASSERT_TRUE(Seen());
   const auto outcome = Reconcile();
   ASSERT_TRUE(outcome.ok()) << outcome.status();
@@ -210,7 +210,7 @@ TEST_F(WarmupsTest, WhatAnOlderWarmupLeftOnANodeThatRefusesKeepsNoLiveOneFromBei
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   PutEntryOf("uid-before");
   RefuseNodeCaches();
-  StartWorld();
+  StartCache();
   const auto outcome = Reconcile();
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_EQ(ReadyReason(), "WorkloadNotFound");
@@ -221,7 +221,7 @@ TEST_F(WarmupsTest, WhatAnOlderWarmupLeftOnANodeThatRefusesKeepsNoLiveOneFromBei
 TEST_F(WarmupsTest, WhatAWarmupThatIsGoneLeftOnANodeThatRefusesIsTriedAgain) {
   PutEntryOf("uid-llama");
   RefuseNodeCaches();
-  StartWorld();
+  StartCache();
   EXPECT_EQ(Reconcile()->requeue_after, Duration(30'000));
   server.OnWrite(nullptr);
   EXPECT_EQ(Reconcile()->requeue_after, std::nullopt);
@@ -233,22 +233,23 @@ TEST_F(WarmupsTest, OfAWarmupThatIsGoneNothingIsRememberedThoughNoNodeCacheNames
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(Reconcile().ok());
-  ASSERT_NE(rehearsals.Last("uid-llama").fingerprint, "");
-  job_refusals.Note("uid-llama", "job", "quota");
+  ASSERT_NE(dry_runs.Last("uid-llama").fingerprint, "");
+  job_refusals.Record("uid-llama", "job", "quota");
   server.Remove(kube::kCacheWarmups, {"default", "llama"});
   server.Remove(kube::kNodeCaches, {.name = "n1"});
-  ASSERT_TRUE(Eventually(
-      [&] { return world.warmups.store().size() == 0 && world.node_caches.store().size() == 0; }));
+  ASSERT_TRUE(Eventually([&] {
+    return cluster.warmups.store().size() == 0 && cluster.node_caches.store().size() == 0;
+  }));
   ASSERT_TRUE(Reconcile().ok());
-  EXPECT_EQ(rehearsals.Last("uid-llama").fingerprint, "");
+  EXPECT_EQ(dry_runs.Last("uid-llama").fingerprint, "");
   EXPECT_TRUE(job_refusals.Of("uid-llama").empty());
 }
 
 TEST_F(WarmupsTest, AServerThatRefusesTheStatusIsToldAsAnError) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
-  StartWorld();
+  StartCache();
   server.Intercept([](const kube::Request& request) {
     return request.resource == "cachewarmups/status" ? absl::UnavailableError("down")
                                                      : absl::OkStatus();
@@ -259,7 +260,7 @@ TEST_F(WarmupsTest, AServerThatRefusesTheStatusIsToldAsAnError) {
 }
 
 TEST_F(WarmupsTest, AKeyWithoutAnythingIsNothingToDo) {
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(Reconcile().ok());
   EXPECT_THAT(server.Requests(), Not(Contains(HasSubstr("apply"))));
   EXPECT_FALSE(warmups.Reconcile("//", {}).ok());

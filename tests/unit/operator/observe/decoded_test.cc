@@ -75,7 +75,7 @@ TEST_F(DecodedTest, WhatIsGoneIsForgotten) {
   auto values = Make();
   store.Put(Named("x"));
   const std::weak_ptr<const std::string> value = values.Get({"a", "x"});
-  values.Take(store.Remove({"a", "x"}).Unpack());
+  values.Apply(store.Remove({"a", "x"}).Unpack());
   EXPECT_TRUE(value.expired());
 }
 

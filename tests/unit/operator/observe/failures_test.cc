@@ -5,8 +5,8 @@
 
 #include "fmt/format.h"
 #include "operator/observe/workload.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -24,7 +24,7 @@ api::CacheWarmup WarmupOf(const std::string& kind, const std::string& name) {
 constexpr const char* kRoot = "/mnt/disk/warm";  // of the node, as configured
 constexpr const char* kVolumeForbidden = "violates PodSecurity: hostPath (volume \"cachewarm\")";
 
-class FailuresTest : public op::testing::WorldFixture {
+class FailuresTest : public op::testing::ClusterCacheFixture {
  protected:
   struct EventSetup {
     std::string name = "e";
@@ -58,13 +58,13 @@ class FailuresTest : public op::testing::WorldFixture {
 
   plan::CreateFailure Failure(const api::CacheWarmup& warmup,
                               std::vector<std::shared_ptr<const api::Pod>> pods = {},
-                              const plan::Rehearsal& rehearsal = {}) {
+                              const plan::AdmissionDryRun& dry_run = {}) {
     plan::Snapshot snapshot{.warmup = warmup,
-                            .workload = ResolveWorkload(world, warmup),
-                            .rehearsal = rehearsal,
+                            .workload = ResolveWorkload(cluster, warmup),
+                            .dry_run = dry_run,
                             .pods = std::move(pods)};
     snapshot.settings.root = kRoot;
-    return FindCreateFailure(world, snapshot);
+    return FindCreateFailure(cluster, snapshot);
   }
 };
 
@@ -82,7 +82,7 @@ TEST_F(FailuresTest, ACreateFailureCountsOnlyWhenItNamesUs) {
       {"invalid mount /var/cache/cachewarm", false, true},
       {"policy: only paths below /data, not /mnt/disk/warm/default/llama", true, true},
       {"policy: only paths below /data, not /var/lib/cachewarm/default/llama", true, false},
-      {"unknown scheduling gate cachewarm.io/warm", false, true},
+      {"unknown scheduling gate cachewarm.io/wait-for-cache", false, true},
       {"exceeded quota: q", false, false},
       {"image policy: latest is not allowed", false, false},
   };
@@ -98,11 +98,11 @@ TEST_F(FailuresTest, ACreateFailureCountsOnlyWhenItNamesUs) {
           {{"name", "models"}, {"hostPath", {{"path", "/models"}}}}};
     }
     server.Put(kube::kDeployments, deployment);
-    if (!world.HasSynced()) {
-      StartWorld();
+    if (!cluster.HasSynced()) {
+      StartCache();
     }
     ASSERT_TRUE(op::testing::Eventually([&] {
-      const kube::Object seen = world.deployments.store().Get({"default", "llama"});
+      const kube::Object seen = cluster.deployments.store().Get({"default", "llama"});
       return seen != nullptr && (*seen)["spec"] == deployment["spec"] &&
              (*seen)["status"]["conditions"] == deployment["status"]["conditions"];
     }));
@@ -117,7 +117,7 @@ TEST_F(FailuresTest, AnEventAboutTheWorkloadCountsWhereverItsTimeIsWritten) {
   for (const char* field : {"eventTime", "deprecatedLastTimestamp", "series"}) {
     PutEvent({.name = "e" + std::to_string(at++), .about = field, .field = field});
   }
-  StartWorld();
+  StartCache();
   for (const char* field : {"eventTime", "deprecatedLastTimestamp", "series"}) {
     const plan::CreateFailure failure = Failure(WarmupOf("StatefulSet", field));
     EXPECT_EQ(FormatTime(failure.time), "2026-01-01T00:05:00Z") << field;
@@ -130,13 +130,13 @@ TEST_F(FailuresTest, EventsOfOthersOrOfOtherThingsDoNotCount) {
   PutEvent({.name = "kind", .kind = "Job"});
   PutEvent({.name = "quota", .note = "exceeded quota: gpus"});
   PutEvent({.name = "reason", .reason = "FailedKillPod"});
-  StartWorld();
+  StartCache();
   EXPECT_EQ(Failure(WarmupOf("StatefulSet", "llama")).time, WallTime{});
 }
 
 TEST_F(FailuresTest, AnEventFromBeforeTheConditionChangedIsOver) {
   PutEvent({});
-  StartWorld();
+  StartCache();
   api::CacheWarmup warmup = WarmupOf("StatefulSet", "llama");
   warmup.status.conditions = {{.type = "Ready",
                                .status = "True",
@@ -147,25 +147,25 @@ TEST_F(FailuresTest, AnEventFromBeforeTheConditionChangedIsOver) {
   EXPECT_EQ(Failure(warmup).time, WallTime{});
 }
 
-// Pods that were made before the withdrawal had reached every API server.
+// Pods that were made before the suspension had reached every API server.
 TEST_F(FailuresTest, WhileWithdrawnAnEventIsOverWhenTheServerHasAllowedThePodSince) {
   PutEvent({});
-  StartWorld();
+  StartCache();
   api::CacheWarmup warmup = WarmupOf("StatefulSet", "llama");
   warmup.status.conditions = {{.type = "Ready",
                                .status = "False",
-                               .reason = "InjectionRefused",
+                               .reason = "InjectionRejected",
                                .last_transition_time = *ParseTime("2026-01-01T00:04:00Z")}};
-  plan::Rehearsal rehearsal{.time = *ParseTime("2026-01-01T00:06:00Z"),
-                            .as_is = plan::Answer::kAllowed,
-                            .injected = plan::Answer::kAllowed};
+  plan::AdmissionDryRun dry_run{.time = *ParseTime("2026-01-01T00:06:00Z"),
+                                .unmodified = plan::DryRunResult::kAllowed,
+                                .injected = plan::DryRunResult::kAllowed};
   EXPECT_NE(Failure(warmup).time, WallTime{});
-  EXPECT_EQ(Failure(warmup, {}, rehearsal).time, WallTime{});
-  rehearsal.injected = plan::Answer::kUnknown;
-  EXPECT_NE(Failure(warmup, {}, rehearsal).time, WallTime{}) << "it says nothing";
-  rehearsal.injected = plan::Answer::kAllowed;
-  rehearsal.time = *ParseTime("2026-01-01T00:04:30Z");
-  EXPECT_NE(Failure(warmup, {}, rehearsal).time, WallTime{}) << "it is older";
+  EXPECT_EQ(Failure(warmup, {}, dry_run).time, WallTime{});
+  dry_run.injected = plan::DryRunResult::kUnknown;
+  EXPECT_NE(Failure(warmup, {}, dry_run).time, WallTime{}) << "it says nothing";
+  dry_run.injected = plan::DryRunResult::kAllowed;
+  dry_run.time = *ParseTime("2026-01-01T00:04:30Z");
+  EXPECT_NE(Failure(warmup, {}, dry_run).time, WallTime{}) << "it is older";
 }
 
 // A policy of others need not name what is ours, and an event that does not is not kept.
@@ -176,7 +176,7 @@ TEST_F(FailuresTest, OfPodsKnownByLabelsTheConditionOfTheirMakerCountsWithoutAny
                                          {"lastTransitionTime", "2026-01-01T00:00:05Z"},
                                          {"message", "hostPath volumes are not allowed here"}}};
   server.Put(kube::kDeployments, deployment);
-  StartWorld();
+  StartCache();
   api::CacheWarmup warmup{.ns = "default", .name = "any", .uid = "u"};
   warmup.spec.selector = {{"app", "llama"}};
   EXPECT_EQ(FormatTime(Failure(warmup).time), "2026-01-01T00:00:05Z");
@@ -184,7 +184,7 @@ TEST_F(FailuresTest, OfPodsKnownByLabelsTheConditionOfTheirMakerCountsWithoutAny
 
 TEST_F(FailuresTest, PodsOfAnyOwnerAreWatchedThroughTheirOwners) {
   PutEvent({.kind = "Gang", .about = "mine"});
-  StartWorld();
+  StartCache();
   api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
   warmup.spec.selector = {{"app", "llama"}};
   EXPECT_EQ(Failure(warmup).time, WallTime{});
@@ -233,7 +233,7 @@ TEST_F(FailuresTest, WhatWasNeverMadeIsHeardOfWhoeverHasATemplateForIt) {
                     kVolumeForbidden));
     PutEvent({.name = maker, .kind = test.refused_maker, .about = maker});
   }
-  StartWorld();
+  StartCache();
   for (const Between& test : cases) {
     const std::string owner(test.owner.plural);
     EXPECT_EQ(FormatTime(Failure(WarmupOf(std::string(test.owner.kind), owner)).time),
@@ -251,7 +251,7 @@ TEST_F(FailuresTest, KubeletsWordsOnOurVolumeAreFoundByThePod) {
             .kind = "Pod",
             .about = "b",
             .note = "MountVolume.SetUp failed for volume \"models\""});
-  StartWorld();
+  StartCache();
   std::vector<std::shared_ptr<const api::Pod>> pods;
   for (const char* name : {"a", "b"}) {
     codec::Json object = PodObject(name);
@@ -259,12 +259,13 @@ TEST_F(FailuresTest, KubeletsWordsOnOurVolumeAreFoundByThePod) {
     pods.push_back(std::make_shared<const api::Pod>(
         *api::DecodePod(std::make_shared<const codec::Json>(object))));
   }
-  const auto failures = FindMountFailures(world, pods, kRoot);
+  const auto failures = FindMountFailures(cluster, pods, kRoot);
   EXPECT_EQ(failures, (std::map<std::string, std::string>{{"uid-a", note}}));
 
   api::Pod started = *pods[0];
   started.containers = {{.name = "server", .running = true}};
-  EXPECT_TRUE(FindMountFailures(world, {std::make_shared<const api::Pod>(started)}, kRoot).empty())
+  EXPECT_TRUE(
+      FindMountFailures(cluster, {std::make_shared<const api::Pod>(started)}, kRoot).empty())
       << "it was late, not refused";
 }
 

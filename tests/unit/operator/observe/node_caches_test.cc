@@ -32,8 +32,8 @@ Json Says(const std::string& uid, const std::string& state, char digit) {
 
 class NodeCachesTest : public testing::Test {
  protected:
-  void Put(const Json& object) { caches.Take(store.Put(object).Unpack()); }
-  void Remove(const std::string& name) { caches.Take(store.Remove({.name = name}).Unpack()); }
+  void Put(const Json& object) { caches.Apply(store.Put(object).Unpack()); }
+  void Remove(const std::string& name) { caches.Apply(store.Remove({.name = name}).Unpack()); }
   Json NodeCache(const std::string& node, const Json& told, const Json& says) {
     Json object = op::testing::NodeCacheObject(node, "uid-" + node);
     object["metadata"]["resourceVersion"] = std::to_string(++version_);

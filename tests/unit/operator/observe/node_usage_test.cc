@@ -22,9 +22,9 @@ kube::Object Bound(const std::string& name, const std::string& node,
 
 TEST(NodeUsage, SumsUpWhatBoundPodsAskFor) {
   NodeUsage usage;
-  usage.Take({nullptr, Bound("a", "n1")});
-  usage.Take({nullptr, Bound("b", "n1")});
-  usage.Take({nullptr, Bound("c", "n2")});
+  usage.Apply({nullptr, Bound("a", "n1")});
+  usage.Apply({nullptr, Bound("b", "n1")});
+  usage.Apply({nullptr, Bound("c", "n2")});
   EXPECT_EQ(usage.Of("n1").at("cpu"), 2000);
   EXPECT_EQ(usage.Of("n1").at("pods"), 2);
   EXPECT_EQ(usage.Of("n2").at("memory"), int64_t{1} << 30);
@@ -34,9 +34,9 @@ TEST(NodeUsage, SumsUpWhatBoundPodsAskFor) {
 
 TEST(NodeUsage, EndedAndUnboundPodsCountNothing) {
   NodeUsage usage;
-  usage.Take({nullptr, Bound("a", "n1", "Succeeded")});
-  usage.Take({nullptr, Bound("b", "n1", "Failed")});
-  usage.Take({nullptr, Bound("c", "")});
+  usage.Apply({nullptr, Bound("a", "n1", "Succeeded")});
+  usage.Apply({nullptr, Bound("b", "n1", "Failed")});
+  usage.Apply({nullptr, Bound("c", "")});
   EXPECT_EQ(usage.nodes(), 0U);
 }
 
@@ -45,15 +45,15 @@ TEST(NodeUsage, FollowsAPodThroughItsLife) {
   const kube::Object pending = Bound("a", "", "Pending");
   const kube::Object running = Bound("a", "n1");
   const kube::Object ended = Bound("a", "n1", "Succeeded");
-  usage.Take({nullptr, pending});
+  usage.Apply({nullptr, pending});
   EXPECT_TRUE(usage.Of("n1").empty());
-  usage.Take({pending, running});
+  usage.Apply({pending, running});
   EXPECT_EQ(usage.Of("n1").at("pods"), 1);
-  usage.Take({running, running});
+  usage.Apply({running, running});
   EXPECT_EQ(usage.Of("n1").at("pods"), 1);
-  usage.Take({running, ended});
+  usage.Apply({running, ended});
   EXPECT_TRUE(usage.Of("n1").empty());
-  usage.Take({ended, nullptr});
+  usage.Apply({ended, nullptr});
   EXPECT_EQ(usage.nodes(), 0U);
 }
 
@@ -62,11 +62,11 @@ TEST(NodeUsage, PodsThatAskForTheSameAreCountedEach) {
   std::vector<kube::Object> pods;
   for (int i = 0; i < 40; ++i) {
     pods.push_back(Bound("p" + std::to_string(i), "n" + std::to_string(i % 4)));
-    usage.Take({nullptr, pods.back()});
+    usage.Apply({nullptr, pods.back()});
   }
   EXPECT_EQ(usage.Of("n3").at("pods"), 10);
   for (const kube::Object& pod : pods) {
-    usage.Take({pod, nullptr});
+    usage.Apply({pod, nullptr});
   }
   EXPECT_EQ(usage.nodes(), 0U);
 }
@@ -78,8 +78,8 @@ TEST(NodeUsage, APodOfTheSameNameReplacesTheOldOne) {
   other["metadata"]["uid"] = "another";
   other["spec"]["nodeName"] = "n2";
   const auto second = std::make_shared<const codec::Json>(other);
-  usage.Take({nullptr, first});
-  usage.Take({first, second});
+  usage.Apply({nullptr, first});
+  usage.Apply({first, second});
   EXPECT_TRUE(usage.Of("n1").empty());
   EXPECT_EQ(usage.Of("n2").at("pods"), 1);
 }

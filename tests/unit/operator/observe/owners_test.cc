@@ -6,8 +6,8 @@
 #include <set>
 
 #include "fmt/format.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -16,7 +16,7 @@ using codec::Json;
 using op::testing::DeploymentObject;
 using op::testing::FromYaml;
 
-class OwnersTest : public op::testing::WorldFixture {
+class OwnersTest : public op::testing::ClusterCacheFixture {
  protected:
   void Put(const kube::Resource& resource, const std::string& name, const std::string& spec) {
     Json object = FromYaml("{metadata: {namespace: default}, spec: " + spec + "}");
@@ -29,7 +29,7 @@ class OwnersTest : public op::testing::WorldFixture {
 
   std::set<std::string> Names(const api::Labels::Texts& labels) {
     std::set<std::string> names;
-    for (const kube::Object& owner : FindOwners(world, "default", labels)) {
+    for (const kube::Object& owner : FindOwners(cluster, "default", labels)) {
       names.insert(kube::NameOf(*owner).name);
     }
     return names;
@@ -46,21 +46,21 @@ TEST_F(OwnersTest, EveryKindIsFoundByTheLabelsOfItsTemplate) {
   Put(kube::kCronJobs, "cron", with("{{jobTemplate: {{spec: {{template: {}}}}}}}"));
   Put(kube::kLeaderWorkerSets, "workers", with("{{leaderWorkerTemplate: {{workerTemplate: {}}}}}"));
   Put(kube::kLeaderWorkerSets, "leaders", with("{{leaderWorkerTemplate: {{leaderTemplate: {}}}}}"));
-  StartWorld();
+  StartCache();
   const std::set<std::string> all = {"deployment", "set",     "rollout", "job",
                                      "cron",       "workers", "leaders"};
   EXPECT_EQ(Names({{"app", "llama"}}), all);
   EXPECT_EQ(Names({{"app", "llama"}, {"tier", "gpu"}}), all);
   EXPECT_TRUE(Names({{"app", "llama"}, {"tier", "cpu"}}).empty());
   EXPECT_TRUE(Names({{"app", "llama"}, {"zone", ""}}).empty());
-  EXPECT_TRUE(FindOwners(world, "elsewhere", {{"app", "llama"}}).empty());
+  EXPECT_TRUE(FindOwners(cluster, "elsewhere", {{"app", "llama"}}).empty());
 }
 
 TEST_F(OwnersTest, ARolloutIsFoundByTheTemplateThatItBorrows) {
   Put(kube::kDeployments, "lender", "{replicas: 0, template: {metadata: {labels: {app: llama}}}}");
   Put(kube::kRollouts, "borrower", "{workloadRef: {kind: Deployment, name: lender}}");
   Put(kube::kRollouts, "lost", "{workloadRef: {kind: Deployment, name: none}}");
-  StartWorld();
+  StartCache();
   EXPECT_EQ(Names({{"app", "llama"}}), (std::set<std::string>{"lender", "borrower"}));
 }
 
@@ -77,7 +77,7 @@ TEST_F(OwnersTest, AJobThatHasEndedAndABuilderOfOursAreNone) {
   put("complete", "Complete", "x");
   put("suspended", "Suspended", "x");
   put("builder", "Suspended", std::string(api::kBuilderWarmupLabel).c_str());
-  StartWorld();
+  StartCache();
   EXPECT_EQ(Names({{"app", "llama"}}), std::set<std::string>{"suspended"});
 }
 
@@ -85,7 +85,7 @@ TEST_F(OwnersTest, NoMoreAreLookedAtThanABound) {
   for (size_t i = 0; i <= kOwnersMax; ++i) {
     server.Put(kube::kDeployments, DeploymentObject(fmt::format("d-{}", i)));
   }
-  StartWorld();
+  StartCache();
   EXPECT_EQ(Names({{"app", "llama"}}).size(), kOwnersMax);
 }
 

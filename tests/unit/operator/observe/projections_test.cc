@@ -86,7 +86,7 @@ TEST(ProjectPod, DropsEverythingElse) {
 TEST(ProjectPod, KeepsOfAHeldPodWhatItsReleaseNeeds) {
   Json pod = FullPod();
   pod["spec"].erase("nodeName");
-  pod["spec"]["schedulingGates"] = {{{"name", "cachewarm.io/warm"}}};
+  pod["spec"]["schedulingGates"] = {{{"name", "cachewarm.io/wait-for-cache"}}};
   ProjectPod(pod);
   EXPECT_TRUE(pod["spec"].contains("affinity"));
   EXPECT_TRUE(pod["spec"].contains("tolerations"));
@@ -165,7 +165,7 @@ TEST(ProjectNode, KeepsWhatTellsOneBootFromAnother) {
   Json node = op::testing::NodeObject("a", "u");
   node["status"]["nodeInfo"]["bootID"] = "1f2e3d4c-1111-2222-3333-444455556666";
   ProjectNode(node);
-  EXPECT_EQ(api::DecodeNode(node)->boot, "1f2e3d4c");
+  EXPECT_EQ(api::DecodeNode(node)->boot_id, "1f2e3d4c");
 }
 
 TEST(ProjectNode, KeepsSinceWhenItIsReadyAndOurOwnCondition) {

@@ -5,8 +5,8 @@
 
 #include <set>
 
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -20,11 +20,11 @@ using op::testing::NodeObject;
 using op::testing::PodObject;
 using op::testing::WarmupObject;
 
-class SnapshotTest : public op::testing::WorldFixture {
+class SnapshotTest : public op::testing::ClusterCacheFixture {
  protected:
   plan::Snapshot Look(const std::string& name = "llama") {
-    const auto warmup = world.warmup_views.Get({"default", name});
-    return Observe(world, *warmup, {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
+    const auto warmup = cluster.warmup_views.Get({"default", name});
+    return Observe(cluster, *warmup, {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
   }
 
   static std::set<std::string> NamesOf(const plan::Snapshot& snapshot) {
@@ -89,7 +89,7 @@ TEST_F(SnapshotTest, HoldsThePodsOfTheWorkloadInjectedOrNotAndItsBuilders) {
   codec::Json elsewhere = PodObject("elsewhere");
   elsewhere["metadata"]["namespace"] = "prod";
   server.Put(kube::kPods, elsewhere);
-  StartWorld();
+  StartCache();
   EXPECT_EQ(NamesOf(Look()), (std::set<std::string>{"plain", "held", "builder"}));
 }
 
@@ -115,7 +115,7 @@ TEST_F(SnapshotTest, OfAGroupOverTwoWarmupsTheOnesPodsThatAreFreeAreToldToTheOth
   put("over-2", "mistral", "over", false, "Succeeded");
   put("own-2", "llama", "own", false);  // that one the plan sees itself
   put("another-1", "mistral", "another", false);
-  StartWorld();
+  StartCache();
   EXPECT_EQ(Look().groups_free_elsewhere,
             std::set<std::string>{"jobset.sigs.k8s.io/jobset-name=free"});
   EXPECT_EQ(Look("mistral").groups_free_elsewhere, std::set<std::string>());
@@ -133,9 +133,9 @@ TEST_F(SnapshotTest, NodesComeWithNodeCacheAgentAndFreeRoom) {
   pod["spec"]["nodeName"] = "a";
   pod["status"]["phase"] = "Running";
   server.Put(kube::kPods, pod);
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(op::testing::Eventually([&] {
-    const api::Resources used = world.usage.Of("a");
+    const api::Resources used = cluster.usage.Of("a");
     return used.contains("pods") && used.at("pods") == 2;
   }));
   const plan::Snapshot snapshot = Look();
@@ -157,7 +157,7 @@ TEST_F(SnapshotTest, JobsAreOursOrCounted) {
   PutJob("failed", "llama", "Failed");
   PutJob("running", "another");
   PutJob("done", "another", "Complete");
-  StartWorld();
+  StartCache();
   const plan::Snapshot snapshot = Look();
   ASSERT_EQ(snapshot.jobs.size(), 2U);
   EXPECT_EQ(snapshot.jobs[0].name, "failed");
@@ -180,7 +180,7 @@ TEST_F(SnapshotTest, JobsThatOnlySayTheyAreBuildersTakeNoPlaceFromThem) {
   old["metadata"]["labels"]["cachewarm.io/builder-warmup"] = "uid-old";
   old["metadata"]["ownerReferences"][0]["uid"] = "uid-old";
   server.Put(kube::kJobs, old);
-  StartWorld();
+  StartCache();
   EXPECT_EQ(Look().builder_jobs_elsewhere, 1);
 }
 
@@ -190,7 +190,7 @@ TEST_F(SnapshotTest, OtherWarmupsAreOlderByTimeThenByUid) {
   codec::Json late = WarmupObject("late");
   late["metadata"]["creationTimestamp"] = "2026-01-01T00:00:09Z";
   server.Put(kube::kCacheWarmups, late);
-  StartWorld();
+  StartCache();
   const plan::Snapshot snapshot = Look();
   ASSERT_EQ(snapshot.others.size(), 2U);
   EXPECT_EQ(snapshot.others[0].name, "aardvark");
@@ -204,15 +204,15 @@ TEST_F(SnapshotTest, HoldsTheLabelsOfTheNamespace) {
   ns["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline";
   server.Put(kube::kNamespaces, ns);
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
-  StartWorld();
+  StartCache();
   EXPECT_EQ(Look().namespace_labels.at("pod-security.kubernetes.io/enforce"), "baseline");
 }
 
 TEST_F(SnapshotTest, OfAWarmupThatIsGoneItStillFindsThePods) {
   server.Put(kube::kPods, HeldPodObject("held", "gone"));
-  StartWorld();
+  StartCache();
   const plan::Snapshot snapshot =
-      Observe(world, {.ns = "default", .name = "gone", .deleting = true},
+      Observe(cluster, {.ns = "default", .name = "gone", .deleting = true},
               {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
   EXPECT_EQ(NamesOf(snapshot), std::set<std::string>{"held"});
 }
@@ -231,10 +231,10 @@ TEST_F(SnapshotTest, AnObjectThatIsNotUnderstoodIsLeftOutAndLoggedOnce) {
   odd["spec"]["gate"] = {{"maxHoldSeconds", "soon"}};
   server.Put(kube::kCacheWarmups, odd);
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
-  StartWorld();
-  EXPECT_EQ(world.warmup_views.Get({"default", "odd"}), nullptr);
-  EXPECT_EQ(world.warmup_views.List().size(), 1U);
-  EXPECT_TRUE(log.Has("object not understood"));
+  StartCache();
+  EXPECT_EQ(cluster.warmup_views.Get({"default", "odd"}), nullptr);
+  EXPECT_EQ(cluster.warmup_views.List().size(), 1U);
+  EXPECT_TRUE(log.Has("cannot decode object"));
   EXPECT_TRUE(log.Has("maxHoldSeconds"));
 }
 

@@ -7,8 +7,8 @@
 
 #include "lib/base/clock.h"
 #include "operator/observe/snapshot.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -24,13 +24,13 @@ using op::testing::PodObject;
 using op::testing::WarmupObject;
 using Keys = std::set<std::string>;
 
-class TriggersTest : public op::testing::WorldFixture {
+class TriggersTest : public op::testing::ClusterCacheFixture {
  protected:
   TriggersTest()
       : warmups(queue_clock),
         nodes(queue_clock),
         held(queue_clock),
-        triggers(world, {warmups, nodes, held}) {
+        triggers(cluster, {warmups, nodes, held}) {
     triggers.Attach();
     for (const char* name : {"llama", "mistral"}) {
       codec::Json warmup = WarmupObject(name);
@@ -44,11 +44,11 @@ class TriggersTest : public op::testing::WorldFixture {
     server.Put(kube::kCacheWarmups, elsewhere);
   }
 
-  // Before the queues go: the world's threads add to them.
-  ~TriggersTest() override { StopWorld(); }
+  // Before the queues go: the cluster's threads add to them.
+  ~TriggersTest() override { StopCache(); }
 
   // Takes everything that waits, delayed keys too.
-  Keys Take(kube::WorkQueue& queue) {
+  Keys Drain(kube::WorkQueue& queue) {
     Keys keys;
     while (queue.size() > 0 || queue.delayed() > 0) {
       queue_clock.Advance(std::chrono::seconds(1));
@@ -61,10 +61,10 @@ class TriggersTest : public op::testing::WorldFixture {
 
   // Starts, and forgets what the first lists brought.
   void Settle() {
-    StartWorld();
-    ASSERT_EQ(Take(warmups).size(), 3U);
-    Take(nodes);
-    Take(held);
+    StartCache();
+    ASSERT_EQ(Drain(warmups).size(), 3U);
+    Drain(nodes);
+    Drain(held);
   }
 
   // The keys that one change brings, once there are `count` of them.
@@ -72,13 +72,13 @@ class TriggersTest : public op::testing::WorldFixture {
     change();
     Keys keys;
     Eventually([&] {
-      keys.merge(Take(queue));
+      keys.merge(Drain(queue));
       return keys.size() >= count;
     });
     return keys;
   }
 
-  // Apart from the world's clock: its watches must not see time fly.
+  // Apart from the cluster's clock: its watches must not see time fly.
   fakes::FakeClock queue_clock;
   kube::WorkQueue warmups;
   kube::WorkQueue nodes;
@@ -97,7 +97,7 @@ TEST_F(TriggersTest, AnInjectedPodConcernsItsWarmupEvenWhenThatIsGone) {
   codec::Json pod = HeldPodObject("a", "gone");
   pod["metadata"]["labels"] = {{"app", "none"}};
   EXPECT_EQ(After(warmups, [&] { server.Put(kube::kPods, pod); }), Keys{"default/gone"});
-  EXPECT_EQ(Take(held), Keys{"default/a"});
+  EXPECT_EQ(Drain(held), Keys{"default/a"});
 }
 
 TEST_F(TriggersTest, AnAnnotationThatNamesNoWarmupConcernsNobody) {
@@ -106,7 +106,7 @@ TEST_F(TriggersTest, AnAnnotationThatNamesNoWarmupConcernsNobody) {
     codec::Json pod = HeldPodObject("a", value);
     pod["metadata"]["labels"] = {{"app", "none"}};
     EXPECT_EQ(After(held, [&] { server.Put(kube::kPods, pod); }), Keys{"default/a"});
-    EXPECT_EQ(Take(warmups), Keys{});
+    EXPECT_EQ(Drain(warmups), Keys{});
   }
 }
 
@@ -155,8 +155,8 @@ TEST_F(TriggersTest, AWorkloadConcernsTheWarmupThatSelectsItsPods) {
   selecting["spec"] = FromYaml("{selector: {matchLabels: {app: llama}}}");
   selecting["status"]["injection"] = {{"labels", {{"app", "llama"}}}, {"container", "server"}};
   server.Put(kube::kCacheWarmups, selecting);
-  StartWorld();
-  ASSERT_EQ(Take(warmups).size(), 4U);
+  StartCache();
+  ASSERT_EQ(Drain(warmups).size(), 4U);
   EXPECT_EQ(After(warmups, [&] { server.Put(kube::kDeployments, DeploymentObject("any")); }),
             Keys{"default/selecting"});
   codec::Json other = DeploymentObject("other");
@@ -184,7 +184,7 @@ TEST_F(TriggersTest, ANodeConcernsAllButItsHeartbeatNobody) {
                 },
                 3),
             all);
-  EXPECT_EQ(Take(nodes), Keys{"n"});
+  EXPECT_EQ(Drain(nodes), Keys{"n"});
 }
 
 TEST_F(TriggersTest, ANodeCacheConcernsTheWarmupsThatItNames) {
@@ -231,23 +231,24 @@ TEST_F(NodeCacheTriggersTest, OfManyOnANodeOnlyTheOneThatChangedIsConcerned) {
               node_cache["status"]["warmups"] = {{{"uid", "uid-mistral"}, {"generation", "g"}}};
             }),
             Keys{"default/mistral"});
-  EXPECT_EQ(
-      AfterEdit([](codec::Json& node_cache) { node_cache["spec"]["warmups"][2]["need"] = 1; }),
-      Keys{"prod/llama"});
+  EXPECT_EQ(AfterEdit([](codec::Json& node_cache) {
+              node_cache["spec"]["warmups"][2]["fetchPriority"] = 1;
+            }),
+            Keys{"prod/llama"});
   EXPECT_EQ(AfterEdit([](codec::Json& node_cache) { node_cache["spec"]["warmups"].erase(3); }),
             Keys{"prod/gone"});
 }
 
 TEST_F(NodeCacheTriggersTest, AReportWithoutNewsConcernsNobody) {
   SettleOneNode();
-  Take(nodes);
+  Drain(nodes);
   server.Edit(kube::kNodeCaches, {.name = "n"}, [](codec::Json& node_cache) {
     node_cache["status"]["heartbeatTime"] = "2026-01-01T00:00:00Z";
     node_cache["status"]["node"]["root"]["usedBytes"] = 5;
     node_cache["status"]["node"]["root"]["freeBytes"] = 5;
   });
   ASSERT_TRUE(Eventually([&] { return nodes.size() == 1; })) << "the report was seen";
-  EXPECT_EQ(Take(warmups), Keys{});
+  EXPECT_EQ(Drain(warmups), Keys{});
 }
 
 TEST_F(NodeCacheTriggersTest, NewFactsOfANodeConcernAll) {
@@ -318,22 +319,22 @@ TEST_F(TriggersTest, ALeaderLooksAtEverything) {
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
   Settle();
   triggers.AddEverything();
-  EXPECT_EQ(Take(warmups),
+  EXPECT_EQ(Drain(warmups),
             (Keys{"default/llama", "default/mistral", "prod/llama", "default/left-behind"}));
-  EXPECT_EQ(Take(nodes), Keys{"n"});
-  EXPECT_EQ(Take(held), Keys{"default/a"});
+  EXPECT_EQ(Drain(nodes), Keys{"n"});
+  EXPECT_EQ(Drain(held), Keys{"default/a"});
 }
 
 TEST_F(TriggersTest, ANodeIsLookedAtWhenItsAgentsPodChanges) {
-  StartWorld();
-  Take(nodes);
+  StartCache();
+  Drain(nodes);
   codec::Json agent = PodObject("agent-a");
   agent["metadata"]["namespace"] = "cachewarm-system";
   agent["metadata"]["labels"] = {{"app.kubernetes.io/component", "agent"}};
   agent["spec"]["nodeName"] = "a";
   server.Put(kube::kPods, agent);
   ASSERT_TRUE(Eventually([&] { return nodes.size() + nodes.delayed() > 0; }));
-  EXPECT_EQ(Take(nodes), Keys{"a"});
+  EXPECT_EQ(Drain(nodes), Keys{"a"});
 }
 
 TEST_F(TriggersTest, WarmingNodesAreLookedAtWhenAWarmupChanges) {
@@ -341,12 +342,12 @@ TEST_F(TriggersTest, WarmingNodesAreLookedAtWhenAWarmupChanges) {
   fresh["spec"]["taints"] = {{{"key", "cachewarm.io/warming"}, {"effect", "NoSchedule"}}};
   server.Put(kube::kNodes, fresh);
   server.Put(kube::kNodes, NodeObject("old", "uid-old"));
-  StartWorld();
+  StartCache();
   ASSERT_TRUE(Eventually([&] { return nodes.size() == 2; }));
-  Take(nodes);
+  Drain(nodes);
   server.Put(kube::kCacheWarmups, WarmupObject("new"));
   ASSERT_TRUE(Eventually([&] { return nodes.size() + nodes.delayed() > 0; }));
-  EXPECT_EQ(Take(nodes), Keys{"fresh"});
+  EXPECT_EQ(Drain(nodes), Keys{"fresh"});
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -18,12 +18,12 @@ api::CacheWarmup WarmupOf(const std::string& kind, const std::string& name) {
   return warmup;
 }
 
-class WorkloadTest : public op::testing::WorldFixture {};
+class WorkloadTest : public op::testing::ClusterCacheFixture {};
 
 TEST_F(WorkloadTest, FindsADeploymentWithItsTemplate) {
   server.Put(kube::kDeployments, DeploymentObject("llama"));
-  StartWorld();
-  const plan::Workload workload = ResolveWorkload(world, WarmupOf("Deployment", "llama"));
+  StartCache();
+  const plan::Workload workload = ResolveWorkload(cluster, WarmupOf("Deployment", "llama"));
   EXPECT_TRUE(workload.found);
   EXPECT_EQ(workload.kind, plan::WorkloadKind::kDeployment);
   EXPECT_EQ(workload.uid, "uid-llama");
@@ -47,22 +47,22 @@ spec:
   selector: {matchLabels: {batch.kubernetes.io/controller-uid: j}}
   template: {metadata: {}, spec: {containers: []}}
 )"));
-  StartWorld();
-  const plan::Workload first = ResolveWorkload(world, WarmupOf("StatefulSet", "llama"));
+  StartCache();
+  const plan::Workload first = ResolveWorkload(cluster, WarmupOf("StatefulSet", "llama"));
   EXPECT_EQ(first.kind, plan::WorkloadKind::kStatefulSet);
   EXPECT_EQ(first.replicas, 1) << "what the API defaults";
-  const plan::Workload second = ResolveWorkload(world, WarmupOf("Job", "train"));
+  const plan::Workload second = ResolveWorkload(cluster, WarmupOf("Job", "train"));
   EXPECT_EQ(second.kind, plan::WorkloadKind::kJob);
   EXPECT_EQ(second.replicas, 3);
   EXPECT_EQ(second.selector.at("batch.kubernetes.io/controller-uid"), "j");
 }
 
 TEST_F(WorkloadTest, SaysWhatWasNotFound) {
-  StartWorld();
-  const plan::Workload none = ResolveWorkload(world, WarmupOf("Deployment", "llama"));
+  StartCache();
+  const plan::Workload none = ResolveWorkload(cluster, WarmupOf("Deployment", "llama"));
   EXPECT_FALSE(none.found);
   EXPECT_EQ(none.problem, "no Deployment named \"llama\" in namespace \"default\"");
-  const plan::Workload odd = ResolveWorkload(world, WarmupOf("DaemonSet", "llama"));
+  const plan::Workload odd = ResolveWorkload(cluster, WarmupOf("DaemonSet", "llama"));
   EXPECT_FALSE(odd.found);
 }
 
@@ -82,16 +82,16 @@ kind: CronJob
 metadata: {name: bare, namespace: default, uid: b}
 spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c}]}}}}}
 )"));
-  StartWorld();
-  const plan::Workload found = ResolveWorkload(world, WarmupOf("CronJob", "nightly"));
+  StartCache();
+  const plan::Workload found = ResolveWorkload(cluster, WarmupOf("CronJob", "nightly"));
   EXPECT_TRUE(found.found);
   EXPECT_EQ(found.kind, plan::WorkloadKind::kCronJob);
   EXPECT_EQ(found.selector.at("app"), "nightly");
   ASSERT_NE(found.pod_template, nullptr);
-  const plan::Workload bare = ResolveWorkload(world, WarmupOf("CronJob", "bare"));
+  const plan::Workload bare = ResolveWorkload(cluster, WarmupOf("CronJob", "bare"));
   EXPECT_FALSE(bare.found);
   EXPECT_NE(bare.problem.find("jobTemplate.spec.template.metadata.labels"), std::string::npos);
-  EXPECT_FALSE(LacksPods(world, WarmupOf("CronJob", "nightly")));
+  EXPECT_FALSE(LacksPods(cluster, WarmupOf("CronJob", "nightly")));
 }
 
 TEST_F(WorkloadTest, ARolloutMayTakeItsTemplateFromADeployment) {
@@ -101,13 +101,13 @@ kind: Rollout
 metadata: {name: canary, namespace: default, uid: r}
 spec: {replicas: 4, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: llama}}
 )"));
-  StartWorld();
-  const plan::Workload early = ResolveWorkload(world, WarmupOf("Rollout", "canary"));
+  StartCache();
+  const plan::Workload early = ResolveWorkload(cluster, WarmupOf("Rollout", "canary"));
   EXPECT_FALSE(early.found);
   EXPECT_NE(early.problem.find("Deployment \"llama\""), std::string::npos);
   server.Put(kube::kDeployments, DeploymentObject("llama"));
-  ASSERT_TRUE(op::testing::Eventually([&] { return world.deployments.store().size() == 1; }));
-  const plan::Workload found = ResolveWorkload(world, WarmupOf("Rollout", "canary"));
+  ASSERT_TRUE(op::testing::Eventually([&] { return cluster.deployments.store().size() == 1; }));
+  const plan::Workload found = ResolveWorkload(cluster, WarmupOf("Rollout", "canary"));
   EXPECT_TRUE(found.found);
   EXPECT_EQ(found.uid, "r");
   EXPECT_EQ(found.replicas, 4);
@@ -117,20 +117,20 @@ spec: {replicas: 4, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: l
 
 TEST_F(WorkloadTest, AKindThatTheClusterDoesNotServeIsNotFound) {
   server.Serve(kube::kRayClusters, false);
-  world.Start(stop.get_token());
-  ASSERT_TRUE(op::testing::Eventually([&] { return world.HasSynced(); }));
-  EXPECT_FALSE(ResolveWorkload(world, WarmupOf("RayCluster", "a")).found);
+  cluster.Start(stop.get_token());
+  ASSERT_TRUE(op::testing::Eventually([&] { return cluster.HasSynced(); }));
+  EXPECT_FALSE(ResolveWorkload(cluster, WarmupOf("RayCluster", "a")).found);
 }
 
 TEST_F(WorkloadTest, ATemplateOrASelectorIsItsOwnWorkload) {
-  StartWorld();
+  StartCache();
   api::CacheWarmup warmup{.ns = "default", .name = "llama"};
   warmup.spec.selector = {{"app", "x"}};
-  EXPECT_EQ(ResolveWorkload(world, warmup).kind, plan::WorkloadKind::kSelector);
-  EXPECT_EQ(ResolveWorkload(world, warmup).selector.at("app"), "x");
+  EXPECT_EQ(ResolveWorkload(cluster, warmup).kind, plan::WorkloadKind::kSelector);
+  EXPECT_EQ(ResolveWorkload(cluster, warmup).selector.at("app"), "x");
   warmup.spec.pod_template = std::make_shared<const codec::Json>(FromYaml("{spec: {}}"));
-  EXPECT_EQ(ResolveWorkload(world, warmup).kind, plan::WorkloadKind::kTemplate);
-  EXPECT_EQ(ResolveWorkload(world, warmup).replicas, 0);
+  EXPECT_EQ(ResolveWorkload(cluster, warmup).kind, plan::WorkloadKind::kTemplate);
+  EXPECT_EQ(ResolveWorkload(cluster, warmup).replicas, 0);
 }
 
 TEST_F(WorkloadTest, FewerPodsThanWantedIsASignOfRefusal) {
@@ -139,15 +139,15 @@ TEST_F(WorkloadTest, FewerPodsThanWantedIsASignOfRefusal) {
   deployment["metadata"]["name"] = "short";
   deployment["status"]["replicas"] = 1;
   server.Put(kube::kDeployments, deployment);
-  StartWorld();
-  EXPECT_FALSE(LacksPods(world, WarmupOf("Deployment", "llama")));
-  EXPECT_TRUE(LacksPods(world, WarmupOf("Deployment", "short")));
-  EXPECT_FALSE(LacksPods(world, WarmupOf("Deployment", "none")));
+  StartCache();
+  EXPECT_FALSE(LacksPods(cluster, WarmupOf("Deployment", "llama")));
+  EXPECT_TRUE(LacksPods(cluster, WarmupOf("Deployment", "short")));
+  EXPECT_FALSE(LacksPods(cluster, WarmupOf("Deployment", "none")));
   api::CacheWarmup selects{.ns = "default", .name = "any", .uid = "v"};
   selects.spec.selector = {{"app", "llama"}};
-  EXPECT_TRUE(LacksPods(world, selects)) << "one of those that it means";
+  EXPECT_TRUE(LacksPods(cluster, selects)) << "one of those that it means";
   selects.spec.selector = {{"app", "another"}};
-  EXPECT_FALSE(LacksPods(world, selects));
+  EXPECT_FALSE(LacksPods(cluster, selects));
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ class BuilderRequests : public testing::Test {
     builder_.Now(121);
   }
   static bool AsksForCapture(const Plan& plan) {
-    const NodeWants* wants = fakes::WantsOf(plan, "n1");
+    const NodeEntries* wants = fakes::EntriesOf(plan, "n1");
     return wants != nullptr && !wants->spec.captures.empty();
   }
 
@@ -102,7 +102,7 @@ TEST_F(BuilderRequests, OneThatFailsFailsTheBuildWithItsWords) {
   const Plan plan = builder_.Decide();
   const api::BuilderStatus& builder = plan.status.builders.at(0);
   EXPECT_EQ(builder.state, BuilderState::kFailed);
-  EXPECT_EQ(builder.reason, api::reason::kRequestFailed);
+  EXPECT_EQ(builder.reason, api::reason::kBuildRequestFailed);
   EXPECT_EQ(builder.message, "request 2 of 2: answered 500");
   EXPECT_EQ(plan.jobs_to_delete, std::vector<std::string>{job_});
   EXPECT_FALSE(AsksForCapture(plan));

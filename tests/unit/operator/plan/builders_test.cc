@@ -70,13 +70,13 @@ TEST(Builders, TheFirstPodThatStartedIsElectedAndItsCaptureAskedFor) {
   EXPECT_EQ(elected.state, BuilderState::kElected);
   EXPECT_EQ(elected.revision, "r1");
   EXPECT_TRUE(HasEvent(plan, "BuilderElected"));
-  ASSERT_NE(fakes::WantsOf(plan, "n2"), nullptr);
-  const auto& captures = fakes::WantsOf(plan, "n2")->spec.captures;
+  ASSERT_NE(fakes::EntriesOf(plan, "n2"), nullptr);
+  const auto& captures = fakes::EntriesOf(plan, "n2")->spec.captures;
   ASSERT_EQ(captures.size(), 1U);
   EXPECT_EQ(captures[0].pod_uid, "uid-early");
   EXPECT_EQ(captures[0].key, builder.Key("n2"));
-  EXPECT_EQ(captures[0].started_at, At(91));
-  EXPECT_EQ(captures[0].ready_at, WallTime{});
+  EXPECT_EQ(captures[0].started_time, At(91));
+  EXPECT_EQ(captures[0].ready_time, WallTime{});
   EXPECT_EQ(captures[0].settle_seconds, 10);
 }
 
@@ -159,8 +159,8 @@ TEST(Builders, ABundleWithoutNativeCodeServesTheOtherCpuClassToo) {
   builder.Pod({.name = "a", .node = "n2", .created = 80, .started = 90});
   const Plan plan = builder.Decide();
   EXPECT_TRUE(plan.status.builders.empty());
-  ASSERT_NE(fakes::WantsOf(plan, "n2"), nullptr);
-  EXPECT_EQ(fakes::WantsOf(plan, "n2")->spec.warmups[0].bundles.size(), 1U);
+  ASSERT_NE(fakes::EntriesOf(plan, "n2"), nullptr);
+  EXPECT_EQ(fakes::EntriesOf(plan, "n2")->spec.warmups[0].bundles.size(), 1U);
 }
 
 TEST(Builders, ANativeBundleNeverServesAnotherCpuClass) {
@@ -171,8 +171,8 @@ TEST(Builders, ANativeBundleNeverServesAnotherCpuClass) {
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.status.builders.size(), 1U);
   EXPECT_EQ(plan.status.builders[0].cpu_class, fakes::kAvx2);
-  ASSERT_NE(fakes::WantsOf(plan, "n2"), nullptr);
-  EXPECT_TRUE(fakes::WantsOf(plan, "n2")->spec.warmups[0].bundles.empty());
+  ASSERT_NE(fakes::EntriesOf(plan, "n2"), nullptr);
+  EXPECT_TRUE(fakes::EntriesOf(plan, "n2")->spec.warmups[0].bundles.empty());
 }
 
 // ---- held pods ----------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ TEST(Builders, TheOldestHeldPodOfADueTypeIsReleasedTowardsItsNodes) {
   const Plan plan = builder.Decide();
   const GateRelease* release = fakes::ReleaseOf(plan, "older");
   ASSERT_NE(release, nullptr);
-  EXPECT_EQ(release->reason, "Builder");
+  EXPECT_EQ(release->reason, "ReleasedForBuild");
   EXPECT_EQ(release->preferred, (std::vector<std::string>{"n1", "n2"}));
   EXPECT_EQ(fakes::ReleaseOf(plan, "younger"), nullptr);
   ASSERT_EQ(plan.status.builders.size(), 1U);
@@ -201,7 +201,7 @@ TEST(Builders, APodAtTheGateOfSomebodyElseIsNotElected) {
   ASSERT_EQ(plan.status.builders.size(), 1U);
   EXPECT_EQ(plan.status.builders[0].pod_name, "free");
   ASSERT_NE(fakes::ReleaseOf(plan, "queued"), nullptr);
-  EXPECT_EQ(fakes::ReleaseOf(plan, "queued")->reason, "OtherGate");
+  EXPECT_EQ(fakes::ReleaseOf(plan, "queued")->reason, "ReleasedOtherGate");
 }
 
 TEST(Builders, OneHeldPodPerDueTypeIsReleased) {
@@ -226,7 +226,7 @@ TEST(Builders, ACandidateIsElectedOnceItsContainerHasStarted) {
   ASSERT_EQ(plan.status.builders.size(), 1U);
   EXPECT_EQ(plan.status.builders[0].node, "n1");
   EXPECT_EQ(plan.status.builders[0].attempt, 1);
-  EXPECT_EQ(fakes::WantsOf(plan, "n1")->spec.captures.size(), 1U);
+  EXPECT_EQ(fakes::EntriesOf(plan, "n1")->spec.captures.size(), 1U);
 }
 
 TEST(Builders, APodThatStartedBeforeTheCandidateTakesItsPlace) {
@@ -320,7 +320,7 @@ TEST_P(Backoff, SpacesTheAttempts) {
   builder.status().builders = {Failed(builder, GetParam().attempt, 100)};
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
   builder.Now(100 + GetParam().wait - 1);
-  builder.in().rehearsal.time = builder.in().now;
+  builder.in().dry_run.time = builder.in().now;
   const Plan early = builder.Decide();
   EXPECT_EQ(early.status.builders[0].state, BuilderState::kFailed);
   EXPECT_LE(*early.requeue_after, std::chrono::seconds(1));
@@ -378,7 +378,7 @@ TEST_P(Settings, ThatABuildCouldHaveFailedByStartTheCountAfresh) {
   const BuilderStatus next = builder.Decide().status.builders[0];
   EXPECT_EQ(next.attempt, GetParam().news ? 1 : 4);
   EXPECT_EQ(next.state, GetParam().news ? BuilderState::kElected : BuilderState::kFailed);
-  last.settings.clear();
+  last.settings_hash.clear();
   EXPECT_EQ(builder.Decide().status.builders[0], last) << "an older version has noted none";
 }
 

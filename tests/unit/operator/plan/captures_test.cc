@@ -26,7 +26,7 @@ class Handshake : public testing::Test {
 
   void Apply(const Plan& plan) {
     builder.status() = plan.status;
-    for (const NodeWants& wants : plan.nodes) {
+    for (const NodeEntries& wants : plan.nodes) {
       builder.cache(wants.node).spec = wants.spec;
     }
   }
@@ -35,7 +35,9 @@ class Handshake : public testing::Test {
     return "uid-a-" + builder.Key("n1").substr(0, 8) + "-" + std::to_string(attempt);
   }
 
-  void Answer(const api::CaptureStatus& answer) { builder.cache("n1").status.captures = {answer}; }
+  void DryRunResult(const api::CaptureStatus& answer) {
+    builder.cache("n1").status.captures = {answer};
+  }
 
   api::CaptureStatus Pushed() {
     return {.id = Id(1),
@@ -60,12 +62,12 @@ TEST_F(Handshake, TheRequestLearnsWhenThePodIsReady) {
   Ready(110);
   ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
   EXPECT_EQ(builder.cache("n1").spec.captures[0].id, Id(1));
-  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(110));
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_time, At(110));
 }
 
 TEST_F(Handshake, APushedBundleIsRecordedAndTheRequestRemovedInOnePlan) {
   Ready(110);
-  Answer(Pushed());
+  DryRunResult(Pushed());
   builder.Now(130);
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.status.bundles.size(), 1U);
@@ -80,20 +82,20 @@ TEST_F(Handshake, APushedBundleIsRecordedAndTheRequestRemovedInOnePlan) {
   EXPECT_TRUE(HasEvent(plan, "Published"));
   ASSERT_EQ(plan.builds_finished.size(), 1U);
   EXPECT_EQ(plan.builds_finished[0].reason, "Captured");
-  ASSERT_NE(fakes::WantsOf(plan, "n1"), nullptr);
-  EXPECT_TRUE(fakes::WantsOf(plan, "n1")->spec.captures.empty());
+  ASSERT_NE(fakes::EntriesOf(plan, "n1"), nullptr);
+  EXPECT_TRUE(fakes::EntriesOf(plan, "n1")->spec.captures.empty());
   // In the same plan every fitting node is told of the bundle.
   for (const char* node : {"n1", "n2"}) {
-    ASSERT_NE(fakes::WantsOf(plan, node), nullptr);
-    ASSERT_EQ(fakes::WantsOf(plan, node)->spec.warmups[0].bundles.size(), 1U);
-    EXPECT_EQ(fakes::WantsOf(plan, node)->spec.warmups[0].bundles[0].digest,
+    ASSERT_NE(fakes::EntriesOf(plan, node), nullptr);
+    ASSERT_EQ(fakes::EntriesOf(plan, node)->spec.warmups[0].bundles.size(), 1U);
+    EXPECT_EQ(fakes::EntriesOf(plan, node)->spec.warmups[0].bundles[0].digest,
               fakes::DigestNamed("c"));
   }
 }
 
 TEST_F(Handshake, PackingIsShownAsCapturing) {
   Ready(110);
-  Answer({.id = Id(1), .state = CaptureState::kPacking});
+  DryRunResult({.id = Id(1), .state = CaptureState::kPacking});
   EXPECT_EQ(builder.Decide().status.builders[0].state, BuilderState::kCapturing);
 }
 
@@ -107,7 +109,7 @@ class Distrusted : public Handshake, public testing::WithParamInterface<Distrust
 
 TEST_P(Distrusted, APushIsRecordedOnlyWhileThePodIsWhatWasElected) {
   Ready(110);
-  Answer(Pushed());
+  DryRunResult(Pushed());
   builder.in().pods.clear();
   if (!GetParam().pod.name.empty()) {
     builder.Pod(GetParam().pod);
@@ -147,7 +149,7 @@ TEST_F(Handshake, APushWithoutADigestIsNotRecorded) {
   Ready(110);
   api::CaptureStatus answer = Pushed();
   answer.digest = {};
-  Answer(answer);
+  DryRunResult(answer);
   EXPECT_TRUE(builder.Decide().status.bundles.empty());
 }
 
@@ -155,28 +157,28 @@ TEST_F(Handshake, AnAnswerToAnotherRequestIsNotTaken) {
   Ready(110);
   api::CaptureStatus answer = Pushed();
   answer.id = Id(2);
-  Answer(answer);
+  DryRunResult(answer);
   EXPECT_TRUE(builder.Decide().status.bundles.empty());
 }
 
 TEST_F(Handshake, AnAnswerIsNotTakenWhereTheNodeHasChangedItsFacts) {
   Ready(110);
-  Answer(Pushed());
+  DryRunResult(Pushed());
   const std::string before = Id(1);
   builder.cache("n1").status.node.cpu_class = fakes::kAvx2;
   const Plan plan = builder.Decide();
   EXPECT_TRUE(plan.status.bundles.empty()) << "the pod builds for the other class now, afresh";
   EXPECT_TRUE(HasEvent(plan, "BuilderLost"));
-  ASSERT_NE(fakes::WantsOf(plan, "n1"), nullptr);
-  EXPECT_NE(fakes::WantsOf(plan, "n1")->spec.captures.at(0).id, before);
+  ASSERT_NE(fakes::EntriesOf(plan, "n1"), nullptr);
+  EXPECT_NE(fakes::EntriesOf(plan, "n1")->spec.captures.at(0).id, before);
 }
 
 TEST_F(Handshake, AFailedCaptureEndsTheBuildWithTheAgentsWords) {
   Ready(110);
-  Answer({.id = Id(1),
-          .state = CaptureState::kFailed,
-          .reason = "NothingToCapture",
-          .message = "no file of a known cache was used"});
+  DryRunResult({.id = Id(1),
+                .state = CaptureState::kFailed,
+                .reason = "NothingToCapture",
+                .message = "no file of a known cache was used"});
   const Plan plan = builder.Decide();
   EXPECT_EQ(plan.status.builders[0].state, BuilderState::kFailed);
   EXPECT_EQ(plan.status.builders[0].reason, "NothingToCapture");
@@ -185,17 +187,17 @@ TEST_F(Handshake, AFailedCaptureEndsTheBuildWithTheAgentsWords) {
 
 TEST_F(Handshake, AStoreThatRefusesIsWaitedForAndShownAsDegraded) {
   Ready(110);
-  Answer({.id = Id(1),
-          .state = CaptureState::kFailed,
-          .reason = "PublishFailed",
-          .message = "registry: connection refused"});
+  DryRunResult({.id = Id(1),
+                .state = CaptureState::kFailed,
+                .reason = "PublishFailed",
+                .message = "registry: connection refused"});
   const Plan plan = builder.Decide();
   EXPECT_EQ(plan.status.builders[0].state, BuilderState::kCapturing);
-  EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "StoreRefuses");
+  EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "StoreError");
   EXPECT_NE(fakes::Condition(plan, "Degraded")->message.find("refused"), std::string::npos);
   Apply(plan);
   EXPECT_EQ(builder.cache("n1").spec.captures.size(), 1U) << "the agent goes on trying";
-  Answer(Pushed());
+  DryRunResult(Pushed());
   const Plan later = builder.Decide();
   EXPECT_EQ(later.status.bundles.size(), 1U);
   EXPECT_EQ(fakes::ReasonOf(later, "Degraded"), "Healthy");
@@ -212,9 +214,9 @@ TEST_F(Handshake, ABuilderThatIsNeverReadyTimesOutFromItsContainersStart) {
 
 TEST_F(Handshake, ACaptureThatNeverSettlesEnds) {
   Ready(110);
-  Answer({.id = Id(1), .state = CaptureState::kWaiting});
+  DryRunResult({.id = Id(1), .state = CaptureState::kWaiting});
   builder.Now(110 + 1800);
-  EXPECT_EQ(builder.Decide().status.builders[0].reason, "NeverSettled");
+  EXPECT_EQ(builder.Decide().status.builders[0].reason, "CacheNotSettled");
 }
 
 TEST_F(Handshake, ThePodThatIsElectedAgainHasAnotherRequest) {
@@ -244,11 +246,11 @@ TEST_F(Handshake, WithoutAReadinessProbeItIsReadyAMinuteAfterItsStart) {
   builder.Now(149);
   const Plan plan = builder.Decide();
   Apply(plan);
-  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, WallTime{});
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_time, WallTime{});
   EXPECT_LE(*plan.requeue_after, std::chrono::seconds(1)) << "nothing but the clock tells";
   builder.Now(150);
   Apply(builder.Decide());
-  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, At(150));
+  EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_time, At(150));
 }
 
 struct EndCase {
@@ -285,12 +287,12 @@ class EndsByItselfTest : public Handshake, public testing::WithParamInterface<En
     builder.Pod(ended);
   }
   // At `now`, for a start at 90.
-  void ExpectAsked(int now, WallTime ready_at) {
+  void ExpectAsked(int now, WallTime ready_time) {
     builder.Now(now);
     Apply(builder.Decide());
     ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
-    EXPECT_EQ(builder.cache("n1").spec.captures[0].started_at, At(90));
-    EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_at, ready_at);
+    EXPECT_EQ(builder.cache("n1").spec.captures[0].started_time, At(90));
+    EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_time, ready_time);
   }
 };
 
@@ -308,18 +310,18 @@ INSTANTIATE_TEST_SUITE_P(
 // Of a Job the end counts. Others may run for days: they are ready a minute after their start, or
 // at their end when that is sooner.
 TEST_P(EndsByItselfTest, APodThatRunsToItsEndIsReadyByThenAtTheLatest) {
-  const bool is_job = EndsByItself(GetParam().kind);
+  const bool is_job = RunsToCompletion(GetParam().kind);
   ExpectAsked(145, WallTime{});
   ExpectAsked(155, is_job ? WallTime{} : At(150));
   End(190);
   ExpectAsked(200, is_job ? At(190) : At(150));
   builder.Now(230);
-  Answer(Pushed());
+  DryRunResult(Pushed());
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.status.bundles.size(), 1U);
   for (const char* node : {"n1", "n2"}) {
-    ASSERT_NE(fakes::WantsOf(plan, node), nullptr) << "the next run may come there";
-    EXPECT_EQ(fakes::WantsOf(plan, node)->spec.warmups.at(0).bundles.size(), 1U);
+    ASSERT_NE(fakes::EntriesOf(plan, node), nullptr) << "the next run may come there";
+    EXPECT_EQ(fakes::EntriesOf(plan, node)->spec.warmups.at(0).bundles.size(), 1U);
   }
 }
 
@@ -354,23 +356,23 @@ TEST_F(Handshake, AServerThatIsNotStartedAgainIsReadyByItsProbeOrItsGroup) {
                  .probe = probe});
     builder.Now(111);
     Apply(builder.Decide());
-    EXPECT_EQ(builder.cache("n1").spec.captures.at(0).ready_at, At(110));
+    EXPECT_EQ(builder.cache("n1").spec.captures.at(0).ready_time, At(110));
   }
 }
 
 TEST_F(Handshake, LongLastWordsAreCutToWhatTheSchemaAllows) {
   Ready(110);
-  Answer({.id = Id(1),
-          .state = CaptureState::kFailed,
-          .reason = "NothingToCapture",
-          .message = std::string(1023, 'x') + "ä"});
+  DryRunResult({.id = Id(1),
+                .state = CaptureState::kFailed,
+                .reason = "NothingToCapture",
+                .message = std::string(1023, 'x') + "ä"});
   const std::string message = builder.Decide().status.builders[0].message;
   EXPECT_EQ(message, std::string(1023, 'x')) << "not within a character";
 }
 
 TEST_F(Handshake, WhilePausedNothingMoves) {
   Ready(110);
-  Answer(Pushed());
+  DryRunResult(Pushed());
   builder.warmup().spec.paused = true;
   const Plan plan = builder.Decide();
   EXPECT_TRUE(plan.status.bundles.empty());

@@ -8,12 +8,12 @@ namespace cachewarm::plan {
 namespace {
 
 using fakes::At;
+using fakes::EntriesOf;
 using fakes::SnapshotBuilder;
-using fakes::WantsOf;
 
 std::vector<Digest> DigestsFor(const Plan& plan, const std::string& node) {
   std::vector<Digest> out;
-  const NodeWants* wants = WantsOf(plan, node);
+  const NodeEntries* wants = EntriesOf(plan, node);
   if (wants != nullptr && !wants->spec.warmups.empty()) {
     for (const api::WantedBundle& bundle : wants->spec.warmups[0].bundles) {
       out.push_back(bundle.digest);
@@ -35,8 +35,8 @@ TEST(Distribution, DirectoriesAreAskedForBeforeAnythingIsAccepted) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1", .prepared = false});
   const Plan plan = builder.Decide();
-  ASSERT_NE(WantsOf(plan, "n1"), nullptr);
-  const api::WantedWarmup& entry = WantsOf(plan, "n1")->spec.warmups.at(0);
+  ASSERT_NE(EntriesOf(plan, "n1"), nullptr);
+  const api::WantedWarmup& entry = EntriesOf(plan, "n1")->spec.warmups.at(0);
   EXPECT_EQ(entry.uid, "7d0f");
   EXPECT_EQ(entry.ns, "models");
   EXPECT_EQ(entry.name, "llama");
@@ -62,9 +62,9 @@ TEST(Distribution, NodesThatDoNotFitWantNothing) {
   builder.node("tainted").taints = {{.key = "team", .value = "x", .effect = "NoSchedule"}};
   builder.pod_template()["spec"]["nodeSelector"] = {{"kubernetes.io/hostname", "n1"}};
   const Plan plan = builder.Decide();
-  EXPECT_NE(WantsOf(plan, "n1"), nullptr);
-  EXPECT_EQ(WantsOf(plan, "tainted"), nullptr);
-  EXPECT_EQ(WantsOf(plan, "other"), nullptr);
+  EXPECT_NE(EntriesOf(plan, "n1"), nullptr);
+  EXPECT_EQ(EntriesOf(plan, "tainted"), nullptr);
+  EXPECT_EQ(EntriesOf(plan, "other"), nullptr);
 }
 
 TEST(Distribution, ACordonOrAPassingTaintTakesNothingAway) {
@@ -74,8 +74,8 @@ TEST(Distribution, ACordonOrAPassingTaintTakesNothingAway) {
   builder.node("n2").taints = {
       {.key = "node.kubernetes.io/memory-pressure", .effect = "NoSchedule"}};
   const Plan plan = builder.Decide();
-  EXPECT_NE(WantsOf(plan, "n1"), nullptr);
-  EXPECT_NE(WantsOf(plan, "n2"), nullptr);
+  EXPECT_NE(EntriesOf(plan, "n1"), nullptr);
+  EXPECT_NE(EntriesOf(plan, "n2"), nullptr);
 }
 
 TEST(Distribution, GpuTypesAndNodeSelectorLimitBundlesButNotDirectories) {
@@ -92,7 +92,7 @@ TEST(Distribution, GpuTypesAndNodeSelectorLimitBundlesButNotDirectories) {
   EXPECT_EQ(DigestsFor(plan, "h"), Named({"a"}));
   EXPECT_TRUE(DigestsFor(plan, "h-other").empty());
   EXPECT_TRUE(DigestsFor(plan, "c").empty());
-  EXPECT_EQ(WantsOf(plan, "c")->spec.warmups.size(), 1U) << "a pod could land there";
+  EXPECT_EQ(EntriesOf(plan, "c")->spec.warmups.size(), 1U) << "a pod could land there";
   EXPECT_EQ(plan.status.summary.nodes, "0/1");
 }
 
@@ -145,7 +145,7 @@ TEST(Distribution, UsersStillRunningAsAnotherKeepTheirDirectory) {
   builder.Node({.name = "n1"});
   builder.Pod(
       {.name = "old", .node = "n1", .run_as = "u1000", .created = 1, .started = 2, .ready = 3});
-  EXPECT_EQ(WantsOf(builder.Decide(), "n1")->spec.warmups[0].run_as,
+  EXPECT_EQ(EntriesOf(builder.Decide(), "n1")->spec.warmups[0].run_as,
             (std::vector<std::string>{"image", "u1000"}));
 }
 
@@ -166,8 +166,8 @@ TEST(Distribution, EntriesOfANodeThatNeitherFitsNorHostsAreRemoved) {
   builder.cache("n2").spec.warmups = {{.uid = "7d0f"}, {.uid = "other"}};
   builder.node("n2").taints = {{.key = "team", .value = "x", .effect = "NoSchedule"}};
   const Plan plan = builder.Decide();
-  ASSERT_NE(WantsOf(plan, "n2"), nullptr);
-  EXPECT_TRUE(WantsOf(plan, "n2")->spec.warmups.empty());
+  ASSERT_NE(EntriesOf(plan, "n2"), nullptr);
+  EXPECT_TRUE(EntriesOf(plan, "n2")->spec.warmups.empty());
 }
 
 TEST(Distribution, WhatIsThereAlreadyIsNotWrittenAgain) {
@@ -176,9 +176,9 @@ TEST(Distribution, WhatIsThereAlreadyIsNotWrittenAgain) {
   builder.Accepted();
   builder.Bundle({.node = "n1", .active = {"n1"}});
   const Plan first = builder.Decide();
-  builder.cache("n1").spec = WantsOf(first, "n1")->spec;
+  builder.cache("n1").spec = EntriesOf(first, "n1")->spec;
   builder.cache("n1").spec.warmups.push_back({.uid = "other"});
-  EXPECT_EQ(WantsOf(builder.Decide(), "n1"), nullptr);
+  EXPECT_EQ(EntriesOf(builder.Decide(), "n1"), nullptr);
 }
 
 // The API server refuses a 65th entry, and with it all that the plan wants of that node.
@@ -186,10 +186,10 @@ TEST(Distribution, ANodeThatIsFullOfOthersIsLeftOutAndTheConditionSaysSo) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1", .prepared = false});
   builder.view("n1").warmups_listed = 63;
-  EXPECT_NE(WantsOf(builder.Decide(), "n1"), nullptr);
+  EXPECT_NE(EntriesOf(builder.Decide(), "n1"), nullptr);
   builder.view("n1").warmups_listed = 64;
   const Plan full = builder.Decide();
-  EXPECT_EQ(WantsOf(full, "n1"), nullptr);
+  EXPECT_EQ(EntriesOf(full, "n1"), nullptr);
   const api::Condition* ready = api::FindCondition(full.status.conditions, "Ready");
   ASSERT_NE(ready, nullptr);
   EXPECT_EQ(ready->reason, "DirectoryUnusable");
@@ -221,9 +221,9 @@ TEST(Distribution, WhoIsInAFullNodeStaysThere) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
-  builder.cache("n1").spec = WantsOf(builder.Decide(), "n1")->spec;
+  builder.cache("n1").spec = EntriesOf(builder.Decide(), "n1")->spec;
   builder.view("n1").warmups_listed = 64;
-  EXPECT_EQ(WantsOf(builder.Decide(), "n1"), nullptr) << "nothing changes";
+  EXPECT_EQ(EntriesOf(builder.Decide(), "n1"), nullptr) << "nothing changes";
   EXPECT_EQ(api::FindCondition(builder.Decide().status.conditions, "Ready")->status, "True");
 }
 
@@ -239,7 +239,7 @@ TEST(Distribution, AHardRefusalFreezesWhatIsThere) {
   builder.Node({.name = "n1"});
   builder.Accepted();
   builder.Bundle({.node = "n1", .active = {"n1"}});
-  builder.cache("n1").spec = WantsOf(builder.Decide(), "n1")->spec;
+  builder.cache("n1").spec = EntriesOf(builder.Decide(), "n1")->spec;
   builder.in().workload = {.problem = "no Deployment llama"};
   EXPECT_TRUE(builder.Decide().nodes.empty());
 }
@@ -290,7 +290,8 @@ TEST(Distribution, TheUsersCachesTravelToTheAgent) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.warmup().spec.caches = {{.name = "triton"}};
-  EXPECT_EQ(WantsOf(builder.Decide(), "n1")->spec.warmups[0].caches, builder.warmup().spec.caches);
+  EXPECT_EQ(EntriesOf(builder.Decide(), "n1")->spec.warmups[0].caches,
+            builder.warmup().spec.caches);
 }
 
 // ---- fresh trees after a crash ------------------------------------------------------------------
@@ -301,14 +302,14 @@ class Renewal : public testing::Test {
     builder.Node({.name = "n1"}).Node({.name = "n2"});
     builder.Accepted();
     builder.Bundle({.node = "n1", .active = {"n1", "n2"}});
-    Round();
+    PlanContext();
   }
 
   // One plan, applied; what n1 wants then.
-  const api::WantedWarmup& Round() {
+  const api::WantedWarmup& PlanContext() {
     const Plan plan = builder.Decide();
     builder.status() = plan.status;
-    for (const NodeWants& wants : plan.nodes) {
+    for (const NodeEntries& wants : plan.nodes) {
       builder.cache(wants.node).spec = wants.spec;
     }
     return builder.cache("n1").spec.warmups.at(0);
@@ -326,19 +327,19 @@ class Renewal : public testing::Test {
 };
 
 TEST_F(Renewal, ACrashBeforeReadyCountsOnceOnItsNodeOnly) {
-  EXPECT_EQ(Round().renew, 0);
+  EXPECT_EQ(PlanContext().renew, 0);
   Crashed(0);
-  EXPECT_EQ(Round().renew, 1);
-  EXPECT_EQ(Round().renew, 1) << "planning again counts nothing";
-  EXPECT_EQ(Round().renewed_for, std::vector<std::string>{"uid-p:1"});
+  EXPECT_EQ(PlanContext().renew, 1);
+  EXPECT_EQ(PlanContext().renew, 1) << "planning again counts nothing";
+  EXPECT_EQ(PlanContext().renewed_for, std::vector<std::string>{"uid-p:1"});
   EXPECT_EQ(builder.cache("n2").spec.warmups.at(0).renew, 0);
 }
 
 TEST_F(Renewal, TheRestartThatFollowsIsTheSameCrash) {
   Crashed(0);
-  Round();
+  PlanContext();
   builder.Pod({.name = "p", .node = "n1", .created = 80, .started = 95, .restarts = 1});
-  EXPECT_EQ(Round().renew, 1);
+  EXPECT_EQ(PlanContext().renew, 1);
 }
 
 // Without a readiness probe it is Ready as soon as it runs again.
@@ -351,15 +352,15 @@ TEST_F(Renewal, ACrashThatIsSeenOnlyAfterTheRestartCountsToo) {
                .ready = 95,
                .restarts = 1,
                .probe = false});
-  EXPECT_EQ(Round().renew, 1);
+  EXPECT_EQ(PlanContext().renew, 1);
 }
 
 TEST_F(Renewal, APodIsGivenAtMostTwoFreshTrees) {
   for (int restarts = 0; restarts < 6; ++restarts) {
     Crashed(restarts);
-    Round();
+    PlanContext();
   }
-  EXPECT_EQ(Round().renew, 2);
+  EXPECT_EQ(PlanContext().renew, 2);
 }
 
 TEST_F(Renewal, ACrashAfterReadyIsTheEnginesOwn) {
@@ -369,33 +370,33 @@ TEST_F(Renewal, ACrashAfterReadyIsTheEnginesOwn) {
                .restarts = 1,
                .annotations = {{"cachewarm.io/start", R"({"result":"hit"})"}},
                .words = "exit 1"});
-  EXPECT_EQ(Round().renew, 0);
+  EXPECT_EQ(PlanContext().renew, 0);
 }
 
 TEST_F(Renewal, AnExitWithZeroIsNoCrash) {
   builder.Pod({.name = "p", .node = "n1", .created = 80, .exit_code = 0});
-  EXPECT_EQ(Round().renew, 0);
+  EXPECT_EQ(PlanContext().renew, 0);
 }
 
 TEST_F(Renewal, WaitingForAnImageIsNoCrash) {
   builder.Pod({.name = "p", .node = "n1", .created = 80, .words = "ErrImagePull"});
-  EXPECT_EQ(Round().renew, 0);
+  EXPECT_EQ(PlanContext().renew, 0);
 }
 
 TEST_F(Renewal, ThePodsThatAreGoneAreForgottenTheCountIsNot) {
   Crashed(0);
-  Round();
+  PlanContext();
   builder.in().pods.clear();
-  EXPECT_EQ(Round().renew, 1);
-  EXPECT_TRUE(Round().renewed_for.empty());
+  EXPECT_EQ(PlanContext().renew, 1);
+  EXPECT_TRUE(PlanContext().renewed_for.empty());
 }
 
 TEST_F(Renewal, MemoryIsBoundedBySixteen) {
   for (int i = 0; i < 30; ++i) {
     Crashed(0, "p" + std::to_string(i));
   }
-  EXPECT_EQ(Round().renew, 16);
-  EXPECT_EQ(Round().renewed_for.size(), 16U);
+  EXPECT_EQ(PlanContext().renew, 16);
+  EXPECT_EQ(PlanContext().renewed_for.size(), 16U);
 }
 
 }  // namespace

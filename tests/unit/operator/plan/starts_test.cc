@@ -28,7 +28,7 @@ void Evidence(SnapshotBuilder& builder, const std::string& pod, StartResult resu
 
 void Apply(SnapshotBuilder& builder, const Plan& plan) {
   builder.status() = plan.status;
-  for (const NodeWants& wants : plan.nodes) {
+  for (const NodeEntries& wants : plan.nodes) {
     builder.cache(wants.node).spec = wants.spec;
   }
 }
@@ -38,19 +38,19 @@ TEST(Starts, AStartingPodIsWatchedUntilItIsCounted) {
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
   Apply(builder, builder.Decide());
   ASSERT_EQ(builder.cache("n1").spec.starts.size(), 1U);
-  EXPECT_EQ(builder.cache("n1").spec.starts[0].started_at, At(90));
-  EXPECT_EQ(builder.cache("n1").spec.starts[0].ready_at, WallTime{});
+  EXPECT_EQ(builder.cache("n1").spec.starts[0].started_time, At(90));
+  EXPECT_EQ(builder.cache("n1").spec.starts[0].ready_time, WallTime{});
   EXPECT_EQ(builder.cache("n1").spec.starts[0].run_as, "image");
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
   Apply(builder, builder.Decide());
-  EXPECT_EQ(builder.cache("n1").spec.starts[0].ready_at, At(95));
+  EXPECT_EQ(builder.cache("n1").spec.starts[0].ready_time, At(95));
   Evidence(builder, "a", StartResult::kHit);
   const Plan plan = builder.Decide();
   EXPECT_EQ(plan.status.starts.counts.hit, 1);
-  EXPECT_EQ(plan.status.starts.counted, std::vector<std::string>{"uid-a"});
+  EXPECT_EQ(plan.status.starts.counted_pod_uids, std::vector<std::string>{"uid-a"});
   ASSERT_EQ(plan.starts_counted.size(), 1U);
   EXPECT_EQ(plan.starts_counted[0].start_seconds, 5);
-  EXPECT_TRUE(fakes::WantsOf(plan, "n1")->spec.starts.empty());
+  EXPECT_TRUE(fakes::EntriesOf(plan, "n1")->spec.starts.empty());
 }
 
 TEST(Starts, OfAPodWithoutAReadinessProbeTheEndIsLookedForInTime) {
@@ -88,7 +88,7 @@ TEST(Starts, WhatAnybodyMayWriteOnAPodIsQuotedInPart) {
                .annotations = {{"cachewarm.io/warmup", std::string(200'000, 'x')}}});
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.annotations.size(), 1U);
-  EXPECT_NE(plan.annotations[0].value.find("cachewarm.io/warmup says"), std::string::npos);
+  EXPECT_NE(plan.annotations[0].value.find("cachewarm.io/warmup names CacheWarmup"), std::string::npos);
   EXPECT_LT(plan.annotations[0].value.size(), 1'000U);
 }
 
@@ -112,10 +112,10 @@ TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuil
   EXPECT_EQ(plan.starts_counted[0].result, StartResult::kCold);
   EXPECT_EQ(plan.starts_counted[0].start_seconds, 18);
   EXPECT_TRUE(plan.status.builders.empty());
-  EXPECT_TRUE(fakes::HasEvent(plan, "LeftAlone")) << "the pod says why";
+  EXPECT_TRUE(fakes::HasEvent(plan, "InjectionSkipped")) << "the pod says why";
   ASSERT_EQ(plan.annotations.size(), 1U);
   EXPECT_EQ(plan.annotations[0].pod, "late");
-  EXPECT_NE(plan.annotations[0].value.find("before the API server had seen the warmup"),
+  EXPECT_NE(plan.annotations[0].value.find("before the admission policy had seen the CacheWarmup"),
             std::string::npos);
   Apply(builder, plan);
   EXPECT_TRUE(builder.cache("n1").spec.starts.empty());
@@ -127,7 +127,7 @@ constexpr int kRefused = 50;
 
 SnapshotBuilder Withdrawn() {
   SnapshotBuilder builder = Warm();
-  builder.status().starts.since = At(1);
+  builder.status().starts.counting_started_time = At(1);
   builder.status().conditions = {{.type = "Ready",
                                   .status = "False",
                                   .reason = "NamespaceForbidsHostPath",
@@ -155,7 +155,7 @@ TEST(Starts, APodOfAWarmupWhoseInjectionWasWithdrawnSaysWhyAndCountsAsCold) {
   ASSERT_EQ(plan.starts_counted.size(), 1U) << "what it was decided by is not known of the other";
   EXPECT_EQ(plan.starts_counted[0].pod, "late");
   EXPECT_EQ(plan.starts_counted[0].result, StartResult::kCold);
-  EXPECT_TRUE(fakes::HasEvent(plan, "LeftAlone"));
+  EXPECT_TRUE(fakes::HasEvent(plan, "InjectionSkipped"));
   ASSERT_EQ(plan.annotations.size(), 1U);
   EXPECT_NE(plan.annotations[0].value.find("NamespaceForbidsHostPath"), std::string::npos);
   Apply(builder, plan);
@@ -164,7 +164,7 @@ TEST(Starts, APodOfAWarmupWhoseInjectionWasWithdrawnSaysWhyAndCountsAsCold) {
 
 TEST(Starts, OfAWithdrawnWarmupNothingIsSaidToPodsThatWereNeverItsOwn) {
   SnapshotBuilder never = Withdrawn();
-  never.status().starts.since = WallTime{};
+  never.status().starts.counting_started_time = WallTime{};
   EXPECT_TRUE(never.Decide().starts_counted.empty()) << "it has never injected";
 
   SnapshotBuilder paused = Withdrawn();
@@ -329,14 +329,14 @@ TEST(Starts, PodsWithoutOurDirectoryAreNotCounted) {
 TEST(Starts, TheRingKeepsTheNewestTwoHundredAndFiftySix) {
   SnapshotBuilder builder = Warm();
   for (int i = 0; i < 256; ++i) {
-    builder.status().starts.counted.push_back("old-" + std::to_string(i));
+    builder.status().starts.counted_pod_uids.push_back("old-" + std::to_string(i));
   }
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
   Evidence(builder, "a", StartResult::kHit);
   const Plan plan = builder.Decide();
-  EXPECT_EQ(plan.status.starts.counted.size(), 256U);
-  EXPECT_EQ(plan.status.starts.counted.back(), "uid-a");
-  EXPECT_EQ(plan.status.starts.counted.front(), "old-1");
+  EXPECT_EQ(plan.status.starts.counted_pod_uids.size(), 256U);
+  EXPECT_EQ(plan.status.starts.counted_pod_uids.back(), "uid-a");
+  EXPECT_EQ(plan.status.starts.counted_pod_uids.front(), "old-1");
 }
 
 TEST(Starts, ABurstIsCountedInPortionsThatTheRingKeepsUpWith) {
@@ -362,7 +362,7 @@ TEST(Starts, ANodeIsAskedAboutAtMostSixtyFourPodsOfAllWarmups) {
   for (int i = 0; i < 9; ++i) {
     builder.Pod({.name = "p" + std::to_string(i), .node = "n1", .created = 80, .started = 90});
   }
-  EXPECT_EQ(fakes::WantsOf(builder.Decide(), "n1")->spec.starts.size(), 4U);
+  EXPECT_EQ(fakes::EntriesOf(builder.Decide(), "n1")->spec.starts.size(), 4U);
 }
 
 // The numbers of one cold start that was no builder, and five warm ones.

@@ -183,11 +183,24 @@ TEST(Status, WarmSaysHowFarItIs) {
   EXPECT_EQ(warm.status.summary.nodes, "2/2");
 }
 
-TEST(Status, ReadyNeverWaitsForACompile) {
+TEST(Status, ReadyIsTrueBeforeWarmAndSaysSo) {
   SnapshotBuilder builder = Two();
-  const Plan plan = builder.Decide();
-  EXPECT_EQ(Condition(plan, "Ready")->status, "True");
-  EXPECT_EQ(Condition(plan, "Warm")->status, "False");
+  const Plan cold = builder.Decide();
+  EXPECT_EQ(Condition(cold, "Ready")->status, "True");
+  EXPECT_EQ(Condition(cold, "Warm")->status, "False");
+  EXPECT_NE(Condition(cold, "Ready")->message.find("; not warm yet (NoBundle)"), std::string::npos)
+      << Condition(cold, "Ready")->message;
+  builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
+  const Plan warm = builder.Decide();
+  EXPECT_EQ(Condition(warm, "Warm")->status, "True");
+  EXPECT_EQ(Condition(warm, "Ready")->message.find("not warm"), std::string::npos);
+}
+
+TEST(Status, NoConditionHasAnEmptyMessage) {
+  SnapshotBuilder builder = Two();
+  for (const api::Condition& condition : builder.Decide().status.conditions) {
+    EXPECT_NE(condition.message, "") << condition.type;
+  }
 }
 
 struct DegradedCase {
@@ -212,10 +225,10 @@ TEST_P(Degraded, NamesWhatFailsOnTheNodes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Degraded,
-                         testing::Values(DegradedCase{"FetchFailed", "StoreRefuses"},
+                         testing::Values(DegradedCase{"FetchFailed", "StoreError"},
                                          DegradedCase{"DiskFull", "NodesFailed"},
                                          DegradedCase{"DiskFailed", "NodesFailed"},
-                                         DegradedCase{"BundleRefused", "NodesFailed"},
+                                         DegradedCase{"BundleRejected", "NodesFailed"},
                                          DegradedCase{"TreeDamaged", "NodesFailed"},
                                          DegradedCase{"VerifyFailed", "NodesFailed"}),
                          [](const auto& each) { return each.param.node_reason; });

@@ -90,26 +90,28 @@ api::Pod HeldPod(const std::string& extra = "") {
   const std::string text =
       R"({"metadata":{"name":"p","namespace":"models","uid":"u1",)"
       R"("annotations":{"cachewarm.io/warmup":"llama"}},)"
-      R"("spec":{"schedulingGates":[{"name":"other"},{"name":"cachewarm.io/warm"}])" +
+      R"("spec":{"schedulingGates":[{"name":"other"},{"name":"cachewarm.io/wait-for-cache"}])" +
       extra + "}}";
   return api::DecodePod(std::make_shared<const Json>(Parse(text))).value();
 }
 
 TEST(GateRelease, TestsThePodAndTheGateBeforeItRemovesIt) {
   const api::Pod pod = HeldPod();
-  const Json patch = GateReleasePatch({.pod = pod, .reason = "Warm", .held_seconds = 3.2}).value();
+  const Json patch =
+      GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .held_seconds = 3.2}).value();
   EXPECT_EQ(patch, Parse(R"([
     {"op":"test","path":"/metadata/uid","value":"u1"},
-    {"op":"test","path":"/spec/schedulingGates/1/name","value":"cachewarm.io/warm"},
+    {"op":"test","path":"/spec/schedulingGates/1/name","value":"cachewarm.io/wait-for-cache"},
     {"op":"remove","path":"/spec/schedulingGates/1"},
-    {"op":"add","path":"/metadata/annotations/cachewarm.io~1released","value":"Warm"},
+    {"op":"add","path":"/metadata/annotations/cachewarm.io~1released","value":"ReleasedWarm"},
     {"op":"add","path":"/metadata/annotations/cachewarm.io~1held-seconds","value":"3.200"}])"));
 }
 
 TEST(GateRelease, MergesTheAffinityIntoThePodsOwnInTheSamePatch) {
   const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
   const Json patch =
-      GateReleasePatch({.pod = pod, .reason = "Builder", .hosts = {.preferred = {"n1"}}}).value();
+      GateReleasePatch({.pod = pod, .reason = "ReleasedForBuild", .hosts = {.preferred = {"n1"}}})
+          .value();
   const Json& last = patch.back();
   EXPECT_EQ(last["path"], "/spec/affinity");
   EXPECT_EQ(last["value"]["podAffinity"]["x"], 1);
@@ -119,12 +121,13 @@ TEST(GateRelease, MergesTheAffinityIntoThePodsOwnInTheSamePatch) {
 TEST(GateRelease, TestsTheAffinityRightBeforeItPutsAnotherInItsPlace) {
   const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
   const Json patch =
-      GateReleasePatch({.pod = pod, .reason = "Warm", .hosts = {.excluded = {"n9"}}}).value();
+      GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = {.excluded = {"n9"}}})
+          .value();
   const Json test = {
       {"op", "test"}, {"path", "/spec/affinity"}, {"value", {{"podAffinity", {{"x", 1}}}}}};
   EXPECT_EQ(patch[patch.size() - 2], test);
   EXPECT_EQ(patch.back()["op"], "add");
-  const Json bare = api::gate::WithoutNotes(patch);
+  const Json bare = api::gate::WithoutAnnotations(patch);
   EXPECT_EQ(bare.size(), patch.size() - 2);
   EXPECT_EQ(bare[bare.size() - 2], test) << "goes with the release, not with its notes";
 }
@@ -132,7 +135,8 @@ TEST(GateRelease, TestsTheAffinityRightBeforeItPutsAnotherInItsPlace) {
 TEST(GateRelease, OfAPodWithoutAnAffinityItTestsThatThereIsNone) {
   const api::Pod pod = HeldPod();
   const Json patch =
-      GateReleasePatch({.pod = pod, .reason = "Warm", .hosts = {.preferred = {"n1"}}}).value();
+      GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = {.preferred = {"n1"}}})
+          .value();
   const Json& test = patch[patch.size() - 2];
   EXPECT_EQ(test["path"], "/spec/affinity");
   ASSERT_TRUE(test.contains("value"));
@@ -145,15 +149,17 @@ TEST(GateRelease, SaysNothingOfAnAffinityThatItLeavesAsItIs) {
   Json object = *pod.object;
   object["spec"]["affinity"] = WithHostRules(Json(), rules);
   pod = api::DecodePod(std::make_shared<const Json>(object)).value();
-  const Json patch = GateReleasePatch({.pod = pod, .reason = "Warm", .hosts = rules}).value();
-  EXPECT_EQ(patch, GateReleasePatch({.pod = pod, .reason = "Warm"}).value());
+  const Json patch =
+      GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = rules}).value();
+  EXPECT_EQ(patch, GateReleasePatch({.pod = pod, .reason = "ReleasedWarm"}).value());
   EXPECT_EQ(patch.dump().find("affinity"), std::string::npos);
 }
 
 TEST(GateRelease, FailsAsAWholeOnAnAffinityThatSomebodyChangedMeanwhile) {
   const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
   const Json patch =
-      GateReleasePatch({.pod = pod, .reason = "Warm", .hosts = {.preferred = {"n1"}}}).value();
+      GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = {.preferred = {"n1"}}})
+          .value();
   Json changed = *pod.object;
   changed["spec"]["affinity"]["nodeAffinity"] = Json::object();
   EXPECT_THROW(changed.patch(patch), Json::exception);
@@ -161,10 +167,10 @@ TEST(GateRelease, FailsAsAWholeOnAnAffinityThatSomebodyChangedMeanwhile) {
 
 TEST(GateRelease, DoesWhatItSaysWhenItIsApplied) {
   const api::Pod pod = HeldPod(R"(,"affinity":{"podAffinity":{"x":1}})");
-  const Json patch =
-      GateReleasePatch(
-          {.pod = pod, .reason = "Warm", .hosts = {.excluded = {"bad"}, .preferred = {"n1"}}})
-          .value();
+  const Json patch = GateReleasePatch({.pod = pod,
+                                       .reason = "ReleasedWarm",
+                                       .hosts = {.excluded = {"bad"}, .preferred = {"n1"}}})
+                         .value();
   const Json after = pod.object->patch(patch);
   EXPECT_EQ(after["spec"]["schedulingGates"], Parse(R"([{"name":"other"}])"));
   EXPECT_EQ(after["metadata"]["annotations"]["cachewarm.io/warmup"], "llama");
@@ -174,7 +180,7 @@ TEST(GateRelease, DoesWhatItSaysWhenItIsApplied) {
 
 TEST(GateRelease, FailsAsAWholeOnAnotherPodOfThatName) {
   const api::Pod pod = HeldPod();
-  const Json patch = GateReleasePatch({.pod = pod, .reason = "Warm"}).value();
+  const Json patch = GateReleasePatch({.pod = pod, .reason = "ReleasedWarm"}).value();
   Json other = *pod.object;
   other["metadata"]["uid"] = "u2";
   EXPECT_THROW(other.patch(patch), Json::exception);
@@ -183,13 +189,13 @@ TEST(GateRelease, FailsAsAWholeOnAnotherPodOfThatName) {
 TEST(GateRelease, APodThatIsNotHeldHasNone) {
   api::Pod pod = HeldPod();
   pod.gates = {"other"};
-  EXPECT_TRUE(absl::IsNotFound(GateReleasePatch({.pod = pod, .reason = "Warm"}).status()));
+  EXPECT_TRUE(absl::IsNotFound(GateReleasePatch({.pod = pod, .reason = "ReleasedWarm"}).status()));
 }
 
 TEST(GateRelease, DoesNotDependOnANoteWhereThePodShowsNoAnnotations) {
   api::Pod pod = HeldPod();
   pod.meta.annotations = {};
-  EXPECT_EQ(GateReleasePatch({.pod = pod, .reason = "Warm"}).value().size(), 3U);
+  EXPECT_EQ(GateReleasePatch({.pod = pod, .reason = "ReleasedWarm"}).value().size(), 3U);
 }
 
 }  // namespace

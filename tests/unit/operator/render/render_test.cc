@@ -7,10 +7,10 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/render/applied.h"
+#include "operator/render/dry_run_pod.h"
 #include "operator/render/fields.h"
 #include "operator/render/injection.h"
 #include "operator/render/job.h"
-#include "operator/render/rehearsal.h"
 
 namespace cachewarm::render {
 namespace {
@@ -104,7 +104,9 @@ TEST(Injection, ConflictsNameFieldAndRemedy) {
 }
 
 TEST(Injection, PodsThatAreLeftAloneSayWhy) {
-  const auto why = [](const char* pod) { return WhyLeftAlone(Parse(pod), "/var/lib/cachewarm"); };
+  const auto why = [](const char* pod) {
+    return WhyInjectionSkipped(Parse(pod), "/var/lib/cachewarm");
+  };
   EXPECT_EQ(why("{}"), "");
   EXPECT_EQ(why(R"({"metadata":{"ownerReferences":[{"kind":"ReplicaSet"}]},
                     "spec":{"os":{"name":"linux"},"containers":[{"name":"c"}]}})"),
@@ -170,10 +172,10 @@ TEST(Job, NoValueOfAnyTypeAnywhereInATemplateEndsTheProcess) {
   for (const Json& each : wrong) {
     EXPECT_NO_THROW(JobFor(each)) << each;
     EXPECT_NO_THROW(CopyRefusal(each)) << each;
-    EXPECT_NO_THROW(SharesAClaim(each)) << each;
-    EXPECT_NO_THROW(WhyLeftAlone(each, "/var/lib/cachewarm")) << each;
+    EXPECT_NO_THROW(SharesVolumeClaim(each)) << each;
+    EXPECT_NO_THROW(WhyInjectionSkipped(each, "/var/lib/cachewarm")) << each;
     EXPECT_NO_THROW(TemplateOf(each, "uid")) << each;
-    EXPECT_NO_THROW(MakeRehearsalPods({.warmup = warmup, .pod_template = each, .mount = MountOf()}))
+    EXPECT_NO_THROW(MakeDryRunPods({.warmup = warmup, .pod_template = each, .mount = MountOf()}))
         << each;
     EXPECT_NO_THROW(WithOverrides(Template(), &each, "server").status().IgnoreError()) << each;
     EXPECT_NO_THROW(WithOverrides(each, &whole, "server").status().IgnoreError()) << each;
@@ -293,9 +295,9 @@ TEST(Overrides, ChangeTheCopyAndNotWhatItIsACopyOf) {
 TEST(Overrides, WhatWouldCompileAnotherCacheOrIsNoPartOfAPodIsRefused) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"spec":{"containers":[{"name":"server","image":"other"}]}})", "image"},
-      {R"({"spec":{"containers":[{"name":"server","$patch":"delete"}]}})", "must stay"},
-      {R"({"spec":{"containers":[{"$patch":"replace"},{"name":"x"}]}})", "must stay"},
-      {R"({"spec":null})", "must stay"},
+      {R"({"spec":{"containers":[{"name":"server","$patch":"delete"}]}})", "must not be removed"},
+      {R"({"spec":{"containers":[{"$patch":"replace"},{"name":"x"}]}})", "must not be removed"},
+      {R"({"spec":null})", "must not be removed"},
       {R"({"spec":{"securityContext":{"runAsUser":4711}}})", "runAsUser"},
       {R"({"spec":{"containers":[{"name":"server","securityContext":{"runAsUser":4711}}]}})",
        "runAsUser"},
@@ -314,26 +316,26 @@ TEST(Overrides, WhatWouldCompileAnotherCacheOrIsNoPartOfAPodIsRefused) {
 
 // ---- rehearsal and learnt templates -------------------------------------------------------------
 
-TEST(Rehearsal, OnlyTheInjectedPodHasWhatWeAdd) {
+TEST(AdmissionDryRun, OnlyTheInjectedPodHasWhatWeAdd) {
   const api::CacheWarmup warmup = Warmup();
   const Json pod_template = Template();
-  const RehearsalPods pods =
-      MakeRehearsalPods({.warmup = warmup, .pod_template = pod_template, .mount = MountOf()});
-  EXPECT_EQ((*pods.as_is)["spec"], pod_template["spec"]);
-  EXPECT_EQ((*pods.as_is)["metadata"]["annotations"]["cachewarm.io/warmup"], "-");
+  const DryRunPods pods =
+      MakeDryRunPods({.warmup = warmup, .pod_template = pod_template, .mount = MountOf()});
+  EXPECT_EQ((*pods.unmodified)["spec"], pod_template["spec"]);
+  EXPECT_EQ((*pods.unmodified)["metadata"]["annotations"]["cachewarm.io/warmup"], "-");
   EXPECT_EQ((*pods.injected)["metadata"]["annotations"]["cachewarm.io/warmup"], "llama");
   EXPECT_EQ((*pods.injected)["spec"]["schedulingGates"],
-            Parse(R"([{"name":"cachewarm.io/warm"}])"));
+            Parse(R"([{"name":"cachewarm.io/wait-for-cache"}])"));
   EXPECT_EQ((*pods.injected)["metadata"]["labels"], pod_template["metadata"]["labels"]);
-  EXPECT_TRUE((*pods.as_is)["metadata"].contains("generateName"));
+  EXPECT_TRUE((*pods.unmodified)["metadata"].contains("generateName"));
 }
 
-TEST(Rehearsal, ATemplateLearntFromAPodHasNothingThatWasAdded) {
+TEST(AdmissionDryRun, ATemplateLearntFromAPodHasNothingThatWasAdded) {
   Json pod = {{"metadata", {{"labels", {{"app", "x"}, {"pod-template-hash", "h"}}}}},
               {"spec", SpecOf()}};
   AddMount(pod["spec"], MountOf());
   pod["spec"]["nodeName"] = "n1";
-  pod["spec"]["schedulingGates"] = Parse(R"([{"name":"cachewarm.io/warm"}])");
+  pod["spec"]["schedulingGates"] = Parse(R"([{"name":"cachewarm.io/wait-for-cache"}])");
   pod["spec"]["volumes"].push_back({{"name", "kube-api-access-x"}, {"projected", Json::object()}});
   const Json learnt = TemplateOf(pod, "7d0f");
   EXPECT_EQ(learnt["metadata"]["labels"], Parse(R"({"app":"x"})"));

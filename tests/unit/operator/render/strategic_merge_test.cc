@@ -111,15 +111,15 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(MergeStrategically, MistakesAreNamedByTheirPath) {
   const std::pair<const char*, const char*> cases[] = {
       {"[]", "expected an object"},
-      {"{$patch: delete}", "$patch: is for parts"},
+      {"{$patch: delete}", "$patch: cannot be used at the top level"},
       {"{spec: {$patch: erase}}", "spec.$patch: expected replace or delete"},
-      {"{spec: {containers: [{image: x}]}}", "spec.containers[0]: needs name"},
+      {"{spec: {containers: [{image: x}]}}", "spec.containers[0]: name is required"},
       {"{spec: {containers: [server]}}", "spec.containers[0]: expected an object"},
       {"{spec: {containers: {name: server}}}", "spec.containers: expected a"},
       {"{spec: {nodeSelector: [a]}}", "spec.nodeSelector: expected an object"},
       {"{spec: {nodeSelector: gpu}}", "spec.nodeSelector: expected an object"},
       {"{spec: {containers: [{name: server, $setElementOrder/env: []}]}}",
-       "spec.containers[0].$setElementOrder/env: this directive"},
+       "spec.containers[0].$setElementOrder/env: unsupported directive"},
       {"{spec: {volumes: [{name: tmp, $retainKeys: name}]}}",
        "spec.volumes[0].$retainKeys: expected a list"}};
   for (const auto& [patch, message] : cases) {

@@ -159,7 +159,7 @@ TEST(Shape, EachKindSaysWhatItsPodsAre) {
     EXPECT_EQ(shape.selector, each.selector);
     EXPECT_EQ(shape.replicas, each.replicas);
     EXPECT_EQ(ImageOf(shape), each.image);
-    EXPECT_EQ(AsksForAccelerator(workload), each.asks);
+    EXPECT_EQ(RequestsAccelerator(workload), each.asks);
   }
 }
 
@@ -170,8 +170,8 @@ TEST(Shape, APodMayAskForItsAcceleratorByAClaim) {
         "resourceClaimTemplateName: one}], containers: [{name: main, resources: " +
         resources + "}]}}}}");
   };
-  EXPECT_TRUE(AsksForAccelerator(job("{claims: [{name: gpu}]}")));
-  EXPECT_FALSE(AsksForAccelerator(job("{limits: {cpu: 1}}"))) << "no container uses the claim";
+  EXPECT_TRUE(RequestsAccelerator(job("{claims: [{name: gpu}]}")));
+  EXPECT_FALSE(RequestsAccelerator(job("{limits: {cpu: 1}}"))) << "no container uses the claim";
 }
 
 TEST(Shape, ARolloutMayBorrowItsTemplateFromADeployment) {
@@ -207,7 +207,7 @@ TEST(Shape, NothingThatIsOddlyShapedIsTrusted) {
       const Json workload =
           Yaml(std::string("{kind: ") + kind + ", metadata: {name: a}, spec: " + spec + "}");
       EXPECT_LE(ShapeOf(workload).replicas, 2) << kind << " " << spec;
-      EXPECT_FALSE(AsksForAccelerator(workload)) << kind << " " << spec;
+      EXPECT_FALSE(RequestsAccelerator(workload)) << kind << " " << spec;
     }
   }
 }

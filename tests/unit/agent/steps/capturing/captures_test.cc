@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Counts wakes, so that tests wait for a worker's end and never for time.
+// Counts wakes, so that tests wait for the end of a job instead of sleeping.
 class WakeCounter {
  public:
   void Wake() {
@@ -68,12 +68,12 @@ class CapturesTest : public ::testing::Test, protected Workbench {
     clock_.Advance(seconds(second));
     return Poll();
   }
-  // Until the publication that is under way has ended and was taken in.
+  // Waits until the running publication has ended and was processed.
   api::CaptureStatus AwaitEnd() {
     EXPECT_TRUE(wakes_.Await(++expected_wakes_));
     return Poll();
   }
-  void Ready() { order_.request.ready_at = clock_.Now(); }
+  void Ready() { order_.request.ready_time = clock_.Now(); }
 
   Workers workers_{2, 8};
   WakeCounter wakes_;
@@ -119,23 +119,23 @@ TEST_F(CapturesTest, QuietCountsFromTheLastChange) {
   EXPECT_EQ(AwaitEnd().files, 3);
 }
 
-TEST_F(CapturesTest, LocksAndLogsDoNotKeepItFromSettling) {
+TEST_F(CapturesTest, LocksAndLogsDoNotDelaySettling) {
   WriteCache();
   Ready();
   Poll();
   clock_.Advance(seconds(2));
-  Write(kLockFile, "busy");
+  Write(kLockFile, "in_flight");
   EXPECT_EQ(Poll().state, api::CaptureState::kPacking);
   AwaitEnd();
 }
 
-TEST_F(CapturesTest, AReadyBuilderWithoutAFileIsNotCaptured) {
+TEST_F(CapturesTest, ReadyBuilderWithoutFilesIsWaiting) {
   Ready();
   EXPECT_EQ(PollAfter(60).state, api::CaptureState::kWaiting);
   EXPECT_EQ(Poll().reason, api::reason::kNothingToCapture);
 }
 
-TEST_F(CapturesTest, TakesTheTreeThatTheBuilderMountedNotTheActiveOne) {
+TEST_F(CapturesTest, CapturesTreeThatBuilderMounted) {
   WriteCache();
   Ready();
   const std::string newer(32, 'a');
@@ -147,14 +147,14 @@ TEST_F(CapturesTest, TakesTheTreeThatTheBuilderMountedNotTheActiveOne) {
   EXPECT_EQ(AwaitEnd().files, 2);
 }
 
-TEST_F(CapturesTest, TellsTwoPossibleTreesApartByWhatHappenedInThem) {
+TEST_F(CapturesTest, SelectsTreeByFileEvents) {
   const std::string newer(32, 'a');
   root_.Write(GenerationPath(newer) + "/" + kIndexFile, "used by the builder");
-  // Flipped two seconds before the container counted as started: it may have mounted either.
+  // Flipped two seconds before started_at, so the container may have mounted either tree.
   ASSERT_TRUE(
       ActivateGeneration(root_.dir(), kMount, newer, {.now = clock_.Now() - seconds(2)}).ok());
-  watcher_.Saw(ColdId(kMount, 0), {});
-  watcher_.Saw(
+  watcher_.SetEvents(ColdId(kMount, 0), {});
+  watcher_.SetEvents(
       newer,
       {{.type = FileEventType::kOpened, .time = clock_.Now() + seconds(1), .path = kIndexFile}});
   Ready();
@@ -163,29 +163,29 @@ TEST_F(CapturesTest, TellsTwoPossibleTreesApartByWhatHappenedInThem) {
   EXPECT_EQ(AwaitEnd().files, 1);
 }
 
-TEST_F(CapturesTest, TakesOnlyWhatWasUsedInTheBuildersWindow) {
+TEST_F(CapturesTest, CapturesOnlyFilesUsedByBuilder) {
   WriteCache();
   Write("inductor/fxgraph/zz/fold/entry9", "of the seed");
-  watcher_.Saw(
+  watcher_.SetEvents(
       ColdId(kMount, 0),
-      {{.type = FileEventType::kMovedTo, .time = order_.request.started_at, .path = kIndexFile}});
+      {{.type = FileEventType::kMovedTo, .time = order_.request.started_time, .path = kIndexFile}});
   Ready();
   Poll();
   PollAfter(2);
   EXPECT_EQ(AwaitEnd().files, 1);
 }
 
-TEST_F(CapturesTest, KeepsItsOwnReadsOutOfTheEvidence) {
+TEST_F(CapturesTest, DeclaresOwnReads) {
   WriteCache();
   Ready();
   Poll();
   PollAfter(2);
   AwaitEnd();
-  // Once to look into it, once to pack it.
+  // Each file is read once for its facts and once for packing.
   EXPECT_EQ(watcher_.own_reads().size(), 4U);
 }
 
-TEST_F(CapturesTest, TriesAgainWhileTheStoreIsDown) {
+TEST_F(CapturesTest, RetriesWhileStoreIsDown) {
   store_.SetFault([](std::string_view) { return absl::UnavailableError("503"); });
   WriteCache();
   Ready();
@@ -202,7 +202,7 @@ TEST_F(CapturesTest, TriesAgainWhileTheStoreIsDown) {
   EXPECT_EQ(status.reason, "");
 }
 
-TEST_F(CapturesTest, SaysFailedWhenTheStoreStaysDown) {
+TEST_F(CapturesTest, CaptureFailsIfStoreStaysDown) {
   store_.SetFault([](std::string_view) { return absl::UnavailableError("503"); });
   WriteCache();
   Ready();
@@ -215,9 +215,9 @@ TEST_F(CapturesTest, SaysFailedWhenTheStoreStaysDown) {
   EXPECT_EQ(captures_->Statuses()[0].reason, api::reason::kPublishFailed);
 }
 
-TEST_F(CapturesTest, WaitsForABuilderThatHasUsedNothingYet) {
+TEST_F(CapturesTest, WaitsForBuilderWithoutUsedFiles) {
   WriteCache();
-  watcher_.Saw(ColdId(kMount, 0), {});
+  watcher_.SetEvents(ColdId(kMount, 0), {});
   Ready();
   Poll();
   PollAfter(2);
@@ -225,14 +225,14 @@ TEST_F(CapturesTest, WaitsForABuilderThatHasUsedNothingYet) {
   EXPECT_EQ(captures_->Statuses()[0].reason, api::reason::kNothingToCapture);
 }
 
-TEST_F(CapturesTest, SaysFailedWhenTheStoreRefusesAndRecoversWhenItNoLongerDoes) {
+TEST_F(CapturesTest, DeniedCaptureFailsAndRecovers) {
   store_.SetFault([](std::string_view) { return absl::PermissionDeniedError("not yours"); });
   WriteCache();
   Ready();
   Poll();
   PollAfter(2);
   EXPECT_EQ(AwaitEnd().state, api::CaptureState::kFailed);
-  PollAfter(31);  // tries again, still Failed meanwhile
+  PollAfter(31);  // retries; the state remains Failed meanwhile
   EXPECT_EQ(captures_->Statuses()[0].state, api::CaptureState::kFailed);
   AwaitEnd();
   store_.SetFault(nullptr);
@@ -240,10 +240,10 @@ TEST_F(CapturesTest, SaysFailedWhenTheStoreRefusesAndRecoversWhenItNoLongerDoes)
   EXPECT_EQ(AwaitEnd().state, api::CaptureState::kPushed);
 }
 
-TEST_F(CapturesTest, OfARankAddsToTheBundleThatItIsToldToKeep) {
+TEST_F(CapturesTest, RankAddsToBundleToKeep) {
   const auto first = PublishFiles({{"triton/RANK0/kernel.cubin", "of another node"}});
   ASSERT_TRUE(first.ok()) << first.status();
-  order_.request.keep = first->publication.digest;
+  order_.request.base_digest = first->publication.digest;
   WriteCache();
   Ready();
   Poll();
@@ -251,11 +251,11 @@ TEST_F(CapturesTest, OfARankAddsToTheBundleThatItIsToldToKeep) {
   const api::CaptureStatus done = AwaitEnd();
   EXPECT_EQ(done.state, api::CaptureState::kPushed) << done.message;
   EXPECT_EQ(done.files, 3);
-  EXPECT_NE(done.digest, order_.request.keep);
+  EXPECT_NE(done.digest, order_.request.base_digest);
 }
 
-TEST_F(CapturesTest, OfARankFailsWithAReasonWhileTheBundleToKeepIsGoneAndTriesAgain) {
-  order_.request.keep = DigestOf("nobody has it");
+TEST_F(CapturesTest, RankFailsWhileBundleToKeepIsMissing) {
+  order_.request.base_digest = DigestOf("missing");
   WriteCache();
   Ready();
   Poll();
@@ -268,7 +268,7 @@ TEST_F(CapturesTest, OfARankFailsWithAReasonWhileTheBundleToKeepIsGoneAndTriesAg
   AwaitEnd();
 }
 
-TEST_F(CapturesTest, ARequestForAnotherNodesFactsIsRefused) {
+TEST_F(CapturesTest, RequestForOtherNodeFails) {
   WriteCache();
   Ready();
   order_.request.factors.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
@@ -278,24 +278,24 @@ TEST_F(CapturesTest, ARequestForAnotherNodesFactsIsRefused) {
   EXPECT_NE(status.message.find("this node is"), std::string::npos);
 }
 
-TEST_F(CapturesTest, AHostileMountNameTouchesNothing) {
+TEST_F(CapturesTest, UnsafeMountNameHasNoEffect) {
   order_.ns = "../../etc";
   Ready();
   EXPECT_EQ(PollAfter(5).state, api::CaptureState::kWaiting);
 }
 
-TEST_F(CapturesTest, ARestartedAgentRepeatsItsAnswerWithoutTheWork) {
+TEST_F(CapturesTest, RestartKeepsResult) {
   WriteCache();
   Ready();
   Poll();
   PollAfter(2);
   const api::CaptureStatus before = AwaitEnd();
-  store_.SetFault([](std::string_view) { return absl::InternalError("must not be asked"); });
+  store_.SetFault([](std::string_view) { return absl::InternalError("must not be called"); });
   captures_ = std::make_unique<Captures>(context_);
   EXPECT_EQ(Poll(), before);
 }
 
-TEST_F(CapturesTest, WithoutItsRecordARestartedAgentComesToTheSameDigest) {
+TEST_F(CapturesTest, RestartWithoutRecordGivesSameDigest) {
   WriteCache();
   Ready();
   Poll();
@@ -308,7 +308,7 @@ TEST_F(CapturesTest, WithoutItsRecordARestartedAgentComesToTheSameDigest) {
   EXPECT_EQ(AwaitEnd().digest, before.digest);
 }
 
-TEST_F(CapturesTest, ForgetsWhatIsNoLongerAskedFor) {
+TEST_F(CapturesTest, ForgetsRemovedRequests) {
   WriteCache();
   Ready();
   Poll();

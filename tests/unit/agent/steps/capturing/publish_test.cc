@@ -46,7 +46,7 @@ class PublishTest : public ::testing::Test, protected Workbench {
   const std::string repository_ = "team/llama";
 };
 
-TEST_F(PublishTest, WritesABundleThatTellsWhatItIs) {
+TEST_F(PublishTest, WritesBundleWithFacts) {
   const auto published = RunPublish();
   ASSERT_TRUE(published.ok()) << published.status();
   EXPECT_TRUE(published->native);
@@ -60,7 +60,7 @@ TEST_F(PublishTest, WritesABundleThatTellsWhatItIs) {
   EXPECT_TRUE(facts.requires_cpu_class);
 }
 
-TEST_F(PublishTest, SignsWhatItPublishesOnceWhereItHasAKey) {
+TEST_F(PublishTest, SignsBundleOnce) {
   PublishJob job = Job();
   const Scratch keys_folder;
   keys_folder.Write("key.pem", bundle::kSigner);
@@ -76,28 +76,28 @@ TEST_F(PublishTest, SignsWhatItPublishesOnceWhereItHasAKey) {
   }
 }
 
-TEST_F(PublishTest, PublishesNothingWithoutTheKeyThatItShouldSignWith) {
+TEST_F(PublishTest, PublishesNothingWithoutSigningKey) {
   PublishJob job = Job();
   job.private_key_file = scratch_.path() + "/none.pem";
   EXPECT_TRUE(absl::IsFailedPrecondition(PublishTree(job, {}).status()));
   EXPECT_FALSE(store_.ResolveTag(repository_, "k-" + Request().key, {}).ok());
 }
 
-TEST_F(PublishTest, PointsTheTagOfTheKeyToIt) {
+TEST_F(PublishTest, TagsBundleWithKey) {
   const auto published = RunPublish();
   ASSERT_TRUE(published.ok());
   EXPECT_EQ(*store_.ResolveTag(repository_, "k-" + Request().key, {}),
             published->publication.digest);
 }
 
-TEST_F(PublishTest, DoneTwiceGivesTheSameDigest) {
+TEST_F(PublishTest, RepeatedPublishGivesSameDigest) {
   const auto first = RunPublish();
   const auto second = RunPublish();
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first->publication.digest, second->publication.digest);
 }
 
-TEST_F(PublishTest, BuildsUponWhatTheKeyHadBefore) {
+TEST_F(PublishTest, UsesPreviousBundleOfKeyAsBase) {
   scratch_.Write("triton/LARGE/large.cubin", fakes::Noise(300'000, 1));
   const auto first = RunPublish();
   ASSERT_TRUE(first.ok()) << first.status();
@@ -114,14 +114,14 @@ TEST_F(PublishTest, BuildsUponWhatTheKeyHadBefore) {
   EXPECT_TRUE(verified.ok()) << verified;
 }
 
-TEST_F(PublishTest, BuildsUponAnotherBundleOfTheWarmupWhereTheKeyHasNone) {
+TEST_F(PublishTest, UsesOtherBundleOfWarmupAsBase) {
   scratch_.Write("triton/LARGE/large.cubin", fakes::Noise(300'000, 1));
   const auto first = RunPublish();
   ASSERT_TRUE(first.ok()) << first.status();
   PublishJob job = Job();
   job.request.factors.image = "llama:2";
   job.request.key = *fingerprint::KeyOf(job.request.factors);
-  const Digest gone = DigestOf("a bundle that nobody has");
+  const Digest gone = DigestOf("a missing bundle");
   job.older = {gone, first->publication.digest};
   const auto second = PublishTree(job, {});
   ASSERT_TRUE(second.ok()) << second.status();
@@ -129,7 +129,7 @@ TEST_F(PublishTest, BuildsUponAnotherBundleOfTheWarmupWhereTheKeyHasNone) {
   EXPECT_LT(second->publication.new_bytes, 30'000);
 }
 
-// Two ranks of a group, each on its own node with its own part of the tree.
+// Two ranks of a group on different nodes, each with its own part of the tree.
 class RankTest : public PublishTest {
  protected:
   RankTest() {
@@ -152,7 +152,7 @@ class RankTest : public PublishTest {
   }
   api::CaptureRequest Keeping(const Digest& keep) {
     api::CaptureRequest request = Request();
-    request.keep = keep;
+    request.base_digest = keep;
     return request;
   }
   std::set<std::string> PathsOf(const Digest& digest) {
@@ -170,7 +170,7 @@ class RankTest : public PublishTest {
   Digest first_;
 };
 
-TEST_F(RankTest, AddsItsFilesToThoseThatAreToStay) {
+TEST_F(RankTest, AddsFilesToBundleToKeep) {
   const auto second = PublishTree(JobOfRank(first_), {});
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(PathsOf(second->publication.digest),
@@ -180,14 +180,14 @@ TEST_F(RankTest, AddsItsFilesToThoseThatAreToStay) {
   EXPECT_EQ(*store_.ResolveTag(repository_, "k-" + Request().key, {}), second->publication.digest);
 }
 
-TEST_F(RankTest, ThatAddsNothingGivesTheSameDigest) {
+TEST_F(RankTest, WithoutNewFilesGivesSameDigest) {
   const Digest both = PublishTree(JobOfRank(first_), {})->publication.digest;
   const auto again = PublishTree(JobOfRank(both), {});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->publication.digest, both);
 }
 
-TEST_F(RankTest, PublishesNothingWhereTheBundleToKeepCannotBeRead) {
+TEST_F(RankTest, PublishesNothingWithoutBundleToKeep) {
   const absl::Status status = PublishTree(JobOfRank(DigestOf("gone")), {}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   store_.SetFault([](std::string_view call) {
@@ -197,20 +197,20 @@ TEST_F(RankTest, PublishesNothingWhereTheBundleToKeepCannotBeRead) {
   EXPECT_EQ(*store_.ResolveTag(repository_, "k-" + Request().key, {}), first_);
 }
 
-TEST_F(RankTest, KeepsNoBundleOfAnotherKey) {
+TEST_F(RankTest, RejectsBundleToKeepOfAnotherKey) {
   PublishJob job = JobOfRank(first_);
   job.request.factors.image = "llama:2";
   job.request.key = *fingerprint::KeyOf(job.request.factors);
   EXPECT_TRUE(absl::IsFailedPrecondition(PublishTree(job, {}).status()));
 }
 
-TEST_F(PublishTest, RefusesAKeyThatIsNotThatOfItsFactors) {
+TEST_F(PublishTest, RejectsKeyThatDoesNotMatchFactors) {
   PublishJob job = Job();
   job.request.factors.image = "llama:2";
   EXPECT_EQ(PublishTree(job, {}).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(PublishTest, RefusesARequestMeantForAnotherKindOfNode) {
+TEST_F(PublishTest, RejectsRequestForOtherKindOfNode) {
   node_.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
   PublishJob job = Job();
   node_.cpu_class = "x86-64-v4/amd-25-17/5c0d9f21";
@@ -219,44 +219,44 @@ TEST_F(PublishTest, RefusesARequestMeantForAnotherKindOfNode) {
   EXPECT_NE(std::string(status.message()).find("this node is"), std::string::npos);
 }
 
-TEST_F(PublishTest, TakesOnlyWhatTheBuilderUsed) {
+TEST_F(PublishTest, PublishesOnlyUsedFiles) {
   scratch_.Write(kOutputFile, "def call(): pass");
   scratch_.Write("inductor/fxgraph/zz/fold/entry9", "left by the seed");
   const auto names = [this](const UsedFiles& used) {
     std::set<std::string> paths;
-    const auto look = capture::LookAtTree(tree_, caches::CacheTable::AllPresets());
-    for (const auto& file : KeepUsed(look->files, caches::CacheTable::AllPresets(), used)) {
+    const auto listing = capture::ListTree(tree_, caches::CacheTable::AllPresets());
+    for (const auto& file : FilterUsed(listing->files, caches::CacheTable::AllPresets(), used)) {
       paths.insert(file.path);
     }
     return paths;
   };
-  const std::set<std::string> taken = names({.paths = {kIndexFile, kOutputFile}});
-  EXPECT_TRUE(taken.contains(kIndexFile));
-  EXPECT_TRUE(taken.contains(kOutputFile));
-  EXPECT_FALSE(taken.contains("inductor/fxgraph/zz/fold/entry9"));
+  const std::set<std::string> selected = names({.paths = {kIndexFile, kOutputFile}});
+  EXPECT_TRUE(selected.contains(kIndexFile));
+  EXPECT_TRUE(selected.contains(kOutputFile));
+  EXPECT_FALSE(selected.contains("inductor/fxgraph/zz/fold/entry9"));
   EXPECT_EQ(names({.all = true}).size(), 4U) << "events were lost";
 }
 
-TEST_F(PublishTest, SaysSoWhenThereIsNothingToTake) {
+TEST_F(PublishTest, ReturnsNotFoundWithoutFiles) {
   PublishJob job = Job();
   job.used = {.all = false};
   std::filesystem::remove(scratch_ / kObjectFile);
   EXPECT_EQ(PublishTree(job, {}).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(PublishTest, NeverPublishesATornObject) {
+TEST_F(PublishTest, SkipsTruncatedObject) {
   const std::string whole = SharedObject(std::string(10'000, 'x'));
   scratch_.Write(kObjectFile, whole.substr(0, 6000));
   const auto published = RunPublish();
   ASSERT_TRUE(published.ok()) << published.status();
-  EXPECT_EQ(published->torn.size(), 1U);
+  EXPECT_EQ(published->truncated.size(), 1U);
   const auto bundle = bundle::ReadBundle({store_, repository_}, published->publication.digest, {});
   for (const bundle::Entry& entry : bundle->config.entries) {
     EXPECT_NE(entry.path, kObjectFile);
   }
 }
 
-TEST_F(PublishTest, AbortsWhileAWriterHasAFileOpenAndLeavesNothingReadable) {
+TEST_F(PublishTest, AbortsWhileFileIsOpenForWriting) {
   const int writer = ::open((scratch_ / kObjectFile).c_str(), O_WRONLY);
   ASSERT_GE(writer, 0);
   EXPECT_TRUE(absl::IsAborted(RunPublish().status()));
@@ -265,9 +265,9 @@ TEST_F(PublishTest, AbortsWhileAWriterHasAFileOpenAndLeavesNothingReadable) {
   EXPECT_TRUE(RunPublish().ok());
 }
 
-// A compiler that writes the same object over and over, in place, as g++ does. Whatever the
-// moment: what is published is whole, or nothing is.
-TEST_F(PublishTest, ACaptureThatRacesWithAWriterPublishesWholeFilesOrNothing) {
+// A compiler repeatedly writes the same object in place, as g++ does. At any moment, only a
+// complete object is published, or nothing.
+TEST_F(PublishTest, RaceWithWriterPublishesWholeFilesOrNothing) {
   const std::string whole = SharedObject(std::string(50'000, 'y'));
   std::jthread compiler([&](std::stop_token stop) {
     while (!stop.stop_requested()) {
@@ -303,7 +303,7 @@ TEST_F(PublishTest, ACaptureThatRacesWithAWriterPublishesWholeFilesOrNothing) {
   RecordProperty("published", published_count);
 }
 
-TEST_F(PublishTest, AStoreThatRefusesIsReportedAsItSays) {
+TEST_F(PublishTest, StoreErrorIsReturned) {
   store_.SetFault([](std::string_view call) {
     return call == "WriteManifest" ? absl::PermissionDeniedError("denied by policy")
                                    : absl::OkStatus();

@@ -16,7 +16,7 @@ MonoTime At(int second) {
   return MonoTime(seconds(1000 + second));
 }
 
-TEST(Settle, ASampleCountsBytesAndNewestTime) {
+TEST(Settle, SampleHasCountBytesAndNewestMtime) {
   const auto file = [](int64_t bytes, int64_t mtime_ns) {
     capture::TreeFile each;
     each.stat.bytes = bytes;
@@ -35,7 +35,7 @@ TEST(Settle, WaitsForTheWholeQuietTime) {
   EXPECT_TRUE(settle.Observe(sample, At(10), kQuiet));
 }
 
-TEST(Settle, AnyChangeStartsTheQuietTimeAnew) {
+TEST(Settle, AnyChangeRestartsQuietTime) {
   const SettleSample base{3, 100, 5};
   for (const SettleSample& changed :
        {SettleSample{4, 100, 5}, SettleSample{3, 101, 5}, SettleSample{3, 100, 6}}) {
@@ -47,25 +47,25 @@ TEST(Settle, AnyChangeStartsTheQuietTimeAnew) {
   }
 }
 
-TEST(Settle, AChangeAndBackIsAChange) {
+TEST(Settle, RevertedChangeRestartsQuietTime) {
   Settle settle;
   EXPECT_FALSE(settle.Observe({3, 100, 5}, At(0), kQuiet));
   EXPECT_FALSE(settle.Observe({4, 120, 6}, At(5), kQuiet));
   EXPECT_FALSE(settle.Observe({3, 100, 5}, At(10), kQuiet));
 }
 
-TEST(Settle, AnEmptyTreeNeverSettles) {
+TEST(Settle, EmptyTreeNeverSettles) {
   Settle settle;
   EXPECT_FALSE(settle.Observe({}, At(0), kQuiet));
   EXPECT_FALSE(settle.Observe({}, At(100), kQuiet));
 }
 
-TEST(Settle, WithoutAQuietTimeTheFirstFileIsEnough) {
+TEST(Settle, ZeroQuietTimeSettlesWithFirstFile) {
   Settle settle;
   EXPECT_TRUE(settle.Observe({1, 1, 1}, At(0), Duration(0)));
 }
 
-TEST(Settle, RestartForgetsWhatWasSeen) {
+TEST(Settle, RestartDropsSamples) {
   Settle settle;
   const SettleSample sample{3, 100, 5};
   EXPECT_FALSE(settle.Observe(sample, At(0), kQuiet));

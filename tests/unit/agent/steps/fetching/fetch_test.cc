@@ -46,7 +46,7 @@ class FetchTest : public ::testing::Test, protected Workbench {
     return KindOfFault(fault.source, fault.status);
   }
 
-  // Nothing of a failed fetch is left, in any place.
+  // Checks that a failed fetch left no files.
   void ExpectNoTrace(const Fetch& step) {
     EXPECT_FALSE(root_.Exists(StagingPath(step.generation)));
     EXPECT_FALSE(root_.Exists(GenerationPath(step.generation)));
@@ -57,7 +57,7 @@ class FetchTest : public ::testing::Test, protected Workbench {
       {kIndexFile, "index"}, {kObjectFile, SharedObject("code")}, {kSourceFile, "int main() {}"}};
 };
 
-TEST_F(FetchTest, GivesTheTreeThatWasCaptured) {
+TEST_F(FetchTest, RestoresCapturedTree) {
   const Fetch step = FetchOf({Publish(files_)});
   const auto outcome = RunFetch(step);
   ASSERT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
@@ -68,7 +68,7 @@ TEST_F(FetchTest, GivesTheTreeThatWasCaptured) {
   EXPECT_FALSE(root_.Exists(StagingPath(step.generation)));
 }
 
-TEST_F(FetchTest, MakesATreeThatAnyPodMayWrite) {
+TEST_F(FetchTest, MakesTreeWritableByAnyUid) {
   const Fetch step = FetchOf({Publish(files_)});
   const mode_t before = ::umask(077);
   const auto outcome = RunFetch(step);
@@ -82,7 +82,7 @@ TEST_F(FetchTest, MakesATreeThatAnyPodMayWrite) {
   EXPECT_EQ(root_.Mode(tree + "/" + kObjectFile), 0444U);
 }
 
-TEST_F(FetchTest, OwnsTheTreeByTheUserOfThePods) {
+TEST_F(FetchTest, SetsOwnerOfTree) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "needs CAP_CHOWN";
   }
@@ -96,7 +96,7 @@ TEST_F(FetchTest, OwnsTheTreeByTheUserOfThePods) {
   }
 }
 
-TEST_F(FetchTest, WritesAJournalWhoseStampsHold) {
+TEST_F(FetchTest, JournalMatchesTree) {
   const Digest digest = Publish(files_);
   const Fetch step = FetchOf({digest});
   ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
@@ -116,7 +116,7 @@ TEST_F(FetchTest, WritesAJournalWhoseStampsHold) {
   }
 }
 
-TEST_F(FetchTest, UnitesBundlesAndTheFirstWins) {
+TEST_F(FetchTest, FirstBundleWinsInUnion) {
   const Digest first = Publish({{kIndexFile, "first"}, {kOutputFile, "only first"}});
   const Digest second = Publish({{kIndexFile, "second"}, {kSourceFile, "only second"}});
   const Fetch step = FetchOf({first, second});
@@ -127,7 +127,7 @@ TEST_F(FetchTest, UnitesBundlesAndTheFirstWins) {
       (Files{{kIndexFile, "first"}, {kOutputFile, "only first"}, {kSourceFile, "only second"}}));
 }
 
-TEST_F(FetchTest, TwoRunsGiveTheSameTree) {
+TEST_F(FetchTest, RepeatedFetchGivesSameTree) {
   const Fetch step = FetchOf({Publish(files_)});
   ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
   const Files once = FilesBelow(root_ / GenerationPath(step.generation));
@@ -136,14 +136,14 @@ TEST_F(FetchTest, TwoRunsGiveTheSameTree) {
   EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), once);
 }
 
-TEST_F(FetchTest, StartsAnewOverWhatAKilledFetchLeft) {
+TEST_F(FetchTest, ReplacesStagingTreeOfKilledFetch) {
   const Fetch step = FetchOf({Publish(files_)});
-  root_.Write(StagingPath(step.generation) + "/inductor/half", "torn");
+  root_.Write(StagingPath(step.generation) + "/inductor/half", "partial");
   ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
   EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), files_);
 }
 
-TEST_F(FetchTest, ReportsHowFarItIs) {
+TEST_F(FetchTest, ReportsProgress) {
   FetchJob job = JobOf(FetchOf({Publish(files_)}));
   int64_t most = 0;
   job.on_progress = [&](const Digest& digest, int64_t done) {
@@ -155,7 +155,7 @@ TEST_F(FetchTest, ReportsHowFarItIs) {
   EXPECT_GT(most, 0);
 }
 
-TEST_F(FetchTest, BlamesTheBundleThatIsMissing) {
+TEST_F(FetchTest, ReportsMissingBundle) {
   const Digest there = Publish(files_);
   const Digest missing = DigestOf("never pushed");
   const Fetch step = FetchOf({there, missing});
@@ -166,7 +166,7 @@ TEST_F(FetchTest, BlamesTheBundleThatIsMissing) {
   ExpectNoTrace(step);
 }
 
-TEST_F(FetchTest, ShowsNoByteOfABundleInWhichABitFlippedAnywhere) {
+TEST_F(FetchTest, RejectsEveryBitFlip) {
   constexpr unsigned kSeeds = 1000;
   const Digest digest = Publish(files_);
   const std::string repository = kMount.ns + "/" + kMount.name;
@@ -198,9 +198,9 @@ TEST_F(FetchTest, ShowsNoByteOfABundleInWhichABitFlippedAnywhere) {
   EXPECT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
 }
 
-TEST_F(FetchTest, WithAKeyTakesOnlyWhatItSigned) {
+TEST_F(FetchTest, AcceptsOnlySignedBundles) {
   const Digest digest = Publish(files_);
-  const bundle::Place place{store_, kMount.ns + "/" + kMount.name};
+  const bundle::RepositoryRef place{store_, kMount.ns + "/" + kMount.name};
   FetchJob job = JobOf(FetchOf({digest}));
   job.public_key_file = root_ / "key.pub";
   root_.Write("key.pub", bundle::kSignerPublic);
@@ -221,14 +221,14 @@ TEST_F(FetchTest, WithAKeyTakesOnlyWhatItSigned) {
     ExpectNoTrace(job.step);
   };
   expect_refused("has no signature");
-  ASSERT_TRUE(*bundle::Sign(place, digest, *bundle::PrivateKey::Parse(bundle::kStranger), {}));
+  ASSERT_TRUE(*bundle::Sign(place, digest, *bundle::PrivateKey::Parse(bundle::kOtherSigner), {}));
   expect_refused("another key");
   ASSERT_TRUE(*bundle::Sign(place, digest, *bundle::PrivateKey::Parse(bundle::kSigner), {}));
   const auto outcome = FetchGeneration(job, {});
   EXPECT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
 }
 
-TEST_F(FetchTest, AKeyThatCannotBeReadIsNoFaultOfTheBundle) {
+TEST_F(FetchTest, UnreadableKeyIsDiskFault) {
   FetchJob job = JobOf(FetchOf({Publish(files_)}));
   job.public_key_file = root_ / "none.pub";
   const auto outcome = FetchGeneration(job, {});
@@ -237,7 +237,7 @@ TEST_F(FetchTest, AKeyThatCannotBeReadIsNoFaultOfTheBundle) {
   EXPECT_EQ(KindOf(outcome), FaultKind::kDisk);
 }
 
-TEST_F(FetchTest, AStoreThatCannotListSignaturesIsNoFaultOfTheBundle) {
+TEST_F(FetchTest, FailedReferrersIsStoreFault) {
   FetchJob job = JobOf(FetchOf({Publish(files_)}));
   job.public_key_file = root_ / "key.pub";
   root_.Write("key.pub", bundle::kSignerPublic);
@@ -248,29 +248,29 @@ TEST_F(FetchTest, AStoreThatCannotListSignaturesIsNoFaultOfTheBundle) {
   EXPECT_EQ(KindOf(outcome), FaultKind::kStore);
 }
 
-TEST_F(FetchTest, RefusesABundleOfAnotherCpuClassWithHostCode) {
+TEST_F(FetchTest, RejectsHostCodeOfOtherCpuClass) {
   const Digest digest = Publish(files_);
   FetchJob job = JobOf(FetchOf({digest}));
   job.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
-  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRefused);
+  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRejected);
   ExpectNoTrace(job.step);
 }
 
-TEST_F(FetchTest, TakesABundleWithoutHostCodeOnEveryCpuClass) {
+TEST_F(FetchTest, AcceptsBundleWithoutHostCodeOnAnyCpuClass) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   FetchJob job = JobOf(FetchOf({digest}));
   job.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
   EXPECT_TRUE(std::holds_alternative<Fetched>(FetchGeneration(job, {})));
 }
 
-TEST_F(FetchTest, RefusesABundleOfAnotherGpuType) {
+TEST_F(FetchTest, RejectsOtherGpuType) {
   const Digest digest = Publish({{kIndexFile, "index"}});
   FetchJob job = JobOf(FetchOf({digest}));
   job.gpu_type = "nvidia/h100-80gb-hbm3/sm_90";
-  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRefused);
+  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRejected);
 }
 
-TEST_F(FetchTest, RefusesAboveTheByteLimitBeforeItFetches) {
+TEST_F(FetchTest, RefusesFetchAboveByteLimit) {
   FetchJob job = JobOf(FetchOf({Publish(files_)}));
   job.disk = {.limit_bytes = 20'000, .used_bytes = 15'000};
   const auto outcome = FetchGeneration(job, {});
@@ -280,7 +280,7 @@ TEST_F(FetchTest, RefusesAboveTheByteLimitBeforeItFetches) {
   ExpectNoTrace(job.step);
 }
 
-TEST_F(FetchTest, AStoreThatIsDownIsNoBundlesFault) {
+TEST_F(FetchTest, UnavailableStoreIsStoreFault) {
   const Fetch step = FetchOf({Publish(files_)});
   for (const std::string_view failing : {"ReadManifest", "ReadBlob"}) {
     store_.SetFault([&](std::string_view call) {
@@ -295,7 +295,7 @@ TEST_F(FetchTest, AStoreThatIsDownIsNoBundlesFault) {
   EXPECT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
 }
 
-TEST_F(FetchTest, AFullDiskLeavesNoTrace) {
+TEST_F(FetchTest, FullDiskLeavesNoFiles) {
   Files large = files_;
   large[kOutputFile] = std::string(300'000, 'x');
   const Fetch step = FetchOf({Publish(large)});
@@ -312,7 +312,7 @@ TEST_F(FetchTest, AFullDiskLeavesNoTrace) {
   EXPECT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
 }
 
-TEST_F(FetchTest, AStoreThatIsTooBusyIsNoFullDisk) {
+TEST_F(FetchTest, StoreRateLimitIsStoreFault) {
   const Fetch step = FetchOf({Publish(files_)});
   store_.SetFault([](std::string_view call) {
     return call == "ReadBlob" ? absl::ResourceExhaustedError("429") : absl::OkStatus();
@@ -320,15 +320,15 @@ TEST_F(FetchTest, AStoreThatIsTooBusyIsNoFullDisk) {
   EXPECT_EQ(KindOf(RunFetch(step)), FaultKind::kStore);
 }
 
-TEST_F(FetchTest, ADiskThatRefusesIsNoStoresFault) {
+TEST_F(FetchTest, DiskErrorIsDiskFault) {
   const Fetch step = FetchOf({Publish(files_)});
-  // The staging directory cannot be made below a file.
+  // A staging tree cannot be made below a file.
   std::filesystem::remove_all(root_ / ".staging");
   root_.Write(".staging", "a file");
   EXPECT_EQ(KindOf(RunFetch(step)), FaultKind::kDisk) << FaultOf(RunFetch(step));
 }
 
-TEST_F(FetchTest, StopsWhenAskedTo) {
+TEST_F(FetchTest, StopsOnRequest) {
   std::stop_source stop;
   stop.request_stop();
   FetchJob job = JobOf(FetchOf({Publish(files_)}));

@@ -29,7 +29,7 @@ class FetchesTest : public ::testing::Test, protected Workbench {
     fetches_.Start(fetch, std::make_shared<const caches::CacheTable>(table_), {}, history_);
   }
 
-  // Collects until something ended; true when a generation was completed.
+  // Collects until a fetch ends. Returns true if a generation was completed.
   bool CollectTheEnd() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::chrono::steady_clock::now() < deadline) {
@@ -43,7 +43,7 @@ class FetchesTest : public ::testing::Test, protected Workbench {
     return false;
   }
 
-  // The store answers nothing until the test lets it.
+  // Blocks all calls of the store until Release().
   void Hold() {
     store_.SetFault([gate = gate_.get_future().share()](std::string_view) {
       gate.wait();
@@ -60,12 +60,12 @@ class FetchesTest : public ::testing::Test, protected Workbench {
   Fetches fetches_{context_};
 };
 
-TEST_F(FetchesTest, IsKnownAsRunningFromItsStartUntilItsEnd) {
+TEST_F(FetchesTest, FetchIsInHistoryUntilItEnds) {
   const Fetch fetch = FetchOf({Publish()});
   Hold();
   Start(fetch);
   EXPECT_EQ(history_.fetching, std::set<std::string>{fetch.generation})
-      << "the plan of the same turn would discard its staging tree";
+      << "the next plan of the same iteration would discard the staging tree";
   EXPECT_FALSE(fetches_.Collect(history_));
   EXPECT_EQ(history_.fetching, std::set<std::string>{fetch.generation});
   EXPECT_EQ(fetches_.RunningBytes(), 1);
@@ -76,7 +76,7 @@ TEST_F(FetchesTest, IsKnownAsRunningFromItsStartUntilItsEnd) {
   EXPECT_TRUE(root_.Exists(GenerationPath(fetch.generation)));
 }
 
-TEST_F(FetchesTest, IsNotStartedTwice) {
+TEST_F(FetchesTest, RunningFetchIsNotStartedAgain) {
   const Fetch fetch = FetchOf({Publish()});
   Hold();
   Start(fetch);
@@ -87,7 +87,7 @@ TEST_F(FetchesTest, IsNotStartedTwice) {
   EXPECT_FALSE(fetches_.Collect(history_)) << "the second one would end too";
 }
 
-TEST_F(FetchesTest, IsNotRunningWhenTheWorkersAreBusy) {
+TEST_F(FetchesTest, FetchIsNotQueuedWithoutFreeWorker) {
   std::vector<Fetch> all;
   for (const char* content : {"first", "second", "third"}) {
     all.push_back(FetchOf({PublishFiles({{kIndexFile, content}})->publication.digest}));
@@ -97,23 +97,23 @@ TEST_F(FetchesTest, IsNotRunningWhenTheWorkersAreBusy) {
     Start(fetch);
   }
   EXPECT_EQ(history_.fetching.size(), 1U)
-      << "there is one thread, and what is queued could not be overtaken by what is needed sooner";
+      << "there is one thread, and a queued fetch would run before a later one of higher priority";
   Release();
   while (!history_.fetching.empty()) {
     CollectTheEnd();
   }
 }
 
-TEST_F(FetchesTest, RemembersAsSetbackOfTheBundleWhatAnotherTryCannotMend) {
+TEST_F(FetchesTest, MissingBundleIsRecordedForBundle) {
   const Fetch fetch = FetchOf({DigestOf("never pushed")});
   Start(fetch);
   EXPECT_FALSE(CollectTheEnd());
-  const auto& setback = history_.bundles.at({kMount.uid, DigestOf("never pushed")});
-  EXPECT_EQ(setback.reason, api::reason::kFetchFailed);
-  EXPECT_GT(setback.not_before, clock_.Monotonic());
+  const auto& failure = history_.bundles.at({kMount.uid, DigestOf("never pushed")});
+  EXPECT_EQ(failure.reason, api::reason::kFetchFailed);
+  EXPECT_GT(failure.not_before, clock_.Monotonic());
 }
 
-TEST_F(FetchesTest, RemembersThatABundleIsNotSigned) {
+TEST_F(FetchesTest, UnsignedBundleIsRecordedForBundle) {
   Context context = ContextWith(workers_);
   context.keys.public_key_file = root_ / "key.pub";
   root_.Write("key.pub", bundle::kSignerPublic);
@@ -125,18 +125,18 @@ TEST_F(FetchesTest, RemembersThatABundleIsNotSigned) {
     fetches.Collect(history_);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  const auto& setback = history_.bundles.at({kMount.uid, digest});
-  EXPECT_EQ(setback.reason, api::reason::kSignatureRefused);
-  EXPECT_NE(setback.message.find("has no signature"), std::string::npos) << setback.message;
+  const auto& failure = history_.bundles.at({kMount.uid, digest});
+  EXPECT_EQ(failure.reason, api::reason::kSignatureRejected);
+  EXPECT_NE(failure.message.find("has no signature"), std::string::npos) << failure.message;
 }
 
-TEST_F(FetchesTest, RemembersAStoreThatIsDownAsSetbackOfTheGeneration) {
+TEST_F(FetchesTest, StoreFailureIsRecordedForGeneration) {
   const Fetch fetch = FetchOf({Publish()});
   store_.SetFault([](std::string_view) { return absl::UnavailableError("503"); });
   Start(fetch);
   EXPECT_FALSE(CollectTheEnd());
   EXPECT_TRUE(history_.bundles.empty());
-  EXPECT_EQ(history_.generations.at(fetch.generation).failures, 1);
+  EXPECT_EQ(history_.generations.at(fetch.generation).count, 1);
   store_.SetFault(nullptr);
   Start(fetch);
   EXPECT_TRUE(CollectTheEnd());

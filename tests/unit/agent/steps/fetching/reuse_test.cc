@@ -18,7 +18,7 @@
 #include "tests/fakes/noise.h"
 #include "tests/unit/agent/steps/workbench.h"
 
-// What a new tree gets from those that the node has already.
+// Reuse of files from existing trees of the node.
 namespace cachewarm::agent {
 namespace {
 
@@ -26,7 +26,7 @@ using Files = std::map<std::string, std::string>;
 
 constexpr char kCubin[] = "triton/AAAA/kernel.cubin";
 constexpr char kOther[] = "triton/BBBB/kernel.json";
-// Written in place by vLLM: never the inode of another tree.
+// Written in place by vLLM, so it is never hard-linked.
 constexpr char kInPlace[] = "vllm/modelinfos/llama.json";
 
 class Reuse : public ::testing::Test {
@@ -46,7 +46,7 @@ class Reuse : public ::testing::Test {
     return std::get<Fetched>(outcome);
   }
 
-  // A tree of `files`, which others may take from.
+  // Fetches a tree of `files` as a source for other trees.
   std::string Have(const Files& files) {
     const Fetch step = Workbench::FetchOf({Publish(files)});
     Run(step);
@@ -81,7 +81,7 @@ Files Second() {
   return files;
 }
 
-TEST_F(Reuse, TakesWhatIsThereAndMovesTheRest) {
+TEST_F(Reuse, ReusesExistingFilesAndFetchesTheRest) {
   const std::string source = Have(kFirst);
   const Fetch step = StepOf(Second(), source);
   const Fetched fetched = Run(step);
@@ -91,7 +91,7 @@ TEST_F(Reuse, TakesWhatIsThereAndMovesTheRest) {
   }
 }
 
-TEST_F(Reuse, LinksOnlyKindsThatNobodyWritesInPlace) {
+TEST_F(Reuse, LinksOnlyFileTypesNotWrittenInPlace) {
   const std::string source = Have(kFirst);
   const Fetch step = StepOf(Second(), source);
   Run(step);
@@ -101,7 +101,7 @@ TEST_F(Reuse, LinksOnlyKindsThatNobodyWritesInPlace) {
   EXPECT_EQ(Stat(step.generation, kCubin).mode, 0444U);
 }
 
-TEST_F(Reuse, WritesAJournalThatHoldsForTheNewTree) {
+TEST_F(Reuse, JournalMatchesNewTree) {
   const std::string source = Have(kFirst);
   const Fetch step = StepOf(Second(), source);
   Run(step);
@@ -117,11 +117,11 @@ TEST_F(Reuse, WritesAJournalThatHoldsForTheNewTree) {
   }
 }
 
-TEST_F(Reuse, GoesOnFromTreeToTreeAlthoughALinkChangesTheCtime) {
+TEST_F(Reuse, ReusesFilesAfterCtimeChange) {
   const std::string first = Have(kFirst);
   const Fetch second = StepOf(Second(), first);
   Run(second);
-  // The first tree's journal is out of date now; its contents are not.
+  // The ctimes in the first tree's journal are outdated now; the contents are unchanged.
   Files files = Second();
   files["triton/DDDD/newer.cubin"] = "newer";
   const Fetch third = StepOf(files, first);
@@ -130,24 +130,24 @@ TEST_F(Reuse, GoesOnFromTreeToTreeAlthoughALinkChangesTheCtime) {
   EXPECT_EQ(Stat(third.generation, kCubin).inode, Stat(first, kCubin).inode);
 }
 
-TEST_F(Reuse, TellsBeforeItReadsAFileThatPodsMayReadToo) {
+TEST_F(Reuse, DeclaresReadsOfSource) {
   const std::string source = Have(kFirst);
   FetchJob job = bench_.JobOf(StepOf(Second(), source));
   std::mutex mutex;
-  std::vector<std::string> told;
+  std::vector<std::string> opened;
   job.on_opening_source = [&](const std::string& generation, const std::string& path) {
     const std::lock_guard lock(mutex);
-    told.push_back(generation + "/" + path);
+    opened.push_back(generation + "/" + path);
   };
   ASSERT_TRUE(std::holds_alternative<Fetched>(FetchGeneration(job, {})));
-  // What is linked is not even opened.
-  EXPECT_THAT(told, ::testing::ElementsAre(source + "/" + kInPlace));
+  // Hard-linked files are not opened.
+  EXPECT_THAT(opened, ::testing::ElementsAre(source + "/" + kInPlace));
 }
 
-TEST_F(Reuse, AFileThatWasWrittenSinceIsMovedAnew) {
+TEST_F(Reuse, ModifiedFileIsFetched) {
   for (const char* path : {kCubin, kInPlace}) {
     Files files = kFirst;
-    files["triton/only/" + std::to_string(path[0]) + ".json"] = "a tree of its own";
+    files["triton/only/" + std::to_string(path[0]) + ".json"] = "a separate tree";
     const std::string source = Have(files);
     const std::string victim = PathOf(source, path);
     ASSERT_EQ(::chmod(victim.c_str(), 0666), 0);
@@ -160,7 +160,7 @@ TEST_F(Reuse, AFileThatWasWrittenSinceIsMovedAnew) {
   }
 }
 
-TEST_F(Reuse, DamageThatKeepsSizeAndMtimeIsSeenByTheContent) {
+TEST_F(Reuse, ContentCheckFindsDamageWithSameStamp) {
   const std::string source = Have(kFirst);
   const std::string victim = PathOf(source, kCubin);
   struct stat before {};
@@ -175,7 +175,7 @@ TEST_F(Reuse, DamageThatKeepsSizeAndMtimeIsSeenByTheContent) {
   EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
 }
 
-TEST_F(Reuse, ALinkInTheSourceLeadsNowhere) {
+TEST_F(Reuse, LinkInSourceIsNotFollowed) {
   const std::string source = Have(kFirst);
   const std::string secret = bench_.root_.dir().name() + "/secret";
   std::ofstream(secret) << std::string(3000, 'c');
@@ -187,7 +187,7 @@ TEST_F(Reuse, ALinkInTheSourceLeadsNowhere) {
   EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
 }
 
-TEST_F(Reuse, ASourceWithoutAJournalHasNothingToGive) {
+TEST_F(Reuse, SourceWithoutJournalIsIgnored) {
   const std::string source = Have(kFirst);
   ASSERT_TRUE(bench_.root_.dir().Remove(EntriesRecordPath(source)).ok());
   const Fetch step = StepOf(Second(), source);
@@ -195,7 +195,7 @@ TEST_F(Reuse, ASourceWithoutAJournalHasNothingToGive) {
   EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
 }
 
-TEST_F(Reuse, AFileThatIsGoneIsMovedAnew) {
+TEST_F(Reuse, RemovedFileIsFetched) {
   const std::string source = Have(kFirst);
   ASSERT_EQ(::unlink(PathOf(source, kCubin).c_str()), 0);
   const Fetch step = StepOf(Second(), source);
@@ -203,7 +203,7 @@ TEST_F(Reuse, AFileThatIsGoneIsMovedAnew) {
   EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
 }
 
-TEST_F(Reuse, OfAnotherUserTheContentIsTakenAndNotTheInode) {
+TEST_F(Reuse, CopiesFilesOfOtherUser) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "only root can give files away";
   }
@@ -217,7 +217,7 @@ TEST_F(Reuse, OfAnotherUserTheContentIsTakenAndNotTheInode) {
   EXPECT_EQ(Read(step.generation, kCubin), kFirst.at(kCubin));
 }
 
-TEST_F(Reuse, AnUpdateThatIsPackedUponTheOldBundleMovesItsNewLayerOnly) {
+TEST_F(Reuse, IncrementalUpdateFetchesOnlyNewLayer) {
   Files files = kFirst;
   files["triton/LARGE/large.cubin"] = fakes::Noise(200'000, 1);
   const std::string source = Have(files);

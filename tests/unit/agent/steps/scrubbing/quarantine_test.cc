@@ -24,15 +24,15 @@ class QuarantineTest : public ::testing::Test, protected Workbench {
  protected:
   Moment Now() { return {clock_.Monotonic(), clock_.Now(), 0.0}; }
 
-  void Note(FaultKind kind, const Digest& digest) {
-    NoteSetback(history_.bundles[{kMount.uid, digest}], kind, absl::DataLossError("why"), Now());
-    quarantine_.Follow(history_);
+  void Record(FaultKind kind, const Digest& digest) {
+    RecordFailure(history_.bundles[{kMount.uid, digest}], kind, absl::DataLossError("why"), Now());
+    quarantine_.Update(history_);
   }
 
-  // What a restarted agent knows.
-  History Recalled(const std::string& version = "1.0") {
+  // Returns the history of a restarted agent.
+  History Restored(const std::string& version = "1.0") {
     History history;
-    Quarantine(context_, version).Recall(history);
+    Quarantine(context_, version).Restore(history);
     return history;
   }
 
@@ -43,86 +43,87 @@ class QuarantineTest : public ::testing::Test, protected Workbench {
   Quarantine quarantine_{context_, "1.0"};
 };
 
-TEST_F(QuarantineTest, ARestartedAgentKnowsWhatWasRefused) {
-  Note(FaultKind::kRefused, bad_.digest);
+TEST_F(QuarantineTest, RestartKeepsRejectedBundle) {
+  Record(FaultKind::kRejected, bad_.digest);
   clock_.Advance(hours(1000));
-  const Setback setback = Recalled().bundles.at(bad_);
-  EXPECT_EQ(setback.not_before, MonoTime::max());
-  EXPECT_EQ(setback.reason, "BundleRefused");
-  EXPECT_EQ(setback.message, history_.bundles.at(bad_).message);
-  EXPECT_TRUE(setback.quarantined);
+  const FailureState failure = Restored().bundles.at(bad_);
+  EXPECT_EQ(failure.not_before, MonoTime::max());
+  EXPECT_EQ(failure.reason, "BundleRejected");
+  EXPECT_EQ(failure.message, history_.bundles.at(bad_).message);
+  EXPECT_TRUE(failure.quarantined);
 }
 
-TEST_F(QuarantineTest, ARestartDoesNotShortenTheWaitForADamagedBundle) {
-  Note(FaultKind::kDamaged, bad_.digest);
-  Note(FaultKind::kDamaged, bad_.digest);
+TEST_F(QuarantineTest, RestartKeepsRetryTimeOfDamagedBundle) {
+  Record(FaultKind::kDamaged, bad_.digest);
+  Record(FaultKind::kDamaged, bad_.digest);
   clock_.Advance(minutes(1));
-  const Setback setback = Recalled().bundles.at(bad_);
-  EXPECT_EQ(setback.not_before - clock_.Monotonic(), minutes(3));
-  EXPECT_EQ(setback.failures, 2);
+  const FailureState failure = Restored().bundles.at(bad_);
+  EXPECT_EQ(failure.not_before - clock_.Monotonic(), minutes(3));
+  EXPECT_EQ(failure.count, 2);
   clock_.Advance(hours(1));
-  EXPECT_EQ(Recalled().bundles.at(bad_).not_before, clock_.Monotonic()) << "due, and still known";
+  EXPECT_EQ(Restored().bundles.at(bad_).not_before, clock_.Monotonic())
+      << "due, and still recorded";
 }
 
-TEST_F(QuarantineTest, AClockThatWasWrongMakesNobodyWaitLonger) {
-  Note(FaultKind::kDamaged, bad_.digest);
+TEST_F(QuarantineTest, ClockJumpDoesNotExtendQuarantine) {
+  Record(FaultKind::kDamaged, bad_.digest);
   QuarantinedBundle written = ReadQuarantinedBundles(root_.dir()).at(0);
   written.until = clock_.Now() + hours(1'000'000);
   ASSERT_TRUE(WriteQuarantinedBundle(root_.dir(), written).ok());
-  EXPECT_EQ(Recalled().bundles.at(bad_).not_before - clock_.Monotonic(), kQuarantineMost);
+  EXPECT_EQ(Restored().bundles.at(bad_).not_before - clock_.Monotonic(), kQuarantineMax);
 }
 
-TEST_F(QuarantineTest, AnAgentOfAnotherVersionLooksAgain) {
-  Note(FaultKind::kRefused, bad_.digest);
-  EXPECT_TRUE(Recalled("1.1").bundles.empty());
+TEST_F(QuarantineTest, OtherVersionRetries) {
+  Record(FaultKind::kRejected, bad_.digest);
+  EXPECT_TRUE(Restored("1.1").bundles.empty());
   Quarantine newer(context_, "1.1");
   History history;
-  newer.Recall(history);
-  newer.Follow(history);
+  newer.Restore(history);
+  newer.Update(history);
   EXPECT_FALSE(root_.Exists(QuarantinedBundlePath(bad_.warmup_uid, bad_.digest)));
 }
 
-TEST_F(QuarantineTest, AnAgentWithOtherLimitsLooksAgain) {
-  Note(FaultKind::kRefused, bad_.digest);
+TEST_F(QuarantineTest, OtherLimitsRetry) {
+  Record(FaultKind::kRejected, bad_.digest);
   Context raised = ContextWith(workers_);
   raised.limits.entries_max += 1;
   History history;
-  Quarantine(raised, "1.0").Recall(history);
+  Quarantine(raised, "1.0").Restore(history);
   EXPECT_TRUE(history.bundles.empty());
-  EXPECT_FALSE(Recalled().bundles.empty());
+  EXPECT_FALSE(Restored().bundles.empty());
 }
 
-TEST_F(QuarantineTest, IsForgottenWithTheWishAndAfterASuccess) {
-  Note(FaultKind::kDamaged, bad_.digest);
+TEST_F(QuarantineTest, IsRemovedWithItsFailure) {
+  Record(FaultKind::kDamaged, bad_.digest);
   ASSERT_TRUE(root_.Exists(QuarantinedBundlePath(bad_.warmup_uid, bad_.digest)));
   history_.bundles.clear();
-  quarantine_.Follow(history_);
+  quarantine_.Update(history_);
   EXPECT_FALSE(root_.Exists(QuarantinedBundlePath(bad_.warmup_uid, bad_.digest)));
-  EXPECT_TRUE(Recalled().bundles.empty());
+  EXPECT_TRUE(Restored().bundles.empty());
 }
 
-TEST_F(QuarantineTest, OrdinarySetbacksAreNotWrittenDown) {
+TEST_F(QuarantineTest, OtherFailuresAreNotPersisted) {
   for (const FaultKind kind : {FaultKind::kMissing, FaultKind::kOverLimit}) {
-    Note(kind, bad_.digest);
-    EXPECT_TRUE(Recalled().bundles.empty());
+    Record(kind, bad_.digest);
+    EXPECT_TRUE(Restored().bundles.empty());
   }
 }
 
-TEST_F(QuarantineTest, WhatTheDiskRefusesIsWrittenByALaterTurn) {
+TEST_F(QuarantineTest, FailedWriteIsRetried) {
   std::filesystem::remove_all(root_ / ".state/quarantine");
-  Note(FaultKind::kRefused, bad_.digest);
-  EXPECT_EQ(log_.warnings(), std::vector<std::string>{"quarantine not written down"});
+  Record(FaultKind::kRejected, bad_.digest);
+  EXPECT_EQ(log_.warnings(), std::vector<std::string>{"cannot write quarantine record; retrying"});
   std::filesystem::create_directory(root_ / ".state/quarantine");
-  quarantine_.Follow(history_);
-  EXPECT_TRUE(Recalled().bundles.contains(bad_));
+  quarantine_.Update(history_);
+  EXPECT_TRUE(Restored().bundles.contains(bad_));
 }
 
 TEST_F(QuarantineTest, IsCountedByReason) {
-  Note(FaultKind::kRefused, DigestOf("a"));
-  Note(FaultKind::kRefused, DigestOf("b"));
-  Note(FaultKind::kDamaged, DigestOf("c"));
+  Record(FaultKind::kRejected, DigestOf("a"));
+  Record(FaultKind::kRejected, DigestOf("b"));
+  Record(FaultKind::kDamaged, DigestOf("c"));
   const std::string text = registry_->Serialize();
-  EXPECT_NE(text.find("cachewarm_quarantined_bundles{reason=\"BundleRefused\"} 2"),
+  EXPECT_NE(text.find("cachewarm_quarantined_bundles{reason=\"BundleRejected\"} 2"),
             std::string::npos);
   EXPECT_NE(text.find("cachewarm_quarantined_bundles{reason=\"VerifyFailed\"} 1"),
             std::string::npos);

@@ -35,7 +35,7 @@ class ScrubTest : public ::testing::Test, protected Workbench {
         ActivateGeneration(root_.dir(), kMount, step.generation, {.now = clock_.Now()}).ok());
     return step.generation;
   }
-  void Follow() { scrub_->Follow(*ScanInventory(root_.dir())); }
+  void Update() { scrub_->Update(*ScanInventory(root_.dir())); }
   double Count(const std::string& series) const {
     const std::string text = registry_->Serialize();
     const size_t at = text.find("\n" + series + " ");
@@ -44,7 +44,7 @@ class ScrubTest : public ::testing::Test, protected Workbench {
   double Scrubs(const std::string& result) const {
     return Count("cachewarm_scrubs_total{result=\"" + result + "\"}");
   }
-  // Collects until one more pass with that result has ended.
+  // Collects until one more pass with this result has ended.
   bool CollectOne(const std::string& result) {
     const double before = Scrubs(result);
     const auto deadline = std::chrono::steady_clock::now() + seconds(60);
@@ -66,66 +66,66 @@ class ScrubTest : public ::testing::Test, protected Workbench {
   std::unique_ptr<Scrub> scrub_ = std::make_unique<Scrub>(context_, tables_, hours(1));
 };
 
-TEST_F(ScrubTest, LooksMinutesAfterTheFirstSightAndThenOnceAnInterval) {
+TEST_F(ScrubTest, ScrubsAfterMinutesThenOncePerInterval) {
   Activate({{kIndexFile, "index"}});
-  Follow();
+  Update();
   clock_.Advance(minutes(4));
-  Follow();
+  Update();
   EXPECT_EQ(watcher_.own_reads().size(), 0U);
   clock_.Advance(minutes(2));
-  Follow();
+  Update();
   ASSERT_TRUE(CollectOne("whole"));
   clock_.Advance(minutes(50));
-  Follow();
+  Update();
   scrub_->Collect(history_);
   EXPECT_EQ(Scrubs("whole"), 1);
   clock_.Advance(minutes(20));
-  Follow();
+  Update();
   EXPECT_TRUE(CollectOne("whole"));
 }
 
-TEST_F(ScrubTest, ARestartDoesNotBeginAnew) {
+TEST_F(ScrubTest, RestartKeepsSchedule) {
   const std::string tree = Activate({{kIndexFile, "index"}});
   ASSERT_TRUE(
-      WriteScrubRecord(root_.dir(), tree, {.at = clock_.Now(), .entries = 1, .judged = 1}).ok());
+      WriteScrubRecord(root_.dir(), tree, {.at = clock_.Now(), .entries = 1, .checked = 1}).ok());
   clock_.Advance(minutes(10));
   Restart(hours(1));
-  Follow();
+  Update();
   clock_.Advance(minutes(45));
-  Follow();
+  Update();
   scrub_->Collect(history_);
   EXPECT_EQ(Scrubs("whole"), 0);
   clock_.Advance(minutes(6));
-  Follow();
+  Update();
   EXPECT_TRUE(CollectOne("whole"));
 }
 
-TEST_F(ScrubTest, CanBeTurnedOff) {
+TEST_F(ScrubTest, CanBeDisabled) {
   Activate({{kIndexFile, "index"}});
   Restart(Duration(0));
-  Follow();
+  Update();
   clock_.Advance(hours(100));
-  Follow();
+  Update();
   scrub_->Collect(history_);
   EXPECT_TRUE(watcher_.own_reads().empty());
 }
 
-TEST_F(ScrubTest, LeavesColdTreesAlone) {
+TEST_F(ScrubTest, SkipsColdTrees) {
   ASSERT_TRUE(PrepareMount(root_.dir(), kMount, {.now = clock_.Now()}).ok());
   root_.Write(MountPath(kMount) + "/" + kIndexFile, "a pod's");
-  Follow();
+  Update();
   clock_.Advance(hours(2));
-  Follow();
+  Update();
   scrub_->Collect(history_);
   EXPECT_EQ(Scrubs("whole"), 0);
 }
 
-TEST_F(ScrubTest, WritesDownADamagedTree) {
+TEST_F(ScrubTest, RecordsDamagedTree) {
   const std::string tree = Activate({{kIndexFile, "index"}});
   Damage(tree);
-  Follow();
+  Update();
   clock_.Advance(minutes(6));
-  Follow();
+  Update();
   ASSERT_TRUE(CollectOne("damaged"));
   const auto damaged = ReadDamagedTrees(root_.dir());
   ASSERT_TRUE(damaged.ok());
@@ -134,21 +134,21 @@ TEST_F(ScrubTest, WritesDownADamagedTree) {
   EXPECT_EQ(log_.warnings(), std::vector<std::string>{"tree damaged"});
   EXPECT_EQ(Count("cachewarm_agent_failures_total{reason=\"TreeDamaged\"}"), 1);
   clock_.Advance(hours(2));
-  Follow();
+  Update();
   scrub_->Collect(history_);
-  EXPECT_EQ(Scrubs("damaged"), 1) << "a damaged tree is not looked at again";
+  EXPECT_EQ(Scrubs("damaged"), 1) << "a damaged tree is not scrubbed again";
 }
 
-TEST_F(ScrubTest, DamageThatTheDiskCannotNoteIsNotedLater) {
+TEST_F(ScrubTest, FailedDamageRecordIsRetried) {
   const std::string tree = Activate({{kIndexFile, "index"}});
   Damage(tree);
   std::filesystem::remove_all(root_ / ".state/damaged");
-  scrub_->Follow({.links = {{kMount, {LinkState::kActive, tree}}},
+  scrub_->Update({.links = {{kMount, {LinkState::kActive, tree}}},
                   .generations = {{tree, {.digests = {DigestOf("any")}}}},
                   .staging = {},
                   .damaged = {}});
   clock_.Advance(minutes(6));
-  scrub_->Follow({.links = {{kMount, {LinkState::kActive, tree}}},
+  scrub_->Update({.links = {{kMount, {LinkState::kActive, tree}}},
                   .generations = {{tree, {.digests = {DigestOf("any")}}}},
                   .staging = {},
                   .damaged = {}});
@@ -159,25 +159,25 @@ TEST_F(ScrubTest, DamageThatTheDiskCannotNoteIsNotedLater) {
   EXPECT_TRUE(root_.Exists(DamagedTreePath(tree)));
 }
 
-TEST_F(ScrubTest, SaysOnceThatATreeCannotBeScrubbed) {
+TEST_F(ScrubTest, LogsFailureOnce) {
   const std::string tree = Activate({{kIndexFile, "index"}});
   ASSERT_TRUE(root_.dir().Remove(EntriesRecordPath(tree)).ok());
-  Follow();
+  Update();
   for (int pass = 0; pass < 2; ++pass) {
     clock_.Advance(hours(2));
-    Follow();
+    Update();
     ASSERT_TRUE(CollectOne("failed"));
   }
-  EXPECT_EQ(log_.warnings(), std::vector<std::string>{"tree not scrubbed"});
+  EXPECT_EQ(log_.warnings(), std::vector<std::string>{"scrub failed"});
 }
 
-TEST_F(ScrubTest, EndsAtOnceWhileItIsReading) {
-  // More than a burst of the pace, and the clock stands still.
+TEST_F(ScrubTest, StopsWhileReading) {
+  // More bytes than one burst of the rate limit, and the clock does not advance.
   Activate({{kIndexFile, std::string(size_t{20} << 20, 'x')}});
-  Follow();
+  Update();
   clock_.Advance(minutes(6));
-  Follow();
-  ASSERT_TRUE(clock_.AwaitWaiters(1)) << "it reads no faster than it may";
+  Update();
+  ASSERT_TRUE(clock_.AwaitWaiters(1)) << "the read rate is limited";
   const auto before = std::chrono::steady_clock::now();
   scrub_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(20));

@@ -33,7 +33,7 @@ const std::string kKernelSource = "deepgemm/cache/kernel.a.1/kernel.cu";
 
 class ScrubTreeTest : public ::testing::Test, protected Workbench {
  protected:
-  // A tree as a fetch makes it; its id.
+  // Fetches a tree of `bundles`. Returns its id.
   std::string Fetch(const std::vector<Files>& bundles) {
     digests_.clear();
     for (const Files& files : bundles) {
@@ -43,7 +43,7 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
     }
     return FetchAgain(0);
   }
-  // Another tree of the same.
+  // Fetches another tree of the same bundles.
   std::string FetchAgain(int attempt) {
     agent::Fetch step = FetchOf(digests_);
     step.generation = GenerationId(kMount, digests_, 0, attempt);
@@ -63,7 +63,7 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
                       .pace = pace_},
                      std::move(stop));
   }
-  // A pass that must not fail.
+  // Scrubs a tree; the pass must not fail.
   Scrubbed Scrub(const std::string& generation) {
     const auto scrubbed = Run(generation);
     EXPECT_TRUE(scrubbed.ok()) << scrubbed.status();
@@ -73,7 +73,7 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
   stdfs::path PathOf(const std::string& generation, const std::string& file) {
     return root_ / (GenerationPath(generation) + "/" + file);
   }
-  // As root writes it: into the same inode, whatever its mode.
+  // Writes into the same inode, regardless of its mode, as root can.
   void WriteInPlace(const stdfs::path& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   }
@@ -82,7 +82,7 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
     WriteInPlace(beside, bytes);
     stdfs::rename(beside, path);
   }
-  // Another content of the same size and mtime: what a bad disk does.
+  // Changes the content but not size and mtime, as a failing disk does.
   void Rot(const stdfs::path& path) {
     struct ::stat before {};
     ASSERT_EQ(::stat(path.c_str(), &before), 0);
@@ -107,7 +107,7 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
   std::function<absl::Status(int64_t)> pace_ = [](int64_t) { return absl::OkStatus(); };
 };
 
-TEST_F(ScrubTreeTest, ReadsEveryFileOnceAndThenLooksAtStampsOnly) {
+TEST_F(ScrubTreeTest, ReadsEveryFileOnceThenComparesStamps) {
   const std::string tree = Fetch();
   const Scrubbed first = Scrub(tree);
   EXPECT_EQ(first.files, 7);
@@ -118,7 +118,7 @@ TEST_F(ScrubTreeTest, ReadsEveryFileOnceAndThenLooksAtStampsOnly) {
   EXPECT_EQ(ReadScrubRecord(root_.dir(), tree)->at, clock_.Now());
 }
 
-TEST_F(ScrubTreeTest, AnEnginesOwnNewFilesAreNoDamage) {
+TEST_F(ScrubTreeTest, NewFilesOfEnginesAreNoDamage) {
   const std::string tree = Fetch();
   root_.Write(GenerationPath(tree) + "/inductor/zz/cnew.main.so", "half a shared obj");
   root_.Write(GenerationPath(tree) + "/inductor/locks/l.lock", "");
@@ -127,7 +127,7 @@ TEST_F(ScrubTreeTest, AnEnginesOwnNewFilesAreNoDamage) {
   EXPECT_EQ(scrubbed.files, 7);
 }
 
-TEST_F(ScrubTreeTest, AChangedStampWithTheRightContentIsRenewed) {
+TEST_F(ScrubTreeTest, ChangedStampOfIntactFileIsUpdated) {
   const std::string tree = Fetch();
   Scrub(tree);
   stdfs::create_hard_link(PathOf(tree, kIndexFile), root_ / "elsewhere");  // another ctime
@@ -143,32 +143,32 @@ TEST_F(ScrubTreeTest, AChangedStampWithTheRightContentIsRenewed) {
   }
 }
 
-// What engines do to files of bundles, and what no engine does.
-struct Deed {
+// A change to a file of a bundle, and whether it is damage.
+struct EngineAction {
   std::string what;
   std::string path;
   std::function<void(ScrubTreeTest&, const stdfs::path&)> act;
   std::string damage;  // empty: none
-  int64_t theirs = 0;
+  int64_t modified_by_engine = 0;
   int64_t gone = 0;
 };
 
-class ScrubDeedTest : public ScrubTreeTest {
+class ScrubActionTest : public ScrubTreeTest {
  public:
   using ScrubTreeTest::Replace;
   using ScrubTreeTest::Rot;
   using ScrubTreeTest::WriteInPlace;
 };
 
-TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
-  const auto self = [](ScrubTreeTest& test) -> ScrubDeedTest& {
-    return static_cast<ScrubDeedTest&>(test);
+TEST_F(ScrubActionTest, DistinguishesEngineActionsFromDamage) {
+  const auto self = [](ScrubTreeTest& test) -> ScrubActionTest& {
+    return static_cast<ScrubActionTest&>(test);
   };
-  const std::vector<Deed> deeds = {
+  const std::vector<EngineAction> actions = {
       {.what = "an entry was compiled again and renamed into place",
        .path = kIndexFile,
        .act = [&](auto& t, const auto& path) { self(t).Replace(path, "another"); },
-       .theirs = 1},
+       .modified_by_engine = 1},
       {.what = "the linker removed and made it again",
        .path = kObjectFile,
        .act =
@@ -176,7 +176,7 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
              stdfs::remove(path);
              self(t).WriteInPlace(path, SharedObject("other code"));
            },
-       .theirs = 1},
+       .modified_by_engine = 1},
       {.what = "the linker was killed over it",
        .path = kObjectFile,
        .act =
@@ -184,11 +184,11 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
              stdfs::remove(path);
              self(t).WriteInPlace(path, SharedObject("other code").substr(0, 70));
            },
-       .damage = "was replaced by a file that is torn"},
+       .damage = "was replaced by a truncated file"},
       {.what = "ninja wrote its file again",
        .path = kNinjaFile,
        .act = [&](auto& t, const auto& path) { self(t).WriteInPlace(path, "rule cxx"); },
-       .theirs = 1},
+       .modified_by_engine = 1},
       {.what = "ninja's compiler was killed",
        .path = kNinjaObject,
        .act =
@@ -197,23 +197,23 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
                                   "\x7f"
                                   "ELF");
            },
-       .damage = "was replaced by a file that is torn"},
+       .damage = "was replaced by a truncated file"},
       {.what = "a root process wrote into an entry",
        .path = kIndexFile,
        .act = [&](auto& t, const auto& path) { self(t).WriteInPlace(path, "INDEX"); },
-       .damage = "was overwritten in place, which no engine does with files of its kind"},
-      {.what = "somebody truncated an entry",
+       .damage = "was modified in place; no compiler does that to this file type"},
+      {.what = "a root process truncated an entry",
        .path = kOutputFile,
        .act = [&](auto&, const auto& path) { stdfs::resize_file(path, 3); },
-       .damage = "was overwritten in place, which no engine does with files of its kind"},
-      {.what = "the disk rots",
+       .damage = "was modified in place; no compiler does that to this file type"},
+      {.what = "the disk changes a byte",
        .path = kOutputFile,
        .act = [&](auto& t, const auto& path) { self(t).Rot(path); },
-       .damage = "has other bytes than its bundle says, and nobody wrote it"},
-      {.what = "the disk rots below a file that engines write",
+       .damage = "does not match its bundle, although no process wrote it"},
+      {.what = "the disk changes a byte of a file that engines write",
        .path = kNinjaFile,
        .act = [&](auto& t, const auto& path) { self(t).Rot(path); },
-       .damage = "has other bytes than its bundle says, and nobody wrote it"},
+       .damage = "does not match its bundle, although no process wrote it"},
       {.what = "an engine removed an entry",
        .path = kIndexFile,
        .act = [&](auto&, const auto& path) { stdfs::remove(path); },
@@ -222,10 +222,10 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
        .path = kKernel,
        .act = [&](auto&, const auto& path) { stdfs::remove_all(path.parent_path()); },
        .gone = 2},
-      {.what = "a kernel's directory lost a file: DeepGEMM dies of it",
+      {.what = "a kernel's directory lost a file, which crashes DeepGEMM",
        .path = kKernelSource,
        .act = [&](auto&, const auto& path) { stdfs::remove(path); },
-       .damage = "is gone, and " + kKernel + " is still there"},
+       .damage = "was removed, but " + kKernel + " of the same unit still exists"},
       {.what = "a pod put a link there",
        .path = kIndexFile,
        .act =
@@ -233,7 +233,7 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
              stdfs::remove(path);
              stdfs::create_symlink("/etc/passwd", path);
            },
-       .theirs = 1},
+       .modified_by_engine = 1},
       {.what = "a pod put a link in the place of a directory",
        .path = kIndexFile,
        .act =
@@ -241,26 +241,26 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
              stdfs::remove_all(path.parent_path());
              stdfs::create_symlink("/etc", path.parent_path());
            },
-       .theirs = 1},
+       .modified_by_engine = 1},
   };
   for (const bool was_read : {false, true}) {
-    for (const Deed& deed : deeds) {
+    for (const EngineAction& action : actions) {
       const std::string tree = Fetch();
       if (was_read) {
         Scrub(tree);
       }
-      deed.act(*this, PathOf(tree, deed.path));
+      action.act(*this, PathOf(tree, action.path));
       const Scrubbed scrubbed = Scrub(tree);
       const DamagedTree damage = scrubbed.damage.value_or(DamagedTree());
-      EXPECT_EQ(damage.message, deed.damage) << deed.what;
-      if (!deed.damage.empty()) {
-        EXPECT_EQ(damage.path, deed.path) << deed.what;
-        EXPECT_EQ(damage.digest, DigestOf(files_.at(deed.path))) << deed.what;
-        EXPECT_EQ(damage.untouched, damage.message.ends_with("nobody wrote it")) << deed.what;
+      EXPECT_EQ(damage.message, action.damage) << action.what;
+      if (!action.damage.empty()) {
+        EXPECT_EQ(damage.path, action.path) << action.what;
+        EXPECT_EQ(damage.digest, DigestOf(files_.at(action.path))) << action.what;
+        EXPECT_EQ(damage.untouched, damage.message.ends_with("no process wrote it")) << action.what;
       } else {
-        EXPECT_EQ(scrubbed.theirs, deed.theirs) << deed.what;
-        EXPECT_EQ(scrubbed.gone, deed.gone) << deed.what;
-        EXPECT_EQ(Scrub(tree).read_files, 0) << deed.what << ": judged once";
+        EXPECT_EQ(scrubbed.modified_by_engine, action.modified_by_engine) << action.what;
+        EXPECT_EQ(scrubbed.gone, action.gone) << action.what;
+        EXPECT_EQ(Scrub(tree).read_files, 0) << action.what << ": checked once";
       }
       ASSERT_TRUE(fs::RemoveTree(root_.dir(), GenerationPath(tree)).ok());
       ASSERT_TRUE(root_.dir().Remove(ScrubRecordPath(tree)).ok());
@@ -268,24 +268,24 @@ TEST_F(ScrubDeedTest, TellsWhatEnginesDoFromDamage) {
   }
 }
 
-TEST_F(ScrubTreeTest, WhatIsBeingWrittenIsLookedAtByTheNextPass) {
+TEST_F(ScrubTreeTest, FileInFlightIsCheckedByNextPass) {
   const std::string tree = Fetch();
   Scrub(tree);
   WriteInPlace(PathOf(tree, kIndexFile), "written a moment ago");
   const auto real_now = std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now());
   clock_.Advance(real_now - clock_.Now());
-  const Scrubbed busy = Scrub(tree);
-  EXPECT_FALSE(busy.damage.has_value());
-  EXPECT_EQ(busy.busy, 1);
+  const Scrubbed in_flight = Scrub(tree);
+  EXPECT_FALSE(in_flight.damage.has_value());
+  EXPECT_EQ(in_flight.in_flight, 1);
   clock_.Advance(seconds(61));
   {
     const std::ofstream writer(PathOf(tree, kIndexFile), std::ios::binary | std::ios::app);
-    EXPECT_EQ(Scrub(tree).busy, 1) << "somebody has it open";
+    EXPECT_EQ(Scrub(tree).in_flight, 1) << "a process has it open for writing";
   }
   EXPECT_TRUE(Scrub(tree).damage.has_value());
 }
 
-TEST_F(ScrubTreeTest, KeepsItsReadsOutOfTheEvidence) {
+TEST_F(ScrubTreeTest, DeclaresOwnReads) {
   const std::string tree = Fetch();
   Scrub(tree);
   std::vector<std::string> announced = watcher_.own_reads();
@@ -297,7 +297,7 @@ TEST_F(ScrubTreeTest, KeepsItsReadsOutOfTheEvidence) {
   EXPECT_EQ(announced, paths);
 }
 
-TEST_F(ScrubTreeTest, ARealWatcherTakesItsReadsForNobodys) {
+TEST_F(ScrubTreeTest, RealWatcherIgnoresItsReads) {
   const std::string tree = Fetch();
   const auto watcher = Watcher::Start({}, SystemClock(), log_);
   ASSERT_TRUE(watcher.ok()) << watcher.status();
@@ -324,7 +324,7 @@ TEST_F(ScrubTreeTest, ARealWatcherTakesItsReadsForNobodys) {
   EXPECT_TRUE(record.events.empty()) << record.events.front().path;
 }
 
-TEST_F(ScrubTreeTest, GoesOnWhereItWasStopped) {
+TEST_F(ScrubTreeTest, ResumesAfterStop) {
   const std::string tree = Fetch();
   std::stop_source stop;
   int reads = 0;
@@ -337,41 +337,41 @@ TEST_F(ScrubTreeTest, GoesOnWhereItWasStopped) {
   EXPECT_TRUE(absl::IsCancelled(Run(tree, stop.get_token()).status()));
   const auto record = ReadScrubRecord(root_.dir(), tree);
   ASSERT_TRUE(record.ok());
-  EXPECT_EQ(record->at, WallTime{}) << "no whole pass yet";
-  EXPECT_EQ(record->judged, 4);
+  EXPECT_EQ(record->at, WallTime{}) << "no complete pass yet";
+  EXPECT_EQ(record->checked, 4);
   EXPECT_EQ(Scrub(tree).read_files, 3);
   EXPECT_EQ(Scrub(tree).read_files, 0);
 }
 
-TEST_F(ScrubTreeTest, AListOfAnotherLengthIsReadAnew) {
+TEST_F(ScrubTreeTest, ChangedEntryCountReadsAllFiles) {
   const std::string tree = Fetch();
-  ASSERT_TRUE(WriteScrubRecord(root_.dir(), tree, {.entries = 9, .judged = 9}).ok());
+  ASSERT_TRUE(WriteScrubRecord(root_.dir(), tree, {.entries = 9, .checked = 9}).ok());
   EXPECT_EQ(Scrub(tree).read_files, 7);
 }
 
-TEST_F(ScrubTreeTest, WithoutRecordsThereIsNothingToCompareWith) {
+TEST_F(ScrubTreeTest, ReturnsNotFoundWithoutRecords) {
   const std::string tree = Fetch();
   ASSERT_TRUE(root_.dir().Remove(EntriesRecordPath(tree)).ok());
   EXPECT_TRUE(absl::IsNotFound(Run(tree).status()));
 }
 
-TEST_F(ScrubTreeTest, BlamesTheListOfTheBundleWhenASecondTreeRotsAtTheSameFile) {
+TEST_F(ScrubTreeTest, SameDamageInTwoTreesBlamesBundle) {
   const Files other = {{"inductor/fxgraph/zz/fzzz/entry", "of another bundle"}};
   const std::string first = Fetch({other, files_});
   Rot(PathOf(first, kIndexFile));
   const Scrubbed once = Scrub(first);
   ASSERT_TRUE(once.damage.has_value());
   EXPECT_TRUE(once.damage->untouched);
-  EXPECT_TRUE(once.liar.empty()) << "it may be the disk";
+  EXPECT_TRUE(once.inconsistent_bundle.empty()) << "the disk may be the cause";
   damaged_[first] = *once.damage;
   const std::string second = FetchAgain(1);
   Rot(PathOf(second, kIndexFile));
-  EXPECT_EQ(Scrub(second).liar, digests_.at(1));
+  EXPECT_EQ(Scrub(second).inconsistent_bundle, digests_.at(1));
   store_.SetFault([](std::string_view) { return absl::UnavailableError("down"); });
-  EXPECT_TRUE(Scrub(second).liar.empty()) << "not without proof";
+  EXPECT_TRUE(Scrub(second).inconsistent_bundle.empty()) << "not without proof";
 }
 
-TEST_F(ScrubTreeTest, ASecondTreeThatSomebodyWroteBlamesNobody) {
+TEST_F(ScrubTreeTest, WrittenFileInSecondTreeBlamesNoBundle) {
   const std::string first = Fetch();
   Rot(PathOf(first, kIndexFile));
   damaged_[first] = *Scrub(first).damage;
@@ -379,7 +379,7 @@ TEST_F(ScrubTreeTest, ASecondTreeThatSomebodyWroteBlamesNobody) {
   WriteInPlace(PathOf(second, kIndexFile), "by a root process");
   const Scrubbed scrubbed = Scrub(second);
   EXPECT_TRUE(scrubbed.damage.has_value());
-  EXPECT_TRUE(scrubbed.liar.empty());
+  EXPECT_TRUE(scrubbed.inconsistent_bundle.empty());
 }
 
 }  // namespace

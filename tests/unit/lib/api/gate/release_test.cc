@@ -25,7 +25,7 @@ Pod Held(std::vector<std::string> gates = {std::string(kSchedulingGate)}) {
   return pod;
 }
 
-TEST(Deadline, IsNotedOnThePodOrCountedFromItsCreationAndNeverLaterThanAnHour) {
+TEST(Deadline, IsAnnotatedOrCountedFromCreationAndAtMostAnHour) {
   const struct {
     const char* what;
     std::optional<std::string> note;
@@ -46,7 +46,7 @@ TEST(Deadline, IsNotedOnThePodOrCountedFromItsCreationAndNeverLaterThanAnHour) {
   }
 }
 
-TEST(NotedHoldSeconds, AreBelievedOnlyAsANumberUpToADay) {
+TEST(HeldSecondsOf, AreANumberUpToADayElseZero) {
   const struct {
     std::optional<std::string> note;
     double expected;
@@ -58,75 +58,76 @@ TEST(NotedHoldSeconds, AreBelievedOnlyAsANumberUpToADay) {
     if (each.note.has_value()) {
       pod.meta.annotations = {{std::string(kHeldSecondsAnnotation), *each.note}};
     }
-    EXPECT_DOUBLE_EQ(NotedHoldSeconds(pod), each.expected) << each.note.value_or("no note");
+    EXPECT_DOUBLE_EQ(HeldSecondsOf(pod), each.expected) << each.note.value_or("no note");
   }
 }
 
-TEST(ReleasePatch, TakesOurGateAndNoOther) {
+TEST(ReleasePatch, RemovesOnlyTheGateOfCachewarm) {
   Pod pod = Held({"kueue.x-k8s.io/admission", std::string(kSchedulingGate), "other"});
   pod.meta.annotations = {{"cachewarm.io/warmup", "llama"}};
   ASSERT_TRUE(IsHeld(pod));
-  const auto patch = ReleasePatch(pod, {.reason = "ByHand", .held_seconds = 1.5});
+  const auto patch = ReleasePatch(pod, {.reason = "ReleasedManually", .held_seconds = 1.5});
   ASSERT_TRUE(patch.ok()) << patch.status();
-  const Json expected = {
-      {{"op", "test"}, {"path", "/metadata/uid"}, {"value", "u1"}},
-      {{"op", "test"}, {"path", "/spec/schedulingGates/1/name"}, {"value", "cachewarm.io/warm"}},
-      {{"op", "remove"}, {"path", "/spec/schedulingGates/1"}},
-      {{"op", "add"},
-       {"path", "/metadata/annotations/cachewarm.io~1released"},
-       {"value", "ByHand"}},
-      {{"op", "add"},
-       {"path", "/metadata/annotations/cachewarm.io~1held-seconds"},
-       {"value", "1.500"}}};
+  const Json expected = {{{"op", "test"}, {"path", "/metadata/uid"}, {"value", "u1"}},
+                         {{"op", "test"},
+                          {"path", "/spec/schedulingGates/1/name"},
+                          {"value", "cachewarm.io/wait-for-cache"}},
+                         {{"op", "remove"}, {"path", "/spec/schedulingGates/1"}},
+                         {{"op", "add"},
+                          {"path", "/metadata/annotations/cachewarm.io~1released"},
+                          {"value", "ReleasedManually"}},
+                         {{"op", "add"},
+                          {"path", "/metadata/annotations/cachewarm.io~1held-seconds"},
+                          {"value", "1.500"}}};
   EXPECT_EQ(*patch, expected) << patch->dump(1);
 }
 
 TEST(ReleasePatch, DoesNotDependOnAnnotations) {
-  const auto patch = ReleasePatch(Held(), {.reason = "ByHand"});
+  const auto patch = ReleasePatch(Held(), {.reason = "ReleasedManually"});
   ASSERT_TRUE(patch.ok());
   EXPECT_EQ(patch->size(), 3U);
 }
 
-TEST(ReleasePatch, IsNotForPodsThatWeDoNotHold) {
+TEST(ReleasePatch, IsNotFoundForPodsThatAreNotHeld) {
   const Pod pod = Held({"kueue.x-k8s.io/admission"});
   EXPECT_FALSE(IsHeld(pod));
   EXPECT_TRUE(absl::IsNotFound(ReleasePatch(pod, {}).status()));
 }
 
-TEST(WithoutNotes, LeavesTestsReleaseAndAffinity) {
+TEST(WithoutAnnotations, KeepsTestsReleaseAndAffinity) {
   Pod pod = Held();
   pod.meta.annotations = {{"a", "b"}};
-  Json patch = *ReleasePatch(pod, {.reason = "ByHand", .held_seconds = 1});
+  Json patch = *ReleasePatch(pod, {.reason = "ReleasedManually", .held_seconds = 1});
   patch.push_back({{"op", "add"}, {"path", "/spec/affinity"}, {"value", Json::object()}});
-  const Json bare = WithoutNotes(patch);
+  const Json bare = WithoutAnnotations(patch);
   ASSERT_EQ(bare.size(), 4U);
   EXPECT_EQ(bare[2]["op"], "remove");
   EXPECT_EQ(bare[3]["path"], "/spec/affinity");
-  EXPECT_EQ(WithoutNotes(bare), bare);
+  EXPECT_EQ(WithoutAnnotations(bare), bare);
 }
 
-TEST(NotePatch, TestsThatThePodStillWaits) {
-  const Json patch = *NotePatch(Held({"other", std::string(kSchedulingGate)}), kHeldUntilAnnotation,
-                                "2026-11-21T08:01:00Z");
+TEST(AnnotationPatch, TestsThatThePodIsStillHeld) {
+  const Json patch = *AnnotationPatch(Held({"other", std::string(kSchedulingGate)}),
+                                      kHeldUntilAnnotation, "2026-11-21T08:01:00Z");
   EXPECT_EQ(patch, Json::parse(R"([
       {"op":"test","path":"/metadata/uid","value":"u1"},
-      {"op":"test","path":"/spec/schedulingGates/1/name","value":"cachewarm.io/warm"},
+      {"op":"test","path":"/spec/schedulingGates/1/name","value":"cachewarm.io/wait-for-cache"},
       {"op":"add","path":"/metadata/annotations/cachewarm.io~1held-until",
        "value":"2026-11-21T08:01:00Z"}])"));
-  EXPECT_TRUE(absl::IsNotFound(NotePatch(Held({"other"}), "a", "b").status()));
+  EXPECT_TRUE(absl::IsNotFound(AnnotationPatch(Held({"other"}), "a", "b").status()));
 }
 
-TEST(DecodeGates, ReadsWhatAReleaseNeedsWhateverElseIsInThePod) {
+TEST(DecodeGates, ReadsTheReleaseFieldsOfAnInvalidPod) {
   const Json object = Json::parse(R"({
       "metadata":{"name":"a","namespace":"b","uid":"u","labels":7,"annotations":{"k":1},
                   "creationTimestamp":"2026-11-21T08:00:00Z"},
-      "spec":{"containers":"none","schedulingGates":[{"name":"cachewarm.io/warm"}]}})");
+      "spec":{"containers":"none","schedulingGates":[{"name":"cachewarm.io/wait-for-cache"}]}})");
   ASSERT_FALSE(DecodePod(std::make_shared<const Json>(object)).ok());
   const Pod pod = DecodeGates(object);
   EXPECT_TRUE(IsHeld(pod));
   EXPECT_EQ(pod.meta.name + pod.meta.ns + pod.meta.uid, "abu");
   EXPECT_EQ(pod.meta.created, kCreated);
-  EXPECT_TRUE(ReleasePatch(pod, {.reason = "Deadline", .held_seconds = 1}).ok());
+  EXPECT_TRUE(ReleasePatch(pod, {.reason = "ReleasedAtDeadline", .held_seconds = 1}).ok());
   for (const char* nothing : {"{}", "[]", "7", R"({"metadata":[],"spec":1})",
                               R"({"spec":{"schedulingGates":[7,{"name":8}]}})"}) {
     EXPECT_FALSE(IsHeld(DecodeGates(Json::parse(nothing)))) << nothing;

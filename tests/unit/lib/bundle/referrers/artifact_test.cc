@@ -41,7 +41,7 @@ std::string List(const std::string& items) {
                      items);
 }
 
-TEST(Artifact, IsReadAsItWasWritten) {
+TEST(Artifact, RoundTrips) {
   const auto read = ParseArtifact(*WriteArtifact(Sample()));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->type, kType);
@@ -51,13 +51,13 @@ TEST(Artifact, IsReadAsItWasWritten) {
   EXPECT_EQ(read->annotations, Sample().annotations);
 }
 
-TEST(Artifact, WithoutATypeHasThatOfItsConfig) {
+TEST(Artifact, TypeDefaultsToConfigMediaType) {
   Artifact artifact = Sample();
   artifact.type = "";
   EXPECT_EQ(ParseArtifact(*WriteArtifact(artifact))->type, kEmptyType);
 }
 
-TEST(Artifact, AMalformedOneIsRefusedByTheNameOfTheField) {
+TEST(Artifact, MalformedArtifactErrorNamesField) {
   const std::string good = *WriteArtifact(Sample());
   const auto changed = [&good](const std::string& from, const std::string& to) {
     std::string text = good;
@@ -81,7 +81,7 @@ TEST(Artifact, AMalformedOneIsRefusedByTheNameOfTheField) {
   }
 }
 
-TEST(Listing, ShowsOnlyWhatIsOrMayBeOfTheType) {
+TEST(Listing, ReturnsItemsThatMayHaveTheType) {
   const std::string text =
       List(fmt::format("{},{},{},{}", Item("right", kType), Item("other", "application/x"),
                        Item("untyped", ""), Item("config's", std::string(kEmptyType))));
@@ -90,7 +90,7 @@ TEST(Listing, ShowsOnlyWhatIsOrMayBeOfTheType) {
   EXPECT_TRUE(ParseListing(List(""), kType)->empty());
 }
 
-TEST(Listing, AMalformedOneIsRefused) {
+TEST(Listing, RejectsMalformedList) {
   for (const std::string& text :
        {std::string(), std::string("[]"), std::string("{}"), std::string(R"({"schemaVersion":1})"),
         List("1"), List("{}"), List(R"({"mediaType":"x","digest":"sha256:1","size":1})")}) {
@@ -98,7 +98,7 @@ TEST(Listing, AMalformedOneIsRefused) {
   }
 }
 
-TEST(Listing, OneOfVeryManyValuesIsRefusedWhereverTheyAre) {
+TEST(Listing, RejectsTooManyValues) {
   std::string text = *AddToListing("", Named("one"), Sample());
   std::string values = "0";
   for (size_t i = 0; i < kManifestLimits.values_max; ++i) {
@@ -112,7 +112,7 @@ TEST(Listing, OneOfVeryManyValuesIsRefusedWhereverTheyAre) {
               HasSubstr("over the limit of"));
 }
 
-TEST(Listing, GrowsAndKeepsWhatItDoesNotKnow) {
+TEST(Listing, AddKeepsUnknownFields) {
   const std::string first = *AddToListing("", Named("one"), Sample());
   EXPECT_THAT(*ParseListing(first, kType), ElementsAre(Named("one")));
   EXPECT_EQ(*AddToListing(first, Named("one"), Sample()), first);
@@ -124,7 +124,7 @@ TEST(Listing, GrowsAndKeepsWhatItDoesNotKnow) {
   EXPECT_THAT(second, HasSubstr(R"("annotations":{"a":"b"})"));
 }
 
-TEST(Listing, IsFullOneDay) {
+TEST(Listing, AddFailsIfFull) {
   std::string items;
   for (size_t i = 0; i < kReferrersMax; ++i) {
     items += fmt::format("{}{}", i == 0 ? "" : ",", Item(std::to_string(i), kType));
@@ -135,7 +135,7 @@ TEST(Listing, IsFullOneDay) {
       ParseListing(List(items + "," + Item("one more", kType)), kType).status()));
 }
 
-TEST(Listing, HasATagThatNamesTheSubject) {
+TEST(Listing, TagNamesTheSubject) {
   EXPECT_EQ(ListingTag(DigestOf("")),
             "sha256-e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }

@@ -31,7 +31,7 @@ std::string Changed(std::string text, const std::string& from, const std::string
   return text.replace(at, from.size(), to);
 }
 
-TEST(SigstoreBundle, OfTheRealCosignIsReadAndItsSignatureIsGood) {
+TEST(SigstoreBundle, AcceptsSignatureOfCosign) {
   const auto envelope = ParseSigstoreBundle(Sample("cosign.sigstore.json"));
   ASSERT_TRUE(envelope.ok()) << envelope.status();
   const auto keys = PublicKey::Parse(Sample("cosign.pub"));
@@ -42,7 +42,7 @@ TEST(SigstoreBundle, OfTheRealCosignIsReadAndItsSignatureIsGood) {
   EXPECT_FALSE(CheckStatement(*envelope, DigestOf("another")).ok());
 }
 
-TEST(SigstoreBundle, IsReadAsItWasWritten) {
+TEST(SigstoreBundle, RoundTrips) {
   const Envelope envelope{.payload_type = "text/plain",
                           .payload = std::string("a\0b", 3),
                           .signature = "\xff\x00",
@@ -56,13 +56,13 @@ TEST(SigstoreBundle, IsReadAsItWasWritten) {
 }
 
 // https://github.com/secure-systems-lab/dsse/blob/v1.0.0/protocol.md, "PAE".
-TEST(SigstoreBundle, WhatIsSignedIsThePreAuthenticationEncoding) {
+TEST(SigstoreBundle, SignsThePreAuthenticationEncoding) {
   EXPECT_EQ(
       SignedBytes({.payload_type = "http://example.com/HelloWorld", .payload = "hello world"}),
       "DSSEv1 29 http://example.com/HelloWorld 11 hello world");
 }
 
-TEST(SigstoreBundle, AnotherShapeIsRefusedByTheNameOfTheField) {
+TEST(SigstoreBundle, MalformedBundleErrorNamesField) {
   const std::string good = Sample("cosign.sigstore.json");
   const struct {
     std::string text;
@@ -85,7 +85,7 @@ TEST(SigstoreBundle, AnotherShapeIsRefusedByTheNameOfTheField) {
   }
 }
 
-TEST(Statement, SaysThatItsDigestWasSignedAndNothingElse) {
+TEST(Statement, CoversExactlyItsDigest) {
   const Envelope good = *StatementAbout(kSubject);
   EXPECT_TRUE(CheckStatement(good, kSubject).ok());
   const struct {
@@ -112,7 +112,7 @@ TEST(Statement, SaysThatItsDigestWasSignedAndNothingElse) {
   EXPECT_FALSE(CheckStatement(typed, kSubject).ok());
 }
 
-TEST(Keys, AMessageIsSignedByTheKeyThatDidAndByNoOther) {
+TEST(Keys, VerifyOnlyTheirOwnSignatures) {
   const auto signer = PrivateKey::Parse(kSigner);
   ASSERT_TRUE(signer.ok()) << signer.status();
   const auto keys = PublicKey::Parse(kSignerPublic);
@@ -122,7 +122,7 @@ TEST(Keys, AMessageIsSignedByTheKeyThatDidAndByNoOther) {
   EXPECT_TRUE(signer->public_key().HasSigned("message", signature));
   EXPECT_EQ(keys->front().hint(), signer->public_key().hint());
   EXPECT_FALSE(keys->front().HasSigned("massage", signature));
-  EXPECT_FALSE(PublicKey::Parse(kStrangerPublic)->front().HasSigned("message", signature));
+  EXPECT_FALSE(PublicKey::Parse(kOtherSignerPublic)->front().HasSigned("message", signature));
   for (size_t i = 0; i < signature.size(); ++i) {
     std::string bent = signature;
     bent[i] = static_cast<char>(bent[i] ^ 1);
@@ -131,14 +131,15 @@ TEST(Keys, AMessageIsSignedByTheKeyThatDidAndByNoOther) {
   }
 }
 
-TEST(Keys, AnOldFormOfTheSameKeyIsTheSameKey) {
+TEST(Keys, Sec1FormIsTheSameKey) {
   const auto signer = PrivateKey::Parse(kSignerOldForm);
   ASSERT_TRUE(signer.ok()) << signer.status();
   EXPECT_EQ(signer->public_key().hint(), PublicKey::Parse(kSignerPublic)->front().hint());
 }
 
-TEST(Keys, AFileMayHoldTheNextKeyToo) {
-  const auto keys = PublicKey::Parse(std::string(kStrangerPublic) + "\n# next\n" + kSignerPublic);
+TEST(Keys, FileMayHoldSeveralKeys) {
+  const auto keys =
+      PublicKey::Parse(std::string(kOtherSignerPublic) + "\n# next\n" + kSignerPublic);
   ASSERT_TRUE(keys.ok()) << keys.status();
   EXPECT_EQ(keys->size(), 2U);
   std::string many;
@@ -148,7 +149,7 @@ TEST(Keys, AFileMayHoldTheNextKeyToo) {
   EXPECT_FALSE(PublicKey::Parse(many).ok());
 }
 
-TEST(Keys, WhatIsNoKeyOfOursIsRefusedWithTheRemedy) {
+TEST(Keys, UnsupportedKeyErrorNamesRemedy) {
   const std::string half = std::string(kSignerPublic).substr(0, 80);
   const struct {
     std::string pem;

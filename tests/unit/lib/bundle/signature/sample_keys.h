@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Key pairs that openssl made for tests; nobody trusts them.
+// Key pairs that openssl made for tests only.
 namespace cachewarm::bundle {
 
 inline constexpr char kSigner[] =
@@ -29,13 +29,13 @@ inline constexpr char kSignerEncrypted[] =
     "gT+eG0GfvN/OPJzFjvNxzixbgxZIOYAq/rMRDUnDjCmclBNsHpxklOLeOQvzOFbl\n"
     "nYHbTedNpp7ZF+gQ8suXq973Rryqiad0aKfdIWcS+6Zfpyns+1oG1FAYRA8xI+8=\n"
     "-----END ENCRYPTED PRIVATE KEY-----\n";
-inline constexpr char kStranger[] =
+inline constexpr char kOtherSigner[] =
     "-----BEGIN PRIVATE KEY-----\n"
     "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgWuqgg7dqNcBvgxdO\n"
     "Id7PjTsyLdojK5H2bM+0Zg8Q21ChRANCAAQPVS3l86P99kyIFVFYoEPdw+lKDJAA\n"
     "sRjR+/kPDq1VMsxKykzpJ2YiDiXJdnhKG47QHHu1HnxJVAUcRtNhQVYB\n"
     "-----END PRIVATE KEY-----\n";
-inline constexpr char kStrangerPublic[] =
+inline constexpr char kOtherSignerPublic[] =
     "-----BEGIN PUBLIC KEY-----\n"
     "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAED1Ut5fOj/fZMiBVRWKBD3cPpSgyQ\n"
     "ALEY0fv5Dw6tVTLMSspM6SdmIg4lyXZ4ShuO0Bx7tR58SVQFHEbTYUFWAQ==\n"

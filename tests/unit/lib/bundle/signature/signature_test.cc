@@ -32,7 +32,7 @@ class SignatureTest : public ::testing::Test {
     EXPECT_TRUE(WriteSmallBlob(store_, kRepository, sample.packed.config_text, {}).ok());
     return *store_.WriteManifest(kRepository, sample.packed.manifest_text, "", {});
   }
-  // By the key of kSignerPublic.
+  // Signs with the key of kSignerPublic.
   SignatureCheck Check(const Digest& digest) {
     const auto check = CheckSignature(place_, digest, keys_, {});
     EXPECT_TRUE(check.ok()) << check.status();
@@ -59,13 +59,13 @@ class SignatureTest : public ::testing::Test {
   }
 
   MemStore store_;
-  const Place place_{store_, kRepository};
+  const RepositoryRef place_{store_, kRepository};
   const PrivateKey signer_ = *PrivateKey::Parse(kSigner);
-  const PrivateKey stranger_ = *PrivateKey::Parse(kStranger);
+  const PrivateKey other_key_ = *PrivateKey::Parse(kOtherSigner);
   const std::vector<PublicKey> keys_ = *PublicKey::Parse(kSignerPublic);
 };
 
-TEST_F(SignatureTest, ASignedBundleIsSigned) {
+TEST_F(SignatureTest, AcceptsSignedBundle) {
   const Digest digest = PublishContent("x");
   EXPECT_FALSE(Check(digest).good);
   EXPECT_THAT(Check(digest).problem, HasSubstr("has no signature"));
@@ -78,24 +78,24 @@ TEST_F(SignatureTest, SigningAgainAddsNothing) {
   EXPECT_TRUE(*Sign(place_, digest, signer_, {}));
   EXPECT_FALSE(*Sign(place_, digest, signer_, {}));
   EXPECT_EQ(Count(digest), 1U);
-  EXPECT_TRUE(*Sign(place_, digest, stranger_, {}));
+  EXPECT_TRUE(*Sign(place_, digest, other_key_, {}));
   EXPECT_EQ(Count(digest), 2U);
   EXPECT_TRUE(Check(digest).good);
 }
 
-TEST_F(SignatureTest, WhatIsNotThereIsNotSigned) {
+TEST_F(SignatureTest, MissingBundleIsNotSigned) {
   EXPECT_TRUE(absl::IsNotFound(Sign(place_, DigestOf("nothing"), signer_, {}).status()));
 }
 
-TEST_F(SignatureTest, AnotherKeyIsNotOurs) {
+TEST_F(SignatureTest, RejectsOtherKey) {
   const Digest digest = PublishContent("x");
-  ASSERT_TRUE(*Sign(place_, digest, stranger_, {}));
+  ASSERT_TRUE(*Sign(place_, digest, other_key_, {}));
   EXPECT_FALSE(Check(digest).good);
   EXPECT_THAT(Check(digest).problem, HasSubstr("another key"));
   EXPECT_THAT(Check(digest).problem, HasSubstr("cachewarm sign"));
 }
 
-TEST_F(SignatureTest, ASignatureOfAnotherBundleIsNone) {
+TEST_F(SignatureTest, RejectsSignatureOfAnotherBundle) {
   const Digest digest = PublishContent("x");
   const Digest other = PublishContent("y");
   Attach(digest, SignedBy(signer_, other), std::string(kSigstoreType));
@@ -103,7 +103,7 @@ TEST_F(SignatureTest, ASignatureOfAnotherBundleIsNone) {
   EXPECT_THAT(Check(digest).problem, HasSubstr("does not name"));
 }
 
-TEST_F(SignatureTest, EveryBitOfASignatureCounts) {
+TEST_F(SignatureTest, RejectsEveryFlippedBit) {
   const Digest digest = PublishContent("x");
   const std::string good = SignedBy(signer_, digest);
   const Envelope envelope = *ParseSigstoreBundle(good);
@@ -114,14 +114,14 @@ TEST_F(SignatureTest, EveryBitOfASignatureCounts) {
     const bool accepted = read.ok() &&
                           signer_.public_key().HasSigned(SignedBytes(*read), read->signature) &&
                           CheckStatement(*read, digest).ok();
-    // Nothing but the hint, and names that nobody reads, may be bent unseen.
+    // Only the key hint, and fields that are not read, may change undetected.
     EXPECT_TRUE(!accepted ||
                 (read->payload == envelope.payload && read->signature == envelope.signature))
         << i;
   }
 }
 
-TEST_F(SignatureTest, RubbishBesideItDoesNoHarmAndHelpsNobody) {
+TEST_F(SignatureTest, IgnoresUnrelatedReferrers) {
   const Digest digest = PublishContent("x");
   Attach(digest, "not json", std::string(kSigstoreType));
   Attach(digest, std::string(size_t{kSigstoreBytesMax} + 1, ' '), std::string(kSigstoreType));
@@ -131,7 +131,7 @@ TEST_F(SignatureTest, RubbishBesideItDoesNoHarmAndHelpsNobody) {
   EXPECT_TRUE(Check(digest).good);
 }
 
-TEST_F(SignatureTest, AFloodOfSignaturesIsNotReadToItsEnd) {
+TEST_F(SignatureTest, ChecksLimitedNumberOfSignatures) {
   const Digest digest = PublishContent("x");
   for (size_t i = 0; i < kSignaturesMax; ++i) {
     Attach(digest, fmt::format("rubbish {}", i), std::string(kSigstoreType));
@@ -146,7 +146,7 @@ TEST_F(SignatureTest, AFloodOfSignaturesIsNotReadToItsEnd) {
   EXPECT_EQ(reads, static_cast<int>(kSignaturesMax));
 }
 
-TEST_F(SignatureTest, AStoreThatFailsIsNotAMissingSignature) {
+TEST_F(SignatureTest, StoreErrorIsNotAMissingSignature) {
   const Digest digest = PublishContent("x");
   ASSERT_TRUE(*Sign(place_, digest, signer_, {}));
   for (const std::string failing : {"Referrers", "ReadManifest", "ReadBlob"}) {
@@ -157,20 +157,20 @@ TEST_F(SignatureTest, AStoreThatFailsIsNotAMissingSignature) {
   }
 }
 
-TEST_F(SignatureTest, SignaturesTravelWithTheirBundle) {
+TEST_F(SignatureTest, CopiesSignaturesWithTheBundle) {
   const Digest digest = PublishContent("x");
   ASSERT_TRUE(*Sign(place_, digest, signer_, {}));
-  ASSERT_TRUE(*Sign(place_, digest, stranger_, {}));
+  ASSERT_TRUE(*Sign(place_, digest, other_key_, {}));
   Attach(digest, "not json", "text/plain");
   MemStore other;
-  const Place there{other, "elsewhere"};
+  const RepositoryRef there{other, "elsewhere"};
   EXPECT_EQ(*CopySignatures(place_, there, digest, {}), 2);
   EXPECT_EQ(*CopySignatures(place_, there, digest, {}), 0);
   EXPECT_TRUE(CheckSignature(there, digest, keys_, {})->good);
   EXPECT_EQ(*CopySignatures(place_, there, DigestOf("unsigned"), {}), 0);
 }
 
-TEST(KeyFiles, AreNamedWhenTheyCannotBeUsed) {
+TEST(KeyFiles, ErrorNamesTheFile) {
   const TempDir temp;
   std::ofstream(temp / "key.pem") << kSigner;
   std::ofstream(temp / "key.pub") << kSignerPublic;

@@ -24,7 +24,7 @@ std::string Found(const std::string& json, const std::string& host = kHost) {
   return found->has_value() ? (*found)->base64 : "none";
 }
 
-TEST(AuthFile, FindsAHostInEveryFormThatDockerWrites) {
+TEST(AuthFile, FindsHostInEveryFormOfDocker) {
   EXPECT_EQ(Found(R"({"auths":{"registry.test:5000":{"auth":"YTpi"}}})"), "YTpi");
   EXPECT_EQ(Found(R"({"auths":{"https://registry.test:5000/v1/":{"auth":"YTpi"}}})"), "YTpi");
   EXPECT_EQ(Found(R"({"auths":{"registry.test:5000/team":{"auth":"YTpi"}}})"), "YTpi");
@@ -41,7 +41,7 @@ TEST(AuthFile, OtherHostsAreAnonymous) {
   EXPECT_EQ(Found("{}"), "none");
 }
 
-TEST(AuthFile, CredentialHelpersAreRefusedInWords) {
+TEST(AuthFile, CredentialHelperErrorExplainsRemedy) {
   const auto mentions_helper = ::testing::HasSubstr("credential helper");
   EXPECT_THAT(Found(R"({"credsStore":"desktop"})"), mentions_helper);
   EXPECT_THAT(Found(R"({"auths":{"registry.test:5000":{}},"credsStore":"desktop"})"),
@@ -51,7 +51,7 @@ TEST(AuthFile, CredentialHelpersAreRefusedInWords) {
   EXPECT_EQ(Found(R"({"auths":{"registry.test:5000":{"auth":"YTpi"}},"credsStore":"x"})"), "YTpi");
 }
 
-TEST(AuthFile, AnIdentityTokenIsRefusedWithFieldAndRemedy) {
+TEST(AuthFile, IdentityTokenErrorNamesFieldAndRemedy) {
   for (const std::string beside : {"", R"("auth":"MDAwMDo=",)", R"("username":"a",)"}) {
     const std::string json =
         fmt::format(R"({{"auths":{{"registry.test:5000":{{{}"identitytoken":"t"}}}}}})", beside);
@@ -66,7 +66,7 @@ TEST(AuthFile, AnIdentityTokenIsRefusedWithFieldAndRemedy) {
             "YTpi");
 }
 
-TEST(AuthFile, AKeyFileIsAPassword) {
+TEST(AuthFile, AcceptsKeyFileAsPassword) {
   const std::string password(3200, 'k');
   const std::string auth = codec::EncodeBase64("_json_key_base64:" + password);
   ASSERT_GT(auth.size(), 4096U);
@@ -88,7 +88,7 @@ TEST(AuthFile, MalformedFilesAreRefused) {
   }
 }
 
-TEST(AuthFile, IsReadThroughTheLinksOfAMountedSecretAndAnewEachTime) {
+TEST(AuthFile, FollowsRotatedSecret) {
   const TempDir temp;
   const fs::Dir dir = temp.Open();
   ASSERT_TRUE(dir.MakeDirs("..one", 0755).ok());

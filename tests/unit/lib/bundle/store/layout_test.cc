@@ -33,10 +33,10 @@ class LayoutTest : public ::testing::Test {
 
   TempDir temp_;
   LayoutStore store_{temp_ / "store", SystemClock()};
-  Place place_{store_, "team/llama"};
+  RepositoryRef place_{store_, "team/llama"};
 };
 
-TEST_F(LayoutTest, IsAnImageLayoutThatOtherToolsRead) {
+TEST_F(LayoutTest, IsOciImageLayout) {
   const auto published = PublishContent("x", "k-1");
   ASSERT_TRUE(published.ok()) << published.status();
   const fs::Dir dir = *temp_.Open().OpenDir("store/team/llama");
@@ -54,18 +54,18 @@ TEST_F(LayoutTest, IsAnImageLayoutThatOtherToolsRead) {
   EXPECT_EQ(blob->mode, 0444U);
 }
 
-TEST_F(LayoutTest, ReadingMakesNothing) {
+TEST_F(LayoutTest, ReadingCreatesNothing) {
   EXPECT_FALSE(*store_.HasBlob("team/llama", DigestOf("x"), {}));
   EXPECT_FALSE(store_.ResolveTag("team/llama", "k-1", {}).ok());
   EXPECT_FALSE(*temp_.Open().Exists("store"));
 }
 
-TEST_F(LayoutTest, ARepositoryCannotHideInAnother) {
+TEST_F(LayoutTest, RejectsRepositoryInsideAnother) {
   EXPECT_TRUE(absl::IsInvalidArgument(store_.StartBlob("team/blobs/sha256", {}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(store_.HasBlob("blobs", DigestOf("x"), {}).status()));
 }
 
-TEST_F(LayoutTest, WhatADeadWriterLeftIsRemovedAndALivingOneIsNot) {
+TEST_F(LayoutTest, RemovesOnlyUploadsOfDeadWriters) {
   const pid_t child = ::fork();
   if (child == 0) {
     const auto upload = store_.StartBlob("team/llama", {});
@@ -85,7 +85,7 @@ TEST_F(LayoutTest, WhatADeadWriterLeftIsRemovedAndALivingOneIsNot) {
   EXPECT_EQ(UploadsLeft(), 0);
 }
 
-TEST_F(LayoutTest, AKilledPublisherLeavesNoHalfBundle) {
+TEST_F(LayoutTest, KilledPublisherLeavesNoPartialBundle) {
   for (int round = 0; round < 15; ++round) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -95,7 +95,7 @@ TEST_F(LayoutTest, AKilledPublisherLeavesNoHalfBundle) {
             .IgnoreError();
       }
     }
-    // The moment is arbitrary on purpose.
+    // Kill it at an arbitrary moment.
     std::this_thread::sleep_for(std::chrono::milliseconds(7 * round));
     ::kill(child, SIGKILL);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
@@ -114,7 +114,7 @@ TEST_F(LayoutTest, AKilledPublisherLeavesNoHalfBundle) {
   EXPECT_EQ(UploadsLeft(), 0);
 }
 
-TEST_F(LayoutTest, AFullDiskIsResourceExhaustedAndLeavesNothing) {
+TEST_F(LayoutTest, FullDiskIsResourceExhaustedAndLeavesNothing) {
   ASSERT_TRUE(PublishContent("x", "k-1").ok());
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
@@ -150,8 +150,8 @@ TEST_F(LayoutTest, DamageOnTheDiskIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(ReadBundle(place_, published->digest, {}).status()));
 }
 
-// Peers skip what has the right name, so that a bad archive stays for ever.
-TEST_F(LayoutTest, ADamagedBlobIsReplacedByTheNextPublicationOfTheSame) {
+// Other tools skip a blob whose name exists, so that a damaged one is never replaced.
+TEST_F(LayoutTest, PublishingAgainReplacesDamagedBlob) {
   const std::string content = Noise(10'000, 5);
   const auto published = PublishContent(content, "k-1");
   ASSERT_TRUE(published.ok()) << published.status();
@@ -175,7 +175,7 @@ TEST_F(LayoutTest, ADamagedBlobIsReplacedByTheNextPublicationOfTheSame) {
   }
 }
 
-TEST_F(LayoutTest, NothingIsBuiltUponALayerThatWasCut) {
+TEST_F(LayoutTest, DoesNotReuseTruncatedLayer) {
   TestTree tree = {{"a", {.content = Noise(10'000, 6)}}};
   const auto older = Publish(place_, FilesOf(tree), SampleFacts(), {.tag = "k-1"}, {});
   ASSERT_TRUE(older.ok()) << older.status();
@@ -197,7 +197,7 @@ TEST_F(LayoutTest, NothingIsBuiltUponALayerThatWasCut) {
   }
 }
 
-TEST_F(LayoutTest, AForeignIndexIsNotOverwritten) {
+TEST_F(LayoutTest, DoesNotOverwriteForeignIndex) {
   ASSERT_TRUE(PublishContent("x", "k-1").ok());
   for (const std::string text : {"", "{}", "[1]", R"({"schemaVersion":1})"}) {
     std::ofstream(path("index.json")) << text;
@@ -207,7 +207,7 @@ TEST_F(LayoutTest, AForeignIndexIsNotOverwritten) {
   }
 }
 
-TEST_F(LayoutTest, WhatRefersToABundleIsFoundWhateverItsWriterSaidOfItsType) {
+TEST_F(LayoutTest, FindsReferrersWithoutListedType) {
   ASSERT_TRUE(PublishContent("x", "k-1").ok());
   const Digest subject = *store_.ResolveTag("team/llama", "k-1", {});
   const std::string type = "application/vnd.example.note";
@@ -247,42 +247,42 @@ std::string Tags(const std::vector<IndexItem>& items) {
   return text;
 }
 
-TEST(Index, ATagBelongsToTheLastManifestThatGotIt) {
-  std::vector<IndexItem> items = Listed({}, Item("a", "k"));
-  items = Listed(items, Item("b", "k"));
+TEST(Index, TagMovesToTheLastManifest) {
+  std::vector<IndexItem> items = AddToIndex({}, Item("a", "k"));
+  items = AddToIndex(items, Item("b", "k"));
   EXPECT_EQ(FindTag(items, "k"), DigestOf("b"));
   EXPECT_EQ(items.size(), 2U);
   EXPECT_EQ(FindTag(items, ""), std::nullopt);
 }
 
-TEST(Index, ListingAgainChangesNothing) {
-  const std::vector<IndexItem> once = Listed({}, Item("a", "k"));
-  EXPECT_EQ(Tags(Listed(once, Item("a", "k"))), Tags(once));
-  EXPECT_EQ(Tags(Listed(once, Item("a", ""))), Tags(once));
+TEST(Index, AddingAgainChangesNothing) {
+  const std::vector<IndexItem> once = AddToIndex({}, Item("a", "k"));
+  EXPECT_EQ(Tags(AddToIndex(once, Item("a", "k"))), Tags(once));
+  EXPECT_EQ(Tags(AddToIndex(once, Item("a", ""))), Tags(once));
 }
 
 TEST(Index, OneManifestMayHaveSeveralTags) {
-  const auto items = Listed(Listed({}, Item("a", "one")), Item("a", "two"));
+  const auto items = AddToIndex(AddToIndex({}, Item("a", "one")), Item("a", "two"));
   EXPECT_EQ(FindTag(items, "one"), DigestOf("a"));
   EXPECT_EQ(FindTag(items, "two"), DigestOf("a"));
 }
 
-TEST(Index, TheOldestWithoutATagGoFirst) {
-  std::vector<IndexItem> items = Listed({}, Item("tagged", "keep"), 3);
+TEST(Index, DropsOldestUntaggedItems) {
+  std::vector<IndexItem> items = AddToIndex({}, Item("tagged", "keep"), 3);
   for (const std::string name : {"a", "b", "c", "d"}) {
-    items = Listed(items, Item(name, ""), 3);
+    items = AddToIndex(items, Item(name, ""), 3);
   }
   EXPECT_EQ(items.size(), 3U);
   EXPECT_EQ(FindTag(items, "keep"), DigestOf("tagged"));
   EXPECT_EQ(items.back().manifest.digest, DigestOf("d"));
 }
 
-TEST(Index, ManySignaturesPushNoBundleOut) {
-  std::vector<IndexItem> items = Listed({}, Item("bundle", ""), 3);
+TEST(Index, ManySignaturesDoNotDisplaceBundles) {
+  std::vector<IndexItem> items = AddToIndex({}, Item("bundle", ""), 3);
   for (const std::string name : {"a", "b", "c", "d"}) {
     IndexItem signature = Item(name, "");
     signature.artifact_type = "application/vnd.example.note";
-    items = Listed(items, signature, 3);
+    items = AddToIndex(items, signature, 3);
   }
   EXPECT_EQ(items.size(), 4U);
   EXPECT_EQ(items.front().manifest.digest, DigestOf("bundle"));

@@ -30,48 +30,48 @@ Duration Slept(const ImpatientClock& clock) {
   return all;
 }
 
-TEST(Bandwidth, HoldsItsRateWhateverTheSizeOfThePieces) {
+TEST(Bandwidth, KeepsRateForPiecesOfAnySize) {
   constexpr int64_t kRate = 10'000'000;
   for (const int64_t piece : {int64_t{100}, int64_t{4096}, int64_t{1} << 20, kRate * 2}) {
     const ImpatientClock clock;
     Bandwidth bandwidth(kRate, clock);
     const int64_t pieces = 4 * kRate / piece;
     for (int64_t i = 0; i < pieces; ++i) {
-      ASSERT_TRUE(bandwidth.Take(piece, {}).ok());
+      ASSERT_TRUE(bandwidth.Acquire(piece, {}).ok());
     }
-    // Four seconds' worth, less the burst of 250 ms.
+    // Bytes of four seconds, less the burst of 250 ms.
     EXPECT_GE(Slept(clock), milliseconds(3600)) << piece;
     EXPECT_LE(Slept(clock), milliseconds(3760)) << piece;
   }
 }
 
-TEST(Bandwidth, APauseIsWorthABurstAndNoMore) {
+TEST(Bandwidth, PauseAllowsOneBurst) {
   const ImpatientClock clock;
   Bandwidth bandwidth(1'000'000, clock);
-  EXPECT_TRUE(bandwidth.Take(250'000, {}).ok());
+  EXPECT_TRUE(bandwidth.Acquire(250'000, {}).ok());
   EXPECT_TRUE(clock.slept().empty());
-  EXPECT_TRUE(bandwidth.Take(1'000'000, {}).ok());
+  EXPECT_TRUE(bandwidth.Acquire(1'000'000, {}).ok());
   EXPECT_EQ(Slept(clock), seconds(1));
   ASSERT_TRUE(SleepFor(clock, seconds(3600), {}));
-  EXPECT_TRUE(bandwidth.Take(1'250'000, {}).ok());
+  EXPECT_TRUE(bandwidth.Acquire(1'250'000, {}).ok());
   EXPECT_EQ(Slept(clock), seconds(3602));
 }
 
-TEST(Bandwidth, ASlowLineStillTakesASmallPieceAtOnce) {
+TEST(Bandwidth, LowRateAllowsSmallPieceAtOnce) {
   const ImpatientClock clock;
   Bandwidth bandwidth(1024, clock);
-  EXPECT_TRUE(bandwidth.Take(64 << 10, {}).ok());
+  EXPECT_TRUE(bandwidth.Acquire(64 << 10, {}).ok());
   EXPECT_TRUE(clock.slept().empty());
 }
 
-TEST(Bandwidth, IsSharedByAllWhoTakeFromIt) {
+TEST(Bandwidth, IsSharedByAllCallers) {
   const ImpatientClock clock;
   Bandwidth bandwidth(1'000'000, clock);
   std::vector<std::jthread> transfers;
   for (int i = 0; i < 4; ++i) {
     transfers.emplace_back([&] {
       for (int piece = 0; piece < 100; ++piece) {
-        EXPECT_TRUE(bandwidth.Take(10'000, {}).ok());
+        EXPECT_TRUE(bandwidth.Acquire(10'000, {}).ok());
       }
     });
   }
@@ -79,29 +79,29 @@ TEST(Bandwidth, IsSharedByAllWhoTakeFromIt) {
   EXPECT_GE(clock.Monotonic().time_since_epoch(), seconds(1000) + milliseconds(3700));
 }
 
-TEST(Bandwidth, AStopEndsTheWaitAtOnce) {
+TEST(Bandwidth, StopEndsTheWait) {
   const fakes::FakeClock clock;
   Bandwidth bandwidth(1000, clock);
   std::stop_source stop;
   absl::Status taken;
   {
-    const std::jthread taker([&] { taken = bandwidth.Take(1'000'000, stop.get_token()); });
+    const std::jthread taker([&] { taken = bandwidth.Acquire(1'000'000, stop.get_token()); });
     ASSERT_TRUE(clock.AwaitWaiters(1));
     stop.request_stop();
   }
   EXPECT_TRUE(absl::IsCancelled(taken)) << taken;
 }
 
-TEST(Slots, LetSoManyInAndTheNextWhenOneLeaves) {
-  Slots slots(2);
+TEST(Semaphore, AdmitsNextCallerWhenOneLeaves) {
+  Semaphore semaphore(2);
   std::atomic<int> inside = 0;
   std::atomic<int> most = 0;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
       for (int round = 0; round < 200; ++round) {
-        const auto slot = slots.Enter({});
-        ASSERT_TRUE(slot.ok());
+        const auto permit = semaphore.Acquire({});
+        ASSERT_TRUE(permit.ok());
         const int now = ++inside;
         int seen = most;
         while (now > seen && !most.compare_exchange_weak(seen, now)) {
@@ -115,27 +115,27 @@ TEST(Slots, LetSoManyInAndTheNextWhenOneLeaves) {
   EXPECT_EQ(inside, 0);
 }
 
-TEST(Slots, WhoIsStoppedWaitsNoLonger) {
-  Slots slots(1);
-  const auto first = slots.Enter({});
+TEST(Semaphore, StopEndsTheWait) {
+  Semaphore semaphore(1);
+  const auto first = semaphore.Acquire({});
   std::stop_source stop;
   absl::Status second;
   {
-    const std::jthread waiter([&] { second = slots.Enter(stop.get_token()).status(); });
+    const std::jthread waiter([&] { second = semaphore.Acquire(stop.get_token()).status(); });
     stop.request_stop();
   }
   EXPECT_TRUE(absl::IsCancelled(second)) << second;
 }
 
-TEST(Slots, NoLimitIsNoLimit) {
-  Slots slots(0);
-  std::vector<Slots::Slot> held;
+TEST(Semaphore, ZeroMeansUnlimited) {
+  Semaphore semaphore(0);
+  std::vector<Semaphore::Permit> held;
   for (int i = 0; i < 1000; ++i) {
-    held.push_back(*slots.Enter({}));
+    held.push_back(*semaphore.Acquire({}));
   }
 }
 
-TEST(LimitedStore, ReadsAtTheRate) {
+TEST(LimitedStore, LimitsReadRate) {
   const ImpatientClock clock;
   LimitedStore store(std::make_unique<MemStore>(),
                      {.downloads = std::make_shared<Bandwidth>(1'000'000, clock)});
@@ -148,7 +148,7 @@ TEST(LimitedStore, ReadsAtTheRate) {
   EXPECT_LE(Slept(clock), seconds(3));
 }
 
-TEST(LimitedStore, ACopyWithinOneStoreNeedsOneConnectionInEachDirection) {
+TEST(LimitedStore, CopyWithinOneStoreDoesNotDeadlock) {
   LimitedStore store(std::make_unique<MemStore>(), {.connections = 1});
   const std::string bytes = Noise(1'000'000, 2);
   const auto blob = WriteSmallBlob(store, "team/one", bytes, {});
@@ -161,7 +161,7 @@ TEST(LimitedStore, ACopyWithinOneStoreNeedsOneConnectionInEachDirection) {
   EXPECT_TRUE(*store.HasBlob("team/two", blob->digest, {}));
 }
 
-TEST(LimitedStore, NeverAsksMoreAtOnceThanItMay) {
+TEST(LimitedStore, LimitsConcurrentCalls) {
   auto mem = std::make_unique<MemStore>();
   std::atomic<int> inside = 0;
   std::atomic<bool> too_many = false;

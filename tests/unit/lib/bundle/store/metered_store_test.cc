@@ -29,31 +29,31 @@ class MeteredStoreTest : public ::testing::Test {
       return fault_;
     });
     store_ = std::make_unique<MeteredStore>(std::move(inner), clock_, [this](const StoreCall& c) {
-      told_.push_back(fmt::format("{} {} {} B {} ms", c.operation, absl::StatusCodeToString(c.code),
-                                  c.bytes, c.time.count()));
+      calls_.push_back(fmt::format("{} {} {} B {} ms", c.operation,
+                                   absl::StatusCodeToString(c.code), c.bytes, c.time.count()));
     });
   }
 
-  std::vector<std::string> Told() { return std::exchange(told_, {}); }
+  std::vector<std::string> TakeCalls() { return std::exchange(calls_, {}); }
 
   fakes::FakeClock clock_;
   absl::Status fault_;
   MemStore* inner_ = nullptr;
-  std::vector<std::string> told_;
+  std::vector<std::string> calls_;
   std::unique_ptr<MeteredStore> store_;
 };
 
 using Lines = std::vector<std::string>;
 
-TEST_F(MeteredStoreTest, TellsOfEveryCallOnce) {
+TEST_F(MeteredStoreTest, ReportsEveryCallOnce) {
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
   const Digest layer = *[&]() -> absl::StatusOr<Digest> {
     const auto blob = WriteSmallBlob(*store_, kRepository, sample.layer, {});
     return blob.ok() ? absl::StatusOr<Digest>(blob->digest) : blob.status();
   }();
   const auto bytes = static_cast<int64_t>(sample.layer.size());
-  EXPECT_EQ(Told(), (Lines{"has_blob OK 0 B 1000 ms",
-                           fmt::format("write_blob OK {} B 3000 ms", sample.layer.size())}));
+  EXPECT_EQ(TakeCalls(), (Lines{"has_blob OK 0 B 1000 ms",
+                                fmt::format("write_blob OK {} B 3000 ms", sample.layer.size())}));
   ASSERT_TRUE(WriteSmallBlob(*inner_, kRepository, sample.packed.config_text, {}).ok());
   const auto digest =
       store_->WriteManifest(kRepository, sample.packed.manifest_text, "k-1", std::stop_token());
@@ -67,25 +67,25 @@ TEST_F(MeteredStoreTest, TellsOfEveryCallOnce) {
       store_->ReadBlob(kRepository, {.digest = layer, .offset = 2, .bytes = bytes - 2}, text, {})
           .ok());
   const size_t manifest = sample.packed.manifest_text.size();
-  EXPECT_EQ(Told(),
+  EXPECT_EQ(TakeCalls(),
             (Lines{fmt::format("write_manifest OK {} B 1000 ms", manifest),
                    fmt::format("read_manifest OK {} B 1000 ms", manifest),
                    "resolve_tag OK 0 B 1000 ms", "mount_blob OK 0 B 0 ms", "ping OK 0 B 1000 ms",
                    fmt::format("read_blob OK {} B 1000 ms", bytes - 2)}));
 }
 
-TEST_F(MeteredStoreTest, TellsOfFailuresByTheirCode) {
+TEST_F(MeteredStoreTest, ReportsErrorCode) {
   EXPECT_TRUE(absl::IsNotFound(store_->ResolveTag(kRepository, "k", {}).status()));
   fault_ = absl::UnavailableError("away");
   EXPECT_FALSE(store_->HasBlob(kRepository, DigestOf(""), {}).ok());
   EXPECT_FALSE(store_->StartBlob(kRepository, {}).ok());
   EXPECT_FALSE(store_->ReadManifest(kRepository, DigestOf(""), {}).ok());
-  EXPECT_EQ(Told(),
+  EXPECT_EQ(TakeCalls(),
             (Lines{"resolve_tag NOT_FOUND 0 B 1000 ms", "has_blob UNAVAILABLE 0 B 1000 ms",
                    "write_blob UNAVAILABLE 0 B 1000 ms", "read_manifest UNAVAILABLE 0 B 1000 ms"}));
 }
 
-TEST_F(MeteredStoreTest, AnUploadIsOneCallHoweverItEnds) {
+TEST_F(MeteredStoreTest, ReportsUploadAsOneCall) {
   { const auto upload = store_->StartBlob(kRepository, {}); }
   {
     const auto upload = store_->StartBlob(kRepository, {});
@@ -94,11 +94,11 @@ TEST_F(MeteredStoreTest, AnUploadIsOneCallHoweverItEnds) {
     EXPECT_FALSE((*upload)->Write("defg").ok());
     fault_ = absl::OkStatus();
   }
-  EXPECT_EQ(Told(), (Lines{"write_blob CANCELLED 0 B 1000 ms",
-                           "write_blob RESOURCE_EXHAUSTED 3 B 3000 ms"}));
+  EXPECT_EQ(TakeCalls(), (Lines{"write_blob CANCELLED 0 B 1000 ms",
+                                "write_blob RESOURCE_EXHAUSTED 3 B 3000 ms"}));
 }
 
-TEST_F(MeteredStoreTest, TheTimeOfTheConsumerIsNotTheStores) {
+TEST_F(MeteredStoreTest, ExcludesTimeOfTheConsumer) {
   class Slow : public Sink {
    public:
     explicit Slow(fakes::FakeClock& clock) : clock_(clock) {}
@@ -113,7 +113,7 @@ TEST_F(MeteredStoreTest, TheTimeOfTheConsumerIsNotTheStores) {
   const auto blob = WriteSmallBlob(*inner_, kRepository, "abc", {});
   Slow slow(clock_);
   EXPECT_TRUE(store_->ReadBlob(kRepository, {.digest = blob->digest, .bytes = 3}, slow, {}).ok());
-  EXPECT_EQ(Told(), Lines{"read_blob OK 3 B 1000 ms"});
+  EXPECT_EQ(TakeCalls(), Lines{"read_blob OK 3 B 1000 ms"});
 }
 
 }  // namespace

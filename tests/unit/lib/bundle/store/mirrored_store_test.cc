@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kRepository[] = "team/llama";
 
-// A store in memory that counts its calls and may break a read off in the middle.
+// A store in memory that counts its calls and may break off a read.
 class CountedStore : public MemStore {
  public:
   absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
@@ -52,7 +52,7 @@ class MirroredStoreTest : public ::testing::Test {
                                              [] { return 0.0; });
   }
 
-  // In the origin and the mirrors named.
+  // Stores a blob in the origin and in the given mirrors.
   Descriptor Keep(const std::string& bytes, const std::vector<int>& mirrors) {
     for (const int mirror : mirrors) {
       EXPECT_TRUE(WriteSmallBlob(*mirrors_[mirror], kRepository, bytes, {}).ok());
@@ -83,13 +83,13 @@ TEST_F(MirroredStoreTest, ReadsFromTheFirstMirrorThatHasTheBlob) {
   EXPECT_EQ(mirrors_[1]->reads.size(), 1U);
   EXPECT_EQ(origin_->reads.size(), 0U);
   EXPECT_EQ(*Read(third), "in none");
-  // Lacking a blob is no failure: the mirrors were asked each time.
+  // NOT_FOUND is not a failure: the mirrors were tried each time.
   EXPECT_EQ(mirrors_[0]->reads.size(), 3U);
   EXPECT_EQ(mirrors_[1]->reads.size(), 2U);
   EXPECT_EQ(origin_->reads.size(), 1U);
 }
 
-TEST_F(MirroredStoreTest, WhatBreaksOffIsContinuedByTheNext) {
+TEST_F(MirroredStoreTest, NextMirrorContinuesBrokenRead) {
   const std::string bytes = Noise(1000, 1);
   const Descriptor blob = Keep(bytes, {0, 1});
   mirrors_[0]->breaks_after = 300;
@@ -100,7 +100,7 @@ TEST_F(MirroredStoreTest, WhatBreaksOffIsContinuedByTheNext) {
   EXPECT_EQ(origin_->reads.at(0).bytes, 500);
 }
 
-TEST_F(MirroredStoreTest, AMirrorThatFailsIsLeftOutForAWhileAndLongerEachTime) {
+TEST_F(MirroredStoreTest, FailedMirrorIsSkippedWithBackoff) {
   mirrors_[0]->SetFault([](std::string_view) { return absl::UnavailableError("down"); });
   int number = 0;
   const auto asked = [&] {
@@ -119,7 +119,7 @@ TEST_F(MirroredStoreTest, AMirrorThatFailsIsLeftOutForAWhileAndLongerEachTime) {
   EXPECT_FALSE(asked());
   clock_.Advance(std::chrono::seconds(1));
   EXPECT_TRUE(asked());
-  // Back again: its failures are forgotten.
+  // A success resets the failures.
   mirrors_[0]->SetFault({});
   const Descriptor there = Keep("there again", {0});
   clock_.Advance(std::chrono::minutes(10));
@@ -130,14 +130,14 @@ TEST_F(MirroredStoreTest, AMirrorThatFailsIsLeftOutForAWhileAndLongerEachTime) {
   EXPECT_TRUE(asked());
 }
 
-TEST_F(MirroredStoreTest, WrongBytesAreReadFromTheOriginTheNextTime) {
+TEST_F(MirroredStoreTest, RepeatedReadUsesTheOrigin) {
   const Descriptor blob = Keep("right", {0, 1});
   ASSERT_TRUE(mirrors_[0]->Corrupt(kRepository, blob.digest, "wrong"));
-  // ReadSmallBlob sees it only after the read.
+  // ReadSmallBlob() detects it only after the read.
   EXPECT_TRUE(absl::IsDataLoss(ReadSmallBlob(*store_, kRepository, blob, 100, {}).status()));
   EXPECT_EQ(*ReadSmallBlob(*store_, kRepository, blob, 100, {}), "right");
   EXPECT_EQ(mirrors_[0]->reads.size(), 1U);
-  // Where every mirror is wrong, too.
+  // Also if every mirror is wrong.
   const Descriptor other = Keep("other", {0, 1});
   ASSERT_TRUE(mirrors_[0]->Corrupt(kRepository, other.digest, "wrong"));
   ASSERT_TRUE(mirrors_[1]->Corrupt(kRepository, other.digest, "wrong"));
@@ -145,7 +145,7 @@ TEST_F(MirroredStoreTest, WrongBytesAreReadFromTheOriginTheNextTime) {
   EXPECT_EQ(*ReadSmallBlob(*store_, kRepository, other, 100, {}), "other");
 }
 
-TEST_F(MirroredStoreTest, ASinkThatFindsDataLossPutsTheMirrorOut) {
+TEST_F(MirroredStoreTest, DataLossOfSinkSkipsTheMirror) {
   class Checking : public Sink {
    public:
     absl::Status Write(std::string_view) override { return absl::DataLossError("a frame"); }
@@ -159,7 +159,7 @@ TEST_F(MirroredStoreTest, ASinkThatFindsDataLossPutsTheMirrorOut) {
   EXPECT_EQ(mirrors_[0]->reads.size(), 1U);
 }
 
-TEST_F(MirroredStoreTest, TheConsumersOwnErrorIsNotTheMirrors) {
+TEST_F(MirroredStoreTest, SinkErrorDoesNotSkipTheMirror) {
   const Descriptor blob = Keep("ten bytes!", {0});
   TextSink small(3);
   EXPECT_TRUE(absl::IsResourceExhausted(
@@ -170,20 +170,20 @@ TEST_F(MirroredStoreTest, TheConsumersOwnErrorIsNotTheMirrors) {
   EXPECT_EQ(mirrors_[0]->reads.size(), 2U);
 }
 
-TEST_F(MirroredStoreTest, AfterTenMinutesAMirrorMayDeliverTheSameRangeAgain) {
+TEST_F(MirroredStoreTest, MirrorIsUsedAgainAfterTenMinutes) {
   const Descriptor blob = Keep("bytes", {0});
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(Read(blob).ok());
   }
   EXPECT_EQ(mirrors_[0]->reads.size(), 1U);
-  EXPECT_TRUE(Read(blob, 2).ok());  // another range
+  EXPECT_TRUE(Read(blob, 2).ok());  // a different range
   EXPECT_EQ(mirrors_[0]->reads.size(), 2U);
   clock_.Advance(std::chrono::minutes(10));
   EXPECT_TRUE(Read(blob).ok());
   EXPECT_EQ(mirrors_[0]->reads.size(), 3U);
 }
 
-TEST_F(MirroredStoreTest, ManifestsByDigestComeFromMirrorsToo) {
+TEST_F(MirroredStoreTest, ReadsManifestsByDigestFromMirrors) {
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
   for (Store* store : {static_cast<Store*>(mirrors_[0]), static_cast<Store*>(origin_)}) {
     ASSERT_TRUE(WriteSmallBlob(*store, kRepository, sample.layer, {}).ok());
@@ -219,7 +219,7 @@ TEST_F(MirroredStoreTest, TagsAndWritesNeverReachAMirror) {
   EXPECT_TRUE(store_->Ping({}).ok());
 }
 
-TEST_F(MirroredStoreTest, AStopEndsItWithoutBlame) {
+TEST_F(MirroredStoreTest, StopDoesNotSkipTheMirror) {
   const Descriptor blob = Keep("bytes", {0});
   std::stop_source stop;
   stop.request_stop();
@@ -231,7 +231,7 @@ TEST_F(MirroredStoreTest, AStopEndsItWithoutBlame) {
   EXPECT_EQ(mirrors_[0]->reads.size(), 2U);
 }
 
-TEST_F(MirroredStoreTest, SignaturesAreTheOriginsWhileItAnswers) {
+TEST_F(MirroredStoreTest, ReadsReferrersFromOriginWhileAvailable) {
   const Artifact artifact{.type = "application/vnd.example.note",
                           .config = *WriteSmallBlob(*mirrors_[1], kRepository, "{}", {}),
                           .layers = {*WriteSmallBlob(*mirrors_[1], kRepository, "x", {})},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A registry that is busy and says so: 429, and 503 with Retry-After.
+// An overloaded registry: 429, and 503 with Retry-After.
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -31,7 +31,7 @@ class BusyRegistryTest : public RegistryTest {
   }
 };
 
-TEST_F(BusyRegistryTest, IsAskedAgainWhenItSays) {
+TEST_F(BusyRegistryTest, RetriesAfterRequestedWait) {
   const struct {
     int status;
     Headers headers;
@@ -58,7 +58,7 @@ TEST_F(BusyRegistryTest, IsAskedAgainWhenItSays) {
   }
 }
 
-TEST_F(BusyRegistryTest, EveryRequestThatMayBeRepeatedIs) {
+TEST_F(BusyRegistryTest, RetriesEveryIdempotentRequest) {
   const Headers soon = {{"Retry-After", "1"}};
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
   AnswerBusy(429, soon);
@@ -79,7 +79,7 @@ TEST_F(BusyRegistryTest, EveryRequestThatMayBeRepeatedIs) {
   EXPECT_EQ(clock_.slept().size(), 4U);
 }
 
-TEST_F(BusyRegistryTest, ThatStaysBusyIsUnavailableWithItsWords) {
+TEST_F(BusyRegistryTest, PersistentOverloadIsUnavailableWithMessage) {
   http_->Otherwise([](const Request&) {
     return Response{.status = 429, .headers = {{"Retry-After", "2"}}, .body = kWords};
   });
@@ -93,7 +93,7 @@ TEST_F(BusyRegistryTest, ThatStaysBusyIsUnavailableWithItsWords) {
   EXPECT_EQ(http_->requests().size(), 8U);
 }
 
-TEST_F(BusyRegistryTest, ATokenServerThatIsBusyIsWaitedForToo) {
+TEST_F(BusyRegistryTest, RetriesBusyTokenServer) {
   const Headers challenge = {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\""}};
   http_->ThenAnswer(401, "", challenge)
       .ThenAnswer(429, "", {{"Retry-After", "3"}})
@@ -104,19 +104,19 @@ TEST_F(BusyRegistryTest, ATokenServerThatIsBusyIsWaitedForToo) {
   EXPECT_THAT(clock_.slept(), ElementsAre(std::chrono::seconds(3)));
 }
 
-TEST_F(BusyRegistryTest, WithoutARetryAfterA503IsTheCallersToTryAgain) {
+TEST_F(BusyRegistryTest, DoesNotRetry503WithoutRetryAfter) {
   http_->ThenAnswer(503, "");
   EXPECT_TRUE(absl::IsUnavailable(store_->HasBlob(kRepository, DigestOf("x"), {}).status()));
   EXPECT_TRUE(clock_.slept().empty());
 }
 
-TEST_F(BusyRegistryTest, APingIsNotRepeated) {
+TEST_F(BusyRegistryTest, PingIsNotRetried) {
   http_->ThenAnswer(429, kWords, {{"Retry-After", "1"}});
   EXPECT_TRUE(absl::IsUnavailable(store_->Ping({})));
   EXPECT_EQ(http_->requests().size(), 1U);
 }
 
-TEST(RegistryStatus, WordsOfARegistryCanBeShownOnATerminal) {
+TEST(RegistryStatus, EscapesMessageOfTheRegistry) {
   for (const std::string body :
        {R"({"errors":[{"code":"\u001b[2J","message":"a\nb\u0000c\u009b31m\u00e9"}]})",
         "\x1b[2J\x9b\x7f\xff plain\r\n"}) {
@@ -126,38 +126,38 @@ TEST(RegistryStatus, WordsOfARegistryCanBeShownOnATerminal) {
   }
 }
 
-TEST(Patience, SpreadsWhoWaitsOverAQuarter) {
+TEST(RetryBudget, SpreadsWaitsByAQuarter) {
   const ImpatientClock clock;
   const Random last = [] { return 1.0; };
-  Patience patience(clock, last, 3);
+  RetryBudget budget(clock, last, 3);
   absl::Status busy = absl::UnavailableError("busy");
   SetRetryAfter(busy, std::chrono::hours(1));
-  EXPECT_TRUE(patience.Await(busy, {}).ok());
+  EXPECT_TRUE(budget.WaitBeforeRetry(busy, {}).ok());
   EXPECT_THAT(clock.slept(), ElementsAre(std::chrono::seconds(75)));
 }
 
-TEST(Patience, ProgressGivesTheTriesBack) {
+TEST(RetryBudget, ProgressResetsTheCount) {
   const ImpatientClock clock;
   const Random none = [] { return 0.0; };
-  Patience patience(clock, none, 2);
+  RetryBudget budget(clock, none, 2);
   const absl::Status down = absl::UnavailableError("down");
-  EXPECT_TRUE(patience.Await(down, {}).ok());
-  EXPECT_EQ(patience.Await(down, {}), down);
-  patience.Progress();
-  EXPECT_TRUE(patience.Await(down, {}).ok());
-  EXPECT_EQ(patience.Await(down, {}), down);
+  EXPECT_TRUE(budget.WaitBeforeRetry(down, {}).ok());
+  EXPECT_EQ(budget.WaitBeforeRetry(down, {}), down);
+  budget.RecordProgress();
+  EXPECT_TRUE(budget.WaitBeforeRetry(down, {}).ok());
+  EXPECT_EQ(budget.WaitBeforeRetry(down, {}), down);
 }
 
-TEST(Patience, AStopEndsTheWaitAtOnce) {
+TEST(RetryBudget, StopEndsTheWait) {
   const fakes::FakeClock clock;
   const Random none = [] { return 0.0; };
-  Patience patience(clock, none, 4);
+  RetryBudget budget(clock, none, 4);
   absl::Status busy = absl::UnavailableError("busy");
   SetRetryAfter(busy, std::chrono::seconds(60));
   std::stop_source stop;
   absl::Status waited;
   {
-    const std::jthread waiter([&] { waited = patience.Await(busy, stop.get_token()); });
+    const std::jthread waiter([&] { waited = budget.WaitBeforeRetry(busy, stop.get_token()); });
     ASSERT_TRUE(clock.AwaitWaiters(1));
     stop.request_stop();
   }

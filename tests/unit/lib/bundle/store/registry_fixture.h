@@ -19,7 +19,7 @@ inline constexpr char kOrigin[] = "http://registry.test:5000";
 inline constexpr char kRepository[] = "team/llama";
 inline constexpr char kBlobUrl[] = "http://registry.test:5000/v2/base/team/llama/blobs/";
 
-// A clock whose sleepers wake at once, when their time has come. Remembers how long each slept.
+// A clock that advances instead of sleeping, and records the duration of each sleep.
 class ImpatientClock : public Clock {
  public:
   WallTime Now() const override { return {}; }
@@ -46,7 +46,7 @@ class ImpatientClock : public Clock {
   mutable std::vector<Duration> slept_;
 };
 
-// A RegistryStore with chunks of 1,000 bytes that speaks to a script.
+// A RegistryStore with chunks of 1,000 bytes and scripted responses.
 class RegistryTest : public ::testing::Test {
  protected:
   RegistryTest() {
@@ -70,7 +70,7 @@ class RegistryTest : public ::testing::Test {
   }
   const std::string& text() { return text_->text(); }
 
-  // The n-th request that was sent.
+  // Returns the n-th request.
   http::Request Sent(size_t n) { return http_->requests().at(n); }
   std::string HeaderSent(size_t n, const std::string& name) {
     return Sent(n).headers.Find(name).value_or("");

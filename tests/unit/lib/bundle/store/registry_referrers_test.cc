@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of referrers, as registries of every kind answer.
+// Lists of referrers, with the responses of different registries.
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,20 +60,20 @@ TEST_F(RegistryReferrers, AreReadPageByPage) {
   EXPECT_EQ(Sent(1).url, "http://registry.test:5000/v2/base/team/llama/referrers/x?n=1");
 }
 
-TEST_F(RegistryReferrers, AListThatLeadsElsewhereIsRefused) {
+TEST_F(RegistryReferrers, RejectsPageOnAnotherServer) {
   Answer(Page(one_, R"(<http://evil.test/v2/>; rel="next")"));
   EXPECT_TRUE(absl::IsInvalidArgument(Ask().status()));
   EXPECT_EQ(http_->requests().size(), 1U);
 }
 
-TEST_F(RegistryReferrers, AListWithoutEndIsRefused) {
+TEST_F(RegistryReferrers, RejectsEndlessList) {
   for (int i = 0; i < 100; ++i) {
     Answer(Page(one_, R"(<?more>; rel="next")"));
   }
   EXPECT_TRUE(absl::IsResourceExhausted(Ask().status()));
 }
 
-TEST_F(RegistryReferrers, WithoutTheApiATagHasTheList) {
+TEST_F(RegistryReferrers, UsesTagWithoutTheApi) {
   const http::Response refusals[] = {
       {.status = 404},
       {.status = 400},
@@ -92,13 +92,13 @@ TEST_F(RegistryReferrers, WithoutTheApiATagHasTheList) {
   }
 }
 
-TEST_F(RegistryReferrers, AreNoneWhereThereIsNoTagEither) {
+TEST_F(RegistryReferrers, AreEmptyWithoutTag) {
   Answer({.status = 404});
   Answer({.status = 404});
   EXPECT_TRUE(Ask()->empty());
 }
 
-TEST_F(RegistryReferrers, ABusyOrBrokenRegistryIsNotOneWithoutReferrers) {
+TEST_F(RegistryReferrers, FailingRegistryIsNotAnEmptyList) {
   Answer({.status = 500});
   EXPECT_TRUE(IsRetryable(Ask().status()));
   Answer({.status = 404});
@@ -108,13 +108,13 @@ TEST_F(RegistryReferrers, ABusyOrBrokenRegistryIsNotOneWithoutReferrers) {
   EXPECT_FALSE(Ask().ok());
 }
 
-TEST_F(RegistryReferrers, ANewOneIsAddedToTheListOfTheTag) {
+TEST_F(RegistryReferrers, WriteAddsToTheListOfTheTag) {
   const std::string bytes = *WriteArtifact(About("subject"));
   Answer({.status = 201});  // the manifest
   Answer({.status = 404});  // no referrers API
   Answer(Page(one_));
   Answer({.status = 201});
-  Answer(Page(one_));  // somebody else wrote at the same time
+  Answer(Page(one_));  // a concurrent writer replaced the list
   Answer({.status = 201});
   Answer(Page(*AddToListing(
       one_, {.media_type = std::string(kManifestType), .digest = DigestOf(bytes), .bytes = 1},
@@ -127,7 +127,7 @@ TEST_F(RegistryReferrers, ANewOneIsAddedToTheListOfTheTag) {
   EXPECT_THAT(Sent(3).body, HasSubstr(written->hex()));
 }
 
-TEST_F(RegistryReferrers, AListThatOthersKeepChangingIsTriedAgainLater) {
+TEST_F(RegistryReferrers, ConcurrentWritersAreUnavailable) {
   Answer({.status = 201});
   Answer({.status = 404});
   for (int i = 0; i < 10; ++i) {
@@ -138,7 +138,7 @@ TEST_F(RegistryReferrers, AListThatOthersKeepChangingIsTriedAgainLater) {
   EXPECT_TRUE(absl::IsUnavailable(written.status())) << written.status();
 }
 
-TEST_F(RegistryReferrers, ARegistryWithTheApiListsByItself) {
+TEST_F(RegistryReferrers, WriteNeedsNoTagWithTheApi) {
   Answer({.status = 201});
   Answer(Page(one_));
   EXPECT_TRUE(store_->WriteReferrer(kRepository, *WriteArtifact(About("subject")), {}).ok());

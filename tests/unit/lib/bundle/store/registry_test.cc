@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a registry may answer, word by word; the real one is in tests/contract/store.
+// Scripted responses of a registry. Tests with a real one are in tests/contract/store.
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,7 +48,7 @@ TEST_F(RegistryTest, FetchesATokenForTheRightScope) {
   EXPECT_EQ(HeaderSent(2, "Authorization"), "Bearer abc.def");
 }
 
-TEST_F(RegistryTest, ATokenThatEndedIsFetchedAgain) {
+TEST_F(RegistryTest, FetchesNewTokenAfterExpiry) {
   const Headers challenge = {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\""}};
   http_->ThenAnswer(401, "", challenge)
       .ThenAnswer(200, R"({"access_token":"first"})")
@@ -61,7 +61,7 @@ TEST_F(RegistryTest, ATokenThatEndedIsFetchedAgain) {
   EXPECT_EQ(HeaderSent(5, "Authorization"), "Bearer second");
 }
 
-TEST_F(RegistryTest, ARefusalAfterTheLoginIsUnauthenticated) {
+TEST_F(RegistryTest, RejectedLoginIsUnauthenticated) {
   const Headers challenge = {{"WWW-Authenticate", "Basic realm=\"x\""}};
   http_->ThenAnswer(401, "", challenge)
       .ThenAnswer(401, R"({"errors":[{"code":"UNAUTHORIZED","message":"wrong password"}]})",
@@ -71,7 +71,7 @@ TEST_F(RegistryTest, ARefusalAfterTheLoginIsUnauthenticated) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("UNAUTHORIZED: wrong password"));
 }
 
-TEST_F(RegistryTest, MalformedTokenAnswersAreRefused) {
+TEST_F(RegistryTest, RejectsMalformedTokens) {
   for (const std::string answer :
        {"", "{}", "[]", R"({"token":1})", R"({"token":"a\r\nb"})", R"({"token":""})"}) {
     http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/t\""}})
@@ -80,7 +80,7 @@ TEST_F(RegistryTest, MalformedTokenAnswersAreRefused) {
   }
 }
 
-TEST_F(RegistryTest, MalformedChallengesAreRefused) {
+TEST_F(RegistryTest, RejectsMalformedChallenges) {
   for (const std::string challenge : {"Bearer", "Bearer realm", "Bearer realm=\"open",
                                       "Bearer realm=\"ftp://x/\"", " ", "Bearer service=\"x\""}) {
     http_->ThenAnswer(401, "", {{"WWW-Authenticate", challenge}});
@@ -90,7 +90,7 @@ TEST_F(RegistryTest, MalformedChallengesAreRefused) {
   EXPECT_FALSE(store_->Ping({}).ok());
 }
 
-TEST_F(RegistryTest, ADownloadAsksForItsRange) {
+TEST_F(RegistryTest, DownloadRequestsItsRange) {
   const std::string blob = Noise(1000, 1);
   http_->Then([&](const Request&) { return Partial(blob, 100); });
   ASSERT_TRUE(Read(DigestOf(blob), 900, 100).ok());
@@ -98,14 +98,14 @@ TEST_F(RegistryTest, ADownloadAsksForItsRange) {
   EXPECT_EQ(HeaderSent(0, "Range"), "bytes=100-999");
 }
 
-TEST_F(RegistryTest, AServerThatIgnoresRangeIsUnderstood) {
+TEST_F(RegistryTest, DownloadHandlesServerWithoutRange) {
   const std::string blob = Noise(1000, 2);
   http_->ThenAnswer(200, blob);
   ASSERT_TRUE(Read(DigestOf(blob), 300, 100).ok());
   EXPECT_EQ(text(), blob.substr(100, 300));
 }
 
-TEST_F(RegistryTest, AnAnswerThatIsTooShortIsContinued) {
+TEST_F(RegistryTest, DownloadResumesShortAnswer) {
   const std::string blob = Noise(1000, 3);
   http_
       ->Then([&](const Request&) {
@@ -119,7 +119,7 @@ TEST_F(RegistryTest, AnAnswerThatIsTooShortIsContinued) {
   EXPECT_EQ(HeaderSent(1, "Range"), "bytes=400-999");
 }
 
-TEST_F(RegistryTest, AServerThatIsDownForAWhileIsWaitedFor) {
+TEST_F(RegistryTest, DownloadRetriesUnavailableServer) {
   const std::string blob = Noise(1000, 4);
   http_->ThenFail(absl::UnavailableError("refused"))
       .ThenAnswer(503, "")
@@ -129,13 +129,13 @@ TEST_F(RegistryTest, AServerThatIsDownForAWhileIsWaitedFor) {
   EXPECT_EQ(text(), blob);
 }
 
-TEST_F(RegistryTest, WithoutProgressADownloadGivesUp) {
+TEST_F(RegistryTest, DownloadFailsWithoutProgress) {
   http_->Otherwise([](const Request&) { return absl::UnavailableError("refused"); });
   EXPECT_TRUE(absl::IsUnavailable(Read(DigestOf("x"), 1)));
   EXPECT_EQ(http_->requests().size(), 4U);
 }
 
-TEST_F(RegistryTest, WhatTryingAgainCannotHelpEndsADownloadAtOnce) {
+TEST_F(RegistryTest, DownloadDoesNotRetryPermanentErrors) {
   for (const int code : {400, 403, 404}) {
     const size_t before = http_->requests().size();
     http_->ThenAnswer(code, R"({"errors":[{"code":"X","message":"no"}]})");
@@ -144,14 +144,14 @@ TEST_F(RegistryTest, WhatTryingAgainCannotHelpEndsADownloadAtOnce) {
   }
 }
 
-TEST_F(RegistryTest, AnotherRangeThanAskedForIsNotTaken) {
+TEST_F(RegistryTest, RejectsWrongRange) {
   const std::string blob = Noise(1000, 5);
   http_->Otherwise([&](const Request&) { return Partial(blob, 10); });
   EXPECT_FALSE(Read(DigestOf(blob), 900, 100).ok());
   EXPECT_EQ(text(), "");
 }
 
-TEST_F(RegistryTest, ARedirectIsFollowedWithoutTheCredentials) {
+TEST_F(RegistryTest, RedirectGetsNoCredentials) {
   const std::string blob = Noise(1000, 6);
   http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
       .ThenAnswer(307, "", {{"Location", "https://bucket.test/blob?sig=1"}})
@@ -163,7 +163,7 @@ TEST_F(RegistryTest, ARedirectIsFollowedWithoutTheCredentials) {
   EXPECT_EQ(HeaderSent(2, "Range"), "bytes=0-999");
 }
 
-TEST_F(RegistryTest, AChallengeOfAnotherHostGetsNoCredentials) {
+TEST_F(RegistryTest, ChallengeOfAnotherHostGetsNoCredentials) {
   http_->ThenAnswer(307, "", {{"Location", "https://bucket.test/blob"}})
       .ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}});
   EXPECT_TRUE(absl::IsUnauthenticated(Read(DigestOf("x"), 1)));
@@ -172,7 +172,7 @@ TEST_F(RegistryTest, AChallengeOfAnotherHostGetsNoCredentials) {
   }
 }
 
-TEST_F(RegistryTest, AnErrorShowsNoSignatureOfAnUrl) {
+TEST_F(RegistryTest, ErrorOmitsUrlSignature) {
   http_->ThenAnswer(307, "", {{"Location", "https://bucket.test/blob?X-Signature=secret"}})
       .ThenAnswer(403, "expired");
   const absl::Status refused = Read(DigestOf("x"), 1);
@@ -184,11 +184,11 @@ TEST_F(RegistryTest, AnErrorShowsNoSignatureOfAnUrl) {
             fmt::format("PATCH {}/upload/7: HTTP 403: no", kOrigin));
 }
 
-TEST_F(RegistryTest, AnErrorHasTheRegistrysOwnWords) {
+TEST_F(RegistryTest, ErrorContainsRegistryMessage) {
   const std::string kBegin = "GET http://registry.test:5000/v2/: HTTP 500: UNKNOWN: unknown error";
   const struct {
     std::string detail;
-    std::string told;
+    std::string shown;
   } cases[] = {
       {"null", ""},
       {R"("")", ""},
@@ -196,7 +196,7 @@ TEST_F(RegistryTest, AnErrorHasTheRegistrysOwnWords) {
       {R"("write /data: no space left on device")", ": write /data: no space left on device"},
       {R"({"driver":"filesystem","detail":"full"})",
        R"(: {"detail":"full","driver":"filesystem"})"},
-      // As docker-registry 2.8 writes the error of a system call.
+      // The error of a system call as docker-registry 2.8 writes it.
       {R"({"DriverName":"filesystem","Enclosed":{"Err":28,"Op":"write"}})",
        R"(: {"DriverName":"filesystem","Enclosed":{"Err":28,"Op":"write"}})"
        ": No space left on device"},
@@ -208,21 +208,21 @@ TEST_F(RegistryTest, AnErrorHasTheRegistrysOwnWords) {
         500,
         fmt::format(R"({{"errors":[{{"code":"UNKNOWN","message":"unknown error","detail":{}}}]}})",
                     each.detail));
-    EXPECT_EQ(Message(store_->Ping({})), kBegin + each.told);
+    EXPECT_EQ(Message(store_->Ping({})), kBegin + each.shown);
   }
   http_->ThenAnswer(500, "not of the registry");
   EXPECT_EQ(Message(store_->Ping({})),
             "GET http://registry.test:5000/v2/: HTTP 500: not of the registry");
 }
 
-TEST_F(RegistryTest, AnErrorIsNotLongerThanItsWords) {
+TEST_F(RegistryTest, ErrorLengthIsLimited) {
   http_->ThenAnswer(500,
                     fmt::format(R"({{"errors":[{{"code":"X","message":"{0}","detail":"{0}"}}]}})",
                                 std::string(5000, 'x')));
   EXPECT_LE(Message(store_->Ping({})).size(), 1200U);
 }
 
-TEST_F(RegistryTest, RedirectsThatNeverEndAreNotFollowedForEver) {
+TEST_F(RegistryTest, RedirectLoopFails) {
   http_->Otherwise([](const Request&) {
     return Response{.status = 302, .headers = {{"Location", "/again"}}};
   });
@@ -230,13 +230,13 @@ TEST_F(RegistryTest, RedirectsThatNeverEndAreNotFollowedForEver) {
   EXPECT_LE(http_->requests().size(), 16U);
 }
 
-TEST_F(RegistryTest, AManifestOfOtherContentIsDataLoss) {
+TEST_F(RegistryTest, WrongManifestIsDataLoss) {
   http_->ThenAnswer(200, "something else");
   EXPECT_TRUE(
       absl::IsDataLoss(store_->ReadManifest(kRepository, DigestOf("the manifest"), {}).status()));
 }
 
-TEST_F(RegistryTest, ARaceOfTheRegistryWithItselfIsWaitedOut) {
+TEST_F(RegistryTest, RetriesManifestAfterDigestInvalid) {
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
   const std::string raced =
       R"({"errors":[{"code":"DIGEST_INVALID","message":"provided digest did not match"}]})";
@@ -247,14 +247,14 @@ TEST_F(RegistryTest, ARaceOfTheRegistryWithItselfIsWaitedOut) {
       store_->WriteManifest(kRepository, sample.packed.manifest_text, "k-1", {}).status()));
 }
 
-TEST_F(RegistryTest, ADigestThatTheRegistryMakesUpIsDataLoss) {
+TEST_F(RegistryTest, WrongDigestOfRegistryIsDataLoss) {
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
   http_->ThenAnswer(201, "", {{"Docker-Content-Digest", DigestOf("other").ToString()}});
   EXPECT_TRUE(absl::IsDataLoss(
       store_->WriteManifest(kRepository, sample.packed.manifest_text, "", {}).status()));
 }
 
-TEST_F(RegistryTest, ABlobOfAnotherRepositoryIsMounted) {
+TEST_F(RegistryTest, MountsBlobOfAnotherRepository) {
   http_
       ->ThenAnswer(401, "",
                    {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\",service=\"r\""}})
@@ -272,7 +272,7 @@ TEST_F(RegistryTest, ABlobOfAnotherRepositoryIsMounted) {
                                      kBlobUrl, digest.hex()));
 }
 
-TEST_F(RegistryTest, AMountThatBecameAnUploadIsACopyAndTheUploadGoes) {
+TEST_F(RegistryTest, CancelsUploadOpenedInsteadOfMount) {
   http_->ThenAnswer(202, "", {{"Location", "/upload/7"}}).ThenAnswer(204, "");
   const auto mounted = store_->MountBlob("team/other", kRepository, DigestOf("x"), {});
   ASSERT_TRUE(mounted.ok()) << mounted.status();
@@ -281,7 +281,7 @@ TEST_F(RegistryTest, AMountThatBecameAnUploadIsACopyAndTheUploadGoes) {
   EXPECT_EQ(Sent(1).url, fmt::format("{}/upload/7", kOrigin));
 }
 
-TEST_F(RegistryTest, WhoMayNotMountCopiesAndWhoCannotAskTriesAgain) {
+TEST_F(RegistryTest, FailedMountFallsBackToCopy) {
   for (const int status : {400, 403, 404, 405}) {
     http_->ThenAnswer(status, "");
     const auto mounted = store_->MountBlob("team/other", kRepository, DigestOf("x"), {});

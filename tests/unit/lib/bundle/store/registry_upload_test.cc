@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How blobs go up, and what happens when they stop half way.
+// Uploads of blobs, and how interrupted ones resume.
 #include <algorithm>
 #include <stop_token>
 #include <string>
@@ -27,10 +27,10 @@ Response Has(size_t bytes) {
                       {"Location", "/upload/now"}}};
 }
 
-// A registry that keeps an upload, and fails where a test says so.
+// A fake registry that stores one upload and fails as configured.
 class UploadingRegistry {
  public:
-  // The n-th PATCH or PUT: how many of its bytes are kept, and the answer (0: none, it breaks off).
+  // By PATCH or PUT: the number of bytes to keep, and the status (0: the connection breaks).
   struct Failure {
     int at = 0;
     size_t kept = 0;
@@ -38,7 +38,7 @@ class UploadingRegistry {
   };
   std::vector<Failure> failures;
   bool forgets = false;
-  int status_failures = 0;  // that many questions for the offset are not answered
+  int status_failures = 0;  // number of requests for the offset that fail
 
   absl::StatusOr<Response> Answer(const Request& request) {
     methods += fmt::format("{} ", http::MethodName(request.method));
@@ -101,7 +101,7 @@ class UploadTest : public RegistryTest {
   }
 };
 
-TEST_F(UploadTest, ASmallBlobGoesUpInOnePut) {
+TEST_F(UploadTest, SmallBlobNeedsOnePut) {
   const std::string blob = Noise(1000, 7);
   http_->ThenAnswer(202, "", {{"Location", "/v2/base/team/llama/blobs/uploads/1?_state=a%3D"}})
       .ThenAnswer(201, "");
@@ -117,7 +117,7 @@ TEST_F(UploadTest, ASmallBlobGoesUpInOnePut) {
   EXPECT_EQ(Sent(1).body, blob);
 }
 
-TEST_F(UploadTest, ALargeBlobGoesUpInChunks) {
+TEST_F(UploadTest, LargeBlobIsSentInChunks) {
   const std::string blob = Noise(2500, 8);
   const auto accepted = [](int number) {
     return Headers{{"Location", fmt::format("/upload/{}", number)}};
@@ -146,7 +146,7 @@ TEST_F(UploadTest, ALargeBlobGoesUpInChunks) {
   EXPECT_EQ(Sent(4).body, "");
 }
 
-TEST_F(UploadTest, AnUploadToAnotherHostCarriesNoCredentials) {
+TEST_F(UploadTest, UploadToAnotherHostGetsNoCredentials) {
   http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
       .ThenAnswer(202, "", {{"Location", "https://upload.test/1"}})
       .ThenAnswer(201, "");
@@ -156,19 +156,19 @@ TEST_F(UploadTest, AnUploadToAnotherHostCarriesNoCredentials) {
   EXPECT_EQ(HeaderSent(2, "Authorization"), "");
 }
 
-TEST_F(UploadTest, AnUploadWithoutALocationFails) {
+TEST_F(UploadTest, FailsWithoutLocation) {
   http_->ThenAnswer(202, "");
   auto upload = store_->StartBlob(kRepository, {});
   EXPECT_FALSE((*upload)->Commit().ok());
 }
 
-TEST_F(UploadTest, IsContinuedWhereItBrokeOff) {
+TEST_F(UploadTest, ResumesAtOffset) {
   const std::string blob = Noise(2500, 9);
   const struct {
     std::vector<UploadingRegistry::Failure> failures;
     std::string methods;
   } cases[] = {
-      // Nothing of a chunk, a part of it, all of it but the answer.
+      // The registry gets nothing, a part, or all of a chunk; only the response is lost.
       {{{.at = 1, .kept = 0}}, "POST PATCH PATCH GET PATCH PATCH PUT "},
       {{{.at = 1, .kept = 300}}, "POST PATCH PATCH GET PATCH PATCH PUT "},
       {{{.at = 1, .kept = 1000}}, "POST PATCH PATCH GET PATCH PUT "},
@@ -191,7 +191,7 @@ TEST_F(UploadTest, IsContinuedWhereItBrokeOff) {
   }
 }
 
-TEST_F(UploadTest, ASmallBlobIsContinuedInsideItsOnlyPut) {
+TEST_F(UploadTest, ResumesSinglePut) {
   const std::string blob = Noise(900, 10);
   UploadingRegistry registry;
   registry.failures = {{.at = 0, .kept = 400}, {.at = 1, .kept = 100}};
@@ -200,7 +200,7 @@ TEST_F(UploadTest, ASmallBlobIsContinuedInsideItsOnlyPut) {
   EXPECT_EQ(registry.methods, "POST PUT GET PUT GET PUT ");
 }
 
-TEST_F(UploadTest, ProgressGivesNewTries) {
+TEST_F(UploadTest, ProgressResetsRetries) {
   const std::string blob = Noise(1500, 11);
   UploadingRegistry registry;
   for (int i = 0; i < 9; ++i) {
@@ -210,7 +210,7 @@ TEST_F(UploadTest, ProgressGivesNewTries) {
   EXPECT_TRUE(registry.bytes == blob);
 }
 
-TEST_F(UploadTest, WithoutProgressItGivesUpAndDeletesWhatItBegan) {
+TEST_F(UploadTest, FailsWithoutProgressAndDeletesUpload) {
   UploadingRegistry registry;
   for (int i = 0; i < 9; ++i) {
     registry.failures.push_back({.at = i, .kept = 0});
@@ -220,7 +220,7 @@ TEST_F(UploadTest, WithoutProgressItGivesUpAndDeletesWhatItBegan) {
   EXPECT_EQ(registry.methods, "POST PATCH GET PATCH GET PATCH GET PATCH DELETE ");
 }
 
-TEST_F(UploadTest, AQuestionForTheOffsetIsRepeated) {
+TEST_F(UploadTest, RetriesOffsetRequest) {
   const std::string blob = Noise(1500, 13);
   UploadingRegistry registry;
   registry.failures = {{.at = 0, .kept = 10}};
@@ -229,7 +229,7 @@ TEST_F(UploadTest, AQuestionForTheOffsetIsRepeated) {
   EXPECT_TRUE(registry.bytes == blob);
 }
 
-TEST_F(UploadTest, AForgottenUploadSaysThatAllOfItMustBeSentAgain) {
+TEST_F(UploadTest, DiscardedUploadAsksForWholeBlob) {
   UploadingRegistry registry;
   registry.failures = {{.at = 1, .kept = 0}};
   registry.forgets = true;
@@ -238,7 +238,7 @@ TEST_F(UploadTest, AForgottenUploadSaysThatAllOfItMustBeSentAgain) {
   EXPECT_THAT(Message(written.status()), HasSubstr("send the whole blob again"));
 }
 
-TEST_F(UploadTest, ARegistryThatLostWhatItHadIsNotContinued) {
+TEST_F(UploadTest, DoesNotResumeIfRegistryLostBytes) {
   UploadingRegistry registry;
   registry.failures = {{.at = 1, .kept = 0}};
   http_->Otherwise([&](const Request& request) -> absl::StatusOr<Response> {
@@ -250,17 +250,17 @@ TEST_F(UploadTest, ARegistryThatLostWhatItHadIsNotContinued) {
   EXPECT_THAT(Message(written), HasSubstr("send the whole blob again"));
 }
 
-TEST_F(UploadTest, ALostAnswerToTheLastPutIsNoFailure) {
+TEST_F(UploadTest, LostAnswerToLastPutSucceeds) {
   UploadingRegistry registry;
   registry.failures = {{.at = 0, .kept = 900}};
-  registry.forgets = true;  // an upload that became a blob is none any more
+  registry.forgets = true;  // a committed upload does not exist any more
   registry.committed = true;
   const auto written = Upload(registry, Noise(900, 16));
   EXPECT_TRUE(written.ok()) << written.status();
   EXPECT_EQ(registry.methods, "POST PUT GET HEAD ");
 }
 
-TEST_F(UploadTest, WhatTryingAgainCannotHelpEndsItAtOnce) {
+TEST_F(UploadTest, DoesNotRetryPermanentErrors) {
   for (const int status : {400, 403, 413}) {
     UploadingRegistry registry;
     registry.failures = {{.at = 0, .kept = 0, .status = status}};
@@ -271,7 +271,7 @@ TEST_F(UploadTest, WhatTryingAgainCannotHelpEndsItAtOnce) {
   }
 }
 
-TEST_F(UploadTest, AnUploadThatIsGivenUpIsDeleted) {
+TEST_F(UploadTest, DestroyedUploadIsDeleted) {
   UploadingRegistry registry;
   http_->Otherwise([&registry](const Request& request) { return registry.Answer(request); });
   std::stop_source stop;
@@ -283,7 +283,7 @@ TEST_F(UploadTest, AnUploadThatIsGivenUpIsDeleted) {
   }
   EXPECT_EQ(registry.methods, "POST PATCH DELETE ");
   EXPECT_EQ(http_->requests().back().url, fmt::format("{}/upload/next", kOrigin));
-  // One that never began has nothing to delete.
+  // An upload without bytes has nothing to delete.
   { EXPECT_TRUE((*store_->StartBlob(kRepository, {}))->Write("x").ok()); }
   EXPECT_EQ(registry.methods, "POST PATCH DELETE ");
 }

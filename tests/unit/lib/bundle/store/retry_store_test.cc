@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kRepository[] = "team/llama";
 
-// Delivers a few bytes of each read and breaks off, until it is told to behave.
+// Breaks off each read after a few bytes, until it is repaired.
 class Brittle : public MemStore {
  public:
   absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
@@ -60,7 +60,7 @@ class RetryStoreTest : public ::testing::Test {
   std::unique_ptr<RetryStore> store_;
 };
 
-TEST_F(RetryStoreTest, RepeatsWhatFailedInPassingAndGivesUpWithItsWords) {
+TEST_F(RetryStoreTest, RetriesTransientErrorsAndReturnsTheLast) {
   const Digest digest = blob_.digest;
   const struct {
     std::string name;
@@ -91,13 +91,13 @@ TEST_F(RetryStoreTest, RepeatsWhatFailedInPassingAndGivesUpWithItsWords) {
   }
 }
 
-TEST_F(RetryStoreTest, APingIsNotRepeated) {
+TEST_F(RetryStoreTest, PingIsNotRetried) {
   fault_ = absl::UnavailableError("away");
   EXPECT_TRUE(absl::IsUnavailable(store_->Ping({})));
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_F(RetryStoreTest, AReadGoesOnBehindWhatWasTakenAsLongAsItGetsOn) {
+TEST_F(RetryStoreTest, ReadResumesWhileItMakesProgress) {
   inner_->breaks_after = 1;
   TextSink text(100);
   const absl::Status read = Read(text);
@@ -106,13 +106,13 @@ TEST_F(RetryStoreTest, AReadGoesOnBehindWhatWasTakenAsLongAsItGetsOn) {
   EXPECT_EQ(inner_->offsets, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
-TEST_F(RetryStoreTest, AReadThatGetsNowhereEnds) {
+TEST_F(RetryStoreTest, ReadFailsWithoutProgress) {
   TextSink text(100);
   EXPECT_TRUE(absl::IsAborted(Read(text)));
   EXPECT_EQ(inner_->offsets.size(), 3U);
 }
 
-TEST_F(RetryStoreTest, TheConsumersOwnErrorEndsARead) {
+TEST_F(RetryStoreTest, SinkErrorEndsRead) {
   class Refusing : public Sink {
    public:
     absl::Status Write(std::string_view) override { return absl::UnavailableError("mine"); }
@@ -123,8 +123,8 @@ TEST_F(RetryStoreTest, TheConsumersOwnErrorEndsARead) {
   EXPECT_EQ(inner_->offsets.size(), 1U);
 }
 
-TEST_F(RetryStoreTest, AStopEndsTheWaitAtOnce) {
-  const fakes::FakeClock clock;  // stands still
+TEST_F(RetryStoreTest, StopEndsTheWait) {
+  const fakes::FakeClock clock;  // does not advance
   auto inner = std::make_unique<MemStore>();
   inner->SetFault([](std::string_view) { return absl::UnavailableError("away"); });
   RetryStore store(std::move(inner), clock, [] { return 0.0; });

@@ -32,7 +32,7 @@ TEST(StoreUrl, NamesADirectory) {
   EXPECT_EQ(url->directory, "/var/lib/bundles");
 }
 
-TEST(StoreUrl, EverythingElseIsRefusedWithWhatIsExpected) {
+TEST(StoreUrl, ErrorNamesExpectedForm) {
   for (const std::string text :
        {"", "ghcr.io/org", "https://ghcr.io", "oci://", "oci:///base", "oci://user:pw@ghcr.io/x",
         "oci://ghcr.io/UPPER", "oci://ghcr.io/a//b", "oci://ghcr.io:notaport/a", "oci://a b/",
@@ -56,7 +56,7 @@ TEST(Mirror, IsAHostAndABase) {
   }
 }
 
-TEST(OpenStore, TakesMirrorsAndLimitsForARegistryOnly) {
+TEST(OpenStore, AcceptsMirrorsOnlyForRegistries) {
   const StoreOptions registry{.url = "oci://127.0.0.1:1/base",
                               .mirrors = {"127.0.0.1:2", "127.0.0.1:3/other"},
                               .connections_max = 2,
@@ -70,7 +70,7 @@ TEST(OpenStore, TakesMirrorsAndLimitsForARegistryOnly) {
   EXPECT_THAT(std::string(layout.status().message()), ::testing::HasSubstr("no mirrors"));
 }
 
-TEST(OpenStore, RefusesAnAuthorityThatCannotBeRead) {
+TEST(OpenStore, FailsIfCaFileCannotBeRead) {
   EXPECT_FALSE(
       OpenStore({.url = "oci://registry.test", .ca_file = "/nonexistent/ca.pem"}, SystemClock())
           .ok());

@@ -27,8 +27,8 @@ std::vector<std::string> NodeIndex(const Json& object) {
   return node.empty() ? std::vector<std::string>() : std::vector<std::string>{node};
 }
 
-std::vector<KeptChange> Replace(Store& store, const std::vector<Object>& objects) {
-  std::vector<Kept> kept;
+std::vector<CachedChange> Replace(Store& store, const std::vector<Object>& objects) {
+  std::vector<CachedObjectPtr> kept;
   for (const Object& object : objects) {
     kept.push_back(store.Pack(*object));
   }
@@ -38,7 +38,7 @@ std::vector<KeptChange> Replace(Store& store, const std::vector<Object>& objects
 TEST(Store, GivesBackWhatWasPut) {
   Store store;
   const Object pod = Pod("a", "x");
-  const KeptChange change = store.Put(*pod);
+  const CachedChange change = store.Put(*pod);
   EXPECT_EQ(change.before, nullptr);
   EXPECT_EQ(*change.after->Unpack(), *pod);
   EXPECT_EQ(*store.Get({"a", "x"}), *pod);
@@ -52,7 +52,7 @@ TEST(Store, LooksAtWhatItKeepsWithoutTakingItApart) {
   Json pod = *Pod("a", "x", "1", "n1");
   pod["metadata"]["labels"] = {{"app.kubernetes.io/name", "llama"}};
   store.Put(pod);
-  const Kept kept = store.Find({"a", "x"});
+  const CachedObjectPtr kept = store.Find({"a", "x"});
   EXPECT_EQ(kept->name(), (ObjectName{"a", "x"}));
   EXPECT_EQ(kept->uid(), "x");
   EXPECT_EQ(kept->label("app.kubernetes.io/name"), "llama");
@@ -72,8 +72,8 @@ TEST(Store, AChangeIsTakenApartOnBothSides) {
 TEST(Store, AnOldObjectStaysValidForItsReader) {
   Store store;
   store.Put(*Pod("a", "x", "1"));
-  const Kept held = store.Find({"a", "x"});
-  const KeptChange change = store.Put(*Pod("a", "x", "2"));
+  const CachedObjectPtr held = store.Find({"a", "x"});
+  const CachedChange change = store.Put(*Pod("a", "x", "2"));
   EXPECT_EQ(ResourceVersionOf(*held->Unpack()), "1");
   EXPECT_EQ(change.before, held);
   store.Remove({"a", "x"});
@@ -81,7 +81,7 @@ TEST(Store, AnOldObjectStaysValidForItsReader) {
 }
 
 TEST(Store, AnObjectOutlivesItsStore) {
-  Kept kept;
+  CachedObjectPtr kept;
   {
     Store store;
     kept = store.Put(*Pod("a", "x")).after;
@@ -109,7 +109,7 @@ TEST(Store, ListsInTheOrderOfNamespaceAndName) {
     store.Put(*Pod(ns, name));
   }
   std::vector<std::string> names;
-  for (const Kept& object : store.List()) {
+  for (const CachedObjectPtr& object : store.List()) {
     names.push_back(object->name().ToString());
   }
   EXPECT_EQ(names, (std::vector<std::string>{"a/b", "a/z", "ab/c", "b/a"}));
@@ -124,7 +124,7 @@ TEST(Store, ReplaceTellsWhatCameChangedAndWent) {
   const auto changes =
       Replace(store, {Pod("a", "same"), Pod("a", "changed", "2"), Pod("a", "new")});
   std::map<std::string, std::string> told;
-  for (const KeptChange& kept : changes) {
+  for (const CachedChange& kept : changes) {
     const Change change = kept.Unpack();
     told[NameOf(change.object()).name] =
         std::string(change.before == nullptr ? "-" : "b") + (change.after == nullptr ? "-" : "a");
@@ -137,7 +137,7 @@ TEST(Store, ReplaceTellsWhatCameChangedAndWent) {
 TEST(Store, WhatIsTheSameKeepsItsIdentityThroughAList) {
   Store store;
   Replace(store, {Pod("a", "same")});
-  const Kept before = store.Find({"a", "same"});
+  const CachedObjectPtr before = store.Find({"a", "same"});
   EXPECT_TRUE(Replace(store, {Pod("a", "same")}).empty());
   EXPECT_EQ(store.Find({"a", "same"}), before) << "what was decoded of it is still good";
 }
@@ -178,7 +178,7 @@ TEST(Store, IndexFollowsEveryChange) {
 
 TEST(Store, RemovingWhatIsNotThereChangesNothing) {
   Store store;
-  const KeptChange change = store.Remove({"a", "x"});
+  const CachedChange change = store.Remove({"a", "x"});
   EXPECT_EQ(change.before, nullptr);
   EXPECT_EQ(change.after, nullptr);
 }
@@ -223,9 +223,9 @@ TEST(Store, ReadersNeverSeeHalfOfAList) {
     }
   });
   for (int i = 0; i < 300; ++i) {
-    const std::vector<Kept> seen = store.List();
+    const std::vector<CachedObjectPtr> seen = store.List();
     ASSERT_EQ(seen.size(), 50U);
-    for (const Kept& object : seen) {
+    for (const CachedObjectPtr& object : seen) {
       ASSERT_EQ(ResourceVersionOf(*object->Unpack()), ResourceVersionOf(*seen[0]->Unpack()));
     }
   }

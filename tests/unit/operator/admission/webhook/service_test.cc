@@ -17,8 +17,8 @@
 #include "operator/admission/webhook/review.h"
 #include "tests/fakes/memory_log.h"
 #include "tests/fakes/tunnel_proxy.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
 
 namespace cachewarm::webhook {
 namespace {
@@ -61,13 +61,13 @@ class ServiceTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { http::PrepareProcess(); }
 
-  explicit ServiceTest(Duration goodbye = {})
+  explicit ServiceTest(Duration drain_delay = {})
       : metrics(op::MakeMetrics(*registry, "1")),
         service({.ns = kNamespace,
                  .root = "/root",
                  .listen_address = "127.0.0.1",
                  .listen_port = 0,
-                 .goodbye = goodbye},
+                 .drain_delay = drain_delay},
                 {.client = server,
                  .clock = clock,
                  .log = log,
@@ -181,7 +181,8 @@ TEST_F(ServiceTest, TheLeaderMakesCertificatesAnnouncesThemAndServes) {
   EXPECT_EQ(response["uid"], "q-1");
   EXPECT_THAT(*codec::DecodeBase64(response["patch"].get<std::string>()),
               HasSubstr("/root/serving/llama/u-1/image"));
-  EXPECT_THAT(registry->Serialize(), HasSubstr("cachewarm_admission{by=\"webhook\"} 1"));
+  EXPECT_THAT(registry->Serialize(),
+              HasSubstr("cachewarm_admission_mode_info{mode=\"webhook\"} 1"));
   EXPECT_THAT(registry->Serialize(),
               HasSubstr("cachewarm_webhook_requests_total{result=\"injected\"} 1"));
 }
@@ -206,7 +207,7 @@ TEST_F(ServiceTest, AFollowerServesWithTheLeadersCertificatesAndWritesNothing) {
   Start();
   Later(std::chrono::seconds(31));
   EXPECT_EQ(service.port(), 0);
-  const KeyRing ring =
+  const CertificateBundle ring =
       **Renew({}, {.now = clock.Now(), .dns_name = "cachewarm-webhook.cachewarm-system.svc"});
   server.objects.Edit(kube::kSecrets, kSecretName, [&](Json& secret) {
     secret["data"] = {{"tls.crt", codec::EncodeBase64(ring.certificate)},
@@ -227,7 +228,7 @@ TEST_F(ServiceTest, ANewCertificateIsShownWithoutARestart) {
   Start();
   ASSERT_TRUE(Eventually([&] { return service.port() != 0; }));
   const uint16_t port = service.port();
-  const KeyRing other =
+  const CertificateBundle other =
       **Renew({}, {.now = clock.Now(), .dns_name = "cachewarm-webhook.cachewarm-system.svc"});
   server.objects.Edit(kube::kSecrets, kSecretName, [&](Json& secret) {
     secret["data"] = {{"ca.crt", codec::EncodeBase64(other.authorities)},
@@ -284,7 +285,7 @@ TEST_F(ServiceTest, WithThePolicyAloneNothingIsServedAndNoSecretRead) {
   InstallPolicy();
   service.SetLeading(true);
   Start();
-  ASSERT_TRUE(Eventually([&] { return log.Has("pods are injected"); }));
+  ASSERT_TRUE(Eventually([&] { return log.Has("new pods are injected"); }));
   EXPECT_EQ(service.port(), 0);
   for (const std::string& request : server.objects.Requests()) {
     EXPECT_EQ(request.find("secrets"), std::string::npos) << request;
@@ -295,7 +296,7 @@ TEST_F(ServiceTest, SaysWhatToInstallWhereNothingIs) {
   Start();
   ASSERT_TRUE(Eventually([&] { return changes == 1; }));
   EXPECT_THAT(service.Missing(), HasSubstr("install-webhook.yaml"));
-  EXPECT_TRUE(log.Has("pods are not injected"));
+  EXPECT_TRUE(log.Has("new pods are not injected"));
   server.has_policies = true;
   EXPECT_TRUE(Eventually([&] {
     Later(std::chrono::seconds(31));
@@ -323,7 +324,7 @@ TEST_F(ServiceTest, StopsServingWhenTheWebhookIsRemoved) {
 TEST_F(ServiceTest, IsSettledOnceItServesAndStaysSo) {
   InstallWebhook();
   Start();
-  ASSERT_TRUE(Eventually([&] { return log.Has("pods are injected"); }));
+  ASSERT_TRUE(Eventually([&] { return log.Has("new pods are injected"); }));
   EXPECT_FALSE(service.IsSettled()) << "nobody has made a certificate yet";
   service.SetLeading(true);
   ASSERT_TRUE(Eventually([&] { return service.IsSettled(); }));
@@ -375,7 +376,7 @@ TEST_F(ServiceThatSaysGoodbye, AnswersAPIServersThatHaveNotSeenItGo) {
     return service.port() == 0;
   }));
   thread.join();
-  EXPECT_TRUE(log.Has("webhook no longer served"));
+  EXPECT_TRUE(log.Has("webhook stopped"));
 }
 
 TEST_F(ServiceThatSaysGoodbye, WaitsForNobodyWhereItServesNothing) {

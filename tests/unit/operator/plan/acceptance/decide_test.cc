@@ -42,7 +42,7 @@ const RefusalCase kRefusals[] = {
      "ContainerNotFound", "\"engine\""},
     {"no_image",
      [](SnapshotBuilder& b) { b.pod_template()["spec"]["containers"][0].erase("image"); },
-     "ContainerNotFound", "names no image"},
+     "ContainerNotFound", "has no image"},
     {"windows", [](SnapshotBuilder& b) { b.pod_template()["spec"]["os"]["name"] = "windows"; },
      "UnsupportedWorkload", "linux"},
     {"baseline",
@@ -63,8 +63,19 @@ const RefusalCase kRefusals[] = {
        b.pod_template()["metadata"].erase("labels");
      },
      "InvalidSpec", "labels"},
-    {"caches", [](SnapshotBuilder& b) { b.warmup().spec.caches = {{.name = "no-such-preset"}}; },
-     "InvalidSpec", "spec.caches"},
+    {"unknown_preset",
+     [](SnapshotBuilder& b) {
+       b.warmup().spec.caches = {{.name = "triton"}, {.name = "no-such-preset"}};
+     },
+     "InvalidSpec",
+     "spec.caches[1].name: \"no-such-preset\" is not a cache kind that cachewarm knows (known: "
+     "torchinductor, triton, "},
+    {"preset_name_taken",
+     [](SnapshotBuilder& b) {
+       b.warmup().spec.caches = {
+           {.name = "triton", .env = "MY_CACHE", .path = "mine", .include = {}}};
+     },
+     "InvalidSpec", "spec.caches[0].name: \"triton\" is a cache kind that cachewarm knows"},
     {"overlap_workload",
      [](SnapshotBuilder& b) {
        b.in().others = {
@@ -112,7 +123,7 @@ TEST_P(Refusals, WithdrawWhatWasInjectedBefore) {
   EXPECT_EQ(plan.set_inject_label, false);
   EXPECT_FALSE(plan.status.injection.has_value());
   ASSERT_NE(fakes::ReleaseOf(plan, "held"), nullptr);
-  EXPECT_EQ(fakes::ReleaseOf(plan, "held")->reason, "Withdrawn");
+  EXPECT_EQ(fakes::ReleaseOf(plan, "held")->reason, "ReleasedHoldingDisabled");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Refusals, testing::ValuesIn(kRefusals),
@@ -186,8 +197,8 @@ TEST(Acceptance, ASelectorWhosePodsHaveAllEndedLearnsFromTheNewestThatEndedWell)
   }
   const auto image = [&] {
     const Plan plan = builder.Decide();
-    return plan.rehearsal ? (*plan.rehearsal->as_is)["spec"]["containers"][0]["image"]
-                          : codec::Json();
+    return plan.dry_run ? (*plan.dry_run->unmodified)["spec"]["containers"][0]["image"]
+                        : codec::Json();
   };
   EXPECT_EQ(image(), "server:well");
   builder.Pod({.name = "runs", .node = "n1", .image = "server:runs", .created = 0, .started = 1});
@@ -208,7 +219,7 @@ TEST(Acceptance, ASelectorWhosePodsAreGoneGoesOnInjecting) {
   EXPECT_FALSE(plan.status.injection->gate);
   builder.in().create_failure = {.time = At(99), .message = "volume \"cachewarm\" is not allowed"};
   const Plan refused = builder.Decide();
-  EXPECT_EQ(ReasonOf(refused, "Ready"), "InjectionRefused");
+  EXPECT_EQ(ReasonOf(refused, "Ready"), "InjectionRejected");
   EXPECT_FALSE(refused.status.injection.has_value()) << "no pod could be made ever again";
 }
 
@@ -233,7 +244,7 @@ TEST_P(Directories, InjectsOnlyWhileAtMostOneNodeMustBeAvoided) {
   if (c.was_injecting) {
     builder.Accepted();
   } else {
-    builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+    builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
   }
   if (c.prepared == 0) {
     builder.reported("first").prepared.clear();
@@ -272,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Acceptance, WithoutGatesEveryNodeMustHaveItsDirectory) {
   SnapshotBuilder builder = OneNode();
-  builder.warmup().spec.gate.mode = api::GateMode::kOff;
+  builder.warmup().spec.gate.mode = api::GateMode::kNever;
   builder.Accepted();
   EXPECT_FALSE(builder.Decide().status.injection->gate);
   builder.Node({.name = "n2", .agent = false, .prepared = false});
@@ -290,7 +301,7 @@ TEST(Acceptance, ANodeThatPodsCannotLandOnNeedsNoDirectory) {
 TEST(Acceptance, ADirectoryOfAnotherRunAsIsNotEnough) {
   SnapshotBuilder builder = OneNode();
   builder.pod_template()["spec"]["securityContext"]["runAsUser"] = 1000;
-  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "PreparingNodes");
   builder.reported("n1").prepared = {"u1000"};
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
@@ -298,7 +309,7 @@ TEST(Acceptance, ADirectoryOfAnotherRunAsIsNotEnough) {
 
 TEST(Acceptance, ANodeMadeAgainUnderItsNameIsNotPrepared) {
   SnapshotBuilder builder = OneNode();
-  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
   builder.node("n1").meta.uid = "another";
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "PreparingNodes");
 }
@@ -330,7 +341,7 @@ TEST(Acceptance, WhilePausedANodeThatJoinsUnpreparedEndsTheInjection) {
 TEST(Acceptance, PausedFromTheStartInjectsNothing) {
   SnapshotBuilder builder = OneNode();
   builder.warmup().spec.paused = true;
-  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
   const Plan plan = builder.Decide();
   EXPECT_EQ(ReasonOf(plan, "Ready"), "Paused");
   EXPECT_EQ(Condition(plan, "Ready")->status, "False");
@@ -349,8 +360,8 @@ TEST(Acceptance, ADeletedWarmupWithdrawsEverything) {
   EXPECT_EQ(plan.set_inject_label, false);
   EXPECT_EQ(plan.jobs_to_delete, std::vector<std::string>{"llama-1"});
   ASSERT_NE(fakes::ReleaseOf(plan, "held"), nullptr);
-  ASSERT_NE(fakes::WantsOf(plan, "n1"), nullptr);
-  EXPECT_TRUE(fakes::WantsOf(plan, "n1")->spec.warmups.empty());
+  ASSERT_NE(fakes::EntriesOf(plan, "n1"), nullptr);
+  EXPECT_TRUE(fakes::EntriesOf(plan, "n1")->spec.warmups.empty());
   EXPECT_FALSE(plan.requeue_after.has_value());
 }
 

@@ -33,7 +33,7 @@ TEST_P(FreshNodes, AreNoReasonToWithdrawWhereEachHasTheStartupTaint) {
     if (was_injecting) {
       builder.Accepted();
     } else {
-      builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+      builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
     }
     builder.in().nodes.clear();
     GetParam().change(builder);

@@ -26,9 +26,9 @@ struct WaitCase {
 };
 
 const WaitCase kWaits[] = {
-    {"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "has room"},
+    {"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "no node of"},
     {"cap", [](SnapshotBuilder& b) { b.in().builder_jobs_elsewhere = 8; }, "builders.jobsMax"},
-    {"none", [](SnapshotBuilder& b) { b.in().settings.builder_jobs_max = 0; }, "makes no"},
+    {"none", [](SnapshotBuilder& b) { b.in().settings.builder_jobs_max = 0; }, "builders.jobsMax is 0"},
     {"host_network", [](SnapshotBuilder& b) { b.pod_template()["spec"]["hostNetwork"] = true; },
      "hostNetwork"},
     {"host_port",
@@ -74,7 +74,7 @@ const WaitCase kWaits[] = {
        b.warmup().spec.compile.builder = api::Builder::kJob;
        b.Pod({.name = "p", .node = "n1", .created = 100});
      },
-     "may wait for a claim"},
+     "may wait for a PersistentVolumeClaim"},
     {"claim",
      [](SnapshotBuilder& b) {
        b.pod_template()["spec"]["volumes"] = {
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(All, Waits, testing::ValuesIn(kWaits),
 TEST(RefusedJobs, AClaimThatIsMountedReadOnlyMayBeCopied) {
   SnapshotBuilder builder = Asleep();
   ShareAClaim(builder);
-  builder.Rehearsed(Answer::kAllowed, Answer::kAllowed);
+  builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
   EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
 }
 
@@ -123,7 +123,7 @@ TEST(RefusedJobs, OverridesThatCannotBeUsedMakeNoJobAndSayWhy) {
       {R"({"spec":{"containers":[{"image":"x"}]}})", "compile.overrides: spec.containers[0]"},
       {R"({"spec":{"hostNetwork":true}})", "hostNetwork"},
       {R"({"spec":{"containers":[{"name":"server","resources":{"limits":{"nvidia.com/gpu":2}}}]}})",
-       "the devices of the container"}};
+       "the number of devices of the container"}};
   for (const auto& [patch, message] : cases) {
     SnapshotBuilder builder = Asleep();
     builder.warmup().spec.compile.overrides = Patch(patch);

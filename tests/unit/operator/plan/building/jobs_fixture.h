@@ -22,7 +22,7 @@ inline fakes::SnapshotBuilder Asleep() {
 // The plan's Jobs and status as the API server would hold them.
 inline std::string Apply(fakes::SnapshotBuilder& builder, const Plan& plan) {
   builder.status() = plan.status;
-  for (const JobWish& job : plan.jobs_to_create) {
+  for (const DesiredJob& job : plan.jobs_to_create) {
     builder.in().jobs.push_back({.name = job.name, .uid = "j", .created = builder.in().now});
   }
   return plan.jobs_to_create.empty() ? "" : plan.jobs_to_create[0].name;

@@ -17,7 +17,7 @@ using fakes::At;
 using fakes::SnapshotBuilder;
 
 // Where its pod may run.
-std::vector<std::string> NodesOf(const JobWish& job) {
+std::vector<std::string> NodesOf(const DesiredJob& job) {
   const auto& terms =
       (*job.object)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
                    ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
@@ -66,7 +66,7 @@ TEST(BuilderJobs, EachTypeGetsOneJobOnItsOwnNodes) {
   ASSERT_EQ(plan.jobs_to_create.size(), 2U);
   EXPECT_NE(plan.jobs_to_create[0].name, plan.jobs_to_create[1].name);
   std::set<size_t> sizes;
-  for (const JobWish& job : plan.jobs_to_create) {
+  for (const DesiredJob& job : plan.jobs_to_create) {
     sizes.insert(NodesOf(job).size());
   }
   EXPECT_EQ(sizes, (std::set<size_t>{1, 2}));
@@ -118,8 +118,8 @@ TEST(BuilderJobs, ThePodOfTheJobBecomesTheBuilderWhenItStarts) {
   EXPECT_EQ(plan.status.builders[0].pod_uid, "uid-b");
   EXPECT_TRUE(plan.jobs_to_create.empty());
   EXPECT_TRUE(plan.jobs_to_delete.empty());
-  ASSERT_NE(fakes::WantsOf(plan, "n1"), nullptr);
-  EXPECT_EQ(fakes::WantsOf(plan, "n1")->spec.captures[0].pod_uid, "uid-b");
+  ASSERT_NE(fakes::EntriesOf(plan, "n1"), nullptr);
+  EXPECT_EQ(fakes::EntriesOf(plan, "n1")->spec.captures[0].pod_uid, "uid-b");
 }
 
 TEST(BuilderJobs, ReadyContainersAreEnoughBecauseItsReadinessGateIsNeverSet) {
@@ -129,7 +129,7 @@ TEST(BuilderJobs, ReadyContainersAreEnoughBecauseItsReadinessGateIsNeverSet) {
       {.name = "b", .node = "n1", .created = 101, .started = 103, .ready = 120, .job = job});
   builder.Now(121);
   const Plan plan = builder.Decide();
-  EXPECT_EQ(fakes::WantsOf(plan, "n1")->spec.captures[0].ready_at, At(120));
+  EXPECT_EQ(fakes::EntriesOf(plan, "n1")->spec.captures[0].ready_time, At(120));
 }
 
 TEST(BuilderJobs, AProbeThatOnlyTheCopyHasTellsWhenItIsReady) {
@@ -144,7 +144,7 @@ TEST(BuilderJobs, AProbeThatOnlyTheCopyHasTellsWhenItIsReady) {
   builder.Pod(
       {.name = "b", .node = "n1", .created = 101, .started = 103, .ready = 104, .job = job});
   builder.Now(105);
-  EXPECT_EQ(fakes::WantsOf(builder.Decide(), "n1")->spec.captures[0].ready_at, At(104));
+  EXPECT_EQ(fakes::EntriesOf(builder.Decide(), "n1")->spec.captures[0].ready_time, At(104));
 }
 
 TEST(BuilderJobs, ACopyOfWhatRunsToItsEndMayEndBeforeItsCacheIsTaken) {
@@ -167,9 +167,9 @@ TEST(BuilderJobs, ACopyOfWhatRunsToItsEndMayEndBeforeItsCacheIsTaken) {
                .probe = false});
   builder.Now(111);
   const Plan plan = builder.Decide();
-  ASSERT_NE(fakes::WantsOf(plan, "n1"), nullptr);
-  ASSERT_EQ(fakes::WantsOf(plan, "n1")->spec.captures.size(), 1U);
-  EXPECT_EQ(fakes::WantsOf(plan, "n1")->spec.captures[0].ready_at, At(110));
+  ASSERT_NE(fakes::EntriesOf(plan, "n1"), nullptr);
+  ASSERT_EQ(fakes::EntriesOf(plan, "n1")->spec.captures.size(), 1U);
+  EXPECT_EQ(fakes::EntriesOf(plan, "n1")->spec.captures[0].ready_time, At(110));
 }
 
 TEST(BuilderJobs, AFailedJobIsRetriedUnderANewNameWithItsLastWordsKept) {
@@ -326,7 +326,7 @@ TEST(BuilderJobs, AJobThatTheApiServerRefusesFailsTheBuildWithItsWords) {
   const Plan plan = builder.Decide();
   const api::BuilderStatus& failed = plan.status.builders.at(0);
   EXPECT_EQ(failed.state, api::BuilderState::kFailed);
-  EXPECT_EQ(failed.reason, "BuilderRefused");
+  EXPECT_EQ(failed.reason, "BuilderJobRejected");
   EXPECT_NE(failed.message.find("tty: no boolean"), std::string::npos) << failed.message;
   EXPECT_NE(fakes::Condition(plan, "Degraded")->message.find("tty: no boolean"), std::string::npos);
   EXPECT_TRUE(plan.jobs_to_delete.empty()) << "there is no such Job";

@@ -26,7 +26,7 @@ class Ranks : public testing::Test {
   Ranks() {
     for (const char* node : {"n0", "n1", "n2", "n3"}) {
       builder.Node({.name = node});
-      builder.cache(node).status.node.keeps_bundles = true;
+      builder.cache(node).status.node.extends_bundles = true;
     }
     builder.Accepted();
   }
@@ -51,7 +51,7 @@ class Ranks : public testing::Test {
     builder.Now(now);
     Plan plan = builder.Decide();
     builder.status() = plan.status;
-    for (const NodeWants& wants : plan.nodes) {
+    for (const NodeEntries& wants : plan.nodes) {
       builder.cache(wants.node).spec = wants.spec;
     }
     return plan;
@@ -62,19 +62,19 @@ class Ranks : public testing::Test {
   }
 
   // What the agent of a rank says to what it is asked.
-  void Answer(int number, api::CaptureStatus answer) {
+  void DryRunResult(int number, api::CaptureStatus answer) {
     ASSERT_EQ(AskedOf(number).size(), 1U) << number;
     answer.id = AskedOf(number)[0].id;
     builder.cache("n" + std::to_string(number)).status.captures = {answer};
   }
 
   void Pushed(int number, const std::string& digest, int files = 1) {
-    Answer(number, {.state = api::CaptureState::kPushed,
-                    .digest = fakes::DigestNamed(digest),
-                    .bytes = files * 100,
-                    .files = files,
-                    .native = number == 1,
-                    .compile_seconds = 10.0 + number});
+    DryRunResult(number, {.state = api::CaptureState::kPushed,
+                          .digest = fakes::DigestNamed(digest),
+                          .bytes = files * 100,
+                          .files = files,
+                          .native = number == 1,
+                          .compile_seconds = 10.0 + number});
   }
 
   void CaptureBuilder() {

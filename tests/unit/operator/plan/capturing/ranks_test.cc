@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/plan/gates/economy.h"
+#include "operator/plan/gates/wait_estimator.h"
 #include "tests/unit/operator/plan/capturing/ranks_fixture.h"
 
 namespace cachewarm::plan {
@@ -22,16 +22,16 @@ TEST_F(Ranks, FollowTheBuilderOneAfterTheOtherAtOnceAndKeepWhatIsThere) {
   EXPECT_TRUE(AskedOf(0).empty());
   ASSERT_EQ(AskedOf(1).size(), 1U);
   EXPECT_EQ(AskedOf(1)[0].pod_uid, "uid-r1");
-  EXPECT_EQ(AskedOf(1)[0].keep, DigestNamed("a"));
+  EXPECT_EQ(AskedOf(1)[0].base_digest, DigestNamed("a"));
   EXPECT_EQ(AskedOf(1)[0].key, builder.Key("n1"));
-  EXPECT_EQ(AskedOf(1)[0].started_at, At(91));
-  EXPECT_EQ(AskedOf(1)[0].ready_at, At(110));
+  EXPECT_EQ(AskedOf(1)[0].started_time, At(91));
+  EXPECT_EQ(AskedOf(1)[0].ready_time, At(110));
   EXPECT_TRUE(AskedOf(2).empty());
   Pushed(1, "b", 2);
   Turn(130);
   EXPECT_TRUE(AskedOf(1).empty());
   ASSERT_EQ(AskedOf(2).size(), 1U);
-  EXPECT_EQ(AskedOf(2)[0].keep, DigestNamed("b"));
+  EXPECT_EQ(AskedOf(2)[0].base_digest, DigestNamed("b"));
   Pushed(2, "c", 3);
   const Plan plan = Turn(140);
   EXPECT_TRUE(AskedOf(2).empty());
@@ -71,7 +71,7 @@ TEST_F(Ranks, OnesThatHaveNothingNewLeaveTheBundleAsItIs) {
   CaptureBuilder();
   Pushed(1, "a");
   Turn(130);
-  Answer(2, {.state = CaptureState::kWaiting, .reason = "NothingToCapture"});
+  DryRunResult(2, {.state = CaptureState::kWaiting, .reason = "NothingToCapture"});
   const Plan plan = Turn(140);
   EXPECT_FALSE(HasEvent(plan, "RankNotCaptured"));
   ASSERT_EQ(bundles().size(), 1U);
@@ -93,7 +93,7 @@ TEST_F(Ranks, ANewLeaderInTheMiddleGoesOnWhereTheLastOneWas) {
   Pushed(1, "b", 2);
   Turn(130);
   Turn(131);
-  EXPECT_EQ(AskedOf(2).at(0).keep, DigestNamed("b"));
+  EXPECT_EQ(AskedOf(2).at(0).base_digest, DigestNamed("b"));
 }
 
 TEST_F(Ranks, OneThatIsSeenLateDoesNotTakeTheTurnOfAnother) {
@@ -107,7 +107,7 @@ TEST_F(Ranks, OneThatIsSeenLateDoesNotTakeTheTurnOfAnother) {
   EXPECT_TRUE(AskedOf(1).empty());
   Pushed(2, "c", 2);
   Turn(130);
-  EXPECT_EQ(AskedOf(1).at(0).keep, DigestNamed("c"));
+  EXPECT_EQ(AskedOf(1).at(0).base_digest, DigestNamed("c"));
 }
 
 TEST_F(Ranks, TheBuilderIsNotReadyBeforeAllOfThemAre) {
@@ -122,10 +122,10 @@ TEST_F(Ranks, TheBuilderIsNotReadyBeforeAllOfThemAre) {
   };
   leader(std::nullopt);
   Turn(111);
-  EXPECT_EQ(AskedOf(0).at(0).ready_at, WallTime{});
+  EXPECT_EQ(AskedOf(0).at(0).ready_time, WallTime{});
   leader(150);
   Turn(151);
-  EXPECT_EQ(AskedOf(0).at(0).ready_at, At(150));
+  EXPECT_EQ(AskedOf(0).at(0).ready_time, At(150));
 }
 
 TEST_F(Ranks, OneThatIsNotReadyIsWaitedForAsLongAsABuildMayTake) {
@@ -135,7 +135,7 @@ TEST_F(Ranks, OneThatIsNotReadyIsWaitedForAsLongAsABuildMayTake) {
   builder.status().bundles.clear();
   api::BuilderStatus& again = builder.status().builders[0];
   again.state = BuilderState::kCapturing;
-  again.captured = api::CapturedBundle{.digest = DigestNamed("a"), .time = At(120)};
+  again.captured = api::CapturedBundle{.digest = DigestNamed("a"), .captured_time = At(120)};
   builder.Pod({.name = "r1", .node = "n1", .created = 80, .started = 119, .labels = Labels("0")});
   Turn(120 + 1799);
   EXPECT_EQ(AskedOf(1).size(), 1U);
@@ -174,10 +174,10 @@ class FailedRank : public Ranks, public testing::WithParamInterface<FailureCase>
 
 TEST_P(FailedRank, IsSaidAndTheNextOneFollowsWithWhatThereIs) {
   Three();
-  builder.cache("n1").status.node.keeps_bundles = GetParam().keeps;
+  builder.cache("n1").status.node.extends_bundles = GetParam().keeps;
   CaptureBuilder();
   if (!GetParam().answer.id.empty()) {
-    Answer(1, GetParam().answer);
+    DryRunResult(1, GetParam().answer);
   }
   const Plan plan = GetParam().keeps ? Turn(120 + GetParam().after) : builder.Decide();
   if (GetParam().keeps) {
@@ -186,7 +186,7 @@ TEST_P(FailedRank, IsSaidAndTheNextOneFollowsWithWhatThereIs) {
   EXPECT_NE(entry().message.find("pod r1 on node n1"), std::string::npos) << entry().message;
   EXPECT_NE(entry().message.find(GetParam().words), std::string::npos) << entry().message;
   ASSERT_EQ(AskedOf(2).size(), 1U);
-  EXPECT_EQ(AskedOf(2)[0].keep, DigestNamed("a"));
+  EXPECT_EQ(AskedOf(2)[0].base_digest, DigestNamed("a"));
   Pushed(2, "c", 2);
   Turn(2000);
   ASSERT_EQ(bundles().size(), 1U);
@@ -203,35 +203,35 @@ INSTANTIATE_TEST_SUITE_P(
         FailureCase{.name = "refused",
                     .answer = {.id = "x",
                                .state = CaptureState::kFailed,
-                               .reason = "NeverSettled",
+                               .reason = "CacheNotSettled",
                                .message = "still changing"},
-                    .words = "NeverSettled: still changing"},
-        FailureCase{.name = "silent", .answer = {}, .after = 130, .words = "gave no answer"},
+                    .words = "CacheNotSettled: still changing"},
+        FailureCase{.name = "silent", .answer = {}, .after = 130, .words = "did not answer"},
         FailureCase{.name = "never_settles",
                     .answer = {.id = "x",
                                .state = CaptureState::kWaiting,
                                .message = "9 files, still changing"},
                     .after = 130,
                     .words = "9 files, still changing"},
-        FailureCase{.name = "older_agent", .answer = {}, .keeps = false, .words = "older version"}),
+        FailureCase{.name = "older_agent", .answer = {}, .keeps = false, .words = "too old"}),
     [](const auto& each) { return each.param.name; });
 
 TEST_F(Ranks, AStoreThatRefusesIsWaitedForAndShownAsDegraded) {
   Three();
   CaptureBuilder();
-  Answer(1, {.state = CaptureState::kFailed,
-             .reason = "PublishFailed",
-             .message = "the bundle to keep cannot be read"});
+  DryRunResult(1, {.state = CaptureState::kFailed,
+                   .reason = "PublishFailed",
+                   .message = "the bundle to keep cannot be read"});
   const Plan plan = Turn(600);
   EXPECT_FALSE(HasEvent(plan, "RankNotCaptured"));
-  EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "StoreRefuses");
+  EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "StoreError");
   EXPECT_EQ(AskedOf(1).size(), 1U);
 }
 
 TEST_F(Ranks, AllTogetherHaveNoMoreThanTheTimeOfOneBuild) {
   Three();
   CaptureBuilder();
-  Answer(1, {.state = CaptureState::kPacking});
+  DryRunResult(1, {.state = CaptureState::kPacking});
   Turn(120 + 1799);
   EXPECT_TRUE(bundles().empty());
   Turn(120 + 1800);
@@ -254,7 +254,7 @@ TEST_P(Strangers, AreNotCaptured) {
   builder.Pod(GetParam().pod);
   CaptureBuilder();
   for (const api::CaptureRequest& request : AskedOf(1)) {
-    EXPECT_TRUE(request.keep.empty()) << "a builder of its own key";
+    EXPECT_TRUE(request.base_digest.empty()) << "a builder of its own key";
   }
   EXPECT_EQ(bundles().size(), 1U) << "nobody is waited for";
 }
@@ -331,10 +331,10 @@ TEST_F(Ranks, AfterAMissAllOfTheGroupAreCapturedAgainWhileTheOldBundleServes) {
   Pushed(1, "b");
   Turn(120);
   EXPECT_EQ(bundles().at(0).digest, DigestNamed("e"));
-  EXPECT_EQ(AskedOf(0).at(0).keep, DigestNamed("b"));
+  EXPECT_EQ(AskedOf(0).at(0).base_digest, DigestNamed("b"));
   Pushed(0, "c", 2);
   Turn(130);
-  EXPECT_EQ(AskedOf(2).at(0).keep, DigestNamed("c"));
+  EXPECT_EQ(AskedOf(2).at(0).base_digest, DigestNamed("c"));
   Pushed(2, "d", 3);
   Turn(140);
   ASSERT_EQ(bundles().size(), 1U);
@@ -343,11 +343,12 @@ TEST_F(Ranks, AfterAMissAllOfTheGroupAreCapturedAgainWhileTheOldBundleServes) {
 
 TEST_F(Ranks, TheForecastOfTheBuildCountsThoseThatAreLeft) {
   const auto end = [this] {
-    Round round(builder.in());
-    round.out.status = builder.status();
-    ReadWorkload(round);
-    FindTargets(round);
-    const auto forecast = Economy(round).OfBuild(*FindKey(round, 0, round.pods[0].factors));
+    PlanContext context(builder.in());
+    context.out.status = builder.status();
+    ReadWorkload(context);
+    FindTargets(context);
+    const auto forecast =
+        WaitEstimator(context).ForecastBuild(*FindKey(context, 0, context.pods[0].factors));
     return forecast ? forecast->end : WallTime{};
   };
   Three();
@@ -377,7 +378,7 @@ TEST_F(Ranks, HeldPodsOfAnotherReplicaWaitForAllOfThemAndForTheirTime) {
   }
   const Plan plan = Turn(135);
   ASSERT_NE(ReleaseOf(plan, "h"), nullptr);
-  EXPECT_EQ(ReleaseOf(plan, "h")->reason, "Warm");
+  EXPECT_EQ(ReleaseOf(plan, "h")->reason, "ReleasedWarm");
 }
 
 }  // namespace

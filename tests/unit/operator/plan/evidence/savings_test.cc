@@ -150,8 +150,8 @@ TEST(Savings, NothingIsZeroAndNeverMinusZero) {
 
 TEST(Savings, APodThatWasLeftAloneSaysWhyBesideItsNumbers) {
   const StartSample sample = Sample(StartResult::kCold, 2);
-  EXPECT_EQ(DescribeSample(sample, "").find("leftAlone"), std::string::npos);
-  EXPECT_NE(DescribeSample(sample, "it is odd").find(R"("leftAlone":"it is odd")"),
+  EXPECT_EQ(DescribeSample(sample, "").find("skipReason"), std::string::npos);
+  EXPECT_NE(DescribeSample(sample, "it is odd").find(R"("skipReason":"it is odd")"),
             std::string::npos);
 }
 

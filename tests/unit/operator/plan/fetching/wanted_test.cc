@@ -13,12 +13,12 @@ using fakes::SnapshotBuilder;
 
 // What nodes of the only target should have.
 std::vector<Digest> Wanted(SnapshotBuilder& builder) {
-  Round round(builder.in());
-  round.out.status = builder.status();
-  ReadWorkload(round);
-  FindTargets(round);
+  PlanContext context(builder.in());
+  context.out.status = builder.status();
+  ReadWorkload(context);
+  FindTargets(context);
   std::vector<Digest> out;
-  for (const api::WantedBundle& bundle : WantedBundles(round, 0)) {
+  for (const api::WantedBundle& bundle : WantedBundles(context, 0)) {
     out.push_back(bundle.digest);
   }
   return out;

@@ -73,13 +73,14 @@ TEST_P(Fetches, AreWaitedForWhileThatIsShorterThanWhatItSaves) {
 INSTANTIATE_TEST_SUITE_P(
     All, Fetches,
     testing::Values(FetchCase{"fast", 1, 500, 5, 20, 5, "held"},
-                    FetchCase{"slow", 1, 100, 5, 20, 5, "NoGain"},
-                    FetchCase{"fast_but_long_held", 12, 500, 5, 20, 5, "NoGain"},
+                    FetchCase{"slow", 1, 100, 5, 20, 5, "ReleasedNotWorthWaiting"},
+                    FetchCase{"fast_but_long_held", 12, 500, 5, 20, 5, "ReleasedNotWorthWaiting"},
                     FetchCase{"nothing_measured_fast", 1, 500, 5, 0, 0, "held"},
-                    FetchCase{"nothing_measured_slow", 1, 100, 5, 0, 0, "NoGain"},
-                    FetchCase{"nothing_measured_long_held", 25, 500, 5, 0, 0, "NoGain"},
-                    FetchCase{"no_warm_start_yet", 1, 500, 5, 6, 0, "NoGain"},
-                    FetchCase{"warm_as_slow_as_cold", 0, 900, 1, 20, 20, "NoGain"},
+                    FetchCase{"nothing_measured_slow", 1, 100, 5, 0, 0, "ReleasedNotWorthWaiting"},
+                    FetchCase{"nothing_measured_long_held", 25, 500, 5, 0, 0,
+                              "ReleasedNotWorthWaiting"},
+                    FetchCase{"no_warm_start_yet", 1, 500, 5, 6, 0, "ReleasedNotWorthWaiting"},
+                    FetchCase{"warm_as_slow_as_cold", 0, 900, 1, 20, 20, "ReleasedNotWorthWaiting"},
                     FetchCase{"not_begun", 1, 0, 0, 20, 5, "held"}),
     [](const auto& each) { return each.param.name; });
 
@@ -94,14 +95,14 @@ TEST(AutoGates, AFetchThatStandsStillIsGivenUpWhenTheGainIsSpent) {
   // Gain 15 s, 6 s are expected to be left.
   EXPECT_LE(*plan.requeue_after, std::chrono::seconds(9));
   builder.Now(109);
-  EXPECT_EQ(ReasonFor(builder), "NoGain");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting");
 }
 
 TEST(AutoGates, NobodyWaitsForABuildThatNothingIsKnownOf) {
   SnapshotBuilder builder = Nodes(1);
   builder.Pod({.name = "builder", .node = "n1", .created = 90, .started = 92});
   builder.Pod({.name = "p", .held = true, .created = 97});
-  EXPECT_EQ(ReasonFor(builder), "NoGain");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting");
 }
 
 TEST(AutoGates, ABuildIsWaitedForOnceItIsNearItsEnd) {
@@ -111,7 +112,7 @@ TEST(AutoGates, ABuildIsWaitedForOnceItIsNearItsEnd) {
   Measured(builder, api::StartResult::kHit, 20);
   builder.Pod({.name = "builder", .node = "n1", .created = 90, .started = 92});
   builder.Pod({.name = "p", .held = true, .created = 100});
-  EXPECT_EQ(ReasonFor(builder), "NoGain") << "59 s are left, 40 s are to gain";
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting") << "59 s are left, 40 s are to gain";
   builder.Now(125);
   builder.Pod({.name = "p", .held = true, .created = 125});
   EXPECT_EQ(ReasonFor(builder), "held") << "34 s are left";
@@ -138,7 +139,7 @@ TEST(AutoGates, ABuildThatIsLateIsGivenUpBeforeTheWholeGainIsSpent) {
   builder.Now(112);
   EXPECT_EQ(ReasonFor(builder), "held") << "held 22 s, late by 15 s";
   builder.Now(114);
-  EXPECT_EQ(ReasonFor(builder), "NoGain") << "held 24 s, late by 17 s";
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting") << "held 24 s, late by 17 s";
 }
 
 TEST(AutoGates, AWarmNodeWithRoomIsTakenAtOnceWhateverElseIsComing) {
@@ -147,7 +148,7 @@ TEST(AutoGates, AWarmNodeWithRoomIsTakenAtOnceWhateverElseIsComing) {
   builder.Pod({.name = "p", .held = true, .created = 100});
   const Plan plan = builder.Decide();
   ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
-  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "Warm");
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "ReleasedWarm");
   EXPECT_EQ(ReleaseOf(plan, "p")->preferred, std::vector<std::string>{"n1"});
 }
 
@@ -160,7 +161,7 @@ TEST(AutoGates, OnlyAsManyWaitAsTheComingNodeHasRoomFor) {
   }
   EXPECT_EQ(ReasonFor(builder, "p1"), "held");
   EXPECT_EQ(ReasonFor(builder, "p2"), "held");
-  EXPECT_EQ(ReasonFor(builder, "p3"), "NoRoom") << "the autoscaler has to see it";
+  EXPECT_EQ(ReasonFor(builder, "p3"), "ReleasedNoCapacity") << "the autoscaler has to see it";
 }
 
 TEST(AutoGates, TheTurnsThatOthersHaveToFetchBeforeANodeAreWaitedForToo) {
@@ -178,7 +179,7 @@ TEST(AutoGates, TheTurnsThatOthersHaveToFetchBeforeANodeAreWaitedForToo) {
   // A turn takes 2 s with activation, and 7 s are to gain: the fourth and fifth come too late.
   EXPECT_EQ(plan.releases.size(), 2U);
   for (const GateRelease& release : plan.releases) {
-    EXPECT_EQ(release.reason, "NoGain");
+    EXPECT_EQ(release.reason, "ReleasedNotWorthWaiting");
   }
   builder.in().settings.fetch_nodes_max = 5;
   EXPECT_TRUE(builder.Decide().releases.empty()) << "all fetch at once";
@@ -191,7 +192,7 @@ TEST(AutoGates, AStoreThatCannotBeReachedIsNotWaitedFor) {
                                      .state = api::BundleState::kFailed,
                                      .reason = "FetchFailed"}};
   builder.Pod({.name = "p", .held = true, .created = 100});
-  EXPECT_EQ(ReasonFor(builder), "NoGain");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting");
 }
 
 TEST(AutoGates, AWaitThatWouldEndAfterTheDeadlineIsNotBegun) {
@@ -199,7 +200,7 @@ TEST(AutoGates, AWaitThatWouldEndAfterTheDeadlineIsNotBegun) {
   Fetching(builder, 500, 5);  // 6 s are left
   builder.warmup().spec.gate.max_hold_seconds = 5;
   builder.Pod({.name = "p", .held = true, .created = 100});
-  EXPECT_EQ(ReasonFor(builder), "NoGain");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting");
 }
 
 }  // namespace

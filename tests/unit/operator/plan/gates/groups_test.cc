@@ -112,16 +112,16 @@ TEST_F(GroupGates, AMemberThatFindsNoRoomFreesAll) {
   for (const char* name : {"a", "b", "c"}) {
     Member(name, "g");
   }
-  EXPECT_EQ(ReasonFor("a"), "Group");
-  EXPECT_EQ(ReasonFor("b"), "Group");
-  EXPECT_EQ(ReasonFor("c"), "NoRoom");
+  EXPECT_EQ(ReasonFor("a"), "ReleasedWithGroup");
+  EXPECT_EQ(ReasonFor("b"), "ReleasedWithGroup");
+  EXPECT_EQ(ReasonFor("c"), "ReleasedNoCapacity");
 }
 
 TEST_F(GroupGates, AMemberThatIsFreeAlreadyFreesAll) {
   Member("a", "g");
   Member("b", "g", /*held=*/false);
   Member("other", "h");
-  EXPECT_EQ(ReasonFor("a"), "Group");
+  EXPECT_EQ(ReasonFor("a"), "ReleasedWithGroup");
   EXPECT_EQ(ReasonFor("other"), "held");
 }
 
@@ -129,7 +129,7 @@ TEST_F(GroupGates, AMemberOfAnotherWarmupThatIsFreeFreesAll) {
   Member("a", "g");
   Member("other", "h");
   builder_.in().groups_free_elsewhere = {"scheduling.x-k8s.io/pod-group=g"};
-  EXPECT_EQ(ReasonFor("a"), "Group");
+  EXPECT_EQ(ReasonFor("a"), "ReleasedWithGroup");
   EXPECT_EQ(ReasonFor("other"), "held");
 }
 

@@ -34,12 +34,12 @@ TEST(Gates, ReleasedWithoutAPreferenceWhenEveryNodeIsWarm) {
   const Plan plan = builder.Decide();
   const GateRelease* release = ReleaseOf(plan, "p");
   ASSERT_NE(release, nullptr);
-  EXPECT_EQ(release->reason, "Warm");
+  EXPECT_EQ(release->reason, "ReleasedWarm");
   EXPECT_TRUE(release->preferred.empty());
   EXPECT_TRUE(release->excluded.empty());
   EXPECT_DOUBLE_EQ(release->held_seconds, 3);
-  EXPECT_EQ(release->event.reason, "Warm");
-  EXPECT_EQ(release->event.note, "released after 3 s");
+  EXPECT_EQ(release->event.reason, "ReleasedWarm");
+  EXPECT_EQ(release->event.note, "pod released after 3 s");
 }
 
 TEST(Gates, HeldWhileANodeItCouldLandOnIsStillFetching) {
@@ -68,11 +68,12 @@ TEST(Gates, APodThatAnotherWarmupHoldsIsLeftToThatOne) {
     EXPECT_EQ(ReleaseOf(plan, "theirs"), nullptr);
     EXPECT_EQ(fakes::AnnotationOf(plan, "theirs", std::string(api::kHeldUntilAnnotation)), nullptr);
     ASSERT_NE(ReleaseOf(plan, "ours"), nullptr);
-    EXPECT_EQ(ReleaseOf(plan, "ours")->reason, overlaps ? "Withdrawn" : "Deadline");
+    EXPECT_EQ(ReleaseOf(plan, "ours")->reason,
+              overlaps ? "ReleasedHoldingDisabled" : "ReleasedAtDeadline");
   }
 }
 
-// Kept off the only node with room, it would wait beside it for ever.
+// CachedObjectPtr off the only node with room, it would wait beside it for ever.
 TEST(Gates, ACandidateWhoseRoomIsGoneMayGoWhereThereIsSome) {
   SnapshotBuilder builder = Nodes(1);
   builder.Node({.name = "n2", .prepared = false});
@@ -110,7 +111,7 @@ TEST(Gates, HeldWhileTheBuilderCompilesAndReleasedWhenItsBundleIsActive) {
   EXPECT_EQ(ReasonFor(builder), "held");
   builder.reported("n1").bundles = {
       {.digest = fakes::DigestNamed("a"), .state = api::BundleState::kActive}};
-  EXPECT_EQ(ReasonFor(builder), "Warm");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedWarm");
 }
 
 TEST(Gates, ReleasedAtTheDeadlineTowardsWhateverIsWarm) {
@@ -123,7 +124,7 @@ TEST(Gates, ReleasedAtTheDeadlineTowardsWhateverIsWarm) {
   builder.Now(97 + 60);
   const Plan plan = builder.Decide();
   ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
-  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "Deadline");
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "ReleasedAtDeadline");
   EXPECT_EQ(ReleaseOf(plan, "p")->preferred, Names{"n1"});
 }
 
@@ -133,11 +134,12 @@ TEST(Gates, APreferenceIsAddedOnlyWhileAFittingNodeIsCold) {
       SnapshotBuilder builder = Nodes(2);
       builder.Bundle({.node = "n1", .active = active});
       builder.Pod({.name = "p", .held = true, .created = 97});
-      builder.warmup().spec.gate.mode = withdrawn ? api::GateMode::kOff : api::GateMode::kHold;
+      builder.warmup().spec.gate.mode = withdrawn ? api::GateMode::kNever : api::GateMode::kHold;
       builder.Now(97 + 60);
       const Plan plan = builder.Decide();
       ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
-      EXPECT_EQ(ReleaseOf(plan, "p")->reason, withdrawn ? "Withdrawn" : "Deadline");
+      EXPECT_EQ(ReleaseOf(plan, "p")->reason,
+                withdrawn ? "ReleasedHoldingDisabled" : "ReleasedAtDeadline");
       EXPECT_EQ(ReleaseOf(plan, "p")->preferred, active.size() == 1 ? Names{"n1"} : Names{});
     }
   }
@@ -162,9 +164,9 @@ TEST_P(FailedFetch, IsWaitedForOnlyWhereItMayStillSucceed) {
 
 INSTANTIATE_TEST_SUITE_P(All, FailedFetch,
                          testing::Values(FailureCase{"FetchFailed", "held"},
-                                         FailureCase{"OverByteLimit", "NoGain"},
-                                         FailureCase{"DiskFull", "NoGain"},
-                                         FailureCase{"VerifyFailed", "NoGain"}),
+                                         FailureCase{"OverByteLimit", "ReleasedNotWorthWaiting"},
+                                         FailureCase{"DiskFull", "ReleasedNotWorthWaiting"},
+                                         FailureCase{"VerifyFailed", "ReleasedNotWorthWaiting"}),
                          [](const auto& each) { return each.param.reason; });
 
 TEST(Gates, AFetchThatFailsIsNotWaitedForWhereAnotherNodeIsWarm) {
@@ -176,7 +178,7 @@ TEST(Gates, AFetchThatFailsIsNotWaitedForWhereAnotherNodeIsWarm) {
   builder.Pod({.name = "p", .held = true, .created = 97});
   const Plan plan = builder.Decide();
   ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
-  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "Warm");
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "ReleasedWarm");
   EXPECT_EQ(ReleaseOf(plan, "p")->preferred, Names{"n1"});
 }
 
@@ -185,14 +187,14 @@ TEST(Gates, ANodeWithoutAgentWillNotFetch) {
   builder.Bundle({.node = "n1"});
   builder.view("n1").agent_ready = false;
   builder.Pod({.name = "p", .held = true, .created = 97});
-  EXPECT_EQ(ReasonFor(builder), "NoGain");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting");
 }
 
 TEST(Gates, ReleasedWhenNoNodeHasRoomBecauseAutoscalersDoNotSeeHeldPods) {
   SnapshotBuilder builder = Nodes(1);
   builder.view("n1").free["pods"] = 0;
   builder.Pod({.name = "p", .held = true, .created = 97});
-  EXPECT_EQ(ReasonFor(builder), "NoRoom");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNoCapacity");
 }
 
 TEST(Gates, TheBuilderIsReleasedBeforeThoseThatFindNoRoomBesideIt) {
@@ -204,9 +206,9 @@ TEST(Gates, TheBuilderIsReleasedBeforeThoseThatFindNoRoomBesideIt) {
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.releases.size(), 3U);
   EXPECT_EQ(plan.releases[0].pod->meta.name, "b");
-  EXPECT_EQ(plan.releases[0].reason, "Builder");
-  EXPECT_EQ(plan.releases[1].reason, "NoRoom");
-  EXPECT_EQ(plan.releases[2].reason, "NoRoom");
+  EXPECT_EQ(plan.releases[0].reason, "ReleasedForBuild");
+  EXPECT_EQ(plan.releases[1].reason, "ReleasedNoCapacity");
+  EXPECT_EQ(plan.releases[2].reason, "ReleasedNoCapacity");
 }
 
 TEST(Gates, ACordonedNodeHasNoRoom) {
@@ -214,7 +216,7 @@ TEST(Gates, ACordonedNodeHasNoRoom) {
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.node("n1").unschedulable = true;
   builder.Pod({.name = "p", .held = true, .created = 97});
-  EXPECT_EQ(ReasonFor(builder), "NoRoom");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNoCapacity");
 }
 
 TEST(Gates, OnlyAsManyAreReleasedAsWarmNodesHaveRoomFor) {
@@ -226,10 +228,10 @@ TEST(Gates, OnlyAsManyAreReleasedAsWarmNodesHaveRoomFor) {
     builder.Pod({.name = "p" + std::to_string(i), .held = true, .created = 90 + i});
   }
   const Plan plan = builder.Decide();
-  EXPECT_EQ(ReleaseOf(plan, "p0")->reason, "Warm");
+  EXPECT_EQ(ReleaseOf(plan, "p0")->reason, "ReleasedWarm");
   EXPECT_EQ(ReleaseOf(plan, "p0")->preferred, Names{"n1"});
-  EXPECT_EQ(ReleaseOf(plan, "p1")->reason, "Warm");
-  EXPECT_EQ(ReleaseOf(plan, "p2")->reason, "NoGain");
+  EXPECT_EQ(ReleaseOf(plan, "p1")->reason, "ReleasedWarm");
+  EXPECT_EQ(ReleaseOf(plan, "p2")->reason, "ReleasedNotWorthWaiting");
 }
 
 TEST(Gates, PodsReleasedButNotBoundYetTakeRoom) {
@@ -238,7 +240,7 @@ TEST(Gates, PodsReleasedButNotBoundYetTakeRoom) {
   builder.view("n1").free["pods"] = 1;
   builder.Pod({.name = "earlier", .created = 90});
   builder.Pod({.name = "p", .held = true, .created = 97});
-  EXPECT_EQ(ReasonFor(builder), "NoRoom");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNoCapacity");
 }
 
 TEST(Gates, APodAtTheGateOfSomebodyElseTakesNoRoom) {
@@ -247,7 +249,7 @@ TEST(Gates, APodAtTheGateOfSomebodyElseTakesNoRoom) {
   builder.view("n1").free["pods"] = 1;
   builder.Pod({.name = "queued", .created = 90, .other_gates = {"kueue.x-k8s.io/admission"}});
   builder.Pod({.name = "p", .held = true, .created = 97});
-  EXPECT_EQ(ReasonFor(builder), "Warm");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedWarm");
 }
 
 TEST(Gates, AHeldPodIsKeptOffTheOneUnusableNode) {
@@ -268,7 +270,7 @@ TEST(Gates, APodAtAnotherGateIsKeptOffAnUnusableNodeAndPrefersNone) {
   const Plan plan = builder.Decide();
   const GateRelease* release = ReleaseOf(plan, "p");
   ASSERT_NE(release, nullptr);
-  EXPECT_EQ(release->reason, "OtherGate");
+  EXPECT_EQ(release->reason, "ReleasedOtherGate");
   EXPECT_EQ(release->excluded, Names{"bad"});
   EXPECT_TRUE(release->preferred.empty());
 }
@@ -291,7 +293,7 @@ TEST(Gates, WithdrawnPodsAreKeptOffUnusableNodesToo) {
   builder.Node({.name = "b2", .agent = false, .prepared = false});
   builder.Pod({.name = "p", .held = true, .created = 97});
   const Plan plan = builder.Decide();
-  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "Withdrawn");
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "ReleasedHoldingDisabled");
   EXPECT_EQ(ReleaseOf(plan, "p")->excluded, (Names{"b1", "b2"}));
 }
 
@@ -315,7 +317,7 @@ TEST(Gates, WhoIsLetGoWithItsGroupIsKeptOffUnusableNodesToo) {
   builder.Pod({.name = "p", .held = true, .created = 97, .labels = group});
   const Plan plan = builder.Decide();
   ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
-  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "Group");
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "ReleasedWithGroup");
   EXPECT_EQ(ReleaseOf(plan, "p")->excluded, Names{"bad"});
 }
 
@@ -328,7 +330,7 @@ TEST(Gates, NothingIsExcludedWhereOnlyAnUnusableNodeHasRoom) {
   builder.view("n1").free["pods"] = 0;
   const Plan plan = builder.Decide();
   ASSERT_NE(ReleaseOf(plan, "p"), nullptr);
-  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "NoRoom");
+  EXPECT_EQ(ReleaseOf(plan, "p")->reason, "ReleasedNoCapacity");
   EXPECT_TRUE(ReleaseOf(plan, "p")->excluded.empty());
   builder.view("bad").free["pods"] = 0;
   EXPECT_EQ(ReleaseOf(builder.Decide(), "p")->excluded, Names{"bad"}) << "it waits for n1";
@@ -357,7 +359,7 @@ TEST_P(Withdraws, ReleasesAtOnce) {
   builder.Pod({.name = "p", .held = true, .created = 99});
   ASSERT_EQ(ReasonFor(builder), "held");
   GetParam().change(builder);
-  EXPECT_EQ(ReasonFor(builder), "Withdrawn");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedHoldingDisabled");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -366,7 +368,7 @@ INSTANTIATE_TEST_SUITE_P(
         WithdrawCase{"deleted", [](SnapshotBuilder& b) { b.warmup().deleting = true; }},
         WithdrawCase{"paused", [](SnapshotBuilder& b) { b.warmup().spec.paused = true; }},
         WithdrawCase{"mode_off",
-                     [](SnapshotBuilder& b) { b.warmup().spec.gate.mode = api::GateMode::kOff; }},
+                     [](SnapshotBuilder& b) { b.warmup().spec.gate.mode = api::GateMode::kNever; }},
         WithdrawCase{"not_accepted", [](SnapshotBuilder& b) { b.in().workload.found = false; }}),
     [](const auto& each) { return each.param.name; });
 
@@ -389,12 +391,12 @@ TEST(Gates, APodHeldForTwoSecondsIsToldUntilWhen) {
   ASSERT_NE(fakes::AnnotationOf(plan, "p", "cachewarm.io/held-until"), nullptr);
   EXPECT_EQ(fakes::AnnotationOf(plan, "p", "cachewarm.io/held-until")->value,
             FormatTime(At(99 + 60)));
-  EXPECT_TRUE(fakes::HasEvent(plan, "Held"));
+  EXPECT_TRUE(fakes::HasEvent(plan, "PodHeld"));
   builder.Pod({.name = "p",
                .held = true,
                .created = 99,
                .annotations = {{"cachewarm.io/held-until", "x"}}});
-  EXPECT_FALSE(fakes::HasEvent(builder.Decide(), "Held")) << "told once";
+  EXPECT_FALSE(fakes::HasEvent(builder.Decide(), "PodHeld")) << "told once";
 }
 
 TEST(Gates, HostnameLabelsAreUsedWhereTheyDifferFromNames) {
@@ -421,7 +423,7 @@ TEST(Gates, APodOfTheOldImageIsWarmByTheOldBundle) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .image = "server:0", .digest = "b", .active = {"n1"}});
   builder.Pod({.name = "p", .held = true, .image = "server:0", .created = 97});
-  EXPECT_EQ(ReasonFor(builder), "Warm");
+  EXPECT_EQ(ReasonFor(builder), "ReleasedWarm");
 }
 
 TEST(Gates, ThousandsOfHeldPodsAndNodesAreDecidedInOneGo) {
@@ -437,7 +439,7 @@ TEST(Gates, ThousandsOfHeldPodsAndNodesAreDecidedInOneGo) {
   const Plan plan = builder.Decide();
   EXPECT_EQ(plan.releases.size(), 200U);
   for (const GateRelease& release : plan.releases) {
-    EXPECT_EQ(release.reason, "Warm");
+    EXPECT_EQ(release.reason, "ReleasedWarm");
   }
 }
 

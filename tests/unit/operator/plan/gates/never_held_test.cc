@@ -55,62 +55,64 @@ TEST_P(NeverHeld, IsLetGoAtOnceWithTheReason) {
 INSTANTIATE_TEST_SUITE_P(
     All, NeverHeld,
     testing::Values(
-        NeverCase{"recreate", [](SnapshotBuilder& b) { b.in().promises.recreate = true; },
-                  "Recreate", false},
-        NeverCase{"no_surge", [](SnapshotBuilder& b) { b.in().promises.no_surge = true; },
-                  "NoSurge", false},
-        NeverCase{"in_order", [](SnapshotBuilder& b) { b.in().promises.in_order = true; },
-                  "InOrder", false},
-        NeverCase{"job_deadline", [](SnapshotBuilder& b) { b.in().promises.job_deadline = true; },
-                  "JobDeadline", false},
+        NeverCase{"recreate", [](SnapshotBuilder& b) { b.in().constraints.recreate = true; },
+                  "ReleasedRecreate", false},
+        NeverCase{"no_surge", [](SnapshotBuilder& b) { b.in().constraints.no_surge = true; },
+                  "ReleasedNoSurge", false},
+        NeverCase{"in_order", [](SnapshotBuilder& b) { b.in().constraints.in_order = true; },
+                  "ReleasedInOrder", false},
+        NeverCase{"job_deadline",
+                  [](SnapshotBuilder& b) { b.in().constraints.job_deadline = true; },
+                  "ReleasedJobDeadline", false},
         NeverCase{"below_promise",
                   [](SnapshotBuilder& b) {
-                    b.status().promised = 3;
-                    b.in().promises = {.available = 2, .required = 3};
+                    b.status().min_available = 3;
+                    b.in().constraints = {.available = 2, .required = 3};
                   },
-                  "BelowPromise", false},
+                  "ReleasedBelowMinAvailable", false},
         NeverCase{"pod_of_an_unknown_gang",
                   [](SnapshotBuilder& b) {
                     PodWith(b, {{"grove.io/podgang", "g"}}, {});
                   },
-                  "UnknownGang", true},
+                  "ReleasedUnknownGang", true},
         NeverCase{"template_of_an_unknown_gang",
                   [](SnapshotBuilder& b) {
                     b.pod_template()["metadata"]["labels"]["grove.io/podgang"] = "g";
                   },
-                  "UnknownGang", false},
+                  "ReleasedUnknownGang", false},
         NeverCase{"gate_of_kueue",
                   [](SnapshotBuilder& b) { PodWith(b, {}, {"kueue.x-k8s.io/admission"}); },
-                  "OtherGate", true},
+                  "ReleasedOtherGate", true},
         NeverCase{"gate_of_grove",
                   [](SnapshotBuilder& b) {
                     PodWith(b, {{"grove.io/podgang", "g"}}, {"grove.io/podgang-pending-creation"});
                   },
-                  "OtherGate", true},
+                  "ReleasedOtherGate", true},
         NeverCase{"template_for_kueue",
                   [](SnapshotBuilder& b) {
                     b.pod_template()["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q";
                   },
-                  "OtherGate", false},
+                  "ReleasedOtherGate", false},
         NeverCase{"template_that_kueue_has_admitted",
                   [](SnapshotBuilder& b) {
                     b.pod_template()["metadata"]["labels"]["kueue.x-k8s.io/podset"] = "main";
                   },
-                  "OtherGate", false},
+                  "ReleasedOtherGate", false},
         NeverCase{"pod_that_kueue_has_admitted",
                   [](SnapshotBuilder& b) {
                     PodWith(b, {{"kueue.x-k8s.io/queue-name", "q"}}, {});
                   },
-                  "OtherGate", true},
-        NeverCase{"workload_of_a_queue", [](SnapshotBuilder& b) { b.in().promises.queued = true; },
-                  "OtherGate", false},
-        NeverCase{"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "NoRoom",
-                  false}),
+                  "ReleasedOtherGate", true},
+        NeverCase{"workload_of_a_queue",
+                  [](SnapshotBuilder& b) { b.in().constraints.queued = true; }, "ReleasedOtherGate",
+                  false},
+        NeverCase{"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; },
+                  "ReleasedNoCapacity", false}),
     [](const auto& each) { return each.param.name; });
 
 struct PromiseCase {
   const char* name;
-  int64_t before;  // status.promised
+  int64_t before;  // status.min_available
   int64_t available;
   int64_t required;
   int64_t after;
@@ -121,10 +123,10 @@ class Promised : public testing::TestWithParam<PromiseCase> {};
 
 TEST_P(Promised, OnlyWhatWasThereBeforeCanBeLost) {
   SnapshotBuilder builder = Holding();
-  builder.status().promised = GetParam().before;
-  builder.in().promises = {.available = GetParam().available, .required = GetParam().required};
-  EXPECT_EQ(ReasonFor(builder), GetParam().held ? "held" : "BelowPromise");
-  EXPECT_EQ(builder.Decide().status.promised, GetParam().after);
+  builder.status().min_available = GetParam().before;
+  builder.in().constraints = {.available = GetParam().available, .required = GetParam().required};
+  EXPECT_EQ(ReasonFor(builder), GetParam().held ? "held" : "ReleasedBelowMinAvailable");
+  EXPECT_EQ(builder.Decide().status.min_available, GetParam().after);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Promised,
@@ -141,7 +143,7 @@ TEST(Held, APodThatMayNotBeKeptOffAnUnusableNodeIsNotInjectedWhereThereIsOne) {
   SnapshotBuilder builder = Holding();
   builder.Node({.name = "bad", .agent = false, .prepared = false});
   EXPECT_EQ(fakes::ReasonOf(builder.Decide(), "Ready"), "Injecting");
-  builder.in().promises.recreate = true;
+  builder.in().constraints.recreate = true;
   EXPECT_EQ(fakes::ReasonOf(builder.Decide(), "Ready"), "DirectoryUnusable");
 }
 

@@ -136,19 +136,19 @@ INSTANTIATE_TEST_SUITE_P(
                   false},
         TaintCase{"prefer", {"any", "", "PreferNoSchedule"}, "", Taints::kAll, true},
         TaintCase{"passing", kNotReady, "", Taints::kAll, false},
-        TaintCase{"passing_ignored", kNotReady, "", Taints::kLasting, true},
-        TaintCase{"passing_of_others", kNotReady, "", Taints::kOthers, false},
-        TaintCase{"startup_ignored", kWarming, "", Taints::kLasting, true},
-        TaintCase{"startup_that_goes_when_it_is_warm", kWarming, "", Taints::kOthers, true},
-        TaintCase{"startup_of_others", kCilium, "", Taints::kOthers, false}),
+        TaintCase{"passing_ignored", kNotReady, "", Taints::kPersistent, true},
+        TaintCase{"passing_of_others", kNotReady, "", Taints::kExceptStartup, false},
+        TaintCase{"startup_ignored", kWarming, "", Taints::kPersistent, true},
+        TaintCase{"startup_that_goes_when_it_is_warm", kWarming, "", Taints::kExceptStartup, true},
+        TaintCase{"startup_of_others", kCilium, "", Taints::kExceptStartup, false}),
     [](const auto& each) { return each.param.name; });
 
 TEST(Shape, ACordonCountsOnlyForNow) {
   api::Node node = NodeWith({});
   node.unschedulable = true;
   EXPECT_FALSE(Tolerates({}, node, Taints::kAll));
-  EXPECT_FALSE(Tolerates({}, node, Taints::kOthers));
-  EXPECT_TRUE(Tolerates({}, node, Taints::kLasting));
+  EXPECT_FALSE(Tolerates({}, node, Taints::kExceptStartup));
+  EXPECT_TRUE(Tolerates({}, node, Taints::kPersistent));
 }
 
 TEST(Shape, RequestsAreSummedAsTheSchedulerCounts) {
@@ -174,10 +174,10 @@ TEST(Shape, QuantitiesThatCannotBeReadCountAsNothing) {
 }
 
 TEST(Shape, DevicesThatANodeDoesNotNameAreNotThere) {
-  EXPECT_TRUE(Holds({{"cpu", 1000}}, {{"cpu", 1000}, {"memory", 5}}));
-  EXPECT_FALSE(Holds({{"cpu", 1000}}, {{"cpu", 1001}}));
-  EXPECT_FALSE(Holds({{"cpu", 1000}}, {{"nvidia.com/gpu", 1}}));
-  EXPECT_TRUE(Holds({{"cpu", 1000}}, {{"nvidia.com/gpu", 0}}));
+  EXPECT_TRUE(Covers({{"cpu", 1000}}, {{"cpu", 1000}, {"memory", 5}}));
+  EXPECT_FALSE(Covers({{"cpu", 1000}}, {{"cpu", 1001}}));
+  EXPECT_FALSE(Covers({{"cpu", 1000}}, {{"nvidia.com/gpu", 1}}));
+  EXPECT_TRUE(Covers({{"cpu", 1000}}, {{"nvidia.com/gpu", 0}}));
 }
 
 TEST(Shape, AcceleratorsAreToldFromOtherDevices) {
@@ -213,30 +213,31 @@ TEST(Tolerates, StartupTaintsComeAndGoByThemselves) {
         "karpenter.sh/unregistered"}) {
     api::Node node;
     node.taints = {{.key = key, .effect = "NoSchedule"}};
-    EXPECT_TRUE(Tolerates({}, node, Taints::kLasting)) << key;
+    EXPECT_TRUE(Tolerates({}, node, Taints::kPersistent)) << key;
     EXPECT_FALSE(Tolerates({}, node, Taints::kAll)) << key;
   }
 }
 
-TEST(IsWarming, MeansOurOwnTaintsOnly) {
+TEST(HasStartupTaint, MeansOurOwnTaintsOnly) {
   api::Node node;
-  EXPECT_FALSE(IsWarming(node));
+  EXPECT_FALSE(HasStartupTaint(node));
   node.taints = {{.key = "cachewarm.io/warmings", .effect = "NoSchedule"}};
-  EXPECT_FALSE(IsWarming(node));
+  EXPECT_FALSE(HasStartupTaint(node));
   node.taints.push_back({.key = "cachewarm.io/warming", .effect = "NoExecute"});
-  EXPECT_TRUE(IsWarming(node));
+  EXPECT_TRUE(HasStartupTaint(node));
 }
 
-TEST(IsWarming, ForPodsThatDoNotTolerateIt) {
+TEST(HasStartupTaint, ForPodsThatDoNotTolerateIt) {
   api::Node node;
   node.taints = {{.key = "nvidia.com/gpu", .effect = "NoSchedule"}};
-  EXPECT_FALSE(IsWarmingFor({}, node));
+  EXPECT_FALSE(HasStartupTaintFor({}, node));
   node.taints.push_back({.key = "cachewarm.io/warming", .effect = "NoSchedule"});
-  EXPECT_TRUE(IsWarmingFor({}, node));
-  EXPECT_TRUE(IsWarmingFor({.tolerations = {{.key = "nvidia.com/gpu", .op = "Exists"}}}, node));
-  EXPECT_FALSE(IsWarmingFor({.tolerations = {{.op = "Exists"}}}, node));
+  EXPECT_TRUE(HasStartupTaintFor({}, node));
+  EXPECT_TRUE(
+      HasStartupTaintFor({.tolerations = {{.key = "nvidia.com/gpu", .op = "Exists"}}}, node));
+  EXPECT_FALSE(HasStartupTaintFor({.tolerations = {{.op = "Exists"}}}, node));
   node.taints.back().effect = "PreferNoSchedule";
-  EXPECT_FALSE(IsWarmingFor({}, node));
+  EXPECT_FALSE(HasStartupTaintFor({}, node));
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/steps/context.h"
+
+namespace cachewarm::agent {
+
+// Removes native files that an engine left truncated when it was killed. Such a file crashes every
+// start that maps it, and kubelet restarts a container before `renew` can activate another tree
+// (docs/design/0004-truncated-files.md). Call on one thread.
+class TruncatedFiles {
+ public:
+  explicit TruncatedFiles(const Context& context) : context_(context) {}
+
+  // Checks the files that were written in these trees and not again for a second. Removes only
+  // files with DATA_LOSS from CheckWhole() that no process has open for writing. Call once per
+  // iteration.
+  void Sweep(const std::vector<std::string>& generations);
+
+ private:
+  void CollectWritten(const std::string& generation);
+  bool CheckAndRemove(const std::string& generation, const std::string& path);
+
+  const Context& context_;
+  std::map<std::string, WallTime> read_until_;                       // by generation
+  std::map<std::string, std::map<std::string, WallTime>> suspects_;  // last write by path
+};
+
+}  // namespace cachewarm::agent

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "agent/evidence/watcher.h"
+
+namespace cachewarm::agent {
+
+// Returns the Watcher for nodes where the kernel has no inotify instance left. Every record is
+// empty and incomplete: starts are reported as unknown, captures include every allow-listed file.
+// Workloads are not affected.
+std::unique_ptr<Watcher> MakeUnavailableWatcher();
+
+}  // namespace cachewarm::agent

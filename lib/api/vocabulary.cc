@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/api/vocabulary.h"
+
+#include "lib/api/names.h"
+#include "lib/api/reasons.h"
+
+namespace cachewarm::api {
+namespace {
+
+constexpr std::string_view kReady = "CacheWarmup, condition Ready";
+constexpr std::string_view kWarm = "CacheWarmup, condition Warm";
+constexpr std::string_view kDegraded = "CacheWarmup, condition Degraded";
+constexpr std::string_view kWorkloadEvent = "workload, event";
+constexpr std::string_view kBuild = "CacheWarmup, status.builders and events";
+constexpr std::string_view kPodEvent = "Pod, event";
+constexpr std::string_view kBundle = "NodeCache, status.warmups[].bundles";
+constexpr std::string_view kNode = "Node, condition cachewarm.io/Warm; startup taint metric";
+constexpr std::string_view kRelease = "Pod, event and annotation cachewarm.io/released";
+
+constexpr ReasonMeaning kReasons[] = {
+    {reason::kInjecting, kReady, "New pods of the workload get the cache."},
+    {reason::kPaused, kReady, "spec.paused is set: no build, fetch, hold or injection is started."},
+    {reason::kWorkloadNotFound, kReady, "spec.workloadRef names an object that does not exist."},
+    {reason::kContainerNotFound, kReady, "The pod template has no container named spec.container."},
+    {reason::kUnsupportedWorkload, kReady,
+     "cachewarm cannot inject this kind of workload or this pod template."},
+    {reason::kNamespaceForbidsHostPath, kReady,
+     "The namespace enforces a Pod Security Standard that forbids hostPath volumes."},
+    {reason::kVolumeConflict, kReady,
+     "The pod template already uses the volume name or the mount path of cachewarm."},
+    {reason::kInjectionRejected, kReady,
+     "The API server admits the pod as it is and rejects it with the cache volume."},
+    {reason::kAdmissionDryRun, kReady, "The dry run of an injected pod has not finished yet."},
+    {reason::kPreparingNodes, kReady, "The nodes have not prepared the cache directory yet."},
+    {reason::kNoFittingNode, kReady,
+     "No node matches the pod's selector, affinity and tolerations."},
+    {reason::kDirectoryUnusable, kReady,
+     "Too many nodes have no agent, or cannot offer a writable cache directory."},
+    {reason::kVolumeRejected, kReady,
+     "A kubelet rejected the cache volume; injection is suspended."},
+    {reason::kPodsCrashing, kReady,
+     "Pods with the cache exit before they are ready; injection is suspended."},
+    {reason::kInvalidSpec, kReady, "A field of the spec has a value that cachewarm cannot use."},
+    {reason::kNoAdmission, kReady, "Neither the admission policy nor the webhook is installed."},
+    {reason::kOverlapsAnotherWarmup, kReady, "An older CacheWarmup selects the same pods."},
+
+    {reason::kWarmupCreated, kWorkloadEvent, "The operator created the CacheWarmup."},
+    {reason::kAnnotationRemoved, kWorkloadEvent,
+     "The annotation was removed; the CacheWarmup is deleted after 10 minutes."},
+    {reason::kWarmupDeleted, kWorkloadEvent, "The operator deleted the CacheWarmup."},
+    {reason::kInvalidAnnotation, kWorkloadEvent, "An annotation is unknown or has a wrong value."},
+    {reason::kWarmupNameTaken, kWorkloadEvent,
+     "A CacheWarmup of that name exists and does not belong to the workload."},
+    {reason::kAlreadyTargeted, kWorkloadEvent,
+     "Another CacheWarmup already names the workload in spec.workloadRef."},
+
+    {reason::kDistributed, kWarm, "Every fitting node has the bundle of its GPU type active."},
+    {reason::kNoBundle, kWarm, "A GPU type has no bundle, and no build is running for it."},
+    {reason::kBuilding, kWarm, "A builder compiles."},
+    {reason::kDistributing, kWarm, "Nodes are fetching a bundle."},
+
+    {reason::kHealthy, kDegraded, "No problem is known."},
+    {reason::kBuildFailed, kDegraded, "Builds failed spec.compile.backoffLimit times in a row."},
+    {reason::kNodesFailed, kDegraded, "Nodes cannot fetch, verify or activate a bundle."},
+    {reason::kStoreError, kDegraded, "The store rejects requests or cannot be reached."},
+
+    {reason::kBuilderElected, kBuild, "A pod was chosen to compile for a key."},
+    {reason::kBuilderLost, kBuild, "The builder's pod or node is gone."},
+    {reason::kBuilderRestarted, kBuild, "The builder's container restarted before its capture."},
+    {reason::kBuilderTimeout, kBuild,
+     "The builder was not ready and settled within spec.compile.timeoutSeconds."},
+    {reason::kBuilderPending, kBuild,
+     "The builder did not start within spec.compile.pendingSeconds."},
+    {reason::kBuilderCrashed, kBuild, "The builder's container exited with an error."},
+    {reason::kBuilderJobRejected, kBuild,
+     "No builder Job can be created; the message names the cause."},
+    {reason::kBuildRequestFailed, kBuild, "A request of spec.compile.requests failed."},
+    {reason::kNothingToCapture, kBuild, "The builder wrote no file that matches spec.caches."},
+    {reason::kCacheNotSettled, kBuild, "The builder's cache directory kept changing."},
+    {reason::kPublishFailed, kBuild, "The bundle could not be pushed to the store."},
+    {reason::kCaptured, kBuild, "The bundle was captured and recorded."},
+    {reason::kPublished, kBuild, "The bundle is in the store."},
+    {reason::kRankNotCaptured, kBuild, "A pod of the builder's group is missing in the bundle."},
+    {reason::kTruncatedFile, "agent metric cachewarm_agent_failures_total",
+     "A killed compiler left a partially written file, which the agent removed."},
+
+    {reason::kPodHeld, kPodEvent,
+     "The pod is held until its node is warm; the event has the limit."},
+    {reason::kInjectionSkipped, kPodEvent,
+     "The pod was created without the cache; see the message."},
+
+    {reason::kActive, kBundle, "The bundle is in the directory that pods mount."},
+    {reason::kFetchFailed, kBundle, "The bundle could not be downloaded; the agent tries again."},
+    {reason::kVerifyFailed, kBundle,
+     "The bytes do not match the digest; the bundle is quarantined."},
+    {reason::kBundleRejected, kBundle, "The bundle breaks a limit or a rule of the node."},
+    {reason::kSignatureRejected, kBundle, "No trusted key signed the bundle."},
+    {reason::kTreeDamaged, kBundle,
+     "The scrub found a changed file; a fresh tree replaces this one."},
+    {reason::kOverLimit, kBundle, "The bundle does not fit into byteLimit."},
+    {reason::kDiskFull, kBundle, "The disk has too little free space for the bundle."},
+    {reason::kDiskFailed, kBundle, "Reading or writing the disk failed."},
+    {reason::kRootUnusable, "agent metric cachewarm_agent_failures_total",
+     "The root directory cannot be written."},
+
+    {reason::kNodeWarm, kNode, "The node has every bundle that its warmups need."},
+    {reason::kNodeWarming, kNode, "The node is fetching."},
+    {reason::kNodeNoMatchingWarmup, kNode, "No warmup selects the node."},
+    {reason::kNodeBundleFailed, kNode, "A bundle failed on the node."},
+    {reason::kNodeAgentNotReady, kNode, "No agent is ready on the node."},
+    {reason::kNodeDeadlineExceeded, kNode,
+     "The node was Ready for a minute without becoming warm."},
+
+    {reason::kReleasedWarm, kRelease, "A fitting node is warm."},
+    {reason::kReleasedForBuild, kRelease, "The pod was elected to compile."},
+    {reason::kReleasedNoCapacity, kRelease,
+     "No fitting node has capacity; autoscalers do not see held pods."},
+    {reason::kReleasedNotWorthWaiting, kRelease,
+     "Waiting would take longer than a warm start saves."},
+    {reason::kReleasedAtDeadline, kRelease,
+     "The pod was held for the maximum time (spec.gate.maxHoldSeconds)."},
+    {reason::kReleasedHoldingDisabled, kRelease,
+     "The warmup was deleted, is paused, is not Ready, or has gate.mode Never."},
+    {reason::kReleasedBelowMinAvailable, kRelease,
+     "The workload has fewer available pods than it needs."},
+    {reason::kReleasedRecreate, kRelease, "The Deployment's strategy is Recreate."},
+    {reason::kReleasedNoSurge, kRelease, "The Deployment's maxSurge is 0."},
+    {reason::kReleasedInOrder, kRelease, "The StatefulSet starts its pods one after the other."},
+    {reason::kReleasedJobDeadline, kRelease, "The Job has an activeDeadlineSeconds."},
+    {reason::kReleasedUnknownGang, kRelease, "The pod belongs to a group whose size is unknown."},
+    {reason::kReleasedOtherGate, kRelease, "Another scheduling gate holds the pod."},
+    {reason::kReleasedWithGroup, kRelease, "Another pod of its group was released."},
+    {reason::kReleasedManually, "Pod, annotation cachewarm.io/released",
+     "`cachewarm release` released the pod."},
+};
+
+constexpr NameMeaning kNames[] = {
+    {kWarmAnnotation, "annotation", "workload, Pod", "user",
+     "\"true\" warms the workload, \"false\" excludes it."},
+    {kWarmAnnotation, "label", "Namespace", "user",
+     "\"true\" warms every workload of the namespace that requests an accelerator."},
+    {kInjectLabel, "label", "CacheWarmup", "operator",
+     "Set while new pods get the cache; the admission policy selects by it."},
+    {kRequestedSpecAnnotation, "annotation", "CacheWarmup", "operator",
+     "Digest of the spec that the workload's annotations request."},
+    {kRemovalRequestedAtAnnotation, "annotation", "CacheWarmup", "operator",
+     "RFC 3339 time at which the workload's annotation was removed."},
+    {kWarmupAnnotation, "annotation", "Pod", "admission", "Name of the CacheWarmup of the pod."},
+    {kSchedulingGate, "scheduling gate", "Pod", "admission", "Holds the pod until it is released."},
+    {kHeldUntilAnnotation, "annotation", "Pod", "operator",
+     "RFC 3339 time at which a held pod is released at the latest."},
+    {kReleasedAnnotation, "annotation", "Pod", "operator, cachewarm release",
+     "Reason for which the pod was released."},
+    {kHeldSecondsAnnotation, "annotation", "Pod", "operator", "Seconds that the pod was held."},
+    {kStartAnnotation, "annotation", "Pod", "operator",
+     "Result and figures of the pod's first start, as a JSON object."},
+    {kBuilderWarmupLabel, "label", "Job, Pod", "operator",
+     "uid of the CacheWarmup that it builds for."},
+    {kBuilderKeyLabel, "label", "Job, Pod", "operator", "Key that it builds."},
+    {kBuilderReadinessGate, "readiness gate", "Pod", "operator",
+     "Never set: a builder Job's pod gets no traffic."},
+    {kWarmingTaints[0], "taint", "Node", "user; the operator removes it",
+     "Startup taint: no pod is scheduled before the node is warm."},
+    {kWarmingTaints[1], "taint", "Node", "user; the operator removes it",
+     "The same, in the form that the cluster autoscaler ignores."},
+    {kNodeCondition, "condition type", "Node", "operator",
+     "Written with nodeCondition: true; True when the node is warm."},
+};
+
+}  // namespace
+
+std::span<const ReasonMeaning> ReasonMeanings() {
+  return kReasons;
+}
+
+std::span<const NameMeaning> NameMeanings() {
+  return kNames;
+}
+
+}  // namespace cachewarm::api

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace cachewarm::bundle {
+
+// Returns the number of processors, at most four: with more threads the sequential hashes of tar
+// and blob are the bottleneck of packing and unpacking.
+int DefaultThreads();
+
+inline constexpr int kThreadsMax = 64;
+
+// Runs jobs on a fixed number of threads, starting them in the order in which they were posted.
+// After a failure no further job starts; the reported error does not depend on the number of
+// threads. The queue is unbounded: to bound it, Wait() for an earlier job before Post().
+// Thread-safe.
+class WorkerPool {
+ public:
+  // `worker` is 0 to threads() - 1: state that belongs to one worker needs no lock.
+  using Job = std::function<absl::Status(size_t worker)>;
+
+  // `threads` is clamped to 1 to kThreadsMax.
+  explicit WorkerPool(int threads);
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+  // Drops the jobs that have not started and waits for the running ones.
+  ~WorkerPool();
+
+  // Returns the clamped number of threads; fewer may run if the system allows no more.
+  int threads() const { return static_cast<int>(running_.size()); }
+
+  // Adds a job. Jobs are numbered from 0 in the order of the calls.
+  void Post(Job job);
+  // Blocks until `job` and all earlier ones have ended or were dropped. Returns the error of the
+  // first of them that failed. A job may wait for earlier ones, never for itself or a later one.
+  absl::Status Wait(int64_t job);
+
+ private:
+  void Work(size_t worker);
+  bool HasEnded(int64_t job) const;
+
+  std::mutex mutex_;
+  std::condition_variable posted_;
+  std::condition_variable ended_;
+  std::deque<Job> waiting_;
+  int64_t begun_ = 0;             // number of jobs removed from waiting_
+  std::vector<int64_t> running_;  // by worker
+  int64_t failed_ = std::numeric_limits<int64_t>::max();
+  absl::Status error_;  // of job `failed_`
+  bool closing_ = false;
+  std::vector<std::jthread> threads_;  // last: they use all of the above
+};
+
+// Calls `each` for the ranges [first, last) of `batch` indices that cover [0, count), concurrently
+// on `threads` threads. Returns the error of the first range that failed.
+absl::Status ForEachBatch(int threads, size_t count, size_t batch,
+                          const std::function<absl::Status(size_t first, size_t last)>& each);
+
+}  // namespace cachewarm::bundle

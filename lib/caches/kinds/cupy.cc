@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// CuPy (cupy/cuda/compiler.py): flat "<hash>.cubin" files, renamed into place.
+#include "lib/caches/kind.h"
+
+namespace cachewarm::caches {
+
+CacheKind CupyKind() {
+  return {.name = "cupy",
+          .path = "cupy",
+          .env = {{"CUPY_CACHE_DIR"}},
+          .nested = {},
+          .files = {{.glob = "*.cubin", .role = Role::kIndex},
+                    {.glob = "*.hsaco", .role = Role::kIndex}}};
+}
+
+}  // namespace cachewarm::caches

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Validates spec.caches. The CRD checks the form of each field; names of presets, and clashes
+// between entries, are checked here, so that a new preset needs no new CRD
+// (docs/design/0021-one-row-per-cache-kind.md).
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "lib/api/json/limits.h"
+#include "lib/api/names.h"
+#include "lib/base/status.h"
+#include "lib/caches/cache_table.h"
+#include "lib/caches/kind.h"
+
+namespace cachewarm::caches {
+namespace {
+
+constexpr size_t kNameMax = 40;
+constexpr size_t kEnvMax = 128;
+constexpr size_t kCachePathMax = 128;
+// A NodeCache holds the entries of 64 warmups beside their bundles and the agent's status; etcd
+// accepts objects of 1.5 MiB.
+constexpr size_t kEncodedBytesMax = 8U << 10U;
+constexpr size_t kBytesPerGlob = 3;     // quotes and comma
+constexpr size_t kBytesPerCache = 150;  // field names, and the API server's managedFields
+
+absl::Status InvalidField(size_t index, std::string_view field, std::string_view problem) {
+  return absl::InvalidArgumentError(fmt::format("spec.caches[{}]{}: {}", index, field, problem));
+}
+
+bool IsLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool IsName(std::string_view text) {
+  return !text.empty() && text.size() <= kNameMax &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= 'a' && c <= 'z') || IsDigit(c) || c == '-'; });
+}
+
+bool IsEnvName(std::string_view text) {
+  return !text.empty() && text.size() <= kEnvMax && IsLetter(text.front()) &&
+         std::all_of(text.begin(), text.end(), [](char c) { return IsLetter(c) || IsDigit(c); });
+}
+
+// Accepts components of [A-Za-z0-9._-] that do not begin with a dot.
+bool IsCachePath(std::string_view path) {
+  if (path.empty() || path.size() > kCachePathMax) {
+    return false;
+  }
+  bool start = true;
+  for (const char c : path) {
+    if (start && !IsLetter(c) && !IsDigit(c)) {
+      return false;
+    }
+    start = c == '/';
+    if (!start && !IsLetter(c) && !IsDigit(c) && c != '.' && c != '-') {
+      return false;
+    }
+  }
+  return !start;
+}
+
+// True if the paths are equal or one contains the other.
+bool Overlap(std::string_view a, std::string_view b) {
+  const std::string_view shorter = a.size() < b.size() ? a : b;
+  const std::string_view longer = a.size() < b.size() ? b : a;
+  return longer.starts_with(shorter) &&
+         (longer.size() == shorter.size() || longer[shorter.size()] == '/');
+}
+
+// Variables that decide more than a cache's directory: pointing them below the mount breaks a pod.
+bool IsReserved(std::string_view env) {
+  static constexpr std::string_view kReserved[] = {
+      "HOME", "PATH", "PYTHONPATH", "USER", "LD_PRELOAD", "LD_LIBRARY_PATH", "PWD", "SHELL"};
+  return std::find(std::begin(kReserved), std::end(kReserved), env) != std::end(kReserved);
+}
+
+// Accepts printable ASCII that JSON needs no escape for: Go's encoder writes <, >, & and control
+// characters as six bytes.
+bool IsGlob(std::string_view text) {
+  return !text.empty() && text.size() <= api::json::kGlobBytes && text.front() != '/' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return c >= ' ' && c <= '~' &&
+                  std::string_view("\"&<>\\").find(c) == std::string_view::npos;
+         });
+}
+
+absl::Status CheckGlobs(size_t index, const api::CacheChoice& entry) {
+  if (entry.include.size() > api::json::kIncludesMax) {
+    return InvalidField(index, ".include",
+                        fmt::format("more than {} patterns", api::json::kIncludesMax));
+  }
+  for (const std::string& glob : entry.include) {
+    if (!IsGlob(glob)) {
+      return InvalidField(
+          index, ".include",
+          fmt::format("each pattern is 1 to {} printable ASCII characters without \"&<>\\, "
+                      "relative to path; use ? to match any other character",
+                      api::json::kGlobBytes));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCustomCache(size_t index, const api::CacheChoice& entry) {
+  if (!IsName(entry.name)) {
+    return InvalidField(index, ".name",
+                        fmt::format("expected 1 to {} characters of a-z, 0-9 and -", kNameMax));
+  }
+  if (FindKind(entry.name) != nullptr) {
+    return InvalidField(
+        index, ".name",
+        fmt::format("\"{}\" is a cache kind that cachewarm knows; remove env, path and include, or "
+                    "use another name",
+                    entry.name));
+  }
+  if (!IsEnvName(entry.env) || IsReserved(entry.env)) {
+    return InvalidField(
+        index, ".env",
+        "expected the name of a variable that sets nothing but the directory of this cache "
+        "(not HOME, PATH, LD_PRELOAD and the like)");
+  }
+  if (!IsCachePath(entry.path)) {
+    return InvalidField(
+        index, ".path",
+        fmt::format("expected a relative path of A-Z, a-z, 0-9, ., _ and -, at most {} "
+                    "bytes, without empty components and none that begin with a dot",
+                    kCachePathMax));
+  }
+  return CheckGlobs(index, entry);
+}
+
+absl::Status CheckDisjoint(size_t index, const api::CacheChoice& entry,
+                           const std::vector<api::CacheChoice>& before) {
+  for (const CacheKind& kind : AllKinds()) {
+    if (Overlap(kind.path, entry.path)) {
+      return InvalidField(
+          index, ".path",
+          fmt::format("overlaps the directory of the preset {}; use another path", kind.name));
+    }
+    if (std::any_of(kind.env.begin(), kind.env.end(),
+                    [&entry](const EnvRow& row) { return row.name == entry.env; })) {
+      return InvalidField(
+          index, ".env",
+          fmt::format("is set by the preset {}; select that preset, or use another variable",
+                      kind.name));
+    }
+  }
+  for (const api::CacheChoice& other : before) {
+    if (other.name == entry.name || other.env == entry.env || Overlap(other.path, entry.path)) {
+      return InvalidField(
+          index, "",
+          fmt::format("has the name or env of the cache {}, or overlaps its path; change that",
+                      other.name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckEncodedSize(const std::vector<api::CacheChoice>& entries) {
+  size_t bytes = 0;
+  for (const api::CacheChoice& entry : entries) {
+    bytes += kBytesPerCache + entry.name.size() + entry.env.size() + entry.path.size();
+    for (const std::string& glob : entry.include) {
+      bytes += kBytesPerGlob + glob.size();
+    }
+  }
+  return bytes <= kEncodedBytesMax
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(fmt::format(
+                   "spec.caches: {} bytes in a NodeCache exceed the limit of {}; use fewer "
+                   "and wider patterns",
+                   bytes, kEncodedBytesMax));
+}
+
+}  // namespace
+
+absl::StatusOr<CacheTable> CacheTable::Make(const std::vector<api::CacheChoice>& entries) {
+  if (entries.empty()) {
+    return AllPresets();
+  }
+  if (entries.size() > api::json::kCachesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("spec.caches: more than {} entries", api::json::kCachesMax));
+  }
+  CW_RETURN_IF_ERROR(CheckEncodedSize(entries));
+  CacheTable table;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    api::CacheChoice entry = entries[i];
+    if (entry.env.empty()) {
+      if (const absl::Status known = CheckPresetName(entry.name); !known.ok()) {
+        return InvalidField(
+            i, ".name",
+            fmt::format("{}; remove it, or define it with env, path and include", Message(known)));
+      }
+      if (!entry.path.empty() || !entry.include.empty()) {
+        return InvalidField(i, "", "path and include need env; a preset defines them itself");
+      }
+      const CacheKind* kind = FindKind(entry.name);
+      if (std::find(table.kinds_.begin(), table.kinds_.end(), kind) == table.kinds_.end()) {
+        table.kinds_.push_back(kind);
+      }
+      continue;
+    }
+    if (entry.path.empty()) {
+      entry.path = entry.name;
+    }
+    CW_RETURN_IF_ERROR(CheckCustomCache(i, entry));
+    CW_RETURN_IF_ERROR(CheckDisjoint(i, entry, table.custom_));
+    table.custom_.push_back(std::move(entry));
+  }
+  return table;
+}
+
+}  // namespace cachewarm::caches

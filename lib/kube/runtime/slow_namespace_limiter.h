@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "lib/base/clock.h"
+
+namespace cachewarm::kube {
+
+// Keeps slow pod patches of one namespace from delaying those of all others: behind a webhook that
+// does not answer each patch takes 10 to 30 s. A patch is cancelled after 3 s. A namespace is slow
+// once a patch failed there after a second or more, until a patch is answered faster or ten minutes
+// have passed. Few patches of slow namespaces run at the same time, and they get more time. Keeps
+// its state in memory only. Thread-safe.
+class SlowNamespaceLimiter {
+ public:
+  struct SlowPatches {
+    size_t at_once;  // of all slow namespaces together
+    Duration limit;  // after which a patch is cancelled
+  };
+
+  // `clock` must outlive the limiter.
+  SlowNamespaceLimiter(const Clock& clock, SlowPatches slow) : clock_(clock), slow_(slow) {}
+
+  // Calls `patch`, which must return soon after its token is stopped, and returns its result.
+  // Errors: DEADLINE_EXCEEDED when the patch was cancelled, so that its outcome is unknown;
+  // ABORTED, without a call, when too many patches of slow namespaces are running.
+  using Patch = std::function<absl::Status(std::stop_token)>;
+  absl::Status Run(const std::string& ns, std::stop_token stop, const Patch& patch);
+
+ private:
+  class Slot;
+
+  void Record(const std::string& ns, Duration took, bool ok);
+
+  const Clock& clock_;
+  const SlowPatches slow_;
+  std::mutex mutex_;
+  size_t slow_under_way_ = 0;
+  std::map<std::string, MonoTime> slow_since_;  // namespace -> time of the last slow failure
+};
+
+}  // namespace cachewarm::kube

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/admission/dry_runs.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lib/api/names.h"
+#include "lib/base/status.h"
+#include "lib/codec/json_value.h"
+#include "lib/kube/core/error.h"
+
+namespace cachewarm::admission {
+namespace {
+
+// Parts of errors caused by the cluster's state or the operator's permissions, not by the pod
+// (apiserver pkg/admission, plugin/pkg/admission/resourcequota, authorizer).
+constexpr std::array<std::string_view, 6> kInconclusive = {
+    "exceeded quota",         "does not support dry run", "failed calling webhook",
+    "cannot create resource", "is being terminated",      "only with dryRun"};
+
+absl::Status DryRunCreate(kube::Client& client, const std::string& ns, codec::Json pod,
+                          std::stop_token stop) {
+  pod["metadata"]["namespace"] = ns;
+  return client
+      .Do(kube::Create(kube::kPods, pod,
+                       {.field_manager = std::string(api::kOperatorManager), .dry_run = true}),
+          stop)
+      .status();
+}
+
+}  // namespace
+
+plan::DryRunResult Classify(const absl::Status& status) {
+  if (status.ok()) {
+    return plan::DryRunResult::kAllowed;
+  }
+  const std::string message = Message(status);
+  const bool inconclusive =
+      std::any_of(kInconclusive.begin(), kInconclusive.end(),
+                  [&](std::string_view part) { return message.find(part) != std::string::npos; });
+  const bool rejects_pod = absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status);
+  return rejects_pod && !inconclusive ? plan::DryRunResult::kRefused : plan::DryRunResult::kUnknown;
+}
+
+plan::AdmissionDryRun DryRuns::Last(const std::string& warmup_uid) const {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(warmup_uid);
+  return found == entries_.end() ? plan::AdmissionDryRun{} : found->second.result;
+}
+
+plan::AdmissionDryRun DryRuns::Run(const std::string& warmup_uid, const std::string& ns,
+                                   const plan::DryRunRequest& request, std::stop_token stop) {
+  plan::AdmissionDryRun result{.fingerprint = request.fingerprint};
+  result.unmodified = Classify(DryRunCreate(client_, ns, *request.unmodified, stop));
+  if (result.unmodified != plan::DryRunResult::kRefused) {
+    const absl::Status injected = DryRunCreate(client_, ns, *request.injected, stop);
+    result.injected = Classify(injected);
+    result.message = injected.ok() ? "" : Message(injected);
+  }
+  result.time = clock_.Now();
+  std::lock_guard lock(mutex_);
+  entries_[warmup_uid] = {request, result};
+  return result;
+}
+
+std::optional<plan::AdmissionDryRun> DryRuns::Rerun(const std::string& warmup_uid,
+                                                    const std::string& ns, Duration interval,
+                                                    std::stop_token stop) {
+  plan::DryRunRequest request;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = entries_.find(warmup_uid);
+    if (found == entries_.end() || clock_.Now() - found->second.result.time < interval) {
+      return std::nullopt;
+    }
+    request = found->second.request;
+  }
+  return Run(warmup_uid, ns, request, stop);
+}
+
+void DryRuns::Forget(const std::string& warmup_uid) {
+  std::lock_guard lock(mutex_);
+  entries_.erase(warmup_uid);
+}
+
+}  // namespace cachewarm::admission

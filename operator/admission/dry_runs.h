@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "lib/base/clock.h"
+#include "lib/kube/client/client.h"
+#include "operator/plan/plan.h"
+
+namespace cachewarm::admission {
+
+// Classifies the answer to a dry-run create. Only a rejection of the pod's content is kRefused.
+// Quota, rate limits, webhooks that fail or do not support dry run, missing permissions of the
+// operator and an unreachable server are kUnknown.
+plan::DryRunResult Classify(const absl::Status& status);
+
+// Creates pods with dryRun=All, unmodified and injected, and keeps the last result of each warmup.
+// State is in memory only: a new leader runs again. Thread-safe.
+class DryRuns {
+ public:
+  // Both must outlive it.
+  DryRuns(kube::Client& client, const Clock& clock) : client_(client), clock_(clock) {}
+
+  // Returns the last result; its fingerprint is empty if there is none.
+  plan::AdmissionDryRun Last(const std::string& warmup_uid) const;
+
+  // Creates both pods of `request` in `ns` with dryRun=All and keeps the result. Tries the
+  // unmodified pod first: if that is rejected too, the injected pod proves nothing.
+  plan::AdmissionDryRun Run(const std::string& warmup_uid, const std::string& ns,
+                            const plan::DryRunRequest& request, std::stop_token stop);
+
+  // Repeats the last request, at most once per `interval`, when pods seem to be rejected. Returns
+  // nothing if it is too early or there was no request.
+  std::optional<plan::AdmissionDryRun> Rerun(const std::string& warmup_uid, const std::string& ns,
+                                             Duration interval, std::stop_token stop);
+
+  void Forget(const std::string& warmup_uid);
+
+ private:
+  struct Entry {
+    plan::DryRunRequest request;
+    plan::AdmissionDryRun result;
+  };
+
+  kube::Client& client_;
+  const Clock& clock_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace cachewarm::admission

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/annotations/decide.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "lib/api/annotations.h"
+#include "lib/api/names.h"
+#include "lib/api/reasons.h"
+#include "lib/base/status.h"
+#include "lib/caches/cache_table.h"
+#include "lib/kube/core/object.h"
+#include "operator/annotations/desired_warmup.h"
+
+namespace cachewarm::annotations {
+namespace {
+
+using codec::Json;
+namespace reason = api::reason;
+
+enum class Requested { kYes, kNo, kInvalid };
+
+struct WarmAnnotation {
+  Requested requested = Requested::kNo;
+  std::string problem;  // set if `requested` is kInvalid
+};
+
+WarmAnnotation ReadWarmAnnotation(const AnnotationRequest& request) {
+  const auto found = request.annotations.find(std::string(api::kWarmAnnotation));
+  if (found == request.annotations.end()) {
+    return {.requested = request.namespace_opted_in && request.accelerator ? Requested::kYes
+                                                                           : Requested::kNo};
+  }
+  if (found->second == "true") {
+    return {.requested = Requested::kYes};
+  }
+  if (found->second == "false") {
+    return {.requested = Requested::kNo};
+  }
+  return {.requested = Requested::kInvalid,
+          .problem = fmt::format(
+              "annotation {}: invalid value \"{}\"; set it to true or false, or remove it",
+              api::kWarmAnnotation, found->second.substr(0, 80))};
+}
+
+bool HasWarmAnnotation(const AnnotationRequest& request) {
+  return request.annotations.contains(std::string(api::kWarmAnnotation));
+}
+
+bool IsOwned(const AnnotationRequest& request) {
+  const kube::Owner owner = kube::ControllerOf(*request.present);
+  return !request.uid.empty() && owner.uid == request.uid;
+}
+
+// True if the owner was a deleted workload of the same name. The garbage collector removes such a
+// CacheWarmup.
+bool IsOrphan(const AnnotationRequest& request) {
+  const kube::Owner owner = kube::ControllerOf(*request.present);
+  return owner.kind == request.kind && owner.name == request.name && owner.uid != request.uid;
+}
+
+std::string RemovalRequestedAt(const Json& present) {
+  return kube::TextAt(present, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
+}
+
+Json MarkPatch(const Json& present, const Json& since) {
+  return {{"metadata",
+           {{"resourceVersion", kube::ResourceVersionOf(present)},
+            {"annotations", {{std::string(api::kRemovalRequestedAtAnnotation), since}}}}}};
+}
+
+std::vector<Note> PresetProblems(const Json& spec) {
+  std::vector<Note> problems;
+  const Json* entries = kube::At(spec, {"caches"});
+  for (const Json& entry : entries == nullptr ? Json::array() : *entries) {
+    if (const absl::Status known = caches::CheckPresetName(kube::TextAt(entry, {"name"}));
+        !known.ok()) {
+      problems.push_back({.is_warning = true,
+                          .reason = reason::kInvalidAnnotation,
+                          .text = fmt::format("annotation cachewarm.io/caches: {}; remove it, or "
+                                              "create a CacheWarmup that defines it with env, "
+                                              "path and include",
+                                              Message(known))});
+    }
+  }
+  return problems;
+}
+
+std::vector<Note> Problems(const api::AnnotatedSpec& requested) {
+  std::vector<Note> problems;
+  for (const std::string& text : requested.problems) {
+    problems.push_back({.is_warning = true, .reason = reason::kInvalidAnnotation, .text = text});
+  }
+  for (Note& note : PresetProblems(requested.spec)) {
+    problems.push_back(std::move(note));
+  }
+  return problems;
+}
+
+Note Warning(std::string_view reason, std::string text) {
+  return {.is_warning = true, .reason = reason, .text = std::move(text)};
+}
+
+// Creates the CacheWarmup without the overrides from annotations. Fields written by a create stay
+// when a later apply omits them, so an apply adds the overrides right afterwards.
+Decision Create(const AnnotationRequest& request) {
+  if (!request.served_by.empty()) {
+    if (!HasWarmAnnotation(request)) {
+      return {};
+    }
+    return {.problems = {Warning(reason::kAlreadyTargeted,
+                                 fmt::format("CacheWarmup {} already targets this workload; delete "
+                                             "that CacheWarmup or remove the annotation {}",
+                                             request.served_by, api::kWarmAnnotation))}};
+  }
+  return {
+      .step = Step::kCreate,
+      .object = DesiredWarmup(request, Json::object(), ""),
+      .events = {{.reason = reason::kWarmupCreated,
+                  .text = fmt::format(
+                      "created CacheWarmup {}; new pods start warm, running pods are not changed",
+                      request.warmup)}}};
+}
+
+Decision NameConflict(const AnnotationRequest& request) {
+  if (IsOrphan(request)) {
+    return {};  // its deletion triggers another reconcile
+  }
+  return {.problems = {
+              Warning(reason::kWarmupNameTaken,
+                      fmt::format("cannot create CacheWarmup {}: one with this name exists and is "
+                                  "not owned by this workload; delete that CacheWarmup, or create "
+                                  "one with another name for this workload",
+                                  request.warmup))}};
+}
+
+// Creates or updates the CacheWarmup of a workload that requests one.
+Decision Ensure(const AnnotationRequest& request) {
+  const api::AnnotatedSpec requested = api::ReadAnnotatedSpec(request.annotations);
+  Decision out;
+  out.problems = Problems(requested);
+  if (request.present != nullptr && !IsOwned(request)) {
+    Decision conflict = NameConflict(request);
+    std::move(conflict.problems.begin(), conflict.problems.end(), std::back_inserter(out.problems));
+    return out;
+  }
+  if (request.present != nullptr && !RemovalRequestedAt(*request.present).empty()) {
+    out.step = Step::kPatch;
+    out.object = MarkPatch(*request.present, nullptr);
+    return out;
+  }
+  if (!out.problems.empty()) {
+    return out;
+  }
+  if (request.present == nullptr) {
+    return request.ended ? Decision{} : Create(request);
+  }
+  Json desired = DesiredWarmup(request, requested.spec, kube::UidOf(*request.present));
+  if (!IsUpToDate(*request.present, desired)) {
+    out.step = Step::kApply;
+    out.object = std::move(desired);
+  }
+  return out;
+}
+
+Decision MarkForRemoval(const AnnotationRequest& request) {
+  const std::string due = FormatTime(request.now + request.grace);
+  return {.step = Step::kPatch,
+          .object = MarkPatch(*request.present, FormatTime(request.now)),
+          .events = {{.reason = reason::kAnnotationRemoved,
+                      .text = fmt::format(
+                          "no annotation or namespace label requests a warmup any more; "
+                          "CacheWarmup {} will be deleted at {} unless {}=true is set again",
+                          request.warmup, due, api::kWarmAnnotation)}},
+          .requeue_after = request.grace};
+}
+
+// Removes the CacheWarmup of a workload that no longer requests one, after the grace period.
+Decision Remove(const AnnotationRequest& request) {
+  // A CacheWarmup without this annotation belongs to a user, even if the workload owns it.
+  if (request.present == nullptr || !IsOwned(request) ||
+      kube::TextAt(*request.present, {"metadata", "annotations", api::kRequestedSpecAnnotation})
+          .empty()) {
+    return {};
+  }
+  const std::string text = RemovalRequestedAt(*request.present);
+  const auto since = ParseTime(text);
+  // Ignore timestamps in the future; we did not write them.
+  if (text.empty() || !since.ok() || *since > request.now) {
+    return MarkForRemoval(request);
+  }
+  const WallTime due = *since + request.grace;
+  if (request.now < due) {
+    return {.requeue_after = due - request.now};
+  }
+  return {.step = Step::kDelete,
+          .events = {{.reason = reason::kWarmupDeleted,
+                      .text = fmt::format("deleted CacheWarmup {}: not requested since {}",
+                                          request.warmup, text)}}};
+}
+
+}  // namespace
+
+Decision Decide(const AnnotationRequest& request) {
+  if (request.is_child) {
+    return {};
+  }
+  const WarmAnnotation annotation = ReadWarmAnnotation(request);
+  switch (annotation.requested) {
+    case Requested::kYes:
+      return Ensure(request);
+    case Requested::kNo:
+      return request.ended ? Decision{} : Remove(request);
+    case Requested::kInvalid:
+      break;
+  }
+  return {.problems = {Warning(reason::kInvalidAnnotation, annotation.problem)}};
+}
+
+}  // namespace cachewarm::annotations

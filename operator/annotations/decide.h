@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/codec/json_value.h"
+
+// Turns a workload's annotations and its namespace's label into a CacheWarmup. Pure: takes the
+// workload and its present CacheWarmup, returns one step.
+namespace cachewarm::annotations {
+
+// Time between the removal of the annotation and the deletion of the CacheWarmup. Owners of
+// workloads (Argo, Helm, controllers) may strip annotations and restore them.
+inline constexpr Duration kRemovalGrace{600'000};
+
+// One workload and its CacheWarmup at one moment. A set of standalone pods counts as one workload:
+// it has a `selector`, and its namespace owns the CacheWarmup.
+struct AnnotationRequest {
+  WallTime now{};
+  std::string warmup;  // name of its CacheWarmup
+  std::string api_version;
+  std::string kind;
+  std::string ns;
+  std::string name;
+  std::string uid;
+  std::map<std::string, std::string> selector;
+  std::map<std::string, std::string> annotations;
+  bool accelerator = false;         // its pods request an accelerator
+  bool namespace_opted_in = false;  // the namespace has the label cachewarm.io/warm=true
+  // Owned by another supported workload, or a builder Job: never gets its own CacheWarmup.
+  bool is_child = false;
+  bool ended = false;  // is being deleted, or is a finished Job: no CacheWarmup is created for it
+  // The CacheWarmup with the name `warmup`; null if none exists.
+  const codec::Json* present = nullptr;
+  // A CacheWarmup for this workload that the operator did not create; empty if none exists.
+  std::string served_by;
+  Duration grace = kRemovalGrace;  // see kRemovalGrace
+};
+
+enum class Step {
+  kNothing,
+  kCreate,  // `object` is new; on ALREADY_EXISTS, decide again
+  kApply,   // server-side apply of `object`, field manager api::kAnnotationsManager
+  kPatch,   // `object` is a merge patch, bound to the resourceVersion of `present`
+  kDelete,  // bound to the resourceVersion of `present`
+};
+
+// An event for the workload.
+struct Note {
+  bool is_warning = false;
+  std::string_view reason;  // from lib/api/reasons.h
+  std::string text;
+};
+
+struct Decision {
+  Step step = Step::kNothing;
+  codec::Json object;
+  std::vector<Note> events;    // to be recorded once the step has succeeded
+  std::vector<Note> problems;  // present conditions; each is recorded when it first appears
+  std::optional<Duration> requeue_after;
+};
+
+// Returns the next step. Deterministic; repeating until kNothing terminates.
+//  - Creates a CacheWarmup only if the workload requests one and all its annotations are valid.
+//    While an annotation is invalid, an existing CacheWarmup keeps its spec.
+//  - Changes or deletes only a CacheWarmup that the workload owns (ownerReferences).
+//  - The annotation cachewarm.io/warm overrides the namespace's label. Any value but true and false
+//    changes nothing.
+Decision Decide(const AnnotationRequest& request);
+
+}  // namespace cachewarm::annotations

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "lib/codec/json_value.h"
+#include "operator/annotations/decide.h"
+
+namespace cachewarm::annotations {
+
+// Returns the CacheWarmup for `request`: `spec` (from its annotations) plus the workloadRef or
+// selector. Contains exactly the fields that the operator's field manager owns. `uid` binds the
+// apply to the present CacheWarmup; empty for a new one.
+codec::Json DesiredWarmup(const AnnotationRequest& request, const codec::Json& spec,
+                          const std::string& uid);
+
+// True if `present` has the digest of `desired` and every field still has the desired value.
+// Additional fields and list entries belong to users and are ignored.
+bool IsUpToDate(const codec::Json& present, const codec::Json& desired);
+
+}  // namespace cachewarm::annotations

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/kube/client/client.h"
+#include "lib/kube/runtime/controller.h"
+#include "lib/kube/runtime/event_recorder.h"
+#include "operator/annotations/decide.h"
+#include "operator/controllers/annotation_subject.h"
+#include "operator/observe/annotation_triggers.h"
+#include "operator/observe/cluster_cache.h"
+
+namespace cachewarm::controllers {
+
+// Creates, updates and removes the CacheWarmup requested by a workload's annotations or its
+// namespace's label, as annotations::Decide() returns. The key is an observe::WorkloadKey. Writes
+// only events to the workload; records each problem once while it lasts.
+class AnnotationRequests {
+ public:
+  struct Dependencies {
+    kube::Client& client;
+    const Clock& clock;
+    kube::EventSink& events;
+    Log& log;
+  };
+
+  // All references must outlive it.
+  AnnotationRequests(const observe::ClusterCache& cluster, Dependencies deps)
+      : cluster_(cluster), deps_(deps) {}
+
+  absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
+
+ private:
+  absl::StatusOr<kube::Outcome> Advance(const AnnotationSubject& subject, const std::string& key,
+                                        std::stop_token stop);
+  // Returns the CacheWarmup after the step; null once deleted.
+  absl::StatusOr<kube::Object> ExecuteStep(const annotations::Decision& decision,
+                                           const kube::Object& present, std::stop_token stop);
+  void RecordEvents(const kube::Object& regarding, const std::vector<annotations::Note>& notes);
+  // Records the problems that were not recorded before.
+  void RecordNewProblems(const kube::Object& regarding, const std::string& key,
+                         const std::vector<annotations::Note>& problems);
+  void Forget(const std::string& key);
+
+  const observe::ClusterCache& cluster_;
+  Dependencies deps_;
+  std::mutex mutex_;
+  std::map<std::string, std::set<std::string>> reported_;  // by key: text of the recorded problems
+};
+
+}  // namespace cachewarm::controllers

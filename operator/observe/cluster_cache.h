@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "lib/api/cache_warmup.h"
+#include "lib/api/kubernetes.h"
+#include "lib/api/node_cache.h"
+#include "lib/codec/packed.h"
+#include "lib/kube/discovery/optional_reflector.h"
+#include "lib/kube/runtime/reflector.h"
+#include "operator/observe/decoded.h"
+#include "operator/observe/node_caches.h"
+#include "operator/observe/node_usage.h"
+
+namespace cachewarm::observe {
+
+// Holds every object that the operator watches: one reflector per kind, reduced by projections.h,
+// and decoded views of the stores. Construct before starting threads; thread-safe to read
+// afterwards.
+class ClusterCache {
+ public:
+  // All references in `runtime` must outlive it.
+  explicit ClusterCache(const kube::Runtime& runtime);
+
+  // Starts one thread per reflector. The threads end with `stop` or the ClusterCache.
+  void Start(std::stop_token stop);
+  // Blocks until the threads have ended.
+  void Join();
+
+  // Calls `handler` with every change of any workload and its kind. Call before Start().
+  void OnWorkload(const std::function<void(const kube::Change&, std::string_view kind)>& handler);
+  // Returns the store of a workload kind (lib/api/workload_kinds.h); null for any other kind.
+  const kube::Store* WorkloadStore(std::string_view kind) const;
+
+  std::vector<kube::Reflector*> Reflectors();
+  std::vector<const kube::Store*> Stores() const;
+  bool HasSynced() const;
+
+  // Shared by the packed objects of all kinds.
+  const std::shared_ptr<codec::PackTable> table = codec::PackTable::Make();
+
+  kube::Reflector warmups;
+  kube::Reflector node_caches;
+  kube::Reflector nodes;
+  kube::Reflector pods;
+  kube::Reflector jobs;
+  kube::Reflector cron_jobs;
+  kube::Reflector deployments;
+  kube::Reflector stateful_sets;
+  kube::Reflector namespaces;
+  kube::Reflector disruption_budgets;
+  // Treated as synced and empty if RBAC forbids listing them (roles from an older release);
+  // planning does not depend on them.
+  kube::Reflector services;
+  kube::Reflector failed_creates;  // events with this reason
+  kube::Reflector failed_mounts;   // indexed by the uid of the regarding pod
+  // Workload kinds that the cluster may not serve; an unserved kind counts as synced.
+  std::deque<kube::OptionalReflector> optional_workloads;
+
+  Decoded<api::CacheWarmup> warmup_views;
+  NodeCaches node_cache_views;
+  Decoded<api::Node> node_views;
+  Decoded<api::Pod> pod_views;
+  NodeUsage usage;
+
+ private:
+  void WatchServices(std::stop_token stop);
+
+  kube::Runtime runtime_;
+  std::vector<std::jthread> threads_;
+};
+
+// Returns the index values of a pod, for ClusterCache::pods.store().ByIndex().
+//  - "held": has the cachewarm scheduling gate.
+//  - "warmup:<ns>/<name>": injected for that warmup.
+//  - "builder:<uid>": pod of a builder Job of the warmup with this uid.
+//  - "agent:<node>": labelled as an agent's pod (in any namespace) and bound to that node.
+//  - "standalone:<ns>/<name>": standalone pod of that warmup (workloads::StandalonePodsOf()).
+std::vector<std::string> PodIndex(const codec::Json& pod);
+bool IsHeldAtGate(const codec::Json& pod);
+// Returns the warmup named in the pod's annotation; "" if the annotation is absent or invalid.
+std::string WarmupOf(const codec::Json& pod);
+std::string AgentIndex(const std::string& node);
+// Returns the index values of a node: "warming" while it has a cachewarm startup taint.
+std::vector<std::string> NodeIndex(const codec::Json& node);
+inline constexpr const char* kWarmingIndex = "warming";
+// Label of an agent's pod (manifests/agent.yaml).
+inline constexpr std::string_view kAgentLabel = "app.kubernetes.io/component";
+inline constexpr std::string_view kAgentLabelValue = "agent";
+std::string InjectedIndex(const std::string& ns, const std::string& warmup);
+std::string BuilderIndex(const std::string& warmup_uid);
+std::string StandaloneIndex(const kube::ObjectName& warmup);
+inline constexpr const char* kHeldIndex = "held";
+
+}  // namespace cachewarm::observe

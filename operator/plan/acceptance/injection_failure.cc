@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lib/api/reasons.h"
+#include "lib/codec/json_value.h"
+#include "operator/plan/acceptance/refusals.h"
+#include "operator/render/fields.h"
+
+namespace cachewarm::plan {
+
+namespace reason = api::reason;
+
+namespace {
+
+// The first crash gets a fresh tree (renewals.cc); a second crash shows that the tree was not the
+// cause.
+constexpr int kCrashesMax = 2;
+
+// True if the pod was created before the last suspension ended, so that its failure is already
+// accounted for.
+bool PredatesRetry(const PlanContext& context, const PodView& pod) {
+  const auto& suspension = context.out.status.suspension;
+  return suspension && pod.pod->meta.created <= suspension->resumed_time;
+}
+
+// Container runtimes name the path of a failed mount: "failed to mkdir /var/lib/...".
+bool WaitsForCachePath(const PlanContext& context, const PodView& pod) {
+  return pod.container != nullptr && !pod.container->running && !pod.container->terminated &&
+         pod.container->message.find(context.in.settings.root + "/") != std::string::npos;
+}
+
+std::optional<InjectionFailure> DetectRejectedVolume(const PlanContext& context) {
+  std::optional<InjectionFailure> out;
+  for (const PodView& pod : context.pods) {
+    if (!pod.injected || pod.finished || pod.pod->meta.deleting || PredatesRetry(context, pod)) {
+      continue;
+    }
+    const auto failure = context.in.mount_failures.find(pod.pod->meta.uid);
+    const bool rejected = failure != context.in.mount_failures.end();
+    if (!rejected && !WaitsForCachePath(context, pod)) {
+      continue;
+    }
+    if (!out) {
+      out = {.reason = reason::kVolumeRejected,
+             .message = fmt::format(
+                 "pod {} cannot start on node {}: kubelet rejected the cache volume ({}). "
+                 "Injection is suspended until a pod starts there or the pod template, CacheWarmup "
+                 "or node changes. Delete the pod to let it start without the cache.",
+                 pod.pod->meta.name, pod.pod->node,
+                 rejected ? failure->second : pod.container->message),
+             .revision = pod.revision};
+    }
+    out->pods.push_back(&pod);
+  }
+  return out;
+}
+
+// True if the container is never restarted: a second crash is that of another pod.
+bool RunsOnce(const PlanContext& context, const PodView& pod) {
+  const codec::Json* spec =
+      pod.pod->object == nullptr ? nullptr : render::Find(*pod.pod->object, {"spec"});
+  return RunsToCompletion(context.in.workload.kind) ||
+         (spec != nullptr && render::Text(*spec, "restartPolicy") == "Never");
+}
+
+// Crashes of the injected pods of one revision that were never ready.
+struct CrashTally {
+  int run_once_crashes = 0;  // crashes of all pods that are not restarted
+  int max_crashes = 0;       // crashes of a single pod
+  bool has_ready = false;    // an injected pod of this revision was ready
+  bool crashes_without_cache = false;
+  std::string pod;  // pod with the most crashes
+  std::string message;
+  std::vector<const PodView*> pods;  // pods that crashed
+};
+
+void AddCrash(const PlanContext& context, CrashTally& crashes, const PodView& pod) {
+  if (WasReady(context, pod)) {
+    crashes.has_ready = crashes.has_ready || pod.injected;
+    return;
+  }
+  const int ends = pod.container == nullptr ? 0 : TerminationCount(*pod.container);
+  if (!pod.injected) {
+    crashes.crashes_without_cache = crashes.crashes_without_cache || ends > 0;
+    return;
+  }
+  if (ends == 0 || PredatesRetry(context, pod)) {
+    return;
+  }
+  crashes.run_once_crashes += RunsOnce(context, pod) ? ends : 0;
+  crashes.pods.push_back(&pod);
+  if (ends > crashes.max_crashes) {
+    crashes.max_crashes = ends;
+    crashes.pod = pod.pod->meta.name;
+    crashes.message = pod.container->message;
+  }
+}
+
+std::map<std::string, CrashTally> CountCrashes(const PlanContext& context) {
+  std::map<std::string, CrashTally> by_revision;
+  for (const PodView& pod : context.pods) {
+    if (!pod.of_job && !pod.pod->meta.deleting) {
+      AddCrash(context, by_revision[pod.revision], pod);
+    }
+  }
+  return by_revision;
+}
+
+bool HasOtherCause(const CrashTally& crashes) {
+  return crashes.has_ready || crashes.crashes_without_cache;
+}
+
+std::string DescribeCrashes(const CrashTally& crashes) {
+  return crashes.run_once_crashes > crashes.max_crashes
+             ? fmt::format("{} pods, including {}, exited", crashes.pods.size(), crashes.pod)
+             : fmt::format("pod {} exited {} times", crashes.pod, crashes.max_crashes);
+}
+
+std::optional<InjectionFailure> DetectCrashingPods(const PlanContext& context) {
+  for (auto& [revision, crashes] : CountCrashes(context)) {
+    if (std::max(crashes.run_once_crashes, crashes.max_crashes) >= kCrashesMax &&
+        !HasOtherCause(crashes)) {
+      return InjectionFailure{
+          .reason = reason::kPodsCrashing,
+          .message = fmt::format(
+              "{} before becoming ready, also with an empty cache directory, and no pod of that "
+              "revision became ready with the cache; injection is suspended. Delete the crashing "
+              "pods to run them without the cache; restart the rollout or change the CacheWarmup "
+              "to retry. Last termination message: {}",
+              DescribeCrashes(crashes), crashes.message),
+          .revision = revision,
+          .pods = crashes.pods};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool HasOtherCrashCause(const PlanContext& context, const std::string& revision) {
+  const auto by_revision = CountCrashes(context);
+  const auto found = by_revision.find(revision);
+  return found != by_revision.end() && HasOtherCause(found->second);
+}
+
+std::optional<InjectionFailure> DetectInjectionFailure(const PlanContext& context) {
+  std::optional<InjectionFailure> failure = DetectRejectedVolume(context);
+  return failure ? failure : DetectCrashingPods(context);
+}
+
+}  // namespace cachewarm::plan

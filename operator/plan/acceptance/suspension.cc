@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/api/reasons.h"
+#include "lib/base/digest.h"
+#include "operator/plan/acceptance/refusals.h"
+
+namespace cachewarm::plan {
+
+namespace reason = api::reason;
+
+namespace {
+
+// For a selector the template comes from a pod, and a held pod shows more fields than a running
+// one; only fields that every pod has are compared.
+std::string TemplateHash(const PlanContext& context) {
+  if (context.in.workload.kind != WorkloadKind::kSelector) {
+    return context.pod_template.revision;
+  }
+  const auto newest = std::find_if(context.pods.rbegin(), context.pods.rend(),
+                                   [](const PodView& pod) { return !pod.of_job; });
+  if (newest == context.pods.rend()) {
+    return "";
+  }
+  const PodFactors& factors = newest->factors;
+  return "p-" + DigestOf(fmt::format("{}\n{}\n{}\n{}", newest->revision, factors.image,
+                                     factors.devices, factors.container))
+                    .Short();
+}
+
+std::string PolicyHash(const PlanContext& context) {
+  std::string text = context.in.settings.root;
+  for (const api::EnvVar& var : context.env) {
+    text += fmt::format("\n{}={}", var.name, var.value);
+  }
+  for (const auto& [key, value] : context.in.namespace_labels) {
+    text += fmt::format("\n{}={}", key, value);
+  }
+  return DigestOf(text).Short();
+}
+
+std::optional<api::NodeIdentity> IdentityOf(const PlanContext& context, const std::string& name) {
+  for (const NodeView& view : context.in.nodes) {
+    if (view.node->meta.name == name) {
+      return api::NodeIdentity{
+          .name = name, .uid = view.node->meta.uid, .boot_id = view.node->boot_id};
+    }
+  }
+  return std::nullopt;
+}
+
+// True if kubelet and runtime have mounted the cache volume on the node since the suspension.
+bool HasStartedPodSince(const PlanContext& context, const api::Suspension& was,
+                        const std::string& node) {
+  return std::any_of(context.pods.begin(), context.pods.end(), [&](const PodView& pod) {
+    return pod.injected && pod.pod->node == node && pod.container != nullptr &&
+           pod.container->running && pod.container->started_time > was.suspended_time;
+  });
+}
+
+bool IsUnchanged(const PlanContext& context, const api::Suspension& was,
+                 const api::NodeIdentity& node) {
+  const auto is = IdentityOf(context, node.name);
+  const bool same = is && is->uid == node.uid && is->boot_id == node.boot_id;
+  return same &&
+         !(was.reason == reason::kVolumeRejected && HasStartedPodSince(context, was, node.name));
+}
+
+// True if retrying would fail the same way. New nodes do not change the conditions, or an
+// autoscaler would trigger a retry with every node that joins.
+bool HasSameConditions(const PlanContext& context, const api::Suspension& was) {
+  const bool same = was.template_hash == TemplateHash(context) &&
+                    was.policy_hash == PolicyHash(context) &&
+                    was.generation == context.in.warmup.generation;
+  const bool has_other_cause =
+      was.reason == reason::kPodsCrashing && HasOtherCrashCause(context, was.revision);
+  return same && !has_other_cause &&
+         std::any_of(was.nodes.begin(), was.nodes.end(), [&](const api::NodeIdentity& node) {
+           return IsUnchanged(context, was, node);
+         });
+}
+
+bool IsInForce(const std::optional<api::Suspension>& suspension) {
+  return suspension && suspension->resumed_time == WallTime{};
+}
+
+void AddNode(const PlanContext& context, const PodView& pod,
+             std::vector<api::NodeIdentity>& nodes) {
+  const auto identity = IdentityOf(context, pod.pod->node);
+  if (!identity) {
+    return;
+  }
+  const bool known = std::any_of(nodes.begin(), nodes.end(),
+                                 [&](const auto& each) { return each.name == identity->name; });
+  if (!known && nodes.size() < api::kSuspensionNodesMax) {
+    nodes.push_back(*identity);
+  }
+}
+
+void Suspend(PlanContext& context, const InjectionFailure& failure) {
+  auto& suspension = context.out.status.suspension;
+  if (!IsInForce(suspension)) {
+    suspension = api::Suspension{.reason = std::string(failure.reason),
+                                 .message = TruncateMessage(failure.message),
+                                 .suspended_time = context.stamp(),
+                                 .template_hash = TemplateHash(context),
+                                 .policy_hash = PolicyHash(context),
+                                 .generation = context.in.warmup.generation,
+                                 .revision = failure.revision};
+  }
+  for (const PodView* pod : failure.pods) {
+    AddNode(context, *pod, suspension->nodes);
+  }
+}
+
+}  // namespace
+
+void UpdateSuspension(PlanContext& context) {
+  auto& suspension = context.out.status.suspension;
+  if (IsInForce(suspension) && !HasSameConditions(context, *suspension)) {
+    suspension->resumed_time = context.stamp();
+  }
+  if (const auto failure = DetectInjectionFailure(context)) {
+    Suspend(context, *failure);
+  }
+  const bool is_relevant =
+      IsInForce(suspension) ||
+      std::any_of(context.pods.begin(), context.pods.end(), [&](const auto& pod) {
+        return suspension && pod.pod->meta.created <= suspension->resumed_time;
+      });
+  if (!is_relevant) {
+    suspension.reset();
+  }
+}
+
+Refusal Suspended(const PlanContext& context) {
+  const auto& suspension = context.out.status.suspension;
+  return IsInForce(suspension) ? Refuse(suspension->reason, suspension->message) : std::nullopt;
+}
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/building/job_capacity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/api/gate/release.h"
+#include "lib/codec/json_value.h"
+#include "operator/plan/decisions.h"
+#include "operator/plan/scheduling/requests.h"
+#include "operator/render/fields.h"
+#include "operator/render/job.h"
+
+namespace cachewarm::plan {
+
+namespace {
+
+// A pod that is unbound after this long has been tried by the scheduler.
+constexpr Duration kSchedulingGrace = std::chrono::seconds(2);
+// A pod that has not started after this long may wait for a volume.
+constexpr Duration kVolumeGrace = std::chrono::seconds(15);
+
+std::vector<size_t> NodesFor(const PlanContext& context, const LiveKey& key) {
+  std::vector<size_t> out;
+  for (const size_t index : context.targets[key.target].nodes) {
+    const NodeState& node = context.nodes[index];
+    if (node.possible && node.ready && node.prepared) {
+      out.push_back(index);
+    }
+  }
+  return out;
+}
+
+bool IsWorkloadPod(const PodView& pod) {
+  return !pod.of_job && !pod.finished && !pod.pod->meta.deleting;
+}
+
+// Returns how many pods of the workload are unbound or about to be created.
+int64_t CountUnboundPods(const PlanContext& context) {
+  int64_t bound = 0;
+  int64_t unbound = 0;
+  for (const PodView& pod : context.pods) {
+    if (IsWorkloadPod(pod)) {
+      ++(pod.pod->node.empty() ? unbound : bound);
+    }
+  }
+  return std::max(unbound, context.in.constraints.pods_most - bound);
+}
+
+// Reserves capacity for `pods` pods of the workload on nodes of the target, or with `others` on all
+// other nodes; returns how many did not fit.
+int64_t ReserveForPods(PlanContext& context, int64_t pods, size_t target, bool others) {
+  const PodShape& shape = context.pod_template.shape;
+  for (size_t i = 0; i < context.nodes.size(); ++i) {
+    const NodeState& node = context.nodes[i];
+    const bool is_meant = (node.target != static_cast<int>(target)) == others && node.possible;
+    for (; is_meant && pods > 0 && Fits(context, i, shape); --pods) {
+      Reserve(context, i, shape);
+    }
+  }
+  return pods;
+}
+
+// True if a pod of the workload fits no node now, but would fit the Job's node without the Job's
+// pod.
+bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
+  const PodShape& shape = context.pod_template.shape;
+  for (size_t i = 0; i < context.nodes.size(); ++i) {
+    if (context.nodes[i].possible && Fits(context, i, shape)) {
+      return false;
+    }
+  }
+  const NodeState& node = context.nodes[static_cast<size_t>(job_pod.node)];
+  Resources room = node.view->free;
+  for (const auto& [name, amount] : job_pod.pod->requests) {
+    room[name] += amount;
+  }
+  ++room["pods"];
+  return node.possible && Covers(room, shape.requests);
+}
+
+// Returns a pod of the workload that the scheduler could not place; nullptr if there is none. Most
+// would preempt the builder; pods whose priority class forbids preemption would wait.
+const PodView* UnschedulablePod(PlanContext& context) {
+  for (const PodView& pod : context.pods) {
+    if (IsWorkloadPod(pod) && pod.pod->node.empty() && pod.pod->gates.empty()) {
+      const WallTime looked_at = pod.pod->meta.created + kSchedulingGrace;
+      if (context.in.now >= looked_at) {
+        return &pod;
+      }
+      RequeueAt(context, looked_at);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const PodView* PodOfJob(const PlanContext& context, const std::string& job) {
+  for (const PodView& pod : context.pods) {
+    const auto& labels = pod.pod->meta.labels;
+    auto name = labels.find("batch.kubernetes.io/job-name");
+    name = name == labels.end() ? labels.find("job-name") : name;
+    if (pod.of_job && name != labels.end() && name->second == job) {
+      return &pod;
+    }
+  }
+  return nullptr;
+}
+
+bool MayNeverStart(const PlanContext& context, const api::BuilderStatus& builder) {
+  if (builder.job.empty() || !builder.node.empty() ||
+      context.in.now < builder.elected_time + kJobStartGrace) {
+    return false;
+  }
+  const PodView* pod = PodOfJob(context, builder.job);
+  return pod == nullptr || pod->node < 0;
+}
+
+absl::StatusOr<codec::Json> TemplateOfJob(const PlanContext& context) {
+  return render::WithOverrides(*context.pod_template.pod_template,
+                               context.in.warmup.spec.compile.overrides.get(),
+                               context.pod_template.factors.container);
+}
+
+PodShape ShapeOfJob(const PlanContext& context) {
+  const auto pod_template = TemplateOfJob(context);
+  const codec::Json* spec = pod_template.ok() ? render::Find(*pod_template, {"spec"}) : nullptr;
+  return spec == nullptr ? context.pod_template.shape : ShapeOf(*spec);
+}
+
+JobNodes NodesByCapacity(PlanContext& context, const LiveKey& key) {
+  const PodShape shape = ShapeOfJob(context);
+  const auto taken = context.reserved;
+  ReserveForPods(context, ReserveForPods(context, CountUnboundPods(context), key.target, true),
+                 key.target, false);
+  JobNodes out{.nodes = NodesFor(context, key)};
+  const auto full = std::stable_partition(out.nodes.begin(), out.nodes.end(),
+                                          [&](size_t node) { return Fits(context, node, shape); });
+  out.has_capacity = full != out.nodes.begin();
+  context.reserved = taken;
+  return out;
+}
+
+const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration grace, int job_node) {
+  const auto& pod_template = context.pod_template.pod_template;
+  if (pod_template == nullptr || !render::SharesVolumeClaim(*pod_template)) {
+    return nullptr;
+  }
+  for (const PodView& pod : context.pods) {
+    if (!IsWorkloadPod(pod) || !pod.pod->gates.empty() || HasStarted(pod) ||
+        (pod.node >= 0 && pod.node == job_node)) {
+      continue;
+    }
+    const std::chrono::duration<double> held(api::gate::HeldSecondsOf(*pod.pod));
+    const WallTime due = pod.pod->meta.created + std::chrono::duration_cast<Duration>(held) + grace;
+    if (context.in.now >= due) {
+      return &pod;
+    }
+    RequeueAt(context, due);
+  }
+  return nullptr;
+}
+
+std::string BlockingReason(PlanContext& context, const PodView* job_pod) {
+  if (context.in.constraints.quota_exceeded) {
+    return "a pod of the workload could not be created: the quota of the namespace is exceeded";
+  }
+  if (job_pod == nullptr || job_pod->node < 0) {
+    return "";
+  }
+  if (const PodView* pod = PodWaitingForSharedClaim(context, kVolumeGrace, job_pod->node)) {
+    return fmt::format(
+        "pod {} of the workload has not started and may wait for a PersistentVolumeClaim that the "
+        "builder Job "
+        "mounts too",
+        pod->pod->meta.name);
+  }
+  if (!BlocksWorkload(context, *job_pod)) {
+    return "";
+  }
+  const PodView* pod = UnschedulablePod(context);
+  return pod == nullptr
+             ? ""
+             : fmt::format("pod {} of the workload fits on no other node", pod->pod->meta.name);
+}
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/codec/json.h"
+#include "operator/plan/plan_context.h"
+#include "operator/plan/scheduling/shape.h"
+
+// The capacity that the pod of a builder Job uses, and whether pods of the workload need it.
+namespace cachewarm::plan {
+
+// Time until the pod of a Job is created and the scheduler has tried it once.
+inline constexpr Duration kJobStartGrace = std::chrono::seconds(5);
+
+// Returns the pod of the Job; nullptr if there is none.
+const PodView* PodOfJob(const PlanContext& context, const std::string& job);
+
+// True if the Job has had kJobStartGrace and its pod is still on no node. Waiting pods may occupy
+// the quota or capacity that it needs.
+bool MayNeverStart(const PlanContext& context, const api::BuilderStatus& builder);
+
+// Returns the workload's template with compile.overrides applied.
+absl::StatusOr<codec::Json> TemplateOfJob(const PlanContext& context);
+
+// Returns the shape of a Job's pod; overrides may change its requests.
+PodShape ShapeOfJob(const PlanContext& context);
+
+// Nodes of a key; first those with capacity for a Job's pod in addition to all pods of the
+// workload.
+struct JobNodes {
+  std::vector<size_t> nodes;
+  bool has_capacity = false;  // of the first node
+};
+
+JobNodes NodesByCapacity(PlanContext& context, const LiveKey& key);
+
+// Returns a pod of the workload that mounts a PersistentVolumeClaim that the Job's pod mounts too,
+// has existed for `grace` without starting, and is not on `job_node`; nullptr if there is none.
+// The operator cannot read the claim's access mode, which may allow a single node or pod.
+const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration grace, int job_node);
+
+// Returns the reason why the Job must end before it has compiled; "" if it may continue.
+std::string BlockingReason(PlanContext& context, const PodView* job_pod);
+
+}  // namespace cachewarm::plan

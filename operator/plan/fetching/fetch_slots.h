@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/plan/plan_context.h"
+
+// Fetch slots limit how many nodes fetch at the same time, because a store that serves all nodes of
+// a cluster at once serves none of them in time. At most Settings::fetch_nodes_max nodes have a
+// slot, over all warmups. Nodes that pods wait for come first, and a quarter of the slots is
+// reserved for them. All state is read from NodeCaches, so that a new leader continues. Two warmups
+// planned at the same moment do not see each other's slots and may exceed the limit by as many.
+namespace cachewarm::plan {
+
+struct FetchSlots {
+  std::vector<int> needs;    // api::kNeed…, indexed like PlanContext::nodes
+  std::set<size_t> granted;  // requesting nodes that got a slot
+  // The other nodes with a live agent, and how many full slot durations they wait.
+  std::map<size_t, int> waiting;
+  size_t fetching = 0;  // nodes of the cluster that are fetching already
+};
+
+// True if the agent's pod is Ready, or it reported within the last 30 s: the readiness probe of a
+// new agent passes later than its first report.
+bool IsLive(const NodeView& view, WallTime now);
+
+// True while the node holds a fetch slot: it was asked to fetch bundles of `wanted` that are
+// neither active nor permanently failed (store errors are not permanent), and the slot has not
+// expired after two minutes plus a second per MiB.
+bool IsFetching(const NodeView& view, const api::WantedWarmup& wanted, WallTime now);
+
+// Returns how urgently pods need each node: as many nodes as there are unbound pods, those that are
+// warm or fetching first, and every node with a bound pod that has not started.
+std::vector<int> NeedsOf(const PlanContext& context);
+
+// Assigns the free slots to `to_fetch`, indices into PlanContext::nodes of nodes that lack a wanted
+// bundle: by need, then by a hash of warmup and node name, so that adjacent nodes do not fetch
+// together.
+FetchSlots AssignFetchSlots(const PlanContext& context, const std::vector<size_t>& to_fetch);
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/gates/candidate_nodes.h"
+
+#include <algorithm>
+
+#include "lib/api/reasons.h"
+#include "operator/plan/building/job_capacity.h"
+
+namespace cachewarm::plan {
+
+namespace {
+
+// Adds a prepared node with capacity to the list that it belongs to.
+void Classify(const PlanContext& context, const WaitEstimator& estimator, const PodFactors& factors,
+              size_t index, CandidateNodes& out) {
+  const NodeState& node = context.nodes[index];
+  const LiveKey* key = FindKey(context, node.target, factors);
+  if (key == nullptr) {
+    out.cold.push_back(index);
+    return;
+  }
+  const api::BundleStatus* bundle = BundleFor(context, *key);
+  if (bundle == nullptr) {
+    const api::BuilderStatus* builder = FindBuilder(context.out.status, key->key);
+    if (builder != nullptr && IsRunning(*builder) && !MayNeverStart(context, *builder)) {
+      out.warming.push_back({.node = index, .forecast = estimator.ForecastBuild(*key)});
+    } else {
+      out.cold.push_back(index);
+    }
+    return;
+  }
+  const api::NodeBundle* reported = ReportedBundle(node, bundle->digest);
+  const bool failed = reported != nullptr && reported->state == api::BundleState::kFailed;
+  if (reported != nullptr && reported->state == api::BundleState::kActive) {
+    out.warm.push_back(index);
+  } else if (!node.view->agent_ready || (failed && reported->reason != api::reason::kFetchFailed)) {
+    out.cold.push_back(index);  // waiting resolves neither a full disk nor a rejected bundle
+  } else if (failed) {
+    out.failing.push_back(index);
+  } else {
+    out.warming.push_back({.node = index, .forecast = estimator.ForecastFetch(node, *bundle)});
+  }
+}
+
+}  // namespace
+
+CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimator& estimator,
+                                  const PodShape& shape, const PodFactors& factors) {
+  CandidateNodes out;
+  for (size_t i = 0; i < context.nodes.size(); ++i) {
+    const NodeState& node = context.nodes[i];
+    if (!node.prepared && HasStartupTaintFor(shape, *node.view->node)) {
+      continue;  // a pod that is kept off this node would need an additional one
+    }
+    if (node.possible && node.ready && !node.prepared) {
+      out.unusable.push_back(i);
+    } else if (Fits(context, i, shape)) {
+      if (node.prepared) {
+        Classify(context, estimator, factors, i, out);
+      } else {
+        out.cold.push_back(i);
+      }
+    }
+  }
+  return out;
+}
+
+const CandidateNodes& CandidateNodesCache::For(const PodView& pod) {
+  auto found = known_.find({pod.shape.get(), pod.factors});
+  if (found == known_.end()) {
+    return known_
+        .emplace(std::pair(pod.shape.get(), pod.factors),
+                 FindCandidateNodes(context_, estimator_, *pod.shape, pod.factors))
+        .first->second;
+  }
+  const auto is_full = [&](size_t node) {
+    return context_.reserved.contains(node) && !Fits(context_, node, *pod.shape);
+  };
+  CandidateNodes& candidates = found->second;
+  std::erase_if(candidates.warm, is_full);
+  std::erase_if(candidates.failing, is_full);
+  std::erase_if(candidates.cold, is_full);
+  std::erase_if(candidates.warming, [&](const WarmingNode& each) { return is_full(each.node); });
+  return candidates;
+}
+
+std::vector<std::string> Hostnames(const PlanContext& context, const std::vector<size_t>& nodes,
+                                   size_t most) {
+  std::vector<std::string> out(std::min(nodes.size(), most));
+  std::transform(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(out.size()), out.begin(),
+                 [&](size_t node) { return std::string(context.nodes[node].hostname); });
+  return out;
+}
+
+}  // namespace cachewarm::plan

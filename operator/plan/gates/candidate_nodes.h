@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/plan/gates/wait_estimator.h"
+#include "operator/plan/plan_context.h"
+
+// The nodes that a held pod could be scheduled to now, and what waiting for them brings. Pure.
+namespace cachewarm::plan {
+
+struct WarmingNode {
+  size_t node = 0;
+  std::optional<Forecast> forecast;  // nullopt: it will be warm at an unknown time
+};
+
+// Nodes with capacity, as indices into PlanContext::nodes.
+struct CandidateNodes {
+  std::vector<size_t> warm;
+  std::vector<WarmingNode> warming;
+  std::vector<size_t> failing;  // the fetch failed on a store error and is retried
+  std::vector<size_t> cold;
+  std::vector<size_t> unusable;  // no usable directory: a pod that mounts it could fail
+
+  bool none() const { return warm.empty() && warming.empty() && failing.empty() && cold.empty(); }
+};
+
+// Classifies the nodes for a pod of this shape and these factors.
+CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimator& estimator,
+                                  const PodShape& shape, const PodFactors& factors);
+
+// Caches the candidate nodes per shape and factors, and drops nodes without capacity as
+// reservations are made.
+class CandidateNodesCache {
+ public:
+  CandidateNodesCache(const PlanContext& context, const WaitEstimator& estimator)
+      : context_(context), estimator_(estimator) {}
+
+  const CandidateNodes& For(const PodView& pod);
+
+ private:
+  const PlanContext& context_;
+  const WaitEstimator& estimator_;
+  std::map<std::pair<const PodShape*, PodFactors>, CandidateNodes> known_;
+};
+
+// Returns the hostnames of the first `most` nodes.
+std::vector<std::string> Hostnames(const PlanContext& context, const std::vector<size_t>& nodes,
+                                   size_t most);
+
+}  // namespace cachewarm::plan

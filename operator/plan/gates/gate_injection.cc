@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "operator/plan/decisions.h"
+#include "operator/plan/gates/candidate_nodes.h"
+#include "operator/plan/gates/hold_deadline.h"
+#include "operator/plan/gates/never_held.h"
+#include "operator/plan/gates/wait_estimator.h"
+
+namespace cachewarm::plan {
+
+namespace {
+
+// True if a new pod would be held until a node is warm.
+bool WouldWait(PlanContext& context, const WaitEstimator& estimator,
+               const CandidateNodes& candidates) {
+  const WallTime now = context.in.now;
+  const Duration longest = MaxHold(context.in.warmup, context.in.constraints);
+  bool waits = false;
+  for (const WarmingNode& warming : candidates.warming) {
+    const LiveKey* key =
+        FindKey(context, context.nodes[warming.node].target, context.pod_template.factors);
+    if (key == nullptr || !warming.forecast) {
+      continue;
+    }
+    const Forecast& forecast = *warming.forecast;
+    const Duration gain = std::min(estimator.GainOf(*key), longest);
+    waits = waits || IsWorthWaiting({.created = now, .deadline = now + longest, .gain = gain},
+                                    forecast, now);
+    // The result changes at these times without any change in the cluster.
+    for (const WallTime change : {forecast.end - gain, forecast.end + gain}) {
+      if (!forecast.is_stalled && change > now) {
+        RequeueAt(context, change);
+      }
+    }
+  }
+  return waits;
+}
+
+// True if a held pod could benefit from waiting, or from the affinity that its release adds.
+bool ShouldAddGate(PlanContext& context) {
+  if (!context.may_hold() || context.paused()) {
+    return false;
+  }
+  const WaitEstimator estimator(context);
+  const CandidateNodes candidates = FindCandidateNodes(
+      context, estimator, context.pod_template.shape, context.pod_template.factors);
+  if (!candidates.unusable.empty()) {
+    return true;  // the release excludes those nodes
+  }
+  if (candidates.none() || IsBelowMinAvailable(context)) {
+    return false;
+  }
+  if (context.in.warmup.spec.gate.mode == api::GateMode::kHold) {
+    return std::any_of(context.keys.begin(), context.keys.end(), [&](const LiveKey& key) {
+      return key.current && !IsExhausted(context, key);
+    });
+  }
+  const bool some_cold =
+      !candidates.warming.empty() || !candidates.failing.empty() || !candidates.cold.empty();
+  return candidates.warm.empty() ? WouldWait(context, estimator, candidates) : some_cold;
+}
+
+}  // namespace
+
+void DecideGateInjection(PlanContext& context) {
+  if (!context.deleting() && context.out.status.injection) {
+    context.out.status.injection->gate = ShouldAddGate(context);
+  }
+}
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/api/cache_warmup.h"
+#include "lib/api/kubernetes.h"
+#include "lib/base/clock.h"
+#include "operator/plan/snapshot.h"
+
+// Deadlines of held pods. One hold budget covers a whole rollout: with one budget per pod, pods
+// created one after the other would add up. Everything is derived from the pods, so that each
+// leader and the sweep of held pods compute the same deadlines. Pure.
+namespace cachewarm::plan {
+
+// A shorter hold is neither reported nor counted.
+inline constexpr Duration kUnreportedHoldMax = std::chrono::seconds(2);
+
+// Returns spec.gate.maxHoldSeconds, limited to half of the Deployment's progressDeadlineSeconds and
+// so that twice the median cold start remains.
+Duration MaxHold(const api::CacheWarmup& warmup, const RolloutConstraints& constraints);
+
+// A rollout is a sequence of pods of one revision with less than 10 minutes between creations. Its
+// budget begins with the creation of the first pod that is held, or was held for kUnreportedHoldMax
+// or longer according to its annotations. Deleted pods do not count.
+class HoldDeadlines {
+ public:
+  // Takes the pods of one warmup, in any order.
+  HoldDeadlines(const std::vector<std::shared_ptr<const api::Pod>>& pods, Duration longest);
+
+  // Returns the time at which `pod` must be released; based on its own creation if it is not among
+  // the pods. Never later than the pod's own annotation, which remains when the pod that began the
+  // budget is gone.
+  WallTime DeadlineOf(const api::Pod& pod) const;
+
+ private:
+  WallTime EndFor(const api::Pod& pod) const;
+
+  struct Rollout {
+    WallTime last{};        // creation of its last pod
+    WallTime first_held{};  // zero: none
+  };
+
+  Duration longest_;
+  // By revision, then by creation time of the first pod.
+  std::map<std::string, std::map<WallTime, Rollout>> rollouts_;
+};
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/gates/wait_estimator.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "operator/plan/capturing/ranks.h"
+#include "operator/plan/evidence/savings.h"
+
+namespace cachewarm::plan {
+
+using api::StartResult;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr Duration kUnknownGain = seconds(30);
+// Packing, publishing and the first fetch, after a build has settled.
+constexpr Duration kPublish = seconds(5);
+// Verifying and activating after the last byte, and reporting it.
+constexpr Duration kActivate = seconds(1);
+constexpr Duration kRemainingMin = seconds(1);
+// Caps forecasts: no hold is this long, and a wrong number must not overflow.
+constexpr double kForecastSecondsMax = 86'400;
+constexpr double kDefaultRate = 20e6;
+
+Duration Seconds(double value) {
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::clamp(value, 0.0, kForecastSecondsMax)));
+}
+
+double RateOf(int64_t bytes, double in_seconds) {
+  return bytes > 0 && in_seconds > 0 ? static_cast<double>(bytes) / in_seconds : 0;
+}
+
+// True if starts with the bundle compiled nevertheless, and none used it.
+bool IsUseless(const api::Starts& starts, const std::string& key) {
+  bool useless = false;
+  for (const api::StartSample& sample : starts.recent) {
+    if (sample.key != key) {
+      continue;
+    }
+    if (sample.result == StartResult::kHit || sample.result == StartResult::kPartial) {
+      return false;
+    }
+    useless = useless || sample.result == StartResult::kMiss ||
+              sample.result == StartResult::kInert || sample.result == StartResult::kHollow;
+  }
+  return useless;
+}
+
+}  // namespace
+
+WaitEstimator::WaitEstimator(const PlanContext& context) : context_(context) {
+  median_rate_ = MedianFetchRate();
+}
+
+double WaitEstimator::MedianFetchRate() const {
+  std::vector<double> rates;
+  for (const api::BundleStatus& bundle : context_.out.status.bundles) {
+    for (const NodeState& node : context_.nodes) {
+      const api::NodeBundle* reported = ReportedBundle(node, bundle.digest);
+      if (reported != nullptr && reported->state == api::BundleState::kActive) {
+        const double rate = RateOf(bundle.bytes, reported->fetch_seconds);
+        if (rate > 0) {
+          rates.push_back(rate);
+        }
+      }
+    }
+  }
+  if (rates.empty()) {
+    return kDefaultRate;
+  }
+  const auto middle = rates.begin() + static_cast<ptrdiff_t>(rates.size() / 2);
+  std::nth_element(rates.begin(), middle, rates.end());
+  return *middle;
+}
+
+std::optional<Forecast> WaitEstimator::ForecastBuild(const LiveKey& key) const {
+  const api::BuilderStatus* builder = FindBuilder(context_.out.status, key.key);
+  if (builder == nullptr || !IsRunning(*builder)) {
+    return std::nullopt;
+  }
+  const Duration each = seconds(context_.in.warmup.spec.compile.settle_seconds) + kPublish;
+  const auto ranks_left = static_cast<int64_t>(RanksLeft(context_, *builder).size());
+  if (builder->captured) {
+    return Forecast{.end = builder->captured->captured_time + ranks_left * each};
+  }
+  const Duration after = (1 + ranks_left) * each;
+  const PodView* pod = FindPod(context_, builder->pod_uid);
+  const WallTime ready = pod == nullptr ? WallTime{} : ReadyAt(context_, *pod);
+  if (ready != WallTime{}) {
+    return Forecast{.end = ready + after};
+  }
+  const double cold =
+      ColdSeconds(context_.out.status.starts, {.key = key.key, .gpu_type = key.factors.gpu_type});
+  if (cold <= 0) {
+    return std::nullopt;
+  }
+  if (pod == nullptr || pod->container == nullptr || !pod->container->running) {
+    return Forecast{.end = context_.in.now + Seconds(cold) + after, .is_stalled = true};
+  }
+  return Forecast{.end = pod->container->started_time + Seconds(cold) + after};
+}
+
+Forecast WaitEstimator::ForecastFetch(const NodeState& node,
+                                      const api::BundleStatus& bundle) const {
+  double rate = median_rate_;
+  int64_t left = bundle.bytes;
+  const api::NodeBundle* reported = ReportedBundle(node, bundle.digest);
+  if (reported != nullptr && reported->state == api::BundleState::kFetching) {
+    const double seen = RateOf(reported->bytes_done, reported->fetch_seconds);
+    rate = seen > 0 ? seen : rate;
+    left = std::max<int64_t>(bundle.bytes - reported->bytes_done, 0);
+  }
+  // The slots before its own are assumed to last as long as a fetch of this bundle.
+  const Duration slot = Seconds(static_cast<double>(bundle.bytes) / median_rate_) + kActivate;
+  const Duration own = Seconds(static_cast<double>(left) / rate) + kActivate;
+  return {.end = context_.in.now + node.slots_before * slot + own, .is_stalled = true};
+}
+
+Duration WaitEstimator::GainOf(const LiveKey& key) const {
+  const api::Starts& starts = context_.out.status.starts;
+  if (IsUseless(starts, key.key)) {
+    return Duration{0};
+  }
+  const StartKind kind{.key = key.key, .gpu_type = key.factors.gpu_type};
+  const double cold = ColdSeconds(starts, kind);
+  const double warm = WarmSeconds(starts, kind);
+  if (cold <= 0) {
+    return kUnknownGain;
+  }
+  return warm <= 0 ? std::min(kUnknownGain, Seconds(cold)) : Seconds(cold - warm);
+}
+
+Duration RemainingTime(const Forecast& forecast, WallTime now) {
+  const Duration off = forecast.end >= now ? forecast.end - now : now - forecast.end;
+  return std::max(off, kRemainingMin);
+}
+
+bool IsWorthWaiting(const HoldCost& cost, const Forecast& forecast, WallTime now) {
+  const Duration spent = std::max(now - cost.created, Duration{0});
+  const Duration wait = RemainingTime(forecast, now);
+  return spent + wait < cost.gain && now + wait <= cost.deadline;
+}
+
+WallTime WorthWaitingUntil(const HoldCost& cost, const Forecast& forecast, WallTime now) {
+  const WallTime spent = cost.created + cost.gain;
+  if (forecast.is_stalled) {
+    return std::max(spent - RemainingTime(forecast, now), now);
+  }
+  // When late by x, x more is expected, so created + gain is reached half way.
+  const Duration late = (spent - forecast.end) / 2;
+  return std::max(std::min(forecast.end + late, spent - kRemainingMin), now);
+}
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/api/kubernetes.h"
+#include "lib/base/clock.h"
+#include "operator/plan/nodes/readiness.h"
+#include "operator/plan/snapshot.h"
+
+// Decides about the startup taints and the condition cachewarm.io/Warm of one node.
+namespace cachewarm::plan {
+
+// Longest time that a cachewarm startup taint keeps pods off a node, counted from its Ready
+// transition.
+inline constexpr Duration kWarmingMax = std::chrono::seconds(60);
+
+struct NodeObservation {
+  WallTime now{};
+  NodeView view;
+  std::vector<NodeReadiness> readiness;  // one for each warmup of the cluster
+  bool reports_condition = false;        // the setting nodeCondition
+};
+
+struct NodeDecision {
+  std::string_view remove_taints_for;  // api::reason::kNode…; empty: keep them, or there are none
+  // The desired condition; nullopt: the node should not have it.
+  std::optional<api::NodeCondition> condition;
+  std::optional<Duration> requeue_after;  // nullopt: wait for a change
+};
+
+// Returns when the startup taints of a Ready node are removed, warm or not. The node's clock is not
+// trusted: a Ready time before its creation or after `now` counts as its creation.
+WallTime WarmingDeadline(const api::Node& node, WallTime now);
+
+// Pure and total. Fails open: a Ready node loses its startup taints at the deadline, whatever is
+// missing.
+NodeDecision EvaluateNode(const NodeObservation& observation);
+
+}  // namespace cachewarm::plan

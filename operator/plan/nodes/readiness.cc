@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/nodes/readiness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "lib/api/reasons.h"
+#include "operator/plan/decisions.h"
+#include "operator/plan/fetching/entries.h"
+#include "operator/plan/fetching/wanted.h"
+
+namespace cachewarm::plan {
+
+namespace {
+
+namespace reason = api::reason;
+
+// True if the warmup is refused for a reason that no node can change, so that it puts nothing on
+// any node.
+bool IsOut(const api::CacheWarmup& warmup) {
+  static constexpr std::string_view kReasons[] = {
+      reason::kInvalidSpec,           reason::kWorkloadNotFound,
+      reason::kUnsupportedWorkload,   reason::kNamespaceForbidsHostPath,
+      reason::kContainerNotFound,     reason::kVolumeConflict,
+      reason::kOverlapsAnotherWarmup, reason::kInjectionRejected};
+  const api::Condition* ready = api::FindCondition(warmup.status.conditions, "Ready");
+  return ready != nullptr && ready->status == "False" &&
+         std::find(std::begin(kReasons), std::end(kReasons), ready->reason) != std::end(kReasons);
+}
+
+// True if the node lacks only devices. A device plugin registers after the node has joined; until
+// then no pod that requests devices seems to fit.
+bool AwaitsDevices(const PlanContext& context, const NodeView& view) {
+  const PodShape& shape = context.pod_template.shape;
+  const api::Node& node = *view.node;
+  if (context.pod_template.pod_template == nullptr || node.os != "linux" || !Selects(shape, node) ||
+      !Tolerates(shape, node, Taints::kPersistent)) {
+    return false;
+  }
+  Resources others;
+  std::copy_if(shape.requests.begin(), shape.requests.end(), std::inserter(others, others.end()),
+               [](const auto& each) { return !IsAccelerator(each.first); });
+  const bool has_facts = view.cache != nullptr && !view.cache->status.node.cpu_class.empty();
+  return others.size() != shape.requests.size() && Covers(node.allocatable, others) &&
+         (!has_facts || view.cache->status.node.devices > 0);
+}
+
+NodeReadiness EvaluateBundles(const PlanContext& context, const NodeState& node) {
+  for (const api::WantedBundle& wanted : WantedBundles(context, static_cast<size_t>(node.target))) {
+    const api::NodeBundle* reported = ReportedBundle(node, wanted.digest);
+    const std::string of = fmt::format("bundle {} of {}/{}", wanted.digest.Short(),
+                                       context.in.warmup.ns, context.in.warmup.name);
+    if (reported != nullptr && reported->state == api::BundleState::kFailed &&
+        reported->reason != reason::kFetchFailed) {
+      return {.state = ReadinessState::kFailed,
+              .message = fmt::format("{}: {}", of, reported->reason)};
+    }
+    if (reported == nullptr || reported->state != api::BundleState::kActive) {
+      return {.state = ReadinessState::kWarming,
+              .message = fmt::format("{} is not active yet", of)};
+    }
+  }
+  return {.state = ReadinessState::kWarm};
+}
+
+}  // namespace
+
+NodeReadiness EvaluateReadiness(const Snapshot& snapshot) {
+  PlanContext context(snapshot);
+  context.out.status = snapshot.warmup.status;
+  ReadWorkload(context);
+  FindTargets(context);
+  if (context.deleting() || context.paused() || IsOut(snapshot.warmup) || snapshot.nodes.empty()) {
+    return {};
+  }
+  const std::string name = fmt::format("{}/{}", snapshot.warmup.ns, snapshot.warmup.name);
+  if (context.nodes.empty() || !context.nodes.front().possible) {
+    return AwaitsDevices(context, snapshot.nodes.front())
+               ? NodeReadiness{.state = ReadinessState::kWarming,
+                               .message =
+                                   fmt::format("the node offers no devices for {} yet", name)}
+               : NodeReadiness{};
+  }
+  const NodeState& node = context.nodes.front();
+  if (IsFull(context, node)) {
+    return {.state = ReadinessState::kFailed, .message = node.problem};
+  }
+  if (!node.prepared) {
+    return {.state = ReadinessState::kWarming,
+            .message = fmt::format("the directory of {} is not prepared yet", name)};
+  }
+  return node.target < 0 ? NodeReadiness{.state = ReadinessState::kWarm}
+                         : EvaluateBundles(context, node);
+}
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "operator/plan/snapshot.h"
+
+namespace cachewarm::plan {
+
+// The state of one warmup on one node.
+enum class ReadinessState {
+  kNone,     // its pods cannot be scheduled there, or it is inactive
+  kWarming,  // directory or bundles are in progress, or devices may still be registered
+  kFailed,   // a bundle failed permanently there, not because of the store
+  kWarm,     // directory prepared, every desired bundle is active
+};
+
+struct NodeReadiness {
+  ReadinessState state = ReadinessState::kNone;
+  std::string message;  // the pending or failed item; without numbers that change
+};
+
+// Evaluates one warmup on one node. `snapshot.nodes` contains only that node; `snapshot.pods` may
+// be empty except for a selector.
+NodeReadiness EvaluateReadiness(const Snapshot& snapshot);
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/api/cache_warmup.h"
+#include "lib/api/condition.h"
+#include "lib/api/node_cache.h"
+#include "lib/fingerprint/fit.h"
+#include "operator/plan/plan.h"
+#include "operator/plan/scheduling/shape.h"
+#include "operator/plan/snapshot.h"
+
+// State shared by the steps of one Decide(). Lives only inside Decide(); each member is written by
+// the step named above it and read by later steps.
+namespace cachewarm::plan {
+
+// The part of a cache key that does not depend on the node: pods with equal factors share one key
+// on the nodes of one target.
+struct PodFactors {
+  std::string image;
+  int devices = 0;
+  std::string container;
+  friend auto operator<=>(const PodFactors&, const PodFactors&) = default;
+};
+
+struct TemplateView {
+  std::shared_ptr<const codec::Json> pod_template;  // null: unknown
+  std::map<std::string, std::string> labels;
+  PodFactors factors;  // container "" if the template has no container of the requested name
+  std::string run_as;
+  std::string revision;  // "t-" and a short hash of the template, the revision of builder Jobs
+  bool has_readiness_probe = false;
+  bool may_end = false;  // like api::Pod::may_end of its pods
+  PodShape shape;
+};
+
+struct PodView {
+  std::shared_ptr<const api::Pod> pod;
+  bool injected = false;  // mounts this warmup's directory
+  bool of_other_warmup =
+      false;              // annotated with another warmup, which owns its gate and its first start
+  bool held = false;      // has cachewarm's gate
+  bool of_job = false;    // belongs to a builder Job
+  bool finished = false;  // Succeeded or Failed
+  // Exits when its work is done: exit code 0 is no crash and makes it ready at the latest.
+  bool runs_to_completion = false;
+  std::string run_as;
+  std::string revision;
+  PodFactors factors;
+  std::shared_ptr<const PodShape> shape;            // set for held pods only
+  std::optional<api::StartResult> counted;          // result of its first start, once known
+  const api::ContainerStatus* container = nullptr;  // null before kubelet reports it
+  int node = -1;  // index into PlanContext::nodes; -1: not bound, or unknown
+};
+
+struct NodeState {
+  const NodeView* view = nullptr;
+  const api::NodeCache* cache = nullptr;      // null: none, or left over from a deleted node
+  const api::NodeWarmup* reported = nullptr;  // the agent's report about this warmup
+  std::string_view hostname;                  // view of a string of the node
+  bool possible = false;                      // a pod of the workload could be scheduled here
+  bool fits = false;                          // selected by spec.gpuTypes and spec.nodeSelector
+  bool ready = false;                         // the node is Ready
+  bool prepared = false;                      // the directory of the template's run-as is usable
+  bool hosts = false;   // a pod that mounts this warmup's directory is bound here
+  std::string problem;  // the agent's reason why the directory is not usable
+  int target = -1;      // index into PlanContext::targets; -1: does not fit, or facts unknown
+  // DecideDistribution: full slot durations until this node's own fetch slot begins.
+  int slots_before = 0;
+};
+
+// The fitting nodes of one (GPU type, CPU class).
+struct Target {
+  std::string gpu_type;
+  std::string cpu_class;
+  std::vector<size_t> nodes;  // indices into PlanContext::nodes
+};
+
+struct LiveKey {
+  std::string key;
+  api::KeyFactors factors;
+  size_t target = 0;
+  bool current = false;  // key of the current template
+};
+
+// A held pod that is released to become the builder of a key.
+struct BuilderCandidate {
+  size_t pod = 0;     // index into PlanContext::pods
+  size_t target = 0;  // target whose nodes it should prefer
+  // A prepared node of the target had capacity, which is reserved for this pod.
+  bool has_capacity = false;
+};
+
+struct Acceptance {
+  api::ConditionUpdate ready;
+  bool inject = false;
+  bool hard = false;  // existing entries stay unchanged; nothing is added
+};
+
+struct PlanContext {
+  explicit PlanContext(const Snapshot& snapshot) : in(snapshot) {}
+
+  const Snapshot& in;
+  Plan out;  // out.status starts as a copy of the warmup's
+
+  // ReadWorkload
+  TemplateView pod_template;
+  std::vector<PodView> pods;
+  std::vector<api::EnvVar> env;
+  std::string spec_problem;
+  // DecideNeverHeld: the reason why no pod of the workload is held, one of api::reason::kReleased…;
+  // empty: pods may be held.
+  std::string_view never_held;
+  // FindTargets
+  std::vector<NodeState> nodes;
+  std::vector<Target> targets;
+  std::vector<LiveKey> keys;
+  // DecideAcceptance
+  Acceptance acceptance;
+  // DecideBuilders
+  std::string build_settings;  // api::BuilderStatus::settings of a build started now
+  std::vector<BuilderCandidate> builder_candidates;
+  std::map<size_t, std::vector<api::CaptureRequest>> captures;  // by node
+  std::string job_refusal;    // reason why no builder Job is created
+  std::string store_refusal;  // the store's answer to a failed publish
+  // DecideStarts
+  std::map<size_t, std::vector<api::StartWindow>> windows;  // by node
+  std::set<std::string> proven_revisions;
+
+  // Capacity reserved on each node for pods released in this plan and for unbound pods.
+  std::map<size_t, Resources> reserved;
+  // Answers of BundleFor() by key, an index or -1; cleared when a bundle is recorded.
+  mutable std::map<std::string, int, std::less<>> serving;
+
+  // `now` in whole seconds, as Kubernetes stores it: a time that is read back must compare equal.
+  WallTime stamp() const { return std::chrono::floor<std::chrono::seconds>(in.now); }
+  bool deleting() const { return in.warmup.deleting; }
+  bool paused() const { return in.warmup.spec.paused; }
+  bool may_hold() const {
+    return in.warmup.spec.gate.mode != api::GateMode::kNever && never_held.empty();
+  }
+  const std::string& uid() const { return in.warmup.uid; }
+};
+
+// Truncates `text` to 1024 bytes at a UTF-8 boundary; the schema rejects longer messages.
+std::string TruncateMessage(std::string text);
+
+// Requeues the warmup at `when` or earlier.
+void RequeueAt(PlanContext& context, WallTime when);
+
+// Adds an event about the warmup to the plan.
+void RecordEvent(PlanContext& context, bool warning, std::string_view reason, std::string note);
+EventRequest MakePodEvent(const api::Pod& pod, std::string_view reason, std::string note);
+
+// Returns the published bundles for lib/fingerprint, in the order of out.status.bundles.
+std::vector<fingerprint::BundleFacts> BundlesOf(const PlanContext& context);
+// Returns the bundle in out.status.bundles that serves `key`; nullptr if there is none.
+const api::BundleStatus* BundleFor(const PlanContext& context, const LiveKey& key);
+const LiveKey* FindKey(const PlanContext& context, int target, const PodFactors& factors);
+const PodView* FindPod(const PlanContext& context, std::string_view uid);
+// Returns the injected pods of the workload, without builder Jobs, whose container runs on a node
+// of `key`; earliest start first.
+std::vector<const PodView*> RunningPods(const PlanContext& context, std::string_view key);
+// True if the pod's own key on its node is `key`.
+bool HasKey(const PlanContext& context, const PodView& pod, std::string_view key);
+// Sorts by container start time. Each pod has a started container.
+void SortByStart(std::vector<const PodView*>& pods);
+api::BuilderStatus* FindBuilder(api::WarmupStatus& status, std::string_view key);
+const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::string_view key);
+bool IsRunning(const api::BuilderStatus& builder);
+// True if more consecutive builds of the key failed than spec.compile.backoffLimit allows, and
+// there is no bundle.
+bool IsExhausted(const PlanContext& context, const LiveKey& key);
+
+// True if the agent of `node` reports the bundle as active.
+bool IsActive(const NodeState& node, const Digest& digest);
+const api::NodeBundle* ReportedBundle(const NodeState& node, const Digest& digest);
+// True if the bundle that serves pods of `factors` on this node is active there.
+bool IsWarm(const PlanContext& context, const NodeState& node, const PodFactors& factors);
+
+// True if a pod of this shape could be bound to the node now: it is Ready, schedulable for the pod,
+// and has unreserved capacity.
+bool Fits(const PlanContext& context, size_t node, const PodShape& shape,
+          Taints taints = Taints::kAll);
+void Reserve(PlanContext& context, size_t node, const PodShape& shape);
+
+// Returns the host directory of a run-as, which pods of this warmup mount.
+std::string HostPath(const PlanContext& context, std::string_view run_as);
+
+// True if the container has started at least once, with any outcome.
+bool HasStarted(const PodView& pod);
+// True if the pod runs to completion and its container exited with 0.
+bool HasSucceeded(const PodView& pod);
+
+// Returns how often the container has terminated. kubelet counts a restart only once it has begun.
+int TerminationCount(const api::ContainerStatus& container);
+
+// Returns the end of the pod's first start: Ready; without a readiness probe 60 s after the
+// container's start; for a pod that runs to completion its exit with 0. Zero while the start goes
+// on.
+WallTime ReadyAt(const PlanContext& context, const PodView& pod);
+// True if the pod is or was Ready, or has exited with 0. Without a readiness probe kubelet reports
+// every running container as Ready, even one in a crash loop; such a pod counts after the same 60
+// s.
+bool WasReady(const PlanContext& context, const PodView& pod);
+// Requeues at the assumed end of a first start without a readiness probe: no object will change
+// then.
+void RequeueWhenReady(PlanContext& context, const PodView& pod);
+
+}  // namespace cachewarm::plan

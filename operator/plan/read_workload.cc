@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "lib/api/gate/release.h"
+#include "lib/api/names.h"
+#include "lib/base/digest.h"
+#include "lib/base/status.h"
+#include "lib/caches/cache_table.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "operator/plan/decisions.h"
+#include "operator/plan/scheduling/requests.h"
+#include "operator/render/dry_run_pod.h"
+#include "operator/render/fields.h"
+#include "operator/render/injection.h"
+
+namespace cachewarm::plan {
+
+using codec::Json;
+using render::Find;
+using render::List;
+using render::Text;
+
+namespace {
+
+constexpr api::StartResult kStartResults[] = {
+    api::StartResult::kBuilder, api::StartResult::kCold,   api::StartResult::kHit,
+    api::StartResult::kPartial, api::StartResult::kMiss,   api::StartResult::kInert,
+    api::StartResult::kHollow,  api::StartResult::kUnknown};
+
+// Takes the template from the newest pod that matches the selector. If all pods have ended, as
+// between two runs of a Job, takes it from the newest that succeeded.
+std::shared_ptr<const Json> LearnTemplate(const Snapshot& in) {
+  const auto age = [](const api::Pod& pod) {
+    return std::tuple(pod.phase != "Succeeded", pod.meta.created, std::string_view(pod.meta.uid));
+  };
+  const api::Pod* newest = nullptr;
+  for (const auto& pod : in.pods) {
+    const bool of_job = pod->meta.labels.contains(api::kBuilderWarmupLabel);
+    if (of_job || pod->object == nullptr || pod->phase == "Failed") {
+      continue;
+    }
+    if (newest == nullptr || age(*pod) > age(*newest)) {
+      newest = pod.get();
+    }
+  }
+  return newest == nullptr
+             ? nullptr
+             : std::make_shared<const Json>(render::TemplateOf(*newest->object, in.warmup.uid));
+}
+
+const Json* ChooseContainer(const Json& pod_spec, const std::string& wanted) {
+  const Json& containers = List(pod_spec, {"containers"});
+  if (!wanted.empty()) {
+    return render::Named(containers, wanted);
+  }
+  for (const Json& container : containers) {
+    if (AcceleratorsOf(container) > 0) {
+      return &container;
+    }
+  }
+  return containers.empty() ? nullptr : &containers.front();
+}
+
+PodFactors FactorsOf(const Json& container) {
+  return {.image = Text(container, "image"),
+          .devices = AcceleratorsOf(container),
+          .container = Text(container, "name")};
+}
+
+void ReadTemplate(PlanContext& context) {
+  const Snapshot& in = context.in;
+  TemplateView& out = context.pod_template;
+  out.pod_template =
+      in.workload.kind == WorkloadKind::kSelector ? LearnTemplate(in) : in.workload.pod_template;
+  if (out.pod_template == nullptr) {
+    out.factors.container = in.warmup.spec.container;
+    if (out.factors.container.empty() && in.warmup.status.injection) {
+      out.factors.container = in.warmup.status.injection->container;
+    }
+    return;
+  }
+  out.labels = codec::Texts(Find(*out.pod_template, {"metadata", "labels"}));
+  out.revision = "t-" + DigestOf(codec::DumpJson(*out.pod_template)).Short();
+  const Json* spec = Find(*out.pod_template, {"spec"});
+  if (spec == nullptr) {
+    return;
+  }
+  out.shape = ShapeOf(*spec);
+  out.may_end = api::MayEnd(Text(*spec, "restartPolicy"));
+  if (const Json* container = ChooseContainer(*spec, in.warmup.spec.container)) {
+    out.factors = FactorsOf(*container);
+    out.run_as = render::RunAs(*spec, out.factors.container);
+    out.has_readiness_probe = Find(*container, {"readinessProbe"}) != nullptr;
+  }
+}
+
+// Returns the run-as part of the pod's volume path; "" if the pod does not mount this warmup's
+// directory. The uid distinguishes a warmup from an earlier one of the same name.
+std::string MountedRunAs(const PlanContext& context, const Json& object) {
+  const Json* volume = render::Named(List(object, {"spec", "volumes"}), api::kVolume);
+  const Json* path = volume == nullptr ? nullptr : Find(*volume, {"hostPath", "path"});
+  if (path == nullptr || !path->is_string()) {
+    return "";
+  }
+  const std::string text = path->get<std::string>();
+  const std::string volume_path = fmt::format("/{}/{}/{}/", context.in.warmup.ns,
+                                              context.in.warmup.name, context.in.warmup.uid);
+  const size_t at = text.find(volume_path);
+  return at == std::string::npos ? "" : text.substr(at + volume_path.size());
+}
+
+// Reads the newest samples first, then the pod's annotation, which outlives them.
+std::optional<api::StartResult> CountedAs(const PlanContext& context, const api::Pod& pod) {
+  for (const api::StartSample& sample : context.in.warmup.status.starts.recent) {
+    if (sample.pod_uid == pod.meta.uid) {
+      return sample.result;
+    }
+  }
+  const auto annotation = pod.meta.annotations.find(api::kStartAnnotation);
+  if (annotation != pod.meta.annotations.end()) {
+    const auto parsed = codec::ParseJson(annotation->second, {.bytes_max = 4096, .depth_max = 4});
+    const std::string word = parsed.ok() ? Text(*parsed, "result") : std::string();
+    for (const api::StartResult each : kStartResults) {
+      if (api::Name(each) == word) {
+        return each;
+      }
+    }
+    return api::StartResult::kUnknown;
+  }
+  const auto& counted = context.in.warmup.status.starts.counted_pod_uids;
+  return std::find(counted.begin(), counted.end(), pod.meta.uid) == counted.end()
+             ? std::nullopt
+             : std::optional(api::StartResult::kUnknown);
+}
+
+// A server that is never restarted, such as a bare pod, is distinguished from a run-to-completion
+// pod by its readiness probe; pods of a RayCluster serve without one.
+bool RunsToCompletion(const PlanContext& context, const PodView& view, const Json& container) {
+  const WorkloadKind kind = context.in.workload.kind;
+  // Pods of a builder Job are never restarted, so the template's restart policy decides.
+  const bool may_end = view.of_job ? context.pod_template.may_end : view.pod->may_end;
+  return RunsToCompletion(kind) || (may_end && kind != WorkloadKind::kGroup &&
+                                    Find(container, {"readinessProbe"}) == nullptr);
+}
+
+bool IsOfOtherWarmup(const PlanContext& context, const api::Pod& pod) {
+  const auto taken = pod.meta.annotations.find(api::kWarmupAnnotation);
+  return taken != pod.meta.annotations.end() && taken->second != context.in.warmup.name;
+}
+
+PodView ReadPod(const PlanContext& context, const std::shared_ptr<const api::Pod>& pod) {
+  PodView view{.pod = pod, .of_other_warmup = IsOfOtherWarmup(context, *pod)};
+  view.held = api::gate::IsHeld(*pod);
+  view.of_job = pod->meta.labels.contains(api::kBuilderWarmupLabel);
+  view.finished = api::HasEnded(*pod);
+  view.revision = api::RevisionOf(pod->meta.labels);
+  if (pod->object != nullptr) {
+    view.run_as = MountedRunAs(context, *pod->object);
+    view.injected = !view.run_as.empty();
+    const Json* container = render::Named(List(*pod->object, {"spec", "containers"}),
+                                          context.pod_template.factors.container);
+    if (container != nullptr) {
+      view.factors = FactorsOf(*container);
+      view.runs_to_completion = RunsToCompletion(context, view, *container);
+    }
+  }
+  view.counted = CountedAs(context, *pod);
+  for (const api::ContainerStatus& container : pod->containers) {
+    if (container.name == context.pod_template.factors.container) {
+      view.container = &container;
+    }
+  }
+  return view;
+}
+
+// Reads each distinct shape once: held pods of one template share it.
+void ReadShapes(PlanContext& context) {
+  std::map<std::string, std::shared_ptr<const PodShape>> shapes;
+  for (PodView& pod : context.pods) {
+    const Json* spec =
+        pod.held && pod.pod->object != nullptr ? Find(*pod.pod->object, {"spec"}) : nullptr;
+    if (!pod.held) {
+      continue;
+    }
+    Json parts = Json::object();
+    for (const char* part :
+         {"affinity", "containers", "initContainers", "nodeSelector", "overhead", "tolerations"}) {
+      const Json* found = spec == nullptr ? nullptr : Find(*spec, {part});
+      if (found != nullptr) {
+        parts[part] = *found;
+      }
+    }
+    auto& shape = shapes[codec::DumpJson(parts)];
+    if (shape == nullptr) {
+      shape = std::make_shared<const PodShape>(ShapeOf(parts));
+    }
+    pod.shape = shape;
+  }
+}
+
+}  // namespace
+
+void ReadWorkload(PlanContext& context) {
+  ReadTemplate(context);
+  for (const auto& pod : context.in.pods) {
+    context.pods.push_back(ReadPod(context, pod));
+  }
+  std::sort(context.pods.begin(), context.pods.end(), [](const PodView& a, const PodView& b) {
+    return std::pair(a.pod->meta.created, std::string_view(a.pod->meta.uid)) <
+           std::pair(b.pod->meta.created, std::string_view(b.pod->meta.uid));
+  });
+  ReadShapes(context);
+  const auto table = caches::CacheTable::Make(context.in.warmup.spec.caches);
+  if (table.ok()) {
+    context.env = table->Env();
+  } else {
+    context.spec_problem = Message(table.status());
+  }
+}
+
+}  // namespace cachewarm::plan

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/render/dry_run_pod.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "lib/api/names.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "operator/render/fields.h"
+
+namespace cachewarm::render {
+
+using codec::Json;
+
+namespace {
+
+// Invalid as a warmup's name, so the policy's condition `first` skips the pod.
+constexpr std::string_view kUnmatchedWarmup = "-";
+
+// Removes members that a template learnt from a pod has only in part, because the operator stores
+// only some of a pod's fields. The API server would reject both pods, so the dry run would prove
+// nothing.
+void DropIncompleteFields(Json& spec) {
+  for (const char* list : {"containers", "initContainers"}) {
+    if (!spec.contains(list) || !spec[list].is_array()) {
+      continue;
+    }
+    for (Json& container : spec[list]) {
+      const Json* probe = Find(container, {"readinessProbe"});
+      if (probe != nullptr && probe->empty()) {
+        container.erase("readinessProbe");
+      }
+      if (Find(container, {"resources", "claims"}) != nullptr && !spec.contains("resourceClaims")) {
+        container["resources"].erase("claims");
+      }
+    }
+  }
+  if (!spec.contains("runtimeClassName")) {
+    spec.erase("overhead");
+  }
+}
+
+Json PodOf(const DryRunPodSpec& spec, std::string_view annotation) {
+  Json metadata = {{"generateName", "cachewarm-dry-run-"}, {"namespace", spec.warmup.ns}};
+  const auto labels = codec::Texts(Find(spec.pod_template, {"metadata", "labels"}));
+  if (!labels.empty()) {
+    metadata["labels"] = labels;
+  }
+  auto annotations = codec::Texts(Find(spec.pod_template, {"metadata", "annotations"}));
+  annotations[std::string(api::kWarmupAnnotation)] = std::string(annotation);
+  metadata["annotations"] = annotations;
+  const Json* found = Find(spec.pod_template, {"spec"});
+  Json pod_spec = found != nullptr && found->is_object() ? *found : Json::object();
+  DropIncompleteFields(pod_spec);
+  return {
+      {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", std::move(pod_spec)}};
+}
+
+bool IsAddedByServer(const Json& volume) {
+  return Text(volume, "name").starts_with("kube-api-access-");
+}
+
+bool IsCacheVolume(const Json& volume) {
+  return Text(volume, "name") == api::kVolume;
+}
+
+template <typename Drop>
+void DropFrom(Json& object, const char* member, const Drop& drop) {
+  if (!object.contains(member) || !object[member].is_array()) {
+    return;
+  }
+  Json kept = Json::array();
+  for (const Json& each : object[member]) {
+    if (!drop(each)) {
+      kept.push_back(each);
+    }
+  }
+  if (kept.empty()) {
+    object.erase(member);
+  } else {
+    object[member] = std::move(kept);
+  }
+}
+
+void CleanContainer(Json& container) {
+  const auto added = [](const Json& each) { return IsAddedByServer(each) || IsCacheVolume(each); };
+  DropFrom(container, "volumeMounts", added);
+  DropFrom(container, "env", [](const Json& each) {
+    return Text(each, "value").starts_with(std::string(api::kMountPath) + "/");
+  });
+}
+
+}  // namespace
+
+DryRunPods MakeDryRunPods(const DryRunPodSpec& spec) {
+  Json injected = PodOf(spec, spec.warmup.name);
+  AddMount(injected["spec"], spec.mount);
+  AddEvictionAnnotation(injected["metadata"]);
+  if (spec.gate) {
+    Json& gates = MakeList(injected["spec"], "schedulingGates");
+    if (Named(gates, api::kSchedulingGate) == nullptr) {
+      gates.push_back({{"name", std::string(api::kSchedulingGate)}});
+    }
+  }
+  return {.unmodified = std::make_shared<const Json>(PodOf(spec, kUnmatchedWarmup)),
+          .injected = std::make_shared<const Json>(std::move(injected))};
+}
+
+Json TemplateOf(const Json& pod, const std::string& uid) {
+  Json metadata = Json::object();
+  auto labels = codec::Texts(Find(pod, {"metadata", "labels"}));
+  for (const std::string_view revision : api::kRevisionLabels) {
+    labels.erase(std::string(revision));
+  }
+  metadata["labels"] = labels;
+  const Json* found = Find(pod, {"spec"});
+  Json spec = found != nullptr && found->is_object() ? *found : Json::object();
+  for (const char* member : {"nodeName", "schedulingGates", "priority", "preemptionPolicy"}) {
+    spec.erase(member);
+  }
+  DropFrom(spec, "volumes", [&uid](const Json& volume) {
+    const Json* path = Find(volume, {"hostPath", "path"});
+    const bool mounts_cache = path != nullptr && path->is_string() &&
+                              path->get<std::string>().find("/" + uid + "/") != std::string::npos;
+    return IsAddedByServer(volume) || (IsCacheVolume(volume) && mounts_cache);
+  });
+  for (const char* list : {"containers", "initContainers"}) {
+    if (spec.contains(list) && spec[list].is_array()) {
+      for (Json& container : spec[list]) {
+        CleanContainer(container);
+      }
+    }
+  }
+  return {{"metadata", metadata}, {"spec", spec}};
+}
+
+}  // namespace cachewarm::render

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lib/api/cache_warmup.h"
+#include "lib/codec/json_fwd.h"
+#include "operator/render/injection.h"
+
+// Renders the pods that acceptance creates with dryRun=All. Pure.
+namespace cachewarm::render {
+
+struct DryRunPodSpec {
+  const api::CacheWarmup& warmup;
+  const codec::Json& pod_template;
+  Mount mount;
+  bool gate = true;
+};
+
+struct DryRunPods {
+  std::shared_ptr<const codec::Json> unmodified;  // annotated so that the admission policy skips it
+  std::shared_ptr<const codec::Json> injected;    // as the admission policy would change it
+};
+
+DryRunPods MakeDryRunPods(const DryRunPodSpec& spec);
+
+// Returns a PodTemplateSpec from a running pod: removes the fields added by the API server,
+// kubelet's admission and cachewarm. For warmups with only a selector. `uid` is the warmup's.
+codec::Json TemplateOf(const codec::Json& pod, const std::string& uid);
+
+}  // namespace cachewarm::render

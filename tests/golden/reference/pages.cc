@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/golden/reference/pages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string_view>
+#include <vector>
+
+#include "agent/config.h"
+#include "agent/metrics.h"
+#include "cli/verbs.h"
+#include "lib/api/vocabulary.h"
+#include "lib/caches/kind.h"
+#include "operator/config.h"
+#include "operator/metrics.h"
+
+namespace cachewarm::reference {
+namespace {
+
+constexpr std::string_view kGenerated =
+    "<!-- Generated from the code by `make golden`; `make unit` compares. Do not edit. -->\n";
+
+// A row of a Markdown table; "|" inside a cell would end it.
+std::string Row(const std::vector<std::string>& cells) {
+  std::string row = "|";
+  for (std::string cell : cells) {
+    for (size_t at = cell.find('|'); at != std::string::npos; at = cell.find('|', at + 2)) {
+      cell.insert(at, "\\");
+    }
+    row += " " + cell + " |";
+  }
+  return row + "\n";
+}
+
+std::string Head(const std::vector<std::string>& titles) {
+  return Row(titles) + Row(std::vector<std::string>(titles.size(), "---"));
+}
+
+std::string Code(std::string_view text) {
+  return text.empty() ? "" : fmt::format("`{}`", text);
+}
+
+std::string SettingsTable(const settings::Table& table) {
+  std::string out = Head({"key in the ConfigMap", "flag", "environment", "default", "meaning"});
+  for (const settings::Setting& each : table.settings) {
+    out += Row({Code(each.key), Code(each.flag), Code(each.environment), std::string(each.fallback),
+                std::string(each.help)});
+  }
+  return out;
+}
+
+std::string SettingsPage() {
+  op::Config config;
+  agent::CommandLine command;
+  return fmt::format(
+      "{}# Settings\n\nThe operator and the agent read the same YAML file, the ConfigMap "
+      "`cachewarm`. A flag overrides its\nenvironment variable, which overrides the file. A "
+      "nested key is written with a dot.\n\n## Operator\n\n{}\n## Agent\n\n{}",
+      kGenerated, SettingsTable(op::TableOf(config)), SettingsTable(agent::TableOf(command)));
+}
+
+// Records what a program registers; counts nothing.
+class Recorder : public metrics::Registry {
+ public:
+  metrics::Counter& NewCounter(const metrics::MetricSpec& spec) override {
+    Add("counter", spec);
+    return registry_->NewCounter(spec);
+  }
+  metrics::Gauge& NewGauge(const metrics::MetricSpec& spec) override {
+    Add("gauge", spec);
+    return registry_->NewGauge(spec);
+  }
+  metrics::Histogram& NewHistogram(const metrics::MetricSpec& spec,
+                                   std::vector<double> buckets) override {
+    Add("histogram", spec);
+    return registry_->NewHistogram(spec, std::move(buckets));
+  }
+  absl::Status status() const override { return registry_->status(); }
+  std::string Serialize() const override { return registry_->Serialize(); }
+
+  std::string Table() const {
+    std::string out = Head({"metric", "type", "labels", "meaning"});
+    for (const auto& [name, row] : rows_) {
+      out += row;
+    }
+    return out;
+  }
+
+ private:
+  void Add(std::string_view type, const metrics::MetricSpec& spec) {
+    rows_[spec.name] =
+        Row({Code(spec.name), std::string(type),
+             spec.labels.empty() ? "" : Code(fmt::format("{}", fmt::join(spec.labels, ", "))),
+             spec.help});
+  }
+
+  std::unique_ptr<metrics::Registry> registry_ = metrics::MakeRegistry();
+  std::map<std::string, std::string> rows_;
+};
+
+std::string MetricsPage() {
+  Recorder of_operator;
+  op::MakeMetrics(of_operator, "");
+  Recorder of_agent;
+  const agent::Metrics metrics(of_agent, "");
+  return fmt::format(
+      "{}# Metrics\n\nBoth programs serve `/metrics` in the Prometheus text format on "
+      "`listen`, by default port 8080.\n\n## Operator\n\n{}\n## Agent\n\n{}",
+      kGenerated, of_operator.Table(), of_agent.Table());
+}
+
+std::string ReasonsPage() {
+  std::string out = fmt::format(
+      "{}# Reasons\n\nThe `reason` of conditions, events, annotations and metric labels.\n\n{}",
+      kGenerated, Head({"reason", "place", "meaning"}));
+  for (const api::ReasonMeaning& each : api::ReasonMeanings()) {
+    out += Row({Code(each.reason), std::string(each.place), std::string(each.meaning)});
+  }
+  return out;
+}
+
+std::string NamesPage() {
+  std::string out = fmt::format(
+      "{}# Annotations, labels, gates and taints\n\nThe annotations that override the defaults "
+      "of a workload are in [annotations.md](../annotations.md).\n\n{}",
+      kGenerated, Head({"name", "kind", "object", "written by", "meaning"}));
+  for (const api::NameMeaning& each : api::NameMeanings()) {
+    out += Row({Code(each.name), std::string(each.kind), std::string(each.object),
+                std::string(each.writer), std::string(each.meaning)});
+  }
+  return out;
+}
+
+std::string CachesPage() {
+  std::string out = fmt::format(
+      "{}# Cache kinds\n\nThe presets of `spec.caches`. cachewarm sets the variables in the "
+      "compiling container, unless its\n`env` already names them; `@` is the directory below "
+      "`/var/cache/cachewarm`.\n\n{}",
+      kGenerated, Head({"preset", "directory", "variables"}));
+  for (const caches::CacheKind& kind : caches::AllKinds()) {
+    std::vector<std::string> variables;
+    for (const caches::EnvRow& row : kind.env) {
+      variables.push_back(Code(fmt::format("{}={}", row.name, row.value)));
+    }
+    out += Row({Code(kind.name), Code(kind.path), fmt::format("{}", fmt::join(variables, ", "))});
+  }
+  return out;
+}
+
+std::string CommandsPage() {
+  std::string out = fmt::format("{}# cachewarm, the command line\n\n```\n{}```\n", kGenerated,
+                                cli::ProgramHelp());
+  for (const cli::Verb& verb : cli::AllVerbs()) {
+    out += fmt::format("\n## cachewarm {}\n\n```\n{}```\n", verb.name, cli::VerbHelp(verb));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> Pages() {
+  return {{"settings.md", SettingsPage()}, {"metrics.md", MetricsPage()},
+          {"reasons.md", ReasonsPage()},   {"names.md", NamesPage()},
+          {"caches.md", CachesPage()},     {"commands.md", CommandsPage()}};
+}
+
+}  // namespace cachewarm::reference

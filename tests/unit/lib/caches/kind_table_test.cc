@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks that every row of the table of cache kinds is complete and that rows do not clash.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <set>
+
+#include "lib/caches/cache_table.h"
+#include "lib/caches/kind.h"
+
+namespace cachewarm::caches {
+namespace {
+
+using ::testing::IsSupersetOf;
+using ::testing::UnorderedElementsAreArray;
+
+bool Matches(std::string_view text, const char* pattern) {
+  return std::regex_match(std::string(text), std::regex(pattern));
+}
+
+// The one explicit list of presets. A kind that is dropped or renamed breaks every CacheWarmup that
+// names it; a new kind needs no entry here.
+TEST(KindTable, KeepsThePresetsThatUsersMayName) {
+  EXPECT_THAT(PresetNames(), IsSupersetOf({"torchinductor", "triton", "vllm", "sglang",
+                                           "flashinfer", "deepgemm", "tilelang", "torch-extensions",
+                                           "cuda", "jax", "cupy", "cute-dsl", "tvm-ffi", "numba"}));
+}
+
+TEST(KindTable, HasOneRowPerFile) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::filesystem::path(CACHEWARM_SOURCE_DIR) / "lib/caches/kinds")) {
+    if (entry.path().extension() == ".cc") {
+      files.push_back(entry.path().stem());
+    }
+  }
+  std::vector<std::string> rows = PresetNames();
+  for (std::string& name : rows) {
+    std::replace(name.begin(), name.end(), '-', '_');
+  }
+  EXPECT_THAT(rows, UnorderedElementsAreArray(files));
+}
+
+TEST(KindTable, NamesAndDirectoriesAreUniqueAndValid) {
+  std::set<std::string_view> names;
+  std::set<std::string_view> directories;
+  for (const CacheKind& kind : AllKinds()) {
+    SCOPED_TRACE(kind.name);
+    // As in crds/cachewarmups.yaml.
+    EXPECT_TRUE(Matches(kind.name, "[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?"));
+    EXPECT_TRUE(Matches(kind.path, "[a-z0-9_]+"));
+    EXPECT_TRUE(names.insert(kind.name).second);
+    EXPECT_TRUE(directories.insert(kind.path).second);
+    EXPECT_EQ(FindKind(kind.name), &kind);
+    EXPECT_TRUE(CheckPresetName(kind.name).ok());
+  }
+}
+
+TEST(KindTable, EveryKindSetsVariablesOfItsOwn) {
+  std::set<std::string_view> variables;
+  for (const CacheKind& kind : AllKinds()) {
+    SCOPED_TRACE(kind.name);
+    EXPECT_TRUE(std::any_of(kind.env.begin(), kind.env.end(),
+                            [](const EnvRow& row) { return row.value == "@"; }));
+    for (const EnvRow& row : kind.env) {
+      EXPECT_TRUE(Matches(row.name, "[A-Z][A-Z0-9_]*")) << row.name;
+      EXPECT_FALSE(row.value.empty()) << row.name;
+      EXPECT_TRUE(variables.insert(row.name).second) << row.name;
+    }
+  }
+}
+
+TEST(KindTable, EveryKindAllowsFiles) {
+  for (const CacheKind& kind : AllKinds()) {
+    SCOPED_TRACE(kind.name);
+    EXPECT_TRUE(std::any_of(kind.files.begin(), kind.files.end(),
+                            [](const FileRow& row) { return row.skip == Skip::kNo; }));
+    for (const FileRow& row : kind.files) {
+      EXPECT_FALSE(row.glob.empty() || row.glob.starts_with('/') || row.glob.ends_with('/'))
+          << row.glob;
+      EXPECT_FALSE(row.writable && !row.in_place) << row.glob;
+    }
+  }
+}
+
+TEST(KindTable, EveryNestedKindExists) {
+  for (const CacheKind& kind : AllKinds()) {
+    for (const NestedRow& nested : kind.nested) {
+      EXPECT_NE(FindKind(nested.kind), nullptr) << kind.name << " nests " << nested.kind;
+      EXPECT_NE(nested.kind, kind.name);
+      EXPECT_FALSE(nested.directory.empty()) << kind.name;
+    }
+  }
+}
+
+TEST(CheckPresetName, ListsThePresets) {
+  const absl::Status status = CheckPresetName("tritton");
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  const std::string message(status.message());
+  EXPECT_TRUE(message.starts_with("\"tritton\" is not a cache kind that cachewarm knows (known: "));
+  for (const std::string& name : PresetNames()) {
+    EXPECT_NE(message.find(name), std::string::npos) << name;
+  }
+  EXPECT_FALSE(CheckPresetName("").ok());
+}
+
+}  // namespace
+}  // namespace cachewarm::caches

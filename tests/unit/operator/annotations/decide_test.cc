@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/annotations/decide.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lib/api/names.h"
+#include "lib/api/reasons.h"
+#include "lib/kube/core/object.h"
+#include "operator/annotations/desired_warmup.h"
+#include "operator/annotations/warmup_name.h"
+
+namespace cachewarm::annotations {
+namespace {
+
+using codec::Json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr WallTime kNow{std::chrono::hours(24 * 365 * 56)};
+
+// A workload and an API server that keeps one CacheWarmup and does what a Decision says.
+class AnnotationDecisionTest : public testing::Test {
+ protected:
+  AnnotationDecisionTest() {
+    request_ = {.now = kNow,
+                .warmup = "llama",
+                .api_version = "apps/v1",
+                .kind = "Deployment",
+                .ns = "default",
+                .name = "llama",
+                .uid = "uid-llama"};
+  }
+
+  void Annotate(const std::string& name, const std::string& value) {
+    request_.annotations["cachewarm.io/" + name] = value;
+  }
+  void Strip(const std::string& name) { request_.annotations.erase("cachewarm.io/" + name); }
+
+  Decision Decide() {
+    request_.present = present_.is_null() ? nullptr : &present_;
+    return annotations::Decide(request_);
+  }
+
+  // Takes one step; returns it.
+  Decision TakeStep() {
+    Decision decision = Decide();
+    if (decision.step == Step::kCreate) {
+      present_ = decision.object;
+      present_["metadata"]["uid"] = "uid-warmup";
+      present_["metadata"]["resourceVersion"] = "1";
+    } else if (decision.step == Step::kApply) {
+      // As the only owner of its fields.
+      present_["spec"] = decision.object["spec"];
+      present_["metadata"].merge_patch(decision.object["metadata"]);
+    } else if (decision.step == Step::kPatch) {
+      present_.merge_patch(decision.object);
+    } else if (decision.step == Step::kDelete) {
+      present_ = Json();
+    }
+    return decision;
+  }
+
+  // Until nothing is left to do.
+  void Settle() {
+    for (int i = 0; i < 5 && TakeStep().step != Step::kNothing; ++i) {
+    }
+    ASSERT_EQ(Decide().step, Step::kNothing);
+  }
+
+  void Pass(Duration time) { request_.now += time; }
+
+  std::string Since() const {
+    return kube::TextAt(present_, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
+  }
+
+  AnnotationRequest request_;
+  Json present_;
+};
+
+TEST_F(AnnotationDecisionTest, AWorkloadThatDoesNotAskGetsNothing) {
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  Annotate("warm", "false");
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  EXPECT_THAT(Decide().problems, IsEmpty());
+}
+
+TEST_F(AnnotationDecisionTest, AnAnnotatedWorkloadGetsAWarmupOfItsOwnWithDefaults) {
+  Annotate("warm", "true");
+  const Decision made = TakeStep();
+  ASSERT_EQ(made.step, Step::kCreate);
+  EXPECT_EQ(made.events[0].reason, api::reason::kWarmupCreated);
+  EXPECT_EQ(made.object["spec"],
+            Json({{"workloadRef",
+                   {{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"name", "llama"}}}}));
+  const Json& owner = made.object["metadata"]["ownerReferences"][0];
+  EXPECT_EQ(owner["uid"], "uid-llama");
+  EXPECT_EQ(owner["controller"], true);
+  EXPECT_FALSE(owner.contains("blockOwnerDeletion")) << "needs rights on finalizers";
+  EXPECT_EQ(Decide().step, Step::kNothing);
+}
+
+TEST_F(AnnotationDecisionTest, OverridesFollowByAnApplyBoundToTheNewObject) {
+  Annotate("warm", "true");
+  Annotate("gate", "Never");
+  const Decision made = TakeStep();
+  EXPECT_FALSE(made.object["spec"].contains("gate"));
+  const Decision completed = TakeStep();
+  ASSERT_EQ(completed.step, Step::kApply);
+  EXPECT_EQ(completed.object["metadata"]["uid"], "uid-warmup");
+  EXPECT_EQ(completed.object["spec"]["gate"]["mode"], "Never");
+  EXPECT_EQ(Decide().step, Step::kNothing);
+}
+
+TEST_F(AnnotationDecisionTest, AnOverrideThatIsTakenAwayLeavesTheSpec) {
+  Annotate("warm", "true");
+  Annotate("gate", "Never");
+  Settle();
+  Strip("gate");
+  const Decision changed = TakeStep();
+  ASSERT_EQ(changed.step, Step::kApply);
+  EXPECT_FALSE(changed.object["spec"].contains("gate"));
+  EXPECT_EQ(Decide().step, Step::kNothing);
+}
+
+TEST_F(AnnotationDecisionTest, WhatUsersChangeStaysUnlessAnAnnotationSaysIt) {
+  Annotate("warm", "true");
+  Annotate("caches", "triton");
+  Settle();
+  present_["spec"]["paused"] = true;
+  present_["spec"]["caches"].push_back({{"name", "vllm"}});
+  present_["spec"]["compile"] = {{"builder", "Auto"}};
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  present_["spec"]["caches"] = Json::array({{{"name", "jax"}}});
+  EXPECT_EQ(Decide().step, Step::kApply);
+}
+
+TEST_F(AnnotationDecisionTest, ABadAnnotationMakesNothingAndChangesNothing) {
+  Annotate("warm", "true");
+  Annotate("gate", "Sometimes");
+  Annotate("gates", "Never");
+  Annotate("caches", "torchinductr");
+  const Decision refused = Decide();
+  EXPECT_EQ(refused.step, Step::kNothing);
+  ASSERT_EQ(refused.problems.size(), 3U);
+  for (const Note& problem : refused.problems) {
+    EXPECT_TRUE(problem.is_warning);
+    EXPECT_EQ(problem.reason, api::reason::kInvalidAnnotation);
+  }
+  EXPECT_THAT(refused.problems[2].text,
+              HasSubstr("annotation cachewarm.io/caches: \"torchinductr\" is not a cache kind that "
+                        "cachewarm knows (known: torchinductor, triton, "));
+  Strip("gate");
+  Strip("gates");
+  Strip("caches");
+  Settle();
+  const Json good = present_;
+  Annotate("gate", "Sometimes");
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  EXPECT_EQ(Decide().problems.size(), 1U);
+  EXPECT_EQ(present_, good);
+}
+
+TEST_F(AnnotationDecisionTest, AnUnclearWishChangesNothing) {
+  Annotate("warm", "true");
+  Settle();
+  for (const char* value : {"yes", "", "True", "1"}) {
+    Annotate("warm", value);
+    const Decision decision = Decide();
+    EXPECT_EQ(decision.step, Step::kNothing) << value;
+    ASSERT_EQ(decision.problems.size(), 1U) << value;
+    EXPECT_THAT(decision.problems[0].text, HasSubstr("true or false"));
+  }
+}
+
+TEST_F(AnnotationDecisionTest, RemovalActsAfterTenMinutesAndALeaderKnowsSinceWhen) {
+  Annotate("warm", "true");
+  Settle();
+  Strip("warm");
+  const Decision marked = TakeStep();
+  ASSERT_EQ(marked.step, Step::kPatch);
+  EXPECT_EQ(marked.events[0].reason, api::reason::kAnnotationRemoved);
+  EXPECT_EQ(marked.object["metadata"]["resourceVersion"], "1") << "bound to what was seen";
+  EXPECT_EQ(Since(), FormatTime(kNow));
+  Pass(Duration(599'000));
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  EXPECT_EQ(Decide().requeue_after, Duration(1'000));
+  Pass(Duration(1'000));
+  const Decision gone = TakeStep();
+  EXPECT_EQ(gone.step, Step::kDelete);
+  EXPECT_EQ(gone.events[0].reason, api::reason::kWarmupDeleted);
+  EXPECT_EQ(Decide().step, Step::kNothing);
+}
+
+TEST_F(AnnotationDecisionTest, SayingNoActsLikeRemoval) {
+  Annotate("warm", "true");
+  Settle();
+  Annotate("warm", "false");
+  EXPECT_EQ(TakeStep().step, Step::kPatch);
+  Pass(kRemovalGrace);
+  EXPECT_EQ(TakeStep().step, Step::kDelete);
+}
+
+TEST_F(AnnotationDecisionTest, AnAnnotationThatComesBackInTimeEndsTheWait) {
+  Annotate("warm", "true");
+  Settle();
+  Strip("warm");
+  TakeStep();
+  Pass(Duration(590'000));
+  Annotate("warm", "true");
+  ASSERT_EQ(TakeStep().step, Step::kPatch);
+  EXPECT_EQ(Since(), "");
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  Strip("warm");
+  TakeStep();
+  EXPECT_EQ(Since(), FormatTime(request_.now)) << "the ten minutes begin anew";
+}
+
+TEST_F(AnnotationDecisionTest, AWaitEndsAlsoWhileAnotherAnnotationIsBad) {
+  Annotate("warm", "true");
+  Settle();
+  Strip("warm");
+  TakeStep();
+  Annotate("warm", "true");
+  Annotate("gate", "x");
+  EXPECT_EQ(TakeStep().step, Step::kPatch);
+  EXPECT_EQ(Since(), "");
+}
+
+TEST_F(AnnotationDecisionTest, ATimeThatNobodyCanHaveWrittenIsWrittenAnew) {
+  for (const char* since : {"soon", "2999-01-01T00:00:00Z"}) {
+    present_ = Json();
+    Annotate("warm", "true");
+    Settle();
+    Strip("warm");
+    present_["metadata"]["annotations"][std::string(api::kRemovalRequestedAtAnnotation)] = since;
+    EXPECT_EQ(TakeStep().step, Step::kPatch) << since;
+    EXPECT_EQ(Since(), FormatTime(kNow));
+  }
+}
+
+TEST_F(AnnotationDecisionTest, AWarmupOfSomebodyElseIsNeverTouched) {
+  present_ = {{"metadata", {{"name", "llama"}, {"uid", "theirs"}}}, {"spec", Json::object()}};
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  Annotate("warm", "true");
+  const Decision conflict = Decide();
+  EXPECT_EQ(conflict.step, Step::kNothing);
+  ASSERT_EQ(conflict.problems.size(), 1U);
+  EXPECT_EQ(conflict.problems[0].reason, api::reason::kWarmupNameTaken);
+  Strip("warm");
+  Pass(kRemovalGrace * 2);
+  EXPECT_EQ(Decide().step, Step::kNothing);
+}
+
+TEST_F(AnnotationDecisionTest, AWarmupThatAUserGaveToTheWorkloadIsNotDeleted) {
+  present_ = {{"metadata",
+               {{"name", "llama"},
+                {"ownerReferences", Json::array({{{"kind", "Deployment"},
+                                                  {"name", "llama"},
+                                                  {"uid", "uid-llama"},
+                                                  {"controller", true}}})}}},
+              {"spec", Json::object()}};
+  EXPECT_EQ(Decide().step, Step::kNothing);
+}
+
+TEST_F(AnnotationDecisionTest, TheWarmupOfAnEarlierWorkloadOfThisNameIsLeftToTheGarbageCollector) {
+  Annotate("warm", "true");
+  Settle();
+  request_.uid = "uid-new";
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  EXPECT_THAT(Decide().problems, IsEmpty());
+  present_ = Json();
+  EXPECT_EQ(Decide().step, Step::kCreate);
+}
+
+TEST_F(AnnotationDecisionTest, AWorkloadThatAUserWarmsAlreadyGetsNoSecondWarmup) {
+  request_.served_by = "mine";
+  Annotate("warm", "true");
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  ASSERT_EQ(Decide().problems.size(), 1U);
+  EXPECT_EQ(Decide().problems[0].reason, api::reason::kAlreadyTargeted);
+  Strip("warm");
+  request_.namespace_opted_in = true;
+  request_.accelerator = true;
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  EXPECT_THAT(Decide().problems, IsEmpty()) << "nobody request for this one by name";
+}
+
+TEST_F(AnnotationDecisionTest, ANamespaceAsksForWhateverWantsAnAccelerator) {
+  request_.namespace_opted_in = true;
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  request_.accelerator = true;
+  EXPECT_EQ(Decide().step, Step::kCreate);
+  Annotate("warm", "false");
+  EXPECT_EQ(Decide().step, Step::kNothing) << "the workload opts out";
+  Strip("warm");
+  Annotate("gate", "Never");
+  Settle();
+  EXPECT_EQ(present_["spec"]["gate"]["mode"], "Never");
+  request_.namespace_opted_in = false;
+  EXPECT_EQ(TakeStep().step, Step::kPatch);
+}
+
+TEST_F(AnnotationDecisionTest, PodsWithoutAWorkloadAreSelectedByTheirLabels) {
+  request_ = {.now = kNow,
+              .warmup = "train-1",
+              .api_version = "v1",
+              .kind = "Namespace",
+              .ns = "default",
+              .name = "default",
+              .uid = "uid-ns",
+              .selector = {{"app", "train"}},
+              .accelerator = true,
+              .namespace_opted_in = true,
+              .grace = 2 * kRemovalGrace};
+  Settle();
+  EXPECT_EQ(present_["spec"], Json({{"selector", {{"matchLabels", {{"app", "train"}}}}}}));
+  EXPECT_EQ(present_["metadata"]["name"], "train-1");
+  EXPECT_EQ(kube::ControllerOf(present_).uid, "uid-ns");
+  request_.namespace_opted_in = false;
+  EXPECT_EQ(TakeStep().requeue_after, 2 * kRemovalGrace);
+  Pass(kRemovalGrace);
+  EXPECT_EQ(Decide().requeue_after, kRemovalGrace);
+  request_.grace = kRemovalGrace;
+  EXPECT_EQ(TakeStep().step, Step::kDelete);
+}
+
+TEST_F(AnnotationDecisionTest, PartsOfOtherWorkloadsAndWhatIsOverGetNothing) {
+  Annotate("warm", "true");
+  request_.is_child = true;
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  request_.is_child = false;
+  request_.ended = true;
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  request_.ended = false;
+  Settle();
+  request_.ended = true;
+  Strip("warm");
+  EXPECT_EQ(Decide().step, Step::kNothing) << "goes with its owner";
+}
+
+TEST_F(AnnotationDecisionTest, TheSameWishIsTheSameBytes) {
+  Annotate("warm", "true");
+  Annotate("node-selector", "b=2,a=1");
+  const Json first = DesiredWarmup(request_, {{"nodeSelector", {{"a", "1"}}}}, "u");
+  EXPECT_EQ(first, DesiredWarmup(request_, {{"nodeSelector", {{"a", "1"}}}}, "u"));
+  EXPECT_NE(
+      first["metadata"]["annotations"],
+      DesiredWarmup(request_, {{"nodeSelector", {{"a", "2"}}}}, "u")["metadata"]["annotations"]);
+}
+
+TEST(WarmupName, IsADnsLabelOfAtMost45Characters) {
+  EXPECT_EQ(WarmupName("llama"), "llama");
+  EXPECT_EQ(WarmupName("llama.v1.x"), "llama-v1-x");
+  EXPECT_EQ(WarmupName(std::string(63, 'a')), std::string(45, 'a'));
+  EXPECT_EQ(WarmupName(std::string(44, 'a') + "-bcd"), std::string(44, 'a'));
+  EXPECT_EQ(WarmupName(std::string(43, 'a') + "..b"), std::string(43, 'a'));
+}
+
+}  // namespace
+}  // namespace cachewarm::annotations

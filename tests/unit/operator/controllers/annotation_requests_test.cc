@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/controllers/annotation_requests.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/api/names.h"
+#include "lib/api/reasons.h"
+#include "operator/workloads/standalone_pods.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
+#include "tests/unit/operator/objects.h"
+
+namespace cachewarm::controllers {
+namespace {
+
+using codec::Json;
+using op::testing::DeploymentObject;
+using op::testing::Eventually;
+using op::testing::FromYaml;
+using op::testing::NamespaceObject;
+using op::testing::OptedInNamespaceObject;
+using op::testing::StandalonePodObject;
+
+constexpr char kKey[] = "Deployment/default/llama";
+
+class AnnotationRequestsTest : public op::testing::ClusterCacheFixture {
+ protected:
+  AnnotationRequestsTest()
+      : requests_(cluster, {.client = server, .clock = clock, .events = events, .log = log}) {
+    server.Put(kube::kNamespaces, NamespaceObject("default"));
+  }
+
+  static Json Annotated(const std::map<std::string, std::string>& annotations) {
+    Json deployment = DeploymentObject("llama");
+    for (const auto& [name, value] : annotations) {
+      deployment["metadata"]["annotations"]["cachewarm.io/" + name] = value;
+    }
+    return deployment;
+  }
+
+  kube::Object Found() const {
+    return server.Find(kube::kCacheWarmups, {.ns = "default", .name = "llama"});
+  }
+
+  // Reconciles and waits until the store has seen what was written.
+  kube::Outcome Reconcile(const std::string& key = kKey) {
+    const auto outcome = requests_.Reconcile(key, {});
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_TRUE(Eventually([&] { return IsCurrent(); }));
+    return outcome.value_or(kube::Outcome{});
+  }
+  bool IsCurrent() const {
+    const kube::Object stored = cluster.warmups.store().Get({.ns = "default", .name = "llama"});
+    const kube::Object found = Found();
+    return (stored == nullptr) == (found == nullptr) &&
+           (stored == nullptr ||
+            kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*found));
+  }
+
+  void Change(const Json& deployment) {
+    const kube::Object put = server.Put(kube::kDeployments, deployment);
+    ASSERT_TRUE(Eventually([&] {
+      const kube::Object stored =
+          cluster.deployments.store().Get({.ns = "default", .name = "llama"});
+      return stored != nullptr && kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*put);
+    }));
+  }
+
+  AnnotationRequests requests_;
+};
+
+TEST_F(AnnotationRequestsTest, AnAnnotatedDeploymentGetsItsWarmup) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"max-hold-seconds", "5"}}));
+  StartCache();
+  Reconcile();
+  const kube::Object made = Found();
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ((*made)["spec"]["workloadRef"]["kind"], "Deployment");
+  EXPECT_EQ((*made)["spec"]["gate"]["maxHoldSeconds"], 5);
+  EXPECT_EQ(kube::ControllerOf(*made).uid, "uid-llama");
+  EXPECT_EQ(events.Count("WarmupCreated"), 1);
+}
+
+TEST_F(AnnotationRequestsTest, DoingItAgainWritesNothing) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"gate", "Never"}}));
+  StartCache();
+  Reconcile();
+  const size_t before = Writes();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Reconcile().requeue_after, std::nullopt);
+  }
+  EXPECT_EQ(Writes(), before);
+  EXPECT_EQ(events.All().size(), 1U);
+}
+
+TEST_F(AnnotationRequestsTest, AnOverrideThatIsTakenAwayIsTakenFromTheSpec) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"gate", "Never"}}));
+  StartCache();
+  Reconcile();
+  Change(Annotated({{"warm", "true"}}));
+  Reconcile();
+  EXPECT_EQ(kube::At(*Found(), {"spec", "gate", "mode"}), nullptr) << *Found();
+}
+
+TEST_F(AnnotationRequestsTest, ABadAnnotationIsToldOnceWhileItLastsAndTheSpecStays) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}, {"gate", "Never"}}));
+  StartCache();
+  Reconcile();
+  const Json good = *Found();
+  Change(Annotated({{"warm", "true"}, {"gate", "Sometimes"}}));
+  for (int i = 0; i < 3; ++i) {
+    Reconcile();
+  }
+  EXPECT_EQ(*Found(), good);
+  EXPECT_EQ(events.Count(std::string(api::reason::kInvalidAnnotation)), 1);
+  Change(Annotated({{"warm", "true"}, {"gate", "Hold"}}));
+  Reconcile();
+  EXPECT_EQ((*Found())["spec"]["gate"]["mode"], "Hold");
+  Change(Annotated({{"warm", "true"}, {"gate", "Sometimes"}}));
+  Reconcile();
+  EXPECT_EQ(events.Count(std::string(api::reason::kInvalidAnnotation)), 2);
+}
+
+TEST_F(AnnotationRequestsTest, RemovalWaitsTenMinutesAlsoForANewLeader) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
+  StartCache();
+  Reconcile();
+  Change(DeploymentObject("llama"));
+  EXPECT_EQ(Reconcile().requeue_after, annotations::kRemovalGrace);
+  clock.Advance(Duration(400'000));
+  AnnotationRequests next(cluster,
+                          {.client = server, .clock = clock, .events = events, .log = log});
+  EXPECT_EQ(next.Reconcile(kKey, {})->requeue_after, Duration(200'000));
+  EXPECT_NE(Found(), nullptr);
+  clock.Advance(Duration(200'000));
+  EXPECT_TRUE(next.Reconcile(kKey, {}).ok());
+  EXPECT_EQ(Found(), nullptr);
+  EXPECT_EQ(events.Count("WarmupDeleted"), 1);
+}
+
+TEST_F(AnnotationRequestsTest, AStripOfTheAnnotationThatIsPutBackLeavesNoTrace) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
+  StartCache();
+  Reconcile();
+  const std::string uid = kube::UidOf(*Found());
+  Change(DeploymentObject("llama"));
+  Reconcile();
+  clock.Advance(Duration(60'000));
+  Change(Annotated({{"warm", "true"}}));
+  Reconcile();
+  EXPECT_EQ(kube::UidOf(*Found()), uid);
+  EXPECT_FALSE((*Found())["metadata"]["annotations"].contains(
+      std::string(api::kRemovalRequestedAtAnnotation)));
+}
+
+TEST_F(AnnotationRequestsTest, AWarmupThatSomebodyMadeMeanwhileIsNotOverwritten) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
+  StartCache();
+  // Ours does not know it yet.
+  server.Intercept([&](const kube::Request& request) {
+    return request.verb == "create" && request.resource == "cachewarmups"
+               ? absl::AlreadyExistsError("somebody was faster")
+               : absl::OkStatus();
+  });
+  EXPECT_TRUE(requests_.Reconcile(kKey, {})->requeue_after.has_value());
+  server.Intercept(nullptr);
+  Json theirs = op::testing::WarmupObject("llama");
+  server.Put(kube::kCacheWarmups, theirs);
+  ASSERT_TRUE(Eventually([&] { return IsCurrent(); }));
+  Reconcile();
+  EXPECT_EQ(kube::UidOf(*Found()), "uid-llama");
+  EXPECT_EQ(kube::ControllerOf(*Found()).uid, "");
+  EXPECT_EQ(events.Count(std::string(api::reason::kWarmupNameTaken)), 1);
+}
+
+TEST_F(AnnotationRequestsTest, WhatTheApiServerRefusesIsToldOnTheWorkload) {
+  server.Put(kube::kDeployments, Annotated({{"warm", "true"}}));
+  StartCache();
+  server.Intercept([](const kube::Request& request) {
+    return request.verb == "create" ? absl::InvalidArgumentError("spec.caches: too many")
+                                    : absl::OkStatus();
+  });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_GE(*requests_.Reconcile(kKey, {})->requeue_after, Duration(60'000));
+  }
+  EXPECT_EQ(events.Count(std::string(api::reason::kInvalidAnnotation)), 1);
+}
+
+TEST_F(AnnotationRequestsTest, ALabelledNamespaceWarmsWhatAsksForAnAccelerator) {
+  server.Put(kube::kNamespaces, OptedInNamespaceObject("default"));
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  Json gpu = DeploymentObject("gpu");
+  gpu["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 1;
+  server.Put(kube::kDeployments, gpu);
+  gpu["metadata"]["name"] = "opted-out";
+  gpu["metadata"]["annotations"]["cachewarm.io/warm"] = "false";
+  server.Put(kube::kDeployments, gpu);
+  StartCache();
+  for (const char* name : {"llama", "gpu", "opted-out"}) {
+    EXPECT_TRUE(requests_.Reconcile(std::string("Deployment/default/") + name, {}).ok());
+  }
+  const auto made = server.All(kube::kCacheWarmups);
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(kube::NameOf(*made[0]).name, "gpu");
+}
+
+TEST_F(AnnotationRequestsTest, PartsOfOtherWorkloadsAndEndedJobsAreLeftAlone) {
+  Json child = Annotated({{"warm", "true"}});
+  child["metadata"]["ownerReferences"] = FromYaml(
+      "[{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, name: x, uid: u, "
+      "controller: true}]");
+  server.Put(kube::kDeployments, child);
+  server.Put(kube::kJobs, FromYaml(R"(
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: default, uid: j, annotations: {cachewarm.io/warm: "true"}}
+spec: {template: {spec: {containers: []}}}
+status: {conditions: [{type: Complete, status: "True"}]}
+)"));
+  StartCache();
+  Reconcile();
+  Reconcile("Job/default/train");
+  EXPECT_TRUE(server.All(kube::kCacheWarmups).empty());
+}
+
+TEST_F(AnnotationRequestsTest, AKindOfOthersIsServedLikeOurs) {
+  server.Put(kube::kLeaderWorkerSets, FromYaml(R"(
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: big, namespace: default, uid: l, annotations: {cachewarm.io/warm: "true"}}
+spec: {leaderWorkerTemplate: {workerTemplate: {spec: {containers: []}}}}
+)"));
+  StartCache();
+  Reconcile("LeaderWorkerSet/default/big");
+  const kube::Object made = server.Find(kube::kCacheWarmups, {.ns = "default", .name = "big"});
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ((*made)["spec"]["workloadRef"]["apiVersion"], "leaderworkerset.x-k8s.io/v1");
+}
+
+TEST_F(AnnotationRequestsTest, AWorkloadThatIsGoneOrUnknownIsNothingToDo) {
+  StartCache();
+  const size_t before = Writes();
+  Reconcile();
+  Reconcile("Pod/default/llama");
+  EXPECT_FALSE(requests_.Reconcile("llama", {}).ok());
+  EXPECT_EQ(Writes(), before);
+}
+
+// A namespace that asks, and pods that no workload stands for.
+class LooseWishesTest : public AnnotationRequestsTest {
+ protected:
+  LooseWishesTest() { server.Put(kube::kNamespaces, OptedInNamespaceObject("default")); }
+
+  static std::string WarmupOf(const std::string& app) {
+    return workloads::StandalonePodsOf(StandalonePodObject("any", app))->warmup;
+  }
+  static std::string KeyOf(const std::string& app) { return "Namespace/default/" + WarmupOf(app); }
+  kube::Object FoundFor(const std::string& app) const {
+    return server.Find(kube::kCacheWarmups, {.ns = "default", .name = WarmupOf(app)});
+  }
+  // Until the store has seen all that was written.
+  kube::Outcome Ask(const std::string& app) {
+    const auto outcome = requests_.Reconcile(KeyOf(app), {});
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    const kube::ObjectName name{.ns = "default", .name = WarmupOf(app)};
+    EXPECT_TRUE(Eventually([&] {
+      const kube::Object stored = cluster.warmups.store().Get(name);
+      const kube::Object found = FoundFor(app);
+      return (stored == nullptr) == (found == nullptr) &&
+             (stored == nullptr ||
+              kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*found));
+    }));
+    return outcome.value_or(kube::Outcome{});
+  }
+  void RemovePod(const std::string& name) {
+    const kube::ObjectName pod{.ns = "default", .name = name};
+    server.Remove(kube::kPods, pod);
+    ASSERT_TRUE(Eventually([&] { return cluster.pods.store().Get(pod) == nullptr; }));
+  }
+  void OwnedByTheNamespace(int count) {
+    for (int i = 0; i < count; ++i) {
+      Json warmup = op::testing::WarmupObject("run-" + std::to_string(i));
+      warmup["metadata"]["ownerReferences"] = op::testing::OwnedBy("v1", "Namespace", "default");
+      server.Put(kube::kCacheWarmups, warmup);
+    }
+  }
+};
+
+TEST_F(LooseWishesTest, TheirWarmupSelectsThemAndIsTheNamespaces) {
+  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
+  StartCache();
+  Ask("train");
+  const kube::Object made = FoundFor("train");
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ((*made)["spec"], Json({{"selector", {{"matchLabels", {{"app", "train"}}}}}}));
+  EXPECT_EQ(kube::ControllerOf(*made).uid, "uid-default");
+  ASSERT_EQ(events.Count("WarmupCreated"), 1);
+  EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "train-0");
+  const size_t before = Writes();
+  EXPECT_EQ(Ask("train").requeue_after, std::nullopt);
+  EXPECT_EQ(Writes(), before);
+}
+
+TEST_F(LooseWishesTest, ItIsKeptForTheNextRunAndNotForEver) {
+  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
+  StartCache();
+  Ask("train");
+  RemovePod("train-0");
+  EXPECT_EQ(Ask("train").requeue_after, kStandaloneGrace);
+  clock.Advance(kStandaloneGrace - Duration(1'000));
+  Ask("train");
+  ASSERT_NE(FoundFor("train"), nullptr);
+  clock.Advance(Duration(1'000));
+  Ask("train");
+  EXPECT_EQ(FoundFor("train"), nullptr);
+}
+
+TEST_F(LooseWishesTest, WhereTheNamespaceAsksNoMoreItGoesAfterTenMinutes) {
+  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
+  StartCache();
+  Ask("train");
+  server.Put(kube::kNamespaces, NamespaceObject("default"));
+  ASSERT_TRUE(Eventually(
+      [&] { return !observe::IsOptedIn(*cluster.namespaces.store().Get({.name = "default"})); }));
+  EXPECT_EQ(Ask("train").requeue_after, annotations::kRemovalGrace);
+}
+
+TEST_F(LooseWishesTest, AmongManyItIsNotKeptAndNoEndlessNumberIsMade) {
+  OwnedByTheNamespace(static_cast<int>(kStandaloneMany));
+  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
+  server.Put(kube::kPods, StandalonePodObject("other-0", "other"));
+  StartCache();
+  Ask("train");
+  ASSERT_NE(FoundFor("train"), nullptr);
+  RemovePod("train-0");
+  EXPECT_EQ(Ask("train").requeue_after, annotations::kRemovalGrace);
+  OwnedByTheNamespace(static_cast<int>(kStandaloneMax));
+  ASSERT_TRUE(Eventually([&] { return cluster.warmups.store().size() == kStandaloneMax + 1; }));
+  Ask("other");
+  EXPECT_EQ(FoundFor("other"), nullptr);
+  EXPECT_EQ(events.Count("InjectionSkipped"), 1);
+}
+
+TEST_F(LooseWishesTest, AWarmupOfAUserThatSelectsThemIsEnough) {
+  Json theirs = op::testing::WarmupObject("mine");
+  theirs["spec"] = {{"selector", {{"matchLabels", {{"volcano.sh/job-name", "run-1"}}}}}};
+  server.Put(kube::kCacheWarmups, theirs);
+  Json pod = StandalonePodObject("train-0", "train");
+  pod["metadata"]["labels"]["volcano.sh/job-name"] = "run-1";
+  server.Put(kube::kPods, pod);
+  StartCache();
+  Ask("train");
+  EXPECT_EQ(server.All(kube::kCacheWarmups).size(), 1U);
+  EXPECT_TRUE(events.All().empty());
+}
+
+TEST_F(LooseWishesTest, PodsThatNothingTellsFromOthersAreToldSoOnce) {
+  Json pod = StandalonePodObject("bare", "any");
+  pod["metadata"]["labels"].clear();
+  server.Put(kube::kPods, pod);
+  StartCache();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(requests_.Reconcile("Namespace/default/-", {}).ok());
+  }
+  EXPECT_TRUE(server.All(kube::kCacheWarmups).empty());
+  ASSERT_EQ(events.Count("InjectionSkipped"), 1);
+  EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "bare");
+}
+
+}  // namespace
+}  // namespace cachewarm::controllers

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/gates/wait_estimator.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using fakes::At;
+using std::chrono::seconds;
+
+struct PayCase {
+  const char* name;
+  int created;
+  int deadline;
+  int gain;
+  Forecast forecast;
+  bool pays;
+};
+
+class Payment : public testing::TestWithParam<PayCase> {};
+
+TEST_P(Payment, CountsTheTimeAlreadySpentAndStopsAtTheMomentThatItNames) {
+  const PayCase& each = GetParam();
+  const HoldCost cost{
+      .created = At(each.created), .deadline = At(each.deadline), .gain = seconds(each.gain)};
+  const WallTime now = At(100);
+  ASSERT_EQ(IsWorthWaiting(cost, each.forecast, now), each.pays);
+  if (!each.pays) {
+    return;
+  }
+  const auto at = [&](WallTime when) {  // what moves has moved with the clock
+    Forecast forecast = each.forecast;
+    forecast.end += forecast.is_stalled ? when - now : Duration{0};
+    return IsWorthWaiting(cost, forecast, when);
+  };
+  const WallTime until = WorthWaitingUntil(cost, each.forecast, now);
+  EXPECT_TRUE(at(std::min(until, cost.deadline - seconds(1)) - std::chrono::milliseconds(1500)));
+  EXPECT_FALSE(at(until + std::chrono::milliseconds(1)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Payment,
+    testing::Values(PayCase{"new_and_near", 100, 160, 20, {At(105), false}, true},
+                    PayCase{"moving", 100, 160, 20, {At(105), true}, true},
+                    PayCase{"held_for_long", 84, 160, 20, {At(105), false}, false},
+                    PayCase{"late_by_little", 95, 160, 20, {At(98), false}, true},
+                    PayCase{"late_by_much", 95, 160, 20, {At(80), false}, false},
+                    PayCase{"after_the_deadline", 100, 103, 20, {At(105), false}, false},
+                    PayCase{"created_in_the_future", 101, 160, 20, {At(105), false}, true},
+                    PayCase{"no_gain", 100, 160, 0, {At(100), false}, false}),
+    [](const auto& each) { return each.param.name; });
+
+class Measured : public testing::Test {
+ protected:
+  Measured() {
+    builder_.Node({.name = "n1"});
+    builder_.Node({.name = "n2"});
+    builder_.Accepted();
+    key_.key = builder_.Key("n1");
+    key_.factors.gpu_type = "cpu";
+  }
+
+  void Start(api::StartResult result, double start_seconds, const std::string& key = "") {
+    builder_.status().starts.recent.push_back({.key = key.empty() ? key_.key : key,
+                                               .gpu_type = "cpu",
+                                               .result = result,
+                                               .start_seconds = start_seconds});
+  }
+
+  Duration Gain() {
+    PlanContext context(builder_.in());
+    context.out.status = builder_.status();
+    return WaitEstimator(context).GainOf(key_);
+  }
+
+  fakes::SnapshotBuilder builder_;
+  LiveKey key_;
+};
+
+TEST_F(Measured, TheGainIsThirtySecondsWhileNothingIsKnown) {
+  EXPECT_EQ(Gain(), seconds(30));
+}
+
+TEST_F(Measured, TheGainIsTheDifferenceOfTheMedians) {
+  for (const double cold : {50, 60, 70}) {
+    Start(api::StartResult::kCold, cold);
+  }
+  Start(api::StartResult::kHit, 20);
+  EXPECT_EQ(Gain(), seconds(40));
+}
+
+TEST_F(Measured, ABuildersStartStandsForColdOnes) {
+  Start(api::StartResult::kBuilder, 60);
+  Start(api::StartResult::kHit, 20);
+  EXPECT_EQ(Gain(), seconds(40));
+}
+
+TEST_F(Measured, OtherKeysOfTheGpuTypeStandForThisOneUntilItHasItsOwn) {
+  Start(api::StartResult::kCold, 60, "other");
+  Start(api::StartResult::kHit, 20, "other");
+  EXPECT_EQ(Gain(), seconds(40));
+  Start(api::StartResult::kCold, 25);
+  EXPECT_EQ(Gain(), seconds(5));
+}
+
+TEST_F(Measured, WithoutAWarmStartTheGainIsNoMoreThanAWholeColdOne) {
+  Start(api::StartResult::kCold, 12);
+  EXPECT_EQ(Gain(), seconds(12));
+}
+
+TEST_F(Measured, AnEngineThatNeverUsesTheBundleGainsNothingUntilItDoes) {
+  Start(api::StartResult::kCold, 60);
+  Start(api::StartResult::kInert, 60);
+  EXPECT_EQ(Gain(), seconds(0));
+  Start(api::StartResult::kHit, 20);
+  EXPECT_EQ(Gain(), seconds(40));
+}
+
+TEST_F(Measured, OtherNodesFetchesTellHowLongThisOneTakes) {
+  builder_.Bundle({.node = "n1", .active = {"n1"}});
+  builder_.reported("n1").bundles[0].fetch_seconds = 4;
+  PlanContext context(builder_.in());
+  context.out.status = builder_.status();
+  context.nodes.push_back({.reported = &builder_.reported("n1")});
+  const WaitEstimator estimator(context);
+  const NodeState other{.view = &builder_.view("n2")};
+  const Forecast forecast = estimator.ForecastFetch(other, builder_.status().bundles[0]);
+  EXPECT_EQ(forecast.end, At(105)) << "4 s and one to activate it";
+  EXPECT_TRUE(forecast.is_stalled);
+  const NodeState waiting{.view = &builder_.view("n2"), .slots_before = 2};
+  EXPECT_EQ(estimator.ForecastFetch(waiting, builder_.status().bundles[0]).end, At(115))
+      << "two turns of others, as long as its own";
+}
+
+}  // namespace
+}  // namespace cachewarm::plan
