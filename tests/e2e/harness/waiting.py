@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .kubectl import Kubectl, KubectlError
 
 # Deadlines are for a quiet 2-core machine; several clusters share one when all tests run.
-PATIENCE = 3.0
+DEADLINE_FACTOR = 3.0
 POLL_SECONDS = 0.25
 
 
@@ -17,7 +17,8 @@ def wait_for(
     """Returns the first true value of `condition`. An answer that kubectl could not get counts as
     not yet; when the deadline passes, the last such error and a picture of the namespace are
     shown."""
-    deadline = time.monotonic() + seconds * PATIENCE
+    seconds *= DEADLINE_FACTOR
+    deadline = time.monotonic() + seconds
     error = None
     while True:
         try:
@@ -30,7 +31,7 @@ def wait_for(
             break
         time.sleep(POLL_SECONDS)
     picture = diagnose(kubectl) if kubectl else ""
-    raise AssertionError(f"not after {seconds * PATIENCE:.0f} s: {what}\n{error or ''}\n{picture}")
+    raise AssertionError(f"not after {seconds:.0f} s: {what}\n{error or ''}\n{picture}")
 
 
 def holds_for(what: str, condition: Callable[[], object], seconds: float) -> None:
