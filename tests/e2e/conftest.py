@@ -56,8 +56,9 @@ def shared(cluster: Cluster, request):
 
 def _put_right(cluster: Cluster) -> None:
     """What a test that was cut short may have left behind."""
-    cluster.verb("registry-up")
-    cluster.verb("registry-throttle", "unlimited")
+    if not cluster.registry_is_free():
+        cluster.verb("registry-up")
+        cluster.verb("registry-throttle", "unlimited")
     for node in NODES:
         cluster.remove_in_node(node, "/etc/cachewarm-test/isa")
 

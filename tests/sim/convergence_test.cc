@@ -16,7 +16,7 @@ void AddThreeNodesOfTwoClasses(SimCluster& cluster) {
   cluster.AddNode({.name = "n3", .cpu_class = fakes::kAvx2});
 }
 
-// Accepted before the first pod, as when the warmup is applied with the Deployment or before it.
+// Accepted before the first pod, as if the warmup was applied with or before the Deployment.
 SimCluster ThreeNodesOfTwoClasses(const SimSetup& setup) {
   SimCluster cluster(setup);
   cluster.builder().warmup().spec.compile.builder = api::Builder::kFirstPod;
@@ -34,7 +34,7 @@ class EverySeed : public testing::TestWithParam<int> {
   }
 };
 
-TEST_P(EverySeed, OneBuilderPerClassAndEveryLaterPodHits) {
+TEST_P(EverySeed, EachClassHasOneBuilderAndLaterPodsHit) {
   SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(cluster.Settle(200)) << Joined(cluster.violations());
   EXPECT_EQ(cluster.pods_ready(), 6U);
@@ -50,7 +50,7 @@ TEST_P(EverySeed, OneBuilderPerClassAndEveryLaterPodHits) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EverySeed, OfEightHeldPodsOnNodesOfTwoTypesTwoCompileAndSixHit) {
+TEST_P(EverySeed, TwoOfEightHeldPodsBuildForTwoTypesAndSixHit) {
   SimSetup setup = Seeded(8);
   setup.pods_per_second = 8;
   SimCluster cluster = ThreeNodesOfTwoClasses(setup);
@@ -63,7 +63,7 @@ TEST_P(EverySeed, OfEightHeldPodsOnNodesOfTwoTypesTwoCompileAndSixHit) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EverySeed, AWarmRevisionIsNeverGatedAlsoWithTheOperatorDead) {
+TEST_P(EverySeed, WarmRevisionIsNotGatedWhileOperatorIsDown) {
   SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(cluster.Settle(200));
   ASSERT_FALSE(cluster.status().injection->warm_revisions.empty());
@@ -74,7 +74,7 @@ TEST_P(EverySeed, AWarmRevisionIsNeverGatedAlsoWithTheOperatorDead) {
   EXPECT_EQ(cluster.pods_ready(), 12U);
 }
 
-TEST_P(EverySeed, JobsWarmAWorkloadThatSleepsAndAreGoneAfterwards) {
+TEST_P(EverySeed, JobsWarmAScaledDownWorkloadAndAreDeleted) {
   SimCluster cluster(Seeded(0));
   AddThreeNodesOfTwoClasses(cluster);
   ASSERT_TRUE(cluster.Settle(200)) << Joined(cluster.violations());
@@ -88,7 +88,7 @@ TEST_P(EverySeed, JobsWarmAWorkloadThatSleepsAndAreGoneAfterwards) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EverySeed, ANodeThatJoinsLaterGetsTheBundleWithoutABuild) {
+TEST_P(EverySeed, LaterNodeGetsBundleWithoutABuild) {
   SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(cluster.Settle(200));
   cluster.AddNode({.name = "n4"});
@@ -98,7 +98,7 @@ TEST_P(EverySeed, ANodeThatJoinsLaterGetsTheBundleWithoutABuild) {
   EXPECT_FALSE(cluster.status().injection->warm_revisions.empty());
 }
 
-TEST_P(EverySeed, WithOneTurnAtATimeEveryNodeIsWarmInTheEnd) {
+TEST_P(EverySeed, OneFetchSlotWarmsAllNodesEventually) {
   SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
   cluster.builder().in().settings.fetch_nodes_max = 1;
   for (int i = 0; i < 5; ++i) {
@@ -113,7 +113,7 @@ TEST_P(EverySeed, WithOneTurnAtATimeEveryNodeIsWarmInTheEnd) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EverySeed, TheBundleOutlivesItsBuildersNode) {
+TEST_P(EverySeed, BundleOutlivesBuilderNode) {
   SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(cluster.Settle(200));
   cluster.RemoveNode("n1");
@@ -123,7 +123,7 @@ TEST_P(EverySeed, TheBundleOutlivesItsBuildersNode) {
   EXPECT_EQ(cluster.misses_after(since), 0);
 }
 
-TEST_P(EverySeed, ARolloutToANewImageBuildsOncePerClassAndARollBackHitsAtOnce) {
+TEST_P(EverySeed, NewImageBuildsOncePerClassAndRollbackHits) {
   SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(cluster.Settle(200));
   cluster.Rollout("r2", "server:2");
@@ -139,7 +139,7 @@ TEST_P(EverySeed, ARolloutToANewImageBuildsOncePerClassAndARollBackHitsAtOnce) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EverySeed, AChangeOfArgsAloneCostsNoBuild) {
+TEST_P(EverySeed, ChangedArgsNeedNoBuild) {
   SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(cluster.Settle(200));
   const int since = cluster.now();
@@ -150,7 +150,7 @@ TEST_P(EverySeed, AChangeOfArgsAloneCostsNoBuild) {
   EXPECT_EQ(cluster.misses_after(since), 0);
 }
 
-TEST_P(EverySeed, WithTheStoreDownPodsStartColdAtTheirDeadline) {
+TEST_P(EverySeed, PodsStartColdAtDeadlineWhileStoreIsDown) {
   SimCluster cluster = ThreeNodesOfTwoClasses(Seeded(6));
   ASSERT_TRUE(cluster.Settle(200));
   cluster.StoreDown(true);
@@ -164,7 +164,7 @@ TEST_P(EverySeed, WithTheStoreDownPodsStartColdAtTheirDeadline) {
   EXPECT_TRUE(cluster.Settle(200));
 }
 
-TEST_P(EverySeed, AnOperatorThatDiesAtAnyMomentConvergesWithOneBuilderPerKey) {
+TEST_P(EverySeed, CrashingOperatorConvergesWithOneBuilderPerKey) {
   SimSetup setup = Seeded(6);
   setup.operator_crash_chance = 0.2;
   SimCluster cluster = ThreeNodesOfTwoClasses(setup);

@@ -7,7 +7,8 @@
 #include "tests/sim/seeds.h"
 #include "tests/sim/sim_cluster.h"
 
-// Holding on a virtual clock: only while it pays, never stuck, never slower than without us.
+// Holding on a virtual clock: only while worthwhile, never forever, never slower than without
+// cachewarm.
 namespace cachewarm::sim {
 namespace {
 
@@ -20,10 +21,10 @@ class EveryGate : public testing::TestWithParam<int> {
   }
 };
 
-SimCluster Accepted(const SimSetup& setup, bool with_us = true) {
+SimCluster Accepted(const SimSetup& setup, bool with_cachewarm = true) {
   SimCluster cluster(setup);
   cluster.builder().warmup().spec.compile.builder = api::Builder::kFirstPod;
-  cluster.OperatorDown(!with_us);
+  cluster.OperatorDown(!with_cachewarm);
   cluster.AddNode({.name = "n1"});
   cluster.AddNode({.name = "n2"});
   cluster.AddNode({.name = "n3", .cpu_class = fakes::kAvx2});
@@ -31,8 +32,8 @@ SimCluster Accepted(const SimSetup& setup, bool with_us = true) {
   return cluster;
 }
 
-// A history of scalings and rollouts, the same for both worlds; the seconds that the last Ready of
-// each step took.
+// Runs a history of scalings and rollouts, equal for equal seeds; returns the seconds until the
+// last Ready of each step.
 std::vector<int> Script(uint32_t seed, SimCluster& cluster) {
   std::mt19937 random(seed * 7919U);
   std::vector<int> out;
@@ -54,7 +55,7 @@ std::vector<int> Script(uint32_t seed, SimCluster& cluster) {
   return out;
 }
 
-TEST_P(EveryGate, InModeAutoTheLastReadyComesNoLaterThanWithoutUs) {
+TEST_P(EveryGate, AutoModeDelaysNoRollout) {
   const auto seed = static_cast<uint32_t>(GetParam());
   std::mt19937 random(seed);
   SimSetup setup = Seeded();
@@ -62,18 +63,18 @@ TEST_P(EveryGate, InModeAutoTheLastReadyComesNoLaterThanWithoutUs) {
   setup.cold_seconds = 5 + static_cast<int>(random() % 36);
   setup.warm_seconds = 1 + static_cast<int>(random() % static_cast<uint32_t>(setup.cold_seconds));
   setup.fetch_seconds = 1 + static_cast<int>(random() % 40);
-  SimCluster ours = Accepted(setup);
-  SimCluster without = Accepted(setup, /*with_us=*/false);
-  const std::vector<int> with_us = Script(seed, ours);
-  const std::vector<int> without_us = Script(seed, without);
-  for (size_t i = 0; i < with_us.size(); ++i) {
-    // The clock counts whole seconds: a release is seen by the scheduler in the next one.
-    EXPECT_LE(with_us[i], without_us[i] * 1.2 + 2) << "step " << i;
+  SimCluster with_cache = Accepted(setup);
+  SimCluster without = Accepted(setup, /*with_cachewarm=*/false);
+  const std::vector<int> with_cachewarm = Script(seed, with_cache);
+  const std::vector<int> without_cachewarm = Script(seed, without);
+  for (size_t i = 0; i < with_cachewarm.size(); ++i) {
+    // The clock counts whole seconds: the scheduler sees a release one second later.
+    EXPECT_LE(with_cachewarm[i], without_cachewarm[i] * 1.2 + 2) << "step " << i;
   }
-  EXPECT_EQ(Joined(ours.violations()), "");
+  EXPECT_EQ(Joined(with_cache.violations()), "");
 }
 
-TEST_P(EveryGate, AColdWorkloadInModeAutoIsNotHeldAtAll) {
+TEST_P(EveryGate, AutoModeHoldsNoColdWorkload) {
   SimSetup setup = Seeded();
   setup.pods_per_second = 8;
   SimCluster cluster = Accepted(setup);
@@ -88,7 +89,7 @@ TEST_P(EveryGate, AColdWorkloadInModeAutoIsNotHeldAtAll) {
   EXPECT_LE(cluster.elections(cluster.builder().Key("n3")), 1);
 }
 
-TEST_P(EveryGate, PodsMadeWhileANodeFetchesSoonEnoughWaitAndHit) {
+TEST_P(EveryGate, PodsWaitForAShortFetchAndHit) {
   SimSetup setup = Seeded();
   setup.cold_seconds = 40;
   setup.warm_seconds = 5;
@@ -110,10 +111,10 @@ TEST_P(EveryGate, PodsMadeWhileANodeFetchesSoonEnoughWaitAndHit) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EveryGate, ARolloutIsHeldUpByNoMoreThanOneBudget) {
+TEST_P(EveryGate, RolloutIsHeldForAtMostOneBudget) {
   SimSetup setup = Seeded(api::GateMode::kHold);
   setup.replicas = 4;
-  setup.fetch_seconds = 500;  // never within the budget
+  setup.fetch_seconds = 500;  // longer than the budget
   SimCluster cluster = Accepted(setup);
   cluster.builder().warmup().spec.gate.max_hold_seconds = 20;
   cluster.Scale(4);
@@ -127,7 +128,7 @@ TEST_P(EveryGate, ARolloutIsHeldUpByNoMoreThanOneBudget) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-// Six pods that wait for a fetch which never ends in time.
+// Six pods held for a fetch that does not end in time.
 SimCluster HeldForLong(const SimSetup& setup) {
   SimSetup slow = setup;
   slow.fetch_seconds = 500;
@@ -146,18 +147,18 @@ SimCluster HeldForLong(const SimSetup& setup) {
   return cluster;
 }
 
-TEST_P(EveryGate, WithLeadersThatAreKilledOneAfterTheOtherTheStandbyKeepsTheDeadline) {
+TEST_P(EveryGate, StandbyReleasesPodsAtDeadlineAfterLeadersAreKilled) {
   SimCluster cluster = HeldForLong(Seeded(api::GateMode::kHold));
   for (int i = 0; i < 70; ++i) {
     cluster.KillLeader();
     cluster.RunSecond();
   }
   EXPECT_EQ(cluster.pods_held(), 0U);
-  EXPECT_GT(cluster.longest_hold(), 60) << "no leader was there to let go of them";
+  EXPECT_GT(cluster.longest_hold(), 60) << "no leader released them";
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EveryGate, WithNoOperatorTheCronJobLetsGoOfPodsAMinuteAfterTheirDeadlineAtTheLatest) {
+TEST_P(EveryGate, CronJobReleasesPodsWithinAMinutePastDeadlineWithoutOperator) {
   SimCluster cluster = HeldForLong(Seeded(api::GateMode::kHold));
   cluster.OperatorDown(true);
   cluster.RunSeconds(130);
@@ -168,7 +169,7 @@ TEST_P(EveryGate, WithNoOperatorTheCronJobLetsGoOfPodsAMinuteAfterTheirDeadlineA
 
 class Unheld : public testing::TestWithParam<std::tuple<Strategy, api::GateMode>> {};
 
-TEST_P(Unheld, NoPodOfItWaitsForASecond) {
+TEST_P(Unheld, NoPodIsHeldForASecond) {
   SimSetup setup{.mode = std::get<1>(GetParam()), .strategy = std::get<0>(GetParam())};
   setup.fetch_seconds = 20;
   SimCluster cluster = Accepted(setup);
@@ -188,16 +189,16 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values(Strategy::kRecreate, Strategy::kInOrder, Strategy::kJob),
                      testing::Values(api::GateMode::kAuto, api::GateMode::kHold)));
 
-TEST_P(EveryGate, PodsThatReplaceLostOnesAreNotHeld) {
+TEST_P(EveryGate, ReplacementPodsAreNotHeld) {
   SimSetup setup = Seeded(api::GateMode::kHold);
-  setup.fetch_seconds = 50'000;  // so that there is something to wait for
+  setup.fetch_seconds = 50'000;  // so that waiting has a gain
   SimCluster cluster = Accepted(setup);
   cluster.Scale(6);
   ASSERT_TRUE(cluster.UntilReady(kLong).has_value());
-  cluster.RunSeconds(700);  // what is made from now on has a budget of its own
+  cluster.RunSeconds(700);  // a later rollout has its own budget
   cluster.Scale(7);
   cluster.RunSeconds(3);
-  EXPECT_EQ(cluster.pods_held(), 1U) << "one in addition may wait";
+  EXPECT_EQ(cluster.pods_held(), 1U) << "an additional pod may be held";
   ASSERT_TRUE(cluster.UntilReady(kLong).has_value());
   cluster.RunSeconds(700);
   cluster.KillOne();
@@ -209,7 +210,7 @@ TEST_P(EveryGate, PodsThatReplaceLostOnesAreNotHeld) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EveryGate, AnAutoscalerIsNeverStarved) {
+TEST_P(EveryGate, AutoscalerSeesUnschedulablePods) {
   for (const api::GateMode mode : {api::GateMode::kAuto, api::GateMode::kHold}) {
     SimSetup setup = Seeded(mode);
     setup.pods_per_second = 50;
@@ -222,14 +223,14 @@ TEST_P(EveryGate, AnAutoscalerIsNeverStarved) {
     const int before = cluster.now();
     const auto ready = cluster.UntilReady(kLong);
     ASSERT_TRUE(ready.has_value()) << "mode " << api::Name(mode);
-    // Ten nodes, one a second, and a cold start: no hold stands between.
+    // Ten nodes, one per second, and a cold start, without any hold.
     EXPECT_LE(*ready - before, 10 + 3 * (setup.cold_seconds + 4));
     EXPECT_GE(cluster.nodes(), 10U);
     EXPECT_EQ(Joined(cluster.violations()), "");
   }
 }
 
-TEST_P(EveryGate, APoolAtZeroNodesCompilesOnceAndHitsFromThenOn) {
+TEST_P(EveryGate, EmptyPoolBuildsOnceAndHitsAfterwards) {
   for (const api::GateMode mode : {api::GateMode::kAuto, api::GateMode::kHold}) {
     SimSetup setup = Seeded(mode);
     setup.autoscaler_nodes = 20;
@@ -263,7 +264,7 @@ TEST_P(EveryGate, APoolAtZeroNodesCompilesOnceAndHitsFromThenOn) {
   }
 }
 
-TEST_P(EveryGate, ABurstOfTwoHundredPodsIsNotHeldUp) {
+TEST_P(EveryGate, BurstOf200PodsIsNotDelayed) {
   SimSetup setup = Seeded();
   setup.pods_per_second = 200;
   setup.fetch_seconds = 3;
@@ -275,11 +276,11 @@ TEST_P(EveryGate, ABurstOfTwoHundredPodsIsNotHeldUp) {
   cluster.RunSeconds(5);
   cluster.Scale(2);
   ASSERT_TRUE(cluster.UntilReady(kLong).has_value());
-  cluster.RunSeconds(4);  // published, and most nodes fetch
+  cluster.RunSeconds(4);  // published, and most nodes are fetching
   const int before = cluster.now();
   cluster.Scale(202);
   cluster.RunSecond();
-  EXPECT_EQ(cluster.pods_held(), 200U) << "there is something to wait for";
+  EXPECT_EQ(cluster.pods_held(), 200U) << "waiting has a gain";
   for (int i = 0; i < kLong && cluster.pods_held() == 200; ++i) {
     cluster.RunSecond();
   }
@@ -290,7 +291,7 @@ TEST_P(EveryGate, ABurstOfTwoHundredPodsIsNotHeldUp) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EveryGate, AGroupIsNeverTornApart) {
+TEST_P(EveryGate, GroupMembersAreHeldOrReleasedTogether) {
   SimSetup setup = Seeded(api::GateMode::kHold);
   setup.strategy = Strategy::kGroup;
   setup.pods_per_second = 6;
@@ -305,7 +306,7 @@ TEST_P(EveryGate, AGroupIsNeverTornApart) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EveryGate, TwoLeadersInTurnAgree) {
+TEST_P(EveryGate, AlternatingLeadersAgree) {
   for (const api::GateMode mode : {api::GateMode::kAuto, api::GateMode::kHold}) {
     SimSetup setup = Seeded(mode);
     setup.stale_plan_chance = 0.5;
@@ -322,7 +323,7 @@ TEST_P(EveryGate, TwoLeadersInTurnAgree) {
   }
 }
 
-TEST_P(EveryGate, APodThatSlippedPastThePolicyStartsColdAndNothingWaitsForIt) {
+TEST_P(EveryGate, UninjectedPodStartsColdAndDelaysNothing) {
   SimCluster cluster = Accepted(Seeded());
   cluster.AddUninjectedPod("early");
   cluster.Scale(4);

@@ -7,18 +7,18 @@
 #include "operator/plan/gates/hold_deadline.h"
 #include "tests/sim/sim_cluster.h"
 
-// Who lets go of held pods beside the leader's plans, and by when somebody must have. The leader's
-// own watch over deadlines is left out: its plans have to keep them without.
+// Releases of held pods without the leader's plans, and the latest time for them. The leader's own
+// deadline watch is not simulated: its plans must meet the deadlines alone.
 namespace cachewarm::sim {
 namespace {
 
 using std::chrono::seconds;
 
 constexpr int kCronJobEvery = 60;
-constexpr seconds kUsualHold{60};           // --max-hold of the CronJob: for pods that note nothing
-constexpr seconds kOperatorGracePeriod{5};  // that the CronJob leaves to them
-// After its deadline a pod is held no longer than this while any operator lives, and than that
-// while none does: the CronJob looks once a minute.
+constexpr seconds kUsualHold{60};  // --max-hold of the CronJob, for pods without an annotation
+constexpr seconds kOperatorGracePeriod{5};  // that the CronJob leaves to the operators
+// Longest overdue hold while an operator runs, and without one, when the CronJob runs once a
+// minute.
 constexpr seconds kLateMax{5};
 constexpr seconds kLateWithoutOperator = kLateMax + seconds(kCronJobEvery);
 
@@ -49,7 +49,7 @@ void SimCluster::RunStandby() {
   }
 }
 
-// It can read pods and nothing else.
+// The CronJob reads only pods.
 void SimCluster::RunCronJob() {
   if (now_ % kCronJobEvery != 0) {
     return;
@@ -63,7 +63,7 @@ void SimCluster::RunCronJob() {
   }
 }
 
-// One leader, that saw everything and carried out all that it wanted.
+// True if a single leader sees current state and completes every plan.
 bool SimCluster::IsCalm() const {
   return !operator_down_ && now_ >= leaderless_until_ && setup_.operator_crash_chance == 0 &&
          setup_.stale_plan_chance == 0;
@@ -79,7 +79,7 @@ void SimCluster::CheckHeld() {
     if (there == pods_.end() || !there->second.setup.held) {
       continue;
     }
-    // A pod may be made when its rollout's budget is used up, and before an operator is back.
+    // A pod may be created after its rollout's budget is used up, or while no operator runs.
     const WallTime due =
         std::max({deadlines.DeadlineOf(*pod), pod->meta.created, fakes::At(alive_since_)});
     const WallTime latest = operator_down_

@@ -3,8 +3,8 @@
 
 #include "tests/sim/sim_cluster.h"
 
-// Kubernetes' Jobs, and what ours must leave to the pods of the workload. The simulated scheduler
-// preempts nobody, as with pods whose class forbids it.
+// Kubernetes Jobs, and the resources that builder Jobs must leave to the workload. The simulated
+// scheduler does not preempt, as for pods whose priority class forbids it.
 namespace cachewarm::sim {
 
 namespace {
@@ -27,7 +27,7 @@ void SimCluster::RunJobs() {
   }
 }
 
-// A pod of the workload does not wait for what a builder has.
+// Checks that no pod of the workload waits for resources of a builder.
 void SimCluster::CheckJobs() {
   const bool compiles = std::any_of(pods_.begin(), pods_.end(), [](const auto& pod) {
     return !pod.second.setup.job.empty() && !pod.second.setup.node.empty();

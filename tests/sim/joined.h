@@ -6,7 +6,7 @@
 
 namespace cachewarm::sim {
 
-// A line each: what an assertion prints of World::violations(), "" where there are none.
+// Joins lines for assertion messages about SimCluster::violations(); "" if there are none.
 inline std::string Joined(const std::vector<std::string>& lines) {
   std::string out;
   for (const std::string& line : lines) {

@@ -5,20 +5,20 @@
 #include "tests/sim/seeds.h"
 #include "tests/sim/sim_cluster.h"
 
-// What the workload promises, has and needs comes first: deadlines, budgets, quotas, devices, and
-// the other CacheWarmup that was there before.
+// Constraints of the workload come first: deadlines, disruption budgets, quotas, devices, and an
+// older CacheWarmup.
 namespace cachewarm::sim {
 namespace {
 
 constexpr int kLong = 2000;
 constexpr int kNeverInTime = 5000;
 
-class EveryPromise : public testing::TestWithParam<int> {
+class EveryConstraint : public testing::TestWithParam<int> {
  protected:
   SimSetup Seeded() const {
     return {.seed = static_cast<uint32_t>(GetParam()), .mode = api::GateMode::kHold};
   }
-  // Nobody is held, and a start takes long enough for a builder to be in its way.
+  // No pod is held, and starts are long enough to overlap with a builder.
   SimSetup SlowlyStarting() const {
     SimSetup setup = Seeded();
     setup.mode = api::GateMode::kNever;
@@ -41,7 +41,7 @@ SimCluster WithTwoNodes(const SimSetup& setup, api::Builder builder, const fakes
   return cluster;
 }
 
-TEST_P(EveryPromise, AHoldTakesNoMoreThanHalfOfTheProgressDeadline) {
+TEST_P(EveryConstraint, HoldTakesAtMostHalfOfProgressDeadline) {
   SimSetup setup = Seeded();
   setup.fetch_seconds = kNeverInTime;
   setup.progress_deadline = 60;
@@ -53,13 +53,13 @@ TEST_P(EveryPromise, AHoldTakesNoMoreThanHalfOfTheProgressDeadline) {
   cluster.Rollout("r2", "server:1");
   const auto ready = cluster.UntilReady(kLong);
   ASSERT_TRUE(ready.has_value());
-  EXPECT_GT(cluster.longest_hold(), 10) << "it waits for a fetch that does not come";
+  EXPECT_GT(cluster.longest_hold(), 10) << "it waits for a fetch that never starts";
   EXPECT_LE(cluster.longest_hold(), 30);
   EXPECT_LE(*ready - before, 30 + 3 * (setup.cold_seconds + 4)) << "one budget for all three";
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EveryPromise, PodsAreHeldOnlyWhileAPodDisruptionBudgetHasWhatItAsksFor) {
+TEST_P(EveryConstraint, PodsAreHeldOnlyWhilePodDisruptionBudgetIsMet) {
   SimSetup setup = Seeded();
   setup.fetch_seconds = kNeverInTime;
   setup.unavailable_max = 6;
@@ -68,10 +68,10 @@ TEST_P(EveryPromise, PodsAreHeldOnlyWhileAPodDisruptionBudgetHasWhatItAsksFor) {
   cluster.builder().warmup().spec.gate.max_hold_seconds = 30;
   cluster.Scale(6);
   ASSERT_TRUE(cluster.UntilReady(kLong).has_value());
-  cluster.RunSeconds(700);  // what is made from now on has a budget of its own
+  cluster.RunSeconds(700);  // a later rollout has its own budget
   cluster.Kill("p1000");
   cluster.RunSeconds(3);
-  EXPECT_EQ(cluster.pods_held(), 1U) << "five are there";
+  EXPECT_EQ(cluster.pods_held(), 1U) << "five are available";
   cluster.Kill("p1001");
   for (int i = 0; i < 5; ++i) {
     cluster.RunSecond();
@@ -81,8 +81,8 @@ TEST_P(EveryPromise, PodsAreHeldOnlyWhileAPodDisruptionBudgetHasWhatItAsksFor) {
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-// A Job compiles beside as many pods as there is room for, when one more is needed to roll them
-// out; in the end nobody needs the room, and it is built.
+// A Job compiles while the workload fills the capacity and needs one more pod to roll out;
+// afterwards capacity is free again and the Job builds.
 void RollOutBesideABuilder(const SimSetup& setup, const fakes::NodeSetup& node, int replicas) {
   SimCluster cluster = WithTwoNodes(setup, api::Builder::kJob, node);
   cluster.Scale(replicas);
@@ -101,19 +101,19 @@ void RollOutBesideABuilder(const SimSetup& setup, const fakes::NodeSetup& node, 
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-TEST_P(EveryPromise, ABuilderTakesNoPlaceInTheQuotaFromARollout) {
+TEST_P(EveryConstraint, BuilderTakesNoQuotaFromARollout) {
   SimSetup setup = SlowlyStarting();
   setup.quota = 5;
   RollOutBesideABuilder(setup, {}, 4);
 }
 
-TEST_P(EveryPromise, ABuilderTakesNoDeviceThatARolloutNeeds) {
+TEST_P(EveryConstraint, BuilderTakesNoDeviceFromARollout) {
   SimSetup setup = SlowlyStarting();
   setup.devices = 1;
   RollOutBesideABuilder(setup, {.gpu_type = fakes::kH100, .gpus = 2}, 3);
 }
 
-TEST_P(EveryPromise, AYoungerWarmupOfTheSamePodsDoesNothingUntilTheOlderIsGone) {
+TEST_P(EveryConstraint, YoungerOverlappingWarmupWaitsUntilOlderIsDeleted) {
   SimCluster cluster(Seeded());
   cluster.builder().in().others = {{.name = "first", .older = true, .labels = {{"app", "llama"}}}};
   cluster.builder().warmup().spec.compile.builder = api::Builder::kFirstPod;
@@ -132,7 +132,7 @@ TEST_P(EveryPromise, AYoungerWarmupOfTheSamePodsDoesNothingUntilTheOlderIsGone) 
   cluster.builder().in().others.clear();
   cluster.RunSeconds(5);
   ASSERT_TRUE(cluster.status().injection.has_value());
-  EXPECT_EQ(cluster.starts_ended(), 4U) << "pods that run are left alone";
+  EXPECT_EQ(cluster.starts_ended(), 4U) << "running pods are not restarted";
   cluster.Scale(6);
   ASSERT_TRUE(cluster.Settle(300));
   EXPECT_EQ(cluster.elections(cluster.builder().Key("n1")), 1);
@@ -140,7 +140,7 @@ TEST_P(EveryPromise, AYoungerWarmupOfTheSamePodsDoesNothingUntilTheOlderIsGone) 
   EXPECT_EQ(Joined(cluster.violations()), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, EveryPromise, testing::Range(1, Seeds() + 1));
+INSTANTIATE_TEST_SUITE_P(Seeds, EveryConstraint, testing::Range(1, Seeds() + 1));
 
 }  // namespace
 }  // namespace cachewarm::sim

@@ -7,8 +7,8 @@
 
 namespace cachewarm::sim {
 
-// How many seeds each simulation runs with: SIM_SEEDS, else as many as every build has time for
-// under sanitizers.
+// Returns the number of seeds of each simulation: SIM_SEEDS, else as many as a sanitizer build can
+// run.
 inline int Seeds() {
   constexpr int kUsual = 2;
   const char* const asked = std::getenv("SIM_SEEDS");

@@ -118,7 +118,7 @@ int SimCluster::FreeDevices(const std::string& node) const {
   return free;
 }
 
-// The Lease names a process that is gone, whoever comes back.
+// A restarted operator is a new holder: the Lease still names the old process.
 void SimCluster::OperatorDown(bool down) {
   if (down && !operator_down_) {
     KillLeader();
@@ -128,7 +128,7 @@ void SimCluster::OperatorDown(bool down) {
   operator_down_ = down;
 }
 
-// One that is told to stop gives its Lease back, one that is killed does not.
+// A graceful stop releases the Lease, a kill does not.
 bool SimCluster::Crashes() {
   if (!Chance(setup_.operator_crash_chance)) {
     return false;
@@ -331,7 +331,7 @@ bool SimCluster::ApplyReleases(const plan::Plan& plan) {
   return true;
 }
 
-// As operator/controllers/nodes does.
+// Like operator/controllers/nodes.
 void SimCluster::RunTaints() {
   for (const plan::NodeView& view : builder_.in().nodes) {
     if (!plan::HasStartupTaint(*view.node)) {
@@ -366,8 +366,7 @@ void SimCluster::RunOperator() {
   idle_seconds_ = wants ? 0 : idle_seconds_ + 1;
   const int64_t version = version_;
   if (earlier_plan_ && Chance(setup_.stale_plan_chance)) {
-    // Its write of the status is refused when somebody else has written since: all of it is
-    // dropped.
+    // A status write with an old resourceVersion is rejected, and the whole plan is dropped.
     const bool stale = earlier_plan_->status_changed && earlier_version_ != version_;
     if (!stale) {
       earlier_plan_->status = earlier_plan_->status_changed ? earlier_plan_->status : status();
@@ -434,7 +433,7 @@ void SimCluster::RunSeconds(int count) {
 }
 
 bool SimCluster::Settle(int limit) {
-  const int idle_enough = 2 * setup_.cold_seconds;  // a compile is quiet too
+  const int idle_enough = 2 * setup_.cold_seconds;  // a compile is idle time too
   idle_seconds_ = 0;
   for (int i = 0; i < limit && idle_seconds_ < idle_enough; ++i) {
     RunSecond();

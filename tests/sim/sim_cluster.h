@@ -11,28 +11,28 @@
 
 #include "tests/fakes/snapshot_builder.h"
 
-// A cluster around operator/plan, one second at a time: a workload's controller, a scheduler,
-// kubelets, agents, a store, an autoscaler and a quota, all much simplified, and operators that may
-// die between any two steps of an apply or act on what they saw a second ago. One of two leads; the
-// other, and a CronJob, let go of held pods. The seed decides everything. What must hold is checked
-// after every second.
+// Simulates a cluster around operator/plan, one second at a time: a workload controller, a
+// scheduler, kubelets, agents, a store, an autoscaler and a quota, all simplified, and operators
+// that may crash between any two steps of an apply or act on a plan that is a second old. One of
+// two operators leads; the other, and a CronJob, release held pods. The seed decides everything.
+// Invariants are checked every second.
 namespace cachewarm::sim {
 
 using fakes::NodeSetup;
 using fakes::PodSetup;
 using fakes::SnapshotBuilder;
 
-// Seconds in which nobody plans after the leader was killed: its Lease goes on for 15 s, and the
-// other operator asks for it every 2.4 s at the latest.
+// Seconds without a leader after it was killed: its Lease lasts 15 s, and the other operator
+// retries at least every 2.4 s.
 inline constexpr int kFailoverSeconds = 18;
 
-// How the pods of the workload come and go.
+// How the workload creates and deletes its pods.
 enum class Strategy {
   kRolling,   // maxSurge 1, maxUnavailable 0
-  kRecreate,  // all old ones go first
-  kInOrder,   // the next one when all others are ready
-  kJob,       // with a deadline
-  kGroup,     // as kRolling, all of one gang
+  kRecreate,  // deletes all old pods first
+  kInOrder,   // creates the next pod when all others are ready
+  kJob,       // has a deadline
+  kGroup,     // like kRolling, all pods in one gang
 };
 
 struct SimSetup {
@@ -41,19 +41,19 @@ struct SimSetup {
   int cold_seconds = 9;
   int warm_seconds = 3;
   int fetch_seconds = 2;
-  double operator_crash_chance = 0;  // chance that the leader dies at a step of its apply
-  double stale_plan_chance = 0;      // chance that a second's plan is from what was a second ago
-  double preference_chance = 1;      // chance that the scheduler heeds a preference
+  double operator_crash_chance = 0;  // chance that the leader crashes at a step of its apply
+  double stale_plan_chance = 0;      // chance that a second applies the previous second's plan
+  double preference_chance = 1;      // chance that the scheduler follows a preference
   api::GateMode mode = api::GateMode::kHold;
   Strategy strategy = Strategy::kRolling;
-  int pods_per_second = 1;           // that the workload's controller makes
-  int autoscaler_nodes = 0;          // that may be added for pods that find no room
-  bool fresh_nodes_tainted = false;  // the setting, and what node pools do
-  int progress_deadline = 0;         // seconds that the workload gives a rollout; 0: any
-  int unavailable_max = 0;           // pods that a rolling workload itself may be short of
-  int budget = 0;                    // pods that a PodDisruptionBudget asks for
-  int quota = 0;                     // pods that the namespace may have; 0: any
-  int devices = 0;                   // that each pod asks for
+  int pods_per_second = 1;           // created by the workload controller
+  int autoscaler_nodes = 0;          // limit of added nodes
+  bool fresh_nodes_tainted = false;  // the setting; new nodes get the startup taint
+  int progress_deadline = 0;         // in seconds; 0: none
+  int unavailable_max = 0;           // maxUnavailable of a rolling workload
+  int budget = 0;                    // minAvailable of a PodDisruptionBudget
+  int quota = 0;                     // pods allowed in the namespace; 0: unlimited
+  int devices = 0;                   // requested by each pod
 };
 
 class SimCluster {
@@ -64,27 +64,28 @@ class SimCluster {
   void RemoveNode(const std::string& name);
   void Scale(int replicas) { replicas_ = replicas; }
   void Rollout(const std::string& revision, const std::string& image);
-  void Kill(const std::string& pod);  // the workload makes another
+  void Kill(const std::string& pod);  // the workload creates a replacement
   void KillOne();                     // any running pod
-  void KillInjected();                // all that have our directory
-  // Containers of this image end before they are ready wherever they have our directory.
+  void KillInjected();                // all injected pods
+  // Makes injected containers of this image crash before they are ready.
   void CrashWhenInjected(const std::string& image) { crashing_image_ = image; }
   void StoreDown(bool down) { store_down_ = down; }
   void OperatorDown(bool down);  // both operators
   void KillLeader() { leaderless_until_ = now_ + kFailoverSeconds; }
   void SetOperatorCrashChance(double chance) { setup_.operator_crash_chance = chance; }
-  // A pod that the admission policy was too late for.
+  // Adds a pod that was created before the admission policy applied.
   void AddUninjectedPod(const std::string& name);
 
   void RunSecond();
   void RunSeconds(int count);
-  // True once plans have wanted nothing for longer than a compile takes; within `limit` seconds.
+  // Runs until plans are empty for longer than a compile takes; false if that needs more than
+  // `limit` seconds.
   bool Settle(int limit);
-  // The second at which all replicas of the current revision, and no others, are ready; nothing
-  // when that takes more than `limit` seconds.
+  // Runs until exactly the replicas of the current revision are ready and returns that second;
+  // nullopt after `limit` seconds.
   std::optional<int> UntilReady(int limit);
 
-  // What went wrong so far; empty when nothing did.
+  // Violated invariants so far.
   const std::vector<std::string>& violations() const { return violations_; }
 
   SnapshotBuilder& builder() { return builder_; }
@@ -105,7 +106,7 @@ class SimCluster {
     PodSetup setup;
     bool warm = false;
     int gated_at = 0;
-    int unschedulable_since = 0;  // 0: it is not
+    int unschedulable_since = 0;  // 0: schedulable
     std::vector<std::string> preferred;
     std::vector<std::string> excluded;
   };
@@ -124,7 +125,7 @@ class SimCluster {
   // jobs.cc
   void RunJobs();
   void CheckJobs();
-  // world.cc
+  // sim_cluster.cc
   void RunAgents();
   void RunAgent(const std::string& node);
   void RunFetches(const std::string& node, const api::WantedWarmup& wanted);
@@ -135,13 +136,13 @@ class SimCluster {
   bool ApplyReleases(const plan::Plan& plan);
   void Publish();
   void Check();
-  // held.cc
+  // held_pods.cc
   void RunStandby();
   void RunCronJob();
   void Release(SimPod& pod);
   void CheckHeld();
   bool IsCalm() const;
-  // world.cc
+  // sim_cluster.cc
   void CheckFetchSlots();
   void Violate(const std::string& what);
   int FreeSlots(const std::string& node) const;
@@ -159,7 +160,7 @@ class SimCluster {
   std::string crashing_image_;
   bool store_down_ = false;
   bool operator_down_ = false;
-  int alive_since_ = 0;       // an operator, whether it leads or not
+  int alive_since_ = 0;       // of any operator
   int leaderless_until_ = 0;  // a second
   int next_pod_ = 0;
   int idle_seconds_ = 0;
@@ -170,8 +171,8 @@ class SimCluster {
   int64_t earlier_version_ = 0;
   std::map<std::string, NodeSetup> nodes_;
   std::map<std::string, SimPod> pods_;
-  std::map<std::string, std::vector<std::string>> jobs_;  // name → nodes that its pod may have
-  int over_quota_since_ = 0;               // a pod of the workload could not be made; 0: all could
+  std::map<std::string, std::vector<std::string>> jobs_;  // name → nodes allowed for its pod
+  int over_quota_since_ = 0;               // second since which the quota rejects a pod; 0: none
   std::map<std::string, int> pushed_at_;   // capture id → second
   std::map<std::string, int> fetched_at_;  // node/digest → second
   std::map<std::string, std::string> class_of_digest_;    // digest → CPU class

@@ -5,12 +5,12 @@
 #include "operator/plan/scheduling/shape.h"
 #include "tests/sim/sim_cluster.h"
 
-// What Kubernetes does with the pods of the simulated workload.
+// Simulated Kubernetes controllers for the pods of the workload.
 namespace cachewarm::sim {
 
 namespace {
 
-constexpr int kAutoscalerDelay = 3;  // seconds that a pod was unschedulable
+constexpr int kAutoscalerDelay = 3;  // seconds that a pod must be unschedulable
 constexpr int kAddedSlots = 4;
 constexpr int kCrashes = 2;  // seconds after its start
 
@@ -24,7 +24,7 @@ bool SimCluster::HasQuota() const {
   return setup_.quota == 0 || pods_.size() < static_cast<size_t>(setup_.quota);
 }
 
-// False when there is no quota for it.
+// False if the quota is exceeded.
 bool SimCluster::MakePod() {
   if (!HasQuota()) {
     over_quota_since_ = over_quota_since_ == 0 ? now_ : over_quota_since_;
@@ -60,7 +60,7 @@ void SimCluster::RemoveSurplus(int current, int old, bool starting) {
   }
 }
 
-// One pod too many of the old revision goes as soon as a new one is ready: maxSurge 1.
+// A surplus pod of the old revision is deleted when a new one is ready: maxSurge 1.
 void SimCluster::RunWorkload() {
   if (setup_.strategy == Strategy::kRecreate) {
     std::erase_if(pods_, [&](const auto& pod) {
@@ -93,8 +93,8 @@ void SimCluster::RunWorkload() {
   }
 }
 
-// Adds one node a second while a pod is seen that was unschedulable for a while. It does not see
-// gated pods.
+// Adds one node per second while a pod has been unschedulable for kAutoscalerDelay. Gated pods are
+// ignored.
 void SimCluster::RunAutoscaler() {
   const bool wanted = std::any_of(pods_.begin(), pods_.end(), [&](const auto& pod) {
     const int since = pod.second.unschedulable_since;
@@ -117,8 +117,7 @@ void SimCluster::SchedulePod(SimPod& pod) {
   std::vector<std::string> open;
   for (const auto& [node, setup] : nodes_) {
     const bool wrong_class = !pod.setup.job.empty() && !Contains(pod.preferred, node);
-    // Something keeps pods off a node until its agent has prepared it; without an operator nothing
-    // does.
+    // Pods are kept off a node until its agent has prepared it, except while no operator runs.
     const bool prepared = operator_down_ || !builder_.reported(node).prepared.empty();
     const bool open_to_us = prepared && !plan::HasStartupTaint(builder_.node(node));
     const bool has_capacity = FreeSlots(node) > 0 && FreeDevices(node) >= pod.setup.gpus;
@@ -129,7 +128,7 @@ void SimCluster::SchedulePod(SimPod& pod) {
   std::vector<std::string> liked;
   std::copy_if(open.begin(), open.end(), std::back_inserter(liked),
                [&](const std::string& node) { return Contains(pod.preferred, node); });
-  // A preference is only that: sometimes the scheduler has a better reason.
+  // Preferences are not guaranteed to be followed.
   const bool obeys = Chance(setup_.preference_chance) || !pod.setup.job.empty();
   const auto& from = liked.empty() || !obeys ? open : liked;
   if (!from.empty()) {

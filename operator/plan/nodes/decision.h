@@ -35,8 +35,7 @@ struct NodeDecision {
 // trusted: a Ready time before its creation or after `now` counts as its creation.
 WallTime WarmingDeadline(const api::Node& node, WallTime now);
 
-// Pure and total. Fails open: a Ready node loses its startup taints at the deadline, whatever is
-// missing.
+// Pure and total. Fails open: a Ready node loses its startup taints at the deadline.
 NodeDecision EvaluateNode(const NodeObservation& observation);
 
 }  // namespace cachewarm::plan

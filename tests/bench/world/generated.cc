@@ -205,7 +205,7 @@ Json GeneratedCluster::NodeCache(int number) const {
                        {"digest", digest},
                        {"bytes", kBundleBytes}}}},
                     // 32 nodes have their turn at a time.
-                    {"fetchSince", Time(number / 32 * 5 + i)}});
+                    {"fetchGrantedTime", Time(number / 32 * 5 + i)}});
     says.push_back({{"uid", Uid("warmup", i)},
                     {"prepared", {"image"}},
                     {"generation", DigestOf("generation" + WarmupName(i)).hex().substr(0, 16)},

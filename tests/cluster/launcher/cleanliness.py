@@ -16,9 +16,9 @@ def leftovers(settings: Settings) -> list[str]:
     return [
         *_processes(settings),
         *_mounts(settings),
-        *(f"cgroup {group}" for group in cgroups.groups()),
-        *_links(),
-        *_routes(),
+        *(f"cgroup {group}" for group in cgroups.groups(settings)),
+        *([] if settings.apart else _links()),
+        *([] if settings.apart else _routes()),
         *([f"directory {settings.state}"] if settings.state.exists() else []),
     ]
 

@@ -10,7 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import cleanliness, control_plane, kwok, network, registry
+from . import apart, cleanliness, control_plane, kwok, network, registry
 from . import settings as names
 from .nodes import cgroups, lifecycle
 from .progress import Progress
@@ -63,8 +63,9 @@ def down(settings: Settings, progress: Progress, options) -> None:
             failures.append(str(job.exception()))
     control_plane.down(settings)
     network.remove_bridge()
-    cgroups.remove()
-    lifecycle.remove_mount_points(settings)
+    cgroups.remove(settings)
+    lifecycle.remove_mount_points()
+    apart.end(settings)
     if not options.keep:
         shutil.rmtree(settings.state, ignore_errors=True)
     if failures:
@@ -124,6 +125,15 @@ def node_reboot(settings: Settings, progress: Progress, options) -> None:
 def in_node(settings: Settings, progress: Progress, options) -> None:
     command = lifecycle.enter(settings, options.node, options.command or ["bash"])
     os.execvp(command[0], command)
+
+
+@_verb(
+    "in-network",
+    "run a command where the cluster's addresses are, also those of one that runs apart",
+    ("command", {"nargs": argparse.REMAINDER}),
+)
+def in_network(settings: Settings, progress: Progress, options) -> None:
+    os.execvp(options.command[0], options.command)
 
 
 @_verb("registry-up", "start the registry and its throttling proxy")
@@ -206,7 +216,7 @@ def env(settings: Settings, progress: Progress, options) -> None:
     print(f"export PATH={settings.kubebox.parent}:{settings.artifact('helm')}:$PATH")
 
 
-_UNLOCKED = {"env", "in-node", "check-clean", "registry-throttle"}
+_UNLOCKED = {"env", "in-node", "in-network", "check-clean", "registry-throttle"}
 
 
 @contextlib.contextmanager
@@ -231,6 +241,8 @@ def main(arguments: list[str]) -> int:
     try:
         if os.geteuid() != 0:
             raise ClusterError("needs root for namespaces and cgroups: run it with sudo -E")
+        if settings.apart:
+            apart.enter(settings, make=options.verb == "up")
         guard = contextlib.nullcontext() if options.verb in _UNLOCKED else _locked(settings)
         with guard:
             _VERBS[options.verb][0](settings, Progress(), options)

@@ -10,10 +10,11 @@ import ssl
 
 from . import network, pki
 from . import settings as names
-from .process import Daemon, run
+from .process import Daemon
 from .progress import Progress, wait_until
 from .settings import ClusterError, Settings
 
+_ASK_SECONDS = 0.25  # each question is a TLS handshake on processors that are busy starting
 _QPS = ("--kube-api-qps=400", "--kube-api-burst=800")
 
 
@@ -34,11 +35,12 @@ def up(settings: Settings, progress: Progress) -> None:
     start_apiserver(settings)
     progress.done("apiserver answers /readyz", since)
     _start_controllers(settings)
-    account = (settings.kubectl, f"--kubeconfig={settings.kubeconfig}", "get", "sa", "default")
+    account = "/api/v1/namespaces/default/serviceaccounts/default"
     wait_until(
-        lambda: run(*account, check=False).returncode == 0,
+        lambda: read(settings, account),
         60,
         lambda: f"no default ServiceAccount; {daemon(settings, 'controller-manager').tail()}",
+        every=_ASK_SECONDS,
     )
     progress.done("control plane up", since)
 
@@ -98,22 +100,33 @@ def start_apiserver(settings: Settings) -> None:
         # Webhooks are called at the addresses of their pods: there is no kube-proxy.
         "--enable-aggregator-routing=true",
     )
-    wait_until(lambda: _ready(settings), 90, lambda: f"apiserver is not ready; {api.tail()}")
+    wait_until(
+        lambda: _ready(settings),
+        90,
+        lambda: f"apiserver is not ready; {api.tail()}",
+        every=_ASK_SECONDS,
+    )
 
 
 def _ready(settings: Settings) -> bool:
     daemon(settings, "etcd").require_alive()
     daemon(settings, "apiserver").require_alive()
+    return read(settings, "/readyz", seconds=2) is not None
+
+
+def read(settings: Settings, path: str, seconds: float = 30) -> bytes | None:
+    """The API server's answer to a GET; None when it has none or refuses. Does not start kubectl,
+    which costs a tenth of a second of a processor."""
     keys = settings.pki
     trust = ssl.create_default_context(cafile=str(keys / "ca.crt"))
     trust.load_cert_chain(keys / "admin.crt", keys / "admin.key")
     try:
         with urllib.request.urlopen(
-            f"{names.API_SERVER}/readyz", timeout=2, context=trust
+            f"{names.API_SERVER}{path}", timeout=seconds, context=trust
         ) as answer:
-            return answer.status == 200
+            return answer.read()
     except (urllib.error.URLError, OSError):
-        return False
+        return None
 
 
 def _start_etcd(settings: Settings) -> None:

@@ -30,7 +30,12 @@ class Progress:
         return self._clock()
 
 
-def wait_until(condition: Callable[[], object], seconds: float, failure: Callable[[], str] | str):
+def wait_until(
+    condition: Callable[[], object],
+    seconds: float,
+    failure: Callable[[], str] | str,
+    every: float = 0.05,
+):
     """Returns the condition's first true value; after `seconds` raises with `failure`."""
     deadline = time.monotonic() + seconds
     while True:
@@ -40,4 +45,4 @@ def wait_until(condition: Callable[[], object], seconds: float, failure: Callabl
         if time.monotonic() > deadline:
             text = failure() if callable(failure) else failure
             raise ClusterError(f"{text} (waited {seconds:.0f} s)")
-        time.sleep(0.05)
+        time.sleep(every)

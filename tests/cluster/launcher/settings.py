@@ -48,6 +48,8 @@ class Settings:
     state: Path  # owned by one cluster; removed by `down`
     cache: Path  # owned by tools/setup; only read here
     kubernetes: str  # "1.36", or "1.34" for one without admission policies
+    # In a network namespace of its own, so that several clusters run side by side.
+    apart: bool
     # A lost node shows NotReady after about this long; kubelets renew their lease every 3 s.
     node_grace_seconds: int
 
@@ -58,6 +60,7 @@ class Settings:
             state=Path(environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster").absolute(),
             cache=Path(environ.get("CACHEWARM_CACHE") or home_cache).absolute(),
             kubernetes=environ.get("CACHEWARM_KUBERNETES") or "1.36",
+            apart=environ.get("CACHEWARM_CLUSTER_APART") == "1",
             node_grace_seconds=int(environ.get("CACHEWARM_NODE_GRACE_SECONDS") or 20),
         )
 
@@ -91,6 +94,10 @@ class Settings:
     @property
     def base_images(self) -> Path:
         return self.artifact("images")
+
+    @property
+    def cgroup(self) -> str:
+        return f"{CGROUP}-{self.state.name}" if self.apart else CGROUP
 
     @property
     def pki(self) -> Path:

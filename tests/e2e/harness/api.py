@@ -23,6 +23,12 @@ class Api:
         self._trust = ssl.create_default_context(cafile=authority)
         self._trust.load_cert_chain(user["client-certificate"], user["client-key"])
 
+    def connect(self) -> http.client.HTTPSConnection:
+        """Connects with its first request."""
+        return http.client.HTTPSConnection(
+            self._server.hostname, self._server.port, timeout=_SILENCE_SECONDS, context=self._trust
+        )
+
     def ask(self, path: str) -> http.client.HTTPResponse:
         """Raises OSError or http.client.HTTPException; the answer's connection is the caller's."""
         return self._send("GET", path)
@@ -31,9 +37,7 @@ class Api:
         return json.loads(self._send("POST", path, json.dumps(thing)).read())
 
     def _send(self, method: str, path: str, body: str | None = None) -> http.client.HTTPResponse:
-        connection = http.client.HTTPSConnection(
-            self._server.hostname, self._server.port, timeout=_SILENCE_SECONDS, context=self._trust
-        )
+        connection = self.connect()
         headers = {"Content-Type": "application/json"} if body else {}
         connection.request(method, path, body, headers)
         answer = connection.getresponse()

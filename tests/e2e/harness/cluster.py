@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import uuid
@@ -110,6 +111,19 @@ class Cluster:
             words = (f"localhost/unseen:{tag}", archive, "--entrypoint", "/bin/sh", f"{tree}=/bin")
             subprocess.run([REPOSITORY / "images" / "make-oci-tar", *words, "=/tmp"], check=True)
             return self.push(archive, "unseen", tag)
+
+    def registry_is_free(self) -> bool:
+        """It answers, its proxy listens, and no download is throttled."""
+        rate = self.state / "registry-rate"
+        if not rate.exists() or rate.read_text() != "unlimited":
+            return False
+        try:
+            registry.check(f"http://{REGISTRY}")
+            host, _, port = THROTTLED_REGISTRY.partition(":")
+            socket.create_connection((host, int(port)), timeout=2).close()
+        except OSError:
+            return False
+        return True
 
     def largest_layer(self, repository: str, tag: str) -> dict:
         manifest = registry.manifest(f"http://{REGISTRY}", repository, tag)

@@ -116,6 +116,18 @@ class Product:
         lease = self.kubectl.get("lease", LEASE) or {}
         return lease.get("spec", {}).get("holderIdentity", "")
 
+    def end_lease(self, holder: str) -> None:
+        """As if the Lease of a holder that is dead had run out."""
+        self.kubectl.patch(
+            "lease",
+            LEASE,
+            [
+                {"op": "test", "path": "/spec/holderIdentity", "value": holder},
+                {"op": "replace", "path": "/spec/holderIdentity", "value": ""},
+                {"op": "replace", "path": "/spec/leaseDurationSeconds", "value": 1},
+            ],
+        )
+
     def leader(self) -> str:
         """The name of the operator's pod that holds the Lease; "" while nobody does."""
         holder = self.lease_holder()

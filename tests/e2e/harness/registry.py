@@ -52,6 +52,11 @@ def tags(base: str, repository: str) -> list[str]:
         raise
 
 
+def check(base: str) -> None:
+    """Raises OSError when the registry does not answer."""
+    _ask("GET", f"{base}/v2/").read()
+
+
 def repositories(base: str) -> list[str]:
     return json.loads(_ask("GET", f"{base}/v2/_catalog?n=1000").read())["repositories"]
 

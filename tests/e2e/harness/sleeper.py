@@ -4,6 +4,15 @@
 from dataclasses import dataclass, field
 
 
+def _probe_seldom_once_it_is_ready(container: dict) -> None:
+    """A command in a container takes more of a processor than most of these containers do, so a
+    readiness probe of one runs every second only until it first passes."""
+    probe = container.get("readinessProbe", {})
+    if "exec" in probe:
+        container["startupProbe"] = {**probe, "failureThreshold": 3600}
+        container["readinessProbe"] = {**probe, "periodSeconds": 10}
+
+
 @dataclass
 class Sleeper:
     """One busybox container; fresh objects from every call."""
@@ -15,6 +24,11 @@ class Sleeper:
     container: dict = field(default_factory=dict)  # merged over the container, last
     spec: dict = field(default_factory=dict)  # merged over the pod spec, last
     tolerate: tuple[str, ...] = ()  # keys of taints
+    strategy: dict | None = None
+
+    @property
+    def selector(self) -> dict[str, str]:
+        return {"app": self.name}
 
     def pod_spec(self) -> dict:
         container = {
@@ -23,6 +37,7 @@ class Sleeper:
             "command": ["/bin/sh", "-c", self.script],
             **self.container,
         }
+        _probe_seldom_once_it_is_ready(container)
         spec: dict = {"terminationGracePeriodSeconds": 0, "containers": [container]}
         if self.nodes:
             names = {
@@ -45,13 +60,33 @@ class Sleeper:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.pod_spec()}
 
     def deployment(self) -> dict:
+        spec: dict = {
+            "replicas": self.replicas,
+            "selector": {"matchLabels": self.selector},
+            "template": self.template(),
+        }
+        if self.strategy:
+            spec["strategy"] = self.strategy
         return {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": {"name": self.name},
-            "spec": {
-                "replicas": self.replicas,
-                "selector": {"matchLabels": {"app": self.name}},
-                "template": self.template(),
-            },
+            "spec": spec,
+        }
+
+    def stateful_set(self) -> dict:
+        thing = self.deployment()
+        thing["kind"] = "StatefulSet"
+        thing["spec"]["serviceName"] = self.name
+        return thing
+
+    def job(self) -> dict:
+        template = self.template()
+        template["spec"]["restartPolicy"] = "Never"
+        spec = {"template": template, "backoffLimit": 0, "completions": self.replicas}
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": self.name},
+            "spec": spec,
         }

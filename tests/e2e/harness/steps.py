@@ -22,7 +22,7 @@ def accept(kubectl: Kubectl, server: ModelServer | Sleeper, **spec) -> Warmup:
     return warmup
 
 
-def warm_up(kubectl: Kubectl, server: ModelServer, **spec) -> Warmup:
+def warm_up(kubectl: Kubectl, server: ModelServer | Sleeper, **spec) -> Warmup:
     """accept(), one pod, and its bundle is on every node that fits."""
     warmup = accept(kubectl, server, **spec)
     kubectl.scale("deployment", server.name, 1)

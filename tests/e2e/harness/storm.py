@@ -10,12 +10,17 @@ from .kubectl import KubectlError
 from .product import Product
 
 
+_LEASES_THAT_RUN_OUT = 4
+
+
 class Storm:
     """SIGKILL to the leading operator `kills` times, and as often to some agent. A context: the
     storm begins when it is entered; wait() ends when the last kill was done.
 
     The killed pod is deleted as well, so that its successor comes at once: kubelet makes a
-    container that dies often wait for minutes, and nothing would be left to kill.
+    container that dies often wait for minutes, and nothing would be left to kill. For the same
+    reason most Leases are ended with their holder: only one in _LEASES_THAT_RUN_OUT leaves the
+    cluster without a leader for as long as a Lease lasts.
     """
 
     def __init__(self, product: Product, kills: int, seed: int):
@@ -57,8 +62,11 @@ class Storm:
         name = self._product.leader()
         found = [pod for pod in self._product.pods("operator") if pods.name(pod) == name]
         if found and pods.ready(found[0]):
+            holder = self._product.lease_holder()
             self._end(found[0])
             self.operators_killed += 1
+            if self.operators_killed % _LEASES_THAT_RUN_OUT and name in holder:
+                self._product.end_lease(holder)
 
     def _kill_some_agent(self) -> None:
         if self.agents_killed >= self._kills:

@@ -16,7 +16,7 @@ from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
 from harness.steps import accept, add_pod, assert_hit, until_ready
-from harness.waiting import PATIENCE, wait_for
+from harness.waiting import DEADLINE_FACTOR, wait_for
 from harness.warmup import DIRECTORY, Warmup
 
 NODES = ("node-a",)
@@ -69,7 +69,7 @@ def elected(warmup: Warmup) -> str:
 
 def wait_for_a_shared_object(directory: Path, seconds: float) -> Path:
     """The first one that appears, as soon as it does: g++ has only begun to write it."""
-    deadline = time.monotonic() + seconds * PATIENCE
+    deadline = time.monotonic() + seconds * DEADLINE_FACTOR
     while time.monotonic() < deadline:
         for folder, _, files in os.walk(directory):  # does not mind folders that vanish meanwhile
             for name in files:

@@ -106,7 +106,6 @@ def seconds_of_bare(
     return gone[-1] - began
 
 
-@pytest.mark.slow
 def test_all_are_let_go_in_little_more_time_than_a_bare_client_needs(
     kubectl: Kubectl, product: Product, cluster: Cluster, fleet, hold: Path
 ):

@@ -165,7 +165,6 @@ def kept_off(pod: dict) -> set[str]:
     return {node for each in words if each["operator"] == "NotIn" for node in each["values"]}
 
 
-@pytest.mark.slow
 def test_a_held_pod_is_kept_off_the_one_node_that_cannot_give_it_a_directory(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):

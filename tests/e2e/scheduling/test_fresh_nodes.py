@@ -163,7 +163,6 @@ class TestTurns:
         assert not warmup.bundles[0].get("nodesWaiting")
 
 
-@pytest.mark.slow
 class TestANodeWithoutAnAgent:
     def test_it_loses_the_taint_after_a_minute_and_keeps_what_is_not_ours(
         self, shared: Kubectl, turns: Product, cluster: Cluster

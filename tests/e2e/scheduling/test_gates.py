@@ -102,7 +102,6 @@ def test_a_fetch_runs_beside_the_pull_of_the_image_of_a_pod_that_is_not_held(
     assert injected(ready) and released(ready) == ""
 
 
-@pytest.mark.slow
 def test_in_mode_auto_a_pod_does_not_wait_for_a_fetch_that_takes_longer_than_it_saves(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
@@ -116,12 +115,11 @@ def test_in_mode_auto_a_pod_does_not_wait_for_a_fetch_that_takes_longer_than_it_
     assert_cold(kubectl, pod)
 
 
-@pytest.mark.slow
 def test_a_rollout_is_held_up_once_and_not_once_for_each_of_its_pods(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
-    server = ModelServer(name="once", nodes=("node-a", "node-b"))
-    published(kubectl, cluster, server, NEVER, mode="Hold", maxHoldSeconds=15)
+    server = compiles("once")
+    published(kubectl, cluster, server, NEVER, (CACHE,), mode="Hold", maxHoldSeconds=15)
     first = add_pod(kubectl, server.name)
     assert gated(first)
     free = until_released(kubectl, first, 60)
@@ -155,16 +153,16 @@ def test_kueues_gate_stays_and_ours_goes_before_it(kubectl: Kubectl, product: Pr
     assert injected(ready) and pods.restarts(ready) == 0
 
 
-def stateful_set(server: ModelServer) -> dict:
+def stateful_set(server: Sleeper) -> dict:
     return server.stateful_set()
 
 
-def recreated(server: ModelServer) -> dict:
+def recreated(server: Sleeper) -> dict:
     server.strategy = {"type": "Recreate"}
     return server.deployment()
 
 
-def job_with_deadline(server: ModelServer) -> dict:
+def job_with_deadline(server: Sleeper) -> dict:
     job = server.job()
     job["spec"]["activeDeadlineSeconds"] = 600
     return job
@@ -174,7 +172,7 @@ def job_with_deadline(server: ModelServer) -> dict:
 def test_pods_that_may_not_wait_are_injected_and_not_gated_even_in_mode_hold(
     kubectl: Kubectl, product: Product, make
 ):
-    server = ModelServer(name="never-held", nodes=("node-a", "node-b"))
+    server = Sleeper(name="never-held", nodes=("node-a", "node-b"))
     workload = make(server)
     is_job = workload["kind"] == "Job"
     workload["spec"].update({"suspend": True} if is_job else {"replicas": 0})

@@ -132,7 +132,6 @@ class TestWithoutAnOperator:
         elsewhere = cachewarm(outside, "release", "--all", "-A")
         assert elsewhere.returncode == 1 and "forbidden" in elsewhere.stderr
 
-    @pytest.mark.slow
     def test_the_cron_job_frees_a_pod_that_notes_nothing_a_minute_after_its_creation(
         self, shared: Kubectl, alone: Product
     ):

@@ -17,9 +17,9 @@
 #include "operator/render/gate_release.h"
 #include "tests/golden/plan/yaml_text.h"
 
-// cluster YAML in, Plan YAML out: NAME.yaml holds the objects as kubectl shows them, after one
-// document {now, agents, free, dry_run_passed} for what no object says; NAME.plan.yaml what
-// Decide() makes of it. UPDATE_GOLDEN=1 rewrites the latter.
+// Cluster YAML in, Plan YAML out. NAME.yaml holds the objects as kubectl prints them, after one
+// document {now, agents, free, dry_run_passed} for state that no object has; NAME.plan.yaml holds
+// the result of Decide(). UPDATE_GOLDEN=1 rewrites the latter.
 namespace cachewarm::plan {
 namespace {
 
@@ -88,7 +88,7 @@ Snapshot ReadSnapshot(const std::string& text) {
     ReadObject(documents[i], out);
   }
   out.workload.found = out.workload.pod_template != nullptr;
-  // Answered as a real API server would have: for the pod that is wished for.
+  // Answers the requested dry run as an API server would.
   if (render::Flag(documents[0], "dry_run_passed")) {
     const Plan first = Decide(out);
     out.dry_run = {.fingerprint = first.dry_run ? first.dry_run->fingerprint : "",
@@ -162,7 +162,7 @@ std::vector<std::string> CaseNames() {
 
 class Golden : public testing::TestWithParam<std::string> {};
 
-TEST_P(Golden, ThePlanIsTheOneThatWasAgreed) {
+TEST_P(Golden, PlanMatchesGoldenFile) {
   const Snapshot snapshot = ReadSnapshot(ReadFile(Folder() / (GetParam() + ".yaml")));
   const std::string text = golden::YamlText(PlanJson(Decide(snapshot)));
   const std::filesystem::path golden = Folder() / (GetParam() + ".plan.yaml");

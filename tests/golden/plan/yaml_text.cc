@@ -27,7 +27,7 @@ std::string Scalar(const Json& value) {
 
 void Write(const Json& value, size_t indent, std::string& out);
 
-// After "key:" or "-": on the same line where it is short, else below.
+// After "key:" or "-": on the same line if short, else below.
 void WriteValue(const Json& value, size_t indent, std::string& out) {
   if (!value.is_structured() || value.empty()) {
     out += " " + Scalar(value) + "\n";

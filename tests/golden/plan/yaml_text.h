@@ -7,7 +7,7 @@
 
 namespace cachewarm::golden {
 
-// Block-style YAML of a JSON value, members sorted: for files that people read and compare.
+// Returns block-style YAML with sorted members, for files that people read and compare.
 std::string YamlText(const codec::Json& value);
 
 }  // namespace cachewarm::golden

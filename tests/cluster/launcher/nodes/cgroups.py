@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from ..settings import CGROUP
+from ..settings import CGROUP, Settings
 
 _ROOT = Path("/sys/fs/cgroup")
 _V1_CONTROLLERS = "cpu cpuacct cpuset memory devices freezer blkio pids systemd".split()
@@ -17,18 +17,19 @@ def _unified() -> bool:
     return (_ROOT / "cgroup.controllers").exists()
 
 
-def make(node: str) -> None:
+def make(settings: Settings, node: str) -> None:
+    top = settings.cgroup
     if _unified():
-        for parent in (_ROOT, _ROOT / CGROUP, _ROOT / CGROUP / node):
+        for parent in (_ROOT, _ROOT / top, _ROOT / top / node):
             parent.mkdir(exist_ok=True)
             _enable(parent)
         return
     for controller in _V1_CONTROLLERS:
         if (_ROOT / controller).is_dir():
-            (_ROOT / controller / CGROUP / node).mkdir(parents=True, exist_ok=True)
+            (_ROOT / controller / top / node).mkdir(parents=True, exist_ok=True)
     for name in ("cpuset.cpus", "cpuset.mems"):
         value = (_ROOT / "cpuset" / name).read_text()
-        for group in (CGROUP, f"{CGROUP}/{node}"):
+        for group in (top, f"{top}/{node}"):
             (_ROOT / "cpuset" / group / name).write_text(value)
 
 
@@ -39,22 +40,30 @@ def _enable(group: Path) -> None:
             (group / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
-def groups(name: str = "") -> list[Path]:
+def groups(settings: Settings, name: str = "") -> list[Path]:
     """The directories of one node, or of all nodes, in every hierarchy."""
-    roots = [_ROOT] if _unified() else [_ROOT / c for c in _V1_CONTROLLERS]
-    return [p for p in (root / CGROUP / name for root in roots) if p.is_dir()]
+    return [p for p in (root / settings.cgroup / name for root in _roots()) if p.is_dir()]
 
 
-def remove(name: str = "", seconds: float = 5) -> bool:
+def any_cluster() -> bool:
+    """Some cluster of this machine has nodes."""
+    return any(found for root in _roots() for found in root.glob(f"{CGROUP}*"))
+
+
+def _roots() -> list[Path]:
+    return [_ROOT] if _unified() else [_ROOT / c for c in _V1_CONTROLLERS]
+
+
+def remove(settings: Settings, name: str = "", seconds: float = 5) -> bool:
     """Removes them bottom up; processes that are still dying keep a group busy for a moment."""
     deadline = time.monotonic() + seconds
-    while groups(name) and time.monotonic() < deadline:
-        for top in groups(name):
+    while groups(settings, name) and time.monotonic() < deadline:
+        for top in groups(settings, name):
             for directory, _, _ in os.walk(top, topdown=False):
                 try:
                     os.rmdir(directory)
                 except OSError:
                     pass
-        if groups(name):
+        if groups(settings, name):
             time.sleep(0.1)
-    return not groups(name)
+    return not groups(settings, name)

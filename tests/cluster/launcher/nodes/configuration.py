@@ -91,7 +91,7 @@ def _kubelet(settings: Settings, name: str, taints: Sequence[str]) -> dict:
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{names.CGROUP}/{name}",
+        "cgroupRoot": f"/{settings.cgroup}/{name}",
         "failCgroupV1": False,
         "failSwapOn": False,
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting, power-cutting and entering a node, and giving it images."""
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from ..settings import ClusterError, Settings
 from . import cgroups, configuration
 
 _INIT = Path(__file__).resolve().parents[2] / "programs" / "node-init"
+_MOUNT_POINTS = Path("/tmp/cachewarm-mount-points")
 _NAMESPACES = ("-m", "-n", "-p", "-u", "-i")
 
 
@@ -43,12 +47,13 @@ def up(
     booted = 0.0
     if not init_pid(settings, name):
         booted = time.time()
-        _make_mount_points(settings)
+        with _mount_points():
+            cgroups.make(settings, name)
+            _make_mount_points()
         configuration.write(settings, name, taints)
         for path in configuration.VOLATILE_PATHS:
             _empty(settings.node(name) / "disk" / path[1:])
         _offer_images(settings, name)
-        cgroups.make(name)
         network.detach(index)
         _power_on(settings, name, index)
     _wait_ready(settings, name, booted)
@@ -64,8 +69,8 @@ def down(settings: Settings, name: str, purge: bool = False) -> None:
         os.kill(pid, signal.SIGKILL)
     _daemon(settings, name).kill()
     network.detach(index)
-    if not cgroups.remove(name):
-        raise ClusterError(f"cgroups of {name} are still busy: {cgroups.groups(name)[0]}")
+    if not cgroups.remove(settings, name):
+        raise ClusterError(f"cgroups of {name} are still busy: {cgroups.groups(settings, name)[0]}")
     if purge:
         shutil.rmtree(settings.node(name), ignore_errors=True)
         control_plane.kubectl(settings, "delete", "node", name, "--ignore-not-found")
@@ -88,17 +93,22 @@ def load_image(settings: Settings, archive: Path, progress: Progress) -> None:
         raise ClusterError(f"{archive} is not a file: build the image first (images/build-rootfs)")
     settings.images.mkdir(parents=True, exist_ok=True)
     kept = settings.images / archive.name
-    partial = kept.with_suffix(".new")
-    shutil.copyfile(archive, partial)
-    partial.rename(kept)
-    digest = _digest(kept)
-    for name in settings.node_names():
+    digest = _digest(archive)
+    if not kept.exists() or _digest(kept) != digest:
+        partial = kept.with_suffix(".new")
+        shutil.copyfile(archive, partial)
+        partial.rename(kept)
+
+    def give(name: str) -> None:
         mark = _mark(settings, name, kept)
         if init_pid(settings, name) and not (mark.exists() and mark.read_text() == digest):
             since = progress.now()
             run(*enter(settings, name, ["ctr", "-n", "k8s.io", "images", "import", str(kept)]))
             mark.write_text(digest)
             progress.done(f"{archive.name} in {name}", since)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(give, settings.node_names()))
 
 
 def make_fake_gpus(settings: Settings, name: str, count: int) -> None:
@@ -111,19 +121,26 @@ def make_fake_gpus(settings: Settings, name: str, count: int) -> None:
     control_plane.kubectl(settings, *words)
 
 
-def remove_mount_points(settings: Settings) -> None:
-    """Takes back the empty directories that _make_mount_points made, and no others."""
-    record = settings.state / "mount-points"
-    if record.exists():
-        for path in sorted(record.read_text().split(), reverse=True):
-            try:
-                os.rmdir(path)
-            except OSError:
-                pass
-        record.unlink()
+@contextlib.contextmanager
+def _mount_points() -> Iterator[None]:
+    """One cluster at a time makes or removes them: all clusters of a machine share them."""
+    with open(f"{_MOUNT_POINTS}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
-def _make_mount_points(settings: Settings) -> None:
+def remove_mount_points() -> None:
+    """Takes back the empty directories that _make_mount_points made, and no others, once no
+    cluster has nodes: a node loses what is mounted on a directory that goes."""
+    with _mount_points():
+        if _MOUNT_POINTS.exists() and not cgroups.any_cluster():
+            for path in sorted(_MOUNT_POINTS.read_text().split(), reverse=True):
+                with contextlib.suppress(OSError):
+                    os.rmdir(path)
+            _MOUNT_POINTS.unlink()
+
+
+def _make_mount_points() -> None:
     made = []
     for path in configuration.NODE_PATHS:
         for directory in [*reversed(Path(path).parents), Path(path)]:
@@ -131,7 +148,7 @@ def _make_mount_points(settings: Settings) -> None:
                 directory.mkdir(exist_ok=True)
                 made.append(str(directory))
     if made:
-        with open(settings.state / "mount-points", "a", encoding="utf-8") as record:
+        with open(_MOUNT_POINTS, "a", encoding="utf-8") as record:
             record.write("\n".join(made) + "\n")
 
 
@@ -154,6 +171,7 @@ def _power_on(settings: Settings, name: str, index: int) -> None:
         "KUBECONFIG": str(kubeconfig),
         "PATH": _search_path(settings),
         "HOME": "/root",
+        "GOGC": os.environ.get("GOGC", "100"),
     }
     node = _daemon(settings, name)
     unshare = ("unshare", *_NAMESPACES, "--fork", "--kill-child=KILL", "--mount-proc")
@@ -168,15 +186,15 @@ def _wait_ready(settings: Settings, name: str, booted: float) -> None:
 
     def ready() -> bool:
         node.require_alive()
-        command = (settings.kubectl, f"--kubeconfig={settings.kubeconfig}", "get", "node", name)
-        answer = run(*command, "-o", "json", check=False)
-        if answer.returncode != 0:
+        answer = control_plane.read(settings, f"/api/v1/nodes/{name}")
+        if not answer:
             return False
-        conditions = json.loads(answer.stdout)["status"].get("conditions", [])
+        conditions = json.loads(answer)["status"].get("conditions", [])
         said = [c for c in conditions if c["type"] == "Ready" and c["status"] == "True"]
         return bool(said) and _epoch(said[0]["lastHeartbeatTime"]) >= int(booted)
 
-    wait_until(ready, 180, lambda: f"{name} is not Ready; see {settings.node(name)}/kubelet.log")
+    log = settings.node(name) / "kubelet.log"
+    wait_until(ready, 180, lambda: f"{name} is not Ready; see {log}", every=0.25)
 
 
 def _epoch(text: str) -> float:

@@ -11,7 +11,7 @@ using api::BuilderState;
 using fakes::At;
 using fakes::SnapshotBuilder;
 
-// A builder Job's pod whose containers are ready, of a warmup with two requests.
+// A builder Job's pod with ready containers, of a warmup with two requests.
 class BuilderRequests : public testing::Test {
  protected:
   BuilderRequests() {
@@ -47,7 +47,7 @@ class BuilderRequests : public testing::Test {
   std::string job_;
 };
 
-TEST_F(BuilderRequests, AreNotSentBeforeTheContainersAreReady) {
+TEST_F(BuilderRequests, NotSentBeforeContainersAreReady) {
   Pod(0);
   const Plan plan = builder_.Decide();
   EXPECT_TRUE(plan.build_requests.empty());
@@ -55,7 +55,7 @@ TEST_F(BuilderRequests, AreNotSentBeforeTheContainersAreReady) {
   EXPECT_EQ(plan.status.builders.at(0).pod_name, "b");
 }
 
-TEST_F(BuilderRequests, AreSentToTheBuildersOwnAddressAndTheCacheIsNotTakenMeanwhile) {
+TEST_F(BuilderRequests, SentToBuilderAddressBeforeCapture) {
   Pod(120);
   const Plan plan = builder_.Decide();
   ASSERT_EQ(plan.build_requests.size(), 1U);
@@ -64,10 +64,10 @@ TEST_F(BuilderRequests, AreSentToTheBuildersOwnAddressAndTheCacheIsNotTakenMeanw
   EXPECT_EQ(plan.build_requests[0].requests, builder_.warmup().spec.compile.requests);
   EXPECT_FALSE(AsksForCapture(plan));
   builder_.status() = plan.status;
-  EXPECT_EQ(builder_.Decide().build_requests.size(), 1U) << "until their end is known";
+  EXPECT_EQ(builder_.Decide().build_requests.size(), 1U) << "until their exit is seen";
 }
 
-TEST_F(BuilderRequests, TheCacheIsTakenAfterTheLastAnswerAndNothingIsSentAgain) {
+TEST_F(BuilderRequests, CaptureFollowsLastAnswer) {
   Pod(120);
   builder_.status() = builder_.Decide().status;
   builder_.in().build_requests = {{.pod_uid = "another", .ended = true, .failure = "x"},
@@ -76,25 +76,25 @@ TEST_F(BuilderRequests, TheCacheIsTakenAfterTheLastAnswerAndNothingIsSentAgain) 
   EXPECT_EQ(plan.status.builders.at(0).answered_time, At(121));
   EXPECT_TRUE(plan.build_requests.empty());
   EXPECT_TRUE(AsksForCapture(plan));
-  // A new leader knows the status and nothing else.
+  // A new leader knows only the status.
   builder_.status() = plan.status;
   builder_.in().build_requests.clear();
   const Plan later = builder_.Decide();
   EXPECT_TRUE(later.build_requests.empty());
 }
 
-TEST_F(BuilderRequests, AServerThatMissesItsProbeWhileItCompilesIsAskedOn) {
+TEST_F(BuilderRequests, FailedProbeDuringRequestsIsIgnored) {
   Pod(120);
   builder_.status() = builder_.Decide().status;
   auto pod = std::make_shared<api::Pod>(*builder_.in().pods.back());
   pod->containers_ready = false;
   builder_.in().pods.back() = pod;
-  EXPECT_TRUE(builder_.Decide().build_requests.empty()) << "nothing begins now";
+  EXPECT_TRUE(builder_.Decide().build_requests.empty()) << "nothing starts now";
   builder_.in().build_requests = {{.pod_uid = "uid-b"}};
-  EXPECT_EQ(builder_.Decide().build_requests.size(), 1U) << "and nothing ends";
+  EXPECT_EQ(builder_.Decide().build_requests.size(), 1U) << "and nothing is stopped";
 }
 
-TEST_F(BuilderRequests, OneThatFailsFailsTheBuildWithItsWords) {
+TEST_F(BuilderRequests, FailedRequestFailsBuildWithItsMessage) {
   Pod(120);
   builder_.status() = builder_.Decide().status;
   builder_.in().build_requests = {
@@ -108,7 +108,7 @@ TEST_F(BuilderRequests, OneThatFailsFailsTheBuildWithItsWords) {
   EXPECT_FALSE(AsksForCapture(plan));
 }
 
-TEST_F(BuilderRequests, ABuildWhoseRequestsHangEndsWithItsTime) {
+TEST_F(BuilderRequests, HangingRequestsTimeOutTheBuild) {
   builder_.warmup().spec.compile.timeout_seconds = 60;
   Pod(120);
   builder_.status() = builder_.Decide().status;
@@ -118,7 +118,7 @@ TEST_F(BuilderRequests, ABuildWhoseRequestsHangEndsWithItsTime) {
   EXPECT_TRUE(plan.build_requests.empty());
 }
 
-TEST_F(BuilderRequests, FirstPodsAreAskedNothing) {
+TEST_F(BuilderRequests, FirstPodsReceiveNoRequests) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.warmup().spec.compile.requests = {{.path = "/a", .port = 80}};

@@ -46,18 +46,18 @@ BuilderStatus Failed(SnapshotBuilder& builder, int attempt, int finished,
           .elected_time = At(finished - 1),
           .finished_time = At(finished),
           .reason = reason,
-          .message = "last words"};
+          .message = "last message"};
 }
 
 // ---- first pods ---------------------------------------------------------------------------------
 
-TEST(Builders, NobodyIsElectedBeforeAPodHasStarted) {
+TEST(Builders, NoBuilderBeforeAPodStarts) {
   SnapshotBuilder builder = Accepted();
   builder.Pod({.name = "a", .node = "n1", .created = 90});
   EXPECT_TRUE(builder.Decide().status.builders.empty());
 }
 
-TEST(Builders, TheFirstPodThatStartedIsElectedAndItsCaptureAskedFor) {
+TEST(Builders, FirstStartedPodIsElectedAndCaptureRequested) {
   SnapshotBuilder builder = Accepted(2);
   builder.Pod({.name = "late", .node = "n1", .created = 80, .started = 95});
   builder.Pod({.name = "early", .node = "n2", .created = 85, .started = 91});
@@ -80,14 +80,14 @@ TEST(Builders, TheFirstPodThatStartedIsElectedAndItsCaptureAskedFor) {
   EXPECT_EQ(captures[0].settle_seconds, 10);
 }
 
-TEST(Builders, PodsThatStartedTogetherAreToldApartByUid) {
+TEST(Builders, SimultaneousStartsAreOrderedByUid) {
   SnapshotBuilder builder = Accepted(2);
   builder.Pod({.name = "b", .node = "n1", .created = 80, .started = 95});
   builder.Pod({.name = "a", .node = "n2", .created = 85, .started = 95});
   EXPECT_EQ(builder.Decide().status.builders[0].pod_name, "a");
 }
 
-TEST(Builders, EachTypeAndClassHasItsOwn) {
+TEST(Builders, EachTypeAndClassHasItsOwnBuilder) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Node({.name = "n2", .cpu_class = fakes::kAvx2});
@@ -111,7 +111,7 @@ struct NotElected {
 
 class Unelectable : public testing::TestWithParam<NotElected> {};
 
-TEST_P(Unelectable, IsNotTheBuilder) {
+TEST_P(Unelectable, PodIsNotElected) {
   SnapshotBuilder builder = Accepted();
   builder.Pod(GetParam().pod);
   EXPECT_TRUE(builder.Decide().status.builders.empty());
@@ -127,14 +127,14 @@ INSTANTIATE_TEST_SUITE_P(
         NotElected{"finished", {.name = "a", .node = "n1", .started = 90, .exit_code = 1}}),
     [](const auto& each) { return each.param.name; });
 
-TEST(Builders, ANodeWhoseFactsAreUnknownOrMalformedBuildsNothing) {
+TEST(Builders, NodeWithUnknownFactsBuildsNothing) {
   SnapshotBuilder builder = Accepted();
   builder.cache("n1").status.node.cpu_class = "../../etc";
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
   EXPECT_TRUE(builder.Decide().status.builders.empty());
 }
 
-TEST(Builders, NothingIsElectedWhilePausedOrNotAccepted) {
+TEST(Builders, NoElectionWhilePausedOrNotAccepted) {
   SnapshotBuilder paused = Accepted();
   paused.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
   paused.warmup().spec.paused = true;
@@ -145,14 +145,14 @@ TEST(Builders, NothingIsElectedWhilePausedOrNotAccepted) {
   EXPECT_TRUE(refused.Decide().status.builders.empty());
 }
 
-TEST(Builders, ABundleEndsTheNeedForABuilder) {
+TEST(Builders, KeyWithBundleNeedsNoBuilder) {
   SnapshotBuilder builder = Accepted();
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
   EXPECT_TRUE(builder.Decide().status.builders.empty());
 }
 
-TEST(Builders, ABundleWithoutNativeCodeServesTheOtherCpuClassToo) {
+TEST(Builders, BundleWithoutNativeCodeServesOtherCpuClass) {
   SnapshotBuilder builder = Accepted();
   builder.Node({.name = "n2", .cpu_class = fakes::kAvx2});
   builder.Bundle({.node = "n1", .native = false, .active = {"n1"}});
@@ -163,7 +163,7 @@ TEST(Builders, ABundleWithoutNativeCodeServesTheOtherCpuClassToo) {
   EXPECT_EQ(fakes::EntriesOf(plan, "n2")->spec.warmups[0].bundles.size(), 1U);
 }
 
-TEST(Builders, ANativeBundleNeverServesAnotherCpuClass) {
+TEST(Builders, NativeBundleServesOnlyItsCpuClass) {
   SnapshotBuilder builder = Accepted();
   builder.Node({.name = "n2", .cpu_class = fakes::kAvx2});
   builder.Bundle({.node = "n1", .native = true, .active = {"n1"}});
@@ -177,7 +177,7 @@ TEST(Builders, ANativeBundleNeverServesAnotherCpuClass) {
 
 // ---- held pods ----------------------------------------------------------------------------------
 
-TEST(Builders, TheOldestHeldPodOfADueTypeIsReleasedTowardsItsNodes) {
+TEST(Builders, OldestHeldPodIsReleasedToNodesOfDueType) {
   SnapshotBuilder builder = Accepted(2);
   builder.Pod({.name = "younger", .held = true, .created = 98});
   builder.Pod({.name = "older", .held = true, .created = 97});
@@ -192,7 +192,7 @@ TEST(Builders, TheOldestHeldPodOfADueTypeIsReleasedTowardsItsNodes) {
   EXPECT_EQ(plan.status.builders[0].node, "") << "it has not started yet";
 }
 
-TEST(Builders, APodAtTheGateOfSomebodyElseIsNotElected) {
+TEST(Builders, PodWithAnotherGateIsNotElected) {
   SnapshotBuilder builder = Accepted();
   builder.Pod(
       {.name = "queued", .held = true, .created = 97, .other_gates = {"kueue.x-k8s.io/admission"}});
@@ -216,7 +216,7 @@ TEST(Builders, OneHeldPodPerDueTypeIsReleased) {
   EXPECT_NE(plan.status.builders[0].pod_uid, plan.status.builders[1].pod_uid);
 }
 
-TEST(Builders, ACandidateIsElectedOnceItsContainerHasStarted) {
+TEST(Builders, CandidateIsElectedWhenItsContainerStarts) {
   SnapshotBuilder builder = Accepted();
   builder.Pod({.name = "a", .held = true, .created = 98});
   builder.status() = builder.Decide().status;
@@ -229,7 +229,7 @@ TEST(Builders, ACandidateIsElectedOnceItsContainerHasStarted) {
   EXPECT_EQ(fakes::EntriesOf(plan, "n1")->spec.captures.size(), 1U);
 }
 
-TEST(Builders, APodThatStartedBeforeTheCandidateTakesItsPlace) {
+TEST(Builders, EarlierStartedPodReplacesCandidate) {
   SnapshotBuilder builder = Accepted();
   builder.Pod({.name = "a", .held = true, .created = 98});
   builder.status() = builder.Decide().status;
@@ -241,7 +241,7 @@ TEST(Builders, APodThatStartedBeforeTheCandidateTakesItsPlace) {
   EXPECT_EQ(plan.status.builders[0].pod_name, "slipped");
 }
 
-TEST(Builders, ACandidateWhoseReleaseWasLostIsReleasedAgain) {
+TEST(Builders, LostReleaseOfCandidateIsRepeated) {
   SnapshotBuilder builder = Accepted();
   builder.Pod({.name = "a", .held = true, .created = 98});
   builder.status() = builder.Decide().status;
@@ -251,7 +251,7 @@ TEST(Builders, ACandidateWhoseReleaseWasLostIsReleasedAgain) {
   EXPECT_EQ(plan.status.builders[0].attempt, 1);
 }
 
-TEST(Builders, ACandidateThatIsGoneMakesRoomForTheNextAtOnce) {
+TEST(Builders, DeletedCandidateIsReplacedAtOnce) {
   SnapshotBuilder builder = Accepted();
   builder.Pod({.name = "a", .held = true, .created = 98});
   builder.Pod({.name = "b", .held = true, .created = 99});
@@ -261,11 +261,11 @@ TEST(Builders, ACandidateThatIsGoneMakesRoomForTheNextAtOnce) {
   const Plan plan = builder.Decide();
   ASSERT_NE(fakes::ReleaseOf(plan, "b"), nullptr);
   EXPECT_EQ(plan.status.builders[0].pod_name, "b");
-  EXPECT_EQ(plan.status.builders[0].attempt, 1) << "nothing was wrong with the build";
+  EXPECT_EQ(plan.status.builders[0].attempt, 1) << "the build itself did not fail";
   EXPECT_TRUE(plan.builds_finished.empty());
 }
 
-TEST(Builders, ACandidateThatLandsOnAnotherTypeBuildsForThatOne) {
+TEST(Builders, CandidateOnAnotherTypeBuildsForThatType) {
   SnapshotBuilder builder = Accepted();
   builder.Node({.name = "n2", .cpu_class = fakes::kAvx2});
   builder.Pod({.name = "a", .held = true, .created = 98});
@@ -281,7 +281,7 @@ TEST(Builders, ACandidateThatLandsOnAnotherTypeBuildsForThatOne) {
   EXPECT_EQ(BuilderOf(plan, builder.Key(for_n1 ? "n1" : "n2"))->state, BuilderState::kFailed);
 }
 
-TEST(Builders, ACandidateThatDoesNotStartInPendingSecondsFails) {
+TEST(Builders, CandidateFailsAfterPendingSeconds) {
   SnapshotBuilder builder = Accepted();
   builder.Pod({.name = "a", .held = true, .created = 98});
   builder.status() = builder.Decide().status;
@@ -295,7 +295,7 @@ TEST(Builders, ACandidateThatDoesNotStartInPendingSecondsFails) {
   EXPECT_NE(plan.status.builders[0].message.find("ErrImagePull"), std::string::npos);
 }
 
-TEST(Builders, NoHeldPodIsTakenForATypeWithoutRoom) {
+TEST(Builders, NoHeldPodIsElectedForTypeWithoutCapacity) {
   SnapshotBuilder builder = Accepted();
   builder.Node({.name = "n2", .cpu_class = fakes::kAvx2, .pods = 0});
   builder.Pod({.name = "a", .held = true, .created = 98});
@@ -310,12 +310,12 @@ TEST(Builders, NoHeldPodIsTakenForATypeWithoutRoom) {
 struct BackoffCase {
   const char* name;
   int attempt;
-  int wait;  // seconds before the next build may begin
+  int wait;  // seconds until the next build may begin
 };
 
 class Backoff : public testing::TestWithParam<BackoffCase> {};
 
-TEST_P(Backoff, SpacesTheAttempts) {
+TEST_P(Backoff, SpacesAttempts) {
   SnapshotBuilder builder = Accepted();
   builder.status().builders = {Failed(builder, GetParam().attempt, 100)};
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
@@ -337,7 +337,7 @@ INSTANTIATE_TEST_SUITE_P(All, Backoff,
                                          BackoffCase{"after", 5, 1200}),
                          [](const auto& each) { return each.param.name; });
 
-TEST(Builders, ALostBuilderIsFollowedByTheNextPodAtOnceAndCostsNoAttempt) {
+TEST(Builders, LostBuilderIsReplacedWithoutCostingAnAttempt) {
   SnapshotBuilder builder = Accepted();
   builder.status().builders = {Failed(builder, 1, 100, "BuilderLost")};
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
@@ -346,7 +346,7 @@ TEST(Builders, ALostBuilderIsFollowedByTheNextPodAtOnceAndCostsNoAttempt) {
   EXPECT_EQ(plan.status.builders[0].attempt, 1);
 }
 
-TEST(Builders, ANewRevisionStartsTheCountAfresh) {
+TEST(Builders, NewRevisionResetsAttempts) {
   SnapshotBuilder builder = Accepted();
   builder.status().builders = {Failed(builder, 4, 50)};
   builder.Pod({.name = "a", .node = "n1", .revision = "r2", .created = 80, .started = 90});
@@ -358,13 +358,13 @@ TEST(Builders, ANewRevisionStartsTheCountAfresh) {
 struct SettingCase {
   const char* name;
   void (*change)(api::WarmupSpec&);
-  bool news;
+  bool resets_attempts;
 };
 
-class Settings : public testing::TestWithParam<SettingCase> {};
+class BuildSettings : public testing::TestWithParam<SettingCase> {};
 
-// Four attempts failed, the last of them while nothing had changed yet.
-TEST_P(Settings, ThatABuildCouldHaveFailedByStartTheCountAfresh) {
+// Four attempts failed under unchanged settings.
+TEST_P(BuildSettings, ChangedSettingsResetAttempts) {
   SnapshotBuilder builder = Accepted();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
   builder.status() = builder.Decide().status;
@@ -376,14 +376,15 @@ TEST_P(Settings, ThatABuildCouldHaveFailedByStartTheCountAfresh) {
   EXPECT_EQ(builder.Decide().status.builders[0].attempt, 4);
   GetParam().change(builder.warmup().spec);
   const BuilderStatus next = builder.Decide().status.builders[0];
-  EXPECT_EQ(next.attempt, GetParam().news ? 1 : 4);
-  EXPECT_EQ(next.state, GetParam().news ? BuilderState::kElected : BuilderState::kFailed);
+  EXPECT_EQ(next.attempt, GetParam().resets_attempts ? 1 : 4);
+  EXPECT_EQ(next.state,
+            GetParam().resets_attempts ? BuilderState::kElected : BuilderState::kFailed);
   last.settings_hash.clear();
-  EXPECT_EQ(builder.Decide().status.builders[0], last) << "an older version has noted none";
+  EXPECT_EQ(builder.Decide().status.builders[0], last) << "an older version recorded none";
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Settings,
+    All, BuildSettings,
     testing::Values(
         SettingCase{"timeout", [](api::WarmupSpec& s) { s.compile.timeout_seconds = 3600; }, true},
         SettingCase{"pending", [](api::WarmupSpec& s) { s.compile.pending_seconds = 900; }, true},
@@ -398,7 +399,7 @@ INSTANTIATE_TEST_SUITE_P(
         SettingCase{"gate", [](api::WarmupSpec& s) { s.gate.max_hold_seconds = 5; }, false}),
     [](const auto& each) { return each.param.name; });
 
-TEST(Builders, OfSettingsThatChangeWhileABuildRunsNothingIsMadeWhenItFails) {
+TEST(Builders, SettingsChangedDuringABuildDoNotResetAttempts) {
   SnapshotBuilder builder = Accepted();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
   builder.status() = builder.Decide().status;
@@ -410,7 +411,7 @@ TEST(Builders, OfSettingsThatChangeWhileABuildRunsNothingIsMadeWhenItFails) {
   EXPECT_EQ(builder.Decide().status.builders[0].state, BuilderState::kFailed);
 }
 
-TEST(Builders, AnOldRevisionsPodsDoNot) {
+TEST(Builders, OldRevisionDoesNotResetAttempts) {
   SnapshotBuilder builder = Accepted();
   builder.status().builders = {Failed(builder, 4, 95)};
   builder.Pod({.name = "a", .node = "n1", .revision = "r0", .created = 80, .started = 90});
@@ -435,7 +436,7 @@ void AddMissed(SnapshotBuilder& builder, const std::string& revision, int starte
                .annotations = {{"cachewarm.io/start", R"({"result":"miss"})"}}});
 }
 
-TEST(Builders, APodOfANewRevisionThatMissedIsElectedItself) {
+TEST(Builders, MissingPodOfNewRevisionIsElected) {
   SnapshotBuilder builder = Accepted();
   builder.Bundle({.node = "n1", .published = 40, .active = {"n1"}});
   builder.status().builders = {CapturedAt(builder, 40)};
@@ -445,7 +446,7 @@ TEST(Builders, APodOfANewRevisionThatMissedIsElectedItself) {
   EXPECT_EQ(plan.status.builders[0].state, BuilderState::kElected);
 }
 
-TEST(Builders, ChangedArgsWithoutAMissCostNoBuild) {
+TEST(Builders, ChangedArgsWithoutAMissNeedNoBuild) {
   SnapshotBuilder builder = Accepted();
   builder.Bundle({.node = "n1", .published = 40, .active = {"n1"}});
   builder.status().builders = {CapturedAt(builder, 40)};
@@ -459,7 +460,7 @@ TEST(Builders, ChangedArgsWithoutAMissCostNoBuild) {
   EXPECT_EQ(builder.Decide().status.builders[0].state, BuilderState::kCaptured);
 }
 
-TEST(Builders, MissesOfOneRevisionAreTenMinutesApart) {
+TEST(Builders, RebuildsAfterMissesAreTenMinutesApart) {
   SnapshotBuilder builder = Accepted();
   builder.Bundle({.node = "n1", .published = 40, .active = {"n1"}});
   builder.status().builders = {CapturedAt(builder, 40)};
@@ -469,14 +470,14 @@ TEST(Builders, MissesOfOneRevisionAreTenMinutesApart) {
   EXPECT_EQ(builder.Decide().status.builders[0].state, BuilderState::kElected);
 }
 
-TEST(Builders, AMissFromBeforeTheBundleIsNoReason) {
+TEST(Builders, MissBeforeTheBundleCausesNoRebuild) {
   SnapshotBuilder builder = Accepted();
   builder.Bundle({.node = "n1", .published = 95, .active = {"n1"}});
   AddMissed(builder, "r2", 90);
   EXPECT_TRUE(builder.Decide().status.builders.empty());
 }
 
-TEST(Builders, PlanningTwiceOnOneElectionAddsNothing) {
+TEST(Builders, ReplanningAfterElectionAddsNothing) {
   SnapshotBuilder builder = Accepted();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
   builder.status() = builder.Decide().status;

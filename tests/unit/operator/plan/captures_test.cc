@@ -14,7 +14,7 @@ using fakes::At;
 using fakes::HasEvent;
 using fakes::SnapshotBuilder;
 
-// A builder "a" on n1 that was elected at 100 and asked for its capture.
+// A builder "a" on n1, elected at 100, with a requested capture.
 class Handshake : public testing::Test {
  protected:
   Handshake() {
@@ -35,9 +35,7 @@ class Handshake : public testing::Test {
     return "uid-a-" + builder.Key("n1").substr(0, 8) + "-" + std::to_string(attempt);
   }
 
-  void DryRunResult(const api::CaptureStatus& answer) {
-    builder.cache("n1").status.captures = {answer};
-  }
+  void Answer(const api::CaptureStatus& answer) { builder.cache("n1").status.captures = {answer}; }
 
   api::CaptureStatus Pushed() {
     return {.id = Id(1),
@@ -58,16 +56,16 @@ class Handshake : public testing::Test {
   SnapshotBuilder builder;
 };
 
-TEST_F(Handshake, TheRequestLearnsWhenThePodIsReady) {
+TEST_F(Handshake, RequestIncludesReadyTime) {
   Ready(110);
   ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
   EXPECT_EQ(builder.cache("n1").spec.captures[0].id, Id(1));
   EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_time, At(110));
 }
 
-TEST_F(Handshake, APushedBundleIsRecordedAndTheRequestRemovedInOnePlan) {
+TEST_F(Handshake, PushedBundleIsRecordedAndRequestRemovedInOnePlan) {
   Ready(110);
-  DryRunResult(Pushed());
+  Answer(Pushed());
   builder.Now(130);
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.status.bundles.size(), 1U);
@@ -84,7 +82,7 @@ TEST_F(Handshake, APushedBundleIsRecordedAndTheRequestRemovedInOnePlan) {
   EXPECT_EQ(plan.builds_finished[0].reason, "Captured");
   ASSERT_NE(fakes::EntriesOf(plan, "n1"), nullptr);
   EXPECT_TRUE(fakes::EntriesOf(plan, "n1")->spec.captures.empty());
-  // In the same plan every fitting node is told of the bundle.
+  // The same plan distributes the bundle to every fitting node.
   for (const char* node : {"n1", "n2"}) {
     ASSERT_NE(fakes::EntriesOf(plan, node), nullptr);
     ASSERT_EQ(fakes::EntriesOf(plan, node)->spec.warmups[0].bundles.size(), 1U);
@@ -95,21 +93,21 @@ TEST_F(Handshake, APushedBundleIsRecordedAndTheRequestRemovedInOnePlan) {
 
 TEST_F(Handshake, PackingIsShownAsCapturing) {
   Ready(110);
-  DryRunResult({.id = Id(1), .state = CaptureState::kPacking});
+  Answer({.id = Id(1), .state = CaptureState::kPacking});
   EXPECT_EQ(builder.Decide().status.builders[0].state, BuilderState::kCapturing);
 }
 
-struct DistrustCase {
+struct PushCase {
   const char* name;
-  fakes::PodSetup pod;  // "a" as it is when the agent says Pushed; no name: gone
-  const char* reason;   // of the failed build; "": not recorded, but still followed
+  fakes::PodSetup pod;  // state of "a" when the agent reports Pushed; no name: deleted
+  const char* reason;   // of the failed build; "": not recorded, the build continues
 };
 
-class Distrusted : public Handshake, public testing::WithParamInterface<DistrustCase> {};
+class UntrustedPush : public Handshake, public testing::WithParamInterface<PushCase> {};
 
-TEST_P(Distrusted, APushIsRecordedOnlyWhileThePodIsWhatWasElected) {
+TEST_P(UntrustedPush, PushIsRecordedOnlyForUnchangedBuilder) {
   Ready(110);
-  DryRunResult(Pushed());
+  Answer(Pushed());
   builder.in().pods.clear();
   if (!GetParam().pod.name.empty()) {
     builder.Pod(GetParam().pod);
@@ -127,83 +125,82 @@ TEST_P(Distrusted, APushIsRecordedOnlyWhileThePodIsWhatWasElected) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Distrusted,
+    All, UntrustedPush,
     testing::Values(
-        DistrustCase{"gone", {}, "BuilderLost"},
-        DistrustCase{
-            "moved", {.name = "a", .node = "n2", .started = 90, .ready = 110}, "BuilderLost"},
-        DistrustCase{"restarted",
-                     {.name = "a", .node = "n1", .started = 120, .ready = 125, .restarts = 1},
-                     "BuilderRestarted"},
-        DistrustCase{"crashed",
-                     {.name = "a", .node = "n1", .restarts = 1, .words = "CrashLoopBackOff"},
-                     "BuilderCrashed"},
-        DistrustCase{"exited", {.name = "a", .node = "n1", .exit_code = 137}, "BuilderCrashed"},
-        DistrustCase{"other_image",
-                     {.name = "a", .node = "n1", .image = "x:2", .started = 90, .ready = 110},
-                     "BuilderLost"},
-        DistrustCase{"not_ready", {.name = "a", .node = "n1", .started = 90}, ""}),
+        PushCase{"gone", {}, "BuilderLost"},
+        PushCase{"moved", {.name = "a", .node = "n2", .started = 90, .ready = 110}, "BuilderLost"},
+        PushCase{"restarted",
+                 {.name = "a", .node = "n1", .started = 120, .ready = 125, .restarts = 1},
+                 "BuilderRestarted"},
+        PushCase{"crashed",
+                 {.name = "a", .node = "n1", .restarts = 1, .words = "CrashLoopBackOff"},
+                 "BuilderCrashed"},
+        PushCase{"exited", {.name = "a", .node = "n1", .exit_code = 137}, "BuilderCrashed"},
+        PushCase{"other_image",
+                 {.name = "a", .node = "n1", .image = "x:2", .started = 90, .ready = 110},
+                 "BuilderLost"},
+        PushCase{"not_ready", {.name = "a", .node = "n1", .started = 90}, ""}),
     [](const auto& each) { return each.param.name; });
 
-TEST_F(Handshake, APushWithoutADigestIsNotRecorded) {
+TEST_F(Handshake, PushWithoutDigestIsIgnored) {
   Ready(110);
   api::CaptureStatus answer = Pushed();
   answer.digest = {};
-  DryRunResult(answer);
+  Answer(answer);
   EXPECT_TRUE(builder.Decide().status.bundles.empty());
 }
 
-TEST_F(Handshake, AnAnswerToAnotherRequestIsNotTaken) {
+TEST_F(Handshake, AnswerToAnotherRequestIsIgnored) {
   Ready(110);
   api::CaptureStatus answer = Pushed();
   answer.id = Id(2);
-  DryRunResult(answer);
+  Answer(answer);
   EXPECT_TRUE(builder.Decide().status.bundles.empty());
 }
 
-TEST_F(Handshake, AnAnswerIsNotTakenWhereTheNodeHasChangedItsFacts) {
+TEST_F(Handshake, AnswerFromNodeWithChangedFactsIsIgnored) {
   Ready(110);
-  DryRunResult(Pushed());
+  Answer(Pushed());
   const std::string before = Id(1);
   builder.cache("n1").status.node.cpu_class = fakes::kAvx2;
   const Plan plan = builder.Decide();
-  EXPECT_TRUE(plan.status.bundles.empty()) << "the pod builds for the other class now, afresh";
+  EXPECT_TRUE(plan.status.bundles.empty()) << "the pod starts a new build for the other class";
   EXPECT_TRUE(HasEvent(plan, "BuilderLost"));
   ASSERT_NE(fakes::EntriesOf(plan, "n1"), nullptr);
   EXPECT_NE(fakes::EntriesOf(plan, "n1")->spec.captures.at(0).id, before);
 }
 
-TEST_F(Handshake, AFailedCaptureEndsTheBuildWithTheAgentsWords) {
+TEST_F(Handshake, FailedCaptureFailsBuildWithAgentMessage) {
   Ready(110);
-  DryRunResult({.id = Id(1),
-                .state = CaptureState::kFailed,
-                .reason = "NothingToCapture",
-                .message = "no file of a known cache was used"});
+  Answer({.id = Id(1),
+          .state = CaptureState::kFailed,
+          .reason = "NothingToCapture",
+          .message = "no file of a known cache was used"});
   const Plan plan = builder.Decide();
   EXPECT_EQ(plan.status.builders[0].state, BuilderState::kFailed);
   EXPECT_EQ(plan.status.builders[0].reason, "NothingToCapture");
   EXPECT_EQ(plan.status.builders[0].message, "no file of a known cache was used");
 }
 
-TEST_F(Handshake, AStoreThatRefusesIsWaitedForAndShownAsDegraded) {
+TEST_F(Handshake, PublishFailureIsDegradedAndRetried) {
   Ready(110);
-  DryRunResult({.id = Id(1),
-                .state = CaptureState::kFailed,
-                .reason = "PublishFailed",
-                .message = "registry: connection refused"});
+  Answer({.id = Id(1),
+          .state = CaptureState::kFailed,
+          .reason = "PublishFailed",
+          .message = "registry: connection refused"});
   const Plan plan = builder.Decide();
   EXPECT_EQ(plan.status.builders[0].state, BuilderState::kCapturing);
   EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "StoreError");
   EXPECT_NE(fakes::Condition(plan, "Degraded")->message.find("refused"), std::string::npos);
   Apply(plan);
-  EXPECT_EQ(builder.cache("n1").spec.captures.size(), 1U) << "the agent goes on trying";
-  DryRunResult(Pushed());
+  EXPECT_EQ(builder.cache("n1").spec.captures.size(), 1U) << "the agent keeps trying";
+  Answer(Pushed());
   const Plan later = builder.Decide();
   EXPECT_EQ(later.status.bundles.size(), 1U);
   EXPECT_EQ(fakes::ReasonOf(later, "Degraded"), "Healthy");
 }
 
-TEST_F(Handshake, ABuilderThatIsNeverReadyTimesOutFromItsContainersStart) {
+TEST_F(Handshake, UnreadyBuilderTimesOutFromContainerStart) {
   builder.Now(90 + 1799);
   EXPECT_EQ(builder.Decide().status.builders[0].state, BuilderState::kElected);
   builder.Now(90 + 1800);
@@ -212,14 +209,14 @@ TEST_F(Handshake, ABuilderThatIsNeverReadyTimesOutFromItsContainersStart) {
   EXPECT_NE(plan.status.builders[0].message.find("compile.timeoutSeconds"), std::string::npos);
 }
 
-TEST_F(Handshake, ACaptureThatNeverSettlesEnds) {
+TEST_F(Handshake, UnsettledCaptureTimesOut) {
   Ready(110);
-  DryRunResult({.id = Id(1), .state = CaptureState::kWaiting});
+  Answer({.id = Id(1), .state = CaptureState::kWaiting});
   builder.Now(110 + 1800);
   EXPECT_EQ(builder.Decide().status.builders[0].reason, "CacheNotSettled");
 }
 
-TEST_F(Handshake, ThePodThatIsElectedAgainHasAnotherRequest) {
+TEST_F(Handshake, ReelectedPodGetsNewRequestId) {
   builder.Now(90 + 1800);
   Apply(builder.Decide());
   EXPECT_TRUE(builder.cache("n1").spec.captures.empty());
@@ -230,24 +227,24 @@ TEST_F(Handshake, ThePodThatIsElectedAgainHasAnotherRequest) {
   EXPECT_EQ(builder.cache("n1").spec.captures[0].id, Id(2));
 }
 
-TEST_F(Handshake, BackoffExhaustedIsDegradedWithTheLastWords) {
+TEST_F(Handshake, ExhaustedBackoffIsDegradedWithLastMessage) {
   builder.warmup().spec.compile.backoff_limit = 0;
   builder.Now(90 + 1800);
   const Plan plan = builder.Decide();
   EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "BuildFailed");
   EXPECT_NE(fakes::Condition(plan, "Degraded")->message.find("not ready 1800 s"),
             std::string::npos);
-  EXPECT_FALSE(plan.status.injection->gate) << "a held pod could gain nothing";
+  EXPECT_FALSE(plan.status.injection->gate) << "a held pod has nothing to gain";
 }
 
-TEST_F(Handshake, WithoutAReadinessProbeItIsReadyAMinuteAfterItsStart) {
+TEST_F(Handshake, PodWithoutProbeIsReadyAfterAMinute) {
   builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 91});
   builder.Now(149);
   const Plan plan = builder.Decide();
   Apply(plan);
   EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_time, WallTime{});
-  EXPECT_LE(*plan.requeue_after, std::chrono::seconds(1)) << "nothing but the clock tells";
+  EXPECT_LE(*plan.requeue_after, std::chrono::seconds(1)) << "only the clock changes";
   builder.Now(150);
   Apply(builder.Decide());
   EXPECT_EQ(builder.cache("n1").spec.captures[0].ready_time, At(150));
@@ -260,9 +257,9 @@ struct EndCase {
   bool probe;
 };
 
-class EndsByItselfTest : public Handshake, public testing::WithParamInterface<EndCase> {
+class RunToCompletionCapture : public Handshake, public testing::WithParamInterface<EndCase> {
  protected:
-  EndsByItselfTest() {
+  RunToCompletionCapture() {
     builder.in().workload.kind = GetParam().kind;
     if (!GetParam().probe) {
       builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
@@ -286,8 +283,8 @@ class EndsByItselfTest : public Handshake, public testing::WithParamInterface<En
     ended.ended = time;
     builder.Pod(ended);
   }
-  // At `now`, for a start at 90.
-  void ExpectAsked(int now, WallTime ready_time) {
+  // At `now`, for a container started at 90.
+  void ExpectRequested(int now, WallTime ready_time) {
     builder.Now(now);
     Apply(builder.Decide());
     ASSERT_EQ(builder.cache("n1").spec.captures.size(), 1U);
@@ -297,7 +294,7 @@ class EndsByItselfTest : public Handshake, public testing::WithParamInterface<En
 };
 
 INSTANTIATE_TEST_SUITE_P(
-    Kinds, EndsByItselfTest,
+    Kinds, RunToCompletionCapture,
     testing::Values(EndCase{"job", WorkloadKind::kJob, "Never", false},
                     EndCase{"job_with_a_probe", WorkloadKind::kJob, "Never", true},
                     EndCase{"cron_job", WorkloadKind::kCronJob, "OnFailure", false},
@@ -307,31 +304,31 @@ INSTANTIATE_TEST_SUITE_P(
                     EndCase{"template", WorkloadKind::kTemplate, "Never", false}),
     [](const auto& each) { return each.param.name; });
 
-// Of a Job the end counts. Others may run for days: they are ready a minute after their start, or
-// at their end when that is sooner.
-TEST_P(EndsByItselfTest, APodThatRunsToItsEndIsReadyByThenAtTheLatest) {
+// For a Job the exit counts. Other pods may run for days: they are ready a minute after their
+// start, or at their exit if that is earlier.
+TEST_P(RunToCompletionCapture, PodIsReadyAtItsExit) {
   const bool is_job = RunsToCompletion(GetParam().kind);
-  ExpectAsked(145, WallTime{});
-  ExpectAsked(155, is_job ? WallTime{} : At(150));
+  ExpectRequested(145, WallTime{});
+  ExpectRequested(155, is_job ? WallTime{} : At(150));
   End(190);
-  ExpectAsked(200, is_job ? At(190) : At(150));
+  ExpectRequested(200, is_job ? At(190) : At(150));
   builder.Now(230);
-  DryRunResult(Pushed());
+  Answer(Pushed());
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.status.bundles.size(), 1U);
   for (const char* node : {"n1", "n2"}) {
-    ASSERT_NE(fakes::EntriesOf(plan, node), nullptr) << "the next run may come there";
+    ASSERT_NE(fakes::EntriesOf(plan, node), nullptr) << "the next run may use this node";
     EXPECT_EQ(fakes::EntriesOf(plan, node)->spec.warmups.at(0).bundles.size(), 1U);
   }
 }
 
-TEST_P(EndsByItselfTest, OneThatEndedBeforeItWasAskedForIsCapturedAllTheSame) {
+TEST_P(RunToCompletionCapture, PodThatExitedBeforeTheRequestIsCaptured) {
   builder.cache("n1").spec.captures.clear();
   End(92);
-  ExpectAsked(101, At(92));
+  ExpectRequested(101, At(92));
 }
 
-TEST_P(EndsByItselfTest, ItsStartIsCountedByThenAtTheLatest) {
+TEST_P(RunToCompletionCapture, StartIsCountedAtItsExit) {
   builder.Now(145 + 90);
   EXPECT_TRUE(builder.Decide().starts_counted.empty());
   End(147);
@@ -341,8 +338,8 @@ TEST_P(EndsByItselfTest, ItsStartIsCountedByThenAtTheLatest) {
   EXPECT_EQ(plan.starts_counted[0].pod, "a");
 }
 
-// A bare pod may serve, and so do the workers of a RayCluster, which nobody starts again either.
-TEST_F(Handshake, AServerThatIsNotStartedAgainIsReadyByItsProbeOrItsGroup) {
+// A bare pod may serve, and so may workers of a RayCluster, which are not restarted either.
+TEST_F(Handshake, UnrestartedServerIsReadyByProbeOrGroup) {
   for (const auto& [kind, probe] :
        {std::pair(WorkloadKind::kSelector, true), {WorkloadKind::kGroup, false}}) {
     builder.in().workload.kind = kind;
@@ -360,19 +357,19 @@ TEST_F(Handshake, AServerThatIsNotStartedAgainIsReadyByItsProbeOrItsGroup) {
   }
 }
 
-TEST_F(Handshake, LongLastWordsAreCutToWhatTheSchemaAllows) {
+TEST_F(Handshake, LongMessagesAreTruncatedToSchemaLimit) {
   Ready(110);
-  DryRunResult({.id = Id(1),
-                .state = CaptureState::kFailed,
-                .reason = "NothingToCapture",
-                .message = std::string(1023, 'x') + "ä"});
+  Answer({.id = Id(1),
+          .state = CaptureState::kFailed,
+          .reason = "NothingToCapture",
+          .message = std::string(1023, 'x') + "ä"});
   const std::string message = builder.Decide().status.builders[0].message;
-  EXPECT_EQ(message, std::string(1023, 'x')) << "not within a character";
+  EXPECT_EQ(message, std::string(1023, 'x')) << "not inside a UTF-8 character";
 }
 
-TEST_F(Handshake, WhilePausedNothingMoves) {
+TEST_F(Handshake, PausedWarmupKeepsCaptures) {
   Ready(110);
-  DryRunResult(Pushed());
+  Answer(Pushed());
   builder.warmup().spec.paused = true;
   const Plan plan = builder.Decide();
   EXPECT_TRUE(plan.status.bundles.empty());

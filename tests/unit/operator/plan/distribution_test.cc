@@ -31,7 +31,7 @@ std::vector<Digest> Named(std::initializer_list<const char*> digits) {
   return out;
 }
 
-TEST(Distribution, DirectoriesAreAskedForBeforeAnythingIsAccepted) {
+TEST(Distribution, DirectoriesAreRequestedBeforeAcceptance) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1", .prepared = false});
   const Plan plan = builder.Decide();
@@ -44,7 +44,7 @@ TEST(Distribution, DirectoriesAreAskedForBeforeAnythingIsAccepted) {
   EXPECT_TRUE(entry.bundles.empty());
 }
 
-TEST(Distribution, EveryFittingNodeWantsTheBundleAlsoOneThatJoinsLater) {
+TEST(Distribution, EveryFittingNodeGetsTheBundle) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"}).Node({.name = "n2"});
   builder.Accepted();
@@ -56,7 +56,7 @@ TEST(Distribution, EveryFittingNodeWantsTheBundleAlsoOneThatJoinsLater) {
   }
 }
 
-TEST(Distribution, NodesThatDoNotFitWantNothing) {
+TEST(Distribution, UnfitNodesGetNothing) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"}).Node({.name = "tainted"}).Node({.name = "other"});
   builder.node("tainted").taints = {{.key = "team", .value = "x", .effect = "NoSchedule"}};
@@ -67,7 +67,7 @@ TEST(Distribution, NodesThatDoNotFitWantNothing) {
   EXPECT_EQ(EntriesOf(plan, "other"), nullptr);
 }
 
-TEST(Distribution, ACordonOrAPassingTaintTakesNothingAway) {
+TEST(Distribution, CordonOrTransientTaintRemovesNothing) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"}).Node({.name = "n2"});
   builder.node("n1").unschedulable = true;
@@ -92,11 +92,11 @@ TEST(Distribution, GpuTypesAndNodeSelectorLimitBundlesButNotDirectories) {
   EXPECT_EQ(DigestsFor(plan, "h"), Named({"a"}));
   EXPECT_TRUE(DigestsFor(plan, "h-other").empty());
   EXPECT_TRUE(DigestsFor(plan, "c").empty());
-  EXPECT_EQ(EntriesOf(plan, "c")->spec.warmups.size(), 1U) << "a pod could land there";
+  EXPECT_EQ(EntriesOf(plan, "c")->spec.warmups.size(), 1U) << "a pod could be scheduled there";
   EXPECT_EQ(plan.status.summary.nodes, "0/1");
 }
 
-TEST(Distribution, DuringARolloutBothImagesAreWanted) {
+TEST(Distribution, RolloutKeepsBundlesOfBothImages) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
@@ -112,7 +112,7 @@ TEST(Distribution, DuringARolloutBothImagesAreWanted) {
   EXPECT_EQ(DigestsFor(builder.Decide(), "n1"), Named({"a", "b"}));
 }
 
-TEST(Distribution, AKeyWithoutABundleGetsTheNewestOneAsSeed) {
+TEST(Distribution, KeyWithoutBundleGetsNewestAsSeed) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
@@ -121,7 +121,7 @@ TEST(Distribution, AKeyWithoutABundleGetsTheNewestOneAsSeed) {
   EXPECT_EQ(DigestsFor(builder.Decide(), "n1"), Named({"c"}));
 }
 
-TEST(Distribution, AfterTheRolloutTheBundleBeforeIsKeptForARollBack) {
+TEST(Distribution, PreviousBundleIsKeptForRollback) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
@@ -130,7 +130,7 @@ TEST(Distribution, AfterTheRolloutTheBundleBeforeIsKeptForARollBack) {
   EXPECT_EQ(DigestsFor(builder.Decide(), "n1"), Named({"a", "b"}));
 }
 
-TEST(Distribution, ASeedNeverCrossesTheCpuClassUnlessItHasNoNativeCode) {
+TEST(Distribution, SeedCrossesCpuClassOnlyWithoutNativeCode) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"}).Node({.name = "n2", .cpu_class = fakes::kAvx2});
   builder.Accepted();
@@ -140,7 +140,7 @@ TEST(Distribution, ASeedNeverCrossesTheCpuClassUnlessItHasNoNativeCode) {
   EXPECT_EQ(DigestsFor(builder.Decide(), "n2"), Named({"b"}));
 }
 
-TEST(Distribution, UsersStillRunningAsAnotherKeepTheirDirectory) {
+TEST(Distribution, RunAsOfLivePodsKeepsItsDirectory) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Pod(
@@ -149,7 +149,7 @@ TEST(Distribution, UsersStillRunningAsAnotherKeepTheirDirectory) {
             (std::vector<std::string>{"image", "u1000"}));
 }
 
-TEST(Distribution, ANodeThatHostsAPodKeepsItsEntryWhenItNoLongerFits) {
+TEST(Distribution, NodeWithAPodKeepsEntryWhenUnfit) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"}).Node({.name = "n2"});
   builder.Accepted();
@@ -159,7 +159,7 @@ TEST(Distribution, ANodeThatHostsAPodKeepsItsEntryWhenItNoLongerFits) {
   EXPECT_EQ(DigestsFor(builder.Decide(), "n2"), Named({"a"}));
 }
 
-TEST(Distribution, EntriesOfANodeThatNeitherFitsNorHostsAreRemoved) {
+TEST(Distribution, EntriesOfUnfitEmptyNodeAreRemoved) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"}).Node({.name = "n2"});
   builder.Accepted();
@@ -170,7 +170,7 @@ TEST(Distribution, EntriesOfANodeThatNeitherFitsNorHostsAreRemoved) {
   EXPECT_TRUE(EntriesOf(plan, "n2")->spec.warmups.empty());
 }
 
-TEST(Distribution, WhatIsThereAlreadyIsNotWrittenAgain) {
+TEST(Distribution, EqualEntriesAreNotWritten) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
@@ -181,8 +181,8 @@ TEST(Distribution, WhatIsThereAlreadyIsNotWrittenAgain) {
   EXPECT_EQ(EntriesOf(builder.Decide(), "n1"), nullptr);
 }
 
-// The API server refuses a 65th entry, and with it all that the plan wants of that node.
-TEST(Distribution, ANodeThatIsFullOfOthersIsLeftOutAndTheConditionSaysSo) {
+// The API server rejects a 65th entry, and with it the whole apply to that node.
+TEST(Distribution, FullNodeIsSkippedAndReported) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1", .prepared = false});
   builder.view("n1").warmups_listed = 63;
@@ -198,7 +198,7 @@ TEST(Distribution, ANodeThatIsFullOfOthersIsLeftOutAndTheConditionSaysSo) {
   EXPECT_LE(*full.requeue_after, std::chrono::seconds(60));
 }
 
-TEST(Distribution, AFullNodeTakesNoTurnFromOthers) {
+TEST(Distribution, FullNodeTakesNoFetchSlot) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"}).Node({.name = "n2"}).Node({.name = "n3"});
   builder.Accepted();
@@ -210,14 +210,15 @@ TEST(Distribution, AFullNodeTakesNoTurnFromOthers) {
       one.view(node).warmups_listed = std::string_view(node) == full ? 64 : 0;
     }
     const Plan plan = one.Decide();
-    const auto told = std::count_if(plan.nodes.begin(), plan.nodes.end(), [](const auto& each) {
-      return !each.spec.warmups.empty() && !each.spec.warmups.front().bundles.empty();
-    });
-    EXPECT_EQ(told, 1) << full;
+    const auto with_bundle =
+        std::count_if(plan.nodes.begin(), plan.nodes.end(), [](const auto& each) {
+          return !each.spec.warmups.empty() && !each.spec.warmups.front().bundles.empty();
+        });
+    EXPECT_EQ(with_bundle, 1) << full;
   }
 }
 
-TEST(Distribution, WhoIsInAFullNodeStaysThere) {
+TEST(Distribution, WarmupOnFullNodeStays) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
@@ -227,14 +228,14 @@ TEST(Distribution, WhoIsInAFullNodeStaysThere) {
   EXPECT_EQ(api::FindCondition(builder.Decide().status.conditions, "Ready")->status, "True");
 }
 
-TEST(Distribution, AMissingNodeCacheIsNotMadeByUs) {
+TEST(Distribution, MissingNodeCacheIsNotCreated) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.view("n1").cache = nullptr;
   EXPECT_TRUE(builder.Decide().nodes.empty());
 }
 
-TEST(Distribution, AHardRefusalFreezesWhatIsThere) {
+TEST(Distribution, HardRefusalFreezesEntries) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
@@ -244,7 +245,7 @@ TEST(Distribution, AHardRefusalFreezesWhatIsThere) {
   EXPECT_TRUE(builder.Decide().nodes.empty());
 }
 
-TEST(Distribution, CountsWhatNodesReport) {
+TEST(Distribution, CountsReportedStates) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"}).Node({.name = "n2"}).Node({.name = "n3"}).Node({.name = "down"});
   builder.Accepted();
@@ -262,7 +263,7 @@ TEST(Distribution, CountsWhatNodesReport) {
   EXPECT_EQ(bundle.message, "node n2: DiskFull: need 5 GB, free some");
 }
 
-TEST(Distribution, OldBundlesAndBuildersAreDroppedBeyondTheSchemasLimit) {
+TEST(Distribution, OldestEntriesAreDroppedBeyondSchemaLimit) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
@@ -286,7 +287,7 @@ TEST(Distribution, OldBundlesAndBuildersAreDroppedBeyondTheSchemasLimit) {
       << "the one in use stays, however old";
 }
 
-TEST(Distribution, TheUsersCachesTravelToTheAgent) {
+TEST(Distribution, UserCachesReachTheAgent) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.warmup().spec.caches = {{.name = "triton"}};
@@ -302,11 +303,11 @@ class Renewal : public testing::Test {
     builder.Node({.name = "n1"}).Node({.name = "n2"});
     builder.Accepted();
     builder.Bundle({.node = "n1", .active = {"n1", "n2"}});
-    PlanContext();
+    PlanOnce();
   }
 
-  // One plan, applied; what n1 wants then.
-  const api::WantedWarmup& PlanContext() {
+  // Applies one plan; returns the entry of n1.
+  const api::WantedWarmup& PlanOnce() {
     const Plan plan = builder.Decide();
     builder.status() = plan.status;
     for (const NodeEntries& wants : plan.nodes) {
@@ -326,24 +327,24 @@ class Renewal : public testing::Test {
   SnapshotBuilder builder;
 };
 
-TEST_F(Renewal, ACrashBeforeReadyCountsOnceOnItsNodeOnly) {
-  EXPECT_EQ(PlanContext().renew, 0);
+TEST_F(Renewal, CrashBeforeReadyCountsOnceOnItsNode) {
+  EXPECT_EQ(PlanOnce().renew, 0);
   Crashed(0);
-  EXPECT_EQ(PlanContext().renew, 1);
-  EXPECT_EQ(PlanContext().renew, 1) << "planning again counts nothing";
-  EXPECT_EQ(PlanContext().renewed_for, std::vector<std::string>{"uid-p:1"});
+  EXPECT_EQ(PlanOnce().renew, 1);
+  EXPECT_EQ(PlanOnce().renew, 1) << "planning again counts nothing";
+  EXPECT_EQ(PlanOnce().renewed_for, std::vector<std::string>{"uid-p:1"});
   EXPECT_EQ(builder.cache("n2").spec.warmups.at(0).renew, 0);
 }
 
-TEST_F(Renewal, TheRestartThatFollowsIsTheSameCrash) {
+TEST_F(Renewal, RestartAfterCrashIsTheSameCrash) {
   Crashed(0);
-  PlanContext();
+  PlanOnce();
   builder.Pod({.name = "p", .node = "n1", .created = 80, .started = 95, .restarts = 1});
-  EXPECT_EQ(PlanContext().renew, 1);
+  EXPECT_EQ(PlanOnce().renew, 1);
 }
 
 // Without a readiness probe it is Ready as soon as it runs again.
-TEST_F(Renewal, ACrashThatIsSeenOnlyAfterTheRestartCountsToo) {
+TEST_F(Renewal, CrashSeenAfterRestartCounts) {
   builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
   builder.Pod({.name = "p",
                .node = "n1",
@@ -352,51 +353,51 @@ TEST_F(Renewal, ACrashThatIsSeenOnlyAfterTheRestartCountsToo) {
                .ready = 95,
                .restarts = 1,
                .probe = false});
-  EXPECT_EQ(PlanContext().renew, 1);
+  EXPECT_EQ(PlanOnce().renew, 1);
 }
 
-TEST_F(Renewal, APodIsGivenAtMostTwoFreshTrees) {
+TEST_F(Renewal, PodGetsAtMostTwoFreshTrees) {
   for (int restarts = 0; restarts < 6; ++restarts) {
     Crashed(restarts);
-    PlanContext();
+    PlanOnce();
   }
-  EXPECT_EQ(PlanContext().renew, 2);
+  EXPECT_EQ(PlanOnce().renew, 2);
 }
 
-TEST_F(Renewal, ACrashAfterReadyIsTheEnginesOwn) {
+TEST_F(Renewal, CrashAfterReadyIsIgnored) {
   builder.Pod({.name = "p",
                .node = "n1",
                .created = 80,
                .restarts = 1,
                .annotations = {{"cachewarm.io/start", R"({"result":"hit"})"}},
                .words = "exit 1"});
-  EXPECT_EQ(PlanContext().renew, 0);
+  EXPECT_EQ(PlanOnce().renew, 0);
 }
 
-TEST_F(Renewal, AnExitWithZeroIsNoCrash) {
+TEST_F(Renewal, ExitWithZeroIsNoCrash) {
   builder.Pod({.name = "p", .node = "n1", .created = 80, .exit_code = 0});
-  EXPECT_EQ(PlanContext().renew, 0);
+  EXPECT_EQ(PlanOnce().renew, 0);
 }
 
 TEST_F(Renewal, WaitingForAnImageIsNoCrash) {
   builder.Pod({.name = "p", .node = "n1", .created = 80, .words = "ErrImagePull"});
-  EXPECT_EQ(PlanContext().renew, 0);
+  EXPECT_EQ(PlanOnce().renew, 0);
 }
 
-TEST_F(Renewal, ThePodsThatAreGoneAreForgottenTheCountIsNot) {
+TEST_F(Renewal, CountOutlivesDeletedPods) {
   Crashed(0);
-  PlanContext();
+  PlanOnce();
   builder.in().pods.clear();
-  EXPECT_EQ(PlanContext().renew, 1);
-  EXPECT_TRUE(PlanContext().renewed_for.empty());
+  EXPECT_EQ(PlanOnce().renew, 1);
+  EXPECT_TRUE(PlanOnce().renewed_for.empty());
 }
 
-TEST_F(Renewal, MemoryIsBoundedBySixteen) {
+TEST_F(Renewal, RemembersAtMostSixteenCrashes) {
   for (int i = 0; i < 30; ++i) {
     Crashed(0, "p" + std::to_string(i));
   }
-  EXPECT_EQ(PlanContext().renew, 16);
-  EXPECT_EQ(PlanContext().renewed_for.size(), 16U);
+  EXPECT_EQ(PlanOnce().renew, 16);
+  EXPECT_EQ(PlanOnce().renewed_for.size(), 16U);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void Apply(SnapshotBuilder& builder, const Plan& plan) {
   }
 }
 
-TEST(Starts, AStartingPodIsWatchedUntilItIsCounted) {
+TEST(Starts, StartingPodIsObservedUntilCounted) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
   Apply(builder, builder.Decide());
@@ -53,7 +53,7 @@ TEST(Starts, AStartingPodIsWatchedUntilItIsCounted) {
   EXPECT_TRUE(fakes::EntriesOf(plan, "n1")->spec.starts.empty());
 }
 
-TEST(Starts, OfAPodWithoutAReadinessProbeTheEndIsLookedForInTime) {
+TEST(Starts, PodWithoutProbeRequeuesAtAssumedReady) {
   SnapshotBuilder builder = Warm();
   builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 91});
@@ -66,7 +66,7 @@ TEST(Starts, OfAPodWithoutAReadinessProbeTheEndIsLookedForInTime) {
   EXPECT_EQ(builder.Decide().starts_counted.size(), 1U);
 }
 
-// Injects since then.
+// A warmup that injects since `accepted`.
 SnapshotBuilder InjectingSince(int accepted) {
   SnapshotBuilder builder = Warm();
   builder.status().conditions = {{.type = "Ready",
@@ -77,7 +77,7 @@ SnapshotBuilder InjectingSince(int accepted) {
   return builder;
 }
 
-TEST(Starts, WhatAnybodyMayWriteOnAPodIsQuotedInPart) {
+TEST(Starts, LongAnnotationIsTruncatedInReason) {
   SnapshotBuilder builder = InjectingSince(50);
   builder.Pod({.name = "p",
                .node = "n1",
@@ -88,11 +88,12 @@ TEST(Starts, WhatAnybodyMayWriteOnAPodIsQuotedInPart) {
                .annotations = {{"cachewarm.io/warmup", std::string(200'000, 'x')}}});
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.annotations.size(), 1U);
-  EXPECT_NE(plan.annotations[0].value.find("cachewarm.io/warmup names CacheWarmup"), std::string::npos);
+  EXPECT_NE(plan.annotations[0].value.find("cachewarm.io/warmup names CacheWarmup"),
+            std::string::npos);
   EXPECT_LT(plan.annotations[0].value.size(), 1'000U);
 }
 
-TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuilder) {
+TEST(Starts, UninjectedPodCountsAsColdAndIsNotObserved) {
   SnapshotBuilder builder = InjectingSince(50);
   builder.Pod({.name = "before",
                .node = "n1",
@@ -112,7 +113,7 @@ TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuil
   EXPECT_EQ(plan.starts_counted[0].result, StartResult::kCold);
   EXPECT_EQ(plan.starts_counted[0].start_seconds, 18);
   EXPECT_TRUE(plan.status.builders.empty());
-  EXPECT_TRUE(fakes::HasEvent(plan, "InjectionSkipped")) << "the pod says why";
+  EXPECT_TRUE(fakes::HasEvent(plan, "InjectionSkipped")) << "the pod has the reason";
   ASSERT_EQ(plan.annotations.size(), 1U);
   EXPECT_EQ(plan.annotations[0].pod, "late");
   EXPECT_NE(plan.annotations[0].value.find("before the admission policy had seen the CacheWarmup"),
@@ -122,10 +123,10 @@ TEST(Starts, APodThatSlippedPastThePolicyCountsAsColdAndIsNeitherWatchedNorABuil
   EXPECT_TRUE(builder.Decide().starts_counted.empty()) << "counted once";
 }
 
-// A warmup that injected until the namespace began to refuse hostPath volumes at `kRefused`.
+// A warmup that injected until the namespace forbade hostPath volumes at `kRefused`.
 constexpr int kRefused = 50;
 
-SnapshotBuilder Withdrawn() {
+SnapshotBuilder InjectionStopped() {
   SnapshotBuilder builder = Warm();
   builder.status().starts.counting_started_time = At(1);
   builder.status().conditions = {{.type = "Ready",
@@ -143,8 +144,8 @@ SnapshotBuilder Withdrawn() {
   return builder;
 }
 
-TEST(Starts, APodOfAWarmupWhoseInjectionWasWithdrawnSaysWhyAndCountsAsCold) {
-  SnapshotBuilder builder = Withdrawn();
+TEST(Starts, PodOfSuspendedWarmupCountsAsColdWithReason) {
+  SnapshotBuilder builder = InjectionStopped();
   builder.Pod({.name = "before",
                .node = "n1",
                .injected = false,
@@ -152,7 +153,7 @@ TEST(Starts, APodOfAWarmupWhoseInjectionWasWithdrawnSaysWhyAndCountsAsCold) {
                .started = 51,
                .ready = 60});
   Plan plan = builder.Decide();
-  ASSERT_EQ(plan.starts_counted.size(), 1U) << "what it was decided by is not known of the other";
+  ASSERT_EQ(plan.starts_counted.size(), 1U) << "the other pod's conditions are unknown";
   EXPECT_EQ(plan.starts_counted[0].pod, "late");
   EXPECT_EQ(plan.starts_counted[0].result, StartResult::kCold);
   EXPECT_TRUE(fakes::HasEvent(plan, "InjectionSkipped"));
@@ -162,16 +163,16 @@ TEST(Starts, APodOfAWarmupWhoseInjectionWasWithdrawnSaysWhyAndCountsAsCold) {
   EXPECT_TRUE(builder.Decide().starts_counted.empty()) << "counted once";
 }
 
-TEST(Starts, OfAWithdrawnWarmupNothingIsSaidToPodsThatWereNeverItsOwn) {
-  SnapshotBuilder never = Withdrawn();
+TEST(Starts, SuspendedWarmupIgnoresPodsOfOtherWarmups) {
+  SnapshotBuilder never = InjectionStopped();
   never.status().starts.counting_started_time = WallTime{};
-  EXPECT_TRUE(never.Decide().starts_counted.empty()) << "it has never injected";
+  EXPECT_TRUE(never.Decide().starts_counted.empty()) << "it never injected";
 
-  SnapshotBuilder paused = Withdrawn();
+  SnapshotBuilder paused = InjectionStopped();
   paused.warmup().spec.paused = true;
   EXPECT_TRUE(paused.Decide().starts_counted.empty());
 
-  SnapshotBuilder another = Withdrawn();
+  SnapshotBuilder another = InjectionStopped();
   another.Pod({.name = "late",
                .node = "n1",
                .injected = false,
@@ -182,7 +183,7 @@ TEST(Starts, OfAWithdrawnWarmupNothingIsSaidToPodsThatWereNeverItsOwn) {
   EXPECT_TRUE(another.Decide().starts_counted.empty());
 }
 
-TEST(Starts, IsCountedOnceHoweverOftenItIsPlanned) {
+TEST(Starts, StartIsCountedOnce) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
   Evidence(builder, "a", StartResult::kHit);
@@ -192,7 +193,7 @@ TEST(Starts, IsCountedOnceHoweverOftenItIsPlanned) {
   EXPECT_EQ(again.status.starts.counts.hit, 1);
 }
 
-TEST(Starts, TheAnnotationCountsToo) {
+TEST(Starts, AnnotatedStartIsNotCountedAgain) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a",
                .node = "n1",
@@ -204,7 +205,7 @@ TEST(Starts, TheAnnotationCountsToo) {
   EXPECT_TRUE(builder.Decide().starts_counted.empty());
 }
 
-TEST(Starts, ThePodIsToldWhatWasCounted) {
+TEST(Starts, PodIsAnnotatedWithItsResult) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
   Evidence(builder, "a", StartResult::kHit);
@@ -219,7 +220,7 @@ TEST(Starts, ThePodIsToldWhatWasCounted) {
 struct ResultCase {
   const char* name;
   StartResult seen;
-  int published;  // of the bundle; the pod starts at 90
+  int published;  // publication of the bundle; the pod starts at 90
   bool active;
   int restarts;
   StartResult counted;
@@ -227,7 +228,7 @@ struct ResultCase {
 
 class Results : public testing::TestWithParam<ResultCase> {};
 
-TEST_P(Results, AreWhatWasObserved) {
+TEST_P(Results, ResultMatchesEvidence) {
   const ResultCase& c = GetParam();
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
@@ -262,7 +263,7 @@ INSTANTIATE_TEST_SUITE_P(
         ResultCase{"restarted", StartResult::kHit, 10, true, 1, StartResult::kUnknown}),
     [](const auto& each) { return each.param.name; });
 
-TEST(Starts, TheBuilderIsCountedAsSuchWhateverItsEvents) {
+TEST(Starts, BuilderIsCountedAsBuilder) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
@@ -276,7 +277,7 @@ TEST(Starts, TheBuilderIsCountedAsSuchWhateverItsEvents) {
   EXPECT_EQ(plan.status.summary.hit, "") << "builders are not in the hit rate";
 }
 
-TEST(Starts, AnAgentThatSaysNothingMakesItUnknownAfterAWhile) {
+TEST(Starts, MissingEvidenceCountsAsUnknownAfterTimeout) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
   builder.Now(95 + 89);
@@ -290,7 +291,7 @@ TEST(Starts, AnAgentThatSaysNothingMakesItUnknownAfterAWhile) {
   EXPECT_EQ(plan.status.summary.hit, "") << "unknown is counted apart";
 }
 
-TEST(Starts, HoldIsReadFromTheReleasedPod) {
+TEST(Starts, HoldIsReadFromReleasedPod) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a",
                .node = "n1",
@@ -302,7 +303,7 @@ TEST(Starts, HoldIsReadFromTheReleasedPod) {
   EXPECT_DOUBLE_EQ(builder.Decide().starts_counted[0].hold_seconds, 7.25);
 }
 
-TEST(Starts, AnAbsurdHoldIsNotBelieved) {
+TEST(Starts, AbsurdHoldIsIgnored) {
   for (const char* text : {"-5", "1e30", "nan", "7x", ""}) {
     SnapshotBuilder builder = Warm();
     builder.Pod({.name = "a",
@@ -316,7 +317,7 @@ TEST(Starts, AnAbsurdHoldIsNotBelieved) {
   }
 }
 
-TEST(Starts, PodsWithoutOurDirectoryAreNotCounted) {
+TEST(Starts, PodsWithoutCacheDirectoryAreNotCounted) {
   SnapshotBuilder builder = Warm();
   builder.Pod(
       {.name = "a", .node = "n1", .injected = false, .created = 80, .started = 90, .ready = 95});
@@ -326,7 +327,7 @@ TEST(Starts, PodsWithoutOurDirectoryAreNotCounted) {
   EXPECT_TRUE(plan.annotations.empty());
 }
 
-TEST(Starts, TheRingKeepsTheNewestTwoHundredAndFiftySix) {
+TEST(Starts, RingKeepsNewest256Starts) {
   SnapshotBuilder builder = Warm();
   for (int i = 0; i < 256; ++i) {
     builder.status().starts.counted_pod_uids.push_back("old-" + std::to_string(i));
@@ -339,7 +340,7 @@ TEST(Starts, TheRingKeepsTheNewestTwoHundredAndFiftySix) {
   EXPECT_EQ(plan.status.starts.counted_pod_uids.front(), "old-1");
 }
 
-TEST(Starts, ABurstIsCountedInPortionsThatTheRingKeepsUpWith) {
+TEST(Starts, BurstIsCountedInPortions) {
   SnapshotBuilder builder = Warm();
   for (int i = 0; i < 40; ++i) {
     const std::string name = "p" + std::to_string(i);
@@ -353,7 +354,7 @@ TEST(Starts, ABurstIsCountedInPortionsThatTheRingKeepsUpWith) {
   EXPECT_EQ(builder.Decide().starts_counted.size(), 8U);
 }
 
-TEST(Starts, ANodeIsAskedAboutAtMostSixtyFourPodsOfAllWarmups) {
+TEST(Starts, NodeObservesAtMost64PodsOfAllWarmups) {
   SnapshotBuilder builder = Warm();
   for (int i = 0; i < 60; ++i) {
     builder.cache("n1").spec.starts.push_back(
@@ -365,8 +366,8 @@ TEST(Starts, ANodeIsAskedAboutAtMostSixtyFourPodsOfAllWarmups) {
   EXPECT_EQ(fakes::EntriesOf(builder.Decide(), "n1")->spec.starts.size(), 4U);
 }
 
-// The numbers of one cold start that was no builder, and five warm ones.
-TEST(Starts, AfterOneColdAndFiveWarmStartsTheSumsAreExact) {
+// One cold start that was no builder, and five warm ones.
+TEST(Starts, SumsAreExactAfterOneColdAndFiveWarmStarts) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();

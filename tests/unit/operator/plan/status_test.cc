@@ -36,7 +36,7 @@ Names WarmRevisions(const SnapshotBuilder& builder) {
 
 // ---- admission --------------------------------------------------------------------------------
 
-TEST(Status, WithoutPolicyAndWebhookReadySaysWhyAndInjectionIsStillPrepared) {
+TEST(Status, MissingAdmissionIsReportedInReady) {
   SnapshotBuilder builder = Two();
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
   builder.in().admission_missing = "apply manifests/install-webhook.yaml";
@@ -45,12 +45,13 @@ TEST(Status, WithoutPolicyAndWebhookReadySaysWhyAndInjectionIsStillPrepared) {
   EXPECT_EQ(ready->status, "False");
   EXPECT_EQ(ready->reason, "NoAdmission");
   EXPECT_EQ(ready->message, "apply manifests/install-webhook.yaml");
-  EXPECT_TRUE(plan.status.injection.has_value()) << "so that it works as soon as it can";
+  EXPECT_TRUE(plan.status.injection.has_value())
+      << "so that it works as soon as admission is installed";
 }
 
 // ---- warm revisions -----------------------------------------------------------------------------
 
-TEST(Status, ARevisionThatHitIsWarmOnceEveryNodeIs) {
+TEST(Status, RevisionWithHitIsWarmOnceAllNodesAre) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1"}});
   AddPod(builder, "r1", "hit");
@@ -60,7 +61,7 @@ TEST(Status, ARevisionThatHitIsWarmOnceEveryNodeIs) {
   EXPECT_EQ(WarmRevisions(builder), Names{"r1"});
 }
 
-TEST(Status, ARevisionWhoseBuilderWasCapturedIsWarmOnceEveryNodeIs) {
+TEST(Status, CapturedRevisionIsWarmOnceAllNodesAre) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
   builder.status().builders = {{.key = builder.Key("n1"),
@@ -73,7 +74,7 @@ TEST(Status, ARevisionWhoseBuilderWasCapturedIsWarmOnceEveryNodeIs) {
 
 class Unproven : public testing::TestWithParam<const char*> {};
 
-TEST_P(Unproven, ARevisionThatDidNotHitIsNotWarm) {
+TEST_P(Unproven, RevisionWithoutHitIsNotWarm) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
   AddPod(builder, "r1", GetParam());
@@ -83,14 +84,14 @@ TEST_P(Unproven, ARevisionThatDidNotHitIsNotWarm) {
 INSTANTIATE_TEST_SUITE_P(All, Unproven,
                          testing::Values("miss", "cold", "inert", "hollow", "unknown", "partial"));
 
-TEST(Status, AWarmRevisionStaysWarmWhenItsPodsAreGone) {
+TEST(Status, WarmRevisionOutlivesItsPods) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
   builder.status().injection->warm_revisions = {"r0"};
   EXPECT_EQ(WarmRevisions(builder), Names{"r0"});
 }
 
-TEST(Status, ANodeThatIsNotWarmTakesTheRevisionsBackIntoTheGate) {
+TEST(Status, ColdNodeMakesRevisionsCold) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
   builder.status().injection->warm_revisions = {"r0"};
@@ -98,7 +99,7 @@ TEST(Status, ANodeThatIsNotWarmTakesTheRevisionsBackIntoTheGate) {
   EXPECT_TRUE(WarmRevisions(builder).empty());
 }
 
-TEST(Status, ANodeWithoutADirectoryDoesToo) {
+TEST(Status, UnpreparedNodeMakesRevisionsCold) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
   builder.status().injection->warm_revisions = {"r0"};
@@ -109,7 +110,7 @@ TEST(Status, ANodeWithoutADirectoryDoesToo) {
   EXPECT_TRUE(plan.status.injection->gate);
 }
 
-TEST(Status, ANodeThatIsDownDoesNot) {
+TEST(Status, NodeThatIsNotReadyIsIgnored) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
   builder.status().injection->warm_revisions = {"r0"};
@@ -118,7 +119,7 @@ TEST(Status, ANodeThatIsDownDoesNot) {
   EXPECT_EQ(WarmRevisions(builder), Names{"r0"});
 }
 
-TEST(Status, AtMostSixteenRevisionsAreNamedThoseWithPodsFirst) {
+TEST(Status, NamesAtMostSixteenRevisionsWithPodsFirst) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
   for (int i = 0; i < 16; ++i) {
@@ -130,7 +131,7 @@ TEST(Status, AtMostSixteenRevisionsAreNamedThoseWithPodsFirst) {
   EXPECT_EQ(names.back(), "zz");
 }
 
-TEST(Status, ARevisionWhosePodsHaveTwoImagesIsWarmOnceBothAre) {
+TEST(Status, RevisionWithTwoImagesIsWarmOnceBothAre) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
   AddPod(builder, "r1", "hit");
@@ -148,7 +149,7 @@ TEST(Status, ARevisionWhosePodsHaveTwoImagesIsWarmOnceBothAre) {
   EXPECT_EQ(WarmRevisions(builder), Names{"r1"});
 }
 
-TEST(Status, ARevisionOfAnImageWithoutBundleIsNotWarmBecauseAnotherIs) {
+TEST(Status, RevisionWithoutBundleIsNotWarm) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
   builder.Pod({.name = "old",
@@ -164,7 +165,7 @@ TEST(Status, ARevisionOfAnImageWithoutBundleIsNotWarmBecauseAnotherIs) {
 
 // ---- conditions ---------------------------------------------------------------------------------
 
-TEST(Status, WarmSaysHowFarItIs) {
+TEST(Status, WarmReportsProgress) {
   SnapshotBuilder builder = Two();
   EXPECT_EQ(ReasonOf(builder.Decide(), "Warm"), "NoBundle");
   builder.Pod({.name = "b", .node = "n1", .created = 80, .started = 90});
@@ -210,7 +211,7 @@ struct DegradedCase {
 
 class Degraded : public testing::TestWithParam<DegradedCase> {};
 
-TEST_P(Degraded, NamesWhatFailsOnTheNodes) {
+TEST_P(Degraded, NamesFailuresOnNodes) {
   SnapshotBuilder builder = Two();
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1"}});
   builder.reported("n2").bundles = {{.digest = fakes::DigestNamed("a"),
@@ -233,7 +234,7 @@ INSTANTIATE_TEST_SUITE_P(All, Degraded,
                                          DegradedCase{"VerifyFailed", "NodesFailed"}),
                          [](const auto& each) { return each.param.node_reason; });
 
-TEST(Status, TheSavedColumnShowsTheDifference) {
+TEST(Status, SavedColumnShowsNetSavings) {
   SnapshotBuilder builder = Two();
   builder.status().starts.recent = {{.pod_uid = "x"}};
   builder.status().starts.saved_seconds = 100;
@@ -253,7 +254,7 @@ TEST(Status, PlanningOnAnAppliedStatusChangesNothing) {
   EXPECT_FALSE(again.set_inject_label.has_value());
 }
 
-TEST(Status, SurvivesTheWayThroughTheApiServer) {
+TEST(Status, SurvivesApiServerRoundTrip) {
   SnapshotBuilder builder = Two();
   builder.Now(100);
   builder.in().now += std::chrono::milliseconds(123);
@@ -269,7 +270,7 @@ TEST(Status, SurvivesTheWayThroughTheApiServer) {
                         {"status", api::EncodeStatus(plan.status)}};
   const auto decoded = api::DecodeCacheWarmup(object);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_EQ(decoded->status, plan.status) << "else every round would write it again";
+  EXPECT_EQ(decoded->status, plan.status) << "otherwise every plan would write it again";
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ const RefusalCase kRefusals[] = {
 
 class Refusals : public testing::TestWithParam<RefusalCase> {};
 
-TEST_P(Refusals, AreNotInjectedAndSayWhatToDo) {
+TEST_P(Refusals, RefusedWarmupIsNotInjectedAndSaysWhatToDo) {
   SnapshotBuilder builder = OneNode();
   GetParam().change(builder);
   const Plan plan = builder.Decide();
@@ -111,13 +111,13 @@ TEST_P(Refusals, AreNotInjectedAndSayWhatToDo) {
   EXPECT_TRUE(HasEvent(plan, GetParam().reason));
 }
 
-TEST_P(Refusals, WithdrawWhatWasInjectedBefore) {
+TEST_P(Refusals, RefusalEndsEarlierInjection) {
   SnapshotBuilder builder = OneNode();
   builder.Accepted();
   builder.Pod({.name = "held", .held = true, .created = 95});
   GetParam().change(builder);
   if (builder.in().workload.kind == WorkloadKind::kSelector) {
-    return;  // the held pod teaches the template
+    return;  // the template is taken from the held pod
   }
   const Plan plan = builder.Decide();
   EXPECT_EQ(plan.set_inject_label, false);
@@ -129,14 +129,14 @@ TEST_P(Refusals, WithdrawWhatWasInjectedBefore) {
 INSTANTIATE_TEST_SUITE_P(All, Refusals, testing::ValuesIn(kRefusals),
                          [](const auto& each) { return each.param.name; });
 
-TEST(Acceptance, AYoungerWarmupOfTheSamePodsIsNoObstacle) {
+TEST(Acceptance, YoungerOverlappingWarmupIsIgnored) {
   SnapshotBuilder builder = OneNode();
   builder.in().others = {{.name = "second", .older = false, .labels = {{"app", "llama"}}}};
   builder.Accepted();
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
 }
 
-TEST(Acceptance, AnOlderWarmupOfOtherPodsIsNoObstacle) {
+TEST(Acceptance, OlderWarmupOfOtherPodsIsIgnored) {
   SnapshotBuilder builder = OneNode();
   builder.in().others = {{.name = "first", .older = true, .labels = {{"app", "mistral"}}}};
   builder.Accepted();
@@ -145,7 +145,7 @@ TEST(Acceptance, AnOlderWarmupOfOtherPodsIsNoObstacle) {
 
 // ---- the container ------------------------------------------------------------------------------
 
-TEST(Acceptance, ChoosesTheContainerThatAsksForAnAccelerator) {
+TEST(Acceptance, ChoosesContainerThatRequestsAccelerator) {
   SnapshotBuilder builder;
   builder.Node({.name = "g1", .gpu_type = fakes::kH100, .gpus = 8});
   builder.pod_template()["spec"]["containers"] = {
@@ -157,7 +157,7 @@ TEST(Acceptance, ChoosesTheContainerThatAsksForAnAccelerator) {
   EXPECT_EQ(builder.Decide().status.injection->container, "engine");
 }
 
-TEST(Acceptance, AJobIsMatchedByItsNameSoThatOneMadeAgainIsToo) {
+TEST(Acceptance, JobIsMatchedByNameAcrossRecreation) {
   SnapshotBuilder builder = OneNode();
   builder.in().workload.kind = WorkloadKind::kJob;
   builder.in().workload.name = "train";
@@ -167,7 +167,7 @@ TEST(Acceptance, AJobIsMatchedByItsNameSoThatOneMadeAgainIsToo) {
             (std::map<std::string, std::string>{{"batch.kubernetes.io/job-name", "train"}}));
 }
 
-TEST(Acceptance, ASelectorAloneLearnsItsTemplateFromTheNewestPod) {
+TEST(Acceptance, SelectorTakesTemplateFromNewestPod) {
   SnapshotBuilder builder = OneNode();
   builder.in().workload.kind = WorkloadKind::kSelector;
   builder.in().workload.pod_template = nullptr;
@@ -180,7 +180,7 @@ TEST(Acceptance, ASelectorAloneLearnsItsTemplateFromTheNewestPod) {
   EXPECT_EQ(plan.status.builders[0].image, "server:1");
 }
 
-TEST(Acceptance, ASelectorWhosePodsHaveAllEndedLearnsFromTheNewestThatEndedWell) {
+TEST(Acceptance, SelectorTakesTemplateFromNewestSucceededPod) {
   SnapshotBuilder builder = OneNode();
   builder.in().workload.kind = WorkloadKind::kSelector;
   builder.in().workload.pod_template = nullptr;
@@ -202,10 +202,10 @@ TEST(Acceptance, ASelectorWhosePodsHaveAllEndedLearnsFromTheNewestThatEndedWell)
   };
   EXPECT_EQ(image(), "server:well");
   builder.Pod({.name = "runs", .node = "n1", .image = "server:runs", .created = 0, .started = 1});
-  EXPECT_EQ(image(), "server:runs") << "one that runs comes before all of them";
+  EXPECT_EQ(image(), "server:runs") << "a running pod precedes all candidates";
 }
 
-TEST(Acceptance, ASelectorWhosePodsAreGoneGoesOnInjecting) {
+TEST(Acceptance, SelectorWithoutPodsContinuesInjecting) {
   SnapshotBuilder builder = OneNode();
   builder.in().workload.kind = WorkloadKind::kSelector;
   builder.in().workload.pod_template = nullptr;
@@ -220,7 +220,7 @@ TEST(Acceptance, ASelectorWhosePodsAreGoneGoesOnInjecting) {
   builder.in().create_failure = {.time = At(99), .message = "volume \"cachewarm\" is not allowed"};
   const Plan refused = builder.Decide();
   EXPECT_EQ(ReasonOf(refused, "Ready"), "InjectionRejected");
-  EXPECT_FALSE(refused.status.injection.has_value()) << "no pod could be made ever again";
+  EXPECT_FALSE(refused.status.injection.has_value()) << "no pod could be created any more";
 }
 
 // ---- directories --------------------------------------------------------------------------------
@@ -229,15 +229,15 @@ struct DirectoryCase {
   const char* name;
   bool was_injecting;
   int prepared;
-  int pending;   // an agent is there, nothing failed yet
-  int unusable;  // the agent says why
+  int pending;   // the agent is ready and reports no problem
+  int unusable;  // the agent reports the reason
   int no_agent;
   const char* reason;
 };
 
-class Directories : public testing::TestWithParam<DirectoryCase> {};
+class UnpreparedNodes : public testing::TestWithParam<DirectoryCase> {};
 
-TEST_P(Directories, InjectsOnlyWhileAtMostOneNodeMustBeAvoided) {
+TEST_P(UnpreparedNodes, InjectsWhileAtMostOneNodeIsUnprepared) {
   const DirectoryCase& c = GetParam();
   SnapshotBuilder builder;
   builder.Node({.name = "first"});
@@ -268,7 +268,7 @@ TEST_P(Directories, InjectsOnlyWhileAtMostOneNodeMustBeAvoided) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Directories,
+    All, UnpreparedNodes,
     testing::Values(DirectoryCase{"all", false, 3, 0, 0, 0, "Injecting"},
                     DirectoryCase{"first_waits", false, 2, 1, 0, 0, "PreparingNodes"},
                     DirectoryCase{"joins_later", true, 2, 1, 0, 0, "Injecting"},
@@ -281,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(
                     DirectoryCase{"none", false, 0, 0, 0, 0, "DirectoryUnusable"}),
     [](const auto& each) { return each.param.name; });
 
-TEST(Acceptance, WithoutGatesEveryNodeMustHaveItsDirectory) {
+TEST(Acceptance, WithoutGatesEveryNodeNeedsADirectory) {
   SnapshotBuilder builder = OneNode();
   builder.warmup().spec.gate.mode = api::GateMode::kNever;
   builder.Accepted();
@@ -290,7 +290,7 @@ TEST(Acceptance, WithoutGatesEveryNodeMustHaveItsDirectory) {
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "DirectoryUnusable");
 }
 
-TEST(Acceptance, ANodeThatPodsCannotLandOnNeedsNoDirectory) {
+TEST(Acceptance, IneligibleNodeNeedsNoDirectory) {
   SnapshotBuilder builder = OneNode();
   builder.Node({.name = "control", .agent = false, .prepared = false});
   builder.node("control").taints = {{.key = "control-plane", .effect = "NoSchedule"}};
@@ -298,7 +298,7 @@ TEST(Acceptance, ANodeThatPodsCannotLandOnNeedsNoDirectory) {
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
 }
 
-TEST(Acceptance, ADirectoryOfAnotherRunAsIsNotEnough) {
+TEST(Acceptance, DirectoryOfAnotherRunAsDoesNotCount) {
   SnapshotBuilder builder = OneNode();
   builder.pod_template()["spec"]["securityContext"]["runAsUser"] = 1000;
   builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
@@ -307,7 +307,7 @@ TEST(Acceptance, ADirectoryOfAnotherRunAsIsNotEnough) {
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
 }
 
-TEST(Acceptance, ANodeMadeAgainUnderItsNameIsNotPrepared) {
+TEST(Acceptance, RecreatedNodeIsNotPrepared) {
   SnapshotBuilder builder = OneNode();
   builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
   builder.node("n1").meta.uid = "another";
@@ -316,7 +316,7 @@ TEST(Acceptance, ANodeMadeAgainUnderItsNameIsNotPrepared) {
 
 // ---- paused and deleted -------------------------------------------------------------------------
 
-TEST(Acceptance, PausedKeepsWhatIsThereWithoutGates) {
+TEST(Acceptance, PausedWarmupKeepsInjectingWithoutGates) {
   SnapshotBuilder builder = OneNode();
   builder.Accepted();
   builder.warmup().spec.paused = true;
@@ -326,8 +326,8 @@ TEST(Acceptance, PausedKeepsWhatIsThereWithoutGates) {
   EXPECT_FALSE(plan.status.injection->gate);
 }
 
-// Nobody would prepare it, and nobody keep a pod off it.
-TEST(Acceptance, WhilePausedANodeThatJoinsUnpreparedEndsTheInjection) {
+// A paused warmup prepares no directory and keeps no pod off the node.
+TEST(Acceptance, UnpreparedNewNodeEndsInjectionWhilePaused) {
   SnapshotBuilder builder = OneNode();
   builder.Accepted();
   builder.warmup().spec.paused = true;
@@ -338,7 +338,7 @@ TEST(Acceptance, WhilePausedANodeThatJoinsUnpreparedEndsTheInjection) {
   EXPECT_FALSE(plan.status.injection.has_value());
 }
 
-TEST(Acceptance, PausedFromTheStartInjectsNothing) {
+TEST(Acceptance, NewPausedWarmupInjectsNothing) {
   SnapshotBuilder builder = OneNode();
   builder.warmup().spec.paused = true;
   builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
@@ -348,7 +348,7 @@ TEST(Acceptance, PausedFromTheStartInjectsNothing) {
   EXPECT_FALSE(plan.status.injection.has_value());
 }
 
-TEST(Acceptance, ADeletedWarmupWithdrawsEverything) {
+TEST(Acceptance, DeletedWarmupRemovesEverything) {
   SnapshotBuilder builder = OneNode();
   builder.Accepted();
   builder.Pod({.name = "held", .held = true, .created = 99});
@@ -365,7 +365,7 @@ TEST(Acceptance, ADeletedWarmupWithdrawsEverything) {
   EXPECT_FALSE(plan.requeue_after.has_value());
 }
 
-TEST(Acceptance, TheVerdictKeepsItsTimeWhileItStands) {
+TEST(Acceptance, UnchangedConditionKeepsTransitionTime) {
   SnapshotBuilder builder = OneNode();
   builder.Accepted();
   builder.Now(150);
@@ -374,7 +374,7 @@ TEST(Acceptance, TheVerdictKeepsItsTimeWhileItStands) {
   EXPECT_FALSE(HasEvent(plan, "Injecting"));
 }
 
-TEST(Acceptance, FreshNodesBehindTheStartupTaintWithdrawNothing) {
+TEST(Acceptance, TaintedFreshNodesDoNotEndInjection) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
@@ -387,7 +387,7 @@ TEST(Acceptance, FreshNodesBehindTheStartupTaintWithdrawNothing) {
     builder.node(name).taints.clear();
   }
   EXPECT_EQ(fakes::ReasonOf(builder.Decide(), "Ready"), "DirectoryUnusable")
-      << "they have had their time";
+      << "their slots have expired";
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "lib/codec/json_value.h"
 #include "tests/fakes/snapshot_builder.h"
 
-// What the API server says of a pod with what we add: when it is asked, and when it refuses.
+// Admission dry runs of the injected pod: when they are requested, and the effect of a rejection.
 namespace cachewarm::plan {
 namespace {
 
@@ -17,7 +17,7 @@ using fakes::OneNode;
 using fakes::ReasonOf;
 using fakes::SnapshotBuilder;
 
-TEST(Acceptance, AsksForARehearsalBeforeItInjects) {
+TEST(Acceptance, RequestsDryRunBeforeInjecting) {
   SnapshotBuilder builder = OneNode();
   const Plan plan = builder.Decide();
   EXPECT_EQ(ReasonOf(plan, "Ready"), "AdmissionDryRun");
@@ -29,7 +29,7 @@ TEST(Acceptance, AsksForARehearsalBeforeItInjects) {
   EXPECT_FALSE(plan.set_inject_label.has_value()) << "there is no label to remove";
 }
 
-TEST(Acceptance, InjectsOnceTheRehearsalIsAllowed) {
+TEST(Acceptance, InjectsOnceDryRunIsAllowed) {
   SnapshotBuilder builder = OneNode();
   builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
   const Plan plan = builder.Decide();
@@ -44,7 +44,7 @@ TEST(Acceptance, InjectsOnceTheRehearsalIsAllowed) {
   EXPECT_TRUE(HasEvent(plan, "Injecting"));
 }
 
-TEST(Acceptance, RehearsesAgainAfterTenMinutesWithoutWithdrawing) {
+TEST(Acceptance, RepeatsDryRunAfterTenMinutesWhileInjecting) {
   SnapshotBuilder builder = OneNode();
   builder.Accepted().Now(100 + 599);
   EXPECT_FALSE(builder.Decide().dry_run.has_value());
@@ -54,7 +54,7 @@ TEST(Acceptance, RehearsesAgainAfterTenMinutesWithoutWithdrawing) {
   EXPECT_TRUE(plan.status.injection.has_value());
 }
 
-TEST(Acceptance, AChangedTemplateIsRehearsedAgain) {
+TEST(Acceptance, ChangedTemplateRequestsNewDryRun) {
   SnapshotBuilder builder = OneNode();
   builder.Accepted();
   const std::string before = builder.in().dry_run.fingerprint;
@@ -62,7 +62,7 @@ TEST(Acceptance, AChangedTemplateIsRehearsedAgain) {
   const Plan plan = builder.Decide();
   ASSERT_TRUE(plan.dry_run.has_value());
   EXPECT_NE(plan.dry_run->fingerprint, before);
-  EXPECT_TRUE(plan.status.injection.has_value()) << "goes on until an answer says otherwise";
+  EXPECT_TRUE(plan.status.injection.has_value()) << "continues until an answer objects";
 }
 
 struct AnswerCase {
@@ -72,16 +72,16 @@ struct AnswerCase {
   const char* reason;
 };
 
-class RehearsalAnswers : public testing::TestWithParam<AnswerCase> {};
+class DryRunAnswers : public testing::TestWithParam<AnswerCase> {};
 
-TEST_P(RehearsalAnswers, OnlyAllowedAsItIsAndRefusedInjectedCountsAgainstUs) {
+TEST_P(DryRunAnswers, OnlyRejectionOfTheInjectedPodAloneStopsInjection) {
   SnapshotBuilder builder = OneNode();
   builder.DryRunAnswered(GetParam().unmodified, GetParam().injected, "denied by x");
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), GetParam().reason);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, RehearsalAnswers,
+    All, DryRunAnswers,
     testing::Values(
         AnswerCase{"both", DryRunResult::kAllowed, DryRunResult::kAllowed, "Injecting"},
         AnswerCase{"refused", DryRunResult::kAllowed, DryRunResult::kRefused, "InjectionRejected"},
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
         AnswerCase{"odd", DryRunResult::kRefused, DryRunResult::kAllowed, "Injecting"}),
     [](const auto& each) { return each.param.name; });
 
-TEST(Acceptance, AFailedCreateThatNamesUsWithdrawsAtOnce) {
+TEST(Acceptance, FailedCreateNamingTheVolumeStopsInjection) {
   SnapshotBuilder builder = OneNode();
   builder.Accepted();
   builder.in().create_failure = {.time = At(99), .message = "volume \"cachewarm\" is not allowed"};
@@ -102,7 +102,7 @@ TEST(Acceptance, AFailedCreateThatNamesUsWithdrawsAtOnce) {
   EXPECT_NE(Condition(plan, "Ready")->message.find("not allowed"), std::string::npos);
 }
 
-TEST(Acceptance, StaysWithdrawnUntilAYoungerRehearsalIsAllowed) {
+TEST(Acceptance, RejectionLastsUntilNewerDryRunIsAllowed) {
   SnapshotBuilder builder = OneNode();
   builder.Accepted();
   builder.in().create_failure = {.time = At(99), .message = "hostPath is forbidden"};
@@ -115,8 +115,8 @@ TEST(Acceptance, StaysWithdrawnUntilAYoungerRehearsalIsAllowed) {
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
 }
 
-// Beyond its quota a namespace refuses the pod with and without us: that acquits nobody.
-TEST(Acceptance, ARehearsalThatSaysNothingEndsNoWithdrawalForAnHour) {
+// Beyond its quota a namespace rejects the pod with and without the volume, which proves nothing.
+TEST(Acceptance, InconclusiveDryRunRetriesInjectionAfterAnHour) {
   for (const auto& [unmodified, injected] :
        {std::pair(DryRunResult::kUnknown, DryRunResult::kUnknown),
         std::pair(DryRunResult::kAllowed, DryRunResult::kUnknown)}) {
@@ -132,7 +132,7 @@ TEST(Acceptance, ARehearsalThatSaysNothingEndsNoWithdrawalForAnHour) {
   }
 }
 
-TEST(Acceptance, AChangeOfTheSpecIsLookedAtAtOnceAfterARefusal) {
+TEST(Acceptance, ChangedSpecEndsRejectionAtOnce) {
   SnapshotBuilder builder = OneNode();
   builder.Accepted();
   builder.in().create_failure = {.time = At(99), .message = "hostPath is forbidden"};

@@ -3,7 +3,7 @@
 
 #include "tests/fakes/snapshot_builder.h"
 
-// Nodes that are not there yet, or have their startup taint still.
+// Nodes that do not exist yet, or still have their startup taint.
 namespace cachewarm::plan {
 namespace {
 
@@ -25,8 +25,8 @@ struct FreshCase {
 
 class FreshNodes : public testing::TestWithParam<FreshCase> {};
 
-// None is left of the node that was there before.
-TEST_P(FreshNodes, AreNoReasonToWithdrawWhereEachHasTheStartupTaint) {
+// The node that existed before is gone.
+TEST_P(FreshNodes, TaintedFreshNodesKeepInjection) {
   for (const bool was_injecting : {false, true}) {
     SnapshotBuilder builder = OneNode();
     builder.in().settings.fresh_nodes_tainted = GetParam().tainted;
@@ -41,7 +41,7 @@ TEST_P(FreshNodes, AreNoReasonToWithdrawWhereEachHasTheStartupTaint) {
     EXPECT_EQ(ReasonOf(plan, "Ready"), GetParam().reason) << was_injecting;
     const bool injects = std::string_view("Injecting") == GetParam().reason;
     ASSERT_EQ(plan.status.injection.has_value(), injects) << was_injecting;
-    EXPECT_FALSE(injects && plan.status.injection->gate) << "an autoscaler has to see the pod";
+    EXPECT_FALSE(injects && plan.status.injection->gate) << "an autoscaler must see the pod";
   }
 }
 
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         FreshCase{"unsaid_not_ready", false, NotReady, "NoFittingNode"}),
     [](const auto& each) { return each.param.name; });
 
-TEST(Acceptance, SaysWhichSettingWouldInjectBeforeThereIsANode) {
+TEST(Acceptance, MessageNamesSettingForInjectionWithoutNodes) {
   for (const auto change : {NoNode, OneFresh}) {
     SnapshotBuilder builder = OneNode();
     builder.Accepted();

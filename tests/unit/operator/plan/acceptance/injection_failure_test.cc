@@ -27,7 +27,7 @@ std::string UidOf(SnapshotBuilder& builder, const std::string& pod) {
   return "";
 }
 
-TEST(InjectionFailure, AVolumeThatAKubeletRejectsWithdrawsTheInjection) {
+TEST(InjectionFailure, VolumeRejectedByKubeletSuspendsInjection) {
   SnapshotBuilder builder = Injecting();
   builder.Pod({.name = "bad", .node = "n1", .created = 90});
   builder.in().mount_failures = {{UidOf(builder, "bad"),
@@ -41,7 +41,7 @@ TEST(InjectionFailure, AVolumeThatAKubeletRejectsWithdrawsTheInjection) {
   EXPECT_NE(Condition(plan, "Ready")->message.find("type check failed"), std::string::npos);
 }
 
-TEST(InjectionFailure, ARuntimeThatCannotMakeOurMountWithdrawsTheInjection) {
+TEST(InjectionFailure, MountFailureInRuntimeSuspendsInjection) {
   SnapshotBuilder builder = Injecting();
   builder.Pod(
       {.name = "bad",
@@ -51,7 +51,7 @@ TEST(InjectionFailure, ARuntimeThatCannotMakeOurMountWithdrawsTheInjection) {
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "VolumeRejected");
 }
 
-TEST(InjectionFailure, WhatTheRuntimeSaysOfOtherThingsIsNotOurs) {
+TEST(InjectionFailure, UnrelatedRuntimeErrorIsIgnored) {
   SnapshotBuilder builder = Injecting();
   builder.Pod({.name = "bad",
                .node = "n1",
@@ -60,7 +60,7 @@ TEST(InjectionFailure, WhatTheRuntimeSaysOfOtherThingsIsNotOurs) {
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting");
 }
 
-TEST(InjectionFailure, DoesNotEndWithThePodThatSufferedIt) {
+TEST(InjectionFailure, SuspensionOutlivesFailedPod) {
   SnapshotBuilder builder = Injecting();
   builder.Pod({.name = "bad", .node = "n1", .created = 90});
   builder.in().mount_failures = {{UidOf(builder, "bad"), "volume \"cachewarm\""}};
@@ -71,7 +71,7 @@ TEST(InjectionFailure, DoesNotEndWithThePodThatSufferedIt) {
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "VolumeRejected");
 }
 
-TEST(InjectionFailure, HeldPodsAreReleasedWhenTheInjectionIsWithdrawn) {
+TEST(InjectionFailure, SuspensionReleasesHeldPods) {
   SnapshotBuilder builder = Injecting();
   builder.Pod({.name = "bad", .node = "n1", .created = 90, .restarts = 2, .words = "exit 1"});
   builder.Pod({.name = "held", .held = true, .created = 95});
@@ -89,7 +89,7 @@ struct CrashCase {
 
 class Crashes : public testing::TestWithParam<CrashCase> {};
 
-TEST_P(Crashes, WithdrawOnlyWhereNothingElseExplainsThem) {
+TEST_P(Crashes, CrashesSuspendOnlyWithoutOtherCause) {
   SnapshotBuilder builder = Injecting();
   for (const PodSetup& pod : GetParam().pods) {
     builder.Pod(pod);
@@ -167,8 +167,8 @@ INSTANTIATE_TEST_SUITE_P(
                               "Injecting"}),
     [](const auto& each) { return each.param.name; });
 
-// kubelet says Ready of them each time that their container runs again, for as long as it does.
-TEST(InjectionFailure, PodsWithoutAReadinessProbeAreNoBetterForBeingReady) {
+// kubelet reports them as Ready whenever their container runs.
+TEST(InjectionFailure, ReadyWithoutProbeDoesNotExcuseCrashes) {
   SnapshotBuilder builder = Injecting();
   builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
   const PodSetup again =
@@ -178,12 +178,12 @@ TEST(InjectionFailure, PodsWithoutAReadinessProbeAreNoBetterForBeingReady) {
   EXPECT_EQ(ReasonOf(plan, "Ready"), "PodsCrashing");
   builder.status() = plan.status;
   builder.Now(95 + 59);
-  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "PodsCrashing") << "and it is not tried again";
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "PodsCrashing") << "and it is not retried";
   builder.Now(95 + 61);
   EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "Injecting") << "it runs well";
 }
 
-// ---- pods that end once -------------------------------------------------------------------------
+// ---- run-once pods ------------------------------------------------------------------------------
 
 struct EndCase {
   const char* name;
@@ -192,7 +192,7 @@ struct EndCase {
   const char* reason;  // after the second pod
 };
 
-class EndingPods : public testing::TestWithParam<EndCase> {};
+class RunOncePods : public testing::TestWithParam<EndCase> {};
 
 PodSetup Failed(const EndCase& of, const char* name, int created) {
   return {.name = name,
@@ -203,7 +203,7 @@ PodSetup Failed(const EndCase& of, const char* name, int created) {
           .restart_policy = of.restart_policy};
 }
 
-TEST_P(EndingPods, TheSecondOneIsTheSecondCrash) {
+TEST_P(RunOncePods, SecondFailedPodCountsAsSecondCrash) {
   SnapshotBuilder builder = Injecting();
   builder.in().workload.kind = GetParam().kind;
   builder.Pod(Failed(GetParam(), "first", 50));
@@ -215,7 +215,7 @@ TEST_P(EndingPods, TheSecondOneIsTheSecondCrash) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, EndingPods,
+    All, RunOncePods,
     testing::Values(
         EndCase{"job", WorkloadKind::kJob, "Never", "PodsCrashing"},
         EndCase{"job_that_restarts_in_place", WorkloadKind::kJob, "OnFailure", "PodsCrashing"},
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(
         EndCase{"deployment", WorkloadKind::kDeployment, "Always", "Injecting"}),
     [](const auto& each) { return each.param.name; });
 
-TEST(InjectionFailure, OfASelectorsPodsIsToldAlsoWhenNoneIsLeftToLearnFrom) {
+TEST(InjectionFailure, SuspensionIsReportedAfterSelectorPodsAreGone) {
   const EndCase selector{"", WorkloadKind::kSelector, "Never", ""};
   SnapshotBuilder builder = Injecting();
   builder.in().workload.kind = selector.kind;

@@ -26,7 +26,7 @@ void Replace(SnapshotBuilder& builder, const std::string& node) {
   builder.cache(node).node_uid = "another";
 }
 
-// One round, and what it says is written.
+// Plans once and applies the status.
 Plan Next(SnapshotBuilder& builder) {
   Plan plan = builder.Decide();
   builder.status() = plan.status;
@@ -46,7 +46,7 @@ SnapshotBuilder Injecting() {
   return builder;
 }
 
-SnapshotBuilder WithdrawnFor(const std::vector<PodSetup>& pods) {
+SnapshotBuilder SuspendedFor(const std::vector<PodSetup>& pods) {
   SnapshotBuilder builder = Injecting();
   for (const PodSetup& pod : pods) {
     builder.Pod(pod);
@@ -64,8 +64,8 @@ SnapshotBuilder VolumeRejected() {
   return builder;
 }
 
-TEST(Suspension, SaysWhatItWasOf) {
-  SnapshotBuilder builder = WithdrawnFor({kCrashing});
+TEST(Suspension, StatusRecordsConditionsOfSuspension) {
+  SnapshotBuilder builder = SuspendedFor({kCrashing});
   ASSERT_TRUE(builder.status().suspension.has_value());
   const api::Suspension& suspension = *builder.status().suspension;
   EXPECT_EQ(suspension.reason, "PodsCrashing");
@@ -79,8 +79,8 @@ TEST(Suspension, SaysWhatItWasOf) {
   EXPECT_EQ(suspension.resumed_time, WallTime{});
 }
 
-TEST(Suspension, StaysWhenThePodIsGoneWhateverItSuffered) {
-  for (SnapshotBuilder builder : {WithdrawnFor({kCrashing}), VolumeRejected()}) {
+TEST(Suspension, SuspensionOutlivesPod) {
+  for (SnapshotBuilder builder : {SuspendedFor({kCrashing}), VolumeRejected()}) {
     const std::string reason = builder.status().suspension->reason;
     const std::string message = builder.status().suspension->message;
     builder.in().pods.clear();
@@ -94,8 +94,8 @@ TEST(Suspension, StaysWhenThePodIsGoneWhateverItSuffered) {
   }
 }
 
-TEST(Suspension, WritesNothingMoreWhileItStands) {
-  SnapshotBuilder builder = WithdrawnFor({kCrashing});
+TEST(Suspension, StandingSuspensionWritesNothing) {
+  SnapshotBuilder builder = SuspendedFor({kCrashing});
   builder.Pod(
       {.name = "bad", .node = "n1", .created = 50, .restarts = 7, .words = "Error: exit 2"});
   builder.Now(200);
@@ -108,11 +108,11 @@ struct ChangeCase {
   const char* reason;
 };
 
-class Change : public testing::TestWithParam<ChangeCase> {};
+class SuspensionChange : public testing::TestWithParam<ChangeCase> {};
 
-// The pod crashed on n1; it is gone.
-TEST_P(Change, OfTheCaseAloneHasItTriedAgain) {
-  SnapshotBuilder builder = WithdrawnFor({kCrashing});
+// The pod crashed on n1 and was deleted.
+TEST_P(SuspensionChange, ResumesOnlyWhenConditionsChange) {
+  SnapshotBuilder builder = SuspendedFor({kCrashing});
   builder.in().pods.clear();
   GetParam().change(builder);
   builder.Now(200).DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
@@ -162,14 +162,14 @@ const ChangeCase kChanges[] = {
      "PodsCrashing"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, Change, testing::ValuesIn(kChanges),
+INSTANTIATE_TEST_SUITE_P(All, SuspensionChange, testing::ValuesIn(kChanges),
                          [](const auto& each) { return each.param.name; });
 
-TEST(Suspension, EndsOnlyWhenEveryNodeThatAPodSufferedOnIsAnother) {
+TEST(Suspension, ResumesOnlyWhenAllAffectedNodesChange) {
   PodSetup second = kCrashing;
   second.name = "bad2";
   second.node = "n2";
-  SnapshotBuilder builder = WithdrawnFor({kCrashing});
+  SnapshotBuilder builder = SuspendedFor({kCrashing});
   builder.Pod(second);
   Next(builder);
   EXPECT_EQ(builder.status().suspension->nodes.size(), 2U);
@@ -179,7 +179,7 @@ TEST(Suspension, EndsOnlyWhenEveryNodeThatAPodSufferedOnIsAnother) {
   EXPECT_EQ(ReasonOf(Next(builder), "Ready"), "Injecting");
 }
 
-TEST(Suspension, RemembersSixteenNodes) {
+TEST(Suspension, RecordsAtMostSixteenNodes) {
   SnapshotBuilder builder = Injecting();
   for (int i = 0; i < 20; ++i) {
     const std::string name = "m" + std::to_string(i);
@@ -193,9 +193,9 @@ TEST(Suspension, RemembersSixteenNodes) {
   EXPECT_EQ(builder.status().suspension->nodes.size(), 16U);
 }
 
-TEST(Suspension, PodsFromBeforeItEndedDoNotCountAgain) {
-  SnapshotBuilder builder = WithdrawnFor({kCrashing});
-  builder.pod_template()["spec"]["containers"][0]["args"] = {"--mended"};
+TEST(Suspension, PodsFromBeforeResumptionDoNotCount) {
+  SnapshotBuilder builder = SuspendedFor({kCrashing});
+  builder.pod_template()["spec"]["containers"][0]["args"] = {"--fixed"};
   builder.Now(200).DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
   EXPECT_EQ(ReasonOf(Next(builder), "Ready"), "Injecting");
   EXPECT_EQ(builder.status().suspension->resumed_time, At(200));
@@ -211,8 +211,8 @@ TEST(Suspension, PodsFromBeforeItEndedDoNotCountAgain) {
   EXPECT_EQ(builder.status().suspension->revision, "r2");
 }
 
-TEST(Suspension, IsForgottenWithTheLastPodFromBeforeItEnded) {
-  SnapshotBuilder builder = WithdrawnFor({kCrashing});
+TEST(Suspension, IsRemovedWithLastPodFromBeforeResumption) {
+  SnapshotBuilder builder = SuspendedFor({kCrashing});
   builder.warmup().generation = 2;
   Next(builder);
   EXPECT_TRUE(builder.status().suspension.has_value());
@@ -221,8 +221,8 @@ TEST(Suspension, IsForgottenWithTheLastPodFromBeforeItEnded) {
   EXPECT_FALSE(builder.status().suspension.has_value());
 }
 
-TEST(Suspension, EndsWhenThePodIsReadyAfterAll) {
-  SnapshotBuilder builder = WithdrawnFor({kCrashing});
+TEST(Suspension, ResumesWhenThePodBecomesReady) {
+  SnapshotBuilder builder = SuspendedFor({kCrashing});
   PodSetup well = kCrashing;
   well.started = 110;
   well.ready = 120;
@@ -230,8 +230,8 @@ TEST(Suspension, EndsWhenThePodIsReadyAfterAll) {
   EXPECT_EQ(ReasonOf(Next(builder), "Ready"), "Injecting");
 }
 
-TEST(Suspension, EndsWhenPodsOfTheRevisionCrashWithoutUsToo) {
-  SnapshotBuilder builder = WithdrawnFor({kCrashing});
+TEST(Suspension, ResumesWhenPodsCrashWithoutTheCacheToo) {
+  SnapshotBuilder builder = SuspendedFor({kCrashing});
   PodSetup plain = kCrashing;
   plain.name = "plain";
   plain.injected = false;
@@ -239,7 +239,7 @@ TEST(Suspension, EndsWhenPodsOfTheRevisionCrashWithoutUsToo) {
   EXPECT_EQ(ReasonOf(Next(builder), "Ready"), "Injecting");
 }
 
-TEST(Suspension, OfAVolumeEndsWhenAPodOfOursStartsThereAndNotElsewhere) {
+TEST(Suspension, VolumeSuspensionEndsWhenInjectedPodStartsOnTheNode) {
   for (const auto& [node, reason] : {std::pair("n1", "Injecting"), {"n2", "VolumeRejected"}}) {
     SnapshotBuilder builder = VolumeRejected();
     builder.in().pods.clear();
@@ -249,7 +249,7 @@ TEST(Suspension, OfAVolumeEndsWhenAPodOfOursStartsThereAndNotElsewhere) {
   }
 }
 
-TEST(Suspension, OfASelectorsPodsOutlivesThemUntilAPodOfAnotherRevisionComes) {
+TEST(Suspension, SelectorSuspensionLastsUntilPodOfAnotherRevision) {
   SnapshotBuilder builder = Injecting();
   builder.in().workload = {.kind = WorkloadKind::kSelector, .found = true};
   builder.in().workload.selector = {{"app", "llama"}};

@@ -5,15 +5,15 @@
 #include "tests/fakes/snapshot_builder.h"
 #include "tests/unit/operator/plan/building/jobs_fixture.h"
 
-// What a builder Job leaves to the pods of the workload: devices, places in the quota, volumes.
+// Resources that a builder Job leaves to the pods of the workload: devices, quota, volumes.
 namespace cachewarm::plan {
 namespace {
 
 using fakes::SnapshotBuilder;
 
-// ---- devices and places ------------------------------------------------------------------------
+// ---- devices and quota --------------------------------------------------------------------------
 
-// A Deployment whose pods ask for a device each, on one node with so many of them free.
+// A Deployment whose pods request one device each, on one node with this many free devices.
 class Devices : public testing::Test {
  protected:
   void Free(int devices) {
@@ -26,7 +26,7 @@ class Devices : public testing::Test {
 
   size_t JobsMade() { return builder_.Decide().jobs_to_create.size(); }
 
-  // A Job's pod that compiles on n1.
+  // Adds a Job's pod that compiles on n1.
   void Compile() {
     const std::string job = Apply(builder_, builder_.Decide());
     ASSERT_NE(job, "");
@@ -38,13 +38,13 @@ class Devices : public testing::Test {
   SnapshotBuilder builder_;
 };
 
-TEST_F(Devices, AJobTakesOneThatNoPodOfTheWorkloadWaitsFor) {
+TEST_F(Devices, JobTakesADeviceThatNoPodWaitsFor) {
   Free(2);
   builder_.Pod({.name = "a", .gpus = 1, .created = 100});
   EXPECT_EQ(JobsMade(), 1U);
 }
 
-TEST_F(Devices, TheLastOneIsForThePodThatNoNodeHasYetWhetherItIsHeldOrNot) {
+TEST_F(Devices, LastDeviceIsReservedForUnboundPod) {
   for (const bool held : {false, true}) {
     builder_ = SnapshotBuilder();
     Free(1);
@@ -53,24 +53,24 @@ TEST_F(Devices, TheLastOneIsForThePodThatNoNodeHasYetWhetherItIsHeldOrNot) {
   }
 }
 
-TEST_F(Devices, TheLastOneIsForThePodThatIsStillToBeMade) {
+TEST_F(Devices, LastDeviceIsReservedForMissingReplica) {
   Free(1);
   builder_.in().constraints.pods_most = 1;
   EXPECT_EQ(JobsMade(), 0U);
   builder_.Pod({.name = "old", .node = "n1", .gpus = 1, .created = 1, .deleting = true});
-  EXPECT_EQ(JobsMade(), 0U) << "the one that goes will have a successor";
+  EXPECT_EQ(JobsMade(), 0U) << "the deleted pod will have a successor";
   builder_.Pod({.name = "a", .node = "n1", .gpus = 1, .created = 2});
   EXPECT_EQ(JobsMade(), 1U);
 }
 
-TEST_F(Devices, APodThatAlsoFitsANodeOfAnotherTypeKeepsNoJobOffThisOne) {
+TEST_F(Devices, PodThatFitsAnotherTypeBlocksNoJob) {
   Free(1);
   builder_.Node({.name = "n2", .cpu_class = fakes::kAvx2, .gpus = 1});
   builder_.Pod({.name = "a", .gpus = 1, .created = 100});
   EXPECT_EQ(JobsMade(), 1U);
 }
 
-TEST_F(Devices, AJobGivesWayToAPodOfTheWorkloadThatFindsNoOther) {
+TEST_F(Devices, JobEndsForUnschedulablePod) {
   Free(1);
   Compile();
   builder_.Pod({.name = "a", .gpus = 1, .created = 110});
@@ -83,7 +83,7 @@ TEST_F(Devices, AJobGivesWayToAPodOfTheWorkloadThatFindsNoOther) {
   EXPECT_NE(plan.status.builders[0].message.find("pod a"), std::string::npos);
 }
 
-TEST_F(Devices, AJobStaysForAPodThatIsHeldOrThatItsDeviceWouldNotHelp) {
+TEST_F(Devices, JobContinuesForPodThatItsDeviceDoesNotHelp) {
   Free(1);
   Compile();
   builder_.Pod({.name = "a", .held = true, .gpus = 1, .created = 110});
@@ -94,7 +94,7 @@ TEST_F(Devices, AJobStaysForAPodThatIsHeldOrThatItsDeviceWouldNotHelp) {
   EXPECT_TRUE(builder_.Decide().jobs_to_delete.empty());
 }
 
-TEST_F(Devices, AJobGivesItsPlaceInTheQuotaToAPodThatCouldNotBeMade) {
+TEST_F(Devices, JobEndsWhenQuotaIsExceeded) {
   Free(2);
   Compile();
   builder_.in().constraints.quota_exceeded = true;
@@ -105,13 +105,13 @@ TEST_F(Devices, AJobGivesItsPlaceInTheQuotaToAPodThatCouldNotBeMade) {
   builder_.status() = plan.status;
   builder_.in().jobs.clear();
   builder_.Now(600);
-  EXPECT_EQ(JobsMade(), 0U) << "the next one would be in the way as well";
+  EXPECT_EQ(JobsMade(), 0U) << "the next Job would block it too";
   builder_.in().constraints.quota_exceeded = false;
   builder_.view("n1").free["nvidia.com/gpu"] = 1;
   EXPECT_EQ(JobsMade(), 1U);
 }
 
-TEST_F(Devices, APodIsNotHeldForAJobThatGetsNoPod) {
+TEST_F(Devices, NoPodIsHeldForJobWithoutPod) {
   Free(3);
   builder_.warmup().spec.gate.mode = api::GateMode::kHold;
   builder_.warmup().spec.gate.max_hold_seconds = 300;
@@ -120,19 +120,20 @@ TEST_F(Devices, APodIsNotHeldForAJobThatGetsNoPod) {
   builder_.Now(104);
   const Plan early = builder_.Decide();
   EXPECT_EQ(fakes::ReleaseOf(early, "a"), nullptr);
-  EXPECT_LE(*early.requeue_after, std::chrono::seconds(1)) << "nothing else would tell";
+  EXPECT_LE(*early.requeue_after, std::chrono::seconds(1)) << "no object changes then";
   builder_.Now(106);
   ASSERT_NE(fakes::ReleaseOf(builder_.Decide(), "a"), nullptr);
   builder_.Pod({.name = "b", .node = "n1", .gpus = 1, .created = 105, .job = job});
   EXPECT_EQ(fakes::ReleaseOf(builder_.Decide(), "a"), nullptr) << "its image is pulled";
 }
 
-// ---- claims -------------------------------------------------------------------------------------
+// ---- PersistentVolumeClaims ---------------------------------------------------------------------
 
-// A Job compiles on n1 since 103, and mounts a claim that pods of the workload mount too.
-class Claims : public testing::Test {
+// A Job compiles on n1 since 103 and mounts a PersistentVolumeClaim that pods of the workload mount
+// too.
+class SharedClaims : public testing::Test {
  protected:
-  Claims() {
+  SharedClaims() {
     for (const char* node : {"n1", "n2"}) {
       builder_.Node({.name = node});
     }
@@ -146,7 +147,7 @@ class Claims : public testing::Test {
     Apply(builder_, builder_.Decide());
   }
 
-  // The build after so many seconds beside `pod`.
+  // Returns the build after `seconds` beside `pod`.
   api::BuilderStatus After(int seconds, const fakes::PodSetup& pod) {
     builder_.Pod(pod);
     builder_.Now(104 + seconds);
@@ -161,7 +162,7 @@ class Claims : public testing::Test {
   SnapshotBuilder builder_;
 };
 
-TEST_F(Claims, AJobGivesWayToAPodThatDoesNotStartWhereTheVolumeMayBeOutOfReach) {
+TEST_F(SharedClaims, JobEndsForPodWaitingForItsVolume) {
   for (const char* node : {"n2", ""}) {
     const fakes::PodSetup pod = {.name = "p", .node = node, .created = 104};
     EXPECT_TRUE(Goes(After(14, pod))) << node;
@@ -171,7 +172,7 @@ TEST_F(Claims, AJobGivesWayToAPodThatDoesNotStartWhereTheVolumeMayBeOutOfReach) 
   }
 }
 
-TEST_F(Claims, AJobGoesOnBesideAPodThatHasTheVolumeOrDoesNotWaitForIt) {
+TEST_F(SharedClaims, JobContinuesBesidePodThatHasTheVolume) {
   EXPECT_TRUE(Goes(After(60, {.name = "p", .node = "n2", .created = 104, .started = 106})));
   EXPECT_TRUE(Goes(After(60, {.name = "p", .node = "n1", .created = 104}))) << "the same node";
   EXPECT_TRUE(Goes(After(60, {.name = "p", .held = true, .created = 104})));
@@ -179,10 +180,10 @@ TEST_F(Claims, AJobGoesOnBesideAPodThatHasTheVolumeOrDoesNotWaitForIt) {
                                     .node = "n2",
                                     .created = 104,
                                     .annotations = {{"cachewarm.io/held-seconds", "50.0"}}};
-  EXPECT_TRUE(Goes(After(60, released))) << "it was let go 10 s ago";
+  EXPECT_TRUE(Goes(After(60, released))) << "it was released 10 s ago";
 }
 
-TEST_F(Claims, WithoutOneNobodyWaitsForAVolume) {
+TEST_F(SharedClaims, JobContinuesWithoutSharedClaim) {
   builder_.pod_template()["spec"].erase("volumes");
   EXPECT_TRUE(Goes(After(60, {.name = "p", .node = "n2", .created = 104})));
 }

@@ -19,16 +19,17 @@ void ShareAClaim(SnapshotBuilder& builder) {
       {{"name", "w"}, {"persistentVolumeClaim", {{"claimName", "w"}, {"readOnly", true}}}}};
 }
 
-struct WaitCase {
+struct RefusedCase {
   const char* name;
   void (*change)(SnapshotBuilder&);
   const char* words;
 };
 
-const WaitCase kWaits[] = {
+const RefusedCase kRefused[] = {
     {"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "no node of"},
     {"cap", [](SnapshotBuilder& b) { b.in().builder_jobs_elsewhere = 8; }, "builders.jobsMax"},
-    {"none", [](SnapshotBuilder& b) { b.in().settings.builder_jobs_max = 0; }, "builders.jobsMax is 0"},
+    {"none", [](SnapshotBuilder& b) { b.in().settings.builder_jobs_max = 0; },
+     "builders.jobsMax is 0"},
     {"host_network", [](SnapshotBuilder& b) { b.pod_template()["spec"]["hostNetwork"] = true; },
      "hostNetwork"},
     {"host_port",
@@ -89,10 +90,10 @@ const WaitCase kWaits[] = {
      "volumeClaimTemplates"},
 };
 
-class Waits : public testing::TestWithParam<WaitCase> {};
+class RefusedJob : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(Waits, NoJobIsMadeAndTheConditionSaysWhy) {
-  SnapshotBuilder builder = Asleep();
+TEST_P(RefusedJob, JobIsNotCreatedAndConditionSaysWhy) {
+  SnapshotBuilder builder = ScaledDown();
   GetParam().change(builder);
   const Plan plan = builder.Decide();
   EXPECT_TRUE(plan.jobs_to_create.empty());
@@ -101,31 +102,31 @@ TEST_P(Waits, NoJobIsMadeAndTheConditionSaysWhy) {
       << fakes::Condition(plan, "Warm")->message;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Waits, testing::ValuesIn(kWaits),
+INSTANTIATE_TEST_SUITE_P(All, RefusedJob, testing::ValuesIn(kRefused),
                          [](const auto& each) { return each.param.name; });
 
-TEST(RefusedJobs, AClaimThatIsMountedReadOnlyMayBeCopied) {
-  SnapshotBuilder builder = Asleep();
+TEST(RefusedJobs, ReadOnlyClaimMayBeCopied) {
+  SnapshotBuilder builder = ScaledDown();
   ShareAClaim(builder);
   builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
   EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
 }
 
-TEST(RefusedJobs, TheCapOfTheClusterCountsTheJobsOfThisPlanToo) {
-  SnapshotBuilder builder = Asleep();
+TEST(RefusedJobs, ClusterCapCountsJobsOfThisPlan) {
+  SnapshotBuilder builder = ScaledDown();
   builder.Node({.name = "n2", .cpu_class = fakes::kAvx2});
   builder.in().builder_jobs_elsewhere = 7;
   EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
 }
 
-TEST(RefusedJobs, OverridesThatCannotBeUsedMakeNoJobAndSayWhy) {
+TEST(RefusedJobs, UnusableOverridesAreReported) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"spec":{"containers":[{"image":"x"}]}})", "compile.overrides: spec.containers[0]"},
       {R"({"spec":{"hostNetwork":true}})", "hostNetwork"},
       {R"({"spec":{"containers":[{"name":"server","resources":{"limits":{"nvidia.com/gpu":2}}}]}})",
        "the number of devices of the container"}};
   for (const auto& [patch, message] : cases) {
-    SnapshotBuilder builder = Asleep();
+    SnapshotBuilder builder = ScaledDown();
     builder.warmup().spec.compile.overrides = Patch(patch);
     const Plan plan = builder.Decide();
     EXPECT_TRUE(plan.jobs_to_create.empty()) << message;
@@ -135,8 +136,8 @@ TEST(RefusedJobs, OverridesThatCannotBeUsedMakeNoJobAndSayWhy) {
   }
 }
 
-TEST(RefusedJobs, ANodeMustHaveRoomForThePodWithItsOverrides) {
-  SnapshotBuilder builder = Asleep();
+TEST(RefusedJobs, NodeNeedsCapacityForOverriddenPod) {
+  SnapshotBuilder builder = ScaledDown();
   builder.warmup().spec.compile.overrides = Patch(
       R"({"spec":{"containers":[{"name":"driver","resources":{"limits":{"nvidia.com/gpu":1}}}]}})");
   EXPECT_TRUE(builder.Decide().jobs_to_create.empty());

@@ -10,8 +10,8 @@
 
 namespace cachewarm::plan {
 
-// A Deployment without replicas on one node: whatever compiles for it is a Job.
-inline fakes::SnapshotBuilder Asleep() {
+// A Deployment without replicas on one node: only a Job can build for it.
+inline fakes::SnapshotBuilder ScaledDown() {
   fakes::SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.in().workload.replicas = 0;
@@ -19,7 +19,7 @@ inline fakes::SnapshotBuilder Asleep() {
   return builder;
 }
 
-// The plan's Jobs and status as the API server would hold them.
+// Applies the plan's Jobs and status as the API server would.
 inline std::string Apply(fakes::SnapshotBuilder& builder, const Plan& plan) {
   builder.status() = plan.status;
   for (const DesiredJob& job : plan.jobs_to_create) {

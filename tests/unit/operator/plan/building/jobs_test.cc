@@ -16,7 +16,7 @@ using api::BuilderState;
 using fakes::At;
 using fakes::SnapshotBuilder;
 
-// Where its pod may run.
+// Returns the nodes that the Job's pod may use.
 std::vector<std::string> NodesOf(const DesiredJob& job) {
   const auto& terms =
       (*job.object)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
@@ -32,9 +32,9 @@ struct ModeCase {
   bool job;
 };
 
-class Modes : public testing::TestWithParam<ModeCase> {};
+class BuilderMode : public testing::TestWithParam<ModeCase> {};
 
-TEST_P(Modes, AJobIsMadeWhereNoPodCouldBeElected) {
+TEST_P(BuilderMode, JobIsCreatedOnlyWithoutElectablePods) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.in().workload.kind = GetParam().kind;
@@ -45,7 +45,7 @@ TEST_P(Modes, AJobIsMadeWhereNoPodCouldBeElected) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Modes,
+    All, BuilderMode,
     testing::Values(
         ModeCase{"auto_replicas", api::Builder::kAuto, WorkloadKind::kDeployment, 3, false},
         ModeCase{"auto_zero", api::Builder::kAuto, WorkloadKind::kDeployment, 0, true},
@@ -58,8 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
         ModeCase{"first_pod_template", api::Builder::kFirstPod, WorkloadKind::kTemplate, 0, false}),
     [](const auto& each) { return each.param.name; });
 
-TEST(BuilderJobs, EachTypeGetsOneJobOnItsOwnNodes) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, EachTypeGetsOneJobOnItsNodes) {
+  SnapshotBuilder builder = ScaledDown();
   builder.Node({.name = "n2", .cpu_class = fakes::kAvx2});
   builder.Node({.name = "n3", .cpu_class = fakes::kAvx2});
   const Plan plan = builder.Decide();
@@ -72,7 +72,7 @@ TEST(BuilderJobs, EachTypeGetsOneJobOnItsOwnNodes) {
   EXPECT_EQ(sizes, (std::set<size_t>{1, 2}));
 }
 
-TEST(BuilderJobs, OfMoreNodesThanAJobMayNameThoseWithRoomAreNamed) {
+TEST(BuilderJobs, JobNamesNodesWithCapacityFirst) {
   SnapshotBuilder builder;
   for (int i = 0; i < 70; ++i) {
     builder.Node({.name = "n" + std::to_string(100 + i), .pods = i < 66 ? 0 : 1});
@@ -89,18 +89,18 @@ TEST(BuilderJobs, OfMoreNodesThanAJobMayNameThoseWithRoomAreNamed) {
   builder.status() = plan.status;
   const Plan again = builder.Decide();
   ASSERT_EQ(again.jobs_to_create.size(), 1U);
-  EXPECT_EQ(NodesOf(again.jobs_to_create[0]), names) << "also when it is wished again";
+  EXPECT_EQ(NodesOf(again.jobs_to_create[0]), names) << "also when it is requested again";
 }
 
-TEST(BuilderJobs, TheNameTellsWarmupKeyAndAttempt) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, NameContainsWarmupKeyAndAttempt) {
+  SnapshotBuilder builder = ScaledDown();
   const Plan plan = builder.Decide();
   EXPECT_EQ(plan.jobs_to_create[0].name, "llama-" + builder.Key("n1").substr(0, 8) + "-1");
   EXPECT_EQ(plan.status.builders[0].job, plan.jobs_to_create[0].name);
 }
 
-TEST(BuilderJobs, AJobThatTheStoreDoesNotShowYetIsWishedAgainUnderTheSameName) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, UnseenJobIsRequestedAgainWithSameName) {
+  SnapshotBuilder builder = ScaledDown();
   const Plan first = builder.Decide();
   builder.status() = first.status;
   const Plan again = builder.Decide();
@@ -109,8 +109,8 @@ TEST(BuilderJobs, AJobThatTheStoreDoesNotShowYetIsWishedAgainUnderTheSameName) {
   EXPECT_EQ(again.status.builders, first.status.builders);
 }
 
-TEST(BuilderJobs, ThePodOfTheJobBecomesTheBuilderWhenItStarts) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, PodOfJobBecomesBuilderWhenItStarts) {
+  SnapshotBuilder builder = ScaledDown();
   const std::string job = Apply(builder, builder.Decide());
   builder.Pod({.name = "b", .node = "n1", .created = 101, .started = 103, .job = job});
   builder.Now(104);
@@ -122,8 +122,8 @@ TEST(BuilderJobs, ThePodOfTheJobBecomesTheBuilderWhenItStarts) {
   EXPECT_EQ(fakes::EntriesOf(plan, "n1")->spec.captures[0].pod_uid, "uid-b");
 }
 
-TEST(BuilderJobs, ReadyContainersAreEnoughBecauseItsReadinessGateIsNeverSet) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, ReadyContainersCountWithoutReadinessGate) {
+  SnapshotBuilder builder = ScaledDown();
   const std::string job = Apply(builder, builder.Decide());
   builder.Pod(
       {.name = "b", .node = "n1", .created = 101, .started = 103, .ready = 120, .job = job});
@@ -132,7 +132,7 @@ TEST(BuilderJobs, ReadyContainersAreEnoughBecauseItsReadinessGateIsNeverSet) {
   EXPECT_EQ(fakes::EntriesOf(plan, "n1")->spec.captures[0].ready_time, At(120));
 }
 
-TEST(BuilderJobs, AProbeThatOnlyTheCopyHasTellsWhenItIsReady) {
+TEST(BuilderJobs, ProbeFromOverridesDecidesReadiness) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.in().workload.replicas = 0;
@@ -147,7 +147,7 @@ TEST(BuilderJobs, AProbeThatOnlyTheCopyHasTellsWhenItIsReady) {
   EXPECT_EQ(fakes::EntriesOf(builder.Decide(), "n1")->spec.captures[0].ready_time, At(104));
 }
 
-TEST(BuilderJobs, ACopyOfWhatRunsToItsEndMayEndBeforeItsCacheIsTaken) {
+TEST(BuilderJobs, RunToCompletionCopyMayExitBeforeCapture) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.in().workload.kind = WorkloadKind::kTemplate;
@@ -172,8 +172,8 @@ TEST(BuilderJobs, ACopyOfWhatRunsToItsEndMayEndBeforeItsCacheIsTaken) {
   EXPECT_EQ(fakes::EntriesOf(plan, "n1")->spec.captures[0].ready_time, At(110));
 }
 
-TEST(BuilderJobs, AFailedJobIsRetriedUnderANewNameWithItsLastWordsKept) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, FailedJobIsRetriedUnderNewNameAndKeepsMessage) {
+  SnapshotBuilder builder = ScaledDown();
   const std::string job = Apply(builder, builder.Decide());
   builder.in().jobs[0].failed = true;
   builder.in().jobs[0].message = "BackoffLimitExceeded";
@@ -199,8 +199,8 @@ TEST(BuilderJobs, AFailedJobIsRetriedUnderANewNameWithItsLastWordsKept) {
   EXPECT_TRUE(next.jobs_to_create[0].name.ends_with("-2"));
 }
 
-TEST(BuilderJobs, ANewTemplateTakesNoJobOfTheOldOneForItsOwn) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, NewTemplateIgnoresJobsOfOldTemplate) {
+  SnapshotBuilder builder = ScaledDown();
   const std::string job = Apply(builder, builder.Decide());
   builder.in().jobs[0].failed = true;
   builder.pod_template()["spec"]["containers"][0]["args"] = {"--other"};
@@ -212,10 +212,9 @@ TEST(BuilderJobs, ANewTemplateTakesNoJobOfTheOldOneForItsOwn) {
   EXPECT_EQ(plan.status.builders[0].attempt, 2);
 }
 
-// It would keep its device, and its place among the builders of the cluster, as long as the pause
-// lasts.
-TEST(BuilderJobs, EndsWhenTheWarmupIsPausedAndIsMadeAgainAfterIt) {
-  SnapshotBuilder builder = Asleep();
+// Otherwise it would occupy its device and its builder slot for the whole pause.
+TEST(BuilderJobs, PauseEndsJobAndResumeCreatesItAgain) {
+  SnapshotBuilder builder = ScaledDown();
   const std::string job = Apply(builder, builder.Decide());
   builder.Pod({.name = "b", .node = "n1", .created = 101, .started = 103, .job = job});
   builder.warmup().spec.paused = true;
@@ -228,14 +227,14 @@ TEST(BuilderJobs, EndsWhenTheWarmupIsPausedAndIsMadeAgainAfterIt) {
   builder.status() = paused.status;
   builder.in().jobs.clear();
   builder.in().pods.clear();
-  EXPECT_TRUE(builder.Decide().builds_finished.empty()) << "it ends once";
+  EXPECT_TRUE(builder.Decide().builds_finished.empty()) << "it exits once";
   builder.warmup().spec.paused = false;
   builder.Now(121);
   EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
 }
 
-TEST(BuilderJobs, AJobThatNoNodeTakesIsGivenUpAfterPendingSeconds) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, UnscheduledJobFailsAfterPendingSeconds) {
+  SnapshotBuilder builder = ScaledDown();
   Apply(builder, builder.Decide());
   builder.Now(100 + 600);
   const Plan plan = builder.Decide();
@@ -243,8 +242,8 @@ TEST(BuilderJobs, AJobThatNoNodeTakesIsGivenUpAfterPendingSeconds) {
   EXPECT_EQ(plan.jobs_to_delete.size(), 1U);
 }
 
-TEST(BuilderJobs, IsDeletedOnceCaptured) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, JobIsDeletedOnceCaptured) {
+  SnapshotBuilder builder = ScaledDown();
   const std::string job = Apply(builder, builder.Decide());
   builder.status().builders[0].state = BuilderState::kCaptured;
   builder.Bundle({.node = "n1", .published = 99, .active = {"n1"}});
@@ -252,9 +251,9 @@ TEST(BuilderJobs, IsDeletedOnceCaptured) {
   EXPECT_EQ(plan.jobs_to_delete, std::vector<std::string>{job});
 }
 
-// Every saving is measured against the builder's start; gone before that, nothing was ever saved.
-TEST(BuilderJobs, StaysAfterItsCaptureUntilItsStartIsCounted) {
-  SnapshotBuilder builder = Asleep();
+// Savings are measured against the builder's start; without it they would stay 0.
+TEST(BuilderJobs, JobStaysUntilItsStartIsCounted) {
+  SnapshotBuilder builder = ScaledDown();
   const std::string job = Apply(builder, builder.Decide());
   builder.Pod(
       {.name = "b", .node = "n1", .created = 101, .started = 103, .ready = 120, .job = job});
@@ -267,7 +266,7 @@ TEST(BuilderJobs, StaysAfterItsCaptureUntilItsStartIsCounted) {
   EXPECT_TRUE(waits.jobs_to_delete.empty());
   EXPECT_TRUE(waits.requeue_after.has_value());
 
-  builder.Now(120 + 90);  // the agent said nothing
+  builder.Now(120 + 90);  // the agent reported nothing
   const Plan counts = builder.Decide();
   ASSERT_EQ(counts.starts_counted.size(), 1U);
   EXPECT_EQ(counts.starts_counted[0].result, api::StartResult::kBuilder);
@@ -278,15 +277,15 @@ TEST(BuilderJobs, StaysAfterItsCaptureUntilItsStartIsCounted) {
   EXPECT_EQ(builder.Decide().jobs_to_delete, std::vector<std::string>{job});
 }
 
-TEST(BuilderJobs, OneThatIsBeingDeletedIsLeftAlone) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, JobBeingDeletedIsNotDeletedAgain) {
+  SnapshotBuilder builder = ScaledDown();
   builder.Bundle({.node = "n1", .published = 99, .active = {"n1"}});
   builder.in().jobs = {{.name = "llama-old-1", .deleting = true}};
   EXPECT_TRUE(builder.Decide().jobs_to_delete.empty());
 }
 
-TEST(BuilderJobs, ANewTemplateIsBuiltAtOnceEvenAfterFailures) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, NewTemplateIsBuiltAtOnceAfterFailures) {
+  SnapshotBuilder builder = ScaledDown();
   builder.status().builders = {{.key = builder.Key("n1"),
                                 .revision = "t-before",
                                 .state = BuilderState::kFailed,
@@ -299,8 +298,8 @@ TEST(BuilderJobs, ANewTemplateIsBuiltAtOnceEvenAfterFailures) {
   EXPECT_EQ(plan.status.builders[0].attempt, 1);
 }
 
-TEST(BuilderJobs, OverridesAreInTheJobAndOurVolumeAndPriorityAfterThem) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, JobHasOverridesThenVolumeAndPriority) {
+  SnapshotBuilder builder = ScaledDown();
   builder.warmup().spec.compile.overrides =
       Patch(R"({"spec":{"priorityClassName":"mine","restartPolicy":"Always",)"
             R"("volumes":[{"name":"cachewarm","$patch":"delete"}],)"
@@ -314,8 +313,8 @@ TEST(BuilderJobs, OverridesAreInTheJobAndOurVolumeAndPriorityAfterThem) {
   EXPECT_EQ(pod["volumes"][0]["name"], "cachewarm");
 }
 
-TEST(BuilderJobs, AJobThatTheApiServerRefusesFailsTheBuildWithItsWords) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, RejectedJobFailsBuildWithServerMessage) {
+  SnapshotBuilder builder = ScaledDown();
   builder.warmup().spec.compile.backoff_limit = 0;
   const Plan first = builder.Decide();
   ASSERT_EQ(first.jobs_to_create.size(), 1U);
@@ -329,11 +328,11 @@ TEST(BuilderJobs, AJobThatTheApiServerRefusesFailsTheBuildWithItsWords) {
   EXPECT_EQ(failed.reason, "BuilderJobRejected");
   EXPECT_NE(failed.message.find("tty: no boolean"), std::string::npos) << failed.message;
   EXPECT_NE(fakes::Condition(plan, "Degraded")->message.find("tty: no boolean"), std::string::npos);
-  EXPECT_TRUE(plan.jobs_to_delete.empty()) << "there is no such Job";
+  EXPECT_TRUE(plan.jobs_to_delete.empty()) << "the Job does not exist";
 }
 
-TEST(BuilderJobs, OtherOverridesOrRequestsAreTriedAtOnceEvenAfterFailures) {
-  SnapshotBuilder builder = Asleep();
+TEST(BuilderJobs, ChangedOverridesOrRequestsAreTriedAtOnce) {
+  SnapshotBuilder builder = ScaledDown();
   builder.warmup().spec.compile.backoff_limit = 0;
   builder.warmup().spec.compile.overrides =
       Patch(R"({"spec":{"terminationGracePeriodSeconds":1}})");

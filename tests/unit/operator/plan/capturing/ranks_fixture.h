@@ -19,8 +19,8 @@ inline Texts Labels(const std::string& group) {
           {"leaderworkerset.sigs.k8s.io/group-index", group}};
 }
 
-// Pods r0, r1 and r2 of one group, each on its own node since 90, 91 and 92; r0 is the builder and
-// is captured at 120.
+// Pods r0, r1 and r2 of one group, each on its own node, started at 90, 91 and 92; r0 is the
+// builder and is captured at 120.
 class Ranks : public testing::Test {
  protected:
   Ranks() {
@@ -47,7 +47,7 @@ class Ranks : public testing::Test {
     }
   }
 
-  Plan Turn(int now) {
+  Plan PlanAt(int now) {
     builder.Now(now);
     Plan plan = builder.Decide();
     builder.status() = plan.status;
@@ -57,30 +57,30 @@ class Ranks : public testing::Test {
     return plan;
   }
 
-  const std::vector<api::CaptureRequest>& AskedOf(int number) {
+  const std::vector<api::CaptureRequest>& RequestsTo(int number) {
     return builder.cache("n" + std::to_string(number)).spec.captures;
   }
 
-  // What the agent of a rank says to what it is asked.
-  void DryRunResult(int number, api::CaptureStatus answer) {
-    ASSERT_EQ(AskedOf(number).size(), 1U) << number;
-    answer.id = AskedOf(number)[0].id;
+  // Sets the agent's answer to the request of a rank.
+  void Answer(int number, api::CaptureStatus answer) {
+    ASSERT_EQ(RequestsTo(number).size(), 1U) << number;
+    answer.id = RequestsTo(number)[0].id;
     builder.cache("n" + std::to_string(number)).status.captures = {answer};
   }
 
   void Pushed(int number, const std::string& digest, int files = 1) {
-    DryRunResult(number, {.state = api::CaptureState::kPushed,
-                          .digest = fakes::DigestNamed(digest),
-                          .bytes = files * 100,
-                          .files = files,
-                          .native = number == 1,
-                          .compile_seconds = 10.0 + number});
+    Answer(number, {.state = api::CaptureState::kPushed,
+                    .digest = fakes::DigestNamed(digest),
+                    .bytes = files * 100,
+                    .files = files,
+                    .native = number == 1,
+                    .compile_seconds = 10.0 + number});
   }
 
   void CaptureBuilder() {
-    Turn(111);
+    PlanAt(111);
     Pushed(0, "a");
-    Turn(120);
+    PlanAt(120);
   }
 
   const api::BuilderStatus& entry() { return builder.status().builders.at(0); }

@@ -16,25 +16,25 @@ using fakes::DigestNamed;
 using fakes::HasEvent;
 using fakes::ReleaseOf;
 
-TEST_F(Ranks, FollowTheBuilderOneAfterTheOtherAtOnceAndKeepWhatIsThere) {
+TEST_F(Ranks, RanksAreCapturedInTurnAndKeepEarlierFiles) {
   Three();
   CaptureBuilder();
-  EXPECT_TRUE(AskedOf(0).empty());
-  ASSERT_EQ(AskedOf(1).size(), 1U);
-  EXPECT_EQ(AskedOf(1)[0].pod_uid, "uid-r1");
-  EXPECT_EQ(AskedOf(1)[0].base_digest, DigestNamed("a"));
-  EXPECT_EQ(AskedOf(1)[0].key, builder.Key("n1"));
-  EXPECT_EQ(AskedOf(1)[0].started_time, At(91));
-  EXPECT_EQ(AskedOf(1)[0].ready_time, At(110));
-  EXPECT_TRUE(AskedOf(2).empty());
+  EXPECT_TRUE(RequestsTo(0).empty());
+  ASSERT_EQ(RequestsTo(1).size(), 1U);
+  EXPECT_EQ(RequestsTo(1)[0].pod_uid, "uid-r1");
+  EXPECT_EQ(RequestsTo(1)[0].base_digest, DigestNamed("a"));
+  EXPECT_EQ(RequestsTo(1)[0].key, builder.Key("n1"));
+  EXPECT_EQ(RequestsTo(1)[0].started_time, At(91));
+  EXPECT_EQ(RequestsTo(1)[0].ready_time, At(110));
+  EXPECT_TRUE(RequestsTo(2).empty());
   Pushed(1, "b", 2);
-  Turn(130);
-  EXPECT_TRUE(AskedOf(1).empty());
-  ASSERT_EQ(AskedOf(2).size(), 1U);
-  EXPECT_EQ(AskedOf(2)[0].base_digest, DigestNamed("b"));
+  PlanAt(130);
+  EXPECT_TRUE(RequestsTo(1).empty());
+  ASSERT_EQ(RequestsTo(2).size(), 1U);
+  EXPECT_EQ(RequestsTo(2)[0].base_digest, DigestNamed("b"));
   Pushed(2, "c", 3);
-  const Plan plan = Turn(140);
-  EXPECT_TRUE(AskedOf(2).empty());
+  const Plan plan = PlanAt(140);
+  EXPECT_TRUE(RequestsTo(2).empty());
   EXPECT_EQ(entry().state, BuilderState::kCaptured);
   EXPECT_EQ(entry().ranks, (std::vector<std::string>{"uid-r0", "uid-r1", "uid-r2"}));
   EXPECT_FALSE(entry().captured);
@@ -43,17 +43,17 @@ TEST_F(Ranks, FollowTheBuilderOneAfterTheOtherAtOnceAndKeepWhatIsThere) {
   EXPECT_EQ(plan.builds_finished[0].reason, "Captured");
 }
 
-TEST_F(Ranks, TheBundleIsPublishedWhenTheLastIsInItAndNotBefore) {
+TEST_F(Ranks, BundleIsPublishedAfterLastRank) {
   Three();
   CaptureBuilder();
   EXPECT_TRUE(bundles().empty());
   EXPECT_EQ(entry().state, BuilderState::kCapturing);
   Pushed(1, "b", 2);
-  EXPECT_FALSE(HasEvent(Turn(130), "Published"));
+  EXPECT_FALSE(HasEvent(PlanAt(130), "Published"));
   EXPECT_TRUE(bundles().empty());
   EXPECT_TRUE(builder.cache("n3").spec.warmups[0].bundles.empty());
   Pushed(2, "c", 3);
-  EXPECT_TRUE(HasEvent(Turn(140), "Published"));
+  EXPECT_TRUE(HasEvent(PlanAt(140), "Published"));
   ASSERT_EQ(bundles().size(), 1U);
   EXPECT_EQ(bundles()[0].digest, DigestNamed("c"));
   EXPECT_EQ(bundles()[0].files, 3);
@@ -66,51 +66,51 @@ TEST_F(Ranks, TheBundleIsPublishedWhenTheLastIsInItAndNotBefore) {
   EXPECT_EQ(builder.cache("n3").spec.warmups[0].bundles[0].digest, DigestNamed("c"));
 }
 
-TEST_F(Ranks, OnesThatHaveNothingNewLeaveTheBundleAsItIs) {
+TEST_F(Ranks, RanksWithoutNewFilesKeepTheBundle) {
   Three();
   CaptureBuilder();
   Pushed(1, "a");
-  Turn(130);
-  DryRunResult(2, {.state = CaptureState::kWaiting, .reason = "NothingToCapture"});
-  const Plan plan = Turn(140);
+  PlanAt(130);
+  Answer(2, {.state = CaptureState::kWaiting, .reason = "NothingToCapture"});
+  const Plan plan = PlanAt(140);
   EXPECT_FALSE(HasEvent(plan, "RankNotCaptured"));
   ASSERT_EQ(bundles().size(), 1U);
   EXPECT_EQ(bundles()[0].digest, DigestNamed("a"));
   EXPECT_EQ(entry().message, "");
 }
 
-TEST_F(Ranks, ANewLeaderInTheMiddleGoesOnWhereTheLastOneWas) {
+TEST_F(Ranks, NewLeaderContinuesCapture) {
   Three();
   CaptureBuilder();
-  const std::string asked = AskedOf(1).at(0).id;
-  // What it has is the status and the NodeCaches, decided upon again, as often as it likes.
+  const std::string asked = RequestsTo(1).at(0).id;
+  // It decides again from the status and the NodeCaches, any number of times.
   for (int now : {121, 122, 129}) {
-    const Plan plan = Turn(now);
+    const Plan plan = PlanAt(now);
     EXPECT_TRUE(plan.nodes.empty());
     EXPECT_FALSE(plan.status_changed);
-    EXPECT_EQ(AskedOf(1).at(0).id, asked);
+    EXPECT_EQ(RequestsTo(1).at(0).id, asked);
   }
   Pushed(1, "b", 2);
-  Turn(130);
-  Turn(131);
-  EXPECT_EQ(AskedOf(2).at(0).base_digest, DigestNamed("b"));
+  PlanAt(130);
+  PlanAt(131);
+  EXPECT_EQ(RequestsTo(2).at(0).base_digest, DigestNamed("b"));
 }
 
-TEST_F(Ranks, OneThatIsSeenLateDoesNotTakeTheTurnOfAnother) {
+TEST_F(Ranks, LateRankDoesNotDisplacePendingRank) {
   Rank(0);
   Rank(2);
   CaptureBuilder();
-  ASSERT_EQ(AskedOf(2).size(), 1U);
+  ASSERT_EQ(RequestsTo(2).size(), 1U);
   Rank(1);  // started before it
-  Turn(121);
-  EXPECT_EQ(AskedOf(2).size(), 1U);
-  EXPECT_TRUE(AskedOf(1).empty());
+  PlanAt(121);
+  EXPECT_EQ(RequestsTo(2).size(), 1U);
+  EXPECT_TRUE(RequestsTo(1).empty());
   Pushed(2, "c", 2);
-  Turn(130);
-  EXPECT_EQ(AskedOf(1).at(0).base_digest, DigestNamed("c"));
+  PlanAt(130);
+  EXPECT_EQ(RequestsTo(1).at(0).base_digest, DigestNamed("c"));
 }
 
-TEST_F(Ranks, TheBuilderIsNotReadyBeforeAllOfThemAre) {
+TEST_F(Ranks, BuilderIsReadyOnlyWithAllRanks) {
   Three();
   const auto leader = [this](std::optional<int> ready) {
     builder.Pod({.name = "r2",
@@ -121,14 +121,14 @@ TEST_F(Ranks, TheBuilderIsNotReadyBeforeAllOfThemAre) {
                  .labels = Labels("0")});
   };
   leader(std::nullopt);
-  Turn(111);
-  EXPECT_EQ(AskedOf(0).at(0).ready_time, WallTime{});
+  PlanAt(111);
+  EXPECT_EQ(RequestsTo(0).at(0).ready_time, WallTime{});
   leader(150);
-  Turn(151);
-  EXPECT_EQ(AskedOf(0).at(0).ready_time, At(150));
+  PlanAt(151);
+  EXPECT_EQ(RequestsTo(0).at(0).ready_time, At(150));
 }
 
-TEST_F(Ranks, OneThatIsNotReadyIsWaitedForAsLongAsABuildMayTake) {
+TEST_F(Ranks, UnreadyRankIsAwaitedUntilBuildTimeout) {
   Rank(0);
   CaptureBuilder();
   ASSERT_EQ(bundles().size(), 1U);
@@ -137,25 +137,25 @@ TEST_F(Ranks, OneThatIsNotReadyIsWaitedForAsLongAsABuildMayTake) {
   again.state = BuilderState::kCapturing;
   again.captured = api::CapturedBundle{.digest = DigestNamed("a"), .captured_time = At(120)};
   builder.Pod({.name = "r1", .node = "n1", .created = 80, .started = 119, .labels = Labels("0")});
-  Turn(120 + 1799);
-  EXPECT_EQ(AskedOf(1).size(), 1U);
-  Turn(120 + 1800);
+  PlanAt(120 + 1799);
+  EXPECT_EQ(RequestsTo(1).size(), 1U);
+  PlanAt(120 + 1800);
   EXPECT_EQ(bundles().size(), 1U);
 }
 
-TEST_F(Ranks, TheBuilderMayBeGoneOnceItIsCaptured) {
+TEST_F(Ranks, BuilderMayBeDeletedOnceCaptured) {
   Three();
   CaptureBuilder();
   Pushed(1, "b", 2);
-  Turn(130);
+  PlanAt(130);
   builder.in().pods.clear();
   Rank(1);
   Rank(2);
-  Turn(131);
-  EXPECT_EQ(AskedOf(2).size(), 1U);
+  PlanAt(131);
+  EXPECT_EQ(RequestsTo(2).size(), 1U);
   builder.in().pods.clear();
-  Turn(132);
-  ASSERT_EQ(bundles().size(), 1U) << "with all of them what there is stands";
+  PlanAt(132);
+  ASSERT_EQ(bundles().size(), 1U) << "existing state is unchanged with all of them";
   EXPECT_EQ(bundles()[0].digest, DigestNamed("b"));
   EXPECT_EQ(entry().state, BuilderState::kCaptured);
 }
@@ -164,37 +164,37 @@ TEST_F(Ranks, TheBuilderMayBeGoneOnceItIsCaptured) {
 
 struct FailureCase {
   const char* name;
-  api::CaptureStatus answer;  // no id: the agent is silent
+  api::CaptureStatus answer;  // no id: the agent does not answer
   bool keeps = true;
-  int after = 10;  // seconds after it was asked
+  int after = 10;  // seconds after the request
   const char* words;
 };
 
 class FailedRank : public Ranks, public testing::WithParamInterface<FailureCase> {};
 
-TEST_P(FailedRank, IsSaidAndTheNextOneFollowsWithWhatThereIs) {
+TEST_P(FailedRank, FailedRankIsReportedAndNextRankFollows) {
   Three();
   builder.cache("n1").status.node.extends_bundles = GetParam().keeps;
   CaptureBuilder();
   if (!GetParam().answer.id.empty()) {
-    DryRunResult(1, GetParam().answer);
+    Answer(1, GetParam().answer);
   }
-  const Plan plan = GetParam().keeps ? Turn(120 + GetParam().after) : builder.Decide();
+  const Plan plan = GetParam().keeps ? PlanAt(120 + GetParam().after) : builder.Decide();
   if (GetParam().keeps) {
     EXPECT_TRUE(HasEvent(plan, "RankNotCaptured"));
   }
   EXPECT_NE(entry().message.find("pod r1 on node n1"), std::string::npos) << entry().message;
   EXPECT_NE(entry().message.find(GetParam().words), std::string::npos) << entry().message;
-  ASSERT_EQ(AskedOf(2).size(), 1U);
-  EXPECT_EQ(AskedOf(2)[0].base_digest, DigestNamed("a"));
+  ASSERT_EQ(RequestsTo(2).size(), 1U);
+  EXPECT_EQ(RequestsTo(2)[0].base_digest, DigestNamed("a"));
   Pushed(2, "c", 2);
-  Turn(2000);
+  PlanAt(2000);
   ASSERT_EQ(bundles().size(), 1U);
   EXPECT_EQ(bundles()[0].digest, DigestNamed("c"));
   EXPECT_EQ(entry().state, BuilderState::kCaptured);
   EXPECT_EQ(entry().attempt, 1);
-  EXPECT_NE(entry().message.find("pod r1"), std::string::npos) << "it stays to be read";
-  EXPECT_EQ(fakes::ReasonOf(Turn(2001), "Degraded"), "Healthy");
+  EXPECT_NE(entry().message.find("pod r1"), std::string::npos) << "the message is kept";
+  EXPECT_EQ(fakes::ReasonOf(PlanAt(2001), "Degraded"), "Healthy");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -216,81 +216,81 @@ INSTANTIATE_TEST_SUITE_P(
         FailureCase{.name = "older_agent", .answer = {}, .keeps = false, .words = "too old"}),
     [](const auto& each) { return each.param.name; });
 
-TEST_F(Ranks, AStoreThatRefusesIsWaitedForAndShownAsDegraded) {
+TEST_F(Ranks, PublishFailureIsDegradedAndRetried) {
   Three();
   CaptureBuilder();
-  DryRunResult(1, {.state = CaptureState::kFailed,
-                   .reason = "PublishFailed",
-                   .message = "the bundle to keep cannot be read"});
-  const Plan plan = Turn(600);
+  Answer(1, {.state = CaptureState::kFailed,
+             .reason = "PublishFailed",
+             .message = "the bundle to keep cannot be read"});
+  const Plan plan = PlanAt(600);
   EXPECT_FALSE(HasEvent(plan, "RankNotCaptured"));
   EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "StoreError");
-  EXPECT_EQ(AskedOf(1).size(), 1U);
+  EXPECT_EQ(RequestsTo(1).size(), 1U);
 }
 
-TEST_F(Ranks, AllTogetherHaveNoMoreThanTheTimeOfOneBuild) {
+TEST_F(Ranks, AllRanksShareOneBuildTimeout) {
   Three();
   CaptureBuilder();
-  DryRunResult(1, {.state = CaptureState::kPacking});
-  Turn(120 + 1799);
+  Answer(1, {.state = CaptureState::kPacking});
+  PlanAt(120 + 1799);
   EXPECT_TRUE(bundles().empty());
-  Turn(120 + 1800);
-  ASSERT_EQ(bundles().size(), 1U) << "what there is stands";
+  PlanAt(120 + 1800);
+  ASSERT_EQ(bundles().size(), 1U) << "existing state is unchanged";
   EXPECT_EQ(bundles()[0].digest, DigestNamed("a"));
   EXPECT_NE(entry().message.find("pod r2"), std::string::npos) << entry().message;
 }
 
-// ---- who is a rank ------------------------------------------------------------------------------
+// ---- which pods are ranks -----------------------------------------------------------------------
 
-struct StrangerCase {
+struct UnrelatedCase {
   const char* name;
   fakes::PodSetup pod;
 };
 
-class Strangers : public Ranks, public testing::WithParamInterface<StrangerCase> {};
+class UnrelatedPods : public Ranks, public testing::WithParamInterface<UnrelatedCase> {};
 
-TEST_P(Strangers, AreNotCaptured) {
+TEST_P(UnrelatedPods, UnrelatedPodIsNotCaptured) {
   Rank(0);
   builder.Pod(GetParam().pod);
   CaptureBuilder();
-  for (const api::CaptureRequest& request : AskedOf(1)) {
+  for (const api::CaptureRequest& request : RequestsTo(1)) {
     EXPECT_TRUE(request.base_digest.empty()) << "a builder of its own key";
   }
-  EXPECT_EQ(bundles().size(), 1U) << "nobody is waited for";
+  EXPECT_EQ(bundles().size(), 1U) << "no pod is awaited";
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Strangers,
+    All, UnrelatedPods,
     testing::Values(
-        StrangerCase{
+        UnrelatedCase{
             "of_another_group",
             {.name = "b", .node = "n1", .started = 91, .ready = 99, .labels = Labels("1")}},
-        StrangerCase{"of_no_group", {.name = "b", .node = "n1", .started = 91, .ready = 99}},
-        StrangerCase{"of_another_key",
-                     {.name = "b",
-                      .node = "n1",
-                      .image = "server:2",
-                      .started = 91,
-                      .ready = 99,
-                      .labels = Labels("0")}},
-        StrangerCase{"not_started", {.name = "b", .node = "n1", .labels = Labels("0")}},
-        StrangerCase{"not_injected",
-                     {.name = "b",
-                      .node = "n1",
-                      .injected = false,
-                      .started = 91,
-                      .ready = 99,
-                      .labels = Labels("0")}},
-        StrangerCase{"leaving",
-                     {.name = "b",
-                      .node = "n1",
-                      .started = 91,
-                      .ready = 99,
-                      .deleting = true,
-                      .labels = Labels("0")}}),
+        UnrelatedCase{"of_no_group", {.name = "b", .node = "n1", .started = 91, .ready = 99}},
+        UnrelatedCase{"of_another_key",
+                      {.name = "b",
+                       .node = "n1",
+                       .image = "server:2",
+                       .started = 91,
+                       .ready = 99,
+                       .labels = Labels("0")}},
+        UnrelatedCase{"not_started", {.name = "b", .node = "n1", .labels = Labels("0")}},
+        UnrelatedCase{"not_injected",
+                      {.name = "b",
+                       .node = "n1",
+                       .injected = false,
+                       .started = 91,
+                       .ready = 99,
+                       .labels = Labels("0")}},
+        UnrelatedCase{"leaving",
+                      {.name = "b",
+                       .node = "n1",
+                       .started = 91,
+                       .ready = 99,
+                       .deleting = true,
+                       .labels = Labels("0")}}),
     [](const auto& each) { return each.param.name; });
 
-TEST_F(Ranks, PodsOfNoGroupAreCapturedAsEver) {
+TEST_F(Ranks, PodsWithoutGroupAreCapturedAlone) {
   for (int number = 0; number < 3; ++number) {
     Rank(number, {});
   }
@@ -300,11 +300,11 @@ TEST_F(Ranks, PodsOfNoGroupAreCapturedAsEver) {
   EXPECT_TRUE(entry().ranks.empty());
   EXPECT_FALSE(entry().captured);
   for (int number = 0; number < 3; ++number) {
-    EXPECT_TRUE(AskedOf(number).empty());
+    EXPECT_TRUE(RequestsTo(number).empty());
   }
 }
 
-TEST_F(Ranks, NoMoreThanSixtyFourAreCaptured) {
+TEST_F(Ranks, AtMostSixtyFourRanksAreCaptured) {
   Three();
   CaptureBuilder();
   auto& ranks = builder.status().builders[0].ranks;
@@ -312,36 +312,36 @@ TEST_F(Ranks, NoMoreThanSixtyFourAreCaptured) {
     ranks.push_back("gone-" + std::to_string(ranks.size()));
   }
   Pushed(1, "b", 2);
-  Turn(130);
-  EXPECT_TRUE(AskedOf(2).empty());
+  PlanAt(130);
+  EXPECT_TRUE(RequestsTo(2).empty());
   ASSERT_EQ(bundles().size(), 1U);
   EXPECT_EQ(bundles()[0].digest, DigestNamed("b"));
 }
 
-// ---- rebuilds, and pods that wait ---------------------------------------------------------------
+// ---- rebuilds and held pods ---------------------------------------------------------------------
 
-TEST_F(Ranks, AfterAMissAllOfTheGroupAreCapturedAgainWhileTheOldBundleServes) {
+TEST_F(Ranks, MissRecapturesGroupWhileOldBundleServes) {
   builder.Bundle({.node = "n0", .digest = "e", .published = 50, .active = {"n0", "n1", "n2"}});
   Three();
   builder.cache("n1").status.starts = {
       {.pod_uid = "uid-r1", .result = api::StartResult::kMiss, .opened = 1}};
-  Turn(115);
-  Turn(116);  // r1 is counted as a miss by now, and elected
+  PlanAt(115);
+  PlanAt(116);  // r1 is already counted as a miss, and elected
   EXPECT_EQ(entry().pod_name, "r1");
   Pushed(1, "b");
-  Turn(120);
+  PlanAt(120);
   EXPECT_EQ(bundles().at(0).digest, DigestNamed("e"));
-  EXPECT_EQ(AskedOf(0).at(0).base_digest, DigestNamed("b"));
+  EXPECT_EQ(RequestsTo(0).at(0).base_digest, DigestNamed("b"));
   Pushed(0, "c", 2);
-  Turn(130);
-  EXPECT_EQ(AskedOf(2).at(0).base_digest, DigestNamed("c"));
+  PlanAt(130);
+  EXPECT_EQ(RequestsTo(2).at(0).base_digest, DigestNamed("c"));
   Pushed(2, "d", 3);
-  Turn(140);
+  PlanAt(140);
   ASSERT_EQ(bundles().size(), 1U);
   EXPECT_EQ(bundles()[0].digest, DigestNamed("d"));
 }
 
-TEST_F(Ranks, TheForecastOfTheBuildCountsThoseThatAreLeft) {
+TEST_F(Ranks, BuildForecastCountsRemainingRanks) {
   const auto end = [this] {
     PlanContext context(builder.in());
     context.out.status = builder.status();
@@ -352,31 +352,31 @@ TEST_F(Ranks, TheForecastOfTheBuildCountsThoseThatAreLeft) {
     return forecast ? forecast->end : WallTime{};
   };
   Three();
-  Turn(111);
+  PlanAt(111);
   EXPECT_EQ(end(), At(110 + 3 * 15));
   Pushed(0, "a");
-  Turn(120);
+  PlanAt(120);
   EXPECT_EQ(end(), At(120 + 2 * 15));
   Pushed(1, "b");
-  Turn(130);
+  PlanAt(130);
   EXPECT_EQ(end(), At(130 + 15));
 }
 
-TEST_F(Ranks, HeldPodsOfAnotherReplicaWaitForAllOfThemAndForTheirTime) {
+TEST_F(Ranks, HeldPodsOfAnotherReplicaWaitForAllRanks) {
   builder.warmup().spec.gate.mode = api::GateMode::kHold;
   Three();
   CaptureBuilder();
   builder.Pod({.name = "h", .held = true, .created = 118, .labels = Labels("1")});
-  EXPECT_EQ(ReleaseOf(Turn(121), "h"), nullptr) << "the first rank alone would be a miss";
+  EXPECT_EQ(ReleaseOf(PlanAt(121), "h"), nullptr) << "the first rank alone would be a miss";
   Pushed(1, "b", 2);
-  EXPECT_EQ(ReleaseOf(Turn(125), "h"), nullptr);
+  EXPECT_EQ(ReleaseOf(PlanAt(125), "h"), nullptr);
   Pushed(2, "c", 3);
-  EXPECT_EQ(ReleaseOf(Turn(130), "h"), nullptr) << "no node has it yet";
+  EXPECT_EQ(ReleaseOf(PlanAt(130), "h"), nullptr) << "no node has it yet";
   for (const char* node : {"n0", "n1", "n2", "n3"}) {
     builder.reported(node).bundles = {
         {.digest = DigestNamed("c"), .state = api::BundleState::kActive}};
   }
-  const Plan plan = Turn(135);
+  const Plan plan = PlanAt(135);
   ASSERT_NE(ReleaseOf(plan, "h"), nullptr);
   EXPECT_EQ(ReleaseOf(plan, "h")->reason, "ReleasedWarm");
 }

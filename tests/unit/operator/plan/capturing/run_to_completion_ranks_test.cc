@@ -17,14 +17,14 @@ struct EndCase {
   const char* index;  // labels
 };
 
-// A group of indexed pods that run to their end: r0, the builder, since 90 and r1 since 91.
-class RanksToTheEnd : public Ranks, public testing::WithParamInterface<EndCase> {
+// A group of indexed run-to-completion pods: r0, the builder, started at 90 and r1 at 91.
+class RunToCompletionRanks : public Ranks, public testing::WithParamInterface<EndCase> {
  protected:
-  RanksToTheEnd() {
+  RunToCompletionRanks() {
     builder.in().workload.kind = GetParam().kind;
     Run(0);
     Run(1);
-    Turn(95);
+    PlanAt(95);
   }
 
   static Texts Indexed(int number) {
@@ -49,14 +49,14 @@ class RanksToTheEnd : public Ranks, public testing::WithParamInterface<EndCase> 
   }
   void CaptureTheBuilder() {
     End(0, 110);
-    Turn(112);
+    PlanAt(112);
     Pushed(0, "a");
-    Turn(120);
+    PlanAt(120);
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(
-    Kinds, RanksToTheEnd,
+    Kinds, RunToCompletionRanks,
     testing::Values(EndCase{"job", WorkloadKind::kJob, "jobset.sigs.k8s.io/jobset-name",
                             "batch.kubernetes.io/job-completion-index"},
                     EndCase{"job_set", WorkloadKind::kSelector, "jobset.sigs.k8s.io/jobset-name",
@@ -67,58 +67,58 @@ INSTANTIATE_TEST_SUITE_P(
                             "training.kubeflow.org/replica-index"}),
     [](const auto& each) { return each.param.name; });
 
-TEST_P(RanksToTheEnd, AreCapturedAfterItWhenAllHaveEnded) {
+TEST_P(RunToCompletionRanks, RanksAreCapturedAfterAllHaveExited) {
   End(0, 110);
-  Turn(111);
-  EXPECT_EQ(AskedOf(0).at(0).ready_time, WallTime{}) << "one of them still compiles";
+  PlanAt(111);
+  EXPECT_EQ(RequestsTo(0).at(0).ready_time, WallTime{}) << "one of them still compiles";
   End(1, 114);
-  Turn(115);
-  EXPECT_EQ(AskedOf(0).at(0).ready_time, At(114));
+  PlanAt(115);
+  EXPECT_EQ(RequestsTo(0).at(0).ready_time, At(114));
   Pushed(0, "a");
-  Turn(120);
-  ASSERT_EQ(AskedOf(1).size(), 1U);
-  EXPECT_EQ(AskedOf(1)[0].started_time, At(91));
-  EXPECT_EQ(AskedOf(1)[0].ready_time, At(114));
-  EXPECT_EQ(AskedOf(1)[0].base_digest, DigestNamed("a"));
+  PlanAt(120);
+  ASSERT_EQ(RequestsTo(1).size(), 1U);
+  EXPECT_EQ(RequestsTo(1)[0].started_time, At(91));
+  EXPECT_EQ(RequestsTo(1)[0].ready_time, At(114));
+  EXPECT_EQ(RequestsTo(1)[0].base_digest, DigestNamed("a"));
   EXPECT_TRUE(bundles().empty());
   Pushed(1, "b", 2);
-  Turn(130);
+  PlanAt(130);
   ASSERT_EQ(bundles().size(), 1U);
   EXPECT_EQ(bundles()[0].digest, DigestNamed("b"));
 }
 
-TEST_P(RanksToTheEnd, AskForTheSameInEveryRound) {
+TEST_P(RunToCompletionRanks, RequestsStayEqualAcrossPlans) {
   End(0, 110);
   End(1, 114);
-  Turn(115);
-  const auto asked = AskedOf(0);
-  Turn(125);
-  EXPECT_EQ(AskedOf(0), asked);
+  PlanAt(115);
+  const auto asked = RequestsTo(0);
+  PlanAt(125);
+  EXPECT_EQ(RequestsTo(0), asked);
 }
 
-TEST_P(RanksToTheEnd, AreNotThoseThatFail) {
+TEST_P(RunToCompletionRanks, FailedPodsAreNoRanks) {
   End(1, 105, 1);
   CaptureTheBuilder();
   EXPECT_EQ(bundles().size(), 1U);
 }
 
-TEST_P(RanksToTheEnd, AreNotThoseOfALaterRun) {
+TEST_P(RunToCompletionRanks, PodsOfALaterRunAreNoRanks) {
   End(1, 105);
   fakes::PodSetup next = Pod(2);
   next.started = 111;
   builder.Pod(next);
   CaptureTheBuilder();
   Pushed(1, "b");
-  Turn(125);
+  PlanAt(125);
   EXPECT_EQ(bundles().size(), 1U);
 }
 
-TEST_P(RanksToTheEnd, AreNotWorkersOfOneQueue) {
+TEST_P(RunToCompletionRanks, QueueWorkersAreNoRanks) {
   fakes::PodSetup alike = Pod(1);
   alike.labels.erase(GetParam().index);
   builder.Pod(alike);
   CaptureTheBuilder();
-  EXPECT_EQ(bundles().size(), 1U) << "it runs, and nobody waits for it";
+  EXPECT_EQ(bundles().size(), 1U) << "it runs, and no pod is held for it";
 }
 
 }  // namespace

@@ -37,16 +37,16 @@ struct NetCase {
   double saved;  // against a cold start of 40 s with a compile span of 30 s
 };
 
-class Net : public testing::TestWithParam<NetCase> {};
+class NetSavings : public testing::TestWithParam<NetCase> {};
 
-TEST_P(Net, SecondsAreTheColdMedianLessHoldAndStartAtMostTheSpan) {
+TEST_P(NetSavings, EqualsColdMedianMinusHoldAndStartUpToSpan) {
   const api::WarmupStatus status = With({Sample(StartResult::kCold, 40, 0, 30)});
   EXPECT_DOUBLE_EQ(
       NetSavedSeconds(status, Sample(GetParam().result, GetParam().start, GetParam().hold)),
       GetParam().saved);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Net,
+INSTANTIATE_TEST_SUITE_P(All, NetSavings,
                          testing::Values(NetCase{"hit", StartResult::kHit, 15, 2, 23},
                                          NetCase{"hit_capped", StartResult::kHit, 5, 0, 30},
                                          NetCase{"hit_that_cost", StartResult::kHit, 39, 6, -5},
@@ -62,34 +62,34 @@ INSTANTIATE_TEST_SUITE_P(All, Net,
                                          NetCase{"no_probe", StartResult::kHit, 0, 2, -2}),
                          [](const auto& each) { return each.param.name; });
 
-TEST(Savings, NothingIsClaimedWhereNoColdStartWasSeen) {
+TEST(Savings, NoSavingsWithoutColdStart) {
   EXPECT_DOUBLE_EQ(NetSavedSeconds({}, Sample(StartResult::kHit, 5, 3)), -3);
 }
 
-TEST(Savings, NothingIsClaimedWhereNoCompileWasSeen) {
+TEST(Savings, NoSavingsWithoutCompile) {
   const api::WarmupStatus status = With({Sample(StartResult::kCold, 40)});
   EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 5)), 0);
 }
 
-TEST(Savings, ABuildersStartStandsInWhereThereWasNoOtherColdOne) {
+TEST(Savings, BuilderStartIsBaselineWithoutColdStart) {
   const api::WarmupStatus status = With({Sample(StartResult::kBuilder, 50, 0, 30)});
   EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 25)), 25);
 }
 
-TEST(Savings, TheColdStartsOfAnotherGpuTypeAreNotTheBaseline) {
+TEST(Savings, ColdStartsOfOtherGpuTypesAreNoBaseline) {
   StartSample slow = Sample(StartResult::kCold, 400, 0, 300);
   slow.gpu_type = "nvidia/a100/sm_80";
   const api::WarmupStatus status = With({slow, Sample(StartResult::kCold, 40, 0, 30)});
   EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 20)), 20);
 }
 
-TEST(Savings, TheBundlesOwnCompileSecondsCapWhereNoSpanWasSeen) {
+TEST(Savings, BundleCompileSecondsCapSavingsWithoutSpan) {
   api::WarmupStatus status = With({Sample(StartResult::kCold, 40)});
   status.bundles = {{.key = "k", .gpu_type = "cpu", .compile_seconds = 12}};
   EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 5)), 12);
 }
 
-TEST(Savings, MediansAreOfTheMiddle) {
+TEST(Savings, MediansTakeTheMiddle) {
   const api::WarmupStatus status =
       With({Sample(StartResult::kCold, 30), Sample(StartResult::kCold, 50),
             Sample(StartResult::kHit, 4, 1), Sample(StartResult::kHit, 6, 3),
@@ -99,7 +99,7 @@ TEST(Savings, MediansAreOfTheMiddle) {
   EXPECT_DOUBLE_EQ(status.starts.hold_median_seconds, 1);
 }
 
-TEST(Savings, TheColdBaselineOutlivesAThousandWarmStarts) {
+TEST(Savings, ColdBaselineOutlivesWarmStarts) {
   api::WarmupStatus status = With({Sample(StartResult::kCold, 40, 0, 30)});
   for (int i = 0; i < 1000; ++i) {
     AddSample(status.starts, Sample(StartResult::kHit, 5));
@@ -110,7 +110,7 @@ TEST(Savings, TheColdBaselineOutlivesAThousandWarmStarts) {
   EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 15)), 25);
 }
 
-TEST(Savings, OldColdStartsMakeRoomForNewOnes) {
+TEST(Savings, NewColdStartsReplaceOldOnes) {
   api::WarmupStatus status;
   for (int i = 0; i < 100; ++i) {
     AddSample(status.starts, Sample(StartResult::kCold, 100 + i));
@@ -126,7 +126,7 @@ TEST(Savings, OldColdStartsMakeRoomForNewOnes) {
   EXPECT_EQ(cold, 16);
 }
 
-TEST(Savings, GainsAndLossesAreSummedApart) {
+TEST(Savings, GainsAndLossesAreSummedSeparately) {
   api::Starts starts;
   StartSample gain = Sample(StartResult::kHit, 5);
   gain.saved_seconds = 20;
@@ -138,7 +138,7 @@ TEST(Savings, GainsAndLossesAreSummedApart) {
   EXPECT_DOUBLE_EQ(starts.lost_seconds, 3);
 }
 
-TEST(Savings, NothingIsZeroAndNeverMinusZero) {
+TEST(Savings, ZeroIsNeverNegative) {
   for (const StartResult result : {StartResult::kHit, StartResult::kCold, StartResult::kUnknown}) {
     StartSample sample = Sample(result, 0);
     sample.saved_seconds = NetSavedSeconds(With({}), sample);
@@ -148,7 +148,7 @@ TEST(Savings, NothingIsZeroAndNeverMinusZero) {
   }
 }
 
-TEST(Savings, APodThatWasLeftAloneSaysWhyBesideItsNumbers) {
+TEST(Savings, SkippedPodAnnotationHasReason) {
   const StartSample sample = Sample(StartResult::kCold, 2);
   EXPECT_EQ(DescribeSample(sample, "").find("skipReason"), std::string::npos);
   EXPECT_NE(DescribeSample(sample, "it is odd").find(R"("skipReason":"it is odd")"),
@@ -160,7 +160,7 @@ struct RateCase {
   const char* text;
 };
 
-TEST(Savings, TheHitRateLeavesBuildersAndUnknownOut) {
+TEST(Savings, HitRateExcludesBuildersAndUnknown) {
   const RateCase cases[] = {
       {{}, ""},
       {{.builder = 3, .unknown = 2}, ""},

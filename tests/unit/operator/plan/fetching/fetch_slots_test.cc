@@ -13,8 +13,8 @@ namespace {
 using fakes::At;
 using fakes::SnapshotBuilder;
 
-// `nodes` nodes of one type, a published bundle that none of them has, and a cap.
-class FetchSlots : public testing::Test {
+// `nodes` nodes of one type, a published bundle that none of them has, and a slot limit.
+class FetchSlotsTest : public testing::Test {
  protected:
   void Cluster(int nodes, int cap) {
     for (int i = 0; i < nodes; ++i) {
@@ -25,8 +25,8 @@ class FetchSlots : public testing::Test {
     builder.in().settings.fetch_nodes_max = cap;
   }
 
-  // Plans and writes as the operator would; what was written.
-  std::set<std::string> PlanContext() {
+  // Plans and applies; returns the written nodes.
+  std::set<std::string> PlanOnce() {
     const Plan plan = builder.Decide();
     builder.status() = plan.status;
     std::set<std::string> written;
@@ -48,7 +48,7 @@ class FetchSlots : public testing::Test {
     return nullptr;
   }
 
-  std::set<std::string> Told() {
+  std::set<std::string> NodesWithBundle() {
     std::set<std::string> out;
     for (const NodeView& view : builder.in().nodes) {
       const api::WantedWarmup* entry = Entry(view.node->meta.name);
@@ -65,7 +65,7 @@ class FetchSlots : public testing::Test {
         {.digest = fakes::DigestNamed("a"), .state = state, .reason = reason}};
   }
 
-  // Another warmup has told these nodes to fetch something.
+  // Adds a fetch of another warmup on this node.
   void Elsewhere(const std::string& node, int since) {
     builder.cache(node).spec.warmups.push_back(
         {.uid = "other",
@@ -76,140 +76,143 @@ class FetchSlots : public testing::Test {
   SnapshotBuilder builder;
 };
 
-TEST_F(FetchSlots, NoMoreNodesAreToldThanMayFetch) {
+TEST_F(FetchSlotsTest, NodesWithSlotsStayWithinLimit) {
   Cluster(10, 3);
-  EXPECT_EQ(PlanContext().size(), 10U) << "directories are asked for everywhere";
-  EXPECT_EQ(Told().size(), 3U);
+  EXPECT_EQ(PlanOnce().size(), 10U) << "directories are requested everywhere";
+  EXPECT_EQ(NodesWithBundle().size(), 3U);
   const api::BundleStatus& bundle = builder.status().bundles[0];
   EXPECT_EQ(bundle.nodes_desired, 10);
   EXPECT_EQ(bundle.nodes_waiting, 7);
-  EXPECT_EQ(bundle.message,
-            "7 nodes wait for a fetch slot: at most 3 nodes fetch at the same time (fetch.nodesMax)");
+  EXPECT_EQ(
+      bundle.message,
+      "7 nodes wait for a fetch slot: at most 3 nodes fetch at the same time (fetch.nodesMax)");
 }
 
-TEST_F(FetchSlots, PlanningAgainWritesNothing) {
+TEST_F(FetchSlotsTest, PlanningAgainWritesNothing) {
   Cluster(10, 3);
-  PlanContext();
-  EXPECT_TRUE(PlanContext().empty());
+  PlanOnce();
+  EXPECT_TRUE(PlanOnce().empty());
   const Plan plan = builder.Decide();
   EXPECT_FALSE(plan.status_changed);
   ASSERT_TRUE(plan.requeue_after.has_value());
-  EXPECT_LE(*plan.requeue_after, std::chrono::seconds(5)) << "turns elsewhere end silently";
+  EXPECT_LE(*plan.requeue_after, std::chrono::seconds(5))
+      << "slots of other warmups end without an event";
 }
 
-TEST_F(FetchSlots, ANodeThatHasAnsweredMakesRoomForTheNext) {
+TEST_F(FetchSlotsTest, FinishedNodeFreesItsSlot) {
   Cluster(6, 1);
   std::set<std::string> before;
   for (size_t turn = 1; turn <= 6; ++turn) {
-    PlanContext();
-    const std::set<std::string> told = Told();
-    ASSERT_EQ(told.size(), turn);
-    for (const std::string& node : told) {
+    PlanOnce();
+    const std::set<std::string> listed = NodesWithBundle();
+    ASSERT_EQ(listed.size(), turn);
+    for (const std::string& node : listed) {
       if (!before.contains(node)) {
         DryRunResult(node, turn % 2 == 0 ? api::BundleState::kActive : api::BundleState::kFailed);
       }
     }
-    before = told;
+    before = listed;
   }
-  PlanContext();
+  PlanOnce();
   EXPECT_EQ(builder.status().bundles[0].nodes_waiting, 0);
 }
 
-TEST_F(FetchSlots, WhatOtherWarmupsFetchCountsOncePerNode) {
+TEST_F(FetchSlotsTest, FetchesOfOtherWarmupsCountOncePerNode) {
   Cluster(8, 4);
   Elsewhere("n0", 90);
   Elsewhere("n0", 95);
   Elsewhere("n1", 95);
   builder.Now(100);
-  PlanContext();
-  // Two turns are left for nodes that fetch nothing; of n0 and n1 each fetches anyway.
-  const std::set<std::string> told = Told();
-  EXPECT_TRUE(told.contains("n0") && told.contains("n1"));
-  EXPECT_LE(told.size(), 4U);
-  EXPECT_GE(told.size(), 3U);
+  PlanOnce();
+  // Two slots are left for idle nodes; one of n0 and n1 fetches already.
+  const std::set<std::string> listed = NodesWithBundle();
+  EXPECT_TRUE(listed.contains("n0") && listed.contains("n1"));
+  EXPECT_LE(listed.size(), 4U);
+  EXPECT_GE(listed.size(), 3U);
 }
 
-TEST_F(FetchSlots, AFetchThatNeverEndsBlocksOthersOnlyForItsTime) {
+TEST_F(FetchSlotsTest, HangingFetchLosesItsSlot) {
   Cluster(4, 1);
   Elsewhere("n3", 100);
   builder.Now(101);
-  PlanContext();
-  EXPECT_EQ(Told(), std::set<std::string>{"n3"}) << "it fetches anyway";
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle(), std::set<std::string>{"n3"}) << "it is fetching already";
   builder.Now(100 + 122);
-  PlanContext();
-  EXPECT_EQ(Told().size(), 2U);
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle().size(), 2U);
 }
 
-TEST_F(FetchSlots, WhileTheStoreIsOffNodesKeepTheirTurnsForTheirTime) {
+TEST_F(FetchSlotsTest, NodesKeepSlotsDuringStoreOutage) {
   Cluster(10, 3);
   builder.Now(100);
   for (int second = 100; second < 220; second += 20) {
     builder.Now(second);
-    PlanContext();
-    for (const std::string& node : Told()) {
+    PlanOnce();
+    for (const std::string& node : NodesWithBundle()) {
       DryRunResult(node, api::BundleState::kFailed, "FetchFailed");
     }
-    ASSERT_EQ(Told().size(), 3U) << "all others would ask at once when the store is back";
+    ASSERT_EQ(NodesWithBundle().size(), 3U)
+        << "all others would retry at once when the store recovers";
   }
   builder.Now(100 + 122);
-  PlanContext();
-  EXPECT_EQ(Told().size(), 6U);
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle().size(), 6U);
 }
 
-TEST_F(FetchSlots, ALargeBundleHasASecondForEachMebibyte) {
+TEST_F(FetchSlotsTest, LargeBundleExtendsSlot) {
   Cluster(2, 1);
   builder.Now(100);
-  PlanContext();
-  const std::string first = *Told().begin();
+  PlanOnce();
+  const std::string first = *NodesWithBundle().begin();
   builder.cache(first).spec.warmups[0].bundles[0].bytes = int64_t{600} << 20;
   builder.Now(100 + 600);
-  PlanContext();
-  EXPECT_EQ(Told().size(), 1U);
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle().size(), 1U);
   builder.Now(100 + 721);
-  PlanContext();
-  EXPECT_EQ(Told().size(), 2U);
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle().size(), 2U);
 }
 
-TEST_F(FetchSlots, ADeadAgentNeitherHasATurnNorKeepsOne) {
+TEST_F(FetchSlotsTest, DeadAgentHasNoSlot) {
   Cluster(3, 1);
   for (const char* node : {"n0", "n1"}) {
     builder.view(node).agent_ready = false;
   }
   Elsewhere("n0", 99);
   builder.Now(100);
-  PlanContext();
-  EXPECT_EQ(Told(), std::set<std::string>{"n2"});
-  EXPECT_EQ(builder.status().bundles[0].nodes_waiting, 0) << "nobody there waits for a turn";
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle(), std::set<std::string>{"n2"});
+  EXPECT_EQ(builder.status().bundles[0].nodes_waiting, 0) << "no node there waits for a slot";
 }
 
-TEST_F(FetchSlots, AnAgentThatHasJustReportedNeedNotBeReadyYet) {
+TEST_F(FetchSlotsTest, RecentlyReportingAgentCountsAsLive) {
   Cluster(1, 1);
   builder.view("n0").agent_ready = false;
   builder.cache("n0").status.heartbeat = At(95);
   builder.Now(100);
-  PlanContext();
-  EXPECT_EQ(Told(), std::set<std::string>{"n0"});
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle(), std::set<std::string>{"n0"});
 }
 
-TEST_F(FetchSlots, TheNodeOfABoundPodGoesFirstThenThatOfAHeldOne) {
+TEST_F(FetchSlotsTest, NodesOfBoundPodsGoFirstThenOfHeldPods) {
   Cluster(12, 1);
   for (int i = 0; i < 12; ++i) {
     builder.view("n" + std::to_string(i)).free["pods"] = i == 7 ? 5 : 0;
   }
   builder.Pod({.name = "held", .held = true, .created = 99});
   builder.Now(100);
-  PlanContext();
-  EXPECT_EQ(Told(), std::set<std::string>{"n7"}) << "the only one with room";
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle(), std::set<std::string>{"n7"}) << "the only one with capacity";
   EXPECT_EQ(Entry("n7")->fetch_priority, api::kFetchPriorityHeld);
   EXPECT_EQ(Entry("n7")->fetch_granted_time, At(100));
   DryRunResult("n7", api::BundleState::kActive);
   builder.Pod({.name = "bound", .node = "n4", .created = 99});
-  PlanContext();
-  EXPECT_EQ(Told(), (std::set<std::string>{"n4", "n7"}));
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle(), (std::set<std::string>{"n4", "n7"}));
   EXPECT_EQ(Entry("n4")->fetch_priority, api::kFetchPriorityBound);
 }
 
-TEST_F(FetchSlots, AFreshNodeThatAPodWaitsForIsNeededThoughItsStartupTaintKeepsThePodOff) {
+TEST_F(FetchSlotsTest, TaintedFreshNodeOfWaitingPodIsNeeded) {
   Cluster(12, 1);
   for (int i = 0; i < 12; ++i) {
     builder.view("n" + std::to_string(i)).free["pods"] = i == 7 ? 5 : 0;
@@ -217,63 +220,63 @@ TEST_F(FetchSlots, AFreshNodeThatAPodWaitsForIsNeededThoughItsStartupTaintKeepsT
   builder.node("n7").taints = {{.key = "cachewarm.io/warming", .effect = "NoSchedule"}};
   builder.Pod({.name = "pending", .created = 99});
   builder.Now(100);
-  PlanContext();
-  EXPECT_EQ(Told(), std::set<std::string>{"n7"});
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle(), std::set<std::string>{"n7"});
   EXPECT_EQ(Entry("n7")->fetch_priority, api::kFetchPriorityHeld);
 }
 
-TEST_F(FetchSlots, AQuarterOfTheTurnsIsKeptForNodesThatPodsWaitFor) {
+TEST_F(FetchSlotsTest, QuarterOfSlotsIsReservedForNeededNodes) {
   Cluster(12, 4);
   builder.Now(100);
-  PlanContext();
-  EXPECT_EQ(Told().size(), 3U);
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle().size(), 3U);
   std::string other;
   for (const NodeView& view : builder.in().nodes) {
-    other = Told().contains(view.node->meta.name) ? other : view.node->meta.name;
+    other = NodesWithBundle().contains(view.node->meta.name) ? other : view.node->meta.name;
   }
   builder.Pod({.name = "bound", .node = other, .created = 99});
-  PlanContext();
-  EXPECT_EQ(Told().size(), 4U);
-  EXPECT_TRUE(Told().contains(other));
+  PlanOnce();
+  EXPECT_EQ(NodesWithBundle().size(), 4U);
+  EXPECT_TRUE(NodesWithBundle().contains(other));
 }
 
-TEST_F(FetchSlots, NeedOfANodeThatFetchesGrowsAndIsNotTakenBack) {
+TEST_F(FetchSlotsTest, NeedOfFetchingNodeOnlyGrows) {
   Cluster(1, 1);
   builder.Now(100);
-  PlanContext();
+  PlanOnce();
   EXPECT_EQ(Entry("n0")->fetch_priority, api::kFetchPriorityNone);
   builder.Pod({.name = "bound", .node = "n0", .created = 99});
-  EXPECT_EQ(PlanContext().size(), 1U);
+  EXPECT_EQ(PlanOnce().size(), 1U);
   EXPECT_EQ(Entry("n0")->fetch_priority, api::kFetchPriorityBound);
   builder.in().pods.clear();
   DryRunResult("n0", api::BundleState::kActive);
-  EXPECT_TRUE(PlanContext().empty()) << "no write only to say that nobody waits any more";
+  EXPECT_TRUE(PlanOnce().empty()) << "no write only to clear the need";
 }
 
-TEST_F(FetchSlots, OnlyAsManyNodesAreNeededAsPodsWait) {
+TEST_F(FetchSlotsTest, NeededNodesMatchWaitingPods) {
   Cluster(10, 10);
   for (int i = 0; i < 3; ++i) {
     builder.Pod({.name = "p" + std::to_string(i), .held = true, .created = 99});
   }
   builder.Now(100);
-  PlanContext();
+  PlanOnce();
   int needed = 0;
-  for (const std::string& node : Told()) {
+  for (const std::string& node : NodesWithBundle()) {
     needed += Entry(node)->fetch_priority == api::kFetchPriorityHeld ? 1 : 0;
   }
   EXPECT_EQ(needed, 3);
 }
 
-TEST_F(FetchSlots, ANodeKeepsWhatItHasUntilItsTurnForTheNextBundle) {
+TEST_F(FetchSlotsTest, NodeKeepsBundlesUntilItsSlot) {
   Cluster(3, 8);
-  PlanContext();
+  PlanOnce();
   for (const char* node : {"n0", "n1", "n2"}) {
     DryRunResult(node, api::BundleState::kActive);
   }
   builder.Bundle({.node = "n0", .image = "server:2", .digest = "b", .published = 9});
   builder.pod_template()["spec"]["containers"][0]["image"] = "server:2";
   builder.in().settings.fetch_nodes_max = 1;
-  PlanContext();
+  PlanOnce();
   int both = 0;
   for (const char* node : {"n0", "n1", "n2"}) {
     const auto& bundles = Entry(node)->bundles;
@@ -285,15 +288,15 @@ TEST_F(FetchSlots, ANodeKeepsWhatItHasUntilItsTurnForTheNextBundle) {
   EXPECT_EQ(both, 1);
 }
 
-TEST_F(FetchSlots, TheOrderDoesNotFollowTheNames) {
+TEST_F(FetchSlotsTest, OrderIsIndependentOfNames) {
   Cluster(40, 8);
-  PlanContext();
+  PlanOnce();
   std::set<std::string> first_eight;
   for (int i = 0; i < 6; ++i) {
     first_eight.insert("n" + std::to_string(i));
   }
-  EXPECT_EQ(Told().size(), 6U);
-  EXPECT_NE(Told(), first_eight);
+  EXPECT_EQ(NodesWithBundle().size(), 6U);
+  EXPECT_NE(NodesWithBundle(), first_eight);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 using fakes::SnapshotBuilder;
 
-// What nodes of the only target should have.
+// Returns the bundles of the only target.
 std::vector<Digest> Wanted(SnapshotBuilder& builder) {
   PlanContext context(builder.in());
   context.out.status = builder.status();
@@ -24,13 +24,13 @@ std::vector<Digest> Wanted(SnapshotBuilder& builder) {
   return out;
 }
 
-TEST(WantedBundles, AreNoneBeforeTheFirstBuild) {
+TEST(WantedBundles, NoneBeforeFirstBuild) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   EXPECT_TRUE(Wanted(builder).empty());
 }
 
-TEST(WantedBundles, AreThatOfTheTemplateAndTheNewestOther) {
+TEST(WantedBundles, TemplateBundleAndNewestOther) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Bundle({.node = "n1", .image = "server:older", .digest = "c", .published = 1});

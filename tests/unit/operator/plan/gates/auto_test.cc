@@ -3,7 +3,7 @@
 
 #include "tests/fakes/snapshot_builder.h"
 
-// Mode Auto: held only while it pays.
+// Mode Auto: pods are held only while waiting is worthwhile.
 namespace cachewarm::plan {
 namespace {
 
@@ -56,7 +56,7 @@ struct FetchCase {
 
 class Fetches : public testing::TestWithParam<FetchCase> {};
 
-TEST_P(Fetches, AreWaitedForWhileThatIsShorterThanWhatItSaves) {
+TEST_P(Fetches, FetchIsAwaitedWhileShorterThanGain) {
   const FetchCase& each = GetParam();
   SnapshotBuilder builder = Nodes(1);
   Fetching(builder, each.done, each.seconds);
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                     FetchCase{"not_begun", 1, 0, 0, 20, 5, "held"}),
     [](const auto& each) { return each.param.name; });
 
-TEST(AutoGates, AFetchThatStandsStillIsGivenUpWhenTheGainIsSpent) {
+TEST(AutoGates, StalledFetchIsAwaitedUntilGainIsSpent) {
   SnapshotBuilder builder = Nodes(1);
   Fetching(builder, 500, 5);
   Measured(builder, api::StartResult::kCold, 20);
@@ -92,33 +92,33 @@ TEST(AutoGates, AFetchThatStandsStillIsGivenUpWhenTheGainIsSpent) {
   builder.Pod({.name = "p", .held = true, .created = 100});
   const Plan plan = builder.Decide();
   EXPECT_EQ(ReleaseOf(plan, "p"), nullptr);
-  // Gain 15 s, 6 s are expected to be left.
+  // The gain is 15 s and 6 s are left.
   EXPECT_LE(*plan.requeue_after, std::chrono::seconds(9));
   builder.Now(109);
   EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting");
 }
 
-TEST(AutoGates, NobodyWaitsForABuildThatNothingIsKnownOf) {
+TEST(AutoGates, UnknownBuildIsNotAwaited) {
   SnapshotBuilder builder = Nodes(1);
   builder.Pod({.name = "builder", .node = "n1", .created = 90, .started = 92});
   builder.Pod({.name = "p", .held = true, .created = 97});
   EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting");
 }
 
-TEST(AutoGates, ABuildIsWaitedForOnceItIsNearItsEnd) {
+TEST(AutoGates, NearlyFinishedBuildIsAwaited) {
   SnapshotBuilder builder = Nodes(1);
   builder.warmup().spec.compile.settle_seconds = 2;
   Measured(builder, api::StartResult::kCold, 60);
   Measured(builder, api::StartResult::kHit, 20);
   builder.Pod({.name = "builder", .node = "n1", .created = 90, .started = 92});
   builder.Pod({.name = "p", .held = true, .created = 100});
-  EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting") << "59 s are left, 40 s are to gain";
+  EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting") << "59 s left, 40 s gain";
   builder.Now(125);
   builder.Pod({.name = "p", .held = true, .created = 125});
   EXPECT_EQ(ReasonFor(builder), "held") << "34 s are left";
 }
 
-TEST(AutoGates, ABuilderThatIsReadyIsWaitedForThoughNothingWasMeasured) {
+TEST(AutoGates, ReadyBuilderIsAwaitedWithoutMeasurements) {
   SnapshotBuilder builder = Nodes(1);
   builder.warmup().spec.compile.settle_seconds = 2;
   builder.Pod({.name = "builder", .node = "n1", .created = 60, .started = 62, .ready = 99});
@@ -126,14 +126,14 @@ TEST(AutoGates, ABuilderThatIsReadyIsWaitedForThoughNothingWasMeasured) {
   EXPECT_EQ(ReasonFor(builder), "held");
 }
 
-TEST(AutoGates, ABuildThatIsLateIsGivenUpBeforeTheWholeGainIsSpent) {
+TEST(AutoGates, LateBuildIsGivenUpBeforeGainIsSpent) {
   SnapshotBuilder builder = Nodes(1);
   builder.warmup().spec.compile.settle_seconds = 2;
   Measured(builder, api::StartResult::kCold, 60);
   Measured(builder, api::StartResult::kHit, 20);
   builder.Pod({.name = "builder", .node = "n1", .created = 30, .started = 30});
   builder.Pod({.name = "p", .held = true, .created = 90});
-  builder.Now(97);  // its end
+  builder.Now(97);  // expected end of the build
   const Plan plan = builder.Decide();
   EXPECT_EQ(ReleaseOf(plan, "p"), nullptr);
   builder.Now(112);
@@ -142,7 +142,7 @@ TEST(AutoGates, ABuildThatIsLateIsGivenUpBeforeTheWholeGainIsSpent) {
   EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting") << "held 24 s, late by 17 s";
 }
 
-TEST(AutoGates, AWarmNodeWithRoomIsTakenAtOnceWhateverElseIsComing) {
+TEST(AutoGates, WarmNodeWithCapacityIsTakenAtOnce) {
   SnapshotBuilder builder = Nodes(5);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Pod({.name = "p", .held = true, .created = 100});
@@ -152,7 +152,7 @@ TEST(AutoGates, AWarmNodeWithRoomIsTakenAtOnceWhateverElseIsComing) {
   EXPECT_EQ(ReleaseOf(plan, "p")->preferred, std::vector<std::string>{"n1"});
 }
 
-TEST(AutoGates, OnlyAsManyWaitAsTheComingNodeHasRoomFor) {
+TEST(AutoGates, HeldPodsMatchCapacityOfWarmingNode) {
   SnapshotBuilder builder = Nodes(1);
   Fetching(builder, 500, 5);
   builder.view("n1").free["pods"] = 2;
@@ -161,13 +161,13 @@ TEST(AutoGates, OnlyAsManyWaitAsTheComingNodeHasRoomFor) {
   }
   EXPECT_EQ(ReasonFor(builder, "p1"), "held");
   EXPECT_EQ(ReasonFor(builder, "p2"), "held");
-  EXPECT_EQ(ReasonFor(builder, "p3"), "ReleasedNoCapacity") << "the autoscaler has to see it";
+  EXPECT_EQ(ReasonFor(builder, "p3"), "ReleasedNoCapacity") << "the autoscaler must see it";
 }
 
-TEST(AutoGates, TheTurnsThatOthersHaveToFetchBeforeANodeAreWaitedForToo) {
+TEST(AutoGates, EarlierFetchSlotsCountInForecast) {
   SnapshotBuilder builder = Nodes(5);
   builder.Bundle({.node = "n1"});
-  builder.status().bundles[0].bytes = 20'000'000;  // a second as long as no rate is known
+  builder.status().bundles[0].bytes = 20'000'000;  // one second at the default rate
   builder.in().settings.fetch_nodes_max = 1;
   Measured(builder, api::StartResult::kCold, 8);
   Measured(builder, api::StartResult::kHit, 1);
@@ -176,7 +176,7 @@ TEST(AutoGates, TheTurnsThatOthersHaveToFetchBeforeANodeAreWaitedForToo) {
     builder.Pod({.name = std::string("p") + id, .held = true, .created = 100});
   }
   const Plan plan = builder.Decide();
-  // A turn takes 2 s with activation, and 7 s are to gain: the fourth and fifth come too late.
+  // A slot takes 2 s with activation and the gain is 7 s: the fourth and fifth fetch end too late.
   EXPECT_EQ(plan.releases.size(), 2U);
   for (const GateRelease& release : plan.releases) {
     EXPECT_EQ(release.reason, "ReleasedNotWorthWaiting");
@@ -185,7 +185,7 @@ TEST(AutoGates, TheTurnsThatOthersHaveToFetchBeforeANodeAreWaitedForToo) {
   EXPECT_TRUE(builder.Decide().releases.empty()) << "all fetch at once";
 }
 
-TEST(AutoGates, AStoreThatCannotBeReachedIsNotWaitedFor) {
+TEST(AutoGates, UnreachableStoreIsNotAwaited) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1"});
   builder.reported("n1").bundles = {{.digest = fakes::DigestNamed("a"),
@@ -195,7 +195,7 @@ TEST(AutoGates, AStoreThatCannotBeReachedIsNotWaitedFor) {
   EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting");
 }
 
-TEST(AutoGates, AWaitThatWouldEndAfterTheDeadlineIsNotBegun) {
+TEST(AutoGates, WaitPastDeadlineIsNotStarted) {
   SnapshotBuilder builder = Nodes(1);
   Fetching(builder, 500, 5);  // 6 s are left
   builder.warmup().spec.gate.max_hold_seconds = 5;

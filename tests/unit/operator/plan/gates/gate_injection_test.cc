@@ -3,7 +3,7 @@
 
 #include "tests/fakes/snapshot_builder.h"
 
-// Mode Auto: status.injection.gate, which new pods are gated by while no operator is asked.
+// Mode Auto: status.injection.gate, which admission uses without asking an operator.
 namespace cachewarm::plan {
 namespace {
 
@@ -24,14 +24,14 @@ bool Gates(const SnapshotBuilder& builder) {
   return builder.Decide().status.injection->gate;
 }
 
-TEST(AutoFlag, AWorkloadWithoutBundleAndBuildIsNotGated) {
+TEST(GateInjection, WorkloadWithoutBundleOrBuildIsNotGated) {
   SnapshotBuilder builder = Nodes(2);
   EXPECT_FALSE(Gates(builder));
   builder.Pod({.name = "builder", .node = "n1", .created = 90, .started = 92});
-  EXPECT_FALSE(Gates(builder)) << "nobody knows how long it takes";
+  EXPECT_FALSE(Gates(builder)) << "its duration is unknown";
 }
 
-TEST(AutoFlag, ABuildGatesWhenItIsNearItsEndAndTheRoundWakesForIt) {
+TEST(GateInjection, NearlyFinishedBuildAddsGateAndRequeues) {
   SnapshotBuilder builder = Nodes(2);
   for (const auto& [result, seconds] :
        {std::pair(api::StartResult::kCold, 60.0), {api::StartResult::kHit, 20.0}}) {
@@ -42,7 +42,7 @@ TEST(AutoFlag, ABuildGatesWhenItIsNearItsEndAndTheRoundWakesForIt) {
                                               .start_seconds = seconds});
   }
   builder.Pod({.name = "builder", .node = "n1", .created = 90, .started = 92});
-  const Plan plan = builder.Decide();  // its end is second 159, 40 s can be gained
+  const Plan plan = builder.Decide();  // it ends at 159, and the gain is 40 s
   EXPECT_FALSE(plan.status.injection->gate);
   EXPECT_LE(*plan.requeue_after, std::chrono::seconds(19));
   builder.Now(120);
@@ -51,19 +51,19 @@ TEST(AutoFlag, ABuildGatesWhenItIsNearItsEndAndTheRoundWakesForIt) {
   EXPECT_FALSE(Gates(builder)) << "41 s late";
 }
 
-TEST(AutoFlag, NodesThatAreAllWarmNeedNoGate) {
+TEST(GateInjection, WarmNodesNeedNoGate) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1", "n2"}});
   EXPECT_FALSE(Gates(builder));
 }
 
-TEST(AutoFlag, WarmNodesAmongColdOnesArePreferredByTheRelease) {
+TEST(GateInjection, PartlyWarmNodesAddGateForPreference) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   EXPECT_TRUE(Gates(builder));
 }
 
-TEST(AutoFlag, AFetchThatIsSoonDoneGates) {
+TEST(GateInjection, NearlyFinishedFetchAddsGate) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1"});
   EXPECT_TRUE(Gates(builder));
@@ -74,13 +74,13 @@ TEST(AutoFlag, AFetchThatIsSoonDoneGates) {
   EXPECT_FALSE(Gates(builder)) << "190 s are left";
 }
 
-TEST(AutoFlag, AnUnusableNodeGatesBecauseTheReleaseKeepsPodsOffIt) {
+TEST(GateInjection, UnusableNodeAddsGateForExclusion) {
   SnapshotBuilder builder = Nodes(2);
   builder.Node({.name = "bad", .agent = false, .prepared = false});
   EXPECT_TRUE(Gates(builder));
 }
 
-TEST(AutoFlag, WithoutRoomAnywhereNothingIsGated) {
+TEST(GateInjection, NoCapacityAddsNoGate) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   ASSERT_TRUE(Gates(builder));

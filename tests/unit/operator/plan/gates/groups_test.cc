@@ -30,7 +30,7 @@ struct GroupCase {
 
 class Groups : public testing::TestWithParam<GroupCase> {};
 
-TEST_P(Groups, AreKnownByLabelsAndAnnotations) {
+TEST_P(Groups, RecognizedByLabelsAndAnnotations) {
   const api::Pod pod = PodOf(GetParam().labels, GetParam().annotations);
   EXPECT_EQ(GroupOf(pod), GetParam().group);
   EXPECT_EQ(IsOfUnknownGang(pod), GetParam().unknown);
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
         GroupCase{"somebody", {}, {{"example.org/pod-group", "g"}}, "", true}),
     [](const auto& each) { return each.param.name; });
 
-TEST(UnknownGangs, ShowInTheSpecToo) {
+TEST(UnknownGangs, RecognizedInSpec) {
   api::Pod pod;
   pod.object = std::make_shared<const codec::Json>(
       codec::Json{{"spec", {{"workloadRef", {{"name", "w"}, {"podGroup", "g"}}}}}});
@@ -99,14 +99,14 @@ class GroupGates : public testing::Test {
   SnapshotBuilder builder_;
 };
 
-TEST_F(GroupGates, AllOfAGroupAreHeldWhileItPays) {
+TEST_F(GroupGates, GroupIsHeldWhileWorthWaiting) {
   Member("a", "g");
   Member("b", "g");
   EXPECT_EQ(ReasonFor("a"), "held");
   EXPECT_EQ(ReasonFor("b"), "held");
 }
 
-TEST_F(GroupGates, AMemberThatFindsNoRoomFreesAll) {
+TEST_F(GroupGates, MemberWithoutCapacityReleasesGroup) {
   builder_.view("n1").free["pods"] = 1;
   builder_.view("n2").free["pods"] = 1;
   for (const char* name : {"a", "b", "c"}) {
@@ -117,7 +117,7 @@ TEST_F(GroupGates, AMemberThatFindsNoRoomFreesAll) {
   EXPECT_EQ(ReasonFor("c"), "ReleasedNoCapacity");
 }
 
-TEST_F(GroupGates, AMemberThatIsFreeAlreadyFreesAll) {
+TEST_F(GroupGates, ReleasedMemberReleasesGroup) {
   Member("a", "g");
   Member("b", "g", /*held=*/false);
   Member("other", "h");
@@ -125,7 +125,7 @@ TEST_F(GroupGates, AMemberThatIsFreeAlreadyFreesAll) {
   EXPECT_EQ(ReasonFor("other"), "held");
 }
 
-TEST_F(GroupGates, AMemberOfAnotherWarmupThatIsFreeFreesAll) {
+TEST_F(GroupGates, ReleasedMemberOfAnotherWarmupReleasesGroup) {
   Member("a", "g");
   Member("other", "h");
   builder_.in().groups_free_elsewhere = {"scheduling.x-k8s.io/pod-group=g"};

@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 const std::map<std::string, std::string> kReleased = {{"cachewarm.io/held-seconds", "3.000"}};
 
-class Budget : public testing::Test {
+class HoldDeadline : public testing::Test {
  protected:
   WallTime DeadlineOf(const std::string& name) {
     const HoldDeadlines deadlines(builder_.in().pods, seconds(60));
@@ -29,14 +29,14 @@ class Budget : public testing::Test {
   SnapshotBuilder builder_;
 };
 
-TEST_F(Budget, BeginsWithTheFirstHeldPodOfTheRevision) {
+TEST_F(HoldDeadline, BudgetBeginsWithFirstHeldPodOfRevision) {
   builder_.Pod({.name = "a", .held = true, .created = 100});
   builder_.Pod({.name = "b", .held = true, .created = 140});
   EXPECT_EQ(DeadlineOf("a"), At(160));
   EXPECT_EQ(DeadlineOf("b"), At(160));
 }
 
-TEST_F(Budget, IsUsedUpByPodsThatWereReleasedSince) {
+TEST_F(HoldDeadline, ReleasedPodsUseBudget) {
   builder_.Pod({.name = "a", .node = "n1", .created = 100, .annotations = kReleased});
   builder_.Pod({.name = "b", .held = true, .created = 155});
   builder_.Pod({.name = "c", .held = true, .created = 400});
@@ -44,7 +44,7 @@ TEST_F(Budget, IsUsedUpByPodsThatWereReleasedSince) {
   EXPECT_EQ(DeadlineOf("c"), At(160)) << "the rollout still goes on";
 }
 
-TEST_F(Budget, DoesNotGrowForAPodThatWasToldItsEndWhenTheFirstOneIsGone) {
+TEST_F(HoldDeadline, AnnotatedDeadlineOutlivesFirstPod) {
   builder_.Pod({.name = "b",
                 .held = true,
                 .created = 140,
@@ -54,16 +54,16 @@ TEST_F(Budget, DoesNotGrowForAPodThatWasToldItsEndWhenTheFirstOneIsGone) {
                 .created = 141,
                 .annotations = {{"cachewarm.io/held-until", FormatTime(At(900))}}});
   EXPECT_EQ(DeadlineOf("b"), At(160));
-  EXPECT_EQ(DeadlineOf("c"), At(200)) << "a note does not make it longer";
+  EXPECT_EQ(DeadlineOf("c"), At(200)) << "an annotation does not extend it";
 }
 
-TEST_F(Budget, PodsThatWereNeverHeldDoNotUseIt) {
+TEST_F(HoldDeadline, UnheldPodsUseNoBudget) {
   builder_.Pod({.name = "a", .node = "n1", .created = 100});
   builder_.Pod({.name = "b", .held = true, .created = 140});
   EXPECT_EQ(DeadlineOf("b"), At(200));
 }
 
-TEST_F(Budget, PodsThatWereLetGoAtOnceDoNotUseIt) {
+TEST_F(HoldDeadline, PodsReleasedAtOnceUseNoBudget) {
   builder_.Pod({.name = "builder",
                 .node = "n1",
                 .created = 100,
@@ -73,7 +73,7 @@ TEST_F(Budget, PodsThatWereLetGoAtOnceDoNotUseIt) {
   EXPECT_EQ(DeadlineOf("b"), At(200));
 }
 
-TEST_F(Budget, ANoteThatIsNoNumberSaysNothing) {
+TEST_F(HoldDeadline, UnparsableAnnotationIsIgnored) {
   builder_.Pod({.name = "a",
                 .node = "n1",
                 .created = 100,
@@ -82,13 +82,13 @@ TEST_F(Budget, ANoteThatIsNoNumberSaysNothing) {
   EXPECT_EQ(DeadlineOf("b"), At(200));
 }
 
-TEST_F(Budget, RevisionsHaveOneEach) {
+TEST_F(HoldDeadline, EachRevisionHasItsOwnBudget) {
   builder_.Pod({.name = "a", .held = true, .revision = "r1", .created = 100});
   builder_.Pod({.name = "b", .held = true, .revision = "r2", .created = 140});
   EXPECT_EQ(DeadlineOf("b"), At(200));
 }
 
-TEST_F(Budget, ARestOfTenMinutesBeginsANewOne) {
+TEST_F(HoldDeadline, TenMinuteGapStartsNewBudget) {
   builder_.Pod({.name = "a", .node = "n1", .created = 100, .annotations = kReleased});
   builder_.Pod({.name = "b", .held = true, .created = 100 + 599});
   EXPECT_EQ(DeadlineOf("b"), At(160));
@@ -96,13 +96,13 @@ TEST_F(Budget, ARestOfTenMinutesBeginsANewOne) {
   EXPECT_EQ(DeadlineOf("b"), At(760));
 }
 
-TEST_F(Budget, BuilderJobsAreNoPartOfARollout) {
+TEST_F(HoldDeadline, BuilderJobsUseNoBudget) {
   builder_.Pod({.name = "a", .created = 50, .annotations = kReleased, .job = "j"});
   builder_.Pod({.name = "b", .held = true, .created = 100});
   EXPECT_EQ(DeadlineOf("b"), At(160));
 }
 
-TEST_F(Budget, IsAtMostHalfOfTheDeploymentsProgressDeadline) {
+TEST_F(HoldDeadline, BudgetIsAtMostHalfOfProgressDeadline) {
   api::CacheWarmup warmup;
   warmup.spec.gate.max_hold_seconds = 60;
   EXPECT_EQ(MaxHold(warmup, {}), seconds(60));
@@ -110,7 +110,7 @@ TEST_F(Budget, IsAtMostHalfOfTheDeploymentsProgressDeadline) {
   EXPECT_EQ(MaxHold(warmup, {.progress_deadline = seconds(50)}), seconds(25));
 }
 
-TEST_F(Budget, LeavesAColdStartItsTimeBeforeTheDeploymentsProgressDeadline) {
+TEST_F(HoldDeadline, BudgetLeavesTimeForColdStart) {
   api::CacheWarmup warmup;
   warmup.spec.gate.max_hold_seconds = 60;
   warmup.status.starts.cold_median_seconds = 20;
@@ -121,7 +121,7 @@ TEST_F(Budget, LeavesAColdStartItsTimeBeforeTheDeploymentsProgressDeadline) {
   EXPECT_EQ(MaxHold(warmup, {.progress_deadline = seconds(30)}), seconds(0));
 }
 
-TEST_F(Budget, ALeaderThatSeesTheSamePodsReleasesAllOfThemAtOneDeadline) {
+TEST_F(HoldDeadline, NewLeaderComputesSameDeadline) {
   builder_.Node({.name = "n1"}).Node({.name = "n2"}).Accepted();
   builder_.Bundle({.node = "n1", .active = {"n1"}});
   for (int i = 0; i < 5; ++i) {

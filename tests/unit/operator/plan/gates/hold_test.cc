@@ -27,7 +27,7 @@ std::string ReasonFor(const SnapshotBuilder& builder, const std::string& pod = "
   return release == nullptr ? "held" : release->reason;
 }
 
-TEST(Gates, ReleasedWithoutAPreferenceWhenEveryNodeIsWarm) {
+TEST(Gates, ReleasesWithoutPreferenceWhenAllNodesAreWarm) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1", "n2"}});
   builder.Pod({.name = "p", .held = true, .created = 97});
@@ -42,39 +42,39 @@ TEST(Gates, ReleasedWithoutAPreferenceWhenEveryNodeIsWarm) {
   EXPECT_EQ(release->event.note, "pod released after 3 s");
 }
 
-TEST(Gates, HeldWhileANodeItCouldLandOnIsStillFetching) {
+TEST(Gates, HoldsWhileAnEligibleNodeFetches) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Pod({.name = "p", .held = true, .created = 97});
   EXPECT_EQ(ReasonFor(builder), "held");
 }
 
-// A warmup that is not accepted because another has its pods sees them all the same.
-TEST(Gates, APodThatAnotherWarmupHoldsIsLeftToThatOne) {
+// A warmup that overlaps another one sees the same pods.
+TEST(Gates, PodOfAnotherWarmupIsIgnored) {
   for (const bool overlaps : {false, true}) {
     SnapshotBuilder builder = Nodes(1);
     builder.Bundle({.node = "n1", .active = {"n1"}});
-    builder.Pod({.name = "theirs",
+    builder.Pod({.name = "other",
                  .held = true,
                  .injected = false,
                  .created = 97,
                  .annotations = {{std::string(api::kWarmupAnnotation), "first"}}});
-    builder.Pod({.name = "ours", .held = true, .created = 97});
+    builder.Pod({.name = "own", .held = true, .created = 97});
     if (overlaps) {
       builder.in().others = {{.name = "first", .older = true, .labels = {{"app", "llama"}}}};
     }
     builder.Now(97 + 3600);
     const Plan plan = builder.Decide();
-    EXPECT_EQ(ReleaseOf(plan, "theirs"), nullptr);
-    EXPECT_EQ(fakes::AnnotationOf(plan, "theirs", std::string(api::kHeldUntilAnnotation)), nullptr);
-    ASSERT_NE(ReleaseOf(plan, "ours"), nullptr);
-    EXPECT_EQ(ReleaseOf(plan, "ours")->reason,
+    EXPECT_EQ(ReleaseOf(plan, "other"), nullptr);
+    EXPECT_EQ(fakes::AnnotationOf(plan, "other", std::string(api::kHeldUntilAnnotation)), nullptr);
+    ASSERT_NE(ReleaseOf(plan, "own"), nullptr);
+    EXPECT_EQ(ReleaseOf(plan, "own")->reason,
               overlaps ? "ReleasedHoldingDisabled" : "ReleasedAtDeadline");
   }
 }
 
-// CachedObjectPtr off the only node with room, it would wait beside it for ever.
-TEST(Gates, ACandidateWhoseRoomIsGoneMayGoWhereThereIsSome) {
+// Kept off the only node with capacity, it would wait forever.
+TEST(Gates, CandidateWithoutCapacityMayUseOtherNodes) {
   SnapshotBuilder builder = Nodes(1);
   builder.Node({.name = "n2", .prepared = false});
   builder.Pod({.name = "a", .held = true, .created = 98});
@@ -89,7 +89,7 @@ TEST(Gates, ACandidateWhoseRoomIsGoneMayGoWhereThereIsSome) {
   EXPECT_TRUE(fakes::ReleaseOf(plan, "a")->excluded.empty());
 }
 
-TEST(Gates, TheLastTenthOfManyNodesIsNotWaitedFor) {
+TEST(Gates, LastTenthOfNodesIsNotAwaited) {
   SnapshotBuilder builder = Nodes(11);
   Names active;
   for (int i = 1; i <= 10; ++i) {
@@ -102,7 +102,7 @@ TEST(Gates, TheLastTenthOfManyNodesIsNotWaitedFor) {
   EXPECT_EQ(ReleaseOf(plan, "p")->preferred.size(), 10U);
 }
 
-TEST(Gates, HeldWhileTheBuilderCompilesAndReleasedWhenItsBundleIsActive) {
+TEST(Gates, HoldsDuringBuildAndReleasesWhenBundleIsActive) {
   SnapshotBuilder builder = Nodes(1);
   builder.Pod({.name = "builder", .node = "n1", .created = 90, .started = 92});
   builder.Pod({.name = "p", .held = true, .created = 97});
@@ -114,7 +114,7 @@ TEST(Gates, HeldWhileTheBuilderCompilesAndReleasedWhenItsBundleIsActive) {
   EXPECT_EQ(ReasonFor(builder), "ReleasedWarm");
 }
 
-TEST(Gates, ReleasedAtTheDeadlineTowardsWhateverIsWarm) {
+TEST(Gates, ReleasesAtDeadlineWithPreferenceForWarmNodes) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Pod({.name = "p", .held = true, .created = 97});
@@ -128,7 +128,7 @@ TEST(Gates, ReleasedAtTheDeadlineTowardsWhateverIsWarm) {
   EXPECT_EQ(ReleaseOf(plan, "p")->preferred, Names{"n1"});
 }
 
-TEST(Gates, APreferenceIsAddedOnlyWhileAFittingNodeIsCold) {
+TEST(Gates, PreferenceIsAddedOnlyWhileANodeIsCold) {
   for (const bool withdrawn : {false, true}) {
     for (const Names& active : {Names{"n1"}, Names{"n1", "n2"}}) {
       SnapshotBuilder builder = Nodes(2);
@@ -152,7 +152,7 @@ struct FailureCase {
 
 class FailedFetch : public testing::TestWithParam<FailureCase> {};
 
-TEST_P(FailedFetch, IsWaitedForOnlyWhereItMayStillSucceed) {
+TEST_P(FailedFetch, FailedFetchIsAwaitedOnlyIfRetryable) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1"});
   builder.reported("n1").bundles = {{.digest = fakes::DigestNamed("a"),
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(All, FailedFetch,
                                          FailureCase{"VerifyFailed", "ReleasedNotWorthWaiting"}),
                          [](const auto& each) { return each.param.reason; });
 
-TEST(Gates, AFetchThatFailsIsNotWaitedForWhereAnotherNodeIsWarm) {
+TEST(Gates, FailingFetchIsNotAwaitedBesideWarmNode) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.reported("n2").bundles = {{.digest = fakes::DigestNamed("a"),
@@ -182,7 +182,7 @@ TEST(Gates, AFetchThatFailsIsNotWaitedForWhereAnotherNodeIsWarm) {
   EXPECT_EQ(ReleaseOf(plan, "p")->preferred, Names{"n1"});
 }
 
-TEST(Gates, ANodeWithoutAgentWillNotFetch) {
+TEST(Gates, NodeWithoutAgentIsNotAwaited) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1"});
   builder.view("n1").agent_ready = false;
@@ -190,14 +190,14 @@ TEST(Gates, ANodeWithoutAgentWillNotFetch) {
   EXPECT_EQ(ReasonFor(builder), "ReleasedNotWorthWaiting");
 }
 
-TEST(Gates, ReleasedWhenNoNodeHasRoomBecauseAutoscalersDoNotSeeHeldPods) {
+TEST(Gates, ReleasesWithoutCapacityForTheAutoscaler) {
   SnapshotBuilder builder = Nodes(1);
   builder.view("n1").free["pods"] = 0;
   builder.Pod({.name = "p", .held = true, .created = 97});
   EXPECT_EQ(ReasonFor(builder), "ReleasedNoCapacity");
 }
 
-TEST(Gates, TheBuilderIsReleasedBeforeThoseThatFindNoRoomBesideIt) {
+TEST(Gates, BuilderIsReleasedFirst) {
   SnapshotBuilder builder = Nodes(1);
   builder.view("n1").free["pods"] = 1;
   builder.Pod({.name = "a", .held = true, .created = 97});
@@ -211,7 +211,7 @@ TEST(Gates, TheBuilderIsReleasedBeforeThoseThatFindNoRoomBesideIt) {
   EXPECT_EQ(plan.releases[2].reason, "ReleasedNoCapacity");
 }
 
-TEST(Gates, ACordonedNodeHasNoRoom) {
+TEST(Gates, CordonedNodeHasNoCapacity) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.node("n1").unschedulable = true;
@@ -219,7 +219,7 @@ TEST(Gates, ACordonedNodeHasNoRoom) {
   EXPECT_EQ(ReasonFor(builder), "ReleasedNoCapacity");
 }
 
-TEST(Gates, OnlyAsManyAreReleasedAsWarmNodesHaveRoomFor) {
+TEST(Gates, ReleasesMatchCapacityOfWarmNodes) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.view("n1").free["pods"] = 2;
@@ -234,7 +234,7 @@ TEST(Gates, OnlyAsManyAreReleasedAsWarmNodesHaveRoomFor) {
   EXPECT_EQ(ReleaseOf(plan, "p2")->reason, "ReleasedNotWorthWaiting");
 }
 
-TEST(Gates, PodsReleasedButNotBoundYetTakeRoom) {
+TEST(Gates, UnboundReleasedPodsReserveCapacity) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.view("n1").free["pods"] = 1;
@@ -243,7 +243,7 @@ TEST(Gates, PodsReleasedButNotBoundYetTakeRoom) {
   EXPECT_EQ(ReasonFor(builder), "ReleasedNoCapacity");
 }
 
-TEST(Gates, APodAtTheGateOfSomebodyElseTakesNoRoom) {
+TEST(Gates, PodWithAnotherGateReservesNoCapacity) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.view("n1").free["pods"] = 1;
@@ -252,7 +252,7 @@ TEST(Gates, APodAtTheGateOfSomebodyElseTakesNoRoom) {
   EXPECT_EQ(ReasonFor(builder), "ReleasedWarm");
 }
 
-TEST(Gates, AHeldPodIsKeptOffTheOneUnusableNode) {
+TEST(Gates, UnusableNodeIsExcluded) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Node({.name = "bad", .agent = false, .prepared = false});
@@ -262,7 +262,7 @@ TEST(Gates, AHeldPodIsKeptOffTheOneUnusableNode) {
   EXPECT_EQ(ReleaseOf(plan, "p")->excluded, Names{"bad"});
 }
 
-TEST(Gates, APodAtAnotherGateIsKeptOffAnUnusableNodeAndPrefersNone) {
+TEST(Gates, PodWithAnotherGateGetsExclusionWithoutPreference) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Node({.name = "bad", .agent = false, .prepared = false});
@@ -275,8 +275,8 @@ TEST(Gates, APodAtAnotherGateIsKeptOffAnUnusableNodeAndPrefersNone) {
   EXPECT_TRUE(release->preferred.empty());
 }
 
-// Only pods that wait for it make an autoscaler bring it.
-TEST(Gates, APodIsNotKeptOffANodeThatHasItsStartupTaintStill) {
+// An autoscaler adds a fresh node only while pods could be scheduled to it.
+TEST(Gates, NodeWithStartupTaintIsNotExcluded) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Node({.name = "fresh", .agent = false, .prepared = false});
@@ -287,7 +287,7 @@ TEST(Gates, APodIsNotKeptOffANodeThatHasItsStartupTaintStill) {
   EXPECT_TRUE(ReleaseOf(plan, "p")->excluded.empty());
 }
 
-TEST(Gates, WithdrawnPodsAreKeptOffUnusableNodesToo) {
+TEST(Gates, PodsOfSuspendedInjectionAvoidUnusableNodes) {
   SnapshotBuilder builder = Nodes(1);
   builder.Node({.name = "b1", .agent = false, .prepared = false});
   builder.Node({.name = "b2", .agent = false, .prepared = false});
@@ -297,7 +297,7 @@ TEST(Gates, WithdrawnPodsAreKeptOffUnusableNodesToo) {
   EXPECT_EQ(ReleaseOf(plan, "p")->excluded, (Names{"b1", "b2"}));
 }
 
-TEST(Gates, PodsAreKeptOffHundredsOfUnusableNodes) {
+TEST(Gates, HundredsOfUnusableNodesAreExcluded) {
   SnapshotBuilder builder = Nodes(1);
   Names bad;
   for (int i = 100; i < 300; ++i) {
@@ -308,7 +308,7 @@ TEST(Gates, PodsAreKeptOffHundredsOfUnusableNodes) {
   EXPECT_EQ(ReleaseOf(builder.Decide(), "p")->excluded, bad);
 }
 
-TEST(Gates, WhoIsLetGoWithItsGroupIsKeptOffUnusableNodesToo) {
+TEST(Gates, PodsReleasedWithGroupAvoidUnusableNodes) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1"});
   builder.Node({.name = "bad", .agent = false, .prepared = false});
@@ -321,8 +321,8 @@ TEST(Gates, WhoIsLetGoWithItsGroupIsKeptOffUnusableNodesToo) {
   EXPECT_EQ(ReleaseOf(plan, "p")->excluded, Names{"bad"});
 }
 
-// A rollout would wait for ever beside an idle node.
-TEST(Gates, NothingIsExcludedWhereOnlyAnUnusableNodeHasRoom) {
+// A rollout would wait forever beside an idle node.
+TEST(Gates, OnlyNodeWithCapacityIsNotExcluded) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Node({.name = "bad", .agent = false, .prepared = false});
@@ -333,10 +333,10 @@ TEST(Gates, NothingIsExcludedWhereOnlyAnUnusableNodeHasRoom) {
   EXPECT_EQ(ReleaseOf(plan, "p")->reason, "ReleasedNoCapacity");
   EXPECT_TRUE(ReleaseOf(plan, "p")->excluded.empty());
   builder.view("bad").free["pods"] = 0;
-  EXPECT_EQ(ReleaseOf(builder.Decide(), "p")->excluded, Names{"bad"}) << "it waits for n1";
+  EXPECT_EQ(ReleaseOf(builder.Decide(), "p")->excluded, Names{"bad"}) << "it is held for n1";
 }
 
-TEST(Gates, NothingIsExcludedWhereThatWouldLeaveNowhereToGo) {
+TEST(Gates, LastNodeIsNotExcluded) {
   SnapshotBuilder builder = Nodes(1);
   builder.reported("n1").prepared.clear();
   builder.reported("n1").message = "mounted noexec";
@@ -346,14 +346,14 @@ TEST(Gates, NothingIsExcludedWhereThatWouldLeaveNowhereToGo) {
   EXPECT_TRUE(ReleaseOf(plan, "p")->excluded.empty());
 }
 
-struct WithdrawCase {
+struct ReleaseCase {
   const char* name;
   void (*change)(SnapshotBuilder&);
 };
 
-class Withdraws : public testing::TestWithParam<WithdrawCase> {};
+class ReleasingCondition : public testing::TestWithParam<ReleaseCase> {};
 
-TEST_P(Withdraws, ReleasesAtOnce) {
+TEST_P(ReleasingCondition, ReleasesAtOnce) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Pod({.name = "p", .held = true, .created = 99});
@@ -363,23 +363,23 @@ TEST_P(Withdraws, ReleasesAtOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Withdraws,
+    All, ReleasingCondition,
     testing::Values(
-        WithdrawCase{"deleted", [](SnapshotBuilder& b) { b.warmup().deleting = true; }},
-        WithdrawCase{"paused", [](SnapshotBuilder& b) { b.warmup().spec.paused = true; }},
-        WithdrawCase{"mode_off",
-                     [](SnapshotBuilder& b) { b.warmup().spec.gate.mode = api::GateMode::kNever; }},
-        WithdrawCase{"not_accepted", [](SnapshotBuilder& b) { b.in().workload.found = false; }}),
+        ReleaseCase{"deleted", [](SnapshotBuilder& b) { b.warmup().deleting = true; }},
+        ReleaseCase{"paused", [](SnapshotBuilder& b) { b.warmup().spec.paused = true; }},
+        ReleaseCase{"mode_off",
+                    [](SnapshotBuilder& b) { b.warmup().spec.gate.mode = api::GateMode::kNever; }},
+        ReleaseCase{"not_accepted", [](SnapshotBuilder& b) { b.in().workload.found = false; }}),
     [](const auto& each) { return each.param.name; });
 
-TEST(Gates, ADeletedPodIsLeftAlone) {
+TEST(Gates, DeletedPodIsIgnored) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Pod({.name = "p", .held = true, .created = 97, .deleting = true});
   EXPECT_EQ(ReasonFor(builder), "held");
 }
 
-TEST(Gates, APodHeldForTwoSecondsIsToldUntilWhen) {
+TEST(Gates, HeldPodIsAnnotatedAfterTwoSeconds) {
   SnapshotBuilder builder = Nodes(2);
   builder.Bundle({.node = "n1", .active = {"n1"}});
   builder.Pod({.name = "p", .held = true, .created = 99});
@@ -396,10 +396,10 @@ TEST(Gates, APodHeldForTwoSecondsIsToldUntilWhen) {
                .held = true,
                .created = 99,
                .annotations = {{"cachewarm.io/held-until", "x"}}});
-  EXPECT_FALSE(fakes::HasEvent(builder.Decide(), "PodHeld")) << "told once";
+  EXPECT_FALSE(fakes::HasEvent(builder.Decide(), "PodHeld")) << "reported once";
 }
 
-TEST(Gates, HostnameLabelsAreUsedWhereTheyDifferFromNames) {
+TEST(Gates, HostnameLabelsAreUsed) {
   SnapshotBuilder builder = Nodes(2);
   builder.node("n1").meta.labels = {{"kubernetes.io/hostname", "host-1"}};
   builder.Bundle({.node = "n1", .active = {"n1"}});
@@ -408,7 +408,7 @@ TEST(Gates, HostnameLabelsAreUsedWhereTheyDifferFromNames) {
   EXPECT_EQ(ReleaseOf(builder.Decide(), "p")->preferred, Names{"host-1"});
 }
 
-TEST(Gates, APreferenceNamesAtMostSixtyFourHosts) {
+TEST(Gates, PreferenceNamesAtMostSixtyFourHosts) {
   SnapshotBuilder builder = Nodes(70);
   Names active;
   for (int i = 1; i <= 69; ++i) {
@@ -419,14 +419,14 @@ TEST(Gates, APreferenceNamesAtMostSixtyFourHosts) {
   EXPECT_EQ(ReleaseOf(builder.Decide(), "p")->preferred.size(), 64U);
 }
 
-TEST(Gates, APodOfTheOldImageIsWarmByTheOldBundle) {
+TEST(Gates, PodOfOldImageIsWarmByOldBundle) {
   SnapshotBuilder builder = Nodes(1);
   builder.Bundle({.node = "n1", .image = "server:0", .digest = "b", .active = {"n1"}});
   builder.Pod({.name = "p", .held = true, .image = "server:0", .created = 97});
   EXPECT_EQ(ReasonFor(builder), "ReleasedWarm");
 }
 
-TEST(Gates, ThousandsOfHeldPodsAndNodesAreDecidedInOneGo) {
+TEST(Gates, ThousandsOfPodsAndNodesFitOnePlan) {
   SnapshotBuilder builder = Nodes(300);
   Names active;
   for (int i = 1; i <= 300; ++i) {

@@ -13,7 +13,7 @@ using fakes::ReleaseOf;
 using fakes::SnapshotBuilder;
 using Texts = std::map<std::string, std::string>;
 
-// Mode Hold, and a node that will be warm: an ordinary pod is held.
+// Mode Hold with a warming node: an ordinary pod is held.
 SnapshotBuilder Holding() {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"}).Accepted();
@@ -36,12 +36,12 @@ struct NeverCase {
   const char* name;
   void (*change)(SnapshotBuilder&);
   const char* reason;
-  bool gated;  // what status.injection says of the pods to come
+  bool gated;  // status.injection.gate for new pods
 };
 
 class NeverHeld : public testing::TestWithParam<NeverCase> {};
 
-TEST_P(NeverHeld, IsLetGoAtOnceWithTheReason) {
+TEST_P(NeverHeld, PodIsReleasedAtOnceWithReason) {
   SnapshotBuilder builder = Holding();
   ASSERT_EQ(ReasonFor(builder), "held");
   ASSERT_TRUE(builder.Decide().status.injection->gate);
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
         NeverCase{"job_deadline",
                   [](SnapshotBuilder& b) { b.in().constraints.job_deadline = true; },
                   "ReleasedJobDeadline", false},
-        NeverCase{"below_promise",
+        NeverCase{"below_min_available",
                   [](SnapshotBuilder& b) {
                     b.status().min_available = 3;
                     b.in().constraints = {.available = 2, .required = 3};
@@ -110,18 +110,18 @@ INSTANTIATE_TEST_SUITE_P(
                   "ReleasedNoCapacity", false}),
     [](const auto& each) { return each.param.name; });
 
-struct PromiseCase {
+struct MinimumCase {
   const char* name;
-  int64_t before;  // status.min_available
+  int64_t before;  // status.minAvailable
   int64_t available;
   int64_t required;
   int64_t after;
   bool held;
 };
 
-class Promised : public testing::TestWithParam<PromiseCase> {};
+class MinAvailable : public testing::TestWithParam<MinimumCase> {};
 
-TEST_P(Promised, OnlyWhatWasThereBeforeCanBeLost) {
+TEST_P(MinAvailable, MinimumCountsOnlyPodsOnceAvailable) {
   SnapshotBuilder builder = Holding();
   builder.status().min_available = GetParam().before;
   builder.in().constraints = {.available = GetParam().available, .required = GetParam().required};
@@ -129,17 +129,17 @@ TEST_P(Promised, OnlyWhatWasThereBeforeCanBeLost) {
   EXPECT_EQ(builder.Decide().status.min_available, GetParam().after);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Promised,
-                         testing::Values(PromiseCase{"first_start", 0, 0, 3, 0, true},
-                                         PromiseCase{"reached", 0, 3, 3, 3, true},
-                                         PromiseCase{"scaled_up", 3, 3, 9, 3, true},
-                                         PromiseCase{"scaled_down", 9, 9, 3, 3, true},
-                                         PromiseCase{"lost_one_of_three", 3, 2, 3, 3, false},
-                                         PromiseCase{"lost_while_scaled_up", 3, 2, 9, 3, false},
-                                         PromiseCase{"scaled_to_nothing", 3, 0, 0, 0, true}),
+INSTANTIATE_TEST_SUITE_P(All, MinAvailable,
+                         testing::Values(MinimumCase{"first_start", 0, 0, 3, 0, true},
+                                         MinimumCase{"reached", 0, 3, 3, 3, true},
+                                         MinimumCase{"scaled_up", 3, 3, 9, 3, true},
+                                         MinimumCase{"scaled_down", 9, 9, 3, 3, true},
+                                         MinimumCase{"lost_one_of_three", 3, 2, 3, 3, false},
+                                         MinimumCase{"lost_while_scaled_up", 3, 2, 9, 3, false},
+                                         MinimumCase{"scaled_to_nothing", 3, 0, 0, 0, true}),
                          [](const auto& each) { return each.param.name; });
 
-TEST(Held, APodThatMayNotBeKeptOffAnUnusableNodeIsNotInjectedWhereThereIsOne) {
+TEST(NeverHeldPod, UnusableNodeEndsInjection) {
   SnapshotBuilder builder = Holding();
   builder.Node({.name = "bad", .agent = false, .prepared = false});
   EXPECT_EQ(fakes::ReasonOf(builder.Decide(), "Ready"), "Injecting");

@@ -11,7 +11,7 @@ namespace {
 using fakes::At;
 using std::chrono::seconds;
 
-struct PayCase {
+struct WorthCase {
   const char* name;
   int created;
   int deadline;
@@ -20,10 +20,10 @@ struct PayCase {
   bool pays;
 };
 
-class Payment : public testing::TestWithParam<PayCase> {};
+class WorthWaiting : public testing::TestWithParam<WorthCase> {};
 
-TEST_P(Payment, CountsTheTimeAlreadySpentAndStopsAtTheMomentThatItNames) {
-  const PayCase& each = GetParam();
+TEST_P(WorthWaiting, CountsTimeAlreadyHeldAndEndsAtReturnedTime) {
+  const WorthCase& each = GetParam();
   const HoldCost cost{
       .created = At(each.created), .deadline = At(each.deadline), .gain = seconds(each.gain)};
   const WallTime now = At(100);
@@ -31,7 +31,7 @@ TEST_P(Payment, CountsTheTimeAlreadySpentAndStopsAtTheMomentThatItNames) {
   if (!each.pays) {
     return;
   }
-  const auto at = [&](WallTime when) {  // what moves has moved with the clock
+  const auto at = [&](WallTime when) {  // a stalled forecast moves with the clock
     Forecast forecast = each.forecast;
     forecast.end += forecast.is_stalled ? when - now : Duration{0};
     return IsWorthWaiting(cost, forecast, when);
@@ -42,20 +42,20 @@ TEST_P(Payment, CountsTheTimeAlreadySpentAndStopsAtTheMomentThatItNames) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Payment,
-    testing::Values(PayCase{"new_and_near", 100, 160, 20, {At(105), false}, true},
-                    PayCase{"moving", 100, 160, 20, {At(105), true}, true},
-                    PayCase{"held_for_long", 84, 160, 20, {At(105), false}, false},
-                    PayCase{"late_by_little", 95, 160, 20, {At(98), false}, true},
-                    PayCase{"late_by_much", 95, 160, 20, {At(80), false}, false},
-                    PayCase{"after_the_deadline", 100, 103, 20, {At(105), false}, false},
-                    PayCase{"created_in_the_future", 101, 160, 20, {At(105), false}, true},
-                    PayCase{"no_gain", 100, 160, 0, {At(100), false}, false}),
+    All, WorthWaiting,
+    testing::Values(WorthCase{"new_and_near", 100, 160, 20, {At(105), false}, true},
+                    WorthCase{"moving", 100, 160, 20, {At(105), true}, true},
+                    WorthCase{"held_for_long", 84, 160, 20, {At(105), false}, false},
+                    WorthCase{"late_by_little", 95, 160, 20, {At(98), false}, true},
+                    WorthCase{"late_by_much", 95, 160, 20, {At(80), false}, false},
+                    WorthCase{"after_the_deadline", 100, 103, 20, {At(105), false}, false},
+                    WorthCase{"created_in_the_future", 101, 160, 20, {At(105), false}, true},
+                    WorthCase{"no_gain", 100, 160, 0, {At(100), false}, false}),
     [](const auto& each) { return each.param.name; });
 
-class Measured : public testing::Test {
+class EstimatorTest : public testing::Test {
  protected:
-  Measured() {
+  EstimatorTest() {
     builder_.Node({.name = "n1"});
     builder_.Node({.name = "n2"});
     builder_.Accepted();
@@ -80,11 +80,11 @@ class Measured : public testing::Test {
   LiveKey key_;
 };
 
-TEST_F(Measured, TheGainIsThirtySecondsWhileNothingIsKnown) {
+TEST_F(EstimatorTest, UnknownGainIsThirtySeconds) {
   EXPECT_EQ(Gain(), seconds(30));
 }
 
-TEST_F(Measured, TheGainIsTheDifferenceOfTheMedians) {
+TEST_F(EstimatorTest, GainIsDifferenceOfMedians) {
   for (const double cold : {50, 60, 70}) {
     Start(api::StartResult::kCold, cold);
   }
@@ -92,13 +92,13 @@ TEST_F(Measured, TheGainIsTheDifferenceOfTheMedians) {
   EXPECT_EQ(Gain(), seconds(40));
 }
 
-TEST_F(Measured, ABuildersStartStandsForColdOnes) {
+TEST_F(EstimatorTest, BuilderStartReplacesColdStarts) {
   Start(api::StartResult::kBuilder, 60);
   Start(api::StartResult::kHit, 20);
   EXPECT_EQ(Gain(), seconds(40));
 }
 
-TEST_F(Measured, OtherKeysOfTheGpuTypeStandForThisOneUntilItHasItsOwn) {
+TEST_F(EstimatorTest, OtherKeysOfGpuTypeReplaceMissingMeasurements) {
   Start(api::StartResult::kCold, 60, "other");
   Start(api::StartResult::kHit, 20, "other");
   EXPECT_EQ(Gain(), seconds(40));
@@ -106,12 +106,12 @@ TEST_F(Measured, OtherKeysOfTheGpuTypeStandForThisOneUntilItHasItsOwn) {
   EXPECT_EQ(Gain(), seconds(5));
 }
 
-TEST_F(Measured, WithoutAWarmStartTheGainIsNoMoreThanAWholeColdOne) {
+TEST_F(EstimatorTest, GainIsAtMostAColdStart) {
   Start(api::StartResult::kCold, 12);
   EXPECT_EQ(Gain(), seconds(12));
 }
 
-TEST_F(Measured, AnEngineThatNeverUsesTheBundleGainsNothingUntilItDoes) {
+TEST_F(EstimatorTest, UnusedBundleHasNoGain) {
   Start(api::StartResult::kCold, 60);
   Start(api::StartResult::kInert, 60);
   EXPECT_EQ(Gain(), seconds(0));
@@ -119,7 +119,7 @@ TEST_F(Measured, AnEngineThatNeverUsesTheBundleGainsNothingUntilItDoes) {
   EXPECT_EQ(Gain(), seconds(40));
 }
 
-TEST_F(Measured, OtherNodesFetchesTellHowLongThisOneTakes) {
+TEST_F(EstimatorTest, FetchForecastUsesOtherFetches) {
   builder_.Bundle({.node = "n1", .active = {"n1"}});
   builder_.reported("n1").bundles[0].fetch_seconds = 4;
   PlanContext context(builder_.in());
@@ -132,7 +132,7 @@ TEST_F(Measured, OtherNodesFetchesTellHowLongThisOneTakes) {
   EXPECT_TRUE(forecast.is_stalled);
   const NodeState waiting{.view = &builder_.view("n2"), .slots_before = 2};
   EXPECT_EQ(estimator.ForecastFetch(waiting, builder_.status().bundles[0]).end, At(115))
-      << "two turns of others, as long as its own";
+      << "two slots of others, as long as its own";
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ namespace {
 
 using fakes::At;
 
-// Created at 10, Ready since 20, with our startup taint, an agent and no word of a warmup.
+// A node created at 10 and Ready since 20, with a cachewarm startup taint, an agent and no matching
+// warmup.
 struct Fresh {
   int now = 30;
   bool ready = true;
@@ -46,10 +47,10 @@ NodeDecision Evaluate(const Fresh& fresh) {
 
 const NodeReadiness kWarm{.state = ReadinessState::kWarm};
 const NodeReadiness kNone{.state = ReadinessState::kNone};
-const NodeReadiness kWaits{.state = ReadinessState::kWarming, .message = "waits"};
+const NodeReadiness kWarming{.state = ReadinessState::kWarming, .message = "pending"};
 const NodeReadiness kFailed{.state = ReadinessState::kFailed, .message = "failed"};
 
-TEST(StartupTaint, GoesForOneReasonOfAClosedList) {
+TEST(StartupTaint, IsRemovedForListedReasonsOnly) {
   struct Case {
     const char* what;
     Fresh fresh;
@@ -63,7 +64,7 @@ TEST(StartupTaint, GoesForOneReasonOfAClosedList) {
       {"nothing fits", {.readiness = {kNone, kNone}}, "NoMatchingWarmup"},
       {"no warmup at all, nor an agent", {.agent = false, .readiness = {}}, "NoMatchingWarmup"},
       {"waiting would bring nothing", {.readiness = {kFailed, kWarm}}, "BundleFailed"},
-      {"one still waits", {.readiness = {kWarm, kFailed, kWaits}}, ""},
+      {"one still waits", {.readiness = {kWarm, kFailed, kWarming}}, ""},
       {"no agent yet", {.agent = false, .readiness = {kNone}}, ""},
       {"an agent that has not looked at the node", {.facts = false, .readiness = {kNone}}, ""},
       {"an agent that reported, not Ready yet",
@@ -71,9 +72,9 @@ TEST(StartupTaint, GoesForOneReasonOfAClosedList) {
        "Warm"},
       {"no agent ever comes", {.now = 80, .agent = false, .facts = false}, "DeadlineExceeded"},
       {"a second before", {.now = 79, .agent = false, .facts = false}, ""},
-      {"still waits at the deadline", {.now = 80, .readiness = {kWaits}}, "DeadlineExceeded"},
+      {"still waits at the deadline", {.now = 80, .readiness = {kWarming}}, "DeadlineExceeded"},
       {"never Ready: its minute has not begun",
-       {.now = 900, .ready = false, .readiness = {kWaits}},
+       {.now = 900, .ready = false, .readiness = {kWarming}},
        ""},
       {"another's taint", {.taint = "example.com/warming", .readiness = {kWarm}}, ""},
       {"none", {.taint = "", .readiness = {kWarm}}, ""},
@@ -83,22 +84,22 @@ TEST(StartupTaint, GoesForOneReasonOfAClosedList) {
   }
 }
 
-TEST(StartupTaint, IsLookedAtAgainAtItsDeadlineAndNotBefore) {
-  EXPECT_EQ(Evaluate({.readiness = {kWaits}}).requeue_after, std::chrono::seconds(50));
-  EXPECT_EQ(Evaluate({.ready = false, .readiness = {kWaits}}).requeue_after, std::nullopt);
+TEST(StartupTaint, RequeuesAtDeadline) {
+  EXPECT_EQ(Evaluate({.readiness = {kWarming}}).requeue_after, std::chrono::seconds(50));
+  EXPECT_EQ(Evaluate({.ready = false, .readiness = {kWarming}}).requeue_after, std::nullopt);
   EXPECT_EQ(Evaluate({.readiness = {kWarm}}).requeue_after, std::nullopt);
 }
 
-TEST(StartupTaint, ANodesClockIsNotTrusted) {
-  EXPECT_EQ(Evaluate({.now = 70, .ready_since = 5000, .readiness = {kWaits}}).remove_taints_for,
+TEST(StartupTaint, NodeClockIsNotTrusted) {
+  EXPECT_EQ(Evaluate({.now = 70, .ready_since = 5000, .readiness = {kWarming}}).remove_taints_for,
             "DeadlineExceeded")
       << "an hour ahead: counted from its creation";
-  EXPECT_EQ(Evaluate({.now = 69, .ready_since = -5000, .readiness = {kWaits}}).remove_taints_for,
+  EXPECT_EQ(Evaluate({.now = 69, .ready_since = -5000, .readiness = {kWarming}}).remove_taints_for,
             "")
       << "an hour behind";
 }
 
-TEST(NodeCondition, SaysWhatTheNodeWaitsFor) {
+TEST(NodeCondition, NamesWhatTheNodeLacks) {
   struct Case {
     const char* what;
     Fresh fresh;
@@ -108,10 +109,10 @@ TEST(NodeCondition, SaysWhatTheNodeWaitsFor) {
       {"warm",
        {.taint = "", .readiness = {kWarm}},
        {"True", "Warm", "directories and bundles of all matching CacheWarmups are ready"}},
-      {"warming", {.taint = "", .readiness = {kWarm, kWaits}}, {"False", "Warming", "waits"}},
+      {"warming", {.taint = "", .readiness = {kWarm, kWarming}}, {"False", "Warming", "pending"}},
       {"failed", {.taint = "", .readiness = {kFailed}}, {"False", "BundleFailed", "failed"}},
       {"no agent",
-       {.taint = "", .agent = false, .readiness = {kWaits}},
+       {.taint = "", .agent = false, .readiness = {kWarming}},
        {"Unknown", "AgentNotReady", "no cachewarm agent is ready on this node"}},
       {"a tainted node that nothing fits",
        {.readiness = {kNone}},
@@ -132,7 +133,7 @@ TEST(NodeCondition, SaysWhatTheNodeWaitsFor) {
   }
 }
 
-TEST(NodeCondition, NodesThatAreNoneOfOurBusinessHaveNone) {
+TEST(NodeCondition, UnrelatedNodesHaveNone) {
   EXPECT_EQ(Evaluate({.taint = "", .readiness = {kNone}, .reports_condition = true}).condition,
             std::nullopt);
   EXPECT_EQ(Evaluate({.taint = "", .agent = false, .readiness = {kNone}, .reports_condition = true})
@@ -140,7 +141,7 @@ TEST(NodeCondition, NodesThatAreNoneOfOurBusinessHaveNone) {
             std::nullopt);
 }
 
-TEST(NodeCondition, IsTakenBackWhenTheSettingIsOff) {
+TEST(NodeCondition, IsRemovedWhenSettingIsOff) {
   EXPECT_EQ(Evaluate({.readiness = {kWarm}, .condition = api::NodeCondition{"True", "Warm", ""}})
                 .condition,
             std::nullopt);

@@ -13,7 +13,7 @@ namespace {
 
 using fakes::SnapshotBuilder;
 
-// What the warmup of the builder says about its one node "n1" after `arrange`.
+// Returns the readiness of the builder's warmup on its only node "n1" after `arrange`.
 NodeReadiness After(const std::function<void(SnapshotBuilder&)>& arrange,
                     const fakes::NodeSetup& node = {.name = "n1"}) {
   SnapshotBuilder builder;
@@ -28,34 +28,35 @@ void AskForGpu(SnapshotBuilder& builder) {
   builder.pod_template()["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1";
 }
 
-TEST(ReadinessState, ANodeWithDirectoryAndBundleIsWarm) {
+TEST(NodeReadiness, DirectoryAndBundleMakeNodeWarm) {
   EXPECT_EQ(After([](SnapshotBuilder&) {}).state, ReadinessState::kWarm);
 }
 
-TEST(ReadinessState, AWarmupWithoutABundleNeedsTheDirectoryOnly) {
+TEST(NodeReadiness, WarmupWithoutBundleNeedsOnlyDirectory) {
   EXPECT_EQ(After([](SnapshotBuilder& builder) { builder.status().bundles.clear(); }).state,
             ReadinessState::kWarm);
 }
 
-TEST(ReadinessState, ADirectoryThatIsNotPreparedIsWaitedFor) {
-  const NodeReadiness claim =
+TEST(NodeReadiness, UnpreparedDirectoryIsWarming) {
+  const NodeReadiness readiness =
       After([](SnapshotBuilder& builder) { builder.reported("n1").prepared.clear(); });
-  EXPECT_EQ(claim.state, ReadinessState::kWarming);
-  EXPECT_EQ(claim.message, "the directory of models/llama is not prepared yet");
+  EXPECT_EQ(readiness.state, ReadinessState::kWarming);
+  EXPECT_EQ(readiness.message, "the directory of models/llama is not prepared yet");
 }
 
-// Nothing comes there while 64 others stay: no pod is to wait for it.
-TEST(ReadinessState, ANodeThatIsFullOfOthersIsNotWaitedFor) {
-  const NodeReadiness claim = After([](SnapshotBuilder& builder) {
+// The node gets no entry while 64 others stay, so no pod should wait for it.
+TEST(NodeReadiness, FullNodeIsFailed) {
+  const NodeReadiness readiness = After([](SnapshotBuilder& builder) {
     builder.reported("n1").prepared.clear();
     builder.cache("n1").spec = {};
     builder.view("n1").warmups_listed = 64;
   });
-  EXPECT_EQ(claim.state, ReadinessState::kFailed);
-  EXPECT_NE(claim.message.find("64 other CacheWarmups"), std::string::npos) << claim.message;
+  EXPECT_EQ(readiness.state, ReadinessState::kFailed);
+  EXPECT_NE(readiness.message.find("64 other CacheWarmups"), std::string::npos)
+      << readiness.message;
 }
 
-TEST(ReadinessState, ABundleIsWaitedForWhereverItIs) {
+TEST(NodeReadiness, PendingBundleIsWarming) {
   const api::BundleState states[] = {api::BundleState::kWaiting, api::BundleState::kFetching};
   for (const api::BundleState state : states) {
     EXPECT_EQ(After([&](SnapshotBuilder& builder) {
@@ -63,13 +64,13 @@ TEST(ReadinessState, ABundleIsWaitedForWhereverItIs) {
               }).state,
               ReadinessState::kWarming);
   }
-  const NodeReadiness claim =
+  const NodeReadiness readiness =
       After([](SnapshotBuilder& builder) { builder.reported("n1").bundles.clear(); });
-  EXPECT_EQ(claim.state, ReadinessState::kWarming) << "also before the node was told of it";
-  EXPECT_EQ(claim.message, "bundle aaaaaaaaaaaa of models/llama is not active yet");
+  EXPECT_EQ(readiness.state, ReadinessState::kWarming) << "also before the NodeCache lists it";
+  EXPECT_EQ(readiness.message, "bundle aaaaaaaaaaaa of models/llama is not active yet");
 }
 
-TEST(ReadinessState, AFailureIsFinalUnlessTheStoreIsToBlame) {
+TEST(NodeReadiness, FailureIsFinalExceptStoreErrors) {
   const auto failed = [](const std::string& reason) {
     return After([&](SnapshotBuilder& builder) {
       builder.reported("n1").bundles[0].state = api::BundleState::kFailed;
@@ -78,10 +79,10 @@ TEST(ReadinessState, AFailureIsFinalUnlessTheStoreIsToBlame) {
   };
   EXPECT_EQ(failed("DiskFull").state, ReadinessState::kFailed);
   EXPECT_EQ(failed("DiskFull").message, "bundle aaaaaaaaaaaa of models/llama: DiskFull");
-  EXPECT_EQ(failed("FetchFailed").state, ReadinessState::kWarming) << "the agent tries again";
+  EXPECT_EQ(failed("FetchFailed").state, ReadinessState::kWarming) << "the agent retries";
 }
 
-TEST(ReadinessState, ANodeThatPodsCannotUseIsNoneOfItsBusiness) {
+TEST(NodeReadiness, IneligibleNodeHasNoState) {
   EXPECT_EQ(After([](SnapshotBuilder& builder) {
               builder.node("n1").taints = {{.key = "team", .effect = "NoSchedule"}};
             }).state,
@@ -92,8 +93,8 @@ TEST(ReadinessState, ANodeThatPodsCannotUseIsNoneOfItsBusiness) {
             ReadinessState::kNone);
 }
 
-TEST(ReadinessState, StartupTaintsAndCordonsDoNotCount) {
-  const NodeReadiness claim = After([](SnapshotBuilder& builder) {
+TEST(NodeReadiness, StartupTaintsAndCordonsAreIgnored) {
+  const NodeReadiness readiness = After([](SnapshotBuilder& builder) {
     builder.node("n1").unschedulable = true;
     builder.node("n1").taints = {
         {.key = "cachewarm.io/warming", .effect = "NoSchedule"},
@@ -102,10 +103,10 @@ TEST(ReadinessState, StartupTaintsAndCordonsDoNotCount) {
         {.key = "node.kubernetes.io/not-ready", .effect = "NoExecute"}};
     builder.reported("n1").prepared.clear();
   });
-  EXPECT_EQ(claim.state, ReadinessState::kWarming);
+  EXPECT_EQ(readiness.state, ReadinessState::kWarming);
 }
 
-TEST(ReadinessState, DevicesThatAreNotRegisteredYetAreWaitedForWhereTheyAre) {
+TEST(NodeReadiness, UnregisteredDevicesAreWarming) {
   const fakes::NodeSetup fresh{.name = "n1", .gpu_type = fakes::kH100};
   const auto with_devices = [](int count) {
     return [count](SnapshotBuilder& builder) {
@@ -114,7 +115,8 @@ TEST(ReadinessState, DevicesThatAreNotRegisteredYetAreWaitedForWhereTheyAre) {
     };
   };
   EXPECT_EQ(After(with_devices(8), fresh).state, ReadinessState::kWarming);
-  EXPECT_EQ(After(with_devices(0), fresh).state, ReadinessState::kNone) << "the agent found none";
+  EXPECT_EQ(After(with_devices(0), fresh).state, ReadinessState::kNone)
+      << "the agent reported none";
   EXPECT_EQ(After(
                 [](SnapshotBuilder& builder) {
                   AskForGpu(builder);
@@ -123,10 +125,10 @@ TEST(ReadinessState, DevicesThatAreNotRegisteredYetAreWaitedForWhereTheyAre) {
                 fresh)
                 .state,
             ReadinessState::kWarming)
-      << "nobody has looked yet";
+      << "the scheduler has not tried yet";
 }
 
-TEST(ReadinessState, AWarmupThatDoesNothingNewClaimsNothing) {
+TEST(NodeReadiness, InactiveWarmupHasNoState) {
   EXPECT_EQ(After([](SnapshotBuilder& builder) { builder.warmup().deleting = true; }).state,
             ReadinessState::kNone);
   EXPECT_EQ(After([](SnapshotBuilder& builder) { builder.warmup().spec.paused = true; }).state,
@@ -145,7 +147,7 @@ TEST(ReadinessState, AWarmupThatDoesNothingNewClaimsNothing) {
             ReadinessState::kWarming);
 }
 
-TEST(ReadinessState, OutsideOfItsGpuTypesTheDirectoryIsEnough) {
+TEST(NodeReadiness, DirectorySufficesForOtherGpuTypes) {
   EXPECT_EQ(After([](SnapshotBuilder& builder) {
               builder.warmup().spec.gpu_types = {fakes::kH100};
               builder.reported("n1").bundles.clear();

@@ -42,7 +42,7 @@ struct SelectCase {
 
 class SelectsNode : public testing::TestWithParam<SelectCase> {};
 
-TEST_P(SelectsNode, AsTheSchedulerWould) {
+TEST_P(SelectsNode, LikeTheScheduler) {
   const PodShape shape = ShapeOf(Parse(GetParam().spec));
   EXPECT_EQ(Selects(shape, NodeWith({{"pool", "a"}, {"cores", "64"}})), GetParam().selected);
 }
@@ -104,7 +104,7 @@ struct TaintCase {
 
 class ToleratesNode : public testing::TestWithParam<TaintCase> {};
 
-TEST_P(ToleratesNode, AsTheSchedulerWould) {
+TEST_P(ToleratesNode, LikeTheScheduler) {
   api::Node node = NodeWith({});
   node.taints = {GetParam().taint};
   const PodShape shape =
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
         TaintCase{"startup_of_others", kCilium, "", Taints::kExceptStartup, false}),
     [](const auto& each) { return each.param.name; });
 
-TEST(Shape, ACordonCountsOnlyForNow) {
+TEST(Shape, CordonIsTransient) {
   api::Node node = NodeWith({});
   node.unschedulable = true;
   EXPECT_FALSE(Tolerates({}, node, Taints::kAll));
@@ -151,7 +151,7 @@ TEST(Shape, ACordonCountsOnlyForNow) {
   EXPECT_TRUE(Tolerates({}, node, Taints::kPersistent));
 }
 
-TEST(Shape, RequestsAreSummedAsTheSchedulerCounts) {
+TEST(Shape, RequestsAreSummedLikeTheScheduler) {
   const Resources requests = RequestsOf(Parse(R"({
     "containers":[
       {"resources":{"requests":{"cpu":"500m","memory":"1Gi"},"limits":{"nvidia.com/gpu":"2"}}},
@@ -166,21 +166,21 @@ TEST(Shape, RequestsAreSummedAsTheSchedulerCounts) {
   EXPECT_EQ(requests.at("pods"), 1);
 }
 
-TEST(Shape, QuantitiesThatCannotBeReadCountAsNothing) {
+TEST(Shape, UnreadableQuantitiesCountAsZero) {
   const Resources requests = RequestsOf(
       Parse(R"({"containers":[{"resources":{"requests":{"cpu":"lots","memory":[]}}},"x",null]})"));
   EXPECT_EQ(requests.at("cpu"), 0);
   EXPECT_EQ(requests.at("memory"), 0);
 }
 
-TEST(Shape, DevicesThatANodeDoesNotNameAreNotThere) {
+TEST(Shape, UnlistedDevicesAreAbsent) {
   EXPECT_TRUE(Covers({{"cpu", 1000}}, {{"cpu", 1000}, {"memory", 5}}));
   EXPECT_FALSE(Covers({{"cpu", 1000}}, {{"cpu", 1001}}));
   EXPECT_FALSE(Covers({{"cpu", 1000}}, {{"nvidia.com/gpu", 1}}));
   EXPECT_TRUE(Covers({{"cpu", 1000}}, {{"nvidia.com/gpu", 0}}));
 }
 
-TEST(Shape, AcceleratorsAreToldFromOtherDevices) {
+TEST(Shape, AcceleratorsAreDistinguishedFromOtherDevices) {
   for (const char* yes :
        {"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "amd.com/gpu",
         "gpu.intel.com/xe", "google.com/tpu", "aws.amazon.com/neuroncore", "habana.ai/gaudi"}) {
@@ -192,21 +192,21 @@ TEST(Shape, AcceleratorsAreToldFromOtherDevices) {
   }
 }
 
-TEST(Shape, AClaimIsAnAcceleratorWhereThereIsNoOther) {
+TEST(Shape, ResourceClaimCountsAsAcceleratorWithoutOthers) {
   const codec::Json claims = {{{"name", "gpu"}, {"request", "a"}}, {{"name", "nic"}}};
   EXPECT_EQ(AcceleratorsOf({{"resources", {{"claims", claims}}}}), 2);
   const codec::Json limits = {{"nvidia.com/gpu", "4"}};
   EXPECT_EQ(AcceleratorsOf({{"resources", {{"claims", claims}, {"limits", limits}}}}), 4)
-      << "the claims are then of something else";
+      << "the claims are then of another kind";
   EXPECT_EQ(AcceleratorsOf({{"resources", {{"claims", "gpu"}}}}), 0);
 }
 
-TEST(Shape, TheHostnameIsTheLabelElseTheName) {
+TEST(Shape, HostnameIsLabelOrName) {
   EXPECT_EQ(HostnameOf(NodeWith({})), "n1");
   EXPECT_EQ(HostnameOf(NodeWith({{"kubernetes.io/hostname", "h"}})), "h");
 }
 
-TEST(Tolerates, StartupTaintsComeAndGoByThemselves) {
+TEST(Tolerates, StartupTaintsAreTransient) {
   for (const char* key :
        {"cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm",
         "startup-taint.cluster-autoscaler.kubernetes.io/cilium", "readiness.k8s.io/network",
@@ -218,7 +218,7 @@ TEST(Tolerates, StartupTaintsComeAndGoByThemselves) {
   }
 }
 
-TEST(HasStartupTaint, MeansOurOwnTaintsOnly) {
+TEST(HasStartupTaint, CountsOnlyCachewarmTaints) {
   api::Node node;
   EXPECT_FALSE(HasStartupTaint(node));
   node.taints = {{.key = "cachewarm.io/warmings", .effect = "NoSchedule"}};
@@ -227,7 +227,7 @@ TEST(HasStartupTaint, MeansOurOwnTaintsOnly) {
   EXPECT_TRUE(HasStartupTaint(node));
 }
 
-TEST(HasStartupTaint, ForPodsThatDoNotTolerateIt) {
+TEST(HasStartupTaint, DependsOnTolerationsOfPods) {
   api::Node node;
   node.taints = {{.key = "nvidia.com/gpu", .effect = "NoSchedule"}};
   EXPECT_FALSE(HasStartupTaintFor({}, node));
