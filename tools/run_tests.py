@@ -8,6 +8,7 @@ A test that is skipped fails the run, unless tests/skips.txt names it with a rea
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1].resolve()
 CACHE = Path(os.environ.get("CACHEWARM_CACHE", Path.home() / ".cache/cachewarm"))
-CLUSTER = os.environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster"
 REGISTRY = CACHE / "debs/current/docker-registry/usr/bin/docker-registry"
 PYTHON = CACHE / "test-venv/current/bin/python"
 BEGIN = time.monotonic()
@@ -141,6 +141,23 @@ def pytest(stages, title, *arguments, env=None):
     stages.add(title, seconds, passed, max(failed, 1) if status else 0)
 
 
+def end_to_end(stages, title):
+    """Every end-to-end test on several clusters, which are gone afterwards."""
+    announce(title)
+    begin = time.monotonic()
+    process = subprocess.Popen(["tests/e2e/run", "--kube-contract"], cwd=ROOT, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    counts = None
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        counts = re.match(r"(\d+) passed, (\d+) failed in \d+ s$", line) or counts
+        if line.startswith("skipped: "):
+            stages.skipped.append(line.removeprefix("skipped: ").strip())
+    status = process.wait()
+    passed, failed = (int(n) for n in counts.groups()) if counts else (0, 1)
+    stages.add(title, time.monotonic() - begin, passed, max(failed, 1) if status else failed)
+
+
 def unit(stages):
     must(stages, "building the tests (ASan, UBSan)", "tools/stage", "build-dev")
     ctest(stages, "unit, golden, contract and simulation tests",
@@ -168,13 +185,8 @@ def everything(stages):
     programs(stages)
     must(stages, "make demo", "tools/demo/run")
     must(stages, "removing the demo", "tools/demo/down")
-    must(stages, "starting the cluster", "tests/cluster/cluster", "up")
-    pytest(stages, "end-to-end tests", *(f"tests/e2e/{name}" for name in [
-        "test_cluster", "crds", "main_job", "scheduling", "scale"]), "-m", "not slow")
-    ctest(stages, "contract tests on the real API server", "kube_contract",
-          env={"CACHEWARM_TEST_KUBECONFIG": f"{CLUSTER}/admin.kubeconfig"})
-    must(stages, "stopping the cluster", "tests/cluster/cluster", "down")
-    must(stages, "nothing is left of the cluster", "tests/cluster/cluster", "check-clean")
+    must(stages, "nothing is left of the demo", "tests/cluster/cluster", "check-clean")
+    end_to_end(stages, "end-to-end tests, on several clusters")
 
 
 def main():
