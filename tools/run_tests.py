@@ -93,7 +93,8 @@ def unit():
     must("building the tests (ASan, UBSan)", "tools/stage", "build-dev")
     ctest("unit, golden and contract tests", env={
         "CACHEWARM_REGISTRY_BIN": str(REGISTRY)})
-    pytest("chart and manifest tests, tests of the bench", "tests/charts", "tests/bench")
+    pytest("chart and manifest tests, tests of the bench", "tests/charts", "tests/bench",
+           "tests/mutate")
     pytest("the judge and the witness of the chaos", "tests/e2e/chaos", "-m", "not slow")
 
 
