@@ -50,6 +50,9 @@ class Daemon {
   // webhook, it is served; and again once the Lease was lost.
   std::string WhyNotReady() const;
   bool IsReady() const { return WhyNotReady().empty(); }
+  // How long Run() may take from `stop`: process::kStopWithin, and the time for which a webhook
+  // that is served goes on answering.
+  Duration StopLimit() const;
 
  private:
   struct Room;

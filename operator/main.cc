@@ -44,7 +44,8 @@ int Main(int argc, char** argv) {
     log->Warning("pages of the start stay resident", {{"error", Message(bytes.status())}});
   }
   const absl::Status ended = process::RunUntilSignal(
-      signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); });
+      signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); },
+      [&daemon] { return daemon.StopLimit(); });
   if (!ended.ok()) {
     log->Error("operator ended", {{"error", Message(ended)}});
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <optional>
@@ -36,10 +37,14 @@ std::optional<std::string> Environment(const std::string& name);
 settings::Sources SettingSources(int argc, char** argv, const std::string& version);
 
 // Runs `work` on a thread of its own and returns its status. At the first of `signals`
-// (BlockSignals() gave them) `work` is asked to stop; when it has not returned 1.8 s later the
+// (BlockSignals() gave them) `work` is asked to stop; when it has not returned after `limit` the
 // process ends with success, so that it never takes 2 s from SIGTERM: whatever it does may be
 // killed at any instruction anyway.
-absl::Status RunUntilSignal(const sigset_t& signals, Log& log,
-                            const std::function<absl::Status(std::stop_token)>& work);
+inline constexpr std::chrono::milliseconds kStopWithin{1800};
+// Called once, at the signal. A program that drains a server adds the time for it.
+using StopLimit = std::function<std::chrono::milliseconds()>;
+absl::Status RunUntilSignal(
+    const sigset_t& signals, Log& log, const std::function<absl::Status(std::stop_token)>& work,
+    const StopLimit& limit = [] { return kStopWithin; });
 
 }  // namespace cachewarm::process

@@ -62,6 +62,8 @@ class Service {
   bool IsSettled() const { return settled_.load(); }
   // Of the webhook; 0 while it is not served. Thread-safe.
   uint16_t port() const { return port_.load(); }
+  // How long Run() goes on answering after `stop`: zero while it is not served. Thread-safe.
+  Duration StopDelay() const { return port_ == 0 ? Duration(0) : options_.goodbye; }
 
  private:
   absl::Status Look(std::stop_token stop);
