@@ -90,10 +90,11 @@ struct Scene {
   std::function<void(const Scratch&)> after = {};  // what else holds in the end
 };
 
-// Every point is taken; CACHEWARM_CRASH_POINTS=30 takes so many of each scene, evenly spread.
+// Every point takes long; CACHEWARM_CRASH_POINTS=0 takes them all, any other number so many of
+// each scene, evenly spread.
 int StrideFor(int points) {
   const char* wanted = std::getenv("CACHEWARM_CRASH_POINTS");
-  const int count = wanted == nullptr ? 0 : std::atoi(wanted);
+  const int count = wanted == nullptr ? 30 : std::atoi(wanted);
   return count <= 0 ? 1 : std::max(1, points / count);
 }
 
