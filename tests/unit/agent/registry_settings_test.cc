@@ -69,8 +69,7 @@ class PlayedRegistry {
   }
 
   std::string Answer(const std::string& request) const {
-    if (!password_.empty() &&
-        request.find("Basic " + password_) == std::string::npos) {
+    if (!password_.empty() && request.find("Basic " + password_) == std::string::npos) {
       return fakes::RawAnswer(401, "", "WWW-Authenticate: Basic realm=\"played\"\r\n");
     }
     if (request.find("/blobs/") != std::string::npos) {
