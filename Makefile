@@ -76,6 +76,11 @@ fuzz: setup ## every parser of untrusted input under libFuzzer; FUZZ_SECONDS=60 
 golden: ## rewrite the golden files from what the code says now; read the diff
 	@UPDATE_GOLDEN=1 tools/run_tests.py unit
 
+.PHONY: mutate
+mutate: setup ## plant faults, list those that no test notices; ROOM=operator/plan, FILE=, N=20, SEED=1
+	@tools/mutate/mutate.py $(addprefix --room ,$(ROOM)) $(addprefix --file ,$(FILE)) \
+	  --count $(or $(N),20) --seed $(or $(SEED),1)
+
 .PHONY: images
 images: build ## the container images of operator and agent, built without docker
 	@tools/stage images

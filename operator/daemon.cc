@@ -160,6 +160,10 @@ std::string Daemon::WhyNotReady() const {
   return components_->webhook.IsSettled() ? "" : "admission configuration not checked yet\n";
 }
 
+Duration Daemon::StopLimit() const {
+  return process::kStopWithin + room_->webhook.StopDelay();
+}
+
 absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
   const auto metrics = [this](const http::ServerRequest&) {
     return http::ServerResponse{.content_type = std::string(metrics::kContentType),

@@ -51,6 +51,9 @@ class Daemon {
   // webhook is installed, it is served; and not ready again while stopping.
   std::string WhyNotReady() const;
   bool IsReady() const { return WhyNotReady().empty(); }
+  // How long Run() may take from `stop`: process::kStopWithin, and the time for which a webhook
+  // that is served goes on answering.
+  Duration StopLimit() const;
 
  private:
   struct Components;

@@ -44,7 +44,8 @@ int Main(int argc, char** argv) {
     log->Warning("cannot drop startup pages from memory", {{"err", Message(bytes.status())}});
   }
   const absl::Status ended = process::RunUntilSignal(
-      signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); });
+      signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); },
+      [&daemon] { return daemon.StopLimit(); });
   if (!ended.ok()) {
     log->Error("operator failed", {{"err", Message(ended)}});
   }

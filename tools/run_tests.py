@@ -163,7 +163,7 @@ def unit(stages):
     ctest(stages, "unit, golden, contract and simulation tests",
           env={"CACHEWARM_REGISTRY_BIN": str(REGISTRY)})
     pytest(stages, "tests of chart, manifests, bench, rules and tools", "tests/charts",
-           "tests/bench", "tests/tidy", "tests/tools")
+           "tests/bench", "tests/tidy", "tests/tools", "tests/mutate")
     pytest(stages, "tests of the chaos run's judge", "tests/e2e/chaos", "-m", "not slow")
 
 

@@ -20,7 +20,6 @@
 namespace cachewarm::process {
 namespace {
 
-constexpr auto kStopWithin = std::chrono::milliseconds(1800);
 constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
 constexpr int64_t kConfigBytesMax = 1 << 20;
 constexpr int kNiceMost = 19;
@@ -79,7 +78,8 @@ settings::Sources SettingSources(int argc, char** argv, const std::string& versi
 }
 
 absl::Status RunUntilSignal(const sigset_t& signals, Log& log,
-                            const std::function<absl::Status(std::stop_token)>& work) {
+                            const std::function<absl::Status(std::stop_token)>& work,
+                            const StopLimit& limit) {
   std::stop_source stop;
   std::future<absl::Status> running =
       std::async(std::launch::async, [&] { return work(stop.get_token()); });
@@ -87,7 +87,7 @@ absl::Status RunUntilSignal(const sigset_t& signals, Log& log,
     if (sigtimedwait(&signals, nullptr, &kLook) > 0) {
       log.Info("stopping");
       stop.request_stop();
-      if (running.wait_for(kStopWithin) != std::future_status::ready) {
+      if (running.wait_for(limit()) != std::future_status::ready) {
         log.Warning("not stopped in time");
         std::_Exit(EXIT_SUCCESS);
       }

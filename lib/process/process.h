@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <optional>
@@ -36,11 +37,15 @@ std::optional<std::string> Environment(const std::string& name);
 // NOT_FOUND for one that cannot be read.
 settings::Sources SettingSources(int argc, char** argv, const std::string& version);
 
-// Runs `work` on its own thread and returns its status. The first of `signals` (from
-// BlockSignals()) requests its stop. If it has not returned 1.8 s later, the process exits with
-// success, so that it ends within 2 s of SIGTERM: every program tolerates being killed at any
-// instruction.
-absl::Status RunUntilSignal(const sigset_t& signals, Log& log,
-                            const std::function<absl::Status(std::stop_token)>& work);
+// Time between a signal and the end of the process.
+inline constexpr std::chrono::milliseconds kStopWithin{1800};
+// Returns the limit; called once, at the signal. A program that drains a server adds that time.
+using StopLimit = std::function<std::chrono::milliseconds()>;
+// Runs `work` on its own thread and returns its status. The first of `signals` (from BlockSignals())
+// requests its stop. If it has not returned after `limit`, the process exits with success, so that
+// it ends within 2 s of SIGTERM: every program tolerates being killed at any instruction.
+absl::Status RunUntilSignal(
+    const sigset_t& signals, Log& log, const std::function<absl::Status(std::stop_token)>& work,
+    const StopLimit& limit = [] { return kStopWithin; });
 
 }  // namespace cachewarm::process

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -493,6 +494,35 @@ TEST_F(LoopTest, RunsUntilItIsStopped) {
   running.join();
   EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(20));
   EXPECT_NE(loop_->last_iteration(), MonoTime{});
+}
+
+TEST_F(LoopTest, AFetchIsRefusedWhenTheRunningOnesTakeWhatTheByteLimitLeaves) {
+  Restart({.limit_bytes = 150'000});
+  std::promise<void> gate;
+  store_.SetFault([held = gate.get_future().share()](std::string_view call) {
+    if (call == "ReadManifest") {
+      held.wait();
+    }
+    return absl::OkStatus();
+  });
+  api::NodeCache node_cache{.name = "node-a", .uid = "nc-1"};
+  const auto want = [&](const std::string& uid) {
+    node_cache.spec.warmups.push_back(
+        {.uid = uid,
+         .ns = kMount.ns,
+         .name = "of-" + uid,
+         .run_as = {kMount.run_as},
+         .bundles = {{.key = "k", .digest = DigestOf(uid), .bytes = 100'000}}});
+    loop_->Desired(std::make_shared<const api::NodeCache>(node_cache));
+    loop_->Turn();
+  };
+  want("uid-1");
+  EXPECT_EQ(Bundle(0).state, api::BundleState::kFetching);
+  want("uid-2");
+  const api::NodeBundle& second = status_.warmups.at(1).bundles.at(0);
+  EXPECT_EQ(second.state, api::BundleState::kFailed);
+  EXPECT_EQ(second.reason, api::reason::kOverLimit) << second.message;
+  gate.set_value();
 }
 
 }  // namespace

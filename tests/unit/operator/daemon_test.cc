@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "lib/process/process.h"
 #include "operator/admission/webhook/registration.h"
+#include "operator/admission/webhook/service.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"
@@ -280,6 +282,15 @@ TEST_F(DaemonWithWebhook, LostLeaseEndsDaemonAfterDraining) {
   EXPECT_FALSE(log_.Has("webhook stopped"));
   EXPECT_TRUE(InSteps(seconds(2), [&] { return HasEnded(); }));
   EXPECT_TRUE(absl::IsAborted(running_.get()));
+}
+
+TEST_F(DaemonWithWebhook, HasTheTimeToDrainWhenItIsStopped) {
+  Start();
+  ASSERT_TRUE(InSteps(seconds(1), [&] { return Leads() && log_.Has("there is no Secret"); }));
+  EXPECT_EQ(daemon_->StopLimit(), process::kStopWithin) << "nothing is served yet";
+  PutSecret();
+  ASSERT_TRUE(InSteps(seconds(2), [&] { return daemon_->IsReady(); }));
+  EXPECT_EQ(daemon_->StopLimit(), process::kStopWithin + webhook::ServiceOptions().goodbye);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "tests/unit/operator/apply/executor_fixture.h"
 
 namespace cachewarm::apply {
@@ -165,6 +167,27 @@ TEST_F(ExecutorTest, ReplacedPodIsSkippedWithoutError) {
   EXPECT_EQ(Metric("cachewarm_gate_releases_total{namespace=\"default\",warmup=\"llama\","
                    "reason=\"ReleasedWarm\"}"),
             -1);
+}
+
+TEST_F(ExecutorTest, AReleaseIsLoggedWithItsReasonAndCountedWithItsTime) {
+  plan.releases.push_back(
+      {.pod = Stored(HeldPodObject("p7", "llama")), .reason = "NoRoom", .held_seconds = 7});
+  plan.releases.push_back(
+      {.pod = Stored(HeldPodObject("p8", "llama")), .reason = "Warm", .held_seconds = 4});
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ(Metric("cachewarm_hold_seconds_sum{namespace=\"default\",warmup=\"llama\"}"), 11);
+  const auto line_of = [&](const std::string& pod) {
+    std::stringstream lines(log.Text());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find(pod) != std::string::npos) {
+        return line;
+      }
+    }
+    return std::string();
+  };
+  EXPECT_THAT(line_of("p7"), HasSubstr("pod released"));
+  EXPECT_THAT(line_of("p7"), HasSubstr("\"NoRoom\""));
+  EXPECT_THAT(line_of("p8"), HasSubstr("\"Warm\""));
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,6 +14,7 @@
 
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/quarantine.h"
 #include "agent/tree/records.h"
 #include "lib/api/reasons.h"
 #include "tests/unit/agent/steps/workbench.h"
@@ -317,6 +320,41 @@ TEST_F(CapturesTest, ForgetsRemovedRequests) {
   captures_->Poll({});
   EXPECT_TRUE(captures_->Statuses().empty());
   EXPECT_TRUE(ReadCaptureRecords(root_.dir()).empty());
+}
+
+TEST_F(CapturesTest, ADamagedTreeIsNotPublished) {
+  std::atomic<int> calls = 0;
+  store_.SetFault([&](std::string_view) {
+    ++calls;
+    return absl::OkStatus();
+  });
+  WriteCache();
+  Ready();
+  Poll();
+  ASSERT_TRUE(WriteDamagedTree(root_.dir(), ColdId(kMount, 0), {.path = kIndexFile}).ok());
+  const api::CaptureStatus status = PollAfter(2);
+  EXPECT_EQ(status.state, api::CaptureState::kFailed);
+  EXPECT_NE(status.message.find("damaged"), std::string::npos) << status.message;
+  workers_.Stop();
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(CapturesTest, ATreeThatIsFoundDamagedWhileItIsPublishedIsNotReportedAsPushed) {
+  WriteCache();
+  Ready();
+  Poll();
+  std::promise<void> gate;
+  store_.SetFault([held = gate.get_future().share()](std::string_view) {
+    held.wait();
+    return absl::OkStatus();
+  });
+  ASSERT_EQ(PollAfter(2).state, api::CaptureState::kPacking);
+  ASSERT_TRUE(WriteDamagedTree(root_.dir(), ColdId(kMount, 0), {.path = kIndexFile}).ok());
+  gate.set_value();
+  const api::CaptureStatus status = AwaitEnd();
+  EXPECT_EQ(status.state, api::CaptureState::kFailed);
+  EXPECT_NE(status.message.find("damaged"), std::string::npos) << status.message;
+  EXPECT_TRUE(status.digest.empty());
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 #include "agent/steps/scrubbing/scrub.h"
 
 #include <gtest/gtest.h>
+#include <linux/ioprio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -181,6 +184,38 @@ TEST_F(ScrubTest, StopsWhileReading) {
   const auto before = std::chrono::steady_clock::now();
   scrub_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(20));
+}
+
+// Threads of this process whose reads and writes wait for those of all others.
+int ThreadsInTheIdleClass() {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const int thread = std::stoi(task.path().filename().string());
+    const long priority = ::syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, thread);
+    count += IOPRIO_PRIO_CLASS(priority) == static_cast<long>(IOPRIO_CLASS_IDLE) ? 1 : 0;
+  }
+  return count;
+}
+
+TEST_F(ScrubTest, ReadsOnAThreadThatYieldsToOthers) {
+  Activate({{kIndexFile, "index"}});
+  Follow();
+  const int before = ThreadsInTheIdleClass();
+  clock_.Advance(minutes(6));
+  Follow();
+  ASSERT_TRUE(CollectOne("whole"));
+  EXPECT_EQ(ThreadsInTheIdleClass(), before + 1);
+}
+
+TEST_F(ScrubTest, CountsTheBytesThatItReads) {
+  const std::string tree = Activate({{kIndexFile, "index"}});
+  const std::string file = root_ / (GenerationPath(tree) + "/" + kIndexFile);
+  std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now());
+  Follow();
+  clock_.Advance(minutes(6));
+  Follow();
+  ASSERT_TRUE(CollectOne("whole"));
+  EXPECT_EQ(Count("cachewarm_scrubbed_bytes_total"), 5);
 }
 
 }  // namespace

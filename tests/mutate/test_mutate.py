@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/mutate on a toy room: a fault that a test notices is killed, one that none does survives."""
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools/mutate"))
+
+import building  # noqa: E402
+import faults  # noqa: E402
+import mutate  # noqa: E402
+import rooms  # noqa: E402
+
+SOURCE = """\
+#include "toy/toy.h"
+
+// if (a == b) is a comment, and "if (x)" below is a string.
+Sizes Make(int width, int height) {
+  Sizes sizes{.width = width, .height = height};
+  if (width < 0) {
+    sizes.width = 0;
+  }
+  Note("if (x == y)");
+  return sizes;
+}
+"""
+HEADER = """\
+#pragma once
+struct Sizes { int width = 0; int height = 0; };
+inline void Note(const char*) {}
+Sizes Make(int width, int height);
+"""
+# Says nothing of the height.
+TEST = """\
+#include "toy/toy.h"
+int main() { return Make(2, 3).width == 2 && Make(-1, 3).width == 0 ? 0 : 1; }
+"""
+LISTS = """\
+cmake_minimum_required(VERSION 3.25)
+project(toy LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+add_library(toy STATIC toy/toy.cc)
+target_include_directories(toy PUBLIC ${CMAKE_SOURCE_DIR})
+add_executable(toy_test tests/unit/toy/toy_test.cc)
+target_link_libraries(toy_test PRIVATE toy)
+"""
+
+
+def kinds(text):
+    return {(fault.line(text), fault.kind) for fault in faults.find(text)}
+
+
+class TestFaults:
+    def test_are_found_in_code_and_not_in_comments_or_strings(self):
+        assert kinds(SOURCE) == {
+            (5, "dropped initialiser"), (6, "negated condition"),
+            (6, "swapped operator"), (6, "swapped constant"), (7, "removed statement"),
+            (7, "swapped constant"), (9, "removed statement"),
+            (10, "emptied result")}
+
+    def test_change_one_place_each(self):
+        for fault in faults.find(SOURCE):
+            changed = fault.apply(SOURCE)
+            assert changed != SOURCE
+            assert len(mutate.difference(SOURCE, fault)) == 2
+
+    @pytest.mark.parametrize("text,kind,line", [
+        ("f({.a = 1,\n   .keys = config.keys,\n   .b = 2});", "dropped initialiser",
+         "   "),
+        ("void F() {\n  G(a, b);\n}", "swapped arguments", "  G(b, a);"),
+        ("void F() {\n  if (auto x = G(); x.ok()) {\n  }\n}", "negated condition",
+         "  if (auto x = G(); !(x.ok())) {"),
+        ("bool F() {\n  return a && b;\n}", "swapped operator", "  return a || b;"),
+        ("bool F() {\n  return true;\n}", "swapped constant", "  return false;"),
+        ("void F() {\n  member_ = Value(\n      1);\n}", "removed statement", "  ;"),
+    ])
+    def test_look_like_this(self, text, kind, line):
+        changed = [fault.apply(text).split("\n") for fault in faults.find(text)
+                   if fault.kind == kind]
+        assert any(line in lines for lines in changed), changed
+
+    def test_leave_declarations_and_log_lines(self):
+        text = "void F() {\n  int x = G();\n  log_.Info(\"a\");\n  std::lock_guard lock(mutex_);\n}"
+        assert not any(kind == "removed statement" for _, kind in kinds(text))
+
+
+@pytest.fixture(name="toy", scope="module")
+def fixture_toy(tmp_path_factory):
+    """A source tree, built."""
+    if shutil.which("ninja") is None:
+        pytest.fail("ninja is not installed")
+    root = tmp_path_factory.mktemp("toy")
+    for name, text in {"toy/toy.cc": SOURCE, "toy/toy.h": HEADER, "CMakeLists.txt": LISTS,
+                       "tests/unit/toy/toy_test.cc": TEST,
+                       "tests/unit/toy/CMakeLists.txt": "cachewarm_test(toy_test)"}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    scratch = tmp_path_factory.mktemp("scratch")
+    build = building.Build(root, root / "build", scratch)
+    build.configure()
+    build.make(["toy_test"], 1)
+    return build
+
+
+@pytest.fixture(name="outcomes", scope="module")
+def fixture_outcomes(toy):
+    """Fault → the program that noticed it, of every fault of the toy that compiles."""
+    judge = mutate.Judge(toy)
+    judge.measure("toy_test")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mutate, "ROOT", toy.root)
+        patch.setattr(mutate, "equivalents", set)
+        return {mutate.key_of(file, mutate.difference(text, fault)): noticed
+                for file, text, fault, noticed in mutate.plant(judge, ["toy/toy.cc"], 100, 1)}
+
+
+class TestOutcomes:
+    def test_a_fault_that_a_test_covers_is_killed(self, outcomes):
+        assert outcomes["toy/toy.cc: -if (width < 0) { | +if (!(width < 0)) {"] == "toy_test"
+        assert outcomes["toy/toy.cc: -sizes.width = 0; | +;"] == "toy_test"
+
+    def test_a_fault_that_no_test_covers_survives(self, outcomes):
+        dropped = [noticed for key, noticed in outcomes.items()
+                   if key.endswith("+Sizes sizes{.width = width, };")]
+        assert dropped == [None]
+        assert outcomes['toy/toy.cc: -Note("if (x == y)"); | +;'] is None
+
+    def test_the_tree_and_its_build_stay_as_they_were(self, toy, outcomes):
+        assert outcomes
+        assert (toy.root / "toy/toy.cc").read_text() == SOURCE
+        assert toy.test(toy.path_of("toy_test"), {}, 60) is not None
+
+    def test_what_is_listed_as_equivalent_is_not_planted(self, toy, tmp_path):
+        listed = tmp_path / "equivalent.txt"
+        listed.write_text("# a comment\ntoy/toy.cc: -a | +b  # nothing reads it\n")
+        assert mutate.equivalents(listed) == {"toy/toy.cc: -a | +b"}
+        assert rooms.programs(toy.root, "toy/toy.cc") == ["toy_test"]
