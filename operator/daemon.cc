@@ -58,7 +58,7 @@ plan::Settings SettingsOf(const Config& config) {
 
 // All components in their order of construction.
 struct Daemon::Components {
-  Components(const Config& config, const DaemonParts& parts)
+  Components(const Config& config, const DaemonDependencies& parts)
       : runtime{parts.client, parts.clock, parts.random, parts.log},
         cluster(runtime),
         warmup_queue(parts.clock, UpTo(kWarmupRetry)),
@@ -145,7 +145,7 @@ struct Daemon::Components {
   std::vector<std::jthread> discarding;  // see DiscardKeys()
 };
 
-Daemon::Daemon(const Config& config, const DaemonParts& parts)
+Daemon::Daemon(const Config& config, const DaemonDependencies& parts)
     : config_(config), parts_(parts), components_(std::make_unique<Components>(config, parts)) {}
 
 Daemon::~Daemon() = default;

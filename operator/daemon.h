@@ -24,7 +24,7 @@ namespace cachewarm::op {
 
 // Dependencies of the daemon; tests use a fake clock and API server. All references must outlive
 // it.
-struct DaemonParts {
+struct DaemonDependencies {
   kube::Client& client;
   const Clock& clock;
   Random random;
@@ -38,7 +38,7 @@ struct DaemonParts {
 // only the pod and warmup stores; the leader's controllers need all stores. Single use.
 class Daemon {
  public:
-  Daemon(const Config& config, const DaemonParts& parts);
+  Daemon(const Config& config, const DaemonDependencies& parts);
   ~Daemon();
 
   // Blocks until `stop` (returns OK) or a fatal error (port in use, Lease lost). The process then
@@ -78,7 +78,7 @@ class Daemon {
                      kube::Reconcile reconcile, std::stop_token stop);
 
   Config config_;
-  DaemonParts parts_;
+  DaemonDependencies parts_;
   std::unique_ptr<Components> components_;
   std::atomic<uint16_t> port_{0};
   std::atomic<bool> stopping_{false};

@@ -62,7 +62,7 @@ class Service {
   // Port of the webhook; 0 while not serving. Thread-safe.
   uint16_t port() const { return port_.load(); }
   // How long Run() goes on answering after `stop`: zero while it is not served. Thread-safe.
-  Duration StopDelay() const { return port_ == 0 ? Duration(0) : options_.goodbye; }
+  Duration StopDelay() const { return port_ == 0 ? Duration(0) : options_.drain_delay; }
 
  private:
   absl::Status Check(std::stop_token stop);

@@ -169,7 +169,7 @@ TEST_F(AgentProgram, RefusesWhatIsNotSignedByTheKeyOfItsFile) {
   Start("signature: {publicKeyFile: " + folder_ / "key.pub" + "}\n");
   const api::NodeBundle bundle = AwaitBundle();
   EXPECT_EQ(bundle.state, api::BundleState::kFailed);
-  EXPECT_EQ(bundle.reason, api::reason::kSignatureRefused) << bundle.message;
+  EXPECT_EQ(bundle.reason, api::reason::kSignatureRejected) << bundle.message;
 }
 
 TEST_F(AgentProgram, DoesNotStartWithAKeyThatItCannotRead) {

@@ -60,7 +60,7 @@ class ConfiguredAgent : public ::testing::Test, protected Workbench {
     const Clock& clock = is_fake_time_ ? static_cast<const Clock&>(clock_) : SystemClock();
     daemon_ = std::make_unique<Daemon>(
         *config,
-        DaemonParts{.client = server_,
+        DaemonDependencies{.client = server_,
                     .store = store_,
                     .clock = clock,
                     .random = [] { return 0.5; },

@@ -513,8 +513,8 @@ TEST_F(LoopTest, AFetchIsRefusedWhenTheRunningOnesTakeWhatTheByteLimitLeaves) {
          .name = "of-" + uid,
          .run_as = {kMount.run_as},
          .bundles = {{.key = "k", .digest = DigestOf(uid), .bytes = 100'000}}});
-    loop_->Desired(std::make_shared<const api::NodeCache>(node_cache));
-    loop_->Turn();
+    loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache));
+    loop_->RunIteration();
   };
   want("uid-1");
   EXPECT_EQ(Bundle(0).state, api::BundleState::kFetching);

@@ -42,12 +42,12 @@ class MetricValues : public ::testing::Test, protected Workbench {
     node_cache.spec.warmups = {warmup};
     node_cache.spec.captures = std::move(captures);
     node_cache.spec.starts = std::move(starts);
-    loop_->Desired(std::make_shared<const api::NodeCache>(node_cache));
+    loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache));
   }
   bool TurnUntil(const std::function<bool()>& condition) {
     return fakes::Await(
         [&] {
-          loop_->Turn();
+          loop_->RunIteration();
           return condition();
         },
         seconds(60));
@@ -143,12 +143,12 @@ TEST_F(MetricValues, OfAFetchThatFails) {
 
 TEST_F(MetricValues, OfACapture) {
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   root_.Write(MountPath(kMount) + "/" + kIndexFile, "compiled");
   api::CaptureRequest request = Request();
-  request.ready_at = clock_.Now();
+  request.ready_time = clock_.Now();
   Want({}, {request});
-  loop_->Turn();
+  loop_->RunIteration();
   clock_.Advance(seconds(request.settle_seconds));
   Hold("StartBlob");
   ASSERT_TRUE(TurnUntil([this] { return held_ >= 1; }));
@@ -166,12 +166,12 @@ TEST_F(MetricValues, OfACapture) {
 TEST_F(MetricValues, OfACaptureThatFails) {
   store_.SetFault([](std::string_view) { return absl::PermissionDeniedError("read only"); });
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   root_.Write(MountPath(kMount) + "/" + kIndexFile, "compiled");
   api::CaptureRequest request = Request();
-  request.ready_at = clock_.Now();
+  request.ready_time = clock_.Now();
   Want({}, {request});
-  loop_->Turn();
+  loop_->RunIteration();
   clock_.Advance(seconds(request.settle_seconds));
   ASSERT_TRUE(
       TurnUntil([this] { return status_.captures.at(0).state == api::CaptureState::kFailed; }));
@@ -182,8 +182,8 @@ TEST_F(MetricValues, OfACaptureThatFails) {
 
 TEST_F(MetricValues, OfTheLoopAndItsDisk) {
   Want({});
-  loop_->Turn();
-  loop_->Turn();
+  loop_->RunIteration();
+  loop_->RunIteration();
   EXPECT_EQ(Value("cachewarm_agent_turns_total{result=\"ok\"}"), 2);
   EXPECT_EQ(Value("cachewarm_agent_turn_seconds_count"), 2);
   EXPECT_EQ(Value("cachewarm_agent_turn_seconds_sum"), 0) << "the clock stood still";
@@ -195,16 +195,16 @@ TEST_F(MetricValues, OfTheLoopAndItsDisk) {
 
 TEST_F(MetricValues, OfAStart) {
   Want({});
-  loop_->Turn();
+  loop_->RunIteration();
   const WallTime begun = clock_.Now();
-  watcher_.Saw(kMount.uid, {});
+  watcher_.SetEvents(kMount.uid, {});
   clock_.Advance(seconds(30));
   Want({}, {},
        {{.pod_uid = "pod-1",
          .warmup_uid = kMount.uid,
          .run_as = kMount.run_as,
-         .started_at = begun,
-         .ready_at = clock_.Now()}});
+         .started_time = begun,
+         .ready_time = clock_.Now()}});
   ASSERT_TRUE(TurnUntil([this] {
     clock_.Advance(seconds(5));
     return !status_.starts.empty() && status_.starts[0].result != api::StartResult::kUnknown;

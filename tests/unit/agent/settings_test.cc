@@ -54,7 +54,7 @@ class AgentSettings : public ConfiguredAgent {
   void WriteKeys() {
     scratch_.Write("key.pub", bundle::kSignerPublic);
     scratch_.Write("key.pem", bundle::kSigner);
-    scratch_.Write("other.pub", bundle::kStrangerPublic);
+    scratch_.Write("other.pub", bundle::kOtherSignerPublic);
   }
   std::string PathOf(const std::string& name) const { return (scratch_ / name).string(); }
 
@@ -71,14 +71,14 @@ TEST_F(AgentSettings, WithAPublicKeyAnUnsignedBundleIsRefused) {
   Start("signature: {publicKeyFile: " + PathOf("key.pub") + "}\n");
   const api::NodeBundle refused = AwaitBundle(api::BundleState::kFailed);
   EXPECT_EQ(refused.state, api::BundleState::kFailed);
-  EXPECT_EQ(refused.reason, api::reason::kSignatureRefused) << refused.message;
+  EXPECT_EQ(refused.reason, api::reason::kSignatureRejected) << refused.message;
 }
 
 TEST_F(AgentSettings, WithAPrivateKeyWhatIsPublishedIsSigned) {
   WriteKeys();
   api::CaptureRequest request = Request();
   request.settle_seconds = 1;
-  request.started_at = request.ready_at = SystemClock().Now();
+  request.started_time = request.ready_time = SystemClock().Now();
   stdfs::create_directories(scratch_ / "root");
   Put({.warmups = {
            {.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .run_as = {kMount.run_as}}}});
@@ -86,7 +86,7 @@ TEST_F(AgentSettings, WithAPrivateKeyWhatIsPublishedIsSigned) {
   ASSERT_TRUE(
       fakes::Await([&] { return stdfs::is_directory(scratch_ / ("root/" + MountPath(kMount))); }));
   scratch_.Write("root/" + MountPath(kMount) + "/" + kIndexFile, "compiled");
-  request.started_at = request.ready_at = SystemClock().Now();
+  request.started_time = request.ready_time = SystemClock().Now();
   Put({.warmups =
            {{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .run_as = {kMount.run_as}}},
        .captures = {request}});
@@ -140,7 +140,7 @@ TEST_P(AgentLimit, RefusesABundleThatTheDefaultsTake) {
   Start("limits: {" + GetParam().setting + "}\n");
   const api::NodeBundle refused = AwaitBundle(api::BundleState::kFailed);
   EXPECT_EQ(refused.state, api::BundleState::kFailed);
-  EXPECT_EQ(refused.reason, api::reason::kBundleRefused) << refused.message;
+  EXPECT_EQ(refused.reason, api::reason::kBundleRejected) << refused.message;
 }
 
 const std::map<std::string, std::string> kTwoFiles = {{kIndexFile, "index"},

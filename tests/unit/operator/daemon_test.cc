@@ -49,7 +49,7 @@ class DaemonTest : public ::testing::Test {
   }
 
   void Start() {
-    daemon_ = std::make_unique<Daemon>(config_, DaemonParts{.client = hanging_,
+    daemon_ = std::make_unique<Daemon>(config_, DaemonDependencies{.client = hanging_,
                                                             .clock = clock_,
                                                             .random = [] { return 0.5; },
                                                             .log = log_,
@@ -290,7 +290,7 @@ TEST_F(DaemonWithWebhook, HasTheTimeToDrainWhenItIsStopped) {
   EXPECT_EQ(daemon_->StopLimit(), process::kStopWithin) << "nothing is served yet";
   PutSecret();
   ASSERT_TRUE(InSteps(seconds(2), [&] { return daemon_->IsReady(); }));
-  EXPECT_EQ(daemon_->StopLimit(), process::kStopWithin + webhook::ServiceOptions().goodbye);
+  EXPECT_EQ(daemon_->StopLimit(), process::kStopWithin + webhook::ServiceOptions().drain_delay);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@
 #include "tests/fakes/memory_log.h"
 #include "tests/fakes/setting_tests.h"
 #include "tests/unit/operator/objects.h"
-#include "tests/unit/operator/world_fixture.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
 
 namespace cachewarm::op {
 namespace {
@@ -80,7 +80,7 @@ class OperatorSettings : public ::testing::Test {
     const absl::StatusOr<Config> config = Configured(file);
     ASSERT_TRUE(config.ok()) << config.status();
     stop_ = {};
-    daemon_ = std::make_unique<Daemon>(*config, DaemonParts{.client = server_,
+    daemon_ = std::make_unique<Daemon>(*config, DaemonDependencies{.client = server_,
                                                             .clock = clock_,
                                                             .random = [] { return 0.5; },
                                                             .log = log_,

@@ -213,7 +213,7 @@ TEST_F(SnapshotTest, FindsPodsOfDeletedWarmup) {
   server.Put(kube::kPods, HeldPodObject("held", "gone"));
   StartCache();
   const plan::Snapshot snapshot =
-      Observe(cluster, {.ns = "default", .name = "gone", .deleting = true},
+      observe::Observe(cluster, {.ns = "default", .name = "gone", .deleting = true},
               {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
   EXPECT_EQ(NamesOf(snapshot), std::set<std::string>{"held"});
 }

@@ -153,7 +153,7 @@ TEST_F(CapturesTest, CapturesTreeThatBuilderMounted) {
 TEST_F(CapturesTest, SelectsTreeByFileEvents) {
   const std::string newer(32, 'a');
   root_.Write(GenerationPath(newer) + "/" + kIndexFile, "used by the builder");
-  // Flipped two seconds before started_at, so the container may have mounted either tree.
+  // Flipped two seconds before started_time, so the container may have mounted either tree.
   ASSERT_TRUE(
       ActivateGeneration(root_.dir(), kMount, newer, {.now = clock_.Now() - seconds(2)}).ok());
   watcher_.SetEvents(ColdId(kMount, 0), {});

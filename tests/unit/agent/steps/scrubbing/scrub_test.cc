@@ -199,10 +199,10 @@ int ThreadsInTheIdleClass() {
 
 TEST_F(ScrubTest, ReadsOnAThreadThatYieldsToOthers) {
   Activate({{kIndexFile, "index"}});
-  Follow();
+  Update();
   const int before = ThreadsInTheIdleClass();
   clock_.Advance(minutes(6));
-  Follow();
+  Update();
   ASSERT_TRUE(CollectOne("whole"));
   EXPECT_EQ(ThreadsInTheIdleClass(), before + 1);
 }
@@ -211,9 +211,9 @@ TEST_F(ScrubTest, CountsTheBytesThatItReads) {
   const std::string tree = Activate({{kIndexFile, "index"}});
   const std::string file = root_ / (GenerationPath(tree) + "/" + kIndexFile);
   std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now());
-  Follow();
+  Update();
   clock_.Advance(minutes(6));
-  Follow();
+  Update();
   ASSERT_TRUE(CollectOne("whole"));
   EXPECT_EQ(Count("cachewarm_scrubbed_bytes_total"), 5);
 }
