@@ -136,13 +136,13 @@ void ElectPod(PlanContext& context, BuilderStatus& builder, const PodView& pod) 
 // Reserves capacity for a held pod on a prepared node of the key; false if no such node has any.
 bool ReserveCapacity(PlanContext& context, const LiveKey& key, const PodView& pod) {
   const auto& nodes = context.targets[key.target].nodes;
-  const auto room = std::find_if(nodes.begin(), nodes.end(), [&](size_t node) {
+  const auto fitting = std::find_if(nodes.begin(), nodes.end(), [&](size_t node) {
     return context.nodes[node].prepared && Fits(context, node, *pod.shape);
   });
-  if (room == nodes.end()) {
+  if (fitting == nodes.end()) {
     return false;
   }
-  Reserve(context, *room, *pod.shape);
+  Reserve(context, *fitting, *pod.shape);
   return true;
 }
 

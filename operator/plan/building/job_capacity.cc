@@ -72,12 +72,12 @@ bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
     }
   }
   const NodeState& node = context.nodes[static_cast<size_t>(job_pod.node)];
-  Resources room = node.view->free;
+  Resources capacity = node.view->free;
   for (const auto& [name, amount] : job_pod.pod->requests) {
-    room[name] += amount;
+    capacity[name] += amount;
   }
-  ++room["pods"];
-  return node.possible && Covers(room, shape.requests);
+  ++capacity["pods"];
+  return node.possible && Covers(capacity, shape.requests);
 }
 
 // Returns a pod of the workload that the scheduler could not place; nullptr if there is none. Most

@@ -31,10 +31,9 @@ std::string_view NeverHeldByTemplate(const TemplateView& view) {
 // Scaling up does not raise the required minimum until that many pods have been available.
 void UpdateMinAvailable(PlanContext& context) {
   const RolloutConstraints& constraints = context.in.constraints;
-  int64_t& promised = context.out.status.min_available;
-  promised = constraints.available >= constraints.required
-                 ? constraints.required
-                 : std::min(promised, constraints.required);
+  int64_t& minimum = context.out.status.min_available;
+  minimum = constraints.available >= constraints.required ? constraints.required
+                                                          : std::min(minimum, constraints.required);
 }
 
 }  // namespace
