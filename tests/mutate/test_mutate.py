@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/mutate on a toy room: a fault that a test notices is killed, one that none does survives."""
+"""tools/mutate on a toy room: a fault that a test notices is killed, any other one survives."""
 import shutil
 import subprocess
 import sys
