@@ -3,7 +3,10 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/fs.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -14,11 +17,34 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <iterator>
 #include <map>
+#include <utility>
+#include <vector>
 
 namespace cachewarm::agent {
 namespace {
+
+// Calls that may change the file system; of an open and an ioctl the arguments decide.
+constexpr uint64_t kChanges[] = {
+    SYS_openat,          SYS_openat2,   SYS_ioctl,
+    SYS_renameat,        SYS_renameat2, SYS_linkat,
+    SYS_symlinkat,       SYS_mkdirat,   SYS_unlinkat,
+    SYS_write,           SYS_pwrite64,  SYS_writev,
+    SYS_pwritev,         SYS_pwritev2,  SYS_copy_file_range,
+    SYS_sendfile,        SYS_splice,    SYS_truncate,
+    SYS_mknodat,         SYS_setxattr,  SYS_fsetxattr,
+    SYS_sync_file_range, SYS_sync,      SYS_ftruncate,
+    SYS_fallocate,       SYS_fchmod,    SYS_fchmodat,
+    SYS_fchown,          SYS_fchownat,  SYS_fsync,
+    SYS_fdatasync,       SYS_syncfs,    SYS_utimensat,
+#ifdef SYS_rename
+    SYS_creat,           SYS_link,      SYS_chmod,
+    SYS_chown,           SYS_rename,    SYS_mkdir,
+    SYS_symlink,         SYS_unlink,    SYS_rmdir,
+#endif
+};
 
 bool IsTraceStop(int status) {
   return WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80);
@@ -74,17 +100,54 @@ pid_t Wait(pid_t which, int& status) {
   return process;
 }
 
+// Which calls a traced process stops at: each of a thousand costs two changes of process.
+enum class Stops { kEveryCall, kChanges };
+
+bool IsFilterStop(int status) {
+  return status >> 8 == (SIGTRAP | (PTRACE_EVENT_SECCOMP << 8));
+}
+
+// From now on this process stops before the calls of kChanges, and of opens only before those that
+// may create. The numbers are those of its own architecture: it makes no others.
+bool StopAtChangesOnly() {
+  constexpr auto kLoad = static_cast<uint16_t>(BPF_LD | BPF_W | BPF_ABS);
+  constexpr auto kIsEqual = static_cast<uint16_t>(BPF_JMP | BPF_JEQ | BPF_K);
+  constexpr auto kHasBits = static_cast<uint16_t>(BPF_JMP | BPF_JSET | BPF_K);
+  constexpr auto kReturn = static_cast<uint16_t>(BPF_RET | BPF_K);
+  constexpr uint32_t kNumber = offsetof(seccomp_data, nr);
+  constexpr uint32_t kFlags = offsetof(seccomp_data, args) + 2 * sizeof(uint64_t);
+  std::vector<sock_filter> program = {BPF_STMT(kLoad, kNumber)};
+  for (const uint64_t number : kChanges) {
+    if (number == SYS_openat) {
+      program.push_back(BPF_JUMP(kIsEqual, static_cast<uint32_t>(number), 0, 4));
+      program.push_back(BPF_STMT(kLoad, kFlags));
+      program.push_back(BPF_JUMP(kHasBits, O_CREAT, 0, 1));
+      program.push_back(BPF_STMT(kReturn, SECCOMP_RET_TRACE));
+      program.push_back(BPF_STMT(kReturn, SECCOMP_RET_ALLOW));
+    } else {
+      program.push_back(BPF_JUMP(kIsEqual, static_cast<uint32_t>(number), 0, 1));
+      program.push_back(BPF_STMT(kReturn, SECCOMP_RET_TRACE));
+    }
+  }
+  program.push_back(BPF_STMT(kReturn, SECCOMP_RET_ALLOW));
+  const sock_fprog filter{.len = static_cast<unsigned short>(program.size()),
+                          .filter = program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
 // Follows one child and its threads from stop to stop.
 class Tracer {
  public:
-  Tracer(pid_t child, const OnCall& on_call) : child_(child), on_call_(on_call) {}
+  Tracer(pid_t child, Stops stops, const OnCall& on_call)
+      : child_(child), stops_(stops), on_call_(on_call) {}
 
   TracedRun Follow() {
     int status = 0;
     Wait(child_, status);
     ptrace(PTRACE_SETOPTIONS, child_, nullptr,
-           PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE);
-    threads_[child_];
+           PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACESECCOMP);
+    threads_[child_].is_known = true;
     Resume(child_, 0);
     while (true) {
       const pid_t thread = Wait(-1, status);
@@ -93,7 +156,7 @@ class Tracer {
         if (thread == child_) {
           return {.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0};
         }
-      } else if (IsTraceStop(status) && !Notify(thread)) {
+      } else if ((IsTraceStop(status) || IsFilterStop(status)) && !Notify(thread)) {
         return Kill();
       } else {
         Resume(thread, SignalOf(thread, status));
@@ -105,26 +168,35 @@ class Tracer {
   struct Thread {
     CallEntry entry;
     int mark = 0;
+    bool is_known = false;
+    bool is_at_change = false;  // from the filter's stop until the exit of the call
   };
 
-  // Resumes a thread, which may have exited already.
-  static void Resume(pid_t thread, int signal) { ptrace(PTRACE_SYSCALL, thread, nullptr, signal); }
+  // Resumes a thread until its next call, or until the next call that the filter stops. The thread
+  // may have exited already.
+  void Resume(pid_t thread, int signal) {
+    const bool is_every = stops_ == Stops::kEveryCall || threads_[thread].is_at_change;
+    ptrace(is_every ? PTRACE_SYSCALL : PTRACE_CONT, thread, nullptr, signal);
+  }
 
   // Stops come in pairs: entry, exit.
   bool Notify(pid_t thread) {
     Thread& known = threads_[thread];
     __ptrace_syscall_info info{};
     ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof(info), &info);
-    const bool is_entry = info.op == PTRACE_SYSCALL_INFO_ENTRY;
+    // A stop by the filter stands in the place of that at the entry, and has the same members.
+    const bool is_entry = info.op != PTRACE_SYSCALL_INFO_EXIT;
     if (is_entry) {
-      known = {.entry = ToEntry(thread, info)};
+      known.entry = ToEntry(thread, info);
+      known.mark = 0;
     }
+    known.is_at_change = is_entry;
     return on_call_(known.entry, is_entry, known.mark);
   }
 
   // Returns the signal to deliver to the thread; 0 for stops caused by the tracer.
   int SignalOf(pid_t thread, int status) {
-    const bool is_new = threads_.try_emplace(thread).second;
+    const bool is_new = !std::exchange(threads_[thread].is_known, true);
     const bool is_event = IsTraceStop(status) || (status >> 16) != 0;
     return is_event || (is_new && WSTOPSIG(status) == SIGSTOP) ? 0 : WSTOPSIG(status);
   }
@@ -138,24 +210,24 @@ class Tracer {
   }
 
   pid_t child_;
+  Stops stops_;
   const OnCall& on_call_;
   std::map<pid_t, Thread> threads_;
 };
 
-TracedRun Follow(pid_t child, const OnCall& on_call) {
-  return Tracer(child, on_call).Follow();
-}
-
-// Starts a child that waits for the tracer.
-pid_t Begin(const std::function<bool()>& work) {
+// Runs `work` in a child and follows it.
+TracedRun Follow(const std::function<bool()>& work, Stops stops, const OnCall& on_call) {
   const pid_t child = fork();
   if (child == 0) {
     ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
     raise(SIGSTOP);
+    if (stops == Stops::kChanges && !StopAtChangesOnly()) {
+      _exit(2);
+    }
     // Skip the leak check and the exit handlers of the test framework.
     _exit(work() ? 0 : 1);
   }
-  return child;
+  return Tracer(child, stops, on_call).Follow();
 }
 
 }  // namespace
@@ -168,62 +240,21 @@ bool CallEntry::ChangesFiles() const {
       return arguments[1] == FICLONE || arguments[1] == FICLONERANGE;
     case SYS_openat2:  // struct open_how begins with the flags
       return (ptrace(PTRACE_PEEKDATA, process, arguments[2], nullptr) & O_CREAT) != 0;
-    case SYS_renameat:
-    case SYS_renameat2:
-    case SYS_linkat:
-    case SYS_symlinkat:
-    case SYS_mkdirat:
-    case SYS_unlinkat:
-    case SYS_write:
-    case SYS_pwrite64:
-    case SYS_writev:
-    case SYS_pwritev:
-    case SYS_pwritev2:
-    case SYS_copy_file_range:
-    case SYS_sendfile:
-    case SYS_splice:
-    case SYS_truncate:
-    case SYS_mknodat:
-    case SYS_setxattr:
-    case SYS_fsetxattr:
-    case SYS_sync_file_range:
-    case SYS_sync:
-    case SYS_ftruncate:
-    case SYS_fallocate:
-    case SYS_fchmod:
-    case SYS_fchmodat:
-    case SYS_fchown:
-    case SYS_fchownat:
-    case SYS_fsync:
-    case SYS_fdatasync:
-    case SYS_syncfs:
-    case SYS_utimensat:
-#ifdef SYS_rename
-    case SYS_creat:
-    case SYS_link:
-    case SYS_chmod:
-    case SYS_chown:
-    case SYS_rename:
-    case SYS_mkdir:
-    case SYS_symlink:
-    case SYS_unlink:
-    case SYS_rmdir:
-#endif
-      return true;
     default:
-      return false;
+      return std::find(std::begin(kChanges), std::end(kChanges), number) != std::end(kChanges);
   }
 }
 
 TracedRun KillAtPoint(const std::function<bool()>& work, int point) {
   int points = 0;
-  TracedRun run = Follow(Begin(work), [&](const CallEntry& entry, bool is_entry, int& mark) {
+  const auto on_call = [&](const CallEntry& entry, bool is_entry, int& mark) {
     // Decide at the entry: at the exit the memory with the flags may not be readable any more.
     if (is_entry) {
       mark = entry.ChangesFiles() ? 1 : 0;
     }
     return mark == 0 || points++ != point;
-  });
+  };
+  TracedRun run = Follow(work, Stops::kChanges, on_call);
   run.points = points;
   return run;
 }
@@ -231,7 +262,7 @@ TracedRun KillAtPoint(const std::function<bool()>& work, int point) {
 TracedRun FailCalls(const std::function<bool()>& work,
                     const std::function<int(const CallEntry&)>& error_of) {
   int points = 0;
-  TracedRun run = Follow(Begin(work), [&](const CallEntry& entry, bool is_entry, int& mark) {
+  const auto on_call = [&](const CallEntry& entry, bool is_entry, int& mark) {
     if (is_entry) {
       points += entry.ChangesFiles() ? 1 : 0;
       mark = error_of(entry);
@@ -240,7 +271,8 @@ TracedRun FailCalls(const std::function<bool()>& work,
       is_entry ? Skip(entry.process) : SetResult(entry.process, mark);
     }
     return true;
-  });
+  };
+  TracedRun run = Follow(work, Stops::kEveryCall, on_call);
   run.points = points;
   return run;
 }
