@@ -110,7 +110,8 @@ def ctest(stages, title, pattern=None, env=None):
     results.mkdir(parents=True)
     command = ["ctest", "--test-dir", "build/dev", "--output-on-failure", "-j4"]
     command += ["-R", pattern] if pattern else []
-    status, seconds = timed(title, *command, env=env)
+    reports = {"GTEST_OUTPUT": f"json:{results}/", "GTEST_BRIEF": "1"}
+    status, seconds = timed(title, *command, env={**reports, **(env or {})})
     passed, failed = count_gtest(stages, results)
     # A program that crashed wrote no report: its failure is in the exit status alone.
     stages.add(title, seconds, passed, max(failed, 1) if status else 0)
