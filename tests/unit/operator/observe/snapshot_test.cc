@@ -214,7 +214,7 @@ TEST_F(SnapshotTest, FindsPodsOfDeletedWarmup) {
   StartCache();
   const plan::Snapshot snapshot =
       observe::Observe(cluster, {.ns = "default", .name = "gone", .deleting = true},
-              {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
+                       {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
   EXPECT_EQ(NamesOf(snapshot), std::set<std::string>{"held"});
 }
 
