@@ -111,9 +111,9 @@ def test_a_request_that_fails_fails_the_build_and_is_told(shared: Kubectl, produ
     builder = wait_for("the build has failed", failed, 120, shared)
     assert builder["reason"] == "BuildRequestFailed"
     assert f"GET /nothing, port {PORT}" in builder["message"]
-    assert "answered 404" in builder["message"]
+    assert "response 404" in builder["message"]
     condition = warmup.wait_condition("Degraded", "True", "BuildFailed")
-    assert "answered 404" in condition["message"]
+    assert "response 404" in condition["message"]
     assert not warmup.bundles
 
 
