@@ -37,8 +37,8 @@ TEST(CertificateBundle, EmptySecretGetsBothCertificates) {
   ASSERT_EQ(authority.size(), 1U);
   EXPECT_EQ(serving.front().dns_names, std::vector<std::string>{kName});
   EXPECT_TRUE(pki::IsSignedBy(bundle.certificate, bundle.authorities));
-  EXPECT_TRUE(pki::Belongs(bundle.key, bundle.certificate));
-  EXPECT_TRUE(pki::Belongs(bundle.authority_key, bundle.authorities));
+  EXPECT_TRUE(pki::KeyMatches(bundle.key, bundle.certificate));
+  EXPECT_TRUE(pki::KeyMatches(bundle.authority_key, bundle.authorities));
   EXPECT_EQ(serving.front().until, kStart + 90 * kDay);
   EXPECT_EQ(authority.front().until, kStart + 3650 * kDay);
 }
@@ -88,12 +88,12 @@ TEST(CertificateBundle, NewAuthorityEntersCaBundleBeforeItSigns) {
   EXPECT_EQ(RenewAt(*renewed, late, bundle.authorities), std::nullopt) << "not in the caBundle yet";
 
   const auto reissued = RenewAt(*renewed, late, renewed->authorities);
-  ASSERT_TRUE(shown.has_value());
+  ASSERT_TRUE(reissued.has_value());
   EXPECT_EQ(reissued->authorities, renewed->authorities);
   EXPECT_TRUE(pki::IsSignedBy(reissued->certificate, reissued->authorities));
-  EXPECT_EQ(RenewAt(*shown, late, reissued->authorities), std::nullopt);
+  EXPECT_EQ(RenewAt(*reissued, late, reissued->authorities), std::nullopt);
 
-  const auto cleaned = RenewAt(*shown, kStart + 3651 * kDay, reissued->authorities);
+  const auto cleaned = RenewAt(*reissued, kStart + 3651 * kDay, reissued->authorities);
   ASSERT_TRUE(cleaned.has_value());
   EXPECT_EQ(AuthoritiesOf(*cleaned), 1U);
 }
@@ -126,8 +126,8 @@ TEST(CertificateBundle, UnusableEntriesAreReplaced) {
     const auto renewed = RenewAt(spoiled, kStart, bundle.authorities);
     ASSERT_TRUE(renewed.has_value());
     EXPECT_TRUE(pki::IsSignedBy(renewed->certificate, renewed->authorities));
-    EXPECT_TRUE(pki::Belongs(renewed->key, renewed->certificate));
-    EXPECT_TRUE(pki::Belongs(renewed->authority_key, renewed->authorities));
+    EXPECT_TRUE(pki::KeyMatches(renewed->key, renewed->certificate));
+    EXPECT_TRUE(pki::KeyMatches(renewed->authority_key, renewed->authorities));
   }
 }
 
