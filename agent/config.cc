@@ -12,7 +12,7 @@ namespace cachewarm::agent {
 namespace {
 
 using settings::AbsolutePath;
-using settings::Given;
+using settings::GivenValue;
 using settings::Setter;
 using settings::Setting;
 
@@ -29,7 +29,7 @@ constexpr std::string_view kPurpose =
     "       cachewarm-agent --print-node-facts [--node-facts FILE]";
 
 Setter StoreUrl(std::string& to) {
-  return [&to](const Given& given) -> absl::Status {
+  return [&to](const GivenValue& given) -> absl::Status {
     CW_RETURN_IF_ERROR(bundle::ParseStoreUrl(given.value).status());
     to = given.value;
     return absl::OkStatus();
@@ -37,7 +37,7 @@ Setter StoreUrl(std::string& to) {
 }
 
 Setter Hosts(std::vector<std::string>& to) {
-  return [&to](const Given& given) {
+  return [&to](const GivenValue& given) {
     const std::string& value = given.value;
     to.clear();
     for (size_t begin = 0; begin < value.size();) {
@@ -54,7 +54,7 @@ Setter Hosts(std::vector<std::string>& to) {
 }
 
 Setter BytesPerSecond(int64_t& to) {
-  return [&to](const Given& given) -> absl::Status {
+  return [&to](const GivenValue& given) -> absl::Status {
     CW_ASSIGN_OR_RETURN(to, settings::WholeNumber(given.value, 0, INT64_MAX));
     return to == 0 || to >= bundle::kBytesPerSecondMin
                ? absl::OkStatus()
@@ -64,7 +64,7 @@ Setter BytesPerSecond(int64_t& to) {
 }
 
 Setter Mirrors(std::vector<std::string>& to) {
-  return [&to](const Given& given) -> absl::Status {
+  return [&to](const GivenValue& given) -> absl::Status {
     CW_RETURN_IF_ERROR(Hosts(to)(given));
     for (const std::string& mirror : to) {
       CW_RETURN_IF_ERROR(bundle::ParseMirror(mirror).status());
@@ -75,7 +75,7 @@ Setter Mirrors(std::vector<std::string>& to) {
 
 // Uses one proxy for http and https.
 Setter Proxy(http::ProxyOptions& to) {
-  return [&to](const Given& given) -> absl::Status {
+  return [&to](const GivenValue& given) -> absl::Status {
     CW_RETURN_IF_ERROR(http::ParseProxy(given.value).status());
     to.https = given.value;
     to.http = given.value;
@@ -85,7 +85,7 @@ Setter Proxy(http::ProxyOptions& to) {
 
 // The minimum of one minute keeps scrubbing from using all of the disk's bandwidth.
 Setter ScrubSeconds(int64_t& to) {
-  return [&to](const Given& given) -> absl::Status {
+  return [&to](const GivenValue& given) -> absl::Status {
     CW_ASSIGN_OR_RETURN(to, settings::WholeNumber(given.value, 0, kScrubSecondsMax));
     return to == 0 || to >= kScrubSecondsMin
                ? absl::OkStatus()
@@ -97,7 +97,7 @@ Setter ScrubSeconds(int64_t& to) {
 // The configuration file is shared by all nodes, some of which may have no such file; a flag or
 // environment variable is set for this node, so the file must exist.
 Setter NodeFacts(Config& config) {
-  return [&config](const Given& given) {
+  return [&config](const GivenValue& given) {
     config.node_facts_must_exist = given.origin != settings::Origin::kFile;
     return AbsolutePath(config.node_facts)(given);
   };
@@ -244,7 +244,7 @@ absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources) {
     return absl::InvalidArgumentError(
         "--store: required; set a registry (oci://HOST/BASE) or a directory (layout:///DIR)");
   }
-  CW_RETURN_IF_ERROR(http::TakeProxies(sources.environment, out.config.store.proxy));
+  CW_RETURN_IF_ERROR(http::ReadProxies(sources.environment, out.config.store.proxy));
   if (const auto store = bundle::ParseStoreUrl(out.config.store.url);
       !out.config.store.mirrors.empty() && store->kind != bundle::StoreUrl::Kind::kRegistry) {
     return absl::InvalidArgumentError(

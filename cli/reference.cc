@@ -102,7 +102,7 @@ absl::Status FindProxies(const Arguments& arguments, const Console& console,
     CW_RETURN_IF_ERROR(Annotate(http::ParseProxy(own).status(), "--proxy"));
     proxy.https = proxy.http = own;
   }
-  return http::TakeProxies(
+  return http::ReadProxies(
       [&console](const std::string& name) { return std::optional(console.Environment(name)); },
       proxy);
 }

@@ -82,7 +82,7 @@ absl::StatusOr<Connection> Connect(const Arguments& arguments, const Console& co
   Connection connection;
   CW_ASSIGN_OR_RETURN(connection.ns, NamespaceOf(arguments, config));
   http::ClientOptions options{.tls = config.tls, .user_agent = "cachewarm-cli"};
-  CW_RETURN_IF_ERROR(http::TakeProxies(
+  CW_RETURN_IF_ERROR(http::ReadProxies(
       [&](const std::string& name) -> std::optional<std::string> {
         const auto found = console.environment.find(name);
         return found == console.environment.end() ? std::nullopt : std::optional(found->second);

@@ -27,8 +27,8 @@ enum Tag : char {
 };
 
 // Shorter parts are stored in place, because a reference would save nothing.
-constexpr size_t kShareLeast = 5;
-constexpr uint32_t kCommonFrom = 3;
+constexpr size_t kSharedBytesMin = 5;
+constexpr uint32_t kSharedOccurrencesMin = 3;
 constexpr size_t kPartCost = 112;      // bookkeeping per shared part, in bytes
 constexpr size_t kReferenceBytes = 4;  // size of a typical reference
 
@@ -327,7 +327,7 @@ void PackTable::Append(const Json& value, std::string& out) {
 }
 
 void PackTable::AppendShared(std::string part, std::string& out) {
-  if (part.size() < kShareLeast) {
+  if (part.size() < kSharedBytesMin) {
     out.append(part);
     return;
   }
@@ -336,7 +336,7 @@ void PackTable::AppendShared(std::string part, std::string& out) {
     id = known->second;
     // The existing part already references the parts that it contains.
     ReleaseLocked(part);
-  } else if (See(part) && (!free_.empty() || next_ < kChunkParts * kChunksMax)) {
+  } else if (CountOccurrence(part) && (!free_.empty() || next_ < kChunkParts * kChunksMax)) {
     id = Add(std::move(part));
   } else {
     out.append(part);
@@ -347,23 +347,23 @@ void PackTable::AppendShared(std::string part, std::string& out) {
   AppendNumber(id, out);
 }
 
-PackTable::Sighting& PackTable::SightingOf(std::string_view part, uint32_t& mark) {
+PackTable::Occurrence& PackTable::OccurrenceOf(std::string_view part, uint32_t& mark) {
   const size_t hash = std::hash<std::string_view>()(part);
   mark = static_cast<uint32_t>(hash >> 32U);
-  return sightings_[hash % kSightings];
+  return occurrences_[hash % kOccurrences];
 }
 
-bool PackTable::See(std::string_view part) {
+bool PackTable::CountOccurrence(std::string_view part) {
   uint32_t mark = 0;
-  Sighting& seen = SightingOf(part, mark);
+  Occurrence& seen = OccurrenceOf(part, mark);
   seen = {.hash = mark, .times = seen.hash == mark ? seen.times + 1 : 1};
   const size_t saved = seen.times * (part.size() - std::min(part.size(), kReferenceBytes));
-  return seen.times >= kCommonFrom && saved >= kPartCost + part.size();
+  return seen.times >= kSharedOccurrencesMin && saved >= kPartCost + part.size();
 }
 
-void PackTable::Unsee(std::string_view part) {
+void PackTable::UncountOccurrence(std::string_view part) {
   uint32_t mark = 0;
-  if (Sighting& seen = SightingOf(part, mark); seen.hash == mark && seen.times > 0) {
+  if (Occurrence& seen = OccurrenceOf(part, mark); seen.hash == mark && seen.times > 0) {
     --seen.times;
   }
 }
@@ -400,7 +400,7 @@ void PackTable::ReleaseLocked(std::string_view bytes) {
     if (tag == kShared) {
       ReleasePart(ShiftNumber(value));
     } else if (tag == kText || tag == kArray || tag == kObject) {
-      Unsee(whole);
+      UncountOccurrence(whole);
       if (tag != kText) {
         ShiftNumber(value);
         ReleaseLocked(value);

@@ -106,20 +106,20 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
 
   static constexpr size_t kChunkParts = 1024;
   static constexpr size_t kChunksMax = 4096;
-  static constexpr size_t kSightings = 16384;
+  static constexpr size_t kOccurrences = 16384;
 
   struct Part {
     std::string bytes;
     uint32_t holders = 0;
   };
-  struct Sighting {
+  struct Occurrence {
     uint32_t hash = 0;
     uint32_t times = 0;
   };
   using Chunk = std::array<Part, kChunkParts>;
-  Sighting& SightingOf(std::string_view part, uint32_t& mark);
+  Occurrence& OccurrenceOf(std::string_view part, uint32_t& mark);
 
-  PackTable() : sightings_(kSightings) {}
+  PackTable() : occurrences_(kOccurrences) {}
 
   std::string_view BytesOf(uint64_t part) const;
   void Release(std::string_view bytes);
@@ -128,10 +128,10 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   void Append(const Json& value, std::string& out);
   void AppendShared(std::string part, std::string& out);
   // Counts one more occurrence of `part`; returns true when sharing it pays.
-  bool See(std::string_view part);
+  bool CountOccurrence(std::string_view part);
   // Counts one occurrence less: an object that is packed again with every change must not make its
   // own name look common.
-  void Unsee(std::string_view part);
+  void UncountOccurrence(std::string_view part);
   uint64_t Add(std::string part);
   void ReleaseLocked(std::string_view bytes);
   void ReleasePart(uint64_t number);
@@ -144,7 +144,7 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   std::vector<uint64_t> free_;
   uint64_t next_ = 0;
   size_t part_bytes_ = 0;
-  std::vector<Sighting> sightings_;
+  std::vector<Occurrence> occurrences_;
 };
 
 }  // namespace cachewarm::codec

@@ -35,7 +35,7 @@ bool SharesPrefix(const std::string& a, const std::string& b, int bits) {
 }
 
 template <typename T>
-bool TakeNumber(std::string_view text, T& to) {
+bool ParseNumber(std::string_view text, T& to) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
   return error == std::errc() && end == text.data() + text.size();
 }
@@ -81,7 +81,7 @@ absl::StatusOr<Url> ParseProxy(std::string_view text) {
   return url;
 }
 
-absl::Status TakeProxies(
+absl::Status ReadProxies(
     const std::function<std::optional<std::string>(const std::string&)>& environment,
     ProxyOptions& to) {
   const auto take = [&environment](const char* upper, const char* lower, std::string& into) {
@@ -127,7 +127,7 @@ absl::StatusOr<ProxyRules::Exception> ProxyRules::ParseException(std::string_vie
     exception.address = AddressOf(name.substr(0, slash));
     const auto bits_max = static_cast<int>(exception.address.size()) * 8;
     if (exception.address.empty() ||
-        !TakeNumber(std::string_view(name).substr(slash + 1), exception.prefix_bits) ||
+        !ParseNumber(std::string_view(name).substr(slash + 1), exception.prefix_bits) ||
         exception.prefix_bits < 0 || exception.prefix_bits > bits_max) {
       return BadException(entry);
     }

@@ -26,7 +26,7 @@ absl::StatusOr<Url> ParseProxy(std::string_view text);
 
 // Fills empty fields from HTTPS_PROXY, HTTP_PROXY and NO_PROXY, or their lower-case names.
 // INVALID_ARGUMENT names the variable of a malformed value.
-absl::Status TakeProxies(
+absl::Status ReadProxies(
     const std::function<std::optional<std::string>(const std::string&)>& environment,
     ProxyOptions& to);
 

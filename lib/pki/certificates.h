@@ -13,10 +13,10 @@
 namespace cachewarm::pki {
 
 // A certificate and its private key (PKCS #8).
-struct Pair {
+struct KeyPair {
   std::string certificate;
   std::string key;
-  friend bool operator==(const Pair&, const Pair&) = default;
+  friend bool operator==(const KeyPair&, const KeyPair&) = default;
 };
 
 struct Validity {
@@ -26,12 +26,13 @@ struct Validity {
 
 // Creates an authority with the common name `name`, which signs serving certificates only (pathlen
 // 0).
-absl::StatusOr<Pair> MakeAuthority(const std::string& name, const Validity& validity);
+absl::StatusOr<KeyPair> MakeAuthority(const std::string& name, const Validity& validity);
 
 // Issues a serving certificate for `dns_names`, signed by `authority`. The common name is the first
 // 64 bytes of the first name. INVALID_ARGUMENT if the authority cannot be read.
-absl::StatusOr<Pair> IssueServing(const Pair& authority, const std::vector<std::string>& dns_names,
-                                  const Validity& validity);
+absl::StatusOr<KeyPair> IssueServing(const KeyPair& authority,
+                                     const std::vector<std::string>& dns_names,
+                                     const Validity& validity);
 
 // One certificate of a PEM text.
 struct Certificate {
@@ -48,6 +49,6 @@ absl::StatusOr<std::vector<Certificate>> ParseCertificates(std::string_view pem)
 // Returns true if the key of `authority` signed `certificate`.
 bool IsSignedBy(std::string_view certificate, std::string_view authority);
 // Returns true if `key` is the private key of the first certificate.
-bool Belongs(std::string_view key, std::string_view certificate);
+bool KeyMatches(std::string_view key, std::string_view certificate);
 
 }  // namespace cachewarm::pki

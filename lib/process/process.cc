@@ -57,7 +57,7 @@ void KeepMemoryLow() {
   mallopt(M_MMAP_THRESHOLD, kHeapKeptMax);
 }
 
-void YieldToOthers() {
+void LowerThreadPriority() {
   // On Linux both calls affect one thread; 0 is the calling thread.
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNiceMost));
   static_cast<void>(

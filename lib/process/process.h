@@ -28,7 +28,7 @@ void KeepMemoryLow();
 
 // Gives the calling thread CPU and disk only when no other thread wants them (nice 19, idle I/O
 // class). Has no effect if the kernel refuses.
-void YieldToOthers();
+void LowerThreadPriority();
 
 std::optional<std::string> Environment(const std::string& name);
 
@@ -41,9 +41,10 @@ settings::Sources SettingSources(int argc, char** argv, const std::string& versi
 inline constexpr std::chrono::milliseconds kStopWithin{1800};
 // Returns the limit; called once, at the signal. A program that drains a server adds that time.
 using StopLimit = std::function<std::chrono::milliseconds()>;
-// Runs `work` on its own thread and returns its status. The first of `signals` (from BlockSignals())
-// requests its stop. If it has not returned after `limit`, the process exits with success, so that
-// it ends within 2 s of SIGTERM: every program tolerates being killed at any instruction.
+// Runs `work` on its own thread and returns its status. The first of `signals` (from
+// BlockSignals()) requests its stop. If it has not returned after `limit`, the process exits with
+// success, so that it ends within 2 s of SIGTERM: every program tolerates being killed at any
+// instruction.
 absl::Status RunUntilSignal(
     const sigset_t& signals, Log& log, const std::function<absl::Status(std::stop_token)>& work,
     const StopLimit& limit = [] { return kStopWithin; });

@@ -25,14 +25,14 @@ struct Sources {
 
 enum class Origin { kFlag, kEnvironment, kFile };
 
-struct Given {
+struct GivenValue {
   std::string value;
   Origin origin = Origin::kFlag;
 };
 
 // Checks a value and stores it in the variable it was created for (values.h). An error describes
 // the problem; Read() prefixes the name of the setting.
-using Setter = std::function<absl::Status(const Given& given)>;
+using Setter = std::function<absl::Status(const GivenValue& given)>;
 
 // One setting: its sources and its meaning.
 struct Setting {

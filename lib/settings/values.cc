@@ -20,7 +20,7 @@ struct NameRule {
 };
 
 Setter Name(std::string& to, const NameRule& rule) {
-  return [&to, rule](const Given& given) -> absl::Status {
+  return [&to, rule](const GivenValue& given) -> absl::Status {
     const std::string& name = given.value;
     const bool fits = !name.empty() && name.size() <= rule.bytes_max &&
                       std::all_of(name.begin(), name.end(), [&](char c) {
@@ -50,14 +50,14 @@ absl::StatusOr<int64_t> WholeNumber(std::string_view value, int64_t min, int64_t
 }
 
 Setter Text(std::string& to) {
-  return [&to](const Given& given) {
+  return [&to](const GivenValue& given) {
     to = given.value;
     return absl::OkStatus();
   };
 }
 
 Setter Boolean(bool& to) {
-  return [&to](const Given& given) {
+  return [&to](const GivenValue& given) {
     if (given.value != "true" && given.value != "false") {
       return absl::InvalidArgumentError(
           fmt::format("\"{}\" is neither true nor false", given.value));
@@ -68,7 +68,7 @@ Setter Boolean(bool& to) {
 }
 
 Setter AbsolutePath(std::string& to) {
-  return [&to](const Given& given) {
+  return [&to](const GivenValue& given) {
     const std::string& path = given.value;
     if (path.size() < 2 || path.front() != '/' || path.size() > kPathBytesMax ||
         (path + "/").find("/../") != std::string::npos) {
@@ -81,7 +81,7 @@ Setter AbsolutePath(std::string& to) {
 }
 
 Setter Listen(std::string& address, uint16_t& port) {
-  return [&address, &port](const Given& given) -> absl::Status {
+  return [&address, &port](const GivenValue& given) -> absl::Status {
     const std::string& value = given.value;
     const size_t colon = value.rfind(':');
     if (colon == std::string::npos) {

@@ -29,7 +29,7 @@ Setter Subdomain(std::string& to, std::string_view what);
 
 template <std::integral T>
 Setter Number(T& to, int64_t min, int64_t max) {
-  return [&to, min, max](const Given& given) -> absl::Status {
+  return [&to, min, max](const GivenValue& given) -> absl::Status {
     CW_ASSIGN_OR_RETURN(const int64_t number, WholeNumber(given.value, min, max));
     to = static_cast<T>(number);
     return absl::OkStatus();
@@ -39,7 +39,7 @@ Setter Number(T& to, int64_t min, int64_t max) {
 // Accepts the texts that `parse` accepts.
 template <typename T>
 Setter Parsed(T& to, absl::StatusOr<T> (*parse)(std::string_view text)) {
-  return [&to, parse](const Given& given) -> absl::Status {
+  return [&to, parse](const GivenValue& given) -> absl::Status {
     CW_ASSIGN_OR_RETURN(to, parse(given.value));
     return absl::OkStatus();
   };

@@ -34,14 +34,14 @@ kube::ReflectorOptions Watched(const Table& table, const kube::Resource& resourc
                                std::function<void(codec::Json&)> project) {
   return {.resource = resource,
           .page_items = kPage,
-          .longest_wait = kRelistBackoffMax,
+          .backoff_max = kRelistBackoffMax,
           .project = std::move(project),
           .table = table};
 }
 
 kube::ReflectorOptions WatchedServices(const Table& table) {
   kube::ReflectorOptions options = Watched(table, kube::kServices, &ProjectService);
-  options.longest_wait = kServicesRelistBackoffMax;
+  options.backoff_max = kServicesRelistBackoffMax;
   return options;
 }
 

@@ -24,7 +24,7 @@ class FakeHttpClient final : public http::Client {
     script_.push_back(std::move(handler));
     return *this;
   }
-  FakeHttpClient& ThenAnswer(int status, std::string body, http::Headers headers = {}) {
+  FakeHttpClient& ThenRespond(int status, std::string body, http::Headers headers = {}) {
     return Then([=](const http::Request&) {
       return http::Response{.status = status, .headers = headers, .body = body};
     });

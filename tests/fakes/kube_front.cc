@@ -43,14 +43,14 @@ kube::Request Parse(const std::string& text) {
 
 std::string AnswerOf(const absl::StatusOr<codec::Json>& answer) {
   if (answer.ok()) {
-    return RawAnswer(200, answer->dump(), "Content-Type: application/json\r\n");
+    return RawResponse(200, answer->dump(), "Content-Type: application/json\r\n");
   }
   const int code = kube::HttpCodeOf(answer.status()) == 0 ? 500 : kube::HttpCodeOf(answer.status());
   const codec::Json status = {{"kind", "Status"},
                               {"code", code},
                               {"reason", kube::ReasonOf(answer.status())},
                               {"message", Message(answer.status())}};
-  return RawAnswer(code, status.dump(), "Content-Type: application/json\r\n");
+  return RawResponse(code, status.dump(), "Content-Type: application/json\r\n");
 }
 
 std::string_view TypeName(kube::WatchEventType type) {

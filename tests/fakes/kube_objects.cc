@@ -191,7 +191,7 @@ absl::StatusOr<Json> KubeObjects::Write(const kube::Request& request, const Kube
   return Create(request, route, std::move(object));
 }
 
-Json KubeObjects::Born(const KubeRoute& route, Json object) {
+Json KubeObjects::WithIdentity(const KubeRoute& route, Json object) {
   Json& metadata = object["metadata"];
   metadata["uid"] = fmt::format("00000000-0000-4000-8000-{:012}", ++uids_);
   metadata["creationTimestamp"] = FormatTime(clock_.Now());
@@ -229,7 +229,7 @@ absl::StatusOr<Json> KubeObjects::Create(const kube::Request& request, const Kub
                      fmt::format("{} \"{}\" already exists", route.resource->plural, named.name));
   }
   FieldOwners owners;
-  return Commit(request, named, Born(route, std::move(object)), std::move(owners));
+  return Commit(request, named, WithIdentity(route, std::move(object)), std::move(owners));
 }
 
 absl::StatusOr<Json> KubeObjects::Change(const kube::Request& request, const KubeRoute& route) {
@@ -302,7 +302,7 @@ absl::StatusOr<Json> KubeObjects::Apply(const kube::Request& request, const Kube
     fields["metadata"].erase(identity);
   }
   if (!exists) {
-    Json created = Born(route, fields);
+    Json created = WithIdentity(route, fields);
     if (!IsName(route.name)) {
       return Invalid(route, "metadata.name: must be a lowercase RFC 1123 subdomain");
     }

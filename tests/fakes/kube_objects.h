@@ -66,7 +66,7 @@ class KubeObjects {
   absl::StatusOr<codec::Json> Commit(const kube::Request& request, const KubeRoute& route,
                                      codec::Json object, FieldOwners owners);
   void Store(const kube::Resource& resource, codec::Json object, FieldOwners owners);
-  codec::Json Born(const KubeRoute& route, codec::Json object);
+  codec::Json WithIdentity(const KubeRoute& route, codec::Json object);
 
   const Clock& clock_;
   WriteHook hook_;

@@ -20,7 +20,7 @@ class RawConnection {
   // Bytes taken by the kernel so far; grows only while the peer reads.
   virtual uint64_t written() const = 0;
   // Blocks without reading or writing until the server stops: what a half-open peer looks like.
-  virtual void Hang() = 0;
+  virtual void BlockUntilStop() = 0;
   // Blocks until the peer closes; false when the server was stopped first.
   virtual bool AwaitPeerClose() = 0;
   virtual void Reset() = 0;  // RST instead of FIN
@@ -52,7 +52,7 @@ class RawServer {
 };
 
 // "HTTP/1.1 200 OK", Content-Length and the body.
-std::string RawAnswer(int status, std::string_view body, std::string_view headers = "");
+std::string RawResponse(int status, std::string_view body, std::string_view headers = "");
 // One chunk of a chunked body.
 std::string RawChunk(std::string_view bytes);
 

@@ -34,12 +34,12 @@ class SmallDisk {
   int error() const { return error_; }
   std::string operator/(const std::string& name) const { return temp_ / name; }
   int64_t FreeBytes() const { return fs::MeasureSpace(temp_.Open())->free_bytes; }
-  // So that so many KiB are free, until MakeRoom().
-  void Leave(int kibibytes) const {
+  // So that so many KiB are free, until RemoveFiller().
+  void FillUntilFree(int kibibytes) const {
     temp_.Write("filler",
                 std::string(static_cast<size_t>(FreeBytes() - (int64_t{kibibytes} << 10)), 'x'));
   }
-  void MakeRoom() const { std::filesystem::remove(temp_ / "filler"); }
+  void RemoveFiller() const { std::filesystem::remove(temp_ / "filler"); }
 
  private:
   const TempDir temp_;

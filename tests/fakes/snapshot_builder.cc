@@ -210,18 +210,19 @@ SnapshotBuilder& SnapshotBuilder::Bundle(const BundleSetup& setup) {
   return *this;
 }
 
-SnapshotBuilder& SnapshotBuilder::DryRunAnswered(plan::DryRunResult unmodified, plan::DryRunResult injected,
-                                            const std::string& message) {
+SnapshotBuilder& SnapshotBuilder::DryRunAnswered(plan::DryRunResult unmodified,
+                                                 plan::DryRunResult injected,
+                                                 const std::string& message) {
   in_.dry_run = {};
   const plan::Plan first = Decide();
   if (!first.dry_run) {
     throw std::logic_error("no rehearsal is wished for");
   }
   in_.dry_run = {.fingerprint = first.dry_run->fingerprint,
-                   .time = in_.now,
-                   .unmodified = unmodified,
-                   .injected = injected,
-                   .message = message};
+                 .time = in_.now,
+                 .unmodified = unmodified,
+                 .injected = injected,
+                 .message = message};
   return *this;
 }
 

@@ -54,7 +54,7 @@ TunnelProxy::TunnelProxy(uint16_t target_port) : target_port_(target_port) {
 }
 
 TunnelProxy::~TunnelProxy() {
-  ends_ = true;
+  stopping_ = true;
   acceptor_.join();
   serving_.clear();
   ::close(listener_);
@@ -69,13 +69,13 @@ std::vector<std::string> TunnelProxy::asked() const {
   return asked_;
 }
 
-std::vector<std::string> TunnelProxy::beginnings() const {
+std::vector<std::string> TunnelProxy::first_bytes() const {
   const std::lock_guard lock(mutex_);
-  return beginnings_;
+  return first_bytes_;
 }
 
 void TunnelProxy::Accept() {
-  while (!ends_) {
+  while (!stopping_) {
     if (IsReadable(listener_)) {
       const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
       serving_.emplace_back([this, client] { Serve(client); });
@@ -86,7 +86,7 @@ void TunnelProxy::Accept() {
 void TunnelProxy::Serve(int client) {
   std::string head;
   std::array<char, 1> byte{};
-  while (!ends_ && head.find("\r\n\r\n") == std::string::npos) {
+  while (!stopping_ && head.find("\r\n\r\n") == std::string::npos) {
     if (IsReadable(client)) {
       if (::recv(client, byte.data(), 1, 0) != 1) {
         break;
@@ -113,7 +113,7 @@ void TunnelProxy::Serve(int client) {
 void TunnelProxy::Pump(int client, int target) {
   std::array<char, 16384> bytes{};
   bool first = true;
-  while (!ends_) {
+  while (!stopping_) {
     std::array<pollfd, 2> waiting = {{{.fd = client, .events = POLLIN, .revents = 0},
                                       {.fd = target, .events = POLLIN, .revents = 0}}};
     ::poll(waiting.data(), waiting.size(), kPollMilliseconds);
@@ -128,7 +128,7 @@ void TunnelProxy::Pump(int client, int target) {
       if (from == 0 && first) {
         first = false;
         const std::lock_guard lock(mutex_);
-        beginnings_.emplace_back(bytes.data(), static_cast<size_t>(got));
+        first_bytes_.emplace_back(bytes.data(), static_cast<size_t>(got));
       }
     }
   }

@@ -22,7 +22,7 @@ class TunnelProxy {
   std::string address() const;  // "127.0.0.1:41234"
   // The first line of every request, and the first bytes that went through each tunnel.
   std::vector<std::string> asked() const;
-  std::vector<std::string> beginnings() const;
+  std::vector<std::string> first_bytes() const;
 
  private:
   void Accept();
@@ -32,10 +32,10 @@ class TunnelProxy {
   const uint16_t target_port_;
   int listener_ = -1;
   uint16_t port_ = 0;
-  std::atomic<bool> ends_ = false;
+  std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;
   std::vector<std::string> asked_;
-  std::vector<std::string> beginnings_;
+  std::vector<std::string> first_bytes_;
   std::vector<std::jthread> serving_;
   std::jthread acceptor_;
 };

@@ -103,7 +103,7 @@ Duration Scrub::FirstWait(const std::string& generation) const {
 void Scrub::Start(const std::string& generation, const Mount& mount, const Inventory& inventory) {
   const bool posted = thread_.Post([this, generation, mount, table = tables_.Of(mount.uid),
                                     damaged = inventory.damaged](std::stop_token stop) {
-    process::YieldToOthers();
+    process::LowerThreadPriority();
     absl::StatusOr<Scrubbed> outcome =
         ScrubTree({.root = context_.root,
                    .watcher = context_.watcher,

@@ -79,7 +79,7 @@ class HttpClient final : public Client {
   absl::StatusOr<Json> Do(const Request& request, std::stop_token stop) override {
     return Persist(request, stop, [&]() -> absl::StatusOr<Json> {
       CW_ASSIGN_OR_RETURN(const std::string text, Once(request, stop));
-      return Understood(request, codec::ParseJson(text, limits()));
+      return RequireJson(request, codec::ParseJson(text, limits()));
     });
   }
 
@@ -88,7 +88,7 @@ class HttpClient final : public Client {
     CW_ASSIGN_OR_RETURN(const std::string text,
                         Persist(request, stop, [&] { return Once(request, stop); }));
     // A malformed response is not retried: some items were already passed on.
-    return Understood(
+    return RequireJson(
         request, codec::ParseJsonItems(text, {.list = "items", .unread = "managedFields"}, on_item,
                                        limits()));
   }
@@ -108,7 +108,7 @@ class HttpClient final : public Client {
         return sink.Finish();
       }
       Report(request, response->status, began);
-      if (response->status != 401 || !again || !tokens_.Refused(token)) {
+      if (response->status != 401 || !again || !tokens_.Reload(token)) {
         return ErrorOf(*response);
       }
     }
@@ -116,11 +116,11 @@ class HttpClient final : public Client {
 
  private:
   codec::JsonLimits limits() const {
-    return {.bytes_max = options_.answer_bytes_max, .prune = true};
+    return {.bytes_max = options_.response_bytes_max, .prune = true};
   }
 
   // A truncated or malformed response counts as no response.
-  static absl::StatusOr<Json> Understood(const Request& request, absl::StatusOr<Json> body) {
+  static absl::StatusOr<Json> RequireJson(const Request& request, absl::StatusOr<Json> body) {
     if (body.ok()) {
       return body;
     }
@@ -157,7 +157,7 @@ class HttpClient final : public Client {
     }
     message.body = request.body;
     message.inactivity = timeout;
-    message.body_bytes_max = options_.answer_bytes_max;
+    message.body_bytes_max = options_.response_bytes_max;
     return message;
   }
 
@@ -174,20 +174,20 @@ class HttpClient final : public Client {
   absl::StatusOr<std::string> Once(const Request& request, std::stop_token stop) {
     const std::string token = tokens_.Token();
     absl::StatusOr<http::Response> response = SendOnce(request, token, stop);
-    if (response.ok() && response->status == 401 && tokens_.Refused(token)) {
+    if (response.ok() && response->status == 401 && tokens_.Reload(token)) {
       response = SendOnce(request, tokens_.Token(), stop);
     }
     if (!response.ok()) {
       return response.status();
     }
     if (response->status < 200 || response->status > 299) {
-      return Named(ErrorOf(*response), request);
+      return WithRequest(ErrorOf(*response), request);
     }
     return std::move(response->body);
   }
 
   // Adds the request to the message and keeps the payloads.
-  static absl::Status Named(const absl::Status& status, const Request& request) {
+  static absl::Status WithRequest(const absl::Status& status, const Request& request) {
     absl::Status annotated(status.code(),
                            fmt::format("{} {}: {}", request.verb, request.path, Message(status)));
     status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {

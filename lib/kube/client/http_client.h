@@ -30,7 +30,7 @@ struct HttpClientOptions {
   int tries = 4;  // attempts of one idempotent Do()
   // Fits one object of the largest size that a server accepts (watch_event.h); lists request fewer
   // items per page (watcher.h).
-  size_t answer_bytes_max = 16U << 20U;
+  size_t response_bytes_max = 16U << 20U;
   // Called after every request on the caller's thread; may be empty. Must not throw.
   std::function<void(const RequestReport&)> on_request;
 };

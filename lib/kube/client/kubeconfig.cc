@@ -21,27 +21,29 @@ using codec::Json;
 constexpr size_t kKubeconfigBytesMax = 4U << 20U;
 
 // An unsupported field, and the alternative.
-struct Refused {
+struct UnsupportedField {
   std::string_view field;
   std::string_view remedy;
 };
-constexpr std::array kRefusedOfUser = {
-    Refused{"exec", "programs are not run to get credentials; create a token and put it in token"},
-    Refused{"auth-provider", "auth providers are gone from Kubernetes; use token"},
-    Refused{"username", "the API server has no basic authentication any more; use token"},
-    Refused{"password", "the API server has no basic authentication any more; use token"},
-    Refused{"as", "impersonation is not supported"},
+constexpr std::array kUnsupportedUserFields = {
+    UnsupportedField{"exec",
+                     "programs are not run to get credentials; create a token and put it in token"},
+    UnsupportedField{"auth-provider", "auth providers are gone from Kubernetes; use token"},
+    UnsupportedField{"username", "the API server has no basic authentication any more; use token"},
+    UnsupportedField{"password", "the API server has no basic authentication any more; use token"},
+    UnsupportedField{"as", "impersonation is not supported"},
 };
-constexpr std::array kRefusedOfCluster = {
-    Refused{"proxy-url", "proxies are not supported"},
-    Refused{"tls-server-name", "use a server address that the certificate names"},
+constexpr std::array kUnsupportedClusterFields = {
+    UnsupportedField{"proxy-url", "proxies are not supported"},
+    UnsupportedField{"tls-server-name", "use a server address that the certificate names"},
 };
 
-absl::Status Refuse(const Json& object, const std::string& path, std::span<const Refused> list) {
-  for (const Refused& refused : list) {
-    if (At(object, {refused.field}) != nullptr) {
+absl::Status RejectUnsupported(const Json& object, const std::string& path,
+                               std::span<const UnsupportedField> list) {
+  for (const UnsupportedField& unsupported : list) {
+    if (At(object, {unsupported.field}) != nullptr) {
       return absl::InvalidArgumentError(
-          fmt::format("{}.{}: {}", path, refused.field, refused.remedy));
+          fmt::format("{}.{}: {}", path, unsupported.field, unsupported.remedy));
     }
   }
   return absl::OkStatus();
@@ -59,8 +61,7 @@ absl::StatusOr<Json> Named(const Json& config, std::string_view section, const s
       }
     }
   }
-  return absl::InvalidArgumentError(
-      fmt::format("{}: no entry is named \"{}\"", section, name));
+  return absl::InvalidArgumentError(fmt::format("{}: no entry is named \"{}\"", section, name));
 }
 
 std::string Absolute(const std::filesystem::path& folder, const std::string& path) {
@@ -91,7 +92,7 @@ absl::Status ReadPem(const Json& object, const std::filesystem::path& folder,
 
 absl::Status ReadCluster(const Json& cluster, const std::filesystem::path& folder,
                          ClusterConfig& config) {
-  CW_RETURN_IF_ERROR(Refuse(cluster, "cluster", kRefusedOfCluster));
+  CW_RETURN_IF_ERROR(RejectUnsupported(cluster, "cluster", kUnsupportedClusterFields));
   if (const Json* insecure = At(cluster, {"insecure-skip-tls-verify"});
       insecure != nullptr && *insecure == true) {
     return absl::InvalidArgumentError(
@@ -113,7 +114,7 @@ absl::Status ReadCluster(const Json& cluster, const std::filesystem::path& folde
 
 absl::Status ReadUser(const Json& user, const std::filesystem::path& folder,
                       ClusterConfig& config) {
-  CW_RETURN_IF_ERROR(Refuse(user, "user", kRefusedOfUser));
+  CW_RETURN_IF_ERROR(RejectUnsupported(user, "user", kUnsupportedUserFields));
   config.token_file = Absolute(folder, TextAt(user, {"tokenFile"}));
   config.token = config.token_file.empty() ? TextAt(user, {"token"}) : "";
   CW_RETURN_IF_ERROR(ReadPem(user, folder,

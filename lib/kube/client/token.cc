@@ -25,7 +25,7 @@ std::string TokenSource::Token() {
   return token_;
 }
 
-bool TokenSource::Refused(const std::string& token) {
+bool TokenSource::Reload(const std::string& token) {
   std::lock_guard lock(mutex_);
   if (!path_.empty() && token_ == token) {
     Read();

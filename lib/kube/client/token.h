@@ -19,7 +19,7 @@ class TokenSource {
   // Returns the token; empty if the config has none.
   std::string Token();
   // Reports that the server answered 401 to `token`. Returns true if another token is available.
-  bool Refused(const std::string& token);
+  bool Reload(const std::string& token);
 
  private:
   void Read();

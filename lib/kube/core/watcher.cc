@@ -27,7 +27,7 @@ WatcherAction Watcher::Next(MonoTime now, double random) {
     action.type = WatcherActionType::kWatch;
     action.resource_version = resource_version_;
     watch_began_ = now;
-    heard_ = false;
+    received_event_ = false;
   } else {
     action.type = WatcherActionType::kList;
     action.continue_token = continue_token_;
@@ -51,15 +51,15 @@ void Watcher::OnListFailure(const absl::Status& status, MonoTime now) {
   }
   const bool token_expired = absl::IsOutOfRange(status) && state_ == State::kListing;
   Restart();
-  if (token_expired && !FailedLately(now)) {
-    NoteFailure(now);
+  if (token_expired && !FailedRecently(now)) {
+    RecordFailure(now);
   } else {
     Fail(now);
   }
 }
 
 void Watcher::OnProgress(std::string resource_version) {
-  heard_ = true;
+  received_event_ = true;
   if (!resource_version.empty()) {
     resource_version_ = std::move(resource_version);
   }
@@ -67,7 +67,7 @@ void Watcher::OnProgress(std::string resource_version) {
 
 void Watcher::OnWatchEnd(const absl::Status& status, MonoTime now) {
   if (status.ok()) {
-    if (!heard_ && now - watch_began_ < kShortestWatch) {
+    if (!received_event_ && now - watch_began_ < kShortestWatch) {
       Fail(now);
     }
     return;
@@ -75,24 +75,24 @@ void Watcher::OnWatchEnd(const absl::Status& status, MonoTime now) {
   if (absl::IsOutOfRange(status) || absl::IsInvalidArgument(status)) {
     Restart();
   }
-  if (absl::IsOutOfRange(status) && !FailedLately(now)) {
-    NoteFailure(now);
+  if (absl::IsOutOfRange(status) && !FailedRecently(now)) {
+    RecordFailure(now);
   } else {
     Fail(now);
   }
 }
 
-bool Watcher::FailedLately(MonoTime now) const {
+bool Watcher::FailedRecently(MonoTime now) const {
   return failures_ > 0 && now - last_failure_ < kHealthyAgain;
 }
 
-void Watcher::NoteFailure(MonoTime now) {
-  failures_ = FailedLately(now) ? failures_ + 1 : 1;
+void Watcher::RecordFailure(MonoTime now) {
+  failures_ = FailedRecently(now) ? failures_ + 1 : 1;
   last_failure_ = now;
 }
 
 void Watcher::Fail(MonoTime now) {
-  NoteFailure(now);
+  RecordFailure(now);
   sleep_due_ = true;
 }
 

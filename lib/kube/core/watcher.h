@@ -58,8 +58,8 @@ class Watcher {
 
  private:
   enum class State { kEmpty, kListing, kWatching };
-  bool FailedLately(MonoTime now) const;
-  void NoteFailure(MonoTime now);
+  bool FailedRecently(MonoTime now) const;
+  void RecordFailure(MonoTime now);
   void Fail(MonoTime now);
   void Restart();
 
@@ -73,7 +73,7 @@ class Watcher {
   bool sleep_due_ = false;
   MonoTime last_failure_{};
   MonoTime watch_began_{};
-  bool heard_ = false;  // the running watch delivered something
+  bool received_event_ = false;  // the running watch delivered something
 };
 
 }  // namespace cachewarm::kube

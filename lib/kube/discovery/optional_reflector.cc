@@ -8,19 +8,19 @@
 namespace cachewarm::kube {
 
 OptionalReflector::OptionalReflector(const Runtime& runtime, ReflectorOptions options,
-                                     LookTimes times)
+                                     CheckIntervals times)
     : runtime_(runtime), times_(times), reflector_(runtime, std::move(options)) {}
 
 void OptionalReflector::Run(std::stop_token stop) {
   while (!stop.stop_requested()) {
-    const bool is_known = Look(stop);
+    const bool is_known = Check(stop);
     SleepFor(runtime_.clock, is_known ? times_.known : times_.unknown, stop);
   }
-  following_ = {};
+  reflector_thread_ = {};
 }
 
-bool OptionalReflector::Look(std::stop_token stop) {
-  const bool follows = following_.joinable();
+bool OptionalReflector::Check(std::stop_token stop) {
+  const bool follows = reflector_thread_.joinable();
   const auto presence = LookUp(runtime_.client, reflector_.resource(), !follows, stop);
   if (!presence.ok()) {
     if (!absl::IsCancelled(presence.status())) {
@@ -31,25 +31,26 @@ bool OptionalReflector::Look(std::stop_token stop) {
     return false;
   }
   // A kind that was served counts as absent after two such answers in a row.
-  if (follows && *presence != Presence::kServed && !std::exchange(doubted_, true)) {
+  if (follows && *presence != Presence::kServed && !std::exchange(absent_once_, true)) {
     return false;
   }
-  doubted_ = false;
-  Obey(*presence);
+  absent_once_ = false;
+  Apply(*presence);
   return true;
 }
 
-void OptionalReflector::Obey(Presence presence) {
-  if (presence == Presence::kServed && !following_.joinable()) {
-    following_ = std::jthread([this](std::stop_token ended) { reflector_.Run(ended); });
-  } else if (presence != Presence::kServed && (following_.joinable() || !last_.has_value())) {
-    following_ = {};  // joins the thread
+void OptionalReflector::Apply(Presence presence) {
+  if (presence == Presence::kServed && !reflector_thread_.joinable()) {
+    reflector_thread_ = std::jthread([this](std::stop_token ended) { reflector_.Run(ended); });
+  } else if (presence != Presence::kServed &&
+             (reflector_thread_.joinable() || !last_.has_value())) {
+    reflector_thread_ = {};  // joins the thread
     reflector_.Forget();
   }
-  Note(presence);
+  LogChange(presence);
 }
 
-void OptionalReflector::Note(Presence presence) {
+void OptionalReflector::LogChange(Presence presence) {
   if (std::exchange(last_, presence) == presence) {
     return;
   }

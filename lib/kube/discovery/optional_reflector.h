@@ -11,7 +11,7 @@
 
 namespace cachewarm::kube {
 
-struct LookTimes {
+struct CheckIntervals {
   Duration known{60'000};   // interval of checks whether the kind is served
   Duration unknown{5'000};  // interval after a failed check
 };
@@ -22,7 +22,7 @@ struct LookTimes {
 // empty. Writes one log line per change.
 class OptionalReflector {
  public:
-  OptionalReflector(const Runtime& runtime, ReflectorOptions options, LookTimes times = {});
+  OptionalReflector(const Runtime& runtime, ReflectorOptions options, CheckIntervals times = {});
 
   // See Reflector::OnChange().
   void OnChange(Reflector::Handler handler) { reflector_.OnChange(std::move(handler)); }
@@ -35,16 +35,16 @@ class OptionalReflector {
 
  private:
   // Returns false if the check must be repeated soon.
-  bool Look(std::stop_token stop);
-  void Obey(Presence presence);
-  void Note(Presence presence);
+  bool Check(std::stop_token stop);
+  void Apply(Presence presence);
+  void LogChange(Presence presence);
 
   Runtime runtime_;
-  LookTimes times_;
+  CheckIntervals times_;
   Reflector reflector_;
   std::optional<Presence> last_;
-  bool doubted_ = false;    // the kind was served, and the last answer lacks it
-  std::jthread following_;  // runs the reflector while the kind is served
+  bool absent_once_ = false;       // the kind was served, and the last answer lacks it
+  std::jthread reflector_thread_;  // runs the reflector while the kind is served
 };
 
 }  // namespace cachewarm::kube

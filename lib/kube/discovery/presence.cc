@@ -11,7 +11,7 @@ namespace cachewarm::kube {
 
 using codec::Json;
 
-bool Names(const Json& listed, const Resource& resource) {
+bool ListsResource(const Json& listed, const Resource& resource) {
   const Json* kinds = At(listed, {"resources"});
   return kinds != nullptr && kinds->is_array() &&
          std::any_of(kinds->begin(), kinds->end(), [&](const Json& kind) {
@@ -30,7 +30,7 @@ absl::StatusOr<Presence> LookUp(Client& client, const Resource& resource, bool m
   if (!listed.ok()) {
     return listed.status();
   }
-  if (!Names(*listed, resource)) {
+  if (!ListsResource(*listed, resource)) {
     return Presence::kAbsent;
   }
   if (!may_list) {

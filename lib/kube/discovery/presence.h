@@ -17,7 +17,7 @@ enum class Presence {
 };
 
 // Returns true if `listed`, an APIResourceList of the resource's group and version, names it.
-bool Names(const codec::Json& listed, const Resource& resource);
+bool ListsResource(const codec::Json& listed, const Resource& resource);
 
 // Queries the API server: discovery of the group and version, then, with `may_list`, a list of one
 // item. An error means that the query failed, and nothing about the kind.

@@ -103,11 +103,11 @@ std::vector<Request> EventRecorder::State::Collect(const std::deque<Event>& even
   const MonoTime now = runtime.clock.Monotonic();
   std::vector<Request> requests;
   for (const Event& event : events) {
-    EventSeries::Verdict verdict = series.Take(event, now, runtime.clock.Now(), runtime.random());
-    if (verdict.create.has_value()) {
-      requests.push_back(*std::move(verdict.create));
+    EventSeries::AddResult result = series.Add(event, now, runtime.clock.Now(), runtime.random());
+    if (result.create.has_value()) {
+      requests.push_back(*std::move(result.create));
     }
-    if (verdict.is_dropped) {
+    if (result.is_dropped) {
       std::lock_guard lock(mutex);
       ++dropped;
     }

@@ -43,8 +43,8 @@ Json Regarding(const Json& object) {
 
 }  // namespace
 
-EventSeries::Verdict EventSeries::Take(const Event& event, MonoTime now, WallTime wall,
-                                       double random) {
+EventSeries::AddResult EventSeries::Add(const Event& event, MonoTime now, WallTime wall,
+                                        double random) {
   const std::string about = fmt::format("{}\n{}", UidOf(*event.regarding), event.reason);
   const std::string key =
       fmt::format("{}\n{}\n{}\n{}", about, event.is_warning, event.action, event.note);

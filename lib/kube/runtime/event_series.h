@@ -21,11 +21,11 @@ class EventSeries {
   explicit EventSeries(const EventRecorderOptions& options) : options_(options) {}
 
   // The action for one occurrence: create an Event, or nothing (counted for later, or dropped).
-  struct Verdict {
+  struct AddResult {
     std::optional<Request> create;
     bool is_dropped = false;
   };
-  Verdict Take(const Event& event, MonoTime now, WallTime wall, double random);
+  AddResult Add(const Event& event, MonoTime now, WallTime wall, double random);
 
   // Returns the counter patches that are due.
   std::vector<Request> Due(MonoTime now);

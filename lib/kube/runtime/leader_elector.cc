@@ -72,7 +72,7 @@ absl::Status LeaderElector::Run(const std::function<void(std::stop_token)>& lead
 bool LeaderElector::Acquire(std::stop_token stop) {
   while (!stop.stop_requested()) {
     const MonoTime asked = runtime_.clock.Monotonic();
-    if (TryOnce(stop)) {
+    if (TryAcquireOrRenew(stop)) {
       std::lock_guard lock(renewed_mutex_);
       renewed_at_ = asked;
       return true;
@@ -87,7 +87,7 @@ bool LeaderElector::Acquire(std::stop_token stop) {
 void LeaderElector::Renew(std::stop_source& lost, std::stop_token stop) {
   while (SleepFor(runtime_.clock, options_.retry_period, stop)) {
     const MonoTime asked = runtime_.clock.Monotonic();
-    if (TryOnce(stop)) {
+    if (TryAcquireOrRenew(stop)) {
       std::lock_guard lock(renewed_mutex_);
       renewed_at_ = asked;
       renewed_wake_.notify_all();
@@ -112,7 +112,7 @@ void LeaderElector::WatchDeadline(std::stop_source& lost, std::stop_token stop) 
   }
 }
 
-bool LeaderElector::TryOnce(std::stop_token stop) {
+bool LeaderElector::TryAcquireOrRenew(std::stop_token stop) {
   const absl::StatusOr<Json> lease = runtime_.client.Do(Get(kLeases, options_.lease), stop);
   if (absl::IsNotFound(lease.status())) {
     return Create(stop);
@@ -124,17 +124,18 @@ bool LeaderElector::TryOnce(std::stop_token stop) {
     return false;
   }
   Observe(*lease);
-  return !IsHeldByAnother() && Take(stop);
+  return !IsHeldByAnother() && UpdateLease(stop);
 }
 
 bool LeaderElector::IsHeldByAnother() const {
-  return seen_.has_value() && !seen_->holder.empty() && seen_->holder != options_.identity &&
-         runtime_.clock.Monotonic() < seen_->at + seen_->duration;
+  return observed_.has_value() && !observed_->holder.empty() &&
+         observed_->holder != options_.identity &&
+         runtime_.clock.Monotonic() < observed_->at + observed_->duration;
 }
 
 void LeaderElector::Observe(const Json& lease) {
   const Json* spec = At(lease, {"spec"});
-  Seen now;
+  ObservedLease now;
   now.holder = TextAt(lease, {"spec", "holderIdentity"});
   now.spec = spec == nullptr ? "" : codec::DumpJson(*spec);
   now.resource_version = ResourceVersionOf(lease);
@@ -145,14 +146,14 @@ void LeaderElector::Observe(const Json& lease) {
       std::clamp<Duration>(std::chrono::seconds(IntegerAt(lease, "leaseDurationSeconds")),
                            Duration(0), options_.lease_duration * 10);
   now.at = runtime_.clock.Monotonic();
-  if (seen_.has_value() && seen_->spec == now.spec) {
-    now.at = seen_->at;
+  if (observed_.has_value() && observed_->spec == now.spec) {
+    now.at = observed_->at;
   }
-  seen_ = std::move(now);
+  observed_ = std::move(now);
 }
 
 Json LeaderElector::Record(const std::string& holder) const {
-  const bool stays = seen_.has_value() && seen_->holder == options_.identity;
+  const bool stays = observed_.has_value() && observed_->holder == options_.identity;
   const std::string now = FormatMicroTime(runtime_.clock.Now());
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(options_.lease_duration).count();
   Json lease = {
@@ -161,16 +162,17 @@ Json LeaderElector::Record(const std::string& holder) const {
        {{"holderIdentity", holder},
         {"leaseDurationSeconds", holder.empty() ? 1 : seconds},
         {"renewTime", now},
-        {"acquireTime", stays && !seen_->acquired.empty() ? seen_->acquired : now},
-        {"leaseTransitions", !seen_.has_value() ? 0 : seen_->transitions + (stays ? 0 : 1)}}}};
-  if (seen_.has_value()) {
-    lease["metadata"]["resourceVersion"] = seen_->resource_version;
+        {"acquireTime", stays && !observed_->acquired.empty() ? observed_->acquired : now},
+        {"leaseTransitions",
+         !observed_.has_value() ? 0 : observed_->transitions + (stays ? 0 : 1)}}}};
+  if (observed_.has_value()) {
+    lease["metadata"]["resourceVersion"] = observed_->resource_version;
   }
   return lease;
 }
 
 bool LeaderElector::Create(std::stop_token stop) {
-  seen_.reset();
+  observed_.reset();
   const absl::StatusOr<Json> created =
       runtime_.client.Do(kube::Create(kLeases, Record(options_.identity), {}), stop);
   if (created.ok()) {
@@ -179,7 +181,7 @@ bool LeaderElector::Create(std::stop_token stop) {
   return created.ok();
 }
 
-bool LeaderElector::Take(std::stop_token stop) {
+bool LeaderElector::UpdateLease(std::stop_token stop) {
   const absl::StatusOr<Json> taken =
       runtime_.client.Do(Update(kLeases, Record(options_.identity), {}), stop);
   if (taken.ok()) {
@@ -209,7 +211,7 @@ absl::Status LeaderElector::GiveUp(std::stop_token stop) {
       return absl::IsNotFound(lease.status()) ? absl::OkStatus() : lease.status();
     }
     Observe(*lease);
-    if (seen_->holder != options_.identity) {
+    if (observed_->holder != options_.identity) {
       return absl::OkStatus();
     }
     written = runtime_.client.Do(Update(kLeases, Record(""), {}), stop).status();

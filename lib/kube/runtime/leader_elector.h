@@ -44,7 +44,7 @@ class LeaderElector {
 
  private:
   // The last observed lease and the local time of its last change.
-  struct Seen {
+  struct ObservedLease {
     std::string holder;
     std::string spec;  // as text: any change is a sign of life
     std::string resource_version;
@@ -58,9 +58,9 @@ class LeaderElector {
   void Renew(std::stop_source& lost, std::stop_token stop);
   void WatchDeadline(std::stop_source& lost, std::stop_token stop);
   // Returns true if this process holds the lease now.
-  bool TryOnce(std::stop_token stop);
+  bool TryAcquireOrRenew(std::stop_token stop);
   bool Create(std::stop_token stop);
-  bool Take(std::stop_token stop);
+  bool UpdateLease(std::stop_token stop);
   void Observe(const codec::Json& lease);
   bool IsHeldByAnother() const;
   codec::Json Record(const std::string& holder) const;
@@ -69,7 +69,7 @@ class LeaderElector {
 
   Runtime runtime_;
   LeaderElectorOptions options_;
-  std::optional<Seen> seen_;  // used by one thread at a time
+  std::optional<ObservedLease> observed_;  // used by one thread at a time
   std::mutex renewed_mutex_;
   std::condition_variable_any renewed_wake_;
   MonoTime renewed_at_{};

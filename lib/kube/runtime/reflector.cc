@@ -14,7 +14,7 @@ namespace {
 
 Watcher NewWatcher(const ReflectorOptions& options) {
   const BackoffPolicy after_failures{
-      .first = Duration(800), .most = options.longest_wait, .factor = 2.0, .jitter = 0.5};
+      .first = Duration(800), .most = options.backoff_max, .factor = 2.0, .jitter = 0.5};
   return Watcher(after_failures, options.page_items);
 }
 
@@ -32,7 +32,7 @@ void Reflector::OnChange(Handler handler) {
 
 void Reflector::Run(std::stop_token stop) {
   while (!stop.stop_requested()) {
-    Obey(watcher_.Next(runtime_.clock.Monotonic(), runtime_.random()), stop);
+    Execute(watcher_.Next(runtime_.clock.Monotonic(), runtime_.random()), stop);
   }
 }
 
@@ -44,7 +44,7 @@ void Reflector::Forget() {
   }
 }
 
-void Reflector::Obey(const WatcherAction& action, std::stop_token stop) {
+void Reflector::Execute(const WatcherAction& action, std::stop_token stop) {
   switch (action.type) {
     case WatcherActionType::kList:
       return ListPage(action, stop);
@@ -77,7 +77,7 @@ void Reflector::ListPage(const WatcherAction& action, std::stop_token stop) {
   if (!usable) {
     const absl::Status status =
         page.ok() ? absl::InvalidArgumentError("the answer has no list of items") : page.status();
-    NoteFailure(status, "list");
+    LogFailure(status, "list");
     watcher_.OnListFailure(status, runtime_.clock.Monotonic());
     return;
   }
@@ -109,7 +109,7 @@ void Reflector::WatchFrom(const WatcherAction& action, std::stop_token stop) {
   if (stop.stop_requested()) {
     return;
   }
-  NoteFailure(status, "watch");
+  LogFailure(status, "watch");
   watcher_.OnWatchEnd(status, runtime_.clock.Monotonic());
 }
 
@@ -138,7 +138,7 @@ void Reflector::Report(const CachedChange& kept) const {
   }
 }
 
-void Reflector::NoteFailure(const absl::Status& status, std::string_view doing) const {
+void Reflector::LogFailure(const absl::Status& status, std::string_view doing) const {
   if (status.ok() || absl::IsCancelled(status)) {
     return;
   }

@@ -22,8 +22,8 @@ struct ReflectorOptions {
   std::string ns;  // empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  int page_items = 500;           // a page is held in memory as text: use fewer for large objects
-  Duration longest_wait{30'000};  // longest backoff while the server fails
+  int page_items = 500;          // a page is held in memory as text: use fewer for large objects
+  Duration backoff_max{30'000};  // longest backoff while the server fails
   // Reduces an object to the members that are read, before it is stored. managedFields are already
   // removed.
   std::function<void(codec::Json&)> project;
@@ -63,12 +63,12 @@ class Reflector {
   const Resource& resource() const { return options_.resource; }
 
  private:
-  void Obey(const WatcherAction& action, std::stop_token stop);
+  void Execute(const WatcherAction& action, std::stop_token stop);
   void ListPage(const WatcherAction& action, std::stop_token stop);
   void WatchFrom(const WatcherAction& action, std::stop_token stop);
   void Trim(codec::Json& object) const;
   void Report(const CachedChange& change) const;
-  void NoteFailure(const absl::Status& status, std::string_view doing) const;
+  void LogFailure(const absl::Status& status, std::string_view doing) const;
 
   Runtime runtime_;
   ReflectorOptions options_;

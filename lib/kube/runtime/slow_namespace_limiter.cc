@@ -22,12 +22,12 @@ class SlowNamespaceLimiter::Slot {
   Slot(SlowNamespaceLimiter& limiter, const std::string& ns) : limiter_(limiter) {
     std::lock_guard lock(limiter_.mutex_);
     is_slow_ = limiter_.slow_since_.contains(ns);
-    may_begin_ = !is_slow_ || limiter_.slow_under_way_ < limiter_.slow_.at_once;
-    limiter_.slow_under_way_ += is_slow_ && may_begin_ ? 1 : 0;
+    may_begin_ = !is_slow_ || limiter_.slow_in_flight_ < limiter_.slow_.at_once;
+    limiter_.slow_in_flight_ += is_slow_ && may_begin_ ? 1 : 0;
   }
   ~Slot() {
     std::lock_guard lock(limiter_.mutex_);
-    limiter_.slow_under_way_ -= is_slow_ && may_begin_ ? 1 : 0;
+    limiter_.slow_in_flight_ -= is_slow_ && may_begin_ ? 1 : 0;
   }
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;

@@ -42,7 +42,7 @@ class SlowNamespaceLimiter {
   const Clock& clock_;
   const SlowPatches slow_;
   std::mutex mutex_;
-  size_t slow_under_way_ = 0;
+  size_t slow_in_flight_ = 0;
   std::map<std::string, MonoTime> slow_since_;  // namespace -> time of the last slow failure
 };
 

@@ -84,7 +84,7 @@ bool Store::AwaitSynced(const Clock& clock, MonoTime deadline, std::stop_token s
   return HasSynced();
 }
 
-void Store::NoteSynced() {
+void Store::MarkSynced() {
   std::lock_guard lock(sync_mutex_);
   synced_ = true;
   sync_wake_.notify_all();
@@ -117,7 +117,7 @@ std::vector<CachedChange> Store::Replace(std::vector<CachedObjectPtr> objects) {
   for (const CachedObjectPtr& object : before) {
     changes.push_back({.before = object, .after = nullptr});
   }
-  NoteSynced();
+  MarkSynced();
   return changes;
 }
 

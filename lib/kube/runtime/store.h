@@ -109,7 +109,7 @@ class Store {
 
   void Insert(const CachedObjectPtr& object);
   CachedObjectPtr Erase(const ObjectName& name);
-  void NoteSynced();
+  void MarkSynced();
 
   IndexFunction index_;
   std::shared_ptr<codec::PackTable> table_;

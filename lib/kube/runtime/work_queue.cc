@@ -68,7 +68,7 @@ int WorkQueue::Failures(const std::string& key) const {
   return found == failures_.end() ? 0 : found->second;
 }
 
-std::optional<MonoTime> WorkQueue::Ripen() {
+std::optional<MonoTime> WorkQueue::PromoteDue() {
   const MonoTime now = clock_.Monotonic();
   std::optional<MonoTime> next;
   for (auto at = delayed_.begin(); at != delayed_.end();) {
@@ -86,7 +86,7 @@ std::optional<MonoTime> WorkQueue::Ripen() {
 std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
-    const std::optional<MonoTime> next = Ripen();
+    const std::optional<MonoTime> next = PromoteDue();
     if (!queue_.empty()) {
       std::string key = std::move(queue_.front());
       queue_.pop_front();

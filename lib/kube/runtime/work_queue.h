@@ -57,7 +57,7 @@ class WorkQueue {
   void AddLocked(const std::string& key);
   void AddAfterLocked(const std::string& key, Duration delay);
   // Moves due keys into the queue; returns the next due time, if any.
-  std::optional<MonoTime> Ripen();
+  std::optional<MonoTime> PromoteDue();
 
   const Clock& clock_;
   BackoffPolicy backoff_;

@@ -69,12 +69,12 @@ class Renewal {
  private:
   absl::Status RenewAuthority() {
     const bool readable =
-        !authorities_.empty() && pki::Belongs(bundle_.authority_key, authorities_.front().pem);
+        !authorities_.empty() && pki::KeyMatches(bundle_.authority_key, authorities_.front().pem);
     std::erase_if(authorities_,
                   [this](const pki::Certificate& each) { return !IsValid(each, in_.now); });
     if (!readable || authorities_.empty() || !IsFresh(authorities_.front(), in_.now) ||
-        !pki::Belongs(bundle_.authority_key, authorities_.front().pem)) {
-      CW_ASSIGN_OR_RETURN(const pki::Pair made,
+        !pki::KeyMatches(bundle_.authority_key, authorities_.front().pem)) {
+      CW_ASSIGN_OR_RETURN(const pki::KeyPair made,
                           pki::MakeAuthority(kAuthorityName, From(in_.now, kAuthority)));
       const Certificates fresh = Read(made.certificate);
       authorities_.insert(authorities_.begin(), fresh.begin(), fresh.end());
@@ -90,16 +90,17 @@ class Renewal {
   bool IsUsable(const Certificates& serving) const {
     return !serving.empty() && IsValid(serving.front(), in_.now) &&
            serving.front().dns_names == std::vector<std::string>{in_.dns_name} &&
-           pki::Belongs(bundle_.key, bundle_.certificate) &&
+           pki::KeyMatches(bundle_.key, bundle_.certificate) &&
            std::any_of(authorities_.begin(), authorities_.end(), [&](const auto& authority) {
              return pki::IsSignedBy(bundle_.certificate, authority.pem);
            });
   }
 
   absl::Status RenewServing() {
-    CW_ASSIGN_OR_RETURN(pki::Pair made, pki::IssueServing({.certificate = authorities_.front().pem,
-                                                           .key = bundle_.authority_key},
-                                                          {in_.dns_name}, From(in_.now, kServing)));
+    CW_ASSIGN_OR_RETURN(
+        pki::KeyPair made,
+        pki::IssueServing({.certificate = authorities_.front().pem, .key = bundle_.authority_key},
+                          {in_.dns_name}, From(in_.now, kServing)));
     bundle_.certificate = std::move(made.certificate);
     bundle_.key = std::move(made.key);
     return absl::OkStatus();

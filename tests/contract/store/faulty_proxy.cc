@@ -24,7 +24,7 @@ Method MethodOf(const std::string& name) {
   return Method::kGet;
 }
 
-// Headers of a single connection, and those that RawAnswer() writes itself.
+// Headers of a single connection, and those that RawResponse() writes itself.
 bool IsOfTheConnection(const std::string& name) {
   for (const char* each : {"Host", "Connection", "Content-Length", "Transfer-Encoding"}) {
     if (http::Headers{{name, ""}}.Find(each).has_value()) {
@@ -82,7 +82,7 @@ bool FaultyProxy::Forward(const RawRequest& incoming, fakes::RawConnection& conn
   for (const auto& [name, value] : response->headers) {
     headers += IsOfTheConnection(name) ? "" : fmt::format("{}: {}\r\n", name, value);
   }
-  std::string answer = fakes::RawAnswer(response->status, response->body, headers);
+  std::string answer = fakes::RawResponse(response->status, response->body, headers);
   const size_t most = options_.range_bytes_max;
   const bool is_cut = range.has_value() && most > 0 && response->body.size() > most;
   if (is_cut) {

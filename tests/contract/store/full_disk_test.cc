@@ -69,7 +69,7 @@ TEST_F(RegistryOnAFullDisk, KeepsBundlesAndAcceptsNewOnesAfterCleanup) {
     const std::string when = fmt::format("{} KiB free: ", kibibytes);
     const auto seed = static_cast<uint32_t>(2 + kibibytes);
     const std::string tag = fmt::format("k-{}", kibibytes);
-    disk_.Leave(kibibytes);
+    disk_.FillUntilFree(kibibytes);
     const auto published = PublishTree(seed, tag);
     if (!published.ok()) {
       ++refused;
@@ -79,7 +79,7 @@ TEST_F(RegistryOnAFullDisk, KeepsBundlesAndAcceptsNewOnesAfterCleanup) {
       EXPECT_FALSE(store_->ResolveTag(kRepository, tag, {}).ok()) << when;
     }
     EXPECT_TRUE(Check(old->digest).ok()) << when << Check(old->digest);
-    disk_.MakeRoom();
+    disk_.RemoveFiller();
     const auto again = PublishTree(seed, tag);
     ASSERT_TRUE(again.ok()) << when << again.status();
     EXPECT_TRUE(Check(again->digest).ok()) << when << Check(again->digest);

@@ -43,17 +43,17 @@ void ObjectStore::Serve(fakes::RawConnection& connection) {
 
 std::string ObjectStore::Answer(const RawRequest& request) const {
   if (options_.asks_password) {
-    return fakes::RawAnswer(401, "", "WWW-Authenticate: Basic realm=\"objects\"\r\n");
+    return fakes::RawResponse(401, "", "WWW-Authenticate: Basic realm=\"objects\"\r\n");
   }
   std::ifstream file(options_.folder + request.target, std::ios::binary);
   const auto range = RangeOf(request);
   if (!file.is_open() || !range.has_value()) {
-    return fakes::RawAnswer(404, "");
+    return fakes::RawResponse(404, "");
   }
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   const auto first = static_cast<size_t>(range->first);
   const auto last = static_cast<size_t>(range->last);
-  return fakes::RawAnswer(
+  return fakes::RawResponse(
       206, bytes.substr(first, last - first + 1),
       fmt::format("Content-Range: bytes {}-{}/{}\r\n", first, last, bytes.size()));
 }

@@ -88,8 +88,8 @@ TEST_F(RegistryWithTls, IsReachedThroughConnectProxy) {
   EXPECT_TRUE(used.ok()) << used;
   EXPECT_THAT(proxy.asked(), Not(IsEmpty()));
   EXPECT_THAT(proxy.asked(), Each("CONNECT registry.test:443 HTTP/1.1"));
-  EXPECT_THAT(proxy.beginnings(), Each(HasSubstr("\x16\x03"))) << "a TLS handshake";
-  EXPECT_THAT(proxy.beginnings(), Each(Not(HasSubstr("/v2/"))));
+  EXPECT_THAT(proxy.first_bytes(), Each(HasSubstr("\x16\x03"))) << "a TLS handshake";
+  EXPECT_THAT(proxy.first_bytes(), Each(Not(HasSubstr("/v2/"))));
 }
 
 TEST_F(RegistryWithTls, DetectsProxyToAnotherServer) {

@@ -61,7 +61,7 @@ Json PlainScalar(const std::string& text) {
   return text;
 }
 
-struct Refused {
+struct InvalidYaml {
   YAML::Mark mark;
   std::string problem;
 };
@@ -88,7 +88,7 @@ class Builder final : public YAML::EventHandler {
     Count(mark, 1);
     if (WantsKey()) {
       if (open_.back().value.contains(text)) {
-        throw Refused{mark, fmt::format("duplicate key \"{}\"", text)};
+        throw InvalidYaml{mark, fmt::format("duplicate key \"{}\"", text)};
       }
       open_.back().key = text;
       Remember({.value = text}, anchor);
@@ -100,7 +100,7 @@ class Builder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) {
-      throw Refused{mark, "an alias within what it names"};
+      throw InvalidYaml{mark, "an alias within what it names"};
     }
     Count(mark, found->second.nodes);
     Add(mark, found->second, 0);
@@ -137,7 +137,7 @@ class Builder final : public YAML::EventHandler {
   void Count(const YAML::Mark& mark, size_t nodes) {
     nodes_ += nodes;
     if (nodes_ > limits_.nodes_max) {
-      throw Refused{mark, fmt::format("more than {} nodes", limits_.nodes_max)};
+      throw InvalidYaml{mark, fmt::format("more than {} nodes", limits_.nodes_max)};
     }
   }
 
@@ -161,7 +161,7 @@ class Builder final : public YAML::EventHandler {
       return;
     }
     if (WantsKey()) {
-      throw Refused{mark, "a key must be a string"};
+      throw InvalidYaml{mark, "a key must be a string"};
     }
     parent.value.emplace(*parent.key, counted.value);
     parent.key.reset();
@@ -169,10 +169,10 @@ class Builder final : public YAML::EventHandler {
 
   void Open(const YAML::Mark& mark, Json empty, YAML::anchor_t anchor) {
     if (WantsKey()) {
-      throw Refused{mark, "a key must be a string"};
+      throw InvalidYaml{mark, "a key must be a string"};
     }
     if (open_.size() >= static_cast<size_t>(limits_.depth_max)) {
-      throw Refused{mark, fmt::format("nested deeper than {}", limits_.depth_max)};
+      throw InvalidYaml{mark, fmt::format("nested deeper than {}", limits_.depth_max)};
     }
     open_.push_back(
         {.value = std::move(empty), .mark = mark, .anchor = anchor, .nodes_before = nodes_});
@@ -215,7 +215,7 @@ absl::StatusOr<std::vector<Json>> ParseYamlStream(std::string_view text, const Y
     while (parser.HandleNextDocument(builder)) {
     }
     return std::move(builder.documents());
-  } catch (const Refused& refused) {
+  } catch (const InvalidYaml& refused) {
     return At(refused.mark, refused.problem);
   } catch (const YAML::Exception& error) {
     return At(error.mark, error.msg);

@@ -66,7 +66,7 @@ absl::StatusOr<Device> Describe(const CudaDriver& cuda, int index) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<Devices>> AskCudaDriver(const std::string& library_name) {
+absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& library_name) {
   const SharedLibrary library(library_name);
   if (!library.open()) {
     return std::nullopt;

@@ -10,10 +10,10 @@ class CudaProbe final : public Probe {
   CudaProbe(std::string nvml, std::string cuda) : nvml_(std::move(nvml)), cuda_(std::move(cuda)) {}
 
   absl::StatusOr<Devices> Run() override {
-    CW_ASSIGN_OR_RETURN(std::optional<Devices> devices, AskNvml(nvml_));
+    CW_ASSIGN_OR_RETURN(std::optional<Devices> devices, QueryNvml(nvml_));
     if (!devices.has_value()) {
       // Some runtimes mount only libcuda (driver capability "compute" without "utility").
-      CW_ASSIGN_OR_RETURN(devices, AskCudaDriver(cuda_));
+      CW_ASSIGN_OR_RETURN(devices, QueryCudaDriver(cuda_));
     }
     return devices.has_value() ? *std::move(devices)
                                : Devices{.devices = {}, .driver_version = {}, .source = "none"};

@@ -140,7 +140,7 @@ absl::StatusOr<Devices> Ask(const Nvml& nvml) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<Devices>> AskNvml(const std::string& library_name) {
+absl::StatusOr<std::optional<Devices>> QueryNvml(const std::string& library_name) {
   const SharedLibrary library(library_name);
   Nvml nvml;
   if (!library.open()) {

@@ -12,8 +12,8 @@
 namespace cachewarm::gpu {
 
 // Returns nullopt if `library` is not on this machine. UNAVAILABLE if it does not answer.
-absl::StatusOr<std::optional<Devices>> AskNvml(const std::string& library);
-absl::StatusOr<std::optional<Devices>> AskCudaDriver(const std::string& library);
+absl::StatusOr<std::optional<Devices>> QueryNvml(const std::string& library);
+absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& library);
 
 // Returns a probe of these libraries, named as the driver installs them; tests use other names.
 std::unique_ptr<Probe> MakeCudaProbe(const std::string& nvml, const std::string& cuda);

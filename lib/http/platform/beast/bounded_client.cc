@@ -14,8 +14,8 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
-#include "lib/http/platform/beast/answer_parser.h"
 #include "lib/http/platform/beast/connection.h"
+#include "lib/http/platform/beast/response_parser.h"
 #include "lib/http/request_head.h"
 #include "lib/http/url.h"
 
@@ -25,7 +25,7 @@ namespace {
 namespace beast = boost::beast;
 using boost::asio::ip::tcp;
 
-constexpr size_t kAnswerReadBytes = 16U << 10U;
+constexpr size_t kReadBytes = 16U << 10U;
 constexpr size_t kUploadBytes = 64U << 10U;
 constexpr size_t kChunkHeadBytesMax = 32U << 10U;
 // Beast 1.74 asserts that a chunk header has at least this length when it is parsed again ("0\r\n"
@@ -96,8 +96,8 @@ class Transfer {
       }
     } while (IsInterim(parser_->head().status));
     response_ = std::move(parser_->head());
-    is_sunk_ = sink_ != nullptr && response_.status / 100 == 2;
-    return is_sunk_ ? sink_->Begin(response_) : absl::OkStatus();
+    has_sink_ = sink_ != nullptr && response_.status / 100 == 2;
+    return has_sink_ ? sink_->Begin(response_) : absl::OkStatus();
   }
 
   // No upgrade was requested, so 101 is the final response.
@@ -113,12 +113,12 @@ class Transfer {
   }
 
   absl::Status Deliver(const std::string& bytes) {
-    if (is_sunk_) {
+    if (has_sink_) {
       return bytes.empty() ? absl::OkStatus() : sink_->Write(bytes);
     }
-    const size_t room = request_.body_bytes_max - response_.body.size();
-    response_.body.append(bytes, 0, room);
-    is_full_ = sink_ != nullptr && bytes.size() >= room;
+    const size_t capacity = request_.body_bytes_max - response_.body.size();
+    response_.body.append(bytes, 0, capacity);
+    is_full_ = sink_ != nullptr && bytes.size() >= capacity;
     return absl::OkStatus();
   }
 
@@ -144,7 +144,7 @@ class Transfer {
     if (buffer_.size() > kChunkHeadBytesMax && parser_->is_header_done()) {
       return absl::UnavailableError("the answer is malformed: a chunk's head does not end");
     }
-    const auto space = buffer_.prepare(kAnswerReadBytes);
+    const auto space = buffer_.prepare(kReadBytes);
     CW_ASSIGN_OR_RETURN(const size_t count,
                         connection_.Read(std::span(static_cast<char*>(space.data()), space.size()),
                                          request_.inactivity));
@@ -188,9 +188,9 @@ class Transfer {
   beast::flat_buffer buffer_;
   size_t enough_ = 1;  // minimum of buffered bytes for the next parse
   size_t head_bytes_ = 0;
-  std::optional<AnswerParser> parser_;
+  std::optional<ResponseParser> parser_;
   Response response_;
-  bool is_sunk_ = false;
+  bool has_sink_ = false;
   bool is_full_ = false;
 };
 

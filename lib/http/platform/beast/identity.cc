@@ -14,7 +14,7 @@ namespace {
 
 namespace ssl = boost::asio::ssl;
 
-absl::Status Refused(std::string_view what, const boost::system::error_code& error) {
+absl::Status InvalidPem(std::string_view what, const boost::system::error_code& error) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", what, error.message()));
 }
 
@@ -38,11 +38,11 @@ absl::Status ServerIdentity::Use(std::string_view certificate_pem, std::string_v
     context->use_certificate_chain(Bytes(certificate_pem), error);
   }
   if (error) {
-    return Refused("certificate", error);
+    return InvalidPem("certificate", error);
   }
   context->use_private_key(Bytes(key_pem), ssl::context::pem, error);
   if (error) {
-    return Refused("key", error);
+    return InvalidPem("key", error);
   }
   if (SSL_CTX_check_private_key(context->native_handle()) != 1) {
     return absl::InvalidArgumentError("key: it does not belong to the certificate");

@@ -25,7 +25,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-constexpr std::chrono::seconds kAnswerGrace{1};
+constexpr std::chrono::seconds kResponseGrace{1};
 
 class BeastServer final : public Server {
  public:
@@ -79,12 +79,12 @@ class BeastServer final : public Server {
       acceptor_.close(ignored);
       again_.cancel();
     });
-    for (const auto& session : StopTaking()) {
+    for (const auto& session : StopAccepting()) {
       session->Close();
     }
     {
       std::unique_lock lock(live_mutex_);
-      ended_.wait_for(lock, kAnswerGrace, [this] { return live_ == 0; });
+      ended_.wait_for(lock, kResponseGrace, [this] { return live_ == 0; });
     }
     io_.stop();
     threads_.clear();  // joins the threads
@@ -105,7 +105,7 @@ class BeastServer final : public Server {
     }
   }
 
-  std::vector<std::shared_ptr<Session>> StopTaking() {
+  std::vector<std::shared_ptr<Session>> StopAccepting() {
     std::lock_guard lock(sessions_mutex_);
     stopping_ = true;
     std::vector<std::shared_ptr<Session>> live;
@@ -168,13 +168,14 @@ class BeastServer final : public Server {
 
   // Returns null if TLS has no certificate yet.
   std::unique_ptr<Session> MakeSession(tcp::socket socket) {
-    const SessionMeans means{.options = options_, .routes = routes_, .draining = draining_};
+    const SessionDependencies dependencies{
+        .options = options_, .routes = routes_, .draining = draining_};
     if (options_.identity == nullptr) {
-      return MakePlainSession(std::move(socket), means);
+      return MakePlainSession(std::move(socket), dependencies);
     }
     auto context = options_.identity->state().Current();
     return context == nullptr ? nullptr
-                              : MakeTlsSession(std::move(socket), std::move(context), means);
+                              : MakeTlsSession(std::move(socket), std::move(context), dependencies);
   }
 
   const ServerOptions options_;

@@ -22,7 +22,7 @@ std::string Text(beast::string_view text) {
   return {text.data(), text.size()};
 }
 
-status RefusalOf(beast::error_code error) {
+status ErrorStatusOf(beast::error_code error) {
   if (error == beast::http::error::header_limit) {
     return status::request_header_fields_too_large;
   }
@@ -56,19 +56,19 @@ using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 constexpr size_t kRequestReadBytes = 4096;
 // Timeout for the TLS close_notify exchange.
-constexpr std::chrono::seconds kGoodbye{1};
+constexpr std::chrono::seconds kCloseNotifyTimeout{1};
 
 // A session over a plain or TLS stream.
 template <typename Stream>
 class StreamSession : public Session {
  public:
   template <typename... Arguments>
-  explicit StreamSession(const SessionMeans& means, Arguments&&... arguments)
+  explicit StreamSession(const SessionDependencies& dependencies, Arguments&&... arguments)
       : stream_(std::forward<Arguments>(arguments)...),
-        options_(means.options),
-        routes_(means.routes),
-        draining_(means.draining),
-        buffer_(means.options.header_bytes_max + kRequestReadBytes) {}
+        options_(dependencies.options),
+        routes_(dependencies.routes),
+        draining_(dependencies.draining),
+        buffer_(dependencies.options.header_bytes_max + kRequestReadBytes) {}
 
   void Run() override {
     boost::asio::dispatch(stream_.get_executor(), [self = Self()] {
@@ -168,7 +168,7 @@ class StreamSession : public Session {
     if (error) {
       return IsMalformed(error) && error != beast::http::error::end_of_stream &&
                      error != beast::http::error::partial_message
-                 ? Refuse(RefusalOf(error))
+                 ? Refuse(ErrorStatusOf(error))
                  : End();
     }
     const auto& request = parser_->get();
@@ -229,8 +229,9 @@ class StreamSession : public Session {
 class TlsSession final : public StreamSession<TlsStream> {
  public:
   TlsSession(boost::asio::ip::tcp::socket socket,
-             std::shared_ptr<boost::asio::ssl::context> context, const SessionMeans& means)
-      : StreamSession(means, std::move(socket), *context), context_(std::move(context)) {}
+             std::shared_ptr<boost::asio::ssl::context> context,
+             const SessionDependencies& dependencies)
+      : StreamSession(dependencies, std::move(socket), *context), context_(std::move(context)) {}
 
  protected:
   void Begin() override {
@@ -245,7 +246,7 @@ class TlsSession final : public StreamSession<TlsStream> {
   }
 
   void End() override {
-    Socket().expires_after(kGoodbye);
+    Socket().expires_after(kCloseNotifyTimeout);
     stream_.async_shutdown(
         [this, self = Self()](const beast::error_code& /*ignored*/) { CloseSocket(); });
   }
@@ -257,14 +258,14 @@ class TlsSession final : public StreamSession<TlsStream> {
 }  // namespace
 
 std::unique_ptr<Session> MakePlainSession(boost::asio::ip::tcp::socket socket,
-                                          const SessionMeans& means) {
-  return std::make_unique<StreamSession<PlainStream>>(means, std::move(socket));
+                                          const SessionDependencies& dependencies) {
+  return std::make_unique<StreamSession<PlainStream>>(dependencies, std::move(socket));
 }
 
 std::unique_ptr<Session> MakeTlsSession(boost::asio::ip::tcp::socket socket,
                                         std::shared_ptr<boost::asio::ssl::context> context,
-                                        const SessionMeans& means) {
-  return std::make_unique<TlsSession>(std::move(socket), std::move(context), means);
+                                        const SessionDependencies& dependencies) {
+  return std::make_unique<TlsSession>(std::move(socket), std::move(context), dependencies);
 }
 
 }  // namespace cachewarm::http

@@ -27,16 +27,16 @@ class Session : public std::enable_shared_from_this<Session> {
 };
 
 // State shared by all connections of a server; must outlive them.
-struct SessionMeans {
+struct SessionDependencies {
   const ServerOptions& options;
   const std::map<std::string, Handler>& routes;
   const std::atomic<bool>& draining;  // responses close their connections
 };
 
 std::unique_ptr<Session> MakePlainSession(boost::asio::ip::tcp::socket socket,
-                                          const SessionMeans& means);
+                                          const SessionDependencies& dependencies);
 std::unique_ptr<Session> MakeTlsSession(boost::asio::ip::tcp::socket socket,
                                         std::shared_ptr<boost::asio::ssl::context> context,
-                                        const SessionMeans& means);
+                                        const SessionDependencies& dependencies);
 
 }  // namespace cachewarm::http

@@ -163,21 +163,21 @@ class Transfer {
   absl::Status Pump(std::stop_token stop) {
     for (;;) {
       switch (exchange_->Await(request_.inactivity, stop)) {
-        case Exchange::Turn::kStopped:
+        case Exchange::Event::kStopped:
           return absl::CancelledError("stopped");
-        case Exchange::Turn::kSilence:
+        case Exchange::Event::kInactivity:
           return absl::DeadlineExceededError(fmt::format("{}: no byte moved for {}", url_.Origin(),
                                                          FormatDuration(request_.inactivity)));
-        case Exchange::Turn::kUpload:
+        case Exchange::Event::kUpload:
           CW_RETURN_IF_ERROR(Upload());
           break;
-        case Exchange::Turn::kHead:
+        case Exchange::Event::kHead:
           CW_RETURN_IF_ERROR(Begin());
           break;
-        case Exchange::Turn::kBytes:
+        case Exchange::Event::kBytes:
           CW_RETURN_IF_ERROR(Deliver(exchange_->TakeBytes()));
           break;
-        case Exchange::Turn::kDone:
+        case Exchange::Event::kDone:
           return Finish();
       }
     }
@@ -195,21 +195,21 @@ class Transfer {
 
   absl::Status Begin() {
     response_ = exchange_->TakeHead();
-    is_sunk_ = sink_ != nullptr && response_.status / 100 == 2;
-    return is_sunk_ ? sink_->Begin(response_) : absl::OkStatus();
+    has_sink_ = sink_ != nullptr && response_.status / 100 == 2;
+    return has_sink_ ? sink_->Begin(response_) : absl::OkStatus();
   }
 
   absl::Status Deliver(const std::string& bytes) {
-    if (is_sunk_) {
+    if (has_sink_) {
       return sink_->Write(bytes);
     }
-    const size_t room = request_.body_bytes_max - response_.body.size();
+    const size_t capacity = request_.body_bytes_max - response_.body.size();
     // The text of an error may be truncated, but not a response that the caller reads.
-    if (bytes.size() > room && sink_ == nullptr) {
+    if (bytes.size() > capacity && sink_ == nullptr) {
       return absl::ResourceExhaustedError(fmt::format("{}: the answer is larger than {} bytes",
                                                       url_.Origin(), request_.body_bytes_max));
     }
-    response_.body.append(bytes, 0, std::min(room, bytes.size()));
+    response_.body.append(bytes, 0, std::min(capacity, bytes.size()));
     return absl::OkStatus();
   }
 
@@ -222,7 +222,7 @@ class Transfer {
   pplx::cancellation_token_source cancel_;
   std::vector<char> buffer_;
   Response response_;
-  bool is_sunk_ = false;
+  bool has_sink_ = false;
   bool started_ = false;
 };
 

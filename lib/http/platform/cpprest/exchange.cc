@@ -33,49 +33,49 @@ absl::Status Append(const uint8_t* bytes, size_t count, std::string& arrived) {
 
 }  // namespace
 
-bool Exchange::IsEventful() const {
-  return wish_.has_value() || head_.has_value() || (head_taken_ && !arrived_.empty()) ||
+bool Exchange::HasEvent() const {
+  return pending_read_.has_value() || head_.has_value() || (head_taken_ && !arrived_.empty()) ||
          !refused_.ok() || done_.has_value();
 }
 
-Exchange::Turn Exchange::Await(Duration inactivity, std::stop_token stop) {
+Exchange::Event Exchange::Await(Duration inactivity, std::stop_token stop) {
   std::unique_lock lock(mutex_);
   do {
-    stirred_ = false;
-    wake_.wait_for(lock, stop, inactivity, [&] { return stirred_ || IsEventful(); });
-  } while (stirred_ && !IsEventful() && !stop.stop_requested());
+    made_progress_ = false;
+    wake_.wait_for(lock, stop, inactivity, [&] { return made_progress_ || HasEvent(); });
+  } while (made_progress_ && !HasEvent() && !stop.stop_requested());
   if (stop.stop_requested()) {
-    return Turn::kStopped;
+    return Event::kStopped;
   }
   if (head_.has_value()) {
-    return Turn::kHead;
+    return Event::kHead;
   }
   if (head_taken_ && !arrived_.empty()) {
-    return Turn::kBytes;
+    return Event::kBytes;
   }
   if (!refused_.ok() || done_.has_value()) {
-    return Turn::kDone;
+    return Event::kDone;
   }
-  return wish_.has_value() ? Turn::kUpload : Turn::kSilence;
+  return pending_read_.has_value() ? Event::kUpload : Event::kInactivity;
 }
 
 size_t Exchange::wanted() const {
   std::lock_guard lock(mutex_);
-  return wish_.has_value() ? wish_->count : 0;
+  return pending_read_.has_value() ? pending_read_->count : 0;
 }
 
 void Exchange::Supply(std::string_view bytes) {
   std::unique_lock lock(mutex_);
-  if (!wish_.has_value()) {
+  if (!pending_read_.has_value()) {
     return;
   }
-  Wish wish = std::move(*wish_);
-  wish_.reset();
+  PendingRead read = std::move(*pending_read_);
+  pending_read_.reset();
   lock.unlock();
   // The library keeps `out` alive until `filled` is set.
-  const size_t count = std::min(bytes.size(), wish.count);
-  std::memcpy(wish.out, bytes.data(), count);
-  wish.filled.set(count);
+  const size_t count = std::min(bytes.size(), read.count);
+  std::memcpy(read.out, bytes.data(), count);
+  read.filled.set(count);
 }
 
 Response Exchange::TakeHead() {
@@ -92,10 +92,10 @@ std::string Exchange::TakeBytes() {
   if (!refused_.ok()) {
     return bytes;
   }
-  auto held_back = std::exchange(held_back_, std::nullopt);
+  auto write = std::exchange(pending_write_, std::nullopt);
   lock.unlock();
-  if (held_back.has_value()) {
-    held_back->second.set(held_back->first);
+  if (write.has_value()) {
+    write->second.set(write->first);
   }
   return bytes;
 }
@@ -109,14 +109,14 @@ void Exchange::Abandon() {
   std::unique_lock lock(mutex_);
   abandoned_ = true;
   arrived_.clear();
-  auto held_back = std::exchange(held_back_, std::nullopt);
-  auto wish = std::exchange(wish_, std::nullopt);
+  auto write = std::exchange(pending_write_, std::nullopt);
+  auto read = std::exchange(pending_read_, std::nullopt);
   lock.unlock();
-  if (held_back.has_value()) {
-    held_back->second.set(held_back->first);
+  if (write.has_value()) {
+    write->second.set(write->first);
   }
-  if (wish.has_value()) {
-    wish->filled.set(0);
+  if (read.has_value()) {
+    read->filled.set(0);
   }
 }
 
@@ -150,15 +150,15 @@ pplx::task<size_t> Exchange::Put(const uint8_t* bytes, size_t count) {
     return pplx::task_from_result(count);
   }
   refused_ = Append(bytes, count, arrived_);
-  stirred_ = true;
+  made_progress_ = true;
   wake_.notify_all();
   if (refused_.ok() && arrived_.size() < kArrivedBytesMax) {
     return pplx::task_from_result(count);
   }
   // Rejected bytes wait until the caller abandons the exchange: a failing task would block the
   // library's only thread (docs/design/0005-cancelling-in-cpprestsdk.md).
-  held_back_.emplace(count, pplx::task_completion_event<size_t>());
-  return pplx::create_task(held_back_->second);
+  pending_write_.emplace(count, pplx::task_completion_event<size_t>());
+  return pplx::create_task(pending_write_->second);
 }
 
 pplx::task<size_t> Exchange::Get(uint8_t* out, size_t count) {
@@ -166,10 +166,10 @@ pplx::task<size_t> Exchange::Get(uint8_t* out, size_t count) {
   if (abandoned_) {
     return pplx::task_from_result<size_t>(0);
   }
-  wish_ = Wish{.out = out, .count = count, .filled = {}};
-  stirred_ = true;
+  pending_read_ = PendingRead{.out = out, .count = count, .filled = {}};
+  made_progress_ = true;
   wake_.notify_all();
-  return pplx::create_task(wish_->filled);
+  return pplx::create_task(pending_read_->filled);
 }
 
 }  // namespace cachewarm::http

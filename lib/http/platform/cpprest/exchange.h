@@ -20,12 +20,12 @@ namespace cachewarm::http {
 // caller has left; it then ignores further bytes.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
-  enum class Turn { kUpload, kHead, kBytes, kDone, kSilence, kStopped };
+  enum class Event { kUpload, kHead, kBytes, kDone, kInactivity, kStopped };
 
   // Methods for the caller's thread.
 
-  // Waits for the next event. kSilence: no byte moved for `inactivity` since the last call.
-  Turn Await(Duration inactivity, std::stop_token stop);
+  // Waits for the next event. kInactivity: no byte moved for `inactivity` since the last call.
+  Event Await(Duration inactivity, std::stop_token stop);
   // After kUpload: returns the number of wanted bytes; then pass at least one byte, or the error.
   size_t wanted() const;
   void Supply(std::string_view bytes);
@@ -52,22 +52,22 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   pplx::task<size_t> Get(uint8_t* out, size_t count);
 
  private:
-  struct Wish {
+  struct PendingRead {
     uint8_t* out = nullptr;
     size_t count = 0;
     pplx::task_completion_event<size_t> filled;
   };
-  bool IsEventful() const;
+  bool HasEvent() const;
 
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;
-  bool stirred_ = false;  // bytes moved since the last Await()
+  bool made_progress_ = false;  // bytes moved since the last Await()
   bool abandoned_ = false;
   std::optional<Response> head_;
   bool head_taken_ = false;  // bytes may arrive before the head was reported
   std::string arrived_;
-  std::optional<std::pair<size_t, pplx::task_completion_event<size_t>>> held_back_;
-  std::optional<Wish> wish_;
+  std::optional<std::pair<size_t, pplx::task_completion_event<size_t>>> pending_write_;
+  std::optional<PendingRead> pending_read_;
   absl::Status refused_;  // error of Put(); done_ holds the library's
   std::optional<absl::Status> done_;
 };

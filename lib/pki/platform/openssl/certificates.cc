@@ -44,7 +44,7 @@ std::vector<std::string> DnsNamesOf(const X509* certificate) {
   return out;
 }
 
-absl::Status Refused(std::string_view what) {
+absl::Status InvalidPem(std::string_view what) {
   ERR_clear_error();
   return absl::InvalidArgumentError(std::string(what));
 }
@@ -85,14 +85,14 @@ std::string WritePem(X509* certificate) {
 
 absl::StatusOr<std::vector<Certificate>> ParseCertificates(std::string_view pem) {
   if (pem.size() > kPemBytesMax) {
-    return Refused(fmt::format("is larger than {} bytes", kPemBytesMax));
+    return InvalidPem(fmt::format("is larger than {} bytes", kPemBytesMax));
   }
   const Bio bio = Memory(pem);
   std::vector<Certificate> certificates;
   ERR_clear_error();
   while (const X509Pointer read{PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr)}) {
     if (certificates.size() == kCertificatesMax) {
-      return Refused(fmt::format("holds more than {} certificates", kCertificatesMax));
+      return InvalidPem(fmt::format("holds more than {} certificates", kCertificatesMax));
     }
     certificates.push_back({.pem = WritePem(read.get()),
                             .from = TimeOf(X509_get0_notBefore(read.get())),
@@ -101,7 +101,7 @@ absl::StatusOr<std::vector<Certificate>> ParseCertificates(std::string_view pem)
   }
   // PEM_read stops at the end of the text or at an incomplete block.
   if (certificates.empty() || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
-    return Refused("holds no whole PEM \"CERTIFICATE\", or one that cannot be read");
+    return InvalidPem("holds no whole PEM \"CERTIFICATE\", or one that cannot be read");
   }
   ERR_clear_error();
   return certificates;
@@ -118,7 +118,7 @@ bool IsSignedBy(std::string_view certificate, std::string_view authority) {
   return good;
 }
 
-bool Belongs(std::string_view key, std::string_view certificate) {
+bool KeyMatches(std::string_view key, std::string_view certificate) {
   const Key read = ReadKey(key);
   const X509Pointer leaf = ReadCertificate(certificate);
   if (read == nullptr || leaf == nullptr) {

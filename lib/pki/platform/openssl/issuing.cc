@@ -93,16 +93,16 @@ absl::StatusOr<Made> Begin(const std::string& name, const Validity& validity, X5
   return made;
 }
 
-absl::StatusOr<Pair> Finish(const Made& made, EVP_PKEY* signer) {
+absl::StatusOr<KeyPair> Finish(const Made& made, EVP_PKEY* signer) {
   if (X509_sign(made.certificate.get(), signer, EVP_sha256()) == 0) {
     return Failed("cannot sign a certificate");
   }
-  return Pair{.certificate = WritePem(made.certificate.get()), .key = WriteKey(made.key.get())};
+  return KeyPair{.certificate = WritePem(made.certificate.get()), .key = WriteKey(made.key.get())};
 }
 
 }  // namespace
 
-absl::StatusOr<Pair> MakeAuthority(const std::string& name, const Validity& validity) {
+absl::StatusOr<KeyPair> MakeAuthority(const std::string& name, const Validity& validity) {
   CW_ASSIGN_OR_RETURN(const Made made, Begin(name, validity, nullptr));
   const Draft draft{.certificate = made.certificate.get(), .issuer = made.certificate.get()};
   if (!draft.Add(NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
@@ -112,8 +112,9 @@ absl::StatusOr<Pair> MakeAuthority(const std::string& name, const Validity& vali
   return Finish(made, made.key.get());
 }
 
-absl::StatusOr<Pair> IssueServing(const Pair& authority, const std::vector<std::string>& dns_names,
-                                  const Validity& validity) {
+absl::StatusOr<KeyPair> IssueServing(const KeyPair& authority,
+                                     const std::vector<std::string>& dns_names,
+                                     const Validity& validity) {
   const X509Pointer issuer = ReadCertificate(authority.certificate);
   const Key signer = ReadKey(authority.key);
   if (issuer == nullptr || signer == nullptr || dns_names.empty()) {

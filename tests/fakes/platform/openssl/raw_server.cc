@@ -76,7 +76,7 @@ class Connection final : public RawConnection {
 
   uint64_t written() const override { return written_; }
 
-  void Hang() override {
+  void BlockUntilStop() override {
     while (!stop_.stop_requested()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(kPollMillis));
     }
@@ -239,7 +239,7 @@ std::string RawServer::Url(std::string_view target) const {
                      target);
 }
 
-std::string RawAnswer(int status, std::string_view body, std::string_view headers) {
+std::string RawResponse(int status, std::string_view body, std::string_view headers) {
   return fmt::format("HTTP/1.1 {} Scripted\r\nContent-Length: {}\r\n{}\r\n{}", status, body.size(),
                      headers, body);
 }

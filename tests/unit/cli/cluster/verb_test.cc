@@ -131,7 +131,7 @@ TEST_F(ReleaseVerbTest, UsesNamespaceOfContextOrCommandLine) {
                {{"a-pod"}, "GET /api/v1/namespaces/team/pods/a-pod "}};
   for (const auto& each : cases) {
     Api api([](const std::string&) {
-      return fakes::RawAnswer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
+      return fakes::RawResponse(404, R"({"kind":"Status","reason":"NotFound","code":404})");
     });
     environment_["KUBECONFIG"] = Kubeconfig(api.url());
     EXPECT_EQ(Run(each.words).code, kNotFound) << each.requests;
@@ -141,7 +141,7 @@ TEST_F(ReleaseVerbTest, UsesNamespaceOfContextOrCommandLine) {
 
 TEST_F(ReleaseVerbTest, TableListsEveryPod) {
   Api api([](const std::string& request) {
-    return fakes::RawAnswer(200, request.starts_with("GET") ? kOneHeldPod : "{}");
+    return fakes::RawResponse(200, request.starts_with("GET") ? kOneHeldPod : "{}");
   });
   const std::vector<std::string> words = {"--all", "--kubeconfig", Kubeconfig(api.url())};
   const Outcome table = Run(words);
@@ -165,8 +165,8 @@ TEST_F(ReleaseVerbTest, TableListsEveryPod) {
 TEST_F(ReleaseVerbTest, PodThatStaysHeldIsAFailure) {
   Api api([](const std::string& request) {
     return request.starts_with("GET /api/v1/namespaces/team/pods?")
-               ? fakes::RawAnswer(200, kOneHeldPod)
-               : fakes::RawAnswer(403, R"({"kind":"Status","code":403,"message":"not you"})");
+               ? fakes::RawResponse(200, kOneHeldPod)
+               : fakes::RawResponse(403, R"({"kind":"Status","code":403,"message":"not you"})");
   });
   const Outcome outcome = Run({"--all", "--kubeconfig", Kubeconfig(api.url())});
   EXPECT_EQ(outcome.code, kFailed);

@@ -130,7 +130,7 @@ TEST(Flusher, SyncsInTheBackground) {
   const fs::Dir dir = directory.Open();
   Flusher flusher(dir);
   for (int i = 0; i < 10; ++i) {
-    flusher.Wrote(64LL << 20);
+    flusher.RecordWritten(64LL << 20);
   }
   EXPECT_TRUE(flusher.Finish().ok());
 }
@@ -140,7 +140,7 @@ TEST(Flusher, MayBeDestroyedAtAnyTime) {
   const fs::Dir dir = directory.Open();
   for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{1} << 30}) {
     Flusher flusher(dir);
-    flusher.Wrote(bytes);
+    flusher.RecordWritten(bytes);
   }
 }
 

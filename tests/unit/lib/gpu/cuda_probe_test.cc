@@ -16,7 +16,7 @@ class CudaProbeTest : public ::testing::Test {
  protected:
   void TearDown() override { ::unsetenv("PLAYED_SCENE"); }
 
-  absl::StatusOr<Devices> Ask(const std::string& scene, const std::string& nvml = PLAYED_NVML,
+  absl::StatusOr<Devices> Ask(const std::string& scene, const std::string& nvml = FAKE_NVML,
                               const std::string& cuda = kNone) {
     ::setenv("PLAYED_SCENE", scene.c_str(), 1);
     return MakeCudaProbe(nvml, cuda)->Run();
@@ -86,12 +86,12 @@ TEST_F(CudaProbeTest, ADriverThatDoesNotAnswerIsAskedAgain) {
 }
 
 TEST_F(CudaProbeTest, ALibraryWithoutTheSymbolsIsAnError) {
-  EXPECT_TRUE(absl::IsUnavailable(Ask("", PLAYED_EMPTY).status()));
-  EXPECT_TRUE(absl::IsUnavailable(Ask("", kNone, PLAYED_EMPTY).status()));
+  EXPECT_TRUE(absl::IsUnavailable(Ask("", FAKE_EMPTY).status()));
+  EXPECT_TRUE(absl::IsUnavailable(Ask("", kNone, FAKE_EMPTY).status()));
 }
 
 TEST_F(CudaProbeTest, TheCudaDriverStandsInForNvml) {
-  const auto devices = Ask("h200", kNone, PLAYED_CUDA);
+  const auto devices = Ask("h200", kNone, FAKE_CUDA);
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_EQ(devices->source, "cuda");
   EXPECT_EQ(devices->driver_version, "");
@@ -104,7 +104,7 @@ TEST_F(CudaProbeTest, TheCudaDriverStandsInForNvml) {
 
 TEST_F(CudaProbeTest, AStubOfTheCudaDriverIsNoDevice) {
   for (const char* scene : {"stub", "no-device"}) {
-    const auto devices = Ask(scene, kNone, PLAYED_CUDA);
+    const auto devices = Ask(scene, kNone, FAKE_CUDA);
     ASSERT_TRUE(devices.ok()) << devices.status();
     EXPECT_EQ(devices->source, "none") << scene;
   }
@@ -113,9 +113,9 @@ TEST_F(CudaProbeTest, AStubOfTheCudaDriverIsNoDevice) {
 TEST_F(CudaProbeTest, ErrorsOfTheCudaDriverAreNamed) {
   for (const char* scene : {"init-fails", "count-fails", "get-fails", "name-fails",
                             "attribute-fails", "absurd", "silent"}) {
-    EXPECT_TRUE(absl::IsUnavailable(Ask(scene, kNone, PLAYED_CUDA).status())) << scene;
+    EXPECT_TRUE(absl::IsUnavailable(Ask(scene, kNone, FAKE_CUDA).status())) << scene;
   }
-  EXPECT_THAT(std::string(Ask("silent", kNone, PLAYED_CUDA).status().message()),
+  EXPECT_THAT(std::string(Ask("silent", kNone, FAKE_CUDA).status().message()),
               HasSubstr("unknown error"));
 }
 

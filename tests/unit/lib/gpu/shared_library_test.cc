@@ -15,17 +15,17 @@ TEST(SharedLibrary, SaysWhyItIsNotOpen) {
 }
 
 TEST(SharedLibrary, FindsItsSymbolsAndNoOthers) {
-  const SharedLibrary library(PLAYED_EMPTY);
+  const SharedLibrary library(FAKE_EMPTY);
   ASSERT_TRUE(library.open()) << library.error();
   int (*function)() = nullptr;
-  ASSERT_TRUE(library.Find("cachewarm_played_empty", function));
+  ASSERT_TRUE(library.Find("cachewarm_fake_empty", function));
   EXPECT_EQ(function(), 1);
   EXPECT_FALSE(library.Find("nvmlInit_v2", function));
   EXPECT_EQ(function, nullptr);
 }
 
 TEST(SharedLibrary, MovesItsHandle) {
-  SharedLibrary first(PLAYED_EMPTY);
+  SharedLibrary first(FAKE_EMPTY);
   const SharedLibrary second(std::move(first));
   EXPECT_TRUE(second.open());
   EXPECT_FALSE(first.open());  // NOLINT(bugprone-use-after-move): that is what is tested

@@ -16,7 +16,7 @@ namespace cachewarm::http {
 namespace {
 
 using fakes::Await;
-using fakes::RawAnswer;
+using fakes::RawResponse;
 using fakes::RawChunk;
 using fakes::RawConnection;
 using fakes::RawServer;
@@ -165,7 +165,7 @@ TEST(BoundedClient, InterimAnswersArePassedOverAndASwitchOfProtocolIsNot) {
     connection.ReadRequest();
     connection.Write(number == 0 ? "HTTP/1.1 100 Continue\r\n\r\n"
                                    "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" +
-                                       RawAnswer(200, "at last")
+                                       RawResponse(200, "at last")
                                  : "HTTP/1.1 101 Switching Protocols\r\n\r\n");
     connection.AwaitPeerClose();
   });
@@ -204,7 +204,7 @@ TEST(BoundedClient, EveryRequestHasAConnectionOfItsOwn) {
   std::atomic<int> closed = 0;
   RawServer server([&](RawConnection& connection, int) {
     EXPECT_NE(connection.ReadRequest().find("Connection: close\r\n"), std::string::npos);
-    connection.Write(RawAnswer(200, "x"));
+    connection.Write(RawResponse(200, "x"));
     closed += connection.AwaitPeerClose() ? 1 : 0;
   });
   const auto client = NewBoundedClient();

@@ -42,7 +42,7 @@ void ExpectStops(Client& client, const Request& request, const std::function<boo
 TEST_P(EveryClient, StopsWhileItWaitsForAnAnswer) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
-    connection.Hang();
+    connection.BlockUntilStop();
   });
   ExpectStops(*NewClient(), {.url = server.Url("/")}, [&] { return server.connections() > 0; });
 }
@@ -53,7 +53,7 @@ TEST_P(EveryClient, StopsInTheMiddleOfABody) {
     connection.ReadRequest();
     connection.Write(kChunkedHead + RawChunk("abc"));
     said = true;
-    connection.Hang();
+    connection.BlockUntilStop();
   });
   ExpectStops(*NewClient(), {.url = server.Url("/")}, [&] { return said.load(); });
 }

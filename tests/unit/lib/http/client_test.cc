@@ -16,7 +16,7 @@
 namespace cachewarm::http {
 namespace {
 
-using fakes::RawAnswer;
+using fakes::RawResponse;
 using fakes::RawChunk;
 using fakes::RawConnection;
 using fakes::RawServer;
@@ -63,7 +63,7 @@ TEST_P(EveryClient, SendsMethodTargetHeadersAndBodyAsGiven) {
   std::string seen;
   RawServer server([&](RawConnection& connection, int) {
     seen = connection.ReadRequest();
-    connection.Write(RawAnswer(201, "made", "X-Answer: yes\r\n"));
+    connection.Write(RawResponse(201, "made", "X-Answer: yes\r\n"));
     connection.AwaitPeerClose();
   });
   const auto response = NewClient()->Send({.method = Method::kPatch,
@@ -89,7 +89,7 @@ TEST_P(EveryClient, EveryMethodArrivesAndAnEmptyBodyHasALength) {
     RawServer server([&](RawConnection& connection, int) {
       seen = connection.ReadRequest();
       connection.Write(method == Method::kHead ? "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"
-                                               : RawAnswer(200, ""));
+                                               : RawResponse(200, ""));
       connection.AwaitPeerClose();
     });
     const auto response = NewClient()->Send({.method = method, .url = server.Url("/")}, {});
@@ -104,7 +104,7 @@ TEST_P(EveryClient, EveryMethodArrivesAndAnEmptyBodyHasALength) {
 TEST_P(EveryClient, AnErrorAnswerIsAResponse) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
-    connection.Write(RawAnswer(503, "later", "Retry-After: 3\r\n"));
+    connection.Write(RawResponse(503, "later", "Retry-After: 3\r\n"));
   });
   const auto response = NewClient()->Send({.url = server.Url("/")}, {});
   ASSERT_TRUE(response.ok());
@@ -116,7 +116,7 @@ TEST_P(EveryClient, AnErrorAnswerIsAResponse) {
 TEST_P(EveryClient, RedirectsAreGivenToTheCaller) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
-    connection.Write(RawAnswer(307, "", "Location: http://elsewhere.example/x\r\n"));
+    connection.Write(RawResponse(307, "", "Location: http://elsewhere.example/x\r\n"));
   });
   const auto response = NewClient()->Send({.url = server.Url("/")}, {});
   ASSERT_TRUE(response.ok());
@@ -128,7 +128,7 @@ TEST_P(EveryClient, RedirectsAreGivenToTheCaller) {
 TEST(Client, ConnectionsAreKeptAndUsedAgain) {
   RawServer server([](RawConnection& connection, int) {
     while (!connection.ReadRequest().empty()) {
-      connection.Write(RawAnswer(200, "x"));
+      connection.Write(RawResponse(200, "x"));
     }
   });
   const auto client = NewClient();
@@ -157,7 +157,7 @@ TEST(Client, AnAnswerWithoutBodyLeavesTheConnectionUsable) {
 TEST(Client, AKeptConnectionThatTheServerClosedIsReplaced) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
-    connection.Write(RawAnswer(200, "x"));
+    connection.Write(RawResponse(200, "x"));
   });
   const auto client = NewClient();
   for (int i = 0; i < 3; ++i) {
@@ -190,7 +190,7 @@ TEST_P(EveryClient, AChunkedBodyArrivesPieceByPiece) {
 TEST_P(EveryClient, TheBodyOfAnErrorDoesNotGoToTheSink) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
-    connection.Write(RawAnswer(410, "gone for good"));
+    connection.Write(RawResponse(410, "gone for good"));
   });
   Collector sink;
   const auto response =
@@ -205,7 +205,7 @@ TEST_P(EveryClient, TheBodyOfAnErrorDoesNotGoToTheSink) {
 TEST_P(EveryClient, AnAnswerOverTheLimitIsRefused) {
   RawServer server([](RawConnection& connection, int) {
     while (!connection.ReadRequest().empty()) {
-      connection.Write(RawAnswer(200, std::string(1000, 'x')));
+      connection.Write(RawResponse(200, std::string(1000, 'x')));
     }
   });
   const auto client = NewClient();
@@ -266,7 +266,7 @@ TEST_P(EveryClient, AChunkOfLessThanNothingEndsItsRequestAlone) {
     RawServer server([&](RawConnection& connection, int number) {
       connection.ReadRequest();
       if (number > 0) {
-        return connection.Write(RawAnswer(200, "well"));
+        return connection.Write(RawResponse(200, "well"));
       }
       connection.Write(kChunkedHead + RawChunk("abc") + size + "\r\nabc\r\n");
       connection.AwaitPeerClose();
@@ -331,7 +331,7 @@ TEST_P(EveryClient, ASilentServerIsNoticedByTheInactivityTimeout) {
     RawServer server([&](RawConnection& connection, int) {
       connection.ReadRequest();
       connection.Write(said);
-      connection.Hang();
+      connection.BlockUntilStop();
     });
     Collector sink;
     const auto response =
@@ -341,7 +341,7 @@ TEST_P(EveryClient, ASilentServerIsNoticedByTheInactivityTimeout) {
 }
 
 TEST_P(EveryClient, AServerThatDoesNotTakeAnUploadIsNoticedToo) {
-  RawServer server([](RawConnection& connection, int) { connection.Hang(); },
+  RawServer server([](RawConnection& connection, int) { connection.BlockUntilStop(); },
                    {.receive_buffer_bytes = 4096});
   StringSource source(std::string(64U << 20U, 'x'));
   const auto response = NewClient()->Send({.method = Method::kPut,
@@ -360,8 +360,8 @@ TEST_P(EveryClient, ASlowSinkSlowsTheServerDownAndDoesNotRunIntoTheTimeout) {
     connection.ReadRequest();
     peer = &connection;
     answering.set_value();
-    connection.Write(RawAnswer(200, std::string(kBytes, 'x')));
-    connection.Hang();
+    connection.Write(RawResponse(200, std::string(kBytes, 'x')));
+    connection.BlockUntilStop();
   });
   Collector sink;
   sink.is_blocked = true;
@@ -405,7 +405,7 @@ TEST_P(EveryClient, AnUploadIsPulledFromItsSourceWithItsLength) {
   std::string seen;
   RawServer server([&](RawConnection& connection, int) {
     seen = connection.ReadRequest();
-    connection.Write(RawAnswer(201, ""));
+    connection.Write(RawResponse(201, ""));
   });
   std::string content;
   for (int i = 0; i < 300'000; ++i) {
@@ -423,7 +423,7 @@ TEST_P(EveryClient, AnEmptyUploadIsSentToo) {
   std::string seen;
   RawServer server([&](RawConnection& connection, int) {
     seen = connection.ReadRequest();
-    connection.Write(RawAnswer(201, ""));
+    connection.Write(RawResponse(201, ""));
   });
   StringSource source("");
   const auto response =
@@ -452,7 +452,7 @@ TEST_P(EveryClient, ASourceThatFailsOrEndsEarlyEndsTheUpload) {
 TEST_P(EveryClient, ManyThreadsShareOne) {
   RawServer server([](RawConnection& connection, int) {
     for (std::string request; !(request = connection.ReadRequest()).empty();) {
-      connection.Write(RawAnswer(200, request.substr(0, request.find(" HTTP"))));
+      connection.Write(RawResponse(200, request.substr(0, request.find(" HTTP"))));
     }
   });
   const auto client = NewClient();

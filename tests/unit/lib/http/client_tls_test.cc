@@ -19,7 +19,7 @@ namespace cachewarm::http {
 namespace {
 
 using fakes::Authority;
-using fakes::RawAnswer;
+using fakes::RawResponse;
 using fakes::RawConnection;
 using fakes::RawServer;
 
@@ -31,7 +31,7 @@ std::string ReadAll(const std::string& path) {
 
 void Answer(RawConnection& connection, int) {
   while (!connection.ReadRequest().empty()) {
-    connection.Write(RawAnswer(200, "secret"));
+    connection.Write(RawResponse(200, "secret"));
   }
 }
 
@@ -99,7 +99,7 @@ TEST_F(ClientTls, ARotatedAuthorityCountsFromTheNextConnectionOn) {
   RawServer server(
       [](RawConnection& connection, int) {
         connection.ReadRequest();
-        connection.Write(RawAnswer(200, "secret", "Connection: close\r\n"));
+        connection.Write(RawResponse(200, "secret", "Connection: close\r\n"));
       },
       {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
   const auto client = *MakeClient({.tls = {.ca_file = ca}});
@@ -134,7 +134,7 @@ TEST_F(ClientTls, WhatCannotBeReadIsRefusedAtTheStart) {
 
 TEST_F(ClientTls, AServerThatSpeaksPlainHttpIsUnavailable) {
   RawServer server(
-      [](RawConnection& connection, int) { connection.Write(RawAnswer(400, "plain only")); });
+      [](RawConnection& connection, int) { connection.Write(RawResponse(400, "plain only")); });
   const std::string url = "https" + server.Url("/").substr(4);
   EXPECT_EQ(Get({.ca_file = ours_.ca()}, url).status().code(), absl::StatusCode::kUnavailable);
 }
@@ -143,7 +143,7 @@ TEST_F(ClientTls, ManyCancelsInHandshakesAndBodiesLeaveNothingBehind) {
   RawServer server(
       [](RawConnection& connection, int) {
         while (!connection.ReadRequest().empty()) {
-          connection.Write(RawAnswer(200, std::string(100'000, 'x')));
+          connection.Write(RawResponse(200, std::string(100'000, 'x')));
         }
       },
       {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
@@ -161,7 +161,7 @@ TEST_F(ClientTls, ManyCancelsInHandshakesAndBodiesLeaveNothingBehind) {
 
 bool HandshakesFail() {
   RawServer server(
-      [](RawConnection& connection, int) { connection.Write(RawAnswer(400, "plain only")); });
+      [](RawConnection& connection, int) { connection.Write(RawResponse(400, "plain only")); });
   const auto client = *MakeClient({});
   for (int i = 0; i < 3; ++i) {
     const auto response = client->Send({.url = "https" + server.Url("/").substr(4)}, {});

@@ -14,7 +14,7 @@
 namespace cachewarm::http {
 namespace {
 
-using fakes::RawAnswer;
+using fakes::RawResponse;
 using fakes::RawConnection;
 using fakes::RawServer;
 using ::testing::HasSubstr;
@@ -141,7 +141,7 @@ class PlayedProxy {
 };
 
 TEST(ClientWithProxy, AsksTheProxyForPlainHttp) {
-  PlayedProxy proxy(RawAnswer(200, "through the proxy"));
+  PlayedProxy proxy(RawResponse(200, "through the proxy"));
   const auto client = MakeClient({.plain_http_hosts = {"registry.test"},
                                   .proxy = {.http = proxy.address(), .no_proxy = "direct.test"}});
   ASSERT_TRUE(client.ok()) << client.status();
@@ -153,7 +153,7 @@ TEST(ClientWithProxy, AsksTheProxyForPlainHttp) {
 }
 
 TEST(ClientWithProxy, OpensATunnelForHttps) {
-  PlayedProxy proxy(RawAnswer(403, "not for you"));
+  PlayedProxy proxy(RawResponse(403, "not for you"));
   const auto client = MakeClient({.proxy = {.https = proxy.address()}});
   ASSERT_TRUE(client.ok()) << client.status();
   const auto response = (*client)->Send({.url = "https://registry.test/v2/"}, {});
@@ -165,8 +165,8 @@ TEST(ClientWithProxy, OpensATunnelForHttps) {
 }
 
 TEST(ClientWithProxy, SpeaksToLoopbackDirectly) {
-  PlayedProxy proxy(RawAnswer(403, ""));
-  PlayedProxy server(RawAnswer(200, "direct"));
+  PlayedProxy proxy(RawResponse(403, ""));
+  PlayedProxy server(RawResponse(200, "direct"));
   const auto client = MakeClient({.proxy = {.http = proxy.address()}});
   const auto response = (*client)->Send({.url = "http://" + server.address() + "/"}, {});
   ASSERT_TRUE(response.ok()) << response.status();

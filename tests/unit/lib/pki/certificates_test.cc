@@ -31,7 +31,7 @@ TEST(Authority, SaysWhoAndHowLong) {
   EXPECT_EQ(read->front().from, kLong.from);
   EXPECT_EQ(read->front().until, kLong.until);
   EXPECT_EQ(read->front().pem, pair->certificate);
-  EXPECT_TRUE(Belongs(pair->key, pair->certificate));
+  EXPECT_TRUE(KeyMatches(pair->key, pair->certificate));
   EXPECT_TRUE(IsSignedBy(pair->certificate, pair->certificate));
   EXPECT_NE(*MakeAuthority("cachewarm", kLong), *pair);
 }
@@ -48,8 +48,8 @@ TEST(Serving, IsSignedForItsNamesByItsAuthorityOnly) {
   EXPECT_EQ(read.front().until, kShort.until);
   EXPECT_TRUE(IsSignedBy(pair->certificate, authority.certificate));
   EXPECT_FALSE(IsSignedBy(pair->certificate, other.certificate));
-  EXPECT_TRUE(Belongs(pair->key, pair->certificate));
-  EXPECT_FALSE(Belongs(authority.key, pair->certificate));
+  EXPECT_TRUE(KeyMatches(pair->key, pair->certificate));
+  EXPECT_FALSE(KeyMatches(authority.key, pair->certificate));
 }
 
 TEST(Serving, IsAcceptedByTheOpensslProgramForItsPurpose) {
@@ -110,7 +110,7 @@ TEST(Parsing, SurvivesAnyWound) {
     bent[random() % bent.size()] = static_cast<char>(random() % 256);
     static_cast<void>(ParseCertificates(bent));
     static_cast<void>(IsSignedBy(bent, pair.certificate));
-    static_cast<void>(Belongs(pair.key, bent));
+    static_cast<void>(KeyMatches(pair.key, bent));
   }
 }
 

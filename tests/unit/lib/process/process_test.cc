@@ -136,12 +136,12 @@ TEST(Process, TheConfigurationFileIsReadWholeAndBounded) {
   EXPECT_NE(missing.message().find(path), std::string::npos) << missing;
 }
 
-TEST(YieldToOthers, ChangesTheCallingThreadOnly) {
+TEST(LowerThreadPriority, ChangesTheCallingThreadOnly) {
   const int before = ::getpriority(PRIO_PROCESS, 0);
   int nice = 0;
   long io = 0;
   std::thread([&] {
-    YieldToOthers();
+    LowerThreadPriority();
     nice = ::getpriority(PRIO_PROCESS, 0);
     io = ::syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
   }).join();

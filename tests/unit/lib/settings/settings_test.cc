@@ -42,7 +42,7 @@ struct Example {
                           .help = "whether there is an election",
                           .is_switch = true},
                          {"--origin", "EXAMPLE_ORIGIN", "origin", "",
-                          [this](const Given& given) {
+                          [this](const GivenValue& given) {
                             origin = given.origin;
                             return absl::OkStatus();
                           },

@@ -95,7 +95,7 @@ class BuildRequestsTest : public testing::Test {
 };
 
 TEST_F(BuildRequestsTest, RequestsAreSentInOrderAsWritten) {
-  Serve([](const std::string&, int) { return fakes::RawAnswer(204, ""); });
+  Serve([](const std::string&, int) { return fakes::RawResponse(204, ""); });
   api::BuildRequest post = To("/v1/completions?a=b");
   post.method = "POST";
   post.headers = {{.name = "Content-Type", .value = "application/json"}};
@@ -114,7 +114,7 @@ TEST_F(BuildRequestsTest, RequestsAreSentInOrderAsWritten) {
 
 TEST_F(BuildRequestsTest, UnexpectedResponseEndsThemWithItsBody) {
   Serve([](const std::string&, int n) {
-    return n == 0 ? fakes::RawAnswer(200, "") : fakes::RawAnswer(500, "out of\nmemory\x01");
+    return n == 0 ? fakes::RawResponse(200, "") : fakes::RawResponse(500, "out of\nmemory\x01");
   });
   EXPECT_EQ(Outcome({To("/a"), To("/b"), To("/c")}),
             fmt::format("request 2 of 3 (GET /b, port {}) to pod builder: answered 500: out of "
@@ -124,7 +124,7 @@ TEST_F(BuildRequestsTest, UnexpectedResponseEndsThemWithItsBody) {
 }
 
 TEST_F(BuildRequestsTest, ExpectStatusOverridesSuccess) {
-  Serve([](const std::string&, int) { return fakes::RawAnswer(404, ""); });
+  Serve([](const std::string&, int) { return fakes::RawResponse(404, ""); });
   api::BuildRequest request = To("/a");
   request.expect_status = 404;
   EXPECT_EQ(Outcome({request}), "");
@@ -132,7 +132,7 @@ TEST_F(BuildRequestsTest, ExpectStatusOverridesSuccess) {
 
 TEST_F(BuildRequestsTest, RedirectIsNotFollowed) {
   Serve([](const std::string&, int) {
-    return fakes::RawAnswer(302, "", "Location: http://10.0.0.1/\r\n");
+    return fakes::RawResponse(302, "", "Location: http://10.0.0.1/\r\n");
   });
   EXPECT_THAT(Outcome({To("/a")}), HasSubstr("response 302"));
   EXPECT_EQ(received().size(), 1U);
@@ -140,7 +140,7 @@ TEST_F(BuildRequestsTest, RedirectIsNotFollowed) {
 
 TEST_F(BuildRequestsTest, ResponseOverOneMebibyteEndsThem) {
   Serve([](const std::string&, int n) {
-    return fakes::RawAnswer(200, std::string((1U << 20U) + static_cast<unsigned>(n), 'x'));
+    return fakes::RawResponse(200, std::string((1U << 20U) + static_cast<unsigned>(n), 'x'));
   });
   EXPECT_THAT(Outcome({To("/a"), To("/b")}), HasSubstr("the answer is larger than 1048576 bytes"));
   EXPECT_EQ(received().size(), 2U);
@@ -156,7 +156,7 @@ TEST_F(BuildRequestsTest, EndlessHeadersEndThem) {
 TEST_F(BuildRequestsTest, MalformedResponseIsRetried) {
   Serve([](const std::string&, int n) {
     return n == 0 ? "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nabc\r\n"
-                  : fakes::RawAnswer(200, "");
+                  : fakes::RawResponse(200, "");
   });
   EXPECT_EQ(Outcome({To("/a")}), "");
   EXPECT_EQ(received().size(), 2U);
@@ -164,27 +164,27 @@ TEST_F(BuildRequestsTest, MalformedResponseIsRetried) {
 
 TEST_F(BuildRequestsTest, LoadingServerIsRetried) {
   Serve([](const std::string&, int n) {
-    return n < 2 ? fakes::RawAnswer(503, "loading") : fakes::RawAnswer(200, "");
+    return n < 2 ? fakes::RawResponse(503, "loading") : fakes::RawResponse(200, "");
   });
   EXPECT_EQ(Outcome({To("/a")}), "");
   EXPECT_EQ(received().size(), 3U);
 }
 
 TEST_F(BuildRequestsTest, LoadingServerFailsAtTimeout) {
-  Serve([](const std::string&, int) { return fakes::RawAnswer(503, "loading"); });
+  Serve([](const std::string&, int) { return fakes::RawResponse(503, "loading"); });
   api::BuildRequest request = To("/a");
   request.timeout_seconds = 1;
   EXPECT_THAT(Outcome({request}), HasSubstr("no expected response within 1 s: response 503"));
 }
 
 TEST_F(BuildRequestsTest, OnlyPodAddressesAreContacted) {
-  Serve([](const std::string&, int) { return fakes::RawAnswer(200, ""); });
+  Serve([](const std::string&, int) { return fakes::RawResponse(200, ""); });
   EXPECT_THAT(Outcome({To("/a")}, "169.254.169.254"), HasSubstr("not a valid pod IP"));
   EXPECT_TRUE(received().empty());
 }
 
 TEST_F(BuildRequestsTest, RequestsLeavingThePlanStopAndAreForgotten) {
-  Serve([](const std::string&, int) { return fakes::RawAnswer(503, ""); });
+  Serve([](const std::string&, int) { return fakes::RawResponse(503, ""); });
   requests_.Update(
       warmup_,
       {{.pod_uid = "p1", .pod_name = "builder", .pod_ip = "10.9.8.7", .requests = {To("/a")}}});
@@ -199,7 +199,7 @@ TEST_F(BuildRequestsTest, RequestsLeavingThePlanStopAndAreForgotten) {
 }
 
 TEST_F(BuildRequestsTest, RequestsOfDeletedOrRecreatedWarmupStop) {
-  Serve([](const std::string&, int) { return fakes::RawAnswer(503, ""); });
+  Serve([](const std::string&, int) { return fakes::RawResponse(503, ""); });
   const plan::DesiredBuildRequests batch{
       .pod_uid = "p1", .pod_name = "builder", .pod_ip = "10.9.8.7", .requests = {To("/a")}};
   for (const char* live : {"", "w2"}) {

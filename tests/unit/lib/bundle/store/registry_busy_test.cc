@@ -27,7 +27,7 @@ constexpr char kWords[] = R"({"errors":[{"code":"TOOMANYREQUESTS","message":"slo
 class BusyRegistryTest : public RegistryTest {
  protected:
   void AnswerBusy(int status, const Headers& headers) {
-    http_->ThenAnswer(status, kWords, headers);
+    http_->ThenRespond(status, kWords, headers);
   }
 };
 
@@ -50,7 +50,7 @@ TEST_F(BusyRegistryTest, RetriesAfterRequestedWait) {
   for (const auto& c : cases) {
     const size_t before = clock_.slept().size();
     AnswerBusy(c.status, c.headers);
-    http_->ThenAnswer(200, "");
+    http_->ThenRespond(200, "");
     const auto has = store_->HasBlob(kRepository, DigestOf("x"), {});
     ASSERT_TRUE(has.ok()) << has.status();
     ASSERT_EQ(clock_.slept().size(), before + 1);
@@ -62,16 +62,16 @@ TEST_F(BusyRegistryTest, RetriesEveryIdempotentRequest) {
   const Headers soon = {{"Retry-After", "1"}};
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
   AnswerBusy(429, soon);
-  http_->ThenAnswer(200, sample.packed.manifest_text);
+  http_->ThenRespond(200, sample.packed.manifest_text);
   EXPECT_TRUE(store_->ReadManifest(kRepository, sample.packed.digest, {}).ok());
   AnswerBusy(503, soon);
-  http_->ThenAnswer(201, "");
+  http_->ThenRespond(201, "");
   EXPECT_TRUE(store_->WriteManifest(kRepository, sample.packed.manifest_text, "k-1", {}).ok());
   AnswerBusy(429, soon);
   http_->Then([](const Request&) { return Partial("blob", 0); });
   EXPECT_TRUE(Read(DigestOf("blob"), 4).ok());
   AnswerBusy(429, soon);
-  http_->ThenAnswer(202, "", {{"Location", "/upload/1"}}).ThenAnswer(201, "");
+  http_->ThenRespond(202, "", {{"Location", "/upload/1"}}).ThenRespond(201, "");
   auto upload = store_->StartBlob(kRepository, {});
   ASSERT_TRUE((*upload)->Write("blob").ok());
   EXPECT_TRUE((*upload)->Commit().ok());
@@ -95,23 +95,23 @@ TEST_F(BusyRegistryTest, PersistentOverloadIsUnavailableWithMessage) {
 
 TEST_F(BusyRegistryTest, RetriesBusyTokenServer) {
   const Headers challenge = {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\""}};
-  http_->ThenAnswer(401, "", challenge)
-      .ThenAnswer(429, "", {{"Retry-After", "3"}})
-      .ThenAnswer(401, "", challenge)
-      .ThenAnswer(200, R"({"token":"t"})")
-      .ThenAnswer(200, "");
+  http_->ThenRespond(401, "", challenge)
+      .ThenRespond(429, "", {{"Retry-After", "3"}})
+      .ThenRespond(401, "", challenge)
+      .ThenRespond(200, R"({"token":"t"})")
+      .ThenRespond(200, "");
   EXPECT_TRUE(*store_->HasBlob(kRepository, DigestOf("x"), {}));
   EXPECT_THAT(clock_.slept(), ElementsAre(std::chrono::seconds(3)));
 }
 
 TEST_F(BusyRegistryTest, DoesNotRetry503WithoutRetryAfter) {
-  http_->ThenAnswer(503, "");
+  http_->ThenRespond(503, "");
   EXPECT_TRUE(absl::IsUnavailable(store_->HasBlob(kRepository, DigestOf("x"), {}).status()));
   EXPECT_TRUE(clock_.slept().empty());
 }
 
 TEST_F(BusyRegistryTest, PingIsNotRetried) {
-  http_->ThenAnswer(429, kWords, {{"Retry-After", "1"}});
+  http_->ThenRespond(429, kWords, {{"Retry-After", "1"}});
   EXPECT_TRUE(absl::IsUnavailable(store_->Ping({})));
   EXPECT_EQ(http_->requests().size(), 1U);
 }

@@ -20,9 +20,9 @@ using http::Response;
 using ::testing::HasSubstr;
 
 TEST_F(RegistryTest, AnswersABasicChallengeAndKeepsTheAnswer) {
-  http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
-      .ThenAnswer(200, "")
-      .ThenAnswer(404, "");
+  http_->ThenRespond(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
+      .ThenRespond(200, "")
+      .ThenRespond(404, "");
   const Digest digest = DigestOf("x");
   EXPECT_TRUE(*store_->HasBlob(kRepository, digest, {}));
   EXPECT_FALSE(*store_->HasBlob(kRepository, digest, {}));
@@ -34,12 +34,12 @@ TEST_F(RegistryTest, AnswersABasicChallengeAndKeepsTheAnswer) {
 
 TEST_F(RegistryTest, FetchesATokenForTheRightScope) {
   http_
-      ->ThenAnswer(401, "",
+      ->ThenRespond(401, "",
                    {{"WWW-Authenticate",
                      "Bearer realm=\"https://auth.test/token\",service=\"reg, istry\","
                      "scope=\"repository:base/team/llama:pull\""}})
-      .ThenAnswer(200, R"({"token":"abc.def","expires_in":60})")
-      .ThenAnswer(200, "");
+      .ThenRespond(200, R"({"token":"abc.def","expires_in":60})")
+      .ThenRespond(200, "");
   EXPECT_TRUE(*store_->HasBlob(kRepository, DigestOf("x"), {}));
   EXPECT_EQ(Sent(1).url,
             "https://auth.test:443/token?service=reg%2C%20istry&"
@@ -50,12 +50,12 @@ TEST_F(RegistryTest, FetchesATokenForTheRightScope) {
 
 TEST_F(RegistryTest, FetchesNewTokenAfterExpiry) {
   const Headers challenge = {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\""}};
-  http_->ThenAnswer(401, "", challenge)
-      .ThenAnswer(200, R"({"access_token":"first"})")
-      .ThenAnswer(200, "")
-      .ThenAnswer(401, "", challenge)
-      .ThenAnswer(200, R"({"access_token":"second"})")
-      .ThenAnswer(200, "");
+  http_->ThenRespond(401, "", challenge)
+      .ThenRespond(200, R"({"access_token":"first"})")
+      .ThenRespond(200, "")
+      .ThenRespond(401, "", challenge)
+      .ThenRespond(200, R"({"access_token":"second"})")
+      .ThenRespond(200, "");
   EXPECT_TRUE(*store_->HasBlob(kRepository, DigestOf("x"), {}));
   EXPECT_TRUE(*store_->HasBlob(kRepository, DigestOf("x"), {}));
   EXPECT_EQ(HeaderSent(5, "Authorization"), "Bearer second");
@@ -63,8 +63,8 @@ TEST_F(RegistryTest, FetchesNewTokenAfterExpiry) {
 
 TEST_F(RegistryTest, RejectedLoginIsUnauthenticated) {
   const Headers challenge = {{"WWW-Authenticate", "Basic realm=\"x\""}};
-  http_->ThenAnswer(401, "", challenge)
-      .ThenAnswer(401, R"({"errors":[{"code":"UNAUTHORIZED","message":"wrong password"}]})",
+  http_->ThenRespond(401, "", challenge)
+      .ThenRespond(401, R"({"errors":[{"code":"UNAUTHORIZED","message":"wrong password"}]})",
                   challenge);
   const absl::Status status = store_->Ping({});
   EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
@@ -74,8 +74,8 @@ TEST_F(RegistryTest, RejectedLoginIsUnauthenticated) {
 TEST_F(RegistryTest, RejectsMalformedTokens) {
   for (const std::string answer :
        {"", "{}", "[]", R"({"token":1})", R"({"token":"a\r\nb"})", R"({"token":""})"}) {
-    http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/t\""}})
-        .ThenAnswer(200, answer);
+    http_->ThenRespond(401, "", {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/t\""}})
+        .ThenRespond(200, answer);
     EXPECT_FALSE(store_->Ping({}).ok()) << answer;
   }
 }
@@ -83,10 +83,10 @@ TEST_F(RegistryTest, RejectsMalformedTokens) {
 TEST_F(RegistryTest, RejectsMalformedChallenges) {
   for (const std::string challenge : {"Bearer", "Bearer realm", "Bearer realm=\"open",
                                       "Bearer realm=\"ftp://x/\"", " ", "Bearer service=\"x\""}) {
-    http_->ThenAnswer(401, "", {{"WWW-Authenticate", challenge}});
+    http_->ThenRespond(401, "", {{"WWW-Authenticate", challenge}});
     EXPECT_FALSE(store_->Ping({}).ok()) << challenge;
   }
-  http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Negotiate abc=="}});
+  http_->ThenRespond(401, "", {{"WWW-Authenticate", "Negotiate abc=="}});
   EXPECT_FALSE(store_->Ping({}).ok());
 }
 
@@ -100,7 +100,7 @@ TEST_F(RegistryTest, DownloadRequestsItsRange) {
 
 TEST_F(RegistryTest, DownloadHandlesServerWithoutRange) {
   const std::string blob = Noise(1000, 2);
-  http_->ThenAnswer(200, blob);
+  http_->ThenRespond(200, blob);
   ASSERT_TRUE(Read(DigestOf(blob), 300, 100).ok());
   EXPECT_EQ(text(), blob.substr(100, 300));
 }
@@ -122,7 +122,7 @@ TEST_F(RegistryTest, DownloadResumesShortAnswer) {
 TEST_F(RegistryTest, DownloadRetriesUnavailableServer) {
   const std::string blob = Noise(1000, 4);
   http_->ThenFail(absl::UnavailableError("refused"))
-      .ThenAnswer(503, "")
+      .ThenRespond(503, "")
       .ThenFail(absl::DeadlineExceededError("slow"))
       .Then([&](const Request&) { return Partial(blob, 0); });
   EXPECT_TRUE(Read(DigestOf(blob), 1000).ok());
@@ -138,7 +138,7 @@ TEST_F(RegistryTest, DownloadFailsWithoutProgress) {
 TEST_F(RegistryTest, DownloadDoesNotRetryPermanentErrors) {
   for (const int code : {400, 403, 404}) {
     const size_t before = http_->requests().size();
-    http_->ThenAnswer(code, R"({"errors":[{"code":"X","message":"no"}]})");
+    http_->ThenRespond(code, R"({"errors":[{"code":"X","message":"no"}]})");
     EXPECT_FALSE(IsRetryable(Read(DigestOf("x"), 1))) << code;
     EXPECT_EQ(http_->requests().size(), before + 1) << code;
   }
@@ -153,8 +153,8 @@ TEST_F(RegistryTest, RejectsWrongRange) {
 
 TEST_F(RegistryTest, RedirectGetsNoCredentials) {
   const std::string blob = Noise(1000, 6);
-  http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
-      .ThenAnswer(307, "", {{"Location", "https://bucket.test/blob?sig=1"}})
+  http_->ThenRespond(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
+      .ThenRespond(307, "", {{"Location", "https://bucket.test/blob?sig=1"}})
       .Then([&](const Request&) { return Partial(blob, 0); });
   ASSERT_TRUE(Read(DigestOf(blob), 1000).ok());
   EXPECT_EQ(HeaderSent(1, "Authorization"), "Basic d2FybTpzZWNyZXQ=");
@@ -164,8 +164,8 @@ TEST_F(RegistryTest, RedirectGetsNoCredentials) {
 }
 
 TEST_F(RegistryTest, ChallengeOfAnotherHostGetsNoCredentials) {
-  http_->ThenAnswer(307, "", {{"Location", "https://bucket.test/blob"}})
-      .ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}});
+  http_->ThenRespond(307, "", {{"Location", "https://bucket.test/blob"}})
+      .ThenRespond(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}});
   EXPECT_TRUE(absl::IsUnauthenticated(Read(DigestOf("x"), 1)));
   for (const Request& request : http_->requests()) {
     EXPECT_FALSE(request.headers.Find("Authorization").has_value());
@@ -173,12 +173,12 @@ TEST_F(RegistryTest, ChallengeOfAnotherHostGetsNoCredentials) {
 }
 
 TEST_F(RegistryTest, ErrorOmitsUrlSignature) {
-  http_->ThenAnswer(307, "", {{"Location", "https://bucket.test/blob?X-Signature=secret"}})
-      .ThenAnswer(403, "expired");
+  http_->ThenRespond(307, "", {{"Location", "https://bucket.test/blob?X-Signature=secret"}})
+      .ThenRespond(403, "expired");
   const absl::Status refused = Read(DigestOf("x"), 1);
   EXPECT_EQ(refused,
             absl::PermissionDeniedError("GET https://bucket.test:443/blob: HTTP 403: expired"));
-  http_->ThenAnswer(202, "", {{"Location", "/upload/7?_state=secret"}}).ThenAnswer(403, "no");
+  http_->ThenRespond(202, "", {{"Location", "/upload/7?_state=secret"}}).ThenRespond(403, "no");
   const auto upload = store_->StartBlob(kRepository, {});
   EXPECT_EQ(Message((*upload)->Write(std::string(1500, 'x'))),
             fmt::format("PATCH {}/upload/7: HTTP 403: no", kOrigin));
@@ -204,19 +204,19 @@ TEST_F(RegistryTest, ErrorContainsRegistryMessage) {
       {R"({"Enclosed":{"Err":"28"}})", R"(: {"Enclosed":{"Err":"28"}})"},
   };
   for (const auto& each : cases) {
-    http_->ThenAnswer(
+    http_->ThenRespond(
         500,
         fmt::format(R"({{"errors":[{{"code":"UNKNOWN","message":"unknown error","detail":{}}}]}})",
                     each.detail));
     EXPECT_EQ(Message(store_->Ping({})), kBegin + each.shown);
   }
-  http_->ThenAnswer(500, "not of the registry");
+  http_->ThenRespond(500, "not of the registry");
   EXPECT_EQ(Message(store_->Ping({})),
             "GET http://registry.test:5000/v2/: HTTP 500: not of the registry");
 }
 
 TEST_F(RegistryTest, ErrorLengthIsLimited) {
-  http_->ThenAnswer(500,
+  http_->ThenRespond(500,
                     fmt::format(R"({{"errors":[{{"code":"X","message":"{0}","detail":"{0}"}}]}})",
                                 std::string(5000, 'x')));
   EXPECT_LE(Message(store_->Ping({})).size(), 1200U);
@@ -231,7 +231,7 @@ TEST_F(RegistryTest, RedirectLoopFails) {
 }
 
 TEST_F(RegistryTest, WrongManifestIsDataLoss) {
-  http_->ThenAnswer(200, "something else");
+  http_->ThenRespond(200, "something else");
   EXPECT_TRUE(
       absl::IsDataLoss(store_->ReadManifest(kRepository, DigestOf("the manifest"), {}).status()));
 }
@@ -240,7 +240,7 @@ TEST_F(RegistryTest, RetriesManifestAfterDigestInvalid) {
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
   const std::string raced =
       R"({"errors":[{"code":"DIGEST_INVALID","message":"provided digest did not match"}]})";
-  http_->ThenAnswer(400, raced).ThenAnswer(400, raced).ThenAnswer(201, "");
+  http_->ThenRespond(400, raced).ThenRespond(400, raced).ThenRespond(201, "");
   EXPECT_TRUE(store_->WriteManifest(kRepository, sample.packed.manifest_text, "k-1", {}).ok());
   http_->Otherwise([&](const Request&) { return Response{.status = 400, .body = raced}; });
   EXPECT_TRUE(absl::IsInvalidArgument(
@@ -249,17 +249,17 @@ TEST_F(RegistryTest, RetriesManifestAfterDigestInvalid) {
 
 TEST_F(RegistryTest, WrongDigestOfRegistryIsDataLoss) {
   const PackedSample sample = PackTree({{"a", {.content = "x"}}});
-  http_->ThenAnswer(201, "", {{"Docker-Content-Digest", DigestOf("other").ToString()}});
+  http_->ThenRespond(201, "", {{"Docker-Content-Digest", DigestOf("other").ToString()}});
   EXPECT_TRUE(absl::IsDataLoss(
       store_->WriteManifest(kRepository, sample.packed.manifest_text, "", {}).status()));
 }
 
 TEST_F(RegistryTest, MountsBlobOfAnotherRepository) {
   http_
-      ->ThenAnswer(401, "",
+      ->ThenRespond(401, "",
                    {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\",service=\"r\""}})
-      .ThenAnswer(200, R"({"token":"both"})")
-      .ThenAnswer(201, "");
+      .ThenRespond(200, R"({"token":"both"})")
+      .ThenRespond(201, "");
   const Digest digest = DigestOf("x");
   const auto mounted = store_->MountBlob("team/other", kRepository, digest, {});
   ASSERT_TRUE(mounted.ok()) << mounted.status();
@@ -273,7 +273,7 @@ TEST_F(RegistryTest, MountsBlobOfAnotherRepository) {
 }
 
 TEST_F(RegistryTest, CancelsUploadOpenedInsteadOfMount) {
-  http_->ThenAnswer(202, "", {{"Location", "/upload/7"}}).ThenAnswer(204, "");
+  http_->ThenRespond(202, "", {{"Location", "/upload/7"}}).ThenRespond(204, "");
   const auto mounted = store_->MountBlob("team/other", kRepository, DigestOf("x"), {});
   ASSERT_TRUE(mounted.ok()) << mounted.status();
   EXPECT_FALSE(*mounted);
@@ -283,12 +283,12 @@ TEST_F(RegistryTest, CancelsUploadOpenedInsteadOfMount) {
 
 TEST_F(RegistryTest, FailedMountFallsBackToCopy) {
   for (const int status : {400, 403, 404, 405}) {
-    http_->ThenAnswer(status, "");
+    http_->ThenRespond(status, "");
     const auto mounted = store_->MountBlob("team/other", kRepository, DigestOf("x"), {});
     ASSERT_TRUE(mounted.ok()) << mounted.status();
     EXPECT_FALSE(*mounted) << status;
   }
-  http_->ThenAnswer(500, "");
+  http_->ThenRespond(500, "");
   EXPECT_TRUE(absl::IsUnavailable(
       store_->MountBlob("team/other", kRepository, DigestOf("x"), {}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(

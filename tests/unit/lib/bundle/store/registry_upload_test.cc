@@ -103,8 +103,8 @@ class UploadTest : public RegistryTest {
 
 TEST_F(UploadTest, SmallBlobNeedsOnePut) {
   const std::string blob = Noise(1000, 7);
-  http_->ThenAnswer(202, "", {{"Location", "/v2/base/team/llama/blobs/uploads/1?_state=a%3D"}})
-      .ThenAnswer(201, "");
+  http_->ThenRespond(202, "", {{"Location", "/v2/base/team/llama/blobs/uploads/1?_state=a%3D"}})
+      .ThenRespond(201, "");
   auto upload = store_->StartBlob(kRepository, {});
   ASSERT_TRUE((*upload)->Write(blob).ok());
   const auto written = (*upload)->Commit();
@@ -122,11 +122,11 @@ TEST_F(UploadTest, LargeBlobIsSentInChunks) {
   const auto accepted = [](int number) {
     return Headers{{"Location", fmt::format("/upload/{}", number)}};
   };
-  http_->ThenAnswer(202, "", accepted(1))
-      .ThenAnswer(202, "", accepted(2))
-      .ThenAnswer(202, "", accepted(3))
-      .ThenAnswer(202, "", accepted(4))
-      .ThenAnswer(201, "");
+  http_->ThenRespond(202, "", accepted(1))
+      .ThenRespond(202, "", accepted(2))
+      .ThenRespond(202, "", accepted(3))
+      .ThenRespond(202, "", accepted(4))
+      .ThenRespond(201, "");
   auto upload = store_->StartBlob(kRepository, {});
   for (size_t at = 0; at < blob.size(); at += 300) {
     ASSERT_TRUE((*upload)->Write(blob.substr(at, 300)).ok());
@@ -147,9 +147,9 @@ TEST_F(UploadTest, LargeBlobIsSentInChunks) {
 }
 
 TEST_F(UploadTest, UploadToAnotherHostGetsNoCredentials) {
-  http_->ThenAnswer(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
-      .ThenAnswer(202, "", {{"Location", "https://upload.test/1"}})
-      .ThenAnswer(201, "");
+  http_->ThenRespond(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}})
+      .ThenRespond(202, "", {{"Location", "https://upload.test/1"}})
+      .ThenRespond(201, "");
   auto upload = store_->StartBlob(kRepository, {});
   ASSERT_TRUE((*upload)->Commit().ok());
   EXPECT_EQ(HeaderSent(1, "Authorization"), "Basic d2FybTpzZWNyZXQ=");
@@ -157,7 +157,7 @@ TEST_F(UploadTest, UploadToAnotherHostGetsNoCredentials) {
 }
 
 TEST_F(UploadTest, FailsWithoutLocation) {
-  http_->ThenAnswer(202, "");
+  http_->ThenRespond(202, "");
   auto upload = store_->StartBlob(kRepository, {});
   EXPECT_FALSE((*upload)->Commit().ok());
 }

@@ -62,7 +62,7 @@ class HttpClientTest : public testing::Test {
 
 TEST_F(HttpClientTest, SendsARequestAsItWasBuilt) {
   options_.config.token = "abc";
-  http_.ThenAnswer(200, R"({"kind":"Pod"})");
+  http_.ThenRespond(200, R"({"kind":"Pod"})");
   const auto answer = client().Do(
       MergePatch(kPods, {.ns = "a", .name = "b"}, {{"x", 1}}, {.subresource = "status"}), {});
   ASSERT_TRUE(answer.ok()) << answer.status();
@@ -76,13 +76,13 @@ TEST_F(HttpClientTest, SendsARequestAsItWasBuilt) {
 }
 
 TEST_F(HttpClientTest, WithoutTokenNothingIsShown) {
-  http_.ThenAnswer(200, "{}");
+  http_.ThenRespond(200, "{}");
   EXPECT_TRUE(client().Do(kGet, {}).ok());
   EXPECT_EQ(http_.requests().at(0).headers.Find("Authorization"), std::nullopt);
 }
 
 TEST_F(HttpClientTest, AnErrorSaysWhatWasAskedAndKeepsItsReason) {
-  http_.ThenAnswer(404, R"({"kind":"Status","code":404,"reason":"NotFound","message":"no b"})");
+  http_.ThenRespond(404, R"({"kind":"Status","code":404,"reason":"NotFound","message":"no b"})");
   const absl::Status status = client().Do(kGet, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ReasonOf(status), "NotFound");
@@ -91,7 +91,7 @@ TEST_F(HttpClientTest, AnErrorSaysWhatWasAskedAndKeepsItsReason) {
 }
 
 TEST_F(HttpClientTest, AnErrorThatIsNoStatusObjectIsReadToo) {
-  http_.ThenAnswer(403, "<html>proxy says no</html>");
+  http_.ThenRespond(403, "<html>proxy says no</html>");
   const absl::Status status = client().Do(kGet, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_NE(Message(status).find("proxy says no"), std::string::npos);
@@ -99,9 +99,9 @@ TEST_F(HttpClientTest, AnErrorThatIsNoStatusObjectIsReadToo) {
 
 TEST_F(HttpClientTest, IdempotentRequestsAreTriedAgain) {
   http_.ThenFail(absl::UnavailableError("reset"))
-      .ThenAnswer(503, "")
+      .ThenRespond(503, "")
       .ThenFail(absl::DeadlineExceededError("silent"))
-      .ThenAnswer(200, "{}");
+      .ThenRespond(200, "{}");
   EXPECT_TRUE(Do(kGet).ok());
   EXPECT_EQ(http_.requests().size(), 4U);
 }
@@ -120,21 +120,21 @@ TEST_F(HttpClientTest, OthersAreSentOnce) {
 }
 
 TEST_F(HttpClientTest, TooManyRequestsWaitsAsAskedWhateverTheVerb) {
-  http_.ThenAnswer(429, "", {{"Retry-After", "7"}}).ThenAnswer(200, "{}");
+  http_.ThenRespond(429, "", {{"Retry-After", "7"}}).ThenRespond(200, "{}");
   const MonoTime began = clock_.Monotonic();
   EXPECT_TRUE(Do(JsonPatch(kPods, {.ns = "a", .name = "b"}, Json::array(), {})).ok());
   EXPECT_GE(clock_.Monotonic() - began, std::chrono::seconds(7));
 }
 
 TEST_F(HttpClientTest, ALongRetryAfterIsTheCallersToWait) {
-  http_.ThenAnswer(429, "", {{"Retry-After", "60"}});
+  http_.ThenRespond(429, "", {{"Retry-After", "60"}});
   const absl::Status status = Do(kGet).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(RetryAfterOf(status), std::chrono::seconds(60));
 }
 
 TEST_F(HttpClientTest, ConflictsAreNotTriedAgain) {
-  http_.ThenAnswer(409, R"({"reason":"Conflict","code":409})");
+  http_.ThenRespond(409, R"({"reason":"Conflict","code":409})");
   EXPECT_EQ(Do(kGet).status().code(), absl::StatusCode::kAborted);
   EXPECT_EQ(http_.requests().size(), 1U);
 }
@@ -145,11 +145,11 @@ TEST_F(HttpClientTest, ARefusedTokenIsReadAgainAndTriedOnce) {
   std::ofstream(folder / "token") << "old";
   client();
   std::ofstream(folder / "token") << "new";
-  http_.ThenAnswer(401, "").ThenAnswer(200, "{}");
+  http_.ThenRespond(401, "").ThenRespond(200, "{}");
   EXPECT_TRUE(client().Do(kGet, {}).ok());
   EXPECT_EQ(http_.requests().at(0).headers.Find("Authorization"), "Bearer old");
   EXPECT_EQ(http_.requests().at(1).headers.Find("Authorization"), "Bearer new");
-  http_.ThenAnswer(401, "");
+  http_.ThenRespond(401, "");
   EXPECT_EQ(client().Do(kGet, {}).status().code(), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(http_.requests().size(), 3U) << "there is no other token to try";
 }
@@ -162,7 +162,7 @@ TEST_F(HttpClientTest, AnAnswerThatIsNoJsonIsUnavailable) {
 }
 
 TEST_F(HttpClientTest, AListGivesItsItemsOneByOneAndWithoutManagedFields) {
-  http_.ThenAnswer(503, "").ThenAnswer(
+  http_.ThenRespond(503, "").ThenRespond(
       200, R"({"metadata":{"continue":"c"},"items":[{"metadata":{"name":"a","managedFields":[]}},
                {"metadata":{"name":"b"}}]})");
   std::vector<Json> items;
@@ -177,7 +177,7 @@ TEST_F(HttpClientTest, AListGivesItsItemsOneByOneAndWithoutManagedFields) {
 TEST_F(HttpClientTest, AVeryDeepItemKeepsNoOtherFromBeingListed) {
   const std::string deep = R"({"metadata":{"name":"deep"},"spec":)" + std::string(200, '[') +
                            std::string(200, ']') + "}";
-  http_.ThenAnswer(200, R"({"items":[)" + deep + R"(,{"metadata":{"name":"b"}}]})");
+  http_.ThenRespond(200, R"({"items":[)" + deep + R"(,{"metadata":{"name":"b"}}]})");
   std::vector<std::string> names;
   const auto page =
       DoList(List(kPods, {}), [&](const Json& item) { names.push_back(NameOf(item).name); });
@@ -186,7 +186,7 @@ TEST_F(HttpClientTest, AVeryDeepItemKeepsNoOtherFromBeingListed) {
 }
 
 TEST_F(HttpClientTest, AListThatIsCutShortIsNotAskedForAgain) {
-  http_.ThenAnswer(200, R"({"items":[{"a":1},{"b)").ThenAnswer(200, R"({"items":[]})");
+  http_.ThenRespond(200, R"({"items":[{"a":1},{"b)").ThenRespond(200, R"({"items":[]})");
   int items = 0;
   const absl::Status status = DoList(List(kPods, {}), [&](const Json&) { ++items; }).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
@@ -205,7 +205,7 @@ TEST_F(HttpClientTest, StopsWhileItWaitsForTheNextTry) {
 }
 
 TEST_F(HttpClientTest, EveryRequestIsReported) {
-  http_.ThenFail(absl::UnavailableError("reset")).ThenAnswer(404, "{}");
+  http_.ThenFail(absl::UnavailableError("reset")).ThenRespond(404, "{}");
   EXPECT_FALSE(Do(kGet).ok());
   ASSERT_EQ(reports_.size(), 2U);
   EXPECT_EQ(reports_[0].http_code, 0);
@@ -215,7 +215,7 @@ TEST_F(HttpClientTest, EveryRequestIsReported) {
 }
 
 TEST_F(HttpClientTest, AWatchGivesItsEventsAndEndsInOrder) {
-  http_.ThenAnswer(200, R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"
+  http_.ThenRespond(200, R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"
                         "\n"
                         R"({"type":"DELETED","object":{"metadata":{"name":"a"}}})"
                         "\n");
@@ -235,14 +235,14 @@ TEST_F(HttpClientTest, AWatchGivesItsEventsAndEndsInOrder) {
 
 TEST_F(HttpClientTest, AForgottenVersionIsSeenInBothItsForms) {
   const auto nothing = [](WatchEvent) { return absl::OkStatus(); };
-  http_.ThenAnswer(410, kExpired);
+  http_.ThenRespond(410, kExpired);
   EXPECT_EQ(client().Watch(kWatch, nothing, {}).code(), absl::StatusCode::kOutOfRange);
-  http_.ThenAnswer(200, std::string(R"({"type":"ERROR","object":)") + kExpired + "}\n");
+  http_.ThenRespond(200, std::string(R"({"type":"ERROR","object":)") + kExpired + "}\n");
   EXPECT_EQ(client().Watch(kWatch, nothing, {}).code(), absl::StatusCode::kOutOfRange);
 }
 
 TEST_F(HttpClientTest, AWatchThatEndsWithinALineIsUnavailable) {
-  http_.ThenAnswer(200, R"({"type":"ADD)");
+  http_.ThenRespond(200, R"({"type":"ADD)");
   EXPECT_EQ(client().Watch(kWatch, [](WatchEvent) { return absl::OkStatus(); }, {}).code(),
             absl::StatusCode::kUnavailable);
 }
@@ -253,9 +253,9 @@ TEST_F(HttpClientTest, AWatchReadsARefusedTokenAgain) {
   std::ofstream(folder / "token") << "old";
   client();
   std::ofstream(folder / "token") << "new";
-  http_.ThenAnswer(401, "").ThenAnswer(200, "");
+  http_.ThenRespond(401, "").ThenRespond(200, "");
   EXPECT_TRUE(client().Watch(kWatch, [](WatchEvent) { return absl::OkStatus(); }, {}).ok());
-  http_.ThenAnswer(401, "");
+  http_.ThenRespond(401, "");
   EXPECT_EQ(client().Watch(kWatch, [](WatchEvent) { return absl::OkStatus(); }, {}).code(),
             absl::StatusCode::kUnauthenticated);
 }
@@ -268,7 +268,7 @@ TEST(HttpClientOverLoopback, AWatchDeliversAtOnceAndStopsAtOnce) {
     const std::string line = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})";
     connection.Write(fakes::RawChunk(line.substr(0, 20)));
     connection.Write(fakes::RawChunk(line.substr(20) + "\n"));
-    connection.Hang();
+    connection.BlockUntilStop();
   });
   const auto http = *http::MakeClient({});
   const auto client = MakeHttpClient(*http, SystemClock(), [] { return 0.5; },
@@ -289,7 +289,7 @@ TEST(HttpClientOverLoopback, ASilentWatchIsNoticed) {
   fakes::RawServer server([](fakes::RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-    connection.Hang();
+    connection.BlockUntilStop();
   });
   const auto http = *http::MakeClient({});
   const auto client =

@@ -25,7 +25,7 @@ TEST_F(TokenTest, AGivenTokenStays) {
   TokenSource source({.token = "abc"}, clock_);
   clock_.Advance(std::chrono::hours(2));
   EXPECT_EQ(source.Token(), "abc");
-  EXPECT_FALSE(source.Refused("abc"));
+  EXPECT_FALSE(source.Reload("abc"));
 }
 
 TEST_F(TokenTest, AFileIsReadAgainAfterAMinute) {
@@ -41,11 +41,11 @@ TEST_F(TokenTest, AFileIsReadAgainAfterAMinute) {
 TEST_F(TokenTest, ARefusedTokenIsReadAgainAtOnce) {
   Rotate("one");
   TokenSource source({.token_file = path_}, clock_);
-  EXPECT_FALSE(source.Refused("one")) << "there is no other one";
+  EXPECT_FALSE(source.Reload("one")) << "there is no other one";
   Rotate("two");
-  EXPECT_TRUE(source.Refused("one"));
+  EXPECT_TRUE(source.Reload("one"));
   EXPECT_EQ(source.Token(), "two");
-  EXPECT_TRUE(source.Refused("one")) << "another thread had the old one";
+  EXPECT_TRUE(source.Reload("one")) << "another thread had the old one";
 }
 
 TEST_F(TokenTest, AFileThatCannotBeReadLeavesTheLastGoodToken) {
@@ -59,7 +59,7 @@ TEST_F(TokenTest, AFileThatCannotBeReadLeavesTheLastGoodToken) {
   std::filesystem::remove(path_);
   clock_.Advance(std::chrono::minutes(2));
   EXPECT_EQ(source.Token(), "one");
-  EXPECT_FALSE(source.Refused("one"));
+  EXPECT_FALSE(source.Reload("one"));
 }
 
 TEST_F(TokenTest, WithoutEitherThereIsNone) {

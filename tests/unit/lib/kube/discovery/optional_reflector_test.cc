@@ -124,12 +124,12 @@ TEST_F(OptionalReflectorTest, AnUnansweredQuestionChangesNothing) {
   EXPECT_EQ(gone_, 0);
 }
 
-TEST(NamesTest, ReadsAListOfKindsAndSurvivesAnythingElse) {
-  EXPECT_TRUE(Names({{"resources", {{{"name", "rollouts"}, {"kind", "Rollout"}}}}}, kRollouts));
-  EXPECT_FALSE(Names({{"resources", {{{"name", "workflows"}, {"kind", "Workflow"}}}}}, kRollouts));
+TEST(ListsResource, ReadsAListOfKindsAndSurvivesAnythingElse) {
+  EXPECT_TRUE(ListsResource({{"resources", {{{"name", "rollouts"}, {"kind", "Rollout"}}}}}, kRollouts));
+  EXPECT_FALSE(ListsResource({{"resources", {{{"name", "workflows"}, {"kind", "Workflow"}}}}}, kRollouts));
   for (const Json& odd :
        {Json(), Json::array(), Json{{"resources", 1}}, Json{{"resources", {1}}}}) {
-    EXPECT_FALSE(Names(odd, kRollouts)) << odd;
+    EXPECT_FALSE(ListsResource(odd, kRollouts)) << odd;
   }
 }
 

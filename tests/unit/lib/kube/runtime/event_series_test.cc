@@ -24,8 +24,8 @@ Object Pod(const std::string& name, const std::string& ns = "team") {
 
 class EventSeriesTest : public testing::Test {
  protected:
-  EventSeries::Verdict Take(const Event& event) {
-    return series_.Take(event, now_, WallTime(now_.time_since_epoch()), 0.5);
+  EventSeries::AddResult Add(const Event& event) {
+    return series_.Add(event, now_, WallTime(now_.time_since_epoch()), 0.5);
   }
   static Event Held(const std::string& name, const std::string& note = "held") {
     return {.regarding = Pod(name), .reason = "PodHeld", .action = "Hold", .note = note};
@@ -43,7 +43,7 @@ class EventSeriesTest : public testing::Test {
 TEST_F(EventSeriesTest, ANewEventIsCreatedWithEveryFieldThatTheServerWants) {
   Event event = Held("a", "waits for its node");
   event.is_warning = true;
-  const auto verdict = Take(event);
+  const auto verdict = Add(event);
   ASSERT_TRUE(verdict.create.has_value());
   EXPECT_EQ(verdict.create->path, "/apis/events.k8s.io/v1/namespaces/team/events");
   const Json body = Json::parse(verdict.create->body);
@@ -64,17 +64,17 @@ TEST_F(EventSeriesTest, ANewEventIsCreatedWithEveryFieldThatTheServerWants) {
 }
 
 TEST_F(EventSeriesTest, EventsAboutClusterScopedObjectsGoToTheDefaultNamespace) {
-  const auto verdict = Take({.regarding = Pod("node-1", ""), .reason = "R", .action = "A"});
+  const auto verdict = Add({.regarding = Pod("node-1", ""), .reason = "R", .action = "A"});
   EXPECT_EQ(verdict.create->path, "/apis/events.k8s.io/v1/namespaces/default/events");
 }
 
 TEST_F(EventSeriesTest, RepeatsCountUpAndAreSentAtMostEveryTenSeconds) {
-  const auto first = Take(Held("a"));
+  const auto first = Add(Held("a"));
   const std::string name = Json::parse(first.create->body)["metadata"]["name"];
   EXPECT_EQ(series_.NextDue(), std::nullopt);
   for (int i = 0; i < 5; ++i) {
     now_ += seconds(1);
-    const auto repeat = Take(Held("a"));
+    const auto repeat = Add(Held("a"));
     EXPECT_FALSE(repeat.create.has_value());
     EXPECT_FALSE(repeat.is_dropped);
     EXPECT_TRUE(series_.Due(now_).empty());
@@ -91,19 +91,19 @@ TEST_F(EventSeriesTest, RepeatsCountUpAndAreSentAtMostEveryTenSeconds) {
 }
 
 TEST_F(EventSeriesTest, AfterTheWindowItIsANewEvent) {
-  Take(Held("a"));
+  Add(Held("a"));
   now_ += options_.series_window;
-  EXPECT_TRUE(Take(Held("a")).create.has_value());
+  EXPECT_TRUE(Add(Held("a")).create.has_value());
   EXPECT_EQ(series_.size(), 1U);
 }
 
 TEST_F(EventSeriesTest, WhatDiffersIsAnotherEvent) {
-  EXPECT_TRUE(Take(Held("a")).create.has_value());
-  EXPECT_TRUE(Take(Held("b")).create.has_value());
-  EXPECT_TRUE(Take(Held("a", "another note")).create.has_value());
+  EXPECT_TRUE(Add(Held("a")).create.has_value());
+  EXPECT_TRUE(Add(Held("b")).create.has_value());
+  EXPECT_TRUE(Add(Held("a", "another note")).create.has_value());
   Event warning = Held("a");
   warning.is_warning = true;
-  EXPECT_TRUE(Take(warning).create.has_value());
+  EXPECT_TRUE(Add(warning).create.has_value());
 }
 
 TEST_F(EventSeriesTest, OneObjectCannotFloodTheServer) {
@@ -112,7 +112,7 @@ TEST_F(EventSeriesTest, OneObjectCannotFloodTheServer) {
   const auto burst = [&] {
     for (int i = 0; i < 10; ++i) {
       const auto verdict =
-          Take(Held("a", fmt::format("note {} {}", i, now_.time_since_epoch().count())));
+          Add(Held("a", fmt::format("note {} {}", i, now_.time_since_epoch().count())));
       created += verdict.create.has_value() ? 1 : 0;
       dropped += verdict.is_dropped ? 1 : 0;
     }
@@ -120,7 +120,7 @@ TEST_F(EventSeriesTest, OneObjectCannotFloodTheServer) {
   burst();
   EXPECT_EQ(created, 3);
   EXPECT_EQ(dropped, 7);
-  EXPECT_TRUE(Take(Held("b")).create.has_value()) << "others still may";
+  EXPECT_TRUE(Add(Held("b")).create.has_value()) << "others still may";
   now_ += seconds(120);
   burst();
   EXPECT_EQ(created, 5) << "one a minute comes back";
@@ -129,20 +129,20 @@ TEST_F(EventSeriesTest, OneObjectCannotFloodTheServer) {
 TEST_F(EventSeriesTest, MemoryIsBounded) {
   for (int i = 0; i < 1000; ++i) {
     now_ += seconds(1);
-    Take(Held(fmt::format("pod-{}", i)));
+    Add(Held(fmt::format("pod-{}", i)));
     ASSERT_LE(series_.size(), 10U);
   }
-  EXPECT_FALSE(Take(Held("pod-999")).create.has_value()) << "the newest are remembered";
-  EXPECT_TRUE(Take(Held("pod-1")).create.has_value()) << "the oldest are not";
+  EXPECT_FALSE(Add(Held("pod-999")).create.has_value()) << "the newest are remembered";
+  EXPECT_TRUE(Add(Held("pod-1")).create.has_value()) << "the oldest are not";
 }
 
 TEST_F(EventSeriesTest, AForgottenEventIsCreatedAgain) {
-  const std::string name = Json::parse(Take(Held("a")).create->body)["metadata"]["name"];
+  const std::string name = Json::parse(Add(Held("a")).create->body)["metadata"]["name"];
   series_.Forget({.ns = "team", .name = "another"});
   EXPECT_EQ(series_.size(), 1U);
   series_.Forget({.ns = "team", .name = name});
   EXPECT_EQ(series_.size(), 0U);
-  EXPECT_TRUE(Take(Held("a")).create.has_value());
+  EXPECT_TRUE(Add(Held("a")).create.has_value());
 }
 
 TEST_F(EventSeriesTest, LongTextsAreCutBetweenCharacters) {
@@ -152,7 +152,7 @@ TEST_F(EventSeriesTest, LongTextsAreCutBetweenCharacters) {
   }
   Event event = Held(std::string(253, 'n'), note);
   event.reason = std::string(500, 'R');
-  const Json body = Json::parse(Take(event).create->body);
+  const Json body = Json::parse(Add(event).create->body);
   EXPECT_EQ(body["note"].get<std::string>().size(), 1023U);
   EXPECT_EQ(body["reason"].get<std::string>().size(), 128U);
   EXPECT_LE(body["metadata"]["name"].get<std::string>().size(), 253U);

@@ -17,7 +17,7 @@
 namespace cachewarm::kube {
 namespace {
 
-using fakes::RawAnswer;
+using fakes::RawResponse;
 using fakes::RawChunk;
 
 constexpr char kStream[] =
@@ -63,16 +63,16 @@ TEST(ReflectorOverHttp, GoesOnWhereItWasWhenTheServerClosesConnectionsInAndAfter
     };
     take();
     if (number == 0) {
-      connection.Write(RawAnswer(200, Page(Pod("a", 3), 5, "more")));
+      connection.Write(RawResponse(200, Page(Pod("a", 3), 5, "more")));
       take();
-      connection.Write(RawAnswer(200, Page(Pod("b", 4), 5, ""), "Connection: close\r\n"));
+      connection.Write(RawResponse(200, Page(Pod("b", 4), 5, ""), "Connection: close\r\n"));
     } else if (number == 1) {
       connection.Write(kStream + Added("c", 6) + RawChunk(""));
     } else if (number == 2) {
       connection.Write(kStream + Added("d", 7));  // and no last chunk
     } else {
       connection.Write(kStream + Added("e", 8));
-      connection.Hang();
+      connection.BlockUntilStop();
     }
   });
   const auto http = *http::MakeClient({});
@@ -110,20 +110,20 @@ TEST(ReflectorOverHttp, APageThatIsTooLongIsAskedForAgainWithFewerItems) {
     const std::string pod = fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":"{}"}})",
                                         asked.All().size(), std::string(600, 'x'));
     if (query == "limit=1") {
-      connection.Write(RawAnswer(200, Page(pod, 5, "more")));
+      connection.Write(RawResponse(200, Page(pod, 5, "more")));
     } else if (query == "limit=1&continue=more") {
-      connection.Write(RawAnswer(200, Page(pod, 5, "")));
+      connection.Write(RawResponse(200, Page(pod, 5, "")));
     } else if (query.starts_with("limit=")) {
-      connection.Write(RawAnswer(200, Page(pod + "," + pod, 5, "")));
+      connection.Write(RawResponse(200, Page(pod + "," + pod, 5, "")));
     } else {
       connection.Write(kStream);
-      connection.Hang();
+      connection.BlockUntilStop();
     }
   });
   const auto http = *http::MakeClient({});
   const auto client =
       MakeHttpClient(*http, SystemClock(), [] { return 0.0; },
-                     {.config = {.server = server.Url("")}, .answer_bytes_max = 1'000});
+                     {.config = {.server = server.Url("")}, .response_bytes_max = 1'000});
   fakes::MemoryLog log;
   Reflector reflector({*client, SystemClock(), [] { return 0.0; }, log},
                       {.resource = kPods, .page_items = 8});

@@ -242,7 +242,7 @@ TEST_F(ReflectorTest, WaitsNoLongerThanItMayForAServerThatFailedOften) {
   });
   Put("one");
   std::jthread running =
-      Start({.resource = kPods, .longest_wait = std::chrono::milliseconds(1'000)});
+      Start({.resource = kPods, .backoff_max = std::chrono::milliseconds(1'000)});
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(clock_.AwaitWaiters(1));
     const int before = Count("list");

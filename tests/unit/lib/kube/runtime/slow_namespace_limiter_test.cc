@@ -17,7 +17,7 @@ using std::chrono::seconds;
 class SlowNamespaceLimiterTest : public ::testing::Test {
  protected:
   // Waits until it is cut short, as a client does.
-  static absl::Status Hang(std::stop_token stop) {
+  static absl::Status BlockUntilStop(std::stop_token stop) {
     std::mutex mutex;
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);
@@ -36,7 +36,7 @@ class SlowNamespaceLimiterTest : public ::testing::Test {
     });
   }
   std::future<absl::Status> BeginToHang(const std::string& ns, std::stop_token stop = {}) {
-    return std::async(std::launch::async, [this, ns, stop] { return turns_.Run(ns, stop, Hang); });
+    return std::async(std::launch::async, [this, ns, stop] { return turns_.Run(ns, stop, BlockUntilStop); });
   }
   void CutShort(std::future<absl::Status>& hanging, Duration limit) {
     ASSERT_TRUE(clock_.AwaitWaiters(1));

@@ -46,7 +46,7 @@ nvmlReturn_t nvmlShutdown() {
 }
 
 const char* nvmlErrorString(nvmlReturn_t code) {
-  return code == NVML_ERROR_GPU_IS_LOST ? "GPU is lost" : "played error";
+  return code == NVML_ERROR_GPU_IS_LOST ? "GPU is lost" : "fake error";
 }
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned size) {

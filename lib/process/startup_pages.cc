@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/process/start_pages.h"
+#include "lib/process/startup_pages.h"
 
 #include <sys/mman.h>
 
@@ -66,7 +66,7 @@ std::vector<Mapping> UnchangedFiles(const std::string& smaps) {
   return out;
 }
 
-absl::StatusOr<size_t> LetStartPagesGo() {
+absl::StatusOr<size_t> DropStartupPages() {
   CW_ASSIGN_OR_RETURN(const std::string smaps,
                       fs::ReadNamedFile("/proc/self/smaps", kSmapsBytesMax));
   size_t bytes = 0;

@@ -12,10 +12,10 @@ namespace cachewarm::http {
 
 // Parses one response incrementally (RFC 9112). Stops after the head and after each piece of the
 // body.
-class AnswerParser final : public boost::beast::http::basic_parser<false> {
+class ResponseParser final : public boost::beast::http::basic_parser<false> {
  public:
   // `body_bytes_max` excludes chunk framing; nullopt: no limit.
-  AnswerParser(bool is_head_request, std::optional<uint64_t> body_bytes_max) {
+  ResponseParser(bool is_head_request, std::optional<uint64_t> body_bytes_max) {
     skip(is_head_request);
     // Beast 1.74 considers every length greater than boost::none.
     body_limit(body_bytes_max.value_or(UINT64_MAX));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/process/start_pages.h"
+#include "lib/process/startup_pages.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -106,23 +106,23 @@ class FileMapping {
   char* at_ = nullptr;
 };
 
-TEST(StartPages, OfAFileThatNobodyChangedComeBackWithTheSameBytes) {
+TEST(StartupPages, OfAFileThatNobodyChangedComeBackWithTheSameBytes) {
   FileMapping mapping;
   mapping.Seal();
   EXPECT_EQ(mapping.Touch(), 4 * 'x');
   ASSERT_EQ(mapping.Resident(), 4u);
-  const auto let_go = LetStartPagesGo();
+  const auto let_go = DropStartupPages();
   ASSERT_TRUE(let_go.ok()) << let_go.status();
   EXPECT_GE(*let_go, FileMapping::kSize);
   EXPECT_EQ(mapping.Resident(), 0u);
   EXPECT_EQ(mapping.Touch(), 4 * 'x');
 }
 
-TEST(StartPages, ThatTheProcessChangedStay) {
+TEST(StartupPages, ThatTheProcessChangedStay) {
   FileMapping mapping;
   mapping.Write('y');
   mapping.Seal();
-  ASSERT_TRUE(LetStartPagesGo().ok());
+  ASSERT_TRUE(DropStartupPages().ok());
   EXPECT_EQ(mapping.Touch(), 'y' + 3 * 'x');
 }
 

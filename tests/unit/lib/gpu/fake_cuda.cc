@@ -29,7 +29,7 @@ CUresult cuInit(unsigned) {
 }
 
 CUresult cuGetErrorString(CUresult, const char** text) {
-  *text = "played error";
+  *text = "fake error";
   return Scene() == "silent" ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 

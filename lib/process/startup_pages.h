@@ -29,6 +29,6 @@ std::vector<Mapping> UnchangedFiles(const std::string& smaps);
 // Removes these mappings from the resident set; later reads load them from the page cache. Returns
 // their bytes, resident or not. UNAVAILABLE if /proc cannot be read; nothing has changed then. For
 // daemons, after all libraries are loaded.
-absl::StatusOr<size_t> LetStartPagesGo();
+absl::StatusOr<size_t> DropStartupPages();
 
 }  // namespace cachewarm::process
