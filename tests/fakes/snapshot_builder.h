@@ -81,7 +81,7 @@ class SnapshotBuilder {
   SnapshotBuilder& Accepted();
   // Answers the rehearsal that is wished for now.
   SnapshotBuilder& DryRunAnswered(plan::DryRunResult unmodified, plan::DryRunResult injected,
-                             const std::string& message = "");
+                                  const std::string& message = "");
 
   plan::Snapshot& in() { return in_; }
   api::CacheWarmup& warmup() { return in_.warmup; }

@@ -38,7 +38,7 @@ class ApplyContract : public KubeContract {
 INSTANTIATE_TEST_SUITE_P(Api, ApplyContract, testing::ValuesIn(Backends()),
                          [](const auto& each) { return each.param; });
 
-TEST_P(ApplyContract, ApplyCreatesAndIsThenAnUpdate) {
+TEST_P(ApplyContract, ApplyCreatesThenUpdates) {
   const Json created = Do(Apply(kLeases, Lease("a", "one"), {.field_manager = "m"}));
   EXPECT_NE(UidOf(created), "");
   const Json updated = Do(Apply(kLeases, Lease("a", "two"), {.field_manager = "m"}));
@@ -46,13 +46,13 @@ TEST_P(ApplyContract, ApplyCreatesAndIsThenAnUpdate) {
   EXPECT_EQ(TextAt(updated, {"spec", "holderIdentity"}), "two");
 }
 
-TEST_P(ApplyContract, ApplyingTheSameAgainChangesNothing) {
+TEST_P(ApplyContract, RepeatedApplyChangesNothing) {
   const Json first = Do(Apply(kLeases, Lease("a"), {.field_manager = "m"}));
   const Json again = Do(Apply(kLeases, Lease("a"), {.field_manager = "m"}));
   EXPECT_EQ(ResourceVersionOf(again), ResourceVersionOf(first));
 }
 
-TEST_P(ApplyContract, WhatIsNoLongerAppliedIsTakenAway) {
+TEST_P(ApplyContract, ApplyRemovesOmittedFields) {
   Json lease = Lease("a");
   lease["metadata"]["annotations"] = {{"mine", "1"}};
   Do(Apply(kLeases, lease, {.field_manager = "m"}));
@@ -61,7 +61,7 @@ TEST_P(ApplyContract, WhatIsNoLongerAppliedIsTakenAway) {
   EXPECT_EQ(AnnotationsOf(without), (std::map<std::string, std::string>{{"other", "2"}}));
 }
 
-TEST_P(ApplyContract, AFieldThatTwoAppliedStaysUntilBothLetGo) {
+TEST_P(ApplyContract, SharedFieldStaysUntilBothManagersRemoveIt) {
   Json both = Lease("a");
   both["metadata"]["annotations"] = {{"shared", "1"}};
   Do(Apply(kLeases, both, {.field_manager = "one"}));
@@ -72,13 +72,13 @@ TEST_P(ApplyContract, AFieldThatTwoAppliedStaysUntilBothLetGo) {
   EXPECT_EQ(AnnotationsOf(after_two).size(), 0U);
 }
 
-TEST_P(ApplyContract, AForcedApplyTakesOver) {
+TEST_P(ApplyContract, ForcedApplyTakesOwnership) {
   Do(Apply(kLeases, Lease("a", "one"), {.field_manager = "one"}));
   const Json taken = Do(Apply(kLeases, Lease("a", "two"), {.field_manager = "two"}));
   EXPECT_EQ(TextAt(taken, {"spec", "holderIdentity"}), "two");
 }
 
-TEST_P(ApplyContract, EachManagerAddsAndRemovesOnlyItsOwnItems) {
+TEST_P(ApplyContract, ManagersAddAndRemoveOnlyTheirOwnItems) {
   Do(Create(kDeployments, Deployment("d"), {}));
   Do(ApplyVariables("cw-1", {"A", "B"}));
   Do(ApplyVariables("cw-2", {"C"}));
@@ -90,7 +90,7 @@ TEST_P(ApplyContract, EachManagerAddsAndRemovesOnlyItsOwnItems) {
   EXPECT_NE(empty.dump().find("i:1"), std::string::npos) << "the container itself stays";
 }
 
-TEST_P(ApplyContract, StatusIsAppliedApartFromTheSpec) {
+TEST_P(ApplyContract, StatusIsAppliedSeparatelyFromSpec) {
   Do(Create(kDeployments, Deployment("d"), {}));
   const Json condition = {{"type", "Tested"}, {"status", "True"}};
   const Json status =
@@ -104,7 +104,7 @@ TEST_P(ApplyContract, StatusIsAppliedApartFromTheSpec) {
   EXPECT_NE(spec.dump().find("Tested"), std::string::npos);
 }
 
-TEST_P(ApplyContract, AnApplyMayBeBoundToTheObjectItMeans) {
+TEST_P(ApplyContract, ApplyCanBeBoundToUid) {
   const Json created = Do(Create(kLeases, Lease("a"), {}));
   Json bound = Lease("a", "bound");
   bound["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555";
@@ -116,7 +116,7 @@ TEST_P(ApplyContract, AnApplyMayBeBoundToTheObjectItMeans) {
   EXPECT_EQ(TextAt(Do(Apply(kLeases, bound, {})), {"spec", "holderIdentity"}), "bound");
 }
 
-TEST_P(ApplyContract, ADryRunOfAnApplyStoresNothing) {
+TEST_P(ApplyContract, DryRunOfApplyStoresNothing) {
   Do(Apply(kLeases, Lease("a", "one"), {.field_manager = "m"}));
   Do(Apply(kLeases, Lease("a", "two"), {.field_manager = "m", .dry_run = true}));
   EXPECT_EQ(TextAt(Do(Get(kLeases, NameOf("a"))), {"spec", "holderIdentity"}), "one");

@@ -63,7 +63,7 @@ class DiscoveryContract : public KubeContract {
 INSTANTIATE_TEST_SUITE_P(Api, DiscoveryContract, testing::ValuesIn(Backends()),
                          [](const auto& each) { return each.param; });
 
-TEST_P(DiscoveryContract, TellsServedFromAbsent) {
+TEST_P(DiscoveryContract, LookUpDistinguishesServedFromAbsent) {
   ASSERT_TRUE(Await([&] { return Is(Presence::kAbsent); }));
   EXPECT_EQ(*LookUp(client(), kDeployments, true, {}), Presence::kServed);
   EXPECT_EQ(*LookUp(client(), {"apps", "v1", "nothings", "Nothing"}, true, {}), Presence::kAbsent);
@@ -73,7 +73,7 @@ TEST_P(DiscoveryContract, TellsServedFromAbsent) {
   EXPECT_TRUE(Await([&] { return Is(Presence::kServed); }));
 }
 
-TEST_P(DiscoveryContract, AKindIsFollowedWhileItIsThere) {
+TEST_P(DiscoveryContract, OptionalReflectorFollowsServedKind) {
   ASSERT_TRUE(Await([&] { return Is(Presence::kAbsent); }));
   OptionalReflector optional({client(), SystemClock(), SystemRandom(), log_},
                              {.resource = kRayClusters},
@@ -90,7 +90,7 @@ TEST_P(DiscoveryContract, AKindIsFollowedWhileItIsThere) {
 
 // A server remembers the changes of a kind since it began to serve it: a version from before is
 // forgotten for certain, which of a kind that was always there only becomes true with time.
-TEST_P(DiscoveryContract, AVersionFromBeforeTheKindWasServedIsForgotten) {
+TEST_P(DiscoveryContract, WatchFromVersionBeforeTheKindExpires) {
   Install(true);
   ASSERT_TRUE(Await([&] { return Is(Presence::kServed); }));
   const absl::Status ended = client().Watch(

@@ -15,7 +15,7 @@ class ObjectsContract : public KubeContract {};
 INSTANTIATE_TEST_SUITE_P(Api, ObjectsContract, testing::ValuesIn(Backends()),
                          [](const auto& each) { return each.param; });
 
-TEST_P(ObjectsContract, ACreatedObjectGetsItsIdentityFromTheServer) {
+TEST_P(ObjectsContract, CreateAssignsServerIdentity) {
   const Json created = Do(Create(kLeases, Lease("a"), {}));
   EXPECT_EQ(UidOf(created).size(), 36U);
   EXPECT_NE(ResourceVersionOf(created), "");
@@ -24,7 +24,7 @@ TEST_P(ObjectsContract, ACreatedObjectGetsItsIdentityFromTheServer) {
   EXPECT_EQ(Do(Get(kLeases, NameOf("a"))), created);
 }
 
-TEST_P(ObjectsContract, CreatingTwiceSaysSo) {
+TEST_P(ObjectsContract, CreatingTwiceReturnsAlreadyExists) {
   Do(Create(kLeases, Lease("a"), {}));
   const absl::Status status = Fails(Create(kLeases, Lease("a"), {}));
   EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
@@ -32,7 +32,7 @@ TEST_P(ObjectsContract, CreatingTwiceSaysSo) {
   EXPECT_EQ(ReasonOf(status), "AlreadyExists");
 }
 
-TEST_P(ObjectsContract, WhatIsNotThereIsNotFound) {
+TEST_P(ObjectsContract, AbsentObjectIsNotFound) {
   for (const Request& request :
        {Get(kLeases, NameOf("a")), Delete(kLeases, NameOf("a"), {}),
         MergePatch(kLeases, NameOf("a"), {{"spec", nullptr}}, {}),
@@ -43,7 +43,7 @@ TEST_P(ObjectsContract, WhatIsNotThereIsNotFound) {
   }
 }
 
-TEST_P(ObjectsContract, NamesCanBeGenerated) {
+TEST_P(ObjectsContract, CreateGeneratesName) {
   std::set<std::string> names;
   for (int i = 0; i < 3; ++i) {
     Json lease = Lease("");
@@ -54,12 +54,12 @@ TEST_P(ObjectsContract, NamesCanBeGenerated) {
   EXPECT_TRUE(names.begin()->starts_with("made-"));
 }
 
-TEST_P(ObjectsContract, AMalformedNameIsInvalid) {
+TEST_P(ObjectsContract, MalformedNameIsInvalid) {
   EXPECT_EQ(Fails(Create(kLeases, Lease("Not_A_Name"), {})).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Fails(Apply(kLeases, Lease("Not_A_Name"), {})).code(), StatusCode::kInvalidArgument);
 }
 
-TEST_P(ObjectsContract, AnUpdateFromAnOldVersionIsAConflict) {
+TEST_P(ObjectsContract, UpdateOfOldVersionConflicts) {
   Json lease = Do(Create(kLeases, Lease("a"), {}));
   lease["spec"]["holderIdentity"] = "second";
   const Json updated = Do(Update(kLeases, lease, {}));
@@ -81,7 +81,7 @@ TEST_P(ObjectsContract, ADryRunStoresNothing) {
   EXPECT_EQ(TextAt(Do(Get(kLeases, NameOf("a"))), {"spec", "holderIdentity"}), "someone");
 }
 
-TEST_P(ObjectsContract, ADeleteMayNameTheObjectItMeans) {
+TEST_P(ObjectsContract, DeleteCanBeBoundToUid) {
   const Json created = Do(Create(kLeases, Lease("a"), {}));
   const absl::Status wrong =
       Fails(Delete(kLeases, NameOf("a"), {.uid = "11111111-2222-3333-4444-555555555555"}));
@@ -92,7 +92,7 @@ TEST_P(ObjectsContract, ADeleteMayNameTheObjectItMeans) {
   EXPECT_EQ(Fails(Get(kLeases, NameOf("a"))).code(), StatusCode::kNotFound);
 }
 
-TEST_P(ObjectsContract, AJsonPatchHoldsOnlyIfItsTestDoes) {
+TEST_P(ObjectsContract, JsonPatchAppliesOnlyIfItsTestPasses) {
   const Json created = Do(Create(kLeases, Lease("a"), {}));
   const auto patch = [&](const std::string& uid, const std::string& holder) {
     return JsonPatch(
@@ -107,7 +107,7 @@ TEST_P(ObjectsContract, AJsonPatchHoldsOnlyIfItsTestDoes) {
   EXPECT_EQ(TextAt(Do(patch(UidOf(created), "y")), {"spec", "holderIdentity"}), "y");
 }
 
-TEST_P(ObjectsContract, AMergePatchSetsAndRemoves) {
+TEST_P(ObjectsContract, MergePatchSetsAndRemovesFields) {
   Json lease = Lease("a");
   lease["metadata"]["annotations"] = {{"keep", "1"}, {"drop", "2"}};
   Do(Create(kLeases, lease, {}));
@@ -118,7 +118,7 @@ TEST_P(ObjectsContract, AMergePatchSetsAndRemoves) {
             (std::map<std::string, std::string>{{"keep", "1"}, {"new", "3"}}));
 }
 
-TEST_P(ObjectsContract, AMergePatchMayBeBoundToAVersion) {
+TEST_P(ObjectsContract, MergePatchCanBeBoundToVersion) {
   const Json created = Do(Create(kLeases, Lease("a"), {}));
   const Json bound = {{"metadata", {{"resourceVersion", ResourceVersionOf(created)}}},
                       {"spec", {{"holderIdentity", "x"}}}};
@@ -126,7 +126,7 @@ TEST_P(ObjectsContract, AMergePatchMayBeBoundToAVersion) {
   EXPECT_EQ(Fails(MergePatch(kLeases, NameOf("a"), bound, {})).code(), StatusCode::kAborted);
 }
 
-TEST_P(ObjectsContract, SpecAndStatusAreWrittenApart) {
+TEST_P(ObjectsContract, SpecAndStatusAreWrittenSeparately) {
   Json wanted = Deployment("a");
   wanted["status"] = {{"replicas", 7}, {"observedGeneration", 9}};
   const Json created = Do(Create(kDeployments, wanted, {}));
@@ -147,7 +147,7 @@ TEST_P(ObjectsContract, SpecAndStatusAreWrittenApart) {
   EXPECT_EQ(spec["metadata"]["generation"], 2);
 }
 
-TEST_P(ObjectsContract, IdentityCannotBePatchedAway) {
+TEST_P(ObjectsContract, PatchCannotRemoveIdentity) {
   const Json created = Do(Create(kLeases, Lease("a"), {}));
   const auto changed =
       client().Do(MergePatch(kLeases, NameOf("a"), {{"metadata", {{"uid", "another"}}}}, {}), {});
@@ -155,7 +155,7 @@ TEST_P(ObjectsContract, IdentityCannotBePatchedAway) {
   EXPECT_EQ(UidOf(Do(Get(kLeases, NameOf("a")))), UidOf(created));
 }
 
-TEST_P(ObjectsContract, AListComesInPagesAndEndsWithoutAToken) {
+TEST_P(ObjectsContract, ListIsPagedUntilTokenIsEmpty) {
   for (int i = 0; i < 5; ++i) {
     Do(Create(kLeases, Lease(fmt::format("lease-{}", i)), {}));
   }
@@ -176,7 +176,7 @@ TEST_P(ObjectsContract, AListComesInPagesAndEndsWithoutAToken) {
             (std::vector<std::string>{"lease-0", "lease-1", "lease-2", "lease-3", "lease-4"}));
 }
 
-TEST_P(ObjectsContract, ListsAreSelectedByLabelsAndFields) {
+TEST_P(ObjectsContract, ListFiltersByLabelsAndFields) {
   for (const auto& [name, app] : {std::pair("a", "x"), std::pair("b", "y"), std::pair("c", "")}) {
     Json lease = Lease(name);
     if (*app != '\0') {
@@ -208,7 +208,7 @@ TEST_P(ObjectsContract, ListsAreSelectedByLabelsAndFields) {
             StatusCode::kInvalidArgument);
 }
 
-TEST_P(ObjectsContract, EventsAreSelectedByTheirReason) {
+TEST_P(ObjectsContract, ListFiltersEventsByReason) {
   for (const std::string reason : {"FailedMount", "Pulled"}) {
     Do(Create(kEvents,
               {{"apiVersion", "events.k8s.io/v1"},
@@ -230,12 +230,12 @@ TEST_P(ObjectsContract, EventsAreSelectedByTheirReason) {
   EXPECT_EQ(listed["items"][0]["regarding"]["uid"], "u");
 }
 
-TEST_P(ObjectsContract, AResourceThatIsNotServedIsNotFound) {
+TEST_P(ObjectsContract, UnservedResourceIsNotFound) {
   constexpr Resource kNone{"none.example", "v1", "nones", "None"};
   EXPECT_EQ(Fails(List(kNone, {.ns = ns_})).code(), StatusCode::kNotFound);
 }
 
-TEST_P(ObjectsContract, AVersionIsServedAtItsOwnPath) {
+TEST_P(ObjectsContract, VersionPathReturnsServerVersion) {
   if (is_fake()) {
     return;  // it has none
   }

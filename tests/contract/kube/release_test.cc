@@ -86,7 +86,7 @@ class ReleaseContract : public KubeContract {
 INSTANTIATE_TEST_SUITE_P(Api, ReleaseContract, testing::ValuesIn(Backends()),
                          [](const auto& each) { return each.param; });
 
-TEST_P(ReleaseContract, OurRuleMayGoIntoEachOfThePodsOwnTermsWithTheGate) {
+TEST_P(ReleaseContract, ReleaseAddsHostRuleToEachTerm) {
   const Json pod =
       Gated(Required({Json::array({In("pool", "a")}), Json::array({In("pool", "b")})}));
   const auto released = Release(pod, {.excluded = {"n9"}, .preferred = {"n1"}});
@@ -106,7 +106,7 @@ TEST_P(ReleaseContract, OurRuleMayGoIntoEachOfThePodsOwnTermsWithTheGate) {
   }
 }
 
-TEST_P(ReleaseContract, APictureThatIsLooserThanThePodIsRefusedAndTheGateStays) {
+TEST_P(ReleaseContract, ReleaseFromLooserAffinityIsRejected) {
   Json pod = Gated(Required({Json::array({In("pool", "a"), In("zone", "z")})}));
   pod["spec"]["affinity"] = Required({Json::array({In("pool", "a")})});
   const auto released = Release(pod, {.excluded = {"n9"}});
@@ -118,7 +118,7 @@ TEST_P(ReleaseContract, APictureThatIsLooserThanThePodIsRefusedAndTheGateStays) 
   EXPECT_TRUE(*plain) << "without a word on affinity it goes";
 }
 
-TEST_P(ReleaseContract, APodWithoutAnAffinityGetsOurs) {
+TEST_P(ReleaseContract, ReleaseAddsAffinityToPodWithoutOne) {
   const auto released = Release(Gated(Json()), {.preferred = {"n1"}});
   ASSERT_TRUE(released.ok()) << released.status();
   EXPECT_TRUE(*released);
@@ -127,15 +127,15 @@ TEST_P(ReleaseContract, APodWithoutAnAffinityGetsOurs) {
   EXPECT_EQ(after["spec"]["affinity"]["nodeAffinity"][kPreferred].size(), 1U);
 }
 
-TEST_P(ReleaseContract, AnAffinityThatSomebodyAddedMeanwhileIsLeftToThem) {
+TEST_P(ReleaseContract, ReleaseKeepsConcurrentlyAddedAffinity) {
   IsLeftToThem(Gated(Json()));
 }
 
-TEST_P(ReleaseContract, APreferenceThatSomebodyAddedMeanwhileIsLeftToThem) {
+TEST_P(ReleaseContract, ReleaseKeepsConcurrentlyAddedPreference) {
   IsLeftToThem(Gated(Required({Json::array({In("pool", "a")})})));
 }
 
-TEST_P(ReleaseContract, APodOfThatNameThatIsAnotherIsNotReleased) {
+TEST_P(ReleaseContract, ReleaseSkipsReplacedPod) {
   Json pod = Gated(Required({Json::array({In("pool", "a")})}));
   pod["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555";
   const auto released = Release(pod, {.preferred = {"n1"}});

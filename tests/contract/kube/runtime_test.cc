@@ -25,7 +25,7 @@ class RuntimeContract : public KubeContract {
 INSTANTIATE_TEST_SUITE_P(Api, RuntimeContract, testing::ValuesIn(Backends()),
                          [](const auto& each) { return each.param; });
 
-TEST_P(RuntimeContract, AReflectorMirrorsAndFollows) {
+TEST_P(RuntimeContract, ReflectorListsThenFollowsChanges) {
   for (int i = 0; i < 5; ++i) {
     Do(Create(kLeases, Lease(fmt::format("lease-{}", i)), {}));
   }
@@ -47,7 +47,7 @@ TEST_P(RuntimeContract, AReflectorMirrorsAndFollows) {
   }
 }
 
-TEST_P(RuntimeContract, ALeaseIsTakenRenewedAndHandedOver) {
+TEST_P(RuntimeContract, LeaseIsAcquiredRenewedAndHandedOver) {
   const auto elect = [&](const std::string& identity, std::atomic<bool>& leading) {
     return std::jthread([&, identity](std::stop_token stop) {
       LeaderElector elector(runtime(), {.lease = NameOf("leader"),

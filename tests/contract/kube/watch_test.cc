@@ -70,7 +70,7 @@ class WatchContract : public KubeContract {
 INSTANTIATE_TEST_SUITE_P(Api, WatchContract, testing::ValuesIn(Backends()),
                          [](const auto& each) { return each.param; });
 
-TEST_P(WatchContract, TellsEverythingSinceTheVersionInOrder) {
+TEST_P(WatchContract, WatchReportsChangesSinceVersionInOrder) {
   const std::string version = ListVersion();
   Do(Create(kLeases, Lease("before"), {}));
   Start({.resource_version = version});
@@ -83,7 +83,7 @@ TEST_P(WatchContract, TellsEverythingSinceTheVersionInOrder) {
   EXPECT_TRUE(absl::IsCancelled(Stop()));
 }
 
-TEST_P(WatchContract, GoesOnFromAVersionItGave) {
+TEST_P(WatchContract, WatchResumesFromReportedVersion) {
   Start({.resource_version = ListVersion()});
   Do(Create(kLeases, Lease("a"), {}));
   ASSERT_TRUE(AwaitSeen("+a "));
@@ -94,7 +94,7 @@ TEST_P(WatchContract, GoesOnFromAVersionItGave) {
   EXPECT_TRUE(AwaitSeen("+a +b ")) << Seen();
 }
 
-TEST_P(WatchContract, AnObjectEntersAndLeavesASelection) {
+TEST_P(WatchContract, ObjectEntersAndLeavesSelector) {
   Do(Create(kLeases, Lease("a"), {}));
   Start({.label_selector = "app=x", .resource_version = ListVersion()});
   const auto label = [&](const Json& value) {
@@ -106,18 +106,18 @@ TEST_P(WatchContract, AnObjectEntersAndLeavesASelection) {
   EXPECT_TRUE(AwaitSeen("+a -a ")) << Seen();
 }
 
-TEST_P(WatchContract, WithoutAVersionItBeginsWithWhatIsThere) {
+TEST_P(WatchContract, WatchWithoutVersionStartsWithExistingObjects) {
   Do(Create(kLeases, Lease("a"), {}));
   Start({.resource_version = "0"});
   EXPECT_TRUE(AwaitSeen("+a ")) << Seen();
 }
 
-TEST_P(WatchContract, EndsInOrderAtItsTimeout) {
+TEST_P(WatchContract, WatchEndsCleanlyAtTimeout) {
   Start({.resource_version = ListVersion(), .timeout_seconds = 1});
   EXPECT_TRUE(Join().ok()) << status_;
 }
 
-TEST_P(WatchContract, ANoOpWriteIsNoEvent) {
+TEST_P(WatchContract, NoOpWriteProducesNoEvent) {
   Do(Create(kLeases, Lease("a"), {}));
   Start({.resource_version = ListVersion()});
   Do(MergePatch(kLeases, NameOf("a"), {{"spec", {{"holderIdentity", "someone"}}}}, {}));
@@ -127,7 +127,7 @@ TEST_P(WatchContract, ANoOpWriteIsNoEvent) {
   EXPECT_EQ(Seen(), "=a ");
 }
 
-TEST_P(WatchContract, AMissingResourceIsNotFound) {
+TEST_P(WatchContract, MissingResourceIsNotFound) {
   constexpr Resource kNone{"none.example", "v1", "nones", "None"};
   EXPECT_EQ(client()
                 .Watch(kube::Watch(kNone, {}), [](WatchEvent) { return absl::OkStatus(); }, {})

@@ -20,7 +20,7 @@ TEST(BackoffDelay, DoublesUntilItsLimit) {
   }
 }
 
-TEST(BackoffDelay, AnyNumberOfFailuresIsFine) {
+TEST(BackoffDelay, AcceptsAnyNumberOfFailures) {
   EXPECT_EQ(BackoffDelay(kExact, INT_MAX, 0).count(), 1000);
   EXPECT_EQ(BackoffDelay(kExact, -5, 0).count(), 100);
   const BackoffPolicy steep{
@@ -40,7 +40,7 @@ TEST(BackoffDelay, JitterOnlyShortens) {
   }
 }
 
-TEST(BackoffDelay, FactorOneStaysWhereItIs) {
+TEST(BackoffDelay, FactorOneKeepsTheDelayConstant) {
   const BackoffPolicy policy{
       .first = Duration(700), .most = Duration(10'000), .factor = 1, .jitter = 0};
   EXPECT_EQ(BackoffDelay(policy, 50, 0).count(), 700);

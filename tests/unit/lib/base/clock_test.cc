@@ -31,7 +31,7 @@ TEST(FormatMicroTime, WritesMilliseconds) {
   EXPECT_EQ(FormatMicroTime(WallTime(Duration(-1))), "1969-12-31T23:59:59.999000Z");
 }
 
-TEST(ParseTime, ReadsWhatItWrites) {
+TEST(ParseTime, RoundTripsFormattedTimes) {
   for (const int64_t ms : {int64_t{0}, int64_t{1}, int64_t{951'782'400'000},
                            int64_t{1'795'000'000'123}, int64_t{253'402'300'799'999}}) {
     const WallTime time{Duration(ms)};
@@ -47,7 +47,7 @@ TEST(ParseTime, ReadsFractionsOfAnyLength) {
   EXPECT_EQ(At("1970-01-01T00:00:00.999999999Z"), WallTime(Duration(999)));
 }
 
-TEST(ParseTime, RefusesEverythingElse) {
+TEST(ParseTime, RejectsMalformedText) {
   for (const char* bad : {"",
                           "Z",
                           "2026",
@@ -80,7 +80,7 @@ TEST(ParseTime, ReadsALeapSecond) {
   EXPECT_EQ(At("2016-12-31T23:59:60Z"), At("2017-01-01T00:00:00Z"));
 }
 
-TEST(FormatDuration, SaysWhatPeopleRead) {
+TEST(FormatDuration, FormatsHumanReadableDurations) {
   const std::pair<int64_t, const char*> cases[] = {
       {0, "0ms"},
       {850, "850ms"},
@@ -154,7 +154,7 @@ TEST(SystemClock, WaitEndsWhenStopped) {
   EXPECT_TRUE(lock.owns_lock());
 }
 
-TEST(SleepFor, IsTrueWhenItSleptAndFalseWhenItWasStopped) {
+TEST(SleepFor, ReturnsFalseIfStopped) {
   EXPECT_TRUE(SleepFor(SystemClock(), Duration(2), {}));
   EXPECT_TRUE(SleepFor(SystemClock(), Duration(0), {}));
   EXPECT_TRUE(SleepFor(SystemClock(), Duration(-5), {}));
@@ -163,7 +163,7 @@ TEST(SleepFor, IsTrueWhenItSleptAndFalseWhenItWasStopped) {
   EXPECT_FALSE(SleepFor(SystemClock(), std::chrono::hours(1), stop.get_token()));
 }
 
-TEST(SleepFor, FollowsTheClockItIsGiven) {
+TEST(SleepFor, UsesTheGivenClock) {
   fakes::FakeClock clock;
   std::atomic<bool> slept = false;
   std::jthread sleeper([&](std::stop_token stop) {
@@ -178,7 +178,7 @@ TEST(SleepFor, FollowsTheClockItIsGiven) {
   EXPECT_TRUE(slept);
 }
 
-TEST(SleepFor, IsStoppedInTheMiddle) {
+TEST(SleepFor, StopsWhileSleeping) {
   fakes::FakeClock clock;
   std::atomic<bool> slept = true;
   std::jthread sleeper([&](std::stop_token stop) {

@@ -20,7 +20,7 @@ TEST(DigestOf, AgreesWithFips180) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST(Sha256, DoesNotCareHowTheBytesAreCut) {
+TEST(Sha256, DigestDoesNotDependOnChunking) {
   const std::string bytes(10'000, 'x');
   for (const size_t step : {1U, 63U, 64U, 65U, 4096U}) {
     Sha256 hash;
@@ -31,7 +31,7 @@ TEST(Sha256, DoesNotCareHowTheBytesAreCut) {
   }
 }
 
-TEST(Sha256, MovesWithWhatItHasSeen) {
+TEST(Sha256, MoveKeepsHashedBytes) {
   Sha256 first;
   first.Update("a");
   Sha256 second = std::move(first);
@@ -41,7 +41,7 @@ TEST(Sha256, MovesWithWhatItHasSeen) {
   EXPECT_EQ(third.Finish().hex(), kAbc);
 }
 
-TEST(Digest, ReadsItsOwnText) {
+TEST(Digest, RoundTripsText) {
   const Digest digest = DigestOf("abc");
   EXPECT_EQ(digest.ToString(), std::string("sha256:") + kAbc);
   const absl::StatusOr<Digest> parsed = Digest::Parse(digest.ToString());
@@ -51,7 +51,7 @@ TEST(Digest, ReadsItsOwnText) {
   EXPECT_EQ(digest.Short(), "ba7816bf8f01");
 }
 
-TEST(Digest, RefusesEverythingElse) {
+TEST(Digest, RejectsMalformedText) {
   const std::string hex = kAbc;
   for (const std::string& bad :
        {std::string(), hex, "sha256:" + hex.substr(1), "sha256:" + hex + "0", "sha512:" + hex,
@@ -64,7 +64,7 @@ TEST(Digest, RefusesEverythingElse) {
   }
 }
 
-TEST(Digest, AnEmptyOneEqualsNoOther) {
+TEST(Digest, EmptyDigestEqualsNoOther) {
   const Digest empty;
   EXPECT_TRUE(empty.empty());
   EXPECT_EQ(empty.ToString(), "");

@@ -23,11 +23,11 @@ TEST(FanOut, CallsEachIndexOnce) {
   }
 }
 
-TEST(FanOut, NothingToDoReturnsAtOnce) {
+TEST(FanOut, ReturnsAtOnceWithoutWork) {
   FanOut(0, 8, {}, [](size_t) { FAIL(); });
 }
 
-TEST(FanOut, RunsUpToItsWidthAtOnce) {
+TEST(FanOut, RunsUpToWidthInParallel) {
   std::mutex mutex;
   std::condition_variable all_in;
   int running = 0;

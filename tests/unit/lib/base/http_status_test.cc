@@ -12,7 +12,7 @@ namespace {
 
 using absl::StatusCode;
 
-TEST(HttpStatus, EveryCodeSaysWhatARetryLoopShouldDo) {
+TEST(HttpStatus, MapsCodesForRetryLoops) {
   const std::pair<int, StatusCode> table[] = {
       {200, StatusCode::kOk},
       {206, StatusCode::kOk},
@@ -51,7 +51,7 @@ TEST(HttpStatus, EveryCodeSaysWhatARetryLoopShouldDo) {
   }
 }
 
-TEST(HttpStatus, WhatIsTheServersFaultIsTriedAgain) {
+TEST(HttpStatus, ServerErrorsAreRetryable) {
   for (const int status : {408, 429, 500, 502, 503, 504, 507}) {
     EXPECT_TRUE(IsRetryable(absl::Status(CodeOfHttpStatus(status), "x"))) << status;
   }

@@ -35,7 +35,7 @@ TEST(LogLine, KeepsTypesOfNumbers) {
   EXPECT_THAT(Line({{"note", false}}), HasSubstr("\"note\":false"));
 }
 
-TEST(LogLine, NumbersThatAreNotFiniteAreNull) {
+TEST(LogLine, NonFiniteNumbersAreNull) {
   EXPECT_THAT(Line({{"note", std::numeric_limits<double>::infinity()}}),
               HasSubstr("\"note\":null"));
   EXPECT_THAT(Line({{"note", std::numeric_limits<double>::quiet_NaN()}}),

@@ -6,7 +6,7 @@
 namespace cachewarm {
 namespace {
 
-TEST(PercentEncode, LeavesOnlyTheUnreserved) {
+TEST(PercentEncode, EscapesAllButUnreservedCharacters) {
   EXPECT_EQ(PercentEncode(""), "");
   EXPECT_EQ(PercentEncode("AZaz09-._~"), "AZaz09-._~");
   EXPECT_EQ(PercentEncode("a b/c?d=e&f%g+h"), "a%20b%2Fc%3Fd%3De%26f%25g%2Bh");

@@ -6,7 +6,7 @@
 namespace cachewarm {
 namespace {
 
-TEST(RetryAfter, TravelsInTheStatusAndLeavesItAsItWas) {
+TEST(RetryAfter, IsStoredInStatusWithoutChangingIt) {
   absl::Status busy = absl::UnavailableError("busy");
   EXPECT_EQ(RetryAfterOf(busy), std::nullopt);
   SetRetryAfter(busy, Duration{1500});
@@ -15,7 +15,7 @@ TEST(RetryAfter, TravelsInTheStatusAndLeavesItAsItWas) {
   EXPECT_EQ(busy.message(), "busy");
 }
 
-TEST(RetryAfter, NoWaitIsNotTheSameAsNotAsked) {
+TEST(RetryAfter, ZeroWaitDiffersFromNone) {
   absl::Status busy = absl::UnavailableError("busy");
   SetRetryAfter(busy, Duration{0});
   EXPECT_EQ(RetryAfterOf(busy), Duration{0});

@@ -22,7 +22,7 @@ TEST(Message, IsNeverEmptyForAnError) {
   EXPECT_EQ(Message(absl::UnavailableError("")), "UNAVAILABLE");
 }
 
-TEST(IsRetryable, FollowsTheTableOfTheHeader) {
+TEST(IsRetryable, FollowsTheDocumentedTable) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kUnavailable, absl::StatusCode::kDeadlineExceeded,
         absl::StatusCode::kAborted, absl::StatusCode::kResourceExhausted}) {
@@ -44,7 +44,7 @@ absl::Status FailWhen(bool fail, int& steps) {
   return absl::OkStatus();
 }
 
-TEST(ReturnIfError, LeavesAtTheFirstError) {
+TEST(ReturnIfError, ReturnsTheFirstError) {
   int steps = 0;
   EXPECT_TRUE(FailWhen(false, steps).ok());
   EXPECT_EQ(FailWhen(true, steps).message(), "first");

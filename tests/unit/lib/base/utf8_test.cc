@@ -6,7 +6,7 @@
 namespace cachewarm {
 namespace {
 
-TEST(IsUtf8, TakesEveryWellFormedSequence) {
+TEST(IsUtf8, AcceptsWellFormedSequences) {
   for (const char* good :
        {"", "ascii\x01\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
         "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "a\xe2\x82\xac z"}) {
@@ -15,7 +15,7 @@ TEST(IsUtf8, TakesEveryWellFormedSequence) {
   EXPECT_TRUE(IsUtf8(std::string_view("\0", 1)));
 }
 
-TEST(IsUtf8, RefusesOverlongSurrogateAndCutSequences) {
+TEST(IsUtf8, RejectsOverlongSurrogateAndTruncatedSequences) {
   for (const char* bad :
        {"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2\x41", "\xe0\x80\x80", "\xe0\x9f\xbf",
         "\xe2\x82", "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf",

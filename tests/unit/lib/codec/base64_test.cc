@@ -8,7 +8,7 @@
 namespace cachewarm::codec {
 namespace {
 
-TEST(Base64, DecodesWhatItWritesAndNothingElse) {
+TEST(Base64, RoundTripsAndRejectsOtherText) {
   const std::pair<const char*, const char*> good[] = {{"", ""},
                                                       {"Zg==", "f"},
                                                       {"Zm8=", "fo"},

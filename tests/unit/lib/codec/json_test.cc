@@ -25,7 +25,7 @@ TEST(ParseJson, ReadsEveryKindOfValue) {
   EXPECT_EQ((*value)["l"].size(), 1U);
 }
 
-TEST(ParseJson, NamesThePlaceOfAnError) {
+TEST(ParseJson, ErrorsNameThePosition) {
   for (const char* bad :
        {"", " ", "{", "[1,]", "{\"a\":1,}", "{a:1}", "nul", "01", "\"\n\"", "\"\xff\"", "\"\\x\"",
         "1 2", "{} x", "'a'", "NaN", "[1e999]", "-1e999", "\"\\ud800\""}) {
@@ -36,7 +36,7 @@ TEST(ParseJson, NamesThePlaceOfAnError) {
   EXPECT_THAT(std::string(ParseJson("{\"a\":x}").status().message()), HasSubstr("at byte 6"));
 }
 
-TEST(ParseJson, IsBoundedInBytesAndDepth) {
+TEST(ParseJson, LimitsBytesAndDepth) {
   EXPECT_THAT(std::string(ParseJson("[1,2,3]", {.bytes_max = 6}).status().message()),
               HasSubstr("7 bytes is over the limit of 6"));
   EXPECT_TRUE(ParseJson("[[[]]]", {.depth_max = 3}).ok());
@@ -46,7 +46,7 @@ TEST(ParseJson, IsBoundedInBytesAndDepth) {
   EXPECT_TRUE(absl::IsInvalidArgument(ParseJson(std::string(1'000'000, '{')).status()));
 }
 
-TEST(ParseJson, IsBoundedInValuesBecauseTheyTakeMoreRoomThanTheirText) {
+TEST(ParseJson, LimitsNumberOfValues) {
   std::string many = "[";
   for (int i = 0; i < 1'000; ++i) {
     many += "{},";
@@ -59,7 +59,7 @@ TEST(ParseJson, IsBoundedInValuesBecauseTheyTakeMoreRoomThanTheirText) {
   EXPECT_TRUE(ParseJson(text, {.values_max = 10}).ok()) << "commas of a text are none";
 }
 
-TEST(ParseJson, OfADeepTextTheRestIsReadWhereAskedFor) {
+TEST(ParseJson, PrunesDeepValuesIfRequested) {
   const JsonLimits limits{.depth_max = 3, .prune = true};
   const Json json =
       *ParseJson(R"({"a":{"b":{"c":{"d":["]\""]},"e":1,"f":[[2]]}},"g":[[[3],4]]})", limits);
@@ -68,7 +68,7 @@ TEST(ParseJson, OfADeepTextTheRestIsReadWhereAskedFor) {
   EXPECT_TRUE(absl::IsInvalidArgument(ParseJson(std::string(100'000, '['), limits).status()));
 }
 
-TEST(ParseJson, BracketsInStringsAreNoDepth) {
+TEST(ParseJson, BracketsInStringsDoNotCountAsDepth) {
   EXPECT_TRUE(ParseJson(R"(["[[[[", "{\"{", "\\"])", {.depth_max = 1}).ok());
 }
 
@@ -85,20 +85,20 @@ TEST(CanonicalJson, SortsMembersByBytes) {
   EXPECT_EQ(CanonicalJson(*value).value(), R"({"B":1,"a":[3,1],"b":{"a":2,"z":1},"é":0})");
 }
 
-TEST(CanonicalJson, DoesNotDependOnHowItWasWritten) {
+TEST(CanonicalJson, DoesNotDependOnInputFormatting) {
   const auto canonical = [](const char* text) { return CanonicalJson(*ParseJson(text)).value(); };
   EXPECT_EQ(canonical(R"({"a":1,"b":[ ]})"), canonical("{ \"b\" : [], \"a\" : 1 }"));
   EXPECT_EQ(canonical(R"("\u0041\/")"), canonical(R"("A/")"));
 }
 
-TEST(CanonicalJson, RefusesWhatHasNoOneForm) {
+TEST(CanonicalJson, RejectsValuesWithoutCanonicalForm) {
   EXPECT_TRUE(absl::IsInvalidArgument(CanonicalJson(Json(1.5)).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(CanonicalJson({{"a", {1, {{"b", 0.0}}}}}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(CanonicalJson(Json("\xff")).status()));
   EXPECT_TRUE(CanonicalJson(Json(INT64_MIN)).ok());
 }
 
-TEST(Texts, AreTheMembersThatAreStrings) {
+TEST(Texts, ReturnsStringMembers) {
   const Json object = {{"a", "1"}, {"b", 2}, {"c", nullptr}, {"d", {{"e", "f"}}}, {"g", ""}};
   EXPECT_EQ(Texts(&object), (std::map<std::string, std::string>{{"a", "1"}, {"g", ""}}));
   const Json list = {"a", "b"};
@@ -134,7 +134,7 @@ class ParseJsonItemsTest : public testing::Test {
   std::vector<Json> items_;
 };
 
-TEST_F(ParseJsonItemsTest, ItemsAreGivenAndTheRestIsReturned) {
+TEST_F(ParseJsonItemsTest, PassesItemsAndReturnsTheRest) {
   const auto rest = Parse(R"({"kind":"PodList","metadata":{"continue":"c","more":{"a":{}}},
       "items":[{"metadata":{"name":"a","labels":{"x":"y"}},"list":[{"b":1}]},{"c":2}],
       "after":{}})");
@@ -147,14 +147,14 @@ TEST_F(ParseJsonItemsTest, ItemsAreGivenAndTheRestIsReturned) {
   EXPECT_EQ(items_[1], Json::parse(R"({"c":2})"));
 }
 
-TEST_F(ParseJsonItemsTest, UnreadMembersAreNotBuiltAtAnyDepth) {
+TEST_F(ParseJsonItemsTest, SkipsUnreadMembersAtAnyDepth) {
   ASSERT_TRUE(Parse(R"({"items":[{"metadata":{"name":"a","managedFields":[{"f":{"x":{}}}]}},
       {"managedFields":1,"b":2}],"managedFields":{}})")
                   .ok());
   EXPECT_EQ(items_, (std::vector<Json>{{{"metadata", {{"name", "a"}}}}, {{"b", 2}}}));
 }
 
-TEST_F(ParseJsonItemsTest, AListThatIsNoneStaysAsItIs) {
+TEST_F(ParseJsonItemsTest, KeepsNonListMember) {
   EXPECT_EQ(*Parse(R"({"items":null})"), Json::parse(R"({"items":null})"));
   EXPECT_EQ(*Parse(R"({"items":"x"})"), Json::parse(R"({"items":"x"})"));
   EXPECT_EQ(*Parse(R"({"other":[{"a":{"items":[{}]}}]})"),
@@ -163,12 +163,12 @@ TEST_F(ParseJsonItemsTest, AListThatIsNoneStaysAsItIs) {
   EXPECT_TRUE(items_.empty());
 }
 
-TEST_F(ParseJsonItemsTest, ItemsThatAreNoObjectsAreNotGiven) {
+TEST_F(ParseJsonItemsTest, SkipsItemsThatAreNotObjects) {
   EXPECT_EQ(*Parse(R"({"items":[1,"a",[{}]]})"), Json::parse(R"({"items":[1,"a",[{}]]})"));
   EXPECT_TRUE(items_.empty());
 }
 
-TEST_F(ParseJsonItemsTest, WhatIsMalformedIsRefusedWhereItIs) {
+TEST_F(ParseJsonItemsTest, ErrorsNameThePositionInItems) {
   const auto status = Parse(R"({"items":[{"a":1},{"b":)").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(items_.size(), 1U) << "what was read before is given";

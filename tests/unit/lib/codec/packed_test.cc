@@ -27,7 +27,7 @@ Json Pod(int number) {
               {"status", {{"phase", "Running"}}}};
 }
 
-TEST(Packed, GivesEveryKindOfValueBack) {
+TEST(Packed, RoundTripsEveryKindOfValue) {
   const auto table = PackTable::Make();
   for (const Json& value : {Json(nullptr),
                             Json(true),
@@ -54,7 +54,7 @@ TEST(Packed, GivesEveryKindOfValueBack) {
   }
 }
 
-TEST(Packed, GivesBackWhatIsSharedToo) {
+TEST(Packed, RoundTripsSharedParts) {
   const auto table = PackTable::Make();
   std::vector<Packed> packed;
   for (int i = 0; i < 100; ++i) {
@@ -65,13 +65,13 @@ TEST(Packed, GivesBackWhatIsSharedToo) {
   }
 }
 
-TEST(Packed, WhatIsWrittenOutIsTheSameText) {
+TEST(Packed, UnpackedValueDumpsToSameText) {
   const auto table = PackTable::Make();
   const Json value = Json::parse(R"({"z":[1,-2,3.5,18446744073709551615],"a":{"b":"c"}})");
   EXPECT_EQ(DumpJson(table->Pack(value).Unpack()), DumpJson(value));
 }
 
-TEST(Packed, ManyThatAreAlikeTakeAFractionOfTheirText) {
+TEST(Packed, SimilarObjectsUseAFractionOfTheirText) {
   const auto table = PackTable::Make();
   std::vector<Packed> packed;
   size_t text = 0;
@@ -86,7 +86,7 @@ TEST(Packed, ManyThatAreAlikeTakeAFractionOfTheirText) {
   EXPECT_LT(table->parts(), 100U);
 }
 
-TEST(Packed, AnObjectThatChangesAgainAndAgainSharesNoMoreForThat) {
+TEST(Packed, RepeatedChangesDoNotShareMoreParts) {
   const auto table = PackTable::Make();
   std::vector<Packed> packed(100);
   const auto pack_all = [&](int version) {
@@ -104,7 +104,7 @@ TEST(Packed, AnObjectThatChangesAgainAndAgainSharesNoMoreForThat) {
   EXPECT_LE(table->parts(), listed + 2);
 }
 
-TEST(Packed, WhatIsShortIsKeptInCommonOnlyForMany) {
+TEST(Packed, ShortTextsAreSharedOnlyIfFrequent) {
   const struct {
     size_t size;
     int values;
@@ -120,7 +120,7 @@ TEST(Packed, WhatIsShortIsKeptInCommonOnlyForMany) {
   }
 }
 
-TEST(Packed, TheLastHolderTakesWhatIsSharedAlong) {
+TEST(Packed, LastHolderFreesSharedParts) {
   const auto table = PackTable::Make();
   {
     std::vector<Packed> packed;
@@ -135,7 +135,7 @@ TEST(Packed, TheLastHolderTakesWhatIsSharedAlong) {
   EXPECT_EQ(table->part_bytes(), 0U);
 }
 
-TEST(Packed, APlaceInTheTableIsUsedAgain) {
+TEST(Packed, TableReusesFreedSlots) {
   const auto table = PackTable::Make();
   for (int generation = 0; generation < 3; ++generation) {
     std::vector<Packed> packed;
@@ -147,7 +147,7 @@ TEST(Packed, APlaceInTheTableIsUsedAgain) {
   EXPECT_EQ(table->parts(), 0U);
 }
 
-TEST(Packed, MovesAndAssignsWithoutLosingOrKeepingAnything) {
+TEST(Packed, MoveAndAssignmentNeitherLoseNorLeakParts) {
   const auto table = PackTable::Make();
   std::vector<Packed> others;
   for (int i = 0; i < 5; ++i) {
@@ -163,7 +163,7 @@ TEST(Packed, MovesAndAssignsWithoutLosingOrKeepingAnything) {
   EXPECT_TRUE(Packed().value().is_null());
 }
 
-TEST(Packed, OutlivesWhoeverMadeTheTable) {
+TEST(Packed, OutlivesTheTableOwner) {
   Packed packed;
   {
     const auto table = PackTable::Make();
@@ -188,7 +188,7 @@ class PackedValueTest : public testing::Test {
   }
 };
 
-TEST_F(PackedValueTest, MembersAreFoundByTheirPath) {
+TEST_F(PackedValueTest, FindsMembersByPath) {
   for (const Packed& packed : Both(Pod(3))) {
     const PackedValue pod = packed.value();
     EXPECT_TRUE(pod.is_object());
@@ -199,7 +199,7 @@ TEST_F(PackedValueTest, MembersAreFoundByTheirPath) {
   }
 }
 
-TEST_F(PackedValueTest, WhatIsAbsentOrOfAnotherTypeIsEmpty) {
+TEST_F(PackedValueTest, AbsentOrMistypedMembersReadAsEmpty) {
   for (const Packed& packed :
        Both(Json{{"text", "some words"}, {"list", {1, 2}}, {"no", nullptr}})) {
     const PackedValue value = packed.value();
@@ -215,7 +215,7 @@ TEST_F(PackedValueTest, WhatIsAbsentOrOfAnotherTypeIsEmpty) {
   }
 }
 
-TEST_F(PackedValueTest, NothingAtAllIsNull) {
+TEST_F(PackedValueTest, DefaultValueIsNull) {
   const PackedValue nothing;
   EXPECT_TRUE(nothing.is_null());
   EXPECT_TRUE(nothing.At({"a"}).is_null());
@@ -224,7 +224,7 @@ TEST_F(PackedValueTest, NothingAtAllIsNull) {
 }
 
 // Under TSan: values come and go in two threads while a third reads without any lock.
-TEST(Packed, IsReadWhileOthersComeAndGo) {
+TEST(Packed, IsReadableDuringConcurrentChanges) {
   const auto table = PackTable::Make();
   std::vector<Packed> kept;
   for (int i = 0; i < 20; ++i) {

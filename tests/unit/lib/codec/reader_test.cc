@@ -49,7 +49,7 @@ TEST(Reader, ReadsEveryKindOfMember) {
   EXPECT_THAT(read.map, ElementsAre(Pair("k", "v")));
 }
 
-TEST(Reader, AbsentAndNullLeaveTheVariableAsItIs) {
+TEST(Reader, AbsentAndNullKeepTheDefault) {
   for (const char* text :
        {"{}", R"({"s":null,"b":null,"i":null,"n":null,"d":null,"list":null,"map":null})"}) {
     Everything read;
@@ -64,7 +64,7 @@ TEST(Reader, AbsentAndNullLeaveTheVariableAsItIs) {
   }
 }
 
-TEST(Reader, ErrorsNameTheWholePath) {
+TEST(Reader, ErrorsNameTheFullPath) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"s":5})", "spec.s: expected a string"},
       {R"({"s":"12345678901"})", "spec.s: longer than 10 bytes"},
@@ -94,12 +94,12 @@ TEST(Reader, ErrorsNameTheWholePath) {
   }
 }
 
-TEST(Reader, TheFirstErrorStands) {
+TEST(Reader, KeepsTheFirstError) {
   EXPECT_EQ(std::string(Everything().ReadFrom(Parse(R"({"s":5,"b":5})")).message()),
             "spec.s: expected a string");
 }
 
-TEST(Reader, TheDocumentItselfHasNoPath) {
+TEST(Reader, RootErrorsHaveNoPath) {
   const Json list = Parse("[]");
   EXPECT_EQ(Reader(list, "").status().message(), "document: expected an object");
   const Json json = Parse(R"({"a":{"b":1}})");
@@ -109,7 +109,7 @@ TEST(Reader, TheDocumentItselfHasNoPath) {
   EXPECT_EQ(std::string(reader.status().message()), "a.b: expected a string");
 }
 
-TEST(Reader, RequireWantsMoreThanAnEmptyString) {
+TEST(Reader, RequireRejectsEmptyString) {
   for (const char* text : {"{}", R"({"a":null})", R"({"a":""})"}) {
     const Json json = Parse(text);
     Reader reader(json, "x");
@@ -136,7 +136,7 @@ TEST(Reader, WalksObjectsAndLists) {
   EXPECT_THAT(numbers, ElementsAre(1, 2, 3));
 }
 
-TEST(Reader, ErrorsBelowNameIndexAndMember) {
+TEST(Reader, NestedErrorsNameIndexAndMember) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"l":[{"n":1},{"n":"x"}]})", "spec.l[1].n: expected an integer"},
       {R"({"l":[{"n":1},5]})", "spec.l[1]: expected an object"},
@@ -157,14 +157,14 @@ TEST(Reader, ErrorsBelowNameIndexAndMember) {
   }
 }
 
-TEST(Reader, TheCallerMayRefuseAMember) {
+TEST(Reader, CallerCanFailAMember) {
   const Json json = Parse(R"({"a":{"b":"x"}})");
   Reader reader(json, "spec");
   reader.Object("a", [](Reader& a) { a.Fail("b", "is taken; choose another"); });
   EXPECT_EQ(std::string(reader.status().message()), "spec.a.b: is taken; choose another");
 }
 
-TEST(Reader, ShowsRawMembers) {
+TEST(Reader, ReturnsRawMembers) {
   const Json json = Parse(R"({"a":[1],"n":null})");
   const Reader reader(json, "x");
   EXPECT_TRUE(reader.Has("a"));

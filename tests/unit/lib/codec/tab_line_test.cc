@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(TabLine, GivesItsFieldsInOrder) {
+TEST(TabLine, ReadsFieldsInOrder) {
   const Digest digest = DigestOf("x");
   const std::string text = "a path\t-5\t" + digest.hex();
   TabLine line(text);
@@ -23,7 +23,7 @@ TEST(TabLine, GivesItsFieldsInOrder) {
   EXPECT_TRUE(line.status().ok()) << line.status();
 }
 
-TEST(TabLine, RemembersTheFirstThingThatWasWrong) {
+TEST(TabLine, RemembersTheFirstError) {
   TabLine line("\tx");
   line.Text("path", 10);
   line.Number("size", 0);
@@ -32,7 +32,7 @@ TEST(TabLine, RemembersTheFirstThingThatWasWrong) {
   EXPECT_EQ(line.status().message(), "path: expected 1 to 10 bytes, found 0");
 }
 
-TEST(TabLine, RefusesWhatIsNoNumberOrTooSmallAndWhatIsNoDigest) {
+TEST(TabLine, RejectsInvalidNumbersAndDigests) {
   for (const char* text : {"x", "1x", "+1", "0x1", "1.5", "-1", "9999999999999999999", ""}) {
     TabLine line(text);
     line.Number("size", 0);
@@ -51,7 +51,7 @@ TEST(TabLine, RefusesWhatIsNoNumberOrTooSmallAndWhatIsNoDigest) {
   EXPECT_TRUE(most.status().ok());
 }
 
-TEST(TabLine, AFieldBehindTheLastIsMissing) {
+TEST(TabLine, ReadingPastTheLastFieldFails) {
   TabLine line("a");
   line.Text("path", 10);
   line.Number("size", 0);

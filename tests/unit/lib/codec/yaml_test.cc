@@ -20,7 +20,7 @@ std::string AsJson(const std::string& yaml) {
   return value.ok() ? DumpJson(*value) : "";
 }
 
-TEST(ParseYaml, TypesPlainScalarsByTheCoreSchema) {
+TEST(ParseYaml, ResolvesPlainScalarsByCoreSchema) {
   const std::pair<const char*, const char*> cases[] = {
       {"a: ~", "null"},
       {"a: null", "null"},
@@ -92,7 +92,7 @@ TEST(ParseYaml, ErrorsNameLineAndColumn) {
   }
 }
 
-TEST(ParseYaml, WantsExactlyOneDocument) {
+TEST(ParseYaml, RequiresExactlyOneDocument) {
   EXPECT_THAT(std::string(ParseYaml("").status().message()), HasSubstr("found 0"));
   EXPECT_THAT(std::string(ParseYaml("a: 1\n---\nb: 2\n").status().message()), HasSubstr("found 2"));
   EXPECT_TRUE(ParseYaml("---\na: 1\n---\n").ok());
@@ -118,7 +118,7 @@ TEST(ParseYaml, IsBounded) {
 }
 
 // yaml-cpp 0.7 reports empty nodes for ever behind a closing bracket that nothing opened.
-TEST(ParseYaml, EndsWhereTheParserWouldNot) {
+TEST(ParseYaml, RejectsInputThatHangsTheParser) {
   for (const char* endless : {"{}},x", "{\"a\":[1]},true],\"b\":{}}}"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseYamlStream(endless, {.nodes_max = 1000}).status()))
         << endless;
@@ -142,7 +142,7 @@ TEST(ParseYaml, StopsAtAnAliasOfItself) {
   EXPECT_TRUE(absl::IsInvalidArgument(ParseYaml("&a {k: *a}").status()));
 }
 
-TEST(ParseYaml, RefusesWhatIsNotUtf8) {
+TEST(ParseYaml, RejectsInvalidUtf8) {
   EXPECT_THAT(std::string(ParseYaml("a: \xff\xfe").status().message()), HasSubstr("UTF-8"));
   EXPECT_EQ(AsJson("größe: 核"), R"({"größe":"核"})");
 }

@@ -23,7 +23,7 @@ class CudaProbeTest : public ::testing::Test {
   }
 };
 
-TEST_F(CudaProbeTest, NvmlSeesEveryDeviceOfTheNode) {
+TEST_F(CudaProbeTest, NvmlReportsEveryDevice) {
   const auto devices = Ask("h100x8");
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_EQ(devices->source, "nvml");
@@ -35,7 +35,7 @@ TEST_F(CudaProbeTest, NvmlSeesEveryDeviceOfTheNode) {
   EXPECT_EQ(devices->devices[0].mig_profile, "");
 }
 
-TEST_F(CudaProbeTest, MigInstancesStandForTheirGpu) {
+TEST_F(CudaProbeTest, MigInstancesReplaceTheirGpu) {
   const auto devices = Ask("mig");
   ASSERT_TRUE(devices.ok()) << devices.status();
   ASSERT_EQ(devices->devices.size(), 4U);
@@ -44,39 +44,39 @@ TEST_F(CudaProbeTest, MigInstancesStandForTheirGpu) {
   EXPECT_EQ(devices->devices[3].sm_major, 9);
 }
 
-TEST_F(CudaProbeTest, AGpuInMigModeWithoutInstancesIsNoDevice) {
+TEST_F(CudaProbeTest, MigGpuWithoutInstancesIsNotReported) {
   const auto devices = Ask("mig-empty");
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_TRUE(devices->devices.empty());
 }
 
-TEST_F(CudaProbeTest, UnknownMemoryIsNoError) {
+TEST_F(CudaProbeTest, ToleratesUnknownMemory) {
   const auto devices = Ask("memory-fails");
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_EQ(devices->devices.at(0).memory_bytes, 0U);
 }
 
-TEST_F(CudaProbeTest, WithoutAnyLibraryThereIsNoDevice) {
+TEST_F(CudaProbeTest, ReportsNoDeviceWithoutLibraries) {
   const auto devices = Ask("", kNone, kNone);
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_EQ(devices->source, "none");
   EXPECT_TRUE(devices->devices.empty());
 }
 
-TEST_F(CudaProbeTest, ALibraryWithoutADriverBehindItIsNoDevice) {
+TEST_F(CudaProbeTest, ReportsNoDeviceWithoutDriver) {
   const auto devices = Ask("no-driver");
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_EQ(devices->source, "none");
 }
 
-TEST_F(CudaProbeTest, ADriverWithoutDevicesIsAnswered) {
+TEST_F(CudaProbeTest, ReportsDriverWithoutDevices) {
   const auto devices = Ask("none");
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_EQ(devices->source, "nvml");
   EXPECT_TRUE(devices->devices.empty());
 }
 
-TEST_F(CudaProbeTest, ADriverThatDoesNotAnswerIsAskedAgain) {
+TEST_F(CudaProbeTest, FailingDriverIsRetryable) {
   for (const char* scene :
        {"init-fails", "count-fails", "gpu-lost", "name-fails", "capability-fails", "absurd"}) {
     const absl::Status status = Ask(scene).status();
@@ -85,12 +85,12 @@ TEST_F(CudaProbeTest, ADriverThatDoesNotAnswerIsAskedAgain) {
   EXPECT_THAT(std::string(Ask("gpu-lost").status().message()), HasSubstr("GPU is lost"));
 }
 
-TEST_F(CudaProbeTest, ALibraryWithoutTheSymbolsIsAnError) {
+TEST_F(CudaProbeTest, LibraryWithoutSymbolsIsAnError) {
   EXPECT_TRUE(absl::IsUnavailable(Ask("", FAKE_EMPTY).status()));
   EXPECT_TRUE(absl::IsUnavailable(Ask("", kNone, FAKE_EMPTY).status()));
 }
 
-TEST_F(CudaProbeTest, TheCudaDriverStandsInForNvml) {
+TEST_F(CudaProbeTest, FallsBackToCudaDriver) {
   const auto devices = Ask("h200", kNone, FAKE_CUDA);
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_EQ(devices->source, "cuda");
@@ -102,7 +102,7 @@ TEST_F(CudaProbeTest, TheCudaDriverStandsInForNvml) {
   EXPECT_EQ(devices->devices[1].memory_bytes, 150'000'000'000U);
 }
 
-TEST_F(CudaProbeTest, AStubOfTheCudaDriverIsNoDevice) {
+TEST_F(CudaProbeTest, CudaStubReportsNoDevice) {
   for (const char* scene : {"stub", "no-device"}) {
     const auto devices = Ask(scene, kNone, FAKE_CUDA);
     ASSERT_TRUE(devices.ok()) << devices.status();
@@ -110,7 +110,7 @@ TEST_F(CudaProbeTest, AStubOfTheCudaDriverIsNoDevice) {
   }
 }
 
-TEST_F(CudaProbeTest, ErrorsOfTheCudaDriverAreNamed) {
+TEST_F(CudaProbeTest, ReportsCudaDriverErrors) {
   for (const char* scene : {"init-fails", "count-fails", "get-fails", "name-fails",
                             "attribute-fails", "absurd", "silent"}) {
     EXPECT_TRUE(absl::IsUnavailable(Ask(scene, kNone, FAKE_CUDA).status())) << scene;
@@ -119,7 +119,7 @@ TEST_F(CudaProbeTest, ErrorsOfTheCudaDriverAreNamed) {
               HasSubstr("unknown error"));
 }
 
-TEST_F(CudaProbeTest, TheMachineThatRunsThisTestAnswers) {
+TEST_F(CudaProbeTest, ProbesThisMachine) {
   // With or without a GPU: it must not fail. What it sees is printed for people.
   const auto devices = MakeCudaProbe()->Run();
   ASSERT_TRUE(devices.ok()) << devices.status();
@@ -134,14 +134,14 @@ TEST_F(CudaProbeTest, TheMachineThatRunsThisTestAnswers) {
   }
 }
 
-TEST(EmptyProbe, SeesNothing) {
+TEST(EmptyProbe, ReportsNoDevice) {
   const auto devices = MakeEmptyProbe()->Run();
   ASSERT_TRUE(devices.ok());
   EXPECT_EQ(devices->source, "none");
   EXPECT_TRUE(devices->devices.empty());
 }
 
-TEST(SplitMigName, CutsTheProfileOff) {
+TEST(SplitMigName, SplitsOffTheProfile) {
   const std::pair<const char*, std::pair<const char*, const char*>> cases[] = {
       {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", {"NVIDIA H100 80GB HBM3", "1g.10gb"}},
       {"NVIDIA A100-SXM4-40GB MIG 1g.5gb+me", {"NVIDIA A100-SXM4-40GB", "1g.5gb+me"}},

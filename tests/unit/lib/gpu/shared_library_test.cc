@@ -6,7 +6,7 @@
 namespace cachewarm::gpu {
 namespace {
 
-TEST(SharedLibrary, SaysWhyItIsNotOpen) {
+TEST(SharedLibrary, ReportsWhyOpenFailed) {
   const SharedLibrary library("libno-such-thing.so.1");
   EXPECT_FALSE(library.open());
   EXPECT_NE(library.error().find("libno-such-thing"), std::string::npos);
@@ -14,7 +14,7 @@ TEST(SharedLibrary, SaysWhyItIsNotOpen) {
   EXPECT_FALSE(library.Find("anything", function));
 }
 
-TEST(SharedLibrary, FindsItsSymbolsAndNoOthers) {
+TEST(SharedLibrary, FindsOnlyItsOwnSymbols) {
   const SharedLibrary library(FAKE_EMPTY);
   ASSERT_TRUE(library.open()) << library.error();
   int (*function)() = nullptr;

@@ -16,9 +16,9 @@ namespace cachewarm::http {
 namespace {
 
 using fakes::Await;
-using fakes::RawResponse;
 using fakes::RawChunk;
 using fakes::RawConnection;
+using fakes::RawResponse;
 using fakes::RawServer;
 using testing::Collector;
 using testing::FullListener;
@@ -45,7 +45,7 @@ struct Endless {
   absl::StatusCode code = absl::StatusCode::kResourceExhausted;
 };
 
-class EndsAnEndlessAnswer : public ::testing::TestWithParam<Endless> {
+class BoundedClientEndsEndlessResponse : public ::testing::TestWithParam<Endless> {
  protected:
   // The status of a request that is answered so. What the server could write stands in written_.
   template <typename Ask>
@@ -70,7 +70,7 @@ class EndsAnEndlessAnswer : public ::testing::TestWithParam<Endless> {
   std::atomic<bool> ended_ = false;
 };
 
-TEST_P(EndsAnEndlessAnswer, WhenItIsLargerThanAllowed) {
+TEST_P(BoundedClientEndsEndlessResponse, AtTheLimit) {
   const absl::Status status = Answered(
       [](const Request& request) { return NewBoundedClient()->Send(request, {}).status(); });
   EXPECT_EQ(status.code(), GetParam().code) << status;
@@ -80,7 +80,7 @@ TEST_P(EndsAnEndlessAnswer, WhenItIsLargerThanAllowed) {
 constexpr char kOk[] = "HTTP/1.1 200 OK\r\n";
 
 INSTANTIATE_TEST_SUITE_P(
-    Table, EndsAnEndlessAnswer,
+    Table, BoundedClientEndsEndlessResponse,
     ::testing::Values(
         Endless{"chunk_of_less_than_nothing", std::string(kChunkedHead) + "-1\r\n", Repeated("x"),
                 absl::StatusCode::kUnavailable},
@@ -105,9 +105,9 @@ INSTANTIATE_TEST_SUITE_P(
         Endless{"body_without_length", std::string(kOk) + "\r\n", Repeated("x")}),
     [](const auto& each) { return each.param.name; });
 
-class CutsAnEndlessError : public EndsAnEndlessAnswer {};
+class BoundedClientTruncatesEndlessError : public BoundedClientEndsEndlessResponse {};
 
-TEST_P(CutsAnEndlessError, AndHangsUp) {
+TEST_P(BoundedClientTruncatesEndlessError, AndHangsUp) {
   const absl::Status status = Answered([](const Request& request) {
     Collector sink;
     const auto response = NewBoundedClient()->Stream(request, sink, {});
@@ -119,13 +119,13 @@ TEST_P(CutsAnEndlessError, AndHangsUp) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Table, CutsAnEndlessError,
+    Table, BoundedClientTruncatesEndlessError,
     ::testing::Values(Endless{"body_without_length", "HTTP/1.1 500 No\r\n\r\n", Repeated("x")},
                       Endless{"chunks", "HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n",
                               Repeated(RawChunk(std::string(1000, 'x')))}),
     [](const auto& each) { return each.param.name; });
 
-TEST(BoundedClient, AnAnswerThatTricklesEndsWithTheTimeOfTheWhole) {
+TEST(BoundedClient, TotalTimeoutEndsTricklingResponse) {
   for (const std::string begin :
        {"HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7ffff\r\n"}) {
@@ -144,7 +144,7 @@ TEST(BoundedClient, AnAnswerThatTricklesEndsWithTheTimeOfTheWhole) {
   }
 }
 
-TEST(BoundedClient, HeadersUpToTheLimitAreTaken) {
+TEST(BoundedClient, AcceptsHeadersUpToTheLimit) {
   const std::string head = "HTTP/1.1 204 None\r\nX: " + std::string(1000, 'y') + "\r\n\r\n";
   RawServer server([&](RawConnection& connection, int) {
     connection.ReadRequest();
@@ -160,7 +160,7 @@ TEST(BoundedClient, HeadersUpToTheLimitAreTaken) {
   EXPECT_EQ(status(head.size() - 1), absl::StatusCode::kResourceExhausted);
 }
 
-TEST(BoundedClient, InterimAnswersArePassedOverAndASwitchOfProtocolIsNot) {
+TEST(BoundedClient, SkipsInterimResponsesButNotProtocolSwitch) {
   RawServer server([](RawConnection& connection, int number) {
     connection.ReadRequest();
     connection.Write(number == 0 ? "HTTP/1.1 100 Continue\r\n\r\n"
@@ -181,7 +181,7 @@ TEST(BoundedClient, InterimAnswersArePassedOverAndASwitchOfProtocolIsNot) {
 }
 
 // Pieces of a chunk's frame that come alone once met an assertion within Beast.
-TEST(BoundedClient, AnAnswerMayComeByteByByte) {
+TEST(BoundedClient, ReadsResponseByteByByte) {
   const std::string answer = kChunkedHead + RawChunk("abc") + "1;x=y\r\nd\r\n0\r\nT: u\r\n\r\n";
   const std::string nothing = std::string(kChunkedHead) + "0\r\n\r\n";
   for (const std::string& whole : {answer, nothing}) {
@@ -200,7 +200,7 @@ TEST(BoundedClient, AnAnswerMayComeByteByByte) {
   }
 }
 
-TEST(BoundedClient, EveryRequestHasAConnectionOfItsOwn) {
+TEST(BoundedClient, EveryRequestOpensAConnection) {
   std::atomic<int> closed = 0;
   RawServer server([&](RawConnection& connection, int) {
     EXPECT_NE(connection.ReadRequest().find("Connection: close\r\n"), std::string::npos);
@@ -215,14 +215,14 @@ TEST(BoundedClient, EveryRequestHasAConnectionOfItsOwn) {
   EXPECT_TRUE(Await([&] { return closed == 3; }));
 }
 
-TEST(BoundedClient, AServerThatLetsNobodyInIsUnavailable) {
+TEST(BoundedClient, RefusedConnectionsAreUnavailable) {
   const FullListener listener;
   EXPECT_EQ(
       NewBoundedClient({.connect = Duration(100)})->Send({.url = listener.url}, {}).status().code(),
       absl::StatusCode::kUnavailable);
 }
 
-TEST(BoundedClient, SpeaksWithItsAddressAlone) {
+TEST(BoundedClient, ConnectsToItsAddressOnly) {
   for (const char* url : {"http://127.0.0.2/", "http://localhost/", "http://10.0.0.1/",
                           "http://0.0.0.0/", "http://[::1]/", "https://127.0.0.1/"}) {
     EXPECT_EQ(NewBoundedClient()->Send({.url = url}, {}).status().code(),
@@ -236,14 +236,14 @@ TEST(BoundedClient, SpeaksWithItsAddressAlone) {
   }
 }
 
-TEST(BoundedClient, AnIpv6AddressIsTheSameHoweverItIsWritten) {
+TEST(BoundedClient, ComparesIpv6AddressesByValue) {
   const auto client = *MakeBoundedClient({.address = "::1"});
   // Nobody listens there; it is refused by the machine, not by the client.
   EXPECT_EQ(client->Send({.url = "http://[0:0:0:0:0:0:0:1]:1/"}, {}).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
-TEST(BoundedClient, AHeaderThatBreaksALineIsRefused) {
+TEST(BoundedClient, RejectsHeaderWithLineBreak) {
   RawServer server([](RawConnection&, int) {});
   EXPECT_EQ(NewBoundedClient()
                 ->Send({.url = server.Url("/"), .headers = {{"X", "1\r\nY: 2"}}}, {})

@@ -39,7 +39,7 @@ void ExpectStops(Client& client, const Request& request, const std::function<boo
   EXPECT_EQ(running.get().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_P(EveryClient, StopsWhileItWaitsForAnAnswer) {
+TEST_P(EveryClient, StopsWhileWaitingForResponse) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.BlockUntilStop();
@@ -47,7 +47,7 @@ TEST_P(EveryClient, StopsWhileItWaitsForAnAnswer) {
   ExpectStops(*NewClient(), {.url = server.Url("/")}, [&] { return server.connections() > 0; });
 }
 
-TEST_P(EveryClient, StopsInTheMiddleOfABody) {
+TEST_P(EveryClient, StopsDuringBody) {
   std::atomic<bool> said = false;
   RawServer server([&](RawConnection& connection, int) {
     connection.ReadRequest();
@@ -58,7 +58,7 @@ TEST_P(EveryClient, StopsInTheMiddleOfABody) {
   ExpectStops(*NewClient(), {.url = server.Url("/")}, [&] { return said.load(); });
 }
 
-TEST_P(EveryClient, StopsWhileItConnects) {
+TEST_P(EveryClient, StopsWhileConnecting) {
   const FullListener listener;
   const auto client = NewClient();
   std::stop_source stop;
@@ -71,14 +71,14 @@ TEST_P(EveryClient, StopsWhileItConnects) {
   EXPECT_EQ(running.get(), absl::StatusCode::kCancelled);
 }
 
-TEST_P(EveryClient, AConnectThatIsNotAnsweredIsNoticedByTheInactivityTimeout) {
+TEST_P(EveryClient, InactivityTimeoutEndsUnansweredConnect) {
   const FullListener listener;
   EXPECT_EQ(
       NewClient()->Send({.url = listener.url, .inactivity = Duration(200)}, {}).status().code(),
       absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST_P(EveryClient, DoesNotBeginWhenStoppedAlready) {
+TEST_P(EveryClient, DoesNotStartIfAlreadyStopped) {
   RawServer server([](RawConnection&, int) {});
   std::stop_source stop;
   stop.request_stop();
@@ -87,7 +87,7 @@ TEST_P(EveryClient, DoesNotBeginWhenStoppedAlready) {
   EXPECT_EQ(server.connections(), 0);
 }
 
-TEST_P(EveryClient, ManyCancelsAtAnyMomentLeaveNothingBehind) {
+TEST_P(EveryClient, CancelsAtAnyMomentLeakNothing) {
   RawServer server([](RawConnection& connection, int) {
     while (!connection.ReadRequest().empty()) {
       connection.Write(kChunkedHead);
@@ -135,7 +135,7 @@ TEST_P(EveryClient, ManyCancelsAtAnyMomentLeaveNothingBehind) {
   std::_Exit(client->Stream({.url = server.Url("/")}, sink, {}).ok() ? 0 : 2);
 }
 
-TEST(ClientDeathTest, AnswersThatNobodyWantsLeaveAThreadForTheNextRequest) {
+TEST(ClientDeathTest, AbandonedResponsesDoNotBlockNextRequest) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(AbandonAnswersAndAskAgain(), ::testing::ExitedWithCode(0), "");
 }

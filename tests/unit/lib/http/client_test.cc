@@ -16,9 +16,9 @@
 namespace cachewarm::http {
 namespace {
 
-using fakes::RawResponse;
 using fakes::RawChunk;
 using fakes::RawConnection;
+using fakes::RawResponse;
 using fakes::RawServer;
 using testing::ClientKind;
 using testing::Collector;
@@ -82,7 +82,7 @@ TEST_P(EveryClient, SendsMethodTargetHeadersAndBodyAsGiven) {
   EXPECT_TRUE(seen.ends_with("\r\n\r\nhello"));
 }
 
-TEST_P(EveryClient, EveryMethodArrivesAndAnEmptyBodyHasALength) {
+TEST_P(EveryClient, SendsEveryMethodWithContentLength) {
   for (const Method method : {Method::kGet, Method::kPost, Method::kPut, Method::kPatch,
                               Method::kDelete, Method::kHead}) {
     std::string seen;
@@ -101,7 +101,7 @@ TEST_P(EveryClient, EveryMethodArrivesAndAnEmptyBodyHasALength) {
   }
 }
 
-TEST_P(EveryClient, AnErrorAnswerIsAResponse) {
+TEST_P(EveryClient, ErrorStatusIsReturnedAsResponse) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write(RawResponse(503, "later", "Retry-After: 3\r\n"));
@@ -113,7 +113,7 @@ TEST_P(EveryClient, AnErrorAnswerIsAResponse) {
   EXPECT_EQ(StatusOf(*response), absl::UnavailableError("HTTP 503: later"));
 }
 
-TEST_P(EveryClient, RedirectsAreGivenToTheCaller) {
+TEST_P(EveryClient, RedirectsAreReturnedToTheCaller) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write(RawResponse(307, "", "Location: http://elsewhere.example/x\r\n"));
@@ -125,7 +125,7 @@ TEST_P(EveryClient, RedirectsAreGivenToTheCaller) {
   EXPECT_EQ(server.connections(), 1);
 }
 
-TEST(Client, ConnectionsAreKeptAndUsedAgain) {
+TEST(Client, ReusesConnections) {
   RawServer server([](RawConnection& connection, int) {
     while (!connection.ReadRequest().empty()) {
       connection.Write(RawResponse(200, "x"));
@@ -139,7 +139,7 @@ TEST(Client, ConnectionsAreKeptAndUsedAgain) {
   EXPECT_LT(server.connections(), 10);
 }
 
-TEST(Client, AnAnswerWithoutBodyLeavesTheConnectionUsable) {
+TEST(Client, ResponseWithoutBodyKeepsConnectionUsable) {
   for (const std::string head : {"HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 304 Same\r\n\r\n"}) {
     RawServer server([&](RawConnection& connection, int) {
       while (!connection.ReadRequest().empty()) {
@@ -154,7 +154,7 @@ TEST(Client, AnAnswerWithoutBodyLeavesTheConnectionUsable) {
   }
 }
 
-TEST(Client, AKeptConnectionThatTheServerClosedIsReplaced) {
+TEST(Client, ReplacesConnectionClosedByServer) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write(RawResponse(200, "x"));
@@ -167,7 +167,7 @@ TEST(Client, AKeptConnectionThatTheServerClosedIsReplaced) {
   }
 }
 
-TEST_P(EveryClient, AChunkedBodyArrivesPieceByPiece) {
+TEST_P(EveryClient, SinkReceivesChunkedBodyInPieces) {
   std::promise<void> first_seen;
   RawServer server([&](RawConnection& connection, int) {
     connection.ReadRequest();
@@ -187,7 +187,7 @@ TEST_P(EveryClient, AChunkedBodyArrivesPieceByPiece) {
   EXPECT_EQ(response->body, "");
 }
 
-TEST_P(EveryClient, TheBodyOfAnErrorDoesNotGoToTheSink) {
+TEST_P(EveryClient, SinkDoesNotReceiveErrorBody) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write(RawResponse(410, "gone for good"));
@@ -202,7 +202,7 @@ TEST_P(EveryClient, TheBodyOfAnErrorDoesNotGoToTheSink) {
   EXPECT_EQ(sink.status, 0);
 }
 
-TEST_P(EveryClient, AnAnswerOverTheLimitIsRefused) {
+TEST_P(EveryClient, RejectsResponseOverTheLimit) {
   RawServer server([](RawConnection& connection, int) {
     while (!connection.ReadRequest().empty()) {
       connection.Write(RawResponse(200, std::string(1000, 'x')));
@@ -220,9 +220,9 @@ struct Cut {
   bool is_reset = false;
 };
 
-class EndsBrokenAnswer : public ::testing::TestWithParam<std::tuple<ClientKind, Cut>> {};
+class ClientRejectsBrokenResponse : public ::testing::TestWithParam<std::tuple<ClientKind, Cut>> {};
 
-TEST_P(EndsBrokenAnswer, WithUnavailable) {
+TEST_P(ClientRejectsBrokenResponse, AsUnavailable) {
   const auto& [kind, cut] = GetParam();
   RawServer server([&cut = cut](RawConnection& connection, int) {
     connection.ReadRequest();
@@ -249,7 +249,7 @@ const Cut kCuts[] = {
     {"reset", std::string(kChunkedHead) + RawChunk("abc"), true},
 };
 
-INSTANTIATE_TEST_SUITE_P(Table, EndsBrokenAnswer,
+INSTANTIATE_TEST_SUITE_P(Table, ClientRejectsBrokenResponse,
                          ::testing::Combine(::testing::ValuesIn(testing::kClientKinds),
                                             ::testing::ValuesIn(kCuts)),
                          [](const auto& each) {
@@ -261,7 +261,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryClient, ::testing::ValuesIn(testing::kClien
                          [](const auto& each) { return std::string(each.param.name); });
 
 // cpprestsdk read the size as an int and gave its only thread SIZE_MAX bytes to keep.
-TEST_P(EveryClient, AChunkOfLessThanNothingEndsItsRequestAlone) {
+TEST_P(EveryClient, NegativeChunkSizeFailsOnlyItsRequest) {
   for (const std::string size : {"-1", "-2"}) {
     RawServer server([&](RawConnection& connection, int number) {
       connection.ReadRequest();
@@ -280,7 +280,7 @@ TEST_P(EveryClient, AChunkOfLessThanNothingEndsItsRequestAlone) {
   }
 }
 
-TEST_P(EveryClient, AnAnswerThatHasNoBodyHasNoneWhateverItsHeadersSay) {
+TEST_P(EveryClient, BodilessResponseIgnoresLengthHeaders) {
   const std::pair<Method, std::string> table[] = {
       {Method::kHead, "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"},
       {Method::kHead, kChunkedHead},
@@ -299,7 +299,7 @@ TEST_P(EveryClient, AnAnswerThatHasNoBodyHasNoneWhateverItsHeadersSay) {
   }
 }
 
-TEST_P(EveryClient, AnAnswerWithoutLengthEndsWithItsConnection) {
+TEST_P(EveryClient, ResponseWithoutLengthEndsWithConnection) {
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write("HTTP/1.0 200 OK\r\n\r\nall of it");
@@ -309,7 +309,7 @@ TEST_P(EveryClient, AnAnswerWithoutLengthEndsWithItsConnection) {
   EXPECT_EQ(response->body, "all of it");
 }
 
-TEST_P(EveryClient, ARefusedConnectionIsUnavailable) {
+TEST_P(EveryClient, RefusedConnectionIsUnavailable) {
   uint16_t port = 0;
   {
     RawServer server([](RawConnection&, int) {});
@@ -321,12 +321,12 @@ TEST_P(EveryClient, ARefusedConnectionIsUnavailable) {
   EXPECT_NE(response.status().message().find("127.0.0.1"), std::string::npos);
 }
 
-TEST(Client, ANameThatDoesNotExistIsUnavailable) {
+TEST(Client, UnknownHostIsUnavailable) {
   const auto response = NewClient()->Send({.url = "https://no-such-host.invalid/"}, {});
   EXPECT_EQ(response.status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_P(EveryClient, ASilentServerIsNoticedByTheInactivityTimeout) {
+TEST_P(EveryClient, InactivityTimeoutEndsSilentResponse) {
   for (const std::string said : {"", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"}) {
     RawServer server([&](RawConnection& connection, int) {
       connection.ReadRequest();
@@ -340,7 +340,7 @@ TEST_P(EveryClient, ASilentServerIsNoticedByTheInactivityTimeout) {
   }
 }
 
-TEST_P(EveryClient, AServerThatDoesNotTakeAnUploadIsNoticedToo) {
+TEST_P(EveryClient, InactivityTimeoutEndsStalledUpload) {
   RawServer server([](RawConnection& connection, int) { connection.BlockUntilStop(); },
                    {.receive_buffer_bytes = 4096});
   StringSource source(std::string(64U << 20U, 'x'));
@@ -352,7 +352,7 @@ TEST_P(EveryClient, AServerThatDoesNotTakeAnUploadIsNoticedToo) {
   EXPECT_EQ(response.status().code(), absl::StatusCode::kDeadlineExceeded) << response.status();
 }
 
-TEST_P(EveryClient, ASlowSinkSlowsTheServerDownAndDoesNotRunIntoTheTimeout) {
+TEST_P(EveryClient, SlowSinkThrottlesServerWithoutTimeout) {
   constexpr uint64_t kBytes = 64U << 20U;
   RawConnection* peer = nullptr;
   std::promise<void> answering;
@@ -383,7 +383,7 @@ TEST_P(EveryClient, ASlowSinkSlowsTheServerDownAndDoesNotRunIntoTheTimeout) {
   EXPECT_EQ(sink.taken, kBytes);
 }
 
-TEST_P(EveryClient, AnErrorOfTheSinkEndsTheTransferWithIt) {
+TEST_P(EveryClient, SinkErrorEndsTransfer) {
   std::atomic<int> closed = 0;
   RawServer server([&](RawConnection& connection, int) {
     connection.ReadRequest();
@@ -401,7 +401,7 @@ TEST_P(EveryClient, AnErrorOfTheSinkEndsTheTransferWithIt) {
       << "the connections must not be kept";
 }
 
-TEST_P(EveryClient, AnUploadIsPulledFromItsSourceWithItsLength) {
+TEST_P(EveryClient, UploadStreamsSourceWithContentLength) {
   std::string seen;
   RawServer server([&](RawConnection& connection, int) {
     seen = connection.ReadRequest();
@@ -419,7 +419,7 @@ TEST_P(EveryClient, AnUploadIsPulledFromItsSourceWithItsLength) {
   EXPECT_EQ(seen.substr(seen.find("\r\n\r\n") + 4), content);
 }
 
-TEST_P(EveryClient, AnEmptyUploadIsSentToo) {
+TEST_P(EveryClient, SendsEmptyUpload) {
   std::string seen;
   RawServer server([&](RawConnection& connection, int) {
     seen = connection.ReadRequest();
@@ -432,7 +432,7 @@ TEST_P(EveryClient, AnEmptyUploadIsSentToo) {
   EXPECT_TRUE(Says(seen, "Content-Length: 0"));
 }
 
-TEST_P(EveryClient, ASourceThatFailsOrEndsEarlyEndsTheUpload) {
+TEST_P(EveryClient, FailingOrShortSourceEndsUpload) {
   RawServer server([](RawConnection& connection, int) { connection.AwaitPeerClose(); });
   StringSource failing(std::string(1U << 20U, 'x'), 1000);
   failing.error = absl::DataLossError("disk");
@@ -449,7 +449,7 @@ TEST_P(EveryClient, ASourceThatFailsOrEndsEarlyEndsTheUpload) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_P(EveryClient, ManyThreadsShareOne) {
+TEST_P(EveryClient, ThreadsShareOneClient) {
   RawServer server([](RawConnection& connection, int) {
     for (std::string request; !(request = connection.ReadRequest()).empty();) {
       connection.Write(RawResponse(200, request.substr(0, request.find(" HTTP"))));
@@ -469,7 +469,7 @@ TEST_P(EveryClient, ManyThreadsShareOne) {
   }
 }
 
-TEST(Client, PlainHttpIsRefusedBeyondLoopbackUnlessTheHostIsListed) {
+TEST(Client, PlainHttpRequiresLoopbackOrListedHost) {
   const auto refused = NewClient()->Send({.url = "http://registry.invalid/"}, {});
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(refused.status().message().find("use https"), std::string::npos);
@@ -478,7 +478,7 @@ TEST(Client, PlainHttpIsRefusedBeyondLoopbackUnlessTheHostIsListed) {
             absl::StatusCode::kUnavailable);
 }
 
-TEST_P(EveryClient, AMalformedUrlIsRefused) {
+TEST_P(EveryClient, RejectsMalformedUrl) {
   for (const char* url : {"", "http:/x", "http://a b/", "gopher://a"}) {
     EXPECT_EQ(NewClient()->Send({.url = url}, {}).status().code(),
               absl::StatusCode::kInvalidArgument)

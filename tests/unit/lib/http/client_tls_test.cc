@@ -19,8 +19,8 @@ namespace cachewarm::http {
 namespace {
 
 using fakes::Authority;
-using fakes::RawResponse;
 using fakes::RawConnection;
+using fakes::RawResponse;
 using fakes::RawServer;
 
 std::string ReadAll(const std::string& path) {
@@ -50,7 +50,7 @@ class ClientTls : public testing::Test {
   std::string leaf_ = ours_.Issue("server", "IP:127.0.0.1");
 };
 
-TEST_F(ClientTls, TheGivenAuthorityIsTrustedFromFileAndFromText) {
+TEST_F(ClientTls, TrustsAuthorityFromFileAndText) {
   RawServer server(Answer, {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
   for (const TlsOptions& tls :
        {TlsOptions{.ca_file = ours_.ca()}, TlsOptions{.ca_pem = ReadAll(ours_.ca())}}) {
@@ -60,7 +60,7 @@ TEST_F(ClientTls, TheGivenAuthorityIsTrustedFromFileAndFromText) {
   }
 }
 
-TEST_F(ClientTls, AServerOfAnotherAuthorityIsRefused) {
+TEST_F(ClientTls, RejectsServerOfOtherAuthority) {
   RawServer server(Answer, {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
   for (const TlsOptions& tls : {TlsOptions{.ca_file = other_.ca()}, TlsOptions{}}) {
     const auto response = Get(tls, server.Url("/"));
@@ -68,7 +68,7 @@ TEST_F(ClientTls, AServerOfAnotherAuthorityIsRefused) {
   }
 }
 
-TEST_F(ClientTls, AWrongHostNameIsRefused) {
+TEST_F(ClientTls, RejectsWrongHostName) {
   const std::string elsewhere = ours_.Issue("elsewhere", "IP:127.0.0.2,DNS:elsewhere.example");
   RawServer server(Answer,
                    {.certificate_file = elsewhere + ".crt", .key_file = elsewhere + ".key"});
@@ -76,7 +76,7 @@ TEST_F(ClientTls, AWrongHostNameIsRefused) {
             absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ClientTls, TheClientShowsItsCertificate) {
+TEST_F(ClientTls, SendsClientCertificate) {
   const std::string mine = ours_.Issue("client", "DNS:client");
   RawServer server(Answer, {.certificate_file = leaf_ + ".crt",
                             .key_file = leaf_ + ".key",
@@ -93,7 +93,7 @@ TEST_F(ClientTls, TheClientShowsItsCertificate) {
   EXPECT_FALSE(Get({.ca_file = ours_.ca()}, server.Url("/")).ok());
 }
 
-TEST_F(ClientTls, ARotatedAuthorityCountsFromTheNextConnectionOn) {
+TEST_F(ClientTls, RotatedAuthorityAppliesToNextConnection) {
   const std::string ca = folder_ / "rotating.crt";
   std::filesystem::copy_file(other_.ca(), ca);
   RawServer server(
@@ -112,7 +112,7 @@ TEST_F(ClientTls, ARotatedAuthorityCountsFromTheNextConnectionOn) {
   EXPECT_TRUE(client->Send({.url = server.Url("/")}, {}).ok());
 }
 
-TEST_F(ClientTls, WhatCannotBeReadIsRefusedAtTheStart) {
+TEST_F(ClientTls, MakeClientRejectsUnreadableFiles) {
   std::ofstream(folder_ / "noise") << "no PEM at all";
   const std::string other_leaf = ours_.Issue("second", "DNS:second");
   const std::pair<TlsOptions, std::string> table[] = {
@@ -132,14 +132,14 @@ TEST_F(ClientTls, WhatCannotBeReadIsRefusedAtTheStart) {
   }
 }
 
-TEST_F(ClientTls, AServerThatSpeaksPlainHttpIsUnavailable) {
+TEST_F(ClientTls, PlainHttpServerIsUnavailable) {
   RawServer server(
       [](RawConnection& connection, int) { connection.Write(RawResponse(400, "plain only")); });
   const std::string url = "https" + server.Url("/").substr(4);
   EXPECT_EQ(Get({.ca_file = ours_.ca()}, url).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ClientTls, ManyCancelsInHandshakesAndBodiesLeaveNothingBehind) {
+TEST_F(ClientTls, CancelsInHandshakesAndBodiesLeakNothing) {
   RawServer server(
       [](RawConnection& connection, int) {
         while (!connection.ReadRequest().empty()) {
@@ -178,7 +178,7 @@ bool HandshakesFail() {
   std::exit(HandshakesFail() ? 0 : 1);
 }
 
-TEST(ClientTlsDeathTest, AProcessWhoseHandshakesFailedEndsWithoutALeak) {
+TEST(ClientTlsDeathTest, FailedHandshakesLeakNothing) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(FailHandshakesAndEnd(), ::testing::ExitedWithCode(0), "");
 }

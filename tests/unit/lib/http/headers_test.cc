@@ -14,7 +14,7 @@ TEST(Headers, NamesCompareWithoutCase) {
   EXPECT_EQ(headers.Find("Content-Types"), std::nullopt);
 }
 
-TEST(Headers, TheFirstOfSeveralIsFound) {
+TEST(Headers, FindReturnsTheFirstField) {
   Headers headers;
   headers.Add("Link", "a");
   headers.Add("link", "b");

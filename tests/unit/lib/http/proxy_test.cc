@@ -14,14 +14,14 @@
 namespace cachewarm::http {
 namespace {
 
-using fakes::RawResponse;
 using fakes::RawConnection;
+using fakes::RawResponse;
 using fakes::RawServer;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-TEST(Proxy, IsAHostAndAPort) {
+TEST(Proxy, ParsesHostAndPort) {
   EXPECT_EQ(ParseProxy("http://proxy.local:3128")->Origin(), "http://proxy.local:3128");
   EXPECT_EQ(ParseProxy("http://proxy.local:3128/")->Origin(), "http://proxy.local:3128");
   EXPECT_EQ(ParseProxy("proxy.local:3128")->Origin(), "http://proxy.local:3128");
@@ -39,7 +39,7 @@ TEST(Proxy, IsAHostAndAPort) {
   }
 }
 
-TEST(Proxy, WithAPasswordIsRefusedAndThePasswordNotRepeated) {
+TEST(Proxy, RejectsPasswordWithoutPrintingIt) {
   for (const std::string text :
        {"http://user:secret@proxy.local:3128", "user:secret@proxy.local"}) {
     const auto proxy = ParseProxy(text);
@@ -49,7 +49,7 @@ TEST(Proxy, WithAPasswordIsRefusedAndThePasswordNotRepeated) {
   }
 }
 
-TEST(ProxyRules, AreThoseOfTheField) {
+TEST(ProxyRules, MatchNoProxyConventions) {
   const struct {
     std::string no_proxy;
     std::string url;
@@ -96,7 +96,7 @@ TEST(ProxyRules, AreThoseOfTheField) {
   }
 }
 
-TEST(ProxyRules, EachSchemeHasItsOwn) {
+TEST(ProxyRules, EachSchemeHasItsOwnProxy) {
   const auto rules = ProxyRules::Make({.https = "tls.local", .http = "plain.local"});
   EXPECT_EQ(rules->For(*Url::Parse("https://registry.test"))->host, "tls.local");
   EXPECT_EQ(rules->For(*Url::Parse("http://registry.test"))->host, "plain.local");
@@ -104,7 +104,7 @@ TEST(ProxyRules, EachSchemeHasItsOwn) {
   EXPECT_EQ(one->For(*Url::Parse("http://registry.test")), std::nullopt);
 }
 
-TEST(ProxyRules, WhatIsMalformedIsRefusedWithItsText) {
+TEST(ProxyRules, ErrorsQuoteMalformedEntries) {
   for (const std::string entry : {"10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "name/8", "fd00::/129",
                                   "a:b", "http://a", "*."}) {
     const auto rules = ProxyRules::Make({.no_proxy = "good.test," + entry});
@@ -140,7 +140,7 @@ class PlayedProxy {
   RawServer server_;
 };
 
-TEST(ClientWithProxy, AsksTheProxyForPlainHttp) {
+TEST(ClientWithProxy, SendsPlainHttpThroughProxy) {
   PlayedProxy proxy(RawResponse(200, "through the proxy"));
   const auto client = MakeClient({.plain_http_hosts = {"registry.test"},
                                   .proxy = {.http = proxy.address(), .no_proxy = "direct.test"}});
@@ -152,7 +152,7 @@ TEST(ClientWithProxy, AsksTheProxyForPlainHttp) {
   EXPECT_THAT(proxy.asked()[0], StartsWith("GET http://registry.test:5000/v2/ HTTP/1.1"));
 }
 
-TEST(ClientWithProxy, OpensATunnelForHttps) {
+TEST(ClientWithProxy, OpensTunnelForHttps) {
   PlayedProxy proxy(RawResponse(403, "not for you"));
   const auto client = MakeClient({.proxy = {.https = proxy.address()}});
   ASSERT_TRUE(client.ok()) << client.status();
@@ -164,7 +164,7 @@ TEST(ClientWithProxy, OpensATunnelForHttps) {
   EXPECT_THAT(proxy.asked()[0], Not(HasSubstr("/v2/")));
 }
 
-TEST(ClientWithProxy, SpeaksToLoopbackDirectly) {
+TEST(ClientWithProxy, ConnectsToLoopbackDirectly) {
   PlayedProxy proxy(RawResponse(403, ""));
   PlayedProxy server(RawResponse(200, "direct"));
   const auto client = MakeClient({.proxy = {.http = proxy.address()}});
@@ -174,7 +174,7 @@ TEST(ClientWithProxy, SpeaksToLoopbackDirectly) {
   EXPECT_TRUE(proxy.asked().empty());
 }
 
-TEST(ClientWithProxy, RefusesABadProxyAtOnce) {
+TEST(ClientWithProxy, MakeClientRejectsInvalidProxy) {
   EXPECT_TRUE(absl::IsInvalidArgument(MakeClient({.proxy = {.https = "https://p"}}).status()));
 }
 

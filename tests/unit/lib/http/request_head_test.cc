@@ -10,7 +10,7 @@ absl::StatusOr<std::string> HeadOf(const Request& request) {
   return RequestHead(request, *Url::Parse(request.url), "me");
 }
 
-TEST(RequestHead, HasTheRequestsHeadersAndAFrameOfItsOwn) {
+TEST(RequestHead, HasRequestHeadersAndFraming) {
   EXPECT_EQ(*HeadOf({.url = "http://[fd00::1]:8000/a?b"}),
             "GET /a?b HTTP/1.1\r\nHost: [fd00::1]:8000\r\nUser-Agent: me\r\n"
             "Connection: close\r\n\r\n");
@@ -27,7 +27,7 @@ TEST(RequestHead, HasTheRequestsHeadersAndAFrameOfItsOwn) {
             "Connection: close\r\n\r\n");
 }
 
-TEST(RequestHead, AHeaderThatWouldBreakOutOfItsLineIsRefused) {
+TEST(RequestHead, RejectsHeaderWithLineBreak) {
   const Headers table[] = {{{"X-One", "1\r\nX-Two: 2"}},
                            {{"X-One", std::string(1, '\0')}},
                            {{"X-One: 1\r\nX", "2"}},

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kDate[] = "Sat, 21 Nov 2026 15:00:00 GMT";
 
-TEST(RetryAfter, IsSecondsOrADate) {
+TEST(RetryAfter, ParsesSecondsOrDate) {
   const struct {
     std::string value;
     std::optional<Duration> wait;
@@ -37,14 +37,14 @@ TEST(RetryAfter, IsSecondsOrADate) {
   }
 }
 
-TEST(RetryAfter, ADateNeedsTheServersOwnTime) {
+TEST(RetryAfter, DateRequiresDateHeader) {
   const std::string later = "Sat, 21 Nov 2026 15:00:09 GMT";
   EXPECT_EQ(RetryAfter({{"Retry-After", later}}), std::nullopt);
   EXPECT_EQ(RetryAfter({{"Retry-After", later}, {"Date", "today"}}), std::nullopt);
   EXPECT_EQ(RetryAfter({{"Date", kDate}}), std::nullopt);
 }
 
-TEST(HttpDate, IsReadInItsOneForm) {
+TEST(HttpDate, ParsesImfFixdateOnly) {
   EXPECT_EQ(ParseHttpDate("Thu, 01 Jan 1970 00:00:01 GMT"), WallTime(std::chrono::seconds(1)));
   EXPECT_EQ(ParseHttpDate("Sun, 06 Nov 1994 08:49:37 GMT"),
             WallTime(std::chrono::seconds(784111777)));

@@ -78,7 +78,7 @@ ServerResponse Echo(const ServerRequest& request) {
           .body = request.method + " " + request.path + " " + request.query + " " + request.body};
 }
 
-TEST(Server, GivesARequestToTheHandlerOfItsPath) {
+TEST(Server, CallsTheHandlerOfThePath) {
   const auto server = Start(Loopback(), {{"/echo", Echo}});
   const auto client = *MakeClient({});
   const auto response = client->Send({.method = Method::kPost,
@@ -93,7 +93,7 @@ TEST(Server, GivesARequestToTheHandlerOfItsPath) {
   EXPECT_EQ(response->headers.Find("X-Seen"), "yes");
 }
 
-TEST(Server, AnUnknownPathIsNotFound) {
+TEST(Server, UnknownPathIsNotFound) {
   const auto server = Start(Loopback(), {{"/echo", Echo}});
   const auto client = *MakeClient({});
   for (const char* path : {"/", "/echo/", "/ech", "/ECHO", "/echo%20"}) {
@@ -112,7 +112,7 @@ TEST(Server, HeadHasTheLengthButNotTheBody) {
   EXPECT_TRUE(answer.ends_with("\r\n\r\n")) << answer;
 }
 
-TEST(Server, SeveralRequestsGoOverOneConnectionAlsoWhenSentTogether) {
+TEST(Server, ConnectionServesPipelinedRequests) {
   const auto server = Start(Loopback(), {{"/echo", Echo}});
   Peer peer(server->port());
   peer.Say(
@@ -124,7 +124,7 @@ TEST(Server, SeveralRequestsGoOverOneConnectionAlsoWhenSentTogether) {
   }
 }
 
-TEST(Server, OneThatDrainsAnswersOldAndNewConnectionsAndEndsThem) {
+TEST(Server, DrainAnswersThenClosesConnections) {
   const auto server = Start(Loopback(), {{"/echo", Echo}});
   const std::string request = "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n";
   Peer old(server->port());
@@ -140,7 +140,7 @@ TEST(Server, OneThatDrainsAnswersOldAndNewConnectionsAndEndsThem) {
   }
 }
 
-TEST(Server, AThrowingHandlerIsAnsweredFor) {
+TEST(Server, ThrowingHandlerReturnsInternalError) {
   const auto server = Start(Loopback(), {{"/bad", [](const ServerRequest&) -> ServerResponse {
                                             throw std::runtime_error("secret text");
                                           }}});
@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return each.param.name; });
 
 // What arrives ends with the first letter of the next header: there Beast's own limit begins anew.
-TEST(Server, HeadersThatComeOneByOneAreBoundedTogether) {
+TEST(Server, LimitsTotalOfSlowHeaders) {
   ServerOptions options = Loopback();
   options.header_bytes_max = 1000;
   const auto server = Start(options, {{"/echo", Echo}});
@@ -207,7 +207,7 @@ TEST(Server, HeadersThatComeOneByOneAreBoundedTogether) {
   EXPECT_FALSE(answer.starts_with("HTTP/1.1 2")) << answer;
 }
 
-TEST(Server, TrailersAreBoundedToo) {
+TEST(Server, LimitsTrailers) {
   const auto server = Start(Loopback(), {{"/echo", Echo}});
   Peer peer(server->port());
   peer.Say("POST /echo HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n");
@@ -242,7 +242,7 @@ TEST(Server, StopEndsIdleConnectionsAtOnce) {
   EXPECT_EQ(idle.Rest(), "");
 }
 
-TEST(Server, StopLetsARunningRequestBeAnswered) {
+TEST(Server, StopWaitsForRunningRequest) {
   std::promise<void> entered;
   std::promise<void> release;
   auto released = release.get_future().share();
@@ -260,7 +260,7 @@ TEST(Server, StopLetsARunningRequestBeAnswered) {
   EXPECT_EQ(stopping.wait_for(std::chrono::seconds(5)), std::future_status::ready);
 }
 
-TEST(Server, AfterStopNobodyListens) {
+TEST(Server, StopClosesTheListener) {
   auto server = Start(Loopback(), {{"/echo", Echo}});
   const std::string url = UrlOf(*server, "/echo");
   server->Stop();
@@ -268,7 +268,7 @@ TEST(Server, AfterStopNobodyListens) {
             absl::StatusCode::kUnavailable);
 }
 
-TEST(Server, AnAddressInUseIsSaid) {
+TEST(Server, StartReportsAddressInUse) {
   const auto server = Start(Loopback(), {});
   ServerOptions same = Loopback();
   same.port = server->port();
@@ -279,7 +279,7 @@ TEST(Server, AnAddressInUseIsSaid) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(Server, ManyRequestsAtOnceAreAllAnswered) {
+TEST(Server, AnswersConcurrentRequests) {
   const auto server = Start(Loopback(), {{"/echo", Echo}});
   const auto client = *MakeClient({});
   std::vector<std::jthread> threads;

@@ -90,7 +90,7 @@ class ServerTls : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(ServerTls, AnswersWhoTrustsItsAuthority) {
+TEST_F(ServerTls, AnswersClientThatTrustsItsAuthority) {
   ASSERT_TRUE(Show(ours_).ok());
   Start();
   const auto response = Post(ours_, std::string(100'000, 'x'));
@@ -98,14 +98,14 @@ TEST_F(ServerTls, AnswersWhoTrustsItsAuthority) {
   EXPECT_EQ(response->body, "100000");
 }
 
-TEST_F(ServerTls, WhoDoesNotTrustItGoesAndOthersAreServed) {
+TEST_F(ServerTls, UntrustingClientDoesNotAffectOthers) {
   ASSERT_TRUE(Show(ours_).ok());
   Start();
   EXPECT_TRUE(absl::IsUnavailable(Post(other_).status()));
   EXPECT_TRUE(Post(ours_).ok());
 }
 
-TEST_F(ServerTls, SeveralRequestsGoOverOneConnection) {
+TEST_F(ServerTls, ConnectionServesSeveralRequests) {
   ASSERT_TRUE(Show(ours_).ok());
   Start({.connections_max = 1});
   const auto client = MakeClient({.tls = {.ca_file = ours_.ca()}});
@@ -120,7 +120,7 @@ TEST_F(ServerTls, SeveralRequestsGoOverOneConnection) {
   }
 }
 
-TEST_F(ServerTls, PlainTextIsClosed) {
+TEST_F(ServerTls, ClosesPlainTextConnection) {
   ASSERT_TRUE(Show(ours_).ok());
   Start();
   RawPeer peer(server_->port());
@@ -129,7 +129,7 @@ TEST_F(ServerTls, PlainTextIsClosed) {
   EXPECT_TRUE(Post(ours_).ok());
 }
 
-TEST_F(ServerTls, APeerThatNeverShakesHandsIsClosedInTime) {
+TEST_F(ServerTls, ClosesPeerWithoutHandshake) {
   ASSERT_TRUE(Show(ours_).ok());
   Start({.request_timeout = Duration(100), .idle_timeout = Duration(3'600'000)});
   RawPeer silent(server_->port());
@@ -140,7 +140,7 @@ TEST_F(ServerTls, APeerThatNeverShakesHandsIsClosedInTime) {
   EXPECT_TRUE(slow.IsClosed());
 }
 
-TEST_F(ServerTls, StopDoesNotWaitForWhoNeverShakesHands) {
+TEST_F(ServerTls, StopDoesNotWaitForHandshake) {
   ASSERT_TRUE(Show(ours_).ok());
   Start({.request_timeout = Duration(3'600'000)});
   RawPeer silent(server_->port());
@@ -149,7 +149,7 @@ TEST_F(ServerTls, StopDoesNotWaitForWhoNeverShakesHands) {
   EXPECT_TRUE(silent.IsClosed());
 }
 
-TEST_F(ServerTls, BodiesAndHeadersOverTheLimitAreRefused) {
+TEST_F(ServerTls, RejectsBodiesAndHeadersOverTheLimit) {
   ASSERT_TRUE(Show(ours_).ok());
   Start({.header_bytes_max = 2048, .body_bytes_max = 1000});
   const auto large = Post(ours_, std::string(1001, 'x'));
@@ -161,7 +161,7 @@ TEST_F(ServerTls, BodiesAndHeadersOverTheLimitAreRefused) {
   EXPECT_EQ(Post(ours_, std::string(1000, 'x'))->status, 200);
 }
 
-TEST_F(ServerTls, ANewCertificateCountsForNewConnections) {
+TEST_F(ServerTls, NewCertificateAppliesToNewConnections) {
   ASSERT_TRUE(Show(ours_).ok());
   Start();
   ASSERT_TRUE(Post(ours_).ok());
@@ -170,14 +170,14 @@ TEST_F(ServerTls, ANewCertificateCountsForNewConnections) {
   EXPECT_FALSE(Post(ours_).ok());
 }
 
-TEST_F(ServerTls, WithoutACertificateConnectionsAreClosedUntilThereIsOne) {
+TEST_F(ServerTls, ClosesConnectionsUntilCertificateIsSet) {
   Start();
   EXPECT_FALSE(Post(ours_).ok());
   ASSERT_TRUE(Show(ours_).ok());
   EXPECT_TRUE(Post(ours_).ok());
 }
 
-TEST_F(ServerTls, ABadCertificateIsRefusedAndTheGoodOneStays) {
+TEST_F(ServerTls, RejectedCertificateKeepsThePreviousOne) {
   ASSERT_TRUE(Show(ours_).ok());
   Start();
   const std::string leaf = ours_.Issue("leaf", "IP:127.0.0.1");

@@ -8,13 +8,13 @@
 namespace cachewarm::http {
 namespace {
 
-TEST(StatusOf, TheCodeIsThatOfTheTable) {
+TEST(StatusOf, MapsHttpStatusToCode) {
   EXPECT_TRUE(StatusOf({.status = 206}).ok());
   EXPECT_TRUE(absl::IsUnimplemented(StatusOf({.status = 405})));
   EXPECT_TRUE(absl::IsUnavailable(StatusOf({.status = 503})));
 }
 
-TEST(StatusOf, TheMessageIsOneShortPrintableLine) {
+TEST(StatusOf, MessageIsOneShortPrintableLine) {
   const std::string message =
       Message(StatusOf({.status = 500, .body = "no\nroom\x01left\n" + std::string(9999, ' ')}));
   EXPECT_EQ(message, "HTTP 500: no room left");

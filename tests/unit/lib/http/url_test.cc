@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Table, RefusesUrl,
                                          "http://" + std::string(300, 'a'),
                                          "http://a/" + std::string(17000, 'a')));
 
-TEST(Url, LocationsResolveAgainstTheUrlThatAnswered) {
+TEST(Url, ResolvesLocationsAgainstTheRequestUrl) {
   const Url base = *Url::Parse("https://r.example:5000/v2/a/blobs/uploads/?x=1");
   const auto resolve = [&](std::string_view location) {
     return ResolveLocation(base, location)->ToString();
@@ -60,7 +60,7 @@ TEST(Url, LocationsResolveAgainstTheUrlThatAnswered) {
   EXPECT_FALSE(ResolveLocation(base, "file:///etc/passwd").ok());
 }
 
-TEST(Url, OnlyThisMachineIsLoopback) {
+TEST(Url, RecognizesLoopbackHosts) {
   for (const char* host : {"localhost", "127.0.0.1", "127.9.8.7", "::1"}) {
     EXPECT_TRUE(IsLoopback(host)) << host;
   }

@@ -37,19 +37,19 @@ TEST_F(RegistryTest, ServesACounterWithItsLabels) {
   EXPECT_TRUE(registry_->status().ok());
 }
 
-TEST_F(RegistryTest, AMetricWithoutLabelsIsThereFromTheStart) {
+TEST_F(RegistryTest, ExportsUnlabeledMetricFromTheStart) {
   registry_->NewGauge({.name = "cachewarm_warm_generations", .help = "h", .labels = {}});
   EXPECT_THAT(registry_->Serialize(), HasSubstr("\ncachewarm_warm_generations 0\n"));
 }
 
-TEST_F(RegistryTest, AGaugeGoesUpAndDown) {
+TEST_F(RegistryTest, GaugeGoesUpAndDown) {
   Gauge& gauge = registry_->NewGauge({.name = "cachewarm_queue", .help = "h", .labels = {"name"}});
   gauge.Set({"pods"}, 5);
   gauge.Add({"pods"}, -7);
   EXPECT_THAT(registry_->Serialize(), HasSubstr("cachewarm_queue{name=\"pods\"} -2\n"));
 }
 
-TEST_F(RegistryTest, AHistogramCountsIntoBuckets) {
+TEST_F(RegistryTest, HistogramCountsIntoBuckets) {
   Histogram& hold = registry_->NewHistogram(
       {.name = "cachewarm_hold_seconds", .help = "h", .labels = {"warmup"}}, {1, 10});
   hold.Observe({"a"}, 0.5);
@@ -67,7 +67,7 @@ TEST_F(RegistryTest, LabelValuesAreEscaped) {
   EXPECT_THAT(registry_->Serialize(), HasSubstr("namespace=\"a\\\"b\\\\c\\nd\""));
 }
 
-TEST_F(RegistryTest, NonsenseIsNotCounted) {
+TEST_F(RegistryTest, IgnoresInvalidValues) {
   Counter& starts = Starts();
   starts.Add({"ns", "w", "hit"}, 1);
   for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
@@ -76,7 +76,7 @@ TEST_F(RegistryTest, NonsenseIsNotCounted) {
   EXPECT_THAT(registry_->Serialize(), HasSubstr("warmup=\"w\"} 1\n"));
 }
 
-TEST_F(RegistryTest, SeriesAreBoundedAndTheRestIsSeen) {
+TEST_F(RegistryTest, LimitsSeriesAndCountsOverflow) {
   Counter& starts = Starts(/*series_max=*/3);
   for (int i = 0; i < 10; ++i) {
     starts.Add({"ns", std::to_string(i), "hit"});
@@ -91,12 +91,12 @@ TEST_F(RegistryTest, SeriesAreBoundedAndTheRestIsSeen) {
                               "total\"} 7\n"));
 }
 
-TEST_F(RegistryTest, AWrongNumberOfLabelsIsCountedAsOverflow) {
+TEST_F(RegistryTest, WrongNumberOfLabelsCountsAsOverflow) {
   Starts().Add({"ns"});
   EXPECT_THAT(registry_->Serialize(), HasSubstr("warmup=\"other\"} 1\n"));
 }
 
-TEST_F(RegistryTest, RemovesTheSeriesOfWhatIsGone) {
+TEST_F(RegistryTest, RemovesMatchingSeries) {
   Counter& starts = Starts();
   starts.Add({"a", "x", "hit"});
   starts.Add({"a", "y", "hit"});
@@ -114,7 +114,7 @@ TEST_F(RegistryTest, RemovesTheSeriesOfWhatIsGone) {
       << "it starts from nothing when it comes back";
 }
 
-TEST_F(RegistryTest, RemovingEverythingMakesRoomAgain) {
+TEST_F(RegistryTest, RemovedSeriesFreeTheLimit) {
   Counter& starts = Starts(/*series_max=*/1);
   starts.Add({"a", "x", "hit"});
   starts.Remove({});
@@ -122,7 +122,7 @@ TEST_F(RegistryTest, RemovingEverythingMakesRoomAgain) {
   EXPECT_THAT(registry_->Serialize(), HasSubstr("namespace=\"b\""));
 }
 
-TEST_F(RegistryTest, TheTextIsStable) {
+TEST_F(RegistryTest, SerializedTextIsStable) {
   Counter& starts = Starts();
   for (int i = 99; i >= 0; --i) {
     starts.Add({"ns", std::to_string(i), "hit"});
@@ -133,7 +133,7 @@ TEST_F(RegistryTest, TheTextIsStable) {
   EXPECT_LT(text.find("cachewarm_a "), text.find("cachewarm_pod_starts_total"));
 }
 
-TEST_F(RegistryTest, ABadSpecIsReportedAndNotServed) {
+TEST_F(RegistryTest, ReportsInvalidSpecAndDoesNotServeIt) {
   Counter& bad = registry_->NewCounter({.name = "cachewarm_bad", .help = "h", .labels = {"x"}});
   bad.Add({"y"});
   bad.Remove({});
@@ -143,7 +143,7 @@ TEST_F(RegistryTest, ABadSpecIsReportedAndNotServed) {
   EXPECT_THAT(registry_->Serialize(), Not(HasSubstr("refused")));
 }
 
-TEST_F(RegistryTest, BadBucketsAndSecondNamesAreReported) {
+TEST_F(RegistryTest, ReportsInvalidBucketsAndDuplicateNames) {
   registry_->NewHistogram({.name = "cachewarm_x_seconds", .help = "h", .labels = {}}, {2, 1})
       .Observe({}, 1);
   EXPECT_FALSE(registry_->status().ok());
@@ -154,7 +154,7 @@ TEST_F(RegistryTest, BadBucketsAndSecondNamesAreReported) {
   EXPECT_THAT(std::string(registry_->status().message()), HasSubstr("declared twice"));
 }
 
-TEST_F(RegistryTest, ManyThreadsCountTogether) {
+TEST_F(RegistryTest, CountsFromManyThreads) {
   Counter& starts = Starts(/*series_max=*/50);
   {
     std::vector<std::jthread> threads;
@@ -175,7 +175,7 @@ TEST_F(RegistryTest, ManyThreadsCountTogether) {
               HasSubstr("{namespace=\"ns\",result=\"hit\",warmup=\"w\"} 4000\n"));
 }
 
-TEST(Buckets, CoverWhatWeMeasure) {
+TEST(Buckets, CoverMeasuredRanges) {
   EXPECT_LE(SecondsBuckets().front(), 0.005);
   EXPECT_GE(SecondsBuckets().back(), 1800);
   EXPECT_EQ(BytesBuckets().front(), 65'536);

@@ -15,7 +15,7 @@ MetricSpec Spec(const std::string& name) {
   return {.name = name, .help = "h", .labels = {}};
 }
 
-TEST(CheckSpec, TakesNamesThatFollowTheConventions) {
+TEST(CheckSpec, AcceptsConventionalNames) {
   const std::pair<MetricType, const char*> good[] = {
       {MetricType::kCounter, "cachewarm_pod_starts_total"},
       {MetricType::kCounter, "cachewarm_saved_seconds_total"},
@@ -29,7 +29,7 @@ TEST(CheckSpec, TakesNamesThatFollowTheConventions) {
   }
 }
 
-TEST(CheckSpec, RefusesTheOthers) {
+TEST(CheckSpec, RejectsUnconventionalNames) {
   const std::pair<MetricType, const char*> bad[] = {
       {MetricType::kCounter, ""},
       {MetricType::kCounter, "starts_total"},
@@ -46,7 +46,7 @@ TEST(CheckSpec, RefusesTheOthers) {
   }
 }
 
-TEST(CheckSpec, RefusesLabelsThatPrometheusWouldNot) {
+TEST(CheckSpec, RejectsInvalidLabels) {
   MetricSpec spec = Spec("cachewarm_starts_total");
   for (const std::vector<std::string>& labels :
        {std::vector<std::string>{""}, std::vector<std::string>{"le"},
@@ -59,7 +59,7 @@ TEST(CheckSpec, RefusesLabelsThatPrometheusWouldNot) {
   EXPECT_TRUE(CheckSpec(MetricType::kCounter, spec).ok());
 }
 
-TEST(CheckSpec, WantsHelpAndRoom) {
+TEST(CheckSpec, RequiresHelpAndSeriesLimit) {
   MetricSpec spec = Spec("cachewarm_starts_total");
   spec.help = "";
   EXPECT_THAT(std::string(CheckSpec(MetricType::kCounter, spec).message()),
@@ -69,7 +69,7 @@ TEST(CheckSpec, WantsHelpAndRoom) {
   EXPECT_FALSE(CheckSpec(MetricType::kCounter, spec).ok());
 }
 
-TEST(CheckBuckets, WantsFiniteAscendingBounds) {
+TEST(CheckBuckets, RequiresFiniteAscendingBounds) {
   const MetricSpec spec = Spec("cachewarm_hold_seconds");
   EXPECT_TRUE(CheckBuckets(spec, {1}).ok());
   EXPECT_TRUE(CheckBuckets(spec, SecondsBuckets()).ok());

@@ -22,7 +22,7 @@ constexpr std::chrono::hours kDay{24};
 const Validity kLong{.from = kNow - kDay, .until = kNow + 3650 * kDay};
 const Validity kShort{.from = kNow, .until = kNow + 90 * kDay};
 
-TEST(Authority, SaysWhoAndHowLong) {
+TEST(Authority, HasNameAndValidity) {
   const auto pair = MakeAuthority("cachewarm", kLong);
   ASSERT_TRUE(pair.ok()) << pair.status();
   const auto read = ParseCertificates(pair->certificate);
@@ -36,7 +36,7 @@ TEST(Authority, SaysWhoAndHowLong) {
   EXPECT_NE(*MakeAuthority("cachewarm", kLong), *pair);
 }
 
-TEST(Serving, IsSignedForItsNamesByItsAuthorityOnly) {
+TEST(Serving, IsSignedByItsAuthorityForItsNames) {
   const auto authority = *MakeAuthority("ours", kLong);
   const auto other = *MakeAuthority("ours", kLong);
   const std::string name = "cachewarm-webhook." + std::string(60, 'n') + ".svc";
@@ -52,7 +52,7 @@ TEST(Serving, IsSignedForItsNamesByItsAuthorityOnly) {
   EXPECT_FALSE(KeyMatches(authority.key, pair->certificate));
 }
 
-TEST(Serving, IsAcceptedByTheOpensslProgramForItsPurpose) {
+TEST(Serving, OpensslAcceptsItForItsPurpose) {
   const auto authority = *MakeAuthority("ours", kLong);
   const auto pair = *IssueServing(authority, {"a.b.svc"}, kShort);
   const TempDir folder;
@@ -70,7 +70,7 @@ TEST(Serving, IsAcceptedByTheOpensslProgramForItsPurpose) {
   EXPECT_NE(verify("-purpose sslclient"), 0);
 }
 
-TEST(Serving, NeedsAnAuthorityThatCanBeReadAndAName) {
+TEST(Serving, RequiresReadableAuthorityAndName) {
   const auto authority = *MakeAuthority("ours", kLong);
   EXPECT_TRUE(absl::IsInvalidArgument(IssueServing({}, {"a"}, kShort).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
@@ -78,7 +78,7 @@ TEST(Serving, NeedsAnAuthorityThatCanBeReadAndAName) {
   EXPECT_TRUE(absl::IsInvalidArgument(IssueServing(authority, {}, kShort).status()));
 }
 
-TEST(Parsing, GivesEveryCertificateInItsOrder) {
+TEST(Parsing, ReturnsCertificatesInOrder) {
   const auto first = *MakeAuthority("first", kLong);
   const auto second = *MakeAuthority("second", kShort);
   const auto read = ParseCertificates("text before\n" + first.certificate + second.certificate);
@@ -88,7 +88,7 @@ TEST(Parsing, GivesEveryCertificateInItsOrder) {
   EXPECT_EQ(read->at(1).until, kShort.until);
 }
 
-TEST(Parsing, RefusesWhatIsNotWholeOrTooMuch) {
+TEST(Parsing, RejectsTruncatedOrOversizedPem) {
   const auto pair = *MakeAuthority("ours", kLong);
   EXPECT_THAT(Message(ParseCertificates("").status()), HasSubstr("CERTIFICATE"));
   EXPECT_FALSE(ParseCertificates(pair.key).ok());
@@ -102,7 +102,7 @@ TEST(Parsing, RefusesWhatIsNotWholeOrTooMuch) {
               HasSubstr("larger than"));
 }
 
-TEST(Parsing, SurvivesAnyWound) {
+TEST(Parsing, SurvivesDamagedPem) {
   const auto pair = *IssueServing(*MakeAuthority("ours", kLong), {"a.svc"}, kShort);
   std::mt19937 random(7);
   for (int i = 0; i < 400; ++i) {

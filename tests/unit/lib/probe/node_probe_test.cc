@@ -54,7 +54,7 @@ class NodeProbe : public ::testing::Test {
   ScriptedProbe gpu_{EightH100()};
 };
 
-TEST_F(NodeProbe, AsksDriverAndProc) {
+TEST_F(NodeProbe, ReadsDriverAndProc) {
   const auto facts = Probe();
   ASSERT_TRUE(facts.ok()) << facts.status();
   EXPECT_EQ(facts->gpu_type, "nvidia/h100-80gb-hbm3/sm_90");
@@ -65,7 +65,7 @@ TEST_F(NodeProbe, AsksDriverAndProc) {
   EXPECT_THAT(facts->cpu_class, StartsWith("x86-64/amd-25-17/"));
 }
 
-TEST_F(NodeProbe, ANodeWithoutAGpuIsOfTheTypeCpu) {
+TEST_F(NodeProbe, NodeWithoutGpuHasTypeCpu) {
   ScriptedProbe none(gpu::Devices{.devices = {}, .driver_version = "570", .source = "none"});
   const auto facts = ProbeNode({.proc_root = temp_.path(), .facts_file = {}}, none);
   ASSERT_TRUE(facts.ok()) << facts.status();
@@ -74,7 +74,7 @@ TEST_F(NodeProbe, ANodeWithoutAGpuIsOfTheTypeCpu) {
   EXPECT_EQ(facts->device_count, 0);
 }
 
-TEST_F(NodeProbe, TheFileDeclaresAndTheRestIsProbed) {
+TEST_F(NodeProbe, ProbesFactsMissingFromTheFile) {
   const auto facts = Probe("gpuType: nvidia/a10/sm_86\ndeviceCount: 2\n");
   ASSERT_TRUE(facts.ok()) << facts.status();
   EXPECT_EQ(facts->gpu_type, "nvidia/a10/sm_86");
@@ -84,7 +84,7 @@ TEST_F(NodeProbe, TheFileDeclaresAndTheRestIsProbed) {
   EXPECT_THAT(facts->cpu_class, StartsWith("x86-64/amd-25-17/"));
 }
 
-TEST_F(NodeProbe, ADeclaredCpuClassNeedsNoProc) {
+TEST_F(NodeProbe, DeclaredCpuClassNeedsNoProc) {
   std::remove((temp_ / "cpuinfo").c_str());
   const auto facts = Probe("cpuClass: x86-64-v3/intel-6-85/0123abcd\n");
   ASSERT_TRUE(facts.ok()) << facts.status();
@@ -104,7 +104,7 @@ TEST_F(NodeProbe, ErrorsNameTheFile) {
   EXPECT_TRUE(absl::IsInvalidArgument(Probe(std::string(70'000, '#')).status()));
 }
 
-TEST_F(NodeProbe, ADriverThatDoesNotAnswerIsAskedAgain) {
+TEST_F(NodeProbe, FailingDriverIsRetryable) {
   ScriptedProbe broken(absl::UnavailableError("NVML start: unknown error"));
   EXPECT_TRUE(absl::IsUnavailable(
       ProbeNode({.proc_root = temp_.path(), .facts_file = {}}, broken).status()));

@@ -56,7 +56,7 @@ class ProcessTest : public ::testing::Test {
   void (*file_size_)(int) = nullptr;
 };
 
-TEST_F(ProcessTest, WorkThatEndsGivesItsStatus) {
+TEST_F(ProcessTest, ReturnsStatusOfWork) {
   EXPECT_TRUE(
       RunUntilSignal(signals_, log_, [](std::stop_token) { return absl::OkStatus(); }).ok());
   EXPECT_TRUE(absl::IsUnavailable(RunUntilSignal(signals_, log_, [](std::stop_token) {
@@ -64,7 +64,7 @@ TEST_F(ProcessTest, WorkThatEndsGivesItsStatus) {
   })));
 }
 
-TEST_F(ProcessTest, EachSignalThatEndsUsStopsTheWork) {
+TEST_F(ProcessTest, EachTerminationSignalStopsTheWork) {
   for (const int signal : {SIGTERM, SIGINT}) {
     bool stopped = false;
     const absl::Status ended = RunUntilSignal(signals_, log_, [&](std::stop_token stop) {
@@ -78,7 +78,7 @@ TEST_F(ProcessTest, EachSignalThatEndsUsStopsTheWork) {
   }
 }
 
-TEST_F(ProcessTest, WorkThatDoesNotStopIsLeftBehindWithSuccess) {
+TEST_F(ProcessTest, AbandonsUnstoppableWorkWithSuccess) {
   EXPECT_EXIT(RunUntilSignal(signals_, log_,
                              [](std::stop_token) {
                                ::kill(::getpid(), SIGTERM);
@@ -89,7 +89,7 @@ TEST_F(ProcessTest, WorkThatDoesNotStopIsLeftBehindWithSuccess) {
               ::testing::ExitedWithCode(EXIT_SUCCESS), "");
 }
 
-TEST_F(ProcessTest, AClosedPeerIsAnErrorOfWrite) {
+TEST_F(ProcessTest, ClosedPeerIsAWriteError) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   ::close(ends[0]);
@@ -98,7 +98,7 @@ TEST_F(ProcessTest, AClosedPeerIsAnErrorOfWrite) {
   ::close(ends[1]);
 }
 
-TEST(Process, AVariableThatIsNotSetIsNotAnEmptyOne) {
+TEST(Process, UnsetVariableDiffersFromEmpty) {
   ::setenv("CACHEWARM_TEST_EMPTY", "", 1);
   EXPECT_EQ(Environment("CACHEWARM_TEST_EMPTY"), "");
   EXPECT_EQ(Environment("CACHEWARM_TEST_NOT_SET"), std::nullopt);
@@ -113,14 +113,14 @@ settings::Sources SourcesOf(std::vector<std::string> words) {
   return SettingSources(static_cast<int>(pointers.size()), pointers.data(), "1.2");
 }
 
-TEST(Process, SettingsComeWithoutTheProgramsName) {
+TEST(Process, ArgumentsExcludeProgramName) {
   const settings::Sources sources = SourcesOf({"/usr/bin/agent", "--root", "/x"});
   EXPECT_EQ(sources.arguments, (std::vector<std::string>{"--root", "/x"}));
   EXPECT_FALSE(sources.host_name.empty());
   EXPECT_EQ(sources.version, "1.2");
 }
 
-TEST(Process, TheConfigurationFileIsReadWholeAndBounded) {
+TEST(Process, ReadsBoundedConfigurationFile) {
   const auto read = SourcesOf({"agent"}).read_file;
   const std::string path = ::testing::TempDir() + "/process_test.yaml";
   const auto write = [&](size_t bytes) {
@@ -136,7 +136,7 @@ TEST(Process, TheConfigurationFileIsReadWholeAndBounded) {
   EXPECT_NE(missing.message().find(path), std::string::npos) << missing;
 }
 
-TEST(LowerThreadPriority, ChangesTheCallingThreadOnly) {
+TEST(LowerThreadPriority, AffectsTheCallingThreadOnly) {
   const int before = ::getpriority(PRIO_PROCESS, 0);
   int nice = 0;
   long io = 0;

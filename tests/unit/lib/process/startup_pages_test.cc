@@ -52,7 +52,7 @@ const SmapsCase kCases[] = {
 
 class SmapsText : public TestWithParam<SmapsCase> {};
 
-TEST_P(SmapsText, GivesWhatMayBeReadFromItsFileAgain) {
+TEST_P(SmapsText, ListsUnchangedFileMappings) {
   EXPECT_EQ(UnchangedFiles(GetParam().text), GetParam().expected);
 }
 
@@ -106,7 +106,7 @@ class FileMapping {
   char* at_ = nullptr;
 };
 
-TEST(StartupPages, OfAFileThatNobodyChangedComeBackWithTheSameBytes) {
+TEST(StartupPages, UnchangedPagesReloadWithSameBytes) {
   FileMapping mapping;
   mapping.Seal();
   EXPECT_EQ(mapping.Touch(), 4 * 'x');
@@ -118,7 +118,7 @@ TEST(StartupPages, OfAFileThatNobodyChangedComeBackWithTheSameBytes) {
   EXPECT_EQ(mapping.Touch(), 4 * 'x');
 }
 
-TEST(StartupPages, ThatTheProcessChangedStay) {
+TEST(StartupPages, ModifiedPagesStay) {
   FileMapping mapping;
   mapping.Write('y');
   mapping.Seal();

@@ -79,7 +79,7 @@ absl::StatusOr<std::optional<std::string>> ReadInto(Example& example, const Inpu
                .version = "9.8.7"});
 }
 
-TEST(Settings, NothingGivenSetsNothing) {
+TEST(Settings, NoSourcesSetNothing) {
   Example example;
   const auto print = ReadInto(example, {});
   ASSERT_TRUE(print.ok()) << print.status();
@@ -107,7 +107,7 @@ TEST(Settings, FlagBeatsEnvironmentBeatsFile) {
   EXPECT_EQ(example.origin, Origin::kFile);
 }
 
-TEST(Settings, TheFlagOfTheFileBeatsItsVariable) {
+TEST(Settings, ConfigFlagBeatsItsVariable) {
   Example example;
   ASSERT_TRUE(ReadInto(example, {.arguments = {"--config=/a"},
                                  .environment = {{"CACHEWARM_CONFIG", "/b"}},
@@ -116,7 +116,7 @@ TEST(Settings, TheFlagOfTheFileBeatsItsVariable) {
   EXPECT_EQ(example.root, "a");
 }
 
-TEST(Settings, TheFileHoldsPlainValuesListsAndNestedKeys) {
+TEST(Settings, ReadsValuesListsAndNestedKeysFromFile) {
   struct Case {
     std::string file;
     std::string root;
@@ -144,7 +144,7 @@ TEST(Settings, TheFileHoldsPlainValuesListsAndNestedKeys) {
   }
 }
 
-TEST(Settings, ASwitchMayStandWithoutAValue) {
+TEST(Settings, SwitchNeedsNoValue) {
   Example example;
   ASSERT_TRUE(ReadInto(example, {.arguments = {"--elect", "--root=x"}}).ok());
   EXPECT_TRUE(example.elect);
@@ -152,7 +152,7 @@ TEST(Settings, ASwitchMayStandWithoutAValue) {
   EXPECT_FALSE(example.elect);
 }
 
-TEST(Settings, ARequestIsNoted) {
+TEST(Settings, RecordsRequest) {
   Example example;
   const auto print = ReadInto(example, {.arguments = {"--print-facts", "--root=x"}});
   ASSERT_TRUE(print.ok()) << print.status();
@@ -160,7 +160,7 @@ TEST(Settings, ARequestIsNoted) {
   EXPECT_EQ(example.root, "x");
 }
 
-TEST(Settings, RefusalsNameTheSettingAndTheRemedy) {
+TEST(Settings, ErrorsNameTheSettingAndTheRemedy) {
   struct Case {
     Input input;
     std::string expected;
@@ -207,7 +207,7 @@ TEST(Settings, RefusalsNameTheSettingAndTheRemedy) {
   }
 }
 
-TEST(Settings, HelpAndVersionBeatEverythingElse) {
+TEST(Settings, HelpAndVersionBeatOtherFlags) {
   for (const char* flag : {"--help", "-h"}) {
     Example example;
     EXPECT_EQ(**ReadInto(example, {.arguments = {"--elect=yes", flag}}),
@@ -217,7 +217,7 @@ TEST(Settings, HelpAndVersionBeatEverythingElse) {
   EXPECT_EQ(**ReadInto(example, {.arguments = {"--version", "--config=/none"}}), "example 9.8.7\n");
 }
 
-TEST(Settings, HelpNamesEveryWayToSetEverySetting) {
+TEST(Settings, HelpListsFlagVariableAndKey) {
   Example example;
   Table table = example.ToTable();
   const std::string lengthy = "word " + std::string(70, 'x') + " " + std::string(70, 'y');

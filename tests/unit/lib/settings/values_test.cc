@@ -23,7 +23,7 @@ void ExpectRefused(const Setter& set, const T& to, const std::vector<std::string
   }
 }
 
-TEST(Values, NumbersAreWholeAndInTheirRange) {
+TEST(Values, NumbersAreIntegersInRange) {
   int small = 7;
   const Setter set = Number(small, 1, 16);
   ExpectRefused(
@@ -37,7 +37,7 @@ TEST(Values, NumbersAreWholeAndInTheirRange) {
   EXPECT_THAT(std::string(set({"0"}).message()), HasSubstr("from 1 to 16"));
 }
 
-TEST(Values, PathsAreAbsoluteBelowTheRootAndDoNotClimb) {
+TEST(Values, PathsAreAbsoluteWithoutParentSegments) {
   std::string path = "/before";
   const Setter set = AbsolutePath(path);
   ExpectRefused(set, path,
@@ -49,7 +49,7 @@ TEST(Values, PathsAreAbsoluteBelowTheRootAndDoNotClimb) {
   }
 }
 
-TEST(Values, BooleansAreSpelledOut) {
+TEST(Values, BooleansAreTrueOrFalse) {
   bool on = true;
   const Setter set = Boolean(on);
   ExpectRefused(set, on, {"", "yes", "1", "True", "false "});
@@ -57,7 +57,7 @@ TEST(Values, BooleansAreSpelledOut) {
   EXPECT_FALSE(on);
 }
 
-TEST(Values, ListenTakesAddressesOfBothFamiliesAndNone) {
+TEST(Values, ListenAcceptsIpv4Ipv6AndNoAddress) {
   std::string address = "before";
   uint16_t port = 1;
   const Setter set = Listen(address, port);
@@ -78,7 +78,7 @@ TEST(Values, ListenTakesAddressesOfBothFamiliesAndNone) {
   }
 }
 
-TEST(Values, NamesAreThoseOfKubernetes) {
+TEST(Values, NamesFollowKubernetesRules) {
   std::string name = "before";
   const Setter label = Label(name, "a namespace");
   ExpectRefused(label, name, {"", "A", "a b", "a.b", "a_b", std::string(64, 'a')});
@@ -97,7 +97,7 @@ absl::StatusOr<size_t> ParseLength(std::string_view text) {
   return text.size();
 }
 
-TEST(Values, TextIsTakenAsItIsAndParsedAsTold) {
+TEST(Values, TextIsKeptAndParsedUsesItsParser) {
   std::string text = "before";
   EXPECT_TRUE(Text(text)({""}).ok());
   EXPECT_EQ(text, "");

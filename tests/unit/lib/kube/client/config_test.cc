@@ -36,7 +36,7 @@ class ConfigTest : public testing::Test {
   TempDir folder_;
 };
 
-TEST_F(ConfigTest, APodFindsItsServerTokenAndAuthority) {
+TEST_F(ConfigTest, PodConfigHasServerTokenAndAuthority) {
   Write("token", "abc");
   Write("ca.crt", "pem");
   Write("namespace", "cachewarm-system");
@@ -53,7 +53,7 @@ TEST_F(ConfigTest, APodFindsItsServerTokenAndAuthority) {
             "https://[fd00::1]:443");
 }
 
-TEST_F(ConfigTest, OutsideOfAPodItSaysWhatIsMissing) {
+TEST_F(ConfigTest, OutsideAPodErrorNamesMissingPart) {
   const absl::Status no_service = InClusterConfig({}).status();
   EXPECT_EQ(no_service.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(Message(no_service).find("kubeconfig"), std::string::npos);
@@ -64,7 +64,7 @@ TEST_F(ConfigTest, OutsideOfAPodItSaysWhatIsMissing) {
   EXPECT_NE(Message(no_token).find(folder_ / "token"), std::string::npos) << no_token;
 }
 
-TEST_F(ConfigTest, AKubeconfigWithFilesResolvesThemAgainstItsFolder) {
+TEST_F(ConfigTest, KubeconfigFilesResolveAgainstItsFolder) {
   const auto config = Read("server: 'https://a:6443/', certificate-authority: pki/ca.crt",
                            "client-certificate: /abs/x.crt, client-key: ../y.key");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -76,7 +76,7 @@ TEST_F(ConfigTest, AKubeconfigWithFilesResolvesThemAgainstItsFolder) {
             (std::filesystem::path(folder_.path()).parent_path() / "y.key").string());
 }
 
-TEST_F(ConfigTest, AKubeconfigWithDecodedContentWins) {
+TEST_F(ConfigTest, InlineKubeconfigDataWins) {
   const auto config =
       Read("server: 'https://a', certificate-authority-data: Y2E=, certificate-authority: x",
            "client-certificate-data: Y2VydA==, client-key-data: a2V5");
@@ -87,14 +87,14 @@ TEST_F(ConfigTest, AKubeconfigWithDecodedContentWins) {
   EXPECT_EQ(config->tls.key_pem, "key");
 }
 
-TEST_F(ConfigTest, TokensAreReadFromTheFileFirst) {
+TEST_F(ConfigTest, TokenFileWinsOverToken) {
   EXPECT_EQ(Read("server: 'https://a'", "token: abc")->token, "abc");
   const auto both = Read("server: 'https://a'", "token: abc, tokenFile: t");
   EXPECT_EQ(both->token_file, folder_ / "t");
   EXPECT_EQ(both->token, "");
 }
 
-TEST_F(ConfigTest, WhatIsNotSupportedIsRefusedWithARemedy) {
+TEST_F(ConfigTest, RejectsUnsupportedFieldsWithRemedy) {
   const std::string server = "server: 'https://a'";
   ExpectRefused(Read(server, "exec: {command: aws}"), "user.exec");
   ExpectRefused(Read(server, "auth-provider: {name: gcp}"), "user.auth-provider");
@@ -107,7 +107,7 @@ TEST_F(ConfigTest, WhatIsNotSupportedIsRefusedWithARemedy) {
   EXPECT_TRUE(Read(server + ", insecure-skip-tls-verify: false", "").ok());
 }
 
-TEST_F(ConfigTest, MalformedFilesAreRefusedWithTheirPath) {
+TEST_F(ConfigTest, ErrorsOfMalformedFilesNameThePath) {
   ExpectRefused(Read("server: nonsense", ""), "cluster.server");
   ExpectRefused(Read("certificate-authority-data: Y2E=", ""), "cluster.server");
   ExpectRefused(Read("server: 'https://a', certificate-authority-data: '?'", ""),
@@ -122,7 +122,7 @@ TEST_F(ConfigTest, MalformedFilesAreRefusedWithTheirPath) {
   EXPECT_EQ(KubeconfigFile(folder_ / "missing", "").status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(ConfigTest, TheFileIsPreferredWhenItIsNamed) {
+TEST_F(ConfigTest, NamedKubeconfigWinsOverPodConfig) {
   EXPECT_EQ(FindConfig(folder_ / "missing", {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(FindConfig("", {}).status().code(), absl::StatusCode::kFailedPrecondition);
 }

@@ -60,7 +60,7 @@ class HttpClientTest : public testing::Test {
   std::unique_ptr<Client> client_;
 };
 
-TEST_F(HttpClientTest, SendsARequestAsItWasBuilt) {
+TEST_F(HttpClientTest, SendsRequestAsBuilt) {
   options_.config.token = "abc";
   http_.ThenRespond(200, R"({"kind":"Pod"})");
   const auto answer = client().Do(
@@ -75,13 +75,13 @@ TEST_F(HttpClientTest, SendsARequestAsItWasBuilt) {
   EXPECT_EQ(seen.body, R"({"x":1})");
 }
 
-TEST_F(HttpClientTest, WithoutTokenNothingIsShown) {
+TEST_F(HttpClientTest, SendsNoAuthorizationWithoutToken) {
   http_.ThenRespond(200, "{}");
   EXPECT_TRUE(client().Do(kGet, {}).ok());
   EXPECT_EQ(http_.requests().at(0).headers.Find("Authorization"), std::nullopt);
 }
 
-TEST_F(HttpClientTest, AnErrorSaysWhatWasAskedAndKeepsItsReason) {
+TEST_F(HttpClientTest, ErrorNamesRequestAndKeepsReason) {
   http_.ThenRespond(404, R"({"kind":"Status","code":404,"reason":"NotFound","message":"no b"})");
   const absl::Status status = client().Do(kGet, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
@@ -90,14 +90,14 @@ TEST_F(HttpClientTest, AnErrorSaysWhatWasAskedAndKeepsItsReason) {
   EXPECT_EQ(Message(status), "get /api/v1/namespaces/a/pods/b: no b");
 }
 
-TEST_F(HttpClientTest, AnErrorThatIsNoStatusObjectIsReadToo) {
+TEST_F(HttpClientTest, ReadsErrorWithoutStatusObject) {
   http_.ThenRespond(403, "<html>proxy says no</html>");
   const absl::Status status = client().Do(kGet, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_NE(Message(status).find("proxy says no"), std::string::npos);
 }
 
-TEST_F(HttpClientTest, IdempotentRequestsAreTriedAgain) {
+TEST_F(HttpClientTest, RetriesIdempotentRequests) {
   http_.ThenFail(absl::UnavailableError("reset"))
       .ThenRespond(503, "")
       .ThenFail(absl::DeadlineExceededError("silent"))
@@ -106,40 +106,40 @@ TEST_F(HttpClientTest, IdempotentRequestsAreTriedAgain) {
   EXPECT_EQ(http_.requests().size(), 4U);
 }
 
-TEST_F(HttpClientTest, TriesEndAfterFour) {
+TEST_F(HttpClientTest, GivesUpAfterFourAttempts) {
   http_.Otherwise([](const http::Request&) { return absl::UnavailableError("down"); });
   EXPECT_EQ(Do(kGet).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(http_.requests().size(), 4U);
 }
 
-TEST_F(HttpClientTest, OthersAreSentOnce) {
+TEST_F(HttpClientTest, SendsOtherRequestsOnce) {
   http_.Otherwise([](const http::Request&) { return absl::UnavailableError("down"); });
   EXPECT_FALSE(Do(JsonPatch(kPods, {.ns = "a", .name = "b"}, Json::array(), {})).ok());
   EXPECT_FALSE(Do(Create(kPods, {{"metadata", {{"generateName", "a"}}}}, {})).ok());
   EXPECT_EQ(http_.requests().size(), 2U);
 }
 
-TEST_F(HttpClientTest, TooManyRequestsWaitsAsAskedWhateverTheVerb) {
+TEST_F(HttpClientTest, TooManyRequestsHonorsRetryAfterForEveryVerb) {
   http_.ThenRespond(429, "", {{"Retry-After", "7"}}).ThenRespond(200, "{}");
   const MonoTime began = clock_.Monotonic();
   EXPECT_TRUE(Do(JsonPatch(kPods, {.ns = "a", .name = "b"}, Json::array(), {})).ok());
   EXPECT_GE(clock_.Monotonic() - began, std::chrono::seconds(7));
 }
 
-TEST_F(HttpClientTest, ALongRetryAfterIsTheCallersToWait) {
+TEST_F(HttpClientTest, LongRetryAfterIsReturnedToCaller) {
   http_.ThenRespond(429, "", {{"Retry-After", "60"}});
   const absl::Status status = Do(kGet).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(RetryAfterOf(status), std::chrono::seconds(60));
 }
 
-TEST_F(HttpClientTest, ConflictsAreNotTriedAgain) {
+TEST_F(HttpClientTest, DoesNotRetryConflicts) {
   http_.ThenRespond(409, R"({"reason":"Conflict","code":409})");
   EXPECT_EQ(Do(kGet).status().code(), absl::StatusCode::kAborted);
   EXPECT_EQ(http_.requests().size(), 1U);
 }
 
-TEST_F(HttpClientTest, ARefusedTokenIsReadAgainAndTriedOnce) {
+TEST_F(HttpClientTest, RejectedTokenIsReloadedAndRetriedOnce) {
   TempDir folder;
   options_.config.token_file = folder / "token";
   std::ofstream(folder / "token") << "old";
@@ -154,14 +154,14 @@ TEST_F(HttpClientTest, ARefusedTokenIsReadAgainAndTriedOnce) {
   EXPECT_EQ(http_.requests().size(), 3U) << "there is no other token to try";
 }
 
-TEST_F(HttpClientTest, AnAnswerThatIsNoJsonIsUnavailable) {
+TEST_F(HttpClientTest, NonJsonResponseIsUnavailable) {
   http_.Otherwise([](const http::Request&) {
     return http::Response{.status = 200, .headers = {}, .body = "<html>"};
   });
   EXPECT_EQ(Do(kGet).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(HttpClientTest, AListGivesItsItemsOneByOneAndWithoutManagedFields) {
+TEST_F(HttpClientTest, ListPassesItemsWithoutManagedFields) {
   http_.ThenRespond(503, "").ThenRespond(
       200, R"({"metadata":{"continue":"c"},"items":[{"metadata":{"name":"a","managedFields":[]}},
                {"metadata":{"name":"b"}}]})");
@@ -174,7 +174,7 @@ TEST_F(HttpClientTest, AListGivesItsItemsOneByOneAndWithoutManagedFields) {
 }
 
 // Else one object of one tenant would end the list of all, for good.
-TEST_F(HttpClientTest, AVeryDeepItemKeepsNoOtherFromBeingListed) {
+TEST_F(HttpClientTest, DeepItemDoesNotBlockOthers) {
   const std::string deep = R"({"metadata":{"name":"deep"},"spec":)" + std::string(200, '[') +
                            std::string(200, ']') + "}";
   http_.ThenRespond(200, R"({"items":[)" + deep + R"(,{"metadata":{"name":"b"}}]})");
@@ -185,7 +185,7 @@ TEST_F(HttpClientTest, AVeryDeepItemKeepsNoOtherFromBeingListed) {
   EXPECT_EQ(names, (std::vector<std::string>{"deep", "b"}));
 }
 
-TEST_F(HttpClientTest, AListThatIsCutShortIsNotAskedForAgain) {
+TEST_F(HttpClientTest, DoesNotRetryTruncatedList) {
   http_.ThenRespond(200, R"({"items":[{"a":1},{"b)").ThenRespond(200, R"({"items":[]})");
   int items = 0;
   const absl::Status status = DoList(List(kPods, {}), [&](const Json&) { ++items; }).status();
@@ -194,7 +194,7 @@ TEST_F(HttpClientTest, AListThatIsCutShortIsNotAskedForAgain) {
   EXPECT_EQ(http_.requests().size(), 1U) << "whoever took the items has to begin anew";
 }
 
-TEST_F(HttpClientTest, StopsWhileItWaitsForTheNextTry) {
+TEST_F(HttpClientTest, StopsWhileWaitingToRetry) {
   http_.Otherwise([](const http::Request&) { return absl::UnavailableError("down"); });
   std::stop_source stop;
   std::jthread stopper([&] {
@@ -204,7 +204,7 @@ TEST_F(HttpClientTest, StopsWhileItWaitsForTheNextTry) {
   EXPECT_TRUE(absl::IsCancelled(client().Do(kGet, stop.get_token()).status()));
 }
 
-TEST_F(HttpClientTest, EveryRequestIsReported) {
+TEST_F(HttpClientTest, ReportsEveryRequest) {
   http_.ThenFail(absl::UnavailableError("reset")).ThenRespond(404, "{}");
   EXPECT_FALSE(Do(kGet).ok());
   ASSERT_EQ(reports_.size(), 2U);
@@ -214,11 +214,11 @@ TEST_F(HttpClientTest, EveryRequestIsReported) {
   EXPECT_EQ(reports_[1].resource, "pods");
 }
 
-TEST_F(HttpClientTest, AWatchGivesItsEventsAndEndsInOrder) {
+TEST_F(HttpClientTest, WatchPassesEventsAndEndsCleanly) {
   http_.ThenRespond(200, R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"
-                        "\n"
-                        R"({"type":"DELETED","object":{"metadata":{"name":"a"}}})"
-                        "\n");
+                         "\n"
+                         R"({"type":"DELETED","object":{"metadata":{"name":"a"}}})"
+                         "\n");
   int events = 0;
   EXPECT_TRUE(client()
                   .Watch(kWatch,
@@ -233,7 +233,7 @@ TEST_F(HttpClientTest, AWatchGivesItsEventsAndEndsInOrder) {
   EXPECT_EQ(reports_.at(0).verb, "watch");
 }
 
-TEST_F(HttpClientTest, AForgottenVersionIsSeenInBothItsForms) {
+TEST_F(HttpClientTest, RecognizesBothFormsOfExpiredVersion) {
   const auto nothing = [](WatchEvent) { return absl::OkStatus(); };
   http_.ThenRespond(410, kExpired);
   EXPECT_EQ(client().Watch(kWatch, nothing, {}).code(), absl::StatusCode::kOutOfRange);
@@ -241,13 +241,13 @@ TEST_F(HttpClientTest, AForgottenVersionIsSeenInBothItsForms) {
   EXPECT_EQ(client().Watch(kWatch, nothing, {}).code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST_F(HttpClientTest, AWatchThatEndsWithinALineIsUnavailable) {
+TEST_F(HttpClientTest, WatchEndingWithinALineIsUnavailable) {
   http_.ThenRespond(200, R"({"type":"ADD)");
   EXPECT_EQ(client().Watch(kWatch, [](WatchEvent) { return absl::OkStatus(); }, {}).code(),
             absl::StatusCode::kUnavailable);
 }
 
-TEST_F(HttpClientTest, AWatchReadsARefusedTokenAgain) {
+TEST_F(HttpClientTest, WatchReloadsRejectedToken) {
   TempDir folder;
   options_.config.token_file = folder / "token";
   std::ofstream(folder / "token") << "old";
@@ -261,7 +261,7 @@ TEST_F(HttpClientTest, AWatchReadsARefusedTokenAgain) {
 }
 
 // Over a real connection: events come while the watch runs, and a stop ends it.
-TEST(HttpClientOverLoopback, AWatchDeliversAtOnceAndStopsAtOnce) {
+TEST(HttpClientOverLoopback, WatchDeliversAndStopsAtOnce) {
   fakes::RawServer server([](fakes::RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -285,7 +285,7 @@ TEST(HttpClientOverLoopback, AWatchDeliversAtOnceAndStopsAtOnce) {
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
 }
 
-TEST(HttpClientOverLoopback, ASilentWatchIsNoticed) {
+TEST(HttpClientOverLoopback, SilentWatchTimesOut) {
   fakes::RawServer server([](fakes::RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");

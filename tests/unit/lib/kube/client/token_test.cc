@@ -21,14 +21,14 @@ class TokenTest : public testing::Test {
   fakes::FakeClock clock_;
 };
 
-TEST_F(TokenTest, AGivenTokenStays) {
+TEST_F(TokenTest, StaticTokenStays) {
   TokenSource source({.token = "abc"}, clock_);
   clock_.Advance(std::chrono::hours(2));
   EXPECT_EQ(source.Token(), "abc");
   EXPECT_FALSE(source.Reload("abc"));
 }
 
-TEST_F(TokenTest, AFileIsReadAgainAfterAMinute) {
+TEST_F(TokenTest, RereadsFileAfterAMinute) {
   Rotate("one\n");
   TokenSource source({.token_file = path_}, clock_);
   Rotate("two\n");
@@ -38,7 +38,7 @@ TEST_F(TokenTest, AFileIsReadAgainAfterAMinute) {
   EXPECT_EQ(source.Token(), "two");
 }
 
-TEST_F(TokenTest, ARefusedTokenIsReadAgainAtOnce) {
+TEST_F(TokenTest, RereadsRejectedTokenAtOnce) {
   Rotate("one");
   TokenSource source({.token_file = path_}, clock_);
   EXPECT_FALSE(source.Reload("one")) << "there is no other one";
@@ -48,7 +48,7 @@ TEST_F(TokenTest, ARefusedTokenIsReadAgainAtOnce) {
   EXPECT_TRUE(source.Reload("one")) << "another thread had the old one";
 }
 
-TEST_F(TokenTest, AFileThatCannotBeReadLeavesTheLastGoodToken) {
+TEST_F(TokenTest, UnreadableFileKeepsLastToken) {
   Rotate("one");
   TokenSource source({.token_file = path_}, clock_);
   for (const char* content : {"", "\n"}) {
@@ -62,7 +62,7 @@ TEST_F(TokenTest, AFileThatCannotBeReadLeavesTheLastGoodToken) {
   EXPECT_FALSE(source.Reload("one"));
 }
 
-TEST_F(TokenTest, WithoutEitherThereIsNone) {
+TEST_F(TokenTest, NoSourceGivesNoToken) {
   EXPECT_EQ(TokenSource({}, clock_).Token(), "");
 }
 

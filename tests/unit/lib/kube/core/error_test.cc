@@ -12,7 +12,7 @@ namespace {
 using absl::StatusCode;
 using codec::Json;
 
-TEST(ApiError, EveryCodeSaysWhatToDo) {
+TEST(ApiError, MapsEveryCode) {
   const std::tuple<int, std::string, StatusCode> table[] = {
       {400, "BadRequest", StatusCode::kInvalidArgument},
       {405, "MethodNotAllowed", StatusCode::kUnimplemented},
@@ -38,7 +38,7 @@ TEST(ApiError, EveryCodeSaysWhatToDo) {
   }
 }
 
-TEST(ApiError, AStatusObjectIsRead) {
+TEST(ApiError, ParsesStatusObject) {
   const ApiError error = ParseApiError(Json::parse(R"({"kind": "Status", "code": 429,
     "reason": "TooManyRequests", "message": "slow down",
     "details": {"retryAfterSeconds": 3}})"),
@@ -50,7 +50,7 @@ TEST(ApiError, AStatusObjectIsRead) {
   EXPECT_EQ(RetryAfterOf(ToStatus(error)), std::chrono::seconds(3));
 }
 
-TEST(ApiError, WhatIsNoStatusObjectLeavesTheHttpCode) {
+TEST(ApiError, OtherBodiesKeepTheHttpCode) {
   for (const char* text :
        {"{}", "null", "[]", R"({"code": "x", "reason": 3, "message": [], "details": 1})",
         R"({"code": 7})", R"({"code": 99999999999})",
@@ -62,20 +62,20 @@ TEST(ApiError, WhatIsNoStatusObjectLeavesTheHttpCode) {
   }
 }
 
-TEST(ApiError, AnAbsurdRetryAfterIsBounded) {
+TEST(ApiError, LimitsRetryAfter) {
   const ApiError error =
       ParseApiError(Json::parse(R"({"details": {"retryAfterSeconds": 99999999999}})"), 429);
   EXPECT_EQ(error.retry_after, std::chrono::hours(1));
 }
 
-TEST(ApiError, OtherStatusesCarryNothing) {
+TEST(ApiError, OtherStatusesCarryNoApiError) {
   const absl::Status status = absl::InternalError("ours");
   EXPECT_EQ(HttpCodeOf(status), 0);
   EXPECT_EQ(ReasonOf(status), "");
   EXPECT_EQ(RetryAfterOf(status), std::nullopt);
 }
 
-TEST(ApiError, AnErrorWithoutMessageStillSaysSomething) {
+TEST(ApiError, ErrorWithoutMessageGetsADefault) {
   EXPECT_NE(Message(ToStatus({.code = 500})), "");
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using codec::Json;
 
-TEST(ObjectName, GoesThroughItsKeyAndBack) {
+TEST(ObjectName, RoundTripsThroughKey) {
   for (const ObjectName& name : {ObjectName{"a", "b"}, ObjectName{"", "node-1.example"}}) {
     const auto parsed = ObjectName::Parse(name.ToString());
     ASSERT_TRUE(parsed.ok());
@@ -18,13 +18,13 @@ TEST(ObjectName, GoesThroughItsKeyAndBack) {
   }
 }
 
-TEST(ObjectName, KeysThatAreNoneAreRefused) {
+TEST(ObjectName, RejectsMalformedKeys) {
   for (const char* key : {"", "/", "a/", "/b", "a/b/c", "a//b"}) {
     EXPECT_EQ(ObjectName::Parse(key).status().code(), absl::StatusCode::kInvalidArgument) << key;
   }
 }
 
-TEST(Object, MetadataIsReadWithoutTrustingItsShape) {
+TEST(Object, ReadsMetadataOfAnyShape) {
   const Json object = Json::parse(R"({"metadata": {
     "name": "a", "namespace": "b", "uid": "u", "resourceVersion": "7",
     "labels": {"x": "1", "y": 2}, "annotations": {"z": "3"},
@@ -37,7 +37,7 @@ TEST(Object, MetadataIsReadWithoutTrustingItsShape) {
   EXPECT_TRUE(IsDeleting(object));
 }
 
-TEST(Object, WhateverIsAbsentOrOfAnotherTypeReadsAsEmpty) {
+TEST(Object, AbsentOrMistypedMembersReadAsEmpty) {
   for (const char* text : {"null", "[]", "3", "\"x\"", "{}", R"({"metadata": null})",
                            R"({"metadata": []})", R"({"metadata": {"name": 3, "labels": [1]}})"}) {
     const Json object = Json::parse(text);
@@ -49,7 +49,7 @@ TEST(Object, WhateverIsAbsentOrOfAnotherTypeReadsAsEmpty) {
   }
 }
 
-TEST(Object, AtFindsTheMemberBelowAPath) {
+TEST(Object, AtFindsMemberByPath) {
   const Json object = Json::parse(R"({"a": {"b": {"c": 3}}})");
   EXPECT_EQ(*At(object, {"a", "b", "c"}), 3);
   EXPECT_EQ(At(object, {}), &object);
@@ -57,7 +57,7 @@ TEST(Object, AtFindsTheMemberBelowAPath) {
   EXPECT_EQ(At(object, {"a", "b", "c", "d"}), nullptr);
 }
 
-TEST(Object, OnlyTheControllerAmongTheOwnersCounts) {
+TEST(Object, ControllerOfIgnoresOtherOwners) {
   const Json object = Json::parse(R"({"metadata": {"ownerReferences": [
     {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "1"},
     {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "2", "controller": true},

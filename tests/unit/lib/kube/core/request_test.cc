@@ -28,12 +28,12 @@ TEST(Request, ListAddressesTheCollection) {
   EXPECT_TRUE(request.idempotent);
 }
 
-TEST(Request, AContinueTokenStandsForItsVersion) {
+TEST(Request, ContinueTokenReplacesVersion) {
   const Request request = List(kPods, {.continue_token = "a=b/c", .resource_version = "7"});
   EXPECT_EQ(request.query, "limit=500&continue=a%3Db%2Fc");
 }
 
-TEST(Request, AnUnlimitedListSaysNothing) {
+TEST(Request, UnlimitedListSendsNoLimit) {
   EXPECT_EQ(List(kPods, {.limit = 0}).query, "");
 }
 
@@ -52,7 +52,7 @@ TEST(Request, NamesCannotLeaveTheirSegment) {
             "/api/v1/namespaces/a%2F..%2Fb/pods/c%3Fd%23e");
 }
 
-TEST(Request, WatchAsksForBookmarksAndAnEnd) {
+TEST(Request, WatchRequestsBookmarksAndTimeout) {
   const Request request =
       Watch(kCacheWarmups, {.ns = "team", .resource_version = "12", .timeout_seconds = 30});
   EXPECT_EQ(request.path, "/apis/cachewarm.io/v1alpha1/namespaces/team/cachewarmups");
@@ -72,7 +72,7 @@ TEST(Request, CreatePostsIntoTheNamespaceOfTheObject) {
   EXPECT_EQ(body["spec"]["x"], 1);
 }
 
-TEST(Request, OnlyANamelessCreateMustNotBeSentTwice) {
+TEST(Request, OnlyGenerateNameCreateIsNotIdempotent) {
   const Json nameless = {{"metadata", {{"generateName", "a-"}, {"namespace", "team"}}}};
   EXPECT_FALSE(Create(kPods, nameless, {}).idempotent);
   EXPECT_TRUE(Create(kPods, nameless, {.dry_run = true}).idempotent);
@@ -98,7 +98,7 @@ TEST(Request, ApplyIsAForcedServerSideApply) {
   EXPECT_TRUE(request.idempotent);
 }
 
-TEST(Request, PatchesSayTheirKind) {
+TEST(Request, PatchesSetContentType) {
   const Json operations = Json::array({{{"op", "remove"}, {"path", "/a"}}});
   const Request json = JsonPatch(kPods, {.ns = "a", .name = "b"}, operations, {});
   EXPECT_EQ(json.content_type, "application/json-patch+json");
@@ -110,7 +110,7 @@ TEST(Request, PatchesSayTheirKind) {
   EXPECT_EQ(merge.body, R"({"status":null})");
 }
 
-TEST(Request, DeleteSaysWhichObjectAndHow) {
+TEST(Request, DeleteSendsPreconditionsAndPropagation) {
   const Request request = Delete(kJobs, {.ns = "a", .name = "b"},
                                  {.uid = "u", .resource_version = "3", .grace_seconds = 0});
   EXPECT_EQ(request.method, "DELETE");
@@ -124,7 +124,7 @@ TEST(Request, DeleteSaysWhichObjectAndHow) {
   EXPECT_FALSE(plain.contains("gracePeriodSeconds"));
 }
 
-TEST(Request, InvalidTextInABodyIsReplacedNotThrownAt) {
+TEST(Request, ReplacesInvalidUtf8InBody) {
   const Request request = Create(kPods, {{"metadata", {{"name", "a"}}}, {"x", "\xff\xfe"}}, {});
   EXPECT_TRUE(Json::accept(request.body));
 }

@@ -14,7 +14,7 @@ TEST(Resource, ApiVersionIsGroupAndVersion) {
   EXPECT_EQ(kCacheWarmups.ApiVersion(), "cachewarm.io/v1alpha1");
 }
 
-TEST(Resource, IsFoundByWhatAWorkloadRefSays) {
+TEST(Resource, IsFoundByApiVersionAndKind) {
   EXPECT_EQ(*FindResource("apps/v1", "Deployment"), kDeployments);
   EXPECT_EQ(*FindResource("v1", "Pod"), kPods);
   for (const auto& [api_version, kind] :
@@ -24,7 +24,7 @@ TEST(Resource, IsFoundByWhatAWorkloadRefSays) {
   }
 }
 
-TEST(Resource, EveryKnownOneIsFoundAndStandsOnce) {
+TEST(Resource, KnownResourcesAreUnique) {
   std::set<std::string> seen;
   for (const Resource& resource : KnownResources()) {
     EXPECT_EQ(FindResource(resource.ApiVersion(), resource.kind), &resource) << resource.kind;
@@ -32,7 +32,7 @@ TEST(Resource, EveryKnownOneIsFoundAndStandsOnce) {
   }
 }
 
-TEST(Resource, ClusterScopedOnesAreKnownAsSuch) {
+TEST(Resource, KnowsClusterScopedResources) {
   std::set<std::string_view> cluster_scoped;
   for (const Resource& resource : KnownResources()) {
     if (!resource.namespaced) {

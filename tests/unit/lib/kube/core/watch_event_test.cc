@@ -35,7 +35,7 @@ class Decoded {
   WatchDecoder decoder;
 };
 
-TEST(WatchDecoder, GivesEachLineAsAnEvent) {
+TEST(WatchDecoder, DecodesEachLineAsAnEvent) {
   Decoded decoded;
   ASSERT_TRUE(decoded.decoder
                   .Feed(Line("ADDED", "a") + Line("MODIFIED", "b") + Line("DELETED", "c") +
@@ -46,7 +46,7 @@ TEST(WatchDecoder, GivesEachLineAsAnEvent) {
             (std::vector<std::string>{"added a", "modified b", "deleted c", "bookmark d"}));
 }
 
-TEST(WatchDecoder, AVeryDeepObjectEndsNoWatch) {
+TEST(WatchDecoder, DeepObjectDoesNotEndWatch) {
   Decoded decoded;
   const std::string deep = R"({"type":"ADDED","object":{"metadata":{"name":"deep"},"spec":)" +
                            std::string(200, '[') + std::string(200, ']') + "}}\n";
@@ -54,7 +54,7 @@ TEST(WatchDecoder, AVeryDeepObjectEndsNoWatch) {
   EXPECT_EQ(decoded.events, (std::vector<std::string>{"added deep", "added b"}));
 }
 
-TEST(WatchDecoder, BytesMayBeCutAnywhere) {
+TEST(WatchDecoder, DecodesBytesSplitAnywhere) {
   std::string text;
   std::vector<std::string> expected;
   for (int i = 0; i < 30; ++i) {
@@ -75,13 +75,13 @@ TEST(WatchDecoder, BytesMayBeCutAnywhere) {
   }
 }
 
-TEST(WatchDecoder, EmptyLinesMeanNothing) {
+TEST(WatchDecoder, IgnoresEmptyLines) {
   Decoded decoded;
   EXPECT_TRUE(decoded.decoder.Feed("\n\r\n  \n" + Line("ADDED", "a") + "\n").ok());
   EXPECT_EQ(decoded.events.size(), 1U);
 }
 
-TEST(WatchDecoder, AnErrorEventEndsTheStreamWithWhatItSays) {
+TEST(WatchDecoder, ErrorEventEndsStreamWithItsStatus) {
   Decoded decoded;
   const absl::Status status = decoded.decoder.Feed(
       Line("ADDED", "a") +
@@ -95,20 +95,20 @@ TEST(WatchDecoder, AnErrorEventEndsTheStreamWithWhatItSays) {
   EXPECT_EQ(decoded.events.size(), 1U);
 }
 
-TEST(WatchDecoder, AnErrorOfTheHandlerEndsTheStreamWithIt) {
+TEST(WatchDecoder, HandlerErrorEndsStream) {
   Decoded decoded;
   decoded.answer = absl::FailedPreconditionError("enough");
   EXPECT_EQ(decoded.decoder.Feed(Line("ADDED", "a") + Line("ADDED", "b")), decoded.answer);
   EXPECT_EQ(decoded.events.size(), 1U);
 }
 
-TEST(WatchDecoder, AStreamThatEndsWithinALineIsUnavailable) {
+TEST(WatchDecoder, StreamEndingWithinALineIsUnavailable) {
   Decoded decoded;
   EXPECT_TRUE(decoded.decoder.Feed(R"({"type":"ADD)").ok());
   EXPECT_EQ(decoded.decoder.Finish().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(WatchDecoder, TheLargestObjectOfTheServerIsNotBeyondTheLimit) {
+TEST(WatchDecoder, AcceptsLargestServerObject) {
   std::string escaped;
   for (size_t i = 0; i < (3U << 20U) / 2; ++i) {
     escaped += "\\u003c";
@@ -124,7 +124,7 @@ TEST(WatchDecoder, TheLargestObjectOfTheServerIsNotBeyondTheLimit) {
   EXPECT_EQ(events, 1);
 }
 
-TEST(WatchDecoder, ALineBeyondTheLimitIsRefusedBeforeItIsHeld) {
+TEST(WatchDecoder, RejectsLineOverTheLimitBeforeBuffering) {
   const std::string line = Line("ADDED", std::string(80, 'x'));
   Decoded fits(line.size() - 1);  // the newline does not count
   EXPECT_TRUE(fits.decoder.Feed(line).ok());
@@ -138,7 +138,7 @@ TEST(WatchDecoder, ALineBeyondTheLimitIsRefusedBeforeItIsHeld) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST(WatchDecoder, NoiseIsInvalid) {
+TEST(WatchDecoder, RejectsNoise) {
   for (const char* line :
        {"noise", "[]", "3", "null", "{}", R"({"type":"ADDED"})", R"({"type":"ADDED","object":[]})",
         R"({"type":"NEW","object":{}})", R"({"type":7,"object":{}})", R"({"object":{}})",

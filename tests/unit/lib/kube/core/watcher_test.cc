@@ -37,7 +37,7 @@ class WatcherTest : public testing::Test {
   Duration slept_{0};
 };
 
-TEST_F(WatcherTest, ListsPageByPageAndThenWatches) {
+TEST_F(WatcherTest, ListsPagesThenWatches) {
   WatcherAction action = Next();
   EXPECT_EQ(action.type, WatcherActionType::kList);
   EXPECT_EQ(action.continue_token, "");
@@ -54,7 +54,7 @@ TEST_F(WatcherTest, ListsPageByPageAndThenWatches) {
   EXPECT_EQ(slept_, Duration(0));
 }
 
-TEST_F(WatcherTest, GoesOnFromTheLastVersionSeen) {
+TEST_F(WatcherTest, ResumesFromLastVersion) {
   ListAll("10");
   EXPECT_EQ(Next().resource_version, "10");
   watcher_.OnProgress("12");
@@ -65,7 +65,7 @@ TEST_F(WatcherTest, GoesOnFromTheLastVersionSeen) {
   EXPECT_EQ(slept_, Duration(0));
 }
 
-TEST_F(WatcherTest, ABrokenWatchIsTakenUpAfterABackoff) {
+TEST_F(WatcherTest, BrokenWatchResumesAfterBackoff) {
   ListAll("10");
   Next();
   watcher_.OnProgress("11");
@@ -76,7 +76,7 @@ TEST_F(WatcherTest, ABrokenWatchIsTakenUpAfterABackoff) {
   EXPECT_EQ(slept_, Duration(800));
 }
 
-TEST_F(WatcherTest, BackoffDoublesUpToThirtySecondsAndIsForgottenAfterTwoMinutes) {
+TEST_F(WatcherTest, BackoffDoublesToThirtySecondsAndResetsAfterTwoMinutes) {
   ListAll("10");
   std::vector<int64_t> delays;
   for (int i = 0; i < 8; ++i) {
@@ -101,7 +101,7 @@ TEST_F(WatcherTest, JitterShortensTheBackoff) {
   EXPECT_EQ(action.delay, Duration(400));
 }
 
-TEST_F(WatcherTest, AForgottenVersionMeansANewListAtOnceTheFirstTime) {
+TEST_F(WatcherTest, FirstExpiredVersionRelistsAtOnce) {
   ListAll("10");
   Next();
   watcher_.OnWatchEnd(kExpired, now_);
@@ -118,7 +118,7 @@ TEST_F(WatcherTest, AForgottenVersionMeansANewListAtOnceTheFirstTime) {
   EXPECT_GE(slept_, Duration(800));
 }
 
-TEST_F(WatcherTest, AFailedListStartsOver) {
+TEST_F(WatcherTest, FailedListStartsOver) {
   Next();
   watcher_.OnPage("t1", "10");
   Next();
@@ -130,7 +130,7 @@ TEST_F(WatcherTest, AFailedListStartsOver) {
   EXPECT_EQ(slept_, Duration(800));
 }
 
-TEST_F(WatcherTest, AnExpiredContinueTokenStartsOverAtOnceTheFirstTime) {
+TEST_F(WatcherTest, FirstExpiredContinueTokenRestartsAtOnce) {
   Next();
   watcher_.OnPage("t1", "10");
   Next();
@@ -144,7 +144,7 @@ TEST_F(WatcherTest, AnExpiredContinueTokenStartsOverAtOnceTheFirstTime) {
   EXPECT_GE(slept_, Duration(800));
 }
 
-TEST_F(WatcherTest, APageThatIsTooLongIsAskedForAgainAtOnceWithFewerItems) {
+TEST_F(WatcherTest, OversizedPageIsRequestedAgainWithFewerItems) {
   EXPECT_EQ(Next().page_items, 500);
   watcher_.OnPage("t1", "10");
   for (const int items : {500, 62, 7}) {
@@ -158,7 +158,7 @@ TEST_F(WatcherTest, APageThatIsTooLongIsAskedForAgainAtOnceWithFewerItems) {
   EXPECT_EQ(Next().page_items, 1);
 }
 
-TEST_F(WatcherTest, PagesGrowAgainUpToWhatWasAskedFor) {
+TEST_F(WatcherTest, PageSizeGrowsBackToItsLimit) {
   Next();
   watcher_.OnListFailure(kTooLong, now_);
   for (const int items : {62, 124, 248, 496, 500, 500}) {
@@ -167,7 +167,7 @@ TEST_F(WatcherTest, PagesGrowAgainUpToWhatWasAskedFor) {
   }
 }
 
-TEST_F(WatcherTest, OneItemThatIsTooLongIsAFailureLikeAnyOther) {
+TEST_F(WatcherTest, OversizedItemCountsAsFailure) {
   watcher_ = Watcher(BackoffPolicy{}, 1);
   Next();
   watcher_.OnPage("t1", "10");
@@ -177,14 +177,14 @@ TEST_F(WatcherTest, OneItemThatIsTooLongIsAFailureLikeAnyOther) {
   EXPECT_GT(slept_, Duration(0));
 }
 
-TEST_F(WatcherTest, AServerThatHasTooMuchToDoIsNotAskedForLessAtOnce) {
+TEST_F(WatcherTest, OverloadDoesNotShrinkPages) {
   Next();
   watcher_.OnListFailure(ToStatus({.code = 429, .message = "slow down"}), now_);
   EXPECT_EQ(Next().page_items, 500);
   EXPECT_EQ(slept_, Duration(800));
 }
 
-TEST_F(WatcherTest, AWatchWithoutAWordCountsAsAFailure) {
+TEST_F(WatcherTest, WatchWithoutEventsCountsAsFailure) {
   ListAll("10");
   Next();
   watcher_.OnWatchEnd(absl::OkStatus(), now_ + Duration(20));
@@ -196,7 +196,7 @@ TEST_F(WatcherTest, AWatchWithoutAWordCountsAsAFailure) {
   EXPECT_EQ(slept_, Duration(0));
 }
 
-TEST_F(WatcherTest, WhatWeCannotReadMeansANewListWithBackoff) {
+TEST_F(WatcherTest, UnreadableEventRelistsWithBackoff) {
   ListAll("10");
   Next();
   watcher_.OnWatchEnd(absl::InvalidArgumentError("noise"), now_);

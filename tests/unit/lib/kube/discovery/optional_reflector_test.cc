@@ -58,7 +58,7 @@ class OptionalReflectorTest : public testing::Test {
   std::jthread running_;
 };
 
-TEST_F(OptionalReflectorTest, AKindThatIsNotServedIsSyncedAndEmptyAndNeverListed) {
+TEST_F(OptionalReflectorTest, UnservedKindIsSyncedAndNeverListed) {
   server_.Serve(kRollouts, false);
   Start();
   ASSERT_TRUE(Await([&] { return optional_.store().HasSynced(); }));
@@ -71,7 +71,7 @@ TEST_F(OptionalReflectorTest, AKindThatIsNotServedIsSyncedAndEmptyAndNeverListed
   }));
 }
 
-TEST_F(OptionalReflectorTest, AKindThatIsInstalledLaterIsNoticed) {
+TEST_F(OptionalReflectorTest, DetectsKindInstalledLater) {
   server_.Serve(kRollouts, false);
   server_.Put(kRollouts, RolloutNamed("a"));
   Start();
@@ -84,7 +84,7 @@ TEST_F(OptionalReflectorTest, AKindThatIsInstalledLaterIsNoticed) {
   EXPECT_TRUE(Await([&] { return came_ == 2; }));
 }
 
-TEST_F(OptionalReflectorTest, WhatIsGoneIsLetGoWhenItIsSaidTwice) {
+TEST_F(OptionalReflectorTest, DropsObjectsAfterTwoAbsentChecks) {
   server_.Put(kRollouts, RolloutNamed("a"));
   Start();
   ASSERT_TRUE(Await([&] { return came_ == 1 && server_.watches() == 1; }));
@@ -100,7 +100,7 @@ TEST_F(OptionalReflectorTest, WhatIsGoneIsLetGoWhenItIsSaidTwice) {
   EXPECT_TRUE(Await([&] { return came_ == 2; })) << "it is listed anew";
 }
 
-TEST_F(OptionalReflectorTest, AKindThatMayNotBeListedCountsAsAbsentAndIsWarnedOfOnce) {
+TEST_F(OptionalReflectorTest, ForbiddenKindCountsAsAbsentAndWarnsOnce) {
   server_.Intercept([](const Request& request) {
     return request.verb == "list" ? absl::PermissionDeniedError("no") : absl::OkStatus();
   });
@@ -111,7 +111,7 @@ TEST_F(OptionalReflectorTest, AKindThatMayNotBeListedCountsAsAbsentAndIsWarnedOf
   EXPECT_EQ(log_.warnings().size(), 1U);
 }
 
-TEST_F(OptionalReflectorTest, AnUnansweredQuestionChangesNothing) {
+TEST_F(OptionalReflectorTest, FailedCheckChangesNothing) {
   server_.Put(kRollouts, RolloutNamed("a"));
   Start();
   ASSERT_TRUE(Await([&] { return came_ == 1; }));
@@ -124,9 +124,11 @@ TEST_F(OptionalReflectorTest, AnUnansweredQuestionChangesNothing) {
   EXPECT_EQ(gone_, 0);
 }
 
-TEST(ListsResource, ReadsAListOfKindsAndSurvivesAnythingElse) {
-  EXPECT_TRUE(ListsResource({{"resources", {{{"name", "rollouts"}, {"kind", "Rollout"}}}}}, kRollouts));
-  EXPECT_FALSE(ListsResource({{"resources", {{{"name", "workflows"}, {"kind", "Workflow"}}}}}, kRollouts));
+TEST(ListsResource, FindsKindAndIgnoresMalformedLists) {
+  EXPECT_TRUE(
+      ListsResource({{"resources", {{{"name", "rollouts"}, {"kind", "Rollout"}}}}}, kRollouts));
+  EXPECT_FALSE(
+      ListsResource({{"resources", {{{"name", "workflows"}, {"kind", "Workflow"}}}}}, kRollouts));
   for (const Json& odd :
        {Json(), Json::array(), Json{{"resources", 1}}, Json{{"resources", {1}}}}) {
     EXPECT_FALSE(ListsResource(odd, kRollouts)) << odd;

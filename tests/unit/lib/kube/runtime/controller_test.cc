@@ -62,7 +62,7 @@ class ControllerTest : public testing::Test {
   std::optional<Controller> controller_;
 };
 
-TEST_F(ControllerTest, AnExceptionCostsItsKeyAndNothingElse) {
+TEST_F(ControllerTest, ExceptionFailsOnlyItsKey) {
   std::jthread running =
       Start([&](const std::string& key, std::stop_token) -> absl::StatusOr<Outcome> {
         return key == "poison" ? Outcome{Duration(codec::Json("text").at("x").get<int>())}
@@ -90,36 +90,36 @@ TEST_F(ControllerTest, ReconcilesEveryKey) {
   EXPECT_TRUE(log_.warnings().empty());
 }
 
-TEST_F(ControllerTest, RequeueAfterComesBackInTime) {
+TEST_F(ControllerTest, RequeuesAfterRequestedDelay) {
   EXPECT_TRUE(ComesBackAfter(seconds(3), Outcome{.requeue_after = seconds(3)}));
   EXPECT_EQ(Results("requeue"), 1);
 }
 
-TEST_F(ControllerTest, AConflictComesBackAtOnceAndQuietly) {
+TEST_F(ControllerTest, RequeuesConflictAtOnceWithoutLogging) {
   EXPECT_TRUE(ComesBackAfter(Duration(5), absl::AbortedError("conflict")));
   EXPECT_EQ(Results("retry"), 1);
   EXPECT_TRUE(log_.warnings().empty());
 }
 
-TEST_F(ControllerTest, AnUnreachableServerComesBackWithBackoffAndALogLine) {
+TEST_F(ControllerTest, UnavailableServerIsLoggedAndBacksOff) {
   EXPECT_TRUE(ComesBackAfter(Duration(5), absl::UnavailableError("down")));
   EXPECT_EQ(log_.warnings(), (std::vector<std::string>{"reconcile failed"}));
 }
 
-TEST_F(ControllerTest, AnExhaustedServerIsGivenTheTimeItAsked) {
+TEST_F(ControllerTest, HonorsRetryAfter) {
   EXPECT_TRUE(ComesBackAfter(seconds(4), ToStatus({.code = 429, .retry_after = seconds(4)})));
 }
 
-TEST_F(ControllerTest, AnExhaustedDiskIsGivenASecond) {
+TEST_F(ControllerTest, ResourceExhaustedRetriesAfterASecond) {
   EXPECT_TRUE(ComesBackAfter(seconds(1), absl::ResourceExhaustedError("full")));
 }
 
-TEST_F(ControllerTest, WhatWillNotGoAwayByItselfWaitsForAChange) {
+TEST_F(ControllerTest, TerminalErrorWaitsForAChange) {
   EXPECT_TRUE(ComesBackAfter(seconds(300), absl::FailedPreconditionError("no such workload")));
   EXPECT_EQ(Results("terminal"), 1);
 }
 
-TEST_F(ControllerTest, BackoffGrowsWhileItFailsAndIsForgottenOnSuccess) {
+TEST_F(ControllerTest, BackoffGrowsAndResetsOnSuccess) {
   std::atomic<int> runs = 0;
   std::jthread running = Start([&](const std::string&, std::stop_token) -> absl::StatusOr<Outcome> {
     if (++runs <= 3) {
@@ -140,7 +140,7 @@ TEST_F(ControllerTest, BackoffGrowsWhileItFailsAndIsForgottenOnSuccess) {
   EXPECT_EQ(queue_.Failures("key"), 0);
 }
 
-TEST_F(ControllerTest, NeverRunsTwoInstancesOfAKeyAtOnceAndRespectsTheWorkers) {
+TEST_F(ControllerTest, RunsEachKeyOnceAndUpToWorkerLimit) {
   std::atomic<int> at_once = 0;
   std::atomic<int> most = 0;
   std::atomic<int> same = 0;
@@ -167,7 +167,7 @@ TEST_F(ControllerTest, NeverRunsTwoInstancesOfAKeyAtOnceAndRespectsTheWorkers) {
   EXPECT_LE(most, 3);
 }
 
-TEST_F(ControllerTest, AStopReachesTheRunningReconcileAndEndsAll) {
+TEST_F(ControllerTest, StopCancelsRunningReconciles) {
   std::atomic<bool> entered = false;
   std::jthread running =
       Start([&](const std::string&, std::stop_token stop) -> absl::StatusOr<Outcome> {

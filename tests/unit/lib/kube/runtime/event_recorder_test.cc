@@ -40,7 +40,7 @@ class EventRecorderTest : public testing::Test {
   EventRecorderOptions options_{.controller = "cachewarm.io/test", .instance = "one"};
 };
 
-TEST_F(EventRecorderTest, WritesEventsAndCountsTheirRepeats) {
+TEST_F(EventRecorderTest, WritesEventsAndCountsRepeats) {
   EventRecorder recorder(runtime(), options_);
   recorder.Record(Held("a"));
   EXPECT_TRUE(recorder.Flush(seconds(60)));
@@ -55,7 +55,7 @@ TEST_F(EventRecorderTest, WritesEventsAndCountsTheirRepeats) {
   EXPECT_EQ(server_.All(kEvents).size(), 1U);
 }
 
-TEST_F(EventRecorderTest, ASeriesWhoseEventTheServerForgotBeginsAnew) {
+TEST_F(EventRecorderTest, SeriesRestartsWhenServerDeletedItsEvent) {
   EventRecorder recorder(runtime(), options_);
   recorder.Record(Held("a"));
   EXPECT_TRUE(recorder.Flush(seconds(60)));
@@ -75,7 +75,7 @@ TEST_F(EventRecorderTest, ASeriesWhoseEventTheServerForgotBeginsAnew) {
   }));
 }
 
-TEST_F(EventRecorderTest, NeverBlocksAndDropsWhatDoesNotFit) {
+TEST_F(EventRecorderTest, DropsEventsWhenFullWithoutBlocking) {
   std::atomic<bool> entered = false;
   std::atomic<bool> released = false;
   server_.Intercept([&](const Request&) {
@@ -96,7 +96,7 @@ TEST_F(EventRecorderTest, NeverBlocksAndDropsWhatDoesNotFit) {
   EXPECT_EQ(server_.All(kEvents).size(), 6U);
 }
 
-TEST_F(EventRecorderTest, AnEventThatCannotBeWrittenIsSaidOnce) {
+TEST_F(EventRecorderTest, LogsUnwritableEventOnce) {
   server_.Intercept([](const Request&) { return ToStatus({.code = 403, .message = "rbac"}); });
   EventRecorder recorder(runtime(), options_);
   recorder.Record(Held("a"));
@@ -104,14 +104,14 @@ TEST_F(EventRecorderTest, AnEventThatCannotBeWrittenIsSaidOnce) {
   EXPECT_EQ(log_.warnings(), (std::vector<std::string>{"event could not be written"}));
 }
 
-TEST_F(EventRecorderTest, AnEventAboutNothingIsNone) {
+TEST_F(EventRecorderTest, IgnoresEventWithoutObject) {
   EventRecorder recorder(runtime(), options_);
   recorder.Record({.regarding = nullptr, .reason = "R"});
   EXPECT_TRUE(recorder.Flush(seconds(60)));
   EXPECT_TRUE(server_.Requests().empty());
 }
 
-TEST_F(EventRecorderTest, EndsAtOnceWithWorkWaiting) {
+TEST_F(EventRecorderTest, EndsAtOnceWithQueuedEvents) {
   const auto began = std::chrono::steady_clock::now();
   {
     EventRecorder recorder(runtime(), options_);

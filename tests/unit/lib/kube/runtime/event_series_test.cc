@@ -40,7 +40,7 @@ class EventSeriesTest : public testing::Test {
   MonoTime now_{seconds(100'000)};
 };
 
-TEST_F(EventSeriesTest, ANewEventIsCreatedWithEveryFieldThatTheServerWants) {
+TEST_F(EventSeriesTest, NewEventHasEveryRequiredField) {
   Event event = Held("a", "waits for its node");
   event.is_warning = true;
   const auto verdict = Add(event);
@@ -90,14 +90,14 @@ TEST_F(EventSeriesTest, RepeatsCountUpAndAreSentAtMostEveryTenSeconds) {
   EXPECT_TRUE(series_.Due(now_ + seconds(100)).empty());
 }
 
-TEST_F(EventSeriesTest, AfterTheWindowItIsANewEvent) {
+TEST_F(EventSeriesTest, RepeatAfterTheWindowIsANewEvent) {
   Add(Held("a"));
   now_ += options_.series_window;
   EXPECT_TRUE(Add(Held("a")).create.has_value());
   EXPECT_EQ(series_.size(), 1U);
 }
 
-TEST_F(EventSeriesTest, WhatDiffersIsAnotherEvent) {
+TEST_F(EventSeriesTest, DifferentFieldsAreDifferentEvents) {
   EXPECT_TRUE(Add(Held("a")).create.has_value());
   EXPECT_TRUE(Add(Held("b")).create.has_value());
   EXPECT_TRUE(Add(Held("a", "another note")).create.has_value());
@@ -106,7 +106,7 @@ TEST_F(EventSeriesTest, WhatDiffersIsAnotherEvent) {
   EXPECT_TRUE(Add(warning).create.has_value());
 }
 
-TEST_F(EventSeriesTest, OneObjectCannotFloodTheServer) {
+TEST_F(EventSeriesTest, LimitsEventsPerObject) {
   int created = 0;
   int dropped = 0;
   const auto burst = [&] {
@@ -136,7 +136,7 @@ TEST_F(EventSeriesTest, MemoryIsBounded) {
   EXPECT_TRUE(Add(Held("pod-1")).create.has_value()) << "the oldest are not";
 }
 
-TEST_F(EventSeriesTest, AForgottenEventIsCreatedAgain) {
+TEST_F(EventSeriesTest, RecreatesForgottenEvent) {
   const std::string name = Json::parse(Add(Held("a")).create->body)["metadata"]["name"];
   series_.Forget({.ns = "team", .name = "another"});
   EXPECT_EQ(series_.size(), 1U);
@@ -145,7 +145,7 @@ TEST_F(EventSeriesTest, AForgottenEventIsCreatedAgain) {
   EXPECT_TRUE(Add(Held("a")).create.has_value());
 }
 
-TEST_F(EventSeriesTest, LongTextsAreCutBetweenCharacters) {
+TEST_F(EventSeriesTest, TruncatesLongTextsBetweenCharacters) {
   std::string note;
   while (note.size() < 3000) {
     note += "\u20ac";

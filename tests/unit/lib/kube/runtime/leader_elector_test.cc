@@ -73,7 +73,7 @@ class LeaderElectorTest : public testing::Test {
   fakes::FakeApiServer server_{clock_};
 };
 
-TEST_F(LeaderElectorTest, TheFirstOneLeadsAndWritesTheLease) {
+TEST_F(LeaderElectorTest, FirstCandidateLeadsAndWritesTheLease) {
   Candidate one(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
   const Json spec = server_.Find(kLeases, kLease)->at("spec");
@@ -83,7 +83,7 @@ TEST_F(LeaderElectorTest, TheFirstOneLeadsAndWritesTheLease) {
   EXPECT_EQ(spec["acquireTime"], "2026-01-01T00:00:00.000000Z");
 }
 
-TEST_F(LeaderElectorTest, TheLeaseIsRenewedAndKeepsItsAcquireTime) {
+TEST_F(LeaderElectorTest, RenewalKeepsAcquireTime) {
   Candidate one(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
   ASSERT_TRUE(AdvanceUntil(2, [&] {
@@ -95,7 +95,7 @@ TEST_F(LeaderElectorTest, TheLeaseIsRenewedAndKeepsItsAcquireTime) {
   EXPECT_EQ(one.terms, 1);
 }
 
-TEST_F(LeaderElectorTest, StopReleasesTheLeaseAndTheNextOneLeads) {
+TEST_F(LeaderElectorTest, StopReleasesLeaseToNextCandidate) {
   auto one = std::make_unique<Candidate>(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one->elector.IsLeader(); }));
   Candidate two(*this, server_, "two");
@@ -109,7 +109,7 @@ TEST_F(LeaderElectorTest, StopReleasesTheLeaseAndTheNextOneLeads) {
   EXPECT_EQ(Holder(), "two");
 }
 
-TEST_F(LeaderElectorTest, ALeaseIsReleasedThoughTheAnswerToItsLastRenewalWasNotHeard) {
+TEST_F(LeaderElectorTest, ReleasesLeaseAfterLostRenewalResponse) {
   Candidate one(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
   std::atomic<bool> unheard = false;
@@ -127,7 +127,7 @@ TEST_F(LeaderElectorTest, ALeaseIsReleasedThoughTheAnswerToItsLastRenewalWasNotH
   EXPECT_TRUE(log_.warnings().empty()) << log_.Text();
 }
 
-TEST_F(LeaderElectorTest, ALeaseIsReleasedThoughARenewalReachesTheServerMeanwhile) {
+TEST_F(LeaderElectorTest, ReleasesLeaseDespiteConcurrentRenewal) {
   Candidate one(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
   std::atomic<int> late = 2;
@@ -142,7 +142,7 @@ TEST_F(LeaderElectorTest, ALeaseIsReleasedThoughARenewalReachesTheServerMeanwhil
   EXPECT_TRUE(log_.warnings().empty()) << log_.Text();
 }
 
-TEST_F(LeaderElectorTest, ALeaseThatAnotherHoldsOrThatIsGoneIsNotReleased) {
+TEST_F(LeaderElectorTest, DoesNotReleaseForeignOrDeletedLease) {
   auto one = std::make_unique<Candidate>(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one->elector.IsLeader(); }));
   server_.Edit(kLeases, kLease, [](Json& lease) { lease["spec"]["holderIdentity"] = "usurper"; });
@@ -157,7 +157,7 @@ TEST_F(LeaderElectorTest, ALeaseThatAnotherHoldsOrThatIsGoneIsNotReleased) {
   EXPECT_TRUE(log_.warnings().empty()) << log_.Text();
 }
 
-TEST_F(LeaderElectorTest, AReleaseThatTheServerRefusesIsSaid) {
+TEST_F(LeaderElectorTest, LogsRejectedRelease) {
   Candidate one(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
   server_.Intercept([](const Request&) { return absl::UnavailableError("down"); });
@@ -167,7 +167,7 @@ TEST_F(LeaderElectorTest, AReleaseThatTheServerRefusesIsSaid) {
   EXPECT_TRUE(log_.Has("down"));
 }
 
-TEST_F(LeaderElectorTest, NobodyLeadsWhileAnotherRenews) {
+TEST_F(LeaderElectorTest, DoesNotLeadWhileAnotherRenews) {
   Candidate one(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
   Candidate two(*this, server_, "two");
@@ -179,7 +179,7 @@ TEST_F(LeaderElectorTest, NobodyLeadsWhileAnotherRenews) {
   EXPECT_EQ(two.terms, 0);
 }
 
-TEST_F(LeaderElectorTest, ADeadLeaderIsReplacedAfterItsDurationByOurClock) {
+TEST_F(LeaderElectorTest, ReplacesDeadLeaderAfterDurationByLocalClock) {
   // Its renewTime is far in the future by its own clock: that must not count.
   server_.Put(kLeases, {{"metadata", {{"name", "operator"}, {"namespace", "system"}}},
                         {"spec",
@@ -195,7 +195,7 @@ TEST_F(LeaderElectorTest, ADeadLeaderIsReplacedAfterItsDurationByOurClock) {
   EXPECT_EQ(Transitions(), 5);
 }
 
-TEST_F(LeaderElectorTest, ALeaderThatCannotRenewStopsLeadingBeforeTheLeaseIsFree) {
+TEST_F(LeaderElectorTest, LeaderStopsBeforeUnrenewedLeaseExpires) {
   std::atomic<bool> down = false;
   server_.Intercept([&](const Request&) -> absl::Status {
     return down ? absl::UnavailableError("down") : absl::OkStatus();
@@ -210,7 +210,7 @@ TEST_F(LeaderElectorTest, ALeaderThatCannotRenewStopsLeadingBeforeTheLeaseIsFree
   EXPECT_GE(clock_.Monotonic() - began, seconds(7));
 }
 
-TEST_F(LeaderElectorTest, ARenewalThatHangsDoesNotKeepALeaderInOffice) {
+TEST_F(LeaderElectorTest, HangingRenewalEndsLeadership) {
   std::atomic<bool> hangs = false;
   std::atomic<bool> released = false;
   server_.Intercept([&](const Request&) {
@@ -228,7 +228,7 @@ TEST_F(LeaderElectorTest, ARenewalThatHangsDoesNotKeepALeaderInOffice) {
   EXPECT_EQ(one.result.code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(LeaderElectorTest, ALeaderSeesThatAnotherTookOver) {
+TEST_F(LeaderElectorTest, LeaderStopsWhenAnotherTookOver) {
   Candidate one(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
   server_.Edit(kLeases, kLease, [](Json& lease) { lease["spec"]["holderIdentity"] = "usurper"; });
@@ -237,7 +237,7 @@ TEST_F(LeaderElectorTest, ALeaderSeesThatAnotherTookOver) {
   EXPECT_EQ(Holder(), "usurper") << "what is not ours is not released";
 }
 
-TEST_F(LeaderElectorTest, ALostRaceForTheSameVersionIsNoLeadership) {
+TEST_F(LeaderElectorTest, ConflictingAcquireDoesNotLead) {
   server_.Put(kLeases, {{"metadata", {{"name", "operator"}, {"namespace", "system"}}},
                         {"spec", {{"holderIdentity", ""}, {"leaseTransitions", 1}}}});
   std::atomic<bool> raced = false;
@@ -256,7 +256,7 @@ TEST_F(LeaderElectorTest, ALostRaceForTheSameVersionIsNoLeadership) {
   EXPECT_EQ(Holder(), "faster");
 }
 
-TEST_F(LeaderElectorTest, StopWhileWaitingEndsWithoutATerm) {
+TEST_F(LeaderElectorTest, StopWhileWaitingEndsWithoutLeading) {
   server_.Intercept([](const Request&) { return absl::UnavailableError("down"); });
   Candidate one(*this, server_, "one");
   ASSERT_TRUE(clock_.AwaitWaiters(1));
@@ -265,7 +265,7 @@ TEST_F(LeaderElectorTest, StopWhileWaitingEndsWithoutATerm) {
   EXPECT_EQ(one.terms, 0);
 }
 
-TEST_F(LeaderElectorTest, DurationsThatCannotWorkAreRefused) {
+TEST_F(LeaderElectorTest, RejectsInconsistentDurations) {
   const LeaderElectorOptions good{.lease = kLease, .identity = "one"};
   EXPECT_TRUE(LeaderElector::Validate(good).ok());
   for (int i = 0; i < 6; ++i) {

@@ -17,8 +17,8 @@
 namespace cachewarm::kube {
 namespace {
 
-using fakes::RawResponse;
 using fakes::RawChunk;
+using fakes::RawResponse;
 
 constexpr char kStream[] =
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
@@ -54,7 +54,7 @@ class Lines {
 };
 
 // What a server of HTTP/1.1 does where one of HTTP/2 sends GOAWAY.
-TEST(ReflectorOverHttp, GoesOnWhereItWasWhenTheServerClosesConnectionsInAndAfterAnswers) {
+TEST(ReflectorOverHttp, ResumesAfterServerClosesConnections) {
   Lines asked;
   fakes::RawServer server([&asked](fakes::RawConnection& connection, int number) {
     const auto take = [&] {
@@ -100,7 +100,7 @@ TEST(ReflectorOverHttp, GoesOnWhereItWasWhenTheServerClosesConnectionsInAndAfter
 }
 
 // Else anyone who may write a few dozen very large pods would end every list of pods for good.
-TEST(ReflectorOverHttp, APageThatIsTooLongIsAskedForAgainWithFewerItems) {
+TEST(ReflectorOverHttp, OversizedPageIsRequestedWithFewerItems) {
   Lines asked;
   fakes::RawServer server([&asked](fakes::RawConnection& connection, int) {
     const std::string request = connection.ReadRequest();

@@ -69,7 +69,7 @@ class ReflectorTest : public testing::Test {
   std::vector<std::string> changes_;
 };
 
-TEST_F(ReflectorTest, MirrorsWhatIsThereAndWhatHappens) {
+TEST_F(ReflectorTest, MirrorsObjectsAndChanges) {
   Put("one");
   std::jthread running = Start();
   ASSERT_TRUE(AwaitChanges({"+one"}));
@@ -81,7 +81,7 @@ TEST_F(ReflectorTest, MirrorsWhatIsThereAndWhatHappens) {
   EXPECT_EQ(TextAt(*reflector_->store().Get({"a", "one"}), {"spec", "nodeName"}), "node");
 }
 
-TEST_F(ReflectorTest, ObjectsAreTrimmedAndAlwaysSayTheirKind) {
+TEST_F(ReflectorTest, TrimsObjectsAndSetsTheirKind) {
   Put("listed");
   std::jthread running = Start(
       {.resource = kPods, .project = [](Json& object) { object["spec"]["extra"] = "added"; }});
@@ -97,7 +97,7 @@ TEST_F(ReflectorTest, ObjectsAreTrimmedAndAlwaysSayTheirKind) {
   }
 }
 
-TEST_F(ReflectorTest, ALongListComesInPagesButIsSwappedInWhole) {
+TEST_F(ReflectorTest, PagedListReplacesStoreAtOnce) {
   for (int i = 0; i < 10; ++i) {
     Put(fmt::format("pod-{}", i));
   }
@@ -115,7 +115,7 @@ TEST_F(ReflectorTest, ALongListComesInPagesButIsSwappedInWhole) {
   EXPECT_EQ(most_while_listing, 0U);
 }
 
-TEST_F(ReflectorTest, OnlyWhatIsAskedForIsSeen) {
+TEST_F(ReflectorTest, AppliesNamespaceAndSelectors) {
   Put("elsewhere", "n1", "b");
   Put("here", "n1");
   Put("other", "n2");
@@ -128,7 +128,7 @@ TEST_F(ReflectorTest, OnlyWhatIsAskedForIsSeen) {
   ASSERT_TRUE(AwaitChanges({"+here", "+other", "-here"})) << "an object may leave the selection";
 }
 
-TEST_F(ReflectorTest, ABrokenWatchGoesOnWhereItWas) {
+TEST_F(ReflectorTest, BrokenWatchResumesFromItsVersion) {
   Put("one");
   std::jthread running = Start();
   ASSERT_TRUE(AwaitWatch());
@@ -142,7 +142,7 @@ TEST_F(ReflectorTest, ABrokenWatchGoesOnWhereItWas) {
   EXPECT_EQ(Count("list"), 1) << "nothing was listed again";
 }
 
-TEST_F(ReflectorTest, AWatchThatEndedInOrderIsTakenUpAtOnce) {
+TEST_F(ReflectorTest, CleanlyEndedWatchResumesAtOnce) {
   std::jthread running = Start();
   ASSERT_TRUE(AwaitWatch());
   clock_.Advance(std::chrono::seconds(290));
@@ -152,7 +152,7 @@ TEST_F(ReflectorTest, AWatchThatEndedInOrderIsTakenUpAtOnce) {
   EXPECT_TRUE(log_.warnings().empty());
 }
 
-TEST_F(ReflectorTest, AForgottenPlaceMeansARelistThatTellsWhatWasMissed) {
+TEST_F(ReflectorTest, ExpiredVersionRelistsAndReportsMissedChanges) {
   Put("stays");
   Put("goes");
   Put("changes");
@@ -181,7 +181,7 @@ TEST_F(ReflectorTest, AForgottenPlaceMeansARelistThatTellsWhatWasMissed) {
   EXPECT_EQ(reflector_->store().size(), 3U);
 }
 
-TEST_F(ReflectorTest, AnInStreamErrorMeansARelistToo) {
+TEST_F(ReflectorTest, ErrorEventRelists) {
   Put("one");
   std::jthread running = Start();
   ASSERT_TRUE(AwaitWatch());
@@ -190,7 +190,7 @@ TEST_F(ReflectorTest, AnInStreamErrorMeansARelistToo) {
   EXPECT_EQ(Changes(), (std::vector<std::string>{"+one"})) << "nothing changed meanwhile";
 }
 
-TEST_F(ReflectorTest, BookmarksMoveThePlaceOnWithoutAnyChange) {
+TEST_F(ReflectorTest, BookmarksAdvanceTheVersion) {
   std::mutex query_mutex;
   std::string query;
   Put("one");
@@ -215,7 +215,7 @@ TEST_F(ReflectorTest, BookmarksMoveThePlaceOnWithoutAnyChange) {
       << query;
 }
 
-TEST_F(ReflectorTest, AFailingServerIsAskedAgainWithBackoff) {
+TEST_F(ReflectorTest, RetriesFailingServerWithBackoff) {
   std::atomic<bool> down = true;
   server_.Intercept([&](const Request&) -> absl::Status {
     return down ? absl::UnavailableError("down") : absl::OkStatus();
@@ -235,7 +235,7 @@ TEST_F(ReflectorTest, AFailingServerIsAskedAgainWithBackoff) {
   EXPECT_GE(log_.warnings().size(), 5U);
 }
 
-TEST_F(ReflectorTest, WaitsNoLongerThanItMayForAServerThatFailedOften) {
+TEST_F(ReflectorTest, LimitsBackoff) {
   std::atomic<bool> down = true;
   server_.Intercept([&](const Request&) -> absl::Status {
     return down ? absl::UnavailableError("down") : absl::OkStatus();
@@ -255,7 +255,7 @@ TEST_F(ReflectorTest, WaitsNoLongerThanItMayForAServerThatFailedOften) {
   EXPECT_TRUE(AwaitChanges({"+one"}));
 }
 
-TEST_F(ReflectorTest, AListThatBreaksOffBetweenPagesStartsOver) {
+TEST_F(ReflectorTest, ListInterruptedBetweenPagesStartsOver) {
   for (int i = 0; i < 6; ++i) {
     Put(fmt::format("pod-{}", i));
   }
@@ -272,7 +272,7 @@ TEST_F(ReflectorTest, AListThatBreaksOffBetweenPagesStartsOver) {
   EXPECT_EQ(reflector_->store().size(), 6U);
 }
 
-TEST_F(ReflectorTest, StopsWhileItWatchesAndWhileItWaits) {
+TEST_F(ReflectorTest, StopsWhileWatchingAndWaiting) {
   {
     const std::jthread watching = Start();
     ASSERT_TRUE(AwaitWatch());
@@ -282,7 +282,7 @@ TEST_F(ReflectorTest, StopsWhileItWatchesAndWhileItWaits) {
   ASSERT_TRUE(clock_.AwaitWaiters(1));
 }
 
-TEST_F(ReflectorTest, AwaitSyncedWaitsForAllOfThem) {
+TEST_F(ReflectorTest, AwaitSyncedWaitsForAllStores) {
   std::jthread running = Start();
   const Store never;
   const std::vector<const Store*> both = {&reflector_->store(), &never};

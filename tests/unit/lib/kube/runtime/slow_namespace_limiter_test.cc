@@ -36,7 +36,8 @@ class SlowNamespaceLimiterTest : public ::testing::Test {
     });
   }
   std::future<absl::Status> BeginToHang(const std::string& ns, std::stop_token stop = {}) {
-    return std::async(std::launch::async, [this, ns, stop] { return turns_.Run(ns, stop, BlockUntilStop); });
+    return std::async(std::launch::async,
+                      [this, ns, stop] { return turns_.Run(ns, stop, BlockUntilStop); });
   }
   void CutShort(std::future<absl::Status>& hanging, Duration limit) {
     ASSERT_TRUE(clock_.AwaitWaiters(1));
@@ -53,12 +54,12 @@ class SlowNamespaceLimiterTest : public ::testing::Test {
   SlowNamespaceLimiter turns_{clock_, {.at_once = 1, .limit = seconds(30)}};
 };
 
-TEST_F(SlowNamespaceLimiterTest, APatchThatHangsIsCutShort) {
+TEST_F(SlowNamespaceLimiterTest, HangingPatchIsCancelledAtTheLimit) {
   std::future<absl::Status> hanging = BeginToHang("team");
   CutShort(hanging, seconds(3));
 }
 
-TEST_F(SlowNamespaceLimiterTest, OfSlowNamespacesFewPatchesAreUnderWayAndOthersAreNotTouched) {
+TEST_F(SlowNamespaceLimiterTest, LimitsPatchesOfSlowNamespacesOnly) {
   MakeSlow("team");
   MakeSlow("also");
   std::future<absl::Status> hanging = BeginToHang("team");
@@ -70,7 +71,7 @@ TEST_F(SlowNamespaceLimiterTest, OfSlowNamespacesFewPatchesAreUnderWayAndOthersA
   EXPECT_TRUE(Quick("team").ok()) << "it is its turn again";
 }
 
-TEST_F(SlowNamespaceLimiterTest, AQuickAnswerEndsIt) {
+TEST_F(SlowNamespaceLimiterTest, QuickResponseEndsTheLimit) {
   MakeSlow("team");
   EXPECT_TRUE(Quick("team").ok());
   std::future<absl::Status> one = BeginToHang("team");
@@ -79,7 +80,7 @@ TEST_F(SlowNamespaceLimiterTest, AQuickAnswerEndsIt) {
   CutShort(one, seconds(3));
 }
 
-TEST_F(SlowNamespaceLimiterTest, OnlyWhatFailsIsSlowAndOnlyWhatIsQuickIsNoLonger) {
+TEST_F(SlowNamespaceLimiterTest, SlowFailureMarksAndQuickPatchClears) {
   EXPECT_TRUE(Slow("team", Duration(2'900), absl::OkStatus()).ok());
   std::future<absl::Status> first = BeginToHang("team");
   CutShort(first, seconds(3));
@@ -88,7 +89,7 @@ TEST_F(SlowNamespaceLimiterTest, OnlyWhatFailsIsSlowAndOnlyWhatIsQuickIsNoLonger
   CutShort(second, seconds(30));
 }
 
-TEST_F(SlowNamespaceLimiterTest, IsForgottenWhenNothingOfItWasPatchedForLong) {
+TEST_F(SlowNamespaceLimiterTest, ForgetsIdleNamespace) {
   MakeSlow("team");
   clock_.Advance(std::chrono::minutes(11));
   EXPECT_TRUE(Quick("default").ok());
@@ -96,7 +97,7 @@ TEST_F(SlowNamespaceLimiterTest, IsForgottenWhenNothingOfItWasPatchedForLong) {
   CutShort(hanging, seconds(3));
 }
 
-TEST_F(SlowNamespaceLimiterTest, WhoeverIsStoppingLearnsNothing) {
+TEST_F(SlowNamespaceLimiterTest, StopDoesNotMarkNamespaceSlow) {
   std::stop_source stop;
   std::future<absl::Status> hanging = BeginToHang("team", stop.get_token());
   ASSERT_TRUE(clock_.AwaitWaiters(1));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration kLimit{1'000};
 
-TEST(StopAfter, FiresWhenItsTimeIsOverAndNotBefore) {
+TEST(StopAfter, FiresAtTheLimitAndNotBefore) {
   fakes::FakeClock clock;
   const StopAfter over(clock, kLimit);
   clock.Advance(kLimit - Duration(1));
@@ -22,7 +22,7 @@ TEST(StopAfter, FiresWhenItsTimeIsOverAndNotBefore) {
   }));
 }
 
-TEST(StopAfter, FiresAtOnceWithTheTokenAroundIt) {
+TEST(StopAfter, FiresWithTheOuterToken) {
   fakes::FakeClock clock;
   std::stop_source outer;
   const StopAfter over(clock, kLimit, outer.get_token());
@@ -31,7 +31,7 @@ TEST(StopAfter, FiresAtOnceWithTheTokenAroundIt) {
   EXPECT_TRUE(over.token().stop_requested());
 }
 
-TEST(StopAfter, OfWhatHasStoppedAlreadyHasFired) {
+TEST(StopAfter, FiresAtOnceIfOuterTokenIsStopped) {
   fakes::FakeClock clock;
   std::stop_source outer;
   outer.request_stop();

@@ -35,7 +35,7 @@ std::vector<CachedChange> Replace(Store& store, const std::vector<Object>& objec
   return store.Replace(std::move(kept));
 }
 
-TEST(Store, GivesBackWhatWasPut) {
+TEST(Store, ReturnsStoredObject) {
   Store store;
   const Object pod = Pod("a", "x");
   const CachedChange change = store.Put(*pod);
@@ -47,7 +47,7 @@ TEST(Store, GivesBackWhatWasPut) {
   EXPECT_EQ(store.Find({"", "x"}), nullptr);
 }
 
-TEST(Store, LooksAtWhatItKeepsWithoutTakingItApart) {
+TEST(Store, FindReadsWithoutUnpacking) {
   Store store;
   Json pod = *Pod("a", "x", "1", "n1");
   pod["metadata"]["labels"] = {{"app.kubernetes.io/name", "llama"}};
@@ -60,7 +60,7 @@ TEST(Store, LooksAtWhatItKeepsWithoutTakingItApart) {
   EXPECT_EQ(kept->value().TextAt({"spec", "nodeName"}), "n1");
 }
 
-TEST(Store, AChangeIsTakenApartOnBothSides) {
+TEST(Store, ChangeUnpacksBeforeAndAfter) {
   Store store;
   EXPECT_EQ(store.Put(*Pod("a", "x", "1")).Unpack().before, nullptr);
   const Change change = store.Put(*Pod("a", "x", "2")).Unpack();
@@ -69,7 +69,7 @@ TEST(Store, AChangeIsTakenApartOnBothSides) {
   EXPECT_EQ(store.Remove({"a", "x"}).Unpack().after, nullptr);
 }
 
-TEST(Store, AnOldObjectStaysValidForItsReader) {
+TEST(Store, ReplacedObjectStaysValidForReaders) {
   Store store;
   store.Put(*Pod("a", "x", "1"));
   const CachedObjectPtr held = store.Find({"a", "x"});
@@ -80,7 +80,7 @@ TEST(Store, AnOldObjectStaysValidForItsReader) {
   EXPECT_EQ(ResourceVersionOf(*held->Unpack()), "1");
 }
 
-TEST(Store, AnObjectOutlivesItsStore) {
+TEST(Store, ObjectOutlivesItsStore) {
   CachedObjectPtr kept;
   {
     Store store;
@@ -89,7 +89,7 @@ TEST(Store, AnObjectOutlivesItsStore) {
   EXPECT_EQ(*kept->Unpack(), *Pod("a", "x"));
 }
 
-TEST(Store, StoresOfOneTableKeepOnceWhatTheirObjectsHaveInCommon) {
+TEST(Store, StoresWithOneTableShareParts) {
   const auto table = codec::PackTable::Make();
   Store pods(nullptr, table);
   Store others(nullptr, table);
@@ -102,7 +102,7 @@ TEST(Store, StoresOfOneTableKeepOnceWhatTheirObjectsHaveInCommon) {
   EXPECT_EQ(table->parts(), parts);
 }
 
-TEST(Store, ListsInTheOrderOfNamespaceAndName) {
+TEST(Store, ListsByNamespaceAndName) {
   Store store;
   for (const auto& [ns, name] :
        {std::pair("b", "a"), std::pair("a", "z"), std::pair("a", "b"), std::pair("ab", "c")}) {
@@ -118,7 +118,7 @@ TEST(Store, ListsInTheOrderOfNamespaceAndName) {
   EXPECT_EQ(store.size(), 4U);
 }
 
-TEST(Store, ReplaceTellsWhatCameChangedAndWent) {
+TEST(Store, ReplaceReportsAddedChangedAndRemoved) {
   Store store;
   Replace(store, {Pod("a", "same"), Pod("a", "changed"), Pod("a", "gone")});
   const auto changes =
@@ -134,7 +134,7 @@ TEST(Store, ReplaceTellsWhatCameChangedAndWent) {
   EXPECT_EQ(store.size(), 3U);
 }
 
-TEST(Store, WhatIsTheSameKeepsItsIdentityThroughAList) {
+TEST(Store, ReplaceKeepsUnchangedObjects) {
   Store store;
   Replace(store, {Pod("a", "same")});
   const CachedObjectPtr before = store.Find({"a", "same"});
@@ -142,7 +142,7 @@ TEST(Store, WhatIsTheSameKeepsItsIdentityThroughAList) {
   EXPECT_EQ(store.Find({"a", "same"}), before) << "what was decoded of it is still good";
 }
 
-TEST(Store, OfAnObjectOnTwoPagesTheLaterOneCounts) {
+TEST(Store, LaterPageWinsForDuplicateObject) {
   Store store(NodeIndex);
   Replace(store, {Pod("a", "x", "1", "n1"), Pod("a", "x", "2", "n2")});
   EXPECT_EQ(store.size(), 1U);
@@ -151,7 +151,7 @@ TEST(Store, OfAnObjectOnTwoPagesTheLaterOneCounts) {
   EXPECT_EQ(store.ByIndex("n2").size(), 1U);
 }
 
-TEST(Store, ANewObjectUnderAnOldNameIsAChange) {
+TEST(Store, NewUidUnderSameNameIsAChange) {
   Store store;
   Replace(store, {Pod("a", "x", "1")});
   Json other = *Pod("a", "x", "1");
@@ -176,14 +176,14 @@ TEST(Store, IndexFollowsEveryChange) {
   EXPECT_EQ(store.ByIndex("").size(), 0U);
 }
 
-TEST(Store, RemovingWhatIsNotThereChangesNothing) {
+TEST(Store, RemovingAbsentObjectChangesNothing) {
   Store store;
   const CachedChange change = store.Remove({"a", "x"});
   EXPECT_EQ(change.before, nullptr);
   EXPECT_EQ(change.after, nullptr);
 }
 
-TEST(Store, HasSyncedFromTheFirstWholeListOn) {
+TEST(Store, HasSyncedAfterFirstCompleteList) {
   Store store;
   EXPECT_FALSE(store.HasSynced());
   store.Put(*Pod("a", "x"));
@@ -192,7 +192,7 @@ TEST(Store, HasSyncedFromTheFirstWholeListOn) {
   EXPECT_TRUE(store.HasSynced());
 }
 
-TEST(Store, AwaitSyncedEndsWithTheListTheDeadlineOrTheStop) {
+TEST(Store, AwaitSyncedEndsOnListDeadlineOrStop) {
   const fakes::FakeClock clock;
   Store store;
   std::stop_source stop;
@@ -207,7 +207,7 @@ TEST(Store, AwaitSyncedEndsWithTheListTheDeadlineOrTheStop) {
   EXPECT_TRUE(waiting.get());
 }
 
-TEST(Store, ReadersNeverSeeHalfOfAList) {
+TEST(Store, ReadersNeverSeePartialList) {
   Store store;
   const auto list = [](const std::string& version) {
     std::vector<Object> objects;

@@ -44,7 +44,7 @@ class WorkQueueTest : public testing::Test {
   WorkQueue queue_{clock_};
 };
 
-TEST_F(WorkQueueTest, KeysComeOutInTheOrderOfArrival) {
+TEST_F(WorkQueueTest, ReturnsKeysInOrderOfArrival) {
   queue_.Add("a");
   queue_.Add("b");
   queue_.Add("c");
@@ -55,7 +55,7 @@ TEST_F(WorkQueueTest, KeysComeOutInTheOrderOfArrival) {
   EXPECT_EQ(queue_.size(), 0U);
 }
 
-TEST_F(WorkQueueTest, AWaitingKeyIsNotQueuedTwice) {
+TEST_F(WorkQueueTest, DoesNotQueueWaitingKeyTwice) {
   queue_.Add("a");
   queue_.Add("a");
   queue_.Add("b");
@@ -63,7 +63,7 @@ TEST_F(WorkQueueTest, AWaitingKeyIsNotQueuedTwice) {
   EXPECT_EQ(queue_.size(), 2U);
 }
 
-TEST_F(WorkQueueTest, AnAddWhileProcessingComesAgainAfterDone) {
+TEST_F(WorkQueueTest, AddWhileProcessingRequeuesAfterDone) {
   queue_.Add("a");
   EXPECT_EQ(queue_.Get({}), "a");
   queue_.Add("a");
@@ -76,7 +76,7 @@ TEST_F(WorkQueueTest, AnAddWhileProcessingComesAgainAfterDone) {
   EXPECT_EQ(queue_.size(), 0U);
 }
 
-TEST_F(WorkQueueTest, AKeyInWorkDoesNotBlockTheOthers) {
+TEST_F(WorkQueueTest, ProcessingKeyDoesNotBlockOthers) {
   queue_.Add("a");
   EXPECT_EQ(queue_.Get({}), "a");
   queue_.Add("a");
@@ -84,7 +84,7 @@ TEST_F(WorkQueueTest, AKeyInWorkDoesNotBlockTheOthers) {
   EXPECT_EQ(queue_.Get({}), "b");
 }
 
-TEST_F(WorkQueueTest, DoneWithoutAddLeavesNothing) {
+TEST_F(WorkQueueTest, DoneWithoutAddLeavesQueueEmpty) {
   queue_.Add("a");
   queue_.Get({});
   queue_.Done("a");
@@ -109,7 +109,7 @@ TEST_F(WorkQueueTest, GetEndsWithStop) {
   EXPECT_EQ(queue_.Get(stop.get_token()), std::nullopt) << "stop goes before work";
 }
 
-TEST_F(WorkQueueTest, ADelayedKeyComesOutAtItsTime) {
+TEST_F(WorkQueueTest, ReturnsDelayedKeyAtItsTime) {
   queue_.AddAfter("a", seconds(5));
   EXPECT_EQ(Due(), 0U);
   clock_.Advance(Duration(4999));
@@ -119,7 +119,7 @@ TEST_F(WorkQueueTest, ADelayedKeyComesOutAtItsTime) {
   EXPECT_EQ(queue_.delayed(), 0U);
 }
 
-TEST_F(WorkQueueTest, AWaitingGetIsWokenByTime) {
+TEST_F(WorkQueueTest, WaitingGetWakesAtDueTime) {
   queue_.AddAfter("a", seconds(5));
   auto taken = std::async(std::launch::async, [&] { return queue_.Get({}); });
   ASSERT_TRUE(clock_.AwaitWaiters(1));
@@ -127,7 +127,7 @@ TEST_F(WorkQueueTest, AWaitingGetIsWokenByTime) {
   EXPECT_EQ(taken.get(), "a");
 }
 
-TEST_F(WorkQueueTest, TheEarlierOfTwoDelaysCounts) {
+TEST_F(WorkQueueTest, EarlierOfTwoDelaysWins) {
   queue_.AddAfter("a", seconds(10));
   queue_.AddAfter("a", seconds(5));
   queue_.AddAfter("a", seconds(20));
@@ -139,7 +139,7 @@ TEST_F(WorkQueueTest, TheEarlierOfTwoDelaysCounts) {
   EXPECT_EQ(Due(), 0U);
 }
 
-TEST_F(WorkQueueTest, AnEarlierDelayWakesAWaitingGet) {
+TEST_F(WorkQueueTest, EarlierDelayWakesWaitingGet) {
   queue_.AddAfter("late", seconds(100));
   auto taken = std::async(std::launch::async, [&] { return queue_.Get({}); });
   ASSERT_TRUE(clock_.AwaitWaiters(1));
@@ -148,7 +148,7 @@ TEST_F(WorkQueueTest, AnEarlierDelayWakesAWaitingGet) {
   EXPECT_EQ(taken.get(), "early");
 }
 
-TEST_F(WorkQueueTest, DelayedKeysComeOutInTheOrderOfTime) {
+TEST_F(WorkQueueTest, ReturnsDelayedKeysInOrderOfDueTime) {
   queue_.AddAfter("c", seconds(3));
   queue_.AddAfter("a", seconds(1));
   queue_.AddAfter("b", seconds(2));
@@ -158,13 +158,13 @@ TEST_F(WorkQueueTest, DelayedKeysComeOutInTheOrderOfTime) {
   }
 }
 
-TEST_F(WorkQueueTest, NoDelayIsNow) {
+TEST_F(WorkQueueTest, ZeroDelayAddsAtOnce) {
   queue_.AddAfter("a", seconds(0));
   queue_.AddAfter("b", seconds(-5));
   EXPECT_EQ(queue_.size(), 2U);
 }
 
-TEST_F(WorkQueueTest, AKeyThatFellDueWhileInWorkComesAgain) {
+TEST_F(WorkQueueTest, KeyDueWhileProcessingIsRequeued) {
   queue_.Add("a");
   EXPECT_EQ(queue_.Get({}), "a");
   queue_.AddAfter("a", seconds(1));
@@ -196,7 +196,7 @@ TEST_F(WorkQueueTest, BackoffDoublesPerKeyUntilForgotten) {
   EXPECT_EQ(delay("a"), 5);
 }
 
-TEST_F(WorkQueueTest, BackoffHasAnUpperEnd) {
+TEST_F(WorkQueueTest, BackoffIsLimited) {
   for (int i = 0; i < 200; ++i) {
     queue_.AddWithBackoff("a");
   }
@@ -210,7 +210,7 @@ TEST_F(WorkQueueTest, BackoffHasAnUpperEnd) {
   EXPECT_EQ(Due(), 2U);
 }
 
-TEST_F(WorkQueueTest, ShutDownHandsOutWhatWaitsAndTakesNothingMore) {
+TEST_F(WorkQueueTest, ShutDownReturnsQueuedKeysAndAcceptsNoMore) {
   queue_.Add("a");
   queue_.AddAfter("delayed", seconds(1));
   queue_.ShutDown();
@@ -234,7 +234,7 @@ TEST_F(WorkQueueTest, ShutDownWakesEveryWaitingGet) {
   }
 }
 
-TEST_F(WorkQueueTest, DrainWaitsForWhatIsInWork) {
+TEST_F(WorkQueueTest, DrainWaitsForProcessingKeys) {
   queue_.Add("a");
   EXPECT_EQ(queue_.Get({}), "a");
   auto drained = std::async(std::launch::async, [&] { return queue_.Drain(seconds(60)); });
@@ -243,7 +243,7 @@ TEST_F(WorkQueueTest, DrainWaitsForWhatIsInWork) {
   EXPECT_TRUE(drained.get());
 }
 
-TEST_F(WorkQueueTest, DrainWaitsForADirtyKeyToo) {
+TEST_F(WorkQueueTest, DrainWaitsForDirtyKeys) {
   queue_.Add("a");
   EXPECT_EQ(queue_.Get({}), "a");
   queue_.Add("a");
@@ -264,7 +264,7 @@ TEST_F(WorkQueueTest, DrainGivesUpAtItsLimit) {
   EXPECT_FALSE(drained.get());
 }
 
-TEST_F(WorkQueueTest, ManyWorkersNeverHoldOneKeyTwice) {
+TEST_F(WorkQueueTest, WorkersNeverProcessAKeyTwiceAtOnce) {
   constexpr int kKeys = 10;
   std::atomic<int> held[kKeys] = {};
   std::atomic<int> worked = 0;
