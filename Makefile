@@ -105,9 +105,9 @@ e2e: images ## run tests/e2e, slow ones too, on a cluster that stays up; K=main_
 e2e-older: images ## tests/e2e/older on a real Kubernetes 1.34, which has no admission policies
 	@tools/stage e2e-older
 
-.PHONY: e2e-neighbours
-e2e-neighbours: images ## tests/e2e/neighbours beside the real Kueue, LeaderWorkerSet and JobSet controllers
-	@tools/stage e2e-neighbours
+.PHONY: e2e-integrations
+e2e-integrations: images ## tests/e2e/integrations beside the real Kueue, LeaderWorkerSet and JobSet controllers
+	@tools/stage e2e-integrations
 
 .PHONY: chaos
 chaos: images ## ten minutes of kills, edits and refusals on a real cluster; CHAOS_SECONDS, CHAOS_SEED

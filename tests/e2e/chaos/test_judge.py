@@ -102,44 +102,44 @@ class Court:
 
 
 class TestHolds:
-    def test_a_pod_that_is_let_go_by_its_deadline_is_right(self):
+    def test_release_by_the_deadline_is_no_violation(self):
         court = Court().see(0, pod(held=True)).see(3, pod(held=True, until=30)).look(20)
         court.see(30 + GRACE, pod(until=30))
         assert court.look(500).rules == []
         assert court.judge.tally.held == 1
         assert court.judge.tally.latest == GRACE
 
-    def test_a_pod_that_is_never_let_go_is_seen_without_any_event(self):
+    def test_overdue_pod_is_reported_without_an_event(self):
         court = Court().see(0, pod(held=True, until=30))
         assert court.look(30 + GRACE).rules == []
         assert court.look(30.1 + GRACE).rules == [HELD]
-        assert court.look(99).rules == [HELD], "told once"
+        assert court.look(99).rules == [HELD], "reported once"
         assert court.judge.now_held == ["n/p"]
 
-    def test_a_release_that_comes_too_late_is_seen(self):
+    def test_late_release_is_a_violation(self):
         court = Court().see(0, pod(held=True, until=30)).see(36, pod(until=30))
         assert court.rules == [HELD]
         assert "6.0 s past its deadline" in str(court.judge.violations[0])
 
-    def test_a_deadline_that_is_put_off_is_that_which_was_told_first(self):
+    def test_postponed_deadline_does_not_count(self):
         court = Court().see(3, pod(held=True, until=30)).see(29, pod(held=True, until=50))
         assert court.look(36).rules == [HELD]
 
-    def test_without_a_note_the_longest_hold_of_the_warmups_counts(self):
+    def test_longest_hold_limits_a_pod_without_deadline(self):
         assert Court(20).see(0, pod(held=True)).look(24).rules == []
         assert Court(20).see(0, pod(held=True)).look(26).rules == [HELD]
 
-    def test_a_note_that_cannot_be_read_is_none(self):
+    def test_unreadable_deadline_is_ignored(self):
         thing = pod(held=True)
         thing["metadata"]["annotations"]["cachewarm.io/held-until"] = "never"
         assert Court(20).see(0, thing).look(26).rules == [HELD]
 
-    def test_a_note_of_more_than_any_warmup_allows_is_not_believed(self):
+    def test_deadline_beyond_the_longest_hold_is_ignored(self):
         court = Court(60).see(0, pod(held=True, until=9000))
         assert court.look(64).rules == []
         assert court.look(66).rules == [HELD]
 
-    def test_a_pod_that_is_deleted_is_held_no_longer(self):
+    def test_deleted_pod_is_not_held(self):
         dying = pod(held=True)
         dying["metadata"]["deletionTimestamp"] = stamp(9)
         court = Court(20).see(0, pod("a", held=True), pod("b", held=True))
@@ -147,12 +147,12 @@ class TestHolds:
         dying["metadata"].update(name="b", uid="b")
         assert court.see(10, dying).look(500).rules == []
 
-    def test_gates_of_others_are_not_ours(self):
+    def test_other_gates_are_ignored(self):
         thing = pod()
         thing["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
         assert Court(20).see(0, thing).look(500).rules == []
 
-    def test_seconds_in_which_nobody_could_release_do_not_count(self):
+    def test_excused_seconds_do_not_count(self):
         court = Court(20)
         court.excuse(22, 40)
         court.see(0, pod(held=True))
@@ -160,19 +160,19 @@ class TestHolds:
         assert court.look(20 + 18 + GRACE + 0.1).rules == [HELD]
         assert court.judge.tally.latest_excused == 18
 
-    def test_an_excuse_before_the_deadline_is_none(self):
+    def test_excuse_before_the_deadline_does_not_count(self):
         court = Court(20)
         court.excuse(1, 19)
         assert court.see(0, pod(held=True)).look(26).rules == [HELD]
 
-    def test_an_excuse_that_goes_on_excuses_until_now(self):
+    def test_open_excuse_lasts_until_now(self):
         court = Court(20)
         span = court.excuse(20)
         assert court.see(0, pod(held=True)).look(500).rules == []
         court.excuses.end(span, BORN + 500)
         assert court.look(506).rules == [HELD]
 
-    def test_excuses_that_overlap_count_once(self):
+    def test_overlapping_excuses_count_once(self):
         excuses = Excuses()
         for begin, end in ((0, 10), (5, 12), (6, 7), (20, 30)):
             excuses.end(excuses.begin(begin), end)
@@ -183,7 +183,7 @@ class TestHolds:
 
 
 class TestBuilders:
-    def test_one_builder_after_the_other_is_right(self):
+    def test_consecutive_builders_are_no_violation(self):
         court = Court().see(0, builder("one")).look(10)
         done = builder("one")
         done["status"]["phase"] = "Failed"
@@ -191,42 +191,42 @@ class TestBuilders:
         assert court.rules == []
         assert court.judge.tally.builders == 2
 
-    def test_two_jobs_for_one_key_are_seen(self):
+    def test_two_jobs_for_one_key_are_a_violation(self):
         court = Court().see(0, builder("one")).see(1, builder("two"))
         assert court.look(1 + OVERLAP).rules == []
         assert court.look(1.1 + OVERLAP).rules == [BUILDERS]
         assert "n/one, n/two" in str(court.judge.violations[0])
-        assert court.look(99).rules == [BUILDERS], "told once"
+        assert court.look(99).rules == [BUILDERS], "reported once"
 
-    def test_a_job_beside_a_first_pod_that_is_captured_is_seen(self):
+    def test_job_and_captured_first_pod_are_a_violation(self):
         court = Court().see(0, pod("first", node="node-a"), asks("node-a", "first"))
         court.see(1, builder("job", node="node-b"))
         assert court.look(9).rules == [BUILDERS]
 
-    def test_two_first_pods_that_are_captured_on_two_nodes_are_seen(self):
+    def test_two_captured_first_pods_are_a_violation(self):
         court = Court().see(0, pod("a", node="node-a"), pod("b", node="node-b"))
         court.see(1, asks("node-a", "a"), asks("node-b", "b"))
         assert court.look(9).rules == [BUILDERS]
 
-    def test_a_request_that_is_withdrawn_from_the_first_in_time_is_right(self):
+    def test_capture_request_removed_in_time_is_no_violation(self):
         court = Court().see(0, pod("a", node="node-a"), pod("b", node="node-b"))
         court.see(1, asks("node-a", "a"), asks("node-b", "b")).see(3, asks("node-a"))
         assert court.look(99).rules == []
 
-    def test_a_request_about_a_pod_that_is_gone_asks_for_nothing(self):
+    def test_capture_request_for_a_deleted_pod_is_ignored(self):
         court = Court().see(0, pod("a", node="node-a"), pod("b", node="node-b"))
         court.see(1, asks("node-a", "a"), asks("node-b", "b"))
         court.see(2, pod("a", node="node-a"), type="DELETED")
         assert court.look(99).rules == []
 
-    def test_another_key_and_another_warmup_have_builders_of_their_own(self):
+    def test_different_keys_and_warmups_have_separate_builders(self):
         other = "f" * 64
         court = Court().see(0, builder("one"), builder("two", key=other))
         court.see(1, builder("three", warmup="w2"))
         assert court.look(99).rules == []
 
     @pytest.mark.parametrize("ending", ["pod", "job", "node"])
-    def test_a_builder_that_is_on_its_way_out_is_not_live(self, ending: str):
+    def test_terminating_builder_is_not_live(self, ending: str):
         court = Court().see(0, builder("one", job="j", node="node-b"), node("node-b", True))
         if ending == "pod":
             dying = builder("one", job="j", node="node-b")
@@ -238,14 +238,14 @@ class TestBuilders:
             court.see(1, node("node-b", False))
         assert court.see(2, builder("two")).look(99).rules == []
 
-    def test_a_node_that_comes_back_brings_its_builder_back(self):
+    def test_returning_node_restores_its_builder(self):
         court = Court().see(0, builder("one", node="node-b"), node("node-b", False))
         court.see(1, builder("two")).look(50)
         assert court.see(60, node("node-b", True)).look(70).rules == [BUILDERS]
 
 
 class TestBoundPods:
-    def test_what_happens_before_a_pod_is_bound_is_free(self):
+    def test_unbound_pod_may_change(self):
         court = Court().see(0, pod(held=True)).see(1, pod(held=True, until=60)).see(2, pod())
         later = pod(node="node-a")
         later["metadata"]["annotations"]["cachewarm.io/released"] = "ReleasedWarm"
@@ -259,7 +259,7 @@ class TestBoundPods:
         (("spec", "affinity"), {"nodeAffinity": {}}),
         (("spec", "containers"), [{"name": "c", "image": "other"}]),
     ])
-    def test_any_change_after_it_is_seen(self, where: tuple, value: object):
+    def test_change_of_a_bound_pod_is_a_violation(self, where: tuple, value: object):
         changed = pod(node="node-a")
         inside = changed
         for step in where[:-1]:
@@ -269,19 +269,19 @@ class TestBoundPods:
         assert court.rules == [BOUND]
         assert where[-1] in str(court.judge.violations[0])
 
-    def test_an_annotation_that_goes_is_a_change(self):
+    def test_removed_annotation_is_a_violation(self):
         changed = pod(node="node-a")
         del changed["metadata"]["annotations"]["cachewarm.io/warmup"]
         assert Court().see(0, pod(node="node-a")).see(1, changed).rules == [BOUND]
 
-    def test_what_kubelet_writes_is_none(self):
+    def test_kubelet_writes_are_ignored(self):
         changed = pod(node="node-a")
         changed["status"] = {"phase": "Running", "podIP": "10.0.0.1"}
         changed["metadata"]["resourceVersion"] = "9"
         changed["metadata"]["managedFields"] = [{"manager": "kubelet"}]
         assert Court().see(0, pod(node="node-a")).see(1, changed).rules == []
 
-    def test_how_it_started_is_written_once_and_stays(self):
+    def test_start_annotation_is_added_once_and_never_changes(self):
         def noted(value: str) -> dict:
             thing = pod(node="node-a")
             thing["metadata"]["annotations"][START] = value
@@ -291,7 +291,7 @@ class TestBoundPods:
         assert court.rules == []
         assert court.see(3, noted("miss")).rules == [BOUND]
 
-    def test_a_pod_that_is_listed_again_is_the_same(self):
+    def test_relisted_pod_is_unchanged(self):
         court = Court().see(0, pod(node="node-a"), type="ADDED")
         assert court.see(50, pod(node="node-a"), type="ADDED").rules == []
         assert court.judge.tally.pods == 1

@@ -15,5 +15,5 @@ def table(admin, installed):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_policy_does_what_the_table_says(table, case):
+def test_policy_matches_the_admission_table(table, case):
     assert table.outcome(case) in table.wanted(case)

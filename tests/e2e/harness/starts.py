@@ -21,7 +21,7 @@ class Start:
     @property
     def full_hit(self) -> bool:
         """Nothing was compiled, by the engine's counters and by its directory. aot_miss is no
-        witness: a dynamic model counts one on a full hit too."""
+        observer: a dynamic model counts one on a full hit too."""
         return self.fx_hit > 0 and self.fx_miss == 0 and self.new_so == 0
 
     @property

@@ -6,7 +6,7 @@ from .kubectl import Kubectl
 from .model_server import ModelServer
 from .sleeper import Sleeper
 from .waiting import wait_for
-from .warmup import DIRECTORY, Warmup, gated, wish_for
+from .warmup import DIRECTORY, Warmup, gated, warmup_for
 
 
 def accept(kubectl: Kubectl, server: ModelServer | Sleeper, **spec) -> Warmup:
@@ -16,7 +16,7 @@ def accept(kubectl: Kubectl, server: ModelServer | Sleeper, **spec) -> Warmup:
     deployment["spec"]["replicas"] = 0
     kubectl.apply(deployment)
     spec["compile"] = {"builder": "FirstPod", **spec.get("compile", {})}
-    kubectl.apply(wish_for(deployment, **spec))
+    kubectl.apply(warmup_for(deployment, **spec))
     warmup = Warmup(kubectl, server.name)
     warmup.wait_injecting()
     return warmup

@@ -13,7 +13,7 @@ GATE = "cachewarm.io/wait-for-cache"
 DIRECTORY = "/var/cache/cachewarm"
 
 
-def wish(name: str, **spec) -> dict:
+def make_warmup(name: str, **spec) -> dict:
     return {
         "apiVersion": API_VERSION,
         "kind": "CacheWarmup",
@@ -22,7 +22,7 @@ def wish(name: str, **spec) -> dict:
     }
 
 
-def wish_for(workload: dict, **spec) -> dict:
+def warmup_for(workload: dict, **spec) -> dict:
     """For a Deployment, StatefulSet or Job as tests make them; settles fast unless told."""
     reference = {
         "apiVersion": workload["apiVersion"],
@@ -30,7 +30,7 @@ def wish_for(workload: dict, **spec) -> dict:
         "name": workload["metadata"]["name"],
     }
     spec["compile"] = {"settleSeconds": 2, **spec.get("compile", {})}
-    return wish(reference["name"], workloadRef=reference, **spec)
+    return make_warmup(reference["name"], workloadRef=reference, **spec)
 
 
 @dataclass

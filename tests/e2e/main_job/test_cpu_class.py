@@ -32,7 +32,7 @@ def on(kubectl: Kubectl, node: str) -> dict:
     return next(pod for pod in pods.of(kubectl, SERVER.name) if pods.node(pod) == node)
 
 
-def test_each_cpu_class_has_its_own_bundle_and_right_numbers(
+def test_each_cpu_class_has_its_own_bundle(
     kubectl: Kubectl, product: Product, cluster: Cluster, capability: str
 ):
     try:
@@ -57,7 +57,7 @@ def test_each_cpu_class_has_its_own_bundle_and_right_numbers(
         product.declare("node-b", {})
 
 
-def test_one_bundle_for_both_would_give_wrong_numbers_or_a_crash(
+def test_one_bundle_for_two_cpu_classes_fails(
     kubectl: Kubectl, product: Product, cluster: Cluster, capability: str
 ):
     """The danger is real: the same pods where node-b's facts hide that its CPU is another."""

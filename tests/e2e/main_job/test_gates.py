@@ -47,7 +47,7 @@ class TestWhileTheNodesFetch:
     def warmup(self, shared: Kubectl, product: Product) -> Warmup:
         return Warmup(shared, self.SERVER.name)
 
-    def test_a_pod_created_while_its_node_fetches_is_held_and_then_starts_with_a_hit(
+    def test_pod_waits_for_the_fetch_of_its_node_and_hits(
         self, shared: Kubectl, warmup: Warmup, cluster: Cluster
     ):
         publish_slowly(shared, cluster, self.SERVER, hold=900)
@@ -67,7 +67,7 @@ class TestWhileTheNodesFetch:
         assert released(free) == "ReleasedWarm"
         assert_hit(shared, pod)
 
-    def test_no_gate_is_added_for_a_warm_revision(self, shared: Kubectl, warmup: Warmup):
+    def test_warm_revision_is_not_gated(self, shared: Kubectl, warmup: Warmup):
         warmup.wait_warm()
         wait_for("the revision is warm", lambda: warmup.injection.get("warmRevisions"), 60, shared)
         pod = add_pod(shared, self.SERVER.name)
@@ -75,7 +75,7 @@ class TestWhileTheNodesFetch:
         assert_hit(shared, pod)
         assert released(shared.get("pod", pods.name(pod))) == ""
 
-    def test_no_gate_is_added_for_a_warm_revision_while_there_is_no_operator(
+    def test_warm_revision_is_not_gated_without_an_operator(
         self, shared: Kubectl, warmup: Warmup, product: Product
     ):
         try:
@@ -87,7 +87,7 @@ class TestWhileTheNodesFetch:
             product.scale_operator(2)
 
 
-def test_a_held_pod_is_released_by_the_new_leader_when_the_operator_is_killed(
+def test_new_leader_releases_a_held_pod(
     kubectl: Kubectl, cluster: Cluster, product: Product
 ):
     server = ModelServer(name="orphaned", nodes=("node-a", "node-b"))
@@ -103,7 +103,7 @@ def test_a_held_pod_is_released_by_the_new_leader_when_the_operator_is_killed(
     assert_hit(kubectl, pod)
 
 
-def test_a_pod_starts_cold_at_its_deadline_while_the_store_is_off(
+def test_pod_starts_cold_at_its_deadline_while_the_store_is_off(
     kubectl: Kubectl, cluster: Cluster, product: Product
 ):
     server = ModelServer(name="off", nodes=("node-a", "node-b"))

@@ -9,7 +9,7 @@ from harness.model_server import PORT, ModelServer
 from harness.product import H100, Product
 from harness.steps import assert_hit
 from harness.waiting import wait_for
-from harness.warmup import Warmup, wish, wish_for
+from harness.warmup import Warmup, make_warmup, warmup_for
 
 ASLEEP = ModelServer(name="asleep", one_per_node=True)
 BARE = ModelServer(name="bare")
@@ -42,13 +42,13 @@ def bare(shared: Kubectl, product: Product) -> Warmup:
     return Warmup(shared, BARE.name)
 
 
-def test_a_workload_without_replicas_is_warmed_by_jobs_that_get_no_traffic(
+def test_jobs_without_traffic_warm_a_workload_without_replicas(
     shared: Kubectl, asleep: Warmup
 ):
     deployment = ASLEEP.deployment()
     deployment["spec"]["replicas"] = 0
     everything = service("everything", ASLEEP.selector)
-    shared.apply(deployment, everything, wish_for(deployment))
+    shared.apply(deployment, everything, warmup_for(deployment))
     seen: set[str] = set()
 
     def warm() -> bool:
@@ -64,7 +64,7 @@ def test_a_workload_without_replicas_is_warmed_by_jobs_that_get_no_traffic(
     wait_for("the Jobs are gone", lambda: not asleep.jobs() and not asleep.job_pods(), 60, shared)
 
 
-def test_every_pod_hits_when_it_is_scaled_up(shared: Kubectl, asleep: Warmup):
+def test_every_pod_hits_after_scale_up(shared: Kubectl, asleep: Warmup):
     for count in range(1, len(NODES) + 1):
         shared.scale("deployment", ASLEEP.name, count)
         pods.wait_ready(shared, ASLEEP.name, count, 180)
@@ -76,15 +76,15 @@ def test_every_pod_hits_when_it_is_scaled_up(shared: Kubectl, asleep: Warmup):
     asleep.wait_counted({"builder": 2, "hit": len(NODES)})
 
 
-def test_a_bare_template_is_warmed_before_its_first_pod(shared: Kubectl, bare: Warmup):
-    shared.apply(wish(BARE.name, template=BARE.template(), compile={"settleSeconds": 2}))
+def test_bare_template_is_warmed_before_its_first_pod(shared: Kubectl, bare: Warmup):
+    shared.apply(make_warmup(BARE.name, template=BARE.template(), compile={"settleSeconds": 2}))
     bare.wait_warm(300)
     assert sorted(bundle["gpuType"] for bundle in bare.bundles) == ["cpu", H100]
     shared.apply(BARE.pod("on-its-own"))
     assert_hit(shared, shared.get("pod", "on-its-own"))
 
 
-def test_a_node_that_joins_later_gets_the_bundle_without_anyone_asking(
+def test_joining_node_gets_the_bundle(
     shared: Kubectl, bare: Warmup, cluster: Cluster
 ):
     (bundle,) = (b for b in bare.bundles if b["gpuType"] == "cpu")

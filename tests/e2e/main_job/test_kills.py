@@ -78,7 +78,7 @@ def roll_to(kubectl: Kubectl, revision: int) -> None:
     kubectl.run("set", "image", f"deployment/{SERVER.name}", f"{CONTAINER}={image}")
 
 
-def test_it_converges_through_kills_of_everything(
+def test_warmup_converges_while_all_programs_are_killed(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     print(f"KILL_SEED={SEED}")
@@ -118,7 +118,7 @@ def test_it_converges_through_kills_of_everything(
     assert all(pods.restarts(pod) == 0 for pod in pods.of(kubectl, SERVER.name))
 
 
-def test_a_leader_that_is_told_to_stop_gives_its_lease_back(kubectl: Kubectl, product: Product):
+def test_stopping_leader_releases_its_lease(kubectl: Kubectl, product: Product):
     leader = wait_for("an operator leads", product.leader, 60, product.kubectl)
     before = product.lease_holder()
     # Who takes a Lease that ran out writes its name over the other's.

@@ -24,7 +24,7 @@ def builder_pods(warmup: Warmup) -> dict[str, str]:
     return {builder["gpuType"]: builder["podName"] for builder in warmup.builders}
 
 
-def test_exactly_one_pod_per_gpu_type_compiles_and_every_other_pod_starts_warm(
+def test_one_pod_per_gpu_type_compiles_and_the_others_hit(
     shared: Kubectl, warmup: Warmup
 ):
     accept(shared, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 600})
@@ -45,7 +45,7 @@ def test_exactly_one_pod_per_gpu_type_compiles_and_every_other_pod_starts_warm(
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_a_new_pod_on_any_node_is_a_full_hit(shared: Kubectl, warmup: Warmup, node: str):
+def test_new_pod_hits_on_every_node(shared: Kubectl, warmup: Warmup, node: str):
     before = warmup.status
     (old,) = (pod for pod in pods.of(shared, SERVER.name) if pods.node(pod) == node)
     pod = replace(shared, old)
@@ -61,7 +61,7 @@ def test_a_new_pod_on_any_node_is_a_full_hit(shared: Kubectl, warmup: Warmup, no
     assert warmup.builders == before["builders"]
 
 
-def test_pods_hit_after_the_builders_node_is_gone_and_the_registry_was_restarted(
+def test_pods_hit_after_loss_of_the_builder_node_and_a_registry_restart(
     shared: Kubectl, warmup: Warmup, cluster: Cluster
 ):
     (bundle,) = (b for b in warmup.bundles if b["gpuType"] == "cpu")

@@ -14,7 +14,7 @@ from harness.warmup import start_note
 WARM_STARTS = 5
 
 
-def test_metrics_say_exactly_what_one_cold_and_five_warm_starts_were(
+def test_metrics_match_one_cold_and_five_warm_starts(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     server = ModelServer(

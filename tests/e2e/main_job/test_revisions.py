@@ -50,7 +50,7 @@ def restart_container(kubectl: Kubectl, cluster: Cluster, pod: dict) -> dict:
     return wait_for(f"{pods.name(pod)} runs again", again, 180, kubectl)
 
 
-def test_pods_of_either_revision_hit_also_when_a_container_restarts_in_the_middle(
+def test_pods_of_both_revisions_hit_during_a_rollout(
     shared: Kubectl, product: Product, cluster: Cluster
 ):
     warmup = warm_up(shared, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 600})
@@ -77,7 +77,7 @@ def test_pods_of_either_revision_hit_also_when_a_container_restarts_in_the_middl
     assert sorted(bundle["image"] for bundle in warmup.bundles) == sorted(IMAGES.values())
 
 
-def test_a_change_of_args_and_env_alone_costs_no_build(shared: Kubectl, warmup: Warmup):
+def test_change_of_args_and_env_triggers_no_build(shared: Kubectl, warmup: Warmup):
     before = warmup.status
     template = {
         "spec": {"containers": [{"name": CONTAINER, "args": ["--quiet"], "env": [
@@ -94,7 +94,7 @@ def test_a_change_of_args_and_env_alone_costs_no_build(shared: Kubectl, warmup: 
     assert digests == [bundle["digest"] for bundle in before["bundles"]]
 
 
-def test_a_roll_back_hits_at_once(shared: Kubectl, warmup: Warmup):
+def test_rollback_hits_at_once(shared: Kubectl, warmup: Warmup):
     before = warmup.status
     roll(shared, "rollout", "undo", f"deployment/{SERVER.name}", "--to-revision=1")
     for pod in settled(shared):

@@ -44,7 +44,7 @@ def serving(installation):
     return system
 
 
-def test_install_file_is_what_this_server_can_hold(cluster):
+def test_install_file_has_only_kinds_that_the_server_knows(cluster):
     admin = cluster.kubectl()
     version = json.loads(admin.run("version", "-o", "json"))["serverVersion"]
     assert version["minor"] == "34"
@@ -53,19 +53,19 @@ def test_install_file_is_what_this_server_can_hold(cluster):
     assert "MutatingAdmissionPolicy" not in MANIFEST.read_text()
 
 
-def test_operator_made_and_announced_its_certificate(serving):
+def test_operator_creates_and_registers_its_certificate(serving):
     assert "BEGIN CERTIFICATE" in announced(serving)
     assert announced(serving) == entry(serving, "ca.crt")
     assert "PRIVATE KEY" in entry(serving, "tls.key")
 
 
-def test_operator_says_by_what_pods_are_injected(serving, installation):
+def test_operator_metrics_show_the_admission_mode(serving, installation):
     text = installation.metrics("operator")
     assert 'cachewarm_admission_mode_info{mode="webhook"} 1' in text
     assert 'cachewarm_admission_mode_info{mode="policy"} 0' in text
 
 
-def test_main_job_works_by_the_webhook(serving, product, kubectl):
+def test_webhook_injects_pods_of_a_warm_workload(serving, product, kubectl):
     server = ModelServer(name="llama", nodes=("node-a", "node-b"))
     steps.warm_up(kubectl, server)
     second = steps.add_pod(kubectl, server.name)
@@ -89,11 +89,11 @@ def table(serving, cluster):
         yield tried
 
 
-class TestTable:
+class TestAdmissionTable:
     """Nobody leads meanwhile: the warmups of the table are the test's."""
 
     @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-    def test_webhook_does_what_the_table_says(self, table, case):
+    def test_webhook_matches_the_admission_table(self, table, case):
         assert table.outcome(case) in table.wanted(case)
 
 
@@ -146,7 +146,7 @@ def settled(installation, before: list[dict]) -> bool:
     return len(now) == 2 and all(map(pods.ready, now)) and not starts(now) & starts(before)
 
 
-def test_while_operators_are_replaced_every_new_pod_is_injected(serving, installation, asking):
+def test_every_new_pod_is_injected_during_an_operator_rollout(serving, installation, asking):
     before = installation.pods("operator")
     with asking:
         serving.run("rollout", "restart", "deployment/cachewarm-operator")
@@ -154,7 +154,7 @@ def test_while_operators_are_replaced_every_new_pod_is_injected(serving, install
     assert asking.answers.count(False) == 0, f"of {len(asking.answers)}"
 
 
-def test_while_a_leader_that_lost_its_lease_ends_every_new_pod_is_injected(
+def test_every_new_pod_is_injected_while_a_deposed_leader_restarts(
     serving, installation, asking
 ):
     leader = installation.leader()
@@ -165,7 +165,7 @@ def test_while_a_leader_that_lost_its_lease_ends_every_new_pod_is_injected(
     assert asking.answers.count(False) == 0, f"of {len(asking.answers)}"
 
 
-def test_certificates_that_were_lost_are_made_again(serving, product):
+def test_deleted_certificates_are_created_again(serving, product):
     before = announced(serving)
     serving.run("patch", "secret", "cachewarm-webhook", "--type=json",
                 "-p", '[{"op":"remove","path":"/data"}]')
@@ -175,7 +175,7 @@ def test_certificates_that_were_lost_are_made_again(serving, product):
              lambda: announced(serving) == entry(serving, "ca.crt"), 60, serving)
 
 
-def test_without_operators_pods_start_as_without_us(serving, product, kubectl):
+def test_pods_start_without_the_cache_without_operators(serving, product, kubectl):
     server = ModelServer(name="orphan", nodes=("node-a", "node-b"))
     warmup = steps.accept(kubectl, server, gate={"mode": "Hold", "maxHoldSeconds": 20})
     warmup.wait_admission(server.pod("probe"))
@@ -188,7 +188,7 @@ def test_without_operators_pods_start_as_without_us(serving, product, kubectl):
         product.scale_operator(2)
 
 
-def test_without_the_webhook_ready_says_why(serving, product, kubectl):
+def test_ready_condition_reports_a_missing_webhook(serving, product, kubectl):
     server = ModelServer(name="unseen", nodes=("node-a", "node-b"))
     steps.accept(kubectl, server, gate={"mode": "Hold", "maxHoldSeconds": 20})
     removed = configuration(serving)

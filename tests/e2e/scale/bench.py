@@ -26,7 +26,7 @@ from harness.load import KWOK, TOLERATIONS, Load  # noqa: E402
 from harness.product import Product, configuration  # noqa: E402
 from harness.sleeper import Sleeper  # noqa: E402
 from harness.waiting import wait_for  # noqa: E402
-from harness.warmup import Warmup, wish_for  # noqa: E402
+from harness.warmup import Warmup, warmup_for  # noqa: E402
 
 NODE = "node-a"
 READS = {"get", "list", "watch"}
@@ -76,7 +76,7 @@ class Scale:
             deployment = self.workload(name, 0, number % pools if pools else None)
             # Pods of Jobs end at once on a kwok node.
             how = {"gate": {"mode": "Auto"}, "compile": {"builder": "FirstPod"}}
-            kubectl.apply(deployment, wish_for(deployment, **how))
+            kubectl.apply(deployment, warmup_for(deployment, **how))
         for name in names:
             Warmup(kubectl, name).wait_injecting(INJECTING_SECONDS)
             kubectl.scale("deployment", name, 1)
@@ -128,7 +128,8 @@ class Scale:
     def dry_runs(self) -> int:
         """Creations of pods that are none: a rehearsal is two, as long as pods are allowed."""
         samples = metrics.parse(self.product.metrics("operator"))
-        return 2 * int(sum(s.value for s in samples if s.name == "cachewarm_admission_dry_runs_total"))
+        counter = "cachewarm_admission_dry_runs_total"
+        return 2 * int(sum(s.value for s in samples if s.name == counter))
 
     def wait_quiet(self, limit: float) -> float:
         """Until nothing is written any more; when the last write was seen."""

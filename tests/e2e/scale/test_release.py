@@ -106,7 +106,7 @@ def seconds_of_bare(
     return gone[-1] - began
 
 
-def test_all_are_let_go_in_little_more_time_than_a_bare_client_needs(
+def test_operator_releases_pods_almost_as_fast_as_a_bare_client(
     kubectl: Kubectl, product: Product, cluster: Cluster, fleet, hold: Path
 ):
     ours, bare = [], []

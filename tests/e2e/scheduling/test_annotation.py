@@ -14,14 +14,14 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import add_pod, assert_hit, until_released
 from harness.waiting import holds_for, wait_for
-from harness.warmup import Warmup, events, gated, injected, released, wait_event, wish
+from harness.warmup import Warmup, events, gated, injected, make_warmup, released, wait_event
 from harness.writes import at_rest, last_writes
 
 PREFIX = "cachewarm.io/"
 # How often the operator asks whether a kind is served, and a margin.
 DISCOVERY_SECONDS = 90
 # Until it is told for the second time that a kind is gone, and a margin.
-LET_GO_SECONDS = 100
+KIND_RELEASE_SECONDS = 100
 GONE = '"msg":"kind is not served"'
 
 
@@ -84,16 +84,16 @@ def asking(thing: dict, **values: str) -> dict:
     return thing
 
 
-def wait_refused(kubectl: Kubectl, name: str, reason: str, words: str) -> None:
-    def told() -> bool:
+def wait_invalid(kubectl: Kubectl, name: str, reason: str, words: str) -> None:
+    def reported() -> bool:
         return any(
             e.get("reason") == reason and words in e.get("note", "") for e in events(kubectl, name)
         )
 
-    wait_for(f"event {reason} about {name} says {words}", told, 30, kubectl)
+    wait_for(f"event {reason} about {name} says {words}", reported, 30, kubectl)
 
 
-class TestADeployment:
+class TestAnnotatedDeployment:
     """One that runs already when it is annotated."""
 
     SERVER = ModelServer(name="llama", nodes=("node-a", "node-b"))
@@ -102,17 +102,17 @@ class TestADeployment:
     def warmup(self, shared: Kubectl, product: Product) -> Warmup:
         return Warmup(shared, self.SERVER.name)
 
-    def test_an_annotation_makes_its_warmup_and_no_rollout(self, shared: Kubectl, warmup: Warmup):
+    def test_annotation_creates_the_warmup_without_a_rollout(self, shared: Kubectl, warmup: Warmup):
         shared.apply(self.SERVER.deployment())
         first = pods.wait_ready(shared, self.SERVER.name, 1, 180)
         annotate(shared, "deployment", "llama", warm="true", settle_seconds="2", builder="FirstPod")
         wait_for("the warmup is made", lambda: warmup.read(), 30, shared)
         warmup.wait_injecting()
-        wish_made = warmup.read()
-        owner = wish_made["metadata"]["ownerReferences"][0]
+        created = warmup.read()
+        owner = created["metadata"]["ownerReferences"][0]
         assert (owner["kind"], owner["name"]) == ("Deployment", "llama")
-        assert wish_made["spec"]["compile"]["settleSeconds"] == 2
-        assert wish_made["spec"]["workloadRef"]["name"] == "llama"
+        assert created["spec"]["compile"]["settleSeconds"] == 2
+        assert created["spec"]["workloadRef"]["name"] == "llama"
         wait_event(shared, "llama", "WarmupCreated")
         assert len(shared.list("replicasets", "app=llama")) == 1
         assert [pods.name(p) for p in pods.of(shared, "llama")] == [pods.name(p) for p in first]
@@ -125,7 +125,7 @@ class TestADeployment:
         assert_hit(shared, add_pod(shared, "llama"))
         assert len(shared.list("replicasets", "app=llama")) == 1
 
-    def test_annotations_override_and_users_keep_their_own_fields(
+    def test_annotations_override_only_their_own_fields(
         self, shared: Kubectl, warmup: Warmup
     ):
         shared.patch("cachewarmup", "llama", {"spec": {"compile": {"backoffLimit": 1}}})
@@ -145,17 +145,17 @@ class TestADeployment:
             shared,
         )
 
-    def test_a_bad_value_and_an_unknown_name_are_told_on_the_workload(
+    def test_invalid_annotations_are_reported_on_the_workload(
         self, shared: Kubectl, warmup: Warmup
     ):
         before = warmup.read()["spec"]
         bad = {"max_hold_seconds": "soon", "gates": "Never", "caches": "triton,tritton"}
         annotate(shared, "deployment", "llama", **bad)
         refused = "InvalidAnnotation"
-        wait_refused(shared, "llama", refused, 'cachewarm.io/max-hold-seconds: "soon"')
-        wait_refused(shared, "llama", refused, "cachewarm.io/gates is unknown")
+        wait_invalid(shared, "llama", refused, 'cachewarm.io/max-hold-seconds: "soon"')
+        wait_invalid(shared, "llama", refused, "cachewarm.io/gates is unknown")
         unknown = 'cachewarm.io/caches: "tritton" is not a cache kind that cachewarm knows (known: '
-        wait_refused(shared, "llama", refused, unknown)
+        wait_invalid(shared, "llama", refused, unknown)
         assert warmup.read()["spec"] == before
         annotate(shared, "deployment", "llama", **dict.fromkeys(bad))
         wait_for(
@@ -165,7 +165,7 @@ class TestADeployment:
             shared,
         )
 
-    def test_removal_waits_and_a_return_ends_the_wait(self, shared: Kubectl, warmup: Warmup):
+    def test_restored_annotation_cancels_the_removal(self, shared: Kubectl, warmup: Warmup):
         uid = warmup.uid
         annotate(shared, "deployment", "llama", warm=None)
         since = f"{PREFIX}removal-requested-at"
@@ -180,7 +180,7 @@ class TestADeployment:
         wait_for("the mark is gone", lambda: not marked(), 30, shared)
         assert warmup.uid == uid
 
-    def test_a_resync_and_a_new_leader_write_nothing(
+    def test_resync_and_new_leader_write_nothing(
         self, shared: Kubectl, warmup: Warmup, product: Product
     ):
         before = wait_for("all is written", lambda: at_rest(shared, warmup), 60, shared)
@@ -190,8 +190,8 @@ class TestADeployment:
         wait_for("another leads", lambda: product.lease_holder() not in ("", holder), 60, shared)
         holds_for("nothing is written", lambda: last_writes(shared, warmup) == before, 5)
 
-    def test_a_warmup_of_somebody_else_is_never_overwritten(self, shared: Kubectl, warmup: Warmup):
-        shared.apply(wish("taken", selector={"matchLabels": {"app": "theirs"}}))
+    def test_warmup_of_another_owner_is_never_overwritten(self, shared: Kubectl, warmup: Warmup):
+        shared.apply(make_warmup("taken", selector={"matchLabels": {"app": "theirs"}}))
         before = shared.get("cachewarmup", "taken")["spec"]
         server = ModelServer(name="taken", replicas=0)
         shared.apply(asking(server.deployment(), warm="true"))
@@ -200,13 +200,13 @@ class TestADeployment:
         assert after["spec"] == before and "ownerReferences" not in after["metadata"]
 
 
-def test_once_nobody_has_asked_for_ten_minutes_everything_is_let_go_of(
+def test_warmup_and_held_pods_end_ten_minutes_after_annotation_removal(
     kubectl: Kubectl, product: Product
 ):
     # One GPU type, whose builder never ends: the second pod waits.
     server = Sleeper(name="unasked", replicas=0, nodes=("node-a", "node-b"))
-    wished = {"gate": "Hold", "max_hold_seconds": "300", "builder": "FirstPod"}
-    kubectl.apply(asking(server.deployment(), warm="true", **wished))
+    requested = {"gate": "Hold", "max_hold_seconds": "300", "builder": "FirstPod"}
+    kubectl.apply(asking(server.deployment(), warm="true", **requested))
     warmup = Warmup(kubectl, server.name)
     wait_for("its warmup is made", lambda: warmup.read(), 30, kubectl)
     warmup.wait_injecting()
@@ -240,7 +240,7 @@ def test_once_nobody_has_asked_for_ten_minutes_everything_is_let_go_of(
     assert len(kubectl.list("replicasets", f"app={server.name}")) == 1
 
 
-def test_a_labelled_namespace_warms_what_asks_for_an_accelerator(
+def test_labelled_namespace_warms_workloads_that_request_an_accelerator(
     kubectl: Kubectl, product: Product
 ):
     gpu = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
@@ -260,7 +260,7 @@ def test_a_labelled_namespace_warms_what_asks_for_an_accelerator(
     )
 
 
-def test_a_labelled_namespace_warms_the_next_run_of_pods_that_no_known_workload_made(
+def test_labelled_namespace_warms_later_pods_of_an_unknown_owner(
     cluster: Cluster, kubectl: Kubectl, product: Product
 ):
     def run(number: int) -> dict:
@@ -332,12 +332,12 @@ FIRST_POD = {
 
 
 @pytest.mark.parametrize("make", FIRST_POD)
-def test_other_kinds_of_kubernetes_are_warmed_over_what_they_make(
+def test_annotated_kubernetes_workload_is_warmed(
     kubectl: Kubectl, product: Product, make: Callable[[ModelServer], dict]
 ):
     server = ModelServer(name="nightly", nodes=("node-a",))
-    wished = {"settle_seconds": "2", "builder": "FirstPod"}
-    kubectl.apply(asking(make(server), warm="true", **wished))
+    requested = {"settle_seconds": "2", "builder": "FirstPod"}
+    kubectl.apply(asking(make(server), warm="true", **requested))
     warmup = Warmup(kubectl, "nightly")
     wait_for("its warmup is made", lambda: warmup.read(), 30, kubectl)
     warmup.wait_injecting()
@@ -348,7 +348,7 @@ def test_other_kinds_of_kubernetes_are_warmed_over_what_they_make(
     assert [pods.name(w) for w in kubectl.list("cachewarmups")] == ["nightly"]
 
 
-def told_of(product: Product, plural: str, *flags: str) -> list[str]:
+def last_discovery_lines(product: Product, plural: str, *flags: str) -> list[str]:
     """The last line of each operator's log about whether the kind is served; "" for none."""
 
     def last(pod: dict) -> str:
@@ -359,7 +359,7 @@ def told_of(product: Product, plural: str, *flags: str) -> list[str]:
     return [last(pod) for pod in product.pods("operator")]
 
 
-class TestKindsOfOthers:
+class TestThirdPartyKinds:
     """Pods are made by the test, as the kinds' controllers would."""
 
     @staticmethod
@@ -378,12 +378,12 @@ class TestKindsOfOthers:
         pod = ModelServer(name=name, labels=labels).pod(f"{name}-0")
         assert injected(kubectl.create(pod, "--dry-run=server"))
 
-    def test_a_rollout(self, kubectl: Kubectl, product: Product):
+    def test_rollout_is_warmed(self, kubectl: Kubectl, product: Product):
         deployment = ModelServer(name="canary", replicas=0).deployment()
         rollout = {**deployment, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
         self.follow(kubectl, rollout, {"rollouts-pod-template-hash": "abc"})
 
-    def test_a_leader_worker_set(self, kubectl: Kubectl, product: Product):
+    def test_leader_worker_set_is_warmed(self, kubectl: Kubectl, product: Product):
         template = ModelServer(name="big").template()
         thing = {
             "apiVersion": "leaderworkerset.x-k8s.io/v1",
@@ -394,12 +394,12 @@ class TestKindsOfOthers:
         label = {"leaderworkerset.sigs.k8s.io/name": "big"}
         self.follow(kubectl, thing, label)
 
-    def test_a_kind_that_goes_crashes_nobody(self, cluster: Cluster, product: Product):
+    def test_removed_kind_crashes_no_operator(self, cluster: Cluster, product: Product):
         def restarts() -> dict[str, int]:
             return {pods.name(pod): pods.restarts(pod) for pod in product.pods("operator")}
 
         def gone(*flags: str) -> list[bool]:
-            return [GONE in line for line in told_of(product, "rollouts", *flags)]
+            return [GONE in line for line in last_discovery_lines(product, "rollouts", *flags)]
 
         wait_for(
             "each operator knows the kind",
@@ -412,7 +412,7 @@ class TestKindsOfOthers:
         wait_for(
             "each operator let go of the kind",
             lambda: all(gone("--since=10m")),
-            LET_GO_SECONDS,
+            KIND_RELEASE_SECONDS,
             product.kubectl,
         )
         assert restarts() == before

@@ -22,7 +22,7 @@ def accepted(kubectl: Kubectl, server: Sleeper) -> Warmup:
     return warmup
 
 
-def test_a_device_is_added_for_the_pod_that_no_node_has_room_for(
+def test_device_is_added_for_a_pod_that_fits_no_node(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     device = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
@@ -43,7 +43,7 @@ def test_a_device_is_added_for_the_pod_that_no_node_has_room_for(
         cluster.verb("fake-gpus", "node-c", "0")
 
 
-def test_a_node_is_added_for_a_held_pod_that_no_node_fits_any_more(
+def test_node_is_added_for_a_held_pod_that_fits_no_node(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     """The last node goes, and a pod comes, while no operator is there to see either."""

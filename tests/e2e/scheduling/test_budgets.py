@@ -14,10 +14,10 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import add_pod
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, released, wish_for
+from harness.warmup import Warmup, gated, released, warmup_for
 
 NODES = ("node-a", "node-b")
-NOBODYS_GATE = "example.com/wait"
+FOREIGN_GATE = "example.com/wait"
 CACHE = {"name": "mine", "env": "MY_CACHE", "path": "mine"}
 COMPILES = """
 if [ -f "$MY_CACHE/kernel" ]; then echo hit; cat "$MY_CACHE/kernel"
@@ -68,7 +68,7 @@ def twin(kubectl: Kubectl) -> str:
     waits. Returns the name of the one that serves."""
     plain = Sleeper(name="twin", replicas=0, nodes=NODES)
     waits = plain.pod("twin-waits")
-    waits["spec"]["schedulingGates"] = [{"name": NOBODYS_GATE}]
+    waits["spec"]["schedulingGates"] = [{"name": FOREIGN_GATE}]
     kubectl.apply(waits, plain.pod("twin-serves"), budget("twin", {"app": "twin"}, 1))
     wait_for(
         "the twin has one that serves and one that waits",
@@ -110,7 +110,7 @@ def stalled_registry(cluster: Cluster) -> Iterator[None]:
         cluster.verb("registry-throttle", "unlimited")
 
 
-def assert_evicted_as_without_us(kubectl: Kubectl, serves: dict, held: dict) -> None:
+def assert_evicted_as_unmanaged(kubectl: Kubectl, serves: dict, held: dict) -> None:
     name = twin(kubectl)
     wait_for(
         "the budget counts as it does without us",
@@ -123,24 +123,24 @@ def assert_evicted_as_without_us(kubectl: Kubectl, serves: dict, held: dict) -> 
     assert evict(kubectl, pods.name(held)) == "", "one that is held serves nobody"
 
 
-def test_a_drain_waits_for_a_held_pod_no_longer_than_until_it_serves(
+def test_drain_waits_until_the_held_pod_serves(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     server = compiling("drained")
-    wish = wish_for(
+    desired = warmup_for(
         server.deployment(),
         caches=[CACHE],
         gate={"mode": "Hold", "maxHoldSeconds": 300},
         compile={"builder": "FirstPod"},
     )
-    kubectl.apply(server.deployment(), wish, budget("drained", {"app": "drained"}, 1))
+    kubectl.apply(server.deployment(), desired, budget("drained", {"app": "drained"}, 1))
     Warmup(kubectl, "drained").wait_injecting()
     with stalled_registry(cluster):
         kubectl.scale("deployment", "drained", 1)
         (serves,) = pods.wait_ready(kubectl, "drained", 1, 60)
         held = add_pod(kubectl, "drained")
         assert gated(held)
-        assert_evicted_as_without_us(kubectl, serves, held)
+        assert_evicted_as_unmanaged(kubectl, serves, held)
         held = wait_for("another is held", lambda: held_of(kubectl, "drained"), 30, kubectl)
         node = pods.node(serves)
         with drain(kubectl, node, "drained") as draining:
@@ -154,7 +154,7 @@ def test_a_drain_waits_for_a_held_pod_no_longer_than_until_it_serves(
             assert node not in map(pods.node, both)
 
 
-def test_a_builder_counts_in_no_budget_of_the_workload(kubectl: Kubectl, product: Product):
+def test_builder_counts_in_no_disruption_budget(kubectl: Kubectl, product: Product):
     """By whatever label the budget selects, also one that stays on the builder's pod for others."""
     server = Sleeper(name="counted", replicas=2, nodes=NODES)
     deployment = server.deployment()
@@ -163,7 +163,7 @@ def test_a_builder_counts_in_no_budget_of_the_workload(kubectl: Kubectl, product
         budget("by-app", {"app": "counted"}, 1),
         budget("by-tier", {"tier": "inference"}, 1),
         deployment,
-        wish_for(deployment, compile={"builder": "Job"}),
+        warmup_for(deployment, compile={"builder": "Job"}),
     )
     warmup = Warmup(kubectl, "counted")
 

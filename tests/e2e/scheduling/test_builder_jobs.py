@@ -9,7 +9,7 @@ from harness import pods
 from harness.kubectl import Kubectl
 from harness.product import Product
 from harness.waiting import wait_for
-from harness.warmup import DIRECTORY, Warmup, wish
+from harness.warmup import DIRECTORY, Warmup, make_warmup
 
 PORT = 8080
 # Compiles when /cgi-bin/compile is asked, and says for what.
@@ -56,14 +56,14 @@ def lazy(app: str, *requests: dict) -> dict:
         "requests": list(requests),
     }
     caches = [{"name": "mine", "env": "MY_CACHE", "path": "mine"}]
-    return wish(app, template=template(app), caches=caches, compile=compile_spec)
+    return make_warmup(app, template=template(app), caches=caches, compile=compile_spec)
 
 
 def request(path: str, **more: object) -> dict:
     return {"path": path, "port": PORT, **more}
 
 
-def test_a_server_that_compiles_when_asked_is_asked_before_its_cache_is_taken(
+def test_requests_are_sent_before_the_capture(
     shared: Kubectl, product: Product
 ):
     warmup = Warmup(shared, "lazy")
@@ -101,7 +101,7 @@ def test_a_server_that_compiles_when_asked_is_asked_before_its_cache_is_taken(
     assert log.splitlines() == ["GET n=1 ", "GET n=1 ", "POST n=2 prompt"]
 
 
-def test_a_request_that_fails_fails_the_build_and_is_told(shared: Kubectl, product: Product):
+def test_failed_request_fails_the_build(shared: Kubectl, product: Product):
     warmup = Warmup(shared, "asks-wrong")
     shared.apply(lazy("asks-wrong", request("/nothing")))
 
@@ -117,7 +117,7 @@ def test_a_request_that_fails_fails_the_build_and_is_told(shared: Kubectl, produ
     assert not warmup.bundles
 
 
-def test_the_last_words_of_a_builder_that_dies_are_in_the_condition(
+def test_condition_shows_the_termination_message_of_a_failed_builder(
     shared: Kubectl, product: Product
 ):
     warmup = Warmup(shared, "dies")
@@ -140,10 +140,14 @@ def test_the_last_words_of_a_builder_that_dies_are_in_the_condition(
             {"spec": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}},
             "must not differ from the workload's",
         ),
-        ("gone", {"spec": {"containers": [{"name": "server", "$patch": "delete"}]}}, "must not be removed"),
+        (
+            "gone",
+            {"spec": {"containers": [{"name": "server", "$patch": "delete"}]}},
+            "must not be removed",
+        ),
     ],
 )
-def test_overrides_that_would_do_harm_make_no_job(
+def test_dangerous_overrides_create_no_job(
     shared: Kubectl, product: Product, name: str, patch: dict, words: str
 ):
     warmup = Warmup(shared, name)
@@ -156,7 +160,7 @@ def test_overrides_that_would_do_harm_make_no_job(
     assert not warmup.jobs() and not warmup.job_pods()
 
 
-def test_what_the_api_server_says_of_a_job_that_it_would_not_make_is_told(
+def test_condition_shows_why_the_api_server_rejected_a_job(
     shared: Kubectl, product: Product
 ):
     warmup = Warmup(shared, "misspelt")

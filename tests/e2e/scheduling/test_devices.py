@@ -13,7 +13,7 @@ from harness.kubectl import Kubectl
 from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.waiting import wait_for
-from harness.warmup import Warmup, injected, wish_for
+from harness.warmup import Warmup, injected, warmup_for
 
 NODE = "node-c"
 CACHE = {"name": "mine", "env": "MY_CACHE", "path": "mine"}
@@ -85,7 +85,7 @@ BUILDERS = {"FirstPod": lambda: {"builder": "FirstPod"}, "Job": never_ends}
 
 @pytest.mark.parametrize("builder", BUILDERS)
 @pytest.mark.parametrize("strategy,count", [(surge, 2), (recreate, 1)])
-def test_a_rollout_gets_the_devices_that_it_needs_from_whatever_builds(
+def test_rollout_gets_its_devices_from_builders(
     kubectl: Kubectl,
     product: Product,
     cluster: Cluster,
@@ -97,7 +97,7 @@ def test_a_rollout_gets_the_devices_that_it_needs_from_whatever_builds(
     with devices(cluster, kubectl, count):
         kubectl.apply(
             deployment,
-            wish_for(
+            warmup_for(
                 deployment,
                 compile=BUILDERS[builder](),
                 caches=[CACHE],

@@ -14,7 +14,7 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import accept, add_pod, assert_hit, replace, until_ready, warm_up
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, injected, wish_for
+from harness.warmup import Warmup, gated, injected, warmup_for
 
 ROOT = "/var/lib/cachewarm"
 TRAPPED = "node-b"
@@ -115,7 +115,7 @@ TRAPS = {
 
 
 @pytest.mark.parametrize("name", TRAPS)
-def test_on_a_node_whose_directory_cannot_be_used_the_pod_runs_cold(
+def test_pod_runs_cold_on_a_node_with_unusable_directory(
     kubectl: Kubectl, product: Product, cluster: Cluster, name: str
 ):
     trap, word = TRAPS[name]
@@ -124,9 +124,9 @@ def test_on_a_node_whose_directory_cannot_be_used_the_pod_runs_cold(
     with trap(cluster, product):
         kubectl.apply(
             alone.deployment(),
-            wish_for(alone.deployment()),
+            warmup_for(alone.deployment()),
             beside.deployment(),
-            wish_for(beside.deployment(), caches=[CACHE], compile={"builder": "FirstPod"}),
+            warmup_for(beside.deployment(), caches=[CACHE], compile={"builder": "FirstPod"}),
         )
         warmup = Warmup(kubectl, "alone")
         warmup.wait_condition("Ready", "False", "DirectoryUnusable", 120)
@@ -165,11 +165,11 @@ def kept_off(pod: dict) -> set[str]:
     return {node for each in words if each["operator"] == "NotIn" for node in each["values"]}
 
 
-def test_a_held_pod_is_kept_off_the_one_node_that_cannot_give_it_a_directory(
+def test_held_pod_is_kept_off_a_node_without_usable_directory(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     both = Sleeper(name="both", replicas=0, nodes=(USABLE, TRAPPED))
-    kubectl.apply(both.deployment(), wish_for(both.deployment(), gate={"mode": "Hold"}))
+    kubectl.apply(both.deployment(), warmup_for(both.deployment(), gate={"mode": "Hold"}))
     warmup = Warmup(kubectl, "both")
     warmup.wait_injecting()
     with noexec(cluster, product):
@@ -186,7 +186,7 @@ def test_a_held_pod_is_kept_off_the_one_node_that_cannot_give_it_a_directory(
         assert where == [(USABLE, {TRAPPED}, True, 0)] * 3
 
 
-def test_a_node_that_lost_its_disk_and_kept_its_name_fetches_again(
+def test_reimaged_node_fetches_again(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     """Re-imaged: the Node object, its NodeCache and what that says are still those of before."""
@@ -209,7 +209,7 @@ def test_a_node_that_lost_its_disk_and_kept_its_name_fetches_again(
     assert_hit(kubectl, replace(kubectl, old))
 
 
-def test_a_user_that_is_not_root_finds_a_directory_that_it_can_write(
+def test_non_root_user_can_write_the_directory(
     kubectl: Kubectl, product: Product
 ):
     server = ModelServer(name="uid1000", run_as=1000, nodes=(USABLE, TRAPPED), one_per_node=True)
@@ -240,7 +240,7 @@ def leave_as_root(cluster: Cluster, path: str) -> None:
     cluster.in_node(TRAPPED, "sh", "-c", made)
 
 
-def test_a_user_without_any_right_runs_where_kubelet_left_a_directory_of_root(
+def test_unprivileged_user_runs_where_kubelet_left_a_root_directory(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     """Cold while no agent is there to put the directory right, and with it once one is."""
@@ -248,7 +248,7 @@ def test_a_user_without_any_right_runs_where_kubelet_left_a_directory_of_root(
     with no_agent(cluster, product):
         kubectl.apply(
             server.deployment(),
-            wish_for(server.deployment(), caches=[CACHE], compile={"builder": "FirstPod"}),
+            warmup_for(server.deployment(), caches=[CACHE], compile={"builder": "FirstPod"}),
         )
         warmup = Warmup(kubectl, server.name)
         warmup.wait_condition("Ready", "False", "DirectoryUnusable", 120)
@@ -270,14 +270,14 @@ def test_a_user_without_any_right_runs_where_kubelet_left_a_directory_of_root(
     warmup.wait_warm(60)
 
 
-def test_a_pod_whose_volume_kubelet_rejects_ends_the_injection(
+def test_rejected_volume_suspends_the_injection(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     """A file stands where the pod's directory should be, and one level higher than where the agent
     would put it right. The pod waits at another gate until it does."""
     server = Sleeper(name="rejected", replicas=0, nodes=(TRAPPED,))
     kubectl.apply(
-        server.deployment(), wish_for(server.deployment(), compile={"builder": "FirstPod"})
+        server.deployment(), warmup_for(server.deployment(), compile={"builder": "FirstPod"})
     )
     warmup = Warmup(kubectl, server.name)
     warmup.wait_injecting()
@@ -319,7 +319,7 @@ def kill_all(kubectl: Kubectl, app: str) -> None:
         kubectl.kill_pod(pods.name(pod))
 
 
-def test_pods_that_crash_whatever_their_tree_end_the_injection_and_a_new_rollout_tries_again(
+def test_crashing_pods_suspend_the_injection_until_a_new_rollout(
     kubectl: Kubectl, product: Product
 ):
     broken = Sleeper(
@@ -330,7 +330,7 @@ def test_pods_that_crash_whatever_their_tree_end_the_injection_and_a_new_rollout
     )
     ready = {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 1}
     broken.container = {"readinessProbe": ready}
-    kubectl.apply(broken.deployment(), wish_for(broken.deployment()))
+    kubectl.apply(broken.deployment(), warmup_for(broken.deployment()))
     warmup = Warmup(kubectl, "broken")
     warmup.wait_injecting()
     warmup.wait_admission(broken.pod("probe"))
@@ -406,7 +406,7 @@ REFUSALS = {"told": "no hostPath here", "rehearsed": "ask the platform team"}
 
 
 @pytest.mark.parametrize("words", REFUSALS.values(), ids=REFUSALS)
-def test_pods_that_the_api_server_refuses_end_the_injection_and_a_new_rollout_tries_again(
+def test_rejected_pods_suspend_the_injection_until_a_new_rollout(
     kubectl: Kubectl, product: Product, words: str
 ):
     server = Sleeper(name="refused", nodes=(USABLE,))

@@ -26,7 +26,7 @@ SLOW = "2000"
 
 
 @pytest.fixture(scope="module")
-def turns(installation: Product, cluster: Cluster) -> Iterator[Product]:
+def fetch_slots(installation: Product, cluster: Cluster) -> Iterator[Product]:
     """One node fetches at a time, nodes have the condition, and two have joined: one that gets an
     agent, one that never does."""
     installation.install(configuration(fetch={"nodesMax": 1}, nodeCondition=True))
@@ -54,11 +54,11 @@ def seconds_since_ready(kubectl: Kubectl, name: str) -> float:
     return (datetime.now(since.tzinfo) - since).total_seconds()
 
 
-class TestANodeThatJoins:
+class TestJoiningNode:
     SERVER = ModelServer(name="joined", nodes=("node-a", FRESH), one_per_node=True)
 
-    def test_it_loses_the_taint_when_it_is_warm_and_its_first_pod_hits(
-        self, shared: Kubectl, turns: Product, product: Product, cluster: Cluster
+    def test_warm_node_loses_the_taint_and_its_first_pod_hits(
+        self, shared: Kubectl, fetch_slots: Product, product: Product, cluster: Cluster
     ):
         warmup = warm_up(shared, self.SERVER)
         kind = f"{TAINT}:NoSchedule"
@@ -75,13 +75,13 @@ class TestANodeThatJoins:
         )
         assert said["reason"] == "Warm"
         removed = 'cachewarm_startup_taints_removed_total{reason="Warm"} 1'
-        assert removed in turns.metrics("operator")
+        assert removed in fetch_slots.metrics("operator")
         pod = add_pod(shared, self.SERVER.name)
         assert_hit(shared, pod)
         assert pods.node(shared.get("pod", pods.name(pod))) == FRESH
 
-    def test_nothing_else_of_a_node_can_be_changed_by_the_operator(
-        self, shared: Kubectl, turns: Product
+    def test_operator_cannot_change_other_node_fields(
+        self, shared: Kubectl, fetch_slots: Product
     ):
         operator = impersonating(shared, OPERATOR)
 
@@ -100,10 +100,10 @@ class TestANodeThatJoins:
         assert "only the condition" in refused({"status": {"conditions": []}}, status)
 
 
-class TestTurns:
+class TestFetchSlots:
     SERVER = ModelServer(name="turns", nodes=("node-a", "node-b", FRESH), one_per_node=True)
 
-    def told(self, kubectl: Kubectl, uid: str) -> set[str]:
+    def fetching(self, kubectl: Kubectl, uid: str) -> set[str]:
         """Nodes that were told to fetch and have not answered."""
         out = set()
         # One list: between two reads a node may answer and the next be told.
@@ -122,8 +122,8 @@ class TestTurns:
                 out.add(cache["metadata"]["name"])
         return out
 
-    def test_nodes_fetch_one_after_the_other_and_that_of_a_held_pod_first(
-        self, shared: Kubectl, turns: Product, product: Product, cluster: Cluster
+    def test_nodes_fetch_one_by_one_and_the_node_of_a_held_pod_first(
+        self, shared: Kubectl, fetch_slots: Product, product: Product, cluster: Cluster
     ):
         gate = {"mode": "Hold", "maxHoldSeconds": 600}
         warmup = accept(shared, self.SERVER, gate=gate)
@@ -139,7 +139,7 @@ class TestTurns:
             held = add_pod(shared, self.SERVER.name)
             assert gated(held)
             warmup.wait_bundles(1)
-            first = wait_for("a node is told", lambda: self.told(shared, uid), 30, shared)
+            first = wait_for("a node fetches", lambda: self.fetching(shared, uid), 30, shared)
             assert first == {FRESH}
             waiting = wait_for(
                 "status shows the queue",
@@ -151,21 +151,21 @@ class TestTurns:
         finally:
             shared.run("uncordon", "node-a", "node-b")
         cluster.verb("registry-throttle", "unlimited")
-        self.watch_turns(shared, warmup, uid)
+        self.watch_fetches(shared, warmup, uid)
         assert_hit(shared, held)
 
-    def watch_turns(self, kubectl: Kubectl, warmup: Warmup, uid: str) -> None:
+    def watch_fetches(self, kubectl: Kubectl, warmup: Warmup, uid: str) -> None:
         def warm() -> bool:
-            assert len(self.told(kubectl, uid)) <= 1
+            assert len(self.fetching(kubectl, uid)) <= 1
             return warmup.condition("Warm").get("status") == "True"
 
         wait_for("every node is warm", warm, 120, kubectl)
         assert not warmup.bundles[0].get("nodesWaiting")
 
 
-class TestANodeWithoutAnAgent:
-    def test_it_loses_the_taint_after_a_minute_and_keeps_what_is_not_ours(
-        self, shared: Kubectl, turns: Product, cluster: Cluster
+class TestNodeWithoutAgent:
+    def test_node_without_agent_loses_only_the_startup_taint_after_a_minute(
+        self, shared: Kubectl, fetch_slots: Product, cluster: Cluster
     ):
         accept(shared, ModelServer(name="abandoned", nodes=("node-a", ABANDONED)))
         kind = f"{TAINT}:NoSchedule"
@@ -173,5 +173,5 @@ class TestANodeWithoutAnAgent:
         wait_for("the taint is gone", lambda: TAINT not in taints(shared, ABANDONED), 90, shared)
         assert seconds_since_ready(shared, ABANDONED) >= 59
         assert taints(shared, ABANDONED) == {FOREIGN}
-        removed = turns.metrics("operator")
+        removed = fetch_slots.metrics("operator")
         assert 'cachewarm_startup_taints_removed_total{reason="DeadlineExceeded"} 1' in removed

@@ -10,7 +10,16 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import accept, add_pod, assert_cold, until_ready, until_released
 from harness.waiting import wait_for
-from harness.warmup import GATE, Warmup, gated, injected, released, wait_event, wish, wish_for
+from harness.warmup import (
+    GATE,
+    Warmup,
+    gated,
+    injected,
+    make_warmup,
+    released,
+    wait_event,
+    warmup_for,
+)
 
 # Bytes a second of what the registry sends; a bundle of the small model has about 54 kB, and so has
 # that of COMPILES, which takes as long on every machine. BESIDE it is there long before an image of
@@ -61,7 +70,7 @@ def held_seconds(pod: dict) -> float:
     return float(pods.annotation(pod, "cachewarm.io/held-seconds"))
 
 
-def test_in_mode_auto_a_cold_workload_is_not_gated_and_a_pod_waits_for_a_fetch_that_is_soon_done(
+def test_auto_mode_holds_a_pod_only_for_a_short_fetch(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     server = compiles("soon")
@@ -79,7 +88,7 @@ def test_in_mode_auto_a_cold_workload_is_not_gated_and_a_pod_waits_for_a_fetch_t
     assert kubectl.logs(pods.name(pod)).strip() == "hit"
 
 
-def test_a_fetch_runs_beside_the_pull_of_the_image_of_a_pod_that_is_not_held(
+def test_fetch_runs_beside_the_image_pull(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     server = compiles("pulls", image=cluster.push_unseen_image())
@@ -102,20 +111,21 @@ def test_a_fetch_runs_beside_the_pull_of_the_image_of_a_pod_that_is_not_held(
     assert injected(ready) and released(ready) == ""
 
 
-def test_in_mode_auto_a_pod_does_not_wait_for_a_fetch_that_takes_longer_than_it_saves(
+def test_auto_mode_does_not_wait_for_a_fetch_that_costs_more_than_it_saves(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     server = ModelServer(name="never", nodes=("node-a", "node-b"))
     published(kubectl, cluster, server, NEVER, mode="Auto", maxHoldSeconds=900)
     pod = add_pod(kubectl, server.name)
     free = until_released(kubectl, pod)
-    assert released(free) in ("ReleasedNotWorthWaiting", ""), "ReleasedNotWorthWaiting, or the operator knew it before the pod came"
+    # "" if the operator knew it before the pod was created.
+    assert released(free) in ("ReleasedNotWorthWaiting", "")
     if released(free):
         assert held_seconds(free) < 31
     assert_cold(kubectl, pod)
 
 
-def test_a_rollout_is_held_up_once_and_not_once_for_each_of_its_pods(
+def test_rollout_waits_once_and_not_per_pod(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     server = compiles("once")
@@ -130,14 +140,14 @@ def test_a_rollout_is_held_up_once_and_not_once_for_each_of_its_pods(
     assert held_seconds(second) < 10
 
 
-def test_kueues_gate_stays_and_ours_goes_before_it(kubectl: Kubectl, product: Product):
+def test_cachewarm_gate_is_removed_before_the_kueue_gate(kubectl: Kubectl, product: Product):
     server = Sleeper(name="queued", replicas=0)
-    wish = wish_for(
+    desired = warmup_for(
         server.deployment(),
         gate={"mode": "Hold", "maxHoldSeconds": 300},
         compile={"builder": "FirstPod"},
     )
-    kubectl.apply(server.deployment(), wish)
+    kubectl.apply(server.deployment(), desired)
     warmup = Warmup(kubectl, server.name)
     warmup.wait_injecting()
     wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)
@@ -169,7 +179,7 @@ def job_with_deadline(server: Sleeper) -> dict:
 
 
 @pytest.mark.parametrize("make", [stateful_set, recreated, job_with_deadline])
-def test_pods_that_may_not_wait_are_injected_and_not_gated_even_in_mode_hold(
+def test_hold_mode_does_not_gate_pods_that_may_not_wait(
     kubectl: Kubectl, product: Product, make
 ):
     server = Sleeper(name="never-held", nodes=("node-a", "node-b"))
@@ -177,7 +187,7 @@ def test_pods_that_may_not_wait_are_injected_and_not_gated_even_in_mode_hold(
     is_job = workload["kind"] == "Job"
     workload["spec"].update({"suspend": True} if is_job else {"replicas": 0})
     kubectl.apply(
-        workload, wish_for(workload, gate={"mode": "Hold"}, compile={"builder": "FirstPod"})
+        workload, warmup_for(workload, gate={"mode": "Hold"}, compile={"builder": "FirstPod"})
     )
     warmup = Warmup(kubectl, server.name)
     warmup.wait_injecting()
@@ -188,7 +198,7 @@ def test_pods_that_may_not_wait_are_injected_and_not_gated_even_in_mode_hold(
     assert injected(pod) and not gated(pod)
 
 
-def test_a_deployment_that_a_warmup_only_selects_is_asked_what_it_promises(
+def test_selected_deployment_keeps_its_minimum_available(
     kubectl: Kubectl, product: Product
 ):
     server = Sleeper(name="selected", replicas=1)
@@ -196,7 +206,7 @@ def test_a_deployment_that_a_warmup_only_selects_is_asked_what_it_promises(
     (first,) = pods.wait_ready(kubectl, server.name, 1, 120)
     selector = {"matchLabels": {"app": server.name}}
     kubectl.apply(
-        wish(
+        make_warmup(
             server.name,
             selector=selector,
             gate={"mode": "Hold"},

@@ -10,7 +10,7 @@ from harness.kubectl import Kubectl
 from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, injected, released, wait_event, wish_for
+from harness.warmup import Warmup, gated, injected, released, wait_event, warmup_for
 
 APP = "ranks"
 TWINS = NODES[:2]  # of one GPU type and CPU class, so that all ranks have one key
@@ -48,12 +48,12 @@ def rank_pod(group: int, rank: int, node: str) -> dict:
     return pod
 
 
-def test_a_group_starts_warm_on_other_nodes_with_the_files_of_every_rank(
+def test_group_starts_warm_on_other_nodes_with_the_files_of_every_rank(
     kubectl: Kubectl, product: Product
 ):
     deployment = sleeper().deployment()
     compile_spec = {"builder": "FirstPod"}
-    kubectl.apply(deployment, wish_for(deployment, compile=compile_spec, caches=[CACHE]))
+    kubectl.apply(deployment, warmup_for(deployment, compile=compile_spec, caches=[CACHE]))
     warmup = Warmup(kubectl, APP)
     warmup.wait_injecting()
     warmup.wait_admission(rank_pod(9, 0, TWINS[0]))
@@ -107,9 +107,9 @@ def indexed_job() -> dict:
     }
 
 
-def test_ranks_that_run_to_their_end_are_all_in_the_bundle(kubectl: Kubectl, product: Product):
+def test_bundle_has_the_files_of_all_completed_ranks(kubectl: Kubectl, product: Product):
     job = indexed_job()
-    kubectl.apply(job, wish_for(job, compile={"builder": "FirstPod"}, caches=[CACHE]))
+    kubectl.apply(job, warmup_for(job, compile={"builder": "FirstPod"}, caches=[CACHE]))
     warmup = Warmup(kubectl, APP)
     warmup.wait_injecting()
     kubectl.patch("job", APP, {"spec": {"suspend": False}})
@@ -127,30 +127,31 @@ def test_ranks_that_run_to_their_end_are_all_in_the_bundle(kubectl: Kubectl, pro
     assert set(builder["ranks"]) == {pod["metadata"]["uid"] for pod in pods.of(kubectl, APP)}
 
 
-def let_go_at(pod: dict) -> float:
+def released_at(pod: dict) -> float:
     """By the operator's own words: the moment of the decision that released it."""
     created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"]).timestamp()
     return created + float(pods.annotation(pod, "cachewarm.io/held-seconds"))
 
 
-def test_in_mode_hold_all_ranks_wait_and_are_let_go_by_one_decision(
+def test_hold_mode_releases_all_ranks_by_one_decision(
     kubectl: Kubectl, product: Product
 ):
     deployment = sleeper().deployment()
-    wish = wish_for(
+    desired = warmup_for(
         deployment,
         compile={"builder": "FirstPod", "settleSeconds": 5},
         caches=[CACHE],
         gate={"mode": "Hold", "maxHoldSeconds": 300},
     )
-    kubectl.apply(deployment, wish)
+    kubectl.apply(deployment, desired)
     warmup = Warmup(kubectl, APP)
     warmup.wait_injecting()
     warmup.wait_admission(rank_pod(9, 0, TWINS[0]))
     wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)
     kubectl.apply(*(rank_pod(0, rank, node) for rank, node in enumerate(TWINS)))
     first = pods.wait_ready(kubectl, APP, 2, 60)
-    assert {released(pod) for pod in first} == {"ReleasedForBuild", "ReleasedWithGroup"}, "its builder takes it along"
+    reasons = {released(pod) for pod in first}
+    assert reasons == {"ReleasedForBuild", "ReleasedWithGroup"}, "released with its builder"
 
     kubectl.apply(*(rank_pod(1, rank, node) for rank, node in enumerate(reversed(TWINS))))
     names = [f"{APP}-1-{rank}" for rank in range(2)]
@@ -159,7 +160,7 @@ def test_in_mode_hold_all_ranks_wait_and_are_let_go_by_one_decision(
     second = [kubectl.get("pod", name) for name in names]
     reasons = {released(pod) for pod in second}
     assert "ReleasedWarm" in reasons and reasons <= {"ReleasedWarm", "ReleasedWithGroup"}
-    assert let_go_at(second[0]) == let_go_at(second[1])
+    assert released_at(second[0]) == released_at(second[1])
     for name in names:
         log = wait_for("its log", lambda n=name: kubectl.logs(n), 20, kubectl)
         assert "miss" not in log, log

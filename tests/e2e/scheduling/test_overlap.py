@@ -9,15 +9,15 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import accept
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, injected, wish, wish_for
+from harness.warmup import Warmup, gated, injected, make_warmup, warmup_for
 
 OWNER = "cachewarm.io/warmup"
 
 
-def test_the_newer_of_two_takes_over_when_the_older_is_gone(kubectl: Kubectl, product: Product):
+def test_newer_warmup_takes_over_when_the_older_is_deleted(kubectl: Kubectl, product: Product):
     server = Sleeper(name="wanted-twice", replicas=0)
     deployment = server.deployment()
-    of_workload = wish_for(deployment)
+    of_workload = warmup_for(deployment)
     kubectl.apply(deployment, of_workload)
     older = Warmup(kubectl, server.name)
     older.wait_injecting()
@@ -26,7 +26,7 @@ def test_the_newer_of_two_takes_over_when_the_older_is_gone(kubectl: Kubectl, pr
     # Times of creation have whole seconds.
     born = datetime.fromisoformat(older.read()["metadata"]["creationTimestamp"])
     wait_for("another second", lambda: (datetime.now(UTC) - born).seconds >= 1, 5, kubectl)
-    kubectl.apply(wish("newer", **of_workload["spec"]))
+    kubectl.apply(make_warmup("newer", **of_workload["spec"]))
     newer = Warmup(kubectl, "newer")
     said = newer.wait_condition("Ready", "False", "OverlapsAnotherWarmup")
     assert server.name in said["message"], said["message"]
@@ -41,7 +41,7 @@ def test_the_newer_of_two_takes_over_when_the_older_is_gone(kubectl: Kubectl, pr
     wait_for("its pods get the cache", lambda: taken_by() == "newer", 30, kubectl)
 
 
-def test_a_pod_that_the_older_holds_is_not_let_go_by_the_newer(kubectl: Kubectl, product: Product):
+def test_newer_warmup_does_not_release_pods_of_the_older(kubectl: Kubectl, product: Product):
     never = {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 5}
     server = Sleeper(name="held-once", nodes=("node-a",), container={"readinessProbe": never})
     older = accept(kubectl, server, gate={"mode": "Hold", "maxHoldSeconds": 900})
@@ -53,7 +53,7 @@ def test_a_pod_that_the_older_holds_is_not_let_go_by_the_newer(kubectl: Kubectl,
 
     wait_for("one builds, one waits", lambda: older.builders and len(held()) == 1, 60, kubectl)
     waits = held()
-    kubectl.apply(wish("holds-too", **older.read()["spec"]))
+    kubectl.apply(make_warmup("holds-too", **older.read()["spec"]))
     newer = Warmup(kubectl, "holds-too")
     newer.wait_condition("Ready", "False", "OverlapsAnotherWarmup")
 

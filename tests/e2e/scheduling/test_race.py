@@ -19,7 +19,7 @@ ROUNDS = 3
 SLACK = 1.2
 
 
-def test_of_eight_held_replicas_two_compile_and_six_hit(kubectl: Kubectl, product: Product):
+def test_two_of_eight_held_replicas_compile_and_six_hit(kubectl: Kubectl, product: Product):
     warmup = accept(kubectl, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 900})
     kubectl.scale("deployment", SERVER.name, SERVER.replicas)
     running = pods.wait_ready(kubectl, SERVER.name, SERVER.replicas, 480)
@@ -75,7 +75,7 @@ def in_mode_auto(kubectl: Kubectl, number: int) -> float:
 
 
 @pytest.mark.slow
-def test_in_mode_auto_the_last_of_eight_is_ready_no_later_than_without_us(
+def test_auto_mode_delays_the_last_of_eight_replicas_not_at_all(
     kubectl: Kubectl, product: Product
 ):
     first = replace(SERVER, name="first", replicas=3, one_per_node=True)

@@ -91,7 +91,7 @@ def no_cron_job(product: Product):
         yield
 
 
-def test_the_operator_lets_go_of_its_builder_and_at_the_deadline_of_the_next_pod(
+def test_operator_releases_the_builder_and_the_next_pod_at_its_deadline(
     kubectl: Kubectl, product: Product, no_cron_job, marked
 ):
     # Its builder compiles nothing, so the next pod waits for as long as it may.
@@ -106,7 +106,7 @@ def test_the_operator_lets_go_of_its_builder_and_at_the_deadline_of_the_next_pod
     assert released(free) == "ReleasedAtDeadline" and is_marked(free)
 
 
-def test_cachewarm_release_lets_go_of_a_pod_past_its_deadline(
+def test_cachewarm_release_releases_a_pod_past_its_deadline(
     kubectl: Kubectl, alone: Product, marked
 ):
     kubectl.apply(held_pod("due", until=-10))

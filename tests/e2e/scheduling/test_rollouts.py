@@ -13,7 +13,7 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import accept, warm_up
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, injected, released, wish_for
+from harness.warmup import Warmup, gated, injected, released, warmup_for
 
 NODES = ("node-a", "node-b")
 # A gate that would wait far longer than any rollout here may take, were it not to step aside.
@@ -41,7 +41,7 @@ def warm(kubectl: Kubectl, server: Sleeper, **gate: object) -> Warmup:
     return warm_up(kubectl, server, gate=gate, caches=[KERNELS])
 
 
-def test_a_rolling_update_with_a_surge_never_falls_below_its_replicas(
+def test_rolling_update_with_surge_never_falls_below_its_replicas(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     server = compiler("surge", NODES)
@@ -86,11 +86,11 @@ def test_recreate_is_not_held_while_nothing_serves(
     wait_for("the new image was built", lambda: len(warmup.bundles) == 2, 120, kubectl)
 
 
-def test_a_stateful_set_in_order_is_not_held(kubectl: Kubectl, product: Product, cluster: Cluster):
+def test_ordered_stateful_set_is_not_held(kubectl: Kubectl, product: Product, cluster: Cluster):
     server = compiler("ordered", NODES)
     server.replicas = 2
-    wish = wish_for(server.stateful_set(), gate=PATIENT, caches=[KERNELS])
-    kubectl.apply(server.stateful_set(), wish)
+    desired = warmup_for(server.stateful_set(), gate=PATIENT, caches=[KERNELS])
+    kubectl.apply(server.stateful_set(), desired)
     Warmup(kubectl, server.name).wait_injecting()
     pods.wait_ready(kubectl, server.name, 2, 240)
     wait_for(
@@ -105,13 +105,13 @@ def test_a_stateful_set_in_order_is_not_held(kubectl: Kubectl, product: Product,
     assert [(injected(pod), released(pod)) for pod in rolled] == [(True, "")] * 2
 
 
-def test_a_job_with_a_deadline_ends_within_it(kubectl: Kubectl, product: Product):
+def test_job_with_a_deadline_ends_within_it(kubectl: Kubectl, product: Product):
     server = trainer("hurried", NODES)
     server.replicas = 1
     job = server.job()
     job["spec"].update({"activeDeadlineSeconds": 60, "suspend": True})
     compile_spec = {"builder": "FirstPod"}
-    kubectl.apply(job, wish_for(job, gate=PATIENT, caches=[KERNELS], compile=compile_spec))
+    kubectl.apply(job, warmup_for(job, gate=PATIENT, caches=[KERNELS], compile=compile_spec))
     Warmup(kubectl, server.name).wait_injecting()
     kubectl.patch("job", server.name, {"spec": {"suspend": False}})
     pod = wait_for("its pod", lambda: pods.of(kubectl, server.name), 30, kubectl)[0]
@@ -149,7 +149,7 @@ def assert_rolls(kubectl: Kubectl, cluster: Cluster, server: Sleeper) -> None:
 
 
 @pytest.mark.parametrize("gate", ["Auto", "Hold"])
-def test_a_full_quota_does_not_stop_a_rollout_without_a_surge(
+def test_full_quota_does_not_stop_a_rollout_without_surge(
     kubectl: Kubectl, product: Product, cluster: Cluster, gate: str
 ):
     """Room for one pod only: what must go first goes first, and its place is not waited for."""
@@ -159,7 +159,7 @@ def test_a_full_quota_does_not_stop_a_rollout_without_a_surge(
     assert_rolls(kubectl, cluster, server)
 
 
-def test_a_builder_job_gives_back_the_only_place_of_a_full_quota(
+def test_builder_job_frees_the_last_pod_of_a_full_quota(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     """It has the place before the first pod is asked for, and may have it between two."""
@@ -190,7 +190,7 @@ exec sleep 3600
     "serves_after,deadline,is_held",
     [(0, 40, True), (14, 24, False)],
 )
-def test_a_rollout_whose_bundle_never_comes_keeps_its_progress_deadline(
+def test_rollout_without_a_bundle_meets_its_progress_deadline(
     kubectl: Kubectl,
     product: Product,
     cluster: Cluster,
@@ -202,8 +202,8 @@ def test_a_rollout_whose_bundle_never_comes_keeps_its_progress_deadline(
     deployment = slow_to_serve("urgent", serves_after, replicas=0).deployment()
     deployment["spec"]["progressDeadlineSeconds"] = deadline
     deployment["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-    wish = wish_for(deployment, gate=PATIENT, caches=[CACHE], compile={"builder": "FirstPod"})
-    kubectl.apply(deployment, wish)
+    desired = warmup_for(deployment, gate=PATIENT, caches=[CACHE], compile={"builder": "FirstPod"})
+    kubectl.apply(deployment, desired)
     warmup = Warmup(kubectl, "urgent")
     warmup.wait_injecting()
     kubectl.scale("deployment", "urgent", 2)
@@ -224,7 +224,7 @@ def test_a_rollout_whose_bundle_never_comes_keeps_its_progress_deadline(
     assert len(warmup.bundles) == 1, "the new one never came"
 
 
-def test_a_job_that_compiles_gives_its_place_in_the_quota_to_a_pod_of_the_workload(
+def test_builder_job_frees_its_quota_for_a_workload_pod(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     """Room for the workload's pods at their most and for none beside them. The Job has a place only
@@ -234,8 +234,8 @@ def test_a_job_that_compiles_gives_its_place_in_the_quota_to_a_pod_of_the_worklo
     forever = "trap '' TERM; while :; do sleep 0.2; done"
     compiles = {"name": "server", "command": ["/bin/sh", "-c", forever]}
     compile_spec = {"builder": "Job", "overrides": {"spec": {"containers": [compiles]}}}
-    wish = wish_for(deployment, gate=PATIENT, caches=[CACHE], compile=compile_spec)
-    kubectl.apply(quota(2), deployment, wish)
+    desired = warmup_for(deployment, gate=PATIENT, caches=[CACHE], compile=compile_spec)
+    kubectl.apply(quota(2), deployment, desired)
     warmup = Warmup(kubectl, "squeezed")
     warmup.wait_injecting()
     pods.wait_ready(kubectl, "squeezed", 1, 60)

@@ -9,7 +9,7 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import add_pod, until_released
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, injected, released, wish_for
+from harness.warmup import Warmup, gated, injected, released, warmup_for
 from harness.writes import at_rest, last_writes
 
 NODES = ("node-a", "node-b")
@@ -31,13 +31,13 @@ def server(name: str) -> Sleeper:
 
 def bring(kubectl: Kubectl, name: str, **compile_spec: object) -> Warmup:
     deployment = server(name).deployment()
-    wish = wish_for(
+    desired = warmup_for(
         deployment,
         gate={"mode": "Hold", "maxHoldSeconds": 300},
         caches=[CACHE],
         compile=compile_spec,
     )
-    kubectl.apply(deployment, wish)
+    kubectl.apply(deployment, desired)
     return Warmup(kubectl, name)
 
 
@@ -50,7 +50,7 @@ def versions(kubectl: Kubectl) -> dict[str, str]:
     }
 
 
-def test_a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes(
+def test_leader_paused_past_its_lease_writes_nothing(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     waiting = bring(kubectl, "waiting", builder="FirstPod", settleSeconds=SETTLE_SECONDS)

@@ -28,10 +28,10 @@ def test_samples_are_read_with_their_labels():
         ({"namespace": "c"}, {}),
     ],
 )
-def test_sums_go_by_label_and_leave_out_what_is_zero(where: dict, expected: dict):
+def test_sums_are_grouped_by_label_without_zeros(where: dict, expected: dict):
     assert by_label(parse(TEXT), "starts_total", "result", **where) == expected
 
 
-def test_what_is_no_sample_is_refused():
+def test_invalid_sample_is_refused():
     with pytest.raises(ValueError, match="not a sample"):
         parse("<html>")

@@ -18,7 +18,7 @@ def with_directory(server: ModelServer, path: str) -> dict:
     return pod
 
 
-def test_the_first_start_is_cold_and_the_second_on_the_same_directory_warm(
+def test_second_start_on_the_same_directory_is_warm(
     cluster: Cluster, kubectl: Kubectl
 ):
     path = f"/var/lib/cachewarm/{kubectl.namespace}"
@@ -33,7 +33,7 @@ def test_the_first_start_is_cold_and_the_second_on_the_same_directory_warm(
     assert warm.full_hit and warm.right
 
 
-def test_without_a_directory_every_start_is_cold_also_as_another_user(kubectl: Kubectl):
+def test_start_without_a_directory_is_cold(kubectl: Kubectl):
     kubectl.apply(ModelServer(name="plain", nodes=("node-b",), run_as=1000).pod())
     start = pods.start(kubectl, pods.wait_ready(kubectl, "plain", 1, 180)[0])
     assert start.cold and start.right and start.dir.startswith("/tmp/")

@@ -29,7 +29,7 @@ def shell_pod(name: str, node: str, script: str, image: str = BUSYBOX) -> dict:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def test_every_node_runs_pods_and_has_a_disk_of_its_own(kubectl: Kubectl):
+def test_each_node_runs_pods_on_its_own_disk(kubectl: Kubectl):
     mark = kubectl.namespace
     kubectl.apply(*(shell_pod(n, n, f"echo {n} >/var/lib/cachewarm/{mark}") for n in NODES))
     pods.wait_ready(kubectl, "shell", 3, 60)
@@ -47,7 +47,7 @@ def test_pods_reach_each_other_and_the_api_server_across_nodes(kubectl: Kubectl)
     kubectl.execute("left", "sh", "-c", "echo | nc -w 3 $KUBERNETES_SERVICE_HOST 443")
 
 
-def test_an_image_is_pulled_from_the_registry_also_after_its_restart(
+def test_image_is_pulled_after_a_registry_restart(
     cluster: Cluster, kubectl: Kubectl
 ):
     archive = cluster.base_image("busybox")
@@ -57,7 +57,7 @@ def test_an_image_is_pulled_from_the_registry_also_after_its_restart(
     pods.wait_ready(kubectl, "shell", 1, 60)
 
 
-def test_the_throttling_proxy_slows_and_frees_a_download(cluster: Cluster, kubectl: Kubectl):
+def test_throttling_proxy_slows_and_frees_a_download(cluster: Cluster, kubectl: Kubectl):
     cluster.push(cluster.base_image("busybox"), "test/busybox", "throttle")
     layer = cluster.largest_layer("test/busybox", "throttle")
     address = f"http://{THROTTLED_REGISTRY}/v2/test/busybox/blobs/{layer['digest']}"
@@ -72,7 +72,7 @@ def test_the_throttling_proxy_slows_and_frees_a_download(cluster: Cluster, kubec
     assert slow > 3 * quick
 
 
-def test_a_power_cut_ends_every_process_and_keeps_the_disk(cluster: Cluster, kubectl: Kubectl):
+def test_power_cut_ends_every_process_and_keeps_the_disk(cluster: Cluster, kubectl: Kubectl):
     mark = f"/var/lib/cachewarm/{kubectl.namespace}"
     kubectl.apply(shell_pod("victim", "node-b", f"[ -e {mark} ] || echo once >{mark}"))
     first = pods.wait_ready(kubectl, "shell", 1, 60)[0]
@@ -88,7 +88,7 @@ def test_a_power_cut_ends_every_process_and_keeps_the_disk(cluster: Cluster, kub
     kubectl.execute("victim", "rm", mark)
 
 
-def test_a_fourth_node_joins_and_leaves_without_a_trace(cluster: Cluster, kubectl: Kubectl):
+def test_fourth_node_joins_and_leaves_no_trace(cluster: Cluster, kubectl: Kubectl):
     try:
         cluster.verb("node-up", "node-d")
         kubectl.apply(shell_pod("late", "node-d", "true"))
@@ -98,13 +98,13 @@ def test_a_fourth_node_joins_and_leaves_without_a_trace(cluster: Cluster, kubect
     assert kubectl.get("node", "node-d") is None
 
 
-def test_the_api_server_restarts_and_keeps_what_it_knew(cluster: Cluster, kubectl: Kubectl):
+def test_api_server_keeps_its_objects_over_a_restart(cluster: Cluster, kubectl: Kubectl):
     kubectl.run("create", "configmap", "kept", "--from-literal=a=b")
     cluster.verb("apiserver-restart")
     assert kubectl.get("configmap", "kept")["data"] == {"a": "b"}
 
 
-def test_a_lost_node_is_noticed(cluster: Cluster, kubectl: Kubectl):
+def test_lost_node_becomes_not_ready(cluster: Cluster, kubectl: Kubectl):
     def ready() -> str:
         conditions = kubectl.get("node", "node-c")["status"]["conditions"]
         return next(c["status"] for c in conditions if c["type"] == "Ready")
@@ -118,13 +118,13 @@ def test_a_lost_node_is_noticed(cluster: Cluster, kubectl: Kubectl):
 
 
 @pytest.mark.parametrize("name", ["node-z", "worker", "node-1"])
-def test_a_wrong_node_name_is_refused_with_the_names_that_exist(cluster: Cluster, name: str):
+def test_unknown_node_name_is_refused(cluster: Cluster, name: str):
     with pytest.raises(AssertionError, match="expected node-a to node-i"):
         cluster.verb("node-up", name)
 
 
 @pytest.mark.parametrize("program", ["kubebox", "containerd"])
-def test_what_ends_in_a_node_is_started_again_and_its_pods_go_on(
+def test_processes_of_a_node_are_restarted_and_its_pods_keep_running(
     cluster: Cluster, kubectl: Kubectl, program: str
 ):
     def running() -> set[str]:

@@ -28,7 +28,7 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
-def test_a_process_lives_until_its_last_thread_has_ended(tmp_path: Path):
+def test_process_lives_until_its_last_thread_ends(tmp_path: Path):
     daemon = Daemon(tmp_path, "headless")
     port_file = tmp_path / "port"
     daemon.start(sys.executable, "-c", HEADLESS, port_file)
@@ -41,7 +41,7 @@ def test_a_process_lives_until_its_last_thread_has_ended(tmp_path: Path):
         socket.create_connection(("127.0.0.1", int(port_file.read_text())), timeout=10)
 
 
-def test_another_process_with_the_pid_of_before_is_not_taken_for_ours(tmp_path: Path):
+def test_reused_pid_is_not_mistaken_for_the_process(tmp_path: Path):
     daemon = Daemon(tmp_path, "sleeper")
     daemon.start("/usr/bin/sleep", "600")
     pid_file = tmp_path / "sleeper.pid"

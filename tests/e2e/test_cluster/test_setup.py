@@ -22,7 +22,7 @@ def shell(cache: Path, script: str) -> subprocess.CompletedProcess:
     )
 
 
-def test_an_artifact_is_built_once_for_a_key_and_anew_for_another(tmp_path: Path):
+def test_artifact_is_built_once_per_key(tmp_path: Path):
     script = 'build() { echo "built $1"; date +%N >"$1/made"; }; cached thing KEY build'
     first = shell(tmp_path, script.replace("KEY", "k1"))
     again = shell(tmp_path, script.replace("KEY", "k1"))
@@ -35,7 +35,7 @@ def test_an_artifact_is_built_once_for_a_key_and_anew_for_another(tmp_path: Path
 @pytest.mark.parametrize(
     "body", ["false; true", "exit 3", "echo $undefined_word", "kill -9 $BASHPID"]
 )
-def test_a_build_that_fails_anywhere_is_not_kept_and_is_tried_again(tmp_path: Path, body: str):
+def test_failed_build_is_discarded_and_retried(tmp_path: Path, body: str):
     failed = shell(tmp_path, f'build() {{ touch "$1/torn"; {body}; }}; cached thing k build')
     assert failed.returncode != 0 and "thing: failed" in failed.stderr
     assert not (tmp_path / "thing/current").exists()
@@ -44,7 +44,7 @@ def test_a_build_that_fails_anywhere_is_not_kept_and_is_tried_again(tmp_path: Pa
     assert sorted(p.name for p in (tmp_path / "thing/k").iterdir()) == [".complete", "whole"]
 
 
-def test_two_at_once_build_one_artifact(tmp_path: Path):
+def test_concurrent_calls_build_one_artifact(tmp_path: Path):
     log = tmp_path / "log"
     build = f"build() {{ echo x >>{log}; sleep 0.5; }}"
     script = f"{build}; cached thing k build & cached thing k build; wait"
@@ -52,7 +52,7 @@ def test_two_at_once_build_one_artifact(tmp_path: Path):
     assert log.read_text() == "x\n"
 
 
-def test_a_key_depends_on_contents_and_words(tmp_path: Path):
+def test_key_depends_on_contents_and_words(tmp_path: Path):
     (tmp_path / "a").write_text("1")
     (tmp_path / "b").write_text("2")
     calls = ["a", "b", "a -- w", "a -- w v", "a b", "-- w"]
@@ -75,7 +75,7 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-def test_the_same_tree_gives_the_same_image_whatever_the_times_are(tmp_path: Path):
+def test_same_tree_gives_the_same_image_at_any_time(tmp_path: Path):
     root = tree(tmp_path)
     assert pack(tmp_path, "1.tar", "localhost/x:1", f"{root}=/", "=/tmp").returncode == 0
     os.utime(root / "usr/bin/tool", (1, 1))
@@ -114,7 +114,7 @@ def test_links_modes_and_user_arrive_in_the_image(tmp_path: Path):
         (("localhost/x:1", "/no/such/file=/x"), "no such file"),
     ],
 )
-def test_wrong_words_are_refused_and_leave_no_file(tmp_path: Path, words, message):
+def test_wrong_arguments_are_refused_and_leave_no_file(tmp_path: Path, words, message):
     done = pack(tmp_path, "x.tar", *words)
     assert done.returncode != 0 and message in done.stderr
     assert not (tmp_path / "x.tar").exists()

@@ -21,17 +21,17 @@ LINE = (
         (1, 0, 0, "3.37", True, False, False),
     ],
 )
-def test_a_start_is_judged_by_counters_and_directory(
+def test_start_is_classified_by_counters_and_directory(
     hit, miss, built, diff, full_hit, cold, right
 ):
     start = parse("noise\n" + LINE.format(hit=hit, miss=miss, built=built, diff=diff))
     assert (start.full_hit, start.cold, start.right) == (full_hit, cold, right)
 
 
-def test_a_log_without_the_line_is_no_start():
+def test_log_without_ready_line_is_no_start():
     assert parse("Traceback\nALREADY total_s=1\n") is None
 
 
-def test_a_line_with_a_field_missing_is_refused():
+def test_ready_line_with_a_missing_field_is_refused():
     with pytest.raises(ValueError, match="max_diff"):
         parse(LINE.format(hit=1, miss=0, built=0, diff="0").replace("max_diff=0", ""))

@@ -102,7 +102,7 @@ class Holds:
         pod: str
         created: float
         noted: float | None = None
-        told: bool = False
+        reported: bool = False
 
     def __init__(self, longest: float, excuses: Excuses, tally: Tally):
         self._longest = longest  # seconds that a warmup here allows at most
@@ -144,9 +144,9 @@ class Holds:
         self._tally.longest_hold = max(self._tally.longest_hold, now - hold.created)
         if late > self._tally.latest:
             self._tally.latest, self._tally.latest_excused = late, excused
-        if late <= GRACE or hold.told:
+        if late <= GRACE or hold.reported:
             return []
-        hold.told = True
+        hold.reported = True
         noted = "noted" if hold.noted is not None else "by its creation, nothing was noted"
         words = f"{late:.1f} s past its deadline ({noted}; {excused:.1f} s more were excused)"
         return [Violation(now, HELD, hold.pod, words)]
@@ -163,7 +163,7 @@ class Builders:
         self._asked: dict[str, set[tuple[tuple[str, str], str]]] = {}  # by node
         self._known: set[str] = set()
         self._since: dict[tuple[str, str], float] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def see(self, seen: Seen) -> list[Violation]:
         thing = seen.object
@@ -188,8 +188,8 @@ class Builders:
             self._known |= found
             if len(found) < 2:
                 self._since.pop(key, None)
-            elif now - self._since.setdefault(key, now) > OVERLAP and key not in self._told:
-                self._told.add(key)
+            elif now - self._since.setdefault(key, now) > OVERLAP and key not in self._reported:
+                self._reported.add(key)
                 both = ", ".join(sorted(name(self._pods[uid]) for uid in found))
                 words = f"{both} for {OVERLAP:.0f} s and more"
                 out.append(Violation(now, BUILDERS, f"warmup {key[0]}, key {key[1][:8]}", words))
@@ -234,7 +234,7 @@ class BoundPods:
     def __init__(self, tally: Tally):
         self._tally = tally
         self._as_bound: dict[str, dict[str, str]] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def see(self, seen: Seen) -> list[Violation]:
         pod = seen.object
@@ -256,9 +256,9 @@ class BoundPods:
         if START in changed and START not in before:
             changed.remove(START)
             before[START] = now[START]
-        if not changed or seen.uid in self._told:
+        if not changed or seen.uid in self._reported:
             return []
-        self._told.add(seen.uid)
+        self._reported.add(seen.uid)
         words = "; ".join(f"{each}: {before.get(each)} -> {now.get(each)}" for each in changed)
         return [Violation(seen.at, BOUND, name(pod), words)]
 

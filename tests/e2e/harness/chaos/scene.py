@@ -13,7 +13,7 @@ from ..kubectl import Kubectl
 from ..model_server import ModelServer
 from ..product import Product
 from ..waiting import wait_for
-from ..warmup import Warmup, gated, wish, wish_for
+from ..warmup import Warmup, gated, make_warmup, warmup_for
 
 LONGEST_HOLD = 30  # seconds; no warmup here ever allows more
 IMAGES = tuple(f"r{number}" for number in range(1, 5))
@@ -78,23 +78,23 @@ def _spread(app: str) -> dict:
 
 
 @dataclass
-class Cast:
+class Workload:
     """One warmup and, unless it is of a bare template, its Deployment; both as they end."""
 
-    wish: dict
+    desired: dict
     deployment: dict | None = None
     images: tuple[str, ...] = ()  # that its template may be changed to
 
     @property
     def name(self) -> str:
-        return self.wish["metadata"]["name"]
+        return self.desired["metadata"]["name"]
 
     @property
     def replicas(self) -> int:
         return self.deployment["spec"]["replicas"] if self.deployment else 0
 
 
-def casts() -> list[Cast]:
+def workloads() -> list[Workload]:
     light = tuple(f"registry.test/{REPOSITORY}:{image}" for image in IMAGES)
     held, weighed = LightServer("held", 5).deployment(), LightServer("weighed", 3).deployment()
     torch = ModelServer(name="torch", replicas=3, spec=_spread("torch")).deployment()
@@ -105,15 +105,15 @@ def casts() -> list[Cast]:
     hold = {"mode": "Hold", "maxHoldSeconds": 20}
     auto = {"mode": "Auto", "maxHoldSeconds": LONGEST_HOLD}
     return [
-        Cast(wish_for(held, caches=_CACHES, compile=first_pod, gate=hold), held, light),
-        Cast(wish_for(weighed, caches=_CACHES, compile=first_pod, gate=auto), weighed, light),
-        Cast(
-            wish_for(torch, compile={**first_pod, "timeoutSeconds": 300}, gate=hold),
+        Workload(warmup_for(held, caches=_CACHES, compile=first_pod, gate=hold), held, light),
+        Workload(warmup_for(weighed, caches=_CACHES, compile=first_pod, gate=auto), weighed, light),
+        Workload(
+            warmup_for(torch, compile={**first_pod, "timeoutSeconds": 300}, gate=hold),
             torch,
             tuple(ModelServer(revision=number).image for number in (1, 2)),
         ),
-        Cast(
-            wish("by-job", template=template, caches=_CACHES, compile={**_COMPILE}),
+        Workload(
+            make_warmup("by-job", template=template, caches=_CACHES, compile={**_COMPILE}),
             images=light,
         ),
     ]
@@ -126,18 +126,18 @@ class Scene:
     cluster: Cluster
     product: Product
     kubectl: Kubectl
-    casts: list[Cast] = field(default_factory=casts)
+    workloads: list[Workload] = field(default_factory=workloads)
     off: set[str] = field(default_factory=set)
     operators: threading.Lock = field(default_factory=threading.Lock)
     # One verb that waits for the API server or takes it away at a time.
     power: threading.Lock = field(default_factory=threading.Lock)
 
-    def raise_curtain(self) -> None:
+    def set_up(self) -> None:
         for image in IMAGES:
             self.cluster.push(self.cluster.base_image("busybox"), REPOSITORY, image)
-        for cast in self.deployed_casts:
-            empty = {**cast.deployment["spec"], "replicas": 0}
-            self.kubectl.apply({**cast.deployment, "spec": empty})
+        for workload in self.deployed_workloads:
+            empty = {**workload.deployment["spec"], "replicas": 0}
+            self.kubectl.apply({**workload.deployment, "spec": empty})
         self.put_right()
         self.wait_converged(240)
 
@@ -145,17 +145,17 @@ class Scene:
         """What users would have in the end: every warmup as it was, every Deployment at its size.
         Images stay as the chaos left them. Pods that were made while their warmup was deleted, or
         paused, run without it until somebody restarts them: that is done here."""
-        for cast in self.casts:
-            self.kubectl.apply(cast.wish)
-        for cast in self.deployed_casts:
-            if not self.kubectl.get("deployment", cast.name):
-                self.kubectl.apply(cast.deployment)
-            warmup = Warmup(self.kubectl, cast.name)
+        for workload in self.workloads:
+            self.kubectl.apply(workload.desired)
+        for workload in self.deployed_workloads:
+            if not self.kubectl.get("deployment", workload.name):
+                self.kubectl.apply(workload.deployment)
+            warmup = Warmup(self.kubectl, workload.name)
             warmup.wait_injecting(120)
-            self.kubectl.scale("deployment", cast.name, cast.replicas)
-            found, uid = self.workload_pods(cast), warmup.uid
+            self.kubectl.scale("deployment", workload.name, workload.replicas)
+            found, uid = self.workload_pods(workload), warmup.uid
             if any(uid not in _mounted(pod) for pod in found):
-                self.kubectl.run("rollout", "restart", f"deployment/{cast.name}")
+                self.kubectl.run("rollout", "restart", f"deployment/{workload.name}")
         self._remove_orphans()
 
     def _remove_orphans(self) -> None:
@@ -169,12 +169,12 @@ class Scene:
                 self.kubectl.delete("replicaset", pods.name(thing))
 
     @property
-    def deployed_casts(self) -> list[Cast]:
-        return [cast for cast in self.casts if cast.deployment]
+    def deployed_workloads(self) -> list[Workload]:
+        return [workload for workload in self.workloads if workload.deployment]
 
     def another_operator_lives(self, but: str = "", off: str = "") -> bool:
         """One that is Ready, besides the pod `but`, and not on the node `off`. Hold `operators`
-        from the question to the deed."""
+        from the question to the action."""
         return any(
             pods.ready(pod) and pods.name(pod) != but and pods.node(pod) not in {*self.off, off}
             for pod in self.product.pods("operator")
@@ -187,8 +187,9 @@ class Scene:
     def pods(self) -> list[dict]:
         return [pod for pod in self.kubectl.list("pods") if not pods.deleted(pod)]
 
-    def workload_pods(self, cast: Cast) -> list[dict]:
-        found = [pod for pod in self.pods() if pod["metadata"]["labels"].get("app") == cast.name]
+    def workload_pods(self, workload: Workload) -> list[dict]:
+        app = workload.name
+        found = [pod for pod in self.pods() if pod["metadata"]["labels"].get("app") == app]
         return [p for p in found if "cachewarm.io/builder-key" not in p["metadata"]["labels"]]
 
     def builder_pods(self) -> list[dict]:
@@ -220,13 +221,13 @@ class Scene:
 
     def _not_warm(self) -> list[str]:
         out = []
-        for cast in self.casts:
-            warmup = Warmup(self.kubectl, cast.name)
+        for workload in self.workloads:
+            warmup = Warmup(self.kubectl, workload.name)
             for kind, reason in (("Ready", "Injecting"), ("Warm", "Distributed")):
                 seen = warmup.condition(kind)
                 if (seen.get("status"), seen.get("reason")) != ("True", reason):
-                    out.append(f"{cast.name}: {kind}={seen.get('status')} {seen.get('reason')}: "
-                               f"{seen.get('message')}")
+                    state = f"{kind}={seen.get('status')} {seen.get('reason')}"
+                    out.append(f"{workload.name}: {state}: {seen.get('message')}")
         return out
 
     def _jobs_left(self) -> list[str]:
@@ -235,12 +236,12 @@ class Scene:
 
     def _not_ready(self) -> list[str]:
         out = []
-        for cast in self.casts:
-            found = self.workload_pods(cast)
+        for workload in self.workloads:
+            found = self.workload_pods(workload)
             ready = sum(pods.ready(pod) for pod in found)
-            if len(found) != cast.replicas or ready != cast.replicas:
-                out.append(f"{cast.name}: {ready} of {len(found)} pods are Ready, "
-                           f"{cast.replicas} wanted")
+            if len(found) != workload.replicas or ready != workload.replicas:
+                out.append(f"{workload.name}: {ready} of {len(found)} pods are Ready, "
+                           f"{workload.replicas} wanted")
         nodes = {pods.name(node) for node in self.kubectl.list("nodes") if pods.ready(node)}
         out += [f"{node} is not Ready" for node in sorted(set(NODES) - nodes)]
         return out
@@ -258,15 +259,15 @@ class Scene:
             raise AssertionError("; ".join(open_points) + f"\n{error}") from error
         self.product.wait_ready(seconds)
 
-    def one(self, chance: random.Random) -> Cast:
+    def one(self, chance: random.Random) -> Workload:
         """Seldom the one that really compiles: it takes all of the machine."""
-        weights = [1 if cast.name == "torch" else 4 for cast in self.casts]
-        return chance.choices(self.casts, weights)[0]
+        weights = [1 if workload.name == "torch" else 4 for workload in self.workloads]
+        return chance.choices(self.workloads, weights)[0]
 
-    def deployed(self, chance: random.Random) -> Cast:
-        while not (cast := self.one(chance)).deployment:
+    def deployed(self, chance: random.Random) -> Workload:
+        while not (workload := self.one(chance)).deployment:
             continue
-        return cast
+        return workload
 
 
 def _mounted(pod: dict) -> str:

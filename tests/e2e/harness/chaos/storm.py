@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All of it at once, for a given time: deeds one after the other, and beside them outages and
+"""All of it at once, for a given time: actions one after the other, and beside them outages and
 denials, each in a thread and with a chance of its own."""
 
 import random
@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ..kubectl import KubectlError
 from . import outages
-from .deeds import DEEDS
+from .actions import ACTIONS
 from .denials import Denials
 from .excuses import Excuses
 from .scene import Scene
@@ -38,7 +38,7 @@ class Chaos:
     def run(self) -> None:
         """Everything is put right at the end, also when something broke."""
         turns = (
-            (self._deed, (0.2, 5.0)),
+            (self._action, (0.2, 5.0)),
             (self._outage, (10.0, 40.0)),
             (self._denial, (5.0, 25.0)),
         )
@@ -63,7 +63,7 @@ class Chaos:
             try:
                 kind, whom = turn(chance)
             except (KubectlError, AssertionError) as error:
-                self._tell("could not", str(error).strip().partition("\n")[0][:150])
+                self._report("could not", str(error).strip().partition("\n")[0][:150])
                 self._count(self.missed, "could not")
                 continue
             except Exception as error:  # a mistake of the chaos itself: the test has to fail
@@ -72,11 +72,11 @@ class Chaos:
                 raise
             self._count(self.done if whom else self.missed, kind)
             if whom:
-                self._tell(kind, whom)
+                self._report(kind, whom)
 
-    def _deed(self, chance: random.Random) -> tuple[str, str]:
-        weighed = chance.choices(DEEDS, [each.weight for each in DEEDS])[0]
-        return weighed.deed.__name__, weighed.deed(self._scene, chance)
+    def _action(self, chance: random.Random) -> tuple[str, str]:
+        weighed = chance.choices(ACTIONS, [each.weight for each in ACTIONS])[0]
+        return weighed.action.__name__, weighed.action(self._scene, chance)
 
     def _outage(self, chance: random.Random) -> tuple[str, str]:
         way = chance.choices((outages.cut_power, outages.replace_node), (3, 1))[0]
@@ -95,6 +95,6 @@ class Chaos:
         with self._counting:
             counter[kind] += 1
 
-    def _tell(self, kind: str, whom: str) -> None:
+    def _report(self, kind: str, whom: str) -> None:
         moment = datetime.fromtimestamp(time.time()).strftime("%H:%M:%S")
         print(f"{moment} {kind}: {whom}", file=sys.stderr, flush=True)

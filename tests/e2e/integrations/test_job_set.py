@@ -11,7 +11,7 @@ from harness.kubectl import Kubectl
 from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, injected, released, wish
+from harness.warmup import Warmup, gated, injected, released, make_warmup
 
 pytestmark = pytest.mark.usefixtures("job_set")
 
@@ -68,7 +68,7 @@ def taught(kubectl: Kubectl, server: Sleeper, **spec) -> Warmup:
     compile_spec = {"builder": "FirstPod", "settleSeconds": 2}
     selector = {"matchLabels": {"app": server.name}}
     kubectl.apply(
-        wish(server.name, selector=selector, caches=[CACHE], compile=compile_spec, **spec)
+        make_warmup(server.name, selector=selector, caches=[CACHE], compile=compile_spec, **spec)
     )
     run = f"{server.name}-0"
     kubectl.apply(job_set(run, server))
@@ -79,7 +79,7 @@ def taught(kubectl: Kubectl, server: Sleeper, **spec) -> Warmup:
     return warmup
 
 
-def test_what_all_ranks_of_a_run_compiled_is_there_for_the_next_run(
+def test_next_run_hits_with_the_files_of_all_ranks(
     kubectl: Kubectl, product: Product
 ):
     server = trainer("train", TWINS)
@@ -103,7 +103,7 @@ def test_what_all_ranks_of_a_run_compiled_is_there_for_the_next_run(
         assert_counted_hit(kubectl, pod)
 
 
-def test_a_cold_run_is_held_and_let_go_as_one(kubectl: Kubectl, product: Product):
+def test_cold_run_is_held_and_released_as_a_group(kubectl: Kubectl, product: Product):
     server = compiler("held", TWINS)
     warmup = taught(kubectl, server, gate={"mode": "Hold", "maxHoldSeconds": 600})
     wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)

@@ -11,7 +11,7 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import until_ready, until_released
 from harness.waiting import wait_for
-from harness.warmup import GATE, Warmup, gated, injected, released, wish_for
+from harness.warmup import GATE, Warmup, gated, injected, released, warmup_for
 
 # Of a pod that waits for quota; every one has the second too, with or without a topology.
 KUEUES = {"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"}
@@ -58,7 +58,7 @@ def sleeper(name: str) -> Sleeper:
 
 def holding(kubectl: Kubectl, server: Sleeper) -> Warmup:
     """A Deployment that knows nothing of Kueue, and every new pod of its labels is held."""
-    kubectl.apply(server.deployment(), wish_for(server.deployment(), **HOLD))
+    kubectl.apply(server.deployment(), warmup_for(server.deployment(), **HOLD))
     warmup = Warmup(kubectl, server.name)
     warmup.wait_injecting()
     wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)
@@ -70,7 +70,7 @@ def take_quota(kubectl: Kubectl, queue: str) -> dict:
     return until_ready(kubectl, kubectl.create(of_queue(sleeper("first").pod("first"), queue)))
 
 
-def test_a_pod_at_both_gates_is_let_go_by_us_and_waits_for_quota_alone(
+def test_pod_with_both_gates_is_released_and_waits_for_quota(
     kubectl: Kubectl, product: Product, queue: str
 ):
     first = take_quota(kubectl, queue)
@@ -85,7 +85,7 @@ def test_a_pod_at_both_gates_is_let_go_by_us_and_waits_for_quota_alone(
     assert injected(ready) and pods.restarts(ready) == 0
 
 
-def test_a_pod_that_kueue_has_admitted_is_not_held(kubectl: Kubectl, product: Product, queue: str):
+def test_pod_admitted_by_kueue_is_not_held(kubectl: Kubectl, product: Product, queue: str):
     """It has quota: while it waited for us, nobody else could use it."""
     server = sleeper("admitted")
     holding(kubectl, server)
@@ -104,13 +104,13 @@ def test_a_pod_that_kueue_has_admitted_is_not_held(kubectl: Kubectl, product: Pr
     assert released(ready) == "ReleasedOtherGate" and injected(ready)
 
 
-def test_a_deployment_of_a_queue_starts_warm_when_it_gets_quota(
+def test_queued_deployment_starts_warm_when_it_gets_quota(
     kubectl: Kubectl, product: Product, queue: str
 ):
     """Its second pod waits for quota while the first one compiles."""
     server = compiler("served", ("node-a", "node-b"), resources=SHARE)
     wanted = of_queue(server.deployment(), queue)
-    kubectl.apply(wanted, wish_for(wanted, caches=[CACHE], **HOLD))
+    kubectl.apply(wanted, warmup_for(wanted, caches=[CACHE], **HOLD))
     warmup = Warmup(kubectl, server.name)
     warmup.wait_injecting()
     assert not warmup.injection.get("gate")
@@ -130,7 +130,7 @@ def test_a_deployment_of_a_queue_starts_warm_when_it_gets_quota(
     assert_hit(kubectl, next_one)
 
 
-def test_a_job_of_a_queue_is_not_held_once_kueue_lets_it_start(
+def test_queued_job_is_not_held_after_kueue_starts_it(
     kubectl: Kubectl, product: Product, queue: str
 ):
     """Kueue holds a whole Job, by spec.suspend, and says so on the Job and not on its pods."""
@@ -139,7 +139,7 @@ def test_a_job_of_a_queue_is_not_held_once_kueue_lets_it_start(
     template["spec"]["restartPolicy"] = "Never"
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "batch"}}
     job["spec"] = {"template": template, "backoffLimit": 0}
-    kubectl.apply(of_queue(job, queue), wish_for(job, **HOLD))
+    kubectl.apply(of_queue(job, queue), warmup_for(job, **HOLD))
     warmup = Warmup(kubectl, "batch")
     warmup.wait_injecting()
     assert kubectl.get("job", "batch")["spec"]["suspend"] and not pods.of(kubectl, "batch")

@@ -84,7 +84,7 @@ def server() -> ModelServer:
     return ModelServer(name="torn", nodes=NODES)
 
 
-def test_nothing_torn_is_published_when_a_builder_is_killed_while_it_writes_native_code(
+def test_killed_builder_publishes_no_truncated_file(
     kubectl: Kubectl, product: Product, cluster: Cluster, server: ModelServer, tmp_path: Path
 ):
     warmup = accept(kubectl, server, gate={"mode": "Never"})
@@ -126,7 +126,7 @@ while not os.path.exists("/tmp/stop"):
 """
 
 
-def test_nothing_torn_is_published_when_a_capture_races_with_a_writer(
+def test_capture_beside_a_writer_publishes_no_truncated_file(
     kubectl: Kubectl, product: Product, cluster: Cluster, server: ModelServer, tmp_path: Path
 ):
     warmup = accept(kubectl, server, gate={"mode": "Never"}, compile={"settleSeconds": 1})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the chaos does, one deed at a time: kills, and edits that a user might make."""
+"""What the chaos does, one action at a time: kills, and edits that a user might make."""
 
 import random
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from ..cluster import NODES
 from ..product import LEASE
 from .scene import LONGEST_HOLD, Scene
 
-Deed = Callable[[Scene, random.Random], str]
+Action = Callable[[Scene, random.Random], str]
 NOTHING = ""
 
 
@@ -98,87 +98,87 @@ def delete_lease(scene: Scene, chance: random.Random) -> str:
 
 def delete_deployment(scene: Scene, chance: random.Random) -> str:
     """With its pods; it comes back at once, or when its turn is next, or with put_right()."""
-    cast = scene.deployed(chance)
-    there = scene.kubectl.get("deployment", cast.name)
+    workload = scene.deployed(chance)
+    there = scene.kubectl.get("deployment", workload.name)
     if there:
-        scene.kubectl.delete("deployment", cast.name, "--wait=false")
+        scene.kubectl.delete("deployment", workload.name, "--wait=false")
     if not there or chance.random() < 0.7:
-        scene.kubectl.apply(cast.deployment)
-    return cast.name
+        scene.kubectl.apply(workload.deployment)
+    return workload.name
 
 
 def delete_warmup(scene: Scene, chance: random.Random) -> str:
     """It comes back with another uid, after a moment or together with the next put_right()."""
-    cast = scene.one(chance)
-    scene.kubectl.delete("cachewarmup", cast.name, "--wait=false")
+    workload = scene.one(chance)
+    scene.kubectl.delete("cachewarmup", workload.name, "--wait=false")
     if chance.random() < 0.7:
-        scene.kubectl.apply(cast.wish)
-    return cast.name
+        scene.kubectl.apply(workload.desired)
+    return workload.name
 
 
 def edit_warmup(scene: Scene, chance: random.Random) -> str:
-    cast = scene.one(chance)
+    workload = scene.one(chance)
     spec: dict = {"compile": {"settleSeconds": chance.randint(1, 4)}}
-    if cast.deployment:
+    if workload.deployment:
         mode = chance.choice(("Hold", "Hold", "Auto", "Never"))
         spec["gate"] = {"mode": mode, "maxHoldSeconds": chance.randint(3, LONGEST_HOLD)}
     spec["paused"] = chance.random() < 0.15
-    scene.kubectl.apply(_merged(cast.wish, spec))
-    return f"{cast.name} {spec}"
+    scene.kubectl.apply(_merged(workload.desired, spec))
+    return f"{workload.name} {spec}"
 
 
-def _merged(wish: dict, spec: dict) -> dict:
-    compile_spec = {**wish["spec"].get("compile", {}), **spec["compile"]}
-    return {**wish, "spec": {**wish["spec"], **spec, "compile": compile_spec}}
+def _merged(desired: dict, spec: dict) -> dict:
+    compile_spec = {**desired["spec"].get("compile", {}), **spec["compile"]}
+    return {**desired, "spec": {**desired["spec"], **spec, "compile": compile_spec}}
 
 
 def scale(scene: Scene, chance: random.Random) -> str:
-    cast = scene.deployed(chance)
-    size = chance.choice((0, 1, 2, 4, 6, 8)) if cast.name != "torch" else chance.randint(1, 4)
-    scene.kubectl.scale("deployment", cast.name, size)
-    return f"{cast.name} to {size}"
+    workload = scene.deployed(chance)
+    size = chance.choice((0, 1, 2, 4, 6, 8)) if workload.name != "torch" else chance.randint(1, 4)
+    scene.kubectl.scale("deployment", workload.name, size)
+    return f"{workload.name} to {size}"
 
 
 def edit_image(scene: Scene, chance: random.Random) -> str:
     """Another image is another key: it has to be built."""
-    cast = scene.one(chance)
-    image = chance.choice(cast.images)
-    if cast.deployment:
-        scene.kubectl.run("set", "image", f"deployment/{cast.name}", f"server={image}")
-        return f"{cast.name} to {image}"
-    template = cast.wish["spec"]["template"]
+    workload = scene.one(chance)
+    image = chance.choice(workload.images)
+    if workload.deployment:
+        scene.kubectl.run("set", "image", f"deployment/{workload.name}", f"server={image}")
+        return f"{workload.name} to {image}"
+    template = workload.desired["spec"]["template"]
     template["spec"]["containers"][0]["image"] = image
-    scene.kubectl.apply(cast.wish)
-    return f"{cast.name} to {image}"
+    scene.kubectl.apply(workload.desired)
+    return f"{workload.name} to {image}"
 
 
 def edit_template(scene: Scene, chance: random.Random) -> str:
     """Another revision of the same key."""
-    cast = scene.deployed(chance)
+    workload = scene.deployed(chance)
     value = f"FLAVOUR={chance.randint(0, 3)}"
-    scene.kubectl.run("set", "env", f"deployment/{cast.name}", value)
-    return f"{cast.name} {value}"
+    scene.kubectl.run("set", "env", f"deployment/{workload.name}", value)
+    return f"{workload.name} {value}"
 
 
 @dataclass(frozen=True)
-class Weighed:
-    deed: Deed
+class WeightedAction:
+    action: Action
     weight: int
 
 
-DEEDS = (
-    Weighed(kill_leader, 4),
-    Weighed(kill_standby, 3),
-    Weighed(kill_agent, 4),
-    Weighed(kill_builder, 6),
-    Weighed(delete_pod, 4),
-    Weighed(delete_job, 3),
-    Weighed(delete_node_cache, 2),
-    Weighed(delete_lease, 1),
-    Weighed(delete_deployment, 2),
-    Weighed(delete_warmup, 2),
-    Weighed(edit_warmup, 3),
-    Weighed(scale, 8),
-    Weighed(edit_image, 5),
-    Weighed(edit_template, 3),
+ACTIONS = (
+    WeightedAction(kill_leader, 4),
+    WeightedAction(kill_standby, 3),
+    WeightedAction(kill_agent, 4),
+    WeightedAction(kill_builder, 6),
+    WeightedAction(delete_pod, 4),
+    WeightedAction(delete_job, 3),
+    WeightedAction(delete_node_cache, 2),
+    WeightedAction(delete_lease, 1),
+    WeightedAction(delete_deployment, 2),
+    WeightedAction(delete_warmup, 2),
+    WeightedAction(edit_warmup, 3),
+    WeightedAction(scale, 8),
+    WeightedAction(edit_image, 5),
+    WeightedAction(edit_template, 3),
 )

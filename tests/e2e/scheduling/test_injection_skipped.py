@@ -16,7 +16,7 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import until_ready
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, injected, start_note, wait_event, wish_for
+from harness.warmup import Warmup, gated, injected, start_note, wait_event, warmup_for
 
 # Whoever waited for a bundle of the pod that slipped past would wait for this long.
 PATIENT = {"mode": "Hold", "maxHoldSeconds": 900}
@@ -37,22 +37,22 @@ def template(app: str) -> dict:
     return {"metadata": {"labels": {"app": app}}, "spec": pod["spec"]}
 
 
-def accepted_later(kubectl: Kubectl, name: str, **spec) -> None:
+def create_warmup(kubectl: Kubectl, name: str, **spec) -> None:
     """A Deployment without pods and its warmup, which the operator has not seen yet."""
     deployment = Sleeper(name=name, replicas=0).deployment()
     deployment["spec"]["template"] = template(name)
-    kubectl.apply(deployment, wish_for(deployment, compile={"builder": "FirstPod"}, **spec))
+    kubectl.apply(deployment, warmup_for(deployment, compile={"builder": "FirstPod"}, **spec))
 
 
-def has_our_directory(pod: dict) -> bool:
+def has_cache_directory(pod: dict) -> bool:
     """A volume of our name may be the user's."""
     return any(v["name"] == "cachewarm" and "hostPath" in v for v in pod["spec"]["volumes"])
 
 
-def told_cold(kubectl: Kubectl, name: str, words: str) -> None:
+def assert_skipped(kubectl: Kubectl, name: str, words: str) -> None:
     """It is Ready, was never held, and says itself that it started cold, and why."""
     ready = until_ready(kubectl, {"metadata": {"name": name}}, 60)
-    assert not has_our_directory(ready) and not gated(ready)
+    assert not has_cache_directory(ready) and not gated(ready)
     note = wait_for(
         f"{name} says how it started", lambda: start_note(kubectl.get("pod", name)), 60, kubectl
     )
@@ -63,29 +63,29 @@ def told_cold(kubectl: Kubectl, name: str, words: str) -> None:
 
 @pytest.fixture(scope="module")
 def warmup(shared: Kubectl, installation: Product) -> Warmup:
-    accepted_later(shared, "choosy")
+    create_warmup(shared, "choosy")
     found = Warmup(shared, "choosy")
     found.wait_injecting()
     found.wait_admission(probed_pod("probe", "choosy"))
     return found
 
 
-class TestThoseThatMustBe:
-    def test_one_with_a_volume_of_our_name(self, shared: Kubectl, warmup: Warmup):
+class TestSkippedPods:
+    def test_pod_with_a_volume_named_cachewarm_is_skipped(self, shared: Kubectl, warmup: Warmup):
         pod = probed_pod("own-volume", "choosy")
         pod["spec"]["volumes"] = [{"name": "cachewarm", "emptyDir": {}}]
         shared.apply(pod)
-        told_cold(shared, "own-volume", "rename it")
+        assert_skipped(shared, "own-volume", "rename it")
 
-    def test_one_that_mounts_below_our_path(self, shared: Kubectl, warmup: Warmup):
+    def test_pod_that_mounts_below_the_cache_path_is_skipped(self, shared: Kubectl, warmup: Warmup):
         pod = probed_pod("own-mount", "choosy")
         mount = {"name": "mine", "mountPath": "/var/cache/cachewarm/triton"}
         pod["spec"]["containers"][0]["volumeMounts"] = [mount]
         pod["spec"]["volumes"] = [{"name": "mine", "emptyDir": {}}]
         shared.apply(pod)
-        told_cold(shared, "own-mount", "mount it elsewhere")
+        assert_skipped(shared, "own-mount", "mount it elsewhere")
 
-    def test_those_of_a_daemon_set(self, shared: Kubectl, warmup: Warmup):
+    def test_daemon_set_pod_is_skipped(self, shared: Kubectl, warmup: Warmup):
         marked = template("choosy")
         # Else it would adopt the pods of the other tests.
         marked["metadata"]["labels"]["set"] = "everywhere"
@@ -99,10 +99,10 @@ class TestThoseThatMustBe:
             found = pods.of(shared, "choosy")
             return next((n for n in map(pods.name, found) if n.startswith("everywhere")), "")
 
-        told_cold(shared, wait_for("its pod", made, 60, shared), "DaemonSet")
+        assert_skipped(shared, wait_for("its pod", made, 60, shared), "DaemonSet")
         shared.delete("daemonset", "everywhere")
 
-    def test_a_pod_that_names_its_node_is_not_held_and_has_the_cache(
+    def test_pod_with_node_name_is_injected_and_not_held(
         self, shared: Kubectl, warmup: Warmup
     ):
         pod = probed_pod("placed", "choosy")
@@ -151,7 +151,7 @@ class Sprinter:
         self._over.set()
 
 
-def test_one_that_slips_past_the_policy_starts_cold_is_counted_and_nobody_waits_for_it(
+def test_pod_created_before_the_policy_acts_starts_cold_and_is_counted(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     """5 of 20 do in Kubernetes 1.36.1; so there are as many tries as it takes."""
@@ -161,7 +161,7 @@ def test_one_that_slips_past_the_policy_starts_cold_is_counted_and_nobody_waits_
         names = [f"new-{number}-{each}" for each in range(WARMUPS)]
         with Sprinter(api, kubectl.namespace, set(names)):
             for name in names:
-                accepted_later(kubectl, name, gate=PATIENT)
+                create_warmup(kubectl, name, gate=PATIENT)
         made = {name: kubectl.get("pod", f"{name}-early") for name in names}
         slipped = [name for name, pod in made.items() if not injected(pod)]
         print(f"{len(slipped)} of {len(names)} slipped past the policy")
@@ -170,7 +170,8 @@ def test_one_that_slips_past_the_policy_starts_cold_is_counted_and_nobody_waits_
         kubectl.run("delete", "cachewarmups,deployments,pods", "--all", "--wait=false")
     assert slipped, "no pod slipped past the policy"
     for name in slipped[:3]:
-        told_cold(kubectl, f"{name}-early", "before the admission policy had seen the CacheWarmup")
+        why = "before the admission policy had seen the CacheWarmup"
+        assert_skipped(kubectl, f"{name}-early", why)
         warmup = Warmup(kubectl, name)
         wait_for("it is counted", lambda w=warmup: w.counts.get("cold") == 1, 30, kubectl)
         assert all(b.get("podName") != f"{name}-early" for b in warmup.builders)

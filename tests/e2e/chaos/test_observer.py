@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The witness misses nothing when its watch breaks, and does not keep it to itself when it could
+"""The observer misses nothing when its watch breaks, and does not keep it to itself when it could
 not judge. No cluster: the API server is a script."""
 
 import io
@@ -9,7 +9,7 @@ import threading
 import pytest
 from harness.chaos.excuses import Excuses
 from harness.chaos.judge import GATE
-from harness.chaos.witness import PATHS, UNJUDGED, Watch, Witness
+from harness.chaos.observer import PATHS, UNJUDGED, Observer, Watch
 from harness.waiting import wait_for
 
 
@@ -63,7 +63,7 @@ def follow(*answers: bytes | Exception) -> tuple[list[tuple[str, str]], Script, 
     return seen, script, excuses
 
 
-def test_a_watch_goes_on_where_it_ended():
+def test_watch_resumes_at_its_last_version():
     mark = ("BOOKMARK", {"metadata": {"resourceVersion": "9"}})
     seen, script, _ = follow(
         listed("5", pod("a", "3")),
@@ -75,7 +75,7 @@ def test_a_watch_goes_on_where_it_ended():
     assert starts == ["", "5", "7", "9"]
 
 
-def test_what_was_deleted_while_the_server_was_away_is_told():
+def test_deletion_during_an_outage_is_reported():
     seen, _, excuses = follow(
         listed("5", pod("a", "3"), pod("b", "4")),
         ConnectionResetError(),
@@ -86,14 +86,14 @@ def test_what_was_deleted_while_the_server_was_away_is_told():
     assert excuses.within(0, 1e12) > 0
 
 
-def test_a_place_that_the_server_has_forgotten_means_another_list():
+def test_expired_version_triggers_a_new_list():
     forgotten = ("ERROR", {"code": 410, "message": "too old resource version"})
     seen, script, _ = follow(listed("5"), watched(forgotten), listed("9", pod("a", "8")))
     assert seen == [("ADDED", "a")]
     assert "resourceVersion=9" in script.asked[-1]
 
 
-def test_a_line_that_was_cut_is_no_event():
+def test_truncated_line_is_no_event():
     half = watched(("ADDED", pod("a", "6")))[:20]
     seen, _, _ = follow(listed("5"), half, listed("9"))
     assert seen == []
@@ -119,18 +119,18 @@ def held(uid: str, version: str, **metadata: str) -> dict:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"creationTimestamp": "yesterday"}])
-def test_what_the_judge_cannot_judge_is_a_violation_and_the_watch_goes_on(metadata: dict):
+def test_error_of_the_judge_is_a_violation(metadata: dict):
     scripts = Scripts(listed("5"), watched(("ADDED", held("a", "6", **metadata))))
-    with Witness(scripts, 60, Excuses()) as witness:
+    with Observer(scripts, 60, Excuses()) as observer:
         assert scripts.pods.over.wait(30)
-    (violation,) = witness.violations
+    (violation,) = observer.violations
     assert f"Pod /a: {UNJUDGED}: " in violation
     assert "resourceVersion=6" in scripts.pods.asked[2], "no new list: the watch was well"
 
 
-def test_a_watch_that_dies_is_a_violation():
+def test_failed_watch_is_a_violation():
     scripts = Scripts(listed("5"), watched(("ADDED", {})))
-    with Witness(scripts, 60, Excuses()) as witness:
-        wait_for("it is told", lambda: witness.violations, 30)
-    (violation,) = witness.violations
+    with Observer(scripts, 60, Excuses()) as observer:
+        wait_for("it is told", lambda: observer.violations, 30)
+    (violation,) = observer.violations
     assert f"watch Pod: {UNJUDGED}: KeyError('metadata')" in violation

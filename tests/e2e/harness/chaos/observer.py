@@ -31,13 +31,13 @@ class Watch:
         self,
         api: Api,
         kind: str,
-        tell: Callable[[Seen], None],
+        report: Callable[[Seen], None],
         fail: Callable[[str, Exception], None],
         excuses: Excuses,
     ):
         self._api = api
         self._kind = kind
-        self._tell = tell
+        self._report = report
         self._fail = fail
         self._excuses = excuses
         self._known: dict[str, dict] = {}
@@ -108,10 +108,10 @@ class Watch:
             self._known.pop(uid, None)
         else:
             self._known[uid] = thing
-        self._tell(Seen(at=time.time(), type=kind, object=thing))
+        self._report(Seen(at=time.time(), type=kind, object=thing))
 
 
-class Witness:
+class Observer:
     """A context: from entering to leaving everything is watched and judged."""
 
     def __init__(self, api: Api, longest_hold: float, excuses: Excuses):
@@ -120,13 +120,13 @@ class Witness:
         self._unjudged: dict[str, Violation] = {}
         self._watches = [Watch(api, kind, self._see, self._fail, excuses) for kind in PATHS]
         self._stop = threading.Event()
-        self._looker = threading.Thread(target=self._look, daemon=True, name="witness")
+        self._looker = threading.Thread(target=self._look, daemon=True, name="observer")
 
-    def __enter__(self) -> "Witness":
+    def __enter__(self) -> "Observer":
         for watch in self._watches:
             watch.start()
         for watch in self._watches:
-            assert watch.listed.wait(60), "the API server does not answer the witness"
+            assert watch.listed.wait(60), "the API server does not answer the observer"
         self._looker.start()
         return self
 

@@ -10,7 +10,7 @@ from harness.kubectl import Kubectl
 from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.waiting import wait_for
-from harness.warmup import Warmup, gated, injected, released, wish_for
+from harness.warmup import Warmup, gated, injected, released, warmup_for
 
 pytestmark = pytest.mark.usefixtures("leader_worker_set")
 
@@ -62,7 +62,7 @@ def wait_available(kubectl: Kubectl, name: str, replicas: int) -> None:
     wait_for(f"{replicas} groups of {name} are ready", available, 240, kubectl)
 
 
-def test_an_annotated_set_is_warm_from_its_second_group_on(kubectl: Kubectl, product: Product):
+def test_second_group_of_an_annotated_set_starts_warm(kubectl: Kubectl, product: Product):
     server = compiler("ranks", TWINS)
     wanted = leader_worker_set(server, 0)
     wanted["metadata"]["annotations"] = {
@@ -102,11 +102,11 @@ def test_an_annotated_set_is_warm_from_its_second_group_on(kubectl: Kubectl, pro
     )
 
 
-def test_a_cold_group_is_held_and_released_as_one(kubectl: Kubectl, product: Product):
+def test_cold_group_is_held_and_released_together(kubectl: Kubectl, product: Product):
     server = compiler("held", TWINS)
     wanted = leader_worker_set(server, 0)
     spec = {"gate": {"mode": "Hold", "maxHoldSeconds": 600}, "caches": [CACHE]}
-    kubectl.apply(wanted, wish_for(wanted, compile={"builder": "FirstPod"}, **spec))
+    kubectl.apply(wanted, warmup_for(wanted, compile={"builder": "FirstPod"}, **spec))
     warmup = Warmup(kubectl, server.name)
     warmup.wait_injecting()
     wait_for("new pods are held", lambda: warmup.injection.get("gate"), 30, kubectl)

@@ -56,8 +56,8 @@ def cachewarm(kubeconfig: Path | str, *words: str) -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, timeout=180)
 
 
-class TestWithoutAnOperator:
-    def test_the_cron_job_frees_what_is_past_its_deadline_and_nothing_else(
+class TestWithoutOperator:
+    def test_cron_job_releases_only_pods_past_their_deadline(
         self, shared: Kubectl, alone: Product, no_cron_job
     ):
         shared.apply(
@@ -73,7 +73,9 @@ class TestWithoutAnOperator:
         assert gated(shared.get("pod", "not-due")) and gated(shared.get("pod", "unnoted"))
         shared.kill_pod("due")
 
-    def test_its_identity_can_change_nothing_else_of_a_pod(self, shared: Kubectl, alone: Product):
+    def test_cron_job_identity_cannot_change_other_pod_fields(
+        self, shared: Kubectl, alone: Product
+    ):
         shared.apply(held_pod("fixed", others=("example.com/other",)), small_pod("running"))
         cron = impersonating(shared, RELEASE)
         gates = "/spec/schedulingGates"
@@ -105,14 +107,14 @@ class TestWithoutAnOperator:
         assert pods.gates(shared.get("pod", "fixed")) == ["example.com/other"]
         shared.kill_pod("fixed")
 
-    def test_by_hand_with_rights_on_pods_alone(
+    def test_cli_releases_pods_with_pod_rights_only(
         self, shared: Kubectl, alone: Product, outside: Path
     ):
         shared.apply(held_pod("one"), held_pod("two", until=1800))
-        wished = cachewarm(outside, "release", "--all", "--dry-run", "--json")
-        assert wished.returncode == 0, wished.stderr
-        told = {pod["pod"]: pod["result"] for pod in json.loads(wished.stdout)["pods"]}
-        assert {"one", "two"} <= set(told) and set(told.values()) == {"would release"}
+        dry_run = cachewarm(outside, "release", "--all", "--dry-run", "--json")
+        assert dry_run.returncode == 0, dry_run.stderr
+        results = {pod["pod"]: pod["result"] for pod in json.loads(dry_run.stdout)["pods"]}
+        assert {"one", "two"} <= set(results) and set(results.values()) == {"would release"}
         assert gated(shared.get("pod", "one"))
 
         single = cachewarm(outside, "release", "one")
@@ -132,7 +134,7 @@ class TestWithoutAnOperator:
         elsewhere = cachewarm(outside, "release", "--all", "-A")
         assert elsewhere.returncode == 1 and "forbidden" in elsewhere.stderr
 
-    def test_the_cron_job_frees_a_pod_that_notes_nothing_a_minute_after_its_creation(
+    def test_cron_job_releases_a_pod_without_deadline_after_a_minute(
         self, shared: Kubectl, alone: Product
     ):
         shared.apply(held_pod("forgotten"), held_pod("patient", until=1800))
@@ -152,7 +154,7 @@ def removed(installation: Product, alone: Product):
 class TestUninstall:
     """Last: what it removes is put back for the tests of other files."""
 
-    def test_by_hand_nothing_is_held_any_more_and_running_pods_go_on(
+    def test_manual_uninstall_releases_held_pods_and_keeps_running_ones(
         self, shared: Kubectl, removed: Product, cluster: Cluster
     ):
         shared.apply(small_pod("running"))
@@ -164,7 +166,8 @@ class TestUninstall:
             cluster.state / "admin.kubeconfig", "release", "--all", "-A", "--remove-policy"
         )
         assert gone.returncode == 0, gone.stderr
-        assert released(until_ready(shared, {"metadata": {"name": "waiting"}})) == "ReleasedHoldingDisabled"
+        free = until_ready(shared, {"metadata": {"name": "waiting"}})
+        assert released(free) == "ReleasedHoldingDisabled"
         assert not gated(shared.create(small_pod("later", LABELS)))
         things = installation.objects(configuration(), lambda program: installation.Image("x"))
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": things})
@@ -174,7 +177,7 @@ class TestUninstall:
         assert pods.ready(shared.get("pod", "waiting"))
         assert not gated(shared.create(small_pod("much-later", LABELS)))
 
-    def test_helm_lets_go_of_every_pod_before_it_deletes_anything(
+    def test_helm_uninstall_releases_every_pod_first(
         self, shared: Kubectl, removed: Product, cluster: Cluster
     ):
         chart = Helm(cluster)
@@ -186,7 +189,8 @@ class TestUninstall:
             assert gated(shared.get("pod", "of-helm"))
         finally:
             chart.uninstall()
-        assert released(until_ready(shared, {"metadata": {"name": "of-helm"}})) == "ReleasedHoldingDisabled"
+        free = until_ready(shared, {"metadata": {"name": "of-helm"}})
+        assert released(free) == "ReleasedHoldingDisabled"
         assert not gated(shared.create(small_pod("after-helm", LABELS)))
         system = removed.kubectl
         for kind in ("cronjobs", "jobs", "deployments", "daemonsets"):

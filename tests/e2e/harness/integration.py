@@ -12,12 +12,12 @@ from . import pods
 from .kubectl import Kubectl
 from .waiting import wait_for
 
-_MOUNT = "/neighbour"
+_MOUNT = "/integration"
 _USER = 65532  # of the image that they ship in
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class Integration:
     """One of them. Its pods run the program that was built here, from the machine's disk; nothing
     else of its manifests is changed."""
 

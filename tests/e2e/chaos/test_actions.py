@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deeds of the chaos take only what they can do something to. No cluster: the API server and
+"""The actions of the chaos take only what they can do something to. No cluster: the API server and
 the nodes are a list of pods."""
 
 import random
 from types import SimpleNamespace
 
 import pytest
-from harness.chaos.deeds import NOTHING, kill_agent, kill_builder, kill_leader, kill_standby
+from harness.chaos.actions import NOTHING, kill_agent, kill_builder, kill_leader, kill_standby
 from harness.chaos.scene import Scene
 from harness.cluster import NODES
 
@@ -36,10 +36,10 @@ def scene(*there: dict) -> tuple[Scene, list[str]]:
         pods=lambda program: list(there), leader=lambda: "leader", kill=kill, kubectl=kubectl
     )
     cluster = SimpleNamespace(kill_in_pod=kill)
-    return Scene(cluster, product, kubectl, casts=[], off={OFF}), killed
+    return Scene(cluster, product, kubectl, workloads=[], off={OFF}), killed
 
 
-DEEDS = {
+ACTIONS = {
     kill_agent: "agent",
     kill_leader: "leader",
     kill_standby: "standby",
@@ -47,29 +47,29 @@ DEEDS = {
 }
 
 
-def beside(deed) -> list[dict]:
+def beside(action) -> list[dict]:
     """An operator is killed only where another one lives."""
-    other = {kill_leader: "other", kill_standby: "leader"}.get(deed)
+    other = {kill_leader: "other", kill_standby: "leader"}.get(action)
     return [pod(other, ON)] if other else []
 
 
-named = pytest.mark.parametrize("deed", DEEDS, ids=lambda deed: deed.__name__)
+named = pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
 
 
 @named
 @pytest.mark.parametrize("node", ["", OFF], ids=["not scheduled", "without power"])
-def test_a_pod_on_no_node_and_one_on_a_node_without_power_are_left_alone(deed, node):
-    whom, killed = scene(pod(DEEDS[deed], node), *beside(deed))
-    assert deed(whom, random.Random(1)) == NOTHING
+def test_action_skips_unscheduled_and_unreachable_pods(action, node):
+    whom, killed = scene(pod(ACTIONS[action], node), *beside(action))
+    assert action(whom, random.Random(1)) == NOTHING
     assert not killed
 
 
 @named
-def test_the_one_that_runs_is_found_beside_those_that_are_out_of_reach(deed):
-    name, others = DEEDS[deed], beside(deed)
+def test_action_chooses_the_running_pod(action):
+    name, others = ACTIONS[action], beside(action)
     out_of_reach = [] if others else [pod("new", ""), pod("dark", OFF)]
     whom, killed = scene(*out_of_reach, pod(name, ON), *others)
     choice = random.Random(1)
     choice.random = lambda: 0.0  # a builder's processes, not its pod
-    assert name in deed(whom, choice)
+    assert name in action(whom, choice)
     assert killed == [f"{name} on {ON}"]
