@@ -161,7 +161,7 @@ std::string Daemon::WhyNotReady() const {
 }
 
 Duration Daemon::StopLimit() const {
-  return process::kStopWithin + room_->webhook.StopDelay();
+  return process::kStopWithin + components_->webhook.StopDelay();
 }
 
 absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {

@@ -51,8 +51,8 @@ class Daemon {
   // webhook is installed, it is served; and not ready again while stopping.
   std::string WhyNotReady() const;
   bool IsReady() const { return WhyNotReady().empty(); }
-  // How long Run() may take from `stop`: process::kStopWithin, and the time for which a webhook
-  // that is served goes on answering.
+  // Returns the time that Run() may take after `stop`: process::kStopWithin plus the webhook's
+  // drain delay while it is served.
   Duration StopLimit() const;
 
  private:

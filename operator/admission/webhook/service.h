@@ -61,7 +61,8 @@ class Service {
   bool IsSettled() const { return settled_.load(); }
   // Port of the webhook; 0 while not serving. Thread-safe.
   uint16_t port() const { return port_.load(); }
-  // How long Run() goes on answering after `stop`: zero while it is not served. Thread-safe.
+  // Returns the time for which Run() keeps serving after `stop`; zero while not serving.
+  // Thread-safe.
   Duration StopDelay() const { return port_ == 0 ? Duration(0) : options_.drain_delay; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operator's picture of a large cluster takes: memory once everything is listed, and the
-// time of a round (observe, then decide) for each warmup, the first time and when nothing has
-// changed since. Arguments: nodes, pods beside the agents', warmups. One line a figure.
+// Measures the operator's cache of a large cluster: its memory once everything is listed, and the
+// time of a plan (observe, then decide) for each warmup, the first time and again without changes.
+// Arguments: nodes, pods in addition to the agents', warmups. Prints one line per figure.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lib/base/json_log.h"
-#include "operator/observe/snapshot.h"
 #include "operator/observe/cluster_cache.h"
+#include "operator/observe/snapshot.h"
 #include "operator/plan/plan.h"
 #include "tests/bench/world/generated.h"
 
@@ -43,7 +43,7 @@ void PrintMemory(const char* when) {
   std::fflush(stdout);
 }
 
-// Milliseconds that each of a few calls took.
+// The milliseconds of each of a few calls.
 class Times {
  public:
   template <typename Call>
@@ -62,7 +62,7 @@ class Times {
   std::vector<double> taken_;
 };
 
-// A round of every warmup, one after the other, as the controller does it.
+// Plans every warmup, one after the other, as the controller does.
 void Round(const observe::ClusterCache& cache, const char* title) {
   Times observing;
   Times deciding;

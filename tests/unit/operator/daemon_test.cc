@@ -50,11 +50,11 @@ class DaemonTest : public ::testing::Test {
 
   void Start() {
     daemon_ = std::make_unique<Daemon>(config_, DaemonDependencies{.client = hanging_,
-                                                            .clock = clock_,
-                                                            .random = [] { return 0.5; },
-                                                            .log = log_,
-                                                            .registry = *registry_,
-                                                            .metrics = metrics_});
+                                                                   .clock = clock_,
+                                                                   .random = [] { return 0.5; },
+                                                                   .log = log_,
+                                                                   .registry = *registry_,
+                                                                   .metrics = metrics_});
     running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
   }
 
@@ -284,10 +284,12 @@ TEST_F(DaemonWithWebhook, LostLeaseEndsDaemonAfterDraining) {
   EXPECT_TRUE(absl::IsAborted(running_.get()));
 }
 
-TEST_F(DaemonWithWebhook, HasTheTimeToDrainWhenItIsStopped) {
+TEST_F(DaemonWithWebhook, StopLimitIncludesDrainDelay) {
   Start();
-  ASSERT_TRUE(InSteps(seconds(1), [&] { return Leads() && log_.Has("there is no Secret"); }));
-  EXPECT_EQ(daemon_->StopLimit(), process::kStopWithin) << "nothing is served yet";
+  ASSERT_TRUE(InSteps(seconds(1), [&] {
+    return Leads() && log_.Has("for the webhook certificates does not exist");
+  }));
+  EXPECT_EQ(daemon_->StopLimit(), process::kStopWithin) << "not serving yet";
   PutSecret();
   ASSERT_TRUE(InSteps(seconds(2), [&] { return daemon_->IsReady(); }));
   EXPECT_EQ(daemon_->StopLimit(), process::kStopWithin + webhook::ServiceOptions().drain_delay);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every setting of the operator one test that goes from the text of the file to what the
-// operator does. Settings that only main.cc uses are in
-// tests/integration/operator/program_test.cc; EverySettingHasATest keeps the list complete.
+// Tests every setting of the operator from the text of the file to its effect. Settings used only
+// by main.cc are tested in tests/integration/operator/program_test.cc; EverySettingHasATest keeps
+// the list complete.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"
 #include "tests/fakes/setting_tests.h"
-#include "tests/unit/operator/objects.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
+#include "tests/unit/operator/objects.h"
 
 namespace cachewarm::op {
 namespace {
@@ -47,8 +47,8 @@ using testing::WarmupObject;
 
 const std::string kCpuClasses[] = {"x86-64-v4/amd-25-17/5c0d9f21", "x86-64-v3/intel-6-85/0123abcd"};
 
-// The operator as its configuration file makes it, over an API server in the process, with agents
-// that prepare whatever is wanted of them.
+// The operator with a configuration file, over an in-process API server, with agents that prepare
+// every directory.
 class OperatorSettings : public ::testing::Test {
  protected:
   OperatorSettings()
@@ -81,11 +81,11 @@ class OperatorSettings : public ::testing::Test {
     ASSERT_TRUE(config.ok()) << config.status();
     stop_ = {};
     daemon_ = std::make_unique<Daemon>(*config, DaemonDependencies{.client = server_,
-                                                            .clock = clock_,
-                                                            .random = [] { return 0.5; },
-                                                            .log = log_,
-                                                            .registry = *registry_,
-                                                            .metrics = metrics_});
+                                                                   .clock = clock_,
+                                                                   .random = [] { return 0.5; },
+                                                                   .log = log_,
+                                                                   .registry = *registry_,
+                                                                   .metrics = metrics_});
     running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
   }
   void Stop() {
@@ -99,7 +99,8 @@ class OperatorSettings : public ::testing::Test {
     }
   }
 
-  // Waits for `condition` while agents work; moves the clock by a second whenever nothing comes.
+  // Waits for `condition` while the agents work; advances the clock by a second whenever nothing
+  // happens.
   bool InTime(const std::function<bool()>& condition, int seconds_max = 120) {
     for (int i = 0; i < seconds_max; ++i) {
       Agents();
@@ -113,7 +114,7 @@ class OperatorSettings : public ::testing::Test {
     return false;
   }
 
-  // A node with a ready agent, which says what the node is.
+  // A node with a Ready agent that reports the node's CPU class.
   void PutNode(const std::string& name, const std::string& cpu_class = kCpuClasses[0]) {
     nodes_[name] = cpu_class;
     server_.Put(kube::kNodes, NodeObject(name, "uid-" + name));
@@ -128,7 +129,7 @@ class OperatorSettings : public ::testing::Test {
     server_.Put(kube::kNodeCaches, NodeCacheObject(name, "uid-" + name));
   }
 
-  // Every directory that a NodeCache wants is reported as prepared.
+  // Reports every directory in the NodeCaches as prepared.
   void Agents() {
     for (const auto& [name, cpu_class] : nodes_) {
       const kube::Object object = server_.Find(kube::kNodeCaches, {.name = name});
@@ -159,7 +160,7 @@ class OperatorSettings : public ::testing::Test {
     }
   }
 
-  // A Deployment of no replicas, and a warmup of it.
+  // A Deployment without replicas and its warmup.
   void PutWarmup(const std::string& name = "llama") {
     codec::Json deployment = DeploymentObject(name);
     deployment["spec"]["replicas"] = 0;
@@ -167,7 +168,7 @@ class OperatorSettings : public ::testing::Test {
     server_.Put(kube::kDeployments, deployment);
     server_.Put(kube::kCacheWarmups, WarmupObject(name));
   }
-  // One bundle in the status of the warmup llama, which fits every node of the first CPU class.
+  // Adds a bundle that fits every node of the first CPU class to the status of the warmup llama.
   void PutBundle() {
     const std::string key = *fingerprint::KeyOf({.gpu_type = "cpu",
                                                  .cpu_class = kCpuClasses[0],
@@ -190,7 +191,7 @@ class OperatorSettings : public ::testing::Test {
   codec::Json Warmup(const std::string& name = "llama") const {
     return *server_.Find(kube::kCacheWarmups, {"default", name});
   }
-  // Nodes whose NodeCache wants a bundle.
+  // Number of nodes whose NodeCache lists a bundle.
   int Fetching() const {
     int count = 0;
     for (const kube::Object& cache : server_.All(kube::kNodeCaches)) {
@@ -215,7 +216,7 @@ class OperatorSettings : public ::testing::Test {
 
 class BuildersJobsMax : public OperatorSettings, public ::testing::WithParamInterface<int> {};
 
-TEST_P(BuildersJobsMax, IsHowManyBuilderJobsAreMade) {
+TEST_P(BuildersJobsMax, LimitsBuilderJobs) {
   PutNode("n1", kCpuClasses[0]);
   PutNode("n2", kCpuClasses[1]);
   PutWarmup();
@@ -233,7 +234,7 @@ INSTANTIATE_TEST_SUITE_P(All, BuildersJobsMax, ::testing::Values(0, 1, 2));
 
 class FetchNodesMax : public OperatorSettings, public ::testing::WithParamInterface<int> {};
 
-TEST_P(FetchNodesMax, IsHowManyNodesFetchAtTheSameTime) {
+TEST_P(FetchNodesMax, LimitsFetchingNodes) {
   for (const char* name : {"n1", "n2", "n3"}) {
     PutNode(name);
   }
@@ -253,7 +254,7 @@ INSTANTIATE_TEST_SUITE_P(All, FetchNodesMax, ::testing::Values(1, 2));
 
 class FreshNodesTainted : public OperatorSettings, public ::testing::WithParamInterface<bool> {};
 
-TEST_P(FreshNodesTainted, IsWhetherPodsAreInjectedBeforeThereIsANode) {
+TEST_P(FreshNodesTainted, AllowsInjectionBeforeAnyNodeFits) {
   PutWarmup();
   Start(fmt::format("freshNodes: {{tainted: {}}}\n", GetParam()));
   ASSERT_TRUE(InTime([&] { return Warmup().contains("status"); }));
@@ -265,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(All, FreshNodesTainted, ::testing::Bool());
 
 class NodeCondition : public OperatorSettings, public ::testing::WithParamInterface<bool> {};
 
-TEST_P(NodeCondition, IsWhetherNodesSayThatTheyAreWarm) {
+TEST_P(NodeCondition, EnablesTheNodeCondition) {
   PutNode("n1");
   PutWarmup();
   Start(fmt::format("nodeCondition: {}\n", GetParam()));
@@ -279,7 +280,7 @@ TEST_P(NodeCondition, IsWhetherNodesSayThatTheyAreWarm) {
 
 INSTANTIATE_TEST_SUITE_P(All, NodeCondition, ::testing::Bool());
 
-TEST_F(OperatorSettings, RootIsTheDirectoryThatBuildersMount) {
+TEST_F(OperatorSettings, BuildersMountTheRoot) {
   PutNode("n1");
   PutWarmup();
   Start("root: /data/cachewarm\n");
@@ -289,7 +290,7 @@ TEST_F(OperatorSettings, RootIsTheDirectoryThatBuildersMount) {
 
 class OperatorWorkers : public OperatorSettings, public ::testing::WithParamInterface<int> {};
 
-TEST_P(OperatorWorkers, AreTheWarmupsReconciledAtTheSameTime) {
+TEST_P(OperatorWorkers, LimitConcurrentReconciles) {
   for (int i = 0; i < 8; ++i) {
     server_.Put(kube::kCacheWarmups, WarmupObject("w" + std::to_string(i)));
   }
@@ -323,14 +324,14 @@ TEST_P(OperatorWorkers, AreTheWarmupsReconciledAtTheSameTime) {
 
 INSTANTIATE_TEST_SUITE_P(All, OperatorWorkers, ::testing::Values(1, 5));
 
-TEST_F(OperatorSettings, LeaderElectIsWhetherALeaseIsHeld) {
+TEST_F(OperatorSettings, LeaderElectFalseTakesNoLease) {
   Start("leaderElect: false\n");
   const auto leads = [&] { return SeriesValue(registry_->Serialize(), "cachewarm_leader") == 1; };
   EXPECT_TRUE(InTime(leads, 20));
   EXPECT_TRUE(server_.All(kube::kLeases).empty());
 }
 
-TEST_F(OperatorSettings, NamespaceAndIdentityAreThoseOfTheLease) {
+TEST_F(OperatorSettings, LeaseHasNamespaceAndIdentity) {
   flags_ = {"--config=/c.yaml", "--namespace=team-a", "--identity=me"};
   Start("leaderElect: true\n");
   ASSERT_TRUE(InTime([&] { return !server_.All(kube::kLeases).empty(); }, 30));
@@ -339,7 +340,7 @@ TEST_F(OperatorSettings, NamespaceAndIdentityAreThoseOfTheLease) {
   EXPECT_THAT(kube::TextAt(*lease, {"spec", "holderIdentity"}), StartsWith("me_"));
 }
 
-// Whether something listens on this port of loopback.
+// True if a socket listens on this loopback port.
 bool IsServed(int port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{.sin_family = AF_INET,
@@ -361,14 +362,14 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-TEST_F(OperatorSettings, ListenIsTheAddressOfTheMetrics) {
+TEST_F(OperatorSettings, ListenSetsTheMetricsPort) {
   const int port = FreePort();
   Start(fmt::format("listen: 127.0.0.1:{}\n", port));
   EXPECT_TRUE(Eventually([&] { return daemon_->port() == port; }));
   EXPECT_TRUE(IsServed(port));
 }
 
-TEST_F(OperatorSettings, WebhookListenIsTheAddressOfTheWebhook) {
+TEST_F(OperatorSettings, WebhookListenSetsTheWebhookPort) {
   server_.Serve(kube::kMutatingPolicies, false);
   server_.Put(
       kube::kMutatingWebhooks,
@@ -390,23 +391,22 @@ TEST(EverySettingHasATest, OfTheOperator) {
                                  .version = "1"});
   ASSERT_TRUE(help.ok() && help->print.has_value());
   fakes::ExpectATestForEverySetting(
-      *help->print,
-      {
-          {"--config", {program, "LeadsAndServesAsItsFileSays"}},
-          {"--kubeconfig", {program, "LeadsAndServesAsItsFileSays"}},
-          {"--listen", {here, "ListenIsTheAddressOfTheMetrics"}},
-          {"--webhook-listen", {here, "WebhookListenIsTheAddressOfTheWebhook"}},
-          {"--root", {here, "RootIsTheDirectoryThatBuildersMount"}},
-          {"--leader-elect", {here, "LeaderElectIsWhetherALeaseIsHeld"}},
-          {"--log-level", {program, "LogLevelDropsLinesBelowIt"}},
-          {"--namespace", {here, "NamespaceAndIdentityAreThoseOfTheLease"}},
-          {"--identity", {here, "NamespaceAndIdentityAreThoseOfTheLease"}},
-          {"--workers", {here, "AreTheWarmupsReconciledAtTheSameTime"}},
-          {"--builder-jobs-max", {here, "IsHowManyBuilderJobsAreMade"}},
-          {"--fetch-nodes-max", {here, "IsHowManyNodesFetchAtTheSameTime"}},
-          {"--node-condition", {here, "IsWhetherNodesSayThatTheyAreWarm"}},
-          {"--fresh-nodes-tainted", {here, "IsWhetherPodsAreInjectedBeforeThereIsANode"}},
-      });
+      *help->print, {
+                        {"--config", {program, "LeadsAndServesAsItsFileSays"}},
+                        {"--kubeconfig", {program, "LeadsAndServesAsItsFileSays"}},
+                        {"--listen", {here, "ListenSetsTheMetricsPort"}},
+                        {"--webhook-listen", {here, "WebhookListenSetsTheWebhookPort"}},
+                        {"--root", {here, "BuildersMountTheRoot"}},
+                        {"--leader-elect", {here, "LeaderElectFalseTakesNoLease"}},
+                        {"--log-level", {program, "LogLevelDropsLinesBelowIt"}},
+                        {"--namespace", {here, "LeaseHasNamespaceAndIdentity"}},
+                        {"--identity", {here, "LeaseHasNamespaceAndIdentity"}},
+                        {"--workers", {here, "LimitConcurrentReconciles"}},
+                        {"--builder-jobs-max", {here, "LimitsBuilderJobs"}},
+                        {"--fetch-nodes-max", {here, "LimitsFetchingNodes"}},
+                        {"--node-condition", {here, "EnablesTheNodeCondition"}},
+                        {"--fresh-nodes-tainted", {here, "AllowsInjectionBeforeAnyNodeFits"}},
+                    });
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ TEST_F(ExecutorTest, ReplacedPodIsSkippedWithoutError) {
             -1);
 }
 
-TEST_F(ExecutorTest, AReleaseIsLoggedWithItsReasonAndCountedWithItsTime) {
+TEST_F(ExecutorTest, ReleaseLogsReasonAndCountsHoldTime) {
   plan.releases.push_back(
       {.pod = Stored(HeldPodObject("p7", "llama")), .reason = "NoRoom", .held_seconds = 7});
   plan.releases.push_back(
