@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles against what others use, side by side in one run; `make bench` calls it.
+"""Compares bundles with other archive tools in one run; `make bench` calls it.
 
-Contenders run interleaved in rounds, each once a round in an order of its own; a ratio is the
-median of same-round ratios, so a busy machine blurs it but does not bend it. Trees: two made from a
-seed (20,000 files of 1 GB, 1,500 files of 70 MB; kept in ~/.cache/cachewarm/corpus), and what a
-real torch.compile of the test workload left. Disks: loop-mounted ext4 with a journal, and xfs.
+Contenders run interleaved: each runs once per round, and each round has a different order. A ratio
+is the median of same-round ratios, so a busy machine adds noise but no bias. Trees: two generated
+from a seed (20,000 files of 1 GB, 1,500 files of 70 MB; kept in ~/.cache/cachewarm/corpus), and the
+cache of a real torch.compile of the test workload. Disks: loop-mounted ext4 with a journal, xfs.
 
-It leaves report.md, report.json and report.svg in build/bench. It exits with 1 when a contender
-failed, not when a bar is missed: report.json has {"bars": [{"name", "ratio", "rounds", "bar",
-"holds"}]} for a script that wants to.
+Writes report.md, report.json and report.svg to build/bench. Exits with 1 if a contender failed, not
+if a bar is missed: scripts read {"bars": [{"name", "ratio", "rounds", "bar", "holds"}]} in
+report.json.
 
   make bench                                  everything: 5 rounds, 15 to 20 minutes on 2 cores
   make bench ARGS=--small                     the small tree, 3 rounds: about a minute
@@ -50,13 +50,13 @@ INSTRUCTIONS = ["small/instructions/pack", "small/instructions/unpack"]
 
 
 def say(text):
-    """One line of progress."""
+    """Prints one line of progress."""
     seconds = int(time.monotonic() - BEGIN)
     print(f"[{seconds // 60:3d}m{seconds % 60:02d}s] {text}", flush=True)
 
 
 def parse():
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="tests/bench/bench.py", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, metavar="N",
@@ -64,8 +64,8 @@ def parse():
     parser.add_argument("--small", action="store_true",
                         help="the small corpus on ext4 alone, without instruction counts")
     parser.add_argument("--only", type=re.compile, metavar="REGEX", default=re.compile(""),
-                        help="run what has a name CORPUS/DISK/GROUP/CONTENDER that this is found "
-                             "in, as in '^big/ext4/unpack'; see --list")
+                        help="run contenders whose name CORPUS/DISK/GROUP/CONTENDER matches, "
+                             "for example '^big/ext4/unpack'; see --list")
     parser.add_argument("--torch-cache", type=Path, metavar="DIRECTORY",
                         help="a cache directory of a real engine, laid out as "
                              "/var/cache/cachewarm is (default: the test workload's)")
@@ -76,12 +76,12 @@ def parse():
     if not 1 <= arguments.rounds <= 1000:
         parser.error("--rounds: 1 to 1000")
     if arguments.torch_cache and not arguments.torch_cache.is_dir():
-        parser.error(f"--torch-cache: {arguments.torch_cache} is no directory")
+        parser.error(f"--torch-cache: {arguments.torch_cache} is not a directory")
     return arguments
 
 
 def list_names():
-    """What --only may be matched with, and the bars."""
+    """Prints the names for --only, and the bars."""
     for contender in contenders.ALL:
         print(f"{contender.title:24} {contender.what}")
     for name in INSTRUCTIONS:
@@ -92,7 +92,7 @@ def list_names():
 
 
 def find_programs():
-    """Builds nothing: tools/stage bench did."""
+    """Returns the programs, which tools/stage bench has built."""
     built = ROOT / "build/release"
     programs = Programs(cachewarm=built / "cli/cachewarm",
                         limit=built / "tests/bench/limit/bench_limit",
@@ -103,34 +103,35 @@ def find_programs():
     for path in (programs.cachewarm, programs.limit, programs.download, programs.fetch,
                  programs.openat2, programs.peers / "oras"):
         if not path.exists():
-            raise SystemExit(f"bench: {path} is missing: run `make bench`, which makes it")
+            raise SystemExit(f"bench: {path} is missing: run `make bench`, which builds it")
     if os.geteuid() != 0:
         raise SystemExit("bench: needs root for loop devices and containerd")
     return programs
 
 
 def choose_corpora(arguments, work, programs):
-    """(corpora, remarks); the first is the one that the bars are judged by."""
+    """Returns (corpora, remarks). The bars are computed on the first corpus."""
     names = ["small"] if arguments.small else ["big", "small"]
     chosen, remarks = [corpora.generated(name, say) for name in names], []
     source = arguments.torch_cache or (None if arguments.small else corpora.torch_cache(say))
     if source:
         chosen.append(corpora.real(source, work, programs.cachewarm))
-        remarks.append(f"`torch` is what may travel of {source}.")
+        remarks.append(f"`torch` contains the files of {source} that can be captured.")
     elif not arguments.small:
-        remarks.append("No cache of a real torch: tools/setup/torch-venv was not run, and "
-                       "--torch-cache names none.")
+        remarks.append("No cache of a real torch: run tools/setup/torch-venv, or name one "
+                       "with --torch-cache.")
     return chosen, remarks
 
 
 def warm(corpus):
-    """Into the page cache: no contender is measured on the disk below."""
+    """Reads the corpus into the page cache, so that no contender is measured on the disk below."""
     for folder in (corpus.tree, corpus.archives):
         quiet("bash", "-c", 'find "$0" -type f -exec cat {} + >/dev/null', folder, timeout=600)
 
 
 def entries_of(corpus, disk_names, wanted):
-    """(disk, contender) of what --only asks for: everything on the first disk, unpack on all."""
+    """Returns the (disk, contender) pairs that --only selects: unpack on all disks, other groups on
+    the first disk."""
     return [(disk, contender) for disk in disk_names for contender in contenders.ALL
             if (disk == disk_names[0] or contender.group == "unpack")
             and (corpus.second or contender.group != "update")
@@ -138,7 +139,7 @@ def entries_of(corpus, disk_names, wanted):
 
 
 def measure_all(arguments, chosen, work, programs, stack):
-    """Starts what is needed and runs the rounds. Returns (runs, disks' names, instructions)."""
+    """Starts the servers and runs the rounds. Returns (runs, names of the disks, instructions)."""
     wanted = arguments.only.search
     names = DISKS[:1] if arguments.small else DISKS
     points = {name: stack.enter_context(disks.mounted(name, work, DISK_BYTES)) for name in names}
@@ -164,14 +165,14 @@ def measure_all(arguments, chosen, work, programs, stack):
 
 
 def machine():
-    """Cores and their model."""
+    """Returns the number of cores and their model."""
     models = [line.partition(":")[2].strip() for line in
               Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     return f"{os.cpu_count()} x {models[0] if models else 'unknown CPU'}"
 
 
 def facts_now(arguments):
-    """What a reader must know to believe a number, as it is when the bench begins."""
+    """Returns the facts that the report states about this run: date, commit, machine, load."""
     commit = quiet("git", "-C", ROOT, "describe", "--always", "--dirty").strip()
     now = datetime.datetime.now(datetime.timezone.utc)
     return {"date": now.strftime("%Y-%m-%d %H:%M UTC"), "commit": commit, "machine": machine(),
@@ -180,7 +181,7 @@ def facts_now(arguments):
 
 
 def write(facts, runs, results):
-    """The three files, and the bars on the terminal."""
+    """Writes the three files, and prints the bars."""
     first = facts["corpora"][0]
     text = report.markdown(facts, runs, contenders.ALL, results)
     (OUT / "report.md").write_text(text)
@@ -193,18 +194,18 @@ def write(facts, runs, results):
 
 
 def lock():
-    """One bench at a time; the descriptor holds the lock until the end."""
+    """Locks build/bench until the returned file is closed. Exits if it is locked."""
     OUT.mkdir(parents=True, exist_ok=True)
     held = (OUT / ".lock").open("w")
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise SystemExit("bench: another one runs in this checkout") from None
+        raise SystemExit("bench: another bench runs in this checkout") from None
     return held
 
 
 def main():
-    """Entry."""
+    """Runs the bench. Returns the exit status."""
     arguments = parse()
     if arguments.list:
         return list_names()

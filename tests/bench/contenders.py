@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who runs: a name, what it does, and how one run of it is measured.
+"""The contenders: a name, a description, and a function that measures one run.
 
-Every contender of a group does the same work on the same tree. Ours is `ours` in each group.
+Every contender of a group does the same work on the same tree. `cachewarm` is one of them in each
+group.
 """
 import dataclasses
 import json
@@ -26,12 +27,12 @@ class Contender:
 
     @property
     def title(self):
-        """As --only and --list name it."""
+        """The name for --only and --list."""
         return f"{self.group}/{self.name}"
 
 
 def bytes_below(folder):
-    """The sum of the files' sizes."""
+    """Returns the sum of the files' sizes."""
     return sum(p.stat().st_size for p in Path(folder).rglob("*") if p.is_file())
 
 
@@ -47,7 +48,7 @@ def packing(command):
 
 
 def unpacking(command, size_of):
-    """A contender of unpack: makes the tree in TARGET/tree. `size_of` is what it reads."""
+    """A contender of unpack: writes the tree to TARGET/tree. `size_of`: the bytes it reads."""
     def run(course):
         words = dict(archives=course.corpus.archives, out=course.target / "tree",
                      programs=course.programs, bundle=course.bundle, gzip=course.digest,
@@ -60,12 +61,12 @@ def unpacking(command, size_of):
 
 
 def archive_size(name):
-    """Bytes of one of the corpus' archives."""
+    """Returns a function for the bytes of one archive of the corpus."""
     return lambda course: (course.corpus.archives / name).stat().st_size
 
 
 def bundle_size(course):
-    """Bytes of our bundle: layers and config."""
+    """Returns the bytes of the bundle: layers and config."""
     return course.bundle_bytes
 
 
@@ -108,7 +109,7 @@ def check_snapshot(course):
 
 
 def limit(*words):
-    """The limit as a contender: its wall is computed, not run."""
+    """The limit as a contender: its wall time is computed, not measured."""
     def run(course):
         places = dict(tree=course.corpus.tree, blob=course.layer(), out=course.target)
         sample = measure([str(course.programs.limit), *(w.format(**places) for w in words)],
@@ -120,7 +121,7 @@ def limit(*words):
 
 
 def downloading(way):
-    """A contender of download: the largest blob of our bundle, its bytes thrown away."""
+    """A contender of download: reads the largest blob of the bundle and discards its bytes."""
     def run(course):
         layer = course.layer()
         host, _, repository = course.remote.partition("/")
@@ -134,16 +135,16 @@ def downloading(way):
 
 
 def fetching(tag, *older):
-    """A contender of update: the agent's own step. What is older is there before it begins."""
+    """A contender of update: the agent's fetch. `older` tags are fetched before it."""
     def run(course):
         for each in older:
             measure(course.fetch_command(each), course.log, RUN_SECONDS)
         course.sync()
         sample = measure(course.fetch_command(tag, *older), course.log, RUN_SECONDS)
-        told = json.loads(course.log.read_text())
+        result = json.loads(course.log.read_text())
         synced = sample.wall + course.sync()
-        check_same(course.corpus.second, Path(told["tree"]))
-        return dataclasses.replace(sample, synced=synced, size=told["movedBytes"], notes=told)
+        check_same(course.corpus.second, Path(result["tree"]))
+        return dataclasses.replace(sample, synced=synced, size=result["movedBytes"], notes=result)
     return run
 
 
@@ -157,7 +158,7 @@ def check_same(expected, found):
 
 
 PACK = [
-    Contender("pack", "ours", "cachewarm pack TREE layout://...: zstd frames, sha256, fsync",
+    Contender("pack", "cachewarm", "cachewarm pack TREE layout://...: zstd frames, sha256, fsync",
               packing("'{cachewarm}' pack '{tree}' 'layout://{out}/store/tree:bench'")),
     Contender("pack", "zip", "zip -q -r",
               packing("cd '{tree}' && zip -q -r '{out}/tree.zip' .")),
@@ -167,7 +168,8 @@ PACK = [
               limit("pack", "{tree}", LEVEL)),
 ]
 UNPACK = [
-    Contender("unpack", "ours", "cachewarm unpack layout://...: verified, one syncfs, one rename",
+    Contender("unpack", "cachewarm",
+              "cachewarm unpack layout://...: verified, one syncfs, one rename",
               unpacking("'{programs.cachewarm}' unpack '{bundle}' '{out}' --quiet", bundle_size)),
     Contender("unpack", "unzip", "unzip -q (CRC32 only)",
               unpacking("unzip -q '{archives}/tree.zip' -d '{out}'", archive_size("tree.zip"))),
@@ -185,7 +187,8 @@ UNPACK = [
               limit("unpack", "{blob}", "{tree}", "{out}")),
 ]
 ACTIVATE = [
-    Contender("activate", "ours", "cachewarm unpack oci://...: verified, one syncfs, one rename",
+    Contender("activate", "cachewarm",
+              "cachewarm unpack oci://...: verified, one syncfs, one rename",
               activating("'{programs.cachewarm}' unpack 'oci://{remote}:bundle' '{out}/tree' "
                          "--quiet", bundle_size)),
     Contender("activate", "ctr_zstd", "ctr images pull, zstd layer, overlayfs",
@@ -203,13 +206,13 @@ ACTIVATE = [
                          "'{out}/tree'", archive_size("tree.tar.zst"))),
 ]
 UPDATE = [
-    Contender("update", "ours", "the agent's fetch of a bundle upon the one that is active",
+    Contender("update", "cachewarm", "the agent's fetch of an update of the active bundle",
               fetching("second", "bundle")),
-    Contender("update", "whole", "the agent's fetch of the same tree to a node that has nothing",
+    Contender("update", "whole", "the agent's fetch of the same tree to an empty node",
               fetching("alone")),
 ]
 DOWNLOAD = [
-    Contender("download", "ours", "lib/http to a sink that counts", downloading("client")),
+    Contender("download", "cachewarm", "lib/http to a sink that counts", downloading("client")),
     Contender("download", "socket", "recv(2) into one buffer", downloading("socket")),
 ]
 ALL = [*PACK, *UNPACK, *ACTIVATE, *UPDATE, *DOWNLOAD]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trees that contenders carry: two made from a seed and kept, and a real one of torch.
+"""The trees for the contenders: two generated from a seed and kept, and a real one of torch.
 
 A generated corpus and its archives lie in CACHE/corpus/<key>, where key is the hash of what they
 are made from: tree, archives of it, and second, the tree after an upgrade that changed 5 %. It is
@@ -32,7 +32,7 @@ ARCHIVES = {
 
 @dataclass(frozen=True)
 class Corpus:
-    """One tree, what it holds, and the archives of it that others unpack."""
+    """One tree, its size, and the archives of it that other tools unpack."""
     name: str
     tree: Path
     archives: Path
@@ -48,7 +48,7 @@ class Corpus:
 
 
 def count(root):
-    """(files, folders below root, bytes of files) of a tree."""
+    """Returns (files, folders below root, bytes of files) of a tree."""
     files = folders = size = 0
     for path, names, leaves in os.walk(root):
         folders += len(names)
@@ -76,10 +76,10 @@ def archive(root, folder):
 
 
 def generated(name, say):
-    """The corpus called `name`, made now if it is not there."""
+    """Returns the corpus called `name`, and generates it first if it is missing."""
     folder = CACHE / "corpus" / key_of(name)
     if not (folder / ".complete").exists():
-        say(f"corpus {name}: making it (once; kept in {folder})")
+        say(f"corpus {name}: generating it (once; kept in {folder})")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         material = Material()
@@ -94,7 +94,7 @@ def generated(name, say):
 
 
 def torch_cache(say):
-    """What a real torch.compile of the test workload left; None when torch is not set up."""
+    """Returns the cache of a real torch.compile of the test workload, None without torch."""
     python, script = CACHE / "torch/current/bin/python", HERE.parent / "workload/model_server.py"
     if not python.exists():
         return None
@@ -114,7 +114,8 @@ def torch_cache(say):
 
 
 def real(source, scratch, cachewarm):
-    """What may travel of an engine's cache directory, copied: pods may still write into it."""
+    """Copies the files of an engine's cache directory that can be captured: pods may still write
+    into it."""
     folder = scratch / "real"
     bundle = f"layout://{folder}/store/torch:bench"
     folder.mkdir()

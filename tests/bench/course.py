@@ -26,7 +26,7 @@ LAYER = "application/vnd.oci.image.layer.v1.tar+"
 
 @dataclass(frozen=True)
 class Programs:
-    """Of this repository and of others."""
+    """The programs of this repository and of others."""
     cachewarm: Path
     limit: Path
     download: Path
@@ -35,7 +35,7 @@ class Programs:
     peers: Path  # goextract, oras
 
     def copied(self, folder):
-        """The same out of `folder`, for those that a build could replace meanwhile."""
+        """Returns copies in `folder` of the programs that a build could replace meanwhile."""
         folder.mkdir()
         names = ("cachewarm", "limit", "download", "fetch", "openat2")
         return dataclasses.replace(self, **{
@@ -43,7 +43,7 @@ class Programs:
 
 
 class Course:
-    """Makes in `work`, once, what unpackers and pullers start from."""
+    """Creates in `work`, once, the inputs of unpackers and pullers."""
 
     def __init__(self, corpus, disk, work, programs):
         self.corpus, self.disk, self.work, self.programs = corpus, disk, work, programs
@@ -52,7 +52,7 @@ class Course:
         work.mkdir(parents=True)
         self.bundle = f"layout://{work}/store/{corpus.name}:bench"
         self.bundle_bytes = self.cachewarm("pack", corpus.tree, self.bundle)["bytes"]
-        # Before other bundles lie beside it.
+        # Computed before other bundles are in the same store.
         self.largest = max(self.work.glob("store/**/blobs/sha256/*"),
                            key=lambda path: path.stat().st_size)
         self.digest = file_digest(corpus.archives / "tree.tar.gz")
@@ -60,13 +60,13 @@ class Course:
         self.registry = self.containerd = self.remote = None
 
     def on(self, disk):
-        """The same on another file system."""
+        """Returns the same course on a different file system."""
         other = copy.copy(self)
         other.disk, other.target = disk, disk / self.target.name
         return other
 
     def cachewarm(self, *words):
-        """Our program, unmeasured. The corpus must travel as a whole, else nothing compares."""
+        """Runs cachewarm without measuring it. Raises unless it transfers the whole corpus."""
         report = json.loads(quiet(self.programs.cachewarm, *words, "--json",
                                   timeout=RUN_SECONDS))
         if report.get("files", self.corpus.files) != self.corpus.files:
@@ -95,7 +95,7 @@ class Course:
                        stdout=subprocess.DEVNULL)
 
     def publish_second(self):
-        """The upgraded tree as a bundle of its own, and as one upon the first."""
+        """Publishes the upgraded tree as a full bundle and as an update of the first."""
         if not self.corpus.second:
             return
         for tag, base in (("alone", []), ("second", ["--base", self.bundle])):
@@ -114,7 +114,7 @@ class Course:
 
     @contextlib.contextmanager
     def clean_target(self):
-        """An empty directory for one run; afterwards it is gone and the disk is quiet."""
+        """Creates an empty directory for one run, then removes it and waits for the disk."""
         self.target.mkdir()
         back_free_memory(FREE_TIMES * self.corpus.bytes)
         try:
@@ -124,13 +124,13 @@ class Course:
             quiet("sync", "-f", self.disk, timeout=RUN_SECONDS)
 
     def sync(self):
-        """Seconds until what was written is on disk."""
+        """Syncs the disk. Returns the seconds it took."""
         begin = time.monotonic()
         quiet("sync", "-f", self.disk, timeout=RUN_SECONDS)
         return time.monotonic() - begin
 
     def check_tree(self, root):
-        """Raises unless as many files and bytes are there as in the corpus."""
+        """Raises unless the tree has as many files and bytes as the corpus."""
         files, _, size = corpora.count(root)
         if (files, size) != (self.corpus.files, self.corpus.bytes):
             raise CommandFailed(f"{root}: {files} files of {size} bytes, not {self.corpus.files} "
@@ -138,9 +138,9 @@ class Course:
 
 
 def back_free_memory(size):
-    """A virtual machine gets its free pages from the host when they are first written, and that
-    takes as long as unpacking into them. Every run is to find `size` bytes, or what half of the
-    machine has, that it need not wait for, whatever ran before it."""
+    """Writes `size` bytes of free memory once, at most half of the free memory. A virtual machine
+    gets its free pages from the host at the first write, which takes as long as unpacking into
+    them; no run should wait for that, after any other run."""
     pages = os.sysconf("SC_AVPHYS_PAGES") // 2
     mmap.mmap(-1, min(size, pages * mmap.PAGESIZE),
               flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
@@ -163,7 +163,7 @@ def diff_id(archive, kind):
 
 
 def write_image(layout, archives, kind):
-    """An OCI image layout whose one layer is an archive that lies elsewhere."""
+    """Writes an OCI image layout whose only layer is an archive in a different folder."""
     blobs = layout / "blobs/sha256"
     blobs.mkdir(parents=True)
     archive = archives / {"gzip": "tree.tar.gz", "zstd": "tree.tar.zst"}[kind]

@@ -33,7 +33,7 @@ def mounted(kind, folder, size):
 
 
 def unmount(target):
-    """Also what programs mounted below it, innermost first."""
+    """Unmounts the folder and all mounts below it, innermost first."""
     with open("/proc/self/mounts", encoding="utf-8") as mounts:
         points = [line.split()[1] for line in mounts]
     for point in sorted((p for p in points if p == str(target) or p.startswith(f"{target}/")),
@@ -50,7 +50,7 @@ def detach(loop):
 
 
 def reclaim(folder):
-    """Removes what a bench that was killed left in its work folder."""
+    """Removes the leftovers of a killed bench from its work folder."""
     if not folder.exists():
         return
     unmount(folder)

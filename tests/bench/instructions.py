@@ -17,12 +17,12 @@ def callgrind(words, preload, log):
              "--callgrind-out-file=/dev/null", *words], log, COUNT_SECONDS)
     found = re.search(r"Collected : (\d+)", log.read_text())
     if not found:
-        raise CommandFailed(f"{log}: callgrind told no count")
+        raise CommandFailed(f"{log}: callgrind printed no count")
     return int(found.group(1))
 
 
 def count(course, wanted):
-    """{"pack": {"count", "per_mb"}, ...} of those verbs that `wanted` says yes to."""
+    """{"pack": {"count", "per_mb"}, ...} of the verbs that `wanted` accepts."""
     program, found = str(course.programs.cachewarm), {}
     with course.clean_target() as target:
         verbs = {"pack": ["pack", str(course.corpus.tree), f"layout://{target}/store/tree:bench"],

@@ -4,7 +4,7 @@ import statistics
 from html import escape
 
 WIDTH, LEFT, ROW, HEAD = 860, 190, 20, 34
-OURS, OTHERS, LIMIT = "#1f6f50", "#9aa7b1", "#d8b24a"
+CACHEWARM, OTHERS, LIMIT = "#1f6f50", "#9aa7b1", "#d8b24a"
 
 
 def bars_of(runs, contenders, corpus, disk):
@@ -20,7 +20,7 @@ def bars_of(runs, contenders, corpus, disk):
 
 def row_of(top, name, median, best, scale):
     """One bar: the median as its length, the best round as a line."""
-    colour = {"ours": OURS, "limit": LIMIT}.get(name, OTHERS)
+    colour = {"cachewarm": CACHEWARM, "limit": LIMIT}.get(name, OTHERS)
     mark = LEFT + best * scale
     return [f'<text x="{LEFT - 8}" y="{top + 13}" text-anchor="end">{escape(name)}</text>',
             f'<rect x="{LEFT}" y="{top + 3}" width="{median * scale:.1f}" height="{ROW - 6}" '

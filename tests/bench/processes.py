@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes: bounded, measured, and never left behind."""
+"""Child processes with a time limit, measured, and always ended."""
 import os
 import signal
 import subprocess
@@ -14,13 +14,13 @@ OUTPUT_CHARACTERS = 2000
 
 
 class CommandFailed(Exception):
-    """A command ended otherwise than with 0, or was killed at its time limit."""
+    """A command exited with a status other than 0, or was killed at its time limit."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What one run cost. `rss_mb` is the largest process of it, in 2^20 bytes; `synced` the seconds
-    until its bytes were on disk as well; `size` the bytes that it wrote or moved."""
+    """The cost of one run. `rss_mb` is its largest process, in 2^20 bytes; `synced` the seconds
+    until its bytes were also on disk; `size` the bytes that it wrote or transferred."""
     wall: float
     cpu: float
     rss_mb: float
@@ -30,7 +30,7 @@ class Sample:
 
 
 def kill_group(process):
-    """Ends a process started in a session of its own, and its children."""
+    """Kills a process that leads its own session, and its children."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -40,7 +40,7 @@ def kill_group(process):
 def measure(command, log, timeout, cwd=None):
     """Runs a list of words. Returns a Sample; raises CommandFailed with the end of its output.
 
-    The peak comes from time(1): what wait4 tells begins with the size of this Python."""
+    The peak comes from time(1), because the value of wait4 starts at the size of this Python."""
     peak = Path(f"{log}.peak")
     command = ["/usr/bin/time", "--quiet", "--format=%M", f"--output={peak}", *command]
     with open(log, "w", encoding="utf-8", errors="replace") as out:
@@ -66,12 +66,12 @@ def measure(command, log, timeout, cwd=None):
 
 
 def shell(command, log, timeout):
-    """As measure, of a line of bash; the pipeline's failures count."""
+    """Like measure, for a line of bash with pipefail."""
     return measure(["bash", "-euo", "pipefail", "-c", command], log, timeout)
 
 
 def quiet(*command, timeout=120):
-    """Runs something that is not measured. Returns its output; raises CommandFailed."""
+    """Runs a command without measuring it. Returns its output; raises CommandFailed."""
     done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, text=True,
                           capture_output=True, timeout=timeout)
     if done.returncode:
@@ -81,8 +81,8 @@ def quiet(*command, timeout=120):
 
 
 class Server:
-    """A program that serves until the `with` ends, or this process. `ready` is asked until it says
-    yes."""
+    """A program that serves until the `with` block or this process ends. `ready` is called until it
+    returns True."""
 
     def __init__(self, command, log, ready, seconds=30):
         self.command, self.log, self.ready, self.seconds = command, log, ready, seconds
@@ -112,16 +112,16 @@ class Server:
         self.process.wait()
 
     def cpu(self):
-        """CPU seconds so far (proc(5): utime, stime)."""
+        """Returns the CPU seconds so far (proc(5): utime, stime)."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def reset_peak(self):
-        """Makes peak() start anew (proc(5): clear_refs)."""
+        """Resets peak() (proc(5): clear_refs)."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def peak(self):
-        """Largest resident set since reset_peak, in 2^20 bytes."""
+        """Returns the largest resident set since reset_peak, in 2^20 bytes."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024

@@ -3,42 +3,43 @@
 import dataclasses
 import statistics
 
-HEAD = "| contender | s, median [best] | s until on disk | CPU s | peak RSS, MiB | MB | / ours |"
+HEAD = ("| contender | s, median [best] | s until on disk | CPU s | peak RSS, MiB | MB "
+        "| / cachewarm |")
 RULE = "|---|---|---|---|---|---|---|"
 
 
 def number(value):
-    """Three digits, not more."""
+    """Formats a number with at most three digits."""
     if value is None:
         return "-"
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def bar_table(bars):
-    """One row per bar."""
+    """Returns a table with one row per bar."""
     lines = ["| bar | measured | wanted | | both synced | what |", "|---|---|---|---|---|---|"]
     for bar in bars:
-        verdict = bar["note"] if bar["ratio"] is None else "holds" if bar["holds"] else "**misses**"
+        result = bar["note"] if bar["ratio"] is None else "holds" if bar["holds"] else "**misses**"
         if bar["note"] and bar["ratio"] is not None:
-            verdict += f" ({bar['note']})"
+            result += f" ({bar['note']})"
         lines.append(f"| `{bar['name']}` | {number(bar['ratio'])} | {bar['holds_when']} "
-                     f"{bar['bar']} | {verdict} | {number(bar['ratio_when_both_sync'])} | "
+                     f"{bar['bar']} | {result} | {number(bar['ratio_when_both_sync'])} | "
                      f"{bar['what'].replace('|', chr(92) + '|')} |")
     return lines
 
 
 def median_of(samples, field):
-    """Of the rounds that did not fail."""
+    """Returns the median of a field over successful rounds."""
     return statistics.median(getattr(sample, field) for sample in samples)
 
 
-def contender_row(contender, samples, ours):
-    """One row of a group; `ours` are the group's own samples of ours."""
+def contender_row(contender, samples, cachewarm):
+    """Returns one row of a group; `cachewarm` holds the group's samples of cachewarm."""
     good = [sample for sample in samples if sample]
     what = contender.what.replace("|", "\\|")
     if not good:
         return f"| `{contender.name}`: {what} | failed | | | | | |"
-    same = [a.wall / b.wall for a, b in zip(samples, ours) if a and b]
+    same = [a.wall / b.wall for a, b in zip(samples, cachewarm) if a and b]
     size = median_of(good, "size") / 1e6
     walls = f"{number(median_of(good, 'wall'))} [{number(min(s.wall for s in good))}]"
     return (f"| `{contender.name}`: {what} | {walls} | {number(median_of(good, 'synced'))} | "
@@ -48,20 +49,20 @@ def contender_row(contender, samples, ours):
 
 
 def group_tables(runs, contenders, corpus, disk):
-    """One table per group that ran on this corpus and disk."""
+    """Returns one table per group that ran on this corpus and disk."""
     lines = []
     for group in dict.fromkeys(contender.group for contender in contenders):
         rows = [(c, runs.of(corpus.name, disk, c.title)) for c in contenders if c.group == group]
         rows = [(contender, samples) for contender, samples in rows if samples]
         if rows:
-            ours = runs.of(corpus.name, disk, f"{group}/ours")
+            cachewarm = runs.of(corpus.name, disk, f"{group}/cachewarm")
             lines += ["", f"### {corpus.name}, {disk}: {group}", "", HEAD, RULE]
-            lines += [contender_row(contender, samples, ours) for contender, samples in rows]
+            lines += [contender_row(contender, samples, cachewarm) for contender, samples in rows]
     return lines
 
 
 def instruction_table(instructions, corpus):
-    """Callgrind's counts; they do not depend on the machine's mood."""
+    """Returns a table of callgrind's counts, which do not depend on the load of the machine."""
     lines = ["", "## Instructions", "",
              f"By callgrind, of the corpus {corpus}, per 10^6 bytes of content.", "",
              "| | 10^6 instructions | 10^6 per MB |", "|---|---|---|"]
@@ -70,32 +71,32 @@ def instruction_table(instructions, corpus):
 
 
 def markdown(facts, runs, contenders, results):
-    """`facts` as bench.py gathers them; `results` = {"bars", "instructions"}."""
+    """Returns the report. `facts` come from bench.py; `results` = {"bars", "instructions"}."""
     lines = ["# Bundles: measured", "", f"{facts['date']}, commit {facts['commit']}, "
              f"{facts['machine']}; {facts['rounds']} interleaved rounds, load average "
              f"{facts['load']} at the start and {facts['load_at_the_end']} at the end.", "",
              "Ratios are medians of same-round ratios. The column `both synced` compares the times "
-             "until all bytes are on disk: ours ends with one syncfs, the others do not.", ""]
+             "until all bytes are on disk: cachewarm ends with one syncfs, others do not sync.", ""]
     lines += bar_table(results["bars"])
     lines += ["", "## Corpora", "", "| corpus | files | directories | MB |", "|---|---|---|---|"]
     lines += [f"| {c.name} | {c.files} | {c.folders} | {c.megabytes:.1f} |"
               for c in facts["corpora"]]
     lines += ["", *facts["remarks"], "", "## Contenders", "",
-              "CPU of `ctr` includes containerd's, its RSS is containerd's; the registry's is in "
-              "nobody's. The times of `limit` are computed from measured parts."]
+              "CPU of `ctr` includes containerd's, its RSS is containerd's; no contender includes "
+              "the registry's. The times of `limit` are computed from measured parts."]
     for corpus in facts["corpora"]:
         for disk in facts["disks"]:
             lines += group_tables(runs, contenders, corpus, disk)
     if results["instructions"]:
         lines += instruction_table(results["instructions"], facts["instruction_corpus"])
     if runs.errors:
-        lines += ["", "## What failed", "", *(f"    {line}" for error in runs.errors
+        lines += ["", "## Failures", "", *(f"    {line}" for error in runs.errors
                                               for line in error.splitlines())]
     return "\n".join(lines) + "\n"
 
 
 def as_json(facts, runs, results):
-    """The report as one object."""
+    """Returns the report as one JSON object."""
     plain = {key: value for key, value in facts.items() if key != "corpora"}
     corpora = [{"name": c.name, "files": c.files, "folders": c.folders, "bytes": c.bytes}
                for c in facts["corpora"]]

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interleaved rounds: each runs every contender once, in an order of its own, so that what the
-machine does meanwhile, and what another contender left behind, meets all of them alike."""
+"""Interleaved rounds: each runs every contender once, in a different order, so that other load and
+the leftovers of other contenders affect all contenders equally."""
 import random
 
 from processes import CommandFailed
 
 
 def shuffled(items, number):
-    """The items in an order that the round's number gives: nobody has the same neighbours twice
-    for long, and the next run has the same orders."""
+    """Returns the items in an order that depends only on the round's number. No item always follows
+    the same one, and every run has the same orders."""
     return random.Random(number).sample(items, len(items))
 
 
@@ -20,15 +20,15 @@ class Runs:
         self.errors = []
 
     def add(self, key, sample):
-        """Appends the next round's."""
+        """Appends the sample of the next round."""
         self.samples.setdefault(key, []).append(sample)
 
     def of(self, corpus, disk, title):
-        """Every round's; empty when it did not run."""
+        """Returns the sample of every round; empty if the contender did not run."""
         return self.samples.get((corpus, disk, title), [])
 
     def run(self, course, contender):
-        """One contender once. A failure is kept, and the round goes on."""
+        """Runs one contender once. Records a failure, and the round continues."""
         key = (course.corpus.name, course.disk.name, contender.title)
         try:
             with course.clean_target():
@@ -45,6 +45,6 @@ def run_rounds(runs, entries, rounds, say):
     for number in range(rounds):
         for course, contender in shuffled(entries, number):
             sample = runs.run(course, contender)
-            told = f"{sample.wall:8.2f} s" if sample else "  FAILED  "
-            say(f"round {number + 1}/{rounds} {told} {course.corpus.name}/{course.disk.name} "
+            result = f"{sample.wall:8.2f} s" if sample else "  FAILED  "
+            say(f"round {number + 1}/{rounds} {result} {course.corpus.name}/{course.disk.name} "
                 f"{contender.title}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A registry and a containerd of the bench's own, on free addresses and in folders of their own."""
+"""A separate registry and containerd for the bench, on free addresses and in separate folders."""
 import http.client
 import json
 import os
@@ -13,14 +13,14 @@ REGISTRY = CACHE / "debs/current/docker-registry/usr/bin/docker-registry"
 
 
 def free_port():
-    """A port of loopback that nobody listens on now."""
+    """Returns a free port of loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def serves(port):
-    """Whether a registry answers."""
+    """Returns True if a registry answers."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", "/v2/")
@@ -53,8 +53,8 @@ class Registry(Server):
 
 
 class Containerd(Server):
-    """containerd that pulls and unpacks by the overlayfs snapshotter. Its socket lies in `short`:
-    the path of one has at most 107 bytes."""
+    """containerd that pulls and unpacks with the overlayfs snapshotter. Its socket is in `short`,
+    because the path of a socket has at most 107 bytes."""
 
     def __init__(self, folder, short):
         folder.mkdir(parents=True)
@@ -71,7 +71,7 @@ class Containerd(Server):
                          folder / "log", self.answers)
 
     def answers(self):
-        """Whether its socket does."""
+        """Returns True if its socket answers."""
         if not os.path.exists(self.socket):
             return False
         try:

@@ -29,39 +29,39 @@ def judged(name, runs, corpus=BIG):
     return next(bar for bar in bars.judge_all(runs, corpus, "ext4") if bar["name"] == name)
 
 
-def test_every_bar_has_the_name_that_scripts_look_for():
+def test_bars_keep_their_names():
     assert [bar.name for bar in bars.BARS] == NAMES
 
 
-def test_a_ratio_is_the_median_of_same_round_ratios():
-    runs = runs_of(pack__ours=samples(1, 2, 4), pack__zip=samples(10, 40, 44))
+def test_ratio_is_the_median_of_same_round_ratios():
+    runs = runs_of(pack__cachewarm=samples(1, 2, 4), pack__zip=samples(10, 40, 44))
     found = judged("pack_vs_zip", runs)
     assert found["each_round"] == [10, 20, 11]
     assert (found["ratio"], found["rounds"], found["bar"], found["holds"]) == (11, 3, 10, True)
     assert found["ratio_when_both_sync"] == 11
 
 
-def test_a_round_in_which_one_failed_does_not_count():
-    runs = runs_of(pack__ours=samples(1, None, 1), pack__zip=samples(8, 900, None))
+def test_round_with_a_failure_does_not_count():
+    runs = runs_of(pack__cachewarm=samples(1, None, 1), pack__zip=samples(8, 900, None))
     found = judged("pack_vs_zip", runs)
     assert (found["ratio"], found["rounds"], found["holds"]) == (8, 1, False)
 
 
-def test_a_limit_is_compared_by_the_best_rounds():
-    runs = runs_of(unpack__ours=samples(3, 2), unpack__limit=samples(1, 1.6))
+def test_limit_is_compared_by_the_best_rounds():
+    runs = runs_of(unpack__cachewarm=samples(3, 2), unpack__limit=samples(1, 1.6))
     found = judged("unpack_vs_limit", runs)
     assert (found["ratio"], found["holds"], found["holds_when"]) == (2, False, "<=")
     assert found["ratio_when_both_sync"] is None
 
 
-def test_memory_is_that_of_the_fetch_or_of_the_update_whichever_is_more():
+def test_memory_is_the_larger_of_fetch_and_update():
     runs = runs_of(update__whole=[*samples(2, 2, rss=40), None],
-                   update__ours=[None, *samples(1, rss=50), *samples(1, rss=60)])
+                   update__cachewarm=[None, *samples(1, rss=50), *samples(1, rss=60)])
     found = judged("agent_rss_mb_1g", runs)
     assert (found["each_round"], found["ratio"], found["rounds"]) == ([40, 50, 60], 60, 3)
 
 
-def test_memory_is_the_largest_peak_and_says_when_the_tree_was_small():
+def test_memory_is_the_largest_peak_with_a_note_for_a_small_tree():
     runs = runs_of(update__whole=[*samples(1, rss=30), *samples(1, rss=70)])
     assert judged("agent_rss_mb_1g", runs)["ratio"] == 70
     assert not judged("agent_rss_mb_1g", runs)["holds"]
@@ -69,19 +69,19 @@ def test_memory_is_the_largest_peak_and_says_when_the_tree_was_small():
     assert judged("agent_rss_mb_1g", runs, small)["note"] == "of 72 MB, not of 1 GB"
 
 
-def test_an_update_is_compared_with_the_whole():
-    runs = runs_of(update__whole=samples(2, 2), update__ours=samples(0.5, 0.5, size=4))
+def test_update_is_compared_with_a_whole_fetch():
+    runs = runs_of(update__whole=samples(2, 2), update__cachewarm=samples(0.5, 0.5, size=4))
     assert judged("update5_bytes", runs)["ratio"] == 0.04
     assert judged("update5_time", runs)["ratio"] == 0.25
 
 
-def test_what_did_not_run_holds_nothing():
+def test_bars_that_did_not_run_do_not_hold():
     for found in bars.judge_all(Runs(), BIG, "ext4"):
         assert (found["ratio"], found["rounds"], found["holds"]) == (None, 0, None)
         assert found["note"] == bars.NOT_RUN
 
 
-def test_each_round_runs_all_of_them_and_nobody_always_after_the_same_one():
+def test_each_round_runs_all_contenders_in_a_different_order():
     items = list(range(5))
     orders = [shuffled(items, number) for number in range(6)]
     assert all(sorted(order) == items for order in orders)

@@ -39,24 +39,24 @@ def made(tmp_path_factory):
     return root
 
 
-def test_the_same_seed_gives_the_same_bytes_whatever_the_jobs(made, tmp_path):
+def test_same_seed_gives_the_same_bytes_with_any_number_of_jobs(made, tmp_path):
     tree.build(tmp_path / "again", SHAPE, StandIn(), jobs=1)
     assert contents(tmp_path / "again") == contents(made)
 
 
-def test_another_seed_gives_other_bytes(made, tmp_path):
+def test_different_seed_gives_different_bytes(made, tmp_path):
     tree.build(tmp_path / "other", tree.Shape(**{**SHAPE.__dict__, "seed": 12}), StandIn())
     assert not set(contents(tmp_path / "other")) & {
         path for path in contents(made) if "modelinfos" not in path}
 
 
-def test_the_tree_is_laid_out_as_a_pod_of_vllm_has_it(made):
+def test_tree_has_the_layout_of_a_vllm_pod(made):
     shapes = {"/".join(path.split("/")[3:6:2]) for path in contents(made)}
     assert {path.split("/")[0] for path in contents(made)} == {"vllm"}
     assert shapes >= {"rank_0_0/fxgraph", "rank_1_0/aotautograd", "rank_0_0"}
 
 
-def test_a_kernels_group_file_names_members_that_are_there(made):
+def test_group_file_of_a_kernel_names_existing_members(made):
     for group in made.rglob("__grp__*.json"):
         names = json.loads(group.read_text())["child_paths"]
         assert {path.name for path in group.parent.iterdir()} == {*names, group.name}
@@ -71,7 +71,7 @@ def test_pickles_hold_the_bytes_of_their_kernels(made):
                                    if found.endswith(f"{kernel['kernel_hash']}/{name}"))
 
 
-def test_the_second_version_differs_in_a_few_files_and_in_nothing_else(made, tmp_path):
+def test_second_version_differs_only_in_a_few_files(made, tmp_path):
     mutate(made, tmp_path / "second", SHAPE, StandIn(), fraction=0.34)
     before, after = contents(made), contents(tmp_path / "second")
     gone, new = set(before) - set(after), set(after) - set(before)
@@ -82,7 +82,7 @@ def test_the_second_version_differs_in_a_few_files_and_in_nothing_else(made, tmp
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_operations_read_only_registers_that_were_written(seed):
+def test_operations_read_only_written_registers(seed):
     rng = random.Random(seed)
     operations, registers = kernels.draw_operations(rng, kernels.draw_length(rng))
     written = 4
@@ -97,7 +97,7 @@ def test_operations_read_only_registers_that_were_written(seed):
     assert written == registers
 
 
-def test_counting_a_tree_follows_no_link(tmp_path):
+def test_counting_a_tree_follows_no_links(tmp_path):
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "a/b/file").write_bytes(b"12345")
     (tmp_path / "a/link").symlink_to("/usr")
@@ -106,7 +106,7 @@ def test_counting_a_tree_follows_no_link(tmp_path):
     assert size == 5
 
 
-def test_the_key_of_a_corpus_tells_shapes_apart():
+def test_key_of_a_corpus_depends_on_its_shape():
     assert corpora.key_of("small") != corpora.key_of("big")
     assert corpora.key_of("small") == corpora.key_of("small")
 

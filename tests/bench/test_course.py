@@ -33,7 +33,7 @@ def blob(layout, descriptor):
     return content
 
 
-def test_an_image_names_its_archive_by_what_it_is_and_by_what_is_in_it(tmp_path):
+def test_image_names_its_archive_by_digest_and_diff_id(tmp_path):
     (tmp_path / "tree.tar.gz").write_bytes(gzip.compress(b"a tar"))
     course.write_image(tmp_path / "image", tmp_path, "gzip")
     index = json.loads((tmp_path / "image/index.json").read_text())
@@ -45,14 +45,14 @@ def test_an_image_names_its_archive_by_what_it_is_and_by_what_is_in_it(tmp_path)
     assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(b'a tar').hexdigest()}"]
 
 
-def test_an_archive_that_cannot_be_read_is_refused(tmp_path):
+def test_unreadable_archive_is_rejected(tmp_path):
     (tmp_path / "tree.tar.gz").write_bytes(b"no gzip")
     with pytest.raises(CommandFailed, match="cannot read"):
         course.write_image(tmp_path / "image", tmp_path, "gzip")
 
 
 @pytest.mark.parametrize("files,size", [(2, 5), (1, 4)])
-def test_a_tree_that_lacks_something_is_a_failure(tmp_path, files, size):
+def test_incomplete_tree_is_a_failure(tmp_path, files, size):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/file").write_bytes(b"12345")
     at(tmp_path).check_tree(tmp_path / "out")
@@ -60,7 +60,7 @@ def test_a_tree_that_lacks_something_is_a_failure(tmp_path, files, size):
         at(tmp_path, files, size).check_tree(tmp_path / "out")
 
 
-def test_free_memory_is_written_once_before_a_run_and_given_back(tmp_path, monkeypatch):
+def test_free_memory_is_written_once_before_a_run_and_freed(tmp_path, monkeypatch):
     """The corpus' bytes, three times; in a process of its own, as a peak is for life."""
     size = 200 << 20
     code = ("import course, resource\n"
@@ -84,7 +84,7 @@ def test_the_same_course_on_another_disk_writes_there(tmp_path):
     assert first.target == tmp_path / "target"
 
 
-def test_programs_are_those_that_were_there_at_the_begin(tmp_path):
+def test_programs_are_copied_at_the_start(tmp_path):
     names = ("cachewarm", "limit", "download", "fetch", "openat2")
     for name in names:
         (tmp_path / name).write_text("before")
@@ -95,7 +95,7 @@ def test_programs_are_those_that_were_there_at_the_begin(tmp_path):
     assert copied.peers == tmp_path
 
 
-def test_a_fetch_is_asked_for_by_registry_namespace_and_name(tmp_path):
+def test_fetch_command_names_registry_namespace_and_name(tmp_path):
     place = at(tmp_path)
     place.remote = "127.0.0.1:5000/bench/big"
     place.programs = course.Programs(*[tmp_path] * 6)
@@ -111,7 +111,7 @@ def test_a_fetch_is_asked_for_by_registry_namespace_and_name(tmp_path):
     (lambda tree: (tree / "vllm/a").unlink(), False),
     (lambda tree: (tree / "vllm/more").write_text("a"), False),
     (lambda tree: (tree / "vllm/a").rename(tree / "vllm/other"), False)])
-def test_an_updated_tree_has_the_content_of_the_second_one(tmp_path, change, good):
+def test_updated_tree_has_the_content_of_the_second_version(tmp_path, change, good):
     for tree in ("second", "found"):
         (tmp_path / tree / "vllm").mkdir(parents=True)
         (tmp_path / tree / "vllm/a").write_text("a")
@@ -131,7 +131,7 @@ def test_only_a_corpus_with_a_second_version_is_updated(tmp_path):
     assert "update" in groups(Corpus("tiny", tmp_path, tmp_path, 1, 0, 1, tmp_path))
 
 
-def test_a_failed_contender_is_kept_and_the_round_goes_on(tmp_path):
+def test_failed_contender_is_recorded_and_the_round_continues(tmp_path):
     place = at(tmp_path)
     place.sync = lambda: 0.0
     seen, lines, runs = [], [], Runs()
@@ -145,12 +145,12 @@ def test_a_failed_contender_is_kept_and_the_round_goes_on(tmp_path):
         return Sample(1.5, 1, 1)
 
     entries = [(place, Contender("pack", "bad", "", fails)),
-               (place, Contender("pack", "ours", "", works))]
+               (place, Contender("pack", "cachewarm", "", works))]
     run_rounds(runs, entries, 2, lines.append)
     disk = tmp_path.name
     assert runs.of("tiny", disk, "pack/bad") == [None, None]
-    assert [sample.wall for sample in runs.of("tiny", disk, "pack/ours")] == [1.5, 1.5]
+    assert [sample.wall for sample in runs.of("tiny", disk, "pack/cachewarm")] == [1.5, 1.5]
     assert seen == [[], []] and not place.target.exists()
     assert runs.errors == [f"tiny/{disk}/pack/bad: exit status 9"] * 2
-    told = [line.split()[-1] for line in lines]
-    assert sorted(told[:2]) == sorted(told[2:]) == ["pack/bad", "pack/ours"]
+    titles = [line.split()[-1] for line in lines]
+    assert sorted(titles[:2]) == sorted(titles[2:]) == ["pack/bad", "pack/cachewarm"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: what was measured is in it, what failed too, and its forms are well-formed."""
+"""The report contains all measurements and failures, and all its formats are well-formed."""
 import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -47,18 +47,18 @@ def test_markdown_has_a_row_for_every_bar_and_contender(runs):
     assert "| pack | 5000 | 70.0 |" in text
 
 
-def test_a_row_tells_median_best_and_the_ratio_to_ours(runs):
+def test_row_shows_median_best_and_ratio_to_cachewarm(runs):
     text = report.markdown(FACTS, runs, contenders.PACK, results(runs))
     assert "| `zip`: zip -q -r | 3.00 [2.00] | 4.50 | 4.00 | 30.0 | 3.00 | 1.67 |" in text
 
 
-def test_a_contender_that_failed_is_named_with_its_error(runs):
+def test_failed_contender_is_named_with_its_error(runs):
     text = report.markdown(FACTS, runs, contenders.ALL, results(runs))
     assert "| `unzip`: unzip -q (CRC32 only) | failed |" in text
     assert "    big/ext4/unpack/unzip: exit status 9" in text
 
 
-def test_a_table_has_as_many_cells_in_every_row(runs):
+def test_all_rows_of_a_table_have_equally_many_cells(runs):
     text = report.markdown(FACTS, runs, contenders.ALL, results(runs)).replace("\\|", "")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     for above, below in zip(rows, rows[1:]):
@@ -72,7 +72,7 @@ def test_groups_that_did_not_run_have_no_table(runs):
     assert "### big, xfs" not in report.markdown(FACTS, runs, contenders.ALL, results(runs))
 
 
-def test_json_carries_names_ratios_rounds_and_bars(runs):
+def test_json_has_names_ratios_rounds_and_bars(runs):
     found = json.loads(json.dumps(report.as_json(FACTS, runs, results(runs))))
     bar = next(bar for bar in found["bars"] if bar["name"] == "pack_vs_zip")
     assert (bar["rounds"], bar["bar"]) == (2, 10)
@@ -82,7 +82,7 @@ def test_json_carries_names_ratios_rounds_and_bars(runs):
             "rounds": [None, None]} in found["samples"]
 
 
-def test_the_plot_is_well_formed_and_shows_what_ran(runs):
+def test_plot_is_well_formed_and_shows_the_contenders_that_ran(runs):
     root = ElementTree.fromstring(plot.svg(runs, contenders.ALL, CORPUS, "ext4"))
     texts = [element.text for element in root.iter() if element.tag.endswith("text")]
     assert {"pack", "unpack", "activate", "zip", "limit"} <= set(texts)

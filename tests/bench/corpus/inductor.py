@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Inductor writes: output code, and the pickles of its graph caches."""
+"""The files that Inductor writes: output code, and the pickles of its graph caches."""
 import hashlib
 import pickle
 

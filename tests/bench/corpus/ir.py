@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Triton keeps beside a cubin: MLIR and LLVM text of the same operations, and metadata."""
+"""The files beside a Triton cubin: MLIR and LLVM text of the same operations, and metadata."""
 import hashlib
 import json
 

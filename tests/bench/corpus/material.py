@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the corpus takes from pinned packages: ptxas, real Python text, real machine code."""
+"""The material from pinned packages: ptxas, real Python text, real machine code."""
 import struct
 import subprocess
 import sys

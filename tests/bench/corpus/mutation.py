@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second version of a corpus, after an upgrade: a fraction of it compiled anew."""
+"""The second version of a corpus, after an upgrade: a fraction of it is compiled again."""
 import random
 import shutil
 from concurrent.futures import ThreadPoolExecutor

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The corpus as a directory, laid out as /var/cache/cachewarm is in a pod of vLLM.
+"""The corpus as a directory, with the layout of /var/cache/cachewarm in a vLLM pod.
 
-The same Shape gives the same bytes, whatever the number of jobs. Nothing that an engine keeps to
-itself is in it: every file may travel, so that all contenders carry the same.
+The same Shape gives the same bytes for any number of jobs. All files can be captured, so that all
+contenders transfer the same ones.
 """
 import hashlib
 import json

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_download client URL     one GET by lib/http, the bytes thrown away; prints how many
+// bench_download client URL     one GET by lib/http; discards the bytes and prints their number
 // bench_download socket URL     the same over a bare socket
 #include <string>
 #include <vector>

@@ -61,7 +61,7 @@ class Connection {
   int fd_;
 };
 
-// The head's Content-Length, when it says 200.
+// Returns the Content-Length of a 200 response.
 std::optional<uint64_t> LengthOf(std::string_view head) {
   const size_t at = head.find(kLength);
   if (!head.starts_with("HTTP/1.1 200") || at == std::string_view::npos) {

@@ -8,9 +8,9 @@
 
 namespace cachewarm::bench {
 
-// What a download costs without a library: one GET over one connection to
-// `http://a.b.c.d:port/path` by recv(2) into one buffer. Returns the bytes of the body. An answer
-// without a Content-Length, cut short or other than 200 is an error. Blocks.
+// Downloads `http://a.b.c.d:port/path` without a library: one GET over one connection by recv(2)
+// into one buffer. Returns the bytes of the body. Errors: a response that is not 200, has no
+// Content-Length, or ends early. Blocks.
 absl::StatusOr<uint64_t> DownloadBySocket(const std::string& url);
 
 }  // namespace cachewarm::bench

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_fetch ROOT STORE NAMESPACE NAME TAG [OLDER]: one fetch as the agent makes it, from the tag
-// to a complete tree below ROOT; with OLDER, a tag that an earlier run fetched there, it is an
-// update of that tree. Prints where the tree is, what was moved and what the node had, as JSON. Its
-// memory is the agent's: it asks the same of the allocator.
+// bench_fetch ROOT STORE NAMESPACE NAME TAG [OLDER]: fetches a tag like the agent, to a complete
+// tree below ROOT. With OLDER, a tag that an earlier run fetched there, it updates that tree.
+// Prints the path of the tree, the transferred bytes and the reused bytes as JSON. Uses the agent's
+// allocator settings, so its memory is comparable.
 #include <cstdio>
 #include <stop_token>
 #include <string>

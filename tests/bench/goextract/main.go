@@ -84,7 +84,7 @@ func extract(kind, archive, digest, root string) error {
 	if err := writeMembers(plain, root); err != nil {
 		return err
 	}
-	// What follows the tar's end is part of the digest.
+	// Bytes after the end of the tar are part of the digest.
 	if _, err := io.Copy(io.Discard, plain); err != nil {
 		return err
 	}

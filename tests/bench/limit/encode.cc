@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kChunk = 4 << 20;
 
-// Compresses and hashes what it is given; counts the time of that alone.
+// Compresses and hashes its input; counts only that time.
 class Encoder {
  public:
   explicit Encoder(int level) : context_(ZSTD_createCCtx(), &ZSTD_freeCCtx) {

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-// The least work that packing and unpacking a tree take, each part alone and in one thread unless
-// said otherwise, in seconds of CPU: what a program with nothing around it would need. Errors end
-// the program by an exception. No state.
+// The minimum work of packing and unpacking a tree, in CPU seconds: each part runs alone, in one
+// thread unless stated otherwise. Throws on errors, which ends the program. No state.
 namespace cachewarm::bench {
 
 struct File {
@@ -25,13 +24,13 @@ Tree List(const std::filesystem::path& root);
 
 // CPU seconds of the calling thread.
 double ThreadSeconds();
-// Seconds of a clock that only goes forward.
+// Seconds of a monotonic clock.
 double WallSeconds();
 
-// Wall seconds to read every file by `threads` threads; nothing is done with the bytes.
+// Wall seconds to read every file by `threads` threads; the bytes are discarded.
 double ReadTree(const std::filesystem::path& root, const Tree& tree, unsigned threads);
 
-// Makes folders and files of those sizes below the empty directory `target`, from one buffer.
+// Creates folders and files of these sizes below the empty directory `target`, from one buffer.
 double CreateTree(const std::filesystem::path& target, const Tree& tree);
 // Wall seconds until all of that file system is on disk.
 double SyncTree(const std::filesystem::path& target);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kBuffer = 1 << 20;
 
-// A descriptor of `path`; throws.
+// Opens `path`. Throws on errors.
 class Opened {
  public:
   Opened(const std::filesystem::path& path, int flags)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the webhook takes to answer: the handler alone, and with TLS on a kept connection as the
-// API server uses it. One line each: what, calls, p50, p99 and the slowest in milliseconds.
+// Measures the response time of the webhook: the handler alone, and with TLS on a kept connection
+// as the API server uses it. Prints one line each: name, calls, p50, p99 and slowest in
+// milliseconds.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -44,7 +45,7 @@ std::vector<Warmup> Warmups() {
   return warmups;
 }
 
-// As large as pods of model servers with sidecars and managedFields are: about 24 KiB.
+// Has the size of a model server pod with sidecars and managedFields: about 24 KiB.
 std::string Question() {
   Json server = {{"name", "server"}, {"image", "registry.example.com/vllm:1"}};
   for (int i = 0; i < 60; ++i) {
@@ -67,7 +68,7 @@ std::string Question() {
       .dump();
 }
 
-// Prints it; returns p99 in ms.
+// Prints one line. Returns p99 in ms.
 double Measure(const char* what, const std::function<bool()>& call) {
   std::vector<double> took;
   for (int i = 0; i < kCalls; ++i) {
@@ -95,7 +96,7 @@ int Main() {
                                              .metrics = metrics});
   const std::string question = Question();
   const auto injects = [](const std::string& body) { return body.find("patch") != body.npos; };
-  std::printf("%zu bytes a question, %d warmups in the namespace\n", question.size(), kWarmups);
+  std::printf("%zu bytes per review, %d warmups in the namespace\n", question.size(), kWarmups);
   const double handler_p99 = Measure("handler", [&] {
     return injects(handler({.method = "POST", .path = "/pods", .body = question}).body);
   });

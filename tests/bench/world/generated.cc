@@ -49,7 +49,7 @@ Json Meta(std::string_view kind, const std::string& name, int number) {
           {"generation", 3}};
 }
 
-// As large as it is for an object that two managers write `fields` fields of.
+// Has the size of the entry of an object of which two managers write `fields` fields.
 Json ManagedFields(int fields) {
   Json list = Json::array();
   for (const char* manager : {"kube-controller-manager", "kubelet"}) {
@@ -106,7 +106,7 @@ Json GeneratedCluster::Node(int number) const {
   return node;
 }
 
-// Of the pods the first ones are agents, one a node.
+// The first pods are agents, one per node.
 Json GeneratedCluster::Pod(int number) const {
   const bool agent = number < size_.nodes;
   const int of = number - size_.nodes;
@@ -192,30 +192,30 @@ Json GeneratedCluster::NodeCache(int number) const {
                                             {"name", NodeName(number)},
                                             {"uid", Uid("node", number)}}};
   object["metadata"]["managedFields"] = ManagedFields(20 * size_.warmups);
-  Json told = Json::array();
-  Json says = Json::array();
+  Json requested = Json::array();
+  Json reported = Json::array();
   for (int i = 0; i < size_.warmups; ++i) {
     const std::string digest = "sha256:" + DigestOf(WarmupName(i)).hex();
-    told.push_back({{"uid", Uid("warmup", i)},
-                    {"namespace", "serving"},
-                    {"name", WarmupName(i)},
-                    {"runAs", {"image"}},
-                    {"bundles",
-                     {{{"key", DigestOf("key" + WarmupName(i)).hex()},
-                       {"digest", digest},
-                       {"bytes", kBundleBytes}}}},
-                    // 32 nodes have their turn at a time.
-                    {"fetchGrantedTime", Time(number / 32 * 5 + i)}});
-    says.push_back({{"uid", Uid("warmup", i)},
-                    {"prepared", {"image"}},
-                    {"generation", DigestOf("generation" + WarmupName(i)).hex().substr(0, 16)},
-                    {"bundles",
-                     {{{"digest", digest},
-                       {"state", "Active"},
-                       {"bytesDone", kBundleBytes},
-                       {"fetchSeconds", 1 + (number * 7919 + i) % 10'000 / 1000.0}}}}});
+    requested.push_back({{"uid", Uid("warmup", i)},
+                         {"namespace", "serving"},
+                         {"name", WarmupName(i)},
+                         {"runAs", {"image"}},
+                         {"bundles",
+                          {{{"key", DigestOf("key" + WarmupName(i)).hex()},
+                            {"digest", digest},
+                            {"bytes", kBundleBytes}}}},
+                         // 32 nodes have a fetch slot at a time.
+                         {"fetchGrantedTime", Time(number / 32 * 5 + i)}});
+    reported.push_back({{"uid", Uid("warmup", i)},
+                        {"prepared", {"image"}},
+                        {"generation", DigestOf("generation" + WarmupName(i)).hex().substr(0, 16)},
+                        {"bundles",
+                         {{{"digest", digest},
+                           {"state", "Active"},
+                           {"bytesDone", kBundleBytes},
+                           {"fetchSeconds", 1 + (number * 7919 + i) % 10'000 / 1000.0}}}}});
   }
-  object["spec"]["warmups"] = std::move(told);
+  object["spec"]["warmups"] = std::move(requested);
   object["status"] = {{"heartbeatTime", Time(number)},
                       {"node",
                        {{"gpuType", kGpuType},
@@ -229,7 +229,7 @@ Json GeneratedCluster::NodeCache(int number) const {
                           {"executable", true},
                           {"usedBytes", int64_t{7919} * number},
                           {"freeBytes", int64_t{104'729} * number}}}}},
-                      {"warmups", std::move(says)}};
+                      {"warmups", std::move(reported)}};
   return object;
 }
 

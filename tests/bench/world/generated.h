@@ -14,8 +14,8 @@ struct Size {
   int warmups = 20;  // each on every node, each with a share of the pods
 };
 
-// An API server that holds no cluster and writes down one as it is asked for it: every page is made
-// as text, managedFields and all, and read as an answer over HTTP would be. Its watches are silent.
+// An API server that generates its cluster on request: it writes every page as text, with
+// managedFields, and the client reads it like an HTTP response. Its watches deliver no events.
 class GeneratedCluster final : public kube::Client {
  public:
   explicit GeneratedCluster(const Size& size) : size_(size) {}
