@@ -25,7 +25,7 @@ BEGIN = time.monotonic()
 
 
 class Stages:
-    """What ran before (set-up and checks, by tools/timed) and what this run adds."""
+    """The earlier stages (set-up and checks, recorded by tools/timed) and those of this run."""
 
     def __init__(self):
         self.rows = []  # (title, seconds, passed, failed)

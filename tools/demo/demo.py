@@ -70,14 +70,14 @@ def begin(kubectl) -> None:
 
 
 def build(kubectl) -> None:
-    """One pod per GPU type compiles; said as each is counted."""
-    told: set[str] = set()
+    """Waits until one pod per GPU type has compiled; reports each as it is counted."""
+    reported: set[str] = set()
 
     def done() -> bool:
         builders = [sample for sample in samples(kubectl) if sample["result"] == "builder"]
         for sample in builders:
-            if sample["pod"] not in told:
-                told.add(sample["pod"])
+            if sample["pod"] not in reported:
+                reported.add(sample["pod"])
                 step(f"built for {sample['gpuType']} on {sample['node']}: "
                      f"{sample['startSeconds']:.0f} s to Ready, "
                      f"{sample['compileSeconds']:.0f} s of them compiling")
@@ -114,7 +114,7 @@ def rows(kubectl) -> list[dict]:
             "builder": sample["result"] == "builder", "start_seconds": sample["startSeconds"],
             "compile_seconds": sample.get("compileSeconds", 0),
         }
-        # A builder's pod is gone by now, and its log with it.
+        # The pod of a builder is already deleted, and its log with it.
         if sample["pod"] in alive:
             row["full_hit"] = pods.start(kubectl, alive[sample["pod"]]).full_hit
         table.append(row)

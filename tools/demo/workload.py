@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the demo installs and runs, in the built-in cluster or in the caller's own."""
+"""The objects that the demo installs and runs, in the built-in or the current cluster."""
 
 import os
 
@@ -53,7 +53,7 @@ def deployment(name: str, replicas: int) -> dict:
 
 
 def use_own_image(pod: dict) -> None:
-    """In a cluster that is not ours nothing of this machine can be mounted."""
+    """Replaces mounts of this machine by DEMO_IMAGE, because only the built-in cluster has them."""
     container = pod["containers"][0]
     container["image"] = os.environ["DEMO_IMAGE"]
     container["command"] = ["python3", "/opt/model/model_server.py"]

@@ -2,7 +2,7 @@
 """Small faults in C++ text: each changes one place of one file, as a hurried edit might.
 
 find(text) lists the faults of a file in the order of their places. Comments and strings are never
-changed. A fault need not compile: whoever plants it finds out.
+changed. A fault may fail to compile.
 """
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ KEPT = re.compile(r"^(return|using|namespace|template|class|struct|enum|public|p
                   r"const|auto|delete|new)\b|^[#}{]")
 CALL = re.compile(r"^(?:\*?[\w:]+(?:<[\w:, ]+>)?(?:(?:\.|->)\w+|\([^()]*\)|\[[^\[\]]*\])*)"
                   r"(?:\(|(?:\s*(?:[-+|&]?=)\s)|\+\+|--)|^(?:\+\+|--)\w")
-# What a log says is no behaviour.
+# Log text is not behaviour.
 LOG = re.compile(r"^[\w.>-]*\blog_?(?:\.|->)\w+\(")
 DECLARATION = re.compile(r"^(?:[\w:]+(?:<.*>)?[&*]?\s+)+[&*]?\w+(?:\{|\(|;| =)")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which sources a room has and which test programs answer for them."""
+"""The sources of a room, and the test programs that cover them."""
 import re
 import subprocess
 from pathlib import Path

@@ -10,7 +10,7 @@
 # $CACHE/NAME/current names the last one asked for. Progress goes to stderr; stdout carries the
 # directory only.
 
-set -a  # builds run in a bash of their own, where errexit holds whatever the caller's context is
+set -a  # builds run in a separate bash, where errexit holds in any context of the caller
 CACHE=${CACHEWARM_CACHE:-$HOME/.cache/cachewarm}
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
