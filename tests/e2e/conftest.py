@@ -55,7 +55,7 @@ def shared(cluster: Cluster, request):
 
 
 def _put_right(cluster: Cluster) -> None:
-    """What a test that was cut short may have left behind."""
+    """Undoes changes that an interrupted test may have left behind."""
     if not cluster.registry_is_free():
         cluster.verb("registry-up")
         cluster.verb("registry-throttle", "unlimited")
@@ -87,8 +87,8 @@ def product(installation: Product, cluster: Cluster) -> Product:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failure is told in one line when it happens; at the end it shows what the test's namespace
-    looked like, unless the failure's own text already does."""
+    """Prints a failure in one line when it happens. At the end it shows the state of the test's
+    namespace, unless the failure's own text already does."""
     outcome = yield
     report = outcome.get_result()
     terminal = item.config.pluginmanager.get_plugin("terminalreporter")

@@ -39,7 +39,7 @@ def prepare_environment() -> Path:
     """Everything that torch reads when it is imported."""
     if ISA_FILE.is_file():
         os.environ["ATEN_CPU_CAPABILITY"] = ISA_FILE.read_text().strip()
-    # The precompiled header lies outside the cache directory and pays only above three kernels;
+    # The precompiled header is outside the cache directory and saves time only above three kernels;
     # the instruction set probes cost g++ runs on every empty directory.
     os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")

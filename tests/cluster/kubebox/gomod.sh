@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Writes go.mod and go.sum anew, for another version of Kubernetes: edit the versions, run,
+# Writes go.mod and go.sum again, for another version of Kubernetes: edit the versions, run,
 # commit both. With the word "older": older.mod and older.sum, of a Kubernetes that has no
 # admission policies. Kubernetes' own staging modules have to be replaced by their published
 # versions one by one.

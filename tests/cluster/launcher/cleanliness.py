@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster left behind on the machine. Nothing is removed here."""
+"""Finds things that a cluster left behind on the machine. Removes nothing."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def leftovers(settings: Settings) -> list[str]:
 
 
 def _processes(settings: Settings) -> list[str]:
-    """Container runtimes, and whatever names this cluster's state in its words or environment."""
+    """Container runtimes, and processes with this cluster's state in arguments or environment."""
     runtime = f"{settings.cache}/containerd/"
     state = f"{settings.state}/".encode()
     found = []
@@ -53,8 +53,8 @@ def _mounts(settings: Settings) -> list[str]:
 
 def _links() -> list[str]:
     links = json.loads(run("ip", "-json", "link").stdout or "[]")
-    ours = (names.BRIDGE, network.veth(0)[:-1])
-    return [f"link {link['ifname']}" for link in links if link["ifname"].startswith(ours)]
+    prefixes = (names.BRIDGE, network.veth(0)[:-1])
+    return [f"link {link['ifname']}" for link in links if link["ifname"].startswith(prefixes)]
 
 
 def _routes() -> list[str]:

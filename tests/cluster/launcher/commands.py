@@ -221,7 +221,7 @@ _UNLOCKED = {"env", "in-node", "in-network", "check-clean", "registry-throttle"}
 
 @contextlib.contextmanager
 def _locked(settings: Settings):
-    """One changing command at a time; the lock lies beside the state, which `down` removes."""
+    """One changing command at a time; the lock file is beside the state, which `down` removes."""
     with open(f"{settings.state}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background processes known by pid and start time, so that a re-used pid is never taken for
-ours."""
+"""Background processes known by pid and start time, so that a re-used pid is never mistaken
+for the process."""
 
 import os
 import signal
@@ -14,8 +14,8 @@ from .settings import ClusterError
 def run(
     *command: object, check: bool = True, text_in: str | None = None
 ) -> subprocess.CompletedProcess:
-    """Runs a command to its end. With `check` a failure raises with the command's own last
-    words."""
+    """Runs a command to its end. With `check` a failure raises with the last lines that the
+    command printed."""
     argv = [str(c) for c in command]
     done = subprocess.run(argv, input=text_in, capture_output=True, text=True)
     if check and done.returncode != 0:
@@ -91,7 +91,7 @@ class Daemon:
 
     def require_alive(self) -> None:
         if not self.pid():
-            raise ClusterError(f"{self.name} ended; last words of {self.log}: {self.tail()}")
+            raise ClusterError(f"{self.name} ended; last lines of {self.log}: {self.tail()}")
 
     def tail(self) -> str:
         try:

@@ -25,7 +25,7 @@ API_SERVER = f"https://{BRIDGE_ADDRESS}:{API_PORT}"
 
 
 class ClusterError(Exception):
-    """What went wrong and what to do about it, in one line for a person."""
+    """One line for a person: the failure and its remedy."""
 
 
 def node_index(name: str) -> int:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actions of the chaos take only what they can do something to. No cluster: the API server and
-the nodes are a list of pods."""
+"""Chaos actions choose only pods that they can act on. No cluster: the API server and the nodes are
+a list of pods."""
 
 import random
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ def pod(name: str, node: str) -> dict:
 
 
 def scene(*there: dict) -> tuple[Scene, list[str]]:
-    """The pods are of every program of ours; the one that is named "leader" leads."""
+    """The pods belong to every cachewarm program; the pod named "leader" leads."""
     killed: list[str] = []
 
     def kill(victim: dict) -> None:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything is killed, edited, deleted and refused at random, for CHAOS_SECONDS; a observer with
-watches of its own sees to it that no pod is stuck, no key is built twice at once and no bound pod
-is changed; and when it is over, everything converges. `make chaos`; CHAOS_SEED repeats the
-choices."""
+"""Kills, edits, deletes and refuses at random for CHAOS_SECONDS. An observer with its own watches
+checks that no pod is stuck, no key is built twice at once and no bound pod changes; at the end
+everything converges. `make chaos`; CHAOS_SEED repeats the choices."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The observer misses nothing when its watch breaks, and does not keep it to itself when it could
-not judge. No cluster: the API server is a script."""
+"""The observer misses no event when its watch breaks, and reports an event that it could not judge.
+No cluster: the API server is a script."""
 
 import io
 import json
@@ -131,6 +131,6 @@ def test_error_of_the_judge_is_a_violation(metadata: dict):
 def test_failed_watch_is_a_violation():
     scripts = Scripts(listed("5"), watched(("ADDED", {})))
     with Observer(scripts, 60, Excuses()) as observer:
-        wait_for("it is told", lambda: observer.violations, 30)
+        wait_for("the failure is reported", lambda: observer.violations, 30)
     (violation,) = observer.violations
     assert f"watch Pod: {UNJUDGED}: KeyError('metadata')" in violation

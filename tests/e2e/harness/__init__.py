@@ -1,3 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cluster tests share: kubectl, the test cluster's verbs, the model server, its log
-line."""
+"""Shared by the cluster tests: kubectl, the cluster's verbs, the model server and its log line."""

@@ -113,7 +113,7 @@ _AS_OPERATOR = ("--as=system:serviceaccount:cachewarm-system:cachewarm-operator"
 
 
 def _await_injection(kubectl: Kubectl, name: str, injection: dict) -> None:
-    """Whoever injects has seen this warmup. (Of two that match one wins: any will do.)"""
+    """Waits until admission has seen this warmup. If two warmups match, either may win."""
     container = {"name": injection["container"], "image": "i"}
     probe = {
         "metadata": {"name": "probe", "labels": injection["labels"]},
@@ -131,7 +131,7 @@ def _fill(pod: dict, namespace: str, uids: dict[str, str]) -> dict:
 
 
 def dry_runs(kubectl: Kubectl, pods: list[dict]) -> list[dict]:
-    """What the server makes of each of them."""
+    """Returns each pod as the server would create it."""
     items = []
     for pod in pods:
         spec = {"automountServiceAccountToken": False, **pod["spec"]}
@@ -151,7 +151,7 @@ def _documents(text: str) -> Iterator[dict]:
 
 
 def _create(kubectl: Kubectl, pods: list[dict]) -> list[dict]:
-    """What the server makes of them, without what no two pods share."""
+    """Returns the pods as the server would create them, without fields that are unique per pod."""
     return [
         {
             "labels": pod["metadata"].get("labels", {}),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What objects said while a test worked: every change of one field, none missed."""
+"""Records every change of one field of an object while a test works."""
 
 import subprocess
 import threading

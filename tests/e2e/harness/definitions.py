@@ -12,7 +12,7 @@ from .waiting import wait_for
 SYSTEM = "cachewarm-system"
 OPERATOR = f"system:serviceaccount:{SYSTEM}:cachewarm-operator"
 AGENT = f"system:serviceaccount:{SYSTEM}:cachewarm-agent"
-# What only the programs need.
+# Kinds that only the programs need.
 _LEFT_OUT = ("Deployment", "DaemonSet", "CronJob", "ConfigMap", "PodDisruptionBudget")
 
 
@@ -48,7 +48,7 @@ def golden(name: str) -> dict:
 
 
 def refusal(client: Kubectl, thing: dict, *flags: str) -> str:
-    """What the API server says against creating `thing`; "" when it would. Nothing is made."""
+    """Returns why the API server refuses to create `thing`, or "". Creates nothing."""
     words = ("create", "--dry-run=server", "-f", "-", *flags)
     return answer(client, *words, given=thing)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who held the devices of a namespace, and who waited for one, after every change of a pod."""
+"""Records after every change the pods of a namespace that hold a device or wait for one."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ class Page:
 
 
 class DeviceBook:
-    """A context: every pod of the namespace asks for one device; `pages` tell of all changes from
+    """A context: every pod of the namespace asks for one device; `pages` holds all changes from
     entering to leaving, in their order."""
 
     def __init__(self, kubectl: Kubectl):

@@ -25,7 +25,7 @@ class Image:
 
 
 def objects(config: dict, image: Callable[[str], Image]) -> list[dict]:
-    """What is installed; `image` by program."""
+    """Returns the objects to install; `image` by program."""
     text = MANIFEST.read_text()
     rendered = [thing for thing in yaml.safe_load_all(text) if thing]
     content = yaml.safe_dump(config)

@@ -29,7 +29,7 @@ def taken(system: Kubectl) -> Iterator[None]:
             except KubectlError:
                 continue
 
-    def is_ours() -> bool:
+    def is_held_by_test() -> bool:
         lease = system.get("lease", LEASE)
         return bool(lease) and lease["spec"].get("holderIdentity") == _HOLDER
 
@@ -38,7 +38,7 @@ def taken(system: Kubectl) -> Iterator[None]:
     keeper = threading.Thread(target=keep)
     keeper.start()
     try:
-        wait_for("the Lease is the test's", is_ours, 30, system)
+        wait_for("the Lease is the test's", is_held_by_test, 30, system)
         yield
     finally:
         done.set()

@@ -52,7 +52,7 @@ def wait_ready(kubectl: Kubectl, app: str, count: int, seconds: float) -> list[d
 
 
 def start(kubectl: Kubectl, pod: dict) -> starts.Start:
-    """What the pod's log says of its last start; the line may trail readiness by a moment."""
+    """Parses the pod's log line about its last start; it may appear shortly after readiness."""
     return wait_for(
         f"READY line of {name(pod)}", lambda: starts.parse(kubectl.logs(name(pod))), 20, kubectl
     )

@@ -59,7 +59,7 @@ class Product:
             self.restart("agent", *changed)
 
     def declare(self, node: str, facts: dict) -> None:
-        """What the node says of itself: {"gpuType": ..., "cpuClass": ...}; {} probes everything.
+        """Sets the facts of the node: {"gpuType": ..., "cpuClass": ...}; {} probes everything.
         Its agent reads it when it starts, and is restarted where it changed."""
         if self._declare(node, facts):
             self.restart("agent", node)
@@ -147,7 +147,7 @@ class Product:
 
     @contextmanager
     def without_cron_job(self) -> Iterator[None]:
-        """It runs each minute, and could let go of a pod before anybody else does."""
+        """Suspends the CronJob, which could release a pod before the operator does."""
 
         def runs() -> bool:
             return bool(self.kubectl.get("cronjob", CRON_JOB)["status"].get("active"))
@@ -160,7 +160,7 @@ class Product:
             self.kubectl.patch("cronjob", CRON_JOB, {"spec": {"suspend": False}})
 
     def run_cron_job_now(self, name: str) -> str:
-        """What the CronJob's next Job would do, at once; its log."""
+        """Runs the CronJob's next Job at once. Returns its log."""
         self.kubectl.run("create", "job", name, f"--from=cronjob/{CRON_JOB}")
 
         def ended() -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the model server says about its own start: the READY line of its log."""
+"""Parses the READY line in the log of the model server, which describes its start."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests do again and again: bring a Deployment under a warmup, add a pod, follow it."""
+"""Steps that many tests share: bring a Deployment under a warmup, add a pod, follow it."""
 
 from . import pods, starts
 from .kubectl import Kubectl

@@ -52,7 +52,7 @@ class Storm:
             try:
                 self._kill_leader()
                 self._kill_some_agent()
-            # The API server may be away, a pod may be gone: the next round is another chance.
+            # The API server may be away, a pod may be gone: the next round tries again.
             except (KubectlError, AssertionError):
                 self._stop.wait(1)
 

@@ -23,7 +23,7 @@ def make_warmup(name: str, **spec) -> dict:
 
 
 def warmup_for(workload: dict, **spec) -> dict:
-    """For a Deployment, StatefulSet or Job as tests make them; settles fast unless told."""
+    """For a Deployment, StatefulSet or Job as tests make them; settles fast by default."""
     reference = {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],
@@ -35,7 +35,7 @@ def warmup_for(workload: dict, **spec) -> dict:
 
 @dataclass
 class Warmup:
-    """One CacheWarmup of the kubectl's namespace, read anew by every question."""
+    """One CacheWarmup of the kubectl's namespace, read again by every call."""
 
     kubectl: Kubectl
     name: str
@@ -87,7 +87,7 @@ class Warmup:
 
     def wait_admission(self, pod: dict, seconds=60.0) -> None:
         """An API server that has just started may admit pods before it has read its policies'
-        parameters: those start as without us."""
+        parameters: those pods start without the cache."""
 
         def acts() -> bool:
             return injected(self.kubectl.create(pod, "--dry-run=server"))
@@ -138,7 +138,7 @@ class Warmup:
 
 
 def events(kubectl: Kubectl, name: str = "") -> list[dict]:
-    """Events about one object of the namespace, or about all of them; ours and Kubernetes' own."""
+    """Events about one object of the namespace, or about all; by cachewarm or Kubernetes."""
     found = kubectl.list("events.events.k8s.io")
     return [e for e in found if name in ("", e.get("regarding", {}).get("name"))]
 
@@ -164,5 +164,5 @@ def released(pod: dict) -> str:
 
 
 def start_note(pod: dict) -> dict:
-    """What the operator wrote on the pod about its first start; {} while it knows nothing."""
+    """Returns the operator's annotation about the pod's first start; {} while there is none."""
     return json.loads(pods.annotation(pod, "cachewarm.io/start") or "{}")

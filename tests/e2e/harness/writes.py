@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator wrote, by the API server's own books, which leave out nothing."""
+"""Reads the operator's writes from the managed fields that the API server records."""
 
 import json
 import time

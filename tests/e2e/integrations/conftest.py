@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The integrations, beside the product in one cluster. Each is there from the first test that asks
-for it to the end."""
+"""The integrations, beside the product in one cluster. Each is installed by the first test that
+requests it and stays to the end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

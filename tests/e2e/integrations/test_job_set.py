@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of the real JobSet: it names its pods anew in every run, so its warmup takes them by a label
+"""Jobs of the real JobSet: its pods get new names in every run, so its warmup takes them by a label
 of their user's. What they are made of it learns from the first run that it sees, which starts
 without us; what all ranks of the second compile is there for the third."""
 
@@ -117,11 +117,11 @@ def test_cold_run_is_held_and_released_as_a_group(kubectl: Kubectl, product: Pro
         members = of_run(kubectl, run)
         return members if not any(gated(pod) for pod in members) else []
 
-    builders = wait_for("the first run is let go", lambda: free("held-1"), 60, kubectl)
+    builders = wait_for("the first run is released", lambda: free("held-1"), 60, kubectl)
     assert "ReleasedForBuild" in {released(pod) for pod in builders}
     assert {released(pod) for pod in builders} <= {"ReleasedForBuild", "ReleasedWithGroup", ""}
     warmup.wait_bundles(1)
-    warm = wait_for("the second run is let go", lambda: free("held-2"), 120, kubectl)
+    warm = wait_for("the second run is released", lambda: free("held-2"), 120, kubectl)
     assert {released(pod) for pod in warm} <= {"ReleasedWarm", "ReleasedWithGroup"}
     for pod in warm:
         assert_hit(kubectl, pod)

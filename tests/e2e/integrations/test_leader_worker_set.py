@@ -122,11 +122,11 @@ def test_cold_group_is_held_and_released_together(kubectl: Kubectl, product: Pro
         members = group(kubectl, server.name, index)
         return members if not any(gated(pod) for pod in members) else []
 
-    builders = wait_for("the first group is let go", lambda: free(0), 60, kubectl)
+    builders = wait_for("the first group is released", lambda: free(0), 60, kubectl)
     assert "ReleasedForBuild" in {released(pod) for pod in builders}
     assert {released(pod) for pod in builders} <= {"ReleasedForBuild", "ReleasedWithGroup", ""}
     warmup.wait_bundles(1)
-    warm = wait_for("the second group is let go", lambda: free(1), 120, kubectl)
+    warm = wait_for("the second group is released", lambda: free(1), 120, kubectl)
     assert {released(pod) for pod in warm} <= {"ReleasedWarm", "ReleasedWithGroup"}
     for pod in warm:
         assert_hit(kubectl, pod)

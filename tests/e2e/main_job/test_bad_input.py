@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is wrong: a condition and an event say what to do, and the workload runs as without
-us."""
+"""For every invalid input a condition and an event describe the remedy, and the workload runs
+without the cache."""
 
 import pytest
 from harness import pods
@@ -188,7 +188,7 @@ def test_conflicting_volume_or_mount_of_the_user_is_kept(
     kubectl: Kubectl, product: Product, kind: str
 ):
     deployment = sleeper("conflict")
-    name = "cachewarm" if kind == "volume" else "theirs"
+    name = "cachewarm" if kind == "volume" else "user-volume"
     pod_spec(deployment)["volumes"] = [{"name": name, "emptyDir": {}}]
     mount = {"name": name, "mountPath": "/data" if kind == "volume" else "/var/cache/cachewarm"}
     pod_spec(deployment)["containers"][0]["volumeMounts"] = [mount]

@@ -60,7 +60,7 @@ def test_each_cpu_class_has_its_own_bundle(
 def test_one_bundle_for_two_cpu_classes_fails(
     kubectl: Kubectl, product: Product, cluster: Cluster, capability: str
 ):
-    """The danger is real: the same pods where node-b's facts hide that its CPU is another."""
+    """The danger is real: the same pods where node-b's facts hide that its CPU differs."""
     try:
         product.play_cpu("node-b", capability)
         warmup = accept(kubectl, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 900})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is killed, and whenever: it converges, one builder per key, and no pod fails because of
-us."""
+"""Any program is killed at any time: the warmup converges, with one builder per key, and no pod
+fails because of cachewarm."""
 
 import os
 import threading
@@ -64,7 +64,7 @@ def settle(kubectl: Kubectl, warmup: Warmup, bundles: int) -> list[dict]:
 
 
 def failures(kubectl: Kubectl) -> list[str]:
-    """Events that tell of a pod that did not come up as it should."""
+    """Events about pods that failed to start."""
     bad = {"Failed", "BackOff", "FailedCreate", "FailedMount", "FailedCreatePodSandBox"}
     return [
         f"{event['reason']}: {event.get('note', '')}"
@@ -121,7 +121,7 @@ def test_warmup_converges_while_all_programs_are_killed(
 def test_stopping_leader_releases_its_lease(kubectl: Kubectl, product: Product):
     leader = wait_for("an operator leads", product.leader, 60, product.kubectl)
     before = product.lease_holder()
-    # Who takes a Lease that ran out writes its name over the other's.
+    # A candidate that takes an expired Lease overwrites the previous holder's name.
     with Watched(product.kubectl, "lease", LEASE, "spec.holderIdentity") as holders:
         product.kubectl.delete("pod", leader, "--wait=false")
         wait_for("it is given back", lambda: "" in holders.distinct, 60, product.kubectl)

@@ -32,7 +32,7 @@ def is_whole(content: bytes) -> bool:
 
 
 def published_entries(warmup: Warmup, bundle: dict, into: Path) -> dict[str, bytes]:
-    """Every file of a published bundle, read back from the registry by other means than ours."""
+    """Every file of a published bundle, read back from the registry without cachewarm's code."""
     base, repository = f"http://{REGISTRY}", f"cachewarm/{warmup.kubectl.namespace}/{warmup.name}"
     manifest = registry.manifest(base, repository, bundle["digest"])
     entries: dict[str, bytes] = {}
@@ -81,7 +81,7 @@ def wait_for_a_shared_object(directory: Path, seconds: float) -> Path:
 
 @pytest.fixture
 def server() -> ModelServer:
-    return ModelServer(name="torn", nodes=NODES)
+    return ModelServer(name="truncated", nodes=NODES)
 
 
 def test_killed_builder_publishes_no_truncated_file(
@@ -90,11 +90,11 @@ def test_killed_builder_publishes_no_truncated_file(
     warmup = accept(kubectl, server, gate={"mode": "Never"})
     kubectl.scale("deployment", server.name, 1)
     builder = elected(warmup)
-    torn = wait_for_a_shared_object(tree(cluster, warmup), 180)
+    truncated = wait_for_a_shared_object(tree(cluster, warmup), 180)
     cluster.kill_in_pod(kubectl.get("pod", builder))
-    # Whatever the linker had written by then: half a file is what a slower disk would show.
-    with open(torn, "r+b") as file:
-        file.truncate(max(4096, torn.stat().st_size // 2))
+    # Cut the file in half, as a slower disk would leave it.
+    with open(truncated, "r+b") as file:
+        file.truncate(max(4096, truncated.stat().st_size // 2))
 
     warmup.wait_bundles(1, 400)
     entries = published_entries(warmup, warmup.bundles[0], tmp_path)
@@ -106,13 +106,13 @@ def test_killed_builder_publishes_no_truncated_file(
     assert pods.start(kubectl, restarted).right
     warmup.wait_warm()
     later = add_pod(kubectl, server.name)
-    if any(path.endswith(torn.name) for path in entries):
+    if any(path.endswith(truncated.name) for path in entries):
         assert_hit(kubectl, later)
     else:  # the half was enough for the new container, and the agent took it away after that
         assert pods.start(kubectl, until_ready(kubectl, later)).right
 
 
-# Goes on until it is told to stop, and leaves a whole file.
+# Rewrites until it is signalled to stop, and leaves a whole file.
 REWRITE = """
 import os, sys, time
 source, path = sys.argv[1:]

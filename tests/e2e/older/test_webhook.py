@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Kubernetes without admission policies: the operators serve the webhook, and everything else is
-as elsewhere."""
+"""On a Kubernetes without admission policies the operators serve the webhook; everything else works
+as on newer versions."""
 
 import base64
 import json
@@ -161,7 +161,7 @@ def test_every_new_pod_is_injected_while_a_deposed_leader_restarts(
     before = [each for each in installation.pods("operator") if pods.name(each) == leader]
     with asking:
         with lease.taken(serving):
-            wait_for("it has begun anew", lambda: settled(installation, before), 120, serving)
+            wait_for("it has restarted", lambda: settled(installation, before), 120, serving)
     assert asking.answers.count(False) == 0, f"of {len(asking.answers)}"
 
 

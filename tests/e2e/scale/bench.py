@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator costs in a large cluster: `make bench-scale`, see docs/bench/scheduling.md.
+"""Measures an operator in a large cluster: `make bench-scale`, see docs/bench/scheduling.md.
 
 A control plane of the test cluster, one real node for the operators, and kwok nodes whose agents
 are played by load/. Prints one line a figure and writes all of them to build/bench/scale.json.
@@ -71,7 +71,7 @@ class Scale:
 
     def warm_up(self, kubectl: Kubectl, names: list[str], pools: int = 0) -> None:
         """Deployments of one pod each, made once their warmups are accepted: a pod that was there
-        before has no directory of ours and builds nothing. With pools, they take them in turns."""
+        before has no cache directory and builds nothing. With pools, they take them in turns."""
         for number, name in enumerate(names):
             deployment = self.workload(name, 0, number % pools if pools else None)
             # Pods of Jobs end at once on a kwok node.
@@ -126,7 +126,7 @@ class Scale:
         return {**counts, "create pods": made} if made > 0 else counts
 
     def dry_runs(self) -> int:
-        """Creations of pods that are none: a rehearsal is two, as long as pods are allowed."""
+        """Counts pod creates by dry run: a dry run is two creates while pods are allowed."""
         samples = metrics.parse(self.product.metrics("operator"))
         counter = "cachewarm_admission_dry_runs_total"
         return 2 * int(sum(s.value for s in samples if s.name == counter))
@@ -231,7 +231,7 @@ class Scale:
         self.note("resync_rss_mb", self.megabytes())
 
     def missed(self) -> list[str]:
-        """What must hold and does not, in words."""
+        """Describes each requirement that does not hold."""
         found = [
             f"{name}: a peak of {value['peak']} MB, and {RSS_MB_MAX} are allowed"
             for name, value in self.figures.items()

@@ -16,13 +16,13 @@ from harness.sleeper import Sleeper
 from harness.steps import accept
 from harness.warmup import released
 
-NODES = 10  # room for the pods of a round, ours and the bare ones
+NODES = 10  # fit the pods of a round: the operator's and the bare client's
 PODS = 200
 ROUNDS = 3
-# Time until the last is let go, against that of the bare client, medians of one run.
+# Time until the last release, against that of the bare client, medians of one run.
 BAR = 1.3
 BARE_GATE = "example.com/bare"
-# Of what a client may do, what was fastest here, on one connection and on many.
+# The fastest ways of a client here, on many connections and on one.
 BARE_WAYS = (("-width=32",), ("-width=16", "-h1"))
 
 
@@ -53,7 +53,7 @@ def fleet(cluster: Cluster, installation: Product, hold: Path) -> Iterator:
     cluster.verb("kwok", "0")
 
 
-def seconds_of_ours(kubectl: Kubectl, cluster: Cluster, fleet, hold: Path, name: str) -> float:
+def operator_seconds(kubectl: Kubectl, cluster: Cluster, fleet, hold: Path, name: str) -> float:
     hold.touch()
     warmup = accept(kubectl, OnKwok(name=name), gate={"mode": "Hold", "maxHoldSeconds": 900})
     kubectl.scale("deployment", name, 1)
@@ -70,7 +70,7 @@ def seconds_of_ours(kubectl: Kubectl, cluster: Cluster, fleet, hold: Path, name:
     assert len(gone) == PODS
     reasons = {released(pod) for pod in pods.of(kubectl, name)} - {"ReleasedForBuild", ""}
     assert reasons == {"ReleasedWarm"}
-    print(f"ours: the first after {gone[0] - active:.3f} s, the last {gone[-1] - active:.3f} s")
+    print(f"operator: the first after {gone[0] - active:.3f} s, the last {gone[-1] - active:.3f} s")
     return gone[-1] - active
 
 
@@ -81,12 +81,12 @@ def injected(kubectl: Kubectl) -> dict:
     made = kubectl.create(model.pod("model"), "--dry-run=server")["spec"]
     kubectl.delete("cachewarmup", model.name)
     kubectl.delete("deployment", model.name)
-    (ours,) = (volume for volume in made["volumes"] if "hostPath" in volume)
+    (cache_volume,) = (volume for volume in made["volumes"] if "hostPath" in volume)
     (container,) = made["containers"]
-    mounts = [each for each in container["volumeMounts"] if each["name"] == ours["name"]]
+    mounts = [each for each in container["volumeMounts"] if each["name"] == cache_volume["name"]]
     spec = model.pod_spec()
     spec["containers"][0].update({"env": container["env"], "volumeMounts": mounts})
-    return {**spec, "volumes": [ours]}
+    return {**spec, "volumes": [cache_volume]}
 
 
 def seconds_of_bare(
@@ -109,7 +109,7 @@ def seconds_of_bare(
 def test_operator_releases_pods_almost_as_fast_as_a_bare_client(
     kubectl: Kubectl, product: Product, cluster: Cluster, fleet, hold: Path
 ):
-    ours, bare = [], []
+    operator, bare = [], []
     spec = injected(kubectl)
     for number in range(ROUNDS):
         ways = [
@@ -117,11 +117,12 @@ def test_operator_releases_pods_almost_as_fast_as_a_bare_client(
             for i, way in enumerate(BARE_WAYS)
         ]
         bare.append(min(ways))
-        ours.append(seconds_of_ours(kubectl, cluster, fleet, hold, f"ours-{number}"))
+        operator.append(operator_seconds(kubectl, cluster, fleet, hold, f"operator-{number}"))
         for i in range(len(BARE_WAYS)):
             kubectl.delete("deployment", f"bare-{number}-{i}", "--wait=false")
-        kubectl.delete("cachewarmup", f"ours-{number}")
-        kubectl.delete("deployment", f"ours-{number}", "--wait=false")
-    ratio = median(mine / other for mine, other in zip(ours, bare))
-    print(f"{PODS} gates: ours {median(ours):.3f} s, bare {median(bare):.3f} s, ratio {ratio:.2f}")
+        kubectl.delete("cachewarmup", f"operator-{number}")
+        kubectl.delete("deployment", f"operator-{number}", "--wait=false")
+    ratio = median(mine / other for mine, other in zip(operator, bare))
+    seconds = f"operator {median(operator):.3f} s, bare {median(bare):.3f} s"
+    print(f"{PODS} gates: {seconds}, ratio {ratio:.2f}")
     assert ratio <= BAR

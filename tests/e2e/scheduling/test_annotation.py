@@ -20,7 +20,7 @@ from harness.writes import at_rest, last_writes
 PREFIX = "cachewarm.io/"
 # How often the operator asks whether a kind is served, and a margin.
 DISCOVERY_SECONDS = 90
-# Until it is told for the second time that a kind is gone, and a margin.
+# Until discovery reports a kind as gone for the second time, and a margin.
 KIND_RELEASE_SECONDS = 100
 GONE = '"msg":"kind is not served"'
 
@@ -191,7 +191,7 @@ class TestAnnotatedDeployment:
         holds_for("nothing is written", lambda: last_writes(shared, warmup) == before, 5)
 
     def test_warmup_of_another_owner_is_never_overwritten(self, shared: Kubectl, warmup: Warmup):
-        shared.apply(make_warmup("taken", selector={"matchLabels": {"app": "theirs"}}))
+        shared.apply(make_warmup("taken", selector={"matchLabels": {"app": "other"}}))
         before = shared.get("cachewarmup", "taken")["spec"]
         server = ModelServer(name="taken", replicas=0)
         shared.apply(asking(server.deployment(), warm="true"))
@@ -204,7 +204,7 @@ def test_warmup_and_held_pods_end_ten_minutes_after_annotation_removal(
     kubectl: Kubectl, product: Product
 ):
     # One GPU type, whose builder never ends: the second pod waits.
-    server = Sleeper(name="unasked", replicas=0, nodes=("node-a", "node-b"))
+    server = Sleeper(name="unannotated", replicas=0, nodes=("node-a", "node-b"))
     requested = {"gate": "Hold", "max_hold_seconds": "300", "builder": "FirstPod"}
     kubectl.apply(asking(server.deployment(), warm="true", **requested))
     warmup = Warmup(kubectl, server.name)
@@ -226,7 +226,7 @@ def test_warmup_and_held_pods_end_ten_minutes_after_annotation_removal(
     wait_for("the warmup is gone", lambda: not warmup.read(), 30, kubectl)
     assert released(until_released(kubectl, held, 30)) == "ReleasedHoldingDisabled"
     wait_for(
-        "new pods are left alone",
+        "new pods are not injected",
         lambda: not injected(kubectl.create(server.pod("probe"), "--dry-run=server")),
         20,
         kubectl,
@@ -254,7 +254,7 @@ def test_labelled_namespace_warms_workloads_that_request_an_accelerator(
     kubectl.run("label", "namespace", kubectl.namespace, "cachewarm.io/warm=true")
     wait_for("the one with a GPU is warmed", lambda: kubectl.get("cachewarmup", "gpu"), 30, kubectl)
     holds_for(
-        "the others are left alone",
+        "the others have no warmup",
         lambda: [pods.name(w) for w in kubectl.list("cachewarmups")] == ["gpu"],
         2,
     )
@@ -323,7 +323,7 @@ def cron_job(server: ModelServer) -> dict:
     return {**server.job(), "kind": "CronJob", "spec": spec}
 
 
-# What makes their first pod.
+# The command that creates the first pod.
 FIRST_POD = {
     stateful_set: ("scale", "statefulset/nightly", "--replicas=1"),
     job: ("patch", "job/nightly", "--patch", '{"spec": {"suspend": false}}'),
@@ -410,7 +410,7 @@ class TestThirdPartyKinds:
         before = restarts()
         cluster.kubectl().delete("crd", "rollouts.argoproj.io")
         wait_for(
-            "each operator let go of the kind",
+            "each operator stopped watching the kind",
             lambda: all(gone("--since=10m")),
             KIND_RELEASE_SECONDS,
             product.kubectl,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An autoscaler is never starved: it does not look at pods that are held, so a pod that no node has
-room for, or that no node fits, is let go at once."""
+room for, or that no node fits, is released at once."""
 
 from harness import pods
 from harness.autoscaler import Autoscaler

@@ -64,8 +64,8 @@ def evict(kubectl: Kubectl, name: str) -> str:
 
 
 def twin(kubectl: Kubectl) -> str:
-    """As many pods as the warmed workload has, in the same states, without us: one serves, one
-    waits. Returns the name of the one that serves."""
+    """As many pods as the warmed workload has, in the same states, without cachewarm: one serves,
+    one waits. Returns the name of the one that serves."""
     plain = Sleeper(name="twin", replicas=0, nodes=NODES)
     waits = plain.pod("twin-waits")
     waits["spec"]["schedulingGates"] = [{"name": FOREIGN_GATE}]
@@ -113,7 +113,7 @@ def stalled_registry(cluster: Cluster) -> Iterator[None]:
 def assert_evicted_as_unmanaged(kubectl: Kubectl, serves: dict, held: dict) -> None:
     name = twin(kubectl)
     wait_for(
-        "the budget counts as it does without us",
+        "the budget counts as for an unmanaged workload",
         lambda: counts(kubectl, "drained") == counts(kubectl, "twin"),
         30,
         kubectl,
@@ -155,7 +155,7 @@ def test_drain_waits_until_the_held_pod_serves(
 
 
 def test_builder_counts_in_no_disruption_budget(kubectl: Kubectl, product: Product):
-    """By whatever label the budget selects, also one that stays on the builder's pod for others."""
+    """Also if the budget selects by a label that the builder's pod keeps."""
     server = Sleeper(name="counted", replicas=2, nodes=NODES)
     deployment = server.deployment()
     deployment["spec"]["template"]["metadata"]["labels"]["tier"] = "inference"
@@ -172,7 +172,7 @@ def test_builder_counts_in_no_disruption_budget(kubectl: Kubectl, product: Produ
 
     wait_for("a builder runs", running, 60, kubectl)
     first = pods.wait_ready(kubectl, "counted", 2, 60)[0]
-    # Of a pod with two budgets the controller tells one, any: a budget that changes counts again.
+    # For a pod with two budgets the controller updates only one of them; a changed budget recounts.
     kubectl.run("annotate", "pdb", "--all", "looked-at=again")
     for name in ("by-app", "by-tier"):
         wait_for(

@@ -155,7 +155,7 @@ def test_dangerous_overrides_create_no_job(
     thing["spec"]["compile"]["overrides"] = patch
     shared.apply(thing)
     wait_for(
-        "the reason is told", lambda: words in json.dumps(warmup.condition("Warm")), 60, shared
+        "the reason is reported", lambda: words in json.dumps(warmup.condition("Warm")), 60, shared
     )
     assert not warmup.jobs() and not warmup.job_pods()
 

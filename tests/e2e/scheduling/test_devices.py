@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices are the users': whatever builds, a rollout goes through on the devices that there are,
-and a builder has one only while no pod of theirs needs it."""
+"""User pods take precedence on devices: beside any builder, a rollout completes on the devices that
+there are, and a builder has one only while no user pod needs it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from harness.warmup import Warmup, injected, warmup_for
 
 NODE = "node-c"
 CACHE = {"name": "mine", "env": "MY_CACHE", "path": "mine"}
-# Goes when it is told to, as a server that drains in time does.
+# Exits on SIGTERM, as a server that drains in time does.
 SERVES = """
 trap 'exit 0' TERM
 [ -f "$MY_CACHE/kernel" ] || echo compiled > "$MY_CACHE/kernel"

@@ -32,7 +32,7 @@ def writer(name: str, nodes: tuple[str, ...], **more: object) -> Sleeper:
 
 
 def renew_agent(product: Product) -> None:
-    """Another agent runs on TRAPPED. It is Ready only where the directory can be used."""
+    """A new agent runs on TRAPPED. It is Ready only where the directory can be used."""
     old = pods.name(product.agent(TRAPPED))
     product.kubectl.kill_pod(old)
 
@@ -145,7 +145,7 @@ def test_pod_runs_cold_on_a_node_with_unusable_directory(
 
 
 def assert_warmed_beside(kubectl: Kubectl, server: Sleeper) -> None:
-    """A node that can be used is, whatever is wrong with the one beside it."""
+    """A usable node is used, also beside an unusable one."""
     warmup = Warmup(kubectl, server.name)
     warmup.wait_injecting()
     warmup.wait_admission(server.pod("probe"))
@@ -286,7 +286,7 @@ def test_rejected_volume_suspends_the_injection(
     warmup.wait_admission(first)
     assert injected(kubectl.create(first))
     wait_for(
-        "no gate of ours keeps it",
+        "the cachewarm gate is removed",
         lambda: pods.gates(kubectl.get("pod", "first")) == ["example.com/wait"],
         20,
         kubectl,
@@ -299,7 +299,7 @@ def test_rejected_volume_suspends_the_injection(
         seen = warmup.wait_condition("Ready", "False", "VolumeRejected")
         assert TRAPPED in seen["message"] and "pod first" in seen["message"], seen["message"]
         wait_for(
-            "new pods are left alone",
+            "new pods are not injected",
             lambda: not injected(kubectl.create(server.pod("probe"), "--dry-run=server")),
             20,
             kubectl,
@@ -386,7 +386,7 @@ def no_host_paths(namespace: str, words: str) -> tuple[dict, dict]:
 
 @contextmanager
 def host_paths_refused(kubectl: Kubectl, words: str) -> Iterator[None]:
-    """Whoever administers the cluster forbids them in the test's namespace, and says `words`."""
+    """An administrator's policy forbids them in the test's namespace with the message `words`."""
     pod = Sleeper(name="asks").pod("asks")
     pod["spec"]["volumes"] = [{"name": "tmp", "hostPath": {"path": "/tmp"}}]
     try:
@@ -400,9 +400,9 @@ def host_paths_refused(kubectl: Kubectl, words: str) -> Iterator[None]:
     wait_for("they are allowed again", lambda: not refusal(kubectl, pod), 30, kubectl)
 
 
-# The first is told by the workload itself; the second could be meant for anything in the pod, and
-# shows only when the operator asks for the pod with our volume and without.
-REFUSALS = {"told": "no hostPath here", "rehearsed": "ask the platform team"}
+# The first is reported by the workload itself; the second may concern anything in the pod, and
+# shows only when the operator dry-runs the pod with the cache volume and without.
+REFUSALS = {"reported": "no hostPath here", "dry-run": "ask the platform team"}
 
 
 @pytest.mark.parametrize("words", REFUSALS.values(), ids=REFUSALS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes that join: kept free by the startup taint until they are warm and never longer than a
-minute; and turns to fetch, pods' nodes first."""
+minute; and fetch slots, nodes of held pods first."""
 
 import json
 from collections.abc import Iterator
@@ -104,9 +104,9 @@ class TestFetchSlots:
     SERVER = ModelServer(name="turns", nodes=("node-a", "node-b", FRESH), one_per_node=True)
 
     def fetching(self, kubectl: Kubectl, uid: str) -> set[str]:
-        """Nodes that were told to fetch and have not answered."""
+        """Nodes that were requested to fetch and have not answered."""
         out = set()
-        # One list: between two reads a node may answer and the next be told.
+        # One list: between two reads a node may answer and the next get its request.
         for cache in kubectl.list("nodecaches"):
             wanted = cache.get("spec", {}).get("warmups", [])
             reported = cache.get("status", {}).get("warmups", [])

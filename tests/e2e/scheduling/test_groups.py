@@ -79,14 +79,14 @@ def test_group_starts_warm_on_other_nodes_with_the_files_of_every_rank(
 
 
 # Ranks of one run need each other: none ends before all have begun.
-UNTIL_TOLD = "until [ -f /tmp/all-run ]; do sleep 0.2; done"
+UNTIL_SIGNALLED = "until [ -f /tmp/all-run ]; do sleep 0.2; done"
 
 
 def indexed_job() -> dict:
     """As a JobSet makes it, with a pod on each of the twins; it waits to be begun."""
     alike = {"matchLabels": {"app": APP}}
     apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": alike}
-    script = f'RANK="$JOB_COMPLETION_INDEX"\n{COMPILE}{UNTIL_TOLD}'
+    script = f'RANK="$JOB_COMPLETION_INDEX"\n{COMPILE}{UNTIL_SIGNALLED}'
     template = Sleeper(name=APP, nodes=TWINS, script=script).template()
     template["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = APP
     template["spec"]["restartPolicy"] = "Never"

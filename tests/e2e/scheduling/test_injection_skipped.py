@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods of a warmed workload that admission does not give the cache: those that must be left alone,
-and those that slip past the policy in the first moments of a warmup. They start as without us, say
-why, count as cold, and nobody waits for them."""
+"""Pods of a warmed workload that are not injected: skipped ones, and those created before the
+policy has seen the warmup. They start without the cache, carry the reason, count as cold, and no
+pod waits for them."""
 
 import json
 import threading
@@ -18,7 +18,7 @@ from harness.steps import until_ready
 from harness.waiting import wait_for
 from harness.warmup import Warmup, gated, injected, start_note, wait_event, warmup_for
 
-# Whoever waited for a bundle of the pod that slipped past would wait for this long.
+# A pod that waited for a bundle of the skipped pod would wait this long.
 PATIENT = {"mode": "Hold", "maxHoldSeconds": 900}
 WARMUPS = 10
 ROUNDS = 5

@@ -66,7 +66,7 @@ def test_newer_warmup_does_not_release_pods_of_the_older(kubectl: Kubectl, produ
 
         wait_for(f"generation {generation} is looked at", looked_at, 60, kubectl)
 
-    # What it says of a generation is written before what it does, and the next one after both.
+    # The status of a generation is written before its actions, the next generation after both.
     has_looked_again(100)
     has_looked_again(200)
     assert held() == waits

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy of the user's changes every pod that is updated, our releases too: what is held is let
-go all the same."""
+"""A user's policy changes every pod that is updated, also by cachewarm's releases: held pods are
+released nevertheless."""
 
 import json
 
@@ -21,7 +21,7 @@ MARKS = f"""Object{{metadata: Object.metadata{{
 
 
 def marking(kubectl: Kubectl) -> tuple[dict, dict]:
-    """Whoever updates a pod of the namespace gives it a label and a note, from now on."""
+    """From now on every update of a pod in the namespace adds a label and an annotation."""
     rule = {
         "apiGroups": [""],
         "apiVersions": ["v1"],

@@ -71,7 +71,7 @@ def test_rolling_update_with_surge_never_falls_below_its_replicas(
     assert available.lowest >= 2 and healthy.lowest >= 2
     # Not status.replicas: a sum over ReplicaSets, of which one may not have caught up.
     assert len(there.distinct) == 4, "two that were there, and one in the place of each"
-    assert len(rolled) == 2 and all(released(pod) for pod in rolled), "each was held and let go"
+    assert len(rolled) == 2 and all(released(pod) for pod in rolled), "each was held and released"
 
 
 def test_recreate_is_not_held_while_nothing_serves(
@@ -220,7 +220,7 @@ def test_rollout_without_a_bundle_meets_its_progress_deadline(
     assert all(injected(pod) for pod in rolled)
     longest = max(float(pods.annotation(p, "cachewarm.io/held-seconds") or 0) for p in rolled)
     assert (longest > 2) == is_held, [released(pod) for pod in rolled]
-    assert longest <= deadline / 2 + 5, "half of it, and until it is let go"
+    assert longest <= deadline / 2 + 5, "half of it, and the release"
     assert len(warmup.bundles) == 1, "the new one never came"
 
 
@@ -228,7 +228,7 @@ def test_builder_job_frees_its_quota_for_a_workload_pod(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     """Room for the workload's pods at their most and for none beside them. The Job has a place only
-    while none of theirs needs it, though it would not end by itself."""
+    while no user pod needs it, though it would not end by itself."""
     deployment = slow_to_serve("squeezed", 0).deployment()
     deployment["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     forever = "trap '' TERM; while :; do sleep 0.2; done"

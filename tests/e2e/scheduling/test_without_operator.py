@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody at home: what lets go of held pods when there is no operator, by whom, and not too early;
-and that nothing is left held when cachewarm goes. (That pods of warm revisions are not even held
-without an operator is in main_job/test_gates.py.)"""
+"""Without an operator, the CronJob and the CLI release held pods, and not too early; an uninstall
+leaves no pod held. (main_job/test_gates.py tests that pods of warm revisions are not held without
+an operator.)"""
 
 import json
 import subprocess
@@ -196,8 +196,8 @@ class TestUninstall:
         for kind in ("cronjobs", "jobs", "deployments", "daemonsets"):
             assert system.list(kind) == [], kind
         for kind in ("mutatingadmissionpolicies", "clusterroles"):
-            ours = "app.kubernetes.io/name=cachewarm"
-            assert system.list(kind, ours) == [], kind
+            selector = "app.kubernetes.io/name=cachewarm"
+            assert system.list(kind, selector) == [], kind
 
 
 class Helm:

@@ -36,7 +36,7 @@ def test_artifact_is_built_once_per_key(tmp_path: Path):
     "body", ["false; true", "exit 3", "echo $undefined_word", "kill -9 $BASHPID"]
 )
 def test_failed_build_is_discarded_and_retried(tmp_path: Path, body: str):
-    failed = shell(tmp_path, f'build() {{ touch "$1/torn"; {body}; }}; cached thing k build')
+    failed = shell(tmp_path, f'build() {{ touch "$1/partial"; {body}; }}; cached thing k build')
     assert failed.returncode != 0 and "thing: failed" in failed.stderr
     assert not (tmp_path / "thing/current").exists()
     cured = shell(tmp_path, 'build() { touch "$1/whole"; }; cached thing k build')

@@ -120,7 +120,7 @@ def _kubelet(settings: Settings, name: str, taints: Sequence[str]) -> dict:
 
 def _pull_policy(settings: Settings) -> dict:
     """Else an image pulled from the registry makes the imported one of the same content unusable.
-    Older kubelets do not verify, and end when they are told not to."""
+    Older kubelets do not verify, and end when the setting is false."""
     if settings.kubernetes != "1.36":
         return {}
     return {"imagePullCredentialsVerificationPolicy": "NeverVerify"}

@@ -153,8 +153,8 @@ def _make_mount_points() -> None:
 
 
 def _search_path(settings: Settings) -> str:
-    ours = f"{settings.containerd_dir}:{settings.debs}/runc/usr/sbin:{settings.kubebox.parent}"
-    return f"{ours}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    first = f"{settings.containerd_dir}:{settings.debs}/runc/usr/sbin:{settings.kubebox.parent}"
+    return f"{first}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def _power_on(settings: Settings, name: str, index: int) -> None:

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random chaos in a real cluster: who does it (actions, outages, denials), to whom (scene), and a
-observer with its own watches of the API server, whose judge says what must never be."""
+"""Random chaos in a real cluster: the failures (actions, outages, denials), their targets (scene),
+and an observer with its own watches of the API server, whose judge reports violations."""

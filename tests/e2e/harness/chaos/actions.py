@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the chaos does, one action at a time: kills, and edits that a user might make."""
+"""The actions of the chaos, one at a time: kills, and edits that a user might make."""
 
 import random
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def kill_standby(scene: Scene, chance: random.Random) -> str:
 
 
 def _kill_operator(scene: Scene, name: str) -> str:
-    """Never the last one that lives: what then holds is only the CronJob's minute."""
+    """Never kills the last live operator: then only the CronJob releases pods, once a minute."""
     with scene.operators:
         found = scene.product.pods("operator")
         victim = next((pod for pod in found if pods.name(pod) == name), None)
@@ -49,7 +49,7 @@ def kill_agent(scene: Scene, chance: random.Random) -> str:
 
 def kill_builder(scene: Scene, chance: random.Random) -> str:
     """Its processes die; or it is deleted. A pod's processes die once only: two ends before it was
-    ever Ready would be a pod that crashes because of us, and that withdraws the injection."""
+    ever Ready would count as a crash caused by the cache, which suspends the injection."""
     found = [pod for pod in scene.builder_pods() if _runs(scene, pod)]
     if not found:
         return NOTHING
@@ -90,7 +90,7 @@ def delete_node_cache(scene: Scene, chance: random.Random) -> str:
 
 
 def delete_lease(scene: Scene, chance: random.Random) -> str:
-    """Whoever asks first leads: the one that led has to see that it does no more."""
+    """The first operator that asks leads; the previous leader has to notice that it lost."""
     holder = scene.product.lease_holder()
     scene.product.kubectl.delete("lease", LEASE, "--wait=false")
     return holder
@@ -140,7 +140,7 @@ def scale(scene: Scene, chance: random.Random) -> str:
 
 
 def edit_image(scene: Scene, chance: random.Random) -> str:
-    """Another image is another key: it has to be built."""
+    """A changed image changes the key: it has to be built."""
     workload = scene.one(chance)
     image = chance.choice(workload.images)
     if workload.deployment:

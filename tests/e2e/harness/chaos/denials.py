@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API server says no for some seconds: a rule is missing from a role of ours, a policy refuses
-what we write, or there is no API server at all."""
+"""The API server refuses for some seconds: a rule is missing from a cachewarm role, a policy
+refuses cachewarm's writes, or the API server is down."""
 
 import random
 import time
@@ -20,7 +20,7 @@ _ROLES = (
     ("clusterrole", "cachewarm-agent"),
     ("role", "cachewarm-operator"),
 )
-# What the policy refuses: API group, resource, operations.
+# Writes that the policy refuses: API group, resource, operations.
 _WRITES = (
     ("", "pods", ["UPDATE"]),
     ("cachewarm.io", "cachewarmups/status", ["UPDATE"]),
@@ -34,7 +34,7 @@ _OBEYED_SECONDS = 1.0
 
 
 class Denials:
-    """All that was changed is put back by put_right(), whatever went wrong meanwhile."""
+    """put_right() restores everything that was changed, also after an error."""
 
     def __init__(self, scene: Scene, excuses: Excuses):
         self._scene = scene
@@ -104,7 +104,7 @@ def _policy(group: str, resource: str, operations: list[str]) -> tuple[dict, dic
         "operations": operations,
         "resources": [resource],
     }
-    ours = f"request.userInfo.username.startsWith('system:serviceaccount:{SYSTEM}:')"
+    by_cachewarm = f"request.userInfo.username.startsWith('system:serviceaccount:{SYSTEM}:')"
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
@@ -112,7 +112,7 @@ def _policy(group: str, resource: str, operations: list[str]) -> tuple[dict, dic
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [matched]},
-            "matchConditions": [{"name": "ours", "expression": ours}],
+            "matchConditions": [{"name": "cachewarm", "expression": by_cachewarm}],
             "validations": [{"expression": "false", "message": "refused by the chaos"}],
         },
     }

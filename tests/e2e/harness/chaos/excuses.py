@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When nobody could let go of a held pod: the API server was off, or refused whoever may write
-pods. Such seconds do not count against us, and they are all in the summary."""
+"""Intervals in which no program could release a held pod: the API server was off, or refused writes
+of pods. Such seconds do not count as a violation; the summary lists all of them."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ class Excuses:
     _spans: list[list[float]] = field(default_factory=list)
 
     def begin(self, now: float) -> list[float]:
-        """What end() is told."""
+        """Returns the interval that end() takes."""
         span = [now, float("inf")]
         self._spans.append(span)
         return span

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold while everything is killed, judged from what the API server said and from nothing
-that we say of ourselves but the deadline on the pod. Pure: no clock, no cluster.
+"""Rules that hold while everything is killed, judged from the objects of the API server. Of
+cachewarm's own reports only the deadline on the pod is used. Pure: no clock, no cluster.
 
 1. No pod is held past its deadline and GRACE. The deadline is the earliest that the pod ever noted
    (cachewarm.io/held-until), and never later than its creation and the longest hold that any warmup
@@ -66,7 +66,7 @@ class Violation:
 
 @dataclass
 class Tally:
-    """What there was to judge."""
+    """Counts the objects that were judged."""
 
     pods: int = 0
     held: int = 0

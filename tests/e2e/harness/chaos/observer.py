@@ -24,7 +24,7 @@ _LOOK_SECONDS = 0.25
 
 
 class Watch:
-    """All objects of one kind, from a list on and then without a gap; `tell` gets each event and
+    """All objects of one kind, from a list on and then without a gap; `report` gets each event and
     raises nothing; `fail` gets what ended the watch, unless stop() did."""
 
     def __init__(
@@ -167,7 +167,7 @@ class Observer:
             self._fail(subject, error)
 
     def _fail(self, subject: str, error: Exception) -> None:
-        """What nobody judged may have been wrong. Told once of each subject: looks are many."""
+        """An event that was not judged may be a violation. Reported once per subject."""
         with self._lock:
             violation = Violation(time.time(), UNJUDGED, subject, repr(error))
             self._unjudged.setdefault(subject, violation)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom the chaos happens to: one warmup of each way to be built, held and compiled, and what each
-of them has to come to when it is over."""
+"""The targets of the chaos: one warmup of each way to be built, held and compiled, and the state
+that each of them has to reach at the end."""
 
 import random
 import threading
@@ -142,7 +142,7 @@ class Scene:
         self.wait_converged(240)
 
     def put_right(self) -> None:
-        """What users would have in the end: every warmup as it was, every Deployment at its size.
+        """Restores the final state: every warmup as it was, every Deployment at its size.
         Images stay as the chaos left them. Pods that were made while their warmup was deleted, or
         paused, run without it until somebody restarts them: that is done here."""
         for workload in self.workloads:
@@ -193,7 +193,7 @@ class Scene:
         return [p for p in found if "cachewarm.io/builder-key" not in p["metadata"]["labels"]]
 
     def builder_pods(self) -> list[dict]:
-        """Of Jobs by their label; first pods by what the warmups say of them."""
+        """Pods of Jobs by their label; first pods by the status of the warmups."""
         elected = set()
         for thing in self.kubectl.list("cachewarmups"):
             for builder in thing.get("status", {}).get("builders", []):
@@ -207,7 +207,7 @@ class Scene:
         ]
 
     def open_points(self) -> list[str]:
-        """What has not converged, in words; none when everything has."""
+        """Describes each object that has not converged; empty if all have."""
         questions: list[Callable[[], list[str]]] = [
             self._held,
             self._not_warm,

@@ -28,7 +28,7 @@ const (
 	bundleBytes = 1 << 28
 )
 
-// What is read of a NodeCache: crds/nodecaches.yaml.
+// The fields that are read of a NodeCache: crds/nodecaches.yaml.
 type nodeCache struct {
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -44,20 +44,20 @@ type nodeCache struct {
 
 type object = map[string]any
 
-// One node: what its agent was told last, and what it has said.
+// One node: the spec that its agent read last, and the status that it wrote.
 type node struct {
-	name   string
-	client *client
-	mutex  sync.Mutex // of the three below
-	told   nodeCache
-	said   object
-	queued bool
-	writer sync.Mutex // one writes at a time
+	name    string
+	client  *client
+	mutex   sync.Mutex // of the three below
+	desired nodeCache
+	said    object
+	queued  bool
+	writer  sync.Mutex // one writes at a time
 }
 
 type fleet struct {
 	admin  *client
-	agent  *client // without a certificate: the token tells who it is
+	agent  *client // without a certificate: the token identifies the node
 	held   atomic.Bool
 	nodes  sync.Map // name → *node
 	work   chan *node
@@ -90,12 +90,12 @@ func agents(arguments []string) error {
 		go f.write()
 	}
 	go f.watchHold(ctx, *hold)
-	err = follow(ctx, admin, nodeCaches, url.Values{}, func(kind string, told nodeCache) {
-		if kind != "DELETED" && strings.HasPrefix(told.Metadata.Name, *prefix) {
-			f.take(told)
+	err = follow(ctx, admin, nodeCaches, url.Values{}, func(kind string, desired nodeCache) {
+		if kind != "DELETED" && strings.HasPrefix(desired.Metadata.Name, *prefix) {
+			f.take(desired)
 		}
 	})
-	tell(object{"writes": f.writes.Load(), "failed": f.failed.Load()})
+	printResult(object{"writes": f.writes.Load(), "failed": f.failed.Load()})
 	return err
 }
 
@@ -116,11 +116,11 @@ func (f *fleet) watchHold(ctx context.Context, path string) {
 	}
 }
 
-func (f *fleet) take(told nodeCache) {
-	found, _ := f.nodes.LoadOrStore(told.Metadata.Name, &node{name: told.Metadata.Name})
+func (f *fleet) take(desired nodeCache) {
+	found, _ := f.nodes.LoadOrStore(desired.Metadata.Name, &node{name: desired.Metadata.Name})
 	n := found.(*node)
 	n.mutex.Lock()
-	n.told = told
+	n.desired = desired
 	n.mutex.Unlock()
 	f.queue(n)
 }
@@ -147,14 +147,14 @@ func (f *fleet) write() {
 	}
 }
 
-// Writes what is news. When the first bundle is Active after the file is gone, that is told.
+// Writes a changed status. Reports the first bundle that is Active after the file is gone.
 func (f *fleet) update(n *node) error {
 	n.mutex.Lock()
 	n.queued = false
 	says := n.says(f.held.Load())
-	news := !reflect.DeepEqual(says, n.said)
+	changed := !reflect.DeepEqual(says, n.said)
 	n.mutex.Unlock()
-	if !news {
+	if !changed {
 		return nil
 	}
 	if err := f.send(n, says); err != nil {
@@ -162,7 +162,7 @@ func (f *fleet) update(n *node) error {
 	}
 	f.writes.Add(1)
 	if f.opened.CompareAndSwap(true, false) {
-		tell(object{"active": now()})
+		printResult(object{"active": now()})
 	}
 	return nil
 }
@@ -207,10 +207,10 @@ func (f *fleet) token(name string) (string, error) {
 	return answer.Status.Token, err
 }
 
-// What an agent says that has done all that it was told, but for what is held.
+// Returns the status of an agent that has done all that the spec requests, but for held bundles.
 func (n *node) says(held bool) object {
 	warmups := []object{}
-	for _, each := range n.told.Spec.Warmups {
+	for _, each := range n.desired.Spec.Warmups {
 		bundles := []object{}
 		for _, bundle := range each.Bundles {
 			bundles = append(bundles, n.bundle(bundle.Digest, held))
@@ -219,7 +219,7 @@ func (n *node) says(held bool) object {
 			"generation": digest(each.UID, each.Bundles)[:16], "bundles": bundles})
 	}
 	captures := []object{}
-	for _, each := range n.told.Spec.Captures {
+	for _, each := range n.desired.Spec.Captures {
 		if each.ReadyAt != "" {
 			captures = append(captures, object{"id": each.ID, "state": "Pushed",
 				"digest": "sha256:" + digest(each.Key), "bytes": bundleBytes, "files": 900,
@@ -227,7 +227,7 @@ func (n *node) says(held bool) object {
 		}
 	}
 	starts := []object{}
-	for _, each := range n.told.Spec.Starts {
+	for _, each := range n.desired.Spec.Starts {
 		if each.ReadyAt != "" {
 			starts = append(starts, object{"podUID": each.PodUID, "result": "hit", "opened": 800})
 		}

@@ -24,7 +24,7 @@ func now() float64 {
 	return float64(time.Now().UnixNano()) / 1e9
 }
 
-func tell(result any) {
+func printResult(result any) {
 	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
 		fail(err)
 	}

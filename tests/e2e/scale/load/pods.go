@@ -65,17 +65,17 @@ func gates(arguments []string) error {
 			}
 			if !complete && len(held) == *count {
 				complete = true
-				tell(object{"ready": now()})
+				printResult(object{"ready": now()})
 			}
 			if complete && len(held) == 0 {
 				stop()
 			}
 		})
 	if err == nil && (!complete || len(held) > 0) {
-		err = fmt.Errorf("%d of %d pods are held, %d were let go", len(held), *count, len(gone))
+		err = fmt.Errorf("%d of %d pods are held, %d were released", len(held), *count, len(gone))
 	}
 	if err == nil {
-		tell(object{"gone": gone})
+		printResult(object{"gone": gone})
 	}
 	return err
 }
@@ -105,7 +105,7 @@ func patch(arguments []string) error {
 		return err
 	}
 	close(names)
-	// What the operator's patch does, in as many operations.
+	// Same changes as the operator's patch, in as many operations.
 	change := []object{
 		{"op": "test", "path": "/spec/schedulingGates/0/name", "value": *gate},
 		{"op": "remove", "path": "/spec/schedulingGates/0"},
@@ -130,7 +130,7 @@ func patch(arguments []string) error {
 	if len(failures) > 0 {
 		return <-failures
 	}
-	tell(object{"began": begin, "seconds": now() - begin, "patched": patched})
+	printResult(object{"began": begin, "seconds": now() - begin, "patched": patched})
 	return nil
 }
 
@@ -159,6 +159,6 @@ func create(arguments []string) error {
 		took = append(took, time.Since(begin).Seconds())
 	}
 	sort.Float64s(took)
-	tell(object{"median": took[len(took)/2], "p99": took[len(took)*99/100]})
+	printResult(object{"median": took[len(took)/2], "p99": took[len(took)*99/100]})
 	return nil
 }
