@@ -9,7 +9,7 @@
 namespace cachewarm::http {
 
 // The certificate of a TLS server. It may be replaced while the server runs: new connections use
-// the new certificate, existing ones keep theirs. Thread-safe.
+// the new certificate, existing ones keep the old one. Thread-safe.
 class ServerIdentity {
  public:
   ServerIdentity();

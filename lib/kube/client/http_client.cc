@@ -200,7 +200,7 @@ class HttpClient final : public Client {
     if (attempt + 1 >= options_.tries) {
       return false;
     }
-    // A server that answers 429 did not act on the request, whatever its verb.
+    // A server that answers 429 did not act on the request, for any verb.
     if (HttpCodeOf(status) == 429) {
       return RetryAfterOf(status).value_or(Duration(0)) <= kRetryAfterMost;
     }

@@ -169,7 +169,7 @@ Request Apply(const Resource& resource, const Json& object, const WriteOptions& 
 Request JsonPatch(const Resource& resource, const ObjectName& name, const Json& operations,
                   const WriteOptions& options) {
   // Not idempotent: a patch whose "test" guards a removal fails when it is sent twice, and the
-  // error does not tell the cases apart. The caller must read again.
+  // error does not distinguish the cases. The caller must read again.
   return PatchRequest(resource, name,
                       {.verb = "patch",
                        .content_type = "application/json-patch+json",

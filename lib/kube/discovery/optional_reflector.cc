@@ -25,7 +25,7 @@ bool OptionalReflector::Check(std::stop_token stop) {
   if (!presence.ok()) {
     if (!absl::IsCancelled(presence.status())) {
       runtime_.log.Warning(
-          "cannot tell whether a kind is served",
+          "cannot determine whether a kind is served",
           {{"resource", reflector_.resource().plural}, {"err", Message(presence.status())}});
     }
     return false;

@@ -272,8 +272,8 @@ class CpprestClient final : public Client {
       return found->second;
     }
     if (clients_.size() >= kOriginsMax) {
-      clients_.clear();  // frees clients of origins that redirects led to; running transfers keep
-                         // theirs
+      // Frees the clients of origins that redirects led to. A running transfer keeps its client.
+      clients_.clear();
     }
     try {
       return clients_.emplace(origin, http_client(web::uri(origin), Config(url))).first->second;

@@ -13,8 +13,8 @@ namespace {
 
 // Above this the next read of the socket waits for the caller.
 constexpr size_t kArrivedBytesMax = 512U << 10U;
-// Limit of one piece: the library delivers a chunk as one piece, and servers written in Go send a
-// whole response as one chunk. A longer piece is invalid: the library reads a size of "-1" as
+// Limit of one Put(): the library delivers a whole chunk at once, and servers written in Go send a
+// whole response as one chunk. A longer chunk is invalid: the library reads a size of "-1" as
 // SIZE_MAX.
 constexpr size_t kPieceBytesMax = 256U << 20U;
 
