@@ -10,7 +10,7 @@
 
 namespace cachewarm::fakes {
 
-// A certificate authority in a folder, made by the openssl program.
+// A certificate authority in a folder, created by the openssl program.
 class Authority {
  public:
   Authority(const std::string& folder, const std::string& name) : base_(folder + "/" + name) {

@@ -6,7 +6,7 @@
 
 namespace cachewarm::fakes {
 
-// Waits in real time until `condition` holds; false after `limit`. For what other threads do.
+// Waits in real time until `condition` holds; false after `limit`. For effects of other threads.
 template <typename Condition>
 bool Await(Condition condition, std::chrono::seconds limit = std::chrono::seconds(20)) {
   const auto end = std::chrono::steady_clock::now() + limit;

@@ -7,7 +7,7 @@
 
 namespace cachewarm {
 
-// The smallest ELF64 shared object that counts as whole: a header, `payload`, a section table.
+// The smallest ELF64 shared object that counts as complete: a header, `payload`, a section table.
 inline std::string SharedObject(const std::string& payload) {
   constexpr size_t kHeader = 64;
   constexpr size_t kSection = 64;
@@ -31,7 +31,7 @@ inline std::string SharedObject(const std::string& payload) {
   return bytes + payload + std::string(kSection, '\0');
 }
 
-// Names as Inductor makes them.
+// File names in the form that Inductor uses.
 inline const std::string kIndexFile = "inductor/fxgraph/ab/fabc/entry1";
 inline const std::string kAutogradFile = "inductor/aotautograd/aabc/entry2";
 inline const std::string kObjectFile = "inductor/cd/cabc.main.so";

@@ -52,7 +52,7 @@ bool IsSelected(const KubeRoute& route, const KubeSelector& selector, const kube
          selector.Matches(*object).value_or(false);
 }
 
-// What one entry of the history is to one watch: an object that leaves the selection is gone.
+// Translates a history entry for one watch: an object that leaves the selector is deleted.
 std::optional<WatchEvent> Translate(const KubeObjects::Entry& entry, const KubeRoute& route,
                                     const KubeSelector& selector) {
   const bool was = IsSelected(route, selector, entry.before);

@@ -21,13 +21,13 @@ struct KubeSelector;
 
 // An API server in the process: a kube::Client over a map. Passes tests/contract like the real one.
 //
-// It does: list with selectors (labels =, !=, in, notin, exists; fields metadata.name,
+// Supported: list with selectors (labels =, !=, in, notin, exists; fields metadata.name,
 // metadata.namespace, spec.nodeName, status.phase), limit and continue, watch with bookmarks and
 // 410, create (generateName too), update, delete with preconditions, JSON patch, merge patch,
 // server-side apply with managers, status subresource, dryRun, uid, generation, resourceVersion
 // conflicts, name validation, discovery of a group and version.
-// Known lies: no schemas, defaults or admission unless set by OnWrite(); apply merges lists by
-// uid, podUID, id, key, digest, type or name where every item has one, others are replaced; no
+// Known differences: no schemas, defaults or admission unless set by OnWrite(); apply merges lists
+// by uid, podUID, id, key, digest, type or name where every item has one, others are replaced; no
 // managedFields; namespaces need not exist; pages of one list may differ in version; no
 // finalizers, no garbage collection by owner; deletion is at once; no RBAC; nodes run nothing.
 class FakeApiServer final : public kube::Client {
@@ -39,7 +39,7 @@ class FakeApiServer final : public kube::Client {
   absl::Status Watch(const kube::Request& request, const kube::WatchEventHandler& on_event,
                      std::stop_token stop) override;
 
-  // The test as a user with all rights: stores the object as it is (status too), replacing.
+  // Stores or replaces the object, status included, as a user with all rights.
   kube::Object Put(const kube::Resource& resource, const codec::Json& object);
   kube::Object Find(const kube::Resource& resource, const kube::ObjectName& name) const;
   std::vector<kube::Object> All(const kube::Resource& resource) const;
@@ -48,19 +48,19 @@ class FakeApiServer final : public kube::Client {
   void Edit(const kube::Resource& resource, const kube::ObjectName& name,
             const std::function<void(codec::Json&)>& edit);
 
-  // Takes a kind away from the API, as if its definition were not installed, or brings it back.
-  // Every known kind is served at first.
+  // Stops or resumes serving a kind, as if its definition were removed or installed. Initially
+  // every known kind is served.
   void Serve(const kube::Resource& resource, bool served);
 
-  // Called before every request; an error is what the caller gets. For faults and for counting.
+  // Called before every request; an error is returned to the caller. For faults and counting.
   using Interceptor = std::function<absl::Status(const kube::Request&)>;
   void Intercept(Interceptor interceptor);
   // Called with every object that is about to be stored (dry runs too); may change or refuse it.
   using WriteHook = std::function<absl::Status(const kube::Request&, codec::Json&)>;
   void OnWrite(WriteHook hook);
 
-  // Ends every running watch with this status (OK: as if its timeout had come), once it has told
-  // what was before, bookmarks too.
+  // Ends every running watch with this status (OK: as at its timeout) after it has reported all
+  // earlier changes and bookmarks.
   void BreakWatches(const absl::Status& status);
   // Forgets the history, so that any watch from an older version answers 410.
   void Compact();
@@ -76,7 +76,7 @@ class FakeApiServer final : public kube::Client {
     const kube::WatchEventHandler& on_event;
     const KubeSelector& selector;
     int64_t seen = 0;
-    int64_t breaks = 0;     // before it began
+    int64_t breaks = 0;     // before the watch began
     int64_t bookmarks = 0;  // likewise
   };
   std::optional<KubeRoute> ServedRoute(const kube::Request& request) const;

@@ -13,7 +13,7 @@
 namespace cachewarm::fakes {
 
 // A clock that moves only by Advance(). Thread-safe. Both readings move together; Monotonic()
-// starts at 1000 s, Now() at 2026-01-01T00:00:00Z unless told otherwise. Must outlive its waiters.
+// starts at 1000 s, Now() at 2026-01-01T00:00:00Z by default. Must outlive its waiters.
 class FakeClock final : public Clock {
  public:
   explicit FakeClock(WallTime start = std::chrono::sys_days(std::chrono::year_month_day(
@@ -34,15 +34,15 @@ class FakeClock final : public Clock {
                  MonoTime deadline, std::stop_token stop) const override {
     const Waiter waiter{&wake, deadline};
     Enter(&waiter);
-    // Advance() can fall between Enter() and the wait, because the caller's mutex is not ours to
-    // take there: so the caller looks at its condition again every 2 ms.
+    // Advance() cannot lock the caller's mutex, so it can run between Enter() and the wait. The
+    // caller therefore rechecks its condition every 2 ms.
     if (!stop.stop_requested() && Monotonic() < deadline) {
       wake.wait_for(lock, std::chrono::milliseconds(2));
     }
     Leave(&waiter);
   }
 
-  // Moves time on and wakes whoever's deadline has come.
+  // Moves time on and wakes the waiters whose deadline has passed.
   void Advance(Duration by) {
     std::lock_guard lock(mutex_);
     now_ += by;
@@ -54,7 +54,7 @@ class FakeClock final : public Clock {
     }
   }
 
-  // Blocks until `count` threads wait for a time still to come; false after `limit` of real time.
+  // Blocks until `count` threads wait for a future time; false after `limit` of real time.
   // Makes "advance once the other thread sleeps" exact.
   bool AwaitWaiters(int count, std::chrono::seconds limit = std::chrono::seconds(20)) const {
     std::unique_lock lock(mutex_);

@@ -12,9 +12,9 @@
 
 namespace cachewarm::fakes {
 
-// An http::Client that answers from a script: one handler per request, in order; when the script is
-// over, `otherwise` answers, or UNAVAILABLE. Thread-safe. Remembers every request; the bytes of a
-// source are drained into its body.
+// An http::Client that answers from a script: one handler per request, in order; after the end of
+// the script `otherwise` answers, or UNAVAILABLE. Thread-safe. Remembers every request; the bytes
+// of a source are drained into its body.
 class FakeHttpClient final : public http::Client {
  public:
   using Handler = std::function<absl::StatusOr<http::Response>(const http::Request&)>;

@@ -13,14 +13,14 @@ using codec::Json;
 
 using ListKey = std::vector<std::string>;
 
-// In this order of preference; the x-kubernetes-list-map-keys of our own resources among them.
+// In order of preference; includes the x-kubernetes-list-map-keys of cachewarm's resources.
 const std::vector<ListKey>& ListKeys() {
   static const std::vector<ListKey> keys = {{"uid"}, {"podUID"}, {"id"},   {"key", "digest"},
                                             {"key"}, {"digest"}, {"type"}, {"name"}};
   return keys;
 }
 
-// The members by which the items of a list are told apart; empty: it is replaced as a whole.
+// The members that identify the items of a list; empty: the list is replaced as a whole.
 ListKey KeyOf(const Json& list) {
   if (list.empty()) {
     return {};
@@ -75,7 +75,7 @@ Json::iterator FindItem(Json& list, const std::string& segment) {
                       [&](const Json& item) { return Segment(key, item) == segment; });
 }
 
-// A member of an item's key goes only together with its item.
+// A member of an item's key is removed only together with its item.
 bool IsItemKey(const FieldPath& path) {
   if (path.size() < 2 || !IsItem(path[path.size() - 2])) {
     return false;
@@ -136,7 +136,7 @@ bool StartsWith(const FieldPath& path, const FieldPath& prefix) {
   return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
 
-// An item of a list goes only when nobody owns anything in it.
+// A list item is removed only when no manager owns a field in it.
 bool IsOwned(const FieldPath& path, const FieldSet& fields) {
   const auto at = fields.lower_bound(path);
   return at != fields.end() && StartsWith(*at, path);
@@ -194,7 +194,7 @@ void ApplyConfig(const std::string& manager, const Json& config, Json& live, Fie
   const FieldSet now = FieldsOf(config);
   const FieldSet before = owners[manager];
   owners[manager] = now;
-  // Longest first, so that what is inside an item goes before the item.
+  // Longest first: fields inside an item are removed before the item.
   for (auto path = before.rbegin(); path != before.rend(); ++path) {
     const bool stays = std::any_of(owners.begin(), owners.end(),
                                    [&](const auto& owner) { return IsOwned(*path, owner.second); });

@@ -59,7 +59,7 @@ bool IsName(const std::string& name) {
                      [&](char c) { return is_end(c) || c == '-' || c == '.'; });
 }
 
-// Everything but metadata and status: what generation counts.
+// Everything but metadata and status: changes of it increment the generation.
 Json SpecOf(const Json& object) {
   Json spec = object;
   spec.erase("metadata");
@@ -72,7 +72,7 @@ Json WithoutVersion(Json object) {
   return object;
 }
 
-// A write to the main resource leaves status alone, a write to status everything else.
+// A write to the main resource keeps status; a write to status keeps everything else.
 Json MergeSubresource(const KubeRoute& route, const Json& live, Json wanted) {
   if (!HasStatus(*route.resource)) {
     return wanted;
@@ -87,8 +87,8 @@ Json MergeSubresource(const KubeRoute& route, const Json& live, Json wanted) {
   return merged;
 }
 
-// A null that is tested for is what an absent member of an object has: to the library of the API
-// server (gopkg.in/evanphx/json-patch.v4), not to nlohmann's.
+// A "test" for null passes for an absent member in the API server's library
+// (gopkg.in/evanphx/json-patch.v4), but not in nlohmann's.
 bool IsAbsentAsTested(const Json& object, const Json& operation) {
   if (operation.at("op") != "test" || !operation.at("value").is_null()) {
     return false;
@@ -158,7 +158,7 @@ absl::StatusOr<Json> KubeObjects::List(const KubeRoute& route) const {
       break;
     }
     items.push_back(*object);
-    // As in real lists, items say neither.
+    // As in real lists, items have neither apiVersion nor kind.
     items.back().erase("apiVersion");
     items.back().erase("kind");
     last = key;

@@ -37,7 +37,7 @@ class KubeObjects {
   absl::StatusOr<codec::Json> List(const KubeRoute& route) const;
   absl::StatusOr<codec::Json> Get(const KubeRoute& route) const;
 
-  // As a user with all rights, status too.
+  // Stores the object, status included, as a user with all rights.
   kube::Object Put(const kube::Resource& resource, codec::Json object);
   void Remove(const kube::Resource& resource, const kube::ObjectName& name);
   kube::Object Find(const kube::Resource& resource, const kube::ObjectName& name) const;

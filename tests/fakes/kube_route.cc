@@ -59,7 +59,7 @@ std::optional<KubeRoute> RouteOf(const kube::Request& request) {
   const std::string api_version = is_core ? part[1] : fmt::format("{}/{}", part[1], part[2]);
   part.erase(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(used));
   KubeRoute route;
-  // "namespaces/x/pods" is below a namespace, "namespaces/x" and "namespaces/x/status" are one.
+  // "namespaces/x/pods" is in a namespace; "namespaces/x" and "namespaces/x/status" name one.
   if (part[0] == "namespaces" && part.size() >= 3 && part[2] != "status") {
     route.ns = Decode(part[1]);
     part.erase(part.begin(), part.begin() + 2);

@@ -10,7 +10,7 @@
 
 namespace cachewarm::fakes {
 
-// What a request addresses, read back from its path and query.
+// The target of a request, parsed from its path and query.
 struct KubeRoute {
   const kube::Resource* resource = nullptr;
   std::string ns;

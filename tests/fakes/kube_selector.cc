@@ -33,7 +33,7 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// At commas that are not inside parentheses.
+// Splits at commas outside parentheses.
 std::vector<std::string_view> SplitTerms(std::string_view text) {
   std::vector<std::string_view> terms;
   int depth = 0;

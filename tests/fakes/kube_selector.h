@@ -13,7 +13,7 @@ struct KubeSelector {
   std::string labels;  // "a=b,c!=d,e in (f,g),h notin (i),j,!k"
   std::string fields;  // "metadata.name=a,spec.nodeName=b,status.phase!=c"
 
-  // INVALID_ARGUMENT (400) for what the fake, or the API server, does not know.
+  // INVALID_ARGUMENT (400) for a selector that the fake or the API server does not know.
   absl::StatusOr<bool> Matches(const codec::Json& object) const;
 };
 

@@ -9,17 +9,17 @@
 
 namespace cachewarm::fakes {
 
-// One accepted connection of a RawServer, on a thread of its own. Every call fails quietly once the
-// peer or the server has gone: scripts then just end.
+// One accepted connection of a RawServer, on its own thread. Every call fails silently once the
+// peer or the server has closed, so that scripts simply end.
 class RawConnection {
  public:
   virtual ~RawConnection() = default;
   // Head and body (by Content-Length) of the next request; empty when the peer closed.
   virtual std::string ReadRequest() = 0;
   virtual void Write(std::string_view bytes) = 0;
-  // Bytes taken by the kernel so far; grows only while the peer reads.
+  // Bytes accepted by the kernel so far; grows only while the peer reads.
   virtual uint64_t written() const = 0;
-  // Blocks without reading or writing until the server stops: what a half-open peer looks like.
+  // Blocks without reading or writing until the server stops, like a half-open peer.
   virtual void BlockUntilStop() = 0;
   // Blocks until the peer closes; false when the server was stopped first.
   virtual bool AwaitPeerClose() = 0;
@@ -29,12 +29,12 @@ class RawConnection {
 struct RawServerOptions {
   std::string certificate_file;  // PEM; empty: no TLS
   std::string key_file;
-  std::string client_ca_file;  // demands a client certificate
+  std::string client_ca_file;  // requires a client certificate
   int receive_buffer_bytes = 0;
 };
 
-// A server that says exactly what a test tells it to: the script runs once per connection, with the
-// number of the connection from 0.
+// A server with scripted bytes: the script runs once per connection, with the number of the
+// connection, counted from 0.
 class RawServer {
  public:
   using Script = std::function<void(RawConnection&, int)>;

@@ -16,7 +16,7 @@
 
 namespace cachewarm {
 
-// A tmpfs of so many KiB; gone with the object.
+// A tmpfs of `kibibytes`; unmounted by the destructor.
 class SmallDisk {
  public:
   explicit SmallDisk(int kibibytes)
@@ -34,7 +34,7 @@ class SmallDisk {
   int error() const { return error_; }
   std::string operator/(const std::string& name) const { return temp_ / name; }
   int64_t FreeBytes() const { return fs::MeasureSpace(temp_.Open())->free_bytes; }
-  // So that so many KiB are free, until RemoveFiller().
+  // Fills the disk so that `kibibytes` stay free until RemoveFiller().
   void FillUntilFree(int kibibytes) const {
     temp_.Write("filler",
                 std::string(static_cast<size_t>(FreeBytes() - (int64_t{kibibytes} << 10)), 'x'));

@@ -216,7 +216,7 @@ SnapshotBuilder& SnapshotBuilder::DryRunAnswered(plan::DryRunResult unmodified,
   in_.dry_run = {};
   const plan::Plan first = Decide();
   if (!first.dry_run) {
-    throw std::logic_error("no rehearsal is wished for");
+    throw std::logic_error("the plan requests no dry run");
   }
   in_.dry_run = {.fingerprint = first.dry_run->fingerprint,
                  .time = in_.now,

@@ -13,7 +13,7 @@
 #include "operator/plan/snapshot.h"
 
 // Snapshots for the tests of operator/plan: a Deployment "llama" of namespace "models" with one
-// container "server", and whatever nodes and pods a test adds. Everything is mutable until Build().
+// container "server", and the nodes and pods that a test adds. Everything is mutable until Build().
 namespace cachewarm::fakes {
 
 inline constexpr const char* kAvx512 = "x86-64-v4/amd-25-17/00000001";
@@ -53,8 +53,8 @@ struct PodSetup {
   std::map<std::string, std::string> annotations;
   std::string job;                                 // pod of this builder Job
   std::string words;                               // waiting or termination message
-  std::map<std::string, std::string> labels = {};  // beside those of the workload
-  std::vector<std::string> other_gates = {};       // of somebody else
+  std::map<std::string, std::string> labels = {};  // in addition to those of the workload
+  std::vector<std::string> other_gates = {};       // of other controllers
   std::string restart_policy = {};                 // as the API defaults it where empty
   bool probe = true;                               // has a readiness probe
 };
@@ -77,9 +77,9 @@ class SnapshotBuilder {
   SnapshotBuilder& Node(const NodeSetup& setup);
   SnapshotBuilder& Pod(const PodSetup& setup);
   SnapshotBuilder& Bundle(const BundleSetup& setup);
-  // As after a first plan: rehearsed, Ready, injecting.
+  // The state after a first plan: dry run passed, Ready, injecting.
   SnapshotBuilder& Accepted();
-  // Answers the rehearsal that is wished for now.
+  // Sets the result of the dry run that the plan requests now.
   SnapshotBuilder& DryRunAnswered(plan::DryRunResult unmodified, plan::DryRunResult injected,
                                   const std::string& message = "");
 
@@ -110,7 +110,7 @@ SnapshotBuilder OneNode();
 Digest DigestNamed(const std::string& digit);
 codec::Json PodObject(const plan::Snapshot& in, const PodSetup& setup);
 
-// What a test looks for in a plan; nullptr when it is not there.
+// Find a part of a plan; nullptr if the plan lacks it.
 const api::Condition* Condition(const plan::Plan& plan, const std::string& type);
 std::string ReasonOf(const plan::Plan& plan, const std::string& type);
 const plan::NodeEntries* EntriesOf(const plan::Plan& plan, const std::string& node);

@@ -12,7 +12,7 @@
 
 namespace cachewarm {
 
-// A directory of its own for one test, removed afterwards with everything in it.
+// A temporary directory for one test; the destructor removes it with its content.
 class TempDir {
  public:
   TempDir() {

@@ -11,7 +11,7 @@
 namespace cachewarm::fakes {
 
 // An HTTP proxy on loopback that answers every CONNECT with a tunnel to one port of loopback,
-// whatever name was asked for, and refuses everything else.
+// for any requested name, and rejects everything else.
 class TunnelProxy {
  public:
   explicit TunnelProxy(uint16_t target_port);
@@ -20,7 +20,7 @@ class TunnelProxy {
   TunnelProxy& operator=(const TunnelProxy&) = delete;
 
   std::string address() const;  // "127.0.0.1:41234"
-  // The first line of every request, and the first bytes that went through each tunnel.
+  // The first line of every request, and the first bytes of each tunnel.
   std::vector<std::string> asked() const;
   std::vector<std::string> first_bytes() const;
 

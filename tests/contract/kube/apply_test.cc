@@ -9,7 +9,7 @@ using codec::Json;
 
 class ApplyContract : public KubeContract {
  protected:
-  // Variables of the one container of a Deployment, each manager with its own.
+  // Applies environment variables of the container of Deployment "d" as `manager`.
   Request ApplyVariables(const std::string& manager, const std::vector<std::string>& names,
                          const std::string& value = "1") const {
     Json container = {{"name", "c"}};
@@ -54,7 +54,7 @@ TEST_P(ApplyContract, RepeatedApplyChangesNothing) {
 
 TEST_P(ApplyContract, ApplyRemovesOmittedFields) {
   Json lease = Lease("a");
-  lease["metadata"]["annotations"] = {{"mine", "1"}};
+  lease["metadata"]["annotations"] = {{"applied", "1"}};
   Do(Apply(kLeases, lease, {.field_manager = "m"}));
   Do(MergePatch(kLeases, NameOf("a"), {{"metadata", {{"annotations", {{"other", "2"}}}}}}, {}));
   const Json without = Do(Apply(kLeases, Lease("a"), {.field_manager = "m"}));

@@ -15,7 +15,7 @@
 namespace cachewarm::kube {
 
 // Each test runs once per API server: "fake", and "real" where CACHEWARM_TEST_KUBECONFIG names one.
-// Each test has a namespace of its own, and uses only kinds that no installation of ours guards.
+// Each test has its own namespace and uses only kinds that no cachewarm installation guards.
 class KubeContract : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override;
@@ -24,7 +24,7 @@ class KubeContract : public testing::TestWithParam<std::string> {
   bool is_fake() const { return GetParam() == "fake"; }
   Client& client() { return *client_; }
 
-  // A request that has to succeed, or has to fail.
+  // Sends a request that must succeed, or must fail.
   codec::Json Do(const Request& request);
   absl::Status Fails(const Request& request);
 
@@ -44,7 +44,7 @@ class KubeContract : public testing::TestWithParam<std::string> {
   std::unique_ptr<Client> client_;
 };
 
-// What to instantiate the suites of a file with.
+// The parameters of every suite: the names of the API servers to test.
 std::vector<std::string> Backends();
 
 }  // namespace cachewarm::kube

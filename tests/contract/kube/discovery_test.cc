@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kind that comes and goes, on either API server.
+// Installs and removes a kind on either API server.
 #include <thread>
 
 #include "lib/kube/discovery/optional_reflector.h"
@@ -88,8 +88,8 @@ TEST_P(DiscoveryContract, OptionalReflectorFollowsServedKind) {
   EXPECT_TRUE(Await([&] { return optional.store().size() == 0; }));
 }
 
-// A server remembers the changes of a kind since it began to serve it: a version from before is
-// forgotten for certain, which of a kind that was always there only becomes true with time.
+// A server keeps the changes of a kind from the moment it serves the kind, so a version from before
+// has certainly expired. Versions of other kinds expire only with time.
 TEST_P(DiscoveryContract, WatchFromVersionBeforeTheKindExpires) {
   Install(true);
   ASSERT_TRUE(Await([&] { return Is(Presence::kServed); }));

@@ -131,19 +131,19 @@ TEST_P(ObjectsContract, SpecAndStatusAreWrittenSeparately) {
   wanted["status"] = {{"replicas", 7}, {"observedGeneration", 9}};
   const Json created = Do(Create(kDeployments, wanted, {}));
   EXPECT_NE(created.value("status", Json::object()).value("replicas", 0), 7)
-      << "a create has no status";
+      << "create ignores status";
   EXPECT_EQ(created["metadata"]["generation"], 1);
   const Json status = Do(MergePatch(
       kDeployments, NameOf("a"),
       {{"status", {{"conditions", Json::array({{{"type", "Tested"}, {"status", "True"}}})}}},
        {"spec", {{"replicas", 3}}}},
       {.subresource = "status"}));
-  EXPECT_EQ(status["spec"]["replicas"], 0) << "a status write leaves the spec";
+  EXPECT_EQ(status["spec"]["replicas"], 0) << "a status write keeps the spec";
   EXPECT_EQ(status["status"]["conditions"][0]["type"], "Tested");
   EXPECT_EQ(status["metadata"]["generation"], 1);
   const Json spec = Do(MergePatch(kDeployments, NameOf("a"),
                                   {{"spec", {{"minReadySeconds", 3}}}, {"status", nullptr}}, {}));
-  EXPECT_EQ(spec["status"]["conditions"][0]["type"], "Tested") << "and the other way round";
+  EXPECT_EQ(spec["status"]["conditions"][0]["type"], "Tested") << "a spec write keeps the status";
   EXPECT_EQ(spec["metadata"]["generation"], 2);
 }
 
@@ -237,7 +237,7 @@ TEST_P(ObjectsContract, UnservedResourceIsNotFound) {
 
 TEST_P(ObjectsContract, VersionPathReturnsServerVersion) {
   if (is_fake()) {
-    return;  // it has none
+    return;  // the fake has no version
   }
   EXPECT_TRUE(TextAt(Do(GetPath("/version")), {"gitVersion"}).starts_with("v1."));
 }

@@ -20,7 +20,7 @@ Json In(const char* key, const char* value) {
   return {{"key", key}, {"operator", "In"}, {"values", Json::array({value})}};
 }
 
-// A node affinity that is required, with these terms: a list of requirements each.
+// Required node affinity with these terms, each a list of requirements.
 Json Required(const std::vector<Json>& terms) {
   Json out = Json::array();
   for (const Json& term : terms) {
@@ -30,10 +30,10 @@ Json Required(const std::vector<Json>& terms) {
            {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", out}}}}}};
 }
 
-// What may change on a pod at a gate is the API server's to say (KEP-3838).
+// The API server decides which fields of a gated pod may change (KEP-3838).
 class ReleaseContract : public KubeContract {
  protected:
-  // A pod at our gate and somebody else's, so that no scheduler takes it up.
+  // Creates a pod with cachewarm's gate and a second one, so that no scheduler binds it.
   Json Gated(const Json& affinity) {
     Json pod = {{"metadata", Named("a")},
                 {"spec",
@@ -43,7 +43,7 @@ class ReleaseContract : public KubeContract {
     if (!affinity.is_null()) {
       pod["spec"]["affinity"] = affinity;
     }
-    // A new namespace has no service account for the first moments, and no pod without one.
+    // A new namespace has no service account at first, and pods cannot be created without one.
     absl::StatusOr<Json> created;
     fakes::Await([&] {
       created = client().Do(Create(kPods, pod, {}), {});
@@ -53,32 +53,32 @@ class ReleaseContract : public KubeContract {
     return created.value_or(Json::object());
   }
 
-  absl::StatusOr<bool> Release(const Json& picture, const render::HostRules& rules) {
-    CW_ASSIGN_OR_RETURN(const api::Pod pod, api::DecodePod(std::make_shared<const Json>(picture)));
+  absl::StatusOr<bool> Release(const Json& snapshot, const render::HostRules& rules) {
+    CW_ASSIGN_OR_RETURN(const api::Pod pod, api::DecodePod(std::make_shared<const Json>(snapshot)));
     CW_ASSIGN_OR_RETURN(
         const Json patch,
         render::GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = rules}));
     return ReleaseGate(client(), {.pod = pod, .operations = patch, .manager = "test"}, {});
   }
 
-  // Somebody adds a preference after `picture`, as the API allows while the pod is gated.
-  void IsLeftToThem(const Json& picture) {
-    const Json theirs = Json::array(
+  // Another client adds a preference after `snapshot`, as the API allows while the pod is gated.
+  void ExpectAffinityKept(const Json& snapshot) {
+    const Json added = Json::array(
         {{{"weight", 50}, {"preference", {{"matchExpressions", Json::array({In("pool", "b")})}}}}});
-    Json affinity = picture["spec"].value("affinity", Json::object());
-    affinity["nodeAffinity"][kPreferred] = theirs;
+    Json affinity = snapshot["spec"].value("affinity", Json::object());
+    affinity["nodeAffinity"][kPreferred] = added;
     const Json operation = {{"op", "add"}, {"path", "/spec/affinity"}, {"value", affinity}};
     Do(JsonPatch(kPods, NameOf("a"), Json::array({operation}), {.field_manager = "somebody"}));
-    const auto released = Release(picture, {.excluded = {"n9"}, .preferred = {"n1"}});
+    const auto released = Release(snapshot, {.excluded = {"n9"}, .preferred = {"n1"}});
     EXPECT_EQ(HttpCodeOf(released.status()), 422) << released.status();
     EXPECT_TRUE(absl::IsInvalidArgument(released.status()));
     EXPECT_EQ(Gates(), 2U);
-    const auto plain = Release(picture, {});
+    const auto plain = Release(snapshot, {});
     ASSERT_TRUE(plain.ok()) << plain.status();
-    EXPECT_TRUE(*plain) << "without a word on affinity it goes";
+    EXPECT_TRUE(*plain) << "a release without affinity succeeds";
     EXPECT_EQ(Gates(), 1U);
     const Json after = Do(Get(kPods, NameOf("a")));
-    EXPECT_EQ(after["spec"]["affinity"]["nodeAffinity"][kPreferred], theirs);
+    EXPECT_EQ(after["spec"]["affinity"]["nodeAffinity"][kPreferred], added);
   }
 
   size_t Gates() { return Do(Get(kPods, NameOf("a")))["spec"]["schedulingGates"].size(); }
@@ -92,7 +92,7 @@ TEST_P(ReleaseContract, ReleaseAddsHostRuleToEachTerm) {
   const auto released = Release(pod, {.excluded = {"n9"}, .preferred = {"n1"}});
   ASSERT_TRUE(released.ok()) << released.status();
   EXPECT_TRUE(*released);
-  EXPECT_EQ(Gates(), 1U) << "that of the other";
+  EXPECT_EQ(Gates(), 1U) << "the second gate stays";
   const Json after = Do(Get(kPods, NameOf("a")));
   const Json* terms =
       At(after, {"spec", "affinity", "nodeAffinity",
@@ -115,7 +115,7 @@ TEST_P(ReleaseContract, ReleaseFromLooserAffinityIsRejected) {
   EXPECT_EQ(Gates(), 2U);
   const auto plain = Release(pod, {});
   ASSERT_TRUE(plain.ok()) << plain.status();
-  EXPECT_TRUE(*plain) << "without a word on affinity it goes";
+  EXPECT_TRUE(*plain) << "a release without affinity succeeds";
 }
 
 TEST_P(ReleaseContract, ReleaseAddsAffinityToPodWithoutOne) {
@@ -128,11 +128,11 @@ TEST_P(ReleaseContract, ReleaseAddsAffinityToPodWithoutOne) {
 }
 
 TEST_P(ReleaseContract, ReleaseKeepsConcurrentlyAddedAffinity) {
-  IsLeftToThem(Gated(Json()));
+  ExpectAffinityKept(Gated(Json()));
 }
 
 TEST_P(ReleaseContract, ReleaseKeepsConcurrentlyAddedPreference) {
-  IsLeftToThem(Gated(Required({Json::array({In("pool", "a")})})));
+  ExpectAffinityKept(Gated(Required({Json::array({In("pool", "a")})})));
 }
 
 TEST_P(ReleaseContract, ReleaseSkipsReplacedPod) {

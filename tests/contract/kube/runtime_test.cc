@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime over either API server: what it writes must be accepted by the real one too.
+// Runs the runtime against either API server: both must accept its writes.
 #include <atomic>
 #include <thread>
 

@@ -118,7 +118,7 @@ class Connection final : public RawConnection {
     }
   }
 
-  // The socket does not block, so that a stop is noticed.
+  // The socket is non-blocking, so that stop requests are checked.
   template <typename Call>
   int Retry(Call call) {
     for (;;) {

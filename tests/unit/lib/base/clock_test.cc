@@ -132,7 +132,7 @@ TEST(SystemClock, WaitEndsWhenNotified) {
     ready = true;
     wake.notify_all();
   });
-  // No deadline at all must be no problem either.
+  // The largest deadline must not overflow.
   while (!ready) {
     SystemClock().WaitUntil(lock, wake, MonoTime::max(), {});
   }

@@ -56,7 +56,7 @@ TEST(ParseJson, LimitsNumberOfValues) {
               HasSubstr("JSON of 2003 values is over the limit of 2002"));
   EXPECT_TRUE(ParseJson(many, {.values_max = 2'003}).ok());
   const std::string text = "[\"" + std::string(3'000, ',') + "\"]";
-  EXPECT_TRUE(ParseJson(text, {.values_max = 10}).ok()) << "commas of a text are none";
+  EXPECT_TRUE(ParseJson(text, {.values_max = 10}).ok()) << "commas inside a text do not count";
 }
 
 TEST(ParseJson, PrunesDeepValuesIfRequested) {
@@ -171,7 +171,7 @@ TEST_F(ParseJsonItemsTest, SkipsItemsThatAreNotObjects) {
 TEST_F(ParseJsonItemsTest, ErrorsNameThePositionInItems) {
   const auto status = Parse(R"({"items":[{"a":1},{"b":)").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(items_.size(), 1U) << "what was read before is given";
+  EXPECT_EQ(items_.size(), 1U) << "items before the error are passed";
   EXPECT_FALSE(Parse("").ok());
   EXPECT_FALSE(Parse("{}", {.bytes_max = 1}).ok());
   EXPECT_FALSE(Parse(R"({"items":[{"a":[[[1]]]}]})", {.depth_max = 4}).ok());

@@ -82,7 +82,7 @@ TEST(Packed, SimilarObjectsUseAFractionOfTheirText) {
     bytes += packed.back().bytes();
   }
   EXPECT_LT(5 * (bytes + table->part_bytes()), 2 * text);
-  // Names and uids are nobody else's: a table of these would cost more than it saves.
+  // Names and uids are unique: sharing them would cost more than it saves.
   EXPECT_LT(table->parts(), 100U);
 }
 
@@ -176,7 +176,7 @@ TEST(Packed, OutlivesTheTableOwner) {
 
 class PackedValueTest : public testing::Test {
  protected:
-  // Packed alone first, where everything is in place, and then as one of many, where it is shared.
+  // Packs the value alone, with every part inline, and then among many, with shared parts.
   static std::vector<Packed> Both(const Json& value) {
     const auto table = PackTable::Make();
     std::vector<Packed> both;
@@ -223,7 +223,7 @@ TEST_F(PackedValueTest, DefaultValueIsNull) {
   EXPECT_TRUE(nothing.Unpack().is_null());
 }
 
-// Under TSan: values come and go in two threads while a third reads without any lock.
+// For TSan: two threads add and remove values while a third reads without a lock.
 TEST(Packed, IsReadableDuringConcurrentChanges) {
   const auto table = PackTable::Make();
   std::vector<Packed> kept;

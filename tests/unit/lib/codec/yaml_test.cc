@@ -117,7 +117,7 @@ TEST(ParseYaml, IsBounded) {
   }
 }
 
-// yaml-cpp 0.7 reports empty nodes for ever behind a closing bracket that nothing opened.
+// yaml-cpp 0.7 reports empty nodes forever after an unmatched closing bracket.
 TEST(ParseYaml, RejectsInputThatHangsTheParser) {
   for (const char* endless : {"{}},x", "{\"a\":[1]},true],\"b\":{}}}"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseYamlStream(endless, {.nodes_max = 1000}).status()))

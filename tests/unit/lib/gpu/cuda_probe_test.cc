@@ -14,11 +14,11 @@ constexpr char kNone[] = "libno-such-driver.so.1";
 
 class CudaProbeTest : public ::testing::Test {
  protected:
-  void TearDown() override { ::unsetenv("PLAYED_SCENE"); }
+  void TearDown() override { ::unsetenv("FAKE_GPU_SCENARIO"); }
 
-  absl::StatusOr<Devices> Ask(const std::string& scene, const std::string& nvml = FAKE_NVML,
+  absl::StatusOr<Devices> Ask(const std::string& scenario, const std::string& nvml = FAKE_NVML,
                               const std::string& cuda = kNone) {
-    ::setenv("PLAYED_SCENE", scene.c_str(), 1);
+    ::setenv("FAKE_GPU_SCENARIO", scenario.c_str(), 1);
     return MakeCudaProbe(nvml, cuda)->Run();
   }
 };
@@ -77,10 +77,10 @@ TEST_F(CudaProbeTest, ReportsDriverWithoutDevices) {
 }
 
 TEST_F(CudaProbeTest, FailingDriverIsRetryable) {
-  for (const char* scene :
+  for (const char* scenario :
        {"init-fails", "count-fails", "gpu-lost", "name-fails", "capability-fails", "absurd"}) {
-    const absl::Status status = Ask(scene).status();
-    EXPECT_TRUE(absl::IsUnavailable(status)) << scene << ": " << status;
+    const absl::Status status = Ask(scenario).status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << scenario << ": " << status;
   }
   EXPECT_THAT(std::string(Ask("gpu-lost").status().message()), HasSubstr("GPU is lost"));
 }
@@ -103,24 +103,24 @@ TEST_F(CudaProbeTest, FallsBackToCudaDriver) {
 }
 
 TEST_F(CudaProbeTest, CudaStubReportsNoDevice) {
-  for (const char* scene : {"stub", "no-device"}) {
-    const auto devices = Ask(scene, kNone, FAKE_CUDA);
+  for (const char* scenario : {"stub", "no-device"}) {
+    const auto devices = Ask(scenario, kNone, FAKE_CUDA);
     ASSERT_TRUE(devices.ok()) << devices.status();
-    EXPECT_EQ(devices->source, "none") << scene;
+    EXPECT_EQ(devices->source, "none") << scenario;
   }
 }
 
 TEST_F(CudaProbeTest, ReportsCudaDriverErrors) {
-  for (const char* scene : {"init-fails", "count-fails", "get-fails", "name-fails",
-                            "attribute-fails", "absurd", "silent"}) {
-    EXPECT_TRUE(absl::IsUnavailable(Ask(scene, kNone, FAKE_CUDA).status())) << scene;
+  for (const char* scenario : {"init-fails", "count-fails", "get-fails", "name-fails",
+                               "attribute-fails", "absurd", "silent"}) {
+    EXPECT_TRUE(absl::IsUnavailable(Ask(scenario, kNone, FAKE_CUDA).status())) << scenario;
   }
   EXPECT_THAT(std::string(Ask("silent", kNone, FAKE_CUDA).status().message()),
               HasSubstr("unknown error"));
 }
 
 TEST_F(CudaProbeTest, ProbesThisMachine) {
-  // With or without a GPU: it must not fail. What it sees is printed for people.
+  // Must not fail with or without a GPU. The devices are printed for the reader.
   const auto devices = MakeCudaProbe()->Run();
   ASSERT_TRUE(devices.ok()) << devices.status();
   std::printf("source %s, driver %s, devices %zu\n", devices->source.c_str(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library of the right name with none of the symbols.
+// A shared library without any of the symbols.
 extern "C" int cachewarm_fake_empty() {
   return 1;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libnvidia-ml that plays the scene named by $PLAYED_SCENE.
+// A fake libnvidia-ml; $FAKE_GPU_SCENARIO names its behavior.
 #include <nvml.h>
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace {
 
-std::string Scene() {
-  const char* scene = std::getenv("PLAYED_SCENE");
-  return scene == nullptr ? "h100x8" : scene;
+std::string Scenario() {
+  const char* scenario = std::getenv("FAKE_GPU_SCENARIO");
+  return scenario == nullptr ? "h100x8" : scenario;
 }
 
 // Handles: 1 + index for a GPU, 100 + index for a MIG instance of GPU 0.
@@ -35,10 +35,10 @@ nvmlReturn_t Text(const std::string& text, char* out, unsigned size) {
 extern "C" {
 
 nvmlReturn_t nvmlInit_v2() {
-  if (Scene() == "no-driver") {
+  if (Scenario() == "no-driver") {
     return NVML_ERROR_DRIVER_NOT_LOADED;
   }
-  return Scene() == "init-fails" ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
+  return Scenario() == "init-fails" ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlShutdown() {
@@ -54,16 +54,16 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned size) {
 }
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
-  const std::string scene = Scene();
-  if (scene == "count-fails") {
+  const std::string scenario = Scenario();
+  if (scenario == "count-fails") {
     return NVML_ERROR_UNKNOWN;
   }
-  *count = scene == "h100x8" ? 8 : scene == "none" ? 0 : scene == "absurd" ? 100'000 : 1;
+  *count = scenario == "h100x8" ? 8 : scenario == "none" ? 0 : scenario == "absurd" ? 100'000 : 1;
   return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device) {
-  if (Scene() == "gpu-lost") {
+  if (Scenario() == "gpu-lost") {
     return NVML_ERROR_GPU_IS_LOST;
   }
   *device = Handle(index + 1);
@@ -71,8 +71,8 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device)
 }
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned size) {
-  const std::string scene = Scene();
-  if (scene == "name-fails") {
+  const std::string scenario = Scenario();
+  if (scenario == "name-fails") {
     return NVML_ERROR_UNKNOWN;
   }
   if (NumberOf(device) >= 100) {
@@ -84,19 +84,19 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned size) {
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t, int* major, int* minor) {
   *major = 9;
   *minor = 0;
-  return Scene() == "capability-fails" ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
+  return Scenario() == "capability-fails" ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t* memory) {
   memory->total = 85'520'809'984;
-  return Scene() == "memory-fails" ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+  return Scenario() == "memory-fails" ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t, unsigned* current, unsigned* pending) {
-  const std::string scene = Scene();
-  *current = scene.starts_with("mig") ? NVML_DEVICE_MIG_ENABLE : NVML_DEVICE_MIG_DISABLE;
+  const std::string scenario = Scenario();
+  *current = scenario.starts_with("mig") ? NVML_DEVICE_MIG_ENABLE : NVML_DEVICE_MIG_DISABLE;
   *pending = *current;
-  return scene == "h100x8" ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+  return scenario == "h100x8" ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t, unsigned* count) {
@@ -106,7 +106,7 @@ nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t, unsigned* count) {
 
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t, unsigned index,
                                                  nvmlDevice_t* device) {
-  if (Scene() == "mig-empty" || index % 2 == 1) {
+  if (Scenario() == "mig-empty" || index % 2 == 1) {
     return NVML_ERROR_NOT_FOUND;
   }
   *device = Handle(100 + index);

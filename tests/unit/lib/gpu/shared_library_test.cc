@@ -28,7 +28,7 @@ TEST(SharedLibrary, MovesItsHandle) {
   SharedLibrary first(FAKE_EMPTY);
   const SharedLibrary second(std::move(first));
   EXPECT_TRUE(second.open());
-  EXPECT_FALSE(first.open());  // NOLINT(bugprone-use-after-move): that is what is tested
+  EXPECT_FALSE(first.open());  // NOLINT(bugprone-use-after-move): tests the moved-from state
 }
 
 }  // namespace

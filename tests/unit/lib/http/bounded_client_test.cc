@@ -11,7 +11,7 @@
 #include "tests/fakes/raw_server.h"
 #include "tests/unit/lib/http/client_ends.h"
 
-// Beside what every client has to pass (EveryClient): what a server that means harm gets out of it.
+// Tests responses of untrusted servers, in addition to the tests of every client (EveryClient).
 namespace cachewarm::http {
 namespace {
 
@@ -25,9 +25,9 @@ using testing::FullListener;
 using testing::kChunkedHead;
 using testing::NewBoundedClient;
 
-// What the kernel holds for both ends of a connection, at most (tcp_rmem and tcp_wmem), and more.
+// More than the kernel buffers for both ends of a connection (tcp_rmem and tcp_wmem).
 constexpr uint64_t kSocketBytes = 64U << 20U;
-constexpr uint64_t kPatience = 4 * kSocketBytes;
+constexpr uint64_t kWriteLimit = 4 * kSocketBytes;
 
 std::string Repeated(const std::string& text, size_t bytes = 64U << 10U) {
   std::string many;
@@ -37,7 +37,7 @@ std::string Repeated(const std::string& text, size_t bytes = 64U << 10U) {
   return many;
 }
 
-// An answer that never ends.
+// A response that never ends.
 struct Endless {
   std::string name;
   std::string begin;
@@ -47,14 +47,14 @@ struct Endless {
 
 class BoundedClientEndsEndlessResponse : public ::testing::TestWithParam<Endless> {
  protected:
-  // The status of a request that is answered so. What the server could write stands in written_.
+  // Returns the status of a request with this response; sets written_ to the bytes written.
   template <typename Ask>
   absl::Status Answered(Ask ask) {
     RawServer server([&](RawConnection& connection, int) {
       connection.ReadRequest();
       connection.Write(GetParam().begin);
       for (uint64_t before = UINT64_MAX;
-           connection.written() != before && connection.written() < kPatience;) {
+           connection.written() != before && connection.written() < kWriteLimit;) {
         before = connection.written();
         connection.Write(GetParam().more);
       }
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         Endless{"status_line", "HTTP/1.1 200 ", Repeated("x")},
         Endless{"header", std::string(kOk) + "X: ", Repeated("x")},
         Endless{"headers", kOk, Repeated("X: y\r\n")},
-        // What arrives ends with the first letter of the next: there Beast's own limit begins anew.
+        // Each write ends with the first letter of the next header, where Beast's limit restarts.
         Endless{"headers_one_by_one", std::string(kOk) + "X", "-Y: z\r\nX"},
         Endless{"interim_answers", "", "HTTP/1.1 100 Continue\r\n\r\n"},
         Endless{"body_of_a_length", std::string(kOk) + "Content-Length: 99999999999\r\n\r\n",
@@ -180,7 +180,7 @@ TEST(BoundedClient, SkipsInterimResponsesButNotProtocolSwitch) {
   EXPECT_EQ(other->status, 101);
 }
 
-// Pieces of a chunk's frame that come alone once met an assertion within Beast.
+// A chunk frame that arrives in single bytes triggered an assertion in Beast.
 TEST(BoundedClient, ReadsResponseByteByByte) {
   const std::string answer = kChunkedHead + RawChunk("abc") + "1;x=y\r\nd\r\n0\r\nT: u\r\n\r\n";
   const std::string nothing = std::string(kChunkedHead) + "0\r\n\r\n";
@@ -238,7 +238,7 @@ TEST(BoundedClient, ConnectsToItsAddressOnly) {
 
 TEST(BoundedClient, ComparesIpv6AddressesByValue) {
   const auto client = *MakeBoundedClient({.address = "::1"});
-  // Nobody listens there; it is refused by the machine, not by the client.
+  // No listener: the kernel refuses the connection, not the client.
   EXPECT_EQ(client->Send({.url = "http://[0:0:0:0:0:0:0:1]:1/"}, {}).status().code(),
             absl::StatusCode::kUnavailable);
 }

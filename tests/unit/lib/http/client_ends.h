@@ -18,7 +18,7 @@
 #include "lib/http/bounded_client.h"
 #include "lib/http/client.h"
 
-// What the tests of the clients share: both of them, a sink and a peer. Only for tests.
+// Shared by the tests of the HTTP clients: both clients, a sink and a listener.
 namespace cachewarm::http::testing {
 
 inline constexpr char kChunkedHead[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -42,13 +42,13 @@ inline const ClientKind kClientKinds[] = {
     {.name = "bounded", .make = [] { return NewBoundedClient(); }},
 };
 
-// What http::Client promises, whoever keeps it.
+// The contract of http::Client, tested with each implementation.
 class EveryClient : public ::testing::TestWithParam<ClientKind> {
  protected:
   static std::unique_ptr<Client> NewClient() { return GetParam().make(); }
 };
 
-// Collects; can be told to block in Write() until released.
+// Collects the body. If is_blocked is set, Write() blocks until Release().
 class Collector final : public BodySink {
  public:
   absl::Status Begin(const Response& head) override {
@@ -96,7 +96,7 @@ bool Within(std::chrono::seconds limit, Done done) {
   return true;
 }
 
-// A listener whose queue is full: whoever connects next waits.
+// A listener whose queue is full: further connects wait.
 class FullListener {
  public:
   FullListener() {

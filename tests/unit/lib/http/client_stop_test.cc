@@ -34,7 +34,7 @@ void ExpectStops(Client& client, const Request& request, const std::function<boo
       std::launch::async, [&] { return client.Stream(request, sink, stop.get_token()).status(); });
   EXPECT_TRUE(Within(std::chrono::seconds(20), reached));
   stop.request_stop();
-  // 1 s is promised; the rest is for a machine that is busy with other things.
+  // The contract is 1 s; the rest allows for a loaded machine.
   ASSERT_EQ(running.wait_for(std::chrono::seconds(5)), std::future_status::ready);
   EXPECT_EQ(running.get().code(), absl::StatusCode::kCancelled);
 }
@@ -110,11 +110,10 @@ TEST_P(EveryClient, CancelsAtAnyMomentLeakNothing) {
   }
 }
 
-// Ends the process: with 0 when the only I/O thread still works after answers were abandoned in the
-// middle.
+// Exits with 0 if the only I/O thread still works after responses were abandoned.
 [[noreturn]] void AbandonAnswersAndAskAgain() {
   PrepareProcess();
-  ::alarm(60);  // a thread that is blocked stays so
+  ::alarm(60);  // a blocked thread never returns
   RawServer server([](RawConnection& connection, int) {
     connection.ReadRequest();
     connection.Write(kChunkedHead);

@@ -51,7 +51,7 @@ class StringSource final : public BodySource {
   size_t at_ = 0;
 };
 
-// Blanks around a field's value mean nothing (RFC 9110 §5.5).
+// Whitespace around a field value is ignored (RFC 9110 §5.5).
 bool Says(const std::string& request, const std::string& field) {
   const std::string tight =
       field.substr(0, field.find(": ") + 1) + field.substr(field.find(": ") + 2);
@@ -135,7 +135,7 @@ TEST(Client, ReusesConnections) {
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(client->Send({.url = server.Url("/")}, {}).ok());
   }
-  // Now and then the next request is faster than the way back of its connection.
+  // Sometimes the next request starts before the connection is back in the pool.
   EXPECT_LT(server.connections(), 10);
 }
 
@@ -197,7 +197,7 @@ TEST_P(EveryClient, SinkDoesNotReceiveErrorBody) {
       NewClient()->Stream({.url = server.Url("/"), .body_bytes_max = 4}, sink, {});
   ASSERT_TRUE(response.ok());
   EXPECT_EQ(response->status, 410);
-  EXPECT_EQ(response->body, "gone") << "cut, not refused";
+  EXPECT_EQ(response->body, "gone") << "truncated, not rejected";
   EXPECT_EQ(sink.body, "");
   EXPECT_EQ(sink.status, 0);
 }
@@ -260,7 +260,7 @@ INSTANTIATE_TEST_SUITE_P(Table, ClientRejectsBrokenResponse,
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryClient, ::testing::ValuesIn(testing::kClientKinds),
                          [](const auto& each) { return std::string(each.param.name); });
 
-// cpprestsdk read the size as an int and gave its only thread SIZE_MAX bytes to keep.
+// cpprestsdk parses the size as an int and passes SIZE_MAX bytes on its only thread.
 TEST_P(EveryClient, NegativeChunkSizeFailsOnlyItsRequest) {
   for (const std::string size : {"-1", "-2"}) {
     RawServer server([&](RawConnection& connection, int number) {
@@ -368,7 +368,7 @@ TEST_P(EveryClient, SlowSinkThrottlesServerWithoutTimeout) {
   std::jthread watcher([&] {
     answering.get_future().wait();
     uint64_t before = 0;
-    // Written bytes stand still once every buffer on the way is full.
+    // The count of written bytes stops growing once every buffer is full.
     EXPECT_TRUE(Within(std::chrono::seconds(60), [&] {
       const uint64_t now = peer->written();
       std::this_thread::sleep_for(std::chrono::milliseconds(4000));  // longer than the inactivity
@@ -398,7 +398,7 @@ TEST_P(EveryClient, SinkErrorEndsTransfer) {
   EXPECT_EQ(NewClient()->Stream({.url = server.Url("/")}, early, {}).status(), early.begin_status);
   EXPECT_EQ(early.body, "");
   EXPECT_TRUE(Within(std::chrono::seconds(20), [&] { return closed == 2; }))
-      << "the connections must not be kept";
+      << "the connections must be closed";
 }
 
 TEST_P(EveryClient, UploadStreamsSourceWithContentLength) {

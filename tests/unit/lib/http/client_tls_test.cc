@@ -45,15 +45,15 @@ class ClientTls : public testing::Test {
   }
 
   TempDir folder_;
-  Authority ours_{folder_.path(), "ours"};
+  Authority trusted_{folder_.path(), "trusted"};
   Authority other_{folder_.path(), "other"};
-  std::string leaf_ = ours_.Issue("server", "IP:127.0.0.1");
+  std::string leaf_ = trusted_.Issue("server", "IP:127.0.0.1");
 };
 
 TEST_F(ClientTls, TrustsAuthorityFromFileAndText) {
   RawServer server(Answer, {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
   for (const TlsOptions& tls :
-       {TlsOptions{.ca_file = ours_.ca()}, TlsOptions{.ca_pem = ReadAll(ours_.ca())}}) {
+       {TlsOptions{.ca_file = trusted_.ca()}, TlsOptions{.ca_pem = ReadAll(trusted_.ca())}}) {
     const auto response = Get(tls, server.Url("/"));
     ASSERT_TRUE(response.ok()) << response.status();
     EXPECT_EQ(response->body, "secret");
@@ -69,28 +69,28 @@ TEST_F(ClientTls, RejectsServerOfOtherAuthority) {
 }
 
 TEST_F(ClientTls, RejectsWrongHostName) {
-  const std::string elsewhere = ours_.Issue("elsewhere", "IP:127.0.0.2,DNS:elsewhere.example");
+  const std::string elsewhere = trusted_.Issue("elsewhere", "IP:127.0.0.2,DNS:elsewhere.example");
   RawServer server(Answer,
                    {.certificate_file = elsewhere + ".crt", .key_file = elsewhere + ".key"});
-  EXPECT_EQ(Get({.ca_file = ours_.ca()}, server.Url("/")).status().code(),
+  EXPECT_EQ(Get({.ca_file = trusted_.ca()}, server.Url("/")).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
 TEST_F(ClientTls, SendsClientCertificate) {
-  const std::string mine = ours_.Issue("client", "DNS:client");
+  const std::string client = trusted_.Issue("client", "DNS:client");
   RawServer server(Answer, {.certificate_file = leaf_ + ".crt",
                             .key_file = leaf_ + ".key",
-                            .client_ca_file = ours_.ca()});
-  const auto shown =
-      Get({.ca_file = ours_.ca(), .certificate_file = mine + ".crt", .key_file = mine + ".key"},
-          server.Url("/"));
+                            .client_ca_file = trusted_.ca()});
+  const auto shown = Get(
+      {.ca_file = trusted_.ca(), .certificate_file = client + ".crt", .key_file = client + ".key"},
+      server.Url("/"));
   ASSERT_TRUE(shown.ok()) << shown.status();
-  const auto as_text = Get({.ca_file = ours_.ca(),
-                            .certificate_pem = ReadAll(mine + ".crt"),
-                            .key_pem = ReadAll(mine + ".key")},
+  const auto as_text = Get({.ca_file = trusted_.ca(),
+                            .certificate_pem = ReadAll(client + ".crt"),
+                            .key_pem = ReadAll(client + ".key")},
                            server.Url("/"));
   EXPECT_TRUE(as_text.ok()) << as_text.status();
-  EXPECT_FALSE(Get({.ca_file = ours_.ca()}, server.Url("/")).ok());
+  EXPECT_FALSE(Get({.ca_file = trusted_.ca()}, server.Url("/")).ok());
 }
 
 TEST_F(ClientTls, RotatedAuthorityAppliesToNextConnection) {
@@ -104,17 +104,17 @@ TEST_F(ClientTls, RotatedAuthorityAppliesToNextConnection) {
       {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
   const auto client = *MakeClient({.tls = {.ca_file = ca}});
   EXPECT_FALSE(client->Send({.url = server.Url("/")}, {}).ok());
-  std::filesystem::copy_file(ours_.ca(), ca, std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy_file(trusted_.ca(), ca, std::filesystem::copy_options::overwrite_existing);
   EXPECT_TRUE(client->Send({.url = server.Url("/")}, {}).ok());
   std::ofstream(ca) << "half a rota";
-  EXPECT_TRUE(client->Send({.url = server.Url("/")}, {}).ok()) << "the last good content stays";
+  EXPECT_TRUE(client->Send({.url = server.Url("/")}, {}).ok()) << "the last valid content stays";
   std::filesystem::remove(ca);
   EXPECT_TRUE(client->Send({.url = server.Url("/")}, {}).ok());
 }
 
 TEST_F(ClientTls, MakeClientRejectsUnreadableFiles) {
   std::ofstream(folder_ / "noise") << "no PEM at all";
-  const std::string other_leaf = ours_.Issue("second", "DNS:second");
+  const std::string other_leaf = trusted_.Issue("second", "DNS:second");
   const std::pair<TlsOptions, std::string> table[] = {
       {{.ca_file = folder_ / "missing"}, "ca_file"},
       {{.ca_file = folder_ / "noise"}, "CA"},
@@ -136,7 +136,7 @@ TEST_F(ClientTls, PlainHttpServerIsUnavailable) {
   RawServer server(
       [](RawConnection& connection, int) { connection.Write(RawResponse(400, "plain only")); });
   const std::string url = "https" + server.Url("/").substr(4);
-  EXPECT_EQ(Get({.ca_file = ours_.ca()}, url).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Get({.ca_file = trusted_.ca()}, url).status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(ClientTls, CancelsInHandshakesAndBodiesLeakNothing) {
@@ -147,7 +147,7 @@ TEST_F(ClientTls, CancelsInHandshakesAndBodiesLeakNothing) {
         }
       },
       {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
-  const auto client = *MakeClient({.tls = {.ca_file = ours_.ca()}});
+  const auto client = *MakeClient({.tls = {.ca_file = trusted_.ca()}});
   for (int i = 0; i < 60; ++i) {
     std::stop_source stop;
     std::jthread canceller([&, i] {
@@ -172,7 +172,7 @@ bool HandshakesFail() {
   return true;
 }
 
-// Ends the process the ordinary way, so that the leak check of a sanitizer build looks at it.
+// Exits normally, so that the leak check of a sanitizer build runs.
 [[noreturn]] void FailHandshakesAndEnd() {
   PrepareProcess();
   std::exit(HandshakesFail() ? 0 : 1);

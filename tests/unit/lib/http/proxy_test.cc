@@ -113,10 +113,10 @@ TEST(ProxyRules, ErrorsQuoteMalformedEntries) {
   }
 }
 
-// A proxy that answers everything itself and remembers how it was asked.
-class PlayedProxy {
+// A proxy that answers every request itself and records the requests.
+class RecordingProxy {
  public:
-  explicit PlayedProxy(std::string answer)
+  explicit RecordingProxy(std::string answer)
       : answer_(std::move(answer)), server_([this](RawConnection& connection, int) {
           for (std::string asked = connection.ReadRequest(); !asked.empty();
                asked = connection.ReadRequest()) {
@@ -141,7 +141,7 @@ class PlayedProxy {
 };
 
 TEST(ClientWithProxy, SendsPlainHttpThroughProxy) {
-  PlayedProxy proxy(RawResponse(200, "through the proxy"));
+  RecordingProxy proxy(RawResponse(200, "through the proxy"));
   const auto client = MakeClient({.plain_http_hosts = {"registry.test"},
                                   .proxy = {.http = proxy.address(), .no_proxy = "direct.test"}});
   ASSERT_TRUE(client.ok()) << client.status();
@@ -153,20 +153,20 @@ TEST(ClientWithProxy, SendsPlainHttpThroughProxy) {
 }
 
 TEST(ClientWithProxy, OpensTunnelForHttps) {
-  PlayedProxy proxy(RawResponse(403, "not for you"));
+  RecordingProxy proxy(RawResponse(403, "not for you"));
   const auto client = MakeClient({.proxy = {.https = proxy.address()}});
   ASSERT_TRUE(client.ok()) << client.status();
   const auto response = (*client)->Send({.url = "https://registry.test/v2/"}, {});
   EXPECT_TRUE(absl::IsUnavailable(response.status())) << response.status();
   ASSERT_EQ(proxy.asked().size(), 1U);
   EXPECT_THAT(proxy.asked()[0], StartsWith("CONNECT registry.test:443 HTTP/1.1"));
-  // The request itself is not for the proxy's eyes.
+  // The proxy does not see the request.
   EXPECT_THAT(proxy.asked()[0], Not(HasSubstr("/v2/")));
 }
 
 TEST(ClientWithProxy, ConnectsToLoopbackDirectly) {
-  PlayedProxy proxy(RawResponse(403, ""));
-  PlayedProxy server(RawResponse(200, "direct"));
+  RecordingProxy proxy(RawResponse(403, ""));
+  RecordingProxy server(RawResponse(200, "direct"));
   const auto client = MakeClient({.proxy = {.http = proxy.address()}});
   const auto response = (*client)->Send({.url = "http://" + server.address() + "/"}, {});
   ASSERT_TRUE(response.ok()) << response.status();

@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// A raw peer of the server.
+// A plain TCP peer.
 class Peer {
  public:
   explicit Peer(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -37,7 +37,7 @@ class Peer {
   ~Peer() { close(fd_); }
 
   void Say(std::string_view text) { send(fd_, text.data(), text.size(), MSG_NOSIGNAL); }
-  // What comes next, or nothing when the server closes.
+  // The next bytes; empty if the server closes.
   std::string Some() {
     char bytes[4096];
     const ssize_t count = recv(fd_, bytes, sizeof bytes, 0);
@@ -150,13 +150,13 @@ TEST(Server, ThrowingHandlerReturnsInternalError) {
   EXPECT_EQ(response->body.find("secret"), std::string::npos);
 }
 
-struct Hostile {
+struct InvalidRequest {
   std::string name;
   std::string said;
-  std::string answered;  // the status line's beginning; empty: just closed
+  std::string answered;  // start of the status line; empty: closed without response
 };
 
-class RefusesRequest : public testing::TestWithParam<Hostile> {};
+class RefusesRequest : public testing::TestWithParam<InvalidRequest> {};
 
 TEST_P(RefusesRequest, AndCloses) {
   ServerOptions options = Loopback();
@@ -178,20 +178,24 @@ TEST_P(RefusesRequest, AndCloses) {
 INSTANTIATE_TEST_SUITE_P(
     Table, RefusesRequest,
     testing::Values(
-        Hostile{"huge_header", "GET /echo HTTP/1.1\r\nX: " + std::string(2000, 'x') + "\r\n\r\n",
-                "HTTP/1.1 431"},
-        Hostile{"huge_body", "POST /echo HTTP/1.1\r\nContent-Length: 101\r\n\r\n", "HTTP/1.1 413"},
-        Hostile{"huge_chunked_body",
-                "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n" +
-                    std::string(101, 'x') + "\r\n0\r\n\r\n",
-                "HTTP/1.1 413"},
-        Hostile{"noise", "\x16\x03\x01\x02 hello\r\n\r\n", "HTTP/1.1 400"},
-        Hostile{"bad_length", "POST /echo HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400"},
-        Hostile{"silence", "", ""}, Hostile{"half_a_head", "GET /echo HTTP/1.1\r\nHos", ""},
-        Hostile{"half_a_body", "POST /echo HTTP/1.1\r\nContent-Length: 50\r\n\r\nabc", ""}),
+        InvalidRequest{"huge_header",
+                       "GET /echo HTTP/1.1\r\nX: " + std::string(2000, 'x') + "\r\n\r\n",
+                       "HTTP/1.1 431"},
+        InvalidRequest{"huge_body", "POST /echo HTTP/1.1\r\nContent-Length: 101\r\n\r\n",
+                       "HTTP/1.1 413"},
+        InvalidRequest{"huge_chunked_body",
+                       "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n" +
+                           std::string(101, 'x') + "\r\n0\r\n\r\n",
+                       "HTTP/1.1 413"},
+        InvalidRequest{"noise", "\x16\x03\x01\x02 hello\r\n\r\n", "HTTP/1.1 400"},
+        InvalidRequest{"bad_length", "POST /echo HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+                       "HTTP/1.1 400"},
+        InvalidRequest{"silence", "", ""},
+        InvalidRequest{"half_a_head", "GET /echo HTTP/1.1\r\nHos", ""},
+        InvalidRequest{"half_a_body", "POST /echo HTTP/1.1\r\nContent-Length: 50\r\n\r\nabc", ""}),
     [](const auto& each) { return each.param.name; });
 
-// What arrives ends with the first letter of the next header: there Beast's own limit begins anew.
+// Each write ends with the first letter of the next header, where Beast's own limit restarts.
 TEST(Server, LimitsTotalOfSlowHeaders) {
   ServerOptions options = Loopback();
   options.header_bytes_max = 1000;

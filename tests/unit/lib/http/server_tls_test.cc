@@ -23,7 +23,7 @@ std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
-// A peer that knows nothing of TLS.
+// A plain TCP peer.
 class RawPeer {
  public:
   explicit RawPeer(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -38,7 +38,7 @@ class RawPeer {
   ~RawPeer() { close(fd_); }
 
   void Say(std::string_view text) { send(fd_, text.data(), text.size(), MSG_NOSIGNAL); }
-  // True when the server closes (in whatever words) before 20 s are over.
+  // Returns true if the server closes the connection within 20 s, cleanly or not.
   bool IsClosed() {
     char bytes[4096];
     ssize_t count = 0;
@@ -71,7 +71,7 @@ class ServerTls : public testing::Test {
     server_ = *std::move(server);
   }
 
-  // On a connection of its own.
+  // Uses a new connection.
   absl::StatusOr<Response> Post(const fakes::Authority& trusted, const std::string& body = "",
                                 const Headers& headers = {}) {
     const auto client = MakeClient({.tls = {.ca_file = trusted.ca()}});
@@ -84,31 +84,31 @@ class ServerTls : public testing::Test {
   }
 
   TempDir folder_;
-  fakes::Authority ours_{folder_.path(), "ours"};
+  fakes::Authority trusted_{folder_.path(), "trusted"};
   fakes::Authority other_{folder_.path(), "other"};
   std::shared_ptr<ServerIdentity> identity_ = std::make_shared<ServerIdentity>();
   std::unique_ptr<Server> server_;
 };
 
 TEST_F(ServerTls, AnswersClientThatTrustsItsAuthority) {
-  ASSERT_TRUE(Show(ours_).ok());
+  ASSERT_TRUE(Show(trusted_).ok());
   Start();
-  const auto response = Post(ours_, std::string(100'000, 'x'));
+  const auto response = Post(trusted_, std::string(100'000, 'x'));
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->body, "100000");
 }
 
 TEST_F(ServerTls, UntrustingClientDoesNotAffectOthers) {
-  ASSERT_TRUE(Show(ours_).ok());
+  ASSERT_TRUE(Show(trusted_).ok());
   Start();
   EXPECT_TRUE(absl::IsUnavailable(Post(other_).status()));
-  EXPECT_TRUE(Post(ours_).ok());
+  EXPECT_TRUE(Post(trusted_).ok());
 }
 
 TEST_F(ServerTls, ConnectionServesSeveralRequests) {
-  ASSERT_TRUE(Show(ours_).ok());
+  ASSERT_TRUE(Show(trusted_).ok());
   Start({.connections_max = 1});
-  const auto client = MakeClient({.tls = {.ca_file = ours_.ca()}});
+  const auto client = MakeClient({.tls = {.ca_file = trusted_.ca()}});
   for (int i = 0; i < 5; ++i) {
     const auto response =
         (*client)->Send({.method = Method::kPost,
@@ -121,73 +121,73 @@ TEST_F(ServerTls, ConnectionServesSeveralRequests) {
 }
 
 TEST_F(ServerTls, ClosesPlainTextConnection) {
-  ASSERT_TRUE(Show(ours_).ok());
+  ASSERT_TRUE(Show(trusted_).ok());
   Start();
   RawPeer peer(server_->port());
   peer.Say("GET /length HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_TRUE(peer.IsClosed());
-  EXPECT_TRUE(Post(ours_).ok());
+  EXPECT_TRUE(Post(trusted_).ok());
 }
 
 TEST_F(ServerTls, ClosesPeerWithoutHandshake) {
-  ASSERT_TRUE(Show(ours_).ok());
+  ASSERT_TRUE(Show(trusted_).ok());
   Start({.request_timeout = Duration(100), .idle_timeout = Duration(3'600'000)});
   RawPeer silent(server_->port());
   RawPeer slow(server_->port());
   slow.Say("\x16\x03\x01");
-  EXPECT_TRUE(Post(ours_).ok());
+  EXPECT_TRUE(Post(trusted_).ok());
   EXPECT_TRUE(silent.IsClosed());
   EXPECT_TRUE(slow.IsClosed());
 }
 
 TEST_F(ServerTls, StopDoesNotWaitForHandshake) {
-  ASSERT_TRUE(Show(ours_).ok());
+  ASSERT_TRUE(Show(trusted_).ok());
   Start({.request_timeout = Duration(3'600'000)});
   RawPeer silent(server_->port());
-  EXPECT_TRUE(Post(ours_).ok());
+  EXPECT_TRUE(Post(trusted_).ok());
   server_->Stop();
   EXPECT_TRUE(silent.IsClosed());
 }
 
 TEST_F(ServerTls, RejectsBodiesAndHeadersOverTheLimit) {
-  ASSERT_TRUE(Show(ours_).ok());
+  ASSERT_TRUE(Show(trusted_).ok());
   Start({.header_bytes_max = 2048, .body_bytes_max = 1000});
-  const auto large = Post(ours_, std::string(1001, 'x'));
+  const auto large = Post(trusted_, std::string(1001, 'x'));
   ASSERT_TRUE(large.ok()) << large.status();
   EXPECT_EQ(large->status, 413);
-  const auto wordy = Post(ours_, "", {{"X-Long", std::string(3000, 'x')}});
+  const auto wordy = Post(trusted_, "", {{"X-Long", std::string(3000, 'x')}});
   ASSERT_TRUE(wordy.ok()) << wordy.status();
   EXPECT_EQ(wordy->status, 431);
-  EXPECT_EQ(Post(ours_, std::string(1000, 'x'))->status, 200);
+  EXPECT_EQ(Post(trusted_, std::string(1000, 'x'))->status, 200);
 }
 
 TEST_F(ServerTls, NewCertificateAppliesToNewConnections) {
-  ASSERT_TRUE(Show(ours_).ok());
+  ASSERT_TRUE(Show(trusted_).ok());
   Start();
-  ASSERT_TRUE(Post(ours_).ok());
+  ASSERT_TRUE(Post(trusted_).ok());
   ASSERT_TRUE(Show(other_).ok());
   EXPECT_TRUE(Post(other_).ok());
-  EXPECT_FALSE(Post(ours_).ok());
+  EXPECT_FALSE(Post(trusted_).ok());
 }
 
 TEST_F(ServerTls, ClosesConnectionsUntilCertificateIsSet) {
   Start();
-  EXPECT_FALSE(Post(ours_).ok());
-  ASSERT_TRUE(Show(ours_).ok());
-  EXPECT_TRUE(Post(ours_).ok());
+  EXPECT_FALSE(Post(trusted_).ok());
+  ASSERT_TRUE(Show(trusted_).ok());
+  EXPECT_TRUE(Post(trusted_).ok());
 }
 
 TEST_F(ServerTls, RejectedCertificateKeepsThePreviousOne) {
-  ASSERT_TRUE(Show(ours_).ok());
+  ASSERT_TRUE(Show(trusted_).ok());
   Start();
-  const std::string leaf = ours_.Issue("leaf", "IP:127.0.0.1");
-  const std::string another = ours_.Issue("another", "IP:127.0.0.1");
+  const std::string leaf = trusted_.Issue("leaf", "IP:127.0.0.1");
+  const std::string another = trusted_.Issue("another", "IP:127.0.0.1");
   const std::string certificate = ReadAll(leaf + ".crt");
   EXPECT_EQ(Message(identity_->Use("", "")).find("certificate"), 0U);
   EXPECT_EQ(Message(identity_->Use("text", ReadAll(leaf + ".key"))).find("certificate"), 0U);
   EXPECT_EQ(Message(identity_->Use(certificate, "")).find("key"), 0U);
   EXPECT_EQ(Message(identity_->Use(certificate, ReadAll(another + ".key"))).find("key"), 0U);
-  EXPECT_TRUE(Post(ours_).ok());
+  EXPECT_TRUE(Post(trusted_).ok());
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST_F(RegistryTest, RemovesMatchingSeries) {
   starts.Add({"a", "x", "hit"});
   EXPECT_THAT(registry_->Serialize(),
               HasSubstr("{namespace=\"a\",result=\"hit\",warmup=\"x\"} 1\n"))
-      << "it starts from nothing when it comes back";
+      << "a new series starts at 0";
 }
 
 TEST_F(RegistryTest, RemovedSeriesFreeTheLimit) {

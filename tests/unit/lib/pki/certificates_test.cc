@@ -37,8 +37,8 @@ TEST(Authority, HasNameAndValidity) {
 }
 
 TEST(Serving, IsSignedByItsAuthorityForItsNames) {
-  const auto authority = *MakeAuthority("ours", kLong);
-  const auto other = *MakeAuthority("ours", kLong);
+  const auto authority = *MakeAuthority("authority", kLong);
+  const auto other = *MakeAuthority("authority", kLong);
   const std::string name = "cachewarm-webhook." + std::string(60, 'n') + ".svc";
   const auto pair = IssueServing(authority, {name, "short"}, kShort);
   ASSERT_TRUE(pair.ok()) << pair.status();
@@ -53,7 +53,7 @@ TEST(Serving, IsSignedByItsAuthorityForItsNames) {
 }
 
 TEST(Serving, OpensslAcceptsItForItsPurpose) {
-  const auto authority = *MakeAuthority("ours", kLong);
+  const auto authority = *MakeAuthority("authority", kLong);
   const auto pair = *IssueServing(authority, {"a.b.svc"}, kShort);
   const TempDir folder;
   std::ofstream(folder.path() + "/ca.crt") << authority.certificate;
@@ -71,7 +71,7 @@ TEST(Serving, OpensslAcceptsItForItsPurpose) {
 }
 
 TEST(Serving, RequiresReadableAuthorityAndName) {
-  const auto authority = *MakeAuthority("ours", kLong);
+  const auto authority = *MakeAuthority("authority", kLong);
   EXPECT_TRUE(absl::IsInvalidArgument(IssueServing({}, {"a"}, kShort).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
       IssueServing({.certificate = authority.certificate, .key = "x"}, {"a"}, kShort).status()));
@@ -89,7 +89,7 @@ TEST(Parsing, ReturnsCertificatesInOrder) {
 }
 
 TEST(Parsing, RejectsTruncatedOrOversizedPem) {
-  const auto pair = *MakeAuthority("ours", kLong);
+  const auto pair = *MakeAuthority("authority", kLong);
   EXPECT_THAT(Message(ParseCertificates("").status()), HasSubstr("CERTIFICATE"));
   EXPECT_FALSE(ParseCertificates(pair.key).ok());
   EXPECT_FALSE(ParseCertificates(pair.certificate + pair.certificate.substr(0, 200)).ok());
@@ -103,7 +103,7 @@ TEST(Parsing, RejectsTruncatedOrOversizedPem) {
 }
 
 TEST(Parsing, SurvivesDamagedPem) {
-  const auto pair = *IssueServing(*MakeAuthority("ours", kLong), {"a.svc"}, kShort);
+  const auto pair = *IssueServing(*MakeAuthority("authority", kLong), {"a.svc"}, kShort);
   std::mt19937 random(7);
   for (int i = 0; i < 400; ++i) {
     std::string bent = pair.certificate;

@@ -24,7 +24,7 @@
 namespace cachewarm::process {
 namespace {
 
-// Returns at once when it is asked to stop, and after a minute in any case.
+// Returns at once on a stop request, and after a minute in any case.
 void AwaitStop(std::stop_token stop) {
   std::mutex mutex;
   std::unique_lock lock(mutex);
@@ -34,7 +34,7 @@ void AwaitStop(std::stop_token stop) {
 
 class ProcessTest : public ::testing::Test {
  protected:
-  // Leaves the mask and the dispositions of this process as they were.
+  // Restores the signal mask and the dispositions of this process.
   ProcessTest() {
     pthread_sigmask(SIG_BLOCK, nullptr, &mask_);
     pipe_ = std::signal(SIGPIPE, SIG_DFL);
@@ -152,8 +152,8 @@ TEST(LowerThreadPriority, AffectsTheCallingThreadOnly) {
 
 using std::chrono::milliseconds;
 
-// Runs work that never stops in a process of its own, and returns how long that lasted after its
-// SIGTERM. A machine under load adds to it: the best of three counts.
+// Runs work that never stops in a child process and returns the time from SIGTERM to its exit: the
+// shortest of three runs, because load adds to it.
 milliseconds TimeUntilTheEnd(const sigset_t& signals, Log& log, const StopLimit& limit) {
   milliseconds best = milliseconds::max();
   for (int i = 0; i < 3; ++i) {

@@ -59,7 +59,7 @@ TEST_P(SmapsText, ListsUnchangedFileMappings) {
 INSTANTIATE_TEST_SUITE_P(Cases, SmapsText, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// A file that is mapped as programs are, of a few pages.
+// A file of a few pages, mapped as programs are.
 class FileMapping {
  public:
   FileMapping() {
@@ -76,7 +76,7 @@ class FileMapping {
   FileMapping(const FileMapping&) = delete;
   FileMapping& operator=(const FileMapping&) = delete;
 
-  // Reads every page; the sum of their first bytes.
+  // Reads every page; returns the sum of their first bytes.
   int Touch() const {
     int sum = 0;
     for (size_t at = 0; at < kSize; at += kPage) {
@@ -86,7 +86,8 @@ class FileMapping {
   }
   void Write(char byte) { at_[0] = byte; }
   void Seal() { ASSERT_EQ(mprotect(at_, kSize, PROT_READ), 0); }
-  // Pages of it in the page tables of this process (bit 63 of each word, proc_pid_pagemap(5)).
+  // Number of its pages in the page tables of this process (bit 63 of each word,
+  // proc_pid_pagemap(5)).
   size_t Resident() const {
     const fs::Fd pagemap(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
     std::array<uint64_t, kSize / kPage> words{};
@@ -111,9 +112,9 @@ TEST(StartupPages, UnchangedPagesReloadWithSameBytes) {
   mapping.Seal();
   EXPECT_EQ(mapping.Touch(), 4 * 'x');
   ASSERT_EQ(mapping.Resident(), 4u);
-  const auto let_go = DropStartupPages();
-  ASSERT_TRUE(let_go.ok()) << let_go.status();
-  EXPECT_GE(*let_go, FileMapping::kSize);
+  const auto dropped = DropStartupPages();
+  ASSERT_TRUE(dropped.ok()) << dropped.status();
+  EXPECT_GE(*dropped, FileMapping::kSize);
   EXPECT_EQ(mapping.Resident(), 0u);
   EXPECT_EQ(mapping.Touch(), 4 * 'x');
 }

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A program with one setting of each shape.
+// A program with one setting of each kind.
 struct Example {
   std::string root = "default";
   std::string hosts = "default";

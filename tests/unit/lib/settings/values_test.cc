@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What must be refused, with an error that quotes it, and leaves `to` as it was.
+// Expects that each value is rejected with an error that quotes it, and that `to` is unchanged.
 template <typename T>
 void ExpectRefused(const Setter& set, const T& to, const std::vector<std::string>& values) {
   const T before = to;

@@ -18,7 +18,7 @@ class ConfigTest : public testing::Test {
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
   }
-  // A kubeconfig whose one cluster and user hold these lines.
+  // A kubeconfig with one cluster and one user of these lines.
   absl::StatusOr<ClusterConfig> Read(const std::string& cluster, const std::string& user) {
     return KubeconfigFile(Write("config",
                                 "apiVersion: v1\nkind: Config\ncurrent-context: here\n"

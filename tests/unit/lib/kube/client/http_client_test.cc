@@ -35,7 +35,7 @@ class HttpClientTest : public testing::Test {
     }
     return *client_;
   }
-  // Time passes by itself, so that waiting between tries takes none.
+  // Advances time automatically, so that retry delays take no real time.
   [[nodiscard]] std::jthread PassTime() {
     return std::jthread([this](std::stop_token stop) {
       while (!stop.stop_requested()) {
@@ -173,7 +173,7 @@ TEST_F(HttpClientTest, ListPassesItemsWithoutManagedFields) {
             (std::vector<Json>{{{"metadata", {{"name", "a"}}}}, {{"metadata", {{"name", "b"}}}}}));
 }
 
-// Else one object of one tenant would end the list of all, for good.
+// Otherwise one tenant's object would block every list permanently.
 TEST_F(HttpClientTest, DeepItemDoesNotBlockOthers) {
   const std::string deep = R"({"metadata":{"name":"deep"},"spec":)" + std::string(200, '[') +
                            std::string(200, ']') + "}";
@@ -191,7 +191,7 @@ TEST_F(HttpClientTest, DoesNotRetryTruncatedList) {
   const absl::Status status = DoList(List(kPods, {}), [&](const Json&) { ++items; }).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(items, 1);
-  EXPECT_EQ(http_.requests().size(), 1U) << "whoever took the items has to begin anew";
+  EXPECT_EQ(http_.requests().size(), 1U) << "the receiver of the items must start over";
 }
 
 TEST_F(HttpClientTest, StopsWhileWaitingToRetry) {
@@ -260,7 +260,7 @@ TEST_F(HttpClientTest, WatchReloadsRejectedToken) {
             absl::StatusCode::kUnauthenticated);
 }
 
-// Over a real connection: events come while the watch runs, and a stop ends it.
+// Over a real connection, events arrive while the watch runs, and a stop ends it.
 TEST(HttpClientOverLoopback, WatchDeliversAndStopsAtOnce) {
   fakes::RawServer server([](fakes::RawConnection& connection, int) {
     connection.ReadRequest();

@@ -41,7 +41,7 @@ TEST_F(TokenTest, RereadsFileAfterAMinute) {
 TEST_F(TokenTest, RereadsRejectedTokenAtOnce) {
   Rotate("one");
   TokenSource source({.token_file = path_}, clock_);
-  EXPECT_FALSE(source.Reload("one")) << "there is no other one";
+  EXPECT_FALSE(source.Reload("one")) << "the file has no new token";
   Rotate("two");
   EXPECT_TRUE(source.Reload("one"));
   EXPECT_EQ(source.Token(), "two");

@@ -69,7 +69,7 @@ TEST(ApiError, LimitsRetryAfter) {
 }
 
 TEST(ApiError, OtherStatusesCarryNoApiError) {
-  const absl::Status status = absl::InternalError("ours");
+  const absl::Status status = absl::InternalError("other");
   EXPECT_EQ(HttpCodeOf(status), 0);
   EXPECT_EQ(ReasonOf(status), "");
   EXPECT_EQ(RetryAfterOf(status), std::nullopt);

@@ -17,7 +17,7 @@ std::string Line(const std::string& type, const std::string& name) {
          "\n";
 }
 
-// What came out: "ADDED a" and so on.
+// Decodes and records events as "ADDED a".
 class Decoded {
  public:
   explicit Decoded(size_t line_bytes_max = 8U << 20U)
@@ -91,7 +91,7 @@ TEST(WatchDecoder, ErrorEventEndsStreamWithItsStatus) {
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(ReasonOf(status), "Expired");
   EXPECT_EQ(decoded.events.size(), 1U);
-  EXPECT_EQ(decoded.decoder.Feed(Line("ADDED", "c")), status) << "it takes nothing more";
+  EXPECT_EQ(decoded.decoder.Feed(Line("ADDED", "c")), status) << "it accepts no more bytes";
   EXPECT_EQ(decoded.events.size(), 1U);
 }
 

@@ -16,7 +16,7 @@ const absl::Status kExpired = absl::OutOfRangeError("expired");
 
 class WatcherTest : public testing::Test {
  protected:
-  // What the watcher wants, after any sleep that it wants first.
+  // The next action after an optional sleep, which is recorded in slept_.
   WatcherAction Next() {
     WatcherAction action = watcher_.Next(now_, 0.0);
     slept_ = Duration(0);
@@ -109,7 +109,7 @@ TEST_F(WatcherTest, FirstExpiredVersionRelistsAtOnce) {
   EXPECT_EQ(action.type, WatcherActionType::kList);
   EXPECT_EQ(action.continue_token, "");
   EXPECT_EQ(slept_, Duration(0));
-  // Again and again: no hot loop.
+  // Repeated expiry must not cause a hot loop.
   watcher_.OnPage("", "20");
   Next();
   watcher_.OnWatchEnd(kExpired, now_);

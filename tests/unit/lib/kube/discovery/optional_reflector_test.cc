@@ -34,7 +34,7 @@ class OptionalReflectorTest : public testing::Test {
   void Start() {
     running_ = std::jthread([this](std::stop_token stop) { optional_.Run(stop); });
   }
-  // Lets the next question be asked, and waits until the one after it is waited for.
+  // Advances to the next check and waits until the reflector sleeps before the one after it.
   void NextLook() {
     const size_t before = Asked();
     ASSERT_TRUE(Await([&] {
@@ -90,14 +90,14 @@ TEST_F(OptionalReflectorTest, DropsObjectsAfterTwoAbsentChecks) {
   ASSERT_TRUE(Await([&] { return came_ == 1 && server_.watches() == 1; }));
   server_.Serve(kRollouts, false);
   NextLook();
-  EXPECT_EQ(optional_.store().size(), 1U) << "one answer may be wrong";
+  EXPECT_EQ(optional_.store().size(), 1U) << "one response may be wrong";
   NextLook();
   EXPECT_TRUE(Await([&] { return gone_ == 1; }));
   EXPECT_EQ(optional_.store().size(), 0U);
   EXPECT_TRUE(Await([&] { return server_.watches() == 0; }));
   server_.Serve(kRollouts, true);
   NextLook();
-  EXPECT_TRUE(Await([&] { return came_ == 2; })) << "it is listed anew";
+  EXPECT_TRUE(Await([&] { return came_ == 2; })) << "it is listed again";
 }
 
 TEST_F(OptionalReflectorTest, ForbiddenKindCountsAsAbsentAndWarnsOnce) {

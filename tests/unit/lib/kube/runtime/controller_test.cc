@@ -22,7 +22,7 @@ using std::chrono::seconds;
 
 class ControllerTest : public testing::Test {
  protected:
-  // Runs a controller until the result goes out of scope, which must be before what it captures.
+  // Runs a controller until the result goes out of scope. Captured variables must outlive it.
   [[nodiscard]] std::jthread Start(Reconcile reconcile, ControllerOptions options = {}) {
     options.name = "test";
     options.on_reconcile = [this](std::string_view result, Duration) {
@@ -36,7 +36,7 @@ class ControllerTest : public testing::Test {
     std::lock_guard lock(mutex_);
     return results_[result];
   }
-  // Runs one reconcile that answers `outcome`; true when its key comes again just after `delay`.
+  // Runs one reconcile that returns `outcome`; true if its key is requeued exactly after `delay`.
   bool ComesBackAfter(Duration delay, const absl::StatusOr<Outcome>& outcome) {
     std::atomic<int> runs = 0;
     std::jthread running =

@@ -24,7 +24,7 @@ const ObjectName kLease{.ns = "system", .name = "operator"};
 
 class LeaderElectorTest : public testing::Test {
  protected:
-  // One candidate on a thread of its own, leading until it is told to end or loses.
+  // One candidate on its own thread; leads until Stop() or until it loses the lease.
   struct Candidate {
     Candidate(LeaderElectorTest& test, kube::Client& client, const std::string& identity)
         : elector({client, test.clock_, [] { return 0.0; }, test.log_},
@@ -56,8 +56,8 @@ class LeaderElectorTest : public testing::Test {
   int64_t Transitions() {
     return server_.Find(kLeases, kLease)->at("spec")["leaseTransitions"].get<int64_t>();
   }
-  // Lets time pass, but only while `sleepers` threads wait for it: on a busy machine a renewal must
-  // not come too late just because its thread did not run.
+  // Advances time only while `sleepers` threads wait: on a loaded machine a renewal must not be
+  // late only because its thread did not run.
   template <typename Condition>
   bool AdvanceUntil(int sleepers, Condition condition) {
     return Await([&] {
@@ -118,7 +118,7 @@ TEST_F(LeaderElectorTest, ReleasesLeaseAfterLostRenewalResponse) {
       return absl::OkStatus();
     }
     server_.Edit(kLeases, kLease, [](Json& lease) { lease["spec"]["renewTime"] = "written"; });
-    return absl::CancelledError("told to end");
+    return absl::CancelledError("stopped");
   });
   ASSERT_TRUE(AdvanceUntil(2, [&] { return unheard.load(); }));
   one.Stop();
@@ -163,7 +163,8 @@ TEST_F(LeaderElectorTest, LogsRejectedRelease) {
   server_.Intercept([](const Request&) { return absl::UnavailableError("down"); });
   one.Stop();
   EXPECT_EQ(Holder(), "one");
-  EXPECT_TRUE(log_.Has("lease was not released")) << "whoever waits for the next leader sees why";
+  EXPECT_TRUE(log_.Has("lease was not released"))
+      << "the log explains the delay of the next leader";
   EXPECT_TRUE(log_.Has("down"));
 }
 
@@ -180,7 +181,7 @@ TEST_F(LeaderElectorTest, DoesNotLeadWhileAnotherRenews) {
 }
 
 TEST_F(LeaderElectorTest, ReplacesDeadLeaderAfterDurationByLocalClock) {
-  // Its renewTime is far in the future by its own clock: that must not count.
+  // Its renewTime, by its own clock, is far in the future and must be ignored.
   server_.Put(kLeases, {{"metadata", {{"name", "operator"}, {"namespace", "system"}}},
                         {"spec",
                          {{"holderIdentity", "dead"},
@@ -234,7 +235,7 @@ TEST_F(LeaderElectorTest, LeaderStopsWhenAnotherTookOver) {
   server_.Edit(kLeases, kLease, [](Json& lease) { lease["spec"]["holderIdentity"] = "usurper"; });
   ASSERT_TRUE(AdvanceUntil(1, [&] { return one.ended.load(); }));
   EXPECT_EQ(one.result.code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(Holder(), "usurper") << "what is not ours is not released";
+  EXPECT_EQ(Holder(), "usurper") << "a foreign lease is not released";
 }
 
 TEST_F(LeaderElectorTest, ConflictingAcquireDoesNotLead) {

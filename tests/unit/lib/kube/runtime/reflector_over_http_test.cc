@@ -36,7 +36,7 @@ std::string Added(const std::string& name, int version) {
   return RawChunk(fmt::format(R"({{"type":"ADDED","object":{}}})", Pod(name, version)) + "\n");
 }
 
-// Lines that threads add to.
+// A thread-safe list of lines.
 class Lines {
  public:
   void Add(std::string line) {
@@ -53,7 +53,7 @@ class Lines {
   std::vector<std::string> lines_;
 };
 
-// What a server of HTTP/1.1 does where one of HTTP/2 sends GOAWAY.
+// An HTTP/1.1 server closes connections where an HTTP/2 server sends GOAWAY.
 TEST(ReflectorOverHttp, ResumesAfterServerClosesConnections) {
   Lines asked;
   fakes::RawServer server([&asked](fakes::RawConnection& connection, int number) {
@@ -99,7 +99,7 @@ TEST(ReflectorOverHttp, ResumesAfterServerClosesConnections) {
   }
 }
 
-// Else anyone who may write a few dozen very large pods would end every list of pods for good.
+// Otherwise a user who creates a few dozen very large pods would block every list of pods.
 TEST(ReflectorOverHttp, OversizedPageIsRequestedWithFewerItems) {
   Lines asked;
   fakes::RawServer server([&asked](fakes::RawConnection& connection, int) {

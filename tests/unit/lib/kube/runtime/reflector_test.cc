@@ -23,7 +23,7 @@ using fakes::Await;
 
 class ReflectorTest : public testing::Test {
  protected:
-  // Runs a reflector until the result goes out of scope, which must be before what it captures.
+  // Runs a reflector until the result goes out of scope. Captured variables must outlive it.
   [[nodiscard]] std::jthread Start(ReflectorOptions options = {.resource = kPods}) {
     reflector_.emplace(Runtime{server_, clock_, [] { return 0.0; }, log_}, std::move(options));
     reflector_->OnChange([this](const Change& change) {
@@ -159,7 +159,7 @@ TEST_F(ReflectorTest, ExpiredVersionRelistsAndReportsMissedChanges) {
   std::atomic<bool> compacted = false;
   std::jthread running = Start();
   ASSERT_TRUE(AwaitWatch());
-  // Only the second watch request finds its version forgotten.
+  // Only the second watch request has an expired version.
   server_.Intercept([&](const Request& request) {
     if (request.verb == "watch" && !compacted.exchange(true)) {
       server_.Remove(kPods, {"a", "goes"});

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 class SlowNamespaceLimiterTest : public ::testing::Test {
  protected:
-  // Waits until it is cut short, as a client does.
+  // Waits until cancelled, as a client does.
   static absl::Status BlockUntilStop(std::stop_token stop) {
     std::mutex mutex;
     std::condition_variable_any wake;
@@ -26,18 +26,18 @@ class SlowNamespaceLimiterTest : public ::testing::Test {
   }
 
   absl::Status Quick(const std::string& ns) {
-    return turns_.Run(ns, {}, [](std::stop_token) { return absl::OkStatus(); });
+    return limiter_.Run(ns, {}, [](std::stop_token) { return absl::OkStatus(); });
   }
-  // A patch that answers `status` after a while.
+  // A patch that returns `status` after a while.
   absl::Status Slow(const std::string& ns, Duration after, const absl::Status& status) {
-    return turns_.Run(ns, {}, [&](std::stop_token) {
+    return limiter_.Run(ns, {}, [&](std::stop_token) {
       clock_.Advance(after);
       return status;
     });
   }
   std::future<absl::Status> BeginToHang(const std::string& ns, std::stop_token stop = {}) {
     return std::async(std::launch::async,
-                      [this, ns, stop] { return turns_.Run(ns, stop, BlockUntilStop); });
+                      [this, ns, stop] { return limiter_.Run(ns, stop, BlockUntilStop); });
   }
   void CutShort(std::future<absl::Status>& hanging, Duration limit) {
     ASSERT_TRUE(clock_.AwaitWaiters(1));
@@ -51,7 +51,7 @@ class SlowNamespaceLimiterTest : public ::testing::Test {
   }
 
   fakes::FakeClock clock_;
-  SlowNamespaceLimiter turns_{clock_, {.at_once = 1, .limit = seconds(30)}};
+  SlowNamespaceLimiter limiter_{clock_, {.at_once = 1, .limit = seconds(30)}};
 };
 
 TEST_F(SlowNamespaceLimiterTest, HangingPatchIsCancelledAtTheLimit) {
@@ -68,7 +68,7 @@ TEST_F(SlowNamespaceLimiterTest, LimitsPatchesOfSlowNamespacesOnly) {
   EXPECT_TRUE(absl::IsAborted(Quick("also")));
   EXPECT_TRUE(Quick("default").ok());
   CutShort(hanging, seconds(30));
-  EXPECT_TRUE(Quick("team").ok()) << "it is its turn again";
+  EXPECT_TRUE(Quick("team").ok()) << "a slot is free again";
 }
 
 TEST_F(SlowNamespaceLimiterTest, QuickResponseEndsTheLimit) {

@@ -123,13 +123,13 @@ TEST(Store, ReplaceReportsAddedChangedAndRemoved) {
   Replace(store, {Pod("a", "same"), Pod("a", "changed"), Pod("a", "gone")});
   const auto changes =
       Replace(store, {Pod("a", "same"), Pod("a", "changed", "2"), Pod("a", "new")});
-  std::map<std::string, std::string> told;
+  std::map<std::string, std::string> reported;
   for (const CachedChange& kept : changes) {
     const Change change = kept.Unpack();
-    told[NameOf(change.object()).name] =
+    reported[NameOf(change.object()).name] =
         std::string(change.before == nullptr ? "-" : "b") + (change.after == nullptr ? "-" : "a");
   }
-  EXPECT_EQ(told,
+  EXPECT_EQ(reported,
             (std::map<std::string, std::string>{{"changed", "ba"}, {"gone", "b-"}, {"new", "-a"}}));
   EXPECT_EQ(store.size(), 3U);
 }
@@ -139,7 +139,7 @@ TEST(Store, ReplaceKeepsUnchangedObjects) {
   Replace(store, {Pod("a", "same")});
   const CachedObjectPtr before = store.Find({"a", "same"});
   EXPECT_TRUE(Replace(store, {Pod("a", "same")}).empty());
-  EXPECT_EQ(store.Find({"a", "same"}), before) << "what was decoded of it is still good";
+  EXPECT_EQ(store.Find({"a", "same"}), before) << "the decoded object stays valid";
 }
 
 TEST(Store, LaterPageWinsForDuplicateObject) {

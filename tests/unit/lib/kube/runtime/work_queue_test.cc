@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cases of client-go's workqueue and of kube-rs' scheduler, by their names.
+// Covers the test cases of client-go's workqueue and of kube-rs' scheduler.
 #include "lib/kube/runtime/work_queue.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class WorkQueueTest : public testing::Test {
     EXPECT_GT(Due(), 0U);
     return queue_.Get({}).value_or("shut down");
   }
-  // Due keys, after time was looked at.
+  // The number of queued keys after due keys were added.
   size_t Due() {
     std::stop_source stopped;
     std::jthread looker([&] {
@@ -68,7 +68,7 @@ TEST_F(WorkQueueTest, AddWhileProcessingRequeuesAfterDone) {
   EXPECT_EQ(queue_.Get({}), "a");
   queue_.Add("a");
   queue_.Add("a");
-  EXPECT_EQ(queue_.size(), 0U) << "never handed out twice at once";
+  EXPECT_EQ(queue_.size(), 0U) << "never returned twice at once";
   queue_.Done("a");
   EXPECT_EQ(queue_.size(), 1U);
   EXPECT_EQ(queue_.Get({}), "a");
