@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the set-up scripts: a cache of built artifacts, each named by a hash of what it is
-# made from.
+# Sourced by the set-up scripts: a cache of built artifacts, each named by a hash of its
+# inputs.
 #
-#   dir=$(cached NAME KEY FUNCTION)   the artifact's directory; FUNCTION DIR fills it when missing
+#   dir=$(cached NAME KEY FUNCTION)   the artifact's directory; FUNCTION DIR fills it if it is missing
 #   key_of FILE... [-- WORD...]       hex key of the files' contents and of the words
 #
-# An artifact is complete when DIR/.complete exists, which is written last: an interrupted build
-# is thrown away by the next one. Builds of one name wait for each other (flock).
-# $CACHE/NAME/current names the last one asked for. Progress goes to stderr; stdout carries the
-# directory only.
+# An artifact is complete when DIR/.complete exists, which is written last: the next build removes
+# an interrupted one. Builds of one name wait for each other (flock).
+# $CACHE/NAME/current names the last requested one. Progress goes to stderr; stdout has only the
+# directory.
 
 set -a  # builds run in a separate bash, where errexit holds in any context of the caller
 CACHE=${CACHEWARM_CACHE:-$HOME/.cache/cachewarm}
@@ -17,8 +17,8 @@ REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 say() { printf '%s\n' "setup: $*" >&2; }
 die() { printf '%s\n' "setup: $*" >&2; exit 1; }
 
-# Reads the lines of a long step and reports at most every 10 s how many have come. A line that does
-# not match PATTERN is not counted; it is shown, because it may be an error.
+# Counts the lines of a long step and reports the count at most every 10 s. A line that does not
+# match PATTERN is not counted but shown, because it may be an error.
 counted() { # WHAT PATTERN [TOTAL]
   local what=$1 pattern=$2 total=${3:+ of $3} count=0 next=$((SECONDS + 10)) line
   while IFS= read -r line; do
