@@ -2,7 +2,7 @@
 # Sourced by the set-up scripts: a cache of built artifacts, each named by a hash of its
 # inputs.
 #
-#   dir=$(cached NAME KEY FUNCTION)   the artifact's directory; FUNCTION DIR fills it if it is missing
+#   dir=$(cached NAME KEY FUNCTION)   the artifact's directory; FUNCTION DIR fills it if missing
 #   key_of FILE... [-- WORD...]       hex key of the files' contents and of the words
 #
 # An artifact is complete when DIR/.complete exists, which is written last: the next build removes
