@@ -124,7 +124,13 @@ api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spre
             .message =
                 fmt::format("{} of {} GPU types are being built", spread.building, spread.targets)};
   }
-  if (spread.without_bundle > 0 || spread.targets == 0) {
+  if (spread.targets == 0) {
+    return {.reason = std::string(reason::kNoBundle),
+            .message = !context.job_refusal.empty()
+                           ? context.job_refusal
+                           : "no GPU type is known yet; waiting for a node that fits the workload"};
+  }
+  if (spread.without_bundle > 0) {
     return {.reason = std::string(reason::kNoBundle),
             .message = !context.job_refusal.empty()
                            ? context.job_refusal

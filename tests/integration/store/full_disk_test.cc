@@ -28,7 +28,7 @@ TEST_F(FullDisk, OnStoreKeepsOldBundle) {
     const SmallDisk disk(1024);
     LayoutStore store(disk / "store", SystemClock());
     ASSERT_TRUE(WriteSample(store, old_).ok());
-    disk.Leave(kibibytes);
+    disk.FillUntilFree(kibibytes);
     const int64_t free_before = disk.FreeBytes();
     const absl::Status written = WriteSample(store, new_);
     const std::string when = fmt::format("{} KiB free", kibibytes);
