@@ -9,10 +9,10 @@
 namespace cachewarm::bundle {
 
 // Reusable memory for one frame at a time. Unlike std::string it does not initialize its bytes and
-// does not copy the old ones when it grows. Not thread-safe.
+// does not copy the old content when it grows. Not thread-safe.
 class Buffer {
  public:
-  // Returns `bytes` uninitialized bytes and invalidates the result of earlier calls.
+  // Returns `bytes` uninitialized bytes. Spans that earlier calls returned become invalid.
   std::span<char> Make(size_t bytes) {
     if (bytes > capacity_) {
       storage_ = std::make_unique_for_overwrite<char[]>(bytes);

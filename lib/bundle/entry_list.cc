@@ -18,10 +18,11 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Digests do not compress: higher levels are slower and the result is larger.
+// The zstd level. The list consists mostly of digests, which do not compress: higher levels are
+// slower and even give a larger result.
 constexpr int kLevel = 1;
 constexpr size_t kKindBytesMax = 64;
-// Of one file, so that the sum of all files does not overflow.
+// Limit for the size of one file. It keeps the sum of all sizes within 64 bits.
 constexpr int64_t kFileBytesMax = 1LL << 40;
 
 absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {

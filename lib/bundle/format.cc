@@ -140,7 +140,7 @@ void ReadLayer(Reader& reader, const FormatLimits& limits, std::vector<LayerInde
   }
 }
 
-// Checks the counts that must agree between fields.
+// INVALID_ARGUMENT unless there is one diff_id per layer and the frame of every entry exists.
 absl::Status CheckWhole(const Config& config, size_t diff_ids) {
   if (config.layers.size() != diff_ids) {
     return absl::InvalidArgumentError(fmt::format(
@@ -255,7 +255,7 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& li
 std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& entries) {
   std::set<std::string, std::less<>> directories;
   for (const Entry& entry : entries) {
-    // From the deepest up: if one is known, its parents are known.
+    // From the deepest directory up: if one is in the set already, so are all its parents.
     for (size_t end = entry.path.rfind('/'); end != std::string::npos && end > 0;
          end = entry.path.rfind('/', end - 1)) {
       if (!directories.insert(entry.path.substr(0, end)).second) {

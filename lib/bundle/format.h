@@ -27,7 +27,8 @@ inline constexpr int64_t kManifestBytesMax = 4LL << 20;
 inline constexpr codec::JsonLimits kManifestLimits{.bytes_max = size_t{kManifestBytesMax},
                                                    .values_max = 256U << 10U};
 inline constexpr int64_t kConfigBytesMax = 64LL << 20;
-// Each pod of a group adds at most one layer to those of the base (docs/design/0018).
+// Each pod of a group of pods that capture one bundle together adds at most one layer to those of
+// the base (docs/design/0018).
 inline constexpr int kLayersMax = 96;
 
 // Identifies a blob.
@@ -48,20 +49,21 @@ struct Manifest {
 // One file of the bundle. The paths imply the directories.
 struct Entry {
   std::string path;  // "inductor/ab/cab.py": relative, UTF-8
-  std::string kind;  // of lib/caches: determines mode, mtime and linking on the node
+  std::string kind;  // cache kind (lib/caches): determines mode, mtime and linking on the node
   int64_t bytes = 0;
   Digest digest;
-  int64_t mtime_ns = 0;  // since 1970; 0 for kinds whose readers do not compare it
-  // Frame with its tar header, counted from 0 through all layers. A frame holds its entries in the
-  // order of the list. An entry with the content of an earlier one of the same frame may be a hard
-  // link to it in the tar; unpacked, each entry is a separate file.
+  int64_t mtime_ns = 0;  // since 1970; 0 for kinds whose engines do not compare it
+  // Index of the frame that holds the file's tar header, counted from 0 through all layers. The
+  // files of a frame are in the order of the entry list. In the tar, a file may be a hard link to
+  // an earlier file of the same frame that has equal content; unpacked, each entry is a separate
+  // file.
   int64_t frame = 0;
 
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
-// One zstd frame of a layer, which is verified and decompressed independently. Holds either whole
-// tar members or a part of one member that is larger than a frame.
+// One zstd frame of a layer. Each frame is verified and decompressed independently. It holds either
+// whole tar members or a part of one member that is larger than a frame.
 struct Frame {
   int64_t offset = 0;  // in the layer blob
   int64_t bytes = 0;   // compressed
@@ -80,23 +82,23 @@ struct LayerIndex {
 struct Facts {
   std::string architecture = "amd64";          // OCI name
   std::string key;                             // 64 hex digits, lib/fingerprint
-  std::map<std::string, std::string> factors;  // hashed into the key
+  std::map<std::string, std::string> factors;  // the inputs of the key's hash, by name
   std::map<std::string, std::string> node;     // driver, raw CPU flags...
   std::map<std::string, std::string> engines;  // "torch": "2.15.0"
   bool requires_cpu_class = false;             // holds native host code
   std::vector<std::string> gpu_architectures;  // sorted
-  int64_t compile_milliseconds = 0;            // sum found in the entries, saved by a hit
+  int64_t compile_milliseconds = 0;  // sum of the times stored in the files; a hit saves it
 
   friend bool operator==(const Facts&, const Facts&) = default;
 };
 
 struct Config {
   Facts facts;
-  std::vector<Entry> entries;      // by path in byte order, no duplicate
+  std::vector<Entry> entries;      // sorted by path in byte order, no duplicate path
   std::vector<LayerIndex> layers;  // in the order of Manifest::layers
 };
 
-// A bundle without the content of its layers.
+// A bundle as far as it is known before its layers are read.
 struct Bundle {
   Digest digest;
   Manifest manifest;
@@ -105,7 +107,7 @@ struct Bundle {
 
 struct FormatLimits {
   int64_t entries_max = 200'000;
-  int64_t frames_max = 100'000;  // of all layers
+  int64_t frames_max = 100'000;  // in all layers together
 };
 
 // Returns the canonical JSON of a manifest.

@@ -19,7 +19,7 @@ class FrameWriter {
   FrameWriter& operator=(FrameWriter&&) noexcept;
   ~FrameWriter();
 
-  // Overwrites `frame`.
+  // Writes one frame with the content `raw` to `frame`, replacing the bytes that it held.
   absl::Status Compress(std::string_view raw, Buffer& frame);
 
  private:
@@ -35,8 +35,8 @@ class FrameReader {
   FrameReader& operator=(FrameReader&&) noexcept;
   ~FrameReader();
 
-  // Overwrites `raw` with exactly `raw_bytes` bytes and never allocates more. DATA_LOSS unless
-  // `frame` is one whole frame of that raw size.
+  // Replaces the content of `raw` by exactly `raw_bytes` bytes and never allocates more. DATA_LOSS
+  // unless `frame` is one whole frame of that raw size.
   absl::Status Decompress(std::string_view frame, size_t raw_bytes, Buffer& raw);
 
  private:
@@ -44,7 +44,7 @@ class FrameReader {
   std::unique_ptr<State> state_;
 };
 
-// Returns the maximum compressed size of a frame with so many raw bytes.
+// Returns the maximum compressed size of a frame with `raw_bytes` bytes of content.
 size_t FrameBytesMax(size_t raw_bytes);
 
 }  // namespace cachewarm::bundle

@@ -15,7 +15,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Room for the headers of a member with the longest path, and some content.
+// Minimum of PackOptions::frame_bytes: room for the headers of the longest path and some content.
 constexpr int64_t kFrameBytesMin = 8 * kTarBlockBytes;
 
 absl::StatusOr<Packed> Describe(Config config, std::vector<Descriptor> layers) {
@@ -30,7 +30,7 @@ absl::StatusOr<Packed> Describe(Config config, std::vector<Descriptor> layers) {
   return packed;
 }
 
-// Moves the files that `kept` lacks to a tree of their own: the new layer.
+// Moves the files that are not reused (null in `kept`) to a separate tree: the new layer.
 PackTree ExtractNewFiles(PackTree& tree, const std::vector<const Entry*>& kept,
                          std::vector<std::string> whiteouts) {
   PackTree added{.whiteouts = std::move(whiteouts)};
@@ -47,13 +47,15 @@ PackTree ExtractNewFiles(PackTree& tree, const std::vector<const Entry*>& kept,
 
 // The entries that a bundle reuses from its base.
 struct BaseReuse {
-  std::vector<const Entry*> same;      // by file of the tree; null: the file is new
-  std::vector<Entry> staying;          // retained beside the files of the tree
-  std::vector<std::string> whiteouts;  // for removed files
+  // For each file of the tree the equal entry of the base; null: the file is new.
+  std::vector<const Entry*> same;
+  // Entries of the base that the bundle keeps beside the files of the tree.
+  std::vector<Entry> staying;
+  std::vector<std::string> whiteouts;  // they remove files of the base
 };
 
-// Checks the limits and the number of layers of the union; the tree itself has been checked
-// already.
+// Checks the union of base and tree against the limits and the maximum number of layers; the tree
+// itself has been checked already.
 absl::Status CheckUnion(const PackTree& tree, const BaseReuse& kept, const PackOptions& options) {
   Totals totals{.entries = static_cast<int64_t>(tree.entries.size() + kept.staying.size())};
   for (const auto* entries : {&tree.entries, &kept.staying}) {
@@ -71,7 +73,8 @@ absl::Status CheckUnion(const PackTree& tree, const BaseReuse& kept, const PackO
                    fmt::format("the base has {} layers: no more can be added", layers));
 }
 
-// Describes the bundle of the base's layers and, unless it would be empty, a new layer.
+// Returns the bundle that consists of the base's layers and, unless it would be empty, a new layer,
+// which is written to `layer`.
 absl::StatusOr<Packed> PackOntoBase(PackTree tree, BaseReuse kept, const Facts& facts,
                                     const PackOptions& options, Sink& layer,
                                     const std::stop_token& stop) {

@@ -8,7 +8,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Smaller bundles are exempt from the ratio: a few very regular files may compress better.
+// Smaller bundles are exempt from ratio_max: a few very regular files may compress better.
 constexpr int64_t kRatioFreeBytes = 64LL << 20;
 
 constexpr size_t kShownBytes = 200;

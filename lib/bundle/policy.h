@@ -17,10 +17,11 @@ struct Limits {
   int64_t entries_max = 200'000;
   int64_t file_bytes_max = 8LL << 30;
   int64_t total_bytes_max = 64LL << 30;  // uncompressed, all files
-  // For bundles above 64 MiB: ratio of the frames' uncompressed to compressed size (141 for a real
-  // vLLM cache), and of the files' size to the uncompressed frames, which store equal files once.
+  // Maximum of two ratios, checked for bundles above 64 MiB: uncompressed to compressed size of the
+  // frames (141 for a real vLLM cache), and size of the files to the uncompressed size of the
+  // frames, which store equal files once.
   int64_t ratio_max = 400;
-  int64_t frame_raw_bytes_max = 16LL << 20;  // held in memory by one worker
+  int64_t frame_raw_bytes_max = 16LL << 20;  // one worker thread holds a whole frame in memory
   int path_bytes_max = 1024;
   int name_bytes_max = 255;
   int depth_max = 32;
@@ -44,12 +45,14 @@ struct Member {
 // part, and is within the limits.
 absl::Status CheckPath(std::string_view path, const Limits& limits);
 
-// True if the last part begins with ".wh." (OCI image-spec 1.1, layer.md). OCI tools take such a
-// file as the removal of another one, so a bundle cannot contain a regular file of that name.
+// True if the last part of the path begins with ".wh." (OCI image-spec 1.1, layer.md). OCI tools
+// interpret such a file as the removal of another one, so a bundle cannot contain a regular file of
+// that name.
 bool IsWhiteout(std::string_view path);
 
-// Checks path, type (regular file, directory, or hard link with a valid target path) and size, and
-// that the member has no setuid, setgid or sticky bit, no sparse map and no extended attributes.
+// Checks path, type (regular file, directory, or hard link with a valid path to link to) and size,
+// and that the member has no setuid, setgid or sticky bit, no sparse map and no extended
+// attributes.
 absl::Status CheckMember(const Member& member, const Limits& limits);
 
 // Sums over a whole bundle, known before it is fetched.
@@ -59,7 +62,8 @@ struct Totals {
   int64_t frame_bytes = 0;  // of all frames, uncompressed
   int64_t packed_bytes = 0;
 };
-// Checks number of files, total size and ratios.
+// Checks the number of files, the total size, and both expansion ratios: of the frames to the
+// packed bytes, and of the files to the frames.
 absl::Status CheckTotals(const Totals& totals, const Limits& limits);
 
 }  // namespace cachewarm::bundle

@@ -23,7 +23,7 @@ class Source {
 };
 
 // Accepts bytes in order. One thread at a time; may block, which slows the producer down. An error
-// ends the transfer and is returned to its caller.
+// ends the transfer; the function that transfers returns it.
 class Sink {
  public:
   Sink() = default;
@@ -44,7 +44,7 @@ class TextSource : public Source {
   std::string_view rest_;
 };
 
-// Collects up to `bytes_max` bytes; RESOURCE_EXHAUSTED above.
+// Collects at most `bytes_max` bytes; RESOURCE_EXHAUSTED if there are more.
 class TextSink : public Sink {
  public:
   explicit TextSink(size_t bytes_max) : bytes_max_(bytes_max) {}

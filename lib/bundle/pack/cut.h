@@ -10,28 +10,30 @@ namespace cachewarm::bundle {
 
 // The part of a tar in one frame: whole members, or a part of one that is larger than a frame.
 struct Cut {
-  size_t first = 0;    // member
-  size_t members = 0;  // 0: the end of the archive
-  int64_t from = 0;    // offset in the member at which the frame begins
+  size_t first = 0;    // index of the first member
+  size_t members = 0;  // number of members; 0: the frame is the end of the archive
+  int64_t from = 0;    // offset in the first member at which the frame begins
   int64_t bytes = 0;   // raw size of the frame
 
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-// Fills each frame with as many members as fit. A larger member has frames without other members;
-// the end of the archive is the last frame. `member_bytes` are the sizes of header and padded
-// content, multiples of 512 like `frame_bytes`. The result depends only on the sizes.
+// Returns the frames: each holds as many members as fit. A larger member is divided over frames
+// that hold nothing else; the end of the archive is the last frame. `member_bytes` holds the size
+// of each member, header and padded content: multiples of 512, like `frame_bytes`. The result
+// depends only on the sizes.
 std::vector<Cut> CutTar(const std::vector<int64_t>& member_bytes, int64_t frame_bytes);
 
 // An order of the members, and the frames of the tar in that order.
 struct OrderedCuts {
-  std::vector<size_t> order;  // members; Cut::first and Cut::members are positions in it
+  std::vector<size_t> order;  // indices of members; Cut::first and Cut::members count in this order
   std::vector<Cut> cuts;
 };
 
-// As CutTar(), but keeps some members in one frame. `frame_mate`, by member: an earlier member that
-// must be in the same frame, or the member itself. Members with their mates must together fit into
-// a frame. Members of a frame are in ascending order; without mates the whole order is ascending.
+// As CutTar(), but keeps some members in one frame. `frame_mate` has, for each member, an earlier
+// member that must be in the same frame, or the member itself. All members that must be together
+// have to fit into a frame. The members of a frame are in ascending order; if no member has a mate,
+// the whole order is ascending.
 OrderedCuts CutWithMates(const std::vector<int64_t>& member_bytes,
                          const std::vector<size_t>& frame_mate, int64_t frame_bytes);
 

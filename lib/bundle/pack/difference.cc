@@ -13,7 +13,8 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Removed files accumulate in old layers, and each layer is one more request.
+// From this number of layers on a bundle is packed whole. Otherwise removed files would accumulate
+// in old layers, and each layer costs a fetch one more request.
 constexpr size_t kLayersBeforeRepack = 8;
 constexpr size_t kFilesPerJob = 64;
 
@@ -21,7 +22,7 @@ bool MayBeUnchanged(const Entry& a, const Entry& b) {
   return a.bytes == b.bytes && a.kind == b.kind && a.mtime_ns == b.mtime_ns;
 }
 
-// Resets the entries of [first, last) whose content differs.
+// Sets kept[i] to null, for i in [first, last), if the content of file i differs from that entry.
 absl::Status Compare(const PackTree& tree, size_t first, size_t last,
                      std::vector<const Entry*>& kept) {
   for (size_t i = first; i < last; ++i) {
@@ -36,8 +37,8 @@ absl::Status Compare(const PackTree& tree, size_t first, size_t last,
   return absl::OkStatus();
 }
 
-// Returns the topmost parent of `path`, or `path`, that the new tree has neither as a file nor as a
-// directory. Empty if the new tree has a file at a parent, or anything at `path`.
+// Returns the topmost of the parents of `path` and `path` itself that the new tree has neither as a
+// file nor as a directory. Empty if the new tree has a file at a parent, or anything at `path`.
 std::string_view HighestRemoved(std::string_view path,
                                 const std::set<std::string, std::less<>>& directories,
                                 const std::set<std::string_view>& files) {

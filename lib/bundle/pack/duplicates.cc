@@ -16,12 +16,12 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Many small files have equal sizes by chance, and opening them all twice takes longer than packing
-// the few duplicates: of 20,000 files 7,000 are above 4 KB and 285 above 32 KB, and the latter hold
-// 99.8 % of the duplicate bytes.
+// Smaller files are not searched for duplicates: many have equal sizes by chance, and reading them
+// all twice takes longer than packing the few duplicates. Of 20,000 files 7,000 are above 4 KB and
+// 285 above 32 KB, and the latter hold 99.8 % of the duplicate bytes.
 constexpr int64_t kDuplicateBytesMin = 32LL << 10;
 constexpr size_t kFilesPerJob = 64;
-// A content shares its frame at least with its header and the header of one link.
+// Besides the content, its frame holds at least its header and the header of one link.
 constexpr int64_t kHeadersBytesMin = 2 * kTarBlockBytes;
 
 auto Shape(const Entry& entry) {
@@ -66,7 +66,7 @@ absl::Status Hash(PackTree& tree, const std::vector<size_t>& files, int threads,
       });
 }
 
-// A file whose content is stored, and the bytes of it together with the links to it.
+// A file whose content is stored, and the number of bytes that it takes with all links to it.
 struct Stored {
   size_t file = 0;
   int64_t bytes = 0;

@@ -8,11 +8,11 @@
 
 namespace cachewarm::bundle {
 
-// Returns ABORTED: the file changed after its size was read.
+// Returns the error ABORTED with the message that the file changed after its size was read.
 absl::Status ChangedWhileRead(const PackFile& file);
 
-// Returns the sha256 of the whole file. ABORTED if its size differs from `file.bytes`; else the
-// error of `open` or of the source.
+// Reads the whole file and returns its sha256. ABORTED if its size differs from `file.bytes`;
+// otherwise the error of `open` or of the source.
 absl::StatusOr<Digest> DigestOfFile(const PackFile& file);
 
 }  // namespace cachewarm::bundle

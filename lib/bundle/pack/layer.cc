@@ -22,7 +22,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// The buffers of one frame between the files and the sink.
+// The content of one frame on its way from the files to the sink.
 struct FrameBuffers {
   Buffer raw;
   Buffer packed;
@@ -40,7 +40,7 @@ struct Plan {
   }
 };
 
-// Returns, by member, the member whose content it shares, or itself.
+// Returns, for each member, the member whose content it shares, or its own index.
 std::vector<size_t> FrameMates(const PackTree& tree) {
   std::vector<size_t> mates(tree.members());
   std::iota(mates.begin(), mates.end(), size_t{0});
@@ -69,7 +69,7 @@ absl::StatusOr<Plan> PlanLayer(PackTree& tree, const PackOptions& options,
   return plan;
 }
 
-// Reads and compresses frames, on one worker.
+// Reads and compresses frames, on one worker thread.
 class FrameMaker {
  public:
   FrameMaker(PackTree& tree, const Plan& plan, int level)
@@ -95,12 +95,13 @@ class FrameMaker {
       }
       raw = raw.subspan(bytes);
     }
-    // Nothing, or the end of the archive.
+    // No bytes remain, unless the frame is the end of the archive: then all of it is zeros.
     std::fill(raw.begin(), raw.end(), '\0');
     return absl::OkStatus();
   }
 
-  // Sets the digest of a file. ABORTED if the file changed since FindDuplicates() hashed it.
+  // Sets the digest of a file, or compares it with the one that FindDuplicates() set: ABORTED if
+  // the file has changed since.
   absl::Status CheckDigest(size_t file, std::string_view content) {
     Entry& entry = tree_.entries[file];
     Digest digest = DigestOf(content);
@@ -149,7 +150,8 @@ class FrameEmitter {
   LayerIndex index_;
 };
 
-// Makes the frames of one layer on several workers, a bounded number ahead of the sink.
+// Makes the frames of one layer on several worker threads, a bounded number of frames ahead of the
+// sink.
 class FramePipeline {
  public:
   FramePipeline(PackTree& tree, const Plan& plan, const PackOptions& options)
@@ -157,11 +159,12 @@ class FramePipeline {
     for (int i = 0; i < pool_.threads(); ++i) {
       makers_.emplace_back(tree, plan, options.level);
     }
-    // One for each worker and one for the sink.
+    // One buffer for each worker and one for the sink.
     buffers_.resize(makers_.size() + 1);
   }
 
-  // Blocks until frame `number` is made. Call with 0, 1, 2 ... Valid until the next call.
+  // Blocks until frame `number` is made and returns it. Call with 0, 1, 2 ... The result is valid
+  // until the next call.
   absl::StatusOr<const FrameBuffers*> Next(size_t number) {
     while (posted_ < std::min(plan_.cuts.size(), number + buffers_.size())) {
       Post(posted_++);
@@ -190,9 +193,10 @@ class FramePipeline {
 
   PackTree& tree_;
   const Plan& plan_;
-  std::vector<FrameMaker> makers_;        // by worker
-  std::vector<FrameBuffers> buffers_;     // a ring
-  std::shared_ptr<SharedMember> shared_;  // of the frame posted last
+  std::vector<FrameMaker> makers_;     // by worker
+  std::vector<FrameBuffers> buffers_;  // a ring: frame n is at index n modulo its size
+  // The large member of which the frame posted last holds a part; null: none.
+  std::shared_ptr<SharedMember> shared_;
   size_t posted_ = 0;
   WorkerPool pool_;  // last: its threads use all of the above
 };

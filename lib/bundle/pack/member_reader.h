@@ -23,8 +23,8 @@ class MemberReader {
   // `tree` must outlive it.
   MemberReader(const PackTree& tree, size_t member) : tree_(tree), member_(member) {}
 
-  // Fills all of `piece`, with zeros after the last block. Returns the part that is content of the
-  // file.
+  // Fills all of `piece` with the next bytes of the member, and with zeros after its last block.
+  // Returns the part of `piece` that is content of the file.
   absl::StatusOr<std::string_view> Read(std::span<char> piece);
 
  private:
@@ -37,19 +37,20 @@ class MemberReader {
   bool begun_ = false;
   std::string header_;
   size_t header_done_ = 0;
-  std::unique_ptr<Source> source_;  // until the content ends
+  std::unique_ptr<Source> source_;  // set until the content ends
   int64_t left_bytes_ = 0;          // of the content
 };
 
-// Reads a file that is larger than a frame, for the workers of its frames. Thread-safe.
+// Reads a file that is larger than a frame, for the worker threads that make its frames.
+// Thread-safe.
 class SharedMember {
  public:
-  // Sets the digest of `entry`, the file's, with the last byte.
+  // `entry` is the entry of the file; its digest is set when the last byte has been read.
   SharedMember(const PackTree& tree, size_t member, Entry& entry)
       : reader_(tree, member), entry_(entry), left_bytes_(entry.bytes) {}
 
-  // Fills `piece` with the bytes from offset `from`. Blocks until other threads have read the bytes
-  // before it. After an error every call returns it.
+  // Fills `piece` with the bytes from offset `from`. Blocks until other threads have read all bytes
+  // before that offset. After an error every call returns that error.
   absl::Status Read(int64_t from, std::span<char> piece);
 
  private:

@@ -20,8 +20,8 @@ struct PackTree {
   std::vector<std::string> whiteouts;  // empty files
   std::vector<PackFile> files;
   std::vector<Entry> entries;  // of `files`, by index; WriteLayer() sets digest and frame
-  // By index in `files`: the file to which it is stored as a hard link, or its own index if it is
-  // stored whole. Empty: all are stored whole.
+  // For each file the index of the file that holds its content: another one, to which it is stored
+  // as a hard link, or its own index if it is stored whole. Empty: all files are stored whole.
   std::vector<size_t> content_of;
 
   size_t members() const { return before_files() + files.size(); }
@@ -37,9 +37,9 @@ struct PackTree {
 // Sorts `files` and checks that they form a tree within `limits`. INVALID_ARGUMENT.
 absl::StatusOr<PackTree> ArrangeTree(std::vector<PackFile> files, const Limits& limits);
 
-// Returns the size of header and padded content of one member.
+// Returns the size in the tar of one member: header and padded content.
 absl::StatusOr<int64_t> BytesInTar(const PackTree& tree, size_t member);
-// Returns the same for every member, computed on `threads` threads.
+// Returns BytesInTar() of every member, computed on `threads` threads.
 absl::StatusOr<std::vector<int64_t>> MemberBytes(const PackTree& tree, int threads);
 
 }  // namespace cachewarm::bundle

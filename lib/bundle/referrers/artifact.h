@@ -26,9 +26,9 @@ struct Artifact {
 
 absl::StatusOr<std::string> WriteArtifact(const Artifact& artifact);
 
-// Parses such a manifest. INVALID_ARGUMENT, naming the field, if it lacks a subject or an artifact
-// type ("artifactType", else the config's media type), has more than kLayersMax layers, or has a
-// different schema or media type.
+// Parses a manifest that refers to another one. INVALID_ARGUMENT, naming the field, if it lacks a
+// subject or an artifact type ("artifactType", else the config's media type), has more than
+// kLayersMax layers, or has a different schema or media type.
 absl::StatusOr<Artifact> ParseArtifact(std::string_view text);
 
 }  // namespace cachewarm::bundle

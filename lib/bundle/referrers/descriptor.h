@@ -7,7 +7,7 @@
 
 namespace cachewarm::bundle {
 
-// Write and read media type, digest and size, all required (OCI image-spec 1.1 "Content
+// Encode and decode media type, digest and size, all required (OCI image-spec 1.1 "Content
 // Descriptors").
 codec::Json DescriptorJson(const Descriptor& blob);
 void ReadDescriptor(codec::Reader& reader, Descriptor& out);

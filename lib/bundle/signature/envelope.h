@@ -15,14 +15,14 @@
 namespace cachewarm::bundle {
 
 inline constexpr std::string_view kSigstoreType = "application/vnd.dev.sigstore.bundle.v0.3+json";
-// Predicate of a plain signature, as opposed to an attestation.
+// Predicate type of the statement in a plain signature, as opposed to an attestation.
 inline constexpr std::string_view kSignPredicate = "https://sigstore.dev/cosign/sign/v1";
 inline constexpr int64_t kSigstoreBytesMax = 256 << 10;
 
 struct Envelope {
   std::string payload_type;
   std::string payload;    // text of the statement
-  std::string signature;  // over SignedBytes()
+  std::string signature;  // of the bytes that SignedBytes() returns
   std::string key_hint;   // identifies the key; not signed
 };
 
@@ -37,7 +37,7 @@ absl::StatusOr<Envelope> ParseSigstoreBundle(std::string_view text);
 
 // Returns an envelope without signature, with a statement about `digest`.
 absl::StatusOr<Envelope> StatementAbout(const Digest& digest);
-// INVALID_ARGUMENT unless the statement of the envelope is the signature of `digest`. Verify the
+// INVALID_ARGUMENT unless the statement in the envelope is a signature of `digest`. Verify the
 // envelope's signature first.
 absl::Status CheckStatement(const Envelope& envelope, const Digest& digest);
 

@@ -16,14 +16,15 @@ namespace cachewarm::bundle {
 // Thread-safe; copies share the key.
 class PublicKey {
  public:
-  // Parses the "PUBLIC KEY" blocks of a PEM text, 1 to 16. A signature by any of them is accepted,
-  // so that a new key can be introduced beside the old one. INVALID_ARGUMENT names what was found
-  // instead.
+  // Parses the "PUBLIC KEY" blocks of a PEM text, 1 to 16. A signature by any of these keys is
+  // accepted, so that a new key can be introduced beside the old one. INVALID_ARGUMENT names what
+  // was found instead.
   static absl::StatusOr<std::vector<PublicKey>> Parse(std::string_view pem);
 
-  // True if `signature` (ASN.1) over `message` was made with the private key. Accepts any bytes.
+  // True if `signature` (ASN.1) over `message` was made with the private key that belongs to this
+  // key. Accepts any bytes.
   bool HasSigned(std::string_view message, std::string_view signature) const;
-  // Returns base64 of the SHA-256 of the SubjectPublicKeyInfo, as cosign does.
+  // Returns base64 of the SHA-256 of the SubjectPublicKeyInfo: the key hint that cosign writes.
   const std::string& hint() const { return hint_; }
 
  private:
@@ -52,14 +53,14 @@ class PrivateKey {
   PublicKey public_key_;  // its state also holds the private key
 };
 
-// Files of the administrator; empty: not used.
+// Paths of the administrator's key files; empty: not used.
 struct KeyFiles {
   std::string public_key_file;   // only bundles signed by one of these keys are accepted
   std::string private_key_file;  // signs published bundles
 };
 
-// Read keys from the administrator's file of at most 64 KiB. Follow links, and read the file on
-// every call, so that a rotated Secret takes effect. FAILED_PRECONDITION, naming the file, if it
+// Read keys from the administrator's file of at most 64 KiB. Both follow links, and read the file
+// on every call, so that a rotated Secret takes effect. FAILED_PRECONDITION, naming the file, if it
 // cannot be read or parsed.
 absl::StatusOr<std::vector<PublicKey>> ReadPublicKeys(const std::string& path);
 absl::StatusOr<PrivateKey> ReadPrivateKey(const std::string& path);

@@ -13,7 +13,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// One signature as stored.
+// One signature as it is stored.
 struct AttachedSignature {
   std::string manifest_text;
   Artifact artifact;
@@ -52,7 +52,7 @@ absl::Status CheckOne(const std::string& bundle_text, const Digest& digest,
                       std::span<const PublicKey> keys) {
   CW_ASSIGN_OR_RETURN(const Envelope envelope, ParseSigstoreBundle(bundle_text));
   const std::string message = SignedBytes(envelope);
-  // Ignore the key hint: it is not signed.
+  // Try every key instead of the one that the key hint names: the hint is not signed.
   const bool good = std::any_of(keys.begin(), keys.end(), [&](const PublicKey& key) {
     return key.HasSigned(message, envelope.signature);
   });
@@ -84,7 +84,7 @@ absl::Status CopyOne(const RepositoryRef& from, const RepositoryRef& to,
   return to.store.WriteReferrer(to.repository, attached.manifest_text, stop).status();
 }
 
-// Writes the blobs of a signature and returns the manifest that names them, without the subject.
+// Writes the blobs of a signature and returns its manifest, still without the subject.
 absl::StatusOr<Artifact> WriteParts(const RepositoryRef& ref, const std::string& bundle_text,
                                     std::stop_token stop) {
   Artifact artifact{

@@ -19,7 +19,7 @@ namespace cachewarm::bundle {
 inline constexpr size_t kSignaturesMax = 64;
 
 struct SignatureCheck {
-  bool good = false;    // one of the keys signed exactly this digest
+  bool good = false;    // one of the keys has signed this digest
   std::string problem;  // message for users, with the remedy, if not `good`
 };
 

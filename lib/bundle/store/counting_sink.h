@@ -25,7 +25,7 @@ class CountingSink : public Sink {
     return status_;
   }
   bool wrote() const { return wrote_; }
-  int64_t bytes() const { return bytes_; }  // accepted by the sink
+  int64_t bytes() const { return bytes_; }  // number of bytes that the sink accepted
   const absl::Status& status() const { return status_; }
 
  private:

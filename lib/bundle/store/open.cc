@@ -66,7 +66,7 @@ bool Contains(const std::vector<std::string>& hosts, std::string_view host) {
   return std::find(hosts.begin(), hosts.end(), host) != hosts.end();
 }
 
-// Uses plain http only for configured hosts and for loopback.
+// True if the URL is accessed by plain http: only configured hosts and loopback are.
 absl::StatusOr<bool> UsesPlainHttp(const StoreUrl& url, const StoreOptions& options) {
   CW_ASSIGN_OR_RETURN(const http::Url parsed,
                       http::Url::Parse(fmt::format("https://{}/", url.host)));

@@ -25,27 +25,28 @@ struct StoreUrl {
 
 // Parses a store URL. INVALID_ARGUMENT names the expected form.
 absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view text);
-// Parses a mirror, a registry without a scheme: "host[:port][/base]". INVALID_ARGUMENT.
+// Parses the location of a mirror, which is a registry without a scheme: "host[:port][/base]".
+// INVALID_ARGUMENT.
 absl::StatusOr<StoreUrl> ParseMirror(std::string_view text);
 
-// Lowest bandwidth limit: a layer of a few megabytes arrives within minutes.
+// Lowest allowed bandwidth limit: with it a layer of a few megabytes still arrives within minutes.
 inline constexpr int64_t kBytesPerSecondMin = 64 << 10;
 
 struct StoreOptions {
   std::string url;
   // Registries ("10.100.0.1:5000") to access over plain http. Loopback is always allowed.
   std::vector<std::string> insecure_hosts;
-  std::string ca_file;  // PEM, replaces the system's authorities; empty: the system's
+  std::string ca_file;  // PEM, replaces the system's certificate authorities; empty: the system's
   // PEM chain and key of the client certificate; both or none.
   std::string certificate_file;
   std::string key_file;
   std::string auth_file;  // a docker config.json with "auths"; empty: anonymous
-  // Registries from which blobs and manifests are read first, in this order (MirroredStore). They
-  // use the same authorities and the credentials that auth_file has for them.
+  // Registries from which blobs and manifests are read first, in this order (MirroredStore). For
+  // them the same certificate authorities are trusted, and auth_file may hold their credentials.
   std::vector<std::string> mirrors;
-  int connections_max = 0;       // to each registry and in each direction; 0: no limit
+  int connections_max = 0;       // per registry and direction (reads, writes); 0: no limit
   int64_t bytes_per_second = 0;  // of all blobs read together; 0: no limit
-  http::ProxyOptions proxy;      // to registries, token servers and redirect targets
+  http::ProxyOptions proxy;      // for registries, token servers and servers that redirects name
 };
 
 // Opens the store of `options.url`. Does not connect: call Ping() to check that. `clock` must

@@ -20,7 +20,7 @@ bool IsSeparator(std::string_view run) {
   return run == "." || run == "_" || run == "__" || run.find_first_not_of('-') == run.npos;
 }
 
-// True for alphanumeric runs with exactly one separator between two of them.
+// True if `part` consists of runs of [a-z0-9] with exactly one separator between two of them.
 bool IsRepositoryPart(std::string_view part) {
   if (part.empty() || !IsLowerAlphanumeric(part.front()) || !IsLowerAlphanumeric(part.back())) {
     return false;

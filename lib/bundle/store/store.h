@@ -16,8 +16,8 @@
 namespace cachewarm::bundle {
 
 // Writes one new blob. Readers see nothing of it before Commit() succeeds; destroying the upload
-// earlier discards it. After an error only the whole blob can be sent again, with a new upload.
-// One thread at a time.
+// earlier discards the bytes. After an error only the whole blob can be sent again, with a new
+// upload. One thread at a time.
 class BlobUpload : public Sink {
  public:
   // Makes the blob durable and returns its digest and size; the media type stays empty. Succeeds
@@ -25,7 +25,7 @@ class BlobUpload : public Sink {
   virtual absl::StatusOr<Descriptor> Commit() = 0;
 };
 
-// Selects a part of a blob.
+// A part of a blob.
 struct BlobRange {
   Digest digest;
   int64_t offset = 0;
@@ -82,7 +82,8 @@ class Store {
   virtual absl::StatusOr<bool> MountBlob(const std::string& from, const std::string& repository,
                                          const Digest& digest, std::stop_token stop);
 
-  // Returns the manifest named `digest`, at most kManifestBytesMax bytes, verified against it.
+  // Returns the manifest named `digest`, at most kManifestBytesMax bytes, verified against that
+  // digest.
   virtual absl::StatusOr<std::string> ReadManifest(const std::string& repository,
                                                    const Digest& digest, std::stop_token stop) = 0;
 
@@ -107,9 +108,9 @@ class Store {
                                                             std::stop_token stop) = 0;
 
   // Stores a manifest that refers to another one (see ParseArtifact()) and returns its digest. The
-  // blobs that it names must exist, as for WriteManifest(). Registries without the referrers API
-  // keep the list under a tag, and one of two concurrent writers may be lost from it: list the
-  // referrers afterwards and write again if this one is missing.
+  // blobs that it names must exist, as for WriteManifest(). For registries without the referrers
+  // API the list of referrers is kept under a tag; if two writers change it at once, the change of
+  // one may be lost: list the referrers afterwards and write again if this one is missing.
   virtual absl::StatusOr<Digest> WriteReferrer(const std::string& repository,
                                                const std::string& bytes, std::stop_token stop) = 0;
 
@@ -130,7 +131,8 @@ absl::Status CheckTag(std::string_view tag);
 absl::StatusOr<std::string> ReadSmallBlob(Store& store, const std::string& repository,
                                           const Descriptor& blob, int64_t bytes_max,
                                           std::stop_token stop);
-// Writes `bytes` as a blob unless it exists already; replaces a damaged blob of the same digest.
+// Writes `bytes` as a blob unless an intact one exists already; replaces a damaged blob of the same
+// digest. Returns the blob's descriptor.
 absl::StatusOr<Descriptor> WriteSmallBlob(Store& store, const std::string& repository,
                                           std::string_view bytes, std::stop_token stop);
 

@@ -25,9 +25,9 @@ struct FreeReader {
   void operator()(archive* reader) const { archive_read_free(reader); }
 };
 
-// Collects the header that the library writes. The padding of the missing content and the end of
-// the archive, which follow, are dropped. (archive_write_fail would prevent them, but leaks the
-// member's sparse map.)
+// Receives what the library writes for a member and keeps only the header. Drops what follows,
+// because the member is closed without content: padding and the end of the archive.
+// (archive_write_fail would prevent these bytes, but leaks the member's sparse map.)
 struct HeaderText {
   std::string text;
   bool whole = false;
@@ -117,7 +117,7 @@ Member MemberOf(archive_entry* entry) {
 absl::StatusOr<std::string> TarHeader(const Member& member) {
   HeaderText header;
   const std::unique_ptr<archive, FreeWriter> writer(archive_write_new());
-  // Full pax takes 1 KiB more per member, but restricted pax drops nanoseconds.
+  // Full pax takes 1 KiB more per member, but restricted pax drops the nanoseconds of the mtime.
   if (member.mtime_ns % kNanosecondsPerSecond != 0) {
     archive_write_set_format_pax(writer.get());
   } else {

@@ -66,7 +66,7 @@ absl::Status KeyError(std::string_view what) {
   return absl::InvalidArgumentError(std::string(what));
 }
 
-// One "-----BEGIN name-----" of a PEM text.
+// One block of a PEM text, from "-----BEGIN name-----" to "-----END name-----".
 struct Block {
   std::string name;
   std::string der;

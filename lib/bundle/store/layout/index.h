@@ -17,22 +17,22 @@ inline constexpr int64_t kIndexBytesMax = 4LL << 20;
 
 struct IndexItem {
   Descriptor manifest;
-  std::string tag;  // org.opencontainers.image.ref.name; empty: none
-  std::string artifact_type = std::string(kArtifactType);  // empty if the index has none
+  std::string tag;  // annotation org.opencontainers.image.ref.name; empty: none
+  std::string artifact_type = std::string(kArtifactType);  // empty if index.json has none
 };
 
-// INVALID_ARGUMENT names the field.
+// Parses index.json. INVALID_ARGUMENT names the field.
 absl::StatusOr<std::vector<IndexItem>> ParseIndex(std::string_view text);
 absl::StatusOr<std::string> WriteIndex(const std::vector<IndexItem>& items);
 
-// Returns `items` with `added` at the end, where an older item of the same manifest moves. A tag of
-// `added` is removed from the item that had it. Above `items_max` items of one artifact type the
-// oldest without a tag are dropped: their manifests stay readable by digest, but referrers among
-// them are no longer listed.
+// Returns `items` with `added` at the end; an older item of the same manifest is removed. If
+// another item has the tag of `added`, it loses the tag. If more than `items_max` items have one
+// artifact type, the oldest of them without a tag are dropped: their manifests stay readable by
+// digest, but referrers among them are no longer listed.
 std::vector<IndexItem> AddToIndex(std::vector<IndexItem> items, const IndexItem& added,
                                   size_t items_max = 1000);
 
-// Returns the manifest that has `tag`, nullopt if none has.
+// Returns the digest of the manifest that has `tag`; nullopt if none has.
 std::optional<Digest> FindTag(const std::vector<IndexItem>& items, std::string_view tag);
 
 }  // namespace cachewarm::bundle

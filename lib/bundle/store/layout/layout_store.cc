@@ -50,7 +50,8 @@ absl::StatusOr<std::vector<IndexItem>> ReadIndex(const fs::Dir& repository) {
   return items;
 }
 
-// Ensures that readers never find a manifest whose blobs are missing.
+// Fails if a blob that a manifest names is missing. Called before a manifest is written, so that
+// readers never find one whose blobs are missing.
 absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs,
                         const Descriptor& config) {
   blobs.push_back(config);
@@ -72,7 +73,8 @@ absl::Status ReplaceFile(const fs::Dir& repository, const char* path, std::strin
   return file.MoveTo(path, kFileMode);
 }
 
-// True if the item may have `artifact_type`: other tools omit the type or write the config's type.
+// True if the item is a manifest that has, or may have, `artifact_type`: some tools write no type
+// or the type of the config.
 bool MayMatch(const IndexItem& item, std::string_view artifact_type) {
   return item.manifest.media_type == kManifestType &&
          (item.artifact_type == artifact_type || item.artifact_type.empty() ||

@@ -17,12 +17,13 @@ namespace {
 
 constexpr mode_t kBlobMode = 0444;
 constexpr int kNamesMax = 10'000;
-// Write-back is started each time so many bytes were written, so that the final fsync is short.
+// After each run of so many bytes the kernel's write-back is started, so that the final fsync is
+// short.
 constexpr int64_t kSyncedBytes = 8LL << 20;
 
 class LayoutUpload : public BlobUpload {
  public:
-  // The repository is on the heap because the file keeps a pointer to it.
+  // The repository's directory is on the heap because the file keeps a pointer to it.
   static absl::StatusOr<std::unique_ptr<BlobUpload>> Start(fs::Dir repository,
                                                            std::stop_token stop) {
     auto held = std::make_unique<fs::Dir>(std::move(repository));
@@ -63,8 +64,8 @@ bool IsSameFile(const fs::Dir& repository, const std::string& name, const fs::Fd
   return expected.ok() && found.ok() && found->inode == expected->inode;
 }
 
-// Removes temporary files whose writer has exited (lock not held). Re-checks the lock by name,
-// because a new writer may have reused the name.
+// Removes temporary files whose writer has exited: their lock is free. Takes the lock by the file's
+// name and checks that it still is the same file, because a new writer may have reused the name.
 void RemoveAbandoned(const fs::Dir& repository) {
   fs::Walk(repository, kUploads, {}, [&](const fs::WalkEntry& entry) {
     const std::string path = fmt::format("{}/{}", kUploads, entry.path);
@@ -76,7 +77,8 @@ void RemoveAbandoned(const fs::Dir& repository) {
   }).IgnoreError();
 }
 
-// Locks a new file. False if RemoveAbandoned() of another process removed it before it was locked.
+// Locks a file that was just created. False if another process removed it in between
+// (RemoveAbandoned()).
 absl::StatusOr<bool> LockNew(const fs::Dir& repository, const std::string& name,
                              const fs::Fd& file) {
   CW_ASSIGN_OR_RETURN(const bool locked, fs::TryLock(file));
@@ -121,7 +123,7 @@ absl::StatusOr<UploadFile> UploadFile::Start(const fs::Dir& repository) {
     if (*locked) {
       return upload;
     }
-    upload.name_.clear();  // removed, or reused by another writer
+    upload.name_.clear();  // the file was removed, or another writer has reused the name
   }
   return absl::ResourceExhaustedError(
       fmt::format("{}/{}: too many uploads at once", repository.name(), kUploads));

@@ -11,15 +11,16 @@
 
 namespace cachewarm::bundle {
 
-// Limits the bytes per second of all transfers that share it (token bucket). Holds the tokens of
-// 250 ms, at least 64 KiB, so that a transfer starts at once after a pause. Thread-safe.
+// Limits the bytes per second of all transfers that share this object (token bucket). The bucket
+// holds the tokens of 250 ms, at least 64 KiB, so that a transfer starts at once after a pause.
+// Thread-safe.
 class Bandwidth {
  public:
   // `bytes_per_second` > 0; `clock` must outlive it.
   Bandwidth(int64_t bytes_per_second, const Clock& clock);
 
   // Reserves `bytes`, then blocks until the rate allows them; callers proceed in the order of their
-  // reservations. Requests larger than the bucket are allowed. CANCELLED soon after `stop`.
+  // reservations. `bytes` may exceed the size of the bucket. CANCELLED soon after `stop`.
   absl::Status Acquire(int64_t bytes, std::stop_token stop);
 
  private:

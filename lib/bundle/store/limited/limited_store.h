@@ -14,14 +14,16 @@
 namespace cachewarm::bundle {
 
 struct StoreLimits {
-  int connections = 0;                   // concurrent calls in each direction; 0: no limit
-  std::shared_ptr<Bandwidth> downloads;  // of blobs, may be shared by stores; null: no limit
+  int connections = 0;  // concurrent calls in each direction; 0: no limit
+  // Limit of the blob bytes read, may be shared by stores; null: no limit.
+  std::shared_ptr<Bandwidth> downloads;
 };
 
-// Limits the concurrent calls and the download rate of a store. Reads and writes are counted
-// separately, because a copy within one store writes while it reads: with one count such copies
-// could deadlock. For the same reason a sink or source must not call the same direction of the same
-// store. Ping() is not limited. Waiting calls return CANCELLED soon after `stop`.
+// Limits the concurrent calls and the download rate of a store. Reads and writes have separate
+// limits, because a copy within one store writes while it reads: with a common limit such copies
+// could deadlock. For the same reason the sink of a read must not read from the same store, and the
+// producer of an upload must not write to it. Ping() is not limited. Calls that wait return CANCELLED
+// soon after `stop`.
 class LimitedStore : public ForwardingStore {
  public:
   LimitedStore(std::unique_ptr<Store> inner, StoreLimits limits);

@@ -10,10 +10,11 @@
 
 namespace cachewarm::bundle {
 
-// Limits the number of concurrent calls. Thread-safe. Must outlive its permits.
+// Limits the number of concurrent calls: each holds a permit. Thread-safe. Must outlive its
+// permits.
 class Semaphore {
  public:
-  // Returns its unit to the semaphore when destroyed.
+  // Is returned to the semaphore when destroyed.
   class Permit {
    public:
     explicit Permit(Semaphore* semaphore) : semaphore_(semaphore) {}

@@ -18,7 +18,8 @@ namespace cachewarm::bundle {
 // Keeps bundles in memory, for simulations and tests. Fulfils the whole contract of Store.
 class MemStore : public Store {
  public:
-  // Called before every method with its name ("ReadBlob"); the method fails with its error.
+  // Called before every method of the store with the method's name ("ReadBlob"). If it returns an
+  // error, the method fails with that error.
   using Fault = std::function<absl::Status(std::string_view call)>;
   void SetFault(Fault fault);
   // Overwrites a stored blob or manifest without any check. False if it does not exist.

@@ -7,7 +7,7 @@
 #include "lib/base/status.h"
 
 namespace cachewarm::bundle {
-// Measures the time spent in the consumer.
+// Measures the time spent in the sink of a read, which does not count as time of the store.
 class MeteredStore::TimedSink : public Sink {
  public:
   TimedSink(Sink& sink, const Clock& clock) : sink_(sink), clock_(clock) {}

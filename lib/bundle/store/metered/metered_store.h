@@ -17,15 +17,15 @@ namespace cachewarm::bundle {
 
 // Describes one finished call of a store.
 struct StoreCall {
-  // has_blob, read_blob, write_blob, mount_blob, read_manifest, resolve_tag, write_manifest,
-  // referrers, write_referrer, ping
+  // Name of the operation: has_blob, read_blob, write_blob, mount_blob, read_manifest, resolve_tag,
+  // write_manifest, referrers, write_referrer, ping.
   std::string_view operation;
   // kCancelled also for an upload that was destroyed without Commit().
   absl::StatusCode code = absl::StatusCode::kOk;
-  // Content of blobs and manifests read or written, including the part that a failed read
-  // delivered.
+  // Number of bytes of blobs and manifests that were read or written, including those that a failed
+  // read delivered.
   int64_t bytes = 0;
-  // Time inside the store: excludes the consumer of a read and the producer of an upload.
+  // Time inside the store: without the time in the sink of a read or in the source of an upload.
   Duration time{0};
 };
 
@@ -33,7 +33,7 @@ struct StoreCall {
 using OnStoreCall = std::function<void(const StoreCall&)>;
 
 // Reports every call of a store to `on_call`. An upload is one call, from StartBlob() until it is
-// destroyed. Outside of the other decorators it measures what callers wait for, inside of them what
+// destroyed. As the outermost decorator it measures what callers wait for, as the innermost what
 // the store itself does.
 class MeteredStore : public ForwardingStore {
  public:

@@ -80,7 +80,7 @@ absl::Status MirroredStore::ReadBlob(const std::string& repository, const BlobRa
       RecordMirrorRead(key);
     }
     if (!counted.status().ok()) {
-      // Only DATA_LOSS of the sink is a fault of the mirror; a full disk is not.
+      // Of the sink's errors only DATA_LOSS is a fault of the mirror; a full disk is not.
       RecordResult(i, absl::IsDataLoss(counted.status()) ? counted.status() : absl::OkStatus());
       return counted.status();
     }

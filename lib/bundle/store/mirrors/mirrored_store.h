@@ -22,13 +22,13 @@ namespace cachewarm::bundle {
 // and HasBlob() use the origin only, because a mirror may be outdated. Thread-safe.
 //
 // Tries the mirrors in order, then the origin. A mirror that fails is skipped for 30 s, and for up
-// to 10 min while it keeps failing; NOT_FOUND does not count. Bytes that a mirror delivered before
+// to 10 min while it keeps failing; NOT_FOUND is no failure. Bytes that a mirror delivered before
 // it failed are kept: the next mirror continues after them.
 //
 // Mirrors are not trusted. ReadBlob() does not verify blobs, so the caller detects wrong bytes:
-//   - A sink that returns DATA_LOSS fails the mirror at once.
-//   - A caller that detects it later reads the range again: for 10 min after mirrors delivered a
-//     range, the next read of it uses the origin.
+//   - While it reads: if the sink returns DATA_LOSS, the mirror counts as failed at once.
+//   - Later: the caller reads the range again. For 10 min after mirrors delivered a range, the next
+//     read of the same range uses the origin.
 class MirroredStore : public ForwardingStore {
  public:
   // `clock` must outlive it.
@@ -51,7 +51,7 @@ class MirroredStore : public ForwardingStore {
     MonoTime retry_at{};
     int failures = 0;
   };
-  // Repository, digest, offset.
+  // Repository, digest and offset of a read.
   using ReadKey = std::tuple<std::string, Digest, int64_t>;
 
   bool IsBackingOff(size_t mirror);

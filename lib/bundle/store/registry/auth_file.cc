@@ -22,7 +22,8 @@ constexpr int64_t kFileBytesMax = 1 << 20;
 // The password of Google's "_json_key_base64" is a key file: over 4 KiB in base64 of base64.
 constexpr size_t kSecretBytesMax = 64U << 10U;
 
-// "https://index.docker.io/v1/" and "host:5000/path" both name a host.
+// Returns the host of a key of "auths": "https://index.docker.io/v1/" and "host:5000/path" both
+// name a host.
 std::string_view HostOf(std::string_view name) {
   if (const size_t scheme = name.find("://"); scheme != std::string_view::npos) {
     name.remove_prefix(scheme + 3);
@@ -53,7 +54,7 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
       .Read("password", password, kSecretBytesMax)
       .Read("identitytoken", identity_token, kSecretBytesMax);
   if (reader.status().ok() && !identity_token.empty()) {
-    // The "auth" beside an identity token holds no password, so registries would reject it.
+    // Next to an identity token "auth" holds no password: registries would reject it.
     reader.Fail("identitytoken",
                 "is not supported; put a user and password there instead, as \"auth\" or "
                 "\"username\" and \"password\"");
@@ -69,7 +70,7 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
     reader.Fail("auth", Message(plain.status()));
   }
   CW_RETURN_IF_ERROR(reader.status());
-  // Encode again, so that no blank or line break of the file ends up in a header.
+  // Encode the decoded text again, so that no blank or line break of the file ends up in a header.
   return BasicCredentials{.base64 = codec::EncodeBase64(*plain)};
 }
 
@@ -83,7 +84,7 @@ absl::StatusOr<std::optional<BasicCredentials>> FindCredentials(std::string_view
   CW_RETURN_IF_ERROR(reader.status());
   const Json* auths = reader.Member("auths");
   const Json* auth = auths == nullptr ? nullptr : MemberOf(*auths, host);
-  // "docker login" with a helper leaves an empty object behind.
+  // "docker login" with a credential helper leaves an empty object for the host.
   if (auth != nullptr && !(auth->is_object() && auth->empty())) {
     CW_ASSIGN_OR_RETURN(BasicCredentials found, ReadAuth(*auth, host));
     return found;

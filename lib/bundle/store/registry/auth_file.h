@@ -15,13 +15,13 @@ struct BasicCredentials {
 };
 
 // Returns the credentials of `host` in a docker config.json ("auths": {"host[:port]": {"auth":
-// base64} or {"username", "password"}}), nullopt if it has none. INVALID_ARGUMENT for a malformed
-// file, for credentials in a helper program ("credHelpers", "credsStore"), which is not run, and
-// for an "identitytoken" (an OAuth2 refresh token). Pure.
+// base64} or {"username", "password"}}); nullopt if the file has none for it. INVALID_ARGUMENT for
+// a malformed file, for credentials in a helper program ("credHelpers", "credsStore"), which is not
+// run, and for an "identitytoken" (an OAuth2 refresh token). Pure.
 absl::StatusOr<std::optional<BasicCredentials>> FindCredentials(std::string_view config_json,
                                                                 std::string_view host);
 
-// Returns the same from a file. Reads it on every call, so that a rotated Secret takes effect.
+// As FindCredentials(), from a file. Reads it on every call, so that a rotated Secret takes effect.
 // nullopt for an empty path.
 absl::StatusOr<std::optional<BasicCredentials>> ReadCredentials(const std::string& path,
                                                                 std::string_view host);

@@ -33,7 +33,8 @@ void SkipBlanks(std::string_view& rest) {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t,"), rest.size()));
 }
 
-// Removes a token or a quoted string from the start of `rest` and returns it without escapes.
+// Removes a token or a quoted string from the start of `rest` and returns its value, for a quoted
+// string without quotes and escapes.
 absl::StatusOr<std::string> ParseValue(std::string_view& rest) {
   std::string value;
   if (rest.empty() || rest.front() != '"') {

@@ -19,7 +19,7 @@ bool IsRedirect(int status) {
   return status >= 301 && status <= 308 && status != 304;
 }
 
-// Parses the first number of "bytes 100-199/200".
+// Returns the first number of a Content-Range ("bytes 100-199/200").
 std::optional<int64_t> StartOf(const std::optional<std::string>& content_range) {
   constexpr std::string_view kUnit = "bytes ";
   int64_t start = 0;
@@ -32,14 +32,15 @@ std::optional<int64_t> StartOf(const std::optional<std::string>& content_range) 
   return error == std::errc() ? std::optional(start) : std::nullopt;
 }
 
-// Selects the requested bytes of full (200) and partial (206) answers and counts them.
+// Forwards the requested bytes of full (200) and partial (206) responses to the consumer, drops all
+// others, and counts what it forwarded.
 class RangeSink : public http::BodySink {
  public:
   RangeSink(const BlobRange& range, Sink& sink) : range_(range), sink_(sink) {}
 
   int64_t done() const { return done_; }
   bool complete() const { return done_ == range_.bytes; }
-  // An error of the consumer, for which the download must not be retried.
+  // Returns the error of the consumer, OK if none. It must not be retried.
   const absl::Status& sink_status() const { return sink_status_; }
 
   absl::Status Begin(const http::Response& head) override {

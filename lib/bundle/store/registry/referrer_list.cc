@@ -19,7 +19,8 @@ constexpr int kNotAcceptable = 406;
 constexpr int kPagesMax = 64;
 constexpr int kListTries = 4;
 
-// True if the answer shows that the registry has no referrers API. Registries differ in the status.
+// True if the response shows that the registry has no referrers API. Registries differ in the
+// status that they return.
 bool LacksReferrersApi(const http::Response& response) {
   switch (response.status) {
     case kBadRequest:

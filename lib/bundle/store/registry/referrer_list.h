@@ -12,7 +12,7 @@
 
 namespace cachewarm::bundle {
 
-// One repository of a registry, with the token scopes to read and to write it.
+// One repository of a registry, with the token scopes for reading and for writing it.
 struct ReferrerTarget {
   std::string repository_url;  // "http://host/v2/base/team/llama"
   std::string pull;
@@ -32,18 +32,18 @@ class ReferrerList {
   absl::StatusOr<std::vector<Descriptor>> Read(const Digest& subject,
                                                const std::string& artifact_type,
                                                std::stop_token stop);
-  // Adds `referrer`, which is stored already, to the list if the registry has no referrers API.
-  // UNAVAILABLE if concurrent writers keep changing the list.
+  // If the registry has no referrers API, adds `referrer`, whose manifest is stored already, to the
+  // list under the tag. UNAVAILABLE if concurrent writers keep changing the list.
   absl::Status Add(const Descriptor& referrer, const Artifact& artifact, std::stop_token stop);
 
  private:
-  // Returns nullopt if the registry has no referrers API.
+  // Requests the list of the referrers API. Returns nullopt if the registry has no such API.
   absl::StatusOr<std::optional<http::Response>> GetIndex(const std::string& url,
                                                          std::stop_token stop);
   absl::StatusOr<std::vector<Descriptor>> ReadPages(http::Response page,
                                                     const std::string& artifact_type,
                                                     std::stop_token stop);
-  // Returns the list under the tag, empty if there is none.
+  // Returns the text of the list under the tag; empty if there is none.
   absl::StatusOr<std::string> ReadTag(const Digest& subject, std::stop_token stop);
   std::string ApiUrl(const Digest& subject) const;
   std::string TagUrl(const Digest& subject) const;
@@ -52,8 +52,8 @@ class ReferrerList {
   const ReferrerTarget target_;
 };
 
-// Returns the target of rel="next" in a Link header (RFC 8288), resolved against `url`; nullopt if
-// there is none. INVALID_ARGUMENT if it is on another server. Pure.
+// Returns the URL of the next page, rel="next" in a Link header (RFC 8288), resolved against `url`;
+// nullopt if there is none. INVALID_ARGUMENT if it is on another server. Pure.
 absl::StatusOr<std::optional<std::string>> NextPage(std::string_view link, const std::string& url);
 
 }  // namespace cachewarm::bundle

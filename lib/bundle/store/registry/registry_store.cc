@@ -49,7 +49,7 @@ absl::StatusOr<bool> RegistryStore::HasBlob(const std::string& repository, const
   if (response.status == kNotFound) {
     return false;
   }
-  // A redirect to the blob's location proves that it exists.
+  // A response that redirects to the blob's content proves that the blob exists.
   if (response.status / 100 != 3) {
     CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("HEAD {}", url)));
   }
@@ -87,7 +87,8 @@ absl::StatusOr<bool> RegistryStore::MountBlob(const std::string& from,
                       session_.Send({.method = http::Method::kPost, .url = url},
                                     fmt::format("{} {}", target.push, source.pull), stop));
   if (response.status == kAccepted) {
-    // The registry opened an upload instead of mounting; the destructor cancels it.
+    // The registry opened an upload instead of mounting the blob; the destructor cancels that
+    // upload.
     RegistryUpload opened(session_, {.repository_url = target.url, .scope = target.push}, stop);
     CW_RETURN_IF_ERROR(opened.Adopt(response));
     return false;
@@ -96,7 +97,8 @@ absl::StatusOr<bool> RegistryStore::MountBlob(const std::string& from,
   if (IsRetryable(status)) {
     return status;
   }
-  // Fall back to copying if the registry denies or does not support cross-repository mounts.
+  // False if the registry denies or does not support cross-repository mounts: the caller copies
+  // then.
   return response.status == kCreated;
 }
 
@@ -210,7 +212,7 @@ absl::StatusOr<http::Response> RegistryStore::SendManifest(const http::Request& 
 
 absl::Status RegistryStore::Ping(std::stop_token stop) {
   const std::string url = session_.origin() + "/v2/";
-  // No retries: the result must describe the present.
+  // One attempt, without retries: the result must describe the present.
   http::Request request{.url = url};
   CW_ASSIGN_OR_RETURN(const http::Response response, session_.SendOnce(request, "", stop));
   return RegistryStatus(response, fmt::format("GET {}", url));

@@ -22,7 +22,8 @@ struct RegistryOptions {
   int64_t chunk_bytes = 8LL << 20;
 };
 
-// Stores bundles in an OCI registry (distribution-spec 1.1). Keeps no state but that of Session.
+// Stores bundles in an OCI registry (distribution-spec 1.1). Apart from the Session it keeps no
+// state.
 class RegistryStore : public Store {
  public:
   // `clock` must outlive it.
@@ -54,7 +55,7 @@ class RegistryStore : public Store {
  private:
   // URL and token scopes of one repository.
   struct Address {
-    std::string name;  // with the base: "base/team/llama"
+    std::string name;  // including the base: "base/team/llama"
     std::string url;   // "http://host/v2/base/team/llama"
     std::string pull;
     std::string push;

@@ -15,11 +15,13 @@ class RetryBudget {
   // `clock` and `random` must outlive it. `tries` includes the first attempt.
   RetryBudget(const Clock& clock, const Random& random, int tries);
 
-  // Blocks before the next attempt: exponential backoff from 0.5 s, and no shorter than the
-  // Retry-After of `why`, capped at 60 s and lengthened by up to a quarter, so that a thousand
-  // nodes do not retry at once. Returns `why` when no attempt is left, CANCELLED soon after `stop`.
+  // Blocks before the next attempt and returns OK. The wait is an exponential backoff from 0.5 s.
+  // It is at least the Retry-After in `why`, capped at 60 s and lengthened by up to a quarter, so
+  // that a thousand nodes do not retry at once. Returns `why` when no attempt is left, CANCELLED
+  // soon after `stop`.
   absl::Status WaitBeforeRetry(const absl::Status& why, std::stop_token stop);
-  // Resets the count, after an attempt that transferred some bytes: all attempts but one are left.
+  // Call after an attempt that transferred some bytes: restores all attempts but the one that was
+  // made.
   void RecordProgress() { failures_ = 0; }
 
  private:

@@ -33,8 +33,9 @@ std::string TextOf(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Returns the "detail" of an error, which is a string or an object. docker-registry 2.8 writes the
-// error of a system call as a number, {"Enclosed":{"Err":28}}; its message is appended.
+// Returns the text of the "detail" of an error, which is a string or an object. docker-registry 2.8
+// writes the error of a system call as a number, {"Enclosed":{"Err":28}}: for it the system's
+// message is appended.
 std::string DetailOf(const Json& error) {
   const auto detail = error.find("detail");
   if (detail == error.end() || detail->empty()) {
@@ -55,7 +56,8 @@ std::string DetailOf(const Json& error) {
   return words;
 }
 
-// Formats {"errors":[{"code":"DENIED","message":"..."}]}; empty for any other body.
+// Returns the text for messages of an error body like
+// {"errors":[{"code":"DENIED","message":"..."}]}; empty for any other body.
 std::string OciError(const std::string& body) {
   const auto json = codec::ParseJson(body, {.bytes_max = 64U << 10U});
   if (!json.ok() || !json->is_object()) {
@@ -125,7 +127,7 @@ absl::StatusOr<http::Response> Session::Send(http::Request request, const std::s
                                              std::stop_token stop) {
   for (RetryBudget budget = NewRetryBudget();;) {
     auto response = SendOnce(request, scope, stop);
-    // If the token server is overloaded, the result is an error instead of a response.
+    // An overloaded registry gives a response here, an overloaded token server an error.
     const absl::Status status =
         response.ok() ? RegistryStatus(*response, request.url) : response.status();
     if (!RetryAfterOf(status).has_value()) {

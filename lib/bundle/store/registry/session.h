@@ -17,7 +17,7 @@
 
 namespace cachewarm::bundle {
 
-// HTTP statuses that several requests handle.
+// HTTP statuses that several callers handle.
 inline constexpr int kBadRequest = 400;
 inline constexpr int kNotFound = 404;
 
@@ -25,7 +25,7 @@ struct SessionOptions {
   std::string origin;     // "http://10.100.0.1:5000"
   std::string host;       // key of the auth file
   std::string auth_file;  // may be empty
-  int tries = 4;          // attempts of a request before the registry counts as unavailable
+  int tries = 4;          // attempts per request; after them the registry counts as unavailable
 };
 
 // Sends requests to one registry as one user: answers its challenges (Basic, Bearer) with the
@@ -42,23 +42,25 @@ class Session {
   RetryBudget NewRetryBudget() const { return {clock_, random_, options_.tries}; }
 
   // Sends `request`, whose URL is below the origin or was named by the origin, and returns the
-  // response of any status; a 401 after logging in is returned, too. `scope` is the access that a
-  // token must grant ("repository:team/llama:pull"). Waits and repeats the request while the
-  // registry is overloaded (429, or 503 with Retry-After), and returns the last response when the
-  // attempts are used up: only for idempotent requests.
+  // response of any status, also a 401 that follows a login. `scope` is the access that a
+  // token must grant ("repository:team/llama:pull"). While the registry is overloaded (429, or 503
+  // with Retry-After), waits and repeats the request; when the attempts are used up, returns the
+  // last response. Only for idempotent requests.
   absl::StatusOr<http::Response> Send(http::Request request, const std::string& scope,
                                       std::stop_token stop);
-  // Sends `request` without repeating it. The body of `request` is still valid afterwards.
+  // As Send(), but does not repeat the request when the registry is overloaded. The body of
+  // `request` is still valid afterwards.
   absl::StatusOr<http::Response> SendOnce(http::Request& request, const std::string& scope,
                                           std::stop_token stop);
-  // As SendOnce(), with http::Client::Stream().
+  // As SendOnce(), but passes the body of the response to `sink` (http::Client::Stream()).
   absl::StatusOr<http::Response> Stream(http::Request request, http::BodySink& sink,
                                         const std::string& scope, std::stop_token stop);
 
  private:
   bool IsAtOrigin(const std::string& url) const;
   void Authorize(http::Request& request, const std::string& scope) const;
-  // Answers the challenge of a 401 response; false if there are no credentials for it.
+  // Answers the challenge of a 401 response and caches the authorization; false if there are no
+  // credentials for it.
   absl::StatusOr<bool> Login(const http::Response& refused, const std::string& scope,
                              std::stop_token stop);
   absl::StatusOr<std::string> FetchToken(const Challenge& challenge, const std::string& scope,
@@ -72,13 +74,13 @@ class Session {
   std::map<std::string, std::string> authorization_;  // by scope
 };
 
-// Formats a request for messages, without the query: redirects to object stores carry signatures in
-// it.
+// Formats a request for messages, without the query of its URL: URLs of object stores, which
+// redirects name, carry signatures in it.
 std::string NameOf(http::Method method, std::string_view url);
 
-// Converts a response to a status: OK for 2xx, UNAVAILABLE for 429, else as http::StatusOf(). The
-// message is `what` and the registry's own message (OCI distribution "errors"). RetryAfterOf()
-// returns the wait that the registry requested.
+// Converts a response to a status: OK for 2xx, UNAVAILABLE for 429, otherwise as http::StatusOf().
+// The message is `what` and the registry's own message (OCI distribution "errors"). RetryAfterOf()
+// of the result is the wait that the registry requested.
 absl::Status RegistryStatus(const http::Response& response, std::string_view what);
 
 }  // namespace cachewarm::bundle

@@ -20,13 +20,13 @@ constexpr char kBytes[] = "application/octet-stream";
 constexpr int kUploadUnknown = 404;
 constexpr Duration kDeleteInactivity{1000};
 
-// True if sending the chunk again may succeed. OUT_OF_RANGE (HTTP 416) means that the registry has
-// more or fewer bytes than expected.
+// True if a chunk that failed with this error may succeed when it is sent again. OUT_OF_RANGE (HTTP
+// 416) means that the registry has more or fewer bytes than expected.
 bool IsRecoverable(const absl::Status& status) {
   return IsRetryable(status) || absl::IsOutOfRange(status);
 }
 
-// Returns the number of bytes in "0-1999". Registries send "0-0" for none.
+// Returns the number of bytes in a range like "0-1999". Registries send "0-0" for none.
 std::optional<int64_t> BytesOf(std::string_view range) {
   const size_t dash = range.find('-');
   int64_t last = -1;
@@ -59,7 +59,7 @@ RegistryUpload::~RegistryUpload() {
   if (!location_.empty()) {
     http::Request request{
         .method = Method::kDelete, .url = location_, .inactivity = kDeleteInactivity};
-    // Without stop_: a stopped upload must be deleted, too.
+    // The request does not get stop_: a stopped upload must be deleted, too.
     session_.SendOnce(request, target_.scope, {}).status().IgnoreError();
   }
 }
@@ -71,7 +71,8 @@ absl::Status RegistryUpload::Write(std::string_view bytes) {
     const size_t taken = std::min(bytes.size(), chunk_bytes - chunk_.size());
     chunk_.append(bytes.substr(0, taken));
     bytes.remove_prefix(taken);
-    // Sent only if more follows, so that a blob of one chunk needs a single PUT.
+    // A full chunk is sent only when more bytes follow, so that a blob of one chunk needs a single
+    // PUT.
     if (chunk_.size() == chunk_bytes && !bytes.empty()) {
       CW_RETURN_IF_ERROR(SendChunk());
     }
@@ -160,7 +161,8 @@ absl::Status RegistryUpload::Close(const Digest& digest) {
     if (recovered.ok()) {
       continue;
     }
-    // Perhaps only the response was lost: then the upload is closed and the blob exists.
+    // Perhaps only the response was lost: then the registry has closed the upload and the blob
+    // exists.
     const auto there = BlobExists(digest);
     return there.ok() && *there ? absl::OkStatus() : recovered;
   }

@@ -43,12 +43,13 @@ class RegistryUpload : public BlobUpload {
 
  private:
   absl::Status Open();
-  // Sends the chunk, repeating until the registry has all of it.
+  // Sends the current chunk, repeatedly until the registry has all of it.
   absl::Status SendChunk();
   absl::Status Patch();
   absl::Status Close(const Digest& digest);
   absl::Status Put(const Digest& digest);
-  // Waits, asks how many bytes the registry has, and drops those from the chunk.
+  // After the error `why`: waits, asks how many bytes the registry has, and drops those from the
+  // chunk.
   absl::Status Recover(const absl::Status& why, RetryBudget& budget);
   absl::Status Resume(const http::Response& response);
   absl::StatusOr<bool> BlobExists(const Digest& digest);

@@ -15,17 +15,17 @@
 namespace cachewarm::bundle {
 
 struct RetryOptions {
-  int tries = 4;  // including the first; a read that made progress has all but one left again
+  int tries = 4;  // including the first; a read that made progress has all but one again
   BackoffPolicy backoff{.first = Duration(100), .most = Duration(2'000)};
 };
 
 // Retries calls of a store that fail with a transient error: UNAVAILABLE, or ABORTED (a network
 // file system that was unreachable, a file handle made stale by a rename on another node). A read
-// resumes after the bytes that its sink accepted; an error of the sink ends it. Uploads are not
-// retried, because their bytes are not kept: the caller starts again. Ping() is not retried, so
-// that it describes the present.
+// resumes after the bytes that its sink accepted; an error of the sink ends the read. Uploads are
+// not retried, because their bytes are not kept: the caller starts again. Ping() is not retried, so
+// that its result describes the present.
 //
-// Not for stores that retry by themselves: attempts would multiply. RegistryStore does
+// Not for stores that retry by themselves: attempts would multiply. RegistryStore does so
 // (RetryBudget), because only Session knows the Retry-After and the offset of an upload.
 class RetryStore : public ForwardingStore {
  public:
@@ -57,7 +57,7 @@ class RetryStore : public ForwardingStore {
  private:
   template <typename Call>
   auto Retry(const std::stop_token& stop, Call call);
-  // Waits for the backoff. False if stopped.
+  // Waits for the backoff after `failures` failures. False if `stop` was requested.
   bool Pause(int failures, const std::stop_token& stop) const;
 
   const Clock& clock_;
